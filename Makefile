@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+#
+# CFLAGS, CPPFLAGS and LDFLAGS are the user's; ours are added. Every variant has its own build
+# folder, so they live side by side:
+#
+#     make                                build/
+#     make DEBUG=1                        build/debug/               wheel_check() every tick
+#     make SANITIZE=thread                build/thread/
+#     make SANITIZE=address,undefined     build/address-undefined/
+#
+# V=1 shows the commands.
+
+CC ?= cc
+CXX ?= c++
+OBJCOPY ?= objcopy
+
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+
+# --- The modules of src/, lowest first ---------------------------------------------------------
+# A file belongs to the module whose name it starts with: wheel_levels.c to wheel. It may include
+# its own module's headers and those of modules before it. Folders in src/ are clients: they may
+# include the public headers and their own. `make layers` checks it.
+LAYERS := list status slab key_hash thread clock event_count fork_guard timer slot_set timer_index \
+	command_queue wheel shelf job request worker_pool owner runtime
+
+# --- Variants ----------------------------------------------------------------------------------
+comma := ,
+VARIANT := $(subst $(comma),-,$(SANITIZE))$(if $(SANITIZE),$(if $(filter 1,$(DEBUG)),-))
+VARIANT := $(VARIANT)$(if $(filter 1,$(DEBUG)),debug)
+BUILD := build$(VARIANT:%=/%)
+
+OPTIMIZE := -O2
+OUR_CPPFLAGS := -D_GNU_SOURCE -Iinclude -Isrc
+OUR_CFLAGS := -std=c11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-fvisibility=hidden -fPIC -pthread
+ifneq ($(SANITIZE),)
+OPTIMIZE := -O1
+SANITIZE_FLAGS := -fsanitize=$(SANITIZE) -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g
+OUR_CFLAGS += $(SANITIZE_FLAGS)
+endif
+ifeq ($(DEBUG),1)
+OPTIMIZE := -O0
+OUR_CPPFLAGS += -DTW_DEBUG
+endif
+CFLAGS ?= $(OPTIMIZE) -g
+
+# --- Version and names: the version stands in the header alone ---------------------------------
+version = $(shell sed -n 's/^.define TW_VERSION_$(1) *//p' include/timingwheel/timingwheel.h)
+MAJOR := $(call version,MAJOR)
+MINOR := $(call version,MINOR)
+VERSION := $(MAJOR).$(MINOR).$(call version,PATCH)
+
+STATIC_LIB := libtimingwheel.a
+SHARED_LIB := libtimingwheel.so.$(VERSION)
+# Before 1.0 every minor version may change the ABI.
+SONAME := libtimingwheel.so.$(MAJOR)$(if $(filter 0,$(MAJOR)),.$(MINOR))
+LINK_NAME := libtimingwheel.so
+
+# --- Files -------------------------------------------------------------------------------------
+objects = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)))
+PUBLIC_HEADERS := $(filter-out %/redis.h,$(wildcard include/timingwheel/*.h))
+LIB_OBJECTS := $(call objects,src/*.c src/cache/*.c)
+TEST_OBJECTS := $(call objects,test/test_*.c)
+TEST_SUPPORT := $(call objects,test/support/*.c)
+BENCH_OBJECTS := $(call objects,bench/*.c)
+BENCH_SUPPORT := $(call objects,bench/support/*.c)
+LIBS := $(addprefix $(BUILD)/,$(STATIC_LIB) $(SHARED_LIB) $(SONAME) $(LINK_NAME))
+
+TEST_PROGRAMS := $(patsubst test/%.c,%,$(wildcard test/test_*.c))
+TEST_SCRIPTS := check_layers check_exports readme_example install/test_install
+TESTS ?= $(TEST_PROGRAMS) $(TEST_SCRIPTS)
+# Seconds that one test program may take.
+TEST_TIMEOUT ?= 600
+
+PACKAGES := uthash-dev libcmocka-dev pkg-config g++ systemtap-sdt-dev gnuplot-nox
+# In `make deps run` nothing may be compiled before deps is through, with -j neither.
+AFTER_DEPS := $(filter deps,$(MAKECMDGOALS))
+
+ifeq ($(V),1)
+say = @:
+else
+Q := @
+say = @printf '  %-7s %s\n' $(1) $(2)
+endif
+LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS)
+
+.PHONY: all deps run test bench install uninstall layers format format-check clean help FORCE
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: $(LIBS) ## build the static and the shared library (default)
+
+# --- Compile -----------------------------------------------------------------------------------
+# Rewritten only when it changes, so that other flags or another compiler rebuild everything.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(subst ','\'',$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS))' \
+		>$@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+# A failed compilation, on a fresh machine, is most often a missing package.
+hint_at_deps = for header in uthash cmocka; do \
+	echo | $(CC) $(CPPFLAGS) -include $$header.h -E -xc - >/dev/null 2>&1 || \
+	echo "$$header.h does not compile or is missing: try 'make deps'" >&2; done
+
+$(BUILD)/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $< || \
+		{ $(hint_at_deps); exit 1; }
+
+# Tests without their asserts test nothing; benches are about optimized code.
+$(BUILD)/test/%.o: EXTRA = -UNDEBUG -Itest
+$(BUILD)/bench/%.o: EXTRA = -O2 -Ibench
+
+-include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(TEST_OBJECTS) $(TEST_SUPPORT) $(BENCH_OBJECTS) \
+	$(BENCH_SUPPORT))
+
+# --- Link --------------------------------------------------------------------------------------
+# One object with only tw_* global, so that our inner names meet none of the user's.
+$(BUILD)/$(STATIC_LIB): $(LIB_OBJECTS)
+	$(call say,AR,$@)
+	$(Q)$(CC) $(CFLAGS) -r -nostdlib -o $(BUILD)/timingwheel.o $^
+	$(Q)$(OBJCOPY) --localize-hidden $(BUILD)/timingwheel.o
+	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/timingwheel.o
+
+$(BUILD)/$(SHARED_LIB): $(LIB_OBJECTS)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -shared -Wl,-soname,$(SONAME) -o $@ $^
+
+$(BUILD)/$(SONAME): $(BUILD)/$(SHARED_LIB)
+	$(Q)ln -sf $(SHARED_LIB) $@
+
+$(BUILD)/$(LINK_NAME): $(BUILD)/$(SONAME)
+	$(Q)ln -sf $(SONAME) $@
+
+# Tests and benches see the inner names too: they take the objects, not the library.
+$(BUILD)/test/%: $(BUILD)/test/%.o $(TEST_SUPPORT) $(LIB_OBJECTS)
+	$(call say,LD,$@)
+	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka
+
+# Tests that let these calls fail; they define the __wrap_ functions themselves.
+$(BUILD)/test/%_faults: WRAP = $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc \
+	posix_memalign mmap pthread_create)
+
+$(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_SUPPORT) $(LIB_OBJECTS)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -o $@ $^ -lm
+
+# --- Run ---------------------------------------------------------------------------------------
+export BUILD CC CXX LAYERS MAKE PUBLIC_HEADERS SANITIZE SANITIZE_FLAGS TEST_TIMEOUT
+
+deps: ## install what build, tests and plots need (Debian; nothing if it is all there)
+	@missing=; for package in $(PACKAGES); do \
+		dpkg -s $$package 2>/dev/null | grep -q '^Status: .* installed$$' || \
+			missing="$$missing $$package"; \
+	done; \
+	test -n "$$missing" || exit 0; \
+	echo "  APT    $$missing"; \
+	test "$$(id -u)" = 0 || sudo=sudo; \
+	$$sudo apt-get update -q && \
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing
+
+run: $(BUILD)/bench/million ## run a million timers; ARGS="..." are its arguments
+	@$< $(ARGS)
+
+TESTS_TO_BUILD := $(addprefix $(BUILD)/test/,$(filter $(TEST_PROGRAMS),$(TESTS)))
+test: all $(TESTS_TO_BUILD) ## run all tests, or TESTS="test_wheel ..."; SEED=n replays
+	@test/run.sh $(TESTS)
+
+bench: all $(BENCH_OBJECTS:.o=) ## build all benches and run them
+	@if test -x bench/run.sh; then bench/run.sh; else echo "bench/run.sh is not there: built only"; fi
+
+layers: ## check that includes in src/ go downward only
+	@test/check_layers.sh
+
+# --- Install -----------------------------------------------------------------------------------
+install: all ## install to PREFIX (/usr/local), LIBDIR, INCLUDEDIR, under DESTDIR
+	$(call say,INSTALL,$(DESTDIR)$(PREFIX))
+	$(Q)install -d $(DESTDIR)$(INCLUDEDIR)/timingwheel $(DESTDIR)$(LIBDIR)/pkgconfig
+	$(Q)install -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(INCLUDEDIR)/timingwheel
+	$(Q)install -m 644 $(BUILD)/$(STATIC_LIB) $(DESTDIR)$(LIBDIR)
+	$(Q)install -m 755 $(BUILD)/$(SHARED_LIB) $(DESTDIR)$(LIBDIR)
+	$(Q)ln -sf $(SHARED_LIB) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	$(Q)ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/$(LINK_NAME)
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+		-e 's|@VERSION@|$(VERSION)|' src/timingwheel.pc.in \
+		>$(DESTDIR)$(LIBDIR)/pkgconfig/timingwheel.pc
+
+uninstall: ## remove what install has put there
+	$(call say,RM,$(DESTDIR)$(PREFIX))
+	$(Q)rm -f $(PUBLIC_HEADERS:include/%=$(DESTDIR)$(INCLUDEDIR)/%)
+	$(Q)rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(LIBS)) pkgconfig/timingwheel.pc)
+	$(Q)rmdir $(DESTDIR)$(INCLUDEDIR)/timingwheel 2>/dev/null || true
+
+# --- House -------------------------------------------------------------------------------------
+FORMATTED = find include src test bench -name '*.[ch]' -o -name '*.cpp'
+
+format: ## format all sources with clang-format
+	@$(FORMATTED) | xargs clang-format -i
+
+format-check: ## check that format would change nothing
+	@$(FORMATTED) | xargs clang-format --dry-run -Werror
+
+clean: ## remove all that was built, of every variant
+	@rm -rf build
+
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24

@@ -1,0 +1,52 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Installs into an empty folder, builds a C and a C++ user against it, with the shared and with the
+# static library, runs them, uninstalls, and looks for leftovers.
+
+cd "$(dirname "$0")/../.." || exit 1
+set -e
+
+if test -n "$SANITIZE"; then
+	echo "a user's program has no sanitizer"
+	exit 77
+fi
+
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+
+# Not a part of the make that runs this: its job server is out of reach here.
+install_make()
+{
+	MAKEFLAGS='' MFLAGS='' "$MAKE" "$1" DESTDIR="$root" PREFIX=/usr LIBDIR=/usr/lib \
+		INCLUDEDIR=/usr/include
+}
+
+# pkg-config leaves out the system's folders, which these are without the root before them.
+export PKG_CONFIG_PATH="$root/usr/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$root"
+export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
+warnings="-Wall -Wextra -Wpedantic -Werror"
+
+install_make install
+# shellcheck disable=SC2046,SC2086 # flags
+{
+	flags=$(pkg-config --cflags --libs timingwheel)
+	$CC -std=c11 $warnings -o "$root/c_shared" test/install/user.c $flags
+	$CXX -std=c++11 $warnings -o "$root/cpp_shared" test/install/user.cpp $flags -pthread
+
+	flags=$(pkg-config --static --cflags --libs timingwheel)
+	$CC -std=c11 $warnings -static -o "$root/c_static" test/install/user.c $flags
+	$CXX -std=c++11 $warnings -static -o "$root/cpp_static" test/install/user.cpp $flags
+}
+for user in c_shared cpp_shared c_static cpp_static; do
+	echo "running $user"
+	LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$root/$user"
+	rm "$root/$user"
+done
+
+install_make uninstall
+leftovers=$(find "$root" ! -type d -o -name timingwheel)
+if test -n "$leftovers"; then
+	echo "left after uninstall: $leftovers"
+	exit 1
+fi

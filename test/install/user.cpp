@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* A user's program in C++: waits for one timer. */
+#include <future>
+#include <iostream>
+#include <timingwheel/timingwheel.h>
+
+int main()
+{
+	std::promise<void> expired;
+	tw_wheel *wheel;
+
+	auto execute = [](void *, const tw_task *task) {
+		static_cast<std::promise<void> *>(task->value)->set_value();
+	};
+	tw_status status = tw_create(&wheel, TW_MILLISECOND, 64, execute, nullptr);
+	if (status == TW_OK)
+		status = tw_set_timer(wheel, "key", 3, &expired, 2 * TW_MILLISECOND);
+	if (status != TW_OK) {
+		std::cerr << tw_status_text(status) << '\n';
+		return 1;
+	}
+	expired.get_future().wait();
+	tw_destroy(wheel);
+}
