@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timingwheel: millions of delayed tasks, set and moved from any thread.
+ *
+ *     struct tw_wheel *wheel;
+ *     tw_create(&wheel, TW_MILLISECOND, 512, on_expiry, NULL);
+ *     tw_set_timer(wheel, "session:42", 10, session, 30 * TW_SECOND);
+ *     tw_move_timer(wheel, "session:42", 10, 30 * TW_SECOND);    (it was used: start over)
+ *     tw_remove_timer(wheel, "session:42", 10);
+ *     tw_destroy(wheel);
+ *
+ * One owner thread runs the wheel; a pool of workers runs the tasks. Every call may be made from
+ * any thread, also from inside a task; only tw_destroy must be the last one.
+ *
+ * What the wheel guarantees:
+ *  - Every value it accepted comes back exactly once: to `execute` (it expired), to the function
+ *    given to tw_drain, or to `release` with the reason. A call that fails leaves the value with
+ *    its caller.
+ *  - A timer runs late, never early: its deadline counts from the call and is rounded up to a tick
+ *    of `interval`. It runs within one tick of the deadline, plus the time that the commands before
+ *    it and the tasks before it in the pool take.
+ *  - The commands of one thread take effect in the order in which it gave them.
+ *  - In a child made by fork() without exec(), every call answers TW_CLOSED.
+ */
+#ifndef TIMINGWHEEL_TIMINGWHEEL_H
+#define TIMINGWHEEL_TIMINGWHEEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TW_VERSION_MAJOR 0
+#define TW_VERSION_MINOR 1
+#define TW_VERSION_PATCH 0
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TW_API __attribute__((visibility("default")))
+#else
+#define TW_API
+#endif
+
+/* A length of time, or a point on the wheel's clock (tw_now), in nanoseconds. */
+typedef int64_t tw_duration;
+
+#define TW_NANOSECOND ((tw_duration)1)
+#define TW_MICROSECOND (1000 * TW_NANOSECOND)
+#define TW_MILLISECOND (1000 * TW_MICROSECOND)
+#define TW_SECOND (1000 * TW_MILLISECOND)
+#define TW_MINUTE (60 * TW_SECOND)
+#define TW_HOUR (60 * TW_MINUTE)
+/* As a delay or deadline: later than the clock can tell, so never. */
+#define TW_FOREVER ((tw_duration)INT64_MAX)
+
+/* Longest key, in bytes. */
+#define TW_KEY_SIZE_MAX 65535
+
+/* Most slots of a wheel. */
+#define TW_SLOTS_MAX ((size_t)1 << 24)
+
+/* What a call answers: X(name, text). */
+#define TW_STATUS_LIST(X)                                                    \
+	X(TW_OK, "done")                                                     \
+	X(TW_INVALID, "invalid argument, or the call would wait for itself") \
+	X(TW_CLOSED, "the wheel has been stopped")                           \
+	X(TW_FULL, "a limit has been reached")                               \
+	X(TW_NO_MEMORY, "out of memory")                                     \
+	X(TW_NOT_FOUND, "no such timer")                                     \
+	X(TW_RUNNING, "the task is running")                                 \
+	X(TW_EXISTS, "it exists already")                                    \
+	X(TW_SYSTEM, "a system call failed; errno tells why")
+
+enum tw_status {
+#define TW_STATUS_NAME(name, text) name,
+	TW_STATUS_LIST(TW_STATUS_NAME)
+#undef TW_STATUS_NAME
+};
+
+/* "TW_OK" for TW_OK; "TW_UNKNOWN" for a number that is no status. Static strings, any thread. */
+TW_API const char *tw_status_name(enum tw_status status);
+/* The same in words, for a log line. Static strings, any thread. */
+TW_API const char *tw_status_text(enum tw_status status);
+
+struct tw_wheel;
+
+/* What a task, a release or a drain function is told. The pointers in it are valid during the call. */
+struct tw_task {
+	const void *key; /* the wheel's copy */
+	size_t key_size; /* bytes */
+	void *value;     /* as given; from here on it is the called function's again */
+	/* On the wheel's clock, as asked for: the time of the call plus the delay, even where that counts
+	 * as one interval; not rounded up to a tick. */
+	tw_duration deadline;
+	/* Now minus the deadline. Never negative; 0 for a move under one interval, which runs at once. */
+	tw_duration lateness;
+};
+
+/* Runs an expired task. Called on a worker, or where the wheel is driven (TW_WORKERS_INLINE). */
+typedef void tw_execute_fn(void *context, const struct tw_task *task);
+
+enum tw_reason {
+	TW_REPLACED, /* tw_set_timer on an existing key: this is the value it had */
+	TW_REMOVED,  /* tw_remove_timer */
+	TW_STOPPED   /* tw_stop or tw_destroy, before it ran */
+};
+
+/* Takes back a value that will not run. Called on a worker, or where the wheel is driven. */
+typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_reason reason);
+
+enum tw_layout {
+	TW_LAYOUT_LEVELS, /* levels of `slots` slots (a power of two, up to 65,536) that overflow upward */
+	TW_LAYOUT_ROUNDS /* one wheel of `slots` slots; a timer waits for its round, as in go-zero */
+};
+
+enum tw_clock {
+	TW_CLOCK_MONOTONIC, /* stands still while the machine is suspended */
+	TW_CLOCK_BOOTTIME,  /* goes on while the machine is suspended; Linux only */
+	TW_CLOCK_MANUAL     /* starts at 0 and is moved by tw_advance alone: for tests */
+};
+
+enum tw_drive {
+	TW_DRIVE_THREAD, /* an owner thread drives the wheel */
+	TW_DRIVE_CALLER  /* no thread: whoever calls tw_poll (or a call that waits) drives it */
+};
+
+enum tw_when_full {
+	TW_WHEN_FULL_WAIT, /* the call waits until there is room */
+	TW_WHEN_FULL_FAIL  /* the call answers TW_FULL */
+};
+
+/* For tw_options.workers: tasks, releases and drain functions run where the wheel is driven. */
+#define TW_WORKERS_INLINE (-1)
+#define TW_WORKERS_MAX 1024
+
+/* All zero means all defaults. */
+struct tw_options {
+	void *context;          /* given to execute and release */
+	tw_release_fn *release; /* NULL: values that don't run are the caller's own business */
+	enum tw_layout layout;
+	enum tw_clock clock;
+	enum tw_drive drive;
+	int workers;                 /* threads that run tasks; 0: 2; at most TW_WORKERS_MAX */
+	size_t queue_capacity;       /* commands waiting, rounded up to a power of two; 0: 8192 */
+	enum tw_when_full when_full; /* for the queue and for max_pending */
+	size_t max_pending;          /* timers armed at a time; 0: no limit */
+	const char *name;            /* threads are called NAME-owner and NAME-0 …; NULL: "tw" */
+};
+
+/*
+ * Makes a wheel of the given tick (`interval`, nanoseconds) and `slots` slots (a level) and starts
+ * its threads. `execute` runs each expired task. `options` may be NULL; it is copied.
+ * TW_OK; TW_INVALID: interval ≤ 0, no slots or over TW_SLOTS_MAX, no execute, no wheel to fill, an option out of range;
+ * TW_NO_MEMORY; TW_SYSTEM: a thread could not be started. On failure *wheel is NULL.
+ */
+TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, size_t slots,
+				tw_execute_fn *execute, const struct tw_options *options);
+
+/*
+ * Arms a timer: `value` is given to execute once `delay` has passed. The key is copied. A delay
+ * under one interval counts as one interval; one too large for the clock never ends. If the key has
+ * a timer, its value is replaced (the old one goes to release, TW_REPLACED) and it moves as if newly
+ * set. From the moment a task is handed to the pool its key is free.
+ * Any thread. Costs a clock read, a hash and one place in the queue; no system call unless the owner
+ * sleeps or the queue is full.
+ * TW_OK: the wheel owns the value. Anything else: the caller still does. TW_INVALID: no wheel, key
+ * NULL, empty or over TW_KEY_SIZE_MAX, delay ≤ 0; TW_FULL (see tw_options.when_full; with
+ * max_pending reached, also from an inline task or with TW_DRIVE_CALLER, where waiting could not
+ * end); TW_NO_MEMORY; TW_CLOSED.
+ */
+TW_API enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
+				   void *value, tw_duration delay);
+
+/* As tw_set_timer, with a deadline on the wheel's clock (tw_now). A past one runs now. */
+TW_API enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, size_t key_size,
+				      void *value, tw_duration deadline);
+
+/*
+ * Gives the key's timer a new deadline, `delay` from now, sooner or later than before. With a delay
+ * under one interval it is taken out of the wheel and runs now, once. An unknown key: nothing
+ * happens. Any thread; costs as tw_set_timer. TW_OK: the command was accepted; TW_INVALID as for
+ * tw_set_timer; TW_FULL; TW_NO_MEMORY (only for keys over 24 bytes); TW_CLOSED.
+ */
+TW_API enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
+				    tw_duration delay);
+
+/*
+ * Takes the key's timer out: it will not run, its value goes to release (TW_REMOVED). An unknown
+ * key: nothing happens. Any thread; costs as tw_set_timer without the clock. Statuses as
+ * tw_move_timer.
+ */
+TW_API enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, size_t key_size);
+
+/*
+ * Empties the wheel: every timer pending at that point of the command order is given to `each` with
+ * `context`, on the worker pool, several at a time, none twice. Does not wait for that (tw_wait_idle
+ * does). The wheel stays usable, the keys are free at once, and `each` may call the wheel. Timers
+ * that were handed to the pool before are not in it. Any thread.
+ * TW_OK; TW_INVALID: no wheel or no function; TW_NO_MEMORY: nothing was drained; TW_CLOSED.
+ */
+TW_API enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *context);
+
+/*
+ * Stops the wheel for good: pending timers, and tasks handed to the pool but not begun, go to
+ * release (TW_STOPPED). Running tasks end by themselves. Does not wait: after tw_stop and then
+ * tw_wait_idle, no task runs or will. Any thread, also from a task. TW_OK for the first call,
+ * TW_CLOSED for every later one, TW_INVALID without a wheel.
+ */
+TW_API enum tw_status tw_stop(struct tw_wheel *wheel);
+
+/*
+ * Stops the wheel if need be, waits for running tasks, releases and drain functions, ends the
+ * threads and frees everything. NULL is fine. The last call on the wheel: no other may be running or
+ * follow. From a task of this wheel it could not return: there it does nothing. In a fork's child
+ * it does nothing either: what the parent holds is the parent's.
+ */
+TW_API void tw_destroy(struct tw_wheel *wheel);
+
+/*
+ * Waits until every command accepted before the call has been applied. Fine in a pool task.
+ * TW_OK; TW_INVALID: no wheel, or called from an inline task; TW_CLOSED.
+ */
+TW_API enum tw_status tw_flush(struct tw_wheel *wheel);
+
+/*
+ * As tw_flush, then waits until every task that is due by then, and every release and drain call
+ * owed by then, has finished; the commands that they gave have been applied. Also after tw_stop. TW_OK; TW_INVALID: no wheel, or called from a task,
+ * release or drain function of this wheel.
+ */
+TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
+
+/*
+ * Whether the key has a timer once the commands accepted before have been applied; asks the owner
+ * and waits for the answer. *remaining (may be NULL) is the time to its deadline, 0 when past,
+ * TW_FOREVER when never. TW_OK: it has; TW_NOT_FOUND; TW_INVALID: no wheel, a bad key, or called
+ * from an inline task; TW_CLOSED.
+ */
+TW_API enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_size,
+				  tw_duration *remaining);
+
+/* Timers armed and not yet handed over, as far as commands have been applied. No wheel: 0. */
+TW_API size_t tw_pending(struct tw_wheel *wheel);
+
+/* The wheel's clock, nanoseconds. No wheel: 0. */
+TW_API tw_duration tw_now(struct tw_wheel *wheel);
+
+/*
+ * Moves a manual clock forward by `by`, tick by tick: applies the commands accepted before it and
+ * returns when all that became due has been handed over; with TW_WORKERS_INLINE it has also run, in
+ * deadline order, first set first. By 0: applies commands and runs what is due. The clock ends at
+ * TW_FOREVER at most. TW_OK; TW_INVALID: no wheel, a clock that isn't manual, by < 0, or called from
+ * an inline task; TW_CLOSED, also when the wheel is stopped on the way.
+ */
+TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
+
+/*
+ * Drives a TW_DRIVE_CALLER wheel: applies commands and hands over (or runs) what is due, then tells
+ * in *until_next (may be NULL) how long the caller may sleep: 0 or more, TW_FOREVER if nothing is
+ * pending. TW_OK; TW_INVALID: no wheel, one with an owner thread, or called from an inline task;
+ * TW_CLOSED.
+ */
+TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
+
+/* Counts since tw_create and states at the moment; read without stopping anyone. */
+struct tw_stats {
+	uint64_t set;      /* timers armed under a new key */
+	uint64_t replaced; /* values replaced under an existing key */
+	uint64_t moved;    /* moves that found their key */
+	uint64_t removed;  /* removes that found their key */
+	uint64_t fired;    /* timers handed over to run */
+	uint64_t drained;  /* timers handed to drain functions */
+	uint64_t stopped; /* timers still pending, or tasks not begun, when the wheel was stopped */
+	uint64_t refused; /* calls answered TW_FULL */
+	uint64_t pending; /* as tw_pending */
+	uint64_t queued;  /* commands in the queue */
+	uint64_t unfinished;      /* tasks, releases and drain calls handed over and not finished */
+	uint64_t turns;           /* turns of the owner's loop */
+	uint64_t wakeups;         /* times the owner woke from sleep, by a command or a deadline */
+	uint64_t full_waits;      /* times a caller slept because the queue was full */
+	tw_duration longest_turn; /* wall time of the owner's longest turn, inline tasks left out */
+};
+
+/* TW_OK, also after tw_stop; TW_INVALID: no wheel or nothing to fill; TW_CLOSED in a fork's child. */
+TW_API enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

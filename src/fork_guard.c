@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * MADV_WIPEONFORK (Linux 4.14) gives the child a cleared page. Without it a child's calls are not
+ * told apart: asking for the process number at each call would cost a system call each.
+ */
+#include "fork_guard.h"
+
+#include <stddef.h>
+#include <sys/mman.h>
+
+#ifdef MADV_WIPEONFORK
+static const int guard_advice = MADV_WIPEONFORK;
+#else
+static const int guard_advice = MADV_NORMAL;
+#endif
+
+enum { GUARD_SIZE = 4096 };
+
+struct fork_guard *fork_guard_create(void)
+{
+	struct fork_guard *guard =
+		mmap(NULL, GUARD_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (guard == MAP_FAILED)
+		return NULL;
+	(void)madvise(guard, GUARD_SIZE, guard_advice);
+	atomic_init(&guard->state, FORK_GUARD_OPEN);
+	return guard;
+}
+
+void fork_guard_destroy(struct fork_guard *guard)
+{
+	munmap(guard, GUARD_SIZE);
+}
+
+bool fork_guard_close(struct fork_guard *guard)
+{
+	int open = FORK_GUARD_OPEN;
+
+	/* seq_cst: pairs with the load in fork_guard_state(). */
+	return atomic_compare_exchange_strong_explicit(&guard->state, &open, FORK_GUARD_CLOSED,
+						       memory_order_seq_cst, memory_order_seq_cst);
+}

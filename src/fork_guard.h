@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A word that a fork's child finds cleared. It tells with one load whether the wheel is open: it was
+ * neither stopped nor left behind in a child, whose copy has no threads. Any thread.
+ */
+#ifndef FORK_GUARD_H
+#define FORK_GUARD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum fork_guard_state {
+	FORK_GUARD_CHILD, /* what the kernel clears it to */
+	FORK_GUARD_OPEN,
+	FORK_GUARD_CLOSED
+};
+
+struct fork_guard {
+	atomic_int state; /* alone on a page of its own */
+};
+
+/* Open; NULL: out of memory. */
+struct fork_guard *fork_guard_create(void);
+void fork_guard_destroy(struct fork_guard *guard);
+/* True for the one call that closed it. */
+bool fork_guard_close(struct fork_guard *guard);
+
+static inline enum fork_guard_state fork_guard_state(const struct fork_guard *guard)
+{
+	/* seq_cst: who has seen the wheel closed starts nothing; pairs with fork_guard_close(). */
+	return (enum fork_guard_state)atomic_load_explicit(&guard->state, memory_order_seq_cst);
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keys up to 16 bytes make a timer of two cache lines, up to 80 one of three, up to 144 one of four;
+ * these are recycled by slabs. Timers with longer keys come from malloc.
+ */
+#include "timer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const size_t class_sizes[TIMER_SIZE_CLASSES] = {128, 192, 256};
+
+_Static_assert(offsetof(struct timer, hh) + offsetof(UT_hash_handle, hh_prev) >= CACHE_LINE,
+	       "the index must not touch the wheel's line");
+_Static_assert(offsetof(struct timer, key) == 112, "a key of 16 bytes must end with its line");
+
+void timer_store_init(struct timer_store *store)
+{
+	for (int i = 0; i < TIMER_SIZE_CLASSES; i++)
+		slab_init(&store->slabs[i], class_sizes[i]);
+}
+
+void timer_store_destroy(struct timer_store *store)
+{
+	for (int i = 0; i < TIMER_SIZE_CLASSES; i++)
+		slab_destroy(&store->slabs[i]);
+}
+
+void timer_store_flush(struct timer_store *store, struct timer_bin *bin)
+{
+	for (int i = 0; i < TIMER_SIZE_CLASSES; i++)
+		slab_flush(&store->slabs[i], &bin->bins[i]);
+}
+
+static uint8_t timer_size_class(size_t size)
+{
+	uint8_t size_class = 0;
+
+	while (size_class < TIMER_SIZE_CLASSES && class_sizes[size_class] < size)
+		size_class++;
+	return size_class;
+}
+
+struct timer *timer_new(struct timer_store *store, const void *key, size_t key_size, uint32_t hash)
+{
+	size_t size = offsetof(struct timer, key) + key_size;
+	uint8_t size_class = timer_size_class(size);
+	struct timer *timer;
+
+	if (size_class < TIMER_SIZE_CLASSES)
+		timer = slab_take(&store->slabs[size_class]);
+	else
+		timer = malloc(size);
+	if (!timer)
+		return NULL;
+	timer->size_class = size_class;
+	timer->hh.key = timer->key;
+	timer->hh.keylen = (unsigned)key_size;
+	timer->hh.hashv = hash;
+	memcpy(timer->key, key, key_size);
+	return timer;
+}
+
+void timer_free(struct timer_store *store, struct timer_bin *bin, struct timer *timer)
+{
+	uint8_t size_class = timer->size_class;
+
+	if (size_class < TIMER_SIZE_CLASSES)
+		slab_give(&store->slabs[size_class], &bin->bins[size_class], timer);
+	else
+		free(timer);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one object that travels: made by the thread that sets it, it is the set command in the queue,
+ * the entry in a slot, and the job in the worker pool. One thread owns it at a time; it changes hands
+ * at the command queue and at the worker pool.
+ */
+#ifndef TIMER_H
+#define TIMER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include <timingwheel/timingwheel.h>
+
+#include "list.h"
+#include "slab.h"
+
+struct drain;
+
+/* What is to be done with a timer that left the wheel. */
+enum timer_job {
+	TIMER_RUN,
+	TIMER_RELEASE, /* with its reason */
+	TIMER_DRAIN    /* with its drain */
+};
+
+struct timer {
+	/* First cache line: all that the wheel touches. */
+	struct list link; /* in a slot; later in a batch of jobs */
+	uint64_t expiry;  /* tick at or after which it may fire */
+	union {
+		uint64_t sequence;   /* in the wheel: order of its last command */
+		struct drain *drain; /* as a TIMER_DRAIN job */
+	};
+	void *value;
+	tw_duration deadline; /* nanoseconds, as asked for */
+	uint8_t job;          /* enum timer_job */
+	uint8_t reason;       /* enum tw_reason */
+	uint8_t epoch;        /* in the pool: which wait for idle counts it */
+	uint8_t size_class;   /* where its memory came from */
+	uint32_t batch_size;  /* in the first timer of a batch of jobs */
+	UT_hash_handle hh;    /* key, its size and hash; from hh_prev on in the second line */
+	/* The key's first 16 bytes fill the second line. */
+	unsigned char key[];
+};
+
+enum { TIMER_SIZE_CLASSES = 3 };
+
+/* Where timers come from. One a wheel; any thread. */
+struct timer_store {
+	struct slab slabs[TIMER_SIZE_CLASSES];
+};
+
+/* Timers that one thread is about to give back. */
+struct timer_bin {
+	struct slab_bin bins[TIMER_SIZE_CLASSES];
+};
+
+void timer_store_init(struct timer_store *store);
+void timer_store_destroy(struct timer_store *store);
+/* Makes what lies in the bin available to all. */
+void timer_store_flush(struct timer_store *store, struct timer_bin *bin);
+
+/* A timer with a copy of the key; NULL: out of memory. key_size from 1 to TW_KEY_SIZE_MAX. */
+struct timer *timer_new(struct timer_store *store, const void *key, size_t key_size, uint32_t hash);
+void timer_free(struct timer_store *store, struct timer_bin *bin, struct timer *timer);
+
+static inline struct timer *timer_of_link(struct list *link)
+{
+	return list_entry(link, struct timer, link);
+}
+
+#endif
