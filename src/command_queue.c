@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A ring of cells of one cache line with the command in the cell.
+ *
+ * A producer claims a position by moving the tail with compare-and-swap, never past head + capacity,
+ * so that a full queue is known before anything is claimed and the call can fail. It fills the cell
+ * and publishes it with the cell's turn. The consumer reads cells in order while their turns are
+ * right, a batch at a time, and gives the batch back by one store to the head. Producers look at the
+ * head only when the last one they saw leaves no room.
+ *
+ * Invariants: head ≤ tail ≤ head + capacity. A cell belongs to the producer from its claim to its
+ * publication, then to the consumer until the pop. A cell's turn is position + 1 of its last
+ * publication: it can't be taken for another round's, for positions are never reused.
+ *
+ * May run together: claim, publish, wait, close, tail, head, count by any number of threads, with
+ * peek, at and pop by one consumer.
+ * Linearization: claim at the exchange of the tail; a command becomes visible to the consumer at
+ * publish; pop at the store to the head; "full" at the load of the head.
+ * Progress: claim is lock-free. A producer descheduled between claim and publish holds up the
+ * consumer at its cell, not the other producers, until the ring is full.
+ *
+ * A waiting producer announces itself and looks once more before it sleeps; the consumer looks for
+ * the announcement after each pop, and wakes all who wait once half of the ring is free: one wake for
+ * thousands of commands.
+ *
+ * MEASURED_DESIGNS
+ */
+#include "command_queue.h"
+
+#include <stdlib.h>
+
+bool command_queue_init(struct command_queue *queue, size_t capacity)
+{
+	uint64_t rounded = 2;
+
+	while (rounded < capacity)
+		rounded *= 2;
+	*queue = (struct command_queue){.capacity = rounded};
+	if (rounded > SIZE_MAX / sizeof(*queue->cells))
+		return false;
+	queue->cells = aligned_alloc(CACHE_LINE, rounded * sizeof(*queue->cells));
+	if (!queue->cells)
+		return false;
+	for (uint64_t i = 0; i < rounded; i++)
+		atomic_init(&queue->cells[i].turn, 0);
+	pthread_mutex_init(&queue->lock, NULL);
+	pthread_cond_init(&queue->room, NULL);
+	return true;
+}
+
+void command_queue_destroy(struct command_queue *queue)
+{
+	pthread_cond_destroy(&queue->room);
+	pthread_mutex_destroy(&queue->lock);
+	free(queue->cells);
+}
+
+/*
+ * Whether a command at position `tail` would find a free cell. A tail that others have long moved
+ * may lie behind the head: the exchange will refuse it, so there it counts as room.
+ */
+static bool command_queue_fits(struct command_queue *queue, uint64_t tail, uint64_t head)
+{
+	return (int64_t)(tail - head) < (int64_t)queue->capacity;
+}
+
+static bool command_queue_has_room(struct command_queue *queue, uint64_t tail)
+{
+	uint64_t head;
+
+	/* acquire: the consumer's reads of cells before the head that somebody saw come before our
+	 * writes; pairs with the release in the store below. */
+	head = atomic_load_explicit(&queue->head_seen, memory_order_acquire);
+	if (command_queue_fits(queue, tail, head))
+		return true;
+	/* seq_cst: also the second look of one who announced that it waits; pairs with the store in
+	 * command_queue_pop(). */
+	head = atomic_load_explicit(&queue->head, memory_order_seq_cst);
+	/* release: passes on what the load of the head acquired. */
+	atomic_store_explicit(&queue->head_seen, head, memory_order_release);
+	return command_queue_fits(queue, tail, head);
+}
+
+struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *position)
+{
+	uint64_t tail;
+
+	/* The next step writes this line: fetching it for reading first would cost a second trip. */
+	__builtin_prefetch(&queue->tail, 1);
+	/* relaxed: only a guess, the exchange decides. */
+	tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
+	do {
+		if (!command_queue_has_room(queue, tail))
+			return NULL;
+		/* seq_cst: the publication that a notifier promises before it looks for a sleeper; pairs
+		 * with the load in command_queue_tail() by an owner that goes to sleep. */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&queue->tail, &tail, tail + 1, memory_order_seq_cst, memory_order_relaxed));
+	*position = tail;
+	return &queue->cells[tail & (queue->capacity - 1)];
+}
+
+void command_queue_publish(struct command_cell *cell, uint64_t position)
+{
+	/* release: publishes the command and *timer; pairs with the acquire in command_queue_peek(). */
+	atomic_store_explicit(&cell->turn, position + 1, memory_order_release);
+}
+
+bool command_queue_wait(struct command_queue *queue)
+{
+	bool closed;
+
+	/* relaxed: statistic, orders nothing. */
+	atomic_fetch_add_explicit(&queue->waits, 1, memory_order_relaxed);
+	pthread_mutex_lock(&queue->lock);
+	/* seq_cst: the announcement, before the second look; pairs with the load in
+	 * command_queue_pop(). */
+	atomic_fetch_add_explicit(&queue->waiting, 1, memory_order_seq_cst);
+	for (;;) {
+		/* relaxed: written under the lock that we hold. */
+		closed = atomic_load_explicit(&queue->closed, memory_order_relaxed);
+		if (closed || command_queue_has_room(queue, command_queue_tail(queue)))
+			break;
+		pthread_cond_wait(&queue->room, &queue->lock);
+	}
+	/* relaxed: a wake too many harms nobody. */
+	atomic_fetch_sub_explicit(&queue->waiting, 1, memory_order_relaxed);
+	pthread_mutex_unlock(&queue->lock);
+	return !closed;
+}
+
+static void command_queue_wake_all(struct command_queue *queue, bool close)
+{
+	pthread_mutex_lock(&queue->lock);
+	if (close) {
+		/* relaxed: read under the lock. */
+		atomic_store_explicit(&queue->closed, true, memory_order_relaxed);
+	}
+	pthread_cond_broadcast(&queue->room);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+void command_queue_close(struct command_queue *queue)
+{
+	command_queue_wake_all(queue, true);
+}
+
+uint64_t command_queue_tail(struct command_queue *queue)
+{
+	/* seq_cst: the second look of an owner that goes to sleep; pairs with the exchange in
+	 * command_queue_claim(). */
+	return atomic_load_explicit(&queue->tail, memory_order_seq_cst);
+}
+
+uint64_t command_queue_head(struct command_queue *queue)
+{
+	/* relaxed: the consumer's own; to others a statistic. */
+	return atomic_load_explicit(&queue->head, memory_order_relaxed);
+}
+
+size_t command_queue_count(struct command_queue *queue)
+{
+	uint64_t head = command_queue_head(queue);
+
+	return (size_t)(command_queue_tail(queue) - head);
+}
+
+size_t command_queue_peek(struct command_queue *queue, size_t most)
+{
+	uint64_t head = command_queue_head(queue);
+	size_t count = 0;
+
+	for (; count < most; count++) {
+		uint64_t position = head + count;
+		struct command_cell *cell = &queue->cells[position & (queue->capacity - 1)];
+
+		/* acquire: sees the command and *timer; pairs with the release in
+		 * command_queue_publish(). */
+		if (atomic_load_explicit(&cell->turn, memory_order_acquire) != position + 1)
+			break;
+	}
+	return count;
+}
+
+void command_queue_pop(struct command_queue *queue, size_t count)
+{
+	uint64_t head = command_queue_head(queue) + count;
+	uint64_t used;
+
+	/* seq_cst: gives the cells back, then looks for the announcement; pairs with the loads in
+	 * command_queue_has_room() and the announcement in command_queue_wait(). */
+	atomic_store_explicit(&queue->head, head, memory_order_seq_cst);
+	if (atomic_load_explicit(&queue->waiting, memory_order_seq_cst) == 0)
+		return;
+	used = command_queue_tail(queue) - head;
+	if (used <= queue->capacity / 2)
+		command_queue_wake_all(queue, false);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Door 1: commands from any thread to the owner. Bounded, lock-free, many producers, one consumer.
+ *
+ * Producer: command_queue_claim(), fill the cell's command, command_queue_publish().
+ * Consumer: command_queue_peek(), command_queue_at() for each, command_queue_pop().
+ */
+#ifndef COMMAND_QUEUE_H
+#define COMMAND_QUEUE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <timingwheel/timingwheel.h>
+
+#include "slab.h"
+
+struct timer;
+
+enum command_kind {
+	COMMAND_SET,
+	COMMAND_SET_NOW, /* the deadline was past at the call */
+	COMMAND_MOVE,
+	COMMAND_MOVE_NOW, /* the delay was under one interval */
+	COMMAND_REMOVE
+};
+
+enum { COMMAND_KEY_INLINE = 24 };
+
+struct command {
+	uint32_t hash;
+	uint16_t key_size;
+	uint8_t kind;         /* enum command_kind */
+	bool in_task;         /* set now: given by an inline task */
+	uint64_t expiry;      /* tick; not for remove */
+	tw_duration deadline; /* nanoseconds; not for remove */
+	/* Set: the timer, with key and value. Else: who carries a key too long for the cell, or NULL. */
+	struct timer *timer;
+	unsigned char key[COMMAND_KEY_INLINE];
+};
+
+struct command_cell {
+	/* The position it was published at, plus one. Alone decides whether the command may be read. */
+	_Alignas(CACHE_LINE) _Atomic uint64_t turn;
+	struct command command;
+};
+
+struct command_queue {
+	/* Constant after init. */
+	struct command_cell *cells;
+	uint64_t capacity; /* a power of two */
+	/* Any producer. */
+	_Alignas(CACHE_LINE) _Atomic uint64_t tail; /* next position to claim */
+	_Atomic uint64_t head_seen;                 /* a recent head; on the producers' line */
+	/* Consumer writes, producers read now and then. */
+	_Alignas(CACHE_LINE) _Atomic uint64_t head; /* next position to consume */
+	/* Who waits for room. */
+	_Alignas(CACHE_LINE) atomic_uint waiting;
+	atomic_bool closed;
+	_Atomic uint64_t waits; /* statistic */
+	pthread_mutex_t lock;
+	pthread_cond_t room;
+};
+
+/* capacity is rounded up to a power of two, at least 2. False: out of memory. */
+bool command_queue_init(struct command_queue *queue, size_t capacity);
+void command_queue_destroy(struct command_queue *queue);
+
+/* Producer: the cell at a position that is now its own; NULL: full. */
+struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *position);
+/* Producer: after it has filled the cell's command. */
+void command_queue_publish(struct command_cell *cell, uint64_t position);
+/* Producer: sleeps until there is room; false: the queue has been closed. */
+bool command_queue_wait(struct command_queue *queue);
+/* Any thread: from now on nobody waits for room. */
+void command_queue_close(struct command_queue *queue);
+
+/* Any thread: the position that the next command will get. */
+uint64_t command_queue_tail(struct command_queue *queue);
+/* Any thread; exact for the consumer. */
+uint64_t command_queue_head(struct command_queue *queue);
+/* Any thread: commands claimed and not yet consumed. */
+size_t command_queue_count(struct command_queue *queue);
+
+/* Consumer: how many commands, up to `most`, can be read from the head on. */
+size_t command_queue_peek(struct command_queue *queue, size_t most);
+/* Consumer: the command `offset` behind the head; offset < what peek answered. */
+static inline struct command *command_queue_at(struct command_queue *queue, size_t offset)
+{
+	/* relaxed: only the consumer writes it. */
+	uint64_t head = atomic_load_explicit(&queue->head, memory_order_relaxed);
+
+	return &queue->cells[(head + offset) & (queue->capacity - 1)].command;
+}
+/* Consumer: gives the first `count` cells back to the producers. */
+void command_queue_pop(struct command_queue *queue, size_t count);
+
+#endif

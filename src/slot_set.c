@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "slot_set.h"
+
+#include <stdlib.h>
+
+static size_t words_for(size_t bits)
+{
+	return bits / 64 + (bits % 64 != 0);
+}
+
+bool slot_set_init(struct slot_set *set, size_t size)
+{
+	size_t total = 0;
+	size_t bits = size;
+	uint64_t *words;
+
+	*set = (struct slot_set){.size = size};
+	do {
+		bits = words_for(bits);
+		total += bits;
+		set->height++;
+	} while (bits > 1);
+	words = calloc(total, sizeof(*words));
+	if (!words)
+		return false;
+	bits = size;
+	for (int level = 0; level < set->height; level++) {
+		set->levels[level] = words;
+		bits = words_for(bits);
+		words += bits;
+	}
+	return true;
+}
+
+void slot_set_destroy(struct slot_set *set)
+{
+	free(set->levels[0]);
+}
+
+void slot_set_add(struct slot_set *set, size_t slot)
+{
+	for (int level = 0; level < set->height; level++, slot /= 64) {
+		uint64_t *word = &set->levels[level][slot / 64];
+		uint64_t before = *word;
+
+		*word = before | (uint64_t)1 << slot % 64;
+		if (before != 0)
+			return;
+	}
+}
+
+void slot_set_remove(struct slot_set *set, size_t slot)
+{
+	for (int level = 0; level < set->height; level++, slot /= 64) {
+		uint64_t *word = &set->levels[level][slot / 64];
+
+		*word &= ~((uint64_t)1 << slot % 64);
+		if (*word != 0)
+			return;
+	}
+}
+
+/* The smallest number at or above `from` whose bit is set in its word of the level, or SLOT_NONE. */
+static size_t slot_set_scan_word(const struct slot_set *set, int level, size_t from)
+{
+	uint64_t word = set->levels[level][from / 64] >> from % 64;
+
+	return word ? from + (size_t)__builtin_ctzll(word) : SLOT_NONE;
+}
+
+size_t slot_set_next(const struct slot_set *set, size_t slot)
+{
+	size_t bits = set->size;
+	size_t found = SLOT_NONE;
+	int level = 0;
+
+	/* Up, until a word has a member at or behind the place; above, behind the word just seen. */
+	for (; level < set->height && slot < bits; level++) {
+		found = slot_set_scan_word(set, level, slot);
+		if (found != SLOT_NONE)
+			break;
+		slot = slot / 64 + 1;
+		bits = words_for(bits);
+	}
+	if (found == SLOT_NONE)
+		return SLOT_NONE;
+	/* Down, to the first member of each word. */
+	while (level-- > 0)
+		found = slot_set_scan_word(set, level, found * 64);
+	return found;
+}

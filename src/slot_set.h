@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A set of slot numbers that finds its next member at once, however few there are: a tree of 64-bit
+ * words in which each bit of a word tells whether a word below has any bit set.
+ */
+#ifndef SLOT_SET_H
+#define SLOT_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SLOT_SET_LEVELS = 11 }; /* 64^11 slots, more than size_t counts */
+
+#define SLOT_NONE SIZE_MAX
+
+struct slot_set {
+	size_t size;
+	int height;
+	uint64_t *levels[SLOT_SET_LEVELS]; /* levels[0]: a bit a slot; all in one allocation */
+};
+
+/* For slots 0 to size - 1, size > 0. False: out of memory. */
+bool slot_set_init(struct slot_set *set, size_t size);
+void slot_set_destroy(struct slot_set *set);
+void slot_set_add(struct slot_set *set, size_t slot);
+void slot_set_remove(struct slot_set *set, size_t slot);
+/* The smallest member that is at least `slot`, or SLOT_NONE. */
+size_t slot_set_next(const struct slot_set *set, size_t slot);
+
+#endif

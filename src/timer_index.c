@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * uthash's buckets, chains and handles, with the growth done by linear hashing (Litwin, 1980).
+ * uthash doubles its table in one go: 50 ms at a million keys, 800 ms at ten million. Here each
+ * insertion that finds more timers than buckets splits one bucket, the next in turn, so the owner
+ * never stalls; removals merge the last bucket back where there are far too many.
+ *
+ * Buckets lie in segments of 64 KiB found through a directory; growth allocates a segment, or a
+ * directory of twice the size, now and then. If that fails the table stays as it is: chains get
+ * longer, nothing is refused, and the next insertion tries again. So uthash's own expansion, which
+ * would reject the insertion, is switched off, and of uthash only the macros on one bucket are used:
+ * the list in order of insertion that the others keep would cost two more cache misses a call.
+ *
+ * Invariants: 2^level ≤ buckets < 2^(level + 1), mask = 2^(level + 1) - 1. A hash belongs to bucket
+ * hash & mask if there is one, else to hash & mask / 2. Bucket b ≥ 2^level was split from bucket
+ * b - 2^level.
+ */
+#include "timer_index.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * memcmp for keys, 0 if equal. For a short key memcmp may load more than the key and mask it off, which
+ * costs the miss of a line that nobody asked for.
+ */
+static inline int key_compare(const void *a, const void *b, size_t size)
+{
+	const unsigned char *left = a;
+	const unsigned char *right = b;
+	uint64_t words[4];
+
+	if (size < sizeof(words[0]) || size > 2 * sizeof(words[0]))
+		return memcmp(a, b, size);
+	/* The first and the last 8 bytes, which overlap in a key of fewer than 16. */
+	memcpy(&words[0], left, sizeof(words[0]));
+	memcpy(&words[1], right, sizeof(words[1]));
+	memcpy(&words[2], left + size - sizeof(words[2]), sizeof(words[2]));
+	memcpy(&words[3], right + size - sizeof(words[3]), sizeof(words[3]));
+	return words[0] != words[1] || words[2] != words[3];
+}
+
+#undef HASH_KEYCMP
+#define HASH_KEYCMP(a, b, size) key_compare(a, b, size)
+
+/* No bucket ever expands by uthash's doing. */
+#undef HASH_BKT_CAPACITY_THRESH
+#define HASH_BKT_CAPACITY_THRESH UINT32_MAX
+
+enum {
+	SEGMENT_SHIFT = 12,
+	SEGMENT_BUCKETS = 1 << SEGMENT_SHIFT,
+	FEWEST_BUCKETS = 64,
+	FIRST_ROOM = 16,
+	SPLIT_PREFETCH = 8,   /* how many splits ahead */
+	MERGE_EXCESS = 4,     /* buckets a timer at which buckets are merged */
+	DISCARD_SEGMENTS = 16 /* freed in one step */
+};
+
+static inline UT_hash_bucket *bucket_at(const struct timer_index *index, uint32_t number)
+{
+	return &index->segments[number >> SEGMENT_SHIFT][number & (SEGMENT_BUCKETS - 1)];
+}
+
+static inline UT_hash_bucket *bucket_of(const struct timer_index *index, uint32_t hash)
+{
+	uint32_t number = hash & index->mask;
+
+	return bucket_at(index, number < index->buckets ? number : number & index->mask / 2);
+}
+
+static inline struct timer *timer_of_handle(UT_hash_handle *handle)
+{
+	return list_entry(handle, struct timer, hh);
+}
+
+static bool timer_index_add_segment(struct timer_index *index)
+{
+	if (index->segment_count == index->segment_room) {
+		size_t room = index->segment_room ? 2 * index->segment_room : FIRST_ROOM;
+		UT_hash_bucket **segments = realloc(index->segments, room * sizeof(*segments));
+
+		if (!segments)
+			return false;
+		index->segments = segments;
+		index->segment_room = room;
+	}
+	index->segments[index->segment_count] = calloc(SEGMENT_BUCKETS, sizeof(UT_hash_bucket));
+	if (!index->segments[index->segment_count])
+		return false;
+	index->segment_count++;
+	return true;
+}
+
+bool timer_index_init(struct timer_index *index)
+{
+	*index = (struct timer_index){.buckets = FEWEST_BUCKETS, .mask = 2 * FEWEST_BUCKETS - 1};
+	index->table.hho = offsetof(struct timer, hh);
+	if (timer_index_add_segment(index))
+		return true;
+	free(index->segments);
+	return false;
+}
+
+void timer_index_destroy(struct timer_index *index)
+{
+	while (!timer_index_discard(index))
+		continue;
+}
+
+bool timer_index_discard(struct timer_index *index)
+{
+	for (int i = 0; i < DISCARD_SEGMENTS && index->segment_count > 0; i++)
+		free(index->segments[--index->segment_count]);
+	if (index->segment_count > 0)
+		return false;
+	free(index->segments);
+	index->segments = NULL;
+	return true;
+}
+
+struct timer *timer_index_find(const struct timer_index *index, const void *key, size_t key_size,
+			       uint32_t hash)
+{
+	UT_hash_bucket *bucket = bucket_of(index, hash);
+	struct timer *timer;
+
+	HASH_FIND_IN_BKT(&index->table, hh, *bucket, key, (unsigned)key_size, hash, timer);
+	return timer;
+}
+
+/* Moves from bucket `from` to bucket `to` the timers whose hash now leads there. */
+static void timer_index_redistribute(struct timer_index *index, UT_hash_bucket *from,
+				     UT_hash_bucket *to)
+{
+	UT_hash_handle *next;
+
+	for (UT_hash_handle *handle = from->hh_head; handle; handle = next) {
+		next = handle->hh_next;
+		if (bucket_of(index, handle->hashv) != to)
+			continue;
+		HASH_DEL_IN_BKT(*from, handle);
+		HASH_ADD_TO_BKT(*to, hh, handle, (void)0);
+	}
+}
+
+static void timer_index_split(struct timer_index *index)
+{
+	uint32_t to = index->buckets;
+	uint32_t from = to & index->mask / 2;
+	UT_hash_bucket *ahead;
+
+	if (to == UINT32_MAX)
+		return;
+	if (to >> SEGMENT_SHIFT == index->segment_count && !timer_index_add_segment(index))
+		return;
+	ahead = bucket_at(index, (from + SPLIT_PREFETCH) & index->mask / 2);
+	__builtin_prefetch((char *)ahead->hh_head + offsetof(UT_hash_handle, hh_prev), 1);
+	index->buckets++;
+	timer_index_redistribute(index, bucket_at(index, from), bucket_at(index, to));
+	if (index->buckets > index->mask)
+		index->mask = 2 * index->mask + 1;
+}
+
+static void timer_index_merge(struct timer_index *index)
+{
+	uint32_t from = index->buckets - 1;
+
+	if (from <= index->mask / 2)
+		index->mask /= 2;
+	index->buckets--;
+	timer_index_redistribute(index, bucket_at(index, from), bucket_of(index, from));
+	/* One segment is kept in hand, so that a count that goes up and down allocates nothing. */
+	if ((from >> SEGMENT_SHIFT) + 2 < index->segment_count)
+		free(index->segments[--index->segment_count]);
+}
+
+void timer_index_add(struct timer_index *index, struct timer *timer)
+{
+	UT_hash_bucket *bucket = bucket_of(index, timer->hh.hashv);
+
+	timer->hh.tbl = NULL; /* read only where a bucket is to expand, and none ever is */
+	HASH_ADD_TO_BKT(*bucket, hh, &timer->hh, (void)0);
+	if (++index->count > index->buckets)
+		timer_index_split(index);
+}
+
+void timer_index_remove(struct timer_index *index, struct timer *timer)
+{
+	UT_hash_bucket *bucket = bucket_of(index, timer->hh.hashv);
+
+	HASH_DEL_IN_BKT(*bucket, &timer->hh);
+	index->count--;
+	if (index->buckets > FEWEST_BUCKETS && index->count < index->buckets / MERGE_EXCESS)
+		timer_index_merge(index);
+}
+
+void timer_index_prefetch_bucket(const struct timer_index *index, uint32_t hash)
+{
+	__builtin_prefetch(bucket_of(index, hash), 1);
+}
+
+static void prefetch_timer(UT_hash_handle *handle)
+{
+	struct timer *timer = timer_of_handle(handle);
+
+	__builtin_prefetch(&timer->link, 1);
+	__builtin_prefetch(&handle->hh_prev, 1);
+}
+
+void timer_index_prefetch_first(const struct timer_index *index, uint32_t hash)
+{
+	UT_hash_handle *first = bucket_of(index, hash)->hh_head;
+
+	if (first)
+		prefetch_timer(first);
+}
+
+void timer_index_prefetch_second(const struct timer_index *index, uint32_t hash)
+{
+	UT_hash_handle *first = bucket_of(index, hash)->hh_head;
+
+	if (first && first->hashv != hash && first->hh_next)
+		prefetch_timer(first->hh_next);
+}
+
+struct timer *timer_index_guess(const struct timer_index *index, uint32_t hash)
+{
+	UT_hash_handle *handle = bucket_of(index, hash)->hh_head;
+
+	while (handle && handle->hashv != hash)
+		handle = handle->hh_next;
+	return handle ? timer_of_handle(handle) : NULL;
+}

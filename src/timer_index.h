@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Key to timer. Owner only. Adding never fails and never takes long: the table grows and shrinks by
+ * one bucket at a time.
+ */
+#ifndef TIMER_INDEX_H
+#define TIMER_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "timer.h"
+
+struct timer_index {
+	struct UT_hash_table table; /* tells uthash where the handles lie */
+	struct UT_hash_bucket **segments;
+	size_t segment_room; /* segments that the directory has room for */
+	size_t segment_count;
+	uint32_t buckets; /* buckets in use */
+	uint32_t mask; /* for hashes: 2 * 2^level - 1, where 2^level ≤ buckets < 2^(level + 1) */
+	size_t count;  /* timers */
+};
+
+/* False: out of memory. */
+bool timer_index_init(struct timer_index *index);
+/* Frees the table at once. The timers are not touched. */
+void timer_index_destroy(struct timer_index *index);
+/* The same in bounded steps: true when nothing is left. The index can't be used any more. */
+bool timer_index_discard(struct timer_index *index);
+
+struct timer *timer_index_find(const struct timer_index *index, const void *key, size_t key_size,
+			       uint32_t hash);
+/* There must be none with its key. */
+void timer_index_add(struct timer_index *index, struct timer *timer);
+void timer_index_remove(struct timer_index *index, struct timer *timer);
+
+/*
+ * Steps that bring into the cache what a find will touch, each using what the one before brought:
+ * call each for a batch of keys before the next. The last answers the timer that the key probably
+ * has, or NULL.
+ */
+void timer_index_prefetch_bucket(const struct timer_index *index, uint32_t hash);
+void timer_index_prefetch_first(const struct timer_index *index, uint32_t hash);
+void timer_index_prefetch_second(const struct timer_index *index, uint32_t hash);
+struct timer *timer_index_guess(const struct timer_index *index, uint32_t hash);
+
+#endif

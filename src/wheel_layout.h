@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* What wheel.c and its layouts share. */
+#ifndef WHEEL_LAYOUT_H
+#define WHEEL_LAYOUT_H
+
+#include "wheel.h"
+
+enum { WHEEL_MAX_LEVELS = 63 };
+
+/* Later than every tick, and than every tick that a timer may ask for. */
+#define TICK_NONE UINT64_MAX
+
+struct wheel_layout {
+	/* Links a timer that is not due into its slot. */
+	void (*place)(struct wheel *wheel, struct timer *timer);
+	/* The next tick at which a slot comes up; TICK_NONE: no slot is used. */
+	uint64_t (*next_tick)(struct wheel *wheel);
+	/* now has become a tick: moves the slots that come up to due or coming. */
+	void (*take_slots)(struct wheel *wheel);
+	/* The last timer was taken out of `list`, which may be a slot. */
+	void (*emptied)(struct wheel *wheel, struct list *list);
+	/* Moves the timers of any one used slot to due; false: there is none. */
+	bool (*empty_slot)(struct wheel *wheel);
+	/* Asserts that each timer is in a slot where it will be found in time; how many there are. */
+	size_t (*check)(struct wheel *wheel);
+	void (*destroy)(struct wheel *wheel);
+};
+
+struct wheel {
+	const struct wheel_layout *layout;
+	bool ordered;
+	bool due_is_unsorted;
+	uint64_t now;
+	uint64_t sequence; /* of the last command */
+	size_t count;
+	struct list due;  /* of the newest tick */
+	struct list late; /* left over from earlier ticks; not in an ordered wheel */
+	struct list coming[WHEEL_MAX_LEVELS]; /* to be re-filed, by the level they come from */
+	uint64_t coming_used;                 /* bit i: coming[i] may have timers */
+};
+
+/* Makes a wheel without slots a whole one. `wheel` is the first member of the layout's structure. */
+void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered);
+
+/* A slot came up: its timers are to be re-filed; its timers are due. */
+void wheel_take_coming(struct wheel *wheel, int level, struct list *slot);
+void wheel_take_due(struct wheel *wheel, struct list *slot);
+
+struct wheel *wheel_levels_create(size_t slots, bool ordered);
+struct wheel *wheel_rounds_create(size_t slots, bool ordered);
+
+#endif

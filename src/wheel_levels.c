@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Levels of slots that overflow upward, after Varghese and Lauck's hierarchical wheels (1987) and
+ * Kafka's timer. A slot of level 0 is a tick; a slot of level n + 1 spans as many ticks as `slots`
+ * slots of level n. A timer lies in the finest level whose window holds its expiry; when a coarser
+ * slot comes up, its timers are re-filed into finer ones.
+ *
+ * No cascade storms. Elsewhere a coarse slot is emptied at the moment its first tick arrives, all of
+ * it at once. Here each level's window is two laps long (2 * slots slots), so a coarse slot can come
+ * up one whole span before its first tick and still fit into the level below. Its timers are re-filed
+ * a bounded number at a time (wheel_expire), after those that are due; they are early enough for
+ * that. The bound: a turn of `most` timers costs what `most` timers cost, whatever lies in the slot;
+ * and because a slot's timers have a whole span of that level to come down, a storm delays none of
+ * its timers unless there are more of them than can be re-filed in that span.
+ *
+ * Spans are powers of two (slots is rounded up to one, from 2 to 65,536), so that finding a slot is a shift
+ * and a mask. All levels that 64-bit ticks need exist from the start: nothing is allocated later, and
+ * no delay is too long.
+ *
+ * Invariants, with number(t, l) = t >> shift of level l:
+ *   level 0 holds expiries t with now < t < now + window;
+ *   level l > 0 holds timers filed under an expiry t with
+ *       number(now, l) + 1 < number(t, l) < number(now, l) + window,
+ *   for a timer that does not fit level l - 1 is at least two spans of level l away. So a slot of
+ *   level l comes up when number(now, l) becomes its number - 1, always in the future.
+ *   A bit in `used` may be set for a slot that has become empty, never clear for one that isn't.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "slot_set.h"
+#include "wheel_layout.h"
+
+/* More slots a level would only cost memory: four levels of this many reach as far as 64 bits. */
+static const unsigned most_bits = 16;
+
+struct level {
+	unsigned shift; /* log2 of the ticks in a slot */
+	struct list *slots;
+	struct slot_set used;
+};
+
+struct wheel_levels {
+	struct wheel wheel;
+	int level_count;
+	uint64_t window; /* slots of a level: two laps; a power of two */
+	struct level levels[WHEEL_MAX_LEVELS];
+};
+
+static struct wheel_levels *levels_of(struct wheel *wheel)
+{
+	return (struct wheel_levels *)wheel;
+}
+
+static struct list *level_slot(const struct wheel_levels *levels, int level, uint64_t number)
+{
+	return &levels->levels[level].slots[number & (levels->window - 1)];
+}
+
+static void levels_place(struct wheel *wheel, struct timer *timer)
+{
+	struct wheel_levels *levels = levels_of(wheel);
+	int level = 0;
+	uint64_t number = timer->expiry;
+
+	while (number - (wheel->now >> levels->levels[level].shift) >= levels->window) {
+		level++;
+		number = timer->expiry >> levels->levels[level].shift;
+	}
+	list_append(level_slot(levels, level, number), &timer->link);
+	slot_set_add(&levels->levels[level].used, number & (levels->window - 1));
+}
+
+/* The number of the first used slot of the level, searched around from `first`; false: none. */
+static bool level_first_used(struct wheel_levels *levels, int level, uint64_t first,
+			     uint64_t *number)
+{
+	struct slot_set *used = &levels->levels[level].used;
+	uint64_t mask = levels->window - 1;
+	size_t start = first & mask;
+	size_t slot;
+
+	for (;;) {
+		slot = slot_set_next(used, start);
+		if (slot == SLOT_NONE)
+			slot = slot_set_next(used, 0);
+		if (slot == SLOT_NONE)
+			return false;
+		if (!list_is_empty(&levels->levels[level].slots[slot]))
+			break;
+		slot_set_remove(used, slot);
+	}
+	*number = first + ((slot - first) & mask);
+	return true;
+}
+
+static uint64_t levels_next_tick(struct wheel *wheel)
+{
+	struct wheel_levels *levels = levels_of(wheel);
+	uint64_t next = TICK_NONE;
+	uint64_t number;
+
+	if (level_first_used(levels, 0, wheel->now, &number))
+		next = number;
+	for (int level = 1; level < levels->level_count; level++) {
+		unsigned shift = levels->levels[level].shift;
+
+		if (level_first_used(levels, level, wheel->now >> shift, &number) &&
+		    (number - 1) << shift < next)
+			next = (number - 1) << shift;
+	}
+	return next;
+}
+
+static void levels_take_slots(struct wheel *wheel)
+{
+	struct wheel_levels *levels = levels_of(wheel);
+
+	wheel_take_due(wheel, level_slot(levels, 0, wheel->now));
+	for (int level = 1; level < levels->level_count; level++) {
+		unsigned shift = levels->levels[level].shift;
+
+		if ((wheel->now & (((uint64_t)1 << shift) - 1)) != 0)
+			break;
+		wheel_take_coming(wheel, level,
+				  level_slot(levels, level, (wheel->now >> shift) + 1));
+	}
+}
+
+/* The slot's bit stays until somebody looks for it. */
+static void levels_emptied(struct wheel *wheel, struct list *list)
+{
+	(void)wheel;
+	(void)list;
+}
+
+static bool levels_empty_slot(struct wheel *wheel)
+{
+	struct wheel_levels *levels = levels_of(wheel);
+	uint64_t number;
+
+	for (int level = 0; level < levels->level_count; level++) {
+		if (!level_first_used(levels, level, 0, &number))
+			continue;
+		list_append_all(&wheel->due, level_slot(levels, level, number));
+		return true;
+	}
+	return false;
+}
+
+static size_t level_check_slot(struct wheel_levels *levels, int level, uint64_t number)
+{
+	struct list *slot = level_slot(levels, level, number);
+	uint64_t first = number << levels->levels[level].shift;
+	size_t count = 0;
+
+	for (struct list *link = slot->next; link != slot; link = link->next, count++) {
+		assert(link->next->previous == link);
+		assert(timer_of_link(link)->expiry >= first);
+	}
+	assert(count == 0 ||
+	       slot_set_next(&levels->levels[level].used, number & (levels->window - 1)) ==
+		       (number & (levels->window - 1)));
+	return count;
+}
+
+static size_t levels_check(struct wheel *wheel)
+{
+	struct wheel_levels *levels = levels_of(wheel);
+	size_t count = 0;
+
+	for (int level = 0; level < levels->level_count; level++) {
+		uint64_t now = wheel->now >> levels->levels[level].shift;
+
+		assert(list_is_empty(level_slot(levels, level, now)));
+		assert(level == 0 || list_is_empty(level_slot(levels, level, now + 1)));
+		for (uint64_t i = 1; i < levels->window; i++)
+			count += level_check_slot(levels, level, now + i);
+	}
+	return count;
+}
+
+static void levels_destroy(struct wheel *wheel)
+{
+	struct wheel_levels *levels = levels_of(wheel);
+
+	for (int level = 0; level < levels->level_count; level++) {
+		free(levels->levels[level].slots);
+		slot_set_destroy(&levels->levels[level].used);
+	}
+	free(levels);
+}
+
+static bool level_init(struct level *level, unsigned shift, uint64_t window)
+{
+	*level = (struct level){.shift = shift};
+	level->slots = malloc(window * sizeof(*level->slots));
+	if (!level->slots)
+		return false;
+	if (!slot_set_init(&level->used, window)) {
+		free(level->slots);
+		return false;
+	}
+	for (uint64_t i = 0; i < window; i++)
+		list_init(&level->slots[i]);
+	return true;
+}
+
+struct wheel *wheel_levels_create(size_t slots, bool ordered)
+{
+	static const struct wheel_layout layout = {.place = levels_place,
+						   .next_tick = levels_next_tick,
+						   .take_slots = levels_take_slots,
+						   .emptied = levels_emptied,
+						   .empty_slot = levels_empty_slot,
+						   .check = levels_check,
+						   .destroy = levels_destroy};
+	struct wheel_levels *levels = calloc(1, sizeof(*levels));
+	unsigned bits = 1;
+
+	if (!levels)
+		return NULL;
+	while (bits < most_bits && (uint64_t)1 << bits < slots)
+		bits++;
+	levels->window = (uint64_t)2 << bits;
+	/* An expiry is at most TICK_NEVER, 2^63: in a level of this shift it is within the window. */
+	for (unsigned shift = 0; shift < 63; shift += bits) {
+		if (!level_init(&levels->levels[levels->level_count], shift, levels->window)) {
+			levels_destroy(&levels->wheel);
+			return NULL;
+		}
+		levels->level_count++;
+	}
+	wheel_init(&levels->wheel, &layout, ordered);
+	return &levels->wheel;
+}
