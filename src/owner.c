@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The owner's loop. A turn applies commands, expires what is due, hands on what was retired, answers
+ * who waits; each of these does a bounded number of steps, so that a turn takes well under a
+ * millisecond whatever there is to do, and the next turn goes on.
+ *
+ * With a pool, jobs are gathered into batches and submitted together. Inline, they are run in the
+ * order of events: timers expire one at a time, and after each job the commands that it gave are
+ * applied, so a task can still stop another one of the same tick.
+ *
+ * Sleep. After a turn that found commands the owner naps: for 50 µs only a request or a half full
+ * queue wakes it, so busy producers don't pay a system call for each command. A turn that found
+ * nothing is followed by sleep until the next deadline or command.
+ *
+ * A crowd that is due in one tick takes many turns. On a real clock with a pool, the ticks that come
+ * up meanwhile overtake it (wheel.c), one a turn. On a manual clock, and inline, everything is done in
+ * order: a tick is finished before the next begins.
+ */
+#include "owner.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "thread.h"
+
+enum {
+	COMMANDS_A_TURN = 1024,
+	TIMERS_A_TURN = 1024, /* looked at: expired or re-filed */
+	RETIRED_A_TURN = 512,
+	JOBS_A_SUBMISSION = 256,
+	COMMANDS_TO_NAP = 1 /* in a turn, after which more are likely soon */
+};
+
+static const tw_duration nap = 50 * TW_MICROSECOND;
+
+#ifdef TW_DEBUG
+static const bool owner_checks = true;
+#else
+static const bool owner_checks = false;
+#endif
+
+static void owner_init_lists(struct owner *owner)
+{
+	list_init(&owner->jobs);
+	list_init(&owner->next_jobs);
+	list_init(&owner->retirements);
+	list_init(&owner->advances);
+	list_init(&owner->idlers);
+	list_init(&owner->parked);
+}
+
+static void owner_init_target(struct owner *owner, const struct owner_settings *settings)
+{
+	owner->target.clock = &owner->clock;
+	owner->target.store = &owner->store;
+	owner->target.execute = settings->execute;
+	owner->target.release = settings->options->release;
+	owner->target.context = settings->options->context;
+}
+
+static enum tw_status owner_init_pool(struct owner *owner, const struct tw_options *options)
+{
+	if (options->workers == TW_WORKERS_INLINE)
+		return TW_OK;
+	owner->pool = worker_pool_create(options->workers ? options->workers : 2, options->name,
+					 &owner->target);
+	if (owner->pool)
+		return TW_OK;
+	return errno == ENOMEM ? TW_NO_MEMORY : TW_SYSTEM;
+}
+
+enum tw_status owner_init(struct owner *owner, const struct owner_settings *settings)
+{
+	const struct tw_options *options = settings->options;
+	enum tw_status status = TW_NO_MEMORY;
+
+	owner->plan = (struct shelf_plan){.layout = options->layout,
+					  .slots = settings->slots,
+					  .ordered = options->workers == TW_WORKERS_INLINE};
+	owner->max_pending = options->max_pending;
+	owner->has_thread = options->drive == TW_DRIVE_THREAD;
+	owner_init_lists(owner);
+	owner_init_target(owner, settings);
+	if (!clock_init(&owner->clock, options->clock, settings->interval))
+		return TW_SYSTEM;
+	if (!event_count_init(&owner->event, options->clock == TW_CLOCK_BOOTTIME))
+		return TW_SYSTEM;
+	if (!shelf_init(&owner->shelf, &owner->plan))
+		goto no_shelf;
+	if (!command_queue_init(&owner->queue, options->queue_capacity))
+		goto no_queue;
+	timer_store_init(&owner->store);
+	status = owner_init_pool(owner, options);
+	if (status != TW_OK)
+		goto no_pool;
+	requests_init(&owner->requests);
+	pthread_mutex_init(&owner->drive, NULL);
+	return TW_OK;
+no_pool:
+	timer_store_destroy(&owner->store);
+	command_queue_destroy(&owner->queue);
+no_queue:
+	shelf_destroy(&owner->shelf);
+no_shelf:
+	event_count_destroy(&owner->event);
+	return status;
+}
+
+void owner_destroy(struct owner *owner)
+{
+	if (!owner->is_stopped)
+		shelf_destroy(&owner->shelf);
+	pthread_mutex_destroy(&owner->drive);
+	requests_destroy(&owner->requests);
+	if (owner->pool)
+		worker_pool_destroy(owner->pool);
+	timer_store_flush(&owner->store, &owner->bin);
+	timer_store_destroy(&owner->store);
+	command_queue_destroy(&owner->queue);
+	event_count_destroy(&owner->event);
+}
+
+bool owner_is_here(struct owner *owner)
+{
+	/* relaxed: only the calling thread itself can have written its own name. */
+	return atomic_load_explicit(&owner->driver, memory_order_relaxed) ==
+	       (uintptr_t)pthread_self();
+}
+
+/* Inline jobs keep the order of events, so they wait while a retired shelf is being emptied. */
+static struct list *owner_jobs_end(struct owner *owner)
+{
+	if (list_is_empty(&owner->retirements))
+		return &owner->jobs;
+	return &list_entry(owner->retirements.previous, struct retirement, link)->after;
+}
+
+void owner_hand_over(struct owner *owner, struct timer *timer, enum timer_job job)
+{
+	timer->job = (uint8_t)job;
+	if (owner->pool)
+		job_batches_add(&owner->batches, timer);
+	else
+		list_append(owner_jobs_end(owner), &timer->link);
+}
+
+void owner_release(struct owner *owner, struct timer *timer, enum tw_reason reason)
+{
+	if (!owner->target.release) {
+		timer_free(&owner->store, &owner->bin, timer);
+		return;
+	}
+	timer->reason = (uint8_t)reason;
+	owner_hand_over(owner, timer, TIMER_RELEASE);
+}
+
+static void owner_run_jobs(struct owner *owner)
+{
+	struct list *link;
+
+	if (owner->in_dispatch)
+		return;
+	owner->in_dispatch = true;
+	while ((link = list_take_first(&owner->jobs))) {
+		tw_duration start = clock_read_real(CLOCK_MONOTONIC);
+
+		job_finish(&owner->target, timer_of_link(link), &owner->bin);
+		owner->task_time += clock_read_real(CLOCK_MONOTONIC) - start;
+		(void)owner_apply(owner, COMMANDS_A_TURN);
+	}
+	owner->in_dispatch = false;
+}
+
+/* Submits the jobs gathered so far, or runs them. */
+static void owner_dispatch(struct owner *owner)
+{
+	if (owner->pool)
+		worker_pool_submit(owner->pool, &owner->batches);
+	else
+		owner_run_jobs(owner);
+}
+
+/* Up to which time things are due. */
+static tw_duration owner_target_time(struct owner *owner)
+{
+	if (list_is_empty(&owner->advances))
+		return clock_now(&owner->clock);
+	return list_entry(owner->advances.next, struct request, link)->time;
+}
+
+/* Looks at some of the timers whose slot came up; answers how many at most. */
+static size_t owner_expire_some(struct owner *owner)
+{
+	struct timer *expired[SHELF_BATCH];
+	size_t most = owner->pool ? SHELF_BATCH : 1;
+	size_t count = shelf_expire(&owner->shelf, expired, most);
+
+	for (size_t i = 0; i < count; i++)
+		owner_hand_over(owner, expired[i], TIMER_RUN);
+	owner_count(&owner->counts.fired, count);
+	if (owner->max_pending > 0) {
+		/* relaxed: a count, orders nothing. */
+		atomic_fetch_sub_explicit(&owner->reserved, count, memory_order_relaxed);
+	}
+	if (!owner->pool || owner->batches.count >= JOBS_A_SUBMISSION)
+		owner_dispatch(owner);
+	return most;
+}
+
+static void owner_advance_to(struct owner *owner, uint64_t tick)
+{
+	tw_duration time = clock_tick_time(&owner->clock, tick);
+
+	if (owner->clock.kind == TW_CLOCK_MANUAL && time > clock_now(&owner->clock))
+		clock_set_manual(&owner->clock, time);
+	wheel_advance(owner->shelf.wheel, tick);
+	if (owner_checks)
+		wheel_check(owner->shelf.wheel);
+}
+
+/* Whether a tick may begin while timers of an earlier one wait. */
+static bool owner_may_overtake(const struct owner *owner)
+{
+	return owner->pool && owner->clock.kind != TW_CLOCK_MANUAL;
+}
+
+/* Expires what is due by `target`. True: all of it. */
+static bool owner_expire(struct owner *owner, uint64_t target)
+{
+	bool overtake = owner_may_overtake(owner) && wheel_is_busy(owner->shelf.wheel);
+	size_t seen = 0;
+
+	while (seen < TIMERS_A_TURN && !owner->is_stopped) {
+		struct wheel *wheel = owner->shelf.wheel;
+		uint64_t next = wheel_next_tick(wheel);
+
+		if (next <= target && (overtake || !wheel_is_busy(wheel))) {
+			owner_advance_to(owner, next);
+			overtake = false;
+			seen++;
+		} else if (wheel_is_busy(wheel)) {
+			seen += owner_expire_some(owner);
+		} else {
+			owner_advance_to(owner,
+					 target > wheel_now(wheel) ? target : wheel_now(wheel));
+			return true;
+		}
+	}
+	return owner->is_stopped;
+}
+
+/* A timer of a retired shelf goes to who is to have it. */
+static void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain)
+{
+	timer->job = drain ? TIMER_DRAIN : TIMER_RELEASE;
+	timer->reason = TW_STOPPED;
+	if (drain)
+		timer->drain = drain;
+	if (!drain && !owner->target.release)
+		timer_free(&owner->store, &owner->bin, timer);
+	else if (owner->pool)
+		job_batches_add(&owner->batches, timer);
+	else
+		list_append(&owner->jobs, &timer->link);
+}
+
+/* All its timers are handed over. */
+static void owner_end_retirement(struct owner *owner, struct retirement *retirement)
+{
+	list_remove(&retirement->link);
+	list_append_all(&owner->jobs, &retirement->after);
+	wheel_destroy(retirement->shelf.wheel);
+	if (!retirement->drain)
+		return;
+	drain_release(retirement->drain);
+	free(list_entry(retirement, struct drain_request, retirement));
+}
+
+/* Hands on some timers of the oldest retired shelf, or takes some of it down. */
+static void owner_retire_some(struct owner *owner, struct retirement *retirement)
+{
+	struct timer *taken[SHELF_BATCH];
+	struct drain *drain = retirement->drain;
+	size_t count = wheel_take(retirement->shelf.wheel, taken, SHELF_BATCH);
+
+	if (drain) {
+		/* relaxed: the jobs are published by their submission. */
+		atomic_fetch_add_explicit(&drain->references, count, memory_order_relaxed);
+	}
+	owner_count(drain ? &owner->counts.drained : &owner->counts.stopped, count);
+	for (size_t i = 0; i < count; i++)
+		owner_retire_timer(owner, taken[i], drain);
+	if (count == 0 && timer_index_discard(&retirement->shelf.index))
+		owner_end_retirement(owner, retirement);
+}
+
+static void owner_retire(struct owner *owner)
+{
+	for (int i = 0; i < RETIRED_A_TURN / SHELF_BATCH; i++) {
+		if (list_is_empty(&owner->retirements))
+			break;
+		owner_retire_some(owner,
+				  list_entry(owner->retirements.next, struct retirement, link));
+		if (!owner->pool)
+			owner_dispatch(owner);
+	}
+}
+
+/* Sets that wait for a place, while there are places. */
+static void owner_answer_parked(struct owner *owner)
+{
+	while (!list_is_empty(&owner->parked)) {
+		struct request *request = list_entry(owner->parked.next, struct request, link);
+		enum tw_status status = owner_set_within_limit(owner, request->timer);
+
+		if (status == TW_FULL)
+			break;
+		list_remove(&request->link);
+		requests_answer(&owner->requests, request, status);
+	}
+}
+
+static void owner_answer_idlers(struct owner *owner)
+{
+	struct list *link;
+
+	while ((link = list_take_first(&owner->idlers)))
+		requests_answer(&owner->requests, list_entry(link, struct request, link), TW_OK);
+}
+
+/* All is done that was due at the end of the first advance, if it had begun. */
+static void owner_end_advance(struct owner *owner)
+{
+	struct request *request = list_entry(owner->advances.next, struct request, link);
+
+	if (!request->begun)
+		return;
+	list_remove(&request->link);
+	if (request->time > clock_now(&owner->clock))
+		clock_set_manual(&owner->clock, request->time);
+	requests_answer(&owner->requests, request, TW_OK);
+}
+
+/* The first advance's end: `time` was by how much. */
+static void owner_begin_advances(struct owner *owner)
+{
+	struct request *request;
+
+	if (list_is_empty(&owner->advances))
+		return;
+	request = list_entry(owner->advances.next, struct request, link);
+	if (request->begun)
+		return;
+	request->begun = true;
+	request->time = clock_add(clock_now(&owner->clock), request->time);
+}
+
+static void owner_publish(struct owner *owner, tw_duration start)
+{
+	tw_duration took = clock_read_real(CLOCK_MONOTONIC) - start - owner->task_time;
+	struct owner_counts *counts = &owner->counts;
+
+	owner_publish_pending(owner);
+	/* relaxed: statistics, order nothing. */
+	if (took > (tw_duration)atomic_load_explicit(&counts->longest_turn, memory_order_relaxed))
+		atomic_store_explicit(&counts->longest_turn, (uint64_t)took, memory_order_relaxed);
+	owner_count(&counts->turns, 1);
+}
+
+bool owner_turn(struct owner *owner)
+{
+	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
+	bool more;
+	bool done;
+
+	owner->task_time = 0;
+	owner->applied = 0;
+	list_append_all(&owner->jobs, &owner->next_jobs);
+	more = owner_apply(owner, COMMANDS_A_TURN);
+	owner_dispatch(owner);
+	owner_begin_advances(owner);
+	done = owner_expire(owner, clock_tick_before(&owner->clock, owner_target_time(owner)));
+	owner_retire(owner);
+	owner_dispatch(owner);
+	owner_answer_parked(owner);
+	owner_publish(owner, start);
+	if (!done || !list_is_empty(&owner->retirements))
+		return true;
+	if (!list_is_empty(&owner->advances)) {
+		owner_end_advance(owner);
+		return true;
+	}
+	if (!more)
+		owner_answer_idlers(owner);
+	return more;
+}
+
+bool owner_has_next_jobs(struct owner *owner)
+{
+	return !list_is_empty(&owner->next_jobs);
+}
+
+tw_duration owner_next_time(struct owner *owner)
+{
+	if (owner->is_stopped)
+		return TW_FOREVER;
+	return clock_tick_time(&owner->clock, wheel_next_tick(owner->shelf.wheel));
+}
+
+static bool owner_is_ending(struct owner *owner)
+{
+	/* seq_cst: the second look before sleep; pairs with the store in owner_end(). */
+	return atomic_load_explicit(&owner->ending, memory_order_seq_cst);
+}
+
+/* The second look, after the announcement. */
+static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sleep)
+{
+	size_t tolerated = sleep == EVENT_COUNT_NAPPING ? (size_t)owner->queue.capacity / 2 : 0;
+
+	if (requests_first_position(&owner->requests) != REQUESTS_NONE || owner_is_ending(owner))
+		return true;
+	return command_queue_count(&owner->queue) > tolerated;
+}
+
+static void owner_sleep(struct owner *owner)
+{
+	enum event_count_state sleep =
+		owner->applied >= COMMANDS_TO_NAP ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING;
+	tw_duration until = TW_FOREVER;
+
+	if (owner->clock.kind != TW_CLOCK_MANUAL)
+		until = owner_next_time(owner);
+	if (sleep == EVENT_COUNT_NAPPING) {
+		tw_duration now = clock_read_real(owner->clock.id);
+
+		until = until < now + nap ? until : now + nap;
+	}
+	event_count_prepare(&owner->event, sleep);
+	if (owner_must_stay_awake(owner, sleep)) {
+		event_count_cancel(&owner->event);
+		/* A producer may have been descheduled with a command half written. */
+		if (command_queue_peek(&owner->queue, 1) == 0)
+			sched_yield();
+		return;
+	}
+	timer_store_flush(&owner->store, &owner->bin);
+	event_count_wait(&owner->event, until);
+	owner_count(&owner->counts.wakeups, 1);
+}
+
+static void *owner_run(void *argument)
+{
+	struct owner *owner = argument;
+
+	/* relaxed: read by this thread alone. */
+	atomic_store_explicit(&owner->driver, (uintptr_t)pthread_self(), memory_order_relaxed);
+	thread_sleep_exactly();
+	for (;;) {
+		if (owner_turn(owner) || owner_has_next_jobs(owner))
+			continue;
+		if (owner_is_ending(owner))
+			break;
+		owner_sleep(owner);
+	}
+	return NULL;
+}
+
+int owner_start(struct owner *owner, const char *name)
+{
+	return thread_start(&owner->thread, owner_run, owner, name, "owner");
+}
+
+void owner_end(struct owner *owner)
+{
+	if (!owner->has_thread)
+		return;
+	/* seq_cst: pairs with the load in owner_is_ending(). */
+	atomic_store_explicit(&owner->ending, true, memory_order_seq_cst);
+	event_count_notify(&owner->event, EVENT_COUNT_NAPPING);
+	pthread_join(owner->thread, NULL);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The owner: the one at a time who may touch the pending timers. A thread of its own
+ * (TW_DRIVE_THREAD), or whoever holds the drive lock (TW_DRIVE_CALLER).
+ */
+#ifndef OWNER_H
+#define OWNER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <timingwheel/timingwheel.h>
+
+#include "clock.h"
+#include "command_queue.h"
+#include "event_count.h"
+#include "job.h"
+#include "list.h"
+#include "request.h"
+#include "shelf.h"
+#include "timer.h"
+#include "worker_pool.h"
+
+/* A shelf taken away, whose timers are handed over bit by bit. */
+struct retirement {
+	struct list link;
+	struct shelf shelf;
+	struct drain *drain; /* or NULL: they are released, TW_STOPPED */
+	struct list after;   /* inline jobs that come after all of the shelf's */
+};
+
+/* tw_drain's request, with all the memory it needs. */
+struct drain_request {
+	struct request request;
+	struct retirement retirement; /* its shelf is the new one until it is exchanged */
+};
+
+/* Counts that the owner alone writes and any thread reads. */
+struct owner_counts {
+	_Atomic uint64_t set;
+	_Atomic uint64_t replaced;
+	_Atomic uint64_t moved;
+	_Atomic uint64_t removed;
+	_Atomic uint64_t fired;
+	_Atomic uint64_t drained;
+	_Atomic uint64_t stopped;
+	_Atomic uint64_t turns;
+	_Atomic uint64_t wakeups;
+	_Atomic uint64_t longest_turn; /* nanoseconds */
+	_Atomic uint64_t pending;
+};
+
+struct owner {
+	/* Constant after owner_init. */
+	struct shelf_plan plan;
+	struct worker_pool *pool; /* NULL: tasks run where the wheel is driven */
+	size_t max_pending;       /* 0: no limit */
+	bool has_thread;
+	pthread_t thread;
+	struct clock clock;
+	struct job_target target;
+	struct timer_store store;
+	/* Any thread. */
+	struct command_queue queue;
+	struct requests requests;
+	struct event_count event;
+	pthread_mutex_t drive;    /* who holds it is the owner; not with a thread */
+	_Atomic uintptr_t driver; /* who is the owner now; 0: nobody */
+	atomic_bool ending;
+	/* With max_pending: timers pending, and sets in the queue that may add one. Any thread. */
+	_Alignas(CACHE_LINE) atomic_size_t reserved;
+	/* Owner only, but for the reading of the counts. */
+	_Alignas(CACHE_LINE) struct owner_counts counts;
+	struct shelf shelf;
+	struct timer_bin bin;
+	struct job_batches batches; /* to be submitted to the pool */
+	struct list jobs;           /* to be run inline, in the order of events */
+	struct list next_jobs;      /* the same, in the next turn */
+	struct list retirements;
+	struct list advances; /* REQUEST_ADVANCE, the first one under way */
+	struct list idlers;   /* REQUEST_IDLE, until nothing is due */
+	struct list parked;   /* REQUEST_SET, until there is a place */
+	struct request stop_request;
+	struct retirement stop_retirement;
+	tw_duration task_time; /* of this turn's inline tasks */
+	bool in_dispatch;      /* inline jobs are being run */
+	bool is_stopped;
+	size_t applied; /* commands, in this turn */
+};
+
+/* What owner_init needs to know; the rest comes from the options. */
+struct owner_settings {
+	tw_duration interval;
+	size_t slots;
+	tw_execute_fn *execute;
+	const struct tw_options *options;
+};
+
+/* TW_OK, TW_NO_MEMORY, or TW_SYSTEM: errno tells. Starts no owner thread yet. */
+enum tw_status owner_init(struct owner *owner, const struct owner_settings *settings);
+/* Everything must have been handed over. */
+void owner_destroy(struct owner *owner);
+/* Starts the owner's thread; 0 or an errno value. */
+int owner_start(struct owner *owner, const char *name);
+/* Ends and joins it. */
+void owner_end(struct owner *owner);
+
+/* Any thread: whether it is the owner at the moment, which is to say, in an inline task. */
+bool owner_is_here(struct owner *owner);
+
+/* Owner only, from here on. */
+
+/*
+ * One turn of the loop: a bounded number of commands, due timers and timers of retired shelves. True:
+ * there is more to do at once.
+ */
+bool owner_turn(struct owner *owner);
+/* Whether inline tasks wait for the next turn. */
+bool owner_has_next_jobs(struct owner *owner);
+/* The time of the next turn that is known of; TW_FOREVER: none. */
+tw_duration owner_next_time(struct owner *owner);
+/* Applies up to `most` commands and requests; runs nothing. True: there may be more. */
+bool owner_apply(struct owner *owner, size_t most);
+/* Arms the request's timer or answers TW_FULL or TW_CLOSED. */
+enum tw_status owner_set_within_limit(struct owner *owner, struct timer *timer);
+/* Makes the number of pending timers known to all. */
+void owner_publish_pending(struct owner *owner);
+/* Leaves a timer to the pool, or to this turn's inline jobs. */
+void owner_hand_over(struct owner *owner, struct timer *timer, enum timer_job job);
+/* Hands back a timer that will not run. */
+void owner_release(struct owner *owner, struct timer *timer, enum tw_reason reason);
+
+/* relaxed: one writer; a statistic, orders nothing. */
+static inline void owner_count(_Atomic uint64_t *count, uint64_t more)
+{
+	uint64_t before = atomic_load_explicit(count, memory_order_relaxed);
+
+	atomic_store_explicit(count, before + more, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Order. A request notes the queue's tail: the commands before that position come first. The owner,
+ * with some commands in sight, looks for the first request's position before it applies them, and
+ * stops there. Who adds a request and then pushes a command can't be overtaken by itself: an owner
+ * that sees the command, published later, sees the request's position too.
+ */
+#include "request.h"
+
+void requests_init(struct requests *requests)
+{
+	pthread_mutex_init(&requests->lock, NULL);
+	pthread_cond_init(&requests->answer, NULL);
+	list_init(&requests->waiting);
+	atomic_init(&requests->first_position, REQUESTS_NONE);
+}
+
+void requests_destroy(struct requests *requests)
+{
+	pthread_cond_destroy(&requests->answer);
+	pthread_mutex_destroy(&requests->lock);
+}
+
+/* Under the lock. */
+static void requests_publish_first(struct requests *requests)
+{
+	uint64_t position = REQUESTS_NONE;
+
+	if (!list_is_empty(&requests->waiting))
+		position = list_entry(requests->waiting.next, struct request, link)->position;
+	/* seq_cst: published before the look for a sleeping owner; pairs with the load in
+	 * requests_first_position(). */
+	atomic_store_explicit(&requests->first_position, position, memory_order_seq_cst);
+}
+
+void requests_add(struct requests *requests, struct request *request, _Atomic uint64_t *tail)
+{
+	/* relaxed: the maker's own until it is published under the lock. */
+	atomic_store_explicit(&request->answered, false, memory_order_relaxed);
+	pthread_mutex_lock(&requests->lock);
+	/* seq_cst: not before the commands that this thread has claimed. */
+	request->position = atomic_load_explicit(tail, memory_order_seq_cst);
+	list_append(&requests->waiting, &request->link);
+	requests_publish_first(requests);
+	pthread_mutex_unlock(&requests->lock);
+}
+
+uint64_t requests_first_position(struct requests *requests)
+{
+	/* seq_cst: the second look of an owner that goes to sleep; pairs with the store in
+	 * requests_publish_first(). */
+	return atomic_load_explicit(&requests->first_position, memory_order_seq_cst);
+}
+
+struct request *requests_take(struct requests *requests)
+{
+	struct request *request;
+
+	pthread_mutex_lock(&requests->lock);
+	request = list_entry(list_take_first(&requests->waiting), struct request, link);
+	requests_publish_first(requests);
+	pthread_mutex_unlock(&requests->lock);
+	return request;
+}
+
+void requests_answer(struct requests *requests, struct request *request, enum tw_status status)
+{
+	pthread_mutex_lock(&requests->lock);
+	request->status = status;
+	/* release: publishes the answer; pairs with the acquire in request_is_answered(). */
+	atomic_store_explicit(&request->answered, true, memory_order_release);
+	pthread_cond_broadcast(&requests->answer);
+	pthread_mutex_unlock(&requests->lock);
+}
+
+bool request_is_answered(struct request *request)
+{
+	/* acquire: sees the answer; pairs with the release in requests_answer(). */
+	return atomic_load_explicit(&request->answered, memory_order_acquire);
+}
+
+enum tw_status requests_wait(struct requests *requests, struct request *request)
+{
+	pthread_mutex_lock(&requests->lock);
+	while (!request_is_answered(request))
+		pthread_cond_wait(&requests->answer, &requests->lock);
+	pthread_mutex_unlock(&requests->lock);
+	return request->status;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is asked of the owner beside the commands: rare, mostly waited for. A request takes effect
+ * between the commands that were given before and after it; it needs no room in the queue, so it
+ * can't fail. Any thread adds and waits; the owner takes and answers.
+ */
+#ifndef REQUEST_H
+#define REQUEST_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <timingwheel/timingwheel.h>
+
+#include "list.h"
+#include "timer.h"
+
+enum request_kind {
+	REQUEST_FLUSH,
+	REQUEST_IDLE,
+	REQUEST_CONTAINS,
+	REQUEST_SET,
+	REQUEST_ADVANCE,
+	REQUEST_DRAIN, /* not answered */
+	REQUEST_STOP   /* not answered */
+};
+
+struct request {
+	enum request_kind kind;
+	uint64_t position; /* of the first command that comes after it */
+	struct list link;
+	union {
+		struct {
+			const void *bytes;
+			size_t size;
+			uint32_t hash;
+		} key;               /* contains */
+		struct timer *timer; /* set: becomes the owner's on TW_OK */
+		tw_duration time; /* advance: by how much, and once begun, the time where it ends */
+	};
+	tw_duration deadline; /* contains: the answer */
+	bool may_wait;        /* set: until a place is free */
+	bool begun;           /* advance: it is under way */
+	/* The answer. */
+	enum tw_status status;
+	atomic_bool answered;
+};
+
+struct requests {
+	pthread_mutex_t lock;
+	pthread_cond_t answer;
+	struct list waiting;             /* in order of position; under the lock */
+	_Atomic uint64_t first_position; /* of the first of them, or REQUESTS_NONE */
+};
+
+#define REQUESTS_NONE UINT64_MAX
+
+void requests_init(struct requests *requests);
+void requests_destroy(struct requests *requests);
+
+/* `tail` is the command queue's; read under the lock, so that positions rise. */
+void requests_add(struct requests *requests, struct request *request, _Atomic uint64_t *tail);
+/* Owner: the position of the first request, or REQUESTS_NONE. */
+uint64_t requests_first_position(struct requests *requests);
+/* Owner: takes the first one; there must be one. */
+struct request *requests_take(struct requests *requests);
+/* Owner: from here on the request is its maker's again. */
+void requests_answer(struct requests *requests, struct request *request, enum tw_status status);
+bool request_is_answered(struct request *request);
+enum tw_status requests_wait(struct requests *requests, struct request *request);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory is what a million timers cost: each find, link and unlink touches lines that are in no cache,
+ * and a miss that others wait for costs 130 to 290 ns, sixteen at a time 15 to 26 ns each. So commands
+ * are taken in batches, and what a batch will touch is fetched in steps, each of which needs only what
+ * the step before has fetched: bucket, first timer of the chain, second timer, neighbours in the slot.
+ * Nothing is decided on the way; a command applied in the meantime may make a fetch useless, not
+ * wrong.
+ */
+#include "shelf.h"
+
+bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan)
+{
+	shelf->wheel = wheel_create(plan->layout, plan->slots, plan->ordered);
+	if (!shelf->wheel)
+		return false;
+	if (timer_index_init(&shelf->index))
+		return true;
+	wheel_destroy(shelf->wheel);
+	return false;
+}
+
+void shelf_destroy(struct shelf *shelf)
+{
+	timer_index_destroy(&shelf->index);
+	wheel_destroy(shelf->wheel);
+}
+
+static void command_prefetch(const struct command *command)
+{
+	if (!command->timer)
+		return;
+	__builtin_prefetch(command->timer, 1);
+	__builtin_prefetch(&command->timer->hh.hh_prev, 1);
+}
+
+void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count)
+{
+	const struct timer_index *index = &shelf->index;
+	uint32_t hashes[SHELF_BATCH];
+
+	for (size_t i = 0; i < count; i++) {
+		const struct command *command = command_queue_at(queue, i);
+
+		hashes[i] = command->hash;
+		timer_index_prefetch_bucket(index, hashes[i]);
+		command_prefetch(command);
+	}
+	for (size_t i = 0; i < count; i++)
+		timer_index_prefetch_first(index, hashes[i]);
+	for (size_t i = 0; i < count; i++)
+		timer_index_prefetch_second(index, hashes[i]);
+	for (size_t i = 0; i < count; i++) {
+		const struct timer *timer = timer_index_guess(index, hashes[i]);
+
+		if (timer)
+			wheel_prefetch(timer);
+	}
+}
+
+struct timer *shelf_find(const struct shelf *shelf, const void *key, size_t key_size, uint32_t hash)
+{
+	return timer_index_find(&shelf->index, key, key_size, hash);
+}
+
+void shelf_add(struct shelf *shelf, struct timer *timer)
+{
+	timer_index_add(&shelf->index, timer);
+	wheel_add(shelf->wheel, timer);
+}
+
+void shelf_remove(struct shelf *shelf, struct timer *timer)
+{
+	timer_index_remove(&shelf->index, timer);
+	wheel_remove(shelf->wheel, timer);
+}
+
+size_t shelf_expire(struct shelf *shelf, struct timer **expired, size_t most)
+{
+	size_t count = wheel_expire(shelf->wheel, expired, most);
+
+	for (size_t i = 0; i < count; i++)
+		timer_index_prefetch_bucket(&shelf->index, expired[i]->hh.hashv);
+	for (size_t i = 0; i < count; i++)
+		timer_index_prefetch_first(&shelf->index, expired[i]->hh.hashv);
+	for (size_t i = 0; i < count; i++)
+		timer_index_remove(&shelf->index, expired[i]);
+	return count;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pending timers: in the wheel by expiry, in the index by key. Owner only. A drain or a stop takes
+ * the whole shelf away at once and empties it at leisure.
+ */
+#ifndef SHELF_H
+#define SHELF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "command_queue.h"
+#include "timer.h"
+#include "timer_index.h"
+#include "wheel.h"
+
+enum { SHELF_BATCH = 64 }; /* timers or commands that are looked at together */
+
+struct shelf {
+	struct wheel *wheel;
+	struct timer_index index;
+};
+
+/* What a shelf is made of: constant. */
+struct shelf_plan {
+	enum tw_layout layout;
+	size_t slots;
+	bool ordered;
+};
+
+/* False: out of memory. */
+bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan);
+/* The timers still on it are not touched. */
+void shelf_destroy(struct shelf *shelf);
+
+/* Brings into the cache what applying the queue's first `count` ≤ SHELF_BATCH commands will touch. */
+void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count);
+
+struct timer *shelf_find(const struct shelf *shelf, const void *key, size_t key_size,
+			 uint32_t hash);
+/* There must be none with its key. */
+void shelf_add(struct shelf *shelf, struct timer *timer);
+void shelf_remove(struct shelf *shelf, struct timer *timer);
+/* Looks at up to `most` ≤ SHELF_BATCH timers; those that expired are taken out. Answers how many. */
+size_t shelf_expire(struct shelf *shelf, struct timer **expired, size_t most);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Door 2: threads that do the jobs of timers that left the wheel. Submitting never allocates and
+ * never waits for a task. The owner submits; any thread may wait or ask; the pool's creator destroys.
+ */
+#ifndef WORKER_POOL_H
+#define WORKER_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "job.h"
+#include "list.h"
+#include "timer.h"
+
+struct worker_pool;
+
+enum { WORKER_BATCH = 32 };
+
+/* Jobs on their way to the pool, gathered into batches. The submitter's own. */
+struct job_batches {
+	struct timer *first; /* the first timer of the first batch, or NULL; see worker_pool.c */
+	struct timer *last;  /* the first timer of the last batch */
+	struct timer *newest;
+	size_t count; /* jobs */
+};
+
+/* Adds a job behind all others. */
+void job_batches_add(struct job_batches *batches, struct timer *timer);
+
+/* NULL: errno tells, ENOMEM included. The threads are named NAME-0 and so on. */
+struct worker_pool *worker_pool_create(int workers, const char *name, struct job_target *target);
+/* Waits until all jobs are done, ends the threads. Nobody may submit or wait any more. */
+void worker_pool_destroy(struct worker_pool *pool);
+
+/* Hands all batches over and leaves `batches` empty. */
+void worker_pool_submit(struct worker_pool *pool, struct job_batches *batches);
+/* Waits until every job submitted before has been done. Not on a worker. */
+void worker_pool_wait(struct worker_pool *pool);
+/* Whether the calling thread is one of the pool's. */
+bool worker_pool_is_here(const struct worker_pool *pool);
+/* Jobs submitted and not done. */
+uint64_t worker_pool_unfinished(struct worker_pool *pool);
+
+#endif
