@@ -30,6 +30,7 @@ enum {
 	TIMERS_A_TURN = 1024, /* looked at: expired or re-filed */
 	RETIRED_A_TURN = 512,
 	JOBS_A_SUBMISSION = 256,
+	SETTLE_ROUNDS = 64, /* of inline tasks that set timers in the past */
 	COMMANDS_TO_NAP = 1 /* in a turn, after which more are likely soon */
 };
 
@@ -220,35 +221,16 @@ static void owner_advance_to(struct owner *owner, uint64_t tick)
 		wheel_check(owner->shelf.wheel);
 }
 
-/* Whether a tick may begin while timers of an earlier one wait. */
-static bool owner_may_overtake(const struct owner *owner)
+/* Where the timers of a tick have outlasted a turn, lets the next tick begin all the same. */
+static void owner_overtake(struct owner *owner, uint64_t target)
 {
-	return owner->pool && owner->clock.kind != TW_CLOCK_MANUAL;
-}
+	uint64_t next;
 
-/* Expires what is due by `target`. True: all of it. */
-static bool owner_expire(struct owner *owner, uint64_t target)
-{
-	bool overtake = owner_may_overtake(owner) && wheel_is_busy(owner->shelf.wheel);
-	size_t seen = 0;
-
-	while (seen < TIMERS_A_TURN && !owner->is_stopped) {
-		struct wheel *wheel = owner->shelf.wheel;
-		uint64_t next = wheel_next_tick(wheel);
-
-		if (next <= target && (overtake || !wheel_is_busy(wheel))) {
-			owner_advance_to(owner, next);
-			overtake = false;
-			seen++;
-		} else if (wheel_is_busy(wheel)) {
-			seen += owner_expire_some(owner);
-		} else {
-			owner_advance_to(owner,
-					 target > wheel_now(wheel) ? target : wheel_now(wheel));
-			return true;
-		}
-	}
-	return owner->is_stopped;
+	if (!owner->pool || owner->clock.kind == TW_CLOCK_MANUAL || owner->is_stopped)
+		return;
+	next = wheel_next_tick(owner->shelf.wheel);
+	if (next <= target && wheel_is_busy(owner->shelf.wheel))
+		owner_advance_to(owner, next);
 }
 
 /* A timer of a retired shelf goes to who is to have it. */
@@ -278,6 +260,11 @@ static void owner_end_retirement(struct owner *owner, struct retirement *retirem
 	free(list_entry(retirement, struct drain_request, retirement));
 }
 
+static struct retirement *owner_first_retirement(struct owner *owner)
+{
+	return list_entry(owner->retirements.next, struct retirement, link);
+}
+
 /* Hands on some timers of the oldest retired shelf, or takes some of it down. */
 static void owner_retire_some(struct owner *owner, struct retirement *retirement)
 {
@@ -296,13 +283,59 @@ static void owner_retire_some(struct owner *owner, struct retirement *retirement
 		owner_end_retirement(owner, retirement);
 }
 
+/*
+ * Inline: does what the tasks of this tick have left behind, before the next tick begins. A task that
+ * sets itself again in the past, and again, must let the others go on: what is left after so many
+ * rounds waits for the next tick or turn.
+ */
+static void owner_settle(struct owner *owner)
+{
+	for (int round = 0; round < SETTLE_ROUNDS && !owner->pool; round++) {
+		list_append_all(owner_jobs_end(owner), &owner->next_jobs);
+		owner_dispatch(owner);
+		while (!list_is_empty(&owner->retirements)) {
+			owner_retire_some(owner, owner_first_retirement(owner));
+			owner_dispatch(owner);
+		}
+		if (list_is_empty(&owner->next_jobs))
+			return;
+	}
+}
+
+/* Expires what is due by `target`. True: all of it. */
+static bool owner_expire(struct owner *owner, uint64_t target)
+{
+	bool settled = false;
+
+	owner_overtake(owner, target);
+	for (size_t seen = 0; seen < TIMERS_A_TURN && !owner->is_stopped;) {
+		struct wheel *wheel = owner->shelf.wheel;
+		uint64_t next = wheel_next_tick(wheel);
+
+		if (wheel_is_busy(wheel)) {
+			seen += owner_expire_some(owner);
+			settled = false;
+		} else if (!settled) {
+			owner_settle(owner);
+			settled = true;
+		} else if (next <= target) {
+			owner_advance_to(owner, next);
+			seen++;
+		} else {
+			owner_advance_to(owner,
+					 target > wheel_now(wheel) ? target : wheel_now(wheel));
+			return true;
+		}
+	}
+	return owner->is_stopped;
+}
+
 static void owner_retire(struct owner *owner)
 {
 	for (int i = 0; i < RETIRED_A_TURN / SHELF_BATCH; i++) {
 		if (list_is_empty(&owner->retirements))
 			break;
-		owner_retire_some(owner,
-				  list_entry(owner->retirements.next, struct retirement, link));
+		owner_retire_some(owner, owner_first_retirement(owner));
 		if (!owner->pool)
 			owner_dispatch(owner);
 	}
@@ -377,7 +410,6 @@ bool owner_turn(struct owner *owner)
 
 	owner->task_time = 0;
 	owner->applied = 0;
-	list_append_all(&owner->jobs, &owner->next_jobs);
 	more = owner_apply(owner, COMMANDS_A_TURN);
 	owner_dispatch(owner);
 	owner_begin_advances(owner);
