@@ -15,7 +15,7 @@
 #include "timer_index.h"
 #include "wheel.h"
 
-enum { SHELF_BATCH = 64 }; /* timers or commands that are looked at together */
+enum { SHELF_BATCH = TIMER_INDEX_BATCH }; /* timers or commands that are looked at together */
 
 struct shelf {
 	struct wheel *wheel;

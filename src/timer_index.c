@@ -144,18 +144,28 @@ static void timer_index_redistribute(struct timer_index *index, UT_hash_bucket *
 	}
 }
 
+/* The buckets to be split next are known: fetches the first timer of one, the second of a nearer one. */
+static void timer_index_prefetch_split(const struct timer_index *index, uint32_t from)
+{
+	uint32_t mask = index->mask / 2;
+	const UT_hash_handle *first = bucket_at(index, (from + 2 * SPLIT_PREFETCH) & mask)->hh_head;
+
+	if (first)
+		__builtin_prefetch(&first->hh_prev, 1);
+	first = bucket_at(index, (from + SPLIT_PREFETCH) & mask)->hh_head;
+	if (first && first->hh_next)
+		__builtin_prefetch(&first->hh_next->hh_prev, 1);
+}
+
 static void timer_index_split(struct timer_index *index)
 {
 	uint32_t to = index->buckets;
 	uint32_t from = to & index->mask / 2;
-	UT_hash_bucket *ahead;
-
 	if (to == UINT32_MAX)
 		return;
 	if (to >> SEGMENT_SHIFT == index->segment_count && !timer_index_add_segment(index))
 		return;
-	ahead = bucket_at(index, (from + SPLIT_PREFETCH) & index->mask / 2);
-	__builtin_prefetch((char *)ahead->hh_head + offsetof(UT_hash_handle, hh_prev), 1);
+	timer_index_prefetch_split(index, from);
 	index->buckets++;
 	timer_index_redistribute(index, bucket_at(index, from), bucket_at(index, to));
 	if (index->buckets > index->mask)
@@ -195,40 +205,35 @@ void timer_index_remove(struct timer_index *index, struct timer *timer)
 		timer_index_merge(index);
 }
 
-void timer_index_prefetch_bucket(const struct timer_index *index, uint32_t hash)
+static struct timer *chain_guess(UT_hash_handle *handle, uint32_t hash)
 {
-	__builtin_prefetch(bucket_of(index, hash), 1);
-}
-
-static void prefetch_timer(UT_hash_handle *handle)
-{
-	struct timer *timer = timer_of_handle(handle);
-
-	__builtin_prefetch(&timer->link, 1);
-	__builtin_prefetch(&handle->hh_prev, 1);
-}
-
-void timer_index_prefetch_first(const struct timer_index *index, uint32_t hash)
-{
-	UT_hash_handle *first = bucket_of(index, hash)->hh_head;
-
-	if (first)
-		prefetch_timer(first);
-}
-
-void timer_index_prefetch_second(const struct timer_index *index, uint32_t hash)
-{
-	UT_hash_handle *first = bucket_of(index, hash)->hh_head;
-
-	if (first && first->hashv != hash && first->hh_next)
-		prefetch_timer(first->hh_next);
-}
-
-struct timer *timer_index_guess(const struct timer_index *index, uint32_t hash)
-{
-	UT_hash_handle *handle = bucket_of(index, hash)->hh_head;
-
 	while (handle && handle->hashv != hash)
 		handle = handle->hh_next;
 	return handle ? timer_of_handle(handle) : NULL;
+}
+
+/* In steps, each of which needs only what the one before has fetched: see shelf.c. */
+void timer_index_prefetch(const struct timer_index *index, const uint32_t *hashes, size_t count,
+			  struct timer **guesses)
+{
+	const UT_hash_bucket *buckets[TIMER_INDEX_BATCH];
+	UT_hash_handle *chains[TIMER_INDEX_BATCH];
+
+	for (size_t i = 0; i < count; i++) {
+		buckets[i] = bucket_of(index, hashes[i]);
+		__builtin_prefetch(buckets[i], 1);
+	}
+	for (size_t i = 0; i < count; i++) {
+		chains[i] = buckets[i]->hh_head;
+		if (chains[i])
+			__builtin_prefetch(&chains[i]->hh_prev, 1);
+	}
+	for (size_t i = 0; i < count; i++) {
+		const UT_hash_handle *first = chains[i];
+
+		if (first && first->hashv != hashes[i] && first->hh_next)
+			__builtin_prefetch(&first->hh_next->hh_prev, 1);
+	}
+	for (size_t i = 0; i < count; i++)
+		guesses[i] = chain_guess(chains[i], hashes[i]);
 }

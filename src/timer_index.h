@@ -35,14 +35,14 @@ struct timer *timer_index_find(const struct timer_index *index, const void *key,
 void timer_index_add(struct timer_index *index, struct timer *timer);
 void timer_index_remove(struct timer_index *index, struct timer *timer);
 
+enum { TIMER_INDEX_BATCH = 64 };
+
 /*
- * Steps that bring into the cache what a find will touch, each using what the one before brought:
- * call each for a batch of keys before the next. The last answers the timer that the key probably
- * has, or NULL.
+ * Brings into the cache what finding, adding or removing these keys will touch, all at once, for
+ * count ≤ TIMER_INDEX_BATCH hashes. Each guess is the timer that the key probably has, or NULL; of the
+ * timers it has not been touched but the handle.
  */
-void timer_index_prefetch_bucket(const struct timer_index *index, uint32_t hash);
-void timer_index_prefetch_first(const struct timer_index *index, uint32_t hash);
-void timer_index_prefetch_second(const struct timer_index *index, uint32_t hash);
-struct timer *timer_index_guess(const struct timer_index *index, uint32_t hash);
+void timer_index_prefetch(const struct timer_index *index, const uint32_t *hashes, size_t count,
+			  struct timer **guesses);
 
 #endif
