@@ -327,6 +327,9 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 			return true;
 		}
 	}
+	/* What inline tasks set in the past before the stop is still owed. */
+	if (owner->is_stopped)
+		owner_settle(owner);
 	return owner->is_stopped;
 }
 
