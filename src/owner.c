@@ -427,8 +427,7 @@ bool owner_turn(struct owner *owner)
 		owner_end_advance(owner);
 		return true;
 	}
-	if (!more)
-		owner_answer_idlers(owner);
+	owner_answer_idlers(owner);
 	return more;
 }
 
@@ -463,7 +462,7 @@ static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sl
 static void owner_sleep(struct owner *owner)
 {
 	enum event_count_state sleep =
-		owner->applied >= COMMANDS_TO_NAP ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING;
+		owner->applied > 0 ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING;
 	tw_duration until = TW_FOREVER;
 
 	if (owner->clock.kind != TW_CLOCK_MANUAL)
