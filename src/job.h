@@ -28,7 +28,7 @@ struct job_target {
 	tw_execute_fn *execute;
 	tw_release_fn *release; /* or NULL */
 	void *context;
-	/* Any thread. */
+	/* Any thread; written when the wheel is stopped. */
 	atomic_bool stopped;       /* tasks not begun are released instead */
 	_Atomic uint64_t released; /* statistic: how many were, for that reason */
 };

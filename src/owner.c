@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The owner's loop. A turn applies commands, expires what is due, hands on what was retired, answers
- * who waits; each of these does a bounded number of steps, so that a turn takes well under a
- * millisecond whatever there is to do, and the next turn goes on.
+ * who waits; with a pool each of these does a bounded number of steps, so that a turn takes well under
+ * a millisecond whatever there is to do, and the next turn goes on. (One step is as large as the wheel:
+ * a drained wheel's slots are freed at once.)
  *
  * With a pool, jobs are gathered into batches and submitted together. Inline, they are run in the
  * order of events: timers expire one at a time, and after each job the commands that it gave are
@@ -30,8 +31,7 @@ enum {
 	TIMERS_A_TURN = 1024, /* looked at: expired or re-filed */
 	RETIRED_A_TURN = 512,
 	JOBS_A_SUBMISSION = 256,
-	SETTLE_ROUNDS = 64, /* of inline tasks that set timers in the past */
-	COMMANDS_TO_NAP = 1 /* in a turn, after which more are likely soon */
+	ROUNDS_A_TURN = 64 /* of inline jobs that cause further ones */
 };
 
 static const tw_duration nap = 50 * TW_MICROSECOND;
@@ -157,19 +157,32 @@ void owner_release(struct owner *owner, struct timer *timer, enum tw_reason reas
 	owner_hand_over(owner, timer, TIMER_RELEASE);
 }
 
+static void owner_run_job(struct owner *owner, struct timer *timer)
+{
+	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
+
+	job_finish(&owner->target, timer, &owner->bin);
+	owner->task_time += clock_read_real(CLOCK_MONOTONIC) - start;
+	(void)owner_apply(owner, COMMANDS_A_TURN);
+}
+
+/*
+ * Runs the inline jobs, and those that they cause, and so on. Jobs that cause themselves for ever must
+ * let the others go on: what is left after so many rounds waits for the next turn.
+ */
 static void owner_run_jobs(struct owner *owner)
 {
+	struct list round_jobs;
 	struct list *link;
 
 	if (owner->in_dispatch)
 		return;
 	owner->in_dispatch = true;
-	while ((link = list_take_first(&owner->jobs))) {
-		tw_duration start = clock_read_real(CLOCK_MONOTONIC);
-
-		job_finish(&owner->target, timer_of_link(link), &owner->bin);
-		owner->task_time += clock_read_real(CLOCK_MONOTONIC) - start;
-		(void)owner_apply(owner, COMMANDS_A_TURN);
+	list_init(&round_jobs);
+	for (int round = 0; round < ROUNDS_A_TURN && !list_is_empty(&owner->jobs); round++) {
+		list_append_all(&round_jobs, &owner->jobs);
+		while ((link = list_take_first(&round_jobs)))
+			owner_run_job(owner, timer_of_link(link));
 	}
 	owner->in_dispatch = false;
 }
@@ -290,7 +303,7 @@ static void owner_retire_some(struct owner *owner, struct retirement *retirement
  */
 static void owner_settle(struct owner *owner)
 {
-	for (int round = 0; round < SETTLE_ROUNDS && !owner->pool; round++) {
+	for (int round = 0; round < ROUNDS_A_TURN && !owner->pool; round++) {
 		list_append_all(owner_jobs_end(owner), &owner->next_jobs);
 		owner_dispatch(owner);
 		while (!list_is_empty(&owner->retirements)) {
@@ -405,6 +418,13 @@ static void owner_publish(struct owner *owner, tw_duration start)
 	owner_count(&counts->turns, 1);
 }
 
+/* Whether timers have become due, or were retired, and are not yet handed over. */
+static bool owner_is_busy(struct owner *owner)
+{
+	return !list_is_empty(&owner->retirements) ||
+	       (!owner->is_stopped && wheel_is_busy(owner->shelf.wheel));
+}
+
 bool owner_turn(struct owner *owner)
 {
 	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
@@ -421,7 +441,7 @@ bool owner_turn(struct owner *owner)
 	owner_dispatch(owner);
 	owner_answer_parked(owner);
 	owner_publish(owner, start);
-	if (!done || !list_is_empty(&owner->retirements))
+	if (!done || owner_is_busy(owner))
 		return true;
 	if (!list_is_empty(&owner->advances)) {
 		owner_end_advance(owner);
@@ -433,7 +453,7 @@ bool owner_turn(struct owner *owner)
 
 bool owner_has_next_jobs(struct owner *owner)
 {
-	return !list_is_empty(&owner->next_jobs);
+	return !list_is_empty(&owner->next_jobs) || !list_is_empty(&owner->jobs);
 }
 
 tw_duration owner_next_time(struct owner *owner)

@@ -60,10 +60,10 @@ struct owner {
 	size_t max_pending;       /* 0: no limit */
 	bool has_thread;
 	pthread_t thread;
+	/* Any thread. */
 	struct clock clock;
 	struct job_target target;
 	struct timer_store store;
-	/* Any thread. */
 	struct command_queue queue;
 	struct requests requests;
 	struct event_count event;

@@ -7,7 +7,7 @@
  *
  * When a slot comes up, all its timers are looked at, a bounded number a call (wheel_expire), and
  * those of later rounds go back into it. That is the price of this layout, and the reason why the
- * levels are the default: a timer costs a look each lap.
+ * levels are the default: a timer may cost a look each lap.
  *
  * Empty ticks cost nothing all the same. Each slot knows the earliest expiry that was filed in it
  * since it was last empty or came up, and a tournament tree over the slots knows the least of these:

@@ -18,9 +18,11 @@
  *    its caller.
  *  - A timer runs late, never early: its deadline counts from the call and is rounded up to a tick
  *    of `interval`. It runs within one tick of the deadline, plus the time that the commands before
- *    it and the tasks before it in the pool take.
+ *    it and the tasks before it in the pool take. (One exception: a move to less than one interval
+ *    runs the task at once.)
  *  - The commands of one thread take effect in the order in which it gave them.
- *  - In a child made by fork() without exec(), every call answers TW_CLOSED.
+ *  - In a child made by fork() without exec(), every call that has a status answers TW_CLOSED (Linux
+ *    4.14 or later).
  */
 #ifndef TIMINGWHEEL_TIMINGWHEEL_H
 #define TIMINGWHEEL_TIMINGWHEEL_H
@@ -58,7 +60,7 @@ typedef int64_t tw_duration;
 #define TW_KEY_SIZE_MAX 65535
 
 /* Most slots of a wheel. */
-#define TW_SLOTS_MAX ((size_t)1 << 24)
+#define TW_SLOTS_MAX ((size_t)1 << 20)
 
 /* What a call answers: X(name, text). */
 #define TW_STATUS_LIST(X)                                                    \
@@ -93,7 +95,8 @@ struct tw_task {
 	/* On the wheel's clock, as asked for: the time of the call plus the delay, even where that counts
 	 * as one interval; not rounded up to a tick. */
 	tw_duration deadline;
-	/* Now minus the deadline. Never negative; 0 for a move under one interval, which runs at once. */
+	/* Now minus the deadline, never negative: a move under one interval runs before its deadline, and
+	 * that counts as 0. */
 	tw_duration lateness;
 };
 
@@ -110,8 +113,12 @@ enum tw_reason {
 typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_reason reason);
 
 enum tw_layout {
-	TW_LAYOUT_LEVELS, /* levels of `slots` slots (a power of two, up to 65,536) that overflow upward */
-	TW_LAYOUT_ROUNDS /* one wheel of `slots` slots; a timer waits for its round, as in go-zero */
+	/* Levels that overflow upward, each of `slots` slots: rounded up to a power of two, and cut to
+	 * 65,536, which changes costs and nothing else. */
+	TW_LAYOUT_LEVELS,
+	/* One wheel of `slots` slots, where a timer waits for its round, as in go-zero. A timer may cost a
+	 * look each lap. */
+	TW_LAYOUT_ROUNDS
 };
 
 enum tw_clock {
@@ -121,8 +128,12 @@ enum tw_clock {
 };
 
 enum tw_drive {
-	TW_DRIVE_THREAD, /* an owner thread drives the wheel */
-	TW_DRIVE_CALLER  /* no thread: whoever calls tw_poll (or a call that waits) drives it */
+	/* An owner thread drives the wheel. */
+	TW_DRIVE_THREAD,
+	/* No thread: whoever calls tw_poll, tw_advance, tw_flush, tw_wait_idle, tw_contains, tw_stop or
+	 * tw_destroy drives it for that call, one at a time; so does a command that finds the queue full
+	 * and may wait. A command from another thread does not end a sleep of the caller of tw_poll. */
+	TW_DRIVE_CALLER
 };
 
 enum tw_when_full {
@@ -145,14 +156,18 @@ struct tw_options {
 	size_t queue_capacity;       /* commands waiting, rounded up to a power of two; 0: 8192 */
 	enum tw_when_full when_full; /* for the queue and for max_pending */
 	size_t max_pending;          /* timers armed at a time; 0: no limit */
-	const char *name;            /* threads are called NAME-owner and NAME-0 …; NULL: "tw" */
+	const char *name;            /* 8 bytes at most; threads are NAME-owner and NAME-0 …; NULL: "tw" */
 };
+
+/* Largest tw_options.queue_capacity. */
+#define TW_QUEUE_CAPACITY_MAX ((size_t)1 << 26)
 
 /*
  * Makes a wheel of the given tick (`interval`, nanoseconds) and `slots` slots (a level) and starts
  * its threads. `execute` runs each expired task. `options` may be NULL; it is copied.
- * TW_OK; TW_INVALID: interval ≤ 0, no slots or over TW_SLOTS_MAX, no execute, no wheel to fill, an option out of range;
- * TW_NO_MEMORY; TW_SYSTEM: a thread could not be started. On failure *wheel is NULL.
+ * TW_OK; TW_INVALID: interval ≤ 0, no slots or over TW_SLOTS_MAX, no execute, no wheel to fill, an
+ * option out of range; TW_NO_MEMORY; TW_SYSTEM: a thread could not be started, or the system has no
+ * such clock. On failure *wheel is NULL.
  */
 TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, size_t slots,
 				tw_execute_fn *execute, const struct tw_options *options);
@@ -163,7 +178,8 @@ TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, s
  * a timer, its value is replaced (the old one goes to release, TW_REPLACED) and it moves as if newly
  * set. From the moment a task is handed to the pool its key is free.
  * Any thread. Costs a clock read, a hash and one place in the queue; no system call unless the owner
- * sleeps or the queue is full.
+ * sleeps, the queue is full, or max_pending is reached, where the owner is asked. An owner that has
+ * just been busy naps for 50 µs before it looks again.
  * TW_OK: the wheel owns the value. Anything else: the caller still does. TW_INVALID: no wheel, key
  * NULL, empty or over TW_KEY_SIZE_MAX, delay ≤ 0; TW_FULL (see tw_options.when_full; with
  * max_pending reached, also from an inline task or with TW_DRIVE_CALLER, where waiting could not
@@ -196,7 +212,7 @@ TW_API enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, s
  * Empties the wheel: every timer pending at that point of the command order is given to `each` with
  * `context`, on the worker pool, several at a time, none twice. Does not wait for that (tw_wait_idle
  * does). The wheel stays usable, the keys are free at once, and `each` may call the wheel. Timers
- * that were handed to the pool before are not in it. Any thread.
+ * that were handed to the pool before are not in it. Any thread; costs the making of an empty wheel.
  * TW_OK; TW_INVALID: no wheel or no function; TW_NO_MEMORY: nothing was drained; TW_CLOSED.
  */
 TW_API enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *context);
@@ -225,8 +241,8 @@ TW_API enum tw_status tw_flush(struct tw_wheel *wheel);
 
 /*
  * As tw_flush, then waits until every task that is due by then, and every release and drain call
- * owed by then, has finished; the commands that they gave have been applied. Also after tw_stop. TW_OK; TW_INVALID: no wheel, or called from a task,
- * release or drain function of this wheel.
+ * owed by then, has finished; the commands that they gave have been applied. Also after tw_stop.
+ * TW_OK; TW_INVALID: no wheel, or called from a task, release or drain function of this wheel.
  */
 TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
 
@@ -274,9 +290,9 @@ struct tw_stats {
 	uint64_t refused; /* calls answered TW_FULL */
 	uint64_t pending; /* as tw_pending */
 	uint64_t queued;  /* commands in the queue */
-	uint64_t unfinished;      /* tasks, releases and drain calls handed over and not finished */
+	uint64_t unfinished;      /* tasks, releases and drain calls in the pool, not finished */
 	uint64_t turns;           /* turns of the owner's loop */
-	uint64_t wakeups;         /* times the owner woke from sleep, by a command or a deadline */
+	uint64_t wakeups;         /* times the owner woke, by a command, a deadline or a nap's end */
 	uint64_t full_waits;      /* times a caller slept because the queue was full */
 	tw_duration longest_turn; /* wall time of the owner's longest turn, inline tasks left out */
 };

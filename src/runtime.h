@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* What the public calls share: the wheel itself, and the ways to its owner. */
+#ifndef RUNTIME_H
+#define RUNTIME_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <timingwheel/timingwheel.h>
+
+#include "event_count.h"
+#include "fork_guard.h"
+#include "key_hash.h"
+#include "owner.h"
+#include "request.h"
+
+struct tw_wheel {
+	/* Constant after tw_create. */
+	struct fork_guard *guard;
+	struct key_hash_seed seed;
+	uint64_t wake_mask; /* of a napping owner: twice a lap of the queue */
+	bool waits_when_full;
+	/* Any thread. */
+	_Alignas(CACHE_LINE) _Atomic uint64_t refused; /* statistic */
+	struct owner owner;
+};
+
+/* TW_OK; TW_INVALID: no wheel; TW_CLOSED: stopped, or left behind in a fork's child. */
+static inline enum tw_status wheel_state(const struct tw_wheel *wheel)
+{
+	if (!wheel)
+		return TW_INVALID;
+	return fork_guard_state(wheel->guard) == FORK_GUARD_OPEN ? TW_OK : TW_CLOSED;
+}
+
+static inline void wheel_wake(struct tw_wheel *wheel)
+{
+	event_count_notify(&wheel->owner.event, EVENT_COUNT_NAPPING);
+}
+
+static inline bool key_is_valid(const void *key, size_t key_size)
+{
+	return key && key_size > 0 && key_size <= TW_KEY_SIZE_MAX;
+}
+
+/* With TW_DRIVE_CALLER: from begin to end, the calling thread is the owner. */
+void wheel_begin_drive(struct tw_wheel *wheel);
+void wheel_end_drive(struct tw_wheel *wheel);
+
+/* TW_OK where a call may ask the owner and wait; TW_INVALID where it would wait for itself. */
+enum tw_status wheel_may_ask(struct tw_wheel *wheel);
+/* Asks the owner and waits for the answer. Not where the caller is the owner. */
+enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request);
+/* Whether the caller runs in a task, release or drain function of this wheel. */
+bool wheel_is_in_task(struct tw_wheel *wheel);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* Making and ending a wheel, and the calls that read its state without stopping anyone. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime.h"
+
+enum { DEFAULT_QUEUE_CAPACITY = 8192 };
+
+static bool options_are_valid(const struct tw_options *options)
+{
+	return options->layout <= TW_LAYOUT_ROUNDS && options->clock <= TW_CLOCK_MANUAL &&
+	       options->drive <= TW_DRIVE_CALLER && options->when_full <= TW_WHEN_FULL_FAIL &&
+	       options->workers >= TW_WORKERS_INLINE && options->workers <= TW_WORKERS_MAX &&
+	       options->queue_capacity <= TW_QUEUE_CAPACITY_MAX;
+}
+
+static struct tw_options options_with_defaults(const struct tw_options *given)
+{
+	struct tw_options options = {0};
+
+	if (given)
+		options = *given;
+	if (options.queue_capacity == 0)
+		options.queue_capacity = DEFAULT_QUEUE_CAPACITY;
+	if (!options.name)
+		options.name = "tw";
+	return options;
+}
+
+/* The rest of tw_create, with its memory there. */
+static enum tw_status wheel_open(struct tw_wheel *wheel, const struct owner_settings *settings)
+{
+	const struct tw_options *options = settings->options;
+	enum tw_status status;
+
+	wheel->guard = fork_guard_create();
+	if (!wheel->guard)
+		return TW_NO_MEMORY;
+	key_hash_seed_init(&wheel->seed);
+	wheel->waits_when_full = options->when_full == TW_WHEN_FULL_WAIT;
+	status = owner_init(&wheel->owner, settings);
+	if (status != TW_OK)
+		goto no_owner;
+	wheel->wake_mask = wheel->owner.queue.capacity / 2 - 1;
+	if (!wheel->owner.has_thread || owner_start(&wheel->owner, options->name) == 0)
+		return TW_OK;
+	status = TW_SYSTEM;
+	owner_destroy(&wheel->owner);
+no_owner:
+	fork_guard_destroy(wheel->guard);
+	return status;
+}
+
+enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t slots,
+			 tw_execute_fn *execute, const struct tw_options *given)
+{
+	struct tw_options options = options_with_defaults(given);
+	struct owner_settings settings = {interval, slots, execute, &options};
+	struct tw_wheel *wheel;
+	enum tw_status status;
+	int error;
+
+	if (!result)
+		return TW_INVALID;
+	*result = NULL;
+	if (interval <= 0 || slots == 0 || slots > TW_SLOTS_MAX || !execute ||
+	    !options_are_valid(&options))
+		return TW_INVALID;
+	wheel = aligned_alloc(CACHE_LINE, sizeof(*wheel));
+	if (!wheel)
+		return TW_NO_MEMORY;
+	memset(wheel, 0, sizeof(*wheel));
+	status = wheel_open(wheel, &settings);
+	if (status == TW_OK) {
+		*result = wheel;
+		return TW_OK;
+	}
+	error = errno;
+	free(wheel);
+	errno = error;
+	return status;
+}
+
+void tw_destroy(struct tw_wheel *wheel)
+{
+	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD || wheel_is_in_task(wheel))
+		return;
+	(void)tw_stop(wheel);
+	(void)tw_wait_idle(wheel);
+	owner_end(&wheel->owner);
+	owner_destroy(&wheel->owner);
+	fork_guard_destroy(wheel->guard);
+	free(wheel);
+}
+
+/* relaxed: a statistic, orders nothing. */
+static uint64_t count_of(_Atomic uint64_t *count)
+{
+	return atomic_load_explicit(count, memory_order_relaxed);
+}
+
+size_t tw_pending(struct tw_wheel *wheel)
+{
+	return wheel ? (size_t)count_of(&wheel->owner.counts.pending) : 0;
+}
+
+tw_duration tw_now(struct tw_wheel *wheel)
+{
+	return wheel ? clock_now(&wheel->owner.clock) : 0;
+}
+
+enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
+{
+	struct owner_counts *counts;
+	uint64_t released;
+
+	if (!wheel || !stats)
+		return TW_INVALID;
+	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
+		return TW_CLOSED;
+	counts = &wheel->owner.counts;
+	/* Before `fired`, which it is part of. */
+	released = count_of(&wheel->owner.target.released);
+	*stats = (struct tw_stats){
+		.set = count_of(&counts->set),
+		.replaced = count_of(&counts->replaced),
+		.moved = count_of(&counts->moved),
+		.removed = count_of(&counts->removed),
+		.fired = count_of(&counts->fired) - released,
+		.drained = count_of(&counts->drained),
+		.stopped = count_of(&counts->stopped) + released,
+		.refused = count_of(&wheel->refused),
+		.pending = count_of(&counts->pending),
+		.queued = command_queue_count(&wheel->owner.queue),
+		.unfinished = wheel->owner.pool ? worker_pool_unfinished(wheel->owner.pool) : 0,
+		.turns = count_of(&counts->turns),
+		.wakeups = count_of(&counts->wakeups),
+		.full_waits = count_of(&wheel->owner.queue.waits),
+		.longest_turn = (tw_duration)count_of(&counts->longest_turn),
+	};
+	return TW_OK;
+}

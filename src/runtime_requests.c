@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The public calls that ask the owner for something between the commands, and mostly wait for it.
+ * With TW_DRIVE_CALLER who waits does the owner's work meanwhile, under the drive lock.
+ */
+#include <sched.h>
+#include <stdlib.h>
+
+#include "runtime.h"
+
+void wheel_begin_drive(struct tw_wheel *wheel)
+{
+	struct owner *owner = &wheel->owner;
+
+	pthread_mutex_lock(&owner->drive);
+	/* relaxed: matters to this thread alone. */
+	atomic_store_explicit(&owner->driver, (uintptr_t)pthread_self(), memory_order_relaxed);
+}
+
+void wheel_end_drive(struct tw_wheel *wheel)
+{
+	struct owner *owner = &wheel->owner;
+
+	/* relaxed: matters to this thread alone. */
+	atomic_store_explicit(&owner->driver, 0, memory_order_relaxed);
+	pthread_mutex_unlock(&owner->drive);
+}
+
+static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
+{
+	wheel_begin_drive(wheel);
+	while (!request_is_answered(request)) {
+		/* A command claimed but not yet published is for its producer to finish. */
+		if (!owner_turn(&wheel->owner) && !request_is_answered(request))
+			sched_yield();
+	}
+	wheel_end_drive(wheel);
+}
+
+/* Leaves a request with the owner. */
+static void wheel_ask(struct tw_wheel *wheel, struct request *request)
+{
+	requests_add(&wheel->owner.requests, request, &wheel->owner.queue.tail);
+	wheel_wake(wheel);
+}
+
+enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request)
+{
+	wheel_ask(wheel, request);
+	if (!wheel->owner.has_thread)
+		wheel_turn_until_answered(wheel, request);
+	return requests_wait(&wheel->owner.requests, request);
+}
+
+enum tw_status wheel_may_ask(struct tw_wheel *wheel)
+{
+	enum tw_status status = wheel_state(wheel);
+
+	if (status == TW_OK && owner_is_here(&wheel->owner))
+		return TW_INVALID;
+	return status;
+}
+
+/* All the memory that a drain needs; NULL: out of memory. */
+static struct drain_request *drain_request_create(const struct shelf_plan *plan,
+						  tw_execute_fn *each, void *context)
+{
+	struct drain_request *request = calloc(1, sizeof(*request));
+	struct drain *drain = malloc(sizeof(*drain));
+
+	if (!request || !drain || !shelf_init(&request->retirement.shelf, plan)) {
+		free(drain);
+		free(request);
+		return NULL;
+	}
+	drain->each = each;
+	drain->context = context;
+	atomic_init(&drain->references, 1);
+	request->request.kind = REQUEST_DRAIN;
+	request->retirement.drain = drain;
+	return request;
+}
+
+/* With TW_DRIVE_CALLER: does what the owner has to do now, unless that is already going on here. */
+static void wheel_drive_if_caller(struct tw_wheel *wheel)
+{
+	if (wheel->owner.has_thread || owner_is_here(&wheel->owner))
+		return;
+	wheel_begin_drive(wheel);
+	while (owner_turn(&wheel->owner))
+		continue;
+	wheel_end_drive(wheel);
+}
+
+enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *context)
+{
+	enum tw_status status = wheel_state(wheel);
+	struct drain_request *request;
+
+	if (status != TW_OK)
+		return status;
+	if (!each)
+		return TW_INVALID;
+	request = drain_request_create(&wheel->owner.plan, each, context);
+	if (!request)
+		return TW_NO_MEMORY;
+	wheel_ask(wheel, &request->request);
+	return TW_OK;
+}
+
+enum tw_status tw_stop(struct tw_wheel *wheel)
+{
+	struct owner *owner;
+
+	if (!wheel)
+		return TW_INVALID;
+	if (!fork_guard_close(wheel->guard))
+		return TW_CLOSED;
+	owner = &wheel->owner;
+	/* seq_cst: no task starts after this; pairs with the load in job_run(). */
+	atomic_store_explicit(&owner->target.stopped, true, memory_order_seq_cst);
+	command_queue_close(&owner->queue);
+	owner->stop_request.kind = REQUEST_STOP;
+	wheel_ask(wheel, &owner->stop_request);
+	wheel_drive_if_caller(wheel);
+	return TW_OK;
+}
+
+enum tw_status tw_flush(struct tw_wheel *wheel)
+{
+	struct request request = {.kind = REQUEST_FLUSH};
+	enum tw_status status = wheel_may_ask(wheel);
+
+	return status == TW_OK ? wheel_ask_and_wait(wheel, &request) : status;
+}
+
+bool wheel_is_in_task(struct tw_wheel *wheel)
+{
+	return owner_is_here(&wheel->owner) ||
+	       (wheel->owner.pool && worker_pool_is_here(wheel->owner.pool));
+}
+
+/* Once: all that is due by now, and the commands that it gives. */
+static void wheel_wait_idle(struct tw_wheel *wheel)
+{
+	struct request idle = {.kind = REQUEST_IDLE};
+	struct request flush = {.kind = REQUEST_FLUSH};
+
+	(void)wheel_ask_and_wait(wheel, &idle);
+	if (!wheel->owner.pool)
+		return;
+	worker_pool_wait(wheel->owner.pool);
+	(void)wheel_ask_and_wait(wheel, &flush);
+}
+
+enum tw_status tw_wait_idle(struct tw_wheel *wheel)
+{
+	if (!wheel)
+		return TW_INVALID;
+	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
+		return TW_CLOSED;
+	if (wheel_is_in_task(wheel))
+		return TW_INVALID;
+	wheel_wait_idle(wheel);
+	/* A task that was waited for may have stopped the wheel: what that releases is owed too. */
+	if (wheel_state(wheel) != TW_OK)
+		wheel_wait_idle(wheel);
+	return TW_OK;
+}
+
+enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_size,
+			   tw_duration *remaining)
+{
+	struct request request = {.kind = REQUEST_CONTAINS,
+				  .key = {.bytes = key, .size = key_size}};
+	enum tw_status status = wheel_may_ask(wheel);
+	tw_duration now;
+
+	if (status != TW_OK)
+		return status;
+	if (!key_is_valid(key, key_size))
+		return TW_INVALID;
+	request.key.hash = key_hash(&wheel->seed, key, key_size);
+	status = wheel_ask_and_wait(wheel, &request);
+	if (status != TW_OK || !remaining)
+		return status;
+	now = tw_now(wheel);
+	if (request.deadline == TW_FOREVER)
+		*remaining = TW_FOREVER;
+	else
+		*remaining = request.deadline > now ? request.deadline - now : 0;
+	return TW_OK;
+}
+
+enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
+{
+	struct request request = {.kind = REQUEST_ADVANCE, .time = by};
+	enum tw_status status = wheel_may_ask(wheel);
+
+	if (status != TW_OK)
+		return status;
+	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0)
+		return TW_INVALID;
+	return wheel_ask_and_wait(wheel, &request);
+}
+
+enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
+{
+	enum tw_status status = wheel_may_ask(wheel);
+	tw_duration next;
+	tw_duration now;
+
+	if (status != TW_OK)
+		return status;
+	if (wheel->owner.has_thread)
+		return TW_INVALID;
+	wheel_begin_drive(wheel);
+	while (owner_turn(&wheel->owner))
+		continue;
+	now = tw_now(wheel);
+	next = owner_has_next_jobs(&wheel->owner) ? now : owner_next_time(&wheel->owner);
+	wheel_end_drive(wheel);
+	if (!until_next)
+		return wheel_state(wheel);
+	if (next == TW_FOREVER)
+		*until_next = TW_FOREVER;
+	else
+		*until_next = next > now ? next - now : 0;
+	return wheel_state(wheel);
+}
