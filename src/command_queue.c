@@ -2,11 +2,11 @@
 /*
  * A ring of cells of one cache line with the command in the cell.
  *
- * A producer claims a position by moving the tail with compare-and-swap, never past head + capacity,
- * so that a full queue is known before anything is claimed and the call can fail. It fills the cell
- * and publishes it with the cell's turn. The consumer reads cells in order while their turns are
- * right, a batch at a time, and gives the batch back by one store to the head. Producers look at the
- * head only when the last one they saw leaves no room.
+ * A producer claims a position by moving the tail with compare-and-swap, never past head +
+ * capacity, so that a full queue is known before anything is claimed and the call can fail. It
+ * fills the cell and publishes it with the cell's turn. The consumer reads cells in order while
+ * their turns are right, a batch at a time, and gives the batch back by one store to the head.
+ * Producers look at the head only when the last one they saw leaves no room.
  *
  * Invariants: head ≤ tail ≤ head + capacity. A cell belongs to the producer from its claim to its
  * publication, then to the consumer until the pop. A cell's turn is position + 1 of its last
@@ -20,8 +20,8 @@
  * consumer at its cell, not the other producers, until the ring is full.
  *
  * A waiting producer announces itself and looks once more before it sleeps; the consumer looks for
- * the announcement after each pop, and wakes all who wait once half of the ring is free: one wake for
- * thousands of commands.
+ * the announcement after each pop, and wakes all who wait once half of the ring is free: one wake
+ * for thousands of commands.
  *
  * MEASURED_DESIGNS
  */
@@ -92,8 +92,8 @@ struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *
 	do {
 		if (!command_queue_has_room(queue, tail))
 			return NULL;
-		/* seq_cst: the publication that a notifier promises before it looks for a sleeper; pairs
-		 * with the load in command_queue_tail() by an owner that goes to sleep. */
+		/* seq_cst: the publication that a notifier promises before it looks for a sleeper;
+		 * pairs with the load in command_queue_tail() by an owner that goes to sleep. */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&queue->tail, &tail, tail + 1, memory_order_seq_cst, memory_order_relaxed));
 	*position = tail;
@@ -102,7 +102,8 @@ struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *
 
 void command_queue_publish(struct command_cell *cell, uint64_t position)
 {
-	/* release: publishes the command and *timer; pairs with the acquire in command_queue_peek(). */
+	/* release: publishes the command and *timer; pairs with the acquire in
+	 * command_queue_peek(). */
 	atomic_store_explicit(&cell->turn, position + 1, memory_order_release);
 }
 

@@ -37,13 +37,15 @@ struct command {
 	bool in_task;         /* set now: given by an inline task */
 	uint64_t expiry;      /* tick; not for remove */
 	tw_duration deadline; /* nanoseconds; not for remove */
-	/* Set: the timer, with key and value. Else: who carries a key too long for the cell, or NULL. */
+	/* Set: the timer, with key and value. Else: who carries a key too long for the cell, or
+	 * NULL. */
 	struct timer *timer;
 	unsigned char key[COMMAND_KEY_INLINE];
 };
 
 struct command_cell {
-	/* The position it was published at, plus one. Alone decides whether the command may be read. */
+	/* The position it was published at, plus one. Alone decides whether the command may be
+	 * read. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t turn;
 	struct command command;
 };

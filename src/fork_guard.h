@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A word that a fork's child finds cleared. It tells with one load whether the wheel is open: it was
- * neither stopped nor left behind in a child, whose copy has no threads. Any thread.
+ * A word that a fork's child finds cleared. It tells with one load whether the wheel is open: it
+ * was neither stopped nor left behind in a child, whose copy has no threads. Any thread.
  */
 #ifndef FORK_GUARD_H
 #define FORK_GUARD_H

@@ -19,8 +19,8 @@ static void job_release(struct job_target *target, const struct tw_task *task,
 
 static void job_run(struct job_target *target, const struct tw_task *task)
 {
-	/* seq_cst: after a tw_stop that came before, the task must not start; pairs with the store in
-	 * tw_stop(). */
+	/* seq_cst: after a tw_stop that came before, the task must not start; pairs with the store
+	 * in tw_stop(). */
 	if (!atomic_load_explicit(&target->stopped, memory_order_seq_cst)) {
 		target->execute(target->context, task);
 		return;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folded multiplication: two words are each mixed with a secret one, multiplied to 128 bits, and the
- * halves are combined with exclusive or. One multiplication takes in 16 bytes, so a usual key costs
- * two or three of them. The construction is that of Wang Yi's wyhash (final version 4, 2022); the
- * secret words are drawn anew for each wheel, and hold one bit in two set at random rather than by
- * selection, which costs a little evenness and nothing else.
+ * Folded multiplication: two words are each mixed with a secret one, multiplied to 128 bits, and
+ * the halves are combined with exclusive or. One multiplication takes in 16 bytes, so a usual key
+ * costs two or three of them. The construction is that of Wang Yi's wyhash (final version 4, 2022);
+ * the secret words are drawn anew for each wheel, and hold one bit in two set at random rather than
+ * by selection, which costs a little evenness and nothing else.
  *
- * A product loses its input where one factor is 0: that needs a key word equal to a secret word, one
- * chance in 2^64 a word for who doesn't know the seed.
+ * A product loses its input where one factor is 0: that needs a key word equal to a secret word,
+ * one chance in 2^64 a word for who doesn't know the seed.
  */
 #include "key_hash.h"
 

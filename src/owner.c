@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's loop. A turn applies commands, expires what is due, hands on what was retired, answers
- * who waits; with a pool each of these does a bounded number of steps, so that a turn takes well under
- * a millisecond whatever there is to do, and the next turn goes on. (One step is as large as the wheel:
- * a drained wheel's slots are freed at once.)
+ * The owner's loop. A turn applies commands, expires what is due, hands on what was retired,
+ * answers who waits; with a pool each of these does a bounded number of steps, so that a turn takes
+ * well under a millisecond whatever there is to do, and the next turn goes on. (One step is as
+ * large as the wheel: a drained wheel's slots are freed at once.)
  *
  * With a pool, jobs are gathered into batches and submitted together. Inline, they are run in the
  * order of events: timers expire one at a time, and after each job the commands that it gave are
@@ -13,9 +13,9 @@
  * queue wakes it, so busy producers don't pay a system call for each command. A turn that found
  * nothing is followed by sleep until the next deadline or command.
  *
- * A crowd that is due in one tick takes many turns. On a real clock with a pool, the ticks that come
- * up meanwhile overtake it (wheel.c), one a turn. On a manual clock, and inline, everything is done in
- * order: a tick is finished before the next begins.
+ * A crowd that is due in one tick takes many turns. On a real clock with a pool, the ticks that
+ * come up meanwhile overtake it (wheel.c), one a turn. On a manual clock, and inline, everything is
+ * done in order: a tick is finished before the next begins.
  */
 #include "owner.h"
 
@@ -167,8 +167,8 @@ static void owner_run_job(struct owner *owner, struct timer *timer)
 }
 
 /*
- * Runs the inline jobs, and those that they cause, and so on. Jobs that cause themselves for ever must
- * let the others go on: what is left after so many rounds waits for the next turn.
+ * Runs the inline jobs, and those that they cause, and so on. Jobs that cause themselves for ever
+ * must let the others go on: what is left after so many rounds waits for the next turn.
  */
 static void owner_run_jobs(struct owner *owner)
 {
@@ -297,9 +297,9 @@ static void owner_retire_some(struct owner *owner, struct retirement *retirement
 }
 
 /*
- * Inline: does what the tasks of this tick have left behind, before the next tick begins. A task that
- * sets itself again in the past, and again, must let the others go on: what is left after so many
- * rounds waits for the next tick or turn.
+ * Inline: does what the tasks of this tick have left behind, before the next tick begins. A task
+ * that sets itself again in the past, and again, must let the others go on: what is left after so
+ * many rounds waits for the next tick or turn.
  */
 static void owner_settle(struct owner *owner)
 {

@@ -114,8 +114,8 @@ bool owner_is_here(struct owner *owner);
 /* Owner only, from here on. */
 
 /*
- * One turn of the loop: a bounded number of commands, due timers and timers of retired shelves. True:
- * there is more to do at once.
+ * One turn of the loop: a bounded number of commands, due timers and timers of retired shelves.
+ * True: there is more to do at once.
  */
 bool owner_turn(struct owner *owner);
 /* Whether inline tasks wait for the next turn. */

@@ -3,10 +3,11 @@
  * Applying commands and requests, in their order: what each does to the pending timers.
  *
  * Replacing a value leaves the pending timer where it is, in the index and if possible in its slot:
- * the new value and deadline go into it, and the set command's timer, which has the same key, carries
- * the old value back.
+ * the new value and deadline go into it, and the set command's timer, which has the same key,
+ * carries the old value back.
  *
- * A drain or a stop exchanges the whole shelf at once. What was on it is handed over by later turns.
+ * A drain or a stop exchanges the whole shelf at once. What was on it is handed over by later
+ * turns.
  */
 #include <stdlib.h>
 

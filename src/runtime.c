@@ -3,8 +3,9 @@
  * The public calls that give commands: look at the arguments, build the command, leave it in the
  * queue.
  *
- * A command's way: claim a cell of the queue, fill it, publish it, wake the owner if it sleeps. What
- * can fail (the timer's memory) comes before the claim, so that a claimed cell is always published.
+ * A command's way: claim a cell of the queue, fill it, publish it, wake the owner if it sleeps.
+ * What can fail (the timer's memory) comes before the claim, so that a claimed cell is always
+ * published.
  *
  * Where nobody else would make room in a full queue, the caller does the owner's work itself: with
  * TW_DRIVE_CALLER, and wherever the caller is the owner (in an inline task).

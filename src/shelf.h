@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pending timers: in the wheel by expiry, in the index by key. Owner only. A drain or a stop takes
- * the whole shelf away at once and empties it at leisure.
+ * The pending timers: in the wheel by expiry, in the index by key. Owner only. A drain or a stop
+ * takes the whole shelf away at once and empties it at leisure.
  */
 #ifndef SHELF_H
 #define SHELF_H

@@ -4,15 +4,15 @@
  * the workers. malloc and free across threads cost 110 to 230 ns a pair with glibc; this costs
  * about 10.
  *
- * The idea: blocks travel in chains of 64. A thread that takes a block looks into the stripe that its
- * identity points at: a few cache lines' worth of short list under a flag. If the flag is set it goes
- * on to the next stripe rather than wait, so a thread that is descheduled inside holds up nobody. An
- * empty stripe is refilled with a chain from the depot behind the lock, or with fresh memory: 64
- * takes for one lock. Who gives blocks back collects them in a bin of its own and hands over whole
- * chains; where the lock is taken it goes on collecting, for the owner must not wait.
+ * The idea: blocks travel in chains of 64. A thread that takes a block looks into the stripe that
+ * its identity points at: a few cache lines' worth of short list under a flag. If the flag is set
+ * it goes on to the next stripe rather than wait, so a thread that is descheduled inside holds up
+ * nobody. An empty stripe is refilled with a chain from the depot behind the lock, or with fresh
+ * memory: 64 takes for one lock. Who gives blocks back collects them in a bin of its own and hands
+ * over whole chains; where the lock is taken it goes on collecting, for the owner must not wait.
  *
- * The link to the next free block lies in the block itself, and the block was last written by another
- * core: each take prefetches the block that the next take will want.
+ * The link to the next free block lies in the block itself, and the block was last written by
+ * another core: each take prefetches the block that the next take will want.
  *
  * Chunks grow from 64 KiB to 2 MiB, which the kernel can back with one huge page: a million timers
  * touched at random miss the TLB otherwise. Memory goes back to the system with the slab.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys up to 16 bytes make a timer of two cache lines, up to 80 one of three, up to 144 one of four;
- * these are recycled by slabs. Timers with longer keys come from malloc.
+ * Keys up to 16 bytes make a timer of two cache lines, up to 80 one of three, up to 144 one of
+ * four; these are recycled by slabs. Timers with longer keys come from malloc.
  */
 #include "timer.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The one object that travels: made by the thread that sets it, it is the set command in the queue,
- * the entry in a slot, and the job in the worker pool. One thread owns it at a time; it changes hands
- * at the command queue and at the worker pool.
+ * the entry in a slot, and the job in the worker pool. One thread owns it at a time; it changes
+ * hands at the command queue and at the worker pool.
  */
 #ifndef TIMER_H
 #define TIMER_H

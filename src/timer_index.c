@@ -8,8 +8,9 @@
  * Buckets lie in segments of 64 KiB found through a directory; growth allocates a segment, or a
  * directory of twice the size, now and then. If that fails the table stays as it is: chains get
  * longer, nothing is refused, and the next insertion tries again. So uthash's own expansion, which
- * would reject the insertion, is switched off, and of uthash only the macros on one bucket are used:
- * the list in order of insertion that the others keep would cost two more cache misses a call.
+ * would reject the insertion, is switched off, and of uthash only the macros on one bucket are
+ * used: the list in order of insertion that the others keep would cost two more cache misses a
+ * call.
  *
  * Invariants: 2^level ≤ buckets < 2^(level + 1), mask = 2^(level + 1) - 1. A hash belongs to bucket
  * hash & mask if there is one, else to hash & mask / 2. Bucket b ≥ 2^level was split from bucket
@@ -21,8 +22,8 @@
 #include <string.h>
 
 /*
- * memcmp for keys, 0 if equal. For a short key memcmp may load more than the key and mask it off, which
- * costs the miss of a line that nobody asked for.
+ * memcmp for keys, 0 if equal. For a short key memcmp may load more than the key and mask it off,
+ * which costs the miss of a line that nobody asked for.
  */
 static inline int key_compare(const void *a, const void *b, size_t size)
 {
@@ -144,7 +145,8 @@ static void timer_index_redistribute(struct timer_index *index, UT_hash_bucket *
 	}
 }
 
-/* The buckets to be split next are known: fetches the first timer of one, the second of a nearer one. */
+/* The buckets to be split next are known: fetches the first timer of one, the second of a nearer
+ * one. */
 static void timer_index_prefetch_split(const struct timer_index *index, uint32_t from)
 {
 	uint32_t mask = index->mask / 2;

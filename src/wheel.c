@@ -8,15 +8,15 @@
  *   late     the same, left over when a later tick became due.
  *
  * Slots come up as whole lists, at once. The timers in them are looked at one by one in
- * wheel_expire(), a bounded number a call, so that a crowded slot stalls nobody. Whoever is looked at
- * too early (it was moved to a later tick, or comes from a coarser slot) is filed again by its real
- * expiry. So a move to a later tick need not touch the lists: it rewrites the timer, and the slot it
- * lies in comes up early for it.
+ * wheel_expire(), a bounded number a call, so that a crowded slot stalls nobody. Whoever is looked
+ * at too early (it was moved to a later tick, or comes from a coarser slot) is filed again by its
+ * real expiry. So a move to a later tick need not touch the lists: it rewrites the timer, and the
+ * slot it lies in comes up early for it.
  *
- * Order. Slots are filled in any order: a timer set long ago may come down from a coarser slot after
- * one set later. Each command gives its timer the next sequence number, and an ordered wheel sorts the
- * due list by it. The list is nearly sorted, a few runs long, and the sort is a natural merge sort: n
- * comparisons for one run.
+ * Order. Slots are filled in any order: a timer set long ago may come down from a coarser slot
+ * after one set later. Each command gives its timer the next sequence number, and an ordered wheel
+ * sorts the due list by it. The list is nearly sorted, a few runs long, and the sort is a natural
+ * merge sort: n comparisons for one run.
  *
  * Invariants: no timer in a slot is due (expiry > now). All timers of an ordered wheel's due list
  * have been added or came up at now. count is the number of timers in all four places.

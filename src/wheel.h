@@ -3,8 +3,8 @@
  * The wheel: timers in, expired timers out. Pure and single-threaded; knows ticks, but no clock, no
  * lock and no key. Nothing but wheel_create allocates.
  *
- * Use: while wheel_next_tick() ≤ the clock's tick: wheel_advance() to it, then wheel_expire() as long
- * as wheel_is_busy(). Between any two calls timers may be added, moved and removed.
+ * Use: while wheel_next_tick() ≤ the clock's tick: wheel_advance() to it, then wheel_expire() as
+ * long as wheel_is_busy(). Between any two calls timers may be added, moved and removed.
  */
 #ifndef WHEEL_H
 #define WHEEL_H
@@ -20,10 +20,10 @@
 struct wheel;
 
 /*
- * In an ordered wheel timers expire by tick, and within a tick in the order of their last command. A
- * wheel that isn't ordered may be advanced while it is busy; then the timers that have just become
- * due expire before those left over from earlier ticks, so that a crowd in one tick does not hold up
- * the next ticks. slots: 1 to TW_SLOTS_MAX. NULL: out of memory.
+ * In an ordered wheel timers expire by tick, and within a tick in the order of their last command.
+ * A wheel that isn't ordered may be advanced while it is busy; then the timers that have just
+ * become due expire before those left over from earlier ticks, so that a crowd in one tick does not
+ * hold up the next ticks. slots: 1 to TW_SLOTS_MAX. NULL: out of memory.
  */
 struct wheel *wheel_create(enum tw_layout layout, size_t slots, bool ordered);
 /* The timers still in it are not touched. */
@@ -43,9 +43,9 @@ void wheel_advance(struct wheel *wheel, uint64_t tick);
 /* Whether timers wait to be expired or re-filed. */
 bool wheel_is_busy(struct wheel *wheel);
 /*
- * Takes at most `most` timers in hand: the expired ones leave the wheel and are written to `expired`,
- * the others are re-filed. Answers how many expired. Bounded by `most`, but for the sorting of a
- * tick's timers in an ordered wheel.
+ * Takes at most `most` timers in hand: the expired ones leave the wheel and are written to
+ * `expired`, the others are re-filed. Answers how many expired. Bounded by `most`, but for the
+ * sorting of a tick's timers in an ordered wheel.
  */
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most);
 /* Takes up to `most` timers out, whatever their expiry; fewer only when the wheel is empty. */

@@ -5,17 +5,17 @@
  * slots of level n. A timer lies in the finest level whose window holds its expiry; when a coarser
  * slot comes up, its timers are re-filed into finer ones.
  *
- * No cascade storms. Elsewhere a coarse slot is emptied at the moment its first tick arrives, all of
- * it at once. Here each level's window is two laps long (2 * slots slots), so a coarse slot can come
- * up one whole span before its first tick and still fit into the level below. Its timers are re-filed
- * a bounded number at a time (wheel_expire), after those that are due; they are early enough for
- * that. The bound: a turn of `most` timers costs what `most` timers cost, whatever lies in the slot;
- * and because a slot's timers have a whole span of that level to come down, a storm delays none of
- * its timers unless there are more of them than can be re-filed in that span.
+ * No cascade storms. Elsewhere a coarse slot is emptied at the moment its first tick arrives, all
+ * of it at once. Here each level's window is two laps long (2 * slots slots), so a coarse slot can
+ * come up one whole span before its first tick and still fit into the level below. Its timers are
+ * re-filed a bounded number at a time (wheel_expire), after those that are due; they are early
+ * enough for that. The bound: a turn of `most` timers costs what `most` timers cost, whatever lies
+ * in the slot; and because a slot's timers have a whole span of that level to come down, a storm
+ * delays none of its timers unless there are more of them than can be re-filed in that span.
  *
- * Spans are powers of two (slots is rounded up to one, from 2 to 65,536), so that finding a slot is a shift
- * and a mask. All levels that 64-bit ticks need exist from the start: nothing is allocated later, and
- * no delay is too long.
+ * Spans are powers of two (slots is rounded up to one, from 2 to 65,536), so that finding a slot is
+ * a shift and a mask. All levels that 64-bit ticks need exist from the start: nothing is allocated
+ * later, and no delay is too long.
  *
  * Invariants, with number(t, l) = t >> shift of level l:
  *   level 0 holds expiries t with now < t < now + window;

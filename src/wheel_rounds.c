@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One wheel of slots, as in go-zero and Netty: a timer lies in slot expiry % slots and waits there for
- * the hand to come round as often as it must. go-zero counts the rounds down in each timer, and errs by
- * a lap when a timer is moved across the hand; here a timer knows its expiry, and the round it waits
- * for follows from that.
+ * One wheel of slots, as in go-zero and Netty: a timer lies in slot expiry % slots and waits there
+ * for the hand to come round as often as it must. go-zero counts the rounds down in each timer, and
+ * errs by a lap when a timer is moved across the hand; here a timer knows its expiry, and the round
+ * it waits for follows from that.
  *
  * When a slot comes up, all its timers are looked at, a bounded number a call (wheel_expire), and
  * those of later rounds go back into it. That is the price of this layout, and the reason why the
  * levels are the default: a timer may cost a look each lap.
  *
  * Empty ticks cost nothing all the same. Each slot knows the earliest expiry that was filed in it
- * since it was last empty or came up, and a tournament tree over the slots knows the least of these:
- * the next tick at which any slot must be looked at. Removing or moving a timer leaves that of its slot
- * as it is while there are others; then the slot comes up once for nothing.
+ * since it was last empty or came up, and a tournament tree over the slots knows the least of
+ * these: the next tick at which any slot must be looked at. Removing or moving a timer leaves that
+ * of its slot as it is while there are others; then the slot comes up once for nothing.
  *
- * Invariants: earliest[leaves + s] ≤ the expiry of every timer in slot s, > now; an inner node is the
- * lesser of its two children.
+ * Invariants: earliest[leaves + s] ≤ the expiry of every timer in slot s, > now; an inner node is
+ * the lesser of its two children.
  */
 #include <assert.h>
 #include <stdlib.h>

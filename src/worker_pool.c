@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner hands jobs over in batches of up to 32 timers, linked through the timers themselves: in a
- * batch link.next leads to the next timer, and in its first timer link.previous leads to the first
- * timer of the next batch. So a lock held for a few instructions passes 32 jobs, both ways.
+ * The owner hands jobs over in batches of up to 32 timers, linked through the timers themselves: in
+ * a batch link.next leads to the next timer, and in its first timer link.previous leads to the
+ * first timer of the next batch. So a lock held for a few instructions passes 32 jobs, both ways.
  *
- * A worker that takes a batch lays it out on its tray, and takes its jobs from there one at a time. So
- * may every other worker: a job is claimed by advancing the tray's word with compare-and-swap. A
- * worker looks at one other tray, each time the next, before it takes a new batch, and at all of them
- * before it sleeps; whoever leaves jobs on a tray while others sleep wakes one. So a slow task holds up
- * only itself, and a batch behind it is finished by the others.
+ * A worker that takes a batch lays it out on its tray, and takes its jobs from there one at a time.
+ * So may every other worker: a job is claimed by advancing the tray's word with compare-and-swap. A
+ * worker looks at one other tray, each time the next, before it takes a new batch, and at all of
+ * them before it sleeps; whoever leaves jobs on a tray while others sleep wakes one. So a slow task
+ * holds up only itself, and a batch behind it is finished by the others.
  *
  * The tray's word holds the next job's place, the end, and a generation that changes with each
  * filling, so that a claim made from an old look fails. (It comes round after 2^32 fillings, within
  * one claim.)
  *
- * Waiting until idle. Jobs submitted while others run must not be waited for, so they are counted by
- * epoch, of which there are two: each job counts into the current one, and is counted out by who did
- * it. A waiter waits until the other epoch is empty, makes it the current one, and waits until the
- * former is empty: then all that was submitted before is done. One waiter at a time does so.
+ * Waiting until idle. Jobs submitted while others run must not be waited for, so they are counted
+ * by epoch, of which there are two: each job counts into the current one, and is counted out by who
+ * did it. A waiter waits until the other epoch is empty, makes it the current one, and waits until
+ * the former is empty: then all that was submitted before is done. One waiter at a time does so.
  *
  * May run together: submit by one thread, wait by any number, with all workers.
- * Linearization: a job is handed over at the unlock in submit, claimed at the exchange of the tray's
- * word, done at the addition to `finished`.
+ * Linearization: a job is handed over at the unlock in submit, claimed at the exchange of the
+ * tray's word, done at the addition to `finished`.
  */
 #include "worker_pool.h"
 
@@ -112,8 +112,8 @@ static struct timer *worker_claim(struct worker *worker)
 			return NULL;
 		/* relaxed: if it is of a later filling, the exchange fails. */
 		timer = atomic_load_explicit(&worker->jobs[tray & 0xffff], memory_order_relaxed);
-		/* acq_rel: our look at the job comes before it is seen as claimed, so before the next
-		 * filling; acquire as above. */
+		/* acq_rel: our look at the job comes before it is seen as claimed, so before the
+		 * next filling; acquire as above. */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&worker->tray, &tray, tray + 1, memory_order_acq_rel, memory_order_acquire));
 	return timer;
@@ -145,8 +145,8 @@ static void worker_fill_tray(struct worker *worker, struct timer *batch)
 		atomic_store_explicit(&worker->jobs[count++], timer, memory_order_relaxed);
 	}
 	tray = ((tray >> 32) + 1) << 32 | count << 16;
-	/* seq_cst, as a release: publishes jobs and timers to worker_claim(); and before the look for
-	 * sleepers; pairs with the load in worker_tray_is_empty(). */
+	/* seq_cst, as a release: publishes jobs and timers to worker_claim(); and before the look
+	 * for sleepers; pairs with the load in worker_tray_is_empty(). */
 	atomic_store_explicit(&worker->tray, tray, memory_order_seq_cst);
 	if (count > 1)
 		worker_pool_call_help(worker->pool);

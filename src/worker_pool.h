@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Door 2: threads that do the jobs of timers that left the wheel. Submitting never allocates and
- * never waits for a task. The owner submits; any thread may wait or ask; the pool's creator destroys.
+ * never waits for a task. The owner submits; any thread may wait or ask; the pool's creator
+ * destroys.
  */
 #ifndef WORKER_POOL_H
 #define WORKER_POOL_H

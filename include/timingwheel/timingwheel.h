@@ -21,8 +21,8 @@
  *    it and the tasks before it in the pool take. (One exception: a move to less than one interval
  *    runs the task at once.)
  *  - The commands of one thread take effect in the order in which it gave them.
- *  - In a child made by fork() without exec(), every call that has a status answers TW_CLOSED (Linux
- *    4.14 or later).
+ *  - In a child made by fork() without exec(), every call that has a status answers TW_CLOSED
+ *    (Linux 4.14 or later).
  */
 #ifndef TIMINGWHEEL_TIMINGWHEEL_H
 #define TIMINGWHEEL_TIMINGWHEEL_H
@@ -92,11 +92,11 @@ struct tw_task {
 	const void *key; /* the wheel's copy */
 	size_t key_size; /* bytes */
 	void *value;     /* as given; from here on it is the called function's again */
-	/* On the wheel's clock, as asked for: the time of the call plus the delay, even where that counts
-	 * as one interval; not rounded up to a tick. */
+	/* On the wheel's clock, as asked for: the time of the call plus the delay, even where that
+	 * counts as one interval; not rounded up to a tick. */
 	tw_duration deadline;
-	/* Now minus the deadline, never negative: a move under one interval runs before its deadline, and
-	 * that counts as 0. */
+	/* Now minus the deadline, never negative: a move under one interval runs before its
+	 * deadline, and that counts as 0. */
 	tw_duration lateness;
 };
 
@@ -113,11 +113,11 @@ enum tw_reason {
 typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_reason reason);
 
 enum tw_layout {
-	/* Levels that overflow upward, each of `slots` slots: rounded up to a power of two, and cut to
-	 * 65,536, which changes costs and nothing else. */
+	/* Levels that overflow upward, each of `slots` slots: rounded up to a power of two, and cut
+	 * to 65,536, which changes costs and nothing else. */
 	TW_LAYOUT_LEVELS,
-	/* One wheel of `slots` slots, where a timer waits for its round, as in go-zero. A timer may cost a
-	 * look each lap. */
+	/* One wheel of `slots` slots, where a timer waits for its round, as in go-zero. A timer may
+	 * cost a look each lap. */
 	TW_LAYOUT_ROUNDS
 };
 
@@ -130,9 +130,10 @@ enum tw_clock {
 enum tw_drive {
 	/* An owner thread drives the wheel. */
 	TW_DRIVE_THREAD,
-	/* No thread: whoever calls tw_poll, tw_advance, tw_flush, tw_wait_idle, tw_contains, tw_stop or
-	 * tw_destroy drives it for that call, one at a time; so does a command that finds the queue full
-	 * and may wait. A command from another thread does not end a sleep of the caller of tw_poll. */
+	/* No thread: whoever calls tw_poll, tw_advance, tw_flush, tw_wait_idle, tw_contains,
+	 * tw_stop or tw_destroy drives it for that call, one at a time; so does a command that
+	 * finds the queue full and may wait. A command from another thread does not end a sleep of
+	 * the caller of tw_poll. */
 	TW_DRIVE_CALLER
 };
 
@@ -156,7 +157,7 @@ struct tw_options {
 	size_t queue_capacity;       /* commands waiting, rounded up to a power of two; 0: 8192 */
 	enum tw_when_full when_full; /* for the queue and for max_pending */
 	size_t max_pending;          /* timers armed at a time; 0: no limit */
-	const char *name;            /* 8 bytes at most; threads are NAME-owner and NAME-0 …; NULL: "tw" */
+	const char *name; /* 8 bytes at most; threads are NAME-owner and NAME-0 …; NULL: "tw" */
 };
 
 /* Largest tw_options.queue_capacity. */
@@ -175,15 +176,14 @@ TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, s
 /*
  * Arms a timer: `value` is given to execute once `delay` has passed. The key is copied. A delay
  * under one interval counts as one interval; one too large for the clock never ends. If the key has
- * a timer, its value is replaced (the old one goes to release, TW_REPLACED) and it moves as if newly
- * set. From the moment a task is handed to the pool its key is free.
- * Any thread. Costs a clock read, a hash and one place in the queue; no system call unless the owner
- * sleeps, the queue is full, or max_pending is reached, where the owner is asked. An owner that has
- * just been busy naps for 50 µs before it looks again.
- * TW_OK: the wheel owns the value. Anything else: the caller still does. TW_INVALID: no wheel, key
- * NULL, empty or over TW_KEY_SIZE_MAX, delay ≤ 0; TW_FULL (see tw_options.when_full; with
- * max_pending reached, also from an inline task or with TW_DRIVE_CALLER, where waiting could not
- * end); TW_NO_MEMORY; TW_CLOSED.
+ * a timer, its value is replaced (the old one goes to release, TW_REPLACED) and it moves as if
+ * newly set. From the moment a task is handed to the pool its key is free. Any thread. Costs a
+ * clock read, a hash and one place in the queue; no system call unless the owner sleeps, the queue
+ * is full, or max_pending is reached, where the owner is asked. An owner that has just been busy
+ * naps for 50 µs before it looks again. TW_OK: the wheel owns the value. Anything else: the caller
+ * still does. TW_INVALID: no wheel, key NULL, empty or over TW_KEY_SIZE_MAX, delay ≤ 0; TW_FULL
+ * (see tw_options.when_full; with max_pending reached, also from an inline task or with
+ * TW_DRIVE_CALLER, where waiting could not end); TW_NO_MEMORY; TW_CLOSED.
  */
 TW_API enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				   void *value, tw_duration delay);
@@ -210,10 +210,11 @@ TW_API enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, s
 
 /*
  * Empties the wheel: every timer pending at that point of the command order is given to `each` with
- * `context`, on the worker pool, several at a time, none twice. Does not wait for that (tw_wait_idle
- * does). The wheel stays usable, the keys are free at once, and `each` may call the wheel. Timers
- * that were handed to the pool before are not in it. Any thread; costs the making of an empty wheel.
- * TW_OK; TW_INVALID: no wheel or no function; TW_NO_MEMORY: nothing was drained; TW_CLOSED.
+ * `context`, on the worker pool, several at a time, none twice. Does not wait for that
+ * (tw_wait_idle does). The wheel stays usable, the keys are free at once, and `each` may call the
+ * wheel. Timers that were handed to the pool before are not in it. Any thread; costs the making of
+ * an empty wheel. TW_OK; TW_INVALID: no wheel or no function; TW_NO_MEMORY: nothing was drained;
+ * TW_CLOSED.
  */
 TW_API enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *context);
 
@@ -227,9 +228,9 @@ TW_API enum tw_status tw_stop(struct tw_wheel *wheel);
 
 /*
  * Stops the wheel if need be, waits for running tasks, releases and drain functions, ends the
- * threads and frees everything. NULL is fine. The last call on the wheel: no other may be running or
- * follow. From a task of this wheel it could not return: there it does nothing. In a fork's child
- * it does nothing either: what the parent holds is the parent's.
+ * threads and frees everything. NULL is fine. The last call on the wheel: no other may be running
+ * or follow. From a task of this wheel it could not return: there it does nothing. In a fork's
+ * child it does nothing either: what the parent holds is the parent's.
  */
 TW_API void tw_destroy(struct tw_wheel *wheel);
 
@@ -265,8 +266,8 @@ TW_API tw_duration tw_now(struct tw_wheel *wheel);
  * Moves a manual clock forward by `by`, tick by tick: applies the commands accepted before it and
  * returns when all that became due has been handed over; with TW_WORKERS_INLINE it has also run, in
  * deadline order, first set first. By 0: applies commands and runs what is due. The clock ends at
- * TW_FOREVER at most. TW_OK; TW_INVALID: no wheel, a clock that isn't manual, by < 0, or called from
- * an inline task; TW_CLOSED, also when the wheel is stopped on the way.
+ * TW_FOREVER at most. TW_OK; TW_INVALID: no wheel, a clock that isn't manual, by < 0, or called
+ * from an inline task; TW_CLOSED, also when the wheel is stopped on the way.
  */
 TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
 
@@ -290,10 +291,10 @@ struct tw_stats {
 	uint64_t refused; /* calls answered TW_FULL */
 	uint64_t pending; /* as tw_pending */
 	uint64_t queued;  /* commands in the queue */
-	uint64_t unfinished;      /* tasks, releases and drain calls in the pool, not finished */
-	uint64_t turns;           /* turns of the owner's loop */
-	uint64_t wakeups;         /* times the owner woke, by a command, a deadline or a nap's end */
-	uint64_t full_waits;      /* times a caller slept because the queue was full */
+	uint64_t unfinished; /* tasks, releases and drain calls in the pool, not finished */
+	uint64_t turns;      /* turns of the owner's loop */
+	uint64_t wakeups;    /* times the owner woke, by a command, a deadline or a nap's end */
+	uint64_t full_waits; /* times a caller slept because the queue was full */
 	tw_duration longest_turn; /* wall time of the owner's longest turn, inline tasks left out */
 };
 
