@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The exactly-once law, counted: value number n is VALUE(n), 1 … size; whoever gets a value back
+ * books it, and at the end each accepted value must have been booked once and no other at all.
+ * Any thread may book; no allocation after ledger_create.
+ */
+#ifndef SUPPORT_LEDGER_H
+#define SUPPORT_LEDGER_H
+
+#include <stddef.h>
+#include <timingwheel/timingwheel.h>
+
+struct ledger;
+
+struct ledger *ledger_create(size_t size);
+void ledger_destroy(struct ledger *ledger);
+
+/* The wheel took the value, or refused it after all. */
+void ledger_accept(struct ledger *ledger, size_t number);
+void ledger_refuse(struct ledger *ledger, size_t number);
+
+/* With the ledger as context: functions for tw_create and tw_drain. */
+void ledger_execute(void *ledger, const struct tw_task *task);
+void ledger_release(void *ledger, const struct tw_task *task, enum tw_reason reason);
+void ledger_drain(void *ledger, const struct tw_task *task);
+
+size_t ledger_executed(struct ledger *ledger);
+size_t ledger_drained(struct ledger *ledger);
+size_t ledger_released(struct ledger *ledger, enum tw_reason reason);
+size_t ledger_accepted(struct ledger *ledger);
+
+/* Fails the test unless every accepted value came back once, and no other did. Main thread. */
+void ledger_assert_balanced(struct ledger *ledger);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "recorder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct variant levels_inline = {TW_LAYOUT_LEVELS, TW_DRIVE_CALLER, TW_WORKERS_INLINE};
+struct variant levels_owner = {TW_LAYOUT_LEVELS, TW_DRIVE_THREAD, TW_WORKERS_INLINE};
+struct variant levels_workers = {TW_LAYOUT_LEVELS, TW_DRIVE_CALLER, 2};
+struct variant levels_threads = {TW_LAYOUT_LEVELS, TW_DRIVE_THREAD, 2};
+struct variant rounds_inline = {TW_LAYOUT_ROUNDS, TW_DRIVE_CALLER, TW_WORKERS_INLINE};
+struct variant rounds_owner = {TW_LAYOUT_ROUNDS, TW_DRIVE_THREAD, TW_WORKERS_INLINE};
+struct variant rounds_workers = {TW_LAYOUT_ROUNDS, TW_DRIVE_CALLER, 2};
+struct variant rounds_threads = {TW_LAYOUT_ROUNDS, TW_DRIVE_THREAD, 2};
+
+struct tw_options recorder_options(struct recorder *recorder, const struct variant *variant)
+{
+	return (struct tw_options){
+		.context = recorder,
+		.release = record_release,
+		.layout = variant->layout,
+		.clock = TW_CLOCK_MANUAL,
+		.drive = variant->drive,
+		.workers = variant->workers,
+	};
+}
+
+struct recorder *recorder_create(void)
+{
+	struct recorder *recorder = calloc(1, sizeof(*recorder));
+
+	assert_non_null(recorder);
+	assert_int_equal(pthread_mutex_init(&recorder->lock, NULL), 0);
+	return recorder;
+}
+
+void recorder_start(struct recorder *recorder, tw_duration interval, size_t slots,
+		    const struct tw_options *options)
+{
+	assert_status(tw_create(&recorder->wheel, interval, slots, record_execute, options), TW_OK);
+	assert_non_null(recorder->wheel);
+}
+
+struct recorder *recorder_open(const struct variant *variant, size_t slots)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, variant);
+
+	recorder_start(recorder, INTERVAL, slots, &options);
+	return recorder;
+}
+
+void recorder_close(struct recorder *recorder)
+{
+	tw_destroy(recorder->wheel);
+	pthread_mutex_destroy(&recorder->lock);
+	free(recorder->events);
+	free(recorder);
+}
+
+static void record(struct recorder *recorder, enum event_kind kind, enum tw_reason reason,
+		   const struct tw_task *task)
+{
+	struct event event = {
+		.kind = kind,
+		.reason = reason,
+		.value = task->value,
+		.key_size = task->key_size,
+		.deadline = task->deadline,
+		.lateness = task->lateness,
+		.now = tw_now(recorder->wheel),
+		.thread = pthread_self(),
+	};
+	size_t shown = task->key_size < sizeof(event.key) ? task->key_size : sizeof(event.key);
+
+	memcpy(event.key, task->key, shown);
+	pthread_mutex_lock(&recorder->lock);
+	if (recorder->count == recorder->capacity) {
+		recorder->capacity = recorder->capacity * 2 + 16;
+		recorder->events =
+			realloc(recorder->events, recorder->capacity * sizeof(recorder->events[0]));
+		if (recorder->events == NULL)
+			abort();
+	}
+	recorder->events[recorder->count++] = event;
+	pthread_mutex_unlock(&recorder->lock);
+}
+
+void record_execute(void *context, const struct tw_task *task)
+{
+	struct recorder *recorder = context;
+
+	record(recorder, EVENT_EXECUTE, 0, task);
+	if (recorder->on_execute != NULL)
+		recorder->on_execute(recorder, task);
+}
+
+void record_release(void *context, const struct tw_task *task, enum tw_reason reason)
+{
+	struct recorder *recorder = context;
+
+	record(recorder, EVENT_RELEASE, reason, task);
+	if (recorder->on_release != NULL)
+		recorder->on_release(recorder, task);
+}
+
+void record_drain(void *context, const struct tw_task *task)
+{
+	struct recorder *recorder = context;
+
+	record(recorder, EVENT_DRAIN, 0, task);
+	if (recorder->on_drain != NULL)
+		recorder->on_drain(recorder, task);
+}
+
+void set_timer(struct recorder *recorder, const char *key, uintptr_t value, tw_duration delay)
+{
+	assert_status(tw_set_timer(recorder->wheel, key, strlen(key), VALUE(value), delay), TW_OK);
+}
+
+void set_timer_at(struct recorder *recorder, const char *key, uintptr_t value, tw_duration deadline)
+{
+	assert_status(tw_set_timer_at(recorder->wheel, key, strlen(key), VALUE(value), deadline),
+		      TW_OK);
+}
+
+void move_timer(struct recorder *recorder, const char *key, tw_duration delay)
+{
+	assert_status(tw_move_timer(recorder->wheel, key, strlen(key), delay), TW_OK);
+}
+
+void remove_timer(struct recorder *recorder, const char *key)
+{
+	assert_status(tw_remove_timer(recorder->wheel, key, strlen(key)), TW_OK);
+}
+
+void pass_ticks(struct recorder *recorder, int64_t ticks)
+{
+	for (int64_t i = 0; i < ticks; i++)
+		advance(recorder, INTERVAL);
+}
+
+void advance(struct recorder *recorder, tw_duration by)
+{
+	assert_status(tw_advance(recorder->wheel, by), TW_OK);
+	settle(recorder);
+}
+
+void settle(struct recorder *recorder)
+{
+	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
+}
+
+size_t event_count(struct recorder *recorder)
+{
+	size_t count;
+
+	pthread_mutex_lock(&recorder->lock);
+	count = recorder->count;
+	pthread_mutex_unlock(&recorder->lock);
+	return count;
+}
+
+size_t event_count_of_kind(struct recorder *recorder, enum event_kind kind)
+{
+	size_t count = 0;
+
+	pthread_mutex_lock(&recorder->lock);
+	for (size_t i = 0; i < recorder->count; i++)
+		count += recorder->events[i].kind == kind;
+	pthread_mutex_unlock(&recorder->lock);
+	return count;
+}
+
+struct event event_at(struct recorder *recorder, size_t index)
+{
+	struct event event = {0};
+	size_t count = event_count(recorder);
+
+	if (index >= count)
+		fail_msg("event %zu was asked for, there are %zu", index, count);
+	pthread_mutex_lock(&recorder->lock);
+	event = recorder->events[index];
+	pthread_mutex_unlock(&recorder->lock);
+	return event;
+}
+
+size_t times_returned(struct recorder *recorder, uintptr_t value)
+{
+	size_t times = 0;
+
+	pthread_mutex_lock(&recorder->lock);
+	for (size_t i = 0; i < recorder->count; i++)
+		times += recorder->events[i].value == VALUE(value);
+	pthread_mutex_unlock(&recorder->lock);
+	return times;
+}
+
+struct event event_of_(struct recorder *recorder, uintptr_t value, const char *file, int line)
+{
+	size_t times = times_returned(recorder, value);
+	size_t index = 0;
+
+	if (times != 1) {
+		print_error("value %zu came back %zu times\n", (size_t)value, times);
+		_fail(file, line);
+	}
+	while (event_at(recorder, index).value != VALUE(value))
+		index++;
+	return event_at(recorder, index);
+}
+
+static void expect_kind(struct event event, enum event_kind kind, const char *file, int line)
+{
+	static const char *const names[] = {"executed", "released", "drained"};
+
+	if (event.kind == kind)
+		return;
+	print_error("value %zu was %s, not %s\n", (size_t)(uintptr_t)event.value, names[event.kind],
+		    names[kind]);
+	_fail(file, line);
+}
+
+void assert_executed_at_(struct recorder *recorder, uintptr_t value, tw_duration now,
+			 const char *file, int line)
+{
+	struct event event = event_of_(recorder, value, file, line);
+
+	expect_kind(event, EVENT_EXECUTE, file, line);
+	if (event.now != now) {
+		print_error("value %zu was executed at %lld, not at %lld\n", (size_t)value,
+			    (long long)event.now, (long long)now);
+		_fail(file, line);
+	}
+}
+
+void assert_released_(struct recorder *recorder, uintptr_t value, enum tw_reason reason,
+		      const char *file, int line)
+{
+	struct event event = event_of_(recorder, value, file, line);
+
+	expect_kind(event, EVENT_RELEASE, file, line);
+	if (event.reason != reason) {
+		print_error("value %zu was released for reason %d, not %d\n", (size_t)value,
+			    event.reason, reason);
+		_fail(file, line);
+	}
+}
+
+void assert_drained_(struct recorder *recorder, uintptr_t value, const char *file, int line)
+{
+	expect_kind(event_of_(recorder, value, file, line), EVENT_DRAIN, file, line);
+}
+
+void assert_order_(struct recorder *recorder, const uintptr_t *values, size_t count,
+		   const char *file, int line)
+{
+	size_t recorded = event_count(recorder);
+
+	for (size_t i = 0; i < count && i < recorded; i++) {
+		uintptr_t value = (uintptr_t)event_at(recorder, i).value;
+
+		if (value != values[i]) {
+			print_error("event %zu is value %zu, not %zu\n", i, (size_t)value,
+				    (size_t)values[i]);
+			_fail(file, line);
+		}
+	}
+	if (count != recorded) {
+		print_error("%zu events, not %zu\n", recorded, count);
+		_fail(file, line);
+	}
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "seed.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+uint64_t seed_choose(void)
+{
+	const char *given = getenv("SEED");
+	struct timespec now;
+	uint64_t seed;
+
+	if (given != NULL) {
+		seed = strtoull(given, NULL, 0);
+	} else {
+		clock_gettime(CLOCK_REALTIME, &now);
+		seed = ((uint64_t)now.tv_sec * 1000003 + (uint64_t)now.tv_nsec) % 1000000007;
+	}
+	print_message("seed %" PRIu64 " (SEED=%" PRIu64 " replays it)\n", seed, seed);
+	return seed;
+}
+
+struct random random_from(uint64_t seed, uint64_t stream)
+{
+	struct random random = {seed * 0x9e3779b97f4a7c15 + stream * 0xd1b54a32d192ed03};
+
+	random_next(&random);
+	return random;
+}
+
+/* splitmix64 */
+uint64_t random_next(struct random *random)
+{
+	uint64_t mixed = random->state += 0x9e3779b97f4a7c15;
+
+	mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
+	mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
+	return mixed ^ (mixed >> 31);
+}
+
+uint64_t random_below(struct random *random, uint64_t bound)
+{
+	return random_next(random) % bound;
+}
+
+int64_t random_between(struct random *random, int64_t low, int64_t high)
+{
+	return low + (int64_t)random_below(random, (uint64_t)(high - low) + 1);
+}
+
+int random_once_in(struct random *random, uint64_t times)
+{
+	return random_below(random, times) == 0;
+}

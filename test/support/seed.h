@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Random numbers for tests: the seed is printed, and SEED=n in the environment replays it. */
+#ifndef SUPPORT_SEED_H
+#define SUPPORT_SEED_H
+
+#include <stdint.h>
+
+struct random {
+	uint64_t state;
+};
+
+/* SEED from the environment, else one of the clock's; printed either way. */
+uint64_t seed_choose(void);
+
+/* The stream-th generator of a seed. */
+struct random random_from(uint64_t seed, uint64_t stream);
+uint64_t random_next(struct random *random);
+/* 0 … bound - 1; bound > 0. */
+uint64_t random_below(struct random *random, uint64_t bound);
+/* low … high. */
+int64_t random_between(struct random *random, int64_t low, int64_t high);
+/* True once in `times`. */
+int random_once_in(struct random *random, uint64_t times);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every test of the public calls includes first: cmocka with the headers it asks for, and what
+ * the program was built with. cmocka's asserts are for the main thread only; tasks record what they
+ * saw (recorder.h, ledger.h) and the main thread judges.
+ */
+#ifndef SUPPORT_TEST_H
+#define SUPPORT_TEST_H
+
+#ifdef NDEBUG
+#error "the tests need assert(): build them without NDEBUG"
+#endif
+
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#if !defined(__has_feature)
+#define __has_feature(name) 0
+#endif
+
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define TEST_HAS_THREAD_SANITIZER 1
+#else
+#define TEST_HAS_THREAD_SANITIZER 0
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define TEST_HAS_ADDRESS_SANITIZER 1
+#else
+#define TEST_HAS_ADDRESS_SANITIZER 0
+#endif
+
+/* Memory and processor time mean little under a sanitizer. */
+#define TEST_HAS_SANITIZER (TEST_HAS_THREAD_SANITIZER || TEST_HAS_ADDRESS_SANITIZER)
+
+/* Long tests do this part of their work, so that a sanitizer's run stays short. */
+#if TEST_HAS_THREAD_SANITIZER
+#define TEST_SHARE_OF(count) ((count) / 10)
+#elif TEST_HAS_ADDRESS_SANITIZER
+#define TEST_SHARE_OF(count) ((count) / 3)
+#else
+#define TEST_SHARE_OF(count) (count)
+#endif
+
+/* A value that is no pointer. */
+#define VALUE(number) ((void *)(uintptr_t)(number))
+
+#endif

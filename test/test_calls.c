@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT */
+/* What each public call answers: to bad arguments, about keys, after a stop, after a fork. */
+#include "support/test.h"
+
+#include "support/recorder.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void every_status_has_its_name_and_a_text(void **state)
+{
+	(void)state;
+	assert_int_equal(TW_OK, 0);
+	assert_string_equal(tw_status_name(TW_OK), "TW_OK");
+	assert_string_equal(tw_status_name(TW_INVALID), "TW_INVALID");
+	assert_string_equal(tw_status_name(TW_CLOSED), "TW_CLOSED");
+	assert_string_equal(tw_status_name(TW_FULL), "TW_FULL");
+	assert_string_equal(tw_status_name(TW_NO_MEMORY), "TW_NO_MEMORY");
+	assert_string_equal(tw_status_name(TW_NOT_FOUND), "TW_NOT_FOUND");
+	assert_string_equal(tw_status_name(TW_RUNNING), "TW_RUNNING");
+	assert_string_equal(tw_status_name(TW_EXISTS), "TW_EXISTS");
+	assert_string_equal(tw_status_name(TW_SYSTEM), "TW_SYSTEM");
+#define ASSERT_TEXT(name, text) assert_string_equal(tw_status_text(name), text);
+	TW_STATUS_LIST(ASSERT_TEXT)
+#undef ASSERT_TEXT
+}
+
+static void number_that_is_no_status_is_unknown(void **state)
+{
+	(void)state;
+	assert_string_equal(tw_status_name((enum tw_status)9999), "TW_UNKNOWN");
+	assert_string_equal(tw_status_name((enum tw_status) - 1), "TW_UNKNOWN");
+	assert_true(strlen(tw_status_text((enum tw_status)9999)) > 0);
+}
+
+static void assert_create_refuses(tw_duration interval, size_t slots, tw_execute_fn *execute,
+				  const struct tw_options *options)
+{
+	int anything;
+	struct tw_wheel *wheel = (struct tw_wheel *)&anything;
+
+	assert_status(tw_create(&wheel, interval, slots, execute, options), TW_INVALID);
+	assert_null(wheel);
+}
+
+static void create_refuses_bad_arguments_and_leaves_no_wheel(void **state)
+{
+	(void)state;
+	assert_create_refuses(0, 10, record_execute, NULL);
+	assert_create_refuses(-1, 10, record_execute, NULL);
+	assert_create_refuses(INT64_MIN, 10, record_execute, NULL);
+	assert_create_refuses(INTERVAL, 0, record_execute, NULL);
+	assert_create_refuses(INTERVAL, 10, NULL, NULL);
+	assert_status(tw_create(NULL, INTERVAL, 10, record_execute, NULL), TW_INVALID);
+}
+
+static void create_refuses_options_out_of_range(void **state)
+{
+	struct tw_options layout = {.layout = (enum tw_layout)(TW_LAYOUT_ROUNDS + 1)};
+	struct tw_options clock = {.clock = (enum tw_clock)(TW_CLOCK_MANUAL + 1)};
+	struct tw_options drive = {.drive = (enum tw_drive)(TW_DRIVE_CALLER + 1)};
+	struct tw_options when_full = {.when_full = (enum tw_when_full)(TW_WHEN_FULL_FAIL + 1)};
+	struct tw_options too_few_workers = {.workers = TW_WORKERS_INLINE - 1};
+	struct tw_options too_many_workers = {.workers = TW_WORKERS_MAX + 1};
+
+	(void)state;
+	assert_create_refuses(INTERVAL, 10, record_execute, &layout);
+	assert_create_refuses(INTERVAL, 10, record_execute, &clock);
+	assert_create_refuses(INTERVAL, 10, record_execute, &drive);
+	assert_create_refuses(INTERVAL, 10, record_execute, &when_full);
+	assert_create_refuses(INTERVAL, 10, record_execute, &too_few_workers);
+	assert_create_refuses(INTERVAL, 10, record_execute, &too_many_workers);
+}
+
+static void create_refuses_sizes_beyond_the_limits(void **state)
+{
+	const struct variant *variant = *state;
+	struct tw_options options = {.layout = variant->layout};
+	struct tw_options long_queue = {.queue_capacity = TW_QUEUE_CAPACITY_MAX + 1};
+	struct tw_options longest_queue = {.queue_capacity = SIZE_MAX};
+
+	assert_create_refuses(INTERVAL, TW_SLOTS_MAX + 1, record_execute, &options);
+	assert_create_refuses(INTERVAL, SIZE_MAX, record_execute, &options);
+	assert_create_refuses(INTERVAL, 10, record_execute, &long_queue);
+	assert_create_refuses(INTERVAL, 10, record_execute, &longest_queue);
+}
+
+static void wheel_of_most_slots_works(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, TW_SLOTS_MAX);
+
+	set_timer(recorder, "near", 1, INTERVAL);
+	set_timer(recorder, "far", 2, INTERVAL * 3 * (tw_duration)TW_SLOTS_MAX);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 1, INTERVAL);
+	advance(recorder, INTERVAL * (3 * (tw_duration)TW_SLOTS_MAX - 2));
+	assert_not_returned(recorder, 2);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 2, INTERVAL * 3 * (tw_duration)TW_SLOTS_MAX);
+	recorder_close(recorder);
+}
+
+static void no_options_are_all_defaults(void **state)
+{
+	struct tw_options zeroed = {0};
+	const struct tw_options *options[] = {NULL, &zeroed};
+	struct tw_wheel *wheel;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_status(tw_create(&wheel, TW_HOUR, 10, record_execute, options[i]), TW_OK);
+		assert_true(tw_now(wheel) >= 0);
+		assert_status(tw_set_timer(wheel, "far", 3, VALUE(1), TW_HOUR), TW_OK);
+		assert_status(tw_flush(wheel), TW_OK);
+		assert_int_equal(tw_pending(wheel), 1);
+		assert_status(tw_advance(wheel, TW_SECOND), TW_INVALID);
+		assert_status(tw_poll(wheel, NULL), TW_INVALID);
+		tw_destroy(wheel);
+	}
+}
+
+static void options_are_copied(void **state)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, *state);
+	char name[] = "copied";
+
+	options.name = name;
+	recorder_start(recorder, INTERVAL, 10, &options);
+	memset(name, 'x', sizeof(name));
+	memset(&options, 0, sizeof(options));
+	set_timer(recorder, "any", 1, INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 1, INTERVAL);
+	recorder_close(recorder);
+}
+
+static void name_of_any_length_is_fine(void **state)
+{
+	static const char *const lengths[] = {
+		"", "x", "exactly 15 byte",
+		"a name that is much longer than what a thread may have"};
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct recorder *recorder = recorder_create();
+		struct tw_options options = recorder_options(recorder, *state);
+
+		options.name = lengths[i];
+		recorder_start(recorder, INTERVAL, 10, &options);
+		set_timer(recorder, "any", 1, INTERVAL);
+		pass_ticks(recorder, 1);
+		assert_executed_at(recorder, 1, INTERVAL);
+		recorder_close(recorder);
+	}
+}
+
+static void calls_without_a_wheel_are_invalid(void **state)
+{
+	struct tw_stats stats;
+
+	(void)state;
+	assert_status(tw_set_timer(NULL, "key", 3, NULL, INTERVAL), TW_INVALID);
+	assert_status(tw_set_timer_at(NULL, "key", 3, NULL, INTERVAL), TW_INVALID);
+	assert_status(tw_move_timer(NULL, "key", 3, INTERVAL), TW_INVALID);
+	assert_status(tw_remove_timer(NULL, "key", 3), TW_INVALID);
+	assert_status(tw_drain(NULL, record_drain, NULL), TW_INVALID);
+	assert_status(tw_stop(NULL), TW_INVALID);
+	assert_status(tw_flush(NULL), TW_INVALID);
+	assert_status(tw_wait_idle(NULL), TW_INVALID);
+	assert_status(tw_contains(NULL, "key", 3, NULL), TW_INVALID);
+	assert_status(tw_advance(NULL, INTERVAL), TW_INVALID);
+	assert_status(tw_poll(NULL, NULL), TW_INVALID);
+	assert_status(tw_get_stats(NULL, &stats), TW_INVALID);
+	assert_int_equal(tw_pending(NULL), 0);
+	assert_int_equal(tw_now(NULL), 0);
+	tw_destroy(NULL);
+}
+
+static void assert_key_is_refused(struct tw_wheel *wheel, const void *key, size_t size)
+{
+	assert_status(tw_set_timer(wheel, key, size, VALUE(1), INTERVAL), TW_INVALID);
+	assert_status(tw_set_timer_at(wheel, key, size, VALUE(1), INTERVAL), TW_INVALID);
+	assert_status(tw_move_timer(wheel, key, size, INTERVAL), TW_INVALID);
+	assert_status(tw_remove_timer(wheel, key, size), TW_INVALID);
+	assert_status(tw_contains(wheel, key, size, NULL), TW_INVALID);
+}
+
+static void empty_missing_and_overlong_keys_are_refused(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	char *overlong = calloc(1, TW_KEY_SIZE_MAX + 1);
+
+	assert_key_is_refused(recorder->wheel, "key", 0);
+	assert_key_is_refused(recorder->wheel, NULL, 3);
+	assert_key_is_refused(recorder->wheel, NULL, 0);
+	assert_key_is_refused(recorder->wheel, overlong, TW_KEY_SIZE_MAX + 1);
+	assert_key_is_refused(recorder->wheel, overlong, SIZE_MAX);
+	free(overlong);
+	pass_ticks(recorder, 3);
+	assert_int_equal(event_count(recorder), 0);
+	recorder_close(recorder);
+}
+
+static void delays_of_nothing_or_less_are_refused(void **state)
+{
+	static const tw_duration delays[] = {0, -1, -INTERVAL, INT64_MIN};
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "any", 1, INTERVAL * 2);
+	for (size_t i = 0; i < sizeof(delays) / sizeof(delays[0]); i++) {
+		assert_status(tw_set_timer(recorder->wheel, "any", 3, VALUE(9), delays[i]),
+			      TW_INVALID);
+		assert_status(tw_move_timer(recorder->wheel, "any", 3, delays[i]), TW_INVALID);
+	}
+	pass_ticks(recorder, 3);
+	assert_executed_at(recorder, 1, INTERVAL * 2);
+	assert_int_equal(event_count(recorder), 1);
+	recorder_close(recorder);
+}
+
+static void other_bad_arguments_are_refused(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	assert_status(tw_drain(recorder->wheel, NULL, recorder), TW_INVALID);
+	assert_status(tw_advance(recorder->wheel, -1), TW_INVALID);
+	assert_status(tw_advance(recorder->wheel, INT64_MIN), TW_INVALID);
+	assert_status(tw_get_stats(recorder->wheel, NULL), TW_INVALID);
+	assert_int_equal(tw_now(recorder->wheel), 0);
+	recorder_close(recorder);
+}
+
+static void poll_is_for_wheels_without_an_owner_thread(void **state)
+{
+	struct recorder *driven = recorder_open(&levels_inline, 10);
+	struct recorder *owned = recorder_open(&levels_threads, 10);
+	tw_duration until_next;
+
+	(void)state;
+	assert_status(tw_poll(driven->wheel, NULL), TW_OK);
+	assert_status(tw_poll(driven->wheel, &until_next), TW_OK);
+	assert_status(tw_poll(owned->wheel, &until_next), TW_INVALID);
+	recorder_close(driven);
+	recorder_close(owned);
+}
+
+static void any_value_is_given_back_as_it_was(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "null", 0, INTERVAL);
+	set_timer(recorder, "all ones", UINTPTR_MAX, INTERVAL * 2);
+	pass_ticks(recorder, 2);
+	assert_executed_at(recorder, 0, INTERVAL);
+	assert_executed_at(recorder, UINTPTR_MAX, INTERVAL * 2);
+	recorder_close(recorder);
+}
+
+static void key_is_copied(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	char key[] = "a key of more than thirty-two bytes";
+
+	assert_status(tw_set_timer(recorder->wheel, key, 4, VALUE(1), INTERVAL), TW_OK);
+	assert_status(tw_set_timer(recorder->wheel, key, sizeof(key), VALUE(2), INTERVAL * 9),
+		      TW_OK);
+	assert_status(tw_move_timer(recorder->wheel, key, sizeof(key), INTERVAL), TW_OK);
+	memset(key, 'x', sizeof(key));
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_executed_at(recorder, 2, INTERVAL);
+	assert_int_equal(event_of(recorder, 1).key_size, 4);
+	assert_memory_equal(event_of(recorder, 1).key, "a ke", 4);
+	assert_int_equal(event_of(recorder, 2).key_size, sizeof(key));
+	assert_memory_equal(event_of(recorder, 2).key, "a key of more than thirty-two by", 32);
+	recorder_close(recorder);
+}
+
+static void keys_may_hold_zero_bytes(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct tw_wheel *wheel = recorder->wheel;
+
+	assert_status(tw_set_timer(wheel, "\0\0\0", 3, VALUE(1), INTERVAL), TW_OK);
+	assert_status(tw_set_timer(wheel, "\0\0\0", 2, VALUE(2), INTERVAL), TW_OK);
+	assert_status(tw_set_timer(wheel, "\0\0\1", 3, VALUE(3), INTERVAL), TW_OK);
+	assert_status(tw_set_timer(wheel, "\0", 1, VALUE(4), INTERVAL), TW_OK);
+	assert_status(tw_remove_timer(wheel, "\0\0", 2), TW_OK);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_released(recorder, 2, TW_REMOVED);
+	assert_executed_at(recorder, 3, INTERVAL);
+	assert_executed_at(recorder, 4, INTERVAL);
+	recorder_close(recorder);
+}
+
+static const size_t key_sizes[] = {
+	1,  2,  7,  8,  15,  16,  17,  23,  24,  25,  31,   32,   33,   63,    64,
+	65, 79, 80, 81, 127, 128, 255, 256, 257, 999, 4095, 4096, 4097, 65534, TW_KEY_SIZE_MAX};
+enum { KEY_SIZES = sizeof(key_sizes) / sizeof(key_sizes[0]) };
+
+/* Two keys of each size, that differ in the last byte, and two commands for each. */
+static void give_commands_for_keys_of_all_sizes(struct tw_wheel *wheel, char *key)
+{
+	for (size_t i = 0; i < KEY_SIZES; i++) {
+		size_t size = key_sizes[i];
+
+		key[size - 1] = 1;
+		assert_status(tw_set_timer(wheel, key, size, VALUE(100 + i), INTERVAL), TW_OK);
+		key[size - 1] = 2;
+		assert_status(tw_set_timer(wheel, key, size, VALUE(200 + i), INTERVAL * 9), TW_OK);
+		assert_status(tw_move_timer(wheel, key, size, INTERVAL * 2), TW_OK);
+		key[size - 1] = 3;
+		assert_status(tw_set_timer(wheel, key, size, VALUE(300 + i), INTERVAL), TW_OK);
+		assert_status(tw_contains(wheel, key, size, NULL), TW_OK);
+		assert_status(tw_remove_timer(wheel, key, size), TW_OK);
+		assert_status(tw_contains(wheel, key, size, NULL), TW_NOT_FOUND);
+		key[size - 1] = 0;
+	}
+}
+
+static void keys_of_all_sizes_work(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	char *key = calloc(1, TW_KEY_SIZE_MAX);
+
+	assert_non_null(key);
+	give_commands_for_keys_of_all_sizes(recorder->wheel, key);
+	free(key);
+	pass_ticks(recorder, 3);
+	for (size_t i = 0; i < KEY_SIZES; i++) {
+		assert_executed_at(recorder, 100 + i, INTERVAL);
+		assert_executed_at(recorder, 200 + i, INTERVAL * 2);
+		assert_released(recorder, 300 + i, TW_REMOVED);
+		assert_int_equal(event_of(recorder, 100 + i).key_size, key_sizes[i]);
+		assert_int_equal(event_of(recorder, 200 + i).key_size, key_sizes[i]);
+	}
+	recorder_close(recorder);
+}
+
+static void unknown_keys_are_left_alone(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	tw_duration remaining = 77;
+
+	move_timer(recorder, "none", INTERVAL * 3);
+	move_timer(recorder, "none", INTERVAL / 2);
+	remove_timer(recorder, "none");
+	assert_status(tw_contains(recorder->wheel, "none", 4, &remaining), TW_NOT_FOUND);
+	pass_ticks(recorder, 5);
+	assert_int_equal(event_count(recorder), 0);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	recorder_close(recorder);
+}
+
+static void contains_follows_set_fire_remove_and_drain(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct tw_wheel *wheel = recorder->wheel;
+
+	set_timer(recorder, "any", 1, INTERVAL);
+	assert_status(tw_contains(wheel, "any", 3, NULL), TW_OK);
+	pass_ticks(recorder, 1);
+	assert_status(tw_contains(wheel, "any", 3, NULL), TW_NOT_FOUND);
+	set_timer(recorder, "any", 2, INTERVAL);
+	remove_timer(recorder, "any");
+	assert_status(tw_contains(wheel, "any", 3, NULL), TW_NOT_FOUND);
+	set_timer(recorder, "any", 3, INTERVAL);
+	assert_status(tw_drain(wheel, record_drain, recorder), TW_OK);
+	assert_status(tw_contains(wheel, "any", 3, NULL), TW_NOT_FOUND);
+	recorder_close(recorder);
+}
+
+static void destroy_releases_what_is_pending(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "far", 1, TW_HOUR);
+	set_timer(recorder, "never", 2, TW_FOREVER);
+	settle(recorder);
+	set_timer(recorder, "not applied yet", 3, TW_HOUR);
+	tw_destroy(recorder->wheel);
+	recorder->wheel = NULL;
+	assert_released(recorder, 1, TW_STOPPED);
+	assert_released(recorder, 2, TW_STOPPED);
+	assert_released(recorder, 3, TW_STOPPED);
+	recorder_close(recorder);
+}
+
+static void without_release_a_wheel_drops_its_values_silently(void **state)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, *state);
+
+	options.release = NULL;
+	recorder_start(recorder, INTERVAL, 10, &options);
+	set_timer(recorder, "replaced", 1, INTERVAL);
+	set_timer(recorder, "replaced", 2, INTERVAL);
+	set_timer(recorder, "removed", 3, INTERVAL);
+	remove_timer(recorder, "removed");
+	set_timer(recorder, "pending", 4, TW_HOUR);
+	pass_ticks(recorder, 2);
+	tw_destroy(recorder->wheel);
+	recorder->wheel = NULL;
+	assert_order(recorder, 2);
+	recorder_close(recorder);
+}
+
+static void stopped_wheel_answers_closed(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	const struct variant *variant = *state;
+	struct tw_wheel *wheel = recorder->wheel;
+	struct tw_stats stats;
+
+	set_timer(recorder, "any", 1, INTERVAL);
+	assert_status(tw_stop(wheel), TW_OK);
+	assert_status(tw_stop(wheel), TW_CLOSED);
+	assert_status(tw_set_timer(wheel, "any", 3, VALUE(2), INTERVAL), TW_CLOSED);
+	assert_status(tw_set_timer_at(wheel, "any", 3, VALUE(2), INTERVAL), TW_CLOSED);
+	assert_status(tw_move_timer(wheel, "any", 3, INTERVAL), TW_CLOSED);
+	assert_status(tw_remove_timer(wheel, "any", 3), TW_CLOSED);
+	assert_status(tw_drain(wheel, record_drain, recorder), TW_CLOSED);
+	assert_status(tw_flush(wheel), TW_CLOSED);
+	assert_status(tw_contains(wheel, "any", 3, NULL), TW_CLOSED);
+	assert_status(tw_advance(wheel, INTERVAL), TW_CLOSED);
+	assert_status(tw_advance(wheel, 0), TW_CLOSED);
+	if (variant->drive == TW_DRIVE_CALLER)
+		assert_status(tw_poll(wheel, NULL), TW_CLOSED);
+	assert_status(tw_wait_idle(wheel), TW_OK);
+	assert_status(tw_wait_idle(wheel), TW_OK);
+	assert_status(tw_get_stats(wheel, &stats), TW_OK);
+	assert_int_equal(stats.stopped, 1);
+	assert_int_equal(tw_pending(wheel), 0);
+	assert_released(recorder, 1, TW_STOPPED);
+	recorder_close(recorder);
+}
+
+/* In a fork's child: 0, or the number of the call that answered something else. */
+static int calls_answer_closed(struct recorder *recorder, const struct variant *variant)
+{
+	struct tw_wheel *wheel = recorder->wheel;
+	char long_key[100] = {0};
+	struct tw_stats stats;
+	tw_duration out;
+
+	if (tw_set_timer(wheel, "any", 3, VALUE(9), INTERVAL) != TW_CLOSED)
+		return 1;
+	if (tw_set_timer_at(wheel, long_key, 100, VALUE(9), INTERVAL) != TW_CLOSED)
+		return 2;
+	if (tw_move_timer(wheel, long_key, 100, INTERVAL) != TW_CLOSED)
+		return 3;
+	if (tw_remove_timer(wheel, "any", 3) != TW_CLOSED)
+		return 4;
+	if (tw_drain(wheel, record_drain, recorder) != TW_CLOSED)
+		return 5;
+	if (tw_flush(wheel) != TW_CLOSED)
+		return 6;
+	if (tw_wait_idle(wheel) != TW_CLOSED)
+		return 7;
+	if (tw_contains(wheel, "any", 3, &out) != TW_CLOSED)
+		return 8;
+	if (tw_advance(wheel, INTERVAL * 100) != TW_CLOSED)
+		return 9;
+	if (variant->drive == TW_DRIVE_CALLER && tw_poll(wheel, &out) != TW_CLOSED)
+		return 10;
+	if (tw_get_stats(wheel, &stats) != TW_CLOSED)
+		return 11;
+	if (tw_stop(wheel) != TW_CLOSED)
+		return 12;
+	tw_pending(wheel);
+	tw_now(wheel);
+	tw_destroy(wheel);
+	return event_count(recorder) == 0 ? 0 : 13;
+}
+
+static void in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	int exit_status;
+	pid_t child;
+
+	if (TEST_HAS_THREAD_SANITIZER) {
+		recorder_close(recorder);
+		skip();
+	}
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "other", 2, INTERVAL * 2);
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+	child = fork();
+	assert_int_not_equal(child, -1);
+	if (child == 0) {
+		alarm(10);
+		_exit(calls_answer_closed(recorder, *state));
+	}
+	assert_int_equal(waitpid(child, &exit_status, 0), child);
+	assert_true(WIFEXITED(exit_status));
+	assert_int_equal(WEXITSTATUS(exit_status), 0);
+	pass_ticks(recorder, 2);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_executed_at(recorder, 2, INTERVAL * 2);
+	recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_status_has_its_name_and_a_text),
+		cmocka_unit_test(number_that_is_no_status_is_unknown),
+		cmocka_unit_test(create_refuses_bad_arguments_and_leaves_no_wheel),
+		cmocka_unit_test(create_refuses_options_out_of_range),
+		TEST_DRIVEN(create_refuses_sizes_beyond_the_limits),
+		TEST_EVERYWHERE(wheel_of_most_slots_works),
+		cmocka_unit_test(no_options_are_all_defaults),
+		TEST_EVERYWHERE(options_are_copied),
+		TEST_EVERYWHERE(name_of_any_length_is_fine),
+		cmocka_unit_test(calls_without_a_wheel_are_invalid),
+		TEST_EVERYWHERE(empty_missing_and_overlong_keys_are_refused),
+		TEST_EVERYWHERE(delays_of_nothing_or_less_are_refused),
+		TEST_EVERYWHERE(other_bad_arguments_are_refused),
+		cmocka_unit_test(poll_is_for_wheels_without_an_owner_thread),
+		TEST_EVERYWHERE(any_value_is_given_back_as_it_was),
+		TEST_EVERYWHERE(key_is_copied),
+		TEST_EVERYWHERE(keys_may_hold_zero_bytes),
+		TEST_EVERYWHERE(keys_of_all_sizes_work),
+		TEST_EVERYWHERE(unknown_keys_are_left_alone),
+		TEST_EVERYWHERE(contains_follows_set_fire_remove_and_drain),
+		TEST_EVERYWHERE(destroy_releases_what_is_pending),
+		TEST_EVERYWHERE(without_release_a_wheel_drops_its_values_silently),
+		TEST_EVERYWHERE(stopped_wheel_answers_closed),
+		TEST_EVERYWHERE(in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: MIT */
+/* When and in which order timers run, to the nanosecond of the manual clock. */
+#include "support/test.h"
+
+#include "support/recorder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void deadline_is_not_rounded_and_lateness_is_exact(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	tw_duration delay = INTERVAL * 3 + 400;
+
+	advance(recorder, 1000);
+	set_timer(recorder, "any", 1, delay);
+	advance(recorder, INTERVAL * 4 - 1001);
+	assert_not_returned(recorder, 1);
+	advance(recorder, 1);
+	assert_executed_at(recorder, 1, INTERVAL * 4);
+	assert_int_equal(event_of(recorder, 1).deadline, 1000 + delay);
+	assert_int_equal(event_of(recorder, 1).lateness, INTERVAL * 4 - 1000 - delay);
+	recorder_close(recorder);
+}
+
+static void deadline_on_a_tick_is_met_without_lateness(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "any", 1, INTERVAL * 3);
+	pass_ticks(recorder, 5);
+	assert_executed_at(recorder, 1, INTERVAL * 3);
+	assert_int_equal(event_of(recorder, 1).deadline, INTERVAL * 3);
+	assert_int_equal(event_of(recorder, 1).lateness, 0);
+	recorder_close(recorder);
+}
+
+static void deadline_a_nanosecond_after_a_tick_waits_for_the_next(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "any", 1, INTERVAL * 3 + 1);
+	pass_ticks(recorder, 5);
+	assert_executed_at(recorder, 1, INTERVAL * 4);
+	assert_int_equal(event_of(recorder, 1).lateness, INTERVAL - 1);
+	recorder_close(recorder);
+}
+
+static void tasks_see_the_clock_at_their_tick_within_a_long_advance(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "a", 1, INTERVAL * 2);
+	set_timer(recorder, "b", 2, INTERVAL * 9 - 5);
+	set_timer(recorder, "c", 3, INTERVAL * 123);
+	advance(recorder, INTERVAL * 1000 + 77);
+	assert_executed_at(recorder, 1, INTERVAL * 2);
+	assert_executed_at(recorder, 2, INTERVAL * 9);
+	assert_int_equal(event_of(recorder, 2).lateness, 5);
+	assert_executed_at(recorder, 3, INTERVAL * 123);
+	assert_int_equal(tw_now(recorder->wheel), INTERVAL * 1000 + 77);
+	recorder_close(recorder);
+}
+
+static void set_under_one_interval_counts_as_one(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	advance(recorder, INTERVAL * 5 + INTERVAL / 4);
+	set_timer(recorder, "a nanosecond", 1, 1);
+	set_timer(recorder, "nearly one", 2, INTERVAL - 1);
+	set_timer(recorder, "one", 3, INTERVAL);
+	advance(recorder, INTERVAL / 2);
+	assert_int_equal(event_count(recorder), 0);
+	advance(recorder, INTERVAL / 4);
+	pass_ticks(recorder, 3);
+	assert_executed_at(recorder, 1, INTERVAL * 7);
+	assert_executed_at(recorder, 2, INTERVAL * 7);
+	assert_executed_at(recorder, 3, INTERVAL * 7);
+	recorder_close(recorder);
+}
+
+static void move_under_one_interval_runs_at_once_and_is_not_late(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "any", 1, INTERVAL * 4);
+	set_timer(recorder, "other", 2, INTERVAL * 4);
+	advance(recorder, INTERVAL / 2);
+	move_timer(recorder, "any", INTERVAL - 1);
+	move_timer(recorder, "other", 1);
+	advance(recorder, 0);
+	assert_executed_at(recorder, 1, INTERVAL / 2);
+	assert_executed_at(recorder, 2, INTERVAL / 2);
+	assert_int_equal(event_of(recorder, 1).lateness, 0);
+	assert_int_equal(event_of(recorder, 2).lateness, 0);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	pass_ticks(recorder, 9);
+	assert_int_equal(event_count(recorder), 2);
+	recorder_close(recorder);
+}
+
+static void key_moved_under_one_interval_is_free_for_the_next_command(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "any", 1, INTERVAL * 4);
+	move_timer(recorder, "any", 1);
+	set_timer(recorder, "any", 2, INTERVAL * 2);
+	move_timer(recorder, "any", 1);
+	remove_timer(recorder, "any");
+	settle(recorder);
+	assert_executed_at(recorder, 1, 0);
+	assert_executed_at(recorder, 2, 0);
+	assert_int_equal(event_count(recorder), 2);
+	recorder_close(recorder);
+}
+
+static void timer_set_at_a_future_deadline_runs_at_its_tick(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	advance(recorder, INTERVAL * 5 / 2);
+	set_timer_at(recorder, "this tick", 1, INTERVAL * 5 / 2 + 1);
+	set_timer_at(recorder, "on a tick", 2, INTERVAL * 4);
+	set_timer_at(recorder, "after it", 3, INTERVAL * 4 + 1);
+	advance(recorder, 0);
+	assert_int_equal(event_count(recorder), 0);
+	advance(recorder, INTERVAL * 10);
+	assert_executed_at(recorder, 1, INTERVAL * 3);
+	assert_executed_at(recorder, 2, INTERVAL * 4);
+	assert_executed_at(recorder, 3, INTERVAL * 5);
+	assert_int_equal(event_of(recorder, 1).deadline, INTERVAL * 5 / 2 + 1);
+	assert_int_equal(event_of(recorder, 3).lateness, INTERVAL - 1);
+	recorder_close(recorder);
+}
+
+static void timer_set_at_a_past_deadline_runs_now_and_tells_how_late(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	tw_duration now = INTERVAL * 5 / 2;
+
+	advance(recorder, now);
+	set_timer_at(recorder, "just past", 1, now - 1);
+	set_timer_at(recorder, "zero", 2, 0);
+	set_timer_at(recorder, "before zero", 3, -INTERVAL);
+	advance(recorder, 0);
+	assert_executed_at(recorder, 1, now);
+	assert_executed_at(recorder, 2, now);
+	assert_executed_at(recorder, 3, now);
+	assert_int_equal(event_of(recorder, 1).lateness, 1);
+	assert_int_equal(event_of(recorder, 2).lateness, now);
+	assert_int_equal(event_of(recorder, 3).lateness, now + INTERVAL);
+	assert_int_equal(event_of(recorder, 3).deadline, -INTERVAL);
+	recorder_close(recorder);
+}
+
+static void past_deadline_replaces_a_pending_timer_and_runs_now(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	pass_ticks(recorder, 3);
+	set_timer(recorder, "any", 1, INTERVAL * 5);
+	set_timer_at(recorder, "any", 2, INTERVAL);
+	settle(recorder);
+	assert_released(recorder, 1, TW_REPLACED);
+	assert_executed_at(recorder, 2, INTERVAL * 3);
+	pass_ticks(recorder, 9);
+	assert_int_equal(event_count(recorder), 2);
+	recorder_close(recorder);
+}
+
+static void deadlines_at_the_ends_of_the_clock_overflow_nothing(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	advance(recorder, INTERVAL * 3 / 2);
+	set_timer_at(recorder, "first", 1, INT64_MIN);
+	set_timer_at(recorder, "second", 2, INT64_MIN + 1);
+	set_timer_at(recorder, "last", 3, INT64_MAX);
+	set_timer_at(recorder, "nearly last", 4, INT64_MAX - 1);
+	set_timer(recorder, "whole clock", 5, INT64_MAX - 1);
+	set_timer(recorder, "half of it", 6, INT64_MAX / 2);
+	settle(recorder);
+	pass_ticks(recorder, 30);
+	assert_executed_at(recorder, 1, INTERVAL * 3 / 2);
+	assert_executed_at(recorder, 2, INTERVAL * 3 / 2);
+	assert_true(event_of(recorder, 1).lateness == INT64_MAX);
+	assert_true(event_of(recorder, 2).lateness == INT64_MAX);
+	assert_int_equal(event_count(recorder), 2);
+	assert_int_equal(tw_pending(recorder->wheel), 4);
+	recorder_close(recorder);
+}
+
+static void assert_remaining(struct recorder *recorder, const char *key, tw_duration expected)
+{
+	tw_duration remaining = -1;
+
+	assert_status(tw_contains(recorder->wheel, key, strlen(key), &remaining), TW_OK);
+	assert_true(remaining == expected);
+}
+
+static void delay_too_large_for_the_clock_never_ends(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	advance(recorder, INTERVAL * 3 / 2);
+	set_timer(recorder, "forever", 1, TW_FOREVER);
+	set_timer(recorder, "too large", 2, INT64_MAX - INTERVAL);
+	set_timer_at(recorder, "at the end", 3, TW_FOREVER);
+	set_timer(recorder, "moved", 4, INTERVAL);
+	move_timer(recorder, "moved", TW_FOREVER);
+	set_timer(recorder, "back", 5, TW_FOREVER);
+	move_timer(recorder, "back", INTERVAL * 2);
+	assert_remaining(recorder, "forever", TW_FOREVER);
+	assert_remaining(recorder, "too large", TW_FOREVER);
+	assert_remaining(recorder, "at the end", TW_FOREVER);
+	assert_remaining(recorder, "moved", TW_FOREVER);
+	assert_int_equal(tw_pending(recorder->wheel), 5);
+	advance(recorder, INTERVAL / 2);
+	pass_ticks(recorder, 50);
+	assert_executed_at(recorder, 5, INTERVAL * 4);
+	assert_int_equal(event_count(recorder), 1);
+	remove_timer(recorder, "forever");
+	settle(recorder);
+	assert_released(recorder, 1, TW_REMOVED);
+	recorder_close(recorder);
+}
+
+static void clock_ends_at_forever_and_never_stays_never(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "forever", 1, TW_FOREVER);
+	set_timer(recorder, "soon", 2, INTERVAL * 12);
+	advance(recorder, TW_FOREVER);
+	assert_executed_at(recorder, 2, INTERVAL * 12);
+	advance(recorder, TW_FOREVER);
+	assert_true(tw_now(recorder->wheel) == TW_FOREVER);
+	assert_int_equal(event_count(recorder), 1);
+	remove_timer(recorder, "forever");
+	settle(recorder);
+	assert_released(recorder, 1, TW_REMOVED);
+	recorder_close(recorder);
+}
+
+static void contains_tells_the_time_to_the_deadline(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "any", 1, INTERVAL * 25 + 7);
+	assert_remaining(recorder, "any", INTERVAL * 25 + 7);
+	advance(recorder, INTERVAL * 11 + 3);
+	assert_remaining(recorder, "any", INTERVAL * 14 + 4);
+	move_timer(recorder, "any", INTERVAL * 3 / 2);
+	assert_remaining(recorder, "any", INTERVAL * 3 / 2);
+	recorder_close(recorder);
+}
+
+static void remaining_time_is_nothing_between_the_deadline_and_its_tick(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "any", 1, INTERVAL * 3 + 10);
+	advance(recorder, INTERVAL * 3 + 20);
+	assert_remaining(recorder, "any", 0);
+	assert_not_returned(recorder, 1);
+	advance(recorder, INTERVAL - 20);
+	assert_executed_at(recorder, 1, INTERVAL * 4);
+	recorder_close(recorder);
+}
+
+static void timers_of_one_tick_run_first_set_first(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "a", 1, INTERVAL * 25);
+	pass_ticks(recorder, 4);
+	set_timer(recorder, "b", 2, INTERVAL * 21);
+	pass_ticks(recorder, 11);
+	set_timer(recorder, "c", 3, INTERVAL * 10);
+	pass_ticks(recorder, 9);
+	set_timer(recorder, "d", 4, INTERVAL);
+	set_timer(recorder, "e", 5, INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_order(recorder, 1, 2, 3, 4, 5);
+	recorder_close(recorder);
+}
+
+static void moved_timers_run_in_the_order_of_their_last_command(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "a", 1, INTERVAL * 25);
+	set_timer(recorder, "b", 2, INTERVAL * 25);
+	set_timer(recorder, "c", 3, INTERVAL * 3);
+	set_timer(recorder, "d", 4, INTERVAL * 400);
+	set_timer(recorder, "e", 5, INTERVAL * 25);
+	move_timer(recorder, "c", INTERVAL * 25);
+	pass_ticks(recorder, 2);
+	move_timer(recorder, "d", INTERVAL * 23);
+	move_timer(recorder, "a", INTERVAL * 23);
+	pass_ticks(recorder, 23);
+	assert_order(recorder, 2, 5, 3, 4, 1);
+	recorder_close(recorder);
+}
+
+static void replaced_timers_run_in_the_order_of_their_last_command(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "a", 1, INTERVAL * 25);
+	set_timer(recorder, "b", 2, INTERVAL * 25);
+	set_timer(recorder, "c", 3, INTERVAL * 25);
+	set_timer(recorder, "a", 4, INTERVAL * 25);
+	settle(recorder);
+	pass_ticks(recorder, 24);
+	set_timer(recorder, "b", 5, INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_order(recorder, 1, 2, 3, 4, 5);
+	recorder_close(recorder);
+}
+
+static void timers_of_several_ticks_run_in_the_order_of_the_ticks(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 3);
+	static const int delays[] = {500, 1, 27, 9, 81, 3, 2, 243, 28, 10};
+	char key[16];
+
+	for (int i = 0; i < 10; i++) {
+		snprintf(key, sizeof(key), "%d", i);
+		set_timer(recorder, key, (uintptr_t)delays[i], INTERVAL * delays[i]);
+	}
+	advance(recorder, INTERVAL * 500);
+	assert_order(recorder, 1, 2, 3, 9, 10, 27, 28, 81, 243, 500);
+	recorder_close(recorder);
+}
+
+static void set_same_key_again(struct recorder *recorder, const struct tw_task *task)
+{
+	uintptr_t value = (uintptr_t)task->value;
+
+	if (value < 100)
+		tw_set_timer(recorder->wheel, task->key, task->key_size, VALUE(value + 1),
+			     *(tw_duration *)recorder->argument);
+}
+
+static void task_that_arms_itself_runs_at_each_tick_of_a_long_advance(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	tw_duration delay = INTERVAL;
+
+	recorder->on_execute = set_same_key_again;
+	recorder->argument = &delay;
+	set_timer(recorder, "any", 1, INTERVAL);
+	advance(recorder, INTERVAL * 60);
+	assert_int_equal(event_count(recorder), 60);
+	advance(recorder, INTERVAL * 60);
+	assert_int_equal(event_count(recorder), 100);
+	for (uintptr_t i = 1; i <= 100; i++)
+		assert_executed_at(recorder, i, INTERVAL * (tw_duration)i);
+	recorder_close(recorder);
+}
+
+static void task_that_arms_itself_beyond_a_lap_runs_at_each_of_its_ticks(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	tw_duration delay = INTERVAL * 13;
+
+	recorder->on_execute = set_same_key_again;
+	recorder->argument = &delay;
+	set_timer(recorder, "any", 1, delay);
+	advance(recorder, delay * 200);
+	for (uintptr_t i = 1; i <= 100; i++)
+		assert_executed_at(recorder, i, delay * (tw_duration)i);
+	recorder_close(recorder);
+}
+
+static void advance_by_nothing_applies_commands_and_runs_what_is_due(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	pass_ticks(recorder, 2);
+	set_timer(recorder, "pending", 1, INTERVAL);
+	set_timer_at(recorder, "past", 2, INTERVAL);
+	advance(recorder, 0);
+	assert_executed_at(recorder, 2, INTERVAL * 2);
+	assert_int_equal(tw_pending(recorder->wheel), 1);
+	assert_int_equal(tw_now(recorder->wheel), INTERVAL * 2);
+	recorder_close(recorder);
+}
+
+static void advance_by_parts_of_an_interval_adds_up(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "any", 1, INTERVAL * 2);
+	for (int i = 1; i < 20; i++) {
+		advance(recorder, INTERVAL / 10);
+		assert_int_equal(tw_now(recorder->wheel), INTERVAL / 10 * i);
+		assert_not_returned(recorder, 1);
+	}
+	advance(recorder, INTERVAL / 10);
+	assert_executed_at(recorder, 1, INTERVAL * 2);
+	recorder_close(recorder);
+}
+
+static void manual_clock_starts_at_zero_and_moves_by_advance_alone(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	assert_int_equal(tw_now(recorder->wheel), 0);
+	set_timer(recorder, "any", 1, INTERVAL);
+	settle(recorder);
+	assert_int_equal(tw_now(recorder->wheel), 0);
+	assert_not_returned(recorder, 1);
+	advance(recorder, 123456);
+	assert_int_equal(tw_now(recorder->wheel), 123456);
+	recorder_close(recorder);
+}
+
+static void advance_counts_from_the_end_of_the_one_before(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	advance(recorder, INTERVAL - 1);
+	set_timer(recorder, "any", 1, INTERVAL * 2);
+	advance(recorder, INTERVAL + 1);
+	assert_not_returned(recorder, 1);
+	advance(recorder, INTERVAL);
+	assert_executed_at(recorder, 1, INTERVAL * 3);
+	assert_int_equal(event_of(recorder, 1).lateness, 1);
+	recorder_close(recorder);
+}
+
+static void interval_of_any_length_works(void **state)
+{
+	static const tw_duration intervals[] = {1,    3,         1000,
+						7919, TW_SECOND, 100 * 365 * 24 * TW_HOUR};
+	const struct variant *variant = *state;
+
+	for (size_t i = 0; i < sizeof(intervals) / sizeof(intervals[0]); i++) {
+		struct recorder *recorder = recorder_create();
+		struct tw_options options = recorder_options(recorder, variant);
+
+		recorder_start(recorder, intervals[i], 7, &options);
+		set_timer(recorder, "any", 1, 1);
+		set_timer(recorder, "other", 2, intervals[i] * 2);
+		set_timer(recorder, "forever", 3, TW_FOREVER);
+		advance(recorder, intervals[i]);
+		advance(recorder, intervals[i]);
+		assert_executed_at(recorder, 1, intervals[i]);
+		assert_executed_at(recorder, 2, intervals[i] * 2);
+		assert_not_returned(recorder, 3);
+		recorder_close(recorder);
+	}
+}
+
+static tw_duration poll_wheel(struct recorder *recorder)
+{
+	tw_duration until_next = -1;
+
+	assert_status(tw_poll(recorder->wheel, &until_next), TW_OK);
+	assert_true(until_next >= 0);
+	return until_next;
+}
+
+static void poll_tells_the_time_until_the_next_deadline(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 64);
+
+	assert_true(poll_wheel(recorder) == TW_FOREVER);
+	set_timer(recorder, "later", 1, INTERVAL * 20);
+	set_timer(recorder, "next", 2, INTERVAL * 5);
+	assert_int_equal(poll_wheel(recorder), INTERVAL * 5);
+	advance(recorder, INTERVAL / 2);
+	assert_int_equal(poll_wheel(recorder), INTERVAL * 9 / 2);
+	advance(recorder, INTERVAL * 9 / 2);
+	assert_int_equal(poll_wheel(recorder), INTERVAL * 15);
+	remove_timer(recorder, "later");
+	assert_true(poll_wheel(recorder) == TW_FOREVER);
+	recorder_close(recorder);
+}
+
+static void poll_never_lets_the_caller_sleep_past_a_tick(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 4);
+	tw_duration due = INTERVAL * 3017;
+	int polls = 0;
+
+	set_timer(recorder, "far", 1, due - 5);
+	while (event_count(recorder) == 0) {
+		tw_duration sleep = poll_wheel(recorder);
+
+		assert_in_range(sleep, 1, due - tw_now(recorder->wheel));
+		advance(recorder, sleep);
+		polls++;
+	}
+	assert_executed_at(recorder, 1, due);
+	assert_in_range(polls, 1, 64);
+	recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_EVERYWHERE(deadline_is_not_rounded_and_lateness_is_exact),
+		TEST_EVERYWHERE(deadline_on_a_tick_is_met_without_lateness),
+		TEST_EVERYWHERE(deadline_a_nanosecond_after_a_tick_waits_for_the_next),
+		TEST_INLINE(tasks_see_the_clock_at_their_tick_within_a_long_advance),
+		TEST_EVERYWHERE(set_under_one_interval_counts_as_one),
+		TEST_EVERYWHERE(move_under_one_interval_runs_at_once_and_is_not_late),
+		TEST_EVERYWHERE(key_moved_under_one_interval_is_free_for_the_next_command),
+		TEST_EVERYWHERE(timer_set_at_a_past_deadline_runs_now_and_tells_how_late),
+		TEST_INLINE(timer_set_at_a_future_deadline_runs_at_its_tick),
+		TEST_EVERYWHERE(past_deadline_replaces_a_pending_timer_and_runs_now),
+		TEST_EVERYWHERE(deadlines_at_the_ends_of_the_clock_overflow_nothing),
+		TEST_EVERYWHERE(delay_too_large_for_the_clock_never_ends),
+		TEST_INLINE(clock_ends_at_forever_and_never_stays_never),
+		TEST_EVERYWHERE(contains_tells_the_time_to_the_deadline),
+		TEST_EVERYWHERE(remaining_time_is_nothing_between_the_deadline_and_its_tick),
+		TEST_INLINE(timers_of_one_tick_run_first_set_first),
+		TEST_INLINE(moved_timers_run_in_the_order_of_their_last_command),
+		TEST_INLINE(replaced_timers_run_in_the_order_of_their_last_command),
+		TEST_INLINE(timers_of_several_ticks_run_in_the_order_of_the_ticks),
+		TEST_INLINE(task_that_arms_itself_runs_at_each_tick_of_a_long_advance),
+		TEST_INLINE(task_that_arms_itself_beyond_a_lap_runs_at_each_of_its_ticks),
+		TEST_EVERYWHERE(advance_by_nothing_applies_commands_and_runs_what_is_due),
+		TEST_EVERYWHERE(advance_by_parts_of_an_interval_adds_up),
+		TEST_EVERYWHERE(manual_clock_starts_at_zero_and_moves_by_advance_alone),
+		TEST_EVERYWHERE(advance_counts_from_the_end_of_the_one_before),
+		TEST_EVERYWHERE(interval_of_any_length_works),
+		TEST_DRIVEN(poll_tells_the_time_until_the_next_deadline),
+		TEST_DRIVEN(poll_never_lets_the_caller_sleep_past_a_tick),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

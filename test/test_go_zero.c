@@ -1,0 +1,661 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What go-zero's TimingWheel promises, with the figures of its own test suite, and what it is known
+ * to get wrong: the latter must not happen here.
+ */
+#include "support/test.h"
+
+#include "support/recorder.h"
+#include "support/wait.h"
+
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* go-zero counts in steps; one is one tick. */
+#define STEP INTERVAL
+
+static void no_interval_is_refused(void **state)
+{
+	struct tw_wheel *wheel = (struct tw_wheel *)state;
+
+	assert_status(tw_create(&wheel, 0, 10, record_execute, NULL), TW_INVALID);
+	assert_null(wheel);
+}
+
+static void timer_set_for_half_a_step_runs_at_the_next_tick(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "any", 3, STEP / 2);
+	settle(recorder);
+	assert_not_returned(recorder, 3);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 3, STEP);
+	pass_ticks(recorder, 25);
+	assert_int_equal(event_count(recorder), 1);
+	recorder_close(recorder);
+}
+
+static void timer_set_twice_runs_once_with_the_second_value_and_delay(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "any", 3, STEP * 4);
+	set_timer(recorder, "any", 5, STEP * 7);
+	pass_ticks(recorder, 30);
+	assert_released(recorder, 3, TW_REPLACED);
+	assert_executed_at(recorder, 5, STEP * 7);
+	assert_int_equal(event_count(recorder), 2);
+	recorder_close(recorder);
+}
+
+static void wrong_delay_is_refused(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	assert_status(tw_set_timer(recorder->wheel, "any", 3, VALUE(3), -STEP), TW_INVALID);
+	assert_status(tw_set_timer(recorder->wheel, "any", 3, VALUE(3), 0), TW_INVALID);
+	pass_ticks(recorder, 12);
+	assert_int_equal(event_count(recorder), 0);
+	recorder_close(recorder);
+}
+
+static void calls_after_stop_are_refused(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	assert_status(tw_set_timer(recorder->wheel, "any", 3, VALUE(3), STEP), TW_CLOSED);
+	assert_status(tw_move_timer(recorder->wheel, "any", 3, STEP), TW_CLOSED);
+	assert_status(tw_remove_timer(recorder->wheel, "any", 3), TW_CLOSED);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_CLOSED);
+	assert_int_equal(event_count(recorder), 0);
+	recorder_close(recorder);
+}
+
+static void timer_moved_later_runs_then_and_not_before(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 3);
+
+	set_timer(recorder, "any", 3, STEP * 4);
+	move_timer(recorder, "any", STEP * 7);
+	assert_status(tw_move_timer(recorder->wheel, "any", 3, -STEP), TW_INVALID);
+	move_timer(recorder, "none", STEP);
+	pass_ticks(recorder, 5);
+	assert_not_returned(recorder, 3);
+	pass_ticks(recorder, 3);
+	assert_executed_at(recorder, 3, STEP * 7);
+	recorder_close(recorder);
+}
+
+static void timer_moved_to_half_a_step_runs_without_a_tick(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 3);
+
+	set_timer(recorder, "any", 3, STEP * 4);
+	move_timer(recorder, "any", STEP / 2);
+	settle(recorder);
+	assert_executed_at(recorder, 3, 0);
+	recorder_close(recorder);
+}
+
+static void timer_moved_earlier_runs_then(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "any", 3, STEP * 4);
+	move_timer(recorder, "any", STEP * 2);
+	pass_ticks(recorder, 30);
+	assert_executed_at(recorder, 3, STEP * 2);
+	recorder_close(recorder);
+}
+
+static void removed_timer_does_not_run(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "any", 3, STEP);
+	remove_timer(recorder, "any");
+	remove_timer(recorder, "none");
+	assert_status(tw_remove_timer(recorder->wheel, NULL, 0), TW_INVALID);
+	pass_ticks(recorder, 5);
+	assert_released(recorder, 3, TW_REMOVED);
+	assert_int_equal(event_count(recorder), 1);
+	recorder_close(recorder);
+}
+
+static void moved_and_then_removed_timer_does_not_run(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "any", 3, STEP * 8);
+	pass_ticks(recorder, 6);
+	move_timer(recorder, "any", STEP * 7);
+	pass_ticks(recorder, 3);
+	remove_timer(recorder, "any");
+	pass_ticks(recorder, 30);
+	assert_released(recorder, 3, TW_REMOVED);
+	assert_int_equal(event_count(recorder), 1);
+	recorder_close(recorder);
+}
+
+/* Ticks that pass before the set, then the delays, in ticks; a delay of 0 is left out. */
+struct course {
+	int64_t elapsed, set, move, move_again;
+};
+
+static void assert_course(const struct variant *variant, struct course course)
+{
+	struct recorder *recorder = recorder_open(variant, 5);
+	int64_t due = course.set;
+
+	pass_ticks(recorder, course.elapsed);
+	set_timer(recorder, "any", 2, STEP * course.set);
+	if (course.move > 0)
+		move_timer(recorder, "any", STEP * (due = course.move));
+	if (course.move_again > 0)
+		move_timer(recorder, "any", STEP * (due = course.move_again));
+	pass_ticks(recorder, 30);
+	assert_executed_at(recorder, 2, STEP * (course.elapsed + due));
+	recorder_close(recorder);
+}
+
+static void assert_courses(const struct variant *variant, const struct course *courses,
+			   size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		assert_course(variant, courses[i]);
+}
+
+#define ASSERT_COURSES(variant, courses) \
+	assert_courses(variant, courses, sizeof(courses) / sizeof((courses)[0]))
+
+static void timer_runs_at_its_tick_in_any_lap(void **state)
+{
+	static const struct course courses[] = {
+		{0, 5, 0, 0}, {0, 7, 0, 0}, {0, 10, 0, 0}, {0, 12, 0, 0}};
+
+	ASSERT_COURSES(*state, courses);
+}
+
+static void timer_set_and_moved_before_the_wheel_turns_runs_at_its_tick(void **state)
+{
+	static const struct course courses[] = {{0, 3, 5, 0},  {0, 3, 7, 0}, {0, 3, 10, 0},
+						{0, 3, 12, 0}, {0, 5, 7, 0}, {0, 5, 10, 0},
+						{0, 5, 12, 0}};
+
+	ASSERT_COURSES(*state, courses);
+}
+
+static void timer_set_and_moved_twice_runs_at_its_last_tick(void **state)
+{
+	static const struct course courses[] = {{0, 3, 5, 10},  {0, 3, 7, 12}, {0, 3, 10, 15},
+						{0, 3, 12, 17}, {0, 5, 7, 12}, {0, 5, 10, 17},
+						{0, 5, 12, 17}};
+
+	ASSERT_COURSES(*state, courses);
+}
+
+static void timer_set_after_the_wheel_has_turned_runs_at_its_tick(void **state)
+{
+	static const struct course courses[] = {{3, 5, 0, 0},  {3, 7, 0, 0}, {3, 10, 0, 0},
+						{3, 12, 0, 0}, {5, 7, 0, 0}, {5, 10, 0, 0},
+						{5, 12, 0, 0}};
+
+	ASSERT_COURSES(*state, courses);
+}
+
+static void timer_set_and_moved_after_the_wheel_has_turned_runs_at_its_tick(void **state)
+{
+	static const struct course courses[] = {{3, 5, 10, 0},  {3, 7, 12, 0}, {3, 10, 15, 0},
+						{3, 12, 16, 0}, {5, 7, 12, 0}, {5, 10, 15, 0},
+						{5, 12, 17, 0}};
+
+	ASSERT_COURSES(*state, courses);
+}
+
+static void drain_gives_back_every_timer_once_and_a_second_drain_none(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "first", 3, STEP * 4);
+	set_timer(recorder, "second", 5, STEP * 7);
+	set_timer(recorder, "third", 7, STEP * 7);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	settle(recorder);
+	assert_drained(recorder, 3);
+	assert_drained(recorder, 5);
+	assert_drained(recorder, 7);
+	assert_memory_equal(event_of(recorder, 3).key, "first", 5);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	pass_ticks(recorder, 25);
+	assert_int_equal(event_count(recorder), 3);
+	recorder_close(recorder);
+}
+
+/* Known failures of go-zero from here on. */
+
+static void timer_set_to_3_and_moved_to_17_after_6_ticks_of_10_slots_runs_at_tick_23(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	pass_ticks(recorder, 6);
+	set_timer(recorder, "any", 3, STEP * 3);
+	move_timer(recorder, "any", STEP * 17);
+	pass_ticks(recorder, 40);
+	assert_executed_at(recorder, 3, STEP * 23);
+	recorder_close(recorder);
+}
+
+static void timer_set_to_3_and_again_to_17_after_6_ticks_of_10_slots_runs_at_tick_23(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	pass_ticks(recorder, 6);
+	set_timer(recorder, "any", 3, STEP * 3);
+	set_timer(recorder, "any", 4, STEP * 17);
+	pass_ticks(recorder, 40);
+	assert_executed_at(recorder, 4, STEP * 23);
+	assert_released(recorder, 3, TW_REPLACED);
+	recorder_close(recorder);
+}
+
+/*
+ * Every course of: `elapsed` ticks, set `first`, `between` ticks more, move or set again to
+ * `second`. All courses with one `elapsed` run side by side on one wheel, each under its own key.
+ */
+struct sweep {
+	struct tw_wheel *wheel;
+	int64_t longest; /* first and second are 1 … longest */
+	int64_t *ran_at; /* by course; -1: not yet */
+	int64_t wrong;   /* runs but the first, and runs of a replaced value */
+	int moves;       /* the second command is a move, not a set */
+};
+
+static size_t course_number(const struct sweep *sweep, int64_t first, int64_t between,
+			    int64_t second)
+{
+	return (size_t)(((first - 1) * sweep->longest + between) * sweep->longest + second - 1);
+}
+
+static size_t course_count(const struct sweep *sweep)
+{
+	return (size_t)(sweep->longest * sweep->longest * sweep->longest);
+}
+
+static void run_in_sweep(void *context, const struct tw_task *task)
+{
+	struct sweep *sweep = context;
+	size_t course;
+
+	memcpy(&course, task->key, sizeof(course));
+	if (sweep->ran_at[course] >= 0 || task->value != VALUE(sweep->moves ? 1 : 2))
+		sweep->wrong++;
+	sweep->ran_at[course] = tw_now(sweep->wheel) / STEP;
+}
+
+static void set_first(struct sweep *sweep)
+{
+	for (int64_t first = 1; first <= sweep->longest; first++)
+		for (int64_t between = 0; between < first; between++)
+			for (int64_t second = 1; second <= sweep->longest; second++) {
+				size_t course = course_number(sweep, first, between, second);
+
+				sweep->ran_at[course] = -1;
+				assert_status(tw_set_timer(sweep->wheel, &course, sizeof(course),
+							   VALUE(1), STEP * first),
+					      TW_OK);
+			}
+}
+
+static void give_second_command(struct sweep *sweep, int64_t between)
+{
+	for (int64_t first = between + 1; first <= sweep->longest; first++)
+		for (int64_t second = 1; second <= sweep->longest; second++) {
+			size_t course = course_number(sweep, first, between, second);
+			enum tw_status status;
+
+			if (sweep->moves)
+				status = tw_move_timer(sweep->wheel, &course, sizeof(course),
+						       STEP * second);
+			else
+				status = tw_set_timer(sweep->wheel, &course, sizeof(course),
+						      VALUE(2), STEP * second);
+			assert_status(status, TW_OK);
+		}
+}
+
+static void check_sweep(const struct sweep *sweep, size_t slots, int64_t elapsed)
+{
+	assert_int_equal(sweep->wrong, 0);
+	for (int64_t first = 1; first <= sweep->longest; first++)
+		for (int64_t between = 0; between < first; between++)
+			for (int64_t second = 1; second <= sweep->longest; second++) {
+				size_t course = course_number(sweep, first, between, second);
+				int64_t due = elapsed + between + second;
+
+				if (sweep->ran_at[course] != due)
+					fail_msg("%zu slots, %d ticks, set %d, %d ticks, %s %d: "
+						 "ran at %d, not %d",
+						 slots, (int)elapsed, (int)first, (int)between,
+						 sweep->moves ? "move" : "set", (int)second,
+						 (int)sweep->ran_at[course], (int)due);
+			}
+}
+
+static void run_sweep(struct sweep *sweep, const struct variant *variant, size_t slots,
+		      int64_t elapsed)
+{
+	struct tw_options options = {.context = sweep,
+				     .layout = variant->layout,
+				     .clock = TW_CLOCK_MANUAL,
+				     .drive = TW_DRIVE_CALLER,
+				     .workers = TW_WORKERS_INLINE};
+
+	sweep->wrong = 0;
+	assert_status(tw_create(&sweep->wheel, STEP, slots, run_in_sweep, &options), TW_OK);
+	assert_status(tw_advance(sweep->wheel, STEP * elapsed), TW_OK);
+	set_first(sweep);
+	for (int64_t between = 0; between < sweep->longest; between++) {
+		give_second_command(sweep, between);
+		assert_status(tw_advance(sweep->wheel, STEP), TW_OK);
+	}
+	assert_status(tw_advance(sweep->wheel, STEP * (sweep->longest + 2 * (int64_t)slots)),
+		      TW_OK);
+	check_sweep(sweep, slots, elapsed);
+	tw_destroy(sweep->wheel);
+}
+
+static void sweep_slots(const struct variant *variant, int moves)
+{
+	static const size_t slot_counts[] = {1, 2, 3, 4, 5, 8, 10};
+
+	for (size_t i = 0; i < sizeof(slot_counts) / sizeof(slot_counts[0]); i++) {
+		int64_t slots = (int64_t)slot_counts[i];
+		struct sweep sweep = {.longest = 2 * slots + 3, .moves = moves};
+
+		sweep.ran_at = calloc(course_count(&sweep), sizeof(sweep.ran_at[0]));
+		assert_non_null(sweep.ran_at);
+		for (int64_t elapsed = 0; elapsed <= slots; elapsed++)
+			run_sweep(&sweep, variant, slot_counts[i], elapsed);
+		free(sweep.ran_at);
+	}
+}
+
+static void moved_timer_never_runs_a_lap_early_or_late(void **state)
+{
+	sweep_slots(*state, 1);
+}
+
+static void replaced_timer_never_runs_a_lap_early_or_late(void **state)
+{
+	sweep_slots(*state, 0);
+}
+
+static void move_under_one_interval_runs_exactly_once(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "any", 3, STEP * 4);
+	pass_ticks(recorder, 2);
+	move_timer(recorder, "any", STEP / 2);
+	move_timer(recorder, "any", STEP / 2);
+	settle(recorder);
+	pass_ticks(recorder, 30);
+	assert_executed_at(recorder, 3, STEP * 2);
+	assert_int_equal(event_count(recorder), 1);
+	recorder_close(recorder);
+}
+
+static void set_many(struct recorder *recorder, uintptr_t first_value, tw_duration delay)
+{
+	char key[16];
+
+	for (uintptr_t i = 0; i < 100; i++) {
+		snprintf(key, sizeof(key), "key %d", (int)i);
+		set_timer(recorder, key, first_value + i, delay);
+	}
+}
+
+static void drained_key_that_is_set_again_runs_once(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_many(recorder, 1000, STEP * 4);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	set_many(recorder, 2000, STEP * 7);
+	pass_ticks(recorder, 30);
+	for (uintptr_t i = 0; i < 100; i++) {
+		assert_drained(recorder, 1000 + i);
+		assert_executed_at(recorder, 2000 + i, STEP * 7);
+	}
+	assert_int_equal(event_count(recorder), 200);
+	recorder_close(recorder);
+}
+
+static void set_drained_key_again(struct recorder *recorder, const struct tw_task *task)
+{
+	struct tw_wheel *wheel = recorder->wheel;
+	uintptr_t value = (uintptr_t)task->value;
+
+	tw_set_timer(wheel, task->key, task->key_size, VALUE(value + 1000), STEP * 3);
+	tw_move_timer(wheel, task->key, task->key_size, STEP * 5);
+	tw_set_timer(wheel, "shared", 6, VALUE(1), STEP);
+	tw_remove_timer(wheel, "shared", 6);
+}
+
+static void drain_function_may_call_the_wheel(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_drain = set_drained_key_again;
+	set_many(recorder, 1000, STEP * 4);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	settle(recorder);
+	assert_int_equal(tw_pending(recorder->wheel), 100);
+	pass_ticks(recorder, 30);
+	for (uintptr_t i = 0; i < 100; i++) {
+		assert_drained(recorder, 1000 + i);
+		assert_executed_at(recorder, 2000 + i, STEP * 5);
+	}
+	recorder_close(recorder);
+}
+
+static void drain_in_drain_function(struct recorder *recorder, const struct tw_task *task)
+{
+	(void)task;
+	tw_drain(recorder->wheel, record_drain, recorder);
+}
+
+static void drain_function_may_drain_again(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_drain = drain_in_drain_function;
+	set_many(recorder, 1000, STEP * 4);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	settle(recorder);
+	for (uintptr_t i = 0; i < 100; i++)
+		assert_drained(recorder, 1000 + i);
+	assert_int_equal(event_count(recorder), 100);
+	recorder_close(recorder);
+}
+
+static void stop_may_be_called_twice(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	assert_status(tw_stop(recorder->wheel), TW_CLOSED);
+	assert_status(tw_stop(recorder->wheel), TW_CLOSED);
+	recorder_close(recorder);
+}
+
+static void nothing_runs_after_stop(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_many(recorder, 1000, STEP);
+	settle(recorder);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	assert_status(tw_advance(recorder->wheel, STEP * 5), TW_CLOSED);
+	settle(recorder);
+	for (uintptr_t i = 0; i < 100; i++)
+		assert_released(recorder, 1000 + i, TW_STOPPED);
+	assert_int_equal(event_count(recorder), 100);
+	recorder_close(recorder);
+}
+
+/* Bytes of resident memory. */
+static long resident_memory(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	long size, resident;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%ld %ld", &size, &resident), 2);
+	fclose(file);
+	return resident * sysconf(_SC_PAGESIZE);
+}
+
+/* Groups take turns with short and long keys. */
+static void set_and_remove_far_timers(struct tw_wheel *wheel, uint32_t groups)
+{
+	uint32_t key[25] = {0};
+
+	for (uint32_t group = 0; group < groups; group++) {
+		size_t size = group % 2 == 0 ? 4 * sizeof(key[0]) : sizeof(key);
+
+		key[1] = group;
+		for (key[0] = 0; key[0] < 1000; key[0]++)
+			assert_status(tw_set_timer(wheel, key, size, VALUE(1), TW_HOUR), TW_OK);
+		for (key[0] = 0; key[0] < 1000; key[0]++)
+			assert_status(tw_remove_timer(wheel, key, size), TW_OK);
+		assert_status(tw_flush(wheel), TW_OK);
+	}
+}
+
+static void removed_timers_give_their_memory_back_at_once(void **state)
+{
+	const struct variant *variant = *state;
+	struct tw_options options = {.layout = variant->layout,
+				     .clock = TW_CLOCK_MANUAL,
+				     .drive = variant->drive,
+				     .workers = variant->workers};
+	struct tw_wheel *wheel;
+	long before;
+
+	if (TEST_HAS_SANITIZER)
+		skip();
+	assert_status(tw_create(&wheel, STEP, 512, record_execute, &options), TW_OK);
+	set_and_remove_far_timers(wheel, 10);
+	before = resident_memory();
+	set_and_remove_far_timers(wheel, 1000);
+	assert_in_range(resident_memory(), 1, before + (4 << 20));
+	assert_int_equal(tw_pending(wheel), 0);
+	tw_destroy(wheel);
+}
+
+static void long_advance_drops_no_tick_and_runs_all_in_deadline_order(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	char key[16];
+
+	for (int i = 0; i < 500; i++) {
+		int tick = 1 + i * 389 % 500;
+
+		snprintf(key, sizeof(key), "tick %d", tick);
+		set_timer(recorder, key, (uintptr_t)tick, STEP * tick);
+	}
+	assert_status(tw_advance(recorder->wheel, STEP * 1000), TW_OK);
+	assert_int_equal(event_count(recorder), 500);
+	for (int i = 0; i < 500; i++) {
+		struct event event = event_at(recorder, (size_t)i);
+
+		assert_ptr_equal(event.value, VALUE(i + 1));
+		assert_int_equal(event.now, STEP * (i + 1));
+		assert_int_equal(event.lateness, 0);
+	}
+	recorder_close(recorder);
+}
+
+/* A task that holds up its worker until it is let go. */
+struct slow_task {
+	sem_t begun, go_on;
+};
+
+static void block_on_value_1(struct recorder *recorder, const struct tw_task *task)
+{
+	struct slow_task *slow = recorder->argument;
+
+	if (task->value != VALUE(1))
+		return;
+	sem_post(&slow->begun);
+	sem_wait(&slow->go_on);
+}
+
+static void slow_task_holds_up_none_of_its_tick(void **state)
+{
+	struct slow_task slow;
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, *state);
+
+	sem_init(&slow.begun, 0, 0);
+	sem_init(&slow.go_on, 0, 0);
+	recorder->on_execute = block_on_value_1;
+	recorder->argument = &slow;
+	recorder_start(recorder, INTERVAL, 10, &options);
+	set_many(recorder, 1, STEP);
+	assert_status(tw_advance(recorder->wheel, STEP), TW_OK);
+	sem_wait(&slow.begun);
+	WAIT_UNTIL(event_count(recorder) == 100);
+	set_timer(recorder, "later", 200, STEP);
+	assert_status(tw_advance(recorder->wheel, STEP), TW_OK);
+	WAIT_UNTIL(event_count(recorder) == 101);
+	sem_post(&slow.go_on);
+	settle(recorder);
+	assert_int_equal(event_count(recorder), 101);
+	recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_interval_is_refused),
+		TEST_EVERYWHERE(timer_set_for_half_a_step_runs_at_the_next_tick),
+		TEST_EVERYWHERE(timer_set_twice_runs_once_with_the_second_value_and_delay),
+		TEST_EVERYWHERE(wrong_delay_is_refused),
+		TEST_EVERYWHERE(calls_after_stop_are_refused),
+		TEST_EVERYWHERE(timer_moved_later_runs_then_and_not_before),
+		TEST_EVERYWHERE(timer_moved_to_half_a_step_runs_without_a_tick),
+		TEST_EVERYWHERE(timer_moved_earlier_runs_then),
+		TEST_EVERYWHERE(removed_timer_does_not_run),
+		TEST_EVERYWHERE(moved_and_then_removed_timer_does_not_run),
+		TEST_EVERYWHERE(timer_runs_at_its_tick_in_any_lap),
+		TEST_EVERYWHERE(timer_set_and_moved_before_the_wheel_turns_runs_at_its_tick),
+		TEST_EVERYWHERE(timer_set_and_moved_twice_runs_at_its_last_tick),
+		TEST_EVERYWHERE(timer_set_after_the_wheel_has_turned_runs_at_its_tick),
+		TEST_EVERYWHERE(timer_set_and_moved_after_the_wheel_has_turned_runs_at_its_tick),
+		TEST_EVERYWHERE(drain_gives_back_every_timer_once_and_a_second_drain_none),
+		TEST_EVERYWHERE(
+			timer_set_to_3_and_moved_to_17_after_6_ticks_of_10_slots_runs_at_tick_23),
+		TEST_EVERYWHERE(
+			timer_set_to_3_and_again_to_17_after_6_ticks_of_10_slots_runs_at_tick_23),
+		TEST_DRIVEN(moved_timer_never_runs_a_lap_early_or_late),
+		TEST_DRIVEN(replaced_timer_never_runs_a_lap_early_or_late),
+		TEST_EVERYWHERE(move_under_one_interval_runs_exactly_once),
+		TEST_EVERYWHERE(drained_key_that_is_set_again_runs_once),
+		TEST_EVERYWHERE(drain_function_may_call_the_wheel),
+		TEST_EVERYWHERE(drain_function_may_drain_again),
+		TEST_EVERYWHERE(stop_may_be_called_twice),
+		TEST_EVERYWHERE(nothing_runs_after_stop),
+		TEST_EVERYWHERE(removed_timers_give_their_memory_back_at_once),
+		TEST_INLINE(long_advance_drops_no_tick_and_runs_all_in_deadline_order),
+		TEST_POOL(slow_task_holds_up_none_of_its_tick),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

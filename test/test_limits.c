@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: MIT */
+/* The queue's and the pending timers' limits, the statistics, and many threads at once. */
+#include "support/test.h"
+
+#include "support/ledger.h"
+#include "support/recorder.h"
+#include "support/seed.h"
+#include "support/wait.h"
+
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct recorder *open_with_queue(const struct variant *variant, size_t capacity,
+					enum tw_when_full when_full)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, variant);
+
+	options.queue_capacity = capacity;
+	options.when_full = when_full;
+	recorder_start(recorder, INTERVAL, 10, &options);
+	return recorder;
+}
+
+static struct recorder *open_with_limit(const struct variant *variant, size_t max_pending,
+					enum tw_when_full when_full)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, variant);
+
+	options.max_pending = max_pending;
+	options.when_full = when_full;
+	recorder_start(recorder, INTERVAL, 10, &options);
+	return recorder;
+}
+
+static struct tw_stats stats_of(struct recorder *recorder)
+{
+	struct tw_stats stats;
+
+	assert_status(tw_get_stats(recorder->wheel, &stats), TW_OK);
+	return stats;
+}
+
+/* The key is the number; the value too. */
+static enum tw_status set_number(struct tw_wheel *wheel, int number, tw_duration delay)
+{
+	return tw_set_timer(wheel, &number, sizeof(number), VALUE(number), delay);
+}
+
+/* How many sets of ever new keys go in before one does not. */
+static int fill_queue(struct recorder *recorder, int first, enum tw_status *refusal)
+{
+	int number = first;
+
+	while ((*refusal = set_number(recorder->wheel, number, INTERVAL)) == TW_OK &&
+	       number < first + 100000)
+		number++;
+	return number - first;
+}
+
+static void full_queue_refuses_and_has_room_again_after_a_poll(void **state)
+{
+	struct recorder *recorder = open_with_queue(*state, 50, TW_WHEN_FULL_FAIL);
+	enum tw_status refusal;
+	int accepted = fill_queue(recorder, 1, &refusal);
+
+	assert_int_equal(accepted, 64);
+	assert_status(refusal, TW_FULL);
+	assert_status(tw_move_timer(recorder->wheel, "any", 3, INTERVAL), TW_FULL);
+	assert_status(tw_remove_timer(recorder->wheel, "any", 3), TW_FULL);
+	assert_status(tw_move_timer(recorder->wheel, &(char[100]){0}, 100, INTERVAL), TW_FULL);
+	assert_int_equal(stats_of(recorder).queued, 64);
+	assert_int_equal(stats_of(recorder).refused, 4);
+	assert_status(tw_poll(recorder->wheel, NULL), TW_OK);
+	assert_int_equal(stats_of(recorder).queued, 0);
+	assert_int_equal(fill_queue(recorder, 1001, &refusal), 64);
+	pass_ticks(recorder, 1);
+	for (uintptr_t i = 0; i < 64; i++) {
+		assert_executed_at(recorder, 1 + i, INTERVAL);
+		assert_executed_at(recorder, 1001 + i, INTERVAL);
+	}
+	assert_int_equal(event_count(recorder), 128);
+	recorder_close(recorder);
+}
+
+static void queue_holds_its_capacity_rounded_up_to_a_power_of_two(void **state)
+{
+	static const int capacities[] = {2, 3, 4, 5, 8, 1000};
+	static const int rounded[] = {2, 4, 4, 8, 8, 1024};
+
+	for (size_t i = 0; i < sizeof(rounded) / sizeof(rounded[0]); i++) {
+		struct recorder *recorder =
+			open_with_queue(*state, (size_t)capacities[i], TW_WHEN_FULL_FAIL);
+		enum tw_status refusal;
+
+		for (int turn = 0; turn < 5; turn++) {
+			assert_int_equal(fill_queue(recorder, 1 + turn * 2000, &refusal),
+					 rounded[i]);
+			assert_status(refusal, TW_FULL);
+			assert_status(tw_poll(recorder->wheel, NULL), TW_OK);
+		}
+		assert_int_equal(tw_pending(recorder->wheel), 5 * rounded[i]);
+		recorder_close(recorder);
+	}
+}
+
+static void full_queue_can_be_stopped(void **state)
+{
+	struct recorder *recorder = open_with_queue(*state, 16, TW_WHEN_FULL_FAIL);
+	enum tw_status refusal;
+	int accepted = fill_queue(recorder, 1, &refusal);
+
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	settle(recorder);
+	for (uintptr_t i = 1; i <= (uintptr_t)accepted; i++)
+		assert_released(recorder, i, TW_STOPPED);
+	recorder_close(recorder);
+}
+
+static void full_queue_can_be_drained_or_says_so(void **state)
+{
+	struct recorder *recorder = open_with_queue(*state, 16, TW_WHEN_FULL_FAIL);
+	enum tw_status refusal, status;
+	int accepted = fill_queue(recorder, 1, &refusal);
+
+	status = tw_drain(recorder->wheel, record_drain, recorder);
+	assert_true(status == TW_OK || status == TW_FULL);
+	settle(recorder);
+	if (status != TW_OK)
+		assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	settle(recorder);
+	for (uintptr_t i = 1; i <= (uintptr_t)accepted; i++)
+		assert_drained(recorder, i);
+	recorder_close(recorder);
+}
+
+static void caller_that_drives_never_hangs_on_a_full_queue(void **state)
+{
+	struct recorder *recorder = open_with_queue(*state, 8, TW_WHEN_FULL_WAIT);
+
+	for (int i = 1; i <= 1000; i++) {
+		assert_status(set_number(recorder->wheel, i, INTERVAL * 2), TW_OK);
+		assert_status(tw_move_timer(recorder->wheel, &i, sizeof(i), INTERVAL), TW_OK);
+	}
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	for (int i = 1001; i <= 2000; i++)
+		assert_status(set_number(recorder->wheel, i, INTERVAL), TW_OK);
+	pass_ticks(recorder, 1);
+	for (uintptr_t i = 1; i <= 1000; i++) {
+		assert_drained(recorder, i);
+		assert_executed_at(recorder, 1000 + i, INTERVAL);
+	}
+	recorder_close(recorder);
+}
+
+static void set_a_thousand(struct recorder *recorder, const struct tw_task *task)
+{
+	atomic_int *refused = recorder->argument;
+
+	if (task->value != VALUE(5000))
+		return;
+	for (int i = 1; i <= 1000; i++)
+		if (set_number(recorder->wheel, i, INTERVAL) != TW_OK)
+			atomic_fetch_add(refused, 1);
+}
+
+static void task_never_hangs_on_a_full_queue(void **state)
+{
+	struct recorder *recorder = open_with_queue(*state, 8, TW_WHEN_FULL_WAIT);
+	atomic_int refused = 0;
+
+	recorder->on_execute = set_a_thousand;
+	recorder->argument = &refused;
+	set_timer(recorder, "any", 5000, INTERVAL);
+	pass_ticks(recorder, 2);
+	assert_int_equal(atomic_load(&refused), 0);
+	for (uintptr_t i = 1; i <= 1000; i++)
+		assert_executed_at(recorder, i, INTERVAL * 2);
+	recorder_close(recorder);
+}
+
+/* A thread that calls the wheel where the call may have to wait. */
+struct setter {
+	struct tw_wheel *wheel;
+	int first, count;
+	enum tw_status status; /* the first that is not TW_OK */
+	atomic_int accepted;
+	pthread_t thread;
+};
+
+static void *set_numbers(void *argument)
+{
+	struct setter *setter = argument;
+
+	for (int i = 0; i < setter->count && setter->status == TW_OK; i++) {
+		setter->status = set_number(setter->wheel, setter->first + i, INTERVAL * 3);
+		if (setter->status == TW_OK)
+			atomic_fetch_add(&setter->accepted, 1);
+	}
+	return NULL;
+}
+
+static void setter_start(struct setter *setter, struct recorder *recorder, int first, int count)
+{
+	*setter = (struct setter){.wheel = recorder->wheel, .first = first, .count = count};
+	assert_int_equal(pthread_create(&setter->thread, NULL, set_numbers, setter), 0);
+}
+
+static void setter_join(struct setter *setter)
+{
+	assert_int_equal(pthread_join(setter->thread, NULL), 0);
+}
+
+/* A task that holds up the owner until it is let go; the owner runs it inline. */
+struct slow_task {
+	sem_t begun, go_on;
+};
+
+static void block_on_value_5000(struct recorder *recorder, const struct tw_task *task)
+{
+	struct slow_task *slow = recorder->argument;
+
+	if (task->value != VALUE(5000))
+		return;
+	sem_post(&slow->begun);
+	sem_wait(&slow->go_on);
+}
+
+static void *advance_one_tick(void *wheel)
+{
+	return VALUE(tw_advance(wheel, INTERVAL));
+}
+
+/* Starts a thread whose tw_advance ends only when the slow task is let go. */
+static pthread_t hold_up_owner(struct recorder *recorder, struct slow_task *slow)
+{
+	pthread_t thread;
+
+	sem_init(&slow->begun, 0, 0);
+	sem_init(&slow->go_on, 0, 0);
+	recorder->argument = slow;
+	recorder->on_execute = block_on_value_5000;
+	set_timer(recorder, "slow", 5000, INTERVAL);
+	assert_int_equal(pthread_create(&thread, NULL, advance_one_tick, recorder->wheel), 0);
+	sem_wait(&slow->begun);
+	return thread;
+}
+
+static void caller_waits_until_the_full_queue_has_room(void **state)
+{
+	struct recorder *recorder = open_with_queue(*state, 16, TW_WHEN_FULL_WAIT);
+	struct slow_task slow;
+	pthread_t advancing = hold_up_owner(recorder, &slow);
+	struct setter setter;
+
+	setter_start(&setter, recorder, 1, 1000);
+	WAIT_UNTIL(stats_of(recorder).full_waits > 0);
+	assert_in_range(atomic_load(&setter.accepted), 1, 16);
+	sem_post(&slow.go_on);
+	setter_join(&setter);
+	assert_status(setter.status, TW_OK);
+	pthread_join(advancing, NULL);
+	pass_ticks(recorder, 3);
+	for (uintptr_t i = 1; i <= 1000; i++)
+		assert_int_equal(event_of(recorder, i).kind, EVENT_EXECUTE);
+	assert_int_equal(stats_of(recorder).refused, 0);
+	recorder_close(recorder);
+}
+
+static void several_callers_wait_for_room_and_all_get_in(void **state)
+{
+	struct recorder *recorder = open_with_queue(*state, 4, TW_WHEN_FULL_WAIT);
+	struct slow_task slow;
+	pthread_t advancing = hold_up_owner(recorder, &slow);
+	struct setter setters[4];
+
+	for (int i = 0; i < 4; i++)
+		setter_start(&setters[i], recorder, 1 + i * 300, 300);
+	WAIT_UNTIL(stats_of(recorder).full_waits >= 4);
+	sem_post(&slow.go_on);
+	for (int i = 0; i < 4; i++) {
+		setter_join(&setters[i]);
+		assert_status(setters[i].status, TW_OK);
+	}
+	pthread_join(advancing, NULL);
+	pass_ticks(recorder, 3);
+	assert_int_equal(event_count(recorder), 1201);
+	recorder_close(recorder);
+}
+
+static void callers_that_wait_for_room_are_sent_home_by_stop(void **state)
+{
+	struct recorder *recorder = open_with_queue(*state, 8, TW_WHEN_FULL_WAIT);
+	struct slow_task slow;
+	pthread_t advancing = hold_up_owner(recorder, &slow);
+	struct setter setter;
+	void *status;
+
+	setter_start(&setter, recorder, 1, 100);
+	WAIT_UNTIL(stats_of(recorder).full_waits > 0);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	sem_post(&slow.go_on);
+	setter_join(&setter);
+	assert_status(setter.status, TW_CLOSED);
+	pthread_join(advancing, &status);
+	assert_true(status == VALUE(TW_CLOSED) || status == VALUE(TW_OK));
+	settle(recorder);
+	assert_int_equal(event_count(recorder), (size_t)atomic_load(&setter.accepted) + 1);
+	for (uintptr_t i = 1; i <= (uintptr_t)atomic_load(&setter.accepted); i++)
+		assert_released(recorder, i, TW_STOPPED);
+	recorder_close(recorder);
+}
+
+static void limit_of_pending_timers_refuses_new_keys_alone(void **state)
+{
+	struct recorder *recorder = open_with_limit(*state, 2, TW_WHEN_FULL_FAIL);
+	struct tw_wheel *wheel = recorder->wheel;
+
+	set_timer(recorder, "a", 1, INTERVAL * 2);
+	set_timer(recorder, "b", 2, INTERVAL * 9);
+	assert_status(tw_set_timer(wheel, "c", 1, VALUE(3), INTERVAL), TW_FULL);
+	assert_status(tw_set_timer_at(wheel, "c", 1, VALUE(3), INTERVAL), TW_FULL);
+	set_timer(recorder, "b", 4, INTERVAL * 9);
+	set_timer(recorder, "a", 5, INTERVAL * 2);
+	set_timer_at(recorder, "a", 6, INTERVAL * 2);
+	move_timer(recorder, "b", INTERVAL * 8);
+	settle(recorder);
+	assert_int_equal(tw_pending(wheel), 2);
+	assert_int_equal(stats_of(recorder).refused, 2);
+	pass_ticks(recorder, 2);
+	assert_executed_at(recorder, 6, INTERVAL * 2);
+	assert_not_returned(recorder, 3);
+	recorder_close(recorder);
+}
+
+static void pending_timer_that_leaves_makes_room(void **state)
+{
+	struct recorder *recorder = open_with_limit(*state, 2, TW_WHEN_FULL_FAIL);
+	struct tw_wheel *wheel = recorder->wheel;
+
+	set_timer(recorder, "a", 1, INTERVAL * 2);
+	set_timer(recorder, "b", 2, INTERVAL * 9);
+	assert_status(tw_set_timer(wheel, "c", 1, VALUE(9), INTERVAL), TW_FULL);
+	remove_timer(recorder, "b");
+	set_timer(recorder, "c", 3, INTERVAL * 9);
+	assert_status(tw_set_timer(wheel, "d", 1, VALUE(9), INTERVAL), TW_FULL);
+	pass_ticks(recorder, 2);
+	set_timer(recorder, "d", 4, INTERVAL * 9);
+	assert_status(tw_set_timer(wheel, "e", 1, VALUE(9), INTERVAL), TW_FULL);
+	move_timer(recorder, "d", 1);
+	set_timer(recorder, "e", 5, INTERVAL * 9);
+	assert_status(tw_set_timer(wheel, "f", 1, VALUE(9), INTERVAL), TW_FULL);
+	assert_status(tw_drain(wheel, record_drain, recorder), TW_OK);
+	set_timer(recorder, "f", 6, INTERVAL * 9);
+	set_timer(recorder, "g", 7, INTERVAL * 9);
+	assert_status(tw_set_timer(wheel, "h", 1, VALUE(9), INTERVAL), TW_FULL);
+	settle(recorder);
+	assert_not_returned(recorder, 9);
+	assert_int_equal(tw_pending(wheel), 2);
+	recorder_close(recorder);
+}
+
+static void full_wheel_refuses_where_waiting_could_not_end(void **state)
+{
+	struct recorder *recorder = open_with_limit(*state, 1, TW_WHEN_FULL_WAIT);
+
+	set_timer(recorder, "a", 1, INTERVAL);
+	assert_status(tw_set_timer(recorder->wheel, "b", 1, VALUE(2), INTERVAL), TW_FULL);
+	pass_ticks(recorder, 1);
+	set_timer(recorder, "b", 3, INTERVAL);
+	recorder_close(recorder);
+}
+
+static void set_beyond_limit(struct recorder *recorder, const struct tw_task *task)
+{
+	enum tw_status *statuses = recorder->argument;
+
+	if (task->value != VALUE(1))
+		return;
+	statuses[0] = tw_set_timer(recorder->wheel, "b", 1, VALUE(2), INTERVAL);
+	statuses[1] = tw_set_timer(recorder->wheel, "c", 1, VALUE(3), INTERVAL);
+	statuses[2] = tw_set_timer(recorder->wheel, "d", 1, VALUE(4), INTERVAL);
+}
+
+static void inline_task_is_refused_where_waiting_could_not_end(void **state)
+{
+	struct recorder *recorder = open_with_limit(*state, 2, TW_WHEN_FULL_WAIT);
+	enum tw_status statuses[3] = {0};
+
+	recorder->on_execute = set_beyond_limit;
+	recorder->argument = statuses;
+	set_timer(recorder, "a", 1, INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_status(statuses[0], TW_OK);
+	assert_status(statuses[1], TW_OK);
+	assert_status(statuses[2], TW_FULL);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 2, INTERVAL * 2);
+	assert_executed_at(recorder, 3, INTERVAL * 2);
+	assert_not_returned(recorder, 4);
+	recorder_close(recorder);
+}
+
+static void caller_waits_until_a_pending_timer_leaves(void **state)
+{
+	struct recorder *recorder = open_with_limit(*state, 2, TW_WHEN_FULL_WAIT);
+	struct setter setter;
+
+	set_timer(recorder, "a", 5001, TW_HOUR);
+	set_timer(recorder, "b", 5002, TW_HOUR);
+	setter_start(&setter, recorder, 1, 1);
+	for (int i = 0; i < 20; i++) {
+		assert_status(tw_flush(recorder->wheel), TW_OK);
+		wait_for(TW_MILLISECOND);
+		assert_int_equal(atomic_load(&setter.accepted), 0);
+	}
+	remove_timer(recorder, "b");
+	setter_join(&setter);
+	assert_status(setter.status, TW_OK);
+	assert_status(tw_contains(recorder->wheel, &(int){1}, sizeof(int), NULL), TW_OK);
+	pass_ticks(recorder, 3);
+	assert_executed_at(recorder, 1, INTERVAL * 3);
+	assert_not_returned(recorder, 5001);
+	recorder_close(recorder);
+}
+
+static void several_callers_wait_for_pending_timers_and_all_get_in(void **state)
+{
+	struct recorder *recorder = open_with_limit(*state, 3, TW_WHEN_FULL_WAIT);
+	struct setter setters[4];
+
+	for (int i = 0; i < 4; i++)
+		setter_start(&setters[i], recorder, 1 + i * 100, TEST_SHARE_OF(100));
+	for (int i = 0; i < 4; i++)
+		WAIT_UNTIL((pass_ticks(recorder, 1), tw_pending(recorder->wheel) <= 3) &&
+			   atomic_load(&setters[i].accepted) == TEST_SHARE_OF(100));
+	for (int i = 0; i < 4; i++) {
+		setter_join(&setters[i]);
+		assert_status(setters[i].status, TW_OK);
+	}
+	pass_ticks(recorder, 4);
+	assert_int_equal(event_count(recorder), 4 * TEST_SHARE_OF(100));
+	recorder_close(recorder);
+}
+
+static void callers_that_wait_for_a_pending_timer_are_sent_home_by_stop(void **state)
+{
+	struct recorder *recorder = open_with_limit(*state, 1, TW_WHEN_FULL_WAIT);
+	struct setter setters[3];
+
+	set_timer(recorder, "a", 5001, TW_HOUR);
+	for (int i = 0; i < 3; i++)
+		setter_start(&setters[i], recorder, 1 + i, 1);
+	wait_for(10 * TW_MILLISECOND);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	for (int i = 0; i < 3; i++) {
+		setter_join(&setters[i]);
+		assert_status(setters[i].status, TW_CLOSED);
+	}
+	settle(recorder);
+	assert_released(recorder, 5001, TW_STOPPED);
+	assert_int_equal(event_count(recorder), 1);
+	recorder_close(recorder);
+}
+
+static void statistics_count_what_happened(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct tw_stats stats;
+
+	set_timer(recorder, "a", 1, INTERVAL);
+	set_timer(recorder, "b", 2, INTERVAL * 5);
+	set_timer(recorder, "c", 3, INTERVAL * 5);
+	set_timer(recorder, "d", 4, INTERVAL * 50);
+	set_timer(recorder, "e", 5, INTERVAL * 50);
+	set_timer(recorder, "b", 6, INTERVAL * 6);
+	move_timer(recorder, "c", INTERVAL * 7);
+	move_timer(recorder, "none", INTERVAL * 7);
+	move_timer(recorder, "d", 1);
+	remove_timer(recorder, "e");
+	remove_timer(recorder, "none");
+	pass_ticks(recorder, 1);
+	stats = stats_of(recorder);
+	assert_int_equal(stats.set, 5);
+	assert_int_equal(stats.replaced, 1);
+	assert_int_equal(stats.moved, 2);
+	assert_int_equal(stats.removed, 1);
+	assert_int_equal(stats.fired, 2);
+	assert_int_equal(stats.pending, 2);
+	assert_int_equal(stats.drained, 0);
+	assert_int_equal(stats.queued, 0);
+	assert_int_equal(stats.unfinished, 0);
+	assert_true(stats.turns > 0);
+	assert_true(stats.longest_turn >= 0);
+	recorder_close(recorder);
+}
+
+static void statistics_count_drained_and_stopped_timers(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct tw_stats stats;
+
+	set_timer(recorder, "a", 1, INTERVAL);
+	set_timer(recorder, "b", 2, INTERVAL);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	set_timer(recorder, "a", 3, INTERVAL);
+	settle(recorder);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	settle(recorder);
+	stats = stats_of(recorder);
+	assert_int_equal(stats.set, 3);
+	assert_int_equal(stats.drained, 2);
+	assert_int_equal(stats.stopped, 1);
+	assert_int_equal(stats.fired, 0);
+	assert_int_equal(stats.pending, 0);
+	recorder_close(recorder);
+}
+
+/* Setters and drainers on the same few keys. */
+enum { CROWD_KEYS = 500, CROWD_SETS = TEST_SHARE_OF(60000), CROWD_SETTERS = 2, CROWD_DRAINERS = 2 };
+
+struct crowd {
+	struct tw_wheel *wheel;
+	struct ledger *ledger;
+	atomic_int setting; /* setters at work */
+	atomic_int wrong;   /* calls that did not answer TW_OK */
+};
+
+struct crowd_setter {
+	struct crowd *crowd;
+	int number;
+};
+
+static void *set_in_crowd(void *argument)
+{
+	struct crowd_setter *setter = argument;
+	struct crowd *crowd = setter->crowd;
+	struct random random = random_from(1, (uint64_t)setter->number);
+
+	for (int i = 0; i < CROWD_SETS; i++) {
+		size_t value = (size_t)(1 + setter->number * CROWD_SETS + i);
+		uint64_t key = random_below(&random, CROWD_KEYS);
+
+		ledger_accept(crowd->ledger, value);
+		if (tw_set_timer(crowd->wheel, &key, sizeof(key), VALUE(value), TW_HOUR) != TW_OK)
+			atomic_fetch_add(&crowd->wrong, 1);
+	}
+	atomic_fetch_sub(&crowd->setting, 1);
+	return NULL;
+}
+
+static void *drain_in_crowd(void *argument)
+{
+	struct crowd *crowd = argument;
+
+	while (atomic_load(&crowd->setting) > 0) {
+		if (tw_drain(crowd->wheel, ledger_drain, crowd->ledger) != TW_OK)
+			atomic_fetch_add(&crowd->wrong, 1);
+		wait_for(TW_MILLISECOND / 5);
+	}
+	return NULL;
+}
+
+static void crowd_run(struct crowd *crowd)
+{
+	struct crowd_setter setters[CROWD_SETTERS];
+	pthread_t threads[CROWD_SETTERS + CROWD_DRAINERS];
+
+	for (int i = 0; i < CROWD_SETTERS; i++) {
+		setters[i] = (struct crowd_setter){crowd, i};
+		pthread_create(&threads[i], NULL, set_in_crowd, &setters[i]);
+	}
+	for (int i = 0; i < CROWD_DRAINERS; i++)
+		pthread_create(&threads[CROWD_SETTERS + i], NULL, drain_in_crowd, crowd);
+	for (int i = 0; i < CROWD_SETTERS + CROWD_DRAINERS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void drains_of_several_threads_give_each_value_back_once(void **state)
+{
+	const struct variant *variant = *state;
+	struct crowd crowd = {.setting = CROWD_SETTERS};
+	struct tw_options options = {.layout = variant->layout,
+				     .clock = TW_CLOCK_MANUAL,
+				     .drive = variant->drive,
+				     .workers = variant->workers,
+				     .release = ledger_release};
+
+	crowd.ledger = options.context = ledger_create(CROWD_SETTERS * CROWD_SETS);
+	assert_status(tw_create(&crowd.wheel, INTERVAL, 64, ledger_execute, &options), TW_OK);
+	crowd_run(&crowd);
+	assert_int_equal(atomic_load(&crowd.wrong), 0);
+	assert_status(tw_drain(crowd.wheel, ledger_drain, crowd.ledger), TW_OK);
+	assert_status(tw_wait_idle(crowd.wheel), TW_OK);
+	assert_int_equal(tw_pending(crowd.wheel), 0);
+	ledger_assert_balanced(crowd.ledger);
+	assert_int_equal(ledger_executed(crowd.ledger), 0);
+	assert_true(ledger_drained(crowd.ledger) > 0);
+	tw_destroy(crowd.wheel);
+	ledger_assert_balanced(crowd.ledger);
+	ledger_destroy(crowd.ledger);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_BOTH(inline, full_queue_refuses_and_has_room_again_after_a_poll),
+		TEST_BOTH(workers, full_queue_refuses_and_has_room_again_after_a_poll),
+		TEST_BOTH(inline, queue_holds_its_capacity_rounded_up_to_a_power_of_two),
+		TEST_BOTH(inline, full_queue_can_be_stopped),
+		TEST_BOTH(inline, full_queue_can_be_drained_or_says_so),
+		TEST_BOTH(inline, caller_that_drives_never_hangs_on_a_full_queue),
+		TEST_BOTH(workers, caller_that_drives_never_hangs_on_a_full_queue),
+		TEST_EVERYWHERE(task_never_hangs_on_a_full_queue),
+		TEST_BOTH(owner, caller_waits_until_the_full_queue_has_room),
+		TEST_BOTH(owner, several_callers_wait_for_room_and_all_get_in),
+		TEST_BOTH(owner, callers_that_wait_for_room_are_sent_home_by_stop),
+		TEST_EVERYWHERE(limit_of_pending_timers_refuses_new_keys_alone),
+		TEST_EVERYWHERE(pending_timer_that_leaves_makes_room),
+		TEST_BOTH(inline, full_wheel_refuses_where_waiting_could_not_end),
+		TEST_BOTH(workers, full_wheel_refuses_where_waiting_could_not_end),
+		TEST_INLINE(inline_task_is_refused_where_waiting_could_not_end),
+		TEST_BOTH(owner, caller_waits_until_a_pending_timer_leaves),
+		TEST_BOTH(threads, caller_waits_until_a_pending_timer_leaves),
+		TEST_BOTH(owner, several_callers_wait_for_pending_timers_and_all_get_in),
+		TEST_BOTH(threads, several_callers_wait_for_pending_timers_and_all_get_in),
+		TEST_BOTH(owner, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
+		TEST_BOTH(threads, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
+		TEST_EVERYWHERE(statistics_count_what_happened),
+		TEST_EVERYWHERE(statistics_count_drained_and_stopped_timers),
+		TEST_EVERYWHERE(drains_of_several_threads_give_each_value_back_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wheel against the model: random commands, also from inside tasks, and every event compared,
+ * in order: what happened to which value, when, how late, why. Each value comes back exactly once,
+ * or an event would be missing or be one too many.
+ */
+#include "support/test.h"
+
+#include "support/model.h"
+#include "support/recorder.h"
+#include "support/seed.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OPERATIONS = TEST_SHARE_OF(60000) };
+
+struct setting {
+	struct variant *variant;
+	size_t slots;
+	uint32_t keys;
+	int64_t longest_advance; /* ticks */
+	size_t queue_capacity;   /* 0: default, and tasks call the wheel */
+};
+
+struct trial {
+	const struct setting *setting;
+	struct tw_wheel *wheel;
+	struct model *model;
+	struct random random;
+	uint32_t operation; /* number */
+	uint32_t values;    /* given so far */
+	bool in_task;
+	bool stopped;
+	char wrong[400]; /* the first mismatch */
+};
+
+static const char *kind_name(const struct expected *event)
+{
+	static const char *const reasons[] = {"replaced", "removed", "stopped"};
+
+	if (event->kind == EVENT_EXECUTE)
+		return "executed";
+	return event->kind == EVENT_DRAIN ? "drained" : reasons[event->reason];
+}
+
+static void describe(const struct expected *event, char *text, size_t size)
+{
+	if (event == NULL)
+		snprintf(text, size, "nothing");
+	else
+		snprintf(text, size,
+			 "%s key %" PRIu32 " value %" PRIu32 " deadline %" PRId64 " late %" PRId64,
+			 kind_name(event), event->key, event->value, event->deadline,
+			 event->lateness);
+}
+
+static void complain(struct trial *trial, const char *text, const struct expected *expected,
+		     const struct expected *met)
+{
+	char expected_text[120], met_text[120];
+
+	if (trial->wrong[0] != '\0')
+		return;
+	describe(expected, expected_text, sizeof(expected_text));
+	describe(met, met_text, sizeof(met_text));
+	snprintf(trial->wrong, sizeof(trial->wrong),
+		 "operation %" PRIu32 ", interval %" PRId64 ", now %" PRId64
+		 ": %s\nexpected: %s\nmet:      %s",
+		 trial->operation, trial->model->interval, trial->model->now, text, expected_text,
+		 met_text);
+}
+
+/* --- Events ---------------------------------------------------------------------------------- */
+
+static struct expected event_as_met(struct trial *trial, enum event_kind kind,
+				    enum tw_reason reason, const struct tw_task *task)
+{
+	struct expected met = {
+		.kind = kind,
+		.reason = reason,
+		.key = UINT32_MAX,
+		.value = (uint32_t)(uintptr_t)task->value,
+		.deadline = task->deadline,
+		.lateness = task->lateness,
+	};
+
+	if (task->key_size != sizeof(met.key))
+		complain(trial, "the key has another size", NULL, &met);
+	else
+		memcpy(&met.key, task->key, sizeof(met.key));
+	return met;
+}
+
+static void give_commands_in_task(struct trial *trial);
+
+static void meet(struct trial *trial, enum event_kind kind, enum tw_reason reason,
+		 const struct tw_task *task)
+{
+	struct expected met = event_as_met(trial, kind, reason, task);
+	struct expected expected;
+
+	if (trial->wrong[0] != '\0')
+		return;
+	if (!model_foretell(trial->model, met.value, &expected))
+		complain(trial, "an event too many", NULL, &met);
+	else if (met.kind != expected.kind || met.reason != expected.reason ||
+		 met.key != expected.key || met.value != expected.value)
+		complain(trial, "another event", &expected, &met);
+	else if (met.deadline != expected.deadline || met.lateness != expected.lateness)
+		complain(trial, "another time", &expected, &met);
+	else if (tw_now(trial->wheel) != trial->model->now)
+		complain(trial, "tw_now tells another time", &expected, &met);
+	else
+		give_commands_in_task(trial);
+}
+
+static void meet_execute(void *trial, const struct tw_task *task)
+{
+	meet(trial, EVENT_EXECUTE, 0, task);
+}
+
+static void meet_release(void *trial, const struct tw_task *task, enum tw_reason reason)
+{
+	meet(trial, EVENT_RELEASE, reason, task);
+}
+
+static void meet_drain(void *trial, const struct tw_task *task)
+{
+	meet(trial, EVENT_DRAIN, 0, task);
+}
+
+/* --- Commands -------------------------------------------------------------------------------- */
+
+static int64_t random_ticks(struct trial *trial)
+{
+	struct random *random = &trial->random;
+	int64_t slots = (int64_t)trial->setting->slots;
+
+	switch (random_below(random, 8)) {
+	case 0:
+		return random_between(random, 1, 3);
+	case 1:
+		return slots * random_between(random, 1, 3) + random_between(random, -1, 1);
+	case 2:
+		return slots * slots % 100000 + random_between(random, -2, 2);
+	case 3:
+		return slots * slots * slots % 100000 + random_between(random, -2, 2);
+	case 4:
+		return random_between(random, 1, 100000);
+	case 5:
+		return random_between(random, 1, 5000);
+	default:
+		return random_between(random, 1, 100);
+	}
+}
+
+/* At least a nanosecond. */
+static tw_duration random_delay(struct trial *trial)
+{
+	struct random *random = &trial->random;
+	tw_duration interval = trial->model->interval;
+	tw_duration delay;
+
+	if (random_once_in(random, 300))
+		return TW_FOREVER - random_between(random, 0, 1);
+	if (random_once_in(random, 20))
+		return random_between(random, 1, interval);
+	delay = random_ticks(trial) * interval;
+	if (random_once_in(random, 2))
+		delay += random_between(random, 1 - interval, interval - 1);
+	return delay > 0 ? delay : 1;
+}
+
+static tw_duration random_deadline(struct trial *trial)
+{
+	tw_duration now = trial->model->now;
+	tw_duration delay = random_delay(trial);
+
+	if (random_once_in(&trial->random, 12))
+		return now - random_between(&trial->random, 0, trial->model->interval * 5);
+	return delay > TW_FOREVER - now ? TW_FOREVER : now + delay;
+}
+
+static enum command_kind random_kind(struct trial *trial)
+{
+	uint64_t roll = random_below(&trial->random, 3000);
+
+	if (roll == 0)
+		return COMMAND_DRAIN;
+	if (roll < 1350)
+		return COMMAND_SET;
+	if (roll < 1650)
+		return COMMAND_SET_AT;
+	return roll < 2640 ? COMMAND_MOVE : COMMAND_REMOVE;
+}
+
+static enum tw_status give_to_wheel(struct trial *trial, const struct command *command)
+{
+	struct tw_wheel *wheel = trial->wheel;
+	const void *key = &command->key;
+	size_t size = sizeof(command->key);
+	void *value = VALUE(command->value);
+
+	switch (command->kind) {
+	case COMMAND_SET:
+		return tw_set_timer(wheel, key, size, value, command->time);
+	case COMMAND_SET_AT:
+		return tw_set_timer_at(wheel, key, size, value, command->time);
+	case COMMAND_MOVE:
+		return tw_move_timer(wheel, key, size, command->time);
+	case COMMAND_REMOVE:
+		return tw_remove_timer(wheel, key, size);
+	case COMMAND_DRAIN:
+		return tw_drain(wheel, meet_drain, trial);
+	case COMMAND_CONTAINS:
+		break;
+	}
+	return TW_INVALID;
+}
+
+static uint32_t random_key(struct trial *trial)
+{
+	return (uint32_t)random_below(&trial->random, trial->setting->keys);
+}
+
+static void give_command(struct trial *trial)
+{
+	enum command_kind kind = random_kind(trial);
+	struct command command = {
+		.kind = kind,
+		.key = random_key(trial),
+		.value = ++trial->values,
+		.time = kind == COMMAND_SET_AT ? random_deadline(trial) : random_delay(trial),
+		.in_task = trial->in_task,
+	};
+
+	model_give(trial->model, &command);
+	if (give_to_wheel(trial, &command) != TW_OK)
+		complain(trial, "a command was refused", NULL, NULL);
+}
+
+static void give_commands_in_task(struct trial *trial)
+{
+	if (trial->stopped || trial->setting->queue_capacity != 0 ||
+	    !random_once_in(&trial->random, 8))
+		return;
+	trial->in_task = true;
+	for (uint64_t i = random_below(&trial->random, 3); i < 3; i++)
+		give_command(trial);
+	trial->in_task = false;
+}
+
+/* --- Calls that drive the wheel -------------------------------------------------------------- */
+
+/* After such a call nothing may be missing that was due. */
+static void check_after_drive(struct trial *trial, tw_duration now)
+{
+	struct model *model = trial->model;
+	const struct expected *missing = model_missing(model);
+
+	if (missing != NULL)
+		complain(trial, "an event is missing", missing, NULL);
+	model_end_advance(model, now);
+	if (tw_now(trial->wheel) != now)
+		complain(trial, "tw_now is wrong after the call", NULL, NULL);
+	if (tw_pending(trial->wheel) != model->armed)
+		complain(trial, "tw_pending is wrong", NULL, NULL);
+}
+
+static tw_duration random_advance(struct trial *trial)
+{
+	struct random *random = &trial->random;
+	tw_duration interval = trial->model->interval;
+
+	if (random_once_in(random, 50))
+		return interval * random_between(random, 1, trial->setting->longest_advance);
+	switch (random_below(random, 9)) {
+	case 0:
+		return 0;
+	case 1:
+	case 2:
+		return random_between(random, 1, interval);
+	case 3:
+	case 4:
+		return interval * random_between(random, 2, 10);
+	case 5:
+		return random_between(random, 1, interval * 50);
+	default:
+		return interval;
+	}
+}
+
+static void advance_wheel(struct trial *trial, tw_duration by)
+{
+	struct model *model = trial->model;
+	tw_duration target = model->now + by;
+
+	model_begin_advance(model, target);
+	if (tw_advance(trial->wheel, by) != TW_OK)
+		complain(trial, "tw_advance failed", NULL, NULL);
+	check_after_drive(trial, target);
+	if (model_overdue(model) != NULL)
+		complain(trial, "a timer of the past did not run", model_overdue(model), NULL);
+}
+
+static void ask_for_key(struct trial *trial)
+{
+	struct model *model = trial->model;
+	struct command command = {.kind = COMMAND_CONTAINS, .key = random_key(trial)};
+	tw_duration remaining = -1, expected = 0;
+	enum tw_status status;
+
+	model_give(model, &command);
+	status = tw_contains(trial->wheel, &command.key, sizeof(command.key), &remaining);
+	check_after_drive(trial, model->now);
+	if (status != (model->contained ? TW_OK : TW_NOT_FOUND))
+		complain(trial, "tw_contains answers wrongly", NULL, NULL);
+	if (status != TW_OK)
+		return;
+	if (model->contained_deadline == TW_FOREVER)
+		expected = TW_FOREVER;
+	else if (model->contained_deadline > model->now)
+		expected = model->contained_deadline - model->now;
+	if (remaining != expected)
+		complain(trial, "tw_contains tells another remaining time", NULL, NULL);
+}
+
+static void poll_wheel(struct trial *trial)
+{
+	struct model *model = trial->model;
+	tw_duration until_next = -1;
+
+	if (tw_poll(trial->wheel, &until_next) != TW_OK)
+		complain(trial, "tw_poll failed", NULL, NULL);
+	check_after_drive(trial, model->now);
+	if (model_overdue(model) != NULL) {
+		if (until_next != 0)
+			complain(trial, "tw_poll forgets what is due", model_overdue(model), NULL);
+	} else if (until_next <= 0 || until_next > model_next_time(model) - model->now) {
+		if (until_next != TW_FOREVER || model_next_time(model) != TW_FOREVER)
+			complain(trial, "tw_poll tells another time", NULL, NULL);
+	}
+}
+
+static void operate(struct trial *trial)
+{
+	uint64_t roll = random_below(&trial->random, 100);
+
+	if (roll < 70)
+		give_command(trial);
+	else if (roll < 95)
+		advance_wheel(trial, random_advance(trial));
+	else if (roll < 98)
+		ask_for_key(trial);
+	else
+		poll_wheel(trial);
+}
+
+static void stop_wheel(struct trial *trial)
+{
+	advance_wheel(trial, 0);
+	model_stop(trial->model);
+	trial->stopped = true;
+	if (tw_stop(trial->wheel) != TW_OK || tw_wait_idle(trial->wheel) != TW_OK)
+		complain(trial, "tw_stop failed", NULL, NULL);
+	check_after_drive(trial, trial->model->now);
+}
+
+/* --- Trials ---------------------------------------------------------------------------------- */
+
+static void trial_begin(struct trial *trial, const struct setting *setting, struct random random)
+{
+	static const tw_duration intervals[] = {1000, 7, 1000003};
+	struct tw_options options = {.context = trial,
+				     .release = meet_release,
+				     .layout = setting->variant->layout,
+				     .clock = TW_CLOCK_MANUAL,
+				     .drive = TW_DRIVE_CALLER,
+				     .workers = TW_WORKERS_INLINE,
+				     .queue_capacity = setting->queue_capacity};
+	tw_duration interval;
+
+	*trial = (struct trial){.setting = setting, .random = random};
+	interval = intervals[random_below(&trial->random, 3)];
+	trial->model = model_create(setting->keys, interval);
+	assert_status(tw_create(&trial->wheel, interval, setting->slots, meet_execute, &options),
+		      TW_OK);
+}
+
+static uint64_t seed;
+
+static void trial_judge(const struct trial *trial, uint64_t stream)
+{
+	const struct setting *setting = trial->setting;
+	const char *layout = setting->variant->layout == TW_LAYOUT_LEVELS ? "levels" : "rounds";
+
+	if (trial->wrong[0] != '\0')
+		fail_msg("SEED=%" PRIu64 ", stream %" PRIu64 ", %s, %zu slots, %" PRIu32
+			 " keys: %s",
+			 seed, stream, layout, setting->slots, setting->keys, trial->wrong);
+}
+
+static void run_trial(const struct setting *setting, uint64_t stream)
+{
+	struct trial trial;
+
+	trial_begin(&trial, setting, random_from(seed, stream));
+	while (trial.operation < OPERATIONS && trial.wrong[0] == '\0') {
+		trial.operation++;
+		operate(&trial);
+	}
+	if (trial.wrong[0] == '\0')
+		stop_wheel(&trial);
+	trial_judge(&trial, stream);
+	tw_destroy(trial.wheel);
+	model_destroy(trial.model);
+}
+
+static void every_event_is_as_the_model_says(void **state)
+{
+	for (uint64_t stream = 0; stream < 2; stream++)
+		run_trial(*state, stream);
+}
+
+/* clang-format off */
+#define TRIAL(layout, slots, keys, longest, queue) {                                               \
+	"every_event_is_as_the_model_says (" #layout ", " #slots " slots, " #keys " keys, queue "  \
+	#queue ")", every_event_is_as_the_model_says, NULL, NULL,                                  \
+	&(struct setting){&layout##_inline, slots, keys, longest, queue}}
+#define TRIALS(slots, keys, longest, queue)                                                        \
+	TRIAL(levels, slots, keys, longest, queue), TRIAL(rounds, slots, keys, longest, queue)
+/* clang-format on */
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TRIALS(1, 200, 2000, 0),    TRIALS(1, 5000, 200, 0),    TRIALS(3, 200, 5000, 0),
+		TRIALS(3, 5000, 500, 0),    TRIALS(10, 200, 5000, 0),   TRIALS(10, 5000, 2000, 0),
+		TRIALS(512, 200, 5000, 0),  TRIALS(512, 5000, 5000, 0), TRIALS(10, 200, 1000, 16),
+		TRIALS(64, 5000, 1000, 64),
+	};
+
+	seed = seed_choose();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* The few tests that wait for real time. Bounds are loose: the machine may be busy. */
+#include "support/test.h"
+
+#include "support/ledger.h"
+#include "support/recorder.h"
+#include "support/seed.h"
+#include "support/wait.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+#define TICK TW_MILLISECOND
+/* Later than this no timer may run, on however noisy a machine. */
+#define LATEST ((TEST_HAS_SANITIZER ? 2000 : 500) * TW_MILLISECOND)
+
+enum { TIMERS = 2000, LONGEST_DELAY = 300 /* ticks */ };
+
+/* What tasks see of the time. */
+struct watch {
+	struct tw_wheel *wheel;
+	struct ledger *ledger;
+	atomic_int early;
+	_Atomic tw_duration latest;       /* largest lateness */
+	tw_duration earliest[TIMERS + 1]; /* by value: when it may run at the earliest */
+};
+
+static void execute(void *context, const struct tw_task *task)
+{
+	struct watch *watch = context;
+	size_t value = (size_t)(uintptr_t)task->value;
+	tw_duration now = tw_now(watch->wheel);
+	tw_duration latest = atomic_load(&watch->latest);
+
+	if (task->lateness < 0 || now < task->deadline || now - task->deadline < task->lateness ||
+	    task->deadline < watch->earliest[value])
+		atomic_fetch_add(&watch->early, 1);
+	while (now - task->deadline > latest &&
+	       !atomic_compare_exchange_weak(&watch->latest, &latest, now - task->deadline))
+		continue;
+	ledger_execute(watch->ledger, task);
+}
+
+static void watch_start(struct watch *watch, const struct variant *variant, enum tw_clock clock)
+{
+	struct tw_options options = {.context = watch,
+				     .layout = variant->layout,
+				     .clock = clock,
+				     .drive = variant->drive,
+				     .workers = variant->workers};
+
+	*watch = (struct watch){.ledger = ledger_create(TIMERS)};
+	assert_status(tw_create(&watch->wheel, TICK, 64, execute, &options), TW_OK);
+}
+
+static void watch_set(struct watch *watch, struct random *random, size_t count)
+{
+	for (size_t value = 1; value <= count; value++) {
+		tw_duration delay = random_between(random, TICK, LONGEST_DELAY * TICK);
+
+		watch->earliest[value] = tw_now(watch->wheel) + delay;
+		ledger_accept(watch->ledger, value);
+		assert_status(
+			tw_set_timer(watch->wheel, &value, sizeof(value), VALUE(value), delay),
+			TW_OK);
+	}
+}
+
+static void watch_end(struct watch *watch, size_t count)
+{
+	ledger_assert_balanced(watch->ledger);
+	assert_int_equal(ledger_executed(watch->ledger), count);
+	assert_int_equal(atomic_load(&watch->early), 0);
+	assert_in_range(atomic_load(&watch->latest), 0, LATEST);
+	tw_destroy(watch->wheel);
+	ledger_destroy(watch->ledger);
+}
+
+static uint64_t seed;
+
+static void run_watch(const struct variant *variant, enum tw_clock clock)
+{
+	static struct watch watch;
+	struct random random = random_from(seed, 0);
+
+	watch_start(&watch, variant, clock);
+	watch_set(&watch, &random, TIMERS);
+	WAIT_UNTIL(ledger_executed(watch.ledger) == TIMERS);
+	watch_end(&watch, TIMERS);
+}
+
+static void timers_run_never_early_and_soon_after_their_deadline(void **state)
+{
+	run_watch(*state, TW_CLOCK_MONOTONIC);
+}
+
+static void timers_run_on_the_clock_that_counts_suspended_time(void **state)
+{
+	run_watch(*state, TW_CLOCK_BOOTTIME);
+}
+
+static void caller_may_sleep_as_long_as_poll_says(void **state)
+{
+	enum { FEW = 200 };
+	static struct watch watch;
+	struct random random = random_from(seed, 1);
+	tw_duration until_next = 0;
+	int polls = 0;
+
+	watch_start(&watch, *state, TW_CLOCK_MONOTONIC);
+	watch_set(&watch, &random, FEW);
+	while (ledger_executed(watch.ledger) < FEW && polls < 10 * LONGEST_DELAY) {
+		assert_status(tw_poll(watch.wheel, &until_next), TW_OK);
+		if (until_next != TW_FOREVER)
+			wait_for(until_next);
+		else
+			assert_status(tw_wait_idle(watch.wheel), TW_OK);
+		polls++;
+	}
+	assert_status(tw_wait_idle(watch.wheel), TW_OK);
+	watch_end(&watch, FEW);
+}
+
+static void move_and_remove_reach_a_sleeping_owner(void **state)
+{
+	static struct watch watch;
+	size_t near = 1, far = 2, gone = 3;
+
+	watch_start(&watch, *state, TW_CLOCK_MONOTONIC);
+	ledger_accept(watch.ledger, near);
+	assert_status(tw_set_timer(watch.wheel, &far, sizeof(far), VALUE(near), TW_HOUR), TW_OK);
+	assert_status(tw_set_timer(watch.wheel, &gone, sizeof(gone), VALUE(gone), 50 * TICK),
+		      TW_OK);
+	assert_status(tw_flush(watch.wheel), TW_OK);
+	assert_status(tw_remove_timer(watch.wheel, &gone, sizeof(gone)), TW_OK);
+	assert_status(tw_move_timer(watch.wheel, &far, sizeof(far), 20 * TICK), TW_OK);
+	WAIT_UNTIL(ledger_executed(watch.ledger) == 1);
+	wait_for(100 * TICK);
+	watch_end(&watch, 1);
+}
+
+static void overdue_timer_set_at_runs_at_once(void **state)
+{
+	static struct watch watch;
+	size_t value = 1;
+
+	watch_start(&watch, *state, TW_CLOCK_MONOTONIC);
+	ledger_accept(watch.ledger, value);
+	assert_status(tw_set_timer_at(watch.wheel, &value, sizeof(value), VALUE(value),
+				      tw_now(watch.wheel) - 5 * TICK),
+		      TW_OK);
+	assert_status(tw_wait_idle(watch.wheel), TW_OK);
+	watch_end(&watch, 1);
+}
+
+static tw_duration processor_time(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	return used.tv_sec * TW_SECOND + used.tv_nsec;
+}
+
+static void idle_wheel_full_of_far_timers_costs_nothing(void **state)
+{
+	const struct variant *variant = *state;
+	struct tw_options options = {.layout = variant->layout};
+	struct tw_wheel *wheel;
+	struct tw_stats before, after;
+	tw_duration used;
+
+	assert_status(tw_create(&wheel, TICK, 512, execute, &options), TW_OK);
+	for (uint32_t key = 0; key < 100000; key++)
+		assert_status(tw_set_timer(wheel, &key, sizeof(key), NULL, TW_HOUR + key * TICK),
+			      TW_OK);
+	assert_status(tw_flush(wheel), TW_OK);
+	wait_for(100 * TW_MILLISECOND);
+	tw_get_stats(wheel, &before);
+	used = processor_time();
+	wait_for(TW_SECOND);
+	used = processor_time() - used;
+	tw_get_stats(wheel, &after);
+	if (!TEST_HAS_SANITIZER)
+		assert_in_range(used, 0, 50 * TW_MILLISECOND);
+	assert_in_range(after.wakeups - before.wakeups, 0, 5);
+	assert_int_equal(tw_pending(wheel), 100000);
+	tw_destroy(wheel);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_BOTH(threads, timers_run_never_early_and_soon_after_their_deadline),
+		TEST_BOTH(owner, timers_run_never_early_and_soon_after_their_deadline),
+		TEST_BOTH(threads, timers_run_on_the_clock_that_counts_suspended_time),
+		TEST_BOTH(inline, caller_may_sleep_as_long_as_poll_says),
+		TEST_BOTH(workers, caller_may_sleep_as_long_as_poll_says),
+		TEST_BOTH(threads, move_and_remove_reach_a_sleeping_owner),
+		TEST_EVERYWHERE(overdue_timer_set_at_runs_at_once),
+		TEST_BOTH(threads, idle_wheel_full_of_far_timers_costs_nothing),
+	};
+
+	seed = seed_choose();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every allocation and every thread creation fails once: the call says so, nothing is lost, nothing
+ * leaks (the address sanitizer's run sees to that). The program is linked so that the library's
+ * allocations come here first.
+ */
+#include "support/test.h"
+
+#include "support/ledger.h"
+#include "support/recorder.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+
+/* --- Faults ---------------------------------------------------------------------------------- */
+
+static atomic_long allocations_left; /* until one fails; 0: none will */
+static atomic_bool all_after_it_too;
+static atomic_long faults;
+static atomic_long threads_left; /* until a thread's creation fails; 0: none will */
+
+static void fail_allocation(long number, bool and_all_after_it)
+{
+	atomic_store(&faults, 0);
+	atomic_store(&all_after_it_too, and_all_after_it);
+	atomic_store(&allocations_left, number);
+}
+
+/* True if there was a fault since fail_allocation. */
+static bool end_faults(void)
+{
+	atomic_store(&allocations_left, 0);
+	return atomic_load(&faults) > 0;
+}
+
+static bool allocation_fails(void)
+{
+	long left = atomic_load(&allocations_left);
+
+	do {
+		if (left == 0)
+			return false;
+	} while (!(left == 1 && atomic_load(&all_after_it_too)) &&
+		 !atomic_compare_exchange_weak(&allocations_left, &left, left - 1));
+	if (left != 1)
+		return false;
+	atomic_fetch_add(&faults, 1);
+	errno = ENOMEM;
+	return true;
+}
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+int __real_posix_memalign(void **memory, size_t alignment, size_t size);
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t size);
+void *__real_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+			  void *(*start)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+			  void *(*start)(void *), void *argument);
+
+void *__wrap_malloc(size_t size)
+{
+	return allocation_fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return allocation_fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+	return allocation_fails() ? NULL : __real_realloc(memory, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+	return allocation_fails() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t size)
+{
+	return allocation_fails() ? ENOMEM : __real_posix_memalign(memory, alignment, size);
+}
+
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset)
+{
+	return allocation_fails() ? MAP_FAILED
+				  : __real_mmap(address, size, protection, flags, file, offset);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+			  void *(*start)(void *), void *argument)
+{
+	if (atomic_load(&threads_left) > 0 && atomic_fetch_sub(&threads_left, 1) == 1)
+		return EAGAIN;
+	return __real_pthread_create(thread, attributes, start, argument);
+}
+
+/* --- The scenario ---------------------------------------------------------------------------- */
+
+enum {
+	TIMERS = 300,
+	VALUES = 3 * TIMERS,
+	STRIDE = TEST_HAS_THREAD_SANITIZER ? 5 : 1, /* leaks are for the address sanitizer */
+};
+
+struct scenario {
+	struct tw_wheel *wheel;
+	struct ledger *ledger;
+	size_t next_value;
+	size_t no_memory; /* calls that answered so */
+};
+
+static const size_t key_sizes[] = {16, 40, 100, 400};
+
+/* The key of a timer and its size. */
+static size_t key_of(size_t timer, char key[400])
+{
+	memset(key, 'k', 400);
+	snprintf(key, 400, "%zu", timer);
+	return key_sizes[timer % 4];
+}
+
+static bool judge(struct scenario *scenario, enum tw_status status)
+{
+	if (status == TW_NO_MEMORY)
+		scenario->no_memory++;
+	else
+		assert_status(status, TW_OK);
+	return status == TW_OK;
+}
+
+static void set_all(struct scenario *scenario, tw_duration delay)
+{
+	char key[400];
+
+	for (size_t timer = 0; timer < TIMERS; timer++) {
+		size_t size = key_of(timer, key);
+		size_t value = scenario->next_value++;
+
+		ledger_accept(scenario->ledger, value);
+		if (!judge(scenario, tw_set_timer(scenario->wheel, key, size, VALUE(value), delay)))
+			ledger_refuse(scenario->ledger, value);
+	}
+}
+
+static void move_some(struct scenario *scenario, size_t first, tw_duration delay)
+{
+	char key[400];
+
+	for (size_t timer = first; timer < TIMERS; timer += 3) {
+		size_t size = key_of(timer, key);
+
+		judge(scenario, tw_move_timer(scenario->wheel, key, size, delay));
+	}
+}
+
+static void remove_some(struct scenario *scenario)
+{
+	char key[400];
+
+	for (size_t timer = 1; timer < TIMERS; timer += 5) {
+		size_t size = key_of(timer, key);
+
+		judge(scenario, tw_remove_timer(scenario->wheel, key, size));
+	}
+}
+
+static void live(struct scenario *scenario)
+{
+	struct tw_wheel *wheel = scenario->wheel;
+	enum tw_status contained;
+
+	set_all(scenario, INTERVAL * 20);
+	move_some(scenario, 0, INTERVAL * 4);
+	move_some(scenario, 1, INTERVAL * 400);
+	move_some(scenario, 2, INTERVAL / 2);
+	assert_status(tw_flush(wheel), TW_OK);
+	remove_some(scenario);
+	assert_status(tw_advance(wheel, INTERVAL * 5), TW_OK);
+	set_all(scenario, INTERVAL * 7);
+	judge(scenario, tw_drain(wheel, ledger_drain, scenario->ledger));
+	set_all(scenario, INTERVAL * 9);
+	assert_status(tw_advance(wheel, INTERVAL * 3), TW_OK);
+	contained = tw_contains(wheel, "0kkkkkkkkkkkkkkk", 16, NULL);
+	assert_true(contained == TW_OK || contained == TW_NOT_FOUND);
+	assert_status(tw_wait_idle(wheel), TW_OK);
+	assert_status(tw_stop(wheel), TW_OK);
+}
+
+static enum tw_status create(struct scenario *scenario, const struct variant *variant)
+{
+	struct tw_options options = {.context = scenario->ledger,
+				     .release = ledger_release,
+				     .layout = variant->layout,
+				     .clock = TW_CLOCK_MANUAL,
+				     .drive = variant->drive,
+				     .workers = variant->workers,
+				     .queue_capacity = 64,
+				     .name = "faults"};
+
+	return tw_create(&scenario->wheel, INTERVAL, 10, ledger_execute, &options);
+}
+
+/* True if the fault was met, and the scenario has to be tried with a later one. */
+static bool live_through_fault(const struct variant *variant, long number, bool and_all_after_it)
+{
+	int anything;
+	struct scenario scenario = {.wheel = (struct tw_wheel *)&anything, .next_value = 1};
+	enum tw_status created;
+	bool met;
+
+	scenario.ledger = ledger_create(VALUES);
+	fail_allocation(number, and_all_after_it);
+	created = create(&scenario, variant);
+	if (created == TW_OK) {
+		live(&scenario);
+		tw_destroy(scenario.wheel);
+		met = end_faults();
+		assert_true(met || scenario.no_memory == 0);
+	} else {
+		met = end_faults();
+		assert_true(met);
+		assert_status(created, TW_NO_MEMORY);
+		assert_null(scenario.wheel);
+	}
+	ledger_assert_balanced(scenario.ledger);
+	ledger_destroy(scenario.ledger);
+	return met;
+}
+
+static void each_allocation_may_fail_once(void **state)
+{
+	long number = 1;
+
+	while (live_through_fault(*state, number, false)) {
+		assert_in_range(number, 1, 20000);
+		number += STRIDE;
+	}
+	/* Else the faults were not where the allocations are. */
+	assert_in_range(number, 10, 20000);
+}
+
+static void memory_may_run_out_at_any_allocation(void **state)
+{
+	long number = 1;
+
+	while (live_through_fault(*state, number, true)) {
+		assert_in_range(number, 1, 20000);
+		number += STRIDE;
+	}
+	assert_in_range(number, 10, 20000);
+}
+
+static void each_thread_may_fail_to_start(void **state)
+{
+	const struct variant *variant = *state;
+	int threads = (variant->drive == TW_DRIVE_THREAD ? 1 : 0) +
+		      (variant->workers > 0 ? variant->workers : 0);
+
+	for (int failing = 1; failing <= threads; failing++) {
+		int anything;
+		struct scenario scenario = {.wheel = (struct tw_wheel *)&anything};
+
+		atomic_store(&threads_left, failing);
+		errno = 0;
+		assert_status(create(&scenario, variant), TW_SYSTEM);
+		assert_int_equal(errno, EAGAIN);
+		assert_null(scenario.wheel);
+	}
+	atomic_store(&threads_left, threads + 1);
+	assert_false(live_through_fault(variant, 0, false));
+	assert_int_equal(atomic_load(&threads_left), 1);
+	atomic_store(&threads_left, 0);
+}
+
+static void timer_whose_move_failed_keeps_its_deadline(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	char key[400];
+	size_t size = key_of(3, key);
+	enum tw_status moved, removed;
+
+	assert_status(tw_set_timer(recorder->wheel, key, size, VALUE(1), INTERVAL * 5), TW_OK);
+	settle(recorder);
+	fail_allocation(1, true);
+	moved = tw_move_timer(recorder->wheel, key, size, INTERVAL * 9);
+	removed = tw_remove_timer(recorder->wheel, key, size);
+	end_faults();
+	assert_status(moved, TW_NO_MEMORY);
+	assert_status(removed, TW_NO_MEMORY);
+	pass_ticks(recorder, 12);
+	assert_executed_at(recorder, 1, INTERVAL * 5);
+	recorder_close(recorder);
+}
+
+static void drain_without_memory_drains_nothing(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	enum tw_status drained;
+
+	set_timer(recorder, "any", 1, INTERVAL * 5);
+	settle(recorder);
+	fail_allocation(1, true);
+	drained = tw_drain(recorder->wheel, record_drain, recorder);
+	if (end_faults())
+		assert_status(drained, TW_NO_MEMORY);
+	else
+		assert_status(drained, TW_OK);
+	pass_ticks(recorder, 6);
+	if (drained == TW_OK)
+		assert_drained(recorder, 1);
+	else
+		assert_executed_at(recorder, 1, INTERVAL * 5);
+	recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_EVERYWHERE(each_allocation_may_fail_once),
+		TEST_BOTH(inline, memory_may_run_out_at_any_allocation),
+		TEST_BOTH(threads, memory_may_run_out_at_any_allocation),
+		TEST_EVERYWHERE(each_thread_may_fail_to_start),
+		TEST_EVERYWHERE(timer_whose_move_failed_keeps_its_deadline),
+		TEST_EVERYWHERE(drain_without_memory_drains_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: MIT */
+/* What tasks, releases and drain functions are told, and what the calls do that they make. */
+#include "support/test.h"
+
+#include "support/recorder.h"
+
+#include <string.h>
+
+/* What the calls in a task answered, for the main thread to judge. */
+struct answers {
+	enum tw_status flush, wait_idle, contains, advance, poll;
+	enum tw_status set, move, remove, drain;
+	int asked;
+};
+
+static void ask_waiting_calls(struct recorder *recorder, const struct tw_task *task)
+{
+	struct answers *answers = recorder->argument;
+	struct tw_wheel *wheel = recorder->wheel;
+
+	(void)task;
+	answers->asked++;
+	answers->flush = tw_flush(wheel);
+	answers->wait_idle = tw_wait_idle(wheel);
+	answers->contains = tw_contains(wheel, "other", 5, NULL);
+	answers->advance = tw_advance(wheel, 0);
+	answers->poll = tw_poll(wheel, NULL);
+	tw_destroy(wheel);
+}
+
+static void assert_waiting_calls_invalid(struct answers *answers)
+{
+	assert_int_equal(answers->asked, 1);
+	assert_status(answers->flush, TW_INVALID);
+	assert_status(answers->wait_idle, TW_INVALID);
+	assert_status(answers->contains, TW_INVALID);
+	assert_status(answers->advance, TW_INVALID);
+	assert_status(answers->poll, TW_INVALID);
+	memset(answers, 0, sizeof(*answers));
+}
+
+static void calls_that_would_wait_are_invalid_where_the_wheel_is_driven(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct answers answers = {0};
+
+	recorder->argument = &answers;
+	recorder->on_execute = recorder->on_release = recorder->on_drain = ask_waiting_calls;
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "other", 2, INTERVAL * 9);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_waiting_calls_invalid(&answers);
+	remove_timer(recorder, "other");
+	settle(recorder);
+	assert_released(recorder, 2, TW_REMOVED);
+	assert_waiting_calls_invalid(&answers);
+	set_timer(recorder, "any", 3, INTERVAL);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	settle(recorder);
+	assert_drained(recorder, 3);
+	assert_waiting_calls_invalid(&answers);
+	recorder_close(recorder);
+}
+
+static void assert_pool_answers(struct answers *answers)
+{
+	assert_int_equal(answers->asked, 1);
+	assert_status(answers->flush, TW_OK);
+	assert_status(answers->wait_idle, TW_INVALID);
+	assert_status(answers->contains, TW_OK);
+	assert_status(answers->advance, TW_OK);
+	memset(answers, 0, sizeof(*answers));
+}
+
+static void calls_on_a_worker_may_wait_for_the_owner_but_not_for_tasks(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct answers answers = {0};
+
+	recorder->argument = &answers;
+	recorder->on_execute = recorder->on_release = recorder->on_drain = ask_waiting_calls;
+	set_timer(recorder, "other", 2, INTERVAL * 9);
+	set_timer(recorder, "any", 1, INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_pool_answers(&answers);
+	set_timer(recorder, "any", 3, INTERVAL);
+	remove_timer(recorder, "any");
+	settle(recorder);
+	assert_released(recorder, 3, TW_REMOVED);
+	assert_pool_answers(&answers);
+	remove_timer(recorder, "other");
+	settle(recorder);
+	memset(&answers, 0, sizeof(answers));
+	set_timer(recorder, "any", 4, INTERVAL);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	settle(recorder);
+	assert_status(answers.flush, TW_OK);
+	assert_status(answers.contains, TW_NOT_FOUND);
+	recorder_close(recorder);
+}
+
+static void give_all_commands(struct recorder *recorder, const struct tw_task *task)
+{
+	struct answers *answers = recorder->argument;
+	struct tw_wheel *wheel = recorder->wheel;
+
+	if (task->value != VALUE(1))
+		return;
+	answers->asked++;
+	answers->set = tw_set_timer(wheel, "new", 3, VALUE(10), INTERVAL);
+	tw_set_timer_at(wheel, "new too", 7, VALUE(11), tw_now(wheel) + INTERVAL * 2);
+	answers->move = tw_move_timer(wheel, "moved", 5, INTERVAL * 3);
+	answers->remove = tw_remove_timer(wheel, "removed", 7);
+	tw_set_timer(wheel, "replaced", 8, VALUE(12), INTERVAL * 4);
+}
+
+static void commands_of_a_task_take_effect(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct answers answers = {0};
+
+	recorder->argument = &answers;
+	recorder->on_execute = give_all_commands;
+	set_timer(recorder, "moved", 2, INTERVAL * 20);
+	set_timer(recorder, "removed", 3, INTERVAL * 20);
+	set_timer(recorder, "replaced", 4, INTERVAL * 20);
+	set_timer(recorder, "any", 1, INTERVAL * 5);
+	pass_ticks(recorder, 30);
+	assert_int_equal(answers.asked, 1);
+	assert_status(answers.set, TW_OK);
+	assert_status(answers.move, TW_OK);
+	assert_status(answers.remove, TW_OK);
+	assert_executed_at(recorder, 10, INTERVAL * 6);
+	assert_executed_at(recorder, 11, INTERVAL * 7);
+	assert_executed_at(recorder, 2, INTERVAL * 8);
+	assert_executed_at(recorder, 12, INTERVAL * 9);
+	assert_released(recorder, 3, TW_REMOVED);
+	assert_released(recorder, 4, TW_REPLACED);
+	recorder_close(recorder);
+}
+
+static void remove_other(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value == VALUE(1))
+		tw_remove_timer(recorder->wheel, "other", 5);
+}
+
+static void inline_task_can_stop_another_of_its_tick(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = remove_other;
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "third", 3, INTERVAL);
+	set_timer(recorder, "other", 2, INTERVAL);
+	pass_ticks(recorder, 5);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_executed_at(recorder, 3, INTERVAL);
+	assert_released(recorder, 2, TW_REMOVED);
+	recorder_close(recorder);
+}
+
+static void move_other(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value == VALUE(1))
+		tw_move_timer(recorder->wheel, "other", 5, INTERVAL * 3);
+}
+
+static void inline_task_can_move_another_of_its_tick(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = move_other;
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "other", 2, INTERVAL);
+	set_timer(recorder, "third", 3, INTERVAL);
+	pass_ticks(recorder, 9);
+	assert_executed_at(recorder, 2, INTERVAL * 4);
+	assert_order(recorder, 1, 3, 2);
+	recorder_close(recorder);
+}
+
+static void replace_other(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value == VALUE(1))
+		tw_set_timer(recorder->wheel, "other", 5, VALUE(9), INTERVAL);
+}
+
+static void inline_task_can_replace_another_of_its_tick(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = replace_other;
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "other", 2, INTERVAL);
+	pass_ticks(recorder, 9);
+	assert_released(recorder, 2, TW_REPLACED);
+	assert_executed_at(recorder, 9, INTERVAL * 2);
+	assert_int_equal(event_count(recorder), 3);
+	recorder_close(recorder);
+}
+
+static void drain_rest(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value == VALUE(1))
+		tw_drain(recorder->wheel, record_drain, recorder);
+}
+
+static void inline_task_can_drain_the_rest_of_its_tick(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = drain_rest;
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "other", 2, INTERVAL);
+	set_timer(recorder, "far", 3, INTERVAL * 90);
+	pass_ticks(recorder, 9);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_drained(recorder, 2);
+	assert_drained(recorder, 3);
+	recorder_close(recorder);
+}
+
+static void set_in_the_past(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value == VALUE(1))
+		tw_set_timer_at(recorder->wheel, "past", 4, VALUE(9), tw_now(recorder->wheel) - 5);
+}
+
+static void timer_that_an_inline_task_sets_in_the_past_runs_before_the_next_tick(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = set_in_the_past;
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "next", 2, INTERVAL * 2);
+	advance(recorder, INTERVAL * 10);
+	assert_executed_at(recorder, 9, INTERVAL);
+	assert_int_equal(event_of(recorder, 9).lateness, 5);
+	assert_order(recorder, 1, 9, 2);
+	recorder_close(recorder);
+}
+
+static void timer_that_the_last_task_sets_in_the_past_has_run_when_advance_returns(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = set_in_the_past;
+	set_timer(recorder, "any", 1, INTERVAL);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	assert_executed_at(recorder, 9, INTERVAL);
+	recorder_close(recorder);
+}
+
+static void set_next_in_the_past(struct recorder *recorder, const struct tw_task *task)
+{
+	uintptr_t value = (uintptr_t)task->value;
+
+	if (value < 5)
+		tw_set_timer_at(recorder->wheel, "past", 4, VALUE(value + 1),
+				tw_now(recorder->wheel) - 5);
+}
+
+static void timers_that_tasks_set_in_the_past_one_after_the_other_run_in_the_same_tick(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = set_next_in_the_past;
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "far", 100, INTERVAL * 500);
+	advance(recorder, INTERVAL * 1000);
+	for (uintptr_t i = 2; i <= 5; i++)
+		assert_executed_at(recorder, i, INTERVAL);
+	assert_executed_at(recorder, 100, INTERVAL * 500);
+	recorder_close(recorder);
+}
+
+static void set_again_in_the_past(struct recorder *recorder, const struct tw_task *task)
+{
+	size_t *accepted = recorder->argument;
+
+	if (task->value != VALUE(100) &&
+	    tw_set_timer_at(recorder->wheel, task->key, task->key_size, VALUE(1), 0) == TW_OK)
+		*accepted += 1;
+}
+
+static void task_that_sets_itself_in_the_past_for_ever_lets_others_go_on(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	size_t accepted = 2;
+
+	recorder->argument = &accepted;
+	recorder->on_execute = set_again_in_the_past;
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "other", 100, INTERVAL * 5);
+	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_OK);
+	assert_executed_at(recorder, 100, INTERVAL * 5);
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	settle(recorder);
+	assert_true(accepted > 3);
+	assert_int_equal(event_count(recorder), accepted);
+	recorder_close(recorder);
+}
+
+static void drain_and_set_again(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value != VALUE(1))
+		return;
+	tw_drain(recorder->wheel, record_drain, recorder);
+	tw_set_timer(recorder->wheel, "next", 4, VALUE(3), INTERVAL);
+}
+
+static void drain_of_an_inline_task_is_given_out_before_the_next_tick(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = drain_and_set_again;
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "next", 2, INTERVAL * 2);
+	advance(recorder, INTERVAL * 10);
+	assert_drained(recorder, 2);
+	assert_int_equal(event_of(recorder, 2).now, INTERVAL);
+	assert_executed_at(recorder, 3, INTERVAL * 2);
+	assert_int_equal(event_of(recorder, 3).lateness, 0);
+	assert_order(recorder, 1, 2, 3);
+	recorder_close(recorder);
+}
+
+static void set_own_key(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value == VALUE(1))
+		tw_set_timer(recorder->wheel, task->key, task->key_size, VALUE(2), INTERVAL * 2);
+}
+
+static void key_of_a_running_task_is_free(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = set_own_key;
+	set_timer(recorder, "any", 1, INTERVAL);
+	pass_ticks(recorder, 9);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_executed_at(recorder, 2, INTERVAL * 3);
+	assert_int_equal(event_count(recorder), 2);
+	recorder_close(recorder);
+}
+
+static void stop_wheel(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value == VALUE(1) && tw_stop(recorder->wheel) != TW_OK)
+		recorder->argument = NULL;
+}
+
+static void stop_in_an_inline_task_lets_nothing_later_run(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = stop_wheel;
+	recorder->argument = recorder;
+	set_timer(recorder, "any", 1, INTERVAL * 2);
+	set_timer(recorder, "next", 2, INTERVAL * 3);
+	set_timer(recorder, "far", 3, TW_HOUR);
+	set_timer(recorder, "before", 4, INTERVAL);
+	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_CLOSED);
+	assert_non_null(recorder->argument);
+	settle(recorder);
+	assert_executed_at(recorder, 4, INTERVAL);
+	assert_executed_at(recorder, 1, INTERVAL * 2);
+	assert_released(recorder, 2, TW_STOPPED);
+	assert_released(recorder, 3, TW_STOPPED);
+	assert_status(tw_stop(recorder->wheel), TW_CLOSED);
+	assert_int_equal(event_count(recorder), 4);
+	recorder_close(recorder);
+}
+
+static void stop_on_a_worker_lets_nothing_later_run(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = stop_wheel;
+	recorder->argument = recorder;
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "next", 2, INTERVAL * 2);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	settle(recorder);
+	assert_non_null(recorder->argument);
+	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_CLOSED);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_released(recorder, 2, TW_STOPPED);
+	recorder_close(recorder);
+}
+
+static void stop_in_release(struct recorder *recorder, const struct tw_task *task)
+{
+	(void)task;
+	tw_stop(recorder->wheel);
+}
+
+static void stop_in_a_release_or_drain_function_stops(void **state)
+{
+	for (int in_drain = 0; in_drain < 2; in_drain++) {
+		struct recorder *recorder = recorder_open(*state, 10);
+
+		recorder->on_release = recorder->on_drain = stop_in_release;
+		set_timer(recorder, "any", 1, INTERVAL);
+		if (in_drain)
+			assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+		else
+			remove_timer(recorder, "any");
+		settle(recorder);
+		assert_int_equal(times_returned(recorder, 1), 1);
+		assert_status(tw_set_timer(recorder->wheel, "any", 3, VALUE(2), INTERVAL),
+			      TW_CLOSED);
+		recorder_close(recorder);
+	}
+}
+
+static void assert_told(struct recorder *recorder, uintptr_t value, const char *key,
+			tw_duration deadline, tw_duration lateness)
+{
+	struct event event = event_of(recorder, value);
+
+	assert_int_equal(event.key_size, strlen(key));
+	assert_memory_equal(event.key, key, strlen(key));
+	assert_int_equal(event.deadline, deadline);
+	assert_int_equal(event.lateness, lateness);
+}
+
+static void release_is_told_key_value_deadline_and_reason(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	advance(recorder, 500);
+	set_timer(recorder, "replaced", 1, INTERVAL * 5 + 3);
+	set_timer(recorder, "removed", 2, INTERVAL * 6 + 4);
+	set_timer(recorder, "a stopped timer with a long key", 3, INTERVAL * 7 + 5);
+	pass_ticks(recorder, 2);
+	set_timer(recorder, "replaced", 4, INTERVAL * 50);
+	remove_timer(recorder, "removed");
+	settle(recorder);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	settle(recorder);
+	assert_released(recorder, 1, TW_REPLACED);
+	assert_told(recorder, 1, "replaced", INTERVAL * 5 + 503, 0);
+	assert_released(recorder, 2, TW_REMOVED);
+	assert_told(recorder, 2, "removed", INTERVAL * 6 + 504, 0);
+	assert_released(recorder, 3, TW_STOPPED);
+	assert_told(recorder, 3, "a stopped timer with a long key", INTERVAL * 7 + 505, 0);
+	assert_released(recorder, 4, TW_STOPPED);
+	assert_told(recorder, 4, "replaced", INTERVAL * 52 + 500, 0);
+	recorder_close(recorder);
+}
+
+static void drain_function_is_told_key_value_and_deadline(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	advance(recorder, 500);
+	set_timer(recorder, "any", 1, INTERVAL * 5 + 3);
+	set_timer(recorder, "never", 2, TW_FOREVER);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	settle(recorder);
+	assert_drained(recorder, 1);
+	assert_told(recorder, 1, "any", INTERVAL * 5 + 503, 0);
+	assert_told(recorder, 2, "never", TW_FOREVER, 0);
+	recorder_close(recorder);
+}
+
+static void execute_is_told_the_deadline_of_the_last_command(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "moved", 1, INTERVAL * 5);
+	move_timer(recorder, "moved", INTERVAL * 2 - 10);
+	set_timer(recorder, "again", 2, INTERVAL * 5);
+	set_timer(recorder, "again", 3, INTERVAL * 3 - 20);
+	pass_ticks(recorder, 9);
+	assert_told(recorder, 1, "moved", INTERVAL * 2 - 10, 10);
+	assert_told(recorder, 3, "again", INTERVAL * 3 - 20, 20);
+	recorder_close(recorder);
+}
+
+static void remember_context(void *context, const struct tw_task *task)
+{
+	*(void **)context = task->value;
+}
+
+static void each_drain_has_its_own_function_and_context(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	void *first = NULL, *second = NULL;
+
+	set_timer(recorder, "any", 1, INTERVAL);
+	assert_status(tw_drain(recorder->wheel, remember_context, &first), TW_OK);
+	set_timer(recorder, "any", 2, INTERVAL);
+	assert_status(tw_drain(recorder->wheel, remember_context, &second), TW_OK);
+	settle(recorder);
+	assert_ptr_equal(first, VALUE(1));
+	assert_ptr_equal(second, VALUE(2));
+	recorder_close(recorder);
+}
+
+static void give_one_event_of_each_kind(struct recorder *recorder)
+{
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "removed", 2, INTERVAL);
+	remove_timer(recorder, "removed");
+	pass_ticks(recorder, 1);
+	set_timer(recorder, "drained", 3, INTERVAL);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	settle(recorder);
+	assert_int_equal(event_count(recorder), 3);
+}
+
+static void workers_call_the_users_functions_and_no_other_thread(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	give_one_event_of_each_kind(recorder);
+	for (size_t i = 0; i < 3; i++)
+		assert_false(pthread_equal(event_at(recorder, i).thread, pthread_self()));
+	recorder_close(recorder);
+}
+
+static void driving_thread_calls_the_users_functions_when_inline(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	give_one_event_of_each_kind(recorder);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(pthread_equal(event_at(recorder, i).thread, pthread_self()));
+	recorder_close(recorder);
+}
+
+static void inline_functions_run_in_the_order_of_the_events(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "a", 1, INTERVAL * 4);
+	set_timer(recorder, "b", 2, INTERVAL * 5);
+	set_timer(recorder, "a", 3, INTERVAL * 6);
+	remove_timer(recorder, "b");
+	move_timer(recorder, "a", 1);
+	set_timer(recorder, "c", 4, INTERVAL);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	set_timer_at(recorder, "d", 5, -1);
+	set_timer(recorder, "c", 6, INTERVAL);
+	remove_timer(recorder, "c");
+	settle(recorder);
+	assert_order(recorder, 1, 2, 3, 4, 5, 6);
+	recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_INLINE(calls_that_would_wait_are_invalid_where_the_wheel_is_driven),
+		TEST_POOL(calls_on_a_worker_may_wait_for_the_owner_but_not_for_tasks),
+		TEST_EVERYWHERE(commands_of_a_task_take_effect),
+		TEST_INLINE(inline_task_can_stop_another_of_its_tick),
+		TEST_INLINE(inline_task_can_move_another_of_its_tick),
+		TEST_INLINE(inline_task_can_replace_another_of_its_tick),
+		TEST_INLINE(inline_task_can_drain_the_rest_of_its_tick),
+		TEST_INLINE(timer_that_an_inline_task_sets_in_the_past_runs_before_the_next_tick),
+		TEST_INLINE(timer_that_the_last_task_sets_in_the_past_has_run_when_advance_returns),
+		TEST_INLINE(
+			timers_that_tasks_set_in_the_past_one_after_the_other_run_in_the_same_tick),
+		TEST_INLINE(task_that_sets_itself_in_the_past_for_ever_lets_others_go_on),
+		TEST_INLINE(drain_of_an_inline_task_is_given_out_before_the_next_tick),
+		TEST_EVERYWHERE(key_of_a_running_task_is_free),
+		TEST_INLINE(stop_in_an_inline_task_lets_nothing_later_run),
+		TEST_POOL(stop_on_a_worker_lets_nothing_later_run),
+		TEST_EVERYWHERE(stop_in_a_release_or_drain_function_stops),
+		TEST_EVERYWHERE(release_is_told_key_value_deadline_and_reason),
+		TEST_EVERYWHERE(drain_function_is_told_key_value_and_deadline),
+		TEST_EVERYWHERE(execute_is_told_the_deadline_of_the_last_command),
+		TEST_EVERYWHERE(each_drain_has_its_own_function_and_context),
+		TEST_POOL(workers_call_the_users_functions_and_no_other_thread),
+		TEST_DRIVEN(driving_thread_calls_the_users_functions_when_inline),
+		TEST_INLINE(inline_functions_run_in_the_order_of_the_events),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* Who waits for whom: for running tasks, for the owner, for one another. And who does not. */
+#include "support/test.h"
+
+#include "support/recorder.h"
+#include "support/wait.h"
+
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+/* A task that holds up its worker until it is let go. */
+struct slow_task {
+	sem_t begun, go_on;
+	atomic_int ended;
+};
+
+static void block_on_value_1(struct recorder *recorder, const struct tw_task *task)
+{
+	struct slow_task *slow = recorder->argument;
+
+	if (task->value != VALUE(1))
+		return;
+	sem_post(&slow->begun);
+	sem_wait(&slow->go_on);
+	wait_for(20 * TW_MILLISECOND);
+	atomic_store(&slow->ended, 1);
+}
+
+static struct recorder *open_with_slow_task(const struct variant *variant, struct slow_task *slow,
+					    int workers)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, variant);
+
+	sem_init(&slow->begun, 0, 0);
+	sem_init(&slow->go_on, 0, 0);
+	atomic_init(&slow->ended, 0);
+	options.workers = workers;
+	recorder->argument = slow;
+	recorder->on_execute = block_on_value_1;
+	recorder_start(recorder, INTERVAL, 10, &options);
+	return recorder;
+}
+
+static void wait_idle_waits_for_running_tasks(void **state)
+{
+	struct slow_task slow;
+	struct recorder *recorder = open_with_slow_task(*state, &slow, 2);
+
+	set_timer(recorder, "slow", 1, INTERVAL);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	sem_wait(&slow.begun);
+	assert_int_equal(atomic_load(&slow.ended), 0);
+	sem_post(&slow.go_on);
+	settle(recorder);
+	assert_int_equal(atomic_load(&slow.ended), 1);
+	recorder_close(recorder);
+}
+
+static void wait_idle_after_stop_waits_for_running_tasks(void **state)
+{
+	struct slow_task slow;
+	struct recorder *recorder = open_with_slow_task(*state, &slow, 2);
+
+	set_timer(recorder, "slow", 1, INTERVAL);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	sem_wait(&slow.begun);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	sem_post(&slow.go_on);
+	settle(recorder);
+	assert_int_equal(atomic_load(&slow.ended), 1);
+	recorder_close(recorder);
+}
+
+static void destroy_waits_for_running_tasks(void **state)
+{
+	struct slow_task slow;
+	struct recorder *recorder = open_with_slow_task(*state, &slow, 2);
+
+	set_timer(recorder, "slow", 1, INTERVAL);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	sem_wait(&slow.begun);
+	sem_post(&slow.go_on);
+	tw_destroy(recorder->wheel);
+	recorder->wheel = NULL;
+	assert_int_equal(atomic_load(&slow.ended), 1);
+	recorder_close(recorder);
+}
+
+static void advance_and_flush_do_not_wait_for_tasks(void **state)
+{
+	struct slow_task slow;
+	struct recorder *recorder = open_with_slow_task(*state, &slow, 1);
+
+	set_timer(recorder, "slow", 1, INTERVAL);
+	set_timer(recorder, "next", 2, INTERVAL * 2);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	sem_wait(&slow.begun);
+	assert_status(tw_advance(recorder->wheel, INTERVAL * 5), TW_OK);
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+	assert_status(tw_contains(recorder->wheel, "next", 4, NULL), TW_NOT_FOUND);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	assert_int_equal(event_count(recorder), 1);
+	sem_post(&slow.go_on);
+	settle(recorder);
+	assert_int_equal(event_count(recorder), 2);
+	assert_int_equal(event_of(recorder, 2).lateness, INTERVAL * 4);
+	recorder_close(recorder);
+}
+
+static void tasks_not_begun_at_stop_are_released_and_do_not_run(void **state)
+{
+	struct slow_task slow;
+	struct recorder *recorder = open_with_slow_task(*state, &slow, 1);
+	struct tw_stats stats;
+	char key[16];
+
+	set_timer(recorder, "slow", 1, INTERVAL);
+	for (uintptr_t i = 2; i <= 100; i++) {
+		snprintf(key, sizeof(key), "%d", (int)i);
+		set_timer(recorder, key, i, INTERVAL);
+	}
+	set_timer(recorder, "pending", 101, INTERVAL * 2);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	sem_wait(&slow.begun);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	sem_post(&slow.go_on);
+	settle(recorder);
+	assert_executed_at(recorder, 1, INTERVAL);
+	for (uintptr_t i = 2; i <= 101; i++)
+		assert_released(recorder, i, TW_STOPPED);
+	assert_status(tw_get_stats(recorder->wheel, &stats), TW_OK);
+	assert_int_equal(stats.stopped, 100);
+	assert_int_equal(stats.unfinished, 0);
+	recorder_close(recorder);
+}
+
+static void *stop_from_thread(void *wheel)
+{
+	return VALUE(tw_stop(wheel));
+}
+
+static void of_several_stops_at_once_one_is_the_first(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	pthread_t threads[4];
+	int first = 0;
+
+	set_timer(recorder, "any", 1, INTERVAL);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, stop_from_thread, recorder->wheel);
+	for (int i = 0; i < 4; i++) {
+		void *status;
+
+		pthread_join(threads[i], &status);
+		first += status == VALUE(TW_OK);
+		assert_true(status == VALUE(TW_OK) || status == VALUE(TW_CLOSED));
+	}
+	assert_int_equal(first, 1);
+	settle(recorder);
+	assert_released(recorder, 1, TW_STOPPED);
+	recorder_close(recorder);
+}
+
+/* Several threads drive one wheel. */
+enum { DRIVERS = 4, TICKS_PER_DRIVER = TEST_SHARE_OF(2000) };
+
+struct driver {
+	struct recorder *recorder;
+	int number;
+	enum tw_status status; /* the first that is not TW_OK */
+};
+
+struct overlap {
+	atomic_int in_task, overlaps;
+};
+
+static void notice_overlap(struct recorder *recorder, const struct tw_task *task)
+{
+	struct overlap *overlap = recorder->argument;
+
+	(void)task;
+	if (atomic_fetch_add(&overlap->in_task, 1) != 0)
+		atomic_fetch_add(&overlap->overlaps, 1);
+	atomic_fetch_sub(&overlap->in_task, 1);
+}
+
+static void *drive(void *argument)
+{
+	struct driver *driver = argument;
+	struct tw_wheel *wheel = driver->recorder->wheel;
+
+	for (int i = 0; i < TICKS_PER_DRIVER && driver->status == TW_OK; i++) {
+		int key[2] = {driver->number, i};
+
+		driver->status = tw_set_timer(wheel, key, sizeof(key), VALUE(1), INTERVAL);
+		if (driver->status == TW_OK)
+			driver->status = tw_advance(wheel, INTERVAL);
+		if (driver->status == TW_OK && i % 16 == 0)
+			driver->status = tw_flush(wheel);
+		if (driver->status == TW_OK && i % 32 == 0)
+			driver->status = tw_poll(wheel, NULL);
+	}
+	return NULL;
+}
+
+static void threads_that_drive_one_wheel_take_turns(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct overlap overlap = {0};
+	struct driver drivers[DRIVERS];
+	pthread_t threads[DRIVERS];
+
+	recorder->on_execute = notice_overlap;
+	recorder->argument = &overlap;
+	for (int i = 0; i < DRIVERS; i++) {
+		drivers[i] = (struct driver){.recorder = recorder, .number = i};
+		pthread_create(&threads[i], NULL, drive, &drivers[i]);
+	}
+	for (int i = 0; i < DRIVERS; i++) {
+		pthread_join(threads[i], NULL);
+		assert_status(drivers[i].status, TW_OK);
+	}
+	assert_int_equal(tw_now(recorder->wheel), INTERVAL * DRIVERS * TICKS_PER_DRIVER);
+	pass_ticks(recorder, 2);
+	assert_int_equal(event_count(recorder), DRIVERS * TICKS_PER_DRIVER);
+	assert_int_equal(atomic_load(&overlap.overlaps), 0);
+	recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_POOL(wait_idle_waits_for_running_tasks),
+		TEST_POOL(wait_idle_after_stop_waits_for_running_tasks),
+		TEST_POOL(destroy_waits_for_running_tasks),
+		TEST_POOL(advance_and_flush_do_not_wait_for_tasks),
+		TEST_POOL(tasks_not_begun_at_stop_are_released_and_do_not_run),
+		TEST_EVERYWHERE(of_several_stops_at_once_one_is_the_first),
+		TEST_DRIVEN(threads_that_drive_one_wheel_take_turns),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
