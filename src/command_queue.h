@@ -18,14 +18,16 @@
 
 #include "slab.h"
 
-struct timer;
+struct keyed_timer;
+struct handle;
 
 enum command_kind {
 	COMMAND_SET,
 	COMMAND_SET_NOW, /* the deadline was past at the call */
 	COMMAND_MOVE,
 	COMMAND_MOVE_NOW, /* the delay was under one interval */
-	COMMAND_REMOVE
+	COMMAND_REMOVE,
+	COMMAND_SET_HANDLE
 };
 
 enum { COMMAND_KEY_INLINE = 24 };
@@ -39,7 +41,10 @@ struct command {
 	tw_duration deadline; /* nanoseconds; not for remove */
 	/* Set: the timer, with key and value. Else: who carries a key too long for the cell, or
 	 * NULL. */
-	struct timer *timer;
+	union {
+		struct keyed_timer *timer;
+		struct handle *handle; /* set handle */
+	};
 	unsigned char key[COMMAND_KEY_INLINE];
 };
 

@@ -42,8 +42,7 @@ static enum tw_status wheel_make_room(struct tw_wheel *wheel)
 	return command_queue_wait(&owner->queue) ? TW_OK : TW_CLOSED;
 }
 
-/* A cell to fill and publish. */
-static enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell,
+enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell,
 				  uint64_t *position)
 {
 	enum tw_status status = TW_OK;
@@ -53,7 +52,7 @@ static enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **
 	return *cell ? TW_OK : status;
 }
 
-static void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell, uint64_t position)
+void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell, uint64_t position)
 {
 	bool half_full = (position & wheel->wake_mask) == 0;
 
@@ -63,7 +62,7 @@ static void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell, uin
 }
 
 /* Gives back a timer that no command took. */
-static void wheel_free_timer(struct tw_wheel *wheel, struct timer *timer)
+static void wheel_free_timer(struct tw_wheel *wheel, struct keyed_timer *timer)
 {
 	struct timer_bin bin = {0};
 
@@ -71,8 +70,7 @@ static void wheel_free_timer(struct tw_wheel *wheel, struct timer *timer)
 	timer_store_flush(&wheel->owner.store, &bin);
 }
 
-/* With max_pending: a place for the timer, if one is free at a glance. */
-static bool wheel_reserve(struct owner *owner)
+bool wheel_reserve(struct owner *owner)
 {
 	if (owner->max_pending == 0)
 		return true;
@@ -84,8 +82,14 @@ static bool wheel_reserve(struct owner *owner)
 	return false;
 }
 
-/* No place was free at a glance: the owner, who knows which keys exist, must say. */
-static enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
+void wheel_unreserve(struct owner *owner)
+{
+	/* relaxed: a count, orders nothing. */
+	if (owner->max_pending > 0)
+		atomic_fetch_sub_explicit(&owner->reserved, 1, memory_order_relaxed);
+}
+
+enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
 {
 	struct owner *owner = &wheel->owner;
 	struct request request = {.kind = REQUEST_SET,
@@ -103,7 +107,8 @@ static enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer 
 	return status == TW_FULL ? wheel_refuse(wheel) : status;
 }
 
-static enum tw_status wheel_set_by_command(struct tw_wheel *wheel, struct timer *timer, bool now)
+static enum tw_status wheel_set_by_command(struct tw_wheel *wheel, struct keyed_timer *timer,
+					   bool now)
 {
 	struct command_cell *cell;
 	uint64_t position;
@@ -133,22 +138,20 @@ static enum tw_status wheel_set(struct tw_wheel *wheel, const struct set *set)
 {
 	struct owner *owner = &wheel->owner;
 	uint32_t hash = key_hash(&wheel->seed, set->key, set->key_size);
-	struct timer *timer = timer_new(&owner->store, set->key, set->key_size, hash);
+	struct keyed_timer *timer = timer_new(&owner->store, set->key, set->key_size, hash);
 	enum tw_status status;
 
 	if (!timer)
 		return TW_NO_MEMORY;
-	timer->value = set->value;
-	timer->deadline = set->deadline;
-	timer->expiry = set->expiry;
+	timer->timer.value = set->value;
+	timer->timer.deadline = set->deadline;
+	timer->timer.expiry = set->expiry;
 	if (wheel_reserve(owner)) {
 		status = wheel_set_by_command(wheel, timer, set->now);
-		if (status != TW_OK && owner->max_pending > 0) {
-			/* relaxed: a count, orders nothing. */
-			atomic_fetch_sub_explicit(&owner->reserved, 1, memory_order_relaxed);
-		}
+		if (status != TW_OK)
+			wheel_unreserve(owner);
 	} else {
-		status = wheel_set_by_request(wheel, timer);
+		status = wheel_set_by_request(wheel, &timer->timer);
 	}
 	if (status != TW_OK)
 		wheel_free_timer(wheel, timer);
@@ -196,7 +199,7 @@ static enum tw_status wheel_command(struct tw_wheel *wheel, const void *key, siz
 				    const struct command *command)
 {
 	struct command_cell *cell;
-	struct timer *carrier = NULL;
+	struct keyed_timer *carrier = NULL;
 	uint32_t hash = key_hash(&wheel->seed, key, key_size);
 	uint64_t position;
 	enum tw_status status;
@@ -253,4 +256,24 @@ enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, size_t k
 	if (!key_is_valid(key, key_size))
 		return TW_INVALID;
 	return wheel_command(wheel, key, key_size, &command);
+}
+
+enum tw_status tw_set_timers(struct tw_wheel *wheel, const struct tw_set *items, size_t n,
+			     size_t *accepted)
+{
+	enum tw_status status = wheel_state(wheel);
+	size_t done = 0;
+
+	if (status == TW_OK && !items && n > 0)
+		status = TW_INVALID;
+	for (; done < n && status == TW_OK; done++) {
+		const struct tw_set *item = &items[done];
+
+		status = tw_set_timer(wheel, item->key, item->key_size, item->value, item->delay);
+		if (status != TW_OK)
+			break;
+	}
+	if (accepted)
+		*accepted = done;
+	return status;
 }
