@@ -78,6 +78,14 @@ void command_queue_destroy(struct command_queue *queue);
 
 /* Producer: the cell at a position that is now its own; NULL: full. */
 struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *position);
+/* Producer: as many cells in a row from *position on; false: there is no room for all of them. */
+bool command_queue_claim_many(struct command_queue *queue, size_t count, uint64_t *position);
+/* The cell of a position. */
+static inline struct command_cell *command_queue_cell(struct command_queue *queue,
+						      uint64_t position)
+{
+	return &queue->cells[position & (queue->capacity - 1)];
+}
 /* Producer: after it has filled the cell's command. */
 void command_queue_publish(struct command_cell *cell, uint64_t position);
 /* Producer: sleeps until there is room; false: the queue has been closed. */

@@ -541,6 +541,32 @@ static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sl
 	return command_queue_count(&owner->queue) > tolerated;
 }
 
+int owner_descriptor(struct owner *owner)
+{
+	int descriptor = event_count_descriptor(&owner->event, owner->clock.id);
+
+	if (descriptor >= 0)
+		owner_begin_sleep(owner);
+	return descriptor;
+}
+
+void owner_begin_sleep(struct owner *owner)
+{
+	if (owner->event.both < 0)
+		return;
+	event_count_prepare(&owner->event, EVENT_COUNT_SLEEPING);
+	if (owner_must_stay_awake(owner, EVENT_COUNT_SLEEPING) || owner_has_next_jobs(owner))
+		event_count_wake(&owner->event);
+	else if (owner->clock.kind != TW_CLOCK_MANUAL)
+		event_count_arm(&owner->event, owner_next_time(owner));
+}
+
+void owner_end_sleep(struct owner *owner)
+{
+	if (owner->event.both >= 0)
+		event_count_disarm(&owner->event);
+}
+
 static void owner_sleep(struct owner *owner)
 {
 	enum event_count_state sleep =

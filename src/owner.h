@@ -125,6 +125,13 @@ bool owner_turn(struct owner *owner);
 bool owner_has_next_jobs(struct owner *owner);
 /* The time of the next turn that is known of; TW_FOREVER: none. */
 tw_duration owner_next_time(struct owner *owner);
+/*
+ * For one who drives the wheel and sleeps in poll() or epoll: the descriptor, -1: errno tells. Before
+ * it sleeps, owner_begin_sleep(); when it is back, owner_end_sleep().
+ */
+int owner_descriptor(struct owner *owner);
+void owner_begin_sleep(struct owner *owner);
+void owner_end_sleep(struct owner *owner);
 /* Applies up to `most` commands and requests; runs nothing. True: there may be more. */
 bool owner_apply(struct owner *owner, size_t most);
 /* Arms the request's timer or answers TW_FULL or TW_CLOSED. */

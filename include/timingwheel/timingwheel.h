@@ -280,6 +280,14 @@ TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
 TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
 
 /*
+ * For an event loop that drives a TW_DRIVE_CALLER wheel: a descriptor that poll() or epoll finds
+ * readable when a command has arrived or a deadline is due; then call tw_poll, which makes it quiet
+ * again. It is the wheel's: don't read or close it. -1, and errno tells: EINVAL: no wheel, one with an
+ * owner thread, stopped, or called from an inline task; ENOTSUP: not Linux; or out of descriptors.
+ */
+TW_API int tw_fd(struct tw_wheel *wheel);
+
+/*
  * Timers by handle: no key, no index; RussellLuo's and Kafka's interface. A handle stays safe to use
  * for ever: once its timer is done it answers TW_NOT_FOUND, whoever has its memory by then.
  */
