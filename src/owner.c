@@ -464,16 +464,36 @@ static void owner_begin_advances(struct owner *owner)
 	request->time = clock_add(clock_now(&owner->clock), request->time);
 }
 
-static void owner_publish(struct owner *owner, tw_duration start)
+/* relaxed: one writer; a statistic, orders nothing. */
+static void owner_note_longest(_Atomic uint64_t *longest, tw_duration took)
 {
-	tw_duration took = clock_read_real(CLOCK_MONOTONIC) - start - owner->task_time;
-	struct owner_counts *counts = &owner->counts;
+	if (took > (tw_duration)atomic_load_explicit(longest, memory_order_relaxed))
+		atomic_store_explicit(longest, (uint64_t)took, memory_order_relaxed);
+}
+
+/* When a turn began: by the clock, and by the processor time that the thread has had. */
+struct turn_start {
+	tw_duration clock;
+	tw_duration work;
+};
+
+static struct turn_start turn_start_now(void)
+{
+	return (struct turn_start){.clock = clock_read_real(CLOCK_MONOTONIC),
+				   .work = clock_read_real(CLOCK_THREAD_CPUTIME_ID)};
+}
+
+static void owner_publish(struct owner *owner, const struct turn_start *start)
+{
+	struct turn_start end = turn_start_now();
+	tw_duration took = end.clock - start->clock - owner->task_time;
+	/* What inline tasks had of the processor is not known, only how long they took. */
+	tw_duration work = owner->task_time > 0 ? took : end.work - start->work;
 
 	owner_publish_pending(owner);
-	/* relaxed: statistics, order nothing. */
-	if (took > (tw_duration)atomic_load_explicit(&counts->longest_turn, memory_order_relaxed))
-		atomic_store_explicit(&counts->longest_turn, (uint64_t)took, memory_order_relaxed);
-	owner_count(&counts->turns, 1);
+	owner_note_longest(&owner->counts.longest_turn, work);
+	owner_note_longest(&owner->counts.longest_turn_wall, took);
+	owner_count(&owner->counts.turns, 1);
 }
 
 /* Whether timers have become due, or were retired, and are not yet handed over. */
@@ -485,7 +505,7 @@ static bool owner_is_busy(struct owner *owner)
 
 bool owner_turn(struct owner *owner)
 {
-	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
+	struct turn_start start = turn_start_now();
 	bool more;
 	bool done;
 
@@ -499,7 +519,7 @@ bool owner_turn(struct owner *owner)
 	owner_retire(owner);
 	owner_dispatch(owner);
 	owner_answer_parked(owner);
-	owner_publish(owner, start);
+	owner_publish(owner, &start);
 	if (!done || owner_is_busy(owner))
 		return true;
 	if (!list_is_empty(&owner->advances)) {
@@ -599,7 +619,7 @@ static void *owner_run(void *argument)
 
 	/* relaxed: read by this thread alone. */
 	atomic_store_explicit(&owner->driver, (uintptr_t)pthread_self(), memory_order_relaxed);
-	thread_sleep_exactly();
+	thread_be_prompt();
 	for (;;) {
 		if (owner_turn(owner) || owner_has_next_jobs(owner))
 			continue;

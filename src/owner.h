@@ -50,7 +50,8 @@ struct owner_counts {
 	_Atomic uint64_t stopped;
 	_Atomic uint64_t turns;
 	_Atomic uint64_t wakeups;
-	_Atomic uint64_t longest_turn; /* nanoseconds */
+	_Atomic uint64_t longest_turn; /* nanoseconds of work */
+	_Atomic uint64_t longest_turn_wall;
 	_Atomic uint64_t pending;
 };
 

@@ -382,7 +382,10 @@ struct tw_stats {
 	uint64_t turns;      /* turns of the owner's loop */
 	uint64_t wakeups;    /* times the owner woke, by a command, a deadline or a nap's end */
 	uint64_t full_waits; /* times a caller slept because the queue was full */
-	tw_duration longest_turn; /* wall time of the owner's longest turn, inline tasks left out */
+	/* The owner's longest turn, inline tasks left out: processor time that its thread had, which is
+	 * the work there was; and by the clock, which counts what other threads had meanwhile. */
+	tw_duration longest_turn;
+	tw_duration longest_turn_wall;
 };
 
 /* TW_OK, also after tw_stop; TW_INVALID: no wheel or nothing to fill; TW_CLOSED in a fork's child. */
