@@ -81,7 +81,7 @@ static bool command_queue_has_room(struct command_queue *queue, uint64_t tail)
 	return command_queue_fits(queue, tail, head);
 }
 
-struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *position)
+bool command_queue_claim_many(struct command_queue *queue, size_t count, uint64_t *position)
 {
 	uint64_t tail;
 
@@ -90,14 +90,21 @@ struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *
 	/* relaxed: only a guess, the exchange decides. */
 	tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
 	do {
-		if (!command_queue_has_room(queue, tail))
-			return NULL;
+		if (!command_queue_has_room(queue, tail + count - 1))
+			return false;
 		/* seq_cst: the publication that a notifier promises before it looks for a sleeper;
 		 * pairs with the load in command_queue_tail() by an owner that goes to sleep. */
-	} while (!atomic_compare_exchange_weak_explicit(
-		&queue->tail, &tail, tail + 1, memory_order_seq_cst, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(&queue->tail, &tail, tail + count,
+							memory_order_seq_cst,
+							memory_order_relaxed));
 	*position = tail;
-	return &queue->cells[tail & (queue->capacity - 1)];
+	return true;
+}
+
+struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *position)
+{
+	return command_queue_claim_many(queue, 1, position) ? command_queue_cell(queue, *position)
+							    : NULL;
 }
 
 void command_queue_publish(struct command_cell *cell, uint64_t position)

@@ -18,14 +18,16 @@
 
 #include "slab.h"
 
-struct timer;
+struct keyed_timer;
+struct handle;
 
 enum command_kind {
 	COMMAND_SET,
 	COMMAND_SET_NOW, /* the deadline was past at the call */
 	COMMAND_MOVE,
 	COMMAND_MOVE_NOW, /* the delay was under one interval */
-	COMMAND_REMOVE
+	COMMAND_REMOVE,
+	COMMAND_SET_HANDLE
 };
 
 enum { COMMAND_KEY_INLINE = 24 };
@@ -39,7 +41,10 @@ struct command {
 	tw_duration deadline; /* nanoseconds; not for remove */
 	/* Set: the timer, with key and value. Else: who carries a key too long for the cell, or
 	 * NULL. */
-	struct timer *timer;
+	union {
+		struct keyed_timer *timer;
+		struct handle *handle; /* set handle */
+	};
 	unsigned char key[COMMAND_KEY_INLINE];
 };
 
@@ -73,6 +78,14 @@ void command_queue_destroy(struct command_queue *queue);
 
 /* Producer: the cell at a position that is now its own; NULL: full. */
 struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *position);
+/* Producer: as many cells in a row from *position on; false: there is no room for all of them. */
+bool command_queue_claim_many(struct command_queue *queue, size_t count, uint64_t *position);
+/* The cell of a position. */
+static inline struct command_cell *command_queue_cell(struct command_queue *queue,
+						      uint64_t position)
+{
+	return &queue->cells[position & (queue->capacity - 1)];
+}
 /* Producer: after it has filled the cell's command. */
 void command_queue_publish(struct command_cell *cell, uint64_t position);
 /* Producer: sleeps until there is room; false: the queue has been closed. */

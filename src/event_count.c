@@ -17,18 +17,43 @@
 #include <unistd.h>
 
 #ifdef __linux__
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
-static bool alarm_open(struct event_count *event)
+static void descriptor_close(int *descriptor)
 {
-	event->alarm = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	int error = errno;
+
+	if (*descriptor >= 0)
+		close(*descriptor);
+	*descriptor = -1;
+	errno = error;
+}
+
+static bool alarm_open(struct event_count *event, clockid_t clock)
+{
+	event->alarm = timerfd_create(clock, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (event->alarm < 0)
 		return false;
 	event->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (event->doorbell >= 0)
 		return true;
-	close(event->alarm);
+	descriptor_close(&event->alarm);
+	return false;
+}
+
+static bool both_open(struct event_count *event)
+{
+	struct epoll_event readable = {.events = EPOLLIN};
+
+	event->both = epoll_create1(EPOLL_CLOEXEC);
+	if (event->both < 0)
+		return false;
+	if (epoll_ctl(event->both, EPOLL_CTL_ADD, event->alarm, &readable) == 0 &&
+	    epoll_ctl(event->both, EPOLL_CTL_ADD, event->doorbell, &readable) == 0)
+		return true;
+	descriptor_close(&event->both);
 	return false;
 }
 
@@ -39,10 +64,22 @@ static void alarm_set(struct event_count *event, const struct timespec *deadline
 	timerfd_settime(event->alarm, TFD_TIMER_ABSTIME, &alarm, NULL);
 }
 #else
-static bool alarm_open(struct event_count *event)
+static void descriptor_close(int *descriptor)
+{
+	(void)descriptor;
+}
+
+static bool alarm_open(struct event_count *event, clockid_t clock)
 {
 	(void)event;
+	(void)clock;
 	errno = ENOTSUP;
+	return false;
+}
+
+static bool both_open(struct event_count *event)
+{
+	(void)event;
 	return false;
 }
 
@@ -60,7 +97,8 @@ bool event_count_init(struct event_count *event, bool boottime)
 	atomic_init(&event->state, EVENT_COUNT_AWAKE);
 	event->alarm = -1;
 	event->doorbell = -1;
-	if (boottime && !alarm_open(event))
+	event->both = -1;
+	if (boottime && !alarm_open(event, CLOCK_BOOTTIME))
 		return false;
 	pthread_mutex_init(&event->lock, NULL);
 	pthread_condattr_init(&attributes);
@@ -74,10 +112,9 @@ void event_count_destroy(struct event_count *event)
 {
 	pthread_cond_destroy(&event->wake);
 	pthread_mutex_destroy(&event->lock);
-	if (event->alarm >= 0) {
-		close(event->doorbell);
-		close(event->alarm);
-	}
+	descriptor_close(&event->both);
+	descriptor_close(&event->doorbell);
+	descriptor_close(&event->alarm);
 }
 
 void event_count_prepare(struct event_count *event, enum event_count_state state)
@@ -112,6 +149,38 @@ static void event_count_wait_condition(struct event_count *event, const struct t
 	pthread_mutex_unlock(&event->lock);
 }
 
+int event_count_descriptor(struct event_count *event, clockid_t clock)
+{
+	if (event->both >= 0)
+		return event->both;
+	if (event->alarm < 0 && !alarm_open(event, clock))
+		return -1;
+	return both_open(event) ? event->both : -1;
+}
+
+static struct timespec timespec_of(tw_duration time)
+{
+	return (struct timespec){.tv_sec = (time_t)(time / TW_SECOND),
+				 .tv_nsec = (long)(time % TW_SECOND)};
+}
+
+void event_count_arm(struct event_count *event, tw_duration deadline)
+{
+	/* An alarm at 0 is none. */
+	struct timespec time = timespec_of(deadline == TW_FOREVER ? 0 : deadline);
+
+	alarm_set(event, &time);
+}
+
+void event_count_disarm(struct event_count *event)
+{
+	uint64_t rings;
+
+	event_count_cancel(event);
+	event_count_arm(event, TW_FOREVER);
+	(void)!read(event->doorbell, &rings, sizeof(rings));
+}
+
 static void event_count_wait_alarm(struct event_count *event, const struct timespec *deadline)
 {
 	static const struct timespec never = {0};
@@ -128,8 +197,7 @@ static void event_count_wait_alarm(struct event_count *event, const struct times
 
 void event_count_wait(struct event_count *event, tw_duration deadline)
 {
-	struct timespec time = {.tv_sec = (time_t)(deadline / TW_SECOND),
-				.tv_nsec = (long)(deadline % TW_SECOND)};
+	struct timespec time = timespec_of(deadline);
 	const struct timespec *until = deadline == TW_FOREVER ? NULL : &time;
 
 	if (event->alarm >= 0)

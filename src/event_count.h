@@ -29,9 +29,10 @@ struct event_count {
 	_Alignas(CACHE_LINE) atomic_int state;
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	pthread_cond_t wake;
-	/* Constant: descriptors of an alarm that counts suspended time too; -1: not needed. */
-	int alarm;
-	int doorbell;
+	/* Constant once opened; -1: not needed. */
+	int alarm;    /* descriptor that becomes readable at the end of a sleep */
+	int doorbell; /* descriptor that becomes readable on a notification */
+	int both;     /* descriptor for who sleeps elsewhere: readable when either is */
 };
 
 /* boottime: sleeps end by CLOCK_BOOTTIME, else by CLOCK_MONOTONIC. False: errno tells. */
@@ -43,6 +44,15 @@ void event_count_prepare(struct event_count *event, enum event_count_state state
 void event_count_cancel(struct event_count *event);
 /* Until notified, or until the clock shows `deadline` (TW_FOREVER: no end). */
 void event_count_wait(struct event_count *event, tw_duration deadline);
+
+/*
+ * For a sleeper that sleeps elsewhere, in its own poll() or epoll: the descriptor that it waits for,
+ * -1: errno tells. Then instead of event_count_wait(): event_count_arm(), and once it is back
+ * event_count_disarm(). clock: of the deadlines.
+ */
+int event_count_descriptor(struct event_count *event, clockid_t clock);
+void event_count_arm(struct event_count *event, tw_duration deadline);
+void event_count_disarm(struct event_count *event);
 
 /* Any thread. The slow part of event_count_notify(). */
 void event_count_wake(struct event_count *event);

@@ -9,6 +9,8 @@
 #include <timingwheel/timingwheel.h>
 
 #include "clock.h"
+#include "event_count.h"
+#include "handle.h"
 #include "timer.h"
 
 /* A tw_drain on its way; one reference for who hands its timers over, and one for each of them. */
@@ -25,6 +27,8 @@ struct job_target {
 	/* Constant after init. */
 	const struct clock *clock;
 	struct timer_store *store;
+	struct handle_table *handles;
+	struct event_count *owner; /* woken when a handle is to run again */
 	tw_execute_fn *execute;
 	tw_release_fn *release; /* or NULL */
 	void *context;
@@ -35,5 +39,8 @@ struct job_target {
 
 /* Does the timer's job and frees it. `bin` is the calling thread's. */
 void job_finish(struct job_target *target, struct timer *timer, struct timer_bin *bin);
+
+/* Makes what lies in the bin available to all. */
+void job_flush(struct job_target *target, struct timer_bin *bin);
 
 #endif

@@ -28,6 +28,7 @@
 
 enum {
 	COMMANDS_A_TURN = 1024,
+	CHANGES_A_TURN = 1024,
 	TIMERS_A_TURN = 1024, /* looked at: expired or re-filed */
 	RETIRED_A_TURN = 512,
 	JOBS_A_SUBMISSION = 256,
@@ -46,6 +47,7 @@ static void owner_init_lists(struct owner *owner)
 {
 	list_init(&owner->jobs);
 	list_init(&owner->next_jobs);
+	list_init(&owner->next_handles);
 	list_init(&owner->retirements);
 	list_init(&owner->advances);
 	list_init(&owner->idlers);
@@ -56,6 +58,8 @@ static void owner_init_target(struct owner *owner, const struct owner_settings *
 {
 	owner->target.clock = &owner->clock;
 	owner->target.store = &owner->store;
+	owner->target.handles = &owner->handles;
+	owner->target.owner = &owner->event;
 	owner->target.execute = settings->execute;
 	owner->target.release = settings->options->release;
 	owner->target.context = settings->options->context;
@@ -92,6 +96,8 @@ enum tw_status owner_init(struct owner *owner, const struct owner_settings *sett
 		goto no_shelf;
 	if (!command_queue_init(&owner->queue, options->queue_capacity))
 		goto no_queue;
+	if (!handle_table_init(&owner->handles))
+		goto no_handles;
 	timer_store_init(&owner->store);
 	status = owner_init_pool(owner, options);
 	if (status != TW_OK)
@@ -101,6 +107,8 @@ enum tw_status owner_init(struct owner *owner, const struct owner_settings *sett
 	return TW_OK;
 no_pool:
 	timer_store_destroy(&owner->store);
+	handle_table_destroy(&owner->handles);
+no_handles:
 	command_queue_destroy(&owner->queue);
 no_queue:
 	shelf_destroy(&owner->shelf);
@@ -119,6 +127,7 @@ void owner_destroy(struct owner *owner)
 		worker_pool_destroy(owner->pool);
 	timer_store_flush(&owner->store, &owner->bin);
 	timer_store_destroy(&owner->store);
+	handle_table_destroy(&owner->handles);
 	command_queue_destroy(&owner->queue);
 	event_count_destroy(&owner->event);
 }
@@ -142,7 +151,7 @@ void owner_hand_over(struct owner *owner, struct timer *timer, enum timer_job jo
 {
 	timer->job = (uint8_t)job;
 	if (owner->pool)
-		job_batches_add(&owner->batches, timer);
+		job_batches_add(&owner->batches[JOB_LANE_PROMPT], timer);
 	else
 		list_append(owner_jobs_end(owner), &timer->link);
 }
@@ -150,7 +159,7 @@ void owner_hand_over(struct owner *owner, struct timer *timer, enum timer_job jo
 void owner_release(struct owner *owner, struct timer *timer, enum tw_reason reason)
 {
 	if (!owner->target.release) {
-		timer_free(&owner->store, &owner->bin, timer);
+		timer_free(&owner->store, &owner->bin, timer_keyed(timer));
 		return;
 	}
 	timer->reason = (uint8_t)reason;
@@ -164,6 +173,7 @@ static void owner_run_job(struct owner *owner, struct timer *timer)
 	job_finish(&owner->target, timer, &owner->bin);
 	owner->task_time += clock_read_real(CLOCK_MONOTONIC) - start;
 	(void)owner_apply(owner, COMMANDS_A_TURN);
+	(void)owner_take_changes(owner, CHANGES_A_TURN);
 }
 
 /*
@@ -190,10 +200,12 @@ static void owner_run_jobs(struct owner *owner)
 /* Submits the jobs gathered so far, or runs them. */
 static void owner_dispatch(struct owner *owner)
 {
-	if (owner->pool)
-		worker_pool_submit(owner->pool, &owner->batches);
-	else
+	if (!owner->pool) {
 		owner_run_jobs(owner);
+		return;
+	}
+	for (int lane = 0; lane < JOB_LANES; lane++)
+		worker_pool_submit(owner->pool, (enum job_lane)lane, &owner->batches[lane]);
 }
 
 /* Up to which time things are due. */
@@ -204,21 +216,35 @@ static tw_duration owner_target_time(struct owner *owner)
 	return list_entry(owner->advances.next, struct request, link)->time;
 }
 
+static void owner_hand_over_expired(struct owner *owner, struct timer *timer, bool late)
+{
+	timer->place = HANDLE_AWAY;
+	timer->job = TIMER_RUN;
+	if (owner->pool && late)
+		job_batches_add(&owner->batches[JOB_LANE_BULK], timer);
+	else
+		owner_hand_over(owner, timer, TIMER_RUN);
+}
+
+static bool owner_has_submission(const struct owner *owner)
+{
+	return owner->batches[JOB_LANE_PROMPT].count + owner->batches[JOB_LANE_BULK].count >=
+	       JOBS_A_SUBMISSION;
+}
+
 /* Looks at some of the timers whose slot came up; answers how many at most. */
 static size_t owner_expire_some(struct owner *owner)
 {
 	struct timer *expired[SHELF_BATCH];
 	size_t most = owner->pool ? SHELF_BATCH : 1;
 	size_t count = shelf_expire(&owner->shelf, expired, most);
+	bool late = wheel_expired_late(owner->shelf.wheel);
 
 	for (size_t i = 0; i < count; i++)
-		owner_hand_over(owner, expired[i], TIMER_RUN);
+		owner_hand_over_expired(owner, expired[i], late);
 	owner_count(&owner->counts.fired, count);
-	if (owner->max_pending > 0) {
-		/* relaxed: a count, orders nothing. */
-		atomic_fetch_sub_explicit(&owner->reserved, count, memory_order_relaxed);
-	}
-	if (!owner->pool || owner->batches.count >= JOBS_A_SUBMISSION)
+	owner_unreserve(owner, count);
+	if (!owner->pool || owner_has_submission(owner))
 		owner_dispatch(owner);
 	return most;
 }
@@ -246,17 +272,43 @@ static void owner_overtake(struct owner *owner, uint64_t target)
 		owner_advance_to(owner, next);
 }
 
-/* A timer of a retired shelf goes to who is to have it. */
-static void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain)
+/* False: it is a handle that was stopped before. */
+static bool owner_claim(struct owner *owner, struct timer *timer)
 {
+	if (!timer_is_handle(timer))
+		return true;
+	timer->place = HANDLE_AWAY;
+	if (handle_claim(timer_handle(timer)))
+		return true;
+	handle_let_go(&owner->handles, &owner->bin.handles, timer_handle(timer));
+	return false;
+}
+
+/* Nobody is to have it. */
+static void owner_free_timer(struct owner *owner, struct timer *timer)
+{
+	if (timer_is_handle(timer))
+		handle_let_go(&owner->handles, &owner->bin.handles, timer_handle(timer));
+	else
+		timer_free(&owner->store, &owner->bin, timer_keyed(timer));
+}
+
+void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain)
+{
+	if (!owner_claim(owner, timer)) {
+		if (drain)
+			drain_release(drain);
+		return;
+	}
+	owner_count(drain ? &owner->counts.drained : &owner->counts.stopped, 1);
 	timer->job = drain ? TIMER_DRAIN : TIMER_RELEASE;
 	timer->reason = TW_STOPPED;
 	if (drain)
 		timer->drain = drain;
 	if (!drain && !owner->target.release)
-		timer_free(&owner->store, &owner->bin, timer);
+		owner_free_timer(owner, timer);
 	else if (owner->pool)
-		job_batches_add(&owner->batches, timer);
+		job_batches_add(&owner->batches[JOB_LANE_BULK], timer);
 	else
 		list_append(&owner->jobs, &timer->link);
 }
@@ -289,7 +341,6 @@ static void owner_retire_some(struct owner *owner, struct retirement *retirement
 		/* relaxed: the jobs are published by their submission. */
 		atomic_fetch_add_explicit(&drain->references, count, memory_order_relaxed);
 	}
-	owner_count(drain ? &owner->counts.drained : &owner->counts.stopped, count);
 	for (size_t i = 0; i < count; i++)
 		owner_retire_timer(owner, taken[i], drain);
 	if (count == 0 && timer_index_discard(&retirement->shelf.index))
@@ -319,8 +370,10 @@ static void owner_settle(struct owner *owner)
 static bool owner_expire(struct owner *owner, uint64_t target)
 {
 	bool settled = false;
+	bool next_turn_begun = true;
 
 	owner_overtake(owner, target);
+	owner_begin_next_turn(owner);
 	for (size_t seen = 0; seen < TIMERS_A_TURN && !owner->is_stopped;) {
 		struct wheel *wheel = owner->shelf.wheel;
 		uint64_t next = wheel_next_tick(wheel);
@@ -331,8 +384,13 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 		} else if (!settled) {
 			owner_settle(owner);
 			settled = true;
+		} else if (!next_turn_begun) {
+			/* Each tick is as a turn to the handles that tasks set for now. */
+			owner_begin_next_turn(owner);
+			next_turn_begun = true;
 		} else if (next <= target) {
 			owner_advance_to(owner, next);
+			next_turn_begun = false;
 			seen++;
 		} else {
 			owner_advance_to(owner,
@@ -406,16 +464,36 @@ static void owner_begin_advances(struct owner *owner)
 	request->time = clock_add(clock_now(&owner->clock), request->time);
 }
 
-static void owner_publish(struct owner *owner, tw_duration start)
+/* relaxed: one writer; a statistic, orders nothing. */
+static void owner_note_longest(_Atomic uint64_t *longest, tw_duration took)
 {
-	tw_duration took = clock_read_real(CLOCK_MONOTONIC) - start - owner->task_time;
-	struct owner_counts *counts = &owner->counts;
+	if (took > (tw_duration)atomic_load_explicit(longest, memory_order_relaxed))
+		atomic_store_explicit(longest, (uint64_t)took, memory_order_relaxed);
+}
+
+/* When a turn began: by the clock, and by the processor time that the thread has had. */
+struct turn_start {
+	tw_duration clock;
+	tw_duration work;
+};
+
+static struct turn_start turn_start_now(void)
+{
+	return (struct turn_start){.clock = clock_read_real(CLOCK_MONOTONIC),
+				   .work = clock_read_real(CLOCK_THREAD_CPUTIME_ID)};
+}
+
+static void owner_publish(struct owner *owner, const struct turn_start *start)
+{
+	struct turn_start end = turn_start_now();
+	tw_duration took = end.clock - start->clock - owner->task_time;
+	/* What inline tasks had of the processor is not known, only how long they took. */
+	tw_duration work = owner->task_time > 0 ? took : end.work - start->work;
 
 	owner_publish_pending(owner);
-	/* relaxed: statistics, order nothing. */
-	if (took > (tw_duration)atomic_load_explicit(&counts->longest_turn, memory_order_relaxed))
-		atomic_store_explicit(&counts->longest_turn, (uint64_t)took, memory_order_relaxed);
-	owner_count(&counts->turns, 1);
+	owner_note_longest(&owner->counts.longest_turn, work);
+	owner_note_longest(&owner->counts.longest_turn_wall, took);
+	owner_count(&owner->counts.turns, 1);
 }
 
 /* Whether timers have become due, or were retired, and are not yet handed over. */
@@ -427,20 +505,21 @@ static bool owner_is_busy(struct owner *owner)
 
 bool owner_turn(struct owner *owner)
 {
-	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
+	struct turn_start start = turn_start_now();
 	bool more;
 	bool done;
 
 	owner->task_time = 0;
 	owner->applied = 0;
-	more = owner_apply(owner, COMMANDS_A_TURN);
+	more = !owner_take_changes(owner, CHANGES_A_TURN);
+	more |= owner_apply(owner, COMMANDS_A_TURN);
 	owner_dispatch(owner);
 	owner_begin_advances(owner);
 	done = owner_expire(owner, clock_tick_before(&owner->clock, owner_target_time(owner)));
 	owner_retire(owner);
 	owner_dispatch(owner);
 	owner_answer_parked(owner);
-	owner_publish(owner, start);
+	owner_publish(owner, &start);
 	if (!done || owner_is_busy(owner))
 		return true;
 	if (!list_is_empty(&owner->advances)) {
@@ -453,7 +532,8 @@ bool owner_turn(struct owner *owner)
 
 bool owner_has_next_jobs(struct owner *owner)
 {
-	return !list_is_empty(&owner->next_jobs) || !list_is_empty(&owner->jobs);
+	return !list_is_empty(&owner->next_jobs) || !list_is_empty(&owner->jobs) ||
+	       !list_is_empty(&owner->next_handles);
 }
 
 tw_duration owner_next_time(struct owner *owner)
@@ -476,7 +556,35 @@ static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sl
 
 	if (requests_first_position(&owner->requests) != REQUESTS_NONE || owner_is_ending(owner))
 		return true;
+	if (sleep == EVENT_COUNT_SLEEPING && handle_table_has_changes(&owner->handles))
+		return true;
 	return command_queue_count(&owner->queue) > tolerated;
+}
+
+int owner_descriptor(struct owner *owner)
+{
+	int descriptor = event_count_descriptor(&owner->event, owner->clock.id);
+
+	if (descriptor >= 0)
+		owner_begin_sleep(owner);
+	return descriptor;
+}
+
+void owner_begin_sleep(struct owner *owner)
+{
+	if (owner->event.both < 0)
+		return;
+	event_count_prepare(&owner->event, EVENT_COUNT_SLEEPING);
+	if (owner_must_stay_awake(owner, EVENT_COUNT_SLEEPING) || owner_has_next_jobs(owner))
+		event_count_wake(&owner->event);
+	else if (owner->clock.kind != TW_CLOCK_MANUAL)
+		event_count_arm(&owner->event, owner_next_time(owner));
+}
+
+void owner_end_sleep(struct owner *owner)
+{
+	if (owner->event.both >= 0)
+		event_count_disarm(&owner->event);
 }
 
 static void owner_sleep(struct owner *owner)
@@ -500,7 +608,7 @@ static void owner_sleep(struct owner *owner)
 			sched_yield();
 		return;
 	}
-	timer_store_flush(&owner->store, &owner->bin);
+	job_flush(&owner->target, &owner->bin);
 	event_count_wait(&owner->event, until);
 	owner_count(&owner->counts.wakeups, 1);
 }
@@ -511,7 +619,7 @@ static void *owner_run(void *argument)
 
 	/* relaxed: read by this thread alone. */
 	atomic_store_explicit(&owner->driver, (uintptr_t)pthread_self(), memory_order_relaxed);
-	thread_sleep_exactly();
+	thread_be_prompt();
 	for (;;) {
 		if (owner_turn(owner) || owner_has_next_jobs(owner))
 			continue;

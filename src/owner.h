@@ -17,6 +17,7 @@
 #include "clock.h"
 #include "command_queue.h"
 #include "event_count.h"
+#include "handle.h"
 #include "job.h"
 #include "list.h"
 #include "request.h"
@@ -49,7 +50,8 @@ struct owner_counts {
 	_Atomic uint64_t stopped;
 	_Atomic uint64_t turns;
 	_Atomic uint64_t wakeups;
-	_Atomic uint64_t longest_turn; /* nanoseconds */
+	_Atomic uint64_t longest_turn; /* nanoseconds of work */
+	_Atomic uint64_t longest_turn_wall;
 	_Atomic uint64_t pending;
 };
 
@@ -64,6 +66,7 @@ struct owner {
 	struct clock clock;
 	struct job_target target;
 	struct timer_store store;
+	struct handle_table handles;
 	struct command_queue queue;
 	struct requests requests;
 	struct event_count event;
@@ -76,9 +79,10 @@ struct owner {
 	_Alignas(CACHE_LINE) struct owner_counts counts;
 	struct shelf shelf;
 	struct timer_bin bin;
-	struct job_batches batches; /* to be submitted to the pool */
+	struct job_batches batches[JOB_LANES]; /* to be submitted to the pool */
 	struct list jobs;           /* to be run inline, in the order of events */
 	struct list next_jobs;      /* the same, in the next turn */
+	struct list next_handles;   /* due at once, but set by an inline task: in the next turn */
 	struct list retirements;
 	struct list advances; /* REQUEST_ADVANCE, the first one under way */
 	struct list idlers;   /* REQUEST_IDLE, until nothing is due */
@@ -122,10 +126,27 @@ bool owner_turn(struct owner *owner);
 bool owner_has_next_jobs(struct owner *owner);
 /* The time of the next turn that is known of; TW_FOREVER: none. */
 tw_duration owner_next_time(struct owner *owner);
+/*
+ * For one who drives the wheel and sleeps in poll() or epoll: the descriptor, -1: errno tells. Before
+ * it sleeps, owner_begin_sleep(); when it is back, owner_end_sleep().
+ */
+int owner_descriptor(struct owner *owner);
+void owner_begin_sleep(struct owner *owner);
+void owner_end_sleep(struct owner *owner);
 /* Applies up to `most` commands and requests; runs nothing. True: there may be more. */
 bool owner_apply(struct owner *owner, size_t most);
 /* Arms the request's timer or answers TW_FULL or TW_CLOSED. */
 enum tw_status owner_set_within_limit(struct owner *owner, struct timer *timer);
+/* Hands on a timer that a drain or a stop took. */
+void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain);
+/* With max_pending: gives places back. */
+void owner_unreserve(struct owner *owner, size_t count);
+/* A handle's set command; in_task: given by an inline task. */
+void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task);
+/* Applies up to `most` stops and resets of handles. True: all that were to be seen. */
+bool owner_take_changes(struct owner *owner, size_t most);
+/* The handles that were put off until the next turn are due now. */
+void owner_begin_next_turn(struct owner *owner);
 /* Makes the number of pending timers known to all. */
 void owner_publish_pending(struct owner *owner);
 /* Leaves a timer to the pool, or to this turn's inline jobs. */

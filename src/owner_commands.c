@@ -13,15 +13,17 @@
 
 #include "owner.h"
 
+enum { CHANGES_BEFORE_REQUEST = 1024 };
+
 /* With max_pending: gives places back. */
-static void owner_unreserve(struct owner *owner, size_t count)
+void owner_unreserve(struct owner *owner, size_t count)
 {
 	/* relaxed: a count, orders nothing. */
 	if (owner->max_pending > 0)
 		atomic_fetch_sub_explicit(&owner->reserved, count, memory_order_relaxed);
 }
 
-static struct timer *owner_find(struct owner *owner, const struct command *command)
+static struct keyed_timer *owner_find(struct owner *owner, const struct command *command)
 {
 	const void *key = command->timer ? command->timer->key : command->key;
 
@@ -29,35 +31,36 @@ static struct timer *owner_find(struct owner *owner, const struct command *comma
 }
 
 /* The timer leaves the shelf and runs now. */
-static void owner_fire_now(struct owner *owner, struct timer *timer, bool in_next_turn)
+static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool in_next_turn)
 {
 	shelf_remove(&owner->shelf, timer);
 	owner_count(&owner->counts.fired, 1);
 	owner_unreserve(owner, 1);
 	if (!in_next_turn) {
-		owner_hand_over(owner, timer, TIMER_RUN);
+		owner_hand_over(owner, &timer->timer, TIMER_RUN);
 		return;
 	}
-	timer->job = TIMER_RUN;
-	list_append(&owner->next_jobs, &timer->link);
+	timer->timer.job = TIMER_RUN;
+	list_append(&owner->next_jobs, &timer->timer.link);
 }
 
-static void owner_replace(struct owner *owner, struct timer *old, struct timer *timer)
+static void owner_replace(struct owner *owner, struct keyed_timer *old, struct keyed_timer *timer)
 {
-	void *value = old->value;
-	tw_duration deadline = old->deadline;
-	uint64_t expiry = timer->expiry;
+	void *value = old->timer.value;
+	tw_duration deadline = old->timer.deadline;
+	uint64_t expiry = timer->timer.expiry;
 
-	old->value = timer->value;
-	old->deadline = timer->deadline;
-	timer->value = value;
-	timer->deadline = deadline;
-	owner_release(owner, timer, TW_REPLACED);
-	wheel_move(owner->shelf.wheel, old, expiry);
+	old->timer.value = timer->timer.value;
+	old->timer.deadline = timer->timer.deadline;
+	timer->timer.value = value;
+	timer->timer.deadline = deadline;
+	owner_release(owner, &timer->timer, TW_REPLACED);
+	wheel_move(owner->shelf.wheel, &old->timer, expiry);
 }
 
 /* Arms the timer, or replaces the value that its key has; answers who is pending now. */
-static struct timer *owner_arm(struct owner *owner, struct timer *timer, struct timer *old)
+static struct keyed_timer *owner_arm(struct owner *owner, struct keyed_timer *timer,
+				     struct keyed_timer *old)
 {
 	if (old) {
 		owner_count(&owner->counts.replaced, 1);
@@ -71,8 +74,8 @@ static struct timer *owner_arm(struct owner *owner, struct timer *timer, struct 
 
 static void owner_set(struct owner *owner, const struct command *command)
 {
-	struct timer *old = owner_find(owner, command);
-	struct timer *pending;
+	struct keyed_timer *old = owner_find(owner, command);
+	struct keyed_timer *pending;
 
 	if (old)
 		owner_unreserve(owner, 1);
@@ -84,14 +87,14 @@ static void owner_set(struct owner *owner, const struct command *command)
 
 static void owner_move(struct owner *owner, const struct command *command)
 {
-	struct timer *timer = owner_find(owner, command);
+	struct keyed_timer *timer = owner_find(owner, command);
 
 	if (!timer)
 		return;
 	owner_count(&owner->counts.moved, 1);
-	timer->deadline = command->deadline;
+	timer->timer.deadline = command->deadline;
 	if (command->kind == COMMAND_MOVE) {
-		wheel_move(owner->shelf.wheel, timer, command->expiry);
+		wheel_move(owner->shelf.wheel, &timer->timer, command->expiry);
 		return;
 	}
 	owner_fire_now(owner, timer, false);
@@ -99,14 +102,14 @@ static void owner_move(struct owner *owner, const struct command *command)
 
 static void owner_remove(struct owner *owner, const struct command *command)
 {
-	struct timer *timer = owner_find(owner, command);
+	struct keyed_timer *timer = owner_find(owner, command);
 
 	if (!timer)
 		return;
 	owner_count(&owner->counts.removed, 1);
 	shelf_remove(&owner->shelf, timer);
 	owner_unreserve(owner, 1);
-	owner_release(owner, timer, TW_REMOVED);
+	owner_release(owner, &timer->timer, TW_REMOVED);
 }
 
 static bool command_is_set(const struct command *command)
@@ -118,6 +121,10 @@ static void owner_apply_command(struct owner *owner, const struct command *comma
 {
 	if (command_is_set(command)) {
 		owner_set(owner, command);
+		return;
+	}
+	if (command->kind == COMMAND_SET_HANDLE) {
+		owner_set_handle(owner, command->handle, command->in_task);
 		return;
 	}
 	if (command->kind == COMMAND_REMOVE)
@@ -133,7 +140,9 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 {
 	if (command_is_set(command)) {
 		owner_count(&owner->counts.stopped, 1);
-		owner_release(owner, command->timer, TW_STOPPED);
+		owner_release(owner, &command->timer->timer, TW_STOPPED);
+	} else if (command->kind == COMMAND_SET_HANDLE) {
+		owner_retire_timer(owner, &command->handle->timer, NULL);
 	} else if (command->timer) {
 		timer_free(&owner->store, &owner->bin, command->timer);
 	}
@@ -185,7 +194,9 @@ static void owner_drain(struct owner *owner, struct drain_request *request)
 		free(request);
 		return;
 	}
+	owner_begin_next_turn(owner);
 	now = wheel_now(owner->shelf.wheel);
+	fresh.number = (uint16_t)(owner->shelf.number + 1);
 	owner_retire_shelf(owner, &request->retirement);
 	wheel_advance(fresh.wheel, now);
 	owner->shelf = fresh;
@@ -201,6 +212,7 @@ static void owner_answer_all(struct owner *owner, struct list *requests, enum tw
 
 static void owner_stop(struct owner *owner)
 {
+	owner_begin_next_turn(owner);
 	owner_retire_shelf(owner, &owner->stop_retirement);
 	owner->is_stopped = true;
 	owner_answer_all(owner, &owner->advances, TW_CLOSED);
@@ -209,7 +221,7 @@ static void owner_stop(struct owner *owner)
 
 static void owner_look_up(struct owner *owner, struct request *request)
 {
-	const struct timer *timer;
+	const struct keyed_timer *timer;
 
 	if (owner->is_stopped) {
 		requests_answer(&owner->requests, request, TW_CLOSED);
@@ -217,28 +229,36 @@ static void owner_look_up(struct owner *owner, struct request *request)
 	}
 	timer = shelf_find(&owner->shelf, request->key.bytes, request->key.size, request->key.hash);
 	if (timer)
-		request->deadline = timer->deadline;
+		request->deadline = timer->timer.deadline;
 	requests_answer(&owner->requests, request, timer ? TW_OK : TW_NOT_FOUND);
+}
+
+/* With max_pending: a place for one more. */
+static bool owner_reserve(struct owner *owner)
+{
+	/* relaxed: a count, orders nothing. */
+	if (atomic_fetch_add_explicit(&owner->reserved, 1, memory_order_relaxed) <
+	    owner->max_pending)
+		return true;
+	owner_unreserve(owner, 1);
+	return false;
 }
 
 enum tw_status owner_set_within_limit(struct owner *owner, struct timer *timer)
 {
-	struct timer *old;
+	struct keyed_timer *keyed = timer_is_handle(timer) ? NULL : timer_keyed(timer);
+	struct keyed_timer *old = NULL;
 
 	if (owner->is_stopped)
 		return TW_CLOSED;
-	old = shelf_find(&owner->shelf, timer->key, timer->hh.keylen, timer->hh.hashv);
-	if (!old) {
-		/* relaxed: a count, orders nothing. */
-		size_t reserved =
-			atomic_fetch_add_explicit(&owner->reserved, 1, memory_order_relaxed);
-
-		if (reserved >= owner->max_pending) {
-			owner_unreserve(owner, 1);
-			return TW_FULL;
-		}
-	}
-	(void)owner_arm(owner, timer, old);
+	if (keyed)
+		old = shelf_find(&owner->shelf, keyed->key, keyed->hh.keylen, keyed->hh.hashv);
+	if (!old && !owner_reserve(owner))
+		return TW_FULL;
+	if (keyed)
+		(void)owner_arm(owner, keyed, old);
+	else
+		owner_set_handle(owner, timer_handle(timer), false);
 	owner_publish_pending(owner);
 	return TW_OK;
 }
@@ -309,6 +329,9 @@ bool owner_apply(struct owner *owner, size_t most)
 		size_t batch = most < SHELF_BATCH ? most : SHELF_BATCH;
 		size_t count = owner_peek(owner, batch, &request_is_next);
 
+		/* A request comes after the changes that were made before it, too. */
+		if (request_is_next && !owner_take_changes(owner, CHANGES_BEFORE_REQUEST))
+			return true;
 		if (request_is_next) {
 			owner_serve(owner, requests_take(&owner->requests));
 			most--;

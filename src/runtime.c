@@ -42,8 +42,7 @@ static enum tw_status wheel_make_room(struct tw_wheel *wheel)
 	return command_queue_wait(&owner->queue) ? TW_OK : TW_CLOSED;
 }
 
-/* A cell to fill and publish. */
-static enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell,
+enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell,
 				  uint64_t *position)
 {
 	enum tw_status status = TW_OK;
@@ -53,7 +52,7 @@ static enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **
 	return *cell ? TW_OK : status;
 }
 
-static void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell, uint64_t position)
+void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell, uint64_t position)
 {
 	bool half_full = (position & wheel->wake_mask) == 0;
 
@@ -63,7 +62,7 @@ static void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell, uin
 }
 
 /* Gives back a timer that no command took. */
-static void wheel_free_timer(struct tw_wheel *wheel, struct timer *timer)
+static void wheel_free_timer(struct tw_wheel *wheel, struct keyed_timer *timer)
 {
 	struct timer_bin bin = {0};
 
@@ -71,8 +70,7 @@ static void wheel_free_timer(struct tw_wheel *wheel, struct timer *timer)
 	timer_store_flush(&wheel->owner.store, &bin);
 }
 
-/* With max_pending: a place for the timer, if one is free at a glance. */
-static bool wheel_reserve(struct owner *owner)
+bool wheel_reserve(struct owner *owner)
 {
 	if (owner->max_pending == 0)
 		return true;
@@ -84,8 +82,14 @@ static bool wheel_reserve(struct owner *owner)
 	return false;
 }
 
-/* No place was free at a glance: the owner, who knows which keys exist, must say. */
-static enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
+void wheel_unreserve(struct owner *owner)
+{
+	/* relaxed: a count, orders nothing. */
+	if (owner->max_pending > 0)
+		atomic_fetch_sub_explicit(&owner->reserved, 1, memory_order_relaxed);
+}
+
+enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
 {
 	struct owner *owner = &wheel->owner;
 	struct request request = {.kind = REQUEST_SET,
@@ -103,21 +107,38 @@ static enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer 
 	return status == TW_FULL ? wheel_refuse(wheel) : status;
 }
 
-static enum tw_status wheel_set_by_command(struct tw_wheel *wheel, struct timer *timer, bool now)
+static void wheel_fill_set(struct tw_wheel *wheel, struct command_cell *cell,
+			   struct keyed_timer *timer, bool now)
 {
-	struct command_cell *cell;
-	uint64_t position;
-	enum tw_status status = wheel_claim(wheel, &cell, &position);
-
-	if (status != TW_OK)
-		return status;
 	cell->command.hash = timer->hh.hashv;
 	cell->command.key_size = (uint16_t)timer->hh.keylen;
 	cell->command.kind = now ? COMMAND_SET_NOW : COMMAND_SET;
 	cell->command.in_task = now && owner_is_here(&wheel->owner);
 	cell->command.timer = timer;
+}
+
+static enum tw_status wheel_set_by_command(struct tw_wheel *wheel, struct keyed_timer *timer,
+					   bool now)
+{
+	struct command_cell *cell;
+	uint64_t position;
+	enum tw_status status = wheel_claim(wheel, &cell, &position);
+
+	if (status != TW_OK) {
+		wheel_unreserve(&wheel->owner);
+		return status;
+	}
+	wheel_fill_set(wheel, cell, timer, now);
 	wheel_publish(wheel, cell, position);
 	return TW_OK;
+}
+
+/* The timer is the owner's on TW_OK, else still the caller's. */
+static enum tw_status wheel_set_timer(struct tw_wheel *wheel, struct keyed_timer *timer, bool now)
+{
+	if (wheel_reserve(&wheel->owner))
+		return wheel_set_by_command(wheel, timer, now);
+	return wheel_set_by_request(wheel, &timer->timer);
 }
 
 struct set {
@@ -129,30 +150,44 @@ struct set {
 	bool now; /* the deadline is past */
 };
 
+static struct keyed_timer *wheel_new_timer(struct tw_wheel *wheel, const struct set *set)
+{
+	uint32_t hash = key_hash(&wheel->seed, set->key, set->key_size);
+	struct keyed_timer *timer =
+		timer_new(&wheel->owner.store, set->key, set->key_size, hash);
+
+	if (!timer)
+		return NULL;
+	timer->timer.value = set->value;
+	timer->timer.deadline = set->deadline;
+	timer->timer.expiry = set->expiry;
+	return timer;
+}
+
 static enum tw_status wheel_set(struct tw_wheel *wheel, const struct set *set)
 {
-	struct owner *owner = &wheel->owner;
-	uint32_t hash = key_hash(&wheel->seed, set->key, set->key_size);
-	struct timer *timer = timer_new(&owner->store, set->key, set->key_size, hash);
+	struct keyed_timer *timer = wheel_new_timer(wheel, set);
 	enum tw_status status;
 
 	if (!timer)
 		return TW_NO_MEMORY;
-	timer->value = set->value;
-	timer->deadline = set->deadline;
-	timer->expiry = set->expiry;
-	if (wheel_reserve(owner)) {
-		status = wheel_set_by_command(wheel, timer, set->now);
-		if (status != TW_OK && owner->max_pending > 0) {
-			/* relaxed: a count, orders nothing. */
-			atomic_fetch_sub_explicit(&owner->reserved, 1, memory_order_relaxed);
-		}
-	} else {
-		status = wheel_set_by_request(wheel, timer);
-	}
+	status = wheel_set_timer(wheel, timer, set->now);
 	if (status != TW_OK)
 		wheel_free_timer(wheel, timer);
 	return status;
+}
+
+/* delay > 0 */
+static void set_deadline(struct tw_wheel *wheel, struct set *set, tw_duration now,
+			 tw_duration delay)
+{
+	const struct clock *clock = &wheel->owner.clock;
+
+	set->deadline = clock_add(now, delay);
+	/* A delay under one interval counts as one interval. */
+	set->expiry = clock_tick_after(clock, delay < clock->interval
+						      ? clock_add(now, clock->interval)
+						      : set->deadline);
 }
 
 enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size, void *value,
@@ -160,19 +195,12 @@ enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_
 {
 	struct set set = {.key = key, .key_size = key_size, .value = value};
 	enum tw_status status = wheel_state(wheel);
-	const struct clock *clock;
-	tw_duration now;
 
 	if (status != TW_OK)
 		return status;
 	if (!key_is_valid(key, key_size) || delay <= 0)
 		return TW_INVALID;
-	clock = &wheel->owner.clock;
-	now = clock_now(clock);
-	set.deadline = clock_add(now, delay);
-	/* A delay under one interval counts as one interval. */
-	set.expiry = clock_tick_after(
-		clock, delay < clock->interval ? clock_add(now, clock->interval) : set.deadline);
+	set_deadline(wheel, &set, clock_now(&wheel->owner.clock), delay);
 	return wheel_set(wheel, &set);
 }
 
@@ -196,7 +224,7 @@ static enum tw_status wheel_command(struct tw_wheel *wheel, const void *key, siz
 				    const struct command *command)
 {
 	struct command_cell *cell;
-	struct timer *carrier = NULL;
+	struct keyed_timer *carrier = NULL;
 	uint32_t hash = key_hash(&wheel->seed, key, key_size);
 	uint64_t position;
 	enum tw_status status;
@@ -253,4 +281,80 @@ enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, size_t k
 	if (!key_is_valid(key, key_size))
 		return TW_INVALID;
 	return wheel_command(wheel, key, key_size, &command);
+}
+
+enum { SET_GROUP = 16 }; /* timers whose commands are claimed together */
+
+/* Makes timers for the first items, up to SET_GROUP; fewer when one fails: then its status. */
+static size_t wheel_new_timers(struct tw_wheel *wheel, const struct tw_set *items, size_t n,
+			       struct keyed_timer **timers, enum tw_status *status)
+{
+	tw_duration now = clock_now(&wheel->owner.clock);
+	size_t count = 0;
+
+	for (; count < n && count < SET_GROUP; count++) {
+		const struct tw_set *item = &items[count];
+		struct set set = {.key = item->key, .key_size = item->key_size, .value = item->value};
+
+		*status = TW_INVALID;
+		if (!key_is_valid(item->key, item->key_size) || item->delay <= 0)
+			break;
+		set_deadline(wheel, &set, now, item->delay);
+		timers[count] = wheel_new_timer(wheel, &set);
+		*status = TW_NO_MEMORY;
+		if (!timers[count])
+			break;
+		*status = TW_OK;
+	}
+	return count;
+}
+
+/* Leaves the timers in the queue, together if there is room; answers how many, and why no more. */
+static size_t wheel_set_group(struct tw_wheel *wheel, struct keyed_timer **timers, size_t count,
+			      enum tw_status *status)
+{
+	struct command_queue *queue = &wheel->owner.queue;
+	size_t done = 0;
+	uint64_t position;
+
+	if (wheel->owner.max_pending > 0 || !command_queue_claim_many(queue, count, &position)) {
+		for (; done < count; done++) {
+			*status = wheel_set_timer(wheel, timers[done], false);
+			if (*status != TW_OK)
+				break;
+		}
+		return done;
+	}
+	for (; done < count; done++, position++) {
+		struct command_cell *cell = command_queue_cell(queue, position);
+
+		wheel_fill_set(wheel, cell, timers[done], false);
+		wheel_publish(wheel, cell, position);
+	}
+	return done;
+}
+
+enum tw_status tw_set_timers(struct tw_wheel *wheel, const struct tw_set *items, size_t n,
+			     size_t *accepted)
+{
+	struct keyed_timer *timers[SET_GROUP];
+	enum tw_status status = wheel_state(wheel);
+	size_t done = 0;
+
+	if (status == TW_OK && !items && n > 0)
+		status = TW_INVALID;
+	while (done < n && status == TW_OK) {
+		enum tw_status made;
+		enum tw_status set = TW_OK;
+		size_t count = wheel_new_timers(wheel, items + done, n - done, timers, &made);
+		size_t given = count ? wheel_set_group(wheel, timers, count, &set) : 0;
+
+		for (size_t i = given; i < count; i++)
+			wheel_free_timer(wheel, timers[i]);
+		done += given;
+		status = set != TW_OK ? set : made;
+	}
+	if (accepted)
+		*accepted = done;
+	return status;
 }

@@ -139,6 +139,7 @@ enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
 		.wakeups = count_of(&counts->wakeups),
 		.full_waits = count_of(&wheel->owner.queue.waits),
 		.longest_turn = (tw_duration)count_of(&counts->longest_turn),
+		.longest_turn_wall = (tw_duration)count_of(&counts->longest_turn_wall),
 	};
 	return TW_OK;
 }

@@ -3,6 +3,7 @@
  * The public calls that ask the owner for something between the commands, and mostly wait for it.
  * With TW_DRIVE_CALLER who waits does the owner's work meanwhile, under the drive lock.
  */
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 
@@ -215,8 +216,10 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 	if (wheel->owner.has_thread)
 		return TW_INVALID;
 	wheel_begin_drive(wheel);
+	owner_end_sleep(&wheel->owner);
 	while (owner_turn(&wheel->owner))
 		continue;
+	owner_begin_sleep(&wheel->owner);
 	now = tw_now(wheel);
 	next = owner_has_next_jobs(&wheel->owner) ? now : owner_next_time(&wheel->owner);
 	wheel_end_drive(wheel);
@@ -227,4 +230,18 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 	else
 		*until_next = next > now ? next - now : 0;
 	return wheel_state(wheel);
+}
+
+int tw_fd(struct tw_wheel *wheel)
+{
+	int descriptor;
+
+	if (wheel_may_ask(wheel) != TW_OK || wheel->owner.has_thread) {
+		errno = EINVAL;
+		return -1;
+	}
+	wheel_begin_drive(wheel);
+	descriptor = owner_descriptor(&wheel->owner);
+	wheel_end_drive(wheel);
+	return descriptor;
 }

@@ -35,20 +35,20 @@ static void command_prefetch(const struct command *command)
 }
 
 /* Whether the command will take the timer out of its slot. */
-static bool command_unlinks(const struct command *command, const struct timer *timer)
+static bool command_unlinks(const struct command *command, const struct keyed_timer *timer)
 {
 	uint64_t expiry = command->expiry;
 
 	if (command->kind == COMMAND_SET)
-		expiry = command->timer->expiry;
+		expiry = command->timer->timer.expiry;
 	else if (command->kind != COMMAND_MOVE)
 		return true;
-	return expiry < timer->expiry;
+	return expiry < timer->timer.expiry;
 }
 
 void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count)
 {
-	struct timer *timers[SHELF_BATCH];
+	struct keyed_timer *timers[SHELF_BATCH];
 	uint32_t hashes[SHELF_BATCH] = {0};
 
 	for (size_t i = 0; i < count; i++) {
@@ -62,36 +62,44 @@ void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size
 		__builtin_prefetch(timers[i], 1);
 	for (size_t i = 0; i < count; i++)
 		if (timers[i] && command_unlinks(command_queue_at(queue, i), timers[i]))
-			wheel_prefetch(timers[i]);
+			wheel_prefetch(&timers[i]->timer);
 }
 
-struct timer *shelf_find(const struct shelf *shelf, const void *key, size_t key_size, uint32_t hash)
+struct keyed_timer *shelf_find(const struct shelf *shelf, const void *key, size_t key_size,
+			       uint32_t hash)
 {
 	return timer_index_find(&shelf->index, key, key_size, hash);
 }
 
-void shelf_add(struct shelf *shelf, struct timer *timer)
+void shelf_add(struct shelf *shelf, struct keyed_timer *timer)
 {
 	timer_index_add(&shelf->index, timer);
-	wheel_add(shelf->wheel, timer);
+	wheel_add(shelf->wheel, &timer->timer);
 }
 
-void shelf_remove(struct shelf *shelf, struct timer *timer)
+void shelf_remove(struct shelf *shelf, struct keyed_timer *timer)
 {
 	timer_index_remove(&shelf->index, timer);
-	wheel_remove(shelf->wheel, timer);
+	wheel_remove(shelf->wheel, &timer->timer);
 }
 
 size_t shelf_expire(struct shelf *shelf, struct timer **expired, size_t most)
 {
 	size_t count = wheel_expire(shelf->wheel, expired, most);
-	struct timer *guesses[SHELF_BATCH];
+	struct keyed_timer *keyed[SHELF_BATCH];
+	struct keyed_timer *guesses[SHELF_BATCH];
 	uint32_t hashes[SHELF_BATCH] = {0};
+	size_t keys = 0;
 
-	for (size_t i = 0; i < count; i++)
-		hashes[i] = expired[i]->hh.hashv;
-	timer_index_prefetch(&shelf->index, hashes, count, guesses);
-	for (size_t i = 0; i < count; i++)
-		timer_index_remove(&shelf->index, expired[i]);
+	for (size_t i = 0; i < count; i++) {
+		if (timer_is_handle(expired[i]))
+			continue;
+		keyed[keys] = timer_keyed(expired[i]);
+		hashes[keys] = keyed[keys]->hh.hashv;
+		keys++;
+	}
+	timer_index_prefetch(&shelf->index, hashes, keys, guesses);
+	for (size_t i = 0; i < keys; i++)
+		timer_index_remove(&shelf->index, keyed[i]);
 	return count;
 }

@@ -20,6 +20,7 @@ enum { SHELF_BATCH = TIMER_INDEX_BATCH }; /* timers or commands that are looked 
 struct shelf {
 	struct wheel *wheel;
 	struct timer_index index;
+	uint16_t number; /* tells it from others that are about; for handles */
 };
 
 /* What a shelf is made of: constant. */
@@ -37,11 +38,11 @@ void shelf_destroy(struct shelf *shelf);
 /* Brings into the cache what applying the queue's first `count` ≤ SHELF_BATCH commands will touch. */
 void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count);
 
-struct timer *shelf_find(const struct shelf *shelf, const void *key, size_t key_size,
+struct keyed_timer *shelf_find(const struct shelf *shelf, const void *key, size_t key_size,
 			 uint32_t hash);
 /* There must be none with its key. */
-void shelf_add(struct shelf *shelf, struct timer *timer);
-void shelf_remove(struct shelf *shelf, struct timer *timer);
+void shelf_add(struct shelf *shelf, struct keyed_timer *timer);
+void shelf_remove(struct shelf *shelf, struct keyed_timer *timer);
 /* Looks at up to `most` ≤ SHELF_BATCH timers; those that expired are taken out. Answers how many. */
 size_t shelf_expire(struct shelf *shelf, struct timer **expired, size_t most);
 

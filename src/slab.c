@@ -41,7 +41,6 @@ static const int slab_advice = POSIX_MADV_NORMAL;
 enum { CHAIN_LENGTH = 64 };
 
 static const size_t smallest_chunk = (size_t)64 << 10;
-static const size_t largest_chunk = (size_t)2 << 20;
 
 struct slab_block {
 	struct slab_block *next;       /* in its chain */
@@ -50,12 +49,30 @@ struct slab_block {
 
 struct slab_chunk {
 	_Alignas(CACHE_LINE) struct slab_chunk *next;
+	size_t number; /* of those before it */
 };
 
 void slab_init(struct slab *slab, size_t block_size)
 {
-	*slab = (struct slab){.block_size = block_size, .next_chunk_size = smallest_chunk};
+	*slab = (struct slab){.block_size = block_size,
+			      .recycles = slab_recycles,
+			      .next_chunk_size = smallest_chunk};
 	pthread_mutex_init(&slab->lock, NULL);
+}
+
+void slab_init_chunks(struct slab *slab, size_t block_size, slab_chunk_hook *hook, void *argument)
+{
+	*slab = (struct slab){.block_size = block_size,
+			      .recycles = true,
+			      .next_chunk_size = SLAB_CHUNK_LARGEST,
+			      .hook = hook,
+			      .hook_argument = argument};
+	pthread_mutex_init(&slab->lock, NULL);
+}
+
+size_t slab_chunk_number(const struct slab_chunk *chunk)
+{
+	return chunk->number;
 }
 
 void slab_destroy(struct slab *slab)
@@ -75,15 +92,20 @@ void slab_destroy(struct slab *slab)
 static bool slab_add_chunk(struct slab *slab)
 {
 	size_t size = slab->next_chunk_size;
-	size_t alignment = size == largest_chunk ? size : CACHE_LINE;
+	size_t alignment = size == SLAB_CHUNK_LARGEST ? size : CACHE_LINE;
 	struct slab_chunk *chunk = aligned_alloc(alignment, size);
 
 	if (!chunk)
 		return false;
-	if (size == largest_chunk)
+	if (size == SLAB_CHUNK_LARGEST)
 		(void)madvise(chunk, size, slab_advice);
 	else
 		slab->next_chunk_size *= 2;
+	if (slab->hook && !slab->hook(slab->hook_argument, chunk, slab->chunk_count)) {
+		free(chunk);
+		return false;
+	}
+	chunk->number = slab->chunk_count++;
 	chunk->next = slab->chunks;
 	slab->chunks = chunk;
 	slab->fresh = (char *)(chunk + 1);
@@ -146,7 +168,7 @@ void *slab_take(struct slab *slab)
 	struct slab_stripe *stripe;
 	struct slab_block *block;
 
-	if (!slab_recycles)
+	if (!slab->recycles)
 		return aligned_alloc(CACHE_LINE, slab->block_size);
 	stripe = slab_enter_stripe(slab);
 	block = stripe->first ? stripe->first : slab_take_chain(slab);
@@ -172,7 +194,7 @@ void slab_give(struct slab *slab, struct slab_bin *bin, void *memory)
 {
 	struct slab_block *block = memory;
 
-	if (!slab_recycles) {
+	if (!slab->recycles) {
 		free(memory);
 		return;
 	}

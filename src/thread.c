@@ -2,22 +2,46 @@
 #include "thread.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum { NAME_SIZE = 16, ROLE_SIZE = 7 }; /* Linux keeps 15 characters of a thread's name */
 
 #ifdef __linux__
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* What sched_setattr takes, in its first version; see sched(7). */
+struct scheduling {
+	uint32_t size;
+	uint32_t policy; /* 0: the ordinary one */
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime; /* nanoseconds; with the ordinary policy, the slice */
+	uint64_t deadline;
+	uint64_t period;
+};
 
 static void thread_set_name(pthread_t thread, const char *name)
 {
 	(void)pthread_setname_np(thread, name);
 }
 
-void thread_sleep_exactly(void)
+void thread_be_prompt(void)
 {
+	struct scheduling scheduling = {.size = sizeof(scheduling),
+					.nice = getpriority(PRIO_PROCESS, 0),
+					.runtime = 100000};
+
 	(void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+	/* A program that gave its threads another policy keeps it. */
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		(void)syscall(SYS_sched_setattr, 0, &scheduling, 0);
 }
 #else
 static void thread_set_name(pthread_t thread, const char *name)
@@ -26,7 +50,7 @@ static void thread_set_name(pthread_t thread, const char *name)
 	(void)name;
 }
 
-void thread_sleep_exactly(void)
+void thread_be_prompt(void)
 {
 }
 #endif

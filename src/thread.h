@@ -12,7 +12,11 @@
 int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const char *name,
 		 const char *role);
 
-/* Lets the calling thread's sleeps end on time: at most a microsecond after their deadline. */
-void thread_sleep_exactly(void);
+/*
+ * For a thread that works in short turns and must be on time: its sleeps end a microsecond after their
+ * deadline at most, and where the system can do that (Linux 6.12), it gets its share of a busy processor
+ * in short slices, soon, rather than in long ones, late. Its share stays the same.
+ */
+void thread_be_prompt(void);
 
 #endif

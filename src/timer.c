@@ -10,9 +10,9 @@
 
 static const size_t class_sizes[TIMER_SIZE_CLASSES] = {128, 192, 256};
 
-_Static_assert(offsetof(struct timer, hh) + offsetof(UT_hash_handle, hh_prev) >= CACHE_LINE,
+_Static_assert(offsetof(struct keyed_timer, hh) + offsetof(UT_hash_handle, hh_prev) >= CACHE_LINE,
 	       "the index must not touch the wheel's line");
-_Static_assert(offsetof(struct timer, key) == 112, "a key of 16 bytes must end with its line");
+_Static_assert(offsetof(struct keyed_timer, key) == 112, "a key of 16 bytes must end with its line");
 
 void timer_store_init(struct timer_store *store)
 {
@@ -41,11 +41,11 @@ static uint8_t timer_size_class(size_t size)
 	return size_class;
 }
 
-struct timer *timer_new(struct timer_store *store, const void *key, size_t key_size, uint32_t hash)
+struct keyed_timer *timer_new(struct timer_store *store, const void *key, size_t key_size, uint32_t hash)
 {
-	size_t size = offsetof(struct timer, key) + key_size;
+	size_t size = offsetof(struct keyed_timer, key) + key_size;
 	uint8_t size_class = timer_size_class(size);
-	struct timer *timer;
+	struct keyed_timer *timer;
 
 	if (size_class < TIMER_SIZE_CLASSES)
 		timer = slab_take(&store->slabs[size_class]);
@@ -53,7 +53,7 @@ struct timer *timer_new(struct timer_store *store, const void *key, size_t key_s
 		timer = malloc(size);
 	if (!timer)
 		return NULL;
-	timer->size_class = size_class;
+	timer->timer.class = size_class;
 	timer->hh.key = timer->key;
 	timer->hh.keylen = (unsigned)key_size;
 	timer->hh.hashv = hash;
@@ -61,9 +61,9 @@ struct timer *timer_new(struct timer_store *store, const void *key, size_t key_s
 	return timer;
 }
 
-void timer_free(struct timer_store *store, struct timer_bin *bin, struct timer *timer)
+void timer_free(struct timer_store *store, struct timer_bin *bin, struct keyed_timer *timer)
 {
-	uint8_t size_class = timer->size_class;
+	uint8_t size_class = timer->timer.class;
 
 	if (size_class < TIMER_SIZE_CLASSES)
 		slab_give(&store->slabs[size_class], &bin->bins[size_class], timer);

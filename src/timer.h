@@ -7,6 +7,7 @@
 #ifndef TIMER_H
 #define TIMER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uthash.h>
@@ -25,23 +26,36 @@ enum timer_job {
 	TIMER_DRAIN    /* with its drain */
 };
 
+/* Where a timer's memory came from, which also tells what is behind its common part. */
+enum timer_class {
+	TIMER_KEYED, /* and the two after it: by size of the key */
+	TIMER_KEYED_LARGE = 3,
+	TIMER_HANDLE /* struct handle */
+};
+
+/* The part that all timers have: what the wheel and the pool touch. 56 bytes. */
 struct timer {
-	/* First cache line: all that the wheel touches. */
 	struct list link; /* in a slot; later in a batch of jobs */
 	uint64_t expiry;  /* tick at or after which it may fire */
 	union {
 		uint64_t sequence;   /* in the wheel: order of its last command */
 		struct drain *drain; /* as a TIMER_DRAIN job */
 	};
-	void *value;
+	void *value;          /* of a handle: its argument */
 	tw_duration deadline; /* nanoseconds, as asked for */
 	uint8_t job;          /* enum timer_job */
 	uint8_t reason;       /* enum tw_reason */
 	uint8_t epoch;        /* in the pool: which wait for idle counts it */
-	uint8_t size_class;   /* where its memory came from */
-	uint32_t batch_size;  /* in the first timer of a batch of jobs */
-	UT_hash_handle hh;    /* key, its size and hash; from hh_prev on in the second line */
-	/* The key's first 16 bytes fill the second line. */
+	uint8_t class;        /* enum timer_class, or a size class of a keyed timer */
+	uint8_t batch_size;   /* in the first timer of a batch of jobs */
+	uint8_t place;        /* of a handle: enum handle_place; the owner's */
+	uint16_t shelf;       /* of a handle: the number of the shelf it is on; the owner's */
+};
+
+/* A timer with a key. Two cache lines for a key of up to 16 bytes: the second has all that a find needs. */
+struct keyed_timer {
+	struct timer timer;
+	UT_hash_handle hh; /* key, its size and hash; from hh_prev on in the second line */
 	unsigned char key[];
 };
 
@@ -55,6 +69,7 @@ struct timer_store {
 /* Timers that one thread is about to give back. */
 struct timer_bin {
 	struct slab_bin bins[TIMER_SIZE_CLASSES];
+	struct slab_bin handles;
 };
 
 void timer_store_init(struct timer_store *store);
@@ -63,8 +78,19 @@ void timer_store_destroy(struct timer_store *store);
 void timer_store_flush(struct timer_store *store, struct timer_bin *bin);
 
 /* A timer with a copy of the key; NULL: out of memory. key_size from 1 to TW_KEY_SIZE_MAX. */
-struct timer *timer_new(struct timer_store *store, const void *key, size_t key_size, uint32_t hash);
-void timer_free(struct timer_store *store, struct timer_bin *bin, struct timer *timer);
+struct keyed_timer *timer_new(struct timer_store *store, const void *key, size_t key_size, uint32_t hash);
+void timer_free(struct timer_store *store, struct timer_bin *bin, struct keyed_timer *timer);
+
+static inline bool timer_is_handle(const struct timer *timer)
+{
+	return timer->class == TIMER_HANDLE;
+}
+
+/* The timer is no handle. */
+static inline struct keyed_timer *timer_keyed(struct timer *timer)
+{
+	return list_entry(timer, struct keyed_timer, timer);
+}
 
 static inline struct timer *timer_of_link(struct list *link)
 {

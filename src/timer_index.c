@@ -70,9 +70,9 @@ static inline UT_hash_bucket *bucket_of(const struct timer_index *index, uint32_
 	return bucket_at(index, number < index->buckets ? number : number & index->mask / 2);
 }
 
-static inline struct timer *timer_of_handle(UT_hash_handle *handle)
+static inline struct keyed_timer *timer_of_handle(UT_hash_handle *handle)
 {
-	return list_entry(handle, struct timer, hh);
+	return list_entry(handle, struct keyed_timer, hh);
 }
 
 static bool timer_index_add_segment(struct timer_index *index)
@@ -96,7 +96,7 @@ static bool timer_index_add_segment(struct timer_index *index)
 bool timer_index_init(struct timer_index *index)
 {
 	*index = (struct timer_index){.buckets = FEWEST_BUCKETS, .mask = 2 * FEWEST_BUCKETS - 1};
-	index->table.hho = offsetof(struct timer, hh);
+	index->table.hho = offsetof(struct keyed_timer, hh);
 	if (timer_index_add_segment(index))
 		return true;
 	free(index->segments);
@@ -120,11 +120,11 @@ bool timer_index_discard(struct timer_index *index)
 	return true;
 }
 
-struct timer *timer_index_find(const struct timer_index *index, const void *key, size_t key_size,
+struct keyed_timer *timer_index_find(const struct timer_index *index, const void *key, size_t key_size,
 			       uint32_t hash)
 {
 	UT_hash_bucket *bucket = bucket_of(index, hash);
-	struct timer *timer;
+	struct keyed_timer *timer;
 
 	HASH_FIND_IN_BKT(&index->table, hh, *bucket, key, (unsigned)key_size, hash, timer);
 	return timer;
@@ -187,7 +187,7 @@ static void timer_index_merge(struct timer_index *index)
 		free(index->segments[--index->segment_count]);
 }
 
-void timer_index_add(struct timer_index *index, struct timer *timer)
+void timer_index_add(struct timer_index *index, struct keyed_timer *timer)
 {
 	UT_hash_bucket *bucket = bucket_of(index, timer->hh.hashv);
 
@@ -197,7 +197,7 @@ void timer_index_add(struct timer_index *index, struct timer *timer)
 		timer_index_split(index);
 }
 
-void timer_index_remove(struct timer_index *index, struct timer *timer)
+void timer_index_remove(struct timer_index *index, struct keyed_timer *timer)
 {
 	UT_hash_bucket *bucket = bucket_of(index, timer->hh.hashv);
 
@@ -207,7 +207,7 @@ void timer_index_remove(struct timer_index *index, struct timer *timer)
 		timer_index_merge(index);
 }
 
-static struct timer *chain_guess(UT_hash_handle *handle, uint32_t hash)
+static struct keyed_timer *chain_guess(UT_hash_handle *handle, uint32_t hash)
 {
 	while (handle && handle->hashv != hash)
 		handle = handle->hh_next;
@@ -216,7 +216,7 @@ static struct timer *chain_guess(UT_hash_handle *handle, uint32_t hash)
 
 /* In steps, each of which needs only what the one before has fetched: see shelf.c. */
 void timer_index_prefetch(const struct timer_index *index, const uint32_t *hashes, size_t count,
-			  struct timer **guesses)
+			  struct keyed_timer **guesses)
 {
 	const UT_hash_bucket *buckets[TIMER_INDEX_BATCH];
 	UT_hash_handle *chains[TIMER_INDEX_BATCH];

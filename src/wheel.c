@@ -31,6 +31,7 @@ void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ord
 	wheel->layout = layout;
 	wheel->ordered = ordered;
 	wheel->due_is_unsorted = false;
+	wheel->expired_late = false;
 	wheel->now = 0;
 	wheel->sequence = 0;
 	wheel->count = 0;
@@ -244,11 +245,12 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 		struct list *list = wheel_next_list(wheel);
 		struct timer *timer;
 
-		if (!list)
+		if (!list || (list == &wheel->late && count > 0 && !wheel->expired_late))
 			break;
+		wheel->expired_late = list == &wheel->late;
 		timer = timer_of_link(list_take_first(list));
 		__builtin_prefetch(timer->link.next, 1);
-		__builtin_prefetch(&timer->hh.hh_prev, 1);
+		__builtin_prefetch(timer + 1, 1);
 		if (timer->expiry > wheel->now || (wheel->ordered && list != &wheel->due))
 			wheel_place(wheel, timer);
 		else
@@ -256,6 +258,11 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 	}
 	wheel->count -= count;
 	return count;
+}
+
+bool wheel_expired_late(const struct wheel *wheel)
+{
+	return wheel->expired_late;
 }
 
 size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most)

@@ -48,6 +48,8 @@ bool wheel_is_busy(struct wheel *wheel);
  * sorting of a tick's timers in an ordered wheel.
  */
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most);
+/* Whether what the last wheel_expire() answered was left over from earlier ticks; never a mixture. */
+bool wheel_expired_late(const struct wheel *wheel);
 /* Takes up to `most` timers out, whatever their expiry; fewer only when the wheel is empty. */
 size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most);
 

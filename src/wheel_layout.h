@@ -30,6 +30,7 @@ struct wheel {
 	const struct wheel_layout *layout;
 	bool ordered;
 	bool due_is_unsorted;
+	bool expired_late;
 	uint64_t now;
 	uint64_t sequence; /* of the last command */
 	size_t count;

@@ -14,6 +14,10 @@
  * filling, so that a claim made from an old look fails. (It comes round after 2^32 fillings, within
  * one claim.)
  *
+ * There are two lanes of batches: jobs that have just become due, and bulk, of which there may be a
+ * million. A worker takes a prompt batch if there is one, so that a crowd delays what comes after it
+ * by a batch or two; one batch in eight comes from the bulk lane all the same.
+ *
  * Waiting until idle. Jobs submitted while others run must not be waited for, so they are counted
  * by epoch, of which there are two: each job counts into the current one, and is counted out by who
  * did it. A waiter waits until the other epoch is empty, makes it the current one, and waits until
@@ -32,6 +36,8 @@
 
 #include "thread.h"
 
+enum { BULK_SHARE = 8 }; /* one batch in so many is taken from the bulk lane first */
+
 struct worker {
 	/* Constant. */
 	struct worker_pool *pool;
@@ -45,6 +51,12 @@ struct worker {
 	struct timer_bin bin;
 };
 
+/* Batches nobody has taken. */
+struct lane {
+	struct timer *first;
+	struct timer *last;
+};
+
 struct worker_pool {
 	/* Constant. */
 	struct job_target *target;
@@ -53,8 +65,8 @@ struct worker_pool {
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	pthread_cond_t work; /* jobs, or the end */
 	pthread_cond_t epoch_is_empty;
-	struct timer *first; /* batches nobody has taken */
-	struct timer *last;
+	struct lane lanes[JOB_LANES];
+	unsigned batches_taken;
 	uint64_t submitted[2];
 	uint8_t epoch;
 	bool waiter_is_waiting;
@@ -139,7 +151,7 @@ static void worker_fill_tray(struct worker *worker, struct timer *batch)
 	uint64_t count = 0;
 
 	for (struct timer *timer = batch; timer; timer = timer_or_null(timer->link.next)) {
-		__builtin_prefetch(&timer->hh.hh_prev);
+		__builtin_prefetch(timer + 1);
 		timer->epoch = epoch;
 		/* relaxed: published by the tray's word. */
 		atomic_store_explicit(&worker->jobs[count++], timer, memory_order_relaxed);
@@ -152,16 +164,31 @@ static void worker_fill_tray(struct worker *worker, struct timer *batch)
 		worker_pool_call_help(worker->pool);
 }
 
+/* Under the lock: whose turn it is. The bulk lane comes last, but now and then it comes first. */
+static struct lane *worker_pool_next_lane(struct worker_pool *pool)
+{
+	struct lane *prompt = &pool->lanes[JOB_LANE_PROMPT];
+	struct lane *bulk = &pool->lanes[JOB_LANE_BULK];
+
+	if (!bulk->first)
+		return prompt;
+	if (!prompt->first)
+		return bulk;
+	return ++pool->batches_taken % BULK_SHARE == 0 ? bulk : prompt;
+}
+
 /* Takes the oldest batch that nobody has; false: there is none. */
 static bool worker_take_batch(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
 	struct timer *batch;
+	struct lane *lane;
 
 	pthread_mutex_lock(&pool->lock);
-	batch = pool->first;
+	lane = worker_pool_next_lane(pool);
+	batch = lane->first;
 	if (batch)
-		pool->first = timer_or_null(batch->link.previous);
+		lane->first = timer_or_null(batch->link.previous);
 	pthread_mutex_unlock(&pool->lock);
 	if (!batch)
 		return false;
@@ -199,12 +226,17 @@ static struct timer *worker_next_job(struct worker *worker)
 	return timer;
 }
 
+static bool worker_pool_has_batches(const struct worker_pool *pool)
+{
+	return pool->lanes[JOB_LANE_PROMPT].first || pool->lanes[JOB_LANE_BULK].first;
+}
+
 static bool worker_pool_has_jobs(struct worker_pool *pool)
 {
 	for (int i = 0; i < pool->worker_count; i++)
 		if (!worker_tray_is_empty(&pool->workers[i]))
 			return true;
-	return pool->first;
+	return worker_pool_has_batches(pool);
 }
 
 /* Sleeps until there may be jobs; false: the pool ends and there are none. */
@@ -213,12 +245,12 @@ static bool worker_sleep(struct worker *worker)
 	struct worker_pool *pool = worker->pool;
 	bool ending;
 
-	timer_store_flush(pool->target->store, &worker->bin);
+	job_flush(pool->target, &worker->bin);
 	pthread_mutex_lock(&pool->lock);
 	/* seq_cst: the announcement, before the second look; pairs with the load in
 	 * worker_pool_call_help(). */
 	atomic_fetch_add_explicit(&pool->sleepers, 1, memory_order_seq_cst);
-	ending = pool->ending && !pool->first;
+	ending = pool->ending && !worker_pool_has_batches(pool);
 	if (!pool->ending && !worker_pool_has_jobs(pool))
 		pthread_cond_wait(&pool->work, &pool->lock);
 	/* relaxed: a wake too many harms nobody. */
@@ -327,8 +359,10 @@ void worker_pool_destroy(struct worker_pool *pool)
 	worker_pool_end(pool, pool->worker_count);
 }
 
-void worker_pool_submit(struct worker_pool *pool, struct job_batches *batches)
+void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
+			struct job_batches *batches)
 {
+	struct lane *lane = &pool->lanes[lane_number];
 	int wake = 0;
 
 	if (batches->count == 0)
@@ -340,11 +374,11 @@ void worker_pool_submit(struct worker_pool *pool, struct job_batches *batches)
 		wake++;
 	}
 	pool->submitted[pool->epoch] += batches->count;
-	if (pool->first)
-		pool->last->link.previous = &batches->first->link;
+	if (lane->first)
+		lane->last->link.previous = &batches->first->link;
 	else
-		pool->first = batches->first;
-	pool->last = batches->last;
+		lane->first = batches->first;
+	lane->last = batches->last;
 	for (int i = 0; i < wake && i < pool->worker_count; i++)
 		pthread_cond_signal(&pool->work);
 	pthread_mutex_unlock(&pool->lock);

@@ -19,6 +19,13 @@ struct worker_pool;
 
 enum { WORKER_BATCH = 32 };
 
+/* A crowd of jobs must not hold up the few that are due after it. */
+enum job_lane {
+	JOB_LANE_PROMPT, /* timers that have just become due, releases of single commands */
+	JOB_LANE_BULK,   /* what is left of earlier ticks, drains and stops */
+	JOB_LANES
+};
+
 /* Jobs on their way to the pool, gathered into batches. The submitter's own. */
 struct job_batches {
 	struct timer *first; /* the first timer of the first batch, or NULL; see worker_pool.c */
@@ -36,7 +43,7 @@ struct worker_pool *worker_pool_create(int workers, const char *name, struct job
 void worker_pool_destroy(struct worker_pool *pool);
 
 /* Hands all batches over and leaves `batches` empty. */
-void worker_pool_submit(struct worker_pool *pool, struct job_batches *batches);
+void worker_pool_submit(struct worker_pool *pool, enum job_lane lane, struct job_batches *batches);
 /* Waits until every job submitted before has been done. Not on a worker. */
 void worker_pool_wait(struct worker_pool *pool);
 /* Whether the calling thread is one of the pool's. */

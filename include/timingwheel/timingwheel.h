@@ -279,6 +279,93 @@ TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
  */
 TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
 
+/*
+ * For an event loop that drives a TW_DRIVE_CALLER wheel: a descriptor that poll() or epoll finds
+ * readable when a command has arrived or a deadline is due; then call tw_poll, which makes it quiet
+ * again. It is the wheel's: don't read or close it. -1, and errno tells: EINVAL: no wheel, one with an
+ * owner thread, stopped, or called from an inline task; ENOTSUP: not Linux; or out of descriptors.
+ */
+TW_API int tw_fd(struct tw_wheel *wheel);
+
+/*
+ * Timers by handle: no key, no index; RussellLuo's and Kafka's interface. A handle stays safe to use
+ * for ever: once its timer is done it answers TW_NOT_FOUND, whoever has its memory by then.
+ */
+struct tw_timer {
+	uint64_t id; /* 0: none */
+};
+
+/* What a periodic timer does about runs it is late for by a period or more. */
+enum tw_missed {
+	TW_MISSED_BURST, /* runs each of them, one after the other */
+	TW_MISSED_DELAY, /* runs one; the next is a period after that one began */
+	TW_MISSED_SKIP   /* runs one; the next is at the next multiple of the period */
+};
+
+/*
+ * Calls run(argument) once, `delay` from now, on the pool; a delay ≤ 0 runs it now, one under an
+ * interval is rounded up like any other. *timer (may be NULL) becomes its handle. When the wheel is
+ * stopped first, the argument goes to release (TW_STOPPED, NULL key); when it is drained, to the drain
+ * function (NULL key). Any thread; costs as tw_set_timer without the hash.
+ * TW_OK; TW_INVALID: no wheel or no function; TW_FULL and TW_NO_MEMORY as tw_set_timer; TW_CLOSED.
+ * Except on TW_OK *timer is 0.
+ */
+TW_API enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, void (*run)(void *),
+				    void *argument, struct tw_timer *timer);
+
+/*
+ * Calls run(argument) after `first`, then each `period`: at first + n * period, without drift, never
+ * two at a time. Ends with tw_timer_stop, or as tw_after_func's. Statuses as tw_after_func; also
+ * TW_INVALID: period ≤ 0 or no such policy.
+ */
+TW_API enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_duration period,
+			       enum tw_missed missed, void (*run)(void *), void *argument,
+			       struct tw_timer *timer);
+
+/*
+ * Calls run(argument) at the times that next(argument, previous) tells, on the wheel's clock: asked
+ * here with the time of the call, then after each run with the deadline of that run. An answer that
+ * is not later than `previous` ends the schedule; the first one too, then the status is TW_INVALID.
+ * Statuses as tw_after_func; also TW_INVALID: no next.
+ */
+TW_API enum tw_status tw_schedule_func(struct tw_wheel *wheel,
+				       tw_duration (*next)(void *argument, tw_duration previous),
+				       void (*run)(void *), void *argument, struct tw_timer *timer);
+
+/*
+ * Stops the timer. Answers at once, without asking the owner: of the stop and the run, one wins.
+ * TW_OK: it has not run (again) and will not; the argument is the caller's. TW_RUNNING: it is running
+ * now and will not again. TW_NOT_FOUND: it is done, or was stopped before. TW_INVALID: no wheel;
+ * TW_CLOSED. Any thread, also in its own run.
+ */
+TW_API enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer);
+
+/* As tw_timer_stop, and on return it is not running any more. In its own run: TW_INVALID. */
+TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer);
+
+/*
+ * Gives the timer a new deadline, `delay` from now, of it alone: it will not run at the old one. While
+ * it runs: arms the next run, after this one. Of a periodic timer: moves its next run, and later ones
+ * count from there. Any thread. TW_OK; TW_NOT_FOUND: done or stopped; TW_INVALID: no wheel; TW_CLOSED.
+ */
+TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer,
+				     tw_duration delay);
+
+/* One of many timers to set. */
+struct tw_set {
+	const void *key;
+	size_t key_size;
+	void *value;
+	tw_duration delay;
+};
+
+/*
+ * tw_set_timer for each item, in order, at a lower price a piece. Stops at the first that fails and
+ * answers its status; *accepted (may be NULL) tells how many the wheel owns. TW_INVALID also: no items.
+ */
+TW_API enum tw_status tw_set_timers(struct tw_wheel *wheel, const struct tw_set *items, size_t n,
+				    size_t *accepted);
+
 /* Counts since tw_create and states at the moment; read without stopping anyone. */
 struct tw_stats {
 	uint64_t set;      /* timers armed under a new key */
@@ -295,7 +382,10 @@ struct tw_stats {
 	uint64_t turns;      /* turns of the owner's loop */
 	uint64_t wakeups;    /* times the owner woke, by a command, a deadline or a nap's end */
 	uint64_t full_waits; /* times a caller slept because the queue was full */
-	tw_duration longest_turn; /* wall time of the owner's longest turn, inline tasks left out */
+	/* The owner's longest turn, inline tasks left out: processor time that its thread had, which is
+	 * the work there was; and by the clock, which counts what other threads had meanwhile. */
+	tw_duration longest_turn;
+	tw_duration longest_turn_wall;
 };
 
 /* TW_OK, also after tw_stop; TW_INVALID: no wheel or nothing to fill; TW_CLOSED in a fork's child. */

@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A handle's life is a word: its generation above, phase and flags below. Whoever wants to stop,
+ * reset or run it changes the word by compare-and-swap; of a stop and the firing, the one whose
+ * exchange succeeds wins. The owner is not asked; it learns of it through a queue of changes.
+ *
+ *   pending   set, and not begun; wherever it is: in the command queue, the wheel or the pool
+ *   running   its function is being called
+ *   stopped   will not run; not free yet
+ *   free      in the slab, or about to be
+ *
+ *   LISTED    it is in the queue of changes; whoever sets the flag adds it, the owner clears it
+ *   RESET     new_deadline is its deadline from now on; so it must not run at the old one
+ *   LEFT      who had it (the pool, the command queue) has let go
+ *   LAST      running, and will not again
+ *   BUSY      new_deadline is being written; the others wait those few instructions
+ *   PERIODIC  it has a schedule
+ *
+ * Ownership. The wheel's part belongs to the owner while it is in the wheel, to a worker while it is
+ * away. A stopped handle is freed by the later of two events: it was let go (LEFT), its change was
+ * taken (not LISTED). Both are changes of the same word, so each sees whether it is the later one.
+ * A handle that a worker finds reset, or that has run and is to run again, goes back to the owner as
+ * a change with LEFT.
+ *
+ * A handle's memory is never anything else, so an old id may look at it for ever. Each use has a
+ * generation of its own; a handle whose generations (2^36) are used up is not used again.
+ *
+ * The queue of changes is Vyukov's intrusive queue with a stub: an exchange of the newest, then the
+ * link from the one before. Linearization of a change: its exchange of the state, before it is added.
+ */
+#include "handle.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+
+enum {
+	PHASE = 3,
+	FREE = 0,
+	PENDING = 1,
+	RUNNING = 2,
+	STOPPED = 3,
+	LISTED = 1 << 2,
+	RESET = 1 << 3,
+	LEFT = 1 << 4,
+	LAST = 1 << 5,
+	BUSY = 1 << 6,
+	PERIODIC = 1 << 7,
+	GENERATION_SHIFT = 8,
+	INDEX_BITS = 28
+};
+
+static const uint64_t last_generation = ((uint64_t)1 << (64 - INDEX_BITS)) - 1;
+static const size_t most_chunks = (size_t)1 << 14;
+
+/* The runs that this thread is in, innermost first. */
+struct running {
+	const struct handle *handle;
+	struct running *outer;
+};
+static _Thread_local struct running *running;
+
+/* ---- Memory and ids ---- */
+
+static size_t chunk_handles(void)
+{
+	return (SLAB_CHUNK_LARGEST - CACHE_LINE) / sizeof(struct handle);
+}
+
+static struct handle *chunk_first(struct slab_chunk *chunk)
+{
+	return (struct handle *)(void *)((char *)chunk + CACHE_LINE);
+}
+
+/* Under the slab's lock: a new chunk's handles get their first generation. */
+static bool handle_table_add_chunk(void *argument, struct slab_chunk *chunk, size_t number)
+{
+	struct handle_table *table = argument;
+
+	if (number >= most_chunks)
+		return false;
+	for (size_t i = 0; i < chunk_handles(); i++)
+		atomic_init(&chunk_first(chunk)[i].state, (uint64_t)1 << GENERATION_SHIFT);
+	/* release: publishes the states; pairs with the acquire in handle_find(). */
+	atomic_store_explicit(&table->chunks[number], chunk, memory_order_release);
+	return true;
+}
+
+bool handle_table_init(struct handle_table *table)
+{
+	memset(table, 0, sizeof(*table));
+	table->chunks = calloc(most_chunks, sizeof(*table->chunks));
+	if (!table->chunks)
+		return false;
+	slab_init_chunks(&table->slab, sizeof(struct handle), handle_table_add_chunk, table);
+	atomic_init(&table->newest, &table->stub);
+	table->oldest = &table->stub;
+	pthread_mutex_init(&table->lock, NULL);
+	pthread_cond_init(&table->run_ended, NULL);
+	return true;
+}
+
+void handle_table_destroy(struct handle_table *table)
+{
+	pthread_cond_destroy(&table->run_ended);
+	pthread_mutex_destroy(&table->lock);
+	slab_destroy(&table->slab);
+	free(table->chunks);
+}
+
+static uint64_t generation_of(uint64_t state)
+{
+	return state >> GENERATION_SHIFT;
+}
+
+static uint64_t handle_id(const struct handle *handle, uint64_t generation)
+{
+	uintptr_t chunk = (uintptr_t)handle & ~(uintptr_t)(SLAB_CHUNK_LARGEST - 1);
+	size_t number = slab_chunk_number((const struct slab_chunk *)chunk);
+	size_t index = (size_t)(handle - chunk_first((struct slab_chunk *)chunk));
+
+	return generation << INDEX_BITS | (number * chunk_handles() + index);
+}
+
+/* The handle of an id, whatever it is by now; NULL: the id is no wheel's. */
+static struct handle *handle_find(const struct handle_table *table, uint64_t id)
+{
+	size_t index = (size_t)(id & (((uint64_t)1 << INDEX_BITS) - 1));
+	size_t number = index / chunk_handles();
+	struct slab_chunk *chunk;
+
+	if (number >= most_chunks)
+		return NULL;
+	/* acquire: sees the states; pairs with the release in handle_table_add_chunk(). */
+	chunk = atomic_load_explicit(&table->chunks[number], memory_order_acquire);
+	return chunk ? chunk_first(chunk) + index % chunk_handles() : NULL;
+}
+
+struct handle *handle_new(struct handle_table *table, uint64_t *id)
+{
+	struct handle *handle = slab_take(&table->slab);
+	uint64_t generation;
+
+	if (!handle)
+		return NULL;
+	/* relaxed: nobody else changes a free one. */
+	generation = generation_of(atomic_load_explicit(&handle->state, memory_order_relaxed));
+	handle->timer.class = TIMER_HANDLE;
+	handle->timer.place = HANDLE_IN_QUEUE;
+	*id = handle_id(handle, generation);
+	/* relaxed: published by the command, and to others by who passes the id on. */
+	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT | PENDING,
+			      memory_order_relaxed);
+	return handle;
+}
+
+void handle_make_periodic(struct handle *handle, struct schedule *schedule)
+{
+	handle->schedule = schedule;
+	/* relaxed: published as the rest of it is. */
+	atomic_fetch_or_explicit(&handle->state, PERIODIC, memory_order_relaxed);
+}
+
+void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
+{
+	/* relaxed: nobody else may change it any more. */
+	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
+	uint64_t generation = generation_of(state) + 1;
+
+	if (state & PERIODIC)
+		free(handle->schedule);
+	/* release: what was done with it comes before; pairs with the loads of who has an old id. */
+	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT,
+			      memory_order_release);
+	if (generation < last_generation)
+		slab_give(&table->slab, bin, handle);
+}
+
+/* ---- The queue of changes ---- */
+
+static void handle_add_change(struct handle_table *table, struct handle *handle)
+{
+	struct handle *before;
+
+	/* relaxed: published by the exchange. */
+	atomic_store_explicit(&handle->next_change, NULL, memory_order_relaxed);
+	/* seq_cst: before the look for a sleeping owner; publishes the handle; pairs with
+	 * handle_table_has_changes(). */
+	before = atomic_exchange_explicit(&table->newest, handle, memory_order_seq_cst);
+	/* release: pairs with the acquire in handle_take_change(). */
+	atomic_store_explicit(&before->next_change, handle, memory_order_release);
+}
+
+bool handle_table_has_changes(struct handle_table *table)
+{
+	/* seq_cst: the second look of an owner that goes to sleep; pairs with the exchange in
+	 * handle_add_change(). */
+	return atomic_load_explicit(&table->newest, memory_order_seq_cst) != &table->stub ||
+	       table->oldest != &table->stub;
+}
+
+/* acquire: sees the change; pairs with the release in handle_add_change(). */
+static struct handle *handle_next_change(struct handle *handle)
+{
+	return atomic_load_explicit(&handle->next_change, memory_order_acquire);
+}
+
+struct handle *handle_take_change(struct handle_table *table)
+{
+	struct handle *oldest = table->oldest;
+	struct handle *next = handle_next_change(oldest);
+
+	if (oldest == &table->stub) {
+		if (!next)
+			return NULL;
+		table->oldest = oldest = next;
+		next = handle_next_change(oldest);
+	}
+	if (!next) {
+		/* The last one, unless somebody is about to link another behind it. */
+		/* relaxed: only a look; the link is waited for. */
+		if (atomic_load_explicit(&table->newest, memory_order_relaxed) == oldest)
+			handle_add_change(table, &table->stub);
+		next = handle_next_change(oldest);
+		if (!next)
+			return NULL;
+	}
+	table->oldest = next;
+	return oldest;
+}
+
+/* ---- Changing the state ---- */
+
+/* The state, once nobody is busy with it. acquire: pairs with who changed it last. */
+static uint64_t handle_state(struct handle *handle)
+{
+	uint64_t state = atomic_load_explicit(&handle->state, memory_order_acquire);
+
+	while (state & BUSY) {
+		sched_yield();
+		state = atomic_load_explicit(&handle->state, memory_order_acquire);
+	}
+	return state;
+}
+
+/* acq_rel: publishes what was written to the handle before; pairs with handle_state(). */
+static bool handle_exchange(struct handle *handle, uint64_t from, uint64_t to)
+{
+	return atomic_compare_exchange_strong_explicit(&handle->state, &from, to,
+						       memory_order_acq_rel, memory_order_relaxed);
+}
+
+/* The state that lists a change; the caller adds it to the queue if it was not listed before. */
+static bool handle_exchange_listed(struct handle_table *table, struct handle *handle, uint64_t from,
+				   uint64_t to)
+{
+	if (!handle_exchange(handle, from, to | LISTED))
+		return false;
+	if (!(from & LISTED))
+		handle_add_change(table, handle);
+	return true;
+}
+
+static uint64_t with_phase(uint64_t state, uint64_t phase)
+{
+	return (state & ~(uint64_t)PHASE) | phase;
+}
+
+/* Whether the id means this use of the handle, and that can still be stopped or reset. */
+static bool state_is_live(uint64_t state, uint64_t id)
+{
+	uint64_t phase = state & PHASE;
+
+	return generation_of(state) == id >> INDEX_BITS && (phase == PENDING || phase == RUNNING);
+}
+
+enum tw_status handle_stop(struct handle_table *table, uint64_t id, bool *changed)
+{
+	struct handle *handle = handle_find(table, id);
+
+	*changed = false;
+	while (handle) {
+		uint64_t state = handle_state(handle);
+
+		if (!state_is_live(state, id))
+			break;
+		if ((state & PHASE) == RUNNING) {
+			if (handle_exchange(handle, state, (state | LAST) & ~(uint64_t)RESET))
+				return TW_RUNNING;
+		} else if (handle_exchange_listed(table, handle, state,
+						  with_phase(state, STOPPED) & ~(uint64_t)RESET)) {
+			*changed = true;
+			return TW_OK;
+		}
+	}
+	return TW_NOT_FOUND;
+}
+
+/* The caller has set BUSY in `state`: writes the new deadline and lets the others go on. */
+static void handle_write_deadline(struct handle_table *table, struct handle *handle, uint64_t to,
+				  tw_duration deadline)
+{
+	uint64_t before;
+
+	/* relaxed: published by the exchange. */
+	atomic_store_explicit(&handle->new_deadline, deadline, memory_order_relaxed);
+	do {
+		/* relaxed: while BUSY only the owner changes it, by taking the change. */
+		before = atomic_load_explicit(&handle->state, memory_order_relaxed);
+	} while (!handle_exchange(handle, before, to | (before & LISTED) | (to & LISTED)));
+	if ((to & LISTED) && !(before & LISTED))
+		handle_add_change(table, handle);
+}
+
+enum tw_status handle_reset(struct handle_table *table, uint64_t id, tw_duration deadline,
+			    bool *changed)
+{
+	struct handle *handle = handle_find(table, id);
+
+	*changed = false;
+	while (handle) {
+		uint64_t state = handle_state(handle);
+
+		if (!state_is_live(state, id) || (state & LAST))
+			break;
+		if (!handle_exchange(handle, state, state | BUSY))
+			continue;
+		/* One that runs is seen to when it has run. */
+		*changed = (state & PHASE) == PENDING;
+		state = (state & ~(uint64_t)LISTED) | RESET | (*changed ? LISTED : 0);
+		handle_write_deadline(table, handle, state, deadline);
+		return TW_OK;
+	}
+	return TW_NOT_FOUND;
+}
+
+void handle_wait(struct handle_table *table, uint64_t id)
+{
+	struct handle *handle = handle_find(table, id);
+	uint64_t state;
+
+	pthread_mutex_lock(&table->lock);
+	/* seq_cst: the announcement, before the look; pairs with the load in handle_end(). */
+	atomic_fetch_add_explicit(&table->waiters, 1, memory_order_seq_cst);
+	for (;;) {
+		/* seq_cst: pairs with the fence of the addition above. */
+		state = atomic_load_explicit(&handle->state, memory_order_seq_cst);
+		if (generation_of(state) != id >> INDEX_BITS || (state & PHASE) != RUNNING)
+			break;
+		pthread_cond_wait(&table->run_ended, &table->lock);
+	}
+	/* relaxed: a wake too many harms nobody. */
+	atomic_fetch_sub_explicit(&table->waiters, 1, memory_order_relaxed);
+	pthread_mutex_unlock(&table->lock);
+}
+
+bool handle_runs_here(struct handle_table *table, uint64_t id)
+{
+	struct handle *handle = handle_find(table, id);
+
+	if (!handle || generation_of(handle_state(handle)) != id >> INDEX_BITS)
+		return false;
+	for (const struct running *run = running; run; run = run->outer)
+		if (run->handle == handle)
+			return true;
+	return false;
+}
+
+/* ---- The owner ---- */
+
+/* Back to pending alone, with the new deadline. */
+static void handle_take_deadline(struct handle *handle)
+{
+	uint64_t state;
+	tw_duration deadline;
+
+	do {
+		state = handle_state(handle);
+		/* relaxed: published by the state. */
+		deadline = atomic_load_explicit(&handle->new_deadline, memory_order_relaxed);
+	} while (!handle_exchange(handle, state, state & ~(uint64_t)(RESET | LEFT)));
+	handle->timer.deadline = deadline;
+}
+
+enum handle_action handle_apply_change(struct handle *handle, uint16_t shelf)
+{
+	/* acq_rel: the change is taken; of this and a worker's LEFT, the later sees the other. */
+	uint64_t state = atomic_fetch_and_explicit(&handle->state, ~(uint64_t)LISTED,
+						   memory_order_acq_rel);
+	enum handle_place place = (enum handle_place)handle->timer.place;
+	bool is_in_wheel = place == HANDLE_IN_NEXT_TURN ||
+			   (place == HANDLE_IN_WHEEL && handle->timer.shelf == shelf);
+
+	if ((state & PHASE) == STOPPED) {
+		if (is_in_wheel || (place == HANDLE_AWAY && (state & LEFT)))
+			return HANDLE_FREE;
+		if (place == HANDLE_IN_QUEUE)
+			handle->timer.place = HANDLE_STOPPED_IN_QUEUE;
+		return HANDLE_KEEP;
+	}
+	if ((state & PHASE) != PENDING || !(state & RESET))
+		return HANDLE_KEEP;
+	if (!is_in_wheel && !(place == HANDLE_AWAY && (state & LEFT)))
+		return HANDLE_KEEP;
+	handle_take_deadline(handle);
+	return HANDLE_REFILE;
+}
+
+enum handle_action handle_apply_set(struct handle *handle)
+{
+	uint64_t state;
+
+	if (handle->timer.place == HANDLE_STOPPED_IN_QUEUE)
+		return HANDLE_FREE;
+	state = handle_state(handle);
+	if ((state & PHASE) == STOPPED) {
+		handle->timer.place = HANDLE_AWAY;
+		/* acq_rel: as in handle_apply_change(), which will free it: it is listed. */
+		atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
+		return HANDLE_KEEP;
+	}
+	if (state & RESET)
+		handle_take_deadline(handle);
+	return HANDLE_REFILE;
+}
+
+bool handle_claim(struct handle *handle)
+{
+	uint64_t state;
+
+	do {
+		state = handle_state(handle);
+		if ((state & PHASE) != PENDING)
+			return false;
+	} while (!handle_exchange(handle, state, with_phase(state, STOPPED)));
+	return true;
+}
+
+void handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
+{
+	/* acq_rel: of this and the taking of the change, the later sees the other. */
+	uint64_t before = atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
+
+	if (!(before & LISTED))
+		handle_free(table, bin, handle);
+}
+
+/* ---- Running ---- */
+
+/* True: it is ours to run. */
+static bool handle_begin(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
+{
+	for (;;) {
+		uint64_t state = handle_state(handle);
+
+		if ((state & PHASE) == STOPPED) {
+			handle_let_go(table, bin, handle);
+			return false;
+		}
+		if (state & RESET) {
+			if (handle_exchange_listed(table, handle, state, state | LEFT))
+				return false;
+		} else if (handle_exchange(handle, state, with_phase(state, RUNNING))) {
+			return true;
+		}
+	}
+}
+
+/* The deadline after `deadline` that is due at all, for a run that began at `now`. */
+static tw_duration schedule_next(const struct schedule *schedule, void *argument,
+				 tw_duration deadline, tw_duration now)
+{
+	tw_duration next;
+
+	if (schedule->next)
+		return schedule->next(argument, deadline);
+	next = clock_add(deadline, schedule->period);
+	if (next > now || schedule->missed == TW_MISSED_BURST)
+		return next;
+	if (schedule->missed == TW_MISSED_DELAY)
+		return clock_add(now, schedule->period);
+	return clock_add(deadline, (now - deadline) / schedule->period * schedule->period +
+					   schedule->period);
+}
+
+/* When it is to run again by its schedule; not later than its deadline: not again. */
+static tw_duration handle_next_deadline(struct handle *handle, tw_duration began)
+{
+	uint64_t state = handle_state(handle);
+	tw_duration deadline = handle->timer.deadline;
+
+	if (!(state & PERIODIC) || (state & (LAST | RESET)))
+		return deadline;
+	return schedule_next(handle->schedule, handle->timer.value, deadline, began);
+}
+
+static void handle_tell_waiters(struct handle_table *table)
+{
+	/* seq_cst: after the end of the run; pairs with the addition in handle_wait(). */
+	if (atomic_load_explicit(&table->waiters, memory_order_seq_cst) == 0)
+		return;
+	pthread_mutex_lock(&table->lock);
+	pthread_cond_broadcast(&table->run_ended);
+	pthread_mutex_unlock(&table->lock);
+}
+
+/* It has run: frees it, or gives it back to the owner to run again. True: the latter. */
+static bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
+		       tw_duration began)
+{
+	tw_duration next = handle_next_deadline(handle, began);
+	bool again = next > handle->timer.deadline;
+	uint64_t state;
+	uint64_t pending;
+
+	do {
+		state = handle_state(handle);
+		pending = with_phase(state, PENDING) | RESET | LEFT | LISTED;
+		if ((state & LAST) || !((state & RESET) || again)) {
+			if (handle_exchange(handle, state, with_phase(state, STOPPED))) {
+				handle_let_go(table, bin, handle);
+				return false;
+			}
+			continue;
+		}
+		if (state & RESET) {
+			if (handle_exchange_listed(table, handle, state, pending))
+				return true;
+			continue;
+		}
+	} while (!handle_exchange(handle, state, state | BUSY));
+	handle_write_deadline(table, handle, pending, next);
+	return true;
+}
+
+bool handle_run(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
+		tw_duration now)
+{
+	struct running run = {.handle = handle, .outer = running};
+	bool again;
+
+	if (!handle_begin(table, bin, handle))
+		return true;
+	running = &run;
+	/* relaxed: constant since it was made. */
+	if (atomic_load_explicit(&handle->state, memory_order_relaxed) & PERIODIC)
+		handle->schedule->run(handle->timer.value);
+	else
+		handle->run(handle->timer.value);
+	running = run.outer;
+	again = handle_end(table, bin, handle, now);
+	handle_tell_waiters(table);
+	return again;
+}

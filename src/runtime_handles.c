@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The public calls for timers by handle. Setting one is a command like any other; stopping and
+ * resetting one is done on the spot, and the owner told (handle.c).
+ */
+#include <stdlib.h>
+
+#include "runtime.h"
+
+/* Gives back a handle that no command took. */
+static void wheel_free_handle(struct tw_wheel *wheel, struct handle *handle)
+{
+	struct handle_table *table = &wheel->owner.handles;
+	struct slab_bin bin = {0};
+
+	handle_free(table, &bin, handle);
+	slab_flush(&table->slab, &bin);
+}
+
+static enum tw_status wheel_set_handle_by_command(struct tw_wheel *wheel, struct handle *handle)
+{
+	struct command_cell *cell;
+	uint64_t position;
+	enum tw_status status = wheel_claim(wheel, &cell, &position);
+
+	if (status != TW_OK) {
+		wheel_unreserve(&wheel->owner);
+		return status;
+	}
+	cell->command.hash = 0;
+	cell->command.kind = COMMAND_SET_HANDLE;
+	cell->command.in_task = owner_is_here(&wheel->owner);
+	cell->command.handle = handle;
+	wheel_publish(wheel, cell, position);
+	return TW_OK;
+}
+
+/* What a new handle is made of. */
+struct handle_set {
+	void (*run)(void *argument);
+	struct schedule *schedule; /* or NULL; becomes the handle's, also on failure */
+	void *argument;
+	tw_duration deadline;
+	uint64_t expiry; /* 0: now */
+};
+
+static struct handle *wheel_new_handle(struct tw_wheel *wheel, const struct handle_set *set,
+				       uint64_t *id)
+{
+	struct handle *handle = handle_new(&wheel->owner.handles, id);
+
+	if (!handle) {
+		free(set->schedule);
+		return NULL;
+	}
+	handle->run = set->run;
+	if (set->schedule)
+		handle_make_periodic(handle, set->schedule);
+	handle->timer.value = set->argument;
+	handle->timer.deadline = set->deadline;
+	handle->timer.expiry = set->expiry;
+	return handle;
+}
+
+static enum tw_status wheel_set_handle(struct tw_wheel *wheel, const struct handle_set *set,
+				       struct tw_timer *timer)
+{
+	uint64_t id;
+	struct handle *handle = wheel_new_handle(wheel, set, &id);
+	enum tw_status status;
+
+	if (!handle)
+		return TW_NO_MEMORY;
+	/* Before the command: its run may want to know it. */
+	if (timer)
+		timer->id = id;
+	if (wheel_reserve(&wheel->owner))
+		status = wheel_set_handle_by_command(wheel, handle);
+	else
+		status = wheel_set_by_request(wheel, &handle->timer);
+	if (status == TW_OK)
+		return TW_OK;
+	wheel_free_handle(wheel, handle);
+	if (timer)
+		timer->id = 0;
+	return status;
+}
+
+/* Looks at what all three calls are given; *timer becomes none until one is set. */
+static enum tw_status wheel_may_set_handle(struct tw_wheel *wheel, void (*run)(void *),
+					   struct tw_timer *timer)
+{
+	enum tw_status status = wheel_state(wheel);
+
+	if (timer)
+		timer->id = 0;
+	if (status == TW_OK && !run)
+		return TW_INVALID;
+	return status;
+}
+
+/* Fills in when the handle is first to run. */
+static void handle_set_deadline(struct tw_wheel *wheel, struct handle_set *set, tw_duration now,
+				tw_duration deadline)
+{
+	set->deadline = deadline;
+	set->expiry = deadline <= now ? 0 : clock_tick_after(&wheel->owner.clock, deadline);
+}
+
+/* now + delay, where a delay may be negative: no earlier than the clock can tell. */
+static tw_duration deadline_after(tw_duration now, tw_duration delay)
+{
+	if (delay >= 0)
+		return clock_add(now, delay);
+	return now < INT64_MIN - delay ? INT64_MIN : now + delay;
+}
+
+enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, void (*run)(void *),
+			     void *argument, struct tw_timer *timer)
+{
+	struct handle_set set = {.run = run, .argument = argument};
+	enum tw_status status = wheel_may_set_handle(wheel, run, timer);
+	tw_duration now;
+
+	if (status != TW_OK)
+		return status;
+	now = clock_now(&wheel->owner.clock);
+	handle_set_deadline(wheel, &set, now, deadline_after(now, delay));
+	return wheel_set_handle(wheel, &set, timer);
+}
+
+/* A copy to keep; NULL: out of memory. */
+static struct schedule *schedule_copy(const struct schedule *schedule)
+{
+	struct schedule *copy = malloc(sizeof(*copy));
+
+	if (copy)
+		*copy = *schedule;
+	return copy;
+}
+
+enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_duration period,
+			enum tw_missed missed, void (*run)(void *), void *argument,
+			struct tw_timer *timer)
+{
+	struct schedule schedule = {.run = run, .period = period, .missed = missed};
+	struct handle_set set = {.argument = argument};
+	enum tw_status status = wheel_may_set_handle(wheel, run, timer);
+	tw_duration now;
+
+	if (status != TW_OK)
+		return status;
+	if (period <= 0 || missed > TW_MISSED_SKIP)
+		return TW_INVALID;
+	set.schedule = schedule_copy(&schedule);
+	if (!set.schedule)
+		return TW_NO_MEMORY;
+	now = clock_now(&wheel->owner.clock);
+	handle_set_deadline(wheel, &set, now, deadline_after(now, first));
+	return wheel_set_handle(wheel, &set, timer);
+}
+
+enum tw_status tw_schedule_func(struct tw_wheel *wheel,
+				tw_duration (*next)(void *argument, tw_duration previous),
+				void (*run)(void *), void *argument, struct tw_timer *timer)
+{
+	struct schedule schedule = {.run = run, .next = next};
+	struct handle_set set = {.argument = argument};
+	enum tw_status status = wheel_may_set_handle(wheel, run, timer);
+	tw_duration now;
+	tw_duration first;
+
+	if (status != TW_OK)
+		return status;
+	if (!next)
+		return TW_INVALID;
+	now = clock_now(&wheel->owner.clock);
+	first = next(argument, now);
+	if (first <= now)
+		return TW_INVALID;
+	set.schedule = schedule_copy(&schedule);
+	if (!set.schedule)
+		return TW_NO_MEMORY;
+	handle_set_deadline(wheel, &set, now, first);
+	return wheel_set_handle(wheel, &set, timer);
+}
+
+enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
+{
+	enum tw_status status = wheel_state(wheel);
+	bool changed;
+
+	if (status != TW_OK)
+		return status;
+	status = handle_stop(&wheel->owner.handles, timer.id, &changed);
+	if (changed)
+		event_count_notify(&wheel->owner.event, EVENT_COUNT_SLEEPING);
+	return status;
+}
+
+enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
+{
+	enum tw_status status = wheel_state(wheel);
+
+	if (status != TW_OK)
+		return status;
+	if (handle_runs_here(&wheel->owner.handles, timer.id))
+		return TW_INVALID;
+	status = tw_timer_stop(wheel, timer);
+	if (status == TW_RUNNING)
+		handle_wait(&wheel->owner.handles, timer.id);
+	return status;
+}
+
+enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_duration delay)
+{
+	enum tw_status status = wheel_state(wheel);
+	tw_duration deadline;
+	bool changed;
+
+	if (status != TW_OK)
+		return status;
+	deadline = deadline_after(clock_now(&wheel->owner.clock), delay);
+	status = handle_reset(&wheel->owner.handles, timer.id, deadline, &changed);
+	if (changed)
+		event_count_notify(&wheel->owner.event, EVENT_COUNT_SLEEPING);
+	return status;
+}

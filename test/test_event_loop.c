@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* A wheel driven from an event loop: tw_fd becomes readable when there is something to do. */
+#include "support/test.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <timingwheel/timingwheel.h>
+
+enum { LONG_MS = 10000 };
+
+struct loop {
+	struct tw_wheel *wheel;
+	int descriptor;
+	int fired;
+	tw_duration least_lateness;
+};
+
+static void count_fired(void *context, const struct tw_task *task)
+{
+	struct loop *loop = context;
+
+	loop->fired++;
+	if (tw_now(loop->wheel) < task->deadline)
+		loop->least_lateness = -1;
+}
+
+static void loop_open(struct loop *loop, enum tw_clock clock)
+{
+	struct tw_options options = {.context = loop,
+				     .clock = clock,
+				     .drive = TW_DRIVE_CALLER,
+				     .workers = TW_WORKERS_INLINE};
+
+	*loop = (struct loop){0};
+	assert_int_equal(tw_create(&loop->wheel, TW_MILLISECOND, 64, count_fired, &options), TW_OK);
+	loop->descriptor = tw_fd(loop->wheel);
+	assert_true(loop->descriptor >= 0);
+}
+
+static int is_readable(const struct loop *loop, int wait_ms)
+{
+	struct pollfd descriptor = {.fd = loop->descriptor, .events = POLLIN};
+
+	return poll(&descriptor, 1, wait_ms);
+}
+
+static void set_key(struct loop *loop, const char *key, tw_duration delay)
+{
+	assert_int_equal(tw_set_timer(loop->wheel, key, 1, NULL, delay), TW_OK);
+}
+
+static void command_makes_the_descriptor_readable_and_poll_makes_it_quiet(void **state)
+{
+	struct loop loop;
+
+	(void)state;
+	loop_open(&loop, TW_CLOCK_MANUAL);
+	assert_int_equal(is_readable(&loop, 0), 0);
+	set_key(&loop, "a", TW_SECOND);
+	assert_int_equal(is_readable(&loop, 0), 1);
+	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 0);
+	tw_destroy(loop.wheel);
+}
+
+static void command_given_before_the_descriptor_was_asked_for_is_not_missed(void **state)
+{
+	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+	struct loop loop = {0};
+
+	(void)state;
+	options.context = &loop;
+	assert_int_equal(tw_create(&loop.wheel, TW_MILLISECOND, 64, count_fired, &options), TW_OK);
+	set_key(&loop, "a", 2 * TW_MILLISECOND);
+	loop.descriptor = tw_fd(loop.wheel);
+	assert_int_equal(is_readable(&loop, 0), 1);
+	assert_int_equal(tw_fd(loop.wheel), loop.descriptor);
+	tw_destroy(loop.wheel);
+}
+
+static void deadline_makes_the_descriptor_readable_in_epoll(void **state)
+{
+	enum tw_clock clocks[] = {TW_CLOCK_MONOTONIC, TW_CLOCK_BOOTTIME};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct epoll_event event = {.events = EPOLLIN};
+		int epoll = epoll_create1(EPOLL_CLOEXEC);
+		struct loop loop;
+		int turns = 0;
+
+		loop_open(&loop, clocks[i]);
+		assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, loop.descriptor, &event), 0);
+		for (int key = 0; key < 5; key++)
+			set_key(&loop, &"abcde"[key], (key + 1) * 10 * TW_MILLISECOND);
+		for (; loop.fired < 5; turns++) {
+			assert_int_equal(epoll_wait(epoll, &event, 1, LONG_MS), 1);
+			assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+		}
+		assert_int_equal(loop.least_lateness, 0);
+		/* Once for the commands, once or twice a deadline: it doesn't spin. */
+		assert_in_range(turns, 2, 20);
+		close(epoll);
+		tw_destroy(loop.wheel);
+	}
+}
+
+static void *set_from_elsewhere(void *argument)
+{
+	struct loop *loop = argument;
+
+	tw_set_timer(loop->wheel, "x", 1, NULL, TW_MILLISECOND);
+	return NULL;
+}
+
+static void command_of_another_thread_ends_the_sleep(void **state)
+{
+	struct loop loop;
+	pthread_t thread;
+
+	(void)state;
+	loop_open(&loop, TW_CLOCK_MONOTONIC);
+	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(pthread_create(&thread, NULL, set_from_elsewhere, &loop), 0);
+	while (loop.fired == 0) {
+		assert_int_equal(is_readable(&loop, LONG_MS), 1);
+		assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	}
+	pthread_join(thread, NULL);
+	tw_destroy(loop.wheel);
+}
+
+static void ignore_run(void *argument)
+{
+	(void)argument;
+}
+
+static void stop_and_reset_of_a_handle_make_it_readable(void **state)
+{
+	struct tw_timer timer;
+	struct loop loop;
+
+	(void)state;
+	loop_open(&loop, TW_CLOCK_MANUAL);
+	assert_int_equal(tw_after_func(loop.wheel, TW_HOUR, ignore_run, NULL, &timer), TW_OK);
+	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(tw_timer_reset(loop.wheel, timer, TW_MINUTE), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 1);
+	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 0);
+	assert_int_equal(tw_timer_stop(loop.wheel, timer), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 1);
+	tw_destroy(loop.wheel);
+}
+
+static void wheel_with_an_owner_thread_has_no_descriptor(void **state)
+{
+	struct tw_wheel *wheel;
+
+	(void)state;
+	assert_int_equal(tw_create(&wheel, TW_MILLISECOND, 64, count_fired, NULL), TW_OK);
+	errno = 0;
+	assert_int_equal(tw_fd(wheel), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(tw_fd(NULL), -1);
+	tw_destroy(wheel);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(command_makes_the_descriptor_readable_and_poll_makes_it_quiet),
+		cmocka_unit_test(command_given_before_the_descriptor_was_asked_for_is_not_missed),
+		cmocka_unit_test(deadline_makes_the_descriptor_readable_in_epoll),
+		cmocka_unit_test(command_of_another_thread_ends_the_sleep),
+		cmocka_unit_test(stop_and_reset_of_a_handle_make_it_readable),
+		cmocka_unit_test(wheel_with_an_owner_thread_has_no_descriptor),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
