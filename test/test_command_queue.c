@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Door 1 on its own: what goes in comes out once, whole, in the order of each producer; full means
+ * full; who waits for room sleeps and is woken.
+ */
+#include "support/test.h"
+
+#include "support/seed.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command_queue.h"
+
+enum { PRODUCERS = 4 };
+
+static void open_queue(struct command_queue *queue, size_t capacity)
+{
+	assert_true(command_queue_init(queue, capacity));
+}
+
+/* Fills every field with what its producer and number make of it, so that a torn command shows. */
+static void fill(struct command *command, uint32_t producer, uint64_t number)
+{
+	command->hash = producer;
+	command->key_size = (uint16_t)number;
+	command->kind = (uint8_t)(number % 5);
+	command->in_task = number % 2 == 0;
+	command->expiry = number;
+	command->deadline = (tw_duration)(number * 3 + producer);
+	command->timer = NULL;
+	memset(command->key, (int)((number + producer) & 0xff), sizeof(command->key));
+}
+
+static bool is_whole(const struct command *command)
+{
+	struct command right;
+
+	memset(&right, 0, sizeof(right));
+	fill(&right, command->hash, command->expiry);
+	return command->key_size == right.key_size && command->kind == right.kind &&
+	       command->in_task == right.in_task && command->deadline == right.deadline &&
+	       !command->timer && memcmp(command->key, right.key, sizeof(right.key)) == 0;
+}
+
+static bool push(struct command_queue *queue, uint32_t producer, uint64_t number)
+{
+	uint64_t position;
+	struct command_cell *cell = command_queue_claim(queue, &position);
+
+	if (!cell)
+		return false;
+	fill(&cell->command, producer, number);
+	command_queue_publish(cell, position);
+	return true;
+}
+
+/* --- One thread ------------------------------------------------------------------------------ */
+
+static void capacity_is_rounded_up_to_a_power_of_two(void **state)
+{
+	static const size_t asked[] = {0, 1, 2, 3, 4, 5, 63, 64, 65, 1000, 65536};
+	static const size_t given[] = {2, 2, 2, 4, 4, 8, 64, 64, 128, 1024, 65536};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		struct command_queue queue;
+
+		open_queue(&queue, asked[i]);
+		assert_int_equal(queue.capacity, given[i]);
+		assert_int_equal((uintptr_t)queue.cells % CACHE_LINE, 0);
+		for (size_t k = 0; k < given[i]; k++)
+			assert_true(push(&queue, 0, k));
+		assert_false(push(&queue, 0, 0));
+		command_queue_destroy(&queue);
+	}
+}
+
+static void empty_queue_has_nothing_to_peek_at(void **state)
+{
+	struct command_queue queue;
+
+	(void)state;
+	open_queue(&queue, 4);
+	assert_int_equal(command_queue_peek(&queue, 4), 0);
+	assert_int_equal(command_queue_count(&queue), 0);
+	assert_int_equal(command_queue_tail(&queue), 0);
+	assert_int_equal(command_queue_head(&queue), 0);
+	command_queue_destroy(&queue);
+}
+
+static void full_queue_takes_one_command_for_each_that_is_popped(void **state)
+{
+	static const size_t capacities[] = {2, 4, 64};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct command_queue queue;
+		uint64_t number = 0;
+
+		open_queue(&queue, capacities[i]);
+		while (push(&queue, 0, number))
+			number++;
+		assert_int_equal(number, capacities[i]);
+		for (size_t lap = 0; lap < 3 * capacities[i]; lap++) {
+			assert_false(push(&queue, 0, number));
+			assert_int_equal(command_queue_count(&queue), capacities[i]);
+			assert_int_equal(command_queue_at(&queue, 0)->expiry, lap);
+			command_queue_pop(&queue, 1);
+			assert_int_equal(command_queue_count(&queue), capacities[i] - 1);
+			assert_true(push(&queue, 0, number++));
+		}
+		command_queue_destroy(&queue);
+	}
+}
+
+static void peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication(void **state)
+{
+	struct command_queue queue;
+	struct command_cell *cell;
+	uint64_t position;
+
+	(void)state;
+	open_queue(&queue, 8);
+	assert_true(push(&queue, 0, 0));
+	cell = command_queue_claim(&queue, &position);
+	assert_non_null(cell);
+	assert_int_equal(position, 1);
+	assert_true(push(&queue, 0, 2));
+	assert_int_equal(command_queue_count(&queue), 3);
+	assert_int_equal(command_queue_peek(&queue, 8), 1);
+	command_queue_pop(&queue, 1);
+	assert_int_equal(command_queue_peek(&queue, 8), 0);
+	fill(&cell->command, 0, 1);
+	command_queue_publish(cell, position);
+	assert_int_equal(command_queue_peek(&queue, 8), 2);
+	assert_int_equal(command_queue_peek(&queue, 1), 1);
+	assert_int_equal(command_queue_at(&queue, 0)->expiry, 1);
+	assert_int_equal(command_queue_at(&queue, 1)->expiry, 2);
+	command_queue_destroy(&queue);
+}
+
+static void stale_cells_of_the_lap_before_are_not_taken_for_new_ones(void **state)
+{
+	struct command_queue queue;
+	uint64_t position;
+
+	(void)state;
+	open_queue(&queue, 4);
+	for (uint64_t number = 0; number < 4; number++)
+		assert_true(push(&queue, 0, number));
+	command_queue_pop(&queue, 4);
+	assert_int_equal(command_queue_peek(&queue, 4), 0);
+	assert_non_null(command_queue_claim(&queue, &position));
+	assert_non_null(command_queue_claim(&queue, &position));
+	assert_int_equal(command_queue_peek(&queue, 4), 0);
+	assert_int_equal(command_queue_count(&queue), 2);
+	command_queue_destroy(&queue);
+}
+
+/* What a queue of 16 must hold: positions from head to tail, published or only claimed. */
+struct model {
+	struct command_queue queue;
+	struct random random;
+	struct command_cell *claimed[16]; /* by position; NULL: published */
+	uint64_t head;
+	uint64_t tail;
+};
+
+static void model_claim(struct model *model)
+{
+	uint64_t position;
+	struct command_cell *cell = command_queue_claim(&model->queue, &position);
+
+	if (model->tail - model->head == 16) {
+		assert_null(cell);
+		return;
+	}
+	assert_non_null(cell);
+	assert_int_equal(position, model->tail);
+	model->claimed[model->tail++ % 16] = cell;
+}
+
+static void model_publish(struct model *model)
+{
+	uint64_t position = model->head + random_below(&model->random, 16);
+	struct command_cell **cell = &model->claimed[position % 16];
+
+	if (position >= model->tail || !*cell)
+		return;
+	fill(&(*cell)->command, 7, position);
+	command_queue_publish(*cell, position);
+	*cell = NULL;
+}
+
+static void model_pop(struct model *model)
+{
+	size_t most = (size_t)random_below(&model->random, 20);
+	size_t readable = 0;
+
+	while (readable < most && model->head + readable < model->tail &&
+	       !model->claimed[(model->head + readable) % 16])
+		readable++;
+	assert_int_equal(command_queue_peek(&model->queue, most), readable);
+	readable = (size_t)random_below(&model->random, readable + 1);
+	for (size_t i = 0; i < readable; i++) {
+		assert_int_equal(command_queue_at(&model->queue, i)->expiry, model->head + i);
+		assert_true(is_whole(command_queue_at(&model->queue, i)));
+	}
+	command_queue_pop(&model->queue, readable);
+	model->head += readable;
+}
+
+static void random_claims_publications_and_pops_agree_with_the_model(void **state)
+{
+	struct model model = {.random = random_from(seed_choose(), 1)};
+
+	(void)state;
+	open_queue(&model.queue, 16);
+	for (int i = 0; i < TEST_SHARE_OF(300000); i++) {
+		switch (random_below(&model.random, 6)) {
+		case 0:
+		case 1:
+			model_claim(&model);
+			break;
+		case 2:
+			model_pop(&model);
+			break;
+		default:
+			model_publish(&model);
+			break;
+		}
+		assert_int_equal(command_queue_count(&model.queue), model.tail - model.head);
+		assert_int_equal(command_queue_tail(&model.queue), model.tail);
+		assert_int_equal(command_queue_head(&model.queue), model.head);
+	}
+	command_queue_destroy(&model.queue);
+}
+
+/* --- Many producers -------------------------------------------------------------------------- */
+
+struct traffic {
+	struct command_queue queue;
+	uint64_t commands; /* of each producer */
+	atomic_uint producers;
+	atomic_uint refusals;   /* claims that answered NULL */
+	atomic_uint wrong_ends; /* waits that answered "closed" */
+};
+
+static void *produce_and_wait(void *argument)
+{
+	struct traffic *traffic = argument;
+	uint32_t producer = atomic_fetch_add(&traffic->producers, 1);
+
+	for (uint64_t number = 0; number < traffic->commands; number++) {
+		while (!push(&traffic->queue, producer, number))
+			if (!command_queue_wait(&traffic->queue))
+				atomic_fetch_add(&traffic->wrong_ends, 1);
+	}
+	return NULL;
+}
+
+/* Each producer has one command under way at most, so that there is always room. */
+static void *produce_one_at_a_time(void *argument)
+{
+	struct traffic *traffic = argument;
+	uint32_t producer = atomic_fetch_add(&traffic->producers, 1);
+
+	for (uint64_t number = 0; number < traffic->commands; number++) {
+		struct command_cell *cell;
+		uint64_t position;
+
+		while (!(cell = command_queue_claim(&traffic->queue, &position)))
+			atomic_fetch_add(&traffic->refusals, 1);
+		fill(&cell->command, producer, number);
+		command_queue_publish(cell, position);
+		while (command_queue_head(&traffic->queue) <= position)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* Takes all commands; each must be the next of its producer. */
+static void consume(struct traffic *traffic, size_t most)
+{
+	uint64_t next[PRODUCERS] = {0};
+	uint64_t left = PRODUCERS * traffic->commands;
+
+	while (left > 0) {
+		size_t count = command_queue_peek(&traffic->queue, most);
+
+		for (size_t i = 0; i < count; i++) {
+			const struct command *command = command_queue_at(&traffic->queue, i);
+
+			assert_true(command->hash < PRODUCERS);
+			assert_int_equal(command->expiry, next[command->hash]++);
+			assert_true(is_whole(command));
+		}
+		left -= count;
+		if (count > 0)
+			command_queue_pop(&traffic->queue, count);
+		else
+			sched_yield();
+	}
+	assert_int_equal(command_queue_count(&traffic->queue), 0);
+}
+
+static void run_traffic(struct traffic *traffic, void *(*produce)(void *), size_t most)
+{
+	pthread_t threads[PRODUCERS];
+
+	for (int i = 0; i < PRODUCERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, produce, traffic), 0);
+	consume(traffic, most);
+	for (int i = 0; i < PRODUCERS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(atomic_load(&traffic->wrong_ends), 0);
+	command_queue_destroy(&traffic->queue);
+}
+
+static void four_producers_lose_double_and_reorder_nothing(size_t capacity, uint64_t commands)
+{
+	struct traffic traffic = {.commands = TEST_SHARE_OF(commands)};
+
+	open_queue(&traffic.queue, capacity);
+	run_traffic(&traffic, produce_and_wait, 64);
+}
+
+static void four_producers_share_a_queue_of_2(void **state)
+{
+	(void)state;
+	four_producers_lose_double_and_reorder_nothing(2, 20000);
+}
+
+static void four_producers_share_a_queue_of_4(void **state)
+{
+	(void)state;
+	four_producers_lose_double_and_reorder_nothing(4, 20000);
+}
+
+static void four_producers_share_a_queue_of_64(void **state)
+{
+	(void)state;
+	four_producers_lose_double_and_reorder_nothing(64, 200000);
+}
+
+static void four_producers_share_a_queue_of_4096(void **state)
+{
+	(void)state;
+	four_producers_lose_double_and_reorder_nothing(4096, 1000000);
+}
+
+/* Their guesses of the tail are stale more often than not. */
+static void producers_that_leave_room_are_never_told_that_it_is_full(void **state)
+{
+	struct traffic traffic = {.commands = TEST_SHARE_OF(20000)};
+
+	(void)state;
+	open_queue(&traffic.queue, PRODUCERS);
+	run_traffic(&traffic, produce_one_at_a_time, PRODUCERS);
+	assert_int_equal(atomic_load(&traffic.refusals), 0);
+}
+
+/* --- Interrupted at any point ----------------------------------------------------------------- */
+
+static struct command_queue *interrupted;
+static atomic_bool is_claiming;
+static atomic_bool interruptions_end;
+static atomic_ulong interruptions;
+
+/* Moves head and tail on by more than a lap, under the feet of the claim that it interrupts. */
+static void move_on(int signal_number)
+{
+	(void)signal_number;
+	if (!atomic_load(&is_claiming))
+		return;
+	atomic_fetch_add(&interruptions, 1);
+	for (uint64_t i = 0; i < 2 * interrupted->capacity && push(interrupted, 0, i); i++)
+		command_queue_pop(interrupted, command_queue_peek(interrupted, 1));
+}
+
+static void *interrupt(void *thread)
+{
+	while (!atomic_load(&interruptions_end))
+		pthread_kill(*(pthread_t *)thread, SIGUSR1);
+	return NULL;
+}
+
+/* The queue is empty before each, and never holds more than the claim in progress. */
+static void claim_and_pop(struct command_queue *queue)
+{
+	struct command_cell *cell;
+	uint64_t position;
+
+	atomic_store(&is_claiming, true);
+	cell = command_queue_claim(queue, &position);
+	atomic_store(&is_claiming, false);
+	if (!cell)
+		fail_msg("full after %lu interruptions", atomic_load(&interruptions));
+	fill(&cell->command, 0, 0);
+	command_queue_publish(cell, position);
+	command_queue_pop(queue, command_queue_peek(queue, queue->capacity));
+	assert_int_equal(command_queue_count(queue), 0);
+}
+
+static void claim_whose_guess_of_the_tail_went_stale_is_not_refused(void **state)
+{
+	struct sigaction action = {.sa_handler = move_on, .sa_flags = SA_RESTART};
+	struct sigaction before;
+	struct command_queue queue;
+	pthread_t self = pthread_self();
+	pthread_t interrupter;
+
+	(void)state;
+	open_queue(&queue, 4);
+	interrupted = &queue;
+	sigaction(SIGUSR1, &action, &before);
+	assert_int_equal(pthread_create(&interrupter, NULL, interrupt, &self), 0);
+	for (int i = 0; i < TEST_SHARE_OF(3000000); i++)
+		claim_and_pop(&queue);
+	atomic_store(&interruptions_end, true);
+	pthread_join(interrupter, NULL);
+	sigaction(SIGUSR1, &before, NULL);
+	command_queue_destroy(&queue);
+}
+
+/* --- Waiting --------------------------------------------------------------------------------- */
+
+struct waiter {
+	struct command_queue *queue;
+	pthread_t thread;
+	atomic_int id;
+	atomic_bool answered;
+	bool answer;
+};
+
+static void *wait_for_room(void *argument)
+{
+	struct waiter *waiter = argument;
+
+	atomic_store(&waiter->id, gettid());
+	waiter->answer = command_queue_wait(waiter->queue);
+	atomic_store(&waiter->answered, true);
+	return NULL;
+}
+
+static void waiter_start(struct waiter *waiter, struct command_queue *queue)
+{
+	*waiter = (struct waiter){.queue = queue};
+	assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_room, waiter), 0);
+}
+
+/* Whether the system counts the thread among those that wait, not among those that run. */
+static bool waiter_is_asleep(struct waiter *waiter)
+{
+	char path[64];
+	char line[256] = "";
+	const char *name_end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", atomic_load(&waiter->id));
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	if (!fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	fclose(file);
+	name_end = strrchr(line, ')');
+	return name_end && name_end[1] == ' ' && name_end[2] == 'S';
+}
+
+/* The waiter has announced itself before it sleeps. */
+static void waiter_falls_asleep(struct waiter *waiter, unsigned waiting)
+{
+	WAIT_UNTIL(atomic_load(&waiter->queue->waiting) == waiting);
+	WAIT_UNTIL(waiter_is_asleep(waiter));
+	assert_false(atomic_load(&waiter->answered));
+}
+
+static bool waiter_end(struct waiter *waiter)
+{
+	WAIT_UNTIL(atomic_load(&waiter->answered));
+	pthread_join(waiter->thread, NULL);
+	return waiter->answer;
+}
+
+static void fill_up(struct command_queue *queue)
+{
+	while (push(queue, 0, 0))
+		continue;
+}
+
+static void producer_need_not_wait_where_there_is_room(void **state)
+{
+	struct command_queue queue;
+
+	(void)state;
+	open_queue(&queue, 4);
+	assert_true(command_queue_wait(&queue));
+	fill_up(&queue);
+	command_queue_pop(&queue, 1);
+	assert_true(command_queue_wait(&queue));
+	assert_int_equal(atomic_load(&queue.waiting), 0);
+	command_queue_destroy(&queue);
+}
+
+static void waiting_producer_sleeps_and_is_woken_by_pops(void **state)
+{
+	static const size_t capacities[] = {2, 4, 64};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct command_queue queue;
+		struct waiter waiter;
+
+		open_queue(&queue, capacities[i]);
+		fill_up(&queue);
+		waiter_start(&waiter, &queue);
+		waiter_falls_asleep(&waiter, 1);
+		for (size_t popped = 0; popped < capacities[i]; popped++)
+			command_queue_pop(&queue, 1);
+		assert_true(waiter_end(&waiter));
+		assert_int_equal(atomic_load(&queue.waiting), 0);
+		assert_int_equal(atomic_load(&queue.waits), 1);
+		assert_true(push(&queue, 0, 0));
+		command_queue_destroy(&queue);
+	}
+}
+
+static void all_who_wait_are_woken_by_one_pop_of_many(void **state)
+{
+	struct command_queue queue;
+	struct waiter waiters[PRODUCERS];
+
+	(void)state;
+	open_queue(&queue, 64);
+	fill_up(&queue);
+	for (unsigned i = 0; i < PRODUCERS; i++) {
+		waiter_start(&waiters[i], &queue);
+		waiter_falls_asleep(&waiters[i], i + 1);
+	}
+	command_queue_pop(&queue, 64);
+	for (int i = 0; i < PRODUCERS; i++)
+		assert_true(waiter_end(&waiters[i]));
+	command_queue_destroy(&queue);
+}
+
+static void close_wakes_who_waits_and_nobody_waits_after_it(void **state)
+{
+	struct command_queue queue;
+	struct waiter waiters[PRODUCERS];
+
+	(void)state;
+	open_queue(&queue, 4);
+	fill_up(&queue);
+	for (unsigned i = 0; i < PRODUCERS; i++) {
+		waiter_start(&waiters[i], &queue);
+		waiter_falls_asleep(&waiters[i], i + 1);
+	}
+	command_queue_close(&queue);
+	for (int i = 0; i < PRODUCERS; i++)
+		assert_false(waiter_end(&waiters[i]));
+	assert_false(command_queue_wait(&queue));
+	assert_int_equal(atomic_load(&queue.waiting), 0);
+	command_queue_destroy(&queue);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(capacity_is_rounded_up_to_a_power_of_two),
+		cmocka_unit_test(empty_queue_has_nothing_to_peek_at),
+		cmocka_unit_test(full_queue_takes_one_command_for_each_that_is_popped),
+		cmocka_unit_test(peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication),
+		cmocka_unit_test(stale_cells_of_the_lap_before_are_not_taken_for_new_ones),
+		cmocka_unit_test(random_claims_publications_and_pops_agree_with_the_model),
+		cmocka_unit_test(four_producers_share_a_queue_of_2),
+		cmocka_unit_test(four_producers_share_a_queue_of_4),
+		cmocka_unit_test(four_producers_share_a_queue_of_64),
+		cmocka_unit_test(four_producers_share_a_queue_of_4096),
+		cmocka_unit_test(producers_that_leave_room_are_never_told_that_it_is_full),
+		cmocka_unit_test(claim_whose_guess_of_the_tail_went_stale_is_not_refused),
+		cmocka_unit_test(producer_need_not_wait_where_there_is_room),
+		cmocka_unit_test(waiting_producer_sleeps_and_is_woken_by_pops),
+		cmocka_unit_test(all_who_wait_are_woken_by_one_pop_of_many),
+		cmocka_unit_test(close_wakes_who_waits_and_nobody_waits_after_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * No wake-up is lost: where one thread sleeps until another has done something, it goes on, 100,000
+ * times in a row. A sleeper whose wake-up was lost sleeps on until its deadline, and the test sees it.
+ */
+#include "support/test.h"
+
+#include "support/seed.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "event_count.h"
+
+/* --- One thread ------------------------------------------------------------------------------ */
+
+struct event {
+	struct event_count count;
+	bool boottime;
+};
+
+static void event_open(struct event *event, const bool *boottime)
+{
+	event->boottime = *boottime;
+	assert_true(event_count_init(&event->count, *boottime));
+	assert_int_equal(atomic_load(&event->count.state), EVENT_COUNT_AWAKE);
+}
+
+static tw_duration now_of(const struct event *event)
+{
+	struct timespec now;
+
+	clock_gettime(event->boottime ? CLOCK_BOOTTIME : CLOCK_MONOTONIC, &now);
+	return (tw_duration)now.tv_sec * TW_SECOND + now.tv_nsec;
+}
+
+static void notified_between_the_announcement_and_the_sleep_it_does_not_sleep(void **state)
+{
+	struct event event;
+
+	event_open(&event, *state);
+	for (int i = 0; i < 1000; i++) {
+		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
+		event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
+		event_count_wait(&event.count, TW_FOREVER);
+		assert_int_equal(atomic_load(&event.count.state), EVENT_COUNT_AWAKE);
+	}
+	event_count_destroy(&event.count);
+}
+
+static void notification_of_one_awake_is_not_kept_for_its_next_sleep(void **state)
+{
+	struct event event;
+	tw_duration deadline;
+
+	event_open(&event, *state);
+	event_count_notify(&event.count, EVENT_COUNT_NAPPING);
+	event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
+	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
+	event_count_cancel(&event.count);
+	event_count_notify(&event.count, EVENT_COUNT_NAPPING);
+	deadline = now_of(&event) + 2 * TW_MILLISECOND;
+	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
+	event_count_wait(&event.count, deadline);
+	assert_true(now_of(&event) >= deadline);
+	event_count_destroy(&event.count);
+}
+
+static void sleep_ends_at_its_deadline_and_not_before(void **state)
+{
+	struct event event;
+
+	event_open(&event, *state);
+	for (int i = 0; i < 10; i++) {
+		tw_duration deadline = now_of(&event) + i * TW_MILLISECOND / 2;
+
+		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
+		event_count_wait(&event.count, deadline);
+		assert_true(now_of(&event) >= deadline);
+		assert_int_equal(atomic_load(&event.count.state), EVENT_COUNT_AWAKE);
+	}
+	event_count_destroy(&event.count);
+}
+
+static void deadline_in_the_past_is_no_sleep(void **state)
+{
+	struct event event;
+	tw_duration start;
+
+	event_open(&event, *state);
+	start = now_of(&event);
+	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
+	event_count_wait(&event.count, 1);
+	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
+	event_count_wait(&event.count, start - 1);
+	assert_true(now_of(&event) - start < 20 * TW_SECOND);
+	event_count_destroy(&event.count);
+}
+
+/* --- A sleeper and who wakes it -------------------------------------------------------------- */
+
+struct sleeper {
+	struct event *event;
+	enum event_count_state level;
+	pthread_t thread;
+	atomic_int id;
+	atomic_bool awake;
+};
+
+static void *sleep_once(void *argument)
+{
+	struct sleeper *sleeper = argument;
+
+	atomic_store(&sleeper->id, gettid());
+	event_count_prepare(&sleeper->event->count, sleeper->level);
+	event_count_wait(&sleeper->event->count, TW_FOREVER);
+	atomic_store(&sleeper->awake, true);
+	return NULL;
+}
+
+/* Whether the system counts the thread among those that wait, not among those that run. */
+static bool thread_is_asleep(int id)
+{
+	char path[64];
+	char line[256] = "";
+	const char *name_end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", id);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	if (!fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	fclose(file);
+	name_end = strrchr(line, ')');
+	return name_end && name_end[1] == ' ' && name_end[2] == 'S';
+}
+
+static void sleeper_start(struct sleeper *sleeper, struct event *event,
+			  enum event_count_state level)
+{
+	*sleeper = (struct sleeper){.event = event, .level = level};
+	assert_int_equal(pthread_create(&sleeper->thread, NULL, sleep_once, sleeper), 0);
+	WAIT_UNTIL(atomic_load(&event->count.state) == (int)level &&
+		   thread_is_asleep(atomic_load(&sleeper->id)));
+}
+
+static void sleeper_end(struct sleeper *sleeper)
+{
+	WAIT_UNTIL(atomic_load(&sleeper->awake));
+	pthread_join(sleeper->thread, NULL);
+	assert_int_equal(atomic_load(&sleeper->event->count.state), EVENT_COUNT_AWAKE);
+}
+
+static void sleep_is_ended_by_all_notifications(void **state)
+{
+	struct event event;
+	struct sleeper sleeper;
+
+	event_open(&event, *state);
+	sleeper_start(&sleeper, &event, EVENT_COUNT_SLEEPING);
+	event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
+	sleeper_end(&sleeper);
+	sleeper_start(&sleeper, &event, EVENT_COUNT_SLEEPING);
+	event_count_notify(&event.count, EVENT_COUNT_NAPPING);
+	sleeper_end(&sleeper);
+	event_count_destroy(&event.count);
+}
+
+static void nap_is_ended_only_by_who_means_naps(void **state)
+{
+	struct event event;
+	struct sleeper sleeper;
+
+	event_open(&event, *state);
+	sleeper_start(&sleeper, &event, EVENT_COUNT_NAPPING);
+	for (int i = 0; i < 100; i++)
+		event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
+	assert_int_equal(atomic_load(&event.count.state), EVENT_COUNT_NAPPING);
+	assert_false(atomic_load(&sleeper.awake));
+	event_count_notify(&event.count, EVENT_COUNT_NAPPING);
+	sleeper_end(&sleeper);
+	event_count_destroy(&event.count);
+}
+
+/* --- Ping-pong ------------------------------------------------------------------------------- */
+
+/* A sleep longer than this has lost its wake-up. */
+static const tw_duration lost_after = 20 * TW_SECOND;
+
+struct player {
+	struct event *event; /* its own */
+	_Atomic uint64_t *ball;
+	struct event *others;
+	uint64_t parity; /* of the numbers that are its turn */
+	uint64_t throws;
+	uint64_t lost;
+};
+
+/* Waits until the ball shows `number`, counts sleeps that nobody ended. */
+static void wait_for_ball(struct player *player, uint64_t number)
+{
+	while (atomic_load(player->ball) != number) {
+		tw_duration deadline = now_of(player->event) + lost_after;
+
+		event_count_prepare(&player->event->count,
+				    number % 4 < 2 ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
+		if (atomic_load(player->ball) == number) {
+			event_count_cancel(&player->event->count);
+			return;
+		}
+		event_count_wait(&player->event->count, deadline);
+		player->lost += now_of(player->event) >= deadline;
+	}
+}
+
+static void *play(void *argument)
+{
+	struct player *player = argument;
+
+	for (uint64_t i = 0; i < player->throws && player->lost == 0; i++) {
+		wait_for_ball(player, 2 * i + player->parity);
+		atomic_store(player->ball, 2 * i + player->parity + 1);
+		event_count_notify(&player->others->count, EVENT_COUNT_NAPPING);
+	}
+	return NULL;
+}
+
+static void ping_pong_loses_no_wake_up(void **state)
+{
+	const bool *boottime = *state;
+	uint64_t throws = TEST_SHARE_OF(*boottime ? 20000 : 100000);
+	struct event events[2];
+	_Atomic uint64_t ball = 0;
+	struct player players[2];
+	pthread_t second;
+
+	for (int i = 0; i < 2; i++)
+		event_open(&events[i], boottime);
+	for (uint64_t i = 0; i < 2; i++)
+		players[i] = (struct player){.event = &events[i],
+					     .ball = &ball,
+					     .others = &events[1 - i],
+					     .parity = i,
+					     .throws = throws};
+	assert_int_equal(pthread_create(&second, NULL, play, &players[1]), 0);
+	play(&players[0]);
+	pthread_join(second, NULL);
+	assert_int_equal(players[0].lost + players[1].lost, 0);
+	assert_int_equal(atomic_load(&ball), 2 * throws);
+	for (int i = 0; i < 2; i++)
+		event_count_destroy(&events[i].count);
+}
+
+/* --- Many who notify ------------------------------------------------------------------------- */
+
+enum { NOTIFIERS = 3 };
+
+struct office {
+	struct event event;
+	uint64_t seed;
+	uint64_t letters; /* of each notifier */
+	_Atomic uint64_t inbox;
+	atomic_uint notifiers;
+};
+
+static void *write_letters(void *argument)
+{
+	struct office *office = argument;
+	struct random random = random_from(office->seed, atomic_fetch_add(&office->notifiers, 1));
+
+	for (uint64_t i = 0; i < office->letters; i++) {
+		atomic_fetch_add(&office->inbox, 1);
+		event_count_notify(&office->event.count, EVENT_COUNT_NAPPING);
+		for (uint64_t pause = random_below(&random, 300); pause > 0; pause--)
+			atomic_signal_fence(memory_order_seq_cst);
+	}
+	return NULL;
+}
+
+/* Reads all letters, sleeps where there are none; answers how many sleeps nobody ended. */
+static uint64_t read_letters(struct office *office)
+{
+	uint64_t lost = 0;
+
+	for (uint64_t left = NOTIFIERS * office->letters; left > 0 && lost == 0;) {
+		uint64_t letters = atomic_exchange(&office->inbox, 0);
+		tw_duration deadline = now_of(&office->event) + lost_after;
+
+		left -= letters;
+		if (letters > 0)
+			continue;
+		event_count_prepare(&office->event.count, EVENT_COUNT_SLEEPING);
+		if (atomic_load(&office->inbox) > 0) {
+			event_count_cancel(&office->event.count);
+			continue;
+		}
+		event_count_wait(&office->event.count, deadline);
+		lost += now_of(&office->event) >= deadline;
+	}
+	return lost;
+}
+
+static void none_of_many_notifications_is_lost(void **state)
+{
+	struct office office = {.seed = seed_choose(), .letters = TEST_SHARE_OF(200000)};
+	pthread_t notifiers[NOTIFIERS];
+
+	event_open(&office.event, *state);
+	for (int i = 0; i < NOTIFIERS; i++)
+		assert_int_equal(pthread_create(&notifiers[i], NULL, write_letters, &office), 0);
+	assert_int_equal(read_letters(&office), 0);
+	for (int i = 0; i < NOTIFIERS; i++)
+		pthread_join(notifiers[i], NULL);
+	event_count_destroy(&office.event.count);
+}
+
+static bool monotonic = false;
+static bool boottime = true;
+
+#define TEST_IN(clock, test)                                      \
+	{                                                         \
+#test " (" #clock ")", test, NULL, NULL, &(clock) \
+	}
+#define TEST_BOTH(test) TEST_IN(monotonic, test), TEST_IN(boottime, test)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_BOTH(notified_between_the_announcement_and_the_sleep_it_does_not_sleep),
+		TEST_BOTH(notification_of_one_awake_is_not_kept_for_its_next_sleep),
+		TEST_BOTH(sleep_ends_at_its_deadline_and_not_before),
+		TEST_BOTH(deadline_in_the_past_is_no_sleep),
+		TEST_BOTH(sleep_is_ended_by_all_notifications),
+		TEST_BOTH(nap_is_ended_only_by_who_means_naps),
+		TEST_BOTH(ping_pong_loses_no_wake_up),
+		TEST_BOTH(none_of_many_notifications_is_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

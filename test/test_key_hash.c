@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hash must look like chance: statistics with bounds so loose that a good hash fails them once in
+ * many millions of runs, and a broken one always.
+ */
+#include "support/test.h"
+
+#include "support/seed.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "key_hash.h"
+
+enum { LONGEST = 100 };
+
+static struct key_hash_seed random_seed(struct random *random)
+{
+	struct key_hash_seed seed;
+
+	for (int i = 0; i < 4; i++)
+		seed.words[i] = random_next(random);
+	return seed;
+}
+
+static void fill_randomly(struct random *random, unsigned char *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		bytes[i] = (unsigned char)random_next(random);
+}
+
+static void flip(unsigned char *bytes, size_t bit)
+{
+	bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+}
+
+/* --- Collisions ------------------------------------------------------------------------------ */
+
+static int compare_hashes(const void *a, const void *b)
+{
+	uint32_t left = *(const uint32_t *)a;
+	uint32_t right = *(const uint32_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+static size_t count_collisions(uint32_t *hashes, size_t count)
+{
+	size_t collisions = 0;
+
+	qsort(hashes, count, sizeof(hashes[0]), compare_hashes);
+	for (size_t i = 1; i < count; i++)
+		collisions += hashes[i] == hashes[i - 1];
+	return collisions;
+}
+
+/* The hashes of a random key's first 1 … LONGEST bytes, each with every single bit flipped too. */
+static size_t hash_variants(struct random *random, uint32_t *hashes)
+{
+	struct key_hash_seed seed = random_seed(random);
+	unsigned char key[LONGEST];
+	size_t count = 0;
+
+	fill_randomly(random, key, sizeof(key));
+	for (size_t size = 1; size <= LONGEST; size++) {
+		hashes[count++] = key_hash(&seed, key, size);
+		for (size_t bit = 0; bit < 8 * size; bit++) {
+			flip(key, bit);
+			hashes[count++] = key_hash(&seed, key, size);
+			flip(key, bit);
+		}
+	}
+	return count;
+}
+
+/* 40,500 keys a base: 0.19 collisions expected each, 1.9 in all; over 15 once in 10^9 runs. */
+static void keys_that_differ_in_one_bit_or_in_size_collide_no_more_than_chance(void **state)
+{
+	enum { BASES = 10, VARIANTS = LONGEST + 8 * LONGEST * (LONGEST + 1) / 2 };
+	struct random random = random_from(seed_choose(), 1);
+	uint32_t *hashes = calloc(VARIANTS, sizeof(*hashes));
+	size_t collisions = 0;
+
+	(void)state;
+	assert_non_null(hashes);
+	for (int i = 0; i < BASES; i++) {
+		assert_int_equal(hash_variants(&random, hashes), VARIANTS);
+		collisions += count_collisions(hashes, VARIANTS);
+	}
+	assert_in_range(collisions, 0, 15);
+	free(hashes);
+}
+
+/* 200,000 keys in one pool: 4.7 collisions expected; over 25 once in 10^9 runs. */
+static void keys_with_a_counter_in_them_collide_no_more_than_chance(void **state)
+{
+	enum { KEYS = 200000 };
+	struct random random = random_from(seed_choose(), 1);
+	uint32_t *hashes = calloc(KEYS, sizeof(*hashes));
+
+	(void)state;
+	assert_non_null(hashes);
+	for (size_t at = 0; at <= 40; at += 8) {
+		struct key_hash_seed seed = random_seed(&random);
+		unsigned char key[48] = {0};
+
+		for (uint32_t i = 0; i < KEYS; i++) {
+			memcpy(key + at, &i, sizeof(i));
+			hashes[i] = key_hash(&seed, key, sizeof(key));
+		}
+		assert_in_range(count_collisions(hashes, KEYS), 0, 25);
+	}
+	free(hashes);
+}
+
+static void keys_of_zeros_differ_by_their_size(void **state)
+{
+	struct random random = random_from(seed_choose(), 1);
+	static const unsigned char zeros[LONGEST];
+	size_t collisions = 0;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		struct key_hash_seed seed = random_seed(&random);
+		uint32_t hashes[LONGEST];
+
+		for (size_t size = 1; size <= LONGEST; size++)
+			hashes[size - 1] = key_hash(&seed, zeros, size);
+		collisions += count_collisions(hashes, LONGEST);
+	}
+	assert_in_range(collisions, 0, 3);
+}
+
+/* --- The seed and the bytes alone ------------------------------------------------------------ */
+
+static void hash_depends_on_the_bytes_and_not_on_where_they_lie(void **state)
+{
+	struct random random = random_from(seed_choose(), 1);
+	struct key_hash_seed seed = random_seed(&random);
+	unsigned char key[LONGEST];
+
+	(void)state;
+	fill_randomly(&random, key, sizeof(key));
+	for (size_t size = 1; size <= LONGEST; size++) {
+		uint32_t hash = key_hash(&seed, key, size);
+
+		for (size_t offset = 0; offset < 9; offset++) {
+			/* So tight that the address sanitizer sees a read before or behind. */
+			unsigned char *copy = malloc(offset + size);
+
+			assert_non_null(copy);
+			memcpy(copy + offset, key, size);
+			assert_int_equal(key_hash(&seed, copy + offset, size), hash);
+			free(copy);
+		}
+	}
+}
+
+/* By chance: 1 in 2^32 of 2,560,000 pairs. */
+static void any_bit_of_the_seed_changes_the_hash_of_keys_of_any_size(void **state)
+{
+	struct random random = random_from(seed_choose(), 1);
+	unsigned char key[LONGEST];
+	size_t same = 0;
+
+	(void)state;
+	for (int i = 0; i < TEST_SHARE_OF(100); i++) {
+		fill_randomly(&random, key, sizeof(key));
+		for (size_t size = 1; size <= LONGEST; size++) {
+			struct key_hash_seed seed = random_seed(&random);
+			uint32_t hash = key_hash(&seed, key, size);
+
+			for (size_t bit = 0; bit < 256; bit++) {
+				seed.words[bit / 64] ^= (uint64_t)1 << bit % 64;
+				same += key_hash(&seed, key, size) == hash;
+				seed.words[bit / 64] ^= (uint64_t)1 << bit % 64;
+			}
+		}
+	}
+	assert_in_range(same, 0, 5);
+}
+
+static void each_seed_is_drawn_anew(void **state)
+{
+	struct key_hash_seed seeds[10];
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		key_hash_seed_init(&seeds[i]);
+		for (int k = 0; k < 4; k++)
+			assert_true(seeds[i].words[k] != 0);
+		for (int other = 0; other < i; other++)
+			for (int k = 0; k < 4; k++)
+				assert_true(seeds[i].words[k] != seeds[other].words[k]);
+	}
+}
+
+/* --- Avalanche ------------------------------------------------------------------------------- */
+
+/* How often a flip of an input bit flips an output bit: of all pairs, of the best and the worst. */
+static void assert_avalanche(struct random *random, size_t size, int trials)
+{
+	uint32_t flips[32] = {0};
+	unsigned char key[LONGEST];
+	double of_all = 8.0 * (double)size * trials;
+
+	for (size_t bit = 0; bit < 8 * size; bit++) {
+		uint32_t of_bit = 0;
+
+		for (int trial = 0; trial < trials; trial++) {
+			struct key_hash_seed seed = random_seed(random);
+			uint32_t changed;
+
+			fill_randomly(random, key, size);
+			changed = key_hash(&seed, key, size);
+			flip(key, bit);
+			changed ^= key_hash(&seed, key, size);
+			of_bit += (uint32_t)__builtin_popcount(changed);
+			for (int i = 0; i < 32; i++)
+				flips[i] += changed >> i & 1;
+		}
+		assert_in_range(of_bit * 100 / (uint32_t)(trials * 32), 45, 55);
+	}
+	for (int i = 0; i < 32; i++)
+		assert_in_range((uint32_t)(flips[i] * 100.0 / of_all), 44, 55);
+}
+
+static void every_bit_of_the_key_changes_half_of_the_bits_of_the_hash(void **state)
+{
+	static const size_t sizes[] = {1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 64, 100};
+	struct random random = random_from(seed_choose(), 1);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		assert_avalanche(&random, sizes[i], 400);
+}
+
+/* --- Buckets --------------------------------------------------------------------------------- */
+
+enum { BUCKET_BITS = 12, BUCKETS = 1 << BUCKET_BITS, KEYS = 16 * BUCKETS };
+
+typedef size_t make_key(uint64_t number, unsigned char key[LONGEST]);
+
+static size_t key_of_8_bytes(uint64_t number, unsigned char key[LONGEST])
+{
+	memcpy(key, &number, sizeof(number));
+	return sizeof(number);
+}
+
+static size_t key_of_4_bytes(uint64_t number, unsigned char key[LONGEST])
+{
+	uint32_t half = (uint32_t)number;
+
+	memcpy(key, &half, sizeof(half));
+	return sizeof(half);
+}
+
+static size_t key_of_3_bytes(uint64_t number, unsigned char key[LONGEST])
+{
+	memcpy(key, &number, 3);
+	return 3;
+}
+
+static size_t key_in_steps_of_a_page(uint64_t number, unsigned char key[LONGEST])
+{
+	return key_of_8_bytes(number << 12, key);
+}
+
+static size_t key_in_decimal(uint64_t number, unsigned char key[LONGEST])
+{
+	return (size_t)snprintf((char *)key, LONGEST, "session:%" PRIu64, number);
+}
+
+static size_t key_of_a_path(uint64_t number, unsigned char key[LONGEST])
+{
+	return (size_t)snprintf((char *)key, LONGEST, "/tenants/%08" PRIu64 "/leases/of/this",
+				number);
+}
+
+/* With as many degrees of freedom as buckets, chi-square is about normal: 10 deviations above. */
+static void assert_even(const uint32_t *counts)
+{
+	double expected = (double)KEYS / BUCKETS;
+	double square = 0;
+
+	for (size_t i = 0; i < BUCKETS; i++)
+		square += (counts[i] - expected) * (counts[i] - expected) / expected;
+	/* sqrt(2 * 4096) is 90.5 */
+	if (square > BUCKETS + 10 * 90.5)
+		fail_msg("chi-square is %.0f in %d buckets", square, BUCKETS);
+}
+
+static void fill_buckets(struct random *random, make_key *make)
+{
+	struct key_hash_seed seed = random_seed(random);
+	uint32_t *low = calloc(BUCKETS, sizeof(*low));
+	uint32_t *high = calloc(BUCKETS, sizeof(*high));
+	unsigned char key[LONGEST];
+
+	assert_non_null(low);
+	assert_non_null(high);
+	for (uint64_t number = 0; number < KEYS; number++) {
+		uint32_t hash = key_hash(&seed, key, make(number, key));
+
+		low[hash % BUCKETS]++;
+		high[hash >> (32 - BUCKET_BITS)]++;
+	}
+	assert_even(low);
+	assert_even(high);
+	free(low);
+	free(high);
+}
+
+static void keys_that_count_fill_buckets_evenly(void **state)
+{
+	static make_key *const makes[] = {key_of_8_bytes,         key_of_4_bytes, key_of_3_bytes,
+					  key_in_steps_of_a_page, key_in_decimal, key_of_a_path};
+	struct random random = random_from(seed_choose(), 1);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(makes) / sizeof(makes[0]); i++)
+		for (int trial = 0; trial < 5; trial++)
+			fill_buckets(&random, makes[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			keys_that_differ_in_one_bit_or_in_size_collide_no_more_than_chance),
+		cmocka_unit_test(keys_with_a_counter_in_them_collide_no_more_than_chance),
+		cmocka_unit_test(keys_of_zeros_differ_by_their_size),
+		cmocka_unit_test(hash_depends_on_the_bytes_and_not_on_where_they_lie),
+		cmocka_unit_test(any_bit_of_the_seed_changes_the_hash_of_keys_of_any_size),
+		cmocka_unit_test(each_seed_is_drawn_anew),
+		cmocka_unit_test(every_bit_of_the_key_changes_half_of_the_bits_of_the_hash),
+		cmocka_unit_test(keys_that_count_fill_buckets_evenly),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

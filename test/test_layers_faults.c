@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each allocation and each thread that a module asks for fails once: the module says so, or does
+ * without, and loses nothing. Leaks are for the address sanitizer's run to find. The program is linked
+ * so that the library's allocations come here first.
+ */
+#include "support/test.h"
+
+#include "support/seed.h"
+#include "support/wait.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+
+#include "command_queue.h"
+#include "slab.h"
+#include "slot_set.h"
+#include "timer_index.h"
+#include "wheel.h"
+#include "worker_pool.h"
+
+/* --- Faults ---------------------------------------------------------------------------------- */
+
+static atomic_long allocations_left; /* until one fails; 0: none will */
+static atomic_bool all_after_it_too;
+static atomic_long faults;
+static atomic_long threads_left; /* until a thread's creation fails; 0: none will */
+
+static void fail_allocation(long number, bool and_all_after_it)
+{
+	atomic_store(&faults, 0);
+	atomic_store(&all_after_it_too, and_all_after_it);
+	atomic_store(&allocations_left, number);
+}
+
+/* True if there was a fault since fail_allocation. */
+static bool end_faults(void)
+{
+	atomic_store(&allocations_left, 0);
+	return atomic_load(&faults) > 0;
+}
+
+static bool allocation_fails(void)
+{
+	long left = atomic_load(&allocations_left);
+
+	do {
+		if (left == 0)
+			return false;
+	} while (!(left == 1 && atomic_load(&all_after_it_too)) &&
+		 !atomic_compare_exchange_weak(&allocations_left, &left, left - 1));
+	if (left != 1)
+		return false;
+	atomic_fetch_add(&faults, 1);
+	errno = ENOMEM;
+	return true;
+}
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+int __real_posix_memalign(void **memory, size_t alignment, size_t size);
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t size);
+void *__real_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+			  void *(*start)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+			  void *(*start)(void *), void *argument);
+
+void *__wrap_malloc(size_t size)
+{
+	return allocation_fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return allocation_fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+	return allocation_fails() ? NULL : __real_realloc(memory, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+	return allocation_fails() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t size)
+{
+	return allocation_fails() ? ENOMEM : __real_posix_memalign(memory, alignment, size);
+}
+
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset)
+{
+	return allocation_fails() ? MAP_FAILED
+				  : __real_mmap(address, size, protection, flags, file, offset);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+			  void *(*start)(void *), void *argument)
+{
+	if (atomic_load(&threads_left) > 0 && atomic_fetch_sub(&threads_left, 1) == 1)
+		return EAGAIN;
+	return __real_pthread_create(thread, attributes, start, argument);
+}
+
+/* --- Making and unmaking --------------------------------------------------------------------- */
+
+/* Makes a module and takes it down again; false: there was no memory. */
+typedef bool make_and_destroy(void);
+
+/* One fault at each allocation in turn, then all from there on. Answers how many there are. */
+static long fail_each_allocation(make_and_destroy *make)
+{
+	long allocations = 0;
+	bool made;
+
+	do {
+		fail_allocation(++allocations, false);
+		made = make();
+		assert_int_equal(made, !end_faults());
+		fail_allocation(allocations, true);
+		assert_int_equal(make(), made);
+		assert_int_equal(!made, end_faults());
+	} while (!made);
+	return allocations - 1;
+}
+
+static bool make_slot_set(void)
+{
+	struct slot_set set;
+
+	if (!slot_set_init(&set, 5000))
+		return false;
+	slot_set_destroy(&set);
+	return true;
+}
+
+static bool make_command_queue(void)
+{
+	struct command_queue queue;
+
+	if (!command_queue_init(&queue, 64))
+		return false;
+	command_queue_destroy(&queue);
+	return true;
+}
+
+static bool make_timer_index(void)
+{
+	struct timer_index index;
+
+	if (!timer_index_init(&index))
+		return false;
+	timer_index_destroy(&index);
+	return true;
+}
+
+static bool make_wheel(enum tw_layout layout, size_t slots)
+{
+	struct wheel *wheel = wheel_create(layout, slots, false);
+
+	if (!wheel)
+		return false;
+	wheel_destroy(wheel);
+	return true;
+}
+
+static bool make_rounds_of_10(void)
+{
+	return make_wheel(TW_LAYOUT_ROUNDS, 10);
+}
+
+static bool make_levels_of_2(void)
+{
+	return make_wheel(TW_LAYOUT_LEVELS, 2);
+}
+
+static bool make_levels_of_512(void)
+{
+	return make_wheel(TW_LAYOUT_LEVELS, 512);
+}
+
+static void module_is_not_made_where_any_of_its_memory_is_missing(void **state)
+{
+	(void)state;
+	assert_int_equal(fail_each_allocation(make_slot_set), 1);
+	assert_int_equal(fail_each_allocation(make_command_queue), 1);
+	assert_int_equal(fail_each_allocation(make_timer_index), 2);
+	assert_int_equal(fail_each_allocation(make_rounds_of_10), 3);
+	assert_in_range(fail_each_allocation(make_levels_of_2), 63, 200);
+	assert_in_range(fail_each_allocation(make_levels_of_512), 7, 30);
+}
+
+static void queue_larger_than_memory_is_refused(void **state)
+{
+	struct command_queue queue;
+
+	(void)state;
+	assert_false(command_queue_init(&queue, (size_t)1 << 62));
+}
+
+/* --- Blocks and timers ----------------------------------------------------------------------- */
+
+static void slab_without_memory_gives_what_it_has_and_goes_on_when_there_is_more(void **state)
+{
+	enum { HELD = 1000 };
+	void *held[HELD];
+	size_t count = 0;
+	struct slab slab;
+	struct slab_bin bin = {0};
+
+	(void)state;
+	slab_init(&slab, 128);
+	held[count++] = slab_take(&slab);
+	assert_non_null(held[0]);
+	fail_allocation(1, true);
+	while ((held[count] = slab_take(&slab)))
+		assert_in_range(++count, 1, HELD - 2);
+	assert_null(slab_take(&slab));
+	assert_true(end_faults());
+	held[count] = slab_take(&slab);
+	assert_non_null(held[count]);
+	for (size_t i = 0; i <= count; i++)
+		slab_give(&slab, &bin, held[i]);
+	slab_flush(&slab, &bin);
+	slab_destroy(&slab);
+}
+
+static void blocks_given_back_can_be_taken_without_memory(void **state)
+{
+	void *held[10];
+	struct slab slab;
+	struct slab_bin bin = {0};
+
+	(void)state;
+	if (TEST_HAS_ADDRESS_SANITIZER)
+		skip();
+	slab_init(&slab, 128);
+	for (int i = 0; i < 10; i++)
+		held[i] = slab_take(&slab);
+	for (int i = 0; i < 10; i++)
+		slab_give(&slab, &bin, held[i]);
+	slab_flush(&slab, &bin);
+	fail_allocation(1, true);
+	for (int i = 0; i < 10; i++)
+		assert_non_null(slab_take(&slab));
+	end_faults();
+	slab_destroy(&slab);
+}
+
+static void timer_of_any_size_without_memory_is_null(void **state)
+{
+	static const size_t sizes[] = {1, 16, 17, 80, 81, 144, 145, 65535};
+	static const unsigned char key[65535];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct timer_store store;
+		struct timer_bin bin = {0};
+		struct keyed_timer *timer;
+
+		timer_store_init(&store);
+		fail_allocation(1, false);
+		assert_null(timer_new(&store, key, sizes[i], 1));
+		assert_true(end_faults());
+		timer = timer_new(&store, key, sizes[i], 1);
+		assert_non_null(timer);
+		timer_free(&store, &bin, timer);
+		timer_store_flush(&store, &bin);
+		timer_store_destroy(&store);
+	}
+}
+
+/* --- The index ------------------------------------------------------------------------------- */
+
+/* Keys 0 … size - 1, whose timers are made while there is memory. */
+struct keys {
+	struct timer_index index;
+	struct timer_store store;
+	size_t size;
+	size_t count;
+	struct keyed_timer **timers;
+};
+
+static uint32_t hash_of(size_t number)
+{
+	return (uint32_t)((uint64_t)number * 0x9e3779b97f4a7c15u >> 32);
+}
+
+static void keys_open(struct keys *keys, size_t size)
+{
+	*keys = (struct keys){.size = size};
+	timer_store_init(&keys->store);
+	keys->timers = calloc(size, sizeof(struct keyed_timer *));
+	assert_non_null(keys->timers);
+	for (size_t i = 0; i < size; i++) {
+		keys->timers[i] = timer_new(&keys->store, &i, sizeof(i), hash_of(i));
+		assert_non_null(keys->timers[i]);
+	}
+	assert_true(timer_index_init(&keys->index));
+}
+
+static void keys_close(struct keys *keys)
+{
+	struct timer_bin bin = {0};
+
+	for (size_t i = 0; i < keys->size; i++)
+		timer_free(&keys->store, &bin, keys->timers[i]);
+	timer_store_flush(&keys->store, &bin);
+	timer_store_destroy(&keys->store);
+	timer_index_destroy(&keys->index);
+	free(keys->timers);
+}
+
+static void add_up_to(struct keys *keys, size_t count)
+{
+	while (keys->count < count)
+		timer_index_add(&keys->index, keys->timers[keys->count++]);
+}
+
+static void remove_down_to(struct keys *keys, size_t count)
+{
+	while (keys->count > count)
+		timer_index_remove(&keys->index, keys->timers[--keys->count]);
+}
+
+static void assert_none_is_lost(struct keys *keys)
+{
+	assert_int_equal(keys->index.count, keys->count);
+	for (size_t i = 0; i < keys->size; i++) {
+		struct keyed_timer *found = timer_index_find(&keys->index, &i, sizeof(i), hash_of(i));
+
+		assert_ptr_equal(found, i < keys->count ? keys->timers[i] : NULL);
+	}
+}
+
+/* Adds `count` keys of which the last are added without memory, and goes on with it. */
+static void grow_without_memory(size_t with_memory, size_t without)
+{
+	struct keys keys;
+	uint32_t buckets;
+
+	keys_open(&keys, 2 * without);
+	add_up_to(&keys, with_memory);
+	fail_allocation(1, true);
+	add_up_to(&keys, without);
+	assert_true(end_faults());
+	buckets = keys.index.buckets;
+	assert_true(buckets < without);
+	assert_none_is_lost(&keys);
+	fail_allocation(1, true);
+	remove_down_to(&keys, without - 100);
+	assert_none_is_lost(&keys);
+	add_up_to(&keys, without);
+	assert_true(end_faults());
+	assert_none_is_lost(&keys);
+	add_up_to(&keys, 2 * without);
+	assert_true(keys.index.buckets > buckets + without / 2);
+	assert_none_is_lost(&keys);
+	keys_close(&keys);
+}
+
+static void index_without_memory_for_a_segment_refuses_nothing_and_grows_later(void **state)
+{
+	(void)state;
+	grow_without_memory(1000, 10000);
+	grow_without_memory(4096, 4300);
+	grow_without_memory(20000, 50000);
+}
+
+static void index_without_memory_for_its_directory_refuses_nothing_and_grows_later(void **state)
+{
+	(void)state;
+	grow_without_memory(65536, 66000);
+	grow_without_memory(131072, 132000);
+}
+
+static void index_whose_growth_fails_now_and_then_loses_nothing(void **state)
+{
+	struct random random = random_from(seed_choose(), 1);
+	struct keys keys;
+
+	(void)state;
+	keys_open(&keys, 150000);
+	while (keys.count < keys.size) {
+		size_t count = keys.count + 1 + (size_t)random_below(&random, 3000);
+
+		fail_allocation(random_between(&random, 1, 2), false);
+		add_up_to(&keys, count < keys.size ? count : keys.size);
+		end_faults();
+	}
+	assert_none_is_lost(&keys);
+	/* One insertion each time that it failed. */
+	assert_true(keys.index.buckets > keys.size - 100);
+	keys_close(&keys);
+}
+
+/* --- The pool -------------------------------------------------------------------------------- */
+
+static size_t count_threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	size_t threads = 0;
+
+	assert_non_null(tasks);
+	while (readdir(tasks))
+		threads++;
+	closedir(tasks);
+	return threads;
+}
+
+static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state)
+{
+	struct handle_table handles;
+	struct job_target target = {.handles = &handles};
+	struct timer_store store;
+	struct worker_pool *pool;
+	size_t threads;
+
+	(void)state;
+	timer_store_init(&store);
+	assert_true(handle_table_init(&handles));
+	target.store = &store;
+	/* The thread sanitizer starts one of its own with the first. */
+	pool = worker_pool_create(1, "pool", &target);
+	assert_non_null(pool);
+	threads = count_threads() - 1;
+	worker_pool_destroy(pool);
+	for (int workers = 1; workers <= 8; workers++) {
+		for (int failing = 1; failing <= workers; failing++) {
+			atomic_store(&threads_left, failing);
+			errno = 0;
+			assert_null(worker_pool_create(workers, "pool", &target));
+			assert_int_equal(errno, EAGAIN);
+			assert_int_equal(atomic_load(&threads_left), 0);
+			WAIT_UNTIL(count_threads() == threads);
+		}
+	}
+	handle_table_destroy(&handles);
+	timer_store_destroy(&store);
+}
+
+static void pool_without_memory_starts_no_thread(void **state)
+{
+	struct job_target target = {0};
+
+	(void)state;
+	fail_allocation(1, true);
+	atomic_store(&threads_left, 100);
+	errno = 0;
+	assert_null(worker_pool_create(2, "pool", &target));
+	assert_int_equal(errno, ENOMEM);
+	assert_true(end_faults());
+	assert_int_equal(atomic_load(&threads_left), 100);
+	atomic_store(&threads_left, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(module_is_not_made_where_any_of_its_memory_is_missing),
+		cmocka_unit_test(queue_larger_than_memory_is_refused),
+		cmocka_unit_test(
+			slab_without_memory_gives_what_it_has_and_goes_on_when_there_is_more),
+		cmocka_unit_test(blocks_given_back_can_be_taken_without_memory),
+		cmocka_unit_test(timer_of_any_size_without_memory_is_null),
+		cmocka_unit_test(
+			index_without_memory_for_a_segment_refuses_nothing_and_grows_later),
+		cmocka_unit_test(
+			index_without_memory_for_its_directory_refuses_nothing_and_grows_later),
+		cmocka_unit_test(index_whose_growth_fails_now_and_then_loses_nothing),
+		cmocka_unit_test(pool_whose_threads_cannot_all_start_ends_those_that_did),
+		cmocka_unit_test(pool_without_memory_starts_no_thread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

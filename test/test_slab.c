@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Blocks are aligned, their own, and come round again: memory does not grow with the number of times
+ * that blocks are taken and given, whoever takes and whoever gives. Under the address sanitizer the
+ * slab is malloc, and only what does not depend on recycling is tested.
+ */
+#include "support/test.h"
+
+#include "support/seed.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "slab.h"
+
+static const size_t block_sizes[] = {64, 128, 192, 256, 448};
+enum { BLOCK_SIZES = sizeof(block_sizes) / sizeof(block_sizes[0]) };
+
+static int compare_addresses(const void *a, const void *b)
+{
+	uintptr_t left = (uintptr_t) * (void *const *)a;
+	uintptr_t right = (uintptr_t) * (void *const *)b;
+
+	return (left > right) - (left < right);
+}
+
+static void take_all(struct slab *slab, void **blocks, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		blocks[i] = slab_take(slab);
+		assert_non_null(blocks[i]);
+	}
+}
+
+static void give_all(struct slab *slab, void **blocks, size_t count)
+{
+	struct slab_bin bin = {0};
+
+	for (size_t i = 0; i < count; i++)
+		slab_give(slab, &bin, blocks[i]);
+	slab_flush(slab, &bin);
+	assert_null(bin.first);
+	assert_int_equal(bin.count, 0);
+}
+
+/* --- One thread ------------------------------------------------------------------------------ */
+
+static void blocks_are_aligned_and_do_not_overlap(void **state)
+{
+	enum { BLOCKS = 40000 };
+	void **blocks = calloc(BLOCKS, sizeof(*blocks));
+
+	(void)state;
+	assert_non_null(blocks);
+	for (size_t k = 0; k < BLOCK_SIZES; k++) {
+		struct slab slab;
+
+		slab_init(&slab, block_sizes[k]);
+		take_all(&slab, blocks, BLOCKS);
+		for (size_t i = 0; i < BLOCKS; i++) {
+			assert_int_equal((uintptr_t)blocks[i] % CACHE_LINE, 0);
+			memset(blocks[i], (int)(i & 0xff), block_sizes[k]);
+		}
+		qsort(blocks, BLOCKS, sizeof(*blocks), compare_addresses);
+		for (size_t i = 1; i < BLOCKS; i++)
+			assert_true((char *)blocks[i] >= (char *)blocks[i - 1] + block_sizes[k]);
+		give_all(&slab, blocks, BLOCKS);
+		slab_destroy(&slab);
+	}
+	free(blocks);
+}
+
+static void what_is_written_to_a_block_stays_until_it_is_given_back(void **state)
+{
+	enum { HELD = 300 };
+	struct random random = random_from(seed_choose(), 1);
+	uint64_t *held[HELD] = {0};
+	struct slab_bin bin = {0};
+	struct slab slab;
+
+	(void)state;
+	slab_init(&slab, 128);
+	for (int i = 0; i < TEST_SHARE_OF(300000); i++) {
+		size_t place = (size_t)random_below(&random, HELD);
+
+		if (held[place]) {
+			for (size_t word = 0; word < 16; word++)
+				assert_int_equal(held[place][word], place * 16 + word);
+			slab_give(&slab, &bin, held[place]);
+			held[place] = NULL;
+			continue;
+		}
+		held[place] = slab_take(&slab);
+		assert_non_null(held[place]);
+		for (size_t word = 0; word < 16; word++)
+			held[place][word] = place * 16 + word;
+	}
+	for (size_t place = 0; place < HELD; place++)
+		if (held[place])
+			slab_give(&slab, &bin, held[place]);
+	slab_flush(&slab, &bin);
+	slab_destroy(&slab);
+}
+
+static void flush_of_an_empty_bin_does_nothing(void **state)
+{
+	struct slab_bin bin = {0};
+	struct slab slab;
+
+	(void)state;
+	slab_init(&slab, 64);
+	slab_flush(&slab, &bin);
+	assert_null(bin.first);
+	slab_destroy(&slab);
+}
+
+static void slab_that_was_never_used_can_be_destroyed(void **state)
+{
+	struct slab slab;
+
+	(void)state;
+	slab_init(&slab, 64);
+	slab_destroy(&slab);
+}
+
+/* --- Recycling ------------------------------------------------------------------------------- */
+
+/* Answers how many different blocks came out of that many cycles of `held` at a time. */
+static size_t count_different_blocks(struct slab *slab, size_t held, size_t cycles)
+{
+	void **blocks = calloc(held * cycles, sizeof(*blocks));
+	size_t different = 1;
+
+	assert_non_null(blocks);
+	for (size_t i = 0; i < cycles; i++) {
+		take_all(slab, blocks + i * held, held);
+		give_all(slab, blocks + i * held, held);
+	}
+	qsort(blocks, held * cycles, sizeof(*blocks), compare_addresses);
+	for (size_t i = 1; i < held * cycles; i++)
+		different += blocks[i] != blocks[i - 1];
+	free(blocks);
+	return different;
+}
+
+/* One chain may stay behind in the stripe, whatever its length. */
+static void blocks_given_back_are_taken_again(void **state)
+{
+	static const size_t held[] = {1, 2, 63, 64, 65, 1000};
+
+	(void)state;
+	if (TEST_HAS_ADDRESS_SANITIZER)
+		skip();
+	for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++) {
+		struct slab slab;
+
+		slab_init(&slab, 128);
+		assert_in_range(count_different_blocks(&slab, held[i], 200), held[i],
+				2 * held[i] + 128);
+		slab_destroy(&slab);
+	}
+}
+
+static size_t resident_bytes(void)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%*u %lu", &pages), 1);
+	fclose(file);
+	return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void a_million_cycles_take_no_more_memory_than_a_thousand(void **state)
+{
+	enum { HELD = 200 };
+	void *blocks[HELD];
+	struct slab slab;
+	size_t before = 0;
+
+	(void)state;
+	if (TEST_HAS_SANITIZER)
+		skip();
+	slab_init(&slab, 256);
+	for (int cycle = 0; cycle <= 1000000 / HELD; cycle++) {
+		take_all(&slab, blocks, HELD);
+		memset(blocks[0], 1, 256);
+		give_all(&slab, blocks, HELD);
+		if (cycle == 5)
+			before = resident_bytes();
+	}
+	/* 256 MB had passed. */
+	assert_in_range(resident_bytes(), 0, before + ((size_t)1 << 20));
+	slab_destroy(&slab);
+}
+
+/* --- Many threads ---------------------------------------------------------------------------- */
+
+/* More threads than stripes, so that some share one. */
+enum { THREADS = SLAB_STRIPES + 8, PLACES = 64, WORDS = 16 };
+
+struct exchange {
+	struct slab slab;
+	uint64_t seed;
+	atomic_uint started;
+	atomic_uint broken;
+	_Atomic(uint64_t *) places[PLACES]; /* blocks that any thread may take over */
+};
+
+static void stamp(uint64_t *block, uint64_t number)
+{
+	for (uint64_t word = 0; word < WORDS; word++)
+		block[word] = number + word;
+}
+
+static bool is_stamped(const uint64_t *block)
+{
+	for (uint64_t word = 1; word < WORDS; word++)
+		if (block[word] != block[0] + word)
+			return false;
+	return true;
+}
+
+/*
+ * A few hundred blocks are in use at a time, a few thousand may lie in stripes and bins, more than
+ * 100 MB pass. Chunks double from 64 KiB on, so all before one of 1 MiB are less than that.
+ */
+static void assert_stayed_small(const struct slab *slab)
+{
+	assert_in_range(slab->next_chunk_size, 0, (size_t)1 << 20);
+}
+
+/* Takes blocks, stamps them and leaves them in some place; gives back those that lay there. */
+static void *take_exchange_and_give(void *argument)
+{
+	struct exchange *exchange = argument;
+	uint64_t self = atomic_fetch_add(&exchange->started, 1);
+	struct random random = random_from(exchange->seed, self);
+	struct slab_bin bin = {0};
+
+	for (uint64_t i = 0; i < TEST_SHARE_OF(100000); i++) {
+		uint64_t *block = slab_take(&exchange->slab);
+
+		stamp(block, self << 40 | i << 5);
+		block = atomic_exchange(&exchange->places[random_below(&random, PLACES)], block);
+		if (block && !is_stamped(block))
+			atomic_fetch_add(&exchange->broken, 1);
+		if (block)
+			slab_give(&exchange->slab, &bin, block);
+		if (random_once_in(&random, 1000))
+			slab_flush(&exchange->slab, &bin);
+	}
+	slab_flush(&exchange->slab, &bin);
+	return NULL;
+}
+
+static void no_block_is_in_two_hands_at_a_time(void **state)
+{
+	struct exchange exchange = {.seed = seed_choose()};
+	pthread_t threads[THREADS];
+	struct slab_bin bin = {0};
+
+	(void)state;
+	slab_init(&exchange.slab, WORDS * sizeof(uint64_t));
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, take_exchange_and_give, &exchange), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(atomic_load(&exchange.broken), 0);
+	for (int i = 0; i < PLACES; i++) {
+		uint64_t *block = atomic_load(&exchange.places[i]);
+
+		assert_true(!block || is_stamped(block));
+		if (block)
+			slab_give(&exchange.slab, &bin, block);
+	}
+	slab_flush(&exchange.slab, &bin);
+	assert_stayed_small(&exchange.slab);
+	slab_destroy(&exchange.slab);
+}
+
+/* --- One takes, another gives ---------------------------------------------------------------- */
+
+struct conveyor {
+	struct slab slab;
+	_Atomic(uint64_t *) belt[PLACES];
+	uint64_t count;
+	atomic_uint broken;
+};
+
+static void *give_from_belt(void *argument)
+{
+	struct conveyor *conveyor = argument;
+	struct slab_bin bin = {0};
+
+	for (uint64_t i = 0; i < conveyor->count; i++) {
+		uint64_t *block;
+
+		while (!(block = atomic_exchange(&conveyor->belt[i % PLACES], NULL)))
+			sched_yield();
+		if (block[0] != i * WORDS || !is_stamped(block))
+			atomic_fetch_add(&conveyor->broken, 1);
+		slab_give(&conveyor->slab, &bin, block);
+	}
+	slab_flush(&conveyor->slab, &bin);
+	return NULL;
+}
+
+static void memory_does_not_grow_where_one_thread_takes_and_another_gives(void **state)
+{
+	struct conveyor conveyor = {.count = TEST_SHARE_OF(1000000)};
+	pthread_t giver;
+
+	(void)state;
+	slab_init(&conveyor.slab, WORDS * sizeof(uint64_t));
+	assert_int_equal(pthread_create(&giver, NULL, give_from_belt, &conveyor), 0);
+	for (uint64_t i = 0; i < conveyor.count; i++) {
+		uint64_t *block = slab_take(&conveyor.slab);
+
+		stamp(block, i * WORDS);
+		while (atomic_load(&conveyor.belt[i % PLACES]))
+			sched_yield();
+		atomic_store(&conveyor.belt[i % PLACES], block);
+	}
+	pthread_join(giver, NULL);
+	assert_int_equal(atomic_load(&conveyor.broken), 0);
+	assert_stayed_small(&conveyor.slab);
+	slab_destroy(&conveyor.slab);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(blocks_are_aligned_and_do_not_overlap),
+		cmocka_unit_test(what_is_written_to_a_block_stays_until_it_is_given_back),
+		cmocka_unit_test(flush_of_an_empty_bin_does_nothing),
+		cmocka_unit_test(slab_that_was_never_used_can_be_destroyed),
+		cmocka_unit_test(blocks_given_back_are_taken_again),
+		cmocka_unit_test(a_million_cycles_take_no_more_memory_than_a_thousand),
+		cmocka_unit_test(no_block_is_in_two_hands_at_a_time),
+		cmocka_unit_test(memory_does_not_grow_where_one_thread_takes_and_another_gives),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

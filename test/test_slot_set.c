@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* The set of slots against an array of booleans. */
+#include "support/test.h"
+
+#include "support/seed.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "slot_set.h"
+
+static const size_t sizes[] = {1, 2, 63, 64, 65, 4096, 4097, 300000};
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+
+struct model {
+	struct slot_set set;
+	struct random random;
+	size_t size;
+	bool *members;
+};
+
+static struct model model_open(size_t size, uint64_t seed)
+{
+	struct model model = {.random = random_from(seed, size), .size = size};
+
+	assert_true(slot_set_init(&model.set, size));
+	model.members = calloc(size, sizeof(*model.members));
+	assert_non_null(model.members);
+	return model;
+}
+
+static void model_close(struct model *model)
+{
+	slot_set_destroy(&model->set);
+	free(model->members);
+}
+
+static void add(struct model *model, size_t slot)
+{
+	slot_set_add(&model->set, slot);
+	model->members[slot] = true;
+}
+
+static void take_out(struct model *model, size_t slot)
+{
+	slot_set_remove(&model->set, slot);
+	model->members[slot] = false;
+}
+
+static size_t next_by_force(const struct model *model, size_t slot)
+{
+	while (slot < model->size && !model->members[slot])
+		slot++;
+	return slot < model->size ? slot : SLOT_NONE;
+}
+
+/* Walks over all members, looks from each place in between. */
+static void assert_agrees_everywhere(const struct model *model)
+{
+	size_t next = SLOT_NONE;
+
+	for (size_t slot = model->size; slot-- > 0;) {
+		if (model->members[slot])
+			next = slot;
+		if (slot_set_next(&model->set, slot) != next)
+			fail_msg("size %zu: from %zu the next is %zu, not %zu", model->size, slot,
+				 slot_set_next(&model->set, slot), next);
+	}
+	assert_int_equal(slot_set_next(&model->set, model->size), SLOT_NONE);
+}
+
+static void empty_set_has_no_member(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SIZES; i++) {
+		struct model model = model_open(sizes[i], 1);
+
+		assert_agrees_everywhere(&model);
+		model_close(&model);
+	}
+}
+
+static void single_member_is_found_from_everywhere(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SIZES; i++) {
+		struct model model = model_open(sizes[i], 1);
+		size_t places[] = {0, sizes[i] / 3, sizes[i] / 2, sizes[i] - 1};
+
+		for (size_t k = 0; k < 4; k++) {
+			add(&model, places[k]);
+			assert_agrees_everywhere(&model);
+			take_out(&model, places[k]);
+			assert_agrees_everywhere(&model);
+		}
+		model_close(&model);
+	}
+}
+
+static void full_set_that_is_emptied_agrees_with_the_model(void **state)
+{
+	uint64_t seed = seed_choose();
+
+	(void)state;
+	for (size_t i = 0; i < SIZES; i++) {
+		struct model model = model_open(sizes[i], seed);
+
+		for (size_t slot = 0; slot < sizes[i]; slot++)
+			add(&model, slot);
+		assert_agrees_everywhere(&model);
+		for (size_t slot = 0; slot < sizes[i]; slot++)
+			if (!random_once_in(&model.random, 1000))
+				take_out(&model, slot);
+		assert_agrees_everywhere(&model);
+		for (size_t slot = 0; slot < sizes[i]; slot++)
+			take_out(&model, slot);
+		assert_agrees_everywhere(&model);
+		model_close(&model);
+	}
+}
+
+/* Every other change in the first words, so that words and what stands above them fill and empty. */
+static void random_changes_agree_with_the_model(void **state)
+{
+	uint64_t seed = seed_choose();
+
+	(void)state;
+	for (size_t i = 0; i < SIZES; i++) {
+		struct model model = model_open(sizes[i], seed);
+		struct random *random = &model.random;
+		int changes = TEST_SHARE_OF(sizes[i] > 10000 ? 3000 : 30000);
+
+		for (int change = 0; change < changes; change++) {
+			size_t reach = random_once_in(random, 2) && sizes[i] > 130 ? 130 : sizes[i];
+			size_t slot = (size_t)random_below(random, reach);
+
+			if (random_once_in(random, 2))
+				add(&model, slot);
+			else
+				take_out(&model, slot);
+			slot = (size_t)random_below(random, sizes[i]);
+			assert_int_equal(slot_set_next(&model.set, slot),
+					 next_by_force(&model, slot));
+		}
+		assert_agrees_everywhere(&model);
+		model_close(&model);
+	}
+}
+
+static void adding_and_removing_twice_is_the_same_as_once(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SIZES; i++) {
+		struct model model = model_open(sizes[i], 1);
+
+		add(&model, sizes[i] - 1);
+		add(&model, sizes[i] - 1);
+		assert_agrees_everywhere(&model);
+		take_out(&model, sizes[i] - 1);
+		take_out(&model, sizes[i] - 1);
+		assert_agrees_everywhere(&model);
+		model_close(&model);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(empty_set_has_no_member),
+		cmocka_unit_test(single_member_is_found_from_everywhere),
+		cmocka_unit_test(full_set_that_is_emptied_agrees_with_the_model),
+		cmocka_unit_test(random_changes_agree_with_the_model),
+		cmocka_unit_test(adding_and_removing_twice_is_the_same_as_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The index against a model that knows which of its keys are in: each key that is in is found, no
+ * other is, whatever the table has grown or shrunk to and whatever collides.
+ */
+#include "support/test.h"
+
+#include "support/seed.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "key_hash.h"
+#include "timer_index.h"
+
+enum { LONGEST = 300 };
+
+/* --- The model ------------------------------------------------------------------------------- */
+
+struct model {
+	struct timer_index index;
+	struct timer_store store;
+	struct timer_bin bin;
+	struct random random;
+	struct key_hash_seed seed;
+	size_t size;
+	size_t count;
+	size_t (*make_key)(const struct model *, size_t number, unsigned char key[LONGEST]);
+	uint32_t (*make_hash)(const struct model *, const void *key, size_t size);
+	struct keyed_timer **timers; /* by number; NULL: the key is not in */
+};
+
+/* Sizes from 1 to LONGEST, most of them short; the number is in all keys that have room for it. */
+static size_t key_of_any_size(const struct model *model, size_t number, unsigned char key[LONGEST])
+{
+	static const size_t sizes[] = {4,  5,  7,  8,  9,  12,  15,  16, 17,
+				       20, 24, 25, 80, 81, 144, 145, 300};
+	size_t size = sizes[number % (sizeof(sizes) / sizeof(sizes[0]))];
+	uint32_t half = (uint32_t)number;
+
+	(void)model;
+	memset(key, 'k', LONGEST);
+	memcpy(key + (number % 3) * (size - sizeof(half)) / 2, &half, sizeof(half));
+	return size;
+}
+
+/* One byte, again and again: each key is the beginning of all longer ones. */
+static size_t key_of_equal_bytes(const struct model *model, size_t number,
+				 unsigned char key[LONGEST])
+{
+	(void)model;
+	memset(key, 'k', LONGEST);
+	return 1 + number % LONGEST;
+}
+
+static uint32_t real_hash(const struct model *model, const void *key, size_t size)
+{
+	return key_hash(&model->seed, key, size);
+}
+
+static uint32_t same_hash(const struct model *model, const void *key, size_t size)
+{
+	(void)model;
+	(void)key;
+	(void)size;
+	return 0xdeadbeef;
+}
+
+/* Differs only above the bits that any table of this test looks at. */
+static uint32_t same_bucket(const struct model *model, const void *key, size_t size)
+{
+	return key_hash(&model->seed, key, size) << 24 | 0x1234;
+}
+
+/* Three keys that are in the last bucket of each power of two, the others anywhere. */
+static uint32_t last_bucket(const struct model *model, const void *key, size_t size)
+{
+	uint32_t hash = key_hash(&model->seed, key, size);
+
+	return *(const unsigned char *)key < 3 ? hash | 0x00ffffff : hash;
+}
+
+static void model_open(struct model *model, size_t size)
+{
+	memset(model, 0, sizeof(*model));
+	assert_true(timer_index_init(&model->index));
+	timer_store_init(&model->store);
+	model->random = random_from(seed_choose(), 1);
+	for (int i = 0; i < 4; i++)
+		model->seed.words[i] = random_next(&model->random);
+	model->size = size;
+	model->make_key = key_of_any_size;
+	model->make_hash = real_hash;
+	model->timers = calloc(size, sizeof(struct keyed_timer *));
+	assert_non_null(model->timers);
+}
+
+static void model_close(struct model *model)
+{
+	for (size_t i = 0; i < model->size; i++)
+		if (model->timers[i])
+			timer_free(&model->store, &model->bin, model->timers[i]);
+	timer_store_flush(&model->store, &model->bin);
+	timer_store_destroy(&model->store);
+	timer_index_destroy(&model->index);
+	free(model->timers);
+}
+
+static void add(struct model *model, size_t number)
+{
+	unsigned char key[LONGEST];
+	size_t size = model->make_key(model, number, key);
+	struct keyed_timer *timer =
+		timer_new(&model->store, key, size, model->make_hash(model, key, size));
+
+	assert_non_null(timer);
+	timer_index_add(&model->index, timer);
+	model->timers[number] = timer;
+	model->count++;
+	assert_int_equal(model->index.count, model->count);
+}
+
+static void take_out(struct model *model, size_t number)
+{
+	timer_index_remove(&model->index, model->timers[number]);
+	timer_free(&model->store, &model->bin, model->timers[number]);
+	model->timers[number] = NULL;
+	model->count--;
+	assert_int_equal(model->index.count, model->count);
+}
+
+static struct keyed_timer *find(const struct model *model, size_t number)
+{
+	unsigned char key[LONGEST];
+	size_t size = model->make_key(model, number, key);
+
+	return timer_index_find(&model->index, key, size, model->make_hash(model, key, size));
+}
+
+static void assert_finds(const struct model *model, size_t number)
+{
+	if (find(model, number) != model->timers[number])
+		fail_msg("key %zu of %zu is%s found in %u buckets", number, model->count,
+			 model->timers[number] ? " not" : "", model->index.buckets);
+}
+
+static void assert_finds_all(const struct model *model)
+{
+	for (size_t number = 0; number < model->size; number++)
+		assert_finds(model, number);
+}
+
+static void change(struct model *model, size_t number)
+{
+	if (model->timers[number])
+		take_out(model, number);
+	else
+		add(model, number);
+}
+
+/* --- Finding --------------------------------------------------------------------------------- */
+
+static void empty_index_finds_nothing_and_prefetches_nothing(void **state)
+{
+	struct model model;
+	uint32_t hashes[TIMER_INDEX_BATCH];
+	struct keyed_timer *guesses[TIMER_INDEX_BATCH];
+
+	(void)state;
+	model_open(&model, 1000);
+	assert_finds_all(&model);
+	for (int batch = 0; batch < 1000; batch++) {
+		size_t count = (size_t)random_below(&model.random, TIMER_INDEX_BATCH + 1);
+
+		for (size_t i = 0; i < count; i++)
+			hashes[i] = (uint32_t)random_next(&model.random);
+		timer_index_prefetch(&model.index, hashes, count, guesses);
+		for (size_t i = 0; i < count; i++)
+			assert_null(guesses[i]);
+	}
+	model_close(&model);
+}
+
+static void single_key_is_found_until_it_is_removed(void **state)
+{
+	struct model model;
+
+	(void)state;
+	model_open(&model, 17);
+	for (size_t number = 0; number < 17; number++) {
+		add(&model, number);
+		assert_finds_all(&model);
+		take_out(&model, number);
+		assert_finds_all(&model);
+	}
+	model_close(&model);
+}
+
+/* The keys from `first` on: who is in is guessed, nobody of another hash. */
+static void assert_guesses(const struct model *model, size_t first, size_t count)
+{
+	uint32_t hashes[TIMER_INDEX_BATCH] = {0};
+	struct keyed_timer *guesses[TIMER_INDEX_BATCH];
+
+	for (size_t i = 0; i < count; i++) {
+		unsigned char key[LONGEST];
+		size_t size = model->make_key(model, first + i, key);
+
+		hashes[i] = model->make_hash(model, key, size);
+	}
+	timer_index_prefetch(&model->index, hashes, count, guesses);
+	for (size_t i = 0; i < count; i++) {
+		if (model->timers[first + i])
+			assert_non_null(guesses[i]);
+		if (guesses[i])
+			assert_int_equal(guesses[i]->hh.hashv, hashes[i]);
+	}
+}
+
+static void prefetch_guesses_the_timers_and_changes_nothing(void **state)
+{
+	struct model model;
+
+	(void)state;
+	model_open(&model, 64 * TIMER_INDEX_BATCH);
+	for (size_t number = 0; number < model.size; number += 2)
+		add(&model, number);
+	for (size_t first = 0; first < model.size; first += TIMER_INDEX_BATCH)
+		assert_guesses(&model, first, TIMER_INDEX_BATCH);
+	assert_guesses(&model, 0, 1);
+	assert_guesses(&model, 0, 0);
+	assert_finds_all(&model);
+	model_close(&model);
+}
+
+/* --- Growing and shrinking ------------------------------------------------------------------- */
+
+static size_t key_of_8_bytes(const struct model *model, size_t number, unsigned char key[LONGEST])
+{
+	(void)model;
+	memset(key, number < 3 ? (int)number : 'k', 4);
+	memcpy(key + 4, &number, 4);
+	return 8;
+}
+
+/* Adds and removes the last key until there are no more than four buckets a timer. */
+static void shrink_fully(struct model *model)
+{
+	while (model->index.buckets > 64 && model->index.buckets > 4 * (model->count + 1)) {
+		add(model, model->size - 1);
+		take_out(model, model->size - 1);
+		assert_finds_all(model);
+	}
+}
+
+static void every_key_is_found_after_every_bucket_that_comes_or_goes(void **state)
+{
+	enum { KEYS = TEST_HAS_SANITIZER ? 600 : 1500 };
+	struct model model;
+
+	(void)state;
+	model_open(&model, KEYS);
+	model.make_key = key_of_8_bytes;
+	model.make_hash = last_bucket;
+	for (size_t number = 0; number < KEYS; number++) {
+		add(&model, number);
+		if (model.count > 64)
+			assert_finds_all(&model);
+	}
+	/* Keys 0 to 2 go last. */
+	while (model.count > 0) {
+		take_out(&model, model.count - 1);
+		shrink_fully(&model);
+	}
+	assert_int_equal(model.index.buckets, 64);
+	model_close(&model);
+}
+
+static void a_few_random_keys_are_found(struct model *model)
+{
+	for (int i = 0; i < 4; i++)
+		assert_finds(model, (size_t)random_below(&model->random, model->size));
+}
+
+static void index_grows_with_200_000_keys_and_loses_none(void **state)
+{
+	enum { KEYS = TEST_SHARE_OF(200000) };
+	struct model model;
+	size_t next_look = 1;
+
+	(void)state;
+	model_open(&model, KEYS);
+	for (size_t number = 0; number < KEYS; number++) {
+		add(&model, number);
+		a_few_random_keys_are_found(&model);
+		if (model.count == next_look) {
+			assert_finds_all(&model);
+			next_look *= 4;
+		}
+	}
+	/* A bucket a timer: chains stay short. */
+	assert_true(model.index.buckets >= KEYS);
+	assert_finds_all(&model);
+	model_close(&model);
+}
+
+/* It gives back a bucket a removal, so it needs some of them to become small. */
+static void index_shrinks_with_removals_and_loses_none(void **state)
+{
+	enum { KEYS = TEST_SHARE_OF(200000), LEFT = 100 };
+	struct model model;
+
+	(void)state;
+	model_open(&model, KEYS);
+	for (size_t number = 0; number < KEYS; number++)
+		add(&model, number);
+	for (size_t number = LEFT; number < KEYS; number++) {
+		take_out(&model, number);
+		a_few_random_keys_are_found(&model);
+	}
+	assert_finds_all(&model);
+	for (size_t turn = 0; turn < KEYS; turn++) {
+		add(&model, LEFT);
+		take_out(&model, LEFT);
+		if (turn % 10000 == 0)
+			assert_finds_all(&model);
+	}
+	assert_finds_all(&model);
+	assert_in_range(model.index.buckets, LEFT, 5 * LEFT);
+	assert_in_range(model.index.segment_count, 1, 2);
+	model_close(&model);
+}
+
+static void random_adds_and_removals_agree_with_the_model(void **state)
+{
+	struct model model;
+
+	(void)state;
+	model_open(&model, 20000);
+	for (int phase = 0; phase < 20; phase++) {
+		/* So the number of keys swings between few and all. */
+		size_t reach = 1 + (size_t)random_below(&model.random, model.size);
+
+		for (int i = 0; i < TEST_SHARE_OF(30000); i++) {
+			size_t number = (size_t)random_below(&model.random, reach);
+
+			if (!model.timers[number] == (phase % 2 == 0))
+				change(&model, number);
+			assert_finds(&model, number);
+			a_few_random_keys_are_found(&model);
+		}
+		assert_finds_all(&model);
+	}
+	model_close(&model);
+}
+
+/* A count that goes up and down around a bound must not add and free memory each time. */
+static void index_at_a_bound_does_not_grow_and_shrink_in_turn(void **state)
+{
+	struct model model;
+	struct UT_hash_bucket *segment;
+
+	(void)state;
+	model_open(&model, 5000);
+	for (size_t number = 0; number < 4100; number++)
+		add(&model, number);
+	assert_int_equal(model.index.segment_count, 2);
+	segment = model.index.segments[1];
+	for (int turn = 0; turn < 100; turn++) {
+		for (size_t number = 4090; number < 4100; number++)
+			take_out(&model, number);
+		for (size_t number = 4090; number < 4100; number++)
+			add(&model, number);
+		assert_ptr_equal(model.index.segments[1], segment);
+	}
+	assert_finds_all(&model);
+	model_close(&model);
+}
+
+/* --- Collisions ------------------------------------------------------------------------------ */
+
+/* Adds all, removes and adds in random order, removes all. */
+static void churn(struct model *model)
+{
+	for (size_t number = 0; number < model->size; number++) {
+		add(model, number);
+		assert_finds_all(model);
+	}
+	for (int i = 0; i < 300; i++) {
+		change(model, (size_t)random_below(&model->random, model->size));
+		assert_finds_all(model);
+	}
+	for (size_t number = 0; number < model->size; number++) {
+		if (model->timers[number])
+			take_out(model, number);
+		assert_finds_all(model);
+	}
+}
+
+static void keys_of_the_same_hash_are_told_apart(void **state)
+{
+	struct model model;
+
+	(void)state;
+	model_open(&model, TEST_HAS_SANITIZER ? 100 : 200);
+	model.make_hash = same_hash;
+	churn(&model);
+	model_close(&model);
+}
+
+static void keys_of_the_same_bucket_are_told_apart(void **state)
+{
+	struct model model;
+
+	(void)state;
+	model_open(&model, TEST_HAS_SANITIZER ? 100 : 200);
+	model.make_hash = same_bucket;
+	churn(&model);
+	model_close(&model);
+}
+
+static void keys_that_begin_alike_are_told_apart_by_their_size(void **state)
+{
+	struct model model;
+
+	(void)state;
+	model_open(&model, LONGEST);
+	model.make_key = key_of_equal_bytes;
+	model.make_hash = same_hash;
+	for (size_t number = 0; number < LONGEST; number++) {
+		add(&model, number);
+		assert_finds_all(&model);
+	}
+	for (size_t number = 0; number < LONGEST; number += 2)
+		take_out(&model, number);
+	assert_finds_all(&model);
+	model_close(&model);
+}
+
+/* The comparison of short keys goes word by word: no byte may be forgotten. */
+static void keys_that_differ_in_any_one_bit_are_told_apart(void **state)
+{
+	struct model model;
+	unsigned char key[LONGEST];
+
+	(void)state;
+	model_open(&model, LONGEST);
+	model.make_key = key_of_equal_bytes;
+	model.make_hash = same_hash;
+	for (size_t number = 0; number < LONGEST; number++) {
+		size_t size = model.make_key(&model, number, key);
+
+		add(&model, number);
+		for (size_t bit = 0; bit < 8 * size; bit++) {
+			key[bit / 8] ^= (unsigned char)(1u << bit % 8);
+			assert_null(timer_index_find(&model.index, key, size, 0xdeadbeef));
+			key[bit / 8] ^= (unsigned char)(1u << bit % 8);
+		}
+		assert_finds(&model, number);
+		take_out(&model, number);
+	}
+	model_close(&model);
+}
+
+/* As many keys as matter here find their timers although a crowd shares one bucket with them. */
+static void crowd_of_one_hash_does_not_hide_other_keys(void **state)
+{
+	struct model model;
+
+	(void)state;
+	model_open(&model, 4000);
+	model.make_hash = same_hash;
+	for (size_t number = 0; number < 300; number++)
+		add(&model, number);
+	model.make_hash = real_hash;
+	for (size_t number = 300; number < 4000; number++)
+		add(&model, number);
+	for (size_t number = 300; number < 4000; number++)
+		assert_finds(&model, number);
+	model.make_hash = same_hash;
+	for (size_t number = 0; number < 300; number++)
+		assert_finds(&model, number);
+	model_close(&model);
+}
+
+/* --- The end --------------------------------------------------------------------------------- */
+
+static void discard_frees_the_table_in_steps_and_leaves_the_timers_alone(void **state)
+{
+	enum { KEYS = 200000 };
+	struct model model;
+	int steps = 1;
+
+	(void)state;
+	model_open(&model, KEYS);
+	for (size_t number = 0; number < KEYS; number++)
+		add(&model, number);
+	while (!timer_index_discard(&model.index)) {
+		steps++;
+		assert_in_range(steps, 1, KEYS);
+	}
+	/* A step frees a megabyte or so. */
+	assert_in_range(steps, 3, KEYS);
+	assert_true(timer_index_discard(&model.index));
+	for (size_t number = 0; number < KEYS; number += 1000) {
+		unsigned char key[LONGEST];
+		size_t size = model.make_key(&model, number, key);
+
+		assert_memory_equal(model.timers[number]->hh.key, key, size);
+	}
+	model_close(&model);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(empty_index_finds_nothing_and_prefetches_nothing),
+		cmocka_unit_test(single_key_is_found_until_it_is_removed),
+		cmocka_unit_test(prefetch_guesses_the_timers_and_changes_nothing),
+		cmocka_unit_test(every_key_is_found_after_every_bucket_that_comes_or_goes),
+		cmocka_unit_test(index_grows_with_200_000_keys_and_loses_none),
+		cmocka_unit_test(index_shrinks_with_removals_and_loses_none),
+		cmocka_unit_test(random_adds_and_removals_agree_with_the_model),
+		cmocka_unit_test(index_at_a_bound_does_not_grow_and_shrink_in_turn),
+		cmocka_unit_test(keys_of_the_same_hash_are_told_apart),
+		cmocka_unit_test(keys_of_the_same_bucket_are_told_apart),
+		cmocka_unit_test(keys_that_begin_alike_are_told_apart_by_their_size),
+		cmocka_unit_test(keys_that_differ_in_any_one_bit_are_told_apart),
+		cmocka_unit_test(crowd_of_one_hash_does_not_hide_other_keys),
+		cmocka_unit_test(discard_frees_the_table_in_steps_and_leaves_the_timers_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,822 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wheel against brute force: an array of what is pending says which timer must come out of
+ * wheel_expire, at which tick and, in an ordered wheel, in which order. The tests look into the
+ * wheel's lists only to count how many timers a call looks at.
+ */
+#include "support/test.h"
+
+#include "support/seed.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "clock.h"
+#include "wheel_layout.h"
+
+enum { STEP = 64, TIMER_STRIDE = 128 };
+
+_Static_assert(TIMER_STRIDE >= sizeof(struct timer), "a timer must fit its stride");
+
+struct kind {
+	enum tw_layout layout;
+	bool ordered;
+};
+
+static struct kind levels = {TW_LAYOUT_LEVELS, false};
+static struct kind levels_ordered = {TW_LAYOUT_LEVELS, true};
+static struct kind rounds = {TW_LAYOUT_ROUNDS, false};
+static struct kind rounds_ordered = {TW_LAYOUT_ROUNDS, true};
+
+static const size_t slot_counts[] = {1, 2, 3, 10, 64, 300, 512};
+enum { SLOT_COUNTS = sizeof(slot_counts) / sizeof(slot_counts[0]) };
+
+/* --- The model ------------------------------------------------------------------------------- */
+
+struct entry {
+	bool pending;
+	uint64_t due;      /* tick at which it must come out */
+	uint64_t sequence; /* of its last command */
+};
+
+struct world {
+	struct wheel *wheel;
+	const struct kind *kind;
+	size_t slots;
+	struct random random;
+	bool lags;   /* advanced while busy: timers may be late */
+	bool checks; /* the invariants, after each operation */
+	bool scans;  /* all entries, at each tick */
+	size_t size;
+	size_t pending;
+	uint64_t sequence;  /* of the last command */
+	uint64_t last_tick; /* at which a timer expired, and the sequence of the last one */
+	uint64_t last_sequence;
+	struct entry *entries;
+	char *timers;
+};
+
+static struct world world_open(const struct kind *kind, size_t slots, size_t size,
+			       struct random random)
+{
+	struct world world = {.kind = kind, .slots = slots, .random = random, .size = size};
+
+	world.wheel = wheel_create(kind->layout, slots, kind->ordered);
+	world.entries = calloc(size, sizeof(*world.entries));
+	world.timers = calloc(size, TIMER_STRIDE);
+	assert_non_null(world.wheel);
+	assert_non_null(world.entries);
+	assert_non_null(world.timers);
+	return world;
+}
+
+static void world_close(struct world *world)
+{
+	wheel_destroy(world->wheel);
+	free(world->entries);
+	free(world->timers);
+}
+
+static struct timer *timer_at(struct world *world, size_t i)
+{
+	return (struct timer *)(void *)(world->timers + i * TIMER_STRIDE);
+}
+
+static struct entry *entry_of(struct world *world, const struct timer *timer)
+{
+	return &world->entries[(size_t)((const char *)timer - world->timers) / TIMER_STRIDE];
+}
+
+static void look_after(struct world *world)
+{
+	assert_int_equal(wheel_count(world->wheel), world->pending);
+	if (world->checks)
+		wheel_check(world->wheel);
+}
+
+static void command(struct world *world, size_t i, uint64_t expiry)
+{
+	struct entry *entry = &world->entries[i];
+	uint64_t now = wheel_now(world->wheel);
+
+	entry->due = expiry > now ? expiry : now;
+	entry->sequence = ++world->sequence;
+}
+
+static void add(struct world *world, size_t i, uint64_t expiry)
+{
+	command(world, i, expiry);
+	world->entries[i].pending = true;
+	world->pending++;
+	timer_at(world, i)->expiry = expiry;
+	wheel_add(world->wheel, timer_at(world, i));
+	look_after(world);
+}
+
+static void move(struct world *world, size_t i, uint64_t expiry)
+{
+	command(world, i, expiry);
+	wheel_move(world->wheel, timer_at(world, i), expiry);
+	look_after(world);
+}
+
+static void take_from_model(struct world *world, struct entry *entry)
+{
+	assert_true(entry->pending);
+	entry->pending = false;
+	world->pending--;
+}
+
+static void remove_at(struct world *world, size_t i)
+{
+	take_from_model(world, &world->entries[i]);
+	wheel_remove(world->wheel, timer_at(world, i));
+	look_after(world);
+}
+
+/* The wheel says the timer has expired: it must be right. */
+static void judge_expired(struct world *world, const struct timer *timer)
+{
+	struct entry *entry = entry_of(world, timer);
+	uint64_t now = wheel_now(world->wheel);
+
+	take_from_model(world, entry);
+	if (entry->due > now || (entry->due < now && !world->lags))
+		fail_msg("%zu slots: due at %llu, expired at %llu", world->slots,
+			 (unsigned long long)entry->due, (unsigned long long)now);
+	if (world->kind->ordered && now == world->last_tick)
+		assert_true(entry->sequence > world->last_sequence);
+	world->last_tick = now;
+	world->last_sequence = entry->sequence;
+}
+
+/* --- Steps ----------------------------------------------------------------------------------- */
+
+static size_t list_length(const struct list *list)
+{
+	size_t length = 0;
+
+	for (const struct list *link = list->next; link != list; link = link->next)
+		length++;
+	return length;
+}
+
+/* The timers that the wheel has yet to look at. */
+struct in_hand {
+	size_t coming;
+	size_t all;
+};
+
+static struct in_hand count_in_hand(const struct wheel *wheel)
+{
+	struct in_hand in_hand = {0};
+
+	for (int level = 0; level < WHEEL_MAX_LEVELS; level++)
+		in_hand.coming += list_length(&wheel->coming[level]);
+	in_hand.all = in_hand.coming + list_length(&wheel->due) + list_length(&wheel->late);
+	return in_hand;
+}
+
+/* Something was looked at, and no more than `most`. */
+static void judge_progress(struct in_hand before, struct in_hand after, size_t most)
+{
+	assert_true(after.coming <= before.coming && after.all <= before.all);
+	assert_true(before.coming - after.coming <= most);
+	assert_true(before.all - after.all <= most);
+	if (before.all > 0)
+		assert_true(after.coming < before.coming || after.all < before.all);
+}
+
+static void step(struct world *world, size_t most)
+{
+	struct in_hand before = {0};
+	struct timer *expired[STEP];
+	size_t count;
+
+	if (world->checks)
+		before = count_in_hand(world->wheel);
+	count = wheel_expire(world->wheel, expired, most);
+	assert_true(count <= most);
+	if (world->checks)
+		judge_progress(before, count_in_hand(world->wheel), most);
+	for (size_t i = 0; i < count; i++)
+		judge_expired(world, expired[i]);
+	look_after(world);
+}
+
+static uint64_t clamp_expiry(uint64_t expiry)
+{
+	return expiry < TICK_NEVER ? expiry : TICK_NEVER;
+}
+
+/* Now, soon, around a lap, around the bounds of levels, far, never. */
+static uint64_t random_expiry(struct world *world)
+{
+	struct random *random = &world->random;
+	uint64_t now = wheel_now(world->wheel);
+	uint64_t lap = world->slots;
+
+	switch (random_below(random, 8)) {
+	case 0:
+		return now - random_below(random, now + 1);
+	case 1:
+		return clamp_expiry(now + 1 + random_below(random, 3));
+	case 2:
+	case 3:
+		return clamp_expiry(now + random_below(random, 2 * lap + 2));
+	case 4:
+		return clamp_expiry(now + random_below(random, 3 * lap * lap + 1));
+	case 5:
+		return clamp_expiry((now | 4) + ((uint64_t)1 << random_below(random, 40)) -
+				    random_below(random, 4));
+	case 6:
+		return TICK_NEVER - random_below(random, 3);
+	default:
+		return clamp_expiry(now +
+				    random_below(random, (uint64_t)2 << random_below(random, 30)));
+	}
+}
+
+static void random_command(struct world *world)
+{
+	size_t i = (size_t)random_below(&world->random, world->size);
+
+	if (!world->entries[i].pending)
+		add(world, i, random_expiry(world));
+	else if (random_once_in(&world->random, 3))
+		remove_at(world, i);
+	else
+		move(world, i, random_expiry(world));
+}
+
+/* Expires all that is due, with commands between the steps. */
+static void expire_all(struct world *world)
+{
+	while (wheel_is_busy(world->wheel)) {
+		step(world, 1 + (size_t)random_below(&world->random, STEP));
+		if (world->scans && random_once_in(&world->random, 4))
+			random_command(world);
+	}
+}
+
+static uint64_t earliest_due(const struct world *world)
+{
+	uint64_t earliest = TICK_NONE;
+
+	for (size_t i = 0; i < world->size; i++)
+		if (world->entries[i].pending && world->entries[i].due < earliest)
+			earliest = world->entries[i].due;
+	return earliest;
+}
+
+/* The next tick, which must leave no timer behind. */
+static uint64_t next_tick(struct world *world)
+{
+	uint64_t next = wheel_next_tick(world->wheel);
+
+	assert_true(next > wheel_now(world->wheel));
+	if (world->pending == 0)
+		assert_true(next >= TICK_NEVER);
+	if (world->scans && !wheel_is_busy(world->wheel))
+		assert_true(next <= earliest_due(world) || world->pending == 0);
+	return next;
+}
+
+static void advance_to(struct world *world, uint64_t target)
+{
+	uint64_t next;
+
+	expire_all(world);
+	while ((next = next_tick(world)) <= target) {
+		wheel_advance(world->wheel, next);
+		assert_int_equal(wheel_now(world->wheel), next);
+		look_after(world);
+		expire_all(world);
+	}
+	wheel_advance(world->wheel, target);
+	look_after(world);
+	assert_false(wheel_is_busy(world->wheel));
+	if (world->scans)
+		assert_true(earliest_due(world) > target);
+}
+
+/* Advances at each tick's time, whether or not the wheel has done with the tick before. */
+static void advance_while_busy(struct world *world, uint64_t target)
+{
+	uint64_t next;
+
+	while ((next = next_tick(world)) <= target) {
+		wheel_advance(world->wheel, next);
+		for (uint64_t steps = random_below(&world->random, 3); steps > 0; steps--)
+			step(world, 1 + (size_t)random_below(&world->random, 4));
+	}
+	wheel_advance(world->wheel, target);
+	look_after(world);
+}
+
+static uint64_t random_target(struct world *world)
+{
+	uint64_t jump =
+		random_below(&world->random, (uint64_t)2 << random_below(&world->random, 18));
+
+	return wheel_now(world->wheel) + jump;
+}
+
+/* --- Random runs ----------------------------------------------------------------------------- */
+
+static void live(struct world *world, int turns)
+{
+	for (int turn = 0; turn < turns; turn++) {
+		for (uint64_t commands = random_below(&world->random, 10); commands > 0; commands--)
+			random_command(world);
+		advance_to(world, random_target(world));
+	}
+}
+
+static void random_timers_come_out_at_exactly_their_ticks(void **state)
+{
+	uint64_t seed = seed_choose();
+
+	for (size_t i = 0; i < SLOT_COUNTS; i++) {
+		struct world world =
+			world_open(*state, slot_counts[i], 200, random_from(seed, slot_counts[i]));
+
+		world.scans = true;
+		live(&world, TEST_SHARE_OF(3000));
+		world_close(&world);
+	}
+}
+
+static void every_operation_keeps_the_invariants_and_its_bounds(void **state)
+{
+	uint64_t seed = seed_choose();
+
+	for (size_t i = 0; i < SLOT_COUNTS; i++) {
+		struct world world =
+			world_open(*state, slot_counts[i], 60, random_from(seed, slot_counts[i]));
+
+		world.scans = true;
+		world.checks = true;
+		live(&world, TEST_SHARE_OF(300));
+		world_close(&world);
+	}
+}
+
+static void wheels_of_very_many_slots_are_as_exact(void **state)
+{
+	static const size_t many[] = {65536, 65537, 1000000};
+	uint64_t seed = seed_choose();
+
+	for (size_t i = 0; i < 3; i++) {
+		struct world world = world_open(*state, many[i], 200, random_from(seed, many[i]));
+
+		world.scans = true;
+		live(&world, TEST_SHARE_OF(1000));
+		world_close(&world);
+	}
+}
+
+static void many_timers_come_out_at_exactly_their_ticks(void **state)
+{
+	enum { MANY = TEST_SHARE_OF(100000) };
+	struct world world = world_open(*state, 64, MANY, random_from(seed_choose(), 1));
+
+	for (size_t i = 0; i < MANY; i++)
+		add(&world, i, 1 + random_below(&world.random, 50000));
+	for (uint64_t tick = 0; tick <= 100000; tick += 1000) {
+		for (int commands = 0; commands < MANY / 1000; commands++) {
+			size_t i = (size_t)random_below(&world.random, MANY);
+
+			if (world.entries[i].pending)
+				move(&world, i, tick + random_below(&world.random, 50000));
+		}
+		advance_to(&world, tick);
+	}
+	advance_to(&world, 200000);
+	assert_int_equal(world.pending, 0);
+	world_close(&world);
+}
+
+static void wheel_advanced_while_busy_is_late_never_early_and_loses_nothing(void **state)
+{
+	uint64_t seed = seed_choose();
+
+	for (size_t i = 0; i < SLOT_COUNTS; i++) {
+		struct world world =
+			world_open(*state, slot_counts[i], 200, random_from(seed, slot_counts[i]));
+
+		world.scans = true;
+		world.lags = true;
+		for (int turn = 0; turn < TEST_SHARE_OF(2000); turn++) {
+			for (uint64_t commands = random_below(&world.random, 10); commands > 0;
+			     commands--)
+				random_command(&world);
+			advance_while_busy(&world, random_target(&world));
+			if (random_once_in(&world.random, 10))
+				advance_to(&world, random_target(&world));
+		}
+		world_close(&world);
+	}
+}
+
+/* --- Moves and removals ---------------------------------------------------------------------- */
+
+/* Sets the timer, waits, moves it: it must come out once, then. Tick by tick, as a clock goes. */
+static void set_wait_and_move(struct world *world, uint64_t delay, uint64_t waited, uint64_t moved)
+{
+	uint64_t start = wheel_now(world->wheel);
+	uint64_t end = start + waited + moved;
+
+	add(world, 0, start + delay);
+	advance_to(world, start + waited);
+	move(world, 0, end);
+	for (uint64_t tick = start + waited + 1; tick <= end; tick++) {
+		assert_int_equal(world->pending, 1);
+		advance_to(world, tick);
+	}
+	assert_int_equal(world->pending, 0);
+}
+
+static void moved_timer_comes_out_once_at_its_new_tick_wherever_the_hand_is(void **state)
+{
+	static const size_t few[] = {1, 2, 3, 10};
+
+	for (size_t i = 0; i < 4; i++) {
+		struct world world = world_open(*state, few[i], 1, random_from(1, 1));
+		uint64_t laps = 3 * few[i];
+
+		for (uint64_t delay = 1; delay <= laps; delay++)
+			for (uint64_t waited = 0; waited < delay; waited++)
+				for (uint64_t moved = 1; moved <= laps; moved++)
+					set_wait_and_move(&world, delay, waited, moved);
+		world_close(&world);
+	}
+}
+
+static void removed_timer_never_comes_out(void **state)
+{
+	struct world world = world_open(*state, 10, 3, random_from(1, 1));
+
+	add(&world, 0, 5);
+	add(&world, 1, 5);
+	add(&world, 2, 500);
+	remove_at(&world, 0);
+	advance_to(&world, 4);
+	wheel_advance(world.wheel, 5);
+	remove_at(&world, 1);
+	advance_to(&world, 1000);
+	assert_int_equal(world.pending, 0);
+	world_close(&world);
+}
+
+static void timer_added_or_moved_to_the_past_is_due_at_once(void **state)
+{
+	struct world world = world_open(*state, 10, 3, random_from(1, 1));
+
+	advance_to(&world, 77);
+	add(&world, 0, 77);
+	add(&world, 1, 3);
+	add(&world, 2, 5000);
+	move(&world, 2, 0);
+	assert_true(wheel_is_busy(world.wheel));
+	step(&world, STEP);
+	assert_int_equal(world.pending, 0);
+	assert_false(wheel_is_busy(world.wheel));
+	world_close(&world);
+}
+
+static void wheel_that_lost_its_last_timer_has_no_next_tick(void **state)
+{
+	uint64_t seed = seed_choose();
+
+	for (size_t i = 0; i < SLOT_COUNTS; i++) {
+		struct world world =
+			world_open(*state, slot_counts[i], 1, random_from(seed, slot_counts[i]));
+
+		for (int turn = 0; turn < 1000; turn++) {
+			uint64_t now = wheel_now(world.wheel);
+			uint64_t expiry = random_expiry(&world);
+
+			add(&world, 0, expiry > now ? expiry : now + 1);
+			assert_true(next_tick(&world) <= world.entries[0].due);
+			remove_at(&world, 0);
+			assert_true(next_tick(&world) >= TICK_NEVER);
+			advance_to(&world, random_target(&world));
+		}
+		world_close(&world);
+	}
+}
+
+/* --- Order ----------------------------------------------------------------------------------- */
+
+/* All that expires at the next tick, in one step. */
+static void assert_next_expired(struct world *world, uint64_t tick, const size_t *order,
+				size_t count)
+{
+	struct timer *expired[STEP];
+	size_t taken = 0;
+	uint64_t next;
+
+	while ((next = wheel_next_tick(world->wheel)) <= tick) {
+		wheel_advance(world->wheel, next);
+		while (wheel_is_busy(world->wheel))
+			taken += wheel_expire(world->wheel, expired + taken, STEP - taken);
+	}
+	assert_int_equal(taken, count);
+	for (size_t i = 0; i < count; i++)
+		assert_ptr_equal(expired[i], timer_at(world, order[i]));
+}
+
+static void timers_of_one_tick_come_out_in_the_order_of_their_last_command(void **state)
+{
+	struct world world = world_open(*state, 10, 6, random_from(1, 1));
+	struct timer *none[1];
+
+	add(&world, 0, 1000); /* set from afar, moved by nothing later */
+	add(&world, 1, 2000); /* moved earlier */
+	add(&world, 2, 990);  /* moved later, at the last moment */
+	add(&world, 3, 1000); /* moved to where it is */
+	advance_to(&world, 980);
+	add(&world, 4, 1000);
+	move(&world, 1, 1000);
+	add(&world, 5, 1000);
+	move(&world, 3, 1000);
+	move(&world, 2, 1000);
+	assert_int_equal(wheel_expire(world.wheel, none, 1), 0);
+	assert_next_expired(&world, 1000, (const size_t[]){0, 4, 1, 5, 3, 2}, 6);
+	world_close(&world);
+}
+
+static void timers_of_several_ticks_come_out_tick_by_tick(void **state)
+{
+	struct world world = world_open(*state, 3, 5, random_from(1, 1));
+
+	add(&world, 0, 9);
+	add(&world, 1, 3);
+	add(&world, 2, 6);
+	add(&world, 3, 3);
+	add(&world, 4, 7);
+	assert_next_expired(&world, 100, (const size_t[]){1, 3, 2, 4, 0}, 5);
+	world_close(&world);
+}
+
+static void assert_next_is(struct world *world, size_t i)
+{
+	struct timer *expired[1] = {NULL};
+
+	while (wheel_expire(world->wheel, expired, 1) == 0)
+		assert_true(wheel_is_busy(world->wheel));
+	assert_ptr_equal(expired[0], timer_at(world, i));
+	judge_expired(world, expired[0]);
+}
+
+static void newly_due_timers_overtake_those_left_over(void **state)
+{
+	struct world world = world_open(*state, 16, 1000, random_from(1, 1));
+
+	world.lags = true;
+	for (size_t i = 2; i < 1000; i++)
+		add(&world, i, 5);
+	add(&world, 0, 6);
+	add(&world, 1, 7);
+	wheel_advance(world.wheel, 5);
+	step(&world, STEP);
+	assert_int_equal(wheel_next_tick(world.wheel), 6);
+	wheel_advance(world.wheel, 6);
+	assert_next_is(&world, 0);
+	step(&world, STEP);
+	wheel_advance(world.wheel, 7);
+	assert_next_is(&world, 1);
+	expire_all(&world);
+	assert_int_equal(world.pending, 0);
+	world_close(&world);
+}
+
+/* --- Taking all ------------------------------------------------------------------------------ */
+
+static void take_all(struct world *world)
+{
+	struct timer *taken[STEP];
+
+	while (world->pending > 0) {
+		size_t most = 1 + (size_t)random_below(&world->random, STEP);
+		size_t before = world->pending;
+		size_t count = wheel_take(world->wheel, taken, most);
+
+		assert_int_equal(count, before < most ? before : most);
+		for (size_t i = 0; i < count; i++)
+			take_from_model(world, entry_of(world, taken[i]));
+		look_after(world);
+	}
+	assert_int_equal(wheel_take(world->wheel, taken, STEP), 0);
+}
+
+static void take_gives_each_timer_once_whatever_its_expiry(void **state)
+{
+	uint64_t seed = seed_choose();
+
+	for (size_t i = 0; i < SLOT_COUNTS; i++) {
+		struct world world =
+			world_open(*state, slot_counts[i], 300, random_from(seed, slot_counts[i]));
+
+		world.scans = true;
+		for (int turn = 0; turn < TEST_SHARE_OF(60); turn++) {
+			live(&world, 10);
+			for (int commands = 0; commands < 300; commands++)
+				random_command(&world);
+			/* Somewhere between two steps of a tick. */
+			if (!world.kind->ordered || !wheel_is_busy(world.wheel))
+				wheel_advance(world.wheel, next_tick(&world) & (TICK_NEVER - 1));
+			world.lags = true;
+			step(&world, 3);
+			take_all(&world);
+			world.lags = false;
+		}
+		world_close(&world);
+	}
+}
+
+/* --- Far and never --------------------------------------------------------------------------- */
+
+/* Levels that a wheel of so many slots needs: one looks at a timer at most once in each. */
+static size_t looks_at_most(const struct kind *kind, size_t slots)
+{
+	size_t bits = 1;
+
+	if (kind->layout == TW_LAYOUT_ROUNDS)
+		return 1;
+	while (bits < 16 && (size_t)1 << bits < slots)
+		bits++;
+	return (63 + bits - 1) / bits;
+}
+
+static void far_timer_wakes_the_wheel_at_most_once_a_level(void **state)
+{
+	uint64_t seed = seed_choose();
+
+	for (size_t i = 0; i < SLOT_COUNTS; i++) {
+		struct world world =
+			world_open(*state, slot_counts[i], 1, random_from(seed, slot_counts[i]));
+
+		for (int turn = 0; turn < 500; turn++) {
+			uint64_t far = (uint64_t)2 << random_below(&world.random, 50);
+			size_t looks = 0;
+
+			add(&world, 0,
+			    wheel_now(world.wheel) + 1 + random_below(&world.random, far));
+			for (; world.pending > 0; looks++) {
+				wheel_advance(world.wheel, next_tick(&world));
+				expire_all(&world);
+			}
+			assert_in_range(looks, 1, looks_at_most(*state, slot_counts[i]));
+		}
+		world_close(&world);
+	}
+}
+
+static void timers_near_the_end_of_time_come_out_at_their_ticks(void **state)
+{
+	static const uint64_t before_the_end[] = {1, 2, 3, 64, 511, 512, 513, 1000, 65536};
+	uint64_t seed = seed_choose();
+
+	for (size_t i = 0; i < SLOT_COUNTS; i++) {
+		struct world world =
+			world_open(*state, slot_counts[i], 100, random_from(seed, slot_counts[i]));
+		struct random *random = &world.random;
+
+		for (size_t k = 0; k < 9; k++)
+			add(&world, k, TICK_NEVER - before_the_end[k]);
+		for (size_t k = 9; k < 50; k++)
+			add(&world, k, TICK_NEVER - 1 - random_below(random, (uint64_t)1 << k));
+		advance_to(&world, TICK_NEVER - ((uint64_t)1 << 55));
+		for (size_t k = 50; k < 99; k++)
+			add(&world, k,
+			    TICK_NEVER - 1 - random_below(random, (uint64_t)1 << (k / 2)));
+		add(&world, 99, TICK_NEVER);
+		advance_to(&world, TICK_NEVER - 1);
+		assert_int_equal(world.pending, 1);
+		assert_true(world.entries[99].pending);
+		assert_true(next_tick(&world) >= TICK_NEVER);
+		world_close(&world);
+	}
+}
+
+static void timer_that_never_expires_stays_and_wakes_nobody_soon(void **state)
+{
+	for (size_t i = 0; i < SLOT_COUNTS; i++) {
+		struct world world = world_open(*state, slot_counts[i], 2, random_from(1, 1));
+
+		add(&world, 0, TICK_NEVER);
+		add(&world, 1, 100);
+		move(&world, 1, TICK_NEVER);
+		advance_to(&world, 1000);
+		assert_true(next_tick(&world) >= (uint64_t)1 << 60);
+		move(&world, 0, 2000);
+		advance_to(&world, 1999);
+		assert_int_equal(world.pending, 2);
+		advance_to(&world, 2000);
+		assert_int_equal(world.pending, 1);
+		remove_at(&world, 1);
+		world_close(&world);
+	}
+}
+
+/* --- A crowd --------------------------------------------------------------------------------- */
+
+static struct list *link_at(struct list *list, size_t place)
+{
+	struct list *link = list->next;
+
+	for (; place > 0; place--)
+		link = link->next;
+	return link;
+}
+
+static size_t length_up_to(const struct list *list, size_t most)
+{
+	size_t length = 0;
+
+	for (const struct list *link = list->next; link != list && length < most; link = link->next)
+		length++;
+	return length;
+}
+
+/* One step, which must leave alone all timers in hand but the first STEP. */
+static void bounded_step(struct world *world)
+{
+	struct list *coming = world->wheel->coming;
+	size_t from_due = length_up_to(&world->wheel->due, STEP);
+	size_t from_coming = STEP - from_due;
+	struct list *first_left = NULL;
+
+	while (coming < world->wheel->coming + WHEEL_MAX_LEVELS - 1 && list_is_empty(coming))
+		coming++;
+	if (length_up_to(coming, from_coming + 1) > from_coming)
+		first_left = link_at(coming, from_coming);
+	step(world, STEP);
+	if (first_left)
+		assert_ptr_equal(coming->next, first_left);
+}
+
+static void expire_crowd(struct world *world)
+{
+	while (world->pending > 0) {
+		wheel_advance(world->wheel, next_tick(world));
+		while (wheel_is_busy(world->wheel))
+			bounded_step(world);
+	}
+}
+
+/* In levels they come down from the topmost level together; in rounds they have three laps to go. */
+static void a_million_timers_in_one_slot_are_looked_at_64_at_a_time(void **state)
+{
+	const struct kind *kind = *state;
+	size_t crowd = TEST_SHARE_OF(1000000);
+	struct world world = world_open(kind, 512, crowd, random_from(seed_choose(), 1));
+	uint64_t far = (uint64_t)5 << 54;
+
+	for (size_t i = 0; i < crowd; i++) {
+		uint64_t expiry = kind->layout == TW_LAYOUT_LEVELS
+					  ? far + random_below(&world.random, 1000)
+					  : 7 + 512 * random_below(&world.random, 3);
+
+		add(&world, i, expiry);
+	}
+	expire_crowd(&world);
+	world_close(&world);
+}
+
+/* --------------------------------------------------------------------------------------------- */
+
+#define TEST_IN(kind, test)                                     \
+	{                                                       \
+#test " (" #kind ")", test, NULL, NULL, &(kind) \
+	}
+#define TEST_ORDERED(test) TEST_IN(levels_ordered, test), TEST_IN(rounds_ordered, test)
+#define TEST_UNORDERED(test) TEST_IN(levels, test), TEST_IN(rounds, test)
+#define TEST_ALL(test) TEST_ORDERED(test), TEST_UNORDERED(test)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_ALL(random_timers_come_out_at_exactly_their_ticks),
+		TEST_ALL(every_operation_keeps_the_invariants_and_its_bounds),
+		TEST_ALL(wheels_of_very_many_slots_are_as_exact),
+		TEST_ALL(many_timers_come_out_at_exactly_their_ticks),
+		TEST_UNORDERED(wheel_advanced_while_busy_is_late_never_early_and_loses_nothing),
+		TEST_ALL(moved_timer_comes_out_once_at_its_new_tick_wherever_the_hand_is),
+		TEST_ALL(removed_timer_never_comes_out),
+		TEST_ALL(timer_added_or_moved_to_the_past_is_due_at_once),
+		TEST_ALL(wheel_that_lost_its_last_timer_has_no_next_tick),
+		TEST_ORDERED(timers_of_one_tick_come_out_in_the_order_of_their_last_command),
+		TEST_ORDERED(timers_of_several_ticks_come_out_tick_by_tick),
+		TEST_IN(levels, newly_due_timers_overtake_those_left_over),
+		TEST_ALL(take_gives_each_timer_once_whatever_its_expiry),
+		TEST_ALL(far_timer_wakes_the_wheel_at_most_once_a_level),
+		TEST_ALL(timers_near_the_end_of_time_come_out_at_their_ticks),
+		TEST_ALL(timer_that_never_expires_stays_and_wakes_nobody_soon),
+		TEST_UNORDERED(a_million_timers_in_one_slot_are_looked_at_64_at_a_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,702 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Door 2 on its own: each job is done once, a slow one holds up only the worker that does it, and who
+ * waits waits for what was submitted before and for nothing else.
+ */
+#include "support/test.h"
+
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "worker_pool.h"
+
+/* --- A pool and its jobs --------------------------------------------------------------------- */
+
+struct fixture;
+
+struct task {
+	struct fixture *fixture;
+	atomic_int times_run;
+	atomic_int times_released;
+	void (*run)(struct task *); /* NULL: nothing more is done */
+	sem_t *gate;
+};
+
+struct fixture {
+	struct clock clock;
+	struct timer_store store;
+	struct handle_table handles;
+	struct job_target target;
+	struct worker_pool *pool;
+	struct job_batches batches;
+	atomic_size_t done;
+	atomic_bool flag;
+	size_t size;
+	struct task *tasks;
+};
+
+static void execute(void *context, const struct tw_task *tw_task)
+{
+	struct fixture *fixture = context;
+	struct task *task = tw_task->value;
+
+	if (task->run)
+		task->run(task);
+	atomic_fetch_add(&task->times_run, 1);
+	atomic_fetch_add(&fixture->done, 1);
+}
+
+static void release(void *context, const struct tw_task *tw_task, enum tw_reason reason)
+{
+	struct fixture *fixture = context;
+	struct task *task = tw_task->value;
+
+	atomic_fetch_add(&task->times_released, 1 + (int)reason * 100);
+	atomic_fetch_add(&fixture->done, 1);
+}
+
+static void fixture_open(struct fixture *fixture, int workers, size_t size)
+{
+	*fixture = (struct fixture){.size = size};
+	assert_true(clock_init(&fixture->clock, TW_CLOCK_MANUAL, 1));
+	timer_store_init(&fixture->store);
+	assert_true(handle_table_init(&fixture->handles));
+	fixture->target = (struct job_target){.clock = &fixture->clock,
+					      .store = &fixture->store,
+					      .handles = &fixture->handles,
+					      .execute = execute,
+					      .release = release,
+					      .context = fixture};
+	fixture->tasks = calloc(size, sizeof(*fixture->tasks));
+	assert_non_null(fixture->tasks);
+	fixture->pool = worker_pool_create(workers, "pool", &fixture->target);
+	assert_non_null(fixture->pool);
+}
+
+static void fixture_close(struct fixture *fixture)
+{
+	if (fixture->pool)
+		worker_pool_destroy(fixture->pool);
+	timer_store_destroy(&fixture->store);
+	handle_table_destroy(&fixture->handles);
+	free(fixture->tasks);
+}
+
+static struct timer *new_job(struct fixture *fixture, size_t number, enum timer_job job)
+{
+	struct keyed_timer *keyed = timer_new(&fixture->store, &number, sizeof(number), 0);
+	struct timer *timer;
+
+	assert_non_null(keyed);
+	timer = &keyed->timer;
+	fixture->tasks[number].fixture = fixture;
+	timer->value = &fixture->tasks[number];
+	timer->deadline = 0;
+	timer->job = (uint8_t)job;
+	return timer;
+}
+
+static void add(struct fixture *fixture, size_t number)
+{
+	job_batches_add(&fixture->batches, new_job(fixture, number, TIMER_RUN));
+}
+
+static void add_all(struct fixture *fixture)
+{
+	for (size_t number = 0; number < fixture->size; number++)
+		add(fixture, number);
+}
+
+static void submit(struct fixture *fixture)
+{
+	worker_pool_submit(fixture->pool, JOB_LANE_PROMPT, &fixture->batches);
+	assert_int_equal(fixture->batches.count, 0);
+	assert_null(fixture->batches.first);
+}
+
+static void submit_one(struct fixture *fixture, size_t number)
+{
+	add(fixture, number);
+	submit(fixture);
+}
+
+static size_t done(struct fixture *fixture)
+{
+	return atomic_load(&fixture->done);
+}
+
+static void assert_each_was_run_once(struct fixture *fixture)
+{
+	assert_int_equal(done(fixture), fixture->size);
+	for (size_t number = 0; number < fixture->size; number++)
+		if (atomic_load(&fixture->tasks[number].times_run) != 1)
+			fail_msg("job %zu was run %d times", number,
+				 atomic_load(&fixture->tasks[number].times_run));
+}
+
+static void pass_gate(struct task *task)
+{
+	atomic_store(&task->fixture->flag, true);
+	while (sem_wait(task->gate) != 0)
+		continue;
+}
+
+static void block(struct fixture *fixture, size_t number, sem_t *gate)
+{
+	fixture->tasks[number].run = pass_gate;
+	fixture->tasks[number].gate = gate;
+}
+
+/* --- Batches --------------------------------------------------------------------------------- */
+
+/* Walks over one batch, whose jobs must be those from `number` on; answers how many. */
+static size_t assert_batch(struct fixture *fixture, struct timer *first, size_t number)
+{
+	size_t size = 0;
+
+	for (struct list *link = &first->link; link; link = link->next) {
+		assert_ptr_equal(timer_of_link(link)->value, &fixture->tasks[number + size]);
+		size++;
+	}
+	assert_int_equal(first->batch_size, size);
+	assert_in_range(size, 1, WORKER_BATCH);
+	return size;
+}
+
+static void batches_hold_no_more_jobs_than_a_tray_and_keep_their_order(void **state)
+{
+	struct fixture fixture;
+	struct list *batch;
+	size_t number = 0;
+
+	(void)state;
+	fixture_open(&fixture, 1, 1000);
+	add_all(&fixture);
+	assert_int_equal(fixture.batches.count, 1000);
+	for (batch = &fixture.batches.first->link; batch; batch = batch->previous) {
+		size_t size = assert_batch(&fixture, timer_of_link(batch), number);
+
+		number += size;
+		assert_true(size == WORKER_BATCH || number == 1000);
+	}
+	assert_int_equal(number, 1000);
+	submit(&fixture);
+	worker_pool_wait(fixture.pool);
+	assert_each_was_run_once(&fixture);
+	fixture_close(&fixture);
+}
+
+/* --- Doing ----------------------------------------------------------------------------------- */
+
+static int worker_counts[] = {1, 2, 8};
+enum { WORKER_COUNTS = sizeof(worker_counts) / sizeof(worker_counts[0]) };
+
+static void jobs_of_one_submission_are_done_once(void **state)
+{
+	static const size_t sizes[] = {1, 31, 32, 33, 10000};
+
+	(void)state;
+	for (size_t i = 0; i < WORKER_COUNTS; i++) {
+		for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+			struct fixture fixture;
+
+			fixture_open(&fixture, worker_counts[i], sizes[k]);
+			add_all(&fixture);
+			submit(&fixture);
+			worker_pool_wait(fixture.pool);
+			assert_each_was_run_once(&fixture);
+			assert_int_equal(worker_pool_unfinished(fixture.pool), 0);
+			fixture_close(&fixture);
+		}
+	}
+}
+
+static void jobs_of_many_submissions_are_done_once(void **state)
+{
+	static const size_t batch_sizes[] = {1, 2, 31, 32, 33, 100};
+
+	(void)state;
+	for (size_t i = 0; i < WORKER_COUNTS; i++) {
+		struct fixture fixture;
+
+		fixture_open(&fixture, worker_counts[i], TEST_SHARE_OF(100000));
+		for (size_t number = 0, batch = 0; number < fixture.size; batch++) {
+			size_t end = number + batch_sizes[batch % 6];
+
+			for (; number < end && number < fixture.size; number++)
+				add(&fixture, number);
+			submit(&fixture);
+		}
+		worker_pool_wait(fixture.pool);
+		assert_each_was_run_once(&fixture);
+		fixture_close(&fixture);
+	}
+}
+
+/* So that each of them finds the workers asleep, or about to be. */
+static void jobs_submitted_one_by_one_are_done_each_before_the_next(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < WORKER_COUNTS; i++) {
+		struct fixture fixture;
+
+		fixture_open(&fixture, worker_counts[i], TEST_SHARE_OF(5000));
+		for (size_t number = 0; number < fixture.size; number++) {
+			submit_one(&fixture, number);
+			worker_pool_wait(fixture.pool);
+			assert_int_equal(done(&fixture), number + 1);
+		}
+		assert_each_was_run_once(&fixture);
+		fixture_close(&fixture);
+	}
+}
+
+static void submission_of_nothing_does_nothing(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_open(&fixture, 2, 1);
+	submit(&fixture);
+	worker_pool_wait(fixture.pool);
+	assert_int_equal(worker_pool_unfinished(fixture.pool), 0);
+	fixture_close(&fixture);
+}
+
+static void count_drained(void *context, const struct tw_task *tw_task)
+{
+	(void)tw_task;
+	atomic_fetch_add((atomic_size_t *)context, 1);
+}
+
+static void each_kind_of_job_calls_its_own_function(void **state)
+{
+	struct drain *drain = calloc(1, sizeof(*drain));
+	atomic_size_t drained = 0;
+	struct fixture fixture;
+	struct timer *timer;
+
+	(void)state;
+	assert_non_null(drain);
+	fixture_open(&fixture, 2, 3);
+	*drain = (struct drain){.each = count_drained, .context = &drained, .references = 1};
+	add(&fixture, 0);
+	timer = new_job(&fixture, 1, TIMER_RELEASE);
+	timer->reason = TW_REMOVED;
+	job_batches_add(&fixture.batches, timer);
+	timer = new_job(&fixture, 2, TIMER_DRAIN);
+	timer->drain = drain;
+	job_batches_add(&fixture.batches, timer);
+	submit(&fixture);
+	worker_pool_wait(fixture.pool);
+	assert_int_equal(atomic_load(&fixture.tasks[0].times_run), 1);
+	assert_int_equal(atomic_load(&fixture.tasks[1].times_run), 0);
+	assert_int_equal(atomic_load(&fixture.tasks[1].times_released), 1 + TW_REMOVED * 100);
+	assert_int_equal(atomic_load(&drained), 1);
+	fixture_close(&fixture);
+}
+
+static void jobs_not_begun_when_the_target_stops_are_released(void **state)
+{
+	struct fixture fixture;
+	sem_t gate;
+
+	(void)state;
+	sem_init(&gate, 0, 0);
+	fixture_open(&fixture, 1, 100);
+	block(&fixture, 0, &gate);
+	add_all(&fixture);
+	submit(&fixture);
+	WAIT_UNTIL(atomic_load(&fixture.flag));
+	atomic_store(&fixture.target.stopped, true);
+	sem_post(&gate);
+	worker_pool_wait(fixture.pool);
+	assert_int_equal(done(&fixture), 100);
+	assert_int_equal(atomic_load(&fixture.tasks[0].times_run), 1);
+	for (size_t number = 1; number < 100; number++) {
+		assert_int_equal(atomic_load(&fixture.tasks[number].times_run), 0);
+		assert_int_equal(atomic_load(&fixture.tasks[number].times_released),
+				 1 + TW_STOPPED * 100);
+	}
+	fixture_close(&fixture);
+	sem_destroy(&gate);
+}
+
+/* --- Slow jobs ------------------------------------------------------------------------------- */
+
+static void slow_job_holds_up_nothing_but_its_worker(void **state)
+{
+	(void)state;
+	for (size_t slow = 0; slow < WORKER_BATCH; slow++) {
+		struct fixture fixture;
+		sem_t gate;
+
+		sem_init(&gate, 0, 0);
+		fixture_open(&fixture, 2, WORKER_BATCH);
+		block(&fixture, slow, &gate);
+		add_all(&fixture);
+		submit(&fixture);
+		WAIT_UNTIL(done(&fixture) == WORKER_BATCH - 1);
+		assert_int_equal(worker_pool_unfinished(fixture.pool), 1);
+		assert_int_equal(atomic_load(&fixture.tasks[slow].times_run), 0);
+		sem_post(&gate);
+		worker_pool_wait(fixture.pool);
+		assert_each_was_run_once(&fixture);
+		fixture_close(&fixture);
+		sem_destroy(&gate);
+	}
+}
+
+/* Runs `jobs` jobs on the fixture's 8 workers, of which 7 are blocked, one every `stride` jobs. */
+static void block_7_workers(struct fixture *fixture, size_t jobs, size_t stride)
+{
+	sem_t gate;
+
+	sem_init(&gate, 0, 0);
+	fixture->size = jobs;
+	memset(fixture->tasks, 0, jobs * sizeof(*fixture->tasks));
+	atomic_store(&fixture->done, 0);
+	for (size_t i = 0; i < 7; i++)
+		block(fixture, i * stride, &gate);
+	add_all(fixture);
+	submit(fixture);
+	WAIT_UNTIL(done(fixture) == jobs - 7);
+	for (int i = 0; i < 7; i++)
+		sem_post(&gate);
+	worker_pool_wait(fixture->pool);
+	assert_each_was_run_once(fixture);
+	sem_destroy(&gate);
+}
+
+/* Again and again with the same pool, whose workers sleep in between: all must be woken to help. */
+static void rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_open(&fixture, 8, 100);
+	for (size_t turn = 0; turn < TEST_SHARE_OF(100); turn++) {
+		block_7_workers(&fixture, WORKER_BATCH, 1);
+		block_7_workers(&fixture, WORKER_BATCH, 1 + turn % 5);
+		block_7_workers(&fixture, 100, 1 + turn % 16);
+	}
+	fixture_close(&fixture);
+}
+
+static void jobs_submitted_behind_a_slow_one_are_done_before_it(void **state)
+{
+	struct fixture fixture;
+	sem_t gate;
+
+	(void)state;
+	sem_init(&gate, 0, 0);
+	fixture_open(&fixture, 2, 1000);
+	block(&fixture, 0, &gate);
+	for (size_t number = 0; number < fixture.size; number++)
+		submit_one(&fixture, number);
+	WAIT_UNTIL(done(&fixture) == fixture.size - 1);
+	sem_post(&gate);
+	worker_pool_wait(fixture.pool);
+	assert_each_was_run_once(&fixture);
+	fixture_close(&fixture);
+	sem_destroy(&gate);
+}
+
+/* --- Waiting --------------------------------------------------------------------------------- */
+
+struct waiter {
+	struct worker_pool *pool;
+	pthread_t thread;
+	atomic_int id;
+	atomic_bool returned;
+};
+
+static void *wait_for_pool(void *argument)
+{
+	struct waiter *waiter = argument;
+
+	atomic_store(&waiter->id, gettid());
+	worker_pool_wait(waiter->pool);
+	atomic_store(&waiter->returned, true);
+	return NULL;
+}
+
+/* Whether the system counts the thread among those that wait, not among those that run. */
+static bool waiter_is_asleep(struct waiter *waiter)
+{
+	char path[64];
+	char line[256] = "";
+	const char *name_end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", atomic_load(&waiter->id));
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	if (!fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	fclose(file);
+	name_end = strrchr(line, ')');
+	return name_end && name_end[1] == ' ' && name_end[2] == 'S';
+}
+
+/* It sleeps, and not for a moment: it is where it waits. */
+static void waiter_falls_asleep(struct waiter *waiter)
+{
+	int looks = 0;
+
+	WAIT_UNTIL((looks = waiter_is_asleep(waiter) ? looks + 1 : 0) == 5);
+}
+
+static void waiter_start(struct waiter *waiter, struct worker_pool *pool)
+{
+	*waiter = (struct waiter){.pool = pool};
+	assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_pool, waiter), 0);
+	waiter_falls_asleep(waiter);
+}
+
+static void waiter_end(struct waiter *waiter)
+{
+	WAIT_UNTIL(atomic_load(&waiter->returned));
+	pthread_join(waiter->thread, NULL);
+}
+
+static void wait_of_an_idle_pool_returns_at_once(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_open(&fixture, 2, 1);
+	for (int i = 0; i < 1000; i++)
+		worker_pool_wait(fixture.pool);
+	fixture_close(&fixture);
+}
+
+static void wait_ends_after_the_jobs_submitted_before(void **state)
+{
+	struct fixture fixture;
+	struct waiter waiter;
+	sem_t gate;
+
+	(void)state;
+	sem_init(&gate, 0, 0);
+	fixture_open(&fixture, 2, 100);
+	block(&fixture, 50, &gate);
+	add_all(&fixture);
+	submit(&fixture);
+	WAIT_UNTIL(done(&fixture) == 99);
+	waiter_start(&waiter, fixture.pool);
+	assert_false(atomic_load(&waiter.returned));
+	sem_post(&gate);
+	waiter_end(&waiter);
+	assert_each_was_run_once(&fixture);
+	fixture_close(&fixture);
+	sem_destroy(&gate);
+}
+
+/* Several times, so that each epoch has its turn. */
+static void wait_does_not_wait_for_jobs_submitted_later(void **state)
+{
+	enum { TURNS = 5 };
+	struct fixture fixture;
+	sem_t gates[2];
+
+	(void)state;
+	fixture_open(&fixture, 2, 2 * TURNS);
+	sem_init(&gates[0], 0, 0);
+	sem_init(&gates[1], 0, 0);
+	for (size_t turn = 0; turn < TURNS; turn++) {
+		struct waiter waiter;
+
+		block(&fixture, 2 * turn, &gates[0]);
+		block(&fixture, 2 * turn + 1, &gates[1]);
+		submit_one(&fixture, 2 * turn);
+		waiter_start(&waiter, fixture.pool);
+		submit_one(&fixture, 2 * turn + 1);
+		sem_post(&gates[0]);
+		waiter_end(&waiter);
+		assert_int_equal(atomic_load(&fixture.tasks[2 * turn].times_run), 1);
+		assert_int_equal(atomic_load(&fixture.tasks[2 * turn + 1].times_run), 0);
+		sem_post(&gates[1]);
+		worker_pool_wait(fixture.pool);
+	}
+	assert_each_was_run_once(&fixture);
+	fixture_close(&fixture);
+	sem_destroy(&gates[0]);
+	sem_destroy(&gates[1]);
+}
+
+/* A later job ends before the one that they wait for, so that they wake and must go on waiting. */
+static void all_who_wait_are_let_go_together(void **state)
+{
+	enum { WAITERS = 5 };
+	struct fixture fixture;
+	struct waiter waiters[WAITERS];
+	sem_t gate;
+
+	(void)state;
+	sem_init(&gate, 0, 0);
+	fixture_open(&fixture, 2, 10);
+	block(&fixture, 8, &gate);
+	for (size_t number = 0; number < 9; number++)
+		submit_one(&fixture, number);
+	for (int i = 0; i < WAITERS; i++)
+		waiter_start(&waiters[i], fixture.pool);
+	submit_one(&fixture, 9);
+	WAIT_UNTIL(done(&fixture) == 9);
+	for (int i = 0; i < WAITERS; i++)
+		waiter_falls_asleep(&waiters[i]);
+	for (int i = 0; i < WAITERS; i++)
+		assert_false(atomic_load(&waiters[i].returned));
+	sem_post(&gate);
+	for (int i = 0; i < WAITERS; i++)
+		waiter_end(&waiters[i]);
+	assert_each_was_run_once(&fixture);
+	fixture_close(&fixture);
+	sem_destroy(&gate);
+}
+
+struct stream {
+	struct fixture fixture;
+	atomic_size_t submitted;
+	atomic_uint broken;
+};
+
+/* Waits again and again; all that was submitted before must be done then. */
+static void *wait_and_look(void *argument)
+{
+	struct stream *stream = argument;
+	struct fixture *fixture = &stream->fixture;
+	size_t looked_at = 0;
+
+	while (looked_at < fixture->size) {
+		size_t submitted = atomic_load(&stream->submitted);
+
+		worker_pool_wait(fixture->pool);
+		for (; looked_at < submitted; looked_at++)
+			if (atomic_load(&fixture->tasks[looked_at].times_run) != 1)
+				atomic_fetch_add(&stream->broken, 1);
+	}
+	return NULL;
+}
+
+static void several_may_wait_while_jobs_are_submitted(void **state)
+{
+	enum { WAITERS = 4 };
+	struct stream stream = {0};
+	pthread_t waiters[WAITERS];
+
+	(void)state;
+	fixture_open(&stream.fixture, 2, TEST_SHARE_OF(50000));
+	for (int i = 0; i < WAITERS; i++)
+		assert_int_equal(pthread_create(&waiters[i], NULL, wait_and_look, &stream), 0);
+	for (size_t number = 0; number < stream.fixture.size; number++) {
+		add(&stream.fixture, number);
+		if (number % 7 == 0 || number == stream.fixture.size - 1) {
+			submit(&stream.fixture);
+			atomic_store(&stream.submitted, number + 1);
+		}
+	}
+	for (int i = 0; i < WAITERS; i++)
+		pthread_join(waiters[i], NULL);
+	assert_int_equal(atomic_load(&stream.broken), 0);
+	assert_each_was_run_once(&stream.fixture);
+	fixture_close(&stream.fixture);
+}
+
+/* --- Where we are, and the end --------------------------------------------------------------- */
+
+static void ask_where_it_is(struct task *task)
+{
+	char name[16] = "";
+
+	pthread_getname_np(pthread_self(), name, sizeof(name));
+	atomic_store(&task->fixture->flag,
+		     worker_pool_is_here(task->fixture->pool) && strcmp(name, "pool-0") == 0);
+}
+
+static void only_a_worker_of_the_pool_is_here(void **state)
+{
+	struct fixture here, elsewhere;
+
+	(void)state;
+	fixture_open(&here, 1, 1);
+	fixture_open(&elsewhere, 1, 1);
+	assert_false(worker_pool_is_here(here.pool));
+	here.tasks[0].run = ask_where_it_is;
+	submit_one(&here, 0);
+	worker_pool_wait(here.pool);
+	assert_true(atomic_load(&here.flag));
+	/* A worker of one pool asks the other. */
+	elsewhere.tasks[0].run = ask_where_it_is;
+	add(&elsewhere, 0);
+	elsewhere.tasks[0].fixture = &here;
+	submit(&elsewhere);
+	worker_pool_wait(elsewhere.pool);
+	assert_false(atomic_load(&here.flag));
+	fixture_close(&here);
+	fixture_close(&elsewhere);
+}
+
+static void destroy_waits_until_all_jobs_are_done(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < WORKER_COUNTS; i++) {
+		for (int turn = 0; turn < 20; turn++) {
+			struct fixture fixture;
+
+			fixture_open(&fixture, worker_counts[i], turn % 2 ? 3000 : 3);
+			add_all(&fixture);
+			submit(&fixture);
+			worker_pool_destroy(fixture.pool);
+			fixture.pool = NULL;
+			assert_each_was_run_once(&fixture);
+			fixture_close(&fixture);
+		}
+	}
+}
+
+static void pool_without_jobs_can_be_destroyed_at_once(void **state)
+{
+	(void)state;
+	for (int turn = 0; turn < 50; turn++) {
+		struct fixture fixture;
+
+		fixture_open(&fixture, 1 + turn % 8, 1);
+		fixture_close(&fixture);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(batches_hold_no_more_jobs_than_a_tray_and_keep_their_order),
+		cmocka_unit_test(jobs_of_one_submission_are_done_once),
+		cmocka_unit_test(jobs_of_many_submissions_are_done_once),
+		cmocka_unit_test(jobs_submitted_one_by_one_are_done_each_before_the_next),
+		cmocka_unit_test(submission_of_nothing_does_nothing),
+		cmocka_unit_test(each_kind_of_job_calls_its_own_function),
+		cmocka_unit_test(jobs_not_begun_when_the_target_stops_are_released),
+		cmocka_unit_test(slow_job_holds_up_nothing_but_its_worker),
+		cmocka_unit_test(rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked),
+		cmocka_unit_test(jobs_submitted_behind_a_slow_one_are_done_before_it),
+		cmocka_unit_test(wait_of_an_idle_pool_returns_at_once),
+		cmocka_unit_test(wait_ends_after_the_jobs_submitted_before),
+		cmocka_unit_test(wait_does_not_wait_for_jobs_submitted_later),
+		cmocka_unit_test(all_who_wait_are_let_go_together),
+		cmocka_unit_test(several_may_wait_while_jobs_are_submitted),
+		cmocka_unit_test(only_a_worker_of_the_pool_is_here),
+		cmocka_unit_test(destroy_waits_until_all_jobs_are_done),
+		cmocka_unit_test(pool_without_jobs_can_be_destroyed_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
