@@ -23,7 +23,19 @@
  * the announcement after each pop, and wakes all who wait once half of the ring is free: one wake
  * for thousands of commands.
  *
- * MEASURED_DESIGNS
+ * Measured (bench/queues.c; two cores, 64-byte commands, the consumer napping when a batch came up
+ * short, as the owner does; ns a command, medians, for 1, 2 and 4 producers; then what a call costs
+ * its caller at a million a second, p50 and p99):
+ *
+ *   this ring, compare-and-swap          30  30  35    10  30
+ *   the same, fetch-and-add              30  29  46    10  30
+ *   Vyukov's linked list, own nodes      30  35  36    20  80
+ *   the same, nodes from malloc          70  54  51    30 300
+ *   mutex and swapped arrays             34  50  63    40  71
+ *   this ring, 16 cells claimed at once  13  12  12
+ *
+ * Fetch-and-add can't refuse: who claims beyond the capacity has claimed, and must wait. A list makes
+ * the consumer wait for each node's line in turn; a ring's next lines are known.
  */
 #include "command_queue.h"
 

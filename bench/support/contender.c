@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+#include "contender.h"
+
+#include "process.h"
+#include "simple_wheel.h"
+#include "stopwatch.h"
+
+#include <stdlib.h>
+#include <timingwheel/timingwheel.h>
+
+#define CHANNEL_CAPACITY 1024
+/* Ticks from the start to the tick in which the baseline's timers are due together. */
+#define TICKS_TOGETHER 100
+
+/* --- The library ------------------------------------------------------------------------------ */
+
+static void expect_ok(enum tw_status status, const char *call)
+{
+	if (status != TW_OK)
+		process_fail("%s answered %s: %s", call, tw_status_name(status),
+			     tw_status_text(status));
+}
+
+static void library_execute(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+static void *library_create(int64_t interval, size_t slots, enum tw_layout layout)
+{
+	struct tw_options options = {.layout = layout};
+	struct tw_wheel *wheel;
+
+	expect_ok(tw_create(&wheel, interval, slots, library_execute, &options), "tw_create");
+	return wheel;
+}
+
+static void *levels_create(int64_t interval, size_t slots)
+{
+	return library_create(interval, slots, TW_LAYOUT_LEVELS);
+}
+
+static void *rounds_create(int64_t interval, size_t slots)
+{
+	return library_create(interval, slots, TW_LAYOUT_ROUNDS);
+}
+
+static void library_start(void *wheel)
+{
+	(void)wheel;
+}
+
+static void library_destroy(void *wheel)
+{
+	tw_destroy(wheel);
+}
+
+static void library_set(void *wheel, const struct random_key *key, int64_t delay)
+{
+	expect_ok(tw_set_timer(wheel, key, sizeof(*key), NULL, delay), "tw_set_timer");
+}
+
+static void library_move(void *wheel, const struct random_key *key, int64_t delay)
+{
+	expect_ok(tw_move_timer(wheel, key, sizeof(*key), delay), "tw_move_timer");
+}
+
+static void library_remove(void *wheel, const struct random_key *key)
+{
+	expect_ok(tw_remove_timer(wheel, key, sizeof(*key)), "tw_remove_timer");
+}
+
+static void library_flush(void *wheel)
+{
+	expect_ok(tw_flush(wheel), "tw_flush");
+}
+
+static struct tw_stats library_stats(void *wheel)
+{
+	struct tw_stats stats;
+
+	expect_ok(tw_get_stats(wheel, &stats), "tw_get_stats");
+	return stats;
+}
+
+static struct contender_state library_state(void *wheel)
+{
+	struct tw_stats stats = library_stats(wheel);
+
+	return (struct contender_state){
+		.pending = (int64_t)stats.pending,
+		.fired = (int64_t)stats.fired,
+		.wakeups = (int64_t)stats.wakeups,
+		.longest_turn = stats.longest_turn,
+	};
+}
+
+static int64_t library_set_together(void *wheel, const struct random_key *keys, size_t count)
+{
+	/* Far enough ahead for a slow machine: 2 us a timer. */
+	int64_t wait = NANOSECONDS_PER_SECOND / 2 + (int64_t)count * 2000;
+	int64_t due = stopwatch_now() + wait;
+	tw_duration deadline = tw_now(wheel) + wait;
+
+	for (size_t i = 0; i < count; i++)
+		expect_ok(tw_set_timer_at(wheel, &keys[i], sizeof(keys[i]), NULL, deadline),
+			  "tw_set_timer_at");
+	library_flush(wheel);
+	if (stopwatch_now() >= due)
+		process_fail("the machine is too slow to set %zu timers before they are due",
+			     count);
+	return due;
+}
+
+static void library_wait_fired(void *wheel, size_t count)
+{
+	struct tw_stats stats;
+
+	do {
+		expect_ok(tw_wait_idle(wheel), "tw_wait_idle");
+		stats = library_stats(wheel);
+	} while (stats.fired < count || stats.unfinished > 0);
+}
+
+const struct contender contender_levels = {
+	.name = "levels",
+	.title = "timingwheel",
+	.create = levels_create,
+	.start = library_start,
+	.destroy = library_destroy,
+	.set = library_set,
+	.move = library_move,
+	.remove = library_remove,
+	.flush = library_flush,
+	.state = library_state,
+	.set_together = library_set_together,
+	.wait_fired = library_wait_fired,
+};
+
+const struct contender contender_rounds = {
+	.name = "rounds",
+	.title = "timingwheel, rounds",
+	.create = rounds_create,
+	.start = library_start,
+	.destroy = library_destroy,
+	.set = library_set,
+	.move = library_move,
+	.remove = library_remove,
+	.flush = library_flush,
+	.state = library_state,
+	.set_together = library_set_together,
+	.wait_fired = library_wait_fired,
+};
+
+/* --- go-zero's design ------------------------------------------------------------------------- */
+
+struct baseline {
+	struct simple_wheel *wheel;
+	int64_t interval;
+};
+
+static void baseline_execute(const struct random_key *key, void *value)
+{
+	(void)key;
+	(void)value;
+}
+
+static void *baseline_create(int64_t interval, size_t slots, size_t channel_capacity)
+{
+	struct baseline *baseline = process_allocate(sizeof(*baseline));
+
+	baseline->interval = interval;
+	baseline->wheel = simple_wheel_create(interval, slots, channel_capacity, baseline_execute);
+	return baseline;
+}
+
+static void *buffered_create(int64_t interval, size_t slots)
+{
+	return baseline_create(interval, slots, CHANNEL_CAPACITY);
+}
+
+static void *unbuffered_create(int64_t interval, size_t slots)
+{
+	return baseline_create(interval, slots, 0);
+}
+
+static void baseline_start(void *wheel)
+{
+	simple_wheel_start(((struct baseline *)wheel)->wheel);
+}
+
+static void baseline_destroy(void *wheel)
+{
+	simple_wheel_destroy(((struct baseline *)wheel)->wheel);
+	free(wheel);
+}
+
+static void baseline_set(void *wheel, const struct random_key *key, int64_t delay)
+{
+	simple_wheel_set(((struct baseline *)wheel)->wheel, key, NULL, delay);
+}
+
+static void baseline_move(void *wheel, const struct random_key *key, int64_t delay)
+{
+	simple_wheel_move(((struct baseline *)wheel)->wheel, key, delay);
+}
+
+static void baseline_remove(void *wheel, const struct random_key *key)
+{
+	simple_wheel_remove(((struct baseline *)wheel)->wheel, key);
+}
+
+static void baseline_flush(void *wheel)
+{
+	simple_wheel_flush(((struct baseline *)wheel)->wheel);
+}
+
+static struct contender_state baseline_state(void *wheel)
+{
+	struct simple_wheel_state state = simple_wheel_state(((struct baseline *)wheel)->wheel);
+
+	return (struct contender_state){
+		.pending = state.pending,
+		.fired = state.fired,
+		.wakeups = state.wakeups,
+		.longest_turn = state.longest_turn,
+	};
+}
+
+/* Its timers count from the tick in which they are set: set all in one, and let time pass after. */
+static int64_t baseline_set_together(void *wheel, const struct random_key *keys, size_t count)
+{
+	struct baseline *baseline = wheel;
+	int64_t delay = TICKS_TOGETHER * baseline->interval;
+
+	for (size_t i = 0; i < count; i++)
+		simple_wheel_set(baseline->wheel, &keys[i], NULL, delay);
+	simple_wheel_flush(baseline->wheel);
+	return simple_wheel_start(baseline->wheel) + delay;
+}
+
+static void baseline_wait_fired(void *wheel, size_t count)
+{
+	simple_wheel_wait_fired(((struct baseline *)wheel)->wheel, (int64_t)count);
+}
+
+const struct contender contender_buffered = {
+	.name = "go-zero",
+	.title = "go-zero's design",
+	.create = buffered_create,
+	.start = baseline_start,
+	.destroy = baseline_destroy,
+	.set = baseline_set,
+	.move = baseline_move,
+	.remove = baseline_remove,
+	.flush = baseline_flush,
+	.state = baseline_state,
+	.set_together = baseline_set_together,
+	.wait_fired = baseline_wait_fired,
+};
+
+const struct contender contender_unbuffered = {
+	.name = "go-zero-unbuffered",
+	.title = "the same, channel unbuffered",
+	.create = unbuffered_create,
+	.start = baseline_start,
+	.destroy = baseline_destroy,
+	.set = baseline_set,
+	.move = baseline_move,
+	.remove = baseline_remove,
+	.flush = baseline_flush,
+	.state = baseline_state,
+	.set_together = baseline_set_together,
+	.wait_fired = baseline_wait_fired,
+};

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Values under 128 have a bucket each. Above, the seven bits after the leading one choose among 128
+ * buckets of their power of two, so that a bucket is at most 1/128 of its values wide; a percentile
+ * answers with the bucket's middle.
+ *
+ * All fields are atomic with one writer, so that a progress line can read while a worker records:
+ * load, add, store, all relaxed. They are statistics and order nothing.
+ */
+#include "histogram.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FINE_BITS 7
+#define FINE_COUNT (1 << FINE_BITS)
+#define BUCKET_COUNT ((64 - FINE_BITS) * FINE_COUNT)
+
+struct histogram {
+	_Atomic uint64_t count;
+	_Atomic int64_t least;
+	_Atomic int64_t most;
+	_Atomic uint64_t buckets[BUCKET_COUNT];
+};
+
+static size_t bucket_of(int64_t value)
+{
+	int shift;
+
+	if (value < 0)
+		return 0;
+	if (value < FINE_COUNT)
+		return (size_t)value;
+	shift = 63 - FINE_BITS - __builtin_clzll((unsigned long long)value);
+	return (size_t)shift * FINE_COUNT + (size_t)(value >> shift);
+}
+
+static int64_t bucket_middle(size_t bucket)
+{
+	size_t shift;
+	int64_t first;
+
+	if (bucket < 2 * FINE_COUNT)
+		return (int64_t)bucket;
+	shift = bucket / FINE_COUNT - 1;
+	first = (int64_t)(bucket - shift * FINE_COUNT) << shift;
+	return first + ((INT64_C(1) << shift) - 1) / 2;
+}
+
+static uint64_t read_count(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static void add(_Atomic uint64_t *counter, uint64_t amount)
+{
+	atomic_store_explicit(counter, read_count(counter) + amount, memory_order_relaxed);
+}
+
+struct histogram *histogram_create(void)
+{
+	struct histogram *histogram = calloc(1, sizeof(*histogram));
+
+	if (!histogram) {
+		fprintf(stderr, "out of memory for a histogram\n");
+		exit(1);
+	}
+	atomic_init(&histogram->least, INT64_MAX);
+	atomic_init(&histogram->most, INT64_MIN);
+	return histogram;
+}
+
+void histogram_destroy(struct histogram *histogram)
+{
+	free(histogram);
+}
+
+static void widen(struct histogram *histogram, int64_t least, int64_t most)
+{
+	if (least < atomic_load_explicit(&histogram->least, memory_order_relaxed))
+		atomic_store_explicit(&histogram->least, least, memory_order_relaxed);
+	if (most > atomic_load_explicit(&histogram->most, memory_order_relaxed))
+		atomic_store_explicit(&histogram->most, most, memory_order_relaxed);
+}
+
+void histogram_record(struct histogram *histogram, int64_t value)
+{
+	widen(histogram, value, value);
+	add(&histogram->buckets[bucket_of(value)], 1);
+	add(&histogram->count, 1);
+}
+
+void histogram_merge(struct histogram *histogram, const struct histogram *other)
+{
+	/* Counted anew from the buckets: `other` may be recorded into meanwhile. */
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < BUCKET_COUNT; i++) {
+		uint64_t samples = read_count(&other->buckets[i]);
+
+		if (samples)
+			add(&histogram->buckets[i], samples);
+		count += samples;
+	}
+	add(&histogram->count, count);
+	widen(histogram, atomic_load_explicit(&other->least, memory_order_relaxed),
+	      atomic_load_explicit(&other->most, memory_order_relaxed));
+}
+
+uint64_t histogram_count(const struct histogram *histogram)
+{
+	return read_count(&histogram->count);
+}
+
+int64_t histogram_percentile(const struct histogram *histogram, double percent)
+{
+	uint64_t count = histogram_count(histogram);
+	uint64_t rank = (uint64_t)((double)count * percent / 100.0);
+	uint64_t seen = 0;
+
+	if (!count)
+		return 0;
+	if (rank >= count)
+		return histogram_most(histogram);
+	for (size_t i = 0; i < BUCKET_COUNT; i++) {
+		seen += read_count(&histogram->buckets[i]);
+		if (seen > rank)
+			return bucket_middle(i);
+	}
+	return histogram_most(histogram);
+}
+
+int64_t histogram_least(const struct histogram *histogram)
+{
+	if (!histogram_count(histogram))
+		return 0;
+	return atomic_load_explicit(&histogram->least, memory_order_relaxed);
+}
+
+int64_t histogram_most(const struct histogram *histogram)
+{
+	if (!histogram_count(histogram))
+		return 0;
+	return atomic_load_explicit(&histogram->most, memory_order_relaxed);
+}

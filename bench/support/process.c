@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "process.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int64_t process_resident(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	long total, resident = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%ld %ld", &total, &resident) != 2)
+		resident = 0;
+	fclose(file);
+	return (int64_t)resident * sysconf(_SC_PAGESIZE);
+}
+
+static struct rusage resource_usage(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage;
+}
+
+int64_t process_peak_resident(void)
+{
+	return (int64_t)resource_usage().ru_maxrss * 1024;
+}
+
+int64_t process_voluntary_switches(void)
+{
+	return resource_usage().ru_nvcsw;
+}
+
+static bool ended_well(pid_t child)
+{
+	int status;
+
+	if (waitpid(child, &status, 0) != child)
+		return false;
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "a trial died: %s\n", strsignal(WTERMSIG(status)));
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool process_run_trial(void (*trial)(const void *argument, void *result), const void *argument,
+		       void *result, size_t result_size)
+{
+	void *shared =
+		mmap(NULL, result_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t child;
+	bool well;
+
+	if (shared == MAP_FAILED)
+		process_fail("no memory for a trial's result");
+	fflush(NULL);
+	child = fork();
+	if (child == -1)
+		process_fail("no process for a trial");
+	if (child == 0) {
+		trial(argument, shared);
+		_exit(0);
+	}
+	well = ended_well(child);
+	memcpy(result, shared, result_size);
+	munmap(shared, result_size);
+	return well;
+}
+
+void *process_allocate(size_t size)
+{
+	volatile char *memory = calloc(1, size);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (!memory)
+		process_fail("out of memory: %zu bytes", size);
+	/* Each page is written to, so that it is resident before anyone measures. */
+	for (size_t i = 0; i < size; i += page)
+		memory[i] = 0;
+	return (void *)memory;
+}
+
+void process_fail(const char *format, ...)
+{
+	va_list arguments;
+
+	fflush(stdout);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+	_exit(1);
+}

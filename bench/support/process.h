@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* What this process holds and has used. Any thread. */
+#ifndef BENCH_SUPPORT_PROCESS_H
+#define BENCH_SUPPORT_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes of memory that are resident now, and the most that ever were. 0: the system doesn't tell. */
+int64_t process_resident(void);
+int64_t process_peak_resident(void);
+
+/* How often a thread of this process gave up its core by itself. */
+int64_t process_voluntary_switches(void);
+
+/*
+ * Runs `trial` in a child process, so that no trial inherits another's memory, and brings `result`
+ * back. False: the child failed (it has said why on stderr).
+ */
+bool process_run_trial(void (*trial)(const void *argument, void *result), const void *argument,
+		       void *result, size_t result_size);
+
+/* Zeroed memory that is resident already. Ends the program when there is none. */
+void *process_allocate(size_t size);
+
+/* Says why and ends the program with 1. printf's arguments, no newline. */
+__attribute__((format(printf, 1, 2), noreturn)) void process_fail(const char *format, ...);
+
+#endif

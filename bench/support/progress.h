@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How far a long run is: on a terminal one line that is written over, in a pipe or file plain lines,
+ * once a second. One thread.
+ */
+#ifndef BENCH_SUPPORT_PROGRESS_H
+#define BENCH_SUPPORT_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct progress {
+	FILE *stream;
+	bool quiet;
+	int columns;      /* of the terminal; 0: none */
+	int64_t interval; /* nanoseconds between two lines */
+	int64_t next;
+};
+
+struct progress progress_start(FILE *stream, bool quiet);
+
+/* Whether it is time for another line; ask before composing it. */
+bool progress_is_due(struct progress *progress);
+
+/* Shows a line, printf's arguments, no newline. A terminal gets what fits into its width. */
+__attribute__((format(printf, 2, 3))) void progress_show(struct progress *progress,
+							 const char *format, ...);
+
+/* Leaves the last line standing (a terminal), so that the next output starts below it. */
+void progress_keep(struct progress *progress);
+
+/* Wipes the line (a terminal). */
+void progress_wipe(struct progress *progress);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The queues that bench/queues.c compares, behind one set of calls. All are first in, first out for
+ * each producer, hold about the same number of commands, and let a producer sleep while there is no
+ * room.
+ */
+#ifndef BENCH_SUPPORT_QUEUE_DESIGNS_H
+#define BENCH_SUPPORT_QUEUE_DESIGNS_H
+
+#include "command_queue.h"
+
+#include <stddef.h>
+
+enum {
+	QUEUE_PRODUCERS = 16, /* at most */
+	QUEUE_GROUP = 16,     /* at most in one push */
+	QUEUE_BATCH = 64,     /* at most in one peek */
+	QUEUE_CAPACITY = 256  /* at least, for each producer */
+};
+
+struct queue_design {
+	const char *name;  /* in CSV files */
+	const char *title; /* in tables */
+	size_t group;      /* commands that a producer pushes with one call */
+	/* `capacity` is a power of two. Ends the program when memory is out. */
+	void *(*create)(size_t capacity, size_t producers);
+	void (*destroy)(void *queue);
+	/* Producer: `group` commands; the hash of each is the producer's number. */
+	void (*push)(void *queue, const struct command *commands, size_t group);
+	/* Consumer: the next commands, up to QUEUE_BATCH; answers how many. */
+	size_t (*peek)(void *queue, const struct command **commands);
+	/* Consumer: it is done with the commands of the last peek, `count` of them, at least one. */
+	void (*pop)(void *queue, size_t count);
+};
+
+/* A NULL name ends the list. */
+extern const struct queue_design queue_designs[];
+/* The one of them that the others are compared with. */
+extern const struct queue_design *const queue_baseline;
+
+#endif

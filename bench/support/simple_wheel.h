@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The baseline: go-zero's TimingWheel, written down in C. One thread owns the wheel and takes one
+ * command at a time from a channel, or a tick; a locked hash map leads from keys to timers; each
+ * timer is allocated by itself; a moved timer stays in its old slot until the hand comes round.
+ *
+ * Differences, all in its favour: no garbage collector, no boxed keys and values, one channel
+ * instead of three, and the channel may be buffered.
+ */
+#ifndef BENCH_SUPPORT_SIMPLE_WHEEL_H
+#define BENCH_SUPPORT_SIMPLE_WHEEL_H
+
+#include "keys.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct simple_wheel;
+
+typedef void simple_execute_fn(const struct random_key *key, void *value);
+
+struct simple_wheel_state {
+	int64_t pending;
+	int64_t fired;
+	int64_t wakeups;      /* times the owner woke, by a command or a tick */
+	int64_t longest_turn; /* nanoseconds that one tick or command took the owner */
+};
+
+/*
+ * `channel_capacity` 0: as in go-zero, a command is handed over when the owner takes it. The clock
+ * stands still until simple_wheel_start(). Ends the program when something can't be had.
+ */
+struct simple_wheel *simple_wheel_create(int64_t interval, size_t slots, size_t channel_capacity,
+					 simple_execute_fn *execute);
+
+/* Starts the ticks and answers when, on the stopwatch. Once. */
+int64_t simple_wheel_start(struct simple_wheel *wheel);
+
+/* Pending timers are dropped. No other call may be running. */
+void simple_wheel_destroy(struct simple_wheel *wheel);
+
+/* Any thread. */
+void simple_wheel_set(struct simple_wheel *wheel, const struct random_key *key, void *value,
+		      int64_t delay);
+void simple_wheel_move(struct simple_wheel *wheel, const struct random_key *key, int64_t delay);
+void simple_wheel_remove(struct simple_wheel *wheel, const struct random_key *key);
+
+/* Waits until the commands sent before have been applied. */
+void simple_wheel_flush(struct simple_wheel *wheel);
+
+/* Waits until `count` timers have run since the start. */
+void simple_wheel_wait_fired(struct simple_wheel *wheel, int64_t count);
+
+struct simple_wheel_state simple_wheel_state(struct simple_wheel *wheel);
+
+#endif

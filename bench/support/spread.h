@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What a few runs of the same thing gave. */
+#ifndef BENCH_SUPPORT_SPREAD_H
+#define BENCH_SUPPORT_SPREAD_H
+
+#include <stddef.h>
+
+struct spread {
+	double least;
+	double median;
+	double most;
+};
+
+/* Sorts `values`; there must be at least one. */
+struct spread spread_of(double *values, size_t count);
+
+#endif
