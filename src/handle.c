@@ -15,6 +15,7 @@
  *   LAST      running, and will not again
  *   BUSY      new_deadline is being written; the others wait those few instructions
  *   PERIODIC  it has a schedule
+ *   REPEAT    its new deadline is by that schedule, so it can't come round for ever in one tick
  *
  * Ownership. The wheel's part belongs to the owner while it is in the wheel, to a worker while it is
  * away. A stopped handle is freed by the later of two events: it was let go (LEFT), its change was
@@ -48,7 +49,8 @@ enum {
 	LAST = 1 << 5,
 	BUSY = 1 << 6,
 	PERIODIC = 1 << 7,
-	GENERATION_SHIFT = 8,
+	REPEAT = 1 << 8,
+	GENERATION_SHIFT = 12,
 	INDEX_BITS = 28
 };
 
@@ -172,8 +174,7 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle
 	if (state & PERIODIC)
 		free(handle->schedule);
 	/* release: what was done with it comes before; pairs with the loads of who has an old id. */
-	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT,
-			      memory_order_release);
+	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT, memory_order_release);
 	if (generation < last_generation)
 		slab_give(&table->slab, bin, handle);
 }
@@ -329,7 +330,7 @@ enum tw_status handle_reset(struct handle_table *table, uint64_t id, tw_duration
 			continue;
 		/* One that runs is seen to when it has run. */
 		*changed = (state & PHASE) == PENDING;
-		state = (state & ~(uint64_t)LISTED) | RESET | (*changed ? LISTED : 0);
+		state = (state & ~(uint64_t)(LISTED | REPEAT)) | RESET | (*changed ? LISTED : 0);
 		handle_write_deadline(table, handle, state, deadline);
 		return TW_OK;
 	}
@@ -380,15 +381,15 @@ static void handle_take_deadline(struct handle *handle)
 		state = handle_state(handle);
 		/* relaxed: published by the state. */
 		deadline = atomic_load_explicit(&handle->new_deadline, memory_order_relaxed);
-	} while (!handle_exchange(handle, state, state & ~(uint64_t)(RESET | LEFT)));
+	} while (!handle_exchange(handle, state, state & ~(uint64_t)(RESET | LEFT | REPEAT)));
 	handle->timer.deadline = deadline;
 }
 
 enum handle_action handle_apply_change(struct handle *handle, uint16_t shelf)
 {
 	/* acq_rel: the change is taken; of this and a worker's LEFT, the later sees the other. */
-	uint64_t state = atomic_fetch_and_explicit(&handle->state, ~(uint64_t)LISTED,
-						   memory_order_acq_rel);
+	uint64_t state =
+		atomic_fetch_and_explicit(&handle->state, ~(uint64_t)LISTED, memory_order_acq_rel);
 	enum handle_place place = (enum handle_place)handle->timer.place;
 	bool is_in_wheel = place == HANDLE_IN_NEXT_TURN ||
 			   (place == HANDLE_IN_WHEEL && handle->timer.shelf == shelf);
@@ -405,7 +406,7 @@ enum handle_action handle_apply_change(struct handle *handle, uint16_t shelf)
 	if (!is_in_wheel && !(place == HANDLE_AWAY && (state & LEFT)))
 		return HANDLE_KEEP;
 	handle_take_deadline(handle);
-	return HANDLE_REFILE;
+	return state & REPEAT ? HANDLE_REPEAT : HANDLE_REFILE;
 }
 
 enum handle_action handle_apply_set(struct handle *handle)
@@ -481,8 +482,8 @@ static tw_duration schedule_next(const struct schedule *schedule, void *argument
 		return next;
 	if (schedule->missed == TW_MISSED_DELAY)
 		return clock_add(now, schedule->period);
-	return clock_add(deadline, (now - deadline) / schedule->period * schedule->period +
-					   schedule->period);
+	return clock_add(deadline,
+			 (now - deadline) / schedule->period * schedule->period + schedule->period);
 }
 
 /* When it is to run again by its schedule; not later than its deadline: not again. */
@@ -531,7 +532,7 @@ static bool handle_end(struct handle_table *table, struct slab_bin *bin, struct 
 			continue;
 		}
 	} while (!handle_exchange(handle, state, state | BUSY));
-	handle_write_deadline(table, handle, pending, next);
+	handle_write_deadline(table, handle, pending | REPEAT, next);
 	return true;
 }
 

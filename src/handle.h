@@ -89,7 +89,8 @@ bool handle_table_has_changes(struct handle_table *table);
 enum handle_action {
 	HANDLE_KEEP,  /* nothing */
 	HANDLE_FREE,  /* nobody else has it any more */
-	HANDLE_REFILE /* its deadline is a new one; if it was away, it is back */
+	HANDLE_REFILE, /* its deadline is a new one; if it was away, it is back */
+	HANDLE_REPEAT  /* the same, by its schedule */
 };
 enum handle_action handle_apply_change(struct handle *handle, uint16_t shelf);
 enum handle_action handle_apply_set(struct handle *handle);

@@ -30,9 +30,9 @@ static void owner_date_handle(struct owner *owner, struct handle *handle)
 {
 	tw_duration deadline = handle->timer.deadline;
 
-	handle->timer.expiry = deadline <= clock_now(&owner->clock)
-				       ? 0
-				       : clock_tick_after(&owner->clock, deadline);
+	bool now = deadline <= clock_now(&owner->clock) && deadline != TW_FOREVER;
+
+	handle->timer.expiry = now ? 0 : clock_tick_after(&owner->clock, deadline);
 }
 
 void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
@@ -41,6 +41,7 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 
 	switch (handle_apply_set(handle)) {
 	case HANDLE_REFILE:
+	case HANDLE_REPEAT:
 		if (handle->timer.deadline != deadline)
 			owner_date_handle(owner, handle);
 		owner_count(&owner->counts.set, 1);
@@ -77,7 +78,7 @@ static void owner_remove_handle(struct owner *owner, struct handle *handle)
 	handle_free(&owner->handles, &owner->bin.handles, handle);
 }
 
-static void owner_refile_handle(struct owner *owner, struct handle *handle)
+static void owner_refile_handle(struct owner *owner, struct handle *handle, bool in_task)
 {
 	bool was_away = handle->timer.place == HANDLE_AWAY;
 
@@ -92,7 +93,7 @@ static void owner_refile_handle(struct owner *owner, struct handle *handle)
 		atomic_fetch_add_explicit(&owner->reserved, 1, memory_order_relaxed);
 	}
 	owner_date_handle(owner, handle);
-	owner_place_handle(owner, handle, owner->in_dispatch);
+	owner_place_handle(owner, handle, in_task);
 }
 
 bool owner_take_changes(struct owner *owner, size_t most)
@@ -108,7 +109,10 @@ bool owner_take_changes(struct owner *owner, size_t most)
 			owner_remove_handle(owner, handle);
 			break;
 		case HANDLE_REFILE:
-			owner_refile_handle(owner, handle);
+			owner_refile_handle(owner, handle, owner->in_dispatch);
+			break;
+		case HANDLE_REPEAT:
+			owner_refile_handle(owner, handle, false);
 			break;
 		case HANDLE_KEEP:
 			break;

@@ -104,15 +104,19 @@ static void handle_set_deadline(struct tw_wheel *wheel, struct handle_set *set, 
 				tw_duration deadline)
 {
 	set->deadline = deadline;
-	set->expiry = deadline <= now ? 0 : clock_tick_after(&wheel->owner.clock, deadline);
+	set->expiry = deadline <= now && deadline != TW_FOREVER
+			      ? 0
+			      : clock_tick_after(&wheel->owner.clock, deadline);
 }
 
-/* now + delay, where a delay may be negative: no earlier than the clock can tell. */
+/* now + delay; with a delay ≤ 0 never later than now, and never TW_FOREVER, which is not now. */
 static tw_duration deadline_after(tw_duration now, tw_duration delay)
 {
-	if (delay >= 0)
+	if (delay > 0)
 		return clock_add(now, delay);
-	return now < INT64_MIN - delay ? INT64_MIN : now + delay;
+	if (now < INT64_MIN - delay)
+		return INT64_MIN;
+	return now + delay == TW_FOREVER ? TW_FOREVER - 1 : now + delay;
 }
 
 enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, void (*run)(void *),
