@@ -19,7 +19,7 @@
 #include "support/csv.h"
 #include "support/format.h"
 #include "support/generator.h"
-#include "support/histogram.h"
+#include "support/percentiles.h"
 #include "support/machine.h"
 #include "support/options.h"
 #include "support/process.h"
@@ -94,7 +94,7 @@ struct producer {
 	pthread_barrier_t *start;
 	const cpu_set_t *cores;
 	uint32_t number;
-	struct histogram *calls; /* of a paced one */
+	struct percentiles *calls; /* of a paced one */
 };
 
 /* What the consumer has seen. */
@@ -246,7 +246,7 @@ static void producer_push_paced(struct producer *producer)
 		for (due += (int64_t)group * PACE; (start = stopwatch_now()) < due;)
 			;
 		producer_push(producer, commands, sequence);
-		histogram_record(producer->calls, stopwatch_now() - start - overhead);
+		percentiles_record(producer->calls, stopwatch_now() - start - overhead);
 	}
 }
 
@@ -275,19 +275,19 @@ static struct producer *producers_start(const struct plan *plan, void *queue,
 						 .start = start,
 						 .cores = cores,
 						 .number = (uint32_t)i,
-						 .calls = histogram_create()};
+						 .calls = percentiles_create()};
 		if (pthread_create(&producers[i].thread, NULL, producer_run, &producers[i]) != 0)
 			process_fail("a producer could not be started");
 	}
 	return producers;
 }
 
-static void producers_join(struct producer *producers, size_t count, struct histogram *calls)
+static void producers_join(struct producer *producers, size_t count, struct percentiles *calls)
 {
 	for (size_t i = 0; i < count; i++) {
 		pthread_join(producers[i].thread, NULL);
-		histogram_merge(calls, producers[i].calls);
-		histogram_destroy(producers[i].calls);
+		percentiles_merge(calls, producers[i].calls);
+		percentiles_destroy(producers[i].calls);
 	}
 	free(producers);
 }
@@ -350,7 +350,7 @@ static void tally_check(const struct tally *tally, const struct plan *plan)
 
 /* --- One run ---------------------------------------------------------------------------------- */
 
-static void run_queue(const struct plan *plan, const cpu_set_t *cores, struct histogram *calls,
+static void run_queue(const struct plan *plan, const cpu_set_t *cores, struct percentiles *calls,
 		      struct result *result)
 {
 	size_t producer_count = plan->setting->producers;
@@ -377,7 +377,7 @@ static void run_queue(const struct plan *plan, const cpu_set_t *cores, struct hi
 
 static void run_trial(const void *argument, void *shared)
 {
-	struct histogram *calls = histogram_create();
+	struct percentiles *calls = percentiles_create();
 	struct result *result = shared;
 	cpu_set_t cores = all_cores();
 
@@ -385,10 +385,10 @@ static void run_trial(const void *argument, void *shared)
 	result->values[MEASURE_TRIP] = measure_trip(&cores);
 	run_queue(argument, &cores, calls, result);
 	result->distance = distance_of(result->values[MEASURE_TRIP], measure_trip(&cores));
-	result->values[MEASURE_P50] = (double)histogram_percentile(calls, 50);
-	result->values[MEASURE_P99] = (double)histogram_percentile(calls, 99);
-	result->values[MEASURE_P999] = (double)histogram_percentile(calls, 99.9);
-	histogram_destroy(calls);
+	result->values[MEASURE_P50] = (double)percentiles_at(calls, 50);
+	result->values[MEASURE_P99] = (double)percentiles_at(calls, 99);
+	result->values[MEASURE_P999] = (double)percentiles_at(calls, 99.9);
+	percentiles_destroy(calls);
 }
 
 /* --- All runs --------------------------------------------------------------------------------- */

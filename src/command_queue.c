@@ -106,9 +106,8 @@ bool command_queue_claim_many(struct command_queue *queue, size_t count, uint64_
 			return false;
 		/* seq_cst: the publication that a notifier promises before it looks for a sleeper;
 		 * pairs with the load in command_queue_tail() by an owner that goes to sleep. */
-	} while (!atomic_compare_exchange_weak_explicit(&queue->tail, &tail, tail + count,
-							memory_order_seq_cst,
-							memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&queue->tail, &tail, tail + count, memory_order_seq_cst, memory_order_relaxed));
 	*position = tail;
 	return true;
 }

@@ -57,12 +57,8 @@ enum {
 static const uint64_t last_generation = ((uint64_t)1 << (64 - INDEX_BITS)) - 1;
 static const size_t most_chunks = (size_t)1 << 14;
 
-/* The runs that this thread is in, innermost first. */
-struct running {
-	const struct handle *handle;
-	struct running *outer;
-};
-static _Thread_local struct running *running;
+/* The innermost run that this thread is in. */
+static _Thread_local struct handle_run *running;
 
 /* ---- Memory and ids ---- */
 
@@ -343,7 +339,7 @@ void handle_wait(struct handle_table *table, uint64_t id)
 	uint64_t state;
 
 	pthread_mutex_lock(&table->lock);
-	/* seq_cst: the announcement, before the look; pairs with the load in handle_end(). */
+	/* seq_cst: the announcement, before the look; pairs with the load in handle_tell_waiters(). */
 	atomic_fetch_add_explicit(&table->waiters, 1, memory_order_seq_cst);
 	for (;;) {
 		/* seq_cst: pairs with the fence of the addition above. */
@@ -363,7 +359,7 @@ bool handle_runs_here(struct handle_table *table, uint64_t id)
 
 	if (!handle || generation_of(handle_state(handle)) != id >> INDEX_BITS)
 		return false;
-	for (const struct running *run = running; run; run = run->outer)
+	for (const struct handle_run *run = running; run; run = run->outer)
 		if (run->handle == handle)
 			return true;
 	return false;
@@ -450,23 +446,42 @@ void handle_let_go(struct handle_table *table, struct slab_bin *bin, struct hand
 
 /* ---- Running ---- */
 
-/* True: it is ours to run. */
-static bool handle_begin(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
+enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
+			       struct handle *handle, struct handle_run *run)
 {
 	for (;;) {
 		uint64_t state = handle_state(handle);
 
 		if ((state & PHASE) == STOPPED) {
 			handle_let_go(table, bin, handle);
-			return false;
+			return HANDLE_STOPPED;
 		}
 		if (state & RESET) {
 			if (handle_exchange_listed(table, handle, state, state | LEFT))
-				return false;
+				return HANDLE_RESET;
 		} else if (handle_exchange(handle, state, with_phase(state, RUNNING))) {
-			return true;
+			break;
 		}
 	}
+	*run = (struct handle_run){.handle = handle, .outer = running};
+	running = run;
+	return HANDLE_BEGUN;
+}
+
+void handle_call(struct handle *handle)
+{
+	/* relaxed: constant since it was made. */
+	if (atomic_load_explicit(&handle->state, memory_order_relaxed) & PERIODIC)
+		handle->schedule->run(handle->timer.value);
+	else
+		handle->run(handle->timer.value);
+}
+
+uint64_t handle_running_id(const struct handle *handle)
+{
+	/* relaxed: the generation is constant while it runs. */
+	return handle_id(handle,
+			 generation_of(atomic_load_explicit(&handle->state, memory_order_relaxed)));
 }
 
 /* The deadline after `deadline` that is due at all, for a run that began at `now`. */
@@ -508,15 +523,15 @@ static void handle_tell_waiters(struct handle_table *table)
 }
 
 /* It has run: frees it, or gives it back to the owner to run again. True: the latter. */
-static bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
-		       tw_duration began)
+static bool handle_leave(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
+			 tw_duration began)
 {
 	tw_duration next = handle_next_deadline(handle, began);
 	bool again = next > handle->timer.deadline;
 	uint64_t state;
 	uint64_t pending;
 
-	do {
+	for (;;) {
 		state = handle_state(handle);
 		pending = with_phase(state, PENDING) | RESET | LEFT | LISTED;
 		if ((state & LAST) || !((state & RESET) || again)) {
@@ -524,34 +539,25 @@ static bool handle_end(struct handle_table *table, struct slab_bin *bin, struct 
 				handle_let_go(table, bin, handle);
 				return false;
 			}
-			continue;
-		}
-		if (state & RESET) {
+		} else if (state & RESET) {
 			if (handle_exchange_listed(table, handle, state, pending))
 				return true;
-			continue;
+		} else if (handle_exchange(handle, state, state | BUSY)) {
+			break;
 		}
-	} while (!handle_exchange(handle, state, state | BUSY));
+	}
 	handle_write_deadline(table, handle, pending | REPEAT, next);
 	return true;
 }
 
-bool handle_run(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
-		tw_duration now)
+bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle_run *run,
+		tw_duration began)
 {
-	struct running run = {.handle = handle, .outer = running};
 	bool again;
 
-	if (!handle_begin(table, bin, handle))
-		return true;
-	running = &run;
-	/* relaxed: constant since it was made. */
-	if (atomic_load_explicit(&handle->state, memory_order_relaxed) & PERIODIC)
-		handle->schedule->run(handle->timer.value);
-	else
-		handle->run(handle->timer.value);
-	running = run.outer;
-	again = handle_end(table, bin, handle, now);
+	/* Asking for the next deadline is part of the run. */
+	again = handle_leave(table, bin, run->handle, began);
+	running = run->outer;
 	handle_tell_waiters(table);
 	return again;
 }

@@ -47,7 +47,7 @@ enum handle_place {
 
 /* All handles of a wheel, and those that have changed since the owner last looked. */
 struct handle_table {
-	struct slab slab; /* any thread */
+	struct slab slab;                     /* any thread */
 	_Atomic(struct slab_chunk *) *chunks; /* by number; set once each */
 	/* Any thread adds, the owner takes. */
 	_Alignas(CACHE_LINE) _Atomic(struct handle *) newest;
@@ -87,8 +87,8 @@ struct handle *handle_take_change(struct handle_table *table);
 bool handle_table_has_changes(struct handle_table *table);
 /* What to do about a change, or about a set command. */
 enum handle_action {
-	HANDLE_KEEP,  /* nothing */
-	HANDLE_FREE,  /* nobody else has it any more */
+	HANDLE_KEEP,   /* nothing */
+	HANDLE_FREE,   /* nobody else has it any more */
 	HANDLE_REFILE, /* its deadline is a new one; if it was away, it is back */
 	HANDLE_REPEAT  /* the same, by its schedule */
 };
@@ -98,9 +98,24 @@ enum handle_action handle_apply_set(struct handle *handle);
 bool handle_claim(struct handle *handle);
 
 /* Owner or worker. */
-/* Runs it, unless it has been stopped or reset. True: the owner is to be woken. */
-bool handle_run(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
-		tw_duration now);
+/* A run: from handle_begin to handle_end. The caller's, one a run. */
+struct handle_run {
+	struct handle *handle;
+	struct handle_run *outer; /* the run of the same thread that it is in */
+};
+enum handle_start {
+	HANDLE_BEGUN,   /* the caller is to call its function, and handle_end */
+	HANDLE_STOPPED, /* it was stopped before; it is no longer the caller's */
+	HANDLE_RESET    /* it was reset before: it is the owner's again, who is to be woken */
+};
+enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
+			       struct handle *handle, struct handle_run *run);
+void handle_call(struct handle *handle);
+/* Of one that runs: its id. */
+uint64_t handle_running_id(const struct handle *handle);
+/* Lets go of it. True: it is to run again, and the owner to be woken. */
+bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle_run *run,
+		tw_duration began);
 /* After handle_claim: frees it, now or when its last change is taken. */
 void handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle);
 

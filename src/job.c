@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "trace.h"
+
 void drain_release(struct drain *drain)
 {
 	/* acq_rel: the last one frees after all others have used it; pairs with itself. */
@@ -10,11 +12,31 @@ void drain_release(struct drain *drain)
 		free(drain);
 }
 
-static void job_release(struct job_target *target, const struct tw_task *task,
-			enum tw_reason reason)
+/* relaxed: one writer; a statistic, orders nothing. */
+static void seat_count(_Atomic uint64_t *count, int64_t more)
 {
-	if (target->release)
-		target->release(target->context, task, reason);
+	uint64_t before = atomic_load_explicit(count, memory_order_relaxed);
+
+	atomic_store_explicit(count, before + (uint64_t)more, memory_order_relaxed);
+}
+
+static void job_release(struct job_target *target, struct job_seat *seat,
+			const struct tw_task *task, enum tw_reason reason)
+{
+	if (!target->release)
+		return;
+	seat_count(&seat->released[reason], 1);
+	seat_count(&seat->running, 1);
+	target->release(target->context, task, reason);
+	seat_count(&seat->running, -1);
+}
+
+static void job_drain(struct job_seat *seat, struct drain *drain, const struct tw_task *task)
+{
+	seat_count(&seat->running, 1);
+	drain->each(drain->context, task);
+	seat_count(&seat->running, -1);
+	drain_release(drain);
 }
 
 /* Whether a task may start. */
@@ -22,11 +44,7 @@ static bool job_may_run(struct job_target *target)
 {
 	/* seq_cst: after a tw_stop that came before, the task must not start; pairs with the store
 	 * in tw_stop(). */
-	if (!atomic_load_explicit(&target->stopped, memory_order_seq_cst))
-		return true;
-	/* relaxed: statistic, orders nothing. */
-	atomic_fetch_add_explicit(&target->released, 1, memory_order_relaxed);
-	return false;
+	return !atomic_load_explicit(&target->stopped, memory_order_seq_cst);
 }
 
 /* now - deadline, at least 0 and at most TW_FOREVER. */
@@ -37,70 +55,179 @@ static tw_duration lateness_at(tw_duration now, tw_duration deadline)
 	return deadline < now - TW_FOREVER ? TW_FOREVER : now - deadline;
 }
 
-static struct tw_task job_task(const struct job_target *target, const struct timer *timer)
+static struct tw_task job_task(const struct timer *timer, tw_duration now)
 {
-	tw_duration now = clock_now(target->clock);
-
 	return (struct tw_task){.value = timer->value,
 				.deadline = timer->deadline,
 				.lateness = lateness_at(now, timer->deadline)};
 }
 
 /* Calls the release or drain function. */
-static void job_return(struct job_target *target, struct timer *timer, const struct tw_task *task)
+static void job_return(struct job_target *target, struct job_seat *seat, struct timer *timer,
+		       const struct tw_task *task)
 {
-	if (timer->job == TIMER_RELEASE) {
-		job_release(target, task, (enum tw_reason)timer->reason);
-		return;
-	}
-	timer->drain->each(timer->drain->context, task);
-	drain_release(timer->drain);
+	if (timer->job == TIMER_RELEASE)
+		job_release(target, seat, task, (enum tw_reason)timer->reason);
+	else
+		job_drain(seat, timer->drain, task);
+}
+
+/* A task is about to be called; `now` is the wheel's time. Answers when that was, in real time. */
+static tw_duration job_begin(const struct job_target *target, struct job_seat *seat,
+			     const struct tw_task *task, tw_duration now)
+{
+	const struct clock *clock = target->clock;
+
+	histogram_record(&seat->lateness, task->lateness);
+	seat_count(&seat->running, 1);
+	return clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : now;
+}
+
+/* It has been called; answers how long it took. */
+static tw_duration job_end(const struct job_target *target, struct job_seat *seat,
+			   tw_duration began)
+{
+	tw_duration took = clock_read_real(target->clock->id) - began;
+
+	seat_count(&seat->running, -1);
+	histogram_record(&seat->duration, took);
+	return took;
+}
+
+static bool job_was_slow(const struct job_target *target, tw_duration took)
+{
+	return took > target->slow_task.threshold && target->slow_task.hook;
+}
+
+static void job_tell_slow(struct job_target *target, const struct timer *timer,
+			  const struct tw_task *task, struct tw_timer id, tw_duration took)
+{
+	TRACE_SLOW_TASK(timer, took);
+	target->slow_task.hook(target->context, task, id, took);
+}
+
+static void job_run_keyed(struct job_target *target, struct job_seat *seat,
+			  const struct timer *timer, const struct tw_task *task, tw_duration now)
+{
+	tw_duration began = job_begin(target, seat, task, now);
+	tw_duration took;
+
+	TRACE_TASK_BEGIN(timer);
+	target->execute(target->context, task);
+	took = job_end(target, seat, began);
+	TRACE_TASK_END(timer, took);
+	if (job_was_slow(target, took))
+		job_tell_slow(target, timer, task, (struct tw_timer){0}, took);
 }
 
 static void job_finish_keyed(struct job_target *target, struct keyed_timer *timer,
-			     struct timer_bin *bin)
+			     struct job_seat *seat)
 {
-	struct tw_task task = job_task(target, &timer->timer);
+	tw_duration now = clock_now(target->clock);
+	struct tw_task task = job_task(&timer->timer, now);
 
 	task.key = timer->hh.key;
 	task.key_size = timer->hh.keylen;
-	if (timer->timer.job != TIMER_RUN)
-		job_return(target, &timer->timer, &task);
-	else if (job_may_run(target))
-		target->execute(target->context, &task);
-	else
-		job_release(target, &task, TW_STOPPED);
-	timer_free(target->store, bin, timer);
+	if (timer->timer.job != TIMER_RUN) {
+		job_return(target, seat, &timer->timer, &task);
+	} else if (job_may_run(target)) {
+		job_run_keyed(target, seat, &timer->timer, &task, now);
+	} else {
+		seat_count(&seat->unbegun_stopped, 1);
+		job_release(target, seat, &task, TW_STOPPED);
+	}
+	timer_free(target->store, seat->bin, timer);
+}
+
+/* Between handle_begin and handle_end. */
+static void job_call_handle(struct job_target *target, struct job_seat *seat, struct handle *handle,
+			    const struct tw_task *task, tw_duration now)
+{
+	tw_duration began = job_begin(target, seat, task, now);
+	tw_duration took;
+
+	TRACE_TASK_BEGIN(&handle->timer);
+	handle_call(handle);
+	took = job_end(target, seat, began);
+	TRACE_TASK_END(&handle->timer, took);
+	if (job_was_slow(target, took))
+		job_tell_slow(target, &handle->timer, task,
+			      (struct tw_timer){handle_running_id(handle)}, took);
+}
+
+/* Runs it, unless it was stopped or reset before. */
+static void job_run_handle(struct job_target *target, struct job_seat *seat, struct handle *handle,
+			   const struct tw_task *task, tw_duration now)
+{
+	struct slab_bin *bin = &seat->bin->handles;
+	struct handle_run run;
+	bool wake = false;
+
+	switch (handle_begin(target->handles, bin, handle, &run)) {
+	case HANDLE_BEGUN:
+		job_call_handle(target, seat, handle, task, now);
+		wake = handle_end(target->handles, bin, &run, now);
+		break;
+	case HANDLE_STOPPED:
+		seat_count(&seat->unbegun_removed, 1);
+		break;
+	case HANDLE_RESET:
+		seat_count(&seat->unbegun_reset, 1);
+		wake = true;
+		break;
+	}
+	if (wake)
+		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
 }
 
 static void job_finish_handle(struct job_target *target, struct handle *handle,
-			      struct timer_bin *bin)
+			      struct job_seat *seat)
 {
-	struct tw_task task = job_task(target, &handle->timer);
-	tw_duration began = clock_now(target->clock);
+	tw_duration now = clock_now(target->clock);
+	struct tw_task task = job_task(&handle->timer, now);
 
 	if (handle->timer.job != TIMER_RUN) {
-		job_return(target, &handle->timer, &task);
+		job_return(target, seat, &handle->timer, &task);
 	} else if (job_may_run(target)) {
-		if (handle_run(target->handles, &bin->handles, handle, began))
-			event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
+		job_run_handle(target, seat, handle, &task, now);
 		return;
 	} else if (handle_claim(handle)) {
-		job_release(target, &task, TW_STOPPED);
+		seat_count(&seat->unbegun_stopped, 1);
+		job_release(target, seat, &task, TW_STOPPED);
+	} else {
+		seat_count(&seat->unbegun_removed, 1);
 	}
-	handle_let_go(target->handles, &bin->handles, handle);
+	handle_let_go(target->handles, &seat->bin->handles, handle);
 }
 
-void job_finish(struct job_target *target, struct timer *timer, struct timer_bin *bin)
+void job_finish(struct job_target *target, struct timer *timer, struct job_seat *seat)
 {
 	if (timer_is_handle(timer))
-		job_finish_handle(target, timer_handle(timer), bin);
+		job_finish_handle(target, timer_handle(timer), seat);
 	else
-		job_finish_keyed(target, timer_keyed(timer), bin);
+		job_finish_keyed(target, timer_keyed(timer), seat);
 }
 
 void job_flush(struct job_target *target, struct timer_bin *bin)
 {
 	timer_store_flush(target->store, bin);
 	slab_flush(&target->handles->slab, &bin->handles);
+}
+
+/* relaxed: a statistic, orders nothing. */
+static uint64_t seat_read(const _Atomic uint64_t *count)
+{
+	return atomic_load_explicit(count, memory_order_relaxed);
+}
+
+void job_sums_add(struct job_sums *sums, const struct job_seat *seat)
+{
+	sums->running += seat_read(&seat->running);
+	for (int reason = 0; reason < JOB_REASONS; reason++)
+		sums->released[reason] += seat_read(&seat->released[reason]);
+	sums->unbegun_stopped += seat_read(&seat->unbegun_stopped);
+	sums->unbegun_removed += seat_read(&seat->unbegun_removed);
+	sums->unbegun_reset += seat_read(&seat->unbegun_reset);
+	histogram_add(&sums->lateness, &seat->lateness);
+	histogram_add(&sums->duration, &seat->duration);
 }

@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "event_count.h"
 #include "handle.h"
+#include "histogram.h"
 #include "timer.h"
 
 /* A tw_drain on its way; one reference for who hands its timers over, and one for each of them. */
@@ -32,13 +33,46 @@ struct job_target {
 	tw_execute_fn *execute;
 	tw_release_fn *release; /* or NULL */
 	void *context;
+	struct tw_slow_task slow_task; /* its hook is NULL where nobody is to be told */
 	/* Any thread; written when the wheel is stopped. */
-	atomic_bool stopped;       /* tasks not begun are released instead */
-	_Atomic uint64_t released; /* statistic: how many were, for that reason */
+	atomic_bool stopped; /* tasks not begun are released instead */
 };
 
-/* Does the timer's job and frees it. `bin` is the calling thread's. */
-void job_finish(struct job_target *target, struct timer *timer, struct timer_bin *bin);
+enum { JOB_REASONS = TW_STOPPED + 1 };
+
+/*
+ * Where a thread sits that does jobs: what it needs for that, and what it tells of it. 11 KiB. All
+ * zero but for `bin`: nothing done yet.
+ */
+struct job_seat {
+	/* The thread's own. */
+	struct timer_bin *bin;
+	/* Written by that thread, read by any: statistics. */
+	_Atomic uint64_t running;               /* user's functions being called */
+	_Atomic uint64_t released[JOB_REASONS]; /* calls of release */
+	_Atomic uint64_t unbegun_stopped;       /* tasks not begun: the wheel had been stopped */
+	_Atomic uint64_t unbegun_removed;       /* the handle had been stopped */
+	_Atomic uint64_t unbegun_reset;         /* the handle had been reset, and goes back */
+	struct histogram lateness;              /* of tasks begun */
+	struct histogram duration;              /* of tasks ended */
+};
+
+/* What several seats tell, together. One thread's; 11 KiB. */
+struct job_sums {
+	uint64_t running;
+	uint64_t released[JOB_REASONS];
+	uint64_t unbegun_stopped;
+	uint64_t unbegun_removed;
+	uint64_t unbegun_reset;
+	struct histogram_sum lateness;
+	struct histogram_sum duration;
+};
+
+/* Any thread. */
+void job_sums_add(struct job_sums *sums, const struct job_seat *seat);
+
+/* Does the timer's job and frees it. `seat` is the calling thread's. */
+void job_finish(struct job_target *target, struct timer *timer, struct job_seat *seat);
 
 /* Makes what lies in the bin available to all. */
 void job_flush(struct job_target *target, struct timer_bin *bin);

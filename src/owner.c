@@ -25,6 +25,7 @@
 #include <stdlib.h>
 
 #include "thread.h"
+#include "trace.h"
 
 enum {
 	COMMANDS_A_TURN = 1024,
@@ -63,6 +64,9 @@ static void owner_init_target(struct owner *owner, const struct owner_settings *
 	owner->target.execute = settings->execute;
 	owner->target.release = settings->options->release;
 	owner->target.context = settings->options->context;
+	if (settings->options->slow_task.threshold > 0)
+		owner->target.slow_task = settings->options->slow_task;
+	owner->seat.bin = &owner->bin;
 }
 
 static enum tw_status owner_init_pool(struct owner *owner, const struct tw_options *options)
@@ -170,7 +174,7 @@ static void owner_run_job(struct owner *owner, struct timer *timer)
 {
 	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
 
-	job_finish(&owner->target, timer, &owner->bin);
+	job_finish(&owner->target, timer, &owner->seat);
 	owner->task_time += clock_read_real(CLOCK_MONOTONIC) - start;
 	(void)owner_apply(owner, COMMANDS_A_TURN);
 	(void)owner_take_changes(owner, CHANGES_A_TURN);
@@ -243,6 +247,7 @@ static size_t owner_expire_some(struct owner *owner)
 	for (size_t i = 0; i < count; i++)
 		owner_hand_over_expired(owner, expired[i], late);
 	owner_count(&owner->counts.fired, count);
+	TRACE_EXPIRE(count);
 	owner_unreserve(owner, count);
 	if (!owner->pool || owner_has_submission(owner))
 		owner_dispatch(owner);
@@ -296,6 +301,7 @@ static void owner_free_timer(struct owner *owner, struct timer *timer)
 void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain)
 {
 	if (!owner_claim(owner, timer)) {
+		owner_count(&owner->counts.removed, 1);
 		if (drain)
 			drain_release(drain);
 		return;
@@ -509,6 +515,7 @@ bool owner_turn(struct owner *owner)
 	bool more;
 	bool done;
 
+	TRACE_TURN_BEGIN();
 	owner->task_time = 0;
 	owner->applied = 0;
 	more = !owner_take_changes(owner, CHANGES_A_TURN);
@@ -520,6 +527,7 @@ bool owner_turn(struct owner *owner)
 	owner_dispatch(owner);
 	owner_answer_parked(owner);
 	owner_publish(owner, &start);
+	TRACE_TURN_END(owner->applied);
 	if (!done || owner_is_busy(owner))
 		return true;
 	if (!list_is_empty(&owner->advances)) {

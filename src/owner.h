@@ -80,15 +80,16 @@ struct owner {
 	struct shelf shelf;
 	struct timer_bin bin;
 	struct job_batches batches[JOB_LANES]; /* to be submitted to the pool */
-	struct list jobs;           /* to be run inline, in the order of events */
-	struct list next_jobs;      /* the same, in the next turn */
-	struct list next_handles;   /* due at once, but set by an inline task: in the next turn */
+	struct list jobs;                      /* to be run inline, in the order of events */
+	struct list next_jobs;                 /* the same, in the next turn */
+	struct list next_handles; /* due at once, but set by an inline task: in the next turn */
 	struct list retirements;
 	struct list advances; /* REQUEST_ADVANCE, the first one under way */
 	struct list idlers;   /* REQUEST_IDLE, until nothing is due */
 	struct list parked;   /* REQUEST_SET, until there is a place */
 	struct request stop_request;
 	struct retirement stop_retirement;
+	struct job_seat seat;  /* of inline tasks */
 	tw_duration task_time; /* of this turn's inline tasks */
 	bool in_dispatch;      /* inline jobs are being run */
 	bool is_stopped;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "owner.h"
+#include "trace.h"
 
 enum { CHANGES_BEFORE_REQUEST = 1024 };
 
@@ -195,6 +196,7 @@ static void owner_drain(struct owner *owner, struct drain_request *request)
 		return;
 	}
 	owner_begin_next_turn(owner);
+	TRACE_DRAIN(wheel_count(owner->shelf.wheel));
 	now = wheel_now(owner->shelf.wheel);
 	fresh.number = (uint16_t)(owner->shelf.number + 1);
 	owner_retire_shelf(owner, &request->retirement);
@@ -213,6 +215,7 @@ static void owner_answer_all(struct owner *owner, struct list *requests, enum tw
 static void owner_stop(struct owner *owner)
 {
 	owner_begin_next_turn(owner);
+	TRACE_STOP(wheel_count(owner->shelf.wheel));
 	owner_retire_shelf(owner, &owner->stop_retirement);
 	owner->is_stopped = true;
 	owner_answer_all(owner, &owner->advances, TW_CLOSED);

@@ -42,8 +42,7 @@ static enum tw_status wheel_make_room(struct tw_wheel *wheel)
 	return command_queue_wait(&owner->queue) ? TW_OK : TW_CLOSED;
 }
 
-enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell,
-				  uint64_t *position)
+enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell, uint64_t *position)
 {
 	enum tw_status status = TW_OK;
 
@@ -153,8 +152,7 @@ struct set {
 static struct keyed_timer *wheel_new_timer(struct tw_wheel *wheel, const struct set *set)
 {
 	uint32_t hash = key_hash(&wheel->seed, set->key, set->key_size);
-	struct keyed_timer *timer =
-		timer_new(&wheel->owner.store, set->key, set->key_size, hash);
+	struct keyed_timer *timer = timer_new(&wheel->owner.store, set->key, set->key_size, hash);
 
 	if (!timer)
 		return NULL;
@@ -185,9 +183,8 @@ static void set_deadline(struct tw_wheel *wheel, struct set *set, tw_duration no
 
 	set->deadline = clock_add(now, delay);
 	/* A delay under one interval counts as one interval. */
-	set->expiry = clock_tick_after(clock, delay < clock->interval
-						      ? clock_add(now, clock->interval)
-						      : set->deadline);
+	set->expiry = clock_tick_after(
+		clock, delay < clock->interval ? clock_add(now, clock->interval) : set->deadline);
 }
 
 enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size, void *value,
@@ -294,7 +291,8 @@ static size_t wheel_new_timers(struct tw_wheel *wheel, const struct tw_set *item
 
 	for (; count < n && count < SET_GROUP; count++) {
 		const struct tw_set *item = &items[count];
-		struct set set = {.key = item->key, .key_size = item->key_size, .value = item->value};
+		struct set set = {
+			.key = item->key, .key_size = item->key_size, .value = item->value};
 
 		*status = TW_INVALID;
 		if (!key_is_valid(item->key, item->key_size) || item->delay <= 0)

@@ -13,7 +13,8 @@ static bool options_are_valid(const struct tw_options *options)
 	return options->layout <= TW_LAYOUT_ROUNDS && options->clock <= TW_CLOCK_MANUAL &&
 	       options->drive <= TW_DRIVE_CALLER && options->when_full <= TW_WHEN_FULL_FAIL &&
 	       options->workers >= TW_WORKERS_INLINE && options->workers <= TW_WORKERS_MAX &&
-	       options->queue_capacity <= TW_QUEUE_CAPACITY_MAX;
+	       options->queue_capacity <= TW_QUEUE_CAPACITY_MAX &&
+	       options->slow_task.threshold >= 0;
 }
 
 static struct tw_options options_with_defaults(const struct tw_options *given)
@@ -111,26 +112,43 @@ tw_duration tw_now(struct tw_wheel *wheel)
 	return wheel ? clock_now(&wheel->owner.clock) : 0;
 }
 
-enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
+/* What the workers and the owner tell of the jobs they did. */
+static void wheel_sum_jobs(const struct tw_wheel *wheel, struct job_sums *sums)
 {
-	struct owner_counts *counts;
-	uint64_t released;
+	memset(sums, 0, sizeof(*sums));
+	job_sums_add(sums, &wheel->owner.seat);
+	if (wheel->owner.pool)
+		worker_pool_sum(wheel->owner.pool, sums);
+}
 
-	if (!wheel || !stats)
-		return TW_INVALID;
-	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
-		return TW_CLOSED;
-	counts = &wheel->owner.counts;
-	/* Before `fired`, which it is part of. */
-	released = count_of(&wheel->owner.target.released);
-	*stats = (struct tw_stats){
+static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums)
+{
+	uint64_t unbegun = sums->unbegun_stopped + sums->unbegun_removed + sums->unbegun_reset;
+
+	/* They were handed over before they were found so, but may be seen in another order. */
+	stats->fired = stats->fired > unbegun ? stats->fired - unbegun : 0;
+	stats->removed += sums->unbegun_removed;
+	stats->stopped += sums->unbegun_stopped;
+	stats->released_replaced = sums->released[TW_REPLACED];
+	stats->released_removed = sums->released[TW_REMOVED];
+	stats->released_stopped = sums->released[TW_STOPPED];
+	stats->running = sums->running;
+	stats->lateness = histogram_percentiles(&sums->lateness);
+	stats->task_duration = histogram_percentiles(&sums->duration);
+}
+
+static struct tw_stats wheel_stats_of_owner(struct tw_wheel *wheel)
+{
+	struct owner_counts *counts = &wheel->owner.counts;
+
+	return (struct tw_stats){
 		.set = count_of(&counts->set),
 		.replaced = count_of(&counts->replaced),
 		.moved = count_of(&counts->moved),
 		.removed = count_of(&counts->removed),
-		.fired = count_of(&counts->fired) - released,
+		.fired = count_of(&counts->fired),
 		.drained = count_of(&counts->drained),
-		.stopped = count_of(&counts->stopped) + released,
+		.stopped = count_of(&counts->stopped),
 		.refused = count_of(&wheel->refused),
 		.pending = count_of(&counts->pending),
 		.queued = command_queue_count(&wheel->owner.queue),
@@ -141,5 +159,19 @@ enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
 		.longest_turn = (tw_duration)count_of(&counts->longest_turn),
 		.longest_turn_wall = (tw_duration)count_of(&counts->longest_turn_wall),
 	};
+}
+
+enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
+{
+	struct job_sums sums;
+
+	if (!wheel || !stats)
+		return TW_INVALID;
+	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
+		return TW_CLOSED;
+	/* Before what the owner tells, which they are part of. */
+	wheel_sum_jobs(wheel, &sums);
+	*stats = wheel_stats_of_owner(wheel);
+	stats_add_jobs(stats, &sums);
 	return TW_OK;
 }

@@ -12,7 +12,8 @@ static const size_t class_sizes[TIMER_SIZE_CLASSES] = {128, 192, 256};
 
 _Static_assert(offsetof(struct keyed_timer, hh) + offsetof(UT_hash_handle, hh_prev) >= CACHE_LINE,
 	       "the index must not touch the wheel's line");
-_Static_assert(offsetof(struct keyed_timer, key) == 112, "a key of 16 bytes must end with its line");
+_Static_assert(offsetof(struct keyed_timer, key) == 112,
+	       "a key of 16 bytes must end with its line");
 
 void timer_store_init(struct timer_store *store)
 {
@@ -41,7 +42,8 @@ static uint8_t timer_size_class(size_t size)
 	return size_class;
 }
 
-struct keyed_timer *timer_new(struct timer_store *store, const void *key, size_t key_size, uint32_t hash)
+struct keyed_timer *timer_new(struct timer_store *store, const void *key, size_t key_size,
+			      uint32_t hash)
 {
 	size_t size = offsetof(struct keyed_timer, key) + key_size;
 	uint8_t size_class = timer_size_class(size);

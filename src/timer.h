@@ -78,7 +78,8 @@ void timer_store_destroy(struct timer_store *store);
 void timer_store_flush(struct timer_store *store, struct timer_bin *bin);
 
 /* A timer with a copy of the key; NULL: out of memory. key_size from 1 to TW_KEY_SIZE_MAX. */
-struct keyed_timer *timer_new(struct timer_store *store, const void *key, size_t key_size, uint32_t hash);
+struct keyed_timer *timer_new(struct timer_store *store, const void *key, size_t key_size,
+			      uint32_t hash);
 void timer_free(struct timer_store *store, struct timer_bin *bin, struct keyed_timer *timer);
 
 static inline bool timer_is_handle(const struct timer *timer)

@@ -120,8 +120,8 @@ bool timer_index_discard(struct timer_index *index)
 	return true;
 }
 
-struct keyed_timer *timer_index_find(const struct timer_index *index, const void *key, size_t key_size,
-			       uint32_t hash)
+struct keyed_timer *timer_index_find(const struct timer_index *index, const void *key,
+				     size_t key_size, uint32_t hash)
 {
 	UT_hash_bucket *bucket = bucket_of(index, hash);
 	struct keyed_timer *timer;

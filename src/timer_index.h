@@ -29,8 +29,8 @@ void timer_index_destroy(struct timer_index *index);
 /* The same in bounded steps: true when nothing is left. The index can't be used any more. */
 bool timer_index_discard(struct timer_index *index);
 
-struct keyed_timer *timer_index_find(const struct timer_index *index, const void *key, size_t key_size,
-			       uint32_t hash);
+struct keyed_timer *timer_index_find(const struct timer_index *index, const void *key,
+				     size_t key_size, uint32_t hash);
 /* There must be none with its key. */
 void timer_index_add(struct timer_index *index, struct keyed_timer *timer);
 void timer_index_remove(struct timer_index *index, struct keyed_timer *timer);

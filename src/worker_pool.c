@@ -49,6 +49,7 @@ struct worker {
 	_Alignas(CACHE_LINE) _Atomic uint64_t finished[2]; /* by epoch */
 	int victim;                                        /* whose tray to look at next */
 	struct timer_bin bin;
+	struct job_seat seat;
 };
 
 /* Batches nobody has taken. */
@@ -278,7 +279,7 @@ static void worker_finish(struct worker *worker, struct timer *timer)
 	struct worker_pool *pool = worker->pool;
 	uint8_t epoch = timer->epoch;
 
-	job_finish(pool->target, timer, &worker->bin);
+	job_finish(pool->target, timer, &worker->seat);
 	/* seq_cst: before the look for waiters; pairs with the load in worker_pool_unfinished_in(). */
 	atomic_fetch_add_explicit(&worker->finished[epoch], 1, memory_order_seq_cst);
 	/* seq_cst: pairs with the addition in worker_pool_wait(). */
@@ -325,6 +326,7 @@ static int worker_start(struct worker *worker, struct worker_pool *pool, const c
 
 	worker->pool = pool;
 	worker->victim = number;
+	worker->seat.bin = &worker->bin;
 	snprintf(role, sizeof(role), "%d", number);
 	return thread_start(&worker->thread, worker_run, worker, name, role);
 }
@@ -420,6 +422,12 @@ bool worker_pool_is_here(const struct worker_pool *pool)
 		if (pthread_equal(pool->workers[i].thread, self))
 			return true;
 	return false;
+}
+
+void worker_pool_sum(const struct worker_pool *pool, struct job_sums *sums)
+{
+	for (int i = 0; i < pool->worker_count; i++)
+		job_sums_add(sums, &pool->workers[i].seat);
 }
 
 uint64_t worker_pool_unfinished(struct worker_pool *pool)

@@ -50,5 +50,7 @@ void worker_pool_wait(struct worker_pool *pool);
 bool worker_pool_is_here(const struct worker_pool *pool);
 /* Jobs submitted and not done. */
 uint64_t worker_pool_unfinished(struct worker_pool *pool);
+/* Adds what the workers tell of what they did. */
+void worker_pool_sum(const struct worker_pool *pool, struct job_sums *sums);
 
 #endif

@@ -142,6 +142,26 @@ enum tw_when_full {
 	TW_WHEN_FULL_FAIL  /* the call answers TW_FULL */
 };
 
+/* A timer set without a key, by tw_after_func and the calls after it. */
+struct tw_timer {
+	uint64_t id; /* 0: none */
+};
+
+/* Who wants to be told of tasks that take long. */
+struct tw_slow_task {
+	tw_duration threshold; /* nanoseconds, ≥ 0; 0: nobody is told */
+	/*
+	 * NULL: nobody is told. Called with tw_options.context, right after a task that took longer
+	 * than the threshold, on the thread that ran it; `took` is in nanoseconds of real time, on a
+	 * manual clock too. A task with a key: `task` is what execute was told (its value may be gone
+	 * by now), timer.id is 0. A run by handle: task->key is NULL, task->value is the argument, and
+	 * `timer` the handle; to tw_timer_stop_wait this still is the timer's own run. May call what
+	 * a task may.
+	 */
+	void (*hook)(void *context, const struct tw_task *task, struct tw_timer timer,
+		     tw_duration took);
+};
+
 /* For tw_options.workers: tasks, releases and drain functions run where the wheel is driven. */
 #define TW_WORKERS_INLINE (-1)
 #define TW_WORKERS_MAX 1024
@@ -158,6 +178,7 @@ struct tw_options {
 	enum tw_when_full when_full; /* for the queue and for max_pending */
 	size_t max_pending;          /* timers armed at a time; 0: no limit */
 	const char *name; /* 8 bytes at most; threads are NAME-owner and NAME-0 …; NULL: "tw" */
+	struct tw_slow_task slow_task;
 };
 
 /* Largest tw_options.queue_capacity. */
@@ -291,9 +312,6 @@ TW_API int tw_fd(struct tw_wheel *wheel);
  * Timers by handle: no key, no index; RussellLuo's and Kafka's interface. A handle stays safe to use
  * for ever: once its timer is done it answers TW_NOT_FOUND, whoever has its memory by then.
  */
-struct tw_timer {
-	uint64_t id; /* 0: none */
-};
 
 /* What a periodic timer does about runs it is late for by a period or more. */
 enum tw_missed {
@@ -366,14 +384,29 @@ struct tw_set {
 TW_API enum tw_status tw_set_timers(struct tw_wheel *wheel, const struct tw_set *items, size_t n,
 				    size_t *accepted);
 
-/* Counts since tw_create and states at the moment; read without stopping anyone. */
+/*
+ * How long `count` things took: half of them no longer than p50, 90 of 100 no longer than p90, 99 of
+ * 100 no longer than p99, each to within 1 in 32; `max` is exact. Nanoseconds; all 0 where count is.
+ */
+struct tw_percentiles {
+	tw_duration p50;
+	tw_duration p90;
+	tw_duration p99;
+	tw_duration max;
+	uint64_t count;
+};
+
+/*
+ * Counts since tw_create and states at the moment; read without stopping anyone, so what is read
+ * later may know of more. After tw_wait_idle they agree.
+ */
 struct tw_stats {
 	uint64_t set;      /* timers armed under a new key */
 	uint64_t replaced; /* values replaced under an existing key */
 	uint64_t moved;    /* moves that found their key */
-	uint64_t removed;  /* removes that found their key */
-	uint64_t fired;    /* timers handed over to run */
-	uint64_t drained;  /* timers handed to drain functions */
+	uint64_t removed; /* removes that found their key; timers stopped by handle while pending */
+	uint64_t fired; /* timers handed over to run, and not stopped or reset before they began */
+	uint64_t drained; /* timers handed to drain functions */
 	uint64_t stopped; /* timers still pending, or tasks not begun, when the wheel was stopped */
 	uint64_t refused; /* calls answered TW_FULL */
 	uint64_t pending; /* as tw_pending */
@@ -386,9 +419,21 @@ struct tw_stats {
 	 * the work there was; and by the clock, which counts what other threads had meanwhile. */
 	tw_duration longest_turn;
 	tw_duration longest_turn_wall;
+	/* Calls of release, by their reason; none where there is no such function. */
+	uint64_t released_replaced;
+	uint64_t released_removed;
+	uint64_t released_stopped;
+	uint64_t running; /* tasks, releases and drain functions that are being called right now */
+	/* Of the tasks begun, by key and by handle: as tw_task.lateness, on the wheel's clock. */
+	struct tw_percentiles lateness;
+	/* Of the tasks ended: real time, on a manual clock too. */
+	struct tw_percentiles task_duration;
 };
 
-/* TW_OK, also after tw_stop; TW_INVALID: no wheel or nothing to fill; TW_CLOSED in a fork's child. */
+/*
+ * TW_OK, also after tw_stop; TW_INVALID: no wheel or nothing to fill; TW_CLOSED in a fork's child.
+ * Any thread. Costs the reading of 11 KiB for each worker, and 12 KiB of stack.
+ */
 TW_API enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats);
 
 #ifdef __cplusplus

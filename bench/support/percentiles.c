@@ -7,7 +7,7 @@
  * All fields are atomic with one writer, so that a progress line can read while a worker records:
  * load, add, store, all relaxed. They are statistics and order nothing.
  */
-#include "histogram.h"
+#include "percentiles.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #define FINE_COUNT (1 << FINE_BITS)
 #define BUCKET_COUNT ((64 - FINE_BITS) * FINE_COUNT)
 
-struct histogram {
+struct percentiles {
 	_Atomic uint64_t count;
 	_Atomic int64_t least;
 	_Atomic int64_t most;
@@ -58,9 +58,9 @@ static void add(_Atomic uint64_t *counter, uint64_t amount)
 	atomic_store_explicit(counter, read_count(counter) + amount, memory_order_relaxed);
 }
 
-struct histogram *histogram_create(void)
+struct percentiles *percentiles_create(void)
 {
-	struct histogram *histogram = calloc(1, sizeof(*histogram));
+	struct percentiles *histogram = calloc(1, sizeof(*histogram));
 
 	if (!histogram) {
 		fprintf(stderr, "out of memory for a histogram\n");
@@ -71,12 +71,12 @@ struct histogram *histogram_create(void)
 	return histogram;
 }
 
-void histogram_destroy(struct histogram *histogram)
+void percentiles_destroy(struct percentiles *histogram)
 {
 	free(histogram);
 }
 
-static void widen(struct histogram *histogram, int64_t least, int64_t most)
+static void widen(struct percentiles *histogram, int64_t least, int64_t most)
 {
 	if (least < atomic_load_explicit(&histogram->least, memory_order_relaxed))
 		atomic_store_explicit(&histogram->least, least, memory_order_relaxed);
@@ -84,14 +84,14 @@ static void widen(struct histogram *histogram, int64_t least, int64_t most)
 		atomic_store_explicit(&histogram->most, most, memory_order_relaxed);
 }
 
-void histogram_record(struct histogram *histogram, int64_t value)
+void percentiles_record(struct percentiles *histogram, int64_t value)
 {
 	widen(histogram, value, value);
 	add(&histogram->buckets[bucket_of(value)], 1);
 	add(&histogram->count, 1);
 }
 
-void histogram_merge(struct histogram *histogram, const struct histogram *other)
+void percentiles_merge(struct percentiles *histogram, const struct percentiles *other)
 {
 	/* Counted anew from the buckets: `other` may be recorded into meanwhile. */
 	uint64_t count = 0;
@@ -108,39 +108,39 @@ void histogram_merge(struct histogram *histogram, const struct histogram *other)
 	      atomic_load_explicit(&other->most, memory_order_relaxed));
 }
 
-uint64_t histogram_count(const struct histogram *histogram)
+uint64_t percentiles_count(const struct percentiles *histogram)
 {
 	return read_count(&histogram->count);
 }
 
-int64_t histogram_percentile(const struct histogram *histogram, double percent)
+int64_t percentiles_at(const struct percentiles *histogram, double percent)
 {
-	uint64_t count = histogram_count(histogram);
+	uint64_t count = percentiles_count(histogram);
 	uint64_t rank = (uint64_t)((double)count * percent / 100.0);
 	uint64_t seen = 0;
 
 	if (!count)
 		return 0;
 	if (rank >= count)
-		return histogram_most(histogram);
+		return percentiles_most(histogram);
 	for (size_t i = 0; i < BUCKET_COUNT; i++) {
 		seen += read_count(&histogram->buckets[i]);
 		if (seen > rank)
 			return bucket_middle(i);
 	}
-	return histogram_most(histogram);
+	return percentiles_most(histogram);
 }
 
-int64_t histogram_least(const struct histogram *histogram)
+int64_t percentiles_least(const struct percentiles *histogram)
 {
-	if (!histogram_count(histogram))
+	if (!percentiles_count(histogram))
 		return 0;
 	return atomic_load_explicit(&histogram->least, memory_order_relaxed);
 }
 
-int64_t histogram_most(const struct histogram *histogram)
+int64_t percentiles_most(const struct percentiles *histogram)
 {
-	if (!histogram_count(histogram))
+	if (!percentiles_count(histogram))
 		return 0;
 	return atomic_load_explicit(&histogram->most, memory_order_relaxed);
 }

@@ -11,25 +11,25 @@
 
 #include <stdint.h>
 
-struct histogram;
+struct percentiles;
 
 /* An empty histogram, 58 KiB. Ends the program when memory is out. */
-struct histogram *histogram_create(void);
-void histogram_destroy(struct histogram *histogram);
+struct percentiles *percentiles_create(void);
+void percentiles_destroy(struct percentiles *histogram);
 
-/* A value under 0 is counted as 0 by the percentiles; histogram_least() still tells it. */
-void histogram_record(struct histogram *histogram, int64_t value);
+/* A value under 0 is counted as 0 by the percentiles; percentiles_least() still tells it. */
+void percentiles_record(struct percentiles *histogram, int64_t value);
 
 /* Adds what `other` holds. */
-void histogram_merge(struct histogram *histogram, const struct histogram *other);
+void percentiles_merge(struct percentiles *histogram, const struct percentiles *other);
 
-uint64_t histogram_count(const struct histogram *histogram);
+uint64_t percentiles_count(const struct percentiles *histogram);
 
 /* The value that `percent` of the samples do not exceed; 0 without samples. */
-int64_t histogram_percentile(const struct histogram *histogram, double percent);
+int64_t percentiles_at(const struct percentiles *histogram, double percent);
 
 /* The smallest and the greatest value; 0 without samples. */
-int64_t histogram_least(const struct histogram *histogram);
-int64_t histogram_most(const struct histogram *histogram);
+int64_t percentiles_least(const struct percentiles *histogram);
+int64_t percentiles_most(const struct percentiles *histogram);
 
 #endif

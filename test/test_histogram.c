@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/* Percentiles of a histogram against those of the sorted times, which are the true ones. */
+#include "support/test.h"
+
+#include "support/seed.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "histogram.h"
+
+enum { HISTOGRAMS = 3, TIMES_MAX = 20000 };
+
+static const tw_duration limit = (tw_duration)1 << HISTOGRAM_LIMIT_LOG2;
+
+/* The same times in some histograms and in an array. */
+struct fixture {
+	struct histogram histograms[HISTOGRAMS];
+	tw_duration times[TIMES_MAX];
+	size_t count;
+};
+
+static struct fixture *fixture_create(void)
+{
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
+
+	assert_non_null(fixture);
+	return fixture;
+}
+
+static void record(struct fixture *fixture, tw_duration time)
+{
+	assert_true(fixture->count < TIMES_MAX);
+	histogram_record(&fixture->histograms[fixture->count % HISTOGRAMS], time);
+	fixture->times[fixture->count++] = time < 0 ? 0 : time;
+}
+
+static struct tw_percentiles percentiles_of(const struct histogram *histograms, size_t count)
+{
+	static struct histogram_sum sum;
+
+	memset(&sum, 0, sizeof(sum));
+	for (size_t i = 0; i < count; i++)
+		histogram_add(&sum, &histograms[i]);
+	return histogram_percentiles(&sum);
+}
+
+static int compare_times(const void *left, const void *right)
+{
+	tw_duration a = *(const tw_duration *)left;
+	tw_duration b = *(const tw_duration *)right;
+
+	return (a > b) - (a < b);
+}
+
+/* The time of which there are `percent` in a hundred that are no longer. */
+static tw_duration true_percentile(const struct fixture *fixture, unsigned percent)
+{
+	size_t rank = (fixture->count * percent + 99) / 100;
+
+	return fixture->times[rank - 1];
+}
+
+static void assert_near(tw_duration told, tw_duration time, tw_duration longest)
+{
+	bool good = told <= longest && llabs(told - time) <= time / 32;
+
+	/* From the limit on the longest is told. */
+	if (time >= limit)
+		good = told == longest;
+	if (!good)
+		fail_msg("%lld was told as %lld, the longest being %lld", (long long)time,
+			 (long long)told, (long long)longest);
+}
+
+static void assert_as_sorted(struct fixture *fixture)
+{
+	struct tw_percentiles told = percentiles_of(fixture->histograms, HISTOGRAMS);
+	tw_duration longest;
+
+	qsort(fixture->times, fixture->count, sizeof(fixture->times[0]), compare_times);
+	longest = fixture->times[fixture->count - 1];
+	assert_int_equal(told.count, fixture->count);
+	assert_int_equal(told.max, longest);
+	assert_near(told.p50, true_percentile(fixture, 50), longest);
+	assert_near(told.p90, true_percentile(fixture, 90), longest);
+	assert_near(told.p99, true_percentile(fixture, 99), longest);
+}
+
+static void nothing_recorded_is_all_zero(void **state)
+{
+	static const struct tw_percentiles none;
+	struct fixture *fixture = fixture_create();
+	struct tw_percentiles told = percentiles_of(fixture->histograms, HISTOGRAMS);
+
+	(void)state;
+	assert_memory_equal(&told, &none, sizeof(none));
+	free(fixture);
+}
+
+static void assert_alone_is(tw_duration time, tw_duration expected)
+{
+	struct histogram *histogram = calloc(1, sizeof(*histogram));
+	struct tw_percentiles told;
+
+	assert_non_null(histogram);
+	histogram_record(histogram, time);
+	told = percentiles_of(histogram, 1);
+	assert_int_equal(told.count, 1);
+	assert_int_equal(told.max, expected);
+	assert_near(told.p50, expected, expected);
+	assert_near(told.p90, expected, expected);
+	assert_near(told.p99, expected, expected);
+	free(histogram);
+}
+
+static void single_time_is_told_at_every_power_of_two(void **state)
+{
+	(void)state;
+	assert_alone_is(0, 0);
+	for (int shift = 0; shift < 63; shift++)
+		for (tw_duration step = -1; step <= 1; step++)
+			assert_alone_is(((tw_duration)1 << shift) + step,
+					((tw_duration)1 << shift) + step);
+}
+
+static void extreme_times_are_told(void **state)
+{
+	(void)state;
+	assert_alone_is(TW_FOREVER, TW_FOREVER);
+	assert_alone_is(TW_FOREVER - 1, TW_FOREVER - 1);
+	assert_alone_is(-1, 0);
+	assert_alone_is(INT64_MIN, 0);
+}
+
+static void times_under_32_are_exact(void **state)
+{
+	struct fixture *fixture = fixture_create();
+	struct tw_percentiles told;
+
+	(void)state;
+	for (tw_duration time = 0; time < 32; time++)
+		record(fixture, time);
+	told = percentiles_of(fixture->histograms, HISTOGRAMS);
+	assert_int_equal(told.p50, 15);
+	assert_int_equal(told.p90, 28);
+	assert_int_equal(told.p99, 31);
+	assert_int_equal(told.max, 31);
+	free(fixture);
+}
+
+static void rare_long_time_shows_in_the_highest_percentiles_alone(void **state)
+{
+	struct fixture *fixture = fixture_create();
+	struct tw_percentiles told;
+
+	(void)state;
+	for (int i = 0; i < 99; i++)
+		record(fixture, 10);
+	record(fixture, TW_HOUR);
+	told = percentiles_of(fixture->histograms, HISTOGRAMS);
+	assert_int_equal(told.p99, 10);
+	assert_int_equal(told.max, TW_HOUR);
+	record(fixture, TW_HOUR);
+	assert_as_sorted(fixture);
+	told = percentiles_of(fixture->histograms, HISTOGRAMS);
+	assert_true(told.p99 > TW_HOUR - TW_HOUR / 32);
+	free(fixture);
+}
+
+/* Times of every size up to 2^bits. */
+static void random_times_are_told_as_sorted(void **state)
+{
+	uint64_t seed = seed_choose();
+
+	(void)state;
+	for (uint64_t round = 0; round < TEST_SHARE_OF(600); round++) {
+		struct random random = random_from(seed, round);
+		struct fixture *fixture = fixture_create();
+		size_t count = 1 + random_below(&random, round % 10 ? 300 : TIMES_MAX);
+		uint64_t bits = 1 + random_below(&random, 63);
+
+		for (size_t i = 0; i < count; i++) {
+			uint64_t limit = (uint64_t)1 << random_below(&random, bits);
+
+			record(fixture, (tw_duration)random_below(&random, limit));
+		}
+		assert_as_sorted(fixture);
+		free(fixture);
+	}
+}
+
+struct reading {
+	struct histogram histogram;
+	atomic_bool ended;
+};
+
+static void *record_many(void *argument)
+{
+	struct reading *reading = argument;
+
+	for (tw_duration i = 0; i < TEST_SHARE_OF(3000000); i++)
+		histogram_record(&reading->histogram, i * 50);
+	atomic_store(&reading->ended, true);
+	return NULL;
+}
+
+static void what_is_read_meanwhile_makes_sense(void **state)
+{
+	struct reading *reading = calloc(1, sizeof(*reading));
+	struct tw_percentiles last = {0};
+	pthread_t writer;
+	bool ended;
+
+	(void)state;
+	assert_non_null(reading);
+	assert_int_equal(pthread_create(&writer, NULL, record_many, reading), 0);
+	do {
+		struct tw_percentiles told;
+
+		ended = atomic_load(&reading->ended);
+		told = percentiles_of(&reading->histogram, 1);
+		assert_true(told.p50 <= told.p90 && told.p90 <= told.p99 && told.p99 <= told.max);
+		assert_true(told.count >= last.count && told.max >= last.max);
+		last = told;
+	} while (!ended);
+	pthread_join(writer, NULL);
+	assert_int_equal(last.count, TEST_SHARE_OF(3000000));
+	assert_int_equal(last.max, (TEST_SHARE_OF(3000000) - 1) * 50);
+	free(reading);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_recorded_is_all_zero),
+		cmocka_unit_test(single_time_is_told_at_every_power_of_two),
+		cmocka_unit_test(extreme_times_are_told),
+		cmocka_unit_test(times_under_32_are_exact),
+		cmocka_unit_test(rare_long_time_shows_in_the_highest_percentiles_alone),
+		cmocka_unit_test(random_times_are_told_as_sorted),
+		cmocka_unit_test(what_is_read_meanwhile_makes_sense),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

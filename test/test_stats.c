@@ -1,0 +1,789 @@
+/* SPDX-License-Identifier: MIT */
+/* What the wheel tells of itself: counts, percentiles, slow tasks, the names of its threads. */
+#include "support/test.h"
+
+#include "support/recorder.h"
+#include "support/wait.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- A wheel --------------------------------------------------------------------------------- */
+
+/* One whose tasks, releases and drain functions do as the value says, a struct job or NULL. */
+static void run_job(void *argument);
+
+static void execute(void *context, const struct tw_task *task)
+{
+	(void)context;
+	run_job(task->value);
+}
+
+static void release(void *context, const struct tw_task *task, enum tw_reason reason)
+{
+	(void)context;
+	(void)reason;
+	run_job(task->value);
+}
+
+static void drain(void *context, const struct tw_task *task)
+{
+	(void)context;
+	run_job(task->value);
+}
+
+static struct tw_wheel *open_wheel_with(const struct tw_options *options)
+{
+	struct tw_wheel *wheel;
+
+	assert_status(tw_create(&wheel, INTERVAL, 10, execute, options), TW_OK);
+	return wheel;
+}
+
+static struct tw_options options_of(const struct variant *variant)
+{
+	struct tw_options options = recorder_options(NULL, variant);
+
+	options.release = release;
+	return options;
+}
+
+static struct tw_wheel *open_wheel(const struct variant *variant)
+{
+	struct tw_options options = options_of(variant);
+
+	return open_wheel_with(&options);
+}
+
+/* With so many workers. */
+static struct tw_wheel *open_wheel_of(const struct variant *variant, int workers)
+{
+	struct tw_options options = options_of(variant);
+
+	options.workers = workers;
+	return open_wheel_with(&options);
+}
+
+static struct tw_stats stats_of(struct tw_wheel *wheel)
+{
+	struct tw_stats stats;
+
+	assert_status(tw_get_stats(wheel, &stats), TW_OK);
+	return stats;
+}
+
+static void set(struct tw_wheel *wheel, const char *key, void *value, tw_duration delay)
+{
+	assert_status(tw_set_timer(wheel, key, strlen(key), value, delay), TW_OK);
+}
+
+static struct tw_timer after(struct tw_wheel *wheel, tw_duration delay, void *argument)
+{
+	struct tw_timer timer;
+
+	assert_status(tw_after_func(wheel, delay, run_job, argument, &timer), TW_OK);
+	return timer;
+}
+
+static void wait_idle(struct tw_wheel *wheel)
+{
+	assert_status(tw_wait_idle(wheel), TW_OK);
+}
+
+/* Tick by tick, and waits after each until its tasks have ended. */
+static void pass(struct tw_wheel *wheel, int ticks)
+{
+	for (int i = 0; i < ticks; i++) {
+		assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+		wait_idle(wheel);
+	}
+}
+
+/* --- Jobs ------------------------------------------------------------------------------------ */
+
+/* What a task does. */
+struct job {
+	int64_t busy; /* for so long, nanoseconds */
+	sem_t *gate;  /* NULL, or waited for */
+	atomic_bool *begun;
+};
+
+static void busy_for(int64_t time)
+{
+	int64_t start = wall_clock();
+
+	while (wall_clock() - start < time)
+		continue;
+}
+
+static void run_job(void *argument)
+{
+	struct job *job = argument;
+
+	if (!job)
+		return;
+	if (job->begun)
+		atomic_store(job->begun, true);
+	if (job->gate)
+		while (sem_wait(job->gate) != 0)
+			continue;
+	busy_for(job->busy);
+}
+
+/* --- Counts ---------------------------------------------------------------------------------- */
+
+static void wheel_that_did_nothing_has_nothing_to_tell(void **state)
+{
+	static const struct tw_percentiles none;
+	struct tw_wheel *wheel = open_wheel(*state);
+	struct tw_stats stats = stats_of(wheel);
+
+	assert_int_equal(stats.set + stats.replaced + stats.moved + stats.removed, 0);
+	assert_int_equal(stats.fired + stats.drained + stats.stopped + stats.refused, 0);
+	assert_int_equal(stats.pending + stats.queued + stats.unfinished + stats.running, 0);
+	assert_int_equal(stats.released_replaced, 0);
+	assert_int_equal(stats.released_removed, 0);
+	assert_int_equal(stats.released_stopped, 0);
+	assert_memory_equal(&stats.lateness, &none, sizeof(none));
+	assert_memory_equal(&stats.task_duration, &none, sizeof(none));
+	tw_destroy(wheel);
+}
+
+/* By key, six set: one each replaced, moved, removed, fired; four left. */
+static void live_by_key(struct tw_wheel *wheel)
+{
+	set(wheel, "fired", NULL, INTERVAL);
+	set(wheel, "replaced", NULL, INTERVAL * 5);
+	set(wheel, "moved", NULL, INTERVAL * 5);
+	set(wheel, "left", NULL, INTERVAL * 50);
+	set(wheel, "removed", NULL, INTERVAL * 50);
+	set(wheel, "also left", NULL, INTERVAL * 50);
+	set(wheel, "replaced", NULL, INTERVAL * 50);
+	assert_status(tw_move_timer(wheel, "moved", 5, INTERVAL * 7), TW_OK);
+	assert_status(tw_move_timer(wheel, "unknown", 7, INTERVAL * 7), TW_OK);
+	assert_status(tw_remove_timer(wheel, "removed", 7), TW_OK);
+	assert_status(tw_remove_timer(wheel, "unknown", 7), TW_OK);
+}
+
+/* By handle, four set: one fires, one is stopped, one fires and goes on, one is left. */
+static void live_by_handle(struct tw_wheel *wheel)
+{
+	struct tw_timer timer;
+
+	after(wheel, INTERVAL * 2, NULL);
+	assert_status(tw_timer_stop(wheel, after(wheel, INTERVAL * 50, NULL)), TW_OK);
+	assert_status(
+		tw_every(wheel, INTERVAL * 3, INTERVAL * 3, TW_MISSED_BURST, run_job, NULL, &timer),
+		TW_OK);
+	after(wheel, INTERVAL * 50, NULL);
+}
+
+static void counts_are_exact(void **state)
+{
+	struct tw_wheel *wheel = open_wheel(*state);
+	struct tw_stats stats;
+
+	live_by_key(wheel);
+	live_by_handle(wheel);
+	pass(wheel, 3);
+	stats = stats_of(wheel);
+	assert_int_equal(stats.set, 10);
+	assert_int_equal(stats.replaced, 1);
+	assert_int_equal(stats.moved, 1);
+	assert_int_equal(stats.removed, 2);
+	assert_int_equal(stats.fired, 3);
+	assert_int_equal(stats.pending, 6);
+	assert_int_equal(stats.drained + stats.stopped + stats.refused, 0);
+	assert_int_equal(stats.queued + stats.unfinished + stats.running, 0);
+	assert_int_equal(stats.released_replaced, 1);
+	assert_int_equal(stats.released_removed, 1);
+	assert_int_equal(stats.released_stopped, 0);
+	assert_int_equal(stats.lateness.count, 3);
+	assert_int_equal(stats.task_duration.count, 3);
+	tw_destroy(wheel);
+}
+
+static void drained_and_stopped_timers_are_counted_as_such(void **state)
+{
+	struct tw_wheel *wheel = open_wheel(*state);
+	struct tw_stats stats;
+
+	live_by_key(wheel);
+	live_by_handle(wheel);
+	pass(wheel, 3);
+	assert_status(tw_drain(wheel, drain, NULL), TW_OK);
+	set(wheel, "stopped", NULL, INTERVAL * 50);
+	set(wheel, "also stopped", NULL, INTERVAL * 50);
+	after(wheel, INTERVAL * 50, NULL);
+	wait_idle(wheel);
+	assert_int_equal(stats_of(wheel).pending, 3);
+	assert_status(tw_stop(wheel), TW_OK);
+	wait_idle(wheel);
+	stats = stats_of(wheel);
+	assert_int_equal(stats.set, 13);
+	assert_int_equal(stats.fired, 3);
+	assert_int_equal(stats.drained, 6);
+	assert_int_equal(stats.stopped, 3);
+	assert_int_equal(stats.removed, 2);
+	assert_int_equal(stats.released_stopped, 3);
+	assert_int_equal(stats.released_removed, 1);
+	assert_int_equal(stats.pending + stats.running + stats.unfinished, 0);
+	assert_int_equal(stats.lateness.count, 3);
+	tw_destroy(wheel);
+}
+
+static void releases_are_not_counted_where_there_is_no_function_for_them(void **state)
+{
+	struct tw_options options = options_of(*state);
+	struct tw_wheel *wheel;
+	struct tw_stats stats;
+
+	options.release = NULL;
+	wheel = open_wheel_with(&options);
+	live_by_key(wheel);
+	wait_idle(wheel);
+	assert_status(tw_stop(wheel), TW_OK);
+	wait_idle(wheel);
+	stats = stats_of(wheel);
+	assert_int_equal(stats.replaced, 1);
+	assert_int_equal(stats.removed, 1);
+	assert_int_equal(stats.stopped, 5);
+	assert_int_equal(stats.released_replaced, 0);
+	assert_int_equal(stats.released_removed, 0);
+	assert_int_equal(stats.released_stopped, 0);
+	tw_destroy(wheel);
+}
+
+/* Tasks that wait behind one that blocks the only worker. */
+static void tasks_handed_over_and_not_begun_have_not_fired(void **state)
+{
+	struct tw_wheel *wheel = open_wheel_of(*state, 1);
+	atomic_bool begun = false;
+	struct job job = {.begun = &begun};
+	struct tw_timer timer;
+	struct tw_stats stats;
+	sem_t gate;
+
+	sem_init(&gate, 0, 0);
+	job.gate = &gate;
+	set(wheel, "blocks", &job, INTERVAL);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+	WAIT_UNTIL(atomic_load(&begun));
+	set(wheel, "behind", NULL, INTERVAL);
+	after(wheel, INTERVAL, NULL);
+	timer = after(wheel, INTERVAL, NULL);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+	assert_int_equal(stats_of(wheel).unfinished, 4);
+	assert_status(tw_timer_stop(wheel, timer), TW_OK);
+	assert_status(tw_stop(wheel), TW_OK);
+	sem_post(&gate);
+	wait_idle(wheel);
+	stats = stats_of(wheel);
+	assert_int_equal(stats.set, 4);
+	assert_int_equal(stats.fired, 1);
+	assert_int_equal(stats.removed, 1);
+	assert_int_equal(stats.stopped, 2);
+	assert_int_equal(stats.released_stopped, 2);
+	assert_int_equal(stats.lateness.count, 1);
+	tw_destroy(wheel);
+	sem_destroy(&gate);
+}
+
+/* --- What runs ------------------------------------------------------------------------------- */
+
+static void assert_running(struct tw_wheel *wheel, uint64_t running)
+{
+	assert_int_equal(stats_of(wheel).running, running);
+}
+
+/* What is called then blocks: a task, a task by handle, a drain function, a release. */
+static void begin_task(struct tw_wheel *wheel, struct job *job)
+{
+	set(wheel, "key", job, INTERVAL);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+}
+
+static void begin_run(struct tw_wheel *wheel, struct job *job)
+{
+	after(wheel, INTERVAL, job);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+}
+
+static void begin_drain(struct tw_wheel *wheel, struct job *job)
+{
+	set(wheel, "key", job, INTERVAL);
+	assert_status(tw_drain(wheel, drain, NULL), TW_OK);
+	assert_status(tw_flush(wheel), TW_OK);
+}
+
+static void begin_release(struct tw_wheel *wheel, struct job *job)
+{
+	set(wheel, "key", job, INTERVAL);
+	assert_status(tw_remove_timer(wheel, "key", 3), TW_OK);
+	assert_status(tw_flush(wheel), TW_OK);
+}
+
+static void function_that_is_being_called_is_running(void **state)
+{
+	void (*const begins[])(struct tw_wheel *, struct job *) = {begin_task, begin_run,
+								   begin_drain, begin_release};
+	struct tw_wheel *wheel = open_wheel(*state);
+	sem_t gate;
+
+	sem_init(&gate, 0, 0);
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+		atomic_bool begun = false;
+		struct job job = {.gate = &gate, .begun = &begun};
+
+		assert_running(wheel, 0);
+		begins[i](wheel, &job);
+		/* Where the caller drives the wheel, one flush may not have been the last turn. */
+		WAIT_UNTIL((assert_status(tw_flush(wheel), TW_OK), atomic_load(&begun)));
+		assert_running(wheel, 1);
+		assert_int_equal(stats_of(wheel).unfinished, 1);
+		sem_post(&gate);
+		wait_idle(wheel);
+		assert_running(wheel, 0);
+	}
+	tw_destroy(wheel);
+	sem_destroy(&gate);
+}
+
+static void all_workers_are_counted_as_running(void **state)
+{
+	struct tw_wheel *wheel = open_wheel_of(*state, 3);
+	atomic_bool begun[2] = {false, false};
+	struct job jobs[2];
+	sem_t gate;
+
+	sem_init(&gate, 0, 0);
+	for (int i = 0; i < 2; i++) {
+		jobs[i] = (struct job){.gate = &gate, .begun = &begun[i]};
+		after(wheel, INTERVAL, &jobs[i]);
+	}
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+	WAIT_UNTIL(atomic_load(&begun[0]) && atomic_load(&begun[1]));
+	assert_running(wheel, 2);
+	assert_int_equal(stats_of(wheel).lateness.count, 2);
+	assert_int_equal(stats_of(wheel).task_duration.count, 0);
+	sem_post(&gate);
+	sem_post(&gate);
+	wait_idle(wheel);
+	assert_running(wheel, 0);
+	assert_int_equal(stats_of(wheel).task_duration.count, 2);
+	tw_destroy(wheel);
+	sem_destroy(&gate);
+}
+
+/* --- Percentiles ----------------------------------------------------------------------------- */
+
+/* To within 1 in 32. */
+static void assert_near(tw_duration told, tw_duration time)
+{
+	if (llabs(told - time) > time / 32)
+		fail_msg("%lld was told as %lld", (long long)time, (long long)told);
+}
+
+enum { LATE_TIMERS = 1000 };
+
+/* The n-th shortest lateness. */
+static tw_duration lateness_of(int64_t n)
+{
+	return n * n * 977 + n;
+}
+
+static void set_late(struct tw_wheel *wheel, int64_t n)
+{
+	char key[16];
+
+	if (n % 2 == 0) {
+		after(wheel, -lateness_of(n), NULL);
+		return;
+	}
+	snprintf(key, sizeof(key), "%d", (int)n);
+	assert_status(
+		tw_set_timer_at(wheel, key, strlen(key), NULL, tw_now(wheel) - lateness_of(n)),
+		TW_OK);
+}
+
+static void latenesses_are_told_as_they_were(void **state)
+{
+	struct tw_wheel *wheel = open_wheel(*state);
+	struct tw_percentiles told;
+
+	pass(wheel, 1000);
+	/* Each once, not in their order: 7 and 1000 have no common divisor. */
+	for (int64_t i = 0; i < LATE_TIMERS; i++)
+		set_late(wheel, i * 7 % LATE_TIMERS + 1);
+	assert_status(tw_advance(wheel, 0), TW_OK);
+	wait_idle(wheel);
+	told = stats_of(wheel).lateness;
+	assert_int_equal(told.count, LATE_TIMERS);
+	assert_near(told.p50, lateness_of(500));
+	assert_near(told.p90, lateness_of(900));
+	assert_near(told.p99, lateness_of(990));
+	assert_int_equal(told.max, lateness_of(1000));
+	tw_destroy(wheel);
+}
+
+static void task_on_time_has_no_lateness(void **state)
+{
+	struct tw_wheel *wheel = open_wheel(*state);
+	struct tw_percentiles told;
+
+	set(wheel, "key", NULL, INTERVAL);
+	after(wheel, INTERVAL * 2, NULL);
+	pass(wheel, 2);
+	told = stats_of(wheel).lateness;
+	assert_int_equal(told.count, 2);
+	assert_int_equal(told.p99, 0);
+	assert_int_equal(told.max, 0);
+	tw_destroy(wheel);
+}
+
+static void durations_of_tasks_are_real_time(void **state)
+{
+	struct tw_wheel *wheel = open_wheel(*state);
+	struct job job = {.busy = 2 * TW_MILLISECOND};
+	int64_t start = wall_clock();
+	struct tw_percentiles told;
+	tw_duration took;
+
+	set(wheel, "busy", &job, INTERVAL);
+	after(wheel, INTERVAL, &job);
+	pass(wheel, 1);
+	took = wall_clock() - start;
+	told = stats_of(wheel).task_duration;
+	assert_int_equal(told.count, 2);
+	assert_true(told.p50 >= job.busy - job.busy / 32);
+	assert_true(told.max >= job.busy);
+	assert_true(told.max <= took);
+	/* Releases and drains are no tasks. */
+	set(wheel, "removed", &job, INTERVAL);
+	assert_status(tw_remove_timer(wheel, "removed", 7), TW_OK);
+	wait_idle(wheel);
+	assert_int_equal(stats_of(wheel).task_duration.count, 2);
+	tw_destroy(wheel);
+}
+
+static void inline_tasks_are_no_part_of_the_longest_turn(void **state)
+{
+	struct tw_wheel *wheel = open_wheel(*state);
+	struct job job = {.busy = TW_SECOND / 2};
+
+	set(wheel, "busy", &job, INTERVAL);
+	pass(wheel, 1);
+	assert_true(stats_of(wheel).task_duration.max >= job.busy);
+	assert_true(stats_of(wheel).longest_turn < job.busy);
+	tw_destroy(wheel);
+}
+
+struct reader {
+	struct tw_wheel *wheel;
+	atomic_bool ended;
+	unsigned broken;
+};
+
+static void *read_stats(void *argument)
+{
+	struct reader *reader = argument;
+	struct tw_stats last = {0};
+
+	while (!atomic_load(&reader->ended)) {
+		struct tw_stats stats;
+
+		if (tw_get_stats(reader->wheel, &stats) != TW_OK)
+			reader->broken++;
+		if (stats.lateness.p50 > stats.lateness.p99 ||
+		    stats.lateness.p99 > stats.lateness.max)
+			reader->broken++;
+		if (stats.task_duration.count < last.task_duration.count ||
+		    stats.fired > stats.set || stats.running > 2)
+			reader->broken++;
+		last = stats;
+	}
+	return NULL;
+}
+
+static void statistics_may_be_read_at_any_time(void **state)
+{
+	struct reader reader = {.wheel = open_wheel(*state)};
+	int count = TEST_SHARE_OF(20000);
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, read_stats, &reader), 0);
+	for (int i = 0; i < count; i++) {
+		assert_status(tw_set_timer(reader.wheel, &i, sizeof(i), NULL, INTERVAL), TW_OK);
+		if (i % 100 == 0)
+			assert_status(tw_advance(reader.wheel, INTERVAL), TW_OK);
+	}
+	pass(reader.wheel, 1);
+	atomic_store(&reader.ended, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(reader.broken, 0);
+	assert_int_equal(stats_of(reader.wheel).fired, count);
+	assert_int_equal(stats_of(reader.wheel).task_duration.count, count);
+	tw_destroy(reader.wheel);
+}
+
+/* --- Slow tasks ------------------------------------------------------------------------------ */
+
+enum { SLOW_MOST = 8 };
+
+/* What the hook was told. */
+struct slow {
+	struct tw_wheel *wheel;
+	pthread_mutex_t lock;
+	size_t count;
+	struct tw_task tasks[SLOW_MOST];
+	char keys[SLOW_MOST][16];
+	struct tw_timer timers[SLOW_MOST];
+	tw_duration took[SLOW_MOST];
+	bool stops; /* the timer, in the hook */
+	enum tw_status stopped;
+	enum tw_status waited;
+};
+
+static void note_slow(void *context, const struct tw_task *task, struct tw_timer timer,
+		      tw_duration took)
+{
+	struct slow *slow = context;
+
+	pthread_mutex_lock(&slow->lock);
+	if (slow->count < SLOW_MOST) {
+		slow->tasks[slow->count] = *task;
+		slow->timers[slow->count] = timer;
+		slow->took[slow->count] = took;
+		if (task->key && task->key_size < sizeof(slow->keys[0]))
+			memcpy(slow->keys[slow->count], task->key, task->key_size);
+	}
+	slow->count++;
+	if (slow->stops) {
+		slow->waited = tw_timer_stop_wait(slow->wheel, timer);
+		slow->stopped = tw_timer_stop(slow->wheel, timer);
+	}
+	pthread_mutex_unlock(&slow->lock);
+}
+
+static struct slow *slow_open(const struct variant *variant, struct tw_slow_task slow_task)
+{
+	struct slow *slow = calloc(1, sizeof(*slow));
+	struct tw_options options = options_of(variant);
+
+	assert_non_null(slow);
+	pthread_mutex_init(&slow->lock, NULL);
+	options.context = slow;
+	options.slow_task = slow_task;
+	slow->wheel = open_wheel_with(&options);
+	return slow;
+}
+
+static void slow_close(struct slow *slow)
+{
+	tw_destroy(slow->wheel);
+	pthread_mutex_destroy(&slow->lock);
+	free(slow);
+}
+
+static const struct tw_slow_task told_of_100_ms = {100 * TW_MILLISECOND, note_slow};
+
+static void slow_task_is_told_with_its_key(void **state)
+{
+	struct slow *slow = slow_open(*state, told_of_100_ms);
+	struct job job = {.busy = 101 * TW_MILLISECOND};
+
+	set(slow->wheel, "slow", &job, INTERVAL * 2 - 7);
+	set(slow->wheel, "quick", NULL, INTERVAL * 2);
+	pass(slow->wheel, 2);
+	assert_int_equal(slow->count, 1);
+	assert_int_equal(slow->tasks[0].key_size, 4);
+	assert_string_equal(slow->keys[0], "slow");
+	assert_ptr_equal(slow->tasks[0].value, &job);
+	assert_int_equal(slow->tasks[0].deadline, INTERVAL * 2 - 7);
+	assert_int_equal(slow->tasks[0].lateness, 7);
+	assert_int_equal(slow->timers[0].id, 0);
+	assert_true(slow->took[0] >= job.busy);
+	assert_int_equal(slow->took[0], stats_of(slow->wheel).task_duration.max);
+	slow_close(slow);
+}
+
+static void slow_run_is_told_with_its_handle(void **state)
+{
+	struct slow *slow = slow_open(*state, told_of_100_ms);
+	struct job job = {.busy = 101 * TW_MILLISECOND};
+	struct tw_timer timer = after(slow->wheel, INTERVAL * 2 - 7, &job);
+
+	after(slow->wheel, INTERVAL * 2, NULL);
+	pass(slow->wheel, 2);
+	assert_int_equal(slow->count, 1);
+	assert_null(slow->tasks[0].key);
+	assert_int_equal(slow->tasks[0].key_size, 0);
+	assert_ptr_equal(slow->tasks[0].value, &job);
+	assert_int_equal(slow->tasks[0].deadline, INTERVAL * 2 - 7);
+	assert_int_equal(slow->tasks[0].lateness, 7);
+	assert_int_equal(slow->timers[0].id, timer.id);
+	assert_true(slow->took[0] >= job.busy);
+	slow_close(slow);
+}
+
+static void each_slow_run_of_a_periodic_timer_is_told(void **state)
+{
+	struct slow *slow = slow_open(*state, (struct tw_slow_task){TW_MILLISECOND, note_slow});
+	struct job job = {.busy = 2 * TW_MILLISECOND};
+	struct tw_timer timer;
+
+	assert_status(tw_every(slow->wheel, INTERVAL, INTERVAL * 2, TW_MISSED_BURST, run_job, &job,
+			       &timer),
+		      TW_OK);
+	pass(slow->wheel, 6);
+	assert_int_equal(slow->count, 3);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(slow->timers[i].id, timer.id);
+		assert_int_equal(slow->tasks[i].deadline, INTERVAL * (1 + 2 * i));
+	}
+	slow_close(slow);
+}
+
+static void hook_may_stop_the_timer_it_is_told_of(void **state)
+{
+	struct slow *slow = slow_open(*state, (struct tw_slow_task){TW_MILLISECOND, note_slow});
+	struct job job = {.busy = 2 * TW_MILLISECOND};
+	struct tw_timer timer;
+
+	slow->stops = true;
+	assert_status(
+		tw_every(slow->wheel, INTERVAL, INTERVAL, TW_MISSED_BURST, run_job, &job, &timer),
+		TW_OK);
+	pass(slow->wheel, 5);
+	assert_int_equal(slow->count, 1);
+	assert_status(slow->waited, TW_INVALID);
+	assert_status(slow->stopped, TW_RUNNING);
+	assert_int_equal(tw_pending(slow->wheel), 0);
+	slow_close(slow);
+}
+
+static void nobody_is_told_without_threshold_or_hook(void **state)
+{
+	const struct tw_slow_task offs[] = {{0, note_slow}, {1, NULL}, {TW_FOREVER, note_slow}};
+
+	for (size_t i = 0; i < sizeof(offs) / sizeof(offs[0]); i++) {
+		struct slow *slow = slow_open(*state, offs[i]);
+		struct job job = {.busy = 2 * TW_MILLISECOND};
+
+		set(slow->wheel, "key", &job, INTERVAL);
+		after(slow->wheel, INTERVAL, &job);
+		pass(slow->wheel, 1);
+		assert_int_equal(stats_of(slow->wheel).task_duration.count, 2);
+		assert_int_equal(slow->count, 0);
+		slow_close(slow);
+	}
+}
+
+static void releases_and_drains_are_no_slow_tasks(void **state)
+{
+	struct slow *slow = slow_open(*state, (struct tw_slow_task){TW_MILLISECOND, note_slow});
+	struct job job = {.busy = 2 * TW_MILLISECOND};
+
+	set(slow->wheel, "removed", &job, INTERVAL);
+	assert_status(tw_remove_timer(slow->wheel, "removed", 7), TW_OK);
+	set(slow->wheel, "drained", &job, INTERVAL);
+	assert_status(tw_drain(slow->wheel, drain, NULL), TW_OK);
+	wait_idle(slow->wheel);
+	assert_int_equal(stats_of(slow->wheel).drained, 1);
+	assert_int_equal(slow->count, 0);
+	slow_close(slow);
+}
+
+static void negative_threshold_is_invalid(void **state)
+{
+	struct tw_options options = options_of(*state);
+	struct tw_wheel *wheel;
+
+	options.slow_task = (struct tw_slow_task){-1, note_slow};
+	assert_status(tw_create(&wheel, INTERVAL, 10, execute, &options), TW_INVALID);
+	options.slow_task.hook = NULL;
+	assert_status(tw_create(&wheel, INTERVAL, 10, execute, &options), TW_INVALID);
+	assert_null(wheel);
+}
+
+/* --- Threads --------------------------------------------------------------------------------- */
+
+/* How many of this process's threads have the name. */
+static int threads_named(const char *name)
+{
+	DIR *directory = opendir("/proc/self/task");
+	struct dirent *entry;
+	int count = 0;
+
+	assert_non_null(directory);
+	while ((entry = readdir(directory))) {
+		char path[300];
+		char line[32] = "";
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
+		file = fopen(path, "r");
+		if (!file)
+			continue;
+		if (fgets(line, sizeof(line), file))
+			line[strcspn(line, "\n")] = '\0';
+		fclose(file);
+		count += strcmp(line, name) == 0;
+	}
+	closedir(directory);
+	return count;
+}
+
+static void threads_have_names(void **state)
+{
+	struct tw_options options = options_of(*state);
+	struct tw_wheel *named;
+	struct tw_wheel *unnamed = open_wheel(*state);
+
+	options.name = "seen";
+	named = open_wheel_with(&options);
+	assert_int_equal(threads_named("seen-owner"), 1);
+	assert_int_equal(threads_named("seen-0"), 1);
+	assert_int_equal(threads_named("seen-1"), 1);
+	assert_int_equal(threads_named("tw-owner"), 1);
+	assert_int_equal(threads_named("tw-0"), 1);
+	tw_destroy(named);
+	assert_int_equal(threads_named("seen-owner"), 0);
+	assert_int_equal(threads_named("seen-0"), 0);
+	tw_destroy(unnamed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_EVERYWHERE(wheel_that_did_nothing_has_nothing_to_tell),
+		TEST_EVERYWHERE(counts_are_exact),
+		TEST_EVERYWHERE(drained_and_stopped_timers_are_counted_as_such),
+		TEST_EVERYWHERE(releases_are_not_counted_where_there_is_no_function_for_them),
+		TEST_POOL(tasks_handed_over_and_not_begun_have_not_fired),
+		TEST_POOL(function_that_is_being_called_is_running),
+		TEST_POOL(all_workers_are_counted_as_running),
+		TEST_EVERYWHERE(latenesses_are_told_as_they_were),
+		TEST_INLINE(task_on_time_has_no_lateness),
+		TEST_EVERYWHERE(durations_of_tasks_are_real_time),
+		TEST_INLINE(inline_tasks_are_no_part_of_the_longest_turn),
+		TEST_EVERYWHERE(statistics_may_be_read_at_any_time),
+		TEST_EVERYWHERE(slow_task_is_told_with_its_key),
+		TEST_EVERYWHERE(slow_run_is_told_with_its_handle),
+		TEST_EVERYWHERE(each_slow_run_of_a_periodic_timer_is_told),
+		TEST_EVERYWHERE(hook_may_stop_the_timer_it_is_told_of),
+		TEST_EVERYWHERE(nobody_is_told_without_threshold_or_hook),
+		TEST_EVERYWHERE(releases_and_drains_are_no_slow_tasks),
+		TEST_IN(levels_inline, negative_threshold_is_invalid),
+		TEST_IN(levels_threads, threads_have_names),
+		TEST_IN(rounds_threads, threads_have_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
