@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * No wake-up is lost: where one thread sleeps until another has done something, it goes on, 100,000
- * times in a row. A sleeper whose wake-up was lost sleeps on until its deadline, and the test sees it.
+ * times in a row. A sleeper whose wake-up was lost sleeps on until its deadline, and the test sees
+ * that.
  */
 #include "support/test.h"
 
 #include "support/seed.h"
 #include "support/wait.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -321,6 +323,77 @@ static void none_of_many_notifications_is_lost(void **state)
 	event_count_destroy(&office.event.count);
 }
 
+/* --- Sleeping elsewhere ---------------------------------------------------------------------- */
+
+static int descriptor_of(struct event *event)
+{
+	int descriptor = event_count_descriptor(&event->count,
+						event->boottime ? CLOCK_BOOTTIME : CLOCK_MONOTONIC);
+
+	assert_true(descriptor >= 0);
+	return descriptor;
+}
+
+static bool is_readable(int descriptor, int milliseconds)
+{
+	struct pollfd polled = {.fd = descriptor, .events = POLLIN};
+
+	return poll(&polled, 1, milliseconds) == 1;
+}
+
+static void descriptor_stays_the_same(void **state)
+{
+	struct event event;
+	int descriptor;
+
+	event_open(&event, *state);
+	descriptor = descriptor_of(&event);
+	assert_int_equal(descriptor_of(&event), descriptor);
+	assert_false(is_readable(descriptor, 0));
+	event_count_destroy(&event.count);
+}
+
+static void descriptor_is_readable_from_the_notification_on(void **state)
+{
+	struct event event;
+	int descriptor;
+
+	event_open(&event, *state);
+	descriptor = descriptor_of(&event);
+	for (int i = 0; i < 100; i++) {
+		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
+		event_count_arm(&event.count, i % 2 ? TW_FOREVER : now_of(&event) + TW_HOUR);
+		assert_false(is_readable(descriptor, 0));
+		event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
+		event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
+		assert_true(is_readable(descriptor, -1));
+		event_count_disarm(&event.count);
+		assert_false(is_readable(descriptor, 0));
+		assert_int_equal(atomic_load(&event.count.state), EVENT_COUNT_AWAKE);
+	}
+	event_count_destroy(&event.count);
+}
+
+static void descriptor_is_readable_from_the_deadline_on(void **state)
+{
+	struct event event;
+	int descriptor;
+
+	event_open(&event, *state);
+	descriptor = descriptor_of(&event);
+	for (int i = -2; i < 10; i++) {
+		tw_duration deadline = now_of(&event) + i * TW_MILLISECOND / 2;
+
+		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
+		event_count_arm(&event.count, deadline);
+		assert_true(is_readable(descriptor, -1));
+		assert_true(now_of(&event) >= deadline);
+		event_count_disarm(&event.count);
+		assert_false(is_readable(descriptor, 0));
+	}
+	event_count_destroy(&event.count);
+}
+
 static bool monotonic = false;
 static bool boottime = true;
 
@@ -341,6 +414,9 @@ int main(void)
 		TEST_BOTH(nap_is_ended_only_by_who_means_naps),
 		TEST_BOTH(ping_pong_loses_no_wake_up),
 		TEST_BOTH(none_of_many_notifications_is_lost),
+		TEST_BOTH(descriptor_stays_the_same),
+		TEST_BOTH(descriptor_is_readable_from_the_notification_on),
+		TEST_BOTH(descriptor_is_readable_from_the_deadline_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

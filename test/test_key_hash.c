@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hash must look like chance: statistics with bounds so loose that a good hash fails them once in
- * many millions of runs, and a broken one always.
+ * The hash must look like chance: statistics with bounds so loose that a good hash fails them once
+ * in many millions of runs, and a broken one always.
  */
 #include "support/test.h"
 
@@ -57,7 +57,7 @@ static size_t count_collisions(uint32_t *hashes, size_t count)
 	return collisions;
 }
 
-/* The hashes of a random key's first 1 … LONGEST bytes, each with every single bit flipped too. */
+/* The hashes of a random key's first 1 … LONGEST bytes, and of each with any one bit flipped. */
 static size_t hash_variants(struct random *random, uint32_t *hashes)
 {
 	struct key_hash_seed seed = random_seed(random);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each allocation and each thread that a module asks for fails once: the module says so, or does
- * without, and loses nothing. Leaks are for the address sanitizer's run to find. The program is linked
- * so that the library's allocations come here first.
+ * without, and loses nothing. Leaks are for the address sanitizer's run to find. The program is
+ * linked so that the library's allocations come here first.
  */
 #include "support/test.h"
 
@@ -343,7 +343,8 @@ static void assert_none_is_lost(struct keys *keys)
 {
 	assert_int_equal(keys->index.count, keys->count);
 	for (size_t i = 0; i < keys->size; i++) {
-		struct keyed_timer *found = timer_index_find(&keys->index, &i, sizeof(i), hash_of(i));
+		struct keyed_timer *found =
+			timer_index_find(&keys->index, &i, sizeof(i), hash_of(i));
 
 		assert_ptr_equal(found, i < keys->count ? keys->timers[i] : NULL);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks are aligned, their own, and come round again: memory does not grow with the number of times
- * that blocks are taken and given, whoever takes and whoever gives. Under the address sanitizer the
- * slab is malloc, and only what does not depend on recycling is tested.
+ * Blocks are aligned, their own, and come round again: memory does not grow with the number of
+ * times that blocks are taken and given, whoever takes and whoever gives. Under the address
+ * sanitizer the slab is malloc, and only what does not depend on recycling is tested.
  */
 #include "support/test.h"
 
@@ -336,6 +336,57 @@ static void memory_does_not_grow_where_one_thread_takes_and_another_gives(void *
 	slab_destroy(&conveyor.slab);
 }
 
+/* --- Chunks ---------------------------------------------------------------------------------- */
+
+enum { CHUNKS = 3, HANDLE_SIZE = 88 };
+
+/* Takes note of the first CHUNKS chunks, wants no more. */
+static bool note_chunk(void *argument, struct slab_chunk *chunk, size_t number)
+{
+	struct slab_chunk **chunks = argument;
+
+	if (number >= CHUNKS)
+		return false;
+	chunks[number] = chunk;
+	return true;
+}
+
+/* Finds a block by where it lies, as a handle is found by its id. */
+static void assert_lies_in_its_chunk(struct slab_chunk **chunks, const char *block)
+{
+	size_t offset = (uintptr_t)block % SLAB_CHUNK_LARGEST;
+	const struct slab_chunk *chunk = (const struct slab_chunk *)(const void *)(block - offset);
+
+	assert_in_range(slab_chunk_number(chunk), 0, CHUNKS - 1);
+	assert_ptr_equal(chunks[slab_chunk_number(chunk)], chunk);
+	assert_int_equal((offset - CACHE_LINE) % HANDLE_SIZE, 0);
+	assert_true(offset >= CACHE_LINE && offset + HANDLE_SIZE <= SLAB_CHUNK_LARGEST);
+}
+
+static void blocks_lie_in_numbered_chunks_until_the_hook_wants_no_more(void **state)
+{
+	enum { A_CHUNK = (SLAB_CHUNK_LARGEST - CACHE_LINE) / HANDLE_SIZE };
+	struct slab_chunk *chunks[CHUNKS] = {0};
+	void **blocks = calloc(CHUNKS * A_CHUNK, sizeof(*blocks));
+	struct slab slab;
+
+	(void)state;
+	assert_non_null(blocks);
+	slab_init_chunks(&slab, HANDLE_SIZE, note_chunk, chunks);
+	for (int turn = 0; turn < 3; turn++) {
+		take_all(&slab, blocks, CHUNKS * A_CHUNK);
+		assert_null(slab_take(&slab));
+		for (size_t i = 0; i < CHUNKS * A_CHUNK; i++)
+			assert_lies_in_its_chunk(chunks, blocks[i]);
+		qsort(blocks, CHUNKS * A_CHUNK, sizeof(*blocks), compare_addresses);
+		for (size_t i = 1; i < CHUNKS * A_CHUNK; i++)
+			assert_true((char *)blocks[i] >= (char *)blocks[i - 1] + HANDLE_SIZE);
+		give_all(&slab, blocks, CHUNKS * A_CHUNK);
+	}
+	slab_destroy(&slab);
+	free(blocks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +398,7 @@ int main(void)
 		cmocka_unit_test(a_million_cycles_take_no_more_memory_than_a_thousand),
 		cmocka_unit_test(no_block_is_in_two_hands_at_a_time),
 		cmocka_unit_test(memory_does_not_grow_where_one_thread_takes_and_another_gives),
+		cmocka_unit_test(blocks_lie_in_numbered_chunks_until_the_hook_wants_no_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,7 +119,7 @@ static void full_set_that_is_emptied_agrees_with_the_model(void **state)
 	}
 }
 
-/* Every other change in the first words, so that words and what stands above them fill and empty. */
+/* Every other change is in the first words, so that they and what stands above fill and empty. */
 static void random_changes_agree_with_the_model(void **state)
 {
 	uint64_t seed = seed_choose();

@@ -560,13 +560,14 @@ static void timers_of_several_ticks_come_out_tick_by_tick(void **state)
 	world_close(&world);
 }
 
+/* Timer i and no other is newly due: it comes first, and not among those left over. */
 static void assert_next_is(struct world *world, size_t i)
 {
-	struct timer *expired[1] = {NULL};
+	struct timer *expired[STEP] = {NULL};
 
-	while (wheel_expire(world->wheel, expired, 1) == 0)
-		assert_true(wheel_is_busy(world->wheel));
+	assert_int_equal(wheel_expire(world->wheel, expired, STEP), 1);
 	assert_ptr_equal(expired[0], timer_at(world, i));
+	assert_false(wheel_expired_late(world->wheel));
 	judge_expired(world, expired[0]);
 }
 
@@ -581,10 +582,12 @@ static void newly_due_timers_overtake_those_left_over(void **state)
 	add(&world, 1, 7);
 	wheel_advance(world.wheel, 5);
 	step(&world, STEP);
+	assert_false(wheel_expired_late(world.wheel));
 	assert_int_equal(wheel_next_tick(world.wheel), 6);
 	wheel_advance(world.wheel, 6);
 	assert_next_is(&world, 0);
 	step(&world, STEP);
+	assert_true(wheel_expired_late(world.wheel));
 	wheel_advance(world.wheel, 7);
 	assert_next_is(&world, 1);
 	expire_all(&world);
@@ -767,7 +770,7 @@ static void expire_crowd(struct world *world)
 	}
 }
 
-/* In levels they come down from the topmost level together; in rounds they have three laps to go. */
+/* In levels they come down from the topmost level together; in rounds they have three laps. */
 static void a_million_timers_in_one_slot_are_looked_at_64_at_a_time(void **state)
 {
 	const struct kind *kind = *state;

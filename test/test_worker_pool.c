@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Door 2 on its own: each job is done once, a slow one holds up only the worker that does it, and who
- * waits waits for what was submitted before and for nothing else.
+ * Door 2 on its own: each job is done once, a slow one holds up only the worker that does it, and
+ * who waits waits for what was submitted before and for nothing else.
  */
 #include "support/test.h"
 
@@ -39,6 +39,7 @@ struct fixture {
 	struct job_batches batches;
 	atomic_size_t done;
 	atomic_bool flag;
+	atomic_size_t done_before; /* the marked job */
 	size_t size;
 	struct task *tasks;
 };
@@ -115,11 +116,16 @@ static void add_all(struct fixture *fixture)
 		add(fixture, number);
 }
 
-static void submit(struct fixture *fixture)
+static void submit_to(struct fixture *fixture, enum job_lane lane)
 {
-	worker_pool_submit(fixture->pool, JOB_LANE_PROMPT, &fixture->batches);
+	worker_pool_submit(fixture->pool, lane, &fixture->batches);
 	assert_int_equal(fixture->batches.count, 0);
 	assert_null(fixture->batches.first);
+}
+
+static void submit(struct fixture *fixture)
+{
+	submit_to(fixture, JOB_LANE_PROMPT);
 }
 
 static void submit_one(struct fixture *fixture, size_t number)
@@ -410,6 +416,75 @@ static void jobs_submitted_behind_a_slow_one_are_done_before_it(void **state)
 	sem_destroy(&gate);
 }
 
+/* --- Lanes ----------------------------------------------------------------------------------- */
+
+static void note_when(struct task *task)
+{
+	atomic_store(&task->fixture->done_before, done(task->fixture));
+}
+
+/*
+ * One worker, blocked by the first job, has a crowd waiting in one lane and then one marked job in
+ * the other. Answers how many of the crowd were done before that.
+ */
+static size_t overtaken_by(enum job_lane marked_lane, enum job_lane crowded_lane)
+{
+	struct fixture fixture;
+	sem_t gate;
+	size_t before;
+
+	sem_init(&gate, 0, 0);
+	fixture_open(&fixture, 1, 10000);
+	block(&fixture, 0, &gate);
+	submit_one(&fixture, 0);
+	WAIT_UNTIL(atomic_load(&fixture.flag));
+	for (size_t number = 1; number < fixture.size - 1; number++)
+		add(&fixture, number);
+	submit_to(&fixture, crowded_lane);
+	fixture.tasks[fixture.size - 1].run = note_when;
+	add(&fixture, fixture.size - 1);
+	submit_to(&fixture, marked_lane);
+	sem_post(&gate);
+	worker_pool_wait(fixture.pool);
+	assert_each_was_run_once(&fixture);
+	before = atomic_load(&fixture.done_before);
+	fixture_close(&fixture);
+	sem_destroy(&gate);
+	return before;
+}
+
+static void prompt_job_is_not_held_up_by_a_crowd_in_bulk(void **state)
+{
+	(void)state;
+	assert_in_range(overtaken_by(JOB_LANE_PROMPT, JOB_LANE_BULK), 1, 2 * WORKER_BATCH);
+}
+
+static void bulk_is_not_starved_by_a_crowd_of_prompt_jobs(void **state)
+{
+	(void)state;
+	assert_in_range(overtaken_by(JOB_LANE_BULK, JOB_LANE_PROMPT), WORKER_BATCH,
+			20 * WORKER_BATCH);
+}
+
+static void jobs_of_both_lanes_are_done_once(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < WORKER_COUNTS; i++) {
+		struct fixture fixture;
+
+		fixture_open(&fixture, worker_counts[i], TEST_SHARE_OF(50000));
+		for (size_t number = 0; number < fixture.size; number++) {
+			add(&fixture, number);
+			if (number % 50 == 7 || number == fixture.size - 1)
+				submit_to(&fixture,
+					  number % 100 == 7 ? JOB_LANE_BULK : JOB_LANE_PROMPT);
+		}
+		worker_pool_wait(fixture.pool);
+		assert_each_was_run_once(&fixture);
+		fixture_close(&fixture);
+	}
+}
+
 /* --- Waiting --------------------------------------------------------------------------------- */
 
 struct waiter {
@@ -688,6 +763,9 @@ int main(void)
 		cmocka_unit_test(slow_job_holds_up_nothing_but_its_worker),
 		cmocka_unit_test(rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked),
 		cmocka_unit_test(jobs_submitted_behind_a_slow_one_are_done_before_it),
+		cmocka_unit_test(prompt_job_is_not_held_up_by_a_crowd_in_bulk),
+		cmocka_unit_test(bulk_is_not_starved_by_a_crowd_of_prompt_jobs),
+		cmocka_unit_test(jobs_of_both_lanes_are_done_once),
 		cmocka_unit_test(wait_of_an_idle_pool_returns_at_once),
 		cmocka_unit_test(wait_ends_after_the_jobs_submitted_before),
 		cmocka_unit_test(wait_does_not_wait_for_jobs_submitted_later),

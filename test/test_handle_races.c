@@ -1,0 +1,693 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stops and resets that race the firing, on the real clock: of a stop and a run exactly one wins,
+ * and what a stop or a reset has promised holds from its return on. Runs count in atomics beside
+ * the timer; the main thread adds up at the end.
+ */
+#include "support/test.h"
+
+#include "support/recorder.h"
+#include "support/seed.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#define TICK TW_MILLISECOND
+
+#if TEST_HAS_THREAD_SANITIZER
+enum { SMALLER = 50 };
+#elif TEST_HAS_ADDRESS_SANITIZER
+enum { SMALLER = 10 };
+#else
+enum { SMALLER = 1 };
+#endif
+
+enum { RACERS = 2, TIMERS = 1000000 / SMALLER };
+
+/* One timer and what became of it. */
+struct entry {
+	/* Written before it is published. */
+	struct tw_timer timer;
+	tw_duration earliest; /* when it may run */
+	tw_duration act_at;   /* when the racers are to stop or reset it */
+	/* Any thread. */
+	atomic_uint refused;
+	atomic_uint runs;          /* begun */
+	atomic_uint stops, resets; /* answered TW_OK */
+	atomic_uint releases, drains;
+	atomic_uint inside;  /* runs going on */
+	atomic_bool promise; /* from here on no run may begin */
+};
+
+struct race {
+	struct tw_wheel *wheel;
+	struct entry *entries;
+	size_t count;
+	atomic_size_t published; /* entries that have been set */
+	atomic_uint wrong;       /* answers that must not be given */
+	atomic_uint broken;      /* runs that began in spite of a promise */
+	atomic_uint overlaps;    /* runs of one timer at a time */
+	uint64_t stream;         /* of random numbers */
+	bool polls;              /* the setter drives the wheel */
+};
+
+static uint64_t seed;
+static struct race race; /* one at a time: a run knows its entry alone */
+
+static void run(void *argument)
+{
+	struct entry *entry = argument;
+
+	if (atomic_load(&entry->promise))
+		atomic_fetch_add(&race.broken, 1);
+	if (atomic_fetch_add(&entry->inside, 1) != 0)
+		atomic_fetch_add(&race.overlaps, 1);
+	atomic_fetch_add(&entry->runs, 1);
+	atomic_fetch_sub(&entry->inside, 1);
+}
+
+static void execute(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+	atomic_fetch_add(&race.wrong, 1);
+}
+
+static void release(void *context, const struct tw_task *task, enum tw_reason reason)
+{
+	struct entry *entry = task->value;
+
+	(void)context;
+	if (task->key != NULL || task->key_size != 0 || reason != TW_STOPPED)
+		atomic_fetch_add(&race.wrong, 1);
+	atomic_fetch_add(&entry->releases, 1);
+}
+
+static void drain(void *context, const struct tw_task *task)
+{
+	struct entry *entry = task->value;
+
+	(void)context;
+	atomic_fetch_add(&entry->drains, 1);
+}
+
+static void race_open(const struct variant *variant, size_t count, size_t max_pending,
+		      uint64_t stream)
+{
+	struct tw_options options = {
+		.layout = variant->layout,
+		.drive = variant->drive,
+		.workers = variant->workers,
+		.max_pending = max_pending,
+		.when_full = max_pending > 0 ? TW_WHEN_FULL_FAIL : TW_WHEN_FULL_WAIT,
+		.release = release,
+	};
+
+	race = (struct race){
+		.count = count, .stream = stream, .polls = variant->drive == TW_DRIVE_CALLER};
+	race.entries = calloc(count, sizeof(race.entries[0]));
+	assert_non_null(race.entries);
+	assert_status(tw_create(&race.wheel, TICK, 512, execute, &options), TW_OK);
+}
+
+static void race_close(void)
+{
+	tw_destroy(race.wheel);
+	assert_int_equal(atomic_load(&race.wrong), 0);
+	assert_int_equal(atomic_load(&race.broken), 0);
+	assert_int_equal(atomic_load(&race.overlaps), 0);
+	free(race.entries);
+}
+
+/* --- Threads --------------------------------------------------------------------------------- */
+
+struct racer;
+typedef void act_fn(struct racer *racer, struct entry *entry);
+
+/* A thread that acts on each entry, once it is published and its time has come. */
+struct racer {
+	act_fn *act;
+	size_t number;
+	struct random random;
+	pthread_t thread;
+};
+
+/* Half of the entries are each racer's. */
+static bool is_own(const struct racer *racer, const struct entry *entry)
+{
+	return (size_t)(entry - race.entries) % RACERS == racer->number;
+}
+
+static void wait_for_turn(size_t index)
+{
+	while (index >= atomic_load_explicit(&race.published, memory_order_acquire))
+		sched_yield();
+	while (tw_now(race.wheel) < race.entries[index].act_at)
+		sched_yield();
+}
+
+static void *race_along(void *argument)
+{
+	struct racer *racer = argument;
+
+	for (size_t i = 0; i < race.count; i++) {
+		wait_for_turn(i);
+		racer->act(racer, &race.entries[i]);
+	}
+	return NULL;
+}
+
+static void start_racers(struct racer racers[RACERS], act_fn *act)
+{
+	for (size_t i = 0; i < RACERS; i++) {
+		racers[i] = (struct racer){.act = act, .number = i};
+		racers[i].random = random_from(seed, race.stream * 10 + 1 + i);
+		assert_int_equal(pthread_create(&racers[i].thread, NULL, race_along, &racers[i]),
+				 0);
+	}
+}
+
+static void join_racers(struct racer racers[RACERS])
+{
+	for (int i = 0; i < RACERS; i++)
+		pthread_join(racers[i].thread, NULL);
+}
+
+typedef enum tw_status set_fn(struct entry *entry, struct random *random);
+
+static void poll_now_and_then(size_t step)
+{
+	if (race.polls && step % 32 == 0 && tw_poll(race.wheel, NULL) != TW_OK)
+		atomic_fetch_add(&race.wrong, 1);
+}
+
+/*
+ * Sets all. They are acted upon 2 ms after their setting, give or take a tick; delays around that
+ * let some of the stops come early and some late.
+ */
+static void set_all(set_fn *set)
+{
+	struct random random = random_from(seed, race.stream * 10);
+
+	for (size_t i = 0; i < race.count; i++) {
+		struct entry *entry = &race.entries[i];
+		enum tw_status status;
+
+		entry->act_at = tw_now(race.wheel) + random_between(&random, TICK, 3 * TICK);
+		status = set(entry, &random);
+		if (status != TW_OK)
+			atomic_fetch_add(&entry->refused, 1);
+		if (status != TW_OK && status != TW_CLOSED)
+			atomic_fetch_add(&race.wrong, 1);
+		/* release: publishes the entry; pairs with the acquire in wait_for_turn(). */
+		atomic_store_explicit(&race.published, i + 1, memory_order_release);
+		poll_now_and_then(i);
+	}
+}
+
+static enum tw_status set_once(struct entry *entry, struct random *random)
+{
+	tw_duration delay = random_between(random, 0, 4 * TICK);
+
+	entry->earliest = tw_now(race.wheel) + delay;
+	return tw_after_func(race.wheel, delay, run, entry, &entry->timer);
+}
+
+/* --- Stops ----------------------------------------------------------------------------------- */
+
+static void note_stop(struct entry *entry, enum tw_status status)
+{
+	if (status == TW_OK) {
+		atomic_store(&entry->promise, true);
+		atomic_fetch_add(&entry->stops, 1);
+	} else if (status != TW_RUNNING && status != TW_NOT_FOUND) {
+		atomic_fetch_add(&race.wrong, 1);
+	}
+}
+
+/* Both racers stop each timer: of the two and the run, one wins. */
+static void stop_each(struct racer *racer, struct entry *entry)
+{
+	(void)racer;
+	note_stop(entry, tw_timer_stop(race.wheel, entry->timer));
+}
+
+static void stop_own_and_wait(struct racer *racer, struct entry *entry)
+{
+	if (!is_own(racer, entry))
+		return;
+	note_stop(entry, tw_timer_stop_wait(race.wheel, entry->timer));
+	atomic_store(&entry->promise, true);
+	if (atomic_load(&entry->inside) != 0)
+		atomic_fetch_add(&race.wrong, 1);
+}
+
+static size_t sum_of_ends(const struct entry *entry)
+{
+	return atomic_load(&entry->runs) + atomic_load(&entry->stops) +
+	       atomic_load(&entry->releases) + atomic_load(&entry->drains) +
+	       atomic_load(&entry->refused);
+}
+
+/* Each timer came to one end, and some to each of the two. */
+static void judge_once(void)
+{
+	size_t runs = 0, stops = 0;
+
+	for (size_t i = 0; i < race.count; i++) {
+		const struct entry *entry = &race.entries[i];
+
+		if (sum_of_ends(entry) != 1)
+			fail_msg("timer %zu ran %u times and was stopped %u times", i,
+				 atomic_load(&entry->runs), atomic_load(&entry->stops));
+		runs += atomic_load(&entry->runs);
+		stops += atomic_load(&entry->stops);
+	}
+	print_message("%zu ran, %zu were stopped\n", runs, stops);
+	assert_int_equal(runs + stops, race.count);
+	/* With few timers the owner may be away from the processor all the while. */
+	assert_true(TEST_HAS_SANITIZER || (runs > 0 && stops > 0));
+}
+
+static void wait_until_all_have_ended(void)
+{
+	for (size_t i = 0; i < race.count; i++)
+		WAIT_UNTIL((poll_now_and_then(0), sum_of_ends(&race.entries[i]) > 0));
+	assert_status(tw_wait_idle(race.wheel), TW_OK);
+	assert_status(tw_flush(race.wheel), TW_OK);
+	assert_int_equal(tw_pending(race.wheel), 0);
+}
+
+static void run_stop_race(const struct variant *variant, size_t count, act_fn *act)
+{
+	struct racer racers[RACERS];
+
+	race_open(variant, count, 0, 1);
+	start_racers(racers, act);
+	set_all(set_once);
+	join_racers(racers);
+	wait_until_all_have_ended();
+	judge_once();
+	race_close();
+}
+
+static void of_two_stops_and_the_run_exactly_one_wins(void **state)
+{
+	run_stop_race(*state, TIMERS, stop_each);
+}
+
+static void of_two_stops_and_the_run_exactly_one_wins_with_fewer(void **state)
+{
+	run_stop_race(*state, TIMERS / 10, stop_each);
+}
+
+static void after_stop_wait_nothing_runs(void **state)
+{
+	run_stop_race(*state, TIMERS / 10, stop_own_and_wait);
+}
+
+/* --- The wheel is drained and stopped meanwhile ---------------------------------------------- */
+
+static void stop_unless_closed(struct racer *racer, struct entry *entry)
+{
+	(void)racer;
+	if (tw_timer_stop(race.wheel, entry->timer) == TW_OK)
+		atomic_fetch_add(&entry->stops, 1);
+}
+
+static void *set_all_once(void *argument)
+{
+	(void)argument;
+	set_all(set_once);
+	return NULL;
+}
+
+static void judge_one_end_each(void)
+{
+	for (size_t i = 0; i < race.count; i++) {
+		const struct entry *entry = &race.entries[i];
+
+		if (sum_of_ends(entry) != 1)
+			fail_msg("timer %zu: %u runs, %u stops, %u releases, %u drains, refused %u",
+				 i, atomic_load(&entry->runs), atomic_load(&entry->stops),
+				 atomic_load(&entry->releases), atomic_load(&entry->drains),
+				 atomic_load(&entry->refused));
+	}
+}
+
+static void run_end_race(const struct variant *variant, uint64_t round)
+{
+	struct random random = random_from(seed, 1000 + round);
+	struct racer racers[RACERS];
+	uint64_t drains = random_below(&random, 3);
+	pthread_t setter;
+
+	race_open(variant, 400, 0, 2000 + round);
+	start_racers(racers, stop_unless_closed);
+	assert_int_equal(pthread_create(&setter, NULL, set_all_once, NULL), 0);
+	while (atomic_load(&race.published) < 300)
+		sched_yield();
+	for (; drains > 0; drains--) {
+		assert_status(tw_drain(race.wheel, drain, NULL), TW_OK);
+		wait_for(random_between(&random, 0, TICK));
+	}
+	if (random_once_in(&random, 2))
+		wait_for(random_between(&random, 0, 3 * TICK));
+	assert_status(tw_stop(race.wheel), TW_OK);
+	pthread_join(setter, NULL);
+	join_racers(racers);
+	assert_status(tw_wait_idle(race.wheel), TW_OK);
+	judge_one_end_each();
+	race_close();
+}
+
+static void each_timer_comes_to_one_end_when_the_wheel_is_drained_and_stopped(void **state)
+{
+	for (uint64_t round = 0; round < TEST_SHARE_OF(300); round++)
+		run_end_race(*state, round);
+}
+
+static enum tw_status set_far(struct entry *entry, struct random *random)
+{
+	entry->act_at = 0;
+	return tw_after_func(race.wheel, random_between(random, TW_HOUR, 9 * TW_HOUR), run, entry,
+			     &entry->timer);
+}
+
+/* Resets change nothing about the one end. */
+static void reset_or_stop(struct racer *racer, struct entry *entry)
+{
+	if (random_once_in(&racer->random, 2))
+		(void)tw_timer_reset(race.wheel, entry->timer, TW_HOUR);
+	else
+		note_stop(entry, tw_timer_stop(race.wheel, entry->timer));
+}
+
+/* So many that the handing over of what was drained takes a while. */
+static void timers_that_are_being_drained_can_be_stopped_until_they_are_handed_over(void **state)
+{
+	struct racer racers[RACERS];
+	size_t drained = 0, stopped = 0;
+
+	for (uint64_t round = 0; round < 10; round++) {
+		race_open(*state, TIMERS / 20, 0, 5000 + round);
+		set_all(set_far);
+		assert_status(tw_flush(race.wheel), TW_OK);
+		assert_status(tw_drain(race.wheel, drain, NULL), TW_OK);
+		start_racers(racers, reset_or_stop);
+		join_racers(racers);
+		assert_status(tw_stop(race.wheel), TW_OK);
+		assert_status(tw_wait_idle(race.wheel), TW_OK);
+		judge_one_end_each();
+		for (size_t i = 0; i < race.count; i++) {
+			drained += atomic_load(&race.entries[i].drains);
+			stopped += atomic_load(&race.entries[i].stops);
+		}
+		race_close();
+	}
+	print_message("%zu were drained, %zu stopped\n", drained, stopped);
+}
+
+/* --- Resets ---------------------------------------------------------------------------------- */
+
+/* It cannot have been running before its deadline; so then it must not run at all. */
+static void reset_own_to_never(struct racer *racer, struct entry *entry)
+{
+	enum tw_status status;
+
+	if (!is_own(racer, entry))
+		return;
+	status = tw_timer_reset(race.wheel, entry->timer, TW_HOUR);
+	if (status == TW_OK && tw_now(race.wheel) < entry->earliest)
+		atomic_store(&entry->promise, true);
+	if (status == TW_OK)
+		atomic_fetch_add(&entry->resets, 1);
+	else if (status != TW_NOT_FOUND)
+		atomic_fetch_add(&race.wrong, 1);
+}
+
+/* Reset, it is pending for an hour, whether it ran before or not; else it is done. */
+static void judge_resets(void)
+{
+	size_t reset = 0, ran = 0;
+
+	for (size_t i = 0; i < race.count; i++) {
+		struct entry *entry = &race.entries[i];
+		unsigned runs = atomic_load(&entry->runs);
+		bool was_reset = atomic_load(&entry->resets) > 0;
+
+		assert_status(tw_timer_stop(race.wheel, entry->timer),
+			      was_reset ? TW_OK : TW_NOT_FOUND);
+		assert_in_range(runs, was_reset ? 0 : 1, 1);
+		reset += was_reset;
+		ran += runs;
+	}
+	print_message("%zu ran, %zu were reset, %zu both\n", ran, reset, ran + reset - race.count);
+	assert_status(tw_flush(race.wheel), TW_OK);
+	assert_int_equal(tw_pending(race.wheel), 0);
+}
+
+static void reset_timer_does_not_run_at_its_old_deadline(void **state)
+{
+	struct racer racers[RACERS];
+
+	race_open(*state, TIMERS / 5, 0, 3);
+	start_racers(racers, reset_own_to_never);
+	set_all(set_once);
+	join_racers(racers);
+	for (int i = 0; i < 10; i++) {
+		wait_for(TICK);
+		assert_status(tw_wait_idle(race.wheel), TW_OK);
+	}
+	judge_resets();
+	race_close();
+}
+
+/* --- Resets, stops and periodic timers ------------------------------------------------------- */
+
+static tw_duration next_soon(void *argument, tw_duration previous)
+{
+	(void)argument;
+	return previous + TICK;
+}
+
+static enum tw_status set_any(struct entry *entry, struct random *random)
+{
+	tw_duration delay = random_between(random, -TICK, 3 * TICK);
+
+	switch (random_below(random, 4)) {
+	case 0:
+		return tw_every(race.wheel, delay, random_between(random, TICK / 2, 2 * TICK),
+				(enum tw_missed)random_below(random, 3), run, entry, &entry->timer);
+	case 1:
+		return tw_schedule_func(race.wheel, next_soon, run, entry, &entry->timer);
+	default:
+		return tw_after_func(race.wheel, delay, run, entry, &entry->timer);
+	}
+}
+
+/* Both racers reset and stop at random. */
+static void act_at_random(struct racer *racer, struct entry *entry)
+{
+	struct random *random = &racer->random;
+
+	for (uint64_t times = random_below(random, 4); times > 0; times--) {
+		tw_duration delay = random_between(random, -TICK, 2 * TICK);
+		enum tw_status status = tw_timer_reset(race.wheel, entry->timer, delay);
+
+		if (status != TW_OK && status != TW_NOT_FOUND)
+			atomic_fetch_add(&race.wrong, 1);
+	}
+	if (random_once_in(random, 2))
+		note_stop(entry, tw_timer_stop(race.wheel, entry->timer));
+}
+
+/* Stops for good, waits, and looks whether it is quiet. */
+static void *end_all(void *argument)
+{
+	(void)argument;
+	for (size_t i = 0; i < race.count; i++) {
+		struct entry *entry = &race.entries[i];
+		enum tw_status status;
+
+		wait_for_turn(i);
+		status = tw_timer_stop_wait(race.wheel, entry->timer);
+		atomic_store(&entry->promise, true);
+		if (atomic_load(&entry->inside) != 0 ||
+		    tw_timer_stop(race.wheel, entry->timer) != TW_NOT_FOUND)
+			atomic_fetch_add(&race.wrong, 1);
+		if (status == TW_OK)
+			atomic_fetch_add(&entry->stops, 1);
+	}
+	return NULL;
+}
+
+/* Stopped at most once; and all places within the limit are free again. */
+static void judge_places(size_t places)
+{
+	assert_status(tw_wait_idle(race.wheel), TW_OK);
+	assert_status(tw_flush(race.wheel), TW_OK);
+	assert_int_equal(tw_pending(race.wheel), 0);
+	for (size_t i = 0; i < race.count; i++) {
+		assert_in_range(atomic_load(&race.entries[i].stops), 0, 1);
+		atomic_store(&race.entries[i].promise, false);
+	}
+	for (size_t i = 0; i < places; i++)
+		assert_status(tw_after_func(race.wheel, TW_HOUR, run, &race.entries[0], NULL),
+			      TW_OK);
+	assert_status(tw_after_func(race.wheel, TW_HOUR, run, &race.entries[0], NULL), TW_FULL);
+}
+
+/* The end comes for each while the racers are at it, or after them. */
+static void run_mixed_race(const struct variant *variant, size_t count, uint64_t round)
+{
+	struct racer racers[RACERS];
+	pthread_t ender;
+
+	race_open(variant, count, count, 100 + round);
+	start_racers(racers, act_at_random);
+	if (round % 2 == 0)
+		assert_int_equal(pthread_create(&ender, NULL, end_all, NULL), 0);
+	set_all(set_any);
+	join_racers(racers);
+	if (round % 2 != 0)
+		assert_int_equal(pthread_create(&ender, NULL, end_all, NULL), 0);
+	pthread_join(ender, NULL);
+	judge_places(count);
+	race_close();
+}
+
+static void resets_stops_and_periods_race_and_keep_their_promises(void **state)
+{
+	for (uint64_t round = 0; round < 20; round++)
+		run_mixed_race(*state, TIMERS / 200, round);
+}
+
+/* --- Alone on the real clock ----------------------------------------------------------------- */
+
+/* Later than this no timer may run, on however noisy a machine. */
+#define LATEST ((TEST_HAS_SANITIZER ? 2000 : 500) * TW_MILLISECOND)
+
+enum { REPEATS = 50 };
+
+/* When it ran. */
+struct diary {
+	struct tw_wheel *wheel;
+	atomic_size_t count;
+	tw_duration times[REPEATS];
+};
+
+static void note_time(void *argument)
+{
+	struct diary *diary = argument;
+	size_t count = atomic_load(&diary->count);
+
+	if (count < REPEATS)
+		diary->times[count] = tw_now(diary->wheel);
+	atomic_store(&diary->count, count + 1);
+}
+
+static void diary_open(struct diary *diary, const struct variant *variant)
+{
+	struct tw_options options = {
+		.layout = variant->layout, .drive = variant->drive, .workers = variant->workers};
+
+	*diary = (struct diary){0};
+	assert_status(tw_create(&diary->wheel, TICK, 512, execute, &options), TW_OK);
+}
+
+static void periodic_timer_is_neither_early_nor_drifts(void **state)
+{
+	tw_duration first = 3 * TICK, period = 2 * TICK + TICK / 3, start;
+	static struct diary diary;
+	struct tw_timer timer;
+
+	diary_open(&diary, *state);
+	start = tw_now(diary.wheel);
+	assert_status(
+		tw_every(diary.wheel, first, period, TW_MISSED_BURST, note_time, &diary, &timer),
+		TW_OK);
+	WAIT_UNTIL(atomic_load(&diary.count) >= REPEATS);
+	assert_true(tw_timer_stop_wait(diary.wheel, timer) != TW_NOT_FOUND);
+	for (int i = 0; i < REPEATS; i++)
+		assert_in_range(diary.times[i] - start, first + i * period,
+				first + i * period + LATEST);
+	tw_destroy(diary.wheel);
+}
+
+static void reset_reaches_a_sleeping_owner(void **state)
+{
+	static struct diary diary;
+	struct tw_timer timer;
+	tw_duration start;
+
+	diary_open(&diary, *state);
+	assert_status(tw_after_func(diary.wheel, TW_HOUR, note_time, &diary, &timer), TW_OK);
+	for (int i = 0; i < 3; i++) {
+		wait_for(20 * TICK);
+		start = tw_now(diary.wheel);
+		assert_status(tw_timer_reset(diary.wheel, timer, 5 * TICK), TW_OK);
+		WAIT_UNTIL(atomic_load(&diary.count) == (size_t)i + 1);
+		assert_in_range(diary.times[i] - start, 5 * TICK, 5 * TICK + LATEST);
+		assert_status(tw_wait_idle(diary.wheel), TW_OK);
+		assert_status(tw_timer_reset(diary.wheel, timer, TICK), TW_NOT_FOUND);
+		assert_status(tw_after_func(diary.wheel, TW_HOUR, note_time, &diary, &timer),
+			      TW_OK);
+	}
+	tw_destroy(diary.wheel);
+}
+
+static void stop_reaches_a_sleeping_owner(void **state)
+{
+	static struct diary diary;
+	struct tw_timer timer;
+
+	diary_open(&diary, *state);
+	for (int i = 0; i < 3; i++) {
+		assert_status(tw_after_func(diary.wheel, TW_HOUR, note_time, &diary, &timer),
+			      TW_OK);
+		assert_status(tw_flush(diary.wheel), TW_OK);
+		assert_int_equal(tw_pending(diary.wheel), 1);
+		wait_for(10 * TICK);
+		assert_status(tw_timer_stop(diary.wheel, timer), TW_OK);
+		/* Nobody asks the owner: it gives the memory back by itself. */
+		WAIT_UNTIL(tw_pending(diary.wheel) == 0);
+	}
+	tw_destroy(diary.wheel);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_BOTH(threads, of_two_stops_and_the_run_exactly_one_wins),
+		TEST_BOTH(owner, of_two_stops_and_the_run_exactly_one_wins_with_fewer),
+		TEST_BOTH(inline, of_two_stops_and_the_run_exactly_one_wins_with_fewer),
+		TEST_BOTH(workers, of_two_stops_and_the_run_exactly_one_wins_with_fewer),
+		TEST_BOTH(threads, after_stop_wait_nothing_runs),
+		TEST_BOTH(owner, after_stop_wait_nothing_runs),
+		TEST_BOTH(threads,
+			  each_timer_comes_to_one_end_when_the_wheel_is_drained_and_stopped),
+		TEST_BOTH(owner, each_timer_comes_to_one_end_when_the_wheel_is_drained_and_stopped),
+		TEST_BOTH(threads,
+			  timers_that_are_being_drained_can_be_stopped_until_they_are_handed_over),
+		TEST_BOTH(owner,
+			  timers_that_are_being_drained_can_be_stopped_until_they_are_handed_over),
+		TEST_BOTH(threads, reset_timer_does_not_run_at_its_old_deadline),
+		TEST_BOTH(owner, reset_timer_does_not_run_at_its_old_deadline),
+		TEST_BOTH(threads, resets_stops_and_periods_race_and_keep_their_promises),
+		TEST_BOTH(owner, resets_stops_and_periods_race_and_keep_their_promises),
+		TEST_BOTH(threads, periodic_timer_is_neither_early_nor_drifts),
+		TEST_BOTH(owner, periodic_timer_is_neither_early_nor_drifts),
+		TEST_BOTH(threads, reset_reaches_a_sleeping_owner),
+		TEST_BOTH(owner, reset_reaches_a_sleeping_owner),
+		TEST_BOTH(threads, stop_reaches_a_sleeping_owner),
+		TEST_BOTH(owner, stop_reaches_a_sleeping_owner),
+	};
+
+	seed = seed_choose();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
