@@ -93,6 +93,7 @@ static struct contender_state library_state(void *wheel)
 		.fired = (int64_t)stats.fired,
 		.wakeups = (int64_t)stats.wakeups,
 		.longest_turn = stats.longest_turn,
+		.longest_turn_wall = stats.longest_turn_wall,
 	};
 }
 
@@ -225,6 +226,7 @@ static struct contender_state baseline_state(void *wheel)
 		.fired = state.fired,
 		.wakeups = state.wakeups,
 		.longest_turn = state.longest_turn,
+		.longest_turn_wall = state.longest_turn_wall,
 	};
 }
 

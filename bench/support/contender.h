@@ -15,8 +15,10 @@
 struct contender_state {
 	int64_t pending;
 	int64_t fired;
-	int64_t wakeups;      /* times the owner woke from sleep */
-	int64_t longest_turn; /* the owner's, nanoseconds, since the beginning */
+	int64_t wakeups; /* times the owner woke from sleep */
+	/* The owner's, nanoseconds, since the beginning: its CPU time, and by the clock. */
+	int64_t longest_turn;
+	int64_t longest_turn_wall;
 };
 
 struct contender {

@@ -105,6 +105,7 @@ struct simple_wheel {
 	size_t hand;
 	/* The owner's, read by others after a flush. */
 	int64_t longest_turn;
+	int64_t longest_turn_wall;
 };
 
 /* --- Lists ------------------------------------------------------------------------------------ */
@@ -455,12 +456,18 @@ static enum event next_event(struct simple_wheel *wheel, struct command *command
 	}
 }
 
-static void measure_turn(struct simple_wheel *wheel, int64_t start)
+static void measured_tick(struct simple_wheel *wheel)
 {
-	int64_t turn = stopwatch_now() - start;
+	int64_t start = stopwatch_now(), cpu_start = stopwatch_thread_cpu();
+	int64_t turn, turn_wall;
 
+	tick(wheel);
+	turn = stopwatch_thread_cpu() - cpu_start;
+	turn_wall = stopwatch_now() - start;
 	if (turn > wheel->longest_turn)
 		wheel->longest_turn = turn;
+	if (turn_wall > wheel->longest_turn_wall)
+		wheel->longest_turn_wall = turn_wall;
 }
 
 /* Senders that found a buffer full are woken when half of it is free: a wake-up for many commands. */
@@ -486,14 +493,10 @@ static void *owner_run(void *argument)
 		pthread_mutex_unlock(&channel->lock);
 		if (event == EVENT_STOP)
 			return NULL;
-		if (event == EVENT_COMMAND) {
+		if (event == EVENT_COMMAND)
 			apply(wheel, &command);
-		} else {
-			int64_t start = stopwatch_now();
-
-			tick(wheel);
-			measure_turn(wheel, start);
-		}
+		else
+			measured_tick(wheel);
 	}
 }
 
@@ -625,7 +628,10 @@ void simple_wheel_wait_fired(struct simple_wheel *wheel, int64_t count)
 
 struct simple_wheel_state simple_wheel_state(struct simple_wheel *wheel)
 {
-	struct simple_wheel_state state = {.longest_turn = wheel->longest_turn};
+	struct simple_wheel_state state = {
+		.longest_turn = wheel->longest_turn,
+		.longest_turn_wall = wheel->longest_turn_wall,
+	};
 
 	pthread_mutex_lock(&wheel->map_lock);
 	state.pending = HASH_COUNT(wheel->map);

@@ -23,8 +23,10 @@ typedef void simple_execute_fn(const struct random_key *key, void *value);
 struct simple_wheel_state {
 	int64_t pending;
 	int64_t fired;
-	int64_t wakeups;      /* times the owner woke, by a command or a tick */
-	int64_t longest_turn; /* nanoseconds that one tick or command took the owner */
+	int64_t wakeups; /* times the owner woke, by a command or a tick */
+	/* Of one tick, nanoseconds: the owner's CPU time, and by the clock. */
+	int64_t longest_turn;
+	int64_t longest_turn_wall;
 };
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "stopwatch.h"
 
-#include "histogram.h"
+#include "percentiles.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,18 +27,23 @@ int64_t stopwatch_process_cpu(void)
 	return clock_nanoseconds(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+int64_t stopwatch_thread_cpu(void)
+{
+	return clock_nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+}
+
 int64_t stopwatch_overhead(void)
 {
-	struct histogram *differences = histogram_create();
+	struct percentiles *differences = percentiles_create();
 	int64_t median;
 
 	for (int i = 0; i < OVERHEAD_SAMPLES; i++) {
 		int64_t start = stopwatch_now();
 
-		histogram_record(differences, stopwatch_now() - start);
+		percentiles_record(differences, stopwatch_now() - start);
 	}
-	median = histogram_percentile(differences, 50);
-	histogram_destroy(differences);
+	median = percentiles_at(differences, 50);
+	percentiles_destroy(differences);
 	return median;
 }
 

@@ -15,6 +15,9 @@ int64_t stopwatch_overhead(void);
 /* CPU time of the whole process so far, all threads. */
 int64_t stopwatch_process_cpu(void);
 
+/* CPU time of the calling thread so far. */
+int64_t stopwatch_thread_cpu(void);
+
 void stopwatch_sleep(int64_t duration);
 
 static inline double seconds_of(int64_t nanoseconds)

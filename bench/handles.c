@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What do timers without a key cost?
+ *
+ * Several threads share a million timers and call, as fast as they can: set them all; stop one and
+ * set another, a million times in random order; reset (move) them in random order; stop them all.
+ * A phase lasts from the threads' start until the wheel has done all that was to be done. Then one
+ * thread calls now and then, and each call is timed. No timer comes due. Every run is a process of
+ * its own.
+ *
+ * The baseline is the library itself: the same with 16-byte random keys, where a stop is a remove,
+ * a reset a move.
+ */
+#include "support/csv.h"
+#include "support/format.h"
+#include "support/percentiles.h"
+#include "support/keys.h"
+#include "support/machine.h"
+#include "support/options.h"
+#include "support/process.h"
+#include "support/progress.h"
+#include "support/spread.h"
+#include "support/stopwatch.h"
+
+#include <timingwheel/timingwheel.h>
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MINUTE (60 * NANOSECONDS_PER_SECOND)
+#define MAX_RUNS 99
+#define PATIENCE MINUTE
+#define PACED_CALLS 100000
+#define PACE 5000 /* nanoseconds from one call to the next: 200,000 a second */
+
+enum phase { PHASE_FILL, PHASE_CHURN, PHASE_RESET, PHASE_STOP, PHASE_COUNT };
+
+static const struct {
+	const char *name;
+	const char *title;
+	int calls; /* for each timer */
+} phases[PHASE_COUNT] = {
+	[PHASE_FILL] = {"fill", "set", 1},
+	[PHASE_CHURN] = {"churn", "stop and set another", 2},
+	[PHASE_RESET] = {"reset", "reset", 1},
+	[PHASE_STOP] = {"stop", "stop", 1},
+};
+
+enum paced { PACED_SET, PACED_STOP, PACED_RESET, PACED_COUNT };
+
+static const char *const paced_names[PACED_COUNT] = {"set", "stop", "reset"};
+static const double paced_percents[] = {50, 99};
+
+#define PERCENT_COUNT (sizeof(paced_percents) / sizeof(paced_percents[0]))
+
+/* All doubles, one measure each. */
+struct result {
+	double per_second[PHASE_COUNT];
+	double call_time[PACED_COUNT][PERCENT_COUNT];
+	double bytes_filled; /* resident, a timer: after the fill, and after everything but the stops */
+	double bytes_churned;
+	double longest_turn; /* the owner's, nanoseconds of processor time */
+};
+
+#define MEASURE_COUNT (sizeof(struct result) / sizeof(double))
+
+/* What the caller knows a timer by. */
+union name {
+	struct tw_timer handle;
+	struct random_key key;
+};
+
+struct way {
+	const char *name;
+	const char *title;
+	size_t name_size;
+	void (*set)(struct tw_wheel *wheel, void *name, int64_t delay);
+	void (*stop)(struct tw_wheel *wheel, void *name);
+	void (*reset)(struct tw_wheel *wheel, void *name, int64_t delay);
+};
+
+struct plan {
+	const struct way *way;
+	int64_t count;
+	int64_t threads;
+	int64_t interval;
+	int64_t slots;
+	uint64_t seed;
+};
+
+struct trial {
+	const struct plan *plan;
+	struct result *result;
+	struct tw_wheel *wheel;
+	char *names; /* name_size each */
+	struct generator generator;
+};
+
+struct caller {
+	pthread_t thread;
+	pthread_barrier_t *start;
+	const struct trial *trial;
+	enum phase phase;
+	size_t first;
+	size_t end;
+	struct generator generator;
+};
+
+/* --- The two ways ----------------------------------------------------------------------------- */
+
+static void expect_ok(enum tw_status status, const char *call)
+{
+	if (status != TW_OK)
+		process_fail("%s answered %s: %s", call, tw_status_name(status),
+			     tw_status_text(status));
+}
+
+static void on_run(void *argument)
+{
+	(void)argument;
+	process_fail("a timer ran that was not due");
+}
+
+static void on_expiry(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+	process_fail("a timer ran that was not due");
+}
+
+static void handle_set(struct tw_wheel *wheel, void *name, int64_t delay)
+{
+	expect_ok(tw_after_func(wheel, delay, on_run, NULL, name), "tw_after_func");
+}
+
+static void handle_stop(struct tw_wheel *wheel, void *name)
+{
+	expect_ok(tw_timer_stop(wheel, *(struct tw_timer *)name), "tw_timer_stop");
+}
+
+static void handle_reset(struct tw_wheel *wheel, void *name, int64_t delay)
+{
+	expect_ok(tw_timer_reset(wheel, *(struct tw_timer *)name, delay), "tw_timer_reset");
+}
+
+static const struct way by_handle = {
+	.name = "handles",
+	.title = "by handle",
+	.name_size = sizeof(struct tw_timer),
+	.set = handle_set,
+	.stop = handle_stop,
+	.reset = handle_reset,
+};
+
+static void key_set(struct tw_wheel *wheel, void *name, int64_t delay)
+{
+	expect_ok(tw_set_timer(wheel, name, sizeof(struct random_key), NULL, delay),
+		  "tw_set_timer");
+}
+
+static void key_remove(struct tw_wheel *wheel, void *name)
+{
+	expect_ok(tw_remove_timer(wheel, name, sizeof(struct random_key)), "tw_remove_timer");
+}
+
+static void key_move(struct tw_wheel *wheel, void *name, int64_t delay)
+{
+	expect_ok(tw_move_timer(wheel, name, sizeof(struct random_key), delay), "tw_move_timer");
+}
+
+static const struct way by_key = {
+	.name = "keys",
+	.title = "by key",
+	.name_size = sizeof(struct random_key),
+	.set = key_set,
+	.stop = key_remove,
+	.reset = key_move,
+};
+
+/* --- Callers ---------------------------------------------------------------------------------- */
+
+static void *name_at(const struct trial *trial, size_t i)
+{
+	return trial->names + i * trial->plan->way->name_size;
+}
+
+static int64_t random_delay(struct generator *generator)
+{
+	return generator_range(generator, 1 * MINUTE, 60 * MINUTE);
+}
+
+static void call_once(struct caller *caller, size_t i)
+{
+	const struct way *way = caller->trial->plan->way;
+	struct tw_wheel *wheel = caller->trial->wheel;
+	void *name = name_at(caller->trial, i);
+
+	switch (caller->phase) {
+	case PHASE_CHURN:
+		way->stop(wheel, name);
+		way->set(wheel, name, random_delay(&caller->generator));
+		return;
+	case PHASE_FILL:
+		way->set(wheel, name, random_delay(&caller->generator));
+		return;
+	case PHASE_RESET:
+		way->reset(wheel, name, random_delay(&caller->generator));
+		return;
+	default:
+		way->stop(wheel, name);
+	}
+}
+
+static void *caller_run(void *argument)
+{
+	struct caller *caller = argument;
+
+	pthread_barrier_wait(caller->start);
+	for (size_t i = caller->first; i < caller->end; i++)
+		call_once(caller, i);
+	return NULL;
+}
+
+static struct caller *callers_start(struct trial *trial, enum phase phase, pthread_barrier_t *start)
+{
+	size_t threads = (size_t)trial->plan->threads, count = (size_t)trial->plan->count;
+	struct caller *callers = process_allocate(threads * sizeof(*callers));
+
+	for (size_t i = 0; i < threads; i++) {
+		callers[i] = (struct caller){
+			.start = start,
+			.trial = trial,
+			.phase = phase,
+			.first = count * i / threads,
+			.end = count * (i + 1) / threads,
+			.generator = {generator_next(&trial->generator)},
+		};
+		if (pthread_create(&callers[i].thread, NULL, caller_run, &callers[i]) != 0)
+			process_fail("a caller could not be started");
+	}
+	return callers;
+}
+
+/* --- One run ---------------------------------------------------------------------------------- */
+
+/* In memory order the names then lead to timers at random. */
+static void shuffle_names(struct trial *trial)
+{
+	size_t size = trial->plan->way->name_size;
+	union name kept;
+
+	for (size_t i = (size_t)trial->plan->count; i > 1; i--) {
+		void *one = name_at(trial, i - 1);
+		void *other =
+			name_at(trial, (size_t)generator_range(&trial->generator, 0, (int64_t)i));
+
+		memcpy(&kept, one, size);
+		memmove(one, other, size);
+		memcpy(other, &kept, size);
+	}
+}
+
+static struct tw_stats stats_of(const struct trial *trial)
+{
+	struct tw_stats stats;
+
+	expect_ok(tw_get_stats(trial->wheel, &stats), "tw_get_stats");
+	return stats;
+}
+
+/* Waits until the wheel has applied what the phases up to this one asked for. */
+static void wait_applied(const struct trial *trial, uint64_t set, uint64_t moved, uint64_t removed)
+{
+	int64_t end = stopwatch_now() + PATIENCE;
+	struct tw_stats stats;
+
+	do {
+		expect_ok(tw_flush(trial->wheel), "tw_flush");
+		stats = stats_of(trial);
+	} while ((stats.set != set || stats.removed != removed) && stopwatch_now() < end);
+	if (stats.set != set || stats.removed != removed || stats.pending != set - removed)
+		process_fail("%s: %" PRIu64 " set, %" PRIu64 " removed, %" PRIu64
+			     " pending; should be %" PRIu64 ", %" PRIu64 ", %" PRIu64,
+			     trial->plan->way->name, stats.set, stats.removed, stats.pending, set,
+			     removed, set - removed);
+	/* A handle reset twice before the owner looks is moved once. */
+	if (trial->plan->way == &by_key && stats.moved != moved)
+		process_fail("%" PRIu64 " moved, should be %" PRIu64, stats.moved, moved);
+}
+
+/* How often the phases up to this one and `paced` calls of each kind set, move and remove. */
+static void wait_phase(const struct trial *trial, enum phase phase, uint64_t paced)
+{
+	uint64_t count = (uint64_t)trial->plan->count;
+
+	wait_applied(trial, count * (phase >= PHASE_CHURN ? 2 : 1) + paced,
+		     count * (phase >= PHASE_RESET) + paced,
+		     count * ((phase >= PHASE_CHURN) + (phase >= PHASE_STOP)) + paced);
+}
+
+static void run_phase(struct trial *trial, enum phase phase, uint64_t paced)
+{
+	double calls = (double)trial->plan->count * phases[phase].calls;
+	pthread_barrier_t barrier;
+	struct caller *callers;
+	int64_t start;
+
+	shuffle_names(trial);
+	pthread_barrier_init(&barrier, NULL, (unsigned)trial->plan->threads + 1);
+	callers = callers_start(trial, phase, &barrier);
+	/* Before the barrier: after it the callers may run and this thread may not. */
+	start = stopwatch_now();
+	pthread_barrier_wait(&barrier);
+	for (int64_t i = 0; i < trial->plan->threads; i++)
+		pthread_join(callers[i].thread, NULL);
+	wait_phase(trial, phase, paced);
+	trial->result->per_second[phase] = calls / seconds_of(stopwatch_now() - start);
+	pthread_barrier_destroy(&barrier);
+	free(callers);
+}
+
+static void call_paced(struct trial *trial, enum paced paced, void *name)
+{
+	const struct way *way = trial->plan->way;
+
+	if (paced == PACED_STOP)
+		way->stop(trial->wheel, name);
+	else
+		(paced == PACED_SET ? way->set : way->reset)(trial->wheel, name,
+							     random_delay(&trial->generator));
+}
+
+/* Stop, set another, reset it: in turn, of one timer after the other. */
+static void run_paced(struct trial *trial)
+{
+	static const enum paced order[PACED_COUNT] = {PACED_STOP, PACED_SET, PACED_RESET};
+	struct percentiles *times[PACED_COUNT];
+	int64_t overhead = stopwatch_overhead(), due;
+
+	for (int i = 0; i < PACED_COUNT; i++)
+		times[i] = percentiles_create();
+	shuffle_names(trial);
+	due = stopwatch_now();
+	for (int64_t i = 0; i < PACED_CALLS * PACED_COUNT; i++) {
+		enum paced paced = order[i % PACED_COUNT];
+		void *name = name_at(trial, (size_t)(i / PACED_COUNT % trial->plan->count));
+		int64_t start;
+
+		for (due += PACE; (start = stopwatch_now()) < due;)
+			;
+		call_paced(trial, paced, name);
+		percentiles_record(times[paced], stopwatch_now() - start - overhead);
+	}
+	for (int i = 0; i < PACED_COUNT; i++) {
+		for (size_t j = 0; j < PERCENT_COUNT; j++)
+			trial->result->call_time[i][j] =
+				(double)percentiles_at(times[i], paced_percents[j]);
+		percentiles_destroy(times[i]);
+	}
+	wait_phase(trial, PHASE_RESET, PACED_CALLS);
+}
+
+static void create_names(struct trial *trial)
+{
+	size_t count = (size_t)trial->plan->count;
+
+	if (trial->plan->way == &by_key)
+		trial->names = (char *)keys_create(count, trial->plan->seed);
+	else
+		trial->names = process_allocate(count * trial->plan->way->name_size);
+}
+
+static double bytes_a_timer(const struct trial *trial, int64_t before)
+{
+	return (double)(process_resident() - before) / (double)trial->plan->count;
+}
+
+static void run_trial(const void *argument, void *result)
+{
+	const struct plan *plan = argument;
+	struct trial trial = {.plan = plan, .result = result, .generator = {plan->seed}};
+	int64_t resident;
+
+	create_names(&trial);
+	resident = process_resident();
+	expect_ok(tw_create(&trial.wheel, plan->interval, (size_t)plan->slots, on_expiry, NULL),
+		  "tw_create");
+	run_phase(&trial, PHASE_FILL, 0);
+	trial.result->bytes_filled = bytes_a_timer(&trial, resident);
+	run_phase(&trial, PHASE_CHURN, 0);
+	run_phase(&trial, PHASE_RESET, 0);
+	run_paced(&trial);
+	trial.result->bytes_churned = bytes_a_timer(&trial, resident);
+	run_phase(&trial, PHASE_STOP, PACED_CALLS);
+	trial.result->longest_turn = (double)stats_of(&trial).longest_turn;
+	tw_destroy(trial.wheel);
+	free(trial.names);
+}
+
+/* --- All runs --------------------------------------------------------------------------------- */
+
+/* A way's results, measure by measure over the runs. */
+struct figures {
+	const struct way *way;
+	struct spread measures[MEASURE_COUNT];
+};
+
+static const struct spread *measure(const struct figures *figures, size_t offset)
+{
+	return &figures->measures[offset / sizeof(double)];
+}
+
+static void write_run(struct csv csv, const char *name, int run, const struct result *result)
+{
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++)
+		csv_row(csv, "%s,%d,%s_per_second,%.0f", name, run, phases[phase].name,
+			result->per_second[phase]);
+	for (enum paced paced = 0; paced < PACED_COUNT; paced++) {
+		for (size_t i = 0; i < PERCENT_COUNT; i++)
+			csv_row(csv, "%s,%d,%s_call_p%g_ns,%.0f", name, run, paced_names[paced],
+				paced_percents[i], result->call_time[paced][i]);
+	}
+	csv_row(csv, "%s,%d,bytes_per_timer,%.1f", name, run, result->bytes_filled);
+	csv_row(csv, "%s,%d,bytes_per_timer_churned,%.1f", name, run, result->bytes_churned);
+	csv_row(csv, "%s,%d,longest_turn_ns,%.0f", name, run, result->longest_turn);
+}
+
+/* The two ways take turns, so that a noisy time meets both. */
+static void run_all(const struct plan *plan, int runs, struct csv csv, struct figures *columns)
+{
+	static double values[2][MEASURE_COUNT][MAX_RUNS];
+	struct progress progress = progress_start(stderr, false);
+
+	for (int run = 0; run < 2 * runs; run++) {
+		struct plan own = *plan;
+		struct result result;
+
+		own.way = columns[run % 2].way;
+		own.seed = plan->seed + (uint64_t)run / 2;
+		progress_show(&progress, "%s: run %d of %d", own.way->title, run / 2 + 1, runs);
+		if (!process_run_trial(run_trial, &own, &result, sizeof(result)))
+			exit(1);
+		for (size_t i = 0; i < MEASURE_COUNT; i++)
+			values[run % 2][i][run / 2] = ((double *)&result)[i];
+		write_run(csv, own.way->name, run / 2 + 1, &result);
+	}
+	progress_wipe(&progress);
+	for (int column = 0; column < 2; column++)
+		for (size_t i = 0; i < MEASURE_COUNT; i++)
+			columns[column].measures[i] = spread_of(values[column][i], (size_t)runs);
+}
+
+/* --- The table -------------------------------------------------------------------------------- */
+
+static void print_rates(const struct figures *columns)
+{
+	printf("\n%-24s %28s %28s %7s\n", "million calls a second", columns[0].way->title,
+	       columns[1].way->title, "ratio");
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++) {
+		size_t offset = offsetof(struct result, per_second) + phase * sizeof(double);
+
+		printf("  %-22s", phases[phase].title);
+		for (int i = 0; i < 2; i++) {
+			const struct spread *rate = measure(&columns[i], offset);
+
+			printf("  %9.2f (%6.2f to %6.2f)", rate->median / 1e6, rate->least / 1e6,
+			       rate->most / 1e6);
+		}
+		printf(" %6.1fx\n",
+		       measure(&columns[0], offset)->median / measure(&columns[1], offset)->median);
+	}
+}
+
+static void print_measure(const char *title, const struct figures *columns, size_t offset,
+			  struct text (*format)(int64_t))
+{
+	printf("  %-22s", title);
+	for (int i = 0; i < 2; i++)
+		printf(" %28s",
+		       format((int64_t)(measure(&columns[i], offset)->median + 0.5)).characters);
+	printf(" %6.1fx\n",
+	       measure(&columns[1], offset)->median / measure(&columns[0], offset)->median);
+}
+
+static void print_figures(const struct figures *columns)
+{
+	char title[64];
+
+	print_rates(columns);
+	printf("caller's time, one call each 5 us\n");
+	for (enum paced paced = 0; paced < PACED_COUNT; paced++) {
+		for (size_t i = 0; i < PERCENT_COUNT; i++) {
+			snprintf(title, sizeof(title), "%s p%g", paced_names[paced],
+				 paced_percents[i]);
+			print_measure(title, columns, offsetof(struct result, call_time[paced][i]),
+				      format_duration);
+		}
+	}
+	printf("resident bytes a timer\n");
+	print_measure("filled", columns, offsetof(struct result, bytes_filled), format_count);
+	print_measure("churned", columns, offsetof(struct result, bytes_churned), format_count);
+	printf("owner\n");
+	print_measure("longest turn", columns, offsetof(struct result, longest_turn),
+		      format_duration);
+}
+
+int main(int argc, char **argv)
+{
+	struct plan plan = {NULL, 1000000, 2, NANOSECONDS_PER_SECOND / 1000, 512, 1};
+	struct figures columns[2] = {{.way = &by_handle}, {.way = &by_key}};
+	const char *csv_path = NULL;
+	int64_t runs = 5;
+	const struct program_option options[] = {
+		{"count", OPTION_COUNT, &plan.count, 1000, 200000000, .help = "timers"},
+		{"threads", OPTION_COUNT, &plan.threads, 1, 1000, .help = "threads that call"},
+		{"runs", OPTION_COUNT, &runs, 1, MAX_RUNS, .help = "runs; medians are printed"},
+		{"csv", OPTION_TEXT, &csv_path, .help = "every run's figures to this file"},
+		{0},
+	};
+	struct csv csv;
+
+	options_parse(argc, argv, "What do timers without a key cost?", options);
+	csv = csv_open(csv_path, "contender,run,measure,value");
+	printf("%s\n%s timers, %" PRId64 " threads, tick %s, %s slots; medians of %" PRId64
+	       " runs, least to most in brackets\n",
+	       machine_description(), format_count(plan.count).characters, plan.threads,
+	       format_duration(plan.interval).characters, format_count(plan.slots).characters,
+	       runs);
+	run_all(&plan, (int)runs, csv, columns);
+	print_figures(columns);
+	csv_close(csv);
+	return 0;
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How many commands a second does a wheel apply that holds a million timers, what does a call cost
+ * its caller, and how much memory does a timer take?
+ *
+ * Keys are 16 random bytes, made and shuffled before each phase; the producers share them out and
+ * go through them in memory order, so that the wheel meets them at random. A phase lasts from the
+ * producers' start until all its commands have been applied. No timer comes due meanwhile. Every
+ * run is a process of its own.
+ *
+ * The baseline is go-zero's design in C (support/simple_wheel.h), with the same keys and producers.
+ */
+#include "support/contender.h"
+#include "support/csv.h"
+#include "support/format.h"
+#include "support/percentiles.h"
+#include "support/machine.h"
+#include "support/options.h"
+#include "support/process.h"
+#include "support/progress.h"
+#include "support/spread.h"
+#include "support/stopwatch.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MINUTE (60 * NANOSECONDS_PER_SECOND)
+#define MAX_RUNS 99
+#define PACED_CALLS 200000
+#define PACE 5000 /* nanoseconds from one call to the next: 200,000 a second */
+
+enum phase { PHASE_FILL, PHASE_SET, PHASE_MOVE, PHASE_LATER, PHASE_REMOVE, PHASE_COUNT };
+
+struct phase_plan {
+	const char *name; /* in the CSV file */
+	const char *title;
+	int64_t shortest; /* delays */
+	int64_t longest;
+};
+
+static const struct phase_plan phases[PHASE_COUNT] = {
+	[PHASE_FILL] = {"fill", "set, new key", 1 * MINUTE, 60 * MINUTE},
+	[PHASE_SET] = {"set", "set, existing key", 1 * MINUTE, 60 * MINUTE},
+	[PHASE_MOVE] = {"move", "move, sooner or later", 1 * MINUTE, 60 * MINUTE},
+	[PHASE_LATER] = {"later", "move, later only", 61 * MINUTE, 120 * MINUTE},
+	[PHASE_REMOVE] = {"remove", "remove", 0, 1},
+};
+
+/* What a paced caller's calls took it, overhead of the clock subtracted. */
+enum paced { PACED_SET, PACED_MOVE, PACED_COUNT };
+
+static const char *const paced_names[PACED_COUNT] = {"set", "move"};
+static const double paced_percents[] = {50, 99, 99.9};
+
+#define PERCENT_COUNT (sizeof(paced_percents) / sizeof(paced_percents[0]))
+
+struct plan {
+	const struct contender *contender;
+	int64_t count;
+	int64_t commands; /* a phase, the fill apart */
+	int64_t producers;
+	int64_t interval;
+	int64_t slots;
+	uint64_t seed;
+};
+
+/* All doubles, one measure each. */
+struct result {
+	double per_second[PHASE_COUNT];
+	double longest_turn[PHASE_COUNT]; /* so far, nanoseconds of CPU time */
+	double longest_turn_wall;         /* of the whole run, by the clock */
+	double call_time[PACED_COUNT][PERCENT_COUNT];
+	double bytes_per_timer;
+};
+
+#define MEASURE_COUNT (sizeof(struct result) / sizeof(double))
+
+struct producer {
+	pthread_t thread;
+	pthread_barrier_t *start;
+	const struct contender *contender;
+	void *wheel;
+	enum phase phase;
+	const struct random_key *keys;
+	size_t count;
+	struct generator generator;
+};
+
+struct trial {
+	const struct plan *plan;
+	struct result *result;
+	void *wheel;
+	struct random_key *keys;
+	struct generator generator;
+};
+
+/* --- Producers -------------------------------------------------------------------------------- */
+
+static void produce(struct producer *producer,
+		    void (*call)(void *wheel, const struct random_key *key, int64_t delay))
+{
+	const struct phase_plan *plan = &phases[producer->phase];
+
+	for (size_t i = 0; i < producer->count; i++)
+		call(producer->wheel, &producer->keys[i],
+		     generator_range(&producer->generator, plan->shortest, plan->longest));
+}
+
+static void *producer_run(void *argument)
+{
+	struct producer *producer = argument;
+	const struct contender *contender = producer->contender;
+
+	pthread_barrier_wait(producer->start);
+	if (producer->phase == PHASE_REMOVE) {
+		for (size_t i = 0; i < producer->count; i++)
+			contender->remove(producer->wheel, &producer->keys[i]);
+	} else if (producer->phase == PHASE_FILL || producer->phase == PHASE_SET) {
+		produce(producer, contender->set);
+	} else {
+		produce(producer, contender->move);
+	}
+	return NULL;
+}
+
+static struct producer *producers_start(struct trial *trial, enum phase phase, size_t commands,
+					pthread_barrier_t *start)
+{
+	size_t count = (size_t)trial->plan->producers;
+	struct producer *producers = process_allocate(count * sizeof(*producers));
+
+	for (size_t i = 0; i < count; i++) {
+		size_t first = commands * i / count;
+
+		producers[i] = (struct producer){
+			.start = start,
+			.contender = trial->plan->contender,
+			.wheel = trial->wheel,
+			.phase = phase,
+			.keys = trial->keys + first,
+			.count = commands * (i + 1) / count - first,
+			.generator = {generator_next(&trial->generator)},
+		};
+		if (pthread_create(&producers[i].thread, NULL, producer_run, &producers[i]) != 0)
+			process_fail("a producer could not be started");
+	}
+	return producers;
+}
+
+/* --- One run ---------------------------------------------------------------------------------- */
+
+/* The count may trail what has been applied by a turn of the owner. */
+static int64_t settled_pending(struct trial *trial, int64_t expected)
+{
+	int64_t pending = -1;
+
+	for (int i = 0; i < 1000 && pending != expected; i++) {
+		if (i > 0)
+			stopwatch_sleep(NANOSECONDS_PER_SECOND / 1000);
+		pending = trial->plan->contender->state(trial->wheel).pending;
+	}
+	return pending;
+}
+
+static void expect_pending(struct trial *trial, enum phase phase, size_t commands)
+{
+	int64_t expected = trial->plan->count - (phase == PHASE_REMOVE ? (int64_t)commands : 0);
+	int64_t pending = settled_pending(trial, expected);
+
+	if (pending != expected)
+		process_fail("%s: %s pending after %s, should be %s", trial->plan->contender->name,
+			     format_count(pending).characters, phases[phase].title,
+			     format_count(expected).characters);
+}
+
+static void run_phase(struct trial *trial, enum phase phase)
+{
+	const struct contender *contender = trial->plan->contender;
+	size_t commands =
+		(size_t)(phase == PHASE_FILL ? trial->plan->count : trial->plan->commands);
+	struct producer *producers;
+	pthread_barrier_t barrier;
+	int64_t start;
+
+	keys_shuffle(trial->keys, (size_t)trial->plan->count, &trial->generator);
+	pthread_barrier_init(&barrier, NULL, (unsigned)trial->plan->producers + 1);
+	producers = producers_start(trial, phase, commands, &barrier);
+	/* Before the barrier: after it the producers may run and this thread may not. */
+	start = stopwatch_now();
+	pthread_barrier_wait(&barrier);
+	for (int64_t i = 0; i < trial->plan->producers; i++)
+		pthread_join(producers[i].thread, NULL);
+	contender->flush(trial->wheel);
+	trial->result->per_second[phase] = (double)commands / seconds_of(stopwatch_now() - start);
+	trial->result->longest_turn[phase] = (double)contender->state(trial->wheel).longest_turn;
+	expect_pending(trial, phase, commands);
+	pthread_barrier_destroy(&barrier);
+	free(producers);
+}
+
+static void run_paced(struct trial *trial, enum paced paced)
+{
+	const struct contender *contender = trial->plan->contender;
+	const struct phase_plan *plan = &phases[PHASE_MOVE];
+	struct percentiles *times = percentiles_create();
+	int64_t overhead = stopwatch_overhead(), due = stopwatch_now();
+
+	keys_shuffle(trial->keys, (size_t)trial->plan->count, &trial->generator);
+	for (int64_t i = 0; i < PACED_CALLS; i++) {
+		const struct random_key *key = &trial->keys[i % trial->plan->count];
+		int64_t delay = generator_range(&trial->generator, plan->shortest, plan->longest);
+		int64_t start;
+
+		for (due += PACE; (start = stopwatch_now()) < due;)
+			;
+		(paced == PACED_SET ? contender->set : contender->move)(trial->wheel, key, delay);
+		percentiles_record(times, stopwatch_now() - start - overhead);
+	}
+	contender->flush(trial->wheel);
+	for (size_t i = 0; i < PERCENT_COUNT; i++)
+		trial->result->call_time[paced][i] =
+			(double)percentiles_at(times, paced_percents[i]);
+	percentiles_destroy(times);
+}
+
+static void run_trial(const void *argument, void *result)
+{
+	const struct plan *plan = argument;
+	struct trial trial = {.plan = plan, .result = result, .generator = {plan->seed}};
+	int64_t resident;
+
+	trial.keys = keys_create((size_t)plan->count, plan->seed);
+	resident = process_resident();
+	trial.wheel = plan->contender->create(plan->interval, (size_t)plan->slots);
+	plan->contender->start(trial.wheel);
+	run_phase(&trial, PHASE_FILL);
+	trial.result->bytes_per_timer =
+		(double)(process_resident() - resident) / (double)plan->count;
+	run_phase(&trial, PHASE_SET);
+	run_phase(&trial, PHASE_MOVE);
+	run_phase(&trial, PHASE_LATER);
+	run_paced(&trial, PACED_SET);
+	run_paced(&trial, PACED_MOVE);
+	run_phase(&trial, PHASE_REMOVE);
+	trial.result->longest_turn_wall =
+		(double)plan->contender->state(trial.wheel).longest_turn_wall;
+	plan->contender->destroy(trial.wheel);
+	free(trial.keys);
+}
+
+/* --- All runs --------------------------------------------------------------------------------- */
+
+/* A contender's results, measure by measure over the runs. */
+struct figures {
+	const struct contender *contender;
+	struct spread measures[MEASURE_COUNT];
+};
+
+static const struct spread *measure(const struct figures *figures, size_t offset)
+{
+	return &figures->measures[offset / sizeof(double)];
+}
+
+#define MEASURE(figures, field) measure(figures, offsetof(struct result, field))
+
+static void write_run(struct csv csv, const char *name, int run, const struct result *result)
+{
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++) {
+		csv_row(csv, "%s,%d,%s_per_second,%.0f", name, run, phases[phase].name,
+			result->per_second[phase]);
+		csv_row(csv, "%s,%d,%s_longest_turn_ns,%.0f", name, run, phases[phase].name,
+			result->longest_turn[phase]);
+	}
+	for (enum paced paced = 0; paced < PACED_COUNT; paced++) {
+		for (size_t i = 0; i < PERCENT_COUNT; i++)
+			csv_row(csv, "%s,%d,%s_call_p%g_ns,%.0f", name, run, paced_names[paced],
+				paced_percents[i], result->call_time[paced][i]);
+	}
+	csv_row(csv, "%s,%d,longest_turn_wall_ns,%.0f", name, run, result->longest_turn_wall);
+	csv_row(csv, "%s,%d,bytes_per_timer,%.1f", name, run, result->bytes_per_timer);
+}
+
+static struct figures run_contender(const struct plan *plan, int runs, struct csv csv)
+{
+	static double values[MEASURE_COUNT][MAX_RUNS];
+	struct figures figures = {.contender = plan->contender};
+	struct progress progress = progress_start(stderr, false);
+
+	for (int run = 0; run < runs; run++) {
+		struct plan own = *plan;
+		struct result result;
+
+		progress_show(&progress, "%s: run %d of %d", plan->contender->title, run + 1, runs);
+		own.seed = plan->seed + (uint64_t)run;
+		if (!process_run_trial(run_trial, &own, &result, sizeof(result)))
+			exit(1);
+		for (size_t i = 0; i < MEASURE_COUNT; i++)
+			values[i][run] = ((double *)&result)[i];
+		write_run(csv, plan->contender->name, run + 1, &result);
+	}
+	progress_wipe(&progress);
+	for (size_t i = 0; i < MEASURE_COUNT; i++)
+		figures.measures[i] = spread_of(values[i], (size_t)runs);
+	return figures;
+}
+
+/* --- The table -------------------------------------------------------------------------------- */
+
+/* The library stands first, the baseline that it is compared with second. */
+#define COLUMN_COUNT 2
+
+static void print_rates(const struct figures *columns)
+{
+	printf("\n%-24s", "million a second");
+	for (int i = 0; i < COLUMN_COUNT; i++)
+		printf(" %28s", columns[i].contender->title);
+	printf(" %7s\n", "ratio");
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++) {
+		double ratio = MEASURE(&columns[0], per_second[phase])->median /
+			       MEASURE(&columns[1], per_second[phase])->median;
+
+		printf("  %-22s", phases[phase].title);
+		for (int i = 0; i < COLUMN_COUNT; i++) {
+			const struct spread *rate = MEASURE(&columns[i], per_second[phase]);
+
+			printf("  %9.2f (%6.2f to %6.2f)", rate->median / 1e6, rate->least / 1e6,
+			       rate->most / 1e6);
+		}
+		printf(" %6.1fx\n", ratio);
+	}
+}
+
+static void print_measure(const char *title, const struct figures *columns, size_t offset,
+			  struct text (*format)(int64_t))
+{
+	double ratio = measure(&columns[1], offset)->median / measure(&columns[0], offset)->median;
+
+	printf("  %-22s", title);
+	for (int i = 0; i < COLUMN_COUNT; i++) {
+		const struct spread *spread = measure(&columns[i], offset);
+
+		printf(" %28s", format((int64_t)(spread->median + 0.5)).characters);
+	}
+	printf(" %6.1fx\n", ratio);
+}
+
+static void print_figures(const struct figures *columns)
+{
+	char title[64];
+
+	print_rates(columns);
+	printf("caller's time, one call each 5 us\n");
+	for (enum paced paced = 0; paced < PACED_COUNT; paced++) {
+		for (size_t i = 0; i < PERCENT_COUNT; i++) {
+			snprintf(title, sizeof(title), "%s p%g", paced_names[paced],
+				 paced_percents[i]);
+			print_measure(title, columns, offsetof(struct result, call_time[paced][i]),
+				      format_duration);
+		}
+	}
+	printf("memory\n");
+	print_measure("resident bytes a timer", columns, offsetof(struct result, bytes_per_timer),
+		      format_count);
+	printf("owner's longest turn, work, from the start to the end of\n");
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++)
+		print_measure(phases[phase].title, columns,
+			      offsetof(struct result, longest_turn[phase]), format_duration);
+	print_measure("all, by the clock", columns, offsetof(struct result, longest_turn_wall),
+		      format_duration);
+}
+
+/* --- The command line ------------------------------------------------------------------------- */
+
+struct settings {
+	struct plan plan;
+	int64_t runs;
+	int64_t baseline_runs;
+	int layout;
+	int baseline;
+	const char *csv_path;
+};
+
+static void parse(int argc, char **argv, struct settings *settings)
+{
+	const struct program_option options[] = {
+		{"count", OPTION_COUNT, &settings->plan.count, 1000, 500000000,
+		 .help = "timers in the wheel"},
+		{"producers", OPTION_COUNT, &settings->plan.producers, 1, 1000,
+		 .help = "threads that command"},
+		{"runs", OPTION_COUNT, &settings->runs, 1, MAX_RUNS,
+		 .help = "runs; medians are printed"},
+		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 1, MAX_RUNS,
+		 .help = "runs of each baseline"},
+		{"interval", OPTION_DURATION, &settings->plan.interval, 1000, MINUTE,
+		 .help = "the tick"},
+		{"slots", OPTION_COUNT, &settings->plan.slots, 1, 1 << 24, .help = "the slots"},
+		{"layout", OPTION_CHOICE, &settings->layout, .choices = "levels,rounds",
+		 .help = "the library's layout"},
+		{"csv", OPTION_TEXT, &settings->csv_path,
+		 .help = "every run's figures to this file"},
+		{0},
+	};
+
+	options_parse(argc, argv, "How many commands a second, at what cost a call and a timer?",
+		      options);
+}
+
+/* go-zero's channel is unbuffered; a buffered one is many times faster between threads. */
+static struct figures run_baseline(const struct settings *settings, struct csv csv)
+{
+	struct plan plan = settings->plan;
+	int64_t most_commands = settings->baseline ? 100000 : 500000;
+
+	plan.contender = settings->baseline ? &contender_unbuffered : &contender_buffered;
+	plan.commands = plan.count < most_commands ? plan.count : most_commands;
+	return run_contender(&plan, (int)settings->baseline_runs, csv);
+}
+
+int main(int argc, char **argv)
+{
+	struct settings settings = {
+		.plan = {.count = 1000000,
+			 .producers = 2,
+			 .interval = NANOSECONDS_PER_SECOND / 1000,
+			 .slots = 512,
+			 .seed = 1},
+		.runs = 5,
+		.baseline_runs = 3,
+	};
+	struct figures columns[COLUMN_COUNT];
+	struct csv csv;
+
+	parse(argc, argv, &settings);
+	csv = csv_open(settings.csv_path, "contender,run,measure,value");
+	settings.plan.commands = settings.plan.count;
+	settings.plan.contender = settings.layout ? &contender_rounds : &contender_levels;
+	printf("%s\n%s timers, %" PRId64 " producers, tick %s, %s slots; medians of %" PRId64
+	       " runs (baselines %" PRId64 "), least to most in brackets\n",
+	       machine_description(), format_count(settings.plan.count).characters,
+	       settings.plan.producers, format_duration(settings.plan.interval).characters,
+	       format_count(settings.plan.slots).characters, settings.runs, settings.baseline_runs);
+	columns[0] = run_contender(&settings.plan, (int)settings.runs, csv);
+	columns[1] = run_baseline(&settings, csv);
+	print_figures(columns);
+	csv_close(csv);
+	return 0;
+}
