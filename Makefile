@@ -23,7 +23,7 @@ INCLUDEDIR ?= $(PREFIX)/include
 # its own module's headers and those of modules before it. Folders in src/ are clients: they may
 # include the public headers and their own. `make layers` checks it.
 LAYERS := list status trace histogram slab key_hash thread clock event_count fork_guard timer \
-	slot_set timer_index command_queue wheel shelf handle job request worker_pool owner runtime
+	slot_set timer_index command_queue wheel handle shelf job request worker_pool owner runtime
 
 # --- Variants ----------------------------------------------------------------------------------
 comma := ,

@@ -177,7 +177,7 @@ static void owner_run_job(struct owner *owner, struct timer *timer)
 	job_finish(&owner->target, timer, &owner->seat);
 	owner->task_time += clock_read_real(CLOCK_MONOTONIC) - start;
 	(void)owner_apply(owner, COMMANDS_A_TURN);
-	(void)owner_take_changes(owner, CHANGES_A_TURN);
+	(void)owner_see_handles(owner, CHANGES_A_TURN);
 }
 
 /*
@@ -222,7 +222,8 @@ static tw_duration owner_target_time(struct owner *owner)
 
 static void owner_hand_over_expired(struct owner *owner, struct timer *timer, bool late)
 {
-	timer->place = HANDLE_AWAY;
+	if (timer_is_handle(timer))
+		handle_set_place(timer_handle(timer), HANDLE_AWAY);
 	timer->job = TIMER_RUN;
 	if (owner->pool && late)
 		job_batches_add(&owner->batches[JOB_LANE_BULK], timer);
@@ -282,7 +283,7 @@ static bool owner_claim(struct owner *owner, struct timer *timer)
 {
 	if (!timer_is_handle(timer))
 		return true;
-	timer->place = HANDLE_AWAY;
+	handle_set_place(timer_handle(timer), HANDLE_AWAY);
 	if (handle_claim(timer_handle(timer)))
 		return true;
 	handle_let_go(&owner->handles, &owner->bin.handles, timer_handle(timer));
@@ -518,7 +519,7 @@ bool owner_turn(struct owner *owner)
 	TRACE_TURN_BEGIN();
 	owner->task_time = 0;
 	owner->applied = 0;
-	more = !owner_take_changes(owner, CHANGES_A_TURN);
+	more = !owner_see_handles(owner, CHANGES_A_TURN);
 	more |= owner_apply(owner, COMMANDS_A_TURN);
 	owner_dispatch(owner);
 	owner_begin_advances(owner);
@@ -564,7 +565,7 @@ static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sl
 
 	if (requests_first_position(&owner->requests) != REQUESTS_NONE || owner_is_ending(owner))
 		return true;
-	if (sleep == EVENT_COUNT_SLEEPING && handle_table_has_changes(&owner->handles))
+	if (sleep == EVENT_COUNT_SLEEPING && handle_table_has_some(&owner->handles))
 		return true;
 	return command_queue_count(&owner->queue) > tolerated;
 }

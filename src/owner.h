@@ -144,8 +144,10 @@ void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *
 void owner_unreserve(struct owner *owner, size_t count);
 /* A handle's set command; in_task: given by an inline task. */
 void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task);
-/* Applies up to `most` stops and resets of handles. True: all that were to be seen. */
-bool owner_take_changes(struct owner *owner, size_t most);
+/* A handle's reset command. */
+void owner_reset_handle(struct owner *owner, const struct command *command);
+/* Sees to handles that come back to run again, and to up to `most` stopped ones. True: to all. */
+bool owner_see_handles(struct owner *owner, size_t most);
 /* The handles that were put off until the next turn are due now. */
 void owner_begin_next_turn(struct owner *owner);
 /* Makes the number of pending timers known to all. */

@@ -9,6 +9,8 @@
  */
 #include "shelf.h"
 
+#include "handle.h"
+
 bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan)
 {
 	shelf->wheel = wheel_create(plan->layout, plan->slots, plan->ordered);
@@ -31,6 +33,7 @@ static void command_prefetch(const struct command *command)
 	if (!command->timer)
 		return;
 	__builtin_prefetch(command->timer, 1);
+	/* Of a handle, too. */
 	__builtin_prefetch(&command->timer->hh.hh_prev, 1);
 }
 
@@ -44,6 +47,15 @@ static bool command_unlinks(const struct command *command, const struct keyed_ti
 	else if (command->kind != COMMAND_MOVE)
 		return true;
 	return expiry < timer->timer.expiry;
+}
+
+static void shelf_prefetch_reset(const struct shelf *shelf, const struct command *command)
+{
+	struct handle *handle = command->handle;
+
+	if (command->kind == COMMAND_RESET_HANDLE && handle &&
+	    handle_is_pending_here(handle, command->id, shelf->number))
+		wheel_prefetch(&handle->timer);
 }
 
 void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count)
@@ -63,6 +75,8 @@ void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size
 	for (size_t i = 0; i < count; i++)
 		if (timers[i] && command_unlinks(command_queue_at(queue, i), timers[i]))
 			wheel_prefetch(&timers[i]->timer);
+	for (size_t i = 0; i < count; i++)
+		shelf_prefetch_reset(shelf, command_queue_at(queue, i));
 }
 
 struct keyed_timer *shelf_find(const struct shelf *shelf, const void *key, size_t key_size,
