@@ -91,7 +91,10 @@ struct owner {
 	struct retirement stop_retirement;
 	struct job_seat seat;  /* of inline tasks */
 	tw_duration task_time; /* of this turn's inline tasks */
+	size_t jobs_run;       /* inline, in this turn */
 	bool in_dispatch;      /* inline jobs are being run */
+	bool task_called;      /* the inline task has left a command or a request */
+	bool is_crowded;       /* this turn has run enough of the inline jobs */
 	bool is_stopped;
 	size_t applied; /* commands, in this turn */
 };
@@ -115,6 +118,13 @@ void owner_end(struct owner *owner);
 
 /* Any thread: whether it is the owner at the moment, which is to say, in an inline task. */
 bool owner_is_here(struct owner *owner);
+
+/* Any thread, having left a command or a request: where it is an inline task, the owner knows. */
+static inline void owner_note_call(struct owner *owner)
+{
+	if (!owner->pool && owner_is_here(owner))
+		owner->task_called = true;
+}
 
 /* Owner only, from here on. */
 
