@@ -34,9 +34,9 @@ run million --csv="$programs/million.csv" --summary="$programs/million_summary.c
 run throughput --csv="$programs/throughput.csv"
 run idle --csv="$programs/idle.csv"
 run expiry --csv="$programs/expiry.csv"
-if [ -x "$programs/queues" ]; then
-	run queues --csv="$programs/queues.csv"
-fi
+run handles --csv="$programs/handles.csv"
+run storms --csv="$programs/storms.csv" --runs=3
+run queues --csv="$programs/queues.csv"
 
 bench/summary.sh "$programs" >"$programs/summary.md"
 if command -v gnuplot >/dev/null; then

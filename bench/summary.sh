@@ -25,6 +25,28 @@ column() {
 	awk -F, -v who="$2" -v column="$3" '$1 == who { print $column }' "$folder/$1.csv" | median
 }
 
+# storm CONTENDER STORM MEASURE: ms
+storm() {
+	awk -F, -v who="$1" -v storm="$2" -v what="$3" \
+		'$1 == who && $2 == storm && $4 == what { print $5 / 1e6 }' "$folder/storms.csv" |
+		median | awk '{ printf "%.2f", $1 }'
+}
+
+# storm_row STORM TITLE
+storm_row() {
+	printf '| %s |' "$2"
+	for who in timingwheel cascading; do
+		printf ' %s | %s / %s |' "$(storm $who "$1" turn_work_ns)" \
+			"$(storm $who "$1" storm_p50_ns)" "$(storm $who "$1" storm_max_ns)"
+	done
+	echo
+}
+
+# handle_rate MEASURE
+handle_rate() {
+	awk -F, -v what="$1" '$1 == "handles" && $3 == what { print $4 }' "$folder/handles.csv" | median
+}
+
 # million MEASURE
 million() {
 	awk -F, -v what="$1" '$1 == what { print $2 }' "$folder/million_summary.csv"
@@ -97,3 +119,21 @@ cat <<END
 | owner's longest turn, work / by the clock: ms | $(million_ms longest_turn_ns) / $(million_ms longest_turn_wall_ns) |
 | CPU time: s, in $(million seconds) s | $(million cpu_seconds) |
 END
+
+cat <<END
+
+| 1,000,000 timers by handle, 2 threads | |
+|---|--:|
+| set: million a second | $(handle_rate fill_per_second | awk '{ printf "%.1f", $1 / 1e6 }') |
+| one stopped and another set, calls of both: million a second | $(handle_rate churn_per_second | awk '{ printf "%.1f", $1 / 1e6 }') |
+| reset: million a second | $(handle_rate reset_per_second | awk '{ printf "%.1f", $1 / 1e6 }') |
+| resident memory of a timer: bytes | $(handle_rate bytes_per_timer | awk '{ printf "%.0f", $1 }') |
+
+| Storms: a heartbeat of 10 ms beside 1,000,000 timers | owner's longest turn, work: ms | heartbeat late, p50 / max: ms | cascading wheel: longest turn | heartbeat late |
+|---|--:|--:|--:|--:|
+| none of them, for comparison | | $(storm timingwheel slot usual_p50_ns) / $(storm timingwheel slot usual_max_ns) | | $(storm cascading slot usual_p50_ns) / $(storm cascading slot usual_max_ns) |
+END
+storm_row slot 'all come down from one coarse slot'
+storm_row tick 'all due in one tick'
+storm_row drain 'all drained'
+storm_row stops 'all stopped one by one'
