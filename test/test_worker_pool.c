@@ -639,6 +639,97 @@ static void all_who_wait_are_let_go_together(void **state)
 	sem_destroy(&gate);
 }
 
+/* Each begins to wait after another job, of which none is done; they end one after the other. */
+static void waits_that_overlap_do_not_wait_for_each_others_jobs(void **state)
+{
+	enum { WAITERS = 4 };
+	struct fixture fixture;
+	struct waiter waiters[WAITERS];
+	sem_t gates[WAITERS + 1];
+
+	(void)state;
+	fixture_open(&fixture, WAITERS + 1, WAITERS + 1);
+	for (size_t i = 0; i <= WAITERS; i++) {
+		sem_init(&gates[i], 0, 0);
+		block(&fixture, i, &gates[i]);
+	}
+	for (size_t i = 0; i < WAITERS; i++) {
+		submit_one(&fixture, i);
+		waiter_start(&waiters[i], fixture.pool);
+	}
+	submit_one(&fixture, WAITERS);
+	for (size_t i = 0; i < WAITERS; i++) {
+		sem_post(&gates[i]);
+		waiter_end(&waiters[i]);
+		assert_int_equal(done(&fixture), i + 1);
+	}
+	sem_post(&gates[WAITERS]);
+	worker_pool_wait(fixture.pool);
+	assert_each_was_run_once(&fixture);
+	fixture_close(&fixture);
+	for (size_t i = 0; i <= WAITERS; i++)
+		sem_destroy(&gates[i]);
+}
+
+/* Of the overlapping waits the later one has its own jobs done first. */
+static void wait_ends_after_the_jobs_of_earlier_waits_too(void **state)
+{
+	struct fixture fixture;
+	struct waiter waiters[2];
+	sem_t gates[2];
+
+	(void)state;
+	fixture_open(&fixture, 2, 2);
+	for (size_t i = 0; i < 2; i++) {
+		sem_init(&gates[i], 0, 0);
+		block(&fixture, i, &gates[i]);
+		submit_one(&fixture, i);
+		waiter_start(&waiters[i], fixture.pool);
+	}
+	sem_post(&gates[1]);
+	WAIT_UNTIL(worker_pool_unfinished(fixture.pool) == 1);
+	for (size_t i = 0; i < 2; i++) {
+		waiter_falls_asleep(&waiters[i]);
+		assert_false(atomic_load(&waiters[i].returned));
+	}
+	sem_post(&gates[0]);
+	for (size_t i = 0; i < 2; i++) {
+		waiter_end(&waiters[i]);
+		sem_destroy(&gates[i]);
+	}
+	assert_each_was_run_once(&fixture);
+	fixture_close(&fixture);
+}
+
+/* More than there are epochs, with a job before each. */
+static void any_number_may_wait_at_a_time(void **state)
+{
+	enum { WAITERS = 270 };
+	struct fixture fixture;
+	struct waiter *waiters = calloc(WAITERS, sizeof(*waiters));
+	sem_t gate;
+
+	(void)state;
+	assert_non_null(waiters);
+	sem_init(&gate, 0, 0);
+	fixture_open(&fixture, 1, WAITERS);
+	block(&fixture, 0, &gate);
+	for (size_t i = 0; i < WAITERS; i++) {
+		submit_one(&fixture, i);
+		waiter_start(&waiters[i], fixture.pool);
+	}
+	assert_int_equal(worker_pool_unfinished(fixture.pool), WAITERS);
+	for (size_t i = 0; i < WAITERS; i++)
+		assert_false(atomic_load(&waiters[i].returned));
+	sem_post(&gate);
+	for (size_t i = 0; i < WAITERS; i++)
+		waiter_end(&waiters[i]);
+	assert_each_was_run_once(&fixture);
+	fixture_close(&fixture);
+	sem_destroy(&gate);
+	free(waiters);
+}
+
 struct stream {
 	struct fixture fixture;
 	atomic_size_t submitted;
@@ -770,6 +861,9 @@ int main(void)
 		cmocka_unit_test(wait_ends_after_the_jobs_submitted_before),
 		cmocka_unit_test(wait_does_not_wait_for_jobs_submitted_later),
 		cmocka_unit_test(all_who_wait_are_let_go_together),
+		cmocka_unit_test(waits_that_overlap_do_not_wait_for_each_others_jobs),
+		cmocka_unit_test(wait_ends_after_the_jobs_of_earlier_waits_too),
+		cmocka_unit_test(any_number_may_wait_at_a_time),
 		cmocka_unit_test(several_may_wait_while_jobs_are_submitted),
 		cmocka_unit_test(only_a_worker_of_the_pool_is_here),
 		cmocka_unit_test(destroy_waits_until_all_jobs_are_done),
