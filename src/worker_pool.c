@@ -29,6 +29,9 @@
  * to begin a job of another epoch than its last one, and before it sleeps. Until then it has an
  * unfinished job of that epoch itself, or had one a moment ago.
  *
+ * The end. A worker leaves when no job is unfinished, wherever jobs may lie, be it in the hands of a
+ * worker that is just filling its tray: a job may need others to be done beside it.
+ *
  * May run together: submit by one thread, wait by any number, with all workers.
  * Linearization: a job is handed over at the unlock in submit, claimed at the exchange of the
  * tray's word, done at the store to `finished`.
@@ -276,25 +279,35 @@ static void worker_pool_end_epochs(struct worker_pool *pool)
 	pthread_cond_broadcast(&pool->epoch_is_over);
 }
 
-/* Sleeps until there may be jobs; false: the pool ends and there are none. */
+/* Under the lock, after worker_pool_end_epochs(): whether a worker may leave; then all may. */
+static bool worker_pool_is_over(struct worker_pool *pool)
+{
+	if (!pool->ending || pool->oldest_epoch != pool->epoch ||
+	    worker_pool_unfinished_in(pool, pool->epoch) != 0)
+		return false;
+	pthread_cond_broadcast(&pool->work);
+	return true;
+}
+
+/* Sleeps until there may be jobs; false: the pool ends and none is unfinished. */
 static bool worker_sleep(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
-	bool ending;
+	bool over;
 
 	job_flush(pool->target, &worker->bin);
 	pthread_mutex_lock(&pool->lock);
 	worker_pool_end_epochs(pool);
-	ending = pool->ending && !worker_pool_has_batches(pool);
+	over = worker_pool_is_over(pool);
 	/* seq_cst: the announcement, before the second look; pairs with the load in
 	 * worker_pool_call_help(). */
 	atomic_fetch_add_explicit(&pool->sleepers, 1, memory_order_seq_cst);
-	if (!pool->ending && !worker_pool_has_jobs(pool))
+	if (!over && !worker_pool_has_jobs(pool))
 		pthread_cond_wait(&pool->work, &pool->lock);
 	/* relaxed: a wake too many harms nobody. */
 	atomic_fetch_sub_explicit(&pool->sleepers, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&pool->lock);
-	return !ending;
+	return !over;
 }
 
 /* Between two jobs of different epochs: the former may have become empty. */

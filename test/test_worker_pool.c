@@ -8,6 +8,7 @@
 #include "support/wait.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -830,6 +831,49 @@ static void destroy_waits_until_all_jobs_are_done(void **state)
 	}
 }
 
+/* Waits for the flag; after 20 seconds it has waited in vain, and lets the test go on. */
+static void wait_for_flag(struct task *task)
+{
+	int64_t start = wall_clock();
+
+	while (!atomic_load(&task->fixture->flag)) {
+		if (wall_clock() - start > INT64_C(20000000000))
+			return;
+		sched_yield();
+	}
+}
+
+static void set_flag(struct task *task)
+{
+	atomic_store(&task->fixture->flag, true);
+}
+
+/*
+ * The first job of a batch waits for its last, so another worker must do that one. The workers have
+ * been woken together: while one lays the last batch out, the other looks whether it may leave.
+ */
+static void no_worker_leaves_while_a_job_may_need_it(void **state)
+{
+	size_t turns = TEST_SHARE_OF(12000);
+
+	(void)state;
+	for (size_t turn = 0; turn < turns; turn++) {
+		int64_t start = wall_clock();
+		struct fixture fixture;
+
+		fixture_open(&fixture, 2, WORKER_BATCH);
+		fixture.tasks[0].run = wait_for_flag;
+		fixture.tasks[WORKER_BATCH - 1].run = set_flag;
+		add_all(&fixture);
+		submit(&fixture);
+		worker_pool_destroy(fixture.pool);
+		fixture.pool = NULL;
+		assert_each_was_run_once(&fixture);
+		assert_true(wall_clock() - start < INT64_C(20000000000));
+		fixture_close(&fixture);
+	}
+}
+
 static void pool_without_jobs_can_be_destroyed_at_once(void **state)
 {
 	(void)state;
@@ -867,6 +911,7 @@ int main(void)
 		cmocka_unit_test(several_may_wait_while_jobs_are_submitted),
 		cmocka_unit_test(only_a_worker_of_the_pool_is_here),
 		cmocka_unit_test(destroy_waits_until_all_jobs_are_done),
+		cmocka_unit_test(no_worker_leaves_while_a_job_may_need_it),
 		cmocka_unit_test(pool_without_jobs_can_be_destroyed_at_once),
 	};
 
