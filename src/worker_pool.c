@@ -8,11 +8,12 @@
  * So may every other worker: a job is claimed by advancing the tray's word with compare-and-swap. A
  * worker looks at one other tray, each time the next, before it takes a new batch, and at all of
  * them before it sleeps; whoever leaves jobs on a tray while others sleep wakes one. So a slow task
- * holds up only itself, and a batch behind it is finished by the others.
+ * holds up only itself, and a batch behind it is finished by the others: soon, for who has helped
+ * and finds that the tray's worker took no job meanwhile helps on there, before any new batch.
  *
- * The tray's word holds the next job's place, the end, and a generation that changes with each
- * filling, so that a claim made from an old look fails. (It comes round after 2^32 fillings, within
- * one claim.)
+ * The tray's word holds the next job's place, how many the worker took itself, the end, and a
+ * generation that changes with each filling, so that a claim made from an old look fails. (It comes
+ * round after 2^32 fillings, within one claim.)
  *
  * There are two lanes of batches: jobs that have just become due, and bulk, of which there may be a
  * million. A worker takes a prompt batch if there is one, so that a crowd delays what comes after it
@@ -50,17 +51,22 @@ enum {
 	EPOCHS = 256    /* at a time; as many as there are values of struct timer's `epoch` */
 };
 
+/* What is added to a tray's word. */
+enum claim { CLAIM_BY_OTHER = 0x001, CLAIM_BY_ITSELF = 0x101 };
+
 struct worker {
 	/* Constant. */
 	struct worker_pool *pool;
 	pthread_t thread;
 	/* Filled by the worker, emptied by all. */
-	_Alignas(CACHE_LINE) _Atomic uint64_t tray; /* generation, end, next: 32, 16 and 16 bits */
+	_Alignas(CACHE_LINE) _Atomic uint64_t
+		tray; /* generation, end, own, next: 32, 16, 8, 8 bits */
 	_Atomic(struct timer *) jobs[WORKER_BATCH];
 	/* The worker's own; `finished` is read by all. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t finished[EPOCHS]; /* since ever, by timer.epoch */
-	int victim;                                             /* whose tray to look at next */
-	uint8_t epoch;                                          /* of its last job */
+	int victim;                                             /* whose tray it looked at last */
+	uint64_t victim_progress; /* as it was when it came to that tray */
+	uint8_t epoch;            /* of its last job */
 	struct timer_bin bin;
 	struct job_seat seat;
 };
@@ -117,7 +123,13 @@ static struct timer *timer_or_null(struct list *link)
 
 static bool tray_is_empty(uint64_t tray)
 {
-	return (tray & 0xffff) == (tray >> 16 & 0xffff);
+	return (tray & 0xff) == (tray >> 16 & 0xffff);
+}
+
+/* Changes when the worker itself takes a job or fills its tray, not when others help. */
+static uint64_t tray_progress(uint64_t tray)
+{
+	return tray >> 8;
 }
 
 static bool worker_tray_is_empty(struct worker *worker)
@@ -126,8 +138,8 @@ static bool worker_tray_is_empty(struct worker *worker)
 	return tray_is_empty(atomic_load_explicit(&worker->tray, memory_order_seq_cst));
 }
 
-/* Claims the next job of the worker's tray, for the worker or for another; NULL: none. */
-static struct timer *worker_claim(struct worker *worker)
+/* Claims the next job of the worker's tray; NULL: none. */
+static struct timer *worker_claim(struct worker *worker, enum claim claim)
 {
 	/* acquire: sees the jobs and their timers; pairs with the store in worker_fill_tray(). */
 	uint64_t tray = atomic_load_explicit(&worker->tray, memory_order_acquire);
@@ -137,11 +149,11 @@ static struct timer *worker_claim(struct worker *worker)
 		if (tray_is_empty(tray))
 			return NULL;
 		/* relaxed: if it is of a later filling, the exchange fails. */
-		timer = atomic_load_explicit(&worker->jobs[tray & 0xffff], memory_order_relaxed);
+		timer = atomic_load_explicit(&worker->jobs[tray & 0xff], memory_order_relaxed);
 		/* acq_rel: our look at the job comes before it is seen as claimed, so before the
 		 * next filling; acquire as above. */
 	} while (!atomic_compare_exchange_weak_explicit(
-		&worker->tray, &tray, tray + 1, memory_order_acq_rel, memory_order_acquire));
+		&worker->tray, &tray, tray + claim, memory_order_acq_rel, memory_order_acquire));
 	return timer;
 }
 
@@ -210,31 +222,45 @@ static bool worker_take_batch(struct worker *worker)
 	return true;
 }
 
-/* Claims a job from the tray of the next of the other workers. */
-static struct timer *worker_help(struct worker *worker)
+/* Whom to help: again the same while it is busy with one job and more lie behind, else the next. */
+static struct worker *worker_next_victim(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
-	struct worker *victim;
-	struct timer *timer;
+	struct worker *victim = &pool->workers[worker->victim];
+	/* relaxed, both: a guess; worker_claim() looks for itself. */
+	uint64_t tray = atomic_load_explicit(&victim->tray, memory_order_relaxed);
 
+	if (!tray_is_empty(tray) && tray_progress(tray) == worker->victim_progress)
+		return victim;
 	worker->victim = (worker->victim + 1) % pool->worker_count;
 	victim = &pool->workers[worker->victim];
+	tray = atomic_load_explicit(&victim->tray, memory_order_relaxed);
+	worker->victim_progress = tray_progress(tray);
+	return victim;
+}
+
+/* Claims a job from another's tray. */
+static struct timer *worker_help(struct worker *worker)
+{
+	struct worker *victim = worker_next_victim(worker);
+	struct timer *timer;
+
 	if (victim == worker)
 		return NULL;
-	timer = worker_claim(victim);
+	timer = worker_claim(victim, CLAIM_BY_OTHER);
 	if (timer && !worker_tray_is_empty(victim))
-		worker_pool_call_help(pool);
+		worker_pool_call_help(worker->pool);
 	return timer;
 }
 
 static struct timer *worker_next_job(struct worker *worker)
 {
-	struct timer *timer = worker_claim(worker);
+	struct timer *timer = worker_claim(worker, CLAIM_BY_ITSELF);
 
 	if (!timer)
 		timer = worker_help(worker);
 	while (!timer && worker_take_batch(worker))
-		timer = worker_claim(worker);
+		timer = worker_claim(worker, CLAIM_BY_ITSELF);
 	for (int i = 0; !timer && i < worker->pool->worker_count; i++)
 		timer = worker_help(worker);
 	return timer;

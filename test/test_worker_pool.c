@@ -417,12 +417,48 @@ static void jobs_submitted_behind_a_slow_one_are_done_before_it(void **state)
 	sem_destroy(&gate);
 }
 
-/* --- Lanes ----------------------------------------------------------------------------------- */
-
 static void note_when(struct task *task)
 {
 	atomic_store(&task->fixture->done_before, done(task->fixture));
 }
+
+/*
+ * One worker is blocked by the first job of a batch, the other only looks at the rest of it once
+ * there is a crowd of later batches.
+ */
+static void rest_of_a_batch_is_done_before_a_crowd_of_later_ones(void **state)
+{
+	struct fixture fixture;
+	sem_t gates[2];
+
+	(void)state;
+	fixture_open(&fixture, 2, 5000);
+	for (size_t i = 0; i < 2; i++) {
+		sem_init(&gates[i], 0, 0);
+		block(&fixture, i, &gates[i]);
+	}
+	submit_one(&fixture, 0);
+	WAIT_UNTIL(atomic_exchange(&fixture.flag, false));
+	fixture.tasks[WORKER_BATCH].run = note_when;
+	for (size_t number = 1; number <= WORKER_BATCH; number++)
+		add(&fixture, number);
+	submit(&fixture);
+	WAIT_UNTIL(atomic_load(&fixture.flag));
+	for (size_t number = WORKER_BATCH + 1; number < fixture.size; number++)
+		add(&fixture, number);
+	submit(&fixture);
+	sem_post(&gates[0]);
+	WAIT_UNTIL(done(&fixture) == fixture.size - 1);
+	assert_in_range(atomic_load(&fixture.done_before), WORKER_BATCH - 1, 3 * WORKER_BATCH);
+	sem_post(&gates[1]);
+	worker_pool_wait(fixture.pool);
+	assert_each_was_run_once(&fixture);
+	fixture_close(&fixture);
+	for (size_t i = 0; i < 2; i++)
+		sem_destroy(&gates[i]);
+}
+
+/* --- Lanes ----------------------------------------------------------------------------------- */
 
 /*
  * One worker, blocked by the first job, has a crowd waiting in one lane and then one marked job in
@@ -898,6 +934,7 @@ int main(void)
 		cmocka_unit_test(slow_job_holds_up_nothing_but_its_worker),
 		cmocka_unit_test(rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked),
 		cmocka_unit_test(jobs_submitted_behind_a_slow_one_are_done_before_it),
+		cmocka_unit_test(rest_of_a_batch_is_done_before_a_crowd_of_later_ones),
 		cmocka_unit_test(prompt_job_is_not_held_up_by_a_crowd_in_bulk),
 		cmocka_unit_test(bulk_is_not_starved_by_a_crowd_of_prompt_jobs),
 		cmocka_unit_test(jobs_of_both_lanes_are_done_once),
