@@ -9,6 +9,8 @@
  */
 #include "shelf.h"
 
+#include "prefetch.h"
+
 bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan)
 {
 	shelf->wheel = wheel_create(plan->layout, plan->slots, plan->ordered);
@@ -30,8 +32,8 @@ static void command_prefetch(const struct command *command)
 {
 	if (!command->timer)
 		return;
-	__builtin_prefetch(command->timer, 1);
-	__builtin_prefetch(&command->timer->hh.hh_prev, 1);
+	prefetch_to_write(command->timer);
+	prefetch_to_write(&command->timer->hh.hh_prev);
 }
 
 /* Whether the command will take the timer out of its slot. */
@@ -59,7 +61,7 @@ void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size
 	}
 	timer_index_prefetch(&shelf->index, hashes, count, timers);
 	for (size_t i = 0; i < count; i++)
-		__builtin_prefetch(timers[i], 1);
+		prefetch_to_write(timers[i]);
 	for (size_t i = 0; i < count; i++)
 		if (timers[i] && command_unlinks(command_queue_at(queue, i), timers[i]))
 			wheel_prefetch(&timers[i]->timer);

@@ -21,6 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "prefetch.h"
+
 /*
  * memcmp for keys, 0 if equal. For a short key memcmp may load more than the key and mask it off,
  * which costs the miss of a line that nobody asked for.
@@ -153,10 +155,10 @@ static void timer_index_prefetch_split(const struct timer_index *index, uint32_t
 	const UT_hash_handle *first = bucket_at(index, (from + 2 * SPLIT_PREFETCH) & mask)->hh_head;
 
 	if (first)
-		__builtin_prefetch(&first->hh_prev, 1);
+		prefetch_to_write(&first->hh_prev);
 	first = bucket_at(index, (from + SPLIT_PREFETCH) & mask)->hh_head;
 	if (first && first->hh_next)
-		__builtin_prefetch(&first->hh_next->hh_prev, 1);
+		prefetch_to_write(&first->hh_next->hh_prev);
 }
 
 static void timer_index_split(struct timer_index *index)
@@ -223,18 +225,18 @@ void timer_index_prefetch(const struct timer_index *index, const uint32_t *hashe
 
 	for (size_t i = 0; i < count; i++) {
 		buckets[i] = bucket_of(index, hashes[i]);
-		__builtin_prefetch(buckets[i], 1);
+		prefetch_to_write(buckets[i]);
 	}
 	for (size_t i = 0; i < count; i++) {
 		chains[i] = buckets[i]->hh_head;
 		if (chains[i])
-			__builtin_prefetch(&chains[i]->hh_prev, 1);
+			prefetch_to_write(&chains[i]->hh_prev);
 	}
 	for (size_t i = 0; i < count; i++) {
 		const UT_hash_handle *first = chains[i];
 
 		if (first && first->hashv != hashes[i] && first->hh_next)
-			__builtin_prefetch(&first->hh_next->hh_prev, 1);
+			prefetch_to_write(&first->hh_next->hh_prev);
 	}
 	for (size_t i = 0; i < count; i++)
 		guesses[i] = chain_guess(chains[i], hashes[i]);

@@ -24,6 +24,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "prefetch.h"
 #include "wheel_layout.h"
 
 void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered)
@@ -249,8 +250,8 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 			break;
 		wheel->expired_late = list == &wheel->late;
 		timer = timer_of_link(list_take_first(list));
-		__builtin_prefetch(timer->link.next, 1);
-		__builtin_prefetch(timer + 1, 1);
+		prefetch_to_write(timer->link.next);
+		prefetch_to_write(timer + 1);
 		if (timer->expiry > wheel->now || (wheel->ordered && list != &wheel->due))
 			wheel_place(wheel, timer);
 		else

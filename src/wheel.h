@@ -15,6 +15,7 @@
 
 #include <timingwheel/timingwheel.h>
 
+#include "prefetch.h"
 #include "timer.h"
 
 struct wheel;
@@ -59,8 +60,8 @@ void wheel_check(struct wheel *wheel);
 /* Brings the neighbours that wheel_remove() and wheel_move() will touch into the cache. */
 static inline void wheel_prefetch(const struct timer *timer)
 {
-	__builtin_prefetch(timer->link.next, 1);
-	__builtin_prefetch(timer->link.previous, 1);
+	prefetch_to_write(timer->link.next);
+	prefetch_to_write(timer->link.previous);
 }
 
 #endif
