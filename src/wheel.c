@@ -251,7 +251,6 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 		wheel->expired_late = list == &wheel->late;
 		timer = timer_of_link(list_take_first(list));
 		prefetch_to_write(timer->link.next);
-		prefetch_to_write(timer + 1);
 		if (timer->expiry > wheel->now || (wheel->ordered && list != &wheel->due))
 			wheel_place(wheel, timer);
 		else
