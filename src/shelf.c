@@ -37,7 +37,8 @@ static void command_prefetch(const struct command *command)
 }
 
 /* Whether the command will take the timer out of its slot. */
-static bool command_unlinks(const struct command *command, const struct keyed_timer *timer)
+static bool command_unlinks(const struct shelf *shelf, const struct command *command,
+			    const struct keyed_timer *timer)
 {
 	uint64_t expiry = command->expiry;
 
@@ -45,7 +46,7 @@ static bool command_unlinks(const struct command *command, const struct keyed_ti
 		expiry = command->timer->timer.expiry;
 	else if (command->kind != COMMAND_MOVE)
 		return true;
-	return expiry < timer->timer.expiry;
+	return wheel_move_unlinks(shelf->wheel, &timer->timer, expiry);
 }
 
 void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count)
@@ -63,7 +64,7 @@ void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size
 	for (size_t i = 0; i < count; i++)
 		prefetch_to_write(timers[i]);
 	for (size_t i = 0; i < count; i++)
-		if (timers[i] && command_unlinks(command_queue_at(queue, i), timers[i]))
+		if (timers[i] && command_unlinks(shelf, command_queue_at(queue, i), timers[i]))
 			wheel_prefetch(&timers[i]->timer);
 }
 

@@ -13,6 +13,14 @@
  * real expiry. So a move to a later tick need not touch the lists: it rewrites the timer, and the
  * slot it lies in comes up early for it.
  *
+ * Unless early is not early enough. Where a wheel is advanced while busy, a timer in a crowd is
+ * looked at after those that became due since, and wheel_next_tick() does not know of it. So two
+ * moves to later file the timer anew at once: of a timer that is due already, for it may lie in due
+ * or late; and by less than `patience` ticks, for its slot may come up no sooner than at its old
+ * expiry. All others leave time to be looked at: patience ticks, or, for a timer that lies in a
+ * coarser slot, the span that such a slot comes up early by. Nothing overtakes in an ordered wheel:
+ * there each move to later just rewrites.
+ *
  * Order. Slots are filled in any order: a timer set long ago may come down from a coarser slot
  * after one set later. Each command gives its timer the next sequence number, and an ordered wheel
  * sorts the due list by it. The list is nearly sorted, a few runs long, and the sort is a natural
@@ -27,10 +35,14 @@
 #include "prefetch.h"
 #include "wheel_layout.h"
 
+/* Ticks that a crowd may take to be worked off: at 1 ms a tick, well over a million timers. */
+static const uint64_t patience = 512;
+
 void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered)
 {
 	wheel->layout = layout;
 	wheel->ordered = ordered;
+	wheel->early_from = UINT64_MAX;
 	wheel->due_is_unsorted = false;
 	wheel->expired_late = false;
 	wheel->now = 0;
@@ -94,13 +106,22 @@ static void wheel_unlink(struct wheel *wheel, struct timer *timer)
 		wheel->layout->emptied(wheel, next);
 }
 
+bool wheel_move_unlinks(const struct wheel *wheel, const struct timer *timer, uint64_t expiry)
+{
+	if (expiry < timer->expiry || timer->expiry <= wheel->now)
+		return true;
+	if (wheel->ordered || expiry == timer->expiry || expiry - timer->expiry >= patience)
+		return false;
+	return timer->expiry - wheel->now < wheel->early_from;
+}
+
 void wheel_move(struct wheel *wheel, struct timer *timer, uint64_t expiry)
 {
-	bool later = expiry >= timer->expiry;
+	bool unlinks = wheel_move_unlinks(wheel, timer, expiry);
 
 	timer->expiry = expiry;
 	timer->sequence = ++wheel->sequence;
-	if (later && expiry > wheel->now)
+	if (!unlinks)
 		return;
 	wheel_unlink(wheel, timer);
 	wheel_place(wheel, timer);

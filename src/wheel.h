@@ -33,6 +33,8 @@ void wheel_destroy(struct wheel *wheel);
 /* Adds a timer whose expiry is set; one whose expiry has come is due at once. */
 void wheel_add(struct wheel *wheel, struct timer *timer);
 void wheel_move(struct wheel *wheel, struct timer *timer, uint64_t expiry);
+/* Whether that move takes the timer out of its list, and does not only rewrite it. */
+bool wheel_move_unlinks(const struct wheel *wheel, const struct timer *timer, uint64_t expiry);
 void wheel_remove(struct wheel *wheel, struct timer *timer);
 
 uint64_t wheel_now(const struct wheel *wheel);
@@ -57,7 +59,7 @@ size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most);
 /* Asserts the invariants by looking at everything. For tests and TW_DEBUG. */
 void wheel_check(struct wheel *wheel);
 
-/* Brings the neighbours that wheel_remove() and wheel_move() will touch into the cache. */
+/* Brings the neighbours that taking the timer out of its list will touch into the cache. */
 static inline void wheel_prefetch(const struct timer *timer)
 {
 	prefetch_to_write(timer->link.next);

@@ -29,6 +29,9 @@ struct wheel_layout {
 struct wheel {
 	const struct wheel_layout *layout;
 	bool ordered;
+	/* The slot of a timer that is due so many ticks after now, or more, comes up sooner than the
+	 * timer is due. UINT64_MAX: no slot does. */
+	uint64_t early_from;
 	bool due_is_unsorted;
 	bool expired_late;
 	uint64_t now;

@@ -115,8 +115,14 @@ static void add(struct world *world, size_t i, uint64_t expiry)
 
 static void move(struct world *world, size_t i, uint64_t expiry)
 {
+	struct timer *timer = timer_at(world, i);
+	struct list before = timer->link;
+	bool unlinks = wheel_move_unlinks(world->wheel, timer, expiry);
+
 	command(world, i, expiry);
-	wheel_move(world->wheel, timer_at(world, i), expiry);
+	wheel_move(world->wheel, timer, expiry);
+	if (!unlinks)
+		assert_memory_equal(&timer->link, &before, sizeof(before));
 	look_after(world);
 }
 
@@ -620,6 +626,115 @@ static void newly_due_timers_overtake_a_slot_of_several_rounds(void **state)
 	world_close(&world);
 }
 
+/* Timer 0 and, behind it, a crowd, all due at tick 5; timer 1 is due at tick 6. */
+static struct world open_crowd(const struct kind *kind)
+{
+	struct world world = world_open(kind, 16, 1000, random_from(1, 1));
+
+	world.lags = true;
+	for (size_t i = 2; i < 500; i++)
+		add(&world, i, 5);
+	add(&world, 0, 5);
+	for (size_t i = 500; i < 1000; i++)
+		add(&world, i, 5);
+	add(&world, 1, 6);
+	return world;
+}
+
+/* Timer 0 comes out at `tick` and is the first to, although the crowd is still there. */
+static void assert_overtakes(struct world *world, uint64_t tick)
+{
+	uint64_t next;
+
+	while ((next = next_tick(world)) < tick) {
+		wheel_advance(world->wheel, next);
+		step(world, STEP);
+	}
+	assert_int_equal(next, tick);
+	wheel_advance(world->wheel, tick);
+	assert_next_is(world, 0);
+	assert_in_range(world->pending, 1, SIZE_MAX);
+	expire_all(world);
+	assert_int_equal(world->pending, 0);
+	world_close(world);
+}
+
+static void timer_moved_to_later_while_it_is_due_leaves_the_crowd(void **state)
+{
+	struct world world = open_crowd(*state);
+
+	wheel_advance(world.wheel, 5);
+	step(&world, STEP);
+	move(&world, 0, 7);
+	wheel_advance(world.wheel, 6);
+	assert_next_is(&world, 1);
+	assert_overtakes(&world, 7);
+}
+
+static void timer_moved_to_later_while_it_is_late_leaves_the_crowd(void **state)
+{
+	struct world world = open_crowd(*state);
+
+	wheel_advance(world.wheel, 5);
+	step(&world, STEP);
+	wheel_advance(world.wheel, 6);
+	assert_next_is(&world, 1);
+	move(&world, 0, 6 + 600);
+	assert_overtakes(&world, 6 + 600);
+}
+
+static void timer_moved_to_soon_after_a_crowd_is_not_held_up_by_it(void **state)
+{
+	for (uint64_t later = 7; later < 5 + 512; later += 101) {
+		struct world world = open_crowd(*state);
+
+		advance_to(&world, 2);
+		move(&world, 0, later);
+		move(&world, 0, later);
+		wheel_advance(world.wheel, 5);
+		step(&world, STEP);
+		wheel_advance(world.wheel, 6);
+		assert_next_is(&world, 1);
+		assert_overtakes(&world, later);
+	}
+}
+
+/* Several small moves are not a large one: the timer is looked at in time after each. */
+static void timer_moved_by_little_again_and_again_is_not_held_up(void **state)
+{
+	struct world world = open_crowd(*state);
+	uint64_t last = 5;
+
+	while (last < 400)
+		move(&world, 0, last += 7);
+	wheel_advance(world.wheel, 5);
+	step(&world, STEP);
+	wheel_advance(world.wheel, 6);
+	assert_next_is(&world, 1);
+	assert_overtakes(&world, last);
+}
+
+/* In levels of 16 slots, a crowd comes down from the slot of ticks 32 to 47 from tick 16 on. */
+static void timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd(void **state)
+{
+	struct world world = world_open(*state, 16, 1000, random_from(1, 1));
+
+	world.lags = true;
+	for (size_t i = 1; i < 1000; i++)
+		add(&world, i, 40);
+	add(&world, 0, 40);
+	assert_int_equal(wheel_next_tick(world.wheel), 16);
+	wheel_advance(world.wheel, 16);
+	wheel_advance(world.wheel, 41);
+	move(&world, 0, 43);
+	assert_int_equal(wheel_next_tick(world.wheel), 43);
+	wheel_advance(world.wheel, 43);
+	step(&world, 1);
+	assert_false(world.entries[0].pending);
+	expire_all(&world);
+	world_close(&world);
+}
+
 /* --- Taking all ------------------------------------------------------------------------------ */
 
 static void take_all(struct world *world)
@@ -843,6 +958,11 @@ int main(void)
 		TEST_ORDERED(timers_of_several_ticks_come_out_tick_by_tick),
 		TEST_UNORDERED(newly_due_timers_overtake_those_left_over),
 		TEST_UNORDERED(newly_due_timers_overtake_a_slot_of_several_rounds),
+		TEST_UNORDERED(timer_moved_to_later_while_it_is_due_leaves_the_crowd),
+		TEST_UNORDERED(timer_moved_to_later_while_it_is_late_leaves_the_crowd),
+		TEST_UNORDERED(timer_moved_to_soon_after_a_crowd_is_not_held_up_by_it),
+		TEST_UNORDERED(timer_moved_by_little_again_and_again_is_not_held_up),
+		TEST_IN(levels, timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd),
 		TEST_ALL(take_gives_each_timer_once_whatever_its_expiry),
 		TEST_ALL(far_timer_wakes_the_wheel_at_most_once_a_level),
 		TEST_ALL(timers_near_the_end_of_time_come_out_at_their_ticks),
