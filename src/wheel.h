@@ -47,8 +47,8 @@ void wheel_advance(struct wheel *wheel, uint64_t tick);
 bool wheel_is_busy(struct wheel *wheel);
 /*
  * Takes at most `most` timers in hand: the expired ones leave the wheel and are written to
- * `expired`, the others are re-filed. Answers how many expired. Bounded by `most`, but for the
- * sorting of a tick's timers in an ordered wheel.
+ * `expired`, the others are re-filed. Answers how many expired: in an ordered wheel none until all
+ * of the tick are sorted. Takes no longer than `most` timers take.
  */
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most);
 /* Whether what the last wheel_expire() answered was left over from earlier ticks; never a mixture. */

@@ -10,8 +10,7 @@
  * levels are the default: a timer may cost a look each lap.
  *
  * The slot goes to due as a whole: who is of a later round is known only by looking, and later ticks
- * must be able to overtake what is left of it. Only an ordered wheel, which nothing overtakes, has
- * it re-filed first: it sorts what is due, and a slot may hold many that are not.
+ * must be able to overtake what is left of it.
  *
  * Empty ticks cost nothing all the same. Each slot knows the earliest expiry that was filed in it
  * since it was last empty or came up, and a tournament tree over the slots knows the least of
@@ -82,10 +81,7 @@ static void rounds_take_slots(struct wheel *wheel)
 	if (rounds->earliest[rounds->leaves + slot] > wheel->now)
 		return;
 	rounds_set_earliest(rounds, slot, TICK_NONE);
-	if (wheel->ordered)
-		wheel_take_coming(wheel, 0, &rounds->slots[slot]);
-	else
-		wheel_take_due(wheel, &rounds->slots[slot]);
+	wheel_take_due(wheel, &rounds->slots[slot]);
 }
 
 static void rounds_emptied(struct wheel *wheel, struct list *list)

@@ -14,7 +14,11 @@
 #include "clock.h"
 #include "wheel_layout.h"
 
-enum { STEP = 64, TIMER_STRIDE = 128 };
+enum {
+	STEP = 64,
+	TIMER_STRIDE = 128,
+	MOST_LOOKS = 8 /* of an ordered wheel, for each timer that a step may take in hand */
+};
 
 _Static_assert(TIMER_STRIDE >= sizeof(struct timer), "a timer must fit its stride");
 
@@ -167,9 +171,19 @@ static size_t list_length(const struct list *list)
 	return length;
 }
 
+static size_t length_up_to(const struct list *list, size_t most)
+{
+	size_t length = 0;
+
+	for (const struct list *link = list->next; link != list && length < most; link = link->next)
+		length++;
+	return length;
+}
+
 /* The timers that the wheel has yet to look at. */
 struct in_hand {
 	size_t coming;
+	size_t sorting;
 	size_t all;
 };
 
@@ -179,18 +193,21 @@ static struct in_hand count_in_hand(const struct wheel *wheel)
 
 	for (int level = 0; level < WHEEL_MAX_LEVELS; level++)
 		in_hand.coming += list_length(&wheel->coming[level]);
-	in_hand.all = in_hand.coming + list_length(&wheel->due) + list_length(&wheel->late);
+	in_hand.sorting = wheel_sort_check(&wheel->sort);
+	in_hand.all = in_hand.coming + in_hand.sorting + list_length(&wheel->due) +
+		      list_length(&wheel->late);
 	return in_hand;
 }
 
-/* Something was looked at, and no more than `most`. */
+/* Something was looked at or sorted, and no more than `most`. */
 static void judge_progress(struct in_hand before, struct in_hand after, size_t most)
 {
 	assert_true(after.coming <= before.coming && after.all <= before.all);
 	assert_true(before.coming - after.coming <= most);
 	assert_true(before.all - after.all <= most);
 	if (before.all > 0)
-		assert_true(after.coming < before.coming || after.all < before.all);
+		assert_true(after.coming < before.coming || after.all < before.all ||
+			    before.sorting > 0);
 }
 
 static void step(struct world *world, size_t most)
@@ -204,7 +221,8 @@ static void step(struct world *world, size_t most)
 	count = wheel_expire(world->wheel, expired, most);
 	assert_true(count <= most);
 	if (world->checks)
-		judge_progress(before, count_in_hand(world->wheel), most);
+		judge_progress(before, count_in_hand(world->wheel),
+			       world->kind->ordered ? MOST_LOOKS * most : most);
 	for (size_t i = 0; i < count; i++)
 		judge_expired(world, expired[i]);
 	look_after(world);
@@ -326,6 +344,23 @@ static uint64_t random_target(struct world *world)
 		random_below(&world->random, (uint64_t)2 << random_below(&world->random, 18));
 
 	return wheel_now(world->wheel) + jump;
+}
+
+static void take_all(struct world *world)
+{
+	struct timer *taken[STEP];
+
+	while (world->pending > 0) {
+		size_t most = 1 + (size_t)random_below(&world->random, STEP);
+		size_t before = world->pending;
+		size_t count = wheel_take(world->wheel, taken, most);
+
+		assert_int_equal(count, before < most ? before : most);
+		for (size_t i = 0; i < count; i++)
+			take_from_model(world, entry_of(world, taken[i]));
+		look_after(world);
+	}
+	assert_int_equal(wheel_take(world->wheel, taken, STEP), 0);
 }
 
 /* --- Random runs ----------------------------------------------------------------------------- */
@@ -566,6 +601,114 @@ static void timers_of_several_ticks_come_out_tick_by_tick(void **state)
 	world_close(&world);
 }
 
+/* Timers of one tick, each moved to where it is in random order: not two of them are in order. */
+static struct world open_shuffled(const struct kind *kind, size_t size)
+{
+	struct world world = world_open(kind, 64, size, random_from(seed_choose(), 1));
+
+	for (size_t i = 0; i < size; i++)
+		add(&world, i, 50);
+	for (size_t i = 0; i < 2 * size; i++)
+		move(&world, (size_t)random_below(&world.random, size), 50);
+	wheel_advance(world.wheel, 50);
+	return world;
+}
+
+static size_t log2_of(size_t number)
+{
+	size_t log2 = 0;
+
+	while (number >>= 1)
+		log2++;
+	return log2;
+}
+
+/* That they come out in order is what judge_expired sees to. */
+static void crowd_out_of_order_is_sorted_in_small_steps(void **state)
+{
+	enum { CROWD = TEST_SHARE_OF(100000) };
+	struct world world = open_shuffled(*state, CROWD);
+	size_t steps = 0;
+
+	while (world.pending == CROWD) {
+		size_t before = length_up_to(&world.wheel->coming[0], CROWD);
+
+		step(&world, 1);
+		assert_in_range(before - length_up_to(&world.wheel->coming[0], CROWD), 0,
+				MOST_LOOKS);
+		steps++;
+	}
+	assert_in_range(steps, CROWD / MOST_LOOKS, CROWD / MOST_LOOKS * (2 + log2_of(CROWD)));
+	expire_all(&world);
+	assert_int_equal(world.pending, 0);
+	world_close(&world);
+}
+
+/* A crowd in order needs a look at each and no more. */
+static void crowd_in_order_is_not_sorted(void **state)
+{
+	enum { CROWD = 10000 };
+	struct world world = world_open(*state, 64, CROWD, random_from(1, 1));
+	size_t steps = 0;
+
+	for (size_t i = 0; i < CROWD; i++)
+		add(&world, i, 50);
+	wheel_advance(world.wheel, 50);
+	for (; world.pending == CROWD; steps++)
+		step(&world, 1);
+	assert_in_range(steps, 1, CROWD / MOST_LOOKS + 2);
+	expire_all(&world);
+	world_close(&world);
+}
+
+/* Now, later or where it is; a removed one comes back. */
+static void command_on_crowd(struct world *world)
+{
+	struct random *random = &world->random;
+	size_t i = (size_t)random_below(random, world->size);
+	uint64_t now = wheel_now(world->wheel);
+	uint64_t expiry = now + random_below(random, 3) * random_below(random, 100);
+
+	if (!world->entries[i].pending)
+		add(world, i, expiry);
+	else if (random_once_in(random, 3))
+		remove_at(world, i);
+	else
+		move(world, i, expiry);
+}
+
+static void commands_while_a_crowd_is_sorted_keep_the_order(void **state)
+{
+	for (int turn = 0; turn < TEST_SHARE_OF(100); turn++) {
+		struct world world = open_shuffled(*state, 1 + (size_t)turn * 3);
+		uint64_t rate = 1 + random_below(&world.random, 30);
+
+		world.checks = true;
+		for (int left = 2000; wheel_is_busy(world.wheel); left--) {
+			step(&world, 1);
+			if (left > 0 && random_once_in(&world.random, rate))
+				command_on_crowd(&world);
+		}
+		world.checks = false;
+		world.scans = true;
+		advance_to(&world, 1000);
+		world_close(&world);
+	}
+}
+
+static void take_gives_each_timer_of_a_crowd_half_sorted(void **state)
+{
+	for (size_t steps = 0; steps < 300; steps += 7) {
+		struct world world = open_shuffled(*state, 400);
+
+		for (size_t i = 0; i < steps; i++)
+			step(&world, 1);
+		world.checks = true;
+		take_all(&world);
+		world_close(&world);
+	}
+}
+
 /* Timer i and no other is newly due: it comes first, and not among those left over. */
 static void assert_next_is(struct world *world, size_t i)
 {
@@ -737,23 +880,6 @@ static void timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd(void
 
 /* --- Taking all ------------------------------------------------------------------------------ */
 
-static void take_all(struct world *world)
-{
-	struct timer *taken[STEP];
-
-	while (world->pending > 0) {
-		size_t most = 1 + (size_t)random_below(&world->random, STEP);
-		size_t before = world->pending;
-		size_t count = wheel_take(world->wheel, taken, most);
-
-		assert_int_equal(count, before < most ? before : most);
-		for (size_t i = 0; i < count; i++)
-			take_from_model(world, entry_of(world, taken[i]));
-		look_after(world);
-	}
-	assert_int_equal(wheel_take(world->wheel, taken, STEP), 0);
-}
-
 static void take_gives_each_timer_once_whatever_its_expiry(void **state)
 {
 	uint64_t seed = seed_choose();
@@ -875,15 +1001,6 @@ static struct list *link_at(struct list *list, size_t place)
 	return link;
 }
 
-static size_t length_up_to(const struct list *list, size_t most)
-{
-	size_t length = 0;
-
-	for (const struct list *link = list->next; link != list && length < most; link = link->next)
-		length++;
-	return length;
-}
-
 /* One step, which must leave alone all timers in hand but the first STEP. */
 static void bounded_step(struct world *world)
 {
@@ -956,6 +1073,10 @@ int main(void)
 		TEST_ALL(wheel_that_lost_its_last_timer_has_no_next_tick),
 		TEST_ORDERED(timers_of_one_tick_come_out_in_the_order_of_their_last_command),
 		TEST_ORDERED(timers_of_several_ticks_come_out_tick_by_tick),
+		TEST_ORDERED(crowd_out_of_order_is_sorted_in_small_steps),
+		TEST_ORDERED(crowd_in_order_is_not_sorted),
+		TEST_ORDERED(commands_while_a_crowd_is_sorted_keep_the_order),
+		TEST_ORDERED(take_gives_each_timer_of_a_crowd_half_sorted),
 		TEST_UNORDERED(newly_due_timers_overtake_those_left_over),
 		TEST_UNORDERED(newly_due_timers_overtake_a_slot_of_several_rounds),
 		TEST_UNORDERED(timer_moved_to_later_while_it_is_due_leaves_the_crowd),
