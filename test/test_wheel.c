@@ -802,6 +802,14 @@ static void assert_overtakes(struct world *world, uint64_t tick)
 	world_close(world);
 }
 
+static void let_crowd_outlast_its_tick(struct world *world)
+{
+	wheel_advance(world->wheel, 5);
+	step(world, STEP);
+	wheel_advance(world->wheel, 6);
+	assert_next_is(world, 1);
+}
+
 static void timer_moved_to_later_while_it_is_due_leaves_the_crowd(void **state)
 {
 	struct world world = open_crowd(*state);
@@ -818,10 +826,7 @@ static void timer_moved_to_later_while_it_is_late_leaves_the_crowd(void **state)
 {
 	struct world world = open_crowd(*state);
 
-	wheel_advance(world.wheel, 5);
-	step(&world, STEP);
-	wheel_advance(world.wheel, 6);
-	assert_next_is(&world, 1);
+	let_crowd_outlast_its_tick(&world);
 	move(&world, 0, 6 + 600);
 	assert_overtakes(&world, 6 + 600);
 }
@@ -834,10 +839,7 @@ static void timer_moved_to_soon_after_a_crowd_is_not_held_up_by_it(void **state)
 		advance_to(&world, 2);
 		move(&world, 0, later);
 		move(&world, 0, later);
-		wheel_advance(world.wheel, 5);
-		step(&world, STEP);
-		wheel_advance(world.wheel, 6);
-		assert_next_is(&world, 1);
+		let_crowd_outlast_its_tick(&world);
 		assert_overtakes(&world, later);
 	}
 }
@@ -850,10 +852,7 @@ static void timer_moved_by_little_again_and_again_is_not_held_up(void **state)
 
 	while (last < 400)
 		move(&world, 0, last += 7);
-	wheel_advance(world.wheel, 5);
-	step(&world, STEP);
-	wheel_advance(world.wheel, 6);
-	assert_next_is(&world, 1);
+	let_crowd_outlast_its_tick(&world);
 	assert_overtakes(&world, last);
 }
 
