@@ -22,8 +22,8 @@ INCLUDEDIR ?= $(PREFIX)/include
 # A file belongs to the module whose name it starts with: wheel_levels.c to wheel. It may include
 # its own module's headers and those of modules before it. Folders in src/ are clients: they may
 # include the public headers and their own. `make layers` checks it.
-LAYERS := list status trace histogram slab key_hash thread clock event_count fork_guard timer \
-	slot_set timer_index command_queue wheel handle shelf job request worker_pool owner runtime
+LAYERS := list prefetch status trace histogram slab key_hash thread clock event_count fork_guard \
+	timer slot_set timer_index command_queue wheel handle shelf job request worker_pool owner runtime
 
 # --- Variants ----------------------------------------------------------------------------------
 comma := ,

@@ -10,6 +10,7 @@
 #include "shelf.h"
 
 #include "handle.h"
+#include "prefetch.h"
 
 bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan)
 {
@@ -32,13 +33,14 @@ static void command_prefetch(const struct command *command)
 {
 	if (!command->timer)
 		return;
-	__builtin_prefetch(command->timer, 1);
+	prefetch_to_write(command->timer);
 	/* Of a handle, too. */
-	__builtin_prefetch(&command->timer->hh.hh_prev, 1);
+	prefetch_to_write(&command->timer->hh.hh_prev);
 }
 
 /* Whether the command will take the timer out of its slot. */
-static bool command_unlinks(const struct command *command, const struct keyed_timer *timer)
+static bool command_unlinks(const struct shelf *shelf, const struct command *command,
+			    const struct keyed_timer *timer)
 {
 	uint64_t expiry = command->expiry;
 
@@ -46,7 +48,7 @@ static bool command_unlinks(const struct command *command, const struct keyed_ti
 		expiry = command->timer->timer.expiry;
 	else if (command->kind != COMMAND_MOVE)
 		return true;
-	return expiry < timer->timer.expiry;
+	return wheel_move_unlinks(shelf->wheel, &timer->timer, expiry);
 }
 
 static void shelf_prefetch_reset(const struct shelf *shelf, const struct command *command)
@@ -71,9 +73,9 @@ void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size
 	}
 	timer_index_prefetch(&shelf->index, hashes, count, timers);
 	for (size_t i = 0; i < count; i++)
-		__builtin_prefetch(timers[i], 1);
+		prefetch_to_write(timers[i]);
 	for (size_t i = 0; i < count; i++)
-		if (timers[i] && command_unlinks(command_queue_at(queue, i), timers[i]))
+		if (timers[i] && command_unlinks(shelf, command_queue_at(queue, i), timers[i]))
 			wheel_prefetch(&timers[i]->timer);
 	for (size_t i = 0; i < count; i++)
 		shelf_prefetch_reset(shelf, command_queue_at(queue, i));

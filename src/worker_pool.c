@@ -44,6 +44,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "prefetch.h"
 #include "thread.h"
 
 enum {
@@ -177,7 +178,7 @@ static void worker_fill_tray(struct worker *worker, struct timer *batch)
 	uint64_t count = 0;
 
 	for (struct timer *timer = batch; timer; timer = timer_or_null(timer->link.next)) {
-		__builtin_prefetch(timer + 1);
+		prefetch_to_read(timer + 1);
 		timer->epoch = epoch;
 		/* relaxed: published by the tray's word. */
 		atomic_store_explicit(&worker->jobs[count++], timer, memory_order_relaxed);
