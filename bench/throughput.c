@@ -12,13 +12,13 @@
  */
 #include "support/contender.h"
 #include "support/csv.h"
+#include "support/figures.h"
 #include "support/format.h"
 #include "support/percentiles.h"
 #include "support/machine.h"
 #include "support/options.h"
 #include "support/process.h"
 #include "support/progress.h"
-#include "support/spread.h"
 #include "support/stopwatch.h"
 
 #include <inttypes.h>
@@ -28,7 +28,6 @@
 #include <string.h>
 
 #define MINUTE (60 * NANOSECONDS_PER_SECOND)
-#define MAX_RUNS 99
 #define PACED_CALLS 1000000
 #define PACE 1000 /* nanoseconds from one call to the next: a million a second */
 
@@ -76,8 +75,6 @@ struct result {
 	double bytes_per_timer;
 };
 
-#define MEASURE_COUNT (sizeof(struct result) / sizeof(double))
-
 struct producer {
 	pthread_t thread;
 	pthread_barrier_t *start;
@@ -117,11 +114,11 @@ static void *producer_run(void *argument)
 	pthread_barrier_wait(producer->start);
 	if (producer->phase == PHASE_REMOVE) {
 		for (size_t i = 0; i < producer->count; i++)
-			contender->remove(producer->wheel, &producer->keys[i]);
+			contender->calls->remove(producer->wheel, &producer->keys[i]);
 	} else if (producer->phase == PHASE_FILL || producer->phase == PHASE_SET) {
-		produce(producer, contender->set);
+		produce(producer, contender->calls->set);
 	} else {
-		produce(producer, contender->move);
+		produce(producer, contender->calls->move);
 	}
 	return NULL;
 }
@@ -160,7 +157,7 @@ static int64_t settled_pending(struct trial *trial, int64_t expected)
 	for (int i = 0; i < 1000 && pending != expected; i++) {
 		if (i > 0)
 			stopwatch_sleep(NANOSECONDS_PER_SECOND / 1000);
-		pending = trial->plan->contender->state(trial->wheel).pending;
+		pending = trial->plan->contender->calls->state(trial->wheel).pending;
 	}
 	return pending;
 }
@@ -193,9 +190,10 @@ static void run_phase(struct trial *trial, enum phase phase)
 	pthread_barrier_wait(&barrier);
 	for (int64_t i = 0; i < trial->plan->producers; i++)
 		pthread_join(producers[i].thread, NULL);
-	contender->flush(trial->wheel);
+	contender->calls->flush(trial->wheel);
 	trial->result->per_second[phase] = (double)commands / seconds_of(stopwatch_now() - start);
-	trial->result->longest_turn[phase] = (double)contender->state(trial->wheel).longest_turn;
+	trial->result->longest_turn[phase] =
+		(double)contender->calls->state(trial->wheel).longest_turn;
 	expect_pending(trial, phase, commands);
 	pthread_barrier_destroy(&barrier);
 	free(producers);
@@ -216,10 +214,11 @@ static void run_paced(struct trial *trial, enum paced paced)
 
 		for (due += PACE; (start = stopwatch_now()) < due;)
 			;
-		(paced == PACED_SET ? contender->set : contender->move)(trial->wheel, key, delay);
+		(paced == PACED_SET ? contender->calls->set : contender->calls->move)(trial->wheel,
+										      key, delay);
 		percentiles_record(times, stopwatch_now() - start - overhead);
 	}
-	contender->flush(trial->wheel);
+	contender->calls->flush(trial->wheel);
 	for (size_t i = 0; i < PERCENT_COUNT; i++)
 		trial->result->call_time[paced][i] =
 			(double)percentiles_at(times, paced_percents[i]);
@@ -234,8 +233,8 @@ static void run_trial(const void *argument, void *result)
 
 	trial.keys = keys_create((size_t)plan->count, plan->seed);
 	resident = process_resident();
-	trial.wheel = plan->contender->create(plan->interval, (size_t)plan->slots);
-	plan->contender->start(trial.wheel);
+	trial.wheel = contender_create(plan->contender, plan->interval, (size_t)plan->slots);
+	plan->contender->calls->start(trial.wheel);
 	run_phase(&trial, PHASE_FILL);
 	trial.result->bytes_per_timer =
 		(double)(process_resident() - resident) / (double)plan->count;
@@ -246,25 +245,38 @@ static void run_trial(const void *argument, void *result)
 	run_paced(&trial, PACED_MOVE);
 	run_phase(&trial, PHASE_REMOVE);
 	trial.result->longest_turn_wall =
-		(double)plan->contender->state(trial.wheel).longest_turn_wall;
-	plan->contender->destroy(trial.wheel);
+		(double)plan->contender->calls->state(trial.wheel).longest_turn_wall;
+	plan->contender->calls->destroy(trial.wheel);
 	free(trial.keys);
 }
 
 /* --- All runs --------------------------------------------------------------------------------- */
 
-/* A contender's results, measure by measure over the runs. */
-struct figures {
-	const struct contender *contender;
-	struct spread measures[MEASURE_COUNT];
+struct settings {
+	struct plan plan;
+	int64_t runs;
+	int64_t baseline_runs;
+	int layout;
+	int baseline; /* 0: with a buffered channel; 1: unbuffered */
+	const char *csv_path;
 };
 
-static const struct spread *measure(const struct figures *figures, size_t offset)
-{
-	return &figures->measures[offset / sizeof(double)];
-}
+/* The library stands first, the baseline that it is compared with second. */
+#define COLUMN_COUNT 2
 
-#define MEASURE(figures, field) measure(figures, offsetof(struct result, field))
+/*
+ * go-zero's channel is unbuffered; a buffered one is many times faster between threads. A slow
+ * baseline is given fewer commands, so that it doesn't take minutes.
+ */
+static struct plan baseline_plan(const struct settings *settings)
+{
+	struct plan plan = settings->plan;
+	int64_t most_commands = settings->baseline ? 100000 : 500000;
+
+	plan.contender = settings->baseline ? &contender_unbuffered : &contender_buffered;
+	plan.commands = plan.count < most_commands ? plan.count : most_commands;
+	return plan;
+}
 
 static void write_run(struct csv csv, const char *name, int run, const struct result *result)
 {
@@ -283,105 +295,61 @@ static void write_run(struct csv csv, const char *name, int run, const struct re
 	csv_row(csv, "%s,%d,bytes_per_timer,%.1f", name, run, result->bytes_per_timer);
 }
 
-static struct figures run_contender(const struct plan *plan, int runs, struct csv csv)
+static void run_contender(const struct plan *plan, int run, struct csv csv, struct figures *figures)
 {
-	static double values[MEASURE_COUNT][MAX_RUNS];
-	struct figures figures = {.contender = plan->contender};
+	struct plan own = *plan;
+	struct result result;
+
+	own.seed = plan->seed + (uint64_t)run;
+	figures_run(figures, run_trial, &own, &result, sizeof(result));
+	write_run(csv, plan->contender->name, run + 1, &result);
+}
+
+/* The contenders take turns, so that a noisy time meets both. */
+static void run_all(const struct settings *settings, struct csv csv,
+		    struct figures *const columns[COLUMN_COUNT])
+{
+	const struct plan plans[COLUMN_COUNT] = {settings->plan, baseline_plan(settings)};
+	const int64_t runs[COLUMN_COUNT] = {settings->runs, settings->baseline_runs};
 	struct progress progress = progress_start(stderr, false);
 
-	for (int run = 0; run < runs; run++) {
-		struct plan own = *plan;
-		struct result result;
-
-		progress_show(&progress, "%s: run %d of %d", plan->contender->title, run + 1, runs);
-		own.seed = plan->seed + (uint64_t)run;
-		if (!process_run_trial(run_trial, &own, &result, sizeof(result)))
-			exit(1);
-		for (size_t i = 0; i < MEASURE_COUNT; i++)
-			values[i][run] = ((double *)&result)[i];
-		write_run(csv, plan->contender->name, run + 1, &result);
+	for (int run = 0; run < FIGURES_RUNS; run++) {
+		for (int i = 0; i < COLUMN_COUNT; i++) {
+			if (run >= runs[i])
+				continue;
+			progress_show(&progress, "%s: run %d of %" PRId64,
+				      plans[i].contender->title, run + 1, runs[i]);
+			run_contender(&plans[i], run, csv, columns[i]);
+		}
 	}
 	progress_wipe(&progress);
-	for (size_t i = 0; i < MEASURE_COUNT; i++)
-		figures.measures[i] = spread_of(values[i], (size_t)runs);
-	return figures;
 }
 
 /* --- The table -------------------------------------------------------------------------------- */
 
-/* The library stands first, the baseline that it is compared with second. */
-#define COLUMN_COUNT 2
-
-static void print_rates(const struct figures *columns)
+static void print_figures(struct figures *const columns[COLUMN_COUNT])
 {
-	printf("\n%-24s", "million a second");
-	for (int i = 0; i < COLUMN_COUNT; i++)
-		printf(" %28s", columns[i].contender->title);
-	printf(" %7s\n", "ratio");
-	for (enum phase phase = 0; phase < PHASE_COUNT; phase++) {
-		double ratio = MEASURE(&columns[0], per_second[phase])->median /
-			       MEASURE(&columns[1], per_second[phase])->median;
-
-		printf("  %-22s", phases[phase].title);
-		for (int i = 0; i < COLUMN_COUNT; i++) {
-			const struct spread *rate = MEASURE(&columns[i], per_second[phase]);
-
-			printf("  %9.2f (%6.2f to %6.2f)", rate->median / 1e6, rate->least / 1e6,
-			       rate->most / 1e6);
-		}
-		printf(" %6.1fx\n", ratio);
-	}
-}
-
-static void print_measure(const char *title, const struct figures *columns, size_t offset,
-			  struct text (*format)(int64_t))
-{
-	double ratio = measure(&columns[1], offset)->median / measure(&columns[0], offset)->median;
-
-	printf("  %-22s", title);
-	for (int i = 0; i < COLUMN_COUNT; i++) {
-		const struct spread *spread = measure(&columns[i], offset);
-
-		printf(" %28s", format((int64_t)(spread->median + 0.5)).characters);
-	}
-	printf(" %6.1fx\n", ratio);
-}
-
-static void print_figures(const struct figures *columns)
-{
-	char title[64];
-
-	print_rates(columns);
+	figures_print_head("million a second", columns);
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++)
+		figures_print_rate(phases[phase].title, columns,
+				   FIGURE(struct result, per_second[phase]));
 	printf("caller's time, a million calls a second\n");
-	for (enum paced paced = 0; paced < PACED_COUNT; paced++) {
-		for (size_t i = 0; i < PERCENT_COUNT; i++) {
-			snprintf(title, sizeof(title), "%s p%g", paced_names[paced],
-				 paced_percents[i]);
-			print_measure(title, columns, offsetof(struct result, call_time[paced][i]),
-				      format_duration);
-		}
-	}
+	for (enum paced paced = 0; paced < PACED_COUNT; paced++)
+		figures_print_percentiles(paced_names[paced], columns,
+					  FIGURE(struct result, call_time[paced]), paced_percents,
+					  PERCENT_COUNT);
 	printf("memory\n");
-	print_measure("resident bytes a timer", columns, offsetof(struct result, bytes_per_timer),
-		      format_count);
+	figures_print_cost("resident bytes a timer", columns,
+			   FIGURE(struct result, bytes_per_timer), format_count);
 	printf("owner's longest turn, work, from the start to the end of\n");
 	for (enum phase phase = 0; phase < PHASE_COUNT; phase++)
-		print_measure(phases[phase].title, columns,
-			      offsetof(struct result, longest_turn[phase]), format_duration);
-	print_measure("all, by the clock", columns, offsetof(struct result, longest_turn_wall),
-		      format_duration);
+		figures_print_cost(phases[phase].title, columns,
+				   FIGURE(struct result, longest_turn[phase]), format_duration);
+	figures_print_cost("all, by the clock", columns, FIGURE(struct result, longest_turn_wall),
+			   format_duration);
 }
 
 /* --- The command line ------------------------------------------------------------------------- */
-
-struct settings {
-	struct plan plan;
-	int64_t runs;
-	int64_t baseline_runs;
-	int layout;
-	int baseline;
-	const char *csv_path;
-};
 
 static void parse(int argc, char **argv, struct settings *settings)
 {
@@ -390,15 +358,17 @@ static void parse(int argc, char **argv, struct settings *settings)
 		 .help = "timers in the wheel"},
 		{"producers", OPTION_COUNT, &settings->plan.producers, 1, 1000,
 		 .help = "threads that command"},
-		{"runs", OPTION_COUNT, &settings->runs, 1, MAX_RUNS,
+		{"runs", OPTION_COUNT, &settings->runs, 1, FIGURES_RUNS,
 		 .help = "runs; medians are printed"},
-		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 1, MAX_RUNS,
+		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 1, FIGURES_RUNS,
 		 .help = "runs of each baseline"},
 		{"interval", OPTION_DURATION, &settings->plan.interval, 1000, MINUTE,
 		 .help = "the tick"},
 		{"slots", OPTION_COUNT, &settings->plan.slots, 1, 1 << 24, .help = "the slots"},
 		{"layout", OPTION_CHOICE, &settings->layout, .choices = "levels,rounds",
 		 .help = "the library's layout"},
+		{"baseline", OPTION_CHOICE, &settings->baseline, .choices = "buffered,unbuffered",
+		 .help = "its channel; go-zero's is unbuffered"},
 		{"csv", OPTION_TEXT, &settings->csv_path,
 		 .help = "every run's figures to this file"},
 		{0},
@@ -408,15 +378,15 @@ static void parse(int argc, char **argv, struct settings *settings)
 		      options);
 }
 
-/* go-zero's channel is unbuffered; a buffered one is many times faster between threads. */
-static struct figures run_baseline(const struct settings *settings, struct csv csv)
+static void print_head(const struct settings *settings)
 {
-	struct plan plan = settings->plan;
-	int64_t most_commands = settings->baseline ? 100000 : 500000;
+	const struct plan *plan = &settings->plan;
 
-	plan.contender = settings->baseline ? &contender_unbuffered : &contender_buffered;
-	plan.commands = plan.count < most_commands ? plan.count : most_commands;
-	return run_contender(&plan, (int)settings->baseline_runs, csv);
+	printf("%s\n%s timers, %" PRId64 " producers, tick %s, %s slots; medians of %" PRId64
+	       " runs (baselines %" PRId64 "), least to most in brackets\n",
+	       machine_description(), format_count(plan->count).characters, plan->producers,
+	       format_duration(plan->interval).characters, format_count(plan->slots).characters,
+	       settings->runs, settings->baseline_runs);
 }
 
 int main(int argc, char **argv)
@@ -430,21 +400,20 @@ int main(int argc, char **argv)
 		.runs = 5,
 		.baseline_runs = 3,
 	};
-	struct figures columns[COLUMN_COUNT];
+	struct figures *columns[COLUMN_COUNT];
 	struct csv csv;
 
 	parse(argc, argv, &settings);
 	csv = csv_open(settings.csv_path, "contender,run,measure,value");
 	settings.plan.commands = settings.plan.count;
 	settings.plan.contender = settings.layout ? &contender_rounds : &contender_levels;
-	printf("%s\n%s timers, %" PRId64 " producers, tick %s, %s slots; medians of %" PRId64
-	       " runs (baselines %" PRId64 "), least to most in brackets\n",
-	       machine_description(), format_count(settings.plan.count).characters,
-	       settings.plan.producers, format_duration(settings.plan.interval).characters,
-	       format_count(settings.plan.slots).characters, settings.runs, settings.baseline_runs);
-	columns[0] = run_contender(&settings.plan, (int)settings.runs, csv);
-	columns[1] = run_baseline(&settings, csv);
+	print_head(&settings);
+	columns[0] = figures_create(settings.plan.contender->title);
+	columns[1] = figures_create(baseline_plan(&settings).contender->title);
+	run_all(&settings, csv, columns);
 	print_figures(columns);
+	for (int i = 0; i < COLUMN_COUNT; i++)
+		figures_destroy(columns[i]);
 	csv_close(csv);
 	return 0;
 }
