@@ -16,6 +16,8 @@
 #include "support/progress.h"
 #include "support/stopwatch.h"
 
+#include <timingwheel/timingwheel.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,7 +131,7 @@ int main(int argc, char **argv)
 		{"count", OPTION_COUNT, &plan.count, 1, 500000000, .help = "timers"},
 		{"interval", OPTION_DURATION, &plan.interval, 1000, NANOSECONDS_PER_SECOND,
 		 .help = "the tick"},
-		{"slots", OPTION_COUNT, &plan.slots, 1, 1 << 24, .help = "the slots"},
+		{"slots", OPTION_COUNT, &plan.slots, 1, TW_SLOTS_MAX, .help = "the slots"},
 		{"runs", OPTION_COUNT, &runs, 1, FIGURES_RUNS, .help = "runs; medians are printed"},
 		{"csv", OPTION_TEXT, &csv_path, .help = "every run's figures to this file"},
 		{0},

@@ -15,6 +15,8 @@
 #include "support/progress.h"
 #include "support/stopwatch.h"
 
+#include <timingwheel/timingwheel.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +77,7 @@ static void parse(int argc, char **argv, struct plan *plan, const char **csv_pat
 	const struct program_option options[] = {
 		{"count", OPTION_COUNT, &plan->count, 1, 500000000, .help = "timers"},
 		{"interval", OPTION_DURATION, &plan->interval, 1000, MINUTE, .help = "the tick"},
-		{"slots", OPTION_COUNT, &plan->slots, 1, 1 << 24, .help = "the slots"},
+		{"slots", OPTION_COUNT, &plan->slots, 1, TW_SLOTS_MAX, .help = "the slots"},
 		{"seconds", OPTION_SECONDS, &plan->duration, 1000000, 60 * MINUTE,
 		 .help = "how long to watch"},
 		{"csv", OPTION_TEXT, csv_path, .help = "the table to this file"},

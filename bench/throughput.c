@@ -21,6 +21,8 @@
 #include "support/progress.h"
 #include "support/stopwatch.h"
 
+#include <timingwheel/timingwheel.h>
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -364,7 +366,8 @@ static void parse(int argc, char **argv, struct settings *settings)
 		 .help = "runs of each baseline"},
 		{"interval", OPTION_DURATION, &settings->plan.interval, 1000, MINUTE,
 		 .help = "the tick"},
-		{"slots", OPTION_COUNT, &settings->plan.slots, 1, 1 << 24, .help = "the slots"},
+		{"slots", OPTION_COUNT, &settings->plan.slots, 1, TW_SLOTS_MAX,
+		 .help = "the slots"},
 		{"layout", OPTION_CHOICE, &settings->layout, .choices = "levels,rounds",
 		 .help = "the library's layout"},
 		{"baseline", OPTION_CHOICE, &settings->baseline, .choices = "buffered,unbuffered",
