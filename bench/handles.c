@@ -19,6 +19,7 @@
 #include "support/keys.h"
 #include "support/machine.h"
 #include "support/options.h"
+#include "support/pace.h"
 #include "support/process.h"
 #include "support/progress.h"
 #include "support/stopwatch.h"
@@ -320,21 +321,19 @@ static void run_paced(struct trial *trial)
 {
 	static const enum paced order[PACED_COUNT] = {PACED_STOP, PACED_SET, PACED_RESET};
 	struct percentiles *times[PACED_COUNT];
-	int64_t overhead = stopwatch_overhead(), due;
+	struct pace pace;
 
 	for (int i = 0; i < PACED_COUNT; i++)
 		times[i] = percentiles_create();
 	shuffle_names(trial);
-	due = stopwatch_now();
+	pace = pace_start(PACE);
 	for (int64_t i = 0; i < PACED_CALLS * PACED_COUNT; i++) {
 		enum paced paced = order[i % PACED_COUNT];
 		void *name = name_at(trial, (size_t)(i / PACED_COUNT % trial->plan->count));
-		int64_t start;
+		int64_t start = pace_await(&pace);
 
-		for (due += PACE; (start = stopwatch_now()) < due;)
-			;
 		call_paced(trial, paced, name);
-		percentiles_record(times[paced], stopwatch_now() - start - overhead);
+		percentiles_record(times[paced], pace_took(&pace, start));
 	}
 	for (int i = 0; i < PACED_COUNT; i++) {
 		for (size_t j = 0; j < PERCENT_COUNT; j++)
