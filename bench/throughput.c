@@ -8,6 +8,9 @@
  * producers' start until all its commands have been applied. No timer comes due meanwhile. Every
  * run is a process of its own.
  *
+ * What a call costs is asked at two paces. A contender that can't hold the fast one shows how far it
+ * got, and how long its callers waited for those before them.
+ *
  * The baseline is go-zero's design in C (support/simple_wheel.h), with the same keys and producers.
  */
 #include "support/contender.h"
@@ -17,6 +20,7 @@
 #include "support/percentiles.h"
 #include "support/machine.h"
 #include "support/options.h"
+#include "support/pace.h"
 #include "support/process.h"
 #include "support/progress.h"
 #include "support/stopwatch.h"
@@ -30,8 +34,6 @@
 #include <string.h>
 
 #define MINUTE (60 * NANOSECONDS_PER_SECOND)
-#define PACED_CALLS 1000000
-#define PACE 1000 /* nanoseconds from one call to the next: a million a second */
 
 enum phase { PHASE_FILL, PHASE_SET, PHASE_MOVE, PHASE_LATER, PHASE_REMOVE, PHASE_COUNT };
 
@@ -50,7 +52,21 @@ static const struct phase_plan phases[PHASE_COUNT] = {
 	[PHASE_REMOVE] = {"remove", "remove", 0, 1},
 };
 
-/* What a paced caller's calls took it, overhead of the clock subtracted. */
+/* One caller at a steady pace, what its calls took it. The slow pace is one that all can hold. */
+enum pacing { PACING_FAST, PACING_SLOW, PACING_COUNT };
+
+struct pacing_plan {
+	const char *name; /* in the CSV file */
+	const char *title;
+	int64_t step; /* nanoseconds from one call to the next */
+	int64_t calls;
+};
+
+static const struct pacing_plan pacings[PACING_COUNT] = {
+	[PACING_FAST] = {"", "a million calls a second", 1000, 1000000},
+	[PACING_SLOW] = {"slow_", "a hundred thousand calls a second", 10000, 100000},
+};
+
 enum paced { PACED_SET, PACED_MOVE, PACED_COUNT };
 
 static const char *const paced_names[PACED_COUNT] = {"set", "move"};
@@ -71,9 +87,10 @@ struct plan {
 /* All doubles, one measure each. */
 struct result {
 	double per_second[PHASE_COUNT];
-	double longest_turn[PHASE_COUNT]; /* so far, nanoseconds of CPU time */
-	double longest_turn_wall;         /* of the whole run, by the clock */
-	double call_time[PACED_COUNT][PERCENT_COUNT];
+	double longest_turn[PHASE_COUNT];          /* so far, nanoseconds of CPU time */
+	double longest_turn_wall;                  /* of the whole run, by the clock */
+	double reached[PACING_COUNT][PACED_COUNT]; /* calls a second */
+	double call_time[PACING_COUNT][PACED_COUNT][PERCENT_COUNT];
 	double bytes_per_timer;
 };
 
@@ -201,28 +218,39 @@ static void run_phase(struct trial *trial, enum phase phase)
 	free(producers);
 }
 
-static void run_paced(struct trial *trial, enum paced paced)
+static struct percentiles *call_paced(struct trial *trial, enum pacing pacing,
+				      void (*call)(void *wheel, const struct random_key *key,
+						   int64_t delay))
 {
-	const struct contender *contender = trial->plan->contender;
 	const struct phase_plan *plan = &phases[PHASE_MOVE];
 	struct percentiles *times = percentiles_create();
-	int64_t overhead = stopwatch_overhead(), due = stopwatch_now();
+	struct pace pace = pace_start(pacings[pacing].step);
 
-	keys_shuffle(trial->keys, (size_t)trial->plan->count, &trial->generator);
-	for (int64_t i = 0; i < PACED_CALLS; i++) {
+	for (int64_t i = 0; i < pacings[pacing].calls; i++) {
 		const struct random_key *key = &trial->keys[i % trial->plan->count];
 		int64_t delay = generator_range(&trial->generator, plan->shortest, plan->longest);
-		int64_t start;
+		int64_t start = pace_await(&pace);
 
-		for (due += PACE; (start = stopwatch_now()) < due;)
-			;
-		(paced == PACED_SET ? contender->calls->set : contender->calls->move)(trial->wheel,
-										      key, delay);
-		percentiles_record(times, stopwatch_now() - start - overhead);
+		call(trial->wheel, key, delay);
+		percentiles_record(times, pace_took(&pace, start));
 	}
-	contender->calls->flush(trial->wheel);
+	return times;
+}
+
+static void run_paced(struct trial *trial, enum pacing pacing, enum paced paced)
+{
+	const struct contender_calls *calls = trial->plan->contender->calls;
+	struct percentiles *times;
+	int64_t start;
+
+	keys_shuffle(trial->keys, (size_t)trial->plan->count, &trial->generator);
+	start = stopwatch_now();
+	times = call_paced(trial, pacing, paced == PACED_SET ? calls->set : calls->move);
+	trial->result->reached[pacing][paced] =
+		(double)pacings[pacing].calls / seconds_of(stopwatch_now() - start);
+	calls->flush(trial->wheel);
 	for (size_t i = 0; i < PERCENT_COUNT; i++)
-		trial->result->call_time[paced][i] =
+		trial->result->call_time[pacing][paced][i] =
 			(double)percentiles_at(times, paced_percents[i]);
 	percentiles_destroy(times);
 }
@@ -243,8 +271,10 @@ static void run_trial(const void *argument, void *result)
 	run_phase(&trial, PHASE_SET);
 	run_phase(&trial, PHASE_MOVE);
 	run_phase(&trial, PHASE_LATER);
-	run_paced(&trial, PACED_SET);
-	run_paced(&trial, PACED_MOVE);
+	for (enum pacing pacing = 0; pacing < PACING_COUNT; pacing++) {
+		run_paced(&trial, pacing, PACED_SET);
+		run_paced(&trial, pacing, PACED_MOVE);
+	}
 	run_phase(&trial, PHASE_REMOVE);
 	trial.result->longest_turn_wall =
 		(double)plan->contender->calls->state(trial.wheel).longest_turn_wall;
@@ -280,6 +310,22 @@ static struct plan baseline_plan(const struct settings *settings)
 	return plan;
 }
 
+static void write_paced(struct csv csv, const char *name, int run, const struct result *result)
+{
+	for (enum pacing pacing = 0; pacing < PACING_COUNT; pacing++) {
+		const char *pace = pacings[pacing].name;
+
+		for (enum paced paced = 0; paced < PACED_COUNT; paced++) {
+			csv_row(csv, "%s,%d,%s_%sreached_per_second,%.0f", name, run,
+				paced_names[paced], pace, result->reached[pacing][paced]);
+			for (size_t i = 0; i < PERCENT_COUNT; i++)
+				csv_row(csv, "%s,%d,%s_%scall_p%g_ns,%.0f", name, run,
+					paced_names[paced], pace, paced_percents[i],
+					result->call_time[pacing][paced][i]);
+		}
+	}
+}
+
 static void write_run(struct csv csv, const char *name, int run, const struct result *result)
 {
 	for (enum phase phase = 0; phase < PHASE_COUNT; phase++) {
@@ -288,11 +334,7 @@ static void write_run(struct csv csv, const char *name, int run, const struct re
 		csv_row(csv, "%s,%d,%s_longest_turn_ns,%.0f", name, run, phases[phase].name,
 			result->longest_turn[phase]);
 	}
-	for (enum paced paced = 0; paced < PACED_COUNT; paced++) {
-		for (size_t i = 0; i < PERCENT_COUNT; i++)
-			csv_row(csv, "%s,%d,%s_call_p%g_ns,%.0f", name, run, paced_names[paced],
-				paced_percents[i], result->call_time[paced][i]);
-	}
+	write_paced(csv, name, run, result);
 	csv_row(csv, "%s,%d,longest_turn_wall_ns,%.0f", name, run, result->longest_turn_wall);
 	csv_row(csv, "%s,%d,bytes_per_timer,%.1f", name, run, result->bytes_per_timer);
 }
@@ -329,17 +371,28 @@ static void run_all(const struct settings *settings, struct csv csv,
 
 /* --- The table -------------------------------------------------------------------------------- */
 
+static void print_paced(struct figures *const columns[COLUMN_COUNT], enum pacing pacing)
+{
+	char title[64];
+
+	printf("caller's time, %s\n", pacings[pacing].title);
+	for (enum paced paced = 0; paced < PACED_COUNT; paced++) {
+		snprintf(title, sizeof(title), "%s, million a second", paced_names[paced]);
+		figures_print_rate(title, columns, FIGURE(struct result, reached[pacing][paced]));
+		figures_print_percentiles(paced_names[paced], columns,
+					  FIGURE(struct result, call_time[pacing][paced]),
+					  paced_percents, PERCENT_COUNT);
+	}
+}
+
 static void print_figures(struct figures *const columns[COLUMN_COUNT])
 {
 	figures_print_head("million a second", columns);
 	for (enum phase phase = 0; phase < PHASE_COUNT; phase++)
 		figures_print_rate(phases[phase].title, columns,
 				   FIGURE(struct result, per_second[phase]));
-	printf("caller's time, a million calls a second\n");
-	for (enum paced paced = 0; paced < PACED_COUNT; paced++)
-		figures_print_percentiles(paced_names[paced], columns,
-					  FIGURE(struct result, call_time[paced]), paced_percents,
-					  PERCENT_COUNT);
+	for (enum pacing pacing = 0; pacing < PACING_COUNT; pacing++)
+		print_paced(columns, pacing);
 	printf("memory\n");
 	figures_print_cost("resident bytes a timer", columns,
 			   FIGURE(struct result, bytes_per_timer), format_count);
