@@ -240,6 +240,7 @@ static void print_table(const struct job *job, const struct outcome *outcome, st
 	const struct tw_stats *stats = &outcome->stats;
 
 	csv_row(summary, "machine,\"%s\"", machine_description());
+	csv_row(summary, "timers,%" PRId64, job->settings.count);
 	printf("%-26s %12s %14s %10s %10s\n", "commands", "", "a second", "call p50", "call p99");
 	for (enum setter_phase phase = 0; phase < SETTER_PHASES; phase++)
 		print_command(job, phase, summary);

@@ -218,12 +218,12 @@ static void run_phase(struct trial *trial, enum phase phase)
 	free(producers);
 }
 
-static struct percentiles *call_paced(struct trial *trial, enum pacing pacing,
-				      void (*call)(void *wheel, const struct random_key *key,
-						   int64_t delay))
+/* Answers how many calls a second it reached. */
+static double call_paced(struct trial *trial, enum pacing pacing, enum paced paced,
+			 struct percentiles *times)
 {
+	const struct contender_calls *calls = trial->plan->contender->calls;
 	const struct phase_plan *plan = &phases[PHASE_MOVE];
-	struct percentiles *times = percentiles_create();
 	struct pace pace = pace_start(pacings[pacing].step);
 
 	for (int64_t i = 0; i < pacings[pacing].calls; i++) {
@@ -231,24 +231,19 @@ static struct percentiles *call_paced(struct trial *trial, enum pacing pacing,
 		int64_t delay = generator_range(&trial->generator, plan->shortest, plan->longest);
 		int64_t start = pace_await(&pace);
 
-		call(trial->wheel, key, delay);
+		(paced == PACED_SET ? calls->set : calls->move)(trial->wheel, key, delay);
 		percentiles_record(times, pace_took(&pace, start));
 	}
-	return times;
+	return pace_reached(&pace, pacings[pacing].calls);
 }
 
 static void run_paced(struct trial *trial, enum pacing pacing, enum paced paced)
 {
-	const struct contender_calls *calls = trial->plan->contender->calls;
-	struct percentiles *times;
-	int64_t start;
+	struct percentiles *times = percentiles_create();
 
 	keys_shuffle(trial->keys, (size_t)trial->plan->count, &trial->generator);
-	start = stopwatch_now();
-	times = call_paced(trial, pacing, paced == PACED_SET ? calls->set : calls->move);
-	trial->result->reached[pacing][paced] =
-		(double)pacings[pacing].calls / seconds_of(stopwatch_now() - start);
-	calls->flush(trial->wheel);
+	trial->result->reached[pacing][paced] = call_paced(trial, pacing, paced, times);
+	trial->plan->contender->calls->flush(trial->wheel);
 	for (size_t i = 0; i < PERCENT_COUNT; i++)
 		trial->result->call_time[pacing][paced][i] =
 			(double)percentiles_at(times, paced_percents[i]);
