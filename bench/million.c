@@ -34,6 +34,8 @@ struct settings {
 	int layout;
 	tw_duration longest_delay;
 	int64_t workers;
+	int64_t queue;
+	int64_t rate;
 	int64_t seed;
 	const char *csv_path;
 	const char *summary_path;
@@ -344,8 +346,12 @@ static void parse(int argc, char **argv, struct settings *settings)
 		 .help = "the wheel's layout"},
 		{"seconds", OPTION_SECONDS, &settings->longest_delay, TW_MILLISECOND, 24 * TW_HOUR,
 		 .help = "the longest delay; the shortest is 0.1 s"},
+		{"rate", OPTION_COUNT, &settings->rate, 0, INT64_C(1) << 40,
+		 .help = "commands a second, of all threads; 0: as fast as they can"},
 		{"workers", OPTION_COUNT, &settings->workers, 1, TW_WORKERS_MAX,
 		 .help = "threads that run the tasks"},
+		{"queue", OPTION_COUNT, &settings->queue, 1, TW_QUEUE_CAPACITY_MAX,
+		 .help = "commands that may wait"},
 		{"seed", OPTION_COUNT, &settings->seed, 0, INT64_C(1) << 53,
 		 .help = "for keys and delays"},
 		{"csv", OPTION_TEXT, &settings->csv_path, .help = "ten rows a second to this file"},
@@ -379,13 +385,14 @@ static void print_head(const struct job *job)
 
 	printf("%s\n", machine_description());
 	printf("%s timers of %s to %s, %" PRId64 " threads, tick %s, %s slots, %s, %" PRId64
-	       " workers\n",
+	       " workers, %s commands a second\n",
 	       format_count(settings->count).characters,
 	       format_duration(shortest_delay(settings)).characters,
 	       format_duration(settings->longest_delay).characters, settings->threads,
 	       format_duration(settings->interval).characters,
 	       format_count(settings->slots).characters, settings->layout ? "rounds" : "levels",
-	       settings->workers);
+	       settings->workers,
+	       settings->rate ? format_count(settings->rate).characters : "all the");
 	fflush(stdout);
 }
 
@@ -396,6 +403,7 @@ static void create_wheel(struct job *job)
 		.release = witnesses_release,
 		.layout = job->settings.layout ? TW_LAYOUT_ROUNDS : TW_LAYOUT_LEVELS,
 		.workers = (int)job->settings.workers,
+		.queue_capacity = (size_t)job->settings.queue,
 		.name = "million",
 	};
 
@@ -410,6 +418,7 @@ static void start(struct job *job)
 	struct setters_plan plan = {
 		.count = settings->count,
 		.threads = settings->threads,
+		.rate = settings->rate,
 		.seed = (uint64_t)settings->seed,
 		.shortest_delay = shortest_delay(settings),
 		.longest_delay = settings->longest_delay,
@@ -437,6 +446,8 @@ int main(int argc, char **argv)
 				.slots = 512,
 				.longest_delay = 10 * TW_SECOND,
 				.workers = 2,
+				.queue = 8192,
+				.rate = 1000000,
 				.seed = 1,
 			},
 	};

@@ -16,6 +16,8 @@
 
 /* One call of so many is timed by itself. */
 #define SAMPLE_EVERY 64
+/* At a pace: how many commands a thread gives before it looks whether it is ahead of time. */
+#define PACE_EVERY 32
 
 const char *const setter_phase_names[SETTER_PHASES] = {"set", "move", "remove"};
 
@@ -107,6 +109,23 @@ static size_t stride_of(size_t count)
 	return count % 611953 ? 611953 : 1;
 }
 
+/* Sleeps if the thread is ahead of its share of the rate. */
+static void keep_pace(const struct setter *setter, enum setter_phase phase)
+{
+	const struct setters_plan *plan = &setter->setters->plan;
+	uint64_t given = setter->given[phase];
+	double share;
+	int64_t ahead;
+
+	if (plan->rate == 0 || given % PACE_EVERY != 0)
+		return;
+	share = (double)plan->rate / (double)plan->threads;
+	ahead = setter->began[phase] - stopwatch_now() +
+		(int64_t)((double)given / share * (double)NANOSECONDS_PER_SECOND);
+	if (ahead > 0)
+		stopwatch_sleep(ahead);
+}
+
 static void run_share(struct setter *setter, enum setter_phase phase)
 {
 	static const size_t quarters[SETTER_PHASES] = {[SETTER_MOVE] = 1, [SETTER_REMOVE] = 3};
@@ -116,8 +135,10 @@ static void run_share(struct setter *setter, enum setter_phase phase)
 	for (size_t i = 0; i < setter->count; i++) {
 		size_t index = i * stride % setter->count;
 
-		if (phase == SETTER_SET || index % 4 == quarters[phase])
-			now = note_command(setter, phase, setter->first + index, now);
+		if (phase != SETTER_SET && index % 4 != quarters[phase])
+			continue;
+		now = note_command(setter, phase, setter->first + index, now);
+		keep_pace(setter, phase);
 	}
 }
 

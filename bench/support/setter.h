@@ -21,6 +21,7 @@ extern const char *const setter_phase_names[SETTER_PHASES];
 struct setters_plan {
 	int64_t count; /* timers */
 	int64_t threads;
+	int64_t rate; /* commands a second, of all of them; 0: as fast as they can */
 	uint64_t seed;
 	tw_duration shortest_delay;
 	tw_duration longest_delay;
