@@ -47,7 +47,7 @@ run throughput "$one --baseline-runs=1" --csv="$programs/throughput.csv"
 run idle "$few --seconds=1" --csv="$programs/idle.csv"
 run expiry "$one" --csv="$programs/expiry.csv"
 run handles "$one" --csv="$programs/handles.csv"
-run storms "$one --baseline-runs=1 --calm=500ms" --csv="$programs/storms.csv" --runs=3
+run storms "$one --calm=500ms" --csv="$programs/storms.csv" --runs=3 --baseline-runs=1
 run queues "$one" --csv="$programs/queues.csv"
 
 bench/summary.sh "$programs" >"$programs/summary.md"
