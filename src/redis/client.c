@@ -63,7 +63,8 @@ static enum tw_status layout_compare(struct tw_redis *redis, const redisReply *r
 {
 	unsigned version = 0, shards = 0;
 
-	if (reply->type != REDIS_REPLY_STRING || sscanf(reply->str, "%u %u", &version, &shards) != 2)
+	if (reply->type != REDIS_REPLY_STRING ||
+	    sscanf(reply->str, "%u %u", &version, &shards) != 2)
 		return error_set(&redis->router.error, TW_REDIS_UNFIT,
 				 "the namespace's layout can't be read");
 	if (version != LAYOUT_VERSION || shards != redis->space.shards)
@@ -246,8 +247,7 @@ static enum tw_status add_write(struct tw_redis *redis, struct command *command,
 		status = record_write(&redis->record, task, error);
 	if (status != TW_OK)
 		return status;
-	command_begin(command, &script_add,
-		      space_shard(&redis->space, task->key, task->key_size));
+	command_begin(command, &script_add, space_shard(&redis->space, task->key, task->key_size));
 	command_text(command, modes[task->mode]);
 	command_argument(command, task->key, task->key_size);
 	command_number(command, task->at_ms);
@@ -286,8 +286,7 @@ enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key
 	const struct tw_redis_task moved = {
 		.key = key, .key_size = key_size, .at_ms = at_ms, .delay = delay};
 
-	if (task_check(&moved, NULL) != TW_OK ||
-	    !call_enter(redis, &script_move, key, key_size))
+	if (task_check(&moved, NULL) != TW_OK || !call_enter(redis, &script_move, key, key_size))
 		return TW_INVALID;
 	command_argument(&redis->command, key, key_size);
 	command_number(&redis->command, at_ms);

@@ -41,8 +41,7 @@ void command_hint(struct command *command, const struct space *space)
 	command_number(command, command->shard);
 }
 
-void command_write(const struct command *command, const struct space *space,
-		   struct buffer *request)
+void command_write(const struct command *command, const struct space *space, struct buffer *request)
 {
 	const struct script *script = command->script;
 

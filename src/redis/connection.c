@@ -271,7 +271,8 @@ enum tw_status connection_open(struct connection *connection, const struct setti
 	if (!context)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	connection->context = context;
-	if (context->err || redisSetTimeout(context, to_timeval(settings->reply_timeout)) != REDIS_OK)
+	if (context->err ||
+	    redisSetTimeout(context, to_timeval(settings->reply_timeout)) != REDIS_OK)
 		status = error_set(error, TW_REDIS_UNREACHABLE, "%.150s:%d: %s", host, port,
 				   context->errstr);
 	if (status == TW_OK && settings->tls)

@@ -18,8 +18,7 @@ enum tw_status connection_secure(redisContext *context, const char *host,
 	int result;
 
 	if (!tls)
-		return error_set(error, TW_REDIS_UNFIT, "TLS: %s",
-				 redisSSLContextGetError(reason));
+		return error_set(error, TW_REDIS_UNFIT, "TLS: %s", redisSSLContextGetError(reason));
 	result = redisInitiateSSLWithContext(context, tls);
 	redisFreeSSLContext(tls);
 	if (result != REDIS_OK)

@@ -303,8 +303,8 @@ enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job
 enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redis_job *jobs, size_t count,
 			     tw_duration retry_in, const char *reason, enum tw_status *each)
 {
-	const struct question question = {
-		&script_fail, retry_in == TW_FOREVER ? -1 : retry_in, reason};
+	const struct question question = {&script_fail, retry_in == TW_FOREVER ? -1 : retry_in,
+					  reason};
 
 	if (retry_in < 0 || (retry_in > TW_REDIS_DELAY_MAX && retry_in != TW_FOREVER))
 		return TW_INVALID;

@@ -104,9 +104,9 @@ static enum tw_status callback_check(const struct tw_redis_task *task, struct tw
 	enum tw_status status;
 
 	if (!task->url)
-		return task->header_count ? error_set(error, TW_REDIS_BAD_DATA,
-						      "headers without a callback")
-					  : TW_OK;
+		return task->header_count
+			       ? error_set(error, TW_REDIS_BAD_DATA, "headers without a callback")
+			       : TW_OK;
 	if (task->method == TW_REDIS_GET && task->body_size)
 		return error_set(error, TW_REDIS_BAD_DATA, "a GET has no body");
 	status = url_check(task->url, error);

@@ -174,7 +174,7 @@ static bool follow_redirect(struct router *router, struct command *command, cons
 
 static bool is_passing(const char *text)
 {
-	static const char *const passing[] = {"TRYAGAIN",   "LOADING",     "READONLY",
+	static const char *const passing[] = {"TRYAGAIN",    "LOADING",    "READONLY",
 					      "CLUSTERDOWN", "MASTERDOWN", "BUSY"};
 
 	for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)

@@ -6,8 +6,7 @@
  */
 #include "script.h"
 
-#define SCRIPT_DEFINE(name, keys, repeatable, hints)                         \
-	const struct script script_##name = {script_##name##_digest,         \
-					     script_##name##_text, keys,     \
+#define SCRIPT_DEFINE(name, keys, repeatable, hints)                                             \
+	const struct script script_##name = {script_##name##_digest, script_##name##_text, keys, \
 					     repeatable, hints};
 SCRIPT_LIST(SCRIPT_DEFINE)

@@ -16,20 +16,20 @@ struct script {
 };
 
 /* X(name, keys, repeatable, hints) */
-#define SCRIPT_LIST(X)                 \
-	X(add, 3, false, true)         \
-	X(cancel, 3, false, false)     \
-	X(move, 3, false, true)        \
-	X(claim, 5, false, false)      \
-	X(ack, 3, false, false)        \
-	X(extend, 3, true, false)      \
-	X(fail, 5, false, true)        \
-	X(release, 3, false, true)     \
-	X(get, 3, true, false)         \
-	X(list, 3, true, false)        \
-	X(count, 5, true, false)       \
-	X(dead_list, 5, true, false)   \
-	X(dead_retry, 5, false, true)  \
+#define SCRIPT_LIST(X)                \
+	X(add, 3, false, true)        \
+	X(cancel, 3, false, false)    \
+	X(move, 3, false, true)       \
+	X(claim, 5, false, false)     \
+	X(ack, 3, false, false)       \
+	X(extend, 3, true, false)     \
+	X(fail, 5, false, true)       \
+	X(release, 3, false, true)    \
+	X(get, 3, true, false)        \
+	X(list, 3, true, false)       \
+	X(count, 5, true, false)      \
+	X(dead_list, 5, true, false)  \
+	X(dead_retry, 5, false, true) \
 	X(dead_drop, 5, false, false)
 
 #define SCRIPT_DECLARE(name, keys, repeatable, hints) \

@@ -15,7 +15,8 @@
 #define DEFAULT_SHARDS 64
 #define DATABASE_MAX 65535
 
-enum tw_status error_set(struct tw_redis_error *error, enum tw_status status, const char *format, ...)
+enum tw_status error_set(struct tw_redis_error *error, enum tw_status status, const char *format,
+			 ...)
 {
 	va_list arguments;
 
@@ -182,7 +183,8 @@ static bool login_override(struct settings *settings, const struct tw_redis_opti
 	return true;
 }
 
-static enum tw_status options_read(struct settings *settings, const struct tw_redis_options *options,
+static enum tw_status options_read(struct settings *settings,
+				   const struct tw_redis_options *options,
 				   struct tw_redis_error *error)
 {
 	enum tw_status status = TW_OK;

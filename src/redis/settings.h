@@ -30,7 +30,8 @@ enum tw_status settings_read(struct settings *settings, const struct tw_redis_op
 void settings_free(struct settings *settings);
 
 /* Sets the error (may be NULL), and answers its status. */
-__attribute__((format(printf, 3, 4))) enum tw_status
-error_set(struct tw_redis_error *error, enum tw_status status, const char *format, ...);
+__attribute__((format(printf, 3, 4))) enum tw_status error_set(struct tw_redis_error *error,
+							       enum tw_status status,
+							       const char *format, ...);
 
 #endif
