@@ -206,7 +206,7 @@ static enum tw_status call_answer(struct tw_redis *redis, int64_t *due_ms)
 	int64_t answer;
 
 	if (status == TW_OK) {
-		answer = command_integer(&redis->command, INT64_MIN);
+		answer = command_integer(&redis->command, 0, INT64_MIN);
 		status = answer_status(answer);
 		if (status == TW_OK && due_ms)
 			*due_ms = answer;
@@ -235,26 +235,26 @@ enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took)
 
 /* ------------------------------------------------------------------------------------ Tasks -- */
 
-/* Makes the command that adds the task. */
-static enum tw_status add_write(struct tw_redis *redis, struct command *command,
-				const struct tw_redis_task *task)
+/* Checks the task and makes its record. */
+static enum tw_status add_prepare(struct tw_redis *redis, const struct tw_redis_task *task)
 {
-	static const char *const modes[] = {"any", "new", "replace"};
 	struct tw_redis_error *error = &redis->router.error;
 	enum tw_status status = task_check(task, error);
 
-	if (status == TW_OK)
-		status = record_write(&redis->record, task, error);
-	if (status != TW_OK)
-		return status;
-	command_begin(command, &script_add, space_shard(&redis->space, task->key, task->key_size));
+	return status == TW_OK ? record_write(&redis->record, task, error) : status;
+}
+
+/* Adds it to a command for its shard. */
+static void add_write(struct tw_redis *redis, struct command *command,
+		      const struct tw_redis_task *task)
+{
+	static const char *const modes[] = {"any", "new", "replace"};
+
 	command_text(command, modes[task->mode]);
 	command_argument(command, task->key, task->key_size);
 	command_number(command, task->at_ms);
 	command_number(command, delay_to_us(task->delay));
 	command_argument(command, redis->record.data, redis->record.size);
-	command_hint(command, &redis->space);
-	return TW_OK;
 }
 
 enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
@@ -262,12 +262,14 @@ enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *
 {
 	enum tw_status status;
 
-	if (!redis || !task)
+	if (!redis || !task || !call_enter(redis, &script_add, task->key, task->key_size))
 		return TW_INVALID;
-	pthread_mutex_lock(&redis->lock);
-	status = add_write(redis, &redis->command, task);
-	if (status == TW_OK)
+	status = add_prepare(redis, task);
+	if (status == TW_OK) {
+		add_write(redis, &redis->command, task);
+		command_hint(&redis->command, &redis->space);
 		return call_answer(redis, due_ms);
+	}
 	call_leave(redis);
 	return status;
 }
@@ -316,10 +318,21 @@ enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_
 
 #define ADDS_AT_ONCE 256
 
-/* Statuses of the tasks, and what the call answers in the end. */
+/* Tasks of one shard share a command: a call costs as much as the adding. */
 struct adding {
-	enum tw_status *each; /* may be NULL */
+	struct tw_redis *redis;
+	enum tw_status *each; /* of the caller; may be NULL */
 	enum tw_status first; /* the first that was not TW_OK */
+
+	struct command commands[ADDS_AT_ONCE];
+	size_t used;
+	/* Of each task in work: its command, and the place in that one's reply. */
+	struct {
+		struct command *command; /* NULL: it has its status already */
+		size_t place;
+	} tasks[ADDS_AT_ONCE];
+	/* The shard's command; valid if it is one of those used and of that shard. */
+	uint16_t of_shard[TW_REDIS_SHARDS_MAX];
 };
 
 static void adding_note(struct adding *adding, size_t index, enum tw_status status)
@@ -330,62 +343,102 @@ static void adding_note(struct adding *adding, size_t index, enum tw_status stat
 		adding->first = status;
 }
 
-/* Adds `count` tasks, ADDS_AT_ONCE at most, whose first is number `base`. False: the server is gone. */
-static bool add_some(struct tw_redis *redis, struct command *commands,
-		     const struct tw_redis_task *tasks, size_t base, size_t count,
-		     struct adding *adding)
+static struct command *adding_command(struct adding *adding, const struct tw_redis_task *task)
 {
-	size_t index[ADDS_AT_ONCE], used = 0;
+	unsigned shard = space_shard(&adding->redis->space, task->key, task->key_size);
+	struct command *command = &adding->commands[adding->of_shard[shard]];
+
+	if (adding->of_shard[shard] < adding->used && command->shard == shard)
+		return command;
+	adding->of_shard[shard] = (uint16_t)adding->used;
+	command = &adding->commands[adding->used++];
+	command_begin(command, &script_add, shard);
+	return command;
+}
+
+#define ADD_ARGUMENTS 5
+
+static void adding_write(struct adding *adding, const struct tw_redis_task *tasks, size_t base,
+			 size_t count)
+{
+	adding->used = 0;
+	for (size_t i = 0; i < count; i++) {
+		enum tw_status status = add_prepare(adding->redis, &tasks[base + i]);
+		struct command *command = NULL;
+
+		if (status == TW_OK) {
+			command = adding_command(adding, &tasks[base + i]);
+			adding->tasks[i].place = command->count / ADD_ARGUMENTS;
+			add_write(adding->redis, command, &tasks[base + i]);
+		} else {
+			adding_note(adding, base + i, status);
+		}
+		adding->tasks[i].command = command;
+	}
+	for (size_t i = 0; i < adding->used; i++)
+		command_hint(&adding->commands[i], &adding->redis->space);
+}
+
+/* Adds `count` tasks, ADDS_AT_ONCE at most, whose first is number `base`. False: the server is gone. */
+static bool adding_run(struct adding *adding, const struct tw_redis_task *tasks, size_t base,
+		       size_t count)
+{
 	bool reached = true;
 
+	adding_write(adding, tasks, base, count);
+	router_run(&adding->redis->router, adding->commands, adding->used);
 	for (size_t i = 0; i < count; i++) {
-		enum tw_status status = add_write(redis, &commands[used], &tasks[base + i]);
+		const struct command *command = adding->tasks[i].command;
+		enum tw_status status = command ? command->status : TW_OK;
 
-		if (status == TW_OK)
-			index[used++] = base + i;
-		else
-			adding_note(adding, base + i, status);
-	}
-	router_run(&redis->router, commands, used);
-	for (size_t i = 0; i < used; i++) {
-		enum tw_status status = commands[i].status;
-
+		if (!command)
+			continue;
 		reached = reached && status != TW_REDIS_UNREACHABLE;
 		if (status == TW_OK)
-			status = answer_status(command_integer(&commands[i], INT64_MIN));
-		adding_note(adding, index[i], status);
+			status = answer_status(
+				command_integer(command, adding->tasks[i].place, INT64_MIN));
+		adding_note(adding, base + i, status);
 	}
 	return reached;
+}
+
+static void adding_run_all(struct adding *adding, const struct tw_redis_task *tasks, size_t count)
+{
+	bool reached = true;
+
+	for (size_t base = 0; base < count; base += ADDS_AT_ONCE) {
+		size_t some = count - base < ADDS_AT_ONCE ? count - base : ADDS_AT_ONCE;
+
+		if (reached) {
+			reached = adding_run(adding, tasks, base, some);
+			continue;
+		}
+		for (size_t i = 0; i < some; i++)
+			adding_note(adding, base + i, TW_REDIS_UNREACHABLE);
+	}
 }
 
 enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_task *tasks,
 				 size_t count, enum tw_status *each)
 {
-	struct adding adding = {each, TW_OK};
-	struct command *commands;
-	bool reached = true;
+	struct adding *adding;
+	enum tw_status status;
 
 	if (!redis || (count && !tasks))
 		return TW_INVALID;
-	commands = calloc(ADDS_AT_ONCE, sizeof(*commands));
-	if (!commands)
+	adding = calloc(1, sizeof(*adding));
+	if (!adding)
 		return TW_NO_MEMORY;
+	adding->redis = redis;
+	adding->each = each;
 	pthread_mutex_lock(&redis->lock);
-	for (size_t base = 0; base < count; base += ADDS_AT_ONCE) {
-		size_t some = count - base < ADDS_AT_ONCE ? count - base : ADDS_AT_ONCE;
-
-		if (reached) {
-			reached = add_some(redis, commands, tasks, base, some, &adding);
-			continue;
-		}
-		for (size_t i = 0; i < some; i++)
-			adding_note(&adding, base + i, TW_REDIS_UNREACHABLE);
-	}
-	if (adding.first != TW_OK)
-		redis->router.error.status = adding.first;
+	adding_run_all(adding, tasks, count);
+	status = adding->first;
+	if (status != TW_OK)
+		redis->router.error.status = status;
 	pthread_mutex_unlock(&redis->lock);
 	for (size_t i = 0; i < ADDS_AT_ONCE; i++)
-		command_free(&commands[i]);
-	free(commands);
-	return adding.first;
+		command_free(&adding->commands[i]);
+	free(adding);
+	return status;
 }

@@ -55,11 +55,13 @@ void command_write(const struct command *command, const struct space *space, str
 		request->failed = true;
 }
 
-int64_t command_integer(const struct command *command, int64_t otherwise)
+int64_t command_integer(const struct command *command, size_t index, int64_t otherwise)
 {
-	if (!command->reply || command->reply->type != REDIS_REPLY_INTEGER)
-		return otherwise;
-	return command->reply->integer;
+	const redisReply *reply = command->reply;
+
+	if (reply && reply->type == REDIS_REPLY_ARRAY)
+		reply = index < reply->elements ? reply->element[index] : NULL;
+	return reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : otherwise;
 }
 
 void command_end(struct command *command, enum tw_status status, redisReply *reply)

@@ -52,8 +52,8 @@ void command_hint(struct command *command, const struct space *space);
 void command_write(const struct command *command, const struct space *space,
 		   struct buffer *request);
 
-/* The reply's whole number; `otherwise` if it has none. */
-int64_t command_integer(const struct command *command, int64_t otherwise);
+/* The reply's whole number, or the one at `index` in a reply of many; `otherwise` if there is none. */
+int64_t command_integer(const struct command *command, size_t index, int64_t otherwise);
 
 void command_end(struct command *command, enum tw_status status, redisReply *reply);
 void command_free(struct command *command);

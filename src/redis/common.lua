@@ -23,9 +23,10 @@ local function hint(due)
 	end
 end
 
--- The same if the key has become the first of its shard.
-local function hint_if_first(key, due)
-	if due - now <= HORIZON and redis.call('ZRANGE', KEYS[1], 0, 0)[1] == key then
+-- The same if nothing in the shard is to be looked at before that.
+local function hint_if_first(due)
+	if due - now <= HORIZON and redis.call('ZCOUNT', KEYS[1], '-inf', '(' ..
+			string.format('%d', due)) == 0 then
 		hint(due)
 	end
 end

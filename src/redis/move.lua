@@ -16,5 +16,5 @@ if run then
 end
 local due = due_time(ARGV[2], ARGV[3])
 redis.call('ZADD', KEYS[1], due, key)
-hint_if_first(key, due)
+hint_if_first(due)
 return due
