@@ -165,15 +165,17 @@ struct tw_redis_task {
  * Adds a task. *due_ms (may be NULL) is when it is due, server's time. A replaced task is gone: if
  * it is running, its run is not stopped, but its acknowledgement is refused and it isn't retried.
  * TW_OK; TW_EXISTS, TW_NOT_FOUND: see tw_redis_mode; TW_REDIS_BAD_DATA: a URL that is not http or
- * https or has no host, a header with CR, LF or no name, one that the worker sets itself (Tw-…,
- * Content-Length, Host, Transfer-Encoding, Connection), a GET with a body, or over a limit.
+ * https, has no host or a blank, a header with CR, LF or no name, or one that the worker sets itself
+ * (Tw-…, Content-Length, Host, Transfer-Encoding, Connection, Expect), headers without a URL, a GET
+ * with a body, text that is not UTF-8, or over a limit.
  * One round trip.
  */
 TW_API enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
 				   int64_t *due_ms);
 
 /*
- * Adds many, pipelined: up to 256 at a time share a round trip. each[i] (may be NULL) is what
+ * Adds many, pipelined: up to 256 share a round trip, and those of one shard a script call. Tasks of
+ * one key are added in their order. each[i] (may be NULL) is what
  * tw_redis_add would answer for tasks[i]; all are tried, whatever happens to others, until the
  * server is gone. TW_OK: all were added; else the status of the first that was not.
  */
@@ -391,8 +393,8 @@ struct tw_redis_worker_options {
 	/* How long a task is leased, 100 ms to 1 day; extended at a third of it, while it runs. 0: 30 s.
 	 * A dead worker's tasks run again after this time. */
 	tw_duration lease;
-	/* Most tasks taken by one claim; 0: 100. A worker holds no more than can run at once, and so
-	 * many more as it can begin within some 20 ms, but no more than this. */
+	/* Most tasks taken by one claim; 0: 100. A worker holds as many tasks as it can run at once, and
+	 * beside them as many as it can begin within some 20 ms, ten batches at most. */
 	unsigned batch;
 	/* Wait before the second attempt (0: 1 s), doubled with each, up to retry_max (0: 5 min). Of
 	 * each wait a random part, up to half, is left out. */
@@ -401,8 +403,8 @@ struct tw_redis_worker_options {
 	/* A callback's time limits: to connect (0: 5 s), altogether (0: 30 s). */
 	tw_duration http_connect_timeout;
 	tw_duration http_timeout;
-	/* How often a shard is looked at without a hint while hints can't be received; 0: 1 s. While
-	 * they can, ten times that. */
+	/* How often a shard is looked at without a hint while hints can't be received, 10 ms to 10 s;
+	 * 0: 1 s. While they can: every 10 s. */
 	tw_duration poll;
 	/* NULL: none. Called after each run, when Redis has been told. On the worker's main thread: it
 	 * should be short. It may use another tw_redis; it must not stop the worker. */
@@ -418,7 +420,7 @@ struct tw_redis_worker;
  * Starts a worker: a main thread that claims and acknowledges, one for callbacks, and the handlers'.
  * It opens its own connections with `redis_options`. Strings are copied. Callbacks are sent with
  * the task's headers and Tw-Key, Tw-Attempt and Tw-Token; http and https only, redirects are not
- * followed. 2xx: done. 408, 429 and 5xx, and no answer: tried again later, after Retry-After if
+ * followed, and no proxy of the environment is used. 2xx: done. 408, 429 and 5xx, and no answer: tried again later, after Retry-After if
  * that is longer (up to one day). All else: a dead letter.
  * Statuses as tw_redis_open; TW_SYSTEM: a thread could not be started. On failure *worker is NULL.
  */
@@ -431,8 +433,9 @@ TW_API enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
  * Ends the worker: it claims nothing more, gives back what it has not begun, and lets what runs end
  * within `grace` (≥ 0; TW_FOREVER: without a limit). Then callbacks are broken off and their tasks
  * given back, to run again. Waits for all that. NULL is fine.
+ * Redis has 2 s more to hear of it; what it can't be told will run again (TW_REDIS_END_UNTOLD).
  * TW_OK: all has ended, and the worker is freed. TW_RUNNING: handlers still run, which can't be
- * broken off; their leases are no longer extended. The worker still exists: call again, or exit.
+ * broken off; they go on, and so do their leases. The worker still exists: call again, or exit.
  * TW_INVALID: called from a handler or hook of this worker, or grace < 0; nothing happens.
  * One thread at a time.
  */

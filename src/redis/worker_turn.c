@@ -18,6 +18,7 @@
 
 #define AHEAD (20 * TW_MILLISECOND)
 #define AHEAD_BATCHES 10
+#define CLAIM_LEAST 16
 #define BACKOFF_FIRST (20 * TW_MILLISECOND)
 #define BACKOFF_MAX TW_SECOND
 
@@ -252,7 +253,9 @@ static void step_claims(struct tw_redis_worker *worker)
 		due += shard_wants_claim(&worker->shards[i]);
 	if (!due)
 		return;
-	limit = room / due ? room / due : 1;
+	/* Little room: much from a few, for a call costs more than a task; the others come next. */
+	limit = room / due > CLAIM_LEAST ? room / due : CLAIM_LEAST;
+	limit = limit < room ? limit : room;
 	if (limit > worker->options.batch)
 		limit = worker->options.batch;
 	for (i = 0; i < count && room >= limit; i++) {
