@@ -19,7 +19,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "router.h"
+#include "monotonic.h"
 
 #define RETRY_AFTER_MAX (24 * TW_HOUR)
 /* How long the thread sleeps at most, if curl wants nothing earlier. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "monotonic.h"
 #include "record.h"
 
 /* How the keys of a namespace are laid out; another one could not be read by this library. */

@@ -39,6 +39,7 @@ struct command {
 	bool asking;       /* the slot is on its way to that node: it must be asked for */
 	bool whole;        /* the script is unknown there: send its text */
 	unsigned redirects;
+	bool away; /* in the last pass its node could not be reached, or was not ready to serve */
 };
 
 void command_begin(struct command *command, const struct script *script, unsigned shard);

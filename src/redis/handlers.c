@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "router.h"
+#include "monotonic.h"
 
 static void handlers_run(struct handlers *handlers, struct run *run)
 {

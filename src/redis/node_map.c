@@ -10,6 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "monotonic.h"
+
+/* Between attempts to connect to one node: one that is away without a word costs a time limit each. */
+#define BACKOFF_FIRST (10 * TW_MILLISECOND)
+#define BACKOFF_MAX (500 * TW_MILLISECOND)
+
 enum tw_status node_map_init(struct node_map *map, const char *host, int port)
 {
 	memset(map, 0, sizeof(*map));
@@ -65,6 +71,13 @@ void node_map_begin(struct node_map *map)
 	}
 }
 
+static enum tw_status node_fail(struct node_map *map, struct node *node)
+{
+	node->failed = true;
+	map->stale = map->cluster;
+	return TW_REDIS_UNREACHABLE;
+}
+
 enum tw_status node_connect(struct node_map *map, struct node *node,
 			    const struct settings *settings, struct tw_redis_error *error)
 {
@@ -77,14 +90,21 @@ enum tw_status node_connect(struct node_map *map, struct node *node,
 	node->checked = true;
 	if (!connection_is_lost(&node->connection))
 		return TW_OK;
+	if (monotonic_now() < node->retry_at)
+		return node_fail(map, node);
 	status = connection_open(&node->connection, settings, node->host, node->port, error);
 	if (status != TW_OK) {
-		node->failed = true;
-		map->stale = map->cluster;
-	} else if (node->connection.cluster && !map->cluster) {
+		node->backoff = node->backoff ? 2 * node->backoff : BACKOFF_FIRST;
+		node->backoff = node->backoff < BACKOFF_MAX ? node->backoff : BACKOFF_MAX;
+		node->retry_at = monotonic_now() + node->backoff;
+		node_fail(map, node);
+		return status;
+	}
+	node->backoff = 0;
+	if (node->connection.cluster && !map->cluster) {
 		map->cluster = map->stale = true;
 	}
-	return status;
+	return TW_OK;
 }
 
 /* One range of CLUSTER SLOTS: first, last, (host, port, ...) of the master, … */

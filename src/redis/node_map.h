@@ -20,9 +20,11 @@ struct node {
 	char host[HOST_SIZE];
 	int port;
 	struct connection connection;
-	bool checked; /* for life, in this pass */
-	bool failed;  /* could not be connected, in this pass */
-	size_t sent;  /* requests of this pass that were appended */
+	tw_duration retry_at; /* monotonic: not to be connected before */
+	tw_duration backoff;  /* the last wait until then */
+	bool checked;         /* for life, in this pass */
+	bool failed;          /* could not be connected, in this pass */
+	size_t sent;          /* requests of this pass that were appended */
 };
 
 struct node_map {

@@ -16,30 +16,14 @@
  */
 #include "router.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "monotonic.h"
 
 #define REDIRECTS_MAX 16
 #define PAUSE_FIRST (10 * TW_MILLISECOND)
 #define PAUSE_MAX (400 * TW_MILLISECOND)
-
-tw_duration monotonic_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * TW_SECOND + now.tv_nsec;
-}
-
-static void pause_for(tw_duration time)
-{
-	struct timespec left = {time / TW_SECOND, time % TW_SECOND};
-
-	while (nanosleep(&left, &left) < 0 && errno == EINTR)
-		;
-}
 
 enum tw_status router_open(struct router *router, const struct settings *settings,
 			   const struct space *space)
@@ -108,6 +92,7 @@ static void send_command(struct router *router, struct command *command, struct 
 	if (status == TW_REDIS_UNREACHABLE) {
 		command->node = NULL;
 		command->asking = false;
+		command->away = true;
 		command_wait(command, pass, true);
 	} else if (status != TW_OK) {
 		command_end(command, status, NULL);
@@ -196,6 +181,7 @@ static void take_error(struct router *router, struct command *command, const cha
 		else
 			command_end(command, TW_REDIS_UNREACHABLE, NULL);
 	} else if (is_passing(text)) {
+		command->away = !starts_with(text, "TRYAGAIN") && !starts_with(text, "BUSY");
 		error_set(&router->error, TW_REDIS_UNREACHABLE, "%s", text);
 		/* It may be another server's turn now: ask for the map, and connect anew. */
 		router->map.stale = router->map.cluster;
@@ -220,6 +206,7 @@ static void lose_reply(struct router *router, struct command *command, struct pa
 	router->map.stale = router->map.cluster;
 	command->node = NULL;
 	command->asking = false;
+	command->away = true;
 	if (command->script->repeatable || !wrote)
 		command_wait(command, pass, true);
 	else
@@ -296,7 +283,7 @@ void router_run(struct router *router, struct command *commands, size_t count)
 			continue;
 		if (monotonic_now() + pause > deadline)
 			break;
-		pause_for(pause);
+		monotonic_wait(pause);
 		pause = pause < PAUSE_MAX ? 2 * pause : pause;
 	}
 	for (size_t i = 0; i < count; i++)

@@ -37,7 +37,4 @@ void router_run(struct router *router, struct command *commands, size_t count);
 enum tw_status router_ask(struct router *router, unsigned slot, const struct buffer *request,
 			  redisReply **reply);
 
-/* Now, on this machine's monotonic clock: for lengths of time alone. */
-tw_duration monotonic_now(void);
-
 #endif

@@ -19,6 +19,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "monotonic.h"
+
 #define TICK (500 * TW_MICROSECOND)
 #define TICKS 512
 #define HANDLERS_MAX 256

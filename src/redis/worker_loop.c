@@ -20,6 +20,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "monotonic.h"
+
 #define BREAK_TIME (2 * TW_SECOND)
 /* With hints a shard is looked at without one only now and then; scripts hint at what is due before. */
 #define POLL_WITH_HINTS (10 * TW_SECOND)

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "monotonic.h"
+
 #define AHEAD (20 * TW_MILLISECOND)
 #define AHEAD_BATCHES 10
 #define CLAIM_LEAST 16
@@ -77,6 +79,14 @@ static void shard_block(struct shard *shard)
 	if (tw_after_func(shard->worker->wheel, shard->backoff, shard_unblock, shard, NULL) !=
 	    TW_OK)
 		shard->blocked = false;
+}
+
+/* A slot that is on its way to another node, say, is none. */
+static bool is_loss(const struct command *command)
+{
+	return command->status != TW_OK &&
+	       (command->away || command->status == TW_REDIS_REFUSED ||
+		command->status == TW_REDIS_FAILED || command->status == TW_REDIS_UNFIT);
 }
 
 static void note_connection(struct tw_redis_worker *worker, enum tw_status failure)
@@ -378,7 +388,7 @@ bool worker_turn(struct tw_redis_worker *worker)
 		return false;
 	router_run(&worker->redis->router, worker->commands, worker->step_count);
 	for (size_t i = 0; i < worker->step_count; i++)
-		if (worker->commands[i].status != TW_OK)
+		if (is_loss(&worker->commands[i]))
 			failure = worker->commands[i].status;
 	note_connection(worker, failure);
 	for (size_t i = 0; i < worker->step_count; i++)

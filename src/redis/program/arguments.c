@@ -18,8 +18,8 @@
 #include "when.h"
 
 #define BIT(command) (1u << (command))
-#define ONE_TASK                                                                               \
-	(BIT(COMMAND_ADD) | BIT(COMMAND_CANCEL) | BIT(COMMAND_MOVE) | BIT(COMMAND_GET) |       \
+#define ONE_TASK                                                                         \
+	(BIT(COMMAND_ADD) | BIT(COMMAND_CANCEL) | BIT(COMMAND_MOVE) | BIT(COMMAND_GET) | \
 	 BIT(COMMAND_DEAD_RETRY) | BIT(COMMAND_DEAD_DROP))
 #define TIMED (BIT(COMMAND_ADD) | BIT(COMMAND_MOVE))
 #define DEAD_ONES (BIT(COMMAND_DEAD_RETRY) | BIT(COMMAND_DEAD_DROP))
@@ -174,6 +174,13 @@ static void help_write(void)
 
 /* ---------------------------------------------------------------------------------- Secrets -- */
 
+static void secret_free(char *secret)
+{
+	if (secret)
+		explicit_bzero(secret, strlen(secret));
+	free(secret);
+}
+
 /* The password of "redis://user:password@host", with its length; NULL: there is none. */
 static char *url_password(char *url, size_t *size)
 {
@@ -201,9 +208,7 @@ static bool url_take(struct arguments *arguments, char *url)
 
 	if (!copy)
 		return false;
-	if (arguments->url)
-		explicit_bzero(arguments->url, strlen(arguments->url));
-	free(arguments->url);
+	secret_free(arguments->url);
 	arguments->url = copy;
 	password = url_password(url, &size);
 	if (password)
@@ -359,12 +364,24 @@ static bool task_option_take(struct arguments *arguments, int option, const char
 	}
 }
 
+/* A password in the URL goes before that of the environment, as every option does. */
+static bool url_option_take(struct arguments *arguments, char *url)
+{
+	size_t size;
+
+	if (url_password(url, &size)) {
+		secret_free(arguments->password);
+		arguments->password = NULL;
+	}
+	return url_take(arguments, url);
+}
+
 /* False: the value is not one for this option. */
 static bool option_take(struct arguments *arguments, int option, char *value)
 {
 	switch (option) {
 	case OPTION_URL:
-		return url_take(arguments, value);
+		return url_option_take(arguments, value);
 	case OPTION_NAMESPACE:
 		arguments->redis.name_space = value;
 		return true;
@@ -438,9 +455,9 @@ static bool options_read(struct arguments *arguments, int count, char **texts, u
 	int option, index = 0;
 
 	for (size_t i = 0; i < TABLE_SIZE; i++)
-		options[i] = (struct option){
-			table[i].name, table[i].value ? required_argument : no_argument, NULL,
-			(int)table[i].number};
+		options[i] = (struct option){table[i].name,
+					     table[i].value ? required_argument : no_argument, NULL,
+					     (int)table[i].number};
 	opterr = 0;
 	while ((option = getopt_long(count, texts, ":", options, &index)) != -1) {
 		if (option == OPTION_HELP || option == OPTION_VERSION) {
@@ -490,13 +507,6 @@ bool arguments_read(struct arguments *arguments, int count, char **texts, int *e
 	arguments->redis.url = arguments->url;
 	arguments->redis.password = arguments->password;
 	return *exit_code == EXIT_DONE;
-}
-
-static void secret_free(char *secret)
-{
-	if (secret)
-		explicit_bzero(secret, strlen(secret));
-	free(secret);
 }
 
 void arguments_free(struct arguments *arguments)
