@@ -157,9 +157,12 @@ static void help_write(void)
 
 	puts("usage: twr COMMAND [OPTION...] [KEY]\n\nTasks that are scheduled in Redis and run once "
 	     "they are due, by any worker.\n");
-	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		printf("  %-4s %-6s  %s\n", commands[i].word,
-		       commands[i].second ? commands[i].second : "", commands[i].help);
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
+		const char *second = commands[i].second ? commands[i].second : "";
+
+		printf("  %s%s%-*s  %s\n", commands[i].word, *second ? " " : "",
+		       10 - (int)strlen(commands[i].word) - !!*second, second, commands[i].help);
+	}
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		printf("\n%s:\n", groups[i].title);
 		for (size_t k = 0; k < TABLE_SIZE; k++)

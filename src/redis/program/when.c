@@ -150,13 +150,13 @@ static bool zone_read(const char *text, int *east)
 }
 
 /* timegm takes a 31st of April and makes it the 1st of May. */
-static bool date_exists(struct tm date, time_t seconds)
+static bool date_to_seconds(const struct tm *date, time_t *seconds)
 {
-	struct tm same;
+	struct tm real = *date;
 
-	return gmtime_r(&seconds, &same) && same.tm_mday == date.tm_mday &&
-	       same.tm_mon == date.tm_mon && same.tm_hour == date.tm_hour &&
-	       same.tm_min == date.tm_min;
+	*seconds = timegm(&real);
+	return real.tm_mday == date->tm_mday && real.tm_mon == date->tm_mon &&
+	       real.tm_hour == date->tm_hour && real.tm_min == date->tm_min;
 }
 
 bool time_parse(const char *text, int64_t *at_ms)
@@ -174,10 +174,7 @@ bool time_parse(const char *text, int64_t *at_ms)
 	}
 	text = date_read(text, &date);
 	text = text ? clock_read(text, &date, &ms) : NULL;
-	if (!text || !zone_read(text, &east))
-		return false;
-	seconds = timegm(&date);
-	if (!date_exists(date, seconds))
+	if (!text || !zone_read(text, &east) || !date_to_seconds(&date, &seconds))
 		return false;
 	*at_ms = ((int64_t)seconds - east) * 1000 + ms;
 	return *at_ms >= 0;
