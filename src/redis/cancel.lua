@@ -1,3 +1,4 @@
+-- with: leased
 -- Takes a task out. ARGV: key. Answers 0, or -2: there is none, -3: it is on lease.
 local key = ARGV[1]
 local score = redis.call('ZSCORE', KEYS[1], key)

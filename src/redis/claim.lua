@@ -2,7 +2,8 @@
 -- whose lease ended becomes a dead letter. Answers now in microseconds; when the next is to be looked
 -- at, -1 if none is; how many were buried; the first token; then key, due time, attempt and record
 -- of each, with tokens that count up.
-local lease_end = now + ARGV[2]
+-- As text: Redis would print a number as one with a fraction, for each task anew.
+local lease_end = string.format('%d', now + ARGV[2])
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])
 local reply = {string.format('%.0f', now_us), -1, 0, 0}
 
@@ -14,7 +15,7 @@ local function bury(key, attempts, record)
 	redis.call('HDEL', KEYS[2], key)
 	redis.call('HDEL', KEYS[3], key)
 	if record then
-		redis.call('HSET', KEYS[5], key, string.format('%.0f:%d:%d:%s', now, attempts, #reason,
+		redis.call('HSET', KEYS[5], key, string.format('%d:%d:%d:%s', now, attempts, #reason,
 			reason) .. record)
 	end
 end
@@ -39,7 +40,7 @@ if #due > 0 then
 			scores[#scores + 1] = lease_end
 			scores[#scores + 1] = key
 			states[#states + 1] = key
-			states[#states + 1] = (attempts + 1) .. ':' .. string.format('%.0f', token)
+			states[#states + 1] = string.format('%d:%d', attempts + 1, token)
 			local n = #reply
 			reply[n + 1] = key
 			reply[n + 2] = due[2 * i]

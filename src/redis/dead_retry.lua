@@ -1,3 +1,4 @@
+-- with: hint
 -- Makes a dead letter a task again, due now. ARGV: key. Answers 0, or -2: there is none, -1: a task
 -- has the key.
 local key = ARGV[1]

@@ -1,17 +1,28 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Prints a C file with the scripts: embed.sh COMMON SCRIPT... Each becomes a struct script named
-# after its file, with COMMON before it and the SHA-1 digest of the whole.
+# Prints a C file with the scripts: embed.sh SCRIPT... Each becomes the text and the digest of a
+# struct script named after its file. Before it stand shared/time.lua and the shared files that its
+# first line asks for: "-- with: hint leased".
 
-common=$1
-shift
+shared=$(dirname "$0")/shared
+
+# whole SCRIPT: all of what Redis is given
+whole()
+{
+	cat "$shared/time.lua" || exit 1
+	for part in $(sed -n '1s/^-- with: //p' "$1"); do
+		cat "$shared/$part.lua" || exit 1
+	done
+	cat "$1"
+}
+
 echo '#include "script.h"'
 for file; do
 	name=$(basename "$file" .lua)
-	digest=$(cat "$common" "$file" | sha1sum | cut -d ' ' -f 1) || exit 1
+	digest=$(whole "$file" | sha1sum | cut -d ' ' -f 1)
 	printf '\nconst char script_%s_digest[] = "%s";\nconst char script_%s_text[] =\n' \
 		"$name" "$digest" "$name"
-	cat "$common" "$file" | sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/	"&\\n"/'
+	whole "$file" | sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/	"&\\n"/'
 	echo '	;'
 done

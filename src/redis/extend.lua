@@ -1,7 +1,7 @@
 -- Makes leases end later, or sooner. ARGV: how many, then key and run of each, then the new length in
 -- milliseconds. Answers as ack does.
 local count = tonumber(ARGV[1])
-local lease_end = now + ARGV[2 * count + 2]
+local lease_end = string.format('%d', now + ARGV[2 * count + 2])
 local answers = {}
 
 for i = 1, count do

@@ -1,3 +1,4 @@
+-- with: hint
 -- Ends failed runs. ARGV: how many, then key, run, wait in milliseconds until the next attempt (-1:
 -- there is none, it is a dead letter) and reason of each. Answers as ack does.
 local count = tonumber(ARGV[1])
@@ -7,7 +8,7 @@ local earliest
 local function bury(key, attempts, reason)
 	local record = redis.call('HGET', KEYS[2], key)
 
-	redis.call('HSET', KEYS[5], key, string.format('%.0f:%d:%d:', now, attempts, #reason) ..
+	redis.call('HSET', KEYS[5], key, string.format('%d:%d:%d:', now, attempts, #reason) ..
 		reason .. record)
 	redis.call('ZREM', KEYS[1], key)
 	redis.call('HDEL', KEYS[2], key)
@@ -25,7 +26,7 @@ for i = 0, count - 1 do
 			bury(key, attempts, reason)
 		else
 			local due = now + wait
-			redis.call('ZADD', KEYS[1], due, key)
+			redis.call('ZADD', KEYS[1], string.format('%d', due), key)
 			redis.call('HSET', KEYS[3], key, attempts)
 			earliest = math.min(due, earliest or due)
 		end

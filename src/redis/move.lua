@@ -1,3 +1,4 @@
+-- with: hint due_time leased
 -- Gives a task another due time. ARGV: key, at, delay. Answers it, or -2: there is no such task,
 -- -3: it is on lease.
 local key = ARGV[1]
@@ -16,5 +17,5 @@ if run then
 end
 local due = due_time(ARGV[2], ARGV[3])
 redis.call('ZADD', KEYS[1], due, key)
-hint_if_first(due)
+hint(due)
 return due

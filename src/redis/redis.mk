@@ -33,7 +33,8 @@ REDIS_SHARED_LIB := libtimingwheel-redis.so.$(VERSION)
 REDIS_SONAME := libtimingwheel-redis.so.$(MAJOR)$(if $(filter 0,$(MAJOR)),.$(MINOR))
 REDIS_LINK_NAME := libtimingwheel-redis.so
 
-REDIS_SCRIPTS := $(filter-out %/common.lua,$(wildcard src/redis/*.lua))
+REDIS_SCRIPTS := $(wildcard src/redis/*.lua)
+REDIS_SHARED := $(wildcard src/redis/shared/*.lua)
 REDIS_OBJECTS := $(call objects,src/redis/*.c) $(BUILD)/src/redis/scripts.o
 REDIS_PROGRAM_OBJECTS := $(call objects,src/redis/program/*.c)
 REDIS_TEST_OBJECTS := $(call objects,test/redis/test_*.c)

@@ -14,10 +14,10 @@ $(REDIS_BENCH_OBJECTS) $(REDIS_BENCH_SUPPORT): EXTRA += -O2 -Ibench -Ibench/redi
 -include $(REDIS_OURS:.o=.d)
 
 # Each script with what they share before it, and the digest by which Redis knows it.
-$(BUILD)/src/redis/scripts.c: src/redis/embed.sh src/redis/common.lua $(REDIS_SCRIPTS)
+$(BUILD)/src/redis/scripts.c: src/redis/embed.sh $(REDIS_SCRIPTS) $(REDIS_SHARED)
 	$(call say,LUA,$@)
 	@mkdir -p $(@D)
-	$(Q)sh $^ >$@
+	$(Q)sh src/redis/embed.sh $(REDIS_SCRIPTS) >$@
 
 $(BUILD)/src/redis/scripts.o: $(BUILD)/src/redis/scripts.c $(BUILD)/flags | $(AFTER_DEPS)
 	$(call say,CC,$<)

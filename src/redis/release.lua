@@ -1,3 +1,4 @@
+-- with: hint
 -- Gives back what was not begun: due now, and the attempt does not count. ARGV and answer as ack's.
 local count = tonumber(ARGV[1])
 local answers = {}

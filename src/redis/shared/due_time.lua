@@ -1,0 +1,7 @@
+-- When: at a time, or after a delay in microseconds, rounded up; the past is now.
+local function due_time(at, delay)
+	if at ~= '0' then
+		return math.max(tonumber(at), now)
+	end
+	return math.max(math.ceil((now_us + delay) / 1000), now)
+end
