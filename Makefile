@@ -156,7 +156,7 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_SUPPORT) $(LIB_OBJECTS)
 	$(Q)$(LINK) -o $@ $^ -lm
 
 # --- Run ---------------------------------------------------------------------------------------
-export BUILD CC CXX LAYERS MAKE PUBLIC_HEADERS SANITIZE SANITIZE_FLAGS TEST_TIMEOUT
+export BUILD CC CXX LAYERS MAKE PUBLIC_HEADERS REDIS_FOUND SANITIZE SANITIZE_FLAGS TEST_TIMEOUT
 
 deps: ## install what build, tests and plots need (Debian; nothing if it is all there)
 	@missing=; for package in $(PACKAGES); do \

@@ -1,5 +1,5 @@
 -- Leases what is due. ARGV: limit, lease in milliseconds. A task that has begun all its attempts and
--- whose lease ended becomes a dead letter. Answers now in microseconds; when the next is to be looked
+-- whose lease ended becomes a dead letter. What is over 4 MiB stays for the next claim. Answers now in microseconds; when the next is to be looked
 -- at, -1 if none is; how many were buried; the first token; then key, due time, attempt and record
 -- of each, with tokens that count up.
 -- As text: Redis would print a number as one with a fraction, for each task anew.
@@ -29,6 +29,7 @@ if #due > 0 then
 	local runs = redis.call('HMGET', KEYS[3], unpack(keys))
 	local token = redis.call('INCRBY', KEYS[4], #keys) - #keys + 1
 	local scores, states = {}, {}
+	local bytes = 0
 
 	reply[4] = token
 	for i, key in ipairs(keys) do
@@ -47,6 +48,10 @@ if #due > 0 then
 			reply[n + 3] = attempts + 1
 			reply[n + 4] = record
 			token = token + 1
+			bytes = bytes + #record
+		end
+		if bytes > 4194304 then
+			break
 		end
 	end
 	if #scores > 0 then
