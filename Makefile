@@ -87,7 +87,8 @@ say = @printf '  %-7s %s\n' $(1) $(2)
 endif
 LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS)
 
-.PHONY: all deps run test test-redis bench bench-redis install uninstall layers format format-check clean help FORCE
+.PHONY: all deps run test test-redis bench bench-redis install uninstall layers format format-check \
+	clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -188,11 +189,16 @@ bench-redis: all $(REDIS_BENCH_OBJECTS:.o=) ## build the benches of the part on 
 	@if test -x bench/redis/run.sh; then bench/redis/run.sh; fi
 endif
 
+ifeq ($(REDIS_FOUND),yes)
+install: install-redis
+uninstall: uninstall-redis
+endif
+
 layers: ## check that includes in src/ go downward only
 	@test/check_layers.sh
 
 # --- Install -----------------------------------------------------------------------------------
-install: all $(if $(REDIS_FOUND),install-redis) ## install to PREFIX (/usr/local), LIBDIR, INCLUDEDIR, under DESTDIR
+install: all ## install to PREFIX (/usr/local), LIBDIR, INCLUDEDIR, under DESTDIR
 	$(call say,INSTALL,$(DESTDIR)$(PREFIX))
 	$(Q)install -d $(DESTDIR)$(INCLUDEDIR)/timingwheel $(DESTDIR)$(LIBDIR)/pkgconfig
 	$(Q)install -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(INCLUDEDIR)/timingwheel
@@ -204,7 +210,7 @@ install: all $(if $(REDIS_FOUND),install-redis) ## install to PREFIX (/usr/local
 		-e 's|@VERSION@|$(VERSION)|' src/timingwheel.pc.in \
 		>$(DESTDIR)$(LIBDIR)/pkgconfig/timingwheel.pc
 
-uninstall: $(if $(REDIS_FOUND),uninstall-redis) ## remove what install has put there
+uninstall: ## remove what install has put there
 	$(call say,RM,$(DESTDIR)$(PREFIX))
 	$(Q)rm -f $(PUBLIC_HEADERS:include/%=$(DESTDIR)$(INCLUDEDIR)/%)
 	$(Q)rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(LIBS)) pkgconfig/timingwheel.pc)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timingwheel on Redis: tasks that any process schedules in Redis and that one of a group of workers
- * runs once they are due, by a function in its process or as an HTTP callback.
+ * timingwheel on Redis: tasks that any process schedules in Redis and that one of a group of
+ * workers runs once they are due, by a function in its process or as an HTTP callback.
  *
  *     struct tw_redis *redis;
  *     tw_redis_open(&redis, &(struct tw_redis_options){.url = "redis://127.0.0.1:6379"}, NULL);
@@ -41,7 +41,8 @@
 extern "C" {
 #endif
 
-/* Longest key, in bytes. Keys are bytes; a callback is told them with %XX for what is not printable. */
+/* Longest key, in bytes. Keys are bytes; a callback is told them with %XX for what is not
+ * printable. */
 #define TW_REDIS_KEY_MAX 1024
 /* Largest body, in bytes. */
 #define TW_REDIS_BODY_MAX ((size_t)256 * 1024)
@@ -70,35 +71,37 @@ struct tw_redis_error {
 /* Where and how. All zero means all defaults. Strings are copied. */
 struct tw_redis_options {
 	/*
-	 * redis://[[user]:password@]host[:port][/database], parts with %XX where need be; rediss:// is
-	 * the same over TLS, where the library was built with it. NULL: redis://127.0.0.1:6379. Of a
-	 * cluster, any node: the others are asked for.
+	 * redis://[[user]:password@]host[:port][/database], parts with %XX where need be; rediss://
+	 * is the same over TLS, where the library was built with it. NULL: redis://127.0.0.1:6379.
+	 * Of a cluster, any node: the others are asked for.
 	 */
 	const char *url;
 	const char *user;       /* NULL: as in url */
 	const char *password;   /* NULL: as in url */
 	const char *name_space; /* NULL: "default" */
-	/* Shards of the namespace, 1 to TW_REDIS_SHARDS_MAX; 0: 64. Fixed by whoever comes first. */
+	/* Shards of the namespace, 1 to TW_REDIS_SHARDS_MAX; 0: 64. Fixed by whoever comes
+	 * first. */
 	unsigned shards;
 	tw_duration connect_timeout; /* for one connection; 0: 2 s */
 	tw_duration reply_timeout;   /* for one reply; 0: 5 s */
 	/* How long a call goes on trying while the server can't be reached, loads, is read-only or
 	 * moves slots. 0: 5 s; negative: it tries once. tw_redis_open itself tries once. */
 	tw_duration patience;
-	/* Work even where the server may evict our keys (maxmemory-policy allkeys-…), or won't tell. */
+	/* Work even where the server may evict our keys (maxmemory-policy allkeys-…), or won't
+	 * tell. */
 	bool allow_eviction;
 };
 
 struct tw_redis;
 
 /*
- * Connects, logs in, and looks at the server: its version (5 or later), its eviction policy, whether
- * it is a cluster, and the namespace's number of shards. Any number may be open; each has one
- * connection to every node it needs. *error (may be NULL) tells what went wrong.
- * TW_OK; TW_INVALID: a bad option or URL; TW_REDIS_UNREACHABLE: nobody answers there;
- * TW_REDIS_REFUSED: login or permission refused; TW_REDIS_UNFIT: the server can't be used: too old,
- * may evict, another number of shards, no TLS in this build; TW_REDIS_FAILED: the server answered
- * with an error; TW_NO_MEMORY. On failure *redis is NULL.
+ * Connects, logs in, and looks at the server: its version (5 or later), its eviction policy,
+ * whether it is a cluster, and the namespace's number of shards. Any number may be open; each has
+ * one connection to every node it needs. *error (may be NULL) tells what went wrong. TW_OK;
+ * TW_INVALID: a bad option or URL; TW_REDIS_UNREACHABLE: nobody answers there; TW_REDIS_REFUSED:
+ * login or permission refused; TW_REDIS_UNFIT: the server can't be used: too old, may evict,
+ * another number of shards, no TLS in this build; TW_REDIS_FAILED: the server answered with an
+ * error; TW_NO_MEMORY. On failure *redis is NULL.
  */
 TW_API enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
 				    struct tw_redis_error *error);
@@ -112,8 +115,8 @@ TW_API void tw_redis_close(struct tw_redis *redis);
  *   TW_INVALID               no redis, a bad argument, a key that is empty or too long
  *   TW_REDIS_UNREACHABLE     nothing was sent or nothing was changed; tried for `patience`
  *   TW_REDIS_OUTCOME_UNKNOWN the connection broke after a change was sent and before its reply: it
- *                            may have happened or not. Doing it again is safe. (What changes nothing
- *                            is asked again instead.)
+ *                            may have happened or not. Doing it again is safe. What changes nothing
+ *                            is asked again instead.
  *   TW_REDIS_REFUSED         login or permission refused
  *   TW_REDIS_FAILED          the server answered with an error that trying again won't mend
  *   TW_NO_MEMORY
@@ -143,8 +146,8 @@ enum tw_redis_method { TW_REDIS_POST, TW_REDIS_GET };
 struct tw_redis_task {
 	const void *key;
 	size_t key_size; /* bytes, 1 to TW_REDIS_KEY_MAX */
-	/* When: `at_ms` if it is not 0, else `delay` from now. Both by the server's clock; the past,
-	 * and a delay ≤ 0, are now. Rounded up to a millisecond. */
+	/* When: `at_ms` if it is not 0, else `delay` from now. Both by the server's clock; the
+	 * past, and a delay ≤ 0, are now. Rounded up to a millisecond. */
 	int64_t at_ms;     /* milliseconds since 1970 UTC */
 	tw_duration delay; /* nanoseconds, up to TW_REDIS_DELAY_MAX */
 	enum tw_redis_mode mode;
@@ -165,19 +168,18 @@ struct tw_redis_task {
  * Adds a task. *due_ms (may be NULL) is when it is due, server's time. A replaced task is gone: if
  * it is running, its run is not stopped, but its acknowledgement is refused and it isn't retried.
  * TW_OK; TW_EXISTS, TW_NOT_FOUND: see tw_redis_mode; TW_REDIS_BAD_DATA: a URL that is not http or
- * https, has no host or a blank, a header with CR, LF or no name, or one that the worker sets itself
- * (Tw-…, Content-Length, Host, Transfer-Encoding, Connection, Expect), headers without a URL, a GET
- * with a body, text that is not UTF-8, or over a limit.
- * One round trip.
+ * https, has no host or a blank, a header with CR, LF or no name, or one that the worker sets
+ * itself (Tw-…, Content-Length, Host, Transfer-Encoding, Connection, Expect), headers without a
+ * URL, a GET with a body, text that is not UTF-8, or over a limit. One round trip.
  */
 TW_API enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
 				   int64_t *due_ms);
 
 /*
- * Adds many, pipelined: up to 256 share a round trip, and those of one shard a script call. Tasks of
- * one key are added in their order. each[i] (may be NULL) is what
- * tw_redis_add would answer for tasks[i]; all are tried, whatever happens to others, until the
- * server is gone. TW_OK: all were added; else the status of the first that was not.
+ * Adds many, pipelined: up to 256 share a round trip, and those of one shard a script call. Tasks
+ * of one key are added in their order. each[i] (may be NULL) is what tw_redis_add would answer for
+ * tasks[i]; all are tried, whatever happens to others, until the server is gone. TW_OK: all were
+ * added; else the status of the first that was not.
  */
 TW_API enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_task *tasks,
 					size_t count, enum tw_status *each);
@@ -189,9 +191,9 @@ TW_API enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_
 TW_API enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size);
 
 /*
- * Gives the task another due time, sooner or later: `at_ms` if it is not 0, else `delay` from now. Its
- * attempts stay as they are. *due_ms may be NULL. TW_OK; TW_NOT_FOUND; TW_RUNNING: a worker has it
- * on lease right now; nothing changes. One round trip.
+ * Gives the task another due time, sooner or later: `at_ms` if it is not 0, else `delay` from now.
+ * Its attempts stay as they are. *due_ms may be NULL. TW_OK; TW_NOT_FOUND; TW_RUNNING: a worker has
+ * it on lease right now; nothing changes. One round trip.
  */
 TW_API enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key_size,
 				    int64_t at_ms, tw_duration delay, int64_t *due_ms);
@@ -259,15 +261,15 @@ TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_f
 					 void *context);
 
 /*
- * Makes the dead letter a task again, due now, with all its attempts before it. TW_OK; TW_NOT_FOUND: no
- * such dead letter; TW_EXISTS: a task has the key meanwhile; nothing changes.
+ * Makes the dead letter a task again, due now, with all its attempts before it. TW_OK;
+ * TW_NOT_FOUND: no such dead letter; TW_EXISTS: a task has the key meanwhile; nothing changes.
  */
 TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size);
 
 /* Deletes the dead letter. TW_OK; TW_NOT_FOUND. */
 TW_API enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size);
 
-/* --------------------------------------------------------------------- Claiming by hand -------- */
+/* -------------------------------------------------------------------------- Claiming by hand -- */
 
 /* One run of a task that the caller has on lease. */
 struct tw_redis_job {
@@ -292,13 +294,13 @@ struct tw_redis_job {
 struct tw_redis_batch;
 
 /*
- * Takes up to `limit` (1 to TW_REDIS_BATCH_MAX) tasks of the shard that are due, the longest due first,
- * and leases them for `lease` (10 ms to 1 day): until then nobody else gets them, and then anybody
- * does. A task that has had all its attempts becomes a dead letter instead. *batch may be empty;
- * free it. *next (may be NULL): time until the shard's next task is to be looked at; 0: there are
- * more now; TW_FOREVER: none.
- * TW_OK; TW_INVALID: no such shard, or out of range. After TW_REDIS_OUTCOME_UNKNOWN what was
- * claimed, if anything, comes back when its lease ends. One round trip.
+ * Takes up to `limit` (1 to TW_REDIS_BATCH_MAX) tasks of the shard that are due, the longest due
+ * first, and leases them for `lease` (10 ms to 1 day): until then nobody else gets them, and then
+ * anybody does. A task that has had all its attempts becomes a dead letter instead. *batch may be
+ * empty; free it. *next (may be NULL): time until the shard's next task is to be looked at; 0:
+ * there are more now; TW_FOREVER: none. TW_OK; TW_INVALID: no such shard, or out of range. After
+ * TW_REDIS_OUTCOME_UNKNOWN what was claimed, if anything, comes back when its lease ends. One round
+ * trip.
  */
 TW_API enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t limit,
 				     tw_duration lease, struct tw_redis_batch **batch,
@@ -310,12 +312,12 @@ TW_API const struct tw_redis_job *tw_redis_batch_jobs(const struct tw_redis_batc
 TW_API void tw_redis_batch_free(struct tw_redis_batch *batch);
 
 /*
- * What follows is about jobs on lease: `count` of them, of any shards. each[i] (may be NULL) becomes
- * jobs[i]'s status: TW_OK; TW_NOT_FOUND: the task is gone: acknowledged, or cancelled after its lease had
- * ended; TW_REDIS_STALE: another run has taken over, or the task was replaced: nothing changes.
- * The call answers TW_OK if the server was asked about all, else the first that went wrong
- * otherwise. One round trip; jobs of one shard that stand side by side share a script call.
- * A lease that has ended and that nobody has taken over is still good.
+ * What follows is about jobs on lease: `count` of them, of any shards. each[i] (may be NULL)
+ * becomes jobs[i]'s status: TW_OK; TW_NOT_FOUND: the task is gone: acknowledged, or cancelled after
+ * its lease had ended; TW_REDIS_STALE: another run has taken over, or the task was replaced:
+ * nothing changes. The call answers TW_OK if the server was asked about all, else the first that
+ * went wrong otherwise. One round trip; jobs of one shard that stand side by side share a script
+ * call. A lease that has ended and that nobody has taken over is still good.
  */
 
 /* They are done: the tasks are taken out. */
@@ -362,10 +364,10 @@ typedef enum tw_redis_outcome tw_redis_handler_fn(void *context, const struct tw
 
 /* What became of a run, for the hook. */
 enum tw_redis_end {
-	TW_REDIS_END_DONE,    /* acknowledged: the task is out of Redis */
-	TW_REDIS_END_RETRIED, /* failed, waits for its next attempt */
-	TW_REDIS_END_DEAD,    /* failed for the last time, a dead letter now */
-	TW_REDIS_END_STALE, /* another run, a new task or a cancel came between: its result does not count */
+	TW_REDIS_END_DONE,     /* acknowledged: the task is out of Redis */
+	TW_REDIS_END_RETRIED,  /* failed, waits for its next attempt */
+	TW_REDIS_END_DEAD,     /* failed for the last time, a dead letter now */
+	TW_REDIS_END_STALE,    /* another run or a new task came between, or it is gone */
 	TW_REDIS_END_RELEASED, /* given back, by tw_redis_worker_stop */
 	TW_REDIS_END_UNTOLD    /* ran, but Redis could not be told: it will run again */
 };
@@ -386,43 +388,44 @@ struct tw_redis_worker_options {
 	tw_redis_handler_fn *handler;
 	/* Give tasks with a callback to the handler, too. */
 	bool handler_for_callbacks;
-	/* Handlers that run at a time (threads, 0: 4), up to 256; callbacks at a time (0: 64), up to
-	 * 1024. */
+	/* Handlers that run at a time (threads, 0: 4), up to 256; callbacks at a time (0: 64), up
+	 * to 1024. */
 	unsigned handlers;
 	unsigned callbacks;
-	/* How long a task is leased, 100 ms to 1 day; extended at a third of it, while it runs. 0: 30 s.
-	 * A dead worker's tasks run again after this time. */
+	/* How long a task is leased, 100 ms to 1 day; extended at a third of it, while it runs. 0:
+	 * 30 s. A dead worker's tasks run again after this time. */
 	tw_duration lease;
-	/* Most tasks taken by one claim; 0: 100. A worker holds as many tasks as it can run at once, and
-	 * beside them as many as it can begin within some 20 ms, ten batches at most. */
+	/* Most tasks taken by one claim; 0: 100. A worker holds as many tasks as it can run at
+	 * once, and beside them as many as it can begin within some 20 ms, ten batches at most. */
 	unsigned batch;
-	/* Wait before the second attempt (0: 1 s), doubled with each, up to retry_max (0: 5 min). Of
-	 * each wait a random part, up to half, is left out. */
+	/* Wait before the second attempt (0: 1 s), doubled with each, up to retry_max (0: 5 min).
+	 * Of each wait a random part, up to half, is left out. */
 	tw_duration retry_first;
 	tw_duration retry_max;
 	/* A callback's time limits: to connect (0: 5 s), altogether (0: 30 s). */
 	tw_duration http_connect_timeout;
 	tw_duration http_timeout;
-	/* How often a shard is looked at without a hint while hints can't be received, 10 ms to 10 s;
-	 * 0: 1 s. While they can: every 10 s. */
+	/* How often a shard is looked at without a hint while hints can't be received, 10 ms to 10
+	 * s; 0: 1 s. While they can: every 10 s. */
 	tw_duration poll;
-	/* NULL: none. Called after each run, when Redis has been told. On the worker's main thread: it
-	 * should be short. It may use another tw_redis; it must not stop the worker. */
+	/* NULL: none. Called after each run, when Redis has been told. On the worker's main thread:
+	 * it should be short. It may use another tw_redis; it must not stop the worker. */
 	void (*report)(void *context, const struct tw_redis_report *report);
-	/* NULL: none. Called on the worker's main thread when Redis is lost (the error), and when it is
-	 * there again (NULL). */
+	/* NULL: none. Called on the worker's main thread when Redis is lost (the error), and when
+	 * it is there again (NULL). */
 	void (*connection)(void *context, const struct tw_redis_error *error);
 };
 
 struct tw_redis_worker;
 
 /*
- * Starts a worker: a main thread that claims and acknowledges, one for callbacks, and the handlers'.
- * It opens its own connections with `redis_options`. Strings are copied. Callbacks are sent with
- * the task's headers and Tw-Key, Tw-Attempt and Tw-Token; http and https only, redirects are not
- * followed, and no proxy of the environment is used. 2xx: done. 408, 429 and 5xx, and no answer: tried again later, after Retry-After if
- * that is longer (up to one day). All else: a dead letter.
- * Statuses as tw_redis_open; TW_SYSTEM: a thread could not be started. On failure *worker is NULL.
+ * Starts a worker: a main thread that claims and acknowledges, one for callbacks, and the
+ * handlers'. It opens its own connections with `redis_options`. Strings are copied. Callbacks are
+ * sent with the task's headers and Tw-Key, Tw-Attempt and Tw-Token; http and https only, redirects
+ * are not followed, and no proxy of the environment is used. 2xx: done. 408, 429 and 5xx, and no
+ * answer: tried again later, after Retry-After if that is longer (up to one day). All else: a dead
+ * letter. Statuses as tw_redis_open; TW_SYSTEM: a thread could not be started. On failure *worker
+ * is NULL.
  */
 TW_API enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
 					    const struct tw_redis_options *redis_options,
@@ -459,7 +462,8 @@ struct tw_redis_worker_stats {
 	uint64_t running; /* of these, being run */
 };
 
-/* TW_OK; TW_INVALID: no worker or nothing to fill. Any thread, until tw_redis_worker_stop is called. */
+/* TW_OK; TW_INVALID: no worker or nothing to fill. Any thread, until tw_redis_worker_stop is
+ * called. */
 TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
 						struct tw_redis_worker_stats *stats);
 

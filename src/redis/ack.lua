@@ -1,5 +1,5 @@
--- Takes out tasks that are done. ARGV: how many, then key and run ("attempt:token") of each. Answers
--- a letter for each: o done, g gone, s stale: the lease is another's.
+-- Takes out tasks that are done. ARGV: how many, then key and run ("attempt:token") of each.
+-- Answers a letter for each: o done, g gone, s stale: the lease is another's.
 local count = tonumber(ARGV[1])
 local keys, mine, answers = {}, {}, {}
 

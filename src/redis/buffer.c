@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request is "*COUNT CR LF", then "$SIZE CR LF BYTES CR LF" for each argument. We write it ourselves,
- * into memory that is used again for the next: an add by hiredis's own formatting costs three
- * allocations, and this none.
+ * A request is "*COUNT CR LF", then "$SIZE CR LF BYTES CR LF" for each argument. We write it
+ * ourselves, into memory that is used again for the next: an add by hiredis's own formatting costs
+ * three allocations, and this none.
  */
 #include "buffer.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes that grow at the end, and requests in Redis's protocol written into them. What fails for want
- * of memory fails for good: `failed` stays true until the buffer is cleared, so it is enough to look
- * once, at the end. A zeroed struct is an empty buffer. One thread at a time.
+ * Bytes that grow at the end, and requests in Redis's protocol written into them. What fails for
+ * want of memory fails for good: `failed` stays true until the buffer is cleared, so it is enough
+ * to look once, at the end. A zeroed struct is an empty buffer. One thread at a time.
  */
 #ifndef TIMINGWHEEL_REDIS_BUFFER_H
 #define TIMINGWHEEL_REDIS_BUFFER_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * curl_multi keeps the connections and tells when a request has ended; easy handles are kept and used
- * again, connections too. What is sent is what the task says, and Tw-Key, Tw-Attempt and Tw-Token.
- * Redirects are not followed, and no proxy of the environment is used: a task's URL is the
- * host that is called. The answer's body is not looked at.
+ * curl_multi keeps the connections and tells when a request has ended; easy handles are kept and
+ * used again, connections too. What is sent is what the task says, and Tw-Key, Tw-Attempt and
+ * Tw-Token. Redirects are not followed, and no proxy of the environment is used: a task's URL is
+ * the host that is called. The answer's body is not looked at.
  *
- * The verdict goes by the status alone: 2xx is success; 408, 429, 5xx and no answer at all mean that it may
- * go better later; everything else will not. A Retry-After with a date is read against the answer's own
- * Date: no clock of this machine is asked for the time of day.
+ * The verdict goes by the status alone: 2xx is success; 408, 429, 5xx and no answer at all mean
+ * that it may go better later; everything else will not. A Retry-After with a date is read against
+ * the answer's own Date: no clock of this machine is asked for the time of day.
  */
 #include "callbacks.h"
 
@@ -188,7 +188,8 @@ static bool headers_write(struct request *request, const struct tw_redis_job *jo
 	return fine;
 }
 
-/* Every one of these can fail for want of memory alone, and then the request would not be what it is. */
+/* Every one of these can fail for want of memory alone, and then the request would not be what it
+ * is. */
 static bool request_fill(struct callbacks *callbacks, struct request *request)
 {
 	const struct tw_redis_job *job = request->run->job;

@@ -1,8 +1,8 @@
--- Leases what is due. ARGV: limit, lease in milliseconds. A task that has begun all its attempts and
--- whose lease ended becomes a dead letter. What is over 4 MiB stays for the next claim. Answers now in microseconds; when the next is to be looked
--- at, -1 if none is; how many were buried; the first token; then key, due time, attempt and record
--- of each, with tokens that count up.
--- As text: Redis would print a number as one with a fraction, for each task anew.
+-- Leases what is due. ARGV: limit, lease in milliseconds. A task that has begun all its attempts
+-- and whose lease ended becomes a dead letter. What is over 4 MiB stays for the next claim. Answers
+-- now in microseconds; when the next is to be looked at, -1 if none is; how many were buried; the
+-- first token; then key, due time, attempt and record of each, with tokens that count up. As text:
+-- Redis would print a number as one with a fraction, for each task anew.
 local lease_end = string.format('%d', now + ARGV[2])
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])
 local reply = {string.format('%.0f', now_us), -1, 0, 0}
@@ -15,8 +15,8 @@ local function bury(key, attempts, record)
 	redis.call('HDEL', KEYS[2], key)
 	redis.call('HDEL', KEYS[3], key)
 	if record then
-		redis.call('HSET', KEYS[5], key, string.format('%d:%d:%d:%s', now, attempts, #reason,
-			reason) .. record)
+		redis.call('HSET', KEYS[5], key,
+			string.format('%d:%d:%d:', now, attempts, #reason) .. reason .. record)
 	end
 end
 

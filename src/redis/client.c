@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening, and the calls about one task. A call holds the lock while it talks to Redis: one connection
- * serves one caller at a time. What a script answers is a number: 0 or a due time, or below zero why
- * not.
+ * Opening, and the calls about one task. A call holds the lock while it talks to Redis: one
+ * connection serves one caller at a time. What a script answers is a number: 0 or a due time, or
+ * below zero why not.
  */
 #include "client.h"
 
@@ -380,7 +380,8 @@ static void adding_write(struct adding *adding, const struct tw_redis_task *task
 		command_hint(&adding->commands[i], &adding->redis->space);
 }
 
-/* Adds `count` tasks, ADDS_AT_ONCE at most, whose first is number `base`. False: the server is gone. */
+/* Adds `count` tasks, ADDS_AT_ONCE at most, whose first is number `base`. False: the server is
+ * gone. */
 static bool adding_run(struct adding *adding, const struct tw_redis_task *tasks, size_t base,
 		       size_t count)
 {

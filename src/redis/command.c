@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The arguments are kept as they go over the wire. What stands before them, the script's name and the
- * keys, is written when the command is sent, since it may have to be sent as a whole text instead.
+ * The arguments are kept as they go over the wire. What stands before them, the script's name and
+ * the keys, is written when the command is sent, since it may have to be sent as a whole text
+ * instead.
  */
 #include "command.h"
 

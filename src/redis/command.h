@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A script call for one shard: begun, given arguments, run by the router (router.h), and then either its
- * reply is there (status TW_OK) or a status that tells why not. A zeroed struct is fresh; a used one
- * may be begun again and keeps its memory.
+ * A script call for one shard: begun, given arguments, run by the router (router.h), and then
+ * either its reply is there (status TW_OK) or a status that tells why not. A zeroed struct is
+ * fresh; a used one may be begun again and keeps its memory.
  */
 #ifndef TIMINGWHEEL_REDIS_COMMAND_H
 #define TIMINGWHEEL_REDIS_COMMAND_H
@@ -53,7 +53,8 @@ void command_hint(struct command *command, const struct space *space);
 void command_write(const struct command *command, const struct space *space,
 		   struct buffer *request);
 
-/* The reply's whole number, or the one at `index` in a reply of many; `otherwise` if there is none. */
+/* The reply's whole number, or the one at `index` in a reply of many; `otherwise` if there is
+ * none. */
 int64_t command_integer(const struct command *command, size_t index, int64_t otherwise);
 
 void command_end(struct command *command, enum tw_status status, redisReply *reply);

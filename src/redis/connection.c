@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Three habits of hiredis are handled here. It writes with write(), which raises SIGPIPE when the server
- * is gone: the signal is blocked in the calling thread meanwhile, and taken away if it was ours. Its
- * redisReconnect forgets the read timeout: we never use it, a new context is made and its timeouts
- * are set. And it has TLS only as a separate library (connection_tls.c).
+ * Three habits of hiredis are handled here. It writes with write(), which raises SIGPIPE when the
+ * server is gone: the signal is blocked in the calling thread meanwhile, and taken away if it was
+ * ours. Its redisReconnect forgets the read timeout: we never use it, a new context is made and its
+ * timeouts are set. And it has TLS only as a separate library (connection_tls.c).
  *
  * A server is looked at each time that we connect, since it may be another one by now: its eviction
  * policy must not drop keys that have no time to live, for ours have none.

@@ -24,8 +24,8 @@ struct connection {
 };
 
 /*
- * Connects, logs in and selects the database. `database` may differ from the settings' (a cluster has
- * 0 alone). Statuses as tw_redis_open, with the error.
+ * Connects, logs in and selects the database. `database` may differ from the settings' (a cluster
+ * has 0 alone). Statuses as tw_redis_open, with the error.
  */
 enum tw_status connection_open(struct connection *connection, const struct settings *settings,
 			       const char *host, int port, struct tw_redis_error *error);

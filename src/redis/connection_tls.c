@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hiredis has TLS from its version 1.0 on, as a library of its own; Debian 12 has 0.14. The server's
- * certificate is checked against the system's authorities.
+ * hiredis has TLS from its version 1.0 on, as a library of its own; Debian 12 has 0.14. The
+ * server's certificate is checked against the system's authorities.
  */
 #include "connection_tls.h"
 

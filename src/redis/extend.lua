@@ -1,5 +1,5 @@
--- Makes leases end later, or sooner. ARGV: how many, then key and run of each, then the new length in
--- milliseconds. Answers as ack does.
+-- Makes leases end later, or sooner. ARGV: how many, then key and run of each, then the new length
+-- in milliseconds. Answers as ack does.
 local count = tonumber(ARGV[1])
 local lease_end = string.format('%d', now + ARGV[2 * count + 2])
 local answers = {}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One queue and its lock. A task of this kind has come over the network and goes back over it, which costs
- * so much more than the lock that nothing finer would be felt. Threads block all signals: they are
- * for the program's own threads.
+ * One queue and its lock. A task of this kind has come over the network and goes back over it,
+ * which costs so much more than the lock that nothing finer would be felt. Threads block all
+ * signals: they are for the program's own threads.
  */
 #include "handlers.h"
 

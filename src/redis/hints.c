@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection of its own, for one that has subscribed can do nothing else. In a cluster every node hears
- * what is published at any, so one is enough; if it is gone the next is tried.
+ * A connection of its own, for one that has subscribed can do nothing else. In a cluster every node
+ * hears what is published at any, so one is enough; if it is gone the next is tried.
  */
 #include "hints.h"
 

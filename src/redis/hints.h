@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What scripts publish when a shard is to be looked at earlier than others may know. Hints may be lost:
- * who listens looks by himself now and then. Main thread only. Zeroed: not connected.
+ * What scripts publish when a shard is to be looked at earlier than others may know. Hints may be
+ * lost: who listens looks by himself now and then. Main thread only. Zeroed: not connected.
  */
 #ifndef TIMINGWHEEL_REDIS_HINTS_H
 #define TIMINGWHEEL_REDIS_HINTS_H
@@ -17,7 +17,8 @@ struct hints {
 	size_t node;          /* which of the map's to ask next */
 };
 
-/* Connects and subscribes, if it is not and the time has come. True: it is connected now, and was not. */
+/* Connects and subscribes, if it is not and the time has come. True: it is connected now, and was
+ * not. */
 bool hints_connect(struct hints *hints, struct tw_redis *redis, tw_duration now);
 bool hints_are_connected(const struct hints *hints);
 void hints_close(struct hints *hints);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs of a batch point into the reply that brought them, which stays until the batch is freed: nothing
- * is copied but numbers. A record that can't be read (written by something else) still becomes a job,
- * so that it can be failed; it would be claimed for ever otherwise.
+ * Jobs of a batch point into the reply that brought them, which stays until the batch is freed:
+ * nothing is copied but numbers. A record that can't be read (written by something else) still
+ * becomes a job, so that it can be failed; it would be claimed for ever otherwise.
  */
 #include "jobs.h"
 
@@ -197,7 +197,7 @@ enum tw_status jobs_answer(const struct command *command, size_t index)
 	}
 }
 
-/* ----------------------------------------------------------------------------- Calls for jobs -- */
+/* ---------------------------------------------------------------------------- Calls for jobs -- */
 
 /* What is asked about jobs: one of the scripts, with what it needs. */
 struct question {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands about tasks on lease, and reading what comes of them; for the calls that claim by hand and
- * for the worker.
+ * Commands about tasks on lease, and reading what comes of them; for the calls that claim by hand
+ * and for the worker.
  */
 #ifndef TIMINGWHEEL_REDIS_JOBS_H
 #define TIMINGWHEEL_REDIS_JOBS_H
@@ -33,8 +33,8 @@ void claim_write(struct command *command, unsigned shard, size_t limit, tw_durat
 enum tw_status claim_read(struct command *command, struct tw_redis_batch **batch);
 
 /*
- * Commands about jobs of one shard, which answer a letter for each: begun with how many there will be,
- * then one call for each, then, for those that give hints, command_hint.
+ * Commands about jobs of one shard, which answer a letter for each: begun with how many there will
+ * be, then one call for each, then, for those that give hints, command_hint.
  */
 void jobs_begin(struct command *command, const struct script *script, unsigned shard, size_t count);
 void jobs_add(struct command *command, const struct tw_redis_job *job);

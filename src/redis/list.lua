@@ -1,5 +1,5 @@
--- ARGV: from which due time on, how many of that time to leave out, limit. Answers now, then key, due
--- time, run ("" if none) and record of each.
+-- ARGV: from which due time on, how many of that time to leave out, limit. Answers now, then key,
+-- due time, run ("" if none) and record of each.
 local found = redis.call('ZRANGEBYSCORE', KEYS[1], ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', ARGV[2],
 	ARGV[3])
 local keys, reply = {}, {now}

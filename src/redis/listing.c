@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls that look: one task, all tasks, dead letters, counts. A listing goes through the shards one
- * page at a time and remembers where it was: tasks by due time, and how many of that time it has
- * seen; dead letters by Redis's own cursor. Between pages nothing is locked, so `each` may call us.
+ * The calls that look: one task, all tasks, dead letters, counts. A listing goes through the shards
+ * one page at a time and remembers where it was: tasks by due time, and how many of that time it
+ * has seen; dead letters by Redis's own cursor. Between pages nothing is locked, so `each` may call
+ * us.
  */
 #include <stdio.h>
 #include <stdlib.h>

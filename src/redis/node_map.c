@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes are never taken out: their pointers stay valid, and a cluster has few. A redirect moves one slot
- * at once and marks the map as stale; it is read anew before the next pass. If the server that we
- * were told of is gone, any other that we know is asked.
+ * Nodes are never taken out: their pointers stay valid, and a cluster has few. A redirect moves one
+ * slot at once and marks the map as stale; it is read anew before the next pass. If the server that
+ * we were told of is gone, any other that we know is asked.
  */
 #include "node_map.h"
 
@@ -12,7 +12,8 @@
 
 #include "monotonic.h"
 
-/* Between attempts to connect to one node: one that is away without a word costs a time limit each. */
+/* Between attempts to connect to one node: one that is away without a word costs a time limit
+ * each. */
 #define BACKOFF_FIRST (10 * TW_MILLISECOND)
 #define BACKOFF_MAX (500 * TW_MILLISECOND)
 

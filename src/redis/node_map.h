@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The servers there are, and which has which slot of a cluster. Without a cluster there is one, and it
- * has all. One thread at a time.
+ * The servers there are, and which has which slot of a cluster. Without a cluster there is one, and
+ * it has all. One thread at a time.
  */
 #ifndef TIMINGWHEEL_REDIS_NODE_MAP_H
 #define TIMINGWHEEL_REDIS_NODE_MAP_H
@@ -46,8 +46,8 @@ struct node *node_map_find(struct node_map *map, const char *host, int port);
 void node_map_move(struct node_map *map, unsigned slot, const struct node *node);
 
 /*
- * Connects the node if it is not, and has not failed in this pass; a connection that is up is looked
- * at once a pass. TW_OK, or as tw_redis_open. Who finds a cluster has its map read next.
+ * Connects the node if it is not, and has not failed in this pass; a connection that is up is
+ * looked at once a pass. TW_OK, or as tw_redis_open. Who finds a cluster has its map read next.
  */
 enum tw_status node_connect(struct node_map *map, struct node *node,
 			    const struct settings *settings, struct tw_redis_error *error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A task for a handler costs no JSON at all. A callback's URL and headers are checked here, when the task
- * is added and its giver can still be told; what the worker finds in Redis later may come from elsewhere,
- * so it is checked again when it is read.
+ * A task for a handler costs no JSON at all. A callback's URL and headers are checked here, when
+ * the task is added and its giver can still be told; what the worker finds in Redis later may come
+ * from elsewhere, so it is checked again when it is read.
  */
 #include "record.h"
 

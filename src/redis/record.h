@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is kept of a task in Redis: "ATTEMPTS SIZE LF JSON BODY". ATTEMPTS are those it may have, which
- * the scripts read too; JSON, of SIZE bytes, tells the callback (none: 0 bytes); the rest is the body.
+ * What is kept of a task in Redis: "ATTEMPTS SIZE LF JSON BODY". ATTEMPTS are those it may have,
+ * which the scripts read too; JSON, of SIZE bytes, tells the callback (none: 0 bytes); the rest is
+ * the body.
  */
 #ifndef TIMINGWHEEL_REDIS_RECORD_H
 #define TIMINGWHEEL_REDIS_RECORD_H

@@ -6,8 +6,8 @@
 #     make REDIS=yes      an error if they are not
 #     make REDIS=no       the core alone
 #
-# The Makefile includes this before its rules; what is asked of pkg-config is asked as late as it can
-# be, so that `make deps test` works where `deps` has yet to bring the packages.
+# The Makefile includes this before its rules; what is asked of pkg-config is asked as late as it
+# can be, so that `make deps test` works where `deps` has yet to bring the packages.
 
 REDIS ?= auto
 REDIS_PACKAGES := libhiredis-dev libcurl4-openssl-dev libjansson-dev redis-server redis-tools

@@ -67,9 +67,10 @@ install-redis: $(REDIS_LIBS) $(REDIS_PROGRAM)
 	$(Q)ln -sf $(REDIS_SHARED_LIB) $(DESTDIR)$(LIBDIR)/$(REDIS_SONAME)
 	$(Q)ln -sf $(REDIS_SONAME) $(DESTDIR)$(LIBDIR)/$(REDIS_LINK_NAME)
 	$(Q)$(if $(REDIS_PROGRAM),install -m 755 $(REDIS_PROGRAM) $(DESTDIR)$(PREFIX)/bin)
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-		-e 's|@VERSION@|$(VERSION)|' -e 's|@PRIVATE@|$(REDIS_MODULES) $(redis_tls)|' \
-		src/redis/timingwheel-redis.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/timingwheel-redis.pc
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
+		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+		-e 's|@PRIVATE@|$(REDIS_MODULES) $(redis_tls)|' src/redis/timingwheel-redis.pc.in \
+		>$(DESTDIR)$(LIBDIR)/pkgconfig/timingwheel-redis.pc
 
 uninstall-redis:
 	$(Q)rm -f $(DESTDIR)$(INCLUDEDIR)/timingwheel/redis.h $(DESTDIR)$(PREFIX)/bin/twr

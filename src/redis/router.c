@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run is made of passes. A pass sends every command that waits, to the node of its slot, then reads the
- * replies in the order in which they were sent. Most end there. Others wait for another pass:
+ * A run is made of passes. A pass sends every command that waits, to the node of its slot, then
+ * reads the replies in the order in which they were sent. Most end there. Others wait for another
+ * pass:
  *
  *   NOSCRIPT                          its text is sent instead of its name
- *   MOVED, ASK                        it is sent there; a limit, for nodes may contradict each other
+ *   MOVED, ASK                        it is sent there; a limit, for nodes may differ
  *   TRYAGAIN, LOADING, READONLY, CLUSTERDOWN, MASTERDOWN, BUSY
  *                                     the same again after a pause, which doubles
  *   not connected, or nothing sent    the same
  *   reply lost, script repeatable     the same
  *
- * until the patience is over. All these were refused before they changed anything. A reply that is lost
- * when a change may have been made ends the command with TW_REDIS_OUTCOME_UNKNOWN: only the caller
- * knows whether to do it again.
+ * until the patience is over. All these were refused before they changed anything. A reply that is
+ * lost when a change may have been made ends the command with TW_REDIS_OUTCOME_UNKNOWN: only the
+ * caller knows whether to do it again.
  */
 #include "router.h"
 
@@ -243,7 +244,8 @@ static void read_command(struct router *router, struct command *command, struct 
 	}
 }
 
-/* A server that was only asked to be read from may be a former master: its address is looked up anew. */
+/* A server that was only asked to be read from may be a former master: its address is looked up
+ * anew. */
 static void close_failed(struct router *router)
 {
 	for (size_t i = 0; i < router->map.count; i++)

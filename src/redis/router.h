@@ -31,8 +31,8 @@ void router_close(struct router *router);
 void router_run(struct router *router, struct command *commands, size_t count);
 
 /*
- * Runs a plain request of one argument list on the node of `slot`, following no redirect but a moved
- * slot; for what is done once, at opening. The reply is the caller's. As command.status.
+ * Runs a plain request of one argument list on the node of `slot`, following no redirect but a
+ * moved slot; for what is done once, at opening. The reply is the caller's. As command.status.
  */
 enum tw_status router_ask(struct router *router, unsigned slot, const struct buffer *request,
 			  redisReply **reply);

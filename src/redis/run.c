@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mailbox makes a system call only when it was empty: while the main thread is behind, runners lay
- * their runs beside those that lie there.
+ * The mailbox makes a system call only when it was empty: while the main thread is behind, runners
+ * lay their runs beside those that lie there.
  */
 #include "run.h"
 

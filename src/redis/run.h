@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run is one attempt at a task that this worker has on lease. The worker's main thread makes it, hands
- * it to a runner (handlers.h, callbacks.h), gets it back through the mailbox, tells Redis, and frees
- * it. In between it is the runner's alone, but for what is marked.
+ * A run is one attempt at a task that this worker has on lease. The worker's main thread makes it,
+ * hands it to a runner (handlers.h, callbacks.h), gets it back through the mailbox, tells Redis,
+ * and frees it. In between it is the runner's alone, but for what is marked.
  */
 #ifndef TIMINGWHEEL_REDIS_RUN_H
 #define TIMINGWHEEL_REDIS_RUN_H
@@ -60,7 +60,8 @@ void run_list_move(struct run_list *to, struct run_list *from);
 /* Notes that it begins, and how late it is: before the task is run, on the runner's thread. */
 void run_begin(struct run *run, tw_duration now);
 
-/* Runs that have come to an end, on their way to the main thread, which sleeps on the descriptor. */
+/* Runs that have come to an end, on their way to the main thread, which sleeps on the
+ * descriptor. */
 struct mailbox {
 	pthread_mutex_t lock;
 	struct run_list runs;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A script is called by its digest; a server that does not know it (restarted, SCRIPT FLUSH, another
- * node) is sent the text once more (router.c). Redis keeps it compiled, so a call costs its arguments
- * and its work alone.
+ * A script is called by its digest; a server that does not know it (restarted, SCRIPT FLUSH,
+ * another node) is sent the text once more (router.c). Redis keeps it compiled, so a call costs its
+ * arguments and its work alone.
  */
 #include "script.h"
 

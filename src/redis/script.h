@@ -9,8 +9,8 @@ struct script {
 	const char *digest; /* SHA-1 of the text, in hexadecimal: its name in Redis */
 	const char *text;
 	unsigned keys; /* how many of a shard's keys it is given, in the order of space.h */
-	/* To run it again after a lost reply would do no more than to run it once: it changes nothing,
-	 * or sets the same again. */
+	/* To run it again after a lost reply would do no more than to run it once: it changes
+	 * nothing, or sets the same again. */
 	bool repeatable;
 	bool hints; /* its last arguments are the channel for hints and the shard */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The URL is taken apart by hand: redis[s]://[[user]:password@]host[:port][/database]. Errors name the
- * part that is wrong and never repeat the URL, which may hold a password.
+ * The URL is taken apart by hand: redis[s]://[[user]:password@]host[:port][/database]. Errors name
+ * the part that is wrong and never repeat the URL, which may hold a password.
  */
 #include "settings.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All keys of a shard hold the same text in braces, {tw/NAMESPACE/SHARD}, and a cluster places a key by
- * that text alone. So they lie on one node, and one script may touch them all. CRC-16 also divides the
- * tasks among the shards: its low bits are as good as any.
+ * All keys of a shard hold the same text in braces, {tw/NAMESPACE/SHARD}, and a cluster places a
+ * key by that text alone. So they lie on one node, and one script may touch them all. CRC-16 also
+ * divides the tasks among the shards: its low bits are as good as any.
  */
 #include "space.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The main thread's loop: let the wheel run what is due (shards to look at, leases to extend), take what
- * runners have ended, hear hints, say all there is to say to Redis in one round trip, and sleep when
- * there was nothing.
+ * The main thread's loop: let the wheel run what is due (shards to look at, leases to extend), take
+ * what runners have ended, hear hints, say all there is to say to Redis in one round trip, and
+ * sleep when there was nothing.
  *
- * Each shard has one time when it is to be looked at: what its last claim told, or a hint, or the poll
- * interval, whichever is earliest. So an idle worker wakes for the poll alone.
+ * Each shard has one time when it is to be looked at: what its last claim told, or a hint, or the
+ * poll interval, whichever is earliest. So an idle worker wakes for the poll alone.
  *
- * Stopping: nothing is claimed any more; what was not begun is given back; then the loop goes on until
- * nothing is held. When the grace is over callbacks are broken off and given back, and Redis has
- * BREAK_TIME to hear of it. What it could not be told by then will run again elsewhere. Handlers can't be
- * broken off: the answer is TW_RUNNING, and the loop goes on for them.
+ * Stopping: nothing is claimed any more; what was not begun is given back; then the loop goes on
+ * until nothing is held. When the grace is over callbacks are broken off and given back, and Redis
+ * has BREAK_TIME to hear of it. What it could not be told by then will run again elsewhere.
+ * Handlers can't be broken off: the answer is TW_RUNNING, and the loop goes on for them.
  */
 #include "worker.h"
 
@@ -23,7 +23,8 @@
 #include "monotonic.h"
 
 #define BREAK_TIME (2 * TW_SECOND)
-/* With hints a shard is looked at without one only now and then; scripts hint at what is due before. */
+/* With hints a shard is looked at without one only now and then; scripts hint at what is due
+ * before. */
 #define POLL_WITH_HINTS (10 * TW_SECOND)
 
 /* ----------------------------------------------------------------------------------- Shards -- */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A turn says all there is to say to Redis in one round trip: for each shard at most one command of a kind,
- * leases first, then what has ended, then claims. What could not be said goes back to where it was, and
- * the shard is left alone for a while: its node is away.
+ * A turn says all there is to say to Redis in one round trip: for each shard at most one command of
+ * a kind, leases first, then what has ended, then claims. What could not be said goes back to where
+ * it was, and the shard is left alone for a while: its node is away.
  *
- * How much is claimed: as many tasks as can begin within AHEAD, by what runs took lately, so that they
- * don't lie here while another worker is idle; shared out among the shards that are due.
+ * How much is claimed: as many tasks as can begin within AHEAD, by what runs took lately, so that
+ * they don't lie here while another worker is idle; shared out among the shards that are due.
  *
  * A reply that was lost leaves it open whether Redis was told. It is told again, and then "gone" or
  * "stale" is what success looks like (run.unsure).
@@ -61,7 +61,7 @@ void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redi
 	free(run);
 }
 
-/* -------------------------------------------------------------------------- Redis lost, found -- */
+/* ------------------------------------------------------------------------- Redis lost, found -- */
 
 static void shard_unblock(void *argument)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is kept of a task comes back as it was given; what can't be accepted is refused when it is added. */
+/* What is kept of a task comes back as it was given; what can't be accepted is refused when it is
+ * added. */
 #include "support/test.h"
 
 #include <stdbool.h>

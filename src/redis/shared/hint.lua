@@ -1,6 +1,6 @@
 -- Tells workers when the shard is to be looked at, if nothing in it is to be looked at before. The
--- script's last ARGV are the channel and the shard. Further ahead than 12 s nothing is told: workers
--- look at every shard more often than that, whatever they hear.
+-- script's last ARGV are the channel and the shard. Further ahead than 12 s nothing is told:
+-- workers look at every shard more often than that, whatever they hear.
 local function hint(due)
 	if due - now <= 12000 and
 			redis.call('ZCOUNT', KEYS[1], '-inf', string.format('(%d', due)) == 0 then

@@ -1,5 +1,5 @@
--- Stands before every script. Of KEYS a script is given as many as it needs, in this order, all with
--- the hash tag of one shard:
+-- Stands before every script. Of KEYS a script is given as many as it needs, in this order, all
+-- with the hash tag of one shard:
 --   1 due    sorted set: key of each task, by the millisecond when it is next to be looked at: its
 --            due time, its next attempt, or the end of its lease
 --   2 body   hash: key to record, which begins with the number of attempts that the task may have
