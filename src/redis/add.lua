@@ -6,9 +6,10 @@ local answers = {}
 local earliest
 
 for i = 1, #ARGV - 2, 5 do
-	local mode, key, at = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+	local mode, key, at, delay = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
 	-- As due_time.
-	local due = at ~= '0' and tonumber(at) or math.ceil((now_us + ARGV[i + 3]) / 1000)
+	local due = at ~= '0' and tonumber(at) or delay == '0' and now or
+		math.ceil((now_us + delay) / 1000)
 	if due < now then
 		due = now
 	end
