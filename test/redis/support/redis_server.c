@@ -56,7 +56,7 @@ static void config_write(const struct redis_server *server,
 		fprintf(file, "cluster-enabled yes\ncluster-port %d\ncluster-node-timeout 2000\n",
 			port_free());
 	if (options->password)
-		fprintf(file, "requirepass %s\n", options->password);
+		fprintf(file, "requirepass \"%s\"\n", options->password);
 	fclose(file);
 }
 
