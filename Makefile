@@ -187,6 +187,9 @@ test-redis: ## run the tests of the part on Redis alone (they are in `make test`
 
 bench-redis: all $(REDIS_BENCH_OBJECTS:.o=) ## build the benches of the part on Redis and run them
 	@if test -x bench/redis/run.sh; then bench/redis/run.sh; fi
+else
+test-redis bench-redis:
+	@echo "the part on Redis is not built: try 'make deps', and not REDIS=no" >&2; false
 endif
 
 ifeq ($(REDIS_FOUND),yes)
