@@ -35,7 +35,8 @@ if #due > 0 then
 	for i, key in ipairs(keys) do
 		local record, run = records[i], runs[i]
 		local attempts = run and tonumber(string.match(run, '^%d+')) or 0
-		if not record or attempts >= tonumber(string.match(record, '^%d+')) then
+		-- One that is not ours is claimed, too: the worker makes it a dead letter.
+		if not record or attempts >= tonumber(string.match(record, '^%d+') or 1) then
 			bury(key, attempts, record)
 		else
 			scores[#scores + 1] = lease_end

@@ -9,7 +9,7 @@ local function bury(key, attempts, reason)
 	local record = redis.call('HGET', KEYS[2], key)
 
 	redis.call('HSET', KEYS[5], key, string.format('%d:%d:%d:', now, attempts, #reason) ..
-		reason .. record)
+		reason .. (record or ''))
 	redis.call('ZREM', KEYS[1], key)
 	redis.call('HDEL', KEYS[2], key)
 	redis.call('HDEL', KEYS[3], key)
