@@ -51,6 +51,9 @@ $(BUILD)/test/redis/%: $(BUILD)/test/redis/%.o $(REDIS_TEST_SUPPORT) $(TEST_SUPP
 	$(call say,LD,$@)
 	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka $(redis_libs)
 
+# What our code asks for the time of day.
+$(BUILD)/test/redis/test_clocks: WRAP = $(addprefix -Wl$(comma)--wrap=,clock_gettime gettimeofday time)
+
 $(BUILD)/bench/redis/%: $(BUILD)/bench/redis/%.o $(REDIS_BENCH_SUPPORT) $(BENCH_SUPPORT) \
 		$(REDIS_OBJECTS) $(LIB_OBJECTS)
 	$(call say,LD,$@)
