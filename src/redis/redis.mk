@@ -18,6 +18,8 @@ redis_cflags = $(shell pkg-config --cflags $(REDIS_MODULES) $(redis_tls)) \
 	$(if $(redis_tls),-DTW_REDIS_TLS=1)
 redis_libs = $(shell pkg-config --libs $(REDIS_MODULES) $(redis_tls))
 
+# Not the one that a make around this one exports.
+REDIS_FOUND :=
 ifneq ($(REDIS),no)
 PACKAGES += $(REDIS_PACKAGES)
 REDIS_FOUND := $(if $(filter deps,$(MAKECMDGOALS)),yes,$(shell \

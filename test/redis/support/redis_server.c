@@ -54,7 +54,7 @@ static void config_write(const struct redis_server *server,
 		options->policy ? options->policy : "noeviction");
 	if (options->cluster)
 		fprintf(file, "cluster-enabled yes\ncluster-port %d\ncluster-node-timeout 2000\n",
-			port_free());
+			server->bus_port);
 	if (options->password)
 		fprintf(file, "requirepass \"%s\"\n", options->password);
 	fclose(file);
@@ -158,6 +158,7 @@ void redis_server_start(struct redis_server *server, const struct redis_server_o
 	for (int i = 0; i < START_TRIES; i++) {
 		memset(server, 0, sizeof(*server));
 		server->port = port_free();
+		server->bus_port = port_free();
 		server->password = options ? options->password : NULL;
 		snprintf(server->url, sizeof(server->url), "redis://127.0.0.1:%d", server->port);
 		folder_create(server);

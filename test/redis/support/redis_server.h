@@ -23,7 +23,8 @@ struct redis_server_options {
 
 struct redis_server {
 	int port;
-	pid_t pid; /* 0: it does not run */
+	int bus_port; /* of a cluster's node */
+	pid_t pid;    /* 0: it does not run */
 	char folder[256];
 	char url[64]; /* without the password */
 	const char *password;
