@@ -9,7 +9,8 @@ $(REDIS_OURS): EXTRA += $(redis_cflags)
 # Also for those made by a program: the folder that they would lie in.
 $(BUILD)/src/redis/scripts.o: EXTRA += -Isrc/redis
 $(REDIS_TEST_OBJECTS) $(REDIS_TEST_SUPPORT): EXTRA += -UNDEBUG -Itest -Itest/redis -Isrc/redis
-$(REDIS_BENCH_OBJECTS) $(REDIS_BENCH_SUPPORT): EXTRA += -O2 -Ibench -Ibench/redis -Isrc/redis
+$(REDIS_BENCH_OBJECTS) $(REDIS_BENCH_SUPPORT): EXTRA += -O2 -Ibench -Ibench/redis -Isrc/redis \
+	-Itest/redis
 
 -include $(REDIS_OURS:.o=.d)
 
@@ -54,8 +55,10 @@ $(BUILD)/test/redis/%: $(BUILD)/test/redis/%.o $(REDIS_TEST_SUPPORT) $(TEST_SUPP
 # What our code asks for the time of day.
 $(BUILD)/test/redis/test_clocks: WRAP = $(addprefix -Wl$(comma)--wrap=,clock_gettime gettimeofday time)
 
+# The servers that the tests have.
+REDIS_BENCH_SERVERS := $(addprefix $(BUILD)/test/redis/support/,http_server.o redis_server.o sockets.o)
 $(BUILD)/bench/redis/%: $(BUILD)/bench/redis/%.o $(REDIS_BENCH_SUPPORT) $(BENCH_SUPPORT) \
-		$(REDIS_OBJECTS) $(LIB_OBJECTS)
+		$(REDIS_BENCH_SERVERS) $(REDIS_OBJECTS) $(LIB_OBJECTS)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ -lm $(redis_libs)
 
