@@ -66,26 +66,17 @@ static int close_all(void **state)
 static struct tw_redis_worker *start_with(struct fixture *fixture,
 					  struct tw_redis_worker_options options)
 {
-	struct tw_redis_error error = {0};
-	struct tw_redis_worker *worker = NULL;
 
 	runs_attach(&runs, &options);
 	options.handler = NULL;
 	options.retry_first = 20 * TW_MILLISECOND;
 	options.retry_max = 100 * TW_MILLISECOND;
-	if (tw_redis_worker_start(&worker, &fixture->options, &options, &error) != TW_OK)
-		fail_msg("%s", error.text);
-	return worker;
+	return worker_start(&fixture->options, &options);
 }
 
 static struct tw_redis_worker *start(struct fixture *fixture)
 {
 	return start_with(fixture, (struct tw_redis_worker_options){0});
-}
-
-static void stop(struct tw_redis_worker *worker)
-{
-	assert_int_equal(tw_redis_worker_stop(worker, 10 * TW_SECOND), TW_OK);
 }
 
 static void add_url(struct fixture *fixture, const char *key, const char *url, unsigned attempts)
@@ -144,7 +135,7 @@ static void post_carries_body_headers_key_attempt_and_token(void **state)
 	assert_non_null(strstr(request.headers, "X-Empty:"));
 	assert_non_null(strstr(request.headers, "Content-Type: application/json\r\n"));
 	assert_int_equal(end_of(&runs, "order:7", 0).http_status, 200);
-	stop(worker);
+	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
@@ -167,7 +158,7 @@ static void content_type_of_the_task_stands_alone(void **state)
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_non_null(strstr(request_of("a", 0).headers, "content-type: text/plain\r\n"));
 	assert_null(strstr(request_of("a", 0).headers, "application/json"));
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void get_has_no_body(void **state)
@@ -183,7 +174,7 @@ static void get_has_no_body(void **state)
 	assert_string_equal(request_of("a", 0).method, "GET");
 	assert_int_equal(request_of("a", 0).body_size, 0);
 	assert_null(strstr(request_of("a", 0).headers, "Content-Type"));
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void key_that_is_not_printable_is_escaped(void **state)
@@ -197,7 +188,7 @@ static void key_that_is_not_printable_is_escaped(void **state)
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(http_server_count_of(&http, "a%20b%25%0D%0A%00%FF"), 1);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void large_body_arrives_whole(void **state)
@@ -214,7 +205,7 @@ static void large_body_arrives_whole(void **state)
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(request_of("a", 0).body_size, sizeof(body));
-	stop(worker);
+	worker_stop(worker);
 }
 
 /* -------------------------------------------------------------------------- What answers mean -- */
@@ -231,7 +222,7 @@ static void every_2xx_is_success(void **state)
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 5);
 	assert_int_equal(http_server_count(&http), 5);
 	assert_int_equal(end_of(&runs, "/201", 0).http_status, 201);
-	stop(worker);
+	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks + stats_of(fixture->redis).dead, 0);
 }
 
@@ -250,7 +241,7 @@ static void unavailable_server_is_called_again(void **state)
 		assert_int_equal(request_of("a", i).attempt, i + 1);
 	assert_true(request_of("a", 2).token > request_of("a", 1).token);
 	assert_true(request_of("a", 1).token > request_of("a", 0).token);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void retry_after_is_honoured(void **state)
@@ -270,7 +261,7 @@ static void retry_after_is_honoured(void **state)
 				2 * TW_SECOND + 100 * TW_MILLISECOND);
 		assert_int_equal(ends_count_of(&runs, paths[i], TW_REDIS_END_DONE), 1);
 	}
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void other_4xx_and_redirects_are_dead_at_once(void **state)
@@ -287,7 +278,7 @@ static void other_4xx_and_redirects_are_dead_at_once(void **state)
 	assert_int_equal(http_server_count(&http), 7);
 	assert_string_equal(find_dead(fixture->redis, "/404").reason, "HTTP 404");
 	assert_int_equal(find_dead(fixture->redis, "/404").attempts, 1);
-	stop(worker);
+	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).dead, 7);
 }
 
@@ -304,7 +295,7 @@ static void failures_that_may_pass_are_retried_until_dead(void **state)
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD), 5);
 	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(find_dead(fixture->redis, paths[i]).attempts, 5);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void no_answer_is_retried(void **state)
@@ -322,7 +313,7 @@ static void no_answer_is_retried(void **state)
 	assert_int_equal(ends_count_of(&runs, "nobody", TW_REDIS_END_DEAD), 1);
 	assert_int_equal(end_of(&runs, "nobody", 0).http_status, 0);
 	assert_true(*end_of(&runs, "nobody", 0).reason);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void scheme_that_came_into_redis_another_way_is_not_called(void **state)
@@ -341,7 +332,7 @@ static void scheme_that_came_into_redis_another_way_is_not_called(void **state)
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DEAD);
 	assert_int_equal(end_of(&runs, "a", 0).http_status, 0);
-	stop(worker);
+	worker_stop(worker);
 }
 
 /* ----------------------------------------------------------------------------- Long and many -- */
@@ -360,39 +351,39 @@ static void callback_longer_than_its_lease_is_extended_and_made_once(void **stat
 	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DONE);
 	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
 	assert_true(stats.extended >= 3);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void no_more_callbacks_at_a_time_than_asked_for(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
-	char key[16];
+	char key[KEY_SIZE];
 
 	for (int i = 0; i < 60; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		add_call(fixture, key, "/slow/30");
 	}
 	worker = start_with(fixture, (struct tw_redis_worker_options){.callbacks = 8});
 	WAIT_UNTIL(ends_count(&runs) == 60);
 	assert_in_range(http_server_busiest(&http), 2, 8);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void sixty_four_callbacks_run_at_a_time(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
-	char key[16];
+	char key[KEY_SIZE];
 
 	for (int i = 0; i < 128; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		add_call(fixture, key, "/slow/1000");
 	}
 	worker = start(fixture);
 	WAIT_UNTIL(ends_count(&runs) == 128);
 	assert_int_equal(http_server_busiest(&http), 64);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void two_thousand_callbacks_are_made_once_each(void **state)
@@ -400,16 +391,16 @@ static void two_thousand_callbacks_are_made_once_each(void **state)
 	enum { COUNT = TEST_SHARE_OF(2000) };
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
-	char key[16];
+	char key[KEY_SIZE];
 
 	for (int i = 0; i < COUNT; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		add_call(fixture, key, "/200");
 	}
 	WAIT_UNTIL(ends_count(&runs) == COUNT);
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), COUNT);
 	assert_int_equal(http_server_count(&http), COUNT);
-	stop(worker);
+	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
@@ -440,7 +431,7 @@ static void handler_may_take_callbacks_too(void **state)
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(runs_count_of(&runs, "a"), 1);
 	assert_int_equal(http_server_count(&http), 0);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void task_without_callback_fails_where_no_handler_is(void **state)
@@ -453,7 +444,7 @@ static void task_without_callback_fails_where_no_handler_is(void **state)
 	WAIT_UNTIL(ends_count(&runs) == 2);
 	assert_int_equal(ends_count_of(&runs, "a", TW_REDIS_END_DEAD), 1);
 	assert_true(*find_dead(fixture->redis, "a").reason);
-	stop(worker);
+	worker_stop(worker);
 }
 
 #define CALLBACK_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)

@@ -112,7 +112,7 @@ static void clocks_that_differ_by_hours_change_nothing(void **state)
 	struct fixture *fixture = *state;
 	pid_t workers[2];
 	int64_t added;
-	char key[16];
+	char key[KEY_SIZE];
 	int status;
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
@@ -123,7 +123,7 @@ static void clocks_that_differ_by_hours_change_nothing(void **state)
 	offset = 5 * 3600;
 	added = wall_clock();
 	for (int i = 0; i < COUNT; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		add_task(fixture->redis, key, TW_SECOND);
 	}
 	wait_for(added + 900 * TW_MILLISECOND - wall_clock());

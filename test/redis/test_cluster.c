@@ -69,18 +69,9 @@ static unsigned slot_of(unsigned shard)
 static struct tw_redis_worker *start(void)
 {
 	struct tw_redis_worker_options worker_options = {.lease = 5 * TW_SECOND};
-	struct tw_redis_error error = {0};
-	struct tw_redis_worker *worker = NULL;
 
 	runs_attach(&runs, &worker_options);
-	if (tw_redis_worker_start(&worker, &options, &worker_options, &error) != TW_OK)
-		fail_msg("%s", error.text);
-	return worker;
-}
-
-static void stop(struct tw_redis_worker *worker)
-{
-	assert_int_equal(tw_redis_worker_stop(worker, 10 * TW_SECOND), TW_OK);
+	return worker_start(&options, &worker_options);
 }
 
 static _Atomic int added;
@@ -88,13 +79,13 @@ static _Atomic int added;
 /* Adds COUNT tasks, one by one; a reply that was lost is made up for by adding again. */
 static void *add_all(void *argument)
 {
-	char key[16];
+	char key[KEY_SIZE];
 
 	(void)argument;
 	for (int i = 0; i < COUNT; i++) {
 		enum tw_status status;
 
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		do
 			status = try_add(redis, key, i % 300 * TW_MILLISECOND, TW_REDIS_ANY);
 		while (status == TW_REDIS_OUTCOME_UNKNOWN);
@@ -116,12 +107,12 @@ static int added_so_far(void)
 
 static void assert_all_ran(size_t most_runs)
 {
-	char key[16];
+	char key[KEY_SIZE];
 
 	assert_int_equal(added_so_far(), COUNT);
 	WAIT_UNTIL(stats_of(redis).tasks == 0);
 	for (int i = 0; i < COUNT; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		assert_in_range(runs_count_of(&runs, key), 1, most_runs);
 	}
 	assert_int_equal(stats_of(redis).dead, 0);
@@ -139,7 +130,7 @@ static void run_disturbed(void (*disturb)(void), size_t most_runs)
 	disturb();
 	pthread_join(thread, NULL);
 	assert_all_ran(most_runs);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void nothing(void)
@@ -168,13 +159,13 @@ static bool count_one(void *context, const struct tw_redis_info *info)
 static void calls_reach_every_node(void **state)
 {
 	static struct tw_redis_task tasks[200];
-	static char keys[200][16];
+	static char keys[200][KEY_SIZE];
 	struct tw_redis_batch *batch;
 	int listed = 0;
 
 	(void)state;
 	for (int i = 0; i < 200; i++) {
-		snprintf(keys[i], sizeof(keys[i]), "task-%d", i);
+		number_key(keys[i], i);
 		tasks[i] = (struct tw_redis_task){
 			.key = keys[i], .key_size = strlen(keys[i]), .delay = TW_HOUR};
 	}

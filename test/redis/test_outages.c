@@ -48,13 +48,9 @@ static struct tw_redis_options options_of(const char *url)
 static struct tw_redis_worker *start_at(const char *url, struct tw_redis_worker_options options)
 {
 	const struct tw_redis_options redis = options_of(url);
-	struct tw_redis_error error = {0};
-	struct tw_redis_worker *worker = NULL;
 
 	runs_attach(&runs, &options);
-	if (tw_redis_worker_start(&worker, &redis, &options, &error) != TW_OK)
-		fail_msg("%s", error.text);
-	return worker;
+	return worker_start(&redis, &options);
 }
 
 static struct tw_redis *open_at(const char *url)
@@ -62,11 +58,6 @@ static struct tw_redis *open_at(const char *url)
 	const struct tw_redis_options options = options_of(url);
 
 	return client_open(&options);
-}
-
-static void stop(struct tw_redis_worker *worker)
-{
-	assert_int_equal(tw_redis_worker_stop(worker, 10 * TW_SECOND), TW_OK);
 }
 
 /* ---------------------------------------------------------------------------------- Opening -- */
@@ -169,12 +160,12 @@ struct adder {
 static void *add_all(void *argument)
 {
 	struct adder *adder = argument;
-	char key[16];
+	char key[KEY_SIZE];
 
 	for (int i = 0; i < adder->count; i++) {
 		enum tw_status status;
 
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		do
 			status = try_add(adder->redis, key, i % 200 * TW_MILLISECOND, TW_REDIS_ANY);
 		while (status == TW_REDIS_OUTCOME_UNKNOWN);
@@ -198,7 +189,7 @@ static void restart_in_mid_run(int end_signal)
 	struct adder adder = {.count = TEST_SHARE_OF(10000) + 1000};
 	struct tw_redis_worker *worker;
 	pthread_t thread;
-	char key[16];
+	char key[KEY_SIZE];
 
 	worker = start_at(server.url, (struct tw_redis_worker_options){.lease = TW_SECOND});
 	adder.redis = open_at(server.url);
@@ -213,12 +204,12 @@ static void restart_in_mid_run(int end_signal)
 	assert_int_equal(accepted(&adder), adder.count);
 	WAIT_UNTIL(stats_of(adder.redis).tasks == 0);
 	for (int i = 0; i < adder.count; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		assert_true(runs_count_of(&runs, key) >= 1);
 	}
 	assert_int_equal(stats_of(adder.redis).dead, 0);
 	assert_true(runs_lost(&runs) >= 1);
-	stop(worker);
+	worker_stop(worker);
 	tw_redis_close(adder.redis);
 }
 
@@ -302,12 +293,12 @@ static void connection_cut_for_five_seconds_loses_nothing(void **state)
 	enum { COUNT = 500 };
 	struct tw_redis *direct = open_at(server.url), *through = open_at(proxy.url);
 	struct tw_redis_worker *worker;
-	char key[16];
+	char key[KEY_SIZE];
 
 	(void)state;
 	worker = start_at(proxy.url, (struct tw_redis_worker_options){.lease = 2 * TW_SECOND});
 	for (int i = 0; i < COUNT; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		add_task(direct, key, i * 12 * TW_MILLISECOND);
 	}
 	wait_for(500 * TW_MILLISECOND);
@@ -318,12 +309,12 @@ static void connection_cut_for_five_seconds_loses_nothing(void **state)
 	add_task(through, "after", 0);
 	WAIT_UNTIL(stats_of(direct).tasks == 0);
 	for (int i = 0; i < COUNT; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		assert_true(runs_count_of(&runs, key) >= 1);
 	}
 	assert_int_equal(runs_count_of(&runs, "after"), 1);
 	assert_true(runs_found(&runs) >= 1);
-	stop(worker);
+	worker_stop(worker);
 	tw_redis_close(direct);
 	tw_redis_close(through);
 }
@@ -348,7 +339,7 @@ static void lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless(void **
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	wait_for(500 * TW_MILLISECOND);
 	assert_int_equal(runs_count(&runs), 1);
-	stop(worker);
+	worker_stop(worker);
 	tw_redis_close(redis);
 }
 
@@ -407,7 +398,7 @@ static void lost_reply_to_an_acknowledgement_runs_nothing_twice(void **state)
 	wait_for(2500 * TW_MILLISECOND);
 	assert_int_equal(runs_count(&runs), 1);
 	assert_int_equal(stats_of(direct).tasks, 0);
-	stop(worker);
+	worker_stop(worker);
 	tw_redis_close(direct);
 }
 

@@ -99,13 +99,13 @@ static void add_all(struct tw_redis *redis)
 {
 	enum { BATCH = 1000 };
 	static struct tw_redis_task tasks[BATCH];
-	static char keys[BATCH][16];
+	static char keys[BATCH][KEY_SIZE];
 
 	for (int first = 0; first < COUNT; first += BATCH) {
 		int count = COUNT - first < BATCH ? COUNT - first : BATCH;
 
 		for (int i = 0; i < count; i++) {
-			snprintf(keys[i], sizeof(keys[i]), "task-%d", first + i);
+			number_key(keys[i], first + i);
 			tasks[i] = (struct tw_redis_task){
 				.key = keys[i],
 				.key_size = strlen(keys[i]),

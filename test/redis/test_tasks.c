@@ -99,10 +99,10 @@ static void longest_due_is_claimed_first_and_no_more_than_the_limit(void **state
 	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
 	tw_duration next = -1;
 	unsigned added = 0;
-	char first[16] = "", key[16];
+	char first[KEY_SIZE] = "", key[KEY_SIZE];
 
 	for (unsigned i = 0; added < 5; i++) {
-		snprintf(key, sizeof(key), "task-%u", i);
+		number_key(key, (int)i);
 		if (tw_redis_shard(fixture->redis, key, strlen(key)) != shard)
 			continue;
 		add_task(fixture->redis, key, TW_HOUR);
@@ -309,12 +309,12 @@ static void many_are_added_and_each_has_its_status(void **state)
 	enum { COUNT = 1500 };
 	static struct tw_redis_task tasks[COUNT];
 	static enum tw_status each[COUNT];
-	static char keys[COUNT][16];
+	static char keys[COUNT][KEY_SIZE];
 	struct fixture *fixture = *state;
 
 	add_task(fixture->redis, "task-700", TW_HOUR);
 	for (int i = 0; i < COUNT; i++) {
-		snprintf(keys[i], sizeof(keys[i]), "task-%d", i);
+		number_key(keys[i], i);
 		tasks[i] = (struct tw_redis_task){.key = keys[i],
 						  .key_size = strlen(keys[i]),
 						  .delay = TW_HOUR,
@@ -479,11 +479,11 @@ static void jobs_of_several_shards_are_acknowledged_together(void **state)
 	struct tw_redis_job jobs[20];
 	struct tw_redis_batch *batches[4] = {0};
 	enum tw_status each[20];
-	char key[16];
+	char key[KEY_SIZE];
 	size_t count = 0;
 
 	for (int i = 0; i < 20; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		add_task(fixture->redis, key, 0);
 	}
 	for (unsigned i = 0; i < 4; i++) {
@@ -647,10 +647,10 @@ static void every_task_is_listed_once_by_due_time(void **state)
 {
 	struct fixture *fixture = *state;
 	struct listing listing = {.sorted = true};
-	char key[16];
+	char key[KEY_SIZE];
 
 	for (int i = 0; i < 1000; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		/* Many are due in the same millisecond. */
 		add_task(fixture->redis, key, TW_HOUR + i % 3 * TW_MINUTE);
 	}
@@ -674,10 +674,10 @@ static bool cancel_one(void *context, const struct tw_redis_info *info)
 static void listing_may_call_the_same_redis(void **state)
 {
 	struct fixture *fixture = *state;
-	char key[16];
+	char key[KEY_SIZE];
 
 	for (int i = 0; i < 50; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		add_task(fixture->redis, key, TW_HOUR + i * TW_MILLISECOND);
 	}
 	assert_ok(fixture->redis, tw_redis_each(fixture->redis, cancel_one, fixture));
@@ -889,7 +889,7 @@ static void random_calls_answer_as_the_model_does(void **state)
 	struct fixture *fixture = *state;
 	struct modelled keys[MODEL_KEYS] = {0};
 	struct random random = random_from(seed_choose(), 0);
-	char key[16];
+	char key[KEY_SIZE];
 	size_t left = 0;
 
 	for (int i = 0; i < TEST_SHARE_OF(6000); i++) {

@@ -28,23 +28,14 @@ static int close_all(void **state)
 static struct tw_redis_worker *start_with(struct fixture *fixture,
 					  struct tw_redis_worker_options options)
 {
-	struct tw_redis_error error = {0};
-	struct tw_redis_worker *worker = NULL;
 
 	runs_attach(&runs, &options);
-	if (tw_redis_worker_start(&worker, &fixture->options, &options, &error) != TW_OK)
-		fail_msg("%s", error.text);
-	return worker;
+	return worker_start(&fixture->options, &options);
 }
 
 static struct tw_redis_worker *start(struct fixture *fixture)
 {
 	return start_with(fixture, (struct tw_redis_worker_options){0});
-}
-
-static void stop(struct tw_redis_worker *worker)
-{
-	assert_int_equal(tw_redis_worker_stop(worker, 10 * TW_SECOND), TW_OK);
 }
 
 static struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker)
@@ -73,7 +64,7 @@ static void task_due_in_a_second_runs_once_and_never_early(void **state)
 	wait_for(300 * TW_MILLISECOND);
 	assert_int_equal(runs_count(&runs), 1);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void many_tasks_run_none_early(void **state)
@@ -81,19 +72,19 @@ static void many_tasks_run_none_early(void **state)
 	enum { COUNT = 1000 };
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
-	char key[16];
+	char key[KEY_SIZE];
 
 	for (int i = 0; i < COUNT; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		add_task(fixture->redis, key, (200 + i) * TW_MILLISECOND);
 	}
 	WAIT_UNTIL(ends_count(&runs) == COUNT);
 	for (int i = 0; i < COUNT; i++) {
 		assert_true(run_of(&runs, NULL, (size_t)i).lateness >= 0);
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		assert_int_equal(runs_count_of(&runs, key), 1);
 	}
-	stop(worker);
+	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
@@ -109,7 +100,7 @@ static void task_due_in_the_past_runs_now(void **state)
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_true(run_of(&runs, "a", 0).began - added < TW_SECOND);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void what_came_due_while_no_worker_was_there_for_five_minutes_runs(void **state)
@@ -117,10 +108,10 @@ static void what_came_due_while_no_worker_was_there_for_five_minutes_runs(void *
 	enum { COUNT = 300 };
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
-	char key[16];
+	char key[KEY_SIZE];
 
 	for (int i = 0; i < COUNT; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		add_task(fixture->redis, key, TW_HOUR);
 		redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, key,
 				     -1000 * i);
@@ -128,11 +119,11 @@ static void what_came_due_while_no_worker_was_there_for_five_minutes_runs(void *
 	worker = start(fixture);
 	WAIT_UNTIL(ends_count(&runs) == COUNT);
 	for (int i = 0; i < COUNT; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		assert_int_equal(runs_count_of(&runs, key), 1);
 		assert_true(run_of(&runs, key, 0).lateness >= i * TW_SECOND);
 	}
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void cancelled_task_does_not_run(void **state)
@@ -145,7 +136,7 @@ static void cancelled_task_does_not_run(void **state)
 	assert_int_equal(cancel_task(fixture->redis, "cancelled"), TW_OK);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(runs_count_of(&runs, "cancelled"), 0);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void sleeping_worker_hears_of_an_earlier_task(void **state)
@@ -166,7 +157,7 @@ static void sleeping_worker_hears_of_an_earlier_task(void **state)
 	assert_true(run_of(&runs, "sooner", 0).began - added < 3 * TW_SECOND);
 	assert_true(run_of(&runs, "moved", 0).began - added < 3 * TW_SECOND);
 	assert_true(worker_stats(worker).hints > 0);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void task_moved_to_later_runs_then_and_once(void **state)
@@ -180,7 +171,7 @@ static void task_moved_to_later_runs_then_and_once(void **state)
 	assert_ok(fixture->redis, move_task(fixture->redis, "a", 800 * TW_MILLISECOND));
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_true(run_of(&runs, "a", 0).began - moved >= 800 * TW_MILLISECOND);
-	stop(worker);
+	worker_stop(worker);
 	assert_int_equal(runs_count(&runs), 1);
 }
 
@@ -189,16 +180,16 @@ static void hints_that_are_cut_off_are_listened_to_again(void **state)
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker =
 		start_with(fixture, (struct tw_redis_worker_options){.poll = TW_SECOND});
-	char key[16];
+	char key[KEY_SIZE];
 
 	for (int i = 0; i < 5; i++) {
 		redis_server_number(&fixture->server, "CLIENT KILL TYPE pubsub");
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		add_task(fixture->redis, key, 20 * TW_MILLISECOND);
 		wait_for(50 * TW_MILLISECOND);
 	}
 	WAIT_UNTIL(ends_count(&runs) == 5);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void idle_worker_hardly_asks_redis(void **state)
@@ -215,7 +206,7 @@ static void idle_worker_hardly_asks_redis(void **state)
 	after = (int64_t)worker_stats(worker).claims;
 	/* Four shards: polling each second would make eight. */
 	assert_true(after - before <= 4);
-	stop(worker);
+	worker_stop(worker);
 }
 
 /* ------------------------------------------------------------------------- Replaced, running -- */
@@ -236,7 +227,7 @@ static void replaced_task_runs_as_the_new_one_only(void **state)
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_string_equal(run_of(&runs, "a", 0).body, "new");
-	stop(worker);
+	worker_stop(worker);
 	assert_int_equal(runs_count(&runs), 1);
 }
 
@@ -258,7 +249,7 @@ static void running_task_that_is_replaced_ends_stale_and_the_new_one_runs(void *
 	assert_int_equal(end_of(&runs, "a", 1).end, TW_REDIS_END_DONE);
 	assert_int_equal(run_of(&runs, "a", 1).attempt, 1);
 	assert_true(run_of(&runs, "a", 1).token > run_of(&runs, "a", 0).token);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void task_longer_than_its_lease_is_extended_and_runs_once(void **state)
@@ -277,8 +268,8 @@ static void task_longer_than_its_lease_is_extended_and_runs_once(void **state)
 	assert_int_equal(runs_count(&runs), 1);
 	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DONE);
 	assert_true(worker_stats(worker).extended + worker_stats(other).extended >= 3);
-	stop(worker);
-	stop(other);
+	worker_stop(worker);
+	worker_stop(other);
 }
 
 static void two_workers_share_the_tasks(void **state)
@@ -286,10 +277,10 @@ static void two_workers_share_the_tasks(void **state)
 	enum { COUNT = 2000 };
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *workers[2];
-	char key[16];
+	char key[KEY_SIZE];
 
 	for (int i = 0; i < COUNT; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		add_task(fixture->redis, key, 0);
 	}
 	runs.takes = TW_MILLISECOND;
@@ -300,7 +291,7 @@ static void two_workers_share_the_tasks(void **state)
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), COUNT);
 	for (int i = 0; i < 2; i++) {
 		assert_true(worker_stats(workers[i]).claimed > 0);
-		stop(workers[i]);
+		worker_stop(workers[i]);
 	}
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
@@ -333,7 +324,7 @@ static void task_that_always_fails_is_dead_after_its_attempts(void **state)
 	}
 	assert_int_equal(find_dead(fixture->redis, "a").attempts, 4);
 	assert_string_equal(find_dead(fixture->redis, "a").reason, "it never works");
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void verdict_says_when_to_try_again(void **state)
@@ -348,7 +339,7 @@ static void verdict_says_when_to_try_again(void **state)
 	WAIT_UNTIL(runs_count(&runs) == 2);
 	assert_true(run_of(&runs, "a", 1).began - run_of(&runs, "a", 0).began >=
 		    700 * TW_MILLISECOND);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void killed_task_is_dead_at_once(void **state)
@@ -364,7 +355,7 @@ static void killed_task_is_dead_at_once(void **state)
 	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DEAD);
 	assert_string_equal(find_dead(fixture->redis, "a").reason, "hopeless");
 	assert_int_equal(runs_count(&runs), 1);
-	stop(worker);
+	worker_stop(worker);
 }
 
 static void dead_letter_that_is_retried_runs_again(void **state)
@@ -383,7 +374,7 @@ static void dead_letter_that_is_retried_runs_again(void **state)
 	WAIT_UNTIL(ends_count(&runs) == 2);
 	assert_int_equal(end_of(&runs, "a", 1).end, TW_REDIS_END_DONE);
 	assert_int_equal(find_dead(fixture->redis, "a").status, TW_NOT_FOUND);
-	stop(worker);
+	worker_stop(worker);
 }
 
 /* --------------------------------------------------------------------------------- Stopping -- */
@@ -394,16 +385,16 @@ static void stop_waits_for_what_runs_and_gives_back_the_rest(void **state)
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	size_t begun;
-	char key[16];
+	char key[KEY_SIZE];
 
 	for (int i = 0; i < COUNT; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		add_task(fixture->redis, key, 0);
 	}
 	runs.takes = 300 * TW_MILLISECOND;
 	worker = start_with(fixture, (struct tw_redis_worker_options){.handlers = 2});
 	WAIT_UNTIL(runs_running(&runs) == 2);
-	stop(worker);
+	worker_stop(worker);
 	begun = runs_count(&runs);
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), begun);
 	/* What was not begun is due again, and has no attempt behind it. */
@@ -451,7 +442,7 @@ static void bad_worker_options_are_invalid(void **state)
 	assert_int_equal(tw_redis_worker_get_stats(NULL, NULL), TW_INVALID);
 	worker = start(fixture);
 	assert_int_equal(tw_redis_worker_stop(worker, -1), TW_INVALID);
-	stop(worker);
+	worker_stop(worker);
 }
 
 /* ---------------------------------------------------------------------------------- Scripts -- */
@@ -461,12 +452,12 @@ static void scripts_flushed_in_mid_run_lose_nothing(void **state)
 	enum { COUNT = 1000 };
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
-	char key[16];
+	char key[KEY_SIZE];
 
 	runs.takes = 200 * TW_MICROSECOND;
 	worker = start(fixture);
 	for (int i = 0; i < COUNT; i++) {
-		snprintf(key, sizeof(key), "task-%d", i);
+		number_key(key, i);
 		add_task(fixture->redis, key, i % 100 * TW_MILLISECOND);
 		if (i % 50 == 0)
 			freeReplyObject(redis_server_ask(&fixture->server, "SCRIPT FLUSH"));
@@ -474,7 +465,7 @@ static void scripts_flushed_in_mid_run_lose_nothing(void **state)
 	WAIT_UNTIL(ends_count(&runs) == COUNT);
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), COUNT);
 	assert_int_equal(runs_count(&runs), COUNT);
-	stop(worker);
+	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 

@@ -61,6 +61,11 @@ struct tw_redis *client_open(const struct tw_redis_options *options)
 	return redis;
 }
 
+void number_key(char key[KEY_SIZE], int number)
+{
+	snprintf(key, KEY_SIZE, "task-%d", number);
+}
+
 enum tw_status try_add(struct tw_redis *redis, const char *key, tw_duration delay,
 		       enum tw_redis_mode mode)
 {

@@ -34,6 +34,10 @@ void assert_ok(struct tw_redis *redis, enum tw_status status);
 /* Opens one more, with these options. */
 struct tw_redis *client_open(const struct tw_redis_options *options);
 
+/* Writes "task-7". */
+#define KEY_SIZE 24
+void number_key(char key[KEY_SIZE], int number);
+
 /* Adds a task for a handler. */
 void add_task(struct tw_redis *redis, const char *key, tw_duration delay);
 enum tw_status try_add(struct tw_redis *redis, const char *key, tw_duration delay,

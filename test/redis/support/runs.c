@@ -110,6 +110,22 @@ void runs_attach(struct runs *runs, struct tw_redis_worker_options *options)
 	options->connection = record_connection;
 }
 
+struct tw_redis_worker *worker_start(const struct tw_redis_options *redis,
+				     const struct tw_redis_worker_options *options)
+{
+	struct tw_redis_error error = {0};
+	struct tw_redis_worker *worker = NULL;
+
+	if (tw_redis_worker_start(&worker, redis, options, &error) != TW_OK)
+		fail_msg("%s: %s", tw_status_name(error.status), error.text);
+	return worker;
+}
+
+void worker_stop(struct tw_redis_worker *worker)
+{
+	assert_int_equal(tw_redis_worker_stop(worker, 10 * TW_SECOND), TW_OK);
+}
+
 void runs_open_gate(struct runs *runs)
 {
 	pthread_mutex_lock(&runs->lock);

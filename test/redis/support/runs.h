@@ -52,6 +52,11 @@ void runs_free(struct runs *runs);
 
 /* Fills in context, handler and hooks. */
 void runs_attach(struct runs *runs, struct tw_redis_worker_options *options);
+/* Starts a worker, or fails the test with what went wrong. */
+struct tw_redis_worker *worker_start(const struct tw_redis_options *redis,
+				     const struct tw_redis_worker_options *options);
+/* Lets what runs finish, and ends it. */
+void worker_stop(struct tw_redis_worker *worker);
 void runs_open_gate(struct runs *runs);
 
 size_t runs_count(struct runs *runs);
