@@ -68,13 +68,14 @@ BENCH_OBJECTS := $(call objects,bench/*.c)
 BENCH_SUPPORT := $(call objects,bench/support/*.c)
 LIBS := $(addprefix $(BUILD)/,$(STATIC_LIB) $(SHARED_LIB) $(SONAME) $(LINK_NAME))
 
+PACKAGES := uthash-dev libcmocka-dev pkg-config g++ systemtap-sdt-dev gnuplot-nox
+include src/redis/redis.mk
+
 TEST_PROGRAMS := $(patsubst test/%.c,%,$(wildcard test/test_*.c))
 TEST_SCRIPTS := check_layers check_exports readme_example install/test_install
-TESTS ?= $(TEST_PROGRAMS) $(TEST_SCRIPTS)
+TESTS ?= $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
 # Seconds that one test program may take.
 TEST_TIMEOUT ?= 600
-
-PACKAGES := uthash-dev libcmocka-dev pkg-config g++ systemtap-sdt-dev gnuplot-nox
 # In `make deps run` nothing may be compiled before deps is through, with -j neither.
 AFTER_DEPS := $(filter deps,$(MAKECMDGOALS))
 
@@ -86,11 +87,17 @@ say = @printf '  %-7s %s\n' $(1) $(2)
 endif
 LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS)
 
-.PHONY: all deps run test bench install uninstall layers format format-check clean help FORCE
+.PHONY: all deps run test test-redis bench bench-redis install uninstall layers format format-check \
+	clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $(LIBS) ## build the static and the shared library (default)
+all: $(LIBS) $(REDIS_LIBS) $(REDIS_PROGRAM) ## build the libraries, and twr (default)
+
+# Before our own rules: the first pattern that fits is used.
+ifeq ($(REDIS_FOUND),yes)
+include src/redis/redis_rules.mk
+endif
 
 # --- Compile -----------------------------------------------------------------------------------
 # Rewritten only when it changes, so that other flags or another compiler rebuild everything.
@@ -152,7 +159,7 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_SUPPORT) $(LIB_OBJECTS)
 	$(Q)$(LINK) -o $@ $^ -lm
 
 # --- Run ---------------------------------------------------------------------------------------
-export BUILD CC CXX LAYERS MAKE PUBLIC_HEADERS SANITIZE SANITIZE_FLAGS TEST_TIMEOUT
+export BUILD CC CXX LAYERS MAKE PUBLIC_HEADERS REDIS_FOUND SANITIZE SANITIZE_FLAGS TEST_TIMEOUT
 
 deps: ## install what build, tests and plots need (Debian; nothing if it is all there)
 	@missing=; for package in $(PACKAGES); do \
@@ -168,12 +175,29 @@ deps: ## install what build, tests and plots need (Debian; nothing if it is all 
 run: $(BUILD)/bench/million ## run a million timers; ARGS="..." are its arguments
 	@$< $(ARGS)
 
-TESTS_TO_BUILD := $(addprefix $(BUILD)/test/,$(filter $(TEST_PROGRAMS),$(TESTS)))
+TESTS_TO_BUILD := $(addprefix $(BUILD)/test/,$(filter $(TEST_PROGRAMS) \
+	$(REDIS_TEST_OBJECTS:$(BUILD)/test/%.o=%),$(TESTS)))
 test: all $(TESTS_TO_BUILD) ## run all tests, or TESTS="test_wheel ..."; SEED=n replays
 	@test/run.sh $(TESTS)
 
 bench: all $(BENCH_OBJECTS:.o=) ## build all benches and run them
 	@if test -x bench/run.sh; then bench/run.sh; else echo "bench/run.sh is not there: built only"; fi
+
+ifeq ($(REDIS_FOUND),yes)
+test-redis: ## run the tests of the part on Redis alone (they are in `make test`)
+	@$(MAKE) --no-print-directory test TESTS="$(REDIS_TESTS)"
+
+bench-redis: all $(REDIS_BENCH_OBJECTS:.o=) ## build the benches of the part on Redis and run them
+	@if test -x bench/redis/run.sh; then bench/redis/run.sh; fi
+else
+test-redis bench-redis:
+	@echo "the part on Redis is not built: try 'make deps', and not REDIS=no" >&2; false
+endif
+
+ifeq ($(REDIS_FOUND),yes)
+install: install-redis
+uninstall: uninstall-redis
+endif
 
 layers: ## check that includes in src/ go downward only
 	@test/check_layers.sh

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Both libraries define tw_* and no other global name, and the shared one has every function that
-# the headers declare.
+# The libraries define tw_* and no other global name, and the shared ones have every function that
+# their headers declare.
 
 cd "$(dirname "$0")/.." || exit 1
 
@@ -12,24 +12,36 @@ if test -n "$SANITIZE"; then
 fi
 
 status=0
-exported=$(nm -D --defined-only "$BUILD/libtimingwheel.so" | awk '{ print $3 }') || exit 1
-linkable=$(nm -g --defined-only "$BUILD/libtimingwheel.a" | awk 'NF == 3 { print $3 }') || exit 1
 
-for name in $exported $linkable; do
-	case $name in
-	tw_*) ;;
-	*)
-		echo "$name is global"
-		status=1
-		;;
-	esac
-done
+# check LIBRARY HEADER...
+check()
+{
+	library=$1
+	shift
+	exported=$(nm -D --defined-only "$BUILD/$library.so" | awk '{ print $3 }') || exit 1
+	linkable=$(nm -g --defined-only "$BUILD/$library.a" | awk 'NF == 3 { print $3 }') || exit 1
+	for name in $exported $linkable; do
+		case $name in
+		tw_*) ;;
+		*)
+			echo "$name is global in $library"
+			status=1
+			;;
+		esac
+	done
 
-# shellcheck disable=SC2013,SC2086 # several headers, one name a line
-for name in $(sed -n 's/^TW_API .*\(tw_[a-z0-9_]*\)(.*/\1/p' $PUBLIC_HEADERS); do
-	if ! echo "$exported" | grep -qx "$name"; then
-		echo "$name is declared and not exported"
-		status=1
-	fi
-done
+	# shellcheck disable=SC2013 # one name a line
+	for name in $(sed -n 's/^TW_API .*\(tw_[a-z0-9_]*\)(.*/\1/p' "$@"); do
+		if ! echo "$exported" | grep -qx "$name"; then
+			echo "$name is declared and not exported by $library"
+			status=1
+		fi
+	done
+}
+
+# shellcheck disable=SC2086 # several headers
+check libtimingwheel $PUBLIC_HEADERS
+if test -n "$REDIS_FOUND"; then
+	check libtimingwheel-redis include/timingwheel/redis.h
+fi
 exit $status

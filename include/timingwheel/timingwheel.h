@@ -72,7 +72,14 @@ typedef int64_t tw_duration;
 	X(TW_NOT_FOUND, "no such timer")                                     \
 	X(TW_RUNNING, "the task is running")                                 \
 	X(TW_EXISTS, "it exists already")                                    \
-	X(TW_SYSTEM, "a system call failed; errno tells why")
+	X(TW_SYSTEM, "a system call failed; errno tells why")                \
+	X(TW_REDIS_BAD_DATA, "the task's data can't be accepted")            \
+	X(TW_REDIS_UNREACHABLE, "Redis can't be reached")                    \
+	X(TW_REDIS_REFUSED, "Redis refused login or permission")             \
+	X(TW_REDIS_UNFIT, "this Redis can't be used as it is")               \
+	X(TW_REDIS_FAILED, "Redis answered with an error")                   \
+	X(TW_REDIS_OUTCOME_UNKNOWN, "the reply was lost: done or not done")  \
+	X(TW_REDIS_STALE, "another run has taken over")
 
 enum tw_status {
 #define TW_STATUS_NAME(name, text) name,

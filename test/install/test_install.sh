@@ -38,7 +38,15 @@ install_make install
 	$CC -std=c11 $warnings -static -o "$root/c_static" test/install/user.c $flags
 	$CXX -std=c++11 $warnings -static -o "$root/cpp_static" test/install/user.cpp $flags
 }
-for user in c_shared cpp_shared c_static cpp_static; do
+users="c_shared cpp_shared c_static cpp_static"
+
+if test -n "$REDIS_FOUND"; then
+	# shellcheck disable=SC2046 # flags
+	$CC -std=c11 $warnings -o "$root/redis_shared" test/install/redis_user.c \
+		$(pkg-config --cflags --libs timingwheel-redis)
+	users="$users redis_shared"
+fi
+for user in $users; do
 	echo "running $user"
 	LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$root/$user"
 	rm "$root/$user"

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How many tasks a second does one Redis take, and give out again?
+ *
+ * Adds, 100 to a round trip, of tasks that are due in an hour; then claims of 100 and their
+ * acknowledgement, two round trips. A redis-server of its own, with appendonly, fsync each second. The
+ * baseline beside the adds is what Redis does if it is only told to keep them: ZADD and HSET, 100 of
+ * each to a round trip, no script, no guarantee. Medians of several runs.
+ */
+#include "support/csv.h"
+#include "support/format.h"
+#include "support/machine.h"
+#include "support/options.h"
+#include "support/progress.h"
+#include "support/redis_server.h"
+#include "support/spread.h"
+#include "support/stopwatch.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH 100
+#define CLIENTS_MAX 16
+#define RUNS_MAX 99
+
+static struct redis_server server;
+static int64_t count = 100000, clients = 1, runs = 5, body_size = 64;
+static bool append_only = true;
+static const char *csv_path;
+
+/* What one client does in one run: its share of the tasks, from `first` on. */
+struct share {
+	struct tw_redis *redis;
+	int64_t first, end;
+	unsigned shard_first, shard_end;
+	tw_duration delay;
+};
+
+static void give_up(struct tw_redis *redis, enum tw_status status)
+{
+	struct tw_redis_error error = {0};
+
+	if (redis)
+		tw_redis_last_error(redis, &error);
+	fprintf(stderr, "%s: %s\n", tw_status_text(status), error.text);
+	exit(1);
+}
+
+static struct tw_redis *client_open(int run)
+{
+	char name[32];
+	const struct tw_redis_options options = {.url = server.url, .name_space = name};
+	struct tw_redis *redis;
+	enum tw_status status;
+
+	snprintf(name, sizeof(name), "bench-%d", run);
+	status = tw_redis_open(&redis, &options, NULL);
+	if (status != TW_OK)
+		give_up(NULL, status);
+	return redis;
+}
+
+static void *add(void *argument)
+{
+	static char body[TW_REDIS_BODY_MAX];
+	const struct share *share = argument;
+	struct tw_redis_task tasks[BATCH];
+	char keys[BATCH][24];
+
+	for (int64_t first = share->first; first < share->end; first += BATCH) {
+		size_t size = 0;
+		enum tw_status status;
+
+		for (; size < BATCH && first + (int64_t)size < share->end; size++) {
+			int length = snprintf(keys[size], sizeof(keys[size]), "task-%" PRId64,
+					      first + (int64_t)size);
+
+			tasks[size] = (struct tw_redis_task){.key = keys[size],
+							     .key_size = (size_t)length,
+							     .delay = share->delay,
+							     .body = body,
+							     .body_size = (size_t)body_size};
+		}
+		status = tw_redis_add_many(share->redis, tasks, size, NULL);
+		if (status != TW_OK)
+			give_up(share->redis, status);
+	}
+	return NULL;
+}
+
+/* Takes and ends what the client's shards have, until nothing is left. */
+static void *claim_and_ack(void *argument)
+{
+	const struct share *share = argument;
+
+	for (unsigned shard = share->shard_first; shard < share->shard_end;) {
+		struct tw_redis_batch *batch = NULL;
+		size_t size;
+		enum tw_status status =
+			tw_redis_claim(share->redis, shard, BATCH, TW_MINUTE, &batch, NULL);
+
+		if (status != TW_OK)
+			give_up(share->redis, status);
+		size = tw_redis_batch_count(batch);
+		status = tw_redis_ack(share->redis, tw_redis_batch_jobs(batch), size, NULL);
+		if (status != TW_OK)
+			give_up(share->redis, status);
+		tw_redis_batch_free(batch);
+		shard += size < BATCH;
+	}
+	return NULL;
+}
+
+/* The baseline: the same data into the same number of sets and hashes. */
+static void *keep(void *argument)
+{
+	static char body[TW_REDIS_BODY_MAX];
+	const struct share *share = argument;
+	redisContext *context = redisConnect("127.0.0.1", server.port);
+	void *reply;
+
+	for (int64_t first = share->first; first < share->end; first += BATCH) {
+		for (int64_t i = first; i < first + BATCH && i < share->end; i++) {
+			redisAppendCommand(context, "ZADD kept-due-%d 5000000000000 task-%lld",
+					   (int)(i % 64), (long long)i);
+			redisAppendCommand(context, "HSET kept-body-%d task-%lld %b", (int)(i % 64),
+					   (long long)i, body, (size_t)body_size);
+		}
+		for (int64_t i = first; i < first + BATCH && i < share->end; i++)
+			for (int k = 0; k < 2; k++) {
+				if (redisGetReply(context, &reply) != REDIS_OK)
+					give_up(NULL, TW_REDIS_FAILED);
+				freeReplyObject(reply);
+			}
+	}
+	redisFree(context);
+	return NULL;
+}
+
+/* All clients do it at once; answers how many tasks a second that is. */
+static double rate_of(void *(*work)(void *), int run, tw_duration delay)
+{
+	struct share shares[CLIENTS_MAX];
+	pthread_t threads[CLIENTS_MAX];
+	int64_t start, took;
+
+	for (int64_t i = 0; i < clients; i++) {
+		struct tw_redis *redis = client_open(run);
+		unsigned shards = tw_redis_shard_count(redis);
+
+		shares[i] = (struct share){.redis = redis,
+					   .first = count * i / clients,
+					   .end = count * (i + 1) / clients,
+					   .shard_first = (unsigned)(shards * i / clients),
+					   .shard_end = (unsigned)(shards * (i + 1) / clients),
+					   .delay = delay};
+	}
+	start = stopwatch_now();
+	for (int64_t i = 0; i < clients; i++)
+		if (pthread_create(&threads[i], NULL, work, &shares[i]))
+			give_up(NULL, TW_SYSTEM);
+	for (int64_t i = 0; i < clients; i++)
+		pthread_join(threads[i], NULL);
+	took = stopwatch_now() - start;
+	for (int64_t i = 0; i < clients; i++)
+		tw_redis_close(shares[i].redis);
+	return (double)count / seconds_of(took);
+}
+
+static void tell(struct csv csv, const char *name, const char *title, double *rates, double goal)
+{
+	struct spread spread = spread_of(rates, (size_t)runs);
+
+	printf("%-34s %12s %12s %12s", title, format_rate(spread.median).characters,
+	       format_rate(spread.least).characters, format_rate(spread.most).characters);
+	if (goal > 0)
+		printf("   %s (%s)", format_rate(goal).characters,
+		       spread.median >= goal ? "met" : "not met");
+	putchar('\n');
+	csv_row(csv, "%s,%.0f,%.0f,%.0f", name, spread.median, spread.least, spread.most);
+}
+
+static void parse(int argc, char **argv)
+{
+	bool no_file = false;
+	const struct program_option options[] = {
+		{"count", OPTION_COUNT, &count, BATCH, 10000000, .help = "tasks of a run"},
+		{"clients", OPTION_COUNT, &clients, 1, CLIENTS_MAX, .help = "connections at once"},
+		{"runs", OPTION_COUNT, &runs, 1, RUNS_MAX, .help = "of which the medians are told"},
+		{"body", OPTION_COUNT, &body_size, 0, TW_REDIS_BODY_MAX, .help = "bytes of a task"},
+		{"no-file", OPTION_FLAG, &no_file, .help = "without an append-only file"},
+		{"csv", OPTION_TEXT, &csv_path, .help = "the table to this file"},
+		{0},
+	};
+
+	options_parse(argc, argv, "How many tasks a second does one Redis take and give out?",
+		      options);
+	append_only = !no_file;
+}
+
+int main(int argc, char **argv)
+{
+	double kept[RUNS_MAX], added[RUNS_MAX], claimed[RUNS_MAX];
+	struct progress progress = progress_start(stderr, false);
+	struct redis_server_options options;
+	struct csv csv;
+
+	parse(argc, argv);
+	options = (struct redis_server_options){.append_only = append_only};
+	csv = csv_open(csv_path, "what,median,least,most");
+	printf("%s\n%s tasks of %" PRId64 " bytes, %" PRId64 " client%s, %s; medians of %" PRId64
+	       "\n\n",
+	       machine_description(), format_count(count).characters, body_size, clients,
+	       clients > 1 ? "s" : "", append_only ? "fsync each second" : "no file", runs);
+	for (int run = 0; run < runs; run++) {
+		progress_show(&progress, "run %d of %d", run + 1, (int)runs);
+		redis_server_start(&server, &options);
+		kept[run] = rate_of(keep, run, 0);
+		added[run] = rate_of(add, run, TW_HOUR);
+		/* Due now, in another namespace. */
+		rate_of(add, RUNS_MAX + run, 0);
+		claimed[run] = rate_of(claim_and_ack, RUNS_MAX + run, 0);
+		redis_server_stop(&server);
+	}
+	progress_wipe(&progress);
+	printf("%-34s %12s %12s %12s   %s\n", "a second", "median", "least", "most", "goal");
+	tell(csv, "kept", "ZADD and HSET alone, by 100", kept, 0);
+	tell(csv, "added", "add, by 100", added, 100000);
+	tell(csv, "claimed", "claim and acknowledge, by 100", claimed, 60000);
+	csv_close(csv);
+	return 0;
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * curl_multi keeps the connections and tells when a request has ended; easy handles are kept and
+ * used again, connections too. What is sent is what the task says, and Tw-Key, Tw-Attempt and
+ * Tw-Token. Redirects are not followed, and no proxy of the environment is used: a task's URL is
+ * the host that is called. The answer's body is not looked at.
+ *
+ * The verdict goes by the status alone: 2xx is success; 408, 429, 5xx and no answer at all mean
+ * that it may go better later; everything else will not. A Retry-After with a date is read against
+ * the answer's own Date: no clock of this machine is asked for the time of day.
+ */
+#include "callbacks.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "monotonic.h"
+
+#define RETRY_AFTER_MAX (24 * TW_HOUR)
+/* How long the thread sleeps at most, if curl wants nothing earlier. */
+#define SLEEP_MS 1000
+
+/* A place for one request at a time. */
+struct request {
+	struct request *next; /* among the idle */
+	CURL *easy;
+	struct run *run; /* NULL: idle */
+	struct curl_slist *headers;
+	tw_duration start;
+	time_t date; /* the answer's; -1: not told */
+	char retry_after[64];
+};
+
+static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
+
+static void curl_begin(void)
+{
+	curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+/* -------------------------------------------------------------------------------- The answer -- */
+
+static size_t body_ignore(char *data, size_t size, size_t count, void *argument)
+{
+	(void)data;
+	(void)argument;
+	return size * count;
+}
+
+/* The value of a header line with that name, without blanks around; false: it has another name. */
+static bool header_value(const char *line, size_t size, const char *name, char *value, size_t room)
+{
+	size_t skip = strlen(name);
+
+	if (size <= skip || strncasecmp(line, name, skip) || line[skip] != ':')
+		return false;
+	for (skip++; skip < size && isspace((unsigned char)line[skip]);)
+		skip++;
+	while (size > skip && isspace((unsigned char)line[size - 1]))
+		size--;
+	size -= skip;
+	if (size >= room)
+		size = room - 1;
+	memcpy(value, line + skip, size);
+	value[size] = '\0';
+	return true;
+}
+
+static size_t header_take(char *line, size_t one, size_t size, void *argument)
+{
+	struct request *request = argument;
+	char date[64];
+
+	(void)one; /* 1, says curl */
+	header_value(line, size, "Retry-After", request->retry_after, sizeof(request->retry_after));
+	if (header_value(line, size, "Date", date, sizeof(date)))
+		request->date = curl_getdate(date, NULL);
+	return size;
+}
+
+static tw_duration retry_after(const struct request *request)
+{
+	const char *text = request->retry_after;
+	long long seconds = 0;
+	time_t date;
+
+	if (isdigit((unsigned char)*text)) {
+		seconds = strtoll(text, NULL, 10);
+	} else if (*text && request->date != -1) {
+		date = curl_getdate(text, NULL);
+		seconds = date != -1 ? (long long)(date - request->date) : 0;
+	}
+	if (seconds > RETRY_AFTER_MAX / TW_SECOND)
+		return RETRY_AFTER_MAX;
+	return seconds > 0 ? seconds * TW_SECOND : 0;
+}
+
+static enum tw_redis_outcome outcome_of(long status)
+{
+	if (status >= 200 && status < 300)
+		return TW_REDIS_DONE;
+	if (status == 408 || status == 429 || status >= 500)
+		return TW_REDIS_RETRY;
+	return TW_REDIS_KILL;
+}
+
+static void answer_judge(struct request *request, CURLcode result)
+{
+	struct run *run = request->run;
+	long status = 0;
+
+	curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (result == CURLE_OK) {
+		run->http_status = (int)status;
+		run->outcome = outcome_of(status);
+		run->retry_least = retry_after(request);
+		if (run->outcome != TW_REDIS_DONE)
+			snprintf(run->verdict.reason, sizeof(run->verdict.reason), "HTTP %ld",
+				 status);
+		return;
+	}
+	run->outcome = result == CURLE_URL_MALFORMAT || result == CURLE_UNSUPPORTED_PROTOCOL
+			       ? TW_REDIS_KILL
+			       : TW_REDIS_RETRY;
+	snprintf(run->verdict.reason, sizeof(run->verdict.reason), "%s",
+		 curl_easy_strerror(result));
+}
+
+/* ------------------------------------------------------------------------------- The request -- */
+
+static bool headers_add(struct request *request, const char *line)
+{
+	struct curl_slist *longer = curl_slist_append(request->headers, line);
+
+	if (longer)
+		request->headers = longer;
+	return longer;
+}
+
+/* To curl "Name:" means to leave the header out; one without a value is "Name;". */
+static bool header_add(struct request *request, const char *header)
+{
+	const char *colon = strchr(header, ':');
+	char empty[TW_REDIS_KEY_MAX];
+	size_t name = (size_t)(colon - header);
+
+	if (colon[1 + strspn(colon + 1, " \t")] || name >= sizeof(empty) - 1)
+		return headers_add(request, header);
+	memcpy(empty, header, name);
+	memcpy(empty + name, ";", 2);
+	return headers_add(request, empty);
+}
+
+static void key_escape(const struct tw_redis_job *job, char *text)
+{
+	const unsigned char *key = job->key;
+
+	for (size_t i = 0; i < job->key_size; i++)
+		if (key[i] <= ' ' || key[i] >= 0x7f || key[i] == '%')
+			text += sprintf(text, "%%%02X", key[i]);
+		else
+			*text++ = (char)key[i];
+	*text = '\0';
+}
+
+static bool headers_write(struct request *request, const struct tw_redis_job *job)
+{
+	char line[16 + 3 * TW_REDIS_KEY_MAX] = "Tw-Key: ";
+	bool typed = false, fine;
+
+	key_escape(job, line + strlen(line));
+	fine = headers_add(request, line);
+	snprintf(line, sizeof(line), "Tw-Attempt: %u", job->attempt);
+	fine = fine && headers_add(request, line);
+	snprintf(line, sizeof(line), "Tw-Token: %" PRIu64, job->token);
+	fine = fine && headers_add(request, line) && headers_add(request, "Expect:");
+	for (size_t i = 0; i < job->header_count && fine; i++) {
+		typed = typed || !strncasecmp(job->headers[i], "Content-Type:", 13);
+		fine = header_add(request, job->headers[i]);
+	}
+	if (!typed && job->method == TW_REDIS_POST)
+		fine = fine && headers_add(request, "Content-Type: application/json");
+	return fine;
+}
+
+/* Every one of these can fail for want of memory alone, and then the request would not be what it
+ * is. */
+static bool request_fill(struct callbacks *callbacks, struct request *request)
+{
+	const struct tw_redis_job *job = request->run->job;
+	CURL *easy = request->easy;
+	long connect_ms = (long)delay_to_ms(callbacks->connect_timeout);
+	long timeout_ms = (long)delay_to_ms(callbacks->timeout);
+	bool fine = headers_write(request, job);
+
+	curl_easy_reset(easy);
+	fine = fine && !curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
+	       !curl_easy_setopt(easy, CURLOPT_URL, job->url) &&
+	       !curl_easy_setopt(easy, CURLOPT_PROXY, "") &&
+	       !curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L) &&
+	       !curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) &&
+	       !curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) &&
+	       !curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms) &&
+	       !curl_easy_setopt(easy, CURLOPT_USERAGENT, "timingwheel") &&
+	       !curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, body_ignore) &&
+	       !curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, header_take) &&
+	       !curl_easy_setopt(easy, CURLOPT_HEADERDATA, request) &&
+	       !curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers) &&
+	       !curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
+	if (job->method == TW_REDIS_GET)
+		return fine && !curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+	/* The body stays where it is, in the batch. */
+	return fine && !curl_easy_setopt(easy, CURLOPT_POST, 1L) &&
+	       !curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)job->body_size) &&
+	       !curl_easy_setopt(easy, CURLOPT_POSTFIELDS, job->body_size ? job->body : "");
+}
+
+static void request_end(struct callbacks *callbacks, struct request *request)
+{
+	struct run *run = request->run;
+
+	run->took = monotonic_now() - request->start;
+	curl_slist_free_all(request->headers);
+	request->headers = NULL;
+	request->run = NULL;
+	request->next = callbacks->idle;
+	callbacks->idle = request;
+	pthread_mutex_lock(&callbacks->lock);
+	callbacks->running--;
+	/* Under the lock: who finds none running finds all of them in the mailbox. */
+	mailbox_put(callbacks->mailbox, run);
+	pthread_mutex_unlock(&callbacks->lock);
+}
+
+static void request_start(struct callbacks *callbacks, struct run *run)
+{
+	struct request *request = callbacks->idle;
+
+	callbacks->idle = request->next;
+	request->run = run;
+	request->start = monotonic_now();
+	request->date = -1;
+	request->retry_after[0] = '\0';
+	run_begin(run, request->start);
+	if (request_fill(callbacks, request) &&
+	    curl_multi_add_handle(callbacks->multi, request->easy) == CURLM_OK)
+		return;
+	run->outcome = TW_REDIS_RETRY;
+	snprintf(run->verdict.reason, sizeof(run->verdict.reason), "out of memory");
+	request_end(callbacks, request);
+}
+
+/* -------------------------------------------------------------------------------- The thread -- */
+
+/* Starts what waits, as far as there is room. False: there is nothing to do, and it is to end. */
+static bool callbacks_begin(struct callbacks *callbacks)
+{
+	bool stop;
+
+	while (callbacks->idle) {
+		struct run *run;
+
+		pthread_mutex_lock(&callbacks->lock);
+		run = run_list_take(&callbacks->waiting);
+		callbacks->running += !!run;
+		pthread_mutex_unlock(&callbacks->lock);
+		if (!run)
+			break;
+		request_start(callbacks, run);
+	}
+	pthread_mutex_lock(&callbacks->lock);
+	stop = callbacks->stop && !callbacks->running;
+	pthread_mutex_unlock(&callbacks->lock);
+	return !stop;
+}
+
+static void callbacks_collect(struct callbacks *callbacks)
+{
+	CURLMsg *message;
+	int left;
+
+	while ((message = curl_multi_info_read(callbacks->multi, &left))) {
+		CURLcode result = message->data.result;
+		CURL *easy = message->easy_handle;
+		char *private_data;
+
+		if (message->msg != CURLMSG_DONE)
+			continue;
+		curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private_data);
+		answer_judge((struct request *)(void *)private_data, result);
+		curl_multi_remove_handle(callbacks->multi, easy);
+		request_end(callbacks, (struct request *)(void *)private_data);
+	}
+}
+
+static void callbacks_break_off(struct callbacks *callbacks)
+{
+	bool abort;
+
+	pthread_mutex_lock(&callbacks->lock);
+	abort = callbacks->abort;
+	callbacks->abort = false;
+	pthread_mutex_unlock(&callbacks->lock);
+	for (unsigned i = 0; i < callbacks->limit && abort; i++) {
+		struct request *request = &callbacks->requests[i];
+
+		if (!request->run)
+			continue;
+		request->run->given_back = true;
+		curl_multi_remove_handle(callbacks->multi, request->easy);
+		request_end(callbacks, request);
+	}
+}
+
+static void *callbacks_thread(void *argument)
+{
+	struct callbacks *callbacks = argument;
+	int running;
+
+	while (callbacks_begin(callbacks)) {
+		curl_multi_perform(callbacks->multi, &running);
+		callbacks_collect(callbacks);
+		callbacks_break_off(callbacks);
+		if (callbacks_begin(callbacks))
+			curl_multi_poll(callbacks->multi, NULL, 0, SLEEP_MS, NULL);
+	}
+	return NULL;
+}
+
+/* --------------------------------------------------------------------------- Start and stop -- */
+
+static void callbacks_free(struct callbacks *callbacks)
+{
+	for (unsigned i = 0; callbacks->requests && i < callbacks->limit; i++)
+		if (callbacks->requests[i].easy)
+			curl_easy_cleanup(callbacks->requests[i].easy);
+	free(callbacks->requests);
+	if (callbacks->multi)
+		curl_multi_cleanup(callbacks->multi);
+	pthread_mutex_destroy(&callbacks->lock);
+}
+
+static bool requests_create(struct callbacks *callbacks)
+{
+	callbacks->multi = curl_multi_init();
+	callbacks->requests = calloc(callbacks->limit, sizeof(*callbacks->requests));
+	if (!callbacks->multi || !callbacks->requests)
+		return false;
+	curl_multi_setopt(callbacks->multi, CURLMOPT_MAXCONNECTS, (long)callbacks->limit);
+	for (unsigned i = 0; i < callbacks->limit; i++) {
+		struct request *request = &callbacks->requests[i];
+
+		request->easy = curl_easy_init();
+		if (!request->easy)
+			return false;
+		request->next = callbacks->idle;
+		callbacks->idle = request;
+	}
+	return true;
+}
+
+enum tw_status callbacks_start(struct callbacks *callbacks, unsigned limit,
+			       tw_duration connect_timeout, tw_duration timeout,
+			       struct mailbox *mailbox)
+{
+	sigset_t all, before;
+	int result;
+
+	pthread_once(&curl_once, curl_begin);
+	memset(callbacks, 0, sizeof(*callbacks));
+	callbacks->limit = limit;
+	callbacks->connect_timeout = connect_timeout;
+	callbacks->timeout = timeout;
+	callbacks->mailbox = mailbox;
+	pthread_mutex_init(&callbacks->lock, NULL);
+	if (!requests_create(callbacks)) {
+		callbacks_free(callbacks);
+		return TW_NO_MEMORY;
+	}
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	result = pthread_create(&callbacks->thread, NULL, callbacks_thread, callbacks);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!result)
+		return TW_OK;
+	callbacks_free(callbacks);
+	return TW_SYSTEM;
+}
+
+void callbacks_stop(struct callbacks *callbacks)
+{
+	pthread_mutex_lock(&callbacks->lock);
+	callbacks->stop = true;
+	pthread_mutex_unlock(&callbacks->lock);
+	curl_multi_wakeup(callbacks->multi);
+	pthread_join(callbacks->thread, NULL);
+	callbacks_free(callbacks);
+}
+
+void callbacks_submit(struct callbacks *callbacks, struct run_list *runs)
+{
+	if (!runs->count)
+		return;
+	pthread_mutex_lock(&callbacks->lock);
+	run_list_move(&callbacks->waiting, runs);
+	pthread_mutex_unlock(&callbacks->lock);
+	curl_multi_wakeup(callbacks->multi);
+}
+
+void callbacks_take_back(struct callbacks *callbacks, struct run_list *runs)
+{
+	pthread_mutex_lock(&callbacks->lock);
+	run_list_move(runs, &callbacks->waiting);
+	pthread_mutex_unlock(&callbacks->lock);
+}
+
+void callbacks_abort(struct callbacks *callbacks)
+{
+	pthread_mutex_lock(&callbacks->lock);
+	callbacks->abort = true;
+	pthread_mutex_unlock(&callbacks->lock);
+	curl_multi_wakeup(callbacks->multi);
+}
+
+unsigned callbacks_running(struct callbacks *callbacks)
+{
+	unsigned running;
+
+	pthread_mutex_lock(&callbacks->lock);
+	running = callbacks->running;
+	pthread_mutex_unlock(&callbacks->lock);
+	return running;
+}

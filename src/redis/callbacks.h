@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* The runner for tasks with a callback: one thread that has many HTTP requests under way. */
+#ifndef TIMINGWHEEL_REDIS_CALLBACKS_H
+#define TIMINGWHEEL_REDIS_CALLBACKS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <curl/curl.h>
+
+#include "run.h"
+
+struct request;
+
+struct callbacks {
+	/* Constant after the start. */
+	struct mailbox *mailbox; /* where ended runs go */
+	unsigned limit;          /* requests at a time */
+	tw_duration connect_timeout;
+	tw_duration timeout;
+	pthread_t thread;
+	CURLM *multi;
+
+	/* The thread's own. */
+	struct request *requests; /* `limit` of them */
+	struct request *idle;
+
+	pthread_mutex_t lock; /* for all below */
+	struct run_list waiting;
+	unsigned running;
+	bool abort; /* break off all that run */
+	bool stop;
+};
+
+/* TW_OK, TW_NO_MEMORY or TW_SYSTEM; else nothing is to be stopped. */
+enum tw_status callbacks_start(struct callbacks *callbacks, unsigned limit,
+			       tw_duration connect_timeout, tw_duration timeout,
+			       struct mailbox *mailbox);
+/* Ends the thread; nothing may be waiting or running. */
+void callbacks_stop(struct callbacks *callbacks);
+
+/* Hands over all of the list. */
+void callbacks_submit(struct callbacks *callbacks, struct run_list *runs);
+/* Takes back those not begun. */
+void callbacks_take_back(struct callbacks *callbacks, struct run_list *runs);
+/* Breaks off those that run: they come back soon, as given back. */
+void callbacks_abort(struct callbacks *callbacks);
+unsigned callbacks_running(struct callbacks *callbacks);
+
+#endif

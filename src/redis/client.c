@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opening, and the calls about one task. A call holds the lock while it talks to Redis: one
+ * connection serves one caller at a time. What a script answers is a number: 0 or a due time, or
+ * below zero why not.
+ */
+#include "client.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "monotonic.h"
+#include "record.h"
+
+/* How the keys of a namespace are laid out; another one could not be read by this library. */
+#define LAYOUT_VERSION 1
+
+int64_t delay_to_us(tw_duration delay)
+{
+	return delay <= 0 ? 0 : (delay - 1) / TW_MICROSECOND + 1;
+}
+
+int64_t delay_to_ms(tw_duration delay)
+{
+	return delay <= 0 ? 0 : (delay - 1) / TW_MILLISECOND + 1;
+}
+
+enum tw_status answer_status(int64_t answer)
+{
+	switch (answer) {
+	case -1:
+		return TW_EXISTS;
+	case -2:
+		return TW_NOT_FOUND;
+	case -3:
+		return TW_RUNNING;
+	default:
+		return answer >= 0 ? TW_OK : TW_REDIS_FAILED;
+	}
+}
+
+/* ---------------------------------------------------------------------------------- Opening -- */
+
+/* "SET KEY VALUE NX" and "GET KEY": what was there first. */
+static void layout_requests(const struct tw_redis *redis, struct buffer *set, struct buffer *get)
+{
+	char key[TW_REDIS_NAMESPACE_MAX + 16], value[32];
+
+	snprintf(key, sizeof(key), "{tw/%s}layout", redis->space.name);
+	snprintf(value, sizeof(value), "%d %u", LAYOUT_VERSION, redis->space.shards);
+	buffer_array(set, 4);
+	buffer_bulk_text(set, "SET");
+	buffer_bulk_text(set, key);
+	buffer_bulk_text(set, value);
+	buffer_bulk_text(set, "NX");
+	buffer_array(get, 2);
+	buffer_bulk_text(get, "GET");
+	buffer_bulk_text(get, key);
+}
+
+static enum tw_status layout_compare(struct tw_redis *redis, const redisReply *reply)
+{
+	unsigned version = 0, shards = 0;
+
+	if (reply->type != REDIS_REPLY_STRING ||
+	    sscanf(reply->str, "%u %u", &version, &shards) != 2)
+		return error_set(&redis->router.error, TW_REDIS_UNFIT,
+				 "the namespace's layout can't be read");
+	if (version != LAYOUT_VERSION || shards != redis->space.shards)
+		return error_set(&redis->router.error, TW_REDIS_UNFIT,
+				 "namespace %s has layout %u with %u shards, not %d with %u",
+				 redis->space.name, version, shards, LAYOUT_VERSION,
+				 redis->space.shards);
+	return TW_OK;
+}
+
+/* All who use the namespace must agree on the number of shards. */
+static enum tw_status layout_check(struct tw_redis *redis)
+{
+	char tag[TW_REDIS_NAMESPACE_MAX + 8];
+	int size = snprintf(tag, sizeof(tag), "tw/%s", redis->space.name);
+	unsigned slot = crc16(tag, (size_t)size) % SLOTS;
+	struct buffer set = {0}, get = {0};
+	redisReply *reply = NULL;
+	enum tw_status status;
+
+	layout_requests(redis, &set, &get);
+	status = router_ask(&redis->router, slot, &set, &reply);
+	if (status == TW_OK) {
+		freeReplyObject(reply);
+		status = router_ask(&redis->router, slot, &get, &reply);
+	}
+	if (status == TW_OK) {
+		status = layout_compare(redis, reply);
+		freeReplyObject(reply);
+	}
+	buffer_free(&set);
+	buffer_free(&get);
+	return status;
+}
+
+static enum tw_status open_router(struct tw_redis *redis, struct tw_redis_error *error)
+{
+	enum tw_status status = router_open(&redis->router, &redis->settings, &redis->space);
+
+	if (status == TW_OK)
+		status = layout_check(redis);
+	if (status != TW_OK && error) {
+		*error = redis->router.error;
+		error->status = status;
+	}
+	return status;
+}
+
+enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
+			     struct tw_redis_error *error)
+{
+	struct tw_redis *opened;
+	enum tw_status status;
+
+	if (error)
+		error_set(error, TW_OK, "%s", "");
+	if (!redis)
+		return error_set(error, TW_INVALID, "nowhere to put it");
+	*redis = NULL;
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return error_set(error, TW_NO_MEMORY, "out of memory");
+	pthread_mutex_init(&opened->lock, NULL);
+	status = settings_read(&opened->settings, options, error);
+	if (status == TW_OK) {
+		space_init(&opened->space, opened->settings.name_space, opened->settings.shards);
+		status = open_router(opened, error);
+	}
+	if (status != TW_OK) {
+		tw_redis_close(opened);
+		return status;
+	}
+	*redis = opened;
+	return TW_OK;
+}
+
+void tw_redis_close(struct tw_redis *redis)
+{
+	if (!redis)
+		return;
+	router_close(&redis->router);
+	command_free(&redis->command);
+	buffer_free(&redis->record);
+	settings_free(&redis->settings);
+	pthread_mutex_destroy(&redis->lock);
+	free(redis);
+}
+
+void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error)
+{
+	if (!redis || !error)
+		return;
+	pthread_mutex_lock(&redis->lock);
+	*error = redis->router.error;
+	pthread_mutex_unlock(&redis->lock);
+}
+
+unsigned tw_redis_shard(const struct tw_redis *redis, const void *key, size_t key_size)
+{
+	return redis && key ? space_shard(&redis->space, key, key_size) : 0;
+}
+
+unsigned tw_redis_shard_count(const struct tw_redis *redis)
+{
+	return redis ? redis->space.shards : 0;
+}
+
+/* ------------------------------------------------------------------------------------ Calls -- */
+
+bool call_enter(struct tw_redis *redis, const struct script *script, const void *key,
+		size_t key_size)
+{
+	if (!redis || !key || !key_size || key_size > TW_REDIS_KEY_MAX)
+		return false;
+	pthread_mutex_lock(&redis->lock);
+	command_begin(&redis->command, script, space_shard(&redis->space, key, key_size));
+	return true;
+}
+
+enum tw_status call_run(struct tw_redis *redis)
+{
+	struct command *command = &redis->command;
+
+	router_run(&redis->router, command, 1);
+	if (command->status != TW_OK)
+		redis->router.error.status = command->status;
+	return command->status;
+}
+
+void call_leave(struct tw_redis *redis)
+{
+	pthread_mutex_unlock(&redis->lock);
+}
+
+/* Runs a command that is answered by a number; *due_ms may be NULL. */
+static enum tw_status call_answer(struct tw_redis *redis, int64_t *due_ms)
+{
+	enum tw_status status = call_run(redis);
+	int64_t answer;
+
+	if (status == TW_OK) {
+		answer = command_integer(&redis->command, 0, INT64_MIN);
+		status = answer_status(answer);
+		if (status == TW_OK && due_ms)
+			*due_ms = answer;
+		if (status != TW_OK)
+			error_set(&redis->router.error, status, "%s", tw_status_text(status));
+	}
+	call_leave(redis);
+	return status;
+}
+
+enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took)
+{
+	tw_duration start = monotonic_now();
+	enum tw_status status;
+
+	if (!redis)
+		return TW_INVALID;
+	pthread_mutex_lock(&redis->lock);
+	command_begin(&redis->command, &script_count, 0);
+	status = call_run(redis);
+	call_leave(redis);
+	if (status == TW_OK && took)
+		*took = monotonic_now() - start;
+	return status;
+}
+
+/* ------------------------------------------------------------------------------------ Tasks -- */
+
+/* Checks the task and makes its record. */
+static enum tw_status add_prepare(struct tw_redis *redis, const struct tw_redis_task *task)
+{
+	struct tw_redis_error *error = &redis->router.error;
+	enum tw_status status = task_check(task, error);
+
+	return status == TW_OK ? record_write(&redis->record, task, error) : status;
+}
+
+/* Adds it to a command for its shard. */
+static void add_write(struct tw_redis *redis, struct command *command,
+		      const struct tw_redis_task *task)
+{
+	static const char *const modes[] = {"any", "new", "replace"};
+
+	command_text(command, modes[task->mode]);
+	command_argument(command, task->key, task->key_size);
+	command_number(command, task->at_ms);
+	command_number(command, delay_to_us(task->delay));
+	command_argument(command, redis->record.data, redis->record.size);
+}
+
+enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
+			    int64_t *due_ms)
+{
+	enum tw_status status;
+
+	if (!redis || !task || !call_enter(redis, &script_add, task->key, task->key_size))
+		return TW_INVALID;
+	status = add_prepare(redis, task);
+	if (status == TW_OK) {
+		add_write(redis, &redis->command, task);
+		command_hint(&redis->command, &redis->space);
+		return call_answer(redis, due_ms);
+	}
+	call_leave(redis);
+	return status;
+}
+
+enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size)
+{
+	if (!call_enter(redis, &script_cancel, key, key_size))
+		return TW_INVALID;
+	command_argument(&redis->command, key, key_size);
+	return call_answer(redis, NULL);
+}
+
+enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key_size,
+			     int64_t at_ms, tw_duration delay, int64_t *due_ms)
+{
+	const struct tw_redis_task moved = {
+		.key = key, .key_size = key_size, .at_ms = at_ms, .delay = delay};
+
+	if (task_check(&moved, NULL) != TW_OK || !call_enter(redis, &script_move, key, key_size))
+		return TW_INVALID;
+	command_argument(&redis->command, key, key_size);
+	command_number(&redis->command, at_ms);
+	command_number(&redis->command, delay_to_us(delay));
+	command_hint(&redis->command, &redis->space);
+	return call_answer(redis, due_ms);
+}
+
+enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size)
+{
+	if (!call_enter(redis, &script_dead_retry, key, key_size))
+		return TW_INVALID;
+	command_argument(&redis->command, key, key_size);
+	command_hint(&redis->command, &redis->space);
+	return call_answer(redis, NULL);
+}
+
+enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size)
+{
+	if (!call_enter(redis, &script_dead_drop, key, key_size))
+		return TW_INVALID;
+	command_argument(&redis->command, key, key_size);
+	return call_answer(redis, NULL);
+}
+
+/* --------------------------------------------------------------------------------- Add many -- */
+
+#define ADDS_AT_ONCE 256
+
+/* Tasks of one shard share a command: a call costs as much as the adding. */
+struct adding {
+	struct tw_redis *redis;
+	enum tw_status *each; /* of the caller; may be NULL */
+	enum tw_status first; /* the first that was not TW_OK */
+
+	struct command commands[ADDS_AT_ONCE];
+	size_t used;
+	/* Of each task in work: its command, and the place in that one's reply. */
+	struct {
+		struct command *command; /* NULL: it has its status already */
+		size_t place;
+	} tasks[ADDS_AT_ONCE];
+	/* The shard's command; valid if it is one of those used and of that shard. */
+	uint16_t of_shard[TW_REDIS_SHARDS_MAX];
+};
+
+static void adding_note(struct adding *adding, size_t index, enum tw_status status)
+{
+	if (adding->each)
+		adding->each[index] = status;
+	if (adding->first == TW_OK)
+		adding->first = status;
+}
+
+static struct command *adding_command(struct adding *adding, const struct tw_redis_task *task)
+{
+	unsigned shard = space_shard(&adding->redis->space, task->key, task->key_size);
+	struct command *command = &adding->commands[adding->of_shard[shard]];
+
+	if (adding->of_shard[shard] < adding->used && command->shard == shard)
+		return command;
+	adding->of_shard[shard] = (uint16_t)adding->used;
+	command = &adding->commands[adding->used++];
+	command_begin(command, &script_add, shard);
+	return command;
+}
+
+#define ADD_ARGUMENTS 5
+
+static void adding_write(struct adding *adding, const struct tw_redis_task *tasks, size_t base,
+			 size_t count)
+{
+	adding->used = 0;
+	for (size_t i = 0; i < count; i++) {
+		enum tw_status status = add_prepare(adding->redis, &tasks[base + i]);
+		struct command *command = NULL;
+
+		if (status == TW_OK) {
+			command = adding_command(adding, &tasks[base + i]);
+			adding->tasks[i].place = command->count / ADD_ARGUMENTS;
+			add_write(adding->redis, command, &tasks[base + i]);
+		} else {
+			adding_note(adding, base + i, status);
+		}
+		adding->tasks[i].command = command;
+	}
+	for (size_t i = 0; i < adding->used; i++)
+		command_hint(&adding->commands[i], &adding->redis->space);
+}
+
+/* Adds `count` tasks, ADDS_AT_ONCE at most, whose first is number `base`. False: the server is
+ * gone. */
+static bool adding_run(struct adding *adding, const struct tw_redis_task *tasks, size_t base,
+		       size_t count)
+{
+	bool reached = true;
+
+	adding_write(adding, tasks, base, count);
+	router_run(&adding->redis->router, adding->commands, adding->used);
+	for (size_t i = 0; i < count; i++) {
+		const struct command *command = adding->tasks[i].command;
+		enum tw_status status = command ? command->status : TW_OK;
+
+		if (!command)
+			continue;
+		reached = reached && status != TW_REDIS_UNREACHABLE;
+		if (status == TW_OK)
+			status = answer_status(
+				command_integer(command, adding->tasks[i].place, INT64_MIN));
+		adding_note(adding, base + i, status);
+	}
+	return reached;
+}
+
+static void adding_run_all(struct adding *adding, const struct tw_redis_task *tasks, size_t count)
+{
+	bool reached = true;
+
+	for (size_t base = 0; base < count; base += ADDS_AT_ONCE) {
+		size_t some = count - base < ADDS_AT_ONCE ? count - base : ADDS_AT_ONCE;
+
+		if (reached) {
+			reached = adding_run(adding, tasks, base, some);
+			continue;
+		}
+		for (size_t i = 0; i < some; i++)
+			adding_note(adding, base + i, TW_REDIS_UNREACHABLE);
+	}
+}
+
+enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_task *tasks,
+				 size_t count, enum tw_status *each)
+{
+	struct adding *adding;
+	enum tw_status status;
+
+	if (!redis || (count && !tasks))
+		return TW_INVALID;
+	adding = calloc(1, sizeof(*adding));
+	if (!adding)
+		return TW_NO_MEMORY;
+	adding->redis = redis;
+	adding->each = each;
+	pthread_mutex_lock(&redis->lock);
+	adding_run_all(adding, tasks, count);
+	status = adding->first;
+	if (status != TW_OK)
+		redis->router.error.status = status;
+	pthread_mutex_unlock(&redis->lock);
+	for (size_t i = 0; i < ADDS_AT_ONCE; i++)
+		command_free(&adding->commands[i]);
+	free(adding);
+	return status;
+}

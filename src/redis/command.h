@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A script call for one shard: begun, given arguments, run by the router (router.h), and then
+ * either its reply is there (status TW_OK) or a status that tells why not. A zeroed struct is
+ * fresh; a used one may be begun again and keeps its memory.
+ */
+#ifndef TIMINGWHEEL_REDIS_COMMAND_H
+#define TIMINGWHEEL_REDIS_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <hiredis/hiredis.h>
+
+#include <timingwheel/redis.h>
+
+#include "buffer.h"
+#include "script.h"
+#include "space.h"
+
+struct node;
+
+enum command_stage { COMMAND_WAITING, COMMAND_SENT, COMMAND_ENDED };
+
+struct command {
+	const struct script *script;
+	unsigned shard;
+	struct buffer arguments; /* written out */
+	size_t count;
+
+	/* What came of it. */
+	enum tw_status status;
+	redisReply *reply; /* NULL but with TW_OK; freed with the command */
+
+	/* The router's. */
+	enum command_stage stage;
+	struct node *node; /* where it was sent, or is to be sent; NULL: where the shard lies */
+	bool asking;       /* the slot is on its way to that node: it must be asked for */
+	bool whole;        /* the script is unknown there: send its text */
+	unsigned redirects;
+	bool away; /* in the last pass its node could not be reached, or was not ready to serve */
+};
+
+void command_begin(struct command *command, const struct script *script, unsigned shard);
+void command_argument(struct command *command, const void *data, size_t size);
+void command_text(struct command *command, const char *text);
+void command_number(struct command *command, int64_t number);
+/* The last ones of scripts that give hints. */
+void command_hint(struct command *command, const struct space *space);
+
+/* Writes the request as it is to be sent now. */
+void command_write(const struct command *command, const struct space *space,
+		   struct buffer *request);
+
+/* The reply's whole number, or the one at `index` in a reply of many; `otherwise` if there is
+ * none. */
+int64_t command_integer(const struct command *command, size_t index, int64_t otherwise);
+
+void command_end(struct command *command, enum tw_status status, redisReply *reply);
+void command_free(struct command *command);
+
+#endif

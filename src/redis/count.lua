@@ -1,0 +1,6 @@
+-- Answers now, tasks, those due, those with an attempt behind them, dead letters, and when the next
+-- is to be looked at, or -1.
+local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+
+return {now, redis.call('ZCARD', KEYS[1]), redis.call('ZCOUNT', KEYS[1], '-inf', now),
+	redis.call('HLEN', KEYS[3]), redis.call('HLEN', KEYS[5]), tonumber(first[2] or -1)}

@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Prints a C file with the scripts: embed.sh SCRIPT... Each becomes the text and the digest of a
+# struct script named after its file. Before it stand shared/time.lua and the shared files that its
+# first line asks for: "-- with: hint leased".
+
+shared=$(dirname "$0")/shared
+
+# whole SCRIPT: all of what Redis is given
+whole()
+{
+	cat "$shared/time.lua" || exit 1
+	for part in $(sed -n '1s/^-- with: //p' "$1"); do
+		cat "$shared/$part.lua" || exit 1
+	done
+	cat "$1"
+}
+
+echo '#include "script.h"'
+for file; do
+	name=$(basename "$file" .lua)
+	digest=$(whole "$file" | sha1sum | cut -d ' ' -f 1)
+	printf '\nconst char script_%s_digest[] = "%s";\nconst char script_%s_text[] =\n' \
+		"$name" "$digest" "$name"
+	whole "$file" | sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/	"&\\n"/'
+	echo '	;'
+done

@@ -1,0 +1,38 @@
+-- with: hint
+-- Ends failed runs. ARGV: how many, then key, run, wait in milliseconds until the next attempt (-1:
+-- there is none, it is a dead letter) and reason of each. Answers as ack does.
+local count = tonumber(ARGV[1])
+local answers = {}
+local earliest
+
+local function bury(key, attempts, reason)
+	local record = redis.call('HGET', KEYS[2], key)
+
+	redis.call('HSET', KEYS[5], key, string.format('%d:%d:%d:', now, attempts, #reason) ..
+		reason .. (record or ''))
+	redis.call('ZREM', KEYS[1], key)
+	redis.call('HDEL', KEYS[2], key)
+	redis.call('HDEL', KEYS[3], key)
+end
+
+for i = 0, count - 1 do
+	local key, run, wait, reason = unpack(ARGV, 4 * i + 2, 4 * i + 5)
+	if redis.call('HGET', KEYS[3], key) ~= run then
+		answers[i + 1] = redis.call('ZSCORE', KEYS[1], key) and 's' or 'g'
+	else
+		local attempts = tonumber(string.match(run, '^%d+'))
+		answers[i + 1] = 'o'
+		if wait == '-1' then
+			bury(key, attempts, reason)
+		else
+			local due = now + wait
+			redis.call('ZADD', KEYS[1], string.format('%d', due), key)
+			redis.call('HSET', KEYS[3], key, attempts)
+			earliest = math.min(due, earliest or due)
+		end
+	end
+end
+if earliest then
+	hint(earliest)
+end
+return table.concat(answers)

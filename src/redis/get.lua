@@ -1,0 +1,8 @@
+-- ARGV: key. Answers now, due time, run ("" if none) and record; nothing if there is no such task.
+local score = redis.call('ZSCORE', KEYS[1], ARGV[1])
+
+if not score then
+	return {}
+end
+return {now, score, redis.call('HGET', KEYS[3], ARGV[1]) or '',
+	redis.call('HGET', KEYS[2], ARGV[1]) or ''}

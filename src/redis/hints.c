@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A connection of its own, for one that has subscribed can do nothing else. In a cluster every node
+ * hears what is published at any, so one is enough; if it is gone the next is tried.
+ */
+#include "hints.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRY (1 * TW_SECOND)
+
+bool hints_are_connected(const struct hints *hints)
+{
+	return hints->connection.context;
+}
+
+void hints_close(struct hints *hints)
+{
+	connection_close(&hints->connection);
+}
+
+int hints_descriptor(const struct hints *hints)
+{
+	return hints->connection.context ? hints->connection.context->fd : -1;
+}
+
+static bool subscribe(struct hints *hints, const char *channel, struct tw_redis_error *error)
+{
+	struct buffer request = {0};
+	redisReply *reply = NULL;
+	bool fine;
+
+	buffer_array(&request, 2);
+	buffer_bulk_text(&request, "SUBSCRIBE");
+	buffer_bulk_text(&request, channel);
+	fine = !request.failed &&
+	       connection_append(&hints->connection, request.data, request.size) &&
+	       connection_write(&hints->connection, error) &&
+	       (reply = connection_read(&hints->connection, error));
+	buffer_free(&request);
+	fine = fine && reply->type == REDIS_REPLY_ARRAY;
+	if (reply)
+		freeReplyObject(reply);
+	return fine;
+}
+
+bool hints_connect(struct hints *hints, struct tw_redis *redis, tw_duration now)
+{
+	struct node_map *map = &redis->router.map;
+	struct tw_redis_error error;
+	const struct node *node;
+
+	if (hints->connection.context || now < hints->retry_at)
+		return false;
+	hints->retry_at = now + RETRY;
+	node = map->nodes[hints->node++ % map->count];
+	if (connection_open(&hints->connection, &redis->settings, node->host, node->port, &error) !=
+	    TW_OK)
+		return false;
+	if (!subscribe(hints, redis->space.channel, &error)) {
+		hints_close(hints);
+		return false;
+	}
+	redisEnableKeepAlive(hints->connection.context);
+	return true;
+}
+
+/* ["message", channel, "SHARD MICROSECONDS"] */
+static bool message_read(const redisReply *reply, unsigned *shard, tw_duration *wait)
+{
+	long long wait_us;
+
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
+	    reply->element[2]->type != REDIS_REPLY_STRING ||
+	    sscanf(reply->element[2]->str, "%u %lld", shard, &wait_us) != 2 || wait_us < 0 ||
+	    wait_us > TW_HOUR / TW_MICROSECOND)
+		return false;
+	*wait = wait_us * TW_MICROSECOND;
+	return true;
+}
+
+bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait)
+{
+	struct tw_redis_error error;
+	redisReply *reply;
+
+	while (hints->connection.context && connection_poll(&hints->connection, &reply, &error) &&
+	       reply) {
+		bool fine = message_read(reply, shard, wait);
+
+		freeReplyObject(reply);
+		if (fine)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What scripts publish when a shard is to be looked at earlier than others may know. Hints may be
+ * lost: who listens looks by himself now and then. Main thread only. Zeroed: not connected.
+ */
+#ifndef TIMINGWHEEL_REDIS_HINTS_H
+#define TIMINGWHEEL_REDIS_HINTS_H
+
+#include <stdbool.h>
+
+#include "client.h"
+#include "connection.h"
+
+struct hints {
+	struct connection connection;
+	tw_duration retry_at; /* monotonic: not to be connected before */
+	size_t node;          /* which of the map's to ask next */
+};
+
+/* Connects and subscribes, if it is not and the time has come. True: it is connected now, and was
+ * not. */
+bool hints_connect(struct hints *hints, struct tw_redis *redis, tw_duration now);
+bool hints_are_connected(const struct hints *hints);
+void hints_close(struct hints *hints);
+/* To sleep on; -1: not connected. */
+int hints_descriptor(const struct hints *hints);
+
+/* The next hint that has come: look at the shard in so long. False: there is none. */
+bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait);
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jobs of a batch point into the reply that brought them, which stays until the batch is freed:
+ * nothing is copied but numbers. A record that can't be read (written by something else) still
+ * becomes a job, so that it can be failed; it would be claimed for ever otherwise.
+ */
+#include "jobs.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEASE_MIN (10 * TW_MILLISECOND)
+#define LEASE_MAX (24 * TW_HOUR)
+
+/* Before the jobs in a claim's reply, and for each of them. */
+enum { CLAIM_NOW, CLAIM_NEXT, CLAIM_BURIED, CLAIM_TOKEN, CLAIM_HEAD };
+enum { JOB_KEY, JOB_DUE, JOB_ATTEMPT, JOB_RECORD, JOB_PARTS };
+
+/* --------------------------------------------------------------------------------- Claiming -- */
+
+void claim_write(struct command *command, unsigned shard, size_t limit, tw_duration lease)
+{
+	command_begin(command, &script_claim, shard);
+	command_number(command, (int64_t)limit);
+	command_number(command, delay_to_ms(lease));
+}
+
+static enum tw_status job_read(struct tw_redis_batch *batch, size_t index, unsigned shard,
+			       int64_t now_us)
+{
+	redisReply **parts = batch->reply->element + CLAIM_HEAD + index * JOB_PARTS;
+	struct tw_redis_job *job = &batch->jobs[index];
+	struct record *record = &batch->records[index];
+	enum tw_status status = record_read(record, parts[JOB_RECORD]->str, parts[JOB_RECORD]->len);
+
+	if (status == TW_NO_MEMORY)
+		return status;
+	batch->broken[index] = status != TW_OK;
+	*job = (struct tw_redis_job){
+		.key = parts[JOB_KEY]->str,
+		.key_size = parts[JOB_KEY]->len,
+		.body = record->body,
+		.body_size = record->body_size,
+		.url = record->url,
+		.method = record->method,
+		.headers = record->headers,
+		.header_count = record->header_count,
+		.attempt = (unsigned)parts[JOB_ATTEMPT]->integer,
+		.max_attempts = record->max_attempts,
+		.token = (uint64_t)(batch->reply->element[CLAIM_TOKEN]->integer) + index,
+		.due_ms = strtoll(parts[JOB_DUE]->str, NULL, 10),
+		.shard = shard,
+	};
+	job->lateness = (now_us - job->due_ms * 1000) * TW_MICROSECOND;
+	return TW_OK;
+}
+
+/* Room for `count` jobs, in one piece. */
+static struct tw_redis_batch *batch_create(size_t count)
+{
+	struct tw_redis_batch *batch;
+	size_t each = sizeof(*batch->jobs) + sizeof(*batch->records) + sizeof(*batch->broken);
+
+	batch = calloc(1, sizeof(*batch) + count * each);
+	if (!batch)
+		return NULL;
+	batch->jobs = (struct tw_redis_job *)(batch + 1);
+	batch->records = (struct record *)(batch->jobs + count);
+	batch->broken = (bool *)(batch->records + count);
+	return batch;
+}
+
+static tw_duration next_read(const redisReply *reply, int64_t now_us)
+{
+	int64_t next_ms = reply->element[CLAIM_NEXT]->integer;
+	int64_t wait_us = next_ms * 1000 - now_us;
+
+	if (next_ms < 0 || wait_us > TW_REDIS_DELAY_MAX / TW_MICROSECOND)
+		return TW_FOREVER;
+	return wait_us > 0 ? wait_us * TW_MICROSECOND : 0;
+}
+
+enum tw_status claim_read(struct command *command, struct tw_redis_batch **batch)
+{
+	redisReply *reply = command->reply;
+	size_t count;
+	int64_t now_us;
+
+	*batch = NULL;
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements < CLAIM_HEAD ||
+	    (reply->elements - CLAIM_HEAD) % JOB_PARTS)
+		return TW_REDIS_FAILED;
+	count = (reply->elements - CLAIM_HEAD) / JOB_PARTS;
+	*batch = batch_create(count);
+	if (!*batch)
+		return TW_NO_MEMORY;
+	command->reply = NULL;
+	(*batch)->reply = reply;
+	now_us = strtoll(reply->element[CLAIM_NOW]->str, NULL, 10);
+	(*batch)->next = next_read(reply, now_us);
+	(*batch)->buried = (size_t)reply->element[CLAIM_BURIED]->integer;
+	for (size_t i = 0; i < count; i++) {
+		if (job_read(*batch, i, command->shard, now_us) == TW_OK) {
+			(*batch)->count = i + 1;
+			continue;
+		}
+		tw_redis_batch_free(*batch);
+		*batch = NULL;
+		return TW_NO_MEMORY;
+	}
+	return TW_OK;
+}
+
+enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t limit,
+			      tw_duration lease, struct tw_redis_batch **batch, tw_duration *next)
+{
+	enum tw_status status;
+
+	if (batch)
+		*batch = NULL;
+	if (!redis || !batch || shard >= redis->space.shards || !limit ||
+	    limit > TW_REDIS_BATCH_MAX || lease < LEASE_MIN || lease > LEASE_MAX)
+		return TW_INVALID;
+	pthread_mutex_lock(&redis->lock);
+	claim_write(&redis->command, shard, limit, lease);
+	status = call_run(redis);
+	if (status == TW_OK)
+		status = claim_read(&redis->command, batch);
+	call_leave(redis);
+	if (status == TW_OK && next)
+		*next = (*batch)->next;
+	return status;
+}
+
+size_t tw_redis_batch_count(const struct tw_redis_batch *batch)
+{
+	return batch ? batch->count : 0;
+}
+
+const struct tw_redis_job *tw_redis_batch_jobs(const struct tw_redis_batch *batch)
+{
+	return batch ? batch->jobs : NULL;
+}
+
+void tw_redis_batch_free(struct tw_redis_batch *batch)
+{
+	if (!batch)
+		return;
+	for (size_t i = 0; i < batch->count; i++)
+		record_free(&batch->records[i]);
+	freeReplyObject(batch->reply);
+	free(batch);
+}
+
+/* ------------------------------------------------------------------------- Commands for jobs -- */
+
+void jobs_begin(struct command *command, const struct script *script, unsigned shard, size_t count)
+{
+	command_begin(command, script, shard);
+	command_number(command, (int64_t)count);
+}
+
+void jobs_add(struct command *command, const struct tw_redis_job *job)
+{
+	char run[40];
+	int size = snprintf(run, sizeof(run), "%u:%" PRIu64, job->attempt, job->token);
+
+	command_argument(command, job->key, job->key_size);
+	command_argument(command, run, (size_t)size);
+}
+
+void jobs_add_failed(struct command *command, const struct tw_redis_job *job, tw_duration wait,
+		     const char *reason)
+{
+	size_t size = reason ? strlen(reason) : 0;
+
+	jobs_add(command, job);
+	command_number(command, wait < 0 ? -1 : delay_to_ms(wait));
+	command_argument(command, reason, size < TW_REDIS_REASON_MAX ? size : TW_REDIS_REASON_MAX);
+}
+
+enum tw_status jobs_answer(const struct command *command, size_t index)
+{
+	if (command->status != TW_OK)
+		return command->status;
+	if (command->reply->type != REDIS_REPLY_STRING || index >= command->reply->len)
+		return TW_REDIS_FAILED;
+	switch (command->reply->str[index]) {
+	case 'o':
+		return TW_OK;
+	case 'g':
+		return TW_NOT_FOUND;
+	default:
+		return TW_REDIS_STALE;
+	}
+}
+
+/* ---------------------------------------------------------------------------- Calls for jobs -- */
+
+/* What is asked about jobs: one of the scripts, with what it needs. */
+struct question {
+	const struct script *script;
+	tw_duration time; /* extend: the lease; fail: the wait, < 0: none */
+	const char *reason;
+};
+
+static void question_write(struct command *command, const struct question *question,
+			   const struct tw_redis *redis, const struct tw_redis_job *jobs,
+			   size_t count)
+{
+	jobs_begin(command, question->script, jobs[0].shard, count);
+	for (size_t i = 0; i < count; i++) {
+		bool last = jobs[i].attempt >= jobs[i].max_attempts;
+
+		if (question->script == &script_fail)
+			jobs_add_failed(command, &jobs[i], last ? -1 : question->time,
+					question->reason);
+		else
+			jobs_add(command, &jobs[i]);
+	}
+	if (question->script == &script_extend)
+		command_number(command, delay_to_ms(question->time));
+	if (question->script->hints)
+		command_hint(command, &redis->space);
+}
+
+/* How many jobs from the first on are of its shard, and no more than one call may have. */
+static size_t same_shard(const struct tw_redis_job *jobs, size_t count)
+{
+	size_t same = 1;
+
+	while (same < count && same < TW_REDIS_BATCH_MAX && jobs[same].shard == jobs[0].shard)
+		same++;
+	return same;
+}
+
+static enum tw_status answers_read(const struct command *commands, size_t used,
+				   const size_t *counts, enum tw_status *each)
+{
+	enum tw_status first = TW_OK;
+
+	for (size_t c = 0, at = 0; c < used; c++) {
+		if (first == TW_OK)
+			first = commands[c].status;
+		for (size_t i = 0; each && i < counts[c]; i++)
+			each[at + i] = jobs_answer(&commands[c], i);
+		at += counts[c];
+	}
+	return first;
+}
+
+static enum tw_status ask(struct tw_redis *redis, const struct question *question,
+			  const struct tw_redis_job *jobs, size_t count, enum tw_status *each)
+{
+	struct command *commands;
+	size_t *counts, used = 0;
+	enum tw_status status = TW_NO_MEMORY;
+
+	if (!redis || (count && !jobs))
+		return TW_INVALID;
+	for (size_t i = 0; i < count; i++)
+		if (jobs[i].shard >= redis->space.shards)
+			return TW_INVALID;
+	commands = calloc(count + 1, sizeof(*commands));
+	counts = calloc(count + 1, sizeof(*counts));
+	if (commands && counts) {
+		pthread_mutex_lock(&redis->lock);
+		for (size_t at = 0; at < count; at += counts[used++]) {
+			counts[used] = same_shard(jobs + at, count - at);
+			question_write(&commands[used], question, redis, jobs + at, counts[used]);
+		}
+		router_run(&redis->router, commands, used);
+		status = answers_read(commands, used, counts, each);
+		pthread_mutex_unlock(&redis->lock);
+		for (size_t i = 0; i < used; i++)
+			command_free(&commands[i]);
+	}
+	free(commands);
+	free(counts);
+	return status;
+}
+
+enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis_job *jobs, size_t count,
+			    enum tw_status *each)
+{
+	const struct question question = {.script = &script_ack};
+
+	return ask(redis, &question, jobs, count, each);
+}
+
+enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
+			       size_t count, tw_duration lease, enum tw_status *each)
+{
+	const struct question question = {.script = &script_extend, .time = lease};
+
+	if (lease < LEASE_MIN || lease > LEASE_MAX)
+		return TW_INVALID;
+	return ask(redis, &question, jobs, count, each);
+}
+
+enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redis_job *jobs, size_t count,
+			     tw_duration retry_in, const char *reason, enum tw_status *each)
+{
+	const struct question question = {&script_fail, retry_in == TW_FOREVER ? -1 : retry_in,
+					  reason};
+
+	if (retry_in < 0 || (retry_in > TW_REDIS_DELAY_MAX && retry_in != TW_FOREVER))
+		return TW_INVALID;
+	return ask(redis, &question, jobs, count, each);
+}
+
+enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_redis_job *jobs,
+				size_t count, enum tw_status *each)
+{
+	const struct question question = {.script = &script_release};
+
+	return ask(redis, &question, jobs, count, each);
+}

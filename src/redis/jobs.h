@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Commands about tasks on lease, and reading what comes of them; for the calls that claim by hand
+ * and for the worker.
+ */
+#ifndef TIMINGWHEEL_REDIS_JOBS_H
+#define TIMINGWHEEL_REDIS_JOBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <timingwheel/redis.h>
+
+#include "client.h"
+#include "record.h"
+
+struct tw_redis_batch {
+	redisReply *reply; /* what the jobs point into */
+	size_t count;
+	struct tw_redis_job *jobs;
+	struct record *records; /* beside them */
+	/* Records that can't be read as tasks: there is a job, with neither body nor callback. */
+	bool *broken;
+
+	tw_duration next; /* until the shard is to be looked at again; 0: now */
+	size_t buried;    /* tasks made dead letters */
+
+	size_t held; /* the worker's: jobs not ended */
+};
+
+void claim_write(struct command *command, unsigned shard, size_t limit, tw_duration lease);
+/* Takes the reply from the command. TW_OK, TW_NO_MEMORY or TW_REDIS_FAILED. */
+enum tw_status claim_read(struct command *command, struct tw_redis_batch **batch);
+
+/*
+ * Commands about jobs of one shard, which answer a letter for each: begun with how many there will
+ * be, then one call for each, then, for those that give hints, command_hint.
+ */
+void jobs_begin(struct command *command, const struct script *script, unsigned shard, size_t count);
+void jobs_add(struct command *command, const struct tw_redis_job *job);
+/* With script_fail. wait < 0: no further attempt. */
+void jobs_add_failed(struct command *command, const struct tw_redis_job *job, tw_duration wait,
+		     const char *reason);
+/* What became of the job that was added as number `index`. */
+enum tw_status jobs_answer(const struct command *command, size_t index);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* This machine's monotonic clock: for lengths of time alone. The time of day is the server's. */
+#ifndef TIMINGWHEEL_REDIS_MONOTONIC_H
+#define TIMINGWHEEL_REDIS_MONOTONIC_H
+
+#include <timingwheel/redis.h>
+
+tw_duration monotonic_now(void);
+/* Sleeps. */
+void monotonic_wait(tw_duration time);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes are never taken out: their pointers stay valid, and a cluster has few. A redirect moves one
+ * slot at once and marks the map as stale; it is read anew before the next pass. If the server that
+ * we were told of is gone, any other that we know is asked.
+ */
+#include "node_map.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "monotonic.h"
+
+/* Between attempts to connect to one node: one that is away without a word costs a time limit
+ * each. */
+#define BACKOFF_FIRST (10 * TW_MILLISECOND)
+#define BACKOFF_MAX (500 * TW_MILLISECOND)
+
+enum tw_status node_map_init(struct node_map *map, const char *host, int port)
+{
+	memset(map, 0, sizeof(*map));
+	return node_map_find(map, host, port) ? TW_OK : TW_NO_MEMORY;
+}
+
+void node_map_close(struct node_map *map)
+{
+	for (size_t i = 0; i < map->count; i++) {
+		connection_close(&map->nodes[i]->connection);
+		free(map->nodes[i]);
+	}
+	map->count = 0;
+}
+
+struct node *node_map_of_slot(struct node_map *map, unsigned slot)
+{
+	return map->nodes[map->slots[slot]];
+}
+
+struct node *node_map_find(struct node_map *map, const char *host, int port)
+{
+	struct node *node;
+
+	for (size_t i = 0; i < map->count; i++)
+		if (map->nodes[i]->port == port && !strcmp(map->nodes[i]->host, host))
+			return map->nodes[i];
+	if (map->count == NODES_MAX || strlen(host) >= HOST_SIZE)
+		return NULL;
+	node = calloc(1, sizeof(*node));
+	if (!node)
+		return NULL;
+	snprintf(node->host, sizeof(node->host), "%s", host);
+	node->port = port;
+	map->nodes[map->count++] = node;
+	return node;
+}
+
+void node_map_move(struct node_map *map, unsigned slot, const struct node *node)
+{
+	for (size_t i = 0; i < map->count; i++)
+		if (map->nodes[i] == node)
+			map->slots[slot] = (uint16_t)i;
+	map->stale = true;
+}
+
+void node_map_begin(struct node_map *map)
+{
+	for (size_t i = 0; i < map->count; i++) {
+		map->nodes[i]->checked = false;
+		map->nodes[i]->failed = false;
+		map->nodes[i]->sent = 0;
+	}
+}
+
+static enum tw_status node_fail(struct node_map *map, struct node *node)
+{
+	node->failed = true;
+	map->stale = map->cluster;
+	return TW_REDIS_UNREACHABLE;
+}
+
+enum tw_status node_connect(struct node_map *map, struct node *node,
+			    const struct settings *settings, struct tw_redis_error *error)
+{
+	enum tw_status status;
+
+	if (node->failed)
+		return TW_REDIS_UNREACHABLE;
+	if (node->checked && node->connection.context)
+		return TW_OK;
+	node->checked = true;
+	if (!connection_is_lost(&node->connection))
+		return TW_OK;
+	if (monotonic_now() < node->retry_at)
+		return node_fail(map, node);
+	status = connection_open(&node->connection, settings, node->host, node->port, error);
+	if (status != TW_OK) {
+		node->backoff = node->backoff ? 2 * node->backoff : BACKOFF_FIRST;
+		node->backoff = node->backoff < BACKOFF_MAX ? node->backoff : BACKOFF_MAX;
+		node->retry_at = monotonic_now() + node->backoff;
+		node_fail(map, node);
+		return status;
+	}
+	node->backoff = 0;
+	if (node->connection.cluster && !map->cluster) {
+		map->cluster = map->stale = true;
+	}
+	return TW_OK;
+}
+
+/* One range of CLUSTER SLOTS: first, last, (host, port, ...) of the master, … */
+static void range_read(struct node_map *map, const redisReply *range, const char *asked_host)
+{
+	const redisReply *master = range->elements >= 3 ? range->element[2] : NULL;
+	const char *host;
+	struct node *node;
+
+	if (!master || master->elements < 2 || master->element[1]->type != REDIS_REPLY_INTEGER)
+		return;
+	/* No host: the one that it was reached by. */
+	host = master->element[0]->str && *master->element[0]->str ? master->element[0]->str
+								   : asked_host;
+	node = node_map_find(map, host, (int)master->element[1]->integer);
+	for (long long slot = range->element[0]->integer;
+	     node && slot >= 0 && slot <= range->element[1]->integer && slot < SLOTS; slot++)
+		node_map_move(map, (unsigned)slot, node);
+}
+
+static bool slots_ask(struct node *node, redisReply **reply, struct tw_redis_error *error)
+{
+	static const char request[] = "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n";
+
+	*reply = NULL;
+	if (!connection_append(&node->connection, request, sizeof(request) - 1) ||
+	    !connection_write(&node->connection, error))
+		return false;
+	*reply = connection_read(&node->connection, error);
+	return *reply;
+}
+
+void node_map_refresh(struct node_map *map, const struct settings *settings,
+		      struct tw_redis_error *error)
+{
+	size_t count = map->count;
+
+	for (size_t i = 0; i < count && map->cluster && map->stale; i++) {
+		struct node *node = map->nodes[i];
+		redisReply *reply;
+
+		if (node_connect(map, node, settings, error) != TW_OK ||
+		    !slots_ask(node, &reply, error))
+			continue;
+		if (reply->type == REDIS_REPLY_ARRAY && reply->elements) {
+			for (size_t range = 0; range < reply->elements; range++)
+				range_read(map, reply->element[range], node->host);
+			map->stale = false;
+		}
+		freeReplyObject(reply);
+	}
+}

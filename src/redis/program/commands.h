@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* What each command does. All answer an exit code, and have said on stderr what went wrong. */
+#ifndef TIMINGWHEEL_REDIS_PROGRAM_COMMANDS_H
+#define TIMINGWHEEL_REDIS_PROGRAM_COMMANDS_H
+
+#include "arguments.h"
+
+/* task_commands.c */
+int command_add(struct tw_redis *redis, struct arguments *arguments);
+int command_cancel(struct tw_redis *redis, struct arguments *arguments);
+int command_move(struct tw_redis *redis, struct arguments *arguments);
+int command_get(struct tw_redis *redis, struct arguments *arguments);
+int command_dead_retry(struct tw_redis *redis, struct arguments *arguments);
+int command_dead_drop(struct tw_redis *redis, struct arguments *arguments);
+
+/* list_commands.c */
+int command_list(struct tw_redis *redis, struct arguments *arguments);
+int command_dead_list(struct tw_redis *redis, struct arguments *arguments);
+int command_stats(struct tw_redis *redis, struct arguments *arguments);
+int command_ping(struct tw_redis *redis, struct arguments *arguments);
+
+/* worker_command.c: opens its own connections. */
+int command_worker(struct arguments *arguments);
+
+/* outcome.c */
+/* The exit code of a status, which is explained on stderr if it isn't TW_OK. */
+int outcome(enum tw_status status, const struct tw_redis_error *error);
+/* The same for a call's status, with the error that the redis kept. */
+int outcome_of_call(struct tw_redis *redis, enum tw_status status);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What twr ends with; from 64 on as in sysexits.h. */
+#ifndef TIMINGWHEEL_REDIS_PROGRAM_EXIT_CODE_H
+#define TIMINGWHEEL_REDIS_PROGRAM_EXIT_CODE_H
+
+enum exit_code {
+	EXIT_DONE = 0,
+	EXIT_NOT_DONE = 1, /* no such task; it exists; it is leased */
+	EXIT_USAGE = 2,
+	EXIT_BAD_DATA = 65,
+	EXIT_UNREACHABLE = 69, /* or of no use: too old, may evict tasks, answers with an error */
+	EXIT_SYSTEM = 71,      /* no memory, no thread, standard output is gone */
+	EXIT_UNKNOWN = 75,     /* done or not done; trying again is safe */
+	EXIT_REFUSED = 77
+};
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* The commands about all tasks, and about Redis. */
+#include "commands.h"
+
+#include <stdio.h>
+
+#include "exit_code.h"
+#include "show.h"
+#include "when.h"
+
+struct listing {
+	bool json;
+	unsigned limit; /* 0: none */
+	unsigned count;
+};
+
+static bool listing_each(void *argument, const struct tw_redis_info *info)
+{
+	struct listing *listing = argument;
+
+	show_line(info, listing->json);
+	/* Nobody reads any more: head, for one. */
+	return !ferror(stdout) && ++listing->count != listing->limit;
+}
+
+int command_list(struct tw_redis *redis, struct arguments *arguments)
+{
+	struct listing listing = {arguments->json, arguments->limit, 0};
+
+	return outcome_of_call(redis, tw_redis_each(redis, listing_each, &listing));
+}
+
+int command_dead_list(struct tw_redis *redis, struct arguments *arguments)
+{
+	struct listing listing = {arguments->json, arguments->limit, 0};
+
+	return outcome_of_call(redis, tw_redis_dead_each(redis, listing_each, &listing));
+}
+
+int command_stats(struct tw_redis *redis, struct arguments *arguments)
+{
+	struct tw_redis_stats stats;
+	int exit_code = outcome_of_call(redis, tw_redis_get_stats(redis, &stats));
+
+	if (exit_code == EXIT_DONE)
+		show_stats(&stats, arguments->json);
+	return exit_code;
+}
+
+int command_ping(struct tw_redis *redis, struct arguments *arguments)
+{
+	tw_duration took;
+	int exit_code = outcome_of_call(redis, tw_redis_ping(redis, &took));
+	char text[WHEN_SIZE];
+
+	if (exit_code != EXIT_DONE)
+		return exit_code;
+	if (arguments->json) {
+		show_json(json_pack("{s:f}", "took_ms", (double)took / TW_MILLISECOND));
+		return exit_code;
+	}
+	duration_write(took, text);
+	printf("Redis answers in %s\n", text);
+	return exit_code;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keys and bodies are any bytes, and a terminal must not obey them: in text they are written with %XX, in
+ * JSON as strings if they are UTF-8 and in base64 if not. Times are the server's, in UTC.
+ */
+#include "show.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "when.h"
+
+static const char *const state_names[] = {
+	[TW_REDIS_PENDING] = "pending",
+	[TW_REDIS_LEASED] = "leased",
+	[TW_REDIS_WAITING] = "waiting",
+	[TW_REDIS_DEAD] = "dead",
+};
+static const char *const end_names[] = {
+	[TW_REDIS_END_DONE] = "done",         [TW_REDIS_END_RETRIED] = "retry",
+	[TW_REDIS_END_DEAD] = "dead",         [TW_REDIS_END_STALE] = "stale",
+	[TW_REDIS_END_RELEASED] = "released", [TW_REDIS_END_UNTOLD] = "untold",
+};
+
+static const char *method_name(enum tw_redis_method method)
+{
+	return method == TW_REDIS_GET ? "GET" : "POST";
+}
+
+/* ------------------------------------------------------------------------------------- JSON -- */
+
+static char *base64_write(const unsigned char *bytes, size_t size)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *text = malloc((size + 2) / 3 * 4 + 1), *at = text;
+
+	for (size_t i = 0; text && i < size; i += 3) {
+		size_t left = size - i;
+		unsigned group = (unsigned)bytes[i] << 16;
+
+		group |= left > 1 ? (unsigned)bytes[i + 1] << 8 : 0;
+		group |= left > 2 ? bytes[i + 2] : 0;
+		*at++ = digits[group >> 18];
+		*at++ = digits[group >> 12 & 63];
+		*at++ = left > 1 ? digits[group >> 6 & 63] : '=';
+		*at++ = left > 2 ? digits[group & 63] : '=';
+	}
+	if (text)
+		*at = '\0';
+	return text;
+}
+
+void json_set_bytes(json_t *object, const char *name, const void *bytes, size_t size)
+{
+	json_t *string = json_stringn(size ? bytes : "", size);
+	char base64_name[64], *base64;
+
+	if (string) {
+		json_object_set_new(object, name, string);
+		return;
+	}
+	base64 = base64_write(bytes, size);
+	snprintf(base64_name, sizeof(base64_name), "%s_base64", name);
+	if (base64)
+		json_object_set_new(object, base64_name, json_string(base64));
+	free(base64);
+}
+
+void json_set_time(json_t *object, const char *name, int64_t at_ms)
+{
+	char text[WHEN_SIZE];
+
+	time_write(at_ms, text);
+	json_object_set_new(object, name, json_string(text));
+}
+
+void show_json(json_t *object)
+{
+	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+
+	if (text)
+		puts(text);
+	free(text);
+	json_decref(object);
+}
+
+static void json_set_callback(json_t *object, const struct tw_redis_task *task)
+{
+	json_t *headers = json_array();
+
+	for (size_t i = 0; i < task->header_count; i++)
+		json_array_append_new(headers, json_string(task->headers[i]));
+	json_object_set_new(object, "callback", json_string(task->url));
+	json_object_set_new(object, "method", json_string(method_name(task->method)));
+	json_object_set_new(object, "headers", headers);
+}
+
+static json_t *task_json(const struct tw_redis_info *info)
+{
+	const struct tw_redis_task *task = &info->task;
+	json_t *object = json_object();
+
+	json_set_bytes(object, "key", task->key, task->key_size);
+	json_object_set_new(object, "state", json_string(state_names[info->state]));
+	json_set_time(object, info->state == TW_REDIS_DEAD ? "died" : "due", info->due_ms);
+	json_object_set_new(object, "due_ms", json_integer(info->due_ms));
+	json_object_set_new(object, "now_ms", json_integer(info->now_ms));
+	json_object_set_new(object, "attempts", json_integer(info->attempts));
+	json_object_set_new(object, "max_attempts", json_integer(task->max_attempts));
+	json_object_set_new(object, "shard", json_integer(info->shard));
+	if (info->token)
+		json_object_set_new(object, "token", json_integer((json_int_t)info->token));
+	if (info->state == TW_REDIS_DEAD)
+		json_set_bytes(object, "reason", info->reason, strlen(info->reason));
+	if (task->url)
+		json_set_callback(object, task);
+	if (task->body_size)
+		json_set_bytes(object, "body", task->body, task->body_size);
+	return object;
+}
+
+/* ------------------------------------------------------------------------------------- Text -- */
+
+void show_key(const void *key, size_t key_size)
+{
+	const unsigned char *bytes = key;
+
+	for (size_t i = 0; i < key_size; i++)
+		if (bytes[i] <= ' ' || bytes[i] >= 0x7f || bytes[i] == '%')
+			printf("%%%02X", bytes[i]);
+		else
+			putchar(bytes[i]);
+}
+
+/* As it is, but for what a terminal would obey. */
+static void show_text(const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		unsigned char byte = (unsigned char)text[i];
+
+		if ((byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f)
+			printf("%%%02X", byte);
+		else
+			putchar(byte);
+	}
+}
+
+static void show_field(const char *name, const char *text)
+{
+	printf("%-9s ", name);
+	show_text(text, strlen(text));
+	putchar('\n');
+}
+
+void show_task(const struct tw_redis_info *info, bool json)
+{
+	const struct tw_redis_task *task = &info->task;
+	char due[WHEN_SIZE];
+
+	if (json) {
+		show_json(task_json(info));
+		return;
+	}
+	time_write(info->due_ms, due);
+	printf("%-9s ", "key");
+	show_key(task->key, task->key_size);
+	putchar('\n');
+	show_field("state", state_names[info->state]);
+	show_field(info->state == TW_REDIS_LEASED ? "leased to"
+		   : info->state == TW_REDIS_DEAD ? "died"
+						  : "due",
+		   due);
+	printf("%-9s %u of %u\n", "attempts", info->attempts, task->max_attempts);
+	if (info->token)
+		printf("%-9s %" PRIu64 "\n", "token", info->token);
+	if (info->state == TW_REDIS_DEAD)
+		show_field("reason", info->reason);
+	if (task->url) {
+		printf("%-9s %s ", "callback", method_name(task->method));
+		show_text(task->url, strlen(task->url));
+		putchar('\n');
+	}
+	for (size_t i = 0; i < task->header_count; i++)
+		show_field("header", task->headers[i]);
+	if (task->body_size) {
+		printf("%-9s ", "data");
+		show_text(task->body, task->body_size);
+		putchar('\n');
+	}
+}
+
+void show_line(const struct tw_redis_info *info, bool json)
+{
+	char due[WHEN_SIZE];
+
+	if (json) {
+		show_json(task_json(info));
+		return;
+	}
+	time_write(info->due_ms, due);
+	printf("%s  %-7s  %u/%u  ", due, state_names[info->state], info->attempts,
+	       info->task.max_attempts);
+	show_key(info->task.key, info->task.key_size);
+	if (*info->reason) {
+		fputs("  ", stdout);
+		show_text(info->reason, strlen(info->reason));
+	}
+	putchar('\n');
+}
+
+void show_stats(const struct tw_redis_stats *stats, bool json)
+{
+	char next[WHEN_SIZE] = "never";
+
+	if (stats->next_ms)
+		time_write(stats->next_ms, next);
+	if (json) {
+		json_t *object =
+			json_pack("{s:I, s:I, s:I, s:I}", "tasks", (json_int_t)stats->tasks, "due",
+				  (json_int_t)stats->due, "started", (json_int_t)stats->started,
+				  "dead", (json_int_t)stats->dead);
+
+		if (stats->next_ms)
+			json_set_time(object, "next", stats->next_ms);
+		json_set_time(object, "now", stats->now_ms);
+		show_json(object);
+		return;
+	}
+	printf("tasks    %" PRIu64 "\ndue      %" PRIu64 "\nstarted  %" PRIu64 "\ndead     %" PRIu64
+	       "\nnext     %s\n",
+	       stats->tasks, stats->due, stats->started, stats->dead, next);
+}
+
+static json_t *report_json(const struct tw_redis_report *report)
+{
+	const struct tw_redis_job *job = report->job;
+	json_t *object =
+		json_pack("{s:s, s:I, s:I, s:f, s:f}", "end", end_names[report->end], "attempt",
+			  (json_int_t)job->attempt, "token", (json_int_t)job->token, "late_ms",
+			  (double)job->lateness / TW_MILLISECOND, "took_ms",
+			  (double)report->took / TW_MILLISECOND);
+
+	json_set_bytes(object, "key", job->key, job->key_size);
+	if (report->http_status)
+		json_object_set_new(object, "http_status", json_integer(report->http_status));
+	if (report->end == TW_REDIS_END_RETRIED)
+		json_object_set_new(object, "retry_in_ms",
+				    json_real((double)report->retry_in / TW_MILLISECOND));
+	if (*report->reason)
+		json_set_bytes(object, "reason", report->reason, strlen(report->reason));
+	return object;
+}
+
+void show_report(const struct tw_redis_report *report, bool json)
+{
+	const struct tw_redis_job *job = report->job;
+	char late[WHEN_SIZE], took[WHEN_SIZE], retry_in[WHEN_SIZE];
+
+	if (json) {
+		show_json(report_json(report));
+		return;
+	}
+	duration_write(job->lateness, late);
+	duration_write(report->took, took);
+	printf("%-8s ", end_names[report->end]);
+	show_key(job->key, job->key_size);
+	printf("  attempt %u/%u  token %" PRIu64 "  late %s  took %s", job->attempt,
+	       job->max_attempts, job->token, late, took);
+	if (report->end == TW_REDIS_END_RETRIED) {
+		duration_write(report->retry_in, retry_in);
+		printf("  again in %s", retry_in);
+	}
+	if (*report->reason) {
+		fputs("  ", stdout);
+		show_text(report->reason, strlen(report->reason));
+	}
+	putchar('\n');
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* twr: tasks on Redis from the command line. Reads the arguments, connects, runs one command. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "arguments.h"
+#include "commands.h"
+#include "exit_code.h"
+
+typedef int command_run(struct tw_redis *redis, struct arguments *arguments);
+
+static command_run *const commands[] = {
+	[COMMAND_ADD] = command_add,
+	[COMMAND_CANCEL] = command_cancel,
+	[COMMAND_MOVE] = command_move,
+	[COMMAND_GET] = command_get,
+	[COMMAND_LIST] = command_list,
+	[COMMAND_STATS] = command_stats,
+	[COMMAND_DEAD_LIST] = command_dead_list,
+	[COMMAND_DEAD_RETRY] = command_dead_retry,
+	[COMMAND_DEAD_DROP] = command_dead_drop,
+	[COMMAND_PING] = command_ping,
+};
+
+static int run(struct arguments *arguments)
+{
+	struct tw_redis_error error = {0};
+	struct tw_redis *redis;
+	enum tw_status status;
+	int exit_code;
+
+	if (arguments->command == COMMAND_WORKER)
+		return command_worker(arguments);
+	status = tw_redis_open(&redis, &arguments->redis, &error);
+	if (status != TW_OK)
+		return outcome(status, &error);
+	exit_code = commands[arguments->command](redis, arguments);
+	tw_redis_close(redis);
+	return exit_code;
+}
+
+int main(int count, char **texts)
+{
+	struct arguments arguments;
+	int exit_code;
+
+	/* A reader that goes away is an error of the output, not an end without a word. */
+	signal(SIGPIPE, SIG_IGN);
+	if (arguments_read(&arguments, count, texts, &exit_code))
+		exit_code = run(&arguments);
+	arguments_free(&arguments);
+	if ((fflush(stdout) || ferror(stdout)) && exit_code == EXIT_DONE) {
+		fputs("twr: standard output can't be written\n", stderr);
+		return EXIT_SYSTEM;
+	}
+	return exit_code;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Times and lengths of time as text. All times are UTC; no clock is read here. */
+#ifndef TIMINGWHEEL_REDIS_PROGRAM_WHEN_H
+#define TIMINGWHEEL_REDIS_PROGRAM_WHEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <timingwheel/timingwheel.h>
+
+#define WHEN_SIZE 32
+
+/* "90", "1.5s", "250ms", "1h30m", "7d": a bare number is seconds. False: it is none of these. */
+bool duration_parse(const char *text, tw_duration *duration);
+
+/* "2031-05-01T12:00:00.250Z", "2031-05-01T12:00+02:00", or seconds since 1970, to milliseconds since
+ * 1970. A time without a zone is refused: whose would it be? */
+bool time_parse(const char *text, int64_t *at_ms);
+
+/* "2031-05-01T12:00:00.250Z". */
+void time_write(int64_t at_ms, char text[WHEN_SIZE]);
+
+/* "250 us", "12.3 ms", "4.56 s". */
+void duration_write(tw_duration duration, char text[WHEN_SIZE]);
+
+#endif

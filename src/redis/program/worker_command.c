@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The worker's threads do the work; this one waits for signals, and tells the counts between them. The
+ * signals are blocked before any thread starts, so that they come here alone.
+ *
+ * SIGTERM or SIGINT: nothing is claimed any more, what runs may end within the grace time, the rest is
+ * given back to run elsewhere. A second SIGINT ends the program at once; its leases end by themselves.
+ */
+#include "commands.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "exit_code.h"
+#include "show.h"
+
+/* Written by the worker's main thread; read when that has ended. */
+struct console {
+	const struct arguments *arguments;
+	uint64_t counts[TW_REDIS_END_UNTOLD + 1]; /* by how runs ended */
+};
+
+static void take_report(void *context, const struct tw_redis_report *report)
+{
+	struct console *console = context;
+
+	console->counts[report->end]++;
+	if (!console->arguments->verbose)
+		return;
+	show_report(report, console->arguments->json);
+	fflush(stdout);
+}
+
+static void tell_connection(void *context, const struct tw_redis_error *error)
+{
+	(void)context;
+	if (error)
+		fprintf(stderr, "twr: lost Redis: %s\n", error->text);
+	else
+		fputs("twr: Redis is there again\n", stderr);
+}
+
+static void tell_counts(const struct tw_redis_worker_stats *stats)
+{
+	fprintf(stderr,
+		"twr: done %" PRIu64 ", to be tried again %" PRIu64 ", dead %" PRIu64
+		", stale %" PRIu64 ", given back %" PRIu64 ", untold %" PRIu64 "; running %" PRIu64
+		"\n",
+		stats->done, stats->retried, stats->dead + stats->buried, stats->stale,
+		stats->released, stats->untold, stats->running);
+}
+
+static void block_signals(sigset_t *signals)
+{
+	sigemptyset(signals);
+	sigaddset(signals, SIGTERM);
+	sigaddset(signals, SIGINT);
+	pthread_sigmask(SIG_BLOCK, signals, NULL);
+}
+
+static void wait_for_signal(struct tw_redis_worker *worker, const sigset_t *signals,
+			    tw_duration count_every)
+{
+	const struct timespec time = {count_every / TW_SECOND, count_every % TW_SECOND};
+
+	for (;;) {
+		struct tw_redis_worker_stats stats;
+
+		if (sigtimedwait(signals, NULL, &time) > 0)
+			return;
+		if (errno == EAGAIN && tw_redis_worker_get_stats(worker, &stats) == TW_OK)
+			tell_counts(&stats);
+	}
+}
+
+static int stop(struct tw_redis_worker *worker, const struct console *console)
+{
+	const uint64_t *counts = console->counts;
+	sigset_t interrupt;
+
+	fputs("twr: finishing what runs\n", stderr);
+	sigemptyset(&interrupt);
+	sigaddset(&interrupt, SIGINT);
+	pthread_sigmask(SIG_UNBLOCK, &interrupt, NULL);
+	if (tw_redis_worker_stop(worker, console->arguments->grace) != TW_OK)
+		return EXIT_SYSTEM;
+	fprintf(stderr,
+		"twr: the worker has ended; done %" PRIu64 ", to be tried again %" PRIu64
+		", dead %" PRIu64 ", given back %" PRIu64 ", untold %" PRIu64 "\n",
+		counts[TW_REDIS_END_DONE], counts[TW_REDIS_END_RETRIED], counts[TW_REDIS_END_DEAD],
+		counts[TW_REDIS_END_RELEASED], counts[TW_REDIS_END_UNTOLD]);
+	return EXIT_DONE;
+}
+
+int command_worker(struct arguments *arguments)
+{
+	struct tw_redis_worker_options *options = &arguments->worker;
+	struct console console = {.arguments = arguments};
+	struct tw_redis_error error = {0};
+	struct tw_redis_worker *worker;
+	enum tw_status status;
+	sigset_t signals;
+
+	block_signals(&signals);
+	options->context = &console;
+	options->report = take_report;
+	options->connection = tell_connection;
+	status = tw_redis_worker_start(&worker, &arguments->redis, options, &error);
+	if (status != TW_OK)
+		return outcome(status, &error);
+	fputs("twr: the worker runs\n", stderr);
+	wait_for_signal(worker, &signals, arguments->count_every);
+	return stop(worker, &console);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A task for a handler costs no JSON at all. A callback's URL and headers are checked here, when
+ * the task is added and its giver can still be told; what the worker finds in Redis later may come
+ * from elsewhere, so it is checked again when it is read.
+ */
+#include "record.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "settings.h"
+
+#define DEFAULT_ATTEMPTS 8
+#define AT_MS_MAX INT64_C(253402300799999) /* the end of the year 9999 */
+
+static bool has_control(const char *text, bool blanks)
+{
+	for (; *text; text++) {
+		unsigned char byte = (unsigned char)*text;
+
+		if (byte == 0x7f || (byte < 0x20 && byte != '\t') || (!blanks && byte <= 0x20))
+			return true;
+	}
+	return false;
+}
+
+static enum tw_status url_check(const char *url, struct tw_redis_error *error)
+{
+	size_t scheme = !strncasecmp(url, "http://", 7)    ? 7
+			: !strncasecmp(url, "https://", 8) ? 8
+							   : 0;
+	const char *host = url + scheme;
+	size_t authority = strcspn(host, "/?#");
+	const char *at = memchr(host, '@', authority);
+
+	if (!scheme)
+		return error_set(error, TW_REDIS_BAD_DATA, "a callback is http:// or https://");
+	if (strlen(url) > TW_REDIS_URL_MAX)
+		return error_set(error, TW_REDIS_BAD_DATA, "the URL is longer than %d bytes",
+				 TW_REDIS_URL_MAX);
+	authority -= at ? (size_t)(at + 1 - host) : 0;
+	host = at ? at + 1 : host;
+	if (!authority || *host == ':')
+		return error_set(error, TW_REDIS_BAD_DATA, "the URL has no host");
+	if (has_control(url, false))
+		return error_set(error, TW_REDIS_BAD_DATA, "the URL has a blank in it");
+	return TW_OK;
+}
+
+/* Names that the worker sets itself, or that say how the message is framed. */
+static bool header_is_ours(const char *header, size_t name)
+{
+	static const char *const ours[] = {"Content-Length", "Host", "Transfer-Encoding",
+					   "Connection", "Expect"};
+
+	if (!strncasecmp(header, "Tw-", 3))
+		return true;
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (strlen(ours[i]) == name && !strncasecmp(header, ours[i], name))
+			return true;
+	return false;
+}
+
+static enum tw_status header_check(const char *header, struct tw_redis_error *error)
+{
+	static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t name = header ? strspn(header, token) : 0;
+
+	if (!name || header[name] != ':')
+		return error_set(error, TW_REDIS_BAD_DATA, "a header is not \"Name: value\"");
+	if (has_control(header, true))
+		return error_set(error, TW_REDIS_BAD_DATA, "a header has a line end in it");
+	if (header_is_ours(header, name))
+		return error_set(error, TW_REDIS_BAD_DATA, "the header %.*s is set by the worker",
+				 (int)(name < 60 ? name : 60), header);
+	return TW_OK;
+}
+
+static enum tw_status headers_check(const struct tw_redis_task *task, struct tw_redis_error *error)
+{
+	size_t size = 0;
+
+	if (task->header_count > TW_REDIS_HEADER_COUNT_MAX)
+		return error_set(error, TW_REDIS_BAD_DATA, "more than %d headers",
+				 TW_REDIS_HEADER_COUNT_MAX);
+	for (size_t i = 0; i < task->header_count; i++) {
+		enum tw_status status = header_check(task->headers[i], error);
+
+		if (status != TW_OK)
+			return status;
+		size += strlen(task->headers[i]);
+	}
+	if (size > TW_REDIS_HEADERS_MAX)
+		return error_set(error, TW_REDIS_BAD_DATA, "the headers have more than %d bytes",
+				 TW_REDIS_HEADERS_MAX);
+	return TW_OK;
+}
+
+static enum tw_status callback_check(const struct tw_redis_task *task, struct tw_redis_error *error)
+{
+	enum tw_status status;
+
+	if (!task->url)
+		return task->header_count
+			       ? error_set(error, TW_REDIS_BAD_DATA, "headers without a callback")
+			       : TW_OK;
+	if (task->method == TW_REDIS_GET && task->body_size)
+		return error_set(error, TW_REDIS_BAD_DATA, "a GET has no body");
+	status = url_check(task->url, error);
+	return status == TW_OK ? headers_check(task, error) : status;
+}
+
+enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_error *error)
+{
+	if (!task || !task->key || !task->key_size || task->key_size > TW_REDIS_KEY_MAX)
+		return error_set(error, TW_INVALID, "a key has 1 to %d bytes", TW_REDIS_KEY_MAX);
+	if (task->at_ms < 0 || task->at_ms > AT_MS_MAX || task->delay > TW_REDIS_DELAY_MAX)
+		return error_set(error, TW_INVALID, "the due time is out of range");
+	if (task->mode > TW_REDIS_REPLACE || task->method > TW_REDIS_GET ||
+	    task->max_attempts > TW_REDIS_ATTEMPTS_MAX || (task->header_count && !task->headers) ||
+	    (task->body_size && !task->body))
+		return error_set(error, TW_INVALID, "a field of the task is out of range");
+	if (task->body_size > TW_REDIS_BODY_MAX)
+		return error_set(error, TW_REDIS_BAD_DATA, "the body is larger than %zu bytes",
+				 TW_REDIS_BODY_MAX);
+	return callback_check(task, error);
+}
+
+/* The callback as a JSON object; NULL: not UTF-8, or no memory. */
+static json_t *callback_write(const struct tw_redis_task *task)
+{
+	json_t *callback = json_pack("{s:s, s:s}", "url", task->url, "method",
+				     task->method == TW_REDIS_GET ? "GET" : "POST");
+	json_t *headers;
+
+	if (!callback || !task->header_count)
+		return callback;
+	headers = json_array();
+	/* Each of these takes over what it is given, NULL too, and then fails. */
+	for (size_t i = 0; i < task->header_count; i++) {
+		if (json_array_append_new(headers, json_string(task->headers[i]))) {
+			json_decref(headers);
+			headers = NULL;
+			break;
+		}
+	}
+	if (json_object_set_new(callback, "headers", headers)) {
+		json_decref(callback);
+		return NULL;
+	}
+	return callback;
+}
+
+enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *task,
+			    struct tw_redis_error *error)
+{
+	unsigned attempts = task->max_attempts ? task->max_attempts : DEFAULT_ATTEMPTS;
+	json_t *callback = task->url ? callback_write(task) : NULL;
+	char *text = callback ? json_dumps(callback, JSON_COMPACT) : NULL;
+
+	json_decref(callback);
+	if (task->url && !text)
+		return error_set(error, TW_REDIS_BAD_DATA, "URL and headers must be UTF-8");
+	buffer_clear(buffer);
+	buffer_append_format(buffer, "%u %zu\n", attempts, text ? strlen(text) : 0);
+	if (text)
+		buffer_append_text(buffer, text);
+	buffer_append(buffer, task->body, task->body_size);
+	free(text);
+	return buffer->failed ? error_set(error, TW_NO_MEMORY, "out of memory") : TW_OK;
+}
+
+static enum tw_status callback_read(struct record *record)
+{
+	json_t *headers = json_object_get(record->json, "headers");
+	const char *method = json_string_value(json_object_get(record->json, "method"));
+	struct tw_redis_task task = {.key = "", .key_size = 1};
+
+	record->url = json_string_value(json_object_get(record->json, "url"));
+	record->method = method && !strcmp(method, "GET") ? TW_REDIS_GET : TW_REDIS_POST;
+	record->header_count = json_array_size(headers);
+	if (!record->url || record->header_count > TW_REDIS_HEADER_COUNT_MAX)
+		return TW_REDIS_BAD_DATA;
+	if (record->header_count) {
+		record->headers = calloc(record->header_count, sizeof(*record->headers));
+		if (!record->headers)
+			return TW_NO_MEMORY;
+	}
+	for (size_t i = 0; i < record->header_count; i++)
+		record->headers[i] = json_string_value(json_array_get(headers, i));
+	task.url = record->url;
+	task.headers = record->headers;
+	task.header_count = record->header_count;
+	return callback_check(&task, NULL);
+}
+
+/* "NUMBER END": the number, and where it ends; NULL if it isn't one. */
+static const char *number_parse(const char *data, const char *end, char stop, size_t *number)
+{
+	const char *at = data;
+
+	*number = 0;
+	while (at < end && *at >= '0' && *at <= '9' && at - data < 10)
+		*number = *number * 10 + (size_t)(*at++ - '0');
+	return at > data && at < end && *at == stop ? at + 1 : NULL;
+}
+
+enum tw_status record_read(struct record *record, const char *data, size_t size)
+{
+	const char *end = data + size;
+	enum tw_status status = TW_OK;
+	size_t attempts, json_size;
+
+	memset(record, 0, sizeof(*record));
+	data = number_parse(data, end, ' ', &attempts);
+	data = data ? number_parse(data, end, '\n', &json_size) : NULL;
+	if (!data || json_size > (size_t)(end - data))
+		return TW_REDIS_BAD_DATA;
+	record->max_attempts = (unsigned)attempts;
+	record->body = data + json_size;
+	record->body_size = (size_t)(end - data) - json_size;
+	if (!json_size)
+		return TW_OK;
+	record->json = json_loadb(data, json_size, 0, NULL);
+	status = record->json ? callback_read(record) : TW_REDIS_BAD_DATA;
+	if (status != TW_OK)
+		record_free(record);
+	return status;
+}
+
+void record_free(struct record *record)
+{
+	json_decref(record->json);
+	free(record->headers);
+	memset(record, 0, sizeof(*record));
+}

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+#
+# The distributed wheel on Redis, a part of its own: libtimingwheel-redis and the program twr.
+#
+#     make                when their packages are there (REDIS=auto)
+#     make REDIS=yes      an error if they are not
+#     make REDIS=no       the core alone
+#
+# The Makefile includes this before its rules; what is asked of pkg-config is asked as late as it
+# can be, so that `make deps test` works where `deps` has yet to bring the packages.
+
+REDIS ?= auto
+REDIS_PACKAGES := libhiredis-dev libcurl4-openssl-dev libjansson-dev redis-server redis-tools
+REDIS_MODULES := hiredis libcurl jansson
+# TLS is a library of its own, which Debian 12 does not have.
+redis_tls = $(shell pkg-config --exists hiredis_ssl && echo hiredis_ssl)
+redis_cflags = $(shell pkg-config --cflags $(REDIS_MODULES) $(redis_tls)) \
+	$(if $(redis_tls),-DTW_REDIS_TLS=1)
+redis_libs = $(shell pkg-config --libs $(REDIS_MODULES) $(redis_tls))
+
+# Not the one that a make around this one exports.
+REDIS_FOUND :=
+ifneq ($(REDIS),no)
+PACKAGES += $(REDIS_PACKAGES)
+REDIS_FOUND := $(if $(filter deps,$(MAKECMDGOALS)),yes,$(shell \
+	pkg-config --exists $(REDIS_MODULES) 2>/dev/null && echo yes))
+ifeq ($(REDIS)$(REDIS_FOUND),yes)
+$(error REDIS=yes, and $(REDIS_MODULES) are not all there: try 'make deps')
+endif
+endif
+
+ifeq ($(REDIS_FOUND),yes)
+REDIS_STATIC_LIB := libtimingwheel-redis.a
+REDIS_SHARED_LIB := libtimingwheel-redis.so.$(VERSION)
+REDIS_SONAME := libtimingwheel-redis.so.$(MAJOR)$(if $(filter 0,$(MAJOR)),.$(MINOR))
+REDIS_LINK_NAME := libtimingwheel-redis.so
+
+REDIS_SCRIPTS := $(wildcard src/redis/*.lua)
+REDIS_SHARED := $(wildcard src/redis/shared/*.lua)
+REDIS_OBJECTS := $(call objects,src/redis/*.c) $(BUILD)/src/redis/scripts.o
+REDIS_PROGRAM_OBJECTS := $(call objects,src/redis/program/*.c)
+REDIS_TEST_OBJECTS := $(call objects,test/redis/test_*.c)
+REDIS_TEST_SUPPORT := $(call objects,test/redis/support/*.c)
+REDIS_BENCH_OBJECTS := $(call objects,bench/redis/*.c)
+REDIS_BENCH_SUPPORT := $(call objects,bench/redis/support/*.c)
+REDIS_LIBS := $(addprefix $(BUILD)/,$(REDIS_STATIC_LIB) $(REDIS_SHARED_LIB) $(REDIS_SONAME) \
+	$(REDIS_LINK_NAME))
+REDIS_PROGRAM := $(if $(REDIS_PROGRAM_OBJECTS),$(BUILD)/twr)
+REDIS_TESTS := $(patsubst test/%.c,%,$(wildcard test/redis/test_*.c)) \
+	$(patsubst test/%.sh,%,$(wildcard test/redis/test_*.sh))
+endif

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+#
+# The rules of the part on Redis; the names are in redis.mk.
+
+REDIS_OURS := $(REDIS_OBJECTS) $(REDIS_PROGRAM_OBJECTS) $(REDIS_TEST_OBJECTS) \
+	$(REDIS_TEST_SUPPORT) $(REDIS_BENCH_OBJECTS) $(REDIS_BENCH_SUPPORT)
+
+$(REDIS_OURS): EXTRA += $(redis_cflags)
+# Also for those made by a program: the folder that they would lie in.
+$(BUILD)/src/redis/scripts.o: EXTRA += -Isrc/redis
+$(REDIS_TEST_OBJECTS) $(REDIS_TEST_SUPPORT): EXTRA += -UNDEBUG -Itest -Itest/redis -Isrc/redis
+$(REDIS_BENCH_OBJECTS) $(REDIS_BENCH_SUPPORT): EXTRA += -O2 -Ibench -Ibench/redis -Isrc/redis \
+	-Itest/redis
+
+-include $(REDIS_OURS:.o=.d)
+
+# Each script with what they share before it, and the digest by which Redis knows it.
+$(BUILD)/src/redis/scripts.c: src/redis/embed.sh $(REDIS_SCRIPTS) $(REDIS_SHARED)
+	$(call say,LUA,$@)
+	@mkdir -p $(@D)
+	$(Q)sh src/redis/embed.sh $(REDIS_SCRIPTS) >$@
+
+$(BUILD)/src/redis/scripts.o: $(BUILD)/src/redis/scripts.c $(BUILD)/flags | $(AFTER_DEPS)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $<
+
+$(BUILD)/$(REDIS_STATIC_LIB): $(REDIS_OBJECTS)
+	$(call say,AR,$@)
+	$(Q)$(CC) $(CFLAGS) -r -nostdlib -o $(BUILD)/timingwheel-redis.o $^
+	$(Q)$(OBJCOPY) --localize-hidden $(BUILD)/timingwheel-redis.o
+	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/timingwheel-redis.o
+
+$(BUILD)/$(REDIS_SHARED_LIB): $(REDIS_OBJECTS) $(BUILD)/$(LINK_NAME)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -shared -Wl,-soname,$(REDIS_SONAME) -o $@ $(REDIS_OBJECTS) -L$(BUILD) \
+		-ltimingwheel $(redis_libs)
+
+$(BUILD)/$(REDIS_SONAME): $(BUILD)/$(REDIS_SHARED_LIB)
+	$(Q)ln -sf $(REDIS_SHARED_LIB) $@
+
+$(BUILD)/$(REDIS_LINK_NAME): $(BUILD)/$(REDIS_SONAME)
+	$(Q)ln -sf $(REDIS_SONAME) $@
+
+# The program is a user of the two libraries, linked so that it runs from anywhere.
+$(BUILD)/twr: $(REDIS_PROGRAM_OBJECTS) $(BUILD)/$(REDIS_STATIC_LIB) $(BUILD)/$(STATIC_LIB)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -o $@ $^ $(redis_libs)
+
+# As in the core, tests and benches see the inner names.
+$(BUILD)/test/redis/%: $(BUILD)/test/redis/%.o $(REDIS_TEST_SUPPORT) $(TEST_SUPPORT) \
+		$(REDIS_OBJECTS) $(LIB_OBJECTS)
+	$(call say,LD,$@)
+	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka $(redis_libs)
+
+# What our code asks for the time of day.
+$(BUILD)/test/redis/test_clocks: WRAP = $(addprefix -Wl$(comma)--wrap=,clock_gettime gettimeofday time)
+
+# The servers that the tests have.
+REDIS_BENCH_SERVERS := $(addprefix $(BUILD)/test/redis/support/,http_server.o redis_server.o sockets.o)
+$(BUILD)/bench/redis/%: $(BUILD)/bench/redis/%.o $(REDIS_BENCH_SUPPORT) $(BENCH_SUPPORT) \
+		$(REDIS_BENCH_SERVERS) $(REDIS_OBJECTS) $(LIB_OBJECTS)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -o $@ $^ -lm $(redis_libs)
+
+# --- Install: called by install and uninstall --------------------------------------------------
+.PHONY: install-redis uninstall-redis
+install-redis: $(REDIS_LIBS) $(REDIS_PROGRAM)
+	$(Q)install -d $(DESTDIR)$(INCLUDEDIR)/timingwheel $(DESTDIR)$(LIBDIR)/pkgconfig \
+		$(DESTDIR)$(PREFIX)/bin
+	$(Q)install -m 644 include/timingwheel/redis.h $(DESTDIR)$(INCLUDEDIR)/timingwheel
+	$(Q)install -m 644 $(BUILD)/$(REDIS_STATIC_LIB) $(DESTDIR)$(LIBDIR)
+	$(Q)install -m 755 $(BUILD)/$(REDIS_SHARED_LIB) $(DESTDIR)$(LIBDIR)
+	$(Q)ln -sf $(REDIS_SHARED_LIB) $(DESTDIR)$(LIBDIR)/$(REDIS_SONAME)
+	$(Q)ln -sf $(REDIS_SONAME) $(DESTDIR)$(LIBDIR)/$(REDIS_LINK_NAME)
+	$(Q)$(if $(REDIS_PROGRAM),install -m 755 $(REDIS_PROGRAM) $(DESTDIR)$(PREFIX)/bin)
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
+		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+		-e 's|@PRIVATE@|$(REDIS_MODULES) $(redis_tls)|' src/redis/timingwheel-redis.pc.in \
+		>$(DESTDIR)$(LIBDIR)/pkgconfig/timingwheel-redis.pc
+
+uninstall-redis:
+	$(Q)rm -f $(DESTDIR)$(INCLUDEDIR)/timingwheel/redis.h $(DESTDIR)$(PREFIX)/bin/twr
+	$(Q)rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(REDIS_LIBS)) \
+		pkgconfig/timingwheel-redis.pc)

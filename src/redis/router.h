@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs commands where their shards lie, many in one round trip, and does what is to be done when a
+ * server has lost its scripts, is not there, is not ready, or says that the shard lies elsewhere.
+ * One thread at a time.
+ */
+#ifndef TIMINGWHEEL_REDIS_ROUTER_H
+#define TIMINGWHEEL_REDIS_ROUTER_H
+
+#include <stddef.h>
+
+#include "command.h"
+#include "node_map.h"
+#include "settings.h"
+#include "space.h"
+
+struct router {
+	const struct settings *settings;
+	const struct space *space;
+	struct node_map map;
+	struct buffer request;       /* the one being sent */
+	struct tw_redis_error error; /* the last that went wrong */
+};
+
+/* Connects to the first server, and reads its map. Statuses as tw_redis_open. */
+enum tw_status router_open(struct router *router, const struct settings *settings,
+			   const struct space *space);
+void router_close(struct router *router);
+
+/* Runs all; each has its status and reply then. Tries for as long as the settings' patience. */
+void router_run(struct router *router, struct command *commands, size_t count);
+
+/*
+ * Runs a plain request of one argument list on the node of `slot`, following no redirect but a
+ * moved slot; for what is done once, at opening. The reply is the caller's. As command.status.
+ */
+enum tw_status router_ask(struct router *router, unsigned slot, const struct buffer *request,
+			  redisReply **reply);
+
+#endif

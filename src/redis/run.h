@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A run is one attempt at a task that this worker has on lease. The worker's main thread makes it,
+ * hands it to a runner (handlers.h, callbacks.h), gets it back through the mailbox, tells Redis,
+ * and frees it. In between it is the runner's alone, but for what is marked.
+ */
+#ifndef TIMINGWHEEL_REDIS_RUN_H
+#define TIMINGWHEEL_REDIS_RUN_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <timingwheel/redis.h>
+
+#include "jobs.h"
+
+struct shard;
+
+struct run {
+	struct run *next; /* in the one list where it is */
+
+	/* Constant: set before it is handed over. */
+	struct tw_redis_batch *batch;
+	struct tw_redis_job *job;
+	struct shard *shard;
+	tw_duration claimed; /* monotonic */
+	bool by_handler;     /* else a callback */
+
+	/* The runner's, then the main thread's. */
+	bool begun;
+	tw_duration took;
+	enum tw_redis_outcome outcome;
+	struct tw_redis_verdict verdict;
+	tw_duration retry_least; /* Retry-After */
+	int http_status;
+	bool given_back; /* it was not begun, or was broken off: neither done nor failed */
+
+	/* The main thread's all the time. */
+	struct run *extend_next; /* in its shard's list of leases to extend */
+	struct tw_timer extension;
+	bool extending;   /* it is in that list */
+	bool ended;       /* the runner has given it back */
+	bool unsure;      /* Redis may have been told already: the reply was lost */
+	tw_duration wait; /* until the next attempt; < 0: a dead letter */
+};
+
+/* First in, first out. Zeroed: empty. */
+struct run_list {
+	struct run *head;
+	struct run *tail;
+	size_t count;
+};
+
+void run_list_add(struct run_list *list, struct run *run);
+struct run *run_list_take(struct run_list *list);
+/* Moves all of `from` to the end of `to`. */
+void run_list_move(struct run_list *to, struct run_list *from);
+
+/* Notes that it begins, and how late it is: before the task is run, on the runner's thread. */
+void run_begin(struct run *run, tw_duration now);
+
+/* Runs that have come to an end, on their way to the main thread, which sleeps on the
+ * descriptor. */
+struct mailbox {
+	pthread_mutex_t lock;
+	struct run_list runs;
+	int descriptor; /* an eventfd */
+};
+
+/* TW_OK or TW_SYSTEM. */
+enum tw_status mailbox_init(struct mailbox *mailbox);
+void mailbox_destroy(struct mailbox *mailbox);
+void mailbox_put(struct mailbox *mailbox, struct run *run);
+/* Wakes the main thread without bringing anything. */
+void mailbox_ring(struct mailbox *mailbox);
+/* Takes all, and makes the descriptor quiet. */
+void mailbox_take(struct mailbox *mailbox, struct run_list *runs);
+
+#endif

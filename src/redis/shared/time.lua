@@ -1,0 +1,13 @@
+-- Stands before every script. Of KEYS a script is given as many as it needs, in this order, all
+-- with the hash tag of one shard:
+--   1 due    sorted set: key of each task, by the millisecond when it is next to be looked at: its
+--            due time, its next attempt, or the end of its lease
+--   2 body   hash: key to record, which begins with the number of attempts that the task may have
+--   3 run    hash: key to attempts begun; "3:17" is the third, on lease with token 17; none: 0
+--   4 token  the last fencing token
+--   5 dead   hash: key to "died:attempts:size of reason:reason" and the record
+-- Times are this server's, taken here. A script that begins with "with:" has the named files of
+-- this folder before it, too; only those, for each call makes their functions anew.
+local time = redis.call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now = math.floor(now_us / 1000)

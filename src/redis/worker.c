@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Starting and stopping a worker. Its threads:
+ *
+ *   main       talks to Redis: claims, acknowledges, extends leases, listens to hints. It drives a
+ *              wheel of its own (TW_DRIVE_CALLER), so all timers run there and need no lock.
+ *   callbacks  HTTP requests
+ *   handlers   the user's function
+ *
+ * A run goes main → runner → mailbox → main. The main thread alone knows Redis; while that is away,
+ * or slow, tasks that run go on. Stopping is asked of the main thread, which answers when all has
+ * ended or the grace is over.
+ */
+#include "worker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "monotonic.h"
+
+#define TICK (500 * TW_MICROSECOND)
+#define TICKS 512
+#define HANDLERS_MAX 256
+#define CALLBACKS_MAX 1024
+#define LEASE_MIN (100 * TW_MILLISECOND)
+#define LEASE_MAX (24 * TW_HOUR)
+#define POLL_MIN (10 * TW_MILLISECOND)
+#define POLL_MAX (10 * TW_SECOND)
+
+static bool time_default(tw_duration *time, tw_duration otherwise, tw_duration min, tw_duration max)
+{
+	if (!*time)
+		*time = otherwise;
+	return *time >= min && *time <= max;
+}
+
+static bool count_default(unsigned *count, unsigned otherwise, unsigned max)
+{
+	if (!*count)
+		*count = otherwise;
+	return *count <= max;
+}
+
+/* Fills in the defaults. False: out of range. */
+static bool options_complete(struct tw_redis_worker_options *options)
+{
+	return count_default(&options->handlers, 4, HANDLERS_MAX) &&
+	       count_default(&options->callbacks, 64, CALLBACKS_MAX) &&
+	       count_default(&options->batch, 100, TW_REDIS_BATCH_MAX) &&
+	       time_default(&options->lease, 30 * TW_SECOND, LEASE_MIN, LEASE_MAX) &&
+	       time_default(&options->retry_first, TW_SECOND, 1, TW_REDIS_DELAY_MAX) &&
+	       time_default(&options->retry_max, 5 * TW_MINUTE, 1, TW_REDIS_DELAY_MAX) &&
+	       time_default(&options->http_connect_timeout, 5 * TW_SECOND, 1, TW_HOUR) &&
+	       time_default(&options->http_timeout, 30 * TW_SECOND, 1, 24 * TW_HOUR) &&
+	       time_default(&options->poll, TW_SECOND, POLL_MIN, POLL_MAX) &&
+	       (options->handler || !options->handler_for_callbacks);
+}
+
+/* The wheel never calls it: all there is are timers by handle. */
+static void nothing_expires(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+static enum tw_status tables_create(struct tw_redis_worker *worker)
+{
+	unsigned count = tw_redis_shard_count(worker->redis);
+
+	worker->shard_count = count;
+	worker->shards = calloc(count, sizeof(*worker->shards));
+	worker->commands = calloc((size_t)count * STEP_KINDS, sizeof(*worker->commands));
+	worker->steps = calloc((size_t)count * STEP_KINDS, sizeof(*worker->steps));
+	if (!worker->shards || !worker->commands || !worker->steps)
+		return TW_NO_MEMORY;
+	for (unsigned i = 0; i < count; i++)
+		worker->shards[i] = (struct shard){
+			.worker = worker, .number = i, .due = true, .look_at = TW_FOREVER};
+	if (getrandom(&worker->random, sizeof(worker->random), GRND_NONBLOCK) < 0)
+		worker->random = (uint64_t)monotonic_now();
+	worker->random |= 1;
+	return TW_OK;
+}
+
+static void tables_free(struct tw_redis_worker *worker)
+{
+	for (size_t i = 0; worker->commands && i < (size_t)worker->shard_count * STEP_KINDS; i++)
+		command_free(&worker->commands[i]);
+	free(worker->commands);
+	free(worker->steps);
+	free(worker->shards);
+}
+
+static enum tw_status runners_start(struct tw_redis_worker *worker)
+{
+	const struct tw_redis_worker_options *options = &worker->options;
+	enum tw_status status;
+
+	worker->callback_lane.slots = options->callbacks;
+	worker->callback_lane.open = !options->handler_for_callbacks;
+	worker->handler_lane.slots = options->handlers;
+	worker->handler_lane.open = options->handler;
+	status = callbacks_start(&worker->callbacks, options->callbacks,
+				 options->http_connect_timeout, options->http_timeout,
+				 &worker->mailbox);
+	if (status != TW_OK || !options->handler)
+		return status;
+	status = handlers_start(&worker->handlers, options->handlers, options->handler,
+				options->context, &worker->mailbox);
+	if (status != TW_OK)
+		callbacks_stop(&worker->callbacks);
+	return status;
+}
+
+static void runners_stop(struct tw_redis_worker *worker)
+{
+	if (worker->options.handler)
+		handlers_stop(&worker->handlers);
+	callbacks_stop(&worker->callbacks);
+}
+
+static enum tw_status main_start(struct tw_redis_worker *worker)
+{
+	sigset_t all, before;
+	int result;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	result = pthread_create(&worker->thread, NULL, worker_thread, worker);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return result ? TW_SYSTEM : TW_OK;
+}
+
+static enum tw_status worker_build(struct tw_redis_worker *worker)
+{
+	const struct tw_options by_caller = {.drive = TW_DRIVE_CALLER,
+					     .workers = TW_WORKERS_INLINE};
+	enum tw_status status;
+
+	status = tables_create(worker);
+	if (status != TW_OK)
+		goto no_tables;
+	status = tw_create(&worker->wheel, TICK, TICKS, nothing_expires, &by_caller);
+	if (status != TW_OK)
+		goto no_tables;
+	status = mailbox_init(&worker->mailbox);
+	if (status != TW_OK)
+		goto no_mailbox;
+	status = runners_start(worker);
+	if (status != TW_OK)
+		goto no_runners;
+	status = main_start(worker);
+	if (status == TW_OK)
+		return TW_OK;
+	runners_stop(worker);
+no_runners:
+	mailbox_destroy(&worker->mailbox);
+no_mailbox:
+	tw_destroy(worker->wheel);
+no_tables:
+	tables_free(worker);
+	return status;
+}
+
+static enum tw_status worker_open(struct tw_redis_worker *worker,
+				  const struct tw_redis_options *redis_options,
+				  struct tw_redis_error *error)
+{
+	struct tw_redis_options once =
+		redis_options ? *redis_options : (struct tw_redis_options){0};
+
+	if (!options_complete(&worker->options))
+		return error_set(error, TW_INVALID, "an option of the worker is out of range");
+	/* The main thread has more to do than to wait: it comes back later by itself. */
+	once.patience = -1;
+	return tw_redis_open(&worker->redis, &once, error);
+}
+
+enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
+				     const struct tw_redis_options *redis_options,
+				     const struct tw_redis_worker_options *options,
+				     struct tw_redis_error *error)
+{
+	struct tw_redis_worker *started;
+	enum tw_status status;
+
+	if (!worker)
+		return error_set(error, TW_INVALID, "nowhere to put it");
+	*worker = NULL;
+	started = calloc(1, sizeof(*started));
+	if (!started)
+		return error_set(error, TW_NO_MEMORY, "out of memory");
+	if (options)
+		started->options = *options;
+	pthread_mutex_init(&started->lock, NULL);
+	pthread_cond_init(&started->answered, NULL);
+	status = worker_open(started, redis_options, error);
+	if (status == TW_OK) {
+		status = worker_build(started);
+		if (status == TW_OK) {
+			*worker = started;
+			return TW_OK;
+		}
+		error_set(error, status, "%s", tw_status_text(status));
+		tw_redis_close(started->redis);
+	}
+	pthread_cond_destroy(&started->answered);
+	pthread_mutex_destroy(&started->lock);
+	free(started);
+	return status;
+}
+
+static void worker_free(struct tw_redis_worker *worker)
+{
+	pthread_join(worker->thread, NULL);
+	runners_stop(worker);
+	mailbox_destroy(&worker->mailbox);
+	tw_destroy(worker->wheel);
+	hints_close(&worker->hints);
+	tables_free(worker);
+	tw_redis_close(worker->redis);
+	pthread_cond_destroy(&worker->answered);
+	pthread_mutex_destroy(&worker->lock);
+	free(worker);
+}
+
+enum tw_status tw_redis_worker_stop(struct tw_redis_worker *worker, tw_duration grace)
+{
+	enum tw_status status;
+
+	if (!worker)
+		return TW_OK;
+	if (grace < 0 || pthread_equal(worker->thread, pthread_self()) ||
+	    (worker->options.handler && handlers_are_caller(&worker->handlers)))
+		return TW_INVALID;
+	pthread_mutex_lock(&worker->lock);
+	worker->stop_asked = true;
+	worker->stop_answered = false;
+	worker->grace = grace;
+	pthread_mutex_unlock(&worker->lock);
+	mailbox_ring(&worker->mailbox);
+	pthread_mutex_lock(&worker->lock);
+	while (!worker->stop_answered)
+		pthread_cond_wait(&worker->answered, &worker->lock);
+	status = worker->stop_status;
+	pthread_mutex_unlock(&worker->lock);
+	if (status == TW_OK)
+		worker_free(worker);
+	return status;
+}
+
+enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
+					 struct tw_redis_worker_stats *stats)
+{
+	if (!worker || !stats)
+		return TW_INVALID;
+	pthread_mutex_lock(&worker->lock);
+	*stats = worker->shown;
+	pthread_mutex_unlock(&worker->lock);
+	return TW_OK;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SLOTS 16384
+#define TRIES 3000 /* of 10 ms */
+
+static void sleep_ms(long time)
+{
+	nanosleep(&(struct timespec){time / 1000, time % 1000 * 1000000}, NULL);
+}
+
+static bool node_says(struct redis_server *node, const char *what)
+{
+	redisReply *reply = redis_server_ask(node, "CLUSTER INFO");
+	bool says = strstr(reply->str, what);
+
+	freeReplyObject(reply);
+	return says;
+}
+
+/* Whether the node knows who has each slot. */
+static bool node_is_well(struct redis_server *node)
+{
+	return node_says(node, "cluster_state:ok") && node_says(node, "cluster_slots_ok:16384") &&
+	       node_says(node, "cluster_known_nodes:3");
+}
+
+void cluster_wait_until_well(struct cluster *cluster)
+{
+	for (int tries = 0; tries < TRIES; tries++) {
+		int well = 0;
+
+		for (int i = 0; i < CLUSTER_NODES; i++)
+			well += node_is_well(&cluster->nodes[i]);
+		if (well == CLUSTER_NODES)
+			return;
+		sleep_ms(10);
+	}
+	fputs("the cluster does not get well\n", stderr);
+	exit(1);
+}
+
+static void node_start(struct cluster *cluster, int index)
+{
+	const struct redis_server_options options = {.append_only = true, .cluster = true};
+	struct redis_server *node = &cluster->nodes[index];
+	redisReply *reply;
+
+	redis_server_start(node, &options);
+	reply = redis_server_ask(node, "CLUSTER MYID");
+	snprintf(cluster->ids[index], sizeof(cluster->ids[index]), "%s", reply->str);
+	freeReplyObject(reply);
+	freeReplyObject(redis_server_ask(node, "CLUSTER SET-CONFIG-EPOCH %d", index + 1));
+	freeReplyObject(redis_server_ask(node, "CLUSTER ADDSLOTSRANGE %d %d",
+					 SLOTS * index / CLUSTER_NODES,
+					 SLOTS * (index + 1) / CLUSTER_NODES - 1));
+}
+
+void cluster_start(struct cluster *cluster)
+{
+	for (int i = 0; i < CLUSTER_NODES; i++)
+		node_start(cluster, i);
+	for (int i = 1; i < CLUSTER_NODES; i++)
+		freeReplyObject(redis_server_ask(&cluster->nodes[0], "CLUSTER MEET 127.0.0.1 %d %d",
+						 cluster->nodes[i].port,
+						 cluster->nodes[i].bus_port));
+	cluster_wait_until_well(cluster);
+}
+
+void cluster_stop(struct cluster *cluster)
+{
+	for (int i = 0; i < CLUSTER_NODES; i++)
+		redis_server_stop(&cluster->nodes[i]);
+}
+
+/* Whether the node itself says that it has the slot. */
+static bool node_has(struct cluster *cluster, int index, unsigned slot)
+{
+	redisReply *reply = redis_server_ask(&cluster->nodes[index], "CLUSTER SLOTS");
+	bool has = false;
+
+	for (size_t i = 0; i < reply->elements; i++) {
+		redisReply *range = reply->element[i];
+
+		has |= range->element[0]->integer <= slot && range->element[1]->integer >= slot &&
+		       range->element[2]->element[1]->integer == cluster->nodes[index].port;
+	}
+	freeReplyObject(reply);
+	return has;
+}
+
+int cluster_owner(struct cluster *cluster, unsigned slot)
+{
+	for (int i = 0; i < CLUSTER_NODES; i++)
+		if (node_has(cluster, i, slot))
+			return i;
+	fprintf(stderr, "nobody has slot %u\n", slot);
+	exit(1);
+}
+
+/* Moves one key; false: there is none left. */
+static bool move_key(struct redis_server *source, struct redis_server *target, unsigned slot)
+{
+	redisReply *reply = redis_server_ask(source, "CLUSTER GETKEYSINSLOT %u 1", slot);
+	bool any = reply->elements;
+
+	if (any)
+		freeReplyObject(redis_server_ask(source, "MIGRATE 127.0.0.1 %d %s 0 5000",
+						 target->port, reply->element[0]->str));
+	freeReplyObject(reply);
+	return any;
+}
+
+void cluster_move_slot(struct cluster *cluster, unsigned slot, int target_index, long pause_ms)
+{
+	int source_index = cluster_owner(cluster, slot);
+	struct redis_server *source = &cluster->nodes[source_index];
+	struct redis_server *target = &cluster->nodes[target_index];
+
+	if (source == target)
+		return;
+	freeReplyObject(redis_server_ask(target, "CLUSTER SETSLOT %u IMPORTING %s", slot,
+					 cluster->ids[source_index]));
+	freeReplyObject(redis_server_ask(source, "CLUSTER SETSLOT %u MIGRATING %s", slot,
+					 cluster->ids[target_index]));
+	do
+		sleep_ms(pause_ms);
+	while (move_key(source, target, slot));
+	freeReplyObject(redis_server_ask(target, "CLUSTER SETSLOT %u NODE %s", slot,
+					 cluster->ids[target_index]));
+	freeReplyObject(redis_server_ask(source, "CLUSTER SETSLOT %u NODE %s", slot,
+					 cluster->ids[target_index]));
+}

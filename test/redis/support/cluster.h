@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* A Redis Cluster of three nodes on loopback. What should not fail ends the program. */
+#ifndef REDIS_SUPPORT_CLUSTER_H
+#define REDIS_SUPPORT_CLUSTER_H
+
+#include "support/redis_server.h"
+
+#define CLUSTER_NODES 3
+
+struct cluster {
+	struct redis_server nodes[CLUSTER_NODES];
+	char ids[CLUSTER_NODES][64];
+};
+
+/* Starts them, gives each a third of the slots, and waits until all agree. */
+void cluster_start(struct cluster *cluster);
+void cluster_stop(struct cluster *cluster);
+/* Waits until every node says that all is well. */
+void cluster_wait_until_well(struct cluster *cluster);
+
+/* The node that has the slot now, by its own word. */
+int cluster_owner(struct cluster *cluster, unsigned slot);
+/* Moves the slot, key by key, with a pause before each, as redis-cli would. */
+void cluster_move_slot(struct cluster *cluster, unsigned slot, int target, long pause_ms);
+
+#endif

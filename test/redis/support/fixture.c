@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/wait.h"
+
+static struct fixture fixture;
+
+int fixture_start_server(void **state)
+{
+	*state = &fixture;
+	redis_server_start(&fixture.server, NULL);
+	return 0;
+}
+
+int fixture_stop_server(void **state)
+{
+	(void)state;
+	redis_server_stop(&fixture.server);
+	return 0;
+}
+
+int fixture_open(void **state)
+{
+	static unsigned number;
+
+	*state = &fixture;
+	snprintf(fixture.name_space, sizeof(fixture.name_space), "test-%u", ++number);
+	fixture.options = (struct tw_redis_options){
+		.url = fixture.server.url, .name_space = fixture.name_space, .shards = 4};
+	fixture.redis = client_open(&fixture.options);
+	return 0;
+}
+
+int fixture_close(void **state)
+{
+	(void)state;
+	tw_redis_close(fixture.redis);
+	return 0;
+}
+
+void assert_ok(struct tw_redis *redis, enum tw_status status)
+{
+	struct tw_redis_error error = {0};
+
+	if (status == TW_OK)
+		return;
+	tw_redis_last_error(redis, &error);
+	fail_msg("%s: %s", tw_status_name(status), error.text);
+}
+
+struct tw_redis *client_open(const struct tw_redis_options *options)
+{
+	struct tw_redis_error error = {0};
+	struct tw_redis *redis = NULL;
+
+	if (tw_redis_open(&redis, options, &error) != TW_OK)
+		fail_msg("%s: %s", tw_status_name(error.status), error.text);
+	return redis;
+}
+
+void number_key(char key[KEY_SIZE], int number)
+{
+	snprintf(key, KEY_SIZE, "task-%d", number);
+}
+
+enum tw_status try_add(struct tw_redis *redis, const char *key, tw_duration delay,
+		       enum tw_redis_mode mode)
+{
+	const struct tw_redis_task task = {
+		.key = key, .key_size = strlen(key), .delay = delay, .mode = mode};
+
+	return tw_redis_add(redis, &task, NULL);
+}
+
+void add_task(struct tw_redis *redis, const char *key, tw_duration delay)
+{
+	assert_ok(redis, try_add(redis, key, delay, TW_REDIS_ANY));
+}
+
+enum tw_status cancel_task(struct tw_redis *redis, const char *key)
+{
+	return tw_redis_cancel(redis, key, strlen(key));
+}
+
+enum tw_status move_task(struct tw_redis *redis, const char *key, tw_duration delay)
+{
+	return tw_redis_move(redis, key, strlen(key), 0, delay, NULL);
+}
+
+struct tw_redis_batch *claim_for(struct tw_redis *redis, const char *key, tw_duration lease)
+{
+	struct tw_redis_batch *batch = NULL;
+
+	assert_ok(redis, tw_redis_claim(redis, tw_redis_shard(redis, key, strlen(key)), 100, lease,
+					&batch, NULL));
+	return batch;
+}
+
+struct tw_redis_batch *await_claim(struct tw_redis *redis, const char *key, tw_duration lease)
+{
+	struct tw_redis_batch *batch = claim_for(redis, key, lease);
+
+	for (int i = 0; i < 2000 && !tw_redis_batch_count(batch); i++) {
+		tw_redis_batch_free(batch);
+		wait_for(5 * TW_MILLISECOND);
+		batch = claim_for(redis, key, lease);
+	}
+	assert_memory_equal(only_job(batch)->key, key, strlen(key));
+	return batch;
+}
+
+void assert_nothing_due(struct tw_redis *redis, const char *key)
+{
+	struct tw_redis_batch *batch = claim_for(redis, key, TW_SECOND);
+
+	assert_int_equal(tw_redis_batch_count(batch), 0);
+	tw_redis_batch_free(batch);
+}
+
+const struct tw_redis_job *only_job(const struct tw_redis_batch *batch)
+{
+	assert_int_equal(tw_redis_batch_count(batch), 1);
+	return tw_redis_batch_jobs(batch);
+}
+
+struct search {
+	const char *key;
+	bool met;
+	struct found found;
+};
+
+static bool search_each(void *context, const struct tw_redis_info *info)
+{
+	struct search *search = context;
+	struct found *found = &search->found;
+
+	if (info->task.key_size != strlen(search->key) ||
+	    memcmp(info->task.key, search->key, info->task.key_size))
+		return true;
+	search->met = true;
+	found->state = info->state;
+	found->due_ms = info->due_ms;
+	found->now_ms = info->now_ms;
+	found->attempts = info->attempts;
+	found->max_attempts = info->task.max_attempts;
+	found->token = info->token;
+	found->body_size = info->task.body_size;
+	snprintf(found->reason, sizeof(found->reason), "%s", info->reason);
+	snprintf(found->body, sizeof(found->body), "%.*s", (int)info->task.body_size,
+		 info->task.body_size ? (const char *)info->task.body : "");
+	return false;
+}
+
+struct found find_task(struct tw_redis *redis, const char *key)
+{
+	struct search search = {.key = key};
+
+	search.found.status = tw_redis_get(redis, key, strlen(key), search_each, &search);
+	assert_int_equal(search.met, search.found.status == TW_OK);
+	return search.found;
+}
+
+struct found find_dead(struct tw_redis *redis, const char *key)
+{
+	struct search search = {.key = key};
+
+	assert_ok(redis, tw_redis_dead_each(redis, search_each, &search));
+	search.found.status = search.met ? TW_OK : TW_NOT_FOUND;
+	return search.found;
+}
+
+struct tw_redis_stats stats_of(struct tw_redis *redis)
+{
+	struct tw_redis_stats stats = {0};
+
+	assert_ok(redis, tw_redis_get_stats(redis, &stats));
+	return stats;
+}

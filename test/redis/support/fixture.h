@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of a program share: one redis-server, and for each test a namespace of its own. */
+#ifndef REDIS_SUPPORT_FIXTURE_H
+#define REDIS_SUPPORT_FIXTURE_H
+
+#include "support/test.h"
+
+#include <string.h>
+
+#include <timingwheel/redis.h>
+
+#include "support/redis_server.h"
+
+struct fixture {
+	struct redis_server server;
+	char name_space[32];             /* another one in each test */
+	struct tw_redis_options options; /* server and namespace */
+	struct tw_redis *redis;
+};
+
+/* cmocka's group setup and teardown: *state is the fixture. */
+int fixture_start_server(void **state);
+int fixture_stop_server(void **state);
+/* A test's setup and teardown: a new namespace, and `redis` opened in it, with 4 shards. */
+int fixture_open(void **state);
+int fixture_close(void **state);
+
+#define FIXTURE_TEST(test) cmocka_unit_test_setup_teardown(test, fixture_open, fixture_close)
+#define FIXTURE_RUN(tests) cmocka_run_group_tests(tests, fixture_start_server, fixture_stop_server)
+
+/* TW_OK, or the test fails with what went wrong. */
+void assert_ok(struct tw_redis *redis, enum tw_status status);
+
+/* Opens one more, with these options. */
+struct tw_redis *client_open(const struct tw_redis_options *options);
+
+/* Writes "task-7". */
+#define KEY_SIZE 24
+void number_key(char key[KEY_SIZE], int number);
+
+/* Adds a task for a handler. */
+void add_task(struct tw_redis *redis, const char *key, tw_duration delay);
+enum tw_status try_add(struct tw_redis *redis, const char *key, tw_duration delay,
+		       enum tw_redis_mode mode);
+enum tw_status cancel_task(struct tw_redis *redis, const char *key);
+enum tw_status move_task(struct tw_redis *redis, const char *key, tw_duration delay);
+
+/* What one claim of the key's shard gives, with leases of that length; free it. */
+struct tw_redis_batch *claim_for(struct tw_redis *redis, const char *key, tw_duration lease);
+/* Claims until the key's task comes, alone; fails the test if that takes longer than 10 s. */
+struct tw_redis_batch *await_claim(struct tw_redis *redis, const char *key, tw_duration lease);
+/* Ends a claim that is to be empty; fails the test if it isn't. */
+void assert_nothing_due(struct tw_redis *redis, const char *key);
+const struct tw_redis_job *only_job(const struct tw_redis_batch *batch);
+
+/* A task as it was found, with what outlives the call. */
+struct found {
+	enum tw_status status;
+	enum tw_redis_state state;
+	int64_t due_ms, now_ms;
+	unsigned attempts, max_attempts;
+	uint64_t token;
+	char reason[TW_REDIS_REASON_MAX + 1];
+	char body[256];
+	size_t body_size;
+};
+struct found find_task(struct tw_redis *redis, const char *key);
+struct found find_dead(struct tw_redis *redis, const char *key);
+
+struct tw_redis_stats stats_of(struct tw_redis *redis);
+
+#endif

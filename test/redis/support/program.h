@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs build/twr as a process of its own. What should not fail ends the program. */
+#ifndef REDIS_SUPPORT_PROGRAM_H
+#define REDIS_SUPPORT_PROGRAM_H
+
+#include <sys/types.h>
+
+struct program {
+	pid_t pid;     /* 0: it has ended */
+	int output;    /* a file in memory with both its streams */
+	int exit_code; /* 128 + signal if one ended it; 0 as long as it runs */
+	char *text;    /* what program_text answered last */
+};
+
+/*
+ * Starts it with the arguments, NULL at the end. TWR_URL is the url, TWR_NAMESPACE the name space (NULL:
+ * not set), TWR_PASSWORD the password (NULL: not set). It dies when the test does.
+ */
+struct program_environment {
+	const char *url, *name_space, *password;
+};
+
+void program_start(struct program *program, const struct program_environment *environment,
+		   const char *const *arguments);
+/* Waits for its end, up to a minute; answers its exit code. */
+int program_wait(struct program *program);
+/* What it has written so far; valid until the next call. */
+const char *program_text(struct program *program);
+/* Waits until the text stands in what it wrote, or it has ended, or half a minute is over. 1: it does. */
+int program_wait_text(struct program *program, const char *text);
+/* Kills it if it still runs, and frees what it wrote. */
+void program_end(struct program *program);
+
+/* Runs it to its end; program_end it. Answers the exit code. */
+int program_run(struct program *program, const struct program_environment *environment,
+		const char *const *arguments);
+
+/* A list of arguments for these calls. */
+#define ARGUMENTS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The configuration goes through a file, so that no password stands in the process list. The folders lie
+ * where the build puts its files; a test that was killed leaves its one there.
+ */
+#include "support/redis_server.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/sockets.h"
+
+#define START_TRIES 5
+#define ANSWER_TRIES 2000 /* of 10 ms */
+
+static void sleep_ms(long time)
+{
+	nanosleep(&(struct timespec){time / 1000, time % 1000 * 1000000}, NULL);
+}
+
+static void folder_create(struct redis_server *server)
+{
+	const char *build = getenv("BUILD");
+
+	snprintf(server->folder, sizeof(server->folder), "%s/test/redis/server-XXXXXX",
+		 build ? build : "build");
+	if (!mkdtemp(server->folder))
+		support_failed(server->folder);
+}
+
+static void config_write(const struct redis_server *server,
+			 const struct redis_server_options *options)
+{
+	char path[sizeof(server->folder) + 16];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/redis.conf", server->folder);
+	file = fopen(path, "w");
+	if (!file)
+		support_failed(path);
+	fprintf(file, "bind 127.0.0.1\nport %d\ndir %s\nlogfile redis.log\nsave \"\"\n",
+		server->port, server->folder);
+	fprintf(file, "appendonly %s\nappendfsync everysec\nmaxmemory-policy %s\n",
+		options->append_only ? "yes" : "no",
+		options->policy ? options->policy : "noeviction");
+	if (options->cluster)
+		fprintf(file, "cluster-enabled yes\ncluster-port %d\ncluster-node-timeout 2000\n",
+			server->bus_port);
+	if (options->password)
+		fprintf(file, "requirepass \"%s\"\n", options->password);
+	fclose(file);
+}
+
+static void process_start(struct redis_server *server)
+{
+	char path[sizeof(server->folder) + 16];
+
+	snprintf(path, sizeof(path), "%s/redis.conf", server->folder);
+	server->pid = fork();
+	if (server->pid < 0)
+		support_failed("fork");
+	if (server->pid)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	dup2(open("/dev/null", O_WRONLY), 1);
+	dup2(1, 2);
+	execlp("redis-server", "redis-server", path, (char *)NULL);
+	_exit(127);
+}
+
+static bool context_open(struct redis_server *server)
+{
+	redisReply *reply;
+
+	server->context =
+		redisConnectWithTimeout("127.0.0.1", server->port, (struct timeval){2, 0});
+	if (server->context && !server->context->err) {
+		if (!server->password)
+			return true;
+		reply = redisCommand(server->context, "AUTH %s", server->password);
+		if (reply) {
+			freeReplyObject(reply);
+			return true;
+		}
+	}
+	redisFree(server->context);
+	server->context = NULL;
+	return false;
+}
+
+static void context_close(struct redis_server *server)
+{
+	if (server->context)
+		redisFree(server->context);
+	server->context = NULL;
+}
+
+static bool server_answers(struct redis_server *server)
+{
+	redisReply *reply = NULL;
+	bool answers = false;
+
+	if (context_open(server))
+		reply = redisCommand(server->context, "PING");
+	/* Another program may have taken the port: it has another process id. */
+	if (reply && reply->type == REDIS_REPLY_STATUS) {
+		freeReplyObject(reply);
+		reply = redisCommand(server->context, "INFO server");
+		if (reply && reply->type == REDIS_REPLY_STRING) {
+			const char *pid = strstr(reply->str, "process_id:");
+
+			answers = pid && atoi(pid + 11) == server->pid;
+		}
+	}
+	if (reply)
+		freeReplyObject(reply);
+	context_close(server);
+	return answers;
+}
+
+static bool wait_until_it_answers(struct redis_server *server)
+{
+	for (int i = 0; i < ANSWER_TRIES; i++) {
+		int status;
+
+		if (server_answers(server))
+			return true;
+		if (waitpid(server->pid, &status, WNOHANG) == server->pid) {
+			server->pid = 0;
+			return false;
+		}
+		sleep_ms(10);
+	}
+	return false;
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+	(void)status;
+	(void)kind;
+	(void)place;
+	return remove(path);
+}
+
+void redis_server_start(struct redis_server *server, const struct redis_server_options *options)
+{
+	static const struct redis_server_options plain;
+
+	for (int i = 0; i < START_TRIES; i++) {
+		memset(server, 0, sizeof(*server));
+		server->port = port_free();
+		server->bus_port = port_free();
+		server->password = options ? options->password : NULL;
+		snprintf(server->url, sizeof(server->url), "redis://127.0.0.1:%d", server->port);
+		folder_create(server);
+		config_write(server, options ? options : &plain);
+		process_start(server);
+		if (wait_until_it_answers(server))
+			return;
+		redis_server_stop(server);
+	}
+	fputs("redis-server does not start\n", stderr);
+	exit(1);
+}
+
+void redis_server_restart(struct redis_server *server)
+{
+	process_start(server);
+	if (wait_until_it_answers(server))
+		return;
+	fputs("redis-server does not start again\n", stderr);
+	exit(1);
+}
+
+void redis_server_end(struct redis_server *server, int signal)
+{
+	int status;
+
+	context_close(server);
+	if (!server->pid)
+		return;
+	kill(server->pid, signal);
+	waitpid(server->pid, &status, 0);
+	server->pid = 0;
+}
+
+void redis_server_stop(struct redis_server *server)
+{
+	redis_server_end(server, SIGKILL);
+	nftw(server->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ----------------------------------------------------------------------------------- Asking -- */
+
+static redisReply *ask(struct redis_server *server, const char *format, va_list arguments)
+{
+	redisReply *reply = NULL;
+
+	if (server->context || context_open(server))
+		reply = redisvCommand(server->context, format, arguments);
+	if (!reply || reply->type == REDIS_REPLY_ERROR) {
+		fprintf(stderr, "%s: %s\n", format, reply ? reply->str : "no reply");
+		abort();
+	}
+	return reply;
+}
+
+redisReply *redis_server_ask(struct redis_server *server, const char *format, ...)
+{
+	va_list arguments;
+	redisReply *reply;
+
+	va_start(arguments, format);
+	reply = ask(server, format, arguments);
+	va_end(arguments);
+	return reply;
+}
+
+int64_t redis_server_number(struct redis_server *server, const char *format, ...)
+{
+	va_list arguments;
+	redisReply *reply;
+	int64_t number = 0;
+
+	va_start(arguments, format);
+	reply = ask(server, format, arguments);
+	va_end(arguments);
+	if (reply->type == REDIS_REPLY_INTEGER)
+		number = reply->integer;
+	else if (reply->type == REDIS_REPLY_STRING)
+		number = atoll(reply->str);
+	freeReplyObject(reply);
+	return number;
+}
+
+int64_t redis_server_now(struct redis_server *server)
+{
+	redisReply *reply = redis_server_ask(server, "TIME");
+	int64_t now = atoll(reply->element[0]->str) * 1000 + atoll(reply->element[1]->str) / 1000;
+
+	freeReplyObject(reply);
+	return now;
+}
+
+void redis_server_set_due(struct redis_server *server, const struct tw_redis *redis,
+			  const char *name_space, const char *key, int64_t from_now_ms)
+{
+	long long due = redis_server_now(server) + from_now_ms;
+
+	redis_server_number(server, "ZADD {tw/%s/%u}due XX %lld %s", name_space,
+			    tw_redis_shard(redis, key, strlen(key)), due, key);
+}
+
+int64_t redis_server_count_keys(struct redis_server *server, const char *name_space)
+{
+	redisReply *reply = redis_server_ask(server, "KEYS {tw/%s/*}*", name_space);
+	int64_t count = 0;
+
+	for (size_t i = 0; i < reply->elements; i++) {
+		const char *name = strchr(reply->element[i]->str, '}');
+
+		count += strcmp(name, "}token") != 0;
+	}
+	freeReplyObject(reply);
+	return count;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A redis-server of our own: on loopback, at a free port, in its own folder, which goes with it. It dies
+ * when the test does. What should not fail ends the program.
+ */
+#ifndef REDIS_SUPPORT_REDIS_SERVER_H
+#define REDIS_SUPPORT_REDIS_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <hiredis/hiredis.h>
+
+#include <timingwheel/redis.h>
+
+struct redis_server_options {
+	bool append_only; /* with appendfsync everysec */
+	bool cluster;
+	const char *password; /* NULL: none */
+	const char *policy;   /* maxmemory-policy; NULL: noeviction */
+};
+
+struct redis_server {
+	int port;
+	int bus_port; /* of a cluster's node */
+	pid_t pid;    /* 0: it does not run */
+	char folder[256];
+	char url[64]; /* without the password */
+	const char *password;
+	redisContext *context; /* for what the test asks itself; NULL: not connected */
+};
+
+/* Starts it and waits until it answers. options may be NULL. */
+void redis_server_start(struct redis_server *server, const struct redis_server_options *options);
+/* Starts it again, at the same port and in the same folder, and waits until it has loaded. */
+void redis_server_restart(struct redis_server *server);
+/* Ends the process with the signal and waits for that; the folder stays. */
+void redis_server_end(struct redis_server *server, int signal);
+/* Ends it and removes the folder. */
+void redis_server_stop(struct redis_server *server);
+
+/* One command, printf's arguments as hiredis takes them. The reply is the caller's, and no error. */
+redisReply *redis_server_ask(struct redis_server *server, const char *format, ...);
+/* The same for what answers a number, in digits too. */
+int64_t redis_server_number(struct redis_server *server, const char *format, ...);
+/* The server's time in milliseconds. */
+int64_t redis_server_now(struct redis_server *server);
+
+/* Rewrites when the task is next to be looked at: so long from now, server's time. What a test can't wait
+ * for happens by that. */
+void redis_server_set_due(struct redis_server *server, const struct tw_redis *redis,
+			  const char *name_space, const char *key, int64_t from_now_ms);
+/* How many keys of Redis the namespace has, but its layout and its tokens. */
+int64_t redis_server_count_keys(struct redis_server *server, const char *name_space);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test.h"
+
+#include "support/runs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/sockets.h"
+#include "support/wait.h"
+
+static void copy(char *text, size_t room, const void *bytes, size_t size)
+{
+	snprintf(text, room, "%.*s", (int)size, size ? (const char *)bytes : "");
+}
+
+static enum tw_redis_outcome behave(void *context, const struct tw_redis_job *job,
+				    struct tw_redis_verdict *verdict)
+{
+	struct runs *runs = context;
+	enum tw_redis_outcome outcome;
+	tw_duration takes;
+
+	pthread_mutex_lock(&runs->lock);
+	if (runs->run_count < runs->room) {
+		struct run_seen *run = &runs->runs[runs->run_count];
+
+		copy(run->key, sizeof(run->key), job->key, job->key_size);
+		copy(run->body, sizeof(run->body), job->body, job->body_size);
+		run->attempt = job->attempt;
+		run->token = job->token;
+		run->due_ms = job->due_ms;
+		run->began = wall_clock();
+		run->lateness = job->lateness;
+	}
+	runs->run_count++;
+	runs->running++;
+	while (runs->gate_is_shut)
+		pthread_cond_wait(&runs->opened, &runs->lock);
+	takes = runs->takes;
+	pthread_mutex_unlock(&runs->lock);
+	if (takes)
+		wait_for(takes);
+	pthread_mutex_lock(&runs->lock);
+	outcome = runs->outcome;
+	verdict->retry_in = runs->retry_in;
+	if (runs->reason)
+		snprintf(verdict->reason, sizeof(verdict->reason), "%s", runs->reason);
+	runs->running--;
+	pthread_mutex_unlock(&runs->lock);
+	return outcome;
+}
+
+static void record_end(void *context, const struct tw_redis_report *report)
+{
+	struct runs *runs = context;
+
+	pthread_mutex_lock(&runs->lock);
+	if (runs->end_count < runs->room) {
+		struct end_seen *end = &runs->ends[runs->end_count];
+
+		copy(end->key, sizeof(end->key), report->job->key, report->job->key_size);
+		end->end = report->end;
+		end->token = report->job->token;
+		end->http_status = report->http_status;
+		end->retry_in = report->retry_in;
+		end->took = report->took;
+		snprintf(end->reason, sizeof(end->reason), "%s", report->reason);
+	}
+	runs->end_count++;
+	pthread_mutex_unlock(&runs->lock);
+}
+
+static void record_connection(void *context, const struct tw_redis_error *error)
+{
+	struct runs *runs = context;
+
+	pthread_mutex_lock(&runs->lock);
+	runs->lost += error != NULL;
+	runs->found += error == NULL;
+	pthread_mutex_unlock(&runs->lock);
+}
+
+void runs_init(struct runs *runs, size_t room)
+{
+	memset(runs, 0, sizeof(*runs));
+	pthread_mutex_init(&runs->lock, NULL);
+	pthread_cond_init(&runs->opened, NULL);
+	runs->room = room;
+	runs->runs = calloc(room, sizeof(*runs->runs));
+	runs->ends = calloc(room, sizeof(*runs->ends));
+	if (!runs->runs || !runs->ends)
+		support_failed("calloc");
+}
+
+void runs_free(struct runs *runs)
+{
+	free(runs->runs);
+	free(runs->ends);
+	pthread_cond_destroy(&runs->opened);
+	pthread_mutex_destroy(&runs->lock);
+}
+
+void runs_attach(struct runs *runs, struct tw_redis_worker_options *options)
+{
+	options->context = runs;
+	options->handler = behave;
+	options->report = record_end;
+	options->connection = record_connection;
+}
+
+struct tw_redis_worker *worker_start(const struct tw_redis_options *redis,
+				     const struct tw_redis_worker_options *options)
+{
+	struct tw_redis_error error = {0};
+	struct tw_redis_worker *worker = NULL;
+
+	if (tw_redis_worker_start(&worker, redis, options, &error) != TW_OK)
+		fail_msg("%s: %s", tw_status_name(error.status), error.text);
+	return worker;
+}
+
+void worker_stop(struct tw_redis_worker *worker)
+{
+	assert_int_equal(tw_redis_worker_stop(worker, 10 * TW_SECOND), TW_OK);
+}
+
+void runs_open_gate(struct runs *runs)
+{
+	pthread_mutex_lock(&runs->lock);
+	runs->gate_is_shut = false;
+	pthread_cond_broadcast(&runs->opened);
+	pthread_mutex_unlock(&runs->lock);
+}
+
+static size_t locked_read(struct runs *runs, const size_t *number)
+{
+	size_t value;
+
+	pthread_mutex_lock(&runs->lock);
+	value = *number;
+	pthread_mutex_unlock(&runs->lock);
+	return value;
+}
+
+size_t runs_count(struct runs *runs)
+{
+	return locked_read(runs, &runs->run_count);
+}
+
+size_t runs_running(struct runs *runs)
+{
+	return locked_read(runs, &runs->running);
+}
+
+size_t ends_count(struct runs *runs)
+{
+	return locked_read(runs, &runs->end_count);
+}
+
+size_t runs_lost(struct runs *runs)
+{
+	return locked_read(runs, &runs->lost);
+}
+
+size_t runs_found(struct runs *runs)
+{
+	return locked_read(runs, &runs->found);
+}
+
+size_t runs_count_of(struct runs *runs, const char *key)
+{
+	size_t count = 0;
+
+	pthread_mutex_lock(&runs->lock);
+	for (size_t i = 0; i < runs->run_count && i < runs->room; i++)
+		count += !strcmp(runs->runs[i].key, key);
+	pthread_mutex_unlock(&runs->lock);
+	return count;
+}
+
+size_t ends_count_of(struct runs *runs, const char *key, enum tw_redis_end end)
+{
+	size_t count = 0;
+
+	pthread_mutex_lock(&runs->lock);
+	for (size_t i = 0; i < runs->end_count && i < runs->room; i++)
+		count += runs->ends[i].end == end && (!key || !strcmp(runs->ends[i].key, key));
+	pthread_mutex_unlock(&runs->lock);
+	return count;
+}
+
+struct run_seen run_of(struct runs *runs, const char *key, size_t index)
+{
+	struct run_seen run = {0};
+	bool found = false;
+
+	pthread_mutex_lock(&runs->lock);
+	for (size_t i = 0; i < runs->run_count && i < runs->room && !found; i++) {
+		run = runs->runs[i];
+		found = (!key || !strcmp(run.key, key)) && !index--;
+	}
+	pthread_mutex_unlock(&runs->lock);
+	assert_true(found);
+	return run;
+}
+
+struct end_seen end_of(struct runs *runs, const char *key, size_t index)
+{
+	struct end_seen end = {0};
+	bool found = false;
+
+	pthread_mutex_lock(&runs->lock);
+	for (size_t i = 0; i < runs->end_count && i < runs->room && !found; i++) {
+		end = runs->ends[i];
+		found = (!key || !strcmp(end.key, key)) && !index--;
+	}
+	pthread_mutex_unlock(&runs->lock);
+	assert_true(found);
+	return end;
+}

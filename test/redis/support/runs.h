@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* What a worker did: a handler that records its runs and behaves as told, and a hook that records ends. */
+#ifndef REDIS_SUPPORT_RUNS_H
+#define REDIS_SUPPORT_RUNS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <timingwheel/redis.h>
+
+struct run_seen {
+	char key[32];
+	char body[32];
+	unsigned attempt;
+	uint64_t token;
+	int64_t due_ms;
+	int64_t began; /* wall_clock() */
+	tw_duration lateness;
+};
+
+struct end_seen {
+	char key[32];
+	enum tw_redis_end end;
+	uint64_t token;
+	int http_status;
+	tw_duration retry_in, took;
+	char reason[TW_REDIS_REASON_MAX + 1];
+};
+
+struct runs {
+	/* Constant after runs_init. */
+	size_t room;
+
+	pthread_mutex_t lock; /* for all below */
+	pthread_cond_t opened;
+	struct run_seen *runs;
+	struct end_seen *ends;
+	size_t run_count, end_count; /* beyond `room` they are counted alone */
+	size_t running, lost, found; /* lost, found: calls of the connection hook */
+
+	/* How the handler behaves; the test may change it. */
+	enum tw_redis_outcome outcome;
+	tw_duration retry_in;
+	const char *reason;
+	tw_duration takes; /* sleeps that long */
+	bool gate_is_shut; /* waits until it opens */
+};
+
+void runs_init(struct runs *runs, size_t room);
+void runs_free(struct runs *runs);
+
+/* Fills in context, handler and hooks. */
+void runs_attach(struct runs *runs, struct tw_redis_worker_options *options);
+/* Starts a worker, or fails the test with what went wrong. */
+struct tw_redis_worker *worker_start(const struct tw_redis_options *redis,
+				     const struct tw_redis_worker_options *options);
+/* Lets what runs finish, and ends it. */
+void worker_stop(struct tw_redis_worker *worker);
+void runs_open_gate(struct runs *runs);
+
+size_t runs_count(struct runs *runs);
+size_t runs_running(struct runs *runs);
+size_t runs_count_of(struct runs *runs, const char *key);
+size_t ends_count(struct runs *runs);
+size_t ends_count_of(struct runs *runs, const char *key, enum tw_redis_end end);
+/* How often Redis was lost and found again. */
+size_t runs_lost(struct runs *runs);
+size_t runs_found(struct runs *runs);
+/* The index-th run, end, of the key (NULL: of any), copied; fails the test if there aren't as many. */
+struct run_seen run_of(struct runs *runs, const char *key, size_t index);
+struct end_seen end_of(struct runs *runs, const char *key, size_t index);
+
+#endif

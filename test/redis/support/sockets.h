@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Sockets on loopback, for the servers of the tests. What should not fail ends the program. */
+#ifndef REDIS_SUPPORT_SOCKETS_H
+#define REDIS_SUPPORT_SOCKETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A port that nobody listens on at the moment. */
+int port_free(void);
+/* Listens on 127.0.0.1:*port; 0: on a free one, which is told. */
+int socket_listen(int *port);
+/* -1: nobody is there. */
+int socket_connect(int port);
+/* False: the other side is gone. */
+bool socket_send(int descriptor, const void *data, size_t size);
+
+/* Says what failed, with errno, and ends the program. */
+__attribute__((noreturn)) void support_failed(const char *what);
+
+#endif

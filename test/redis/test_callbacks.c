@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A worker that calls an HTTP server on loopback: what is sent, what each answer means, how many at a
+ * time. The path of a task's URL tells the server how to answer.
+ */
+#include "support/fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/http_server.h"
+#include "support/runs.h"
+#include "support/wait.h"
+
+static struct http_server http;
+static struct runs runs;
+
+static bool path_starts(const struct http_request *request, const char *start)
+{
+	return !strncmp(request->path, start, strlen(start));
+}
+
+/* /STATUS answers that; some others have a story. */
+static void answer_by_path(void *context, const struct http_request *request,
+			   struct http_answer *answer)
+{
+	(void)context;
+	if (path_starts(request, "/twice-503") && request->attempt <= 2) {
+		answer->status = 503;
+	} else if (path_starts(request, "/limited") && request->attempt == 1) {
+		answer->status = 429;
+		answer->headers = "Retry-After: 2\r\n";
+	} else if (path_starts(request, "/dated") && request->attempt == 1) {
+		answer->status = 503;
+		answer->headers = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+				  "Retry-After: Sun, 06 Nov 1994 08:49:39 GMT\r\n";
+	} else if (path_starts(request, "/hang-up") && request->attempt == 1) {
+		answer->hang_up = true;
+	} else if (path_starts(request, "/slow/")) {
+		answer->delay_ms = atoi(request->path + 6);
+	} else if (path_starts(request, "/slow-first") && request->attempt == 1) {
+		answer->delay_ms = 5000;
+	} else if (path_starts(request, "/302")) {
+		answer->status = 302;
+		answer->headers = "Location: /200\r\n";
+	} else if (atoi(request->path + 1)) {
+		answer->status = atoi(request->path + 1);
+	}
+}
+
+static int open_all(void **state)
+{
+	runs_init(&runs, 5000);
+	http_server_start(&http, answer_by_path, NULL);
+	return fixture_open(state);
+}
+
+static int close_all(void **state)
+{
+	http_server_stop(&http);
+	runs_free(&runs);
+	return fixture_close(state);
+}
+
+/* Quick retries, so that nobody waits for seconds. */
+static struct tw_redis_worker *start_with(struct fixture *fixture,
+					  struct tw_redis_worker_options options)
+{
+
+	runs_attach(&runs, &options);
+	options.handler = NULL;
+	options.retry_first = 20 * TW_MILLISECOND;
+	options.retry_max = 100 * TW_MILLISECOND;
+	return worker_start(&fixture->options, &options);
+}
+
+static struct tw_redis_worker *start(struct fixture *fixture)
+{
+	return start_with(fixture, (struct tw_redis_worker_options){0});
+}
+
+static void add_url(struct fixture *fixture, const char *key, const char *url, unsigned attempts)
+{
+	const struct tw_redis_task task = {
+		.key = key, .key_size = strlen(key), .url = url, .max_attempts = attempts};
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+}
+
+static void add_call(struct fixture *fixture, const char *key, const char *path)
+{
+	char url[128];
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d%s", http.port, path);
+	add_url(fixture, key, url, 5);
+}
+
+static struct http_request request_of(const char *key, size_t index)
+{
+	struct http_request request = {0};
+
+	assert_true(http_server_request(&http, key, index, &request));
+	return request;
+}
+
+/* ------------------------------------------------------------------------------ What is sent -- */
+
+static void post_carries_body_headers_key_attempt_and_token(void **state)
+{
+	static const char *const headers[] = {"X-Shop: seven", "X-Empty:"};
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	struct http_request request;
+	char url[64];
+	struct tw_redis_task task = {.key = "order:7",
+				     .key_size = 7,
+				     .url = url,
+				     .headers = headers,
+				     .header_count = 2,
+				     .body = "{\"a\":1}",
+				     .body_size = 7};
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/path?query=1", http.port);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	request = request_of("order:7", 0);
+	assert_string_equal(request.method, "POST");
+	assert_string_equal(request.path, "/path?query=1");
+	assert_string_equal(request.body, "{\"a\":1}");
+	assert_int_equal(request.body_size, 7);
+	assert_int_equal(request.attempt, 1);
+	assert_true(request.token > 0);
+	assert_true(request.token == end_of(&runs, "order:7", 0).token);
+	assert_non_null(strstr(request.headers, "X-Shop: seven\r\n"));
+	assert_non_null(strstr(request.headers, "X-Empty:"));
+	assert_non_null(strstr(request.headers, "Content-Type: application/json\r\n"));
+	assert_int_equal(end_of(&runs, "order:7", 0).http_status, 200);
+	worker_stop(worker);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+static void content_type_of_the_task_stands_alone(void **state)
+{
+	static const char *const header = "content-type: text/plain";
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	char url[64];
+	struct tw_redis_task task = {.key = "a",
+				     .key_size = 1,
+				     .url = url,
+				     .headers = &header,
+				     .header_count = 1,
+				     .body = "x",
+				     .body_size = 1};
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_non_null(strstr(request_of("a", 0).headers, "content-type: text/plain\r\n"));
+	assert_null(strstr(request_of("a", 0).headers, "application/json"));
+	worker_stop(worker);
+}
+
+static void get_has_no_body(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	char url[64];
+	struct tw_redis_task task = {.key = "a", .key_size = 1, .url = url, .method = TW_REDIS_GET};
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_string_equal(request_of("a", 0).method, "GET");
+	assert_int_equal(request_of("a", 0).body_size, 0);
+	assert_null(strstr(request_of("a", 0).headers, "Content-Type"));
+	worker_stop(worker);
+}
+
+static void key_that_is_not_printable_is_escaped(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	char url[64];
+	struct tw_redis_task task = {.key = "a b%\r\n\0\xff", .key_size = 8, .url = url};
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_int_equal(http_server_count_of(&http, "a%20b%25%0D%0A%00%FF"), 1);
+	worker_stop(worker);
+}
+
+static void large_body_arrives_whole(void **state)
+{
+	static char body[TW_REDIS_BODY_MAX];
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	char url[64];
+	struct tw_redis_task task = {
+		.key = "a", .key_size = 1, .url = url, .body = body, .body_size = sizeof(body)};
+
+	memset(body, '7', sizeof(body));
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_int_equal(request_of("a", 0).body_size, sizeof(body));
+	worker_stop(worker);
+}
+
+/* -------------------------------------------------------------------------- What answers mean -- */
+
+static void every_2xx_is_success(void **state)
+{
+	static const char *const paths[] = {"/200", "/201", "/202", "/204", "/299"};
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+
+	for (size_t i = 0; i < 5; i++)
+		add_call(fixture, paths[i], paths[i]);
+	WAIT_UNTIL(ends_count(&runs) == 5);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 5);
+	assert_int_equal(http_server_count(&http), 5);
+	assert_int_equal(end_of(&runs, "/201", 0).http_status, 201);
+	worker_stop(worker);
+	assert_int_equal(stats_of(fixture->redis).tasks + stats_of(fixture->redis).dead, 0);
+}
+
+static void unavailable_server_is_called_again(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+
+	add_call(fixture, "a", "/twice-503");
+	WAIT_UNTIL(ends_count(&runs) == 3);
+	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_RETRIED);
+	assert_int_equal(end_of(&runs, "a", 0).http_status, 503);
+	assert_non_null(strstr(end_of(&runs, "a", 0).reason, "503"));
+	assert_int_equal(end_of(&runs, "a", 2).end, TW_REDIS_END_DONE);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(request_of("a", i).attempt, i + 1);
+	assert_true(request_of("a", 2).token > request_of("a", 1).token);
+	assert_true(request_of("a", 1).token > request_of("a", 0).token);
+	worker_stop(worker);
+}
+
+static void retry_after_is_honoured(void **state)
+{
+	static const char *const paths[] = {"/limited", "/dated"};
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+
+	for (size_t i = 0; i < 2; i++)
+		add_call(fixture, paths[i], paths[i]);
+	WAIT_UNTIL(ends_count(&runs) == 4);
+	for (size_t i = 0; i < 2; i++) {
+		int64_t between = request_of(paths[i], 1).at - request_of(paths[i], 0).at;
+
+		assert_in_range(between, 2 * TW_SECOND, 4 * TW_SECOND);
+		assert_in_range(end_of(&runs, paths[i], 0).retry_in, 2 * TW_SECOND,
+				2 * TW_SECOND + 100 * TW_MILLISECOND);
+		assert_int_equal(ends_count_of(&runs, paths[i], TW_REDIS_END_DONE), 1);
+	}
+	worker_stop(worker);
+}
+
+static void other_4xx_and_redirects_are_dead_at_once(void **state)
+{
+	static const char *const paths[] = {"/400", "/401", "/404", "/410", "/422", "/302", "/304"};
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+
+	for (size_t i = 0; i < 7; i++)
+		add_call(fixture, paths[i], paths[i]);
+	WAIT_UNTIL(ends_count(&runs) == 7);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD), 7);
+	/* A redirect that was followed would have made one more. */
+	assert_int_equal(http_server_count(&http), 7);
+	assert_string_equal(find_dead(fixture->redis, "/404").reason, "HTTP 404");
+	assert_int_equal(find_dead(fixture->redis, "/404").attempts, 1);
+	worker_stop(worker);
+	assert_int_equal(stats_of(fixture->redis).dead, 7);
+}
+
+static void failures_that_may_pass_are_retried_until_dead(void **state)
+{
+	static const char *const paths[] = {"/408", "/429", "/500", "/502", "/504"};
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+
+	for (size_t i = 0; i < 5; i++)
+		add_call(fixture, paths[i], paths[i]);
+	WAIT_UNTIL(ends_count(&runs) == 25);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_RETRIED), 20);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD), 5);
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(find_dead(fixture->redis, paths[i]).attempts, 5);
+	worker_stop(worker);
+}
+
+static void no_answer_is_retried(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start_with(
+		fixture, (struct tw_redis_worker_options){.http_timeout = 300 * TW_MILLISECOND});
+
+	add_call(fixture, "hang-up", "/hang-up");
+	add_call(fixture, "slow", "/slow-first");
+	add_url(fixture, "nobody", "http://127.0.0.1:1/", 2);
+	WAIT_UNTIL(ends_count(&runs) == 6);
+	assert_int_equal(ends_count_of(&runs, "hang-up", TW_REDIS_END_DONE), 1);
+	assert_int_equal(ends_count_of(&runs, "slow", TW_REDIS_END_DONE), 1);
+	assert_int_equal(ends_count_of(&runs, "nobody", TW_REDIS_END_DEAD), 1);
+	assert_int_equal(end_of(&runs, "nobody", 0).http_status, 0);
+	assert_true(*end_of(&runs, "nobody", 0).reason);
+	worker_stop(worker);
+}
+
+static void scheme_that_came_into_redis_another_way_is_not_called(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	char record[256], json[128];
+
+	snprintf(json, sizeof(json), "{\"url\":\"file:///etc/passwd\",\"method\":\"GET\"}");
+	snprintf(record, sizeof(record), "3 %zu\n%s", strlen(json), json);
+	add_task(fixture->redis, "a", TW_HOUR);
+	redis_server_number(&fixture->server, "HSET {tw/%s/%u}body a %s", fixture->name_space,
+			    tw_redis_shard(fixture->redis, "a", 1), record);
+	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, "a", -1);
+	worker = start(fixture);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DEAD);
+	assert_int_equal(end_of(&runs, "a", 0).http_status, 0);
+	worker_stop(worker);
+}
+
+/* ----------------------------------------------------------------------------- Long and many -- */
+
+static void callback_longer_than_its_lease_is_extended_and_made_once(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start_with(
+		fixture, (struct tw_redis_worker_options){.lease = 300 * TW_MILLISECOND});
+	struct tw_redis_worker_stats stats;
+
+	add_call(fixture, "a", "/slow/1500");
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	wait_for(500 * TW_MILLISECOND);
+	assert_int_equal(http_server_count(&http), 1);
+	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DONE);
+	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+	assert_true(stats.extended >= 3);
+	worker_stop(worker);
+}
+
+static void no_more_callbacks_at_a_time_than_asked_for(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < 60; i++) {
+		number_key(key, i);
+		add_call(fixture, key, "/slow/30");
+	}
+	worker = start_with(fixture, (struct tw_redis_worker_options){.callbacks = 8});
+	WAIT_UNTIL(ends_count(&runs) == 60);
+	assert_in_range(http_server_busiest(&http), 2, 8);
+	worker_stop(worker);
+}
+
+static void sixty_four_callbacks_run_at_a_time(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < 128; i++) {
+		number_key(key, i);
+		add_call(fixture, key, "/slow/1000");
+	}
+	worker = start(fixture);
+	WAIT_UNTIL(ends_count(&runs) == 128);
+	assert_int_equal(http_server_busiest(&http), 64);
+	worker_stop(worker);
+}
+
+static void two_thousand_callbacks_are_made_once_each(void **state)
+{
+	enum { COUNT = TEST_SHARE_OF(2000) };
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < COUNT; i++) {
+		number_key(key, i);
+		add_call(fixture, key, "/200");
+	}
+	WAIT_UNTIL(ends_count(&runs) == COUNT);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), COUNT);
+	assert_int_equal(http_server_count(&http), COUNT);
+	worker_stop(worker);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+static void stop_breaks_off_callbacks_after_the_grace_and_gives_them_back(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	int64_t before;
+
+	add_call(fixture, "a", "/slow/5000");
+	WAIT_UNTIL(http_server_count(&http) == 1);
+	before = wall_clock();
+	assert_int_equal(tw_redis_worker_stop(worker, 200 * TW_MILLISECOND), TW_OK);
+	assert_in_range(wall_clock() - before, 200 * TW_MILLISECOND, 3 * TW_SECOND);
+	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_RELEASED);
+	assert_int_equal(stats_of(fixture->redis).due, 1);
+}
+
+static void handler_may_take_callbacks_too(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker_options options = {.handler_for_callbacks = true};
+	struct tw_redis_worker *worker = NULL;
+
+	runs_attach(&runs, &options);
+	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, &options, NULL), TW_OK);
+	add_call(fixture, "a", "/200");
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_int_equal(runs_count_of(&runs, "a"), 1);
+	assert_int_equal(http_server_count(&http), 0);
+	worker_stop(worker);
+}
+
+static void task_without_callback_fails_where_no_handler_is(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 2};
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	WAIT_UNTIL(ends_count(&runs) == 2);
+	assert_int_equal(ends_count_of(&runs, "a", TW_REDIS_END_DEAD), 1);
+	assert_true(*find_dead(fixture->redis, "a").reason);
+	worker_stop(worker);
+}
+
+#define CALLBACK_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CALLBACK_TEST(post_carries_body_headers_key_attempt_and_token),
+		CALLBACK_TEST(content_type_of_the_task_stands_alone),
+		CALLBACK_TEST(get_has_no_body),
+		CALLBACK_TEST(key_that_is_not_printable_is_escaped),
+		CALLBACK_TEST(large_body_arrives_whole),
+		CALLBACK_TEST(every_2xx_is_success),
+		CALLBACK_TEST(unavailable_server_is_called_again),
+		CALLBACK_TEST(retry_after_is_honoured),
+		CALLBACK_TEST(other_4xx_and_redirects_are_dead_at_once),
+		CALLBACK_TEST(failures_that_may_pass_are_retried_until_dead),
+		CALLBACK_TEST(no_answer_is_retried),
+		CALLBACK_TEST(scheme_that_came_into_redis_another_way_is_not_called),
+		CALLBACK_TEST(callback_longer_than_its_lease_is_extended_and_made_once),
+		CALLBACK_TEST(no_more_callbacks_at_a_time_than_asked_for),
+		CALLBACK_TEST(sixty_four_callbacks_run_at_a_time),
+		CALLBACK_TEST(two_thousand_callbacks_are_made_once_each),
+		CALLBACK_TEST(stop_breaks_off_callbacks_after_the_grace_and_gives_them_back),
+		CALLBACK_TEST(handler_may_take_callbacks_too),
+		CALLBACK_TEST(task_without_callback_fails_where_no_handler_is),
+	};
+
+	return FIXTURE_RUN(tests);
+}

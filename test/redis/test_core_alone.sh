@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# With REDIS=no the core is built and tested alone: nothing of the part on Redis is there, and the
+# library needs libc and nothing else.
+
+cd "$(dirname "$0")/../.." || exit 1
+set -e
+unset TESTS
+
+if test -n "$SANITIZE"; then
+	echo "the plain build is looked at"
+	exit 77
+fi
+
+alone=$BUILD/test/core_alone
+trap 'rm -rf "$alone"' EXIT
+
+# Not a part of the make that runs this: its job server is out of reach here, its tests not meant.
+core_make()
+{
+	MAKEFLAGS='' MFLAGS='' "$MAKE" -j2 BUILD="$alone" REDIS=no "$@"
+}
+
+core_make all
+core_make test TESTS="test_calls check_exports"
+leftovers=$(find "$alone" -name '*redis*' -o -name twr)
+if test -n "$leftovers"; then
+	echo "built all the same: $leftovers"
+	exit 1
+fi
+if core_make -n test | grep -i 'redis/\|hiredis\|curl\|jansson'; then
+	echo "that is of the part on Redis"
+	exit 1
+fi
+needed=$(readelf -d "$alone/libtimingwheel.so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
+if test "$(echo "$needed" | grep -cv '^libc\.so\|^ld-linux')" != 0; then
+	echo "the core needs more than libc: $needed"
+	exit 1
+fi

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hints tell of what is to be looked at earlier than others may know, and of nothing else; and all goes
+ * on, a little later, where they are not allowed.
+ */
+#include "support/fixture.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "hints.h"
+#include "monotonic.h"
+
+/* The next hint within so long. */
+static bool hint_comes(struct hints *hints, tw_duration within, unsigned *shard, tw_duration *wait)
+{
+	tw_duration end = monotonic_now() + within;
+
+	while (!hints_next(hints, shard, wait)) {
+		struct pollfd descriptor = {.fd = hints_descriptor(hints), .events = POLLIN};
+
+		if (monotonic_now() >= end)
+			return false;
+		poll(&descriptor, 1, 10);
+	}
+	return true;
+}
+
+static void earlier_task_is_hinted(void **state)
+{
+	struct fixture *fixture = *state;
+	struct hints hints = {0};
+	unsigned shard = 99;
+	tw_duration wait = 0;
+
+	assert_true(hints_connect(&hints, fixture->redis, monotonic_now()));
+	add_task(fixture->redis, "a", 5 * TW_SECOND);
+	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
+	assert_int_equal(shard, tw_redis_shard(fixture->redis, "a", 1));
+	assert_in_range(wait, 5 * TW_SECOND, 5 * TW_SECOND + 2 * TW_MILLISECOND);
+	assert_int_equal(move_task(fixture->redis, "a", TW_SECOND), TW_OK);
+	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
+	assert_in_range(wait, TW_SECOND, TW_SECOND + 2 * TW_MILLISECOND);
+	add_task(fixture->redis, "a", 0);
+	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
+	assert_int_equal(wait, 0);
+	hints_close(&hints);
+}
+
+static void later_and_far_tasks_are_not_hinted(void **state)
+{
+	struct fixture *fixture = *state;
+	struct hints hints = {0};
+	unsigned shard;
+	tw_duration wait;
+
+	add_task(fixture->redis, "first", 5 * TW_SECOND);
+	assert_true(hints_connect(&hints, fixture->redis, monotonic_now()));
+	for (int i = 0; i < 100; i++) {
+		char key[16];
+
+		snprintf(key, sizeof(key), "key %d", i);
+		if (tw_redis_shard(fixture->redis, key, strlen(key)) ==
+		    tw_redis_shard(fixture->redis, "first", 5))
+			add_task(fixture->redis, key, 6 * TW_SECOND);
+		else
+			add_task(fixture->redis, key, TW_MINUTE);
+	}
+	assert_false(hint_comes(&hints, 200 * TW_MILLISECOND, &shard, &wait));
+	hints_close(&hints);
+}
+
+static enum tw_redis_outcome count_run(void *context, const struct tw_redis_job *job,
+				       struct tw_redis_verdict *verdict)
+{
+	atomic_int *runs = context;
+
+	(void)job;
+	(void)verdict;
+	/* relaxed: the test waits for the number alone. */
+	atomic_fetch_add_explicit(runs, 1, memory_order_relaxed);
+	return TW_REDIS_DONE;
+}
+
+static void user_who_may_not_publish_has_all_but_hints(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_options options = fixture->options;
+	atomic_int runs = 0;
+	const struct tw_redis_worker_options worker_options = {
+		.context = &runs, .handler = count_run, .poll = 50 * TW_MILLISECOND};
+	struct tw_redis_worker *worker;
+	struct tw_redis *redis;
+
+	freeReplyObject(redis_server_ask(&fixture->server,
+					 "ACL SETUSER mute on >pw ~* +@all resetchannels"));
+	options.user = "mute";
+	options.password = "pw";
+	redis = client_open(&options);
+	assert_ok(redis, tw_redis_worker_start(&worker, &options, &worker_options, NULL));
+	add_task(redis, "a", 0);
+	assert_int_equal(move_task(redis, "none", 0), TW_NOT_FOUND);
+	/* relaxed: a number alone. */
+	for (int i = 0; i < 1000 && !atomic_load_explicit(&runs, memory_order_relaxed); i++)
+		monotonic_wait(10 * TW_MILLISECOND);
+	assert_int_equal(tw_redis_worker_stop(worker, TW_SECOND), TW_OK);
+	/* relaxed: the worker's threads have ended. */
+	assert_int_equal(atomic_load_explicit(&runs, memory_order_relaxed), 1);
+	assert_int_equal(stats_of(redis).tasks, 0);
+	tw_redis_close(redis);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(earlier_task_is_hinted),
+		FIXTURE_TEST(later_and_far_tasks_are_not_hinted),
+		FIXTURE_TEST(user_who_may_not_publish_has_all_but_hints),
+	};
+
+	return FIXTURE_RUN(tests);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Redis is away, restarts, refuses, or its replies get lost. Servers of their own here; a proxy that cuts
+ * and loses stands in between where need be.
+ */
+#include "support/fixture.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "support/proxy.h"
+#include "support/runs.h"
+#include "support/sockets.h"
+#include "support/wait.h"
+
+static struct redis_server server;
+static struct proxy proxy;
+static struct runs runs;
+
+static int open_all(void **state)
+{
+	const struct redis_server_options options = {.append_only = true};
+
+	*state = NULL;
+	redis_server_start(&server, &options);
+	proxy_start(&proxy, server.port);
+	runs_init(&runs, 20000);
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	(void)state;
+	runs_free(&runs);
+	proxy_stop(&proxy);
+	redis_server_stop(&server);
+	return 0;
+}
+
+static struct tw_redis_options options_of(const char *url)
+{
+	return (struct tw_redis_options){.url = url, .shards = 4, .patience = 20 * TW_SECOND};
+}
+
+static struct tw_redis_worker *start_at(const char *url, struct tw_redis_worker_options options)
+{
+	const struct tw_redis_options redis = options_of(url);
+
+	runs_attach(&runs, &options);
+	return worker_start(&redis, &options);
+}
+
+static struct tw_redis *open_at(const char *url)
+{
+	const struct tw_redis_options options = options_of(url);
+
+	return client_open(&options);
+}
+
+/* ---------------------------------------------------------------------------------- Opening -- */
+
+static void nobody_listening_is_unreachable(void **state)
+{
+	struct tw_redis_options options = {0};
+	struct tw_redis_error error;
+	struct tw_redis *redis;
+	struct tw_redis_worker *worker;
+	char url[64];
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port_free());
+	options.url = url;
+	assert_int_equal(tw_redis_open(&redis, &options, &error), TW_REDIS_UNREACHABLE);
+	assert_int_equal(error.status, TW_REDIS_UNREACHABLE);
+	assert_true(*error.text);
+	assert_int_equal(tw_redis_worker_start(&worker, &options, NULL, &error),
+			 TW_REDIS_UNREACHABLE);
+	assert_null(worker);
+}
+
+static void server_that_does_not_answer_is_unreachable(void **state)
+{
+	struct tw_redis_options options = {.connect_timeout = 200 * TW_MILLISECOND,
+					   .reply_timeout = 200 * TW_MILLISECOND};
+	int64_t before = wall_clock();
+	struct tw_redis *redis;
+	char url[64];
+	int port = 0, listener = socket_listen(&port);
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port);
+	options.url = url;
+	assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_REDIS_UNREACHABLE);
+	assert_true(wall_clock() - before < 3 * TW_SECOND);
+	close(listener);
+}
+
+static void wrong_password_is_refused(void **state)
+{
+	const struct redis_server_options with_password = {.password = "the right one"};
+	static const char *const passwords[] = {"a wrong one", NULL, "the right one"};
+	struct redis_server guarded;
+	struct tw_redis_options options = {0};
+	struct tw_redis_error error;
+	struct tw_redis *redis;
+	char url[96];
+
+	(void)state;
+	redis_server_start(&guarded, &with_password);
+	options.url = guarded.url;
+	for (int i = 0; i < 3; i++) {
+		options.password = passwords[i];
+		assert_int_equal(tw_redis_open(&redis, &options, &error),
+				 i < 2 ? TW_REDIS_REFUSED : TW_OK);
+		assert_null(strstr(error.text, "wrong one"));
+		tw_redis_close(redis);
+	}
+	snprintf(url, sizeof(url), "redis://default:the%%20right%%20one@127.0.0.1:%d/3",
+		 guarded.port);
+	options = (struct tw_redis_options){.url = url};
+	assert_int_equal(tw_redis_open(&redis, &options, &error), TW_OK);
+	tw_redis_close(redis);
+	redis_server_stop(&guarded);
+}
+
+static void server_that_may_drop_tasks_is_refused_unless_that_is_wanted(void **state)
+{
+	static const char *const policies[] = {"allkeys-lru", "allkeys-random", "volatile-lru"};
+	struct tw_redis_options options = options_of(server.url);
+	struct tw_redis_error error;
+	struct tw_redis *redis;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		freeReplyObject(
+			redis_server_ask(&server, "CONFIG SET maxmemory-policy %s", policies[i]));
+		options.allow_eviction = false;
+		assert_int_equal(tw_redis_open(&redis, &options, &error),
+				 i < 2 ? TW_REDIS_UNFIT : TW_OK);
+		assert_int_equal(!*error.text, i == 2);
+		tw_redis_close(redis);
+		options.allow_eviction = true;
+		assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_OK);
+		tw_redis_close(redis);
+	}
+}
+
+/* ------------------------------------------------------------------------------- Restarting -- */
+
+struct adder {
+	struct tw_redis *redis;
+	_Atomic int accepted;
+	int count;
+};
+
+/* Adds task after task; those whose outcome is unknown again, which is harmless. */
+static void *add_all(void *argument)
+{
+	struct adder *adder = argument;
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < adder->count; i++) {
+		enum tw_status status;
+
+		number_key(key, i);
+		do
+			status = try_add(adder->redis, key, i % 200 * TW_MILLISECOND, TW_REDIS_ANY);
+		while (status == TW_REDIS_OUTCOME_UNKNOWN);
+		if (status != TW_OK)
+			break;
+		/* relaxed: a count; what it counts is read after the thread was joined. */
+		atomic_fetch_add_explicit(&adder->accepted, 1, memory_order_relaxed);
+	}
+	return NULL;
+}
+
+static int accepted(struct adder *adder)
+{
+	/* relaxed: a count, orders nothing. */
+	return atomic_load_explicit(&adder->accepted, memory_order_relaxed);
+}
+
+/* Adding and running go on; the server ends in the middle and starts again. */
+static void restart_in_mid_run(int end_signal)
+{
+	struct adder adder = {.count = TEST_SHARE_OF(10000) + 1000};
+	struct tw_redis_worker *worker;
+	pthread_t thread;
+	char key[KEY_SIZE];
+
+	worker = start_at(server.url, (struct tw_redis_worker_options){.lease = TW_SECOND});
+	adder.redis = open_at(server.url);
+	assert_int_equal(pthread_create(&thread, NULL, add_all, &adder), 0);
+	for (int i = 1; i <= 2; i++) {
+		WAIT_UNTIL(accepted(&adder) >= adder.count * i / 3);
+		redis_server_end(&server, end_signal);
+		wait_for(300 * TW_MILLISECOND);
+		redis_server_restart(&server);
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(accepted(&adder), adder.count);
+	WAIT_UNTIL(stats_of(adder.redis).tasks == 0);
+	for (int i = 0; i < adder.count; i++) {
+		number_key(key, i);
+		assert_true(runs_count_of(&runs, key) >= 1);
+	}
+	assert_int_equal(stats_of(adder.redis).dead, 0);
+	assert_true(runs_lost(&runs) >= 1);
+	worker_stop(worker);
+	tw_redis_close(adder.redis);
+}
+
+static void restarted_server_loses_nothing_that_was_accepted(void **state)
+{
+	(void)state;
+	restart_in_mid_run(SIGTERM);
+}
+
+static void killed_server_loses_nothing_that_was_accepted(void **state)
+{
+	(void)state;
+	/* What was answered had been written to the file before; only a crash of the machine can
+	 * lose the last second. */
+	restart_in_mid_run(SIGKILL);
+}
+
+static void call_waits_for_a_server_that_comes_back(void **state)
+{
+	struct tw_redis *redis = open_at(server.url);
+	struct adder adder = {.redis = redis, .count = 1};
+	pthread_t thread;
+
+	(void)state;
+	redis_server_end(&server, SIGKILL);
+	assert_int_equal(pthread_create(&thread, NULL, add_all, &adder), 0);
+	wait_for(700 * TW_MILLISECOND);
+	assert_int_equal(accepted(&adder), 0);
+	redis_server_restart(&server);
+	pthread_join(thread, NULL);
+	assert_int_equal(accepted(&adder), 1);
+	tw_redis_close(redis);
+}
+
+static void call_gives_up_after_its_patience(void **state)
+{
+	struct tw_redis_options options = options_of(server.url);
+	struct tw_redis_error error;
+	struct tw_redis *redis;
+	int64_t before;
+
+	(void)state;
+	options.patience = 400 * TW_MILLISECOND;
+	redis = client_open(&options);
+	redis_server_end(&server, SIGKILL);
+	before = wall_clock();
+	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_ANY), TW_REDIS_UNREACHABLE);
+	assert_in_range(wall_clock() - before, 300 * TW_MILLISECOND, 3 * TW_SECOND);
+	tw_redis_last_error(redis, &error);
+	assert_true(*error.text);
+	tw_redis_close(redis);
+}
+
+static void *become_master_soon(void *argument)
+{
+	(void)argument;
+	wait_for(500 * TW_MILLISECOND);
+	freeReplyObject(redis_server_ask(&server, "REPLICAOF NO ONE"));
+	return NULL;
+}
+
+static void replica_is_waited_for_until_it_is_the_master(void **state)
+{
+	struct tw_redis *redis = open_at(server.url);
+	pthread_t thread;
+
+	(void)state;
+	add_task(redis, "a", TW_HOUR);
+	freeReplyObject(redis_server_ask(&server, "REPLICAOF 127.0.0.1 %d", port_free()));
+	assert_int_equal(pthread_create(&thread, NULL, become_master_soon, NULL), 0);
+	assert_ok(redis, try_add(redis, "b", TW_HOUR, TW_REDIS_ANY));
+	pthread_join(thread, NULL);
+	assert_int_equal(stats_of(redis).tasks, 2);
+	tw_redis_close(redis);
+}
+
+/* -------------------------------------------------------------------------- Cuts, lost replies -- */
+
+static void connection_cut_for_five_seconds_loses_nothing(void **state)
+{
+	enum { COUNT = 500 };
+	struct tw_redis *direct = open_at(server.url), *through = open_at(proxy.url);
+	struct tw_redis_worker *worker;
+	char key[KEY_SIZE];
+
+	(void)state;
+	worker = start_at(proxy.url, (struct tw_redis_worker_options){.lease = 2 * TW_SECOND});
+	for (int i = 0; i < COUNT; i++) {
+		number_key(key, i);
+		add_task(direct, key, i * 12 * TW_MILLISECOND);
+	}
+	wait_for(500 * TW_MILLISECOND);
+	proxy_cut(&proxy);
+	wait_for(5 * TW_SECOND);
+	assert_true(runs_lost(&runs) == 1);
+	proxy_mend(&proxy);
+	add_task(through, "after", 0);
+	WAIT_UNTIL(stats_of(direct).tasks == 0);
+	for (int i = 0; i < COUNT; i++) {
+		number_key(key, i);
+		assert_true(runs_count_of(&runs, key) >= 1);
+	}
+	assert_int_equal(runs_count_of(&runs, "after"), 1);
+	assert_true(runs_found(&runs) >= 1);
+	worker_stop(worker);
+	tw_redis_close(direct);
+	tw_redis_close(through);
+}
+
+static void lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless(void **state)
+{
+	struct tw_redis *redis = open_at(proxy.url);
+	struct tw_redis_worker *worker;
+
+	(void)state;
+	/* The script is there already: the first try does the adding. */
+	add_task(redis, "first", TW_HOUR);
+	proxy_lose_reply(&proxy, "the-lost-one");
+	assert_int_equal(try_add(redis, "the-lost-one", 300 * TW_MILLISECOND, TW_REDIS_ANY),
+			 TW_REDIS_OUTCOME_UNKNOWN);
+	assert_int_equal(proxy_lost(&proxy), 1);
+	assert_int_equal(find_task(redis, "the-lost-one").status, TW_OK);
+	assert_int_equal(try_add(redis, "the-lost-one", 300 * TW_MILLISECOND, TW_REDIS_NEW),
+			 TW_EXISTS);
+	add_task(redis, "the-lost-one", 300 * TW_MILLISECOND);
+	worker = start_at(server.url, (struct tw_redis_worker_options){0});
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	wait_for(500 * TW_MILLISECOND);
+	assert_int_equal(runs_count(&runs), 1);
+	worker_stop(worker);
+	tw_redis_close(redis);
+}
+
+static void lost_reply_to_a_question_is_asked_again(void **state)
+{
+	struct tw_redis *redis = open_at(proxy.url);
+
+	(void)state;
+	add_task(redis, "the-task", TW_HOUR);
+	assert_int_equal(find_task(redis, "the-task").status, TW_OK);
+	proxy_lose_reply(&proxy, "the-task");
+	assert_int_equal(find_task(redis, "the-task").status, TW_OK);
+	assert_int_equal(proxy_lost(&proxy), 1);
+	tw_redis_close(redis);
+}
+
+static void lost_reply_to_a_claim_brings_the_task_back(void **state)
+{
+	struct tw_redis *direct = open_at(server.url), *through = open_at(proxy.url);
+	struct tw_redis_batch *batch = NULL;
+	unsigned shard = tw_redis_shard(direct, "a", 1);
+
+	(void)state;
+	/* Script and shard are known. */
+	assert_ok(through, tw_redis_claim(through, shard, 1, TW_SECOND, &batch, NULL));
+	tw_redis_batch_free(batch);
+	add_task(direct, "a", 0);
+	wait_for(10 * TW_MILLISECOND);
+	proxy_lose_reply(&proxy, "}token");
+	assert_int_equal(tw_redis_claim(through, shard, 1, 300 * TW_MILLISECOND, &batch, NULL),
+			 TW_REDIS_OUTCOME_UNKNOWN);
+	assert_int_equal(find_task(direct, "a").state, TW_REDIS_LEASED);
+	batch = await_claim(direct, "a", TW_SECOND);
+	assert_int_equal(only_job(batch)->attempt, 2);
+	tw_redis_batch_free(batch);
+	tw_redis_close(direct);
+	tw_redis_close(through);
+}
+
+static void lost_reply_to_an_acknowledgement_runs_nothing_twice(void **state)
+{
+	struct tw_redis *direct = open_at(server.url);
+	struct tw_redis_worker *worker;
+
+	(void)state;
+	worker = start_at(proxy.url, (struct tw_redis_worker_options){.lease = 2 * TW_SECOND});
+	/* Redis knows the script from this one: the reply that is lost is not "no such script". */
+	add_task(direct, "first", 0);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	pthread_mutex_lock(&runs.lock);
+	runs.gate_is_shut = true;
+	pthread_mutex_unlock(&runs.lock);
+	add_task(direct, "the-task", 0);
+	WAIT_UNTIL(runs_running(&runs) == 1);
+	/* The next that is said about it is its end. */
+	proxy_lose_reply(&proxy, "the-task");
+	runs_open_gate(&runs);
+	WAIT_UNTIL(ends_count(&runs) == 2);
+	assert_int_equal(proxy_lost(&proxy), 1);
+	assert_int_equal(end_of(&runs, "the-task", 0).end, TW_REDIS_END_DONE);
+	wait_for(2500 * TW_MILLISECOND);
+	assert_int_equal(runs_count(&runs), 2);
+	assert_int_equal(stats_of(direct).tasks, 0);
+	worker_stop(worker);
+	tw_redis_close(direct);
+}
+
+#define OUTAGE_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		OUTAGE_TEST(nobody_listening_is_unreachable),
+		OUTAGE_TEST(server_that_does_not_answer_is_unreachable),
+		OUTAGE_TEST(wrong_password_is_refused),
+		OUTAGE_TEST(server_that_may_drop_tasks_is_refused_unless_that_is_wanted),
+		OUTAGE_TEST(restarted_server_loses_nothing_that_was_accepted),
+		OUTAGE_TEST(killed_server_loses_nothing_that_was_accepted),
+		OUTAGE_TEST(call_waits_for_a_server_that_comes_back),
+		OUTAGE_TEST(call_gives_up_after_its_patience),
+		OUTAGE_TEST(replica_is_waited_for_until_it_is_the_master),
+		OUTAGE_TEST(connection_cut_for_five_seconds_loses_nothing),
+		OUTAGE_TEST(lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless),
+		OUTAGE_TEST(lost_reply_to_a_question_is_asked_again),
+		OUTAGE_TEST(lost_reply_to_a_claim_brings_the_task_back),
+		OUTAGE_TEST(lost_reply_to_an_acknowledgement_runs_nothing_twice),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

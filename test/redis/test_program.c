@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: MIT */
+/* The program twr, as a process: what it says, what it ends with, and workers that are told to end or die. */
+#include "support/fixture.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "support/http_server.h"
+#include "support/program.h"
+#include "support/proxy.h"
+#include "support/sockets.h"
+#include "support/wait.h"
+
+static struct program_environment environment;
+static struct http_server http;
+static struct program program; /* the last that `twr` ran */
+static char callback[64];
+
+/* /slow/MS waits that long. */
+static void answer_by_path(void *context, const struct http_request *request,
+			   struct http_answer *answer)
+{
+	(void)context;
+	if (!strncmp(request->path, "/slow/", 6))
+		answer->delay_ms = atoi(request->path + 6);
+	else if (atoi(request->path + 1))
+		answer->status = atoi(request->path + 1);
+}
+
+static int open_all(void **state)
+{
+	struct fixture *fixture;
+	int result = fixture_open(state);
+
+	fixture = *state;
+	environment = (struct program_environment){.url = fixture->server.url,
+						   .name_space = fixture->name_space};
+	http_server_start(&http, answer_by_path, NULL);
+	program = (struct program){.output = -1};
+	snprintf(callback, sizeof(callback), "http://127.0.0.1:%d/200", http.port);
+	return result;
+}
+
+static int close_all(void **state)
+{
+	program_end(&program);
+	http_server_stop(&http);
+	return fixture_close(state);
+}
+
+/* Runs it to its end and answers its exit code; what it said is kept until the next. */
+static int twr(const char *const *arguments)
+{
+	/* As many as the fixture has. */
+	const char *words[32] = {"--shards=4"};
+	size_t count = 1;
+
+	program_end(&program);
+	for (; *arguments && count < 31; arguments++)
+		words[count++] = *arguments;
+	return program_run(&program, &environment, words);
+}
+#define TWR(...) twr(ARGUMENTS(__VA_ARGS__))
+
+static bool said(const char *text)
+{
+	return strstr(program_text(&program), text);
+}
+
+/* What it said, as the one JSON object that it is; the caller's. */
+static json_t *said_json(void)
+{
+	json_t *object = json_loads(program_text(&program), JSON_DISABLE_EOF_CHECK, NULL);
+
+	assert_non_null(object);
+	return object;
+}
+
+static void assert_member(const char *name, const char *value)
+{
+	json_t *object = said_json();
+
+	assert_string_equal(json_string_value(json_object_get(object, name)), value);
+	json_decref(object);
+}
+
+static int64_t said_number(const char *name)
+{
+	json_t *object = said_json();
+	int64_t number = json_integer_value(json_object_get(object, name));
+
+	json_decref(object);
+	return number;
+}
+
+/* -------------------------------------------------------------------------- One task, its life -- */
+
+static void task_is_added_shown_moved_and_cancelled(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_int_equal(TWR("add", "--key", "order:7", "--in", "1h", "--callback",
+			     "http://shop.example/expire", "--data", "{\"a\":1}", "--header",
+			     "X-Shop: 7", "--max-attempts", "3"),
+			 0);
+	assert_true(said("order:7 is due "));
+	assert_int_equal(find_task(fixture->redis, "order:7").max_attempts, 3);
+	assert_int_equal(TWR("get", "order:7", "--json"), 0);
+	assert_member("key", "order:7");
+	assert_member("state", "pending");
+	assert_member("callback", "http://shop.example/expire");
+	assert_member("method", "POST");
+	assert_member("body", "{\"a\":1}");
+	assert_int_equal(said_number("max_attempts"), 3);
+	assert_int_equal(
+		TWR("move", "--key=order:7", "--at", "2070-01-01T00:00:00.5+01:00", "--json"), 0);
+	assert_int_equal(said_number("due_ms"), INT64_C(3155756400500));
+	assert_member("due", "2069-12-31T23:00:00.500Z");
+	assert_int_equal(TWR("get", "order:7"), 0);
+	assert_true(said("2069-12-31T23:00:00.500Z") && said("X-Shop: 7") && said("{\"a\":1}"));
+	assert_int_equal(TWR("cancel", "order:7"), 0);
+	assert_int_equal(find_task(fixture->redis, "order:7").status, TW_NOT_FOUND);
+}
+
+static void lists_and_stats_show_what_there_is(void **state)
+{
+	(void)state;
+	assert_int_equal(TWR("add", "a b", "--in", "1h"), 0);
+	assert_int_equal(TWR("add", "c", "--in", "30m"), 0);
+	assert_int_equal(TWR("list"), 0);
+	assert_true(said("a%20b\n") && said("c\n") && said("pending  0/8"));
+	assert_int_equal(TWR("list", "--limit", "1", "--json"), 0);
+	assert_member("state", "pending");
+	assert_int_equal(TWR("stats", "--json"), 0);
+	assert_int_equal(said_number("tasks"), 2);
+	assert_int_equal(said_number("due"), 0);
+	assert_int_equal(TWR("stats"), 0);
+	assert_true(said("tasks    2"));
+	assert_int_equal(TWR("ping"), 0);
+	assert_int_equal(TWR("ping", "--json"), 0);
+}
+
+static void unknown_existing_and_leased_tasks_are_1(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+
+	assert_int_equal(TWR("cancel", "nobody"), 1);
+	assert_int_equal(TWR("get", "nobody"), 1);
+	assert_int_equal(TWR("move", "nobody", "--in", "1s"), 1);
+	assert_int_equal(TWR("add", "nobody", "--replace"), 1);
+	assert_int_equal(TWR("dead", "retry", "nobody"), 1);
+	assert_int_equal(TWR("dead", "drop", "nobody"), 1);
+	assert_int_equal(TWR("add", "a", "--new"), 0);
+	assert_int_equal(TWR("add", "a", "--new"), 1);
+	assert_int_equal(TWR("add", "a", "--replace"), 0);
+	assert_int_equal(TWR("add", "a"), 0);
+	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	assert_int_equal(TWR("cancel", "a"), 1);
+	assert_int_equal(TWR("move", "a", "--in", "1s"), 1);
+	tw_redis_batch_free(batch);
+}
+
+static void data_comes_from_a_file_or_standard_input(void **state)
+{
+	struct fixture *fixture = *state;
+	char path[320], argument[330];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/data", fixture->server.folder);
+	snprintf(argument, sizeof(argument), "@%s", path);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("[1, 2]\n", file);
+	fclose(file);
+	assert_int_equal(TWR("add", "a", "--in=1h", "--callback", callback, "--data", argument), 0);
+	assert_string_equal(find_task(fixture->redis, "a").body, "[1, 2]\n");
+	assert_int_equal(TWR("add", "b", "--data", "@/no/such/file"), 65);
+	assert_int_equal(find_task(fixture->redis, "b").status, TW_NOT_FOUND);
+}
+
+/* ------------------------------------------------------------------------------- Exit codes -- */
+
+static void wrong_usage_is_2(void **state)
+{
+	(void)state;
+	assert_int_equal(TWR("fly"), 2);
+	assert_int_equal(TWR("--json"), 2);
+	assert_int_equal(TWR("add"), 2);
+	assert_int_equal(TWR("add", "--key"), 2);
+	assert_int_equal(TWR("add", "--key", ""), 2);
+	assert_int_equal(TWR("add", "a", "b"), 2);
+	assert_int_equal(TWR("add", "a", "--in", "soon"), 2);
+	assert_int_equal(TWR("add", "a", "--in", "1w"), 2);
+	assert_int_equal(TWR("add", "a", "--in", "-5"), 2);
+	assert_int_equal(TWR("add", "a", "--at", "2031-05-01T12:00:00"), 2);
+	assert_int_equal(TWR("add", "a", "--at", "2031-04-31T12:00:00Z"), 2);
+	assert_int_equal(TWR("add", "a", "--method", "PUT"), 2);
+	assert_int_equal(TWR("add", "a", "--max-attempts", "0"), 2);
+	assert_int_equal(TWR("add", "a", "--lease", "1s"), 2);
+	assert_int_equal(TWR("move", "a"), 2);
+	assert_int_equal(TWR("dead"), 2);
+	assert_int_equal(TWR("dead", "bury"), 2);
+	assert_int_equal(TWR("dead", "drop", "--all", "a"), 2);
+	assert_int_equal(TWR("worker", "--lease", "1ms"), 2);
+	assert_int_equal(TWR("worker", "--concurrency", "5000"), 2);
+	assert_int_equal(TWR("ping", "--nonsense"), 2);
+	assert_int_equal(TWR("ping", "--url", "http://127.0.0.1/"), 2);
+	assert_int_equal(TWR("ping", "--namespace", "a b"), 2);
+	assert_int_equal(TWR("--help"), 0);
+	assert_true(said("TWR_PASSWORD"));
+	assert_int_equal(TWR("--version"), 0);
+}
+
+static void bad_data_is_65(void **state)
+{
+	struct fixture *fixture = *state;
+	char path[320], long_key[TW_REDIS_KEY_MAX + 2];
+	char argument[330];
+	FILE *file;
+
+	memset(long_key, 'k', sizeof(long_key));
+	long_key[sizeof(long_key) - 1] = '\0';
+	snprintf(path, sizeof(path), "%s/data", fixture->server.folder);
+	snprintf(argument, sizeof(argument), "@%s", path);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	for (size_t i = 0; i <= TW_REDIS_BODY_MAX; i++)
+		putc('1', file);
+	fclose(file);
+	assert_int_equal(TWR("add", "a", "--callback", "ftp://127.0.0.1/"), 65);
+	assert_int_equal(TWR("add", "a", "--callback", callback, "--header", "X: a\r\nY: b"), 65);
+	assert_int_equal(TWR("add", "a", "--callback", callback, "--header", "Tw-Token: 1"), 65);
+	assert_int_equal(TWR("add", "a", "--callback", callback, "--data", argument), 65);
+	assert_int_equal(TWR("add", "a", "--callback", callback, "--data", "not JSON"), 65);
+	assert_int_equal(TWR("add", "a", "--callback", callback, "--method=GET", "--data", "1"),
+			 65);
+	assert_int_equal(TWR("add", "a", "--header", "X: y"), 65);
+	assert_int_equal(TWR("add", long_key), 65);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+	assert_int_equal(TWR("add", "a", "--callback", callback, "--data", "not JSON", "--header",
+			     "Content-Type: text/plain"),
+			 0);
+}
+
+static void redis_that_is_not_there_is_69(void **state)
+{
+	char url[64];
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port_free());
+	environment.url = url;
+	assert_int_equal(TWR("ping"), 69);
+	assert_int_equal(TWR("add", "a"), 69);
+	assert_int_equal(TWR("worker"), 69);
+}
+
+static void lost_reply_is_75_and_adding_again_is_harmless(void **state)
+{
+	struct fixture *fixture = *state;
+	struct proxy proxy;
+
+	proxy_start(&proxy, fixture->server.port);
+	environment.url = proxy.url;
+	add_task(fixture->redis, "first", TW_HOUR);
+	proxy_lose_reply(&proxy, "the-lost-one");
+	assert_int_equal(TWR("add", "the-lost-one", "--in", "1h"), 75);
+	assert_int_equal(find_task(fixture->redis, "the-lost-one").status, TW_OK);
+	assert_int_equal(TWR("add", "the-lost-one", "--in", "1h"), 0);
+	assert_int_equal(stats_of(fixture->redis).tasks, 2);
+	proxy_stop(&proxy);
+}
+
+static void wrong_password_is_77_and_no_password_is_shown(void **state)
+{
+	const struct redis_server_options guarded_options = {.password = "the-secret"};
+	struct redis_server guarded;
+	char url[96];
+
+	(void)state;
+	redis_server_start(&guarded, &guarded_options);
+	environment = (struct program_environment){.url = guarded.url};
+	assert_int_equal(TWR("ping"), 77);
+	environment.password = "not-the-secret";
+	assert_int_equal(TWR("ping"), 77);
+	assert_false(said("the-secret"));
+	assert_int_equal(TWR("worker"), 77);
+	assert_false(said("the-secret"));
+	environment.password = "the-secret";
+	assert_int_equal(TWR("ping"), 0);
+	snprintf(url, sizeof(url), "redis://:the-secret@127.0.0.1:%d", guarded.port);
+	environment = (struct program_environment){.url = url};
+	assert_int_equal(TWR("ping"), 0);
+	environment = (struct program_environment){.password = "not-the-secret"};
+	assert_int_equal(TWR("ping", "--url", url), 0);
+	snprintf(url, sizeof(url), "redis://:the-wrong-secret@127.0.0.1:%d", guarded.port);
+	assert_int_equal(TWR("ping", "--url", url), 77);
+	assert_false(said("wrong-secret"));
+	assert_int_equal(TWR("ping", "--url", "redis://:the-wrong-secret@127.0.0.1:nowhere"), 2);
+	assert_false(said("wrong-secret"));
+	redis_server_stop(&guarded);
+}
+
+/* Everything that others may read about the process. */
+static void assert_process_hides(pid_t pid, const char *secret)
+{
+	static const char *const files[] = {"cmdline", "environ", "comm"};
+	static char text[65536];
+
+	for (size_t i = 0; i < 3; i++) {
+		char path[64];
+		FILE *file;
+		size_t size;
+
+		snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, files[i]);
+		file = fopen(path, "r");
+		assert_non_null(file);
+		size = fread(text, 1, sizeof(text), file);
+		fclose(file);
+		assert_true(i == 2 || size > 0);
+		assert_null(memmem(text, size, secret, strlen(secret)));
+	}
+}
+
+static void process_list_shows_no_password(void **state)
+{
+	const struct redis_server_options guarded_options = {.password = "the-secret"};
+	struct redis_server guarded;
+	char url[96], argument[128];
+
+	(void)state;
+	redis_server_start(&guarded, &guarded_options);
+	snprintf(url, sizeof(url), "redis://:the-secret@127.0.0.1:%d", guarded.port);
+	snprintf(argument, sizeof(argument), "--url=%s", url);
+	for (int i = 0; i < 4; i++) {
+		environment =
+			(struct program_environment){.url = i == 0 ? url : guarded.url,
+						     .password = i == 1 ? "the-secret" : NULL};
+		program_end(&program);
+		program_start(&program, &environment,
+			      i == 2   ? ARGUMENTS("worker", "--url", url)
+			      : i == 3 ? ARGUMENTS("worker", argument)
+				       : ARGUMENTS("worker"));
+		assert_true(program_wait_text(&program, "the worker runs"));
+		assert_process_hides(program.pid, "the-secret");
+		assert_int_equal(kill(program.pid, SIGTERM), 0);
+		assert_int_equal(program_wait(&program), 0);
+		assert_false(said("the-secret"));
+	}
+	redis_server_stop(&guarded);
+}
+
+/* ----------------------------------------------------------------------------------- Worker -- */
+
+static void worker_start(struct program *worker, const char *const *options)
+{
+	const char *words[32] = {"worker", "--shards=4", "--verbose"};
+	size_t count = 3;
+
+	for (; *options && count < 31; options++)
+		words[count++] = *options;
+	program_start(worker, &environment, words);
+	assert_true(program_wait_text(worker, "the worker runs"));
+}
+
+static int worker_end(struct program *worker)
+{
+	int exit_code;
+
+	kill(worker->pid, SIGTERM);
+	exit_code = program_wait(worker);
+	return exit_code;
+}
+
+static void worker_runs_what_was_scheduled_and_tells_of_it(void **state)
+{
+	struct fixture *fixture = *state;
+	struct program worker;
+	char url[64];
+
+	worker_start(&worker, ARGUMENTS("--retry-first=10ms", "--count-every=50ms"));
+	assert_int_equal(TWR("add", "good", "--in", "100ms", "--callback", callback), 0);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/404", http.port);
+	assert_int_equal(TWR("add", "bad", "--callback", url), 0);
+	assert_true(program_wait_text(&worker, "done     good  attempt 1/8"));
+	assert_true(program_wait_text(&worker, "dead     bad  attempt 1/8"));
+	assert_true(program_wait_text(&worker, "HTTP 404"));
+	assert_true(program_wait_text(&worker, "twr: done 1, to be tried again 0, dead 1"));
+	assert_int_equal(http_server_count_of(&http, "good"), 1);
+	assert_int_equal(TWR("dead", "list"), 0);
+	assert_true(said("bad  HTTP 404"));
+	assert_int_equal(TWR("dead", "list", "--json"), 0);
+	assert_member("reason", "HTTP 404");
+	assert_int_equal(TWR("dead", "retry", "bad"), 0);
+	WAIT_UNTIL(http_server_count_of(&http, "bad") == 2 &&
+		   find_dead(fixture->redis, "bad").status == TW_OK);
+	assert_int_equal(TWR("dead", "drop", "--all"), 0);
+	assert_string_equal(program_text(&program), "1\n");
+	assert_int_equal(stats_of(fixture->redis).dead, 0);
+	assert_int_equal(worker_end(&worker), 0);
+	program_end(&worker);
+}
+
+static void lines_of_the_worker_are_json_if_asked_for(void **state)
+{
+	struct program worker;
+	json_t *line;
+
+	(void)state;
+	worker_start(&worker, ARGUMENTS("--json"));
+	assert_int_equal(TWR("add", "a", "--callback", callback), 0);
+	assert_true(program_wait_text(&worker, "}\n"));
+	line = json_loads(strchr(program_text(&worker), '{'), JSON_DISABLE_EOF_CHECK, NULL);
+	assert_string_equal(json_string_value(json_object_get(line, "end")), "done");
+	assert_string_equal(json_string_value(json_object_get(line, "key")), "a");
+	assert_int_equal(json_integer_value(json_object_get(line, "http_status")), 200);
+	json_decref(line);
+	assert_int_equal(worker_end(&worker), 0);
+	program_end(&worker);
+}
+
+static void sigterm_in_mid_task_lets_it_finish(void **state)
+{
+	struct fixture *fixture = *state;
+	struct program worker;
+	char url[64];
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/slow/800", http.port);
+	worker_start(&worker, ARGUMENTS("--grace=20s"));
+	assert_int_equal(TWR("add", "slow", "--callback", url), 0);
+	WAIT_UNTIL(http_server_count(&http) == 1);
+	kill(worker.pid, SIGTERM);
+	assert_true(program_wait_text(&worker, "finishing"));
+	assert_int_equal(TWR("add", "later", "--callback", callback), 0);
+	assert_int_equal(program_wait(&worker), 0);
+	assert_non_null(strstr(program_text(&worker), "done     slow"));
+	assert_int_equal(find_task(fixture->redis, "slow").status, TW_NOT_FOUND);
+	assert_int_equal(find_task(fixture->redis, "later").attempts, 0);
+	assert_int_equal(http_server_count(&http), 1);
+	program_end(&worker);
+}
+
+static void task_longer_than_the_grace_is_given_back(void **state)
+{
+	struct fixture *fixture = *state;
+	struct program worker;
+	char url[64];
+	int64_t before;
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/slow/20000", http.port);
+	worker_start(&worker, ARGUMENTS("--grace", "300ms"));
+	assert_int_equal(TWR("add", "slow", "--callback", url), 0);
+	WAIT_UNTIL(http_server_count(&http) == 1);
+	before = wall_clock();
+	assert_int_equal(worker_end(&worker), 0);
+	assert_in_range(wall_clock() - before, 300 * TW_MILLISECOND, 10 * TW_SECOND);
+	assert_non_null(strstr(program_text(&worker), "released slow"));
+	assert_int_equal(find_task(fixture->redis, "slow").state, TW_REDIS_PENDING);
+	program_end(&worker);
+}
+
+/* A worker that dies says nothing; its lease ends, and another one runs the task, with a higher token. */
+static void task_of_a_killed_worker_runs_again_within_its_lease_and_a_second(void **state)
+{
+	struct fixture *fixture = *state;
+	struct program first, second;
+	struct http_request one, two;
+	int64_t killed;
+	char url[64];
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/slow/3000", http.port);
+	worker_start(&first, ARGUMENTS("--lease=1500ms"));
+	assert_int_equal(TWR("add", "a", "--callback", url), 0);
+	WAIT_UNTIL(http_server_count(&http) == 1);
+	worker_start(&second, ARGUMENTS("--lease=1500ms"));
+	killed = wall_clock();
+	assert_int_equal(kill(first.pid, SIGKILL), 0);
+	WAIT_UNTIL(http_server_count(&http) == 2);
+	assert_true(http_server_request(&http, "a", 0, &one));
+	assert_true(http_server_request(&http, "a", 1, &two));
+	assert_true(two.at - killed < 2500 * TW_MILLISECOND * (TEST_HAS_SANITIZER ? 2 : 1));
+	assert_true(two.token > one.token);
+	assert_int_equal(two.attempt, 2);
+	WAIT_UNTIL(find_task(fixture->redis, "a").status == TW_NOT_FOUND);
+	assert_int_equal(http_server_count(&http), 2);
+	assert_int_equal(worker_end(&second), 0);
+	program_end(&first);
+	program_end(&second);
+}
+
+static void worker_outlives_a_restart_of_redis(void **state)
+{
+	struct redis_server own;
+	const struct redis_server_options options = {.append_only = true};
+	struct program worker;
+
+	(void)state;
+	redis_server_start(&own, &options);
+	environment.url = own.url;
+	worker_start(&worker, ARGUMENTS("--lease=1s"));
+	redis_server_end(&own, SIGTERM);
+	assert_true(program_wait_text(&worker, "lost Redis"));
+	redis_server_restart(&own);
+	assert_int_equal(TWR("add", "a", "--callback", callback), 0);
+	assert_true(program_wait_text(&worker, "done     a"));
+	assert_non_null(strstr(program_text(&worker), "Redis is there again"));
+	assert_int_equal(worker_end(&worker), 0);
+	program_end(&worker);
+	redis_server_stop(&own);
+}
+
+#define PROGRAM_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PROGRAM_TEST(task_is_added_shown_moved_and_cancelled),
+		PROGRAM_TEST(lists_and_stats_show_what_there_is),
+		PROGRAM_TEST(unknown_existing_and_leased_tasks_are_1),
+		PROGRAM_TEST(data_comes_from_a_file_or_standard_input),
+		PROGRAM_TEST(wrong_usage_is_2),
+		PROGRAM_TEST(bad_data_is_65),
+		PROGRAM_TEST(redis_that_is_not_there_is_69),
+		PROGRAM_TEST(lost_reply_is_75_and_adding_again_is_harmless),
+		PROGRAM_TEST(wrong_password_is_77_and_no_password_is_shown),
+		PROGRAM_TEST(process_list_shows_no_password),
+		PROGRAM_TEST(worker_runs_what_was_scheduled_and_tells_of_it),
+		PROGRAM_TEST(lines_of_the_worker_are_json_if_asked_for),
+		PROGRAM_TEST(sigterm_in_mid_task_lets_it_finish),
+		PROGRAM_TEST(task_longer_than_the_grace_is_given_back),
+		PROGRAM_TEST(task_of_a_killed_worker_runs_again_within_its_lease_and_a_second),
+		PROGRAM_TEST(worker_outlives_a_restart_of_redis),
+	};
+
+	return FIXTURE_RUN(tests);
+}

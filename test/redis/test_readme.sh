@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The README's three commands schedule a callback and show it run, as they stand there but for the
+# ports, which are free ones here.
+
+cd "$(dirname "$0")/../.." || exit 1
+set -e
+
+if ! command -v python3 >/dev/null; then
+	echo "no python3 to be called"
+	exit 77
+fi
+
+folder=$(mktemp -d)
+trap 'kill $processes 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
+processes=
+
+free_ports()
+{
+	python3 -c 'import socket
+ends = [socket.socket() for i in range(2)]
+for end in ends:
+    end.bind(("127.0.0.1", 0))
+print(*[end.getsockname()[1] for end in ends])'
+}
+
+# wait_for TEXT FILE: half a minute
+wait_for()
+{
+	for _ in $(seq 300); do
+		if grep -q -e "$1" "$2" 2>/dev/null; then
+			return 0
+		fi
+		sleep 0.1
+	done
+	echo "not seen: $1"
+	cat "$2"
+	return 1
+}
+
+ports=$(free_ports)
+redis_port=${ports% *} http_port=${ports#* }
+redis-server --bind 127.0.0.1 --port "$redis_port" --dir "$folder" --save '' \
+	>"$folder/redis.log" 2>&1 &
+processes="$!"
+wait_for 'Ready to accept' "$folder/redis.log"
+export TWR_URL="redis://127.0.0.1:$redis_port" PYTHONUNBUFFERED=1
+
+awk '/three commands show/ { found = 1 } found && /^```/ { if (inside) exit; inside = 1; next } inside' \
+	README.md | sed -e "s|build/twr|$BUILD/twr|" -e "s/\<8000\>/$http_port/g" >"$folder/commands"
+test "$(wc -l <"$folder/commands")" = 3
+# Those in the background are told here by the shell that started them.
+{
+	cat "$folder/commands"
+	# shellcheck disable=SC2016 # for the other shell
+	echo 'jobs -p >"$1"'
+} >"$folder/script"
+sh "$folder/script" "$folder/jobs" >"$folder/output" 2>&1
+processes="$processes $(tr '\n' ' ' <"$folder/jobs")"
+
+wait_for '^done  *order:7  attempt 1/8' "$folder/output"
+wait_for '"GET / HTTP/1.1" 200' "$folder/output"

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* What is kept of a task comes back as it was given; what can't be accepted is refused when it is
+ * added. */
+#include "support/test.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "record.h"
+
+#define KEY .key = "k", .key_size = 1
+
+static const char *const two_headers[] = {"A: b", "Content-Type: text/plain; x=\"y\""};
+
+static void a_task_for_a_handler_is_kept_without_json(void **state)
+{
+	const struct tw_redis_task task = {KEY, .body = "a\0b", .body_size = 3, .max_attempts = 5};
+	struct buffer buffer = {0};
+	struct record record;
+
+	(void)state;
+	assert_int_equal(record_write(&buffer, &task, NULL), TW_OK);
+	assert_int_equal(buffer.size, 7);
+	assert_memory_equal(buffer.data, "5 0\na\0b", 7);
+	assert_int_equal(record_read(&record, buffer.data, buffer.size), TW_OK);
+	assert_int_equal(record.max_attempts, 5);
+	assert_int_equal(record.body_size, 3);
+	assert_memory_equal(record.body, "a\0b", 3);
+	assert_null(record.url);
+	record_free(&record);
+	buffer_free(&buffer);
+}
+
+static void a_callback_comes_back_as_it_was_given(void **state)
+{
+	const struct tw_redis_task task = {KEY,
+					   .body = "{}\n{",
+					   .body_size = 4,
+					   .url = "http://h/\xc3\xa4?a=\"b\"",
+					   .headers = two_headers,
+					   .header_count = 2};
+	struct buffer buffer = {0};
+	struct record record;
+
+	(void)state;
+	assert_int_equal(task_check(&task, NULL), TW_OK);
+	assert_int_equal(record_write(&buffer, &task, NULL), TW_OK);
+	assert_int_equal(record_read(&record, buffer.data, buffer.size), TW_OK);
+	assert_string_equal(record.url, task.url);
+	assert_int_equal(record.method, TW_REDIS_POST);
+	assert_int_equal(record.header_count, 2);
+	assert_string_equal(record.headers[0], two_headers[0]);
+	assert_string_equal(record.headers[1], two_headers[1]);
+	assert_int_equal(record.body_size, 4);
+	assert_memory_equal(record.body, "{}\n{", 4);
+	record_free(&record);
+	buffer_free(&buffer);
+}
+
+static void records_of_others_are_told_apart(void **state)
+{
+	static const char *const records[] = {
+		"",
+		"8",
+		"8 ",
+		"8 5\n{}",
+		"x 0\n",
+		"8 2\n{}",
+		"8 2\n[]",
+		"8 3\n{x}",
+		"8 21\n{\"url\":\"ftp://h/x\"}",
+		"99999999999 0\n",
+		"8 39\n{\"url\":\"http://h\",\"headers\":[\"no colon\"]}"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
+		struct record record;
+
+		if (record_read(&record, records[i], strlen(records[i])) != TW_REDIS_BAD_DATA)
+			fail_msg("%s was accepted", records[i]);
+	}
+}
+
+static void bad_callbacks_are_refused(void **state)
+{
+	static const char *const urls[] = {
+		"ftp://h",      "file:///etc/passwd", "h",           "",
+		"http://",      "http:///path",       "http://:80/", "http://u@/x",
+		"http://h/a b", "http://h/\r\n",      "https://?x",  "http://h/\x7f"};
+	struct tw_redis_error error;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++)
+		if (task_check(&(struct tw_redis_task){KEY, .url = urls[i]}, &error) !=
+		    TW_REDIS_BAD_DATA)
+			fail_msg("%s was accepted", urls[i]);
+	assert_int_equal(task_check(&(struct tw_redis_task){KEY, .url = "HTTPS://h"}, NULL), TW_OK);
+	assert_int_equal(
+		task_check(&(struct tw_redis_task){KEY, .url = "http://h", .method = TW_REDIS_GET,
+						   .body = "x", .body_size = 1},
+			   &error),
+		TW_REDIS_BAD_DATA);
+}
+
+static void bad_headers_are_refused(void **state)
+{
+	static const char *const headers[] = {"",
+					      "no colon",
+					      ": x",
+					      "a b: c",
+					      "a: b\r\nc: d",
+					      "a: b\n",
+					      "tw-token: 9",
+					      "content-length: 3",
+					      "Host: other",
+					      "Connection: x",
+					      "Transfer-Encoding: chunked"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+		const struct tw_redis_task task = {KEY, .url = "http://h", .headers = &headers[i],
+						   .header_count = 1};
+		struct tw_redis_error error;
+
+		if (task_check(&task, &error) != TW_REDIS_BAD_DATA)
+			fail_msg("%s was accepted", headers[i]);
+	}
+}
+
+static void what_is_over_a_limit_is_refused(void **state)
+{
+	static char long_url[TW_REDIS_URL_MAX + 2];
+	struct tw_redis_task task = {KEY, .body = "x", .body_size = TW_REDIS_BODY_MAX + 1};
+	struct tw_redis_error error;
+
+	(void)state;
+	assert_int_equal(task_check(&task, &error), TW_REDIS_BAD_DATA);
+	task.body_size = 1;
+	task.url = long_url;
+	memset(long_url, 'a', sizeof(long_url) - 1);
+	memcpy(long_url, "http://", 7);
+	assert_int_equal(task_check(&task, &error), TW_REDIS_BAD_DATA);
+	task.url = NULL;
+	task.key_size = TW_REDIS_KEY_MAX + 1;
+	assert_int_equal(task_check(&task, &error), TW_INVALID);
+	task.key_size = 1;
+	task.delay = TW_REDIS_DELAY_MAX + 1;
+	assert_int_equal(task_check(&task, &error), TW_INVALID);
+	task.delay = 0;
+	task.max_attempts = TW_REDIS_ATTEMPTS_MAX + 1;
+	assert_int_equal(task_check(&task, &error), TW_INVALID);
+}
+
+static void text_that_is_not_utf8_is_refused(void **state)
+{
+	const char *const header = "A: \xff";
+	struct buffer buffer = {0};
+
+	(void)state;
+	assert_int_equal(
+		record_write(&buffer, &(struct tw_redis_task){KEY, .url = "http://h/\xff"}, NULL),
+		TW_REDIS_BAD_DATA);
+	assert_int_equal(
+		record_write(&buffer,
+			     &(struct tw_redis_task){KEY, .url = "http://h/", .headers = &header,
+						     .header_count = 1},
+			     NULL),
+		TW_REDIS_BAD_DATA);
+	buffer_free(&buffer);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_task_for_a_handler_is_kept_without_json),
+		cmocka_unit_test(a_callback_comes_back_as_it_was_given),
+		cmocka_unit_test(records_of_others_are_told_apart),
+		cmocka_unit_test(bad_callbacks_are_refused),
+		cmocka_unit_test(bad_headers_are_refused),
+		cmocka_unit_test(what_is_over_a_limit_is_refused),
+		cmocka_unit_test(text_that_is_not_utf8_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

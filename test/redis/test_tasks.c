@@ -1,0 +1,956 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calls about tasks, and claiming by hand: what Redis holds after each. No worker here; time passes
+ * by leases of some milliseconds, or by rewriting when a task is to be looked at.
+ */
+#include "support/fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/seed.h"
+#include "support/wait.h"
+
+#define LONG_LEASE TW_MINUTE
+#define SHORT_LEASE (20 * TW_MILLISECOND)
+
+/* The lease ends: server time is made to have passed. */
+static void end_lease(struct fixture *fixture, const char *key)
+{
+	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, key, -1);
+}
+
+static void ack_is(struct tw_redis *redis, const struct tw_redis_batch *batch,
+		   enum tw_status expected)
+{
+	enum tw_status each = TW_INVALID;
+
+	assert_ok(redis, tw_redis_ack(redis, only_job(batch), 1, &each));
+	assert_int_equal(each, expected);
+}
+
+/* -------------------------------------------------------------------------------- Due times -- */
+
+static void task_is_claimed_when_it_is_due_and_not_before(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+	int64_t added = redis_server_now(&fixture->server);
+
+	add_task(fixture->redis, "a", TW_SECOND);
+	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	assert_in_range(redis_server_now(&fixture->server) - added, 1000, 3000);
+	assert_true(only_job(batch)->due_ms >= added + 1000);
+	assert_true(only_job(batch)->lateness >= 0);
+	ack_is(fixture->redis, batch, TW_OK);
+	tw_redis_batch_free(batch);
+	assert_nothing_due(fixture->redis, "a");
+}
+
+static void task_due_in_the_past_is_due_now(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t now = redis_server_now(&fixture->server), due = 0;
+	const struct tw_redis_task task = {.key = "a", .key_size = 1, .at_ms = 1000};
+	struct tw_redis_batch *batch;
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due));
+	assert_in_range(due - now, 0, 5000);
+	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	tw_redis_batch_free(batch);
+}
+
+static void due_time_is_told_and_rounded_up(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = {.key = "a", .key_size = 1, .delay = TW_HOUR + 1};
+	int64_t now = redis_server_now(&fixture->server), due = 0;
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due));
+	assert_in_range(due - now, 3600000, 3605000);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, due);
+	task.at_ms = now + 12345;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due));
+	assert_int_equal(due, now + 12345);
+}
+
+static void claim_tells_when_to_look_again(void **state)
+{
+	struct fixture *fixture = *state;
+	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
+	struct tw_redis_batch *batch = NULL;
+	tw_duration next = 0;
+
+	assert_ok(fixture->redis,
+		  tw_redis_claim(fixture->redis, shard, 1, LONG_LEASE, &batch, &next));
+	assert_true(next == TW_FOREVER);
+	tw_redis_batch_free(batch);
+	add_task(fixture->redis, "a", TW_MINUTE);
+	assert_ok(fixture->redis,
+		  tw_redis_claim(fixture->redis, shard, 1, LONG_LEASE, &batch, &next));
+	assert_in_range(next, 50 * TW_SECOND, TW_MINUTE + TW_MILLISECOND);
+	tw_redis_batch_free(batch);
+}
+
+static void longest_due_is_claimed_first_and_no_more_than_the_limit(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch = NULL;
+	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
+	tw_duration next = -1;
+	unsigned added = 0;
+	char first[KEY_SIZE] = "", key[KEY_SIZE];
+
+	for (unsigned i = 0; added < 5; i++) {
+		number_key(key, (int)i);
+		if (tw_redis_shard(fixture->redis, key, strlen(key)) != shard)
+			continue;
+		add_task(fixture->redis, key, TW_HOUR);
+		/* The last one added has been due longest. */
+		redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, key,
+				     -1000 * (int64_t)++added);
+		snprintf(first, sizeof(first), "%s", key);
+	}
+	assert_ok(fixture->redis,
+		  tw_redis_claim(fixture->redis, shard, 2, LONG_LEASE, &batch, &next));
+	assert_int_equal(tw_redis_batch_count(batch), 2);
+	assert_memory_equal(tw_redis_batch_jobs(batch)->key, first, strlen(first));
+	assert_true(tw_redis_batch_jobs(batch)->lateness >= 5 * TW_SECOND);
+	assert_int_equal(next, 0);
+	tw_redis_batch_free(batch);
+}
+
+/* ------------------------------------------------------------------------- Adding, replacing -- */
+
+static void second_add_as_new_exists_and_changes_nothing(void **state)
+{
+	struct fixture *fixture = *state;
+	struct found before, after;
+
+	assert_int_equal(try_add(fixture->redis, "a", TW_HOUR, TW_REDIS_NEW), TW_OK);
+	before = find_task(fixture->redis, "a");
+	assert_int_equal(try_add(fixture->redis, "a", TW_MINUTE, TW_REDIS_NEW), TW_EXISTS);
+	after = find_task(fixture->redis, "a");
+	assert_int_equal(before.due_ms, after.due_ms);
+	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+}
+
+static void replaced_task_runs_as_the_new_one_only(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = {
+		.key = "a", .key_size = 1, .delay = TW_MINUTE, .body = "old", .body_size = 3};
+	struct tw_redis_batch *batch;
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	task.body = "new";
+	task.delay = 0;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	assert_memory_equal(only_job(batch)->body, "new", 3);
+	ack_is(fixture->redis, batch, TW_OK);
+	tw_redis_batch_free(batch);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+static void replace_wants_a_task_to_replace(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_int_equal(try_add(fixture->redis, "a", 0, TW_REDIS_REPLACE), TW_NOT_FOUND);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+	add_task(fixture->redis, "a", TW_HOUR);
+	assert_int_equal(try_add(fixture->redis, "a", TW_MINUTE, TW_REDIS_REPLACE), TW_OK);
+}
+
+static void run_of_a_replaced_task_does_not_end_the_new_one(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *old, *new;
+
+	add_task(fixture->redis, "a", 0);
+	old = await_claim(fixture->redis, "a", LONG_LEASE);
+	add_task(fixture->redis, "a", 0);
+	ack_is(fixture->redis, old, TW_REDIS_STALE);
+	new = await_claim(fixture->redis, "a", LONG_LEASE);
+	assert_int_equal(only_job(new)->attempt, 1);
+	assert_true(only_job(new)->token > only_job(old)->token);
+	ack_is(fixture->redis, old, TW_REDIS_STALE);
+	ack_is(fixture->redis, new, TW_OK);
+	tw_redis_batch_free(old);
+	tw_redis_batch_free(new);
+}
+
+static void keys_and_bodies_are_any_bytes(void **state)
+{
+	static char key[TW_REDIS_KEY_MAX], body[TW_REDIS_BODY_MAX];
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = {
+		.key = key, .key_size = sizeof(key), .body = body, .body_size = sizeof(body)};
+	struct tw_redis_batch *batch = NULL;
+
+	for (size_t i = 0; i < sizeof(key); i++)
+		key[i] = (char)(i * 7);
+	for (size_t i = 0; i < sizeof(body); i++)
+		body[i] = (char)(i * 11 + i / 256);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	assert_ok(fixture->redis,
+		  tw_redis_claim(fixture->redis, tw_redis_shard(fixture->redis, key, sizeof(key)),
+				 10, LONG_LEASE, &batch, NULL));
+	assert_int_equal(only_job(batch)->key_size, sizeof(key));
+	assert_memory_equal(only_job(batch)->key, key, sizeof(key));
+	assert_int_equal(only_job(batch)->body_size, sizeof(body));
+	assert_memory_equal(only_job(batch)->body, body, sizeof(body));
+	assert_null(only_job(batch)->url);
+	ack_is(fixture->redis, batch, TW_OK);
+	tw_redis_batch_free(batch);
+}
+
+static void callback_is_kept_as_it_was_given(void **state)
+{
+	static const char *const headers[] = {"X-One: 1", "Content-Type: text/plain; charset=ä"};
+	struct fixture *fixture = *state;
+	const struct tw_redis_task task = {.key = "a",
+					   .key_size = 1,
+					   .url = "https://user:word@[::1]:8443/a?b=%20#c",
+					   .headers = headers,
+					   .header_count = 2,
+					   .body = "{}",
+					   .body_size = 2,
+					   .max_attempts = 3};
+	const struct tw_redis_job *job;
+	struct tw_redis_batch *batch;
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	job = only_job(batch);
+	assert_string_equal(job->url, task.url);
+	assert_int_equal(job->method, TW_REDIS_POST);
+	assert_int_equal(job->header_count, 2);
+	assert_string_equal(job->headers[0], headers[0]);
+	assert_string_equal(job->headers[1], headers[1]);
+	assert_int_equal(job->body_size, 2);
+	assert_int_equal(job->max_attempts, 3);
+	tw_redis_batch_free(batch);
+}
+
+static void bad_data_is_refused(void **state)
+{
+	static char large[TW_REDIS_BODY_MAX + 1], long_url[TW_REDIS_URL_MAX + 2];
+	static const char *const bad_headers[] = {
+		"X: a\r\nY: b", "X: a\nb",     "no colon",          ": value",      "X Y: z", "",
+		"Host: other",  "tw-token: 1", "Content-Length: 1", "Connection: x"};
+	static const char *const bad_urls[] = {"ftp://host/",  "file:///etc/passwd", "host/path",
+					       "http://",      "http:///path",       "http://:80/",
+					       "http://h/a b", "http://h/\r\nX: y",  "",
+					       "javascript:x", "HTTP//host"};
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = {.key = "a", .key_size = 1, .url = "http://host/"};
+
+	for (size_t i = 0; i < sizeof(bad_headers) / sizeof(bad_headers[0]); i++) {
+		task.headers = &bad_headers[i];
+		task.header_count = 1;
+		assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+	}
+	task.header_count = 0;
+	for (size_t i = 0; i < sizeof(bad_urls) / sizeof(bad_urls[0]); i++) {
+		task.url = bad_urls[i];
+		assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+	}
+	memset(long_url, 'a', sizeof(long_url) - 1);
+	memcpy(long_url, "http://", 7);
+	task.url = long_url;
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+	task = (struct tw_redis_task){
+		.key = "a", .key_size = 1, .body = large, .body_size = sizeof(large)};
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+	task = (struct tw_redis_task){.key = "a",
+				      .key_size = 1,
+				      .url = "http://host/",
+				      .method = TW_REDIS_GET,
+				      .body = "x",
+				      .body_size = 1};
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+static void bad_arguments_are_invalid(void **state)
+{
+	static const char long_key[TW_REDIS_KEY_MAX + 1];
+	struct fixture *fixture = *state;
+	struct tw_redis *redis = fixture->redis;
+	const struct tw_redis_task tasks[] = {
+		{.key = NULL, .key_size = 1},
+		{.key = "a", .key_size = 0},
+		{.key = long_key, .key_size = sizeof(long_key)},
+		{.key = "a", .key_size = 1, .delay = TW_REDIS_DELAY_MAX + 1},
+		{.key = "a", .key_size = 1, .at_ms = -1},
+		{.key = "a", .key_size = 1, .max_attempts = TW_REDIS_ATTEMPTS_MAX + 1},
+		{.key = "a", .key_size = 1, .body_size = 3},
+	};
+	struct tw_redis_batch *batch = NULL;
+
+	for (size_t i = 0; i < sizeof(tasks) / sizeof(tasks[0]); i++)
+		assert_int_equal(tw_redis_add(redis, &tasks[i], NULL), TW_INVALID);
+	assert_int_equal(tw_redis_add(NULL, &tasks[0], NULL), TW_INVALID);
+	assert_int_equal(tw_redis_cancel(redis, "", 0), TW_INVALID);
+	assert_int_equal(tw_redis_claim(redis, 4, 1, LONG_LEASE, &batch, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_claim(redis, 0, 0, LONG_LEASE, &batch, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_claim(redis, 0, TW_REDIS_BATCH_MAX + 1, LONG_LEASE, &batch, NULL),
+			 TW_INVALID);
+	assert_int_equal(tw_redis_claim(redis, 0, 1, 9 * TW_MILLISECOND, &batch, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_shard(NULL, "a", 1), 0);
+	tw_redis_close(NULL);
+	tw_redis_batch_free(NULL);
+}
+
+static void many_are_added_and_each_has_its_status(void **state)
+{
+	enum { COUNT = 1500 };
+	static struct tw_redis_task tasks[COUNT];
+	static enum tw_status each[COUNT];
+	static char keys[COUNT][KEY_SIZE];
+	struct fixture *fixture = *state;
+
+	add_task(fixture->redis, "task-700", TW_HOUR);
+	for (int i = 0; i < COUNT; i++) {
+		number_key(keys[i], i);
+		tasks[i] = (struct tw_redis_task){.key = keys[i],
+						  .key_size = strlen(keys[i]),
+						  .delay = TW_HOUR,
+						  .mode = TW_REDIS_NEW};
+	}
+	tasks[900].url = "ftp://host/";
+	tasks[901].key_size = 0;
+	assert_int_equal(tw_redis_add_many(fixture->redis, tasks, COUNT, each), TW_EXISTS);
+	for (int i = 0; i < COUNT; i++)
+		assert_int_equal(each[i], i == 700   ? TW_EXISTS
+					  : i == 900 ? TW_REDIS_BAD_DATA
+					  : i == 901 ? TW_INVALID
+						     : TW_OK);
+	assert_int_equal(stats_of(fixture->redis).tasks, COUNT - 2);
+	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 0, NULL));
+}
+
+/* ------------------------------------------------------------------------- Cancelling, moving -- */
+
+static void task_cancelled_150_s_ahead_leaves_nothing_behind(void **state)
+{
+	struct fixture *fixture = *state;
+
+	add_task(fixture->redis, "a", 150 * TW_SECOND);
+	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
+	/* So there is nothing that could run, however long one waits, and nothing that expires. */
+	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
+	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
+	assert_nothing_due(fixture->redis, "a");
+}
+
+static void cancel_and_move_of_an_unknown_task_say_so(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_int_equal(cancel_task(fixture->redis, "nobody"), TW_NOT_FOUND);
+	assert_int_equal(move_task(fixture->redis, "nobody", TW_SECOND), TW_NOT_FOUND);
+	assert_int_equal(find_task(fixture->redis, "nobody").status, TW_NOT_FOUND);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+static void moved_task_is_due_sooner_or_later(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+	int64_t now;
+
+	add_task(fixture->redis, "sooner", TW_HOUR);
+	assert_ok(fixture->redis, move_task(fixture->redis, "sooner", 0));
+	batch = await_claim(fixture->redis, "sooner", LONG_LEASE);
+	tw_redis_batch_free(batch);
+	add_task(fixture->redis, "later", 0);
+	assert_ok(fixture->redis, move_task(fixture->redis, "later", TW_HOUR));
+	now = redis_server_now(&fixture->server);
+	assert_in_range(find_task(fixture->redis, "later").due_ms - now, 3590000, 3600001);
+	assert_nothing_due(fixture->redis, "later");
+	assert_ok(fixture->redis, tw_redis_move(fixture->redis, "later", 5, now + 500000, 0, &now));
+	assert_int_equal(find_task(fixture->redis, "later").due_ms, now);
+}
+
+static void leased_task_is_neither_moved_nor_cancelled(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+
+	add_task(fixture->redis, "a", 0);
+	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	assert_int_equal(move_task(fixture->redis, "a", TW_SECOND), TW_RUNNING);
+	assert_int_equal(cancel_task(fixture->redis, "a"), TW_RUNNING);
+	assert_int_equal(find_task(fixture->redis, "a").state, TW_REDIS_LEASED);
+	assert_true(find_task(fixture->redis, "a").token == only_job(batch)->token);
+	ack_is(fixture->redis, batch, TW_OK);
+	tw_redis_batch_free(batch);
+}
+
+static void task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+
+	add_task(fixture->redis, "a", 0);
+	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	end_lease(fixture, "a");
+	assert_int_equal(move_task(fixture->redis, "a", TW_HOUR), TW_OK);
+	ack_is(fixture->redis, batch, TW_REDIS_STALE);
+	tw_redis_batch_free(batch);
+	assert_int_equal(find_task(fixture->redis, "a").attempts, 1);
+	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
+}
+
+/* ----------------------------------------------------------------------------------- Leases -- */
+
+static void task_on_lease_is_nobody_elses(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis *other = client_open(&fixture->options);
+	struct tw_redis_batch *batch;
+
+	add_task(fixture->redis, "a", 0);
+	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	assert_nothing_due(other, "a");
+	tw_redis_batch_free(batch);
+	tw_redis_close(other);
+}
+
+static void ended_lease_gives_the_task_to_another_with_a_higher_token(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *first, *second;
+	enum tw_status each[3];
+
+	add_task(fixture->redis, "a", 0);
+	first = await_claim(fixture->redis, "a", SHORT_LEASE);
+	second = await_claim(fixture->redis, "a", LONG_LEASE);
+	assert_int_equal(only_job(second)->attempt, 2);
+	assert_true(only_job(second)->token > only_job(first)->token);
+	ack_is(fixture->redis, first, TW_REDIS_STALE);
+	assert_ok(fixture->redis,
+		  tw_redis_extend(fixture->redis, only_job(first), 1, LONG_LEASE, &each[0]));
+	assert_ok(fixture->redis,
+		  tw_redis_fail(fixture->redis, only_job(first), 1, 0, NULL, &each[1]));
+	assert_ok(fixture->redis, tw_redis_release(fixture->redis, only_job(first), 1, &each[2]));
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(each[i], TW_REDIS_STALE);
+	ack_is(fixture->redis, second, TW_OK);
+	ack_is(fixture->redis, second, TW_NOT_FOUND);
+	ack_is(fixture->redis, first, TW_NOT_FOUND);
+	tw_redis_batch_free(first);
+	tw_redis_batch_free(second);
+}
+
+static void ended_lease_that_nobody_took_over_is_still_good(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+
+	add_task(fixture->redis, "a", 0);
+	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	end_lease(fixture, "a");
+	ack_is(fixture->redis, batch, TW_OK);
+	tw_redis_batch_free(batch);
+}
+
+static void extended_lease_ends_later(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+
+	add_task(fixture->redis, "a", 0);
+	batch = await_claim(fixture->redis, "a", SHORT_LEASE);
+	assert_ok(fixture->redis,
+		  tw_redis_extend(fixture->redis, only_job(batch), 1, LONG_LEASE, NULL));
+	wait_for(2 * SHORT_LEASE);
+	assert_nothing_due(fixture->redis, "a");
+	ack_is(fixture->redis, batch, TW_OK);
+	tw_redis_batch_free(batch);
+}
+
+static void jobs_of_several_shards_are_acknowledged_together(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_job jobs[20];
+	struct tw_redis_batch *batches[4] = {0};
+	enum tw_status each[20];
+	char key[KEY_SIZE];
+	size_t count = 0;
+
+	for (int i = 0; i < 20; i++) {
+		number_key(key, i);
+		add_task(fixture->redis, key, 0);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		assert_ok(fixture->redis,
+			  tw_redis_claim(fixture->redis, i, 100, LONG_LEASE, &batches[i], NULL));
+		for (size_t k = 0; k < tw_redis_batch_count(batches[i]); k++)
+			jobs[count++] = tw_redis_batch_jobs(batches[i])[k];
+	}
+	assert_int_equal(count, 20);
+	jobs[5].token++;
+	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, jobs, count, each));
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(each[i], i == 5 ? TW_REDIS_STALE : TW_OK);
+	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+	for (unsigned i = 0; i < 4; i++)
+		tw_redis_batch_free(batches[i]);
+}
+
+static void released_task_is_due_at_once_and_the_attempt_does_not_count(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *first, *second;
+
+	add_task(fixture->redis, "a", 0);
+	first = await_claim(fixture->redis, "a", LONG_LEASE);
+	assert_ok(fixture->redis, tw_redis_release(fixture->redis, only_job(first), 1, NULL));
+	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
+	second = await_claim(fixture->redis, "a", LONG_LEASE);
+	assert_int_equal(only_job(second)->attempt, 1);
+	assert_true(only_job(second)->token > only_job(first)->token);
+	tw_redis_batch_free(first);
+	tw_redis_batch_free(second);
+}
+
+/* --------------------------------------------------------------------- Failing, dead letters -- */
+
+static void add_with_attempts(struct fixture *fixture, const char *key, unsigned attempts)
+{
+	const struct tw_redis_task task = {.key = key,
+					   .key_size = strlen(key),
+					   .max_attempts = attempts,
+					   .body = "body",
+					   .body_size = 4};
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+}
+
+static void fail_once(struct fixture *fixture, const char *key, tw_duration retry_in,
+		      const char *reason)
+{
+	struct tw_redis_batch *batch = await_claim(fixture->redis, key, LONG_LEASE);
+
+	assert_ok(fixture->redis,
+		  tw_redis_fail(fixture->redis, only_job(batch), 1, retry_in, reason, NULL));
+	tw_redis_batch_free(batch);
+}
+
+static void failed_task_waits_and_is_dead_after_its_attempts(void **state)
+{
+	struct fixture *fixture = *state;
+	struct found found;
+	int64_t now;
+
+	add_with_attempts(fixture, "a", 3);
+	fail_once(fixture, "a", TW_MINUTE, "first");
+	now = redis_server_now(&fixture->server);
+	found = find_task(fixture->redis, "a");
+	assert_int_equal(found.state, TW_REDIS_WAITING);
+	assert_int_equal(found.attempts, 1);
+	assert_in_range(found.due_ms - now, 50000, 60001);
+	assert_int_equal(stats_of(fixture->redis).started, 1);
+	assert_ok(fixture->redis, move_task(fixture->redis, "a", 0));
+	fail_once(fixture, "a", 0, "second");
+	fail_once(fixture, "a", 0, "it's always: broken");
+	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
+	found = find_dead(fixture->redis, "a");
+	assert_int_equal(found.status, TW_OK);
+	assert_int_equal(found.state, TW_REDIS_DEAD);
+	assert_int_equal(found.attempts, 3);
+	assert_string_equal(found.reason, "it's always: broken");
+	assert_string_equal(found.body, "body");
+	assert_int_equal(stats_of(fixture->redis).dead, 1);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+	assert_nothing_due(fixture->redis, "a");
+}
+
+static void task_that_fails_for_good_is_dead_at_once(void **state)
+{
+	struct fixture *fixture = *state;
+	char reason[400];
+
+	memset(reason, 'r', sizeof(reason) - 1);
+	reason[sizeof(reason) - 1] = '\0';
+	add_with_attempts(fixture, "a", 3);
+	fail_once(fixture, "a", TW_FOREVER, reason);
+	assert_int_equal(strlen(find_dead(fixture->redis, "a").reason), TW_REDIS_REASON_MAX);
+	assert_int_equal(find_dead(fixture->redis, "a").attempts, 1);
+}
+
+static void dead_letter_is_retried_once_or_dropped(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+
+	add_with_attempts(fixture, "a", 1);
+	fail_once(fixture, "a", 0, "no");
+	assert_ok(fixture->redis, tw_redis_dead_retry(fixture->redis, "a", 1));
+	assert_int_equal(tw_redis_dead_retry(fixture->redis, "a", 1), TW_NOT_FOUND);
+	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	assert_int_equal(only_job(batch)->attempt, 1);
+	assert_memory_equal(only_job(batch)->body, "body", 4);
+	tw_redis_batch_free(batch);
+	end_lease(fixture, "a");
+	/* Its one attempt is over without a word. */
+	assert_nothing_due(fixture->redis, "a");
+	assert_int_equal(find_dead(fixture->redis, "a").status, TW_OK);
+	assert_true(*find_dead(fixture->redis, "a").reason);
+	assert_ok(fixture->redis, tw_redis_dead_drop(fixture->redis, "a", 1));
+	assert_int_equal(tw_redis_dead_drop(fixture->redis, "a", 1), TW_NOT_FOUND);
+	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
+}
+
+static void dead_letter_is_not_retried_over_a_new_task(void **state)
+{
+	struct fixture *fixture = *state;
+
+	add_with_attempts(fixture, "a", 1);
+	fail_once(fixture, "a", 0, "no");
+	add_task(fixture->redis, "a", TW_HOUR);
+	assert_int_equal(tw_redis_dead_retry(fixture->redis, "a", 1), TW_EXISTS);
+	assert_int_equal(find_dead(fixture->redis, "a").status, TW_OK);
+	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
+}
+
+/* --------------------------------------------------------------------------------- Listings -- */
+
+struct listing {
+	size_t count, limit;
+	int64_t last_due;
+	unsigned last_shard;
+	bool sorted;
+	char seen[1000];
+};
+
+static bool list_one(void *context, const struct tw_redis_info *info)
+{
+	struct listing *listing = context;
+	unsigned number = (unsigned)strtoul((const char *)info->task.key + 5, NULL, 10);
+
+	if (listing->count && info->shard == listing->last_shard &&
+	    info->due_ms < listing->last_due)
+		listing->sorted = false;
+	listing->last_due = info->due_ms;
+	listing->last_shard = info->shard;
+	if (number < sizeof(listing->seen))
+		listing->seen[number]++;
+	return ++listing->count != listing->limit;
+}
+
+static void every_task_is_listed_once_by_due_time(void **state)
+{
+	struct fixture *fixture = *state;
+	struct listing listing = {.sorted = true};
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < 1000; i++) {
+		number_key(key, i);
+		/* Many are due in the same millisecond. */
+		add_task(fixture->redis, key, TW_HOUR + i % 3 * TW_MINUTE);
+	}
+	assert_ok(fixture->redis, tw_redis_each(fixture->redis, list_one, &listing));
+	assert_int_equal(listing.count, 1000);
+	assert_true(listing.sorted);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(listing.seen[i], 1);
+	listing = (struct listing){.limit = 7};
+	assert_ok(fixture->redis, tw_redis_each(fixture->redis, list_one, &listing));
+	assert_int_equal(listing.count, 7);
+}
+
+static bool cancel_one(void *context, const struct tw_redis_info *info)
+{
+	struct fixture *fixture = context;
+
+	return tw_redis_cancel(fixture->redis, info->task.key, info->task.key_size) == TW_OK;
+}
+
+static void listing_may_call_the_same_redis(void **state)
+{
+	struct fixture *fixture = *state;
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < 50; i++) {
+		number_key(key, i);
+		add_task(fixture->redis, key, TW_HOUR + i * TW_MILLISECOND);
+	}
+	assert_ok(fixture->redis, tw_redis_each(fixture->redis, cancel_one, fixture));
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+static void stats_count_what_there_is(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_stats stats;
+	struct tw_redis_batch *batch;
+
+	stats = stats_of(fixture->redis);
+	assert_int_equal(stats.tasks + stats.due + stats.started + stats.dead, 0);
+	assert_int_equal(stats.next_ms, 0);
+	add_task(fixture->redis, "later", TW_HOUR);
+	add_task(fixture->redis, "running", 0);
+	batch = await_claim(fixture->redis, "running", LONG_LEASE);
+	add_task(fixture->redis, "due", 0);
+	stats = stats_of(fixture->redis);
+	assert_int_equal(stats.tasks, 3);
+	assert_int_equal(stats.due, 1);
+	assert_int_equal(stats.started, 1);
+	assert_in_range(stats.now_ms - stats.next_ms, 0, 5000);
+	tw_redis_batch_free(batch);
+}
+
+/* ------------------------------------------------------------------------- Namespaces, scripts -- */
+
+static void namespaces_share_nothing(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_options options = fixture->options;
+	struct tw_redis *other;
+
+	options.name_space = "another";
+	other = client_open(&options);
+	add_task(fixture->redis, "a", TW_HOUR);
+	assert_int_equal(find_task(other, "a").status, TW_NOT_FOUND);
+	assert_int_equal(try_add(other, "a", TW_HOUR, TW_REDIS_NEW), TW_OK);
+	assert_int_equal(cancel_task(other, "a"), TW_OK);
+	assert_int_equal(find_task(fixture->redis, "a").status, TW_OK);
+	tw_redis_close(other);
+}
+
+static void another_number_of_shards_is_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_options options = fixture->options;
+	struct tw_redis_error error;
+	struct tw_redis *other = VALUE(1);
+
+	options.shards = 8;
+	assert_int_equal(tw_redis_open(&other, &options, &error), TW_REDIS_UNFIT);
+	assert_null(other);
+	assert_true(*error.text);
+	assert_int_equal(tw_redis_shard_count(fixture->redis), 4);
+	assert_true(tw_redis_shard(fixture->redis, "a", 1) < 4);
+}
+
+static void malformed_options_are_invalid_and_no_password_is_told(void **state)
+{
+	static const char *const urls[] = {
+		"",
+		"127.0.0.1:6379",
+		"http://:secret@127.0.0.1",
+		"redis://:secret@127.0.0.1:port",
+		"redis://:secret@127.0.0.1:70000",
+		"redis://:secret@127.0.0.1/x",
+		"redis://:secret%zz@127.0.0.1",
+		"redis://:secret@[::1",
+	};
+	static const char *const names[] = {"", "with blank", "with{brace}", "wi/th"};
+	struct fixture *fixture = *state;
+	struct tw_redis_options options = fixture->options;
+	struct tw_redis_error error;
+	struct tw_redis *redis;
+
+	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+		options.url = urls[i];
+		assert_int_equal(tw_redis_open(&redis, &options, &error), TW_INVALID);
+		assert_int_equal(error.status, TW_INVALID);
+		assert_null(strstr(error.text, "secret"));
+	}
+	options = fixture->options;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		options.name_space = names[i];
+		assert_int_equal(tw_redis_open(&redis, &options, &error), TW_INVALID);
+	}
+}
+
+static void tls_is_there_or_a_clear_error(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_options options = fixture->options;
+	struct tw_redis_error error = {0};
+	struct tw_redis *redis;
+	char url[64];
+
+	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", fixture->server.port);
+	options.url = url;
+	options.connect_timeout = options.reply_timeout = TW_SECOND;
+	/* Our server has no TLS: where the library has, the handshake fails. */
+	switch (tw_redis_open(&redis, &options, &error)) {
+	case TW_REDIS_UNFIT:
+		assert_non_null(strstr(error.text, "TLS"));
+		break;
+	case TW_REDIS_UNREACHABLE:
+		break;
+	default:
+		fail();
+	}
+}
+
+static void scripts_that_redis_forgets_are_sent_again(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+
+	for (int i = 0; i < 3; i++) {
+		freeReplyObject(redis_server_ask(&fixture->server, "SCRIPT FLUSH"));
+		add_task(fixture->redis, "a", 0);
+		freeReplyObject(redis_server_ask(&fixture->server, "SCRIPT FLUSH"));
+		batch = await_claim(fixture->redis, "a", LONG_LEASE);
+		freeReplyObject(redis_server_ask(&fixture->server, "SCRIPT FLUSH"));
+		ack_is(fixture->redis, batch, TW_OK);
+		tw_redis_batch_free(batch);
+	}
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+static void ping_measures_a_round_trip(void **state)
+{
+	struct fixture *fixture = *state;
+	tw_duration took = 0;
+
+	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, &took));
+	assert_in_range(took, 1, 10 * TW_SECOND);
+	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
+}
+
+/* ------------------------------------------------------------------------------------ Model -- */
+
+enum { MODEL_KEYS = 40 };
+
+/* What is known of a key: whether a task has it, and whether we have it on lease. */
+struct modelled {
+	bool there, leased;
+	struct tw_redis_batch *batch;
+};
+
+static void model_step(struct fixture *fixture, struct modelled *modelled, const char *key,
+		       uint64_t choice)
+{
+	struct tw_redis *redis = fixture->redis;
+	struct tw_redis_batch *batch;
+	enum tw_status status;
+
+	switch (choice) {
+	case 0:
+		status = try_add(redis, key, TW_HOUR, TW_REDIS_NEW);
+		assert_int_equal(status, modelled->there ? TW_EXISTS : TW_OK);
+		modelled->there = true;
+		break;
+	case 1:
+		status = try_add(redis, key, TW_HOUR, TW_REDIS_REPLACE);
+		assert_int_equal(status, modelled->there ? TW_OK : TW_NOT_FOUND);
+		modelled->leased &= status != TW_OK;
+		break;
+	case 2:
+		add_task(redis, key, TW_HOUR);
+		modelled->there = true;
+		modelled->leased = false;
+		break;
+	case 3:
+		status = cancel_task(redis, key);
+		assert_int_equal(status, modelled->leased  ? TW_RUNNING
+					 : modelled->there ? TW_OK
+							   : TW_NOT_FOUND);
+		modelled->there &= status != TW_OK;
+		break;
+	case 4:
+		if (!modelled->there)
+			break;
+		/* It is due, and claimed; whoever had it loses it. */
+		redis_server_set_due(&fixture->server, redis, fixture->name_space, key, -1000);
+		batch = await_claim(redis, key, LONG_LEASE);
+		if (modelled->batch)
+			assert_true(only_job(batch)->token > only_job(modelled->batch)->token);
+		tw_redis_batch_free(modelled->batch);
+		modelled->batch = batch;
+		modelled->leased = true;
+		break;
+	default:
+		if (!modelled->batch)
+			break;
+		assert_ok(redis, tw_redis_ack(redis, only_job(modelled->batch), 1, &status));
+		assert_int_equal(status, modelled->leased  ? TW_OK
+					 : modelled->there ? TW_REDIS_STALE
+							   : TW_NOT_FOUND);
+		modelled->there &= status != TW_OK;
+		modelled->leased = false;
+		break;
+	}
+}
+
+static void random_calls_answer_as_the_model_does(void **state)
+{
+	struct fixture *fixture = *state;
+	struct modelled keys[MODEL_KEYS] = {0};
+	struct random random = random_from(seed_choose(), 0);
+	char key[KEY_SIZE];
+	size_t left = 0;
+
+	for (int i = 0; i < TEST_SHARE_OF(6000); i++) {
+		uint64_t number = random_below(&random, MODEL_KEYS);
+
+		snprintf(key, sizeof(key), "key-%d", (int)number);
+		model_step(fixture, &keys[number], key, random_below(&random, 6));
+	}
+	for (int i = 0; i < MODEL_KEYS; i++) {
+		snprintf(key, sizeof(key), "key-%d", i);
+		assert_int_equal(find_task(fixture->redis, key).status,
+				 keys[i].there ? TW_OK : TW_NOT_FOUND);
+		left += keys[i].there;
+		tw_redis_batch_free(keys[i].batch);
+	}
+	assert_int_equal(stats_of(fixture->redis).tasks, left);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(task_is_claimed_when_it_is_due_and_not_before),
+		FIXTURE_TEST(task_due_in_the_past_is_due_now),
+		FIXTURE_TEST(due_time_is_told_and_rounded_up),
+		FIXTURE_TEST(claim_tells_when_to_look_again),
+		FIXTURE_TEST(longest_due_is_claimed_first_and_no_more_than_the_limit),
+		FIXTURE_TEST(second_add_as_new_exists_and_changes_nothing),
+		FIXTURE_TEST(replaced_task_runs_as_the_new_one_only),
+		FIXTURE_TEST(replace_wants_a_task_to_replace),
+		FIXTURE_TEST(run_of_a_replaced_task_does_not_end_the_new_one),
+		FIXTURE_TEST(keys_and_bodies_are_any_bytes),
+		FIXTURE_TEST(callback_is_kept_as_it_was_given),
+		FIXTURE_TEST(bad_data_is_refused),
+		FIXTURE_TEST(bad_arguments_are_invalid),
+		FIXTURE_TEST(many_are_added_and_each_has_its_status),
+		FIXTURE_TEST(task_cancelled_150_s_ahead_leaves_nothing_behind),
+		FIXTURE_TEST(cancel_and_move_of_an_unknown_task_say_so),
+		FIXTURE_TEST(moved_task_is_due_sooner_or_later),
+		FIXTURE_TEST(leased_task_is_neither_moved_nor_cancelled),
+		FIXTURE_TEST(task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale),
+		FIXTURE_TEST(task_on_lease_is_nobody_elses),
+		FIXTURE_TEST(ended_lease_gives_the_task_to_another_with_a_higher_token),
+		FIXTURE_TEST(ended_lease_that_nobody_took_over_is_still_good),
+		FIXTURE_TEST(extended_lease_ends_later),
+		FIXTURE_TEST(jobs_of_several_shards_are_acknowledged_together),
+		FIXTURE_TEST(released_task_is_due_at_once_and_the_attempt_does_not_count),
+		FIXTURE_TEST(failed_task_waits_and_is_dead_after_its_attempts),
+		FIXTURE_TEST(task_that_fails_for_good_is_dead_at_once),
+		FIXTURE_TEST(dead_letter_is_retried_once_or_dropped),
+		FIXTURE_TEST(dead_letter_is_not_retried_over_a_new_task),
+		FIXTURE_TEST(every_task_is_listed_once_by_due_time),
+		FIXTURE_TEST(listing_may_call_the_same_redis),
+		FIXTURE_TEST(stats_count_what_there_is),
+		FIXTURE_TEST(namespaces_share_nothing),
+		FIXTURE_TEST(another_number_of_shards_is_refused),
+		FIXTURE_TEST(malformed_options_are_invalid_and_no_password_is_told),
+		FIXTURE_TEST(tls_is_there_or_a_clear_error),
+		FIXTURE_TEST(scripts_that_redis_forgets_are_sent_again),
+		FIXTURE_TEST(ping_measures_a_round_trip),
+		FIXTURE_TEST(random_calls_answer_as_the_model_does),
+	};
+
+	return FIXTURE_RUN(tests);
+}

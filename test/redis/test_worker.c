@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A worker with a handler, on the server's real clock: what runs, when, how often, and what becomes of it.
+ * Minutes pass by rewriting when a task is to be looked at.
+ */
+#include "support/fixture.h"
+
+#include <stdio.h>
+
+#include "support/runs.h"
+#include "support/wait.h"
+
+static struct runs runs;
+
+static int open_all(void **state)
+{
+	runs_init(&runs, 5000);
+	return fixture_open(state);
+}
+
+static int close_all(void **state)
+{
+	runs_free(&runs);
+	return fixture_close(state);
+}
+
+/* Options that may hold others before; the handler is ours. */
+static struct tw_redis_worker *start_with(struct fixture *fixture,
+					  struct tw_redis_worker_options options)
+{
+
+	runs_attach(&runs, &options);
+	return worker_start(&fixture->options, &options);
+}
+
+static struct tw_redis_worker *start(struct fixture *fixture)
+{
+	return start_with(fixture, (struct tw_redis_worker_options){0});
+}
+
+static struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker)
+{
+	struct tw_redis_worker_stats stats = {0};
+
+	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+	return stats;
+}
+
+/* ------------------------------------------------------------------------------ When it runs -- */
+
+static void task_due_in_a_second_runs_once_and_never_early(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	int64_t added = wall_clock();
+	struct run_seen run;
+
+	add_task(fixture->redis, "a", TW_SECOND);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	run = run_of(&runs, "a", 0);
+	assert_in_range(run.began - added, TW_SECOND, 3 * TW_SECOND);
+	assert_true(run.lateness >= 0);
+	assert_int_equal(run.attempt, 1);
+	wait_for(300 * TW_MILLISECOND);
+	assert_int_equal(runs_count(&runs), 1);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+	worker_stop(worker);
+}
+
+static void many_tasks_run_none_early(void **state)
+{
+	enum { COUNT = 1000 };
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < COUNT; i++) {
+		number_key(key, i);
+		add_task(fixture->redis, key, (200 + i) * TW_MILLISECOND);
+	}
+	WAIT_UNTIL(ends_count(&runs) == COUNT);
+	for (int i = 0; i < COUNT; i++) {
+		assert_true(run_of(&runs, NULL, (size_t)i).lateness >= 0);
+		number_key(key, i);
+		assert_int_equal(runs_count_of(&runs, key), 1);
+	}
+	worker_stop(worker);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+static void task_due_in_the_past_runs_now(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	const struct tw_redis_task task = {.key = "a", .key_size = 1, .at_ms = 1};
+	int64_t added;
+
+	wait_for(200 * TW_MILLISECOND);
+	added = wall_clock();
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_true(run_of(&runs, "a", 0).began - added < TW_SECOND);
+	worker_stop(worker);
+}
+
+static void what_came_due_while_no_worker_was_there_for_five_minutes_runs(void **state)
+{
+	enum { COUNT = 300 };
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < COUNT; i++) {
+		number_key(key, i);
+		add_task(fixture->redis, key, TW_HOUR);
+		redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, key,
+				     -1000 * i);
+	}
+	worker = start(fixture);
+	WAIT_UNTIL(ends_count(&runs) == COUNT);
+	for (int i = 0; i < COUNT; i++) {
+		number_key(key, i);
+		assert_int_equal(runs_count_of(&runs, key), 1);
+		assert_true(run_of(&runs, key, 0).lateness >= i * TW_SECOND);
+	}
+	worker_stop(worker);
+}
+
+static void cancelled_task_does_not_run(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+
+	add_task(fixture->redis, "cancelled", 400 * TW_MILLISECOND);
+	add_task(fixture->redis, "other", 700 * TW_MILLISECOND);
+	assert_int_equal(cancel_task(fixture->redis, "cancelled"), TW_OK);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_int_equal(runs_count_of(&runs, "cancelled"), 0);
+	worker_stop(worker);
+}
+
+static void sleeping_worker_hears_of_an_earlier_task(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker =
+		start_with(fixture, (struct tw_redis_worker_options){.poll = 10 * TW_SECOND});
+	int64_t added;
+
+	add_task(fixture->redis, "later", TW_HOUR);
+	add_task(fixture->redis, "moved", TW_HOUR);
+	wait_for(500 * TW_MILLISECOND);
+	added = wall_clock();
+	add_task(fixture->redis, "sooner", 50 * TW_MILLISECOND);
+	assert_ok(fixture->redis, move_task(fixture->redis, "moved", 0));
+	WAIT_UNTIL(ends_count(&runs) == 2);
+	/* Without hints it would have slept for ten seconds. */
+	assert_true(run_of(&runs, "sooner", 0).began - added < 3 * TW_SECOND);
+	assert_true(run_of(&runs, "moved", 0).began - added < 3 * TW_SECOND);
+	assert_true(worker_stats(worker).hints > 0);
+	worker_stop(worker);
+}
+
+static void task_moved_to_later_runs_then_and_once(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	int64_t moved;
+
+	add_task(fixture->redis, "a", 300 * TW_MILLISECOND);
+	moved = wall_clock();
+	assert_ok(fixture->redis, move_task(fixture->redis, "a", 800 * TW_MILLISECOND));
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_true(run_of(&runs, "a", 0).began - moved >= 800 * TW_MILLISECOND);
+	worker_stop(worker);
+	assert_int_equal(runs_count(&runs), 1);
+}
+
+static void hints_that_are_cut_off_are_listened_to_again(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker =
+		start_with(fixture, (struct tw_redis_worker_options){.poll = TW_SECOND});
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < 5; i++) {
+		redis_server_number(&fixture->server, "CLIENT KILL TYPE pubsub");
+		number_key(key, i);
+		add_task(fixture->redis, key, 20 * TW_MILLISECOND);
+		wait_for(50 * TW_MILLISECOND);
+	}
+	WAIT_UNTIL(ends_count(&runs) == 5);
+	worker_stop(worker);
+}
+
+static void idle_worker_hardly_asks_redis(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	int64_t before, after;
+
+	add_task(fixture->redis, "later", TW_HOUR);
+	worker = start(fixture);
+	wait_for(500 * TW_MILLISECOND);
+	before = (int64_t)worker_stats(worker).claims;
+	wait_for(2 * TW_SECOND);
+	after = (int64_t)worker_stats(worker).claims;
+	/* Four shards: polling each second would make eight. */
+	assert_true(after - before <= 4);
+	worker_stop(worker);
+}
+
+/* ------------------------------------------------------------------------- Replaced, running -- */
+
+static void replaced_task_runs_as_the_new_one_only(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	struct tw_redis_task task = {.key = "a",
+				     .key_size = 1,
+				     .delay = 300 * TW_MILLISECOND,
+				     .body = "old",
+				     .body_size = 3};
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	task.body = "new";
+	task.delay = 700 * TW_MILLISECOND;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_string_equal(run_of(&runs, "a", 0).body, "new");
+	worker_stop(worker);
+	assert_int_equal(runs_count(&runs), 1);
+}
+
+static void running_task_that_is_replaced_ends_stale_and_the_new_one_runs(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+
+	runs.gate_is_shut = true;
+	worker = start(fixture);
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(runs_running(&runs) == 1);
+	assert_int_equal(cancel_task(fixture->redis, "a"), TW_RUNNING);
+	assert_int_equal(move_task(fixture->redis, "a", 0), TW_RUNNING);
+	add_task(fixture->redis, "a", TW_SECOND);
+	runs_open_gate(&runs);
+	WAIT_UNTIL(ends_count(&runs) == 2);
+	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_STALE);
+	assert_int_equal(end_of(&runs, "a", 1).end, TW_REDIS_END_DONE);
+	assert_int_equal(run_of(&runs, "a", 1).attempt, 1);
+	assert_true(run_of(&runs, "a", 1).token > run_of(&runs, "a", 0).token);
+	worker_stop(worker);
+}
+
+static void task_longer_than_its_lease_is_extended_and_runs_once(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker, *other;
+
+	runs.takes = 1500 * TW_MILLISECOND;
+	worker = start_with(fixture,
+			    (struct tw_redis_worker_options){.lease = 300 * TW_MILLISECOND});
+	other = start_with(fixture,
+			   (struct tw_redis_worker_options){.lease = 300 * TW_MILLISECOND});
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	wait_for(500 * TW_MILLISECOND);
+	assert_int_equal(runs_count(&runs), 1);
+	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DONE);
+	assert_true(worker_stats(worker).extended + worker_stats(other).extended >= 3);
+	worker_stop(worker);
+	worker_stop(other);
+}
+
+static void two_workers_share_the_tasks(void **state)
+{
+	enum { COUNT = 2000 };
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *workers[2];
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < COUNT; i++) {
+		number_key(key, i);
+		add_task(fixture->redis, key, 0);
+	}
+	runs.takes = TW_MILLISECOND;
+	for (int i = 0; i < 2; i++)
+		workers[i] = start(fixture);
+	WAIT_UNTIL(ends_count(&runs) == COUNT);
+	assert_int_equal(runs_count(&runs), COUNT);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), COUNT);
+	for (int i = 0; i < 2; i++) {
+		assert_true(worker_stats(workers[i]).claimed > 0);
+		worker_stop(workers[i]);
+	}
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+/* ---------------------------------------------------------------------------------- Failing -- */
+
+static void task_that_always_fails_is_dead_after_its_attempts(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 4};
+
+	runs.outcome = TW_REDIS_RETRY;
+	runs.reason = "it never works";
+	worker = start_with(fixture,
+			    (struct tw_redis_worker_options){.retry_first = 20 * TW_MILLISECOND,
+							     .retry_max = 50 * TW_MILLISECOND});
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	WAIT_UNTIL(ends_count(&runs) == 4);
+	for (size_t i = 0; i < 4; i++) {
+		struct run_seen run = run_of(&runs, "a", i);
+		struct end_seen end = end_of(&runs, "a", i);
+
+		assert_int_equal(run.attempt, i + 1);
+		assert_true(!i || run.token > run_of(&runs, "a", i - 1).token);
+		assert_int_equal(end.end, i < 3 ? TW_REDIS_END_RETRIED : TW_REDIS_END_DEAD);
+		assert_string_equal(end.reason, "it never works");
+		if (i < 3)
+			assert_in_range(end.retry_in, 10 * TW_MILLISECOND, 50 * TW_MILLISECOND);
+	}
+	assert_int_equal(find_dead(fixture->redis, "a").attempts, 4);
+	assert_string_equal(find_dead(fixture->redis, "a").reason, "it never works");
+	worker_stop(worker);
+}
+
+static void verdict_says_when_to_try_again(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+
+	runs.outcome = TW_REDIS_RETRY;
+	runs.retry_in = 700 * TW_MILLISECOND;
+	worker = start(fixture);
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(runs_count(&runs) == 2);
+	assert_true(run_of(&runs, "a", 1).began - run_of(&runs, "a", 0).began >=
+		    700 * TW_MILLISECOND);
+	worker_stop(worker);
+}
+
+static void killed_task_is_dead_at_once(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+
+	runs.outcome = TW_REDIS_KILL;
+	runs.reason = "hopeless";
+	worker = start(fixture);
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DEAD);
+	assert_string_equal(find_dead(fixture->redis, "a").reason, "hopeless");
+	assert_int_equal(runs_count(&runs), 1);
+	worker_stop(worker);
+}
+
+static void dead_letter_that_is_retried_runs_again(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+
+	runs.outcome = TW_REDIS_KILL;
+	worker = start(fixture);
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	pthread_mutex_lock(&runs.lock);
+	runs.outcome = TW_REDIS_DONE;
+	pthread_mutex_unlock(&runs.lock);
+	assert_ok(fixture->redis, tw_redis_dead_retry(fixture->redis, "a", 1));
+	WAIT_UNTIL(ends_count(&runs) == 2);
+	assert_int_equal(end_of(&runs, "a", 1).end, TW_REDIS_END_DONE);
+	assert_int_equal(find_dead(fixture->redis, "a").status, TW_NOT_FOUND);
+	worker_stop(worker);
+}
+
+/* --------------------------------------------------------------------------------- Stopping -- */
+
+static void stop_waits_for_what_runs_and_gives_back_the_rest(void **state)
+{
+	enum { COUNT = 50 };
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	size_t begun;
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < COUNT; i++) {
+		number_key(key, i);
+		add_task(fixture->redis, key, 0);
+	}
+	runs.takes = 300 * TW_MILLISECOND;
+	worker = start_with(fixture, (struct tw_redis_worker_options){.handlers = 2});
+	WAIT_UNTIL(runs_running(&runs) == 2);
+	worker_stop(worker);
+	begun = runs_count(&runs);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), begun);
+	/* What was not begun is due again, and has no attempt behind it. */
+	assert_int_equal(stats_of(fixture->redis).tasks, COUNT - begun);
+	assert_int_equal(stats_of(fixture->redis).due, COUNT - begun);
+	assert_int_equal(stats_of(fixture->redis).started, 0);
+}
+
+static void handler_longer_than_the_grace_still_runs_and_the_stop_says_so(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+
+	runs.gate_is_shut = true;
+	worker = start(fixture);
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(runs_running(&runs) == 1);
+	assert_int_equal(tw_redis_worker_stop(worker, 50 * TW_MILLISECOND), TW_RUNNING);
+	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_RUNNING);
+	runs_open_gate(&runs);
+	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
+	assert_int_equal(ends_count(&runs), 1);
+}
+
+static void bad_worker_options_are_invalid(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct tw_redis_worker_options bad[] = {{.lease = 99 * TW_MILLISECOND},
+						      {.lease = 25 * TW_HOUR},
+						      {.handlers = 257},
+						      {.callbacks = 1025},
+						      {.batch = 1001},
+						      {.retry_first = -1},
+						      {.poll = -1},
+						      {.handler_for_callbacks = true}};
+	struct tw_redis_worker *worker = VALUE(1);
+	struct tw_redis_error error;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, &bad[i], &error),
+				 TW_INVALID);
+		assert_null(worker);
+	}
+	assert_int_equal(tw_redis_worker_stop(NULL, 0), TW_OK);
+	assert_int_equal(tw_redis_worker_get_stats(NULL, NULL), TW_INVALID);
+	worker = start(fixture);
+	assert_int_equal(tw_redis_worker_stop(worker, -1), TW_INVALID);
+	worker_stop(worker);
+}
+
+/* ---------------------------------------------------------------------------------- Scripts -- */
+
+static void scripts_flushed_in_mid_run_lose_nothing(void **state)
+{
+	enum { COUNT = 1000 };
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	char key[KEY_SIZE];
+
+	runs.takes = 200 * TW_MICROSECOND;
+	worker = start(fixture);
+	for (int i = 0; i < COUNT; i++) {
+		number_key(key, i);
+		add_task(fixture->redis, key, i % 100 * TW_MILLISECOND);
+		if (i % 50 == 0)
+			freeReplyObject(redis_server_ask(&fixture->server, "SCRIPT FLUSH"));
+	}
+	WAIT_UNTIL(ends_count(&runs) == COUNT);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), COUNT);
+	assert_int_equal(runs_count(&runs), COUNT);
+	worker_stop(worker);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+#define WORKER_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WORKER_TEST(task_due_in_a_second_runs_once_and_never_early),
+		WORKER_TEST(many_tasks_run_none_early),
+		WORKER_TEST(task_due_in_the_past_runs_now),
+		WORKER_TEST(what_came_due_while_no_worker_was_there_for_five_minutes_runs),
+		WORKER_TEST(cancelled_task_does_not_run),
+		WORKER_TEST(sleeping_worker_hears_of_an_earlier_task),
+		WORKER_TEST(task_moved_to_later_runs_then_and_once),
+		WORKER_TEST(hints_that_are_cut_off_are_listened_to_again),
+		WORKER_TEST(idle_worker_hardly_asks_redis),
+		WORKER_TEST(replaced_task_runs_as_the_new_one_only),
+		WORKER_TEST(running_task_that_is_replaced_ends_stale_and_the_new_one_runs),
+		WORKER_TEST(task_longer_than_its_lease_is_extended_and_runs_once),
+		WORKER_TEST(two_workers_share_the_tasks),
+		WORKER_TEST(task_that_always_fails_is_dead_after_its_attempts),
+		WORKER_TEST(verdict_says_when_to_try_again),
+		WORKER_TEST(killed_task_is_dead_at_once),
+		WORKER_TEST(dead_letter_that_is_retried_runs_again),
+		WORKER_TEST(stop_waits_for_what_runs_and_gives_back_the_rest),
+		WORKER_TEST(handler_longer_than_the_grace_still_runs_and_the_stop_says_so),
+		WORKER_TEST(bad_worker_options_are_invalid),
+		WORKER_TEST(scripts_flushed_in_mid_run_lose_nothing),
+	};
+
+	return FIXTURE_RUN(tests);
+}
