@@ -77,7 +77,7 @@ static bool handle_table_add_chunk(void *argument, struct slab_chunk *chunk, siz
 {
 	struct handle_table *table = argument;
 
-	if (number >= most_chunks)
+	if (number >= most_chunks || (number + 1) * chunk_handles() > (size_t)1 << INDEX_BITS)
 		return false;
 	for (size_t i = 0; i < chunk_handles(); i++)
 		atomic_init(&chunk_first(chunk)[i].state, (uint64_t)1 << GENERATION_SHIFT);
@@ -189,11 +189,12 @@ static uint64_t handle_state(struct handle *handle)
 	return state;
 }
 
-/* acq_rel: publishes what was written to the handle before; pairs with handle_state(). */
+/* seq_cst: publishes what was written to the handle before; pairs with handle_state(). And the end of
+ * a run comes before the look for who waits for it; pairs with the load in handle_wait(). */
 static bool handle_exchange(struct handle *handle, uint64_t from, uint64_t to)
 {
 	return atomic_compare_exchange_strong_explicit(&handle->state, &from, to,
-						       memory_order_acq_rel, memory_order_relaxed);
+						       memory_order_seq_cst, memory_order_relaxed);
 }
 
 /* The same, and adds the handle to the queue, unless it is in one already. */
@@ -319,14 +320,14 @@ bool handle_runs_here(struct handle_table *table, uint64_t id)
 static void handle_take_deadline(struct handle *handle)
 {
 	uint64_t state;
-	tw_duration deadline;
 
 	do {
 		state = handle_state(handle);
-		/* relaxed: published by the state. */
-		deadline = atomic_load_explicit(&handle->new_deadline, memory_order_relaxed);
 	} while (!handle_exchange(handle, state, state & ~(uint64_t)(RESET | LEFT | REPEAT)));
-	handle->timer.deadline = deadline;
+	/* Only now: another reset may have come before the exchange and left the same state. One that
+	 * comes after it has a command of its own. */
+	/* relaxed: published by the state. */
+	handle->timer.deadline = atomic_load_explicit(&handle->new_deadline, memory_order_relaxed);
 }
 
 static struct handle *handle_take(struct handle_queue *queue)
@@ -482,6 +483,7 @@ static tw_duration schedule_next(const struct schedule *schedule, void *argument
 				 tw_duration deadline, tw_duration now)
 {
 	tw_duration next;
+	uint64_t since;
 
 	if (schedule->next)
 		return schedule->next(argument, deadline);
@@ -490,8 +492,9 @@ static tw_duration schedule_next(const struct schedule *schedule, void *argument
 		return next;
 	if (schedule->missed == TW_MISSED_DELAY)
 		return clock_add(now, schedule->period);
-	return clock_add(deadline,
-			 (now - deadline) / schedule->period * schedule->period + schedule->period);
+	/* Unsigned: the two may be as far apart as the clock is long. */
+	since = (uint64_t)now - (uint64_t)deadline;
+	return clock_add(now, schedule->period - (tw_duration)(since % (uint64_t)schedule->period));
 }
 
 /* When it is to run again by its schedule; not later than its deadline: not again. */

@@ -30,12 +30,9 @@
 enum {
 	COMMANDS_A_TURN = 1024,
 	CHANGES_A_TURN = 1024,
-	APPLIED_A_TURN = 4096, /* commands and changes, after inline tasks */
-	TIMERS_A_TURN = 1024,  /* looked at: expired or re-filed */
+	TIMERS_A_TURN = 1024, /* looked at: expired or re-filed */
 	RETIRED_A_TURN = 512,
-	JOBS_A_TURN = 1024, /* run inline */
-	JOBS_A_SUBMISSION = 256,
-	ROUNDS_A_TURN = 64 /* of inline jobs that cause further ones */
+	JOBS_A_SUBMISSION = 256
 };
 
 static const tw_duration nap = 50 * TW_MICROSECOND;
@@ -48,6 +45,7 @@ static const bool owner_checks = false;
 
 static void owner_init_lists(struct owner *owner)
 {
+	list_init(&owner->round);
 	list_init(&owner->jobs);
 	list_init(&owner->next_jobs);
 	list_init(&owner->next_handles);
@@ -172,56 +170,6 @@ void owner_release(struct owner *owner, struct timer *timer, enum tw_reason reas
 	owner_hand_over(owner, timer, TIMER_RELEASE);
 }
 
-/*
- * Applies what the task that has just run has left in the queue, and so what lies before that. If it
- * has left nothing, and nobody asks, the queue can wait: what others set must not keep a turn going.
- */
-static void owner_apply_calls(struct owner *owner)
-{
-	uint64_t end = command_queue_tail(&owner->queue);
-
-	if (!owner->task_called && requests_first_position(&owner->requests) == REQUESTS_NONE)
-		return;
-	while (owner_apply(owner, COMMANDS_A_TURN) && command_queue_head(&owner->queue) <= end)
-		continue;
-}
-
-static void owner_run_job(struct owner *owner, struct timer *timer)
-{
-	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
-
-	owner->task_called = false;
-	job_finish(&owner->target, timer, &owner->seat);
-	owner->task_time += clock_read_real(CLOCK_MONOTONIC) - start;
-	owner_apply_calls(owner);
-	(void)owner_see_handles(owner, CHANGES_A_TURN);
-	owner->jobs_run++;
-	owner->is_crowded = owner->jobs_run >= JOBS_A_TURN || owner->applied >= APPLIED_A_TURN;
-}
-
-/*
- * Runs the inline jobs, and those that they cause, and so on. Jobs that cause themselves for ever
- * must let the others go on: what is left after so many rounds waits for the next turn. So does what
- * is left once the turn is crowded, but then nothing else is begun before it.
- */
-static void owner_run_jobs(struct owner *owner)
-{
-	struct list round_jobs;
-
-	if (owner->in_dispatch)
-		return;
-	owner->in_dispatch = true;
-	list_init(&round_jobs);
-	for (int round = 0; round < ROUNDS_A_TURN && !list_is_empty(&owner->jobs); round++) {
-		list_append_all(&round_jobs, &owner->jobs);
-		while (!owner->is_crowded && !list_is_empty(&round_jobs))
-			owner_run_job(owner, timer_of_link(list_take_first(&round_jobs)));
-	}
-	list_append_all(&round_jobs, &owner->jobs);
-	list_append_all(&owner->jobs, &round_jobs);
-	owner->in_dispatch = false;
-}
-
 /* Submits the jobs gathered so far, or runs them. */
 static void owner_dispatch(struct owner *owner)
 {
@@ -271,6 +219,8 @@ static size_t owner_expire_some(struct owner *owner)
 	owner_count(&owner->counts.fired, count);
 	TRACE_EXPIRE(count);
 	owner_unreserve(owner, count);
+	if (!owner->pool)
+		owner->rounds = 0;
 	if (!owner->pool || owner_has_submission(owner))
 		owner_dispatch(owner);
 	return most;
@@ -358,9 +308,9 @@ static struct retirement *owner_first_retirement(struct owner *owner)
 	return list_entry(owner->retirements.next, struct retirement, link);
 }
 
-/* Hands on some timers of the oldest retired shelf, or takes some of it down. */
-static void owner_retire_some(struct owner *owner, struct retirement *retirement)
+void owner_retire_some(struct owner *owner)
 {
+	struct retirement *retirement = owner_first_retirement(owner);
 	struct timer *taken[SHELF_BATCH];
 	struct drain *drain = retirement->drain;
 	size_t count = wheel_take(retirement->shelf.wheel, taken, SHELF_BATCH);
@@ -375,25 +325,6 @@ static void owner_retire_some(struct owner *owner, struct retirement *retirement
 		owner_end_retirement(owner, retirement);
 }
 
-/*
- * Inline: does what the tasks of this tick have left behind, before the next tick begins. A task
- * that sets itself again in the past, and again, must let the others go on: what is left after so
- * many rounds waits for the next tick or turn.
- */
-static void owner_settle(struct owner *owner)
-{
-	for (int round = 0; round < ROUNDS_A_TURN && !owner->pool; round++) {
-		list_append_all(owner_jobs_end(owner), &owner->next_jobs);
-		owner_dispatch(owner);
-		while (!owner->is_crowded && !list_is_empty(&owner->retirements)) {
-			owner_retire_some(owner, owner_first_retirement(owner));
-			owner_dispatch(owner);
-		}
-		if (owner->is_crowded || list_is_empty(&owner->next_jobs))
-			return;
-	}
-}
-
 /* The next tick up to `target` begins; false: there is none. */
 static bool owner_begin_tick(struct owner *owner, uint64_t target)
 {
@@ -401,6 +332,7 @@ static bool owner_begin_tick(struct owner *owner, uint64_t target)
 	uint64_t next = wheel_next_tick(wheel);
 
 	if (next <= target) {
+		owner_begin_rounds(owner);
 		owner_advance_to(owner, next);
 		return true;
 	}
@@ -416,7 +348,8 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 	bool next_turn_begun = true;
 
 	owner_overtake(owner, target);
-	owner_begin_next_turn(owner);
+	if (!owner->resumed)
+		owner_begin_next_turn(owner);
 	while (!owner->is_stopped && !owner->is_crowded && seen < TIMERS_A_TURN) {
 		if (wheel_is_busy(owner->shelf.wheel)) {
 			seen += owner_expire_some(owner);
@@ -441,14 +374,13 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 	return owner->is_stopped;
 }
 
+/* With a pool. Inline, owner_settle() does it. */
 static void owner_retire(struct owner *owner)
 {
-	for (int i = 0; i < RETIRED_A_TURN / SHELF_BATCH; i++) {
+	for (int i = 0; i < RETIRED_A_TURN / SHELF_BATCH && owner->pool; i++) {
 		if (list_is_empty(&owner->retirements))
 			break;
-		owner_retire_some(owner, owner_first_retirement(owner));
-		if (!owner->pool)
-			owner_dispatch(owner);
+		owner_retire_some(owner);
 	}
 }
 
@@ -533,28 +465,21 @@ static void owner_publish(struct owner *owner, const struct turn_start *start)
 	owner_count(&owner->counts.turns, 1);
 }
 
-/* Whether timers have become due, or were retired, and are not yet handed over. */
-static bool owner_is_busy(struct owner *owner)
+bool owner_is_busy(struct owner *owner)
 {
-	return !list_is_empty(&owner->retirements) ||
+	return owner->is_crowded || !list_is_empty(&owner->retirements) ||
 	       (!owner->is_stopped && wheel_is_busy(owner->shelf.wheel));
 }
 
-/*
- * Applies commands; true: there may be more. Not while inline jobs are left over: who sets faster
- * than they run must wait.
- */
+/* Applies commands; true: there may be more. */
 static bool owner_begin_turn(struct owner *owner)
 {
-	bool was_crowded = owner->is_crowded;
 	bool more;
 
 	owner->task_time = 0;
 	owner->applied = 0;
-	owner->jobs_run = 0;
-	owner->is_crowded = false;
 	more = !owner_see_handles(owner, CHANGES_A_TURN);
-	if (was_crowded)
+	if (owner_resume_turn(owner))
 		return true;
 	return owner_apply(owner, COMMANDS_A_TURN) || more;
 }
@@ -575,7 +500,7 @@ bool owner_turn(struct owner *owner)
 	owner_answer_parked(owner);
 	owner_publish(owner, &start);
 	TRACE_TURN_END(owner->applied);
-	if (!done || owner->is_crowded || owner_is_busy(owner))
+	if (!done || owner_is_busy(owner))
 		return true;
 	if (!list_is_empty(&owner->advances)) {
 		owner_end_advance(owner);
@@ -587,8 +512,7 @@ bool owner_turn(struct owner *owner)
 
 bool owner_has_next_jobs(struct owner *owner)
 {
-	return !list_is_empty(&owner->next_jobs) || !list_is_empty(&owner->jobs) ||
-	       !list_is_empty(&owner->next_handles);
+	return owner_has_jobs(owner) || !list_is_empty(&owner->next_handles);
 }
 
 tw_duration owner_next_time(struct owner *owner)
@@ -621,16 +545,17 @@ int owner_descriptor(struct owner *owner)
 	int descriptor = event_count_descriptor(&owner->event, owner->clock.id);
 
 	if (descriptor >= 0)
-		owner_begin_sleep(owner);
+		owner_begin_sleep(owner, false);
 	return descriptor;
 }
 
-void owner_begin_sleep(struct owner *owner)
+void owner_begin_sleep(struct owner *owner, bool more)
 {
 	if (owner->event.both < 0)
 		return;
 	event_count_prepare(&owner->event, EVENT_COUNT_SLEEPING);
-	if (owner_must_stay_awake(owner, EVENT_COUNT_SLEEPING) || owner_has_next_jobs(owner))
+	if (more || owner_must_stay_awake(owner, EVENT_COUNT_SLEEPING) ||
+	    owner_has_next_jobs(owner))
 		event_count_wake(&owner->event);
 	else if (owner->clock.kind != TW_CLOCK_MANUAL)
 		event_count_arm(&owner->event, owner_next_time(owner));

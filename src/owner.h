@@ -80,7 +80,8 @@ struct owner {
 	struct shelf shelf;
 	struct timer_bin bin;
 	struct job_batches batches[JOB_LANES]; /* to be submitted to the pool */
-	struct list jobs;                      /* to be run inline, in the order of events */
+	struct list round;                     /* being run inline, in the order of events */
+	struct list jobs;                      /* to be run inline, after those */
 	struct list next_jobs;                 /* the same, in the next turn */
 	struct list next_handles; /* due at once, but set by an inline task: in the next turn */
 	struct list retirements;
@@ -91,10 +92,15 @@ struct owner {
 	struct retirement stop_retirement;
 	struct job_seat seat;  /* of inline tasks */
 	tw_duration task_time; /* of this turn's inline tasks */
-	size_t jobs_run;       /* inline, in this turn */
-	bool in_dispatch;      /* inline jobs are being run */
-	bool task_called;      /* the inline task has left a command or a request */
-	bool is_crowded;       /* this turn has run enough of the inline jobs */
+	/* See owner_inline.c. */
+	size_t jobs_run;    /* in this turn */
+	int rounds;         /* of jobs that jobs have caused, in this tick */
+	int settle_rounds;  /* of jobs that were put off, in this tick */
+	bool in_dispatch;   /* inline jobs are being run */
+	bool task_called;   /* the inline task has left a command or a request */
+	bool is_crowded;    /* this turn has done enough */
+	bool resumed;       /* it goes on with what a crowded one has left */
+	bool commands_wait; /* and so it leaves the queue alone */
 	bool is_stopped;
 	size_t applied; /* commands, in this turn */
 };
@@ -133,16 +139,19 @@ static inline void owner_note_call(struct owner *owner)
  * True: there is more to do at once.
  */
 bool owner_turn(struct owner *owner);
+/* Whether timers have become due, or were retired, or jobs begun, that the last turn had to leave. */
+bool owner_is_busy(struct owner *owner);
 /* Whether inline tasks wait for the next turn. */
 bool owner_has_next_jobs(struct owner *owner);
 /* The time of the next turn that is known of; TW_FOREVER: none. */
 tw_duration owner_next_time(struct owner *owner);
 /*
  * For one who drives the wheel and sleeps in poll() or epoll: the descriptor, -1: errno tells. Before
- * it sleeps, owner_begin_sleep(); when it is back, owner_end_sleep().
+ * it sleeps, owner_begin_sleep(), which is told whether there is more to do at once; when it is
+ * back, owner_end_sleep().
  */
 int owner_descriptor(struct owner *owner);
-void owner_begin_sleep(struct owner *owner);
+void owner_begin_sleep(struct owner *owner, bool more);
 void owner_end_sleep(struct owner *owner);
 /* Applies up to `most` commands and requests; runs nothing. True: there may be more. */
 bool owner_apply(struct owner *owner, size_t most);
@@ -160,6 +169,20 @@ void owner_reset_handle(struct owner *owner, const struct command *command);
 bool owner_see_handles(struct owner *owner, size_t most);
 /* The handles that were put off until the next turn are due now. */
 void owner_begin_next_turn(struct owner *owner);
+/* Hands on some timers of the oldest retired shelf, of which there must be one, or takes some of it
+ * down. */
+void owner_retire_some(struct owner *owner);
+
+/* Inline. True: this turn goes on with what a crowded one has left, and leaves the queue alone. */
+bool owner_resume_turn(struct owner *owner);
+/* As many rounds are allowed again: another tick begins, another timer has expired. */
+void owner_begin_rounds(struct owner *owner);
+/* Runs the inline jobs, and those that they cause. */
+void owner_run_jobs(struct owner *owner);
+/* Does what the tasks of this tick have left behind. */
+void owner_settle(struct owner *owner);
+bool owner_has_jobs(const struct owner *owner);
+
 /* Makes the number of pending timers known to all. */
 void owner_publish_pending(struct owner *owner);
 /* Leaves a timer to the pool, or to this turn's inline jobs. */

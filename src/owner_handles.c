@@ -119,9 +119,10 @@ static size_t owner_see_returned(struct owner *owner, size_t most)
 	for (; seen < most && (handle = handle_take_returned(&owner->handles)); seen++) {
 		enum handle_action action = handle_apply_return(handle);
 
-		if (action == HANDLE_FREE)
+		if (action == HANDLE_FREE) {
+			owner_count(&owner->counts.removed, 1);
 			owner_remove_handle(owner, handle);
-		else
+		} else
 			owner_take_back_handle(owner, handle,
 					       action == HANDLE_REFILE && owner->in_dispatch);
 	}

@@ -11,6 +11,7 @@
  * TW_DRIVE_CALLER, and wherever the caller is the owner (in an inline task).
  */
 #include <string.h>
+#include <time.h>
 
 #include "runtime.h"
 
@@ -19,6 +20,19 @@ static enum tw_status wheel_refuse(struct tw_wheel *wheel)
 	/* relaxed: statistic, orders nothing. */
 	atomic_fetch_add_explicit(&wheel->refused, 1, memory_order_relaxed);
 	return TW_FULL;
+}
+
+/* With TW_DRIVE_CALLER: a turn, or a short wait for who drives, who may be at it for long. */
+static void wheel_drive_for_room(struct tw_wheel *wheel)
+{
+	static const struct timespec short_while = {.tv_nsec = 100 * TW_MICROSECOND};
+
+	if (wheel_try_drive(wheel)) {
+		(void)owner_turn(&wheel->owner);
+		wheel_end_drive(wheel);
+	} else {
+		nanosleep(&short_while, NULL);
+	}
 }
 
 /* The queue is full: TW_OK when there may be room now. */
@@ -33,9 +47,7 @@ static enum tw_status wheel_make_room(struct tw_wheel *wheel)
 		return TW_OK;
 	}
 	if (!owner->has_thread) {
-		wheel_begin_drive(wheel);
-		(void)owner_turn(owner);
-		wheel_end_drive(wheel);
+		wheel_drive_for_room(wheel);
 		return wheel_state(wheel);
 	}
 	wheel_wake(wheel);

@@ -56,6 +56,8 @@ enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
 
 /* With TW_DRIVE_CALLER: from begin to end, the calling thread is the owner. */
 void wheel_begin_drive(struct tw_wheel *wheel);
+/* The same, if nobody else is at it. */
+bool wheel_try_drive(struct tw_wheel *wheel);
 void wheel_end_drive(struct tw_wheel *wheel);
 
 /* TW_OK where a call may ask the owner and wait; TW_INVALID where it would wait for itself. */

@@ -9,6 +9,11 @@
 
 #include "runtime.h"
 
+enum {
+	TURNS_A_POLL = 64,
+	TIMERS_A_TURN_AT_LEAST = 256 /* done with, where there are that many */
+};
+
 void wheel_begin_drive(struct tw_wheel *wheel)
 {
 	struct owner *owner = &wheel->owner;
@@ -16,6 +21,17 @@ void wheel_begin_drive(struct tw_wheel *wheel)
 	pthread_mutex_lock(&owner->drive);
 	/* relaxed: matters to this thread alone. */
 	atomic_store_explicit(&owner->driver, (uintptr_t)pthread_self(), memory_order_relaxed);
+}
+
+bool wheel_try_drive(struct tw_wheel *wheel)
+{
+	struct owner *owner = &wheel->owner;
+
+	if (pthread_mutex_trylock(&owner->drive) != 0)
+		return false;
+	/* relaxed: matters to this thread alone. */
+	atomic_store_explicit(&owner->driver, (uintptr_t)pthread_self(), memory_order_relaxed);
+	return true;
 }
 
 void wheel_end_drive(struct tw_wheel *wheel)
@@ -27,6 +43,17 @@ void wheel_end_drive(struct tw_wheel *wheel)
 	pthread_mutex_unlock(&owner->drive);
 }
 
+/* Does what is due. Where tasks cause more for ever, not all of it: then true. */
+static bool wheel_turn_while_due(struct tw_wheel *wheel)
+{
+	size_t most = TURNS_A_POLL + tw_pending(wheel) / TIMERS_A_TURN_AT_LEAST;
+	bool more = true;
+
+	for (size_t turns = 0; more && turns < most; turns++)
+		more = owner_turn(&wheel->owner);
+	return more;
+}
+
 static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
 {
 	wheel_begin_drive(wheel);
@@ -35,6 +62,9 @@ static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *re
 		if (!owner_turn(&wheel->owner) && !request_is_answered(request))
 			sched_yield();
 	}
+	/* What the last turn has left half done. */
+	if (owner_is_busy(&wheel->owner))
+		(void)wheel_turn_while_due(wheel);
 	wheel_end_drive(wheel);
 }
 
@@ -211,6 +241,7 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 	enum tw_status status = wheel_may_ask(wheel);
 	tw_duration next;
 	tw_duration now;
+	bool more;
 
 	if (status != TW_OK)
 		return status;
@@ -218,11 +249,11 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 		return TW_INVALID;
 	wheel_begin_drive(wheel);
 	owner_end_sleep(&wheel->owner);
-	while (owner_turn(&wheel->owner))
-		continue;
-	owner_begin_sleep(&wheel->owner);
+	more = wheel_turn_while_due(wheel);
+	owner_begin_sleep(&wheel->owner, more);
 	now = tw_now(wheel);
-	next = owner_has_next_jobs(&wheel->owner) ? now : owner_next_time(&wheel->owner);
+	more |= owner_has_next_jobs(&wheel->owner);
+	next = more ? now : owner_next_time(&wheel->owner);
 	wheel_end_drive(wheel);
 	if (!until_next)
 		return wheel_state(wheel);

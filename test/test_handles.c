@@ -1592,6 +1592,29 @@ static void in_a_forks_child_handle_calls_answer_closed(void **state)
 	recorder_close(recorder);
 }
 
+static void count_run(void *runs)
+{
+	++*(int *)runs;
+}
+
+static void periods_as_long_as_the_clock_do_not_overflow(void **state)
+{
+	struct recorder *recorder = open_wheel(*state);
+	int often = 0, once = 0;
+
+	pass_ticks(recorder, 10);
+	assert_status(tw_every(recorder->wheel, INT64_MIN, INTERVAL, TW_MISSED_SKIP, count_run,
+			       &often, NULL),
+		      TW_OK);
+	assert_status(tw_every(recorder->wheel, -(INT64_MAX / 2) - 10, INT64_MAX / 2 + 1,
+			       TW_MISSED_SKIP, count_run, &once, NULL),
+		      TW_OK);
+	pass_ticks(recorder, 5);
+	assert_in_range(often, 5, 6);
+	assert_int_equal(once, 1);
+	recorder_close(recorder);
+}
+
 static void handle_calls_with_bad_arguments_are_refused(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
@@ -2137,6 +2160,7 @@ int main(void)
 		TEST_EVERYWHERE(without_release_a_wheel_drops_its_handles_silently),
 		TEST_EVERYWHERE(stopped_wheel_answers_closed_to_handle_calls),
 		TEST_EVERYWHERE(in_a_forks_child_handle_calls_answer_closed),
+		TEST_EVERYWHERE(periods_as_long_as_the_clock_do_not_overflow),
 		TEST_EVERYWHERE(handle_calls_with_bad_arguments_are_refused),
 		TEST_DRIVEN(full_queue_refuses_handles_and_resets_but_no_stop),
 		TEST_BOTH(workers, full_queue_refuses_handles_and_resets_but_no_stop),

@@ -173,6 +173,52 @@ static void set_that_waited_for_a_place_fires_without_another_command(void **sta
 	watch_end(&watch, 2);
 }
 
+/* Takes longer than its period, so its missed runs never end. */
+static void run_too_long(void *argument)
+{
+	int64_t end = wall_clock() + 2000;
+
+	(void)argument;
+	while (wall_clock() < end)
+		continue;
+}
+
+static void overloaded_wheel_still_takes_commands(void **state)
+{
+	const struct variant *variant = *state;
+	struct tw_options options = {
+		.layout = variant->layout, .workers = TW_WORKERS_INLINE, .queue_capacity = 64};
+	struct tw_wheel *wheel;
+	struct tw_timer timer;
+
+	assert_status(tw_create(&wheel, TICK, 64, execute, &options), TW_OK);
+	assert_status(tw_every(wheel, TICK, 100, TW_MISSED_BURST, run_too_long, NULL, &timer),
+		      TW_OK);
+	wait_for(5 * TICK);
+	for (uint32_t key = 0; key < 1000; key++)
+		assert_status(tw_set_timer(wheel, &key, sizeof(key), NULL, TW_HOUR), TW_OK);
+	assert_true(tw_timer_stop(wheel, timer) != TW_NOT_FOUND);
+	assert_status(tw_flush(wheel), TW_OK);
+	assert_int_equal(tw_pending(wheel), 1000);
+	tw_destroy(wheel);
+}
+
+static void overloaded_poll_returns(void **state)
+{
+	const struct variant *variant = *state;
+	struct tw_options options = {
+		.layout = variant->layout, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+	struct tw_wheel *wheel;
+	tw_duration until_next = -1;
+
+	assert_status(tw_create(&wheel, TICK, 64, execute, &options), TW_OK);
+	assert_status(tw_every(wheel, TICK, 100, TW_MISSED_BURST, run_too_long, NULL, NULL), TW_OK);
+	wait_for(5 * TICK);
+	assert_status(tw_poll(wheel, &until_next), TW_OK);
+	assert_int_equal(until_next, 0);
+	tw_destroy(wheel);
+}
+
 static tw_duration processor_time(void)
 {
 	struct timespec used;
@@ -219,6 +265,8 @@ int main(void)
 		TEST_EVERYWHERE(overdue_timer_set_at_runs_at_once),
 		TEST_BOTH(owner, set_that_waited_for_a_place_fires_without_another_command),
 		TEST_BOTH(threads, set_that_waited_for_a_place_fires_without_another_command),
+		TEST_BOTH(owner, overloaded_wheel_still_takes_commands),
+		TEST_BOTH(inline, overloaded_poll_returns),
 		TEST_BOTH(threads, idle_wheel_full_of_far_timers_costs_nothing),
 	};
 

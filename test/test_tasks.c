@@ -326,6 +326,51 @@ static void task_that_moves_itself_to_now_for_ever_lets_others_go_on(void **stat
 	recorder_close(recorder);
 }
 
+/* So many that one turn runs no full round of them. */
+static void many_that_rearm_themselves_let_others_go_on(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	size_t accepted = 0;
+
+	recorder->argument = &accepted;
+	recorder->on_execute = set_again_in_the_past;
+	for (uintptr_t i = 0; i < 40; i++)
+		assert_status(tw_set_timer(recorder->wheel, &i, sizeof(i), VALUE(1), INTERVAL),
+			      TW_OK);
+	set_timer(recorder, "other", 100, INTERVAL * 5);
+	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_OK);
+	assert_executed_at(recorder, 100, INTERVAL * 5);
+	recorder_close(recorder);
+}
+
+static struct tw_wheel *rearmed;
+
+static void rearm(void *argument)
+{
+	tw_after_func(rearmed, 0, rearm, argument, NULL);
+}
+
+static void count_beat(void *beats)
+{
+	++*(int *)beats;
+}
+
+static void many_handles_that_rearm_themselves_let_others_go_on(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	int beats = 0;
+
+	rearmed = recorder->wheel;
+	for (int i = 0; i < 3000; i++)
+		assert_status(tw_after_func(rearmed, INTERVAL, rearm, NULL, NULL), TW_OK);
+	assert_status(
+		tw_every(rearmed, INTERVAL, INTERVAL, TW_MISSED_BURST, count_beat, &beats, NULL),
+		TW_OK);
+	assert_status(tw_advance(rearmed, INTERVAL * 10), TW_OK);
+	assert_int_equal(beats, 10);
+	recorder_close(recorder);
+}
+
 static void drain_and_set_again(struct recorder *recorder, const struct tw_task *task)
 {
 	if (task->value != VALUE(1))
@@ -591,6 +636,8 @@ int main(void)
 			timers_that_tasks_set_in_the_past_one_after_the_other_run_in_the_same_tick),
 		TEST_INLINE(task_that_sets_itself_in_the_past_for_ever_lets_others_go_on),
 		TEST_INLINE(task_that_moves_itself_to_now_for_ever_lets_others_go_on),
+		TEST_INLINE(many_that_rearm_themselves_let_others_go_on),
+		TEST_INLINE(many_handles_that_rearm_themselves_let_others_go_on),
 		TEST_INLINE(drain_of_an_inline_task_is_given_out_before_the_next_tick),
 		TEST_EVERYWHERE(key_of_a_running_task_is_free),
 		TEST_INLINE(stop_in_an_inline_task_lets_nothing_later_run),

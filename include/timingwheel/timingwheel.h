@@ -183,7 +183,7 @@ struct tw_options {
 	int workers;                 /* threads that run tasks; 0: 2; at most TW_WORKERS_MAX */
 	size_t queue_capacity;       /* commands waiting, rounded up to a power of two; 0: 8192 */
 	enum tw_when_full when_full; /* for the queue and for max_pending */
-	size_t max_pending;          /* timers armed at a time; 0: no limit */
+	size_t max_pending;          /* timers armed, or on the way to it, at a time; 0: no limit */
 	const char *name; /* 8 bytes at most; threads are NAME-owner and NAME-0 …; NULL: "tw" */
 	struct tw_slow_task slow_task;
 };
