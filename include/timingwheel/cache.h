@@ -47,7 +47,8 @@ struct tw_cache_entry;
 /* Most shards of a cache. */
 #define TW_CACHE_SHARDS_MAX 1024
 
-/* Why an entry left the cache. One that was past its deadline has expired, whoever removes it. */
+/* Why an entry left the cache. One past its deadline has expired, whoever but tw_cache_destroy
+ * removes it. */
 enum tw_cache_cause {
 	TW_CAUSE_EXPLICIT, /* tw_cache_delete, tw_cache_clear */
 	TW_CAUSE_REPLACED, /* another value was set under its key */
@@ -115,9 +116,10 @@ struct tw_cache_options {
 	 * The wheel that wakes the cache and whose pool runs its listeners; may serve many caches
 	 * and other timers. It must live longer than the cache. While it is stopped, or nobody
 	 * drives it, entries past their deadline are not handed out all the same, but stay in
-	 * memory until they are met. The cache has a few timers by handle there, of its own
-	 * arguments: a tw_drain of the wheel meets them, and must leave their values alone; the
-	 * cache arms them anew. NULL: a wheel of its own, of 1 s and 300 slots, with its threads.
+	 * memory until they are met. The cache has a timer by handle there for each shard, and a
+	 * few more: a tw_drain of the wheel meets them (NULL keys), and must leave their values
+	 * alone; tw_cache_flush then sets them up again. NULL: a wheel of its own, of 1 s and 300
+	 * slots, with its threads.
 	 */
 	struct tw_wheel *wheel;
 	/* Each lifetime given is multiplied by a random number between 1 - jitter and 1 + jitter,
@@ -163,9 +165,10 @@ TW_API enum tw_status tw_cache_create(struct tw_cache **cache, tw_duration expir
  * returned; removes every entry (TW_CAUSE_SHUTDOWN), waits until on_remove was told of all, and
  * frees everything but the entries that are still pinned, which stay readable until they are
  * released. NULL is fine. Beside those takes no call on the cache may be running or follow. Not
- * from a listener, a loader or any other task of the wheel: there it does nothing. With
- * TW_DRIVE_CALLER it drives the wheel, as tw_flush does. If the wheel has been stopped, on_remove
- * is called by this thread.
+ * from a listener, a loader or any other task of the wheel, where it could not return; from a
+ * callback of this cache it does nothing. While it runs, listeners may call the cache, but sets
+ * answer TW_CLOSED. With TW_DRIVE_CALLER it drives the wheel, as tw_flush does. If the wheel has
+ * been stopped, on_remove is called by this thread.
  */
 TW_API void tw_cache_destroy(struct tw_cache *cache);
 
