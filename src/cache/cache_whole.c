@@ -22,18 +22,10 @@ static void cache_prefetch(struct tw_cache *cache, const struct tw_cache_lookup 
 		if (lookup_is_valid(&items[i]))
 			table_prefetch_bucket(shard_table(cache_shard(cache, hashes[i])),
 					      hashes[i]);
-	for (unsigned i = 0; i < n; i++) {
-		const char *entry;
-
-		if (!lookup_is_valid(&items[i]))
-			continue;
-		entry = (const char *)table_guess(shard_table(cache_shard(cache, hashes[i])),
-						  hashes[i]);
-		if (!entry)
-			continue;
-		__builtin_prefetch(entry + 32);
-		__builtin_prefetch(entry + 96);
-	}
+	for (unsigned i = 0; i < n; i++)
+		if (lookup_is_valid(&items[i]))
+			entry_prefetch(table_guess(shard_table(cache_shard(cache, hashes[i])),
+						   hashes[i]));
 }
 
 static size_t cache_get_some(struct tw_cache *cache, struct reader *reader,

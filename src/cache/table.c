@@ -200,7 +200,7 @@ struct table *table_copy(const struct table *table, size_t entries)
 		const struct bucket *ahead = table_bucket(table, number + AHEAD);
 
 		for (int i = 0; i < BUCKET_SLOTS; i++)
-			__builtin_prefetch(&slot_entry(slot_load(&ahead->slots[i]))->hash);
+			entry_prefetch(slot_entry(slot_load(&ahead->slots[i])));
 		for (int i = 0; i < BUCKET_SLOTS; i++) {
 			uint64_t slot = slot_load(&bucket->slots[i]);
 
