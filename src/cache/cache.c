@@ -200,7 +200,7 @@ enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t 
 
 /* ---- Changes ---- */
 
-struct tw_cache_entry *cache_new_entry(struct tw_cache *cache, struct entry_plan *plan)
+void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 {
 	const struct entry_adopted *adopted = plan->adopted;
 
@@ -216,7 +216,6 @@ struct tw_cache_entry *cache_new_entry(struct tw_cache *cache, struct entry_plan
 	else
 		plan->is_extended = true;
 	plan->is_extended = plan->is_extended || cache->weigh || cache->idle > 0;
-	return entry_new(plan);
 }
 
 static bool entry_is_there(const struct tw_cache_entry *entry, tw_duration now)
@@ -283,29 +282,46 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 	return TW_OK;
 }
 
+/* Between begin and end, where the entry is made if it needs the pool. */
+static enum tw_status cache_put_planned(struct tw_cache *cache, struct shard *shard,
+					const struct entry_plan *plan, struct tw_cache_entry *entry,
+					enum put_mode mode, tw_duration lifetime, tw_duration now)
+{
+	enum tw_status status;
+
+	if (!entry)
+		entry = entry_new(shard->pool, plan);
+	if (!entry)
+		return TW_NO_MEMORY;
+	cache_start_life(cache, entry, now, lifetime);
+	status = cache_put(cache, shard, plan->hash, entry, mode, now);
+	if (status != TW_OK)
+		entry_discard(entry);
+	return status;
+}
+
 static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_plan *plan,
 					enum put_mode mode, tw_duration expire)
 {
 	struct reader *reader = epochs_reader(&cache->epochs);
-	struct tw_cache_entry *entry;
+	struct tw_cache_entry *entry = NULL;
 	struct shard *shard;
 	enum tw_status status;
+	tw_duration lifetime;
 	tw_duration now;
 
 	if (!reader)
 		return TW_NO_MEMORY;
 	now = tw_now(cache->wheel);
-	entry = cache_new_entry(cache, plan);
-	if (!entry)
+	lifetime = cache_lifetime(cache, reader, expire);
+	cache_plan(cache, plan);
+	if (!plan_needs_pool(plan) && !(entry = entry_new(NULL, plan)))
 		return TW_NO_MEMORY;
-	cache_start_life(cache, entry, now, cache_lifetime(cache, reader, expire));
 	shard = cache_shard(cache, plan->hash);
 	shard_begin(shard);
-	status = cache_put(cache, shard, plan->hash, entry, mode, now);
+	status = cache_put_planned(cache, shard, plan, entry, mode, lifetime, now);
 	shard_end(shard);
-	if (status != TW_OK)
-		entry_discard(entry);
-	else if (cache_is_over_limit(cache))
+	if (status == TW_OK && cache_is_over_limit(cache))
 		cache_evict(cache);
 	return status;
 }

@@ -125,8 +125,8 @@ enum put_mode {
 	PUT_LOADED   /* as PUT_SET, and the loads of the key go on */
 };
 
-/* A new entry by the plan, whose key is fine; NULL: out of memory. Weighs it. */
-struct tw_cache_entry *cache_new_entry(struct tw_cache *cache, struct entry_plan *plan);
+/* Completes a plan whose key is fine, by hash and weight. */
+void cache_plan(struct tw_cache *cache, struct entry_plan *plan);
 /* Between shard_begin and shard_end. TW_OK: the entry's reference is the table's now; else it is
  * still the caller's: TW_EXISTS, TW_NOT_FOUND, TW_FULL, TW_NO_MEMORY, TW_CLOSED. */
 enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,

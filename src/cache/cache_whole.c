@@ -24,8 +24,8 @@ static void cache_prefetch(struct tw_cache *cache, const struct tw_cache_lookup 
 					      hashes[i]);
 	for (unsigned i = 0; i < n; i++)
 		if (lookup_is_valid(&items[i]))
-			entry_prefetch(table_guess(shard_table(cache_shard(cache, hashes[i])),
-						   hashes[i]));
+			entry_prefetch(
+				table_guess(shard_table(cache_shard(cache, hashes[i])), hashes[i]));
 }
 
 static size_t cache_get_some(struct tw_cache *cache, struct reader *reader,

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry is one block from malloc: 56 bytes, then what few entries need (a weight of its own, an
+ * An entry is one block of memory: 56 bytes, then what few entries need (a weight of its own, an
  * adopted value), the key, and the copied value. So a reader who has found the key has the value in
- * the same or the next cache line, and a million entries of 16 and 64 bytes cost 144 bytes each.
+ * the same or the next cache line, and a million entries of 16 and 64 bytes cost 144 bytes each, its head in the pool included.
  *
  * The table holds one reference, and gives it up when no reader can be looking at the entry without
  * one (epoch.c). Until then a reader inside an epoch may pin it by one addition.
  */
 #include "entry.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 _Static_assert(sizeof(struct tw_cache_entry) == 56, "136 bytes with a usual key and value");
@@ -28,9 +27,14 @@ static unsigned plan_flags(const struct entry_plan *plan)
 	       (plan->is_absent ? ENTRY_ABSENT : 0);
 }
 
-struct tw_cache_entry *entry_new(const struct entry_plan *plan)
+bool plan_needs_pool(const struct entry_plan *plan)
 {
-	struct tw_cache_entry *entry = malloc(plan_size(plan));
+	return pool_has_size(plan_size(plan));
+}
+
+struct tw_cache_entry *entry_new(struct pool *pool, const struct entry_plan *plan)
+{
+	struct tw_cache_entry *entry = pool_take(pool, plan_size(plan));
 	unsigned char *key;
 
 	if (!entry)
@@ -56,9 +60,33 @@ struct tw_cache_entry *entry_new(const struct entry_plan *plan)
 	return entry;
 }
 
+/* As plan_size() of its plan. */
+static size_t entry_size(const struct tw_cache_entry *entry)
+{
+	size_t before = (size_t)(entry_key(entry) - (const unsigned char *)entry);
+
+	return before + entry_padded_key_size(entry->key_size) + entry->value_size;
+}
+
 void entry_discard(struct tw_cache_entry *entry)
 {
-	free(entry);
+	pool_return(entry, entry_size(entry));
+}
+
+/* True for the one who gives back the last reference. */
+static bool entry_unpin(struct tw_cache_entry *entry)
+{
+	/* acquire: nobody else has one, so nobody else can be looking at it; pairs with itself. */
+	if (atomic_load_explicit(&entry->references, memory_order_acquire) == 1)
+		return true;
+	/* acq_rel: every reader is done with it before the last one frees it; pairs with itself. */
+	return atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) == 1;
+}
+
+void entry_release_here(struct pool *pool, struct tw_cache_entry *entry)
+{
+	if (entry_unpin(entry))
+		pool_give(pool, entry, entry_size(entry));
 }
 
 uint64_t entry_weight(const struct tw_cache_entry *entry)
@@ -102,8 +130,7 @@ void tw_cache_entry_release(const struct tw_cache_entry *constant)
 {
 	struct tw_cache_entry *entry = (struct tw_cache_entry *)constant;
 
-	/* acq_rel: every reader is done with it before the last one frees it; pairs with itself. */
-	if (!entry || atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) > 1)
+	if (!entry || !entry_unpin(entry))
 		return;
 	if (entry_flags(entry) & ENTRY_ADOPTED) {
 		struct entry_adopted *adopted = entry_adopted(entry);
@@ -111,5 +138,5 @@ void tw_cache_entry_release(const struct tw_cache_entry *constant)
 		if (adopted->free_value)
 			adopted->free_value(adopted->value, adopted->value_size, adopted->context);
 	}
-	free(entry);
+	entry_discard(entry);
 }

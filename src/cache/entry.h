@@ -13,6 +13,8 @@
 
 #include <timingwheel/cache.h>
 
+#include "pool.h"
+
 enum {
 	/* Constant: what lies before the key, in this order. */
 	ENTRY_EXTENDED = 1, /* struct entry_extension */
@@ -81,10 +83,14 @@ struct entry_plan {
 	uint64_t weight;
 };
 
+/* Whether entry_new() needs the pool, and the lock that guards it. */
+bool plan_needs_pool(const struct entry_plan *plan);
 /* With one reference, the caller's; NULL: out of memory. */
-struct tw_cache_entry *entry_new(const struct entry_plan *plan);
-/* Frees it, but leaves an adopted value with its caller. */
+struct tw_cache_entry *entry_new(struct pool *pool, const struct entry_plan *plan);
+/* Frees it, but leaves an adopted value with its caller. Any thread. */
 void entry_discard(struct tw_cache_entry *entry);
+/* As tw_cache_entry_release, under the lock of the pool. Calls no user: not for adopted values. */
+void entry_release_here(struct pool *pool, struct tw_cache_entry *entry);
 uint64_t entry_weight(const struct tw_cache_entry *entry);
 
 /* Fetches what all but its links need; any address, NULL too. */

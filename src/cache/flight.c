@@ -214,7 +214,14 @@ static enum tw_status loading_give(struct tw_cache_loading *loading, struct entr
 
 	plan->key = loading->flight->key;
 	plan->key_size = loading->flight->key_size;
-	entry = cache_new_entry(loading->cache, plan);
+	cache_plan(loading->cache, plan);
+	if (plan_needs_pool(plan)) {
+		shard_begin(loading->shard);
+		entry = entry_new(loading->shard->pool, plan);
+		shard_end(loading->shard);
+	} else {
+		entry = entry_new(NULL, plan);
+	}
 	if (!entry)
 		return TW_NO_MEMORY;
 	tw_cache_entry_release(loading->given);

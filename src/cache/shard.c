@@ -34,20 +34,24 @@ enum tw_status shard_open(struct shard *shard, struct tw_cache *cache)
 	struct table *table = table_new(1);
 	enum tw_status status = TW_NO_MEMORY;
 
-	if (!table)
-		return status;
+	shard->pool = pool_create();
+	if (!table || !shard->pool)
+		goto free_both;
 	shard->cache = cache;
 	shard->armed = TW_FOREVER;
 	expiry_init(&shard->expiry);
 	shard->expiry.now = (uint64_t)(tw_now(cache->wheel) / cache->granule);
 	status = wakeup_open(&shard->wakeup, cache->wheel, shard_run, shard);
-	if (status != TW_OK) {
-		table_free(table);
-		return status;
-	}
+	if (status != TW_OK)
+		goto free_both;
 	atomic_init(&shard->table, table);
 	pthread_mutex_init(&shard->lock, NULL);
 	return TW_OK;
+free_both:
+	table_free(table);
+	if (shard->pool)
+		pool_close(shard->pool);
+	return status;
 }
 
 void shard_stop(struct shard *shard)
@@ -70,6 +74,7 @@ void shard_close(struct shard *shard)
 	}
 	table_free(shard_table(shard));
 	policy_destroy(&shard->policy);
+	pool_close(shard->pool);
 	pthread_mutex_destroy(&shard->lock);
 }
 
@@ -138,25 +143,39 @@ static void shard_take_tables(struct shard *shard, struct garbage *garbage)
 	}
 }
 
+/* Small entries go back to the pool here; others call a user, or take their time. */
+static void shard_free_entry(struct shard *shard, struct tw_cache_entry *entry,
+			     struct garbage *garbage)
+{
+	if ((entry_flags(entry) & ENTRY_ADOPTED) || entry->value_size > LARGE_VALUE) {
+		entry->limbo_next = garbage->entries;
+		garbage->entries = entry;
+	} else {
+		entry_release_here(shard->pool, entry);
+	}
+}
+
 static void shard_take_entries(struct shard *shard, struct garbage *garbage)
 {
 	struct epochs *epochs = &shard->cache->epochs;
-	struct tw_cache_entry *last = NULL;
 	struct tw_cache_entry *entry = shard->limbo_first;
+	struct tw_cache_entry *next;
 
-	for (; entry && epochs_is_over(epochs, entry->limbo_epoch); entry = entry->limbo_next) {
-		last = entry;
-		shard->limbo_count--;
-	}
-	if (!last)
+	if (!entry || !epochs_is_over(epochs, entry->limbo_epoch))
 		return;
 	/* After their finders have left, before they are freed. */
 	policy_settle(&shard->policy);
-	garbage->entries = shard->limbo_first;
+	for (; entry && epochs_is_over(epochs, entry->limbo_epoch); entry = next) {
+		next = entry->limbo_next;
+		__builtin_prefetch(next);
+		shard_free_entry(shard, entry, garbage);
+		shard->limbo_count--;
+	}
 	shard->limbo_first = entry;
-	if (!entry)
+	if (!entry) {
 		shard->limbo_last = NULL;
-	last->limbo_next = NULL;
+		pool_trim(shard->pool);
+	}
 }
 
 static void shard_take_garbage(struct shard *shard, struct garbage *garbage)

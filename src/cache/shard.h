@@ -38,6 +38,7 @@ struct shard {
 	bool wakeup_is_lost;
 	tw_duration armed; /* when the wakeup runs; TW_FOREVER: not */
 	struct wakeup wakeup;
+	struct pool *pool;
 	struct expiry expiry;
 };
 
