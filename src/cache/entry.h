@@ -99,7 +99,7 @@ static inline void entry_prefetch(const struct tw_cache_entry *entry)
 	const uintptr_t address = (uintptr_t)entry;
 
 	__builtin_prefetch((const void *)(address + offsetof(struct tw_cache_entry, references)));
-	__builtin_prefetch((const void *)(address + offsetof(struct tw_cache_entry, bytes) + 40));
+	__builtin_prefetch((const void *)(address + offsetof(struct tw_cache_entry, bytes) + 72));
 }
 
 static inline unsigned entry_flags(const struct tw_cache_entry *entry)

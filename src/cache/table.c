@@ -98,6 +98,7 @@ _Atomic uint64_t *table_find_slot(struct table *table, uint64_t hash, const void
 			if (__builtin_expect(!slot_has_tag(slot, hash), 1))
 				continue;
 			*entry = slot_entry(slot);
+			entry_prefetch(*entry);
 			if (*entry && entry_has_key(*entry, key, size))
 				return &bucket->slots[i];
 		}
