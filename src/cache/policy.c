@@ -187,6 +187,11 @@ static struct tw_cache_entry *s3fifo_victim(struct policy *policy)
 
 /* ---- Both ---- */
 
+void policy_add_early(struct policy *policy, struct tw_cache_entry *entry)
+{
+	policy_enter(policy, entry, policy->kind == TW_POLICY_LRU);
+}
+
 void policy_add(struct policy *policy, struct tw_cache_entry *entry)
 {
 	size_t window;

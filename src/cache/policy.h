@@ -36,7 +36,9 @@ struct policy {
 void policy_init(struct policy *policy, enum tw_cache_policy kind);
 /* Nobody is inside an epoch. */
 void policy_destroy(struct policy *policy);
+/* From now on entries are known and uses count; those that are there were added before. */
 void policy_turn_on(struct policy *policy);
+void policy_add_early(struct policy *policy, struct tw_cache_entry *entry);
 void policy_add(struct policy *policy, struct tw_cache_entry *entry);
 /* `entry` takes the place of `old`, and was used. */
 void policy_replace(struct policy *policy, struct tw_cache_entry *old,

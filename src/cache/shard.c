@@ -504,10 +504,10 @@ void shard_turn_policy_on(struct shard *shard)
 
 	shard_begin(shard);
 	if (!policy_is_on(&shard->policy)) {
-		policy_turn_on(&shard->policy);
 		while ((count = table_list(shard_table(shard), &position, entries, STEP)) > 0)
 			for (size_t i = 0; i < count; i++)
-				policy_add(&shard->policy, entries[i]);
+				policy_add_early(&shard->policy, entries[i]);
+		policy_turn_on(&shard->policy);
 	}
 	shard_end(shard);
 }
