@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -279,6 +280,70 @@ static void every_removal_is_told_once_with_its_cause(void **state)
 	assert_int_equal(atomic_load(&tally.told[TW_CAUSE_SHUTDOWN]), 1);
 }
 
+static void value_set_makes_others_go_and_not_itself(void **state)
+{
+	struct fixture fixture =
+		fixture_open(TW_MINUTE, (struct tw_cache_options){.max_entries = 10, .shards = 64});
+	struct tw_cache_stats stats;
+	char key[8];
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		snprintf(key, sizeof(key), "%d", i);
+		set(&fixture, key, "value");
+		assert_value(&fixture, key, "value");
+	}
+	assert_status(tw_cache_get_stats(fixture.cache, &stats), TW_OK);
+	assert_int_equal(stats.entries, 10);
+	fixture_close(&fixture);
+}
+
+struct readers {
+	struct tw_cache *cache;
+	atomic_bool ends;
+};
+
+static void *read_all_keys(void *argument)
+{
+	struct readers *readers = argument;
+	char key[8];
+
+	while (!atomic_load(&readers->ends))
+		for (int i = 0; i < 64; i++) {
+			snprintf(key, sizeof(key), "%d", i);
+			tw_cache_get(readers->cache, key, strlen(key), NULL, 0, NULL);
+		}
+	return NULL;
+}
+
+static void first_limit_is_set_while_others_read(void **state)
+{
+	enum { ROUNDS = 100 };
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		struct fixture fixture =
+			fixture_open(TW_MINUTE, (struct tw_cache_options){.shards = 1});
+		struct readers readers = {.cache = fixture.cache};
+		struct tw_cache_stats stats;
+		pthread_t thread;
+		char key[8];
+
+		for (int i = 0; i < 64; i++) {
+			snprintf(key, sizeof(key), "%d", i);
+			set(&fixture, key, "value");
+		}
+		assert_int_equal(pthread_create(&thread, NULL, read_all_keys, &readers), 0);
+		for (uint64_t limit = 64; limit > 0; limit -= 16)
+			assert_status(tw_cache_set_limit(fixture.cache, limit, 0), TW_OK);
+		atomic_store(&readers.ends, true);
+		pthread_join(thread, NULL);
+		assert_status(tw_cache_get_stats(fixture.cache, &stats), TW_OK);
+		assert_int_equal(stats.entries, 16);
+		fixture_close(&fixture);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +355,8 @@ int main(void)
 		cmocka_unit_test(limit_of_three_evicts_the_oldest),
 		cmocka_unit_test(limit_of_three_keeps_the_one_read),
 		cmocka_unit_test(every_removal_is_told_once_with_its_cause),
+		cmocka_unit_test(value_set_makes_others_go_and_not_itself),
+		cmocka_unit_test(first_limit_is_set_while_others_read),
 	};
 
 	return cmocka_run_group_tests_name("cache", tests, NULL, NULL);

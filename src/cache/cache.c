@@ -322,7 +322,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	status = cache_put_planned(cache, shard, plan, entry, mode, lifetime, now);
 	shard_end(shard);
 	if (status == TW_OK && cache_is_over_limit(cache))
-		cache_evict(cache);
+		cache_evict(cache, shard);
 	return status;
 }
 

@@ -132,8 +132,9 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan);
 enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
 			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now);
 bool cache_is_over_limit(struct tw_cache *cache);
-/* Evicts in all shards by turns until the limits are kept. */
-void cache_evict(struct tw_cache *cache);
+/* Evicts in all shards by turns until the limits are kept; not in `spared` (or NULL), which has
+ * room to make no more: what is left there was set just now. */
+void cache_evict(struct tw_cache *cache, const struct shard *spared);
 /* Something is left to be freed: looks again in a tick. */
 void cache_ask_upkeep(struct tw_cache *cache);
 void cache_sum_stats(struct tw_cache *cache, struct tw_cache_stats *stats);

@@ -161,10 +161,26 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 
 /* ---- Limits ---- */
 
-/* One shard after the other gives up a few, so that all shrink alike. */
-void cache_evict(struct tw_cache *cache)
+/* How many a shard gives up in its turn: all shrink alike, and none to nothing before the
+ * others. */
+static unsigned cache_evict_share(const struct tw_cache *cache)
 {
-	enum { FEW = 64 };
+	enum { MOST = 64 };
+	/* relaxed: numbers by themselves. */
+	uint64_t most = atomic_load_explicit(&((struct tw_cache *)cache)->max_entries,
+					     memory_order_relaxed);
+	/* relaxed: as above. */
+	uint64_t entries =
+		atomic_load_explicit(&((struct tw_cache *)cache)->entries, memory_order_relaxed);
+	uint64_t share = 1;
+
+	if (most > 0 && entries > most)
+		share += (entries - most) / (cache->shard_mask + 1) / 4;
+	return share < MOST ? (unsigned)share : MOST;
+}
+
+void cache_evict(struct tw_cache *cache, const struct shard *spared)
+{
 	unsigned without = 0;
 
 	while (cache_is_over_limit(cache) && without <= cache->shard_mask) {
@@ -172,11 +188,13 @@ void cache_evict(struct tw_cache *cache)
 		unsigned next =
 			atomic_fetch_add_explicit(&cache->evict_next, 1, memory_order_relaxed);
 		struct shard *shard = &cache->shards[next & cache->shard_mask];
-		unsigned count;
+		unsigned count = 0;
 
-		shard_begin(shard);
-		count = shard_evict(shard, FEW, tw_now(cache->wheel));
-		shard_end(shard);
+		if (shard != spared) {
+			shard_begin(shard);
+			count = shard_evict(shard, cache_evict_share(cache), tw_now(cache->wheel));
+			shard_end(shard);
+		}
 		without = count > 0 ? 0 : without + 1;
 	}
 }
@@ -192,7 +210,7 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 	atomic_store_explicit(&cache->max_entries, max_entries, memory_order_relaxed);
 	/* relaxed: as above. */
 	atomic_store_explicit(&cache->max_bytes, max_bytes, memory_order_relaxed);
-	cache_evict(cache);
+	cache_evict(cache, NULL);
 	return TW_OK;
 }
 

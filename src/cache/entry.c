@@ -2,7 +2,8 @@
 /*
  * An entry is one block of memory: 56 bytes, then what few entries need (a weight of its own, an
  * adopted value), the key, and the copied value. So a reader who has found the key has the value in
- * the same or the next cache line, and a million entries of 16 and 64 bytes cost 144 bytes each, its head in the pool included.
+ * the same or the next cache line, and a million entries of 16 and 64 bytes cost 144 bytes each,
+ * its head in the pool included.
  *
  * The table holds one reference, and gives it up when no reader can be looking at the entry without
  * one (epoch.c). Until then a reader inside an epoch may pin it by one addition.

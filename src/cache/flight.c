@@ -326,7 +326,7 @@ static void loading_end(struct tw_cache_loading *loading)
 	tw_cache_entry_release(unpinned);
 	tw_cache_entry_release(loading->given);
 	if (cache_is_over_limit(cache))
-		cache_evict(cache);
+		cache_evict(cache, loading->shard);
 }
 
 /* The thread ends in its loader. */

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * malloc keeps its memory by thread: what one thread takes and another gives back is of use to neither
- * for long, and a cache that is written by several threads comes to hold twice what it needs. Here it
- * belongs to the shard. Cells of a class are cut from chunks as they are needed, go into a list when
- * they are given back, and a shard that has become empty gives its chunks back.
+ * malloc keeps its memory by thread: what one thread takes and another gives back is of use to
+ * neither for long, and a cache that is written by several threads comes to hold twice what it
+ * needs. Here it belongs to the shard. Cells of a class are cut from chunks as they are needed, go
+ * into a list when they are given back, and a shard that has become empty gives its chunks back.
  *
- * Eight bytes before each block lead to its pool (NULL: it came from malloc), so that a reader can give
- * back the last pin of an entry without knowing a cache. Such cells go onto a stack, which the owner
- * takes whole when a list is empty.
+ * Eight bytes before each block lead to its pool (NULL: it came from malloc), so that a reader can
+ * give back the last pin of an entry without knowing a cache. Such cells go onto a stack, which the
+ * owner takes whole when a list is empty.
  *
- * The pool outlives its owner as long as cells are out. `balance` goes down by one with each return;
- * the close adds the number of cells that had been taken. Whoever brings it to 0 after that frees all.
+ * The pool outlives its owner as long as cells are out. `balance` goes down by one with each
+ * return; the close adds the number of cells that had been taken. Whoever brings it to 0 after that
+ * frees all.
  *
  * May run together: pool_return() with everything. Linearization: of a return, the exchange that
  * pushes the cell.

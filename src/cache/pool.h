@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A shard's memory for entries: cells by size, used again and again. Taking and giving back are under
- * the shard's lock; pool_return() is for any thread, also when the pool's owner has closed it.
+ * A shard's memory for entries: cells by size, used again and again. Taking and giving back are
+ * under the shard's lock; pool_return() is for any thread, also when the pool's owner has closed
+ * it.
  */
 #ifndef CACHE_POOL_H
 #define CACHE_POOL_H
@@ -32,7 +33,8 @@ struct pool {
 struct pool *pool_create(void);
 /* The pool goes when the last cell has come back. */
 void pool_close(struct pool *pool);
-/* Whether a block of that size comes from the pool; if not, `pool` may be NULL, and the lock free. */
+/* Whether a block of that size comes from the pool; if not, `pool` may be NULL, and the lock
+ * free. */
 bool pool_has_size(size_t size);
 /* A block at a multiple of 16; NULL: out of memory. */
 void *pool_take(struct pool *pool, size_t size);
