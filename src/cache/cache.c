@@ -260,6 +260,8 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 		table_find_slot(shard_table(shard), hash, key, entry->key_size, &old);
 	uint64_t most = limit_load(&cache->max_bytes);
 
+	if (old)
+		expiry_prefetch(old);
 	if (cache_is_closed(cache))
 		return TW_CLOSED;
 	if (mode == PUT_ADD && entry_is_there(old, now))
@@ -289,6 +291,8 @@ static enum tw_status cache_put_planned(struct tw_cache *cache, struct shard *sh
 {
 	enum tw_status status;
 
+	/* What it may replace is on its way while the entry is made. */
+	shard_prefetch(shard, plan->hash);
 	if (!entry)
 		entry = entry_new(shard->pool, plan);
 	if (!entry)

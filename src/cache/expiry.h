@@ -30,6 +30,13 @@ void expiry_file(struct expiry *expiry, struct tw_cache_entry *entry, uint64_t t
 void expiry_unfile(struct tw_cache_entry *entry);
 /* `entry` is new and takes the place of `old`, which must be filed. */
 void expiry_take_place(struct tw_cache_entry *entry, struct tw_cache_entry *old);
+/* Fetches what both calls above will touch. */
+static inline void expiry_prefetch(const struct tw_cache_entry *entry)
+{
+	__builtin_prefetch(entry->expiry_next, 1);
+	__builtin_prefetch(entry->expiry_place, 1);
+}
+
 /* The tick at which something comes up; EXPIRY_NEVER: nothing will. */
 uint64_t expiry_next(const struct expiry *expiry);
 /* Takes out up to `most` entries that have come up by the tick `now`, early ones too. */

@@ -62,6 +62,15 @@ static inline struct table *shard_table(const struct shard *shard)
 
 /* ---- Between begin and end ---- */
 
+/* Fetches what a change of the key will touch. */
+static inline void shard_prefetch(const struct shard *shard, uint64_t hash)
+{
+	const struct tw_cache_entry *entry = table_guess(shard_table(shard), hash);
+
+	__builtin_prefetch(entry, 1);
+	entry_prefetch(entry);
+}
+
 /* Room for one entry more; false: out of memory. */
 bool shard_reserve(struct shard *shard);
 /* Puts a new key's entry in, after making room for it within the limits. */
