@@ -199,7 +199,7 @@ static enum tw_status shard_join_flight(struct shard *shard, struct reader *read
 	}
 	if (status == TW_OK)
 		*entry = tw_cache_entry_pin(flight->entry);
-	else if (status == TW_TIMED_OUT)
+	else if (status == TW_TIMED_OUT && !flight->is_over)
 		reader_count(reader, COUNT_WAIT_TIMEOUTS, 1);
 	*unpinned = flight_let_go(flight);
 	return status;

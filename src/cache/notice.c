@@ -26,8 +26,8 @@ void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry)
 	list->count++;
 }
 
-/* Under the lock: the first `most` entries; NULL: there are none, and the wakeup may sleep. */
-static struct tw_cache_entry *notices_take(struct notices *notices, unsigned most)
+/* Under the lock: the first crowd; NULL: there is none, and the wakeup may sleep. */
+static struct tw_cache_entry *notices_take_crowd(struct notices *notices)
 {
 	struct tw_cache_entry *first = notices->first;
 	struct tw_cache_entry *last = first;
@@ -36,7 +36,7 @@ static struct tw_cache_entry *notices_take(struct notices *notices, unsigned mos
 		notices->is_awake = false;
 		return NULL;
 	}
-	while (--most > 0 && last->notice_next)
+	for (int i = 1; i < CROWD && last->notice_next; i++)
 		last = last->notice_next;
 	notices->first = last->notice_next;
 	if (!notices->first)
@@ -67,19 +67,27 @@ static void notices_tell(struct notices *notices, struct tw_cache_entry *entry)
 	pthread_mutex_unlock(&notices->lock);
 }
 
+/* False: there were none. */
+static bool notices_tell_crowd(struct notices *notices)
+{
+	struct tw_cache_entry *entries;
+
+	pthread_mutex_lock(&notices->lock);
+	entries = notices_take_crowd(notices);
+	pthread_mutex_unlock(&notices->lock);
+	if (entries)
+		notices_tell(notices, entries);
+	return entries != NULL;
+}
+
 /* The wakeup's run. */
 static void notices_run(void *argument)
 {
 	struct notices *notices = argument;
-	struct tw_cache_entry *entries;
 	bool is_more;
 
-	pthread_mutex_lock(&notices->lock);
-	entries = notices_take(notices, CROWD);
-	pthread_mutex_unlock(&notices->lock);
-	if (!entries)
+	if (!notices_tell_crowd(notices))
 		return;
-	notices_tell(notices, entries);
 	pthread_mutex_lock(&notices->lock);
 	is_more = notices->first != NULL;
 	notices->is_awake = is_more;
@@ -183,18 +191,8 @@ enum tw_status notices_wait(struct notices *notices)
 
 void notices_tell_here(struct notices *notices)
 {
-	struct tw_cache_entry *entries;
-
-	if (!notices->on_remove)
-		return;
-	for (;;) {
-		pthread_mutex_lock(&notices->lock);
-		entries = notices_take(notices, CROWD);
-		pthread_mutex_unlock(&notices->lock);
-		if (!entries)
-			return;
-		notices_tell(notices, entries);
-	}
+	while (notices->on_remove && notices_tell_crowd(notices))
+		continue;
 }
 
 uint64_t notices_told(struct notices *notices)
