@@ -118,8 +118,8 @@ struct tw_cache_options {
 	 * drives it, entries past their deadline are not handed out all the same, but stay in
 	 * memory until they are met. The cache has a timer by handle there for each shard, and a
 	 * few more: a tw_drain of the wheel meets them (NULL keys), and must leave their values
-	 * alone; tw_cache_flush then sets them up again. NULL: a wheel of its own, of 1 s and 300
-	 * slots, with its threads.
+	 * alone; after it is through (tw_wait_idle), tw_cache_flush sets them up again. NULL: a
+	 * wheel of its own, of 1 s and 300 slots, with its threads.
 	 */
 	struct tw_wheel *wheel;
 	/* Each lifetime given is multiplied by a random number between 1 - jitter and 1 + jitter,
