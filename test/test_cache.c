@@ -253,7 +253,7 @@ static void every_removal_is_told_once_with_its_cause(void **state)
 								  .on_remove = count_removal,
 								  .max_entries = 100});
 	struct tw_cache_stats stats;
-	char key[8];
+	char key[16];
 
 	(void)state;
 	for (int i = 0; i < 150; i++) {
@@ -285,7 +285,7 @@ static void value_set_makes_others_go_and_not_itself(void **state)
 	struct fixture fixture =
 		fixture_open(TW_MINUTE, (struct tw_cache_options){.max_entries = 10, .shards = 64});
 	struct tw_cache_stats stats;
-	char key[8];
+	char key[16];
 
 	(void)state;
 	for (int i = 0; i < 1000; i++) {
@@ -306,7 +306,7 @@ struct readers {
 static void *read_all_keys(void *argument)
 {
 	struct readers *readers = argument;
-	char key[8];
+	char key[16];
 
 	while (!atomic_load(&readers->ends))
 		for (int i = 0; i < 64; i++) {
@@ -327,7 +327,7 @@ static void first_limit_is_set_while_others_read(void **state)
 		struct readers readers = {.cache = fixture.cache};
 		struct tw_cache_stats stats;
 		pthread_t thread;
-		char key[8];
+		char key[16];
 
 		for (int i = 0; i < 64; i++) {
 			snprintf(key, sizeof(key), "%d", i);
