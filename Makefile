@@ -22,8 +22,8 @@ INCLUDEDIR ?= $(PREFIX)/include
 # A file belongs to the module whose name it starts with: wheel_levels.c to wheel. It may include
 # its own module's headers and those of modules before it. Folders in src/ are clients: they may
 # include the public headers and their own. `make layers` checks it.
-LAYERS := list status trace histogram slab key_hash thread clock event_count fork_guard timer \
-	slot_set timer_index command_queue wheel shelf handle job request worker_pool owner runtime
+LAYERS := list prefetch status trace histogram slab key_hash thread clock event_count fork_guard \
+	timer slot_set timer_index command_queue wheel handle shelf job request worker_pool owner runtime
 
 # --- Variants ----------------------------------------------------------------------------------
 comma := ,
@@ -115,7 +115,8 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 $(BUILD)/test/%.o: EXTRA = -UNDEBUG -Itest
 $(BUILD)/bench/%.o: EXTRA = -O2 -Ibench
 
--include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(TEST_OBJECTS) $(TEST_SUPPORT) $(BENCH_OBJECTS) \
+-include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(TEST_OBJECTS) $(TEST_SUPPORT) \
+	$(BUILD)/test/faults/faults.o $(BENCH_OBJECTS) \
 	$(BENCH_SUPPORT))
 
 # --- Link --------------------------------------------------------------------------------------
@@ -141,9 +142,10 @@ $(BUILD)/test/%: $(BUILD)/test/%.o $(TEST_SUPPORT) $(LIB_OBJECTS)
 	$(call say,LD,$@)
 	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka
 
-# Tests that let these calls fail; they define the __wrap_ functions themselves.
+# Tests that let these calls fail.
 $(BUILD)/test/%_faults: WRAP = $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc \
 	posix_memalign mmap pthread_create)
+$(filter %_faults,$(TEST_PROGRAMS:%=$(BUILD)/test/%)): $(BUILD)/test/faults/faults.o
 
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_SUPPORT) $(LIB_OBJECTS)
 	$(call say,LD,$@)

@@ -12,17 +12,17 @@
  * a reset a move.
  */
 #include "support/csv.h"
+#include "support/expect.h"
+#include "support/figures.h"
 #include "support/format.h"
 #include "support/percentiles.h"
 #include "support/keys.h"
 #include "support/machine.h"
 #include "support/options.h"
+#include "support/pace.h"
 #include "support/process.h"
 #include "support/progress.h"
-#include "support/spread.h"
 #include "support/stopwatch.h"
-
-#include <timingwheel/timingwheel.h>
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -32,10 +32,9 @@
 #include <string.h>
 
 #define MINUTE (60 * NANOSECONDS_PER_SECOND)
-#define MAX_RUNS 99
 #define PATIENCE MINUTE
 #define PACED_CALLS 100000
-#define PACE 5000 /* nanoseconds from one call to the next: 200,000 a second */
+#define PACE 1000 /* nanoseconds from one call to the next: a million a second */
 
 enum phase { PHASE_FILL, PHASE_CHURN, PHASE_RESET, PHASE_STOP, PHASE_COUNT };
 
@@ -65,8 +64,6 @@ struct result {
 	double bytes_churned;
 	double longest_turn; /* the owner's, nanoseconds of processor time */
 };
-
-#define MEASURE_COUNT (sizeof(struct result) / sizeof(double))
 
 /* What the caller knows a timer by. */
 union name {
@@ -111,13 +108,6 @@ struct caller {
 };
 
 /* --- The two ways ----------------------------------------------------------------------------- */
-
-static void expect_ok(enum tw_status status, const char *call)
-{
-	if (status != TW_OK)
-		process_fail("%s answered %s: %s", call, tw_status_name(status),
-			     tw_status_text(status));
-}
 
 static void on_run(void *argument)
 {
@@ -264,14 +254,6 @@ static void shuffle_names(struct trial *trial)
 	}
 }
 
-static struct tw_stats stats_of(const struct trial *trial)
-{
-	struct tw_stats stats;
-
-	expect_ok(tw_get_stats(trial->wheel, &stats), "tw_get_stats");
-	return stats;
-}
-
 /* Waits until the wheel has applied what the phases up to this one asked for. */
 static void wait_applied(const struct trial *trial, uint64_t set, uint64_t moved, uint64_t removed)
 {
@@ -280,7 +262,7 @@ static void wait_applied(const struct trial *trial, uint64_t set, uint64_t moved
 
 	do {
 		expect_ok(tw_flush(trial->wheel), "tw_flush");
-		stats = stats_of(trial);
+		stats = expect_stats(trial->wheel);
 	} while ((stats.set != set || stats.removed != removed) && stopwatch_now() < end);
 	if (stats.set != set || stats.removed != removed || stats.pending != set - removed)
 		process_fail("%s: %" PRIu64 " set, %" PRIu64 " removed, %" PRIu64
@@ -339,21 +321,19 @@ static void run_paced(struct trial *trial)
 {
 	static const enum paced order[PACED_COUNT] = {PACED_STOP, PACED_SET, PACED_RESET};
 	struct percentiles *times[PACED_COUNT];
-	int64_t overhead = stopwatch_overhead(), due;
+	struct pace pace;
 
 	for (int i = 0; i < PACED_COUNT; i++)
 		times[i] = percentiles_create();
 	shuffle_names(trial);
-	due = stopwatch_now();
+	pace = pace_start(PACE);
 	for (int64_t i = 0; i < PACED_CALLS * PACED_COUNT; i++) {
 		enum paced paced = order[i % PACED_COUNT];
 		void *name = name_at(trial, (size_t)(i / PACED_COUNT % trial->plan->count));
-		int64_t start;
+		int64_t start = pace_await(&pace);
 
-		for (due += PACE; (start = stopwatch_now()) < due;)
-			;
 		call_paced(trial, paced, name);
-		percentiles_record(times[paced], stopwatch_now() - start - overhead);
+		percentiles_record(times[paced], pace_took(&pace, start));
 	}
 	for (int i = 0; i < PACED_COUNT; i++) {
 		for (size_t j = 0; j < PERCENT_COUNT; j++)
@@ -396,23 +376,12 @@ static void run_trial(const void *argument, void *result)
 	run_paced(&trial);
 	trial.result->bytes_churned = bytes_a_timer(&trial, resident);
 	run_phase(&trial, PHASE_STOP, PACED_CALLS);
-	trial.result->longest_turn = (double)stats_of(&trial).longest_turn;
+	trial.result->longest_turn = (double)expect_stats(trial.wheel).longest_turn;
 	tw_destroy(trial.wheel);
 	free(trial.names);
 }
 
 /* --- All runs --------------------------------------------------------------------------------- */
-
-/* A way's results, measure by measure over the runs. */
-struct figures {
-	const struct way *way;
-	struct spread measures[MEASURE_COUNT];
-};
-
-static const struct spread *measure(const struct figures *figures, size_t offset)
-{
-	return &figures->measures[offset / sizeof(double)];
-}
 
 static void write_run(struct csv csv, const char *name, int run, const struct result *result)
 {
@@ -430,94 +399,57 @@ static void write_run(struct csv csv, const char *name, int run, const struct re
 }
 
 /* The two ways take turns, so that a noisy time meets both. */
-static void run_all(const struct plan *plan, int runs, struct csv csv, struct figures *columns)
+static void run_all(const struct plan *plan, int runs, struct csv csv,
+		    struct figures *const columns[2])
 {
-	static double values[2][MEASURE_COUNT][MAX_RUNS];
+	static const struct way *const ways[2] = {&by_handle, &by_key};
 	struct progress progress = progress_start(stderr, false);
 
 	for (int run = 0; run < 2 * runs; run++) {
 		struct plan own = *plan;
 		struct result result;
 
-		own.way = columns[run % 2].way;
+		own.way = ways[run % 2];
 		own.seed = plan->seed + (uint64_t)run / 2;
 		progress_show(&progress, "%s: run %d of %d", own.way->title, run / 2 + 1, runs);
-		if (!process_run_trial(run_trial, &own, &result, sizeof(result)))
-			exit(1);
-		for (size_t i = 0; i < MEASURE_COUNT; i++)
-			values[run % 2][i][run / 2] = ((double *)&result)[i];
+		figures_run(columns[run % 2], run_trial, &own, &result, sizeof(result));
 		write_run(csv, own.way->name, run / 2 + 1, &result);
 	}
 	progress_wipe(&progress);
-	for (int column = 0; column < 2; column++)
-		for (size_t i = 0; i < MEASURE_COUNT; i++)
-			columns[column].measures[i] = spread_of(values[column][i], (size_t)runs);
 }
 
 /* --- The table -------------------------------------------------------------------------------- */
 
-static void print_rates(const struct figures *columns)
+static void print_figures(struct figures *const columns[2])
 {
-	printf("\n%-24s %28s %28s %7s\n", "million calls a second", columns[0].way->title,
-	       columns[1].way->title, "ratio");
-	for (enum phase phase = 0; phase < PHASE_COUNT; phase++) {
-		size_t offset = offsetof(struct result, per_second) + phase * sizeof(double);
-
-		printf("  %-22s", phases[phase].title);
-		for (int i = 0; i < 2; i++) {
-			const struct spread *rate = measure(&columns[i], offset);
-
-			printf("  %9.2f (%6.2f to %6.2f)", rate->median / 1e6, rate->least / 1e6,
-			       rate->most / 1e6);
-		}
-		printf(" %6.1fx\n",
-		       measure(&columns[0], offset)->median / measure(&columns[1], offset)->median);
-	}
-}
-
-static void print_measure(const char *title, const struct figures *columns, size_t offset,
-			  struct text (*format)(int64_t))
-{
-	printf("  %-22s", title);
-	for (int i = 0; i < 2; i++)
-		printf(" %28s",
-		       format((int64_t)(measure(&columns[i], offset)->median + 0.5)).characters);
-	printf(" %6.1fx\n",
-	       measure(&columns[1], offset)->median / measure(&columns[0], offset)->median);
-}
-
-static void print_figures(const struct figures *columns)
-{
-	char title[64];
-
-	print_rates(columns);
-	printf("caller's time, one call each 5 us\n");
-	for (enum paced paced = 0; paced < PACED_COUNT; paced++) {
-		for (size_t i = 0; i < PERCENT_COUNT; i++) {
-			snprintf(title, sizeof(title), "%s p%g", paced_names[paced],
-				 paced_percents[i]);
-			print_measure(title, columns, offsetof(struct result, call_time[paced][i]),
-				      format_duration);
-		}
-	}
+	figures_print_head("million calls a second", columns);
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++)
+		figures_print_rate(phases[phase].title, columns,
+				   FIGURE(struct result, per_second[phase]));
+	printf("caller's time, a million calls a second\n");
+	for (enum paced paced = 0; paced < PACED_COUNT; paced++)
+		figures_print_percentiles(paced_names[paced], columns,
+					  FIGURE(struct result, call_time[paced]), paced_percents,
+					  PERCENT_COUNT);
 	printf("resident bytes a timer\n");
-	print_measure("filled", columns, offsetof(struct result, bytes_filled), format_count);
-	print_measure("churned", columns, offsetof(struct result, bytes_churned), format_count);
+	figures_print_cost("filled", columns, FIGURE(struct result, bytes_filled), format_count);
+	figures_print_cost("churned", columns, FIGURE(struct result, bytes_churned), format_count);
 	printf("owner\n");
-	print_measure("longest turn", columns, offsetof(struct result, longest_turn),
-		      format_duration);
+	figures_print_cost("longest turn", columns, FIGURE(struct result, longest_turn),
+			   format_duration);
 }
 
 int main(int argc, char **argv)
 {
 	struct plan plan = {NULL, 1000000, 2, NANOSECONDS_PER_SECOND / 1000, 512, 1};
-	struct figures columns[2] = {{.way = &by_handle}, {.way = &by_key}};
+	struct figures *columns[2] = {figures_create(by_handle.title),
+				      figures_create(by_key.title)};
 	const char *csv_path = NULL;
 	int64_t runs = 5;
 	const struct program_option options[] = {
 		{"count", OPTION_COUNT, &plan.count, 1000, 200000000, .help = "timers"},
 		{"threads", OPTION_COUNT, &plan.threads, 1, 1000, .help = "threads that call"},
-		{"runs", OPTION_COUNT, &runs, 1, MAX_RUNS, .help = "runs; medians are printed"},
+		{"runs", OPTION_COUNT, &runs, 1, FIGURES_RUNS, .help = "runs; medians are printed"},
 		{"csv", OPTION_TEXT, &csv_path, .help = "every run's figures to this file"},
 		{0},
 	};
@@ -532,6 +464,8 @@ int main(int argc, char **argv)
 	       runs);
 	run_all(&plan, (int)runs, csv, columns);
 	print_figures(columns);
+	figures_destroy(columns[0]);
+	figures_destroy(columns[1]);
 	csv_close(csv);
 	return 0;
 }

@@ -15,6 +15,8 @@
 #include "support/progress.h"
 #include "support/stopwatch.h"
 
+#include <timingwheel/timingwheel.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,9 +43,9 @@ static void fill(const struct plan *plan, void *wheel)
 	struct generator generator = {1};
 
 	for (int64_t i = 0; i < plan->count; i++)
-		plan->contender->set(wheel, &keys[i],
-				     generator_range(&generator, 60 * MINUTE, 61 * MINUTE));
-	plan->contender->flush(wheel);
+		plan->contender->calls->set(wheel, &keys[i],
+					    generator_range(&generator, 60 * MINUTE, 61 * MINUTE));
+	plan->contender->calls->flush(wheel);
 	free(keys);
 }
 
@@ -51,14 +53,14 @@ static void run_trial(const void *argument, void *memory)
 {
 	const struct plan *plan = argument;
 	struct result *result = memory;
-	void *wheel = plan->contender->create(plan->interval, (size_t)plan->slots);
+	void *wheel = contender_create(plan->contender, plan->interval, (size_t)plan->slots);
 	int64_t wakeups, switches, cpu, start;
 
-	plan->contender->start(wheel);
+	plan->contender->calls->start(wheel);
 	fill(plan, wheel);
 	/* What a busy wheel puts off, it does now. */
 	stopwatch_sleep(NANOSECONDS_PER_SECOND);
-	wakeups = plan->contender->state(wheel).wakeups;
+	wakeups = plan->contender->calls->state(wheel).wakeups;
 	switches = process_voluntary_switches();
 	cpu = stopwatch_process_cpu();
 	start = stopwatch_now();
@@ -66,8 +68,8 @@ static void run_trial(const void *argument, void *memory)
 	result->cpu_percent =
 		100.0 * (double)(stopwatch_process_cpu() - cpu) / (double)(stopwatch_now() - start);
 	result->switches = process_voluntary_switches() - switches;
-	result->wakeups = plan->contender->state(wheel).wakeups - wakeups;
-	plan->contender->destroy(wheel);
+	result->wakeups = plan->contender->calls->state(wheel).wakeups - wakeups;
+	plan->contender->calls->destroy(wheel);
 }
 
 static void parse(int argc, char **argv, struct plan *plan, const char **csv_path)
@@ -75,7 +77,7 @@ static void parse(int argc, char **argv, struct plan *plan, const char **csv_pat
 	const struct program_option options[] = {
 		{"count", OPTION_COUNT, &plan->count, 1, 500000000, .help = "timers"},
 		{"interval", OPTION_DURATION, &plan->interval, 1000, MINUTE, .help = "the tick"},
-		{"slots", OPTION_COUNT, &plan->slots, 1, 1 << 24, .help = "the slots"},
+		{"slots", OPTION_COUNT, &plan->slots, 1, TW_SLOTS_MAX, .help = "the slots"},
 		{"seconds", OPTION_SECONDS, &plan->duration, 1000000, 60 * MINUTE,
 		 .help = "how long to watch"},
 		{"csv", OPTION_TEXT, csv_path, .help = "the table to this file"},

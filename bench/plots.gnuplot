@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: MIT
 # Draws rates.svg and million.svg in `folder` from the CSV files there; run.sh calls it.
+if (!exists("folder") || !exists("timers")) exit error "plots.gnuplot: run.sh tells folder and timers"
+do for [file in "rates.dat million.csv"] {
+	if (system("test -s '".folder."/".file."' && echo yes") ne "yes") {
+		exit error "plots.gnuplot: ".folder."/".file." is not there"
+	}
+}
 set datafile separator whitespace
 set terminal svg size 760,340 font "sans-serif,12" background rgb "white"
 set grid ytics lc rgb "#dddddd"
@@ -7,7 +13,7 @@ set border 3
 set tics nomirror
 
 set output folder."/rates.svg"
-set title "Commands applied a second, 1,000,000 timers, 2 producers"
+set title "Commands applied a second, ".timers." timers, 2 producers"
 set ylabel "million a second"
 set style data histograms
 set style histogram clustered gap 1
@@ -23,7 +29,7 @@ plot folder."/rates.dat" using ($2/1e6):xtic(1) title "timingwheel" lc rgb "#2a6
 
 set output folder."/million.svg"
 set datafile separator comma
-set title "A million timers of 0.1 to 10 s: set, a quarter moved, a quarter removed"
+set title timers." timers: set, a quarter moved, a quarter removed"
 set xlabel "seconds"
 set ylabel "thousand timers"
 set y2label "lateness so far, ms"

@@ -6,6 +6,7 @@
 #
 #     bench/run.sh            after `make bench` has built them
 #     bench/run.sh --update   also refreshes bench/results/, which the README shows
+#     bench/run.sh --quick    a small count, one run: shows that all works, not how fast
 #
 # BUILD is another variant's build folder.
 set -eu
@@ -13,35 +14,47 @@ set -eu
 cd "$(dirname "$0")/.."
 programs=${BUILD:-build}/bench
 update=no
+quick=no
 
 case ${1-} in
 '') ;;
 --update) update=yes ;;
+--quick) quick=yes ;;
 *)
-	echo "usage: bench/run.sh [--update]" >&2
+	echo "usage: bench/run.sh [--update | --quick]" >&2
 	exit 2
 	;;
 esac
 
+# run NAME QUICKLY OPTION...: QUICKLY are its options for --quick, which come last and so prevail
 run() {
-	name=$1
-	shift
+	name=$1 quickly=$2
+	shift 2
+	test $quick = yes || quickly=
+	test -x "$programs/$name" || {
+		echo "run.sh: $programs/$name is not there: \`make bench\` builds and runs all" >&2
+		exit 1
+	}
 	printf '\n== %s ==\n' "$name"
-	"$programs/$name" "$@"
+	# shellcheck disable=SC2086 # several options
+	"$programs/$name" "$@" $quickly
 }
 
-run million --csv="$programs/million.csv" --summary="$programs/million_summary.csv"
-run throughput --csv="$programs/throughput.csv"
-run idle --csv="$programs/idle.csv"
-run expiry --csv="$programs/expiry.csv"
-if [ -x "$programs/queues" ]; then
-	run queues --csv="$programs/queues.csv"
-fi
+few=--count=20000
+one="$few --runs=1"
+run million "$few --seconds=2" --csv="$programs/million.csv" --summary="$programs/million_summary.csv"
+run throughput "$one --baseline-runs=1" --csv="$programs/throughput.csv"
+run idle "$few --seconds=1" --csv="$programs/idle.csv"
+run expiry "$one" --csv="$programs/expiry.csv"
+run handles "$one" --csv="$programs/handles.csv"
+run storms "$one --calm=500ms" --csv="$programs/storms.csv" --runs=3 --baseline-runs=1
+run queues "$one" --csv="$programs/queues.csv"
 
 bench/summary.sh "$programs" >"$programs/summary.md"
 if command -v gnuplot >/dev/null; then
 	bench/summary.sh "$programs" --rates >"$programs/rates.dat"
-	gnuplot -e "folder='$programs'" bench/plots.gnuplot
+	timers=$(sed -n 's/^timers,//p' "$programs/million_summary.csv")
+	gnuplot -e "folder='$programs'; timers='$timers'" bench/plots.gnuplot
 else
 	echo "gnuplot is not there: no plots"
 fi

@@ -8,18 +8,24 @@
  * producers' start until all its commands have been applied. No timer comes due meanwhile. Every
  * run is a process of its own.
  *
+ * What a call costs is asked at two paces. A contender that can't hold the fast one shows how far it
+ * got, and how long its callers waited for those before them.
+ *
  * The baseline is go-zero's design in C (support/simple_wheel.h), with the same keys and producers.
  */
 #include "support/contender.h"
 #include "support/csv.h"
+#include "support/figures.h"
 #include "support/format.h"
 #include "support/percentiles.h"
 #include "support/machine.h"
 #include "support/options.h"
+#include "support/pace.h"
 #include "support/process.h"
 #include "support/progress.h"
-#include "support/spread.h"
 #include "support/stopwatch.h"
+
+#include <timingwheel/timingwheel.h>
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -28,9 +34,6 @@
 #include <string.h>
 
 #define MINUTE (60 * NANOSECONDS_PER_SECOND)
-#define MAX_RUNS 99
-#define PACED_CALLS 200000
-#define PACE 5000 /* nanoseconds from one call to the next: 200,000 a second */
 
 enum phase { PHASE_FILL, PHASE_SET, PHASE_MOVE, PHASE_LATER, PHASE_REMOVE, PHASE_COUNT };
 
@@ -49,7 +52,21 @@ static const struct phase_plan phases[PHASE_COUNT] = {
 	[PHASE_REMOVE] = {"remove", "remove", 0, 1},
 };
 
-/* What a paced caller's calls took it, overhead of the clock subtracted. */
+/* One caller at a steady pace, what its calls took it. The slow pace is one that all can hold. */
+enum pacing { PACING_FAST, PACING_SLOW, PACING_COUNT };
+
+struct pacing_plan {
+	const char *name; /* in the CSV file */
+	const char *title;
+	int64_t step; /* nanoseconds from one call to the next */
+	int64_t calls;
+};
+
+static const struct pacing_plan pacings[PACING_COUNT] = {
+	[PACING_FAST] = {"", "a million calls a second", 1000, 1000000},
+	[PACING_SLOW] = {"slow_", "a hundred thousand calls a second", 10000, 100000},
+};
+
 enum paced { PACED_SET, PACED_MOVE, PACED_COUNT };
 
 static const char *const paced_names[PACED_COUNT] = {"set", "move"};
@@ -70,13 +87,12 @@ struct plan {
 /* All doubles, one measure each. */
 struct result {
 	double per_second[PHASE_COUNT];
-	double longest_turn[PHASE_COUNT]; /* so far, nanoseconds of CPU time */
-	double longest_turn_wall;         /* of the whole run, by the clock */
-	double call_time[PACED_COUNT][PERCENT_COUNT];
+	double longest_turn[PHASE_COUNT];          /* so far, nanoseconds of CPU time */
+	double longest_turn_wall;                  /* of the whole run, by the clock */
+	double reached[PACING_COUNT][PACED_COUNT]; /* calls a second */
+	double call_time[PACING_COUNT][PACED_COUNT][PERCENT_COUNT];
 	double bytes_per_timer;
 };
-
-#define MEASURE_COUNT (sizeof(struct result) / sizeof(double))
 
 struct producer {
 	pthread_t thread;
@@ -117,11 +133,11 @@ static void *producer_run(void *argument)
 	pthread_barrier_wait(producer->start);
 	if (producer->phase == PHASE_REMOVE) {
 		for (size_t i = 0; i < producer->count; i++)
-			contender->remove(producer->wheel, &producer->keys[i]);
+			contender->calls->remove(producer->wheel, &producer->keys[i]);
 	} else if (producer->phase == PHASE_FILL || producer->phase == PHASE_SET) {
-		produce(producer, contender->set);
+		produce(producer, contender->calls->set);
 	} else {
-		produce(producer, contender->move);
+		produce(producer, contender->calls->move);
 	}
 	return NULL;
 }
@@ -160,7 +176,7 @@ static int64_t settled_pending(struct trial *trial, int64_t expected)
 	for (int i = 0; i < 1000 && pending != expected; i++) {
 		if (i > 0)
 			stopwatch_sleep(NANOSECONDS_PER_SECOND / 1000);
-		pending = trial->plan->contender->state(trial->wheel).pending;
+		pending = trial->plan->contender->calls->state(trial->wheel).pending;
 	}
 	return pending;
 }
@@ -193,35 +209,43 @@ static void run_phase(struct trial *trial, enum phase phase)
 	pthread_barrier_wait(&barrier);
 	for (int64_t i = 0; i < trial->plan->producers; i++)
 		pthread_join(producers[i].thread, NULL);
-	contender->flush(trial->wheel);
+	contender->calls->flush(trial->wheel);
 	trial->result->per_second[phase] = (double)commands / seconds_of(stopwatch_now() - start);
-	trial->result->longest_turn[phase] = (double)contender->state(trial->wheel).longest_turn;
+	trial->result->longest_turn[phase] =
+		(double)contender->calls->state(trial->wheel).longest_turn;
 	expect_pending(trial, phase, commands);
 	pthread_barrier_destroy(&barrier);
 	free(producers);
 }
 
-static void run_paced(struct trial *trial, enum paced paced)
+/* Answers how many calls a second it reached. */
+static double call_paced(struct trial *trial, enum pacing pacing, enum paced paced,
+			 struct percentiles *times)
 {
-	const struct contender *contender = trial->plan->contender;
+	const struct contender_calls *calls = trial->plan->contender->calls;
 	const struct phase_plan *plan = &phases[PHASE_MOVE];
-	struct percentiles *times = percentiles_create();
-	int64_t overhead = stopwatch_overhead(), due = stopwatch_now();
+	struct pace pace = pace_start(pacings[pacing].step);
 
-	keys_shuffle(trial->keys, (size_t)trial->plan->count, &trial->generator);
-	for (int64_t i = 0; i < PACED_CALLS; i++) {
+	for (int64_t i = 0; i < pacings[pacing].calls; i++) {
 		const struct random_key *key = &trial->keys[i % trial->plan->count];
 		int64_t delay = generator_range(&trial->generator, plan->shortest, plan->longest);
-		int64_t start;
+		int64_t start = pace_await(&pace);
 
-		for (due += PACE; (start = stopwatch_now()) < due;)
-			;
-		(paced == PACED_SET ? contender->set : contender->move)(trial->wheel, key, delay);
-		percentiles_record(times, stopwatch_now() - start - overhead);
+		(paced == PACED_SET ? calls->set : calls->move)(trial->wheel, key, delay);
+		percentiles_record(times, pace_took(&pace, start));
 	}
-	contender->flush(trial->wheel);
+	return pace_reached(&pace, pacings[pacing].calls);
+}
+
+static void run_paced(struct trial *trial, enum pacing pacing, enum paced paced)
+{
+	struct percentiles *times = percentiles_create();
+
+	keys_shuffle(trial->keys, (size_t)trial->plan->count, &trial->generator);
+	trial->result->reached[pacing][paced] = call_paced(trial, pacing, paced, times);
+	trial->plan->contender->calls->flush(trial->wheel);
 	for (size_t i = 0; i < PERCENT_COUNT; i++)
-		trial->result->call_time[paced][i] =
+		trial->result->call_time[pacing][paced][i] =
 			(double)percentiles_at(times, paced_percents[i]);
 	percentiles_destroy(times);
 }
@@ -234,37 +258,68 @@ static void run_trial(const void *argument, void *result)
 
 	trial.keys = keys_create((size_t)plan->count, plan->seed);
 	resident = process_resident();
-	trial.wheel = plan->contender->create(plan->interval, (size_t)plan->slots);
-	plan->contender->start(trial.wheel);
+	trial.wheel = contender_create(plan->contender, plan->interval, (size_t)plan->slots);
+	plan->contender->calls->start(trial.wheel);
 	run_phase(&trial, PHASE_FILL);
 	trial.result->bytes_per_timer =
 		(double)(process_resident() - resident) / (double)plan->count;
 	run_phase(&trial, PHASE_SET);
 	run_phase(&trial, PHASE_MOVE);
 	run_phase(&trial, PHASE_LATER);
-	run_paced(&trial, PACED_SET);
-	run_paced(&trial, PACED_MOVE);
+	for (enum pacing pacing = 0; pacing < PACING_COUNT; pacing++) {
+		run_paced(&trial, pacing, PACED_SET);
+		run_paced(&trial, pacing, PACED_MOVE);
+	}
 	run_phase(&trial, PHASE_REMOVE);
 	trial.result->longest_turn_wall =
-		(double)plan->contender->state(trial.wheel).longest_turn_wall;
-	plan->contender->destroy(trial.wheel);
+		(double)plan->contender->calls->state(trial.wheel).longest_turn_wall;
+	plan->contender->calls->destroy(trial.wheel);
 	free(trial.keys);
 }
 
 /* --- All runs --------------------------------------------------------------------------------- */
 
-/* A contender's results, measure by measure over the runs. */
-struct figures {
-	const struct contender *contender;
-	struct spread measures[MEASURE_COUNT];
+struct settings {
+	struct plan plan;
+	int64_t runs;
+	int64_t baseline_runs;
+	int layout;
+	int baseline; /* 0: with a buffered channel; 1: unbuffered */
+	const char *csv_path;
 };
 
-static const struct spread *measure(const struct figures *figures, size_t offset)
+/* The library stands first, the baseline that it is compared with second. */
+#define COLUMN_COUNT 2
+
+/*
+ * go-zero's channel is unbuffered; a buffered one is many times faster between threads. A slow
+ * baseline is given fewer commands, so that it doesn't take minutes.
+ */
+static struct plan baseline_plan(const struct settings *settings)
 {
-	return &figures->measures[offset / sizeof(double)];
+	struct plan plan = settings->plan;
+	int64_t most_commands = settings->baseline ? 100000 : 500000;
+
+	plan.contender = settings->baseline ? &contender_unbuffered : &contender_buffered;
+	plan.commands = plan.count < most_commands ? plan.count : most_commands;
+	return plan;
 }
 
-#define MEASURE(figures, field) measure(figures, offsetof(struct result, field))
+static void write_paced(struct csv csv, const char *name, int run, const struct result *result)
+{
+	for (enum pacing pacing = 0; pacing < PACING_COUNT; pacing++) {
+		const char *pace = pacings[pacing].name;
+
+		for (enum paced paced = 0; paced < PACED_COUNT; paced++) {
+			csv_row(csv, "%s,%d,%s_%sreached_per_second,%.0f", name, run,
+				paced_names[paced], pace, result->reached[pacing][paced]);
+			for (size_t i = 0; i < PERCENT_COUNT; i++)
+				csv_row(csv, "%s,%d,%s_%scall_p%g_ns,%.0f", name, run,
+					paced_names[paced], pace, paced_percents[i],
+					result->call_time[pacing][paced][i]);
+		}
+	}
+}
 
 static void write_run(struct csv csv, const char *name, int run, const struct result *result)
 {
@@ -274,114 +329,77 @@ static void write_run(struct csv csv, const char *name, int run, const struct re
 		csv_row(csv, "%s,%d,%s_longest_turn_ns,%.0f", name, run, phases[phase].name,
 			result->longest_turn[phase]);
 	}
-	for (enum paced paced = 0; paced < PACED_COUNT; paced++) {
-		for (size_t i = 0; i < PERCENT_COUNT; i++)
-			csv_row(csv, "%s,%d,%s_call_p%g_ns,%.0f", name, run, paced_names[paced],
-				paced_percents[i], result->call_time[paced][i]);
-	}
+	write_paced(csv, name, run, result);
 	csv_row(csv, "%s,%d,longest_turn_wall_ns,%.0f", name, run, result->longest_turn_wall);
 	csv_row(csv, "%s,%d,bytes_per_timer,%.1f", name, run, result->bytes_per_timer);
 }
 
-static struct figures run_contender(const struct plan *plan, int runs, struct csv csv)
+static void run_contender(const struct plan *plan, int run, struct csv csv, struct figures *figures)
 {
-	static double values[MEASURE_COUNT][MAX_RUNS];
-	struct figures figures = {.contender = plan->contender};
+	struct plan own = *plan;
+	struct result result;
+
+	own.seed = plan->seed + (uint64_t)run;
+	figures_run(figures, run_trial, &own, &result, sizeof(result));
+	write_run(csv, plan->contender->name, run + 1, &result);
+}
+
+/* The contenders take turns, so that a noisy time meets both. */
+static void run_all(const struct settings *settings, struct csv csv,
+		    struct figures *const columns[COLUMN_COUNT])
+{
+	const struct plan plans[COLUMN_COUNT] = {settings->plan, baseline_plan(settings)};
+	const int64_t runs[COLUMN_COUNT] = {settings->runs, settings->baseline_runs};
 	struct progress progress = progress_start(stderr, false);
 
-	for (int run = 0; run < runs; run++) {
-		struct plan own = *plan;
-		struct result result;
-
-		progress_show(&progress, "%s: run %d of %d", plan->contender->title, run + 1, runs);
-		own.seed = plan->seed + (uint64_t)run;
-		if (!process_run_trial(run_trial, &own, &result, sizeof(result)))
-			exit(1);
-		for (size_t i = 0; i < MEASURE_COUNT; i++)
-			values[i][run] = ((double *)&result)[i];
-		write_run(csv, plan->contender->name, run + 1, &result);
+	for (int run = 0; run < FIGURES_RUNS; run++) {
+		for (int i = 0; i < COLUMN_COUNT; i++) {
+			if (run >= runs[i])
+				continue;
+			progress_show(&progress, "%s: run %d of %" PRId64,
+				      plans[i].contender->title, run + 1, runs[i]);
+			run_contender(&plans[i], run, csv, columns[i]);
+		}
 	}
 	progress_wipe(&progress);
-	for (size_t i = 0; i < MEASURE_COUNT; i++)
-		figures.measures[i] = spread_of(values[i], (size_t)runs);
-	return figures;
 }
 
 /* --- The table -------------------------------------------------------------------------------- */
 
-/* The library stands first, the baseline that it is compared with second. */
-#define COLUMN_COUNT 2
-
-static void print_rates(const struct figures *columns)
-{
-	printf("\n%-24s", "million a second");
-	for (int i = 0; i < COLUMN_COUNT; i++)
-		printf(" %28s", columns[i].contender->title);
-	printf(" %7s\n", "ratio");
-	for (enum phase phase = 0; phase < PHASE_COUNT; phase++) {
-		double ratio = MEASURE(&columns[0], per_second[phase])->median /
-			       MEASURE(&columns[1], per_second[phase])->median;
-
-		printf("  %-22s", phases[phase].title);
-		for (int i = 0; i < COLUMN_COUNT; i++) {
-			const struct spread *rate = MEASURE(&columns[i], per_second[phase]);
-
-			printf("  %9.2f (%6.2f to %6.2f)", rate->median / 1e6, rate->least / 1e6,
-			       rate->most / 1e6);
-		}
-		printf(" %6.1fx\n", ratio);
-	}
-}
-
-static void print_measure(const char *title, const struct figures *columns, size_t offset,
-			  struct text (*format)(int64_t))
-{
-	double ratio = measure(&columns[1], offset)->median / measure(&columns[0], offset)->median;
-
-	printf("  %-22s", title);
-	for (int i = 0; i < COLUMN_COUNT; i++) {
-		const struct spread *spread = measure(&columns[i], offset);
-
-		printf(" %28s", format((int64_t)(spread->median + 0.5)).characters);
-	}
-	printf(" %6.1fx\n", ratio);
-}
-
-static void print_figures(const struct figures *columns)
+static void print_paced(struct figures *const columns[COLUMN_COUNT], enum pacing pacing)
 {
 	char title[64];
 
-	print_rates(columns);
-	printf("caller's time, one call each 5 us\n");
+	printf("caller's time, %s\n", pacings[pacing].title);
 	for (enum paced paced = 0; paced < PACED_COUNT; paced++) {
-		for (size_t i = 0; i < PERCENT_COUNT; i++) {
-			snprintf(title, sizeof(title), "%s p%g", paced_names[paced],
-				 paced_percents[i]);
-			print_measure(title, columns, offsetof(struct result, call_time[paced][i]),
-				      format_duration);
-		}
+		snprintf(title, sizeof(title), "%s, million a second", paced_names[paced]);
+		figures_print_rate(title, columns, FIGURE(struct result, reached[pacing][paced]));
+		figures_print_percentiles(paced_names[paced], columns,
+					  FIGURE(struct result, call_time[pacing][paced]),
+					  paced_percents, PERCENT_COUNT);
 	}
+}
+
+static void print_figures(struct figures *const columns[COLUMN_COUNT])
+{
+	figures_print_head("million a second", columns);
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++)
+		figures_print_rate(phases[phase].title, columns,
+				   FIGURE(struct result, per_second[phase]));
+	for (enum pacing pacing = 0; pacing < PACING_COUNT; pacing++)
+		print_paced(columns, pacing);
 	printf("memory\n");
-	print_measure("resident bytes a timer", columns, offsetof(struct result, bytes_per_timer),
-		      format_count);
+	figures_print_cost("resident bytes a timer", columns,
+			   FIGURE(struct result, bytes_per_timer), format_count);
 	printf("owner's longest turn, work, from the start to the end of\n");
 	for (enum phase phase = 0; phase < PHASE_COUNT; phase++)
-		print_measure(phases[phase].title, columns,
-			      offsetof(struct result, longest_turn[phase]), format_duration);
-	print_measure("all, by the clock", columns, offsetof(struct result, longest_turn_wall),
-		      format_duration);
+		figures_print_cost(phases[phase].title, columns,
+				   FIGURE(struct result, longest_turn[phase]), format_duration);
+	figures_print_cost("all, by the clock", columns, FIGURE(struct result, longest_turn_wall),
+			   format_duration);
 }
 
 /* --- The command line ------------------------------------------------------------------------- */
-
-struct settings {
-	struct plan plan;
-	int64_t runs;
-	int64_t baseline_runs;
-	int layout;
-	int baseline;
-	const char *csv_path;
-};
 
 static void parse(int argc, char **argv, struct settings *settings)
 {
@@ -390,15 +408,18 @@ static void parse(int argc, char **argv, struct settings *settings)
 		 .help = "timers in the wheel"},
 		{"producers", OPTION_COUNT, &settings->plan.producers, 1, 1000,
 		 .help = "threads that command"},
-		{"runs", OPTION_COUNT, &settings->runs, 1, MAX_RUNS,
+		{"runs", OPTION_COUNT, &settings->runs, 1, FIGURES_RUNS,
 		 .help = "runs; medians are printed"},
-		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 1, MAX_RUNS,
+		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 1, FIGURES_RUNS,
 		 .help = "runs of each baseline"},
 		{"interval", OPTION_DURATION, &settings->plan.interval, 1000, MINUTE,
 		 .help = "the tick"},
-		{"slots", OPTION_COUNT, &settings->plan.slots, 1, 1 << 24, .help = "the slots"},
+		{"slots", OPTION_COUNT, &settings->plan.slots, 1, TW_SLOTS_MAX,
+		 .help = "the slots"},
 		{"layout", OPTION_CHOICE, &settings->layout, .choices = "levels,rounds",
 		 .help = "the library's layout"},
+		{"baseline", OPTION_CHOICE, &settings->baseline, .choices = "buffered,unbuffered",
+		 .help = "its channel; go-zero's is unbuffered"},
 		{"csv", OPTION_TEXT, &settings->csv_path,
 		 .help = "every run's figures to this file"},
 		{0},
@@ -408,15 +429,15 @@ static void parse(int argc, char **argv, struct settings *settings)
 		      options);
 }
 
-/* go-zero's channel is unbuffered; a buffered one is many times faster between threads. */
-static struct figures run_baseline(const struct settings *settings, struct csv csv)
+static void print_head(const struct settings *settings)
 {
-	struct plan plan = settings->plan;
-	int64_t most_commands = settings->baseline ? 100000 : 500000;
+	const struct plan *plan = &settings->plan;
 
-	plan.contender = settings->baseline ? &contender_unbuffered : &contender_buffered;
-	plan.commands = plan.count < most_commands ? plan.count : most_commands;
-	return run_contender(&plan, (int)settings->baseline_runs, csv);
+	printf("%s\n%s timers, %" PRId64 " producers, tick %s, %s slots; medians of %" PRId64
+	       " runs (baselines %" PRId64 "), least to most in brackets\n",
+	       machine_description(), format_count(plan->count).characters, plan->producers,
+	       format_duration(plan->interval).characters, format_count(plan->slots).characters,
+	       settings->runs, settings->baseline_runs);
 }
 
 int main(int argc, char **argv)
@@ -430,21 +451,20 @@ int main(int argc, char **argv)
 		.runs = 5,
 		.baseline_runs = 3,
 	};
-	struct figures columns[COLUMN_COUNT];
+	struct figures *columns[COLUMN_COUNT];
 	struct csv csv;
 
 	parse(argc, argv, &settings);
 	csv = csv_open(settings.csv_path, "contender,run,measure,value");
 	settings.plan.commands = settings.plan.count;
 	settings.plan.contender = settings.layout ? &contender_rounds : &contender_levels;
-	printf("%s\n%s timers, %" PRId64 " producers, tick %s, %s slots; medians of %" PRId64
-	       " runs (baselines %" PRId64 "), least to most in brackets\n",
-	       machine_description(), format_count(settings.plan.count).characters,
-	       settings.plan.producers, format_duration(settings.plan.interval).characters,
-	       format_count(settings.plan.slots).characters, settings.runs, settings.baseline_runs);
-	columns[0] = run_contender(&settings.plan, (int)settings.runs, csv);
-	columns[1] = run_baseline(&settings, csv);
+	print_head(&settings);
+	columns[0] = figures_create(settings.plan.contender->title);
+	columns[1] = figures_create(baseline_plan(&settings).contender->title);
+	run_all(&settings, csv, columns);
 	print_figures(columns);
+	for (int i = 0; i < COLUMN_COUNT; i++)
+		figures_destroy(columns[i]);
 	csv_close(csv);
 	return 0;
 }

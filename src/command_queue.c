@@ -97,8 +97,6 @@ bool command_queue_claim_many(struct command_queue *queue, size_t count, uint64_
 {
 	uint64_t tail;
 
-	/* The next step writes this line: fetching it for reading first would cost a second trip. */
-	__builtin_prefetch(&queue->tail, 1);
 	/* relaxed: only a guess, the exchange decides. */
 	tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
 	do {

@@ -27,7 +27,8 @@ enum command_kind {
 	COMMAND_MOVE,
 	COMMAND_MOVE_NOW, /* the delay was under one interval */
 	COMMAND_REMOVE,
-	COMMAND_SET_HANDLE
+	COMMAND_SET_HANDLE,
+	COMMAND_RESET_HANDLE
 };
 
 enum { COMMAND_KEY_INLINE = 24 };
@@ -35,15 +36,18 @@ enum { COMMAND_KEY_INLINE = 24 };
 struct command {
 	uint32_t hash;
 	uint16_t key_size;
-	uint8_t kind;         /* enum command_kind */
-	bool in_task;         /* set now: given by an inline task */
-	uint64_t expiry;      /* tick; not for remove */
+	uint8_t kind; /* enum command_kind */
+	bool in_task; /* set now: given by an inline task */
+	union {
+		uint64_t expiry; /* tick; not for remove */
+		uint64_t id;     /* reset handle */
+	};
 	tw_duration deadline; /* nanoseconds; not for remove */
 	/* Set: the timer, with key and value. Else: who carries a key too long for the cell, or
 	 * NULL. */
 	union {
 		struct keyed_timer *timer;
-		struct handle *handle; /* set handle */
+		struct handle *handle; /* set handle; reset handle: or NULL */
 	};
 	unsigned char key[COMMAND_KEY_INLINE];
 };

@@ -160,14 +160,17 @@ int event_count_descriptor(struct event_count *event, clockid_t clock)
 
 static struct timespec timespec_of(tw_duration time)
 {
+	/* An alarm at 0 is none, and one before that is refused; 1 ns is as past as they are. */
+	if (time < 1)
+		time = 1;
 	return (struct timespec){.tv_sec = (time_t)(time / TW_SECOND),
 				 .tv_nsec = (long)(time % TW_SECOND)};
 }
 
 void event_count_arm(struct event_count *event, tw_duration deadline)
 {
-	/* An alarm at 0 is none. */
-	struct timespec time = timespec_of(deadline == TW_FOREVER ? 0 : deadline);
+	static const struct timespec never = {0};
+	struct timespec time = deadline == TW_FOREVER ? never : timespec_of(deadline);
 
 	alarm_set(event, &time);
 }

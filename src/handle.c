@@ -2,14 +2,15 @@
 /*
  * A handle's life is a word: its generation above, phase and flags below. Whoever wants to stop,
  * reset or run it changes the word by compare-and-swap; of a stop and the firing, the one whose
- * exchange succeeds wins. The owner is not asked; it learns of it through a queue of changes.
+ * exchange succeeds wins. The owner is not asked; it learns of a stop through a queue, and of a
+ * reset by a command like any other, so that sets and resets keep their order.
  *
  *   pending   set, and not begun; wherever it is: in the command queue, the wheel or the pool
  *   running   its function is being called
  *   stopped   will not run; not free yet
  *   free      in the slab, or about to be
  *
- *   LISTED    it is in the queue of changes; whoever sets the flag adds it, the owner clears it
+ *   LISTED    it is in one of the table's queues; whoever sets the flag adds it, the owner clears it
  *   RESET     new_deadline is its deadline from now on; so it must not run at the old one
  *   LEFT      who had it (the pool, the command queue) has let go
  *   LAST      running, and will not again
@@ -18,16 +19,15 @@
  *   REPEAT    its new deadline is by that schedule, so it can't come round for ever in one tick
  *
  * Ownership. The wheel's part belongs to the owner while it is in the wheel, to a worker while it is
- * away. A stopped handle is freed by the later of two events: it was let go (LEFT), its change was
- * taken (not LISTED). Both are changes of the same word, so each sees whether it is the later one.
- * A handle that a worker finds reset, or that has run and is to run again, goes back to the owner as
- * a change with LEFT.
+ * away. A stopped handle is freed by the later of two events: it was let go (LEFT), the owner took it
+ * from the queue (not LISTED). Both are changes of the same word, so each sees whether it is the
+ * later one. A handle that a worker finds reset, or that has run and is to run again, goes back to
+ * the owner with LEFT, through a queue of its own, which a million stops don't hold up.
  *
  * A handle's memory is never anything else, so an old id may look at it for ever. Each use has a
  * generation of its own; a handle whose generations (2^36) are used up is not used again.
  *
- * The queue of changes is Vyukov's intrusive queue with a stub: an exchange of the newest, then the
- * link from the one before. Linearization of a change: its exchange of the state, before it is added.
+ * Linearization of a stop, a reset and the beginning of a run: their exchange of the state.
  */
 #include "handle.h"
 
@@ -93,8 +93,8 @@ bool handle_table_init(struct handle_table *table)
 	if (!table->chunks)
 		return false;
 	slab_init_chunks(&table->slab, sizeof(struct handle), handle_table_add_chunk, table);
-	atomic_init(&table->newest, &table->stub);
-	table->oldest = &table->stub;
+	handle_queue_init(&table->stopped);
+	handle_queue_init(&table->returned);
 	pthread_mutex_init(&table->lock, NULL);
 	pthread_cond_init(&table->run_ended, NULL);
 	return true;
@@ -146,7 +146,7 @@ struct handle *handle_new(struct handle_table *table, uint64_t *id)
 	/* relaxed: nobody else changes a free one. */
 	generation = generation_of(atomic_load_explicit(&handle->state, memory_order_relaxed));
 	handle->timer.class = TIMER_HANDLE;
-	handle->timer.place = HANDLE_IN_QUEUE;
+	handle_set_place(handle, HANDLE_IN_QUEUE);
 	*id = handle_id(handle, generation);
 	/* relaxed: published by the command, and to others by who passes the id on. */
 	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT | PENDING,
@@ -175,59 +175,6 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle
 		slab_give(&table->slab, bin, handle);
 }
 
-/* ---- The queue of changes ---- */
-
-static void handle_add_change(struct handle_table *table, struct handle *handle)
-{
-	struct handle *before;
-
-	/* relaxed: published by the exchange. */
-	atomic_store_explicit(&handle->next_change, NULL, memory_order_relaxed);
-	/* seq_cst: before the look for a sleeping owner; publishes the handle; pairs with
-	 * handle_table_has_changes(). */
-	before = atomic_exchange_explicit(&table->newest, handle, memory_order_seq_cst);
-	/* release: pairs with the acquire in handle_take_change(). */
-	atomic_store_explicit(&before->next_change, handle, memory_order_release);
-}
-
-bool handle_table_has_changes(struct handle_table *table)
-{
-	/* seq_cst: the second look of an owner that goes to sleep; pairs with the exchange in
-	 * handle_add_change(). */
-	return atomic_load_explicit(&table->newest, memory_order_seq_cst) != &table->stub ||
-	       table->oldest != &table->stub;
-}
-
-/* acquire: sees the change; pairs with the release in handle_add_change(). */
-static struct handle *handle_next_change(struct handle *handle)
-{
-	return atomic_load_explicit(&handle->next_change, memory_order_acquire);
-}
-
-struct handle *handle_take_change(struct handle_table *table)
-{
-	struct handle *oldest = table->oldest;
-	struct handle *next = handle_next_change(oldest);
-
-	if (oldest == &table->stub) {
-		if (!next)
-			return NULL;
-		table->oldest = oldest = next;
-		next = handle_next_change(oldest);
-	}
-	if (!next) {
-		/* The last one, unless somebody is about to link another behind it. */
-		/* relaxed: only a look; the link is waited for. */
-		if (atomic_load_explicit(&table->newest, memory_order_relaxed) == oldest)
-			handle_add_change(table, &table->stub);
-		next = handle_next_change(oldest);
-		if (!next)
-			return NULL;
-	}
-	table->oldest = next;
-	return oldest;
-}
-
 /* ---- Changing the state ---- */
 
 /* The state, once nobody is busy with it. acquire: pairs with who changed it last. */
@@ -249,14 +196,14 @@ static bool handle_exchange(struct handle *handle, uint64_t from, uint64_t to)
 						       memory_order_acq_rel, memory_order_relaxed);
 }
 
-/* The state that lists a change; the caller adds it to the queue if it was not listed before. */
-static bool handle_exchange_listed(struct handle_table *table, struct handle *handle, uint64_t from,
+/* The same, and adds the handle to the queue, unless it is in one already. */
+static bool handle_exchange_listed(struct handle_queue *queue, struct handle *handle, uint64_t from,
 				   uint64_t to)
 {
 	if (!handle_exchange(handle, from, to | LISTED))
 		return false;
 	if (!(from & LISTED))
-		handle_add_change(table, handle);
+		handle_queue_add(queue, &handle->change);
 	return true;
 }
 
@@ -286,7 +233,7 @@ enum tw_status handle_stop(struct handle_table *table, uint64_t id, bool *change
 		if ((state & PHASE) == RUNNING) {
 			if (handle_exchange(handle, state, (state | LAST) & ~(uint64_t)RESET))
 				return TW_RUNNING;
-		} else if (handle_exchange_listed(table, handle, state,
+		} else if (handle_exchange_listed(&table->stopped, handle, state,
 						  with_phase(state, STOPPED) & ~(uint64_t)RESET)) {
 			*changed = true;
 			return TW_OK;
@@ -295,42 +242,43 @@ enum tw_status handle_stop(struct handle_table *table, uint64_t id, bool *change
 	return TW_NOT_FOUND;
 }
 
-/* The caller has set BUSY in `state`: writes the new deadline and lets the others go on. */
-static void handle_write_deadline(struct handle_table *table, struct handle *handle, uint64_t to,
-				  tw_duration deadline)
+/* The caller has set BUSY: writes the new deadline and lets the others go on. */
+static void handle_write_deadline(struct handle *handle, uint64_t to, tw_duration deadline)
 {
 	uint64_t before;
 
 	/* relaxed: published by the exchange. */
 	atomic_store_explicit(&handle->new_deadline, deadline, memory_order_relaxed);
 	do {
-		/* relaxed: while BUSY only the owner changes it, by taking the change. */
+		/* relaxed: while BUSY only the owner changes it, by taking it from a queue. */
 		before = atomic_load_explicit(&handle->state, memory_order_relaxed);
-	} while (!handle_exchange(handle, before, to | (before & LISTED) | (to & LISTED)));
-	if ((to & LISTED) && !(before & LISTED))
-		handle_add_change(table, handle);
+	} while (!handle_exchange(handle, before, to | (before & LISTED)));
 }
 
-enum tw_status handle_reset(struct handle_table *table, uint64_t id, tw_duration deadline,
-			    bool *changed)
+bool handle_can_be_reset(struct handle_table *table, uint64_t id)
+{
+	struct handle *handle = handle_find(table, id);
+	uint64_t state = handle ? handle_state(handle) : 0;
+
+	return handle && state_is_live(state, id) && !(state & LAST);
+}
+
+struct handle *handle_reset(struct handle_table *table, uint64_t id, tw_duration deadline)
 {
 	struct handle *handle = handle_find(table, id);
 
-	*changed = false;
 	while (handle) {
 		uint64_t state = handle_state(handle);
 
 		if (!state_is_live(state, id) || (state & LAST))
-			break;
+			return NULL;
 		if (!handle_exchange(handle, state, state | BUSY))
 			continue;
-		/* One that runs is seen to when it has run. */
-		*changed = (state & PHASE) == PENDING;
-		state = (state & ~(uint64_t)(LISTED | REPEAT)) | RESET | (*changed ? LISTED : 0);
-		handle_write_deadline(table, handle, state, deadline);
-		return TW_OK;
+		state &= ~(uint64_t)(LISTED | REPEAT);
+		handle_write_deadline(handle, state | RESET, deadline);
+		break;
 	}
-	return TW_NOT_FOUND;
+	return handle;
 }
 
 void handle_wait(struct handle_table *table, uint64_t id)
@@ -381,40 +329,85 @@ static void handle_take_deadline(struct handle *handle)
 	handle->timer.deadline = deadline;
 }
 
-enum handle_action handle_apply_change(struct handle *handle, uint16_t shelf)
+static struct handle *handle_take(struct handle_queue *queue)
 {
-	/* acq_rel: the change is taken; of this and a worker's LEFT, the later sees the other. */
-	uint64_t state =
-		atomic_fetch_and_explicit(&handle->state, ~(uint64_t)LISTED, memory_order_acq_rel);
-	enum handle_place place = (enum handle_place)handle->timer.place;
-	bool is_in_wheel = place == HANDLE_IN_NEXT_TURN ||
-			   (place == HANDLE_IN_WHEEL && handle->timer.shelf == shelf);
+	struct handle_link *link = handle_queue_take(queue);
 
-	if ((state & PHASE) == STOPPED) {
-		if (is_in_wheel || (place == HANDLE_AWAY && (state & LEFT)))
-			return HANDLE_FREE;
-		if (place == HANDLE_IN_QUEUE)
-			handle->timer.place = HANDLE_STOPPED_IN_QUEUE;
-		return HANDLE_KEEP;
-	}
-	if ((state & PHASE) != PENDING || !(state & RESET))
-		return HANDLE_KEEP;
-	if (!is_in_wheel && !(place == HANDLE_AWAY && (state & LEFT)))
-		return HANDLE_KEEP;
+	return link ? list_entry(link, struct handle, change) : NULL;
+}
+
+struct handle *handle_take_stopped(struct handle_table *table)
+{
+	return handle_take(&table->stopped);
+}
+
+struct handle *handle_take_returned(struct handle_table *table)
+{
+	return handle_take(&table->returned);
+}
+
+bool handle_table_has_some(struct handle_table *table)
+{
+	return handle_queue_has_some(&table->stopped) || handle_queue_has_some(&table->returned);
+}
+
+/* acq_rel: it is taken from its queue; of this and a worker's LEFT, the later sees the other. */
+static uint64_t handle_unlist(struct handle *handle)
+{
+	return atomic_fetch_and_explicit(&handle->state, ~(uint64_t)LISTED, memory_order_acq_rel);
+}
+
+enum handle_action handle_apply_stop(struct handle *handle, uint16_t shelf)
+{
+	uint64_t state = handle_unlist(handle);
+	enum handle_place place = handle_place(handle);
+
+	if (handle_is_here(handle, shelf) || (place == HANDLE_AWAY && (state & LEFT)))
+		return HANDLE_FREE;
+	if (place == HANDLE_IN_QUEUE)
+		handle_set_place(handle, HANDLE_STOPPED_IN_QUEUE);
+	return HANDLE_KEEP;
+}
+
+enum handle_action handle_apply_return(struct handle *handle)
+{
+	uint64_t state = handle_unlist(handle);
+
+	if ((state & PHASE) == STOPPED)
+		return HANDLE_FREE;
 	handle_take_deadline(handle);
 	return state & REPEAT ? HANDLE_REPEAT : HANDLE_REFILE;
+}
+
+bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t shelf)
+{
+	/* relaxed: what the owner has, nobody else makes another use of. */
+	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
+
+	return generation_of(state) == id >> INDEX_BITS && (state & PHASE) == PENDING &&
+	       handle_is_here(handle, shelf);
+}
+
+enum handle_action handle_apply_reset(struct handle *handle, uint64_t id, uint16_t shelf)
+{
+	if (!handle_is_pending_here(handle, id, shelf))
+		return HANDLE_KEEP;
+	/* An earlier reset's command has taken the deadline of this one too, where it is not RESET. */
+	if (handle_state(handle) & RESET)
+		handle_take_deadline(handle);
+	return HANDLE_REFILE;
 }
 
 enum handle_action handle_apply_set(struct handle *handle)
 {
 	uint64_t state;
 
-	if (handle->timer.place == HANDLE_STOPPED_IN_QUEUE)
+	if (handle_place(handle) == HANDLE_STOPPED_IN_QUEUE)
 		return HANDLE_FREE;
 	state = handle_state(handle);
 	if ((state & PHASE) == STOPPED) {
-		handle->timer.place = HANDLE_AWAY;
-		/* acq_rel: as in handle_apply_change(), which will free it: it is listed. */
+		handle_set_place(handle, HANDLE_AWAY);
+		/* acq_rel: as in handle_unlist(), after which it will be freed: it is listed. */
 		atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
 		return HANDLE_KEEP;
 	}
@@ -457,7 +450,7 @@ enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 			return HANDLE_STOPPED;
 		}
 		if (state & RESET) {
-			if (handle_exchange_listed(table, handle, state, state | LEFT))
+			if (handle_exchange_listed(&table->returned, handle, state, state | LEFT))
 				return HANDLE_RESET;
 		} else if (handle_exchange(handle, state, with_phase(state, RUNNING))) {
 			break;
@@ -540,13 +533,14 @@ static bool handle_leave(struct handle_table *table, struct slab_bin *bin, struc
 				return false;
 			}
 		} else if (state & RESET) {
-			if (handle_exchange_listed(table, handle, state, pending))
+			if (handle_exchange_listed(&table->returned, handle, state, pending))
 				return true;
 		} else if (handle_exchange(handle, state, state | BUSY)) {
 			break;
 		}
 	}
-	handle_write_deadline(table, handle, pending | REPEAT, next);
+	handle_write_deadline(handle, pending | REPEAT, next);
+	handle_queue_add(&table->returned, &handle->change);
 	return true;
 }
 

@@ -13,6 +13,7 @@
 
 #include <timingwheel/timingwheel.h>
 
+#include "handle_queue.h"
 #include "slab.h"
 #include "timer.h"
 
@@ -31,12 +32,12 @@ struct handle {
 		void (*run)(void *argument);
 		struct schedule *schedule; /* of a periodic one */
 	};
-	_Atomic uint64_t state; /* generation, phase and flags: see handle.c */
-	_Atomic(struct handle *) next_change;
+	_Atomic uint64_t state;           /* generation, phase and flags: see handle.c */
+	struct handle_link change;        /* in one of the table's queues */
 	_Atomic tw_duration new_deadline; /* while its state says so */
 };
 
-/* Where the owner knows a handle to be. */
+/* Where the owner knows a handle to be. Only its maker says IN_QUEUE, only the owner the others. */
 enum handle_place {
 	HANDLE_IN_QUEUE,
 	HANDLE_STOPPED_IN_QUEUE, /* its change has been taken, its set command not yet */
@@ -45,14 +46,33 @@ enum handle_place {
 	HANDLE_AWAY              /* handed over */
 };
 
-/* All handles of a wheel, and those that have changed since the owner last looked. */
+/* relaxed: it publishes nothing; who does not have the handle learns of no more than this. */
+static inline enum handle_place handle_place(const struct handle *handle)
+{
+	return (enum handle_place)atomic_load_explicit(&handle->timer.place, memory_order_relaxed);
+}
+
+/* relaxed: as above. */
+static inline void handle_set_place(struct handle *handle, enum handle_place place)
+{
+	atomic_store_explicit(&handle->timer.place, (uint8_t)place, memory_order_relaxed);
+}
+
+/* Whether the owner has it. Also for one that may be freed by now: nobody else says so of any. */
+static inline bool handle_is_here(const struct handle *handle, uint16_t shelf)
+{
+	enum handle_place place = handle_place(handle);
+
+	return place == HANDLE_IN_NEXT_TURN ||
+	       (place == HANDLE_IN_WHEEL && handle->timer.shelf == shelf);
+}
+
+/* All handles of a wheel, and those that the owner is to see. */
 struct handle_table {
 	struct slab slab;                     /* any thread */
 	_Atomic(struct slab_chunk *) *chunks; /* by number; set once each */
-	/* Any thread adds, the owner takes. */
-	_Alignas(CACHE_LINE) _Atomic(struct handle *) newest;
-	_Alignas(CACHE_LINE) struct handle *oldest; /* the owner's */
-	struct handle stub;
+	struct handle_queue stopped;          /* while pending */
+	struct handle_queue returned;         /* by who was to run them: to be set again */
 	/* Who waits for a run to end. */
 	_Alignas(CACHE_LINE) atomic_int waiters;
 	pthread_mutex_t lock;
@@ -71,29 +91,40 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle
 void handle_make_periodic(struct handle *handle, struct schedule *schedule);
 
 /*
- * Any thread. TW_OK, TW_RUNNING or TW_NOT_FOUND as the public calls; *changed: the owner is to be
+ * Any thread. TW_OK, TW_RUNNING or TW_NOT_FOUND as tw_timer_stop; *changed: the owner is to be
  * woken.
  */
 enum tw_status handle_stop(struct handle_table *table, uint64_t id, bool *changed);
-enum tw_status handle_reset(struct handle_table *table, uint64_t id, tw_duration deadline,
-			    bool *changed);
+/* Any thread: whether handle_reset() would do at the moment. */
+bool handle_can_be_reset(struct handle_table *table, uint64_t id);
+/*
+ * Any thread: the deadline counts from now on; the owner is to be told by a command, with what this
+ * answers. NULL: it is done, stopped or unknown.
+ */
+struct handle *handle_reset(struct handle_table *table, uint64_t id, tw_duration deadline);
 /* Waits until the run, if it is running, has ended. */
 void handle_wait(struct handle_table *table, uint64_t id);
 /* Whether this thread is inside that timer's run. */
 bool handle_runs_here(struct handle_table *table, uint64_t id);
 
-/* Owner. */
-struct handle *handle_take_change(struct handle_table *table);
-bool handle_table_has_changes(struct handle_table *table);
-/* What to do about a change, or about a set command. */
+/* Owner, from here on. The oldest of a queue; NULL: none. */
+struct handle *handle_take_stopped(struct handle_table *table);
+struct handle *handle_take_returned(struct handle_table *table);
+bool handle_table_has_some(struct handle_table *table);
+/* What to do about one that was taken, or about a command. */
 enum handle_action {
 	HANDLE_KEEP,   /* nothing */
 	HANDLE_FREE,   /* nobody else has it any more */
 	HANDLE_REFILE, /* its deadline is a new one; if it was away, it is back */
 	HANDLE_REPEAT  /* the same, by its schedule */
 };
-enum handle_action handle_apply_change(struct handle *handle, uint16_t shelf);
+enum handle_action handle_apply_stop(struct handle *handle, uint16_t shelf);
+enum handle_action handle_apply_return(struct handle *handle);
 enum handle_action handle_apply_set(struct handle *handle);
+/* `handle` may be no timer's by now, or another's. */
+enum handle_action handle_apply_reset(struct handle *handle, uint64_t id, uint16_t shelf);
+/* Whether the owner has that timer, pending. The same. */
+bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t shelf);
 /* Takes a timer that left the wheel out of reach of stop and reset; false: it was stopped. */
 bool handle_claim(struct handle *handle);
 

@@ -30,8 +30,10 @@
 enum {
 	COMMANDS_A_TURN = 1024,
 	CHANGES_A_TURN = 1024,
-	TIMERS_A_TURN = 1024, /* looked at: expired or re-filed */
+	APPLIED_A_TURN = 4096, /* commands and changes, after inline tasks */
+	TIMERS_A_TURN = 1024,  /* looked at: expired or re-filed */
 	RETIRED_A_TURN = 512,
+	JOBS_A_TURN = 1024, /* run inline */
 	JOBS_A_SUBMISSION = 256,
 	ROUNDS_A_TURN = 64 /* of inline jobs that cause further ones */
 };
@@ -170,24 +172,41 @@ void owner_release(struct owner *owner, struct timer *timer, enum tw_reason reas
 	owner_hand_over(owner, timer, TIMER_RELEASE);
 }
 
+/*
+ * Applies what the task that has just run has left in the queue, and so what lies before that. If it
+ * has left nothing, and nobody asks, the queue can wait: what others set must not keep a turn going.
+ */
+static void owner_apply_calls(struct owner *owner)
+{
+	uint64_t end = command_queue_tail(&owner->queue);
+
+	if (!owner->task_called && requests_first_position(&owner->requests) == REQUESTS_NONE)
+		return;
+	while (owner_apply(owner, COMMANDS_A_TURN) && command_queue_head(&owner->queue) <= end)
+		continue;
+}
+
 static void owner_run_job(struct owner *owner, struct timer *timer)
 {
 	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
 
+	owner->task_called = false;
 	job_finish(&owner->target, timer, &owner->seat);
 	owner->task_time += clock_read_real(CLOCK_MONOTONIC) - start;
-	(void)owner_apply(owner, COMMANDS_A_TURN);
-	(void)owner_take_changes(owner, CHANGES_A_TURN);
+	owner_apply_calls(owner);
+	(void)owner_see_handles(owner, CHANGES_A_TURN);
+	owner->jobs_run++;
+	owner->is_crowded = owner->jobs_run >= JOBS_A_TURN || owner->applied >= APPLIED_A_TURN;
 }
 
 /*
  * Runs the inline jobs, and those that they cause, and so on. Jobs that cause themselves for ever
- * must let the others go on: what is left after so many rounds waits for the next turn.
+ * must let the others go on: what is left after so many rounds waits for the next turn. So does what
+ * is left once the turn is crowded, but then nothing else is begun before it.
  */
 static void owner_run_jobs(struct owner *owner)
 {
 	struct list round_jobs;
-	struct list *link;
 
 	if (owner->in_dispatch)
 		return;
@@ -195,9 +214,11 @@ static void owner_run_jobs(struct owner *owner)
 	list_init(&round_jobs);
 	for (int round = 0; round < ROUNDS_A_TURN && !list_is_empty(&owner->jobs); round++) {
 		list_append_all(&round_jobs, &owner->jobs);
-		while ((link = list_take_first(&round_jobs)))
-			owner_run_job(owner, timer_of_link(link));
+		while (!owner->is_crowded && !list_is_empty(&round_jobs))
+			owner_run_job(owner, timer_of_link(list_take_first(&round_jobs)));
 	}
+	list_append_all(&round_jobs, &owner->jobs);
+	list_append_all(&owner->jobs, &round_jobs);
 	owner->in_dispatch = false;
 }
 
@@ -222,7 +243,8 @@ static tw_duration owner_target_time(struct owner *owner)
 
 static void owner_hand_over_expired(struct owner *owner, struct timer *timer, bool late)
 {
-	timer->place = HANDLE_AWAY;
+	if (timer_is_handle(timer))
+		handle_set_place(timer_handle(timer), HANDLE_AWAY);
 	timer->job = TIMER_RUN;
 	if (owner->pool && late)
 		job_batches_add(&owner->batches[JOB_LANE_BULK], timer);
@@ -282,7 +304,7 @@ static bool owner_claim(struct owner *owner, struct timer *timer)
 {
 	if (!timer_is_handle(timer))
 		return true;
-	timer->place = HANDLE_AWAY;
+	handle_set_place(timer_handle(timer), HANDLE_AWAY);
 	if (handle_claim(timer_handle(timer)))
 		return true;
 	handle_let_go(&owner->handles, &owner->bin.handles, timer_handle(timer));
@@ -363,28 +385,40 @@ static void owner_settle(struct owner *owner)
 	for (int round = 0; round < ROUNDS_A_TURN && !owner->pool; round++) {
 		list_append_all(owner_jobs_end(owner), &owner->next_jobs);
 		owner_dispatch(owner);
-		while (!list_is_empty(&owner->retirements)) {
+		while (!owner->is_crowded && !list_is_empty(&owner->retirements)) {
 			owner_retire_some(owner, owner_first_retirement(owner));
 			owner_dispatch(owner);
 		}
-		if (list_is_empty(&owner->next_jobs))
+		if (owner->is_crowded || list_is_empty(&owner->next_jobs))
 			return;
 	}
+}
+
+/* The next tick up to `target` begins; false: there is none. */
+static bool owner_begin_tick(struct owner *owner, uint64_t target)
+{
+	struct wheel *wheel = owner->shelf.wheel;
+	uint64_t next = wheel_next_tick(wheel);
+
+	if (next <= target) {
+		owner_advance_to(owner, next);
+		return true;
+	}
+	owner_advance_to(owner, target > wheel_now(wheel) ? target : wheel_now(wheel));
+	return false;
 }
 
 /* Expires what is due by `target`. True: all of it. */
 static bool owner_expire(struct owner *owner, uint64_t target)
 {
+	size_t seen = 0;
 	bool settled = false;
 	bool next_turn_begun = true;
 
 	owner_overtake(owner, target);
 	owner_begin_next_turn(owner);
-	for (size_t seen = 0; seen < TIMERS_A_TURN && !owner->is_stopped;) {
-		struct wheel *wheel = owner->shelf.wheel;
-		uint64_t next = wheel_next_tick(wheel);
-
-		if (wheel_is_busy(wheel)) {
+	while (!owner->is_stopped && !owner->is_crowded && seen < TIMERS_A_TURN) {
+		if (wheel_is_busy(owner->shelf.wheel)) {
 			seen += owner_expire_some(owner);
 			settled = false;
 		} else if (!settled) {
@@ -394,13 +428,10 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 			/* Each tick is as a turn to the handles that tasks set for now. */
 			owner_begin_next_turn(owner);
 			next_turn_begun = true;
-		} else if (next <= target) {
-			owner_advance_to(owner, next);
+		} else if (owner_begin_tick(owner, target)) {
 			next_turn_begun = false;
 			seen++;
 		} else {
-			owner_advance_to(owner,
-					 target > wheel_now(wheel) ? target : wheel_now(wheel));
 			return true;
 		}
 	}
@@ -509,6 +540,25 @@ static bool owner_is_busy(struct owner *owner)
 	       (!owner->is_stopped && wheel_is_busy(owner->shelf.wheel));
 }
 
+/*
+ * Applies commands; true: there may be more. Not while inline jobs are left over: who sets faster
+ * than they run must wait.
+ */
+static bool owner_begin_turn(struct owner *owner)
+{
+	bool was_crowded = owner->is_crowded;
+	bool more;
+
+	owner->task_time = 0;
+	owner->applied = 0;
+	owner->jobs_run = 0;
+	owner->is_crowded = false;
+	more = !owner_see_handles(owner, CHANGES_A_TURN);
+	if (was_crowded)
+		return true;
+	return owner_apply(owner, COMMANDS_A_TURN) || more;
+}
+
 bool owner_turn(struct owner *owner)
 {
 	struct turn_start start = turn_start_now();
@@ -516,10 +566,7 @@ bool owner_turn(struct owner *owner)
 	bool done;
 
 	TRACE_TURN_BEGIN();
-	owner->task_time = 0;
-	owner->applied = 0;
-	more = !owner_take_changes(owner, CHANGES_A_TURN);
-	more |= owner_apply(owner, COMMANDS_A_TURN);
+	more = owner_begin_turn(owner);
 	owner_dispatch(owner);
 	owner_begin_advances(owner);
 	done = owner_expire(owner, clock_tick_before(&owner->clock, owner_target_time(owner)));
@@ -528,7 +575,7 @@ bool owner_turn(struct owner *owner)
 	owner_answer_parked(owner);
 	owner_publish(owner, &start);
 	TRACE_TURN_END(owner->applied);
-	if (!done || owner_is_busy(owner))
+	if (!done || owner->is_crowded || owner_is_busy(owner))
 		return true;
 	if (!list_is_empty(&owner->advances)) {
 		owner_end_advance(owner);
@@ -564,7 +611,7 @@ static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sl
 
 	if (requests_first_position(&owner->requests) != REQUESTS_NONE || owner_is_ending(owner))
 		return true;
-	if (sleep == EVENT_COUNT_SLEEPING && handle_table_has_changes(&owner->handles))
+	if (sleep == EVENT_COUNT_SLEEPING && handle_table_has_some(&owner->handles))
 		return true;
 	return command_queue_count(&owner->queue) > tolerated;
 }

@@ -91,7 +91,10 @@ struct owner {
 	struct retirement stop_retirement;
 	struct job_seat seat;  /* of inline tasks */
 	tw_duration task_time; /* of this turn's inline tasks */
+	size_t jobs_run;       /* inline, in this turn */
 	bool in_dispatch;      /* inline jobs are being run */
+	bool task_called;      /* the inline task has left a command or a request */
+	bool is_crowded;       /* this turn has run enough of the inline jobs */
 	bool is_stopped;
 	size_t applied; /* commands, in this turn */
 };
@@ -115,6 +118,13 @@ void owner_end(struct owner *owner);
 
 /* Any thread: whether it is the owner at the moment, which is to say, in an inline task. */
 bool owner_is_here(struct owner *owner);
+
+/* Any thread, having left a command or a request: where it is an inline task, the owner knows. */
+static inline void owner_note_call(struct owner *owner)
+{
+	if (!owner->pool && owner_is_here(owner))
+		owner->task_called = true;
+}
 
 /* Owner only, from here on. */
 
@@ -144,8 +154,10 @@ void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *
 void owner_unreserve(struct owner *owner, size_t count);
 /* A handle's set command; in_task: given by an inline task. */
 void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task);
-/* Applies up to `most` stops and resets of handles. True: all that were to be seen. */
-bool owner_take_changes(struct owner *owner, size_t most);
+/* A handle's reset command. */
+void owner_reset_handle(struct owner *owner, const struct command *command);
+/* Sees to handles that come back to run again, and to up to `most` stopped ones. True: to all. */
+bool owner_see_handles(struct owner *owner, size_t most);
 /* The handles that were put off until the next turn are due now. */
 void owner_begin_next_turn(struct owner *owner);
 /* Makes the number of pending timers known to all. */

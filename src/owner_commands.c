@@ -128,6 +128,10 @@ static void owner_apply_command(struct owner *owner, const struct command *comma
 		owner_set_handle(owner, command->handle, command->in_task);
 		return;
 	}
+	if (command->kind == COMMAND_RESET_HANDLE) {
+		owner_reset_handle(owner, command);
+		return;
+	}
 	if (command->kind == COMMAND_REMOVE)
 		owner_remove(owner, command);
 	else
@@ -144,7 +148,7 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 		owner_release(owner, &command->timer->timer, TW_STOPPED);
 	} else if (command->kind == COMMAND_SET_HANDLE) {
 		owner_retire_timer(owner, &command->handle->timer, NULL);
-	} else if (command->timer) {
+	} else if (command->kind != COMMAND_RESET_HANDLE && command->timer) {
 		timer_free(&owner->store, &owner->bin, command->timer);
 	}
 }
@@ -333,7 +337,7 @@ bool owner_apply(struct owner *owner, size_t most)
 		size_t count = owner_peek(owner, batch, &request_is_next);
 
 		/* A request comes after the changes that were made before it, too. */
-		if (request_is_next && !owner_take_changes(owner, CHANGES_BEFORE_REQUEST))
+		if (request_is_next && !owner_see_handles(owner, CHANGES_BEFORE_REQUEST))
 			return true;
 		if (request_is_next) {
 			owner_serve(owner, requests_take(&owner->requests));

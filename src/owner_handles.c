@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Setting timers by handle, and learning of their stops and resets: see handle.c. */
+/* Setting timers by handle and resetting them, and learning of stops and runs: see handle.c. */
 #include "owner.h"
 
 /* Puts the handle into the wheel by its expiry; what an inline task wants at once is put off. */
@@ -8,11 +8,11 @@ static void owner_place_handle(struct owner *owner, struct handle *handle, bool 
 	struct timer *timer = &handle->timer;
 
 	if (in_task && timer->expiry <= wheel_now(owner->shelf.wheel)) {
-		timer->place = HANDLE_IN_NEXT_TURN;
+		handle_set_place(handle, HANDLE_IN_NEXT_TURN);
 		list_append(&owner->next_handles, &timer->link);
 		return;
 	}
-	timer->place = HANDLE_IN_WHEEL;
+	handle_set_place(handle, HANDLE_IN_WHEEL);
 	timer->shelf = owner->shelf.number;
 	wheel_add(owner->shelf.wheel, timer);
 }
@@ -25,14 +25,12 @@ void owner_begin_next_turn(struct owner *owner)
 		owner_place_handle(owner, timer_handle(timer_of_link(link)), false);
 }
 
-/* A new deadline: the tick of it. One that is not after now is due at once. */
-static void owner_date_handle(struct owner *owner, struct handle *handle)
+/* The tick of a new deadline. One that is not after now is due at once. */
+static uint64_t owner_expiry(struct owner *owner, tw_duration deadline)
 {
-	tw_duration deadline = handle->timer.deadline;
-
-	bool now = deadline <= clock_now(&owner->clock) && deadline != TW_FOREVER;
-
-	handle->timer.expiry = now ? 0 : clock_tick_after(&owner->clock, deadline);
+	if (deadline <= clock_now(&owner->clock) && deadline != TW_FOREVER)
+		return 0;
+	return clock_tick_after(&owner->clock, deadline);
 }
 
 void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
@@ -43,7 +41,7 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 	case HANDLE_REFILE:
 	case HANDLE_REPEAT:
 		if (handle->timer.deadline != deadline)
-			owner_date_handle(owner, handle);
+			handle->timer.expiry = owner_expiry(owner, handle->timer.deadline);
 		owner_count(&owner->counts.set, 1);
 		owner_place_handle(owner, handle, in_task);
 		return;
@@ -62,15 +60,15 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 /* Takes the handle out of where it waits; one that comes back from a worker is in no place. */
 static void owner_unplace_handle(struct owner *owner, struct handle *handle)
 {
-	if (handle->timer.place == HANDLE_IN_WHEEL)
+	if (handle_place(handle) == HANDLE_IN_WHEEL)
 		wheel_remove(owner->shelf.wheel, &handle->timer);
-	else if (handle->timer.place == HANDLE_IN_NEXT_TURN)
+	else if (handle_place(handle) == HANDLE_IN_NEXT_TURN)
 		list_remove(&handle->timer.link);
 }
 
 static void owner_remove_handle(struct owner *owner, struct handle *handle)
 {
-	if (handle->timer.place != HANDLE_AWAY) {
+	if (handle_place(handle) != HANDLE_AWAY) {
 		owner_unplace_handle(owner, handle);
 		owner_count(&owner->counts.removed, 1);
 		owner_unreserve(owner, 1);
@@ -78,49 +76,88 @@ static void owner_remove_handle(struct owner *owner, struct handle *handle)
 	handle_free(&owner->handles, &owner->bin.handles, handle);
 }
 
-static void owner_refile_handle(struct owner *owner, struct handle *handle, bool in_task)
+void owner_reset_handle(struct owner *owner, const struct command *command)
 {
-	bool was_away = handle->timer.place == HANDLE_AWAY;
+	struct handle *handle = command->handle;
+	struct wheel *wheel = owner->shelf.wheel;
+	uint64_t expiry;
 
+	if (!handle || handle_apply_reset(handle, command->id, owner->shelf.number) == HANDLE_KEEP)
+		return;
+	expiry = owner_expiry(owner, handle->timer.deadline);
+	if (handle_place(handle) == HANDLE_IN_WHEEL &&
+	    !(command->in_task && expiry <= wheel_now(wheel))) {
+		wheel_move(wheel, &handle->timer, expiry);
+		return;
+	}
 	owner_unplace_handle(owner, handle);
+	handle->timer.expiry = expiry;
+	owner_place_handle(owner, handle, command->in_task);
+}
+
+static void owner_take_back_handle(struct owner *owner, struct handle *handle, bool in_task)
+{
 	if (owner->is_stopped) {
 		owner_retire_timer(owner, &handle->timer, NULL);
 		return;
 	}
-	if (was_away && owner->max_pending > 0) {
-		/* relaxed: a count, orders nothing. It has its place again, over the limit if must
+	if (owner->max_pending > 0) {
+		/* relaxed: a count, orders nothing. It has its place again, over the limit if need
 		 * be. */
 		atomic_fetch_add_explicit(&owner->reserved, 1, memory_order_relaxed);
 	}
-	owner_date_handle(owner, handle);
+	handle->timer.expiry = owner_expiry(owner, handle->timer.deadline);
 	owner_place_handle(owner, handle, in_task);
 }
 
-bool owner_take_changes(struct owner *owner, size_t most)
+/* Those that ran, or were found reset when they should have. */
+static size_t owner_see_returned(struct owner *owner, size_t most)
 {
 	struct handle *handle;
+	size_t seen = 0;
 
-	for (size_t i = 0; i < most; i++) {
-		handle = handle_take_change(&owner->handles);
-		if (!handle)
-			break;
-		switch (handle_apply_change(handle, owner->shelf.number)) {
-		case HANDLE_FREE:
+	for (; seen < most && (handle = handle_take_returned(&owner->handles)); seen++) {
+		enum handle_action action = handle_apply_return(handle);
+
+		if (action == HANDLE_FREE)
 			owner_remove_handle(owner, handle);
-			break;
-		case HANDLE_REFILE:
-			owner_refile_handle(owner, handle, owner->in_dispatch);
-			break;
-		case HANDLE_REPEAT:
-			owner_refile_handle(owner, handle, false);
-			break;
-		case HANDLE_KEEP:
-			break;
-		}
-		owner->applied++;
-		if (i + 1 == most)
-			return false;
+		else
+			owner_take_back_handle(owner, handle,
+					       action == HANDLE_REFILE && owner->in_dispatch);
 	}
+	return seen;
+}
+
+/* In batches, whose neighbours are fetched together: see shelf.c. */
+static size_t owner_see_stopped(struct owner *owner, size_t most)
+{
+	struct handle *batch[SHELF_BATCH];
+	size_t count = 0;
+
+	if (most > SHELF_BATCH)
+		most = SHELF_BATCH;
+	while (count < most && (batch[count] = handle_take_stopped(&owner->handles)))
+		count++;
+	for (size_t i = 0; i < count; i++)
+		if (handle_is_here(batch[i], owner->shelf.number))
+			wheel_prefetch(&batch[i]->timer);
+	for (size_t i = 0; i < count; i++)
+		if (handle_apply_stop(batch[i], owner->shelf.number) == HANDLE_FREE)
+			owner_remove_handle(owner, batch[i]);
+	return count;
+}
+
+bool owner_see_handles(struct owner *owner, size_t most)
+{
+	size_t returned = owner_see_returned(owner, most);
+	size_t stopped = 0;
+	size_t batch;
+
+	do {
+		batch = owner_see_stopped(owner, most - stopped);
+		stopped += batch;
+	} while (batch == SHELF_BATCH);
+	owner->applied += returned + stopped;
 	owner_publish_pending(owner);
-	return true;
+	return returned < most && stopped < most;
 }

@@ -56,6 +56,7 @@ void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell, uint64_t p
 	bool half_full = (position & wheel->wake_mask) == 0;
 
 	command_queue_publish(cell, position);
+	owner_note_call(&wheel->owner);
 	event_count_notify(&wheel->owner.event,
 			   half_full ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls for timers by handle. Setting one is a command like any other; stopping and
- * resetting one is done on the spot, and the owner told (handle.c).
+ * The public calls for timers by handle. Setting one is a command like any other; a reset counts on
+ * the spot, and tells the owner by a command; a stop is done on the spot (handle.c).
  */
 #include <stdlib.h>
 
@@ -216,17 +216,36 @@ enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
 	return status;
 }
 
-enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_duration delay)
+/*
+ * A cell is claimed first: once the timer has its new deadline, the owner must be told. It is
+ * published in any case, if with no handle.
+ */
+static enum tw_status wheel_reset_handle(struct tw_wheel *wheel, uint64_t id, tw_duration deadline)
 {
-	enum tw_status status = wheel_state(wheel);
-	tw_duration deadline;
-	bool changed;
+	struct command_cell *cell;
+	uint64_t position;
+	enum tw_status status = wheel_claim(wheel, &cell, &position);
 
 	if (status != TW_OK)
 		return status;
-	deadline = deadline_after(clock_now(&wheel->owner.clock), delay);
-	status = handle_reset(&wheel->owner.handles, timer.id, deadline, &changed);
-	if (changed)
-		event_count_notify(&wheel->owner.event, EVENT_COUNT_SLEEPING);
+	cell->command.hash = 0;
+	cell->command.kind = COMMAND_RESET_HANDLE;
+	cell->command.in_task = owner_is_here(&wheel->owner);
+	cell->command.id = id;
+	cell->command.handle = handle_reset(&wheel->owner.handles, id, deadline);
+	status = cell->command.handle ? TW_OK : TW_NOT_FOUND;
+	wheel_publish(wheel, cell, position);
 	return status;
+}
+
+enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_duration delay)
+{
+	enum tw_status status = wheel_state(wheel);
+
+	if (status != TW_OK)
+		return status;
+	if (!handle_can_be_reset(&wheel->owner.handles, timer.id))
+		return TW_NOT_FOUND;
+	return wheel_reset_handle(wheel, timer.id,
+				  deadline_after(clock_now(&wheel->owner.clock), delay));
 }

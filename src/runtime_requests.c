@@ -42,6 +42,7 @@ static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *re
 static void wheel_ask(struct tw_wheel *wheel, struct request *request)
 {
 	requests_add(&wheel->owner.requests, request, &wheel->owner.queue.tail);
+	owner_note_call(&wheel->owner);
 	wheel_wake(wheel);
 }
 

@@ -9,6 +9,9 @@
  */
 #include "shelf.h"
 
+#include "handle.h"
+#include "prefetch.h"
+
 bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan)
 {
 	shelf->wheel = wheel_create(plan->layout, plan->slots, plan->ordered);
@@ -30,12 +33,14 @@ static void command_prefetch(const struct command *command)
 {
 	if (!command->timer)
 		return;
-	__builtin_prefetch(command->timer, 1);
-	__builtin_prefetch(&command->timer->hh.hh_prev, 1);
+	prefetch_to_write(command->timer);
+	/* Of a handle, too. */
+	prefetch_to_write(&command->timer->hh.hh_prev);
 }
 
 /* Whether the command will take the timer out of its slot. */
-static bool command_unlinks(const struct command *command, const struct keyed_timer *timer)
+static bool command_unlinks(const struct shelf *shelf, const struct command *command,
+			    const struct keyed_timer *timer)
 {
 	uint64_t expiry = command->expiry;
 
@@ -43,7 +48,16 @@ static bool command_unlinks(const struct command *command, const struct keyed_ti
 		expiry = command->timer->timer.expiry;
 	else if (command->kind != COMMAND_MOVE)
 		return true;
-	return expiry < timer->timer.expiry;
+	return wheel_move_unlinks(shelf->wheel, &timer->timer, expiry);
+}
+
+static void shelf_prefetch_reset(const struct shelf *shelf, const struct command *command)
+{
+	struct handle *handle = command->handle;
+
+	if (command->kind == COMMAND_RESET_HANDLE && handle &&
+	    handle_is_pending_here(handle, command->id, shelf->number))
+		wheel_prefetch(&handle->timer);
 }
 
 void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count)
@@ -59,10 +73,12 @@ void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size
 	}
 	timer_index_prefetch(&shelf->index, hashes, count, timers);
 	for (size_t i = 0; i < count; i++)
-		__builtin_prefetch(timers[i], 1);
+		prefetch_to_write(timers[i]);
 	for (size_t i = 0; i < count; i++)
-		if (timers[i] && command_unlinks(command_queue_at(queue, i), timers[i]))
+		if (timers[i] && command_unlinks(shelf, command_queue_at(queue, i), timers[i]))
 			wheel_prefetch(&timers[i]->timer);
+	for (size_t i = 0; i < count; i++)
+		shelf_prefetch_reset(shelf, command_queue_at(queue, i));
 }
 
 struct keyed_timer *shelf_find(const struct shelf *shelf, const void *key, size_t key_size,

@@ -26,6 +26,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "prefetch.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 static const bool slab_recycles = false;
 #else
@@ -174,8 +176,8 @@ void *slab_take(struct slab *slab)
 	block = stripe->first ? stripe->first : slab_take_chain(slab);
 	stripe->first = block ? block->next : NULL;
 	if (stripe->first) {
-		__builtin_prefetch(stripe->first, 1);
-		__builtin_prefetch((char *)stripe->first + CACHE_LINE, 1);
+		prefetch_to_write(stripe->first);
+		prefetch_to_write((char *)stripe->first + CACHE_LINE);
 	}
 	/* release: hands the list on; pairs with the acquire in slab_enter_stripe(). */
 	atomic_store_explicit(&stripe->busy, false, memory_order_release);

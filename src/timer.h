@@ -7,6 +7,7 @@
 #ifndef TIMER_H
 #define TIMER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,15 +42,15 @@ struct timer {
 		uint64_t sequence;   /* in the wheel: order of its last command */
 		struct drain *drain; /* as a TIMER_DRAIN job */
 	};
-	void *value;          /* of a handle: its argument */
-	tw_duration deadline; /* nanoseconds, as asked for */
-	uint8_t job;          /* enum timer_job */
-	uint8_t reason;       /* enum tw_reason */
-	uint8_t epoch;        /* in the pool: which wait for idle counts it */
-	uint8_t class;        /* enum timer_class, or a size class of a keyed timer */
-	uint8_t batch_size;   /* in the first timer of a batch of jobs */
-	uint8_t place;        /* of a handle: enum handle_place; the owner's */
-	uint16_t shelf;       /* of a handle: the number of the shelf it is on; the owner's */
+	void *value;           /* of a handle: its argument */
+	tw_duration deadline;  /* nanoseconds, as asked for */
+	uint8_t job;           /* enum timer_job */
+	uint8_t reason;        /* enum tw_reason */
+	uint8_t epoch;         /* in the pool: which wait for idle counts it */
+	uint8_t class;         /* enum timer_class, or a size class of a keyed timer */
+	uint8_t batch_size;    /* in the first timer of a batch of jobs */
+	_Atomic uint8_t place; /* of a handle: enum handle_place */
+	uint16_t shelf;        /* of a handle: the number of the shelf it is on; the owner's */
 };
 
 /* A timer with a key. Two cache lines for a key of up to 16 bytes: the second has all that a find needs. */

@@ -3,11 +3,13 @@
  * uthash's buckets, chains and handles, with the growth done by linear hashing (Litwin, 1980).
  * uthash doubles its table in one go: 50 ms at a million keys, 800 ms at ten million. Here each
  * insertion that finds more timers than buckets splits one bucket, the next in turn, so the owner
- * never stalls; removals merge the last bucket back where there are far too many.
+ * never stalls; removals merge the last buckets back where there are far too many. An insertion
+ * splits two where growth is behind, and a removal merges up to four: as many buckets as a timer has
+ * at that point, so that shrinking keeps pace with the removals.
  *
  * Buckets lie in segments of 64 KiB found through a directory; growth allocates a segment, or a
  * directory of twice the size, now and then. If that fails the table stays as it is: chains get
- * longer, nothing is refused, and the next insertion tries again. So uthash's own expansion, which
+ * longer, nothing is refused, and the next insertion tries again, and catches up. So uthash's own expansion, which
  * would reject the insertion, is switched off, and of uthash only the macros on one bucket are
  * used: the list in order of insertion that the others keep would cost two more cache misses a
  * call.
@@ -20,6 +22,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "prefetch.h"
 
 /*
  * memcmp for keys, 0 if equal. For a short key memcmp may load more than the key and mask it off,
@@ -53,7 +57,10 @@ enum {
 	SEGMENT_BUCKETS = 1 << SEGMENT_SHIFT,
 	FEWEST_BUCKETS = 64,
 	FIRST_ROOM = 16,
+	MOST_SPLITS = 2,      /* in an insertion */
+	MOST_MERGES = 4,      /* in a removal */
 	SPLIT_PREFETCH = 8,   /* how many splits ahead */
+	MERGE_PREFETCH = 16,  /* how many merges ahead */
 	MERGE_EXCESS = 4,     /* buckets a timer at which buckets are merged */
 	DISCARD_SEGMENTS = 16 /* freed in one step */
 };
@@ -153,30 +160,49 @@ static void timer_index_prefetch_split(const struct timer_index *index, uint32_t
 	const UT_hash_handle *first = bucket_at(index, (from + 2 * SPLIT_PREFETCH) & mask)->hh_head;
 
 	if (first)
-		__builtin_prefetch(&first->hh_prev, 1);
+		prefetch_to_write(&first->hh_prev);
 	first = bucket_at(index, (from + SPLIT_PREFETCH) & mask)->hh_head;
 	if (first && first->hh_next)
-		__builtin_prefetch(&first->hh_next->hh_prev, 1);
+		prefetch_to_write(&first->hh_next->hh_prev);
 }
 
-static void timer_index_split(struct timer_index *index)
+/* False: out of memory. */
+static bool timer_index_split(struct timer_index *index)
 {
 	uint32_t to = index->buckets;
 	uint32_t from = to & index->mask / 2;
+
 	if (to == UINT32_MAX)
-		return;
+		return false;
 	if (to >> SEGMENT_SHIFT == index->segment_count && !timer_index_add_segment(index))
-		return;
+		return false;
 	timer_index_prefetch_split(index, from);
 	index->buckets++;
 	timer_index_redistribute(index, bucket_at(index, from), bucket_at(index, to));
 	if (index->buckets > index->mask)
 		index->mask = 2 * index->mask + 1;
+	return true;
+}
+
+/* The same for the buckets to be merged next: the first timers of one and of where it goes. */
+static void timer_index_prefetch_merge(const struct timer_index *index, uint32_t from)
+{
+	uint32_t ahead = from > MERGE_PREFETCH ? from - MERGE_PREFETCH : 0;
+	const UT_hash_handle *first = bucket_at(index, ahead)->hh_head;
+
+	if (!first)
+		return;
+	prefetch_to_write(&first->hh_prev);
+	first = bucket_at(index, ahead & index->mask / 2)->hh_head;
+	if (first)
+		prefetch_to_write(&first->hh_prev);
 }
 
 static void timer_index_merge(struct timer_index *index)
 {
 	uint32_t from = index->buckets - 1;
+
+	timer_index_prefetch_merge(index, from);
 
 	if (from <= index->mask / 2)
 		index->mask /= 2;
@@ -187,14 +213,21 @@ static void timer_index_merge(struct timer_index *index)
 		free(index->segments[--index->segment_count]);
 }
 
+static bool timer_index_is_sparse(const struct timer_index *index)
+{
+	return index->buckets > FEWEST_BUCKETS && index->count < index->buckets / MERGE_EXCESS;
+}
+
 void timer_index_add(struct timer_index *index, struct keyed_timer *timer)
 {
 	UT_hash_bucket *bucket = bucket_of(index, timer->hh.hashv);
 
 	timer->hh.tbl = NULL; /* read only where a bucket is to expand, and none ever is */
 	HASH_ADD_TO_BKT(*bucket, hh, &timer->hh, (void)0);
-	if (++index->count > index->buckets)
-		timer_index_split(index);
+	index->count++;
+	for (int i = 0; i < MOST_SPLITS && index->count > index->buckets; i++)
+		if (!timer_index_split(index))
+			break;
 }
 
 void timer_index_remove(struct timer_index *index, struct keyed_timer *timer)
@@ -203,7 +236,7 @@ void timer_index_remove(struct timer_index *index, struct keyed_timer *timer)
 
 	HASH_DEL_IN_BKT(*bucket, &timer->hh);
 	index->count--;
-	if (index->buckets > FEWEST_BUCKETS && index->count < index->buckets / MERGE_EXCESS)
+	for (int i = 0; i < MOST_MERGES && timer_index_is_sparse(index); i++)
 		timer_index_merge(index);
 }
 
@@ -223,18 +256,18 @@ void timer_index_prefetch(const struct timer_index *index, const uint32_t *hashe
 
 	for (size_t i = 0; i < count; i++) {
 		buckets[i] = bucket_of(index, hashes[i]);
-		__builtin_prefetch(buckets[i], 1);
+		prefetch_to_write(buckets[i]);
 	}
 	for (size_t i = 0; i < count; i++) {
 		chains[i] = buckets[i]->hh_head;
 		if (chains[i])
-			__builtin_prefetch(&chains[i]->hh_prev, 1);
+			prefetch_to_write(&chains[i]->hh_prev);
 	}
 	for (size_t i = 0; i < count; i++) {
 		const UT_hash_handle *first = chains[i];
 
 		if (first && first->hashv != hashes[i] && first->hh_next)
-			__builtin_prefetch(&first->hh_next->hh_prev, 1);
+			prefetch_to_write(&first->hh_next->hh_prev);
 	}
 	for (size_t i = 0; i < count; i++)
 		guesses[i] = chain_guess(chains[i], hashes[i]);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What both layouts share. A timer is in one of four places:
+ * What both layouts share. A timer is in one of these places:
  *
  *   a slot   until the slot comes up;
  *   coming   its slot came up, but perhaps not its time: it will be re-filed;
  *   due      its time has come, as far as known: it will expire;
- *   late     the same, left over when a later tick became due.
+ *   late     the same, left over when a later tick became due; not in an ordered wheel;
+ *   sort     in an ordered wheel: due, on the way from coming to due.
  *
  * Slots come up as whole lists, at once. The timers in them are looked at one by one in
  * wheel_expire(), a bounded number a call, so that a crowded slot stalls nobody. Whoever is looked
@@ -13,30 +14,50 @@
  * real expiry. So a move to a later tick need not touch the lists: it rewrites the timer, and the
  * slot it lies in comes up early for it.
  *
+ * Unless early is not early enough. Where a wheel is advanced while busy, a timer in a crowd is
+ * looked at after those that became due since, and wheel_next_tick() does not know of it. So two
+ * moves to later file the timer anew at once: of a timer that is due already, for it may lie in due
+ * or late; and by less than `patience` ticks, for its slot may come up no sooner than at its old
+ * expiry. All others leave time to be looked at: patience ticks, or, for a timer that lies in a
+ * coarser slot, the span that such a slot comes up early by. Nothing overtakes in an ordered wheel:
+ * there each move to later just rewrites.
+ *
  * Order. Slots are filled in any order: a timer set long ago may come down from a coarser slot
  * after one set later. Each command gives its timer the next sequence number, and an ordered wheel
- * sorts the due list by it. The list is nearly sorted, a few runs long, and the sort is a natural
- * merge sort: n comparisons for one run.
+ * sorts by it what came up at a tick, before any of it expires. So there every slot that comes up
+ * goes to coming; each timer is looked at, and those due are sorted: n looks for n timers that are
+ * in order, n log r more where they are r runs. That too is done in bounded steps: a million timers
+ * due in one tick keep the owner from nothing but their own tick. Timers that are added or moved to
+ * now meanwhile are last in order, and wait in due.
  *
  * Invariants: no timer in a slot is due (expiry > now). All timers of an ordered wheel's due list
- * have been added or came up at now. count is the number of timers in all four places.
+ * are due, rise in sequence, and come after all that are in coming or sort. count is the number of
+ * timers in all places.
  */
 #include <assert.h>
 #include <stdlib.h>
 
+#include "prefetch.h"
 #include "wheel_layout.h"
+
+/* Of an ordered wheel: steps of looking or sorting that count as one timer taken in hand. */
+enum { SORT_STEPS = 8 };
+
+/* Ticks that a crowd may take to be worked off: at 1 ms a tick, well over a million timers. */
+static const uint64_t patience = 512;
 
 void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered)
 {
 	wheel->layout = layout;
 	wheel->ordered = ordered;
-	wheel->due_is_unsorted = false;
+	wheel->early_from = UINT64_MAX;
 	wheel->expired_late = false;
 	wheel->now = 0;
 	wheel->sequence = 0;
 	wheel->count = 0;
 	list_init(&wheel->due);
 	list_init(&wheel->late);
+	wheel_sort_init(&wheel->sort);
 	wheel->coming_used = 0;
 	for (int level = 0; level < WHEEL_MAX_LEVELS; level++)
 		list_init(&wheel->coming[level]);
@@ -66,15 +87,10 @@ size_t wheel_count(const struct wheel *wheel)
 
 static void wheel_place(struct wheel *wheel, struct timer *timer)
 {
-	struct list *last = wheel->due.previous;
-
-	if (timer->expiry > wheel->now) {
+	if (timer->expiry > wheel->now)
 		wheel->layout->place(wheel, timer);
-		return;
-	}
-	if (last != &wheel->due && timer_of_link(last)->sequence > timer->sequence)
-		wheel->due_is_unsorted = true;
-	list_append(&wheel->due, &timer->link);
+	else
+		list_append(&wheel->due, &timer->link);
 }
 
 void wheel_add(struct wheel *wheel, struct timer *timer)
@@ -93,13 +109,22 @@ static void wheel_unlink(struct wheel *wheel, struct timer *timer)
 		wheel->layout->emptied(wheel, next);
 }
 
+bool wheel_move_unlinks(const struct wheel *wheel, const struct timer *timer, uint64_t expiry)
+{
+	if (expiry < timer->expiry || timer->expiry <= wheel->now)
+		return true;
+	if (wheel->ordered || expiry == timer->expiry || expiry - timer->expiry >= patience)
+		return false;
+	return timer->expiry - wheel->now < wheel->early_from;
+}
+
 void wheel_move(struct wheel *wheel, struct timer *timer, uint64_t expiry)
 {
-	bool later = expiry >= timer->expiry;
+	bool unlinks = wheel_move_unlinks(wheel, timer, expiry);
 
 	timer->expiry = expiry;
 	timer->sequence = ++wheel->sequence;
-	if (later && expiry > wheel->now)
+	if (!unlinks)
 		return;
 	wheel_unlink(wheel, timer);
 	wheel_place(wheel, timer);
@@ -132,14 +157,16 @@ void wheel_take_coming(struct wheel *wheel, int level, struct list *slot)
 
 void wheel_take_due(struct wheel *wheel, struct list *slot)
 {
-	list_append_all(&wheel->due, slot);
-	wheel->due_is_unsorted = true;
+	if (wheel->ordered)
+		wheel_take_coming(wheel, 0, slot);
+	else
+		list_append_all(&wheel->due, slot);
 }
 
 bool wheel_is_busy(struct wheel *wheel)
 {
 	return !list_is_empty(&wheel->due) || !list_is_empty(&wheel->late) ||
-	       wheel_first_coming(wheel);
+	       wheel->sort.is_active || wheel_first_coming(wheel);
 }
 
 uint64_t wheel_next_tick(struct wheel *wheel)
@@ -157,83 +184,65 @@ void wheel_advance(struct wheel *wheel, uint64_t tick)
 	wheel->layout->take_slots(wheel);
 }
 
-/* Cuts the run of rising sequence numbers that starts at `first` off a singly linked list. */
-static struct list *run_end(struct list *first)
+static struct timer *wheel_take_first(struct list *list)
 {
-	struct list *last = first;
-	struct list *rest;
+	struct timer *timer = timer_of_link(list_take_first(list));
 
-	while (last->next && timer_of_link(last)->sequence < timer_of_link(last->next)->sequence)
-		last = last->next;
-	rest = last->next;
-	last->next = NULL;
-	return rest;
+	prefetch_to_write(timer->link.next);
+	return timer;
 }
 
-static struct list *run_merge(struct list *a, struct list *b)
+/* Looks at one timer, or goes on sorting. False: all that came up is sorted, and in due. */
+static bool wheel_sort_step(struct wheel *wheel)
 {
-	struct list *merged = NULL;
-	struct list **end = &merged;
+	struct wheel_sort *sort = &wheel->sort;
+	struct list *coming;
 
-	while (a && b) {
-		struct list **least =
-			timer_of_link(a)->sequence < timer_of_link(b)->sequence ? &a : &b;
-
-		*end = *least;
-		end = &(*end)->next;
-		*least = *end;
+	if (wheel_sort_is_merging(sort)) {
+		wheel_sort_merge(sort);
+		return true;
 	}
-	*end = a ? a : b;
-	return merged;
+	coming = wheel_first_coming(wheel);
+	if (coming) {
+		struct timer *timer = wheel_take_first(coming);
+
+		if (timer->expiry > wheel->now)
+			wheel->layout->place(wheel, timer);
+		else
+			wheel_sort_add(sort, timer);
+		return true;
+	}
+	if (sort->is_active && !sort->is_ending) {
+		wheel_sort_end(sort);
+		return true;
+	}
+	if (sort->is_active)
+		wheel_sort_take(sort, &wheel->due);
+	return false;
 }
 
-/* Sorts the due list by sequence: runs[i] holds the merge of 2^i runs, as the bits of a counter. */
-static void wheel_sort_due(struct wheel *wheel)
+/* Of an ordered wheel; true: there is more to sort before a timer may expire. */
+static bool wheel_sort_some(struct wheel *wheel)
 {
-	struct list *runs[64] = {0};
-	struct list *rest = wheel->due.next;
-	struct list *sorted = NULL;
-
-	wheel->due_is_unsorted = false;
-	if (list_is_empty(&wheel->due))
-		return;
-	wheel->due.previous->next = NULL;
-	while (rest) {
-		struct list *run = rest;
-		int i = 0;
-
-		rest = run_end(run);
-		for (; runs[i]; i++) {
-			run = run_merge(runs[i], run);
-			runs[i] = NULL;
-		}
-		runs[i] = run;
-	}
-	for (int i = 0; i < 64; i++)
-		sorted = run_merge(sorted, runs[i]);
-	list_init(&wheel->due);
-	while (sorted) {
-		struct list *next = sorted->next;
-
-		list_append(&wheel->due, sorted);
-		sorted = next;
-	}
+	for (int i = 0; i < SORT_STEPS; i++)
+		if (!wheel_sort_step(wheel))
+			return false;
+	return true;
 }
 
 /*
  * Where the next timer is to be taken from, or NULL. What is newly due comes first, what is left
- * over last; an ordered wheel knows what is due only after re-filing.
+ * over last.
  */
 static struct list *wheel_next_list(struct wheel *wheel)
 {
-	struct list *coming = wheel_first_coming(wheel);
+	struct list *coming;
 
-	if (coming && (wheel->ordered || list_is_empty(&wheel->due)))
-		return coming;
-	if (wheel->ordered && wheel->due_is_unsorted)
-		wheel_sort_due(wheel);
 	if (!list_is_empty(&wheel->due))
 		return &wheel->due;
+	coming = wheel_first_coming(wheel);
+	if (coming)
+		return coming;
 	return list_is_empty(&wheel->late) ? NULL : &wheel->late;
 }
 
@@ -242,17 +251,18 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 	size_t count = 0;
 
 	for (size_t seen = 0; seen < most; seen++) {
-		struct list *list = wheel_next_list(wheel);
+		struct list *list;
 		struct timer *timer;
 
+		if (wheel->ordered && wheel_sort_some(wheel))
+			continue;
+		list = wheel_next_list(wheel);
 		if (!list || (list == &wheel->late && count > 0 && !wheel->expired_late))
 			break;
 		wheel->expired_late = list == &wheel->late;
-		timer = timer_of_link(list_take_first(list));
-		__builtin_prefetch(timer->link.next, 1);
-		__builtin_prefetch(timer + 1, 1);
-		if (timer->expiry > wheel->now || (wheel->ordered && list != &wheel->due))
-			wheel_place(wheel, timer);
+		timer = wheel_take_first(list);
+		if (timer->expiry > wheel->now)
+			wheel->layout->place(wheel, timer);
 		else
 			expired[count++] = timer;
 	}
@@ -269,6 +279,7 @@ size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most)
 {
 	size_t count = 0;
 
+	wheel_sort_take(&wheel->sort, &wheel->due);
 	while (count < most && wheel->count > 0) {
 		struct list *list = wheel_next_list(wheel);
 
@@ -293,7 +304,8 @@ static size_t wheel_check_list(struct list *list)
 
 void wheel_check(struct wheel *wheel)
 {
-	size_t count = wheel_check_list(&wheel->due) + wheel_check_list(&wheel->late);
+	size_t count = wheel_check_list(&wheel->due) + wheel_check_list(&wheel->late) +
+		       wheel_sort_check(&wheel->sort);
 
 	for (int level = 0; level < WHEEL_MAX_LEVELS; level++)
 		count += wheel_check_list(&wheel->coming[level]);

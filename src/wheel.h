@@ -15,6 +15,7 @@
 
 #include <timingwheel/timingwheel.h>
 
+#include "prefetch.h"
 #include "timer.h"
 
 struct wheel;
@@ -32,6 +33,8 @@ void wheel_destroy(struct wheel *wheel);
 /* Adds a timer whose expiry is set; one whose expiry has come is due at once. */
 void wheel_add(struct wheel *wheel, struct timer *timer);
 void wheel_move(struct wheel *wheel, struct timer *timer, uint64_t expiry);
+/* Whether that move takes the timer out of its list, and does not only rewrite it. */
+bool wheel_move_unlinks(const struct wheel *wheel, const struct timer *timer, uint64_t expiry);
 void wheel_remove(struct wheel *wheel, struct timer *timer);
 
 uint64_t wheel_now(const struct wheel *wheel);
@@ -44,8 +47,8 @@ void wheel_advance(struct wheel *wheel, uint64_t tick);
 bool wheel_is_busy(struct wheel *wheel);
 /*
  * Takes at most `most` timers in hand: the expired ones leave the wheel and are written to
- * `expired`, the others are re-filed. Answers how many expired. Bounded by `most`, but for the
- * sorting of a tick's timers in an ordered wheel.
+ * `expired`, the others are re-filed. Answers how many expired: in an ordered wheel none until all
+ * of the tick are sorted. Takes no longer than `most` timers take.
  */
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most);
 /* Whether what the last wheel_expire() answered was left over from earlier ticks; never a mixture. */
@@ -56,11 +59,11 @@ size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most);
 /* Asserts the invariants by looking at everything. For tests and TW_DEBUG. */
 void wheel_check(struct wheel *wheel);
 
-/* Brings the neighbours that wheel_remove() and wheel_move() will touch into the cache. */
+/* Brings the neighbours that taking the timer out of its list will touch into the cache. */
 static inline void wheel_prefetch(const struct timer *timer)
 {
-	__builtin_prefetch(timer->link.next, 1);
-	__builtin_prefetch(timer->link.previous, 1);
+	prefetch_to_write(timer->link.next);
+	prefetch_to_write(timer->link.previous);
 }
 
 #endif

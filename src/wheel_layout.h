@@ -4,6 +4,7 @@
 #define WHEEL_LAYOUT_H
 
 #include "wheel.h"
+#include "wheel_sort.h"
 
 enum { WHEEL_MAX_LEVELS = 63 };
 
@@ -15,7 +16,7 @@ struct wheel_layout {
 	void (*place)(struct wheel *wheel, struct timer *timer);
 	/* The next tick at which a slot comes up; TICK_NONE: no slot is used. */
 	uint64_t (*next_tick)(struct wheel *wheel);
-	/* now has become a tick: moves the slots that come up to due or coming. */
+	/* now has become a tick: takes the slots that come up. */
 	void (*take_slots)(struct wheel *wheel);
 	/* The last timer was taken out of `list`, which may be a slot. */
 	void (*emptied)(struct wheel *wheel, struct list *list);
@@ -29,7 +30,9 @@ struct wheel_layout {
 struct wheel {
 	const struct wheel_layout *layout;
 	bool ordered;
-	bool due_is_unsorted;
+	/* The slot of a timer that is due so many ticks after now, or more, comes up sooner than the
+	 * timer is due. UINT64_MAX: no slot does. */
+	uint64_t early_from;
 	bool expired_late;
 	uint64_t now;
 	uint64_t sequence; /* of the last command */
@@ -38,12 +41,13 @@ struct wheel {
 	struct list late; /* left over from earlier ticks; not in an ordered wheel */
 	struct list coming[WHEEL_MAX_LEVELS]; /* to be re-filed, by the level they come from */
 	uint64_t coming_used;                 /* bit i: coming[i] may have timers */
+	struct wheel_sort sort; /* of an ordered wheel: those of coming that are due */
 };
 
 /* Makes a wheel without slots a whole one. `wheel` is the first member of the layout's structure. */
 void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered);
 
-/* A slot came up: its timers are to be re-filed; its timers are due. */
+/* A slot came up: its timers are to be re-filed; its timers are due, or most of them. */
 void wheel_take_coming(struct wheel *wheel, int level, struct list *slot);
 void wheel_take_due(struct wheel *wheel, struct list *slot);
 

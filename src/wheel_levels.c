@@ -232,5 +232,6 @@ struct wheel *wheel_levels_create(size_t slots, bool ordered)
 		levels->level_count++;
 	}
 	wheel_init(&levels->wheel, &layout, ordered);
+	levels->wheel.early_from = levels->window;
 	return &levels->wheel;
 }

@@ -9,6 +9,9 @@
  * those of later rounds go back into it. That is the price of this layout, and the reason why the
  * levels are the default: a timer may cost a look each lap.
  *
+ * The slot goes to due as a whole: who is of a later round is known only by looking, and later ticks
+ * must be able to overtake what is left of it.
+ *
  * Empty ticks cost nothing all the same. Each slot knows the earliest expiry that was filed in it
  * since it was last empty or came up, and a tournament tree over the slots knows the least of
  * these: the next tick at which any slot must be looked at. Removing or moving a timer leaves that
@@ -78,7 +81,7 @@ static void rounds_take_slots(struct wheel *wheel)
 	if (rounds->earliest[rounds->leaves + slot] > wheel->now)
 		return;
 	rounds_set_earliest(rounds, slot, TICK_NONE);
-	wheel_take_coming(wheel, 0, &rounds->slots[slot]);
+	wheel_take_due(wheel, &rounds->slots[slot]);
 }
 
 static void rounds_emptied(struct wheel *wheel, struct list *list)

@@ -8,24 +8,34 @@
  * So may every other worker: a job is claimed by advancing the tray's word with compare-and-swap. A
  * worker looks at one other tray, each time the next, before it takes a new batch, and at all of
  * them before it sleeps; whoever leaves jobs on a tray while others sleep wakes one. So a slow task
- * holds up only itself, and a batch behind it is finished by the others.
+ * holds up only itself, and a batch behind it is finished by the others: soon, for who has helped
+ * and finds that the tray's worker took no job meanwhile helps on there, before any new batch.
  *
- * The tray's word holds the next job's place, the end, and a generation that changes with each
- * filling, so that a claim made from an old look fails. (It comes round after 2^32 fillings, within
- * one claim.)
+ * The tray's word holds the next job's place, how many the worker took itself, the end, and a
+ * generation that changes with each filling, so that a claim made from an old look fails. (It comes
+ * round after 2^32 fillings, within one claim.)
  *
  * There are two lanes of batches: jobs that have just become due, and bulk, of which there may be a
  * million. A worker takes a prompt batch if there is one, so that a crowd delays what comes after it
  * by a batch or two; one batch in eight comes from the bulk lane all the same.
  *
- * Waiting until idle. Jobs submitted while others run must not be waited for, so they are counted
- * by epoch, of which there are two: each job counts into the current one, and is counted out by who
- * did it. A waiter waits until the other epoch is empty, makes it the current one, and waits until
- * the former is empty: then all that was submitted before is done. One waiter at a time does so.
+ * Waiting. Jobs submitted after the call must not be waited for, so jobs are counted by epoch: each
+ * counts into the current one, and is counted out by who did it. A waiter that finds unfinished jobs
+ * in the current epoch closes it by beginning the next, and waits until that is the oldest: all
+ * epochs before it are empty. Waiters with no jobs between them share an epoch. There are 256 of
+ * them at a time, so only a wait that begins while 255 others wait, with unfinished jobs between any
+ * two of them, takes in jobs submitted after it, up to the end of the first of the others.
+ *
+ * To do a job tells nobody: a worker has a look whether an epoch has become empty when it is about
+ * to begin a job of another epoch than its last one, and before it sleeps. Until then it has an
+ * unfinished job of that epoch itself, or had one a moment ago.
+ *
+ * The end. A worker leaves when no job is unfinished, wherever jobs may lie, be it in the hands of a
+ * worker that is just filling its tray: a job may need others to be done beside it.
  *
  * May run together: submit by one thread, wait by any number, with all workers.
  * Linearization: a job is handed over at the unlock in submit, claimed at the exchange of the
- * tray's word, done at the addition to `finished`.
+ * tray's word, done at the store to `finished`.
  */
 #include "worker_pool.h"
 
@@ -34,20 +44,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "prefetch.h"
 #include "thread.h"
 
-enum { BULK_SHARE = 8 }; /* one batch in so many is taken from the bulk lane first */
+enum {
+	BULK_SHARE = 8, /* one batch in so many is taken from the bulk lane first */
+	EPOCHS = 256    /* at a time; as many as there are values of struct timer's `epoch` */
+};
+
+/* What is added to a tray's word. */
+enum claim { CLAIM_BY_OTHER = 0x001, CLAIM_BY_ITSELF = 0x101 };
 
 struct worker {
 	/* Constant. */
 	struct worker_pool *pool;
 	pthread_t thread;
 	/* Filled by the worker, emptied by all. */
-	_Alignas(CACHE_LINE) _Atomic uint64_t tray; /* generation, end, next: 32, 16 and 16 bits */
+	_Alignas(CACHE_LINE) _Atomic uint64_t
+		tray; /* generation, end, own, next: 32, 16, 8, 8 bits */
 	_Atomic(struct timer *) jobs[WORKER_BATCH];
-	/* The worker's own; `finished` is read by who waits. */
-	_Alignas(CACHE_LINE) _Atomic uint64_t finished[2]; /* by epoch */
-	int victim;                                        /* whose tray to look at next */
+	/* The worker's own; `finished` is read by all. */
+	_Alignas(CACHE_LINE) _Atomic uint64_t finished[EPOCHS]; /* since ever, by timer.epoch */
+	int victim;                                             /* whose tray it looked at last */
+	uint64_t victim_progress; /* as it was when it came to that tray */
+	uint8_t epoch;            /* of its last job */
 	struct timer_bin bin;
 	struct job_seat seat;
 };
@@ -64,17 +84,17 @@ struct worker_pool {
 	int worker_count;
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
-	pthread_cond_t work; /* jobs, or the end */
-	pthread_cond_t epoch_is_empty;
+	pthread_cond_t work;          /* jobs, or the end */
+	pthread_cond_t epoch_is_over; /* the oldest is another */
 	struct lane lanes[JOB_LANES];
 	unsigned batches_taken;
-	uint64_t submitted[2];
-	uint8_t epoch;
-	bool waiter_is_waiting;
+	/* Epochs are numbered from 0; timer.epoch is the lower 8 bits. */
+	uint64_t oldest_epoch;      /* all before it are empty and closed */
+	uint64_t epoch;             /* the current one, in which submitted jobs count */
+	uint64_t submitted[EPOCHS]; /* since ever, by timer.epoch */
 	bool ending;
 	/* Written under the lock, read by workers. */
 	_Alignas(CACHE_LINE) atomic_int sleepers;
-	atomic_int waiters;
 	struct worker workers[];
 };
 
@@ -104,7 +124,13 @@ static struct timer *timer_or_null(struct list *link)
 
 static bool tray_is_empty(uint64_t tray)
 {
-	return (tray & 0xffff) == (tray >> 16 & 0xffff);
+	return (tray & 0xff) == (tray >> 16 & 0xffff);
+}
+
+/* Changes when the worker itself takes a job or fills its tray, not when others help. */
+static uint64_t tray_progress(uint64_t tray)
+{
+	return tray >> 8;
 }
 
 static bool worker_tray_is_empty(struct worker *worker)
@@ -113,8 +139,8 @@ static bool worker_tray_is_empty(struct worker *worker)
 	return tray_is_empty(atomic_load_explicit(&worker->tray, memory_order_seq_cst));
 }
 
-/* Claims the next job of the worker's tray, for the worker or for another; NULL: none. */
-static struct timer *worker_claim(struct worker *worker)
+/* Claims the next job of the worker's tray; NULL: none. */
+static struct timer *worker_claim(struct worker *worker, enum claim claim)
 {
 	/* acquire: sees the jobs and their timers; pairs with the store in worker_fill_tray(). */
 	uint64_t tray = atomic_load_explicit(&worker->tray, memory_order_acquire);
@@ -124,11 +150,11 @@ static struct timer *worker_claim(struct worker *worker)
 		if (tray_is_empty(tray))
 			return NULL;
 		/* relaxed: if it is of a later filling, the exchange fails. */
-		timer = atomic_load_explicit(&worker->jobs[tray & 0xffff], memory_order_relaxed);
+		timer = atomic_load_explicit(&worker->jobs[tray & 0xff], memory_order_relaxed);
 		/* acq_rel: our look at the job comes before it is seen as claimed, so before the
 		 * next filling; acquire as above. */
 	} while (!atomic_compare_exchange_weak_explicit(
-		&worker->tray, &tray, tray + 1, memory_order_acq_rel, memory_order_acquire));
+		&worker->tray, &tray, tray + claim, memory_order_acq_rel, memory_order_acquire));
 	return timer;
 }
 
@@ -152,7 +178,7 @@ static void worker_fill_tray(struct worker *worker, struct timer *batch)
 	uint64_t count = 0;
 
 	for (struct timer *timer = batch; timer; timer = timer_or_null(timer->link.next)) {
-		__builtin_prefetch(timer + 1);
+		prefetch_to_read(timer + 1);
 		timer->epoch = epoch;
 		/* relaxed: published by the tray's word. */
 		atomic_store_explicit(&worker->jobs[count++], timer, memory_order_relaxed);
@@ -197,31 +223,45 @@ static bool worker_take_batch(struct worker *worker)
 	return true;
 }
 
-/* Claims a job from the tray of the next of the other workers. */
-static struct timer *worker_help(struct worker *worker)
+/* Whom to help: again the same while it is busy with one job and more lie behind, else the next. */
+static struct worker *worker_next_victim(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
-	struct worker *victim;
-	struct timer *timer;
+	struct worker *victim = &pool->workers[worker->victim];
+	/* relaxed, both: a guess; worker_claim() looks for itself. */
+	uint64_t tray = atomic_load_explicit(&victim->tray, memory_order_relaxed);
 
+	if (!tray_is_empty(tray) && tray_progress(tray) == worker->victim_progress)
+		return victim;
 	worker->victim = (worker->victim + 1) % pool->worker_count;
 	victim = &pool->workers[worker->victim];
+	tray = atomic_load_explicit(&victim->tray, memory_order_relaxed);
+	worker->victim_progress = tray_progress(tray);
+	return victim;
+}
+
+/* Claims a job from another's tray. */
+static struct timer *worker_help(struct worker *worker)
+{
+	struct worker *victim = worker_next_victim(worker);
+	struct timer *timer;
+
 	if (victim == worker)
 		return NULL;
-	timer = worker_claim(victim);
+	timer = worker_claim(victim, CLAIM_BY_OTHER);
 	if (timer && !worker_tray_is_empty(victim))
-		worker_pool_call_help(pool);
+		worker_pool_call_help(worker->pool);
 	return timer;
 }
 
 static struct timer *worker_next_job(struct worker *worker)
 {
-	struct timer *timer = worker_claim(worker);
+	struct timer *timer = worker_claim(worker, CLAIM_BY_ITSELF);
 
 	if (!timer)
 		timer = worker_help(worker);
 	while (!timer && worker_take_batch(worker))
-		timer = worker_claim(worker);
+		timer = worker_claim(worker, CLAIM_BY_ITSELF);
 	for (int i = 0; !timer && i < worker->pool->worker_count; i++)
 		timer = worker_help(worker);
 	return timer;
@@ -240,55 +280,85 @@ static bool worker_pool_has_jobs(struct worker_pool *pool)
 	return worker_pool_has_batches(pool);
 }
 
-/* Sleeps until there may be jobs; false: the pool ends and there are none. */
-static bool worker_sleep(struct worker *worker)
-{
-	struct worker_pool *pool = worker->pool;
-	bool ending;
-
-	job_flush(pool->target, &worker->bin);
-	pthread_mutex_lock(&pool->lock);
-	/* seq_cst: the announcement, before the second look; pairs with the load in
-	 * worker_pool_call_help(). */
-	atomic_fetch_add_explicit(&pool->sleepers, 1, memory_order_seq_cst);
-	ending = pool->ending && !worker_pool_has_batches(pool);
-	if (!pool->ending && !worker_pool_has_jobs(pool))
-		pthread_cond_wait(&pool->work, &pool->lock);
-	/* relaxed: a wake too many harms nobody. */
-	atomic_fetch_sub_explicit(&pool->sleepers, 1, memory_order_relaxed);
-	pthread_mutex_unlock(&pool->lock);
-	return !ending;
-}
-
 /* Under the lock. */
-static uint64_t worker_pool_unfinished_in(struct worker_pool *pool, int epoch)
+static uint64_t worker_pool_unfinished_in(struct worker_pool *pool, uint64_t epoch)
 {
-	uint64_t unfinished = pool->submitted[epoch];
+	uint64_t unfinished = pool->submitted[epoch % EPOCHS];
 
 	for (int i = 0; i < pool->worker_count; i++) {
-		/* seq_cst: the waiter's look after its announcement; sees what the tasks did; pairs
-		 * with the addition in worker_finish(). */
-		unfinished -= atomic_load_explicit(&pool->workers[i].finished[epoch],
-						   memory_order_seq_cst);
+		/* acquire: sees what the tasks did; pairs with the store in worker_finish(). */
+		unfinished -= atomic_load_explicit(&pool->workers[i].finished[epoch % EPOCHS],
+						   memory_order_acquire);
 	}
 	return unfinished;
 }
 
-static void worker_finish(struct worker *worker, struct timer *timer)
+/* Under the lock: lets those go who wait for epochs that have become empty. */
+static void worker_pool_end_epochs(struct worker_pool *pool)
+{
+	uint64_t oldest = pool->oldest_epoch;
+
+	while (oldest != pool->epoch && worker_pool_unfinished_in(pool, oldest) == 0)
+		oldest++;
+	if (oldest == pool->oldest_epoch)
+		return;
+	pool->oldest_epoch = oldest;
+	pthread_cond_broadcast(&pool->epoch_is_over);
+}
+
+/* Under the lock, after worker_pool_end_epochs(): whether a worker may leave; then all may. */
+static bool worker_pool_is_over(struct worker_pool *pool)
+{
+	if (!pool->ending || pool->oldest_epoch != pool->epoch ||
+	    worker_pool_unfinished_in(pool, pool->epoch) != 0)
+		return false;
+	pthread_cond_broadcast(&pool->work);
+	return true;
+}
+
+/* Sleeps until there may be jobs; false: the pool ends and none is unfinished. */
+static bool worker_sleep(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
-	uint8_t epoch = timer->epoch;
+	bool over;
 
-	job_finish(pool->target, timer, &worker->seat);
-	/* seq_cst: before the look for waiters; pairs with the load in worker_pool_unfinished_in(). */
-	atomic_fetch_add_explicit(&worker->finished[epoch], 1, memory_order_seq_cst);
-	/* seq_cst: pairs with the addition in worker_pool_wait(). */
-	if (atomic_load_explicit(&pool->waiters, memory_order_seq_cst) == 0)
-		return;
+	job_flush(pool->target, &worker->bin);
 	pthread_mutex_lock(&pool->lock);
-	if (worker_pool_unfinished_in(pool, epoch) == 0)
-		pthread_cond_broadcast(&pool->epoch_is_empty);
+	worker_pool_end_epochs(pool);
+	over = worker_pool_is_over(pool);
+	/* seq_cst: the announcement, before the second look; pairs with the load in
+	 * worker_pool_call_help(). */
+	atomic_fetch_add_explicit(&pool->sleepers, 1, memory_order_seq_cst);
+	if (!over && !worker_pool_has_jobs(pool))
+		pthread_cond_wait(&pool->work, &pool->lock);
+	/* relaxed: a wake too many harms nobody. */
+	atomic_fetch_sub_explicit(&pool->sleepers, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&pool->lock);
+	return !over;
+}
+
+/* Between two jobs of different epochs: the former may have become empty. */
+static void worker_enter_epoch(struct worker *worker, uint8_t epoch)
+{
+	struct worker_pool *pool = worker->pool;
+
+	worker->epoch = epoch;
+	pthread_mutex_lock(&pool->lock);
+	worker_pool_end_epochs(pool);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+static void worker_finish(struct worker *worker, struct timer *timer)
+{
+	_Atomic uint64_t *finished = &worker->finished[timer->epoch];
+
+	if (timer->epoch != worker->epoch)
+		worker_enter_epoch(worker, timer->epoch);
+	job_finish(worker->pool->target, timer, &worker->seat);
+	/* relaxed: written by this thread alone. release: publishes what the task did; pairs with
+	 * the load in worker_pool_unfinished_in(). */
+	atomic_store_explicit(finished, atomic_load_explicit(finished, memory_order_relaxed) + 1,
+			      memory_order_release);
 }
 
 static void *worker_run(void *argument)
@@ -313,7 +383,7 @@ static void worker_pool_end(struct worker_pool *pool, int started)
 	pthread_mutex_unlock(&pool->lock);
 	for (int i = 0; i < started; i++)
 		pthread_join(pool->workers[i].thread, NULL);
-	pthread_cond_destroy(&pool->epoch_is_empty);
+	pthread_cond_destroy(&pool->epoch_is_over);
 	pthread_cond_destroy(&pool->work);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);
@@ -343,7 +413,7 @@ struct worker_pool *worker_pool_create(int workers, const char *name, struct job
 	pool->worker_count = workers;
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->work, NULL);
-	pthread_cond_init(&pool->epoch_is_empty, NULL);
+	pthread_cond_init(&pool->epoch_is_over, NULL);
 	for (int i = 0; i < workers; i++) {
 		int error = worker_start(&pool->workers[i], pool, name, i);
 
@@ -372,10 +442,10 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	pthread_mutex_lock(&pool->lock);
 	for (struct timer *batch = batches->first; batch;
 	     batch = timer_or_null(batch->link.previous)) {
-		batch->epoch = pool->epoch;
+		batch->epoch = (uint8_t)(pool->epoch % EPOCHS);
 		wake++;
 	}
-	pool->submitted[pool->epoch] += batches->count;
+	pool->submitted[pool->epoch % EPOCHS] += batches->count;
 	if (lane->first)
 		lane->last->link.previous = &batches->first->link;
 	else
@@ -387,30 +457,26 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	*batches = (struct job_batches){0};
 }
 
-static void worker_pool_wait_for(struct worker_pool *pool, int epoch)
+/* Under the lock, which it may leave meanwhile: begins a new epoch. */
+static void worker_pool_begin_epoch(struct worker_pool *pool)
 {
-	while (worker_pool_unfinished_in(pool, epoch) != 0)
-		pthread_cond_wait(&pool->epoch_is_empty, &pool->lock);
+	while (pool->epoch - pool->oldest_epoch == EPOCHS - 1)
+		pthread_cond_wait(&pool->epoch_is_over, &pool->lock);
+	pool->epoch++;
 }
 
 void worker_pool_wait(struct worker_pool *pool)
 {
-	uint8_t epoch;
+	uint64_t epoch;
 
 	pthread_mutex_lock(&pool->lock);
-	/* seq_cst: the announcement, before the look; pairs with the load in worker_finish(). */
-	atomic_fetch_add_explicit(&pool->waiters, 1, memory_order_seq_cst);
-	while (pool->waiter_is_waiting)
-		pthread_cond_wait(&pool->epoch_is_empty, &pool->lock);
-	pool->waiter_is_waiting = true;
+	if (worker_pool_unfinished_in(pool, pool->epoch) != 0)
+		worker_pool_begin_epoch(pool);
 	epoch = pool->epoch;
-	worker_pool_wait_for(pool, !epoch);
-	pool->epoch = !epoch;
-	worker_pool_wait_for(pool, epoch);
-	pool->waiter_is_waiting = false;
-	/* relaxed: a broadcast too many harms nobody. */
-	atomic_fetch_sub_explicit(&pool->waiters, 1, memory_order_relaxed);
-	pthread_cond_broadcast(&pool->epoch_is_empty);
+	/* While this waited for a free epoch, the one it closed may have become empty unseen. */
+	worker_pool_end_epochs(pool);
+	while (pool->oldest_epoch < epoch)
+		pthread_cond_wait(&pool->epoch_is_over, &pool->lock);
 	pthread_mutex_unlock(&pool->lock);
 }
 
@@ -432,10 +498,11 @@ void worker_pool_sum(const struct worker_pool *pool, struct job_sums *sums)
 
 uint64_t worker_pool_unfinished(struct worker_pool *pool)
 {
-	uint64_t unfinished;
+	uint64_t unfinished = 0;
 
 	pthread_mutex_lock(&pool->lock);
-	unfinished = worker_pool_unfinished_in(pool, 0) + worker_pool_unfinished_in(pool, 1);
+	for (uint64_t epoch = pool->oldest_epoch; epoch <= pool->epoch; epoch++)
+		unfinished += worker_pool_unfinished_in(pool, epoch);
 	pthread_mutex_unlock(&pool->lock);
 	return unfinished;
 }

@@ -191,6 +191,31 @@ static void nap_is_ended_only_by_who_means_naps(void **state)
 	event_count_destroy(&event.count);
 }
 
+static void *sleep_until_the_past(void *argument)
+{
+	static const tw_duration past[] = {0, -1, -TW_SECOND, -TW_FOREVER};
+	struct sleeper *sleeper = argument;
+
+	for (size_t i = 0; i < sizeof(past) / sizeof(past[0]); i++) {
+		event_count_prepare(&sleeper->event->count, EVENT_COUNT_SLEEPING);
+		event_count_wait(&sleeper->event->count, past[i]);
+	}
+	atomic_store(&sleeper->awake, true);
+	return NULL;
+}
+
+/* The clock's 0 is a deadline as any other, and no alarm set before outlives it. */
+static void deadline_at_or_before_0_is_no_sleep(void **state)
+{
+	struct event event;
+	struct sleeper sleeper = {.event = &event};
+
+	event_open(&event, *state);
+	assert_int_equal(pthread_create(&sleeper.thread, NULL, sleep_until_the_past, &sleeper), 0);
+	sleeper_end(&sleeper);
+	event_count_destroy(&event.count);
+}
+
 /* --- Ping-pong ------------------------------------------------------------------------------- */
 
 /* A sleep longer than this has lost its wake-up. */
@@ -394,6 +419,24 @@ static void descriptor_is_readable_from_the_deadline_on(void **state)
 	event_count_destroy(&event.count);
 }
 
+static void descriptor_is_readable_for_a_deadline_at_or_before_0(void **state)
+{
+	static const tw_duration past[] = {1, 0, -1, -TW_SECOND, -TW_FOREVER};
+	struct event event;
+	int descriptor;
+
+	event_open(&event, *state);
+	descriptor = descriptor_of(&event);
+	for (size_t i = 0; i < sizeof(past) / sizeof(past[0]); i++) {
+		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
+		event_count_arm(&event.count, past[i]);
+		assert_true(is_readable(descriptor, 10000));
+		event_count_disarm(&event.count);
+		assert_false(is_readable(descriptor, 0));
+	}
+	event_count_destroy(&event.count);
+}
+
 static bool monotonic = false;
 static bool boottime = true;
 
@@ -410,6 +453,7 @@ int main(void)
 		TEST_BOTH(notification_of_one_awake_is_not_kept_for_its_next_sleep),
 		TEST_BOTH(sleep_ends_at_its_deadline_and_not_before),
 		TEST_BOTH(deadline_in_the_past_is_no_sleep),
+		TEST_BOTH(deadline_at_or_before_0_is_no_sleep),
 		TEST_BOTH(sleep_is_ended_by_all_notifications),
 		TEST_BOTH(nap_is_ended_only_by_who_means_naps),
 		TEST_BOTH(ping_pong_loses_no_wake_up),
@@ -417,6 +461,7 @@ int main(void)
 		TEST_BOTH(descriptor_stays_the_same),
 		TEST_BOTH(descriptor_is_readable_from_the_notification_on),
 		TEST_BOTH(descriptor_is_readable_from_the_deadline_on),
+		TEST_BOTH(descriptor_is_readable_for_a_deadline_at_or_before_0),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -499,7 +499,7 @@ static void act_at_random(struct racer *racer, struct entry *entry)
 		tw_duration delay = random_between(random, -TICK, 2 * TICK);
 		enum tw_status status = tw_timer_reset(race.wheel, entry->timer, delay);
 
-		if (status != TW_OK && status != TW_NOT_FOUND)
+		if (status != TW_OK && status != TW_NOT_FOUND && status != TW_FULL)
 			atomic_fetch_add(&race.wrong, 1);
 	}
 	if (random_once_in(random, 2))

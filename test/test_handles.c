@@ -1615,7 +1615,7 @@ static void handle_calls_with_bad_arguments_are_refused(void **state)
 	recorder_close(recorder);
 }
 
-static void full_queue_refuses_handles_but_not_their_stop_and_reset(void **state)
+static void full_queue_refuses_handles_and_resets_but_no_stop(void **state)
 {
 	struct recorder *recorder = open_with(
 		*state, (struct tw_options){.queue_capacity = 8, .when_full = TW_WHEN_FULL_FAIL});
@@ -1627,13 +1627,15 @@ static void full_queue_refuses_handles_but_not_their_stop_and_reset(void **state
 	assert_status(tw_after_func(recorder->wheel, 0, run_probe, &probes[8], &timer), TW_FULL);
 	assert_int_equal(timer.id, 0);
 	assert_status(stop(&probes[3]), TW_OK);
-	assert_status(reset(&probes[4], INTERVAL), TW_OK);
+	assert_status(reset(&probes[4], INTERVAL), TW_FULL);
+	assert_status(reset(&probes[3], INTERVAL), TW_NOT_FOUND);
 	advance(recorder, 0);
+	assert_status(reset(&probes[5], 2 * INTERVAL), TW_OK);
 	start(recorder, &probes[8], 8, 3 * INTERVAL);
 	pass_ticks(recorder, 9);
 	for (uintptr_t i = 0; i < 9; i++)
 		if (i != 3)
-			assert_executed_at(recorder, i, (i == 4 ? 1 : 3) * INTERVAL);
+			assert_executed_at(recorder, i, (i == 5 ? 2 : 3) * INTERVAL);
 	assert_not_returned(recorder, 3);
 	recorder_close(recorder);
 }
@@ -2136,8 +2138,8 @@ int main(void)
 		TEST_EVERYWHERE(stopped_wheel_answers_closed_to_handle_calls),
 		TEST_EVERYWHERE(in_a_forks_child_handle_calls_answer_closed),
 		TEST_EVERYWHERE(handle_calls_with_bad_arguments_are_refused),
-		TEST_DRIVEN(full_queue_refuses_handles_but_not_their_stop_and_reset),
-		TEST_BOTH(workers, full_queue_refuses_handles_but_not_their_stop_and_reset),
+		TEST_DRIVEN(full_queue_refuses_handles_and_resets_but_no_stop),
+		TEST_BOTH(workers, full_queue_refuses_handles_and_resets_but_no_stop),
 		TEST_EVERYWHERE(nobody_hangs_on_a_queue_full_of_handles),
 		TEST_EVERYWHERE(places_within_the_limit_come_back_when_handles_leave),
 		TEST_EVERYWHERE(timer_stopped_in_the_queue_gives_its_place_back),

@@ -184,9 +184,9 @@ static void random_times_are_told_as_sorted(void **state)
 		uint64_t bits = 1 + random_below(&random, 63);
 
 		for (size_t i = 0; i < count; i++) {
-			uint64_t limit = (uint64_t)1 << random_below(&random, bits);
+			uint64_t bound = (uint64_t)1 << random_below(&random, bits);
 
-			record(fixture, (tw_duration)random_below(&random, limit));
+			record(fixture, (tw_duration)random_below(&random, bound));
 		}
 		assert_as_sorted(fixture);
 		free(fixture);

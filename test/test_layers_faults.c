@@ -6,16 +6,14 @@
  */
 #include "support/test.h"
 
+#include "faults/faults.h"
 #include "support/seed.h"
 #include "support/wait.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/types.h>
 
 #include "command_queue.h"
@@ -24,99 +22,6 @@
 #include "timer_index.h"
 #include "wheel.h"
 #include "worker_pool.h"
-
-/* --- Faults ---------------------------------------------------------------------------------- */
-
-static atomic_long allocations_left; /* until one fails; 0: none will */
-static atomic_bool all_after_it_too;
-static atomic_long faults;
-static atomic_long threads_left; /* until a thread's creation fails; 0: none will */
-
-static void fail_allocation(long number, bool and_all_after_it)
-{
-	atomic_store(&faults, 0);
-	atomic_store(&all_after_it_too, and_all_after_it);
-	atomic_store(&allocations_left, number);
-}
-
-/* True if there was a fault since fail_allocation. */
-static bool end_faults(void)
-{
-	atomic_store(&allocations_left, 0);
-	return atomic_load(&faults) > 0;
-}
-
-static bool allocation_fails(void)
-{
-	long left = atomic_load(&allocations_left);
-
-	do {
-		if (left == 0)
-			return false;
-	} while (!(left == 1 && atomic_load(&all_after_it_too)) &&
-		 !atomic_compare_exchange_weak(&allocations_left, &left, left - 1));
-	if (left != 1)
-		return false;
-	atomic_fetch_add(&faults, 1);
-	errno = ENOMEM;
-	return true;
-}
-
-void *__real_malloc(size_t size);
-void *__wrap_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-int __real_posix_memalign(void **memory, size_t alignment, size_t size);
-int __wrap_posix_memalign(void **memory, size_t alignment, size_t size);
-void *__real_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
-void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-			  void *(*start)(void *), void *argument);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-			  void *(*start)(void *), void *argument);
-
-void *__wrap_malloc(size_t size)
-{
-	return allocation_fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return allocation_fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-	return allocation_fails() ? NULL : __real_realloc(memory, size);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-	return allocation_fails() ? NULL : __real_aligned_alloc(alignment, size);
-}
-
-int __wrap_posix_memalign(void **memory, size_t alignment, size_t size)
-{
-	return allocation_fails() ? ENOMEM : __real_posix_memalign(memory, alignment, size);
-}
-
-void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset)
-{
-	return allocation_fails() ? MAP_FAILED
-				  : __real_mmap(address, size, protection, flags, file, offset);
-}
-
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-			  void *(*start)(void *), void *argument)
-{
-	if (atomic_load(&threads_left) > 0 && atomic_fetch_sub(&threads_left, 1) == 1)
-		return EAGAIN;
-	return __real_pthread_create(thread, attributes, start, argument);
-}
 
 /* --- Making and unmaking --------------------------------------------------------------------- */
 
@@ -444,11 +349,11 @@ static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state
 	worker_pool_destroy(pool);
 	for (int workers = 1; workers <= 8; workers++) {
 		for (int failing = 1; failing <= workers; failing++) {
-			atomic_store(&threads_left, failing);
+			fail_thread(failing);
 			errno = 0;
 			assert_null(worker_pool_create(workers, "pool", &target));
 			assert_int_equal(errno, EAGAIN);
-			assert_int_equal(atomic_load(&threads_left), 0);
+			assert_int_equal(threads_until_fault(), 0);
 			WAIT_UNTIL(count_threads() == threads);
 		}
 	}
@@ -462,13 +367,13 @@ static void pool_without_memory_starts_no_thread(void **state)
 
 	(void)state;
 	fail_allocation(1, true);
-	atomic_store(&threads_left, 100);
+	fail_thread(100);
 	errno = 0;
 	assert_null(worker_pool_create(2, "pool", &target));
 	assert_int_equal(errno, ENOMEM);
 	assert_true(end_faults());
-	assert_int_equal(atomic_load(&threads_left), 100);
-	atomic_store(&threads_left, 0);
+	assert_int_equal(threads_until_fault(), 100);
+	fail_thread(0);
 }
 
 int main(void)

@@ -153,6 +153,26 @@ static void overdue_timer_set_at_runs_at_once(void **state)
 	watch_end(&watch, 1);
 }
 
+static void set_that_waited_for_a_place_fires_without_another_command(void **state)
+{
+	const struct variant *variant = *state;
+	struct watch watch = {.ledger = ledger_create(TIMERS)};
+	struct tw_options options = {.context = &watch,
+				     .layout = variant->layout,
+				     .workers = variant->workers,
+				     .max_pending = 1};
+
+	assert_status(tw_create(&watch.wheel, TICK, 64, execute, &options), TW_OK);
+	ledger_accept(watch.ledger, 1);
+	ledger_accept(watch.ledger, 2);
+	assert_status(tw_set_timer(watch.wheel, "a", 1, VALUE(1), 30 * TICK), TW_OK);
+	assert_status(tw_flush(watch.wheel), TW_OK);
+	assert_status(tw_set_timer(watch.wheel, "b", 1, VALUE(2), 60 * TICK), TW_OK);
+	WAIT_UNTIL(ledger_executed(watch.ledger) == 2);
+	assert_int_equal(tw_pending(watch.wheel), 0);
+	watch_end(&watch, 2);
+}
+
 static tw_duration processor_time(void)
 {
 	struct timespec used;
@@ -197,6 +217,8 @@ int main(void)
 		TEST_BOTH(workers, caller_may_sleep_as_long_as_poll_says),
 		TEST_BOTH(threads, move_and_remove_reach_a_sleeping_owner),
 		TEST_EVERYWHERE(overdue_timer_set_at_runs_at_once),
+		TEST_BOTH(owner, set_that_waited_for_a_place_fires_without_another_command),
+		TEST_BOTH(threads, set_that_waited_for_a_place_fires_without_another_command),
 		TEST_BOTH(threads, idle_wheel_full_of_far_timers_costs_nothing),
 	};
 

@@ -305,6 +305,27 @@ static void task_that_sets_itself_in_the_past_for_ever_lets_others_go_on(void **
 	recorder_close(recorder);
 }
 
+static void set_again_and_move_to_now(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value == VALUE(100))
+		return;
+	tw_set_timer(recorder->wheel, task->key, task->key_size, VALUE(1), TW_HOUR);
+	tw_move_timer(recorder->wheel, task->key, task->key_size, 1);
+}
+
+static void task_that_moves_itself_to_now_for_ever_lets_others_go_on(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = set_again_and_move_to_now;
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "other", 100, INTERVAL * 5);
+	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_OK);
+	assert_executed_at(recorder, 100, INTERVAL * 5);
+	assert_true(event_count(recorder) > 3);
+	recorder_close(recorder);
+}
+
 static void drain_and_set_again(struct recorder *recorder, const struct tw_task *task)
 {
 	if (task->value != VALUE(1))
@@ -569,6 +590,7 @@ int main(void)
 		TEST_INLINE(
 			timers_that_tasks_set_in_the_past_one_after_the_other_run_in_the_same_tick),
 		TEST_INLINE(task_that_sets_itself_in_the_past_for_ever_lets_others_go_on),
+		TEST_INLINE(task_that_moves_itself_to_now_for_ever_lets_others_go_on),
 		TEST_INLINE(drain_of_an_inline_task_is_given_out_before_the_next_tick),
 		TEST_EVERYWHERE(key_of_a_running_task_is_free),
 		TEST_INLINE(stop_in_an_inline_task_lets_nothing_later_run),

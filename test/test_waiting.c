@@ -5,8 +5,10 @@
 #include "support/recorder.h"
 #include "support/wait.h"
 
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 /* A task that holds up its worker until it is let go. */
@@ -229,9 +231,120 @@ static void threads_that_drive_one_wheel_take_turns(void **state)
 	recorder_close(recorder);
 }
 
+/* Sets and moves without a pause, until it is told to end. */
+struct producer {
+	struct tw_wheel *wheel;
+	atomic_bool *end;
+	uint32_t number;
+};
+
+static void *produce(void *argument)
+{
+	const struct producer *producer = argument;
+
+	for (uint32_t i = 0; !atomic_load(producer->end); i++) {
+		uint32_t key[2] = {producer->number, i % 1000};
+
+		tw_set_timer(producer->wheel, key, sizeof(key), VALUE(1), TW_HOUR);
+	}
+	return NULL;
+}
+
+static void ignore_task(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+/* Lets the producers go on meanwhile. */
+static void release_slowly(void *context, const struct tw_task *task, enum tw_reason reason)
+{
+	(void)context;
+	(void)task;
+	(void)reason;
+	for (int i = 0; i < 10; i++)
+		sched_yield();
+}
+
+/* Inline, each replaced value is a job, after which commands could be applied that replace more. */
+static void waits_end_while_others_go_on_setting(void **state)
+{
+	const struct variant *variant = *state;
+	struct tw_options options = {
+		.layout = variant->layout, .workers = variant->workers, .release = release_slowly};
+	struct tw_wheel *wheel;
+	struct producer producers[4];
+	pthread_t threads[4];
+	atomic_bool end = false;
+
+	assert_status(tw_create(&wheel, INTERVAL, 10, ignore_task, &options), TW_OK);
+	for (uint32_t i = 0; i < 4; i++) {
+		producers[i] = (struct producer){wheel, &end, i};
+		pthread_create(&threads[i], NULL, produce, &producers[i]);
+	}
+	for (int i = 0; i < 5; i++) {
+		assert_status(tw_wait_idle(wheel), TW_OK);
+		assert_status(tw_flush(wheel), TW_OK);
+	}
+	atomic_store(&end, true);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	tw_destroy(wheel);
+}
+
+/* Two tasks of one tick; the first ends once a flush has been asked for, the second goes on only
+ * when the main thread has looked. */
+struct two_tasks {
+	sem_t first_begun, looked;
+};
+
+static void wait_as_value_says(struct recorder *recorder, const struct tw_task *task)
+{
+	struct two_tasks *tasks = recorder->argument;
+
+	if (task->value == VALUE(2)) {
+		sem_wait(&tasks->looked);
+		return;
+	}
+	sem_post(&tasks->first_begun);
+	/* Nobody can tell when the flush is asked for; too late, and this tests less. */
+	wait_for(20 * TW_MILLISECOND);
+}
+
+static void *advance_from_thread(void *wheel)
+{
+	return VALUE(tw_advance(wheel, INTERVAL));
+}
+
+static void pending_is_exact_after_a_flush_between_inline_tasks(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct two_tasks tasks;
+	pthread_t thread;
+	void *status;
+
+	sem_init(&tasks.first_begun, 0, 0);
+	sem_init(&tasks.looked, 0, 0);
+	recorder->argument = &tasks;
+	recorder->on_execute = wait_as_value_says;
+	set_timer(recorder, "first", 1, INTERVAL);
+	set_timer(recorder, "second", 2, INTERVAL);
+	set_timer(recorder, "third", 3, TW_HOUR);
+	pthread_create(&thread, NULL, advance_from_thread, recorder->wheel);
+	sem_wait(&tasks.first_begun);
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+	assert_in_range(tw_pending(recorder->wheel), 1, 2);
+	sem_post(&tasks.looked);
+	pthread_join(thread, &status);
+	assert_true(status == VALUE(TW_OK));
+	recorder_close(recorder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST_BOTH(owner, waits_end_while_others_go_on_setting),
+		TEST_BOTH(owner, pending_is_exact_after_a_flush_between_inline_tasks),
 		TEST_POOL(wait_idle_waits_for_running_tasks),
 		TEST_POOL(wait_idle_after_stop_waits_for_running_tasks),
 		TEST_POOL(destroy_waits_for_running_tasks),

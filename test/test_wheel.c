@@ -14,7 +14,11 @@
 #include "clock.h"
 #include "wheel_layout.h"
 
-enum { STEP = 64, TIMER_STRIDE = 128 };
+enum {
+	STEP = 64,
+	TIMER_STRIDE = 128,
+	MOST_LOOKS = 8 /* of an ordered wheel, for each timer that a step may take in hand */
+};
 
 _Static_assert(TIMER_STRIDE >= sizeof(struct timer), "a timer must fit its stride");
 
@@ -115,8 +119,14 @@ static void add(struct world *world, size_t i, uint64_t expiry)
 
 static void move(struct world *world, size_t i, uint64_t expiry)
 {
+	struct timer *timer = timer_at(world, i);
+	struct list before = timer->link;
+	bool unlinks = wheel_move_unlinks(world->wheel, timer, expiry);
+
 	command(world, i, expiry);
-	wheel_move(world->wheel, timer_at(world, i), expiry);
+	wheel_move(world->wheel, timer, expiry);
+	if (!unlinks)
+		assert_memory_equal(&timer->link, &before, sizeof(before));
 	look_after(world);
 }
 
@@ -161,9 +171,19 @@ static size_t list_length(const struct list *list)
 	return length;
 }
 
+static size_t length_up_to(const struct list *list, size_t most)
+{
+	size_t length = 0;
+
+	for (const struct list *link = list->next; link != list && length < most; link = link->next)
+		length++;
+	return length;
+}
+
 /* The timers that the wheel has yet to look at. */
 struct in_hand {
 	size_t coming;
+	size_t sorting;
 	size_t all;
 };
 
@@ -173,18 +193,21 @@ static struct in_hand count_in_hand(const struct wheel *wheel)
 
 	for (int level = 0; level < WHEEL_MAX_LEVELS; level++)
 		in_hand.coming += list_length(&wheel->coming[level]);
-	in_hand.all = in_hand.coming + list_length(&wheel->due) + list_length(&wheel->late);
+	in_hand.sorting = wheel_sort_check(&wheel->sort);
+	in_hand.all = in_hand.coming + in_hand.sorting + list_length(&wheel->due) +
+		      list_length(&wheel->late);
 	return in_hand;
 }
 
-/* Something was looked at, and no more than `most`. */
+/* Something was looked at or sorted, and no more than `most`. */
 static void judge_progress(struct in_hand before, struct in_hand after, size_t most)
 {
 	assert_true(after.coming <= before.coming && after.all <= before.all);
 	assert_true(before.coming - after.coming <= most);
 	assert_true(before.all - after.all <= most);
 	if (before.all > 0)
-		assert_true(after.coming < before.coming || after.all < before.all);
+		assert_true(after.coming < before.coming || after.all < before.all ||
+			    before.sorting > 0);
 }
 
 static void step(struct world *world, size_t most)
@@ -198,7 +221,8 @@ static void step(struct world *world, size_t most)
 	count = wheel_expire(world->wheel, expired, most);
 	assert_true(count <= most);
 	if (world->checks)
-		judge_progress(before, count_in_hand(world->wheel), most);
+		judge_progress(before, count_in_hand(world->wheel),
+			       world->kind->ordered ? MOST_LOOKS * most : most);
 	for (size_t i = 0; i < count; i++)
 		judge_expired(world, expired[i]);
 	look_after(world);
@@ -320,6 +344,23 @@ static uint64_t random_target(struct world *world)
 		random_below(&world->random, (uint64_t)2 << random_below(&world->random, 18));
 
 	return wheel_now(world->wheel) + jump;
+}
+
+static void take_all(struct world *world)
+{
+	struct timer *taken[STEP];
+
+	while (world->pending > 0) {
+		size_t most = 1 + (size_t)random_below(&world->random, STEP);
+		size_t before = world->pending;
+		size_t count = wheel_take(world->wheel, taken, most);
+
+		assert_int_equal(count, before < most ? before : most);
+		for (size_t i = 0; i < count; i++)
+			take_from_model(world, entry_of(world, taken[i]));
+		look_after(world);
+	}
+	assert_int_equal(wheel_take(world->wheel, taken, STEP), 0);
 }
 
 /* --- Random runs ----------------------------------------------------------------------------- */
@@ -560,6 +601,114 @@ static void timers_of_several_ticks_come_out_tick_by_tick(void **state)
 	world_close(&world);
 }
 
+/* Timers of one tick, each moved to where it is in random order: not two of them are in order. */
+static struct world open_shuffled(const struct kind *kind, size_t size)
+{
+	struct world world = world_open(kind, 64, size, random_from(seed_choose(), 1));
+
+	for (size_t i = 0; i < size; i++)
+		add(&world, i, 50);
+	for (size_t i = 0; i < 2 * size; i++)
+		move(&world, (size_t)random_below(&world.random, size), 50);
+	wheel_advance(world.wheel, 50);
+	return world;
+}
+
+static size_t log2_of(size_t number)
+{
+	size_t log2 = 0;
+
+	while (number >>= 1)
+		log2++;
+	return log2;
+}
+
+/* That they come out in order is what judge_expired sees to. */
+static void crowd_out_of_order_is_sorted_in_small_steps(void **state)
+{
+	enum { CROWD = TEST_SHARE_OF(100000) };
+	struct world world = open_shuffled(*state, CROWD);
+	size_t steps = 0;
+
+	while (world.pending == CROWD) {
+		size_t before = length_up_to(&world.wheel->coming[0], CROWD);
+
+		step(&world, 1);
+		assert_in_range(before - length_up_to(&world.wheel->coming[0], CROWD), 0,
+				MOST_LOOKS);
+		steps++;
+	}
+	assert_in_range(steps, CROWD / MOST_LOOKS, CROWD / MOST_LOOKS * (2 + log2_of(CROWD)));
+	expire_all(&world);
+	assert_int_equal(world.pending, 0);
+	world_close(&world);
+}
+
+/* A crowd in order needs a look at each and no more. */
+static void crowd_in_order_is_not_sorted(void **state)
+{
+	enum { CROWD = 10000 };
+	struct world world = world_open(*state, 64, CROWD, random_from(1, 1));
+	size_t steps = 0;
+
+	for (size_t i = 0; i < CROWD; i++)
+		add(&world, i, 50);
+	wheel_advance(world.wheel, 50);
+	for (; world.pending == CROWD; steps++)
+		step(&world, 1);
+	assert_in_range(steps, 1, CROWD / MOST_LOOKS + 2);
+	expire_all(&world);
+	world_close(&world);
+}
+
+/* Now, later or where it is; a removed one comes back. */
+static void command_on_crowd(struct world *world)
+{
+	struct random *random = &world->random;
+	size_t i = (size_t)random_below(random, world->size);
+	uint64_t now = wheel_now(world->wheel);
+	uint64_t expiry = now + random_below(random, 3) * random_below(random, 100);
+
+	if (!world->entries[i].pending)
+		add(world, i, expiry);
+	else if (random_once_in(random, 3))
+		remove_at(world, i);
+	else
+		move(world, i, expiry);
+}
+
+static void commands_while_a_crowd_is_sorted_keep_the_order(void **state)
+{
+	for (int turn = 0; turn < TEST_SHARE_OF(100); turn++) {
+		struct world world = open_shuffled(*state, 1 + (size_t)turn * 3);
+		uint64_t rate = 1 + random_below(&world.random, 30);
+
+		world.checks = true;
+		for (int left = 2000; wheel_is_busy(world.wheel); left--) {
+			step(&world, 1);
+			if (left > 0 && random_once_in(&world.random, rate))
+				command_on_crowd(&world);
+		}
+		world.checks = false;
+		world.scans = true;
+		advance_to(&world, 1000);
+		world_close(&world);
+	}
+}
+
+static void take_gives_each_timer_of_a_crowd_half_sorted(void **state)
+{
+	for (size_t steps = 0; steps < 300; steps += 7) {
+		struct world world = open_shuffled(*state, 400);
+
+		for (size_t i = 0; i < steps; i++)
+			step(&world, 1);
+		world.checks = true;
+		take_all(&world);
+		world_close(&world);
+	}
+}
+
 /* Timer i and no other is newly due: it comes first, and not among those left over. */
 static void assert_next_is(struct world *world, size_t i)
 {
@@ -595,24 +744,140 @@ static void newly_due_timers_overtake_those_left_over(void **state)
 	world_close(&world);
 }
 
-/* --- Taking all ------------------------------------------------------------------------------ */
-
-static void take_all(struct world *world)
+/* Some of the crowd are of later rounds: they too come out at their own ticks. */
+static void newly_due_timers_overtake_a_slot_of_several_rounds(void **state)
 {
-	struct timer *taken[STEP];
+	struct world world = world_open(*state, 16, 1000, random_from(1, 1));
 
-	while (world->pending > 0) {
-		size_t most = 1 + (size_t)random_below(&world->random, STEP);
-		size_t before = world->pending;
-		size_t count = wheel_take(world->wheel, taken, most);
-
-		assert_int_equal(count, before < most ? before : most);
-		for (size_t i = 0; i < count; i++)
-			take_from_model(world, entry_of(world, taken[i]));
-		look_after(world);
-	}
-	assert_int_equal(wheel_take(world->wheel, taken, STEP), 0);
+	world.lags = true;
+	for (size_t i = 2; i < 1000; i++)
+		add(&world, i, 5 + 16 * (i % 2));
+	add(&world, 0, 6);
+	add(&world, 1, 7);
+	wheel_advance(world.wheel, 5);
+	step(&world, STEP);
+	wheel_advance(world.wheel, 6);
+	assert_next_is(&world, 0);
+	wheel_advance(world.wheel, 7);
+	assert_next_is(&world, 1);
+	expire_all(&world);
+	world.lags = false;
+	advance_to(&world, 20);
+	assert_int_equal(world.pending, 499);
+	advance_to(&world, 21);
+	assert_int_equal(world.pending, 0);
+	world_close(&world);
 }
+
+/* Timer 0 and, behind it, a crowd, all due at tick 5; timer 1 is due at tick 6. */
+static struct world open_crowd(const struct kind *kind)
+{
+	struct world world = world_open(kind, 16, 1000, random_from(1, 1));
+
+	world.lags = true;
+	for (size_t i = 2; i < 500; i++)
+		add(&world, i, 5);
+	add(&world, 0, 5);
+	for (size_t i = 500; i < 1000; i++)
+		add(&world, i, 5);
+	add(&world, 1, 6);
+	return world;
+}
+
+/* Timer 0 comes out at `tick` and is the first to, although the crowd is still there. */
+static void assert_overtakes(struct world *world, uint64_t tick)
+{
+	uint64_t next;
+
+	while ((next = next_tick(world)) < tick) {
+		wheel_advance(world->wheel, next);
+		step(world, STEP);
+	}
+	assert_int_equal(next, tick);
+	wheel_advance(world->wheel, tick);
+	assert_next_is(world, 0);
+	assert_in_range(world->pending, 1, SIZE_MAX);
+	expire_all(world);
+	assert_int_equal(world->pending, 0);
+	world_close(world);
+}
+
+static void let_crowd_outlast_its_tick(struct world *world)
+{
+	wheel_advance(world->wheel, 5);
+	step(world, STEP);
+	wheel_advance(world->wheel, 6);
+	assert_next_is(world, 1);
+}
+
+static void timer_moved_to_later_while_it_is_due_leaves_the_crowd(void **state)
+{
+	struct world world = open_crowd(*state);
+
+	wheel_advance(world.wheel, 5);
+	step(&world, STEP);
+	move(&world, 0, 7);
+	wheel_advance(world.wheel, 6);
+	assert_next_is(&world, 1);
+	assert_overtakes(&world, 7);
+}
+
+static void timer_moved_to_later_while_it_is_late_leaves_the_crowd(void **state)
+{
+	struct world world = open_crowd(*state);
+
+	let_crowd_outlast_its_tick(&world);
+	move(&world, 0, 6 + 600);
+	assert_overtakes(&world, 6 + 600);
+}
+
+static void timer_moved_to_soon_after_a_crowd_is_not_held_up_by_it(void **state)
+{
+	for (uint64_t later = 7; later < 5 + 512; later += 101) {
+		struct world world = open_crowd(*state);
+
+		advance_to(&world, 2);
+		move(&world, 0, later);
+		move(&world, 0, later);
+		let_crowd_outlast_its_tick(&world);
+		assert_overtakes(&world, later);
+	}
+}
+
+/* Several small moves are not a large one: the timer is looked at in time after each. */
+static void timer_moved_by_little_again_and_again_is_not_held_up(void **state)
+{
+	struct world world = open_crowd(*state);
+	uint64_t last = 5;
+
+	while (last < 400)
+		move(&world, 0, last += 7);
+	let_crowd_outlast_its_tick(&world);
+	assert_overtakes(&world, last);
+}
+
+/* In levels of 16 slots, a crowd comes down from the slot of ticks 32 to 47 from tick 16 on. */
+static void timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd(void **state)
+{
+	struct world world = world_open(*state, 16, 1000, random_from(1, 1));
+
+	world.lags = true;
+	for (size_t i = 1; i < 1000; i++)
+		add(&world, i, 40);
+	add(&world, 0, 40);
+	assert_int_equal(wheel_next_tick(world.wheel), 16);
+	wheel_advance(world.wheel, 16);
+	wheel_advance(world.wheel, 41);
+	move(&world, 0, 43);
+	assert_int_equal(wheel_next_tick(world.wheel), 43);
+	wheel_advance(world.wheel, 43);
+	step(&world, 1);
+	assert_false(world.entries[0].pending);
+	expire_all(&world);
+	world_close(&world);
+}
+
+/* --- Taking all ------------------------------------------------------------------------------ */
 
 static void take_gives_each_timer_once_whatever_its_expiry(void **state)
 {
@@ -735,30 +1000,24 @@ static struct list *link_at(struct list *list, size_t place)
 	return link;
 }
 
-static size_t length_up_to(const struct list *list, size_t most)
-{
-	size_t length = 0;
-
-	for (const struct list *link = list->next; link != list && length < most; link = link->next)
-		length++;
-	return length;
-}
-
 /* One step, which must leave alone all timers in hand but the first STEP. */
 static void bounded_step(struct world *world)
 {
-	struct list *coming = world->wheel->coming;
-	size_t from_due = length_up_to(&world->wheel->due, STEP);
-	size_t from_coming = STEP - from_due;
+	struct list *list = &world->wheel->due;
+	size_t place = STEP;
 	struct list *first_left = NULL;
 
-	while (coming < world->wheel->coming + WHEEL_MAX_LEVELS - 1 && list_is_empty(coming))
-		coming++;
-	if (length_up_to(coming, from_coming + 1) > from_coming)
-		first_left = link_at(coming, from_coming);
+	if (length_up_to(list, place + 1) <= place) {
+		place -= length_up_to(list, place);
+		list = world->wheel->coming;
+		while (list < world->wheel->coming + WHEEL_MAX_LEVELS - 1 && list_is_empty(list))
+			list++;
+	}
+	if (length_up_to(list, place + 1) > place)
+		first_left = link_at(list, place);
 	step(world, STEP);
 	if (first_left)
-		assert_ptr_equal(coming->next, first_left);
+		assert_ptr_equal(list->next, first_left);
 }
 
 static void expire_crowd(struct world *world)
@@ -813,7 +1072,17 @@ int main(void)
 		TEST_ALL(wheel_that_lost_its_last_timer_has_no_next_tick),
 		TEST_ORDERED(timers_of_one_tick_come_out_in_the_order_of_their_last_command),
 		TEST_ORDERED(timers_of_several_ticks_come_out_tick_by_tick),
-		TEST_IN(levels, newly_due_timers_overtake_those_left_over),
+		TEST_ORDERED(crowd_out_of_order_is_sorted_in_small_steps),
+		TEST_ORDERED(crowd_in_order_is_not_sorted),
+		TEST_ORDERED(commands_while_a_crowd_is_sorted_keep_the_order),
+		TEST_ORDERED(take_gives_each_timer_of_a_crowd_half_sorted),
+		TEST_UNORDERED(newly_due_timers_overtake_those_left_over),
+		TEST_UNORDERED(newly_due_timers_overtake_a_slot_of_several_rounds),
+		TEST_UNORDERED(timer_moved_to_later_while_it_is_due_leaves_the_crowd),
+		TEST_UNORDERED(timer_moved_to_later_while_it_is_late_leaves_the_crowd),
+		TEST_UNORDERED(timer_moved_to_soon_after_a_crowd_is_not_held_up_by_it),
+		TEST_UNORDERED(timer_moved_by_little_again_and_again_is_not_held_up),
+		TEST_IN(levels, timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd),
 		TEST_ALL(take_gives_each_timer_once_whatever_its_expiry),
 		TEST_ALL(far_timer_wakes_the_wheel_at_most_once_a_level),
 		TEST_ALL(timers_near_the_end_of_time_come_out_at_their_ticks),

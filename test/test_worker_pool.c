@@ -8,6 +8,7 @@
 #include "support/wait.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -416,12 +417,48 @@ static void jobs_submitted_behind_a_slow_one_are_done_before_it(void **state)
 	sem_destroy(&gate);
 }
 
-/* --- Lanes ----------------------------------------------------------------------------------- */
-
 static void note_when(struct task *task)
 {
 	atomic_store(&task->fixture->done_before, done(task->fixture));
 }
+
+/*
+ * One worker is blocked by the first job of a batch, the other only looks at the rest of it once
+ * there is a crowd of later batches.
+ */
+static void rest_of_a_batch_is_done_before_a_crowd_of_later_ones(void **state)
+{
+	struct fixture fixture;
+	sem_t gates[2];
+
+	(void)state;
+	fixture_open(&fixture, 2, 5000);
+	for (size_t i = 0; i < 2; i++) {
+		sem_init(&gates[i], 0, 0);
+		block(&fixture, i, &gates[i]);
+	}
+	submit_one(&fixture, 0);
+	WAIT_UNTIL(atomic_exchange(&fixture.flag, false));
+	fixture.tasks[WORKER_BATCH].run = note_when;
+	for (size_t number = 1; number <= WORKER_BATCH; number++)
+		add(&fixture, number);
+	submit(&fixture);
+	WAIT_UNTIL(atomic_load(&fixture.flag));
+	for (size_t number = WORKER_BATCH + 1; number < fixture.size; number++)
+		add(&fixture, number);
+	submit(&fixture);
+	sem_post(&gates[0]);
+	WAIT_UNTIL(done(&fixture) == fixture.size - 1);
+	assert_in_range(atomic_load(&fixture.done_before), WORKER_BATCH - 1, 3 * WORKER_BATCH);
+	sem_post(&gates[1]);
+	worker_pool_wait(fixture.pool);
+	assert_each_was_run_once(&fixture);
+	fixture_close(&fixture);
+	for (size_t i = 0; i < 2; i++)
+		sem_destroy(&gates[i]);
+}
+
+/* --- Lanes ----------------------------------------------------------------------------------- */
 
 /*
  * One worker, blocked by the first job, has a crowd waiting in one lane and then one marked job in
@@ -639,6 +676,97 @@ static void all_who_wait_are_let_go_together(void **state)
 	sem_destroy(&gate);
 }
 
+/* Each begins to wait after another job, of which none is done; they end one after the other. */
+static void waits_that_overlap_do_not_wait_for_each_others_jobs(void **state)
+{
+	enum { WAITERS = 4 };
+	struct fixture fixture;
+	struct waiter waiters[WAITERS];
+	sem_t gates[WAITERS + 1];
+
+	(void)state;
+	fixture_open(&fixture, WAITERS + 1, WAITERS + 1);
+	for (size_t i = 0; i <= WAITERS; i++) {
+		sem_init(&gates[i], 0, 0);
+		block(&fixture, i, &gates[i]);
+	}
+	for (size_t i = 0; i < WAITERS; i++) {
+		submit_one(&fixture, i);
+		waiter_start(&waiters[i], fixture.pool);
+	}
+	submit_one(&fixture, WAITERS);
+	for (size_t i = 0; i < WAITERS; i++) {
+		sem_post(&gates[i]);
+		waiter_end(&waiters[i]);
+		assert_int_equal(done(&fixture), i + 1);
+	}
+	sem_post(&gates[WAITERS]);
+	worker_pool_wait(fixture.pool);
+	assert_each_was_run_once(&fixture);
+	fixture_close(&fixture);
+	for (size_t i = 0; i <= WAITERS; i++)
+		sem_destroy(&gates[i]);
+}
+
+/* Of the overlapping waits the later one has its own jobs done first. */
+static void wait_ends_after_the_jobs_of_earlier_waits_too(void **state)
+{
+	struct fixture fixture;
+	struct waiter waiters[2];
+	sem_t gates[2];
+
+	(void)state;
+	fixture_open(&fixture, 2, 2);
+	for (size_t i = 0; i < 2; i++) {
+		sem_init(&gates[i], 0, 0);
+		block(&fixture, i, &gates[i]);
+		submit_one(&fixture, i);
+		waiter_start(&waiters[i], fixture.pool);
+	}
+	sem_post(&gates[1]);
+	WAIT_UNTIL(worker_pool_unfinished(fixture.pool) == 1);
+	for (size_t i = 0; i < 2; i++) {
+		waiter_falls_asleep(&waiters[i]);
+		assert_false(atomic_load(&waiters[i].returned));
+	}
+	sem_post(&gates[0]);
+	for (size_t i = 0; i < 2; i++) {
+		waiter_end(&waiters[i]);
+		sem_destroy(&gates[i]);
+	}
+	assert_each_was_run_once(&fixture);
+	fixture_close(&fixture);
+}
+
+/* More than there are epochs, with a job before each. */
+static void any_number_may_wait_at_a_time(void **state)
+{
+	enum { WAITERS = 270 };
+	struct fixture fixture;
+	struct waiter *waiters = calloc(WAITERS, sizeof(*waiters));
+	sem_t gate;
+
+	(void)state;
+	assert_non_null(waiters);
+	sem_init(&gate, 0, 0);
+	fixture_open(&fixture, 1, WAITERS);
+	block(&fixture, 0, &gate);
+	for (size_t i = 0; i < WAITERS; i++) {
+		submit_one(&fixture, i);
+		waiter_start(&waiters[i], fixture.pool);
+	}
+	assert_int_equal(worker_pool_unfinished(fixture.pool), WAITERS);
+	for (size_t i = 0; i < WAITERS; i++)
+		assert_false(atomic_load(&waiters[i].returned));
+	sem_post(&gate);
+	for (size_t i = 0; i < WAITERS; i++)
+		waiter_end(&waiters[i]);
+	assert_each_was_run_once(&fixture);
+	fixture_close(&fixture);
+	sem_destroy(&gate);
+	free(waiters);
+}
+
 struct stream {
 	struct fixture fixture;
 	atomic_size_t submitted;
@@ -739,6 +867,49 @@ static void destroy_waits_until_all_jobs_are_done(void **state)
 	}
 }
 
+/* Waits for the flag; after 20 seconds it has waited in vain, and lets the test go on. */
+static void wait_for_flag(struct task *task)
+{
+	int64_t start = wall_clock();
+
+	while (!atomic_load(&task->fixture->flag)) {
+		if (wall_clock() - start > INT64_C(20000000000))
+			return;
+		sched_yield();
+	}
+}
+
+static void set_flag(struct task *task)
+{
+	atomic_store(&task->fixture->flag, true);
+}
+
+/*
+ * The first job of a batch waits for its last, so another worker must do that one. The workers have
+ * been woken together: while one lays the last batch out, the other looks whether it may leave.
+ */
+static void no_worker_leaves_while_a_job_may_need_it(void **state)
+{
+	size_t turns = TEST_SHARE_OF(12000);
+
+	(void)state;
+	for (size_t turn = 0; turn < turns; turn++) {
+		int64_t start = wall_clock();
+		struct fixture fixture;
+
+		fixture_open(&fixture, 2, WORKER_BATCH);
+		fixture.tasks[0].run = wait_for_flag;
+		fixture.tasks[WORKER_BATCH - 1].run = set_flag;
+		add_all(&fixture);
+		submit(&fixture);
+		worker_pool_destroy(fixture.pool);
+		fixture.pool = NULL;
+		assert_each_was_run_once(&fixture);
+		assert_true(wall_clock() - start < INT64_C(20000000000));
+		fixture_close(&fixture);
+	}
+}
+
 static void pool_without_jobs_can_be_destroyed_at_once(void **state)
 {
 	(void)state;
@@ -763,6 +934,7 @@ int main(void)
 		cmocka_unit_test(slow_job_holds_up_nothing_but_its_worker),
 		cmocka_unit_test(rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked),
 		cmocka_unit_test(jobs_submitted_behind_a_slow_one_are_done_before_it),
+		cmocka_unit_test(rest_of_a_batch_is_done_before_a_crowd_of_later_ones),
 		cmocka_unit_test(prompt_job_is_not_held_up_by_a_crowd_in_bulk),
 		cmocka_unit_test(bulk_is_not_starved_by_a_crowd_of_prompt_jobs),
 		cmocka_unit_test(jobs_of_both_lanes_are_done_once),
@@ -770,9 +942,13 @@ int main(void)
 		cmocka_unit_test(wait_ends_after_the_jobs_submitted_before),
 		cmocka_unit_test(wait_does_not_wait_for_jobs_submitted_later),
 		cmocka_unit_test(all_who_wait_are_let_go_together),
+		cmocka_unit_test(waits_that_overlap_do_not_wait_for_each_others_jobs),
+		cmocka_unit_test(wait_ends_after_the_jobs_of_earlier_waits_too),
+		cmocka_unit_test(any_number_may_wait_at_a_time),
 		cmocka_unit_test(several_may_wait_while_jobs_are_submitted),
 		cmocka_unit_test(only_a_worker_of_the_pool_is_here),
 		cmocka_unit_test(destroy_waits_until_all_jobs_are_done),
+		cmocka_unit_test(no_worker_leaves_while_a_job_may_need_it),
 		cmocka_unit_test(pool_without_jobs_can_be_destroyed_at_once),
 	};
 

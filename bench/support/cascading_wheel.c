@@ -146,14 +146,6 @@ static void sleep_until(int64_t time)
 		;
 }
 
-static int64_t thread_cpu(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (int64_t)time.tv_sec * NANOSECONDS_PER_SECOND + time.tv_nsec;
-}
-
 static void note_longest(int64_t *longest, int64_t took)
 {
 	if (took > *longest)
@@ -163,14 +155,14 @@ static void note_longest(int64_t *longest, int64_t took)
 /* One turn; answers when the next is due, or -1. */
 static int64_t take_turn(struct cascading_wheel *wheel)
 {
-	int64_t start = stopwatch_now(), cpu = thread_cpu(), next;
+	int64_t start = stopwatch_now(), cpu = stopwatch_thread_cpu(), next;
 
 	pthread_mutex_lock(&wheel->lock);
 	while (tick_time(wheel, wheel->now) <= stopwatch_now())
 		work_off_tick(wheel);
 	run_list(wheel, &wheel->drained, wheel->each);
 	note_longest(&wheel->longest.wall, stopwatch_now() - start);
-	note_longest(&wheel->longest.work, thread_cpu() - cpu);
+	note_longest(&wheel->longest.work, stopwatch_thread_cpu() - cpu);
 	next = wheel->ending ? -1 : tick_time(wheel, wheel->now);
 	pthread_mutex_unlock(&wheel->lock);
 	return next;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "contender.h"
 
+#include "expect.h"
 #include "process.h"
 #include "simple_wheel.h"
 #include "stopwatch.h"
 
 #include <stdlib.h>
-#include <timingwheel/timingwheel.h>
 
 #define CHANNEL_CAPACITY 1024
 /* Ticks from the start to the tick in which the baseline's timers are due together. */
@@ -14,36 +14,19 @@
 
 /* --- The library ------------------------------------------------------------------------------ */
 
-static void expect_ok(enum tw_status status, const char *call)
-{
-	if (status != TW_OK)
-		process_fail("%s answered %s: %s", call, tw_status_name(status),
-			     tw_status_text(status));
-}
-
 static void library_execute(void *context, const struct tw_task *task)
 {
 	(void)context;
 	(void)task;
 }
 
-static void *library_create(int64_t interval, size_t slots, enum tw_layout layout)
+static void *library_create(int layout, int64_t interval, size_t slots)
 {
-	struct tw_options options = {.layout = layout};
+	struct tw_options options = {.layout = (enum tw_layout)layout};
 	struct tw_wheel *wheel;
 
 	expect_ok(tw_create(&wheel, interval, slots, library_execute, &options), "tw_create");
 	return wheel;
-}
-
-static void *levels_create(int64_t interval, size_t slots)
-{
-	return library_create(interval, slots, TW_LAYOUT_LEVELS);
-}
-
-static void *rounds_create(int64_t interval, size_t slots)
-{
-	return library_create(interval, slots, TW_LAYOUT_ROUNDS);
 }
 
 static void library_start(void *wheel)
@@ -76,17 +59,9 @@ static void library_flush(void *wheel)
 	expect_ok(tw_flush(wheel), "tw_flush");
 }
 
-static struct tw_stats library_stats(void *wheel)
-{
-	struct tw_stats stats;
-
-	expect_ok(tw_get_stats(wheel, &stats), "tw_get_stats");
-	return stats;
-}
-
 static struct contender_state library_state(void *wheel)
 {
-	struct tw_stats stats = library_stats(wheel);
+	struct tw_stats stats = expect_stats(wheel);
 
 	return (struct contender_state){
 		.pending = (int64_t)stats.pending,
@@ -120,14 +95,12 @@ static void library_wait_fired(void *wheel, size_t count)
 
 	do {
 		expect_ok(tw_wait_idle(wheel), "tw_wait_idle");
-		stats = library_stats(wheel);
+		stats = expect_stats(wheel);
 	} while (stats.fired < count || stats.unfinished > 0);
 }
 
-const struct contender contender_levels = {
-	.name = "levels",
-	.title = "timingwheel",
-	.create = levels_create,
+static const struct contender_calls library_calls = {
+	.create = library_create,
 	.start = library_start,
 	.destroy = library_destroy,
 	.set = library_set,
@@ -139,19 +112,18 @@ const struct contender contender_levels = {
 	.wait_fired = library_wait_fired,
 };
 
+const struct contender contender_levels = {
+	.name = "levels",
+	.title = "timingwheel",
+	.calls = &library_calls,
+	.variant = TW_LAYOUT_LEVELS,
+};
+
 const struct contender contender_rounds = {
 	.name = "rounds",
 	.title = "timingwheel, rounds",
-	.create = rounds_create,
-	.start = library_start,
-	.destroy = library_destroy,
-	.set = library_set,
-	.move = library_move,
-	.remove = library_remove,
-	.flush = library_flush,
-	.state = library_state,
-	.set_together = library_set_together,
-	.wait_fired = library_wait_fired,
+	.calls = &library_calls,
+	.variant = TW_LAYOUT_ROUNDS,
 };
 
 /* --- go-zero's design ------------------------------------------------------------------------- */
@@ -167,23 +139,14 @@ static void baseline_execute(const struct random_key *key, void *value)
 	(void)value;
 }
 
-static void *baseline_create(int64_t interval, size_t slots, size_t channel_capacity)
+static void *baseline_create(int channel_capacity, int64_t interval, size_t slots)
 {
 	struct baseline *baseline = process_allocate(sizeof(*baseline));
 
 	baseline->interval = interval;
-	baseline->wheel = simple_wheel_create(interval, slots, channel_capacity, baseline_execute);
+	baseline->wheel =
+		simple_wheel_create(interval, slots, (size_t)channel_capacity, baseline_execute);
 	return baseline;
-}
-
-static void *buffered_create(int64_t interval, size_t slots)
-{
-	return baseline_create(interval, slots, CHANNEL_CAPACITY);
-}
-
-static void *unbuffered_create(int64_t interval, size_t slots)
-{
-	return baseline_create(interval, slots, 0);
 }
 
 static void baseline_start(void *wheel)
@@ -247,10 +210,8 @@ static void baseline_wait_fired(void *wheel, size_t count)
 	simple_wheel_wait_fired(((struct baseline *)wheel)->wheel, (int64_t)count);
 }
 
-const struct contender contender_buffered = {
-	.name = "go-zero",
-	.title = "go-zero's design",
-	.create = buffered_create,
+static const struct contender_calls baseline_calls = {
+	.create = baseline_create,
 	.start = baseline_start,
 	.destroy = baseline_destroy,
 	.set = baseline_set,
@@ -262,17 +223,16 @@ const struct contender contender_buffered = {
 	.wait_fired = baseline_wait_fired,
 };
 
+const struct contender contender_buffered = {
+	.name = "go-zero",
+	.title = "go-zero's design",
+	.calls = &baseline_calls,
+	.variant = CHANNEL_CAPACITY,
+};
+
 const struct contender contender_unbuffered = {
 	.name = "go-zero-unbuffered",
-	.title = "the same, channel unbuffered",
-	.create = unbuffered_create,
-	.start = baseline_start,
-	.destroy = baseline_destroy,
-	.set = baseline_set,
-	.move = baseline_move,
-	.remove = baseline_remove,
-	.flush = baseline_flush,
-	.state = baseline_state,
-	.set_together = baseline_set_together,
-	.wait_fired = baseline_wait_fired,
+	.title = "go-zero's, unbuffered",
+	.calls = &baseline_calls,
+	.variant = 0,
 };

@@ -16,15 +16,17 @@ struct contender_state {
 	int64_t pending;
 	int64_t fired;
 	int64_t wakeups; /* times the owner woke from sleep */
-	/* The owner's, nanoseconds, since the beginning: its CPU time, and by the clock. */
+	/*
+	 * The owner's, nanoseconds, since the beginning: its CPU time, and by the clock. go-zero's
+	 * design has only its ticks counted, not its commands.
+	 */
 	int64_t longest_turn;
 	int64_t longest_turn_wall;
 };
 
-struct contender {
-	const char *name;  /* in CSV files and plots */
-	const char *title; /* in tables */
-	void *(*create)(int64_t interval, size_t slots);
+/* What each of them can do. */
+struct contender_calls {
+	void *(*create)(int variant, int64_t interval, size_t slots);
 	/* Lets time pass; set_together does it by itself. */
 	void (*start)(void *wheel);
 	void (*destroy)(void *wheel);
@@ -42,6 +44,19 @@ struct contender {
 	/* From that time on: waits until the task of each of these timers has run. */
 	void (*wait_fired)(void *wheel, size_t count);
 };
+
+struct contender {
+	const char *name;  /* in CSV files and plots */
+	const char *title; /* in tables */
+	const struct contender_calls *calls;
+	int variant; /* of these calls */
+};
+
+static inline void *contender_create(const struct contender *contender, int64_t interval,
+				     size_t slots)
+{
+	return contender->calls->create(contender->variant, interval, slots);
+}
 
 extern const struct contender contender_levels;
 extern const struct contender contender_rounds;

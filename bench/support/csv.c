@@ -16,7 +16,7 @@ struct csv csv_open(const char *path, const char *header)
 		return csv;
 	csv.file = fopen(path, "w");
 	if (!csv.file)
-		options_refuse("--csv=%s: %s", path, strerror(errno));
+		options_refuse("%s can't be written: %s", path, strerror(errno));
 	fprintf(csv.file, "%s\n", header);
 	return csv;
 }

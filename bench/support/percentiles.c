@@ -50,11 +50,13 @@ static int64_t bucket_middle(size_t bucket)
 
 static uint64_t read_count(const _Atomic uint64_t *counter)
 {
+	/* relaxed: a statistic, orders nothing. */
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
 static void add(_Atomic uint64_t *counter, uint64_t amount)
 {
+	/* relaxed: a statistic with one writer, orders nothing. */
 	atomic_store_explicit(counter, read_count(counter) + amount, memory_order_relaxed);
 }
 
@@ -76,12 +78,24 @@ void percentiles_destroy(struct percentiles *histogram)
 	free(histogram);
 }
 
+static int64_t read_bound(const _Atomic int64_t *bound)
+{
+	/* relaxed: a statistic, orders nothing. */
+	return atomic_load_explicit(bound, memory_order_relaxed);
+}
+
+static void move_bound(_Atomic int64_t *bound, int64_t value)
+{
+	/* relaxed: a statistic with one writer, orders nothing. */
+	atomic_store_explicit(bound, value, memory_order_relaxed);
+}
+
 static void widen(struct percentiles *histogram, int64_t least, int64_t most)
 {
-	if (least < atomic_load_explicit(&histogram->least, memory_order_relaxed))
-		atomic_store_explicit(&histogram->least, least, memory_order_relaxed);
-	if (most > atomic_load_explicit(&histogram->most, memory_order_relaxed))
-		atomic_store_explicit(&histogram->most, most, memory_order_relaxed);
+	if (least < read_bound(&histogram->least))
+		move_bound(&histogram->least, least);
+	if (most > read_bound(&histogram->most))
+		move_bound(&histogram->most, most);
 }
 
 void percentiles_record(struct percentiles *histogram, int64_t value)
@@ -104,8 +118,7 @@ void percentiles_merge(struct percentiles *histogram, const struct percentiles *
 		count += samples;
 	}
 	add(&histogram->count, count);
-	widen(histogram, atomic_load_explicit(&other->least, memory_order_relaxed),
-	      atomic_load_explicit(&other->most, memory_order_relaxed));
+	widen(histogram, read_bound(&other->least), read_bound(&other->most));
 }
 
 uint64_t percentiles_count(const struct percentiles *histogram)
@@ -135,12 +148,12 @@ int64_t percentiles_least(const struct percentiles *histogram)
 {
 	if (!percentiles_count(histogram))
 		return 0;
-	return atomic_load_explicit(&histogram->least, memory_order_relaxed);
+	return read_bound(&histogram->least);
 }
 
 int64_t percentiles_most(const struct percentiles *histogram)
 {
 	if (!percentiles_count(histogram))
 		return 0;
-	return atomic_load_explicit(&histogram->most, memory_order_relaxed);
+	return read_bound(&histogram->most);
 }

@@ -6,8 +6,8 @@
  * One thread records into a histogram, any thread may read it meanwhile. Give each thread its own
  * and merge them.
  */
-#ifndef BENCH_SUPPORT_HISTOGRAM_H
-#define BENCH_SUPPORT_HISTOGRAM_H
+#ifndef BENCH_SUPPORT_PERCENTILES_H
+#define BENCH_SUPPORT_PERCENTILES_H
 
 #include <stdint.h>
 

@@ -64,12 +64,6 @@ void progress_show(struct progress *progress, const char *format, ...)
 	fflush(progress->stream);
 }
 
-void progress_keep(struct progress *progress)
-{
-	if (progress->columns && !progress->quiet)
-		fputc('\n', progress->stream);
-}
-
 void progress_wipe(struct progress *progress)
 {
 	if (progress->columns && !progress->quiet)

@@ -27,9 +27,6 @@ bool progress_is_due(struct progress *progress);
 __attribute__((format(printf, 2, 3))) void progress_show(struct progress *progress,
 							 const char *format, ...);
 
-/* Leaves the last line standing (a terminal), so that the next output starts below it. */
-void progress_keep(struct progress *progress);
-
 /* Wipes the line (a terminal). */
 void progress_wipe(struct progress *progress);
 

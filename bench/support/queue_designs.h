@@ -14,8 +14,7 @@
 enum {
 	QUEUE_PRODUCERS = 16, /* at most */
 	QUEUE_GROUP = 16,     /* at most in one push */
-	QUEUE_BATCH = 64,     /* at most in one peek */
-	QUEUE_CAPACITY = 256  /* at least, for each producer */
+	QUEUE_BATCH = 64      /* at most in one peek */
 };
 
 struct queue_design {

@@ -13,19 +13,18 @@
  *   a goroutine for a tick's tasks    one runner thread that is handed a tick's list
  *   ticks dropped by a slow owner     dropped as well
  *
- * The lists and entries belong to the owner; the channel, the map, the runner's list and the
- * counts each have their lock.
+ * The lists and entries (simple_timers.h) belong to the owner; the channel, the map and the runner
+ * each have their lock.
  */
 #include "simple_wheel.h"
 
 #include "process.h"
 #include "stopwatch.h"
 
-#include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
-#include <uthash.h>
 
 enum command_kind { COMMAND_SET, COMMAND_MOVE, COMMAND_REMOVE };
 
@@ -34,30 +33,6 @@ struct command {
 	struct random_key key;
 	void *value;
 	int64_t delay;
-};
-
-/* A timer in its slot: go-zero's timingEntry with its list element. */
-struct entry {
-	struct entry *next;
-	struct entry *previous;
-	struct random_key key;
-	void *value;
-	int64_t circle; /* rounds to wait */
-	int64_t diff;   /* slots to go on by when its slot comes up */
-	bool removed;
-};
-
-/* Where a key's timer is: go-zero's positionEntry with its place in the map. */
-struct position {
-	struct random_key key;
-	struct entry *entry;
-	size_t slot;
-	UT_hash_handle hh;
-};
-
-struct slot {
-	struct entry *first;
-	struct entry *last;
 };
 
 struct channel {
@@ -74,20 +49,10 @@ struct channel {
 	uint64_t applied;
 };
 
-struct runner {
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t work;
-	pthread_cond_t done;
-	struct slot tasks;
-	int64_t ran;
-};
-
 struct simple_wheel {
 	/* Constant. */
 	int64_t interval;
 	size_t slot_count;
-	simple_execute_fn *execute;
 	pthread_t thread;
 	struct channel channel;
 	struct runner runner;
@@ -97,112 +62,17 @@ struct simple_wheel {
 	bool tick_was_last;
 	int64_t next_tick;
 	int64_t wakeups;
-	/* Under the map's lock. */
-	pthread_mutex_t map_lock;
-	struct position *map;
+	/* It has its own lock. */
+	struct map map;
 	/* The owner's. */
 	struct slot *slots;
 	size_t hand;
-	/* The owner's, read by others after a flush. */
-	int64_t longest_turn;
-	int64_t longest_turn_wall;
+	/* The owner's to write, anyone's to read. */
+	_Atomic int64_t longest_turn;
+	_Atomic int64_t longest_turn_wall;
 };
 
-/* --- Lists ------------------------------------------------------------------------------------ */
-
-static void slot_append(struct slot *slot, struct entry *entry)
-{
-	entry->next = NULL;
-	entry->previous = slot->last;
-	if (slot->last)
-		slot->last->next = entry;
-	else
-		slot->first = entry;
-	slot->last = entry;
-}
-
-static void slot_remove(struct slot *slot, struct entry *entry)
-{
-	if (entry->previous)
-		entry->previous->next = entry->next;
-	else
-		slot->first = entry->next;
-	if (entry->next)
-		entry->next->previous = entry->previous;
-	else
-		slot->last = entry->previous;
-}
-
-static void slot_free(struct slot *slot)
-{
-	while (slot->first) {
-		struct entry *entry = slot->first;
-
-		slot_remove(slot, entry);
-		free(entry);
-	}
-}
-
-/* --- The map ---------------------------------------------------------------------------------- */
-
-static void *allocate(size_t size)
-{
-	void *memory = malloc(size);
-
-	if (!memory)
-		process_fail("out of memory in the baseline");
-	return memory;
-}
-
-static struct position *map_find(struct simple_wheel *wheel, const struct random_key *key)
-{
-	struct position *position;
-
-	pthread_mutex_lock(&wheel->map_lock);
-	HASH_FIND(hh, wheel->map, key, sizeof(*key), position);
-	pthread_mutex_unlock(&wheel->map_lock);
-	return position;
-}
-
-static void map_add(struct simple_wheel *wheel, struct entry *entry, size_t slot)
-{
-	struct position *position = allocate(sizeof(*position));
-
-	position->key = entry->key;
-	position->entry = entry;
-	position->slot = slot;
-	pthread_mutex_lock(&wheel->map_lock);
-	HASH_ADD(hh, wheel->map, key, sizeof(position->key), position);
-	pthread_mutex_unlock(&wheel->map_lock);
-}
-
-static void map_delete(struct simple_wheel *wheel, struct position *position)
-{
-	pthread_mutex_lock(&wheel->map_lock);
-	HASH_DEL(wheel->map, position);
-	pthread_mutex_unlock(&wheel->map_lock);
-	free(position);
-}
-
-static void map_free(struct simple_wheel *wheel)
-{
-	struct position *position, *next;
-
-	HASH_ITER (hh, wheel->map, position, next) {
-		HASH_DEL(wheel->map, position);
-		free(position);
-	}
-}
-
 /* --- Commands --------------------------------------------------------------------------------- */
-
-static struct entry *entry_create(const struct random_key *key, void *value, int64_t circle)
-{
-	struct entry *entry = allocate(sizeof(*entry));
-
-	*entry = (struct entry){.key = *key, .value = value, .circle = circle};
-	return entry;
-}
 
 /* The slot that a delay leads to, and how many rounds the hand makes before. */
 static size_t slot_after(const struct simple_wheel *wheel, int64_t delay, int64_t *circle)
@@ -213,14 +83,12 @@ static size_t slot_after(const struct simple_wheel *wheel, int64_t delay, int64_
 	return (wheel->hand + (size_t)steps) % wheel->slot_count;
 }
 
-static void run_tasks(struct runner *runner, struct slot *tasks);
-
 static void run_now(struct simple_wheel *wheel, struct position *position)
 {
 	struct slot tasks = {NULL, NULL};
 
 	slot_append(&tasks, entry_create(&position->key, position->entry->value, 0));
-	run_tasks(&wheel->runner, &tasks);
+	runner_give(&wheel->runner, &tasks);
 }
 
 static void move_timer(struct simple_wheel *wheel, struct position *position, int64_t delay)
@@ -251,7 +119,7 @@ static void move_timer(struct simple_wheel *wheel, struct position *position, in
 static void set_timer(struct simple_wheel *wheel, const struct command *command)
 {
 	int64_t delay = command->delay < wheel->interval ? wheel->interval : command->delay;
-	struct position *position = map_find(wheel, &command->key);
+	struct position *position = map_find(&wheel->map, &command->key);
 	struct entry *entry;
 	int64_t circle;
 	size_t slot;
@@ -264,7 +132,7 @@ static void set_timer(struct simple_wheel *wheel, const struct command *command)
 	slot = slot_after(wheel, delay, &circle);
 	entry = entry_create(&command->key, command->value, circle);
 	slot_append(&wheel->slots[slot], entry);
-	map_add(wheel, entry, slot);
+	map_add(&wheel->map, entry, slot);
 }
 
 static void apply(struct simple_wheel *wheel, const struct command *command)
@@ -275,14 +143,14 @@ static void apply(struct simple_wheel *wheel, const struct command *command)
 		set_timer(wheel, command);
 		return;
 	}
-	position = map_find(wheel, &command->key);
+	position = map_find(&wheel->map, &command->key);
 	if (!position)
 		return;
 	if (command->kind == COMMAND_MOVE) {
 		move_timer(wheel, position, command->delay);
 	} else {
 		position->entry->removed = true;
-		map_delete(wheel, position);
+		map_delete(&wheel->map, position);
 	}
 }
 
@@ -291,7 +159,7 @@ static void apply(struct simple_wheel *wheel, const struct command *command)
 /* The slot of the hand has come up and the entry is neither removed nor waiting for its round. */
 static void take_entry(struct simple_wheel *wheel, struct entry *entry, struct slot *tasks)
 {
-	struct position *position = map_find(wheel, &entry->key);
+	struct position *position = map_find(&wheel->map, &entry->key);
 
 	slot_remove(&wheel->slots[wheel->hand], entry);
 	if (entry->diff > 0) {
@@ -302,7 +170,7 @@ static void take_entry(struct simple_wheel *wheel, struct entry *entry, struct s
 		slot_append(&wheel->slots[slot], entry);
 		return;
 	}
-	map_delete(wheel, position);
+	map_delete(&wheel->map, position);
 	slot_append(tasks, entry);
 }
 
@@ -324,64 +192,7 @@ static void tick(struct simple_wheel *wheel)
 		}
 	}
 	if (tasks.first)
-		run_tasks(&wheel->runner, &tasks);
-}
-
-/* --- The runner ------------------------------------------------------------------------------- */
-
-static void run_tasks(struct runner *runner, struct slot *tasks)
-{
-	pthread_mutex_lock(&runner->lock);
-	if (runner->tasks.last) {
-		runner->tasks.last->next = tasks->first;
-		tasks->first->previous = runner->tasks.last;
-		runner->tasks.last = tasks->last;
-	} else {
-		runner->tasks = *tasks;
-	}
-	pthread_cond_signal(&runner->work);
-	pthread_mutex_unlock(&runner->lock);
-}
-
-static int64_t run_all(struct simple_wheel *wheel, struct slot *tasks)
-{
-	int64_t count = 0;
-
-	for (; tasks->first; count++) {
-		struct entry *entry = tasks->first;
-
-		slot_remove(tasks, entry);
-		wheel->execute(&entry->key, entry->value);
-		free(entry);
-	}
-	return count;
-}
-
-static void *runner_run(void *argument)
-{
-	struct simple_wheel *wheel = argument;
-	struct runner *runner = &wheel->runner;
-
-	pthread_mutex_lock(&runner->lock);
-	for (;;) {
-		struct slot tasks = runner->tasks;
-		int64_t count;
-
-		if (!tasks.first) {
-			if (wheel->stopping)
-				break;
-			pthread_cond_wait(&runner->work, &runner->lock);
-			continue;
-		}
-		runner->tasks = (struct slot){NULL, NULL};
-		pthread_mutex_unlock(&runner->lock);
-		count = run_all(wheel, &tasks);
-		pthread_mutex_lock(&runner->lock);
-		runner->ran += count;
-		pthread_cond_broadcast(&runner->done);
-	}
-	pthread_mutex_unlock(&runner->lock);
-	return NULL;
+		runner_give(&wheel->runner, &tasks);
 }
 
 /* --- The channel and the owner ---------------------------------------------------------------- */
@@ -456,18 +267,20 @@ static enum event next_event(struct simple_wheel *wheel, struct command *command
 	}
 }
 
+static void note_longest(_Atomic int64_t *longest, int64_t took)
+{
+	/* relaxed, twice: a statistic with one writer, orders nothing. */
+	if (took > atomic_load_explicit(longest, memory_order_relaxed))
+		atomic_store_explicit(longest, took, memory_order_relaxed);
+}
+
 static void measured_tick(struct simple_wheel *wheel)
 {
 	int64_t start = stopwatch_now(), cpu_start = stopwatch_thread_cpu();
-	int64_t turn, turn_wall;
 
 	tick(wheel);
-	turn = stopwatch_thread_cpu() - cpu_start;
-	turn_wall = stopwatch_now() - start;
-	if (turn > wheel->longest_turn)
-		wheel->longest_turn = turn;
-	if (turn_wall > wheel->longest_turn_wall)
-		wheel->longest_turn_wall = turn_wall;
+	note_longest(&wheel->longest_turn, stopwatch_thread_cpu() - cpu_start);
+	note_longest(&wheel->longest_turn_wall, stopwatch_now() - start);
 }
 
 /* Senders that found a buffer full are woken when half of it is free: a wake-up for many commands. */
@@ -522,13 +335,6 @@ static void channel_prepare(struct channel *channel, size_t capacity)
 	pthread_cond_init(&channel->moved_on, NULL);
 }
 
-static void runner_prepare(struct runner *runner)
-{
-	pthread_mutex_init(&runner->lock, NULL);
-	pthread_cond_init(&runner->work, NULL);
-	pthread_cond_init(&runner->done, NULL);
-}
-
 struct simple_wheel *simple_wheel_create(int64_t interval, size_t slots, size_t channel_capacity,
 					 simple_execute_fn *execute)
 {
@@ -536,14 +342,12 @@ struct simple_wheel *simple_wheel_create(int64_t interval, size_t slots, size_t 
 
 	wheel->interval = interval;
 	wheel->slot_count = slots;
-	wheel->execute = execute;
 	wheel->slots = process_allocate(slots * sizeof(*wheel->slots));
 	channel_prepare(&wheel->channel, channel_capacity);
-	runner_prepare(&wheel->runner);
-	pthread_mutex_init(&wheel->map_lock, NULL);
-	if (pthread_create(&wheel->thread, NULL, owner_run, wheel) != 0 ||
-	    pthread_create(&wheel->runner.thread, NULL, runner_run, wheel) != 0)
-		process_fail("the baseline's threads could not be started");
+	map_prepare(&wheel->map);
+	runner_start(&wheel->runner, execute);
+	if (pthread_create(&wheel->thread, NULL, owner_run, wheel) != 0)
+		process_fail("the baseline's owner could not be started");
 	return wheel;
 }
 
@@ -560,23 +364,20 @@ int64_t simple_wheel_start(struct simple_wheel *wheel)
 	return start;
 }
 
-static void stop_threads(struct simple_wheel *wheel)
+static void stop_owner(struct simple_wheel *wheel)
 {
 	pthread_mutex_lock(&wheel->channel.lock);
-	pthread_mutex_lock(&wheel->runner.lock);
 	wheel->stopping = true;
 	pthread_cond_signal(&wheel->channel.not_empty);
-	pthread_cond_signal(&wheel->runner.work);
-	pthread_mutex_unlock(&wheel->runner.lock);
 	pthread_mutex_unlock(&wheel->channel.lock);
 	pthread_join(wheel->thread, NULL);
-	pthread_join(wheel->runner.thread, NULL);
 }
 
 void simple_wheel_destroy(struct simple_wheel *wheel)
 {
-	stop_threads(wheel);
-	map_free(wheel);
+	stop_owner(wheel);
+	runner_stop(&wheel->runner);
+	map_free(&wheel->map);
 	for (size_t i = 0; i < wheel->slot_count; i++)
 		slot_free(&wheel->slots[i]);
 	free(wheel->channel.commands);
@@ -618,29 +419,22 @@ void simple_wheel_flush(struct simple_wheel *wheel)
 
 void simple_wheel_wait_fired(struct simple_wheel *wheel, int64_t count)
 {
-	struct runner *runner = &wheel->runner;
-
-	pthread_mutex_lock(&runner->lock);
-	while (runner->ran < count)
-		pthread_cond_wait(&runner->done, &runner->lock);
-	pthread_mutex_unlock(&runner->lock);
+	runner_wait_ran(&wheel->runner, count);
 }
 
 struct simple_wheel_state simple_wheel_state(struct simple_wheel *wheel)
 {
 	struct simple_wheel_state state = {
-		.longest_turn = wheel->longest_turn,
-		.longest_turn_wall = wheel->longest_turn_wall,
+		.pending = map_count(&wheel->map),
+		.fired = runner_ran(&wheel->runner),
+		/* relaxed: statistics, order nothing. */
+		.longest_turn = atomic_load_explicit(&wheel->longest_turn, memory_order_relaxed),
+		.longest_turn_wall =
+			atomic_load_explicit(&wheel->longest_turn_wall, memory_order_relaxed),
 	};
 
-	pthread_mutex_lock(&wheel->map_lock);
-	state.pending = HASH_COUNT(wheel->map);
-	pthread_mutex_unlock(&wheel->map_lock);
 	pthread_mutex_lock(&wheel->channel.lock);
 	state.wakeups = wheel->wakeups;
 	pthread_mutex_unlock(&wheel->channel.lock);
-	pthread_mutex_lock(&wheel->runner.lock);
-	state.fired = wheel->runner.ran;
-	pthread_mutex_unlock(&wheel->runner.lock);
 	return state;
 }

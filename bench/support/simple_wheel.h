@@ -11,14 +11,13 @@
 #define BENCH_SUPPORT_SIMPLE_WHEEL_H
 
 #include "keys.h"
+#include "simple_runner.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct simple_wheel;
-
-typedef void simple_execute_fn(const struct random_key *key, void *value);
 
 struct simple_wheel_state {
 	int64_t pending;

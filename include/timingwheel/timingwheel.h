@@ -374,7 +374,8 @@ TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer
 /*
  * Gives the timer a new deadline, `delay` from now, of it alone: it will not run at the old one. While
  * it runs: arms the next run, after this one. Of a periodic timer: moves its next run, and later ones
- * count from there. Any thread. TW_OK; TW_NOT_FOUND: done or stopped; TW_INVALID: no wheel; TW_CLOSED.
+ * count from there. Any thread. TW_OK; TW_NOT_FOUND: done or stopped; TW_INVALID: no wheel; TW_CLOSED;
+ * TW_FULL: there is no room for the command and when_full says not to wait; nothing has changed.
  */
 TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer,
 				     tw_duration delay);

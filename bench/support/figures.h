@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What several runs of one contender gave, and tables that set two contenders side by side.
+ *
+ * A run's result is a struct of nothing but doubles, one measure each, and a measure is known by its
+ * place in there:
+ *
+ *     struct result { double per_second[2]; double bytes; };
+ *     struct figures *columns[2] = {figures_create("ours"), figures_create("theirs")};
+ *     figures_run(columns[0], run_trial, &plan, &result, sizeof(result));      (once a run)
+ *     figures_print_rate("set", columns, FIGURE(struct result, per_second[0]));
+ *
+ * The first column is the one that the ratios are about: above 1 it is the better one. One thread.
+ */
+#ifndef BENCH_SUPPORT_FIGURES_H
+#define BENCH_SUPPORT_FIGURES_H
+
+#include "format.h"
+#include "spread.h"
+
+#include <stddef.h>
+
+enum { FIGURES_RUNS = 99, FIGURES_MEASURES = 64 };
+
+/* A measure: where `field` stands among the doubles of `type`. */
+#define FIGURE(type, field) (offsetof(type, field) / sizeof(double))
+
+struct figures;
+
+/* `title` heads the column; it is not copied. Ends the program when memory is out. */
+struct figures *figures_create(const char *title);
+void figures_destroy(struct figures *figures);
+
+/*
+ * Runs a trial in a process of its own (process_run_trial), keeps its result's measures, and leaves
+ * the result in `result` too. Ends the program if the trial fails.
+ */
+void figures_run(struct figures *figures, void (*trial)(const void *argument, void *result),
+		 const void *argument, void *result, size_t result_size);
+
+/* Over the runs so far, at least one. */
+struct spread figures_spread(const struct figures *figures, size_t measure);
+double figures_median(const struct figures *figures, size_t measure);
+
+/* The table's head: `title` stands over the first column of it. */
+void figures_print_head(const char *title, struct figures *const columns[2]);
+
+/* A rate a second, in millions, with its spread. More is better. */
+void figures_print_rate(const char *title, struct figures *const columns[2], size_t measure);
+
+/* A cost, in words. Less is better. */
+void figures_print_cost(const char *title, struct figures *const columns[2], size_t measure,
+			struct text (*format)(int64_t));
+
+/* Costs of successive measures from `first` on: "NAME p50", "NAME p99" and so on, as durations. */
+void figures_print_percentiles(const char *name, struct figures *const columns[2], size_t first,
+			       const double *percents, size_t count);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the threads that run a wheel's tasks see: each value that comes back is noted in the ledger,
+ * and counted with its lateness. Give witnesses_execute() and witnesses_release() to tw_create, with
+ * the struct witnesses as context; values are entries of the ledger, set under key_of() their number.
+ *
+ * Any thread may read the counts while they grow.
+ */
+#ifndef BENCH_SUPPORT_WITNESS_H
+#define BENCH_SUPPORT_WITNESS_H
+
+#include "ledger.h"
+#include "percentiles.h"
+
+#include <timingwheel/timingwheel.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct witness;
+
+struct witnesses {
+	/* Constant once the wheel runs. */
+	struct tw_wheel *wheel;
+	struct ledger_entry *ledger;
+	uint64_t seed; /* of the keys */
+	/* Any thread's. */
+	atomic_bool are_after; /* all was set, moved and removed: lateness is counted apart */
+	_Atomic(struct witness *) first;
+};
+
+struct witness_counts {
+	uint64_t fired;
+	uint64_t returned;
+	uint64_t strangers; /* a value that came with another's key */
+};
+
+tw_execute_fn witnesses_execute;
+tw_release_fn witnesses_release;
+
+/* From now on lateness counts as that of the time after. */
+void witnesses_begin_after(struct witnesses *witnesses);
+bool witnesses_are_after(const struct witnesses *witnesses);
+
+struct witness_counts witnesses_counts(const struct witnesses *witnesses);
+
+/* Adds the lateness of the timers that fired before, or after witnesses_begin_after(). */
+void witnesses_add_lateness(const struct witnesses *witnesses, bool after,
+			    struct percentiles *lateness);
+
+#endif
