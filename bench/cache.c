@@ -13,6 +13,7 @@
  * that is not reached, under both policies.
  */
 #include "support/csv.h"
+#include "support/figures.h"
 #include "support/format.h"
 #include "support/keys.h"
 #include "support/machine.h"
@@ -20,7 +21,6 @@
 #include "support/process.h"
 #include "support/progress.h"
 #include "support/simple_cache.h"
-#include "support/spread.h"
 #include "support/stopwatch.h"
 #include "support/zipf.h"
 
@@ -34,7 +34,6 @@
 #include <string.h>
 
 enum {
-	MAX_RUNS = 99,
 	MIXES = 3,
 	THREAD_CASES = 3,
 	MOST_THREADS = 4,
@@ -171,8 +170,6 @@ struct result {
 	double many_per_second;   /* the same keys, MANY at once */
 	double bytes_per_entry;
 };
-
-#define MEASURE_COUNT (sizeof(struct result) / sizeof(double))
 
 struct caller {
 	pthread_t thread;
@@ -331,14 +328,6 @@ static void run_trial(const void *argument, void *result_memory)
 
 /* --- All runs --------------------------------------------------------------------------------- */
 
-/* A contender's results, measure by measure over the runs. */
-struct figures {
-	struct spread measures[MEASURE_COUNT];
-};
-
-#define MEASURE(figures, field) \
-	(&(figures)->measures[offsetof(struct result, field) / sizeof(double)])
-
 static void write_run(struct csv csv, const char *name, int run, const struct result *result)
 {
 	for (int mix = 0; mix < MIXES; mix++) {
@@ -353,73 +342,70 @@ static void write_run(struct csv csv, const char *name, int run, const struct re
 	csv_row(csv, "%s,%d,,,bytes_per_entry,%.1f", name, run, result->bytes_per_entry);
 }
 
-static struct figures run_contender(const struct plan *plan, int runs, struct csv csv)
+static struct figures *run_contender(const struct plan *plan, int64_t runs, struct csv csv)
 {
-	static double values[MEASURE_COUNT][MAX_RUNS];
 	struct progress progress = progress_start(stderr, false);
-	struct figures figures;
+	struct figures *figures = figures_create(plan->contender->title);
+	struct result result;
 
-	for (int run = 0; run < runs; run++) {
-		struct result result;
-
-		progress_show(&progress, "%s: run %d of %d", plan->contender->title, run + 1, runs);
-		if (!process_run_trial(run_trial, plan, &result, sizeof(result)))
-			exit(1);
-		for (size_t i = 0; i < MEASURE_COUNT; i++)
-			values[i][run] = ((double *)&result)[i];
-		write_run(csv, plan->contender->name, run + 1, &result);
+	for (int run = 1; run <= runs; run++) {
+		progress_show(&progress, "%s: run %d of %" PRId64, plan->contender->title, run,
+			      runs);
+		figures_run(figures, run_trial, plan, &result, sizeof(result));
+		write_run(csv, plan->contender->name, run, &result);
 	}
 	progress_wipe(&progress);
-	for (size_t i = 0; i < MEASURE_COUNT; i++)
-		figures.measures[i] = spread_of(values[i], (size_t)runs);
 	return figures;
 }
 
 /* --- The table -------------------------------------------------------------------------------- */
 
-static void print_rates(const struct figures *figures, int mix)
-{
-	const struct figures *baseline = &figures[CONTENDERS - 1];
+#define RATE(mix, i) FIGURE(struct result, per_second[mix][i])
 
+static void print_rates(struct figures *const *columns, int mix)
+{
 	for (int i = 0; i < THREAD_CASES; i++) {
 		printf("  %-7s %d thread%c  ", mix_names[mix], thread_cases[i],
 		       thread_cases[i] > 1 ? 's' : ' ');
 		for (int k = 0; k < CONTENDERS; k++) {
-			const struct spread *rate = MEASURE(&figures[k], per_second[mix][i]);
+			struct spread rate = figures_spread(columns[k], RATE(mix, i));
 
-			printf(" %6.2f (%5.2f to %5.2f)", rate->median / 1e6, rate->least / 1e6,
-			       rate->most / 1e6);
+			printf(" %6.2f (%5.2f to %5.2f)", rate.median / 1e6, rate.least / 1e6,
+			       rate.most / 1e6);
 		}
-		printf(" %7.1fx\n", MEASURE(figures, per_second[mix][i])->median /
-					    MEASURE(baseline, per_second[mix][i])->median);
+		printf(" %7.1fx\n", figures_median(columns[0], RATE(mix, i)) /
+					    figures_median(columns[CONTENDERS - 1], RATE(mix, i)));
 	}
 }
 
-static void print_row(const char *title, const struct figures *figures, size_t offset, double unit)
+static void print_row(const char *title, struct figures *const *columns, size_t measure,
+		      double unit)
 {
 	printf("  %-18s", title);
 	for (int k = 0; k < CONTENDERS; k++)
-		printf(" %22.2f", figures[k].measures[offset / sizeof(double)].median / unit);
+		printf(" %22.2f", figures_median(columns[k], measure) / unit);
 	printf("\n");
 }
 
-static void print_figures(const struct figures *figures)
+static void print_figures(struct figures *const *columns)
 {
+	const size_t single = FIGURE(struct result, single_per_second);
+	const size_t many = FIGURE(struct result, many_per_second);
+
 	printf("\n%-20s", "million calls a second");
 	for (int k = 0; k < CONTENDERS; k++)
 		printf(" %22s", contenders[k].title);
 	printf(" %8s\n", "ratio");
 	for (int mix = 0; mix < MIXES; mix++)
-		print_rates(figures, mix);
+		print_rates(columns, mix);
 	printf("one thread, keys ready\n");
-	print_row("one by one", figures, offsetof(struct result, single_per_second), 1e6);
-	print_row("64 at once", figures, offsetof(struct result, many_per_second), 1e6);
-	printf("  times faster: %.2f\n", MEASURE(figures, many_per_second)->median /
-						 MEASURE(figures, single_per_second)->median);
+	print_row("one by one", columns, single, 1e6);
+	print_row("64 at once", columns, many, 1e6);
+	printf("  times faster: %.2f\n",
+	       figures_median(columns[0], many) / figures_median(columns[0], single));
 	printf("4 threads against 2, 90/10: %.2f\n",
-	       MEASURE(figures, per_second[1][2])->median /
-		       MEASURE(figures, per_second[1][1])->median);
-	print_row("bytes an entry", figures, offsetof(struct result, bytes_per_entry), 1);
+	       figures_median(columns[0], RATE(1, 2)) / figures_median(columns[0], RATE(1, 1)));
+	print_row("bytes an entry", columns, FIGURE(struct result, bytes_per_entry), 1);
 }
 
 /* --- The command line ------------------------------------------------------------------------- */
@@ -438,9 +424,9 @@ static void parse(int argc, char **argv, struct settings *settings)
 		 .help = "entries in the cache"},
 		{"duration", OPTION_DURATION, &settings->plan.duration, TW_MILLISECOND, TW_MINUTE,
 		 .help = "of each case"},
-		{"runs", OPTION_COUNT, &settings->runs, 1, MAX_RUNS,
+		{"runs", OPTION_COUNT, &settings->runs, 1, FIGURES_RUNS,
 		 .help = "runs; medians are printed"},
-		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 1, MAX_RUNS,
+		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 1, FIGURES_RUNS,
 		 .help = "runs of the baseline"},
 		{"csv", OPTION_TEXT, &settings->csv_path,
 		 .help = "every run's figures to this file"},
@@ -469,7 +455,7 @@ int main(int argc, char **argv)
 		.runs = 5,
 		.baseline_runs = 3,
 	};
-	struct figures figures[CONTENDERS];
+	struct figures *columns[CONTENDERS];
 	uint32_t *draws;
 	struct csv csv;
 
@@ -483,11 +469,13 @@ int main(int argc, char **argv)
 	       settings.runs, settings.baseline_runs);
 	for (int k = 0; k < CONTENDERS; k++) {
 		settings.plan.contender = &contenders[k];
-		figures[k] = run_contender(
+		columns[k] = run_contender(
 			&settings.plan,
-			(int)(k == CONTENDERS - 1 ? settings.baseline_runs : settings.runs), csv);
+			k == CONTENDERS - 1 ? settings.baseline_runs : settings.runs, csv);
 	}
-	print_figures(figures);
+	print_figures(columns);
+	for (int k = 0; k < CONTENDERS; k++)
+		figures_destroy(columns[k]);
 	csv_close(csv);
 	free(draws);
 	return 0;

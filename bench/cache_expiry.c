@@ -9,6 +9,7 @@
  * run is a process of its own.
  */
 #include "support/csv.h"
+#include "support/figures.h"
 #include "support/format.h"
 #include "support/keys.h"
 #include "support/machine.h"
@@ -16,7 +17,6 @@
 #include "support/percentiles.h"
 #include "support/process.h"
 #include "support/progress.h"
-#include "support/spread.h"
 #include "support/stopwatch.h"
 
 #include <timingwheel/cache.h>
@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_RUNS = 99, SURVIVORS = 10000, PERCENTS = 4 };
+enum { SURVIVORS = 10000, PERCENTS = 4 };
 
 /* Between the end of the filling and the crowd's deadline; the calm phase is in it. */
 #define REST (500 * TW_MILLISECOND)
@@ -53,8 +53,6 @@ struct result {
 	double cpu;                      /* nanoseconds an entry */
 	double wall;                     /* from the deadline until all have left, nanoseconds */
 };
-
-#define MEASURE_COUNT (sizeof(struct result) / sizeof(double))
 
 struct lookups {
 	pthread_t thread;
@@ -162,7 +160,7 @@ static tw_duration set_crowd(struct tw_cache *cache, struct tw_wheel *wheel, int
 {
 	uint64_t *numbers = process_allocate((size_t)count * sizeof(*numbers));
 	struct generator generator = {1};
-	tw_duration due = tw_now(wheel) + count * 2 * TW_MICROSECOND + REST;
+	tw_duration due = tw_now(wheel) + count * 3 * TW_MICROSECOND + REST;
 
 	for (int64_t i = 0; i < count; i++) {
 		int64_t chosen = generator_range(&generator, 0, i + 1);
@@ -258,49 +256,42 @@ static void write_run(struct csv csv, const char *name, int run, const struct re
 	csv_row(csv, "%s,%d,wall_ns,%.0f", name, run, result->wall);
 }
 
-static void print_case(const char *title, const struct plan *plan, const struct spread *spreads)
+static void print_case(const char *title, const struct plan *plan, const struct figures *figures)
 {
+	double wall = figures_median(figures, FIGURE(struct result, wall));
+
 	for (int phase = 0; phase < PHASES; phase++) {
 		printf("%-22s %-6s", phase == PHASE_CALM ? title : "", phase_names[phase]);
-		for (int i = 0; i < PERCENTS; i++)
-			printf(" %9s",
-			       format_duration((int64_t)spreads[phase * PERCENTS + i].median)
-				       .characters);
+		for (int i = 0; i < PERCENTS; i++) {
+			double took =
+				figures_median(figures, FIGURE(struct result, lookup[phase][i]));
+
+			printf(" %9s", format_duration((int64_t)took).characters);
+		}
 		if (phase == PHASE_STORM)
 			printf(" %14.0f %14.0f %12s",
-			       spreads[offsetof(struct result, cpu) / sizeof(double)].median,
-			       spreads[offsetof(struct result, wall) / sizeof(double)].median /
-				       (double)plan->count,
-			       format_duration((int64_t)spreads[offsetof(struct result, wall) /
-								sizeof(double)]
-						       .median)
-				       .characters);
+			       figures_median(figures, FIGURE(struct result, cpu)),
+			       wall / (double)plan->count,
+			       format_duration((int64_t)wall).characters);
 		printf("\n");
 	}
 }
 
-static void run_case(const struct plan *plan, int runs, struct csv csv)
+static void run_case(const struct plan *plan, int64_t runs, struct csv csv)
 {
-	const char *name = plan->is_told ? "listener" : "plain";
 	const char *title = plan->is_told ? "with a listener" : "nobody is told";
-	double values[MEASURE_COUNT][MAX_RUNS];
-	struct spread spreads[MEASURE_COUNT];
 	struct progress progress = progress_start(stderr, false);
+	struct figures *figures = figures_create(title);
+	struct result result;
 
-	for (int run = 0; run < runs; run++) {
-		struct result result;
-
-		progress_show(&progress, "%s: run %d of %d", title, run + 1, runs);
-		if (!process_run_trial(run_trial, plan, &result, sizeof(result)))
-			exit(1);
-		for (size_t i = 0; i < MEASURE_COUNT; i++)
-			values[i][run] = ((double *)&result)[i];
-		write_run(csv, name, run + 1, &result);
+	for (int run = 1; run <= runs; run++) {
+		progress_show(&progress, "%s: run %d of %" PRId64, title, run, runs);
+		figures_run(figures, run_trial, plan, &result, sizeof(result));
+		write_run(csv, plan->is_told ? "listener" : "plain", run, &result);
 	}
 	progress_wipe(&progress);
-	for (size_t i = 0; i < MEASURE_COUNT; i++)
-		spreads[i] = spread_of(values[i], (size_t)runs);
-	print_case(title, plan, spreads);
+	print_case(title, plan, figures);
+	figures_destroy(figures);
 }
 
 int main(int argc, char **argv)
@@ -311,7 +302,7 @@ int main(int argc, char **argv)
 	const struct program_option options[] = {
 		{"count", OPTION_COUNT, &plan.count, 1, 100000000, .help = "entries that expire"},
 		{"interval", OPTION_DURATION, &plan.interval, 1000, TW_SECOND, .help = "the tick"},
-		{"runs", OPTION_COUNT, &runs, 1, MAX_RUNS, .help = "runs; medians are printed"},
+		{"runs", OPTION_COUNT, &runs, 1, FIGURES_RUNS, .help = "runs; medians are printed"},
 		{"csv", OPTION_TEXT, &csv_path, .help = "every run's figures to this file"},
 		{0},
 	};
@@ -326,7 +317,7 @@ int main(int argc, char **argv)
 	       "max", "CPU ns/entry", "wall ns/entry", "all left");
 	for (int told = 0; told < 2; told++) {
 		plan.is_told = told;
-		run_case(&plan, (int)runs, csv);
+		run_case(&plan, runs, csv);
 	}
 	csv_close(csv);
 	return 0;
