@@ -223,8 +223,8 @@ static void reader_that_sleeps_with_a_pin_blocks_nobody(void **state)
 	sem_wait(&sleeper.begun);
 	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
 	for (int i = 0; i < 1000; i++)
-		assert_status(tw_cache_adopt(recorder->cache, &i, sizeof(i), &freed, 8, 0,
-					     count_free, &freed, TW_HOUR),
+		assert_status(tw_cache_adopt(recorder->cache, &i, sizeof(i), &freed, sizeof(freed),
+					     0, count_free, &freed, TW_HOUR),
 			      TW_OK);
 	cache_settle(recorder);
 	cache_settle(recorder);
@@ -244,6 +244,7 @@ static void reader_that_sleeps_with_a_pin_blocks_nobody(void **state)
 struct adoptee {
 	int freed;
 	bool wrong;
+	char more[100];
 };
 
 static void free_adoptee(void *value, size_t size, void *context)
@@ -251,14 +252,14 @@ static void free_adoptee(void *value, size_t size, void *context)
 	struct adoptee *adoptee = value;
 
 	adoptee->freed++;
-	adoptee->wrong |= size != 12345 || context != &adoptee->freed;
+	adoptee->wrong |= size != sizeof(struct adoptee) || context != &adoptee->freed;
 }
 
 static enum tw_status adopt(struct cache_recorder *recorder, const char *key,
 			    struct adoptee *adoptee)
 {
-	return tw_cache_adopt(recorder->cache, key, strlen(key), adoptee, 12345, 0, free_adoptee,
-			      &adoptee->freed, 10 * INTERVAL);
+	return tw_cache_adopt(recorder->cache, key, strlen(key), adoptee, sizeof(struct adoptee), 0,
+			      free_adoptee, &adoptee->freed, 10 * INTERVAL);
 }
 
 static void adopted_value_is_freed_once_after_its_last_reader(void **state)
@@ -274,7 +275,7 @@ static void adopted_value_is_freed_once_after_its_last_reader(void **state)
 			if (pinned) {
 				entry = cache_pinned(recorder, "key");
 				assert_ptr_equal(tw_cache_entry_value(entry, &size), &adoptee);
-				assert_int_equal(size, 12345);
+				assert_int_equal(size, sizeof(struct adoptee));
 			}
 			ends[i].end(recorder);
 			if (recorder->cache != NULL)
@@ -300,20 +301,20 @@ static void adoption_that_fails_leaves_the_value_with_its_caller(void **state)
 	options.max_bytes = 20000;
 	cache_recorder_start(recorder, TW_HOUR, &options);
 	assert_status(adopt(recorder, "key", &first), TW_OK);
-	assert_status(tw_cache_adopt(recorder->cache, "key", 3, &refused, 12345, 20001,
-				     free_adoptee, &refused.freed, TW_HOUR),
+	assert_status(tw_cache_adopt(recorder->cache, "key", 3, &refused, sizeof(struct adoptee),
+				     20001, free_adoptee, &refused.freed, TW_HOUR),
 		      TW_FULL);
-	assert_status(tw_cache_adopt(recorder->cache, "key", 3, &refused, 12345, 0, free_adoptee,
-				     &refused.freed, 0),
+	assert_status(tw_cache_adopt(recorder->cache, "key", 3, &refused, sizeof(struct adoptee), 0,
+				     free_adoptee, &refused.freed, 0),
 		      TW_INVALID);
-	assert_status(tw_cache_adopt(recorder->cache, "key", 0, &refused, 12345, 0, free_adoptee,
-				     &refused.freed, TW_HOUR),
+	assert_status(tw_cache_adopt(recorder->cache, "key", 0, &refused, sizeof(struct adoptee), 0,
+				     free_adoptee, &refused.freed, TW_HOUR),
 		      TW_INVALID);
-	assert_status(tw_cache_adopt(recorder->cache, NULL, 3, &refused, 12345, 0, free_adoptee,
-				     &refused.freed, TW_HOUR),
+	assert_status(tw_cache_adopt(recorder->cache, NULL, 3, &refused, sizeof(struct adoptee), 0,
+				     free_adoptee, &refused.freed, TW_HOUR),
 		      TW_INVALID);
-	assert_status(tw_cache_adopt(NULL, "key", 3, &refused, 12345, 0, free_adoptee,
-				     &refused.freed, TW_HOUR),
+	assert_status(tw_cache_adopt(NULL, "key", 3, &refused, sizeof(struct adoptee), 0,
+				     free_adoptee, &refused.freed, TW_HOUR),
 		      TW_INVALID);
 	assert_int_equal(first.freed, 0);
 	assert_int_equal(cache_stats(recorder).inserts, 1);
