@@ -432,8 +432,6 @@ static void counts_are_exact(void **state)
 	cache_recorder_close(recorder);
 }
 
-#define TEST_CACHE(test) TEST_IN(levels_inline, test), TEST_IN(levels_threads, test)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

@@ -207,8 +207,6 @@ static void memory_is_given_back_when_entries_have_left(void **state)
 	cache_recorder_close(recorder);
 }
 
-#define TEST_CACHE(test) TEST_IN(levels_inline, test), TEST_IN(levels_threads, test)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

@@ -344,8 +344,6 @@ static void adopted_value_may_be_anything(void **state)
 	cache_recorder_close(recorder);
 }
 
-#define TEST_CACHE(test) TEST_IN(levels_inline, test), TEST_IN(levels_threads, test)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

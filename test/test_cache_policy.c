@@ -384,8 +384,6 @@ static void limit_holds_for_all_shards_together_whoever_sets(void **state)
 	cache_recorder_close(recorder);
 }
 
-#define TEST_CACHE(test) TEST_IN(levels_inline, test), TEST_IN(levels_threads, test)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

@@ -406,8 +406,6 @@ static void bad_arguments_are_refused(void **state)
 	cache_recorder_close(recorder);
 }
 
-#define TEST_CACHE(test) TEST_IN(levels_inline, test), TEST_IN(levels_threads, test)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

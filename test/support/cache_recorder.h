@@ -13,6 +13,9 @@
 
 #include "recorder.h"
 
+/* Entries of a cmocka test table: where the calling thread does everything, and with all threads. */
+#define TEST_CACHE(test) TEST_IN(levels_inline, test), TEST_IN(levels_threads, test)
+
 struct removal {
 	enum tw_cache_cause cause;
 	size_t key_size;
