@@ -7,6 +7,7 @@
 
 #include <timingwheel/cache.h>
 
+#include "arena.h"
 #include "entry.h"
 #include "epoch.h"
 #include "hash.h"
@@ -19,6 +20,7 @@ struct tw_cache {
 	struct tw_wheel *wheel;
 	struct tw_wheel *own_wheel; /* the same, or NULL */
 	struct cache_seed seed;
+	struct arena *arena;
 	struct shard *shards;
 	unsigned shard_mask;
 	bool has_coarse_clock;

@@ -204,8 +204,11 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 {
 	enum tw_status status = TW_NO_MEMORY;
 
-	if (!epochs_init(&cache->epochs))
+	cache->arena = arena_create();
+	if (!cache->arena)
 		return status;
+	if (!epochs_init(&cache->epochs))
+		goto release_arena;
 	status = notices_open(&cache->notices, cache->wheel, options, &cache->epochs);
 	if (status != TW_OK)
 		goto close_epochs;
@@ -225,6 +228,8 @@ close_notices:
 	notices_close(&cache->notices);
 close_epochs:
 	epochs_destroy(&cache->epochs);
+release_arena:
+	arena_release(cache->arena);
 	return status;
 }
 
@@ -303,6 +308,7 @@ void tw_cache_destroy(struct tw_cache *cache)
 	wakeup_close(&cache->upkeep);
 	cache_close_shards(cache, cache->shard_mask + 1);
 	epochs_destroy(&cache->epochs);
+	arena_release(cache->arena);
 	tw_destroy(cache->own_wheel);
 	cache_free(cache);
 }

@@ -3,7 +3,8 @@
  * malloc keeps its memory by thread: what one thread takes and another gives back is of use to
  * neither for long, and a cache that is written by several threads comes to hold twice what it
  * needs. Here it belongs to the shard. Cells of a class are cut from chunks as they are needed, go
- * into a list when they are given back, and a shard that has become empty gives its chunks back.
+ * into a list when they are given back, and a shard that has become empty gives its chunks back to
+ * the arena. Chunks grow with the pool, so that few cells wait for their first use.
  *
  * Eight bytes before each block lead to its pool (NULL: it came from malloc), so that a reader can
  * give back the last pin of an entry without knowing a cache. Such cells go onto a stack, which the
@@ -27,7 +28,12 @@
 #define POOL_LARGEST 1024
 #endif
 
-enum { CHUNK_CELLS = 64, CELL_HEAD = 8 };
+enum {
+	CHUNK_CELLS = 16, /* at least, less one for the chunk's head */
+	CHUNK_SHARE = 16, /* of what the pool holds */
+	CHUNK_MOST = 65536,
+	CELL_HEAD = 8
+};
 
 /* As it lies in memory: the pool, then the block, where a free cell has the rest. */
 struct pool_cell {
@@ -36,11 +42,16 @@ struct pool_cell {
 	unsigned class;
 };
 
+/* The first cell follows; so blocks lie at multiples of 16. */
 struct pool_chunk {
 	struct pool_chunk *next;
+	struct arena_region *region;
+	size_t size;
 };
 
-struct pool *pool_create(void)
+_Static_assert((sizeof(struct pool_chunk) + CELL_HEAD) % 16 == 0, "blocks at multiples of 16");
+
+struct pool *pool_create(struct arena *arena)
 {
 	struct pool *pool = aligned_alloc(_Alignof(struct pool), sizeof(*pool));
 
@@ -52,7 +63,10 @@ struct pool *pool_create(void)
 		pool->end[i] = NULL;
 	}
 	pool->chunks = NULL;
+	pool->held = 0;
 	pool->taken = 0;
+	pool->arena = arena;
+	arena_acquire(arena);
 	atomic_init(&pool->returned, NULL);
 	atomic_init(&pool->balance, 0);
 	return pool;
@@ -64,16 +78,19 @@ static void pool_free_chunks(struct pool *pool)
 
 	while (chunk) {
 		struct pool_chunk *next = chunk->next;
+		struct arena_span span = {chunk, chunk->region, chunk->size};
 
-		free(chunk);
+		arena_give(pool->arena, &span);
 		chunk = next;
 	}
 	pool->chunks = NULL;
+	pool->held = 0;
 }
 
 static void pool_free(struct pool *pool)
 {
 	pool_free_chunks(pool);
+	arena_release(pool->arena);
 	free(pool);
 }
 
@@ -150,20 +167,32 @@ static void cell_push(struct pool *pool, struct pool_cell *cell)
 	pool->free[cell->class] = cell;
 }
 
+/* A chunk's size for cells of this one. */
+static size_t pool_chunk_size(const struct pool *pool, size_t cell)
+{
+	size_t size = ARENA_SPAN_LEAST;
+
+	while (size < cell * CHUNK_CELLS || (size * CHUNK_SHARE < pool->held && size < CHUNK_MOST))
+		size *= 2;
+	return size;
+}
+
 /* False: out of memory. */
 static bool pool_add_chunk(struct pool *pool, unsigned class)
 {
-	size_t size = class_size(class) * CHUNK_CELLS;
-	unsigned char *memory = malloc(size + CELL_HEAD);
-	struct pool_chunk *chunk = (struct pool_chunk *)(void *)memory;
+	size_t cell = class_size(class);
+	struct arena_span span = arena_take(pool->arena, pool_chunk_size(pool, cell));
+	struct pool_chunk *chunk = span.memory;
 
-	if (!memory)
+	if (!chunk)
 		return false;
 	chunk->next = pool->chunks;
+	chunk->region = span.region;
+	chunk->size = span.size;
 	pool->chunks = chunk;
-	/* Blocks at multiples of 16: the heads of their cells lie 8 bytes before. */
-	pool->fresh[class] = memory + CELL_HEAD;
-	pool->end[class] = memory + CELL_HEAD + size;
+	pool->held += span.size;
+	pool->fresh[class] = (unsigned char *)(chunk + 1);
+	pool->end[class] = pool->fresh[class] + (span.size - sizeof(*chunk)) / cell * cell;
 	return true;
 }
 

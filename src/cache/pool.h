@@ -12,25 +12,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arena.h"
+
 enum { POOL_STEP = 16, POOL_FINE = 256, POOL_CLASSES = 32 };
 
 struct pool_cell;
 struct pool_chunk;
 
 struct pool {
+	struct arena *arena; /* constant */
 	/* Under the shard's lock. */
 	struct pool_cell *free[POOL_CLASSES];
 	unsigned char *fresh[POOL_CLASSES]; /* where the class's newest chunk goes on */
 	unsigned char *end[POOL_CLASSES];
 	struct pool_chunk *chunks;
+	size_t held;   /* bytes in them */
 	int64_t taken; /* cells taken, without those given back under the lock */
 	/* Any thread. */
 	_Alignas(64) _Atomic(struct pool_cell *) returned;
 	_Atomic int64_t balance; /* less one for each cell returned; with `taken` after the close */
 };
 
-/* NULL: out of memory. */
-struct pool *pool_create(void);
+/* Becomes one of the arena's owners. NULL: out of memory. */
+struct pool *pool_create(struct arena *arena);
 /* The pool goes when the last cell has come back. */
 void pool_close(struct pool *pool);
 /* Whether a block of that size comes from the pool; if not, `pool` may be NULL, and the lock

@@ -31,10 +31,10 @@ static void shard_run(void *argument)
 
 enum tw_status shard_open(struct shard *shard, struct tw_cache *cache)
 {
-	struct table *table = table_new(1);
+	struct table *table = table_new(cache->arena, 1);
 	enum tw_status status = TW_NO_MEMORY;
 
-	shard->pool = pool_create();
+	shard->pool = pool_create(cache->arena);
 	if (!table || !shard->pool)
 		goto free_both;
 	shard->cache = cache;

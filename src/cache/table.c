@@ -46,27 +46,37 @@ static size_t buckets_for(size_t entries)
 	return buckets;
 }
 
-struct table *table_new(size_t entries)
+struct table *table_new(struct arena *arena, size_t entries)
 {
 	size_t buckets = buckets_for(entries);
-	size_t size = sizeof(struct table) + buckets * sizeof(struct bucket);
-	struct table *table = aligned_alloc(_Alignof(struct table), size);
+	struct table *table = aligned_alloc(_Alignof(struct table), sizeof(*table));
 
 	if (!table)
 		return NULL;
-	memset(table, 0, size);
+	memset(table, 0, sizeof(*table));
+	table->arena = arena;
+	table->span = arena_take(arena, buckets * sizeof(struct bucket));
+	table->buckets = table->span.memory;
+	if (!table->buckets) {
+		free(table);
+		return NULL;
+	}
+	memset(table->buckets, 0, buckets * sizeof(struct bucket));
 	table->mask = buckets - 1;
 	return table;
 }
 
 void table_free(struct table *table)
 {
+	if (!table)
+		return;
+	arena_give(table->arena, &table->span);
 	free(table);
 }
 
 static struct bucket *table_bucket(const struct table *table, size_t number)
 {
-	return (struct bucket *)&table->buckets[number & table->mask];
+	return &table->buckets[number & table->mask];
 }
 
 struct tw_cache_entry *table_guess(const struct table *table, uint64_t hash)
@@ -192,7 +202,7 @@ void table_remove(struct table *table, struct tw_cache_entry *entry)
 struct table *table_copy(const struct table *table, size_t entries)
 {
 	enum { AHEAD = 4 };
-	struct table *copy = table_new(entries);
+	struct table *copy = table_new(table->arena, entries);
 
 	if (!copy)
 		return NULL;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "arena.h"
 #include "entry.h"
 
 enum { BUCKET_SLOTS = 8 };
@@ -22,16 +23,20 @@ struct bucket {
 };
 
 struct table {
-	size_t mask; /* buckets - 1; constant */
-	/* Under the shard's lock. */
-	size_t count;
+	/* Constant. */
+	size_t mask; /* buckets - 1 */
+	struct bucket *buckets;
+	struct arena *arena; /* the shard sees to it that it lives */
+	struct arena_span span;
+	/* Under the shard's lock; on another cache line, for it changes. */
+	_Alignas(64) size_t count;
 	struct table *limbo_next;
 	uint64_t limbo_epoch;
-	struct bucket buckets[];
 };
 
 /* Empty, for at least so many entries; NULL: out of memory. */
-struct table *table_new(size_t entries);
+struct table *table_new(struct arena *arena, size_t entries);
+/* NULL is fine. */
 void table_free(struct table *table);
 
 static inline struct tw_cache_entry *slot_entry(uint64_t slot)
