@@ -205,7 +205,7 @@ void epochs_advance(struct epochs *epochs)
 		if (seen != 0 && seen != current)
 			return;
 	}
-	/* seq_cst: after the scan; pairs with epochs_stamp() and epochs_is_over(). One that fails
+	/* seq_cst: after the scan; pairs with epochs_stamp() and epochs_current(). One that fails
 	 * was overtaken by another's advance. */
 	atomic_compare_exchange_strong_explicit(&epochs->current, &current, current + 1,
 						memory_order_seq_cst, memory_order_relaxed);

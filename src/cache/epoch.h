@@ -87,18 +87,24 @@ static inline void reader_leave(struct reader *reader)
 	atomic_store_explicit(&reader->epoch, 0, memory_order_release);
 }
 
-/* What is stamped with this now may be freed when epochs_is_over() says so. Under the lock under
- * which it was unlinked. */
+/* Under the lock under which it was unlinked: what is stamped with this now may be freed when
+ * stamp_is_over(). */
 static inline uint64_t epochs_stamp(struct epochs *epochs)
 {
 	/* seq_cst: not before the unlinking; pairs with reader_enter(). */
 	return atomic_load_explicit(&epochs->current, memory_order_seq_cst);
 }
 
-static inline bool epochs_is_over(struct epochs *epochs, uint64_t stamp)
+static inline uint64_t epochs_current(struct epochs *epochs)
 {
-	/* acquire: the readers of then are done; pairs with the exchange in epochs_advance(). */
-	return atomic_load_explicit(&epochs->current, memory_order_acquire) >= stamp + 2;
+	/* acquire: the readers of two epochs ago are done; pairs with the exchange in
+	 * epochs_advance(). */
+	return atomic_load_explicit(&epochs->current, memory_order_acquire);
+}
+
+static inline bool stamp_is_over(uint64_t stamp, uint64_t current)
+{
+	return current >= stamp + 2;
 }
 
 static inline void reader_count(struct reader *reader, enum reader_count count, uint64_t more)

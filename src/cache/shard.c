@@ -18,11 +18,7 @@
 #include "cache.h"
 #include "flight.h"
 
-enum {
-	STEP = 64,      /* entries to a lock */
-	LIMBO_FEW = 32, /* wait for more before the readers are looked at */
-	LARGE_VALUE = 4096
-};
+enum { STEP = 64 /* entries to a lock */ };
 
 static void shard_run(void *argument)
 {
@@ -61,17 +57,10 @@ void shard_stop(struct shard *shard)
 
 void shard_close(struct shard *shard)
 {
-	struct tw_cache_entry *entry;
-	struct table *table;
+	struct garbage garbage = {NULL, NULL};
 
-	while ((entry = shard->limbo_first)) {
-		shard->limbo_first = entry->limbo_next;
-		tw_cache_entry_release(entry);
-	}
-	while ((table = shard->limbo_tables)) {
-		shard->limbo_tables = table->limbo_next;
-		table_free(table);
-	}
+	limbo_take_all(&shard->limbo, &garbage);
+	garbage_free(&garbage);
 	table_free(shard_table(shard));
 	policy_destroy(&shard->policy);
 	pool_close(shard->pool);
@@ -121,96 +110,6 @@ void shard_begin(struct shard *shard)
 	pthread_mutex_lock(&shard->lock);
 }
 
-/* What may be freed of the limbo, taken out. */
-struct garbage {
-	struct tw_cache_entry *entries;
-	struct table *tables;
-};
-
-static void shard_take_tables(struct shard *shard, struct garbage *garbage)
-{
-	struct table **place = &shard->limbo_tables;
-	struct table *table;
-
-	while ((table = *place)) {
-		if (!epochs_is_over(&shard->cache->epochs, table->limbo_epoch)) {
-			place = &table->limbo_next;
-			continue;
-		}
-		*place = table->limbo_next;
-		table->limbo_next = garbage->tables;
-		garbage->tables = table;
-	}
-}
-
-/* Small entries go back to the pool here; others call a user, or take their time. */
-static void shard_free_entry(struct shard *shard, struct tw_cache_entry *entry,
-			     struct garbage *garbage)
-{
-	if ((entry_flags(entry) & ENTRY_ADOPTED) || entry->value_size > LARGE_VALUE) {
-		entry->limbo_next = garbage->entries;
-		garbage->entries = entry;
-	} else {
-		entry_release_here(shard->pool, entry);
-	}
-}
-
-static void shard_take_entries(struct shard *shard, struct garbage *garbage)
-{
-	struct epochs *epochs = &shard->cache->epochs;
-	struct tw_cache_entry *entry = shard->limbo_first;
-	struct tw_cache_entry *next;
-
-	if (!entry || !epochs_is_over(epochs, entry->limbo_epoch))
-		return;
-	/* After their finders have left, before they are freed. */
-	policy_settle(&shard->policy);
-	for (; entry && epochs_is_over(epochs, entry->limbo_epoch); entry = next) {
-		next = entry->limbo_next;
-		__builtin_prefetch(next);
-		shard_free_entry(shard, entry, garbage);
-		shard->limbo_count--;
-	}
-	shard->limbo_first = entry;
-	if (!entry) {
-		shard->limbo_last = NULL;
-		pool_trim(shard->pool);
-	}
-}
-
-static void shard_take_garbage(struct shard *shard, struct garbage *garbage)
-{
-	if (shard->limbo_count < LIMBO_FEW && !shard->limbo_is_urgent)
-		return;
-	epochs_advance(&shard->cache->epochs);
-	if (shard->limbo_is_urgent)
-		epochs_advance(&shard->cache->epochs);
-	shard_take_entries(shard, garbage);
-	shard_take_tables(shard, garbage);
-	if (!shard->limbo_first && !shard->limbo_tables)
-		shard->limbo_is_urgent = false;
-}
-
-static void garbage_free(const struct garbage *garbage)
-{
-	struct tw_cache_entry *entry = garbage->entries;
-	struct table *table = garbage->tables;
-
-	while (entry) {
-		struct tw_cache_entry *next = entry->limbo_next;
-
-		__builtin_prefetch(next);
-		tw_cache_entry_release(entry);
-		entry = next;
-	}
-	while (table) {
-		struct table *next = table->limbo_next;
-
-		table_free(table);
-		table = next;
-	}
-}
-
 static void shard_mend(struct shard *shard)
 {
 	wakeup_mend(&shard->wakeup);
@@ -227,8 +126,8 @@ void shard_end(struct shard *shard)
 	bool has_limbo;
 
 	shard->notices = (struct notice_list){NULL, NULL, 0};
-	shard_take_garbage(shard, &garbage);
-	has_limbo = shard->limbo_first || shard->limbo_tables;
+	limbo_take(&shard->limbo, &shard->cache->epochs, shard->pool, &shard->policy, &garbage);
+	has_limbo = !limbo_is_empty(&shard->limbo);
 	pthread_mutex_unlock(&shard->lock);
 
 	garbage_free(&garbage);
@@ -248,10 +147,7 @@ static void shard_set_table(struct shard *shard, struct table *table)
 
 	/* seq_cst: publishes the copy, before the stamp is taken; pairs with shard_table(). */
 	atomic_store_explicit(&shard->table, table, memory_order_seq_cst);
-	old->limbo_epoch = epochs_stamp(&shard->cache->epochs);
-	old->limbo_next = shard->limbo_tables;
-	shard->limbo_tables = old;
-	shard->limbo_is_urgent = true;
+	limbo_add_table(&shard->limbo, &shard->cache->epochs, old);
 }
 
 bool shard_reserve(struct shard *shard)
@@ -328,16 +224,7 @@ static void shard_drop(struct shard *shard, struct tw_cache_entry *entry, enum t
 		entry_pin(entry);
 		notice_list_add(&shard->notices, entry);
 	}
-	entry->limbo_epoch = epochs_stamp(&shard->cache->epochs);
-	entry->limbo_next = NULL;
-	if (shard->limbo_last)
-		shard->limbo_last->limbo_next = entry;
-	else
-		shard->limbo_first = entry;
-	shard->limbo_last = entry;
-	shard->limbo_count++;
-	if ((entry_flags(entry) & ENTRY_ADOPTED) || entry->value_size > LARGE_VALUE)
-		shard->limbo_is_urgent = true;
+	limbo_add(&shard->limbo, &shard->cache->epochs, entry);
 }
 
 void shard_unlink(struct shard *shard, struct tw_cache_entry *entry, enum tw_cache_cause cause,
@@ -465,8 +352,8 @@ void shard_expire(struct shard *shard)
 void shard_reclaim(struct shard *shard)
 {
 	shard_begin(shard);
-	if (shard->limbo_first || shard->limbo_tables)
-		shard->limbo_is_urgent = true;
+	if (!limbo_is_empty(&shard->limbo))
+		shard->limbo.is_urgent = true;
 	shard_end(shard);
 }
 

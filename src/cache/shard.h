@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "expiry.h"
+#include "limbo.h"
 #include "notice.h"
 #include "policy.h"
 #include "table.h"
@@ -27,13 +28,8 @@ struct shard {
 	_Alignas(64) pthread_mutex_t lock;
 	uint64_t inserts;
 	uint64_t removed[TW_CACHE_CAUSES];
-	struct flight *flights; /* loads that run */
-	/* Unlinked, maybe still seen by readers; in the order of their epochs. */
-	struct tw_cache_entry *limbo_first;
-	struct tw_cache_entry *limbo_last;
-	unsigned limbo_count;
-	bool limbo_is_urgent; /* there is something large in it */
-	struct table *limbo_tables;
+	struct flight *flights;     /* loads that run */
+	struct limbo limbo;         /* unlinked, maybe still seen by readers */
 	struct notice_list notices; /* since shard_begin */
 	bool wakeup_is_lost;
 	tw_duration armed; /* when the wakeup runs; TW_FOREVER: not */
