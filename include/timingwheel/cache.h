@@ -13,7 +13,8 @@
  *     tw_cache_destroy(cache);
  *
  * Every call may be made from any thread, also from a listener, a loader or a task of the wheel;
- * only tw_cache_destroy must be the last one and none of those. Keys are bytes, 1 to
+ * only tw_cache_flush can't be made from a task of the wheel, for it waits for others, and
+ * tw_cache_destroy must be the last one and none of those. Keys are bytes, 1 to
  * TW_KEY_SIZE_MAX long, copied. Times are on the wheel's clock (tw_now), in nanoseconds.
  *
  * What the cache guarantees:
@@ -46,6 +47,8 @@ struct tw_cache_entry;
 
 /* Most shards of a cache. */
 #define TW_CACHE_SHARDS_MAX 1024
+/* What an entry weighs at most: more counts as this. */
+#define TW_CACHE_WEIGHT_MAX ((uint64_t)1 << 48)
 
 /* Why an entry left the cache. One past its deadline has expired, whoever but tw_cache_destroy
  * removes it. */
@@ -288,7 +291,8 @@ TW_API enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void
  * key, however many take it: the others wait for its end, `wait` at most: real time, on a manual
  * clock too; ≤ 0: not at all; TW_FOREVER: as long as it takes. They are told the same. The entry is
  * given out even if it can't be kept: when the key was set or deleted during the load (the value
- * set meanwhile stays), when it is too heavy, or its lifetime is over. Counts as a hit, a miss or
+ * set meanwhile stays), when it is too heavy, or its lifetime is over. A take that begins after
+ * such a set or delete waits for the end of that load, and then looks again, or loads itself. Counts as a hit, a miss or
  * an absence. TW_OK; what the loader answered, or TW_LOAD_FAILED; TW_NOT_FOUND: absent, says the
  * loader or what is kept of its answer; TW_TIMED_OUT; TW_INVALID: no cache, a bad key, no loader,
  * nothing to fill, or the wait would be for itself: from inside a load of this key, or of one that
@@ -338,7 +342,8 @@ TW_API enum tw_status tw_cache_each(struct tw_cache *cache,
 
 /*
  * New limits, 0: none. On return no more is there than they allow (TW_CAUSE_SIZE), other threads'
- * sets of this moment aside. Any thread; in short steps, while others read and write.
+ * sets of this moment aside. Any thread; in short steps, while others read and write (the first
+ * limit puts each shard's entries in order, under its lock, about 35 ns an entry).
  * TW_OK; TW_INVALID: no cache; TW_NO_MEMORY: nothing has changed.
  */
 TW_API enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries,
@@ -351,11 +356,11 @@ TW_API enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_en
 TW_API enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats);
 
 /*
- * Removes what is past its deadline now, waits until on_remove was told of every removal before the
- * call, and frees what nobody reads any more. With TW_DRIVE_CALLER it drives the wheel, as
- * tw_flush. TW_OK; TW_INVALID: no cache, or called from on_remove or on_stats of this cache, or
- * from an inline task; TW_CLOSED: the wheel was stopped, so that on_remove is not told before
- * tw_cache_destroy.
+ * Removes what was past its deadline at the wheel's last tick, waits until on_remove was told of
+ * every removal before the call, and frees what nobody reads any more. With TW_DRIVE_CALLER it
+ * drives the wheel, as tw_flush. TW_OK; TW_INVALID: no cache, or called from a task of the wheel,
+ * on_remove and on_stats included; TW_CLOSED: the wheel was stopped, so that on_remove is not told
+ * before tw_cache_destroy.
  */
 TW_API enum tw_status tw_cache_flush(struct tw_cache *cache);
 

@@ -280,6 +280,10 @@ TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
 TW_API enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_size,
 				  tw_duration *remaining);
 
+/* Whether the caller is inside a task, release or drain function of this wheel: 1 or 0, which also
+ * stands for no wheel. */
+TW_API int tw_is_in_task(struct tw_wheel *wheel);
+
 /* Timers armed and not yet handed over, as far as commands have been applied. No wheel: 0. */
 TW_API size_t tw_pending(struct tw_wheel *wheel);
 

@@ -53,23 +53,28 @@ void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry
 	atomic_store_explicit(&entry->deadline, deadline, memory_order_relaxed);
 }
 
-/* A hit moves the deadline; false: it had passed meanwhile. */
+/* A hit moves the deadline, to the entry's end at most; false: it had passed meanwhile. A touch that
+ * runs beside it sets the end first, and then the deadline, which tells us of that end. */
 static bool cache_slide(const struct tw_cache *cache, struct tw_cache_entry *entry,
 			tw_duration deadline, tw_duration coarse)
 {
-	tw_duration later = time_add(coarse, cache->coarse_step);
-	tw_duration end = entry_end(entry);
+	tw_duration later = time_add(time_add(coarse, cache->coarse_step), cache->idle);
 
-	later = time_add(later, cache->idle);
-	if (later > end)
-		later = end;
-	while (deadline >= 0 && deadline < later)
-		/* relaxed: of this and the expiry one wins, nothing else. */
-		if (atomic_compare_exchange_weak_explicit(&entry->deadline, &deadline, later,
-							  memory_order_relaxed,
-							  memory_order_relaxed))
+	while (deadline >= 0) {
+		tw_duration end = entry_end(entry);
+		tw_duration moved = later < end ? later : end;
+
+		if (deadline >= moved)
 			return true;
-	return deadline >= 0;
+		if (!entry_move_deadline(entry, &deadline, moved))
+			continue;
+		/* A touch may have come to the very deadline that was there before. */
+		end = entry_end(entry);
+		if (end < moved)
+			entry_move_deadline(entry, &moved, end);
+		return true;
+	}
+	return false;
 }
 
 /* ---- Lookups ---- */
@@ -215,6 +220,10 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 		plan->weight = plan->key_size + (adopted ? adopted->value_size : plan->value_size);
 	else
 		plan->is_extended = true;
+	if (plan->weight > TW_CACHE_WEIGHT_MAX) {
+		plan->weight = TW_CACHE_WEIGHT_MAX;
+		plan->is_extended = true;
+	}
 	plan->is_extended = plan->is_extended || cache->weigh || cache->idle > 0;
 }
 
@@ -286,21 +295,25 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 
 /* Between begin and end, where the entry is made if it needs the pool. */
 static enum tw_status cache_put_planned(struct tw_cache *cache, struct shard *shard,
-					const struct entry_plan *plan, struct tw_cache_entry *entry,
-					enum put_mode mode, tw_duration lifetime, tw_duration now)
+					const struct entry_plan *plan,
+					struct tw_cache_entry **entry, enum put_mode mode,
+					tw_duration lifetime)
 {
 	enum tw_status status;
+	tw_duration now;
 
 	/* What it may replace is on its way while the entry is made. */
 	shard_prefetch(shard, plan->hash);
-	if (!entry)
-		entry = entry_new(shard->pool, plan);
-	if (!entry)
+	/* Not before the lock: what is judged by it is judged as it is now. */
+	now = tw_now(cache->wheel);
+	if (!*entry)
+		*entry = entry_new(shard->pool, plan);
+	if (!*entry)
 		return TW_NO_MEMORY;
-	cache_start_life(cache, entry, now, lifetime);
-	status = cache_put(cache, shard, plan->hash, entry, mode, now);
+	cache_start_life(cache, *entry, now, lifetime);
+	status = cache_put(cache, shard, plan->hash, *entry, mode, now);
 	if (status != TW_OK)
-		entry_discard(entry);
+		entry_discard(*entry);
 	return status;
 }
 
@@ -312,21 +325,19 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	struct shard *shard;
 	enum tw_status status;
 	tw_duration lifetime;
-	tw_duration now;
 
 	if (!reader)
 		return TW_NO_MEMORY;
-	now = tw_now(cache->wheel);
 	lifetime = cache_lifetime(cache, reader, expire);
 	cache_plan(cache, plan);
 	if (!plan_needs_pool(plan) && !(entry = entry_new(NULL, plan)))
 		return TW_NO_MEMORY;
 	shard = cache_shard(cache, plan->hash);
 	shard_begin(shard);
-	status = cache_put_planned(cache, shard, plan, entry, mode, lifetime, now);
+	status = cache_put_planned(cache, shard, plan, &entry, mode, lifetime);
 	shard_end(shard);
 	if (status == TW_OK && cache_is_over_limit(cache))
-		cache_evict(cache, shard);
+		cache_evict(cache, entry);
 	return status;
 }
 

@@ -34,13 +34,15 @@ struct tw_cache {
 	tw_cache_weigh_fn *weigh;
 	void *context;
 	void (*on_stats)(void *context, const struct tw_cache_stats *stats);
-	struct tw_timer stats_timer;
+	tw_duration stats_interval;
 
 	/* Read by those who set, seldom written. */
 	_Alignas(64) _Atomic uint64_t max_entries;
 	_Atomic uint64_t max_bytes;
 	atomic_bool upkeep_is_set;
 	struct wakeup upkeep;
+	struct wakeup stats;
+	_Atomic tw_duration stats_due; /* when on_stats is told next */
 	struct epochs epochs;
 
 	/* Any thread that sets. */
@@ -134,9 +136,11 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan);
 enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
 			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now);
 bool cache_is_over_limit(struct tw_cache *cache);
-/* Evicts in all shards by turns until the limits are kept; not in `spared` (or NULL), which has
- * room to make no more: what is left there was set just now. */
-void cache_evict(struct tw_cache *cache, const struct shard *spared);
+/* A limit with which sums don't overflow. */
+uint64_t cache_usable_limit(uint64_t limit);
+/* Evicts in all shards by turns, in short steps, until the limits are kept; not `spared` (or NULL,
+ * or gone): it was set just now. */
+void cache_evict(struct tw_cache *cache, const struct tw_cache_entry *spared);
 /* Something is left to be freed: looks again in a tick. */
 void cache_ask_upkeep(struct tw_cache *cache);
 void cache_sum_stats(struct tw_cache *cache, struct tw_cache_stats *stats);

@@ -100,12 +100,12 @@ void cache_ask_upkeep(struct tw_cache *cache)
 	if (atomic_load_explicit(&cache->upkeep_is_set, memory_order_relaxed) ||
 	    atomic_exchange_explicit(&cache->upkeep_is_set, true, memory_order_relaxed))
 		return;
-	wakeup_set(&cache->upkeep, cache->granule);
+	if (wakeup_set(&cache->upkeep, cache->granule) == TW_NOT_FOUND)
+		wakeup_mend(&cache->upkeep);
 }
 
-static void cache_run_stats(void *argument)
+static void cache_tell_stats(struct tw_cache *cache)
 {
-	struct tw_cache *cache = argument;
 	struct reader *reader = epochs_reader(&cache->epochs);
 	struct tw_cache_stats stats;
 
@@ -117,22 +117,39 @@ static void cache_run_stats(void *argument)
 		reader->callbacks--;
 }
 
+/* Also when it was mended: then it is not time yet. */
+static void cache_run_stats(void *argument)
+{
+	struct tw_cache *cache = argument;
+	tw_duration interval = cache->stats_interval;
+	/* relaxed: runs follow one another, but for one that a drain of the wheel met. */
+	tw_duration due = atomic_load_explicit(&cache->stats_due, memory_order_relaxed);
+	tw_duration now = tw_now(cache->wheel);
+
+	if (now >= due) {
+		cache_tell_stats(cache);
+		/* What was missed is missed, and the times don't drift. */
+		due = time_add(due, ((now - due) / interval + 1) * interval);
+		/* relaxed: as above. */
+		atomic_store_explicit(&cache->stats_due, due, memory_order_relaxed);
+	}
+	wakeup_set(&cache->stats, due - tw_now(cache->wheel));
+}
+
 static enum tw_status cache_open_stats(struct tw_cache *cache,
 				       const struct tw_cache_options *options)
 {
-	tw_duration interval = options->stats_interval > 0 ? options->stats_interval : TW_MINUTE;
+	enum tw_status status;
 
+	cache->stats_interval = options->stats_interval > 0 ? options->stats_interval : TW_MINUTE;
 	if (!options->on_stats)
 		return TW_OK;
-	return tw_every(cache->wheel, interval, interval, TW_MISSED_SKIP, cache_run_stats, cache,
-			&cache->stats_timer);
-}
-
-static void cache_close_stats(struct tw_cache *cache)
-{
-	if (cache->stats_timer.id != 0 &&
-	    tw_timer_stop_wait(cache->wheel, cache->stats_timer) == TW_CLOSED)
-		tw_wait_idle(cache->wheel);
+	status = wakeup_open(&cache->stats, cache->wheel, cache_run_stats, cache);
+	if (status != TW_OK)
+		return status;
+	atomic_init(&cache->stats_due, time_add(tw_now(cache->wheel), cache->stats_interval));
+	wakeup_set(&cache->stats, cache->stats_interval);
+	return TW_OK;
 }
 
 /* ---- Shards ---- */
@@ -183,8 +200,8 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->weigh = options->weigh;
 	cache->context = options->context;
 	cache->on_stats = options->on_stats;
-	atomic_init(&cache->max_entries, options->max_entries);
-	atomic_init(&cache->max_bytes, options->max_bytes);
+	atomic_init(&cache->max_entries, cache_usable_limit(options->max_entries));
+	atomic_init(&cache->max_bytes, cache_usable_limit(options->max_bytes));
 	cache_seed_init(&cache->seed);
 	pthread_mutex_init(&cache->waits_lock, NULL);
 	pthread_mutex_init(&cache->takes_lock, NULL);
@@ -292,15 +309,19 @@ static bool cache_is_in_callback(struct tw_cache *cache)
 
 void tw_cache_destroy(struct tw_cache *cache)
 {
+	int state;
+
 	if (!cache || cache_is_in_callback(cache))
 		return;
+	/* A cancelled thread would leave half a cache. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	cache_end_takes(cache);
-	cache_close_stats(cache);
+	wakeup_close(&cache->stats);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_stop(&cache->shards[i]);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_clear(&cache->shards[i], TW_CAUSE_SHUTDOWN);
-	if (notices_wait(&cache->notices) != TW_OK) {
+	if (notices_wait(&cache->notices, true) != TW_OK) {
 		wakeup_close(&cache->notices.wakeup);
 		notices_tell_here(&cache->notices);
 	}
@@ -311,6 +332,7 @@ void tw_cache_destroy(struct tw_cache *cache)
 	arena_release(cache->arena);
 	tw_destroy(cache->own_wheel);
 	cache_free(cache);
+	pthread_setcancelstate(state, &state);
 }
 
 /* ---- Flush ---- */
@@ -319,12 +341,15 @@ enum tw_status tw_cache_flush(struct tw_cache *cache)
 {
 	enum tw_status status;
 
-	if (!cache || cache_is_in_callback(cache))
+	if (!cache || cache_is_in_callback(cache) || tw_is_in_task(cache->wheel))
 		return TW_INVALID;
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_expire(&cache->shards[i]);
-	status = notices_wait(&cache->notices);
-	/* After a drain of the wheel it is not set, whatever was noted. */
+	status = notices_wait(&cache->notices, false);
+	/* A drain of the wheel may have taken them, whatever was noted. */
+	wakeup_mend(&cache->upkeep);
+	if (cache->on_stats)
+		wakeup_mend(&cache->stats);
 	cache_run_upkeep(cache);
 	return status;
 }

@@ -161,25 +161,35 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 
 /* ---- Limits ---- */
 
+static uint64_t number_load(const _Atomic uint64_t *number)
+{
+	/* relaxed: a number by itself. */
+	return atomic_load_explicit(number, memory_order_relaxed);
+}
+
 /* How many a shard gives up in its turn: all shrink alike, and none to nothing before the
  * others. */
 static unsigned cache_evict_share(const struct tw_cache *cache)
 {
 	enum { MOST = 64 };
-	/* relaxed: numbers by themselves. */
-	uint64_t most = atomic_load_explicit(&((struct tw_cache *)cache)->max_entries,
-					     memory_order_relaxed);
-	/* relaxed: as above. */
-	uint64_t entries =
-		atomic_load_explicit(&((struct tw_cache *)cache)->entries, memory_order_relaxed);
+	uint64_t max_entries = number_load(&cache->max_entries);
+	uint64_t max_bytes = number_load(&cache->max_bytes);
+	uint64_t entries = number_load(&cache->entries);
+	uint64_t bytes = number_load(&cache->bytes);
+	uint64_t shards = cache->shard_mask + 1;
 	uint64_t share = 1;
+	uint64_t weight;
 
-	if (most > 0 && entries > most)
-		share += (entries - most) / (cache->shard_mask + 1) / 4;
+	if (max_entries > 0 && entries > max_entries)
+		share += (entries - max_entries) / shards / 4;
+	if (max_bytes > 0 && bytes > max_bytes && entries > 0) {
+		weight = bytes / entries + 1;
+		share += (bytes - max_bytes) / weight / shards / 4;
+	}
 	return share < MOST ? (unsigned)share : MOST;
 }
 
-void cache_evict(struct tw_cache *cache, const struct shard *spared)
+void cache_evict(struct tw_cache *cache, const struct tw_cache_entry *spared)
 {
 	unsigned without = 0;
 
@@ -188,15 +198,18 @@ void cache_evict(struct tw_cache *cache, const struct shard *spared)
 		unsigned next =
 			atomic_fetch_add_explicit(&cache->evict_next, 1, memory_order_relaxed);
 		struct shard *shard = &cache->shards[next & cache->shard_mask];
-		unsigned count = 0;
+		unsigned count;
 
-		if (shard != spared) {
-			shard_begin(shard);
-			count = shard_evict(shard, cache_evict_share(cache), tw_now(cache->wheel));
-			shard_end(shard);
-		}
+		shard_begin(shard);
+		count = shard_evict(shard, cache_evict_share(cache), spared, tw_now(cache->wheel));
+		shard_end(shard);
 		without = count > 0 ? 0 : without + 1;
 	}
+}
+
+uint64_t cache_usable_limit(uint64_t limit)
+{
+	return limit <= INT64_MAX ? limit : INT64_MAX;
 }
 
 enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, uint64_t max_bytes)
@@ -207,9 +220,11 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 		for (unsigned i = 0; i <= cache->shard_mask; i++)
 			shard_turn_policy_on(&cache->shards[i]);
 	/* relaxed: numbers by themselves; whoever adds looks at them afterwards. */
-	atomic_store_explicit(&cache->max_entries, max_entries, memory_order_relaxed);
+	atomic_store_explicit(&cache->max_entries, cache_usable_limit(max_entries),
+			      memory_order_relaxed);
 	/* relaxed: as above. */
-	atomic_store_explicit(&cache->max_bytes, max_bytes, memory_order_relaxed);
+	atomic_store_explicit(&cache->max_bytes, cache_usable_limit(max_bytes),
+			      memory_order_relaxed);
 	cache_evict(cache, NULL);
 	return TW_OK;
 }

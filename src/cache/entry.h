@@ -174,6 +174,16 @@ static inline void entry_set_end(struct tw_cache_entry *entry, tw_duration end)
 	atomic_store_explicit(&entry_extension(entry)->end, end, memory_order_relaxed);
 }
 
+/* False: it was not *deadline any more, which is what it is now. */
+static inline bool entry_move_deadline(struct tw_cache_entry *entry, tw_duration *deadline,
+				       tw_duration moved)
+{
+	/* acquire, also where it fails: the end that was set before the deadline; pairs with the
+	 * exchange in shard_set_deadline(). release: hands that on to who reads this one. */
+	return atomic_compare_exchange_strong_explicit(&entry->deadline, deadline, moved,
+						       memory_order_acq_rel, memory_order_acquire);
+}
+
 /* For who knows that it can't be freed meanwhile: has a reference, or is inside an epoch. */
 static inline void entry_pin(const struct tw_cache_entry *entry)
 {

@@ -4,8 +4,8 @@
  * and runs the loader without any lock; others who find the flight wait for its end. Begin, end,
  * and the look that finds neither are under the shard's lock, so there is one flight of a key at a
  * time, and what it brought is in the table before the flight is gone. A set or delete of the key
- * marks its flights under the same lock: then what was loaded is given to those who wait, and not
- * kept.
+ * marks its flights under the same lock: then what was loaded is given to those who wait already,
+ * and not kept. Who comes later waits for the end of such a flight, and then looks anew.
  *
  * A flight lives until its loader and all who wait have let go of it, and holds a pin on the entry
  * that it brought.
@@ -157,20 +157,22 @@ static bool flight_wait_once(struct flight *flight, pthread_mutex_t *lock, tw_du
 	return pthread_cond_timedwait(&flight->ended, lock, &time) != ETIMEDOUT;
 }
 
+/* 0: there is no time. */
 static tw_duration real_time_after(tw_duration wait)
 {
 	struct timespec now;
 
+	if (wait <= 0)
+		return 0;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return time_add((tw_duration)now.tv_sec * TW_SECOND + now.tv_nsec, wait);
 }
 
-/* Under the lock, which a cancelled thread must not keep. */
+/* Under the lock, which a cancelled thread must not keep. TW_OK: the flight is over. */
 static enum tw_status flight_wait(struct tw_cache *cache, struct flight *flight,
-				  pthread_mutex_t *lock, tw_duration wait)
+				  pthread_mutex_t *lock, tw_duration until)
 {
-	tw_duration until = real_time_after(wait > 0 ? wait : 0);
-	bool has_time = wait > 0;
+	bool has_time = until > 0;
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
@@ -178,31 +180,8 @@ static enum tw_status flight_wait(struct tw_cache *cache, struct flight *flight,
 		has_time = flight_wait_once(flight, lock, until);
 	pthread_setcancelstate(state, &state);
 	if (flight->is_over)
-		return flight->status;
+		return TW_OK;
 	return cache_is_closed(cache) ? TW_CLOSED : TW_TIMED_OUT;
-}
-
-/* Between begin and end: waits for the flight, and takes a pin of what it brought. */
-static enum tw_status shard_join_flight(struct shard *shard, struct reader *reader,
-					struct flight *flight, tw_duration wait,
-					const struct tw_cache_entry **entry,
-					const struct tw_cache_entry **unpinned)
-{
-	struct tw_cache *cache = shard->cache;
-	enum tw_status status = TW_INVALID;
-
-	flight->references++;
-	if (reader_may_wait(cache, reader, flight)) {
-		reader_count(reader, COUNT_LOAD_WAITS, 1);
-		status = flight_wait(cache, flight, &shard->lock, wait);
-		reader_waits_no_more(cache, reader);
-	}
-	if (status == TW_OK)
-		*entry = tw_cache_entry_pin(flight->entry);
-	else if (status == TW_TIMED_OUT && !flight->is_over)
-		reader_count(reader, COUNT_WAIT_TIMEOUTS, 1);
-	*unpinned = flight_let_go(flight);
-	return status;
 }
 
 /* ---- Loading ---- */
@@ -311,22 +290,24 @@ static void loading_end(struct tw_cache_loading *loading)
 {
 	struct tw_cache *cache = loading->cache;
 	const struct tw_cache_entry *unpinned;
+	const struct tw_cache_entry *given;
 	tw_duration now;
 
 	loading->reader->callbacks--;
 	loading_judge(loading);
+	given = loading->given;
+	shard_begin(loading->shard);
 	now = tw_now(cache->wheel);
 	if (loading->given)
 		cache_start_life(cache, loading->given, now,
 				 cache_lifetime(cache, loading->reader, loading->expire));
-	shard_begin(loading->shard);
 	loading_land(loading, now);
 	unpinned = flight_let_go(loading->flight);
 	shard_end(loading->shard);
 	tw_cache_entry_release(unpinned);
 	tw_cache_entry_release(loading->given);
 	if (cache_is_over_limit(cache))
-		cache_evict(cache, loading->shard);
+		cache_evict(cache, given);
 }
 
 /* The thread ends in its loader. */
@@ -362,7 +343,8 @@ struct take {
 	size_t key_size;
 	tw_cache_load *load;
 	void *argument;
-	tw_duration wait;
+	tw_duration until; /* real time; 0: it does not wait */
+	bool has_waited;
 };
 
 /* Looks the key up, and counts the outcome. *found: it is settled. */
@@ -386,40 +368,84 @@ static enum tw_status take_look(const struct take *take, const struct tw_cache_e
 	return status;
 }
 
-/* Not found at a glance: once more under the lock, then as one who waits or loads. */
-static enum tw_status take_slowly(const struct take *take, const struct tw_cache_entry **entry)
+/* Between begin and end, with a reference to the flight. TW_OK: it is over. */
+static enum tw_status take_wait(struct take *take, struct flight *flight)
+{
+	struct tw_cache *cache = take->cache;
+	enum tw_status status;
+
+	if (!reader_may_wait(cache, take->reader, flight))
+		return TW_INVALID;
+	if (!take->has_waited)
+		reader_count(take->reader, COUNT_LOAD_WAITS, 1);
+	take->has_waited = true;
+	status = flight_wait(cache, flight, &take->shard->lock, take->until);
+	reader_waits_no_more(cache, take->reader);
+	if (status == TW_TIMED_OUT)
+		reader_count(take->reader, COUNT_WAIT_TIMEOUTS, 1);
+	return status;
+}
+
+/* As above: waits for the flight, and takes a pin of what it brought. */
+static enum tw_status take_join(struct take *take, struct flight *flight,
+				const struct tw_cache_entry **entry)
+{
+	enum tw_status status = take_wait(take, flight);
+
+	if (status != TW_OK)
+		return status;
+	if (flight->status == TW_OK)
+		*entry = tw_cache_entry_pin(flight->entry);
+	return flight->status;
+}
+
+static enum tw_status take_load(struct take *take, struct flight *flight,
+				const struct tw_cache_entry **entry)
 {
 	struct tw_cache_loading loading = {.cache = take->cache,
 					   .shard = take->shard,
 					   .reader = take->reader,
-					   .status = TW_NO_MEMORY};
+					   .flight = flight};
+
+	loading_run(&loading, take->load, take->argument);
+	*entry = loading.entry;
+	return loading.status;
+}
+
+/* Not found at a glance: once more under the lock, then as one who waits or loads. *again: there
+ * was a flight whose load began before the key was set or deleted, and which is over now. */
+static enum tw_status take_slowly(struct take *take, const struct tw_cache_entry **entry,
+				  bool *again)
+{
 	const struct tw_cache_entry *unpinned = NULL;
 	struct flight *flight;
 	enum tw_status status;
 	bool found;
 
+	*again = false;
 	shard_begin(take->shard);
 	status = take_look(take, entry, &found);
 	if (found) {
 		shard_end(take->shard);
 		return status;
 	}
-	reader_count(take->reader, COUNT_MISSES, 1);
 	flight = flight_find(take->shard, take->hash, take->key, take->key_size);
-	if (flight)
-		status = shard_join_flight(take->shard, take->reader, flight, take->wait, entry,
-					   &unpinned);
-	else
-		loading.flight = flight_begin(take->shard, take->reader, take->hash, take->key,
-					      take->key_size);
-	shard_end(take->shard);
-	tw_cache_entry_release(unpinned);
-	if (flight)
+	if (flight) {
+		flight->references++;
+		*again = flight->is_overridden;
+		status = *again ? take_wait(take, flight) : take_join(take, flight, entry);
+		*again = *again && status == TW_OK;
+		if (!*again)
+			reader_count(take->reader, COUNT_MISSES, 1);
+		unpinned = flight_let_go(flight);
+		shard_end(take->shard);
+		tw_cache_entry_release(unpinned);
 		return status;
-	if (loading.flight)
-		loading_run(&loading, take->load, take->argument);
-	*entry = loading.entry;
-	return loading.status;
+	}
+	reader_count(take->reader, COUNT_MISSES, 1);
+	flight = flight_begin(take->shard, take->reader, take->hash, take->key, take->key_size);
+	shard_end(take->shard);
+	return flight ? take_load(take, flight, entry) : TW_NO_MEMORY;
 }
 
 enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key_size,
@@ -430,10 +456,10 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 			    .key = key,
 			    .key_size = key_size,
 			    .load = load,
-			    .argument = argument,
-			    .wait = wait};
+			    .argument = argument};
 	enum tw_status status;
 	bool found;
+	bool again;
 
 	if (!entry)
 		return TW_INVALID;
@@ -450,8 +476,11 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 	status = take_look(&take, entry, &found);
 	if (found)
 		return status;
+	take.until = real_time_after(wait);
 	cache_count_take(cache, 1);
-	status = take_slowly(&take, entry);
+	do
+		status = take_slowly(&take, entry, &again);
+	while (again);
 	cache_count_take(cache, -1);
 	return status;
 }

@@ -168,13 +168,16 @@ static void notices_pause(struct notices *notices)
  * The wakeup is set again each time: a drain of the wheel may have taken it; and the wheel is
  * driven, if that is the caller's part.
  */
-enum tw_status notices_wait(struct notices *notices)
+enum tw_status notices_wait(struct notices *notices, bool later)
 {
 	enum tw_status status = TW_OK;
 	uint64_t target;
+	int state;
 
 	if (!notices->on_remove)
 		return TW_OK;
+	/* A cancelled thread would keep the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&notices->lock);
 	target = notices->added;
 	while (notices->told < target && status == TW_OK) {
@@ -184,8 +187,12 @@ enum tw_status notices_wait(struct notices *notices)
 		pthread_mutex_lock(&notices->lock);
 		if (notices->told < target && status == TW_OK)
 			notices_pause(notices);
+		/* A listener adds before its own entry counts as told. */
+		if (later)
+			target = notices->added;
 	}
 	pthread_mutex_unlock(&notices->lock);
+	pthread_setcancelstate(state, &state);
 	return status;
 }
 

@@ -42,10 +42,11 @@ void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry);
 /* Takes over the list. */
 void notices_add(struct notices *notices, const struct notice_list *list);
 /*
- * Waits until all that were added are told. TW_CLOSED: the wheel was stopped, and nobody tells
+ * Waits until all that were added are told; `later`: also those that listeners add meanwhile.
+ * TW_CLOSED: the wheel was stopped, and nobody tells
  * them; TW_INVALID: the wheel can't be waited for from here.
  */
-enum tw_status notices_wait(struct notices *notices);
+enum tw_status notices_wait(struct notices *notices, bool later);
 /* Tells all that are left; nobody else does any more. */
 void notices_tell_here(struct notices *notices);
 uint64_t notices_told(struct notices *notices);

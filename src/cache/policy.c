@@ -233,7 +233,14 @@ void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
 		queue_remove(policy_queue_of(policy, entry), entry);
 }
 
-struct tw_cache_entry *policy_victim(struct policy *policy)
+/* The last one of a queue that is not `spared`; NULL: there is none. */
+static struct tw_cache_entry *queue_last_but(const struct policy_queue *queue,
+					     const struct tw_cache_entry *spared)
+{
+	return queue->last && queue->last == spared ? queue->last->policy_previous : queue->last;
+}
+
+struct tw_cache_entry *policy_victim(struct policy *policy, const struct tw_cache_entry *spared)
 {
 	struct tw_cache_entry *victim;
 
@@ -241,10 +248,14 @@ struct tw_cache_entry *policy_victim(struct policy *policy)
 		return NULL;
 	if (policy->kind == TW_POLICY_LRU) {
 		policy_settle(policy);
-		return policy->main.last;
+		return queue_last_but(&policy->main, spared);
 	}
 	victim = s3fifo_victim(policy);
-	if (!(entry_flags(victim) & ENTRY_MAIN))
+	if (victim == spared)
+		victim = queue_last_but(&policy->small, spared);
+	if (!victim)
+		victim = queue_last_but(&policy->main, spared);
+	if (victim && !(entry_flags(victim) & ENTRY_MAIN))
 		ghost_add(&policy->ghost, victim->hash);
 	return victim;
 }

@@ -44,8 +44,8 @@ void policy_add(struct policy *policy, struct tw_cache_entry *entry);
 void policy_replace(struct policy *policy, struct tw_cache_entry *old,
 		    struct tw_cache_entry *entry);
 void policy_remove(struct policy *policy, struct tw_cache_entry *entry);
-/* Who has to go; NULL: nobody is there. It stays until policy_remove(). */
-struct tw_cache_entry *policy_victim(struct policy *policy);
+/* Who has to go; NULL: nobody but `spared` (or NULL) is there. It stays until policy_remove(). */
+struct tw_cache_entry *policy_victim(struct policy *policy, const struct tw_cache_entry *spared);
 /* Brings the order up to date. What was unlinked is met no more, by whatever epoch has passed. */
 void policy_settle(struct policy *policy);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All changes of a shard are made under its lock, which nobody holds for longer than it takes to
- * change 64 entries (or to grow the table once). Memory is freed, listeners are woken, and timers
+ * change 64 entries (or to grow the table, or to put all entries in order for the first limit). Memory is freed, listeners are woken, and timers
  * that were lost are set up again after the lock was let go.
  *
  * Removal has one place: shard_drop() counts the entry out, queues the notice of it, and puts it
@@ -237,12 +237,13 @@ void shard_unlink(struct shard *shard, struct tw_cache_entry *entry, enum tw_cac
 	shard_drop(shard, entry, cause, now);
 }
 
-unsigned shard_evict(struct shard *shard, unsigned most, tw_duration now)
+unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
+		     tw_duration now)
 {
 	unsigned count = 0;
 
 	while (count < most && cache_is_over_limit(shard->cache)) {
-		struct tw_cache_entry *victim = policy_victim(&shard->policy);
+		struct tw_cache_entry *victim = policy_victim(&shard->policy, spared);
 
 		if (!victim)
 			break;
@@ -261,7 +262,7 @@ static void shard_let_in(struct shard *shard, struct tw_cache_entry *entry)
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now)
 {
 	cache_count_in(shard->cache, 1, entry_weight(entry));
-	shard_evict(shard, UINT32_MAX, now);
+	shard_evict(shard, STEP, NULL, now);
 	shard_let_in(shard, entry);
 	policy_add(&shard->policy, entry);
 	shard_file(shard, entry, entry_deadline(entry));
@@ -298,8 +299,8 @@ void shard_set_deadline(struct shard *shard, struct tw_cache_entry *entry, tw_du
 {
 	tw_duration before;
 
-	/* relaxed: a number by itself. */
-	before = atomic_exchange_explicit(&entry->deadline, deadline, memory_order_relaxed);
+	/* acq_rel: after the entry's end was set; pairs with entry_move_deadline(). */
+	before = atomic_exchange_explicit(&entry->deadline, deadline, memory_order_acq_rel);
 	if (entry->expiry_place && deadline >= before)
 		return;
 	expiry_unfile(entry);
@@ -365,9 +366,10 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 	size_t count;
 
 	do {
-		tw_duration now = tw_now(shard->cache->wheel);
+		tw_duration now;
 
 		shard_begin(shard);
+		now = tw_now(shard->cache->wheel);
 		flights_override_all(shard);
 		/* In another table everything stands elsewhere. */
 		if (table != shard_table(shard))

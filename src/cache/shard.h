@@ -69,7 +69,8 @@ static inline void shard_prefetch(const struct shard *shard, uint64_t hash)
 
 /* Room for one entry more; false: out of memory. */
 bool shard_reserve(struct shard *shard);
-/* Puts a new key's entry in, after making room for it within the limits. */
+/* Puts a new key's entry in, after making room for it; what that leaves over the limits is for
+ * cache_evict(), with the lock let go in between. */
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now);
 /* Puts the entry in the place of `old` of the same key. */
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
@@ -78,8 +79,10 @@ void shard_unlink(struct shard *shard, struct tw_cache_entry *entry, enum tw_cac
 		  tw_duration now);
 /* The entry's deadline is another one; files it anew if it must come up sooner. */
 void shard_set_deadline(struct shard *shard, struct tw_cache_entry *entry, tw_duration deadline);
-/* Evicts up to `most` entries while the limits are exceeded; how many. */
-unsigned shard_evict(struct shard *shard, unsigned most, tw_duration now);
+/* Evicts up to `most` entries while the limits are exceeded, but not `spared` (or NULL); how
+ * many. */
+unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
+		     tw_duration now);
 
 /* ---- Whole steps ---- */
 

@@ -3,8 +3,14 @@
  * A schedule whose next run is always never, and which is moved by tw_timer_reset: that needs no
  * memory, no room in the wheel's queue, and may be done under a lock, for it waits for nobody. Runs
  * of one timer never overlap.
+ *
+ * Closing takes the timer's id away first, so that a run which goes on meanwhile finds nothing to
+ * set, and does not take that for a drain and mend it. Whoever mends has taken the id away likewise,
+ * and finds the mark of the closing when he wants to put the new one there.
  */
 #include "wakeup.h"
+
+#include <pthread.h>
 
 static tw_duration never(void *argument, tw_duration previous)
 {
@@ -22,7 +28,7 @@ enum tw_status wakeup_open(struct wakeup *wakeup, struct tw_wheel *wheel, void (
 	wakeup->wheel = wheel;
 	wakeup->run = run;
 	wakeup->argument = argument;
-	atomic_init(&wakeup->timer, timer.id);
+	atomic_init(&wakeup->timer, status == TW_OK ? timer.id : WAKEUP_CLOSED);
 	return status;
 }
 
@@ -30,36 +36,58 @@ enum tw_status wakeup_set(struct wakeup *wakeup, tw_duration delay)
 {
 	/* relaxed: an id, which leads to nothing of ours. */
 	struct tw_timer timer = {atomic_load_explicit(&wakeup->timer, memory_order_relaxed)};
+	enum tw_status status;
+	int state;
 
-	return tw_timer_reset(wakeup->wheel, timer, delay);
+	if (timer.id == WAKEUP_CLOSED)
+		return TW_CLOSED;
+	/* It may write to wake the wheel, where a cancelled thread would end, with its locks. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	status = tw_timer_reset(wakeup->wheel, timer, delay);
+	pthread_setcancelstate(state, &state);
+	return status;
 }
 
 void wakeup_mend(struct wakeup *wakeup)
 {
 	/* relaxed: as above. */
 	uint64_t lost = atomic_load_explicit(&wakeup->timer, memory_order_relaxed);
+	uint64_t none = 0;
 	struct tw_timer timer;
+	int state;
 
 	/* relaxed: who takes the id away mends it; others have nothing to wait for. */
 	if (lost == 0 || wakeup_set(wakeup, 0) != TW_NOT_FOUND ||
 	    !atomic_compare_exchange_strong_explicit(&wakeup->timer, &lost, 0, memory_order_relaxed,
 						     memory_order_relaxed))
 		return;
-	if (tw_schedule_func(wakeup->wheel, never, wakeup->run, wakeup->argument, &timer) == TW_OK)
-		lost = timer.id;
-	/* relaxed: as above. If it failed, the old id lets the next one try again. */
-	atomic_store_explicit(&wakeup->timer, lost, memory_order_relaxed);
-	wakeup_set(wakeup, 0);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	/* If it fails, the old id lets the next one try again. */
+	if (tw_schedule_func(wakeup->wheel, never, wakeup->run, wakeup->argument, &timer) != TW_OK)
+		timer.id = lost;
+	/* relaxed: an id; of this and wakeup_close() one is first. */
+	if (!atomic_compare_exchange_strong_explicit(&wakeup->timer, &none, timer.id,
+						     memory_order_relaxed, memory_order_relaxed))
+		(void)tw_timer_stop(wakeup->wheel, timer);
+	else
+		wakeup_set(wakeup, 0);
+	pthread_setcancelstate(state, &state);
 }
 
 void wakeup_close(struct wakeup *wakeup)
 {
-	/* relaxed: as above. */
-	struct tw_timer timer = {atomic_load_explicit(&wakeup->timer, memory_order_relaxed)};
+	struct tw_timer timer;
+	enum tw_status status = TW_NOT_FOUND;
 
-	if (timer.id == 0)
+	if (!wakeup->wheel)
 		return;
-	/* A stopped wheel knows no timers any more, but waits for what still runs. */
-	if (tw_timer_stop_wait(wakeup->wheel, timer) == TW_CLOSED)
+	/* relaxed: an id; of this and wakeup_mend() one is first. */
+	timer.id = atomic_exchange_explicit(&wakeup->timer, WAKEUP_CLOSED, memory_order_relaxed);
+	if (timer.id == WAKEUP_CLOSED)
+		return;
+	if (timer.id != 0)
+		status = tw_timer_stop_wait(wakeup->wheel, timer);
+	/* A stopped wheel knows no timers any more, and a drained one may run all the same. */
+	if (status == TW_CLOSED || status == TW_NOT_FOUND)
 		tw_wait_idle(wakeup->wheel);
 }
