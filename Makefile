@@ -87,8 +87,8 @@ say = @printf '  %-7s %s\n' $(1) $(2)
 endif
 LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS)
 
-.PHONY: all deps run test test-redis bench bench-redis install uninstall layers format format-check \
-	clean help FORCE
+.PHONY: all deps run run-cache test test-redis bench bench-redis install uninstall layers format \
+	format-check clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -173,6 +173,9 @@ deps: ## install what build, tests and plots need (Debian; nothing if it is all 
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing
 
 run: $(BUILD)/bench/million ## run a million timers; ARGS="..." are its arguments
+	@$< $(ARGS)
+
+run-cache: $(BUILD)/bench/cache_run ## run a cache in front of a slow source; ARGS likewise
 	@$< $(ARGS)
 
 TESTS_TO_BUILD := $(addprefix $(BUILD)/test/,$(filter $(TEST_PROGRAMS) \

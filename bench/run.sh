@@ -49,6 +49,9 @@ run expiry "$one" --csv="$programs/expiry.csv"
 run handles "$one" --csv="$programs/handles.csv"
 run storms "$one --calm=500ms" --csv="$programs/storms.csv" --runs=3 --baseline-runs=1
 run queues "$one" --csv="$programs/queues.csv"
+run cache "$one --baseline-runs=1 --duration=20ms" --csv="$programs/cache.csv"
+run cache_expiry "$one" --csv="$programs/cache_expiry.csv"
+run cache_hits "--keys=10000 --limit=1000 --requests=100000" --csv="$programs/cache_hits.csv"
 
 bench/summary.sh "$programs" >"$programs/summary.md"
 if command -v gnuplot >/dev/null; then

@@ -112,6 +112,16 @@ tw_duration tw_now(struct tw_wheel *wheel)
 	return wheel ? clock_now(&wheel->owner.clock) : 0;
 }
 
+enum tw_clock tw_clock_of(const struct tw_wheel *wheel)
+{
+	return wheel ? wheel->owner.clock.kind : TW_CLOCK_MONOTONIC;
+}
+
+tw_duration tw_interval_of(const struct tw_wheel *wheel)
+{
+	return wheel ? wheel->owner.clock.interval : 0;
+}
+
 /* What the workers and the owner tell of the jobs they did. */
 static void wheel_sum_jobs(const struct tw_wheel *wheel, struct job_sums *sums)
 {

@@ -172,6 +172,11 @@ bool wheel_is_in_task(struct tw_wheel *wheel)
 	       (wheel->owner.pool && worker_pool_is_here(wheel->owner.pool));
 }
 
+int tw_is_in_task(struct tw_wheel *wheel)
+{
+	return wheel && wheel_is_in_task(wheel);
+}
+
 /* Once: all that is due by now, and the commands that it gives. */
 static void wheel_wait_idle(struct tw_wheel *wheel)
 {

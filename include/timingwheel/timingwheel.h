@@ -66,13 +66,16 @@ typedef int64_t tw_duration;
 #define TW_STATUS_LIST(X)                                                    \
 	X(TW_OK, "done")                                                     \
 	X(TW_INVALID, "invalid argument, or the call would wait for itself") \
-	X(TW_CLOSED, "the wheel has been stopped")                           \
+	X(TW_CLOSED, "it has been stopped or is being destroyed")            \
 	X(TW_FULL, "a limit has been reached")                               \
 	X(TW_NO_MEMORY, "out of memory")                                     \
-	X(TW_NOT_FOUND, "no such timer")                                     \
+	X(TW_NOT_FOUND, "no such timer or key")                              \
 	X(TW_RUNNING, "the task is running")                                 \
 	X(TW_EXISTS, "it exists already")                                    \
 	X(TW_SYSTEM, "a system call failed; errno tells why")                \
+	X(TW_TRUNCATED, "the value is larger than the buffer")               \
+	X(TW_TIMED_OUT, "the wait took too long")                            \
+	X(TW_LOAD_FAILED, "the loader gave no value")                        \
 	X(TW_REDIS_BAD_DATA, "the task's data can't be accepted")            \
 	X(TW_REDIS_UNREACHABLE, "Redis can't be reached")                    \
 	X(TW_REDIS_REFUSED, "Redis refused login or permission")             \
@@ -284,11 +287,22 @@ TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
 TW_API enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_size,
 				  tw_duration *remaining);
 
+/* Whether the caller is inside a task, release or drain function of this wheel: 1 or 0, which also
+ * stands for no wheel. */
+TW_API int tw_is_in_task(struct tw_wheel *wheel);
+
 /* Timers armed and not yet handed over, as far as commands have been applied. No wheel: 0. */
 TW_API size_t tw_pending(struct tw_wheel *wheel);
 
 /* The wheel's clock, nanoseconds. No wheel: 0. */
 TW_API tw_duration tw_now(struct tw_wheel *wheel);
+
+/*
+ * What the wheel was made with. tw_now of TW_CLOCK_MONOTONIC is the system's CLOCK_MONOTONIC, of
+ * TW_CLOCK_BOOTTIME its CLOCK_BOOTTIME. No wheel: TW_CLOCK_MONOTONIC, and 0.
+ */
+TW_API enum tw_clock tw_clock_of(const struct tw_wheel *wheel);
+TW_API tw_duration tw_interval_of(const struct tw_wheel *wheel);
 
 /*
  * Moves a manual clock forward by `by`, tick by tick: applies the commands accepted before it and

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A read-through cache in front of a source that takes its time: how many loads does it save, and is
+ * all that it says true?
+ *
+ * Threads take keys as Zipf's law with exponent 0.99 has it. What is not in the cache is loaded from
+ * a source that sleeps, one load a key at a time, and expires after a while; there is room for a
+ * tenth of the keys. Some keys the source does not have. Now and then a thread changes a key in the
+ * source and deletes it from the cache, as programs do.
+ *
+ * At the end it is verified that every value taken was its key's, and none that was in the cache
+ * older than the last change before the take; that none was past its deadline; that no key was loaded twice at a time; that the
+ * cache's counts agree with the threads' and the source's; and that every entry that came in left
+ * once.
+ */
+#include "support/format.h"
+#include "support/keys.h"
+#include "support/machine.h"
+#include "support/options.h"
+#include "support/percentiles.h"
+#include "support/process.h"
+#include "support/progress.h"
+#include "support/stopwatch.h"
+#include "support/zipf.h"
+
+#include <timingwheel/cache.h>
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ZIPF_EXPONENT 0.99
+#define MOST_THREADS 256
+
+enum {
+	ABSENT_EVERY = 97,  /* of so many keys the source lacks one */
+	CHANGE_EVERY = 5000 /* of so many takes one is followed by a change */
+};
+
+struct settings {
+	int64_t keys;
+	int64_t threads;
+	tw_duration seconds;
+	tw_duration source_time;
+	tw_duration expire;
+	int policy;
+	bool quiet;
+};
+
+/* A row of the source. */
+struct row {
+	_Atomic uint32_t version; /* 1 … */
+	_Atomic uint32_t settled; /* the cache has been told of all changes up to this one */
+	_Atomic uint32_t loading; /* loads of it that run */
+};
+
+struct value {
+	uint64_t number;
+	uint64_t version;
+	tw_duration loaded;  /* when its load ended; on the wheel's clock */
+	uint64_t filling[5]; /* all that scrambled */
+};
+
+struct job {
+	/* Constant once the threads run. */
+	struct settings settings;
+	struct tw_wheel *wheel;
+	struct tw_cache *cache;
+	const struct zipf *zipf;
+	struct row *rows;
+	int64_t start;
+	/* Any thread. */
+	_Atomic bool ended;
+	_Atomic uint64_t loads;
+	_Atomic uint64_t lacks; /* loads of keys that the source lacks */
+	_Atomic uint64_t changes;
+	_Atomic uint64_t told; /* entries that left */
+	/* What must not be. */
+	_Atomic uint64_t wrong_values;
+	_Atomic uint64_t stale_values;
+	_Atomic uint64_t expired_values;
+	_Atomic uint64_t double_loads;
+	_Atomic uint64_t wrong_answers;
+};
+
+struct taker {
+	struct job *job;
+	pthread_t thread;
+	struct generator generator;
+	uint64_t takes;
+	struct percentiles *times;
+};
+
+static void count(_Atomic uint64_t *counter)
+{
+	/* relaxed: read after the join, or for the line only */
+	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+static uint64_t counted(const _Atomic uint64_t *counter)
+{
+	/* relaxed: as above */
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* --- The source ------------------------------------------------------------------------------- */
+
+static struct value value_of(uint64_t number, uint64_t version, tw_duration loaded)
+{
+	struct value value = {number, version, loaded, {0}};
+
+	for (uint64_t i = 0; i < 5; i++)
+		value.filling[i] = scramble(number * 31 + version * 7 + (uint64_t)loaded + i);
+	return value;
+}
+
+static bool source_lacks(uint64_t number)
+{
+	return number % ABSENT_EVERY == ABSENT_EVERY - 1;
+}
+
+static enum tw_status load(void *argument, const void *key, size_t key_size,
+			   struct tw_cache_loading *loading)
+{
+	struct job *job = argument;
+	struct value value;
+	struct row *row;
+	uint64_t number, version;
+
+	memcpy(&number, key, key_size);
+	row = &job->rows[number];
+	count(&job->loads);
+	/* relaxed: a witness of its own; the cache orders the loads */
+	if (atomic_fetch_add_explicit(&row->loading, 1, memory_order_relaxed) != 0)
+		count(&job->double_loads);
+	/* seq_cst: a change that it does not see has its delete still to come; pairs with
+	 * change() */
+	version = atomic_load_explicit(&row->version, memory_order_seq_cst);
+	stopwatch_sleep(job->settings.source_time);
+	/* relaxed: as above */
+	atomic_fetch_sub_explicit(&row->loading, 1, memory_order_relaxed);
+	if (source_lacks(number)) {
+		count(&job->lacks);
+		return TW_NOT_FOUND;
+	}
+	value = value_of(number, version, tw_now(job->wheel));
+	return tw_cache_load_copy(loading, &value, sizeof(value), 0);
+}
+
+static void change(struct job *job, uint64_t number)
+{
+	struct row *row = &job->rows[number];
+	/* seq_cst: before the delete; pairs with load() */
+	uint32_t version = atomic_fetch_add_explicit(&row->version, 1, memory_order_seq_cst) + 1;
+
+	tw_cache_delete(job->cache, &number, sizeof(number));
+	/* release: after the delete; pairs with take(). Two changes at once may leave the lesser
+	 * version here, which only asks for less. */
+	atomic_store_explicit(&row->settled, version, memory_order_release);
+	count(&job->changes);
+}
+
+/* --- Takers ----------------------------------------------------------------------------------- */
+
+/* Whoever joins a load that began before a change gets what that load brings. But what was loaded
+ * before the take began must be as new as the changes settled by then. */
+static void judge(struct job *job, uint64_t number, const struct tw_cache_entry *entry,
+		  uint32_t oldest, tw_duration asked)
+{
+	struct value value, should;
+	size_t size;
+	const void *bytes = tw_cache_entry_value(entry, &size);
+
+	if (size != sizeof(value)) {
+		count(&job->wrong_values);
+		return;
+	}
+	memcpy(&value, bytes, sizeof(value));
+	should = value_of(number, value.version, value.loaded);
+	if (memcmp(&value, &should, sizeof(value)) != 0)
+		count(&job->wrong_values);
+	if (value.version < oldest && value.loaded < asked)
+		count(&job->stale_values);
+	if (tw_cache_entry_deadline(entry) <= asked)
+		count(&job->expired_values);
+}
+
+static void take(struct taker *taker)
+{
+	struct job *job = taker->job;
+	uint64_t number = zipf_draw(job->zipf, &taker->generator);
+	/* acquire: pairs with change() */
+	uint32_t oldest = atomic_load_explicit(&job->rows[number].settled, memory_order_acquire);
+	const struct tw_cache_entry *entry;
+	tw_duration asked = tw_now(job->wheel);
+	enum tw_status status =
+		tw_cache_take(job->cache, &number, sizeof(number), load, job, TW_FOREVER, &entry);
+	tw_duration took = tw_now(job->wheel) - asked;
+
+	taker->takes++;
+	percentiles_record(taker->times, took);
+	if (status != (source_lacks(number) ? TW_NOT_FOUND : TW_OK))
+		count(&job->wrong_answers);
+	if (status == TW_OK)
+		judge(job, number, entry, oldest, asked);
+	tw_cache_entry_release(entry);
+	if (generator_range(&taker->generator, 0, CHANGE_EVERY) == 0)
+		change(job, number);
+}
+
+static void *taker_run(void *argument)
+{
+	struct taker *taker = argument;
+
+	/* relaxed: a signal that orders nothing */
+	while (!atomic_load_explicit(&taker->job->ended, memory_order_relaxed))
+		take(taker);
+	return NULL;
+}
+
+static struct taker *takers_start(struct job *job)
+{
+	struct taker *takers = process_allocate((size_t)job->settings.threads * sizeof(*takers));
+
+	for (int64_t i = 0; i < job->settings.threads; i++) {
+		takers[i].job = job;
+		takers[i].generator.state = scramble((uint64_t)i + 1);
+		takers[i].times = percentiles_create();
+		if (pthread_create(&takers[i].thread, NULL, taker_run, &takers[i]) != 0)
+			process_fail("thread %" PRId64 " could not be started", i + 1);
+	}
+	return takers;
+}
+
+/* --- Watching --------------------------------------------------------------------------------- */
+
+static void show_head(const struct job *job)
+{
+	if (!job->settings.quiet)
+		printf("%8s %12s %9s %9s %9s %11s %9s %9s\n", "", "takes", "takes/s", "hits",
+		       "loads", "saved", "entries", "expired");
+}
+
+/* Fits into 90 columns. */
+static void show(struct job *job, struct progress *progress, uint64_t takes_before,
+		 int64_t interval)
+{
+	struct tw_cache_stats stats;
+	uint64_t takes;
+	double hit_ratio;
+
+	tw_cache_get_stats(job->cache, &stats);
+	takes = stats.hits + stats.misses + stats.absent;
+	hit_ratio = takes > 0 ? 100 * (double)(stats.hits + stats.absent) / (double)takes : 0;
+	progress_show(progress, "%6.1f s %12s %9s %8.2f%% %9s %11s %9s %9s",
+		      seconds_of(stopwatch_now() - job->start),
+		      format_count((int64_t)takes).characters,
+		      format_count((int64_t)((double)(takes - takes_before) / seconds_of(interval)))
+			      .characters,
+		      hit_ratio, format_count((int64_t)stats.loads).characters,
+		      format_count((int64_t)(takes - stats.loads)).characters,
+		      format_count((int64_t)stats.entries).characters,
+		      format_count((int64_t)stats.removed[TW_CAUSE_EXPIRED]).characters);
+}
+
+static uint64_t takes_so_far(struct job *job)
+{
+	struct tw_cache_stats stats;
+
+	tw_cache_get_stats(job->cache, &stats);
+	return stats.hits + stats.misses + stats.absent;
+}
+
+static void watch(struct job *job)
+{
+	struct progress progress = progress_start(stdout, job->settings.quiet);
+	int64_t shown = job->start;
+	uint64_t takes = 0;
+
+	progress.next += progress.interval;
+	show_head(job);
+	while (stopwatch_now() - job->start < job->settings.seconds) {
+		stopwatch_sleep(20 * TW_MILLISECOND);
+		if (progress_is_due(&progress)) {
+			show(job, &progress, takes, stopwatch_now() - shown);
+			shown = stopwatch_now();
+			takes = takes_so_far(job);
+		}
+	}
+	progress_wipe(&progress);
+}
+
+/* --- The verdict ------------------------------------------------------------------------------ */
+
+static bool check(const char *what, uint64_t found, uint64_t expected)
+{
+	if (found != expected)
+		printf("WRONG: %s: %" PRIu64 ", should be %" PRIu64 "\n", what, found, expected);
+	return found == expected;
+}
+
+static bool verify_counts(struct job *job, uint64_t takes, const struct tw_cache_stats *stats)
+{
+	uint64_t limit = (uint64_t)job->settings.keys / 10;
+	uint64_t removed = 0;
+	bool right = true;
+
+	for (int cause = 0; cause < TW_CACHE_CAUSES; cause++)
+		removed += stats->removed[cause];
+	right &= check("hits, misses and absences", stats->hits + stats->misses + stats->absent,
+		       takes);
+	right &= check("loads", stats->loads, counted(&job->loads));
+	right &= check("loads that gave nothing", stats->load_errors, counted(&job->lacks));
+	right &= check("misses that loaded or waited", stats->loads + stats->load_waits,
+		       stats->misses);
+	right &= check("entries and removals", stats->entries + removed, stats->inserts);
+	right &= check("entries over the limit",
+		       stats->entries > limit ? stats->entries - limit : 0, 0);
+	return right;
+}
+
+static bool verify_values(struct job *job)
+{
+	bool right = true;
+
+	right &= check("values of another key or torn", counted(&job->wrong_values), 0);
+	right &= check("values older than the last change", counted(&job->stale_values), 0);
+	right &= check("values past their deadline", counted(&job->expired_values), 0);
+	right &= check("loads of a key that was being loaded", counted(&job->double_loads), 0);
+	right &= check("takes with a wrong answer", counted(&job->wrong_answers), 0);
+	return right;
+}
+
+static void print_summary(struct job *job, const struct percentiles *times, uint64_t takes,
+			  const struct tw_cache_stats *stats)
+{
+	double seconds = seconds_of(stopwatch_now() - job->start);
+	uint64_t saved = takes - stats->loads;
+
+	printf("%s takes in %.1f s, %s a second: hit ratio %.2f %%, %s waited for another's load\n",
+	       format_count((int64_t)takes).characters, seconds,
+	       format_count((int64_t)((double)takes / seconds)).characters,
+	       100 * (double)(stats->hits + stats->absent) / (double)takes,
+	       format_count((int64_t)stats->load_waits).characters);
+	printf("%s loads of %s, %s loads saved: %s of waiting\n",
+	       format_count((int64_t)stats->loads).characters,
+	       format_duration(job->settings.source_time).characters,
+	       format_count((int64_t)saved).characters,
+	       format_duration((int64_t)saved * job->settings.source_time).characters);
+	printf("a take: p50 %s, p90 %s, p99 %s, p99.9 %s\n",
+	       format_duration(percentiles_at(times, 50)).characters,
+	       format_duration(percentiles_at(times, 90)).characters,
+	       format_duration(percentiles_at(times, 99)).characters,
+	       format_duration(percentiles_at(times, 99.9)).characters);
+	printf("left: %s expired, %s for want of room, %s deleted after %s changes\n",
+	       format_count((int64_t)stats->removed[TW_CAUSE_EXPIRED]).characters,
+	       format_count((int64_t)stats->removed[TW_CAUSE_SIZE]).characters,
+	       format_count((int64_t)stats->removed[TW_CAUSE_EXPLICIT]).characters,
+	       format_count((int64_t)counted(&job->changes)).characters);
+}
+
+/* --- The run ---------------------------------------------------------------------------------- */
+
+static void execute_nothing(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+static void on_remove(void *context, const struct tw_cache_entry *entry, enum tw_cache_cause cause)
+{
+	struct job *job = context;
+
+	(void)entry;
+	(void)cause;
+	count(&job->told);
+}
+
+static void open_cache(struct job *job)
+{
+	struct tw_cache_options options = {
+		.context = job,
+		.max_entries = (uint64_t)job->settings.keys / 10,
+		.policy = job->settings.policy ? TW_POLICY_LRU : TW_POLICY_S3FIFO,
+		.on_remove = on_remove,
+	};
+
+	if (tw_create(&job->wheel, TW_MILLISECOND, 512, execute_nothing, NULL) != TW_OK)
+		process_fail("no wheel");
+	options.wheel = job->wheel;
+	if (tw_cache_create(&job->cache, job->settings.expire, &options) != TW_OK)
+		process_fail("no cache");
+}
+
+/* Waits for the takers, and answers how many takes there were. */
+static uint64_t takers_end(struct job *job, struct taker *takers, struct percentiles *times)
+{
+	uint64_t takes = 0;
+
+	/* relaxed: the joins come after it */
+	atomic_store_explicit(&job->ended, true, memory_order_relaxed);
+	for (int64_t i = 0; i < job->settings.threads; i++) {
+		pthread_join(takers[i].thread, NULL);
+		takes += takers[i].takes;
+		percentiles_merge(times, takers[i].times);
+		percentiles_destroy(takers[i].times);
+	}
+	free(takers);
+	return takes;
+}
+
+static bool run(struct job *job)
+{
+	struct percentiles *times = percentiles_create();
+	struct tw_cache_stats stats;
+	struct taker *takers;
+	uint64_t takes;
+	bool right;
+
+	open_cache(job);
+	job->start = stopwatch_now();
+	takers = takers_start(job);
+	watch(job);
+	takes = takers_end(job, takers, times);
+	tw_cache_flush(job->cache);
+	tw_cache_get_stats(job->cache, &stats);
+	print_summary(job, times, takes, &stats);
+	right = verify_counts(job, takes, &stats);
+	tw_cache_destroy(job->cache);
+	right &= check("entries that left", counted(&job->told), stats.inserts);
+	right &= verify_values(job);
+	tw_destroy(job->wheel);
+	percentiles_destroy(times);
+	return right;
+}
+
+static void parse(int argc, char **argv, struct settings *settings)
+{
+	const struct program_option options[] = {
+		{"keys", OPTION_COUNT, &settings->keys, 100, 100000000,
+		 .help = "in the source; a tenth of them fits into the cache"},
+		{"threads", OPTION_COUNT, &settings->threads, 1, MOST_THREADS,
+		 .help = "that take keys"},
+		{"seconds", OPTION_SECONDS, &settings->seconds, 1, TW_HOUR, .help = "to run"},
+		{"source", OPTION_DURATION, &settings->source_time, 0, TW_MINUTE,
+		 .help = "time of a load"},
+		{"expire", OPTION_DURATION, &settings->expire, 1, TW_HOUR,
+		 .help = "lifetime of an entry"},
+		{"policy", OPTION_CHOICE, &settings->policy, .choices = "s3fifo,lru",
+		 .help = "who makes room"},
+		{"quiet", OPTION_FLAG, &settings->quiet, .help = "no progress line"},
+		{0},
+	};
+
+	options_parse(argc, argv, "How many loads does a read-through cache save?", options);
+}
+
+int main(int argc, char **argv)
+{
+	static struct job job = {
+		.settings = {.keys = 100000,
+			     .threads = 32,
+			     .seconds = 10 * TW_SECOND,
+			     .source_time = TW_MILLISECOND,
+			     .expire = 2 * TW_SECOND},
+	};
+	struct zipf *zipf;
+	bool right;
+
+	parse(argc, argv, &job.settings);
+	printf("%s\n%s keys, %s fit into the cache; a load takes %s; %" PRId64 " threads\n",
+	       machine_description(), format_count(job.settings.keys).characters,
+	       format_count(job.settings.keys / 10).characters,
+	       format_duration(job.settings.source_time).characters, job.settings.threads);
+	zipf = zipf_create((size_t)job.settings.keys, ZIPF_EXPONENT);
+	job.zipf = zipf;
+	job.rows = process_allocate((size_t)job.settings.keys * sizeof(*job.rows));
+	for (int64_t i = 0; i < job.settings.keys; i++)
+		atomic_init(&job.rows[i].version, 1);
+	right = run(&job);
+	free(job.rows);
+	zipf_destroy(zipf);
+	printf("%s\n",
+	       right ? "verified: each value was its key's, current and alive; all counts agree"
+		     : "NOT VERIFIED");
+	return right ? 0 : 1;
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The public calls for one key. A lookup enters an epoch, finds the entry in the shard's table,
+ * judges its deadline, and copies or pins it; it takes no lock and writes to nothing that is shared
+ * but the entry's bits of use. A change makes the new entry first, and then goes through the
+ * shard's lock.
+ */
+#include "cache.h"
+
+#include <string.h>
+
+#include "flight.h"
+
+/* ---- Lifetimes ---- */
+
+/* xorshift: even enough to spread deadlines. */
+static uint64_t reader_random(struct reader *reader)
+{
+	uint64_t random = reader->random;
+
+	random ^= random << 13;
+	random ^= random >> 7;
+	random ^= random << 17;
+	return reader->random = random;
+}
+
+tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, tw_duration expire)
+{
+	/* 53 bits, as many as a double has: -1 to 1. */
+	double part;
+	double lifetime;
+
+	if (cache->jitter == 0 || expire == TW_FOREVER)
+		return expire;
+	part = (double)(reader_random(reader) >> 11) / (double)((uint64_t)1 << 52) - 1;
+	lifetime = (double)expire * (1 + cache->jitter * part);
+	if (lifetime >= (double)TW_FOREVER)
+		return TW_FOREVER;
+	return lifetime < 1 ? 1 : (tw_duration)lifetime;
+}
+
+void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
+		      tw_duration lifetime)
+{
+	tw_duration deadline = time_add(now, lifetime);
+
+	if (cache->idle > 0) {
+		entry_set_end(entry, deadline);
+		if (deadline > time_add(now, cache->idle))
+			deadline = time_add(now, cache->idle);
+	}
+	/* relaxed: published with the entry. */
+	atomic_store_explicit(&entry->deadline, deadline, memory_order_relaxed);
+}
+
+/* A hit moves the deadline, to the entry's end at most; false: it had passed meanwhile. A touch that
+ * runs beside it sets the end first, and then the deadline, which tells us of that end. */
+static bool cache_slide(const struct tw_cache *cache, struct tw_cache_entry *entry,
+			tw_duration deadline, tw_duration coarse)
+{
+	tw_duration later = time_add(time_add(coarse, cache->coarse_step), cache->idle);
+
+	while (deadline >= 0) {
+		tw_duration end = entry_end(entry);
+		tw_duration moved = later < end ? later : end;
+
+		if (deadline >= moved)
+			return true;
+		if (!entry_move_deadline(entry, &deadline, moved))
+			continue;
+		/* A touch may have come to the very deadline that was there before. */
+		end = entry_end(entry);
+		if (end < moved)
+			entry_move_deadline(entry, &moved, end);
+		return true;
+	}
+	return false;
+}
+
+/* ---- Lookups ---- */
+
+struct tw_cache_entry *cache_find(struct tw_cache *cache, uint64_t hash, const void *key,
+				  size_t key_size)
+{
+	struct shard *shard = cache_shard(cache, hash);
+	struct tw_cache_entry *entry = table_find(shard_table(shard), hash, key, key_size);
+	tw_duration deadline;
+	tw_duration coarse;
+
+	if (!entry)
+		return NULL;
+	deadline = entry_deadline(entry);
+	if (deadline != TW_FOREVER) {
+		coarse = cache_coarse_now(cache);
+		if (cache_is_past(cache, deadline, coarse))
+			return NULL;
+		if (cache->idle > 0 && !cache_slide(cache, entry, deadline, coarse))
+			return NULL;
+	}
+	if (policy_use(&shard->policy, entry))
+		shard_try_settle(shard);
+	return entry;
+}
+
+/* What a lookup's end counts as, and answers. */
+static enum tw_status reader_count_find(struct reader *reader, const struct tw_cache_entry *entry)
+{
+	if (!entry) {
+		reader_count(reader, COUNT_MISSES, 1);
+		return TW_NOT_FOUND;
+	}
+	if (entry_flags(entry) & ENTRY_ABSENT) {
+		reader_count(reader, COUNT_ABSENT, 1);
+		return TW_NOT_FOUND;
+	}
+	reader_count(reader, COUNT_HITS, 1);
+	return TW_OK;
+}
+
+/* Copies what fits. A large value is pinned meanwhile, so that it holds up nobody's memory. */
+static enum tw_status cache_copy_out(struct reader *reader, struct tw_cache_entry *entry,
+				     void *buffer, size_t capacity, size_t *value_size)
+{
+	enum { LARGE = 16384 };
+	size_t size;
+	const void *value = entry_value(entry, &size);
+	size_t copied = size < capacity ? size : capacity;
+
+	*value_size = size;
+	if (copied <= LARGE) {
+		if (copied > 0)
+			memcpy(buffer, value, copied);
+		reader_leave(reader);
+	} else {
+		entry_pin(entry);
+		reader_leave(reader);
+		memcpy(buffer, value, copied);
+		tw_cache_entry_release(entry);
+	}
+	return copied < size ? TW_TRUNCATED : TW_OK;
+}
+
+enum tw_status cache_get_hashed(struct tw_cache *cache, struct reader *reader, uint64_t hash,
+				struct tw_cache_lookup *lookup)
+{
+	struct tw_cache_entry *entry;
+	enum tw_status status;
+
+	reader_enter(reader, &cache->epochs);
+	entry = cache_find(cache, hash, lookup->key, lookup->key_size);
+	status = reader_count_find(reader, entry);
+	if (status == TW_OK)
+		return cache_copy_out(reader, entry, lookup->buffer, lookup->capacity,
+				      &lookup->value_size);
+	reader_leave(reader);
+	lookup->value_size = 0;
+	return status;
+}
+
+enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_size, void *buffer,
+			    size_t capacity, size_t *value_size)
+{
+	struct tw_cache_lookup lookup = {key, key_size, buffer, capacity, 0, TW_OK};
+	struct reader *reader;
+	enum tw_status status;
+
+	if (value_size)
+		*value_size = 0;
+	if (!cache || !key_is_usable(key, key_size) || (!buffer && capacity > 0))
+		return TW_INVALID;
+	reader = epochs_reader(&cache->epochs);
+	if (!reader)
+		return TW_NO_MEMORY;
+	status = cache_get_hashed(cache, reader, cache_hash(&cache->seed, key, key_size), &lookup);
+	if (value_size)
+		*value_size = lookup.value_size;
+	return status;
+}
+
+enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t key_size,
+				const struct tw_cache_entry **entry)
+{
+	struct reader *reader;
+	struct tw_cache_entry *found;
+	enum tw_status status;
+
+	if (!entry)
+		return TW_INVALID;
+	*entry = NULL;
+	if (!cache || !key_is_usable(key, key_size))
+		return TW_INVALID;
+	reader = epochs_reader(&cache->epochs);
+	if (!reader)
+		return TW_NO_MEMORY;
+	reader_enter(reader, &cache->epochs);
+	found = cache_find(cache, cache_hash(&cache->seed, key, key_size), key, key_size);
+	status = reader_count_find(reader, found);
+	if (status == TW_OK) {
+		entry_pin(found);
+		*entry = found;
+	}
+	reader_leave(reader);
+	return status;
+}
+
+/* ---- Changes ---- */
+
+void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
+{
+	const struct entry_adopted *adopted = plan->adopted;
+
+	plan->hash = cache_hash(&cache->seed, plan->key, plan->key_size);
+	if (plan->is_absent)
+		plan->weight = plan->key_size;
+	else if (plan->weight == 0 && cache->weigh)
+		plan->weight = cache->weigh(cache->context, plan->key, plan->key_size,
+					    adopted ? adopted->value : plan->value,
+					    adopted ? adopted->value_size : plan->value_size);
+	else if (plan->weight == 0)
+		plan->weight = plan->key_size + (adopted ? adopted->value_size : plan->value_size);
+	else
+		plan->is_extended = true;
+	if (plan->weight > TW_CACHE_WEIGHT_MAX) {
+		plan->weight = TW_CACHE_WEIGHT_MAX;
+		plan->is_extended = true;
+	}
+	plan->is_extended = plan->is_extended || cache->weigh || cache->idle > 0;
+}
+
+static bool entry_is_there(const struct tw_cache_entry *entry, tw_duration now)
+{
+	return entry && !(entry_flags(entry) & ENTRY_ABSENT) && entry_deadline(entry) > now;
+}
+
+static uint64_t limit_load(const _Atomic uint64_t *limit)
+{
+	/* relaxed: a number by itself. */
+	return atomic_load_explicit(limit, memory_order_relaxed);
+}
+
+bool cache_is_over_limit(struct tw_cache *cache)
+{
+	uint64_t most = limit_load(&cache->max_entries);
+
+	if (most > 0 && limit_load(&cache->entries) > most)
+		return true;
+	most = limit_load(&cache->max_bytes);
+	return most > 0 && limit_load(&cache->bytes) > most;
+}
+
+/* Whether `entry` may stand in for `old` without going over max_bytes. */
+static bool cache_has_bytes_for(struct tw_cache *cache, const struct tw_cache_entry *old,
+				const struct tw_cache_entry *entry)
+{
+	uint64_t most = limit_load(&cache->max_bytes);
+	uint64_t weight = entry_weight(entry);
+	uint64_t old_weight = entry_weight(old);
+
+	return most == 0 || weight <= old_weight ||
+	       limit_load(&cache->bytes) + (weight - old_weight) <= most;
+}
+
+enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
+			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
+{
+	const void *key = entry_key(entry);
+	struct tw_cache_entry *old;
+	_Atomic uint64_t *slot =
+		table_find_slot(shard_table(shard), hash, key, entry->key_size, &old);
+	uint64_t most = limit_load(&cache->max_bytes);
+
+	if (old)
+		expiry_prefetch(old);
+	if (cache_is_closed(cache))
+		return TW_CLOSED;
+	if (mode == PUT_ADD && entry_is_there(old, now))
+		return TW_EXISTS;
+	if (mode == PUT_REPLACE && !entry_is_there(old, now))
+		return TW_NOT_FOUND;
+	if (most > 0 && entry_weight(entry) > most)
+		return TW_FULL;
+	if (!old && !shard_reserve(shard))
+		return TW_NO_MEMORY;
+	if (mode != PUT_LOADED)
+		flights_override(shard, hash, key, entry->key_size);
+	if (old && cache_has_bytes_for(cache, old, entry)) {
+		shard_replace(shard, slot, old, entry, now);
+		return TW_OK;
+	}
+	if (old)
+		shard_unlink(shard, old, TW_CAUSE_REPLACED, now);
+	shard_link(shard, hash, entry, now);
+	return TW_OK;
+}
+
+/* Between begin and end, where the entry is made if it needs the pool. */
+static enum tw_status cache_put_planned(struct tw_cache *cache, struct shard *shard,
+					const struct entry_plan *plan,
+					struct tw_cache_entry **entry, enum put_mode mode,
+					tw_duration lifetime)
+{
+	enum tw_status status;
+	tw_duration now;
+
+	/* What it may replace is on its way while the entry is made. */
+	shard_prefetch(shard, plan->hash);
+	/* Not before the lock: what is judged by it is judged as it is now. */
+	now = tw_now(cache->wheel);
+	if (!*entry)
+		*entry = entry_new(shard->pool, plan);
+	if (!*entry)
+		return TW_NO_MEMORY;
+	cache_start_life(cache, *entry, now, lifetime);
+	status = cache_put(cache, shard, plan->hash, *entry, mode, now);
+	if (status != TW_OK)
+		entry_discard(*entry);
+	return status;
+}
+
+static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_plan *plan,
+					enum put_mode mode, tw_duration expire)
+{
+	struct reader *reader = epochs_reader(&cache->epochs);
+	struct tw_cache_entry *entry = NULL;
+	struct shard *shard;
+	enum tw_status status;
+	tw_duration lifetime;
+
+	if (!reader)
+		return TW_NO_MEMORY;
+	lifetime = cache_lifetime(cache, reader, expire);
+	cache_plan(cache, plan);
+	if (!plan_needs_pool(plan) && !(entry = entry_new(NULL, plan)))
+		return TW_NO_MEMORY;
+	shard = cache_shard(cache, plan->hash);
+	shard_begin(shard);
+	status = cache_put_planned(cache, shard, plan, &entry, mode, lifetime);
+	shard_end(shard);
+	if (status == TW_OK && cache_is_over_limit(cache))
+		cache_evict(cache, entry);
+	return status;
+}
+
+static enum tw_status cache_set_copied(struct tw_cache *cache, const void *key, size_t key_size,
+				       const void *value, size_t value_size, enum put_mode mode,
+				       tw_duration expire)
+{
+	struct entry_plan plan = {
+		.key = key, .key_size = key_size, .value = value, .value_size = value_size};
+
+	if (!cache || !key_is_usable(key, key_size) || (!value && value_size > 0) ||
+	    value_size > UINT32_MAX || expire <= 0)
+		return TW_INVALID;
+	return cache_set_planned(cache, &plan, mode, expire);
+}
+
+enum tw_status tw_cache_set(struct tw_cache *cache, const void *key, size_t key_size,
+			    const void *value, size_t value_size)
+{
+	return cache_set_copied(cache, key, key_size, value, value_size, PUT_SET,
+				cache ? cache->expire : 1);
+}
+
+enum tw_status tw_cache_set_with_expire(struct tw_cache *cache, const void *key, size_t key_size,
+					const void *value, size_t value_size, tw_duration expire)
+{
+	return cache_set_copied(cache, key, key_size, value, value_size, PUT_SET, expire);
+}
+
+enum tw_status tw_cache_add(struct tw_cache *cache, const void *key, size_t key_size,
+			    const void *value, size_t value_size, tw_duration expire)
+{
+	return cache_set_copied(cache, key, key_size, value, value_size, PUT_ADD, expire);
+}
+
+enum tw_status tw_cache_replace(struct tw_cache *cache, const void *key, size_t key_size,
+				const void *value, size_t value_size, tw_duration expire)
+{
+	return cache_set_copied(cache, key, key_size, value, value_size, PUT_REPLACE, expire);
+}
+
+enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t key_size, void *value,
+			      size_t value_size, uint64_t weight,
+			      void (*free_value)(void *value, size_t value_size, void *context),
+			      void *context, tw_duration expire)
+{
+	struct entry_adopted adopted = {value, value_size, free_value, context};
+	struct entry_plan plan = {
+		.key = key, .key_size = key_size, .adopted = &adopted, .weight = weight};
+
+	if (!cache || !key_is_usable(key, key_size) || expire <= 0)
+		return TW_INVALID;
+	return cache_set_planned(cache, &plan, PUT_SET, expire);
+}
+
+enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t key_size)
+{
+	struct tw_cache_entry *entry;
+	struct shard *shard;
+	enum tw_status status = TW_NOT_FOUND;
+	uint64_t hash;
+	tw_duration now;
+
+	if (!cache || !key_is_usable(key, key_size))
+		return TW_INVALID;
+	hash = cache_hash(&cache->seed, key, key_size);
+	shard = cache_shard(cache, hash);
+	shard_begin(shard);
+	now = tw_now(cache->wheel);
+	entry = table_find(shard_table(shard), hash, key, key_size);
+	if (entry_is_there(entry, now))
+		status = TW_OK;
+	if (entry)
+		shard_unlink(shard, entry, TW_CAUSE_EXPLICIT, now);
+	flights_override(shard, hash, key, key_size);
+	shard_end(shard);
+	return status;
+}
+
+/* Between begin and end, of an entry that is there. */
+static void cache_touch_entry(struct tw_cache *cache, struct shard *shard,
+			      struct tw_cache_entry *entry, tw_duration lifetime, tw_duration now)
+{
+	tw_duration deadline = time_add(now, lifetime);
+
+	if (cache->idle > 0) {
+		entry_set_end(entry, deadline);
+		if (deadline > time_add(now, cache->idle))
+			deadline = time_add(now, cache->idle);
+	}
+	shard_set_deadline(shard, entry, deadline);
+	if (policy_use(&shard->policy, entry))
+		policy_settle(&shard->policy);
+}
+
+enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t key_size,
+			      tw_duration expire)
+{
+	struct reader *reader;
+	struct tw_cache_entry *entry;
+	struct shard *shard;
+	enum tw_status status = TW_NOT_FOUND;
+	uint64_t hash;
+	tw_duration now;
+
+	if (!cache || !key_is_usable(key, key_size) || expire <= 0)
+		return TW_INVALID;
+	reader = epochs_reader(&cache->epochs);
+	if (!reader)
+		return TW_NO_MEMORY;
+	hash = cache_hash(&cache->seed, key, key_size);
+	shard = cache_shard(cache, hash);
+	shard_begin(shard);
+	now = tw_now(cache->wheel);
+	entry = table_find(shard_table(shard), hash, key, key_size);
+	if (entry_is_there(entry, now)) {
+		cache_touch_entry(cache, shard, entry, cache_lifetime(cache, reader, expire), now);
+		status = TW_OK;
+	}
+	shard_end(shard);
+	return status;
+}

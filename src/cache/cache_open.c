@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* Making and ending a cache. */
+#include "cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "flight.h"
+
+enum {
+	SHARDS_DEFAULT = 64,
+	SHARD_ENTRIES_LEAST = 512, /* with a limit */
+	OWN_SLOTS = 300
+};
+
+static const tw_duration own_interval = TW_SECOND;
+static const tw_duration granule_least = TW_MICROSECOND;
+
+/* The coarse clock lags by one step; more where the processor that drives it is kept from
+ * running. */
+static const tw_duration margin_least = 50 * TW_MILLISECOND;
+
+static bool options_are_valid(const struct tw_cache_options *options)
+{
+	return options->jitter < 1 && options->policy <= TW_POLICY_S3FIFO && options->idle >= 0 &&
+	       options->negative_expire >= 0 && options->stats_interval >= 0 &&
+	       options->shards <= TW_CACHE_SHARDS_MAX;
+}
+
+static unsigned options_shards(const struct tw_cache_options *options)
+{
+	uint64_t wanted = options->shards;
+	unsigned shards = 1;
+
+	if (wanted == 0) {
+		wanted = SHARDS_DEFAULT;
+		if (options->max_entries > 0 &&
+		    options->max_entries / SHARD_ENTRIES_LEAST < SHARDS_DEFAULT)
+			wanted = options->max_entries / SHARD_ENTRIES_LEAST;
+		while (shards * 2 <= wanted)
+			shards *= 2;
+		return shards;
+	}
+	while (shards < wanted)
+		shards *= 2;
+	return shards;
+}
+
+/* ---- Own wheel, clock, upkeep, statistics ---- */
+
+static void nothing(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+static enum tw_status cache_open_wheel(struct tw_cache *cache,
+				       const struct tw_cache_options *options)
+{
+	struct tw_options own = {.name = options->name ? options->name : "proc"};
+	enum tw_status status = TW_OK;
+
+	cache->wheel = options->wheel;
+	if (!cache->wheel) {
+		status = tw_create(&cache->own_wheel, own_interval, OWN_SLOTS, nothing, &own);
+		cache->wheel = cache->own_wheel;
+	}
+	return status;
+}
+
+static void cache_init_clock(struct tw_cache *cache)
+{
+	struct timespec step;
+	tw_duration interval = tw_interval_of(cache->wheel);
+
+	cache->granule = interval > granule_least ? interval : granule_least;
+	if (tw_clock_of(cache->wheel) != TW_CLOCK_MONOTONIC ||
+	    clock_getres(CLOCK_MONOTONIC_COARSE, &step) != 0)
+		return;
+	cache->has_coarse_clock = true;
+	cache->coarse_step = (tw_duration)step.tv_sec * TW_SECOND + step.tv_nsec;
+	cache->coarse_margin = 8 * cache->coarse_step;
+	if (cache->coarse_margin < margin_least)
+		cache->coarse_margin = margin_least;
+}
+
+static void cache_run_upkeep(void *argument)
+{
+	struct tw_cache *cache = argument;
+
+	/* relaxed: who asks from here on is served by another run. */
+	atomic_store_explicit(&cache->upkeep_is_set, false, memory_order_relaxed);
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_reclaim(&cache->shards[i]);
+}
+
+void cache_ask_upkeep(struct tw_cache *cache)
+{
+	/* relaxed: a look that spares the exchange; a flag that orders nothing. */
+	if (atomic_load_explicit(&cache->upkeep_is_set, memory_order_relaxed) ||
+	    atomic_exchange_explicit(&cache->upkeep_is_set, true, memory_order_relaxed))
+		return;
+	if (wakeup_set(&cache->upkeep, cache->granule) == TW_NOT_FOUND)
+		wakeup_mend(&cache->upkeep);
+}
+
+static void cache_tell_stats(struct tw_cache *cache)
+{
+	struct reader *reader = epochs_reader(&cache->epochs);
+	struct tw_cache_stats stats;
+
+	cache_sum_stats(cache, &stats);
+	if (reader)
+		reader->callbacks++;
+	cache->on_stats(cache->context, &stats);
+	if (reader)
+		reader->callbacks--;
+}
+
+/* Also when it was mended: then it is not time yet. */
+static void cache_run_stats(void *argument)
+{
+	struct tw_cache *cache = argument;
+	tw_duration interval = cache->stats_interval;
+	/* relaxed: runs follow one another, but for one that a drain of the wheel met. */
+	tw_duration due = atomic_load_explicit(&cache->stats_due, memory_order_relaxed);
+	tw_duration now = tw_now(cache->wheel);
+
+	if (now >= due) {
+		cache_tell_stats(cache);
+		/* What was missed is missed, and the times don't drift. */
+		due = time_add(due, ((now - due) / interval + 1) * interval);
+		/* relaxed: as above. */
+		atomic_store_explicit(&cache->stats_due, due, memory_order_relaxed);
+	}
+	wakeup_set(&cache->stats, due - tw_now(cache->wheel));
+}
+
+static enum tw_status cache_open_stats(struct tw_cache *cache,
+				       const struct tw_cache_options *options)
+{
+	enum tw_status status;
+
+	cache->stats_interval = options->stats_interval > 0 ? options->stats_interval : TW_MINUTE;
+	if (!options->on_stats)
+		return TW_OK;
+	status = wakeup_open(&cache->stats, cache->wheel, cache_run_stats, cache);
+	if (status != TW_OK)
+		return status;
+	atomic_init(&cache->stats_due, time_add(tw_now(cache->wheel), cache->stats_interval));
+	wakeup_set(&cache->stats, cache->stats_interval);
+	return TW_OK;
+}
+
+/* ---- Shards ---- */
+
+static void cache_close_shards(struct tw_cache *cache, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		shard_stop(&cache->shards[i]);
+	for (unsigned i = 0; i < count; i++)
+		shard_close(&cache->shards[i]);
+	free(cache->shards);
+}
+
+static enum tw_status cache_open_shards(struct tw_cache *cache,
+					const struct tw_cache_options *options)
+{
+	unsigned count = options_shards(options);
+	size_t size = count * sizeof(struct shard);
+	enum tw_status status = TW_OK;
+
+	cache->shard_mask = count - 1;
+	cache->shards = aligned_alloc(_Alignof(struct shard), size);
+	if (!cache->shards)
+		return TW_NO_MEMORY;
+	memset(cache->shards, 0, size);
+	for (unsigned i = 0; i < count; i++) {
+		policy_init(&cache->shards[i].policy, options->policy);
+		if (options->max_entries > 0 || options->max_bytes > 0)
+			policy_turn_on(&cache->shards[i].policy);
+		status = shard_open(&cache->shards[i], cache);
+		if (status != TW_OK) {
+			cache_close_shards(cache, i);
+			break;
+		}
+	}
+	return status;
+}
+
+/* ---- Create ---- */
+
+static void cache_init(struct tw_cache *cache, tw_duration expire,
+		       const struct tw_cache_options *options)
+{
+	cache->expire = expire;
+	cache->idle = options->idle;
+	cache->negative_expire = options->negative_expire;
+	cache->jitter = options->jitter == 0 ? 0.05 : options->jitter < 0 ? 0 : options->jitter;
+	cache->weigh = options->weigh;
+	cache->context = options->context;
+	cache->on_stats = options->on_stats;
+	atomic_init(&cache->max_entries, cache_usable_limit(options->max_entries));
+	atomic_init(&cache->max_bytes, cache_usable_limit(options->max_bytes));
+	cache_seed_init(&cache->seed);
+	pthread_mutex_init(&cache->waits_lock, NULL);
+	pthread_mutex_init(&cache->takes_lock, NULL);
+	pthread_cond_init(&cache->takes_are_over, NULL);
+}
+
+static void cache_free(struct tw_cache *cache)
+{
+	pthread_cond_destroy(&cache->takes_are_over);
+	pthread_mutex_destroy(&cache->takes_lock);
+	pthread_mutex_destroy(&cache->waits_lock);
+	free(cache);
+}
+
+/* On a cache with its wheel and clock. */
+static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_options *options)
+{
+	enum tw_status status = TW_NO_MEMORY;
+
+	cache->arena = arena_create();
+	if (!cache->arena)
+		return status;
+	if (!epochs_init(&cache->epochs))
+		goto release_arena;
+	status = notices_open(&cache->notices, cache->wheel, options, &cache->epochs);
+	if (status != TW_OK)
+		goto close_epochs;
+	status = wakeup_open(&cache->upkeep, cache->wheel, cache_run_upkeep, cache);
+	if (status != TW_OK)
+		goto close_notices;
+	status = cache_open_shards(cache, options);
+	if (status != TW_OK)
+		goto close_upkeep;
+	status = cache_open_stats(cache, options);
+	if (status == TW_OK)
+		return status;
+	cache_close_shards(cache, cache->shard_mask + 1);
+close_upkeep:
+	wakeup_close(&cache->upkeep);
+close_notices:
+	notices_close(&cache->notices);
+close_epochs:
+	epochs_destroy(&cache->epochs);
+release_arena:
+	arena_release(cache->arena);
+	return status;
+}
+
+enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
+			       const struct tw_cache_options *options)
+{
+	static const struct tw_cache_options defaults;
+	struct tw_cache *cache;
+	enum tw_status status;
+
+	if (!result)
+		return TW_INVALID;
+	*result = NULL;
+	if (!options)
+		options = &defaults;
+	if (expire <= 0 || !options_are_valid(options))
+		return TW_INVALID;
+	cache = aligned_alloc(_Alignof(struct tw_cache), sizeof(*cache));
+	if (!cache)
+		return TW_NO_MEMORY;
+	memset(cache, 0, sizeof(*cache));
+	cache_init(cache, expire, options);
+	status = cache_open_wheel(cache, options);
+	if (status == TW_OK) {
+		cache_init_clock(cache);
+		status = cache_open(cache, options);
+	}
+	if (status != TW_OK) {
+		tw_destroy(cache->own_wheel);
+		cache_free(cache);
+		return status;
+	}
+	*result = cache;
+	return TW_OK;
+}
+
+/* ---- Destroy ---- */
+
+static void cache_end_takes(struct tw_cache *cache)
+{
+	/* release: pairs with cache_is_closed(). */
+	atomic_store_explicit(&cache->is_closed, true, memory_order_release);
+	for (unsigned i = 0; i <= cache->shard_mask; i++) {
+		shard_begin(&cache->shards[i]);
+		flights_wake(&cache->shards[i]);
+		shard_end(&cache->shards[i]);
+	}
+	pthread_mutex_lock(&cache->takes_lock);
+	while (cache->takes > 0)
+		pthread_cond_wait(&cache->takes_are_over, &cache->takes_lock);
+	pthread_mutex_unlock(&cache->takes_lock);
+}
+
+static bool cache_is_in_callback(struct tw_cache *cache)
+{
+	struct reader *reader = epochs_reader(&cache->epochs);
+
+	return reader && reader->callbacks > 0;
+}
+
+void tw_cache_destroy(struct tw_cache *cache)
+{
+	int state;
+
+	if (!cache || cache_is_in_callback(cache))
+		return;
+	/* A cancelled thread would leave half a cache. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	cache_end_takes(cache);
+	wakeup_close(&cache->stats);
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_stop(&cache->shards[i]);
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_clear(&cache->shards[i], TW_CAUSE_SHUTDOWN);
+	if (notices_wait(&cache->notices, true) != TW_OK) {
+		wakeup_close(&cache->notices.wakeup);
+		notices_tell_here(&cache->notices);
+	}
+	notices_close(&cache->notices);
+	wakeup_close(&cache->upkeep);
+	cache_close_shards(cache, cache->shard_mask + 1);
+	epochs_destroy(&cache->epochs);
+	arena_release(cache->arena);
+	tw_destroy(cache->own_wheel);
+	cache_free(cache);
+	pthread_setcancelstate(state, &state);
+}
+
+/* ---- Flush ---- */
+
+enum tw_status tw_cache_flush(struct tw_cache *cache)
+{
+	enum tw_status status;
+
+	if (!cache || cache_is_in_callback(cache) || tw_is_in_task(cache->wheel))
+		return TW_INVALID;
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_expire(&cache->shards[i]);
+	status = notices_wait(&cache->notices, false);
+	/* A drain of the wheel may have taken them, whatever was noted. */
+	wakeup_mend(&cache->upkeep);
+	if (cache->on_stats)
+		wakeup_mend(&cache->stats);
+	cache_run_upkeep(cache);
+	return status;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* The public calls for many keys or all: each goes shard by shard, in short steps. */
+#include "cache.h"
+
+#include <stdlib.h>
+
+/* ---- Many lookups ---- */
+
+/* So many at a time: their cache misses overlap. */
+enum { LOOKUPS = 16 };
+
+static bool lookup_is_valid(const struct tw_cache_lookup *item)
+{
+	return key_is_usable(item->key, item->key_size) && (item->buffer || item->capacity == 0);
+}
+
+/* Fetches what the lookups will touch, one kind after the other. Inside an epoch. */
+static void cache_prefetch(struct tw_cache *cache, const struct tw_cache_lookup *items,
+			   const uint64_t *hashes, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (lookup_is_valid(&items[i]))
+			table_prefetch_bucket(shard_table(cache_shard(cache, hashes[i])),
+					      hashes[i]);
+	for (unsigned i = 0; i < n; i++)
+		if (lookup_is_valid(&items[i]))
+			entry_prefetch(
+				table_guess(shard_table(cache_shard(cache, hashes[i])), hashes[i]));
+}
+
+static size_t cache_get_some(struct tw_cache *cache, struct reader *reader,
+			     struct tw_cache_lookup *items, unsigned n)
+{
+	uint64_t hashes[LOOKUPS];
+	size_t found = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		if (lookup_is_valid(&items[i]))
+			hashes[i] = cache_hash(&cache->seed, items[i].key, items[i].key_size);
+	reader_enter(reader, &cache->epochs);
+	cache_prefetch(cache, items, hashes, n);
+	reader_leave(reader);
+	for (unsigned i = 0; i < n; i++) {
+		items[i].value_size = 0;
+		items[i].status = TW_INVALID;
+		if (lookup_is_valid(&items[i]))
+			items[i].status = cache_get_hashed(cache, reader, hashes[i], &items[i]);
+		found += items[i].status == TW_OK || items[i].status == TW_TRUNCATED;
+	}
+	return found;
+}
+
+enum tw_status tw_cache_get_many(struct tw_cache *cache, struct tw_cache_lookup *items, size_t n,
+				 size_t *found)
+{
+	struct reader *reader;
+	size_t sum = 0;
+
+	if (found)
+		*found = 0;
+	if (!cache || (!items && n > 0))
+		return TW_INVALID;
+	reader = epochs_reader(&cache->epochs);
+	if (!reader)
+		return TW_NO_MEMORY;
+	for (size_t i = 0; i < n; i += LOOKUPS)
+		sum += cache_get_some(cache, reader, items + i,
+				      n - i < LOOKUPS ? (unsigned)(n - i) : LOOKUPS);
+	if (found)
+		*found = sum;
+	return TW_OK;
+}
+
+/* ---- All entries ---- */
+
+enum tw_status tw_cache_clear(struct tw_cache *cache)
+{
+	if (!cache)
+		return TW_INVALID;
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_clear(&cache->shards[i], TW_CAUSE_EXPLICIT);
+	return TW_OK;
+}
+
+/* Pinned entries of one shard. */
+struct visit_list {
+	size_t count;
+	size_t capacity;
+	struct tw_cache_entry **entries;
+};
+
+/* Between begin and end: pins what may be read; false: the list is too short. */
+static bool visit_list_fill(struct visit_list *list, struct shard *shard)
+{
+	const struct table *table = shard_table(shard);
+	tw_duration now = tw_now(shard->cache->wheel);
+	size_t position = 0;
+	size_t listed;
+
+	if (list->capacity < table->count + BUCKET_SLOTS)
+		return false;
+	listed = table_list(table, &position, list->entries, list->capacity);
+	list->count = 0;
+	for (size_t i = 0; i < listed; i++) {
+		struct tw_cache_entry *entry = list->entries[i];
+
+		if ((entry_flags(entry) & ENTRY_ABSENT) || entry_deadline(entry) <= now)
+			continue;
+		entry_pin(entry);
+		list->entries[list->count++] = entry;
+	}
+	return true;
+}
+
+/* False: out of memory. */
+static bool visit_list_take(struct visit_list *list, struct shard *shard)
+{
+	for (;;) {
+		struct tw_cache_entry **larger;
+		size_t wanted;
+		bool done;
+
+		shard_begin(shard);
+		done = visit_list_fill(list, shard);
+		wanted = shard_table(shard)->count;
+		shard_end(shard);
+		if (done)
+			return true;
+		wanted += wanted / 8 + 8 * BUCKET_SLOTS;
+		larger = realloc(list->entries, wanted * sizeof(struct tw_cache_entry *));
+		if (!larger)
+			return false;
+		list->entries = larger;
+		list->capacity = wanted;
+	}
+}
+
+enum tw_status tw_cache_each(struct tw_cache *cache,
+			     int (*visit)(void *context, const struct tw_cache_entry *entry),
+			     void *context)
+{
+	struct visit_list list = {0, 0, NULL};
+	enum tw_status status = TW_OK;
+	int goes_on = 1;
+
+	if (!cache || !visit)
+		return TW_INVALID;
+	for (unsigned i = 0; i <= cache->shard_mask && goes_on; i++) {
+		if (!visit_list_take(&list, &cache->shards[i])) {
+			status = TW_NO_MEMORY;
+			break;
+		}
+		for (size_t k = 0; k < list.count; k++) {
+			goes_on = goes_on && visit(context, list.entries[k]);
+			tw_cache_entry_release(list.entries[k]);
+		}
+	}
+	free(list.entries);
+	return status;
+}
+
+/* ---- Limits ---- */
+
+static uint64_t number_load(const _Atomic uint64_t *number)
+{
+	/* relaxed: a number by itself. */
+	return atomic_load_explicit(number, memory_order_relaxed);
+}
+
+/* How many a shard gives up in its turn: all shrink alike, and none to nothing before the
+ * others. */
+static unsigned cache_evict_share(const struct tw_cache *cache)
+{
+	enum { MOST = 64 };
+	uint64_t max_entries = number_load(&cache->max_entries);
+	uint64_t max_bytes = number_load(&cache->max_bytes);
+	uint64_t entries = number_load(&cache->entries);
+	uint64_t bytes = number_load(&cache->bytes);
+	uint64_t shards = cache->shard_mask + 1;
+	uint64_t share = 1;
+	uint64_t weight;
+
+	if (max_entries > 0 && entries > max_entries)
+		share += (entries - max_entries) / shards / 4;
+	if (max_bytes > 0 && bytes > max_bytes && entries > 0) {
+		weight = bytes / entries + 1;
+		share += (bytes - max_bytes) / weight / shards / 4;
+	}
+	return share < MOST ? (unsigned)share : MOST;
+}
+
+void cache_evict(struct tw_cache *cache, const struct tw_cache_entry *spared)
+{
+	unsigned without = 0;
+
+	while (cache_is_over_limit(cache) && without <= cache->shard_mask) {
+		/* relaxed: any shard will do. */
+		unsigned next =
+			atomic_fetch_add_explicit(&cache->evict_next, 1, memory_order_relaxed);
+		struct shard *shard = &cache->shards[next & cache->shard_mask];
+		unsigned count;
+
+		shard_begin(shard);
+		count = shard_evict(shard, cache_evict_share(cache), spared, tw_now(cache->wheel));
+		shard_end(shard);
+		without = count > 0 ? 0 : without + 1;
+	}
+}
+
+uint64_t cache_usable_limit(uint64_t limit)
+{
+	return limit <= INT64_MAX ? limit : INT64_MAX;
+}
+
+enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, uint64_t max_bytes)
+{
+	if (!cache)
+		return TW_INVALID;
+	if (max_entries > 0 || max_bytes > 0)
+		for (unsigned i = 0; i <= cache->shard_mask; i++)
+			shard_turn_policy_on(&cache->shards[i]);
+	/* relaxed: numbers by themselves; whoever adds looks at them afterwards. */
+	atomic_store_explicit(&cache->max_entries, cache_usable_limit(max_entries),
+			      memory_order_relaxed);
+	/* relaxed: as above. */
+	atomic_store_explicit(&cache->max_bytes, cache_usable_limit(max_bytes),
+			      memory_order_relaxed);
+	cache_evict(cache, NULL);
+	return TW_OK;
+}
+
+/* ---- Statistics ---- */
+
+static void reader_sum(const struct reader *reader, uint64_t *sums)
+{
+	for (int i = 0; i < READER_COUNTS; i++)
+		/* relaxed: a statistic. */
+		sums[i] += atomic_load_explicit(&((struct reader *)reader)->counts[i],
+						memory_order_relaxed);
+}
+
+static void shard_sum(struct shard *shard, struct tw_cache_stats *stats)
+{
+	shard_begin(shard);
+	stats->inserts += shard->inserts;
+	for (int i = 0; i < TW_CACHE_CAUSES; i++)
+		stats->removed[i] += shard->removed[i];
+	shard_end(shard);
+}
+
+void cache_sum_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
+{
+	uint64_t sums[READER_COUNTS] = {0};
+	/* acquire: the readers in the list are whole; pairs with epochs_take_reader(). */
+	const struct reader *reader =
+		atomic_load_explicit(&cache->epochs.readers, memory_order_acquire);
+
+	*stats = (struct tw_cache_stats){0};
+	for (; reader; reader = reader->next)
+		reader_sum(reader, sums);
+	stats->hits = sums[COUNT_HITS];
+	stats->misses = sums[COUNT_MISSES];
+	stats->absent = sums[COUNT_ABSENT];
+	stats->loads = sums[COUNT_LOADS];
+	stats->load_errors = sums[COUNT_LOAD_ERRORS];
+	stats->load_waits = sums[COUNT_LOAD_WAITS];
+	stats->wait_timeouts = sums[COUNT_WAIT_TIMEOUTS];
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_sum(&cache->shards[i], stats);
+	stats->notified = notices_told(&cache->notices);
+	/* relaxed: statistics. */
+	stats->entries = atomic_load_explicit(&cache->entries, memory_order_relaxed);
+	/* relaxed: as above. */
+	stats->bytes = atomic_load_explicit(&cache->bytes, memory_order_relaxed);
+}
+
+enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
+{
+	if (!cache || !stats)
+		return TW_INVALID;
+	cache_sum_stats(cache, stats);
+	return TW_OK;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An entry is one block of memory: 56 bytes, then what few entries need (a weight of its own, an
+ * adopted value), the key, and the copied value. So a reader who has found the key has the value in
+ * the same or the next cache line, and a million entries of 16 and 64 bytes cost 144 bytes each,
+ * its head in the pool included.
+ *
+ * The table holds one reference, and gives it up when no reader can be looking at the entry without
+ * one (epoch.c). Until then a reader inside an epoch may pin it by one addition.
+ */
+#include "entry.h"
+
+#include <string.h>
+
+_Static_assert(sizeof(struct tw_cache_entry) == 56, "136 bytes with a usual key and value");
+
+static size_t plan_size(const struct entry_plan *plan)
+{
+	size_t size = sizeof(struct tw_cache_entry) + entry_padded_key_size(plan->key_size);
+
+	size += plan->is_extended ? sizeof(struct entry_extension) : 0;
+	return size + (plan->adopted ? sizeof(struct entry_adopted) : plan->value_size);
+}
+
+static unsigned plan_flags(const struct entry_plan *plan)
+{
+	return (plan->is_extended ? ENTRY_EXTENDED : 0) | (plan->adopted ? ENTRY_ADOPTED : 0) |
+	       (plan->is_absent ? ENTRY_ABSENT : 0);
+}
+
+bool plan_needs_pool(const struct entry_plan *plan)
+{
+	return pool_has_size(plan_size(plan));
+}
+
+struct tw_cache_entry *entry_new(struct pool *pool, const struct entry_plan *plan)
+{
+	struct tw_cache_entry *entry = pool_take(pool, plan_size(plan));
+	unsigned char *key;
+
+	if (!entry)
+		return NULL;
+	entry->expiry_place = NULL;
+	atomic_init(&entry->references, 1);
+	entry->hash = (uint32_t)plan->hash;
+	entry->key_size = (uint16_t)plan->key_size;
+	atomic_init(&entry->flags, (uint8_t)plan_flags(plan));
+	atomic_init(&entry->uses, 0);
+	entry->value_size = plan->adopted ? 0 : (uint32_t)plan->value_size;
+	atomic_init(&entry->deadline, TW_FOREVER);
+	if (plan->is_extended) {
+		entry_extension(entry)->weight = plan->weight;
+		atomic_init(&entry_extension(entry)->end, TW_FOREVER);
+	}
+	if (plan->adopted)
+		*entry_adopted(entry) = *plan->adopted;
+	key = (unsigned char *)entry_key(entry);
+	memcpy(key, plan->key, plan->key_size);
+	if (!plan->adopted && plan->value_size > 0)
+		memcpy(key + entry_padded_key_size(plan->key_size), plan->value, plan->value_size);
+	return entry;
+}
+
+/* As plan_size() of its plan. */
+static size_t entry_size(const struct tw_cache_entry *entry)
+{
+	size_t before = (size_t)(entry_key(entry) - (const unsigned char *)entry);
+
+	return before + entry_padded_key_size(entry->key_size) + entry->value_size;
+}
+
+void entry_discard(struct tw_cache_entry *entry)
+{
+	pool_return(entry, entry_size(entry));
+}
+
+/* True for the one who gives back the last reference. */
+static bool entry_unpin(struct tw_cache_entry *entry)
+{
+	/* acquire: nobody else has one, so nobody else can be looking at it; pairs with itself. */
+	if (atomic_load_explicit(&entry->references, memory_order_acquire) == 1)
+		return true;
+	/* acq_rel: every reader is done with it before the last one frees it; pairs with itself. */
+	return atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) == 1;
+}
+
+void entry_release_here(struct pool *pool, struct tw_cache_entry *entry)
+{
+	if (entry_unpin(entry))
+		pool_give(pool, entry, entry_size(entry));
+}
+
+uint64_t entry_weight(const struct tw_cache_entry *entry)
+{
+	size_t value_size;
+
+	if (entry_flags(entry) & ENTRY_EXTENDED)
+		return entry_extension(entry)->weight;
+	entry_value(entry, &value_size);
+	return entry->key_size + (uint64_t)value_size;
+}
+
+const void *tw_cache_entry_value(const struct tw_cache_entry *entry, size_t *size)
+{
+	size_t unused;
+
+	return entry_value(entry, size ? size : &unused);
+}
+
+const void *tw_cache_entry_key(const struct tw_cache_entry *entry, size_t *size)
+{
+	if (size)
+		*size = entry->key_size;
+	return entry_key(entry);
+}
+
+tw_duration tw_cache_entry_deadline(const struct tw_cache_entry *entry)
+{
+	tw_duration deadline = entry_deadline(entry);
+
+	return deadline < 0 ? -deadline : deadline;
+}
+
+const struct tw_cache_entry *tw_cache_entry_pin(const struct tw_cache_entry *entry)
+{
+	entry_pin(entry);
+	return entry;
+}
+
+void tw_cache_entry_release(const struct tw_cache_entry *constant)
+{
+	struct tw_cache_entry *entry = (struct tw_cache_entry *)constant;
+
+	if (!entry || !entry_unpin(entry))
+		return;
+	if (entry_flags(entry) & ENTRY_ADOPTED) {
+		struct entry_adopted *adopted = entry_adopted(entry);
+
+		if (adopted->free_value)
+			adopted->free_value(adopted->value, adopted->value_size, adopted->context);
+	}
+	entry_discard(entry);
+}

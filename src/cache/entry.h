@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A key with its value, in one block of memory. Belongs to the cache while it is in a table; then
+ * to those who pin it. The last reference frees it, on whatever thread, with or without a cache.
+ */
+#ifndef CACHE_ENTRY_H
+#define CACHE_ENTRY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <timingwheel/cache.h>
+
+#include "pool.h"
+
+enum {
+	/* Constant: what lies before the key, in this order. */
+	ENTRY_EXTENDED = 1, /* struct entry_extension */
+	ENTRY_ADOPTED = 2,  /* struct entry_adopted */
+	/* Constant. */
+	ENTRY_ABSENT = 4, /* no value: the source is known to have none */
+	/* Under the shard's lock. */
+	ENTRY_LINKED = 8, /* in the table */
+	ENTRY_MAIN = 16   /* in the main queue of S3-FIFO */
+};
+
+struct entry_extension {
+	uint64_t weight;
+	/* Of its own lifetime, where each hit moves the deadline. Under the shard's lock; any
+	 * reader. */
+	_Atomic tw_duration end;
+};
+
+struct entry_adopted {
+	void *value;
+	size_t value_size;
+	void (*free_value)(void *value, size_t value_size, void *context);
+	void *context;
+};
+
+struct tw_cache_entry {
+	union {
+		/* While it is in the table: under the shard's lock. */
+		struct {
+			struct tw_cache_entry *expiry_next;
+			struct tw_cache_entry *
+				*expiry_place; /* what points to it; NULL: not filed */
+			struct tw_cache_entry *policy_next;
+			struct tw_cache_entry *policy_previous;
+		};
+		/* After that: limbo under the shard's lock, notice under that of the notices. */
+		struct {
+			struct tw_cache_entry *limbo_next;
+			uint64_t limbo_epoch;
+			struct tw_cache_entry *notice_next;
+			enum tw_cache_cause cause;
+		};
+	};
+	_Atomic uint32_t references; /* the table's, until no reader can find it; each pin */
+	uint32_t hash;               /* the lower half; constant */
+	uint16_t key_size;           /* constant */
+	_Atomic uint8_t flags;       /* written under the shard's lock */
+	_Atomic uint8_t uses;        /* S3-FIFO's two bits: any thread */
+	uint32_t value_size;         /* of a copied value; constant */
+	/* Under the shard's lock, and by hits where lifetimes slide. Negative: it has expired, and
+	 * that was its deadline. */
+	_Atomic tw_duration deadline;
+	unsigned char bytes[]; /* extension, adopted, key, value; constant but for what slides */
+};
+
+/* What an entry is made of. */
+struct entry_plan {
+	const void *key;
+	size_t key_size;
+	uint64_t hash;
+	const void *value; /* to copy; NULL where `adopted` is */
+	size_t value_size;
+	const struct entry_adopted *adopted; /* NULL: the value is copied */
+	bool is_absent;
+	bool is_extended; /* else it weighs key_size + value_size */
+	uint64_t weight;
+};
+
+/* Whether entry_new() needs the pool, and the lock that guards it. */
+bool plan_needs_pool(const struct entry_plan *plan);
+/* With one reference, the caller's; NULL: out of memory. */
+struct tw_cache_entry *entry_new(struct pool *pool, const struct entry_plan *plan);
+/* Frees it, but leaves an adopted value with its caller. Any thread. */
+void entry_discard(struct tw_cache_entry *entry);
+/* As tw_cache_entry_release, under the lock of the pool. Calls no user: not for adopted values. */
+void entry_release_here(struct pool *pool, struct tw_cache_entry *entry);
+uint64_t entry_weight(const struct tw_cache_entry *entry);
+
+/* Fetches what all but its links need; any address, NULL too. */
+static inline void entry_prefetch(const struct tw_cache_entry *entry)
+{
+	const uintptr_t address = (uintptr_t)entry;
+
+	__builtin_prefetch((const void *)(address + offsetof(struct tw_cache_entry, references)));
+	__builtin_prefetch((const void *)(address + offsetof(struct tw_cache_entry, bytes) + 72));
+}
+
+static inline unsigned entry_flags(const struct tw_cache_entry *entry)
+{
+	/* relaxed: readers look at constant bits only, which came with the entry. */
+	return atomic_load_explicit(&entry->flags, memory_order_relaxed);
+}
+
+/* Under the shard's lock. */
+static inline void entry_set_flags(struct tw_cache_entry *entry, unsigned flags)
+{
+	/* relaxed: as above. */
+	atomic_store_explicit(&entry->flags, (uint8_t)flags, memory_order_relaxed);
+}
+
+static inline struct entry_extension *entry_extension(const struct tw_cache_entry *entry)
+{
+	return (struct entry_extension *)(void *)entry->bytes;
+}
+
+static inline struct entry_adopted *entry_adopted(const struct tw_cache_entry *entry)
+{
+	size_t before = entry_flags(entry) & ENTRY_EXTENDED ? sizeof(struct entry_extension) : 0;
+
+	return (struct entry_adopted *)(void *)(entry->bytes + before);
+}
+
+static inline const unsigned char *entry_key(const struct tw_cache_entry *entry)
+{
+	unsigned flags = entry_flags(entry);
+	const unsigned char *bytes = entry->bytes;
+
+	if (__builtin_expect(flags & (ENTRY_EXTENDED | ENTRY_ADOPTED), 0)) {
+		bytes += flags & ENTRY_EXTENDED ? sizeof(struct entry_extension) : 0;
+		bytes += flags & ENTRY_ADOPTED ? sizeof(struct entry_adopted) : 0;
+	}
+	return bytes;
+}
+
+/* The value begins at a multiple of 8 bytes. */
+static inline size_t entry_padded_key_size(size_t key_size)
+{
+	return (key_size + 7) & ~(size_t)7;
+}
+
+static inline const void *entry_value(const struct tw_cache_entry *entry, size_t *size)
+{
+	if (entry_flags(entry) & ENTRY_ADOPTED) {
+		*size = entry_adopted(entry)->value_size;
+		return entry_adopted(entry)->value;
+	}
+	*size = entry->value_size;
+	return entry_key(entry) + entry_padded_key_size(entry->key_size);
+}
+
+static inline tw_duration entry_deadline(const struct tw_cache_entry *entry)
+{
+	/* relaxed: a number by itself; the entry was published with its first one. */
+	return atomic_load_explicit(&entry->deadline, memory_order_relaxed);
+}
+
+/* Of an extended entry. */
+static inline tw_duration entry_end(const struct tw_cache_entry *entry)
+{
+	/* relaxed: a number by itself. */
+	return atomic_load_explicit(&entry_extension(entry)->end, memory_order_relaxed);
+}
+
+static inline void entry_set_end(struct tw_cache_entry *entry, tw_duration end)
+{
+	/* relaxed: a number by itself. */
+	atomic_store_explicit(&entry_extension(entry)->end, end, memory_order_relaxed);
+}
+
+/* False: it was not *deadline any more, which is what it is now. */
+static inline bool entry_move_deadline(struct tw_cache_entry *entry, tw_duration *deadline,
+				       tw_duration moved)
+{
+	/* acquire, also where it fails: the end that was set before the deadline; pairs with the
+	 * exchange in shard_set_deadline(). release: hands that on to who reads this one. */
+	return atomic_compare_exchange_strong_explicit(&entry->deadline, deadline, moved,
+						       memory_order_acq_rel, memory_order_acquire);
+}
+
+/* For who knows that it can't be freed meanwhile: has a reference, or is inside an epoch. */
+static inline void entry_pin(const struct tw_cache_entry *entry)
+{
+	struct tw_cache_entry *mutable_entry = (struct tw_cache_entry *)entry;
+
+	/* relaxed: a reference of the caller's or of the table keeps it alive until this is
+	 * done. */
+	atomic_fetch_add_explicit(&mutable_entry->references, 1, memory_order_relaxed);
+}
+
+#endif

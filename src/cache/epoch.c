@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Epoch-based reclamation. The epoch goes from e to e + 1 when every reader that is inside has seen
+ * e. So while a reader is inside at e, the epoch is e or e + 1, and what is unlinked under its eyes
+ * is stamped e or e + 1 and not freed before e + 2 or e + 3, which needs the reader to leave.
+ *
+ * Threads come and go, and so do caches. A thread's reader is found by a memo of the last cache it
+ * used, then in the thread's own list, by the cache's id, which is never used twice: what that list
+ * holds of a cache that is gone is never looked at. When a thread ends, its readers are given to
+ * others, counts and all; that needs to know which caches still live. Therefore the list of all
+ * epochs, the lock and the key below, which are the one thing in the library that belongs to the
+ * process: threads do.
+ *
+ * May run together: everything but epochs_destroy. Linearization of an advance: its exchange.
+ */
+#include "epoch.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a thread knows. */
+struct thread_readers {
+	size_t count;
+	size_t capacity;
+	struct reader_memo memos[];
+};
+
+_Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
+
+static pthread_once_t threads_once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t threads_key;
+static bool threads_have_key;
+/* Under the lock. */
+static struct epochs *all_epochs;
+static uint64_t last_id;
+
+/* Under the lock. */
+static bool epochs_are_alive(uint64_t id)
+{
+	const struct epochs *epochs = all_epochs;
+
+	while (epochs && epochs->id != id)
+		epochs = epochs->next;
+	return epochs != NULL;
+}
+
+/* A thread ends: its readers are for others. */
+static void thread_give_back(void *argument)
+{
+	struct thread_readers *mine = argument;
+
+	memset(&reader_memo, 0, sizeof(reader_memo));
+	pthread_mutex_lock(&threads_lock);
+	for (size_t i = 0; i < mine->count; i++)
+		if (epochs_are_alive(mine->memos[i].id))
+			mine->memos[i].reader->is_taken = false;
+	pthread_mutex_unlock(&threads_lock);
+	free(mine);
+}
+
+static void threads_init(void)
+{
+	threads_have_key = pthread_key_create(&threads_key, thread_give_back) == 0;
+}
+
+bool epochs_init(struct epochs *epochs)
+{
+	pthread_once(&threads_once, threads_init);
+	if (!threads_have_key)
+		return false;
+	atomic_init(&epochs->current, 1);
+	atomic_init(&epochs->readers, NULL);
+	pthread_mutex_lock(&threads_lock);
+	epochs->id = ++last_id;
+	epochs->next = all_epochs;
+	all_epochs = epochs;
+	pthread_mutex_unlock(&threads_lock);
+	return true;
+}
+
+void epochs_destroy(struct epochs *epochs)
+{
+	struct epochs **place = &all_epochs;
+	struct reader *reader;
+	struct reader *next;
+
+	pthread_mutex_lock(&threads_lock);
+	while (*place != epochs)
+		place = &(*place)->next;
+	*place = epochs->next;
+	pthread_mutex_unlock(&threads_lock);
+
+	/* relaxed: nobody adds any more. */
+	reader = atomic_load_explicit(&epochs->readers, memory_order_relaxed);
+	for (; reader; reader = next) {
+		next = reader->next;
+		free(reader);
+	}
+}
+
+/* The thread's list, with room for one more; NULL: out of memory. */
+static struct thread_readers *thread_readers_with_room(void)
+{
+	struct thread_readers *mine = pthread_getspecific(threads_key);
+	struct thread_readers *larger;
+	size_t capacity = mine ? mine->capacity * 2 : 4;
+	size_t kept = 0;
+
+	if (mine && mine->count == mine->capacity) {
+		/* Forget the caches that are gone first. */
+		pthread_mutex_lock(&threads_lock);
+		for (size_t i = 0; i < mine->count; i++)
+			if (epochs_are_alive(mine->memos[i].id))
+				mine->memos[kept++] = mine->memos[i];
+		pthread_mutex_unlock(&threads_lock);
+		mine->count = kept;
+	}
+	if (mine && mine->count < mine->capacity)
+		return mine;
+	larger = malloc(sizeof(*larger) + capacity * sizeof(larger->memos[0]));
+	if (!larger)
+		return NULL;
+	larger->count = 0;
+	if (mine)
+		memcpy(larger, mine, sizeof(*mine) + mine->count * sizeof(mine->memos[0]));
+	larger->capacity = capacity;
+	if (pthread_setspecific(threads_key, larger) != 0) {
+		free(larger);
+		return NULL;
+	}
+	free(mine);
+	return larger;
+}
+
+static struct reader *reader_new(const struct epochs *epochs)
+{
+	struct reader *reader = aligned_alloc(_Alignof(struct reader), sizeof(*reader));
+
+	if (!reader)
+		return NULL;
+	memset(reader, 0, sizeof(*reader));
+	reader->is_taken = true;
+	reader->random = ((uint64_t)(uintptr_t)reader ^ epochs->id << 48) | 1;
+	return reader;
+}
+
+/* Under the lock: one whose thread has ended, or a new one; NULL: out of memory. */
+static struct reader *epochs_take_reader(struct epochs *epochs)
+{
+	/* relaxed: only written under the lock. */
+	struct reader *first = atomic_load_explicit(&epochs->readers, memory_order_relaxed);
+	struct reader *reader = first;
+
+	while (reader && reader->is_taken)
+		reader = reader->next;
+	if (reader) {
+		reader->is_taken = true;
+		return reader;
+	}
+	reader = reader_new(epochs);
+	if (!reader)
+		return NULL;
+	reader->next = first;
+	/* seq_cst: who scans after this reader has entered finds it; pairs with the load in
+	 * epochs_advance(). */
+	atomic_store_explicit(&epochs->readers, reader, memory_order_seq_cst);
+	return reader;
+}
+
+struct reader *epochs_find_reader(struct epochs *epochs)
+{
+	struct thread_readers *mine = pthread_getspecific(threads_key);
+
+	for (size_t i = 0; mine && i < mine->count; i++)
+		if (mine->memos[i].id == epochs->id) {
+			reader_memo = mine->memos[i];
+			return reader_memo.reader;
+		}
+	mine = thread_readers_with_room();
+	if (!mine)
+		return NULL;
+	pthread_mutex_lock(&threads_lock);
+	mine->memos[mine->count].reader = epochs_take_reader(epochs);
+	pthread_mutex_unlock(&threads_lock);
+	if (!mine->memos[mine->count].reader)
+		return NULL;
+	mine->memos[mine->count].id = epochs->id;
+	reader_memo = mine->memos[mine->count++];
+	return reader_memo.reader;
+}
+
+void epochs_advance(struct epochs *epochs)
+{
+	/* acquire: before the scan. */
+	uint64_t current = atomic_load_explicit(&epochs->current, memory_order_acquire);
+	/* seq_cst: pairs with the store in epochs_take_reader(). */
+	struct reader *reader = atomic_load_explicit(&epochs->readers, memory_order_seq_cst);
+
+	for (; reader; reader = reader->next) {
+		/* seq_cst: pairs with reader_enter() and reader_leave(). */
+		uint64_t seen = atomic_load_explicit(&reader->epoch, memory_order_seq_cst);
+
+		if (seen != 0 && seen != current)
+			return;
+	}
+	/* seq_cst: after the scan; pairs with epochs_stamp() and epochs_current(). One that fails
+	 * was overtaken by another's advance. */
+	atomic_compare_exchange_strong_explicit(&epochs->current, &current, current + 1,
+						memory_order_seq_cst, memory_order_relaxed);
+}

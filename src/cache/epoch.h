@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who reads without a lock, and when what was unlinked may be freed. A reader is inside an epoch
+ * from reader_enter to reader_leave; what was unlinked and stamped in an epoch is out of every
+ * reader's sight two epochs later.
+ */
+#ifndef CACHE_EPOCH_H
+#define CACHE_EPOCH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct flight;
+
+/* The counts of one thread; summed by cache_stats.c. */
+enum reader_count {
+	COUNT_HITS,
+	COUNT_MISSES,
+	COUNT_ABSENT,
+	COUNT_LOADS,
+	COUNT_LOAD_ERRORS,
+	COUNT_LOAD_WAITS,
+	COUNT_WAIT_TIMEOUTS,
+	READER_COUNTS
+};
+
+/* A thread's part of one cache; alone on its cache lines. */
+struct reader {
+	/* Written by its thread, read by who wants to free. 0: outside. */
+	_Alignas(128) _Atomic uint64_t epoch;
+	/* Written by its thread. */
+	_Atomic uint64_t counts[READER_COUNTS];
+	uint64_t random;
+	unsigned callbacks; /* listeners and loaders of this cache that the thread is inside of */
+	/* Under the lock of the waits (flight.c). */
+	const struct flight *waits_for;
+	/* Constant once it is in the list. */
+	struct reader *next;
+	/* Under the lock of the threads (epoch.c). */
+	bool is_taken;
+};
+
+struct epochs {
+	uint64_t id; /* of no other in this process; constant */
+	_Atomic uint64_t current;
+	_Atomic(struct reader *) readers; /* grows only */
+	struct epochs *next;              /* under the lock of the threads */
+};
+
+/* The epochs that this thread used last. */
+struct reader_memo {
+	uint64_t id;
+	struct reader *reader;
+};
+
+extern _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
+
+/* False: the system has no thread-specific data left. */
+bool epochs_init(struct epochs *epochs);
+/* No thread is inside or comes again. */
+void epochs_destroy(struct epochs *epochs);
+struct reader *epochs_find_reader(struct epochs *epochs);
+/* Goes on to the next epoch unless a reader is behind. */
+void epochs_advance(struct epochs *epochs);
+
+/* The calling thread's; NULL: out of memory. */
+static inline struct reader *epochs_reader(struct epochs *epochs)
+{
+	return __builtin_expect(reader_memo.id == epochs->id, 1) ? reader_memo.reader
+								 : epochs_find_reader(epochs);
+}
+
+static inline void reader_enter(struct reader *reader, struct epochs *epochs)
+{
+	/* relaxed: an older epoch than the current one only delays the freeing. */
+	uint64_t current = atomic_load_explicit(&epochs->current, memory_order_relaxed);
+
+	/* seq_cst: before this reader loads a table or a slot; pairs with the scan in
+	 * epochs_advance(), which comes after the slot was cleared. */
+	atomic_store_explicit(&reader->epoch, current, memory_order_seq_cst);
+}
+
+static inline void reader_leave(struct reader *reader)
+{
+	/* release: all that it read, it has read; pairs with the scan in epochs_advance(). */
+	atomic_store_explicit(&reader->epoch, 0, memory_order_release);
+}
+
+/* Under the lock under which it was unlinked: what is stamped with this now may be freed when
+ * stamp_is_over(). */
+static inline uint64_t epochs_stamp(struct epochs *epochs)
+{
+	/* seq_cst: not before the unlinking; pairs with reader_enter(). */
+	return atomic_load_explicit(&epochs->current, memory_order_seq_cst);
+}
+
+static inline uint64_t epochs_current(struct epochs *epochs)
+{
+	/* acquire: the readers of two epochs ago are done; pairs with the exchange in
+	 * epochs_advance(). */
+	return atomic_load_explicit(&epochs->current, memory_order_acquire);
+}
+
+static inline bool stamp_is_over(uint64_t stamp, uint64_t current)
+{
+	return current >= stamp + 2;
+}
+
+static inline void reader_count(struct reader *reader, enum reader_count count, uint64_t more)
+{
+	/* relaxed: a statistic that only this thread writes. */
+	uint64_t before = atomic_load_explicit(&reader->counts[count], memory_order_relaxed);
+
+	/* relaxed: as above. */
+	atomic_store_explicit(&reader->counts[count], before + more, memory_order_relaxed);
+}
+
+#endif

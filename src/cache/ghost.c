@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A hash table of small buckets without links or deletions: a slot holds a hash and the number of
+ * the eviction that brought it. It counts only while that number lies within the window, and a new
+ * hash takes the oldest slot of its bucket. So the queue of ghosts needs no queue.
+ */
+#include "ghost.h"
+
+#include <stdlib.h>
+
+enum { GHOST_BUCKET = 8 };
+
+void ghost_init(struct ghost *ghost)
+{
+	*ghost = (struct ghost){.time = 1};
+}
+
+void ghost_destroy(struct ghost *ghost)
+{
+	free(ghost->slots);
+}
+
+static struct ghost_slot *ghost_bucket(const struct ghost *ghost, uint32_t hash)
+{
+	/* The lowest bits chose the bucket of the table; mix, so that these are others. */
+	return &ghost->slots[((hash * 0x9e3779b1u) >> 8 & ghost->mask) * GHOST_BUCKET];
+}
+
+static void ghost_put(struct ghost *ghost, uint32_t hash, uint32_t time)
+{
+	struct ghost_slot *bucket = ghost_bucket(ghost, hash);
+	struct ghost_slot *oldest = bucket;
+
+	for (int i = 0; i < GHOST_BUCKET; i++) {
+		if (bucket[i].time != 0 && bucket[i].hash == hash) {
+			oldest = &bucket[i];
+			break;
+		}
+		/* The difference stays right when the time comes round. */
+		if (bucket[i].time == 0 ||
+		    (oldest->time != 0 &&
+		     ghost->time - bucket[i].time > ghost->time - oldest->time))
+			oldest = &bucket[i];
+	}
+	*oldest = (struct ghost_slot){hash, time};
+}
+
+void ghost_reserve(struct ghost *ghost, size_t entries)
+{
+	struct ghost larger = *ghost;
+	size_t buckets = 1;
+
+	while (buckets * GHOST_BUCKET < entries + entries / 4)
+		buckets *= 2;
+	if (ghost->slots && buckets <= ghost->mask + 1)
+		return;
+	larger.slots = calloc(buckets * GHOST_BUCKET, sizeof(*larger.slots));
+	if (!larger.slots)
+		return;
+	larger.mask = buckets - 1;
+	for (size_t i = 0; ghost->slots && i < (ghost->mask + 1) * GHOST_BUCKET; i++)
+		if (ghost->slots[i].time != 0)
+			ghost_put(&larger, ghost->slots[i].hash, ghost->slots[i].time);
+	free(ghost->slots);
+	*ghost = larger;
+}
+
+void ghost_add(struct ghost *ghost, uint32_t hash)
+{
+	if (!ghost->slots)
+		return;
+	if (++ghost->time == 0)
+		ghost->time = 1;
+	ghost_put(ghost, hash, ghost->time);
+}
+
+bool ghost_take(struct ghost *ghost, uint32_t hash, size_t window)
+{
+	struct ghost_slot *bucket;
+
+	if (!ghost->slots)
+		return false;
+	bucket = ghost_bucket(ghost, hash);
+	for (int i = 0; i < GHOST_BUCKET; i++)
+		if (bucket[i].time != 0 && bucket[i].hash == hash) {
+			uint32_t age = ghost->time - bucket[i].time;
+
+			bucket[i].time = 0;
+			return age < window;
+		}
+	return false;
+}

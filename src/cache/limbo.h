@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a shard keeps what it has unlinked and readers may still be looking at. Under the shard's
+ * lock, but for garbage_free().
+ */
+#ifndef CACHE_LIMBO_H
+#define CACHE_LIMBO_H
+
+#include <stdbool.h>
+
+#include "epoch.h"
+#include "policy.h"
+#include "table.h"
+
+struct limbo {
+	/* In the order of their epochs. */
+	struct tw_cache_entry *first;
+	struct tw_cache_entry *last;
+	unsigned count;
+	bool is_urgent; /* there is something large in it, or somebody asked */
+	struct table *tables;
+};
+
+/* What may be freed, but not under a lock. */
+struct garbage {
+	struct tw_cache_entry *entries;
+	struct table *tables;
+};
+
+/* The table knows it no more; takes over the table's reference. */
+void limbo_add(struct limbo *limbo, struct epochs *epochs, struct tw_cache_entry *entry);
+/* Another table has taken its place. */
+void limbo_add_table(struct limbo *limbo, struct epochs *epochs, struct table *table);
+/* If it is worth the look: what no reader sees any more goes back to the pool or into `garbage`. */
+void limbo_take(struct limbo *limbo, struct epochs *epochs, struct pool *pool,
+		struct policy *policy, struct garbage *garbage);
+/* Nobody is inside an epoch: all of it. */
+void limbo_take_all(struct limbo *limbo, struct garbage *garbage);
+/* With no lock held: calls free functions of users. */
+void garbage_free(const struct garbage *garbage);
+
+static inline bool limbo_is_empty(const struct limbo *limbo)
+{
+	return !limbo->first && !limbo->tables;
+}
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A queue of entries, chained through themselves, and one wakeup that empties it. Whoever adds to
+ * an idle queue sets the wakeup; the run goes on until the queue is empty, but lets other tasks of
+ * the pool come in between after each crowd. Runs of a wakeup never overlap, so on_remove has one
+ * caller.
+ *
+ * An entry waits here with a reference of its own, so that its memory needs nobody else.
+ */
+#include "notice.h"
+
+#include <time.h>
+
+#include "entry.h"
+
+enum { CROWD = 1024 };
+
+void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry)
+{
+	entry->notice_next = NULL;
+	if (list->last)
+		list->last->notice_next = entry;
+	else
+		list->first = entry;
+	list->last = entry;
+	list->count++;
+}
+
+/* Under the lock: the first crowd; NULL: there is none, and the wakeup may sleep. */
+static struct tw_cache_entry *notices_take_crowd(struct notices *notices)
+{
+	struct tw_cache_entry *first = notices->first;
+	struct tw_cache_entry *last = first;
+
+	if (!first) {
+		notices->is_awake = false;
+		return NULL;
+	}
+	for (int i = 1; i < CROWD && last->notice_next; i++)
+		last = last->notice_next;
+	notices->first = last->notice_next;
+	if (!notices->first)
+		notices->last = NULL;
+	last->notice_next = NULL;
+	return first;
+}
+
+static void notices_tell(struct notices *notices, struct tw_cache_entry *entry)
+{
+	struct reader *reader = epochs_reader(notices->epochs);
+	struct tw_cache_entry *next;
+	uint64_t count = 0;
+
+	/* So that tw_cache_flush and tw_cache_destroy know where they are called from. */
+	if (reader)
+		reader->callbacks++;
+	for (; entry; entry = next, count++) {
+		next = entry->notice_next;
+		notices->on_remove(notices->context, entry, entry->cause);
+		tw_cache_entry_release(entry);
+	}
+	if (reader)
+		reader->callbacks--;
+	pthread_mutex_lock(&notices->lock);
+	notices->told += count;
+	pthread_cond_broadcast(&notices->progress);
+	pthread_mutex_unlock(&notices->lock);
+}
+
+/* False: there were none. */
+static bool notices_tell_crowd(struct notices *notices)
+{
+	struct tw_cache_entry *entries;
+
+	pthread_mutex_lock(&notices->lock);
+	entries = notices_take_crowd(notices);
+	pthread_mutex_unlock(&notices->lock);
+	if (entries)
+		notices_tell(notices, entries);
+	return entries != NULL;
+}
+
+/* The wakeup's run. */
+static void notices_run(void *argument)
+{
+	struct notices *notices = argument;
+	bool is_more;
+
+	if (!notices_tell_crowd(notices))
+		return;
+	pthread_mutex_lock(&notices->lock);
+	is_more = notices->first != NULL;
+	notices->is_awake = is_more;
+	pthread_mutex_unlock(&notices->lock);
+	if (is_more)
+		wakeup_set(&notices->wakeup, 0);
+}
+
+enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
+			    const struct tw_cache_options *options, struct epochs *epochs)
+{
+	pthread_condattr_t attributes;
+
+	notices->on_remove = options->on_remove;
+	notices->context = options->context;
+	notices->epochs = epochs;
+	if (!notices->on_remove)
+		return TW_OK;
+	pthread_mutex_init(&notices->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&notices->progress, &attributes);
+	pthread_condattr_destroy(&attributes);
+	return wakeup_open(&notices->wakeup, wheel, notices_run, notices);
+}
+
+void notices_close(struct notices *notices)
+{
+	if (!notices->on_remove)
+		return;
+	wakeup_close(&notices->wakeup);
+	pthread_cond_destroy(&notices->progress);
+	pthread_mutex_destroy(&notices->lock);
+}
+
+static void notices_wake(struct notices *notices)
+{
+	if (wakeup_set(&notices->wakeup, 0) == TW_NOT_FOUND)
+		wakeup_mend(&notices->wakeup);
+}
+
+void notices_add(struct notices *notices, const struct notice_list *list)
+{
+	bool wakes;
+
+	if (list->count == 0)
+		return;
+	pthread_mutex_lock(&notices->lock);
+	if (notices->last)
+		notices->last->notice_next = list->first;
+	else
+		notices->first = list->first;
+	notices->last = list->last;
+	notices->added += list->count;
+	wakes = !notices->is_awake;
+	notices->is_awake = true;
+	pthread_mutex_unlock(&notices->lock);
+	if (wakes)
+		notices_wake(notices);
+}
+
+/* Under the lock: until there is progress, or a moment has gone by. */
+static void notices_pause(struct notices *notices)
+{
+	enum { PAUSE_MS = 20 };
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += PAUSE_MS * TW_MILLISECOND;
+	if (until.tv_nsec >= TW_SECOND) {
+		until.tv_nsec -= TW_SECOND;
+		until.tv_sec++;
+	}
+	pthread_cond_timedwait(&notices->progress, &notices->lock, &until);
+}
+
+/*
+ * The wakeup is set again each time: a drain of the wheel may have taken it; and the wheel is
+ * driven, if that is the caller's part.
+ */
+enum tw_status notices_wait(struct notices *notices, bool later)
+{
+	enum tw_status status = TW_OK;
+	uint64_t target;
+	int state;
+
+	if (!notices->on_remove)
+		return TW_OK;
+	/* A cancelled thread would keep the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(&notices->lock);
+	target = notices->added;
+	while (notices->told < target && status == TW_OK) {
+		pthread_mutex_unlock(&notices->lock);
+		notices_wake(notices);
+		status = tw_flush(notices->wakeup.wheel);
+		pthread_mutex_lock(&notices->lock);
+		if (notices->told < target && status == TW_OK)
+			notices_pause(notices);
+		/* A listener adds before its own entry counts as told. */
+		if (later)
+			target = notices->added;
+	}
+	pthread_mutex_unlock(&notices->lock);
+	pthread_setcancelstate(state, &state);
+	return status;
+}
+
+void notices_tell_here(struct notices *notices)
+{
+	while (notices->on_remove && notices_tell_crowd(notices))
+		continue;
+}
+
+uint64_t notices_told(struct notices *notices)
+{
+	uint64_t told = 0;
+
+	if (!notices->on_remove)
+		return 0;
+	pthread_mutex_lock(&notices->lock);
+	told = notices->told;
+	pthread_mutex_unlock(&notices->lock);
+	return told;
+}

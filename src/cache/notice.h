@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* Tells on_remove, on the wheel's pool, of entries that have left. Any thread, no lock held. */
+#ifndef CACHE_NOTICE_H
+#define CACHE_NOTICE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <timingwheel/cache.h>
+
+#include "epoch.h"
+#include "wakeup.h"
+
+struct notices {
+	/* Constant. */
+	tw_cache_remove_fn *on_remove; /* NULL: nobody is told */
+	void *context;
+	struct epochs *epochs;
+	/* Any thread, under the lock. */
+	pthread_mutex_t lock;
+	pthread_cond_t progress;
+	struct tw_cache_entry *first;
+	struct tw_cache_entry *last;
+	uint64_t added;
+	uint64_t told;
+	bool is_awake; /* the wakeup is set, or runs and will look again */
+	struct wakeup wakeup;
+};
+
+/* Entries that left, of one shard, in order; each with a reference for this. */
+struct notice_list {
+	struct tw_cache_entry *first;
+	struct tw_cache_entry *last;
+	uint64_t count;
+};
+
+enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
+			    const struct tw_cache_options *options, struct epochs *epochs);
+void notices_close(struct notices *notices);
+/* Under the shard's lock that guards the list. */
+void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry);
+/* Takes over the list. */
+void notices_add(struct notices *notices, const struct notice_list *list);
+/*
+ * Waits until all that were added are told; `later`: also those that listeners add meanwhile.
+ * TW_CLOSED: the wheel was stopped, and nobody tells
+ * them; TW_INVALID: the wheel can't be waited for from here.
+ */
+enum tw_status notices_wait(struct notices *notices, bool later);
+/* Tells all that are left; nobody else does any more. */
+void notices_tell_here(struct notices *notices);
+uint64_t notices_told(struct notices *notices);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * LRU. Lookups take no lock, so they only note what they used, in a small ring; whoever holds the
+ * lock next, and before anybody is evicted, moves those entries to the front. A lookup that has
+ * half filled the ring tries the lock to do so. So the order is exact for one thread at a time, and
+ * loses a use only where a ring is overrun while another holds the lock.
+ *
+ * The ring holds addresses without references. An entry that is noted was found inside an epoch, so
+ * it is not freed before its finder has left, and after that policy_settle() is called before
+ * anything is freed: it empties the whole ring. Unlinked entries that it meets are skipped.
+ *
+ * S3-FIFO (Yang et al., 2023). New keys enter the small queue, a tenth of the entries. At its end,
+ * who was used twice goes on to the main queue, others are evicted and their hashes remembered; a
+ * key that comes back while it is remembered enters the main queue at once. At the end of the main
+ * queue, who was used goes round again with one use less.
+ */
+#include "policy.h"
+
+enum { SMALL_SHARE = 10, MAIN_AFTER_USES = 2 };
+
+void policy_init(struct policy *policy, enum tw_cache_policy kind)
+{
+	policy->kind = kind;
+	atomic_init(&policy->is_on, false);
+	policy->main = (struct policy_queue){0};
+	policy->small = (struct policy_queue){0};
+	ghost_init(&policy->ghost);
+	atomic_init(&policy->touched, 0);
+	for (int i = 0; i < POLICY_TOUCHES; i++)
+		atomic_init(&policy->touches[i], NULL);
+}
+
+void policy_destroy(struct policy *policy)
+{
+	ghost_destroy(&policy->ghost);
+}
+
+void policy_turn_on(struct policy *policy)
+{
+	/* relaxed: see policy_is_on(). */
+	atomic_store_explicit(&policy->is_on, true, memory_order_relaxed);
+}
+
+/* ---- Queues ---- */
+
+static void queue_push(struct policy_queue *queue, struct tw_cache_entry *entry)
+{
+	entry->policy_previous = NULL;
+	entry->policy_next = queue->first;
+	if (queue->first)
+		queue->first->policy_previous = entry;
+	else
+		queue->last = entry;
+	queue->first = entry;
+	queue->count++;
+}
+
+static void queue_remove(struct policy_queue *queue, struct tw_cache_entry *entry)
+{
+	if (entry->policy_previous)
+		entry->policy_previous->policy_next = entry->policy_next;
+	else
+		queue->first = entry->policy_next;
+	if (entry->policy_next)
+		entry->policy_next->policy_previous = entry->policy_previous;
+	else
+		queue->last = entry->policy_previous;
+	queue->count--;
+}
+
+static void queue_replace(struct policy_queue *queue, struct tw_cache_entry *old,
+			  struct tw_cache_entry *entry)
+{
+	entry->policy_next = old->policy_next;
+	entry->policy_previous = old->policy_previous;
+	if (entry->policy_previous)
+		entry->policy_previous->policy_next = entry;
+	else
+		queue->first = entry;
+	if (entry->policy_next)
+		entry->policy_next->policy_previous = entry;
+	else
+		queue->last = entry;
+}
+
+static struct policy_queue *policy_queue_of(struct policy *policy,
+					    const struct tw_cache_entry *entry)
+{
+	return entry_flags(entry) & ENTRY_MAIN ? &policy->main : &policy->small;
+}
+
+static void policy_enter(struct policy *policy, struct tw_cache_entry *entry, bool main)
+{
+	unsigned flags = entry_flags(entry) & ~(unsigned)ENTRY_MAIN;
+
+	entry_set_flags(entry, flags | (main ? ENTRY_MAIN : 0));
+	queue_push(main ? &policy->main : &policy->small, entry);
+}
+
+/* ---- LRU ---- */
+
+bool policy_touch(struct policy *policy, struct tw_cache_entry *entry)
+{
+	/* relaxed: only a place in the ring. */
+	uint32_t place = atomic_fetch_add_explicit(&policy->touched, 1, memory_order_relaxed);
+
+	/* release: the entry's finder leaves its epoch after it; pairs with policy_settle(). */
+	atomic_store_explicit(&policy->touches[place % POLICY_TOUCHES], entry,
+			      memory_order_release);
+	return place % (POLICY_TOUCHES / 2) == POLICY_TOUCHES / 2 - 1;
+}
+
+void policy_settle(struct policy *policy)
+{
+	uint32_t place;
+
+	if (policy->kind != TW_POLICY_LRU || !policy_is_on(policy))
+		return;
+	/* relaxed: where the oldest is; a race with a touch costs order, nothing else. */
+	place = atomic_load_explicit(&policy->touched, memory_order_relaxed);
+	for (int i = 0; i < POLICY_TOUCHES; i++, place++) {
+		_Atomic(struct tw_cache_entry *) *touch = &policy->touches[place % POLICY_TOUCHES];
+		struct tw_cache_entry *entry;
+
+		/* relaxed: a look that spares the exchange. */
+		if (!atomic_load_explicit(touch, memory_order_relaxed))
+			continue;
+		/* acquire: pairs with the store in policy_touch(). */
+		entry = atomic_exchange_explicit(touch, NULL, memory_order_acquire);
+		if (!(entry_flags(entry) & ENTRY_LINKED) || policy->main.first == entry)
+			continue;
+		queue_remove(&policy->main, entry);
+		queue_push(&policy->main, entry);
+	}
+}
+
+/* ---- S3-FIFO ---- */
+
+/* Takes the last entry of the small queue on to the main one, or answers that it has to go. */
+static struct tw_cache_entry *small_victim(struct policy *policy)
+{
+	struct tw_cache_entry *entry = policy->small.last;
+
+	/* relaxed: a hint. */
+	if (atomic_load_explicit(&entry->uses, memory_order_relaxed) < MAIN_AFTER_USES)
+		return entry;
+	queue_remove(&policy->small, entry);
+	/* relaxed: a hint. */
+	atomic_store_explicit(&entry->uses, 0, memory_order_relaxed);
+	policy_enter(policy, entry, true);
+	return NULL;
+}
+
+/* Takes the last entry of the main queue round, or answers that it has to go. */
+static struct tw_cache_entry *main_victim(struct policy *policy)
+{
+	struct tw_cache_entry *entry = policy->main.last;
+	/* relaxed: a hint. */
+	uint8_t uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
+
+	if (uses == 0)
+		return entry;
+	/* relaxed: a hint. */
+	atomic_store_explicit(&entry->uses, (uint8_t)(uses - 1), memory_order_relaxed);
+	queue_remove(&policy->main, entry);
+	queue_push(&policy->main, entry);
+	return NULL;
+}
+
+static struct tw_cache_entry *s3fifo_victim(struct policy *policy)
+{
+	struct tw_cache_entry *victim = NULL;
+	size_t count = policy->main.count + policy->small.count;
+
+	/* Lookups may go on using what was taken round: not for ever. */
+	for (size_t looks = 0; !victim && looks < 4 * count + 4; looks++) {
+		if (policy->small.count > 0 &&
+		    (policy->small.count * SMALL_SHARE >= count || policy->main.count == 0))
+			victim = small_victim(policy);
+		else
+			victim = main_victim(policy);
+	}
+	if (!victim)
+		victim = policy->main.last ? policy->main.last : policy->small.last;
+	return victim;
+}
+
+/* ---- Both ---- */
+
+void policy_add_early(struct policy *policy, struct tw_cache_entry *entry)
+{
+	policy_enter(policy, entry, policy->kind == TW_POLICY_LRU);
+}
+
+void policy_add(struct policy *policy, struct tw_cache_entry *entry)
+{
+	size_t window;
+	bool main = true;
+
+	if (!policy_is_on(policy))
+		return;
+	if (policy->kind == TW_POLICY_S3FIFO) {
+		window = (policy->main.count + policy->small.count) / SMALL_SHARE * 9 + 1;
+		ghost_reserve(&policy->ghost, window);
+		main = ghost_take(&policy->ghost, entry->hash, window);
+	} else {
+		/* What was used before this one came is older. */
+		policy_settle(policy);
+	}
+	policy_enter(policy, entry, main);
+}
+
+void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
+{
+	unsigned place = entry_flags(old) & ENTRY_MAIN;
+	/* relaxed: a hint. */
+	uint8_t uses = atomic_load_explicit(&old->uses, memory_order_relaxed);
+
+	if (!policy_is_on(policy))
+		return;
+	entry_set_flags(entry, entry_flags(entry) | place);
+	queue_replace(policy_queue_of(policy, old), old, entry);
+	/* relaxed: a hint. */
+	atomic_store_explicit(&entry->uses, (uint8_t)(uses < 3 ? uses + 1 : 3),
+			      memory_order_relaxed);
+	if (policy->kind == TW_POLICY_LRU)
+		policy_touch(policy, entry);
+}
+
+void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
+{
+	if (policy_is_on(policy))
+		queue_remove(policy_queue_of(policy, entry), entry);
+}
+
+/* The last one of a queue that is not `spared`; NULL: there is none. */
+static struct tw_cache_entry *queue_last_but(const struct policy_queue *queue,
+					     const struct tw_cache_entry *spared)
+{
+	return queue->last && queue->last == spared ? queue->last->policy_previous : queue->last;
+}
+
+struct tw_cache_entry *policy_victim(struct policy *policy, const struct tw_cache_entry *spared)
+{
+	struct tw_cache_entry *victim;
+
+	if (policy->main.count + policy->small.count == 0)
+		return NULL;
+	if (policy->kind == TW_POLICY_LRU) {
+		policy_settle(policy);
+		return queue_last_but(&policy->main, spared);
+	}
+	victim = s3fifo_victim(policy);
+	if (victim == spared)
+		victim = queue_last_but(&policy->small, spared);
+	if (!victim)
+		victim = queue_last_but(&policy->main, spared);
+	if (victim && !(entry_flags(victim) & ENTRY_MAIN))
+		ghost_add(&policy->ghost, victim->hash);
+	return victim;
+}

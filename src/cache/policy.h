@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which entry of a shard is to make room. Under the shard's lock, but for policy_use(), which any
+ * thread inside an epoch may call.
+ */
+#ifndef CACHE_POLICY_H
+#define CACHE_POLICY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "entry.h"
+#include "ghost.h"
+
+enum { POLICY_TOUCHES = 32 };
+
+/* First in, or most recently used, to last. */
+struct policy_queue {
+	struct tw_cache_entry *first;
+	struct tw_cache_entry *last;
+	size_t count;
+};
+
+struct policy {
+	enum tw_cache_policy kind; /* constant */
+	atomic_bool is_on;         /* else nothing is kept; written under the lock */
+	struct policy_queue main;  /* LRU: the only one */
+	struct policy_queue small; /* S3-FIFO */
+	struct ghost ghost;
+	/* LRU: what was used since the order was last brought up to date. Any thread. */
+	_Alignas(64) _Atomic uint32_t touched;
+	_Atomic(struct tw_cache_entry *) touches[POLICY_TOUCHES];
+};
+
+void policy_init(struct policy *policy, enum tw_cache_policy kind);
+/* Nobody is inside an epoch. */
+void policy_destroy(struct policy *policy);
+/* From now on entries are known and uses count; those that are there were added before. */
+void policy_turn_on(struct policy *policy);
+void policy_add_early(struct policy *policy, struct tw_cache_entry *entry);
+void policy_add(struct policy *policy, struct tw_cache_entry *entry);
+/* `entry` takes the place of `old`, and was used. */
+void policy_replace(struct policy *policy, struct tw_cache_entry *old,
+		    struct tw_cache_entry *entry);
+void policy_remove(struct policy *policy, struct tw_cache_entry *entry);
+/* Who has to go; NULL: nobody but `spared` (or NULL) is there. It stays until policy_remove(). */
+struct tw_cache_entry *policy_victim(struct policy *policy, const struct tw_cache_entry *spared);
+/* Brings the order up to date. What was unlinked is met no more, by whatever epoch has passed. */
+void policy_settle(struct policy *policy);
+
+static inline bool policy_is_on(const struct policy *policy)
+{
+	/* relaxed: uses that come before it is seen are lost, and it orders nothing else. */
+	return atomic_load_explicit(&policy->is_on, memory_order_relaxed);
+}
+
+/* LRU: true where the order should be brought up to date soon. */
+bool policy_touch(struct policy *policy, struct tw_cache_entry *entry);
+
+/* The entry was used. True: somebody should call policy_settle() if the lock is free. */
+static inline bool policy_use(struct policy *policy, struct tw_cache_entry *entry)
+{
+	uint8_t uses;
+
+	if (!policy_is_on(policy))
+		return false;
+	if (policy->kind == TW_POLICY_LRU)
+		return policy_touch(policy, entry);
+	/* relaxed: a hint; of two uses at once one may be lost. */
+	uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
+	if (uses < 3)
+		/* relaxed: as above. */
+		atomic_store_explicit(&entry->uses, (uint8_t)(uses + 1), memory_order_relaxed);
+	return false;
+}
+
+#endif

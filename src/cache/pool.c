@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * malloc keeps its memory by thread: what one thread takes and another gives back is of use to
+ * neither for long, and a cache that is written by several threads comes to hold twice what it
+ * needs. Here it belongs to the shard. Cells of a class are cut from chunks as they are needed, go
+ * into a list when they are given back, and a shard that has become empty gives its chunks back to
+ * the arena. Chunks grow with the pool, so that few cells wait for their first use.
+ *
+ * Eight bytes before each block lead to its pool (NULL: it came from malloc), so that a reader can
+ * give back the last pin of an entry without knowing a cache. Such cells go onto a stack, which the
+ * owner takes whole when a list is empty.
+ *
+ * The pool outlives its owner as long as cells are out. `balance` goes down by one with each
+ * return; the close adds the number of cells that had been taken. Whoever brings it to 0 after that
+ * frees all.
+ *
+ * May run together: pool_return() with everything. Linearization: of a return, the exchange that
+ * pushes the cell.
+ */
+#include "pool.h"
+
+#include <stdlib.h>
+
+/* The address sanitizer should see each entry by itself. */
+#if defined(__SANITIZE_ADDRESS__)
+#define POOL_LARGEST 0
+#else
+#define POOL_LARGEST 1024
+#endif
+
+enum {
+	CHUNK_CELLS = 16, /* at least, less one for the chunk's head */
+	CHUNK_SHARE = 16, /* of what the pool holds */
+	CHUNK_MOST = 65536,
+	CELL_HEAD = 8
+};
+
+/* As it lies in memory: the pool, then the block, where a free cell has the rest. */
+struct pool_cell {
+	struct pool *pool;
+	struct pool_cell *next;
+	unsigned class;
+};
+
+/* The first cell follows; so blocks lie at multiples of 16. */
+struct pool_chunk {
+	struct pool_chunk *next;
+	struct arena_region *region;
+	size_t size;
+};
+
+_Static_assert((sizeof(struct pool_chunk) + CELL_HEAD) % 16 == 0, "blocks at multiples of 16");
+
+struct pool *pool_create(struct arena *arena)
+{
+	struct pool *pool = aligned_alloc(_Alignof(struct pool), sizeof(*pool));
+
+	if (!pool)
+		return NULL;
+	for (int i = 0; i < POOL_CLASSES; i++) {
+		pool->free[i] = NULL;
+		pool->fresh[i] = NULL;
+		pool->end[i] = NULL;
+	}
+	pool->chunks = NULL;
+	pool->held = 0;
+	pool->taken = 0;
+	pool->arena = arena;
+	arena_acquire(arena);
+	atomic_init(&pool->returned, NULL);
+	atomic_init(&pool->balance, 0);
+	return pool;
+}
+
+static void pool_free_chunks(struct pool *pool)
+{
+	struct pool_chunk *chunk = pool->chunks;
+
+	while (chunk) {
+		struct pool_chunk *next = chunk->next;
+		struct arena_span span = {chunk, chunk->region, chunk->size};
+
+		arena_give(pool->arena, &span);
+		chunk = next;
+	}
+	pool->chunks = NULL;
+	pool->held = 0;
+}
+
+static void pool_free(struct pool *pool)
+{
+	pool_free_chunks(pool);
+	arena_release(pool->arena);
+	free(pool);
+}
+
+void pool_close(struct pool *pool)
+{
+	int64_t taken = pool->taken;
+
+	/* acq_rel: the last one sees what the others did; pairs with itself and pool_return(). */
+	if (atomic_fetch_add_explicit(&pool->balance, taken, memory_order_acq_rel) + taken == 0)
+		pool_free(pool);
+}
+
+/* ---- Classes: by 16 bytes to 256, then by an eighth of a power of two ---- */
+
+/* A cell holds a block and its head. */
+static unsigned class_of(size_t cell)
+{
+	unsigned power;
+
+	if (cell <= POOL_FINE)
+		return (unsigned)((cell + POOL_STEP - 1) / POOL_STEP) - 1;
+	/* 8: 256 < cell ≤ 512; four classes each. */
+	power = 63u - (unsigned)__builtin_clzll(cell - 1);
+	return 16 + (power - 8) * 4 + (unsigned)((cell - 1) >> (power - 2) & 3);
+}
+
+static size_t class_size(unsigned number)
+{
+	unsigned power;
+
+	if (number < 16)
+		return (size_t)(number + 1) * POOL_STEP;
+	power = 8 + (number - 16) / 4;
+	return ((size_t)4 + (number - 16) % 4 + 1) << (power - 2);
+}
+
+bool pool_has_size(size_t size)
+{
+	return size + CELL_HEAD <= POOL_LARGEST;
+}
+
+/* ---- Cells ---- */
+
+static struct pool_cell *block_cell(void *block)
+{
+	return (struct pool_cell *)(void *)((unsigned char *)block - CELL_HEAD);
+}
+
+static void *cell_block(struct pool_cell *cell)
+{
+	return (unsigned char *)cell + CELL_HEAD;
+}
+
+/* A block of its own from malloc, as if it were a cell. */
+static void *block_new(size_t size)
+{
+	unsigned char *memory = malloc(size + 2 * (size_t)CELL_HEAD);
+	struct pool_cell *cell = (struct pool_cell *)(void *)(memory + CELL_HEAD);
+
+	if (!memory)
+		return NULL;
+	cell->pool = NULL;
+	return cell_block(cell);
+}
+
+static void cell_free(struct pool_cell *cell)
+{
+	free((unsigned char *)cell - CELL_HEAD);
+}
+
+static void cell_push(struct pool *pool, struct pool_cell *cell)
+{
+	cell->next = pool->free[cell->class];
+	pool->free[cell->class] = cell;
+}
+
+/* A chunk's size for cells of this one. */
+static size_t pool_chunk_size(const struct pool *pool, size_t cell)
+{
+	size_t size = ARENA_SPAN_LEAST;
+
+	while (size < cell * CHUNK_CELLS || (size * CHUNK_SHARE < pool->held && size < CHUNK_MOST))
+		size *= 2;
+	return size;
+}
+
+/* False: out of memory. */
+static bool pool_add_chunk(struct pool *pool, unsigned class)
+{
+	size_t cell = class_size(class);
+	struct arena_span span = arena_take(pool->arena, pool_chunk_size(pool, cell));
+	struct pool_chunk *chunk = span.memory;
+
+	if (!chunk)
+		return false;
+	chunk->next = pool->chunks;
+	chunk->region = span.region;
+	chunk->size = span.size;
+	pool->chunks = chunk;
+	pool->held += span.size;
+	pool->fresh[class] = (unsigned char *)(chunk + 1);
+	pool->end[class] = pool->fresh[class] + (span.size - sizeof(*chunk)) / cell * cell;
+	return true;
+}
+
+/* Sorts what came back from other threads into the lists. */
+static void pool_collect(struct pool *pool)
+{
+	struct pool_cell *cell;
+	struct pool_cell *next;
+
+	/* relaxed: a look that spares the exchange. */
+	if (!atomic_load_explicit(&pool->returned, memory_order_relaxed))
+		return;
+	/* acquire: the last reader is done with them; pairs with pool_return(). */
+	cell = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
+	for (; cell; cell = next) {
+		next = cell->next;
+		cell_push(pool, cell);
+	}
+}
+
+static struct pool_cell *pool_take_cell(struct pool *pool, unsigned class)
+{
+	struct pool_cell *cell = pool->free[class];
+
+	if (!cell) {
+		pool_collect(pool);
+		cell = pool->free[class];
+	}
+	if (cell) {
+		pool->free[class] = cell->next;
+		return cell;
+	}
+	if (pool->fresh[class] == pool->end[class] && !pool_add_chunk(pool, class))
+		return NULL;
+	cell = (struct pool_cell *)(void *)pool->fresh[class];
+	pool->fresh[class] += class_size(class);
+	cell->pool = pool;
+	return cell;
+}
+
+void *pool_take(struct pool *pool, size_t size)
+{
+	struct pool_cell *cell;
+
+	if (!pool_has_size(size))
+		return block_new(size);
+	cell = pool_take_cell(pool, class_of(size + CELL_HEAD));
+	if (!cell)
+		return NULL;
+	pool->taken++;
+	return cell_block(cell);
+}
+
+void pool_give(struct pool *pool, void *block, size_t size)
+{
+	struct pool_cell *cell = block_cell(block);
+
+	if (!cell->pool) {
+		cell_free(cell);
+		return;
+	}
+	cell->class = class_of(size + CELL_HEAD);
+	cell_push(pool, cell);
+	pool->taken--;
+}
+
+void pool_return(void *block, size_t size)
+{
+	struct pool_cell *cell = block_cell(block);
+	struct pool *pool = cell->pool;
+
+	if (!pool) {
+		cell_free(cell);
+		return;
+	}
+	cell->class = class_of(size + CELL_HEAD);
+	/* relaxed: the exchange below tells whether it still is so. */
+	cell->next = atomic_load_explicit(&pool->returned, memory_order_relaxed);
+	/* release: who takes the cell sees that it is free; pairs with pool_collect(). */
+	while (!atomic_compare_exchange_weak_explicit(&pool->returned, &cell->next, cell,
+						      memory_order_release, memory_order_relaxed))
+		continue;
+	/* acq_rel: pairs with pool_close(), pool_trim() and itself. */
+	if (atomic_fetch_sub_explicit(&pool->balance, 1, memory_order_acq_rel) == 1)
+		pool_free(pool);
+}
+
+void pool_trim(struct pool *pool)
+{
+	/* acquire: those who returned cells are done with the stack; pairs with pool_return(). */
+	int64_t balance = atomic_load_explicit(&pool->balance, memory_order_acquire);
+
+	if (pool->taken + balance != 0 || !pool->chunks)
+		return;
+	/* relaxed: nobody returns anything. */
+	atomic_store_explicit(&pool->returned, NULL, memory_order_relaxed);
+	for (int i = 0; i < POOL_CLASSES; i++) {
+		pool->free[i] = NULL;
+		pool->fresh[i] = NULL;
+		pool->end[i] = NULL;
+	}
+	pool_free_chunks(pool);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A shard's memory for entries: cells by size, used again and again. Taking and giving back are
+ * under the shard's lock; pool_return() is for any thread, also when the pool's owner has closed
+ * it.
+ */
+#ifndef CACHE_POOL_H
+#define CACHE_POOL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arena.h"
+
+enum { POOL_STEP = 16, POOL_FINE = 256, POOL_CLASSES = 32 };
+
+struct pool_cell;
+struct pool_chunk;
+
+struct pool {
+	struct arena *arena; /* constant */
+	/* Under the shard's lock. */
+	struct pool_cell *free[POOL_CLASSES];
+	unsigned char *fresh[POOL_CLASSES]; /* where the class's newest chunk goes on */
+	unsigned char *end[POOL_CLASSES];
+	struct pool_chunk *chunks;
+	size_t held;   /* bytes in them */
+	int64_t taken; /* cells taken, without those given back under the lock */
+	/* Any thread. */
+	_Alignas(64) _Atomic(struct pool_cell *) returned;
+	_Atomic int64_t balance; /* less one for each cell returned; with `taken` after the close */
+};
+
+/* Becomes one of the arena's owners. NULL: out of memory. */
+struct pool *pool_create(struct arena *arena);
+/* The pool goes when the last cell has come back. */
+void pool_close(struct pool *pool);
+/* Whether a block of that size comes from the pool; if not, `pool` may be NULL, and the lock
+ * free. */
+bool pool_has_size(size_t size);
+/* A block at a multiple of 16; NULL: out of memory. */
+void *pool_take(struct pool *pool, size_t size);
+/* With the size it was taken with: under the lock of the shard that it came from; anywhere. */
+void pool_give(struct pool *pool, void *block, size_t size);
+void pool_return(void *block, size_t size);
+/* Under the lock: frees the chunks if nothing is taken. */
+void pool_trim(struct pool *pool);
+
+#endif

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All changes of a shard are made under its lock, which nobody holds for longer than it takes to
+ * change 64 entries (or to grow the table, or to put all entries in order for the first limit). Memory is freed, listeners are woken, and timers
+ * that were lost are set up again after the lock was let go.
+ *
+ * Removal has one place: shard_drop() counts the entry out, queues the notice of it, and puts it
+ * into limbo, where it waits until no reader can be looking at it. Tables that have grown wait
+ * likewise.
+ *
+ * The wakeup stands at the first tick at which the expiry lists want to be looked at, or earlier.
+ * It is only set when that becomes sooner; when it runs it sets itself.
+ */
+#include "shard.h"
+
+#include <stdlib.h>
+
+#include "cache.h"
+#include "flight.h"
+
+enum { STEP = 64 /* entries to a lock */ };
+
+static void shard_run(void *argument)
+{
+	shard_expire(argument);
+}
+
+enum tw_status shard_open(struct shard *shard, struct tw_cache *cache)
+{
+	struct table *table = table_new(cache->arena, 1);
+	enum tw_status status = TW_NO_MEMORY;
+
+	shard->pool = pool_create(cache->arena);
+	if (!table || !shard->pool)
+		goto free_both;
+	shard->cache = cache;
+	shard->armed = TW_FOREVER;
+	expiry_init(&shard->expiry);
+	shard->expiry.now = (uint64_t)(tw_now(cache->wheel) / cache->granule);
+	status = wakeup_open(&shard->wakeup, cache->wheel, shard_run, shard);
+	if (status != TW_OK)
+		goto free_both;
+	atomic_init(&shard->table, table);
+	pthread_mutex_init(&shard->lock, NULL);
+	return TW_OK;
+free_both:
+	table_free(table);
+	if (shard->pool)
+		pool_close(shard->pool);
+	return status;
+}
+
+void shard_stop(struct shard *shard)
+{
+	wakeup_close(&shard->wakeup);
+}
+
+void shard_close(struct shard *shard)
+{
+	struct garbage garbage = {NULL, NULL};
+
+	limbo_take_all(&shard->limbo, &garbage);
+	garbage_free(&garbage);
+	table_free(shard_table(shard));
+	policy_destroy(&shard->policy);
+	pool_close(shard->pool);
+	pthread_mutex_destroy(&shard->lock);
+}
+
+/* ---- The wakeup ---- */
+
+/* Sets the wakeup if it would come too late. */
+static void shard_arm(struct shard *shard)
+{
+	struct tw_cache *cache = shard->cache;
+	uint64_t tick = expiry_next(&shard->expiry);
+	tw_duration due;
+
+	if (tick > (uint64_t)(TW_FOREVER / cache->granule))
+		return;
+	due = (tw_duration)tick * cache->granule;
+	if (due >= shard->armed)
+		return;
+	/* One that can't be set is tried again at the next occasion. */
+	switch (wakeup_set(&shard->wakeup, due - tw_now(cache->wheel))) {
+	case TW_OK:
+		shard->armed = due;
+		break;
+	case TW_NOT_FOUND:
+		shard->wakeup_is_lost = true;
+		break;
+	default:
+		break;
+	}
+}
+
+static void shard_file(struct shard *shard, struct tw_cache_entry *entry, tw_duration deadline)
+{
+	tw_duration granule = shard->cache->granule;
+
+	if (deadline == TW_FOREVER)
+		return;
+	expiry_file(&shard->expiry, entry, (uint64_t)((deadline - 1) / granule + 1));
+}
+
+/* ---- Begin and end ---- */
+
+void shard_begin(struct shard *shard)
+{
+	pthread_mutex_lock(&shard->lock);
+}
+
+static void shard_mend(struct shard *shard)
+{
+	wakeup_mend(&shard->wakeup);
+	pthread_mutex_lock(&shard->lock);
+	shard->wakeup_is_lost = false;
+	pthread_mutex_unlock(&shard->lock);
+}
+
+void shard_end(struct shard *shard)
+{
+	struct garbage garbage = {NULL, NULL};
+	struct notice_list notices = shard->notices;
+	bool is_lost = shard->wakeup_is_lost;
+	bool has_limbo;
+
+	shard->notices = (struct notice_list){NULL, NULL, 0};
+	limbo_take(&shard->limbo, &shard->cache->epochs, shard->pool, &shard->policy, &garbage);
+	has_limbo = !limbo_is_empty(&shard->limbo);
+	pthread_mutex_unlock(&shard->lock);
+
+	garbage_free(&garbage);
+	notices_add(&shard->cache->notices, &notices);
+	if (is_lost)
+		shard_mend(shard);
+	if (has_limbo)
+		cache_ask_upkeep(shard->cache);
+}
+
+/* ---- Changes ---- */
+
+/* Publishes another table with the same entries; the old one goes into limbo. */
+static void shard_set_table(struct shard *shard, struct table *table)
+{
+	struct table *old = shard_table(shard);
+
+	/* seq_cst: publishes the copy, before the stamp is taken; pairs with shard_table(). */
+	atomic_store_explicit(&shard->table, table, memory_order_seq_cst);
+	limbo_add_table(&shard->limbo, &shard->cache->epochs, old);
+}
+
+bool shard_reserve(struct shard *shard)
+{
+	struct table *table = shard_table(shard);
+	struct table *larger;
+
+	if (!table_is_full(table))
+		return true;
+	larger = table_copy(table, (table->mask + 1) * BUCKET_SLOTS);
+	if (!larger)
+		return table_has_room(table);
+	shard_set_table(shard, larger);
+	return true;
+}
+
+static void shard_try_to_shrink(struct shard *shard)
+{
+	struct table *table = shard_table(shard);
+	struct table *smaller;
+
+	if (!table_is_sparse(table))
+		return;
+	smaller = table_copy(table, table->count * 2);
+	if (smaller)
+		shard_set_table(shard, smaller);
+}
+
+static void cache_count_in(struct tw_cache *cache, uint64_t entries, uint64_t bytes)
+{
+	/* relaxed: limits are kept by whoever goes over them, after its own addition. */
+	if (entries > 0)
+		atomic_fetch_add_explicit(&cache->entries, entries, memory_order_relaxed);
+	if (bytes > 0)
+		atomic_fetch_add_explicit(&cache->bytes, bytes, memory_order_relaxed);
+}
+
+static void cache_count_out(struct tw_cache *cache, uint64_t entries, uint64_t bytes)
+{
+	/* relaxed: as above. */
+	if (entries > 0)
+		atomic_fetch_sub_explicit(&cache->entries, entries, memory_order_relaxed);
+	if (bytes > 0)
+		atomic_fetch_sub_explicit(&cache->bytes, bytes, memory_order_relaxed);
+}
+
+/* True if the entry is past its deadline; then no hit can move that any more. */
+static bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now)
+{
+	tw_duration deadline = entry_deadline(entry);
+
+	do {
+		if (deadline < 0)
+			return true;
+		if (deadline > now)
+			return false;
+		/* relaxed: of this and a hit that moves the deadline one wins, nothing else. */
+	} while (!atomic_compare_exchange_weak_explicit(&entry->deadline, &deadline, -deadline,
+							memory_order_relaxed,
+							memory_order_relaxed));
+	return true;
+}
+
+/* The one place where entries leave. The table, the policy and the expiry lists know it no more. */
+static void shard_drop(struct shard *shard, struct tw_cache_entry *entry, enum tw_cache_cause cause,
+		       tw_duration now)
+{
+	if (cause != TW_CAUSE_SHUTDOWN && entry_try_to_expire(entry, now))
+		cause = TW_CAUSE_EXPIRED;
+	entry_set_flags(entry, entry_flags(entry) & ~(unsigned)ENTRY_LINKED);
+	shard->removed[cause]++;
+	if (shard->cache->notices.on_remove && !(entry_flags(entry) & ENTRY_ABSENT)) {
+		entry->cause = cause;
+		entry_pin(entry);
+		notice_list_add(&shard->notices, entry);
+	}
+	limbo_add(&shard->limbo, &shard->cache->epochs, entry);
+}
+
+void shard_unlink(struct shard *shard, struct tw_cache_entry *entry, enum tw_cache_cause cause,
+		  tw_duration now)
+{
+	table_remove(shard_table(shard), entry);
+	policy_remove(&shard->policy, entry);
+	expiry_unfile(entry);
+	cache_count_out(shard->cache, 1, entry_weight(entry));
+	shard_drop(shard, entry, cause, now);
+}
+
+unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
+		     tw_duration now)
+{
+	unsigned count = 0;
+
+	while (count < most && cache_is_over_limit(shard->cache)) {
+		struct tw_cache_entry *victim = policy_victim(&shard->policy, spared);
+
+		if (!victim)
+			break;
+		shard_unlink(shard, victim, TW_CAUSE_SIZE, now);
+		count++;
+	}
+	return count;
+}
+
+static void shard_let_in(struct shard *shard, struct tw_cache_entry *entry)
+{
+	entry_set_flags(entry, entry_flags(entry) | ENTRY_LINKED);
+	shard->inserts++;
+}
+
+void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now)
+{
+	cache_count_in(shard->cache, 1, entry_weight(entry));
+	shard_evict(shard, STEP, NULL, now);
+	shard_let_in(shard, entry);
+	policy_add(&shard->policy, entry);
+	shard_file(shard, entry, entry_deadline(entry));
+	table_add(shard_table(shard), hash, entry);
+	shard_arm(shard);
+}
+
+void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
+		   struct tw_cache_entry *entry, tw_duration now)
+{
+	tw_duration deadline = entry_deadline(entry);
+	uint64_t weight = entry_weight(entry);
+	uint64_t old_weight = entry_weight(old);
+
+	shard_let_in(shard, entry);
+	policy_replace(&shard->policy, old, entry);
+	/* Where the old one came up early enough, the new one needs no look of its own. */
+	if (old->expiry_place && deadline != TW_FOREVER && deadline >= entry_deadline(old)) {
+		expiry_take_place(entry, old);
+	} else {
+		expiry_unfile(old);
+		shard_file(shard, entry, deadline);
+	}
+	table_replace(slot, entry);
+	if (weight > old_weight)
+		cache_count_in(shard->cache, 0, weight - old_weight);
+	else
+		cache_count_out(shard->cache, 0, old_weight - weight);
+	shard_drop(shard, old, TW_CAUSE_REPLACED, now);
+	shard_arm(shard);
+}
+
+void shard_set_deadline(struct shard *shard, struct tw_cache_entry *entry, tw_duration deadline)
+{
+	tw_duration before;
+
+	/* acq_rel: after the entry's end was set; pairs with entry_move_deadline(). */
+	before = atomic_exchange_explicit(&entry->deadline, deadline, memory_order_acq_rel);
+	if (entry->expiry_place && deadline >= before)
+		return;
+	expiry_unfile(entry);
+	shard_file(shard, entry, deadline);
+	shard_arm(shard);
+}
+
+/* ---- Whole steps ---- */
+
+/* What came up: goes, or is filed anew by the deadline it has by now. */
+static void shard_look_at(struct shard *shard, struct tw_cache_entry *entry, tw_duration now)
+{
+	if (entry_try_to_expire(entry, now))
+		shard_unlink(shard, entry, TW_CAUSE_EXPIRED, now);
+	else
+		shard_file(shard, entry, entry_deadline(entry));
+}
+
+static unsigned shard_expire_some(struct shard *shard)
+{
+	struct tw_cache_entry *entries[STEP];
+	tw_duration now = tw_now(shard->cache->wheel);
+	uint64_t tick = (uint64_t)(now / shard->cache->granule);
+	unsigned count = expiry_take(&shard->expiry, tick, entries, STEP);
+	const struct table *table = shard_table(shard);
+
+	for (unsigned i = 0; i < count; i++)
+		table_prefetch_bucket(table, entries[i]->hash);
+	for (unsigned i = 0; i < count; i++)
+		shard_look_at(shard, entries[i], now);
+	return count;
+}
+
+void shard_expire(struct shard *shard)
+{
+	unsigned count;
+
+	do {
+		shard_begin(shard);
+		count = shard_expire_some(shard);
+		if (count == 0) {
+			shard_try_to_shrink(shard);
+			shard->armed = TW_FOREVER;
+			shard_arm(shard);
+		}
+		shard_end(shard);
+	} while (count > 0);
+}
+
+void shard_reclaim(struct shard *shard)
+{
+	shard_begin(shard);
+	if (!limbo_is_empty(&shard->limbo))
+		shard->limbo.is_urgent = true;
+	shard_end(shard);
+}
+
+void shard_clear(struct shard *shard, enum tw_cache_cause cause)
+{
+	struct tw_cache_entry *entries[STEP];
+	const struct table *table = NULL;
+	size_t position = 0;
+	size_t count;
+
+	do {
+		tw_duration now;
+
+		shard_begin(shard);
+		now = tw_now(shard->cache->wheel);
+		flights_override_all(shard);
+		/* In another table everything stands elsewhere. */
+		if (table != shard_table(shard))
+			position = 0;
+		table = shard_table(shard);
+		count = table_list(table, &position, entries, STEP);
+		for (size_t i = 0; i < count; i++)
+			shard_unlink(shard, entries[i], cause, now);
+		if (count == 0) {
+			shard_try_to_shrink(shard);
+		}
+		shard_end(shard);
+	} while (count > 0);
+}
+
+void shard_turn_policy_on(struct shard *shard)
+{
+	struct tw_cache_entry *entries[STEP];
+	size_t position = 0;
+	size_t count;
+
+	shard_begin(shard);
+	if (!policy_is_on(&shard->policy)) {
+		while ((count = table_list(shard_table(shard), &position, entries, STEP)) > 0)
+			for (size_t i = 0; i < count; i++)
+				policy_add_early(&shard->policy, entries[i]);
+		policy_turn_on(&shard->policy);
+	}
+	shard_end(shard);
+}
+
+void shard_try_settle(struct shard *shard)
+{
+	if (pthread_mutex_trylock(&shard->lock) != 0)
+		return;
+	policy_settle(&shard->policy);
+	pthread_mutex_unlock(&shard->lock);
+}

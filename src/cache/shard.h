@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A part of the cache: a table, what is kept of its entries' ages and uses, and the lock for all
+ * who change them. Whatever changes stands between shard_begin and shard_end.
+ */
+#ifndef CACHE_SHARD_H
+#define CACHE_SHARD_H
+
+#include <pthread.h>
+
+#include "expiry.h"
+#include "limbo.h"
+#include "notice.h"
+#include "policy.h"
+#include "table.h"
+#include "wakeup.h"
+
+struct flight;
+struct tw_cache;
+
+struct shard {
+	/* Written under the lock, read by any thread inside an epoch. */
+	_Alignas(64) _Atomic(struct table *) table;
+	struct tw_cache *cache; /* constant */
+	/* Any thread inside an epoch may note uses; the rest under the lock. */
+	struct policy policy;
+	/* Under the lock. */
+	_Alignas(64) pthread_mutex_t lock;
+	uint64_t inserts;
+	uint64_t removed[TW_CACHE_CAUSES];
+	struct flight *flights;     /* loads that run */
+	struct limbo limbo;         /* unlinked, maybe still seen by readers */
+	struct notice_list notices; /* since shard_begin */
+	bool wakeup_is_lost;
+	tw_duration armed; /* when the wakeup runs; TW_FOREVER: not */
+	struct wakeup wakeup;
+	struct pool *pool;
+	struct expiry expiry;
+};
+
+/* Opens it; statuses of tw_schedule_func. On failure there is nothing to close. */
+enum tw_status shard_open(struct shard *shard, struct tw_cache *cache);
+/* Its wakeup does not run any more. */
+void shard_stop(struct shard *shard);
+/* Frees it; it is empty but for its limbo, and nobody is inside an epoch. */
+void shard_close(struct shard *shard);
+
+void shard_begin(struct shard *shard);
+/* Lets the lock go, and then frees and tells what is to be. */
+void shard_end(struct shard *shard);
+
+static inline struct table *shard_table(const struct shard *shard)
+{
+	/* seq_cst: after reader_enter(); also acquires the table that shard_set_table()
+	 * published. */
+	return atomic_load_explicit(&((struct shard *)shard)->table, memory_order_seq_cst);
+}
+
+/* ---- Between begin and end ---- */
+
+/* Fetches what a change of the key will touch. */
+static inline void shard_prefetch(const struct shard *shard, uint64_t hash)
+{
+	const struct tw_cache_entry *entry = table_guess(shard_table(shard), hash);
+
+	__builtin_prefetch(entry, 1);
+	entry_prefetch(entry);
+}
+
+/* Room for one entry more; false: out of memory. */
+bool shard_reserve(struct shard *shard);
+/* Puts a new key's entry in, after making room for it; what that leaves over the limits is for
+ * cache_evict(), with the lock let go in between. */
+void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now);
+/* Puts the entry in the place of `old` of the same key. */
+void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
+		   struct tw_cache_entry *entry, tw_duration now);
+void shard_unlink(struct shard *shard, struct tw_cache_entry *entry, enum tw_cache_cause cause,
+		  tw_duration now);
+/* The entry's deadline is another one; files it anew if it must come up sooner. */
+void shard_set_deadline(struct shard *shard, struct tw_cache_entry *entry, tw_duration deadline);
+/* Evicts up to `most` entries while the limits are exceeded, but not `spared` (or NULL); how
+ * many. */
+unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
+		     tw_duration now);
+
+/* ---- Whole steps ---- */
+
+/* Removes what is past its deadline. */
+void shard_expire(struct shard *shard);
+/* Frees what can be freed. */
+void shard_reclaim(struct shard *shard);
+/* Removes all, in short steps. */
+void shard_clear(struct shard *shard, enum tw_cache_cause cause);
+/* From now on the policy knows all entries. */
+void shard_turn_policy_on(struct shard *shard);
+/* Brings the order of uses up to date if the lock is free. */
+void shard_try_settle(struct shard *shard);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Open addressing by buckets of eight slots, which fill one cache line. A slot holds 16 bits of the
+ * hash beside the address, so that a lookup touches the bucket and, but for one chance in 8,000,
+ * only the entry it looks for.
+ *
+ * A key whose bucket is full goes to the next one with room. How many did so is counted in the
+ * bucket they passed, in the four lowest bits of its first slot, which the address (a multiple of
+ * 16) leaves free: where that count is 0 a lookup ends. A count that reaches 15 stays there until
+ * the table is rebuilt.
+ *
+ * Readers. An entry never moves within a table, and a replacement is one store, so a key that is
+ * there all the time is found at any moment. A table that has grown is published whole; who still
+ * looks at the old one sees it as it was at that moment, which lies within his call.
+ *
+ * May run together: one change, under the lock, with any number of lookups. Linearization: the
+ * store into the slot; of a lookup, its load of the slot, or of the slots that were empty.
+ */
+#include "table.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { PASSED_MOST = 15 };
+
+static uint64_t slot_load(const _Atomic uint64_t *slot)
+{
+	/* seq_cst: after reader_enter(); also acquires the entry that table_add() has published. */
+	return atomic_load_explicit(slot, memory_order_seq_cst);
+}
+
+static void slot_store(_Atomic uint64_t *slot, uint64_t word)
+{
+	/* seq_cst: publishes the entry, or hides it before its stamp is taken; pairs with the load
+	 * above and with epochs_stamp(). */
+	atomic_store_explicit(slot, word, memory_order_seq_cst);
+}
+
+static size_t buckets_for(size_t entries)
+{
+	size_t buckets = 1;
+
+	/* Seven of eight slots at most. */
+	while (buckets * (BUCKET_SLOTS - 1) < entries)
+		buckets *= 2;
+	return buckets;
+}
+
+struct table *table_new(struct arena *arena, size_t entries)
+{
+	size_t buckets = buckets_for(entries);
+	struct table *table = aligned_alloc(_Alignof(struct table), sizeof(*table));
+
+	if (!table)
+		return NULL;
+	memset(table, 0, sizeof(*table));
+	table->arena = arena;
+	table->span = arena_take(arena, buckets * sizeof(struct bucket));
+	table->buckets = table->span.memory;
+	if (!table->buckets) {
+		free(table);
+		return NULL;
+	}
+	memset(table->buckets, 0, buckets * sizeof(struct bucket));
+	table->mask = buckets - 1;
+	return table;
+}
+
+void table_free(struct table *table)
+{
+	if (!table)
+		return;
+	arena_give(table->arena, &table->span);
+	free(table);
+}
+
+static struct bucket *table_bucket(const struct table *table, size_t number)
+{
+	return &table->buckets[number & table->mask];
+}
+
+struct tw_cache_entry *table_guess(const struct table *table, uint64_t hash)
+{
+	const struct bucket *bucket = table_bucket(table, (uint32_t)hash);
+
+	for (int i = 0; i < BUCKET_SLOTS; i++) {
+		uint64_t slot = slot_load(&bucket->slots[i]);
+
+		if (slot_has_tag(slot, hash) && slot_entry(slot))
+			return slot_entry(slot);
+	}
+	return NULL;
+}
+
+_Atomic uint64_t *table_find_slot(struct table *table, uint64_t hash, const void *key, size_t size,
+				  struct tw_cache_entry **entry)
+{
+	size_t number = (uint32_t)hash & table->mask;
+
+	for (size_t n = 0; n <= table->mask; n++, number++) {
+		struct bucket *bucket = table_bucket(table, number);
+		uint64_t first = slot_load(&bucket->slots[0]);
+		uint64_t slot = first;
+
+		for (int i = 0; i < BUCKET_SLOTS; i++) {
+			if (i > 0)
+				slot = slot_load(&bucket->slots[i]);
+			if (__builtin_expect(!slot_has_tag(slot, hash), 1))
+				continue;
+			*entry = slot_entry(slot);
+			entry_prefetch(*entry);
+			if (*entry && entry_has_key(*entry, key, size))
+				return &bucket->slots[i];
+		}
+		if ((first & PASSED_MOST) == 0)
+			break;
+	}
+	*entry = NULL;
+	return NULL;
+}
+
+static size_t table_slots(const struct table *table)
+{
+	return (table->mask + 1) * BUCKET_SLOTS;
+}
+
+bool table_is_full(const struct table *table)
+{
+	return table->count >= table_slots(table) / 8 * 7;
+}
+
+bool table_has_room(const struct table *table)
+{
+	return table->count < table_slots(table);
+}
+
+bool table_is_sparse(const struct table *table)
+{
+	return table->mask > 0 && table->count < table_slots(table) / 16;
+}
+
+/* One more (or one less) of those who have passed the bucket. */
+static void bucket_count_passed(struct bucket *bucket, int difference)
+{
+	uint64_t first = slot_load(&bucket->slots[0]);
+
+	if ((first & PASSED_MOST) != PASSED_MOST)
+		slot_store(&bucket->slots[0], first + (uint64_t)(int64_t)difference);
+}
+
+static void table_add_slot(struct table *table, uint32_t hash, uint64_t word)
+{
+	for (size_t number = hash;; number++) {
+		struct bucket *bucket = table_bucket(table, number);
+
+		for (int i = 0; i < BUCKET_SLOTS; i++) {
+			uint64_t slot = slot_load(&bucket->slots[i]);
+
+			if (slot_entry(slot))
+				continue;
+			slot_store(&bucket->slots[i], word | (slot & PASSED_MOST));
+			table->count++;
+			return;
+		}
+		bucket_count_passed(bucket, 1);
+	}
+}
+
+void table_add(struct table *table, uint64_t hash, struct tw_cache_entry *entry)
+{
+	assert(table_has_room(table));
+	table_add_slot(table, (uint32_t)hash,
+		       (uint64_t)(uintptr_t)entry | (hash & 0xffff000000000000u));
+}
+
+void table_replace(_Atomic uint64_t *slot, struct tw_cache_entry *entry)
+{
+	uint64_t kept = slot_load(slot) & (0xffff000000000000u | PASSED_MOST);
+
+	slot_store(slot, kept | (uint64_t)(uintptr_t)entry);
+}
+
+void table_remove(struct table *table, struct tw_cache_entry *entry)
+{
+	for (size_t number = entry->hash;; number++) {
+		struct bucket *bucket = table_bucket(table, number);
+
+		for (int i = 0; i < BUCKET_SLOTS; i++) {
+			uint64_t slot = slot_load(&bucket->slots[i]);
+
+			if (slot_entry(slot) != entry)
+				continue;
+			slot_store(&bucket->slots[i], slot & PASSED_MOST);
+			table->count--;
+			for (size_t passed = entry->hash; passed != number; passed++)
+				bucket_count_passed(table_bucket(table, passed), -1);
+			return;
+		}
+	}
+}
+
+struct table *table_copy(const struct table *table, size_t entries)
+{
+	enum { AHEAD = 4 };
+	struct table *copy = table_new(table->arena, entries);
+
+	if (!copy)
+		return NULL;
+	for (size_t number = 0; number <= table->mask; number++) {
+		const struct bucket *bucket = table_bucket(table, number);
+		const struct bucket *ahead = table_bucket(table, number + AHEAD);
+
+		for (int i = 0; i < BUCKET_SLOTS; i++)
+			entry_prefetch(slot_entry(slot_load(&ahead->slots[i])));
+		for (int i = 0; i < BUCKET_SLOTS; i++) {
+			uint64_t slot = slot_load(&bucket->slots[i]);
+
+			if (slot_entry(slot))
+				table_add_slot(copy, slot_entry(slot)->hash,
+					       slot & ~(uint64_t)PASSED_MOST);
+		}
+	}
+	return copy;
+}
+
+size_t table_list(const struct table *table, size_t *position, struct tw_cache_entry **entries,
+		  size_t most)
+{
+	size_t count = 0;
+
+	for (; *position <= table->mask && count + BUCKET_SLOTS <= most; ++*position) {
+		const struct bucket *bucket = table_bucket(table, *position);
+
+		for (int i = 0; i < BUCKET_SLOTS; i++) {
+			struct tw_cache_entry *entry = slot_entry(slot_load(&bucket->slots[i]));
+
+			if (entry)
+				entries[count++] = entry;
+		}
+	}
+	return count;
+}

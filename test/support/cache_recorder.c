@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "cache_recorder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void nothing(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+struct cache_recorder *cache_recorder_create(const struct variant *variant)
+{
+	struct cache_recorder *recorder = calloc(1, sizeof(*recorder));
+	struct tw_options options = {
+		.layout = variant->layout,
+		.clock = TW_CLOCK_MANUAL,
+		.drive = variant->drive,
+		.workers = variant->workers,
+	};
+
+	assert_non_null(recorder);
+	assert_int_equal(pthread_mutex_init(&recorder->lock, NULL), 0);
+	assert_status(tw_create(&recorder->wheel, INTERVAL, 64, nothing, &options), TW_OK);
+	return recorder;
+}
+
+struct tw_cache_options cache_recorder_options(struct cache_recorder *recorder)
+{
+	return (struct tw_cache_options){
+		.context = recorder,
+		.wheel = recorder->wheel,
+		.jitter = -1,
+		.on_remove = record_removal,
+	};
+}
+
+void cache_recorder_start(struct cache_recorder *recorder, tw_duration expire,
+			  const struct tw_cache_options *options)
+{
+	assert_status(tw_cache_create(&recorder->cache, expire, options), TW_OK);
+	assert_non_null(recorder->cache);
+}
+
+struct cache_recorder *cache_recorder_open(const struct variant *variant, tw_duration expire)
+{
+	struct cache_recorder *recorder = cache_recorder_create(variant);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	cache_recorder_start(recorder, expire, &options);
+	return recorder;
+}
+
+void cache_recorder_close(struct cache_recorder *recorder)
+{
+	tw_cache_destroy(recorder->cache);
+	tw_destroy(recorder->wheel);
+	pthread_mutex_destroy(&recorder->lock);
+	free(recorder->removals);
+	free(recorder);
+}
+
+/* Copies the first bytes and answers the full size. */
+static size_t excerpt(unsigned char bytes[32], const void *from, size_t size)
+{
+	if (size > 0)
+		memcpy(bytes, from, size < 32 ? size : 32);
+	return size;
+}
+
+void record_removal(void *context, const struct tw_cache_entry *entry, enum tw_cache_cause cause)
+{
+	struct cache_recorder *recorder = context;
+	struct removal removal = {
+		.cause = cause,
+		.deadline = tw_cache_entry_deadline(entry),
+		.now = tw_now(recorder->wheel),
+	};
+	size_t size;
+	const void *bytes = tw_cache_entry_key(entry, &size);
+
+	removal.key_size = excerpt(removal.key, bytes, size);
+	bytes = tw_cache_entry_value(entry, &size);
+	removal.value_size = excerpt(removal.value, bytes, size);
+	pthread_mutex_lock(&recorder->lock);
+	if (recorder->count == recorder->capacity) {
+		recorder->capacity = recorder->capacity * 2 + 16;
+		recorder->removals = realloc(recorder->removals,
+					     recorder->capacity * sizeof(recorder->removals[0]));
+		if (recorder->removals == NULL)
+			abort();
+	}
+	recorder->removals[recorder->count++] = removal;
+	pthread_mutex_unlock(&recorder->lock);
+	if (recorder->on_remove != NULL)
+		recorder->on_remove(recorder, entry, cause);
+}
+
+void cache_set(struct cache_recorder *recorder, const char *key, const char *value)
+{
+	assert_status(tw_cache_set(recorder->cache, key, strlen(key), value, strlen(value)), TW_OK);
+}
+
+void cache_set_for(struct cache_recorder *recorder, const char *key, const char *value,
+		   tw_duration expire)
+{
+	assert_status(tw_cache_set_with_expire(recorder->cache, key, strlen(key), value,
+					       strlen(value), expire),
+		      TW_OK);
+}
+
+enum tw_status cache_get(struct cache_recorder *recorder, const char *key)
+{
+	enum tw_status status = tw_cache_get(recorder->cache, key, strlen(key), NULL, 0, NULL);
+
+	return status == TW_TRUNCATED ? TW_OK : status;
+}
+
+const struct tw_cache_entry *cache_pinned(struct cache_recorder *recorder, const char *key)
+{
+	const struct tw_cache_entry *entry;
+
+	assert_status(tw_cache_acquire(recorder->cache, key, strlen(key), &entry), TW_OK);
+	assert_non_null(entry);
+	return entry;
+}
+
+struct tw_cache_stats cache_stats(struct cache_recorder *recorder)
+{
+	struct tw_cache_stats stats;
+
+	assert_status(tw_cache_get_stats(recorder->cache, &stats), TW_OK);
+	return stats;
+}
+
+void cache_pass(struct cache_recorder *recorder, tw_duration by)
+{
+	assert_status(tw_advance(recorder->wheel, by), TW_OK);
+	/* A task of the cache may set another, and that one the next. */
+	for (int generation = 0; generation < 3; generation++)
+		assert_status(tw_wait_idle(recorder->wheel), TW_OK);
+}
+
+void cache_settle(struct cache_recorder *recorder)
+{
+	assert_status(tw_cache_flush(recorder->cache), TW_OK);
+}
+
+/* --- What was written down ------------------------------------------------------------------- */
+
+size_t removal_count(struct cache_recorder *recorder)
+{
+	size_t count;
+
+	pthread_mutex_lock(&recorder->lock);
+	count = recorder->count;
+	pthread_mutex_unlock(&recorder->lock);
+	return count;
+}
+
+struct removal removal_at(struct cache_recorder *recorder, size_t index)
+{
+	struct removal removal;
+
+	pthread_mutex_lock(&recorder->lock);
+	assert_true(index < recorder->count);
+	removal = recorder->removals[index];
+	pthread_mutex_unlock(&recorder->lock);
+	return removal;
+}
+
+size_t removal_count_of(struct cache_recorder *recorder, enum tw_cache_cause cause)
+{
+	size_t count = 0;
+
+	pthread_mutex_lock(&recorder->lock);
+	for (size_t i = 0; i < recorder->count; i++)
+		count += recorder->removals[i].cause == cause;
+	pthread_mutex_unlock(&recorder->lock);
+	return count;
+}
+
+/* How many entries with this value have left; *cause is the last one's. */
+static size_t find_removals(struct cache_recorder *recorder, const char *value,
+			    enum tw_cache_cause *cause)
+{
+	size_t size = strlen(value);
+	size_t count = 0;
+
+	pthread_mutex_lock(&recorder->lock);
+	for (size_t i = 0; i < recorder->count; i++) {
+		const struct removal *removal = &recorder->removals[i];
+
+		if (removal->value_size == size && memcmp(removal->value, value, size) == 0) {
+			count++;
+			*cause = removal->cause;
+		}
+	}
+	pthread_mutex_unlock(&recorder->lock);
+	return count;
+}
+
+size_t times_removed(struct cache_recorder *recorder, const char *value)
+{
+	enum tw_cache_cause cause;
+
+	return find_removals(recorder, value, &cause);
+}
+
+/* --- Judgements ------------------------------------------------------------------------------ */
+
+void assert_holds_(struct tw_cache *cache, const char *key, const char *value, const char *file,
+		   int line)
+{
+	const struct tw_cache_entry *entry;
+	enum tw_status status = tw_cache_acquire(cache, key, strlen(key), &entry);
+
+	_assert_string_equal(tw_status_name(status), "TW_OK", file, line);
+	assert_value_(entry, value, file, line);
+	tw_cache_entry_release(entry);
+}
+
+void assert_value_(const struct tw_cache_entry *entry, const char *value, const char *file,
+		   int line)
+{
+	size_t size;
+	const void *bytes = tw_cache_entry_value(entry, &size);
+
+	_assert_int_equal(size, strlen(value), file, line);
+	_assert_memory_equal(bytes, value, size, file, line);
+}
+
+void assert_removed_(struct cache_recorder *recorder, const char *value, enum tw_cache_cause cause,
+		     const char *file, int line)
+{
+	enum tw_cache_cause found = TW_CAUSE_EXPLICIT;
+	size_t count = find_removals(recorder, value, &found);
+
+	_assert_int_equal(count, 1, file, line);
+	_assert_int_equal(found, cause, file, line);
+}
+
+void assert_balanced_(struct tw_cache *cache, const char *file, int line)
+{
+	struct tw_cache_stats stats;
+	uint64_t accounted;
+
+	_assert_int_equal(tw_cache_get_stats(cache, &stats), TW_OK, file, line);
+	accounted = stats.entries;
+	for (int cause = 0; cause < TW_CACHE_CAUSES; cause++)
+		accounted += stats.removed[cause];
+	_assert_int_equal(stats.inserts, accounted, file, line);
+}

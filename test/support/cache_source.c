@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "cache_source.h"
+
+#include "wait.h"
+
+#include <string.h>
+
+enum tw_status source_load(void *argument, const void *key, size_t key_size,
+			   struct tw_cache_loading *loading)
+{
+	struct source *source = argument;
+
+	(void)key;
+	(void)key_size;
+	atomic_fetch_add(&source->loads, 1);
+	if (source->gated) {
+		sem_post(&source->begun);
+		sem_wait(&source->gate);
+	}
+	if (source->dies)
+		pthread_exit(NULL);
+	if (source->value != NULL) {
+		enum tw_status status = tw_cache_load_copy(loading, source->value,
+							   strlen(source->value), source->expire);
+
+		if (status != TW_OK)
+			return status;
+	}
+	return source->status;
+}
+
+void source_open(struct source *source, const char *value)
+{
+	memset(source, 0, sizeof(*source));
+	source->value = value;
+	assert_int_equal(sem_init(&source->begun, 0, 0), 0);
+	assert_int_equal(sem_init(&source->gate, 0, 0), 0);
+}
+
+void source_close(struct source *source)
+{
+	sem_destroy(&source->begun);
+	sem_destroy(&source->gate);
+}
+
+enum tw_status take(struct cache_recorder *recorder, const char *key, struct source *source,
+		    tw_duration wait, const struct tw_cache_entry **entry)
+{
+	return tw_cache_take(recorder->cache, key, strlen(key), source_load, source, wait, entry);
+}
+
+void assert_taken_(struct cache_recorder *recorder, const char *key, struct source *source,
+		   const char *value, const char *file, int line)
+{
+	const struct tw_cache_entry *entry;
+	enum tw_status status = take(recorder, key, source, TW_FOREVER, &entry);
+
+	_assert_string_equal(tw_status_name(status), "TW_OK", file, line);
+	assert_value_(entry, value, file, line);
+	tw_cache_entry_release(entry);
+}
+
+void assert_not_taken_(struct cache_recorder *recorder, const char *key, struct source *source,
+		       enum tw_status expected, const char *file, int line)
+{
+	const struct tw_cache_entry *entry = (const void *)source;
+
+	_assert_int_equal(take(recorder, key, source, TW_FOREVER, &entry), expected, file, line);
+	_assert_true(entry == NULL, "entry == NULL", file, line);
+}
+
+static void *taker_run(void *argument)
+{
+	struct taker *taker = argument;
+
+	taker->status =
+		take(taker->recorder, taker->key, taker->source, taker->wait, &taker->entry);
+	return NULL;
+}
+
+void taker_start(struct taker *taker, struct cache_recorder *recorder, const char *key,
+		 struct source *source, tw_duration wait)
+{
+	*taker = (struct taker){.recorder = recorder, .key = key, .source = source, .wait = wait};
+	assert_int_equal(pthread_create(&taker->thread, NULL, taker_run, taker), 0);
+}
+
+void taker_start_load(struct taker *taker, struct cache_recorder *recorder, const char *key,
+		      struct source *source)
+{
+	source->gated = true;
+	taker_start(taker, recorder, key, source, TW_FOREVER);
+	sem_wait(&source->begun);
+}
+
+void start_waiters(struct taker *takers, struct cache_recorder *recorder, const char *key,
+		   struct source *source)
+{
+	uint64_t before = cache_stats(recorder).load_waits;
+
+	for (int i = 0; i < TAKERS; i++)
+		taker_start(&takers[i], recorder, key, source, TW_FOREVER);
+	WAIT_UNTIL(cache_stats(recorder).load_waits == before + TAKERS);
+}
+
+void assert_taker_ends_(struct taker *taker, enum tw_status status, const char *value,
+			const char *file, int line)
+{
+	_assert_int_equal(pthread_join(taker->thread, NULL), 0, file, line);
+	_assert_int_equal(taker->status, status, file, line);
+	if (status == TW_OK)
+		assert_value_(taker->entry, value, file, line);
+	else
+		_assert_true(taker->entry == NULL, "no entry", file, line);
+	tw_cache_entry_release(taker->entry);
+}
+
+void assert_takers_end_(struct taker *takers, enum tw_status status, const char *value,
+			const char *file, int line)
+{
+	for (int i = 0; i < TAKERS; i++)
+		assert_taker_ends_(&takers[i], status, value, file, line);
+}

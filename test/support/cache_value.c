@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#include "cache_value.h"
+
+#include <string.h>
+
+/* What every value begins with; after it comes a filling. */
+struct head {
+	uint64_t key;
+	uint64_t version;
+	uint64_t size;
+	uint64_t checksum; /* of all, with this as 0 */
+};
+
+_Static_assert(sizeof(struct head) == CHECKED_VALUE_LEAST, "the head is the smallest value");
+
+static uint64_t mix(uint64_t number)
+{
+	number = (number ^ (number >> 29)) * UINT64_C(0xbf58476d1ce4e5b9);
+	return number ^ (number >> 32);
+}
+
+static uint64_t checksum_of(const struct head *head, const unsigned char *filling)
+{
+	uint64_t sum = mix(head->key) + mix(head->version + 1) * 3 + head->size;
+
+	for (size_t i = 0; i < head->size - sizeof(*head); i++)
+		sum = (sum ^ filling[i]) * UINT64_C(0x100000001b3);
+	return sum;
+}
+
+size_t checked_value_size(uint64_t key, uint64_t version)
+{
+	uint64_t mixed = mix(key * 1000003 + version);
+
+	/* Mostly small. */
+	return CHECKED_VALUE_LEAST +
+	       mixed % (mixed >> 60 ? 90 : CHECKED_VALUE_MOST - CHECKED_VALUE_LEAST);
+}
+
+size_t checked_value_write(unsigned char *value, uint64_t key, uint64_t version)
+{
+	struct head head = {.key = key, .version = version};
+
+	head.size = checked_value_size(key, version);
+	for (size_t i = sizeof(head); i < head.size; i++)
+		value[i] = (unsigned char)(mix(version) + i);
+	head.checksum = checksum_of(&head, value + sizeof(head));
+	memcpy(value, &head, sizeof(head));
+	return head.size;
+}
+
+bool checked_value_is_sound(const void *value, size_t size, uint64_t key, uint64_t *version)
+{
+	const unsigned char *bytes = value;
+	struct head head;
+
+	if (size < sizeof(head))
+		return false;
+	memcpy(&head, bytes, sizeof(head));
+	*version = head.version;
+	return head.key == key && head.size == size &&
+	       head.checksum == checksum_of(&head, bytes + sizeof(head));
+}

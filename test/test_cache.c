@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What go-zero's cache promises, with the figures of its own test suite: set, delete, take, limits. On a
+ * wheel with a manual clock.
+ */
+#include "support/test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <timingwheel/cache.h>
+
+#define assert_status(call, status) \
+	assert_string_equal(tw_status_name(call), tw_status_name(status))
+
+struct fixture {
+	struct tw_wheel *wheel;
+	struct tw_cache *cache;
+};
+
+static void nothing(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+static struct fixture fixture_open(tw_duration expire, struct tw_cache_options options)
+{
+	struct tw_options manual = {.clock = TW_CLOCK_MANUAL};
+	struct fixture fixture;
+
+	assert_status(tw_create(&fixture.wheel, 100 * TW_MILLISECOND, 64, nothing, &manual), TW_OK);
+	options.wheel = fixture.wheel;
+	assert_status(tw_cache_create(&fixture.cache, expire, &options), TW_OK);
+	return fixture;
+}
+
+static void fixture_close(struct fixture *fixture)
+{
+	tw_cache_destroy(fixture->cache);
+	tw_destroy(fixture->wheel);
+}
+
+static void set(struct fixture *fixture, const char *key, const char *value)
+{
+	assert_status(tw_cache_set(fixture->cache, key, strlen(key), value, strlen(value)), TW_OK);
+}
+
+static void assert_value(struct fixture *fixture, const char *key, const char *value)
+{
+	char buffer[64];
+	size_t size;
+
+	assert_status(tw_cache_get(fixture->cache, key, strlen(key), buffer, sizeof(buffer), &size),
+		      TW_OK);
+	assert_int_equal(size, strlen(value));
+	assert_memory_equal(buffer, value, size);
+}
+
+static void assert_missing(struct fixture *fixture, const char *key)
+{
+	size_t size = 1;
+
+	assert_status(tw_cache_get(fixture->cache, key, strlen(key), NULL, 0, &size), TW_NOT_FOUND);
+	assert_int_equal(size, 0);
+}
+
+static void values_set_are_got_until_they_expire(void **state)
+{
+	struct fixture fixture = fixture_open(2 * TW_SECOND, (struct tw_cache_options){0});
+
+	(void)state;
+	set(&fixture, "first", "first element");
+	assert_status(tw_cache_set_with_expire(fixture.cache, "second", 6, "second element", 14,
+					       3 * TW_SECOND),
+		      TW_OK);
+	assert_value(&fixture, "first", "first element");
+	assert_value(&fixture, "second", "second element");
+	assert_status(tw_advance(fixture.wheel, 2200 * TW_MILLISECOND), TW_OK);
+	assert_missing(&fixture, "first");
+	assert_value(&fixture, "second", "second element");
+	fixture_close(&fixture);
+}
+
+static void deleted_value_is_gone(void **state)
+{
+	struct fixture fixture = fixture_open(2 * TW_SECOND, (struct tw_cache_options){0});
+
+	(void)state;
+	set(&fixture, "first", "first element");
+	set(&fixture, "second", "second element");
+	assert_status(tw_cache_delete(fixture.cache, "first", 5), TW_OK);
+	assert_status(tw_cache_delete(fixture.cache, "first", 5), TW_NOT_FOUND);
+	assert_missing(&fixture, "first");
+	assert_value(&fixture, "second", "second element");
+	fixture_close(&fixture);
+}
+
+struct source {
+	struct tw_cache *cache;
+	atomic_int loads;
+	atomic_int values;
+	enum tw_status answer;
+	pthread_barrier_t begin;
+};
+
+static enum tw_status load_first(void *argument, const void *key, size_t key_size,
+				 struct tw_cache_loading *loading)
+{
+	struct source *source = argument;
+	struct timespec moment = {0, 20000000};
+
+	(void)key;
+	(void)key_size;
+	atomic_fetch_add(&source->loads, 1);
+	nanosleep(&moment, NULL);
+	if (source->answer != TW_OK)
+		return source->answer;
+	return tw_cache_load_copy(loading, "first element", 13, 0);
+}
+
+static void *take_first(void *argument)
+{
+	struct source *source = argument;
+	const struct tw_cache_entry *entry;
+	size_t size;
+
+	pthread_barrier_wait(&source->begin);
+	if (tw_cache_take(source->cache, "first", 5, load_first, source, TW_FOREVER, &entry) ==
+		    TW_OK &&
+	    memcmp(tw_cache_entry_value(entry, &size), "first element", 13) == 0 && size == 13)
+		atomic_fetch_add(&source->values, 1);
+	tw_cache_entry_release(entry);
+	return NULL;
+}
+
+static void hundred_takes_load_once(void **state)
+{
+	enum { THREADS = 100 };
+	struct fixture fixture = fixture_open(2 * TW_SECOND, (struct tw_cache_options){0});
+	struct source source = {.cache = fixture.cache};
+	struct tw_cache_stats stats;
+	pthread_t threads[THREADS];
+
+	(void)state;
+	pthread_barrier_init(&source.begin, NULL, THREADS);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, take_first, &source), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&source.begin);
+	assert_int_equal(atomic_load(&source.loads), 1);
+	assert_int_equal(atomic_load(&source.values), THREADS);
+	assert_status(tw_cache_get_stats(fixture.cache, &stats), TW_OK);
+	assert_int_equal(stats.loads, 1);
+	assert_int_equal(stats.hits + stats.misses, THREADS);
+	assert_int_equal(stats.load_waits, stats.misses - 1);
+	assert_value(&fixture, "first", "first element");
+	fixture_close(&fixture);
+}
+
+static void take_of_a_value_that_is_there_does_not_load(void **state)
+{
+	struct fixture fixture = fixture_open(2 * TW_SECOND, (struct tw_cache_options){0});
+	struct source source = {.cache = fixture.cache};
+	const struct tw_cache_entry *entry;
+
+	(void)state;
+	set(&fixture, "first", "first element");
+	assert_status(tw_cache_take(fixture.cache, "first", 5, load_first, &source, 0, &entry),
+		      TW_OK);
+	assert_memory_equal(tw_cache_entry_value(entry, NULL), "first element", 13);
+	tw_cache_entry_release(entry);
+	assert_int_equal(atomic_load(&source.loads), 0);
+	fixture_close(&fixture);
+}
+
+static void error_of_a_load_is_told_and_not_kept(void **state)
+{
+	struct fixture fixture = fixture_open(2 * TW_SECOND, (struct tw_cache_options){0});
+	struct source source = {.cache = fixture.cache, .answer = TW_SYSTEM};
+	const struct tw_cache_entry *entry;
+
+	(void)state;
+	for (int i = 1; i <= 2; i++) {
+		assert_status(
+			tw_cache_take(fixture.cache, "first", 5, load_first, &source, 0, &entry),
+			TW_SYSTEM);
+		assert_null(entry);
+		assert_int_equal(atomic_load(&source.loads), i);
+	}
+	assert_missing(&fixture, "first");
+	fixture_close(&fixture);
+}
+
+static void limit_of_three_evicts_the_oldest(void **state)
+{
+	struct fixture fixture =
+		fixture_open(2 * TW_SECOND, (struct tw_cache_options){.max_entries = 3});
+
+	(void)state;
+	set(&fixture, "first", "1");
+	set(&fixture, "second", "2");
+	set(&fixture, "third", "3");
+	set(&fixture, "fourth", "4");
+	assert_missing(&fixture, "first");
+	assert_value(&fixture, "second", "2");
+	assert_value(&fixture, "third", "3");
+	assert_value(&fixture, "fourth", "4");
+	fixture_close(&fixture);
+}
+
+static void limit_of_three_keeps_the_one_read(void **state)
+{
+	struct fixture fixture =
+		fixture_open(2 * TW_SECOND, (struct tw_cache_options){.max_entries = 3});
+
+	(void)state;
+	set(&fixture, "first", "1");
+	set(&fixture, "second", "2");
+	set(&fixture, "third", "3");
+	assert_value(&fixture, "first", "1");
+	set(&fixture, "fourth", "4");
+	assert_value(&fixture, "first", "1");
+	assert_missing(&fixture, "second");
+	set(&fixture, "fifth", "5");
+	assert_missing(&fixture, "third");
+	assert_value(&fixture, "first", "1");
+	fixture_close(&fixture);
+}
+
+struct tally {
+	atomic_int told[TW_CACHE_CAUSES];
+};
+
+static void count_removal(void *context, const struct tw_cache_entry *entry,
+			  enum tw_cache_cause cause)
+{
+	struct tally *tally = context;
+
+	(void)entry;
+	atomic_fetch_add(&tally->told[cause], 1);
+}
+
+static void every_removal_is_told_once_with_its_cause(void **state)
+{
+	struct tally tally = {0};
+	struct fixture fixture =
+		fixture_open(TW_SECOND, (struct tw_cache_options){.context = &tally,
+								  .on_remove = count_removal,
+								  .max_entries = 100});
+	struct tw_cache_stats stats;
+	char key[16];
+
+	(void)state;
+	for (int i = 0; i < 150; i++) {
+		snprintf(key, sizeof(key), "%d", i);
+		set(&fixture, key, "value");
+	}
+	set(&fixture, "149", "again");
+	assert_status(tw_cache_delete(fixture.cache, "148", 3), TW_OK);
+	assert_status(tw_cache_touch(fixture.cache, "147", 3, TW_MINUTE), TW_OK);
+	assert_status(tw_advance(fixture.wheel, 2 * TW_SECOND), TW_OK);
+	assert_status(tw_cache_flush(fixture.cache), TW_OK);
+	assert_status(tw_cache_get_stats(fixture.cache, &stats), TW_OK);
+	assert_int_equal(stats.inserts, 151);
+	assert_int_equal(stats.entries, 1);
+	assert_int_equal(stats.bytes, 8);
+	assert_int_equal(stats.notified, 150);
+	assert_int_equal(stats.removed[TW_CAUSE_EXPLICIT], 1);
+	assert_int_equal(stats.removed[TW_CAUSE_REPLACED], 1);
+	assert_int_equal(stats.removed[TW_CAUSE_SIZE], 50);
+	assert_int_equal(stats.removed[TW_CAUSE_EXPIRED], 98);
+	fixture_close(&fixture);
+	for (int i = 0; i < TW_CAUSE_SHUTDOWN; i++)
+		assert_int_equal(atomic_load(&tally.told[i]), stats.removed[i]);
+	assert_int_equal(atomic_load(&tally.told[TW_CAUSE_SHUTDOWN]), 1);
+}
+
+static void value_set_makes_others_go_and_not_itself(void **state)
+{
+	struct fixture fixture =
+		fixture_open(TW_MINUTE, (struct tw_cache_options){.max_entries = 10, .shards = 64});
+	struct tw_cache_stats stats;
+	char key[16];
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		snprintf(key, sizeof(key), "%d", i);
+		set(&fixture, key, "value");
+		assert_value(&fixture, key, "value");
+	}
+	assert_status(tw_cache_get_stats(fixture.cache, &stats), TW_OK);
+	assert_int_equal(stats.entries, 10);
+	fixture_close(&fixture);
+}
+
+enum { MANY_KEYS = 20000 };
+
+struct readers {
+	struct tw_cache *cache;
+	atomic_bool ends;
+};
+
+static void *read_all_keys(void *argument)
+{
+	struct readers *readers = argument;
+
+	while (!atomic_load(&readers->ends))
+		for (int i = 0; i < MANY_KEYS; i++)
+			tw_cache_get(readers->cache, &i, sizeof(i), NULL, 0, NULL);
+	return NULL;
+}
+
+/* Uses that count while the entries are still being put in order must find them there. */
+static void first_limit_is_set_while_others_read(void **state)
+{
+	enum { ROUNDS = 20 };
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		struct fixture fixture =
+			fixture_open(TW_MINUTE, (struct tw_cache_options){.shards = 1});
+		struct readers readers = {.cache = fixture.cache};
+		struct tw_cache_stats stats;
+		pthread_t thread;
+
+		for (int i = 0; i < MANY_KEYS; i++)
+			assert_status(tw_cache_set(fixture.cache, &i, sizeof(i), "value", 5),
+				      TW_OK);
+		assert_int_equal(pthread_create(&thread, NULL, read_all_keys, &readers), 0);
+		assert_status(tw_cache_set_limit(fixture.cache, MANY_KEYS, 0), TW_OK);
+		assert_status(tw_cache_set_limit(fixture.cache, 100, 0), TW_OK);
+		atomic_store(&readers.ends, true);
+		pthread_join(thread, NULL);
+		assert_status(tw_cache_get_stats(fixture.cache, &stats), TW_OK);
+		assert_int_equal(stats.entries, 100);
+		fixture_close(&fixture);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(values_set_are_got_until_they_expire),
+		cmocka_unit_test(deleted_value_is_gone),
+		cmocka_unit_test(hundred_takes_load_once),
+		cmocka_unit_test(take_of_a_value_that_is_there_does_not_load),
+		cmocka_unit_test(error_of_a_load_is_told_and_not_kept),
+		cmocka_unit_test(limit_of_three_evicts_the_oldest),
+		cmocka_unit_test(limit_of_three_keeps_the_one_read),
+		cmocka_unit_test(every_removal_is_told_once_with_its_cause),
+		cmocka_unit_test(value_set_makes_others_go_and_not_itself),
+		cmocka_unit_test(first_limit_is_set_while_others_read),
+	};
+
+	return cmocka_run_group_tests_name("cache", tests, NULL, NULL);
+}

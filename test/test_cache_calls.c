@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT */
+/* The calls one by one: arguments, keys and values of all kinds and sizes, many at once, all. */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/seed.h"
+
+#include "cache/cache.h" /* to make keys that collide */
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- Arguments ------------------------------------------------------------------------------- */
+
+static void bad_keys_and_values_are_refused(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache *cache = recorder->cache;
+	const struct tw_cache_entry *entry;
+	static char key[TW_KEY_SIZE_MAX + 1];
+	static const struct {
+		const void *key;
+		size_t size;
+	} keys[] = {{NULL, 3}, {"key", 0}, {key, sizeof(key)}, {NULL, 0}};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const void *bad = keys[i].key;
+		size_t size = keys[i].size;
+
+		assert_status(tw_cache_set(cache, bad, size, "v", 1), TW_INVALID);
+		assert_status(tw_cache_add(cache, bad, size, "v", 1, 1), TW_INVALID);
+		assert_status(tw_cache_replace(cache, bad, size, "v", 1, 1), TW_INVALID);
+		assert_status(tw_cache_get(cache, bad, size, NULL, 0, NULL), TW_INVALID);
+		assert_status(tw_cache_acquire(cache, bad, size, &entry), TW_INVALID);
+		assert_null(entry);
+		assert_status(tw_cache_delete(cache, bad, size), TW_INVALID);
+		assert_status(tw_cache_touch(cache, bad, size, TW_HOUR), TW_INVALID);
+	}
+	assert_status(tw_cache_set(cache, "key", 3, NULL, 1), TW_INVALID);
+	assert_status(tw_cache_set(cache, "key", 3, "v", (size_t)UINT32_MAX + 1), TW_INVALID);
+	assert_status(tw_cache_get(cache, "key", 3, NULL, 1, NULL), TW_INVALID);
+	assert_status(tw_cache_acquire(cache, "key", 3, NULL), TW_INVALID);
+	assert_int_equal(cache_stats(recorder).inserts, 0);
+	assert_int_equal(cache_stats(recorder).misses, 0);
+	cache_recorder_close(recorder);
+}
+
+static int visit_nothing(void *context, const struct tw_cache_entry *entry)
+{
+	(void)context;
+	(void)entry;
+	return 1;
+}
+
+static void calls_without_a_cache_are_refused(void **state)
+{
+	struct tw_cache_lookup item = {"k", 1, NULL, 0, 0, TW_OK};
+	struct tw_cache_stats stats;
+	const struct tw_cache_entry *entry;
+	size_t found = 1;
+
+	(void)state;
+	assert_status(tw_cache_create(NULL, TW_HOUR, NULL), TW_INVALID);
+	assert_status(tw_cache_set(NULL, "k", 1, "v", 1), TW_INVALID);
+	assert_status(tw_cache_set_with_expire(NULL, "k", 1, "v", 1, 1), TW_INVALID);
+	assert_status(tw_cache_add(NULL, "k", 1, "v", 1, 1), TW_INVALID);
+	assert_status(tw_cache_replace(NULL, "k", 1, "v", 1, 1), TW_INVALID);
+	assert_status(tw_cache_get(NULL, "k", 1, NULL, 0, &found), TW_INVALID);
+	assert_int_equal(found, 0);
+	assert_status(tw_cache_acquire(NULL, "k", 1, &entry), TW_INVALID);
+	assert_null(entry);
+	assert_status(tw_cache_delete(NULL, "k", 1), TW_INVALID);
+	assert_status(tw_cache_touch(NULL, "k", 1, 1), TW_INVALID);
+	assert_status(tw_cache_get_many(NULL, &item, 1, &found), TW_INVALID);
+	assert_status(tw_cache_clear(NULL), TW_INVALID);
+	assert_status(tw_cache_each(NULL, visit_nothing, NULL), TW_INVALID);
+	assert_status(tw_cache_set_limit(NULL, 1, 1), TW_INVALID);
+	assert_status(tw_cache_get_stats(NULL, &stats), TW_INVALID);
+	assert_status(tw_cache_flush(NULL), TW_INVALID);
+	tw_cache_destroy(NULL);
+}
+
+static void options_out_of_range_are_refused(void **state)
+{
+	static const struct tw_cache_options bad[] = {
+		{.jitter = 1},
+		{.jitter = 1.5},
+		{.policy = (enum tw_cache_policy)2},
+		{.idle = -1},
+		{.negative_expire = -1},
+		{.stats_interval = -1},
+		{.shards = TW_CACHE_SHARDS_MAX + 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct tw_cache *cache = (void *)state;
+
+		assert_status(tw_cache_create(&cache, TW_HOUR, &bad[i]), TW_INVALID);
+		assert_null(cache);
+	}
+}
+
+/* --- Values ---------------------------------------------------------------------------------- */
+
+static void add_and_replace_look_whether_the_key_is_there(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache *cache = recorder->cache;
+
+	assert_status(tw_cache_replace(cache, "key", 3, "no", 2, TW_HOUR), TW_NOT_FOUND);
+	assert_holds_none(recorder, "key");
+	assert_status(tw_cache_add(cache, "key", 3, "added", 5, 10 * INTERVAL), TW_OK);
+	assert_status(tw_cache_add(cache, "key", 3, "again", 5, TW_HOUR), TW_EXISTS);
+	assert_holds(recorder, "key", "added");
+	assert_status(tw_cache_replace(cache, "key", 3, "replaced", 8, 20 * INTERVAL), TW_OK);
+	assert_holds(recorder, "key", "replaced");
+	cache_pass(recorder, 20 * INTERVAL);
+	assert_status(tw_cache_replace(cache, "key", 3, "no", 2, TW_HOUR), TW_NOT_FOUND);
+	assert_status(tw_cache_add(cache, "key", 3, "new", 3, TW_HOUR), TW_OK);
+	assert_holds(recorder, "key", "new");
+	cache_recorder_close(recorder);
+}
+
+static void keys_and_values_are_copied(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	char key[] = "key", value[] = "value";
+
+	assert_status(tw_cache_set(recorder->cache, key, 3, value, 5), TW_OK);
+	memset(key, 'x', 3);
+	memset(value, 'x', 5);
+	assert_holds(recorder, "key", "value");
+	assert_holds_none(recorder, "xxx");
+	cache_recorder_close(recorder);
+}
+
+static void keys_with_zero_bytes_are_whole_keys(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	/* All of them prefixes of these bytes, and the same size with one other byte. */
+	unsigned char key[40] = {0};
+	size_t number;
+
+	for (size_t size = 1; size <= sizeof(key); size++)
+		assert_status(tw_cache_set(recorder->cache, key, size, &size, sizeof(size)), TW_OK);
+	for (size_t byte = 0; byte < sizeof(key); byte++) {
+		key[byte] = 1;
+		number = 100 + byte;
+		assert_status(
+			tw_cache_set(recorder->cache, key, sizeof(key), &number, sizeof(number)),
+			TW_OK);
+		key[byte] = 0;
+	}
+	assert_int_equal(cache_stats(recorder).entries, 2 * sizeof(key));
+	for (size_t size = 1; size <= sizeof(key); size++) {
+		assert_status(
+			tw_cache_get(recorder->cache, key, size, &number, sizeof(number), NULL),
+			TW_OK);
+		assert_int_equal(number, size);
+	}
+	for (size_t byte = 0; byte < sizeof(key); byte++) {
+		key[byte] = 1;
+		assert_status(tw_cache_get(recorder->cache, key, sizeof(key), &number,
+					   sizeof(number), NULL),
+			      TW_OK);
+		assert_int_equal(number, 100 + byte);
+		key[byte] = 0;
+	}
+	cache_recorder_close(recorder);
+}
+
+static void keys_of_all_sizes_are_found(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	static char key[TW_KEY_SIZE_MAX];
+	size_t found;
+
+	memset(key, 'k', sizeof(key));
+	for (size_t size = 1; size <= sizeof(key); size += size < 300 ? 1 : size / 3)
+		assert_status(tw_cache_set(recorder->cache, key, size, &size, sizeof(size)), TW_OK);
+	assert_status(tw_cache_set(recorder->cache, key, sizeof(key), "longest", 8), TW_OK);
+	for (size_t size = 1; size < sizeof(key); size += size < 300 ? 1 : size / 3) {
+		assert_status(tw_cache_get(recorder->cache, key, size, &found, sizeof(found), NULL),
+			      TW_OK);
+		assert_int_equal(found, size);
+	}
+	assert_status(tw_cache_get(recorder->cache, key, sizeof(key), &found, 8, NULL), TW_OK);
+	assert_memory_equal(&found, "longest", 8);
+	cache_recorder_close(recorder);
+}
+
+/* Whether what was copied out is the value's beginning, and nothing beyond it was touched. */
+static void assert_copied(struct tw_cache *cache, const unsigned char *value, size_t size,
+			  size_t capacity)
+{
+	unsigned char *buffer = malloc(capacity + 1);
+	size_t copied = size < capacity ? size : capacity;
+	size_t told = 99;
+
+	assert_non_null(buffer);
+	buffer[copied] = 0xee;
+	assert_status(tw_cache_get(cache, "key", 3, buffer, capacity, &told),
+		      capacity < size ? TW_TRUNCATED : TW_OK);
+	assert_int_equal(told, size);
+	assert_int_equal(memcmp(buffer, value, copied), 0);
+	assert_int_equal(buffer[copied], 0xee);
+	free(buffer);
+}
+
+static void values_of_all_sizes_come_back_whole_or_cut_to_the_buffer(void **state)
+{
+	static const size_t sizes[] = {0,     1,     7,     8,     9,       63,
+				       64,    65,    255,   1000,  4096,    16383,
+				       16384, 16385, 65536, 70000, 1 << 20, 16 << 20};
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	unsigned char *value = malloc(16 << 20);
+	struct random random = random_from(1, 1);
+
+	assert_non_null(value);
+	for (size_t i = 0; i < 16 << 20; i++)
+		value[i] = (unsigned char)(random.state += 7 + i / 253);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		size_t size = sizes[i];
+
+		assert_status(
+			tw_cache_set(recorder->cache, "key", 3, size > 0 ? value : NULL, size),
+			TW_OK);
+		assert_int_equal(cache_stats(recorder).bytes, 3 + size);
+		assert_copied(recorder->cache, value, size, size);
+		assert_copied(recorder->cache, value, size, size + 1);
+		assert_copied(recorder->cache, value, size, 0);
+		if (size > 0)
+			assert_copied(recorder->cache, value, size, size - 1);
+		assert_copied(recorder->cache, value, size, size / 2);
+	}
+	free(value);
+	cache_recorder_close(recorder);
+}
+
+/* --- Keys that collide ----------------------------------------------------------------------- */
+
+enum { COLLIDING = 300 };
+
+/* Numbers whose hashes agree in these bits. */
+static void find_colliding(struct tw_cache *cache, uint64_t mask, uint64_t *keys, size_t count)
+{
+	uint64_t wanted = 0;
+	size_t found = 0;
+
+	for (uint64_t key = 0; found < count; key++) {
+		uint64_t hash = cache_hash(&cache->seed, &key, sizeof(key)) & mask;
+
+		if (found == 0)
+			wanted = hash;
+		if (hash == wanted)
+			keys[found++] = key;
+	}
+}
+
+static void assert_collisions_are_told_apart(const struct variant *variant, uint64_t mask,
+					     size_t count)
+{
+	struct cache_recorder *recorder = cache_recorder_create(variant);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	uint64_t keys[COLLIDING], value;
+
+	options.shards = 1;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	find_colliding(recorder->cache, mask, keys, count);
+	for (size_t i = 0; i < count; i++)
+		assert_status(
+			tw_cache_set(recorder->cache, &keys[i], sizeof(keys[i]), &i, sizeof(i)),
+			TW_OK);
+	for (size_t i = 0; i < count; i += 2)
+		assert_status(tw_cache_delete(recorder->cache, &keys[i], sizeof(keys[i])), TW_OK);
+	for (size_t i = 0; i < count; i++) {
+		assert_status(tw_cache_get(recorder->cache, &keys[i], sizeof(keys[i]), &value,
+					   sizeof(value), NULL),
+			      i % 2 == 0 ? TW_NOT_FOUND : TW_OK);
+		if (i % 2 != 0)
+			assert_int_equal(value, i);
+	}
+	assert_int_equal(cache_stats(recorder).entries, count / 2);
+	cache_recorder_close(recorder);
+}
+
+static void keys_made_to_collide_are_told_apart(void **state)
+{
+	/* One bucket of a table of 8192; then one tag and nearly one bucket. */
+	assert_collisions_are_told_apart(*state, 0x1fff, COLLIDING);
+	assert_collisions_are_told_apart(*state, UINT64_C(0xffff000000000003), 60);
+}
+
+/* --- Many, and all --------------------------------------------------------------------------- */
+
+static void many_keys_are_got_at_once(void **state)
+{
+	enum { MANY = 100 };
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache_lookup items[MANY];
+	char values[MANY][4];
+	int keys[MANY];
+	size_t found = 0;
+
+	for (int i = 0; i < MANY; i++) {
+		keys[i] = i;
+		items[i] = (struct tw_cache_lookup){&keys[i], sizeof(int), values[i], 4, 77, TW_OK};
+		if (i % 3 != 0)
+			assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "value",
+						   (size_t)(i % 3) * 2),
+				      TW_OK);
+	}
+	items[50].capacity = 1;
+	items[98].key_size = 0;
+	items[97].buffer = NULL;
+	assert_status(tw_cache_get_many(recorder->cache, items, MANY, &found), TW_OK);
+	for (int i = 0; i < MANY; i++) {
+		enum tw_status expected = i == 98 || i == 97 ? TW_INVALID
+					  : i % 3 == 0       ? TW_NOT_FOUND
+					  : i == 50          ? TW_TRUNCATED
+							     : TW_OK;
+
+		assert_status(items[i].status, expected);
+		if (expected == TW_INVALID)
+			continue;
+		assert_int_equal(items[i].value_size, i % 3 * 2);
+		assert_memory_equal(values[i], "valu",
+				    i % 3 * 2 < (int)items[i].capacity ? i % 3 * 2 : 1);
+	}
+	assert_int_equal(found, 64);
+	assert_int_equal(cache_stats(recorder).hits, 64);
+	assert_int_equal(cache_stats(recorder).misses, 34);
+	assert_status(tw_cache_get_many(recorder->cache, NULL, 0, NULL), TW_OK);
+	assert_status(tw_cache_get_many(recorder->cache, NULL, 1, &found), TW_INVALID);
+	assert_int_equal(found, 0);
+	cache_recorder_close(recorder);
+}
+
+struct visits {
+	struct cache_recorder *recorder;
+	int seen[300];
+	int count;
+	int most; /* after which it ends */
+};
+
+static int visit(void *context, const struct tw_cache_entry *entry)
+{
+	struct visits *visits = context;
+	int key, value;
+
+	memcpy(&key, tw_cache_entry_key(entry, NULL), sizeof(key));
+	memcpy(&value, tw_cache_entry_value(entry, NULL), sizeof(value));
+	if (key != value)
+		abort();
+	visits->seen[key]++;
+	/* It may call the cache, of this entry and others. */
+	if (tw_cache_delete(visits->recorder->cache, &key, sizeof(key)) != TW_OK ||
+	    tw_cache_set(visits->recorder->cache, "another", 7, &key, sizeof(key)) != TW_OK ||
+	    tw_cache_delete(visits->recorder->cache, "another", 7) != TW_OK)
+		abort();
+	return ++visits->count < visits->most;
+}
+
+static void each_visits_what_may_be_read_once(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct visits visits = {.recorder = recorder, .most = 1000};
+	struct tw_cache_stats stats;
+
+	for (int i = 0; i < 300; i++)
+		assert_status(tw_cache_set_with_expire(recorder->cache, &i, sizeof(i), &i,
+						       sizeof(i),
+						       i < 100 ? INTERVAL * 6 / 5 : TW_HOUR),
+			      TW_OK);
+	/* Past, and not removed yet. */
+	cache_pass(recorder, INTERVAL * 3 / 2);
+	assert_status(tw_cache_each(recorder->cache, visit, &visits), TW_OK);
+	for (int i = 0; i < 300; i++)
+		assert_int_equal(visits.seen[i], i >= 100);
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.hits + stats.misses, 0);
+	assert_status(tw_cache_each(recorder->cache, NULL, NULL), TW_INVALID);
+	cache_recorder_close(recorder);
+}
+
+static void each_ends_when_the_visitor_says_so(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct visits visits = {.recorder = recorder, .most = 7};
+
+	for (int i = 0; i < 300; i++)
+		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), &i, sizeof(i)), TW_OK);
+	assert_status(tw_cache_each(recorder->cache, visit, &visits), TW_OK);
+	assert_int_equal(visits.count, 7);
+	assert_int_equal(cache_stats(recorder).entries, 293);
+	cache_recorder_close(recorder);
+}
+
+static void counts_are_exact(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
+	const struct tw_cache_entry *entry;
+	struct tw_cache_stats stats;
+
+	cache_set(recorder, "a", "1234");
+	cache_set(recorder, "bb", "12");
+	cache_set(recorder, "bb", "123");
+	for (int i = 0; i < 5; i++)
+		assert_status(cache_get(recorder, "a"), TW_OK);
+	for (int i = 0; i < 3; i++)
+		assert_holds_none(recorder, "none");
+	entry = cache_pinned(recorder, "bb");
+	tw_cache_entry_release(entry);
+	assert_status(tw_cache_touch(recorder->cache, "a", 1, 20 * INTERVAL), TW_OK);
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.hits, 6);
+	assert_int_equal(stats.misses, 3);
+	assert_int_equal(stats.inserts, 3);
+	assert_int_equal(stats.entries, 2);
+	assert_int_equal(stats.bytes, 5 + 5);
+	cache_pass(recorder, INTERVAL * 21 / 2);
+	assert_status(cache_get(recorder, "bb"), TW_NOT_FOUND);
+	assert_int_equal(cache_stats(recorder).misses, 4);
+	cache_pass(recorder, 2 * INTERVAL);
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.entries, 1);
+	assert_int_equal(stats.bytes, 5);
+	assert_balanced(recorder->cache);
+	cache_recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_CACHE(bad_keys_and_values_are_refused),
+		cmocka_unit_test(calls_without_a_cache_are_refused),
+		cmocka_unit_test(options_out_of_range_are_refused),
+		TEST_CACHE(add_and_replace_look_whether_the_key_is_there),
+		TEST_CACHE(keys_and_values_are_copied),
+		TEST_CACHE(keys_with_zero_bytes_are_whole_keys),
+		TEST_CACHE(keys_of_all_sizes_are_found),
+		TEST_CACHE(values_of_all_sizes_come_back_whole_or_cut_to_the_buffer),
+		TEST_CACHE(keys_made_to_collide_are_told_apart),
+		TEST_CACHE(many_keys_are_got_at_once),
+		TEST_CACHE(each_visits_what_may_be_read_once),
+		TEST_CACHE(each_ends_when_the_visitor_says_so),
+		TEST_CACHE(counts_are_exact),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lifetimes, exact on the manual clock: nobody is given a value at or past its deadline, whether the
+ * wheel is punctual or stuck, and nothing leaves for its age before that. And what go-zero's cache
+ * is known to get wrong: none of it happens here.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/seed.h"
+#include "support/wait.h"
+
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIFETIMES = 1000 };
+
+/* --- A thousand lifetimes -------------------------------------------------------------------- */
+
+struct lifetime {
+	char key[16];
+	tw_duration deadline;
+};
+
+/* Sets the keys at various times, and notes when each must end. */
+static void set_lifetimes(struct cache_recorder *recorder, struct random *random,
+			  struct lifetime *lifetimes)
+{
+	for (int i = 0; i < LIFETIMES; i++) {
+		tw_duration life = random_between(random, 1, 300 * INTERVAL);
+
+		snprintf(lifetimes[i].key, sizeof(lifetimes[i].key), "%d", i);
+		lifetimes[i].deadline = tw_now(recorder->wheel) + life;
+		cache_set_for(recorder, lifetimes[i].key, lifetimes[i].key, life);
+		if (random_once_in(random, 20))
+			cache_pass(recorder, random_between(random, 1, INTERVAL));
+	}
+}
+
+static void assert_lifetimes(struct cache_recorder *recorder, const struct lifetime *lifetimes)
+{
+	tw_duration now = tw_now(recorder->wheel);
+
+	for (int i = 0; i < LIFETIMES; i++) {
+		enum tw_status expected = now < lifetimes[i].deadline ? TW_OK : TW_NOT_FOUND;
+
+		if (cache_get(recorder, lifetimes[i].key) != expected)
+			fail_msg("at %lld: key %s of deadline %lld: not %s", (long long)now,
+				 lifetimes[i].key, (long long)lifetimes[i].deadline,
+				 tw_status_name(expected));
+	}
+}
+
+/* Entries past their deadline are gone two ticks later, though nobody asked. */
+static void assert_left_in_time(struct cache_recorder *recorder, const struct lifetime *lifetimes)
+{
+	tw_duration now = tw_now(recorder->wheel);
+	uint64_t may_be_there = 0;
+
+	for (int i = 0; i < LIFETIMES; i++)
+		may_be_there += lifetimes[i].deadline + 2 * INTERVAL > now;
+	assert_true(cache_stats(recorder).entries <= may_be_there);
+}
+
+static void assert_all_expired(struct cache_recorder *recorder)
+{
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), LIFETIMES);
+	assert_int_equal(removal_count(recorder), LIFETIMES);
+	for (size_t i = 0; i < LIFETIMES; i++) {
+		struct removal removal = removal_at(recorder, i);
+
+		assert_true(removal.now >= removal.deadline);
+	}
+}
+
+static void lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct lifetime lifetimes[LIFETIMES];
+	struct random random = random_from(seed_choose(), 1);
+	tw_duration end;
+
+	set_lifetimes(recorder, &random, lifetimes);
+	assert_lifetimes(recorder, lifetimes);
+	for (end = tw_now(recorder->wheel) + 302 * INTERVAL; tw_now(recorder->wheel) < end;) {
+		cache_pass(recorder, random_between(&random, 1, 5 * INTERVAL));
+		assert_left_in_time(recorder, lifetimes);
+		assert_lifetimes(recorder, lifetimes);
+	}
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	assert_all_expired(recorder);
+	cache_recorder_close(recorder);
+}
+
+static void wait_for_semaphore(void *semaphore)
+{
+	sem_wait(semaphore);
+}
+
+/* The wheel's only worker hangs, so that no task of the cache runs. */
+static void lifetimes_end_at_their_deadlines_while_the_pool_is_stuck(void **state)
+{
+	struct variant one_worker = *(struct variant *)*state;
+	struct cache_recorder *recorder;
+	struct lifetime lifetimes[LIFETIMES];
+	struct random random = random_from(seed_choose(), 2);
+	sem_t gate;
+	tw_duration end;
+
+	one_worker.workers = 1;
+	recorder = cache_recorder_open(&one_worker, TW_HOUR);
+	assert_int_equal(sem_init(&gate, 0, 0), 0);
+	assert_status(tw_after_func(recorder->wheel, 0, wait_for_semaphore, &gate, NULL), TW_OK);
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+	for (int i = 0; i < LIFETIMES; i++) {
+		snprintf(lifetimes[i].key, sizeof(lifetimes[i].key), "%d", i);
+		lifetimes[i].deadline = random_between(&random, 1, 300 * INTERVAL);
+		cache_set_for(recorder, lifetimes[i].key, lifetimes[i].key, lifetimes[i].deadline);
+	}
+	for (end = 302 * INTERVAL; tw_now(recorder->wheel) < end;) {
+		assert_lifetimes(recorder, lifetimes);
+		assert_status(tw_advance(recorder->wheel, random_between(&random, 1, 3 * INTERVAL)),
+			      TW_OK);
+	}
+	assert_lifetimes(recorder, lifetimes);
+	assert_int_equal(removal_count(recorder), 0);
+	sem_post(&gate);
+	cache_settle(recorder);
+	assert_all_expired(recorder);
+	cache_recorder_close(recorder);
+	sem_destroy(&gate);
+}
+
+/* --- The same on the real clock, where lookups read a coarse one first ------------------------ */
+
+struct real_lifetime {
+	/* The deadline lies between these. */
+	tw_duration earliest;
+	tw_duration latest;
+};
+
+static void set_real_lifetimes(struct tw_cache *cache, struct tw_wheel *wheel,
+			       struct random *random, struct real_lifetime *lifetimes)
+{
+	for (int key = 0; key < LIFETIMES; key++) {
+		tw_duration life = random_between(random, 1, 60 * TW_MILLISECOND);
+
+		lifetimes[key].earliest = tw_now(wheel) + life;
+		assert_status(
+			tw_cache_set_with_expire(cache, &key, sizeof(key), &key, sizeof(key), life),
+			TW_OK);
+		lifetimes[key].latest = tw_now(wheel) + life;
+	}
+}
+
+/* Looks all up until none is there; *early and *late count wrong answers. */
+static void watch_real_lifetimes(struct tw_cache *cache, struct tw_wheel *wheel,
+				 const struct real_lifetime *lifetimes, int *early, int *late)
+{
+	bool any = true;
+
+	while (any) {
+		any = false;
+		for (int key = 0; key < LIFETIMES; key++) {
+			tw_duration before = tw_now(wheel);
+			enum tw_status status =
+				tw_cache_get(cache, &key, sizeof(key), NULL, 0, NULL);
+			bool is_there = status == TW_TRUNCATED;
+
+			*late += is_there && before >= lifetimes[key].latest;
+			*early += !is_there && tw_now(wheel) < lifetimes[key].earliest;
+			any |= is_there;
+		}
+	}
+}
+
+static void execute_nothing(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+enum owner_state { OWNER_WORKS, OWNER_IS_STUCK, OWNER_IS_STOPPED };
+
+static void live_real_lifetimes(enum owner_state owner, struct random *random)
+{
+	struct tw_options wheel_options = {.drive = owner == OWNER_IS_STUCK ? TW_DRIVE_CALLER
+									    : TW_DRIVE_THREAD};
+	struct tw_cache_options options = {.jitter = -1};
+	struct real_lifetime lifetimes[LIFETIMES];
+	struct tw_wheel *wheel;
+	struct tw_cache *cache;
+	int early = 0;
+	int late = 0;
+
+	assert_status(tw_create(&wheel, INTERVAL, 64, execute_nothing, &wheel_options), TW_OK);
+	options.wheel = wheel;
+	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
+	set_real_lifetimes(cache, wheel, random, lifetimes);
+	if (owner == OWNER_IS_STOPPED)
+		assert_status(tw_stop(wheel), TW_OK);
+	watch_real_lifetimes(cache, wheel, lifetimes, &early, &late);
+	assert_int_equal(early, 0);
+	assert_int_equal(late, 0);
+	tw_cache_destroy(cache);
+	tw_destroy(wheel);
+}
+
+static void lifetimes_end_at_their_deadlines_on_the_real_clock(void **state)
+{
+	struct random random = random_from(seed_choose(), 3);
+
+	(void)state;
+	for (int round = 0; round < 5; round++)
+		live_real_lifetimes(OWNER_WORKS, &random);
+}
+
+static void lifetimes_end_at_their_deadlines_while_nobody_drives_the_wheel(void **state)
+{
+	struct random random = random_from(seed_choose(), 3);
+
+	(void)state;
+	for (int round = 0; round < 5; round++)
+		live_real_lifetimes(OWNER_IS_STUCK, &random);
+}
+
+static void lifetimes_end_at_their_deadlines_though_the_wheel_is_stopped(void **state)
+{
+	struct random random = random_from(seed_choose(), 3);
+
+	(void)state;
+	for (int round = 0; round < 5; round++)
+		live_real_lifetimes(OWNER_IS_STOPPED, &random);
+}
+
+/* --- Deadlines that move --------------------------------------------------------------------- */
+
+static void set_shortens_and_lengthens_a_lifetime(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+
+	cache_set_for(recorder, "shorter", "old", 100 * INTERVAL);
+	cache_set_for(recorder, "longer", "old", 10 * INTERVAL);
+	cache_pass(recorder, 5 * INTERVAL);
+	cache_set_for(recorder, "shorter", "new", 10 * INTERVAL);
+	cache_set_for(recorder, "longer", "new", 100 * INTERVAL);
+	cache_pass(recorder, 10 * INTERVAL - 1);
+	assert_holds(recorder, "shorter", "new");
+	cache_pass(recorder, 1);
+	assert_holds_none(recorder, "shorter");
+	assert_holds(recorder, "longer", "new");
+	cache_pass(recorder, 90 * INTERVAL - 1);
+	assert_holds(recorder, "longer", "new");
+	cache_pass(recorder, 1);
+	assert_holds_none(recorder, "longer");
+	cache_pass(recorder, 2 * INTERVAL);
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_REPLACED), 2);
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), 2);
+	cache_recorder_close(recorder);
+}
+
+static void touch_shortens_and_lengthens_a_lifetime(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache *cache = recorder->cache;
+
+	cache_set_for(recorder, "shorter", "s", 100 * INTERVAL);
+	cache_set_for(recorder, "longer", "l", 10 * INTERVAL);
+	cache_pass(recorder, 5 * INTERVAL);
+	assert_status(tw_cache_touch(cache, "shorter", 7, 10 * INTERVAL), TW_OK);
+	assert_status(tw_cache_touch(cache, "longer", 6, 100 * INTERVAL), TW_OK);
+	cache_pass(recorder, 10 * INTERVAL - 1);
+	assert_holds(recorder, "shorter", "s");
+	cache_pass(recorder, 1);
+	assert_holds_none(recorder, "shorter");
+	assert_status(tw_cache_touch(cache, "shorter", 7, TW_HOUR), TW_NOT_FOUND);
+	cache_pass(recorder, 90 * INTERVAL - 1);
+	assert_holds(recorder, "longer", "l");
+	cache_pass(recorder, 1);
+	assert_holds_none(recorder, "longer");
+	assert_status(tw_cache_touch(cache, "longer", 6, 0), TW_INVALID);
+	assert_status(tw_cache_touch(cache, "never set", 9, TW_HOUR), TW_NOT_FOUND);
+	cache_recorder_close(recorder);
+}
+
+static void lifetime_touched_again_and_again_ends_at_the_last_deadline(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
+	struct random random = random_from(seed_choose(), 4);
+	tw_duration deadline = 10 * INTERVAL;
+
+	cache_set(recorder, "key", "value");
+	for (int i = 0; i < 2000; i++) {
+		tw_duration step = random_between(&random, 1, INTERVAL);
+
+		if (random_once_in(&random, 3)) {
+			tw_duration life = random_between(&random, step + 1, 40 * INTERVAL);
+
+			assert_status(tw_cache_touch(recorder->cache, "key", 3, life), TW_OK);
+			deadline = tw_now(recorder->wheel) + life;
+		}
+		if (tw_now(recorder->wheel) + step >= deadline) {
+			cache_pass(recorder, deadline - 1 - tw_now(recorder->wheel));
+			assert_holds(recorder, "key", "value");
+			cache_pass(recorder, 1);
+			assert_holds_none(recorder, "key");
+			cache_set(recorder, "key", "value");
+			deadline = tw_now(recorder->wheel) + 10 * INTERVAL;
+		} else {
+			cache_pass(recorder, step);
+			assert_holds(recorder, "key", "value");
+		}
+	}
+	cache_recorder_close(recorder);
+}
+
+static void entry_without_expiry_stays_until_it_is_given_one(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_FOREVER);
+	const struct tw_cache_entry *entry;
+
+	cache_set(recorder, "key", "value");
+	cache_set_for(recorder, "freed", "value", INTERVAL);
+	assert_status(tw_cache_touch(recorder->cache, "freed", 5, TW_FOREVER), TW_OK);
+	cache_pass(recorder, 1000 * TW_HOUR);
+	assert_holds(recorder, "freed", "value");
+	entry = cache_pinned(recorder, "key");
+	assert_true(tw_cache_entry_deadline(entry) == TW_FOREVER);
+	tw_cache_entry_release(entry);
+	assert_status(tw_cache_touch(recorder->cache, "key", 3, INTERVAL), TW_OK);
+	cache_pass(recorder, INTERVAL);
+	assert_holds_none(recorder, "key");
+	cache_recorder_close(recorder);
+}
+
+static void lifetime_too_long_for_the_clock_never_ends(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+
+	cache_pass(recorder, TW_HOUR);
+	cache_set_for(recorder, "key", "value", TW_FOREVER - 1);
+	cache_pass(recorder, 1000 * TW_HOUR);
+	assert_holds(recorder, "key", "value");
+	cache_recorder_close(recorder);
+}
+
+/* --- go-zero's faults ------------------------------------------------------------------------ */
+
+/* A wheel of one second, as go-zero's, 48 ms before its next tick. */
+static struct cache_recorder *open_before_a_tick(const struct variant *variant)
+{
+	struct cache_recorder *recorder = cache_recorder_create(variant);
+	struct tw_options options = {
+		.clock = TW_CLOCK_MANUAL, .drive = variant->drive, .workers = variant->workers};
+	struct tw_cache_options cache_options;
+
+	tw_destroy(recorder->wheel);
+	assert_status(tw_create(&recorder->wheel, TW_SECOND, 300, execute_nothing, &options),
+		      TW_OK);
+	cache_options = cache_recorder_options(recorder);
+	cache_recorder_start(recorder, TW_MINUTE, &cache_options);
+	cache_pass(recorder, 10 * TW_SECOND - 48 * TW_MILLISECOND);
+	return recorder;
+}
+
+static void entry_set_just_before_a_tick_lives_its_whole_life(void **state)
+{
+	struct cache_recorder *recorder = open_before_a_tick(*state);
+
+	cache_set_for(recorder, "key", "value", 1900 * TW_MILLISECOND);
+	cache_pass(recorder, 52 * TW_MILLISECOND);
+	assert_holds(recorder, "key", "value");
+	cache_pass(recorder, 1848 * TW_MILLISECOND - 1);
+	assert_holds(recorder, "key", "value");
+	cache_pass(recorder, 1);
+	assert_holds_none(recorder, "key");
+	cache_recorder_close(recorder);
+}
+
+static void lifetime_under_a_tick_is_kept_exactly(void **state)
+{
+	struct cache_recorder *recorder = open_before_a_tick(*state);
+
+	cache_set_for(recorder, "new", "value", 300 * TW_MILLISECOND);
+	cache_set(recorder, "existing", "old");
+	cache_set_for(recorder, "existing", "value", 300 * TW_MILLISECOND);
+	cache_pass(recorder, 2 * TW_MILLISECOND);
+	assert_holds(recorder, "existing", "value");
+	cache_pass(recorder, 298 * TW_MILLISECOND - 1);
+	assert_holds(recorder, "new", "value");
+	assert_holds(recorder, "existing", "value");
+	cache_pass(recorder, 1);
+	assert_holds_none(recorder, "new");
+	assert_holds_none(recorder, "existing");
+	cache_recorder_close(recorder);
+}
+
+static void lifetime_of_nothing_is_refused_and_changes_nothing(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache *cache = recorder->cache;
+	struct tw_cache *none = cache;
+
+	cache_set(recorder, "key", "value");
+	for (tw_duration expire = 0; expire >= -1; expire--) {
+		assert_status(tw_cache_set_with_expire(cache, "key", 3, "x", 1, expire),
+			      TW_INVALID);
+		assert_status(tw_cache_add(cache, "other", 5, "x", 1, expire), TW_INVALID);
+		assert_status(tw_cache_replace(cache, "key", 3, "x", 1, expire), TW_INVALID);
+		assert_status(tw_cache_adopt(cache, "key", 3, "x", 1, 1, NULL, NULL, expire),
+			      TW_INVALID);
+		assert_status(tw_cache_create(&none, expire, NULL), TW_INVALID);
+		assert_null(none);
+	}
+	assert_holds(recorder, "key", "value");
+	assert_holds_none(recorder, "other");
+	assert_int_equal(cache_stats(recorder).inserts, 1);
+	cache_recorder_close(recorder);
+}
+
+/* The timer of the value before must not take the new one away. */
+static void new_value_outlives_the_timer_of_the_old_one(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+
+	for (int i = 0; i < 200; i++) {
+		cache_set_for(recorder, "key", "old", 3 * INTERVAL);
+		cache_pass(recorder, 3 * INTERVAL - 1 + i % 3);
+		cache_set_for(recorder, "key", "new", 5 * INTERVAL);
+		cache_pass(recorder, 5 * INTERVAL - 1);
+		assert_holds(recorder, "key", "new");
+		cache_pass(recorder, 1);
+		assert_holds_none(recorder, "key");
+	}
+	cache_recorder_close(recorder);
+}
+
+/* A later deadline commands the wheel nothing, and neither does one that is not the earliest. */
+static void later_deadlines_send_no_commands(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct tw_stats before, after;
+
+	options.on_remove = NULL;
+	options.shards = 1;
+	cache_recorder_start(recorder, TW_MINUTE, &options);
+	cache_set_for(recorder, "key", "value", 10 * INTERVAL);
+	cache_pass(recorder, 0);
+	assert_status(tw_get_stats(recorder->wheel, &before), TW_OK);
+	for (int i = 0; i < 1000; i++) {
+		assert_status(tw_cache_touch(recorder->cache, "key", 3, 20 * INTERVAL + i), TW_OK);
+		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "v", 1), TW_OK);
+	}
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+	assert_status(tw_get_stats(recorder->wheel, &after), TW_OK);
+	assert_int_equal(after.set, before.set);
+	assert_int_equal(after.turns - before.turns < 10, 1);
+	assert_int_equal(after.fired, before.fired);
+	cache_recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_CACHE(lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves),
+		TEST_IN(rounds_inline,
+			lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves),
+		TEST_IN(levels_workers, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
+		TEST_IN(levels_threads, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
+		cmocka_unit_test(lifetimes_end_at_their_deadlines_on_the_real_clock),
+		cmocka_unit_test(lifetimes_end_at_their_deadlines_while_nobody_drives_the_wheel),
+		cmocka_unit_test(lifetimes_end_at_their_deadlines_though_the_wheel_is_stopped),
+		TEST_CACHE(set_shortens_and_lengthens_a_lifetime),
+		TEST_CACHE(touch_shortens_and_lengthens_a_lifetime),
+		TEST_CACHE(lifetime_touched_again_and_again_ends_at_the_last_deadline),
+		TEST_CACHE(entry_without_expiry_stays_until_it_is_given_one),
+		TEST_CACHE(lifetime_too_long_for_the_clock_never_ends),
+		TEST_CACHE(entry_set_just_before_a_tick_lives_its_whole_life),
+		TEST_CACHE(lifetime_under_a_tick_is_kept_exactly),
+		TEST_CACHE(lifetime_of_nothing_is_refused_and_changes_nothing),
+		TEST_CACHE(new_value_outlives_the_timer_of_the_old_one),
+		TEST_CACHE(later_deadlines_send_no_commands),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each of the first 10,000 allocations of a mixed run fails, and all for a while from some point on:
+ * the call says so and has changed nothing, no value is lost, no counter is wrong, and (the address
+ * sanitizer's run sees to that) nothing leaks. A model says what the cache must hold.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/seed.h"
+
+#include "faults/faults.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	KEYS = 200,
+	FIRST_ALLOCATIONS = 10000,
+	SPACING = 200, /* from one fault to the next */
+	VALUE_MOST = 2000,
+	ABSENT = -1,
+};
+
+/* --- The run --------------------------------------------------------------------------------- */
+
+struct run {
+	struct tw_wheel *wheel;
+	struct tw_cache *cache;
+	struct random random;
+	int versions[KEYS]; /* that the keys have; ABSENT: none */
+	int next_version;
+	long no_memory; /* calls that answered so */
+	/* Values given to tw_cache_adopt with TW_OK, and freed. */
+	long adopted;
+	atomic_long freed;
+	atomic_long told;
+};
+
+static void execute_nothing(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+static void count_removal(void *context, const struct tw_cache_entry *entry,
+			  enum tw_cache_cause cause)
+{
+	struct run *run = context;
+
+	(void)entry;
+	(void)cause;
+	atomic_fetch_add(&run->told, 1);
+}
+
+static void free_adopted(void *value, size_t size, void *context)
+{
+	struct run *run = context;
+
+	(void)size;
+	atomic_fetch_add(&run->freed, 1);
+	free(value);
+}
+
+/* Keys of two sizes. */
+static size_t key_bytes(int key, char bytes[64])
+{
+	memset(bytes, 'k', 64);
+	memcpy(bytes, &key, sizeof(key));
+	return key % 2 ? 16 : 64;
+}
+
+/* Small ones, and mostly such that get an allocation of their own. Begins with the version. */
+static size_t value_bytes(int version, char bytes[VALUE_MOST])
+{
+	size_t size = version % 4 ? VALUE_MOST - (size_t)(version % 97) : sizeof(version);
+
+	memset(bytes, version & 0x7f, size);
+	memcpy(bytes, &version, sizeof(version));
+	return size;
+}
+
+/* True if it did what was asked; false: out of memory. */
+static bool judge(struct run *run, enum tw_status status, enum tw_status expected)
+{
+	if (status == TW_NO_MEMORY) {
+		run->no_memory++;
+		return false;
+	}
+	assert_status(status, expected);
+	return true;
+}
+
+static void step_set(struct run *run, int key, int kind)
+{
+	bool is_there = run->versions[key] != ABSENT;
+	int version = run->next_version++;
+	char bytes[64], value[VALUE_MOST];
+	size_t size = key_bytes(key, bytes), value_size = value_bytes(version, value);
+	enum tw_status status, expected = TW_OK;
+
+	if (kind == 0) {
+		expected = is_there ? TW_EXISTS : TW_OK;
+		status = tw_cache_add(run->cache, bytes, size, value, value_size, TW_HOUR);
+	} else if (kind == 1) {
+		expected = is_there ? TW_OK : TW_NOT_FOUND;
+		status = tw_cache_replace(run->cache, bytes, size, value, value_size, TW_HOUR);
+	} else {
+		status = tw_cache_set(run->cache, bytes, size, value, value_size);
+	}
+	if (judge(run, status, expected) && status == TW_OK)
+		run->versions[key] = version;
+}
+
+/* The value is the test's own allocation, which may fail too. */
+static void step_adopt(struct run *run, int key)
+{
+	int *value = malloc(sizeof(*value));
+	char bytes[64];
+	size_t size = key_bytes(key, bytes);
+
+	if (value == NULL)
+		return;
+	*value = run->next_version++;
+	if (judge(run,
+		  tw_cache_adopt(run->cache, bytes, size, value, sizeof(*value), 1000, free_adopted,
+				 run, TW_HOUR),
+		  TW_OK)) {
+		run->versions[key] = *value;
+		run->adopted++;
+	} else {
+		free(value);
+	}
+}
+
+static void step_get(struct run *run, int key)
+{
+	int version = ABSENT;
+	char bytes[64];
+	size_t size = key_bytes(key, bytes);
+	enum tw_status status =
+		tw_cache_get(run->cache, bytes, size, &version, sizeof(version), NULL);
+
+	if (status == TW_TRUNCATED)
+		status = TW_OK;
+	if (judge(run, status, run->versions[key] == ABSENT ? TW_NOT_FOUND : TW_OK))
+		assert_int_equal(version, run->versions[key]);
+}
+
+static void step_delete(struct run *run, int key)
+{
+	char bytes[64];
+	size_t size = key_bytes(key, bytes);
+	enum tw_status status = tw_cache_delete(run->cache, bytes, size);
+
+	if (judge(run, status, run->versions[key] == ABSENT ? TW_NOT_FOUND : TW_OK))
+		run->versions[key] = ABSENT;
+}
+
+static enum tw_status load(void *argument, const void *key, size_t key_size,
+			   struct tw_cache_loading *loading)
+{
+	struct run *run = argument;
+	char value[VALUE_MOST];
+	size_t size = value_bytes(run->next_version, value);
+
+	(void)key;
+	(void)key_size;
+	return tw_cache_load_copy(loading, value, size, TW_HOUR);
+}
+
+static void step_take(struct run *run, int key)
+{
+	const struct tw_cache_entry *entry;
+	char bytes[64];
+	size_t size = key_bytes(key, bytes);
+	int version;
+
+	if (!judge(run, tw_cache_take(run->cache, bytes, size, load, run, 0, &entry), TW_OK)) {
+		assert_null(entry);
+		return;
+	}
+	memcpy(&version, tw_cache_entry_value(entry, NULL), sizeof(version));
+	tw_cache_entry_release(entry);
+	if (run->versions[key] != ABSENT) {
+		assert_int_equal(version, run->versions[key]);
+		return;
+	}
+	assert_int_equal(version, run->next_version++);
+	/* If there was no memory to keep it, it is not kept. */
+	if (tw_cache_get(run->cache, bytes, size, NULL, 0, NULL) == TW_TRUNCATED)
+		run->versions[key] = version;
+}
+
+static int visit(void *context, const struct tw_cache_entry *entry)
+{
+	(void)entry;
+	++*(int *)context;
+	return 1;
+}
+
+static void step_seldom(struct run *run)
+{
+	struct tw_cache_stats stats;
+	int entries = 0, visited = 0;
+
+	for (int key = 0; key < KEYS; key++)
+		entries += run->versions[key] != ABSENT;
+	if (judge(run, tw_cache_each(run->cache, visit, &visited), TW_OK))
+		assert_int_equal(visited, entries);
+	assert_status(tw_cache_get_stats(run->cache, &stats), TW_OK);
+	assert_int_equal(stats.entries, entries);
+	if (random_once_in(&run->random, 4) && judge(run, tw_cache_clear(run->cache), TW_OK)) {
+		for (int key = 0; key < KEYS; key++)
+			run->versions[key] = ABSENT;
+	}
+}
+
+static void step(struct run *run)
+{
+	int key = (int)random_below(&run->random, KEYS);
+	uint64_t die = random_below(&run->random, 1000);
+	char bytes[64];
+
+	if (die < 400)
+		step_set(run, key, (int)(die % 4));
+	else if (die < 550)
+		step_adopt(run, key);
+	else if (die < 700)
+		step_take(run, key);
+	else if (die < 850)
+		step_get(run, key);
+	else if (die < 950)
+		step_delete(run, key);
+	else if (die < 990)
+		judge(run, tw_cache_touch(run->cache, bytes, key_bytes(key, bytes), TW_HOUR),
+		      run->versions[key] == ABSENT ? TW_NOT_FOUND : TW_OK);
+	else if (die < 995)
+		step_seldom(run);
+	else
+		assert_status(tw_advance(run->wheel, INTERVAL), TW_OK);
+}
+
+static enum tw_status run_open(struct run *run, uint64_t seed)
+{
+	struct tw_options wheel_options = {.clock = TW_CLOCK_MANUAL,
+					   .drive = TW_DRIVE_CALLER,
+					   .workers = TW_WORKERS_INLINE,
+					   .queue_capacity = 64};
+	struct tw_cache_options options = {
+		.context = run, .jitter = -1, .on_remove = count_removal, .shards = 2};
+	enum tw_status status;
+
+	memset(run, 0, sizeof(*run));
+	run->random = random_from(seed, 1);
+	for (int key = 0; key < KEYS; key++)
+		run->versions[key] = ABSENT;
+	assert_status(tw_create(&run->wheel, INTERVAL, 16, execute_nothing, &wheel_options), TW_OK);
+	options.wheel = run->wheel;
+	status = tw_cache_create(&run->cache, TW_HOUR, &options);
+	if (status != TW_OK)
+		assert_null(run->cache);
+	return status;
+}
+
+/* With memory again. */
+static void assert_sound(struct run *run)
+{
+	struct tw_cache_stats stats;
+	uint64_t removed = 0;
+
+	for (int key = 0; key < KEYS; key++)
+		step_get(run, key);
+	assert_status(tw_cache_flush(run->cache), TW_OK);
+	assert_status(tw_cache_get_stats(run->cache, &stats), TW_OK);
+	for (int cause = 0; cause < TW_CACHE_CAUSES; cause++)
+		removed += stats.removed[cause];
+	assert_int_equal(stats.inserts, removed + stats.entries);
+	assert_int_equal(atomic_load(&run->told), removed);
+}
+
+static void run_close(struct run *run)
+{
+	tw_cache_destroy(run->cache);
+	tw_destroy(run->wheel);
+	assert_int_equal(atomic_load(&run->freed), run->adopted);
+}
+
+/* Lives until the allocation of that number from now has failed. */
+static void meet_fault(struct run *run, long number, bool and_all_after_it)
+{
+	long no_memory = run->no_memory;
+
+	fail_allocation(number, and_all_after_it);
+	/* There are far more allocations than one in six steps; not all faults are told. */
+	for (long i = 0; run->no_memory == no_memory && i < 6 * number + 200; i++)
+		step(run);
+	for (int i = 0; and_all_after_it && i < 100; i++)
+		step(run);
+	assert_true(end_faults());
+}
+
+/* --- Tests ----------------------------------------------------------------------------------- */
+
+/* In each run one allocation of so many fails, each time another one. */
+static void each_of_the_first_allocations_may_fail(void **state)
+{
+	uint64_t seed = seed_choose();
+
+	(void)state;
+	for (long first = 1; first <= SPACING; first++) {
+		struct run run;
+
+		assert_status(run_open(&run, seed), TW_OK);
+		meet_fault(&run, first, false);
+		for (long number = first; number < FIRST_ALLOCATIONS; number += SPACING)
+			meet_fault(&run, SPACING, false);
+		assert_sound(&run);
+		run_close(&run);
+	}
+}
+
+static void memory_may_run_out_at_any_allocation(void **state)
+{
+	uint64_t seed = seed_choose();
+
+	(void)state;
+	for (long number = 1; number <= SPACING; number++) {
+		struct run run;
+
+		assert_status(run_open(&run, seed), TW_OK);
+		for (int times = 0; times < 5; times++)
+			meet_fault(&run, number, true);
+		assert_sound(&run);
+		run_close(&run);
+	}
+}
+
+static enum tw_status create_with_own_wheel(struct tw_cache **cache)
+{
+	int anything;
+
+	*cache = (void *)&anything;
+	return tw_cache_create(cache, TW_HOUR, NULL);
+}
+
+static void creation_may_fail_at_each_allocation(void **state)
+{
+	long number = 0;
+	bool met;
+
+	(void)state;
+	do {
+		struct tw_cache *cache;
+		enum tw_status status;
+
+		fail_allocation(++number, false);
+		status = create_with_own_wheel(&cache);
+		met = end_faults();
+		if (status == TW_OK) {
+			assert_status(tw_cache_set(cache, "key", 3, "value", 5), TW_OK);
+			tw_cache_destroy(cache);
+		} else {
+			assert_true(met);
+			assert_status(status, TW_NO_MEMORY);
+			assert_null(cache);
+		}
+	} while (met);
+	assert_in_range(number, 10, 5000);
+}
+
+static void creation_may_fail_at_each_thread(void **state)
+{
+	struct tw_cache *cache;
+
+	(void)state;
+	for (long number = 1; number <= 3; number++) {
+		fail_thread(number);
+		errno = 0;
+		assert_status(create_with_own_wheel(&cache), TW_SYSTEM);
+		assert_int_equal(errno, EAGAIN);
+		assert_null(cache);
+	}
+	fail_thread(0);
+	assert_status(create_with_own_wheel(&cache), TW_OK);
+	tw_cache_destroy(cache);
+}
+
+/* Removal and expiry need no memory. */
+static void entries_leave_without_memory(void **state)
+{
+	struct run run;
+	struct tw_cache_stats stats;
+
+	(void)state;
+	assert_status(run_open(&run, 1), TW_OK);
+	for (int key = 0; key < KEYS; key++)
+		assert_status(tw_cache_set_with_expire(run.cache, &key, sizeof(key), "v", 1,
+						       (key % 3 + 1) * INTERVAL),
+			      TW_OK);
+	fail_allocation(1, true);
+	for (int key = 0; key < KEYS; key += 3)
+		assert_status(tw_cache_delete(run.cache, &key, sizeof(key)), TW_OK);
+	assert_status(tw_advance(run.wheel, 10 * INTERVAL), TW_OK);
+	assert_status(tw_cache_flush(run.cache), TW_OK);
+	assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
+	end_faults();
+	assert_int_equal(stats.entries, 0);
+	assert_int_equal(stats.removed[TW_CAUSE_EXPIRED], KEYS - (KEYS + 2) / 3);
+	assert_int_equal(atomic_load(&run.told), KEYS);
+	run_close(&run);
+}
+
+/* Limits hold though there is no memory for what an eviction may want to note. */
+static void limits_hold_without_memory(void **state)
+{
+	struct tw_cache_options options = {.policy = TW_POLICY_S3FIFO, .jitter = -1};
+	struct tw_cache_stats stats;
+	struct run run;
+
+	(void)state;
+	assert_status(run_open(&run, 1), TW_OK);
+	tw_cache_destroy(run.cache);
+	options.wheel = run.wheel;
+	assert_status(tw_cache_create(&run.cache, TW_HOUR, &options), TW_OK);
+	for (int key = 0; key < 1000; key++)
+		assert_status(tw_cache_set(run.cache, &key, sizeof(key), "v", 1), TW_OK);
+	fail_allocation(1, true);
+	assert_status(tw_cache_set_limit(run.cache, 100, 0), TW_OK);
+	assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
+	end_faults();
+	assert_int_equal(stats.entries, 100);
+	for (int key = 0; key < 1000; key++)
+		assert_status(tw_cache_set(run.cache, &key, sizeof(key), "v", 1), TW_OK);
+	assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
+	assert_int_equal(stats.entries, 100);
+	run_close(&run);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_of_the_first_allocations_may_fail),
+		cmocka_unit_test(memory_may_run_out_at_any_allocation),
+		cmocka_unit_test(creation_may_fail_at_each_allocation),
+		cmocka_unit_test(creation_may_fail_at_each_thread),
+		cmocka_unit_test(entries_leave_without_memory),
+		cmocka_unit_test(limits_hold_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

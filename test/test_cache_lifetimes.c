@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* Lifetimes that lookups lengthen, and lifetimes that chance spreads. */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+
+/* --- Sliding --------------------------------------------------------------------------------- */
+
+static struct cache_recorder *open_sliding(const struct variant *variant, tw_duration expire,
+					   tw_duration idle)
+{
+	struct cache_recorder *recorder = cache_recorder_create(variant);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	options.idle = idle;
+	cache_recorder_start(recorder, expire, &options);
+	return recorder;
+}
+
+static void entry_that_is_not_looked_up_expires_before_its_lifetime_ends(void **state)
+{
+	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL);
+
+	cache_set(recorder, "key", "value");
+	cache_pass(recorder, 10 * INTERVAL - 1);
+	assert_int_equal(cache_stats(recorder).entries, 1);
+	cache_pass(recorder, 1);
+	assert_holds_none(recorder, "key");
+	cache_pass(recorder, 2 * INTERVAL);
+	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
+	cache_recorder_close(recorder);
+}
+
+static void each_lookup_starts_the_idle_time_anew_until_the_lifetime_ends(void **state)
+{
+	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL);
+
+	cache_set(recorder, "key", "value");
+	for (int i = 0; i < 11; i++) {
+		cache_pass(recorder, 9 * INTERVAL);
+		assert_holds(recorder, "key", "value");
+	}
+	cache_pass(recorder, INTERVAL - 1);
+	assert_holds(recorder, "key", "value");
+	cache_pass(recorder, 1);
+	assert_holds_none(recorder, "key");
+	cache_recorder_close(recorder);
+}
+
+static void idle_time_counts_from_the_last_lookup_exactly(void **state)
+{
+	struct cache_recorder *recorder = open_sliding(*state, TW_FOREVER, 10 * INTERVAL);
+
+	cache_set(recorder, "read", "value");
+	cache_set(recorder, "left", "other");
+	cache_pass(recorder, 7 * INTERVAL + 300);
+	assert_holds(recorder, "read", "value");
+	cache_pass(recorder, 3 * INTERVAL - 300);
+	assert_holds_none(recorder, "left");
+	cache_pass(recorder, 7 * INTERVAL + 299);
+	assert_int_equal(cache_stats(recorder).entries, 1);
+	assert_int_equal(times_removed(recorder, "value"), 0);
+	cache_pass(recorder, 1);
+	assert_holds_none(recorder, "read");
+	cache_recorder_close(recorder);
+}
+
+/* --- Jitter ---------------------------------------------------------------------------------- */
+
+enum { JITTERED = 20000, BINS = 20 };
+
+static struct cache_recorder *open_jittered(const struct variant *variant, double jitter)
+{
+	struct cache_recorder *recorder = cache_recorder_create(variant);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	options.jitter = jitter;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	return recorder;
+}
+
+static double lifetime_in_hours(struct cache_recorder *recorder, int key)
+{
+	const struct tw_cache_entry *entry;
+	tw_duration deadline;
+
+	assert_status(tw_cache_acquire(recorder->cache, &key, sizeof(key), &entry), TW_OK);
+	deadline = tw_cache_entry_deadline(entry);
+	tw_cache_entry_release(entry);
+	return (double)(deadline - tw_now(recorder->wheel)) / (double)TW_HOUR;
+}
+
+/* Each of the bins between 1 - jitter and 1 + jitter has its share: within five deviations. */
+static void assert_flat(struct cache_recorder *recorder, double jitter)
+{
+	const double share = (double)JITTERED / BINS;
+	int bins[BINS] = {0};
+
+	for (int key = 0; key < JITTERED; key++) {
+		double part = (lifetime_in_hours(recorder, key) - (1 - jitter)) / (2 * jitter);
+
+		assert_true(part >= 0 && part <= 1);
+		bins[part < 1 ? (int)(part * BINS) : BINS - 1]++;
+	}
+	for (int bin = 0; bin < BINS; bin++)
+		assert_true((bins[bin] - share) * (bins[bin] - share) < 25 * share);
+}
+
+static void jitter_spreads_lifetimes_evenly(void **state)
+{
+	static const double jitters[] = {0, 0.5};
+
+	for (int i = 0; i < 2; i++) {
+		struct cache_recorder *recorder = open_jittered(*state, jitters[i]);
+		double jitter = jitters[i] > 0 ? jitters[i] : 0.05;
+
+		for (int key = 0; key < JITTERED; key++)
+			assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1),
+				      TW_OK);
+		assert_flat(recorder, jitter);
+		for (int key = 0; key < JITTERED; key++)
+			assert_status(tw_cache_touch(recorder->cache, &key, sizeof(key), TW_HOUR),
+				      TW_OK);
+		assert_flat(recorder, jitter);
+		cache_recorder_close(recorder);
+	}
+}
+
+static void negative_jitter_is_none(void **state)
+{
+	struct cache_recorder *recorder = open_jittered(*state, -0.1);
+
+	for (int key = 0; key < 1000; key++) {
+		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
+		assert_true(lifetime_in_hours(recorder, key) == 1);
+	}
+	cache_recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_CACHE(entry_that_is_not_looked_up_expires_before_its_lifetime_ends),
+		TEST_CACHE(each_lookup_starts_the_idle_time_anew_until_the_lifetime_ends),
+		TEST_CACHE(idle_time_counts_from_the_last_lookup_exactly),
+		TEST_IN(levels_inline, jitter_spreads_lifetimes_evenly),
+		TEST_IN(levels_inline, negative_jitter_is_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Limits that change while the cache is in use, and what is left when all is over: nothing.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/seed.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct cache_recorder *open_quiet(const struct variant *variant, tw_duration expire,
+					 enum tw_cache_policy policy)
+{
+	struct cache_recorder *recorder = cache_recorder_create(variant);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	options.on_remove = NULL;
+	options.policy = policy;
+	cache_recorder_start(recorder, expire, &options);
+	return recorder;
+}
+
+static void set_numbers(struct tw_cache *cache, uint64_t count)
+{
+	unsigned char value[64] = {0};
+
+	for (uint64_t key = 0; key < count; key++) {
+		memcpy(value, &key, sizeof(key));
+		assert_status(
+			tw_cache_set(cache, &key, sizeof(key), value, sizeof(value) - key % 32),
+			TW_OK);
+	}
+}
+
+/* --- A limit that changes -------------------------------------------------------------------- */
+
+enum { MANY = TEST_SHARE_OF(1000000), FEW = 1000 };
+
+struct reader {
+	pthread_t thread;
+	struct tw_cache *cache;
+	uint64_t stream;
+	atomic_bool *ended;
+	uint64_t reads;
+	int wrong;
+};
+
+static void *reader_run(void *argument)
+{
+	struct reader *reader = argument;
+	struct random random = random_from(1, reader->stream);
+
+	while (!atomic_load(reader->ended)) {
+		uint64_t key = random_below(&random, MANY);
+		uint64_t value;
+		enum tw_status status =
+			tw_cache_get(reader->cache, &key, sizeof(key), &value, sizeof(value), NULL);
+
+		reader->wrong += status != TW_NOT_FOUND && (status != TW_TRUNCATED || value != key);
+		reader->reads++;
+	}
+	return NULL;
+}
+
+static void lower_while_it_is_read(const struct variant *variant, enum tw_cache_policy policy)
+{
+	enum { READERS = 2 };
+	struct cache_recorder *recorder = open_quiet(variant, TW_HOUR, policy);
+	struct reader readers[READERS];
+	struct tw_cache_stats stats;
+	atomic_bool ended = false;
+
+	assert_status(tw_cache_set_limit(recorder->cache, MANY, 0), TW_OK);
+	set_numbers(recorder->cache, MANY);
+	assert_int_equal(cache_stats(recorder).entries, MANY);
+	for (uint64_t i = 0; i < READERS; i++) {
+		readers[i] =
+			(struct reader){.cache = recorder->cache, .stream = i, .ended = &ended};
+		assert_int_equal(pthread_create(&readers[i].thread, NULL, reader_run, &readers[i]),
+				 0);
+	}
+	assert_status(tw_cache_set_limit(recorder->cache, FEW, 0), TW_OK);
+	stats = cache_stats(recorder);
+	atomic_store(&ended, true);
+	for (int i = 0; i < READERS; i++) {
+		pthread_join(readers[i].thread, NULL);
+		assert_int_equal(readers[i].wrong, 0);
+	}
+	assert_int_equal(stats.entries, FEW);
+	assert_int_equal(stats.removed[TW_CAUSE_SIZE], MANY - FEW);
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.hits + stats.misses, readers[0].reads + readers[1].reads);
+	cache_recorder_close(recorder);
+}
+
+static void limit_is_lowered_while_the_cache_is_read(void **state)
+{
+	lower_while_it_is_read(*state, TW_POLICY_LRU);
+	lower_while_it_is_read(*state, TW_POLICY_S3FIFO);
+}
+
+static void limit_may_come_and_go(void **state)
+{
+	for (int policy = 0; policy < 2; policy++) {
+		struct cache_recorder *recorder =
+			open_quiet(*state, TW_HOUR, policy ? TW_POLICY_S3FIFO : TW_POLICY_LRU);
+
+		set_numbers(recorder->cache, 5000);
+		assert_int_equal(cache_stats(recorder).entries, 5000);
+		assert_status(tw_cache_set_limit(recorder->cache, 300, 0), TW_OK);
+		assert_int_equal(cache_stats(recorder).entries, 300);
+		set_numbers(recorder->cache, 5000);
+		assert_int_equal(cache_stats(recorder).entries, 300);
+		assert_status(tw_cache_set_limit(recorder->cache, 0, 0), TW_OK);
+		set_numbers(recorder->cache, 5000);
+		assert_int_equal(cache_stats(recorder).entries, 5000);
+		assert_status(tw_cache_set_limit(recorder->cache, 0, 10000), TW_OK);
+		assert_true(cache_stats(recorder).bytes <= 10000);
+		assert_true(cache_stats(recorder).bytes > 9900);
+		assert_status(tw_cache_set_limit(recorder->cache, 10, 10000), TW_OK);
+		assert_int_equal(cache_stats(recorder).entries, 10);
+		assert_status(tw_cache_set_limit(recorder->cache, 0, 1), TW_OK);
+		assert_int_equal(cache_stats(recorder).entries, 0);
+		assert_int_equal(cache_stats(recorder).bytes, 0);
+		assert_balanced(recorder->cache);
+		cache_recorder_close(recorder);
+	}
+}
+
+/* Entries set before the first limit are older than those set after it. */
+static void first_limit_finds_all_entries(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	options.shards = 1;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	for (char key[2] = "a"; key[0] <= 'j'; key[0]++)
+		cache_set(recorder, key, key);
+	assert_status(tw_cache_set_limit(recorder->cache, 10, 0), TW_OK);
+	for (char key[2] = "p"; key[0] <= 'y'; key[0]++)
+		cache_set(recorder, key, key);
+	for (char key[2] = "p"; key[0] <= 'y'; key[0]++)
+		assert_holds(recorder, key, key);
+	assert_int_equal(cache_stats(recorder).entries, 10);
+	cache_recorder_close(recorder);
+}
+
+/* --- Nothing is left ------------------------------------------------------------------------- */
+
+/* Resident bytes: the cache's memory comes only in part from malloc. */
+static size_t held(void)
+{
+	size_t pages = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	if (file && fscanf(file, "%*s %zu", &pages) != 1)
+		pages = 0;
+	if (file)
+		fclose(file);
+	return TEST_HAS_SANITIZER ? 0 : pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void fill_and_expire(struct cache_recorder *recorder, uint64_t count)
+{
+	set_numbers(recorder->cache, count);
+	assert_int_equal(cache_stats(recorder).entries, count);
+	cache_pass(recorder, 10 * INTERVAL);
+	cache_pass(recorder, 2 * INTERVAL);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	assert_int_equal(cache_stats(recorder).bytes, 0);
+}
+
+static void bytes_are_back_to_nothing_after_each_of_a_hundred_rounds(void **state)
+{
+	struct cache_recorder *recorder = open_quiet(*state, 10 * INTERVAL, TW_POLICY_LRU);
+	size_t before, after;
+
+	for (int round = 0; round < 10; round++)
+		fill_and_expire(recorder, TEST_SHARE_OF(10000));
+	cache_settle(recorder);
+	before = held();
+	for (int round = 10; round < 100; round++)
+		fill_and_expire(recorder, TEST_SHARE_OF(10000));
+	cache_settle(recorder);
+	after = held();
+	/* Entries of one round are 800 KB. */
+	assert_true(after < before + 4000000);
+	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPIRED],
+			 100 * TEST_SHARE_OF(10000));
+	cache_recorder_close(recorder);
+}
+
+static void memory_is_given_back_when_entries_have_left(void **state)
+{
+	struct cache_recorder *recorder = open_quiet(*state, 10 * INTERVAL, TW_POLICY_LRU);
+	size_t empty = held();
+	size_t full;
+
+	set_numbers(recorder->cache, TEST_SHARE_OF(100000));
+	full = held();
+	cache_pass(recorder, 12 * INTERVAL);
+	/* What readers may have seen is freed a few ticks later. */
+	for (int tick = 0; tick < 10; tick++)
+		cache_pass(recorder, INTERVAL);
+	cache_settle(recorder);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	assert_true(held() - empty <= (full - empty) / 4);
+	cache_recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_IN(levels_threads, limit_is_lowered_while_the_cache_is_read),
+		TEST_CACHE(limit_may_come_and_go),
+		TEST_CACHE(first_limit_finds_all_entries),
+		TEST_CACHE(bytes_are_back_to_nothing_after_each_of_a_hundred_rounds),
+		TEST_CACHE(memory_is_given_back_when_entries_have_left),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

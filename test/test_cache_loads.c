@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is kept of a load: nothing when the key was set, deleted or cleared meanwhile; absences for
+ * their own time; adopted values until their last reader is gone; and what a destroy does to it.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/cache_source.h"
+#include "support/wait.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- Changes during a load ------------------------------------------------------------------- */
+
+typedef void change_fn(struct cache_recorder *recorder);
+
+static void change_set(struct cache_recorder *recorder)
+{
+	cache_set(recorder, "key", "set");
+}
+
+static void change_add(struct cache_recorder *recorder)
+{
+	assert_status(tw_cache_add(recorder->cache, "key", 3, "set", 3, TW_HOUR), TW_OK);
+}
+
+static void change_adopt(struct cache_recorder *recorder)
+{
+	static char value[] = "set";
+
+	assert_status(tw_cache_adopt(recorder->cache, "key", 3, value, 3, 0, NULL, NULL, TW_HOUR),
+		      TW_OK);
+}
+
+static void change_delete(struct cache_recorder *recorder)
+{
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_NOT_FOUND);
+}
+
+static void change_set_and_delete(struct cache_recorder *recorder)
+{
+	cache_set(recorder, "key", "set");
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+}
+
+static void change_clear(struct cache_recorder *recorder)
+{
+	assert_status(tw_cache_clear(recorder->cache), TW_OK);
+}
+
+/* Those who wait get what was loaded; the key has what it was given meanwhile, or nothing. */
+static void live_through_change(const struct variant *variant, change_fn *change, const char *left)
+{
+	struct cache_recorder *recorder = cache_recorder_open(variant, TW_HOUR);
+	struct taker first, others[TAKERS];
+	struct source source;
+
+	source_open(&source, "loaded");
+	taker_start_load(&first, recorder, "key", &source);
+	start_waiters(others, recorder, "key", &source);
+	change(recorder);
+	sem_post(&source.gate);
+	assert_taker_ends(&first, TW_OK, "loaded");
+	assert_takers_end(others, TW_OK, "loaded");
+	if (left != NULL)
+		assert_holds(recorder, "key", left);
+	else
+		assert_holds_none(recorder, "key");
+	assert_int_equal(source.loads, 1);
+	source.gated = false;
+	assert_taken(recorder, "key", &source, left != NULL ? left : "loaded");
+	cache_settle(recorder);
+	assert_balanced(recorder->cache);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+static void key_changed_during_its_load_does_not_keep_what_was_loaded(void **state)
+{
+	live_through_change(*state, change_set, "set");
+	live_through_change(*state, change_add, "set");
+	live_through_change(*state, change_adopt, "set");
+	live_through_change(*state, change_delete, NULL);
+	live_through_change(*state, change_set_and_delete, NULL);
+	live_through_change(*state, change_clear, NULL);
+}
+
+static void calls_that_change_nothing_let_the_load_be_kept(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct taker taker;
+	struct source source;
+
+	source_open(&source, "loaded");
+	taker_start_load(&taker, recorder, "key", &source);
+	assert_status(tw_cache_replace(recorder->cache, "key", 3, "x", 1, TW_HOUR), TW_NOT_FOUND);
+	assert_status(tw_cache_touch(recorder->cache, "key", 3, TW_HOUR), TW_NOT_FOUND);
+	assert_status(tw_cache_set_with_expire(recorder->cache, "key", 3, "x", 1, 0), TW_INVALID);
+	cache_set(recorder, "other", "value");
+	sem_post(&source.gate);
+	assert_taker_ends(&taker, TW_OK, "loaded");
+	assert_holds(recorder, "key", "loaded");
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+/* An error must not touch what was set meanwhile either. */
+static void failed_load_leaves_what_was_set_meanwhile(void **state)
+{
+	static const enum tw_status answers[] = {TW_SYSTEM, TW_NOT_FOUND};
+
+	for (int i = 0; i < 2; i++) {
+		struct cache_recorder *recorder = cache_recorder_create(*state);
+		struct tw_cache_options options = cache_recorder_options(recorder);
+		struct taker taker;
+		struct source source;
+
+		options.negative_expire = TW_MINUTE;
+		cache_recorder_start(recorder, TW_HOUR, &options);
+		source_open(&source, NULL);
+		source.status = answers[i];
+		taker_start_load(&taker, recorder, "key", &source);
+		cache_set(recorder, "key", "set");
+		sem_post(&source.gate);
+		assert_taker_ends(&taker, answers[i], NULL);
+		assert_holds(recorder, "key", "set");
+		source_close(&source);
+		cache_recorder_close(recorder);
+	}
+}
+
+static void value_too_heavy_is_given_and_not_kept(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct source source;
+
+	options.max_bytes = 20;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	source_open(&source, "heavier than twenty bytes");
+	assert_taken(recorder, "key", &source, "heavier than twenty bytes");
+	assert_holds_none(recorder, "key");
+	source.value = "light";
+	assert_taken(recorder, "key", &source, "light");
+	assert_holds(recorder, "key", "light");
+	assert_int_equal(cache_stats(recorder).bytes, 8);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+static void loads_keep_the_limit(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct source source;
+
+	options.max_entries = 3;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	source_open(&source, "value");
+	for (char key[2] = "a"; key[0] <= 'z'; key[0]++) {
+		assert_taken(recorder, key, &source, "value");
+		assert_true(cache_stats(recorder).entries <= 3);
+	}
+	assert_holds(recorder, "z", "value");
+	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_SIZE], 23);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+/* --- Absences -------------------------------------------------------------------------------- */
+
+static struct cache_recorder *open_negative(const struct variant *variant, struct source *source)
+{
+	struct cache_recorder *recorder = cache_recorder_create(variant);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	options.negative_expire = 10 * INTERVAL;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	source_open(source, NULL);
+	source->status = TW_NOT_FOUND;
+	return recorder;
+}
+
+static void absence_is_kept_for_its_own_time(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder = open_negative(*state, &source);
+	struct tw_cache_stats stats;
+
+	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
+	cache_pass(recorder, 10 * INTERVAL - 1);
+	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
+	assert_holds_none(recorder, "key");
+	assert_int_equal(source.loads, 1);
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.misses, 1);
+	assert_int_equal(stats.absent, 2);
+	assert_int_equal(stats.load_errors, 1);
+	assert_int_equal(stats.inserts, 1);
+	assert_int_equal(stats.entries, 1);
+	cache_pass(recorder, 1);
+	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
+	assert_int_equal(source.loads, 2);
+	cache_pass(recorder, 12 * INTERVAL);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPIRED], 2);
+	assert_int_equal(removal_count(recorder), 0);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+static void absence_reaches_all_who_wait(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder = open_negative(*state, &source);
+	struct taker first, others[TAKERS];
+
+	taker_start_load(&first, recorder, "key", &source);
+	start_waiters(others, recorder, "key", &source);
+	sem_post(&source.gate);
+	assert_taker_ends(&first, TW_NOT_FOUND, NULL);
+	assert_takers_end(others, TW_NOT_FOUND, NULL);
+	assert_int_equal(source.loads, 1);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+static void absence_gives_way_to_a_value(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder = open_negative(*state, &source);
+	struct tw_cache *cache = recorder->cache;
+
+	assert_not_taken(recorder, "set", &source, TW_NOT_FOUND);
+	cache_set(recorder, "set", "value");
+	assert_holds(recorder, "set", "value");
+	assert_not_taken(recorder, "added", &source, TW_NOT_FOUND);
+	assert_status(tw_cache_replace(cache, "added", 5, "v", 1, TW_HOUR), TW_NOT_FOUND);
+	assert_status(tw_cache_touch(cache, "added", 5, TW_HOUR), TW_NOT_FOUND);
+	assert_status(tw_cache_add(cache, "added", 5, "v", 1, TW_HOUR), TW_OK);
+	assert_holds(recorder, "added", "v");
+	assert_not_taken(recorder, "deleted", &source, TW_NOT_FOUND);
+	assert_status(tw_cache_delete(cache, "deleted", 7), TW_NOT_FOUND);
+	source.value = "found";
+	source.status = TW_OK;
+	assert_taken(recorder, "deleted", &source, "found");
+	cache_settle(recorder);
+	assert_int_equal(removal_count(recorder), 0);
+	assert_balanced(cache);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+static int count_visit(void *context, const struct tw_cache_entry *entry)
+{
+	(void)entry;
+	++*(int *)context;
+	return 1;
+}
+
+static void absence_is_nobodys_value(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder = open_negative(*state, &source);
+	int visits = 0;
+
+	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
+	assert_status(tw_cache_each(recorder->cache, count_visit, &visits), TW_OK);
+	assert_int_equal(visits, 0);
+	assert_status(tw_cache_clear(recorder->cache), TW_OK);
+	cache_settle(recorder);
+	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPLICIT], 1);
+	assert_int_equal(removal_count(recorder), 0);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+static void absence_is_not_kept_unless_asked_for(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct source source;
+
+	source_open(&source, "ignored");
+	source.status = TW_NOT_FOUND;
+	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
+	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
+	assert_int_equal(source.loads, 2);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	assert_int_equal(cache_stats(recorder).inserts, 0);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+/* --- Adopted by a load ----------------------------------------------------------------------- */
+
+/* A loader that adopts; its values count how often they are freed. */
+struct adopting {
+	int freed[2];
+	int given; /* values */
+	enum tw_status status;
+};
+
+static void count_free(void *value, size_t value_size, void *context)
+{
+	if (value_size != sizeof(int) || context != value)
+		abort();
+	++*(int *)value;
+}
+
+static enum tw_status load_adopted(void *argument, const void *key, size_t key_size,
+				   struct tw_cache_loading *loading)
+{
+	struct adopting *adopting = argument;
+
+	(void)key;
+	(void)key_size;
+	for (int i = 0; i < adopting->given; i++)
+		if (tw_cache_load_adopt(loading, &adopting->freed[i], sizeof(int), 100, count_free,
+					&adopting->freed[i], 0) != TW_OK)
+			return TW_NO_MEMORY;
+	return adopting->status;
+}
+
+static void adopted_load_is_freed_after_its_last_reader(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct adopting adopting = {.given = 2};
+	const struct tw_cache_entry *entry;
+
+	assert_status(tw_cache_take(recorder->cache, "key", 3, load_adopted, &adopting, 0, &entry),
+		      TW_OK);
+	assert_ptr_equal(tw_cache_entry_value(entry, NULL), &adopting.freed[1]);
+	assert_int_equal(adopting.freed[0], 1);
+	assert_int_equal(cache_stats(recorder).bytes, 100);
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+	cache_settle(recorder);
+	assert_int_equal(adopting.freed[1], 0);
+	tw_cache_entry_release(entry);
+	cache_settle(recorder);
+	assert_int_equal(adopting.freed[0], 1);
+	assert_int_equal(adopting.freed[1], 1);
+	cache_recorder_close(recorder);
+}
+
+static void value_of_a_failed_load_is_freed(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct adopting adopting = {.given = 1, .status = TW_SYSTEM};
+	const struct tw_cache_entry *entry;
+
+	assert_status(tw_cache_take(recorder->cache, "key", 3, load_adopted, &adopting, 0, &entry),
+		      TW_SYSTEM);
+	assert_null(entry);
+	assert_int_equal(adopting.freed[0], 1);
+	cache_recorder_close(recorder);
+}
+
+/* --- The end of the cache -------------------------------------------------------------------- */
+
+static void *destroy_run(void *argument)
+{
+	tw_cache_destroy(argument);
+	return NULL;
+}
+
+static void destroy_wakes_who_waits_and_waits_for_the_load(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct taker loader, others[TAKERS];
+	struct source source;
+	pthread_t destroyer;
+
+	source_open(&source, "loaded");
+	taker_start_load(&loader, recorder, "key", &source);
+	start_waiters(others, recorder, "key", &source);
+	assert_int_equal(pthread_create(&destroyer, NULL, destroy_run, recorder->cache), 0);
+	assert_takers_end(others, TW_CLOSED, NULL);
+	wait_for(5 * TW_MILLISECOND);
+	sem_post(&source.gate);
+	assert_int_equal(pthread_join(loader.thread, NULL), 0);
+	assert_int_equal(pthread_join(destroyer, NULL), 0);
+	/* What its own load brought, it has. */
+	assert_status(loader.status, TW_OK);
+	assert_value(loader.entry, "loaded");
+	tw_cache_entry_release(loader.entry);
+	recorder->cache = NULL;
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_CACHE(key_changed_during_its_load_does_not_keep_what_was_loaded),
+		TEST_CACHE(calls_that_change_nothing_let_the_load_be_kept),
+		TEST_CACHE(failed_load_leaves_what_was_set_meanwhile),
+		TEST_CACHE(value_too_heavy_is_given_and_not_kept),
+		TEST_CACHE(loads_keep_the_limit),
+		TEST_CACHE(absence_is_kept_for_its_own_time),
+		TEST_CACHE(absence_reaches_all_who_wait),
+		TEST_CACHE(absence_gives_way_to_a_value),
+		TEST_CACHE(absence_is_nobodys_value),
+		TEST_CACHE(absence_is_not_kept_unless_asked_for),
+		TEST_CACHE(adopted_load_is_freed_after_its_last_reader),
+		TEST_CACHE(value_of_a_failed_load_is_freed),
+		TEST_CACHE(destroy_wakes_who_waits_and_waits_for_the_load),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

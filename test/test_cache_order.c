@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Several threads and one key: short histories of calls are linearizable, and of a timer that fires
+ * and a set of the same moment each leaves what it should.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/history.h"
+#include "support/seed.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- Threads that begin together ------------------------------------------------------------- */
+
+/* Rounds that all threads begin at the same moment. */
+struct rounds {
+	atomic_uint begun; /* rounds */
+	atomic_uint ready; /* threads that have ended a round, over all rounds */
+	unsigned others;   /* threads but the main one */
+};
+
+static void spin_until(atomic_uint *number, unsigned value)
+{
+	for (int spins = 0; (int)(atomic_load(number) - value) < 0; spins++) {
+		if (spins > 1000)
+			sched_yield();
+	}
+}
+
+static void rounds_begin(struct rounds *rounds, unsigned round)
+{
+	atomic_store(&rounds->begun, round);
+}
+
+static void rounds_wait_for_begin(struct rounds *rounds, unsigned round)
+{
+	spin_until(&rounds->begun, round);
+}
+
+static void rounds_end(struct rounds *rounds)
+{
+	atomic_fetch_add(&rounds->ready, 1);
+}
+
+static void rounds_wait_for_end(struct rounds *rounds, unsigned round)
+{
+	spin_until(&rounds->ready, round * rounds->others);
+}
+
+static void linger(struct random *random, unsigned most)
+{
+	for (volatile uint64_t left = random_below(random, most); left > 0; left--)
+		;
+}
+
+/* --- Histories ------------------------------------------------------------------------------- */
+
+enum {
+	CALLERS = 3,
+	CALLS = HISTORY_MOST / CALLERS, /* of each, a round */
+	HISTORIES = TEST_SHARE_OF(30000),
+};
+
+struct caller {
+	pthread_t thread;
+	struct cache_recorder *recorder;
+	struct rounds *rounds;
+	atomic_ulong *time;
+	struct call *calls;
+	unsigned first_value;
+	struct random random;
+};
+
+static enum tw_status make_call(struct tw_cache *cache, struct call *call)
+{
+	unsigned value = call->value;
+
+	switch (call->kind) {
+	case CALL_GET:
+		return tw_cache_get(cache, "key", 3, &call->value, sizeof(value), NULL);
+	case CALL_SET:
+		return tw_cache_set(cache, "key", 3, &value, sizeof(value));
+	case CALL_ADD:
+		return tw_cache_add(cache, "key", 3, &value, sizeof(value), TW_HOUR);
+	case CALL_REPLACE:
+		return tw_cache_replace(cache, "key", 3, &value, sizeof(value), TW_HOUR);
+	case CALL_DELETE:
+		return tw_cache_delete(cache, "key", 3);
+	case CALL_KINDS:
+		break;
+	}
+	return TW_INVALID;
+}
+
+static void *caller_run(void *argument)
+{
+	struct caller *caller = argument;
+
+	for (unsigned round = 1; round <= HISTORIES; round++) {
+		rounds_wait_for_begin(caller->rounds, round);
+		for (int i = 0; i < CALLS; i++) {
+			struct call *call = &caller->calls[i];
+
+			call->kind = (enum call_kind)random_below(&caller->random, CALL_KINDS);
+			call->value = call->kind == CALL_GET || call->kind == CALL_DELETE
+					      ? 0
+					      : caller->first_value + (unsigned)i;
+			linger(&caller->random, 100);
+			call->began = atomic_fetch_add(caller->time, 1);
+			call->succeeded = make_call(caller->recorder->cache, call) == TW_OK;
+			call->ended = atomic_fetch_add(caller->time, 1);
+		}
+		rounds_end(caller->rounds);
+	}
+	return NULL;
+}
+
+static void print_history(const struct call *calls)
+{
+	static const char *const names[] = {"get", "set", "add", "replace", "delete"};
+
+	for (int i = 0; i < HISTORY_MOST; i++)
+		print_message("thread %d: %llu to %llu: %s %u: %s\n", i / CALLS,
+			      (unsigned long long)calls[i].began,
+			      (unsigned long long)calls[i].ended, names[calls[i].kind],
+			      calls[i].value, calls[i].succeeded ? "yes" : "no");
+}
+
+static void calls_for_one_key_are_linearizable(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct rounds rounds = {.others = CALLERS};
+	struct call calls[HISTORY_MOST];
+	struct caller callers[CALLERS];
+	uint64_t seed = seed_choose();
+	atomic_ulong time = 0;
+
+	for (unsigned i = 0; i < CALLERS; i++) {
+		callers[i] = (struct caller){
+			.recorder = recorder,
+			.rounds = &rounds,
+			.time = &time,
+			.calls = calls + i * CALLS,
+			.first_value = 1 + i * CALLS,
+			.random = random_from(seed, i),
+		};
+		assert_int_equal(pthread_create(&callers[i].thread, NULL, caller_run, &callers[i]),
+				 0);
+	}
+	for (unsigned round = 1; round <= HISTORIES; round++) {
+		rounds_begin(&rounds, round);
+		rounds_wait_for_end(&rounds, round);
+		if (!history_is_linearizable(calls, HISTORY_MOST)) {
+			print_history(calls);
+			fail_msg("history %u is not linearizable", round);
+		}
+		tw_cache_delete(recorder->cache, "key", 3);
+	}
+	for (int i = 0; i < CALLERS; i++)
+		pthread_join(callers[i].thread, NULL);
+	cache_settle(recorder);
+	assert_balanced(recorder->cache);
+	cache_recorder_close(recorder);
+}
+
+/* The judge is no use if it finds everything right. */
+static void histories_that_are_not_linearizable_are_found(void **state)
+{
+	const struct call lost[] = {{CALL_SET, 1, true, 1, 2}, {CALL_GET, 0, false, 3, 4}};
+	const struct call stale[] = {
+		{CALL_SET, 1, true, 1, 2}, {CALL_SET, 2, true, 3, 4}, {CALL_GET, 1, true, 5, 6}};
+	const struct call back_and_forth[] = {{CALL_SET, 1, true, 1, 2},
+					      {CALL_SET, 2, true, 3, 10},
+					      {CALL_GET, 2, true, 4, 5},
+					      {CALL_GET, 1, true, 6, 7}};
+	const struct call twice[] = {{CALL_SET, 1, true, 1, 2},
+				     {CALL_DELETE, 0, true, 3, 8},
+				     {CALL_DELETE, 0, true, 4, 7}};
+	const struct call fine[] = {{CALL_SET, 1, true, 1, 10},
+				    {CALL_GET, 0, false, 2, 3},
+				    {CALL_GET, 1, true, 4, 5},
+				    {CALL_ADD, 2, false, 4, 6},
+				    {CALL_REPLACE, 3, true, 6, 7}};
+
+	(void)state;
+	assert_false(history_is_linearizable(lost, 2));
+	assert_false(history_is_linearizable(stale, 3));
+	assert_false(history_is_linearizable(back_and_forth, 4));
+	assert_false(history_is_linearizable(twice, 3));
+	assert_true(history_is_linearizable(fine, 5));
+}
+
+/* --- A timer that fires, and a set ----------------------------------------------------------- */
+
+enum { MEETINGS = TEST_SHARE_OF(50000) }; /* in each of two variants */
+
+struct ticker {
+	pthread_t thread;
+	struct cache_recorder *recorder;
+	struct rounds *rounds;
+	atomic_uint advancing; /* the round in which it is about to */
+	struct random random;
+};
+
+static void *ticker_run(void *argument)
+{
+	struct ticker *ticker = argument;
+
+	for (unsigned round = 1; round <= MEETINGS; round++) {
+		rounds_wait_for_begin(ticker->rounds, round);
+		linger(&ticker->random, 500);
+		atomic_store(&ticker->advancing, round);
+		tw_advance(ticker->recorder->wheel, INTERVAL);
+		rounds_end(ticker->rounds);
+	}
+	return NULL;
+}
+
+static void set_value(struct cache_recorder *recorder, unsigned value, tw_duration expire)
+{
+	assert_status(
+		tw_cache_set_with_expire(recorder->cache, "key", 3, &value, sizeof(value), expire),
+		TW_OK);
+}
+
+/* The old value's time is over in the tick that comes; the new one's is not. */
+static void meet(struct ticker *ticker, struct random *random, unsigned round)
+{
+	struct cache_recorder *recorder = ticker->recorder;
+	unsigned value = 2 * round;
+	unsigned found = 0;
+
+	set_value(recorder, value, INTERVAL);
+	rounds_begin(ticker->rounds, round);
+	/* Mostly while the clock moves, from right away to well after. */
+	if (!random_once_in(random, 4))
+		spin_until(&ticker->advancing, round);
+	linger(random, random_once_in(random, 2) ? 1000 : 20000);
+	set_value(recorder, ++value, 3 * INTERVAL);
+	rounds_wait_for_end(ticker->rounds, round);
+	assert_status(tw_cache_get(recorder->cache, "key", 3, &found, sizeof(found), NULL), TW_OK);
+	assert_int_equal(found, value);
+}
+
+/* Each old value has left once, having expired or been replaced; each new one was replaced. */
+static void assert_all_left(struct cache_recorder *recorder)
+{
+	unsigned char *left = calloc(2 * MEETINGS + 2, 1);
+
+	assert_non_null(left);
+	assert_int_equal(removal_count(recorder), 2 * MEETINGS - 1);
+	for (size_t i = 0; i < removal_count(recorder); i++) {
+		struct removal removal = removal_at(recorder, i);
+		unsigned value;
+
+		memcpy(&value, removal.value, sizeof(value));
+		assert_true(removal.cause == TW_CAUSE_REPLACED ||
+			    (removal.cause == TW_CAUSE_EXPIRED && value % 2 == 0));
+		assert_int_equal(left[value]++, 0);
+	}
+	free(left);
+}
+
+static void set_that_meets_the_firing_timer_stays(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct rounds rounds = {.others = 1};
+	uint64_t seed = seed_choose();
+	struct random random = random_from(seed, 1);
+	struct ticker ticker = {
+		.recorder = recorder, .rounds = &rounds, .random = random_from(seed, 2)};
+	struct tw_cache_stats stats;
+
+	assert_int_equal(pthread_create(&ticker.thread, NULL, ticker_run, &ticker), 0);
+	for (unsigned round = 1; round <= MEETINGS; round++)
+		meet(&ticker, &random, round);
+	pthread_join(ticker.thread, NULL);
+	cache_settle(recorder);
+	assert_balanced(recorder->cache);
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.entries, 1);
+	print_message("%llu expired first, %llu were replaced first\n",
+		      (unsigned long long)stats.removed[TW_CAUSE_EXPIRED],
+		      (unsigned long long)stats.removed[TW_CAUSE_REPLACED] - (MEETINGS - 1));
+	assert_all_left(recorder);
+	cache_recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(histories_that_are_not_linearizable_are_found),
+		TEST_IN(levels_inline, calls_for_one_key_are_linearizable),
+		TEST_IN(levels_inline, set_that_meets_the_firing_timer_stays),
+		TEST_IN(levels_threads, set_that_meets_the_firing_timer_stays),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who owns a value: pinned entries stay readable whatever becomes of their key and cache; adopted
+ * values are freed once, after their last reader, and stay the caller's where the adoption fails.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- Pins ------------------------------------------------------------------------------------ */
+
+/* After this the entry "key" with its value "value" is gone. */
+typedef void end_fn(struct cache_recorder *recorder);
+
+static void end_by_delete(struct cache_recorder *recorder)
+{
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+}
+
+static void end_by_set(struct cache_recorder *recorder)
+{
+	cache_set(recorder, "key", "another");
+}
+
+static void end_by_expiry(struct cache_recorder *recorder)
+{
+	cache_pass(recorder, 12 * INTERVAL);
+}
+
+static void end_by_eviction(struct cache_recorder *recorder)
+{
+	for (int i = 0; i < 100; i++)
+		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "v", 1), TW_OK);
+}
+
+static void end_by_clear(struct cache_recorder *recorder)
+{
+	assert_status(tw_cache_clear(recorder->cache), TW_OK);
+}
+
+static void end_by_limit(struct cache_recorder *recorder)
+{
+	cache_set(recorder, "other", "other");
+	assert_status(tw_cache_set_limit(recorder->cache, 1, 0), TW_OK);
+}
+
+static void end_by_destroy(struct cache_recorder *recorder)
+{
+	tw_cache_destroy(recorder->cache);
+	recorder->cache = NULL;
+}
+
+static const struct {
+	end_fn *end;
+	enum tw_cache_cause cause;
+} ends[] = {
+	{end_by_delete, TW_CAUSE_EXPLICIT},  {end_by_set, TW_CAUSE_REPLACED},
+	{end_by_expiry, TW_CAUSE_EXPIRED},   {end_by_eviction, TW_CAUSE_SIZE},
+	{end_by_clear, TW_CAUSE_EXPLICIT},   {end_by_limit, TW_CAUSE_SIZE},
+	{end_by_destroy, TW_CAUSE_SHUTDOWN},
+};
+
+enum { ENDS = sizeof(ends) / sizeof(ends[0]) };
+
+static struct cache_recorder *open_small(const struct variant *variant)
+{
+	struct cache_recorder *recorder = cache_recorder_create(variant);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	options.max_entries = 10;
+	cache_recorder_start(recorder, 10 * INTERVAL, &options);
+	return recorder;
+}
+
+/* What comes after must not reuse a pinned entry's memory. */
+static void use_memory(struct cache_recorder *recorder)
+{
+	if (recorder->cache == NULL)
+		return;
+	for (int i = 0; i < 1000; i++)
+		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "memory", 6), TW_OK);
+	cache_settle(recorder);
+	cache_settle(recorder);
+}
+
+static void assert_pin_holds(const struct tw_cache_entry *entry)
+{
+	size_t size;
+	const void *key = tw_cache_entry_key(entry, &size);
+
+	assert_int_equal(size, 3);
+	assert_memory_equal(key, "key", 3);
+	assert_value(entry, "value");
+	assert_true(tw_cache_entry_deadline(entry) == 10 * INTERVAL);
+}
+
+static void pinned_entry_stays_readable_whatever_becomes_of_it(void **state)
+{
+	for (int i = 0; i < ENDS; i++) {
+		struct cache_recorder *recorder = open_small(*state);
+		const struct tw_cache_entry *first, *second;
+
+		cache_set(recorder, "key", "value");
+		first = cache_pinned(recorder, "key");
+		second = cache_pinned(recorder, "key");
+		assert_ptr_equal(first, second);
+		ends[i].end(recorder);
+		if (recorder->cache != NULL)
+			cache_settle(recorder);
+		assert_removed(recorder, "value", ends[i].cause);
+		use_memory(recorder);
+		assert_pin_holds(first);
+		assert_ptr_equal(tw_cache_entry_pin(first), first);
+		tw_cache_entry_release(second);
+		use_memory(recorder);
+		assert_pin_holds(first);
+		tw_cache_entry_release(first);
+		use_memory(recorder);
+		assert_pin_holds(first);
+		tw_cache_entry_release(first);
+		cache_recorder_close(recorder);
+	}
+}
+
+static void pin_of_a_listener_outlives_its_call(struct cache_recorder *recorder,
+						const struct tw_cache_entry *entry,
+						enum tw_cache_cause cause)
+{
+	const struct tw_cache_entry **kept = recorder->argument;
+
+	(void)cause;
+	if (*kept == NULL)
+		*kept = tw_cache_entry_pin(entry);
+}
+
+static void listener_may_keep_the_entry(void **state)
+{
+	for (int i = 0; i < ENDS; i++) {
+		struct cache_recorder *recorder = open_small(*state);
+		const struct tw_cache_entry *kept = NULL;
+
+		recorder->argument = &kept;
+		recorder->on_remove = pin_of_a_listener_outlives_its_call;
+		cache_set(recorder, "key", "value");
+		ends[i].end(recorder);
+		if (recorder->cache != NULL)
+			cache_settle(recorder);
+		use_memory(recorder);
+		assert_non_null(kept);
+		assert_pin_holds(kept);
+		tw_cache_entry_release(kept);
+		cache_recorder_close(recorder);
+	}
+}
+
+static void pin_does_not_lengthen_a_lifetime(void **state)
+{
+	struct cache_recorder *recorder = open_small(*state);
+	const struct tw_cache_entry *entry;
+
+	cache_set(recorder, "key", "value");
+	entry = cache_pinned(recorder, "key");
+	cache_pass(recorder, 10 * INTERVAL);
+	assert_holds_none(recorder, "key");
+	cache_pass(recorder, 2 * INTERVAL);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	assert_int_equal(cache_stats(recorder).bytes, 0);
+	assert_value(entry, "value");
+	tw_cache_entry_release(entry);
+	tw_cache_entry_release(NULL);
+	cache_recorder_close(recorder);
+}
+
+/* A reader that sleeps with a pinned entry. */
+struct sleeper {
+	struct cache_recorder *recorder;
+	sem_t begun;
+	sem_t gate;
+	bool sound;
+};
+
+static void *sleeper_run(void *argument)
+{
+	struct sleeper *sleeper = argument;
+	const struct tw_cache_entry *entry;
+	size_t size;
+
+	if (tw_cache_acquire(sleeper->recorder->cache, "key", 3, &entry) != TW_OK)
+		abort();
+	sem_post(&sleeper->begun);
+	sem_wait(&sleeper->gate);
+	sleeper->sound = memcmp(tw_cache_entry_value(entry, &size), "value", 5) == 0 && size == 5;
+	tw_cache_entry_release(entry);
+	return NULL;
+}
+
+static void count_free(void *value, size_t size, void *context)
+{
+	(void)value;
+	(void)size;
+	atomic_fetch_add((atomic_int *)context, 1);
+}
+
+static void reader_that_sleeps_with_a_pin_blocks_nobody(void **state)
+{
+	struct cache_recorder *recorder = open_small(*state);
+	struct sleeper sleeper = {.recorder = recorder};
+	atomic_int freed = 0;
+	pthread_t thread;
+
+	sem_init(&sleeper.begun, 0, 0);
+	sem_init(&sleeper.gate, 0, 0);
+	cache_set(recorder, "key", "value");
+	assert_int_equal(pthread_create(&thread, NULL, sleeper_run, &sleeper), 0);
+	sem_wait(&sleeper.begun);
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+	for (int i = 0; i < 1000; i++)
+		assert_status(tw_cache_adopt(recorder->cache, &i, sizeof(i), &freed, sizeof(freed),
+					     0, count_free, &freed, TW_HOUR),
+			      TW_OK);
+	cache_settle(recorder);
+	cache_settle(recorder);
+	/* What left meanwhile is freed, although that reader still reads. */
+	assert_int_equal(atomic_load(&freed), 990);
+	sem_post(&sleeper.gate);
+	pthread_join(thread, NULL);
+	assert_true(sleeper.sound);
+	sem_destroy(&sleeper.begun);
+	sem_destroy(&sleeper.gate);
+	cache_recorder_close(recorder);
+}
+
+/* --- Adopted values -------------------------------------------------------------------------- */
+
+/* A value that knows how often it was freed, and with what. */
+struct adoptee {
+	int freed;
+	bool wrong;
+	char more[100];
+};
+
+static void free_adoptee(void *value, size_t size, void *context)
+{
+	struct adoptee *adoptee = value;
+
+	adoptee->freed++;
+	adoptee->wrong |= size != sizeof(struct adoptee) || context != &adoptee->freed;
+}
+
+static enum tw_status adopt(struct cache_recorder *recorder, const char *key,
+			    struct adoptee *adoptee)
+{
+	return tw_cache_adopt(recorder->cache, key, strlen(key), adoptee, sizeof(struct adoptee), 0,
+			      free_adoptee, &adoptee->freed, 10 * INTERVAL);
+}
+
+static void adopted_value_is_freed_once_after_its_last_reader(void **state)
+{
+	for (int i = 0; i < ENDS; i++) {
+		for (int pinned = 0; pinned < 2; pinned++) {
+			struct cache_recorder *recorder = open_small(*state);
+			const struct tw_cache_entry *entry = NULL;
+			struct adoptee adoptee = {0};
+			size_t size;
+
+			assert_status(adopt(recorder, "key", &adoptee), TW_OK);
+			if (pinned) {
+				entry = cache_pinned(recorder, "key");
+				assert_ptr_equal(tw_cache_entry_value(entry, &size), &adoptee);
+				assert_int_equal(size, sizeof(struct adoptee));
+			}
+			ends[i].end(recorder);
+			if (recorder->cache != NULL)
+				cache_settle(recorder);
+			use_memory(recorder);
+			assert_int_equal(adoptee.freed, !pinned);
+			tw_cache_entry_release(entry);
+			use_memory(recorder);
+			assert_int_equal(adoptee.freed, 1);
+			cache_recorder_close(recorder);
+			assert_int_equal(adoptee.freed, 1);
+			assert_false(adoptee.wrong);
+		}
+	}
+}
+
+static void adoption_that_fails_leaves_the_value_with_its_caller(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct adoptee first = {0}, refused = {0};
+
+	options.max_bytes = 20000;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	assert_status(adopt(recorder, "key", &first), TW_OK);
+	assert_status(tw_cache_adopt(recorder->cache, "key", 3, &refused, sizeof(struct adoptee),
+				     20001, free_adoptee, &refused.freed, TW_HOUR),
+		      TW_FULL);
+	assert_status(tw_cache_adopt(recorder->cache, "key", 3, &refused, sizeof(struct adoptee), 0,
+				     free_adoptee, &refused.freed, 0),
+		      TW_INVALID);
+	assert_status(tw_cache_adopt(recorder->cache, "key", 0, &refused, sizeof(struct adoptee), 0,
+				     free_adoptee, &refused.freed, TW_HOUR),
+		      TW_INVALID);
+	assert_status(tw_cache_adopt(recorder->cache, NULL, 3, &refused, sizeof(struct adoptee), 0,
+				     free_adoptee, &refused.freed, TW_HOUR),
+		      TW_INVALID);
+	assert_status(tw_cache_adopt(NULL, "key", 3, &refused, sizeof(struct adoptee), 0,
+				     free_adoptee, &refused.freed, TW_HOUR),
+		      TW_INVALID);
+	assert_int_equal(first.freed, 0);
+	assert_int_equal(cache_stats(recorder).inserts, 1);
+	cache_recorder_close(recorder);
+	assert_int_equal(first.freed, 1);
+	assert_int_equal(refused.freed, 0);
+}
+
+static void adopted_value_may_be_anything(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	static const char outlives[] = "outlives all";
+	const struct tw_cache_entry *entry;
+	size_t size = 1;
+
+	assert_status(tw_cache_adopt(recorder->cache, "null", 4, NULL, 0, 0, NULL, NULL, TW_HOUR),
+		      TW_OK);
+	entry = cache_pinned(recorder, "null");
+	assert_null(tw_cache_entry_value(entry, &size));
+	assert_int_equal(size, 0);
+	tw_cache_entry_release(entry);
+	assert_status(tw_cache_adopt(recorder->cache, "static", 6, (void *)outlives,
+				     strlen(outlives), 0, NULL, NULL, TW_HOUR),
+		      TW_OK);
+	assert_holds(recorder, "static", outlives);
+	assert_int_equal(cache_stats(recorder).bytes, 4 + 6 + strlen(outlives));
+	cache_recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_CACHE(pinned_entry_stays_readable_whatever_becomes_of_it),
+		TEST_CACHE(listener_may_keep_the_entry),
+		TEST_CACHE(pin_does_not_lengthen_a_lifetime),
+		TEST_CACHE(reader_that_sleeps_with_a_pin_blocks_nobody),
+		TEST_CACHE(adopted_value_is_freed_once_after_its_last_reader),
+		TEST_CACHE(adoption_that_fails_leaves_the_value_with_its_caller),
+		TEST_CACHE(adopted_value_may_be_anything),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

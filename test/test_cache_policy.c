@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who makes room: under LRU exactly the one that was not used for the longest time, as a model says;
+ * under S3-FIFO those that were not used twice; never more than the limits allow.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/cache_source.h"
+#include "support/seed.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct cache_recorder *open_limited(const struct variant *variant,
+					   enum tw_cache_policy policy, uint64_t max_entries,
+					   uint64_t max_bytes)
+{
+	struct cache_recorder *recorder = cache_recorder_create(variant);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	options.policy = policy;
+	options.max_entries = max_entries;
+	options.max_bytes = max_bytes;
+	options.shards = 1;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	return recorder;
+}
+
+/* --- LRU ------------------------------------------------------------------------------------- */
+
+static void use_by_get(struct cache_recorder *recorder)
+{
+	assert_status(cache_get(recorder, "a"), TW_OK);
+}
+
+static void use_by_acquire(struct cache_recorder *recorder)
+{
+	tw_cache_entry_release(cache_pinned(recorder, "a"));
+}
+
+static void use_by_get_many(struct cache_recorder *recorder)
+{
+	struct tw_cache_lookup item = {"a", 1, NULL, 0, 0, TW_OK};
+
+	assert_status(tw_cache_get_many(recorder->cache, &item, 1, NULL), TW_OK);
+}
+
+static void use_by_take(struct cache_recorder *recorder)
+{
+	struct source source;
+
+	source_open(&source, "loaded");
+	assert_taken(recorder, "a", &source, "a");
+	source_close(&source);
+}
+
+static void use_by_touch(struct cache_recorder *recorder)
+{
+	assert_status(tw_cache_touch(recorder->cache, "a", 1, TW_HOUR), TW_OK);
+}
+
+static void use_by_set(struct cache_recorder *recorder)
+{
+	cache_set(recorder, "a", "a");
+}
+
+static void use_by_replace(struct cache_recorder *recorder)
+{
+	assert_status(tw_cache_replace(recorder->cache, "a", 1, "a", 1, TW_HOUR), TW_OK);
+}
+
+static void every_kind_of_use_keeps_an_entry(void **state)
+{
+	static void (*const uses[])(struct cache_recorder *) = {
+		use_by_get,   use_by_acquire, use_by_get_many, use_by_take,
+		use_by_touch, use_by_set,     use_by_replace,
+	};
+
+	for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
+		struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 3, 0);
+
+		cache_set(recorder, "a", "a");
+		cache_set(recorder, "b", "b");
+		cache_set(recorder, "c", "c");
+		uses[i](recorder);
+		cache_set(recorder, "d", "d");
+		cache_set(recorder, "e", "e");
+		assert_holds_none(recorder, "b");
+		assert_holds_none(recorder, "c");
+		assert_holds(recorder, "a", "a");
+		cache_recorder_close(recorder);
+	}
+}
+
+static int visit_nothing(void *context, const struct tw_cache_entry *entry)
+{
+	(void)context;
+	(void)entry;
+	return 1;
+}
+
+static void visits_and_failures_are_no_use(void **state)
+{
+	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 3, 0);
+
+	cache_set(recorder, "a", "a");
+	cache_set(recorder, "b", "b");
+	cache_set(recorder, "c", "c");
+	assert_status(tw_cache_each(recorder->cache, visit_nothing, NULL), TW_OK);
+	assert_status(tw_cache_set_with_expire(recorder->cache, "a", 1, "a", 1, 0), TW_INVALID);
+	assert_holds_none(recorder, "none");
+	cache_set(recorder, "d", "d");
+	assert_holds_none(recorder, "a");
+	cache_recorder_close(recorder);
+}
+
+enum { MODEL_LIMIT = 100, MODEL_KEYS = 300 };
+
+/* When each key was used last; 0: it is not there. */
+struct model {
+	uint64_t used[MODEL_KEYS];
+	uint64_t time;
+	int count;
+};
+
+static void model_evict(struct model *model)
+{
+	int oldest = -1;
+
+	for (int key = 0; key < MODEL_KEYS; key++) {
+		if (model->used[key] > 0 && (oldest < 0 || model->used[key] < model->used[oldest]))
+			oldest = key;
+	}
+	model->used[oldest] = 0;
+	model->count--;
+}
+
+static void model_set(struct model *model, int key)
+{
+	if (model->used[key] == 0 && model->count++ == MODEL_LIMIT)
+		model_evict(model);
+	model->used[key] = ++model->time;
+}
+
+static void step(struct cache_recorder *recorder, struct model *model, struct random *random)
+{
+	/* Small keys are more popular. */
+	int key = (int)random_below(random, random_below(random, MODEL_KEYS) + 1);
+	bool is_there = model->used[key] > 0;
+
+	switch (random_below(random, 10)) {
+	case 0:
+		assert_status(tw_cache_delete(recorder->cache, &key, sizeof(key)),
+			      is_there ? TW_OK : TW_NOT_FOUND);
+		model->used[key] = 0;
+		model->count -= is_there;
+		break;
+	case 1:
+	case 2:
+	case 3:
+		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
+		model_set(model, key);
+		break;
+	default:
+		assert_status(tw_cache_get(recorder->cache, &key, sizeof(key), NULL, 0, NULL),
+			      is_there ? TW_TRUNCATED : TW_NOT_FOUND);
+		if (is_there)
+			model->used[key] = ++model->time;
+	}
+}
+
+static void lru_is_exact_in_one_shard(void **state)
+{
+	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, MODEL_LIMIT, 0);
+	struct random random = random_from(seed_choose(), 1);
+	struct model model = {.time = 0};
+
+	for (int i = 0; i < TEST_SHARE_OF(200000); i++)
+		step(recorder, &model, &random);
+	assert_int_equal(cache_stats(recorder).entries, model.count);
+	assert_true(cache_stats(recorder).removed[TW_CAUSE_SIZE] > 1000);
+	cache_recorder_close(recorder);
+}
+
+/* --- S3-FIFO --------------------------------------------------------------------------------- */
+
+static double hits_in_hundred(struct cache_recorder *recorder, uint64_t seed, bool with_scans)
+{
+	struct random random = random_from(seed, 1);
+	uint64_t once = 1000000;
+	int hits = 0;
+
+	for (int i = 0; i < 50000; i++) {
+		uint64_t key = random_below(&random, random_below(&random, 3000) + 1);
+
+		key = random_below(&random, key + 1);
+		if (with_scans && random_once_in(&random, 3))
+			key = once++;
+		if (tw_cache_get(recorder->cache, &key, sizeof(key), NULL, 0, NULL) == TW_TRUNCATED)
+			hits++;
+		else
+			assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1),
+				      TW_OK);
+	}
+	return hits / 500.0;
+}
+
+static void s3fifo_hits_more_often_than_lru_on_skewed_keys_and_scans(void **state)
+{
+	uint64_t seed = seed_choose();
+
+	for (int with_scans = 0; with_scans < 2; with_scans++) {
+		struct cache_recorder *lru = open_limited(*state, TW_POLICY_LRU, 200, 0);
+		struct cache_recorder *s3fifo = open_limited(*state, TW_POLICY_S3FIFO, 200, 0);
+		double lru_hits = hits_in_hundred(lru, seed, with_scans);
+		double s3fifo_hits = hits_in_hundred(s3fifo, seed, with_scans);
+
+		print_message("%s scans: LRU %.1f, S3-FIFO %.1f of a hundred\n",
+			      with_scans ? "with" : "without", lru_hits, s3fifo_hits);
+		assert_true(s3fifo_hits > lru_hits + 1);
+		cache_recorder_close(lru);
+		cache_recorder_close(s3fifo);
+	}
+}
+
+static void s3fifo_keeps_used_entries_through_a_scan(void **state)
+{
+	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_S3FIFO, 1000, 0);
+
+	for (int round = 0; round < 4; round++) {
+		for (int key = 0; key < 500; key++) {
+			if (round == 0)
+				assert_status(
+					tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1),
+					TW_OK);
+			assert_status(
+				tw_cache_get(recorder->cache, &key, sizeof(key), NULL, 0, NULL),
+				TW_TRUNCATED);
+		}
+	}
+	for (int key = 1000; key < 20000; key++)
+		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
+	for (int key = 0; key < 500; key++)
+		assert_status(tw_cache_get(recorder->cache, &key, sizeof(key), NULL, 0, NULL),
+			      TW_TRUNCATED);
+	cache_recorder_close(recorder);
+}
+
+/* --- Limits ---------------------------------------------------------------------------------- */
+
+static void entries_stay_within_their_limit(void **state)
+{
+	static const uint64_t limits[] = {1, 2, 3, 7, 10, 100, 1000};
+
+	for (int policy = 0; policy < 2; policy++) {
+		for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+			struct cache_recorder *recorder = open_limited(
+				*state, policy ? TW_POLICY_S3FIFO : TW_POLICY_LRU, limits[i], 0);
+
+			for (int key = 0; key < 3000; key++) {
+				assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), &key,
+							   sizeof(key)),
+					      TW_OK);
+				/* What was just set is there. */
+				assert_status(tw_cache_get(recorder->cache, &key, sizeof(key), &key,
+							   sizeof(key), NULL),
+					      TW_OK);
+			}
+			assert_int_equal(cache_stats(recorder).entries, limits[i]);
+			assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_SIZE],
+					 3000 - limits[i]);
+			cache_recorder_close(recorder);
+		}
+	}
+}
+
+static uint64_t weigh_by_first_byte(void *context, const void *key, size_t key_size,
+				    const void *value, size_t value_size)
+{
+	(void)context;
+	(void)key;
+	(void)key_size;
+	return value_size > 0 ? *(const unsigned char *)value : 0;
+}
+
+static void weights_stay_within_their_limit(void **state)
+{
+	for (int policy = 0; policy < 2; policy++) {
+		struct cache_recorder *recorder = cache_recorder_create(*state);
+		struct tw_cache_options options = cache_recorder_options(recorder);
+		struct random random = random_from(seed_choose(), 1);
+
+		options.max_bytes = 1000;
+		options.weigh = weigh_by_first_byte;
+		options.policy = policy ? TW_POLICY_S3FIFO : TW_POLICY_LRU;
+		cache_recorder_start(recorder, TW_HOUR, &options);
+		for (int i = 0; i < 5000; i++) {
+			int key = (int)random_below(&random, 200);
+			unsigned char weight = (unsigned char)random_below(&random, 256);
+
+			assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), &weight, 1),
+				      TW_OK);
+			assert_true(cache_stats(recorder).bytes <= 1000);
+			assert_status(
+				tw_cache_get(recorder->cache, &key, sizeof(key), &weight, 1, NULL),
+				TW_OK);
+		}
+		assert_true(cache_stats(recorder).bytes > 600);
+		assert_balanced(recorder->cache);
+		cache_recorder_close(recorder);
+	}
+}
+
+static void value_too_heavy_is_refused_and_leaves_the_old_one(void **state)
+{
+	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 0, 20);
+
+	cache_set(recorder, "key", "value");
+	cache_set(recorder, "other", "value");
+	assert_status(tw_cache_set(recorder->cache, "key", 3, "eighteen byte long", 18), TW_FULL);
+	assert_status(tw_cache_add(recorder->cache, "new", 3, "eighteen byte long", 18, 1),
+		      TW_FULL);
+	assert_status(tw_cache_replace(recorder->cache, "key", 3, "eighteen byte long", 18, 1),
+		      TW_FULL);
+	assert_holds(recorder, "key", "value");
+	assert_holds(recorder, "other", "value");
+	assert_int_equal(cache_stats(recorder).bytes, 18);
+	assert_status(tw_cache_set(recorder->cache, "key", 3, "seventeen bytes..", 17), TW_OK);
+	assert_holds(recorder, "key", "seventeen bytes..");
+	assert_holds_none(recorder, "other");
+	assert_int_equal(cache_stats(recorder).bytes, 20);
+	cache_settle(recorder);
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_REPLACED), 1);
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SIZE), 1);
+	cache_recorder_close(recorder);
+}
+
+struct setter {
+	pthread_t thread;
+	struct tw_cache *cache;
+	uint64_t first;
+};
+
+static void *setter_run(void *argument)
+{
+	struct setter *setter = argument;
+
+	for (uint64_t i = 0; i < TEST_SHARE_OF(50000); i++) {
+		uint64_t key = setter->first + i;
+
+		if (tw_cache_set(setter->cache, &key, sizeof(key), &key, sizeof(key)) != TW_OK)
+			abort();
+	}
+	return NULL;
+}
+
+static void limit_holds_for_all_shards_together_whoever_sets(void **state)
+{
+	enum { SETTERS = 4 };
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct setter setters[SETTERS];
+	struct tw_cache_stats stats;
+
+	options.max_entries = 777;
+	options.shards = 64;
+	options.on_remove = NULL;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	for (uint64_t i = 0; i < SETTERS; i++) {
+		setters[i] = (struct setter){.cache = recorder->cache, .first = i << 32};
+		assert_int_equal(pthread_create(&setters[i].thread, NULL, setter_run, &setters[i]),
+				 0);
+	}
+	for (int i = 0; i < SETTERS; i++)
+		pthread_join(setters[i].thread, NULL);
+	stats = cache_stats(recorder);
+	assert_true(stats.entries <= 777);
+	assert_true(stats.entries > 700);
+	assert_balanced(recorder->cache);
+	cache_recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_CACHE(every_kind_of_use_keeps_an_entry),
+		TEST_CACHE(visits_and_failures_are_no_use),
+		TEST_IN(levels_inline, lru_is_exact_in_one_shard),
+		TEST_IN(levels_inline, s3fifo_hits_more_often_than_lru_on_skewed_keys_and_scans),
+		TEST_IN(levels_inline, s3fifo_keeps_used_entries_through_a_scan),
+		TEST_IN(levels_inline, entries_stay_within_their_limit),
+		TEST_CACHE(weights_stay_within_their_limit),
+		TEST_CACHE(value_too_heavy_is_refused_and_leaves_the_old_one),
+		TEST_CACHE(limit_holds_for_all_shards_together_whoever_sets),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every entry leaves once, with one cause, and the listener is told, who may call the cache and may
+ * sleep; and what becomes of caches and wheels that end.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/seed.h"
+#include "support/wait.h"
+
+#include <dirent.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- Causes ---------------------------------------------------------------------------------- */
+
+static void each_removal_has_its_cause(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct tw_cache_stats stats;
+
+	options.max_entries = 3;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	cache_set(recorder, "deleted", "deleted");
+	assert_status(tw_cache_delete(recorder->cache, "deleted", 7), TW_OK);
+	cache_set(recorder, "replaced", "replaced 1");
+	cache_set(recorder, "replaced", "replaced 2");
+	assert_status(tw_cache_replace(recorder->cache, "replaced", 8, "last", 4, TW_HOUR), TW_OK);
+	cache_set_for(recorder, "expired", "expired", INTERVAL);
+	cache_pass(recorder, 3 * INTERVAL);
+	for (char key[2] = "a"; key[0] <= 'e'; key[0]++)
+		cache_set(recorder, key, key);
+	assert_status(tw_cache_clear(recorder->cache), TW_OK);
+	cache_set(recorder, "left", "left");
+	cache_settle(recorder);
+	assert_removed(recorder, "deleted", TW_CAUSE_EXPLICIT);
+	assert_removed(recorder, "replaced 1", TW_CAUSE_REPLACED);
+	assert_removed(recorder, "replaced 2", TW_CAUSE_REPLACED);
+	assert_removed(recorder, "expired", TW_CAUSE_EXPIRED);
+	assert_removed(recorder, "last", TW_CAUSE_SIZE);
+	assert_removed(recorder, "a", TW_CAUSE_SIZE);
+	assert_removed(recorder, "e", TW_CAUSE_EXPLICIT);
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.removed[TW_CAUSE_EXPLICIT], 4);
+	assert_int_equal(stats.removed[TW_CAUSE_REPLACED], 2);
+	assert_int_equal(stats.removed[TW_CAUSE_EXPIRED], 1);
+	assert_int_equal(stats.removed[TW_CAUSE_SIZE], 3);
+	assert_int_equal(stats.removed[TW_CAUSE_SHUTDOWN], 0);
+	assert_int_equal(stats.notified, 10);
+	assert_balanced(recorder->cache);
+	tw_cache_destroy(recorder->cache);
+	recorder->cache = NULL;
+	assert_removed(recorder, "left", TW_CAUSE_SHUTDOWN);
+	assert_int_equal(removal_count(recorder), 11);
+	cache_recorder_close(recorder);
+}
+
+/* Past its deadline, before its timer's tick: whoever removes it, it has expired. */
+static void entry_past_its_deadline_has_expired_whoever_removes_it(void **state)
+{
+	static const char *const keys[] = {"set", "delete", "add", "clear", "adopt"};
+	static char adopted[] = "new";
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache *cache = recorder->cache;
+
+	for (int i = 0; i < 5; i++)
+		cache_set_for(recorder, keys[i], keys[i], INTERVAL * 6 / 5);
+	cache_pass(recorder, INTERVAL * 3 / 2);
+	cache_set(recorder, "set", "new");
+	assert_status(tw_cache_delete(cache, "delete", 6), TW_NOT_FOUND);
+	assert_status(tw_cache_replace(cache, "add", 3, "new", 3, TW_HOUR), TW_NOT_FOUND);
+	assert_status(tw_cache_add(cache, "add", 3, "new", 3, TW_HOUR), TW_OK);
+	assert_status(tw_cache_adopt(cache, "adopt", 5, adopted, 3, 0, NULL, NULL, TW_HOUR), TW_OK);
+	assert_status(tw_cache_clear(cache), TW_OK);
+	cache_settle(recorder);
+	for (int i = 0; i < 5; i++)
+		assert_removed(recorder, keys[i], TW_CAUSE_EXPIRED);
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPLICIT), 3);
+	assert_int_equal(removal_count(recorder), 8);
+	cache_recorder_close(recorder);
+}
+
+static void destroy_reports_every_entry_as_shutdown(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+
+	cache_set_for(recorder, "past", "past", INTERVAL * 6 / 5);
+	cache_set(recorder, "left", "left");
+	cache_pass(recorder, INTERVAL * 3 / 2);
+	tw_cache_destroy(recorder->cache);
+	recorder->cache = NULL;
+	assert_removed(recorder, "past", TW_CAUSE_SHUTDOWN);
+	assert_removed(recorder, "left", TW_CAUSE_SHUTDOWN);
+	cache_recorder_close(recorder);
+}
+
+static void causes_and_entries_make_inserts_after_any_calls(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct random random = random_from(seed_choose(), 1);
+	uint64_t told;
+
+	options.max_entries = 60;
+	cache_recorder_start(recorder, 50 * INTERVAL, &options);
+	for (int i = 0; i < TEST_SHARE_OF(60000); i++) {
+		char key[8];
+
+		snprintf(key, sizeof(key), "%d", (int)random_below(&random, 100));
+		if (random_once_in(&random, 10))
+			tw_cache_delete(recorder->cache, key, strlen(key));
+		else if (random_once_in(&random, 500))
+			assert_status(tw_cache_clear(recorder->cache), TW_OK);
+		else
+			cache_set_for(recorder, key, key,
+				      random_between(&random, 1, 60 * INTERVAL));
+		if (random_once_in(&random, 5))
+			cache_pass(recorder, random_between(&random, 1, INTERVAL));
+		if (random_once_in(&random, 100)) {
+			cache_settle(recorder);
+			assert_balanced(recorder->cache);
+			told = removal_count(recorder);
+			assert_int_equal(cache_stats(recorder).notified, told);
+			assert_int_equal(cache_stats(recorder).inserts,
+					 told + cache_stats(recorder).entries);
+		}
+	}
+	for (int cause = TW_CAUSE_EXPLICIT; cause <= TW_CAUSE_EXPIRED; cause++)
+		assert_true(removal_count_of(recorder, (enum tw_cache_cause)cause) > 0);
+	cache_recorder_close(recorder);
+}
+
+/* --- Listeners ------------------------------------------------------------------------------- */
+
+/* Brings every entry back under another key, until there were ten. */
+static void set_again(struct cache_recorder *recorder, const struct tw_cache_entry *entry,
+		      enum tw_cache_cause cause)
+{
+	size_t size;
+	const char *value = tw_cache_entry_value(entry, &size);
+	char next = (char)(*value + 1);
+
+	if (cause == TW_CAUSE_SHUTDOWN || *value == '9')
+		return;
+	if (tw_cache_set_with_expire(recorder->cache, &next, 1, &next, 1, INTERVAL) != TW_OK ||
+	    tw_cache_get(recorder->cache, &next, 1, &next, 1, NULL) != TW_OK ||
+	    tw_cache_delete(recorder->cache, "none", 4) != TW_NOT_FOUND)
+		abort();
+}
+
+static void listener_may_call_the_cache(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+
+	recorder->on_remove = set_again;
+	cache_set_for(recorder, "0", "0", INTERVAL);
+	for (int i = 0; i < 30; i++)
+		cache_pass(recorder, INTERVAL);
+	assert_int_equal(removal_count(recorder), 10);
+	assert_removed(recorder, "9", TW_CAUSE_EXPIRED);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	cache_recorder_close(recorder);
+}
+
+static void listener_must_not_wait_for_itself(struct cache_recorder *recorder,
+					      const struct tw_cache_entry *entry,
+					      enum tw_cache_cause cause)
+{
+	(void)entry;
+	(void)cause;
+	if (tw_cache_flush(recorder->cache) != TW_INVALID)
+		abort();
+	tw_cache_destroy(recorder->cache);
+}
+
+static void flush_and_destroy_in_a_listener_do_nothing(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+
+	recorder->on_remove = listener_must_not_wait_for_itself;
+	cache_set(recorder, "key", "value");
+	cache_set(recorder, "other", "value");
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+	cache_settle(recorder);
+	assert_int_equal(removal_count(recorder), 1);
+	assert_holds(recorder, "other", "value");
+	cache_recorder_close(recorder);
+}
+
+struct sleeper {
+	sem_t begun;
+	sem_t gate;
+	atomic_int inside;
+	atomic_int most_inside;
+};
+
+static void sleep_at_gate(struct cache_recorder *recorder, const struct tw_cache_entry *entry,
+			  enum tw_cache_cause cause)
+{
+	struct sleeper *sleeper = recorder->argument;
+	int inside = atomic_fetch_add(&sleeper->inside, 1) + 1;
+
+	(void)entry;
+	(void)cause;
+	if (inside > atomic_load(&sleeper->most_inside))
+		atomic_store(&sleeper->most_inside, inside);
+	sem_post(&sleeper->begun);
+	sem_wait(&sleeper->gate);
+	atomic_fetch_sub(&sleeper->inside, 1);
+}
+
+static void listener_that_sleeps_blocks_no_call_and_no_expiry(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct sleeper sleeper = {0};
+
+	sem_init(&sleeper.begun, 0, 0);
+	sem_init(&sleeper.gate, 0, 0);
+	recorder->argument = &sleeper;
+	recorder->on_remove = sleep_at_gate;
+	cache_set(recorder, "first", "first");
+	assert_status(tw_cache_delete(recorder->cache, "first", 5), TW_OK);
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+	sem_wait(&sleeper.begun);
+	for (int i = 0; i < 1000; i++)
+		assert_status(tw_cache_set_with_expire(recorder->cache, &i, sizeof(i), "v", 1,
+						       2 * INTERVAL),
+			      TW_OK);
+	cache_set(recorder, "key", "value");
+	assert_holds(recorder, "key", "value");
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+	assert_status(tw_advance(recorder->wheel, 4 * INTERVAL), TW_OK);
+	WAIT_UNTIL(cache_stats(recorder).entries == 0);
+	assert_int_equal(cache_stats(recorder).notified, 0);
+	for (int i = 0; i < 1002; i++)
+		sem_post(&sleeper.gate);
+	cache_settle(recorder);
+	assert_int_equal(removal_count(recorder), 1002);
+	assert_int_equal(cache_stats(recorder).notified, 1002);
+	assert_int_equal(atomic_load(&sleeper.most_inside), 1);
+	sem_destroy(&sleeper.begun);
+	sem_destroy(&sleeper.gate);
+	cache_recorder_close(recorder);
+}
+
+/* --- Statistics told ------------------------------------------------------------------------- */
+
+struct told {
+	int times;
+	struct tw_cache_stats last;
+};
+
+static void tell(void *context, const struct tw_cache_stats *stats)
+{
+	struct told *told = context;
+
+	told->times++;
+	told->last = *stats;
+}
+
+static void statistics_are_told_at_their_interval(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct told told = {0};
+
+	options.context = &told;
+	options.on_remove = NULL;
+	options.on_stats = tell;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	cache_set(recorder, "key", "value");
+	assert_holds(recorder, "key", "value");
+	assert_holds_none(recorder, "none");
+	cache_pass(recorder, TW_MINUTE - 1);
+	assert_int_equal(told.times, 0);
+	cache_pass(recorder, 1 + INTERVAL);
+	assert_int_equal(told.times, 1);
+	assert_int_equal(told.last.hits, 1);
+	assert_int_equal(told.last.misses, 1);
+	assert_int_equal(told.last.entries, 1);
+	cache_pass(recorder, TW_MINUTE);
+	cache_pass(recorder, TW_MINUTE);
+	assert_int_equal(told.times, 3);
+	cache_recorder_close(recorder);
+}
+
+/* --- Ends ------------------------------------------------------------------------------------ */
+
+static void two_caches_share_a_wheel_and_one_is_destroyed(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct tw_cache *other;
+
+	assert_status(tw_cache_create(&other, 10 * INTERVAL, &options), TW_OK);
+	for (int i = 0; i < 500; i++) {
+		assert_status(tw_cache_set(other, &i, sizeof(i), "other", 5), TW_OK);
+		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "one", 3), TW_OK);
+	}
+	tw_cache_destroy(other);
+	assert_int_equal(times_removed(recorder, "other"), 500);
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SHUTDOWN), 500);
+	assert_int_equal(cache_stats(recorder).entries, 500);
+	cache_pass(recorder, 10 * INTERVAL - 1);
+	assert_int_equal(times_removed(recorder, "one"), 0);
+	cache_pass(recorder, 2 * INTERVAL);
+	assert_int_equal(times_removed(recorder, "one"), 500);
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), 500);
+	cache_recorder_close(recorder);
+}
+
+static void destroy_tells_of_all_though_the_wheel_is_stopped(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+
+	for (int i = 0; i < 300; i++)
+		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "value", 5), TW_OK);
+	for (int i = 0; i < 100; i++)
+		assert_status(tw_cache_delete(recorder->cache, &i, sizeof(i)), TW_OK);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	assert_status(tw_cache_delete(recorder->cache, &(int){200}, sizeof(int)), TW_OK);
+	tw_cache_destroy(recorder->cache);
+	recorder->cache = NULL;
+	assert_int_equal(removal_count(recorder), 300);
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPLICIT), 101);
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SHUTDOWN), 199);
+	cache_recorder_close(recorder);
+}
+
+static void ignore_drained(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+static void drained_wheel_loses_no_expiry(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
+
+	for (int i = 0; i < 300; i++)
+		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "old", 3), TW_OK);
+	assert_status(tw_drain(recorder->wheel, ignore_drained, NULL), TW_OK);
+	cache_pass(recorder, INTERVAL);
+	for (int i = 0; i < 600; i++)
+		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "new", 3), TW_OK);
+	cache_pass(recorder, 12 * INTERVAL);
+	cache_settle(recorder);
+	assert_int_equal(times_removed(recorder, "new"), 600);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	cache_recorder_close(recorder);
+}
+
+static size_t threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	size_t count = 0;
+
+	assert_non_null(tasks);
+	while (readdir(tasks) != NULL)
+		count++;
+	closedir(tasks);
+	return count;
+}
+
+static void cache_with_its_own_wheel_leaves_no_thread(void **state)
+{
+	size_t before = threads();
+	struct tw_cache *cache;
+	char value[5];
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		assert_status(tw_cache_create(&cache, TW_HOUR, NULL), TW_OK);
+		assert_status(tw_cache_set(cache, "key", 3, "value", 5), TW_OK);
+		assert_status(tw_cache_get(cache, "key", 3, value, 5, NULL), TW_OK);
+		assert_memory_equal(value, "value", 5);
+		assert_int_equal(threads(), before + 3);
+		tw_cache_destroy(cache);
+		/* A thread that was joined may be listed for a moment yet. */
+		WAIT_UNTIL(threads() == before);
+	}
+	tw_cache_destroy(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_CACHE(each_removal_has_its_cause),
+		TEST_CACHE(entry_past_its_deadline_has_expired_whoever_removes_it),
+		TEST_CACHE(destroy_reports_every_entry_as_shutdown),
+		TEST_CACHE(causes_and_entries_make_inserts_after_any_calls),
+		TEST_CACHE(listener_may_call_the_cache),
+		TEST_CACHE(flush_and_destroy_in_a_listener_do_nothing),
+		TEST_POOL(listener_that_sleeps_blocks_no_call_and_no_expiry),
+		TEST_CACHE(statistics_are_told_at_their_interval),
+		TEST_CACHE(two_caches_share_a_wheel_and_one_is_destroyed),
+		TEST_CACHE(destroy_tells_of_all_though_the_wheel_is_stopped),
+		TEST_CACHE(drained_wheel_loses_no_expiry),
+		cmocka_unit_test(cache_with_its_own_wheel_leaves_no_thread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

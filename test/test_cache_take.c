@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tw_cache_take: one load a key at a time, and what becomes of it when the key changes meanwhile, the
+ * loader fails, has nothing, dies, or asks for what it is loading.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/cache_source.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
+
+/* --- What loaders answer --------------------------------------------------------------------- */
+
+static void value_is_loaded_once_and_then_found(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
+	struct source source;
+	struct tw_cache_stats stats;
+
+	source_open(&source, "loaded");
+	assert_taken(recorder, "key", &source, "loaded");
+	assert_taken(recorder, "key", &source, "loaded");
+	assert_holds(recorder, "key", "loaded");
+	cache_pass(recorder, 10 * INTERVAL);
+	assert_holds_none(recorder, "key");
+	assert_taken(recorder, "key", &source, "loaded");
+	assert_int_equal(source.loads, 2);
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.hits, 2);
+	assert_int_equal(stats.misses, 3);
+	assert_int_equal(stats.loads, 2);
+	assert_int_equal(stats.load_errors, 0);
+	assert_int_equal(stats.inserts, 2);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+static void value_that_is_there_is_not_loaded(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct source source;
+
+	source_open(&source, "loaded");
+	cache_set(recorder, "key", "set");
+	assert_taken(recorder, "key", &source, "set");
+	assert_int_equal(source.loads, 0);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+static void many_takers_share_one_load(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct taker first, others[TAKERS];
+	struct source source;
+	struct tw_cache_stats stats;
+
+	source_open(&source, "loaded");
+	taker_start_load(&first, recorder, "key", &source);
+	start_waiters(others, recorder, "key", &source);
+	assert_holds_none(recorder, "key");
+	sem_post(&source.gate);
+	assert_taker_ends(&first, TW_OK, "loaded");
+	assert_takers_end(others, TW_OK, "loaded");
+	assert_int_equal(source.loads, 1);
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.misses, TAKERS + 2);
+	assert_int_equal(stats.loads, 1);
+	assert_int_equal(stats.load_waits, TAKERS);
+	assert_int_equal(stats.inserts, 1);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+static void error_reaches_all_who_wait_and_nobody_after_them(void **state)
+{
+	static const enum tw_status errors[] = {TW_SYSTEM, TW_CLOSED, TW_TIMED_OUT,
+						(enum tw_status)4711, (enum tw_status) - 5};
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+		struct taker first, others[TAKERS];
+		struct source source;
+
+		source_open(&source, "ignored");
+		source.status = errors[i];
+		taker_start_load(&first, recorder, "key", &source);
+		start_waiters(others, recorder, "key", &source);
+		sem_post(&source.gate);
+		assert_taker_ends(&first, errors[i], NULL);
+		assert_int_equal(first.status, errors[i]);
+		assert_takers_end(others, errors[i], NULL);
+		assert_int_equal(others[0].status, errors[i]);
+		assert_int_equal(cache_stats(recorder).load_errors, 1);
+		assert_int_equal(cache_stats(recorder).wait_timeouts, 0);
+		source.gated = false;
+		source.status = TW_OK;
+		assert_taken(recorder, "key", &source, "ignored");
+		assert_int_equal(source.loads, 2);
+		source_close(&source);
+		cache_recorder_close(recorder);
+	}
+}
+
+static void loader_that_gives_nothing_has_failed(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct taker first, others[TAKERS];
+	struct source source;
+
+	source_open(&source, NULL);
+	taker_start_load(&first, recorder, "key", &source);
+	start_waiters(others, recorder, "key", &source);
+	sem_post(&source.gate);
+	assert_taker_ends(&first, TW_LOAD_FAILED, NULL);
+	assert_takers_end(others, TW_LOAD_FAILED, NULL);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	assert_int_equal(cache_stats(recorder).load_errors, 1);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+static void empty_value_is_a_value(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	const struct tw_cache_entry *entry;
+	struct source source;
+
+	source_open(&source, "");
+	assert_taken(recorder, "key", &source, "");
+	assert_status(take(recorder, "key", &source, 0, &entry), TW_OK);
+	assert_non_null(tw_cache_entry_value(entry, NULL));
+	tw_cache_entry_release(entry);
+	assert_int_equal(source.loads, 1);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+static void loader_that_ends_its_thread_has_failed(void **state)
+{
+	/* The thread sanitizer loses sight of the locks of a cancelled thread. */
+	for (int cancelled = 0; cancelled < (TEST_HAS_THREAD_SANITIZER ? 1 : 2); cancelled++) {
+		struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+		struct taker first, others[TAKERS];
+		struct source source;
+
+		source_open(&source, "loaded");
+		source.dies = true;
+		taker_start_load(&first, recorder, "key", &source);
+		start_waiters(others, recorder, "key", &source);
+		if (cancelled)
+			pthread_cancel(first.thread);
+		else
+			sem_post(&source.gate);
+		assert_int_equal(pthread_join(first.thread, NULL), 0);
+		assert_takers_end(others, TW_LOAD_FAILED, NULL);
+		assert_int_equal(cache_stats(recorder).load_errors, 1);
+		source.dies = source.gated = false;
+		assert_taken(recorder, "key", &source, "loaded");
+		source_close(&source);
+		cache_recorder_close(recorder);
+	}
+}
+
+static void loader_chooses_the_lifetime(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 20 * INTERVAL);
+	struct source source;
+
+	source_open(&source, "value");
+	assert_taken(recorder, "cache's own", &source, "value");
+	source.expire = 5 * INTERVAL;
+	assert_taken(recorder, "shorter", &source, "value");
+	source.expire = TW_FOREVER;
+	assert_taken(recorder, "for ever", &source, "value");
+	cache_pass(recorder, 5 * INTERVAL - 1);
+	assert_holds(recorder, "shorter", "value");
+	cache_pass(recorder, 1);
+	assert_holds_none(recorder, "shorter");
+	cache_pass(recorder, 15 * INTERVAL - 1);
+	assert_holds(recorder, "cache's own", "value");
+	cache_pass(recorder, 1);
+	assert_holds_none(recorder, "cache's own");
+	cache_pass(recorder, TW_HOUR);
+	assert_holds(recorder, "for ever", "value");
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+static void lifetime_of_a_loaded_value_counts_from_the_end_of_the_load(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
+	struct taker taker;
+	struct source source;
+
+	source_open(&source, "value");
+	taker_start_load(&taker, recorder, "key", &source);
+	cache_pass(recorder, 8 * INTERVAL);
+	sem_post(&source.gate);
+	assert_taker_ends(&taker, TW_OK, "value");
+	cache_pass(recorder, 10 * INTERVAL - 1);
+	assert_holds(recorder, "key", "value");
+	cache_pass(recorder, 1);
+	assert_holds_none(recorder, "key");
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+/* --- Waiting --------------------------------------------------------------------------------- */
+
+static void waiter_gives_up_at_its_own_limit(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	const struct tw_cache_entry *entry = (const void *)state;
+	struct taker loader;
+	struct source source;
+	int64_t began;
+
+	source_open(&source, "loaded");
+	taker_start_load(&loader, recorder, "key", &source);
+	began = wall_clock();
+	assert_status(take(recorder, "key", &source, 20 * TW_MILLISECOND, &entry), TW_TIMED_OUT);
+	assert_true(wall_clock() - began >= 20 * TW_MILLISECOND);
+	assert_null(entry);
+	assert_status(take(recorder, "key", &source, 0, &entry), TW_TIMED_OUT);
+	assert_status(take(recorder, "key", &source, -TW_HOUR, &entry), TW_TIMED_OUT);
+	assert_int_equal(cache_stats(recorder).load_waits, 3);
+	assert_int_equal(cache_stats(recorder).wait_timeouts, 3);
+	sem_post(&source.gate);
+	assert_taker_ends(&loader, TW_OK, "loaded");
+	assert_holds(recorder, "key", "loaded");
+	assert_int_equal(source.loads, 1);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+static void load_blocks_no_other_key_and_no_other_call(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct taker loader;
+	struct source source, other;
+
+	options.shards = 1;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	source_open(&source, "loaded");
+	source_open(&other, "other");
+	taker_start_load(&loader, recorder, "key", &source);
+	assert_taken(recorder, "another key", &other, "other");
+	cache_set(recorder, "third", "value");
+	assert_holds(recorder, "third", "value");
+	assert_status(tw_cache_delete(recorder->cache, "third", 5), TW_OK);
+	assert_holds_none(recorder, "key");
+	sem_post(&source.gate);
+	assert_taker_ends(&loader, TW_OK, "loaded");
+	source_close(&source);
+	source_close(&other);
+	cache_recorder_close(recorder);
+}
+
+/* Each loads one key and then takes the other's. */
+static enum tw_status load_other(void *argument, const void *key, size_t key_size,
+				 struct tw_cache_loading *loading)
+{
+	struct source *source = argument;
+	const struct tw_cache_entry *entry;
+	enum tw_status status;
+
+	(void)key;
+	(void)key_size;
+	sem_post(&source->begun);
+	sem_wait(&source->gate);
+	status = tw_cache_take(source->cache, source->value, strlen(source->value), load_other,
+			       source, TW_FOREVER, &entry);
+	tw_cache_entry_release(entry);
+	if (status != TW_OK)
+		return status;
+	return tw_cache_load_copy(loading, "value", 5, 0);
+}
+
+static void *take_other(void *argument)
+{
+	struct taker *taker = argument;
+
+	taker->status = tw_cache_take(taker->recorder->cache, taker->key, strlen(taker->key),
+				      load_other, taker->source, TW_FOREVER, &taker->entry);
+	return NULL;
+}
+
+static void loader_that_takes_its_own_key_is_told_so(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	const struct tw_cache_entry *entry;
+	struct source source;
+
+	source_open(&source, "key");
+	source.cache = recorder->cache;
+	sem_post(&source.gate);
+	assert_status(
+		tw_cache_take(recorder->cache, "key", 3, load_other, &source, TW_FOREVER, &entry),
+		TW_INVALID);
+	assert_null(entry);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+static void loaders_that_wait_for_each_other_are_told_so(void **state)
+{
+	static const char *const keys[] = {"a", "b", "c"};
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct source sources[3];
+	struct taker takers[3];
+
+	for (int i = 0; i < 3; i++) {
+		source_open(&sources[i], keys[(i + 1) % 3]);
+		sources[i].cache = recorder->cache;
+		takers[i] =
+			(struct taker){.recorder = recorder, .key = keys[i], .source = &sources[i]};
+		assert_int_equal(pthread_create(&takers[i].thread, NULL, take_other, &takers[i]),
+				 0);
+		sem_wait(&sources[i].begun);
+	}
+	for (int i = 0; i < 3; i++)
+		sem_post(&sources[i].gate);
+	for (int i = 0; i < 3; i++) {
+		assert_taker_ends(&takers[i], TW_INVALID, NULL);
+		source_close(&sources[i]);
+	}
+	cache_recorder_close(recorder);
+}
+
+/* The key is a number as text: loads those below it first. */
+static enum tw_status load_chain(void *argument, const void *key, size_t key_size,
+				 struct tw_cache_loading *loading)
+{
+	struct cache_recorder *recorder = argument;
+	char below = (char)(*(const char *)key - 1);
+	const struct tw_cache_entry *entry;
+	enum tw_status status = TW_OK;
+
+	if (below >= '0') {
+		status = tw_cache_take(recorder->cache, &below, 1, load_chain, recorder, 0, &entry);
+		tw_cache_entry_release(entry);
+	}
+	return status != TW_OK ? status : tw_cache_load_copy(loading, key, key_size, 0);
+}
+
+static void loader_may_take_other_keys(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	const struct tw_cache_entry *entry;
+
+	assert_status(tw_cache_take(recorder->cache, "9", 1, load_chain, recorder, 0, &entry),
+		      TW_OK);
+	assert_value(entry, "9");
+	tw_cache_entry_release(entry);
+	assert_int_equal(cache_stats(recorder).loads, 10);
+	assert_holds(recorder, "0", "0");
+	cache_recorder_close(recorder);
+}
+
+/* --- Bad arguments --------------------------------------------------------------------------- */
+
+static enum tw_status load_badly(void *argument, const void *key, size_t key_size,
+				 struct tw_cache_loading *loading)
+{
+	int *wrong = argument;
+
+	(void)key;
+	(void)key_size;
+	*wrong += tw_cache_load_copy(NULL, "v", 1, 0) != TW_INVALID;
+	*wrong += tw_cache_load_copy(loading, NULL, 1, 0) != TW_INVALID;
+	*wrong += tw_cache_load_copy(loading, "v", 1, -1) != TW_INVALID;
+	*wrong += tw_cache_load_copy(loading, "v", (size_t)UINT32_MAX + 1, 0) != TW_INVALID;
+	*wrong += tw_cache_load_adopt(NULL, NULL, 0, 1, NULL, NULL, 0) != TW_INVALID;
+	*wrong += tw_cache_load_adopt(loading, NULL, 0, 1, NULL, NULL, -1) != TW_INVALID;
+	return TW_OK;
+}
+
+static void bad_arguments_are_refused(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache *cache = recorder->cache;
+	const struct tw_cache_entry *entry = (const void *)state;
+	struct source source;
+	int wrong = 0;
+
+	source_open(&source, "v");
+	assert_status(tw_cache_take(NULL, "k", 1, source_load, &source, 0, &entry), TW_INVALID);
+	assert_null(entry);
+	assert_status(tw_cache_take(cache, NULL, 1, source_load, &source, 0, &entry), TW_INVALID);
+	assert_status(tw_cache_take(cache, "k", 0, source_load, &source, 0, &entry), TW_INVALID);
+	assert_status(
+		tw_cache_take(cache, "k", TW_KEY_SIZE_MAX + 1, source_load, &source, 0, &entry),
+		TW_INVALID);
+	assert_status(tw_cache_take(cache, "k", 1, NULL, &source, 0, &entry), TW_INVALID);
+	assert_status(tw_cache_take(cache, "k", 1, source_load, &source, 0, NULL), TW_INVALID);
+	assert_int_equal(source.loads, 0);
+	assert_status(tw_cache_take(cache, "k", 1, load_badly, &wrong, 0, &entry), TW_LOAD_FAILED);
+	assert_int_equal(wrong, 0);
+	source_close(&source);
+	cache_recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_CACHE(value_is_loaded_once_and_then_found),
+		TEST_CACHE(value_that_is_there_is_not_loaded),
+		TEST_CACHE(many_takers_share_one_load),
+		TEST_CACHE(error_reaches_all_who_wait_and_nobody_after_them),
+		TEST_CACHE(loader_that_gives_nothing_has_failed),
+		TEST_CACHE(empty_value_is_a_value),
+		TEST_CACHE(loader_that_ends_its_thread_has_failed),
+		TEST_CACHE(loader_chooses_the_lifetime),
+		TEST_CACHE(lifetime_of_a_loaded_value_counts_from_the_end_of_the_load),
+		TEST_CACHE(waiter_gives_up_at_its_own_limit),
+		TEST_CACHE(load_blocks_no_other_key_and_no_other_call),
+		TEST_CACHE(loader_that_takes_its_own_key_is_told_so),
+		TEST_CACHE(loaders_that_wait_for_each_other_are_told_so),
+		TEST_CACHE(loader_may_take_other_keys),
+		TEST_CACHE(bad_arguments_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Eight threads call all that there is to call, on the same keys, while the clock moves and entries
+ * expire. Each key has one thread that writes it, with versions that rise: whatever anyone reads is
+ * whole, of its key, not of the future, and never older than what he read before.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/cache_value.h"
+#include "support/seed.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	THREADS = 8,
+	KEYS = 50 * THREADS,
+	CALLS = TEST_SHARE_OF(200000), /* of each thread */
+	MANY = 20,
+	PINS = 8, /* of each thread, at a time */
+};
+
+/* What kind of cache. */
+struct setting {
+	uint64_t max_entries;
+	uint64_t max_bytes;
+	enum tw_cache_policy policy;
+	tw_duration idle;
+	tw_duration negative_expire;
+	unsigned shards;
+};
+
+struct storm {
+	struct tw_wheel *wheel;
+	struct tw_cache *cache;
+	const struct setting *setting;
+	atomic_ulong issued[KEYS]; /* the newest version that may be there */
+	atomic_int at_work;
+	/* What must be 0 at the end. */
+	atomic_int torn;
+	atomic_int backward;
+	atomic_int of_the_future;
+	atomic_int wrong; /* statuses */
+	/* Sums that must agree with the cache's. */
+	atomic_ulong lookups;
+	atomic_ulong adopted;
+	atomic_ulong freed;
+	atomic_ulong removed;
+};
+
+struct pin {
+	const struct tw_cache_entry *entry; /* NULL: none */
+	uint64_t key;
+};
+
+struct worker {
+	pthread_t thread;
+	struct storm *storm;
+	uint64_t number;
+	struct random random;
+	uint64_t seen[KEYS]; /* the newest version read */
+	struct pin pins[PINS];
+};
+
+/* --- Judging --------------------------------------------------------------------------------- */
+
+static void judge_status(struct storm *storm, bool fits)
+{
+	if (!fits)
+		atomic_fetch_add(&storm->wrong, 1);
+}
+
+/* 0: torn. */
+static uint64_t judge_value(struct storm *storm, uint64_t key, const void *value, size_t size)
+{
+	uint64_t version = 0;
+
+	if (!checked_value_is_sound(value, size, key, &version)) {
+		atomic_fetch_add(&storm->torn, 1);
+		return 0;
+	}
+	if (version > atomic_load(&storm->issued[key]))
+		atomic_fetch_add(&storm->of_the_future, 1);
+	return version;
+}
+
+static void judge_read(struct worker *worker, uint64_t key, const void *value, size_t size)
+{
+	uint64_t version = judge_value(worker->storm, key, value, size);
+
+	if (version == 0)
+		return;
+	if (version < worker->seen[key])
+		atomic_fetch_add(&worker->storm->backward, 1);
+	worker->seen[key] = version;
+}
+
+static void judge_entry(struct storm *storm, const struct tw_cache_entry *entry)
+{
+	uint64_t key;
+	size_t size;
+	const void *bytes = tw_cache_entry_key(entry, &size);
+
+	if (size != sizeof(key)) {
+		atomic_fetch_add(&storm->torn, 1);
+		return;
+	}
+	memcpy(&key, bytes, sizeof(key));
+	bytes = tw_cache_entry_value(entry, &size);
+	judge_value(storm, key, bytes, size);
+}
+
+static void count_removal(void *context, const struct tw_cache_entry *entry,
+			  enum tw_cache_cause cause)
+{
+	struct storm *storm = context;
+
+	judge_status(storm, cause < TW_CACHE_CAUSES);
+	judge_entry(storm, entry);
+	atomic_fetch_add(&storm->removed, 1);
+}
+
+/* --- Calls ----------------------------------------------------------------------------------- */
+
+static uint64_t random_key(struct worker *worker)
+{
+	return random_below(&worker->random, KEYS);
+}
+
+static uint64_t random_own_key(struct worker *worker)
+{
+	return random_below(&worker->random, KEYS / THREADS) * THREADS + worker->number;
+}
+
+static tw_duration random_lifetime(struct worker *worker)
+{
+	return random_once_in(&worker->random, 3)
+		       ? random_between(&worker->random, 1, 5 * INTERVAL)
+		       : random_between(&worker->random, INTERVAL, 1000 * INTERVAL);
+}
+
+static size_t next_value(struct worker *worker, uint64_t key, unsigned char *value)
+{
+	uint64_t version = atomic_fetch_add(&worker->storm->issued[key], 1) + 1;
+
+	return checked_value_write(value, key, version);
+}
+
+static void call_get(struct worker *worker)
+{
+	struct storm *storm = worker->storm;
+	uint64_t key = random_key(worker);
+	unsigned char value[CHECKED_VALUE_MOST];
+	size_t size;
+	enum tw_status status =
+		tw_cache_get(storm->cache, &key, sizeof(key), value, sizeof(value), &size);
+
+	atomic_fetch_add(&storm->lookups, 1);
+	judge_status(storm, status == TW_OK || (status == TW_NOT_FOUND && size == 0));
+	if (status == TW_OK)
+		judge_read(worker, key, value, size);
+}
+
+static void unpin(struct worker *worker, struct pin *pin)
+{
+	if (pin->entry != NULL)
+		judge_entry(worker->storm, pin->entry);
+	tw_cache_entry_release(pin->entry);
+	pin->entry = NULL;
+}
+
+static void call_acquire(struct worker *worker)
+{
+	struct storm *storm = worker->storm;
+	struct pin *pin = &worker->pins[random_below(&worker->random, PINS)];
+	enum tw_status status;
+	const void *value;
+	size_t size;
+
+	unpin(worker, pin);
+	pin->key = random_key(worker);
+	status = tw_cache_acquire(storm->cache, &pin->key, sizeof(pin->key), &pin->entry);
+	atomic_fetch_add(&storm->lookups, 1);
+	judge_status(storm, status == (pin->entry != NULL ? TW_OK : TW_NOT_FOUND));
+	if (status == TW_OK) {
+		value = tw_cache_entry_value(pin->entry, &size);
+		judge_read(worker, pin->key, value, size);
+	}
+}
+
+static void call_get_many(struct worker *worker)
+{
+	struct storm *storm = worker->storm;
+	struct tw_cache_lookup items[MANY];
+	uint64_t keys[MANY];
+	unsigned char values[MANY][CHECKED_VALUE_LEAST];
+	size_t found, counted = 0;
+
+	for (int i = 0; i < MANY; i++) {
+		keys[i] = random_key(worker);
+		items[i] = (struct tw_cache_lookup){
+			&keys[i], sizeof(keys[i]), values[i], sizeof(values[i]), 0, TW_OK};
+	}
+	judge_status(storm, tw_cache_get_many(storm->cache, items, MANY, &found) == TW_OK);
+	atomic_fetch_add(&storm->lookups, MANY);
+	for (int i = 0; i < MANY; i++) {
+		counted += items[i].status != TW_NOT_FOUND;
+		if (items[i].status == TW_OK)
+			judge_read(worker, keys[i], values[i], items[i].value_size);
+	}
+	judge_status(storm, found == counted);
+}
+
+static void call_set(struct worker *worker)
+{
+	struct storm *storm = worker->storm;
+	uint64_t key = random_own_key(worker);
+	unsigned char value[CHECKED_VALUE_MOST];
+	size_t size = next_value(worker, key, value);
+	tw_duration expire = random_lifetime(worker);
+	enum tw_status status;
+
+	switch (random_below(&worker->random, 4)) {
+	case 0:
+		status = tw_cache_add(storm->cache, &key, sizeof(key), value, size, expire);
+		judge_status(storm, status == TW_OK || status == TW_EXISTS);
+		break;
+	case 1:
+		status = tw_cache_replace(storm->cache, &key, sizeof(key), value, size, expire);
+		judge_status(storm, status == TW_OK || status == TW_NOT_FOUND);
+		break;
+	default:
+		status = tw_cache_set_with_expire(storm->cache, &key, sizeof(key), value, size,
+						  expire);
+		judge_status(storm, status == TW_OK);
+	}
+}
+
+static void free_adopted(void *value, size_t size, void *context)
+{
+	struct storm *storm = context;
+
+	(void)size;
+	atomic_fetch_add(&storm->freed, 1);
+	free(value);
+}
+
+static void call_adopt(struct worker *worker)
+{
+	struct storm *storm = worker->storm;
+	uint64_t key = random_own_key(worker);
+	unsigned char *value = malloc(CHECKED_VALUE_MOST);
+	size_t size;
+	enum tw_status status;
+
+	if (value == NULL)
+		abort();
+	size = next_value(worker, key, value);
+	status = tw_cache_adopt(storm->cache, &key, sizeof(key), value, size,
+				random_below(&worker->random, 200), free_adopted, storm,
+				random_lifetime(worker));
+	judge_status(storm, status == TW_OK);
+	if (status == TW_OK)
+		atomic_fetch_add(&storm->adopted, 1);
+	else
+		free(value);
+}
+
+static void call_delete(struct worker *worker)
+{
+	uint64_t key = random_key(worker);
+	enum tw_status status = tw_cache_delete(worker->storm->cache, &key, sizeof(key));
+
+	judge_status(worker->storm, status == TW_OK || status == TW_NOT_FOUND);
+}
+
+static void call_touch(struct worker *worker)
+{
+	uint64_t key = random_key(worker);
+	enum tw_status status =
+		tw_cache_touch(worker->storm->cache, &key, sizeof(key), random_lifetime(worker));
+
+	judge_status(worker->storm, status == TW_OK || status == TW_NOT_FOUND);
+}
+
+/* The source has the newest version, and of each seventh key none. */
+static enum tw_status load(void *argument, const void *key, size_t key_size,
+			   struct tw_cache_loading *loading)
+{
+	struct storm *storm = argument;
+	unsigned char value[CHECKED_VALUE_MOST];
+	uint64_t number, version;
+
+	memcpy(&number, key, key_size);
+	version = atomic_load(&storm->issued[number]);
+	if (number % 7 == 0 || version == 0)
+		return TW_NOT_FOUND;
+	return tw_cache_load_copy(loading, value, checked_value_write(value, number, version),
+				  20 * INTERVAL);
+}
+
+static void call_take(struct worker *worker)
+{
+	struct storm *storm = worker->storm;
+	uint64_t key = random_key(worker);
+	const struct tw_cache_entry *entry;
+	enum tw_status status =
+		tw_cache_take(storm->cache, &key, sizeof(key), load, storm,
+			      random_between(&worker->random, 0, TW_SECOND), &entry);
+
+	atomic_fetch_add(&storm->lookups, 1);
+	judge_status(storm, status == TW_OK || status == TW_NOT_FOUND || status == TW_TIMED_OUT);
+	/* Maybe an old one, which was loaded while a newer was set. */
+	if (status == TW_OK)
+		judge_entry(storm, entry);
+	tw_cache_entry_release(entry);
+}
+
+static int visit(void *context, const struct tw_cache_entry *entry)
+{
+	judge_entry(context, entry);
+	return 1;
+}
+
+static void call_seldom(struct worker *worker)
+{
+	struct storm *storm = worker->storm;
+	const struct setting *setting = storm->setting;
+	uint64_t share = random_between(&worker->random, 1, 3);
+	struct tw_cache_stats stats;
+
+	switch (random_below(&worker->random, 12)) {
+	case 0:
+		judge_status(storm, tw_cache_clear(storm->cache) == TW_OK);
+		break;
+	case 1:
+	case 2:
+	case 3:
+		judge_status(storm, tw_cache_each(storm->cache, visit, storm) == TW_OK);
+		break;
+	case 4:
+	case 5:
+		judge_status(storm, tw_cache_flush(storm->cache) == TW_OK);
+		break;
+	case 6:
+		judge_status(storm, tw_cache_set_limit(storm->cache, setting->max_entries / share,
+						       setting->max_bytes / share) == TW_OK);
+		break;
+	default:
+		judge_status(storm, tw_cache_get_stats(storm->cache, &stats) == TW_OK);
+	}
+}
+
+static void make_call(struct worker *worker)
+{
+	uint64_t die = random_below(&worker->random, 1000);
+
+	if (die < 250)
+		call_get(worker);
+	else if (die < 400)
+		call_acquire(worker);
+	else if (die < 450)
+		call_get_many(worker);
+	else if (die < 650)
+		call_set(worker);
+	else if (die < 750)
+		call_adopt(worker);
+	else if (die < 800)
+		call_delete(worker);
+	else if (die < 870)
+		call_touch(worker);
+	else if (die < 995)
+		call_take(worker);
+	else
+		call_seldom(worker);
+}
+
+static void *worker_run(void *argument)
+{
+	struct worker *worker = argument;
+
+	for (int i = 0; i < CALLS; i++)
+		make_call(worker);
+	for (int i = 0; i < PINS; i++)
+		unpin(worker, &worker->pins[i]);
+	atomic_fetch_sub(&worker->storm->at_work, 1);
+	return NULL;
+}
+
+/* --- The storm ------------------------------------------------------------------------------- */
+
+static void open_cache(struct storm *storm, struct tw_wheel *wheel)
+{
+	const struct setting *setting = storm->setting;
+	struct tw_cache_options options = {
+		.context = storm,
+		.wheel = wheel,
+		.max_entries = setting->max_entries,
+		.max_bytes = setting->max_bytes,
+		.policy = setting->policy,
+		.idle = setting->idle,
+		.negative_expire = setting->negative_expire,
+		.on_remove = count_removal,
+		.shards = setting->shards,
+	};
+
+	storm->wheel = wheel;
+	assert_status(tw_cache_create(&storm->cache, 100 * INTERVAL, &options), TW_OK);
+}
+
+static void run_workers(struct storm *storm)
+{
+	struct worker *workers = calloc(THREADS, sizeof(*workers));
+	uint64_t seed = seed_choose();
+
+	assert_non_null(workers);
+	atomic_store(&storm->at_work, THREADS);
+	for (uint64_t i = 0; i < THREADS; i++) {
+		workers[i].storm = storm;
+		workers[i].number = i;
+		workers[i].random = random_from(seed, i);
+		assert_int_equal(pthread_create(&workers[i].thread, NULL, worker_run, &workers[i]),
+				 0);
+	}
+	while (atomic_load(&storm->at_work) > 0) {
+		assert_status(tw_advance(storm->wheel, INTERVAL / 2), TW_OK);
+		sched_yield();
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(workers[i].thread, NULL);
+	free(workers);
+}
+
+static void assert_counts(struct storm *storm)
+{
+	struct tw_cache_stats stats;
+	uint64_t removed = 0;
+
+	assert_status(tw_cache_get_stats(storm->cache, &stats), TW_OK);
+	for (int cause = 0; cause < TW_CACHE_CAUSES; cause++)
+		removed += stats.removed[cause];
+	assert_int_equal(stats.inserts, removed + stats.entries);
+	assert_int_equal(stats.hits + stats.misses + stats.absent, atomic_load(&storm->lookups));
+	assert_int_equal(stats.notified, atomic_load(&storm->removed));
+	if (storm->setting->negative_expire == 0)
+		assert_int_equal(stats.notified, removed);
+	else
+		assert_true(stats.notified < removed);
+	if (storm->setting->max_entries > 0) {
+		assert_true(stats.entries <= storm->setting->max_entries);
+		assert_true(stats.removed[TW_CAUSE_SIZE] > 0);
+	}
+	if (storm->setting->max_bytes > 0)
+		assert_true(stats.bytes <= storm->setting->max_bytes);
+	assert_true(stats.removed[TW_CAUSE_EXPIRED] > 0);
+	assert_true(stats.removed[TW_CAUSE_EXPLICIT] > 0);
+	assert_true(stats.removed[TW_CAUSE_REPLACED] > 0);
+}
+
+static void live_through(struct setting setting)
+{
+	struct cache_recorder *recorder = cache_recorder_create(&levels_threads);
+	struct storm storm = {.setting = &setting};
+	struct tw_cache_stats stats;
+
+	open_cache(&storm, recorder->wheel);
+	run_workers(&storm);
+	assert_status(tw_cache_flush(storm.cache), TW_OK);
+	assert_counts(&storm);
+	assert_status(tw_cache_clear(storm.cache), TW_OK);
+	assert_status(tw_cache_flush(storm.cache), TW_OK);
+	assert_status(tw_cache_get_stats(storm.cache, &stats), TW_OK);
+	assert_int_equal(stats.entries, 0);
+	assert_int_equal(stats.bytes, 0);
+	tw_cache_destroy(storm.cache);
+	assert_int_equal(atomic_load(&storm.freed), atomic_load(&storm.adopted));
+	assert_int_equal(atomic_load(&storm.torn), 0);
+	assert_int_equal(atomic_load(&storm.backward), 0);
+	assert_int_equal(atomic_load(&storm.of_the_future), 0);
+	assert_int_equal(atomic_load(&storm.wrong), 0);
+	cache_recorder_close(recorder);
+}
+
+static void mixed_calls_of_eight_threads_keep_every_value_whole(void **state)
+{
+	(void)state;
+	live_through((struct setting){.negative_expire = 10 * INTERVAL});
+}
+
+static void mixed_calls_within_a_limit_under_lru(void **state)
+{
+	(void)state;
+	live_through((struct setting){.max_entries = KEYS / 4});
+}
+
+static void mixed_calls_within_limits_under_s3fifo(void **state)
+{
+	(void)state;
+	live_through((struct setting){.policy = TW_POLICY_S3FIFO,
+				      .max_entries = KEYS / 2,
+				      .max_bytes = KEYS / 4 * (uint64_t)100,
+				      .negative_expire = 10 * INTERVAL,
+				      .shards = 8});
+}
+
+static void mixed_calls_on_sliding_lifetimes_in_one_shard(void **state)
+{
+	(void)state;
+	live_through((struct setting){.idle = 3 * INTERVAL, .shards = 1});
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mixed_calls_of_eight_threads_keep_every_value_whole),
+		cmocka_unit_test(mixed_calls_within_a_limit_under_lru),
+		cmocka_unit_test(mixed_calls_within_limits_under_s3fifo),
+		cmocka_unit_test(mixed_calls_on_sliding_lifetimes_in_one_shard),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
