@@ -185,6 +185,12 @@ static struct tw_cache_entry *s3fifo_victim(struct policy *policy)
 	return victim;
 }
 
+/* So many evictions back a key is remembered: as many as the main queue has entries. */
+static size_t policy_window(const struct policy *policy)
+{
+	return (policy->main.count + policy->small.count) / SMALL_SHARE * 9 + 1;
+}
+
 /* ---- Both ---- */
 
 void policy_add_early(struct policy *policy, struct tw_cache_entry *entry)
@@ -194,19 +200,15 @@ void policy_add_early(struct policy *policy, struct tw_cache_entry *entry)
 
 void policy_add(struct policy *policy, struct tw_cache_entry *entry)
 {
-	size_t window;
 	bool main = true;
 
 	if (!policy_is_on(policy))
 		return;
-	if (policy->kind == TW_POLICY_S3FIFO) {
-		window = (policy->main.count + policy->small.count) / SMALL_SHARE * 9 + 1;
-		ghost_reserve(&policy->ghost, window);
-		main = ghost_take(&policy->ghost, entry->hash, window);
-	} else {
+	if (policy->kind == TW_POLICY_S3FIFO)
+		main = ghost_take(&policy->ghost, entry->hash, policy_window(policy));
+	else
 		/* What was used before this one came is older. */
 		policy_settle(policy);
-	}
 	policy_enter(policy, entry, main);
 }
 
@@ -255,7 +257,10 @@ struct tw_cache_entry *policy_victim(struct policy *policy, const struct tw_cach
 		victim = queue_last_but(&policy->small, spared);
 	if (!victim)
 		victim = queue_last_but(&policy->main, spared);
-	if (victim && !(entry_flags(victim) & ENTRY_MAIN))
+	if (victim && !(entry_flags(victim) & ENTRY_MAIN)) {
+		/* Not before it is needed: a cache below its limit has no ghosts. */
+		ghost_reserve(&policy->ghost, policy_window(policy));
 		ghost_add(&policy->ghost, victim->hash);
+	}
 	return victim;
 }

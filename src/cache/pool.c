@@ -31,7 +31,7 @@
 enum {
 	CHUNK_CELLS = 16, /* at least, less one for the chunk's head */
 	CHUNK_SHARE = 16, /* of what the pool holds */
-	CHUNK_MOST = 65536,
+	CHUNK_MOST = 32768,
 	CELL_HEAD = 8
 };
 
