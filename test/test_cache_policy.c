@@ -186,6 +186,28 @@ static void lru_is_exact_in_one_shard(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* Uses are noted in a ring of 32, which is emptied when it is half full, whoever fills it. */
+static void replacements_lose_no_use_of_others(void **state)
+{
+	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 4, 0);
+
+	cache_set(recorder, "a", "a");
+	cache_set(recorder, "b", "b");
+	cache_set(recorder, "c", "c");
+	cache_set(recorder, "d", "d");
+	assert_holds(recorder, "a", "a");
+	for (int half = 0; half < 2; half++) {
+		for (int i = 0; i < 14; i++)
+			assert_holds(recorder, "d", "d");
+		cache_set(recorder, "c", "c");
+		assert_holds(recorder, "d", "d");
+	}
+	cache_set(recorder, "e", "e");
+	assert_holds(recorder, "a", "a");
+	assert_holds_none(recorder, "b");
+	cache_recorder_close(recorder);
+}
+
 /* --- S3-FIFO --------------------------------------------------------------------------------- */
 
 static double hits_in_hundred(struct cache_recorder *recorder, uint64_t seed, bool with_scans)
@@ -390,6 +412,7 @@ int main(void)
 		TEST_CACHE(every_kind_of_use_keeps_an_entry),
 		TEST_CACHE(visits_and_failures_are_no_use),
 		TEST_IN(levels_inline, lru_is_exact_in_one_shard),
+		TEST_IN(levels_inline, replacements_lose_no_use_of_others),
 		TEST_IN(levels_inline, s3fifo_hits_more_often_than_lru_on_skewed_keys_and_scans),
 		TEST_IN(levels_inline, s3fifo_keeps_used_entries_through_a_scan),
 		TEST_IN(levels_inline, entries_stay_within_their_limit),

@@ -212,21 +212,20 @@ void policy_add(struct policy *policy, struct tw_cache_entry *entry)
 	policy_enter(policy, entry, main);
 }
 
-void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
+bool policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
 {
 	unsigned place = entry_flags(old) & ENTRY_MAIN;
 	/* relaxed: a hint. */
 	uint8_t uses = atomic_load_explicit(&old->uses, memory_order_relaxed);
 
 	if (!policy_is_on(policy))
-		return;
+		return false;
 	entry_set_flags(entry, entry_flags(entry) | place);
 	queue_replace(policy_queue_of(policy, old), old, entry);
 	/* relaxed: a hint. */
 	atomic_store_explicit(&entry->uses, (uint8_t)(uses < 3 ? uses + 1 : 3),
 			      memory_order_relaxed);
-	if (policy->kind == TW_POLICY_LRU)
-		policy_touch(policy, entry);
+	return policy->kind == TW_POLICY_LRU && policy_touch(policy, entry);
 }
 
 void policy_remove(struct policy *policy, struct tw_cache_entry *entry)

@@ -40,8 +40,11 @@ void policy_destroy(struct policy *policy);
 void policy_turn_on(struct policy *policy);
 void policy_add_early(struct policy *policy, struct tw_cache_entry *entry);
 void policy_add(struct policy *policy, struct tw_cache_entry *entry);
-/* `entry` takes the place of `old`, and was used. */
-void policy_replace(struct policy *policy, struct tw_cache_entry *old,
+/*
+ * `entry` takes the place of `old`, and was used. True: policy_settle() should be called as soon as
+ * `old` counts as unlinked.
+ */
+bool policy_replace(struct policy *policy, struct tw_cache_entry *old,
 		    struct tw_cache_entry *entry);
 void policy_remove(struct policy *policy, struct tw_cache_entry *entry);
 /* Who has to go; NULL: nobody but `spared` (or NULL) is there. It stays until policy_remove(). */

@@ -276,9 +276,10 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 	tw_duration deadline = entry_deadline(entry);
 	uint64_t weight = entry_weight(entry);
 	uint64_t old_weight = entry_weight(old);
+	bool should_settle;
 
 	shard_let_in(shard, entry);
-	policy_replace(&shard->policy, old, entry);
+	should_settle = policy_replace(&shard->policy, old, entry);
 	/* Where the old one came up early enough, the new one needs no look of its own. */
 	if (old->expiry_place && deadline != TW_FOREVER && deadline >= entry_deadline(old)) {
 		expiry_take_place(entry, old);
@@ -292,6 +293,8 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 	else
 		cache_count_out(shard->cache, 0, old_weight - weight);
 	shard_drop(shard, old, TW_CAUSE_REPLACED, now);
+	if (should_settle)
+		policy_settle(&shard->policy);
 	shard_arm(shard);
 }
 
