@@ -190,12 +190,15 @@ void owner_hand_over(struct owner *owner, struct timer *timer, enum timer_job jo
 /* Hands back a timer that will not run. */
 void owner_release(struct owner *owner, struct timer *timer, enum tw_reason reason);
 
-/* relaxed: one writer; a statistic, orders nothing. */
+/*
+ * relaxed: one writer. release: whoever sees the count sees what was counted before it; pairs with
+ * the acquire in count_of().
+ */
 static inline void owner_count(_Atomic uint64_t *count, uint64_t more)
 {
 	uint64_t before = atomic_load_explicit(count, memory_order_relaxed);
 
-	atomic_store_explicit(count, before + more, memory_order_relaxed);
+	atomic_store_explicit(count, before + more, memory_order_release);
 }
 
 #endif

@@ -96,10 +96,10 @@ void tw_destroy(struct tw_wheel *wheel)
 	free(wheel);
 }
 
-/* relaxed: a statistic, orders nothing. */
+/* acquire: what is read next was counted no earlier; pairs with the release in owner_count(). */
 static uint64_t count_of(_Atomic uint64_t *count)
 {
-	return atomic_load_explicit(count, memory_order_relaxed);
+	return atomic_load_explicit(count, memory_order_acquire);
 }
 
 size_t tw_pending(struct tw_wheel *wheel)
@@ -151,24 +151,27 @@ static struct tw_stats wheel_stats_of_owner(struct tw_wheel *wheel)
 {
 	struct owner_counts *counts = &wheel->owner.counts;
 
-	return (struct tw_stats){
-		.set = count_of(&counts->set),
-		.replaced = count_of(&counts->replaced),
-		.moved = count_of(&counts->moved),
-		.removed = count_of(&counts->removed),
-		.fired = count_of(&counts->fired),
-		.drained = count_of(&counts->drained),
-		.stopped = count_of(&counts->stopped),
-		.refused = count_of(&wheel->refused),
-		.pending = count_of(&counts->pending),
+	struct tw_stats stats = {
 		.queued = command_queue_count(&wheel->owner.queue),
 		.unfinished = wheel->owner.pool ? worker_pool_unfinished(wheel->owner.pool) : 0,
+		.pending = count_of(&counts->pending),
 		.turns = count_of(&counts->turns),
 		.wakeups = count_of(&counts->wakeups),
 		.full_waits = count_of(&wheel->owner.queue.waits),
 		.longest_turn = (tw_duration)count_of(&counts->longest_turn),
 		.longest_turn_wall = (tw_duration)count_of(&counts->longest_turn_wall),
+		.refused = count_of(&wheel->refused),
 	};
+
+	/* What became of the timers before how many were set, so that it is never more. */
+	stats.fired = count_of(&counts->fired);
+	stats.drained = count_of(&counts->drained);
+	stats.stopped = count_of(&counts->stopped);
+	stats.removed = count_of(&counts->removed);
+	stats.replaced = count_of(&counts->replaced);
+	stats.moved = count_of(&counts->moved);
+	stats.set = count_of(&counts->set);
+	return stats;
 }
 
 enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
