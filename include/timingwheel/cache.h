@@ -100,7 +100,7 @@ struct tw_cache_stats {
 	uint64_t absent; /* known to be absent (negative_expire) */
 	uint64_t loads;  /* loaders called */
 	uint64_t load_errors;   /* of those: gave no value, absences included */
-	uint64_t load_waits;    /* takes that waited for another's load instead of loading */
+	uint64_t load_waits;    /* takes that waited for another's load */
 	uint64_t wait_timeouts; /* of those: gave up, TW_TIMED_OUT */
 	uint64_t inserts;       /* entries that came in, replacements and absences included */
 	/* Entries that left, by cause; their sum and `entries` make `inserts`. */
@@ -292,12 +292,12 @@ TW_API enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void
  * clock too; ≤ 0: not at all; TW_FOREVER: as long as it takes. They are told the same. The entry is
  * given out even if it can't be kept: when the key was set or deleted during the load (the value
  * set meanwhile stays), when it is too heavy, or its lifetime is over. A take that begins after
- * such a set or delete waits for the end of that load, and then looks again, or loads itself. Counts as a hit, a miss or
- * an absence. TW_OK; what the loader answered, or TW_LOAD_FAILED; TW_NOT_FOUND: absent, says the
- * loader or what is kept of its answer; TW_TIMED_OUT; TW_INVALID: no cache, a bad key, no loader,
- * nothing to fill, or the wait would be for itself: from inside a load of this key, or of one that
- * waits for this thread's load; TW_NO_MEMORY; TW_CLOSED: tw_cache_destroy has begun. Except on
- * TW_OK *entry is NULL.
+ * such a set or delete waits for the end of that load, and then looks again, or loads itself.
+ * Counts as a hit, a miss or an absence, by what it found first. TW_OK; what the loader answered,
+ * or TW_LOAD_FAILED; TW_NOT_FOUND: absent, says the loader or what is kept of its answer;
+ * TW_TIMED_OUT; TW_INVALID: no cache, a bad key, no loader, nothing to fill, or the wait would be
+ * for itself: from inside a load of this key, or of one that waits for this thread's load;
+ * TW_NO_MEMORY; TW_CLOSED: tw_cache_destroy has begun. Except on TW_OK *entry is NULL.
  */
 TW_API enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key_size,
 				    tw_cache_load *load, void *argument, tw_duration wait,

@@ -13,7 +13,7 @@
 
 struct flight;
 
-/* The counts of one thread; summed by cache_stats.c. */
+/* The counts of one thread; summed by tw_cache_get_stats(). */
 enum reader_count {
 	COUNT_HITS,
 	COUNT_MISSES,

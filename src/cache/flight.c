@@ -345,11 +345,18 @@ struct take {
 	void *argument;
 	tw_duration until; /* real time; 0: it does not wait */
 	bool has_waited;
+	bool is_counted; /* as a hit, a miss or an absence */
 };
 
-/* Looks the key up, and counts the outcome. *found: it is settled. */
-static enum tw_status take_look(const struct take *take, const struct tw_cache_entry **entry,
-				bool *found)
+static void take_count(struct take *take, enum reader_count outcome)
+{
+	if (!take->is_counted)
+		reader_count(take->reader, outcome, 1);
+	take->is_counted = true;
+}
+
+/* Looks the key up, and counts what it finds. *found: it is settled. */
+static enum tw_status take_look(struct take *take, const struct tw_cache_entry **entry, bool *found)
 {
 	struct tw_cache_entry *there;
 	enum tw_status status = TW_NOT_FOUND;
@@ -358,9 +365,9 @@ static enum tw_status take_look(const struct take *take, const struct tw_cache_e
 	there = cache_find(take->cache, take->hash, take->key, take->key_size);
 	*found = there != NULL;
 	if (there && (entry_flags(there) & ENTRY_ABSENT)) {
-		reader_count(take->reader, COUNT_ABSENT, 1);
+		take_count(take, COUNT_ABSENT);
 	} else if (there) {
-		reader_count(take->reader, COUNT_HITS, 1);
+		take_count(take, COUNT_HITS);
 		*entry = tw_cache_entry_pin(there);
 		status = TW_OK;
 	}
@@ -430,19 +437,17 @@ static enum tw_status take_slowly(struct take *take, const struct tw_cache_entry
 		return status;
 	}
 	flight = flight_find(take->shard, take->hash, take->key, take->key_size);
+	take_count(take, COUNT_MISSES);
 	if (flight) {
 		flight->references++;
 		*again = flight->is_overridden;
 		status = *again ? take_wait(take, flight) : take_join(take, flight, entry);
 		*again = *again && status == TW_OK;
-		if (!*again)
-			reader_count(take->reader, COUNT_MISSES, 1);
 		unpinned = flight_let_go(flight);
 		shard_end(take->shard);
 		tw_cache_entry_release(unpinned);
 		return status;
 	}
-	reader_count(take->reader, COUNT_MISSES, 1);
 	flight = flight_begin(take->shard, take->reader, take->hash, take->key, take->key_size);
 	shard_end(take->shard);
 	return flight ? take_load(take, flight, entry) : TW_NO_MEMORY;

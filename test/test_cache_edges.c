@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls of one key that come between the steps of another: a look between a touch's two stores, time
+ * that passes while a set weighs, a take between a delete and the end of the load before it; and
+ * flush where it must not wait, or has to mend.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/cache_source.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "cache/cache.h"
+
+/* --- Sliding lifetimes ----------------------------------------------------------------------- */
+
+static struct cache_recorder *open_sliding(const struct variant *variant, tw_duration idle)
+{
+	struct cache_recorder *recorder = cache_recorder_create(variant);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	options.idle = idle;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	return recorder;
+}
+
+/* A look between the two stores of a touch must not make it forget to file the entry anew. */
+static void touch_that_meets_its_own_deadline_still_expires_in_time(void **state)
+{
+	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL);
+	const struct tw_cache_entry *entry;
+
+	cache_set(recorder, "key", "value");
+	entry = cache_pinned(recorder, "key");
+	entry_set_end((struct tw_cache_entry *)entry, 2 * INTERVAL);
+	assert_holds(recorder, "key", "value");
+	tw_cache_entry_release(entry);
+	assert_status(tw_cache_touch(recorder->cache, "key", 3, 2 * INTERVAL), TW_OK);
+	cache_pass(recorder, 4 * INTERVAL);
+	cache_settle(recorder);
+	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
+	assert_int_equal(removal_at(recorder, 0).deadline, 2 * INTERVAL);
+	cache_recorder_close(recorder);
+}
+
+struct looker {
+	pthread_t thread;
+	struct tw_cache *cache;
+	atomic_bool ended;
+};
+
+static void *looker_run(void *argument)
+{
+	struct looker *looker = argument;
+
+	while (!atomic_load(&looker->ended))
+		tw_cache_get(looker->cache, "key", 3, NULL, 0, NULL);
+	return NULL;
+}
+
+static void touch_that_shortens_wins_over_hits_beside_it(void **state)
+{
+	enum { ROUNDS = TEST_SHARE_OF(300000) };
+	struct cache_recorder *recorder = open_sliding(*state, 10 * TW_SECOND);
+	struct looker looker = {.cache = recorder->cache};
+	const struct tw_cache_entry *entry;
+	int lost = 0;
+
+	assert_int_equal(pthread_create(&looker.thread, NULL, looker_run, &looker), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		assert_status(tw_cache_touch(recorder->cache, "key", 3, TW_HOUR),
+			      i == 0 ? TW_NOT_FOUND : TW_OK);
+		if (i == 0)
+			cache_set(recorder, "key", "value");
+		assert_status(tw_advance(recorder->wheel, 1), TW_OK);
+		assert_status(tw_cache_touch(recorder->cache, "key", 3, TW_SECOND), TW_OK);
+		entry = cache_pinned(recorder, "key");
+		lost += tw_cache_entry_deadline(entry) > tw_now(recorder->wheel) + TW_SECOND;
+		tw_cache_entry_release(entry);
+	}
+	atomic_store(&looker.ended, true);
+	pthread_join(looker.thread, NULL);
+	assert_int_equal(lost, 0);
+	cache_recorder_close(recorder);
+}
+
+/* --- Time that passes within a call ---------------------------------------------------------- */
+
+/* Ten bytes whatever it is; "late" takes half a tick to weigh. */
+static uint64_t weigh_late(void *recorder, const void *key, size_t key_size, const void *value,
+			   size_t value_size)
+{
+	(void)key;
+	(void)key_size;
+	if (value_size == 4 && memcmp(value, "late", 4) == 0)
+		tw_advance(((struct cache_recorder *)recorder)->wheel, INTERVAL / 2);
+	return 10;
+}
+
+static struct cache_recorder *open_weighing(const struct variant *variant, tw_cache_weigh_fn *weigh,
+					    uint64_t max_bytes)
+{
+	struct cache_recorder *recorder = cache_recorder_create(variant);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	options.weigh = weigh;
+	options.max_bytes = max_bytes;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	return recorder;
+}
+
+static void set_goes_by_the_time_of_the_change(void **state)
+{
+	struct cache_recorder *recorder = open_weighing(*state, weigh_late, 0);
+	struct tw_cache *cache = recorder->cache;
+	const struct tw_cache_entry *entry;
+
+	cache_set_for(recorder, "key", "first", INTERVAL / 2);
+	assert_status(tw_cache_replace(cache, "key", 3, "late", 4, INTERVAL), TW_NOT_FOUND);
+	cache_set_for(recorder, "key", "second", INTERVAL / 4);
+	assert_status(tw_cache_add(cache, "key", 3, "late", 4, INTERVAL), TW_OK);
+	entry = cache_pinned(recorder, "key");
+	assert_int_equal(tw_cache_entry_deadline(entry), 2 * INTERVAL);
+	tw_cache_entry_release(entry);
+	cache_set_for(recorder, "other", "third", INTERVAL / 4);
+	cache_set(recorder, "other", "late");
+	cache_settle(recorder);
+	assert_removed(recorder, "first", TW_CAUSE_EXPIRED);
+	assert_removed(recorder, "second", TW_CAUSE_EXPIRED);
+	assert_removed(recorder, "third", TW_CAUSE_EXPIRED);
+	cache_recorder_close(recorder);
+}
+
+/* --- Takes that begin after a change during the load ----------------------------------------- */
+
+static void cache_delete(struct cache_recorder *recorder)
+{
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_NOT_FOUND);
+}
+
+static void cache_clear(struct cache_recorder *recorder)
+{
+	assert_status(tw_cache_clear(recorder->cache), TW_OK);
+}
+
+static void cache_set_and_delete(struct cache_recorder *recorder)
+{
+	cache_set(recorder, "key", "set");
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+}
+
+/* Those who waited before the change get the old value, those who come after it the new one. */
+static void live_through_change(const struct variant *variant, enum tw_status old_status,
+				void (*change)(struct cache_recorder *))
+{
+	struct cache_recorder *recorder = cache_recorder_open(variant, TW_HOUR);
+	const char *old_value = old_status == TW_OK ? "old" : NULL;
+	struct taker first, before[TAKERS], after[TAKERS];
+	struct source old, new;
+	struct tw_cache_stats stats;
+
+	source_open(&old, old_value);
+	source_open(&new, "new");
+	old.status = old_status;
+	taker_start_load(&first, recorder, "key", &old);
+	start_waiters(before, recorder, "key", &old);
+	change(recorder);
+	start_waiters(after, recorder, "key", &new);
+	assert_int_equal(new.loads, 0);
+	sem_post(&old.gate);
+	assert_taker_ends(&first, old_status, old_value);
+	assert_takers_end(before, old_status, old_value);
+	assert_takers_end(after, TW_OK, "new");
+	assert_holds(recorder, "key", "new");
+	assert_int_equal(old.loads, 1);
+	assert_int_equal(new.loads, 1);
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.misses, 2 * TAKERS + 1);
+	assert_int_equal(stats.hits, 1);
+	assert_int_equal(stats.load_waits, 2 * TAKERS);
+	assert_int_equal(stats.wait_timeouts, 0);
+	source_close(&old);
+	source_close(&new);
+	cache_recorder_close(recorder);
+}
+
+static void take_after_a_change_is_not_given_the_load_from_before_it(void **state)
+{
+	live_through_change(*state, TW_OK, cache_delete);
+	live_through_change(*state, TW_OK, cache_clear);
+	live_through_change(*state, TW_OK, cache_set_and_delete);
+	live_through_change(*state, TW_NOT_FOUND, cache_delete);
+	live_through_change(*state, TW_TIMED_OUT, cache_delete);
+}
+
+static void take_that_outwaits_a_load_keeps_its_limit(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	const struct tw_cache_entry *entry;
+	struct taker first;
+	struct source old, new;
+
+	source_open(&old, "old");
+	source_open(&new, "new");
+	taker_start_load(&first, recorder, "key", &old);
+	cache_delete(recorder);
+	assert_status(take(recorder, "key", &new, 0, &entry), TW_TIMED_OUT);
+	assert_status(take(recorder, "key", &new, TW_MILLISECOND, &entry), TW_TIMED_OUT);
+	assert_null(entry);
+	assert_int_equal(new.loads, 0);
+	assert_int_equal(cache_stats(recorder).wait_timeouts, 2);
+	sem_post(&old.gate);
+	assert_taker_ends(&first, TW_OK, "old");
+	assert_taken(recorder, "key", &new, "new");
+	source_close(&old);
+	source_close(&new);
+	cache_recorder_close(recorder);
+}
+
+static void *destroy_run(void *argument)
+{
+	struct cache_recorder *recorder = argument;
+
+	tw_cache_destroy(recorder->cache);
+	return NULL;
+}
+
+static void destroy_wakes_who_outwaits_a_load(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct taker first, after[TAKERS];
+	struct source old, new;
+	pthread_t destroyer;
+
+	source_open(&old, "old");
+	source_open(&new, "new");
+	taker_start_load(&first, recorder, "key", &old);
+	cache_delete(recorder);
+	start_waiters(after, recorder, "key", &new);
+	assert_int_equal(pthread_create(&destroyer, NULL, destroy_run, recorder), 0);
+	assert_takers_end(after, TW_CLOSED, NULL);
+	sem_post(&old.gate);
+	assert_taker_ends(&first, TW_OK, "old");
+	pthread_join(destroyer, NULL);
+	recorder->cache = NULL;
+	assert_int_equal(new.loads, 0);
+	source_close(&old);
+	source_close(&new);
+	cache_recorder_close(recorder);
+}
+
+/* Deletes the key that it loads, and takes it. */
+static enum tw_status load_deleted(void *argument, const void *key, size_t key_size,
+				   struct tw_cache_loading *loading)
+{
+	struct cache_recorder *recorder = argument;
+	const struct tw_cache_entry *entry;
+
+	(void)loading;
+	tw_cache_delete(recorder->cache, key, key_size);
+	return tw_cache_take(recorder->cache, key, key_size, load_deleted, recorder, TW_FOREVER,
+			     &entry);
+}
+
+static void loader_that_deletes_and_takes_its_own_key_is_told_so(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	const struct tw_cache_entry *entry;
+
+	assert_status(tw_cache_take(recorder->cache, "key", 3, load_deleted, recorder, TW_FOREVER,
+				    &entry),
+		      TW_INVALID);
+	assert_int_equal(cache_stats(recorder).loads, 1);
+	cache_recorder_close(recorder);
+}
+
+/* --- Flush ----------------------------------------------------------------------------------- */
+
+struct flushing {
+	struct cache_recorder *recorder;
+	struct tw_cache *other; /* whose listener flushes */
+	atomic_int status;
+	atomic_int is_in_task;
+};
+
+static void flush_run(void *argument)
+{
+	struct flushing *flushing = argument;
+
+	tw_cache_set(flushing->recorder->cache, "key", 3, "value", 5);
+	tw_cache_delete(flushing->recorder->cache, "key", 3);
+	atomic_store(&flushing->is_in_task, tw_is_in_task(flushing->recorder->wheel));
+	atomic_store(&flushing->status, (int)tw_cache_flush(flushing->recorder->cache));
+}
+
+static void flush_in_listener(void *context, const struct tw_cache_entry *entry,
+			      enum tw_cache_cause cause)
+{
+	(void)entry;
+	(void)cause;
+	flush_run(context);
+}
+
+static void assert_flush_was_refused(struct flushing *flushing, size_t removals)
+{
+	assert_int_equal(atomic_load(&flushing->is_in_task), 1);
+	assert_int_equal(atomic_load(&flushing->status), TW_INVALID);
+	assert_int_equal(tw_is_in_task(flushing->recorder->wheel), 0);
+	cache_settle(flushing->recorder);
+	assert_int_equal(times_removed(flushing->recorder, "value"), removals);
+	atomic_store(&flushing->status, -1);
+}
+
+static void flush_that_would_wait_for_itself_is_refused(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct flushing flushing = {.recorder = recorder};
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	options.context = &flushing;
+	options.on_remove = flush_in_listener;
+	assert_status(tw_cache_create(&flushing.other, TW_HOUR, &options), TW_OK);
+	assert_status(tw_after_func(recorder->wheel, INTERVAL, flush_run, &flushing, NULL), TW_OK);
+	cache_pass(recorder, INTERVAL);
+	assert_flush_was_refused(&flushing, 1);
+	assert_status(tw_cache_set(flushing.other, "key", 3, "value", 5), TW_OK);
+	assert_status(tw_cache_delete(flushing.other, "key", 3), TW_OK);
+	assert_status(tw_cache_flush(flushing.other), TW_OK);
+	assert_flush_was_refused(&flushing, 2);
+	assert_int_equal(tw_is_in_task(NULL), 0);
+	tw_cache_destroy(flushing.other);
+	cache_recorder_close(recorder);
+}
+
+static void ignore_drained(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+static void drain(struct cache_recorder *recorder)
+{
+	assert_status(tw_drain(recorder->wheel, ignore_drained, NULL), TW_OK);
+	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
+}
+
+static void count_stats(void *calls, const struct tw_cache_stats *stats)
+{
+	(void)stats;
+	atomic_fetch_add((atomic_int *)calls, 1);
+}
+
+static void statistics_go_on_after_a_drain_and_a_flush(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	atomic_int calls = 0;
+
+	options.context = &calls;
+	options.on_remove = NULL;
+	options.on_stats = count_stats;
+	options.stats_interval = 10 * INTERVAL;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	for (int i = 1; i <= 3; i++) {
+		cache_pass(recorder, 10 * INTERVAL);
+		assert_int_equal(atomic_load(&calls), i);
+	}
+	/* A flush does not make them come early. */
+	cache_pass(recorder, 4 * INTERVAL);
+	cache_settle(recorder);
+	drain(recorder);
+	cache_settle(recorder);
+	cache_pass(recorder, 6 * INTERVAL - 1);
+	assert_int_equal(atomic_load(&calls), 3);
+	cache_pass(recorder, 1);
+	assert_int_equal(atomic_load(&calls), 4);
+	/* What was due while it was lost is made up for once, and the beat stays. */
+	drain(recorder);
+	cache_pass(recorder, 25 * INTERVAL);
+	assert_int_equal(atomic_load(&calls), 4);
+	cache_settle(recorder);
+	cache_pass(recorder, 0);
+	assert_int_equal(atomic_load(&calls), 5);
+	cache_pass(recorder, 5 * INTERVAL);
+	assert_int_equal(atomic_load(&calls), 6);
+	cache_recorder_close(recorder);
+}
+
+static void count_free(void *value, size_t value_size, void *context)
+{
+	(void)value_size;
+	(void)context;
+	atomic_fetch_add((atomic_int *)value, 1);
+}
+
+/* What a reader looks at is freed after it without any traffic, also after a drain. */
+static void freeing_goes_on_after_a_drain_and_a_flush(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct tw_cache *cache;
+	struct reader *reader;
+	atomic_int freed = 0;
+
+	options.on_remove = NULL;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	cache = recorder->cache;
+	reader = epochs_reader(&cache->epochs);
+	assert_non_null(reader);
+	assert_status(tw_cache_adopt(cache, "key", 3, &freed, 1, 0, count_free, NULL, TW_HOUR),
+		      TW_OK);
+	reader_enter(reader, &cache->epochs);
+	assert_status(tw_cache_delete(cache, "key", 3), TW_OK);
+	drain(recorder);
+	cache_settle(recorder);
+	cache_pass(recorder, 10 * INTERVAL);
+	assert_int_equal(atomic_load(&freed), 0);
+	reader_leave(reader);
+	for (int i = 0; i < 4; i++)
+		cache_pass(recorder, INTERVAL);
+	assert_int_equal(atomic_load(&freed), 1);
+	cache_recorder_close(recorder);
+}
+
+static void flush_removes_what_was_past_its_deadline_by_the_last_tick(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+
+	cache_pass(recorder, INTERVAL / 4);
+	cache_set_for(recorder, "before", "before", INTERVAL / 2);
+	cache_set_for(recorder, "at", "at", INTERVAL * 3 / 4);
+	cache_set_for(recorder, "after", "after", INTERVAL);
+	/* The cache's timers are not there to do it. */
+	drain(recorder);
+	cache_pass(recorder, INTERVAL * 3 / 4 - 1);
+	assert_holds_none(recorder, "before");
+	assert_holds(recorder, "at", "at");
+	cache_pass(recorder, INTERVAL / 2);
+	assert_holds_none(recorder, "at");
+	assert_holds_none(recorder, "after");
+	assert_int_equal(removal_count(recorder), 0);
+	cache_settle(recorder);
+	assert_removed(recorder, "before", TW_CAUSE_EXPIRED);
+	assert_removed(recorder, "at", TW_CAUSE_EXPIRED);
+	assert_int_equal(times_removed(recorder, "after"), 0);
+	cache_pass(recorder, INTERVAL);
+	cache_settle(recorder);
+	assert_removed(recorder, "after", TW_CAUSE_EXPIRED);
+	cache_recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_CACHE(touch_that_meets_its_own_deadline_still_expires_in_time),
+		TEST_IN(levels_inline, touch_that_shortens_wins_over_hits_beside_it),
+		TEST_CACHE(set_goes_by_the_time_of_the_change),
+		TEST_CACHE(take_after_a_change_is_not_given_the_load_from_before_it),
+		TEST_CACHE(take_that_outwaits_a_load_keeps_its_limit),
+		TEST_CACHE(destroy_wakes_who_outwaits_a_load),
+		TEST_CACHE(loader_that_deletes_and_takes_its_own_key_is_told_so),
+		TEST_CACHE(flush_that_would_wait_for_itself_is_refused),
+		TEST_CACHE(statistics_go_on_after_a_drain_and_a_flush),
+		TEST_CACHE(flush_removes_what_was_past_its_deadline_by_the_last_tick),
+		TEST_CACHE(freeing_goes_on_after_a_drain_and_a_flush),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
