@@ -165,8 +165,8 @@ static void change(struct job *job, uint64_t number)
 
 /* --- Takers ----------------------------------------------------------------------------------- */
 
-/* Whoever joins a load that began before a change gets what that load brings. But what was loaded
- * before the take began must be as new as the changes settled by then. */
+/* What is given must be as new as the changes that were settled when the take began, also where it
+ * came upon a load that had begun before them. */
 static void judge(struct job *job, uint64_t number, const struct tw_cache_entry *entry,
 		  uint32_t oldest, tw_duration asked)
 {
@@ -182,7 +182,7 @@ static void judge(struct job *job, uint64_t number, const struct tw_cache_entry 
 	should = value_of(number, value.version, value.loaded);
 	if (memcmp(&value, &should, sizeof(value)) != 0)
 		count(&job->wrong_values);
-	if (value.version < oldest && value.loaded < asked)
+	if (value.version < oldest)
 		count(&job->stale_values);
 	if (tw_cache_entry_deadline(entry) <= asked)
 		count(&job->expired_values);
