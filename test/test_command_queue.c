@@ -517,7 +517,7 @@ static void claim_whose_guess_of_the_tail_went_stale_is_not_refused(void **state
 	interrupted = &queue;
 	sigaction(SIGUSR1, &action, &before);
 	assert_int_equal(pthread_create(&interrupter, NULL, interrupt, &self), 0);
-	for (int i = 0; i < TEST_SHARE_OF(3000000); i++)
+	for (int i = 0; i < TEST_SHARE_OF(TEST_SHARE_OF(3000000)); i++)
 		claim_and_pop(&queue);
 	atomic_store(&interruptions_end, true);
 	pthread_join(interrupter, NULL);

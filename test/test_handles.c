@@ -1592,26 +1592,22 @@ static void in_a_forks_child_handle_calls_answer_closed(void **state)
 	recorder_close(recorder);
 }
 
-static void count_run(void *runs)
-{
-	++*(int *)runs;
-}
-
 static void periods_as_long_as_the_clock_do_not_overflow(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
-	int often = 0, once = 0;
+	struct probe often = {.recorder = recorder, .number = 1};
+	struct probe once = {.recorder = recorder, .number = 2};
 
 	pass_ticks(recorder, 10);
-	assert_status(tw_every(recorder->wheel, INT64_MIN, INTERVAL, TW_MISSED_SKIP, count_run,
+	assert_status(tw_every(recorder->wheel, INT64_MIN, INTERVAL, TW_MISSED_SKIP, run_probe,
 			       &often, NULL),
 		      TW_OK);
 	assert_status(tw_every(recorder->wheel, -(INT64_MAX / 2) - 10, INT64_MAX / 2 + 1,
-			       TW_MISSED_SKIP, count_run, &once, NULL),
+			       TW_MISSED_SKIP, run_probe, &once, NULL),
 		      TW_OK);
 	pass_ticks(recorder, 5);
-	assert_in_range(often, 5, 6);
-	assert_int_equal(once, 1);
+	assert_in_range(often.runs, 5, 6);
+	assert_int_equal(once.runs, 1);
 	recorder_close(recorder);
 }
 
