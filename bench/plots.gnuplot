@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Draws rates.svg and million.svg in `folder` from the CSV files there; run.sh calls it.
+# Draws rates, cache, hits and million.svg in `folder` from the files there; run.sh calls it.
 if (!exists("folder") || !exists("timers")) exit error "plots.gnuplot: run.sh tells folder and timers"
-do for [file in "rates.dat million.csv"] {
+do for [file in "rates.dat cache.dat hits.dat million.csv"] {
 	if (system("test -s '".folder."/".file."' && echo yes") ne "yes") {
 		exit error "plots.gnuplot: ".folder."/".file." is not there"
 	}
@@ -26,6 +26,21 @@ plot folder."/rates.dat" using ($2/1e6):xtic(1) title "timingwheel" lc rgb "#2a6
      "" using ($3/1e6) title "go-zero's design in C" lc rgb "#c9ada7", \
      "" using ($0-0.16):($2/1e6):(sprintf("%.1f", $2/1e6)) with labels offset 0,0.6 notitle, \
      "" using ($0+0.17):($3/1e6):(sprintf("%.1f", $3/1e6)) with labels offset 0,0.6 notitle
+
+set output folder."/cache.svg"
+set title "Cache: calls a second by gets/sets and threads, 1,000,000 entries, Zipf 0.99"
+plot folder."/cache.dat" using ($2/1e6):xtic(1) title "timingwheel" lc rgb "#2a6f97", \
+     "" using ($3/1e6) title "uthash behind one mutex" lc rgb "#c9ada7", \
+     "" using ($0-0.16):($2/1e6):(sprintf("%.1f", $2/1e6)) with labels offset 0,0.6 notitle, \
+     "" using ($0+0.17):($3/1e6):(sprintf("%.1f", $3/1e6)) with labels offset 0,0.6 notitle
+
+set output folder."/hits.svg"
+set title "Cache with room for a tenth of the keys: hits"
+set ylabel "percent"
+plot folder."/hits.dat" using 2:xtic(1) title "LRU" lc rgb "#c9ada7", \
+     "" using 3 title "S3-FIFO" lc rgb "#2a6f97", \
+     "" using ($0-0.16):2:(sprintf("%.1f", $2)) with labels offset 0,0.6 notitle, \
+     "" using ($0+0.17):3:(sprintf("%.1f", $3)) with labels offset 0,0.6 notitle
 
 set output folder."/million.svg"
 set datafile separator comma

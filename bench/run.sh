@@ -55,7 +55,9 @@ run cache_hits "--keys=10000 --limit=1000 --requests=100000" --csv="$programs/ca
 
 bench/summary.sh "$programs" >"$programs/summary.md"
 if command -v gnuplot >/dev/null; then
-	bench/summary.sh "$programs" --rates >"$programs/rates.dat"
+	for table in rates cache hits; do
+		bench/summary.sh "$programs" --$table >"$programs/$table.dat"
+	done
 	timers=$(sed -n 's/^timers,//p' "$programs/million_summary.csv")
 	gnuplot -e "folder='$programs'; timers='$timers'" bench/plots.gnuplot
 else

@@ -4,7 +4,9 @@
 # Prints the benches' figures as a Markdown table, from their CSV files.
 #
 #     bench/summary.sh FOLDER            the table
-#     bench/summary.sh FOLDER --rates    title, library, baseline: for the plot
+#     bench/summary.sh FOLDER --rates    title, library, baseline: for a plot
+#     bench/summary.sh FOLDER --cache    the same of the cache
+#     bench/summary.sh FOLDER --hits     title, LRU, S3-FIFO
 #
 # A CSV file that is missing, or lacks what is asked of it, is an error: no table with holes.
 set -eu
@@ -15,9 +17,9 @@ refuse() {
 }
 
 case "$#:${2-}" in
-1: | 2:--rates) folder=$1 ;;
+1: | 2:--rates | 2:--cache | 2:--hits) folder=$1 ;;
 *)
-	echo "usage: bench/summary.sh FOLDER [--rates]" >&2
+	echo "usage: bench/summary.sh FOLDER [--rates | --cache | --hits]" >&2
 	exit 2
 	;;
 esac
@@ -116,6 +118,30 @@ compare_column() {
 	row "$1" "$2" "$3" "$(column "$4" levels "$5")" "$(column "$4" go-zero "$5")" less
 }
 
+# cache CONTENDER MIX THREADS MEASURE
+cache() {
+	awk -F, -v who="$1" -v mix="$2" -v threads="$3" -v what="$4" \
+		'$1 == who && $3 == mix && $4 == threads && $5 == what { print $6 }' \
+		"$folder/cache.csv" | median
+}
+
+# cache_row TITLE CONTENDER MIX THREADS
+cache_row() {
+	row "$1" %.1f 1e-6 "$(cache "$2" "$3" "$4" per_second)" \
+		"$(cache uthash_mutex "$3" "$4" per_second)" more
+}
+
+# hits LOAD POLICY
+hits() {
+	awk -F, -v load="$1" -v policy="$2" '$1 == load && $2 == policy { printf "%.1f", $3 }' \
+		"$folder/cache_hits.csv"
+}
+
+# expiring MEASURE
+expiring() {
+	awk -F, -v what="$1" '$1 == "plain" && $3 == what { print $4 }' "$folder/cache_expiry.csv" | median
+}
+
 need throughput levels go-zero
 if [ "${2-}" = --rates ]; then
 	for phase in fill:'set, new' set:'set, existing' move:move later:'move later' remove:remove; do
@@ -125,6 +151,26 @@ if [ "${2-}" = --rates ]; then
 	exit 0
 fi
 
+need cache cache cache_lru cache_s3fifo uthash_mutex
+if [ "${2-}" = --cache ]; then
+	for mix in 100/0 90/10 50/50; do
+		for threads in 1 2 4; do
+			printf '"%s, %s" %s %s\n' $mix $threads "$(cache cache $mix $threads per_second)" \
+				"$(cache uthash_mutex $mix $threads per_second)"
+		done
+	done
+	exit 0
+fi
+
+need cache_hits zipf zipf_scans zipf_once
+if [ "${2-}" = --hits ]; then
+	printf '"Zipf 0.99" %s %s\n' "$(hits zipf lru)" "$(hits zipf s3fifo)"
+	printf '"70 %% so, 30 %% scans" %s %s\n' "$(hits zipf_scans lru)" "$(hits zipf_scans s3fifo)"
+	printf '"70 %% so, 30 %% once" %s %s\n' "$(hits zipf_once lru)" "$(hits zipf_once s3fifo)"
+	exit 0
+fi
+
+need cache_expiry plain
 need million_summary machine timers set_per_second
 need idle levels go-zero
 need expiry levels go-zero
@@ -186,30 +232,6 @@ storm_row tick 'all due in one tick'
 storm_row drain 'all drained'
 storm_row stops 'all stopped one by one'
 
-# cache CONTENDER MIX THREADS MEASURE
-cache() {
-	awk -F, -v who="$1" -v mix="$2" -v threads="$3" -v what="$4" \
-		'$1 == who && $3 == mix && $4 == threads && $5 == what { print $6 }' \
-		"$folder/cache.csv" | median
-}
-
-# cache_row MIX THREADS
-cache_row() {
-	row "get/set $1, threads: $2" %.1f 1e-6 "$(cache cache "$1" "$2" per_second)" \
-		"$(cache uthash_mutex "$1" "$2" per_second)" more
-}
-
-# hits LOAD POLICY
-hits() {
-	awk -F, -v load="$1" -v policy="$2" '$1 == load && $2 == policy { printf "%.1f", $3 }' \
-		"$folder/cache_hits.csv"
-}
-
-# expiring MEASURE
-expiring() {
-	awk -F, -v what="$1" '$1 == "plain" && $3 == what { print $4 }' "$folder/cache_expiry.csv" | median
-}
-
 cat <<END
 
 | Cache: 1,000,000 entries, 16-byte keys, 64-byte values copied out, Zipf 0.99; million calls a second | timingwheel | uthash behind one mutex | times better |
@@ -217,20 +239,24 @@ cat <<END
 END
 for mix in 100/0 90/10 50/50; do
 	for threads in 1 2 4; do
-		cache_row $mix $threads
+		cache_row "gets/sets $mix, threads: $threads" cache $mix $threads
 	done
 done
-row 'many keys at once, beside one by one: million a second' %.1f 1e-6 \
+cache_row 'gets/sets 90/10, threads: 2, with a limit, S3-FIFO' cache_s3fifo 90/10 2
+cache_row 'the same, LRU' cache_lru 90/10 2
+row 'many gets in one call, 1 thread (right: one by one)' %.1f 1e-6 \
 	"$(cache cache 100/0 1 many_per_second)" "$(cache cache 100/0 1 single_per_second)" more
 row 'resident memory of an entry: bytes' %.0f 1 "$(cache cache '' '' bytes_per_entry)" \
 	"$(cache uthash_mutex '' '' bytes_per_entry)" less
+row 'the same with a limit, S3-FIFO' %.0f 1 "$(cache cache_s3fifo '' '' bytes_per_entry)" \
+	"$(cache uthash_mutex '' '' bytes_per_entry)" less
 cat <<END
 
-| Hits, room for a tenth of 1,000,000 keys: percent | LRU | S3-FIFO | a simulator's |
-|---|--:|--:|--:|
-| Zipf 0.99 | $(hits zipf lru) | $(hits zipf s3fifo) | 76.6, 81.2 |
-| 70 % so, 30 % scan all keys | $(hits zipf_scans lru) | $(hits zipf_scans s3fifo) | 51.3, 56.9 |
-| 70 % so, 30 % keys that never come again | $(hits zipf_once lru) | $(hits zipf_once s3fifo) | |
+| Cache with room for a tenth of 1,000,000 keys: hits, percent | LRU | simulated | S3-FIFO | simulated |
+|---|--:|--:|--:|--:|
+| Zipf 0.99 | $(hits zipf lru) | 76.6 | $(hits zipf s3fifo) | 81.2 |
+| 70 % so, 30 % scans, each of 300,000 keys that never come again | $(hits zipf_scans lru) | 51.3 | $(hits zipf_scans s3fifo) | 56.9 |
+| 70 % so, 30 % such keys one by one | $(hits zipf_once lru) | | $(hits zipf_once s3fifo) | |
 
 A million entries that expire in one tick take $(expiring cpu_ns_per_entry | awk '{ printf "%.0f", $1 }') ns of processor time each; a get meanwhile takes $(expiring storm_get_p99.9_ns | awk '{ printf "%.1f", $1 / 1000 }') µs at p99.9.
 END
