@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The first C block of the README is a whole program: it compiles without a warning, and runs.
+# The C blocks of the README with a main() are whole programs: they compile without a warning, and
+# run.
 
 cd "$(dirname "$0")/.." || exit 1
 set -e
@@ -11,10 +12,23 @@ if ! test -f README.md; then
 	exit 77
 fi
 
-example=$BUILD/test/readme_example
-awk '/^```/ && inside { exit } inside; /^```c$/ { inside = 1 }' README.md >"$example.c"
-test -s "$example.c"
-# shellcheck disable=SC2086 # flags
-$CC -std=c11 -Wall -Wextra -Werror $SANITIZE_FLAGS -Iinclude -o "$example" "$example.c" \
-	"$BUILD/libtimingwheel.a" -pthread
-"$example"
+examples=$BUILD/test/readme_examples
+rm -rf "$examples"
+mkdir -p "$examples"
+awk -v folder="$examples" '
+	/^```/ && inside {
+		inside = 0
+		if (whole)
+			printf "%s", text >(folder "/" ++count ".c")
+		next
+	}
+	inside { text = text $0 "\n"; whole = whole || /^int main\(/ }
+	/^```c$/ { inside = 1; text = ""; whole = 0 }' README.md
+test -s "$examples/1.c"
+for source in "$examples"/*.c; do
+	program=${source%.c}
+	# shellcheck disable=SC2086 # flags
+	$CC -std=c11 -Wall -Wextra -Werror $SANITIZE_FLAGS -Iinclude -o "$program" "$source" \
+		"$BUILD/libtimingwheel.a" -pthread
+	"$program"
+done
