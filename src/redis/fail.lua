@@ -25,7 +25,8 @@ for i = 0, count - 1 do
 		if wait == '-1' then
 			bury(key, attempts, reason)
 		else
-			local due = now + wait
+			-- Rounded up, as due_time: never a fraction of a millisecond early.
+			local due = wait == '0' and now or math.ceil(now_us / 1000) + wait
 			redis.call('ZADD', KEYS[1], string.format('%d', due), key)
 			redis.call('HSET', KEYS[3], key, attempts)
 			earliest = math.min(due, earliest or due)

@@ -570,6 +570,32 @@ static void failed_task_waits_and_is_dead_after_its_attempts(void **state)
 	assert_nothing_due(fixture->redis, "a");
 }
 
+static int64_t server_microseconds(struct fixture *fixture)
+{
+	redisReply *reply = redis_server_ask(&fixture->server, "TIME");
+	int64_t now = atoll(reply->element[0]->str) * 1000000 + atoll(reply->element[1]->str);
+
+	freeReplyObject(reply);
+	return now;
+}
+
+static void next_attempt_is_not_a_fraction_of_a_millisecond_early(void **state)
+{
+	struct fixture *fixture = *state;
+
+	add_with_attempts(fixture, "a", 100);
+	for (int i = 0; i < 30; i++) {
+		struct tw_redis_batch *batch = await_claim(fixture->redis, "a", LONG_LEASE);
+		int64_t before = server_microseconds(fixture);
+
+		assert_ok(fixture->redis, tw_redis_fail(fixture->redis, only_job(batch), 1,
+							5 * TW_MILLISECOND, NULL, NULL));
+		assert_in_range(find_task(fixture->redis, "a").due_ms * 1000 - before, 5000,
+				5 * 1000 * 1000);
+		tw_redis_batch_free(batch);
+	}
+}
+
 static void task_that_fails_for_good_is_dead_at_once(void **state)
 {
 	struct fixture *fixture = *state;
@@ -937,6 +963,7 @@ int main(void)
 		FIXTURE_TEST(jobs_of_several_shards_are_acknowledged_together),
 		FIXTURE_TEST(released_task_is_due_at_once_and_the_attempt_does_not_count),
 		FIXTURE_TEST(failed_task_waits_and_is_dead_after_its_attempts),
+		FIXTURE_TEST(next_attempt_is_not_a_fraction_of_a_millisecond_early),
 		FIXTURE_TEST(task_that_fails_for_good_is_dead_at_once),
 		FIXTURE_TEST(dead_letter_is_retried_once_or_dropped),
 		FIXTURE_TEST(dead_letter_is_not_retried_over_a_new_task),
