@@ -75,7 +75,8 @@ static void record(struct recorder *recorder, enum event_kind kind, enum tw_reas
 	};
 	size_t shown = task->key_size < sizeof(event.key) ? task->key_size : sizeof(event.key);
 
-	memcpy(event.key, task->key, shown);
+	if (shown > 0)
+		memcpy(event.key, task->key, shown);
 	pthread_mutex_lock(&recorder->lock);
 	if (recorder->count == recorder->capacity) {
 		recorder->capacity = recorder->capacity * 2 + 16;
