@@ -321,7 +321,9 @@ void shard_set_deadline(struct shard *shard, struct tw_cache_entry *entry, tw_du
 
 	/* acq_rel: after the entry's end was set; pairs with entry_move_deadline(). */
 	before = atomic_exchange_explicit(&entry->deadline, deadline, memory_order_acq_rel);
-	if (entry->expiry_place && deadline >= before)
+	/* Where lifetimes slide, a hit may have gone to our new end before us: then the deadline
+	 * before does not tell where the entry is filed. */
+	if (entry->expiry_place && deadline >= before && shard->cache->idle == 0)
 		return;
 	expiry_unfile(entry);
 	shard_file(shard, entry, deadline);
