@@ -210,6 +210,18 @@ static void assert_copied(struct tw_cache *cache, const unsigned char *value, si
 	free(buffer);
 }
 
+static void assert_pinned(struct cache_recorder *recorder, const void *value, size_t size)
+{
+	const struct tw_cache_entry *entry = cache_pinned(recorder, "key");
+	size_t told;
+	const void *bytes = tw_cache_entry_value(entry, &told);
+
+	assert_non_null(bytes);
+	assert_int_equal(told, size);
+	assert_int_equal(memcmp(bytes, value, size), 0);
+	tw_cache_entry_release(entry);
+}
+
 static void values_of_all_sizes_come_back_whole_or_cut_to_the_buffer(void **state)
 {
 	static const size_t sizes[] = {0,     1,     7,     8,     9,       63,
@@ -235,6 +247,7 @@ static void values_of_all_sizes_come_back_whole_or_cut_to_the_buffer(void **stat
 		if (size > 0)
 			assert_copied(recorder->cache, value, size, size - 1);
 		assert_copied(recorder->cache, value, size, size / 2);
+		assert_pinned(recorder, value, size);
 	}
 	free(value);
 	cache_recorder_close(recorder);
