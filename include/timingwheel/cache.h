@@ -13,7 +13,7 @@
  *     tw_cache_destroy(cache);
  *
  * Every call may be made from any thread, also from a listener, a loader or a task of the wheel;
- * only tw_cache_flush can't be made from a task of the wheel, for it waits for others, and
+ * only tw_cache_flush is refused there, for it waits for others who may wait for that one, and
  * tw_cache_destroy must be the last one and none of those. Keys are bytes, 1 to
  * TW_KEY_SIZE_MAX long, copied. Times are on the wheel's clock (tw_now), in nanoseconds.
  *
@@ -364,9 +364,9 @@ TW_API enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache
  * Removes what was past its deadline at the wheel's last tick, so that what has passed it since
  * then may stay up to a tick longer (nobody is given it); waits until on_remove was told of every
  * removal before the call; and frees what nobody reads any more. With TW_DRIVE_CALLER it drives the
- * wheel, as tw_flush. TW_OK; TW_INVALID: no cache, or called from a task of the wheel, on_remove and on_stats
- * included, where it does nothing; TW_CLOSED: the wheel was stopped, so that on_remove is not told
- * before tw_cache_destroy.
+ * wheel, as tw_flush. TW_OK; TW_INVALID: no cache, or called from a task of the wheel (on_remove
+ * and on_stats are such) or from a loader of this cache, where it does nothing; TW_CLOSED: the wheel
+ * was stopped, so that on_remove is not told before tw_cache_destroy.
  */
 TW_API enum tw_status tw_cache_flush(struct tw_cache *cache);
 
