@@ -6,10 +6,12 @@
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
+#include "support/seed.h"
 #include "support/wait.h"
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -218,6 +220,69 @@ static void change_that_waits_for_room_holds_up_no_task(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* --- Many threads ---------------------------------------------------------------------------- */
+
+enum { CROWD = 4, CROWD_CALLS = TEST_SHARE_OF(20000) };
+
+struct crowd {
+	struct cache_recorder *recorder;
+	uint64_t seed;
+	atomic_int next;
+	atomic_int at_work;
+};
+
+/* The even ones fill the wheel's queue, the others change the cache. */
+static void *crowd_run(void *argument)
+{
+	struct crowd *crowd = argument;
+	int number = atomic_fetch_add(&crowd->next, 1);
+	struct random random = random_from(crowd->seed, (uint64_t)number);
+	struct cache_recorder *recorder = crowd->recorder;
+
+	for (int i = 0; i < CROWD_CALLS; i++) {
+		uint64_t key = random_below(&random, 500);
+		tw_duration life = random_between(&random, 1, 20 * INTERVAL);
+
+		if (number % 2 == 0)
+			(void)tw_set_timer(recorder->wheel, &key, sizeof(key), NULL, life);
+		else if (random_once_in(&random, 4))
+			(void)tw_cache_touch(recorder->cache, &key, sizeof(key), life);
+		else
+			(void)tw_cache_set_with_expire(recorder->cache, &key, sizeof(key), &key,
+						       sizeof(key), life);
+	}
+	atomic_fetch_sub(&crowd->at_work, 1);
+	return NULL;
+}
+
+static void live_through_a_crowd(const struct variant *variant, enum tw_when_full when_full)
+{
+	struct cache_recorder *recorder = open_narrow(variant, when_full);
+	struct crowd crowd = {.recorder = recorder, .seed = seed_choose(), .at_work = CROWD};
+	pthread_t threads[CROWD];
+	struct tw_cache_stats stats;
+
+	for (int i = 0; i < CROWD; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, crowd_run, &crowd), 0);
+	while (atomic_load(&crowd.at_work) > 0)
+		assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	for (int i = 0; i < CROWD; i++)
+		pthread_join(threads[i], NULL);
+	/* Without any traffic. */
+	for (int tick = 0; tick < 30; tick++)
+		cache_pass(recorder, INTERVAL);
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.entries, 0);
+	assert_int_equal(stats.notified, stats.inserts);
+	cache_recorder_close(recorder);
+}
+
+static void nothing_is_left_where_many_fill_the_queue(void **state)
+{
+	live_through_a_crowd(*state, TW_WHEN_FULL_WAIT);
+	live_through_a_crowd(*state, TW_WHEN_FULL_FAIL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +294,10 @@ int main(void)
 		TEST_IN(levels_inline,
 			change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache),
 		TEST_IN(levels_owner, change_that_waits_for_room_holds_up_no_task),
+		TEST_IN(levels_inline, nothing_is_left_where_many_fill_the_queue),
+		TEST_IN(levels_owner, nothing_is_left_where_many_fill_the_queue),
+		TEST_IN(levels_workers, nothing_is_left_where_many_fill_the_queue),
+		TEST_IN(levels_threads, nothing_is_left_where_many_fill_the_queue),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
