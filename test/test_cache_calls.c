@@ -210,6 +210,18 @@ static void assert_copied(struct tw_cache *cache, const unsigned char *value, si
 	free(buffer);
 }
 
+static void assert_pinned(struct cache_recorder *recorder, const void *value, size_t size)
+{
+	const struct tw_cache_entry *entry = cache_pinned(recorder, "key");
+	size_t told;
+	const void *bytes = tw_cache_entry_value(entry, &told);
+
+	assert_non_null(bytes);
+	assert_int_equal(told, size);
+	assert_int_equal(memcmp(bytes, value, size), 0);
+	tw_cache_entry_release(entry);
+}
+
 static void values_of_all_sizes_come_back_whole_or_cut_to_the_buffer(void **state)
 {
 	static const size_t sizes[] = {0,     1,     7,     8,     9,       63,
@@ -235,6 +247,7 @@ static void values_of_all_sizes_come_back_whole_or_cut_to_the_buffer(void **stat
 		if (size > 0)
 			assert_copied(recorder->cache, value, size, size - 1);
 		assert_copied(recorder->cache, value, size, size / 2);
+		assert_pinned(recorder, value, size);
 	}
 	free(value);
 	cache_recorder_close(recorder);
@@ -292,6 +305,31 @@ static void keys_made_to_collide_are_told_apart(void **state)
 	/* One bucket of a table of 8192; then one tag and nearly one bucket. */
 	assert_collisions_are_told_apart(*state, 0x1fff, COLLIDING);
 	assert_collisions_are_told_apart(*state, UINT64_C(0xffff000000000003), 60);
+}
+
+/* Who knows the secret makes the first product 0: then nothing of the key is left in its hash. */
+static void keys_of_one_hash_are_told_apart(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache *cache = recorder->cache;
+	uint64_t key[2] = {cache->seed.words[2], 0};
+	uint64_t hash = cache_hash(&cache->seed, key, sizeof(key));
+	uint64_t value;
+
+	for (key[1] = 0; key[1] < COLLIDING; key[1]++) {
+		assert_true(cache_hash(&cache->seed, key, sizeof(key)) == hash);
+		assert_status(tw_cache_set(cache, key, sizeof(key), &key[1], 8), TW_OK);
+	}
+	for (key[1] = 0; key[1] < COLLIDING; key[1] += 3)
+		assert_status(tw_cache_delete(cache, key, sizeof(key)), TW_OK);
+	for (key[1] = 0; key[1] < COLLIDING; key[1]++) {
+		assert_status(tw_cache_get(cache, key, sizeof(key), &value, 8, NULL),
+			      key[1] % 3 == 0 ? TW_NOT_FOUND : TW_OK);
+		if (key[1] % 3 != 0)
+			assert_true(value == key[1]);
+	}
+	assert_int_equal(cache_stats(recorder).entries, COLLIDING / 3 * 2);
+	cache_recorder_close(recorder);
 }
 
 /* --- Many, and all --------------------------------------------------------------------------- */
@@ -444,6 +482,7 @@ int main(void)
 		TEST_CACHE(keys_of_all_sizes_are_found),
 		TEST_CACHE(values_of_all_sizes_come_back_whole_or_cut_to_the_buffer),
 		TEST_CACHE(keys_made_to_collide_are_told_apart),
+		TEST_CACHE(keys_of_one_hash_are_told_apart),
 		TEST_CACHE(many_keys_are_got_at_once),
 		TEST_CACHE(each_visits_what_may_be_read_once),
 		TEST_CACHE(each_ends_when_the_visitor_says_so),

@@ -46,6 +46,25 @@ static void touch_that_meets_its_own_deadline_still_expires_in_time(void **state
 	cache_recorder_close(recorder);
 }
 
+/* A hit that knows the new end before the touch has come to the deadline goes there by itself. */
+static void touch_that_a_hit_was_ahead_of_still_expires_in_time(void **state)
+{
+	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL);
+	tw_duration deadline = 100 * INTERVAL;
+	struct tw_cache_entry *entry;
+
+	cache_set(recorder, "key", "value");
+	entry = (struct tw_cache_entry *)cache_pinned(recorder, "key");
+	/* The touch's first store; then what the hit does that had seen the old end. */
+	entry_set_end(entry, 2 * INTERVAL);
+	assert_true(entry_move_deadline(entry, &deadline, 2 * INTERVAL));
+	tw_cache_entry_release(entry);
+	assert_status(tw_cache_touch(recorder->cache, "key", 3, 2 * INTERVAL), TW_OK);
+	cache_pass(recorder, 4 * INTERVAL);
+	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
+	cache_recorder_close(recorder);
+}
+
 struct looker {
 	pthread_t thread;
 	struct tw_cache *cache;
@@ -456,6 +475,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST_CACHE(touch_that_meets_its_own_deadline_still_expires_in_time),
+		TEST_CACHE(touch_that_a_hit_was_ahead_of_still_expires_in_time),
 		TEST_IN(levels_inline, touch_that_shortens_wins_over_hits_beside_it),
 		TEST_CACHE(set_goes_by_the_time_of_the_change),
 		TEST_CACHE(take_after_a_change_is_not_given_the_load_from_before_it),

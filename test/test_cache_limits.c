@@ -6,6 +6,7 @@
 
 #include "support/cache_recorder.h"
 #include "support/seed.h"
+#include "support/wait.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -48,7 +49,7 @@ struct reader {
 	struct tw_cache *cache;
 	uint64_t stream;
 	atomic_bool *ended;
-	uint64_t reads;
+	atomic_ulong reads;
 	int wrong;
 };
 
@@ -64,7 +65,7 @@ static void *reader_run(void *argument)
 			tw_cache_get(reader->cache, &key, sizeof(key), &value, sizeof(value), NULL);
 
 		reader->wrong += status != TW_NOT_FOUND && (status != TW_TRUNCATED || value != key);
-		reader->reads++;
+		atomic_fetch_add(&reader->reads, 1);
 	}
 	return NULL;
 }
@@ -76,6 +77,7 @@ static void lower_while_it_is_read(const struct variant *variant, enum tw_cache_
 	struct reader readers[READERS];
 	struct tw_cache_stats stats;
 	atomic_bool ended = false;
+	unsigned long before = 0, meanwhile = 0;
 
 	assert_status(tw_cache_set_limit(recorder->cache, MANY, 0), TW_OK);
 	set_numbers(recorder->cache, MANY);
@@ -86,17 +88,25 @@ static void lower_while_it_is_read(const struct variant *variant, enum tw_cache_
 		assert_int_equal(pthread_create(&readers[i].thread, NULL, reader_run, &readers[i]),
 				 0);
 	}
+	for (int i = 0; i < READERS; i++) {
+		WAIT_UNTIL(atomic_load(&readers[i].reads) > 0);
+		before += atomic_load(&readers[i].reads);
+	}
 	assert_status(tw_cache_set_limit(recorder->cache, FEW, 0), TW_OK);
 	stats = cache_stats(recorder);
+	for (int i = 0; i < READERS; i++)
+		meanwhile += atomic_load(&readers[i].reads);
 	atomic_store(&ended, true);
 	for (int i = 0; i < READERS; i++) {
 		pthread_join(readers[i].thread, NULL);
 		assert_int_equal(readers[i].wrong, 0);
 	}
+	assert_true(meanwhile > before);
 	assert_int_equal(stats.entries, FEW);
 	assert_int_equal(stats.removed[TW_CAUSE_SIZE], MANY - FEW);
 	stats = cache_stats(recorder);
-	assert_int_equal(stats.hits + stats.misses, readers[0].reads + readers[1].reads);
+	assert_int_equal(stats.hits + stats.misses,
+			 atomic_load(&readers[0].reads) + atomic_load(&readers[1].reads));
 	cache_recorder_close(recorder);
 }
 

@@ -7,8 +7,11 @@
 
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
+#include "support/seed.h"
 #include "support/wait.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -357,6 +360,99 @@ static void value_of_a_failed_load_is_freed(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* --- Counts ---------------------------------------------------------------------------------- */
+
+enum { COUNTING = 8, COUNTED_TAKES = TEST_SHARE_OF(30000), COUNTED_KEYS = 20 };
+
+/* Takers that count what they see, and a source that counts what it is asked. */
+struct counting {
+	struct tw_cache *cache;
+	atomic_ulong loads;
+	atomic_ulong load_errors;
+	atomic_ulong timed_out;
+	atomic_ulong wrong;
+	atomic_uint turn;
+};
+
+/* Each third load fails, for one reason or another. */
+static enum tw_status load_counted(void *argument, const void *key, size_t key_size,
+				   struct tw_cache_loading *loading)
+{
+	struct counting *counting = argument;
+	unsigned turn = atomic_fetch_add(&counting->turn, 1);
+
+	atomic_fetch_add(&counting->loads, 1);
+	if (turn % 3 != 0)
+		return tw_cache_load_copy(loading, key, key_size, 0);
+	atomic_fetch_add(&counting->load_errors, 1);
+	return turn % 2 ? TW_SYSTEM : TW_OK;
+}
+
+static void *counting_run(void *argument)
+{
+	struct counting *counting = argument;
+	struct random random = random_from(1, atomic_fetch_add(&counting->turn, 1));
+
+	for (int i = 0; i < COUNTED_TAKES; i++) {
+		uint64_t key = random_below(&random, COUNTED_KEYS);
+		const struct tw_cache_entry *entry;
+		enum tw_status status =
+			tw_cache_take(counting->cache, &key, sizeof(key), load_counted, counting,
+				      random_once_in(&random, 2) ? 0 : TW_FOREVER, &entry);
+
+		atomic_fetch_add(&counting->timed_out, status == TW_TIMED_OUT);
+		atomic_fetch_add(&counting->wrong,
+				 status == TW_OK && memcmp(tw_cache_entry_value(entry, NULL), &key,
+							   sizeof(key)) != 0);
+		tw_cache_entry_release(entry);
+		if (random_once_in(&random, 4))
+			tw_cache_delete(counting->cache, &key, sizeof(key));
+	}
+	return NULL;
+}
+
+struct weighing {
+	uint64_t entries;
+	uint64_t bytes;
+};
+
+static int weigh_visited(void *context, const struct tw_cache_entry *entry)
+{
+	struct weighing *weighing = context;
+	size_t key_size, value_size;
+
+	(void)tw_cache_entry_key(entry, &key_size);
+	(void)tw_cache_entry_value(entry, &value_size);
+	weighing->entries++;
+	weighing->bytes += key_size + value_size;
+	return 1;
+}
+
+static void counts_are_exact_whoever_took(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct counting counting = {.cache = recorder->cache};
+	struct weighing weighing = {0};
+	pthread_t threads[COUNTING];
+	struct tw_cache_stats stats;
+
+	for (int i = 0; i < COUNTING; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, counting_run, &counting), 0);
+	for (int i = 0; i < COUNTING; i++)
+		pthread_join(threads[i], NULL);
+	stats = cache_stats(recorder);
+	assert_int_equal(atomic_load(&counting.wrong), 0);
+	assert_int_equal(stats.loads, atomic_load(&counting.loads));
+	assert_int_equal(stats.load_errors, atomic_load(&counting.load_errors));
+	assert_int_equal(stats.wait_timeouts, atomic_load(&counting.timed_out));
+	assert_int_equal(stats.hits + stats.misses, COUNTING * COUNTED_TAKES);
+	assert_status(tw_cache_each(recorder->cache, weigh_visited, &weighing), TW_OK);
+	assert_int_equal(stats.entries, weighing.entries);
+	assert_int_equal(stats.bytes, weighing.bytes);
+	assert_balanced(recorder->cache);
+	cache_recorder_close(recorder);
+}
+
 /* --- The end of the cache -------------------------------------------------------------------- */
 
 static void *destroy_run(void *argument)
@@ -405,6 +501,7 @@ int main(void)
 		TEST_CACHE(absence_is_not_kept_unless_asked_for),
 		TEST_CACHE(adopted_load_is_freed_after_its_last_reader),
 		TEST_CACHE(value_of_a_failed_load_is_freed),
+		TEST_IN(levels_threads, counts_are_exact_whoever_took),
 		TEST_CACHE(destroy_wakes_who_waits_and_waits_for_the_load),
 	};
 

@@ -323,6 +323,31 @@ static void adoption_that_fails_leaves_the_value_with_its_caller(void **state)
 	assert_int_equal(refused.freed, 0);
 }
 
+/* Called while the cache ends. */
+static void adopt_too_late(struct cache_recorder *recorder, const struct tw_cache_entry *entry,
+			   enum tw_cache_cause cause)
+{
+	struct adoptee *late = recorder->argument;
+
+	(void)entry;
+	if (cause != TW_CAUSE_SHUTDOWN || adopt(recorder, "late", late) != TW_CLOSED)
+		abort();
+}
+
+static void adoption_while_the_cache_ends_leaves_the_value_with_its_caller(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct adoptee late = {0};
+
+	recorder->argument = &late;
+	recorder->on_remove = adopt_too_late;
+	cache_set(recorder, "key", "value");
+	end_by_destroy(recorder);
+	assert_removed(recorder, "value", TW_CAUSE_SHUTDOWN);
+	assert_int_equal(late.freed, 0);
+	cache_recorder_close(recorder);
+}
+
 static void adopted_value_may_be_anything(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -353,6 +378,7 @@ int main(void)
 		TEST_CACHE(reader_that_sleeps_with_a_pin_blocks_nobody),
 		TEST_CACHE(adopted_value_is_freed_once_after_its_last_reader),
 		TEST_CACHE(adoption_that_fails_leaves_the_value_with_its_caller),
+		TEST_CACHE(adoption_while_the_cache_ends_leaves_the_value_with_its_caller),
 		TEST_CACHE(adopted_value_may_be_anything),
 	};
 

@@ -363,6 +363,30 @@ static void loader_may_take_other_keys(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* A listener may be waiting for this very load. */
+static enum tw_status load_flushing(void *argument, const void *key, size_t key_size,
+				    struct tw_cache_loading *loading)
+{
+	struct cache_recorder *recorder = argument;
+
+	if (tw_cache_flush(recorder->cache) != TW_INVALID)
+		return TW_SYSTEM;
+	tw_cache_destroy(recorder->cache);
+	return tw_cache_load_copy(loading, key, key_size, 0);
+}
+
+static void flush_and_destroy_in_a_loader_do_nothing(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	const struct tw_cache_entry *entry;
+
+	assert_status(tw_cache_take(recorder->cache, "key", 3, load_flushing, recorder, 0, &entry),
+		      TW_OK);
+	tw_cache_entry_release(entry);
+	assert_holds(recorder, "key", "key");
+	cache_recorder_close(recorder);
+}
+
 /* --- Bad arguments --------------------------------------------------------------------------- */
 
 static enum tw_status load_badly(void *argument, const void *key, size_t key_size,
@@ -423,6 +447,7 @@ int main(void)
 		TEST_CACHE(loader_that_takes_its_own_key_is_told_so),
 		TEST_CACHE(loaders_that_wait_for_each_other_are_told_so),
 		TEST_CACHE(loader_may_take_other_keys),
+		TEST_CACHE(flush_and_destroy_in_a_loader_do_nothing),
 		TEST_CACHE(bad_arguments_are_refused),
 	};
 

@@ -13,7 +13,7 @@
  *     tw_cache_destroy(cache);
  *
  * Every call may be made from any thread, also from a listener, a loader or a task of the wheel;
- * only tw_cache_flush can't be made from a task of the wheel, for it waits for others, and
+ * only tw_cache_flush is refused there, for it waits for others who may wait for that one, and
  * tw_cache_destroy must be the last one and none of those. Keys are bytes, 1 to
  * TW_KEY_SIZE_MAX long, copied. Times are on the wheel's clock (tw_now), in nanoseconds.
  *
@@ -121,8 +121,11 @@ struct tw_cache_options {
 	 * drives it, entries past their deadline are not handed out all the same, but stay in
 	 * memory until they are met. The cache has a timer by handle there for each shard, and a
 	 * few more: a tw_drain of the wheel meets them (NULL keys), and must leave their values
-	 * alone; after it is through (tw_wait_idle), tw_cache_flush sets them up again. NULL: a
-	 * wheel of its own, of 1 s and 300 slots, with its threads.
+	 * alone; after it is through (tw_wait_idle), tw_cache_flush sets them up again. A change
+	 * that has to set one of them, and finds the wheel's queue full, waits for room, also with
+	 * TW_WHEN_FULL_FAIL, and with TW_DRIVE_CALLER drives the wheel; an inline task of a wheel
+	 * that refuses can't, and leaves it to the next change. NULL: a wheel of its own, of 1 s
+	 * and 300 slots, with its threads.
 	 */
 	struct tw_wheel *wheel;
 	/* Each lifetime given is multiplied by a random number between 1 - jitter and 1 + jitter,
@@ -165,13 +168,14 @@ TW_API enum tw_status tw_cache_create(struct tw_cache **cache, tw_duration expir
 
 /*
  * Ends the cache: takes that wait answer TW_CLOSED; waits until they and the loads that run have
- * returned; removes every entry (TW_CAUSE_SHUTDOWN), waits until on_remove was told of all, and
- * frees everything but the entries that are still pinned, which stay readable until they are
- * released. NULL is fine. Beside those takes no call on the cache may be running or follow. Not
- * from a listener, a loader or any other task of the wheel, where it could not return; from a
- * callback of this cache it does nothing. While it runs, listeners may call the cache, but sets
- * answer TW_CLOSED. With TW_DRIVE_CALLER it drives the wheel, as tw_flush does. If the wheel has
- * been stopped, on_remove is called by this thread.
+ * returned; removes every entry, waits until on_remove was told of all, and frees everything but
+ * the entries that are still pinned, which stay readable until they are released. The cause is
+ * TW_CAUSE_SHUTDOWN for each of them, also for one past its deadline that had not left yet. NULL is
+ * fine. Beside those takes no call on the cache may be running or follow. Not from a listener, a
+ * loader or any other task of the wheel, where it could not return; from a callback of this cache
+ * it does nothing. While it runs, listeners may call the cache, but sets answer TW_CLOSED. With
+ * TW_DRIVE_CALLER it drives the wheel, as tw_flush does. If the wheel has been stopped, on_remove
+ * is called by this thread.
  */
 TW_API void tw_cache_destroy(struct tw_cache *cache);
 
@@ -296,7 +300,8 @@ TW_API enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void
  * Counts as a hit, a miss or an absence, by what it found first. TW_OK; what the loader answered,
  * or TW_LOAD_FAILED; TW_NOT_FOUND: absent, says the loader or what is kept of its answer;
  * TW_TIMED_OUT; TW_INVALID: no cache, a bad key, no loader, nothing to fill, or the wait would be
- * for itself: from inside a load of this key, or of one that waits for this thread's load;
+ * for itself: from inside a load of this key, or of one that waits for this thread's load (a circle
+ * that leads through several caches and threads is not seen: there `wait` is the limit);
  * TW_NO_MEMORY; TW_CLOSED: tw_cache_destroy has begun. Except on TW_OK *entry is NULL.
  */
 TW_API enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key_size,
@@ -356,11 +361,12 @@ TW_API enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_en
 TW_API enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats);
 
 /*
- * Removes what was past its deadline at the wheel's last tick, waits until on_remove was told of
- * every removal before the call, and frees what nobody reads any more. With TW_DRIVE_CALLER it
- * drives the wheel, as tw_flush. TW_OK; TW_INVALID: no cache, or called from a task of the wheel,
- * on_remove and on_stats included; TW_CLOSED: the wheel was stopped, so that on_remove is not told
- * before tw_cache_destroy.
+ * Removes what was past its deadline at the wheel's last tick, so that what has passed it since
+ * then may stay up to a tick longer (nobody is given it); waits until on_remove was told of every
+ * removal before the call; and frees what nobody reads any more. With TW_DRIVE_CALLER it drives the
+ * wheel, as tw_flush. TW_OK; TW_INVALID: no cache, or called from a task of the wheel (on_remove
+ * and on_stats are such) or from a loader of this cache, where it does nothing; TW_CLOSED: the wheel
+ * was stopped, so that on_remove is not told before tw_cache_destroy.
  */
 TW_API enum tw_status tw_cache_flush(struct tw_cache *cache);
 

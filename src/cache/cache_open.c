@@ -100,8 +100,9 @@ void cache_ask_upkeep(struct tw_cache *cache)
 	if (atomic_load_explicit(&cache->upkeep_is_set, memory_order_relaxed) ||
 	    atomic_exchange_explicit(&cache->upkeep_is_set, true, memory_order_relaxed))
 		return;
-	if (wakeup_set(&cache->upkeep, cache->granule) == TW_NOT_FOUND)
-		wakeup_mend(&cache->upkeep);
+	if (!wakeup_set(&cache->upkeep, cache->granule))
+		/* relaxed: as above; the next one who asks tries again. */
+		atomic_store_explicit(&cache->upkeep_is_set, false, memory_order_relaxed);
 }
 
 static void cache_tell_stats(struct tw_cache *cache)

@@ -80,6 +80,16 @@ static bool notices_tell_crowd(struct notices *notices)
 	return entries != NULL;
 }
 
+/* What could not be set is set by the next one who adds. */
+static void notices_wake(struct notices *notices)
+{
+	if (wakeup_set(&notices->wakeup, 0))
+		return;
+	pthread_mutex_lock(&notices->lock);
+	notices->is_awake = false;
+	pthread_mutex_unlock(&notices->lock);
+}
+
 /* The wakeup's run. */
 static void notices_run(void *argument)
 {
@@ -93,7 +103,7 @@ static void notices_run(void *argument)
 	notices->is_awake = is_more;
 	pthread_mutex_unlock(&notices->lock);
 	if (is_more)
-		wakeup_set(&notices->wakeup, 0);
+		notices_wake(notices);
 }
 
 enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
@@ -121,12 +131,6 @@ void notices_close(struct notices *notices)
 	wakeup_close(&notices->wakeup);
 	pthread_cond_destroy(&notices->progress);
 	pthread_mutex_destroy(&notices->lock);
-}
-
-static void notices_wake(struct notices *notices)
-{
-	if (wakeup_set(&notices->wakeup, 0) == TW_NOT_FOUND)
-		wakeup_mend(&notices->wakeup);
 }
 
 void notices_add(struct notices *notices, const struct notice_list *list)

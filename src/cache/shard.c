@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All changes of a shard are made under its lock, which nobody holds for longer than it takes to
- * change 64 entries (or to grow the table, or to put all entries in order for the first limit). Memory is freed, listeners are woken, and timers
- * that were lost are set up again after the lock was let go.
+ * change 64 entries (or to grow the table, or to put all entries in order for the first limit).
+ * Memory is freed, listeners are woken, and the wakeup is set after the lock was let go.
  *
  * Removal has one place: shard_drop() counts the entry out, queues the notice of it, and puts it
  * into limbo, where it waits until no reader can be looking at it. Tables that have grown wait
  * likewise.
  *
  * The wakeup stands at the first tick at which the expiry lists want to be looked at, or earlier.
- * It is only set when that becomes sooner; when it runs it sets itself.
+ * It is only set when that becomes sooner; when it runs it sets itself. Setting it may wait for
+ * room in the wheel's queue, and the owner, who makes room, may be in an inline task that waits for
+ * our lock. So it is done without the lock, by one thread at a time, which goes on until it has set
+ * the newest time: who comes meanwhile leaves his to that one, even if both are the same thread.
  */
 #include "shard.h"
 
@@ -69,7 +72,7 @@ void shard_close(struct shard *shard)
 
 /* ---- The wakeup ---- */
 
-/* Sets the wakeup if it would come too late. */
+/* Under the lock: has shard_end() set the wakeup if it would come too late. */
 static void shard_arm(struct shard *shard)
 {
 	struct tw_cache *cache = shard->cache;
@@ -81,16 +84,36 @@ static void shard_arm(struct shard *shard)
 	due = (tw_duration)tick * cache->granule;
 	if (due >= shard->armed)
 		return;
-	/* One that can't be set is tried again at the next occasion. */
-	switch (wakeup_set(&shard->wakeup, due - tw_now(cache->wheel))) {
-	case TW_OK:
-		shard->armed = due;
-		break;
-	case TW_NOT_FOUND:
-		shard->wakeup_is_lost = true;
-		break;
-	default:
-		break;
+	shard->armed = due;
+	shard->must_arm = true;
+}
+
+/* Under the lock: whether the caller has to set the wakeup to *due. */
+static bool shard_begin_arming(struct shard *shard, tw_duration *due)
+{
+	if (!shard->must_arm || shard->is_arming)
+		return false;
+	shard->must_arm = false;
+	shard->is_arming = true;
+	*due = shard->armed;
+	return true;
+}
+
+/* Without the lock, after that. */
+static void shard_set_wakeup(struct shard *shard, tw_duration due)
+{
+	bool goes_on = true;
+
+	while (goes_on) {
+		bool is_set = wakeup_set(&shard->wakeup, due - tw_now(shard->cache->wheel));
+
+		pthread_mutex_lock(&shard->lock);
+		shard->is_arming = false;
+		goes_on = shard_begin_arming(shard, &due);
+		/* One that can't be set is tried again at the next occasion. */
+		if (!goes_on && !is_set)
+			shard->armed = TW_FOREVER;
+		pthread_mutex_unlock(&shard->lock);
 	}
 }
 
@@ -110,19 +133,12 @@ void shard_begin(struct shard *shard)
 	pthread_mutex_lock(&shard->lock);
 }
 
-static void shard_mend(struct shard *shard)
-{
-	wakeup_mend(&shard->wakeup);
-	pthread_mutex_lock(&shard->lock);
-	shard->wakeup_is_lost = false;
-	pthread_mutex_unlock(&shard->lock);
-}
-
 void shard_end(struct shard *shard)
 {
 	struct garbage garbage = {NULL, NULL};
 	struct notice_list notices = shard->notices;
-	bool is_lost = shard->wakeup_is_lost;
+	tw_duration due;
+	bool arms = shard_begin_arming(shard, &due);
 	bool has_limbo;
 
 	shard->notices = (struct notice_list){NULL, NULL, 0};
@@ -130,12 +146,13 @@ void shard_end(struct shard *shard)
 	has_limbo = !limbo_is_empty(&shard->limbo);
 	pthread_mutex_unlock(&shard->lock);
 
-	garbage_free(&garbage);
+	if (arms)
+		shard_set_wakeup(shard, due);
 	notices_add(&shard->cache->notices, &notices);
-	if (is_lost)
-		shard_mend(shard);
 	if (has_limbo)
 		cache_ask_upkeep(shard->cache);
+	/* Last, for it calls users, where a cancelled thread may end. */
+	garbage_free(&garbage);
 }
 
 /* ---- Changes ---- */
@@ -304,7 +321,9 @@ void shard_set_deadline(struct shard *shard, struct tw_cache_entry *entry, tw_du
 
 	/* acq_rel: after the entry's end was set; pairs with entry_move_deadline(). */
 	before = atomic_exchange_explicit(&entry->deadline, deadline, memory_order_acq_rel);
-	if (entry->expiry_place && deadline >= before)
+	/* Where lifetimes slide, a hit may have gone to our new end before us: then the deadline
+	 * before does not tell where the entry is filed. */
+	if (entry->expiry_place && deadline >= before && shard->cache->idle == 0)
 		return;
 	expiry_unfile(entry);
 	shard_file(shard, entry, deadline);
@@ -347,6 +366,7 @@ void shard_expire(struct shard *shard)
 		if (count == 0) {
 			shard_try_to_shrink(shard);
 			shard->armed = TW_FOREVER;
+			shard->must_arm = false;
 			shard_arm(shard);
 		}
 		shard_end(shard);

@@ -31,8 +31,9 @@ struct shard {
 	struct flight *flights;     /* loads that run */
 	struct limbo limbo;         /* unlinked, maybe still seen by readers */
 	struct notice_list notices; /* since shard_begin */
-	bool wakeup_is_lost;
-	tw_duration armed; /* when the wakeup runs; TW_FOREVER: not */
+	tw_duration armed;          /* when the wakeup is to run; TW_FOREVER: not */
+	bool must_arm;              /* it was not told so yet: for shard_end() */
+	bool is_arming; /* somebody is telling it, and looks again when he has done so */
 	struct wakeup wakeup;
 	struct pool *pool;
 	struct expiry expiry;

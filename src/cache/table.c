@@ -5,9 +5,11 @@
  * only the entry it looks for.
  *
  * A key whose bucket is full goes to the next one with room. How many did so is counted in the
- * bucket they passed, in the four lowest bits of its first slot, which the address (a multiple of
- * 16) leaves free: where that count is 0 a lookup ends. A count that reaches 15 stays there until
- * the table is rebuilt.
+ * bucket they passed, in the four lowest bits of its slots, which the address (a multiple of 16)
+ * leaves free. The first slot counts to 15, then the second goes on, and so forth, and they are
+ * counted down in the opposite order: so a lookup ends where the first slot's count is 0. All eight
+ * count to 120; there a count stays until the table is rebuilt. (15 were too few: where keys come and
+ * go, sooner or later every bucket got there, and then each miss searched the whole table.)
  *
  * Readers. An entry never moves within a table, and a replacement is one store, so a key that is
  * there all the time is found at any moment. A table that has grown is published whole; who still
@@ -21,7 +23,11 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { PASSED_MOST = 15 };
+enum {
+	PASSED_MOST = 15, /* that one slot counts */
+	/* On average. With one more, and keys that come and go, a miss searches a dozen buckets. */
+	BUCKET_USED_MOST = 6
+};
 
 static uint64_t slot_load(const _Atomic uint64_t *slot)
 {
@@ -40,8 +46,7 @@ static size_t buckets_for(size_t entries)
 {
 	size_t buckets = 1;
 
-	/* Seven of eight slots at most. */
-	while (buckets * (BUCKET_SLOTS - 1) < entries)
+	while (buckets * BUCKET_USED_MOST < entries)
 		buckets *= 2;
 	return buckets;
 }
@@ -126,7 +131,7 @@ static size_t table_slots(const struct table *table)
 
 bool table_is_full(const struct table *table)
 {
-	return table->count >= table_slots(table) / 8 * 7;
+	return table->count >= (table->mask + 1) * BUCKET_USED_MOST;
 }
 
 bool table_has_room(const struct table *table)
@@ -139,13 +144,31 @@ bool table_is_sparse(const struct table *table)
 	return table->mask > 0 && table->count < table_slots(table) / 16;
 }
 
-/* One more (or one less) of those who have passed the bucket. */
-static void bucket_count_passed(struct bucket *bucket, int difference)
+/* One more has passed the bucket. */
+static void bucket_count_passed(struct bucket *bucket)
 {
-	uint64_t first = slot_load(&bucket->slots[0]);
+	for (int i = 0; i < BUCKET_SLOTS; i++) {
+		uint64_t slot = slot_load(&bucket->slots[i]);
 
-	if ((first & PASSED_MOST) != PASSED_MOST)
-		slot_store(&bucket->slots[0], first + (uint64_t)(int64_t)difference);
+		if ((slot & PASSED_MOST) == PASSED_MOST)
+			continue;
+		slot_store(&bucket->slots[i], slot + 1);
+		return;
+	}
+}
+
+/* One of those who have passed the bucket is gone. */
+static void bucket_uncount_passed(struct bucket *bucket)
+{
+	int last = BUCKET_SLOTS - 1;
+	uint64_t slot = slot_load(&bucket->slots[last]);
+
+	/* There may be more than were counted. */
+	if ((slot & PASSED_MOST) == PASSED_MOST)
+		return;
+	while ((slot & PASSED_MOST) == 0)
+		slot = slot_load(&bucket->slots[--last]);
+	slot_store(&bucket->slots[last], slot - 1);
 }
 
 static void table_add_slot(struct table *table, uint32_t hash, uint64_t word)
@@ -162,7 +185,7 @@ static void table_add_slot(struct table *table, uint32_t hash, uint64_t word)
 			table->count++;
 			return;
 		}
-		bucket_count_passed(bucket, 1);
+		bucket_count_passed(bucket);
 	}
 }
 
@@ -193,7 +216,7 @@ void table_remove(struct table *table, struct tw_cache_entry *entry)
 			slot_store(&bucket->slots[i], slot & PASSED_MOST);
 			table->count--;
 			for (size_t passed = entry->hash; passed != number; passed++)
-				bucket_count_passed(table_bucket(table, passed), -1);
+				bucket_uncount_passed(table_bucket(table, passed));
 			return;
 		}
 	}

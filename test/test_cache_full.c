@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A cache on a wheel whose queue is full just when the cache wants one of its timers set: whether
+ * the wheel has callers wait or refuses them, nothing is forgotten, and nobody waits for himself.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/seed.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum { QUEUE = 8, STATS_TIMES = 5 };
+
+static void nothing(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+/* A recorder whose wheel has a short queue, which is empty. No cache yet. */
+static struct cache_recorder *create_narrow(const struct variant *variant,
+					    enum tw_when_full when_full)
+{
+	struct cache_recorder *recorder = cache_recorder_create(variant);
+	struct tw_options options = {
+		.layout = variant->layout,
+		.clock = TW_CLOCK_MANUAL,
+		.drive = variant->drive,
+		.workers = variant->workers,
+		.queue_capacity = QUEUE,
+		.when_full = when_full,
+	};
+
+	tw_destroy(recorder->wheel);
+	assert_status(tw_create(&recorder->wheel, INTERVAL, 64, nothing, &options), TW_OK);
+	return recorder;
+}
+
+static struct cache_recorder *open_narrow(const struct variant *variant,
+					  enum tw_when_full when_full)
+{
+	struct cache_recorder *recorder = create_narrow(variant, when_full);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	options.shards = 1;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	cache_settle(recorder);
+	cache_pass(recorder, 0);
+	return recorder;
+}
+
+/* Where the wheel refuses, and nobody else drives it. */
+static void fill_queue(struct tw_wheel *wheel)
+{
+	int key = 0;
+
+	while (tw_set_timer(wheel, &key, sizeof(key), NULL, TW_HOUR) == TW_OK)
+		key++;
+}
+
+/* --- The wheel refuses ----------------------------------------------------------------------- */
+
+static void entry_expires_though_the_wheel_refused_its_timer(void **state)
+{
+	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_FAIL);
+
+	fill_queue(recorder->wheel);
+	cache_set_for(recorder, "key", "value", 2 * INTERVAL);
+	cache_pass(recorder, 4 * INTERVAL);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
+	/* An earlier deadline by a touch. */
+	cache_set(recorder, "key", "touched");
+	cache_pass(recorder, 0);
+	fill_queue(recorder->wheel);
+	assert_status(tw_cache_touch(recorder->cache, "key", 3, 2 * INTERVAL), TW_OK);
+	cache_pass(recorder, 4 * INTERVAL);
+	assert_removed(recorder, "touched", TW_CAUSE_EXPIRED);
+	cache_recorder_close(recorder);
+}
+
+static void removals_are_told_though_the_wheel_refused_the_timer(void **state)
+{
+	static const char *const keys[] = {"a", "b", "c"};
+	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_FAIL);
+
+	for (size_t i = 0; i < 3; i++)
+		cache_set(recorder, keys[i], keys[i]);
+	cache_pass(recorder, 0);
+	for (size_t i = 0; i < 3; i++) {
+		fill_queue(recorder->wheel);
+		assert_status(tw_cache_delete(recorder->cache, keys[i], 1), TW_OK);
+		cache_pass(recorder, 0);
+		assert_removed(recorder, keys[i], TW_CAUSE_EXPLICIT);
+	}
+	cache_recorder_close(recorder);
+}
+
+struct filling {
+	struct tw_wheel *wheel;
+	int calls;
+};
+
+static void fill_when_told(void *context, const struct tw_cache_stats *stats)
+{
+	struct filling *filling = context;
+
+	(void)stats;
+	filling->calls++;
+	fill_queue(filling->wheel);
+}
+
+/* An inline task can't wait for room: it is asked again. */
+static void timer_refused_in_its_own_run_is_set_after_it(void **state)
+{
+	struct cache_recorder *recorder = create_narrow(*state, TW_WHEN_FULL_FAIL);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct filling filling = {.wheel = recorder->wheel};
+
+	options.on_remove = NULL;
+	options.shards = 1;
+	options.context = &filling;
+	options.on_stats = fill_when_told;
+	options.stats_interval = 10 * INTERVAL;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	for (int i = 1; i <= STATS_TIMES; i++) {
+		cache_pass(recorder, 10 * INTERVAL - 1);
+		assert_int_equal(filling.calls, i - 1);
+		cache_pass(recorder, 1);
+		assert_int_equal(filling.calls, i);
+	}
+	cache_recorder_close(recorder);
+}
+
+/* --- The wheel has callers wait -------------------------------------------------------------- */
+
+static void set_inside(void *argument)
+{
+	struct cache_recorder *recorder = argument;
+
+	(void)tw_cache_set_with_expire(recorder->cache, "inside", 6, "inside", 6, INTERVAL);
+}
+
+/* Who finds the queue full drives the wheel, and so may meet a task that calls the cache. */
+static void change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache(void **state)
+{
+	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_WAIT);
+
+	assert_status(tw_after_func(recorder->wheel, 0, set_inside, recorder, NULL), TW_OK);
+	for (int key = 1; key < QUEUE; key++)
+		assert_status(tw_set_timer(recorder->wheel, &key, sizeof(key), NULL, TW_HOUR),
+			      TW_OK);
+	cache_set_for(recorder, "key", "value", 2 * INTERVAL);
+	cache_pass(recorder, 4 * INTERVAL);
+	assert_removed(recorder, "inside", TW_CAUSE_EXPIRED);
+	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
+	cache_recorder_close(recorder);
+}
+
+/* A task in the owner, which opens when it may, and then calls the cache. */
+struct visitor {
+	struct cache_recorder *recorder;
+	sem_t begun;
+	sem_t gate;
+};
+
+static void visit_late(void *argument)
+{
+	struct visitor *visitor = argument;
+
+	sem_post(&visitor->begun);
+	sem_wait(&visitor->gate);
+	(void)tw_cache_delete(visitor->recorder->cache, "none", 4);
+}
+
+static void *overfill_run(void *argument)
+{
+	struct cache_recorder *recorder = argument;
+
+	for (int key = 0; key < 3 * QUEUE; key++)
+		(void)tw_set_timer(recorder->wheel, &key, sizeof(key), NULL, TW_HOUR);
+	return NULL;
+}
+
+static void *set_run(void *argument)
+{
+	struct cache_recorder *recorder = argument;
+
+	(void)tw_cache_set_with_expire(recorder->cache, "key", 3, "value", 5, 2 * INTERVAL);
+	return NULL;
+}
+
+static void change_that_waits_for_room_holds_up_no_task(void **state)
+{
+	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_WAIT);
+	struct visitor visitor = {.recorder = recorder};
+	pthread_t filler, setter;
+
+	assert_int_equal(sem_init(&visitor.begun, 0, 0), 0);
+	assert_int_equal(sem_init(&visitor.gate, 0, 0), 0);
+	assert_status(tw_after_func(recorder->wheel, 0, visit_late, &visitor, NULL), TW_OK);
+	sem_wait(&visitor.begun);
+	assert_int_equal(pthread_create(&filler, NULL, overfill_run, recorder), 0);
+	wait_for(20 * TW_MILLISECOND);
+	assert_int_equal(pthread_create(&setter, NULL, set_run, recorder), 0);
+	wait_for(20 * TW_MILLISECOND);
+	sem_post(&visitor.gate);
+	pthread_join(filler, NULL);
+	pthread_join(setter, NULL);
+	cache_pass(recorder, 4 * INTERVAL);
+	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
+	sem_destroy(&visitor.begun);
+	sem_destroy(&visitor.gate);
+	cache_recorder_close(recorder);
+}
+
+/* --- Many threads ---------------------------------------------------------------------------- */
+
+enum { CROWD = 4, CROWD_CALLS = TEST_SHARE_OF(20000) };
+
+struct crowd {
+	struct cache_recorder *recorder;
+	uint64_t seed;
+	atomic_int next;
+	atomic_int at_work;
+};
+
+/* The even ones fill the wheel's queue, the others change the cache. */
+static void *crowd_run(void *argument)
+{
+	struct crowd *crowd = argument;
+	int number = atomic_fetch_add(&crowd->next, 1);
+	struct random random = random_from(crowd->seed, (uint64_t)number);
+	struct cache_recorder *recorder = crowd->recorder;
+
+	for (int i = 0; i < CROWD_CALLS; i++) {
+		uint64_t key = random_below(&random, 500);
+		tw_duration life = random_between(&random, 1, 20 * INTERVAL);
+
+		if (number % 2 == 0)
+			(void)tw_set_timer(recorder->wheel, &key, sizeof(key), NULL, life);
+		else if (random_once_in(&random, 4))
+			(void)tw_cache_touch(recorder->cache, &key, sizeof(key), life);
+		else
+			(void)tw_cache_set_with_expire(recorder->cache, &key, sizeof(key), &key,
+						       sizeof(key), life);
+	}
+	atomic_fetch_sub(&crowd->at_work, 1);
+	return NULL;
+}
+
+static void live_through_a_crowd(const struct variant *variant, enum tw_when_full when_full)
+{
+	struct cache_recorder *recorder = open_narrow(variant, when_full);
+	struct crowd crowd = {.recorder = recorder, .seed = seed_choose(), .at_work = CROWD};
+	pthread_t threads[CROWD];
+	struct tw_cache_stats stats;
+
+	for (int i = 0; i < CROWD; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, crowd_run, &crowd), 0);
+	while (atomic_load(&crowd.at_work) > 0)
+		assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	for (int i = 0; i < CROWD; i++)
+		pthread_join(threads[i], NULL);
+	/* Without any traffic. */
+	for (int tick = 0; tick < 30; tick++)
+		cache_pass(recorder, INTERVAL);
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.entries, 0);
+	assert_int_equal(stats.notified, stats.inserts);
+	cache_recorder_close(recorder);
+}
+
+static void nothing_is_left_where_many_fill_the_queue(void **state)
+{
+	live_through_a_crowd(*state, TW_WHEN_FULL_WAIT);
+	live_through_a_crowd(*state, TW_WHEN_FULL_FAIL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_IN(levels_inline, entry_expires_though_the_wheel_refused_its_timer),
+		TEST_IN(levels_workers, entry_expires_though_the_wheel_refused_its_timer),
+		TEST_IN(levels_inline, removals_are_told_though_the_wheel_refused_the_timer),
+		TEST_IN(levels_workers, removals_are_told_though_the_wheel_refused_the_timer),
+		TEST_IN(levels_inline, timer_refused_in_its_own_run_is_set_after_it),
+		TEST_IN(levels_inline,
+			change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache),
+		TEST_IN(levels_owner, change_that_waits_for_room_holds_up_no_task),
+		TEST_IN(levels_inline, nothing_is_left_where_many_fill_the_queue),
+		TEST_IN(levels_owner, nothing_is_left_where_many_fill_the_queue),
+		TEST_IN(levels_workers, nothing_is_left_where_many_fill_the_queue),
+		TEST_IN(levels_threads, nothing_is_left_where_many_fill_the_queue),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* How far lookups search in tables whose keys come and go for long. */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+
+#include "cache/cache.h" /* to look at the buckets */
+
+enum { SLOTS = 512 * BUCKET_SLOTS, TURNOVERS = TEST_SHARE_OF(300) };
+
+static struct cache_recorder *open_limited(const struct variant *variant, uint64_t max_entries,
+					   enum tw_cache_policy policy)
+{
+	struct cache_recorder *recorder = cache_recorder_create(variant);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	options.on_remove = NULL;
+	options.max_entries = max_entries;
+	options.policy = policy;
+	options.shards = 1;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	return recorder;
+}
+
+static bool bucket_was_passed(const struct table *table, size_t number)
+{
+	const struct bucket *bucket = &table->buckets[number & table->mask];
+
+	/* relaxed: nobody changes it. */
+	return (atomic_load_explicit(&bucket->slots[0], memory_order_relaxed) & 15) != 0;
+}
+
+/* Buckets that the lookup of a key which is not there searches, on average. */
+static double table_miss_length(const struct table *table)
+{
+	size_t searched = 0;
+
+	for (size_t home = 0; home <= table->mask; home++) {
+		size_t length = 1;
+
+		while (length <= table->mask && bucket_was_passed(table, home + length - 1))
+			length++;
+		searched += length;
+	}
+	return (double)searched / (double)(table->mask + 1);
+}
+
+static void misses_stay_short_where_keys_come_and_go(void **state)
+{
+	/* Of a hundred slots: as full as a table gets, and what would be too full. */
+	static const unsigned loads[] = {74, 80, 86};
+
+	for (int i = 0; i < 3; i++) {
+		uint64_t count = SLOTS * loads[i] / 100;
+		enum tw_cache_policy policy = i % 2 ? TW_POLICY_LRU : TW_POLICY_S3FIFO;
+		struct cache_recorder *recorder = open_limited(*state, count, policy);
+		double length;
+
+		for (uint64_t key = 0; key < TURNOVERS * count; key++)
+			assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1),
+				      TW_OK);
+		length = table_miss_length(shard_table(&recorder->cache->shards[0]));
+		print_message("%u of 100 slots: a miss searches %.1f buckets\n", loads[i], length);
+		assert_true(length < 10);
+		cache_recorder_close(recorder);
+	}
+}
+
+/* Each of those who passed a bucket is taken off its count, also where there were many. */
+static void buckets_whose_keys_are_gone_were_passed_by_nobody(void **state)
+{
+	const uint64_t count = SLOTS * 7 / 10;
+	struct cache_recorder *recorder = open_limited(*state, count, TW_POLICY_LRU);
+	const uint64_t last = TURNOVERS * count;
+
+	for (uint64_t key = 0; key < last; key++)
+		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
+	assert_true(table_miss_length(shard_table(&recorder->cache->shards[0])) > 1);
+	for (uint64_t key = last - count; key < last; key++)
+		assert_status(tw_cache_delete(recorder->cache, &key, sizeof(key)), TW_OK);
+	assert_true(table_miss_length(shard_table(&recorder->cache->shards[0])) == 1);
+	cache_recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_IN(levels_inline, misses_stay_short_where_keys_come_and_go),
+		TEST_IN(levels_inline, buckets_whose_keys_are_gone_were_passed_by_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
