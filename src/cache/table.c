@@ -84,17 +84,26 @@ static struct bucket *table_bucket(const struct table *table, size_t number)
 	return &table->buckets[number & table->mask];
 }
 
+/*
+ * A bit for each slot with the tag. Without a branch: which slot it will be the processor can't
+ * foresee, and would throw away what it has begun of the next lookup.
+ */
+static inline unsigned bucket_matches(const struct bucket *bucket, uint64_t hash)
+{
+	unsigned matches = 0;
+
+#pragma GCC unroll 8
+	for (int i = 0; i < BUCKET_SLOTS; i++)
+		matches |= (unsigned)slot_has_tag(slot_load(&bucket->slots[i]), hash) << i;
+	return matches;
+}
+
 struct tw_cache_entry *table_guess(const struct table *table, uint64_t hash)
 {
 	const struct bucket *bucket = table_bucket(table, (uint32_t)hash);
+	unsigned matches = bucket_matches(bucket, hash);
 
-	for (int i = 0; i < BUCKET_SLOTS; i++) {
-		uint64_t slot = slot_load(&bucket->slots[i]);
-
-		if (slot_has_tag(slot, hash) && slot_entry(slot))
-			return slot_entry(slot);
-	}
-	return NULL;
+	return matches ? slot_entry(slot_load(&bucket->slots[__builtin_ctz(matches)])) : NULL;
 }
 
 _Atomic uint64_t *table_find_slot(struct table *table, uint64_t hash, const void *key, size_t size,
@@ -105,17 +114,15 @@ _Atomic uint64_t *table_find_slot(struct table *table, uint64_t hash, const void
 	for (size_t n = 0; n <= table->mask; n++, number++) {
 		struct bucket *bucket = table_bucket(table, number);
 		uint64_t first = slot_load(&bucket->slots[0]);
-		uint64_t slot = first;
+		unsigned matches = bucket_matches(bucket, hash);
 
-		for (int i = 0; i < BUCKET_SLOTS; i++) {
-			if (i > 0)
-				slot = slot_load(&bucket->slots[i]);
-			if (__builtin_expect(!slot_has_tag(slot, hash), 1))
-				continue;
-			*entry = slot_entry(slot);
+		for (; matches != 0; matches &= matches - 1) {
+			_Atomic uint64_t *slot = &bucket->slots[__builtin_ctz(matches)];
+
+			*entry = slot_entry(slot_load(slot));
 			entry_prefetch(*entry);
 			if (*entry && entry_has_key(*entry, key, size))
-				return &bucket->slots[i];
+				return slot;
 		}
 		if ((first & PASSED_MOST) == 0)
 			break;
