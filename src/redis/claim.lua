@@ -27,10 +27,12 @@ if #due > 0 then
 	end
 	local records = redis.call('HMGET', KEYS[2], unpack(keys))
 	local runs = redis.call('HMGET', KEYS[3], unpack(keys))
-	local token = redis.call('INCRBY', KEYS[4], #keys) - #keys + 1
+	-- The time, so that tokens go up even where a server has lost the last of them.
+	local token = math.max(tonumber(redis.call('GET', KEYS[4]) or 0) + 1, now_us)
 	local scores, states = {}, {}
 	local bytes = 0
 
+	redis.call('SET', KEYS[4], string.format('%.0f', token + #keys - 1))
 	reply[4] = token
 	for i, key in ipairs(keys) do
 		local record, run = records[i], runs[i]
@@ -42,7 +44,7 @@ if #due > 0 then
 			scores[#scores + 1] = lease_end
 			scores[#scores + 1] = key
 			states[#states + 1] = key
-			states[#states + 1] = string.format('%d:%d', attempts + 1, token)
+			states[#states + 1] = string.format('%d:%.0f', attempts + 1, token)
 			local n = #reply
 			reply[n + 1] = key
 			reply[n + 2] = due[2 * i]
