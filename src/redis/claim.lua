@@ -20,22 +20,31 @@ local function bury(key, attempts, record)
 	end
 end
 
+-- The records of the keys from number `first` on: so few at a time that what stays for the next claim
+-- is hardly read.
+local function some_records(keys, first)
+	return redis.call('HMGET', KEYS[2], unpack(keys, first, math.min(first + 24, #keys)))
+end
+
 if #due > 0 then
 	local keys = {}
 	for i = 1, #due, 2 do
 		keys[#keys + 1] = due[i]
 	end
-	local records = redis.call('HMGET', KEYS[2], unpack(keys))
 	local runs = redis.call('HMGET', KEYS[3], unpack(keys))
 	-- The time, so that tokens go up even where a server has lost the last of them.
 	local token = math.max(tonumber(redis.call('GET', KEYS[4]) or 0) + 1, now_us)
 	local scores, states = {}, {}
 	local bytes = 0
+	local records
 
 	redis.call('SET', KEYS[4], string.format('%.0f', token + #keys - 1))
 	reply[4] = token
 	for i, key in ipairs(keys) do
-		local record, run = records[i], runs[i]
+		if i % 25 == 1 then
+			records = some_records(keys, i)
+		end
+		local record, run = records[(i - 1) % 25 + 1], runs[i]
 		local attempts = run and tonumber(string.match(run, '^%d+')) or 0
 		-- One that is not ours is claimed, too: the worker makes it a dead letter.
 		if not record or attempts >= tonumber(string.match(record, '^%d+') or 1) then

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Claims where something is not as it should be: a shard is not held up by what something else has written
- * into it, or taken out of it; what a server has lost is not given twice.
+ * into it, or taken out of it; what a server has lost is not given twice; much data doesn't stop Redis.
  */
 #include "support/fixture.h"
+
+#include <stdlib.h>
 
 #include "jobs.h"
 
@@ -91,6 +93,56 @@ static void token_is_not_given_twice_where_redis_has_lost_the_last(void **state)
 	tw_redis_batch_free(second);
 }
 
+/* "used_memory", or "used_memory_peak": what Redis has, or had at most, in bytes. */
+static long memory_of(struct fixture *fixture, const char *name)
+{
+	redisReply *reply = redis_server_ask(&fixture->server, "INFO memory");
+	const char *found = strstr(reply->str, name);
+	long bytes = found ? atol(strchr(found, ':') + 1) : 0;
+
+	freeReplyObject(reply);
+	assert_true(bytes > 0);
+	return bytes;
+}
+
+static void claim_of_large_tasks_reads_hardly_more_than_it_takes(void **state)
+{
+	enum { COUNT = 100, LIMIT = 4 * 1024 * 1024 };
+	static char body[TW_REDIS_BODY_MAX], key[KEY_SIZE];
+	struct fixture *fixture = *state;
+	struct tw_redis_options one_shard = fixture->options;
+	struct tw_redis *redis;
+	struct tw_redis_batch *batch;
+	tw_duration next;
+	size_t claimed = 0;
+	long before;
+
+	one_shard.shards = 1;
+	one_shard.name_space = "large";
+	redis = client_open(&one_shard);
+	memset(body, '7', sizeof(body));
+	for (int i = 0; i < COUNT; i++) {
+		struct tw_redis_task task = {.key = key, .body = body, .body_size = sizeof(body)};
+
+		number_key(key, i);
+		task.key_size = strlen(key);
+		assert_ok(redis, tw_redis_add(redis, &task, NULL));
+	}
+	before = memory_of(fixture, "used_memory:");
+	do {
+		assert_ok(redis, tw_redis_claim(redis, 0, COUNT, TW_MINUTE, &batch, &next));
+		if (!claimed)
+			assert_true(memory_of(fixture, "used_memory_peak:") - before < 3L * LIMIT);
+		claimed += tw_redis_batch_count(batch);
+		assert_in_range(tw_redis_batch_count(batch), 1, LIMIT / sizeof(body) + 1);
+		assert_true(next == 0 || claimed == COUNT);
+		assert_ok(redis, tw_redis_ack(redis, tw_redis_batch_jobs(batch),
+					      tw_redis_batch_count(batch), NULL));
+		tw_redis_batch_free(batch);
+	} while (claimed < COUNT);
+	tw_redis_close(redis);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -98,6 +150,7 @@ int main(void)
 		FIXTURE_TEST(task_without_a_record_is_taken_out),
 		FIXTURE_TEST(task_that_loses_its_record_on_lease_can_be_failed),
 		FIXTURE_TEST(token_is_not_given_twice_where_redis_has_lost_the_last),
+		FIXTURE_TEST(claim_of_large_tasks_reads_hardly_more_than_it_takes),
 	};
 
 	return FIXTURE_RUN(tests);
