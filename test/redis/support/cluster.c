@@ -45,6 +45,17 @@ void cluster_wait_until_well(struct cluster *cluster)
 	exit(1);
 }
 
+void cluster_wait_until_down(struct cluster *cluster, int index)
+{
+	for (int tries = 0; tries < TRIES; tries++) {
+		if (node_says(&cluster->nodes[index], "cluster_state:fail"))
+			return;
+		sleep_ms(10);
+	}
+	fputs("the cluster does not go down\n", stderr);
+	exit(1);
+}
+
 static void node_start(struct cluster *cluster, int index)
 {
 	const struct redis_server_options options = {.append_only = true, .cluster = true};
