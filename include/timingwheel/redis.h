@@ -18,7 +18,9 @@
  *    (appendonly, replication: the server's settings).
  *  - At most one task has a key. Adding it again replaces it or is refused, as the caller says.
  *  - Each run has a token higher than those of all earlier runs of the task. Who keeps the highest
- *    token seen can refuse a run that comes late; Redis itself refuses its acknowledgement.
+ *    token seen can refuse a run that comes late; Redis itself refuses its acknowledgement. Tokens
+ *    are microseconds since 1970, by the server's clock, or a little more: they go up even where a
+ *    server crashed and forgot the last of them, unless its clock went back.
  *  - Nothing depends on the clock of a client or worker: all times are the server's, taken inside
  *    the scripts. A cluster's nodes each have their own; a task keeps to that of its node.
  *

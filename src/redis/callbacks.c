@@ -204,6 +204,8 @@ static bool request_fill(struct callbacks *callbacks, struct request *request)
 	       !curl_easy_setopt(easy, CURLOPT_PROXY, "") &&
 	       !curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L) &&
 	       !curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) &&
+	       /* Who looks up the name of a host is not waited for when time is up. */
+	       !curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L) &&
 	       !curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) &&
 	       !curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms) &&
 	       !curl_easy_setopt(easy, CURLOPT_USERAGENT, "timingwheel") &&

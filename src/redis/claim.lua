@@ -20,20 +20,31 @@ local function bury(key, attempts, record)
 	end
 end
 
+-- The records of the keys from number `first` on: so few at a time that what stays for the next claim
+-- is hardly read.
+local function some_records(keys, first)
+	return redis.call('HMGET', KEYS[2], unpack(keys, first, math.min(first + 24, #keys)))
+end
+
 if #due > 0 then
 	local keys = {}
 	for i = 1, #due, 2 do
 		keys[#keys + 1] = due[i]
 	end
-	local records = redis.call('HMGET', KEYS[2], unpack(keys))
 	local runs = redis.call('HMGET', KEYS[3], unpack(keys))
-	local token = redis.call('INCRBY', KEYS[4], #keys) - #keys + 1
+	-- The time, so that tokens go up even where a server has lost the last of them.
+	local token = math.max(tonumber(redis.call('GET', KEYS[4]) or 0) + 1, now_us)
 	local scores, states = {}, {}
 	local bytes = 0
+	local records
 
+	redis.call('SET', KEYS[4], string.format('%.0f', token + #keys - 1))
 	reply[4] = token
 	for i, key in ipairs(keys) do
-		local record, run = records[i], runs[i]
+		if i % 25 == 1 then
+			records = some_records(keys, i)
+		end
+		local record, run = records[(i - 1) % 25 + 1], runs[i]
 		local attempts = run and tonumber(string.match(run, '^%d+')) or 0
 		-- One that is not ours is claimed, too: the worker makes it a dead letter.
 		if not record or attempts >= tonumber(string.match(record, '^%d+') or 1) then
@@ -42,7 +53,7 @@ if #due > 0 then
 			scores[#scores + 1] = lease_end
 			scores[#scores + 1] = key
 			states[#states + 1] = key
-			states[#states + 1] = string.format('%d:%d', attempts + 1, token)
+			states[#states + 1] = string.format('%d:%.0f', attempts + 1, token)
 			local n = #reply
 			reply[n + 1] = key
 			reply[n + 2] = due[2 * i]

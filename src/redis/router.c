@@ -158,11 +158,20 @@ static bool follow_redirect(struct router *router, struct command *command, cons
 	return true;
 }
 
+/* Redis 5 and 6 begin the script, and tell it as the script's own error. */
+static bool is_read_only(const char *text)
+{
+	return starts_with(text, "READONLY") ||
+	       (starts_with(text, "ERR Error running script") && strstr(text, " -READONLY "));
+}
+
 static bool is_passing(const char *text)
 {
-	static const char *const passing[] = {"TRYAGAIN",    "LOADING",    "READONLY",
-					      "CLUSTERDOWN", "MASTERDOWN", "BUSY"};
+	static const char *const passing[] = {"TRYAGAIN", "LOADING", "CLUSTERDOWN", "MASTERDOWN",
+					      "BUSY"};
 
+	if (is_read_only(text))
+		return true;
 	for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
 		if (starts_with(text, passing[i]))
 			return true;
@@ -186,7 +195,7 @@ static void take_error(struct router *router, struct command *command, const cha
 		error_set(&router->error, TW_REDIS_UNREACHABLE, "%s", text);
 		/* It may be another server's turn now: ask for the map, and connect anew. */
 		router->map.stale = router->map.cluster;
-		if (starts_with(text, "READONLY"))
+		if (is_read_only(text))
 			command->node->failed = true;
 		command->node = NULL;
 		command->asking = false;

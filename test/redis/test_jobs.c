@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A shard is not held up by what something else has written into it, or taken out of it. */
+/*
+ * Claims where something is not as it should be: a shard is not held up by what something else has written
+ * into it, or taken out of it; what a server has lost is not given twice; much data doesn't stop Redis.
+ */
 #include "support/fixture.h"
+
+#include <stdlib.h>
 
 #include "jobs.h"
 
@@ -61,12 +66,91 @@ static void task_that_loses_its_record_on_lease_can_be_failed(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
+/* As after a crash of its machine, or a failover: the last that it did is gone. */
+static void token_is_not_given_twice_where_redis_has_lost_the_last(void **state)
+{
+	struct fixture *fixture = *state;
+	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
+	const char *name_space = fixture->name_space;
+	struct tw_redis_batch *first, *second;
+	enum tw_status each = TW_INVALID;
+
+	add_task(fixture->redis, "a", 0);
+	first = await_claim(fixture->redis, "a", TW_MINUTE);
+	freeReplyObject(
+		redis_server_ask(&fixture->server, "DEL {tw/%s/%u}token", name_space, shard));
+	freeReplyObject(
+		redis_server_ask(&fixture->server, "HDEL {tw/%s/%u}run a", name_space, shard));
+	redis_server_set_due(&fixture->server, fixture->redis, name_space, "a", -1);
+	second = await_claim(fixture->redis, "a", TW_MINUTE);
+	assert_int_equal(only_job(second)->attempt, 1);
+	assert_true(only_job(second)->token > only_job(first)->token);
+	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(first), 1, &each));
+	assert_int_equal(each, TW_REDIS_STALE);
+	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(second), 1, &each));
+	assert_int_equal(each, TW_OK);
+	tw_redis_batch_free(first);
+	tw_redis_batch_free(second);
+}
+
+/* "used_memory", or "used_memory_peak": what Redis has, or had at most, in bytes. */
+static long memory_of(struct fixture *fixture, const char *name)
+{
+	redisReply *reply = redis_server_ask(&fixture->server, "INFO memory");
+	const char *found = strstr(reply->str, name);
+	long bytes = found ? atol(strchr(found, ':') + 1) : 0;
+
+	freeReplyObject(reply);
+	assert_true(bytes > 0);
+	return bytes;
+}
+
+static void claim_of_large_tasks_reads_hardly_more_than_it_takes(void **state)
+{
+	enum { COUNT = 100, LIMIT = 4 * 1024 * 1024 };
+	static char body[TW_REDIS_BODY_MAX], key[KEY_SIZE];
+	struct fixture *fixture = *state;
+	struct tw_redis_options one_shard = fixture->options;
+	struct tw_redis *redis;
+	struct tw_redis_batch *batch;
+	tw_duration next;
+	size_t claimed = 0;
+	long before;
+
+	one_shard.shards = 1;
+	one_shard.name_space = "large";
+	redis = client_open(&one_shard);
+	memset(body, '7', sizeof(body));
+	for (int i = 0; i < COUNT; i++) {
+		struct tw_redis_task task = {.key = key, .body = body, .body_size = sizeof(body)};
+
+		number_key(key, i);
+		task.key_size = strlen(key);
+		assert_ok(redis, tw_redis_add(redis, &task, NULL));
+	}
+	before = memory_of(fixture, "used_memory:");
+	do {
+		assert_ok(redis, tw_redis_claim(redis, 0, COUNT, TW_MINUTE, &batch, &next));
+		if (!claimed)
+			assert_true(memory_of(fixture, "used_memory_peak:") - before < 3L * LIMIT);
+		claimed += tw_redis_batch_count(batch);
+		assert_in_range(tw_redis_batch_count(batch), 1, LIMIT / sizeof(body) + 1);
+		assert_true(next == 0 || claimed == COUNT);
+		assert_ok(redis, tw_redis_ack(redis, tw_redis_batch_jobs(batch),
+					      tw_redis_batch_count(batch), NULL));
+		tw_redis_batch_free(batch);
+	} while (claimed < COUNT);
+	tw_redis_close(redis);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FIXTURE_TEST(record_that_cannot_be_read_is_claimed_and_can_be_failed),
 		FIXTURE_TEST(task_without_a_record_is_taken_out),
 		FIXTURE_TEST(task_that_loses_its_record_on_lease_can_be_failed),
+		FIXTURE_TEST(token_is_not_given_twice_where_redis_has_lost_the_last),
+		FIXTURE_TEST(claim_of_large_tasks_reads_hardly_more_than_it_takes),
 	};
 
 	return FIXTURE_RUN(tests);

@@ -132,6 +132,7 @@ static void server_that_may_drop_tasks_is_refused_unless_that_is_wanted(void **s
 	struct tw_redis_options options = options_of(server.url);
 	struct tw_redis_error error;
 	struct tw_redis *redis;
+	struct tw_redis_worker *worker;
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
@@ -142,6 +143,9 @@ static void server_that_may_drop_tasks_is_refused_unless_that_is_wanted(void **s
 				 i < 2 ? TW_REDIS_UNFIT : TW_OK);
 		assert_int_equal(!*error.text, i == 2);
 		tw_redis_close(redis);
+		assert_int_equal(tw_redis_worker_start(&worker, &options, NULL, NULL),
+				 i < 2 ? TW_REDIS_UNFIT : TW_OK);
+		worker_stop(worker);
 		options.allow_eviction = true;
 		assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_OK);
 		tw_redis_close(redis);
@@ -260,6 +264,30 @@ static void call_gives_up_after_its_patience(void **state)
 	assert_in_range(wall_clock() - before, 300 * TW_MILLISECOND, 3 * TW_SECOND);
 	tw_redis_last_error(redis, &error);
 	assert_true(*error.text);
+	tw_redis_close(redis);
+}
+
+/* hiredis forgets its time limit for replies when it connects anew. */
+static void server_that_hangs_after_a_reconnect_is_given_up_too(void **state)
+{
+	struct tw_redis_options options = options_of(server.url);
+	struct tw_redis *redis;
+	int64_t before;
+
+	(void)state;
+	options.patience = -1;
+	options.reply_timeout = 200 * TW_MILLISECOND;
+	redis = client_open(&options);
+	redis_server_end(&server, SIGKILL);
+	redis_server_restart(&server);
+	WAIT_UNTIL(try_add(redis, "a", TW_HOUR, TW_REDIS_ANY) == TW_OK);
+	assert_int_equal(kill(server.pid, SIGSTOP), 0);
+	before = wall_clock();
+	assert_int_equal(try_add(redis, "b", TW_HOUR, TW_REDIS_ANY), TW_REDIS_OUTCOME_UNKNOWN);
+	assert_in_range(wall_clock() - before, 200 * TW_MILLISECOND, 3 * TW_SECOND);
+	assert_int_equal(kill(server.pid, SIGCONT), 0);
+	/* It was asked, and does it when it can. */
+	WAIT_UNTIL(find_task(redis, "b").status == TW_OK);
 	tw_redis_close(redis);
 }
 
@@ -385,7 +413,8 @@ static void lost_reply_to_an_acknowledgement_runs_nothing_twice(void **state)
 	struct tw_redis_worker *worker;
 
 	(void)state;
-	worker = start_at(proxy.url, (struct tw_redis_worker_options){.lease = 2 * TW_SECOND});
+	worker = start_at(proxy.url,
+			  (struct tw_redis_worker_options){.lease = 900 * TW_MILLISECOND});
 	/* Redis knows the script from this one: the reply that is lost is not "no such script". */
 	add_task(direct, "first", 0);
 	WAIT_UNTIL(ends_count(&runs) == 1);
@@ -400,7 +429,8 @@ static void lost_reply_to_an_acknowledgement_runs_nothing_twice(void **state)
 	WAIT_UNTIL(ends_count(&runs) == 2);
 	assert_int_equal(proxy_lost(&proxy), 1);
 	assert_int_equal(end_of(&runs, "the-task", 0).end, TW_REDIS_END_DONE);
-	wait_for(2500 * TW_MILLISECOND);
+	/* Longer than the lease. */
+	wait_for(1100 * TW_MILLISECOND);
 	assert_int_equal(runs_count(&runs), 2);
 	assert_int_equal(stats_of(direct).tasks, 0);
 	worker_stop(worker);
@@ -420,6 +450,7 @@ int main(void)
 		OUTAGE_TEST(killed_server_loses_nothing_that_was_accepted),
 		OUTAGE_TEST(call_waits_for_a_server_that_comes_back),
 		OUTAGE_TEST(call_gives_up_after_its_patience),
+		OUTAGE_TEST(server_that_hangs_after_a_reconnect_is_given_up_too),
 		OUTAGE_TEST(replica_is_waited_for_until_it_is_the_master),
 		OUTAGE_TEST(connection_cut_for_five_seconds_loses_nothing),
 		OUTAGE_TEST(lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless),

@@ -20,13 +20,15 @@ static struct http_server http;
 static struct program program; /* the last that `twr` ran */
 static char callback[64];
 
-/* /slow/MS waits that long. */
+/* /slow/MS waits that long, /slow-first/MS if it is the first attempt. */
 static void answer_by_path(void *context, const struct http_request *request,
 			   struct http_answer *answer)
 {
 	(void)context;
 	if (!strncmp(request->path, "/slow/", 6))
 		answer->delay_ms = atoi(request->path + 6);
+	else if (!strncmp(request->path, "/slow-first/", 12))
+		answer->delay_ms = request->attempt == 1 ? atoi(request->path + 12) : 0;
 	else if (atoi(request->path + 1))
 		answer->status = atoi(request->path + 1);
 }
@@ -122,6 +124,8 @@ static void task_is_added_shown_moved_and_cancelled(void **state)
 	assert_member("due", "2069-12-31T23:00:00.500Z");
 	assert_int_equal(TWR("get", "order:7"), 0);
 	assert_true(said("2069-12-31T23:00:00.500Z") && said("X-Shop: 7") && said("{\"a\":1}"));
+	assert_int_equal(TWR("move", "order:7", "--at", "3155756400.5", "--json"), 0);
+	assert_int_equal(said_number("due_ms"), INT64_C(3155756400500));
 	assert_int_equal(TWR("cancel", "order:7"), 0);
 	assert_int_equal(find_task(fixture->redis, "order:7").status, TW_NOT_FOUND);
 }
@@ -180,6 +184,10 @@ static void data_comes_from_a_file_or_standard_input(void **state)
 	assert_int_equal(TWR("add", "a", "--in=1h", "--callback", callback, "--data", argument), 0);
 	assert_string_equal(find_task(fixture->redis, "a").body, "[1, 2]\n");
 	assert_int_equal(TWR("add", "b", "--data", "@/no/such/file"), 65);
+	file = freopen(path, "r", stdin);
+	assert_non_null(file);
+	assert_int_equal(TWR("add", "c", "--in=1h", "--callback", callback, "--data", "@-"), 0);
+	assert_string_equal(find_task(fixture->redis, "c").body, "[1, 2]\n");
 	assert_int_equal(find_task(fixture->redis, "b").status, TW_NOT_FOUND);
 }
 
@@ -199,6 +207,7 @@ static void wrong_usage_is_2(void **state)
 	assert_int_equal(TWR("add", "a", "--in", "-5"), 2);
 	assert_int_equal(TWR("add", "a", "--at", "2031-05-01T12:00:00"), 2);
 	assert_int_equal(TWR("add", "a", "--at", "2031-04-31T12:00:00Z"), 2);
+	assert_int_equal(TWR("add", "a", "--at", "99999999999"), 2);
 	assert_int_equal(TWR("add", "a", "--method", "PUT"), 2);
 	assert_int_equal(TWR("add", "a", "--max-attempts", "0"), 2);
 	assert_int_equal(TWR("add", "a", "--lease", "1s"), 2);
@@ -257,6 +266,21 @@ static void redis_that_is_not_there_is_69(void **state)
 	assert_int_equal(TWR("ping"), 69);
 	assert_int_equal(TWR("add", "a"), 69);
 	assert_int_equal(TWR("worker"), 69);
+}
+
+static void redis_that_may_drop_tasks_is_69_unless_that_is_wanted(void **state)
+{
+	const struct redis_server_options dropping_options = {.policy = "allkeys-lfu"};
+	struct redis_server dropping;
+
+	(void)state;
+	redis_server_start(&dropping, &dropping_options);
+	environment = (struct program_environment){.url = dropping.url};
+	assert_int_equal(TWR("worker"), 69);
+	assert_true(said("maxmemory-policy"));
+	assert_int_equal(TWR("add", "a"), 69);
+	assert_int_equal(TWR("add", "a", "--allow-eviction"), 0);
+	redis_server_stop(&dropping);
 }
 
 static void lost_reply_is_75_and_adding_again_is_harmless(void **state)
@@ -472,7 +496,7 @@ static void task_of_a_killed_worker_runs_again_within_its_lease_and_a_second(voi
 	int64_t killed;
 	char url[64];
 
-	snprintf(url, sizeof(url), "http://127.0.0.1:%d/slow/3000", http.port);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/slow-first/9000", http.port);
 	worker_start(&first, ARGUMENTS("--lease=1500ms"));
 	assert_int_equal(TWR("add", "a", "--callback", url), 0);
 	WAIT_UNTIL(http_server_count(&http) == 1);
@@ -525,6 +549,7 @@ int main(void)
 		PROGRAM_TEST(wrong_usage_is_2),
 		PROGRAM_TEST(bad_data_is_65),
 		PROGRAM_TEST(redis_that_is_not_there_is_69),
+		PROGRAM_TEST(redis_that_may_drop_tasks_is_69_unless_that_is_wanted),
 		PROGRAM_TEST(lost_reply_is_75_and_adding_again_is_harmless),
 		PROGRAM_TEST(wrong_password_is_77_and_no_password_is_shown),
 		PROGRAM_TEST(process_list_shows_no_password),

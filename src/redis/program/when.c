@@ -21,7 +21,7 @@ static const char *decimal_read(const char *text, int64_t *nanos)
 		return NULL;
 	for (; isdigit((unsigned char)*text); text++) {
 		whole = whole * 10 + (*text - '0');
-		if (whole > INT64_MAX / TW_SECOND / 10)
+		if (whole >= INT64_MAX / TW_SECOND)
 			return NULL;
 	}
 	if (*text == '.') {

@@ -8,6 +8,7 @@
 
 #define SLOTS 16384
 #define TRIES 3000 /* of 10 ms */
+#define MEET_TRIES 150
 
 static void sleep_ms(long time)
 {
@@ -30,6 +31,15 @@ static bool node_is_well(struct redis_server *node)
 	       node_says(node, "cluster_known_nodes:3");
 }
 
+/* Introduces the first node to the others. It forgets those that don't answer within its time limit. */
+static void nodes_meet(struct cluster *cluster)
+{
+	for (int i = 1; i < CLUSTER_NODES; i++)
+		freeReplyObject(redis_server_ask(&cluster->nodes[0], "CLUSTER MEET 127.0.0.1 %d %d",
+						 cluster->nodes[i].port,
+						 cluster->nodes[i].bus_port));
+}
+
 void cluster_wait_until_well(struct cluster *cluster)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
@@ -39,9 +49,23 @@ void cluster_wait_until_well(struct cluster *cluster)
 			well += node_is_well(&cluster->nodes[i]);
 		if (well == CLUSTER_NODES)
 			return;
+		if (tries % MEET_TRIES == MEET_TRIES - 1 &&
+		    !node_says(&cluster->nodes[0], "cluster_known_nodes:3"))
+			nodes_meet(cluster);
 		sleep_ms(10);
 	}
 	fputs("the cluster does not get well\n", stderr);
+	exit(1);
+}
+
+void cluster_wait_until_down(struct cluster *cluster, int index)
+{
+	for (int tries = 0; tries < TRIES; tries++) {
+		if (node_says(&cluster->nodes[index], "cluster_state:fail"))
+			return;
+		sleep_ms(10);
+	}
+	fputs("the cluster does not go down\n", stderr);
 	exit(1);
 }
 
@@ -65,10 +89,7 @@ void cluster_start(struct cluster *cluster)
 {
 	for (int i = 0; i < CLUSTER_NODES; i++)
 		node_start(cluster, i);
-	for (int i = 1; i < CLUSTER_NODES; i++)
-		freeReplyObject(redis_server_ask(&cluster->nodes[0], "CLUSTER MEET 127.0.0.1 %d %d",
-						 cluster->nodes[i].port,
-						 cluster->nodes[i].bus_port));
+	nodes_meet(cluster);
 	cluster_wait_until_well(cluster);
 }
 

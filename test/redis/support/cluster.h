@@ -17,6 +17,8 @@ void cluster_start(struct cluster *cluster);
 void cluster_stop(struct cluster *cluster);
 /* Waits until every node says that all is well. */
 void cluster_wait_until_well(struct cluster *cluster);
+/* Waits until this node says that the cluster is down: one that it needs is away. */
+void cluster_wait_until_down(struct cluster *cluster, int index);
 
 /* The node that has the slot now, by its own word. */
 int cluster_owner(struct cluster *cluster, unsigned slot);

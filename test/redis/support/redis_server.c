@@ -53,7 +53,7 @@ static void config_write(const struct redis_server *server,
 		options->append_only ? "yes" : "no",
 		options->policy ? options->policy : "noeviction");
 	if (options->cluster)
-		fprintf(file, "cluster-enabled yes\ncluster-port %d\ncluster-node-timeout 2000\n",
+		fprintf(file, "cluster-enabled yes\ncluster-port %d\ncluster-node-timeout 1000\n",
 			server->bus_port);
 	if (options->password)
 		fprintf(file, "requirepass \"%s\"\n", options->password);

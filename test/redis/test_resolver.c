@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Callbacks to a host whose name nobody can tell in time: they fail when their time is up, and hold up
+ * neither others nor the end of the worker. Names are looked up by libcurl through the getaddrinfo below,
+ * which knows one host that is not found until the test lets it be.
+ */
+#include "support/fixture.h"
+
+#include <dlfcn.h>
+#include <netdb.h>
+#include <stdio.h>
+
+#include "support/http_server.h"
+#include "support/runs.h"
+#include "support/wait.h"
+
+static struct http_server http;
+static struct runs runs;
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool open;
+	int begun, ended;
+} lookups = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+typedef int lookup_fn(const char *host, const char *service, const struct addrinfo *hints,
+		      struct addrinfo **found);
+
+/* Seen by libcurl before libc's. */
+__attribute__((visibility("default"))) int getaddrinfo(const char *restrict host,
+						       const char *restrict service,
+						       const struct addrinfo *restrict hints,
+						       struct addrinfo **restrict found)
+{
+	union {
+		void *address;
+		lookup_fn *function;
+	} next = {.address = dlsym(RTLD_NEXT, "getaddrinfo")};
+
+	if (!host || strcmp(host, "slow.invalid"))
+		return next.function(host, service, hints, found);
+	pthread_mutex_lock(&lookups.lock);
+	lookups.begun++;
+	while (!lookups.open)
+		pthread_cond_wait(&lookups.changed, &lookups.lock);
+	lookups.ended++;
+	pthread_mutex_unlock(&lookups.lock);
+	return EAI_NONAME;
+}
+
+static int lookups_begun(void)
+{
+	int count;
+
+	pthread_mutex_lock(&lookups.lock);
+	count = lookups.begun;
+	pthread_mutex_unlock(&lookups.lock);
+	return count;
+}
+
+static bool lookups_have_ended(void)
+{
+	bool all;
+
+	pthread_mutex_lock(&lookups.lock);
+	all = lookups.ended == lookups.begun;
+	pthread_mutex_unlock(&lookups.lock);
+	return all;
+}
+
+static int open_all(void **state)
+{
+	runs_init(&runs, 100);
+	http_server_start(&http, NULL, NULL);
+	return fixture_open(state);
+}
+
+static int close_all(void **state)
+{
+	http_server_stop(&http);
+	runs_free(&runs);
+	return fixture_close(state);
+}
+
+static void add_call(struct fixture *fixture, const char *key, const char *url)
+{
+	const struct tw_redis_task task = {
+		.key = key, .key_size = strlen(key), .url = url, .max_attempts = 1};
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+}
+
+static void slow_lookup_of_a_host_holds_up_nobody(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker_options options = {.http_connect_timeout = 200 * TW_MILLISECOND};
+	struct tw_redis_worker *worker;
+	int64_t before;
+	char url[64];
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
+	runs_attach(&runs, &options);
+	options.handler = NULL;
+	worker = worker_start(&fixture->options, &options);
+	add_call(fixture, "slow", "http://slow.invalid/");
+	/* Its time ends while the name is still looked up. */
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_int_equal(lookups_begun(), 1);
+	assert_int_equal(end_of(&runs, "slow", 0).end, TW_REDIS_END_DEAD);
+	add_call(fixture, "quick", url);
+	WAIT_UNTIL(ends_count(&runs) == 2);
+	assert_int_equal(end_of(&runs, "quick", 0).end, TW_REDIS_END_DONE);
+	/* So does the worker. */
+	add_call(fixture, "slow", "http://slow.invalid/");
+	WAIT_UNTIL(lookups_begun() == 2);
+	before = wall_clock();
+	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
+	assert_true(wall_clock() - before < 2 * TW_SECOND);
+	assert_false(lookups_have_ended());
+	pthread_mutex_lock(&lookups.lock);
+	lookups.open = true;
+	pthread_cond_broadcast(&lookups.changed);
+	pthread_mutex_unlock(&lookups.lock);
+	WAIT_UNTIL(lookups_have_ended());
+	/* Their threads free what they have after that. */
+	wait_for(100 * TW_MILLISECOND);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(slow_lookup_of_a_host_holds_up_nobody, open_all,
+						close_all),
+	};
+
+	return FIXTURE_RUN(tests);
+}
