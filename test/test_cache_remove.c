@@ -355,6 +355,29 @@ static void drained_wheel_loses_no_expiry(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* The pool removes what has expired while the flush looks for it. */
+static void flush_waits_for_removals_that_are_under_way(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, INTERVAL);
+
+	for (int turn = 0; turn < TEST_SHARE_OF(3000); turn++) {
+		struct tw_cache_stats stats;
+		uint64_t removed = 0;
+
+		for (int i = 0; i < 20; i++)
+			assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "value", 5),
+				      TW_OK);
+		assert_status(tw_advance(recorder->wheel, 2 * INTERVAL), TW_OK);
+		assert_status(tw_cache_flush(recorder->cache), TW_OK);
+		stats = cache_stats(recorder);
+		for (int cause = 0; cause < TW_CACHE_CAUSES; cause++)
+			removed += stats.removed[cause];
+		assert_int_equal(stats.entries, 0);
+		assert_int_equal(stats.notified, removed);
+	}
+	cache_recorder_close(recorder);
+}
+
 static size_t threads(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -392,6 +415,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST_CACHE(each_removal_has_its_cause),
 		TEST_CACHE(entry_past_its_deadline_has_expired_whoever_removes_it),
+		TEST_CACHE(flush_waits_for_removals_that_are_under_way),
 		TEST_CACHE(destroy_reports_every_entry_as_shutdown),
 		TEST_CACHE(causes_and_entries_make_inserts_after_any_calls),
 		TEST_CACHE(listener_may_call_the_cache),

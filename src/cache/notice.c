@@ -5,7 +5,8 @@
  * the pool come in between after each crowd. Runs of a wakeup never overlap, so on_remove has one
  * caller.
  *
- * An entry waits here with a reference of its own, so that its memory needs nobody else.
+ * An entry waits here with a reference of its own, so that its memory needs nobody else. It is
+ * expected from the moment when it leaves, under its shard's lock, and added after that.
  */
 #include "notice.h"
 
@@ -112,6 +113,7 @@ enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
 	pthread_condattr_t attributes;
 
 	notices->on_remove = options->on_remove;
+	atomic_init(&notices->expected, 0);
 	notices->context = options->context;
 	notices->epochs = epochs;
 	if (!notices->on_remove)
@@ -133,6 +135,19 @@ void notices_close(struct notices *notices)
 	pthread_mutex_destroy(&notices->lock);
 }
 
+void notices_expect(struct notices *notices, uint64_t count)
+{
+	if (count > 0)
+		/* relaxed: who is to wait for these takes that shard's lock first. */
+		atomic_fetch_add_explicit(&notices->expected, count, memory_order_relaxed);
+}
+
+static uint64_t notices_expected(struct notices *notices)
+{
+	/* relaxed: see notices_expect(). */
+	return atomic_load_explicit(&notices->expected, memory_order_relaxed);
+}
+
 void notices_add(struct notices *notices, const struct notice_list *list)
 {
 	bool wakes;
@@ -145,7 +160,6 @@ void notices_add(struct notices *notices, const struct notice_list *list)
 	else
 		notices->first = list->first;
 	notices->last = list->last;
-	notices->added += list->count;
 	wakes = !notices->is_awake;
 	notices->is_awake = true;
 	pthread_mutex_unlock(&notices->lock);
@@ -183,7 +197,7 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 	/* A cancelled thread would keep the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&notices->lock);
-	target = notices->added;
+	target = notices_expected(notices);
 	while (notices->told < target && status == TW_OK) {
 		pthread_mutex_unlock(&notices->lock);
 		notices_wake(notices);
@@ -191,9 +205,9 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 		pthread_mutex_lock(&notices->lock);
 		if (notices->told < target && status == TW_OK)
 			notices_pause(notices);
-		/* A listener adds before its own entry counts as told. */
+		/* What a listener makes leave is expected before its own entry counts as told. */
 		if (later)
-			target = notices->added;
+			target = notices_expected(notices);
 	}
 	pthread_mutex_unlock(&notices->lock);
 	pthread_setcancelstate(state, &state);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells on_remove, on the wheel's pool, of entries that have left. Any thread, no lock held. */
+/* Tells on_remove, on the wheel's pool, of entries that have left. Any thread. */
 #ifndef CACHE_NOTICE_H
 #define CACHE_NOTICE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <timingwheel/cache.h>
 
@@ -16,12 +18,13 @@ struct notices {
 	tw_cache_remove_fn *on_remove; /* NULL: nobody is told */
 	void *context;
 	struct epochs *epochs;
+	/* Entries that left; written under a shard's lock. */
+	_Atomic uint64_t expected;
 	/* Any thread, under the lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t progress;
 	struct tw_cache_entry *first;
 	struct tw_cache_entry *last;
-	uint64_t added;
 	uint64_t told;
 	bool is_awake; /* the wakeup is set, or runs and will look again */
 	struct wakeup wakeup;
@@ -39,12 +42,14 @@ enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
 void notices_close(struct notices *notices);
 /* Under the shard's lock that guards the list. */
 void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry);
-/* Takes over the list. */
+/* Under the same lock, at last: so many will be added, so that those who wait know of them. */
+void notices_expect(struct notices *notices, uint64_t count);
+/* Takes over the list; with no lock held. */
 void notices_add(struct notices *notices, const struct notice_list *list);
 /*
- * Waits until all that were added are told; `later`: also those that listeners add meanwhile.
- * TW_CLOSED: the wheel was stopped, and nobody tells
- * them; TW_INVALID: the wheel can't be waited for from here.
+ * Waits until all that were expected are told; `later`: also those that listeners make leave
+ * meanwhile. TW_CLOSED: the wheel was stopped, and nobody tells them; TW_INVALID: the wheel can't be
+ * waited for from here.
  */
 enum tw_status notices_wait(struct notices *notices, bool later);
 /* Tells all that are left; nobody else does any more. */

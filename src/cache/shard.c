@@ -144,6 +144,7 @@ void shard_end(struct shard *shard)
 	shard->notices = (struct notice_list){NULL, NULL, 0};
 	limbo_take(&shard->limbo, &shard->cache->epochs, shard->pool, &shard->policy, &garbage);
 	has_limbo = !limbo_is_empty(&shard->limbo);
+	notices_expect(&shard->cache->notices, notices.count);
 	pthread_mutex_unlock(&shard->lock);
 
 	if (arms)
