@@ -28,6 +28,19 @@ static void shard_run(void *argument)
 	shard_expire(argument);
 }
 
+/* Who finds the lock taken tries for a moment before he sleeps: it is let go sooner than that. */
+static void shard_init_lock(struct shard *shard)
+{
+	pthread_mutexattr_t attributes;
+
+	pthread_mutexattr_init(&attributes);
+#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+#endif
+	pthread_mutex_init(&shard->lock, &attributes);
+	pthread_mutexattr_destroy(&attributes);
+}
+
 enum tw_status shard_open(struct shard *shard, struct tw_cache *cache)
 {
 	struct table *table = table_new(cache->arena, 1);
@@ -44,7 +57,7 @@ enum tw_status shard_open(struct shard *shard, struct tw_cache *cache)
 	if (status != TW_OK)
 		goto free_both;
 	atomic_init(&shard->table, table);
-	pthread_mutex_init(&shard->lock, NULL);
+	shard_init_lock(shard);
 	return TW_OK;
 free_both:
 	table_free(table);

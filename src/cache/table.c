@@ -23,22 +23,13 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum {
-	PASSED_MOST = 15, /* that one slot counts */
-	/* On average. With one more, and keys that come and go, a miss searches a dozen buckets. */
-	BUCKET_USED_MOST = 6
-};
-
-static uint64_t slot_load(const _Atomic uint64_t *slot)
-{
-	/* seq_cst: after reader_enter(); also acquires the entry that table_add() has published. */
-	return atomic_load_explicit(slot, memory_order_seq_cst);
-}
+/* On average. With one more, and keys that come and go, a miss searches a dozen buckets. */
+enum { BUCKET_USED_MOST = 6 };
 
 static void slot_store(_Atomic uint64_t *slot, uint64_t word)
 {
-	/* seq_cst: publishes the entry, or hides it before its stamp is taken; pairs with the load
-	 * above and with epochs_stamp(). */
+	/* seq_cst: publishes the entry, or hides it before its stamp is taken; pairs with slot_load()
+	 * and with epochs_stamp(). */
 	atomic_store_explicit(slot, word, memory_order_seq_cst);
 }
 
@@ -79,56 +70,12 @@ void table_free(struct table *table)
 	free(table);
 }
 
-static struct bucket *table_bucket(const struct table *table, size_t number)
-{
-	return &table->buckets[number & table->mask];
-}
-
-/*
- * A bit for each slot with the tag. Without a branch: which slot it will be the processor can't
- * foresee, and would throw away what it has begun of the next lookup.
- */
-static inline unsigned bucket_matches(const struct bucket *bucket, uint64_t hash)
-{
-	unsigned matches = 0;
-
-#pragma GCC unroll 8
-	for (int i = 0; i < BUCKET_SLOTS; i++)
-		matches |= (unsigned)slot_has_tag(slot_load(&bucket->slots[i]), hash) << i;
-	return matches;
-}
-
 struct tw_cache_entry *table_guess(const struct table *table, uint64_t hash)
 {
 	const struct bucket *bucket = table_bucket(table, (uint32_t)hash);
 	unsigned matches = bucket_matches(bucket, hash);
 
 	return matches ? slot_entry(slot_load(&bucket->slots[__builtin_ctz(matches)])) : NULL;
-}
-
-_Atomic uint64_t *table_find_slot(struct table *table, uint64_t hash, const void *key, size_t size,
-				  struct tw_cache_entry **entry)
-{
-	size_t number = (uint32_t)hash & table->mask;
-
-	for (size_t n = 0; n <= table->mask; n++, number++) {
-		struct bucket *bucket = table_bucket(table, number);
-		uint64_t first = slot_load(&bucket->slots[0]);
-		unsigned matches = bucket_matches(bucket, hash);
-
-		for (; matches != 0; matches &= matches - 1) {
-			_Atomic uint64_t *slot = &bucket->slots[__builtin_ctz(matches)];
-
-			*entry = slot_entry(slot_load(slot));
-			entry_prefetch(*entry);
-			if (*entry && entry_has_key(*entry, key, size))
-				return slot;
-		}
-		if ((first & PASSED_MOST) == 0)
-			break;
-	}
-	*entry = NULL;
-	return NULL;
 }
 
 static size_t table_slots(const struct table *table)
@@ -157,7 +104,7 @@ static void bucket_count_passed(struct bucket *bucket)
 	for (int i = 0; i < BUCKET_SLOTS; i++) {
 		uint64_t slot = slot_load(&bucket->slots[i]);
 
-		if ((slot & PASSED_MOST) == PASSED_MOST)
+		if ((slot & SLOT_PASSED) == SLOT_PASSED)
 			continue;
 		slot_store(&bucket->slots[i], slot + 1);
 		return;
@@ -171,9 +118,9 @@ static void bucket_uncount_passed(struct bucket *bucket)
 	uint64_t slot = slot_load(&bucket->slots[last]);
 
 	/* There may be more than were counted. */
-	if ((slot & PASSED_MOST) == PASSED_MOST)
+	if ((slot & SLOT_PASSED) == SLOT_PASSED)
 		return;
-	while ((slot & PASSED_MOST) == 0)
+	while ((slot & SLOT_PASSED) == 0)
 		slot = slot_load(&bucket->slots[--last]);
 	slot_store(&bucket->slots[last], slot - 1);
 }
@@ -188,7 +135,7 @@ static void table_add_slot(struct table *table, uint32_t hash, uint64_t word)
 
 			if (slot_entry(slot))
 				continue;
-			slot_store(&bucket->slots[i], word | (slot & PASSED_MOST));
+			slot_store(&bucket->slots[i], word | (slot & SLOT_PASSED));
 			table->count++;
 			return;
 		}
@@ -205,7 +152,7 @@ void table_add(struct table *table, uint64_t hash, struct tw_cache_entry *entry)
 
 void table_replace(_Atomic uint64_t *slot, struct tw_cache_entry *entry)
 {
-	uint64_t kept = slot_load(slot) & (0xffff000000000000u | PASSED_MOST);
+	uint64_t kept = slot_load(slot) & (0xffff000000000000u | SLOT_PASSED);
 
 	slot_store(slot, kept | (uint64_t)(uintptr_t)entry);
 }
@@ -220,7 +167,7 @@ void table_remove(struct table *table, struct tw_cache_entry *entry)
 
 			if (slot_entry(slot) != entry)
 				continue;
-			slot_store(&bucket->slots[i], slot & PASSED_MOST);
+			slot_store(&bucket->slots[i], slot & SLOT_PASSED);
 			table->count--;
 			for (size_t passed = entry->hash; passed != number; passed++)
 				bucket_uncount_passed(table_bucket(table, passed));
@@ -247,7 +194,7 @@ struct table *table_copy(const struct table *table, size_t entries)
 
 			if (slot_entry(slot))
 				table_add_slot(copy, slot_entry(slot)->hash,
-					       slot & ~(uint64_t)PASSED_MOST);
+					       slot & ~(uint64_t)SLOT_PASSED);
 		}
 	}
 	return copy;

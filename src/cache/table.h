@@ -15,9 +15,10 @@
 #include "arena.h"
 #include "entry.h"
 
-enum { BUCKET_SLOTS = 8 };
+enum { BUCKET_SLOTS = 8, SLOT_PASSED = 15 };
 
-/* A slot: the tag in the upper 16 bits, then the entry's address. 0: empty. */
+/* A slot: the tag in the upper 16 bits, then the entry's address; in the 4 bits that leaves free, a
+ * part of how many have passed the bucket. No address: empty. */
 struct bucket {
 	_Alignas(64) _Atomic uint64_t slots[BUCKET_SLOTS];
 };
@@ -73,12 +74,60 @@ static inline void table_prefetch_bucket(const struct table *table, uint64_t has
 	__builtin_prefetch(&table->buckets[(uint32_t)hash & table->mask]);
 }
 
+static inline uint64_t slot_load(const _Atomic uint64_t *slot)
+{
+	/* seq_cst: after reader_enter(); also acquires the entry that table_add() has published. */
+	return atomic_load_explicit(slot, memory_order_seq_cst);
+}
+
+static inline struct bucket *table_bucket(const struct table *table, size_t number)
+{
+	return &table->buckets[number & table->mask];
+}
+
+/*
+ * A bit for each slot with the tag. Without a branch: which slot it will be the processor can't
+ * foresee, and would throw away what it has begun of the next lookup.
+ */
+static inline unsigned bucket_matches(const struct bucket *bucket, uint64_t hash)
+{
+	unsigned matches = 0;
+
+#pragma GCC unroll 8
+	for (int i = 0; i < BUCKET_SLOTS; i++)
+		matches |= (unsigned)slot_has_tag(slot_load(&bucket->slots[i]), hash) << i;
+	return matches;
+}
+
 /* The first entry in the key's bucket with its tag, to be fetched ahead; NULL: none. */
 struct tw_cache_entry *table_guess(const struct table *table, uint64_t hash);
 
-/* The key's slot; NULL: it has none. *entry is what was in it. */
-_Atomic uint64_t *table_find_slot(struct table *table, uint64_t hash, const void *key, size_t size,
-				  struct tw_cache_entry **entry);
+/* The key's slot; NULL: it has none. *entry is what was in it. Here, for each instruction less of a
+ * lookup brings the processor nearer to the memory of the next one while it waits for this one's. */
+static inline _Atomic uint64_t *table_find_slot(struct table *table, uint64_t hash, const void *key,
+						size_t size, struct tw_cache_entry **entry)
+{
+	size_t number = (uint32_t)hash & table->mask;
+
+	for (size_t n = 0; n <= table->mask; n++, number++) {
+		struct bucket *bucket = table_bucket(table, number);
+		uint64_t first = slot_load(&bucket->slots[0]);
+		unsigned matches = bucket_matches(bucket, hash);
+
+		for (; matches != 0; matches &= matches - 1) {
+			_Atomic uint64_t *slot = &bucket->slots[__builtin_ctz(matches)];
+
+			*entry = slot_entry(slot_load(slot));
+			entry_prefetch(*entry);
+			if (*entry && entry_has_key(*entry, key, size))
+				return slot;
+		}
+		if ((first & SLOT_PASSED) == 0)
+			break;
+	}
+	*entry = NULL;
+	return NULL;
+}
 
 static inline struct tw_cache_entry *table_find(struct table *table, uint64_t hash, const void *key,
 						size_t size)
