@@ -28,13 +28,17 @@ plot folder."/rates.dat" using ($2/1e6):xtic(1) title "timingwheel" lc rgb "#2a6
      "" using ($0+0.17):($3/1e6):(sprintf("%.1f", $3/1e6)) with labels offset 0,0.6 notitle
 
 set output folder."/cache.svg"
-set title "Cache: calls a second by gets/sets and threads, 1,000,000 entries, Zipf 0.99"
+set key inside top right vertical
+set bmargin 3.5
+set title "Cache: calls a second, by gets/sets and threads; 1,000,000 entries, Zipf 0.99"
 plot folder."/cache.dat" using ($2/1e6):xtic(1) title "timingwheel" lc rgb "#2a6f97", \
      "" using ($3/1e6) title "uthash behind one mutex" lc rgb "#c9ada7", \
      "" using ($0-0.16):($2/1e6):(sprintf("%.1f", $2/1e6)) with labels offset 0,0.6 notitle, \
      "" using ($0+0.17):($3/1e6):(sprintf("%.1f", $3/1e6)) with labels offset 0,0.6 notitle
 
 set output folder."/hits.svg"
+set key below
+unset bmargin
 set title "Cache with room for a tenth of the keys: hits"
 set ylabel "percent"
 plot folder."/hits.dat" using 2:xtic(1) title "LRU" lc rgb "#c9ada7", \

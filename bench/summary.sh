@@ -155,7 +155,7 @@ need cache cache cache_lru cache_s3fifo uthash_mutex
 if [ "${2-}" = --cache ]; then
 	for mix in 100/0 90/10 50/50; do
 		for threads in 1 2 4; do
-			printf '"%s, %s" %s %s\n' $mix $threads "$(cache cache $mix $threads per_second)" \
+			printf '"%s\\n%s" %s %s\n' $mix $threads "$(cache cache $mix $threads per_second)" \
 				"$(cache uthash_mutex $mix $threads per_second)"
 		done
 	done
