@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -378,6 +379,54 @@ static void flush_waits_for_removals_that_are_under_way(void **state)
 	cache_recorder_close(recorder);
 }
 
+struct leaver {
+	struct cache_recorder *recorder;
+	atomic_bool ends;
+};
+
+static void *leave_again_and_again(void *argument)
+{
+	struct leaver *leaver = argument;
+
+	while (!atomic_load(&leaver->ends)) {
+		(void)tw_cache_set(leaver->recorder->cache, "own", 3, "own", 3);
+		(void)tw_cache_delete(leaver->recorder->cache, "own", 3);
+	}
+	return NULL;
+}
+
+static void count_expired(void *context, const struct tw_cache_entry *entry,
+			  enum tw_cache_cause cause)
+{
+	(void)entry;
+	if (cause == TW_CAUSE_EXPIRED)
+		atomic_fetch_add((atomic_int *)context, 1);
+}
+
+/* What others make leave meanwhile does not count for what it waits for. */
+static void flush_waits_for_what_left_before_it_though_others_leave(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct leaver leaver = {.recorder = recorder};
+	atomic_int expired = 0;
+	pthread_t thread;
+
+	options.on_remove = count_expired;
+	options.context = &expired;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	assert_int_equal(pthread_create(&thread, NULL, leave_again_and_again, &leaver), 0);
+	for (int turn = 1; turn <= TEST_SHARE_OF(20000); turn++) {
+		cache_set_for(recorder, "key", "value", INTERVAL);
+		assert_status(tw_advance(recorder->wheel, 2 * INTERVAL), TW_OK);
+		assert_status(tw_cache_flush(recorder->cache), TW_OK);
+		assert_int_equal(atomic_load(&expired), turn);
+	}
+	atomic_store(&leaver.ends, true);
+	pthread_join(thread, NULL);
+	cache_recorder_close(recorder);
+}
+
 static size_t threads(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -416,6 +465,7 @@ int main(void)
 		TEST_CACHE(each_removal_has_its_cause),
 		TEST_CACHE(entry_past_its_deadline_has_expired_whoever_removes_it),
 		TEST_CACHE(flush_waits_for_removals_that_are_under_way),
+		TEST_IN(levels_threads, flush_waits_for_what_left_before_it_though_others_leave),
 		TEST_CACHE(destroy_reports_every_entry_as_shutdown),
 		TEST_CACHE(causes_and_entries_make_inserts_after_any_calls),
 		TEST_CACHE(listener_may_call_the_cache),

@@ -5,8 +5,9 @@
  * the pool come in between after each crowd. Runs of a wakeup never overlap, so on_remove has one
  * caller.
  *
- * An entry waits here with a reference of its own, so that its memory needs nobody else. It is
- * expected from the moment when it leaves, under its shard's lock, and added after that.
+ * An entry waits here with a reference of its own, so that its memory needs nobody else. It is added
+ * under the lock of the shard that it leaves, and the queue is told in order: so whoever has seen it
+ * gone waits for it by waiting for as many as have been added, whatever others make leave meanwhile.
  */
 #include "notice.h"
 
@@ -82,7 +83,7 @@ static bool notices_tell_crowd(struct notices *notices)
 }
 
 /* What could not be set is set by the next one who adds. */
-static void notices_wake(struct notices *notices)
+void notices_wake(struct notices *notices)
 {
 	if (wakeup_set(&notices->wakeup, 0))
 		return;
@@ -113,7 +114,6 @@ enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
 	pthread_condattr_t attributes;
 
 	notices->on_remove = options->on_remove;
-	atomic_init(&notices->expected, 0);
 	notices->context = options->context;
 	notices->epochs = epochs;
 	if (!notices->on_remove)
@@ -135,36 +135,24 @@ void notices_close(struct notices *notices)
 	pthread_mutex_destroy(&notices->lock);
 }
 
-void notices_expect(struct notices *notices, uint64_t count)
-{
-	if (count > 0)
-		/* relaxed: who is to wait for these takes that shard's lock first. */
-		atomic_fetch_add_explicit(&notices->expected, count, memory_order_relaxed);
-}
-
-static uint64_t notices_expected(struct notices *notices)
-{
-	/* relaxed: see notices_expect(). */
-	return atomic_load_explicit(&notices->expected, memory_order_relaxed);
-}
-
-void notices_add(struct notices *notices, const struct notice_list *list)
+bool notices_add(struct notices *notices, struct notice_list *list)
 {
 	bool wakes;
 
 	if (list->count == 0)
-		return;
+		return false;
 	pthread_mutex_lock(&notices->lock);
 	if (notices->last)
 		notices->last->notice_next = list->first;
 	else
 		notices->first = list->first;
 	notices->last = list->last;
+	notices->added += list->count;
 	wakes = !notices->is_awake;
 	notices->is_awake = true;
 	pthread_mutex_unlock(&notices->lock);
-	if (wakes)
-		notices_wake(notices);
+	*list = (struct notice_list){NULL, NULL, 0};
+	return wakes;
 }
 
 /* Under the lock: until there is progress, or a moment has gone by. */
@@ -197,7 +185,7 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 	/* A cancelled thread would keep the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&notices->lock);
-	target = notices_expected(notices);
+	target = notices->added;
 	while (notices->told < target && status == TW_OK) {
 		pthread_mutex_unlock(&notices->lock);
 		notices_wake(notices);
@@ -205,9 +193,9 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 		pthread_mutex_lock(&notices->lock);
 		if (notices->told < target && status == TW_OK)
 			notices_pause(notices);
-		/* What a listener makes leave is expected before its own entry counts as told. */
+		/* What a listener makes leave is added before its own entry counts as told. */
 		if (later)
-			target = notices_expected(notices);
+			target = notices->added;
 	}
 	pthread_mutex_unlock(&notices->lock);
 	pthread_setcancelstate(state, &state);

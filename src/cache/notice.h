@@ -4,7 +4,6 @@
 #define CACHE_NOTICE_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,13 +17,12 @@ struct notices {
 	tw_cache_remove_fn *on_remove; /* NULL: nobody is told */
 	void *context;
 	struct epochs *epochs;
-	/* Entries that left; written under a shard's lock. */
-	_Atomic uint64_t expected;
-	/* Any thread, under the lock. */
+	/* Any thread, under the lock, which is taken inside those of shards. */
 	pthread_mutex_t lock;
 	pthread_cond_t progress;
 	struct tw_cache_entry *first;
 	struct tw_cache_entry *last;
+	uint64_t added;
 	uint64_t told;
 	bool is_awake; /* the wakeup is set, or runs and will look again */
 	struct wakeup wakeup;
@@ -42,12 +40,12 @@ enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
 void notices_close(struct notices *notices);
 /* Under the shard's lock that guards the list. */
 void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry);
-/* Under the same lock, at last: so many will be added, so that those who wait know of them. */
-void notices_expect(struct notices *notices, uint64_t count);
-/* Takes over the list; with no lock held. */
-void notices_add(struct notices *notices, const struct notice_list *list);
+/* Under the same lock, at last: empties the list. True: notices_wake() is to follow. */
+bool notices_add(struct notices *notices, struct notice_list *list);
+/* With no lock held. */
+void notices_wake(struct notices *notices);
 /*
- * Waits until all that were expected are told; `later`: also those that listeners make leave
+ * Waits until all that were added are told; `later`: also those that listeners make leave
  * meanwhile. TW_CLOSED: the wheel was stopped, and nobody tells them; TW_INVALID: the wheel can't be
  * waited for from here.
  */

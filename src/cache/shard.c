@@ -149,20 +149,20 @@ void shard_begin(struct shard *shard)
 void shard_end(struct shard *shard)
 {
 	struct garbage garbage = {NULL, NULL};
-	struct notice_list notices = shard->notices;
 	tw_duration due;
 	bool arms = shard_begin_arming(shard, &due);
+	bool wakes;
 	bool has_limbo;
 
-	shard->notices = (struct notice_list){NULL, NULL, 0};
 	limbo_take(&shard->limbo, &shard->cache->epochs, shard->pool, &shard->policy, &garbage);
 	has_limbo = !limbo_is_empty(&shard->limbo);
-	notices_expect(&shard->cache->notices, notices.count);
+	wakes = notices_add(&shard->cache->notices, &shard->notices);
 	pthread_mutex_unlock(&shard->lock);
 
 	if (arms)
 		shard_set_wakeup(shard, due);
-	notices_add(&shard->cache->notices, &notices);
+	if (wakes)
+		notices_wake(&shard->cache->notices);
 	if (has_limbo)
 		cache_ask_upkeep(shard->cache);
 	/* Last, for it calls users, where a cancelled thread may end. */
