@@ -427,6 +427,40 @@ static void flush_waits_for_what_left_before_it_though_others_leave(void **state
 	cache_recorder_close(recorder);
 }
 
+/* Tasks that take a while and set themselves anew: so long a job waits in the pool's queue. */
+enum { BUSY_TASKS = 4, BUSY_TURNS = 120, BUSY_MS = 30 };
+
+struct busy {
+	struct tw_wheel *wheel;
+	atomic_int turns;
+};
+
+static void stay_busy(void *argument)
+{
+	struct busy *busy = argument;
+
+	wait_for(BUSY_MS * TW_MILLISECOND);
+	if (atomic_fetch_add(&busy->turns, 1) < BUSY_TURNS)
+		(void)tw_after_func(busy->wheel, 0, stay_busy, busy, NULL);
+}
+
+static void flush_waits_no_longer_than_the_pool_takes(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct busy busy = {.wheel = recorder->wheel};
+
+	cache_set(recorder, "key", "value");
+	for (int i = 0; i < BUSY_TASKS; i++)
+		assert_status(tw_after_func(recorder->wheel, 0, stay_busy, &busy, NULL), TW_OK);
+	WAIT_UNTIL(atomic_load(&busy.turns) >= BUSY_TASKS);
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+	assert_status(tw_cache_flush(recorder->cache), TW_OK);
+	assert_true(atomic_load(&busy.turns) < BUSY_TURNS);
+	assert_removed(recorder, "value", TW_CAUSE_EXPLICIT);
+	WAIT_UNTIL(atomic_load(&busy.turns) >= BUSY_TURNS + BUSY_TASKS);
+	cache_recorder_close(recorder);
+}
+
 static size_t threads(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -466,6 +500,7 @@ int main(void)
 		TEST_CACHE(entry_past_its_deadline_has_expired_whoever_removes_it),
 		TEST_CACHE(flush_waits_for_removals_that_are_under_way),
 		TEST_IN(levels_threads, flush_waits_for_what_left_before_it_though_others_leave),
+		TEST_IN(levels_threads, flush_waits_no_longer_than_the_pool_takes),
 		TEST_CACHE(destroy_reports_every_entry_as_shutdown),
 		TEST_CACHE(causes_and_entries_make_inserts_after_any_calls),
 		TEST_CACHE(listener_may_call_the_cache),

@@ -155,27 +155,26 @@ bool notices_add(struct notices *notices, struct notice_list *list)
 	return wakes;
 }
 
-/* Under the lock: until there is progress, or a moment has gone by. */
-static void notices_pause(struct notices *notices)
+/* Under the lock: until there is progress; false: the time has gone by. */
+static bool notices_pause(struct notices *notices, tw_duration pause)
 {
-	enum { PAUSE_MS = 20 };
 	struct timespec until;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += PAUSE_MS * TW_MILLISECOND;
-	if (until.tv_nsec >= TW_SECOND) {
-		until.tv_nsec -= TW_SECOND;
-		until.tv_sec++;
-	}
-	pthread_cond_timedwait(&notices->progress, &notices->lock, &until);
+	pause += until.tv_nsec;
+	until.tv_sec += (time_t)(pause / TW_SECOND);
+	until.tv_nsec = (long)(pause % TW_SECOND);
+	return pthread_cond_timedwait(&notices->progress, &notices->lock, &until) == 0;
 }
 
 /*
  * The wakeup is set again each time: a drain of the wheel may have taken it; and the wheel is
- * driven, if that is the caller's part.
+ * driven, if that is the caller's part. One that is set anew while it waits for a thread of the pool
+ * has to wait anew: so the pauses grow, until the pool's queue takes no longer.
  */
 enum tw_status notices_wait(struct notices *notices, bool later)
 {
+	tw_duration pause = 20 * TW_MILLISECOND;
 	enum tw_status status = TW_OK;
 	uint64_t target;
 	int state;
@@ -191,8 +190,9 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 		notices_wake(notices);
 		status = tw_flush(notices->wakeup.wheel);
 		pthread_mutex_lock(&notices->lock);
-		if (notices->told < target && status == TW_OK)
-			notices_pause(notices);
+		if (notices->told < target && status == TW_OK && !notices_pause(notices, pause) &&
+		    pause < TW_MINUTE)
+			pause *= 2;
 		/* What a listener makes leave is added before its own entry counts as told. */
 		if (later)
 			target = notices->added;
