@@ -138,6 +138,58 @@ static void timer_refused_in_its_own_run_is_set_after_it(void **state)
 	cache_recorder_close(recorder);
 }
 
+enum { PENDING_MOST = 10 };
+
+struct setter {
+	struct cache_recorder *recorder;
+	atomic_bool is_done;
+};
+
+static void *set_and_tell(void *argument)
+{
+	struct setter *setter = argument;
+
+	cache_set_for(setter->recorder, "key", "value", 2 * INTERVAL);
+	atomic_store(&setter->is_done, true);
+	return NULL;
+}
+
+/* A drain took the cache's timers, and others have taken their places. */
+static void change_does_not_wait_for_a_place_in_a_wheel_that_refuses(void **state)
+{
+	const struct variant *variant = *state;
+	struct cache_recorder *recorder = cache_recorder_create(variant);
+	struct setter setter = {.recorder = recorder};
+	struct tw_options options = {.clock = TW_CLOCK_MANUAL,
+				     .drive = variant->drive,
+				     .workers = variant->workers,
+				     .when_full = TW_WHEN_FULL_FAIL,
+				     .max_pending = PENDING_MOST};
+	struct tw_cache_options cache_options;
+	pthread_t thread;
+
+	tw_destroy(recorder->wheel);
+	assert_status(tw_create(&recorder->wheel, INTERVAL, 64, nothing, &options), TW_OK);
+	cache_options = cache_recorder_options(recorder);
+	cache_options.shards = 1;
+	cache_recorder_start(recorder, TW_HOUR, &cache_options);
+	assert_status(tw_drain(recorder->wheel, nothing, NULL), TW_OK);
+	cache_pass(recorder, 0);
+	fill_queue(recorder->wheel);
+	assert_int_equal(pthread_create(&thread, NULL, set_and_tell, &setter), 0);
+	WAIT_UNTIL(atomic_load(&setter.is_done));
+	pthread_join(thread, NULL);
+	/* With places again, the next change sets the timers anew. */
+	for (int key = 0; key < PENDING_MOST; key++)
+		assert_status(tw_remove_timer(recorder->wheel, &key, sizeof(key)), TW_OK);
+	cache_pass(recorder, 0);
+	cache_set_for(recorder, "other", "other", 2 * INTERVAL);
+	cache_pass(recorder, 4 * INTERVAL);
+	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
+	assert_removed(recorder, "other", TW_CAUSE_EXPIRED);
+	cache_recorder_close(recorder);
+}
+
 /* --- The wheel has callers wait -------------------------------------------------------------- */
 
 static void set_inside(void *argument)
@@ -291,6 +343,8 @@ int main(void)
 		TEST_IN(levels_inline, removals_are_told_though_the_wheel_refused_the_timer),
 		TEST_IN(levels_workers, removals_are_told_though_the_wheel_refused_the_timer),
 		TEST_IN(levels_inline, timer_refused_in_its_own_run_is_set_after_it),
+		TEST_IN(levels_inline, change_does_not_wait_for_a_place_in_a_wheel_that_refuses),
+		TEST_IN(levels_threads, change_does_not_wait_for_a_place_in_a_wheel_that_refuses),
 		TEST_IN(levels_inline,
 			change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache),
 		TEST_IN(levels_owner, change_that_waits_for_room_holds_up_no_task),

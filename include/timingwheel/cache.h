@@ -124,8 +124,9 @@ struct tw_cache_options {
 	 * alone; after it is through (tw_wait_idle), tw_cache_flush sets them up again. A change
 	 * that has to set one of them, and finds the wheel's queue full, waits for room, also with
 	 * TW_WHEN_FULL_FAIL, and with TW_DRIVE_CALLER drives the wheel; an inline task of a wheel
-	 * that refuses can't, and leaves it to the next change. NULL: a wheel of its own, of 1 s
-	 * and 300 slots, with its threads.
+	 * that refuses can't, and leaves it to the next change, as does any change where others
+	 * have taken the places (max_pending) of timers that a drain took. NULL: a wheel of its
+	 * own, of 1 s and 300 slots, with its threads.
 	 */
 	struct tw_wheel *wheel;
 	/* Each lifetime given is multiplied by a random number between 1 - jitter and 1 + jitter,

@@ -69,6 +69,19 @@ static enum tw_status wakeup_reset(struct wakeup *wakeup, tw_duration delay)
 	return status;
 }
 
+/* Where others have taken all places that the wheel has for timers, no flush makes room. */
+static enum tw_status wakeup_schedule(struct wakeup *wakeup, struct tw_timer *timer)
+{
+	enum { TRIES = 8 };
+	enum tw_status status;
+	int tries = 0;
+
+	do
+		status = tw_schedule_func(wakeup->wheel, wakeup_next, wakeup_run, wakeup, timer);
+	while (++tries < TRIES && wakeup_has_room_after(wakeup, status));
+	return status;
+}
+
 static bool wakeup_open_anew(struct wakeup *wakeup)
 {
 	/* relaxed: as above. */
@@ -86,9 +99,7 @@ static bool wakeup_open_anew(struct wakeup *wakeup)
 	if (!atomic_compare_exchange_strong_explicit(&wakeup->timer, &lost, 0, memory_order_relaxed,
 						     memory_order_relaxed))
 		return false;
-	do
-		status = tw_schedule_func(wakeup->wheel, wakeup_next, wakeup_run, wakeup, &timer);
-	while (wakeup_has_room_after(wakeup, status));
+	status = wakeup_schedule(wakeup, &timer);
 	/* If it fails, the old id lets the next one try again. */
 	if (status != TW_OK)
 		timer.id = lost;
