@@ -269,6 +269,55 @@ static void cancelled_thread_keeps_no_lock(void **state)
 	tw_destroy(wheel);
 }
 
+static void free_where_threads_end(void *value, size_t value_size, void *context)
+{
+	int *frees = context;
+
+	(void)value;
+	(void)value_size;
+	pthread_testcancel();
+	++*frees;
+}
+
+static void *destroy_and_tell(void *argument)
+{
+	struct source *source = argument;
+
+	tw_cache_destroy(source->cache);
+	/* seq_cst: a test's signal. */
+	atomic_store_explicit(&source->begun, 1, memory_order_seq_cst);
+	return NULL;
+}
+
+/* What is loaded makes another's value leave, which the cancelled thread has to free. */
+static void thread_cancelled_while_a_value_is_freed_leaves_no_take_behind(void **state)
+{
+	struct tw_cache_options options = {.max_entries = 1, .shards = 1};
+	struct source source = {0};
+	pthread_t thread;
+	int frees = 0;
+
+	(void)state;
+	assert_status(tw_cache_create(&source.cache, TW_HOUR, &options), TW_OK);
+	assert_status(tw_cache_adopt(source.cache, "other", 5, "value", 5, 0,
+				     free_where_threads_end, &frees, TW_HOUR),
+		      TW_OK);
+	pthread_create(&thread, NULL, take_cancelled, source.cache);
+	pthread_join(thread, NULL);
+	assert_int_equal(frees, 1);
+	/* Where the take still counted, this never returned. */
+	pthread_create(&thread, NULL, destroy_and_tell, &source);
+	for (int i = 0; i < 10000; i++) {
+		/* seq_cst: a test's signal. */
+		if (atomic_load_explicit(&source.begun, memory_order_seq_cst) != 0)
+			break;
+		sleep_for(TW_MILLISECOND);
+	}
+	/* seq_cst: a test's signal. */
+	assert_int_equal(atomic_load_explicit(&source.begun, memory_order_seq_cst), 1);
+	pthread_join(thread, NULL);
+}
+
 /* --- The wheel -------------------------------------------------------------------------------- */
 
 struct flusher {
@@ -372,6 +421,7 @@ int main(void)
 		cmocka_unit_test(heavy_value_stays_though_all_others_have_to_go),
 		cmocka_unit_test(take_after_a_delete_does_not_get_what_was_loaded_before_it),
 		cmocka_unit_test(cancelled_thread_keeps_no_lock),
+		cmocka_unit_test(thread_cancelled_while_a_value_is_freed_leaves_no_take_behind),
 		cmocka_unit_test(flush_in_the_only_worker_does_not_wait_for_itself),
 		cmocka_unit_test(statistics_go_on_after_a_drain_and_a_flush),
 		cmocka_unit_test(cache_may_end_while_its_entries_expire),

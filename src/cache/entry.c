@@ -10,6 +10,7 @@
  */
 #include "entry.h"
 
+#include <pthread.h>
 #include <string.h>
 
 _Static_assert(sizeof(struct tw_cache_entry) == 56, "136 bytes with a usual key and value");
@@ -127,17 +128,25 @@ const struct tw_cache_entry *tw_cache_entry_pin(const struct tw_cache_entry *ent
 	return entry;
 }
 
+/* A cancelled thread would end in a user's function, and leave what its caller has still to do. */
+static void adopted_free(const struct entry_adopted *adopted)
+{
+	int state;
+
+	if (!adopted->free_value)
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	adopted->free_value(adopted->value, adopted->value_size, adopted->context);
+	pthread_setcancelstate(state, &state);
+}
+
 void tw_cache_entry_release(const struct tw_cache_entry *constant)
 {
 	struct tw_cache_entry *entry = (struct tw_cache_entry *)constant;
 
 	if (!entry || !entry_unpin(entry))
 		return;
-	if (entry_flags(entry) & ENTRY_ADOPTED) {
-		struct entry_adopted *adopted = entry_adopted(entry);
-
-		if (adopted->free_value)
-			adopted->free_value(adopted->value, adopted->value_size, adopted->context);
-	}
+	if (entry_flags(entry) & ENTRY_ADOPTED)
+		adopted_free(entry_adopted(entry));
 	entry_discard(entry);
 }

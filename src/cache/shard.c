@@ -165,7 +165,7 @@ void shard_end(struct shard *shard)
 		notices_wake(&shard->cache->notices);
 	if (has_limbo)
 		cache_ask_upkeep(shard->cache);
-	/* Last, for it calls users, where a cancelled thread may end. */
+	/* Last, for it calls users. */
 	garbage_free(&garbage);
 }
 
