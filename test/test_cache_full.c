@@ -154,19 +154,16 @@ static void *set_and_tell(void *argument)
 	return NULL;
 }
 
-/* A drain took the cache's timers, and others have taken their places. */
-static void change_does_not_wait_for_a_place_in_a_wheel_that_refuses(void **state)
+/* A recorder whose wheel was drained of the cache's timers, and others have taken their places. */
+static struct cache_recorder *open_crowded_out(const struct variant *variant)
 {
-	const struct variant *variant = *state;
 	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct setter setter = {.recorder = recorder};
 	struct tw_options options = {.clock = TW_CLOCK_MANUAL,
 				     .drive = variant->drive,
 				     .workers = variant->workers,
 				     .when_full = TW_WHEN_FULL_FAIL,
 				     .max_pending = PENDING_MOST};
 	struct tw_cache_options cache_options;
-	pthread_t thread;
 
 	tw_destroy(recorder->wheel);
 	assert_status(tw_create(&recorder->wheel, INTERVAL, 64, nothing, &options), TW_OK);
@@ -176,6 +173,15 @@ static void change_does_not_wait_for_a_place_in_a_wheel_that_refuses(void **stat
 	assert_status(tw_drain(recorder->wheel, nothing, NULL), TW_OK);
 	cache_pass(recorder, 0);
 	fill_queue(recorder->wheel);
+	return recorder;
+}
+
+static void change_does_not_wait_for_a_place_in_a_wheel_that_refuses(void **state)
+{
+	struct cache_recorder *recorder = open_crowded_out(*state);
+	struct setter setter = {.recorder = recorder};
+	pthread_t thread;
+
 	assert_int_equal(pthread_create(&thread, NULL, set_and_tell, &setter), 0);
 	WAIT_UNTIL(atomic_load(&setter.is_done));
 	pthread_join(thread, NULL);
@@ -187,6 +193,35 @@ static void change_does_not_wait_for_a_place_in_a_wheel_that_refuses(void **stat
 	cache_pass(recorder, 4 * INTERVAL);
 	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
 	assert_removed(recorder, "other", TW_CAUSE_EXPIRED);
+	cache_recorder_close(recorder);
+}
+
+static void *end_and_tell(void *argument)
+{
+	struct setter *setter = argument;
+	struct cache_recorder *recorder = setter->recorder;
+
+	cache_set(recorder, "key", "value");
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+	cache_set(recorder, "other", "other");
+	assert_status(tw_cache_flush(recorder->cache), TW_FULL);
+	tw_cache_destroy(recorder->cache);
+	recorder->cache = NULL;
+	atomic_store(&setter->is_done, true);
+	return NULL;
+}
+
+static void cache_ends_though_its_timers_find_no_place(void **state)
+{
+	struct cache_recorder *recorder = open_crowded_out(*state);
+	struct setter setter = {.recorder = recorder};
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, end_and_tell, &setter), 0);
+	WAIT_UNTIL(atomic_load(&setter.is_done));
+	pthread_join(thread, NULL);
+	assert_removed(recorder, "value", TW_CAUSE_EXPLICIT);
+	assert_removed(recorder, "other", TW_CAUSE_SHUTDOWN);
 	cache_recorder_close(recorder);
 }
 
@@ -345,6 +380,8 @@ int main(void)
 		TEST_IN(levels_inline, timer_refused_in_its_own_run_is_set_after_it),
 		TEST_IN(levels_inline, change_does_not_wait_for_a_place_in_a_wheel_that_refuses),
 		TEST_IN(levels_threads, change_does_not_wait_for_a_place_in_a_wheel_that_refuses),
+		TEST_IN(levels_inline, cache_ends_though_its_timers_find_no_place),
+		TEST_IN(levels_threads, cache_ends_though_its_timers_find_no_place),
 		TEST_IN(levels_inline,
 			change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache),
 		TEST_IN(levels_owner, change_that_waits_for_room_holds_up_no_task),

@@ -175,8 +175,8 @@ TW_API enum tw_status tw_cache_create(struct tw_cache **cache, tw_duration expir
  * fine. Beside those takes no call on the cache may be running or follow. Not from a listener, a
  * loader or any other task of the wheel, where it could not return; from a callback of this cache
  * it does nothing. While it runs, listeners may call the cache, but sets answer TW_CLOSED. With
- * TW_DRIVE_CALLER it drives the wheel, as tw_flush does. If the wheel has been stopped, on_remove
- * is called by this thread.
+ * TW_DRIVE_CALLER it drives the wheel, as tw_flush does. If the wheel has been stopped, or has no
+ * place for the cache's timers after a drain (max_pending), on_remove is called by this thread.
  */
 TW_API void tw_cache_destroy(struct tw_cache *cache);
 
@@ -367,7 +367,8 @@ TW_API enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache
  * removal before the call; and frees what nobody reads any more. With TW_DRIVE_CALLER it drives the
  * wheel, as tw_flush. TW_OK; TW_INVALID: no cache, or called from a task of the wheel (on_remove
  * and on_stats are such) or from a loader of this cache, where it does nothing; TW_CLOSED: the wheel
- * was stopped, so that on_remove is not told before tw_cache_destroy.
+ * was stopped, so that on_remove is not told before tw_cache_destroy; TW_FULL: nor is it now, for
+ * after a drain others have taken all places of the wheel (max_pending).
  */
 TW_API enum tw_status tw_cache_flush(struct tw_cache *cache);
 

@@ -83,13 +83,14 @@ static bool notices_tell_crowd(struct notices *notices)
 }
 
 /* What could not be set is set by the next one who adds. */
-void notices_wake(struct notices *notices)
+bool notices_wake(struct notices *notices)
 {
 	if (wakeup_set(&notices->wakeup, 0))
-		return;
+		return true;
 	pthread_mutex_lock(&notices->lock);
 	notices->is_awake = false;
 	pthread_mutex_unlock(&notices->lock);
+	return false;
 }
 
 /* The wakeup's run. */
@@ -105,7 +106,7 @@ static void notices_run(void *argument)
 	notices->is_awake = is_more;
 	pthread_mutex_unlock(&notices->lock);
 	if (is_more)
-		notices_wake(notices);
+		(void)notices_wake(notices);
 }
 
 enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
@@ -169,13 +170,28 @@ static bool notices_pause(struct notices *notices, tw_duration pause)
 
 /*
  * The wakeup is set again each time: a drain of the wheel may have taken it; and the wheel is
- * driven, if that is the caller's part. One that is set anew while it waits for a thread of the pool
- * has to wait anew: so the pauses grow, until the pool's queue takes no longer.
+ * driven, if that is the caller's part. Once it may be that another is just mending it; TW_FULL:
+ * twice.
+ */
+static enum tw_status notices_urge(struct notices *notices, bool *is_set)
+{
+	bool was_set = *is_set;
+	enum tw_status status;
+
+	*is_set = notices_wake(notices);
+	status = tw_flush(notices->wakeup.wheel);
+	return status == TW_OK && !*is_set && !was_set ? TW_FULL : status;
+}
+
+/*
+ * A wakeup that is set anew while it waits for a thread of the pool has to wait anew: so the pauses
+ * grow, until the pool's queue takes no longer.
  */
 enum tw_status notices_wait(struct notices *notices, bool later)
 {
 	tw_duration pause = 20 * TW_MILLISECOND;
 	enum tw_status status = TW_OK;
+	bool is_set = true;
 	uint64_t target;
 	int state;
 
@@ -187,8 +203,7 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 	target = notices->added;
 	while (notices->told < target && status == TW_OK) {
 		pthread_mutex_unlock(&notices->lock);
-		notices_wake(notices);
-		status = tw_flush(notices->wakeup.wheel);
+		status = notices_urge(notices, &is_set);
 		pthread_mutex_lock(&notices->lock);
 		if (notices->told < target && status == TW_OK && !notices_pause(notices, pause) &&
 		    pause < TW_MINUTE)

@@ -42,12 +42,12 @@ void notices_close(struct notices *notices);
 void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry);
 /* Under the same lock, at last: empties the list. True: notices_wake() is to follow. */
 bool notices_add(struct notices *notices, struct notice_list *list);
-/* With no lock held. */
-void notices_wake(struct notices *notices);
+/* With no lock held. False: the wakeup could not be set. */
+bool notices_wake(struct notices *notices);
 /*
  * Waits until all that were added are told; `later`: also those that listeners make leave
- * meanwhile. TW_CLOSED: the wheel was stopped, and nobody tells them; TW_INVALID: the wheel can't be
- * waited for from here.
+ * meanwhile. TW_CLOSED: the wheel was stopped, and nobody tells them; TW_FULL: likewise, for the wheel
+ * has no place for the wakeup; TW_INVALID: the wheel can't be waited for from here.
  */
 enum tw_status notices_wait(struct notices *notices, bool later);
 /* Tells all that are left; nobody else does any more. */

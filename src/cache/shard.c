@@ -162,7 +162,7 @@ void shard_end(struct shard *shard)
 	if (arms)
 		shard_set_wakeup(shard, due);
 	if (wakes)
-		notices_wake(&shard->cache->notices);
+		(void)notices_wake(&shard->cache->notices);
 	if (has_limbo)
 		cache_ask_upkeep(shard->cache);
 	/* Last, for it calls users. */
