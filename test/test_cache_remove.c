@@ -461,6 +461,23 @@ static void flush_waits_no_longer_than_the_pool_takes(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* More than the listener is told of in one run; who flushes drives the wheel from run to run. */
+static void flush_goes_on_from_run_to_run(void **state)
+{
+	enum { MANY = 15000, LONGEST_S = 15 };
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	int64_t began;
+
+	for (int i = 0; i < MANY; i++)
+		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "value", 5), TW_OK);
+	assert_status(tw_cache_clear(recorder->cache), TW_OK);
+	began = wall_clock();
+	cache_settle(recorder);
+	assert_true(wall_clock() - began < LONGEST_S * TW_SECOND);
+	assert_int_equal(removal_count(recorder), MANY);
+	cache_recorder_close(recorder);
+}
+
 static size_t threads(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -501,6 +518,7 @@ int main(void)
 		TEST_CACHE(flush_waits_for_removals_that_are_under_way),
 		TEST_IN(levels_threads, flush_waits_for_what_left_before_it_though_others_leave),
 		TEST_IN(levels_threads, flush_waits_no_longer_than_the_pool_takes),
+		TEST_IN(levels_workers, flush_goes_on_from_run_to_run),
 		TEST_CACHE(destroy_reports_every_entry_as_shutdown),
 		TEST_CACHE(causes_and_entries_make_inserts_after_any_calls),
 		TEST_CACHE(listener_may_call_the_cache),

@@ -156,40 +156,41 @@ bool notices_add(struct notices *notices, struct notice_list *list)
 	return wakes;
 }
 
-/* Under the lock: until there is progress; false: the time has gone by. */
-static bool notices_pause(struct notices *notices, tw_duration pause)
+/* Under the lock: until there is progress, or a moment has gone by. */
+static void notices_pause(struct notices *notices)
 {
+	enum { PAUSE_MS = 20 };
 	struct timespec until;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	pause += until.tv_nsec;
-	until.tv_sec += (time_t)(pause / TW_SECOND);
-	until.tv_nsec = (long)(pause % TW_SECOND);
-	return pthread_cond_timedwait(&notices->progress, &notices->lock, &until) == 0;
+	until.tv_nsec += PAUSE_MS * TW_MILLISECOND;
+	if (until.tv_nsec >= TW_SECOND) {
+		until.tv_nsec -= TW_SECOND;
+		until.tv_sec++;
+	}
+	pthread_cond_timedwait(&notices->progress, &notices->lock, &until);
 }
 
 /*
- * The wakeup is set again each time: a drain of the wheel may have taken it; and the wheel is
- * driven, if that is the caller's part. Once it may be that another is just mending it; TW_FULL:
- * twice.
+ * The wakeup is set again: a drain of the wheel may have taken it; but more and more seldom, for one
+ * that is set anew while it waits for a thread of the pool has to wait anew. And the wheel is driven,
+ * if that is the caller's part. One failure may be because another is just mending it; TW_FULL: it
+ * is the second.
  */
-static enum tw_status notices_urge(struct notices *notices, bool *is_set)
+static enum tw_status notices_urge(struct notices *notices, unsigned round, bool *is_set)
 {
 	bool was_set = *is_set;
+	bool sets = (round & (round + 1)) == 0;
 	enum tw_status status;
 
-	*is_set = notices_wake(notices);
+	if (sets)
+		*is_set = notices_wake(notices);
 	status = tw_flush(notices->wakeup.wheel);
-	return status == TW_OK && !*is_set && !was_set ? TW_FULL : status;
+	return status == TW_OK && sets && !*is_set && !was_set ? TW_FULL : status;
 }
 
-/*
- * A wakeup that is set anew while it waits for a thread of the pool has to wait anew: so the pauses
- * grow, until the pool's queue takes no longer.
- */
 enum tw_status notices_wait(struct notices *notices, bool later)
 {
-	tw_duration pause = 20 * TW_MILLISECOND;
 	enum tw_status status = TW_OK;
 	bool is_set = true;
 	uint64_t target;
@@ -201,13 +202,12 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&notices->lock);
 	target = notices->added;
-	while (notices->told < target && status == TW_OK) {
+	for (unsigned round = 0; notices->told < target && status == TW_OK; round++) {
 		pthread_mutex_unlock(&notices->lock);
-		status = notices_urge(notices, &is_set);
+		status = notices_urge(notices, round, &is_set);
 		pthread_mutex_lock(&notices->lock);
-		if (notices->told < target && status == TW_OK && !notices_pause(notices, pause) &&
-		    pause < TW_MINUTE)
-			pause *= 2;
+		if (notices->told < target && status == TW_OK)
+			notices_pause(notices);
 		/* What a listener makes leave is added before its own entry counts as told. */
 		if (later)
 			target = notices->added;
