@@ -331,6 +331,7 @@ struct adding {
 	struct {
 		struct command *command; /* NULL: it has its status already */
 		size_t place;
+		enum tw_status status;
 	} tasks[ADDS_AT_ONCE];
 	/* The shard's command; valid if it is one of those used and of that shard. */
 	uint16_t of_shard[TW_REDIS_SHARDS_MAX];
@@ -371,10 +372,9 @@ static void adding_write(struct adding *adding, const struct tw_redis_task *task
 			command = adding_command(adding, &tasks[base + i]);
 			adding->tasks[i].place = command->count / ADD_ARGUMENTS;
 			add_write(adding->redis, command, &tasks[base + i]);
-		} else {
-			adding_note(adding, base + i, status);
 		}
 		adding->tasks[i].command = command;
+		adding->tasks[i].status = status;
 	}
 	for (size_t i = 0; i < adding->used; i++)
 		command_hint(&adding->commands[i], &adding->redis->space);
@@ -391,12 +391,10 @@ static bool adding_run(struct adding *adding, const struct tw_redis_task *tasks,
 	router_run(&adding->redis->router, adding->commands, adding->used);
 	for (size_t i = 0; i < count; i++) {
 		const struct command *command = adding->tasks[i].command;
-		enum tw_status status = command ? command->status : TW_OK;
+		enum tw_status status = command ? command->status : adding->tasks[i].status;
 
-		if (!command)
-			continue;
 		reached = reached && status != TW_REDIS_UNREACHABLE;
-		if (status == TW_OK)
+		if (command && status == TW_OK)
 			status = answer_status(
 				command_integer(command, adding->tasks[i].place, INT64_MIN));
 		adding_note(adding, base + i, status);
