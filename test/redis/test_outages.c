@@ -231,13 +231,12 @@ static void killed_server_loses_nothing_that_was_accepted(void **state)
 	restart_in_mid_run(SIGKILL);
 }
 
-static void call_waits_for_a_server_that_comes_back(void **state)
+/* Adds a task while the server is away for a moment. */
+static void add_in_an_outage(struct tw_redis *redis)
 {
-	struct tw_redis *redis = open_at(server.url);
 	struct adder adder = {.redis = redis, .count = 1};
 	pthread_t thread;
 
-	(void)state;
 	redis_server_end(&server, SIGKILL);
 	assert_int_equal(pthread_create(&thread, NULL, add_all, &adder), 0);
 	wait_for(700 * TW_MILLISECOND);
@@ -245,6 +244,39 @@ static void call_waits_for_a_server_that_comes_back(void **state)
 	redis_server_restart(&server);
 	pthread_join(thread, NULL);
 	assert_int_equal(accepted(&adder), 1);
+}
+
+static void call_waits_for_a_server_that_comes_back(void **state)
+{
+	struct tw_redis *redis = open_at(server.url);
+
+	(void)state;
+	add_in_an_outage(redis);
+	tw_redis_close(redis);
+}
+
+static void patience_without_end_waits_too(void **state)
+{
+	struct tw_redis_options options = options_of(server.url);
+	struct tw_redis *redis;
+
+	(void)state;
+	options.patience = TW_FOREVER;
+	redis = client_open(&options);
+	add_in_an_outage(redis);
+	tw_redis_close(redis);
+}
+
+static void time_limit_of_nearly_a_second_is_one(void **state)
+{
+	struct tw_redis_options options = options_of(server.url);
+	struct tw_redis *redis;
+
+	(void)state;
+	options.connect_timeout = TW_SECOND - 1;
+	options.reply_timeout = 2 * TW_SECOND - 1;
+	redis = client_open(&options);
+	assert_ok(redis, tw_redis_ping(redis, NULL));
 	tw_redis_close(redis);
 }
 
@@ -449,6 +481,8 @@ int main(void)
 		OUTAGE_TEST(restarted_server_loses_nothing_that_was_accepted),
 		OUTAGE_TEST(killed_server_loses_nothing_that_was_accepted),
 		OUTAGE_TEST(call_waits_for_a_server_that_comes_back),
+		OUTAGE_TEST(patience_without_end_waits_too),
+		OUTAGE_TEST(time_limit_of_nearly_a_second_is_one),
 		OUTAGE_TEST(call_gives_up_after_its_patience),
 		OUTAGE_TEST(server_that_hangs_after_a_reconnect_is_given_up_too),
 		OUTAGE_TEST(replica_is_waited_for_until_it_is_the_master),
