@@ -159,7 +159,7 @@ struct tw_cache_options {
 
 /*
  * Makes a cache whose entries live for `expire` (> 0, or TW_FOREVER) where nothing else is said.
- * `options` may be NULL; it is copied. Costs about 6 KiB a shard, and with a wheel of its own three
+ * `options` may be NULL; it is copied. Costs about 5 KiB a shard, and with a wheel of its own three
  * threads. TW_OK; TW_INVALID: no cache to fill, expire ≤ 0, an option out of range; TW_NO_MEMORY;
  * TW_SYSTEM: a thread could not be started; TW_FULL and TW_CLOSED: the given wheel takes no timers.
  * On failure *cache is NULL.
