@@ -439,6 +439,32 @@ static void lost_reply_to_a_claim_brings_the_task_back(void **state)
 	tw_redis_close(through);
 }
 
+static void lost_reply_to_an_acknowledgement_by_hand_is_unknown(void **state)
+{
+	struct tw_redis *redis = open_at(proxy.url);
+	struct tw_redis_batch *batch;
+	struct tw_redis_error error;
+	enum tw_status each;
+
+	(void)state;
+	/* Redis knows the script from this one. */
+	add_task(redis, "first", 0);
+	batch = await_claim(redis, "first", TW_MINUTE);
+	assert_ok(redis, tw_redis_ack(redis, only_job(batch), 1, NULL));
+	tw_redis_batch_free(batch);
+	add_task(redis, "the-task", 0);
+	batch = await_claim(redis, "the-task", TW_MINUTE);
+	proxy_lose_reply(&proxy, "the-task");
+	assert_int_equal(tw_redis_ack(redis, only_job(batch), 1, &each), TW_REDIS_OUTCOME_UNKNOWN);
+	assert_int_equal(each, TW_REDIS_OUTCOME_UNKNOWN);
+	tw_redis_last_error(redis, &error);
+	assert_int_equal(error.status, TW_REDIS_OUTCOME_UNKNOWN);
+	assert_ok(redis, tw_redis_ack(redis, only_job(batch), 1, &each));
+	assert_int_equal(each, TW_NOT_FOUND);
+	tw_redis_batch_free(batch);
+	tw_redis_close(redis);
+}
+
 static void lost_reply_to_an_acknowledgement_runs_nothing_twice(void **state)
 {
 	struct tw_redis *direct = open_at(server.url);
@@ -490,6 +516,7 @@ int main(void)
 		OUTAGE_TEST(lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless),
 		OUTAGE_TEST(lost_reply_to_a_question_is_asked_again),
 		OUTAGE_TEST(lost_reply_to_a_claim_brings_the_task_back),
+		OUTAGE_TEST(lost_reply_to_an_acknowledgement_by_hand_is_unknown),
 		OUTAGE_TEST(lost_reply_to_an_acknowledgement_runs_nothing_twice),
 	};
 

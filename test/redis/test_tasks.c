@@ -340,10 +340,16 @@ static void first_of_many_that_is_not_added_is_the_answer(void **state)
 		{.key = "bad", .key_size = 3, .url = "ftp://host/"},
 		{.key = "none", .key_size = 4, .mode = TW_REDIS_REPLACE},
 	};
+	struct tw_redis_error error;
 
 	add_task(fixture->redis, "there", TW_HOUR);
 	assert_int_equal(tw_redis_add_many(fixture->redis, tasks, 3, NULL), TW_EXISTS);
+	tw_redis_last_error(fixture->redis, &error);
+	assert_int_equal(error.status, TW_EXISTS);
+	assert_string_equal(error.text, tw_status_text(TW_EXISTS));
 	assert_int_equal(tw_redis_add_many(fixture->redis, tasks + 1, 2, NULL), TW_REDIS_BAD_DATA);
+	tw_redis_last_error(fixture->redis, &error);
+	assert_string_equal(error.text, "a callback is http:// or https://");
 	assert_int_equal(tw_redis_add_many(fixture->redis, tasks + 2, 1, NULL), TW_NOT_FOUND);
 }
 
