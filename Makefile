@@ -184,14 +184,14 @@ test: all $(TESTS_TO_BUILD) ## run all tests, or TESTS="test_wheel ..."; SEED=n 
 	@test/run.sh $(TESTS)
 
 bench: all $(BENCH_OBJECTS:.o=) ## build all benches and run them
-	@if test -x bench/run.sh; then bench/run.sh; else echo "bench/run.sh is not there: built only"; fi
+	@bench/run.sh
 
 ifeq ($(REDIS_FOUND),yes)
 test-redis: ## run the tests of the part on Redis alone (they are in `make test`)
 	@$(MAKE) --no-print-directory test TESTS="$(REDIS_TESTS)"
 
 bench-redis: all $(REDIS_BENCH_OBJECTS:.o=) ## build the benches of the part on Redis and run them
-	@if test -x bench/redis/run.sh; then bench/redis/run.sh; fi
+	@bench/redis/run.sh
 else
 test-redis bench-redis:
 	@echo "the part on Redis is not built: try 'make deps', and not REDIS=no" >&2; false
@@ -238,3 +238,6 @@ clean: ## remove all that was built, of every variant
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
+	@echo
+	@echo 'V=1 shows the commands. REDIS=no leaves out the part on Redis. Variants, each in a folder'
+	@echo 'of its own: DEBUG=1, SANITIZE=thread, SANITIZE=address,undefined.'

@@ -8,10 +8,10 @@
  * tenth of the keys. Some keys the source does not have. Now and then a thread changes a key in the
  * source and deletes it from the cache, as programs do.
  *
- * At the end it is verified that every value taken was its key's, and none that was in the cache
- * older than the last change before the take; that none was past its deadline; that no key was loaded twice at a time; that the
- * cache's counts agree with the threads' and the source's; and that every entry that came in left
- * once.
+ * At the end it is verified that every value taken was its key's, and none older than the last
+ * change before the take; that none was past its deadline; that no key was loaded twice at a time;
+ * that the cache's counts agree with the threads' and the source's; and that every entry that came
+ * in left once.
  */
 #include "support/format.h"
 #include "support/keys.h"

@@ -146,6 +146,17 @@ static const struct program_option *find_option(const struct program_option *opt
 	options_refuse("unknown option --%.*s", (int)length, name);
 }
 
+static struct text default_choice(const struct program_option *option)
+{
+	const char *word = option->choices;
+	struct text text;
+
+	for (int left = *(const int *)option->target; left > 0; left--)
+		word += strcspn(word, ",") + 1;
+	snprintf(text.characters, sizeof(text.characters), "%.*s", (int)strcspn(word, ","), word);
+	return text;
+}
+
 static struct text default_text(const struct program_option *option)
 {
 	struct text text = {""};
@@ -154,12 +165,14 @@ static struct text default_text(const struct program_option *option)
 		text = format_count(*(const int64_t *)option->target);
 	else if (option->kind == OPTION_DURATION || option->kind == OPTION_SECONDS)
 		text = format_duration(*(const int64_t *)option->target);
+	else if (option->kind == OPTION_CHOICE)
+		text = default_choice(option);
 	return text;
 }
 
 static void print_help(const char *question, const struct program_option *options)
 {
-	static const char *const value_names[] = {"COUNT", "TIME", "SECONDS", "CHOICE", "TEXT", ""};
+	static const char *const value_names[] = {"COUNT", "TIME", "SECONDS", "CHOICE", "FILE", ""};
 
 	printf("%s: %s\n\n", program_name, question);
 	for (; options->name; options++) {

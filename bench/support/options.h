@@ -21,7 +21,7 @@ enum option_kind {
 	OPTION_DURATION, /* int64_t nanoseconds: 500us, 1ms, 10s, 1h */
 	OPTION_SECONDS,  /* int64_t nanoseconds: as OPTION_DURATION, a bare number is seconds */
 	OPTION_CHOICE,   /* int: the position of the word in `choices` */
-	OPTION_TEXT,     /* const char * */
+	OPTION_TEXT,     /* const char *: a file's path */
 	OPTION_FLAG      /* bool, no value */
 };
 

@@ -114,19 +114,20 @@ struct tw_cache_stats {
 /* All zero means all defaults. */
 struct tw_cache_options {
 	void *context;    /* given to weigh, on_remove and on_stats */
-	const char *name; /* of the own wheel's threads, 8 bytes at most; NULL: "proc" */
+	const char *name; /* of the own wheel's threads, cut to 8 bytes; NULL: "proc" */
 	/*
 	 * The wheel that wakes the cache and whose pool runs its listeners; may serve many caches
 	 * and other timers. It must live longer than the cache. While it is stopped, or nobody
 	 * drives it, entries past their deadline are not handed out all the same, but stay in
 	 * memory until they are met. The cache has a timer by handle there for each shard, and a
-	 * few more: a tw_drain of the wheel meets them (NULL keys), and must leave their values
-	 * alone; after it is through (tw_wait_idle), tw_cache_flush sets them up again. A change
-	 * that has to set one of them, and finds the wheel's queue full, waits for room, also with
-	 * TW_WHEN_FULL_FAIL, and with TW_DRIVE_CALLER drives the wheel; an inline task of a wheel
-	 * that refuses can't, and leaves it to the next change, as does any change where others
-	 * have taken the places (max_pending) of timers that a drain took. NULL: a wheel of its
-	 * own, of 1 s and 300 slots, with its threads.
+	 * few more. They take places of max_pending, and tw_cache_create waits for these as any set
+	 * does: for ever where there are fewer. A tw_drain of the wheel meets them (NULL keys), and
+	 * must leave their values alone; after it is through (tw_wait_idle), tw_cache_flush sets
+	 * them up again. A change that has to set one of them, and finds the wheel's queue full,
+	 * waits for room, also with TW_WHEN_FULL_FAIL, and with TW_DRIVE_CALLER drives the wheel; an
+	 * inline task of a wheel that refuses can't, and leaves it to the next change, as does any
+	 * change where the wheel refuses a place that a drain has freed and others have taken. NULL:
+	 * a wheel of its own, of 1 s and 300 slots, with its threads.
 	 */
 	struct tw_wheel *wheel;
 	/* Each lifetime given is multiplied by a random number between 1 - jitter and 1 + jitter,
@@ -159,7 +160,7 @@ struct tw_cache_options {
 
 /*
  * Makes a cache whose entries live for `expire` (> 0, or TW_FOREVER) where nothing else is said.
- * `options` may be NULL; it is copied. Costs about 6 KiB a shard, and with a wheel of its own three
+ * `options` may be NULL; it is copied. Costs about 5 KiB a shard, and with a wheel of its own three
  * threads. TW_OK; TW_INVALID: no cache to fill, expire ≤ 0, an option out of range; TW_NO_MEMORY;
  * TW_SYSTEM: a thread could not be started; TW_FULL and TW_CLOSED: the given wheel takes no timers.
  * On failure *cache is NULL.
@@ -187,7 +188,8 @@ TW_API void tw_cache_destroy(struct tw_cache *cache);
  * precise clock; no system call unless the new deadline is the earliest of its shard or entries
  * leave that somebody is to be told of. TW_OK; TW_INVALID: no cache, a key that is NULL, empty or
  * over TW_KEY_SIZE_MAX, a NULL value that is not empty, a value over UINT32_MAX bytes; TW_FULL: it
- * weighs more than max_bytes by itself; TW_NO_MEMORY. On failure nothing has changed.
+ * weighs more than max_bytes by itself; TW_NO_MEMORY; TW_CLOSED: tw_cache_destroy has begun. On
+ * failure nothing has changed.
  */
 TW_API enum tw_status tw_cache_set(struct tw_cache *cache, const void *key, size_t key_size,
 				   const void *value, size_t value_size);
@@ -256,8 +258,9 @@ TW_API enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, s
 
 /*
  * Gives the key's entry a new lifetime from now on, shorter or longer. A later deadline commands
- * the wheel nothing. Neither a hit nor a miss, but a use. Any thread. TW_OK; TW_NOT_FOUND;
- * TW_INVALID: no cache, a bad key, expire ≤ 0.
+ * the wheel nothing. Neither a hit nor a miss, but a use. Any thread; costs a lock as tw_cache_set.
+ * TW_OK; TW_NOT_FOUND; TW_INVALID: no cache, a bad key, expire ≤ 0; TW_NO_MEMORY: the thread's
+ * first call allocates.
  */
 TW_API enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t key_size,
 				     tw_duration expire);
@@ -278,10 +281,10 @@ typedef enum tw_status tw_cache_load(void *argument, const void *key, size_t key
 				     struct tw_cache_loading *loading);
 
 /*
- * For the loader: gives a copy of the value, or the value itself (as tw_cache_adopt), with its
- * lifetime; `expire` 0: the cache's own. Given twice, the last counts. TW_OK; TW_INVALID: no
- * loading, expire < 0, a value as tw_cache_set would not have it; TW_NO_MEMORY: the loader should
- * answer that.
+ * For the loader, in its own thread: gives a copy of the value, or the value itself (as
+ * tw_cache_adopt), with its lifetime; `expire` 0: the cache's own. Given twice, the last counts. TW_OK;
+ * TW_INVALID: no loading, expire < 0, a value as tw_cache_set would not have it; TW_NO_MEMORY: the
+ * loader should answer that.
  */
 TW_API enum tw_status tw_cache_load_copy(struct tw_cache_loading *loading, const void *value,
 					 size_t value_size, tw_duration expire);
@@ -338,7 +341,8 @@ TW_API enum tw_status tw_cache_clear(struct tw_cache *cache);
  * Calls visit(context, entry) for the entries that may be read, until it answers 0: each that is
  * there from begin to end exactly once, what comes and goes meanwhile at most once for each value.
  * Neither hits nor uses. No lock is held: `visit` may call the cache, and may keep an entry by
- * tw_cache_entry_pin. Any thread; costs a list of pointers to one shard's entries.
+ * tw_cache_entry_pin. Any thread; costs a list of pointers to one shard's entries, which is made
+ * under that shard's lock.
  * TW_OK, also when ended by `visit`; TW_INVALID: no cache or no visit; TW_NO_MEMORY: not all were
  * met.
  */
@@ -350,7 +354,7 @@ TW_API enum tw_status tw_cache_each(struct tw_cache *cache,
  * New limits, 0: none. On return no more is there than they allow (TW_CAUSE_SIZE), other threads'
  * sets of this moment aside. Any thread; in short steps, while others read and write (the first
  * limit puts each shard's entries in order, under its lock, about 35 ns an entry).
- * TW_OK; TW_INVALID: no cache; TW_NO_MEMORY: nothing has changed.
+ * TW_OK; TW_INVALID: no cache.
  */
 TW_API enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries,
 					 uint64_t max_bytes);
@@ -367,8 +371,8 @@ TW_API enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache
  * removal before the call; and frees what nobody reads any more. With TW_DRIVE_CALLER it drives the
  * wheel, as tw_flush. TW_OK; TW_INVALID: no cache, or called from a task of the wheel (on_remove
  * and on_stats are such) or from a loader of this cache, where it does nothing; TW_CLOSED: the wheel
- * was stopped, so that on_remove is not told before tw_cache_destroy; TW_FULL: nor is it now, for
- * after a drain others have taken all places of the wheel (max_pending).
+ * was stopped, so that on_remove is not told of all before tw_cache_destroy; TW_FULL: nor is it now,
+ * for after a drain others have taken all places of the wheel (max_pending), and it refuses more.
  */
 TW_API enum tw_status tw_cache_flush(struct tw_cache *cache);
 

@@ -78,7 +78,7 @@ struct tw_redis_options {
 	 * Of a cluster, any node: the others are asked for.
 	 */
 	const char *url;
-	const char *user;       /* NULL: as in url */
+	const char *user;       /* NULL: as in url; only with a password */
 	const char *password;   /* NULL: as in url */
 	const char *name_space; /* NULL: "default" */
 	/* Shards of the namespace, 1 to TW_REDIS_SHARDS_MAX; 0: 64. Fixed by whoever comes
@@ -87,7 +87,8 @@ struct tw_redis_options {
 	tw_duration connect_timeout; /* for one connection; 0: 2 s */
 	tw_duration reply_timeout;   /* for one reply; 0: 5 s */
 	/* How long a call goes on trying while the server can't be reached, loads, is read-only or
-	 * moves slots. 0: 5 s; negative: it tries once. tw_redis_open itself tries once. */
+	 * moves slots. 0: 5 s; TW_FOREVER: without end; negative: it tries once. tw_redis_open
+	 * itself tries once. */
 	tw_duration patience;
 	/* Work even where the server may evict our keys (maxmemory-policy allkeys-…), or won't
 	 * tell. */
@@ -124,7 +125,8 @@ TW_API void tw_redis_close(struct tw_redis *redis);
  *   TW_NO_MEMORY
  */
 
-/* What went wrong in the last call that failed, of any thread. */
+/* What went wrong in the last call that failed, of any thread; TW_INVALID and TW_NO_MEMORY, which
+ * need no words, may leave it as it was. */
 TW_API void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error);
 
 /* A round trip to one node (of a cluster: the one of the first shard). *took may be NULL. TW_OK. */
@@ -150,7 +152,7 @@ struct tw_redis_task {
 	size_t key_size; /* bytes, 1 to TW_REDIS_KEY_MAX */
 	/* When: `at_ms` if it is not 0, else `delay` from now. Both by the server's clock; the
 	 * past, and a delay ≤ 0, are now. Rounded up to a millisecond. */
-	int64_t at_ms;     /* milliseconds since 1970 UTC */
+	int64_t at_ms;     /* milliseconds since 1970 UTC, up to the end of the year 9999; ≥ 0 */
 	tw_duration delay; /* nanoseconds, up to TW_REDIS_DELAY_MAX */
 	enum tw_redis_mode mode;
 	/* Runs that it may have until it becomes a dead letter, those that a worker's death ended
@@ -170,9 +172,9 @@ struct tw_redis_task {
  * Adds a task. *due_ms (may be NULL) is when it is due, server's time. A replaced task is gone: if
  * it is running, its run is not stopped, but its acknowledgement is refused and it isn't retried.
  * TW_OK; TW_EXISTS, TW_NOT_FOUND: see tw_redis_mode; TW_REDIS_BAD_DATA: a URL that is not http or
- * https, has no host or a blank, a header with CR, LF or no name, or one that the worker sets
- * itself (Tw-…, Content-Length, Host, Transfer-Encoding, Connection, Expect), headers without a
- * URL, a GET with a body, text that is not UTF-8, or over a limit. One round trip.
+ * https, or has no host or a blank, a header with no name or a control character, or one that the
+ * worker sets itself (Tw-…, Content-Length, Host, Transfer-Encoding, Connection, Expect), headers
+ * without a URL, a GET with a body, text that is not UTF-8, or over a limit. One round trip.
  */
 TW_API enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
 				   int64_t *due_ms);
@@ -326,13 +328,13 @@ TW_API void tw_redis_batch_free(struct tw_redis_batch *batch);
 TW_API enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis_job *jobs,
 				   size_t count, enum tw_status *each);
 
-/* Their leases end `lease` from now. */
+/* Their leases end `lease` from now (10 ms to 1 day). */
 TW_API enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
 				      size_t count, tw_duration lease, enum tw_status *each);
 
 /*
- * They failed: due again `retry_in` from now if attempts are left, otherwise, or with TW_FOREVER,
- * they become dead letters with the reason (may be NULL).
+ * They failed: due again `retry_in` from now (0 to TW_REDIS_DELAY_MAX) if attempts are left,
+ * otherwise, or with TW_FOREVER, they become dead letters with the reason (may be NULL).
  */
 TW_API enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redis_job *jobs,
 				    size_t count, tw_duration retry_in, const char *reason,
@@ -388,7 +390,7 @@ struct tw_redis_worker_options {
 	void *context; /* given to all functions here */
 	/* Runs tasks that have no callback; NULL: such tasks fail, are retried and become dead. */
 	tw_redis_handler_fn *handler;
-	/* Give tasks with a callback to the handler, too. */
+	/* Give tasks with a callback to the handler, too; only with a handler. */
 	bool handler_for_callbacks;
 	/* Handlers that run at a time (threads, 0: 4), up to 256; callbacks at a time (0: 64), up
 	 * to 1024. */
@@ -397,14 +399,16 @@ struct tw_redis_worker_options {
 	/* How long a task is leased, 100 ms to 1 day; extended at a third of it, while it runs. 0:
 	 * 30 s. A dead worker's tasks run again after this time. */
 	tw_duration lease;
-	/* Most tasks taken by one claim; 0: 100. A worker holds as many tasks as it can run at
-	 * once, and beside them as many as it can begin within some 20 ms, ten batches at most. */
+	/* Most tasks taken by one claim, up to TW_REDIS_BATCH_MAX; 0: 100. A worker holds as many
+	 * tasks as it can run at once, and beside them as many as it can begin within some 20 ms, ten
+	 * batches at most. */
 	unsigned batch;
 	/* Wait before the second attempt (0: 1 s), doubled with each, up to retry_max (0: 5 min).
 	 * Of each wait a random part, up to half, is left out. */
 	tw_duration retry_first;
 	tw_duration retry_max;
-	/* A callback's time limits: to connect (0: 5 s), altogether (0: 30 s). */
+	/* A callback's time limits: to connect (0: 5 s; up to 1 hour), altogether (0: 30 s; up to 1
+	 * day). */
 	tw_duration http_connect_timeout;
 	tw_duration http_timeout;
 	/* How often a shard is looked at without a hint while hints can't be received, 10 ms to 10

@@ -92,7 +92,8 @@ enum tw_status {
 
 /* "TW_OK" for TW_OK; "TW_UNKNOWN" for a number that is no status. Static strings, any thread. */
 TW_API const char *tw_status_name(enum tw_status status);
-/* The same in words, for a log line. Static strings, any thread. */
+/* The same in words, for a log line; "unknown status" for a number that is none. Static strings, any
+ * thread. */
 TW_API const char *tw_status_text(enum tw_status status);
 
 struct tw_wheel;
@@ -187,7 +188,7 @@ struct tw_options {
 	size_t queue_capacity;       /* commands waiting, rounded up to a power of two; 0: 8192 */
 	enum tw_when_full when_full; /* for the queue and for max_pending */
 	size_t max_pending;          /* timers armed, or on the way to it, at a time; 0: no limit */
-	const char *name; /* 8 bytes at most; threads are NAME-owner and NAME-0 …; NULL: "tw" */
+	const char *name; /* cut to 8 bytes; threads are NAME-owner and NAME-0 …; NULL: "tw" */
 	struct tw_slow_task slow_task;
 };
 
@@ -199,7 +200,7 @@ struct tw_options {
  * its threads. `execute` runs each expired task. `options` may be NULL; it is copied.
  * TW_OK; TW_INVALID: interval ≤ 0, no slots or over TW_SLOTS_MAX, no execute, no wheel to fill, an
  * option out of range; TW_NO_MEMORY; TW_SYSTEM: a thread could not be started, or the system has no
- * such clock. On failure *wheel is NULL.
+ * such clock, or no descriptor left for TW_CLOCK_BOOTTIME. On failure *wheel is NULL.
  */
 TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, size_t slots,
 				tw_execute_fn *execute, const struct tw_options *options);
@@ -379,7 +380,8 @@ TW_API enum tw_status tw_schedule_func(struct tw_wheel *wheel,
  */
 TW_API enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer);
 
-/* As tw_timer_stop, and on return it is not running any more. In its own run: TW_INVALID. */
+/* As tw_timer_stop, and on return it is not running any more; but for TW_CLOSED, which doesn't wait:
+ * after tw_stop tw_wait_idle does. In its own run: TW_INVALID. */
 TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer);
 
 /*

@@ -323,7 +323,9 @@ enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_
 struct adding {
 	struct tw_redis *redis;
 	enum tw_status *each; /* of the caller; may be NULL */
-	enum tw_status first; /* the first that was not TW_OK */
+	/* Of the first that was not added; else TW_OK. */
+	enum tw_status first;
+	struct tw_redis_error error;
 
 	struct command commands[ADDS_AT_ONCE];
 	size_t used;
@@ -331,6 +333,7 @@ struct adding {
 	struct {
 		struct command *command; /* NULL: it has its status already */
 		size_t place;
+		enum tw_status status;
 	} tasks[ADDS_AT_ONCE];
 	/* The shard's command; valid if it is one of those used and of that shard. */
 	uint16_t of_shard[TW_REDIS_SHARDS_MAX];
@@ -340,8 +343,23 @@ static void adding_note(struct adding *adding, size_t index, enum tw_status stat
 {
 	if (adding->each)
 		adding->each[index] = status;
-	if (adding->first == TW_OK)
-		adding->first = status;
+	if (adding->first != TW_OK || status == TW_OK)
+		return;
+	adding->first = status;
+	adding->error = adding->redis->router.error;
+	adding->error.status = status;
+}
+
+/* Says once more what was wrong with the task, for others may have come after it. */
+static void adding_explain(struct adding *adding, const struct tw_redis_task *task,
+			   const struct command *command, enum tw_status status)
+{
+	if (adding->first != TW_OK || status == TW_OK)
+		return;
+	if (!command)
+		(void)add_prepare(adding->redis, task);
+	else if (command->status == TW_OK)
+		error_set(&adding->redis->router.error, status, "%s", tw_status_text(status));
 }
 
 static struct command *adding_command(struct adding *adding, const struct tw_redis_task *task)
@@ -371,10 +389,9 @@ static void adding_write(struct adding *adding, const struct tw_redis_task *task
 			command = adding_command(adding, &tasks[base + i]);
 			adding->tasks[i].place = command->count / ADD_ARGUMENTS;
 			add_write(adding->redis, command, &tasks[base + i]);
-		} else {
-			adding_note(adding, base + i, status);
 		}
 		adding->tasks[i].command = command;
+		adding->tasks[i].status = status;
 	}
 	for (size_t i = 0; i < adding->used; i++)
 		command_hint(&adding->commands[i], &adding->redis->space);
@@ -391,14 +408,13 @@ static bool adding_run(struct adding *adding, const struct tw_redis_task *tasks,
 	router_run(&adding->redis->router, adding->commands, adding->used);
 	for (size_t i = 0; i < count; i++) {
 		const struct command *command = adding->tasks[i].command;
-		enum tw_status status = command ? command->status : TW_OK;
+		enum tw_status status = command ? command->status : adding->tasks[i].status;
 
-		if (!command)
-			continue;
 		reached = reached && status != TW_REDIS_UNREACHABLE;
-		if (status == TW_OK)
+		if (command && status == TW_OK)
 			status = answer_status(
 				command_integer(command, adding->tasks[i].place, INT64_MIN));
+		adding_explain(adding, &tasks[base + i], command, status);
 		adding_note(adding, base + i, status);
 	}
 	return reached;
@@ -437,7 +453,7 @@ enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_t
 	adding_run_all(adding, tasks, count);
 	status = adding->first;
 	if (status != TW_OK)
-		redis->router.error.status = status;
+		redis->router.error = adding->error;
 	pthread_mutex_unlock(&redis->lock);
 	for (size_t i = 0; i < ADDS_AT_ONCE; i++)
 		command_free(&adding->commands[i]);

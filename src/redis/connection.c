@@ -52,10 +52,13 @@ static void pipe_guard_leave(const struct pipe_guard *guard, bool failed)
 	pthread_sigmask(SIG_SETMASK, &guard->before, NULL);
 }
 
+/* time > 0 */
 static struct timeval to_timeval(tw_duration time)
 {
-	/* Not 0, which would be no limit. */
-	return (struct timeval){time / TW_SECOND, time % TW_SECOND / TW_MICROSECOND + 1};
+	/* Rounded up: 0 would be no limit. */
+	int64_t microseconds = (time - 1) / TW_MICROSECOND + 1;
+
+	return (struct timeval){microseconds / 1000000, microseconds % 1000000};
 }
 
 void connection_close(struct connection *connection)

@@ -273,6 +273,8 @@ static enum tw_status ask(struct tw_redis *redis, const struct question *questio
 		}
 		router_run(&redis->router, commands, used);
 		status = answers_read(commands, used, counts, each);
+		if (status != TW_OK)
+			redis->router.error.status = status;
 		pthread_mutex_unlock(&redis->lock);
 		for (size_t i = 0; i < used; i++)
 			command_free(&commands[i]);

@@ -13,6 +13,13 @@ tw_duration monotonic_now(void)
 	return now.tv_sec * TW_SECOND + now.tv_nsec;
 }
 
+tw_duration monotonic_after(tw_duration time)
+{
+	tw_duration now = monotonic_now();
+
+	return time < TW_FOREVER - now ? now + time : TW_FOREVER;
+}
+
 void monotonic_wait(tw_duration time)
 {
 	struct timespec left = {time / TW_SECOND, time % TW_SECOND};

@@ -6,6 +6,8 @@
 #include <timingwheel/redis.h>
 
 tw_duration monotonic_now(void);
+/* So much (≥ 0) after now; TW_FOREVER where that is too large. */
+tw_duration monotonic_after(tw_duration time);
 /* Sleeps. */
 void monotonic_wait(tw_duration time);
 

@@ -282,7 +282,7 @@ static struct pass run_pass(struct router *router, struct command *commands, siz
 void router_run(struct router *router, struct command *commands, size_t count)
 {
 	tw_duration patience = router->settings->patience;
-	tw_duration deadline = monotonic_now() + (patience > 0 ? patience : 0);
+	tw_duration deadline = monotonic_after(patience > 0 ? patience : 0);
 	tw_duration pause = PAUSE_FIRST;
 
 	for (;;) {

@@ -230,7 +230,7 @@ static void stop_answer(struct tw_redis_worker *worker, enum tw_status status)
 static void stop_begin(struct tw_redis_worker *worker)
 {
 	bool asked;
-	tw_duration grace, now = monotonic_now();
+	tw_duration grace;
 
 	pthread_mutex_lock(&worker->lock);
 	asked = worker->stop_asked;
@@ -240,7 +240,7 @@ static void stop_begin(struct tw_redis_worker *worker)
 		return;
 	worker->stop_stage = STOP_ASKED;
 	worker->stopping = true;
-	worker->stop_at = grace < TW_FOREVER - now ? now + grace : TW_FOREVER;
+	worker->stop_at = monotonic_after(grace);
 	give_back_waiting(worker);
 }
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Installs into an empty folder, builds a C and a C++ user against it, with the shared and with the
-# static library, runs them, uninstalls, and looks for leftovers.
+# Installs into an empty folder, compiles each header by itself, builds a C and a C++ user against
+# it, with the shared and with the static library, runs them, uninstalls, and looks for leftovers.
 
 cd "$(dirname "$0")/../.." || exit 1
 set -e
@@ -28,6 +28,12 @@ export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
 warnings="-Wall -Wextra -Wpedantic -Werror"
 
 install_make install
+for header in "$root"/usr/include/timingwheel/*.h; do
+	# shellcheck disable=SC2086 # flags
+	$CC -std=c11 $warnings -I"$root/usr/include" -fsyntax-only -xc "$header"
+	# shellcheck disable=SC2086 # flags
+	$CXX -std=c++11 $warnings -I"$root/usr/include" -fsyntax-only -xc++ "$header"
+done
 # shellcheck disable=SC2046,SC2086 # flags
 {
 	flags=$(pkg-config --cflags --libs timingwheel)

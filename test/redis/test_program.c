@@ -225,6 +225,23 @@ static void wrong_usage_is_2(void **state)
 	assert_int_equal(TWR("--version"), 0);
 }
 
+static void wrong_usage_says_which_option_and_what_it_takes(void **state)
+{
+	(void)state;
+	assert_int_equal(TWR("add", "--key"), 2);
+	assert_true(said("--key has no value"));
+	assert_int_equal(TWR("ping", "--json=yes"), 2);
+	assert_true(said("--json takes no value"));
+	assert_int_equal(TWR("add", "a", "--in", "soon"), 2);
+	assert_true(said("--in needs a fitting TIME: from now: 90, 250ms"));
+	assert_int_equal(TWR("worker", "--batch", "5000"), 2);
+	assert_true(said("--batch needs a fitting N: ") && said("up to 1000"));
+	assert_int_equal(TWR("worker", "--lease", "2d"), 2);
+	assert_true(said("--lease needs a fitting TIME: ") && said("100ms to 1d"));
+	assert_int_equal(TWR("worker", "--timeout", "2d"), 2);
+	assert_true(said("--timeout needs a fitting TIME: ") && said("1ms to 1d"));
+}
+
 static void bad_data_is_65(void **state)
 {
 	struct fixture *fixture = *state;
@@ -547,6 +564,7 @@ int main(void)
 		PROGRAM_TEST(unknown_existing_and_leased_tasks_are_1),
 		PROGRAM_TEST(data_comes_from_a_file_or_standard_input),
 		PROGRAM_TEST(wrong_usage_is_2),
+		PROGRAM_TEST(wrong_usage_says_which_option_and_what_it_takes),
 		PROGRAM_TEST(bad_data_is_65),
 		PROGRAM_TEST(redis_that_is_not_there_is_69),
 		PROGRAM_TEST(redis_that_may_drop_tasks_is_69_unless_that_is_wanted),

@@ -332,6 +332,27 @@ static void many_are_added_and_each_has_its_status(void **state)
 	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 0, NULL));
 }
 
+static void first_of_many_that_is_not_added_is_the_answer(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct tw_redis_task tasks[] = {
+		{.key = "there", .key_size = 5, .mode = TW_REDIS_NEW},
+		{.key = "bad", .key_size = 3, .url = "ftp://host/"},
+		{.key = "none", .key_size = 4, .mode = TW_REDIS_REPLACE},
+	};
+	struct tw_redis_error error;
+
+	add_task(fixture->redis, "there", TW_HOUR);
+	assert_int_equal(tw_redis_add_many(fixture->redis, tasks, 3, NULL), TW_EXISTS);
+	tw_redis_last_error(fixture->redis, &error);
+	assert_int_equal(error.status, TW_EXISTS);
+	assert_string_equal(error.text, tw_status_text(TW_EXISTS));
+	assert_int_equal(tw_redis_add_many(fixture->redis, tasks + 1, 2, NULL), TW_REDIS_BAD_DATA);
+	tw_redis_last_error(fixture->redis, &error);
+	assert_string_equal(error.text, "a callback is http:// or https://");
+	assert_int_equal(tw_redis_add_many(fixture->redis, tasks + 2, 1, NULL), TW_NOT_FOUND);
+}
+
 /* ------------------------------------------------------------------------- Cancelling, moving -- */
 
 static void task_cancelled_150_s_ahead_leaves_nothing_behind(void **state)
@@ -951,6 +972,7 @@ int main(void)
 		FIXTURE_TEST(bad_data_is_refused),
 		FIXTURE_TEST(bad_arguments_are_invalid),
 		FIXTURE_TEST(many_are_added_and_each_has_its_status),
+		FIXTURE_TEST(first_of_many_that_is_not_added_is_the_answer),
 		FIXTURE_TEST(task_cancelled_150_s_ahead_leaves_nothing_behind),
 		FIXTURE_TEST(cancel_and_move_of_an_unknown_task_say_so),
 		FIXTURE_TEST(moved_task_is_due_sooner_or_later),

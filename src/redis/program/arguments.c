@@ -25,6 +25,8 @@
 #define DEAD_ONES (BIT(COMMAND_DEAD_RETRY) | BIT(COMMAND_DEAD_DROP))
 #define EVERY (~0u)
 
+#define DAY (24 * TW_HOUR)
+
 enum option_name {
 	OPTION_URL = 256, /* beyond every character */
 	OPTION_NAMESPACE,
@@ -68,7 +70,7 @@ struct program_option {
 static const struct program_option table[] = {
 	{"url", OPTION_URL, "URL", EVERY, "redis://[[user]:password@]host[:port][/database]"},
 	{"namespace", OPTION_NAMESPACE, "NAME", EVERY, "whose tasks (default)"},
-	{"shards", OPTION_SHARDS, "N", EVERY, "shards of a namespace that is new (64)"},
+	{"shards", OPTION_SHARDS, "N", EVERY, "shards of a namespace that is new, up to 1024 (64)"},
 	{"patience", OPTION_PATIENCE, "TIME", EVERY, "how long to try while Redis is away (5s)"},
 	{"allow-eviction", OPTION_ALLOW_EVICTION, NULL, EVERY, "even if Redis may drop tasks"},
 	{"json", OPTION_JSON, NULL, EVERY, "write JSON, an object a line"},
@@ -76,7 +78,7 @@ static const struct program_option table[] = {
 	{"version", OPTION_VERSION, NULL, EVERY, "show the version"},
 	{"key", OPTION_KEY, "KEY", ONE_TASK, "the task's key"},
 	{"at", OPTION_AT, "WHEN", TIMED, "2031-05-01T12:00:00Z, or seconds since 1970"},
-	{"in", OPTION_IN, "TIME", TIMED, "from now: 90, 250ms, 1h30m, 7d"},
+	{"in", OPTION_IN, "TIME", TIMED, "from now: 90, 250ms, 1h30m, 7d (add: 0)"},
 	{"new", OPTION_NEW, NULL, BIT(COMMAND_ADD), "only if no task has the key"},
 	{"replace", OPTION_REPLACE, NULL, BIT(COMMAND_ADD), "only if a task has the key"},
 	{"callback", OPTION_CALLBACK, "URL", BIT(COMMAND_ADD), "http:// or https://"},
@@ -88,10 +90,13 @@ static const struct program_option table[] = {
 	{"limit", OPTION_LIMIT, "N", BIT(COMMAND_LIST) | BIT(COMMAND_DEAD_LIST), "show no more"},
 	{"all", OPTION_ALL, NULL, DEAD_ONES, "every dead letter"},
 	{"lease", OPTION_LEASE, "TIME", BIT(COMMAND_WORKER),
-	 "after which a dead worker's tasks run again (30s)"},
-	{"concurrency", OPTION_CONCURRENCY, "N", BIT(COMMAND_WORKER), "callbacks at a time (64)"},
-	{"batch", OPTION_BATCH, "N", BIT(COMMAND_WORKER), "most tasks taken at once (100)"},
-	{"timeout", OPTION_TIMEOUT, "TIME", BIT(COMMAND_WORKER), "for one callback (30s)"},
+	 "after which a dead worker's tasks run again, 100ms to 1d (30s)"},
+	{"concurrency", OPTION_CONCURRENCY, "N", BIT(COMMAND_WORKER),
+	 "callbacks at a time, up to 1024 (64)"},
+	{"batch", OPTION_BATCH, "N", BIT(COMMAND_WORKER),
+	 "most tasks taken at once, up to 1000 (100)"},
+	{"timeout", OPTION_TIMEOUT, "TIME", BIT(COMMAND_WORKER),
+	 "for one callback, 1ms to 1d (30s)"},
 	{"retry-first", OPTION_RETRY_FIRST, "TIME", BIT(COMMAND_WORKER),
 	 "before the second attempt, doubled with each (1s)"},
 	{"retry-max", OPTION_RETRY_MAX, "TIME", BIT(COMMAND_WORKER), "up to (5m)"},
@@ -261,9 +266,10 @@ static bool number_read(const char *text, unsigned least, unsigned most, unsigne
 	return !*end && value >= least && value <= most;
 }
 
-static bool duration_read(const char *text, tw_duration least, tw_duration *duration)
+static bool duration_read(const char *text, tw_duration least, tw_duration most,
+			  tw_duration *duration)
 {
-	return duration_parse(text, duration) && *duration >= least;
+	return duration_parse(text, duration) && *duration >= least && *duration <= most;
 }
 
 static bool header_add(struct arguments *arguments, const char *header)
@@ -294,8 +300,7 @@ static bool time_take(struct arguments *arguments, const char *at, const char *i
 	arguments->task.at_ms = 0;
 	arguments->task.delay = 0;
 	if (in)
-		return duration_read(in, 0, &arguments->task.delay) &&
-		       arguments->task.delay <= TW_REDIS_DELAY_MAX;
+		return duration_read(in, 0, TW_REDIS_DELAY_MAX, &arguments->task.delay);
 	if (!time_parse(at, &arguments->task.at_ms))
 		return false;
 	/* To the library 0 is "no time"; the beginning of 1970 is now, as any past is. */
@@ -309,21 +314,22 @@ static bool worker_option_take(struct arguments *arguments, int option, const ch
 
 	switch (option) {
 	case OPTION_LEASE:
-		return duration_read(value, 100 * TW_MILLISECOND, &worker->lease);
+		return duration_read(value, 100 * TW_MILLISECOND, DAY, &worker->lease);
 	case OPTION_CONCURRENCY:
 		return number_read(value, 1, 1024, &worker->callbacks);
 	case OPTION_BATCH:
 		return number_read(value, 1, TW_REDIS_BATCH_MAX, &worker->batch);
 	case OPTION_TIMEOUT:
-		return duration_read(value, TW_MILLISECOND, &worker->http_timeout);
+		return duration_read(value, TW_MILLISECOND, DAY, &worker->http_timeout);
 	case OPTION_RETRY_FIRST:
-		return duration_read(value, TW_MILLISECOND, &worker->retry_first);
+		return duration_read(value, TW_MILLISECOND, TW_REDIS_DELAY_MAX,
+				     &worker->retry_first);
 	case OPTION_RETRY_MAX:
-		return duration_read(value, TW_MILLISECOND, &worker->retry_max);
+		return duration_read(value, TW_MILLISECOND, TW_REDIS_DELAY_MAX, &worker->retry_max);
 	case OPTION_GRACE:
-		return duration_read(value, 0, &arguments->grace);
+		return duration_read(value, 0, TW_FOREVER, &arguments->grace);
 	case OPTION_COUNT_EVERY:
-		return duration_read(value, TW_MILLISECOND, &arguments->count_every);
+		return duration_read(value, TW_MILLISECOND, TW_FOREVER, &arguments->count_every);
 	default:
 		arguments->verbose = true;
 		return true;
@@ -391,7 +397,7 @@ static bool option_take(struct arguments *arguments, int option, char *value)
 	case OPTION_SHARDS:
 		return number_read(value, 1, TW_REDIS_SHARDS_MAX, &arguments->redis.shards);
 	case OPTION_PATIENCE:
-		if (!duration_read(value, 0, &arguments->redis.patience))
+		if (!duration_read(value, 0, TW_FOREVER, &arguments->redis.patience))
 			return false;
 		/* To the library 0 is its default. */
 		arguments->redis.patience -= !arguments->redis.patience;
@@ -450,19 +456,45 @@ static int words_read(struct arguments *arguments, char **words, unsigned used)
 	return EXIT_DONE;
 }
 
+static const struct program_option *option_find(int number)
+{
+	const struct program_option *option = table;
+
+	while ((int)option->number != number)
+		option++;
+	return option;
+}
+
+/* getopt_long has found something wrong. What was typed is not repeated: it may hold a password. */
+static int option_refuse(int found)
+{
+	if (optopt < OPTION_URL)
+		return usage_error("there is no such option");
+	return usage_error("--%s %s", option_find(optopt)->name,
+			   found == ':' ? "has no value" : "takes no value");
+}
+
+static int value_refuse(int number)
+{
+	const struct program_option *option = option_find(number);
+
+	return usage_error("--%s needs a fitting %s: %s", option->name, option->value,
+			   option->help);
+}
+
 /* False: the program is to end. */
 static bool options_read(struct arguments *arguments, int count, char **texts, unsigned *used,
 			 int *exit_code)
 {
 	struct option options[TABLE_SIZE + 1] = {{0}};
-	int option, index = 0;
+	int option;
 
 	for (size_t i = 0; i < TABLE_SIZE; i++)
 		options[i] = (struct option){table[i].name,
 					     table[i].value ? required_argument : no_argument, NULL,
 					     (int)table[i].number};
 	opterr = 0;
-	while ((option = getopt_long(count, texts, ":", options, &index)) != -1) {
+	while ((option = getopt_long(count, texts, ":", options, NULL)) != -1) {
 		if (option == OPTION_HELP || option == OPTION_VERSION) {
 			if (option == OPTION_HELP)
 				help_write();
@@ -472,12 +504,10 @@ static bool options_read(struct arguments *arguments, int count, char **texts, u
 			*exit_code = EXIT_DONE;
 			return false;
 		}
-		/* What was typed is not repeated: it may hold a password. */
 		if (option == '?' || option == ':')
-			*exit_code = usage_error(option == ':' ? "an option has no value"
-							       : "there is no such option");
+			*exit_code = option_refuse(option);
 		else if (!option_take(arguments, option, optarg))
-			*exit_code = usage_error("--%s is not like that", options[index].name);
+			*exit_code = value_refuse(option);
 		else
 			*used |= BIT(option - OPTION_URL);
 		if (*exit_code != EXIT_DONE)

@@ -71,7 +71,8 @@ void cluster_wait_until_down(struct cluster *cluster, int index)
 
 static void node_start(struct cluster *cluster, int index)
 {
-	const struct redis_server_options options = {.append_only = true, .cluster = true};
+	const struct redis_server_options options = {
+		.append_only = true, .no_fsync = true, .cluster = true};
 	struct redis_server *node = &cluster->nodes[index];
 	redisReply *reply;
 

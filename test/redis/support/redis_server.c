@@ -49,8 +49,8 @@ static void config_write(const struct redis_server *server,
 		support_failed(path);
 	fprintf(file, "bind 127.0.0.1\nport %d\ndir %s\nlogfile redis.log\nsave \"\"\n",
 		server->port, server->folder);
-	fprintf(file, "appendonly %s\nappendfsync everysec\nmaxmemory-policy %s\n",
-		options->append_only ? "yes" : "no",
+	fprintf(file, "appendonly %s\nappendfsync %s\nmaxmemory-policy %s\n",
+		options->append_only ? "yes" : "no", options->no_fsync ? "no" : "everysec",
 		options->policy ? options->policy : "noeviction");
 	if (options->cluster)
 		fprintf(file, "cluster-enabled yes\ncluster-port %d\ncluster-node-timeout 1000\n",

@@ -16,6 +16,9 @@
 
 struct redis_server_options {
 	bool append_only; /* with appendfsync everysec */
+	/* appendfsync no: what was answered outlives a kill, for its writing never waits for an
+	 * fsync, as it does for up to two seconds with everysec. */
+	bool no_fsync;
 	bool cluster;
 	const char *password; /* NULL: none */
 	const char *policy;   /* maxmemory-policy; NULL: noeviction */
