@@ -437,6 +437,11 @@ static enum tw_status take_slowly(struct take *take, const struct tw_cache_entry
 		return status;
 	}
 	flight = flight_find(take->shard, take->hash, take->key, take->key_size);
+	/* tw_cache_destroy waits for loads: no other begins after one that it has waited for. */
+	if (!flight && cache_is_closed(take->cache)) {
+		shard_end(take->shard);
+		return TW_CLOSED;
+	}
 	take_count(take, COUNT_MISSES);
 	if (flight) {
 		flight->references++;

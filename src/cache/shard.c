@@ -179,6 +179,7 @@ static void shard_set_table(struct shard *shard, struct table *table)
 
 	/* seq_cst: publishes the copy, before the stamp is taken; pairs with shard_table(). */
 	atomic_store_explicit(&shard->table, table, memory_order_seq_cst);
+	shard->tables++;
 	limbo_add_table(&shard->limbo, &shard->cache->epochs, old);
 }
 
@@ -399,7 +400,7 @@ void shard_reclaim(struct shard *shard)
 void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 {
 	struct tw_cache_entry *entries[STEP];
-	const struct table *table = NULL;
+	uint64_t tables = 0;
 	size_t position = 0;
 	size_t count;
 
@@ -410,15 +411,14 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 		now = tw_now(shard->cache->wheel);
 		flights_override_all(shard);
 		/* In another table everything stands elsewhere. */
-		if (table != shard_table(shard))
+		if (tables != shard->tables)
 			position = 0;
-		table = shard_table(shard);
-		count = table_list(table, &position, entries, STEP);
+		tables = shard->tables;
+		count = table_list(shard_table(shard), &position, entries, STEP);
 		for (size_t i = 0; i < count; i++)
 			shard_unlink(shard, entries[i], cause, now);
-		if (count == 0) {
+		if (count == 0)
 			shard_try_to_shrink(shard);
-		}
 		shard_end(shard);
 	} while (count > 0);
 }

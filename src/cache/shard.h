@@ -26,6 +26,7 @@ struct shard {
 	struct policy policy;
 	/* Under the lock. */
 	_Alignas(64) pthread_mutex_t lock;
+	uint64_t tables; /* how many have been put in the place of another */
 	uint64_t inserts;
 	uint64_t removed[TW_CACHE_CAUSES];
 	struct flight *flights;     /* loads that run */
