@@ -27,7 +27,7 @@ static bool bucket_was_passed(const struct table *table, size_t number)
 	const struct bucket *bucket = &table->buckets[number & table->mask];
 
 	/* relaxed: nobody changes it. */
-	return (atomic_load_explicit(&bucket->slots[0], memory_order_relaxed) & 15) != 0;
+	return (atomic_load_explicit(&bucket->slots[0], memory_order_relaxed) & SLOT_PASSED) != 0;
 }
 
 /* Buckets that the lookup of a key which is not there searches, on average. */

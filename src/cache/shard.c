@@ -2,8 +2,8 @@
 /*
  * All changes of a shard are made under its lock, which nobody holds for longer than it takes to
  * change 64 entries (or to grow the table, to list its entries for tw_cache_each, or to put them in
- * order for the first limit).
- * Memory is freed, listeners are woken, and the wakeup is set after the lock was let go.
+ * order for the first limit). Memory is freed, listeners are woken, and the wakeup is set after the
+ * lock was let go.
  *
  * Removal has one place: shard_drop() counts the entry out, queues the notice of it, and puts it
  * into limbo, where it waits until no reader can be looking at it. Tables that have grown wait

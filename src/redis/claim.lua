@@ -22,8 +22,9 @@ end
 
 -- The records of the keys from number `first` on: so few at a time that what stays for the next claim
 -- is hardly read.
+local SOME = 25
 local function some_records(keys, first)
-	return redis.call('HMGET', KEYS[2], unpack(keys, first, math.min(first + 24, #keys)))
+	return redis.call('HMGET', KEYS[2], unpack(keys, first, math.min(first + SOME - 1, #keys)))
 end
 
 if #due > 0 then
@@ -41,10 +42,10 @@ if #due > 0 then
 	redis.call('SET', KEYS[4], string.format('%.0f', token + #keys - 1))
 	reply[4] = token
 	for i, key in ipairs(keys) do
-		if i % 25 == 1 then
+		if i % SOME == 1 then
 			records = some_records(keys, i)
 		end
-		local record, run = records[(i - 1) % 25 + 1], runs[i]
+		local record, run = records[(i - 1) % SOME + 1], runs[i]
 		local attempts = run and tonumber(string.match(run, '^%d+')) or 0
 		-- One that is not ours is claimed, too: the worker makes it a dead letter.
 		if not record or attempts >= tonumber(string.match(record, '^%d+') or 1) then
