@@ -5,13 +5,15 @@
  *
  * The cache holds all keys; 16-byte keys are asked for as Zipf's law with exponent 0.99 has it, and
  * their 64-byte values are copied out. Every so many of a hundred calls is a set of such a key. Each
- * thread calls as fast as it can for a given time. Every run is a process of its own, and fills its
- * cache in random order first.
+ * thread calls as fast as it can for a given time, and stays on one core, round and round: else two
+ * would share a core for a while now and then, and not meet. Every run is a process of its own, and
+ * fills its cache in random order first.
  *
  * The baseline is support/simple_cache.h: uthash behind one mutex, with neither expiry nor limit. The
  * library's cache expires its entries in all cases; it is measured without a limit, and with one
  * that is not reached, under both policies.
  */
+#include "support/cores.h"
 #include "support/csv.h"
 #include "support/figures.h"
 #include "support/format.h"
@@ -161,6 +163,7 @@ struct plan {
 	int64_t count;
 	int64_t duration; /* of each case */
 	uint64_t seed;
+	cpu_set_t cores;
 };
 
 /* All doubles, one measure each. */
@@ -173,6 +176,7 @@ struct result {
 
 struct caller {
 	pthread_t thread;
+	size_t number; /* of its core */
 	const struct plan *plan;
 	void *cache;
 	pthread_barrier_t *start;
@@ -221,6 +225,7 @@ static void *caller_run(void *argument)
 {
 	struct caller *caller = argument;
 
+	cores_stay_on(&caller->plan->cores, caller->number);
 	pthread_barrier_wait(caller->start);
 	/* relaxed: a signal that orders nothing */
 	while (!atomic_load_explicit(caller->ended, memory_order_relaxed))
@@ -238,6 +243,7 @@ static double run_case(const struct plan *plan, void *cache, int sets, int threa
 
 	pthread_barrier_init(&barrier, NULL, (unsigned)threads + 1);
 	for (int i = 0; i < threads; i++) {
+		callers[i].number = (size_t)i;
 		callers[i].plan = plan;
 		callers[i].cache = cache;
 		callers[i].start = &barrier;
@@ -456,8 +462,8 @@ int main(int argc, char **argv)
 {
 	struct settings settings = {
 		.plan = {.count = 1000000, .duration = 300 * TW_MILLISECOND, .seed = 1},
-		.runs = 5,
-		.baseline_runs = 5,
+		.runs = 9,
+		.baseline_runs = 9,
 	};
 	struct figures *columns[CONTENDERS];
 	uint32_t *draws;
@@ -467,6 +473,7 @@ int main(int argc, char **argv)
 	csv = csv_open(settings.csv_path, "contender,run,mix,threads,measure,value");
 	draws = draw(&settings.plan);
 	settings.plan.draws = draws;
+	settings.plan.cores = cores_all();
 	printf("%s\n%s entries, 16-byte keys, 64-byte values, Zipf %.2f; medians of %" PRId64
 	       " runs (baseline %" PRId64 "), least to most in brackets\n",
 	       machine_description(), format_count(settings.plan.count).characters, ZIPF_EXPONENT,
