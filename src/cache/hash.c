@@ -6,16 +6,8 @@
  */
 #include "hash.h"
 
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
-
-static uint64_t multiply_fold(uint64_t a, uint64_t b)
-{
-	unsigned __int128 product = (unsigned __int128)a * b;
-
-	return (uint64_t)(product >> 64) ^ (uint64_t)product;
-}
 
 void cache_seed_init(struct cache_seed *seed)
 {
@@ -28,7 +20,7 @@ void cache_seed_init(struct cache_seed *seed)
 	clock_gettime(CLOCK_REALTIME, &now);
 	mix = (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec ^ (uint64_t)(uintptr_t)seed;
 	for (int i = 0; i < 4; i++) {
-		mix = multiply_fold(mix + 0x9e3779b97f4a7c15u, 0xbf58476d1ce4e5b9u);
+		mix = hash_fold(mix + 0x9e3779b97f4a7c15u, 0xbf58476d1ce4e5b9u);
 		seed->words[i] = mix;
 	}
 }
@@ -50,25 +42,20 @@ static uint64_t few_bytes(const unsigned char *bytes, size_t size)
 	       (uint64_t)bytes[size - 1] << 16;
 }
 
-uint64_t cache_hash(const struct cache_seed *seed, const void *key, size_t size)
+uint64_t cache_hash_any(const struct cache_seed *seed, const void *key, size_t size)
 {
-	const uint64_t *secret = seed->words;
 	const unsigned char *bytes = key;
-	uint64_t state = secret[0] + size;
-	uint64_t pair[2] = {0, 0};
+	uint64_t state = seed->words[0] + size;
+	uint64_t pair[2];
 	size_t left = size;
 
 	for (; left > 16; left -= 16, bytes += 16) {
 		memcpy(pair, bytes, 16);
-		state = multiply_fold(pair[0] ^ secret[1], pair[1] ^ state);
+		state = hash_fold(pair[0] ^ seed->words[1], pair[1] ^ state);
 	}
-	if (left >= 8) {
-		memcpy(&pair[0], bytes, 8);
-		memcpy(&pair[1], bytes + left - 8, 8);
-	} else {
-		pair[0] = few_bytes(bytes, left);
-		pair[1] = 0;
-	}
-	state = multiply_fold(pair[0] ^ secret[2], pair[1] ^ state);
-	return multiply_fold(state ^ secret[3], secret[1] ^ size);
+	if (left < 8)
+		return hash_end(seed, state, few_bytes(bytes, left), 0, size);
+	memcpy(&pair[0], bytes, 8);
+	memcpy(&pair[1], bytes + left - 8, 8);
+	return hash_end(seed, state, pair[0], pair[1], size);
 }

@@ -8,12 +8,44 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct cache_seed {
 	uint64_t words[4];
 };
 
 void cache_seed_init(struct cache_seed *seed);
-uint64_t cache_hash(const struct cache_seed *seed, const void *key, size_t size);
+/* Of a key of any size, as cache_hash(). */
+uint64_t cache_hash_any(const struct cache_seed *seed, const void *key, size_t size);
+
+static inline uint64_t hash_fold(uint64_t a, uint64_t b)
+{
+	unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)(product >> 64) ^ (uint64_t)product;
+}
+
+/* The last 16 bytes of the key, after `state` of those before. */
+static inline uint64_t hash_end(const struct cache_seed *seed, uint64_t state, uint64_t first,
+				uint64_t last, size_t size)
+{
+	const uint64_t *secret = seed->words;
+
+	state = hash_fold(first ^ secret[2], last ^ state);
+	return hash_fold(state ^ secret[3], secret[1] ^ size);
+}
+
+/* Most keys are of 8 to 16 bytes: two words, which overlap. */
+static inline uint64_t cache_hash(const struct cache_seed *seed, const void *key, size_t size)
+{
+	uint64_t first;
+	uint64_t last;
+
+	if (size < 8 || size > 16)
+		return cache_hash_any(seed, key, size);
+	memcpy(&first, key, 8);
+	memcpy(&last, (const unsigned char *)key + size - 8, 8);
+	return hash_end(seed, seed->words[0] + size, first, last, size);
+}
 
 #endif
