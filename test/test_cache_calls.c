@@ -307,6 +307,36 @@ static void keys_made_to_collide_are_told_apart(void **state)
 	assert_collisions_are_told_apart(*state, UINT64_C(0xffff000000000003), 60);
 }
 
+/* Those of usual size take a shorter way. */
+static void keys_of_usual_size_have_the_hash_of_any(void **state)
+{
+	const unsigned char *key = (const unsigned char *)"a key of thirty-two bytes, or so";
+	struct cache_seed seed;
+
+	(void)state;
+	cache_seed_init(&seed);
+	for (size_t size = 1; size <= 32; size++)
+		assert_true(cache_hash(&seed, key, size) == cache_hash_any(&seed, key, size));
+}
+
+/* Nor does a byte more change. */
+static void bytes_of_any_size_are_copied(void **state)
+{
+	unsigned char from[130];
+	unsigned char to[130];
+
+	(void)state;
+	for (size_t size = 1; size <= sizeof(to) - 2; size++) {
+		for (size_t i = 0; i < sizeof(from); i++)
+			from[i] = (unsigned char)(i * 7 + size);
+		memset(to, 0xee, sizeof(to));
+		bytes_copy(to + 1, from + 1, size);
+		assert_memory_equal(to + 1, from + 1, size);
+		assert_int_equal(to[0], 0xee);
+		assert_int_equal(to[size + 1], 0xee);
+	}
+}
+
 /* Who knows the secret makes the first product 0: then nothing of the key is left in its hash. */
 static void keys_of_one_hash_are_told_apart(void **state)
 {
@@ -482,6 +512,8 @@ int main(void)
 		TEST_CACHE(keys_of_all_sizes_are_found),
 		TEST_CACHE(values_of_all_sizes_come_back_whole_or_cut_to_the_buffer),
 		TEST_CACHE(keys_made_to_collide_are_told_apart),
+		cmocka_unit_test(keys_of_usual_size_have_the_hash_of_any),
+		cmocka_unit_test(bytes_of_any_size_are_copied),
 		TEST_CACHE(keys_of_one_hash_are_told_apart),
 		TEST_CACHE(many_keys_are_got_at_once),
 		TEST_CACHE(each_visits_what_may_be_read_once),

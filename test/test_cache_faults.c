@@ -12,6 +12,7 @@
 #include "faults/faults.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -267,6 +268,17 @@ static enum tw_status run_open(struct run *run, uint64_t seed)
 	return status;
 }
 
+/* With another cache, on the run's wheel. */
+static void run_open_with(struct run *run, const struct tw_cache_options *options)
+{
+	struct tw_cache_options with_wheel = *options;
+
+	assert_status(run_open(run, 1), TW_OK);
+	tw_cache_destroy(run->cache);
+	with_wheel.wheel = run->wheel;
+	assert_status(tw_cache_create(&run->cache, TW_HOUR, &with_wheel), TW_OK);
+}
+
 /* With memory again. */
 static void assert_sound(struct run *run)
 {
@@ -416,18 +428,120 @@ static void entries_leave_without_memory(void **state)
 	run_close(&run);
 }
 
-/* Limits hold though there is no memory for what an eviction may want to note. */
-static void limits_hold_without_memory(void **state)
+/* Those too that are far off, and have to be filed anew as they come nearer. */
+static void far_entries_leave_without_memory(void **state)
 {
-	struct tw_cache_options options = {.policy = TW_POLICY_S3FIFO, .jitter = -1};
 	struct tw_cache_stats stats;
 	struct run run;
 
 	(void)state;
 	assert_status(run_open(&run, 1), TW_OK);
-	tw_cache_destroy(run.cache);
-	options.wheel = run.wheel;
-	assert_status(tw_cache_create(&run.cache, TW_HOUR, &options), TW_OK);
+	for (int key = 0; key < KEYS; key++)
+		assert_status(tw_cache_set_with_expire(run.cache, &key, sizeof(key), "v", 1,
+						       (key + 1) * 37 * INTERVAL),
+			      TW_OK);
+	fail_allocation(1, true);
+	for (int key = 0; key < KEYS; key++) {
+		assert_status(tw_advance(run.wheel, 37 * INTERVAL), TW_OK);
+		assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
+		assert_int_equal(stats.entries, KEYS - 1 - key);
+	}
+	end_faults();
+	run_close(&run);
+}
+
+/* What removed keys left behind is thrown away, and there is no memory to file the others anew. */
+static void entries_that_lost_their_file_leave_without_memory(void **state)
+{
+	enum { MANY = 2000, KEPT = 300 };
+	const struct tw_cache_options options = {.shards = 1, .jitter = -1};
+	struct tw_cache_stats stats;
+	struct run run;
+
+	(void)state;
+	run_open_with(&run, &options);
+	for (int key = 0; key < MANY; key++)
+		assert_status(tw_cache_set_with_expire(run.cache, &key, sizeof(key), "v", 1,
+						       (key + 1) * INTERVAL),
+			      TW_OK);
+	fail_allocation(1, true);
+	for (int key = KEPT; key < MANY; key++)
+		assert_status(tw_cache_delete(run.cache, &key, sizeof(key)), TW_OK);
+	for (int key = 0; key < KEPT; key++) {
+		assert_status(tw_advance(run.wheel, INTERVAL), TW_OK);
+		assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
+		assert_int_equal(stats.entries, KEPT - 1 - key);
+		/* And when there is memory again, all is as it was. */
+		if (key == KEPT / 2)
+			end_faults();
+	}
+	run_close(&run);
+}
+
+/* Under a clock that goes on: what can't be filed comes up again and again, but nobody waits for an
+ * end of that. */
+static void flush_ends_without_memory(void **state)
+{
+	enum { MANY = 1000 };
+	const tw_duration lifetime = 30 * TW_SECOND;
+	struct tw_options wheel_options = {0};
+	struct tw_cache_options options = {.shards = 1, .jitter = -1};
+	struct tw_cache_stats stats;
+	struct tw_wheel *wheel;
+	struct tw_cache *cache;
+
+	(void)state;
+	assert_status(tw_create(&wheel, TW_MICROSECOND, 16, execute_nothing, &wheel_options),
+		      TW_OK);
+	options.wheel = wheel;
+	assert_status(tw_cache_create(&cache, lifetime, &options), TW_OK);
+	for (int key = 0; key < MANY; key++)
+		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
+	assert_status(tw_cache_flush(cache), TW_OK);
+	fail_allocation(1, true);
+	/* Until the first come up to be filed anew. */
+	while (!fault_was_met())
+		sched_yield();
+	assert_status(tw_cache_flush(cache), TW_OK);
+	assert_status(tw_cache_get_stats(cache, &stats), TW_OK);
+	assert_int_equal(stats.entries, MANY);
+	end_faults();
+	tw_cache_destroy(cache);
+	tw_destroy(wheel);
+}
+
+/* To have a key looked at sooner may take memory: without it the deadline stays. */
+static void touch_without_memory_changes_nothing(void **state)
+{
+	struct tw_cache_stats stats;
+	struct run run;
+
+	(void)state;
+	assert_status(run_open(&run, 1), TW_OK);
+	assert_status(tw_cache_set_with_expire(run.cache, "key", 3, "v", 1, 500 * INTERVAL), TW_OK);
+	fail_allocation(1, true);
+	assert_status(tw_cache_touch(run.cache, "key", 3, 2 * INTERVAL), TW_NO_MEMORY);
+	assert_status(tw_cache_touch(run.cache, "key", 3, 600 * INTERVAL), TW_OK);
+	end_faults();
+	assert_status(tw_advance(run.wheel, 599 * INTERVAL), TW_OK);
+	assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
+	assert_int_equal(stats.entries, 1);
+	assert_status(tw_cache_touch(run.cache, "key", 3, INTERVAL), TW_OK);
+	assert_status(tw_advance(run.wheel, INTERVAL), TW_OK);
+	assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
+	assert_int_equal(stats.entries, 0);
+	run_close(&run);
+}
+
+/* Limits hold though there is no memory for what an eviction may want to note. */
+static void limits_hold_without_memory(void **state)
+{
+	const struct tw_cache_options options = {.policy = TW_POLICY_S3FIFO, .jitter = -1};
+	struct tw_cache_stats stats;
+	struct run run;
+
+	(void)state;
+	run_open_with(&run, &options);
 	for (int key = 0; key < 1000; key++)
 		assert_status(tw_cache_set(run.cache, &key, sizeof(key), "v", 1), TW_OK);
 	fail_allocation(1, true);
@@ -450,6 +564,10 @@ int main(void)
 		cmocka_unit_test(creation_may_fail_at_each_allocation),
 		cmocka_unit_test(creation_may_fail_at_each_thread),
 		cmocka_unit_test(entries_leave_without_memory),
+		cmocka_unit_test(far_entries_leave_without_memory),
+		cmocka_unit_test(entries_that_lost_their_file_leave_without_memory),
+		cmocka_unit_test(flush_ends_without_memory),
+		cmocka_unit_test(touch_without_memory_changes_nothing),
 		cmocka_unit_test(limits_hold_without_memory),
 	};
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* How far lookups search in tables whose keys come and go for long. */
+/* How far lookups search in tables whose keys come and go for long, and what they find there. */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
+#include "support/seed.h"
 
 #include "cache/cache.h" /* to look at the buckets */
 
@@ -82,11 +83,71 @@ static void buckets_whose_keys_are_gone_were_passed_by_nobody(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* --- The slots of a bucket --------------------------------------------------------------------- */
+
+static void matches_are_the_slots_with_the_tag(void **state)
+{
+	struct random random = random_from(seed_choose(), 0);
+
+	(void)state;
+	for (int round = 0; round < 20000; round++) {
+		/* Tags that differ in a bit or not at all, of both signs. */
+		uint64_t hash = random_next(&random);
+		struct bucket bucket;
+		unsigned expected = 0;
+
+		for (int i = 0; i < BUCKET_SLOTS; i++) {
+			uint64_t tag =
+				hash >> 48 ^ (random_once_in(&random, 2)
+						      ? UINT64_C(1) << random_below(&random, 16)
+						      : 0);
+
+			atomic_init(&bucket.slots[i], tag << 48 | random_next(&random) >> 16);
+			expected |= (unsigned)(tag == hash >> 48) << i;
+		}
+		assert_int_equal(bucket_matches(&bucket, hash), expected);
+	}
+}
+
+/* Of one hash, in more buckets than one, and gone as soon as they are met. */
+static void all_entries_of_a_hash_are_met_once(void **state)
+{
+	enum { SAME = 50, OTHERS = 20 };
+	static _Alignas(16) struct tw_cache_entry entries[SAME + OTHERS];
+	static bool is_met[SAME + OTHERS];
+	const uint64_t hash = UINT64_C(0x8001000000000007);
+	struct arena *arena = arena_create();
+	struct table *table = table_new(arena, 96);
+	struct tw_cache_entry *entry;
+	size_t position = 0;
+	int met = 0;
+
+	(void)state;
+	assert_non_null(table);
+	for (int i = 0; i < SAME + OTHERS; i++) {
+		/* The others are told apart by what the slot does not keep. */
+		entries[i].hash = (uint32_t)hash + (i < SAME ? 0 : 0x10000u);
+		table_add(table, hash, &entries[i]);
+	}
+	while ((entry = table_next_hashed(table, hash, &position))) {
+		assert_in_range(entry - entries, 0, SAME - 1);
+		assert_false(is_met[entry - entries]);
+		is_met[entry - entries] = true;
+		if (met++ % 2 == 0)
+			table_remove(table, entry);
+	}
+	assert_int_equal(met, SAME);
+	table_free(table);
+	arena_release(arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST_IN(levels_inline, misses_stay_short_where_keys_come_and_go),
 		TEST_IN(levels_inline, buckets_whose_keys_are_gone_were_passed_by_nobody),
+		cmocka_unit_test(matches_are_the_slots_with_the_tag),
+		cmocka_unit_test(all_entries_of_a_hash_are_met_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

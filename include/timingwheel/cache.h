@@ -259,8 +259,8 @@ TW_API enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, s
 /*
  * Gives the key's entry a new lifetime from now on, shorter or longer. A later deadline commands
  * the wheel nothing. Neither a hit nor a miss, but a use. Any thread; costs a lock as tw_cache_set.
- * TW_OK; TW_NOT_FOUND; TW_INVALID: no cache, a bad key, expire ≤ 0; TW_NO_MEMORY: the thread's
- * first call allocates.
+ * TW_OK; TW_NOT_FOUND; TW_INVALID: no cache, a bad key, expire ≤ 0; TW_NO_MEMORY, and nothing has
+ * changed: the thread's first call allocates, and so may a deadline that comes sooner.
  */
 TW_API enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t key_size,
 				     tw_duration expire);

@@ -11,6 +11,8 @@
 
 #include "flight.h"
 
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 /* ---- Lifetimes ---- */
 
 /* xorshift: even enough to spread deadlines. */
@@ -55,8 +57,9 @@ void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry
 
 /* A hit moves the deadline, to the entry's end at most; false: it had passed meanwhile. A touch that
  * runs beside it sets the end first, and then the deadline, which tells us of that end. */
-static bool cache_slide(const struct tw_cache *cache, struct tw_cache_entry *entry,
-			tw_duration deadline, tw_duration coarse)
+static __attribute__((noinline)) bool cache_slide(const struct tw_cache *cache,
+						  struct tw_cache_entry *entry,
+						  tw_duration deadline, tw_duration coarse)
 {
 	tw_duration later = time_add(time_add(coarse, cache->coarse_step), cache->idle);
 
@@ -79,19 +82,22 @@ static bool cache_slide(const struct tw_cache *cache, struct tw_cache_entry *ent
 
 /* ---- Lookups ---- */
 
-struct tw_cache_entry *cache_find(struct tw_cache *cache, uint64_t hash, const void *key,
-				  size_t key_size)
+/*
+ * As cache_find(), at a coarse time that was read in this call: an entry that outlives it, and is
+ * found, was there at that time, or came later in the call with its lifetime before it.
+ */
+static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache,
+							  tw_duration coarse, uint64_t hash,
+							  const void *key, size_t key_size)
 {
 	struct shard *shard = cache_shard(cache, hash);
-	struct tw_cache_entry *entry = table_find(shard_table(shard), hash, key, key_size);
+	struct tw_cache_entry *entry = table_find_quickly(shard_table(shard), hash, key, key_size);
 	tw_duration deadline;
-	tw_duration coarse;
 
 	if (!entry)
 		return NULL;
 	deadline = entry_deadline(entry);
 	if (deadline != TW_FOREVER) {
-		coarse = cache_coarse_now(cache);
 		if (cache_is_past(cache, deadline, coarse))
 			return NULL;
 		if (cache->idle > 0 && !cache_slide(cache, entry, deadline, coarse))
@@ -102,8 +108,15 @@ struct tw_cache_entry *cache_find(struct tw_cache *cache, uint64_t hash, const v
 	return entry;
 }
 
+struct tw_cache_entry *cache_find(struct tw_cache *cache, uint64_t hash, const void *key,
+				  size_t key_size)
+{
+	return cache_find_at(cache, cache_coarse_now(cache), hash, key, key_size);
+}
+
 /* What a lookup's end counts as, and answers. */
-static enum tw_status reader_count_find(struct reader *reader, const struct tw_cache_entry *entry)
+static ALWAYS_INLINE enum tw_status reader_count_find(struct reader *reader,
+						      const struct tw_cache_entry *entry)
 {
 	if (!entry) {
 		reader_count(reader, COUNT_MISSES, 1);
@@ -117,9 +130,11 @@ static enum tw_status reader_count_find(struct reader *reader, const struct tw_c
 	return TW_OK;
 }
 
-/* Copies what fits. A large value is pinned meanwhile, so that it holds up nobody's memory. */
-static enum tw_status cache_copy_out(struct reader *reader, struct tw_cache_entry *entry,
-				     void *buffer, size_t capacity, size_t *value_size)
+/* Copies what fits; *value_size is all of it. A large value is pinned meanwhile, so that it holds up
+ * nobody's memory. */
+static ALWAYS_INLINE enum tw_status cache_copy_out(struct reader *reader,
+						   struct tw_cache_entry *entry, void *buffer,
+						   size_t capacity, size_t *value_size)
 {
 	enum { LARGE = 16384 };
 	size_t size;
@@ -127,9 +142,9 @@ static enum tw_status cache_copy_out(struct reader *reader, struct tw_cache_entr
 	size_t copied = size < capacity ? size : capacity;
 
 	*value_size = size;
-	if (copied <= LARGE) {
+	if (__builtin_expect(copied <= LARGE, 1)) {
 		if (copied > 0)
-			memcpy(buffer, value, copied);
+			bytes_copy(buffer, value, copied);
 		reader_leave(reader);
 	} else {
 		entry_pin(entry);
@@ -140,42 +155,61 @@ static enum tw_status cache_copy_out(struct reader *reader, struct tw_cache_entr
 	return copied < size ? TW_TRUNCATED : TW_OK;
 }
 
-enum tw_status cache_get_hashed(struct tw_cache *cache, struct reader *reader, uint64_t hash,
-				struct tw_cache_lookup *lookup)
+static ALWAYS_INLINE enum tw_status cache_get_at(struct tw_cache *cache, struct reader *reader,
+						 tw_duration coarse, uint64_t hash, const void *key,
+						 size_t key_size, void *buffer, size_t capacity,
+						 size_t *value_size)
 {
 	struct tw_cache_entry *entry;
 	enum tw_status status;
 
 	reader_enter(reader, &cache->epochs);
-	entry = cache_find(cache, hash, lookup->key, lookup->key_size);
+	entry = cache_find_at(cache, coarse, hash, key, key_size);
 	status = reader_count_find(reader, entry);
-	if (status == TW_OK)
-		return cache_copy_out(reader, entry, lookup->buffer, lookup->capacity,
-				      &lookup->value_size);
+	if (__builtin_expect(status == TW_OK, 1))
+		return cache_copy_out(reader, entry, buffer, capacity, value_size);
 	reader_leave(reader);
-	lookup->value_size = 0;
+	*value_size = 0;
 	return status;
 }
 
-/* All that it calls becomes part of it, for speed: see table_find_slot(). */
-__attribute__((flatten)) enum tw_status tw_cache_get(struct tw_cache *cache, const void *key,
-						     size_t key_size, void *buffer, size_t capacity,
-						     size_t *value_size)
+enum tw_status cache_get_hashed(struct tw_cache *cache, struct reader *reader, uint64_t hash,
+				const void *key, size_t key_size, void *buffer, size_t capacity,
+				size_t *value_size)
 {
-	struct tw_cache_lookup lookup = {key, key_size, buffer, capacity, 0, TW_OK};
-	struct reader *reader;
-	enum tw_status status;
+	return cache_get_at(cache, reader, cache_coarse_now(cache), hash, key, key_size, buffer,
+			    capacity, value_size);
+}
 
-	if (value_size)
-		*value_size = 0;
+/*
+ * While a lookup waits for memory, the processor goes on, into the next lookup and to what that one
+ * will wait for: as far as its queues reach, and the one of stores is short (64 on Zen 4). So what
+ * counts here are instructions and above all stores, those too that the compiler makes: for registers
+ * it saves, and for what lives across calls. The clock's is the only call on the way of most, and
+ * comes while little lives; the rest is inline or rare.
+ */
+enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_size, void *buffer,
+			    size_t capacity, size_t *value_size)
+{
+	enum tw_status status = TW_INVALID;
+	struct reader *reader;
+	tw_duration coarse;
+	uint64_t hash;
+	size_t size = 0;
+
 	if (!cache || !key_is_usable(key, key_size) || (!buffer && capacity > 0))
-		return TW_INVALID;
+		goto answer;
+	hash = cache_hash(&cache->seed, key, key_size);
+	shard_prefetch_bucket(cache_shard(cache, hash), hash);
+	coarse = cache_coarse_now(cache);
+	status = TW_NO_MEMORY;
 	reader = epochs_reader(&cache->epochs);
-	if (!reader)
-		return TW_NO_MEMORY;
-	status = cache_get_hashed(cache, reader, cache_hash(&cache->seed, key, key_size), &lookup);
+	if (reader)
+		status = cache_get_at(cache, reader, coarse, hash, key, key_size, buffer, capacity,
+				      &size);
+answer:
 	if (value_size)
-		*value_size = lookup.value_size;
+		*value_size = size;
 	return status;
 }
 
@@ -255,11 +289,14 @@ static bool cache_has_bytes_for(struct tw_cache *cache, const struct tw_cache_en
 				const struct tw_cache_entry *entry)
 {
 	uint64_t most = limit_load(&cache->max_bytes);
-	uint64_t weight = entry_weight(entry);
-	uint64_t old_weight = entry_weight(old);
+	uint64_t weight;
+	uint64_t old_weight;
 
-	return most == 0 || weight <= old_weight ||
-	       limit_load(&cache->bytes) + (weight - old_weight) <= most;
+	if (most == 0)
+		return true;
+	weight = entry_weight(entry);
+	old_weight = entry_weight(old);
+	return weight <= old_weight || limit_load(&cache->bytes) + (weight - old_weight) <= most;
 }
 
 enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
@@ -271,8 +308,6 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 		table_find_slot(shard_table(shard), hash, key, entry->key_size, &old);
 	uint64_t most = limit_load(&cache->max_bytes);
 
-	if (old)
-		expiry_prefetch(old);
 	if (cache_is_closed(cache))
 		return TW_CLOSED;
 	if (mode == PUT_ADD && entry_is_there(old, now))
@@ -281,9 +316,10 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 		return TW_NOT_FOUND;
 	if (most > 0 && entry_weight(entry) > most)
 		return TW_FULL;
-	if (!old && !shard_reserve(shard))
+	if ((!old && !shard_reserve(shard)) ||
+	    !shard_watch(shard, hash, entry, old ? entry_filed(old) : 0, entry_deadline(entry)))
 		return TW_NO_MEMORY;
-	if (mode != PUT_LOADED)
+	if (mode != PUT_LOADED && shard->flights)
 		flights_override(shard, hash, key, entry->key_size);
 	if (old && cache_has_bytes_for(cache, old, entry)) {
 		shard_replace(shard, slot, old, entry, now);
@@ -304,10 +340,11 @@ static enum tw_status cache_put_planned(struct tw_cache *cache, struct shard *sh
 	enum tw_status status;
 	tw_duration now;
 
+	/* Not before the lock: what is judged by it is judged as it is now. And not after a look into
+	 * the bucket: the precise clock waits for what was loaded. */
+	now = tw_now(cache->wheel);
 	/* What it may replace is on its way while the entry is made. */
 	shard_prefetch(shard, plan->hash);
-	/* Not before the lock: what is judged by it is judged as it is now. */
-	now = tw_now(cache->wheel);
 	if (!*entry)
 		*entry = entry_new(shard->pool, plan);
 	if (!*entry)
@@ -335,6 +372,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	if (!plan_needs_pool(plan) && !(entry = entry_new(NULL, plan)))
 		return TW_NO_MEMORY;
 	shard = cache_shard(cache, plan->hash);
+	shard_prefetch_bucket(shard, plan->hash);
 	shard_begin(shard);
 	status = cache_put_planned(cache, shard, plan, &entry, mode, lifetime);
 	shard_end(shard);
@@ -420,19 +458,24 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
 }
 
 /* Between begin and end, of an entry that is there. */
-static void cache_touch_entry(struct tw_cache *cache, struct shard *shard,
-			      struct tw_cache_entry *entry, tw_duration lifetime, tw_duration now)
+static enum tw_status cache_touch_entry(struct tw_cache *cache, struct shard *shard, uint64_t hash,
+					struct tw_cache_entry *entry, tw_duration lifetime,
+					tw_duration now)
 {
-	tw_duration deadline = time_add(now, lifetime);
+	tw_duration end = time_add(now, lifetime);
+	tw_duration deadline = end;
 
-	if (cache->idle > 0) {
-		entry_set_end(entry, deadline);
-		if (deadline > time_add(now, cache->idle))
-			deadline = time_add(now, cache->idle);
-	}
-	shard_set_deadline(shard, entry, deadline);
+	if (cache->idle > 0 && deadline > time_add(now, cache->idle))
+		deadline = time_add(now, cache->idle);
+	if (!shard_watch(shard, hash, entry, entry_filed(entry), deadline))
+		return TW_NO_MEMORY;
+	if (cache->idle > 0)
+		entry_set_end(entry, end);
+	/* acq_rel: after the entry's end was set; pairs with entry_move_deadline(). */
+	atomic_exchange_explicit(&entry->deadline, deadline, memory_order_acq_rel);
 	if (policy_use(&shard->policy, entry))
 		policy_settle(&shard->policy);
+	return TW_OK;
 }
 
 enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t key_size,
@@ -455,10 +498,9 @@ enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t ke
 	shard_begin(shard);
 	now = tw_now(cache->wheel);
 	entry = table_find(shard_table(shard), hash, key, key_size);
-	if (entry_is_there(entry, now)) {
-		cache_touch_entry(cache, shard, entry, cache_lifetime(cache, reader, expire), now);
-		status = TW_OK;
-	}
+	if (entry_is_there(entry, now))
+		status = cache_touch_entry(cache, shard, hash, entry,
+					   cache_lifetime(cache, reader, expire), now);
 	shard_end(shard);
 	return status;
 }

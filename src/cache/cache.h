@@ -26,7 +26,7 @@ struct tw_cache {
 	bool has_coarse_clock;
 	tw_duration coarse_step;   /* the coarse clock's resolution; 0 without one */
 	tw_duration coarse_margin; /* so much before a deadline the precise clock is asked */
-	tw_duration granule;       /* ticks of the expiry lists */
+	tw_duration granule;       /* ticks by which keys are filed (expiry.c) */
 	tw_duration expire;
 	tw_duration idle; /* 0: lifetimes don't slide */
 	tw_duration negative_expire;
@@ -116,9 +116,10 @@ void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry
 struct tw_cache_entry *cache_find(struct tw_cache *cache, uint64_t hash, const void *key,
 				  size_t key_size);
 
-/* As tw_cache_get, of an item that is fine. Not inside an epoch. */
+/* As tw_cache_get, of arguments that are fine. Not inside an epoch. */
 enum tw_status cache_get_hashed(struct tw_cache *cache, struct reader *reader, uint64_t hash,
-				struct tw_cache_lookup *lookup);
+				const void *key, size_t key_size, void *buffer, size_t capacity,
+				size_t *value_size);
 
 /* ---- Changes ---- */
 

@@ -44,7 +44,9 @@ static size_t cache_get_some(struct tw_cache *cache, struct reader *reader,
 		items[i].value_size = 0;
 		items[i].status = TW_INVALID;
 		if (lookup_is_valid(&items[i]))
-			items[i].status = cache_get_hashed(cache, reader, hashes[i], &items[i]);
+			items[i].status = cache_get_hashed(cache, reader, hashes[i], items[i].key,
+							   items[i].key_size, items[i].buffer,
+							   items[i].capacity, &items[i].value_size);
 		found += items[i].status == TW_OK || items[i].status == TW_TRUNCATED;
 	}
 	return found;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry is one block of memory: 56 bytes, then what few entries need (a weight of its own, an
+ * An entry is one block of memory: 48 bytes, then what few entries need (a weight of its own, an
  * adopted value), the key, and the copied value. So a reader who has found the key has the value in
- * the same or the next cache line, and a million entries of 16 and 64 bytes cost 144 bytes each,
- * its head in the pool included.
+ * the same or the next cache line, and one of 16 and 64 bytes fills two lines.
  *
  * The table holds one reference, and gives it up when no reader can be looking at the entry without
  * one (epoch.c). Until then a reader inside an epoch may pin it by one addition.
@@ -13,7 +12,8 @@
 #include <pthread.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct tw_cache_entry) == 56, "136 bytes with a usual key and value");
+_Static_assert(sizeof(struct tw_cache_entry) == 48, "two cache lines with a usual key and value");
+_Static_assert(TW_CACHE_CAUSES <= 1 << (8 - ENTRY_CAUSE_SHIFT), "a cause fits into the flags");
 
 static size_t plan_size(const struct entry_plan *plan)
 {
@@ -36,12 +36,13 @@ bool plan_needs_pool(const struct entry_plan *plan)
 
 struct tw_cache_entry *entry_new(struct pool *pool, const struct entry_plan *plan)
 {
-	struct tw_cache_entry *entry = pool_take(pool, plan_size(plan));
+	struct tw_cache_entry *entry =
+		(struct tw_cache_entry *)(void *)pool_take(pool, plan_size(plan));
 	unsigned char *key;
 
 	if (!entry)
 		return NULL;
-	entry->expiry_place = NULL;
+	entry_set_filed(entry, 0);
 	atomic_init(&entry->references, 1);
 	entry->hash = (uint32_t)plan->hash;
 	entry->key_size = (uint16_t)plan->key_size;
@@ -56,9 +57,10 @@ struct tw_cache_entry *entry_new(struct pool *pool, const struct entry_plan *pla
 	if (plan->adopted)
 		*entry_adopted(entry) = *plan->adopted;
 	key = (unsigned char *)entry_key(entry);
-	memcpy(key, plan->key, plan->key_size);
+	bytes_copy(key, plan->key, plan->key_size);
 	if (!plan->adopted && plan->value_size > 0)
-		memcpy(key + entry_padded_key_size(plan->key_size), plan->value, plan->value_size);
+		bytes_copy(key + entry_padded_key_size(plan->key_size), plan->value,
+			   plan->value_size);
 	return entry;
 }
 
@@ -72,7 +74,7 @@ static size_t entry_size(const struct tw_cache_entry *entry)
 
 void entry_discard(struct tw_cache_entry *entry)
 {
-	pool_return(entry, entry_size(entry));
+	pool_return(&entry->block, entry_size(entry));
 }
 
 /* True for the one who gives back the last reference. */
@@ -88,7 +90,17 @@ static bool entry_unpin(struct tw_cache_entry *entry)
 void entry_release_here(struct pool *pool, struct tw_cache_entry *entry)
 {
 	if (entry_unpin(entry))
-		pool_give(pool, entry, entry_size(entry));
+		pool_give(pool, &entry->block, entry_size(entry));
+}
+
+const void *entry_value_beyond(const struct tw_cache_entry *entry, size_t *size)
+{
+	if (entry_flags(entry) & ENTRY_ADOPTED) {
+		*size = entry_adopted(entry)->value_size;
+		return entry_adopted(entry)->value;
+	}
+	*size = entry->value_size;
+	return entry_key(entry) + entry_padded_key_size(entry->key_size);
 }
 
 uint64_t entry_weight(const struct tw_cache_entry *entry)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <timingwheel/cache.h>
 
@@ -23,7 +24,9 @@ enum {
 	ENTRY_ABSENT = 4, /* no value: the source is known to have none */
 	/* Under the shard's lock. */
 	ENTRY_LINKED = 8, /* in the table */
-	ENTRY_MAIN = 16   /* in the main queue of S3-FIFO */
+	ENTRY_MAIN = 16,  /* in the main queue of S3-FIFO */
+	/* Under the shard's lock, and constant after that: above these, why it was removed. */
+	ENTRY_CAUSE_SHIFT = 5
 };
 
 struct entry_extension {
@@ -41,21 +44,17 @@ struct entry_adopted {
 };
 
 struct tw_cache_entry {
+	struct pool_block block; /* see entry_filed() */
 	union {
 		/* While it is in the table: under the shard's lock. */
 		struct {
-			struct tw_cache_entry *expiry_next;
-			struct tw_cache_entry *
-				*expiry_place; /* what points to it; NULL: not filed */
 			struct tw_cache_entry *policy_next;
 			struct tw_cache_entry *policy_previous;
 		};
 		/* After that: limbo under the shard's lock, notice under that of the notices. */
 		struct {
 			struct tw_cache_entry *limbo_next;
-			uint64_t limbo_epoch;
 			struct tw_cache_entry *notice_next;
-			enum tw_cache_cause cause;
 		};
 	};
 	_Atomic uint32_t references; /* the table's, until no reader can find it; each pin */
@@ -93,6 +92,9 @@ void entry_discard(struct tw_cache_entry *entry);
 void entry_release_here(struct pool *pool, struct tw_cache_entry *entry);
 uint64_t entry_weight(const struct tw_cache_entry *entry);
 
+/* entry_value() of an entry with something before its key. */
+const void *entry_value_beyond(const struct tw_cache_entry *entry, size_t *size);
+
 /* Fetches what all but its links need; any address, NULL too. */
 static inline void entry_prefetch(const struct tw_cache_entry *entry)
 {
@@ -102,10 +104,41 @@ static inline void entry_prefetch(const struct tw_cache_entry *entry)
 	__builtin_prefetch((const void *)(address + offsetof(struct tw_cache_entry, bytes) + 72));
 }
 
+/* memcpy, without a call for the sizes that most keys and values have. */
+static inline __attribute__((always_inline)) void bytes_copy(void *to, const void *from,
+							     size_t size)
+{
+	unsigned char *bytes = to;
+	const unsigned char *source = from;
+
+	if (size < 16 || size > 64) {
+		memcpy(to, from, size);
+		return;
+	}
+	/* From both ends; the parts may overlap. */
+	memcpy(bytes, source, 16);
+	if (size > 32) {
+		memcpy(bytes + 16, source + 16, 16);
+		memcpy(bytes + size - 32, source + size - 32, 16);
+	}
+	memcpy(bytes + size - 16, source + size - 16, 16);
+}
+
 static inline unsigned entry_flags(const struct tw_cache_entry *entry)
 {
 	/* relaxed: readers look at constant bits only, which came with the entry. */
 	return atomic_load_explicit(&entry->flags, memory_order_relaxed);
+}
+
+/* Under the shard's lock: the place where its hash is filed, to be looked at; 0: nowhere. */
+static inline unsigned entry_filed(const struct tw_cache_entry *entry)
+{
+	return entry->block.free_for_taker;
+}
+
+static inline void entry_set_filed(struct tw_cache_entry *entry, unsigned place)
+{
+	entry->block.free_for_taker = (uint16_t)place;
 }
 
 /* Under the shard's lock. */
@@ -113,6 +146,11 @@ static inline void entry_set_flags(struct tw_cache_entry *entry, unsigned flags)
 {
 	/* relaxed: as above. */
 	atomic_store_explicit(&entry->flags, (uint8_t)flags, memory_order_relaxed);
+}
+
+static inline enum tw_cache_cause entry_cause(const struct tw_cache_entry *entry)
+{
+	return (enum tw_cache_cause)(entry_flags(entry) >> ENTRY_CAUSE_SHIFT);
 }
 
 static inline struct entry_extension *entry_extension(const struct tw_cache_entry *entry)
@@ -125,6 +163,12 @@ static inline struct entry_adopted *entry_adopted(const struct tw_cache_entry *e
 	size_t before = entry_flags(entry) & ENTRY_EXTENDED ? sizeof(struct entry_extension) : 0;
 
 	return (struct entry_adopted *)(void *)(entry->bytes + before);
+}
+
+/* Whether there is more than the key and the value. */
+static inline bool entry_has_more(const struct tw_cache_entry *entry)
+{
+	return entry_flags(entry) & (ENTRY_EXTENDED | ENTRY_ADOPTED);
 }
 
 static inline const unsigned char *entry_key(const struct tw_cache_entry *entry)
@@ -147,12 +191,16 @@ static inline size_t entry_padded_key_size(size_t key_size)
 
 static inline const void *entry_value(const struct tw_cache_entry *entry, size_t *size)
 {
-	if (entry_flags(entry) & ENTRY_ADOPTED) {
-		*size = entry_adopted(entry)->value_size;
-		return entry_adopted(entry)->value;
+	/* `size` is not handed on: so it can be in a register. */
+	if (__builtin_expect(entry_has_more(entry), 0)) {
+		size_t size_beyond;
+		const void *value = entry_value_beyond(entry, &size_beyond);
+
+		*size = size_beyond;
+		return value;
 	}
 	*size = entry->value_size;
-	return entry_key(entry) + entry_padded_key_size(entry->key_size);
+	return entry->bytes + entry_padded_key_size(entry->key_size);
 }
 
 static inline tw_duration entry_deadline(const struct tw_cache_entry *entry)
@@ -179,7 +227,7 @@ static inline bool entry_move_deadline(struct tw_cache_entry *entry, tw_duration
 				       tw_duration moved)
 {
 	/* acquire, also where it fails: the end that was set before the deadline; pairs with the
-	 * exchange in shard_set_deadline(). release: hands that on to who reads this one. */
+	 * exchange in cache_touch_entry(). release: hands that on to who reads this one. */
 	return atomic_compare_exchange_strong_explicit(&entry->deadline, deadline, moved,
 						       memory_order_acq_rel, memory_order_acquire);
 }

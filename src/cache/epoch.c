@@ -2,7 +2,7 @@
 /*
  * Epoch-based reclamation. The epoch goes from e to e + 1 when every reader that is inside has seen
  * e. So while a reader is inside at e, the epoch is e or e + 1, and what is unlinked under its eyes
- * is stamped e or e + 1 and not freed before e + 2 or e + 3, which needs the reader to leave.
+ * is stamped e or e + 1, or later, and not freed before e + 2, which needs the reader to leave.
  *
  * Threads come and go, and so do caches. A thread's reader is found by a memo of the last cache it
  * used, then in the thread's own list, by the cache's id, which is never used twice: what that list
@@ -72,6 +72,7 @@ bool epochs_init(struct epochs *epochs)
 		return false;
 	atomic_init(&epochs->current, 1);
 	atomic_init(&epochs->readers, NULL);
+	atomic_init(&epochs->reader_count, 0);
 	pthread_mutex_lock(&threads_lock);
 	epochs->id = ++last_id;
 	epochs->next = all_epochs;
@@ -166,6 +167,8 @@ static struct reader *epochs_take_reader(struct epochs *epochs)
 	/* seq_cst: who scans after this reader has entered finds it; pairs with the load in
 	 * epochs_advance(). */
 	atomic_store_explicit(&epochs->readers, reader, memory_order_seq_cst);
+	/* relaxed: see epochs_readers(). */
+	atomic_fetch_add_explicit(&epochs->reader_count, 1, memory_order_relaxed);
 	return reader;
 }
 
@@ -191,7 +194,7 @@ struct reader *epochs_find_reader(struct epochs *epochs)
 	return reader_memo.reader;
 }
 
-void epochs_advance(struct epochs *epochs)
+bool epochs_advance(struct epochs *epochs)
 {
 	/* acquire: before the scan. */
 	uint64_t current = atomic_load_explicit(&epochs->current, memory_order_acquire);
@@ -203,10 +206,11 @@ void epochs_advance(struct epochs *epochs)
 		uint64_t seen = atomic_load_explicit(&reader->epoch, memory_order_seq_cst);
 
 		if (seen != 0 && seen != current)
-			return;
+			return false;
 	}
 	/* seq_cst: after the scan; pairs with epochs_stamp() and epochs_current(). One that fails
 	 * was overtaken by another's advance. */
 	atomic_compare_exchange_strong_explicit(&epochs->current, &current, current + 1,
 						memory_order_seq_cst, memory_order_relaxed);
+	return true;
 }

@@ -45,6 +45,7 @@ struct epochs {
 	uint64_t id; /* of no other in this process; constant */
 	_Atomic uint64_t current;
 	_Atomic(struct reader *) readers; /* grows only */
+	atomic_uint reader_count;         /* likewise */
 	struct epochs *next;              /* under the lock of the threads */
 };
 
@@ -61,8 +62,15 @@ bool epochs_init(struct epochs *epochs);
 /* No thread is inside or comes again. */
 void epochs_destroy(struct epochs *epochs);
 struct reader *epochs_find_reader(struct epochs *epochs);
-/* Goes on to the next epoch unless a reader is behind. */
-void epochs_advance(struct epochs *epochs);
+/* Goes on to the next epoch; false: a reader is behind. */
+bool epochs_advance(struct epochs *epochs);
+
+/* How many readers one look at all of them meets. */
+static inline unsigned epochs_readers(struct epochs *epochs)
+{
+	/* relaxed: what a look costs is no matter of exactness. */
+	return atomic_load_explicit(&epochs->reader_count, memory_order_relaxed);
+}
 
 /* The calling thread's; NULL: out of memory. */
 static inline struct reader *epochs_reader(struct epochs *epochs)
@@ -92,7 +100,7 @@ static inline void reader_leave(struct reader *reader)
  * stamp_is_over(). */
 static inline uint64_t epochs_stamp(struct epochs *epochs)
 {
-	/* seq_cst: not before the unlinking; pairs with reader_enter(). */
+	/* seq_cst: not before the unlinking, or the fence after it; pairs with reader_enter(). */
 	return atomic_load_explicit(&epochs->current, memory_order_seq_cst);
 }
 

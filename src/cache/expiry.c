@@ -1,77 +1,106 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A timer in the wheel costs 88 bytes and a command; a million entries have no room for that. So
- * entries are chained by tick, and a shard has one timer, at the first tick that has entries.
+ * a shard has one timer, and keeps for itself what is to be looked at at which tick.
  *
- * Ticks are numbers of ten digits to the base 32. An entry is filed at the level of the highest
- * digit in which its tick differs from now, in the slot of that digit. So all slots of a level lie
- * after now, lower levels come up before higher ones, and the next slot to come up is found by two
- * looks. When a slot of level 0 comes up, its entries are due. One of a higher level comes up at
- * its first tick, and its entries are filed anew, lower: who takes them looks at each one's
- * deadline anyway, for it may have moved to later without being filed again.
+ * What is kept is the hash of a key, and not its entry: 8 bytes in a block of up to 28. So an entry
+ * needs no links for it, and who removes one touches no neighbours. The entry knows the place where
+ * its hash is filed; who replaces it files the hash again only for a place that comes up before. What
+ * that leaves behind, and what removed entries do, comes up some day and is not wanted any more. When
+ * that becomes more than what is, the shard forgets all and files its entries anew (shard.c).
  *
- * What comes up is first moved to `due` as a whole, and taken from there a few at a time, so that
+ * Ticks are numbers of eleven digits to the base 32: 292 years of microseconds have 53 bits. A hash is filed at the level of the highest digit
+ * in which its tick differs from now, in the slot of that digit. So all slots of a level lie after
+ * now, lower levels come up before higher ones, and the next slot to come up is found by two looks.
+ * When a slot of level 0 comes up, its entries are due. One of a higher level comes up at its first
+ * tick, and its hashes are filed anew, lower: who takes them looks at each entry's deadline anyway,
+ * for it may have moved to later without being filed again.
+ *
+ * What comes up is first moved to `due` as a whole, and taken from there a block at a time, so that
  * the lock can be let go in between.
  */
 #include "expiry.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* The last tick that can be told from others; nobody lives to see it. */
-static const uint64_t last_tick = ((uint64_t)1 << EXPIRY_DIGIT * EXPIRY_LEVELS) - 1;
+/* The first block of a slot is small, for in a small cache it is the only one; the next are larger,
+ * to 240 bytes. */
+enum { BLOCK_LEAST = 2, BLOCK_MOST = 28 };
 
-void expiry_init(struct expiry *expiry)
+void expiry_init(struct expiry *expiry, uint64_t now)
 {
 	memset(expiry, 0, sizeof(*expiry));
+	expiry->now = now;
 }
 
-static void list_push(struct tw_cache_entry **place, struct tw_cache_entry *entry)
+static void blocks_free(struct expiry_block *block)
 {
-	entry->expiry_next = *place;
-	entry->expiry_place = place;
-	if (*place)
-		(*place)->expiry_place = &entry->expiry_next;
-	*place = entry;
+	while (block) {
+		struct expiry_block *next = block->next;
+
+		free(block);
+		block = next;
+	}
 }
 
-void expiry_file(struct expiry *expiry, struct tw_cache_entry *entry, uint64_t tick)
+void expiry_clear(struct expiry *expiry)
+{
+	for (unsigned level = 0; level < EXPIRY_LEVELS; level++)
+		for (uint32_t used = expiry->used[level]; used != 0; used &= used - 1)
+			blocks_free(expiry->slots[level * EXPIRY_SLOTS +
+						  (unsigned)__builtin_ctz(used)]);
+	blocks_free(expiry->due);
+	expiry_init(expiry, expiry->now);
+}
+
+unsigned expiry_place(const struct expiry *expiry, uint64_t tick)
 {
 	unsigned level;
-	unsigned slot;
 
-	if (tick > last_tick)
-		tick = last_tick;
-	if (tick <= expiry->now) {
-		list_push(&expiry->due, entry);
-		return;
-	}
+	if (tick <= expiry->now)
+		tick = expiry->now + 1;
 	level = (63u - (unsigned)__builtin_clzll(tick ^ expiry->now)) / EXPIRY_DIGIT;
-	slot = tick >> level * EXPIRY_DIGIT & (EXPIRY_SLOTS - 1);
-	expiry->used[level] |= 1u << slot;
-	list_push(&expiry->slots[level][slot], entry);
+	/* Not 0: a slot of number 0 is never after now. */
+	return level * EXPIRY_SLOTS + (tick >> level * EXPIRY_DIGIT & (EXPIRY_SLOTS - 1));
 }
 
-void expiry_unfile(struct tw_cache_entry *entry)
+static struct expiry_block **expiry_list(struct expiry *expiry, unsigned place)
 {
-	if (!entry->expiry_place)
-		return;
-	*entry->expiry_place = entry->expiry_next;
-	if (entry->expiry_next)
-		entry->expiry_next->expiry_place = entry->expiry_place;
-	entry->expiry_place = NULL;
+	expiry->used[place / EXPIRY_SLOTS] |= 1u << place % EXPIRY_SLOTS;
+	return &expiry->slots[place];
 }
 
-void expiry_take_place(struct tw_cache_entry *entry, struct tw_cache_entry *old)
+static bool list_add_block(struct expiry_block **list, unsigned place)
 {
-	entry->expiry_next = old->expiry_next;
-	entry->expiry_place = old->expiry_place;
-	*entry->expiry_place = entry;
-	if (entry->expiry_next)
-		entry->expiry_next->expiry_place = &entry->expiry_next;
-	old->expiry_place = NULL;
+	unsigned capacity = *list ? (*list)->capacity * 2u + 2 : BLOCK_LEAST;
+	struct expiry_block *block;
+
+	if (capacity > BLOCK_MOST)
+		capacity = BLOCK_MOST;
+	block = malloc(sizeof(*block) + capacity * sizeof(block->hashes[0]));
+	if (!block)
+		return false;
+	block->next = *list;
+	block->place = (uint16_t)place;
+	block->count = 0;
+	block->capacity = (uint16_t)capacity;
+	*list = block;
+	return true;
 }
 
-/* The first slot to come up; false: none. It may be empty: what was in it was taken out. */
+bool expiry_file(struct expiry *expiry, uint64_t hash, unsigned place)
+{
+	struct expiry_block **list = expiry_list(expiry, place);
+
+	if ((!*list || (*list)->count == (*list)->capacity) && !list_add_block(list, place))
+		return false;
+	(*list)->hashes[(*list)->count++] = hash;
+	expiry->count++;
+	return true;
+}
+
+/* The first slot to come up; false: none. */
 static bool expiry_next_slot(const struct expiry *expiry, unsigned *level, unsigned *slot)
 {
 	for (unsigned i = 0; i < EXPIRY_LEVELS; i++)
@@ -102,48 +131,53 @@ uint64_t expiry_next(const struct expiry *expiry)
 						       : EXPIRY_NEVER;
 }
 
-/* Moves the first slot that comes up by `now` to `due`; false: there is none. */
+/* Moves the first slot that comes up by `now` to `due`, which is empty; false: there is none. */
 static bool expiry_come_up(struct expiry *expiry, uint64_t now)
 {
 	unsigned level;
 	unsigned slot;
 
-	while (expiry_next_slot(expiry, &level, &slot)) {
-		struct tw_cache_entry **place = &expiry->slots[level][slot];
+	if (expiry_next_slot(expiry, &level, &slot)) {
 		uint64_t tick = slot_tick(expiry, level, slot);
 
-		if (tick > now)
-			break;
-		expiry->now = tick;
-		expiry->used[level] &= ~(1u << slot);
-		if (!*place)
-			continue;
-		expiry->due = *place;
-		expiry->due->expiry_place = &expiry->due;
-		*place = NULL;
-		return true;
+		if (tick <= now) {
+			expiry->now = tick;
+			expiry->used[level] &= ~(1u << slot);
+			expiry->due = expiry->slots[level * EXPIRY_SLOTS + slot];
+			expiry->slots[level * EXPIRY_SLOTS + slot] = NULL;
+			return true;
+		}
 	}
-	if (now > expiry->now && now <= last_tick)
+	if (now > expiry->now)
 		expiry->now = now;
 	return false;
 }
 
-unsigned expiry_take(struct expiry *expiry, uint64_t now, struct tw_cache_entry **entries,
-		     unsigned most)
+struct expiry_block *expiry_take(struct expiry *expiry, uint64_t now)
 {
-	unsigned count = 0;
+	struct expiry_block *block;
 
-	while (count < most) {
-		struct tw_cache_entry *entry = expiry->due;
+	while (!expiry->due)
+		if (!expiry_come_up(expiry, now))
+			return NULL;
+	block = expiry->due;
+	expiry->due = block->next;
+	__builtin_prefetch(block->next);
+	expiry->count -= block->count;
+	return block;
+}
 
-		if (!entry) {
-			if (!expiry_come_up(expiry, now))
-				break;
-			continue;
-		}
-		__builtin_prefetch(entry->expiry_next);
-		expiry_unfile(entry);
-		entries[count++] = entry;
+void expiry_give_back(struct expiry *expiry, struct expiry_block *block, unsigned place)
+{
+	struct expiry_block **list;
+
+	if (block->count == 0) {
+		free(block);
+		return;
 	}
-	return count;
+	list = expiry_list(expiry, place);
+	block->place = (uint16_t)place;
+	block->next = *list;
+	*list = block;
+	expiry->count += block->count;
 }

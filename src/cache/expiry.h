@@ -1,46 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a shard's entries are to be looked at for their age: lists of entries by tick, of which the
- * wheel is told the first alone. Under the shard's lock. Knows ticks, no clock.
+ * When a shard's entries are to be looked at for their age: hashes of keys by tick, of which the
+ * wheel is told the first alone. Under the shard's lock. Knows ticks, no clock, and no entries.
  */
 #ifndef CACHE_EXPIRY_H
 #define CACHE_EXPIRY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "entry.h"
+enum { EXPIRY_DIGIT = 5, EXPIRY_LEVELS = 11, EXPIRY_SLOTS = 1 << EXPIRY_DIGIT };
 
-enum { EXPIRY_DIGIT = 5, EXPIRY_LEVELS = 10, EXPIRY_SLOTS = 1 << EXPIRY_DIGIT };
-
-/* Later than every tick that entries are filed under. */
+/* Later than every tick: they are less than 2^55. */
 #define EXPIRY_NEVER UINT64_MAX
+
+struct expiry_block {
+	struct expiry_block *next;
+	uint16_t place; /* where it stands or stood last */
+	uint16_t count;
+	uint16_t capacity;
+	uint64_t hashes[];
+};
 
 struct expiry {
 	uint64_t now;                 /* the tick up to which slots have come up */
-	uint32_t used[EXPIRY_LEVELS]; /* a bit for each slot that may hold entries */
-	struct tw_cache_entry *slots[EXPIRY_LEVELS][EXPIRY_SLOTS];
-	struct tw_cache_entry *due; /* came up, not looked at yet */
+	uint32_t used[EXPIRY_LEVELS]; /* a bit for each slot that may hold hashes */
+	struct expiry_block *due;     /* came up, not looked at yet */
+	size_t count;                 /* of hashes, those in `due` too */
+	struct expiry_block *slots[EXPIRY_LEVELS * EXPIRY_SLOTS];
 };
 
-void expiry_init(struct expiry *expiry);
-/* The entry is to be looked at at that tick. */
-void expiry_file(struct expiry *expiry, struct tw_cache_entry *entry, uint64_t tick);
-/* If it is filed. */
-void expiry_unfile(struct tw_cache_entry *entry);
-/* `entry` is new and takes the place of `old`, which must be filed. */
-void expiry_take_place(struct tw_cache_entry *entry, struct tw_cache_entry *old);
-/* Fetches what both calls above will touch. */
-static inline void expiry_prefetch(const struct tw_cache_entry *entry)
-{
-	__builtin_prefetch(entry->expiry_next, 1);
-	__builtin_prefetch(entry->expiry_place, 1);
-}
-
+void expiry_init(struct expiry *expiry, uint64_t now);
+/* Forgets all. */
+void expiry_clear(struct expiry *expiry);
+/*
+ * The place of what is to be looked at at that tick, or, if that is not after now, at the next one:
+ * not 0. What stands at a smaller place comes up before. A place keeps its number until it comes up.
+ */
+unsigned expiry_place(const struct expiry *expiry, uint64_t tick);
+/* False: out of memory. */
+bool expiry_file(struct expiry *expiry, uint64_t hash, unsigned place);
 /* The tick at which something comes up; EXPIRY_NEVER: nothing will. */
 uint64_t expiry_next(const struct expiry *expiry);
-/* Takes out up to `most` entries that have come up by the tick `now`, early ones too. */
-unsigned expiry_take(struct expiry *expiry, uint64_t now, struct tw_cache_entry **entries,
-		     unsigned most);
+/*
+ * Takes out a block of hashes that have come up by the tick `now`, early ones too; NULL: there is
+ * none. The caller looks at them, leaves those in it that could not be filed anew, for want of memory,
+ * and gives it back: they come up again at that place.
+ */
+struct expiry_block *expiry_take(struct expiry *expiry, uint64_t now);
+void expiry_give_back(struct expiry *expiry, struct expiry_block *block, unsigned place);
 
 #endif

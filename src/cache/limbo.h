@@ -13,11 +13,12 @@
 #include "table.h"
 
 struct limbo {
-	/* In the order of their epochs. */
-	struct tw_cache_entry *first;
-	struct tw_cache_entry *last;
-	unsigned count;
+	struct tw_cache_entry *fresh; /* not stamped yet */
+	unsigned fresh_count;
 	bool is_urgent; /* there is something large in it, or somebody asked */
+	/* Those that were fresh together. */
+	struct tw_cache_entry *stamped;
+	uint64_t stamp;
 	struct table *tables;
 };
 
@@ -28,7 +29,7 @@ struct garbage {
 };
 
 /* The table knows it no more; takes over the table's reference. */
-void limbo_add(struct limbo *limbo, struct epochs *epochs, struct tw_cache_entry *entry);
+void limbo_add(struct limbo *limbo, struct tw_cache_entry *entry);
 /* Another table has taken its place. */
 void limbo_add_table(struct limbo *limbo, struct epochs *epochs, struct table *table);
 /* If it is worth the look: what no reader sees any more goes back to the pool or into `garbage`. */
@@ -41,7 +42,7 @@ void garbage_free(const struct garbage *garbage);
 
 static inline bool limbo_is_empty(const struct limbo *limbo)
 {
-	return !limbo->first && !limbo->tables;
+	return !limbo->fresh && !limbo->stamped && !limbo->tables;
 }
 
 #endif

@@ -58,7 +58,7 @@ static void notices_tell(struct notices *notices, struct tw_cache_entry *entry)
 		reader->callbacks++;
 	for (; entry; entry = next, count++) {
 		next = entry->notice_next;
-		notices->on_remove(notices->context, entry, entry->cause);
+		notices->on_remove(notices->context, entry, entry_cause(entry));
 		tw_cache_entry_release(entry);
 	}
 	if (reader)
@@ -140,8 +140,6 @@ bool notices_add(struct notices *notices, struct notice_list *list)
 {
 	bool wakes;
 
-	if (list->count == 0)
-		return false;
 	pthread_mutex_lock(&notices->lock);
 	if (notices->last)
 		notices->last->notice_next = list->first;

@@ -40,7 +40,8 @@ enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
 void notices_close(struct notices *notices);
 /* Under the shard's lock that guards the list. */
 void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry);
-/* Under the same lock, at last: empties the list. True: notices_wake() is to follow. */
+/* Under the same lock, at last: empties the list, which is not empty. True: notices_wake() is to
+ * follow. */
 bool notices_add(struct notices *notices, struct notice_list *list);
 /* With no lock held. False: the wakeup could not be set. */
 bool notices_wake(struct notices *notices);

@@ -6,9 +6,9 @@
  * into a list when they are given back, and a shard that has become empty gives its chunks back to
  * the arena. Chunks grow with the pool, so that few cells wait for their first use.
  *
- * Eight bytes before each block lead to its pool (NULL: it came from malloc), so that a reader can
- * give back the last pin of an entry without knowing a cache. Such cells go onto a stack, which the
- * owner takes whole when a list is empty.
+ * Each block begins with its pool (NULL: it came from malloc), so that a reader can give back the
+ * last pin of an entry without knowing a cache. Such blocks go onto a stack, which the owner takes
+ * whole when a list is empty.
  *
  * The pool outlives its owner as long as cells are out. `balance` goes down by one with each
  * return; the close adds the number of cells that had been taken. Whoever brings it to 0 after that
@@ -31,25 +31,22 @@
 enum {
 	CHUNK_CELLS = 16, /* at least, less one for the chunk's head */
 	CHUNK_SHARE = 16, /* of what the pool holds */
-	CHUNK_MOST = 32768,
-	CELL_HEAD = 8
+	CHUNK_MOST = 32768
 };
 
-/* As it lies in memory: the pool, then the block, where a free cell has the rest. */
+/* A block that is not taken. */
 struct pool_cell {
-	struct pool *pool;
+	struct pool_block block;
 	struct pool_cell *next;
 	unsigned class;
 };
 
-/* The first cell follows; so blocks lie at multiples of 16. */
+/* The first cell follows: at a multiple of 64, so that those that fill cache lines begin them. */
 struct pool_chunk {
-	struct pool_chunk *next;
+	_Alignas(64) struct pool_chunk *next;
 	struct arena_region *region;
 	size_t size;
 };
-
-_Static_assert((sizeof(struct pool_chunk) + CELL_HEAD) % 16 == 0, "blocks at multiples of 16");
 
 struct pool *pool_create(struct arena *arena)
 {
@@ -105,7 +102,6 @@ void pool_close(struct pool *pool)
 
 /* ---- Classes: by 16 bytes to 256, then by an eighth of a power of two ---- */
 
-/* A cell holds a block and its head. */
 static unsigned class_of(size_t cell)
 {
 	unsigned power;
@@ -129,36 +125,30 @@ static size_t class_size(unsigned number)
 
 bool pool_has_size(size_t size)
 {
-	return size + CELL_HEAD <= POOL_LARGEST;
+	return size <= POOL_LARGEST;
 }
 
 /* ---- Cells ---- */
 
-static struct pool_cell *block_cell(void *block)
+static struct pool *block_pool(const struct pool_block *block)
 {
-	return (struct pool_cell *)(void *)((unsigned char *)block - CELL_HEAD);
+	return (struct pool *)(uintptr_t)((uint64_t)block->pool_high << 32 | block->pool_low);
 }
 
-static void *cell_block(struct pool_cell *cell)
+static void block_set_pool(struct pool_block *block, const struct pool *pool)
 {
-	return (unsigned char *)cell + CELL_HEAD;
+	block->pool_low = (uint32_t)(uintptr_t)pool;
+	block->pool_high = (uint16_t)((uint64_t)(uintptr_t)pool >> 32);
 }
 
-/* A block of its own from malloc, as if it were a cell. */
-static void *block_new(size_t size)
+/* A block of its own from malloc. */
+static struct pool_block *block_new(size_t size)
 {
-	unsigned char *memory = malloc(size + 2 * (size_t)CELL_HEAD);
-	struct pool_cell *cell = (struct pool_cell *)(void *)(memory + CELL_HEAD);
+	struct pool_block *block = malloc(size);
 
-	if (!memory)
-		return NULL;
-	cell->pool = NULL;
-	return cell_block(cell);
-}
-
-static void cell_free(struct pool_cell *cell)
-{
-	free((unsigned char *)cell - CELL_HEAD);
+	if (block)
+		block_set_pool(block, NULL);
+	return block;
 }
 
 static void cell_push(struct pool *pool, struct pool_cell *cell)
@@ -229,46 +219,46 @@ static struct pool_cell *pool_take_cell(struct pool *pool, unsigned class)
 		return NULL;
 	cell = (struct pool_cell *)(void *)pool->fresh[class];
 	pool->fresh[class] += class_size(class);
-	cell->pool = pool;
+	block_set_pool(&cell->block, pool);
 	return cell;
 }
 
-void *pool_take(struct pool *pool, size_t size)
+struct pool_block *pool_take(struct pool *pool, size_t size)
 {
 	struct pool_cell *cell;
 
 	if (!pool_has_size(size))
 		return block_new(size);
-	cell = pool_take_cell(pool, class_of(size + CELL_HEAD));
+	cell = pool_take_cell(pool, class_of(size));
 	if (!cell)
 		return NULL;
 	pool->taken++;
-	return cell_block(cell);
+	return &cell->block;
 }
 
-void pool_give(struct pool *pool, void *block, size_t size)
+void pool_give(struct pool *pool, struct pool_block *block, size_t size)
 {
-	struct pool_cell *cell = block_cell(block);
+	struct pool_cell *cell = (struct pool_cell *)block;
 
-	if (!cell->pool) {
-		cell_free(cell);
+	if (!block_pool(block)) {
+		free(block);
 		return;
 	}
-	cell->class = class_of(size + CELL_HEAD);
+	cell->class = class_of(size);
 	cell_push(pool, cell);
 	pool->taken--;
 }
 
-void pool_return(void *block, size_t size)
+void pool_return(struct pool_block *block, size_t size)
 {
-	struct pool_cell *cell = block_cell(block);
-	struct pool *pool = cell->pool;
+	struct pool_cell *cell = (struct pool_cell *)block;
+	struct pool *pool = block_pool(block);
 
 	if (!pool) {
-		cell_free(cell);
+		free(block);
 		return;
 	}
-	cell->class = class_of(size + CELL_HEAD);
+	cell->class = class_of(size);
 	/* relaxed: the exchange below tells whether it still is so. */
 	cell->next = atomic_load_explicit(&pool->returned, memory_order_relaxed);
 	/* release: who takes the cell sees that it is free; pairs with pool_collect(). */

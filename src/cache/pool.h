@@ -19,6 +19,13 @@ enum { POOL_STEP = 16, POOL_FINE = 256, POOL_CLASSES = 32 };
 struct pool_cell;
 struct pool_chunk;
 
+/* What is taken begins with this, which is the pool's, but for what an address leaves free. */
+struct pool_block {
+	uint32_t pool_low; /* 48 bits of the pool's address; 0: it came from malloc */
+	uint16_t pool_high;
+	uint16_t free_for_taker;
+};
+
 struct pool {
 	struct arena *arena; /* constant */
 	/* Under the shard's lock. */
@@ -40,11 +47,12 @@ void pool_close(struct pool *pool);
 /* Whether a block of that size comes from the pool; if not, `pool` may be NULL, and the lock
  * free. */
 bool pool_has_size(size_t size);
-/* A block at a multiple of 16; NULL: out of memory. */
-void *pool_take(struct pool *pool, size_t size);
+/* A block at a multiple of 16, of that size with its beginning, which is at least 24; NULL: out of
+ * memory. */
+struct pool_block *pool_take(struct pool *pool, size_t size);
 /* With the size it was taken with: under the lock of the shard that it came from; anywhere. */
-void pool_give(struct pool *pool, void *block, size_t size);
-void pool_return(void *block, size_t size);
+void pool_give(struct pool *pool, struct pool_block *block, size_t size);
+void pool_return(struct pool_block *block, size_t size);
 /* Under the lock: frees the chunks if nothing is taken. */
 void pool_trim(struct pool *pool);
 

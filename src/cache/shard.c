@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All changes of a shard are made under its lock, which nobody holds for longer than it takes to
- * change 64 entries (or to grow the table, to list its entries for tw_cache_each, or to put them in
- * order for the first limit). Memory is freed, listeners are woken, and the wakeup is set after the
- * lock was let go.
+ * change 64 entries (or to grow the table, to list its entries for tw_cache_each, to put them in
+ * order for the first limit, or to throw away what is filed). Memory is freed, listeners are woken,
+ * and the wakeup is set after the lock was let go.
  *
  * Removal has one place: shard_drop() counts the entry out, queues the notice of it, and puts it
  * into limbo, where it waits until no reader can be looking at it. Tables that have grown wait
  * likewise.
- *
- * The wakeup stands at the first tick at which the expiry lists want to be looked at, or earlier.
- * It is only set when that becomes sooner; when it runs it sets itself. Setting it may wait for
- * room in the wheel's queue, and the owner, who makes room, may be in an inline task that waits for
- * our lock. So it is done without the lock, by one thread at a time, which goes on until it has set
- * the newest time: who comes meanwhile leaves his to that one, even if both are the same thread.
  */
 #include "shard.h"
 
@@ -21,13 +15,6 @@
 
 #include "cache.h"
 #include "flight.h"
-
-enum { STEP = 64 /* entries to a lock */ };
-
-static void shard_run(void *argument)
-{
-	shard_expire(argument);
-}
 
 /* Who finds the lock taken tries for a moment before he sleeps: it is let go sooner than that. */
 static void shard_init_lock(struct shard *shard)
@@ -52,12 +39,12 @@ enum tw_status shard_open(struct shard *shard, struct tw_cache *cache)
 		goto free_both;
 	shard->cache = cache;
 	shard->armed = TW_FOREVER;
-	expiry_init(&shard->expiry);
-	shard->expiry.now = (uint64_t)(tw_now(cache->wheel) / cache->granule);
-	status = wakeup_open(&shard->wakeup, cache->wheel, shard_run, shard);
+	expiry_init(&shard->expiry, (uint64_t)(tw_now(cache->wheel) / cache->granule));
+	status = wakeup_open(&shard->wakeup, cache->wheel, shard_wake, shard);
 	if (status != TW_OK)
 		goto free_both;
 	atomic_init(&shard->table, table);
+	atomic_init(&shard->place, table_place(table));
 	shard_init_lock(shard);
 	return TW_OK;
 free_both:
@@ -78,66 +65,11 @@ void shard_close(struct shard *shard)
 
 	limbo_take_all(&shard->limbo, &garbage);
 	garbage_free(&garbage);
+	expiry_clear(&shard->expiry);
 	table_free(shard_table(shard));
 	policy_destroy(&shard->policy);
 	pool_close(shard->pool);
 	pthread_mutex_destroy(&shard->lock);
-}
-
-/* ---- The wakeup ---- */
-
-/* Under the lock: has shard_end() set the wakeup if it would come too late. */
-static void shard_arm(struct shard *shard)
-{
-	struct tw_cache *cache = shard->cache;
-	uint64_t tick = expiry_next(&shard->expiry);
-	tw_duration due;
-
-	if (tick > (uint64_t)(TW_FOREVER / cache->granule))
-		return;
-	due = (tw_duration)tick * cache->granule;
-	if (due >= shard->armed)
-		return;
-	shard->armed = due;
-	shard->must_arm = true;
-}
-
-/* Under the lock: whether the caller has to set the wakeup to *due. */
-static bool shard_begin_arming(struct shard *shard, tw_duration *due)
-{
-	if (!shard->must_arm || shard->is_arming)
-		return false;
-	shard->must_arm = false;
-	shard->is_arming = true;
-	*due = shard->armed;
-	return true;
-}
-
-/* Without the lock, after that. */
-static void shard_set_wakeup(struct shard *shard, tw_duration due)
-{
-	bool goes_on = true;
-
-	while (goes_on) {
-		bool is_set = wakeup_set(&shard->wakeup, due - tw_now(shard->cache->wheel));
-
-		pthread_mutex_lock(&shard->lock);
-		shard->is_arming = false;
-		goes_on = shard_begin_arming(shard, &due);
-		/* One that can't be set is tried again at the next occasion. */
-		if (!goes_on && !is_set)
-			shard->armed = TW_FOREVER;
-		pthread_mutex_unlock(&shard->lock);
-	}
-}
-
-static void shard_file(struct shard *shard, struct tw_cache_entry *entry, tw_duration deadline)
-{
-	tw_duration granule = shard->cache->granule;
-
-	if (deadline == TW_FOREVER)
-		return;
-	expiry_file(&shard->expiry, entry, (uint64_t)((deadline - 1) / granule + 1));
 }
 
 /* ---- Begin and end ---- */
@@ -152,12 +84,13 @@ void shard_end(struct shard *shard)
 	struct garbage garbage = {NULL, NULL};
 	tw_duration due;
 	bool arms = shard_begin_arming(shard, &due);
+	bool refiles = shard_begin_refiling(shard);
 	bool wakes;
 	bool has_limbo;
 
 	limbo_take(&shard->limbo, &shard->cache->epochs, shard->pool, &shard->policy, &garbage);
 	has_limbo = !limbo_is_empty(&shard->limbo);
-	wakes = notices_add(&shard->cache->notices, &shard->notices);
+	wakes = shard->notices.count > 0 && notices_add(&shard->cache->notices, &shard->notices);
 	pthread_mutex_unlock(&shard->lock);
 
 	if (arms)
@@ -166,8 +99,11 @@ void shard_end(struct shard *shard)
 		(void)notices_wake(&shard->cache->notices);
 	if (has_limbo)
 		cache_ask_upkeep(shard->cache);
+	if (refiles)
+		shard_refile(shard);
 	/* Last, for it calls users. */
-	garbage_free(&garbage);
+	if (garbage.entries || garbage.tables)
+		garbage_free(&garbage);
 }
 
 /* ---- Changes ---- */
@@ -179,6 +115,8 @@ static void shard_set_table(struct shard *shard, struct table *table)
 
 	/* seq_cst: publishes the copy, before the stamp is taken; pairs with shard_table(). */
 	atomic_store_explicit(&shard->table, table, memory_order_seq_cst);
+	/* relaxed: see shard_prefetch_bucket(). */
+	atomic_store_explicit(&shard->place, table_place(table), memory_order_relaxed);
 	shard->tables++;
 	limbo_add_table(&shard->limbo, &shard->cache->epochs, old);
 }
@@ -197,7 +135,7 @@ bool shard_reserve(struct shard *shard)
 	return true;
 }
 
-static void shard_try_to_shrink(struct shard *shard)
+void shard_try_to_shrink(struct shard *shard)
 {
 	struct table *table = shard_table(shard);
 	struct table *smaller;
@@ -227,37 +165,20 @@ static void cache_count_out(struct tw_cache *cache, uint64_t entries, uint64_t b
 		atomic_fetch_sub_explicit(&cache->bytes, bytes, memory_order_relaxed);
 }
 
-/* True if the entry is past its deadline; then no hit can move that any more. */
-static bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now)
-{
-	tw_duration deadline = entry_deadline(entry);
-
-	do {
-		if (deadline < 0)
-			return true;
-		if (deadline > now)
-			return false;
-		/* relaxed: of this and a hit that moves the deadline one wins, nothing else. */
-	} while (!atomic_compare_exchange_weak_explicit(&entry->deadline, &deadline, -deadline,
-							memory_order_relaxed,
-							memory_order_relaxed));
-	return true;
-}
-
-/* The one place where entries leave. The table, the policy and the expiry lists know it no more. */
+/* The one place where entries leave. The table and the policy know it no more. */
 static void shard_drop(struct shard *shard, struct tw_cache_entry *entry, enum tw_cache_cause cause,
 		       tw_duration now)
 {
 	if (cause != TW_CAUSE_SHUTDOWN && entry_try_to_expire(entry, now))
 		cause = TW_CAUSE_EXPIRED;
-	entry_set_flags(entry, entry_flags(entry) & ~(unsigned)ENTRY_LINKED);
+	entry_set_flags(entry, (entry_flags(entry) & ~(unsigned)ENTRY_LINKED) |
+				       (unsigned)cause << ENTRY_CAUSE_SHIFT);
 	shard->removed[cause]++;
 	if (shard->cache->notices.on_remove && !(entry_flags(entry) & ENTRY_ABSENT)) {
-		entry->cause = cause;
 		entry_pin(entry);
 		notice_list_add(&shard->notices, entry);
 	}
-	limbo_add(&shard->limbo, &shard->cache->epochs, entry);
+	limbo_add(&shard->limbo, entry);
 }
 
 void shard_unlink(struct shard *shard, struct tw_cache_entry *entry, enum tw_cache_cause cause,
@@ -265,7 +186,6 @@ void shard_unlink(struct shard *shard, struct tw_cache_entry *entry, enum tw_cac
 {
 	table_remove(shard_table(shard), entry);
 	policy_remove(&shard->policy, entry);
-	expiry_unfile(entry);
 	cache_count_out(shard->cache, 1, entry_weight(entry));
 	shard_drop(shard, entry, cause, now);
 }
@@ -295,31 +215,21 @@ static void shard_let_in(struct shard *shard, struct tw_cache_entry *entry)
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now)
 {
 	cache_count_in(shard->cache, 1, entry_weight(entry));
-	shard_evict(shard, STEP, NULL, now);
+	shard_evict(shard, SHARD_STEP, NULL, now);
 	shard_let_in(shard, entry);
 	policy_add(&shard->policy, entry);
-	shard_file(shard, entry, entry_deadline(entry));
 	table_add(shard_table(shard), hash, entry);
-	shard_arm(shard);
 }
 
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
 		   struct tw_cache_entry *entry, tw_duration now)
 {
-	tw_duration deadline = entry_deadline(entry);
 	uint64_t weight = entry_weight(entry);
 	uint64_t old_weight = entry_weight(old);
 	bool should_settle;
 
 	shard_let_in(shard, entry);
 	should_settle = policy_replace(&shard->policy, old, entry);
-	/* Where the old one came up early enough, the new one needs no look of its own. */
-	if (old->expiry_place && deadline != TW_FOREVER && deadline >= entry_deadline(old)) {
-		expiry_take_place(entry, old);
-	} else {
-		expiry_unfile(old);
-		shard_file(shard, entry, deadline);
-	}
 	table_replace(slot, entry);
 	if (weight > old_weight)
 		cache_count_in(shard->cache, 0, weight - old_weight);
@@ -328,66 +238,9 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 	shard_drop(shard, old, TW_CAUSE_REPLACED, now);
 	if (should_settle)
 		policy_settle(&shard->policy);
-	shard_arm(shard);
-}
-
-void shard_set_deadline(struct shard *shard, struct tw_cache_entry *entry, tw_duration deadline)
-{
-	tw_duration before;
-
-	/* acq_rel: after the entry's end was set; pairs with entry_move_deadline(). */
-	before = atomic_exchange_explicit(&entry->deadline, deadline, memory_order_acq_rel);
-	/* Where lifetimes slide, a hit may have gone to our new end before us: then the deadline
-	 * before does not tell where the entry is filed. */
-	if (entry->expiry_place && deadline >= before && shard->cache->idle == 0)
-		return;
-	expiry_unfile(entry);
-	shard_file(shard, entry, deadline);
-	shard_arm(shard);
 }
 
 /* ---- Whole steps ---- */
-
-/* What came up: goes, or is filed anew by the deadline it has by now. */
-static void shard_look_at(struct shard *shard, struct tw_cache_entry *entry, tw_duration now)
-{
-	if (entry_try_to_expire(entry, now))
-		shard_unlink(shard, entry, TW_CAUSE_EXPIRED, now);
-	else
-		shard_file(shard, entry, entry_deadline(entry));
-}
-
-static unsigned shard_expire_some(struct shard *shard)
-{
-	struct tw_cache_entry *entries[STEP];
-	tw_duration now = tw_now(shard->cache->wheel);
-	uint64_t tick = (uint64_t)(now / shard->cache->granule);
-	unsigned count = expiry_take(&shard->expiry, tick, entries, STEP);
-	const struct table *table = shard_table(shard);
-
-	for (unsigned i = 0; i < count; i++)
-		table_prefetch_bucket(table, entries[i]->hash);
-	for (unsigned i = 0; i < count; i++)
-		shard_look_at(shard, entries[i], now);
-	return count;
-}
-
-void shard_expire(struct shard *shard)
-{
-	unsigned count;
-
-	do {
-		shard_begin(shard);
-		count = shard_expire_some(shard);
-		if (count == 0) {
-			shard_try_to_shrink(shard);
-			shard->armed = TW_FOREVER;
-			shard->must_arm = false;
-			shard_arm(shard);
-		}
-		shard_end(shard);
-	} while (count > 0);
-}
 
 void shard_reclaim(struct shard *shard)
 {
@@ -399,7 +252,7 @@ void shard_reclaim(struct shard *shard)
 
 void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 {
-	struct tw_cache_entry *entries[STEP];
+	struct tw_cache_entry *entries[SHARD_STEP];
 	uint64_t tables = 0;
 	size_t position = 0;
 	size_t count;
@@ -414,7 +267,7 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 		if (tables != shard->tables)
 			position = 0;
 		tables = shard->tables;
-		count = table_list(shard_table(shard), &position, entries, STEP);
+		count = table_list(shard_table(shard), &position, entries, SHARD_STEP);
 		for (size_t i = 0; i < count; i++)
 			shard_unlink(shard, entries[i], cause, now);
 		if (count == 0)
@@ -425,13 +278,13 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 
 void shard_turn_policy_on(struct shard *shard)
 {
-	struct tw_cache_entry *entries[STEP];
+	struct tw_cache_entry *entries[SHARD_STEP];
 	size_t position = 0;
 	size_t count;
 
 	shard_begin(shard);
 	if (!policy_is_on(&shard->policy)) {
-		while ((count = table_list(shard_table(shard), &position, entries, STEP)) > 0)
+		while ((count = table_list(shard_table(shard), &position, entries, SHARD_STEP)) > 0)
 			for (size_t i = 0; i < count; i++)
 				policy_add_early(&shard->policy, entries[i]);
 		policy_turn_on(&shard->policy);

@@ -18,10 +18,13 @@
 struct flight;
 struct tw_cache;
 
+enum { SHARD_STEP = 64 /* entries to a lock */ };
+
 struct shard {
 	/* Written under the lock, read by any thread inside an epoch. */
 	_Alignas(64) _Atomic(struct table *) table;
-	struct tw_cache *cache; /* constant */
+	_Atomic uintptr_t place; /* of its buckets; read by any thread */
+	struct tw_cache *cache;  /* constant */
 	/* Any thread inside an epoch may note uses; the rest under the lock. */
 	struct policy policy;
 	/* Under the lock. */
@@ -34,7 +37,9 @@ struct shard {
 	struct notice_list notices; /* since shard_begin */
 	tw_duration armed;          /* when the wakeup is to run; TW_FOREVER: not */
 	bool must_arm;              /* it was not told so yet: for shard_end() */
-	bool is_arming; /* somebody is telling it, and looks again when he has done so */
+	bool is_arming;   /* somebody is telling it, and looks again when he has done so */
+	bool is_refiling; /* somebody files everything anew: entry_filed() may be wrong */
+	bool must_refile; /* likewise: memory was out, so that is done at the next tick */
 	struct wakeup wakeup;
 	struct pool *pool;
 	struct expiry expiry;
@@ -50,6 +55,16 @@ void shard_close(struct shard *shard);
 void shard_begin(struct shard *shard);
 /* Lets the lock go, and then frees and tells what is to be. */
 void shard_end(struct shard *shard);
+
+/* Fetches the key's bucket; outside an epoch, too. */
+static inline void shard_prefetch_bucket(const struct shard *shard, uint64_t hash)
+{
+	/* relaxed: one that is too old costs time, nothing else. */
+	uintptr_t place =
+		atomic_load_explicit(&((struct shard *)shard)->place, memory_order_relaxed);
+
+	place_prefetch_bucket(place, hash);
+}
 
 static inline struct table *shard_table(const struct shard *shard)
 {
@@ -71,20 +86,39 @@ static inline void shard_prefetch(const struct shard *shard, uint64_t hash)
 
 /* Room for one entry more; false: out of memory. */
 bool shard_reserve(struct shard *shard);
-/* Puts a new key's entry in, after making room for it; what that leaves over the limits is for
+/* Has the key looked at when the deadline of its entry comes. `filed`: of what was its entry so far.
+ * False: out of memory. */
+bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned filed,
+		 tw_duration deadline);
+/* Puts a new key's entry, which is watched, in, after making room for it; what that leaves over the limits is for
  * cache_evict(), with the lock let go in between. */
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now);
-/* Puts the entry in the place of `old` of the same key. */
+/* Puts the entry, which is watched, in the place of `old` of the same key. */
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
 		   struct tw_cache_entry *entry, tw_duration now);
 void shard_unlink(struct shard *shard, struct tw_cache_entry *entry, enum tw_cache_cause cause,
 		  tw_duration now);
-/* The entry's deadline is another one; files it anew if it must come up sooner. */
-void shard_set_deadline(struct shard *shard, struct tw_cache_entry *entry, tw_duration deadline);
 /* Evicts up to `most` entries while the limits are exceeded, but not `spared` (or NULL); how
  * many. */
 unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
 		     tw_duration now);
+
+/* ---- Between shard.c and shard_watch.c, which looks at entries for their age ---- */
+
+/* The wakeup's task. */
+void shard_wake(void *shard);
+/* Under the lock: whether the caller has to set the wakeup to *due. */
+bool shard_begin_arming(struct shard *shard, tw_duration *due);
+/* Without the lock, after that. */
+void shard_set_wakeup(struct shard *shard, tw_duration due);
+/* Under the lock: whether the caller has to file everything anew. */
+bool shard_begin_refiling(struct shard *shard);
+/* Without the lock, after that. */
+void shard_refile(struct shard *shard);
+/* Under the lock: a table with few entries becomes smaller, if there is memory. */
+void shard_try_to_shrink(struct shard *shard);
+/* Under the lock: true if the entry is past its deadline; then no hit can move that any more. */
+bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now);
 
 /* ---- Whole steps ---- */
 

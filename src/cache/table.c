@@ -26,11 +26,18 @@
 /* On average. With one more, and keys that come and go, a miss searches a dozen buckets. */
 enum { BUCKET_USED_MOST = 6 };
 
+/* The thread sanitizer doesn't know fences: there every store takes its place in the one order. */
+#if defined(__SANITIZE_THREAD__)
+#define SLOT_STORE_ORDER memory_order_seq_cst
+#else
+#define SLOT_STORE_ORDER memory_order_release
+#endif
+
 static void slot_store(_Atomic uint64_t *slot, uint64_t word)
 {
-	/* seq_cst: publishes the entry, or hides it before its stamp is taken; pairs with slot_load()
-	 * and with epochs_stamp(). */
-	atomic_store_explicit(slot, word, memory_order_seq_cst);
+	/* release: publishes the entry; pairs with slot_load(). What it hides is stamped after a
+	 * fence (limbo.c). */
+	atomic_store_explicit(slot, word, SLOT_STORE_ORDER);
 }
 
 static size_t buckets_for(size_t entries)
@@ -76,6 +83,39 @@ struct tw_cache_entry *table_guess(const struct table *table, uint64_t hash)
 	unsigned matches = bucket_matches(bucket, hash);
 
 	return matches ? slot_entry(slot_load(&bucket->slots[__builtin_ctz(matches)])) : NULL;
+}
+
+_Atomic uint64_t *table_find_slot(const struct table *table, uint64_t hash, const void *key,
+				  size_t size, struct tw_cache_entry **entry)
+{
+	size_t number = (uint32_t)hash & table->mask;
+
+	for (size_t n = 0; n <= table->mask; n++, number++) {
+		struct bucket *bucket = table_bucket(table, number);
+		uint64_t first = slot_load(&bucket->slots[0]);
+		unsigned matches = bucket_matches(bucket, hash);
+
+		for (; matches != 0; matches &= matches - 1) {
+			_Atomic uint64_t *slot = &bucket->slots[__builtin_ctz(matches)];
+
+			*entry = slot_entry(slot_load(slot));
+			entry_prefetch(*entry);
+			if (*entry && entry_has_key(*entry, key, size))
+				return slot;
+		}
+		if ((first & SLOT_PASSED) == 0)
+			break;
+	}
+	*entry = NULL;
+	return NULL;
+}
+
+struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, const void *key,
+				  size_t size)
+{
+	struct tw_cache_entry *entry;
+
+	return table_find_slot(table, hash, key, size, &entry) ? entry : NULL;
 }
 
 static size_t table_slots(const struct table *table)
@@ -174,6 +214,29 @@ void table_remove(struct table *table, struct tw_cache_entry *entry)
 			return;
 		}
 	}
+}
+
+struct tw_cache_entry *table_next_hashed(const struct table *table, uint64_t hash, size_t *position)
+{
+	while (*position < table_slots(table)) {
+		const struct bucket *bucket =
+			table_bucket(table, (uint32_t)hash + *position / BUCKET_SLOTS);
+		size_t i = *position % BUCKET_SLOTS;
+		unsigned matches = bucket_matches(bucket, hash) >> i;
+
+		for (; matches != 0; matches >>= 1, i++) {
+			struct tw_cache_entry *entry = slot_entry(slot_load(&bucket->slots[i]));
+
+			if ((matches & 1) != 0 && entry && entry->hash == (uint32_t)hash) {
+				*position += i + 1 - *position % BUCKET_SLOTS;
+				return entry;
+			}
+		}
+		if ((slot_load(&bucket->slots[0]) & SLOT_PASSED) == 0)
+			break;
+		*position += BUCKET_SLOTS - *position % BUCKET_SLOTS;
+	}
+	return NULL;
 }
 
 struct table *table_copy(const struct table *table, size_t entries)

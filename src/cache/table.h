@@ -15,6 +15,14 @@
 #include "arena.h"
 #include "entry.h"
 
+/* The thread sanitizer knows only atomics. */
+#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
+#include <emmintrin.h>
+#define TABLE_HAS_SSE2 1
+#else
+#define TABLE_HAS_SSE2 0
+#endif
+
 enum { BUCKET_SLOTS = 8, SLOT_PASSED = 15 };
 
 /* A slot: the tag in the upper 16 bits, then the entry's address; in the 4 bits that leaves free, a
@@ -50,28 +58,43 @@ static inline bool slot_has_tag(uint64_t slot, uint64_t hash)
 	return (slot ^ hash) >> 48 == 0;
 }
 
-/* Most keys are short: the first and the last 8 bytes, which overlap, are all there is. */
-static inline bool keys_are_equal(const unsigned char *a, const unsigned char *b, size_t size)
-{
-	uint64_t words[4];
-
-	if (size < 8 || size > 16)
-		return memcmp(a, b, size) == 0;
-	memcpy(&words[0], a, 8);
-	memcpy(&words[1], b, 8);
-	memcpy(&words[2], a + size - 8, 8);
-	memcpy(&words[3], b + size - 8, 8);
-	return ((words[0] ^ words[1]) | (words[2] ^ words[3])) == 0;
-}
-
 static inline bool entry_has_key(const struct tw_cache_entry *entry, const void *key, size_t size)
 {
-	return entry->key_size == size && keys_are_equal(entry_key(entry), key, size);
+	const unsigned char *bytes = key;
+	uint64_t words[4];
+
+	if (entry->key_size != size)
+		return false;
+	if (__builtin_expect(size < 8 || size > 16 || entry_has_more(entry), 0))
+		return memcmp(entry_key(entry), key, size) == 0;
+	/* Most keys are short: the first and the last 8 bytes, which overlap, are all there is. */
+	memcpy(&words[0], entry->bytes, 8);
+	memcpy(&words[1], bytes, 8);
+	memcpy(&words[2], entry->bytes + size - 8, 8);
+	memcpy(&words[3], bytes + size - 8, 8);
+	return ((words[0] ^ words[1]) | (words[2] ^ words[3])) == 0;
 }
 
 static inline void table_prefetch_bucket(const struct table *table, uint64_t hash)
 {
 	__builtin_prefetch(&table->buckets[(uint32_t)hash & table->mask]);
+}
+
+/*
+ * Where a table's buckets lie, in one word: the address, a multiple of 64, and how many bits number
+ * them. Who has the word can fetch a bucket ahead, without a look at the table, which may be gone.
+ */
+static inline uintptr_t table_place(const struct table *table)
+{
+	return (uintptr_t)table->buckets | (unsigned)__builtin_ctzll(table->mask + 1);
+}
+
+static inline void place_prefetch_bucket(uintptr_t place, uint64_t hash)
+{
+	uintptr_t number = (uint32_t)hash & (((uintptr_t)1 << (place & 63)) - 1);
+
+	__builtin_prefetch(
+		(const void *)((place & ~(uintptr_t)63) + number * sizeof(struct bucket)));
 }
 
 static inline uint64_t slot_load(const _Atomic uint64_t *slot)
@@ -89,6 +112,35 @@ static inline struct bucket *table_bucket(const struct table *table, size_t numb
  * A bit for each slot with the tag. Without a branch: which slot it will be the processor can't
  * foresee, and would throw away what it has begun of the next lookup.
  */
+#if TABLE_HAS_SSE2
+/* The upper halves of two slots' upper words, for both halves of a bucket. */
+static inline __m128i slots_upper_words(const _Atomic uint64_t *slots)
+{
+	__m128i first;
+	__m128i second;
+
+	/* As four slot_load(): x86 reads each aligned word whole, and in the order of the program.
+	 * The candidates are read again, one by one. volatile and "memory": the compiler keeps that
+	 * order, too. */
+	__asm__ volatile("movdqa %2, %0\n\tmovdqa %3, %1"
+			 : "=&x"(first), "=x"(second)
+			 : "m"(*(const __m128i *)(const void *)&slots[0]),
+			   "m"(*(const __m128i *)(const void *)&slots[2])
+			 : "memory");
+	return _mm_castps_si128(_mm_shuffle_ps(_mm_castsi128_ps(first), _mm_castsi128_ps(second),
+					       _MM_SHUFFLE(3, 1, 3, 1)));
+}
+
+static inline unsigned bucket_matches(const struct bucket *bucket, uint64_t hash)
+{
+	/* The tags, one to each of eight words of 16 bits. */
+	__m128i tags = _mm_packs_epi32(_mm_srai_epi32(slots_upper_words(&bucket->slots[0]), 16),
+				       _mm_srai_epi32(slots_upper_words(&bucket->slots[4]), 16));
+	__m128i equal = _mm_cmpeq_epi16(tags, _mm_set1_epi16((short)(hash >> 48)));
+
+	return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(equal, _mm_setzero_si128()));
+}
+#else
 static inline unsigned bucket_matches(const struct bucket *bucket, uint64_t hash)
 {
 	unsigned matches = 0;
@@ -98,43 +150,36 @@ static inline unsigned bucket_matches(const struct bucket *bucket, uint64_t hash
 		matches |= (unsigned)slot_has_tag(slot_load(&bucket->slots[i]), hash) << i;
 	return matches;
 }
+#endif
 
 /* The first entry in the key's bucket with its tag, to be fetched ahead; NULL: none. */
 struct tw_cache_entry *table_guess(const struct table *table, uint64_t hash);
 
-/* The key's slot; NULL: it has none. *entry is what was in it. Here, for each instruction less of a
- * lookup brings the processor nearer to the memory of the next one while it waits for this one's. */
-static inline _Atomic uint64_t *table_find_slot(struct table *table, uint64_t hash, const void *key,
-						size_t size, struct tw_cache_entry **entry)
+/* The key's slot; NULL: it has none. *entry is what was in it. */
+_Atomic uint64_t *table_find_slot(const struct table *table, uint64_t hash, const void *key,
+				  size_t size, struct tw_cache_entry **entry);
+/* The key's entry; NULL: it has none. */
+struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, const void *key,
+				  size_t size);
+
+/*
+ * As table_find(). Most keys are the first with their tag in their bucket, and what is done for
+ * those is done here: see tw_cache_get().
+ */
+static inline __attribute__((always_inline)) struct tw_cache_entry *table_find_quickly(
+	const struct table *table, uint64_t hash, const void *key, size_t size)
 {
-	size_t number = (uint32_t)hash & table->mask;
-
-	for (size_t n = 0; n <= table->mask; n++, number++) {
-		struct bucket *bucket = table_bucket(table, number);
-		uint64_t first = slot_load(&bucket->slots[0]);
-		unsigned matches = bucket_matches(bucket, hash);
-
-		for (; matches != 0; matches &= matches - 1) {
-			_Atomic uint64_t *slot = &bucket->slots[__builtin_ctz(matches)];
-
-			*entry = slot_entry(slot_load(slot));
-			entry_prefetch(*entry);
-			if (*entry && entry_has_key(*entry, key, size))
-				return slot;
-		}
-		if ((first & SLOT_PASSED) == 0)
-			break;
-	}
-	*entry = NULL;
-	return NULL;
-}
-
-static inline struct tw_cache_entry *table_find(struct table *table, uint64_t hash, const void *key,
-						size_t size)
-{
+	const struct bucket *bucket = table_bucket(table, (uint32_t)hash);
+	unsigned matches = bucket_matches(bucket, hash);
 	struct tw_cache_entry *entry;
 
-	return table_find_slot(table, hash, key, size, &entry) ? entry : NULL;
+	if (__builtin_expect(matches == 0, 0))
+		return table_find(table, hash, key, size);
+	entry = slot_entry(slot_load(&bucket->slots[__builtin_ctz(matches)]));
+	entry_prefetch(entry);
+	if (__builtin_expect(entry && entry_has_key(entry, key, size), 1))
+		return entry;
+	return table_find(table, hash, key, size);
 }
 
 /* Under the shard's lock. */
@@ -146,6 +191,10 @@ void table_add(struct table *table, uint64_t hash, struct tw_cache_entry *entry)
 /* Puts `entry` in the place of another of the same key. */
 void table_replace(_Atomic uint64_t *slot, struct tw_cache_entry *entry);
 void table_remove(struct table *table, struct tw_cache_entry *entry);
+/* The next entry with that hash, as far as the table keeps it; NULL: no more. *position begins with 0,
+ * and goes on; what was answered may be removed in between. */
+struct tw_cache_entry *table_next_hashed(const struct table *table, uint64_t hash,
+					 size_t *position);
 /* The same entries in a table for so many; NULL: out of memory. */
 struct table *table_copy(const struct table *table, size_t entries);
 /* Up to `most` entries from bucket *position on, which goes on; 0: no more. most ≥ 8. */

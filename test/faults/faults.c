@@ -20,10 +20,15 @@ void fail_allocation(long number, bool and_all_after_it)
 	atomic_store(&allocations_left, number);
 }
 
+bool fault_was_met(void)
+{
+	return atomic_load(&faults) > 0;
+}
+
 bool end_faults(void)
 {
 	atomic_store(&allocations_left, 0);
-	return atomic_load(&faults) > 0;
+	return fault_was_met();
 }
 
 void fail_thread(long number)

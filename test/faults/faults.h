@@ -10,6 +10,8 @@
 
 /* The allocation of that number, counted from now, fails, and if so asked all that follow it. */
 void fail_allocation(long number, bool and_all_after_it);
+/* An allocation has failed since fail_allocation. */
+bool fault_was_met(void);
 /* From now on none fails. True: one has since fail_allocation. */
 bool end_faults(void);
 
