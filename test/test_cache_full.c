@@ -9,6 +9,8 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
+#include "cache/cache.h" /* to look at the notices */
+
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -99,6 +101,34 @@ static void removals_are_told_though_the_wheel_refused_the_timer(void **state)
 		cache_pass(recorder, 0);
 		assert_removed(recorder, keys[i], TW_CAUSE_EXPLICIT);
 	}
+	cache_recorder_close(recorder);
+}
+
+static void set_notices_awake(struct cache_recorder *recorder, bool is_awake)
+{
+	struct notices *notices = &recorder->cache->notices;
+
+	pthread_mutex_lock(&notices->lock);
+	notices->is_awake = is_awake;
+	pthread_mutex_unlock(&notices->lock);
+}
+
+/* As if the removal had been made by an inline task, which finds the queue full and can't wait: the next
+ * time that the shard looks at its entries must do, though nothing leaves then. */
+static void removal_whose_timer_was_refused_is_told_without_another(void **state)
+{
+	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_FAIL);
+
+	cache_set_for(recorder, "other", "other", 2 * INTERVAL);
+	assert_status(tw_cache_touch(recorder->cache, "other", 5, 10 * INTERVAL), TW_OK);
+	cache_set(recorder, "key", "value");
+	set_notices_awake(recorder, true);
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+	set_notices_awake(recorder, false);
+	for (int tick = 0; tick < 3; tick++)
+		cache_pass(recorder, INTERVAL);
+	assert_int_equal(cache_stats(recorder).notified, 1);
+	assert_int_equal(cache_stats(recorder).entries, 1);
 	cache_recorder_close(recorder);
 }
 
@@ -377,6 +407,7 @@ int main(void)
 		TEST_IN(levels_workers, entry_expires_though_the_wheel_refused_its_timer),
 		TEST_IN(levels_inline, removals_are_told_though_the_wheel_refused_the_timer),
 		TEST_IN(levels_workers, removals_are_told_though_the_wheel_refused_the_timer),
+		TEST_CACHE(removal_whose_timer_was_refused_is_told_without_another),
 		TEST_IN(levels_inline, timer_refused_in_its_own_run_is_set_after_it),
 		TEST_IN(levels_inline, change_does_not_wait_for_a_place_in_a_wheel_that_refuses),
 		TEST_IN(levels_threads, change_does_not_wait_for_a_place_in_a_wheel_that_refuses),

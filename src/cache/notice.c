@@ -82,7 +82,7 @@ static bool notices_tell_crowd(struct notices *notices)
 	return entries != NULL;
 }
 
-/* What could not be set is set by the next one who adds. */
+/* What could not be set is set by the next one who adds, or by notices_wake_again(). */
 bool notices_wake(struct notices *notices)
 {
 	if (wakeup_set(&notices->wakeup, 0))
@@ -91,6 +91,19 @@ bool notices_wake(struct notices *notices)
 	notices->is_awake = false;
 	pthread_mutex_unlock(&notices->lock);
 	return false;
+}
+
+bool notices_wake_again(struct notices *notices)
+{
+	bool wakes;
+
+	if (!notices->on_remove)
+		return true;
+	pthread_mutex_lock(&notices->lock);
+	wakes = notices->first && !notices->is_awake;
+	notices->is_awake |= wakes;
+	pthread_mutex_unlock(&notices->lock);
+	return !wakes || notices_wake(notices);
 }
 
 /* The wakeup's run. */

@@ -45,6 +45,8 @@ void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry);
 bool notices_add(struct notices *notices, struct notice_list *list);
 /* With no lock held. False: the wakeup could not be set. */
 bool notices_wake(struct notices *notices);
+/* Likewise, for what is left over where that was false. */
+bool notices_wake_again(struct notices *notices);
 /*
  * Waits until all that were added are told; `later`: also those that listeners make leave
  * meanwhile. TW_CLOSED: the wheel was stopped, and nobody tells them; TW_FULL: likewise, for the wheel

@@ -106,7 +106,7 @@ unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_e
 /* ---- Between shard.c and shard_watch.c, which looks at entries for their age ---- */
 
 /* The wakeup's task. */
-void shard_wake(void *shard);
+void shard_wake(void *argument);
 /* Under the lock: whether the caller has to set the wakeup to *due. */
 bool shard_begin_arming(struct shard *shard, tw_duration *due);
 /* Without the lock, after that. */

@@ -242,7 +242,12 @@ void shard_expire(struct shard *shard)
 		shard_refile(shard);
 }
 
-void shard_wake(void *shard)
+void shard_wake(void *argument)
 {
+	struct shard *shard = argument;
+
 	shard_expire(shard);
+	/* An inline task can't wait for room in the wheel's queue, and nobody may come after us. */
+	if (!notices_wake_again(&shard->cache->notices))
+		wakeup_repeat(&shard->wakeup);
 }

@@ -139,6 +139,12 @@ bool wakeup_set(struct wakeup *wakeup, tw_duration delay)
 	return status == TW_OK;
 }
 
+void wakeup_repeat(struct wakeup *wakeup)
+{
+	/* relaxed: see wakeup_next(). */
+	atomic_store_explicit(&wakeup->is_missed, true, memory_order_relaxed);
+}
+
 void wakeup_close(struct wakeup *wakeup)
 {
 	struct tw_timer timer;

@@ -34,6 +34,8 @@ enum tw_status wakeup_open(struct wakeup *wakeup, struct tw_wheel *wheel, void (
  * timers as it may, or there is no room for an inline task of a wheel that refuses.
  */
 bool wakeup_set(struct wakeup *wakeup, tw_duration delay);
+/* In its own run: it runs again in the next tick, for which it needs no room. */
+void wakeup_repeat(struct wakeup *wakeup);
 /* After a drain of the wheel: opens it anew, to run now; not once it was closed. With no lock held.
  * False: it is not there. */
 bool wakeup_mend(struct wakeup *wakeup);
