@@ -238,6 +238,28 @@ static void key_that_is_set_while_all_is_filed_anew_is_filed(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* Nor is it true later, of who had no deadline meanwhile. */
+static void key_that_is_set_for_ever_while_all_is_filed_anew_is_filed_later(void **state)
+{
+	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
+	struct shard *shard = &recorder->cache->shards[0];
+
+	cache_set_for(recorder, "key", "value", 10 * INTERVAL);
+	pthread_mutex_lock(&shard->lock);
+	shard->is_refiling = true;
+	expiry_clear(&shard->expiry);
+	pthread_mutex_unlock(&shard->lock);
+	cache_set_for(recorder, "key", "value", TW_FOREVER);
+	/* As if its place were one that has been gone through. */
+	pthread_mutex_lock(&shard->lock);
+	shard->is_refiling = false;
+	pthread_mutex_unlock(&shard->lock);
+	cache_set_for(recorder, "key", "value", 20 * INTERVAL);
+	cache_pass(recorder, 20 * INTERVAL);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	cache_recorder_close(recorder);
+}
+
 static void execute_nothing(void *context, const struct tw_task *task)
 {
 	(void)context;
@@ -286,6 +308,7 @@ int main(void)
 		TEST_CACHE(keys_of_one_hash_leave_each_in_its_tick),
 		TEST_IN(levels_inline, table_of_a_cache_that_was_large_becomes_small),
 		TEST_CACHE(key_that_is_set_while_all_is_filed_anew_is_filed),
+		TEST_CACHE(key_that_is_set_for_ever_while_all_is_filed_anew_is_filed_later),
 		cmocka_unit_test(entries_leave_in_centuries_of_microseconds),
 	};
 

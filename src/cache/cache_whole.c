@@ -20,8 +20,7 @@ static void cache_prefetch(struct tw_cache *cache, const struct tw_cache_lookup 
 {
 	for (unsigned i = 0; i < n; i++)
 		if (lookup_is_valid(&items[i]))
-			table_prefetch_bucket(shard_table(cache_shard(cache, hashes[i])),
-					      hashes[i]);
+			shard_prefetch_bucket(cache_shard(cache, hashes[i]), hashes[i]);
 	for (unsigned i = 0; i < n; i++)
 		if (lookup_is_valid(&items[i]))
 			entry_prefetch(

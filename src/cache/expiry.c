@@ -7,14 +7,14 @@
  * needs no links for it, and who removes one touches no neighbours. The entry knows the place where
  * its hash is filed; who replaces it files the hash again only for a place that comes up before. What
  * that leaves behind, and what removed entries do, comes up some day and is not wanted any more. When
- * that becomes more than what is, the shard forgets all and files its entries anew (shard.c).
+ * that becomes more than what is, the shard forgets all and files its entries anew (shard_watch.c).
  *
- * Ticks are numbers of eleven digits to the base 32: 292 years of microseconds have 53 bits. A hash is filed at the level of the highest digit
- * in which its tick differs from now, in the slot of that digit. So all slots of a level lie after
- * now, lower levels come up before higher ones, and the next slot to come up is found by two looks.
- * When a slot of level 0 comes up, its entries are due. One of a higher level comes up at its first
- * tick, and its hashes are filed anew, lower: who takes them looks at each entry's deadline anyway,
- * for it may have moved to later without being filed again.
+ * Ticks are numbers of eleven digits to the base 32: 292 years of microseconds have 53 bits. A hash is
+ * filed at the level of the highest digit in which its tick differs from now, in the slot of that
+ * digit. So all slots of a level lie after now, lower levels come up before higher ones, and the next
+ * slot to come up is found by two looks. When a slot of level 0 comes up, its entries are due. One of
+ * a higher level comes up at its first tick, and its hashes are filed anew, lower: who takes them
+ * looks at each entry's deadline anyway, for it may have moved to later without being filed again.
  *
  * What comes up is first moved to `due` as a whole, and taken from there a block at a time, so that
  * the lock can be let go in between.

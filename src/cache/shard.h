@@ -90,8 +90,8 @@ bool shard_reserve(struct shard *shard);
  * False: out of memory. */
 bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned filed,
 		 tw_duration deadline);
-/* Puts a new key's entry, which is watched, in, after making room for it; what that leaves over the limits is for
- * cache_evict(), with the lock let go in between. */
+/* Puts a new key's entry, which is watched, in, after making room for it; what that leaves over the
+ * limits is for cache_evict(), with the lock let go in between. */
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now);
 /* Puts the entry, which is watched, in the place of `old` of the same key. */
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,

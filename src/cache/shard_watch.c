@@ -73,13 +73,13 @@ bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entr
 	tw_duration granule = shard->cache->granule;
 	unsigned place;
 
+	/* Until everything is filed anew, who says that he is filed may be wrong. */
+	if (shard->is_refiling || shard->must_refile)
+		filed = 0;
 	if (deadline == TW_FOREVER) {
 		entry_set_filed(entry, filed);
 		return true;
 	}
-	/* Until everything is filed anew, who says that he is filed may be wrong. */
-	if (shard->is_refiling || shard->must_refile)
-		filed = 0;
 	place = expiry_place(&shard->expiry, (uint64_t)((deadline - 1) / granule + 1));
 	if (filed != 0 && filed <= place) {
 		entry_set_filed(entry, filed);
@@ -206,7 +206,7 @@ static bool shard_expire_some(struct shard *shard, uint64_t tick)
 	if (!block)
 		return false;
 	for (unsigned i = 0; i < block->count; i++)
-		table_prefetch_bucket(table, block->hashes[i]);
+		shard_prefetch_bucket(shard, block->hashes[i]);
 	for (unsigned i = 0; i < block->count; i++)
 		__builtin_prefetch(table_guess(table, block->hashes[i]), 1);
 	for (unsigned i = 0; i < block->count; i++)

@@ -75,11 +75,6 @@ static inline bool entry_has_key(const struct tw_cache_entry *entry, const void 
 	return ((words[0] ^ words[1]) | (words[2] ^ words[3])) == 0;
 }
 
-static inline void table_prefetch_bucket(const struct table *table, uint64_t hash)
-{
-	__builtin_prefetch(&table->buckets[(uint32_t)hash & table->mask]);
-}
-
 /*
  * Where a table's buckets lie, in one word: the address, a multiple of 64, and how many bits number
  * them. Who has the word can fetch a bucket ahead, without a look at the table, which may be gone.

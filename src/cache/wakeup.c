@@ -122,6 +122,12 @@ bool wakeup_mend(struct wakeup *wakeup)
 	return is_there;
 }
 
+void wakeup_repeat(struct wakeup *wakeup)
+{
+	/* relaxed: see wakeup_next(). */
+	atomic_store_explicit(&wakeup->is_missed, true, memory_order_relaxed);
+}
+
 bool wakeup_set(struct wakeup *wakeup, tw_duration delay)
 {
 	enum tw_status status;
@@ -134,15 +140,8 @@ bool wakeup_set(struct wakeup *wakeup, tw_duration delay)
 	if (status == TW_NOT_FOUND)
 		return wakeup_mend(wakeup);
 	if (status != TW_OK)
-		/* relaxed: see wakeup_next(). */
-		atomic_store_explicit(&wakeup->is_missed, true, memory_order_relaxed);
+		wakeup_repeat(wakeup);
 	return status == TW_OK;
-}
-
-void wakeup_repeat(struct wakeup *wakeup)
-{
-	/* relaxed: see wakeup_next(). */
-	atomic_store_explicit(&wakeup->is_missed, true, memory_order_relaxed);
 }
 
 void wakeup_close(struct wakeup *wakeup)
