@@ -122,7 +122,7 @@ static ALWAYS_INLINE enum tw_status reader_count_find(struct reader *reader,
 		reader_count(reader, COUNT_MISSES, 1);
 		return TW_NOT_FOUND;
 	}
-	if (entry_flags(entry) & ENTRY_ABSENT) {
+	if (entry->kind & ENTRY_ABSENT) {
 		reader_count(reader, COUNT_ABSENT, 1);
 		return TW_NOT_FOUND;
 	}
@@ -265,7 +265,7 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 
 static bool entry_is_there(const struct tw_cache_entry *entry, tw_duration now)
 {
-	return entry && !(entry_flags(entry) & ENTRY_ABSENT) && entry_deadline(entry) > now;
+	return entry && !(entry->kind & ENTRY_ABSENT) && entry_deadline(entry) > now;
 }
 
 static uint64_t limit_load(const _Atomic uint64_t *limit)

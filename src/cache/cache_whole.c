@@ -105,7 +105,7 @@ static bool visit_list_fill(struct visit_list *list, struct shard *shard)
 	for (size_t i = 0; i < listed; i++) {
 		struct tw_cache_entry *entry = list->entries[i];
 
-		if ((entry_flags(entry) & ENTRY_ABSENT) || entry_deadline(entry) <= now)
+		if ((entry->kind & ENTRY_ABSENT) || entry_deadline(entry) <= now)
 			continue;
 		entry_pin(entry);
 		list->entries[list->count++] = entry;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 _Static_assert(sizeof(struct tw_cache_entry) == 48, "two cache lines with a usual key and value");
-_Static_assert(TW_CACHE_CAUSES <= 1 << (8 - ENTRY_CAUSE_SHIFT), "a cause fits into the flags");
+_Static_assert(TW_CACHE_CAUSES <= 1 << (16 - ENTRY_CAUSE_SHIFT), "a cause fits into the state");
 
 static size_t plan_size(const struct entry_plan *plan)
 {
@@ -23,7 +23,7 @@ static size_t plan_size(const struct entry_plan *plan)
 	return size + (plan->adopted ? sizeof(struct entry_adopted) : plan->value_size);
 }
 
-static unsigned plan_flags(const struct entry_plan *plan)
+static unsigned plan_kind(const struct entry_plan *plan)
 {
 	return (plan->is_extended ? ENTRY_EXTENDED : 0) | (plan->adopted ? ENTRY_ADOPTED : 0) |
 	       (plan->is_absent ? ENTRY_ABSENT : 0);
@@ -42,11 +42,11 @@ struct tw_cache_entry *entry_new(struct pool *pool, const struct entry_plan *pla
 
 	if (!entry)
 		return NULL;
-	entry_set_filed(entry, 0);
+	entry_set_state(entry, 0);
 	atomic_init(&entry->references, 1);
 	entry->hash = (uint32_t)plan->hash;
 	entry->key_size = (uint16_t)plan->key_size;
-	atomic_init(&entry->flags, (uint8_t)plan_flags(plan));
+	entry->kind = (uint8_t)plan_kind(plan);
 	atomic_init(&entry->uses, 0);
 	entry->value_size = plan->adopted ? 0 : (uint32_t)plan->value_size;
 	atomic_init(&entry->deadline, TW_FOREVER);
@@ -95,7 +95,7 @@ void entry_release_here(struct pool *pool, struct tw_cache_entry *entry)
 
 const void *entry_value_beyond(const struct tw_cache_entry *entry, size_t *size)
 {
-	if (entry_flags(entry) & ENTRY_ADOPTED) {
+	if (entry->kind & ENTRY_ADOPTED) {
 		*size = entry_adopted(entry)->value_size;
 		return entry_adopted(entry)->value;
 	}
@@ -107,7 +107,7 @@ uint64_t entry_weight(const struct tw_cache_entry *entry)
 {
 	size_t value_size;
 
-	if (entry_flags(entry) & ENTRY_EXTENDED)
+	if (entry->kind & ENTRY_EXTENDED)
 		return entry_extension(entry)->weight;
 	entry_value(entry, &value_size);
 	return entry->key_size + (uint64_t)value_size;
@@ -158,7 +158,7 @@ void tw_cache_entry_release(const struct tw_cache_entry *constant)
 
 	if (!entry || !entry_unpin(entry))
 		return;
-	if (entry_flags(entry) & ENTRY_ADOPTED)
+	if (entry->kind & ENTRY_ADOPTED)
 		adopted_free(entry_adopted(entry));
 	entry_discard(entry);
 }

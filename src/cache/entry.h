@@ -16,17 +16,21 @@
 
 #include "pool.h"
 
+/* What an entry is, for its life; most are 0. */
 enum {
-	/* Constant: what lies before the key, in this order. */
+	/* What lies before the key, in this order. */
 	ENTRY_EXTENDED = 1, /* struct entry_extension */
 	ENTRY_ADOPTED = 2,  /* struct entry_adopted */
-	/* Constant. */
-	ENTRY_ABSENT = 4, /* no value: the source is known to have none */
-	/* Under the shard's lock. */
-	ENTRY_LINKED = 8, /* in the table */
-	ENTRY_MAIN = 16,  /* in the main queue of S3-FIFO */
-	/* Under the shard's lock, and constant after that: above these, why it was removed. */
-	ENTRY_CAUSE_SHIFT = 5
+	ENTRY_ABSENT = 4    /* no value: the source is known to have none */
+};
+
+/* How it stands with its shard. */
+enum {
+	ENTRY_FILED = 1023,  /* the place where its hash is filed, to be looked at; 0: nowhere */
+	ENTRY_LINKED = 1024, /* in the table */
+	ENTRY_MAIN = 2048,   /* in the main queue of S3-FIFO */
+	/* Above these, once it was removed: why. */
+	ENTRY_CAUSE_SHIFT = 12
 };
 
 struct entry_extension {
@@ -44,7 +48,7 @@ struct entry_adopted {
 };
 
 struct tw_cache_entry {
-	struct pool_block block; /* see entry_filed() */
+	struct pool_block block; /* see entry_state() */
 	union {
 		/* While it is in the table: under the shard's lock. */
 		struct {
@@ -60,7 +64,7 @@ struct tw_cache_entry {
 	_Atomic uint32_t references; /* the table's, until no reader can find it; each pin */
 	uint32_t hash;               /* the lower half; constant */
 	uint16_t key_size;           /* constant */
-	_Atomic uint8_t flags;       /* written under the shard's lock */
+	uint8_t kind;                /* constant */
 	_Atomic uint8_t uses;        /* S3-FIFO's two bits: any thread */
 	uint32_t value_size;         /* of a copied value; constant */
 	/* Under the shard's lock, and by hits where lifetimes slide. Negative: it has expired, and
@@ -124,33 +128,30 @@ static inline __attribute__((always_inline)) void bytes_copy(void *to, const voi
 	memcpy(bytes + size - 16, source + size - 16, 16);
 }
 
-static inline unsigned entry_flags(const struct tw_cache_entry *entry)
-{
-	/* relaxed: readers look at constant bits only, which came with the entry. */
-	return atomic_load_explicit(&entry->flags, memory_order_relaxed);
-}
-
-/* Under the shard's lock: the place where its hash is filed, to be looked at; 0: nowhere. */
-static inline unsigned entry_filed(const struct tw_cache_entry *entry)
+/* Under the shard's lock; constant once it was removed. */
+static inline unsigned entry_state(const struct tw_cache_entry *entry)
 {
 	return entry->block.free_for_taker;
 }
 
-static inline void entry_set_filed(struct tw_cache_entry *entry, unsigned place)
+static inline void entry_set_state(struct tw_cache_entry *entry, unsigned state)
 {
-	entry->block.free_for_taker = (uint16_t)place;
+	entry->block.free_for_taker = (uint16_t)state;
 }
 
-/* Under the shard's lock. */
-static inline void entry_set_flags(struct tw_cache_entry *entry, unsigned flags)
+static inline unsigned entry_filed(const struct tw_cache_entry *entry)
 {
-	/* relaxed: as above. */
-	atomic_store_explicit(&entry->flags, (uint8_t)flags, memory_order_relaxed);
+	return entry_state(entry) & ENTRY_FILED;
+}
+
+static inline void entry_set_filed(struct tw_cache_entry *entry, unsigned place)
+{
+	entry_set_state(entry, (entry_state(entry) & ~(unsigned)ENTRY_FILED) | place);
 }
 
 static inline enum tw_cache_cause entry_cause(const struct tw_cache_entry *entry)
 {
-	return (enum tw_cache_cause)(entry_flags(entry) >> ENTRY_CAUSE_SHIFT);
+	return (enum tw_cache_cause)(entry_state(entry) >> ENTRY_CAUSE_SHIFT);
 }
 
 static inline struct entry_extension *entry_extension(const struct tw_cache_entry *entry)
@@ -160,7 +161,7 @@ static inline struct entry_extension *entry_extension(const struct tw_cache_entr
 
 static inline struct entry_adopted *entry_adopted(const struct tw_cache_entry *entry)
 {
-	size_t before = entry_flags(entry) & ENTRY_EXTENDED ? sizeof(struct entry_extension) : 0;
+	size_t before = entry->kind & ENTRY_EXTENDED ? sizeof(struct entry_extension) : 0;
 
 	return (struct entry_adopted *)(void *)(entry->bytes + before);
 }
@@ -168,17 +169,16 @@ static inline struct entry_adopted *entry_adopted(const struct tw_cache_entry *e
 /* Whether there is more than the key and the value. */
 static inline bool entry_has_more(const struct tw_cache_entry *entry)
 {
-	return entry_flags(entry) & (ENTRY_EXTENDED | ENTRY_ADOPTED);
+	return entry->kind & (ENTRY_EXTENDED | ENTRY_ADOPTED);
 }
 
 static inline const unsigned char *entry_key(const struct tw_cache_entry *entry)
 {
-	unsigned flags = entry_flags(entry);
 	const unsigned char *bytes = entry->bytes;
 
-	if (__builtin_expect(flags & (ENTRY_EXTENDED | ENTRY_ADOPTED), 0)) {
-		bytes += flags & ENTRY_EXTENDED ? sizeof(struct entry_extension) : 0;
-		bytes += flags & ENTRY_ADOPTED ? sizeof(struct entry_adopted) : 0;
+	if (__builtin_expect(entry_has_more(entry), 0)) {
+		bytes += entry->kind & ENTRY_EXTENDED ? sizeof(struct entry_extension) : 0;
+		bytes += entry->kind & ENTRY_ADOPTED ? sizeof(struct entry_adopted) : 0;
 	}
 	return bytes;
 }

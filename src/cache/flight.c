@@ -364,7 +364,7 @@ static enum tw_status take_look(struct take *take, const struct tw_cache_entry *
 	reader_enter(take->reader, &take->cache->epochs);
 	there = cache_find(take->cache, take->hash, take->key, take->key_size);
 	*found = there != NULL;
-	if (there && (entry_flags(there) & ENTRY_ABSENT)) {
+	if (there && (there->kind & ENTRY_ABSENT)) {
 		take_count(take, COUNT_ABSENT);
 	} else if (there) {
 		take_count(take, COUNT_HITS);

@@ -25,7 +25,7 @@ enum {
 
 static bool entry_is_large(const struct tw_cache_entry *entry)
 {
-	return (entry_flags(entry) & ENTRY_ADOPTED) || entry->value_size > LARGE_VALUE;
+	return (entry->kind & ENTRY_ADOPTED) || entry->value_size > LARGE_VALUE;
 }
 
 void limbo_add(struct limbo *limbo, struct tw_cache_entry *entry)

@@ -86,14 +86,14 @@ static void queue_replace(struct policy_queue *queue, struct tw_cache_entry *old
 static struct policy_queue *policy_queue_of(struct policy *policy,
 					    const struct tw_cache_entry *entry)
 {
-	return entry_flags(entry) & ENTRY_MAIN ? &policy->main : &policy->small;
+	return entry_state(entry) & ENTRY_MAIN ? &policy->main : &policy->small;
 }
 
 static void policy_enter(struct policy *policy, struct tw_cache_entry *entry, bool main)
 {
-	unsigned flags = entry_flags(entry) & ~(unsigned)ENTRY_MAIN;
+	unsigned state = entry_state(entry) & ~(unsigned)ENTRY_MAIN;
 
-	entry_set_flags(entry, flags | (main ? ENTRY_MAIN : 0));
+	entry_set_state(entry, state | (main ? ENTRY_MAIN : 0));
 	queue_push(main ? &policy->main : &policy->small, entry);
 }
 
@@ -127,7 +127,7 @@ void policy_settle(struct policy *policy)
 			continue;
 		/* acquire: pairs with the store in policy_touch(). */
 		entry = atomic_exchange_explicit(touch, NULL, memory_order_acquire);
-		if (!(entry_flags(entry) & ENTRY_LINKED) || policy->main.first == entry)
+		if (!(entry_state(entry) & ENTRY_LINKED) || policy->main.first == entry)
 			continue;
 		queue_remove(&policy->main, entry);
 		queue_push(&policy->main, entry);
@@ -214,13 +214,13 @@ void policy_add(struct policy *policy, struct tw_cache_entry *entry)
 
 bool policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
 {
-	unsigned place = entry_flags(old) & ENTRY_MAIN;
+	unsigned place = entry_state(old) & ENTRY_MAIN;
 	/* relaxed: a hint. */
 	uint8_t uses = atomic_load_explicit(&old->uses, memory_order_relaxed);
 
 	if (!policy_is_on(policy))
 		return false;
-	entry_set_flags(entry, entry_flags(entry) | place);
+	entry_set_state(entry, entry_state(entry) | place);
 	queue_replace(policy_queue_of(policy, old), old, entry);
 	/* relaxed: a hint. */
 	atomic_store_explicit(&entry->uses, (uint8_t)(uses < 3 ? uses + 1 : 3),
@@ -256,7 +256,7 @@ struct tw_cache_entry *policy_victim(struct policy *policy, const struct tw_cach
 		victim = queue_last_but(&policy->small, spared);
 	if (!victim)
 		victim = queue_last_but(&policy->main, spared);
-	if (victim && !(entry_flags(victim) & ENTRY_MAIN)) {
+	if (victim && !(entry_state(victim) & ENTRY_MAIN)) {
 		/* Not before it is needed: a cache below its limit has no ghosts. */
 		ghost_reserve(&policy->ghost, policy_window(policy));
 		ghost_add(&policy->ghost, victim->hash);

@@ -171,10 +171,10 @@ static void shard_drop(struct shard *shard, struct tw_cache_entry *entry, enum t
 {
 	if (cause != TW_CAUSE_SHUTDOWN && entry_try_to_expire(entry, now))
 		cause = TW_CAUSE_EXPIRED;
-	entry_set_flags(entry, (entry_flags(entry) & ~(unsigned)ENTRY_LINKED) |
+	entry_set_state(entry, (entry_state(entry) & ~(unsigned)ENTRY_LINKED) |
 				       (unsigned)cause << ENTRY_CAUSE_SHIFT);
 	shard->removed[cause]++;
-	if (shard->cache->notices.on_remove && !(entry_flags(entry) & ENTRY_ABSENT)) {
+	if (shard->cache->notices.on_remove && !(entry->kind & ENTRY_ABSENT)) {
 		entry_pin(entry);
 		notice_list_add(&shard->notices, entry);
 	}
@@ -208,7 +208,7 @@ unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_e
 
 static void shard_let_in(struct shard *shard, struct tw_cache_entry *entry)
 {
-	entry_set_flags(entry, entry_flags(entry) | ENTRY_LINKED);
+	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	shard->inserts++;
 }
 

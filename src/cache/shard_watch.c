@@ -18,6 +18,8 @@
 
 #include "cache.h"
 
+_Static_assert(EXPIRY_LEVELS * EXPIRY_SLOTS <= ENTRY_FILED + 1, "a place fits into a state");
+
 /* ---- The wakeup ---- */
 
 /* Under the lock: has shard_end() set the wakeup if it would come too late. */
