@@ -193,8 +193,8 @@ static void keys_of_all_sizes_are_found(void **state)
 }
 
 /* Whether what was copied out is the value's beginning, and nothing beyond it was touched. */
-static void assert_copied(struct tw_cache *cache, const unsigned char *value, size_t size,
-			  size_t capacity)
+static void assert_copied(struct tw_cache *cache, const char *key, const unsigned char *value,
+			  size_t size, size_t capacity)
 {
 	unsigned char *buffer = malloc(capacity + 1);
 	size_t copied = size < capacity ? size : capacity;
@@ -202,7 +202,7 @@ static void assert_copied(struct tw_cache *cache, const unsigned char *value, si
 
 	assert_non_null(buffer);
 	buffer[copied] = 0xee;
-	assert_status(tw_cache_get(cache, "key", 3, buffer, capacity, &told),
+	assert_status(tw_cache_get(cache, key, strlen(key), buffer, capacity, &told),
 		      capacity < size ? TW_TRUNCATED : TW_OK);
 	assert_int_equal(told, size);
 	assert_int_equal(memcmp(buffer, value, copied), 0);
@@ -210,9 +210,10 @@ static void assert_copied(struct tw_cache *cache, const unsigned char *value, si
 	free(buffer);
 }
 
-static void assert_pinned(struct cache_recorder *recorder, const void *value, size_t size)
+static void assert_pinned(struct cache_recorder *recorder, const char *key, const void *value,
+			  size_t size)
 {
-	const struct tw_cache_entry *entry = cache_pinned(recorder, "key");
+	const struct tw_cache_entry *entry = cache_pinned(recorder, key);
 	size_t told;
 	const void *bytes = tw_cache_entry_value(entry, &told);
 
@@ -222,11 +223,27 @@ static void assert_pinned(struct cache_recorder *recorder, const void *value, si
 	tw_cache_entry_release(entry);
 }
 
+static void check_value(struct cache_recorder *recorder, const char *key,
+			const unsigned char *value, size_t size)
+{
+	struct tw_cache *cache = recorder->cache;
+
+	assert_status(tw_cache_set(cache, key, strlen(key), size > 0 ? value : NULL, size), TW_OK);
+	assert_copied(cache, key, value, size, size);
+	assert_copied(cache, key, value, size, size + 1);
+	assert_copied(cache, key, value, size, 0);
+	if (size > 0)
+		assert_copied(cache, key, value, size, size - 1);
+	assert_copied(cache, key, value, size, size / 2);
+	assert_pinned(recorder, key, value, size);
+	assert_int_equal(cache_stats(recorder).bytes, strlen(key) + size);
+	assert_status(tw_cache_delete(cache, key, strlen(key)), TW_OK);
+}
+
 static void values_of_all_sizes_come_back_whole_or_cut_to_the_buffer(void **state)
 {
-	static const size_t sizes[] = {0,     1,     7,     8,     9,       63,
-				       64,    65,    255,   1000,  4096,    16383,
-				       16384, 16385, 65536, 70000, 1 << 20, 16 << 20};
+	static const size_t sizes[] = {255,   1000,  4096,  16383,   16384,
+				       16385, 65536, 70000, 1 << 20, 16 << 20};
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	unsigned char *value = malloc(16 << 20);
 	struct random random = random_from(1, 1);
@@ -234,20 +251,14 @@ static void values_of_all_sizes_come_back_whole_or_cut_to_the_buffer(void **stat
 	assert_non_null(value);
 	for (size_t i = 0; i < 16 << 20; i++)
 		value[i] = (unsigned char)(random.state += 7 + i / 253);
+	/* Lookups of short values by keys of 8 to 16 bytes have a way of their own. */
+	for (size_t size = 0; size <= 100; size++) {
+		check_value(recorder, "key", value, size);
+		check_value(recorder, "a usual key", value, size);
+	}
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		size_t size = sizes[i];
-
-		assert_status(
-			tw_cache_set(recorder->cache, "key", 3, size > 0 ? value : NULL, size),
-			TW_OK);
-		assert_int_equal(cache_stats(recorder).bytes, 3 + size);
-		assert_copied(recorder->cache, value, size, size);
-		assert_copied(recorder->cache, value, size, size + 1);
-		assert_copied(recorder->cache, value, size, 0);
-		if (size > 0)
-			assert_copied(recorder->cache, value, size, size - 1);
-		assert_copied(recorder->cache, value, size, size / 2);
-		assert_pinned(recorder, value, size);
+		check_value(recorder, "key", value, sizes[i]);
+		check_value(recorder, "a usual key", value, sizes[i]);
 	}
 	free(value);
 	cache_recorder_close(recorder);

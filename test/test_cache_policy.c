@@ -103,6 +103,40 @@ static int visit_nothing(void *context, const struct tw_cache_entry *entry)
 	return 1;
 }
 
+static void get_byte(struct cache_recorder *recorder, const char *key, char byte)
+{
+	char got = 0;
+
+	assert_status(tw_cache_get(recorder->cache, key, strlen(key), &got, 1, NULL), TW_OK);
+	assert_int_equal(got, byte);
+}
+
+/* Such lookups have a way of their own. */
+static void gets_of_usual_keys_are_uses(void **state)
+{
+	for (int i = 0; i < 4; i++) {
+		bool has_limit_at_once = i % 2 == 0;
+		enum tw_cache_policy policy = i < 2 ? TW_POLICY_LRU : TW_POLICY_S3FIFO;
+		struct cache_recorder *recorder =
+			open_limited(*state, policy, has_limit_at_once ? 3 : 0, 0);
+
+		cache_set(recorder, "key of a", "a");
+		cache_set(recorder, "key of b", "b");
+		cache_set(recorder, "key of c", "c");
+		if (!has_limit_at_once)
+			assert_status(tw_cache_set_limit(recorder->cache, 3, 0), TW_OK);
+		for (int uses = 0; uses < 2; uses++) {
+			get_byte(recorder, "key of a", 'a');
+			get_byte(recorder, "key of b", 'b');
+		}
+		cache_set(recorder, "key of d", "d");
+		assert_holds_none(recorder, "key of c");
+		assert_holds(recorder, "key of a", "a");
+		assert_holds(recorder, "key of b", "b");
+		cache_recorder_close(recorder);
+	}
+}
+
 static void visits_and_failures_are_no_use(void **state)
 {
 	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 3, 0);
@@ -410,6 +444,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST_CACHE(every_kind_of_use_keeps_an_entry),
+		TEST_CACHE(gets_of_usual_keys_are_uses),
 		TEST_CACHE(visits_and_failures_are_no_use),
 		TEST_IN(levels_inline, lru_is_exact_in_one_shard),
 		TEST_IN(levels_inline, replacements_lose_no_use_of_others),

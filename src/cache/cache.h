@@ -24,6 +24,7 @@ struct tw_cache {
 	struct shard *shards;
 	unsigned shard_mask;
 	bool has_coarse_clock;
+	bool lookups_are_plain;    /* hits don't move deadlines: for tw_cache_get() */
 	tw_duration coarse_step;   /* the coarse clock's resolution; 0 without one */
 	tw_duration coarse_margin; /* so much before a deadline the precise clock is asked */
 	tw_duration granule;       /* ticks by which keys are filed (expiry.c) */
@@ -39,6 +40,7 @@ struct tw_cache {
 	/* Read by those who set, seldom written. */
 	_Alignas(64) _Atomic uint64_t max_entries;
 	_Atomic uint64_t max_bytes;
+	atomic_bool counts_uses; /* for a limit: once there is one, for ever */
 	atomic_bool upkeep_is_set;
 	struct wakeup upkeep;
 	struct wakeup stats;
@@ -83,7 +85,7 @@ static inline tw_duration cache_coarse_now(const struct tw_cache *cache)
 {
 	struct timespec now;
 
-	if (!cache->has_coarse_clock)
+	if (__builtin_expect(!cache->has_coarse_clock, 0))
 		return tw_now(cache->wheel);
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	return (tw_duration)now.tv_sec * TW_SECOND + now.tv_nsec;
@@ -111,6 +113,12 @@ void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry
 		      tw_duration lifetime);
 
 /* ---- Lookups ---- */
+
+static inline bool cache_counts_uses(const struct tw_cache *cache)
+{
+	/* relaxed: uses that come before it is seen are lost, and it orders nothing else. */
+	return atomic_load_explicit(&((struct tw_cache *)cache)->counts_uses, memory_order_relaxed);
+}
 
 /* Inside an epoch: the key's entry if it may be read, absences too; NULL: none. Counts as a use. */
 struct tw_cache_entry *cache_find(struct tw_cache *cache, uint64_t hash, const void *key,

@@ -196,6 +196,7 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 {
 	cache->expire = expire;
 	cache->idle = options->idle;
+	cache->lookups_are_plain = options->idle == 0;
 	cache->negative_expire = options->negative_expire;
 	cache->jitter = options->jitter == 0 ? 0.05 : options->jitter < 0 ? 0 : options->jitter;
 	cache->weigh = options->weigh;
@@ -203,6 +204,7 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->on_stats = options->on_stats;
 	atomic_init(&cache->max_entries, cache_usable_limit(options->max_entries));
 	atomic_init(&cache->max_bytes, cache_usable_limit(options->max_bytes));
+	atomic_init(&cache->counts_uses, options->max_entries > 0 || options->max_bytes > 0);
 	cache_seed_init(&cache->seed);
 	pthread_mutex_init(&cache->waits_lock, NULL);
 	pthread_mutex_init(&cache->takes_lock, NULL);

@@ -217,9 +217,12 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 {
 	if (!cache)
 		return TW_INVALID;
-	if (max_entries > 0 || max_bytes > 0)
+	if (max_entries > 0 || max_bytes > 0) {
+		/* relaxed: see cache_counts_uses(). */
+		atomic_store_explicit(&cache->counts_uses, true, memory_order_relaxed);
 		for (unsigned i = 0; i <= cache->shard_mask; i++)
 			shard_turn_policy_on(&cache->shards[i]);
+	}
 	/* relaxed: numbers by themselves; whoever adds looks at them afterwards. */
 	atomic_store_explicit(&cache->max_entries, cache_usable_limit(max_entries),
 			      memory_order_relaxed);

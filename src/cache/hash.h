@@ -6,6 +6,7 @@
 #ifndef CACHE_HASH_H
 #define CACHE_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -35,17 +36,26 @@ static inline uint64_t hash_end(const struct cache_seed *seed, uint64_t state, u
 	return hash_fold(state ^ secret[3], secret[1] ^ size);
 }
 
-/* Most keys are of 8 to 16 bytes: two words, which overlap. */
-static inline uint64_t cache_hash(const struct cache_seed *seed, const void *key, size_t size)
+/* Most keys are: two words of 8 bytes, which overlap. */
+static inline bool key_is_short(size_t size)
+{
+	return size - 8 <= 8;
+}
+
+static inline uint64_t cache_hash_short(const struct cache_seed *seed, const void *key, size_t size)
 {
 	uint64_t first;
 	uint64_t last;
 
-	if (size < 8 || size > 16)
-		return cache_hash_any(seed, key, size);
 	memcpy(&first, key, 8);
 	memcpy(&last, (const unsigned char *)key + size - 8, 8);
 	return hash_end(seed, seed->words[0] + size, first, last, size);
+}
+
+static inline uint64_t cache_hash(const struct cache_seed *seed, const void *key, size_t size)
+{
+	return key_is_short(size) ? cache_hash_short(seed, key, size)
+				  : cache_hash_any(seed, key, size);
 }
 
 #endif

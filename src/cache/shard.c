@@ -115,8 +115,8 @@ static void shard_set_table(struct shard *shard, struct table *table)
 
 	/* seq_cst: publishes the copy, before the stamp is taken; pairs with shard_table(). */
 	atomic_store_explicit(&shard->table, table, memory_order_seq_cst);
-	/* relaxed: see shard_prefetch_bucket(). */
-	atomic_store_explicit(&shard->place, table_place(table), memory_order_relaxed);
+	/* seq_cst: likewise; pairs with shard_place(). */
+	atomic_store_explicit(&shard->place, table_place(table), memory_order_seq_cst);
 	shard->tables++;
 	limbo_add_table(&shard->limbo, &shard->cache->epochs, old);
 }

@@ -23,7 +23,7 @@ enum { SHARD_STEP = 64 /* entries to a lock */ };
 struct shard {
 	/* Written under the lock, read by any thread inside an epoch. */
 	_Alignas(64) _Atomic(struct table *) table;
-	_Atomic uintptr_t place; /* of its buckets; read by any thread */
+	_Atomic uintptr_t place; /* of its buckets; read by any thread, outside, too */
 	struct tw_cache *cache;  /* constant */
 	/* Any thread inside an epoch may note uses; the rest under the lock. */
 	struct policy policy;
@@ -56,14 +56,23 @@ void shard_begin(struct shard *shard);
 /* Lets the lock go, and then frees and tells what is to be. */
 void shard_end(struct shard *shard);
 
-/* Fetches the key's bucket; outside an epoch, too. */
-static inline void shard_prefetch_bucket(const struct shard *shard, uint64_t hash)
+/* Fetches the key's bucket; outside an epoch, too. Answers what shard_place() answers inside, unless
+ * there is another table by then. */
+static inline uintptr_t shard_prefetch_bucket(const struct shard *shard, uint64_t hash)
 {
-	/* relaxed: one that is too old costs time, nothing else. */
+	/* relaxed: nobody looks at what is there. */
 	uintptr_t place =
 		atomic_load_explicit(&((struct shard *)shard)->place, memory_order_relaxed);
 
-	place_prefetch_bucket(place, hash);
+	__builtin_prefetch(place_bucket(place, hash));
+	return place;
+}
+
+/* Inside an epoch. */
+static inline uintptr_t shard_place(const struct shard *shard)
+{
+	/* seq_cst: as in shard_table(). */
+	return atomic_load_explicit(&((struct shard *)shard)->place, memory_order_seq_cst);
 }
 
 static inline struct table *shard_table(const struct shard *shard)

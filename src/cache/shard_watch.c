@@ -18,7 +18,7 @@
 
 #include "cache.h"
 
-_Static_assert(EXPIRY_LEVELS * EXPIRY_SLOTS <= ENTRY_FILED + 1, "a place fits into a state");
+_Static_assert(EXPIRY_LEVELS *EXPIRY_SLOTS <= ENTRY_FILED + 1, "a place fits into a state");
 
 /* ---- The wakeup ---- */
 

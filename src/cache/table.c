@@ -77,14 +77,6 @@ void table_free(struct table *table)
 	free(table);
 }
 
-struct tw_cache_entry *table_guess(const struct table *table, uint64_t hash)
-{
-	const struct bucket *bucket = table_bucket(table, (uint32_t)hash);
-	unsigned matches = bucket_matches(bucket, hash);
-
-	return matches ? slot_entry(slot_load(&bucket->slots[__builtin_ctz(matches)])) : NULL;
-}
-
 _Atomic uint64_t *table_find_slot(const struct table *table, uint64_t hash, const void *key,
 				  size_t size, struct tw_cache_entry **entry)
 {

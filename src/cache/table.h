@@ -14,6 +14,7 @@
 
 #include "arena.h"
 #include "entry.h"
+#include "hash.h"
 
 /* The thread sanitizer knows only atomics. */
 #if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
@@ -58,38 +59,43 @@ static inline bool slot_has_tag(uint64_t slot, uint64_t hash)
 	return (slot ^ hash) >> 48 == 0;
 }
 
-static inline bool entry_has_key(const struct tw_cache_entry *entry, const void *key, size_t size)
+/* Of 8 to 16 bytes: the first and the last 8, which overlap, are all there is. */
+static inline bool bytes_are_equal(const void *left, const void *right, size_t size)
 {
-	const unsigned char *bytes = key;
 	uint64_t words[4];
 
+	memcpy(&words[0], left, 8);
+	memcpy(&words[1], right, 8);
+	memcpy(&words[2], (const unsigned char *)left + size - 8, 8);
+	memcpy(&words[3], (const unsigned char *)right + size - 8, 8);
+	return ((words[0] ^ words[1]) | (words[2] ^ words[3])) == 0;
+}
+
+static inline bool entry_has_key(const struct tw_cache_entry *entry, const void *key, size_t size)
+{
 	if (entry->key_size != size)
 		return false;
-	if (__builtin_expect(size < 8 || size > 16 || entry_has_more(entry), 0))
+	/* Most keys are short. */
+	if (__builtin_expect(!key_is_short(size) || entry_has_more(entry), 0))
 		return memcmp(entry_key(entry), key, size) == 0;
-	/* Most keys are short: the first and the last 8 bytes, which overlap, are all there is. */
-	memcpy(&words[0], entry->bytes, 8);
-	memcpy(&words[1], bytes, 8);
-	memcpy(&words[2], entry->bytes + size - 8, 8);
-	memcpy(&words[3], bytes + size - 8, 8);
-	return ((words[0] ^ words[1]) | (words[2] ^ words[3])) == 0;
+	return bytes_are_equal(entry->bytes, key, size);
 }
 
 /*
  * Where a table's buckets lie, in one word: the address, a multiple of 64, and how many bits number
- * them. Who has the word can fetch a bucket ahead, without a look at the table, which may be gone.
+ * them. Who has the word can fetch a bucket ahead, outside an epoch too, where the table may be gone;
+ * who meets the same word inside has the table's bucket.
  */
 static inline uintptr_t table_place(const struct table *table)
 {
 	return (uintptr_t)table->buckets | (unsigned)__builtin_ctzll(table->mask + 1);
 }
 
-static inline void place_prefetch_bucket(uintptr_t place, uint64_t hash)
+static inline const struct bucket *place_bucket(uintptr_t place, uint64_t hash)
 {
 	uintptr_t number = (uint32_t)hash & (((uintptr_t)1 << (place & 63)) - 1);
 
-	__builtin_prefetch(
-		(const void *)((place & ~(uintptr_t)63) + number * sizeof(struct bucket)));
+	return (const struct bucket *)((place & ~(uintptr_t)63) + number * sizeof(struct bucket));
 }
 
 static inline uint64_t slot_load(const _Atomic uint64_t *slot)
@@ -147,8 +153,20 @@ static inline unsigned bucket_matches(const struct bucket *bucket, uint64_t hash
 }
 #endif
 
-/* The first entry in the key's bucket with its tag, to be fetched ahead; NULL: none. */
-struct tw_cache_entry *table_guess(const struct table *table, uint64_t hash);
+/* The first entry in the key's bucket with its tag, which most keys' entries are; NULL: none. */
+static inline struct tw_cache_entry *bucket_guess(const struct bucket *bucket, uint64_t hash)
+{
+	unsigned matches = bucket_matches(bucket, hash);
+
+	return __builtin_expect(matches != 0, 1)
+		       ? slot_entry(slot_load(&bucket->slots[__builtin_ctz(matches)]))
+		       : NULL;
+}
+
+static inline struct tw_cache_entry *table_guess(const struct table *table, uint64_t hash)
+{
+	return bucket_guess(table_bucket(table, (uint32_t)hash), hash);
+}
 
 /* The key's slot; NULL: it has none. *entry is what was in it. */
 _Atomic uint64_t *table_find_slot(const struct table *table, uint64_t hash, const void *key,
@@ -156,26 +174,6 @@ _Atomic uint64_t *table_find_slot(const struct table *table, uint64_t hash, cons
 /* The key's entry; NULL: it has none. */
 struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, const void *key,
 				  size_t size);
-
-/*
- * As table_find(). Most keys are the first with their tag in their bucket, and what is done for
- * those is done here: see tw_cache_get().
- */
-static inline __attribute__((always_inline)) struct tw_cache_entry *table_find_quickly(
-	const struct table *table, uint64_t hash, const void *key, size_t size)
-{
-	const struct bucket *bucket = table_bucket(table, (uint32_t)hash);
-	unsigned matches = bucket_matches(bucket, hash);
-	struct tw_cache_entry *entry;
-
-	if (__builtin_expect(matches == 0, 0))
-		return table_find(table, hash, key, size);
-	entry = slot_entry(slot_load(&bucket->slots[__builtin_ctz(matches)]));
-	entry_prefetch(entry);
-	if (__builtin_expect(entry && entry_has_key(entry, key, size), 1))
-		return entry;
-	return table_find(table, hash, key, size);
-}
 
 /* Under the shard's lock. */
 bool table_is_full(const struct table *table);
