@@ -313,7 +313,6 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 {
 	const struct entry_adopted *adopted = plan->adopted;
 
-	plan->hash = cache_hash(&cache->seed, plan->key, plan->key_size);
 	if (plan->is_absent)
 		plan->weight = plan->key_size;
 	else if (plan->weight == 0 && cache->weigh)
@@ -408,11 +407,8 @@ static enum tw_status cache_put_planned(struct tw_cache *cache, struct shard *sh
 	enum tw_status status;
 	tw_duration now;
 
-	/* Not before the lock: what is judged by it is judged as it is now. And not after a look into
-	 * the bucket: the precise clock waits for what was loaded. */
+	/* Not before the lock: what is judged by it is judged as it is now. */
 	now = tw_now(cache->wheel);
-	/* What it may replace is on its way while the entry is made. */
-	shard_prefetch(shard, plan->hash);
 	if (!*entry)
 		*entry = entry_new(shard->pool, plan);
 	if (!*entry)
@@ -424,26 +420,54 @@ static enum tw_status cache_put_planned(struct tw_cache *cache, struct shard *sh
 	return status;
 }
 
+/* Makes it without the shard's lock if it can. False: out of memory. */
+static bool cache_make_entry(struct stash *stash, const struct entry_plan *plan,
+			     struct tw_cache_entry **entry)
+{
+	*entry = NULL;
+	if (!plan_needs_pool(plan))
+		return (*entry = entry_new(NULL, plan));
+	if (stash)
+		*entry = entry_new_in_spare(&stash->spare, plan);
+	return true;
+}
+
+/*
+ * Two things have to come from memory, one after the other: the key's bucket, and the entry in it. What
+ * else is to be done lies in between, so that nobody waits for them with the lock in his hands.
+ */
 static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_plan *plan,
 					enum put_mode mode, tw_duration expire)
 {
 	struct reader *reader = epochs_reader(&cache->epochs);
-	struct tw_cache_entry *entry = NULL;
+	struct stash *stash = NULL;
+	struct tw_cache_entry *entry;
 	struct shard *shard;
-	enum tw_status status;
+	enum tw_status status = TW_NO_MEMORY;
 	tw_duration lifetime;
 
 	if (!reader)
-		return TW_NO_MEMORY;
-	lifetime = cache_lifetime(cache, reader, expire);
-	cache_plan(cache, plan);
-	if (!plan_needs_pool(plan) && !(entry = entry_new(NULL, plan)))
-		return TW_NO_MEMORY;
+		return status;
+	plan->hash = cache_hash(&cache->seed, plan->key, plan->key_size);
 	shard = cache_shard(cache, plan->hash);
 	shard_prefetch_bucket(shard, plan->hash);
-	shard_begin(shard);
-	status = cache_put_planned(cache, shard, plan, &entry, mode, lifetime);
-	shard_end(shard);
+	shard_prefetch_lock(shard);
+	lifetime = cache_lifetime(cache, reader, expire);
+	cache_plan(cache, plan);
+	/* Whoever calls us from here on, from a user's function, goes without it. */
+	if (stash_begin(&reader->stash, cache))
+		stash = &reader->stash;
+	if (cache_make_entry(stash, plan, &entry)) {
+		reader_enter(reader, &cache->epochs);
+		shard_prefetch(shard, plan->hash);
+		reader_leave(reader);
+		shard_begin(shard);
+		shard->unlinks_to = stash ? &stash->limbo : NULL;
+		status = cache_put_planned(cache, shard, plan, &entry, mode, lifetime);
+		shard_end(shard);
+	}
+	if (stash)
+		stash_end(stash, cache);
 	if (status == TW_OK && cache_is_over_limit(cache))
 		cache_evict(cache, entry);
 	return status;

@@ -138,7 +138,7 @@ enum put_mode {
 	PUT_LOADED   /* as PUT_SET, and the loads of the key go on */
 };
 
-/* Completes a plan whose key is fine, by hash and weight. */
+/* Completes a plan whose key and hash are fine, by its weight. Calls the user's function. */
 void cache_plan(struct tw_cache *cache, struct entry_plan *plan);
 /* Between shard_begin and shard_end. TW_OK: the entry's reference is the table's now; else it is
  * still the caller's: TW_EXISTS, TW_NOT_FOUND, TW_FULL, TW_NO_MEMORY, TW_CLOSED. */

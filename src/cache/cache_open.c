@@ -84,12 +84,33 @@ static void cache_init_clock(struct tw_cache *cache)
 		cache->coarse_margin = margin_least;
 }
 
+/* False: something is left in one. */
+static bool cache_clear_stashes(struct tw_cache *cache)
+{
+	struct reader *reader = epochs_first_reader(&cache->epochs);
+	bool is_done = true;
+
+	for (; reader; reader = reader->next)
+		is_done &= stash_clear(&reader->stash, cache);
+	return is_done;
+}
+
+static void cache_close_stashes(struct tw_cache *cache)
+{
+	struct reader *reader = epochs_first_reader(&cache->epochs);
+
+	for (; reader; reader = reader->next)
+		stash_close(&reader->stash);
+}
+
 static void cache_run_upkeep(void *argument)
 {
 	struct tw_cache *cache = argument;
 
 	/* relaxed: who asks from here on is served by another run. */
 	atomic_store_explicit(&cache->upkeep_is_set, false, memory_order_relaxed);
+	if (!cache_clear_stashes(cache))
+		cache_ask_upkeep(cache);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_reclaim(&cache->shards[i]);
 }
@@ -330,6 +351,7 @@ void tw_cache_destroy(struct tw_cache *cache)
 	}
 	notices_close(&cache->notices);
 	wakeup_close(&cache->upkeep);
+	cache_close_stashes(cache);
 	cache_close_shards(cache, cache->shard_mask + 1);
 	epochs_destroy(&cache->epochs);
 	arena_release(cache->arena);

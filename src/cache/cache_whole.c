@@ -246,18 +246,19 @@ static void reader_sum(const struct reader *reader, uint64_t *sums)
 static void shard_sum(struct shard *shard, struct tw_cache_stats *stats)
 {
 	shard_begin(shard);
-	stats->inserts += shard->inserts;
-	for (int i = 0; i < TW_CACHE_CAUSES; i++)
+	/* What came in is there still or was removed. */
+	stats->inserts += shard_table(shard)->count;
+	for (int i = 0; i < TW_CACHE_CAUSES; i++) {
+		stats->inserts += shard->removed[i];
 		stats->removed[i] += shard->removed[i];
+	}
 	shard_end(shard);
 }
 
 void cache_sum_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
 {
 	uint64_t sums[READER_COUNTS] = {0};
-	/* acquire: the readers in the list are whole; pairs with epochs_take_reader(). */
-	const struct reader *reader =
-		atomic_load_explicit(&cache->epochs.readers, memory_order_acquire);
+	const struct reader *reader = epochs_first_reader(&cache->epochs);
 
 	*stats = (struct tw_cache_stats){0};
 	for (; reader; reader = reader->next)

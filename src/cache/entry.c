@@ -34,10 +34,9 @@ bool plan_needs_pool(const struct entry_plan *plan)
 	return pool_has_size(plan_size(plan));
 }
 
-struct tw_cache_entry *entry_new(struct pool *pool, const struct entry_plan *plan)
+static struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_plan *plan)
 {
-	struct tw_cache_entry *entry =
-		(struct tw_cache_entry *)(void *)pool_take(pool, plan_size(plan));
+	struct tw_cache_entry *entry = (struct tw_cache_entry *)(void *)block;
 	unsigned char *key;
 
 	if (!entry)
@@ -62,6 +61,16 @@ struct tw_cache_entry *entry_new(struct pool *pool, const struct entry_plan *pla
 		bytes_copy(key + entry_padded_key_size(plan->key_size), plan->value,
 			   plan->value_size);
 	return entry;
+}
+
+struct tw_cache_entry *entry_new(struct pool *pool, const struct entry_plan *plan)
+{
+	return entry_make(pool_take(pool, plan_size(plan)), plan);
+}
+
+struct tw_cache_entry *entry_new_in_spare(struct pool_spare *spare, const struct entry_plan *plan)
+{
+	return entry_make(spare_take(spare, plan_size(plan)), plan);
 }
 
 /* As plan_size() of its plan. */
@@ -91,6 +100,12 @@ void entry_release_here(struct pool *pool, struct tw_cache_entry *entry)
 {
 	if (entry_unpin(entry))
 		pool_give(pool, &entry->block, entry_size(entry));
+}
+
+void entry_release_to_spare(struct pool_spare *spare, struct tw_cache_entry *entry)
+{
+	if (entry_unpin(entry))
+		spare_give(spare, &entry->block, entry_size(entry));
 }
 
 const void *entry_value_beyond(const struct tw_cache_entry *entry, size_t *size)

@@ -90,10 +90,14 @@ struct entry_plan {
 bool plan_needs_pool(const struct entry_plan *plan);
 /* With one reference, the caller's; NULL: out of memory. */
 struct tw_cache_entry *entry_new(struct pool *pool, const struct entry_plan *plan);
+/* Likewise, in a spare cell; NULL: there is none. */
+struct tw_cache_entry *entry_new_in_spare(struct pool_spare *spare, const struct entry_plan *plan);
 /* Frees it, but leaves an adopted value with its caller. Any thread. */
 void entry_discard(struct tw_cache_entry *entry);
 /* As tw_cache_entry_release, under the lock of the pool. Calls no user: not for adopted values. */
 void entry_release_here(struct pool *pool, struct tw_cache_entry *entry);
+/* Likewise, into spare cells. */
+void entry_release_to_spare(struct pool_spare *spare, struct tw_cache_entry *entry);
 uint64_t entry_weight(const struct tw_cache_entry *entry);
 
 /* entry_value() of an entry with something before its key. */

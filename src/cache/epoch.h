@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "stash.h"
+
 struct flight;
 
 /* The counts of one thread; summed by tw_cache_get_stats(). */
@@ -32,6 +34,7 @@ struct reader {
 	/* Written by its thread. */
 	_Atomic uint64_t counts[READER_COUNTS];
 	uint64_t random;
+	struct stash stash;
 	unsigned callbacks; /* listeners and loaders of this cache that the thread is inside of */
 	/* Under the lock of the waits (flight.c). */
 	const struct flight *waits_for;
@@ -70,6 +73,13 @@ static inline unsigned epochs_readers(struct epochs *epochs)
 {
 	/* relaxed: what a look costs is no matter of exactness. */
 	return atomic_load_explicit(&epochs->reader_count, memory_order_relaxed);
+}
+
+/* The readers so far, whole, linked by next. */
+static inline struct reader *epochs_first_reader(struct epochs *epochs)
+{
+	/* acquire: pairs with epochs_take_reader(). */
+	return atomic_load_explicit(&epochs->readers, memory_order_acquire);
 }
 
 /* The calling thread's; NULL: out of memory. */

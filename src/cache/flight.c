@@ -193,6 +193,7 @@ static enum tw_status loading_give(struct tw_cache_loading *loading, struct entr
 
 	plan->key = loading->flight->key;
 	plan->key_size = loading->flight->key_size;
+	plan->hash = loading->flight->hash;
 	cache_plan(loading->cache, plan);
 	if (plan_needs_pool(plan)) {
 		shard_begin(loading->shard);

@@ -18,12 +18,14 @@
  */
 #include "limbo.h"
 
+#include "epoch.h"
+
 enum {
 	FEW = 4, /* wait for more before the readers are looked at */
 	LARGE_VALUE = 4096
 };
 
-static bool entry_is_large(const struct tw_cache_entry *entry)
+bool entry_is_large(const struct tw_cache_entry *entry)
 {
 	return (entry->kind & ENTRY_ADOPTED) || entry->value_size > LARGE_VALUE;
 }
@@ -91,10 +93,24 @@ static void limbo_stamp(struct limbo *limbo, struct epochs *epochs)
 	limbo->fresh_count = 0;
 }
 
-static void limbo_take_stamped(struct limbo *limbo, struct pool *pool, struct policy *policy,
-			       struct garbage *garbage)
+struct tw_cache_entry *limbo_go_on(struct limbo *limbo, struct epochs *epochs, bool *goes_on)
 {
-	struct tw_cache_entry *entry = limbo->stamped;
+	struct tw_cache_entry *over = NULL;
+
+	*goes_on = epochs_advance(epochs);
+	if (limbo->stamped && stamp_is_over(limbo->stamp, epochs_current(epochs))) {
+		over = limbo->stamped;
+		limbo->stamped = NULL;
+	}
+	if (!limbo->stamped && limbo->fresh)
+		limbo_stamp(limbo, epochs);
+	return over;
+}
+
+/* What readers saw last was noted in the ring before they left: it is emptied first. */
+static void limbo_free(struct tw_cache_entry *entry, struct pool *pool, struct policy *policy,
+		       struct garbage *garbage)
+{
 	struct tw_cache_entry *next;
 
 	policy_settle(policy);
@@ -106,24 +122,6 @@ static void limbo_take_stamped(struct limbo *limbo, struct pool *pool, struct po
 		else
 			entry_release_here(pool, entry);
 	}
-	limbo->stamped = NULL;
-	if (!limbo->fresh)
-		pool_trim(pool);
-}
-
-/* Goes on by an epoch, and frees and stamps what it can. False: a reader is behind. */
-static bool limbo_go_on(struct limbo *limbo, struct epochs *epochs, struct pool *pool,
-			struct policy *policy, struct garbage *garbage)
-{
-	bool goes_on = epochs_advance(epochs);
-	uint64_t current = epochs_current(epochs);
-
-	if (limbo->stamped && stamp_is_over(limbo->stamp, current))
-		limbo_take_stamped(limbo, pool, policy, garbage);
-	if (!limbo->stamped && limbo->fresh)
-		limbo_stamp(limbo, epochs);
-	limbo_take_tables(limbo, current, garbage);
-	return goes_on;
 }
 
 void limbo_take(struct limbo *limbo, struct epochs *epochs, struct pool *pool,
@@ -134,11 +132,17 @@ void limbo_take(struct limbo *limbo, struct epochs *epochs, struct pool *pool,
 	if (!limbo->is_urgent &&
 	    (limbo->fresh_count < FEW || limbo->fresh_count < epochs_readers(epochs)))
 		return;
-	do
-		goes_on = limbo_go_on(limbo, epochs, pool, policy, garbage);
-	while (goes_on && limbo->is_urgent && !limbo_is_empty(limbo));
-	if (limbo_is_empty(limbo))
+	do {
+		struct tw_cache_entry *over = limbo_go_on(limbo, epochs, &goes_on);
+
+		limbo_take_tables(limbo, epochs_current(epochs), garbage);
+		if (over)
+			limbo_free(over, pool, policy, garbage);
+	} while (goes_on && limbo->is_urgent && !limbo_is_empty(limbo));
+	if (limbo_is_empty(limbo)) {
 		limbo->is_urgent = false;
+		pool_trim(pool);
+	}
 }
 
 static void garbage_add_all(struct garbage *garbage, struct tw_cache_entry *entry)

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a shard keeps what it has unlinked and readers may still be looking at. Under the shard's
- * lock, but for garbage_free().
+ * Where what was unlinked is kept while readers may still be looking at it: by a shard, under its lock,
+ * or by a thread (stash.h).
  */
 #ifndef CACHE_LIMBO_H
 #define CACHE_LIMBO_H
 
 #include <stdbool.h>
 
-#include "epoch.h"
+#include <stdint.h>
+
 #include "policy.h"
 #include "table.h"
+
+struct epochs;
 
 struct limbo {
 	struct tw_cache_entry *fresh; /* not stamped yet */
@@ -28,6 +31,8 @@ struct garbage {
 	struct table *tables;
 };
 
+/* Whether it should be freed soon, or calls a user when it is: a shard does that. */
+bool entry_is_large(const struct tw_cache_entry *entry);
 /* The table knows it no more; takes over the table's reference. */
 void limbo_add(struct limbo *limbo, struct tw_cache_entry *entry);
 /* Another table has taken its place. */
@@ -35,6 +40,11 @@ void limbo_add_table(struct limbo *limbo, struct epochs *epochs, struct table *t
 /* If it is worth the look: what no reader sees any more goes back to the pool or into `garbage`. */
 void limbo_take(struct limbo *limbo, struct epochs *epochs, struct pool *pool,
 		struct policy *policy, struct garbage *garbage);
+/*
+ * Goes on by an epoch if no reader is behind, and answers, linked by limbo_next, the entries that none
+ * sees any more; NULL: none. Their references are the caller's. *goes_on: no reader was behind.
+ */
+struct tw_cache_entry *limbo_go_on(struct limbo *limbo, struct epochs *epochs, bool *goes_on);
 /* Nobody is inside an epoch: all of it. */
 void limbo_take_all(struct limbo *limbo, struct garbage *garbage);
 /* With no lock held: calls free functions of users. */

@@ -31,7 +31,8 @@
 enum {
 	CHUNK_CELLS = 16, /* at least, less one for the chunk's head */
 	CHUNK_SHARE = 16, /* of what the pool holds */
-	CHUNK_MOST = 32768
+	CHUNK_MOST = 32768,
+	SPARE_MOST = 64
 };
 
 /* A block that is not taken. */
@@ -236,29 +237,10 @@ struct pool_block *pool_take(struct pool *pool, size_t size)
 	return &cell->block;
 }
 
-void pool_give(struct pool *pool, struct pool_block *block, size_t size)
+static void cell_return(struct pool_cell *cell)
 {
-	struct pool_cell *cell = (struct pool_cell *)block;
+	struct pool *pool = block_pool(&cell->block);
 
-	if (!block_pool(block)) {
-		free(block);
-		return;
-	}
-	cell->class = class_of(size);
-	cell_push(pool, cell);
-	pool->taken--;
-}
-
-void pool_return(struct pool_block *block, size_t size)
-{
-	struct pool_cell *cell = (struct pool_cell *)block;
-	struct pool *pool = block_pool(block);
-
-	if (!pool) {
-		free(block);
-		return;
-	}
-	cell->class = class_of(size);
 	/* relaxed: the exchange below tells whether it still is so. */
 	cell->next = atomic_load_explicit(&pool->returned, memory_order_relaxed);
 	/* release: who takes the cell sees that it is free; pairs with pool_collect(). */
@@ -268,6 +250,73 @@ void pool_return(struct pool_block *block, size_t size)
 	/* acq_rel: pairs with pool_close(), pool_trim() and itself. */
 	if (atomic_fetch_sub_explicit(&pool->balance, 1, memory_order_acq_rel) == 1)
 		pool_free(pool);
+}
+
+void pool_return(struct pool_block *block, size_t size)
+{
+	struct pool_cell *cell = (struct pool_cell *)block;
+
+	if (!block_pool(block)) {
+		free(block);
+		return;
+	}
+	cell->class = class_of(size);
+	cell_return(cell);
+}
+
+void pool_give(struct pool *pool, struct pool_block *block, size_t size)
+{
+	struct pool_cell *cell = (struct pool_cell *)block;
+
+	if (block_pool(block) != pool) {
+		pool_return(block, size);
+		return;
+	}
+	cell->class = class_of(size);
+	cell_push(pool, cell);
+	pool->taken--;
+}
+
+void spare_give(struct pool_spare *spare, struct pool_block *block, size_t size)
+{
+	struct pool_cell *cell = (struct pool_cell *)block;
+
+	if (spare->count == SPARE_MOST || !block_pool(block)) {
+		pool_return(block, size);
+		return;
+	}
+	cell->class = class_of(size);
+	cell->next = spare->cells[cell->class];
+	spare->cells[cell->class] = cell;
+	spare->count++;
+}
+
+static struct pool_cell *spare_take_cell(struct pool_spare *spare, unsigned class)
+{
+	struct pool_cell *cell = spare->cells[class];
+
+	if (!cell)
+		return NULL;
+	spare->cells[class] = cell->next;
+	spare->count--;
+	return cell;
+}
+
+struct pool_block *spare_take(struct pool_spare *spare, size_t size)
+{
+	struct pool_cell *cell =
+		pool_has_size(size) ? spare_take_cell(spare, class_of(size)) : NULL;
+
+	return cell ? &cell->block : NULL;
+}
+
+void spare_return(struct pool_spare *spare)
+{
+	struct pool_cell *cell;
+
+	for (unsigned class = 0; class < POOL_CLASSES && spare->count > 0; class ++)
+		while ((cell = spare_take_cell(spare, class)))
+			cell_return(cell);
 }
 
 void pool_trim(struct pool *pool)

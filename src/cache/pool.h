@@ -40,6 +40,12 @@ struct pool {
 	_Atomic int64_t balance; /* less one for each cell returned; with `taken` after the close */
 };
 
+/* Cells of any pools that one thread keeps, to take them without a lock. Zeroed: none. */
+struct pool_spare {
+	struct pool_cell *cells[POOL_CLASSES];
+	unsigned count;
+};
+
 /* Becomes one of the arena's owners. NULL: out of memory. */
 struct pool *pool_create(struct arena *arena);
 /* The pool goes when the last cell has come back. */
@@ -50,9 +56,15 @@ bool pool_has_size(size_t size);
 /* A block at a multiple of 16, of that size with its beginning, which is at least 24; NULL: out of
  * memory. */
 struct pool_block *pool_take(struct pool *pool, size_t size);
-/* With the size it was taken with: under the lock of the shard that it came from; anywhere. */
+/* With the size it was taken with, from whatever pool: under the lock of this one; anywhere. */
 void pool_give(struct pool *pool, struct pool_block *block, size_t size);
 void pool_return(struct pool_block *block, size_t size);
+/* As pool_return(), but keeps what it can use. */
+void spare_give(struct pool_spare *spare, struct pool_block *block, size_t size);
+/* As pool_take(); NULL: there is none. */
+struct pool_block *spare_take(struct pool_spare *spare, size_t size);
+/* Returns all of them. */
+void spare_return(struct pool_spare *spare);
 /* Under the lock: frees the chunks if nothing is taken. */
 void pool_trim(struct pool *pool);
 

@@ -90,6 +90,7 @@ void shard_end(struct shard *shard)
 
 	limbo_take(&shard->limbo, &shard->cache->epochs, shard->pool, &shard->policy, &garbage);
 	has_limbo = !limbo_is_empty(&shard->limbo);
+	shard->unlinks_to = NULL;
 	wakes = shard->notices.count > 0 && notices_add(&shard->cache->notices, &shard->notices);
 	pthread_mutex_unlock(&shard->lock);
 
@@ -178,7 +179,8 @@ static void shard_drop(struct shard *shard, struct tw_cache_entry *entry, enum t
 		entry_pin(entry);
 		notice_list_add(&shard->notices, entry);
 	}
-	limbo_add(&shard->limbo, entry);
+	limbo_add(shard->unlinks_to && !entry_is_large(entry) ? shard->unlinks_to : &shard->limbo,
+		  entry);
 }
 
 void shard_unlink(struct shard *shard, struct tw_cache_entry *entry, enum tw_cache_cause cause,
@@ -206,17 +208,11 @@ unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_e
 	return count;
 }
 
-static void shard_let_in(struct shard *shard, struct tw_cache_entry *entry)
-{
-	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
-	shard->inserts++;
-}
-
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now)
 {
 	cache_count_in(shard->cache, 1, entry_weight(entry));
 	shard_evict(shard, SHARD_STEP, NULL, now);
-	shard_let_in(shard, entry);
+	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	policy_add(&shard->policy, entry);
 	table_add(shard_table(shard), hash, entry);
 }
@@ -228,7 +224,7 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 	uint64_t old_weight = entry_weight(old);
 	bool should_settle;
 
-	shard_let_in(shard, entry);
+	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	should_settle = policy_replace(&shard->policy, old, entry);
 	table_replace(slot, entry);
 	if (weight > old_weight)
@@ -247,6 +243,8 @@ void shard_reclaim(struct shard *shard)
 	shard_begin(shard);
 	if (!limbo_is_empty(&shard->limbo))
 		shard->limbo.is_urgent = true;
+	else
+		pool_trim(shard->pool); /* the stashes may have returned the last */
 	shard_end(shard);
 }
 

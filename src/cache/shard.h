@@ -29,12 +29,12 @@ struct shard {
 	struct policy policy;
 	/* Under the lock. */
 	_Alignas(64) pthread_mutex_t lock;
-	uint64_t tables; /* how many have been put in the place of another */
-	uint64_t inserts;
+	struct limbo *unlinks_to; /* until shard_end(), what is small; NULL: the shard's own */
 	uint64_t removed[TW_CACHE_CAUSES];
 	struct flight *flights;     /* loads that run */
 	struct limbo limbo;         /* unlinked, maybe still seen by readers */
 	struct notice_list notices; /* since shard_begin */
+	uint64_t tables;            /* how many have been put in the place of another */
 	tw_duration armed;          /* when the wakeup is to run; TW_FOREVER: not */
 	bool must_arm;              /* it was not told so yet: for shard_end() */
 	bool is_arming;   /* somebody is telling it, and looks again when he has done so */
@@ -82,15 +82,16 @@ static inline struct table *shard_table(const struct shard *shard)
 	return atomic_load_explicit(&((struct shard *)shard)->table, memory_order_seq_cst);
 }
 
-/* ---- Between begin and end ---- */
+/* Fetches what shard_begin() and a change will write. */
+static inline void shard_prefetch_lock(const struct shard *shard)
+{
+	__builtin_prefetch(&shard->lock, 1);
+}
 
-/* Fetches what a change of the key will touch. */
+/* Inside an epoch, or between begin and end: fetches what a change of the key will touch. */
 static inline void shard_prefetch(const struct shard *shard, uint64_t hash)
 {
-	const struct tw_cache_entry *entry = table_guess(shard_table(shard), hash);
-
-	__builtin_prefetch(entry, 1);
-	entry_prefetch(entry);
+	__builtin_prefetch(table_guess(shard_table(shard), hash), 1);
 }
 
 /* Room for one entry more; false: out of memory. */

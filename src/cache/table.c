@@ -91,7 +91,6 @@ _Atomic uint64_t *table_find_slot(const struct table *table, uint64_t hash, cons
 			_Atomic uint64_t *slot = &bucket->slots[__builtin_ctz(matches)];
 
 			*entry = slot_entry(slot_load(slot));
-			entry_prefetch(*entry);
 			if (*entry && entry_has_key(*entry, key, size))
 				return slot;
 		}
