@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What threads keep of a cache's memory for their next sets comes back when they set no more, and is
+ * never used while somebody looks at it.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/seed.h"
+
+#include "cache/cache.h" /* to see what the pools hold */
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS = 4, KEYS = 1000, TRAFFIC_KEYS = 32, LIMIT = 16 };
+
+/* --- Idle threads ----------------------------------------------------------------------------- */
+
+static void *set_all_twice(void *argument)
+{
+	struct tw_cache *cache = argument;
+
+	for (uint64_t i = 0; i < 2 * (uint64_t)KEYS; i++) {
+		uint64_t key[2] = {i % KEYS, 0};
+
+		if (tw_cache_set(cache, key, sizeof(key), "value", 5) != TW_OK)
+			abort();
+	}
+	return NULL;
+}
+
+static size_t bytes_in_pools(struct tw_cache *cache)
+{
+	size_t held = 0;
+
+	for (unsigned i = 0; i <= cache->shard_mask; i++) {
+		shard_begin(&cache->shards[i]);
+		held += cache->shards[i].pool->held;
+		shard_end(&cache->shards[i]);
+	}
+	return held;
+}
+
+static void idle_threads_keep_no_memory(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache *cache = recorder->cache;
+	pthread_t threads[THREADS];
+
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, set_all_twice, cache), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	set_all_twice(cache);
+	assert_int_equal(cache_stats(recorder).entries, KEYS);
+	assert_true(bytes_in_pools(cache) > 0 || !pool_has_size(1));
+
+	assert_status(tw_cache_clear(cache), TW_OK);
+	for (int i = 0; i < 4; i++)
+		cache_pass(recorder, INTERVAL);
+	cache_settle(recorder);
+	assert_int_equal(bytes_in_pools(cache), 0);
+	cache_recorder_close(recorder);
+}
+
+/* Without a flush, which other threads' memory has to wait for. */
+static void memory_comes_back_by_the_clock_alone(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
+
+	set_all_twice(recorder->cache);
+	for (int i = 0; i < 20; i++)
+		cache_pass(recorder, INTERVAL);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	assert_int_equal(bytes_in_pools(recorder->cache), 0);
+	cache_recorder_close(recorder);
+}
+
+/* --- A user's function that sets --------------------------------------------------------------- */
+
+static void set_another(void *value, size_t value_size, void *context)
+{
+	(void)value;
+	(void)value_size;
+	assert_status(tw_cache_set(context, "another", 7, "set", 3), TW_OK);
+}
+
+static void values_set_others_when_they_are_freed(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache *cache = recorder->cache;
+
+	assert_status(tw_cache_adopt(cache, "key", 3, "adopted", 7, 0, set_another, cache, TW_HOUR),
+		      TW_OK);
+	cache_set(recorder, "key", "replaced");
+	cache_settle(recorder);
+	assert_holds(recorder, "key", "replaced");
+	assert_holds(recorder, "another", "set");
+	cache_recorder_close(recorder);
+}
+
+/* --- A limit that comes while all set ------------------------------------------------------------ */
+
+static void *set_the_key(void *argument)
+{
+	assert_status(tw_cache_set(argument, "the key", 7, "new", 3), TW_OK);
+	return NULL;
+}
+
+/* A reader finds an entry, a thread puts it out, a limit comes, and only then the reader notes the use. */
+static void use_may_be_noted_of_what_was_put_out_before_the_limit(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	struct tw_cache_options options = {.wheel = recorder->wheel, .shards = 1};
+	struct tw_cache_entry *entry;
+	struct tw_cache *cache;
+	struct reader *reader;
+	pthread_t thread;
+
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	cache = recorder->cache;
+	cache_set(recorder, "the key", "old");
+	reader = epochs_reader(&cache->epochs);
+	reader_enter(reader, &cache->epochs);
+	entry = cache_find(cache, cache_hash(&cache->seed, "the key", 7), "the key", 7);
+	assert_non_null(entry);
+	assert_int_equal(pthread_create(&thread, NULL, set_the_key, cache), 0);
+	pthread_join(thread, NULL);
+	assert_status(tw_cache_set_limit(cache, LIMIT, 0), TW_OK);
+	policy_use(&cache->shards[0].policy, entry);
+	reader_leave(reader);
+
+	cache_settle(recorder);
+	cache_set(recorder, "another", "value");
+	assert_holds(recorder, "the key", "new");
+	for (int i = 0; i < 100; i++)
+		cache_set(recorder, "another", "value");
+	cache_settle(recorder);
+	assert_balanced(cache);
+	cache_recorder_close(recorder);
+}
+
+struct traffic {
+	struct tw_cache *cache;
+	uint64_t seed;
+	atomic_ulong threads; /* so far */
+	atomic_bool ended;
+	atomic_uint torn;
+};
+
+static void *run_traffic(void *argument)
+{
+	struct traffic *traffic = argument;
+	struct random random = random_from(traffic->seed, atomic_fetch_add(&traffic->threads, 1));
+
+	while (!atomic_load(&traffic->ended)) {
+		uint64_t key[2] = {random_below(&random, TRAFFIC_KEYS), 0};
+		uint64_t value[2] = {key[0], random_next(&random)};
+		uint64_t got[2] = {key[0], 0};
+
+		tw_cache_get(traffic->cache, key, sizeof(key), got, sizeof(got), NULL);
+		if (got[0] != key[0])
+			atomic_fetch_add(&traffic->torn, 1);
+		tw_cache_set(traffic->cache, key, sizeof(key), value, sizeof(value));
+	}
+	return NULL;
+}
+
+static void pass_time(struct cache_recorder *recorder, int turns)
+{
+	for (int i = 0; i < turns; i++) {
+		assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+		sched_yield();
+	}
+}
+
+/* Uses are noted from some moment on; what was put out before that, and noted, waits elsewhere. */
+static void limit_may_come_while_all_threads_set(void **state)
+{
+	uint64_t seed = seed_choose();
+
+	(void)state;
+	for (int round = 0; round < TEST_SHARE_OF(100); round++) {
+		struct cache_recorder *recorder = cache_recorder_create(&levels_threads);
+		struct tw_cache_options options = {.wheel = recorder->wheel, .shards = 1};
+		struct traffic traffic = {.seed = seed + (uint64_t)round};
+		pthread_t threads[THREADS];
+
+		cache_recorder_start(recorder, TW_HOUR, &options);
+		traffic.cache = recorder->cache;
+		for (int i = 0; i < THREADS; i++)
+			assert_int_equal(pthread_create(&threads[i], NULL, run_traffic, &traffic),
+					 0);
+		pass_time(recorder, 20);
+		assert_status(tw_cache_set_limit(recorder->cache, LIMIT, 0), TW_OK);
+		pass_time(recorder, 20);
+		atomic_store(&traffic.ended, true);
+		for (int i = 0; i < THREADS; i++)
+			pthread_join(threads[i], NULL);
+		cache_settle(recorder);
+		assert_true(cache_stats(recorder).entries <= LIMIT);
+		assert_int_equal(atomic_load(&traffic.torn), 0);
+		assert_balanced(recorder->cache);
+		cache_recorder_close(recorder);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_CACHE(idle_threads_keep_no_memory),
+		TEST_CACHE(memory_comes_back_by_the_clock_alone),
+		TEST_CACHE(values_set_others_when_they_are_freed),
+		TEST_CACHE(use_may_be_noted_of_what_was_put_out_before_the_limit),
+		cmocka_unit_test(limit_may_come_while_all_threads_set),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
