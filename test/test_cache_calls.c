@@ -264,6 +264,28 @@ static void values_of_all_sizes_come_back_whole_or_cut_to_the_buffer(void **stat
 	cache_recorder_close(recorder);
 }
 
+/* Whichever way a lookup takes: the key is read before the size is written. */
+static void key_and_size_may_be_in_one_place(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct cache_recorder *other = cache_recorder_open(*state, TW_HOUR);
+	size_t place = 7;
+	char buffer[64];
+
+	assert_status(tw_cache_set(recorder->cache, &place, sizeof(place), "value", 5), TW_OK);
+	for (int i = 0; i < 4; i++) {
+		place = 7;
+		assert_status(tw_cache_get(recorder->cache, &place, sizeof(place), buffer,
+					   sizeof(buffer), &place),
+			      TW_OK);
+		assert_int_equal(place, 5);
+		if (i % 2 == 0)
+			assert_holds_none(other, "key");
+	}
+	cache_recorder_close(other);
+	cache_recorder_close(recorder);
+}
+
 /* --- Keys that collide ----------------------------------------------------------------------- */
 
 enum { COLLIDING = 300 };
@@ -522,6 +544,7 @@ int main(void)
 		TEST_CACHE(keys_with_zero_bytes_are_whole_keys),
 		TEST_CACHE(keys_of_all_sizes_are_found),
 		TEST_CACHE(values_of_all_sizes_come_back_whole_or_cut_to_the_buffer),
+		TEST_CACHE(key_and_size_may_be_in_one_place),
 		TEST_CACHE(keys_made_to_collide_are_told_apart),
 		cmocka_unit_test(keys_of_usual_size_have_the_hash_of_any),
 		cmocka_unit_test(bytes_of_any_size_are_copied),

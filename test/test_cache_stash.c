@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 4, KEYS = 1000, TRAFFIC_KEYS = 32, LIMIT = 16 };
+enum { THREADS = 4, KEYS = 2000, TRAFFIC_KEYS = 32, LIMIT = 16 };
 
 /* --- Idle threads ----------------------------------------------------------------------------- */
 
@@ -39,11 +39,28 @@ static size_t bytes_in_pools(struct tw_cache *cache)
 	size_t held = 0;
 
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
-		shard_begin(&cache->shards[i]);
+		pthread_mutex_lock(&cache->shards[i].lock);
 		held += cache->shards[i].pool->held;
-		shard_end(&cache->shards[i]);
+		pthread_mutex_unlock(&cache->shards[i].lock);
 	}
 	return held;
+}
+
+static void delete_all(struct tw_cache *cache)
+{
+	for (uint64_t i = 0; i < KEYS; i++) {
+		uint64_t key[2] = {i, 0};
+
+		assert_status(tw_cache_delete(cache, key, sizeof(key)), TW_OK);
+	}
+}
+
+/* By the clock alone, without a call. */
+static void assert_pools_get_empty(struct cache_recorder *recorder)
+{
+	for (int i = 0; i < 500 && bytes_in_pools(recorder->cache) > 0; i++)
+		cache_pass(recorder, INTERVAL);
+	assert_int_equal(bytes_in_pools(recorder->cache), 0);
 }
 
 static void idle_threads_keep_no_memory(void **state)
@@ -60,16 +77,12 @@ static void idle_threads_keep_no_memory(void **state)
 	assert_int_equal(cache_stats(recorder).entries, KEYS);
 	assert_true(bytes_in_pools(cache) > 0 || !pool_has_size(1));
 
-	assert_status(tw_cache_clear(cache), TW_OK);
-	for (int i = 0; i < 4; i++)
-		cache_pass(recorder, INTERVAL);
-	cache_settle(recorder);
-	assert_int_equal(bytes_in_pools(cache), 0);
+	delete_all(cache);
+	assert_pools_get_empty(recorder);
 	cache_recorder_close(recorder);
 }
 
-/* Without a flush, which other threads' memory has to wait for. */
-static void memory_comes_back_by_the_clock_alone(void **state)
+static void memory_comes_back_after_expiry(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 
@@ -77,7 +90,24 @@ static void memory_comes_back_by_the_clock_alone(void **state)
 	for (int i = 0; i < 20; i++)
 		cache_pass(recorder, INTERVAL);
 	assert_int_equal(cache_stats(recorder).entries, 0);
-	assert_int_equal(bytes_in_pools(recorder->cache), 0);
+	assert_pools_get_empty(recorder);
+	cache_recorder_close(recorder);
+}
+
+static void memory_of_adopted_values_comes_back(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache *cache = recorder->cache;
+
+	for (uint64_t i = 0; i < KEYS; i++) {
+		uint64_t key[2] = {i, 0};
+
+		assert_status(
+			tw_cache_adopt(cache, key, sizeof(key), NULL, 0, 0, NULL, NULL, TW_HOUR),
+			TW_OK);
+	}
+	delete_all(cache);
+	assert_pools_get_empty(recorder);
 	cache_recorder_close(recorder);
 }
 
@@ -108,7 +138,8 @@ static void values_set_others_when_they_are_freed(void **state)
 
 static void *set_the_key(void *argument)
 {
-	assert_status(tw_cache_set(argument, "the key", 7, "new", 3), TW_OK);
+	if (tw_cache_set(argument, "the key", 7, "new", 3) != TW_OK)
+		abort();
 	return NULL;
 }
 
@@ -162,11 +193,14 @@ static void *run_traffic(void *argument)
 		uint64_t key[2] = {random_below(&random, TRAFFIC_KEYS), 0};
 		uint64_t value[2] = {key[0], random_next(&random)};
 		uint64_t got[2] = {key[0], 0};
+		const struct tw_cache_entry *entry;
 
 		tw_cache_get(traffic->cache, key, sizeof(key), got, sizeof(got), NULL);
 		if (got[0] != key[0])
 			atomic_fetch_add(&traffic->torn, 1);
 		tw_cache_set(traffic->cache, key, sizeof(key), value, sizeof(value));
+		if (tw_cache_acquire(traffic->cache, key, sizeof(key), &entry) == TW_OK)
+			tw_cache_entry_release(entry);
 	}
 	return NULL;
 }
@@ -214,7 +248,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST_CACHE(idle_threads_keep_no_memory),
-		TEST_CACHE(memory_comes_back_by_the_clock_alone),
+		TEST_CACHE(memory_comes_back_after_expiry),
+		TEST_CACHE(memory_of_adopted_values_comes_back),
 		TEST_CACHE(values_set_others_when_they_are_freed),
 		TEST_CACHE(use_may_be_noted_of_what_was_put_out_before_the_limit),
 		cmocka_unit_test(limit_may_come_while_all_threads_set),

@@ -103,7 +103,7 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 		if (cache->idle > 0 && !cache_slide(cache, entry, deadline, coarse))
 			return NULL;
 	}
-	if (policy_use(&shard->policy, entry))
+	if (cache_counts_uses(cache) && policy_use(&shard->policy, entry))
 		shard_try_settle(shard);
 	return entry;
 }
@@ -190,17 +190,21 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
 							      void *buffer, size_t capacity,
 							      size_t *value_size)
 {
-	struct reader *reader;
+	enum tw_status status = TW_INVALID;
 
+	if (cache && key_is_usable(key, key_size) && (buffer || capacity == 0)) {
+		struct reader *reader = epochs_reader(&cache->epochs);
+
+		if (reader)
+			return cache_get_hashed(cache, reader,
+						cache_hash(&cache->seed, key, key_size), key,
+						key_size, buffer, capacity, value_size);
+		status = TW_NO_MEMORY;
+	}
+	/* Not before the key was read: callers may have both in one place. */
 	if (value_size)
 		*value_size = 0;
-	if (!cache || !key_is_usable(key, key_size) || (!buffer && capacity > 0))
-		return TW_INVALID;
-	reader = epochs_reader(&cache->epochs);
-	if (!reader)
-		return TW_NO_MEMORY;
-	return cache_get_hashed(cache, reader, cache_hash(&cache->seed, key, key_size), key,
-				key_size, buffer, capacity, value_size);
+	return status;
 }
 
 /* 16 to 64 bytes. From one end to the other: so all addresses are known before the size is. */
@@ -264,8 +268,6 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 	if (cache_counts_uses(cache) && policy_use(&shard->policy, entry))
 		shard_try_settle(shard);
 	reader_count(reader, COUNT_HITS, 1);
-	if (value_size)
-		*value_size = size;
 	value = entry->bytes + entry_padded_key_size(key_size);
 	if (__builtin_expect(size - 16 <= 48, 1)) {
 		copy_some(buffer, value, size);
@@ -273,6 +275,8 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 	} else {
 		cache_copy_and_leave(reader, entry, buffer, value, size);
 	}
+	if (value_size)
+		*value_size = size;
 	return TW_OK;
 inside:
 	return cache_get_inside(cache, reader, margin_end - cache->coarse_margin, hash, key,

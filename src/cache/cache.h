@@ -24,7 +24,8 @@ struct tw_cache {
 	struct shard *shards;
 	unsigned shard_mask;
 	bool has_coarse_clock;
-	bool lookups_are_plain;    /* hits don't move deadlines: for tw_cache_get() */
+	bool lookups_are_plain; /* hits don't move deadlines: for tw_cache_get() */
+	bool is_lru;
 	tw_duration coarse_step;   /* the coarse clock's resolution; 0 without one */
 	tw_duration coarse_margin; /* so much before a deadline the precise clock is asked */
 	tw_duration granule;       /* ticks by which keys are filed (expiry.c) */
@@ -37,7 +38,7 @@ struct tw_cache {
 	void (*on_stats)(void *context, const struct tw_cache_stats *stats);
 	tw_duration stats_interval;
 
-	/* Read by those who set, seldom written. */
+	/* Read by all, seldom written. */
 	_Alignas(64) _Atomic uint64_t max_entries;
 	_Atomic uint64_t max_bytes;
 	atomic_bool counts_uses; /* for a limit: once there is one, for ever */
@@ -116,7 +117,8 @@ void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry
 
 static inline bool cache_counts_uses(const struct tw_cache *cache)
 {
-	/* relaxed: uses that come before it is seen are lost, and it orders nothing else. */
+	/* relaxed: uses that come before it is seen are lost. Who notes one has seen it, and then
+	 * leaves his epoch: so it is seen by who finds that he did (stash_free()). */
 	return atomic_load_explicit(&((struct tw_cache *)cache)->counts_uses, memory_order_relaxed);
 }
 

@@ -107,8 +107,10 @@ static void cache_run_upkeep(void *argument)
 {
 	struct tw_cache *cache = argument;
 
-	/* relaxed: who asks from here on is served by another run. */
-	atomic_store_explicit(&cache->upkeep_is_set, false, memory_order_relaxed);
+	/* seq_cst: who asks from here on is served by another run; and before the look at the list of
+	 * readers: one who comes into it later finds this, when he asks. Pairs with the load in
+	 * cache_ask_upkeep(). */
+	atomic_store_explicit(&cache->upkeep_is_set, false, memory_order_seq_cst);
 	if (!cache_clear_stashes(cache))
 		cache_ask_upkeep(cache);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
@@ -117,8 +119,9 @@ static void cache_run_upkeep(void *argument)
 
 void cache_ask_upkeep(struct tw_cache *cache)
 {
-	/* relaxed: a look that spares the exchange; a flag that orders nothing. */
-	if (atomic_load_explicit(&cache->upkeep_is_set, memory_order_relaxed) ||
+	/* seq_cst: after this thread came into the list of readers; pairs with the store in
+	 * cache_run_upkeep(). relaxed: of those who ask at once one sets it, nothing else. */
+	if (atomic_load_explicit(&cache->upkeep_is_set, memory_order_seq_cst) ||
 	    atomic_exchange_explicit(&cache->upkeep_is_set, true, memory_order_relaxed))
 		return;
 	if (!wakeup_set(&cache->upkeep, cache->granule))
@@ -218,6 +221,7 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->expire = expire;
 	cache->idle = options->idle;
 	cache->lookups_are_plain = options->idle == 0;
+	cache->is_lru = options->policy == TW_POLICY_LRU;
 	cache->negative_expire = options->negative_expire;
 	cache->jitter = options->jitter == 0 ? 0.05 : options->jitter < 0 ? 0 : options->jitter;
 	cache->weigh = options->weigh;
@@ -250,7 +254,7 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 		return status;
 	if (!epochs_init(&cache->epochs))
 		goto release_arena;
-	status = notices_open(&cache->notices, cache->wheel, options, &cache->epochs);
+	status = notices_open(&cache->notices, cache->wheel, options, cache);
 	if (status != TW_OK)
 		goto close_epochs;
 	status = wakeup_open(&cache->upkeep, cache->wheel, cache_run_upkeep, cache);

@@ -55,7 +55,8 @@ struct tw_cache_entry {
 			struct tw_cache_entry *policy_next;
 			struct tw_cache_entry *policy_previous;
 		};
-		/* After that: limbo under the shard's lock, notice under that of the notices. */
+		/* After that: limbo under the shard's lock, or of who has begun the stash; notice
+		 * under the lock of the notices. */
 		struct {
 			struct tw_cache_entry *limbo_next;
 			struct tw_cache_entry *notice_next;
@@ -205,6 +206,13 @@ static inline const void *entry_value(const struct tw_cache_entry *entry, size_t
 	}
 	*size = entry->value_size;
 	return entry->bytes + entry_padded_key_size(entry->key_size);
+}
+
+/* Whether a thread may keep its memory (stash.h): copied, and of 1 KiB at most. */
+static inline bool entry_is_small(const struct tw_cache_entry *entry)
+{
+	return !(entry->kind & ENTRY_ADOPTED) &&
+	       entry->key_size + (size_t)entry->value_size <= 1024 - 48 - 32;
 }
 
 static inline tw_duration entry_deadline(const struct tw_cache_entry *entry)

@@ -34,8 +34,8 @@ struct reader {
 	/* Written by its thread. */
 	_Atomic uint64_t counts[READER_COUNTS];
 	uint64_t random;
-	struct stash stash;
 	unsigned callbacks; /* listeners and loaders of this cache that the thread is inside of */
+	struct stash stash; /* its thread's, and the upkeep's */
 	/* Under the lock of the waits (flight.c). */
 	const struct flight *waits_for;
 	/* Constant once it is in the list. */
@@ -78,8 +78,8 @@ static inline unsigned epochs_readers(struct epochs *epochs)
 /* The readers so far, whole, linked by next. */
 static inline struct reader *epochs_first_reader(struct epochs *epochs)
 {
-	/* acquire: pairs with epochs_take_reader(). */
-	return atomic_load_explicit(&epochs->readers, memory_order_acquire);
+	/* seq_cst: pairs with epochs_take_reader(); see also cache_run_upkeep(). */
+	return atomic_load_explicit(&epochs->readers, memory_order_seq_cst);
 }
 
 /* The calling thread's; NULL: out of memory. */
@@ -106,8 +106,7 @@ static inline void reader_leave(struct reader *reader)
 	atomic_store_explicit(&reader->epoch, 0, memory_order_release);
 }
 
-/* Under the lock under which it was unlinked: what is stamped with this now may be freed when
- * stamp_is_over(). */
+/* After limbo_fence(): what was unlinked before may be freed when stamp_is_over(). */
 static inline uint64_t epochs_stamp(struct epochs *epochs)
 {
 	/* seq_cst: not before the unlinking, or the fence after it; pairs with reader_enter(). */

@@ -25,7 +25,7 @@ enum {
 	LARGE_VALUE = 4096
 };
 
-bool entry_is_large(const struct tw_cache_entry *entry)
+static bool entry_is_large(const struct tw_cache_entry *entry)
 {
 	return (entry->kind & ENTRY_ADOPTED) || entry->value_size > LARGE_VALUE;
 }
@@ -79,7 +79,7 @@ static void limbo_fence(void)
 static void limbo_fence(void)
 {
 	/* seq_cst: pairs with reader_enter(). The stores may be of other threads: then the shard's
-	 * lock stands between them and this. */
+	 * lock, or stash_begin(), stands between them and this. */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 #endif

@@ -31,8 +31,6 @@ struct garbage {
 	struct table *tables;
 };
 
-/* Whether it should be freed soon, or calls a user when it is: a shard does that. */
-bool entry_is_large(const struct tw_cache_entry *entry);
 /* The table knows it no more; takes over the table's reference. */
 void limbo_add(struct limbo *limbo, struct tw_cache_entry *entry);
 /* Another table has taken its place. */

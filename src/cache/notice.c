@@ -13,7 +13,7 @@
 
 #include <time.h>
 
-#include "entry.h"
+#include "cache.h"
 
 enum { CROWD = 1024 };
 
@@ -49,7 +49,7 @@ static struct tw_cache_entry *notices_take_crowd(struct notices *notices)
 
 static void notices_tell(struct notices *notices, struct tw_cache_entry *entry)
 {
-	struct reader *reader = epochs_reader(notices->epochs);
+	struct reader *reader = epochs_reader(&notices->cache->epochs);
 	struct tw_cache_entry *next;
 	uint64_t count = 0;
 
@@ -67,6 +67,8 @@ static void notices_tell(struct notices *notices, struct tw_cache_entry *entry)
 	notices->told += count;
 	pthread_cond_broadcast(&notices->progress);
 	pthread_mutex_unlock(&notices->lock);
+	/* A pool may have all its cells. */
+	cache_ask_upkeep(notices->cache);
 }
 
 /* False: there were none. */
@@ -123,13 +125,13 @@ static void notices_run(void *argument)
 }
 
 enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
-			    const struct tw_cache_options *options, struct epochs *epochs)
+			    const struct tw_cache_options *options, struct tw_cache *cache)
 {
 	pthread_condattr_t attributes;
 
 	notices->on_remove = options->on_remove;
 	notices->context = options->context;
-	notices->epochs = epochs;
+	notices->cache = cache;
 	if (!notices->on_remove)
 		return TW_OK;
 	pthread_mutex_init(&notices->lock, NULL);

@@ -16,7 +16,7 @@ struct notices {
 	/* Constant. */
 	tw_cache_remove_fn *on_remove; /* NULL: nobody is told */
 	void *context;
-	struct epochs *epochs;
+	struct tw_cache *cache;
 	/* Any thread, under the lock, which is taken inside those of shards. */
 	pthread_mutex_t lock;
 	pthread_cond_t progress;
@@ -36,7 +36,7 @@ struct notice_list {
 };
 
 enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
-			    const struct tw_cache_options *options, struct epochs *epochs);
+			    const struct tw_cache_options *options, struct tw_cache *cache);
 void notices_close(struct notices *notices);
 /* Under the shard's lock that guards the list. */
 void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry);

@@ -7,7 +7,7 @@
  *
  * The ring holds addresses without references. An entry that is noted was found inside an epoch, so
  * it is not freed before its finder has left, and after that policy_settle() is called before
- * anything is freed: it empties the whole ring. Unlinked entries that it meets are skipped.
+ * the shard frees anything: it empties the whole ring. (Threads free what no ring can hold: stash.c.) Unlinked entries that it meets are skipped.
  *
  * S3-FIFO (Yang et al., 2023). New keys enter the small queue, a tenth of the entries. At its end,
  * who was used twice goes on to the main queue, others are evicted and their hashes remembered; a

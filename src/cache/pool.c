@@ -3,7 +3,7 @@
  * malloc keeps its memory by thread: what one thread takes and another gives back is of use to
  * neither for long, and a cache that is written by several threads comes to hold twice what it
  * needs. Here it belongs to the shard. Cells of a class are cut from chunks as they are needed, go
- * into a list when they are given back, and a shard that has become empty gives its chunks back to
+ * into a list when they are given back, and a pool all of whose cells are back gives its chunks to
  * the arena. Chunks grow with the pool, so that few cells wait for their first use.
  *
  * Each block begins with its pool (NULL: it came from malloc), so that a reader can give back the
@@ -62,6 +62,7 @@ struct pool *pool_create(struct arena *arena)
 	}
 	pool->chunks = NULL;
 	pool->held = 0;
+	pool->gave_away = false;
 	pool->taken = 0;
 	pool->arena = arena;
 	arena_acquire(arena);
@@ -269,6 +270,7 @@ void pool_give(struct pool *pool, struct pool_block *block, size_t size)
 	struct pool_cell *cell = (struct pool_cell *)block;
 
 	if (block_pool(block) != pool) {
+		pool->gave_away |= block_pool(block) != NULL;
 		pool_return(block, size);
 		return;
 	}

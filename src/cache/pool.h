@@ -2,7 +2,7 @@
 /*
  * A shard's memory for entries: cells by size, used again and again. Taking and giving back are
  * under the shard's lock; pool_return() is for any thread, also when the pool's owner has closed
- * it.
+ * it. Threads keep spare cells (stash.h): so one may come to hold an entry of another shard.
  */
 #ifndef CACHE_POOL_H
 #define CACHE_POOL_H
@@ -33,8 +33,9 @@ struct pool {
 	unsigned char *fresh[POOL_CLASSES]; /* where the class's newest chunk goes on */
 	unsigned char *end[POOL_CLASSES];
 	struct pool_chunk *chunks;
-	size_t held;   /* bytes in them */
-	int64_t taken; /* cells taken, without those given back under the lock */
+	size_t held;    /* bytes in them */
+	bool gave_away; /* cells of other pools: for shard_end() */
+	int64_t taken;  /* cells taken, without those given back under the lock */
 	/* Any thread. */
 	_Alignas(64) _Atomic(struct pool_cell *) returned;
 	_Atomic int64_t balance; /* less one for each cell returned; with `taken` after the close */

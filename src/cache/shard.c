@@ -86,10 +86,12 @@ void shard_end(struct shard *shard)
 	bool arms = shard_begin_arming(shard, &due);
 	bool refiles = shard_begin_refiling(shard);
 	bool wakes;
-	bool has_limbo;
+	bool asks;
 
 	limbo_take(&shard->limbo, &shard->cache->epochs, shard->pool, &shard->policy, &garbage);
-	has_limbo = !limbo_is_empty(&shard->limbo);
+	/* Something is left, or another pool, or ours after this, may have all its cells. */
+	asks = !limbo_is_empty(&shard->limbo) || shard->pool->gave_away || garbage.entries;
+	shard->pool->gave_away = false;
 	shard->unlinks_to = NULL;
 	wakes = shard->notices.count > 0 && notices_add(&shard->cache->notices, &shard->notices);
 	pthread_mutex_unlock(&shard->lock);
@@ -98,13 +100,13 @@ void shard_end(struct shard *shard)
 		shard_set_wakeup(shard, due);
 	if (wakes)
 		(void)notices_wake(&shard->cache->notices);
-	if (has_limbo)
-		cache_ask_upkeep(shard->cache);
 	if (refiles)
 		shard_refile(shard);
-	/* Last, for it calls users. */
+	/* Late, for it calls users. */
 	if (garbage.entries || garbage.tables)
 		garbage_free(&garbage);
+	if (asks)
+		cache_ask_upkeep(shard->cache);
 }
 
 /* ---- Changes ---- */
@@ -179,7 +181,7 @@ static void shard_drop(struct shard *shard, struct tw_cache_entry *entry, enum t
 		entry_pin(entry);
 		notice_list_add(&shard->notices, entry);
 	}
-	limbo_add(shard->unlinks_to && !entry_is_large(entry) ? shard->unlinks_to : &shard->limbo,
+	limbo_add(shard->unlinks_to && entry_is_small(entry) ? shard->unlinks_to : &shard->limbo,
 		  entry);
 }
 
@@ -244,7 +246,7 @@ void shard_reclaim(struct shard *shard)
 	if (!limbo_is_empty(&shard->limbo))
 		shard->limbo.is_urgent = true;
 	else
-		pool_trim(shard->pool); /* the stashes may have returned the last */
+		pool_trim(shard->pool); /* others may have returned the last cell */
 	shard_end(shard);
 }
 

@@ -6,19 +6,25 @@
  * 128 bytes are a tenth faster, and more where others use the machine's memory. And the shard's lock
  * is held for less.
  *
- * What stays here when the thread sets no more is small (twice some dozens of cells, of at most
- * 1,024 bytes), but may keep large chunks from being given back. So the cache's upkeep, which runs in
+ * What stays here when the thread sets no more is small (some dozens of cells, of at most 1,024
+ * bytes), but may keep large chunks from being given back. So the cache's upkeep, which runs in
  * the tick after a set, clears all stashes. Who finds one begun goes without it: nobody waits.
  *
  * May run together: stash_begin() of any threads; whoever begins is alone until stash_end().
  */
 #include "stash.h"
 
+#include <sched.h>
+
 #include "cache.h"
 
-/* Wait for so many before the readers are looked at: more than in a shard's limbo, for they are still
- * near, and who looks at a reader takes its cache line away from it. */
-enum { FEW = 16 };
+/* Wait for so many before the readers are looked at, and the more where there are more readers: more
+ * than in a shard's limbo, for they are still near, and who looks at a reader takes its cache line away
+ * from it. */
+enum { FEW = 16, MANY = 32 };
+
+/* So many are only there if a reader lost the processor inside an epoch: let him go on. */
+enum { CROWD = 256 };
 
 static bool stash_try(struct stash *stash)
 {
@@ -35,7 +41,7 @@ static void stash_let_go(struct stash *stash)
 /* Under LRU with a limit the ring of a shard's policy may hold what was unlinked (limbo.c). */
 static bool cache_notes_touches(const struct tw_cache *cache)
 {
-	return cache_counts_uses(cache) && cache->shards[0].policy.kind == TW_POLICY_LRU;
+	return cache->is_lru && cache_counts_uses(cache);
 }
 
 /* No reader sees it any more; but if one has noted it for the policy, the shard must know. */
@@ -50,8 +56,9 @@ static void stash_hand_over(struct tw_cache *cache, struct tw_cache_entry *entry
 }
 
 /*
- * The flag is looked at when the entries are out of every reader's sight: it was set before any
- * policy was turned on, and who noted a use saw that policy on, before he left his epoch.
+ * cache_counts_uses() is looked at when the entries are out of every reader's sight. Who noted a use
+ * of one outside the lock had seen it, before he left his epoch, and so it is seen here; under the lock
+ * nobody meets what was unlinked.
  */
 static void stash_free(struct stash *stash, struct tw_cache *cache, struct tw_cache_entry *entry)
 {
@@ -75,15 +82,20 @@ bool stash_begin(struct stash *stash, const struct tw_cache *cache)
 void stash_end(struct stash *stash, struct tw_cache *cache)
 {
 	struct limbo *limbo = &stash->limbo;
+	bool is_crowded;
 	bool is_empty;
 	bool goes_on;
 
-	if (limbo->fresh_count >= FEW && limbo->fresh_count >= epochs_readers(&cache->epochs))
+	if (limbo->fresh_count >= MANY ||
+	    (limbo->fresh_count >= FEW && limbo->fresh_count >= epochs_readers(&cache->epochs)))
 		stash_free(stash, cache, limbo_go_on(limbo, &cache->epochs, &goes_on));
+	is_crowded = limbo->fresh_count >= CROWD;
 	is_empty = limbo_is_empty(limbo) && stash->spare.count == 0;
 	stash_let_go(stash);
 	if (!is_empty)
 		cache_ask_upkeep(cache);
+	if (is_crowded)
+		sched_yield();
 }
 
 bool stash_clear(struct stash *stash, struct tw_cache *cache)
