@@ -139,7 +139,7 @@ static void cache_copy_and_leave(struct reader *reader, struct tw_cache_entry *e
 
 	if (copied <= LARGE) {
 		if (copied > 0)
-			memcpy(buffer, value, copied);
+			bytes_copy(buffer, value, copied);
 		reader_leave(reader);
 	} else {
 		entry_pin(entry);
