@@ -46,6 +46,19 @@ static size_t bytes_in_pools(struct tw_cache *cache)
 	return held;
 }
 
+/* A listener's last look at an entry asks for upkeep, too. */
+static struct cache_recorder *open_cache(const struct variant *variant, tw_duration expire,
+					 bool has_listener)
+{
+	struct cache_recorder *recorder = cache_recorder_create(variant);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	if (!has_listener)
+		options.on_remove = NULL;
+	cache_recorder_start(recorder, expire, &options);
+	return recorder;
+}
+
 static void delete_all(struct tw_cache *cache)
 {
 	for (uint64_t i = 0; i < KEYS; i++) {
@@ -63,9 +76,8 @@ static void assert_pools_get_empty(struct cache_recorder *recorder)
 	assert_int_equal(bytes_in_pools(recorder->cache), 0);
 }
 
-static void idle_threads_keep_no_memory(void **state)
+static void check_idle_threads_keep_no_memory(struct cache_recorder *recorder)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
 	pthread_t threads[THREADS];
 
@@ -82,9 +94,14 @@ static void idle_threads_keep_no_memory(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void memory_comes_back_after_expiry(void **state)
+static void idle_threads_keep_no_memory(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
+	check_idle_threads_keep_no_memory(open_cache(*state, TW_HOUR, true));
+	check_idle_threads_keep_no_memory(open_cache(*state, TW_HOUR, false));
+}
+
+static void check_memory_comes_back_after_expiry(struct cache_recorder *recorder)
+{
 
 	set_all_twice(recorder->cache);
 	for (int i = 0; i < 20; i++)
@@ -94,9 +111,14 @@ static void memory_comes_back_after_expiry(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void memory_of_adopted_values_comes_back(void **state)
+static void memory_comes_back_after_expiry(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	check_memory_comes_back_after_expiry(open_cache(*state, 10 * INTERVAL, true));
+	check_memory_comes_back_after_expiry(open_cache(*state, 10 * INTERVAL, false));
+}
+
+static void check_memory_of_adopted_values_comes_back(struct cache_recorder *recorder)
+{
 	struct tw_cache *cache = recorder->cache;
 
 	for (uint64_t i = 0; i < KEYS; i++) {
@@ -109,6 +131,12 @@ static void memory_of_adopted_values_comes_back(void **state)
 	delete_all(cache);
 	assert_pools_get_empty(recorder);
 	cache_recorder_close(recorder);
+}
+
+static void memory_of_adopted_values_comes_back(void **state)
+{
+	check_memory_of_adopted_values_comes_back(open_cache(*state, TW_HOUR, true));
+	check_memory_of_adopted_values_comes_back(open_cache(*state, TW_HOUR, false));
 }
 
 /* --- A user's function that sets --------------------------------------------------------------- */

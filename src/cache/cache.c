@@ -207,20 +207,6 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
 	return status;
 }
 
-/* 16 to 64 bytes. From one end to the other: so all addresses are known before the size is. */
-static ALWAYS_INLINE void copy_some(unsigned char *to, const unsigned char *from, size_t size)
-{
-	memcpy(to, from, 16);
-	if (size >= 32)
-		memcpy(to + 16, from + 16, 16);
-	if (size >= 48)
-		memcpy(to + 32, from + 32, 16);
-	if (size == 64)
-		memcpy(to + 48, from + 48, 16);
-	else if (size % 16 != 0)
-		memcpy(to + size - 16, from + size - 16, 16);
-}
-
 /*
  * While a lookup waits for memory, the processor goes on, into the next lookup and to what that one
  * will wait for: as far as its queues reach (320 operations on Zen 4, 64 stores, and 96 that wait for
@@ -270,7 +256,7 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 	reader_count(reader, COUNT_HITS, 1);
 	value = entry->bytes + entry_padded_key_size(key_size);
 	if (__builtin_expect(size - 16 <= 48, 1)) {
-		copy_some(buffer, value, size);
+		bytes_copy(buffer, value, size);
 		reader_leave(reader);
 	} else {
 		cache_copy_and_leave(reader, entry, buffer, value, size);

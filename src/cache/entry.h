@@ -124,13 +124,16 @@ static inline __attribute__((always_inline)) void bytes_copy(void *to, const voi
 		memcpy(to, from, size);
 		return;
 	}
-	/* From both ends; the parts may overlap. */
+	/* From one end to the other: so most addresses are known before the size is. */
 	memcpy(bytes, source, 16);
-	if (size > 32) {
+	if (size >= 32)
 		memcpy(bytes + 16, source + 16, 16);
-		memcpy(bytes + size - 32, source + size - 32, 16);
-	}
-	memcpy(bytes + size - 16, source + size - 16, 16);
+	if (size >= 48)
+		memcpy(bytes + 32, source + 32, 16);
+	if (size == 64)
+		memcpy(bytes + 48, source + 48, 16);
+	else if (size % 16 != 0)
+		memcpy(bytes + size - 16, source + size - 16, 16);
 }
 
 /* Under the shard's lock; constant once it was removed. */
@@ -212,7 +215,9 @@ static inline const void *entry_value(const struct tw_cache_entry *entry, size_t
 static inline bool entry_is_small(const struct tw_cache_entry *entry)
 {
 	return !(entry->kind & ENTRY_ADOPTED) &&
-	       entry->key_size + (size_t)entry->value_size <= 1024 - 48 - 32;
+	       sizeof(*entry) + sizeof(struct entry_extension) +
+			       entry_padded_key_size(entry->key_size) + entry->value_size <=
+		       1024;
 }
 
 static inline tw_duration entry_deadline(const struct tw_cache_entry *entry)

@@ -316,8 +316,8 @@ void spare_return(struct pool_spare *spare)
 {
 	struct pool_cell *cell;
 
-	for (unsigned class = 0; class < POOL_CLASSES && spare->count > 0; class ++)
-		while ((cell = spare_take_cell(spare, class)))
+	for (unsigned i = 0; i < POOL_CLASSES && spare->count > 0; i++)
+		while ((cell = spare_take_cell(spare, i)))
 			cell_return(cell);
 }
 

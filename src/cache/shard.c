@@ -250,11 +250,19 @@ void shard_reclaim(struct shard *shard)
 	shard_end(shard);
 }
 
+size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries)
+{
+	/* In another table everything stands elsewhere. */
+	if (walk->tables != shard->tables)
+		walk->position = 0;
+	walk->tables = shard->tables;
+	return table_list(shard_table(shard), &walk->position, entries, SHARD_STEP);
+}
+
 void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 {
 	struct tw_cache_entry *entries[SHARD_STEP];
-	uint64_t tables = 0;
-	size_t position = 0;
+	struct shard_walk walk = {0, 0};
 	size_t count;
 
 	do {
@@ -263,11 +271,7 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 		shard_begin(shard);
 		now = tw_now(shard->cache->wheel);
 		flights_override_all(shard);
-		/* In another table everything stands elsewhere. */
-		if (tables != shard->tables)
-			position = 0;
-		tables = shard->tables;
-		count = table_list(shard_table(shard), &position, entries, SHARD_STEP);
+		count = shard_walk_on(shard, &walk, entries);
 		for (size_t i = 0; i < count; i++)
 			shard_unlink(shard, entries[i], cause, now);
 		if (count == 0)

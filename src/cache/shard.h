@@ -125,6 +125,13 @@ void shard_set_wakeup(struct shard *shard, tw_duration due);
 bool shard_begin_refiling(struct shard *shard);
 /* Without the lock, after that. */
 void shard_refile(struct shard *shard);
+/* Through all entries, from {0, 0} on, with the lock let go in between. */
+struct shard_walk {
+	uint64_t tables;
+	size_t position;
+};
+/* Under the lock: up to SHARD_STEP entries more; 0: no more. */
+size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries);
 /* Under the lock: a table with few entries becomes smaller, if there is memory. */
 void shard_try_to_shrink(struct shard *shard);
 /* Under the lock: true if the entry is past its deadline; then no hit can move that any more. */

@@ -18,7 +18,7 @@
 
 #include "cache.h"
 
-_Static_assert(EXPIRY_LEVELS *EXPIRY_SLOTS <= ENTRY_FILED + 1, "a place fits into a state");
+_Static_assert(ENTRY_FILED + 1 >= EXPIRY_LEVELS * EXPIRY_SLOTS, "a place fits into a state");
 
 /* ---- The wakeup ---- */
 
@@ -162,8 +162,7 @@ static bool shard_refile_one(struct shard *shard, struct tw_cache_entry *entry, 
 void shard_refile(struct shard *shard)
 {
 	struct tw_cache_entry *entries[SHARD_STEP];
-	uint64_t tables = 0;
-	size_t position = 0;
+	struct shard_walk walk = {0, 0};
 	bool has_all = true;
 	size_t count;
 
@@ -174,11 +173,7 @@ void shard_refile(struct shard *shard)
 		now = tw_now(shard->cache->wheel);
 		/* To go through an empty table takes as long as through a full one. */
 		shard_try_to_shrink(shard);
-		/* In another table everything stands elsewhere. */
-		if (tables != shard->tables)
-			position = 0;
-		tables = shard->tables;
-		count = table_list(shard_table(shard), &position, entries, SHARD_STEP);
+		count = shard_walk_on(shard, &walk, entries);
 		for (size_t i = 0; i < count; i++)
 			__builtin_prefetch(entries[i], 1);
 		for (size_t i = 0; i < count; i++)
