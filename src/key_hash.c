@@ -31,9 +31,11 @@ static uint64_t read_half(const unsigned char *bytes)
 	return half;
 }
 
+__extension__ typedef unsigned __int128 double_word;
+
 static uint64_t fold(uint64_t a, uint64_t b)
 {
-	unsigned __int128 product = (unsigned __int128)a * b;
+	double_word product = (double_word)a * b;
 
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }

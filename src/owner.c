@@ -589,7 +589,9 @@ static void owner_sleep(struct owner *owner)
 		return;
 	}
 	job_flush(&owner->target, &owner->bin);
+	TRACE_SLEEP(until);
 	event_count_wait(&owner->event, until);
+	TRACE_WAKE();
 	owner_count(&owner->counts.wakeups, 1);
 }
 

@@ -19,7 +19,7 @@ static inline void prefetch_to_read(const void *memory)
 #if defined(__x86_64__)
 static inline void prefetch_to_write(const void *memory)
 {
-	__asm__ volatile("prefetchw %a0" : : "p"(memory));
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)memory));
 }
 #else
 static inline void prefetch_to_write(const void *memory)

@@ -26,13 +26,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/sanitizer.h"
 #include "prefetch.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-static const bool slab_recycles = false;
-#else
-static const bool slab_recycles = true;
-#endif
+static const bool slab_recycles = !SANITIZER_ADDRESS;
 
 #ifdef MADV_HUGEPAGE
 static const int slab_advice = MADV_HUGEPAGE;

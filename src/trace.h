@@ -17,6 +17,11 @@
 #endif
 #endif
 
+/* The system's macros leave variable arguments out, which C11 does not know. */
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments"
+#endif
+
 #ifdef DTRACE_PROBE
 #define TRACE_PROBE(name) DTRACE_PROBE(timingwheel, name)
 #define TRACE_PROBE1(name, a) DTRACE_PROBE1(timingwheel, name, a)

@@ -55,9 +55,13 @@ FNR == 1 {
 	ours = /^[^<]*"/ || header ~ /^timingwheel\//
 	theirs = module(header)
 
+	if (folder ~ /^src\/base\/.*/ && ours && header !~ /^base\//)
+		complain(header " is not of base/")
+	if (header ~ /^base\//)
+		next
 	if (folder != "src/") {
 		if (ours && header !~ /^timingwheel\// && (header ~ /\// || !exists(folder header)))
-			complain(header " is neither public nor of " folder)
+			complain(header " is neither public, nor of base/, nor of " folder)
 		next
 	}
 	name = header

@@ -482,7 +482,7 @@ static void in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on(vo
 	int exit_status;
 	pid_t child;
 
-	if (TEST_HAS_THREAD_SANITIZER) {
+	if (SANITIZER_THREAD) {
 		recorder_close(recorder);
 		skip();
 	}

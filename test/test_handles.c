@@ -1573,7 +1573,7 @@ static void in_a_forks_child_handle_calls_answer_closed(void **state)
 	int exit_status;
 	pid_t child;
 
-	if (TEST_HAS_THREAD_SANITIZER)
+	if (SANITIZER_THREAD)
 		skip();
 	recorder = open_wheel(*state);
 	start(recorder, &probe, 1, INTERVAL);

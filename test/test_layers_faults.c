@@ -153,7 +153,7 @@ static void blocks_given_back_can_be_taken_without_memory(void **state)
 	struct slab_bin bin = {0};
 
 	(void)state;
-	if (TEST_HAS_ADDRESS_SANITIZER)
+	if (SANITIZER_ADDRESS)
 		skip();
 	slab_init(&slab, 128);
 	for (int i = 0; i < 10; i++)

@@ -21,7 +21,7 @@
 enum {
 	TIMERS = 300,
 	VALUES = 3 * TIMERS,
-	STRIDE = TEST_HAS_THREAD_SANITIZER ? 5 : 1, /* leaks are for the address sanitizer */
+	STRIDE = SANITIZER_THREAD ? 5 : 1, /* leaks are for the address sanitizer */
 };
 
 struct scenario {

@@ -155,7 +155,7 @@ static void blocks_given_back_are_taken_again(void **state)
 	static const size_t held[] = {1, 2, 63, 64, 65, 1000};
 
 	(void)state;
-	if (TEST_HAS_ADDRESS_SANITIZER)
+	if (SANITIZER_ADDRESS)
 		skip();
 	for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++) {
 		struct slab slab;

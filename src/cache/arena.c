@@ -24,14 +24,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/sanitizer.h"
+
 #define REGION_SIZE ((size_t)ARENA_SPAN_MOST)
 
 /* The address sanitizer looks for leaks in memory that it knows. */
-#if defined(__SANITIZE_ADDRESS__)
-#define REGIONS_ARE_USED false
-#else
-#define REGIONS_ARE_USED true
-#endif
+#define REGIONS_ARE_USED (!SANITIZER_ADDRESS)
 
 enum { LINE = 64, LEAVES = ARENA_SPAN_MOST / ARENA_SPAN_LEAST, ROOT_ORDER = 10 };
 

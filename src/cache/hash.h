@@ -19,9 +19,11 @@ void cache_seed_init(struct cache_seed *seed);
 /* Of a key of any size, as cache_hash(). */
 uint64_t cache_hash_any(const struct cache_seed *seed, const void *key, size_t size);
 
+__extension__ typedef unsigned __int128 hash_double_word;
+
 static inline uint64_t hash_fold(uint64_t a, uint64_t b)
 {
-	unsigned __int128 product = (unsigned __int128)a * b;
+	hash_double_word product = (hash_double_word)a * b;
 
 	return (uint64_t)(product >> 64) ^ (uint64_t)product;
 }

@@ -18,6 +18,7 @@
  */
 #include "limbo.h"
 
+#include "base/sanitizer.h"
 #include "epoch.h"
 
 enum {
@@ -70,7 +71,7 @@ static void garbage_add(struct garbage *garbage, struct tw_cache_entry *entry)
 }
 
 /* Between slot_store() and what follows, here and in epochs_advance(). */
-#if defined(__SANITIZE_THREAD__)
+#if SANITIZER_THREAD
 /* Which knows no fences: there each slot_store() is seq_cst. */
 static void limbo_fence(void)
 {

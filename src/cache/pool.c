@@ -21,12 +21,10 @@
 
 #include <stdlib.h>
 
+#include "base/sanitizer.h"
+
 /* The address sanitizer should see each entry by itself. */
-#if defined(__SANITIZE_ADDRESS__)
-#define POOL_LARGEST 0
-#else
-#define POOL_LARGEST 1024
-#endif
+#define POOL_LARGEST (SANITIZER_ADDRESS ? 0 : 1024)
 
 enum {
 	CHUNK_CELLS = 16, /* at least, less one for the chunk's head */

@@ -23,15 +23,13 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/sanitizer.h"
+
 /* On average. With one more, and keys that come and go, a miss searches a dozen buckets. */
 enum { BUCKET_USED_MOST = 6 };
 
 /* The thread sanitizer doesn't know fences: there every store takes its place in the one order. */
-#if defined(__SANITIZE_THREAD__)
-#define SLOT_STORE_ORDER memory_order_seq_cst
-#else
-#define SLOT_STORE_ORDER memory_order_release
-#endif
+#define SLOT_STORE_ORDER (SANITIZER_THREAD ? memory_order_seq_cst : memory_order_release)
 
 static void slot_store(_Atomic uint64_t *slot, uint64_t word)
 {

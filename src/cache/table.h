@@ -13,11 +13,12 @@
 #include <string.h>
 
 #include "arena.h"
+#include "base/sanitizer.h"
 #include "entry.h"
 #include "hash.h"
 
 /* The thread sanitizer knows only atomics. */
-#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
+#if defined(__SSE2__) && !SANITIZER_THREAD
 #include <emmintrin.h>
 #define TABLE_HAS_SSE2 1
 #else

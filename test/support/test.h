@@ -22,29 +22,15 @@
 
 #include <cmocka.h>
 
-#if !defined(__has_feature)
-#define __has_feature(name) 0
-#endif
-
-#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
-#define TEST_HAS_THREAD_SANITIZER 1
-#else
-#define TEST_HAS_THREAD_SANITIZER 0
-#endif
-
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-#define TEST_HAS_ADDRESS_SANITIZER 1
-#else
-#define TEST_HAS_ADDRESS_SANITIZER 0
-#endif
+#include "base/sanitizer.h"
 
 /* Memory and processor time mean little under a sanitizer. */
-#define TEST_HAS_SANITIZER (TEST_HAS_THREAD_SANITIZER || TEST_HAS_ADDRESS_SANITIZER)
+#define TEST_HAS_SANITIZER (SANITIZER_THREAD || SANITIZER_ADDRESS)
 
 /* Long tests do this part of their work, so that a sanitizer's run stays short. */
-#if TEST_HAS_THREAD_SANITIZER
+#if SANITIZER_THREAD
 #define TEST_SHARE_OF(count) ((count) / 10)
-#elif TEST_HAS_ADDRESS_SANITIZER
+#elif SANITIZER_ADDRESS
 #define TEST_SHARE_OF(count) ((count) / 3)
 #else
 #define TEST_SHARE_OF(count) (count)

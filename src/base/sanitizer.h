@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether this is compiled for a sanitizer: gcc defines a macro, clang answers __has_feature().
+ */
+#ifndef SANITIZER_H
+#define SANITIZER_H
+
+#ifdef __has_feature
+#define SANITIZER_HAS_FEATURE(name) __has_feature(name)
+#else
+#define SANITIZER_HAS_FEATURE(name) 0
+#endif
+
+/* Memory that is recycled would hide use after free from it. */
+#if defined(__SANITIZE_ADDRESS__) || SANITIZER_HAS_FEATURE(address_sanitizer)
+#define SANITIZER_ADDRESS 1
+#else
+#define SANITIZER_ADDRESS 0
+#endif
+
+/* It knows atomic operations, but no fences and no vector instructions. */
+#if defined(__SANITIZE_THREAD__) || SANITIZER_HAS_FEATURE(thread_sanitizer)
+#define SANITIZER_THREAD 1
+#else
+#define SANITIZER_THREAD 0
+#endif
+
+#endif
