@@ -12,7 +12,11 @@
 
 CC ?= cc
 CXX ?= c++
-OBJCOPY ?= objcopy
+# Those of the compiler, which may be one for another processor.
+OBJCOPY ?= $(shell $(CC) -print-prog-name=objcopy)
+ifeq ($(origin AR),default)
+AR = $(shell $(CC) -print-prog-name=ar)
+endif
 
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
@@ -21,7 +25,8 @@ INCLUDEDIR ?= $(PREFIX)/include
 # --- The modules of src/, lowest first ---------------------------------------------------------
 # A file belongs to the module whose name it starts with: wheel_levels.c to wheel. It may include
 # its own module's headers and those of modules before it. Folders in src/ are clients: they may
-# include the public headers and their own. `make layers` checks it.
+# include the public headers, their own, and base/, which knows none of the others. `make layers`
+# checks it.
 LAYERS := list prefetch status trace histogram slab key_hash thread clock event_count fork_guard \
 	timer slot_set timer_index command_queue wheel handle shelf job request worker_pool owner runtime
 
@@ -31,10 +36,20 @@ VARIANT := $(subst $(comma),-,$(SANITIZE))$(if $(SANITIZE),$(if $(filter 1,$(DEB
 VARIANT := $(VARIANT)$(if $(filter 1,$(DEBUG)),debug)
 BUILD := build$(VARIANT:%=/%)
 
+# What was built is installed: `make install` alone goes on with the compiler and the flags that
+# `make` had, lest it compile everything again, and as root. Its own arguments come before them.
+ifeq ($(MAKECMDGOALS),install)
+-include $(BUILD)/flags
+endif
+
 OPTIMIZE := -O2
 OUR_CPPFLAGS := -D_GNU_SOURCE -Iinclude -Isrc
 OUR_CFLAGS := -std=c11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
-	-fvisibility=hidden -fPIC -pthread
+	-fvisibility=hidden -fPIC -pthread '-ffile-prefix-map=$(CURDIR)=.'
+# gcc: the one object of the static library is machine code also where -flto is asked for.
+partial_link = $(CC) $(CFLAGS) $(filter -fuse-ld=%,$(LDFLAGS)) $(shell \
+	$(CC) -flinker-output=nolto-rel -E -xc /dev/null >/dev/null 2>&1 && \
+	echo -flinker-output=nolto-rel) -r -nostdlib
 ifneq ($(SANITIZE),)
 OPTIMIZE := -O1
 SANITIZE_FLAGS := -fsanitize=$(SANITIZE) -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g
@@ -86,6 +101,8 @@ Q := @
 say = @printf '  %-7s %s\n' $(1) $(2)
 endif
 LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS)
+# After dlclose too: a thread that used a cache runs the library's code when it ends.
+STAYS := -Wl,-z,nodelete
 
 .PHONY: all deps run run-cache test test-redis bench bench-redis install uninstall layers format \
 	format-check clean help FORCE
@@ -100,11 +117,14 @@ include src/redis/redis_rules.mk
 endif
 
 # --- Compile -----------------------------------------------------------------------------------
-# Rewritten only when it changes, so that other flags or another compiler rebuild everything.
+# Rewritten only when it changes, so that other flags or another compiler rebuild everything. A
+# makefile, for install.
+quote = '$(subst ','\'',$(1))'
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(subst ','\'',$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS))' \
-		>$@.new
+	@printf '%s\n' $(foreach name,CC REDIS CPPFLAGS CFLAGS LDFLAGS,$(call \
+		quote,$(name) := $(subst $$,$$$$,$($(name))))) \
+		$(call quote,# $(OUR_CPPFLAGS) $(OUR_CFLAGS)) >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # A failed compilation, on a fresh machine, is most often a missing package.
@@ -118,6 +138,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $< || \
 		{ $(hint_at_deps); exit 1; }
 
+$(BUILD)/src/%.o: EXTRA = -Wconversion -Wpedantic
 # Tests without their asserts test nothing; benches are about optimized code.
 $(BUILD)/test/%.o: EXTRA = -UNDEBUG -Itest
 $(BUILD)/bench/%.o: EXTRA = -O2 -Ibench
@@ -130,13 +151,13 @@ $(BUILD)/bench/%.o: EXTRA = -O2 -Ibench
 # One object with only tw_* global, so that our inner names meet none of the user's.
 $(BUILD)/$(STATIC_LIB): $(LIB_OBJECTS)
 	$(call say,AR,$@)
-	$(Q)$(CC) $(CFLAGS) -r -nostdlib -o $(BUILD)/timingwheel.o $^
+	$(Q)$(partial_link) -o $(BUILD)/timingwheel.o $^
 	$(Q)$(OBJCOPY) --localize-hidden $(BUILD)/timingwheel.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/timingwheel.o
 
 $(BUILD)/$(SHARED_LIB): $(LIB_OBJECTS)
 	$(call say,LD,$@)
-	$(Q)$(LINK) -shared -Wl,-soname,$(SONAME) -o $@ $^
+	$(Q)$(LINK) -shared $(STAYS) -Wl,-soname,$(SONAME) -o $@ $^
 
 $(BUILD)/$(SONAME): $(BUILD)/$(SHARED_LIB)
 	$(Q)ln -sf $(SHARED_LIB) $@
@@ -159,6 +180,8 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_SUPPORT) $(LIB_OBJECTS)
 	$(Q)$(LINK) -o $@ $^ -lm
 
 # --- Run ---------------------------------------------------------------------------------------
+# The compiler notes the folder that it is called in: by the name that ours is mapped from.
+export PWD := $(CURDIR)
 export BUILD CC CXX LAYERS MAKE PUBLIC_HEADERS REDIS_FOUND SANITIZE SANITIZE_FLAGS TEST_TIMEOUT
 
 deps: ## install what build, tests and plots need (Debian; nothing if it is all there)

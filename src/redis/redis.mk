@@ -22,8 +22,11 @@ redis_libs = $(shell pkg-config --libs $(REDIS_MODULES) $(redis_tls))
 REDIS_FOUND :=
 ifneq ($(REDIS),no)
 PACKAGES += $(REDIS_PACKAGES)
+# There for this compiler, which may be one for another processor.
 REDIS_FOUND := $(if $(filter deps,$(MAKECMDGOALS)),yes,$(shell \
-	pkg-config --exists $(REDIS_MODULES) 2>/dev/null && echo yes))
+	pkg-config --exists $(REDIS_MODULES) 2>/dev/null && \
+	echo 'int main(void) { return 0; }' | $(CC) -xc - -o /dev/null \
+		$$(pkg-config --libs $(REDIS_MODULES)) 2>/dev/null && echo yes))
 ifeq ($(REDIS)$(REDIS_FOUND),yes)
 $(error REDIS=yes, and $(REDIS_MODULES) are not all there: try 'make deps')
 endif

@@ -26,13 +26,13 @@ $(BUILD)/src/redis/scripts.o: $(BUILD)/src/redis/scripts.c $(BUILD)/flags | $(AF
 
 $(BUILD)/$(REDIS_STATIC_LIB): $(REDIS_OBJECTS)
 	$(call say,AR,$@)
-	$(Q)$(CC) $(CFLAGS) -r -nostdlib -o $(BUILD)/timingwheel-redis.o $^
+	$(Q)$(partial_link) -o $(BUILD)/timingwheel-redis.o $^
 	$(Q)$(OBJCOPY) --localize-hidden $(BUILD)/timingwheel-redis.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/timingwheel-redis.o
 
 $(BUILD)/$(REDIS_SHARED_LIB): $(REDIS_OBJECTS) $(BUILD)/$(LINK_NAME)
 	$(call say,LD,$@)
-	$(Q)$(LINK) -shared -Wl,-soname,$(REDIS_SONAME) -o $@ $(REDIS_OBJECTS) -L$(BUILD) \
+	$(Q)$(LINK) -shared $(STAYS) -Wl,-soname,$(REDIS_SONAME) -o $@ $(REDIS_OBJECTS) -L$(BUILD) \
 		-ltimingwheel $(redis_libs)
 
 $(BUILD)/$(REDIS_SONAME): $(BUILD)/$(REDIS_SHARED_LIB)
