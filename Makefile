@@ -104,7 +104,7 @@ LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS)
 # After dlclose too: a thread that used a cache runs the library's code when it ends.
 STAYS := -Wl,-z,nodelete
 
-.PHONY: all deps run run-cache test test-redis bench bench-redis install uninstall layers format \
+.PHONY: all deps deps-ci run run-cache builds test test-redis bench bench-redis install uninstall layers format \
 	format-check clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -195,6 +195,10 @@ deps: ## install what build, tests and plots need (Debian; nothing if it is all 
 	$$sudo apt-get update -q && \
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing
 
+deps-ci: PACKAGES += clang clang-format lld llvm gcc-s390x-linux-gnu libc6-dev-s390x-cross \
+	gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-i686-linux-gnu libc6-dev-i386-cross
+deps-ci: deps ## install also what .ci/run needs: other compilers
+
 run: $(BUILD)/bench/million ## run a million timers; ARGS="..." are its arguments
 	@$< $(ARGS)
 
@@ -224,6 +228,9 @@ ifeq ($(REDIS_FOUND),yes)
 install: install-redis
 uninstall: uninstall-redis
 endif
+
+builds: ## build with other compilers and flags, for other processors, and analyze
+	@test/builds/check_builds.sh
 
 layers: ## check that includes in src/ go downward only
 	@test/check_layers.sh

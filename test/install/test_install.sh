@@ -44,7 +44,10 @@ done
 	$CC -std=c11 $warnings -static -o "$root/c_static" test/install/user.c $flags
 	$CXX -std=c++11 $warnings -static -o "$root/cpp_static" test/install/user.cpp $flags
 }
-users="c_shared cpp_shared c_static cpp_static"
+# Takes the library up at run time, and puts it down again.
+$CC -std=c11 $warnings -D_GNU_SOURCE -I"$root/usr/include" -o "$root/unload" \
+	test/install/unload.c -pthread -ldl
+users="c_shared cpp_shared c_static cpp_static unload"
 
 if test -n "$REDIS_FOUND"; then
 	# shellcheck disable=SC2046 # flags
