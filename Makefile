@@ -23,7 +23,8 @@ INCLUDEDIR ?= $(PREFIX)/include
 # its own module's headers and those of modules before it. Folders in src/ are clients: they may
 # include the public headers and their own. `make layers` checks it.
 LAYERS := list prefetch status trace histogram slab key_hash thread clock event_count fork_guard \
-	timer slot_set timer_index command_queue wheel handle shelf job request worker_pool owner runtime
+	timer slot_set timer_index command_queue wheel handle shelf job request worker_pool owner \
+	runtime
 
 # --- Variants ----------------------------------------------------------------------------------
 comma := ,
@@ -85,6 +86,7 @@ else
 Q := @
 say = @printf '  %-7s %s\n' $(1) $(2)
 endif
+COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS)
 LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS)
 
 .PHONY: all deps run run-cache test test-redis bench bench-redis install uninstall layers format \
@@ -103,8 +105,7 @@ endif
 # Rewritten only when it changes, so that other flags or another compiler rebuild everything.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(subst ','\'',$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS))' \
-		>$@.new
+	@echo '$(subst ','\'',$(COMPILE) $(LDFLAGS))' >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # A failed compilation, on a fresh machine, is most often a missing package.
@@ -115,7 +116,7 @@ hint_at_deps = for header in uthash cmocka; do \
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $< || \
+	$(Q)$(COMPILE) $(EXTRA) -MMD -MP -c -o $@ $< || \
 		{ $(hint_at_deps); exit 1; }
 
 # Tests without their asserts test nothing; benches are about optimized code.
@@ -170,7 +171,8 @@ deps: ## install what build, tests and plots need (Debian; nothing if it is all 
 	echo "  APT    $$missing"; \
 	test "$$(id -u)" = 0 || sudo=sudo; \
 	$$sudo apt-get update -q && \
-	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+		$$missing
 
 run: $(BUILD)/bench/million ## run a million timers; ARGS="..." are its arguments
 	@$< $(ARGS)
@@ -214,8 +216,9 @@ install: all ## install to PREFIX (/usr/local), LIBDIR, INCLUDEDIR, under DESTDI
 	$(Q)install -m 755 $(BUILD)/$(SHARED_LIB) $(DESTDIR)$(LIBDIR)
 	$(Q)ln -sf $(SHARED_LIB) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	$(Q)ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/$(LINK_NAME)
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-		-e 's|@VERSION@|$(VERSION)|' src/timingwheel.pc.in \
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
+		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+		src/timingwheel.pc.in \
 		>$(DESTDIR)$(LIBDIR)/pkgconfig/timingwheel.pc
 
 uninstall: ## remove what install has put there
@@ -239,5 +242,5 @@ clean: ## remove all that was built, of every variant
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 	@echo
-	@echo 'V=1 shows the commands. REDIS=no leaves out the part on Redis. Variants, each in a folder'
-	@echo 'of its own: DEBUG=1, SANITIZE=thread, SANITIZE=address,undefined.'
+	@echo 'V=1 shows the commands. REDIS=no leaves out the part on Redis. Variants, each in a'
+	@echo 'folder of its own: DEBUG=1, SANITIZE=thread, SANITIZE=address,undefined.'

@@ -34,8 +34,8 @@
  *   mutex and swapped arrays             34  50  63    40  71
  *   this ring, 16 cells claimed at once  13  12  12
  *
- * Fetch-and-add can't refuse: who claims beyond the capacity has claimed, and must wait. A list makes
- * the consumer wait for each node's line in turn; a ring's next lines are known.
+ * Fetch-and-add can't refuse: who claims beyond the capacity has claimed, and must wait. A list
+ * makes the consumer wait for each node's line in turn; a ring's next lines are known.
  */
 #include "command_queue.h"
 

@@ -7,12 +7,12 @@
  * before to it. Nodes come from an array of the producer's own, used in turn, which is the cheapest
  * recycling there is, for the commands of one producer are consumed in its order; or from malloc.
  *
- * Locked array: producers append to one array under a mutex, the consumer reads another one without,
- * and exchanges the two when it has read all.
+ * Locked array: producers append to one array under a mutex, the consumer reads another one
+ * without, and exchanges the two when it has read all.
  *
  * May run together: push by any number of threads, each with its own producer's number, with peek
  * and pop by one consumer.
- * Linearization: push at the exchange or addition that moves the tail; under the lock for the array.
+ * Linearization: push at the exchange or addition that moves the tail, of the array under the lock.
  */
 #include "queue_designs.h"
 
