@@ -73,7 +73,7 @@ PACKAGES := uthash-dev libcmocka-dev pkg-config g++ systemtap-sdt-dev gnuplot-no
 include src/redis/redis.mk
 
 TEST_PROGRAMS := $(patsubst test/%.c,%,$(wildcard test/test_*.c))
-TEST_SCRIPTS := check_layers check_exports readme_example install/test_install
+TEST_SCRIPTS := check_layers check_lines check_exports readme_example install/test_install
 TESTS ?= $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
 # Seconds that one test program may take.
 TEST_TIMEOUT ?= 600
@@ -233,7 +233,8 @@ FORMATTED = find include src test bench -name '*.[ch]' -o -name '*.cpp'
 format: ## format all sources with clang-format
 	@$(FORMATTED) | xargs clang-format -i
 
-format-check: ## check that format would change nothing
+format-check: ## check the format, and that no line is over 100 columns
+	@test/check_lines.sh
 	@$(FORMATTED) | xargs clang-format --dry-run -Werror
 
 clean: ## remove all that was built, of every variant
