@@ -165,7 +165,7 @@ void command_queue_close(struct command_queue *queue)
 uint64_t command_queue_tail(struct command_queue *queue)
 {
 	/* seq_cst: the second look of an owner that goes to sleep; pairs with the exchange in
-	 * command_queue_claim(). */
+	 * command_queue_claim_many(). */
 	return atomic_load_explicit(&queue->tail, memory_order_seq_cst);
 }
 

@@ -169,7 +169,7 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle
 
 	if (state & PERIODIC)
 		free(handle->schedule);
-	/* release: after what was done with it; pairs with the loads by holders of an old id. */
+	/* release: after what was done with it; pairs with handle_state() called with an old id. */
 	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT, memory_order_release);
 	if (generation < last_generation)
 		slab_give(&table->slab, bin, handle);
@@ -177,7 +177,7 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle
 
 /* ---- Changing the state ---- */
 
-/* The state, once nobody is busy with it. acquire: pairs with who changed it last. */
+/* Once nobody is busy with it. acquire: pairs with handle_exchange() and handle_free(). */
 static uint64_t handle_state(struct handle *handle)
 {
 	uint64_t state = atomic_load_explicit(&handle->state, memory_order_acquire);

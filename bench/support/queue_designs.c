@@ -205,8 +205,8 @@ static void adding_ring_push(void *ring, const struct command *commands, size_t 
 	struct command_queue *queue = &adding->queue;
 
 	for (size_t i = 0; i < group; i++) {
-		/* seq_cst: as the exchange in command_queue_claim(); pairs with the load in
-		 * command_queue_tail(). */
+		/* seq_cst: as the exchange in command_queue_claim_many(); pairs with the load
+		 * in command_queue_tail(). */
 		uint64_t position =
 			atomic_fetch_add_explicit(&queue->tail, 1, memory_order_seq_cst);
 
@@ -460,7 +460,7 @@ static size_t locked_arrived(struct locked *queue)
 
 static void locked_set_arrived(struct locked *queue, size_t arrived)
 {
-	/* relaxed: written under the lock; pairs with the glance in locked_peek(). */
+	/* relaxed: written under the lock; locked_peek() glances at it without, and then locks. */
 	atomic_store_explicit(&queue->arrived, arrived, memory_order_relaxed);
 }
 
