@@ -73,7 +73,8 @@ PACKAGES := uthash-dev libcmocka-dev pkg-config g++ systemtap-sdt-dev gnuplot-no
 include src/redis/redis.mk
 
 TEST_PROGRAMS := $(patsubst test/%.c,%,$(wildcard test/test_*.c))
-TEST_SCRIPTS := check_layers check_lines check_exports readme_example install/test_install
+TEST_SCRIPTS := check_layers check_lines check_comments check_exports readme_example \
+	install/test_install
 TESTS ?= $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
 # Seconds that one test program may take.
 TEST_TIMEOUT ?= 600
