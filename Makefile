@@ -28,7 +28,8 @@ INCLUDEDIR ?= $(PREFIX)/include
 # include the public headers, their own, and base/, which knows none of the others. `make layers`
 # checks it.
 LAYERS := list prefetch status trace histogram slab key_hash thread clock event_count fork_guard \
-	timer slot_set timer_index command_queue wheel handle shelf job request worker_pool owner runtime
+	timer slot_set timer_index command_queue wheel handle shelf job request worker_pool owner \
+	runtime
 
 # --- Variants ----------------------------------------------------------------------------------
 comma := ,
@@ -87,7 +88,8 @@ PACKAGES := uthash-dev libcmocka-dev pkg-config g++ systemtap-sdt-dev gnuplot-no
 include src/redis/redis.mk
 
 TEST_PROGRAMS := $(patsubst test/%.c,%,$(wildcard test/test_*.c))
-TEST_SCRIPTS := check_layers check_exports readme_example install/test_install
+TEST_SCRIPTS := check_layers check_lines check_comments check_exports readme_example \
+	install/test_install
 TESTS ?= $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
 # Seconds that one test program may take.
 TEST_TIMEOUT ?= 600
@@ -100,12 +102,13 @@ else
 Q := @
 say = @printf '  %-7s %s\n' $(1) $(2)
 endif
+COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS)
 LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS)
 # After dlclose too: a thread that used a cache runs the library's code when it ends.
 STAYS := -Wl,-z,nodelete
 
-.PHONY: all deps deps-ci run run-cache builds test test-redis bench bench-redis install uninstall layers format \
-	format-check clean help FORCE
+.PHONY: all deps deps-ci run run-cache builds test test-redis bench bench-redis install \
+	uninstall layers format format-check clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -135,7 +138,7 @@ hint_at_deps = for header in uthash cmocka; do \
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $< || \
+	$(Q)$(COMPILE) $(EXTRA) -MMD -MP -c -o $@ $< || \
 		{ $(hint_at_deps); exit 1; }
 
 $(BUILD)/src/%.o: EXTRA = -Wconversion -Wpedantic
@@ -193,7 +196,8 @@ deps: ## install what build, tests and plots need (Debian; nothing if it is all 
 	echo "  APT    $$missing"; \
 	test "$$(id -u)" = 0 || sudo=sudo; \
 	$$sudo apt-get update -q && \
-	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+		$$missing
 
 deps-ci: PACKAGES += clang clang-format lld llvm gcc-s390x-linux-gnu libc6-dev-s390x-cross \
 	gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-i686-linux-gnu libc6-dev-i386-cross
@@ -244,8 +248,9 @@ install: all ## install to PREFIX (/usr/local), LIBDIR, INCLUDEDIR, under DESTDI
 	$(Q)install -m 755 $(BUILD)/$(SHARED_LIB) $(DESTDIR)$(LIBDIR)
 	$(Q)ln -sf $(SHARED_LIB) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	$(Q)ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/$(LINK_NAME)
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-		-e 's|@VERSION@|$(VERSION)|' src/timingwheel.pc.in \
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
+		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+		src/timingwheel.pc.in \
 		>$(DESTDIR)$(LIBDIR)/pkgconfig/timingwheel.pc
 
 uninstall: ## remove what install has put there
@@ -260,7 +265,8 @@ FORMATTED = find include src test bench -name '*.[ch]' -o -name '*.cpp'
 format: ## format all sources with clang-format
 	@$(FORMATTED) | xargs clang-format -i
 
-format-check: ## check that format would change nothing
+format-check: ## check the format, and that no line is over 100 columns
+	@test/check_lines.sh
 	@$(FORMATTED) | xargs clang-format --dry-run -Werror
 
 clean: ## remove all that was built, of every variant
@@ -269,5 +275,5 @@ clean: ## remove all that was built, of every variant
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 	@echo
-	@echo 'V=1 shows the commands. REDIS=no leaves out the part on Redis. Variants, each in a folder'
-	@echo 'of its own: DEBUG=1, SANITIZE=thread, SANITIZE=address,undefined.'
+	@echo 'V=1 shows the commands. REDIS=no leaves out the part on Redis. Variants, each in a'
+	@echo 'folder of its own: DEBUG=1, SANITIZE=thread, SANITIZE=address,undefined.'

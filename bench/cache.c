@@ -4,14 +4,14 @@
  * memory, and what does it gain to ask for many keys at once?
  *
  * The cache holds all keys; 16-byte keys are asked for as Zipf's law with exponent 0.99 has it, and
- * their 64-byte values are copied out. Every so many of a hundred calls is a set of such a key. Each
- * thread calls as fast as it can for a given time, and stays on one core, round and round: else two
- * would share a core for a while now and then, and not meet. Every run is a process of its own, and
- * fills its cache in random order first.
+ * their 64-byte values are copied out. Every so many of a hundred calls is a set of such a key.
+ * Each thread calls as fast as it can for a given time, and stays on one core, round and round:
+ * else two would share a core for a while now and then, and not meet. Every run is a process of its
+ * own, and fills its cache in random order first.
  *
- * The baseline is support/simple_cache.h: uthash behind one mutex, with neither expiry nor limit. The
- * library's cache expires its entries in all cases; it is measured without a limit, and with one
- * that is not reached, under both policies.
+ * The baseline is support/simple_cache.h: uthash behind one mutex, with neither expiry nor limit.
+ * The library's cache expires its entries in all cases; it is measured without a limit, and with
+ * one that is not reached, under both policies.
  */
 #include "support/cores.h"
 #include "support/csv.h"

@@ -3,10 +3,10 @@
  * A million entries expire in one tick: what does that cost an entry, and what do lookups of other
  * keys notice of it?
  *
- * Some entries live on; one thread looks them up all the time and times each lookup, the clock's own
- * cost subtracted: before the crowd is due, and from then until it has left. What an entry costs is
- * the CPU time of all other threads in that time, which with a listener includes its calls. Every
- * run is a process of its own.
+ * Some entries live on; one thread looks them up all the time and times each lookup, the clock's
+ * own cost subtracted: before the crowd is due, and from then until it has left. What an entry
+ * costs is the CPU time of all other threads in that time, which with a listener includes its
+ * calls. Every run is a process of its own.
  */
 #include "support/csv.h"
 #include "support/figures.h"

@@ -2,11 +2,11 @@
 /*
  * How many lookups hit, when the cache may hold a tenth of the keys?
  *
- * One thread asks for keys as Zipf's law with exponent 0.99 has it, and sets those that it misses. In
- * the second case it pauses after each 700,000 of them and asks for 300,000 keys in a row that never
- * come again: a scan of something large. In the third such keys come one by one, as three of ten
- * requests. The first half of the requests fills the cache, the second is counted. The baselines are
- * a simulator's figures for the first two, which were equal to libCacheSim's where compared.
+ * One thread asks for keys as Zipf's law with exponent 0.99 has it, and sets those that it misses.
+ * In the second case it pauses after each 700,000 of them and asks for 300,000 keys in a row that
+ * never come again: a scan of something large. In the third such keys come one by one, as three of
+ * ten requests. The first half of the requests fills the cache, the second is counted. The
+ * baselines of the first two are a simulator's figures, which equal libCacheSim's where compared.
  */
 #include "support/csv.h"
 #include "support/format.h"
@@ -81,8 +81,8 @@ static bool request(struct tw_cache *cache, uint64_t number)
 	return false;
 }
 
-/* Whether this request is for a key that never comes again. A cycle of scans is as long as there are
- * keys. */
+/* Whether this request is for a key that never comes again. A cycle of scans is as long as the
+ * number of keys. */
 static bool is_for_once(const struct plan *plan, int64_t request, struct generator *generator)
 {
 	switch (plan->load) {

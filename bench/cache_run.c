@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A read-through cache in front of a source that takes its time: how many loads does it save, and is
- * all that it says true?
+ * A read-through cache in front of a source that takes its time: how many loads does it save, and
+ * is all that it says true?
  *
- * Threads take keys as Zipf's law with exponent 0.99 has it. What is not in the cache is loaded from
- * a source that sleeps, one load a key at a time, and expires after a while; there is room for a
- * tenth of the keys. Some keys the source does not have. Now and then a thread changes a key in the
- * source and deletes it from the cache, as programs do.
+ * Threads take keys as Zipf's law with exponent 0.99 has it. What is not in the cache is loaded
+ * from a source that sleeps, one load a key at a time, and expires after a while; there is room for
+ * a tenth of the keys. Some keys the source does not have. Now and then a thread changes a key in
+ * the source and deletes it from the cache, as programs do.
  *
  * At the end it is verified that every value taken was its key's, and none older than the last
  * change before the take; that none was past its deadline; that no key was loaded twice at a time;

@@ -60,7 +60,8 @@ static const double paced_percents[] = {50, 99};
 struct result {
 	double per_second[PHASE_COUNT];
 	double call_time[PACED_COUNT][PERCENT_COUNT];
-	double bytes_filled; /* resident, a timer: after the fill, and after everything but the stops */
+	/* Resident, a timer: after the fill, and after everything but the stops. */
+	double bytes_filled;
 	double bytes_churned;
 	double longest_turn; /* the owner's, nanoseconds of processor time */
 };

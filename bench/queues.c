@@ -5,14 +5,14 @@
  * Producers push commands as fast as they can, and a run ends when the consumer has read all of
  * them. It reads batches, and checks of each command that it comes in its producer's order, and of
  * all together a sum of their payloads. After a batch that came up short it polls on, pauses for a
- * few microseconds, or naps as the owner does. Then one producer pushes a million a second, and what
- * its calls take is sampled. Every run is a process of its own, and the queues take turns, so that
- * what disturbs the machine disturbs all alike.
+ * few microseconds, or naps as the owner does. Then one producer pushes a million a second, and
+ * what its calls take is sampled. Every run is a process of its own, and the queues take turns, so
+ * that what disturbs the machine disturbs all alike.
  *
- * How far apart the cores are decides most of it, and a virtual machine's cores may move. So threads
- * stay on their cores, the consumer on the first, the producers from the second on, round and round;
- * each run measures how long a cache line takes from the first core to the second and back, before
- * and after; and near and far runs have tables of their own.
+ * How far apart the cores are decides most of it, and a virtual machine's cores may move. So
+ * threads stay on their cores, the consumer on the first, the producers from the second on, round
+ * and round; each run measures how long a cache line takes from the first core to the second and
+ * back, before and after; and near and far runs have tables of their own.
  *
  * The designs are in support/queue_designs.c; the baseline is a mutex.
  */
@@ -257,7 +257,8 @@ static void print_tables(const struct selection *selection)
 
 	if (count == 0)
 		return;
-	printf("\n== %s cores: a line's round trip takes %.0f ns; %zu runs, complete tables only ==\n",
+	printf("\n== %s cores: a line's round trip takes %.0f ns; "
+	       "%zu runs, complete tables only ==\n",
 	       place, trip, count);
 	print_rates(selection, "ns a command, polling", 0);
 	print_rates(selection, "ns a command, pausing", SETTINGS_A_TABLE);

@@ -42,7 +42,8 @@ run() {
 
 few=--count=20000
 one="$few --runs=1"
-run million "$few --seconds=2" --csv="$programs/million.csv" --summary="$programs/million_summary.csv"
+run million "$few --seconds=2" --csv="$programs/million.csv" \
+	--summary="$programs/million_summary.csv"
 run throughput "$one --baseline-runs=1" --csv="$programs/throughput.csv"
 run idle "$few --seconds=1" --csv="$programs/idle.csv"
 run expiry "$one" --csv="$programs/expiry.csv"

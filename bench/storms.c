@@ -179,7 +179,8 @@ static void parse(int argc, char **argv, struct settings *settings)
 	const struct program_option options[] = {
 		{"count", OPTION_COUNT, &plan->count, 1, 100000000, .help = "timers"},
 		{"slots", OPTION_COUNT, &plan->slots, 32, 256,
-		 .help = "of a level, rounded up to 2^n; the coarse slot takes their square in ticks"},
+		 .help = "of a level, rounded up to 2^n; "
+			 "the coarse slot takes their square in ticks"},
 		{"interval", OPTION_DURATION, &plan->interval, 1000, 10 * MILLISECOND,
 		 .help = "the tick"},
 		{"calm", OPTION_SECONDS, &plan->calm, NANOSECONDS_PER_SECOND / 2, MINUTE,

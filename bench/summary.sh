@@ -36,7 +36,9 @@ need() {
 
 # The middle one of the numbers on stdin.
 median() {
-	sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+	sort -g | awk '
+		{ v[NR] = $1 }
+		END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
 # throughput CONTENDER MEASURE
@@ -69,7 +71,13 @@ storm_row() {
 
 # handle_rate MEASURE
 handle_rate() {
-	awk -F, -v what="$1" '$1 == "handles" && $3 == what { print $4 }' "$folder/handles.csv" | median
+	awk -F, -v what="$1" '$1 == "handles" && $3 == what { print $4 }' "$folder/handles.csv" |
+		median
+}
+
+# handle_millions MEASURE: a rate in millions
+handle_millions() {
+	handle_rate "$1" | awk '{ printf "%.1f", $1 / 1e6 }'
 }
 
 # million MEASURE
@@ -82,10 +90,17 @@ million_ms() {
 	million "$1" | awk '{ printf "%.2f", $1 / 1e6 }'
 }
 
+# million_lateness WHEN: p50 / p99 / max in milliseconds
+million_lateness() {
+	echo "$(million_ms "lateness_$1_p50_ns") / $(million_ms "lateness_$1_p99_ns") /" \
+		"$(million_ms "lateness_$1_max_ns")"
+}
+
 # row TITLE FORMAT FACTOR LIBRARY BASELINE more|less: one line of the table; what is better, more or
 # less, decides which way round the last column divides
 row() {
-	awk -v title="$1" -v format="$2" -v factor="$3" -v library="$4" -v baseline="$5" -v good="$6" '
+	awk -v title="$1" -v format="$2" -v factor="$3" -v library="$4" -v baseline="$5" \
+		-v good="$6" '
 		BEGIN {
 			over = good == "more" ? library : baseline
 			under = good == "more" ? baseline : library
@@ -139,14 +154,17 @@ hits() {
 
 # expiring MEASURE
 expiring() {
-	awk -F, -v what="$1" '$1 == "plain" && $3 == what { print $4 }' "$folder/cache_expiry.csv" | median
+	awk -F, -v what="$1" '$1 == "plain" && $3 == what { print $4 }' \
+		"$folder/cache_expiry.csv" | median
 }
 
 need throughput levels go-zero
 if [ "${2-}" = --rates ]; then
-	for phase in fill:'set, new' set:'set, existing' move:move later:'move later' remove:remove; do
-		printf '"%s" %s %s\n' "${phase#*:}" "$(throughput levels "${phase%%:*}_per_second")" \
-			"$(throughput go-zero "${phase%%:*}_per_second")"
+	for phase in fill:'set, new' set:'set, existing' move:move later:'move later' \
+		remove:remove; do
+		measure=${phase%%:*}_per_second
+		printf '"%s" %s %s\n' "${phase#*:}" "$(throughput levels "$measure")" \
+			"$(throughput go-zero "$measure")"
 	done
 	exit 0
 fi
@@ -155,7 +173,8 @@ need cache cache cache_lru cache_s3fifo uthash_mutex
 if [ "${2-}" = --cache ]; then
 	for mix in 100/0 90/10 50/50; do
 		for threads in 1 2 4; do
-			printf '"%s\\n%s" %s %s\n' $mix $threads "$(cache cache $mix $threads per_second)" \
+			printf '"%s\\n%s" %s %s\n' $mix $threads \
+				"$(cache cache $mix $threads per_second)" \
 				"$(cache uthash_mutex $mix $threads per_second)"
 		done
 	done
@@ -165,7 +184,8 @@ fi
 need cache_hits zipf zipf_scans zipf_once
 if [ "${2-}" = --hits ]; then
 	printf '"Zipf 0.99" %s %s\n' "$(hits zipf lru)" "$(hits zipf s3fifo)"
-	printf '"70 %% so, 30 %% scans" %s %s\n' "$(hits zipf_scans lru)" "$(hits zipf_scans s3fifo)"
+	printf '"70 %% so, 30 %% scans" %s %s\n' \
+		"$(hits zipf_scans lru)" "$(hits zipf_scans s3fifo)"
 	printf '"70 %% so, 30 %% once" %s %s\n' "$(hits zipf_once lru)" "$(hits zipf_once s3fifo)"
 	exit 0
 fi
@@ -178,11 +198,13 @@ need handles handles
 need storms timingwheel cascading
 timers=$(million timers | sed -e :a -e 's/\([0-9]\)\([0-9]\{3\}\)\($\|,\)/\1,\2\3/;ta')
 
+# Here too a backslash at the end of a line joins it to the next: a row of a table is one line.
 cat <<END
 <!-- Made by bench/run.sh --update; edits are lost. -->
 Measured on: $(sed -n 's/^machine,"\(.*\)"$/\1/p' "$folder/million_summary.csv"). Medians.
 
-| $timers timers, 16-byte random keys, tick 1 ms, 512 slots | timingwheel | go-zero's design in C | times better |
+| $timers timers, 16-byte random keys, tick 1 ms, 512 slots | \
+timingwheel | go-zero's design in C | times better |
 |---|--:|--:|--:|
 END
 compare 'set, new key: million a second, 2 producers' %.2f 1e-6 fill_per_second more
@@ -208,9 +230,10 @@ cat <<END
 
 | \`make run\`: $timers timers of 0.1 to 10 s, set, moved and removed by 4 threads | |
 |---|--:|
-| lateness while setting, p50 / p99 / max: ms | $(million_ms lateness_setting_p50_ns) / $(million_ms lateness_setting_p99_ns) / $(million_ms lateness_setting_max_ns) |
-| lateness afterwards, p50 / p99 / max: ms | $(million_ms lateness_after_p50_ns) / $(million_ms lateness_after_p99_ns) / $(million_ms lateness_after_max_ns) |
-| owner's longest turn, work / by the clock: ms | $(million_ms longest_turn_ns) / $(million_ms longest_turn_wall_ns) |
+| lateness while setting, p50 / p99 / max: ms | $(million_lateness setting) |
+| lateness afterwards, p50 / p99 / max: ms | $(million_lateness after) |
+| owner's longest turn, work / by the clock: ms | \
+$(million_ms longest_turn_ns) / $(million_ms longest_turn_wall_ns) |
 | CPU time: s, in $(million seconds) s | $(million cpu_seconds) |
 END
 
@@ -218,14 +241,18 @@ cat <<END
 
 | $timers timers by handle, 2 threads | |
 |---|--:|
-| set: million a second | $(handle_rate fill_per_second | awk '{ printf "%.1f", $1 / 1e6 }') |
-| one stopped and another set, calls of both: million a second | $(handle_rate churn_per_second | awk '{ printf "%.1f", $1 / 1e6 }') |
-| reset: million a second | $(handle_rate reset_per_second | awk '{ printf "%.1f", $1 / 1e6 }') |
+| set: million a second | $(handle_millions fill_per_second) |
+| one stopped and another set, calls of both: million a second | \
+$(handle_millions churn_per_second) |
+| reset: million a second | $(handle_millions reset_per_second) |
 | resident memory of a timer: bytes | $(handle_rate bytes_per_timer | awk '{ printf "%.0f", $1 }') |
 
-| Storms: a heartbeat of 10 ms beside $timers timers | owner's longest turn, work: ms | heartbeat late, p50 / max: ms | cascading wheel: longest turn | heartbeat late |
+| Storms: a heartbeat of 10 ms beside $timers timers | owner's longest turn, work: ms | \
+heartbeat late, p50 / max: ms | cascading wheel: longest turn | heartbeat late |
 |---|--:|--:|--:|--:|
-| none of them, for comparison | | $(storm timingwheel slot usual_p50_ns) / $(storm timingwheel slot usual_max_ns) | | $(storm cascading slot usual_p50_ns) / $(storm cascading slot usual_max_ns) |
+| none of them, for comparison | | \
+$(storm timingwheel slot usual_p50_ns) / $(storm timingwheel slot usual_max_ns) | | \
+$(storm cascading slot usual_p50_ns) / $(storm cascading slot usual_max_ns) |
 END
 storm_row slot 'all come down from one coarse slot'
 storm_row tick 'all due in one tick'
@@ -234,7 +261,8 @@ storm_row stops 'all stopped one by one'
 
 cat <<END
 
-| Cache: 1,000,000 entries, 16-byte keys, 64-byte values copied out, Zipf 0.99; million calls a second | timingwheel | uthash behind one mutex | times better |
+| Cache: 1,000,000 entries, 16-byte keys, 64-byte values copied out, Zipf 0.99; \
+million calls a second | timingwheel | uthash behind one mutex | times better |
 |---|--:|--:|--:|
 END
 for mix in 100/0 90/10 50/50; do
@@ -252,11 +280,16 @@ row 'the same with a limit, S3-FIFO' %.0f 1 "$(cache cache_s3fifo '' '' bytes_pe
 	"$(cache uthash_mutex '' '' bytes_per_entry)" less
 cat <<END
 
-| Cache with room for a tenth of 1,000,000 keys: hits, percent | LRU | simulated | S3-FIFO | simulated |
+| Cache with room for a tenth of 1,000,000 keys: hits, percent | \
+LRU | simulated | S3-FIFO | simulated |
 |---|--:|--:|--:|--:|
 | Zipf 0.99 | $(hits zipf lru) | 76.6 | $(hits zipf s3fifo) | 81.2 |
-| 70 % so, 30 % scans, each of 300,000 keys that never come again | $(hits zipf_scans lru) | 51.3 | $(hits zipf_scans s3fifo) | 56.9 |
+| 70 % so, 30 % scans, each of 300,000 keys that never come again | \
+$(hits zipf_scans lru) | 51.3 | $(hits zipf_scans s3fifo) | 56.9 |
 | 70 % so, 30 % such keys one by one | $(hits zipf_once lru) | | $(hits zipf_once s3fifo) | |
 
-A million entries that expire in one tick take $(expiring cpu_ns_per_entry | awk '{ printf "%.0f", $1 }') ns of processor time each; a get meanwhile takes $(expiring storm_get_p99.9_ns | awk '{ printf "%.1f", $1 / 1000 }') µs at p99.9.
+A million entries that expire in one tick take \
+$(expiring cpu_ns_per_entry | awk '{ printf "%.0f", $1 }') ns of processor time each; \
+a get meanwhile takes \
+$(expiring storm_get_p99.9_ns | awk '{ printf "%.1f", $1 / 1000 }') µs at p99.9.
 END

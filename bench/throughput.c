@@ -8,8 +8,8 @@
  * producers' start until all its commands have been applied. No timer comes due meanwhile. Every
  * run is a process of its own.
  *
- * What a call costs is asked at two paces. A contender that can't hold the fast one shows how far it
- * got, and how long its callers waited for those before them.
+ * What a call costs is asked at two paces. A contender that can't hold the fast one shows how far
+ * it got, and how long its callers waited for those before them.
  *
  * The baseline is go-zero's design in C (support/simple_wheel.h), with the same keys and producers.
  */

@@ -34,8 +34,8 @@
  *   mutex and swapped arrays             34  50  63    40  71
  *   this ring, 16 cells claimed at once  13  12  12
  *
- * Fetch-and-add can't refuse: who claims beyond the capacity has claimed, and must wait. A list makes
- * the consumer wait for each node's line in turn; a ring's next lines are known.
+ * Fetch-and-add can't refuse: who claims beyond the capacity has claimed, and must wait. A list
+ * makes the consumer wait for each node's line in turn; a ring's next lines are known.
  */
 #include "command_queue.h"
 
@@ -165,7 +165,7 @@ void command_queue_close(struct command_queue *queue)
 uint64_t command_queue_tail(struct command_queue *queue)
 {
 	/* seq_cst: the second look of an owner that goes to sleep; pairs with the exchange in
-	 * command_queue_claim(). */
+	 * command_queue_claim_many(). */
 	return atomic_load_explicit(&queue->tail, memory_order_seq_cst);
 }
 

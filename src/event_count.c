@@ -119,7 +119,7 @@ void event_count_destroy(struct event_count *event)
 
 void event_count_prepare(struct event_count *event, enum event_count_state state)
 {
-	/* seq_cst: before the sleeper's second look; pairs with the load in event_count_notify(). */
+	/* seq_cst: before the sleeper's second look; pairs with the load in event_count_notify() */
 	atomic_store_explicit(&event->state, (int)state, memory_order_seq_cst);
 }
 

@@ -46,8 +46,8 @@ void event_count_cancel(struct event_count *event);
 void event_count_wait(struct event_count *event, tw_duration deadline);
 
 /*
- * For a sleeper that sleeps elsewhere, in its own poll() or epoll: the descriptor that it waits for,
- * -1: errno tells. Then instead of event_count_wait(): event_count_arm(), and once it is back
+ * For a sleeper that sleeps elsewhere, in its own poll() or epoll: the descriptor that it waits
+ * for, -1: errno tells. Then instead of event_count_wait(): event_count_arm(), and once it is back
  * event_count_disarm(). clock: of the deadlines.
  */
 int event_count_descriptor(struct event_count *event, clockid_t clock);
@@ -59,7 +59,7 @@ void event_count_wake(struct event_count *event);
 
 static inline void event_count_notify(struct event_count *event, enum event_count_state at_least)
 {
-	/* seq_cst: after the caller's publication; pairs with the store in event_count_prepare(). */
+	/* seq_cst: after the caller's publication; pairs with the store in event_count_prepare() */
 	if (atomic_load_explicit(&event->state, memory_order_seq_cst) >= (int)at_least)
 		event_count_wake(event);
 }

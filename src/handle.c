@@ -10,7 +10,7 @@
  *   stopped   will not run; not free yet
  *   free      in the slab, or about to be
  *
- *   LISTED    it is in one of the table's queues; whoever sets the flag adds it, the owner clears it
+ *   LISTED    it is in a queue of the table; whoever sets the flag adds it, the owner clears it
  *   RESET     new_deadline is its deadline from now on; so it must not run at the old one
  *   LEFT      who had it (the pool, the command queue) has let go
  *   LAST      running, and will not again
@@ -18,11 +18,11 @@
  *   PERIODIC  it has a schedule
  *   REPEAT    its new deadline is by that schedule, so it can't come round for ever in one tick
  *
- * Ownership. The wheel's part belongs to the owner while it is in the wheel, to a worker while it is
- * away. A stopped handle is freed by the later of two events: it was let go (LEFT), the owner took it
- * from the queue (not LISTED). Both are changes of the same word, so each sees whether it is the
- * later one. A handle that a worker finds reset, or that has run and is to run again, goes back to
- * the owner with LEFT, through a queue of its own, which a million stops don't hold up.
+ * Ownership. The wheel's part belongs to the owner while it is in the wheel, to a worker while it
+ * is away. A stopped handle is freed by the later of two events: it was let go (LEFT), the owner
+ * took it from the queue (not LISTED). Both are changes of the same word, so each sees whether it
+ * is the later one. A handle that a worker finds reset, or that has run and is to run again, goes
+ * back to the owner with LEFT, through a queue of its own, which a million stops don't hold up.
  *
  * A handle's memory is never anything else, so an old id may look at it for ever. Each use has a
  * generation of its own; a handle whose generations (2^36) are used up is not used again.
@@ -169,7 +169,7 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle
 
 	if (state & PERIODIC)
 		free(handle->schedule);
-	/* release: what was done with it comes before; pairs with the loads of who has an old id. */
+	/* release: after what was done with it; pairs with handle_state() called with an old id. */
 	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT, memory_order_release);
 	if (generation < last_generation)
 		slab_give(&table->slab, bin, handle);
@@ -177,7 +177,7 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle
 
 /* ---- Changing the state ---- */
 
-/* The state, once nobody is busy with it. acquire: pairs with who changed it last. */
+/* Once nobody is busy with it. acquire: pairs with handle_exchange() and handle_free(). */
 static uint64_t handle_state(struct handle *handle)
 {
 	uint64_t state = atomic_load_explicit(&handle->state, memory_order_acquire);
@@ -189,8 +189,8 @@ static uint64_t handle_state(struct handle *handle)
 	return state;
 }
 
-/* seq_cst: publishes what was written to the handle before; pairs with handle_state(). And the end of
- * a run comes before the look for who waits for it; pairs with the load in handle_wait(). */
+/* seq_cst: publishes what was written to the handle before; pairs with handle_state(). And the end
+ * of a run comes before the look for who waits for it; pairs with the load in handle_wait(). */
 static bool handle_exchange(struct handle *handle, uint64_t from, uint64_t to)
 {
 	return atomic_compare_exchange_strong_explicit(&handle->state, &from, to,
@@ -288,7 +288,7 @@ void handle_wait(struct handle_table *table, uint64_t id)
 	uint64_t state;
 
 	pthread_mutex_lock(&table->lock);
-	/* seq_cst: the announcement, before the look; pairs with the load in handle_tell_waiters(). */
+	/* seq_cst: announces, before the look; pairs with the load in handle_tell_waiters() */
 	atomic_fetch_add_explicit(&table->waiters, 1, memory_order_seq_cst);
 	for (;;) {
 		/* seq_cst: pairs with the fence of the addition above. */
@@ -324,8 +324,8 @@ static void handle_take_deadline(struct handle *handle)
 	do {
 		state = handle_state(handle);
 	} while (!handle_exchange(handle, state, state & ~(uint64_t)(RESET | LEFT | REPEAT)));
-	/* Only now: another reset may have come before the exchange and left the same state. One that
-	 * comes after it has a command of its own. */
+	/* Only now: another reset may have come before the exchange and left the same state. One
+	 * that comes after it has a command of its own. */
 	/* relaxed: published by the state. */
 	handle->timer.deadline = atomic_load_explicit(&handle->new_deadline, memory_order_relaxed);
 }
@@ -393,7 +393,7 @@ enum handle_action handle_apply_reset(struct handle *handle, uint64_t id, uint16
 {
 	if (!handle_is_pending_here(handle, id, shelf))
 		return HANDLE_KEEP;
-	/* An earlier reset's command has taken the deadline of this one too, where it is not RESET. */
+	/* An earlier reset's command has taken the deadline of this one too, if it is not RESET. */
 	if (handle_state(handle) & RESET)
 		handle_take_deadline(handle);
 	return HANDLE_REFILE;

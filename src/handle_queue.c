@@ -41,7 +41,7 @@ bool handle_queue_has_some(struct handle_queue *queue)
 	       queue->oldest != &queue->stub;
 }
 
-/* acquire: sees what was written before it was added; pairs with the release in handle_queue_add(). */
+/* acquire: sees what was written before the add; pairs with the release in handle_queue_add(). */
 static struct handle_link *handle_queue_next(struct handle_link *link)
 {
 	return atomic_load_explicit(&link->next, memory_order_acquire);

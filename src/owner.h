@@ -139,16 +139,16 @@ static inline void owner_note_call(struct owner *owner)
  * True: there is more to do at once.
  */
 bool owner_turn(struct owner *owner);
-/* Whether timers have become due, or were retired, or jobs begun, that the last turn had to leave. */
+/* Whether timers are due or retired, or jobs begun, that the last turn had to leave. */
 bool owner_is_busy(struct owner *owner);
 /* Whether inline tasks wait for the next turn. */
 bool owner_has_next_jobs(struct owner *owner);
 /* The time of the next turn that is known of; TW_FOREVER: none. */
 tw_duration owner_next_time(struct owner *owner);
 /*
- * For one who drives the wheel and sleeps in poll() or epoll: the descriptor, -1: errno tells. Before
- * it sleeps, owner_begin_sleep(), which is told whether there is more to do at once; when it is
- * back, owner_end_sleep().
+ * For one who drives the wheel and sleeps in poll() or epoll: the descriptor, -1: errno tells.
+ * Before it sleeps, owner_begin_sleep(), which is told whether there is more to do at once; when it
+ * is back, owner_end_sleep().
  */
 int owner_descriptor(struct owner *owner);
 void owner_begin_sleep(struct owner *owner, bool more);

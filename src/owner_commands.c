@@ -81,7 +81,7 @@ static void owner_set(struct owner *owner, const struct command *command)
 	if (old)
 		owner_unreserve(owner, 1);
 	pending = owner_arm(owner, command->timer, old);
-	/* An inline task that sets itself again in the past must not keep its turn busy for ever. */
+	/* An inline task that sets itself again in the past must not keep its turn busy forever. */
 	if (command->kind == COMMAND_SET_NOW)
 		owner_fire_now(owner, pending, command->in_task);
 }

@@ -9,8 +9,8 @@
  * the rest waiting, so there are three bounds:
  *   a turn that has run so many jobs, or applied so much, is crowded: it ends, and the next goes on
  *   where it was;
- *   what is caused runs in rounds, and after so many of them, over however many turns, waits for the
- *   next tick, or, where none is due, the next turn;
+ *   what is caused runs in rounds, and after so many of them, over however many turns, waits for
+ *   the next tick, or, where none is due, the next turn;
  *   of two crowded turns in a row one applies commands before it goes on.
  */
 #include "owner.h"
@@ -23,8 +23,8 @@ enum {
 };
 
 /*
- * Applies what the task that has just run has left in the queue, and so what lies before that. If it
- * has left nothing, and nobody asks, the queue can wait: what others set must not keep a turn going.
+ * Applies what the task that has just run has left in the queue, and so what lies before that. If
+ * it left nothing, and nobody asks, the queue can wait: what others set must not keep a turn going.
  */
 static void owner_apply_calls(struct owner *owner)
 {

@@ -5,8 +5,8 @@
  *
  * A line that will be written is asked for as this core's own. For x86-64 the compiler has only the
  * prefetch for reading unless told that the processor has the other one; a line that another core
- * wrote last then comes shared, and the write waits for a second trip. The instruction needs no such
- * telling: processors without it take it for a no-op.
+ * wrote last then comes shared, and the write waits for a second trip. The instruction needs no
+ * such telling: processors without it take it for a no-op.
  */
 #ifndef PREFETCH_H
 #define PREFETCH_H

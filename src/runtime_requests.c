@@ -149,7 +149,7 @@ enum tw_status tw_stop(struct tw_wheel *wheel)
 	if (!fork_guard_close(wheel->guard))
 		return TW_CLOSED;
 	owner = &wheel->owner;
-	/* seq_cst: no task starts after this; pairs with the load in job_run(). */
+	/* seq_cst: no task starts after this; pairs with the load in job_may_run(). */
 	atomic_store_explicit(&owner->target.stopped, true, memory_order_seq_cst);
 	command_queue_close(&owner->queue);
 	owner->stop_request.kind = REQUEST_STOP;

@@ -35,7 +35,7 @@ bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan);
 /* The timers still on it are not touched. */
 void shelf_destroy(struct shelf *shelf);
 
-/* Brings into the cache what applying the queue's first `count` ≤ SHELF_BATCH commands will touch. */
+/* Brings into the cache what applying the queue's first `count` ≤ SHELF_BATCH commands touches. */
 void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count);
 
 struct keyed_timer *shelf_find(const struct shelf *shelf, const void *key, size_t key_size,
@@ -43,7 +43,7 @@ struct keyed_timer *shelf_find(const struct shelf *shelf, const void *key, size_
 /* There must be none with its key. */
 void shelf_add(struct shelf *shelf, struct keyed_timer *timer);
 void shelf_remove(struct shelf *shelf, struct keyed_timer *timer);
-/* Looks at up to `most` ≤ SHELF_BATCH timers; those that expired are taken out. Answers how many. */
+/* Looks at up to `most` ≤ SHELF_BATCH timers; the expired ones are taken out. Returns how many. */
 size_t shelf_expire(struct shelf *shelf, struct timer **expired, size_t most);
 
 #endif

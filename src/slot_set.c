@@ -60,7 +60,7 @@ void slot_set_remove(struct slot_set *set, size_t slot)
 	}
 }
 
-/* The smallest number at or above `from` whose bit is set in its word of the level, or SLOT_NONE. */
+/* The smallest number from `from` on whose bit is set in its word of the level, or SLOT_NONE. */
 static size_t slot_set_scan_word(const struct slot_set *set, int level, size_t from)
 {
 	uint64_t word = set->levels[level][from / 64] >> from % 64;
@@ -74,7 +74,7 @@ size_t slot_set_next(const struct slot_set *set, size_t slot)
 	size_t found = SLOT_NONE;
 	int level = 0;
 
-	/* Up, until a word has a member at or behind the place; above, behind the word just seen. */
+	/* Up, until a word has a member at or behind the place; above: behind that word. */
 	for (; level < set->height && slot < bits; level++) {
 		found = slot_set_scan_word(set, level, slot);
 		if (found != SLOT_NONE)

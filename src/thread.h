@@ -13,9 +13,9 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const 
 		 const char *role);
 
 /*
- * For a thread that works in short turns and must be on time: its sleeps end a microsecond after their
- * deadline at most, and where the system can do that (Linux 6.12), it gets its share of a busy processor
- * in short slices, soon, rather than in long ones, late. Its share stays the same.
+ * For a thread that works in short turns and must be on time: its sleeps end a microsecond after
+ * their deadline at most, and where the system can do that (Linux 6.12), it gets its share of a
+ * busy processor in short slices, soon, rather than in long ones, late. Its share stays the same.
  */
 void thread_be_prompt(void);
 

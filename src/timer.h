@@ -53,7 +53,7 @@ struct timer {
 	uint16_t shelf;        /* of a handle: the number of the shelf it is on; the owner's */
 };
 
-/* A timer with a key. Two cache lines for a key of up to 16 bytes: the second has all that a find needs. */
+/* A timer with a key. Two cache lines for a key of up to 16 bytes: a find needs only the second. */
 struct keyed_timer {
 	struct timer timer;
 	UT_hash_handle hh; /* key, its size and hash; from hh_prev on in the second line */

@@ -4,15 +4,15 @@
  * uthash doubles its table in one go: 50 ms at a million keys, 800 ms at ten million. Here each
  * insertion that finds more timers than buckets splits one bucket, the next in turn, so the owner
  * never stalls; removals merge the last buckets back where there are far too many. An insertion
- * splits two where growth is behind, and a removal merges up to four: as many buckets as a timer has
- * at that point, so that shrinking keeps pace with the removals.
+ * splits two where growth is behind, and a removal merges up to four: as many buckets as a timer
+ * has at that point, so that shrinking keeps pace with the removals.
  *
  * Buckets lie in segments of 64 KiB found through a directory; growth allocates a segment, or a
  * directory of twice the size, now and then. If that fails the table stays as it is: chains get
- * longer, nothing is refused, and the next insertion tries again, and catches up. So uthash's own expansion, which
- * would reject the insertion, is switched off, and of uthash only the macros on one bucket are
- * used: the list in order of insertion that the others keep would cost two more cache misses a
- * call.
+ * longer, nothing is refused, and the next insertion tries again, and catches up. So uthash's own
+ * expansion, which would reject the insertion, is switched off, and of uthash only the macros on
+ * one bucket are used: the list in order of insertion that the others keep would cost two more
+ * cache misses a call.
  *
  * Invariants: 2^level ≤ buckets < 2^(level + 1), mask = 2^(level + 1) - 1. A hash belongs to bucket
  * hash & mask if there is one, else to hash & mask / 2. Bucket b ≥ 2^level was split from bucket

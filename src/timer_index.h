@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Key to timer. Owner only. Adding never fails and never takes long: the table grows and shrinks by a
- * few buckets at a time.
+ * Key to timer. Owner only. Adding never fails and never takes long: the table grows and shrinks by
+ * a few buckets at a time.
  */
 #ifndef TIMER_INDEX_H
 #define TIMER_INDEX_H

@@ -51,7 +51,7 @@ bool wheel_is_busy(struct wheel *wheel);
  * of the tick are sorted. Takes no longer than `most` timers take.
  */
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most);
-/* Whether what the last wheel_expire() answered was left over from earlier ticks; never a mixture. */
+/* Whether what wheel_expire() returned last was left over from earlier ticks; never a mixture. */
 bool wheel_expired_late(const struct wheel *wheel);
 /* Takes up to `most` timers out, whatever their expiry; fewer only when the wheel is empty. */
 size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most);

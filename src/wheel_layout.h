@@ -22,7 +22,7 @@ struct wheel_layout {
 	void (*emptied)(struct wheel *wheel, struct list *list);
 	/* Moves the timers of any one used slot to due; false: there is none. */
 	bool (*empty_slot)(struct wheel *wheel);
-	/* Asserts that each timer is in a slot where it will be found in time; how many there are. */
+	/* Asserts that each timer is in a slot where it is found in time; returns their count. */
 	size_t (*check)(struct wheel *wheel);
 	void (*destroy)(struct wheel *wheel);
 };
@@ -30,8 +30,8 @@ struct wheel_layout {
 struct wheel {
 	const struct wheel_layout *layout;
 	bool ordered;
-	/* The slot of a timer that is due so many ticks after now, or more, comes up sooner than the
-	 * timer is due. UINT64_MAX: no slot does. */
+	/* The slot of a timer that is due so many ticks after now, or more, comes up sooner than
+	 * the timer is due. UINT64_MAX: no slot does. */
 	uint64_t early_from;
 	bool expired_late;
 	uint64_t now;
@@ -44,7 +44,7 @@ struct wheel {
 	struct wheel_sort sort; /* of an ordered wheel: those of coming that are due */
 };
 
-/* Makes a wheel without slots a whole one. `wheel` is the first member of the layout's structure. */
+/* Makes a wheel without slots a whole one. `wheel` is the first member of the layout's struct. */
 void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered);
 
 /* A slot came up: its timers are to be re-filed; its timers are due, or most of them. */

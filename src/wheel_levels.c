@@ -223,7 +223,7 @@ struct wheel *wheel_levels_create(size_t slots, bool ordered)
 	while (bits < most_bits && (uint64_t)1 << bits < slots)
 		bits++;
 	levels->window = (uint64_t)2 << bits;
-	/* An expiry is at most TICK_NEVER, 2^63: in a level of this shift it is within the window. */
+	/* An expiry is at most TICK_NEVER, 2^63: in a level of this shift it is in the window. */
 	for (unsigned shift = 0; shift < 63; shift += bits) {
 		if (!level_init(&levels->levels[levels->level_count], shift, levels->window)) {
 			levels_destroy(&levels->wheel);

@@ -4,9 +4,8 @@
  * alone. A timer in it may be taken out with list_remove() at any time, but its sequence number may
  * not change.
  *
- * Use: as long as wheel_sort_is_merging(): wheel_sort_merge(); else wheel_sort_add() the next timer,
- * or after the last one wheel_sort_end(), and again as long as it is merging; at last
- * wheel_sort_take().
+ * Use: as long as wheel_sort_is_merging(), wheel_sort_merge(); else wheel_sort_add() the next
+ * timer, or wheel_sort_end() after the last one, and merge again; at last wheel_sort_take().
  */
 #ifndef WHEEL_SORT_H
 #define WHEEL_SORT_H

@@ -16,22 +16,22 @@
  * round after 2^32 fillings, within one claim.)
  *
  * There are two lanes of batches: jobs that have just become due, and bulk, of which there may be a
- * million. A worker takes a prompt batch if there is one, so that a crowd delays what comes after it
- * by a batch or two; one batch in eight comes from the bulk lane all the same.
+ * million. A worker takes a prompt batch if there is one, so that a crowd delays what comes after
+ * it by a batch or two; one batch in eight comes from the bulk lane all the same.
  *
  * Waiting. Jobs submitted after the call must not be waited for, so jobs are counted by epoch: each
- * counts into the current one, and is counted out by who did it. A waiter that finds unfinished jobs
- * in the current epoch closes it by beginning the next, and waits until that is the oldest: all
- * epochs before it are empty. Waiters with no jobs between them share an epoch. There are 256 of
- * them at a time, so only a wait that begins while 255 others wait, with unfinished jobs between any
- * two of them, takes in jobs submitted after it, up to the end of the first of the others.
+ * counts into the current one, and is counted out by who did it. A waiter that finds unfinished
+ * jobs in the current epoch closes it by beginning the next, and waits until that is the oldest:
+ * all epochs before it are empty. Waiters with no jobs between them share an epoch. There are 256
+ * of them at a time, so only a wait that begins while 255 others wait, with unfinished jobs between
+ * any two of them, takes in jobs submitted after it, up to the end of the first of the others.
  *
  * To do a job tells nobody: a worker has a look whether an epoch has become empty when it is about
  * to begin a job of another epoch than its last one, and before it sleeps. Until then it has an
  * unfinished job of that epoch itself, or had one a moment ago.
  *
- * The end. A worker leaves when no job is unfinished, wherever jobs may lie, be it in the hands of a
- * worker that is just filling its tray: a job may need others to be done beside it.
+ * The end. A worker leaves when no job is unfinished, wherever jobs may lie, be it in the hands of
+ * a worker that is just filling its tray: a job may need others to be done beside it.
  *
  * May run together: submit by one thread, wait by any number, with all workers.
  * Linearization: a job is handed over at the unlock in submit, claimed at the exchange of the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What go-zero's cache promises, with the figures of its own test suite: set, delete, take, limits. On a
- * wheel with a manual clock.
+ * What go-zero's cache promises, with the figures of its own test suite: set, delete, take, limits.
+ * On a wheel with a manual clock.
  */
 #include "support/test.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of one key that come between the steps of another: a look between a touch's two stores, time
- * that passes while a set weighs, a take between a delete and the end of the load before it; and
- * flush where it must not wait, or has to mend.
+ * Calls of one key that come between the steps of another: a look between a touch's two stores,
+ * time that passes while a set weighs, a take between a delete and the end of the load before it;
+ * and flush where it must not wait, or has to mend.
  */
 #include "support/test.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lifetimes, exact on the manual clock: nobody is given a value at or past its deadline, whether the
- * wheel is punctual or stuck, and nothing leaves for its age before that. And what go-zero's cache
- * is known to get wrong: none of it happens here.
+ * Lifetimes, exact on the manual clock: nobody is given a value at or past its deadline, whether
+ * the wheel is punctual or stuck, and nothing leaves for its age before that. And what go-zero's
+ * cache is known to get wrong: none of it happens here.
  */
 #include "support/test.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each of the first 10,000 allocations of a mixed run fails, and all for a while from some point on:
- * the call says so and has changed nothing, no value is lost, no counter is wrong, and (the address
- * sanitizer's run sees to that) nothing leaks. A model says what the cache must hold.
+ * Each of the first 10,000 allocations of a mixed run fails, and all for a while from some point
+ * on: the call says so and has changed nothing, no value is lost, no counter is wrong, and (the
+ * address sanitizer's run sees to that) nothing leaks. A model says what the cache must hold.
  */
 #include "support/test.h"
 

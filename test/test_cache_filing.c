@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a shard keeps of when its keys are to be looked at: it holds no more than twice what is
- * needed, and each entry leaves in the tick in which its deadline lies, whatever happened to its key.
+ * needed, and each entry leaves in the tick in which its deadline lies, whatever became of its key.
  */
 #include "support/test.h"
 
@@ -88,8 +88,8 @@ static void lookups_and_later_deadlines_file_nothing(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Keys that are set and deleted in a cache that was large once: each time that their hashes are thrown
- * away, all others are filed anew, and that must not mean to go through a large table. */
+/* Keys that are set and deleted in a cache that was large once: each time that their hashes are
+ * thrown away, all others are filed anew, and that must not mean to go through a large table. */
 static void table_of_a_cache_that_was_large_becomes_small(void **state)
 {
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
@@ -159,7 +159,7 @@ static void change_one(struct world *world)
 static void assert_as_many_as_live(struct world *world)
 {
 	tw_duration now = tw_now(world->recorder->wheel);
-	/* A deadline between two ticks has the second, but who is looked at before may go before. */
+	/* A deadline between two ticks has the second; what is looked at before may go before. */
 	tw_duration tick = now / INTERVAL * INTERVAL;
 	size_t entries = cache_stats(world->recorder).entries;
 	size_t least = 0;
@@ -216,7 +216,7 @@ static void keys_of_one_hash_leave_each_in_its_tick(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* As if the refiling thread had just thrown all away: what the entry says of its place is not true. */
+/* As if the refiling thread had just thrown all away: the entry's note of its place is not true. */
 static void key_that_is_set_while_all_is_filed_anew_is_filed(void **state)
 {
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
@@ -266,7 +266,7 @@ static void execute_nothing(void *context, const struct tw_task *task)
 	(void)task;
 }
 
-/* Microseconds are the shortest ticks that are filed by, and the clock ends after 292 years of them. */
+/* Microseconds are the shortest ticks to file by, and the clock ends after 292 years of them. */
 static void entries_leave_in_centuries_of_microseconds(void **state)
 {
 	enum { DECADES = 29 };

@@ -113,8 +113,8 @@ static void set_notices_awake(struct cache_recorder *recorder, bool is_awake)
 	pthread_mutex_unlock(&notices->lock);
 }
 
-/* As if the removal had been made by an inline task, which finds the queue full and can't wait: the next
- * time that the shard looks at its entries must do, though nothing leaves then. */
+/* As if the removal had been made by an inline task, which finds the queue full and can't wait: the
+ * next time that the shard looks at its entries must do, though nothing leaves then. */
 static void removal_whose_timer_was_refused_is_told_without_another(void **state)
 {
 	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_FAIL);

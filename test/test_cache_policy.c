@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who makes room: under LRU exactly the one that was not used for the longest time, as a model says;
- * under S3-FIFO those that were not used twice; never more than the limits allow.
+ * Who makes room: under LRU exactly the one that was not used for the longest time, as a model
+ * says; under S3-FIFO those that were not used twice; never more than the limits allow.
  */
 #include "support/test.h"
 

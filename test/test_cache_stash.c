@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What threads keep of a cache's memory for their next sets comes back when they set no more, and is
- * never used while somebody looks at it.
+ * What threads keep of a cache's memory for their next sets comes back when they set no more, and
+ * is never used while somebody looks at it.
  */
 #include "support/test.h"
 
@@ -139,7 +139,7 @@ static void memory_of_adopted_values_comes_back(void **state)
 	check_memory_of_adopted_values_comes_back(open_cache(*state, TW_HOUR, false));
 }
 
-/* --- A user's function that sets --------------------------------------------------------------- */
+/* --- A user's function that sets -------------------------------------------------------------- */
 
 static void set_another(void *value, size_t value_size, void *context)
 {
@@ -162,7 +162,7 @@ static void values_set_others_when_they_are_freed(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- A limit that comes while all set ------------------------------------------------------------ */
+/* --- A limit that comes while all set --------------------------------------------------------- */
 
 static void *set_the_key(void *argument)
 {
@@ -171,7 +171,7 @@ static void *set_the_key(void *argument)
 	return NULL;
 }
 
-/* A reader finds an entry, a thread puts it out, a limit comes, and only then the reader notes the use. */
+/* A reader finds an entry, a thread puts it out, a limit comes, and only then the use is noted. */
 static void use_may_be_noted_of_what_was_put_out_before_the_limit(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_create(*state);

@@ -83,7 +83,7 @@ static void buckets_whose_keys_are_gone_were_passed_by_nobody(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- The slots of a bucket --------------------------------------------------------------------- */
+/* --- The slots of a bucket -------------------------------------------------------------------- */
 
 static void matches_are_the_slots_with_the_tag(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tw_cache_take: one load a key at a time, and what becomes of it when the key changes meanwhile, the
- * loader fails, has nothing, dies, or asks for what it is loading.
+ * tw_cache_take: one load a key at a time, and what becomes of it when the key changes meanwhile,
+ * the loader fails, has nothing, dies, or asks for what it is loading.
  */
 #include "support/test.h"
 

@@ -2,10 +2,10 @@
 /*
  * How late do tasks run when thousands are due each second?
  *
- * All are added beforehand, evenly spread over the time; then one worker runs them, with a handler that
- * does nothing, or by HTTP calls to a server in this process. Lateness is what lies between the due
- * time and the handler's start, or the request's arrival, by the machine's clock, which is Redis's too.
- * Redis, worker and HTTP server share the machine. Medians of several runs.
+ * All are added beforehand, evenly spread over the time; then one worker runs them, with a handler
+ * that does nothing, or by HTTP calls to a server in this process. Lateness is what lies between
+ * the due time and the handler's start, or the request's arrival, by the machine's clock, which is
+ * Redis's too. Redis, worker and HTTP server share the machine. Medians of several runs.
  */
 #include "support/csv.h"
 #include "support/format.h"

@@ -3,9 +3,9 @@
  * How many tasks a second does one Redis take, and give out again?
  *
  * Adds, 100 to a round trip, of tasks that are due in an hour; then claims of 100 and their
- * acknowledgement, two round trips. A redis-server of its own, with appendonly, fsync each second. The
- * baseline beside the adds is what Redis does if it is only told to keep them: ZADD and HSET, 100 of
- * each to a round trip, no script, no guarantee. Medians of several runs.
+ * acknowledgement, two round trips. A redis-server of its own, with appendonly, fsync each second.
+ * The baseline beside the adds is what Redis does if it is only told to keep them: ZADD and HSET,
+ * 100 of each to a round trip, no script, no guarantee. Medians of several runs.
  */
 #include "support/csv.h"
 #include "support/format.h"

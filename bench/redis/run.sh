@@ -30,6 +30,12 @@ figure() {
 		'$1 == what { printf format, $column * factor }' "$programs/$1.csv"
 }
 
+# lateness NAME: p50 / p99 / max
+lateness() {
+	echo "$(figure lateness "$1" 3 1 %.1f) / $(figure lateness "$1" 4 1 %.1f) /" \
+		"$(figure lateness "$1" 5 1 %.1f)"
+}
+
 cat >"$programs/summary.md" <<END
 <!-- Made by bench/redis/run.sh --update; edits are lost. -->
 | One Redis beside one client, fsync each second | |
@@ -37,8 +43,8 @@ cat >"$programs/summary.md" <<END
 | tasks added by 100: million a second | $(figure rates added 2 1e-6 %.3f) |
 | tasks claimed and acknowledged by 100: million a second | $(figure rates claimed 2 1e-6 %.3f) |
 | for comparison, a bare ZADD and HSET by 100: million a second | $(figure rates kept 2 1e-6 %.3f) |
-| lateness of handlers at 10,000 a second, p50 / p99 / max: ms | $(figure lateness handlers 3 1 %.1f) / $(figure lateness handlers 4 1 %.1f) / $(figure lateness handlers 5 1 %.1f) |
-| lateness of HTTP callbacks at 5,000 a second, p50 / p99 / max: ms | $(figure lateness callbacks 3 1 %.1f) / $(figure lateness callbacks 4 1 %.1f) / $(figure lateness callbacks 5 1 %.1f) |
+| lateness of handlers at 10,000 a second, p50 / p99 / max: ms | $(lateness handlers) |
+| lateness of HTTP callbacks at 5,000 a second, p50 / p99 / max: ms | $(lateness callbacks) |
 END
 printf '\nThe figures are in %s\n' "$programs"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The line is a ball that two threads hit in turn; a volley is there and back, a rally many of them. */
+/* The line is a ball that two threads hit in turn; a volley is there and back, a rally many. */
 #include "cores.h"
 
 #include "process.h"

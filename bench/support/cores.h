@@ -12,7 +12,7 @@
 /* Ask before anything stays on a core. Ends the program when the system doesn't tell. */
 cpu_set_t cores_all(void);
 
-/* The calling thread, and those that it starts, on one core; counting begins again after the last. */
+/* Puts the calling thread, and those it starts, on one core: of n, the number modulo n. */
 void cores_stay_on(const cpu_set_t *cores, size_t number);
 
 /* Nanoseconds. The calling thread must stay on the first core. */

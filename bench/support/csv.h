@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table for other programs: one header line, then rows. Without a path every call does nothing. */
+/* A table for other programs: one header line, then rows. Without a path no call does anything. */
 #ifndef BENCH_SUPPORT_CSV_H
 #define BENCH_SUPPORT_CSV_H
 

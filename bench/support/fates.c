@@ -38,7 +38,7 @@ void fates_add(enum fate fate)
 	count = &own_counter->fates[fate];
 	/* relaxed: nobody else writes it. */
 	before = atomic_load_explicit(count, memory_order_relaxed);
-	/* release: whoever sees the count sees the rest; pairs with the acquire in fates_counted(). */
+	/* release: readers of the count see the rest; pairs with the acquire in fates_counted() */
 	atomic_store_explicit(count, before + 1, memory_order_release);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many timers came back, and how. Counted by any thread, read by any; for the whole process, for
- * a trial has one of its own.
+ * How many timers came back, and how. Counted by any thread, read by any; for the whole process,
+ * for a trial has one of its own.
  */
 #ifndef BENCH_SUPPORT_FATES_H
 #define BENCH_SUPPORT_FATES_H

@@ -2,8 +2,8 @@
 /*
  * What several runs of one contender gave, and tables that set two contenders side by side.
  *
- * A run's result is a struct of nothing but doubles, one measure each, and a measure is known by its
- * place in there:
+ * A run's result is a struct of nothing but doubles, one measure each, and a measure is known by
+ * its place in there:
  *
  *     struct result { double per_second[2]; double bytes; };
  *     struct figures *columns[2] = {figures_create("ours"), figures_create("theirs")};

@@ -2,8 +2,8 @@
 /*
  * A timer that is to run each 10 ms, and how late it was: what a crowd does to a bystander.
  *
- * Who may call: the wheel's thread that runs the beat, one at a time, while it beats; everything else
- * when it has not begun or has been stopped. Times are on the stopwatch, nanoseconds.
+ * Who may call: the wheel's thread that runs the beat, one at a time, while it beats; everything
+ * else when it has not begun or has been stopped. Times are on the stopwatch, nanoseconds.
  */
 #ifndef BENCH_SUPPORT_HEARTBEAT_H
 #define BENCH_SUPPORT_HEARTBEAT_H

@@ -54,7 +54,7 @@ void ledger_asked_move(struct ledger_entry *entry, tw_duration now, tw_duration 
 bool ledger_return(struct ledger_entry *entry, enum ledger_fate fate, tw_duration deadline,
 		   tw_duration now)
 {
-	/* relaxed: it only decides who is first; the audit comes after the threads have been joined */
+	/* relaxed: it only decides which is first; the audit comes after the threads are joined */
 	if (atomic_fetch_add_explicit(&entry->returns, 1, memory_order_relaxed) > 0)
 		return false;
 	entry->fate = (uint8_t)fate;

@@ -9,8 +9,8 @@
  *
  * A call takes a while, and the deadline counts from some moment inside it. So each set and move
  * leaves a window of possible deadlines, and a timer that ran must have had one of its windows.
- * A timer may fire, with its old deadline, just before its move or remove is applied: then the wheel
- * does not count that command as one that found its key, and the audit compares these counts.
+ * A timer may fire, with its old deadline, just before its move or remove is applied: then the
+ * wheel does not count that command as one that found its key, and the audit compares these counts.
  */
 #ifndef BENCH_SUPPORT_LEDGER_H
 #define BENCH_SUPPORT_LEDGER_H

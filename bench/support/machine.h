@@ -3,7 +3,7 @@
 #ifndef BENCH_SUPPORT_MACHINE_H
 #define BENCH_SUPPORT_MACHINE_H
 
-/* "AMD EPYC, 2 cores, 105 MiB L3, 23.4 GiB memory, Linux 6.1.0 x86_64, gcc 12.2.0". Static string. */
+/* "AMD EPYC, 2 cores, 105 MiB L3, 23.4 GiB memory, Linux 6.1.0 x86_64, gcc 12.2.0". Static. */
 const char *machine_description(void);
 
 #endif

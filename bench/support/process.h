@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of memory that are resident now, and the most that ever were. 0: the system doesn't tell. */
+/* Bytes of memory that are resident now, and the most that ever were. 0: the system doesn't say. */
 int64_t process_resident(void);
 int64_t process_peak_resident(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How far a long run is: on a terminal one line that is written over, in a pipe or file plain lines,
- * once a second. One thread.
+ * How far a long run is: on a terminal one line that is written over, in a pipe or file plain
+ * lines, once a second. One thread.
  */
 #ifndef BENCH_SUPPORT_PROGRESS_H
 #define BENCH_SUPPORT_PROGRESS_H

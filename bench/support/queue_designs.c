@@ -7,12 +7,12 @@
  * before to it. Nodes come from an array of the producer's own, used in turn, which is the cheapest
  * recycling there is, for the commands of one producer are consumed in its order; or from malloc.
  *
- * Locked array: producers append to one array under a mutex, the consumer reads another one without,
- * and exchanges the two when it has read all.
+ * Locked array: producers append to one array under a mutex, the consumer reads another one
+ * without, and exchanges the two when it has read all.
  *
  * May run together: push by any number of threads, each with its own producer's number, with peek
  * and pop by one consumer.
- * Linearization: push at the exchange or addition that moves the tail; under the lock for the array.
+ * Linearization: push at the exchange or addition that moves the tail, of the array under the lock.
  */
 #include "queue_designs.h"
 
@@ -205,8 +205,8 @@ static void adding_ring_push(void *ring, const struct command *commands, size_t 
 	struct command_queue *queue = &adding->queue;
 
 	for (size_t i = 0; i < group; i++) {
-		/* seq_cst: as the exchange in command_queue_claim(); pairs with the load in
-		 * command_queue_tail(). */
+		/* seq_cst: as the exchange in command_queue_claim_many(); pairs with the load
+		 * in command_queue_tail(). */
 		uint64_t position =
 			atomic_fetch_add_explicit(&queue->tail, 1, memory_order_seq_cst);
 
@@ -460,7 +460,7 @@ static size_t locked_arrived(struct locked *queue)
 
 static void locked_set_arrived(struct locked *queue, size_t arrived)
 {
-	/* relaxed: written under the lock; pairs with the glance in locked_peek(). */
+	/* relaxed: written under the lock; locked_peek() glances at it without, and then locks. */
 	atomic_store_explicit(&queue->arrived, arrived, memory_order_relaxed);
 }
 

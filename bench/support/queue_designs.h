@@ -28,7 +28,7 @@ struct queue_design {
 	void (*push)(void *queue, const struct command *commands, size_t group);
 	/* Consumer: the next commands, up to QUEUE_BATCH; answers how many. */
 	size_t (*peek)(void *queue, const struct command **commands);
-	/* Consumer: it is done with the commands of the last peek, `count` of them, at least one. */
+	/* Consumer: it is done with `count` commands of the last peek, at least one. */
 	void (*pop)(void *queue, size_t count);
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The baseline's timers: in lists, one for each slot, and in a map that leads from keys to them. The
- * lists have no lock; the map has one, as go-zero's has. Ends the program when memory is out.
+ * The baseline's timers: in lists, one for each slot, and in a map that leads from keys to them.
+ * The lists have no lock; the map has one, as go-zero's has. Ends the program when memory is out.
  */
 #ifndef BENCH_SUPPORT_SIMPLE_TIMERS_H
 #define BENCH_SUPPORT_SIMPLE_TIMERS_H

@@ -283,7 +283,7 @@ static void measured_tick(struct simple_wheel *wheel)
 	note_longest(&wheel->longest_turn_wall, stopwatch_now() - start);
 }
 
-/* Senders that found a buffer full are woken when half of it is free: a wake-up for many commands. */
+/* Senders that found a buffer full are woken when half of it is free: once for many commands. */
 static void wake_senders(struct channel *channel)
 {
 	if (channel->senders_wait && channel->sent - channel->taken <= channel->size / 2)

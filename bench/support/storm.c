@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A run: the wheel's memory is aged, the heartbeat starts, the timers are set in random order, the
- * calm is watched, the storm breaks, and when every timer is accounted for the heartbeat is stopped.
- * When it begins is planned before the timers are set, for their deadlines follow from it.
+ * calm is watched, the storm breaks, and when every timer is accounted for the heartbeat is
+ * stopped. When it begins is planned before the timers are set, for their deadlines follow from it.
  */
 #include "storm.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the threads that run a wheel's tasks see: each value that comes back is noted in the ledger,
- * and counted with its lateness. Give witnesses_execute() and witnesses_release() to tw_create, with
- * the struct witnesses as context; values are entries of the ledger, set under key_of() their number.
+ * and counted with its lateness. Give tw_create witnesses_execute() and witnesses_release(), with
+ * the struct witnesses as context; values are ledger entries, set under key_of() their number.
  *
  * Any thread may read the counts while they grow.
  */

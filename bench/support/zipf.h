@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers as Zipf's law has them: rank r (from 0) comes as often as 1 / (r + 1)^exponent says. Drawn
- * from the exact distribution in constant time (Walker's alias method). Any number of threads may
- * draw from one.
+ * Numbers as Zipf's law has them: rank r (from 0) comes as often as 1 / (r + 1)^exponent says.
+ * Drawn from the exact distribution in constant time (Walker's alias method). Any number of threads
+ * may draw from one.
  */
 #ifndef BENCH_SUPPORT_ZIPF_H
 #define BENCH_SUPPORT_ZIPF_H

@@ -124,10 +124,10 @@ struct tw_cache_options {
 	 * does: for ever where there are fewer. A tw_drain of the wheel meets them (NULL keys), and
 	 * must leave their values alone; after it is through (tw_wait_idle), tw_cache_flush sets
 	 * them up again. A change that has to set one of them, and finds the wheel's queue full,
-	 * waits for room, also with TW_WHEN_FULL_FAIL, and with TW_DRIVE_CALLER drives the wheel; an
-	 * inline task of a wheel that refuses can't, and leaves it to the next change, as does any
-	 * change where the wheel refuses a place that a drain has freed and others have taken. NULL:
-	 * a wheel of its own, of 1 s and 300 slots, with its threads.
+	 * waits for room, also with TW_WHEN_FULL_FAIL, and with TW_DRIVE_CALLER drives the wheel;
+	 * an inline task of a wheel that refuses can't, and leaves it to the next change, as does
+	 * any change where the wheel refuses a place that a drain has freed and others have taken.
+	 * NULL: a wheel of its own, of 1 s and 300 slots, with its threads.
 	 */
 	struct tw_wheel *wheel;
 	/* Each lifetime given is multiplied by a random number between 1 - jitter and 1 + jitter,
@@ -282,9 +282,9 @@ typedef enum tw_status tw_cache_load(void *argument, const void *key, size_t key
 
 /*
  * For the loader, in its own thread: gives a copy of the value, or the value itself (as
- * tw_cache_adopt), with its lifetime; `expire` 0: the cache's own. Given twice, the last counts. TW_OK;
- * TW_INVALID: no loading, expire < 0, a value as tw_cache_set would not have it; TW_NO_MEMORY: the
- * loader should answer that.
+ * tw_cache_adopt), with its lifetime; `expire` 0: the cache's own. Given twice, the last counts.
+ * TW_OK; TW_INVALID: no loading, expire < 0, a value as tw_cache_set would not have it;
+ * TW_NO_MEMORY: the loader should answer that.
  */
 TW_API enum tw_status tw_cache_load_copy(struct tw_cache_loading *loading, const void *value,
 					 size_t value_size, tw_duration expire);
@@ -370,9 +370,9 @@ TW_API enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache
  * then may stay up to a tick longer (nobody is given it); waits until on_remove was told of every
  * removal before the call; and frees what nobody reads any more. With TW_DRIVE_CALLER it drives the
  * wheel, as tw_flush. TW_OK; TW_INVALID: no cache, or called from a task of the wheel (on_remove
- * and on_stats are such) or from a loader of this cache, where it does nothing; TW_CLOSED: the wheel
- * was stopped, so that on_remove is not told of all before tw_cache_destroy; TW_FULL: nor is it now,
- * for after a drain others have taken all places of the wheel (max_pending), and it refuses more.
+ * and on_stats are such) or from a loader of this cache, where it does nothing; TW_CLOSED: the
+ * wheel was stopped, so that on_remove is not told of all before tw_cache_destroy; TW_FULL: nor is
+ * it now, for after a drain others have taken all places of a wheel with max_pending.
  */
 TW_API enum tw_status tw_cache_flush(struct tw_cache *cache);
 

@@ -400,8 +400,8 @@ struct tw_redis_worker_options {
 	 * 30 s. A dead worker's tasks run again after this time. */
 	tw_duration lease;
 	/* Most tasks taken by one claim, up to TW_REDIS_BATCH_MAX; 0: 100. A worker holds as many
-	 * tasks as it can run at once, and beside them as many as it can begin within some 20 ms, ten
-	 * batches at most. */
+	 * tasks as it can run at once, and beside them as many as it can begin within some 20 ms,
+	 * ten batches at most. */
 	unsigned batch;
 	/* Wait before the second attempt (0: 1 s), doubled with each, up to retry_max (0: 5 min).
 	 * Of each wait a random part, up to half, is left out. */

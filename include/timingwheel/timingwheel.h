@@ -96,13 +96,13 @@ enum tw_status {
 
 /* "TW_OK" for TW_OK; "TW_UNKNOWN" for a number that is no status. Static strings, any thread. */
 TW_API const char *tw_status_name(enum tw_status status);
-/* The same in words, for a log line; "unknown status" for a number that is none. Static strings, any
- * thread. */
+/* The same in words, for a log line; "unknown status" for a number that is none. The strings are
+ * static. Any thread. */
 TW_API const char *tw_status_text(enum tw_status status);
 
 struct tw_wheel;
 
-/* What a task, a release or a drain function is told. The pointers in it are valid during the call. */
+/* What a task, a release or a drain function is told. The pointers in it are valid in the call. */
 struct tw_task {
 	const void *key; /* the wheel's copy */
 	size_t key_size; /* bytes */
@@ -167,11 +167,11 @@ struct tw_slow_task {
 	tw_duration threshold; /* nanoseconds, ≥ 0; 0: nobody is told */
 	/*
 	 * NULL: nobody is told. Called with tw_options.context, right after a task that took longer
-	 * than the threshold, on the thread that ran it; `took` is in nanoseconds of real time, on a
-	 * manual clock too. A task with a key: `task` is what execute was told (its value may be gone
-	 * by now), timer.id is 0. A run by handle: task->key is NULL, task->value is the argument, and
-	 * `timer` the handle; to tw_timer_stop_wait this still is the timer's own run. May call what
-	 * a task may.
+	 * than the threshold, on the thread that ran it; `took` is in nanoseconds of real time, on
+	 * a manual clock too. A task with a key: `task` is what execute was told (its value may be
+	 * gone by now), timer.id is 0. A run by handle: task->key is NULL, task->value is the
+	 * argument, and `timer` the handle; to tw_timer_stop_wait this still is the timer's own
+	 * run. May call what a task may.
 	 */
 	void (*hook)(void *context, const struct tw_task *task, struct tw_timer timer,
 		     tw_duration took);
@@ -329,14 +329,14 @@ TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
 /*
  * For an event loop that drives a TW_DRIVE_CALLER wheel: a descriptor that poll() or epoll finds
  * readable when a command has arrived or a deadline is due; then call tw_poll, which makes it quiet
- * again. It is the wheel's: don't read or close it. -1, and errno tells: EINVAL: no wheel, one with an
- * owner thread, stopped, or called from an inline task; ENOTSUP: not Linux; or out of descriptors.
+ * again. It is the wheel's: don't read or close it. -1, with errno: EINVAL: no wheel, one with an
+ * owner thread, stopped, or called from an inline task; ENOTSUP: not Linux; else no descriptors.
  */
 TW_API int tw_fd(struct tw_wheel *wheel);
 
 /*
- * Timers by handle: no key, no index; RussellLuo's and Kafka's interface. A handle stays safe to use
- * for ever: once its timer is done it answers TW_NOT_FOUND, whoever has its memory by then.
+ * Timers by handle: no key, no index; RussellLuo's and Kafka's interface. A handle stays safe to
+ * use for ever: once its timer is done it answers TW_NOT_FOUND, whoever has its memory by then.
  */
 
 /* What a periodic timer does about runs it is late for by a period or more. */
@@ -349,8 +349,8 @@ enum tw_missed {
 /*
  * Calls run(argument) once, `delay` from now, on the pool; a delay ≤ 0 runs it now, one under an
  * interval is rounded up like any other. *timer (may be NULL) becomes its handle. When the wheel is
- * stopped first, the argument goes to release (TW_STOPPED, NULL key); when it is drained, to the drain
- * function (NULL key). Any thread; costs as tw_set_timer without the hash.
+ * stopped first, the argument goes to release (TW_STOPPED, NULL key); when it is drained, to the
+ * drain function (NULL key). Any thread; costs as tw_set_timer without the hash.
  * TW_OK; TW_INVALID: no wheel or no function; TW_FULL and TW_NO_MEMORY as tw_set_timer; TW_CLOSED.
  * Except on TW_OK *timer is 0.
  */
@@ -358,9 +358,9 @@ TW_API enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, v
 				    void *argument, struct tw_timer *timer);
 
 /*
- * Calls run(argument) after `first`, then each `period`: at first + n * period, without drift, never
- * two at a time. Ends with tw_timer_stop, or as tw_after_func's. Statuses as tw_after_func; also
- * TW_INVALID: period ≤ 0 or no such policy.
+ * Calls run(argument) after `first`, then each `period`: at first + n * period, without drift,
+ * never two at a time. Ends with tw_timer_stop, or as tw_after_func's. Statuses as tw_after_func;
+ * also TW_INVALID: period ≤ 0 or no such policy.
  */
 TW_API enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_duration period,
 			       enum tw_missed missed, void (*run)(void *), void *argument,
@@ -378,20 +378,20 @@ TW_API enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 
 /*
  * Stops the timer. Answers at once, without asking the owner: of the stop and the run, one wins.
- * TW_OK: it has not run (again) and will not; the argument is the caller's. TW_RUNNING: it is running
- * now and will not again. TW_NOT_FOUND: it is done, or was stopped before. TW_INVALID: no wheel;
- * TW_CLOSED. Any thread, also in its own run.
+ * TW_OK: it has not run (again) and will not; the argument is the caller's. TW_RUNNING: it is
+ * running now and will not again. TW_NOT_FOUND: it is done, or was stopped before. TW_INVALID: no
+ * wheel; TW_CLOSED. Any thread, also in its own run.
  */
 TW_API enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer);
 
-/* As tw_timer_stop, and on return it is not running any more; but for TW_CLOSED, which doesn't wait:
- * after tw_stop tw_wait_idle does. In its own run: TW_INVALID. */
+/* As tw_timer_stop, and on return it is not running any more; but for TW_CLOSED, which doesn't
+ * wait: after tw_stop tw_wait_idle does. In its own run: TW_INVALID. */
 TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer);
 
 /*
- * Gives the timer a new deadline, `delay` from now, of it alone: it will not run at the old one. While
- * it runs: arms the next run, after this one. Of a periodic timer: moves its next run, and later ones
- * count from there. Any thread. TW_OK; TW_NOT_FOUND: done or stopped; TW_INVALID: no wheel; TW_CLOSED;
+ * Gives the timer a new deadline, `delay` from now: it will not run at the old one. While it runs:
+ * arms the next run, after this one. Of a periodic timer: moves its next run, and later ones count
+ * from there. Any thread. TW_OK; TW_NOT_FOUND: done or stopped; TW_INVALID: no wheel; TW_CLOSED;
  * TW_FULL: there is no room for the command and when_full says not to wait; nothing has changed.
  */
 TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer,
@@ -407,14 +407,16 @@ struct tw_set {
 
 /*
  * tw_set_timer for each item, in order, at a lower price a piece. Stops at the first that fails and
- * answers its status; *accepted (may be NULL) tells how many the wheel owns. TW_INVALID also: no items.
+ * answers its status; *accepted (may be NULL) tells how many the wheel owns.
+ * TW_INVALID also: no items.
  */
 TW_API enum tw_status tw_set_timers(struct tw_wheel *wheel, const struct tw_set *items, size_t n,
 				    size_t *accepted);
 
 /*
- * How long `count` things took: half of them no longer than p50, 90 of 100 no longer than p90, 99 of
- * 100 no longer than p99, each to within 1 in 32; `max` is exact. Nanoseconds; all 0 where count is.
+ * How long `count` things took, in nanoseconds: half of them no longer than p50, 90 of 100 no
+ * longer than p90, 99 of 100 no longer than p99, each to within 1 in 32; `max` is exact. All 0
+ * where count is.
  */
 struct tw_percentiles {
 	tw_duration p50;
@@ -443,7 +445,7 @@ struct tw_stats {
 	uint64_t turns;      /* turns of the owner's loop */
 	uint64_t wakeups;    /* times the owner woke, by a command, a deadline or a nap's end */
 	uint64_t full_waits; /* times a caller slept because the queue was full */
-	/* The owner's longest turn, inline tasks left out: processor time that its thread had, which is
+	/* The owner's longest turn, inline tasks left out: processor time of its thread, which is
 	 * the work there was; and by the clock, which counts what other threads had meanwhile. */
 	tw_duration longest_turn;
 	tw_duration longest_turn_wall;

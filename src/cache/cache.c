@@ -55,8 +55,8 @@ void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry
 	atomic_store_explicit(&entry->deadline, deadline, memory_order_relaxed);
 }
 
-/* A hit moves the deadline, to the entry's end at most; false: it had passed meanwhile. A touch that
- * runs beside it sets the end first, and then the deadline, which tells us of that end. */
+/* A hit moves the deadline, to the entry's end at most; false: it had passed meanwhile. A touch
+ * that runs beside it sets the end first, and then the deadline, which tells us of that end. */
 static __attribute__((noinline)) bool cache_slide(const struct tw_cache *cache,
 						  struct tw_cache_entry *entry,
 						  tw_duration deadline, tw_duration coarse)
@@ -130,8 +130,8 @@ static ALWAYS_INLINE enum tw_status reader_count_find(struct reader *reader,
 	return TW_OK;
 }
 
-/* Copies `copied` bytes and leaves the epoch. A large value is pinned meanwhile, so that it holds up
- * nobody's memory. */
+/* Copies `copied` bytes and leaves the epoch. A large value is pinned meanwhile, so that it holds
+ * up nobody's memory. */
 static void cache_copy_and_leave(struct reader *reader, struct tw_cache_entry *entry, void *buffer,
 				 const void *value, size_t copied)
 {
@@ -209,11 +209,11 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
 
 /*
  * While a lookup waits for memory, the processor goes on, into the next lookup and to what that one
- * will wait for: as far as its queues reach (320 operations on Zen 4, 64 stores, and 96 that wait for
- * what is still to come). So what counts is how little is done, and above all how little of it depends
- * on what was fetched. Here is what suffices for most: a short key, found as the first of its bucket
- * with its tag, in an entry with nothing special, whose deadline is far, and a value that fits. All
- * else is left to others.
+ * will wait for: as far as its queues reach (320 operations on Zen 4, 64 stores, and 96 that wait
+ * for what is still to come). So what counts is how little is done, and above all how little of it
+ * depends on what was fetched. Here is what suffices for most: a short key, found as the first of
+ * its bucket with its tag, in an entry with nothing special, whose deadline is far, and a value
+ * that fits. All else is left to others.
  */
 enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_size, void *buffer,
 			    size_t capacity, size_t *value_size)
@@ -423,8 +423,8 @@ static bool cache_make_entry(struct stash *stash, const struct entry_plan *plan,
 }
 
 /*
- * Two things have to come from memory, one after the other: the key's bucket, and the entry in it. What
- * else is to be done lies in between, so that nobody waits for them with the lock in his hands.
+ * Two things have to come from memory, one after the other: the key's bucket, and the entry in it.
+ * What else is to be done lies in between, so that no caller waits for them with the lock held.
  */
 static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_plan *plan,
 					enum put_mode mode, tw_duration expire)

@@ -70,7 +70,7 @@ static inline struct shard *cache_shard(const struct tw_cache *cache, uint64_t h
 
 static inline bool cache_is_closed(const struct tw_cache *cache)
 {
-	/* acquire: pairs with the store in tw_cache_destroy(). */
+	/* acquire: pairs with the store in cache_end_takes(). */
 	return atomic_load_explicit(&((struct tw_cache *)cache)->is_closed, memory_order_acquire);
 }
 

@@ -107,9 +107,9 @@ static void cache_run_upkeep(void *argument)
 {
 	struct tw_cache *cache = argument;
 
-	/* seq_cst: who asks from here on is served by another run; and before the look at the list of
-	 * readers: one who comes into it later finds this, when he asks. Pairs with the load in
-	 * cache_ask_upkeep(). */
+	/* seq_cst: a caller that asks from here on is served by another run; and before the look at
+	 * the list of readers: one that comes into it later finds this, when it asks. Pairs with
+	 * the load in cache_ask_upkeep(). */
 	atomic_store_explicit(&cache->upkeep_is_set, false, memory_order_seq_cst);
 	if (!cache_clear_stashes(cache))
 		cache_ask_upkeep(cache);

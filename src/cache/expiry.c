@@ -4,17 +4,17 @@
  * a shard has one timer, and keeps for itself what is to be looked at at which tick.
  *
  * What is kept is the hash of a key, and not its entry: 8 bytes in a block of up to 28. So an entry
- * needs no links for it, and who removes one touches no neighbours. The entry knows the place where
- * its hash is filed; who replaces it files the hash again only for a place that comes up before. What
- * that leaves behind, and what removed entries do, comes up some day and is not wanted any more. When
- * that becomes more than what is, the shard forgets all and files its entries anew (shard_watch.c).
+ * needs no links for it, and a removal touches no neighbours. The entry knows the place where its
+ * hash is filed; a replacement files the hash again only for an earlier place. What that leaves
+ * behind, and what removed entries do, comes up some day and is not wanted any more. When that
+ * becomes more than the rest, the shard forgets all and files its entries anew (shard_watch.c).
  *
- * Ticks are numbers of eleven digits to the base 32: 292 years of microseconds have 53 bits. A hash is
- * filed at the level of the highest digit in which its tick differs from now, in the slot of that
- * digit. So all slots of a level lie after now, lower levels come up before higher ones, and the next
- * slot to come up is found by two looks. When a slot of level 0 comes up, its entries are due. One of
- * a higher level comes up at its first tick, and its hashes are filed anew, lower: who takes them
- * looks at each entry's deadline anyway, for it may have moved to later without being filed again.
+ * Ticks are numbers of eleven digits to the base 32: 292 years of microseconds have 53 bits. A hash
+ * is filed at the level of the highest digit in which its tick differs from now, in the slot of
+ * that digit. So all slots of a level lie after now, lower levels come up before higher ones, and
+ * the next slot to come up is found by two looks. When a slot of level 0 comes up, its entries are
+ * due. One of a higher level comes up at its first tick, and its hashes are filed anew, lower: each
+ * entry's deadline is looked at then anyway, for it may have moved to later without a new filing.
  *
  * What comes up is first moved to `due` as a whole, and taken from there a block at a time, so that
  * the lock can be let go in between.

@@ -36,7 +36,7 @@ void expiry_init(struct expiry *expiry, uint64_t now);
 void expiry_clear(struct expiry *expiry);
 /*
  * The place of what is to be looked at at that tick, or, if that is not after now, at the next one:
- * not 0. What stands at a smaller place comes up before. A place keeps its number until it comes up.
+ * not 0. What has a smaller place comes up before. A place keeps its number until it comes up.
  */
 unsigned expiry_place(const struct expiry *expiry, uint64_t tick);
 /* False: out of memory. */
@@ -45,8 +45,8 @@ bool expiry_file(struct expiry *expiry, uint64_t hash, unsigned place);
 uint64_t expiry_next(const struct expiry *expiry);
 /*
  * Takes out a block of hashes that have come up by the tick `now`, early ones too; NULL: there is
- * none. The caller looks at them, leaves those in it that could not be filed anew, for want of memory,
- * and gives it back: they come up again at that place.
+ * none. The caller looks at them, leaves those in it that could not be filed anew, for want of
+ * memory, and gives it back: they come up again at that place.
  */
 struct expiry_block *expiry_take(struct expiry *expiry, uint64_t now);
 void expiry_give_back(struct expiry *expiry, struct expiry_block *block, unsigned place);

@@ -2,10 +2,10 @@
 /*
  * What is unlinked is stamped with the epoch, and freed when two epochs have passed (epoch.c). To
  * stamp it takes a full fence, and to look at the readers takes a cache line for each, so both are
- * done for some entries at once, as many as there are readers: what has been unlinked since the last
- * time gets one stamp, once those of the last time are freed. Not for more, for what waits here the
- * processor's cache has lost when it is used again: with 32 at once instead of 4, sets of 128 bytes
- * took a tenth more time, with 128 nearly half. At once for what is large or a user's.
+ * done for some entries at once, as many as there are readers: what has been unlinked since the
+ * last time gets one stamp, once those of the last time are freed. Not for more, for what waits
+ * here the processor's cache has lost when it is used again: with 32 at once instead of 4, sets of
+ * 128 bytes took a tenth more time, with 128 nearly half. At once for what is large or a user's.
  *
  * The fence stands between the stores that hid the entries and the look at the epoch, and at the
  * readers after it. A reader enters, and then loads a slot. If he found the entry, his load was

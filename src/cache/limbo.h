@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where what was unlinked is kept while readers may still be looking at it: by a shard, under its lock,
- * or by a thread (stash.h).
+ * Where what was unlinked is kept while readers may still be looking at it: by a shard, under its
+ * lock, or by a thread (stash.h).
  */
 #ifndef CACHE_LIMBO_H
 #define CACHE_LIMBO_H
@@ -39,8 +39,8 @@ void limbo_add_table(struct limbo *limbo, struct epochs *epochs, struct table *t
 void limbo_take(struct limbo *limbo, struct epochs *epochs, struct pool *pool,
 		struct policy *policy, struct garbage *garbage);
 /*
- * Goes on by an epoch if no reader is behind, and answers, linked by limbo_next, the entries that none
- * sees any more; NULL: none. Their references are the caller's. *goes_on: no reader was behind.
+ * Goes on by an epoch if no reader is behind: *goes_on. Returns, linked by limbo_next, the entries
+ * that no reader sees any more; NULL: none. Their references are the caller's.
  */
 struct tw_cache_entry *limbo_go_on(struct limbo *limbo, struct epochs *epochs, bool *goes_on);
 /* Nobody is inside an epoch: all of it. */

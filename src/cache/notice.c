@@ -5,9 +5,9 @@
  * the pool come in between after each crowd. Runs of a wakeup never overlap, so on_remove has one
  * caller.
  *
- * An entry waits here with a reference of its own, so that its memory needs nobody else. It is added
- * under the lock of the shard that it leaves, and the queue is told in order: so whoever has seen it
- * gone waits for it by waiting for as many as have been added, whatever others make leave meanwhile.
+ * An entry waits here with a reference of its own, so that its memory needs nobody else. It is
+ * added under the lock of the shard that it leaves, and the queue is told in order: so whoever has
+ * seen it gone waits for it by waiting for as many as have been added, whatever leaves later.
  */
 #include "notice.h"
 
@@ -185,10 +185,10 @@ static void notices_pause(struct notices *notices)
 }
 
 /*
- * The wakeup is set again: a drain of the wheel may have taken it; but more and more seldom, for one
- * that is set anew while it waits for a thread of the pool has to wait anew. And the wheel is driven,
- * if that is the caller's part. One failure may be because another is just mending it; TW_FULL: it
- * is the second.
+ * The wakeup is set again: a drain of the wheel may have taken it; but more and more seldom, for
+ * one that is set anew while it waits for a thread of the pool has to wait anew. And the wheel is
+ * driven, if that is the caller's part. One failure may be because another is just mending it;
+ * TW_FULL: it is the second.
  */
 static enum tw_status notices_urge(struct notices *notices, unsigned round, bool *is_set)
 {

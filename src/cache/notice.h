@@ -49,8 +49,8 @@ bool notices_wake(struct notices *notices);
 bool notices_wake_again(struct notices *notices);
 /*
  * Waits until all that were added are told; `later`: also those that listeners make leave
- * meanwhile. TW_CLOSED: the wheel was stopped, and nobody tells them; TW_FULL: likewise, for the wheel
- * has no place for the wakeup; TW_INVALID: the wheel can't be waited for from here.
+ * meanwhile. TW_CLOSED: the wheel was stopped, and nobody tells them; TW_FULL: likewise, for the
+ * wheel has no place for the wakeup; TW_INVALID: the wheel can't be waited for from here.
  */
 enum tw_status notices_wait(struct notices *notices, bool later);
 /* Tells all that are left; nobody else does any more. */

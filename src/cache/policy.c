@@ -6,8 +6,9 @@
  * loses a use only where a ring is overrun while another holds the lock.
  *
  * The ring holds addresses without references. An entry that is noted was found inside an epoch, so
- * it is not freed before its finder has left, and after that policy_settle() is called before
- * the shard frees anything: it empties the whole ring. (Threads free what no ring can hold: stash.c.) Unlinked entries that it meets are skipped.
+ * it is not freed before its finder has left, and after that policy_settle() is called before the
+ * shard frees anything: it empties the whole ring. (Threads free what no ring can hold: stash.c.)
+ * Unlinked entries that it meets are skipped.
  *
  * S3-FIFO (Yang et al., 2023). New keys enter the small queue, a tenth of the entries. At its end,
  * who was used twice goes on to the main queue, others are evicted and their hashes remembered; a

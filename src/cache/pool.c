@@ -95,7 +95,7 @@ void pool_close(struct pool *pool)
 {
 	int64_t taken = pool->taken;
 
-	/* acq_rel: the last one sees what the others did; pairs with itself and pool_return(). */
+	/* acq_rel: the last one sees what the others did; pairs with itself and cell_return(). */
 	if (atomic_fetch_add_explicit(&pool->balance, taken, memory_order_acq_rel) + taken == 0)
 		pool_free(pool);
 }
@@ -195,7 +195,7 @@ static void pool_collect(struct pool *pool)
 	/* relaxed: a look that spares the exchange. */
 	if (!atomic_load_explicit(&pool->returned, memory_order_relaxed))
 		return;
-	/* acquire: the last reader is done with them; pairs with pool_return(). */
+	/* acquire: the last reader is done with them; pairs with cell_return(). */
 	cell = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
 	for (; cell; cell = next) {
 		next = cell->next;
@@ -321,7 +321,7 @@ void spare_return(struct pool_spare *spare)
 
 void pool_trim(struct pool *pool)
 {
-	/* acquire: those who returned cells are done with the stack; pairs with pool_return(). */
+	/* acquire: those who returned cells are done with the stack; pairs with cell_return(). */
 	int64_t balance = atomic_load_explicit(&pool->balance, memory_order_acquire);
 
 	if (pool->taken + balance != 0 || !pool->chunks)

@@ -56,8 +56,8 @@ void shard_begin(struct shard *shard);
 /* Lets the lock go, and then frees and tells what is to be. */
 void shard_end(struct shard *shard);
 
-/* Fetches the key's bucket; outside an epoch, too. Answers what shard_place() answers inside, unless
- * there is another table by then. */
+/* Fetches the key's bucket; outside an epoch, too. Answers what shard_place() answers inside,
+ * unless there is another table by then. */
 static inline uintptr_t shard_prefetch_bucket(const struct shard *shard, uint64_t hash)
 {
 	/* relaxed: nobody looks at what is there. */
@@ -96,8 +96,8 @@ static inline void shard_prefetch(const struct shard *shard, uint64_t hash)
 
 /* Room for one entry more; false: out of memory. */
 bool shard_reserve(struct shard *shard);
-/* Has the key looked at when the deadline of its entry comes. `filed`: of what was its entry so far.
- * False: out of memory. */
+/* Has the key looked at when the deadline of its entry comes. `filed`: of what was its entry so
+ * far. False: out of memory. */
 bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned filed,
 		 tw_duration deadline);
 /* Puts a new key's entry, which is watched, in, after making room for it; what that leaves over the

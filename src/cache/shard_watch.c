@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a shard's entries are looked at for their age: what is filed under which tick, and the wakeup
- * that stands at the first of them.
+ * When a shard's entries are looked at for their age: what is filed under which tick, and the
+ * wakeup that stands at the first of them.
  *
  * The wakeup stands at the first tick at which something comes up that is filed, or earlier. It is
  * only set when that becomes sooner; when it runs it sets itself. Setting it may wait for room in
- * the wheel's queue, and the owner, who makes room, may be in an inline task that waits for our lock.
- * So it is done without the lock, by one thread at a time, which goes on until it has set the newest
- * time: who comes meanwhile leaves his to that one, even if both are the same thread.
+ * the wheel's queue, and the owner, who makes room, may be in an inline task that waits for our
+ * lock. So it is done without the lock, by one thread at a time, which goes on until it has set the
+ * newest time: who comes meanwhile leaves his to that one, even if both are the same thread.
  *
- * Each entry with a deadline has its hash filed under its deadline's tick or an earlier one, and knows
- * where; one that comes up too early is filed anew. When too much is filed that nobody needs any
- * more, all of it is thrown away, and the entries are filed anew, some at a time; who is set meanwhile
- * is filed in any case. Nobody who reads lives by it: lookups judge deadlines.
+ * Each entry with a deadline has its hash filed under its deadline's tick or an earlier one, and
+ * knows where; one that comes up too early is filed anew. When too much is filed that nobody needs
+ * any more, all of it is thrown away, and the entries are filed anew, some at a time; who is set
+ * meanwhile is filed in any case. Nobody who reads lives by it: lookups judge deadlines.
  */
 #include "shard.h"
 
@@ -110,8 +110,8 @@ bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now)
 	return true;
 }
 
-/* What came up, from the place `from`: goes, or is filed anew by the deadline it has by now. False: out
- * of memory; it counts as filed at the place `next`. */
+/* What came up, from the place `from`: goes, or is filed anew by the deadline it has by now. False:
+ * out of memory; it counts as filed at the place `next`. */
 static bool shard_look_at(struct shard *shard, uint64_t hash, unsigned from, unsigned next,
 			  tw_duration now)
 {

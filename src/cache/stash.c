@@ -2,9 +2,9 @@
 /*
  * A set unlinks an entry and makes another of the same size. If the shard takes the one and gives
  * memory for the other, that memory was last touched dozens of sets of this shard ago, which are
- * thousands of all, and it has to come from far. From a thread's own hands it is still near: sets of
- * 128 bytes are a tenth faster, and more where others use the machine's memory. And the shard's lock
- * is held for less.
+ * thousands of all, and it has to come from far. From a thread's own hands it is still near: sets
+ * of 128 bytes are a tenth faster, and more where others use the machine's memory. And the shard's
+ * lock is held for less.
  *
  * What stays here when the thread sets no more is small (some dozens of cells, of at most 1,024
  * bytes), but may keep large chunks from being given back. So the cache's upkeep, which runs in
@@ -18,9 +18,9 @@
 
 #include "cache.h"
 
-/* Wait for so many before the readers are looked at, and the more where there are more readers: more
- * than in a shard's limbo, for they are still near, and who looks at a reader takes its cache line away
- * from it. */
+/* Wait for so many before the readers are looked at, and the more where there are more readers:
+ * more than in a shard's limbo, for they are still near, and who looks at a reader takes its cache
+ * line away from it. */
 enum { FEW = 16, MANY = 32 };
 
 /* So many are only there if a reader lost the processor inside an epoch: let him go on. */
@@ -56,9 +56,9 @@ static void stash_hand_over(struct tw_cache *cache, struct tw_cache_entry *entry
 }
 
 /*
- * cache_counts_uses() is looked at when the entries are out of every reader's sight. Who noted a use
- * of one outside the lock had seen it, before he left his epoch, and so it is seen here; under the lock
- * nobody meets what was unlinked.
+ * cache_counts_uses() is looked at when the entries are out of every reader's sight. Who noted a
+ * use of one outside the lock had seen it, before he left his epoch, and so it is seen here; under
+ * the lock nobody meets what was unlinked.
  */
 static void stash_free(struct stash *stash, struct tw_cache *cache, struct tw_cache_entry *entry)
 {

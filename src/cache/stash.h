@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a thread keeps for its next sets in one cache: the entries that its sets put out of the
- * table, until no reader sees them, and then their memory. It belongs to who has begun it: its thread
- * during a set, or the cache's upkeep.
+ * table, until no reader sees them, and then their memory. It belongs to who has begun it: its
+ * thread during a set, or the cache's upkeep.
  */
 #ifndef CACHE_STASH_H
 #define CACHE_STASH_H

@@ -8,8 +8,8 @@
  * bucket they passed, in the four lowest bits of its slots, which the address (a multiple of 16)
  * leaves free. The first slot counts to 15, then the second goes on, and so forth, and they are
  * counted down in the opposite order: so a lookup ends where the first slot's count is 0. All eight
- * count to 120; there a count stays until the table is rebuilt. (15 were too few: where keys come and
- * go, sooner or later every bucket got there, and then each miss searched the whole table.)
+ * count to 120; there a count stays until the table is rebuilt. (15 were too few: where keys come
+ * and go, sooner or later every bucket got there, and then each miss searched the whole table.)
  *
  * Readers. An entry never moves within a table, and a replacement is one store, so a key that is
  * there all the time is found at any moment. A table that has grown is published whole; who still

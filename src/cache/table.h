@@ -84,8 +84,8 @@ static inline bool entry_has_key(const struct tw_cache_entry *entry, const void 
 
 /*
  * Where a table's buckets lie, in one word: the address, a multiple of 64, and how many bits number
- * them. Who has the word can fetch a bucket ahead, outside an epoch too, where the table may be gone;
- * who meets the same word inside has the table's bucket.
+ * them. Who has the word can fetch a bucket ahead, outside an epoch too, where the table may be
+ * gone; who meets the same word inside has the table's bucket.
  */
 static inline uintptr_t table_place(const struct table *table)
 {
@@ -185,8 +185,8 @@ void table_add(struct table *table, uint64_t hash, struct tw_cache_entry *entry)
 /* Puts `entry` in the place of another of the same key. */
 void table_replace(_Atomic uint64_t *slot, struct tw_cache_entry *entry);
 void table_remove(struct table *table, struct tw_cache_entry *entry);
-/* The next entry with that hash, as far as the table keeps it; NULL: no more. *position begins with 0,
- * and goes on; what was answered may be removed in between. */
+/* The next entry with that hash, as far as the table keeps it; NULL: no more. *position begins with
+ * 0, and goes on; what was answered may be removed in between. */
 struct tw_cache_entry *table_next_hashed(const struct table *table, uint64_t hash,
 					 size_t *position);
 /* The same entries in a table for so many; NULL: out of memory. */

@@ -9,8 +9,8 @@
  * occasion.
  *
  * Closing takes the timer's id away first, so that a run which goes on meanwhile finds nothing to
- * set, and does not take that for a drain and mend it. Whoever mends has taken the id away likewise,
- * and finds the mark of the closing when he wants to put the new one there.
+ * set, and does not take that for a drain and mend it. Whoever mends has taken the id away
+ * likewise, and finds the mark of the closing when he wants to put the new one there.
  */
 #include "wakeup.h"
 

@@ -30,8 +30,8 @@ enum tw_status wakeup_open(struct wakeup *wakeup, struct tw_wheel *wheel, void (
  * Runs once, `delay` from now (≤ 0: now), instead of when it was set to before. Where a drain of
  * the wheel has taken it, it is mended. With no lock held: if the wheel's queue is full it waits
  * for room, whatever when_full says, and with TW_DRIVE_CALLER drives the wheel. False: it was
- * closed, the wheel has been stopped, it is just being mended, it can't be, for the wheel has as many
- * timers as it may, or there is no room for an inline task of a wheel that refuses.
+ * closed, the wheel has been stopped, it is just being mended, it can't be, for the wheel has as
+ * many timers as it may, or there is no room for an inline task of a wheel that refuses.
  */
 bool wakeup_set(struct wakeup *wakeup, tw_duration delay);
 /* In its own run: it runs again in the next tick, for which it needs no room. */

@@ -1,7 +1,7 @@
 -- with: hint
 -- Adds tasks, one after the other. ARGV: for each its mode (any, new, replace), key, at, delay and
--- record. Answers for each its due time, or -1: it exists, -2: it doesn't. This is the most frequent
--- script, so it does without functions.
+-- record. Returns for each its due time, or -1: it exists, -2: it doesn't. This is the script that
+-- runs most often, so it does without functions.
 local answers = {}
 local earliest
 

@@ -20,8 +20,8 @@ local function bury(key, attempts, record)
 	end
 end
 
--- The records of the keys from number `first` on: so few at a time that what stays for the next claim
--- is hardly read.
+-- The records of the keys from number `first` on: so few at a time that hardly any is read that
+-- stays for the next claim.
 local SOME = 25
 local function some_records(keys, first)
 	return redis.call('HMGET', KEYS[2], unpack(keys, first, math.min(first + SOME - 1, #keys)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hiredis has TLS from its version 1.0 on, as a library of its own; Debian 12 has 0.14. The server's
- * certificate must come from one of the system's authorities; hiredis does not compare its name.
+ * hiredis has TLS from its version 1.0 on, as a library of its own; Debian 12 has 0.14. The
+ * server's certificate must come from one of the system's authorities; hiredis compares no name.
  */
 #include "connection_tls.h"
 

@@ -53,10 +53,12 @@ $(BUILD)/test/redis/%: $(BUILD)/test/redis/%.o $(REDIS_TEST_SUPPORT) $(TEST_SUPP
 	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka $(redis_libs)
 
 # What our code asks for the time of day.
-$(BUILD)/test/redis/test_clocks: WRAP = $(addprefix -Wl$(comma)--wrap=,clock_gettime gettimeofday time)
+$(BUILD)/test/redis/test_clocks: WRAP = $(addprefix -Wl$(comma)--wrap=, \
+	clock_gettime gettimeofday time)
 
 # The servers that the tests have.
-REDIS_BENCH_SERVERS := $(addprefix $(BUILD)/test/redis/support/,http_server.o redis_server.o sockets.o)
+REDIS_BENCH_SERVERS := $(addprefix $(BUILD)/test/redis/support/, \
+	http_server.o redis_server.o sockets.o)
 $(BUILD)/bench/redis/%: $(BUILD)/bench/redis/%.o $(REDIS_BENCH_SUPPORT) $(BENCH_SUPPORT) \
 		$(REDIS_BENCH_SERVERS) $(REDIS_OBJECTS) $(LIB_OBJECTS)
 	$(call say,LD,$@)

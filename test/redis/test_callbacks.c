@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker that calls an HTTP server on loopback: what is sent, what each answer means, how many at a
- * time. The path of a task's URL tells the server how to answer.
+ * A worker that calls an HTTP server on loopback: what is sent, what each answer means, how many at
+ * a time. The path of a task's URL tells the server how to answer.
  */
 #include "support/fixture.h"
 
@@ -208,7 +208,7 @@ static void large_body_arrives_whole(void **state)
 	worker_stop(worker);
 }
 
-/* -------------------------------------------------------------------------- What answers mean -- */
+/* ------------------------------------------------------------------------- What answers mean -- */
 
 static void every_2xx_is_success(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two workers and a client, each a process, whose clocks differ by hours: nothing depends on them. The
- * program is linked so that whatever our code asks for the time of day comes through here.
+ * Two workers and a client, each a process, whose clocks differ by hours: nothing depends on them.
+ * The program is linked so that whatever our code asks for the time of day comes through here.
  */
 #include "support/fixture.h"
 

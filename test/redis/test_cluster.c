@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Three nodes: shards lie on all of them, slots move and a node restarts in mid-run, nothing is lost. */
+/* Three nodes: shards lie on all, slots move and a node restarts in mid-run, nothing is lost. */
 #include "support/fixture.h"
 
 #include <pthread.h>
@@ -84,8 +84,8 @@ static int added_so_far(void)
 	return atomic_load_explicit(&added, memory_order_relaxed);
 }
 
-/* Adds tasks, one by one, as long as they are disturbed; a reply that was lost is made up for by adding
- * again. Answers NULL, or what a call failed with. */
+/* Adds tasks, one by one, as long as they are disturbed; a reply that was lost is made up for by
+ * adding again. Answers NULL, or what a call failed with. */
 static void *add_all(void *argument)
 {
 	char key[KEY_SIZE];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hints tell of what is to be looked at earlier than others may know, and of nothing else; and all goes
- * on, a little later, where they are not allowed.
+ * Hints tell of what is to be looked at earlier than others may know, and of nothing else; and all
+ * goes on, a little later, where they are not allowed.
  */
 #include "support/fixture.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Claims where something is not as it should be: a shard is not held up by what something else has written
- * into it, or taken out of it; what a server has lost is not given twice; much data doesn't stop Redis.
+ * Claims where something is not as it should be: a shard is not held up by what others have written
+ * into it or taken out; what a server has lost is not given twice; much data doesn't stop Redis.
  */
 #include "support/fixture.h"
 

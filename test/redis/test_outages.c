@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Redis is away, restarts, refuses, or its replies get lost. Servers of their own here; a proxy that cuts
- * and loses stands in between where need be.
+ * Redis is away, restarts, refuses, or its replies get lost. Servers of their own here; a proxy
+ * that cuts and loses stands in between where need be.
  */
 #include "support/fixture.h"
 
@@ -346,7 +346,7 @@ static void replica_is_waited_for_until_it_is_the_master(void **state)
 	tw_redis_close(redis);
 }
 
-/* -------------------------------------------------------------------------- Cuts, lost replies -- */
+/* ------------------------------------------------------------------------ Cuts, lost replies -- */
 
 static void connection_cut_for_five_seconds_loses_nothing(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The program twr, as a process: what it says, what it ends with, and workers that are told to end or die. */
+/* The program twr, as a process: what it says, its exit codes, workers that are ended or killed. */
 #include "support/fixture.h"
 
 #include <signal.h>
@@ -99,7 +99,7 @@ static int64_t said_number(const char *name)
 	return number;
 }
 
-/* -------------------------------------------------------------------------- One task, its life -- */
+/* ------------------------------------------------------------------------ One task, its life -- */
 
 static void task_is_added_shown_moved_and_cancelled(void **state)
 {
@@ -504,7 +504,7 @@ static void task_longer_than_the_grace_is_given_back(void **state)
 	program_end(&worker);
 }
 
-/* A worker that dies says nothing; its lease ends, and another one runs the task, with a higher token. */
+/* A worker that dies says nothing; its lease ends, and another runs the task, its token higher. */
 static void task_of_a_killed_worker_runs_again_within_its_lease_and_a_second(void **state)
 {
 	struct fixture *fixture = *state;

@@ -47,8 +47,11 @@ processes="$!"
 wait_for 'Ready to accept' "$folder/redis.log"
 export TWR_URL="redis://127.0.0.1:$redis_port" PYTHONUNBUFFERED=1
 
-awk '/three commands show/ { found = 1 } found && /^```/ { if (inside) exit; inside = 1; next } inside' \
-	README.md | sed -e "s|build/twr|$BUILD/twr|" -e "s/\<8000\>/$http_port/g" >"$folder/commands"
+awk '
+	/three commands show/ { found = 1 }
+	found && /^```/ { if (inside) exit; inside = 1; next }
+	inside' README.md |
+	sed -e "s|build/twr|$BUILD/twr|" -e "s/\<8000\>/$http_port/g" >"$folder/commands"
 test "$(wc -l <"$folder/commands")" = 3
 # Those in the background are told here by the shell that started them.
 {

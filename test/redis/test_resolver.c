@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks to a host whose name nobody can tell in time: they fail when their time is up, and hold up
- * neither others nor the end of the worker. Names are looked up by libcurl through the getaddrinfo below,
- * which knows one host that is not found until the test lets it be.
+ * Callbacks to a host whose name nobody can tell in time: they fail when their time is up, and hold
+ * up neither others nor the end of the worker. Names are looked up by libcurl through the
+ * getaddrinfo below, which knows one host that is not found until the test lets it be.
  */
 #include "support/fixture.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a call makes of a server's errors: which it asks again after, how long, and which end it. The
- * server is a false one that answers every script with the error that the test wants, so often.
+ * What a call makes of a server's errors: which it asks again after, how long, and which end it.
+ * The server is a false one that answers every script with the error that the test wants, so often.
  */
 #include "support/fixture.h"
 
@@ -41,7 +41,7 @@ static void answer_script(char *answer, size_t room)
 	pthread_mutex_unlock(&server.lock);
 }
 
-/* Requests come whole: they are short, and each waits for its answer; ASKING stands before another. */
+/* Requests come whole: they are short, and each waits for its answer; ASKING precedes another. */
 static void answer(int connection, const char *request)
 {
 	static const char info[] =
@@ -182,7 +182,7 @@ static void server_that_is_not_ready_is_asked_again(void **state)
 	}
 }
 
-/* As one with this patience, and not opened anew: what a server says at opening is not the matter. */
+/* As one with this patience, and not opened anew: the server's answers at opening don't matter. */
 static struct tw_redis *hasty(tw_duration patience)
 {
 	char url[64];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Four workers, each a process, that are killed and started again at random while they run 50,000 tasks.
- * Then every task has run, each was acknowledged once, and nothing is left. What the processes saw lies
- * in memory that they share with the test and that outlives them.
+ * Four workers, each a process, that are killed and started again at random while they run 50,000
+ * tasks. Then every task has run, each was acknowledged once, and nothing is left. What the
+ * processes saw lies in memory that they share with the test and that outlives them.
  */
 #include "support/fixture.h"
 

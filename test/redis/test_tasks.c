@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls about tasks, and claiming by hand: what Redis holds after each. No worker here; time passes
- * by leases of some milliseconds, or by rewriting when a task is to be looked at.
+ * The calls about tasks, and claiming by hand: what Redis holds after each. No worker here; time
+ * passes by leases of some milliseconds, or by rewriting when a task is to be looked at.
  */
 #include "support/fixture.h"
 
@@ -353,7 +353,7 @@ static void first_of_many_that_is_not_added_is_the_answer(void **state)
 	assert_int_equal(tw_redis_add_many(fixture->redis, tasks + 2, 1, NULL), TW_NOT_FOUND);
 }
 
-/* ------------------------------------------------------------------------- Cancelling, moving -- */
+/* ------------------------------------------------------------------------ Cancelling, moving -- */
 
 static void task_cancelled_150_s_ahead_leaves_nothing_behind(void **state)
 {
@@ -752,7 +752,7 @@ static void stats_count_what_there_is(void **state)
 	tw_redis_batch_free(batch);
 }
 
-/* ------------------------------------------------------------------------- Namespaces, scripts -- */
+/* ----------------------------------------------------------------------- Namespaces, scripts -- */
 
 static void namespaces_share_nothing(void **state)
 {

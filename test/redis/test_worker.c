@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker with a handler, on the server's real clock: what runs, when, how often, and what becomes of it.
- * Minutes pass by rewriting when a task is to be looked at.
+ * A worker with a handler, on the server's real clock: what runs, when, how often, and what becomes
+ * of it. Minutes pass by rewriting when a task is to be looked at.
  */
 #include "support/fixture.h"
 

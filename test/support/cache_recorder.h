@@ -13,7 +13,7 @@
 
 #include "recorder.h"
 
-/* Entries of a cmocka test table: where the calling thread does everything, and with all threads. */
+/* Entries of a cmocka test table: where the calling thread does all, and with all threads. */
 #define TEST_CACHE(test) TEST_IN(levels_inline, test), TEST_IN(levels_threads, test)
 
 struct removal {

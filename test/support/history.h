@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether what several threads did to one key could have been done one after the other, each call at
- * some moment between its begin and its end (Wing and Gong's search). The key has a value or none.
+ * Whether what several threads did to one key could have been done one after the other, each call
+ * at some moment between its begin and end (Wing and Gong's search). The key has a value or none.
  */
 #ifndef SUPPORT_HISTORY_H
 #define SUPPORT_HISTORY_H

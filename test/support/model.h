@@ -6,9 +6,9 @@
  * A command is given to the model when it is given to the wheel, and applied when the wheel must
  * have applied it: before the next event, and before a call that drives the wheel returns. What a
  * command causes at once (a release, a drain, a task that is past due) is queued as expected. When
- * nothing is, the next event must be the armed timer with the earliest tick; of these, the one whose
- * last command is the oldest. One thing is left open: whether a timer that a task set in the past
- * runs before or after the others of that tick.
+ * nothing is, the next event must be the armed timer with the earliest tick; of these, the one
+ * whose last command is the oldest. One thing is left open: whether a timer that a task set in the
+ * past runs before or after the others of that tick.
  */
 #ifndef SUPPORT_MODEL_H
 #define SUPPORT_MODEL_H

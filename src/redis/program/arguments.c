@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One table says which option belongs to which commands, reads it, and writes the help. Options may stand
- * anywhere behind the program's name. A key may be given as --key or as the last word.
+ * One table says which option belongs to which commands, reads it, and writes the help. Options may
+ * stand anywhere behind the program's name. A key may be given as --key or as the last word.
  *
- * A password in --url is seen by whoever lists processes in the moment between the start and our blotting
- * it out; TWR_PASSWORD and TWR_URL are seen by the same user alone, and blotted out too.
+ * A password in --url is seen by whoever lists processes in the moment between the start and our
+ * blotting it out; TWR_PASSWORD and TWR_URL are seen by the same user alone, and blotted out too.
  */
 #include "arguments.h"
 
@@ -160,8 +160,8 @@ static void help_write(void)
 		      {DEAD_ONES, "dead retry, dead drop"},
 		      {BIT(COMMAND_WORKER), "worker"}};
 
-	puts("usage: twr COMMAND [OPTION...] [KEY]\n\nTasks that are scheduled in Redis and run once "
-	     "they are due, by any worker.\n");
+	puts("usage: twr COMMAND [OPTION...] [KEY]\n\n"
+	     "Tasks that are scheduled in Redis and run once they are due, by any worker.\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		const char *second = commands[i].second ? commands[i].second : "";
 
@@ -175,7 +175,8 @@ static void help_write(void)
 				help_option(&table[k]);
 	}
 	puts("\nEnvironment: TWR_URL, TWR_PASSWORD, TWR_NAMESPACE; options go before them.\n"
-	     "Exit status: 0 done; 1 no such task, it exists, or it is leased; 2 usage; 65 bad data;\n"
+	     "Exit status: 0 done; 1 no such task, it exists, or it is leased; 2 usage; "
+	     "65 bad data;\n"
 	     "69 Redis can't be reached or used; 71 system error; 75 outcome unknown, try again;\n"
 	     "77 login refused.");
 }

@@ -46,8 +46,8 @@ struct arguments {
 
 /*
  * Reads all but the data itself. Passwords in `arguments` and the environment are copied and
- * overwritten where they were, so that nobody finds them in the process list. False: the program is to
- * end with *exit_code: help was asked for, or the usage is wrong, which has been said on stderr.
+ * overwritten where they were, so that nobody finds them in the process list. False: the program is
+ * to end with *exit_code: help was asked for, or the usage is wrong, which has been said on stderr.
  */
 bool arguments_read(struct arguments *arguments, int count, char **texts, int *exit_code);
 void arguments_free(struct arguments *arguments);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys and bodies are any bytes, and a terminal must not obey them: in text they are written with %XX, in
- * JSON as strings if they are UTF-8 and in base64 if not. Times are the server's, in UTC.
+ * Keys and bodies are any bytes, and a terminal must not obey them: in text they are written with
+ * %XX, in JSON as strings if they are UTF-8 and in base64 if not. Times are the server's, in UTC.
  */
 #include "show.h"
 

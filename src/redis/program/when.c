@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers are read by hand: strtod knows blanks, signs, hexadecimal, infinity and the locale's comma, none
- * of which is a duration. The calendar is the proleptic Gregorian one, from timegm.
+ * Numbers are read by hand: strtod knows blanks, signs, hexadecimal, infinity and the locale's
+ * comma, none of which is a duration. The calendar is the proleptic Gregorian one, from timegm.
  */
 #include "when.h"
 
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Digits with an optional fraction, as nanos of one: "1.5" is 1,500,000,000. NULL: no number, or one
- * that is out of range. */
+/* Digits with an optional fraction, as nanos of one: "1.5" is 1,500,000,000. NULL: no number, or
+ * one that is out of range. */
 static const char *decimal_read(const char *text, int64_t *nanos)
 {
 	int64_t whole = 0, fraction = 0, unit = TW_SECOND;

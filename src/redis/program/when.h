@@ -13,8 +13,8 @@
 /* "90", "1.5s", "250ms", "1h30m", "7d": a bare number is seconds. False: it is none of these. */
 bool duration_parse(const char *text, tw_duration *duration);
 
-/* "2031-05-01T12:00:00.250Z", "2031-05-01T12:00+02:00", or seconds since 1970, to milliseconds since
- * 1970. A time without a zone is refused: whose would it be? */
+/* "2031-05-01T12:00:00.250Z", "2031-05-01T12:00+02:00", or seconds since 1970, to milliseconds
+ * since 1970. A time without a zone is refused: whose would it be? */
 bool time_parse(const char *text, int64_t *at_ms);
 
 /* "2031-05-01T12:00:00.250Z". */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The worker's threads do the work; this one waits for signals, and tells the counts between them. The
- * signals are blocked before any thread starts, so that they come here alone.
+ * The worker's threads do the work; this one waits for signals, and tells the counts between them.
+ * The signals are blocked before any thread starts, so that they come here alone.
  *
- * SIGTERM or SIGINT: nothing is claimed any more, what runs may end within the grace time, the rest is
- * given back to run elsewhere. A second SIGINT ends the program at once; its leases end by themselves.
+ * SIGTERM or SIGINT: nothing is claimed any more, what runs may end within the grace time, the rest
+ * is given back to run elsewhere. A second SIGINT ends the program at once; its leases just expire.
  */
 #include "commands.h"
 

@@ -1,4 +1,4 @@
--- When: at a time, or after a delay in microseconds, rounded up; the past is now, and so is no delay.
+-- When: at a time, or after a delay in microseconds, rounded up; the past and no delay are now.
 local function due_time(at, delay)
 	if at ~= '0' then
 		return math.max(tonumber(at), now)

@@ -31,7 +31,7 @@ static bool node_is_well(struct redis_server *node)
 	       node_says(node, "cluster_known_nodes:3");
 }
 
-/* Introduces the first node to the others. It forgets those that don't answer within its time limit. */
+/* Introduces the first node to the others. It forgets those that don't answer within its limit. */
 static void nodes_meet(struct cluster *cluster)
 {
 	for (int i = 1; i < CLUSTER_NODES; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stopping shuts the sockets, which ends every read; the threads of connections are detached and counted,
- * and stopping waits for the count. Whoever takes a connection's descriptor out of the table closes it.
+ * Stopping shuts the sockets, which ends every read; the threads of connections are detached and
+ * counted, and stopping waits for the count. Whoever takes a descriptor out of the table closes it.
  */
 #include "support/http_server.h"
 

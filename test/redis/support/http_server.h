@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An HTTP server on loopback that keeps what it was asked and answers as the test says: a thread for each
- * connection, HTTP/1.1 with Content-Length, connections kept.
+ * An HTTP server on loopback that keeps what it was asked and answers as the test says: a thread
+ * for each connection, HTTP/1.1 with Content-Length, connections kept.
  */
 #ifndef REDIS_SUPPORT_HTTP_SERVER_H
 #define REDIS_SUPPORT_HTTP_SERVER_H

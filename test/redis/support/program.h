@@ -13,8 +13,8 @@ struct program {
 };
 
 /*
- * Starts it with the arguments, NULL at the end. TWR_URL is the url, TWR_NAMESPACE the name space (NULL:
- * not set), TWR_PASSWORD the password (NULL: not set). It dies when the test does.
+ * Starts it with the arguments, NULL at the end. TWR_URL is the url, TWR_NAMESPACE the name space
+ * (NULL: not set), TWR_PASSWORD the password (NULL: not set). It dies when the test does.
  */
 struct program_environment {
 	const char *url, *name_space, *password;
@@ -26,7 +26,7 @@ void program_start(struct program *program, const struct program_environment *en
 int program_wait(struct program *program);
 /* What it has written so far; valid until the next call. */
 const char *program_text(struct program *program);
-/* Waits until the text stands in what it wrote, or it has ended, or half a minute is over. 1: it does. */
+/* Waits until it has written the text, or ended, or half a minute is over. 1: it has written it. */
 int program_wait_text(struct program *program, const char *text);
 /* Kills it if it still runs, and frees what it wrote. */
 void program_end(struct program *program);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread for each connection looks at both ends. A reply is lost by waiting for the server's bytes that
- * follow the marked request, so that Redis has done what it was asked, and passing them on to nobody.
+ * A thread for each connection looks at both ends. A reply is lost by waiting for what the server
+ * sends after the marked request, so that Redis has done what it was asked, and dropping that.
  */
 #include "support/proxy.h"
 

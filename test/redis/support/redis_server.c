@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The configuration goes through a file, so that no password stands in the process list. The folders lie
- * where the build puts its files; a test that was killed leaves its one there.
+ * The configuration goes through a file, so that no password stands in the process list. The
+ * folders lie where the build puts its files; a test that was killed leaves its one there.
  */
 #include "support/redis_server.h"
 

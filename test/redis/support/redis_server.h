@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A redis-server of our own: on loopback, at a free port, in its own folder, which goes with it. It dies
- * when the test does. What should not fail ends the program.
+ * A redis-server of our own: on loopback, at a free port, in its own folder, which goes with it. It
+ * dies when the test does. What should not fail ends the program.
  */
 #ifndef REDIS_SUPPORT_REDIS_SERVER_H
 #define REDIS_SUPPORT_REDIS_SERVER_H
@@ -43,15 +43,15 @@ void redis_server_end(struct redis_server *server, int signal);
 /* Ends it and removes the folder. */
 void redis_server_stop(struct redis_server *server);
 
-/* One command, printf's arguments as hiredis takes them. The reply is the caller's, and no error. */
+/* One command; printf's arguments as hiredis takes them. The reply is the caller's; no error. */
 redisReply *redis_server_ask(struct redis_server *server, const char *format, ...);
 /* The same for what answers a number, in digits too. */
 int64_t redis_server_number(struct redis_server *server, const char *format, ...);
 /* The server's time in milliseconds. */
 int64_t redis_server_now(struct redis_server *server);
 
-/* Rewrites when the task is next to be looked at: so long from now, server's time. What a test can't wait
- * for happens by that. */
+/* Rewrites when the task is next to be looked at: so long from now, server's time. What a test
+ * can't wait for happens by that. */
 void redis_server_set_due(struct redis_server *server, const struct tw_redis *redis,
 			  const char *name_space, const char *key, int64_t from_now_ms);
 /* How many keys of Redis the namespace has, but its layout and its tokens. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a worker did: a handler that records its runs and behaves as told, and a hook that records ends. */
+/* What a worker did: a handler that records its runs and behaves as told, and a hook for ends. */
 #ifndef REDIS_SUPPORT_RUNS_H
 #define REDIS_SUPPORT_RUNS_H
 
@@ -67,7 +67,7 @@ size_t ends_count_of(struct runs *runs, const char *key, enum tw_redis_end end);
 /* How often Redis was lost and found again. */
 size_t runs_lost(struct runs *runs);
 size_t runs_found(struct runs *runs);
-/* The index-th run, end, of the key (NULL: of any), copied; fails the test if there aren't as many. */
+/* The index-th run, end, of the key (NULL: of any), copied; fails the test if there are too few. */
 struct run_seen run_of(struct runs *runs, const char *key, size_t index);
 struct end_seen end_of(struct runs *runs, const char *key, size_t index);
 
