@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # The C blocks of the README with a main() are whole programs: they compile without a warning, and
-# run.
+# run; also if they are stopped and continued meanwhile, which ends a wait with EINTR.
 
 cd "$(dirname "$0")/.." || exit 1
 set -e
@@ -30,5 +30,12 @@ for source in "$examples"/*.c; do
 	# shellcheck disable=SC2086 # flags
 	$CC -std=c11 -Wall -Wextra -Werror $SANITIZE_FLAGS -Iinclude -o "$program" "$source" \
 		"$BUILD/libtimingwheel.a" -pthread
-	"$program"
+	"$program" &
+	pid=$!
+	sleep 0.1
+	if kill -STOP "$pid" 2>/dev/null; then
+		sleep 0.1
+		kill -CONT "$pid"
+	fi
+	wait "$pid"
 done

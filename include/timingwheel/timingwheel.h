@@ -329,7 +329,8 @@ TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
 /*
  * For an event loop that drives a TW_DRIVE_CALLER wheel: a descriptor that poll() or epoll finds
  * readable when a command has arrived or a deadline is due; then call tw_poll, which makes it quiet
- * again. It is the wheel's: don't read or close it. -1, with errno: EINVAL: no wheel, one with an
+ * again: after the other events of the same wait, for a task may free what they are about. It is
+ * the wheel's: don't read or close it. -1, with errno: EINVAL: no wheel, one with an
  * owner thread, stopped, or called from an inline task; ENOTSUP: not Linux; else no descriptors.
  */
 TW_API int tw_fd(struct tw_wheel *wheel);
