@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # The libraries define tw_* and no other global name, and the shared ones have every function that
-# their headers declare.
+# their headers declare, and, where they have tracepoints, each that trace.h documents.
 
 cd "$(dirname "$0")/.." || exit 1
 
@@ -44,4 +44,13 @@ check libtimingwheel $PUBLIC_HEADERS
 if test -n "$REDIS_FOUND"; then
 	check libtimingwheel-redis include/timingwheel/redis.h
 fi
+
+probes=$(readelf -n "$BUILD/libtimingwheel.so" | sed -n 's/^ *Name: //p')
+# shellcheck disable=SC2013 # one name a line
+for probe in ${probes:+$(sed -n 's/.*) TRACE_PROBE[12]*(\([a-z_]*\)[,)].*/\1/p' src/trace.h)}; do
+	if ! echo "$probes" | grep -qx "$probe"; then
+		echo "$probe is documented in trace.h and in no code"
+		status=1
+	fi
+done
 exit $status

@@ -150,7 +150,8 @@ analyze()
 		"$* -D_GNU_SOURCE -Iinclude -Isrc -std=c11 -O2 {} -o /dev/null 2>{}.found"
 	find src -name '*.found' | sort | xargs cat >"$root/found"
 	cat "$root/found"
-	sed -n 's/^\([^:]*\):.*warning: .*\[\([^]]*\)\]$/\1 \2/p' "$root/found" | sort -u >"$root/said"
+	sed -n 's/^\([^:]*\):.*warning: .*\[\([^]]*\)\]$/\1 \2/p' "$root/found" | sort -u \
+		>"$root/said"
 	sed -n "s/^$analyzer \([^ ]* [^ ]*\):.*/\1/p" "$tree/test/builds/explained.txt" | sort -u |
 		diff - "$root/said"
 }
