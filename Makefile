@@ -28,8 +28,8 @@ INCLUDEDIR ?= $(PREFIX)/include
 # include the public headers, their own, and base/, which knows none of the others. `make layers`
 # checks it.
 LAYERS := list prefetch status trace histogram slab key_hash thread clock event_count fork_guard \
-	timer slot_set timer_index command_queue wheel handle shelf job request worker_pool owner \
-	runtime
+	timer slot_set timer_index command_queue wheel handle alarm shelf job request worker_pool \
+	owner runtime
 
 # --- Variants ----------------------------------------------------------------------------------
 comma := ,

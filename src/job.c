@@ -200,10 +200,36 @@ static void job_finish_handle(struct job_target *target, struct handle *handle,
 	handle_let_go(target->handles, &seat->bin->handles, handle);
 }
 
+static void job_finish_alarm(struct job_target *target, struct tw_alarm *alarm,
+			     struct job_seat *seat)
+{
+	tw_duration now = clock_now(target->clock);
+	struct tw_task task = job_task(&alarm->timer, now);
+	struct alarm_run run;
+	bool begun = job_may_run(target) &&
+		     alarm_begin(alarm, clock_tick_before(target->clock, now), &run);
+
+	if (begun) {
+		tw_duration began = job_begin(target, seat, &task, now);
+		tw_duration took;
+
+		TRACE_TASK_BEGIN(&alarm->timer);
+		alarm->run(alarm->timer.value);
+		took = job_end(target, seat, began);
+		TRACE_TASK_END(&alarm->timer, took);
+		if (job_was_slow(target, took))
+			job_tell_slow(target, &alarm->timer, &task, (struct tw_timer){0}, took);
+	}
+	if (alarm_end(target->alarms, alarm, begun ? &run : NULL))
+		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
+}
+
 void job_finish(struct job_target *target, struct timer *timer, struct job_seat *seat)
 {
 	if (timer_is_handle(timer))
 		job_finish_handle(target, timer_handle(timer), seat);
+	else if (timer_is_alarm(timer))
+		job_finish_alarm(target, timer_alarm(timer), seat);
 	else
 		job_finish_keyed(target, timer_keyed(timer), seat);
 }
@@ -212,6 +238,7 @@ void job_flush(struct job_target *target, struct timer_bin *bin)
 {
 	timer_store_flush(target->store, bin);
 	slab_flush(&target->handles->slab, &bin->handles);
+	slab_flush(&target->alarms->slab, &bin->alarms);
 }
 
 /* relaxed: a statistic, orders nothing. */

@@ -8,6 +8,7 @@
 
 #include <timingwheel/timingwheel.h>
 
+#include "alarm.h"
 #include "clock.h"
 #include "event_count.h"
 #include "handle.h"
@@ -29,6 +30,7 @@ struct job_target {
 	const struct clock *clock;
 	struct timer_store *store;
 	struct handle_table *handles;
+	struct alarm_table *alarms;
 	struct event_count *owner; /* woken when a handle is to run again */
 	tw_execute_fn *execute;
 	tw_release_fn *release; /* or NULL */

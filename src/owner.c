@@ -48,7 +48,7 @@ static void owner_init_lists(struct owner *owner)
 	list_init(&owner->round);
 	list_init(&owner->jobs);
 	list_init(&owner->next_jobs);
-	list_init(&owner->next_handles);
+	list_init(&owner->next_timers);
 	list_init(&owner->retirements);
 	list_init(&owner->advances);
 	list_init(&owner->idlers);
@@ -60,6 +60,7 @@ static void owner_init_target(struct owner *owner, const struct owner_settings *
 	owner->target.clock = &owner->clock;
 	owner->target.store = &owner->store;
 	owner->target.handles = &owner->handles;
+	owner->target.alarms = &owner->alarms;
 	owner->target.owner = &owner->event;
 	owner->target.execute = settings->execute;
 	owner->target.release = settings->options->release;
@@ -102,6 +103,7 @@ enum tw_status owner_init(struct owner *owner, const struct owner_settings *sett
 		goto no_queue;
 	if (!handle_table_init(&owner->handles))
 		goto no_handles;
+	alarm_table_init(&owner->alarms);
 	timer_store_init(&owner->store);
 	status = owner_init_pool(owner, options);
 	if (status != TW_OK)
@@ -111,6 +113,7 @@ enum tw_status owner_init(struct owner *owner, const struct owner_settings *sett
 	return TW_OK;
 no_pool:
 	timer_store_destroy(&owner->store);
+	alarm_table_destroy(&owner->alarms);
 	handle_table_destroy(&owner->handles);
 no_handles:
 	command_queue_destroy(&owner->queue);
@@ -131,6 +134,7 @@ void owner_destroy(struct owner *owner)
 		worker_pool_destroy(owner->pool);
 	timer_store_flush(&owner->store, &owner->bin);
 	timer_store_destroy(&owner->store);
+	alarm_table_destroy(&owner->alarms);
 	handle_table_destroy(&owner->handles);
 	command_queue_destroy(&owner->queue);
 	event_count_destroy(&owner->event);
@@ -189,8 +193,11 @@ static tw_duration owner_target_time(struct owner *owner)
 	return list_entry(owner->advances.next, struct request, link)->time;
 }
 
-static void owner_hand_over_expired(struct owner *owner, struct timer *timer, bool late)
+/* Returns how many of the timers that are counted: not an alarm. */
+static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, bool late)
 {
+	if (timer_is_alarm(timer) && !owner_claim_alarm(owner, timer_alarm(timer)))
+		return 0;
 	if (timer_is_handle(timer))
 		handle_set_place(timer_handle(timer), HANDLE_AWAY);
 	timer->job = TIMER_RUN;
@@ -198,6 +205,7 @@ static void owner_hand_over_expired(struct owner *owner, struct timer *timer, bo
 		job_batches_add(&owner->batches[JOB_LANE_BULK], timer);
 	else
 		owner_hand_over(owner, timer, TIMER_RUN);
+	return !timer_is_alarm(timer);
 }
 
 static bool owner_has_submission(const struct owner *owner)
@@ -213,12 +221,13 @@ static size_t owner_expire_some(struct owner *owner)
 	size_t most = owner->pool ? SHELF_BATCH : 1;
 	size_t count = shelf_expire(&owner->shelf, expired, most);
 	bool late = wheel_expired_late(owner->shelf.wheel);
+	size_t fired = 0;
 
 	for (size_t i = 0; i < count; i++)
-		owner_hand_over_expired(owner, expired[i], late);
-	owner_count(&owner->counts.fired, count);
-	TRACE_EXPIRE(count);
-	owner_unreserve(owner, count);
+		fired += owner_hand_over_expired(owner, expired[i], late);
+	owner_count(&owner->counts.fired, fired);
+	TRACE_EXPIRE(fired);
+	owner_unreserve(owner, fired);
 	if (!owner->pool)
 		owner->rounds = 0;
 	if (!owner->pool || owner_has_submission(owner))
@@ -272,6 +281,12 @@ static void owner_free_timer(struct owner *owner, struct timer *timer)
 
 void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain)
 {
+	if (timer_is_alarm(timer)) {
+		owner_retire_alarm(owner, timer_alarm(timer));
+		if (drain)
+			drain_release(drain);
+		return;
+	}
 	if (!owner_claim(owner, timer)) {
 		owner_count(&owner->counts.removed, 1);
 		if (drain)
@@ -512,7 +527,7 @@ bool owner_turn(struct owner *owner)
 
 bool owner_has_next_jobs(struct owner *owner)
 {
-	return owner_has_jobs(owner) || !list_is_empty(&owner->next_handles);
+	return owner_has_jobs(owner) || !list_is_empty(&owner->next_timers);
 }
 
 tw_duration owner_next_time(struct owner *owner)
@@ -535,7 +550,8 @@ static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sl
 
 	if (requests_first_position(&owner->requests) != REQUESTS_NONE || owner_is_ending(owner))
 		return true;
-	if (sleep == EVENT_COUNT_SLEEPING && handle_table_has_some(&owner->handles))
+	if (sleep == EVENT_COUNT_SLEEPING && (handle_table_has_some(&owner->handles) ||
+					      handle_queue_has_some(&owner->alarms.changed)))
 		return true;
 	return command_queue_count(&owner->queue) > tolerated;
 }

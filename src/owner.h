@@ -14,6 +14,7 @@
 
 #include <timingwheel/timingwheel.h>
 
+#include "alarm.h"
 #include "clock.h"
 #include "command_queue.h"
 #include "event_count.h"
@@ -67,6 +68,7 @@ struct owner {
 	struct job_target target;
 	struct timer_store store;
 	struct handle_table handles;
+	struct alarm_table alarms;
 	struct command_queue queue;
 	struct requests requests;
 	struct event_count event;
@@ -83,7 +85,7 @@ struct owner {
 	struct list round;                     /* being run inline, in the order of events */
 	struct list jobs;                      /* to be run inline, after those */
 	struct list next_jobs;                 /* the same, in the next turn */
-	struct list next_handles; /* due at once, but set by an inline task: in the next turn */
+	struct list next_timers; /* handles and alarms that inline tasks set for now: next turn */
 	struct list retirements;
 	struct list advances; /* REQUEST_ADVANCE, the first one under way */
 	struct list idlers;   /* REQUEST_IDLE, until nothing is due */
@@ -167,7 +169,15 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task);
 void owner_reset_handle(struct owner *owner, const struct command *command);
 /* Sees to handles that come back to run again, and to up to `most` stopped ones. True: to all. */
 bool owner_see_handles(struct owner *owner, size_t most);
-/* The handles that were put off until the next turn are due now. */
+/* Sees to up to `most` alarms that were set sooner or destroyed; returns how many. */
+size_t owner_see_alarms(struct owner *owner, size_t most);
+/* Puts the alarm into the wheel by its expiry; what an inline task wants at once is put off. */
+void owner_file_alarm(struct owner *owner, struct tw_alarm *alarm, bool in_task);
+/* Of an alarm that has left the wheel. False: it is not to run, and was filed anew if need be. */
+bool owner_claim_alarm(struct owner *owner, struct tw_alarm *alarm);
+/* Of an alarm on a retired shelf: it goes to the one in use. */
+void owner_retire_alarm(struct owner *owner, struct tw_alarm *alarm);
+/* The handles and alarms that were put off until the next turn are due now. */
 void owner_begin_next_turn(struct owner *owner);
 /* Hands on some timers of the oldest retired shelf, of which there must be one, or takes some of it
  * down. */

@@ -155,7 +155,7 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 
 void owner_publish_pending(struct owner *owner)
 {
-	uint64_t pending = owner->is_stopped ? 0 : wheel_count(owner->shelf.wheel);
+	uint64_t pending = owner->is_stopped ? 0 : shelf_count(&owner->shelf);
 
 	/* relaxed: a statistic, orders nothing. */
 	atomic_store_explicit(&owner->counts.pending, pending, memory_order_relaxed);
@@ -182,7 +182,7 @@ static void owner_retire_shelf(struct owner *owner, struct retirement *retiremen
 {
 	retirement->shelf = owner->shelf;
 	list_init(&retirement->after);
-	owner_unreserve(owner, wheel_count(owner->shelf.wheel));
+	owner_unreserve(owner, shelf_count(&owner->shelf));
 	list_append(&owner->retirements, &retirement->link);
 	/* relaxed: a statistic, orders nothing. */
 	atomic_store_explicit(&owner->counts.pending, 0, memory_order_relaxed);
@@ -200,7 +200,7 @@ static void owner_drain(struct owner *owner, struct drain_request *request)
 		return;
 	}
 	owner_begin_next_turn(owner);
-	TRACE_DRAIN(wheel_count(owner->shelf.wheel));
+	TRACE_DRAIN(shelf_count(&owner->shelf));
 	now = wheel_now(owner->shelf.wheel);
 	fresh.number = (uint16_t)(owner->shelf.number + 1);
 	owner_retire_shelf(owner, &request->retirement);
@@ -219,7 +219,7 @@ static void owner_answer_all(struct owner *owner, struct list *requests, enum tw
 static void owner_stop(struct owner *owner)
 {
 	owner_begin_next_turn(owner);
-	TRACE_STOP(wheel_count(owner->shelf.wheel));
+	TRACE_STOP(shelf_count(&owner->shelf));
 	owner_retire_shelf(owner, &owner->stop_retirement);
 	owner->is_stopped = true;
 	owner_answer_all(owner, &owner->advances, TW_CLOSED);

@@ -9,7 +9,7 @@ static void owner_place_handle(struct owner *owner, struct handle *handle, bool 
 
 	if (in_task && timer->expiry <= wheel_now(owner->shelf.wheel)) {
 		handle_set_place(handle, HANDLE_IN_NEXT_TURN);
-		list_append(&owner->next_handles, &timer->link);
+		list_append(&owner->next_timers, &timer->link);
 		return;
 	}
 	handle_set_place(handle, HANDLE_IN_WHEEL);
@@ -21,8 +21,14 @@ void owner_begin_next_turn(struct owner *owner)
 {
 	struct list *link;
 
-	while ((link = list_take_first(&owner->next_handles)))
-		owner_place_handle(owner, timer_handle(timer_of_link(link)), false);
+	while ((link = list_take_first(&owner->next_timers))) {
+		struct timer *timer = timer_of_link(link);
+
+		if (timer_is_alarm(timer))
+			owner_file_alarm(owner, timer_alarm(timer), false);
+		else
+			owner_place_handle(owner, timer_handle(timer), false);
+	}
 }
 
 /* The tick of a new deadline. One that is not after now is due at once. */
@@ -151,6 +157,7 @@ static size_t owner_see_stopped(struct owner *owner, size_t most)
 bool owner_see_handles(struct owner *owner, size_t most)
 {
 	size_t returned = owner_see_returned(owner, most);
+	size_t alarms = owner_see_alarms(owner, most);
 	size_t stopped = 0;
 	size_t batch;
 
@@ -158,7 +165,7 @@ bool owner_see_handles(struct owner *owner, size_t most)
 		batch = owner_see_stopped(owner, most - stopped);
 		stopped += batch;
 	} while (batch == SHELF_BATCH);
-	owner->applied += returned + stopped;
+	owner->applied += returned + stopped + alarms;
 	owner_publish_pending(owner);
-	return returned < most && stopped < most;
+	return returned < most && stopped < most && alarms < most;
 }

@@ -14,6 +14,7 @@
 
 bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan)
 {
+	shelf->alarms = 0;
 	shelf->wheel = wheel_create(plan->layout, plan->slots, plan->ordered);
 	if (!shelf->wheel)
 		return false;
@@ -99,6 +100,23 @@ void shelf_remove(struct shelf *shelf, struct keyed_timer *timer)
 	wheel_remove(shelf->wheel, &timer->timer);
 }
 
+void shelf_add_alarm(struct shelf *shelf, struct timer *timer)
+{
+	shelf->alarms++;
+	wheel_add(shelf->wheel, timer);
+}
+
+void shelf_remove_alarm(struct shelf *shelf, struct timer *timer)
+{
+	shelf->alarms--;
+	wheel_remove(shelf->wheel, timer);
+}
+
+size_t shelf_count(const struct shelf *shelf)
+{
+	return wheel_count(shelf->wheel) - shelf->alarms;
+}
+
 size_t shelf_expire(struct shelf *shelf, struct timer **expired, size_t most)
 {
 	size_t count = wheel_expire(shelf->wheel, expired, most);
@@ -108,7 +126,8 @@ size_t shelf_expire(struct shelf *shelf, struct timer **expired, size_t most)
 	size_t keys = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (timer_is_handle(expired[i]))
+		shelf->alarms -= timer_is_alarm(expired[i]);
+		if (!timer_has_key(expired[i]))
 			continue;
 		keyed[keys] = timer_keyed(expired[i]);
 		hashes[keys] = keyed[keys]->hh.hashv;

@@ -20,6 +20,7 @@ enum { SHELF_BATCH = TIMER_INDEX_BATCH }; /* timers or commands that are looked 
 struct shelf {
 	struct wheel *wheel;
 	struct timer_index index;
+	size_t alarms;   /* in the wheel, and not counted */
 	uint16_t number; /* tells it from others that are about; for handles */
 };
 
@@ -43,6 +44,10 @@ struct keyed_timer *shelf_find(const struct shelf *shelf, const void *key, size_
 /* There must be none with its key. */
 void shelf_add(struct shelf *shelf, struct keyed_timer *timer);
 void shelf_remove(struct shelf *shelf, struct keyed_timer *timer);
+void shelf_add_alarm(struct shelf *shelf, struct timer *timer);
+void shelf_remove_alarm(struct shelf *shelf, struct timer *timer);
+/* The timers on it, without alarms. */
+size_t shelf_count(const struct shelf *shelf);
 /* Looks at up to `most` ≤ SHELF_BATCH timers; the expired ones are taken out. Returns how many. */
 size_t shelf_expire(struct shelf *shelf, struct timer **expired, size_t most);
 

@@ -31,7 +31,8 @@ enum timer_job {
 enum timer_class {
 	TIMER_KEYED, /* and the two after it: by size of the key */
 	TIMER_KEYED_LARGE = 3,
-	TIMER_HANDLE /* struct handle */
+	TIMER_HANDLE, /* struct handle */
+	TIMER_ALARM   /* struct tw_alarm */
 };
 
 /* The part that all timers have: what the wheel and the pool touch. 56 bytes. */
@@ -49,8 +50,8 @@ struct timer {
 	uint8_t epoch;         /* in the pool: which wait for idle counts it */
 	uint8_t class;         /* enum timer_class, or a size class of a keyed timer */
 	uint8_t batch_size;    /* in the first timer of a batch of jobs */
-	_Atomic uint8_t place; /* of a handle: enum handle_place */
-	uint16_t shelf;        /* of a handle: the number of the shelf it is on; the owner's */
+	_Atomic uint8_t place; /* of a handle or alarm: enum handle_place, alarm_place */
+	uint16_t shelf;        /* of these: the number of the shelf it is on; the owner's */
 };
 
 /* A timer with a key. Two cache lines for a key of up to 16 bytes: a find needs only the second. */
@@ -71,6 +72,7 @@ struct timer_store {
 struct timer_bin {
 	struct slab_bin bins[TIMER_SIZE_CLASSES];
 	struct slab_bin handles;
+	struct slab_bin alarms;
 };
 
 void timer_store_init(struct timer_store *store);
@@ -88,7 +90,17 @@ static inline bool timer_is_handle(const struct timer *timer)
 	return timer->class == TIMER_HANDLE;
 }
 
-/* The timer is no handle. */
+static inline bool timer_is_alarm(const struct timer *timer)
+{
+	return timer->class == TIMER_ALARM;
+}
+
+static inline bool timer_has_key(const struct timer *timer)
+{
+	return timer->class < TIMER_HANDLE;
+}
+
+/* The timer has a key. */
 static inline struct keyed_timer *timer_keyed(struct timer *timer)
 {
 	return list_entry(timer, struct keyed_timer, timer);

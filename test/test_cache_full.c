@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache on a wheel whose queue is full just when the cache wants one of its timers set: whether
- * the wheel has callers wait or refuses them, nothing is forgotten, and nobody waits for himself.
+ * A cache on a wheel that others use: whether its queue or its places are full, and whether it has
+ * callers wait or refuses them, the cache forgets nothing, and none of it reaches the others'
+ * functions.
  */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
 #include "support/seed.h"
 #include "support/wait.h"
-
-#include "cache/cache.h" /* to look at the notices */
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -68,7 +67,7 @@ static void fill_queue(struct tw_wheel *wheel)
 
 /* --- The wheel refuses ----------------------------------------------------------------------- */
 
-static void entry_expires_though_the_wheel_refused_its_timer(void **state)
+static void entry_expires_though_the_wheel_has_no_room(void **state)
 {
 	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_FAIL);
 
@@ -87,7 +86,7 @@ static void entry_expires_though_the_wheel_refused_its_timer(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void removals_are_told_though_the_wheel_refused_the_timer(void **state)
+static void removals_are_told_though_the_wheel_has_no_room(void **state)
 {
 	static const char *const keys[] = {"a", "b", "c"};
 	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_FAIL);
@@ -101,34 +100,6 @@ static void removals_are_told_though_the_wheel_refused_the_timer(void **state)
 		cache_pass(recorder, 0);
 		assert_removed(recorder, keys[i], TW_CAUSE_EXPLICIT);
 	}
-	cache_recorder_close(recorder);
-}
-
-static void set_notices_awake(struct cache_recorder *recorder, bool is_awake)
-{
-	struct notices *notices = &recorder->cache->notices;
-
-	pthread_mutex_lock(&notices->lock);
-	notices->is_awake = is_awake;
-	pthread_mutex_unlock(&notices->lock);
-}
-
-/* As if the removal had been made by an inline task, which finds the queue full and can't wait: the
- * next time that the shard looks at its entries must do, though nothing leaves then. */
-static void removal_whose_timer_was_refused_is_told_without_another(void **state)
-{
-	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_FAIL);
-
-	cache_set_for(recorder, "other", "other", 2 * INTERVAL);
-	assert_status(tw_cache_touch(recorder->cache, "other", 5, 10 * INTERVAL), TW_OK);
-	cache_set(recorder, "key", "value");
-	set_notices_awake(recorder, true);
-	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
-	set_notices_awake(recorder, false);
-	for (int tick = 0; tick < 3; tick++)
-		cache_pass(recorder, INTERVAL);
-	assert_int_equal(cache_stats(recorder).notified, 1);
-	assert_int_equal(cache_stats(recorder).entries, 1);
 	cache_recorder_close(recorder);
 }
 
@@ -146,8 +117,7 @@ static void fill_when_told(void *context, const struct tw_cache_stats *stats)
 	fill_queue(filling->wheel);
 }
 
-/* An inline task can't wait for room: it is asked again. */
-static void timer_refused_in_its_own_run_is_set_after_it(void **state)
+static void statistics_go_on_though_their_run_fills_the_queue(void **state)
 {
 	struct cache_recorder *recorder = create_narrow(*state, TW_WHEN_FULL_FAIL);
 	struct tw_cache_options options = cache_recorder_options(recorder);
@@ -170,22 +140,8 @@ static void timer_refused_in_its_own_run_is_set_after_it(void **state)
 
 enum { PENDING_MOST = 10 };
 
-struct setter {
-	struct cache_recorder *recorder;
-	atomic_bool is_done;
-};
-
-static void *set_and_tell(void *argument)
-{
-	struct setter *setter = argument;
-
-	cache_set_for(setter->recorder, "key", "value", 2 * INTERVAL);
-	atomic_store(&setter->is_done, true);
-	return NULL;
-}
-
-/* A recorder whose wheel was drained of the cache's timers, and others have taken their places. */
-static struct cache_recorder *open_crowded_out(const struct variant *variant)
+/* A recorder with a wheel whose places are all taken. */
+static struct cache_recorder *open_crowded(const struct variant *variant)
 {
 	struct cache_recorder *recorder = cache_recorder_create(variant);
 	struct tw_options options = {.clock = TW_CLOCK_MANUAL,
@@ -200,58 +156,62 @@ static struct cache_recorder *open_crowded_out(const struct variant *variant)
 	cache_options = cache_recorder_options(recorder);
 	cache_options.shards = 1;
 	cache_recorder_start(recorder, TW_HOUR, &cache_options);
-	assert_status(tw_drain(recorder->wheel, nothing, NULL), TW_OK);
-	cache_pass(recorder, 0);
 	fill_queue(recorder->wheel);
 	return recorder;
 }
 
-static void change_does_not_wait_for_a_place_in_a_wheel_that_refuses(void **state)
+static void cache_needs_no_place(void **state)
 {
-	struct cache_recorder *recorder = open_crowded_out(*state);
-	struct setter setter = {.recorder = recorder};
-	pthread_t thread;
+	struct cache_recorder *recorder = open_crowded(*state);
 
-	assert_int_equal(pthread_create(&thread, NULL, set_and_tell, &setter), 0);
-	WAIT_UNTIL(atomic_load(&setter.is_done));
-	pthread_join(thread, NULL);
-	/* With places again, the next change sets the timers anew. */
-	for (int key = 0; key < PENDING_MOST; key++)
-		assert_status(tw_remove_timer(recorder->wheel, &key, sizeof(key)), TW_OK);
-	cache_pass(recorder, 0);
-	cache_set_for(recorder, "other", "other", 2 * INTERVAL);
+	cache_set_for(recorder, "key", "value", 2 * INTERVAL);
 	cache_pass(recorder, 4 * INTERVAL);
 	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
-	assert_removed(recorder, "other", TW_CAUSE_EXPIRED);
+	cache_set(recorder, "other", "other");
+	assert_status(tw_cache_flush(recorder->cache), TW_OK);
+	tw_cache_destroy(recorder->cache);
+	recorder->cache = NULL;
+	assert_removed(recorder, "other", TW_CAUSE_SHUTDOWN);
+	assert_int_equal(tw_pending(recorder->wheel), PENDING_MOST);
 	cache_recorder_close(recorder);
 }
 
-static void *end_and_tell(void *argument)
+static void count_released(void *released, const struct tw_task *task, enum tw_reason reason)
 {
-	struct setter *setter = argument;
-	struct cache_recorder *recorder = setter->recorder;
-
-	cache_set(recorder, "key", "value");
-	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
-	cache_set(recorder, "other", "other");
-	assert_status(tw_cache_flush(recorder->cache), TW_FULL);
-	tw_cache_destroy(recorder->cache);
-	recorder->cache = NULL;
-	atomic_store(&setter->is_done, true);
-	return NULL;
+	(void)task;
+	(void)reason;
+	atomic_fetch_add((atomic_int *)released, 1);
 }
 
-static void cache_ends_though_its_timers_find_no_place(void **state)
+static void count_drained(void *drained, const struct tw_task *task)
 {
-	struct cache_recorder *recorder = open_crowded_out(*state);
-	struct setter setter = {.recorder = recorder};
-	pthread_t thread;
+	(void)task;
+	atomic_fetch_add((atomic_int *)drained, 1);
+}
 
-	assert_int_equal(pthread_create(&thread, NULL, end_and_tell, &setter), 0);
-	WAIT_UNTIL(atomic_load(&setter.is_done));
-	pthread_join(thread, NULL);
-	assert_removed(recorder, "value", TW_CAUSE_EXPLICIT);
-	assert_removed(recorder, "other", TW_CAUSE_SHUTDOWN);
+static void nothing_of_a_cache_reaches_the_release_and_drain_of_its_wheel(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	const struct variant *variant = *state;
+	atomic_int given = 0;
+	struct tw_options options = {.clock = TW_CLOCK_MANUAL,
+				     .drive = variant->drive,
+				     .workers = variant->workers,
+				     .context = &given,
+				     .release = count_released};
+	struct tw_cache_options cache_options;
+
+	tw_destroy(recorder->wheel);
+	assert_status(tw_create(&recorder->wheel, INTERVAL, 64, nothing, &options), TW_OK);
+	cache_options = cache_recorder_options(recorder);
+	cache_recorder_start(recorder, TW_HOUR, &cache_options);
+	cache_set_for(recorder, "key", "value", 10 * INTERVAL);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	assert_status(tw_drain(recorder->wheel, count_drained, &given), TW_OK);
+	cache_pass(recorder, 5 * INTERVAL);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
+	assert_int_equal(atomic_load(&given), 0);
 	cache_recorder_close(recorder);
 }
 
@@ -403,16 +363,13 @@ static void nothing_is_left_where_many_fill_the_queue(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST_IN(levels_inline, entry_expires_though_the_wheel_refused_its_timer),
-		TEST_IN(levels_workers, entry_expires_though_the_wheel_refused_its_timer),
-		TEST_IN(levels_inline, removals_are_told_though_the_wheel_refused_the_timer),
-		TEST_IN(levels_workers, removals_are_told_though_the_wheel_refused_the_timer),
-		TEST_CACHE(removal_whose_timer_was_refused_is_told_without_another),
-		TEST_IN(levels_inline, timer_refused_in_its_own_run_is_set_after_it),
-		TEST_IN(levels_inline, change_does_not_wait_for_a_place_in_a_wheel_that_refuses),
-		TEST_IN(levels_threads, change_does_not_wait_for_a_place_in_a_wheel_that_refuses),
-		TEST_IN(levels_inline, cache_ends_though_its_timers_find_no_place),
-		TEST_IN(levels_threads, cache_ends_though_its_timers_find_no_place),
+		TEST_IN(levels_inline, entry_expires_though_the_wheel_has_no_room),
+		TEST_IN(levels_workers, entry_expires_though_the_wheel_has_no_room),
+		TEST_IN(levels_inline, removals_are_told_though_the_wheel_has_no_room),
+		TEST_IN(levels_workers, removals_are_told_though_the_wheel_has_no_room),
+		TEST_IN(levels_inline, statistics_go_on_though_their_run_fills_the_queue),
+		TEST_CACHE(cache_needs_no_place),
+		TEST_CACHE(nothing_of_a_cache_reaches_the_release_and_drain_of_its_wheel),
 		TEST_IN(levels_inline,
 			change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache),
 		TEST_IN(levels_owner, change_that_waits_for_room_holds_up_no_task),

@@ -119,15 +119,9 @@ struct tw_cache_options {
 	 * The wheel that wakes the cache and whose pool runs its listeners; may serve many caches
 	 * and other timers. It must live longer than the cache. While it is stopped, or nobody
 	 * drives it, entries past their deadline are not handed out all the same, but stay in
-	 * memory until they are met. The cache has a timer by handle there for each shard, and a
-	 * few more. They take places of max_pending, and tw_cache_create waits for these as any set
-	 * does: for ever where there are fewer. A tw_drain of the wheel meets them (NULL keys), and
-	 * must leave their values alone; after it is through (tw_wait_idle), tw_cache_flush sets
-	 * them up again. A change that has to set one of them, and finds the wheel's queue full,
-	 * waits for room, also with TW_WHEN_FULL_FAIL, and with TW_DRIVE_CALLER drives the wheel;
-	 * an inline task of a wheel that refuses can't, and leaves it to the next change, as does
-	 * any change where the wheel refuses a place that a drain has freed and others have taken.
-	 * NULL: a wheel of its own, of 1 s and 300 slots, with its threads.
+	 * memory until they are met. The cache has an alarm there for each shard, and a few more,
+	 * which nothing else on the wheel meets. NULL: a wheel of its own, of 1 s and 300 slots,
+	 * with its threads.
 	 */
 	struct tw_wheel *wheel;
 	/* Each lifetime given is multiplied by a random number between 1 - jitter and 1 + jitter,
@@ -162,7 +156,7 @@ struct tw_cache_options {
  * Makes a cache whose entries live for `expire` (> 0, or TW_FOREVER) where nothing else is said.
  * `options` may be NULL; it is copied. Costs about 5 KiB a shard, and with a wheel of its own three
  * threads. TW_OK; TW_INVALID: no cache to fill, expire ≤ 0, an option out of range; TW_NO_MEMORY;
- * TW_SYSTEM: a thread could not be started; TW_FULL and TW_CLOSED: the given wheel takes no timers.
+ * TW_SYSTEM: a thread could not be started; TW_CLOSED: the given wheel was stopped.
  * On failure *cache is NULL.
  */
 TW_API enum tw_status tw_cache_create(struct tw_cache **cache, tw_duration expire,
@@ -176,8 +170,8 @@ TW_API enum tw_status tw_cache_create(struct tw_cache **cache, tw_duration expir
  * fine. Beside those takes no call on the cache may be running or follow. Not from a listener, a
  * loader or any other task of the wheel, where it could not return; from a callback of this cache
  * it does nothing. While it runs, listeners may call the cache, but sets answer TW_CLOSED. With
- * TW_DRIVE_CALLER it drives the wheel, as tw_flush does. If the wheel has been stopped, or has no
- * place for the cache's timers after a drain (max_pending), on_remove is called by this thread.
+ * TW_DRIVE_CALLER it drives the wheel, as tw_flush does. If the wheel has been stopped, on_remove
+ * is called by this thread.
  */
 TW_API void tw_cache_destroy(struct tw_cache *cache);
 
@@ -371,8 +365,7 @@ TW_API enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache
  * removal before the call; and frees what nobody reads any more. With TW_DRIVE_CALLER it drives the
  * wheel, as tw_flush. TW_OK; TW_INVALID: no cache, or called from a task of the wheel (on_remove
  * and on_stats are such) or from a loader of this cache, where it does nothing; TW_CLOSED: the
- * wheel was stopped, so that on_remove is not told of all before tw_cache_destroy; TW_FULL: nor is
- * it now, for after a drain others have taken all places of a wheel with max_pending.
+ * wheel was stopped, so that on_remove is not told of all before tw_cache_destroy.
  */
 TW_API enum tw_status tw_cache_flush(struct tw_cache *cache);
 

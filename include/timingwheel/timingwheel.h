@@ -67,25 +67,26 @@ typedef int64_t tw_duration;
 #define TW_SLOTS_MAX ((size_t)1 << 20)
 
 /* What a call answers: X(name, text). */
-#define TW_STATUS_LIST(X)                                                    \
-	X(TW_OK, "done")                                                     \
-	X(TW_INVALID, "invalid argument, or the call would wait for itself") \
-	X(TW_CLOSED, "it has been stopped or is being destroyed")            \
-	X(TW_FULL, "a limit has been reached")                               \
-	X(TW_NO_MEMORY, "out of memory")                                     \
-	X(TW_NOT_FOUND, "no such timer or key")                              \
-	X(TW_RUNNING, "the task is running")                                 \
-	X(TW_EXISTS, "it exists already")                                    \
-	X(TW_SYSTEM, "a system call failed; errno tells why")                \
-	X(TW_TRUNCATED, "the value is larger than the buffer")               \
-	X(TW_TIMED_OUT, "the wait took too long")                            \
-	X(TW_LOAD_FAILED, "the loader gave no value")                        \
-	X(TW_REDIS_BAD_DATA, "the task's data can't be accepted")            \
-	X(TW_REDIS_UNREACHABLE, "Redis can't be reached")                    \
-	X(TW_REDIS_REFUSED, "Redis refused login or permission")             \
-	X(TW_REDIS_UNFIT, "this Redis can't be used as it is")               \
-	X(TW_REDIS_FAILED, "Redis answered with an error")                   \
-	X(TW_REDIS_OUTCOME_UNKNOWN, "the reply was lost: done or not done")  \
+#define TW_STATUS_LIST(X)                                                      \
+	X(TW_OK, "done")                                                       \
+	X(TW_INVALID, "invalid argument, or the call would wait for itself")   \
+	X(TW_CLOSED, "it has been stopped or is being destroyed")              \
+	X(TW_FULL, "a limit has been reached")                                 \
+	X(TW_NO_MEMORY, "out of memory")                                       \
+	X(TW_NOT_FOUND, "no such timer or key")                                \
+	X(TW_RUNNING, "the task is running")                                   \
+	X(TW_REARMED, "the task is running, and a further run was taken back") \
+	X(TW_EXISTS, "it exists already")                                      \
+	X(TW_SYSTEM, "a system call failed; errno tells why")                  \
+	X(TW_TRUNCATED, "the value is larger than the buffer")                 \
+	X(TW_TIMED_OUT, "the wait took too long")                              \
+	X(TW_LOAD_FAILED, "the loader gave no value")                          \
+	X(TW_REDIS_BAD_DATA, "the task's data can't be accepted")              \
+	X(TW_REDIS_UNREACHABLE, "Redis can't be reached")                      \
+	X(TW_REDIS_REFUSED, "Redis refused login or permission")               \
+	X(TW_REDIS_UNFIT, "this Redis can't be used as it is")                 \
+	X(TW_REDIS_FAILED, "Redis answered with an error")                     \
+	X(TW_REDIS_OUTCOME_UNKNOWN, "the reply was lost: done or not done")    \
 	X(TW_REDIS_STALE, "another run has taken over")
 
 enum tw_status {
@@ -397,6 +398,57 @@ TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer
  */
 TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer,
 				     tw_duration delay);
+
+/*
+ * Alarms: timers that are made once, for a struct of the program's own that needs one as long as it
+ * lives (a connection, a session, a cache). Setting and stopping them needs no memory and no room
+ * in the queue, and is never refused before the wheel is stopped. An alarm counts in no max_pending
+ * and not in tw_pending; no drain and no release gets it, so its argument is always the program's
+ * (a drain may make it late by as long as its timers take to be handed over). It is set on the
+ * spot, in no order with commands. Runs of one alarm never overlap. One lies in about 90 bytes.
+ */
+struct tw_alarm;
+
+/*
+ * Makes an alarm that calls run(argument) on the pool each time that it was set and has come due.
+ * It is not set yet. *alarm is valid until tw_alarm_destroy, which must come before tw_destroy of
+ * its wheel. Any thread. TW_OK; TW_INVALID: no wheel, no function, nowhere to put it; TW_NO_MEMORY;
+ * TW_CLOSED. Except on TW_OK *alarm is NULL.
+ */
+TW_API enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *), void *argument,
+				      struct tw_alarm **alarm);
+
+/*
+ * Runs the alarm once, `delay` from now, instead of when it was set to before. A delay ≤ 0 runs it
+ * now, one under an interval counts as one interval, one too large for the clock never ends. While
+ * it runs: arms the next run, after this one. Any thread, also in its own run; costs a clock read
+ * and one atomic exchange where the alarm moves later, else a place in a list and, if the owner
+ * sleeps, a system call. TW_OK; TW_INVALID: no alarm; TW_CLOSED: the wheel was stopped, or the
+ * alarm is being destroyed.
+ */
+TW_API enum tw_status tw_alarm_set(struct tw_alarm *alarm, tw_duration delay);
+
+/* As tw_alarm_set, with a deadline on the wheel's clock (tw_now). A past one runs now. */
+TW_API enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadline);
+
+/*
+ * Takes back the run that is to come; the alarm may be set again. Answers at once: of the stop and
+ * the run, one wins. Any thread, also in its own run. Returns:
+ * TW_OK: it was set, is not running and will not run;
+ * TW_REARMED: it was set, and a run before that is under way;
+ * TW_RUNNING: it was not set, and a run is under way;
+ * TW_NOT_FOUND: it was not set;
+ * TW_INVALID: no alarm; TW_CLOSED: the wheel was stopped.
+ */
+TW_API enum tw_status tw_alarm_stop(struct tw_alarm *alarm);
+
+/*
+ * Stops the alarm, waits for its run if one is under way, and frees it: on return it runs no more.
+ * Its own run may call it too: then without waiting, and the alarm is gone when the run returns.
+ * The last call with the alarm: no other may be under way or follow. Fine after tw_stop, and for
+ * NULL. In a fork's child it does nothing. Any thread.
+ */
+TW_API void tw_alarm_destroy(struct tw_alarm *alarm);
 
 /* One of many timers to set. */
 struct tw_set {

@@ -13,7 +13,6 @@
 #include "hash.h"
 #include "notice.h"
 #include "shard.h"
-#include "wakeup.h"
 
 struct tw_cache {
 	/* Constant after tw_cache_create. */
@@ -43,9 +42,9 @@ struct tw_cache {
 	_Atomic uint64_t max_bytes;
 	atomic_bool counts_uses; /* for a limit: once there is one, for ever */
 	atomic_bool upkeep_is_set;
-	struct wakeup upkeep;
-	struct wakeup stats;
-	_Atomic tw_duration stats_due; /* when on_stats is told next */
+	struct tw_alarm *upkeep;
+	struct tw_alarm *stats;
+	tw_duration stats_due; /* when on_stats is told next; of the run alone */
 	struct epochs epochs;
 
 	/* Any thread that sets. */

@@ -124,9 +124,7 @@ void cache_ask_upkeep(struct tw_cache *cache)
 	if (atomic_load_explicit(&cache->upkeep_is_set, memory_order_seq_cst) ||
 	    atomic_exchange_explicit(&cache->upkeep_is_set, true, memory_order_relaxed))
 		return;
-	if (!wakeup_set(&cache->upkeep, cache->granule))
-		/* relaxed: as above; the next one who asks tries again. */
-		atomic_store_explicit(&cache->upkeep_is_set, false, memory_order_relaxed);
+	(void)tw_alarm_set(cache->upkeep, cache->granule);
 }
 
 static void cache_tell_stats(struct tw_cache *cache)
@@ -142,23 +140,17 @@ static void cache_tell_stats(struct tw_cache *cache)
 		reader->callbacks--;
 }
 
-/* Also when it was mended: then it is not time yet. */
 static void cache_run_stats(void *argument)
 {
 	struct tw_cache *cache = argument;
-	tw_duration interval = cache->stats_interval;
-	/* relaxed: runs follow one another, but for one that a drain of the wheel met. */
-	tw_duration due = atomic_load_explicit(&cache->stats_due, memory_order_relaxed);
 	tw_duration now = tw_now(cache->wheel);
 
-	if (now >= due) {
-		cache_tell_stats(cache);
-		/* What was missed is missed, and the times don't drift. */
-		due = time_add(due, ((now - due) / interval + 1) * interval);
-		/* relaxed: as above. */
-		atomic_store_explicit(&cache->stats_due, due, memory_order_relaxed);
-	}
-	wakeup_set(&cache->stats, due - tw_now(cache->wheel));
+	cache_tell_stats(cache);
+	/* What was missed is missed, and the times don't drift. */
+	cache->stats_due =
+		time_add(cache->stats_due, ((now - cache->stats_due) / cache->stats_interval + 1) *
+						   cache->stats_interval);
+	(void)tw_alarm_set_at(cache->stats, cache->stats_due);
 }
 
 static enum tw_status cache_open_stats(struct tw_cache *cache,
@@ -169,11 +161,11 @@ static enum tw_status cache_open_stats(struct tw_cache *cache,
 	cache->stats_interval = options->stats_interval > 0 ? options->stats_interval : TW_MINUTE;
 	if (!options->on_stats)
 		return TW_OK;
-	status = wakeup_open(&cache->stats, cache->wheel, cache_run_stats, cache);
+	status = tw_alarm_create(cache->wheel, cache_run_stats, cache, &cache->stats);
 	if (status != TW_OK)
 		return status;
-	atomic_init(&cache->stats_due, time_add(tw_now(cache->wheel), cache->stats_interval));
-	wakeup_set(&cache->stats, cache->stats_interval);
+	cache->stats_due = time_add(tw_now(cache->wheel), cache->stats_interval);
+	(void)tw_alarm_set_at(cache->stats, cache->stats_due);
 	return TW_OK;
 }
 
@@ -257,7 +249,7 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 	status = notices_open(&cache->notices, cache->wheel, options, cache);
 	if (status != TW_OK)
 		goto close_epochs;
-	status = wakeup_open(&cache->upkeep, cache->wheel, cache_run_upkeep, cache);
+	status = tw_alarm_create(cache->wheel, cache_run_upkeep, cache, &cache->upkeep);
 	if (status != TW_OK)
 		goto close_notices;
 	status = cache_open_shards(cache, options);
@@ -268,7 +260,7 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 		return status;
 	cache_close_shards(cache, cache->shard_mask + 1);
 close_upkeep:
-	wakeup_close(&cache->upkeep);
+	tw_alarm_destroy(cache->upkeep);
 close_notices:
 	notices_close(&cache->notices);
 close_epochs:
@@ -344,17 +336,15 @@ void tw_cache_destroy(struct tw_cache *cache)
 	/* A cancelled thread would leave half a cache. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	cache_end_takes(cache);
-	wakeup_close(&cache->stats);
+	tw_alarm_destroy(cache->stats);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_stop(&cache->shards[i]);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_clear(&cache->shards[i], TW_CAUSE_SHUTDOWN);
-	if (notices_wait(&cache->notices, true) != TW_OK) {
-		wakeup_close(&cache->notices.wakeup);
+	if (notices_wait(&cache->notices, true) != TW_OK)
 		notices_tell_here(&cache->notices);
-	}
 	notices_close(&cache->notices);
-	wakeup_close(&cache->upkeep);
+	tw_alarm_destroy(cache->upkeep);
 	cache_close_stashes(cache);
 	cache_close_shards(cache, cache->shard_mask + 1);
 	epochs_destroy(&cache->epochs);
@@ -375,10 +365,6 @@ enum tw_status tw_cache_flush(struct tw_cache *cache)
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_expire(&cache->shards[i]);
 	status = notices_wait(&cache->notices, false);
-	/* A drain of the wheel may have taken them, whatever was noted. */
-	wakeup_mend(&cache->upkeep);
-	if (cache->on_stats)
-		wakeup_mend(&cache->stats);
 	cache_run_upkeep(cache);
 	return status;
 }

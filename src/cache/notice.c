@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue of entries, chained through themselves, and one wakeup that empties it. Whoever adds to
- * an idle queue sets the wakeup; the run goes on until the queue is empty, but lets other tasks of
- * the pool come in between after each crowd. Runs of a wakeup never overlap, so on_remove has one
+ * A queue of entries, chained through themselves, and one alarm that empties it. What is added to
+ * an idle queue sets the alarm; the run goes on until the queue is empty, but lets other tasks of
+ * the pool come in between after each crowd. Runs of an alarm never overlap, so on_remove has one
  * caller.
  *
  * An entry waits here with a reference of its own, so that its memory needs nobody else. It is
@@ -28,7 +28,7 @@ void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry)
 	list->count++;
 }
 
-/* Under the lock: the first crowd; NULL: there is none, and the wakeup may sleep. */
+/* Under the lock: the first crowd; NULL: there is none, and the alarm may rest. */
 static struct tw_cache_entry *notices_take_crowd(struct notices *notices)
 {
 	struct tw_cache_entry *first = notices->first;
@@ -84,31 +84,7 @@ static bool notices_tell_crowd(struct notices *notices)
 	return entries != NULL;
 }
 
-/* What could not be set is set by the next one who adds, or by notices_wake_again(). */
-bool notices_wake(struct notices *notices)
-{
-	if (wakeup_set(&notices->wakeup, 0))
-		return true;
-	pthread_mutex_lock(&notices->lock);
-	notices->is_awake = false;
-	pthread_mutex_unlock(&notices->lock);
-	return false;
-}
-
-bool notices_wake_again(struct notices *notices)
-{
-	bool wakes;
-
-	if (!notices->on_remove)
-		return true;
-	pthread_mutex_lock(&notices->lock);
-	wakes = notices->first && !notices->is_awake;
-	notices->is_awake |= wakes;
-	pthread_mutex_unlock(&notices->lock);
-	return !wakes || notices_wake(notices);
-}
-
-/* The wakeup's run. */
+/* The alarm's run. */
 static void notices_run(void *argument)
 {
 	struct notices *notices = argument;
@@ -121,7 +97,7 @@ static void notices_run(void *argument)
 	notices->is_awake = is_more;
 	pthread_mutex_unlock(&notices->lock);
 	if (is_more)
-		(void)notices_wake(notices);
+		(void)tw_alarm_set(notices->alarm, 0);
 }
 
 enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
@@ -131,6 +107,7 @@ enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
 
 	notices->on_remove = options->on_remove;
 	notices->context = options->context;
+	notices->wheel = wheel;
 	notices->cache = cache;
 	if (!notices->on_remove)
 		return TW_OK;
@@ -139,22 +116,20 @@ enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&notices->progress, &attributes);
 	pthread_condattr_destroy(&attributes);
-	return wakeup_open(&notices->wakeup, wheel, notices_run, notices);
+	return tw_alarm_create(wheel, notices_run, notices, &notices->alarm);
 }
 
 void notices_close(struct notices *notices)
 {
 	if (!notices->on_remove)
 		return;
-	wakeup_close(&notices->wakeup);
+	tw_alarm_destroy(notices->alarm);
 	pthread_cond_destroy(&notices->progress);
 	pthread_mutex_destroy(&notices->lock);
 }
 
-bool notices_add(struct notices *notices, struct notice_list *list)
+void notices_add(struct notices *notices, struct notice_list *list)
 {
-	bool wakes;
-
 	pthread_mutex_lock(&notices->lock);
 	if (notices->last)
 		notices->last->notice_next = list->first;
@@ -162,11 +137,11 @@ bool notices_add(struct notices *notices, struct notice_list *list)
 		notices->first = list->first;
 	notices->last = list->last;
 	notices->added += list->count;
-	wakes = !notices->is_awake;
+	if (!notices->is_awake)
+		(void)tw_alarm_set(notices->alarm, 0);
 	notices->is_awake = true;
 	pthread_mutex_unlock(&notices->lock);
 	*list = (struct notice_list){NULL, NULL, 0};
-	return wakes;
 }
 
 /* Under the lock: until there is progress, or a moment has gone by. */
@@ -184,28 +159,9 @@ static void notices_pause(struct notices *notices)
 	pthread_cond_timedwait(&notices->progress, &notices->lock, &until);
 }
 
-/*
- * The wakeup is set again: a drain of the wheel may have taken it; but more and more seldom, for
- * one that is set anew while it waits for a thread of the pool has to wait anew. And the wheel is
- * driven, if that is the caller's part. One failure may be because another is just mending it;
- * TW_FULL: it is the second.
- */
-static enum tw_status notices_urge(struct notices *notices, unsigned round, bool *is_set)
-{
-	bool was_set = *is_set;
-	bool sets = (round & (round + 1)) == 0;
-	enum tw_status status;
-
-	if (sets)
-		*is_set = notices_wake(notices);
-	status = tw_flush(notices->wakeup.wheel);
-	return status == TW_OK && sets && !*is_set && !was_set ? TW_FULL : status;
-}
-
 enum tw_status notices_wait(struct notices *notices, bool later)
 {
 	enum tw_status status = TW_OK;
-	bool is_set = true;
 	uint64_t target;
 	int state;
 
@@ -215,9 +171,10 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&notices->lock);
 	target = notices->added;
-	for (unsigned round = 0; notices->told < target && status == TW_OK; round++) {
+	while (notices->told < target && status == TW_OK) {
 		pthread_mutex_unlock(&notices->lock);
-		status = notices_urge(notices, round, &is_set);
+		/* Drives the wheel if that is the caller's part, and tells whether it goes on. */
+		status = tw_flush(notices->wheel);
 		pthread_mutex_lock(&notices->lock);
 		if (notices->told < target && status == TW_OK)
 			notices_pause(notices);
@@ -232,6 +189,8 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 
 void notices_tell_here(struct notices *notices)
 {
+	tw_alarm_destroy(notices->alarm);
+	notices->alarm = NULL;
 	while (notices->on_remove && notices_tell_crowd(notices))
 		continue;
 }

@@ -10,13 +10,13 @@
 #include <timingwheel/cache.h>
 
 #include "epoch.h"
-#include "wakeup.h"
 
 struct notices {
 	/* Constant. */
 	tw_cache_remove_fn *on_remove; /* NULL: nobody is told */
 	void *context;
 	struct tw_cache *cache;
+	struct tw_wheel *wheel;
 	/* Any thread, under the lock, which is taken inside those of shards. */
 	pthread_mutex_t lock;
 	pthread_cond_t progress;
@@ -24,8 +24,8 @@ struct notices {
 	struct tw_cache_entry *last;
 	uint64_t added;
 	uint64_t told;
-	bool is_awake; /* the wakeup is set, or runs and will look again */
-	struct wakeup wakeup;
+	bool is_awake; /* the alarm is set, or runs and will look again */
+	struct tw_alarm *alarm;
 };
 
 /* Entries that left, of one shard, in order; each with a reference for this. */
@@ -40,20 +40,15 @@ enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
 void notices_close(struct notices *notices);
 /* Under the shard's lock that guards the list. */
 void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry);
-/* Under the same lock, at last: empties the list, which is not empty. True: notices_wake() is to
- * follow. */
-bool notices_add(struct notices *notices, struct notice_list *list);
-/* With no lock held. False: the wakeup could not be set. */
-bool notices_wake(struct notices *notices);
-/* Likewise, for what is left over where that was false. */
-bool notices_wake_again(struct notices *notices);
+/* Under the same lock, at last: empties the list, which is not empty. */
+void notices_add(struct notices *notices, struct notice_list *list);
 /*
  * Waits until all that were added are told; `later`: also those that listeners make leave
- * meanwhile. TW_CLOSED: the wheel was stopped, and nobody tells them; TW_FULL: likewise, for the
- * wheel has no place for the wakeup; TW_INVALID: the wheel can't be waited for from here.
+ * meanwhile. TW_CLOSED: the wheel was stopped, and nothing tells them; TW_INVALID: the wheel can't
+ * be waited for from here.
  */
 enum tw_status notices_wait(struct notices *notices, bool later);
-/* Tells all that are left; nobody else does any more. */
+/* Tells all that are left; the alarm does no more. */
 void notices_tell_here(struct notices *notices);
 uint64_t notices_told(struct notices *notices);
 

@@ -2,8 +2,8 @@
 /*
  * All changes of a shard are made under its lock, which nobody holds for longer than it takes to
  * change 64 entries (or to grow the table, to list its entries for tw_cache_each, to put them in
- * order for the first limit, or to throw away what is filed). Memory is freed, listeners are woken,
- * and the wakeup is set after the lock was let go.
+ * order for the first limit, or to throw away what is filed). Memory is freed after the lock was
+ * let go.
  *
  * Removal has one place: shard_drop() counts the entry out, queues the notice of it, and puts it
  * into limbo, where it waits until no reader can be looking at it. Tables that have grown wait
@@ -40,7 +40,7 @@ enum tw_status shard_open(struct shard *shard, struct tw_cache *cache)
 	shard->cache = cache;
 	shard->armed = TW_FOREVER;
 	expiry_init(&shard->expiry, (uint64_t)(tw_now(cache->wheel) / cache->granule));
-	status = wakeup_open(&shard->wakeup, cache->wheel, shard_wake, shard);
+	status = tw_alarm_create(cache->wheel, shard_wake, shard, &shard->alarm);
 	if (status != TW_OK)
 		goto free_both;
 	atomic_init(&shard->table, table);
@@ -56,7 +56,8 @@ free_both:
 
 void shard_stop(struct shard *shard)
 {
-	wakeup_close(&shard->wakeup);
+	tw_alarm_destroy(shard->alarm);
+	shard->alarm = NULL;
 }
 
 void shard_close(struct shard *shard)
@@ -82,10 +83,7 @@ void shard_begin(struct shard *shard)
 void shard_end(struct shard *shard)
 {
 	struct garbage garbage = {NULL, NULL};
-	tw_duration due;
-	bool arms = shard_begin_arming(shard, &due);
 	bool refiles = shard_begin_refiling(shard);
-	bool wakes;
 	bool asks;
 
 	limbo_take(&shard->limbo, &shard->cache->epochs, shard->pool, &shard->policy, &garbage);
@@ -93,13 +91,10 @@ void shard_end(struct shard *shard)
 	asks = !limbo_is_empty(&shard->limbo) || shard->pool->gave_away || garbage.entries;
 	shard->pool->gave_away = false;
 	shard->unlinks_to = NULL;
-	wakes = shard->notices.count > 0 && notices_add(&shard->cache->notices, &shard->notices);
+	if (shard->notices.count > 0)
+		notices_add(&shard->cache->notices, &shard->notices);
 	pthread_mutex_unlock(&shard->lock);
 
-	if (arms)
-		shard_set_wakeup(shard, due);
-	if (wakes)
-		(void)notices_wake(&shard->cache->notices);
 	if (refiles)
 		shard_refile(shard);
 	/* Late, for it calls users. */

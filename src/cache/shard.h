@@ -13,7 +13,6 @@
 #include "notice.h"
 #include "policy.h"
 #include "table.h"
-#include "wakeup.h"
 
 struct flight;
 struct tw_cache;
@@ -35,19 +34,17 @@ struct shard {
 	struct limbo limbo;         /* unlinked, maybe still seen by readers */
 	struct notice_list notices; /* since shard_begin */
 	uint64_t tables;            /* how many have been put in the place of another */
-	tw_duration armed;          /* when the wakeup is to run; TW_FOREVER: not */
-	bool must_arm;              /* it was not told so yet: for shard_end() */
-	bool is_arming;   /* somebody is telling it, and looks again when he has done so */
-	bool is_refiling; /* somebody files everything anew: entry_filed() may be wrong */
-	bool must_refile; /* likewise: memory was out, so that is done at the next tick */
-	struct wakeup wakeup;
+	tw_duration armed;          /* when the alarm is to run; TW_FOREVER: not */
+	bool is_refiling;           /* somebody files everything anew: entry_filed() may be wrong */
+	bool must_refile;           /* likewise: memory was out, so that is done at the next tick */
+	struct tw_alarm *alarm;
 	struct pool *pool;
 	struct expiry expiry;
 };
 
-/* Opens it; statuses of tw_schedule_func. On failure there is nothing to close. */
+/* Opens it; statuses of tw_alarm_create. On failure there is nothing to close. */
 enum tw_status shard_open(struct shard *shard, struct tw_cache *cache);
-/* Its wakeup does not run any more. */
+/* Its alarm does not run any more. */
 void shard_stop(struct shard *shard);
 /* Frees it; it is empty but for its limbo, and nobody is inside an epoch. */
 void shard_close(struct shard *shard);
@@ -115,12 +112,8 @@ unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_e
 
 /* ---- Between shard.c and shard_watch.c, which looks at entries for their age ---- */
 
-/* The wakeup's task. */
-void shard_wake(void *argument);
-/* Under the lock: whether the caller has to set the wakeup to *due. */
-bool shard_begin_arming(struct shard *shard, tw_duration *due);
-/* Without the lock, after that. */
-void shard_set_wakeup(struct shard *shard, tw_duration due);
+/* The alarm's run. */
+void shard_wake(void *shard);
 /* Under the lock: whether the caller has to file everything anew. */
 bool shard_begin_refiling(struct shard *shard);
 /* Without the lock, after that. */

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a shard's entries are looked at for their age: what is filed under which tick, and the
- * wakeup that stands at the first of them.
- *
- * The wakeup stands at the first tick at which something comes up that is filed, or earlier. It is
- * only set when that becomes sooner; when it runs it sets itself. Setting it may wait for room in
- * the wheel's queue, and the owner, who makes room, may be in an inline task that waits for our
- * lock. So it is done without the lock, by one thread at a time, which goes on until it has set the
- * newest time: who comes meanwhile leaves his to that one, even if both are the same thread.
+ * When a shard's entries are looked at for their age: what is filed under which tick, and the alarm
+ * that stands at the first of them, or earlier. It is only set, under the lock, when the first
+ * becomes sooner; when it runs it sets itself.
  *
  * Each entry with a deadline has its hash filed under its deadline's tick or an earlier one, and
  * knows where; one that comes up too early is filed anew. When too much is filed that nobody needs
@@ -20,9 +15,9 @@
 
 _Static_assert(ENTRY_FILED + 1 >= EXPIRY_LEVELS * EXPIRY_SLOTS, "a place fits into a state");
 
-/* ---- The wakeup ---- */
+/* ---- The alarm ---- */
 
-/* Under the lock: has shard_end() set the wakeup if it would come too late. */
+/* Under the lock: sets the alarm if it would come too late. */
 static void shard_arm(struct shard *shard)
 {
 	struct tw_cache *cache = shard->cache;
@@ -37,34 +32,7 @@ static void shard_arm(struct shard *shard)
 	if (due >= shard->armed)
 		return;
 	shard->armed = due;
-	shard->must_arm = true;
-}
-
-bool shard_begin_arming(struct shard *shard, tw_duration *due)
-{
-	if (!shard->must_arm || shard->is_arming)
-		return false;
-	shard->must_arm = false;
-	shard->is_arming = true;
-	*due = shard->armed;
-	return true;
-}
-
-void shard_set_wakeup(struct shard *shard, tw_duration due)
-{
-	bool goes_on = true;
-
-	while (goes_on) {
-		bool is_set = wakeup_set(&shard->wakeup, due - tw_now(shard->cache->wheel));
-
-		pthread_mutex_lock(&shard->lock);
-		shard->is_arming = false;
-		goes_on = shard_begin_arming(shard, &due);
-		/* One that can't be set is tried again at the next occasion. */
-		if (!goes_on && !is_set)
-			shard->armed = TW_FOREVER;
-		pthread_mutex_unlock(&shard->lock);
-	}
+	(void)tw_alarm_set_at(shard->alarm, due);
 }
 
 /* ---- What comes up when ---- */
@@ -230,7 +198,6 @@ void shard_expire(struct shard *shard)
 			shard->is_refiling |= refiles;
 			shard->must_refile &= !refiles;
 			shard->armed = TW_FOREVER;
-			shard->must_arm = false;
 			shard_arm(shard);
 		}
 		shard_end(shard);
@@ -241,10 +208,5 @@ void shard_expire(struct shard *shard)
 
 void shard_wake(void *argument)
 {
-	struct shard *shard = argument;
-
-	shard_expire(shard);
-	/* An inline task can't wait for room in the wheel's queue, and nobody may come after us. */
-	if (!notices_wake_again(&shard->cache->notices))
-		wakeup_repeat(&shard->wakeup);
+	shard_expire(argument);
 }

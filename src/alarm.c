@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An alarm is a word: its tick above, flags below. Setting, stopping, claiming and the beginning
+ * and end of a run are changes of it by compare-and-swap, which are their linearization points.
+ *
+ *   ARMED    it is to run at the tick
+ *   AWAY     the owner has handed it over; cleared when the job is done
+ *   RUNNING  its function is being called; AWAY, too
+ *   LISTED   it is in the queue to the owner; the thread that sets the flag adds it, the owner
+ *            clears it
+ *   CLOSING  it is being destroyed, and can't be set
+ *   CLOSED   the owner may free it: the last that a destroying thread writes
+ *
+ * Invariant: an alarm that is ARMED, and neither AWAY nor LISTED, is in the wheel, at its tick or
+ * an earlier one. So the owner need not be told of a tick that moves later, nor of a stop: it finds
+ * out when the earlier tick comes. It is told, through the queue, of an alarm that was not armed,
+ * or moves sooner; and by alarm_end(), of one that was set, or destroyed, while it was AWAY.
+ *
+ * Ownership. The timer in it is the owner's, and while it is AWAY the worker's. The owner frees it
+ * when it is CLOSED, in no list, and neither AWAY nor LISTED: then no other thread knows it.
+ */
+#include "alarm.h"
+
+enum {
+	ARMED = 1 << 0,
+	AWAY = 1 << 1,
+	RUNNING = 1 << 2,
+	LISTED = 1 << 3,
+	CLOSING = 1 << 4,
+	CLOSED = 1 << 5,
+	FLAGS = (1 << 6) - 1,
+	TICK_SHIFT = 6
+};
+
+/* Never: with ticks of a microsecond, in 9,000 years. */
+static const uint64_t last_tick = UINT64_MAX >> TICK_SHIFT;
+
+/* The innermost run that this thread is in. */
+static _Thread_local const struct alarm_run *running;
+
+void alarm_table_init(struct alarm_table *table)
+{
+	slab_init(&table->slab, sizeof(struct tw_alarm));
+	handle_queue_init(&table->changed);
+	atomic_init(&table->waiters, 0);
+	pthread_mutex_init(&table->lock, NULL);
+	pthread_cond_init(&table->run_ended, NULL);
+}
+
+void alarm_table_destroy(struct alarm_table *table)
+{
+	pthread_cond_destroy(&table->run_ended);
+	pthread_mutex_destroy(&table->lock);
+	slab_destroy(&table->slab);
+}
+
+struct tw_alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel,
+			      void (*run)(void *), void *argument)
+{
+	struct tw_alarm *alarm = slab_take(&table->slab);
+
+	if (!alarm)
+		return NULL;
+	alarm->timer.class = TIMER_ALARM;
+	alarm_set_place(alarm, ALARM_NOWHERE);
+	alarm->timer.value = argument;
+	alarm->run = run;
+	alarm->wheel = wheel;
+	atomic_init(&alarm->word, 0);
+	return alarm;
+}
+
+void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm *alarm)
+{
+	slab_give(&table->slab, bin, alarm);
+}
+
+/* acquire: what was done with the alarm before; pairs with alarm_exchange(). */
+static uint64_t alarm_word(const struct tw_alarm *alarm)
+{
+	return atomic_load_explicit(&alarm->word, memory_order_acquire);
+}
+
+/* seq_cst: passes the timer in it on; pairs with alarm_word() and alarm_apply_change(). And the end
+ * of a run comes before the look for threads that wait for it; pairs with alarm_wait(). */
+static bool alarm_exchange(struct tw_alarm *alarm, uint64_t from, uint64_t to)
+{
+	return atomic_compare_exchange_strong_explicit(&alarm->word, &from, to,
+						       memory_order_seq_cst, memory_order_relaxed);
+}
+
+/* The same, and adds it to the queue if that sets LISTED. The caller's last touch. */
+static bool alarm_exchange_listed(struct alarm_table *table, struct tw_alarm *alarm, uint64_t from,
+				  uint64_t to)
+{
+	if (!alarm_exchange(alarm, from, to))
+		return false;
+	if (to & ~from & LISTED)
+		handle_queue_add(&table->changed, &alarm->change);
+	return true;
+}
+
+enum tw_status alarm_set(struct alarm_table *table, struct tw_alarm *alarm, uint64_t tick,
+			 bool *changed)
+{
+	uint64_t word;
+	uint64_t to;
+
+	if (tick > last_tick)
+		tick = last_tick;
+	do {
+		word = alarm_word(alarm);
+		if (word & CLOSING)
+			return TW_CLOSED;
+		to = tick << TICK_SHIFT | (word & FLAGS) | ARMED;
+		if (!(word & AWAY) && (!(word & ARMED) || tick < word >> TICK_SHIFT))
+			to |= LISTED;
+	} while (!alarm_exchange_listed(table, alarm, word, to));
+	*changed = to & ~word & LISTED;
+	return TW_OK;
+}
+
+/* Takes back the run that is to come; returns the word before. */
+static uint64_t alarm_disarm(struct tw_alarm *alarm, uint64_t more)
+{
+	uint64_t word;
+
+	do {
+		word = alarm_word(alarm);
+	} while (!alarm_exchange(alarm, word, (word & ~(uint64_t)ARMED) | more));
+	return word;
+}
+
+enum tw_status alarm_stop(struct tw_alarm *alarm)
+{
+	uint64_t before = alarm_disarm(alarm, 0);
+
+	if (before & RUNNING)
+		return before & ARMED ? TW_REARMED : TW_RUNNING;
+	return before & ARMED ? TW_OK : TW_NOT_FOUND;
+}
+
+/* ---- The end ---- */
+
+static void alarm_wait(struct alarm_table *table, const struct tw_alarm *alarm)
+{
+	pthread_mutex_lock(&table->lock);
+	/* seq_cst: announces, before the look; pairs with the load in alarm_tell_waiters(). */
+	atomic_fetch_add_explicit(&table->waiters, 1, memory_order_seq_cst);
+	/* seq_cst: after the announcement; pairs with alarm_exchange(). */
+	while (atomic_load_explicit(&alarm->word, memory_order_seq_cst) & RUNNING)
+		pthread_cond_wait(&table->run_ended, &table->lock);
+	/* relaxed: a wake too many harms nobody. */
+	atomic_fetch_sub_explicit(&table->waiters, 1, memory_order_relaxed);
+	pthread_mutex_unlock(&table->lock);
+}
+
+static void alarm_tell_waiters(struct alarm_table *table)
+{
+	/* seq_cst: after the end of the run; pairs with the addition in alarm_wait(). */
+	if (atomic_load_explicit(&table->waiters, memory_order_seq_cst) == 0)
+		return;
+	pthread_mutex_lock(&table->lock);
+	pthread_cond_broadcast(&table->run_ended);
+	pthread_mutex_unlock(&table->lock);
+}
+
+static bool alarm_runs_here(const struct tw_alarm *alarm)
+{
+	for (const struct alarm_run *run = running; run; run = run->outer)
+		if (run->alarm == alarm)
+			return true;
+	return false;
+}
+
+bool alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm)
+{
+	uint64_t word = alarm_disarm(alarm, CLOSING);
+	uint64_t to;
+
+	if ((word & RUNNING) && !alarm_runs_here(alarm))
+		alarm_wait(table, alarm);
+	do {
+		word = alarm_word(alarm);
+		to = word | CLOSED | (word & AWAY ? 0 : LISTED);
+	} while (!alarm_exchange_listed(table, alarm, word, to));
+	return to & ~word & LISTED;
+}
+
+/* ---- The owner ---- */
+
+struct tw_alarm *alarm_take_changed(struct alarm_table *table)
+{
+	struct handle_link *link = handle_queue_take(&table->changed);
+
+	return link ? list_entry(link, struct tw_alarm, change) : NULL;
+}
+
+static enum alarm_action alarm_action_for(struct tw_alarm *alarm, uint64_t word)
+{
+	if (word & (AWAY | LISTED))
+		return ALARM_KEEP;
+	if (word & CLOSED)
+		return ALARM_FREE;
+	alarm->timer.expiry = word >> TICK_SHIFT;
+	return word & ARMED ? ALARM_FILE : ALARM_KEEP;
+}
+
+enum alarm_action alarm_apply_change(struct tw_alarm *alarm)
+{
+	/* acq_rel: what was done with it before it was added; pairs with alarm_exchange(). */
+	uint64_t word =
+		atomic_fetch_and_explicit(&alarm->word, ~(uint64_t)LISTED, memory_order_acq_rel);
+
+	return alarm_action_for(alarm, word & ~(uint64_t)LISTED);
+}
+
+enum alarm_action alarm_look(struct tw_alarm *alarm)
+{
+	return alarm_action_for(alarm, alarm_word(alarm));
+}
+
+bool alarm_claim(struct tw_alarm *alarm, uint64_t now)
+{
+	uint64_t word;
+
+	do {
+		word = alarm_word(alarm);
+		if (!(word & ARMED) || word >> TICK_SHIFT > now)
+			return false;
+	} while (!alarm_exchange(alarm, word, word | AWAY));
+	alarm->timer.expiry = word >> TICK_SHIFT;
+	return true;
+}
+
+/* ---- Running ---- */
+
+bool alarm_begin(struct tw_alarm *alarm, uint64_t now, struct alarm_run *run)
+{
+	uint64_t word;
+
+	do {
+		word = alarm_word(alarm);
+		if (!(word & ARMED) || word >> TICK_SHIFT > now)
+			return false;
+	} while (!alarm_exchange(alarm, word, (word & ~(uint64_t)ARMED) | RUNNING));
+	*run = (struct alarm_run){.alarm = alarm, .outer = running};
+	running = run;
+	return true;
+}
+
+bool alarm_end(struct alarm_table *table, struct tw_alarm *alarm, const struct alarm_run *run)
+{
+	uint64_t word;
+	uint64_t to;
+
+	if (run)
+		running = run->outer;
+	do {
+		word = alarm_word(alarm);
+		to = word & ~(uint64_t)(AWAY | RUNNING);
+		if (to & (ARMED | CLOSED))
+			to |= LISTED;
+	} while (!alarm_exchange_listed(table, alarm, word, to));
+	alarm_tell_waiters(table);
+	return to & ~word & LISTED;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Alarms: timers that are made once, and set and stopped without memory and without room in the
+ * command queue. alarm.c tells which thread may touch what at which time.
+ */
+#ifndef ALARM_H
+#define ALARM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <timingwheel/timingwheel.h>
+
+#include "handle_queue.h"
+#include "slab.h"
+#include "timer.h"
+
+/* 88 bytes. */
+struct tw_alarm {
+	struct timer timer; /* value: the argument */
+	/* Constant. */
+	void (*run)(void *argument);
+	struct tw_wheel *wheel;
+	/* Any thread. */
+	_Atomic uint64_t word; /* tick and flags: see alarm.c */
+	struct handle_link change;
+};
+
+/* Where the owner knows an alarm to be. The owner's. */
+enum alarm_place {
+	ALARM_NOWHERE,
+	ALARM_IN_WHEEL, /* of the shelf whose number it has */
+	ALARM_IN_NEXT_TURN
+};
+
+/* All alarms of a wheel. Any thread. */
+struct alarm_table {
+	struct slab slab;
+	struct handle_queue changed; /* taken by the owner */
+	/* Threads that wait for a run to end. */
+	_Alignas(CACHE_LINE) atomic_int waiters;
+	pthread_mutex_t lock;
+	pthread_cond_t run_ended;
+};
+
+void alarm_table_init(struct alarm_table *table);
+/* Also frees the alarms that were not destroyed. */
+void alarm_table_destroy(struct alarm_table *table);
+
+/* ---- Any thread ---- */
+
+/* NULL: out of memory. */
+struct tw_alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel,
+			      void (*run)(void *), void *argument);
+/* As tw_alarm_set, by the tick; *changed: the owner is to be woken. */
+enum tw_status alarm_set(struct alarm_table *table, struct tw_alarm *alarm, uint64_t tick,
+			 bool *changed);
+/* As tw_alarm_stop. */
+enum tw_status alarm_stop(struct tw_alarm *alarm);
+/* As tw_alarm_destroy. True: the owner is to be woken. */
+bool alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm);
+
+/* ---- Owner ---- */
+
+/* The next alarm to be seen to; NULL: none. */
+struct tw_alarm *alarm_take_changed(struct alarm_table *table);
+
+/* What is to be done with an alarm that is in no list. */
+enum alarm_action {
+	ALARM_KEEP, /* nothing; or it is away, or will be taken from the queue */
+	ALARM_FILE, /* it waits for its tick, timer.expiry */
+	ALARM_FREE
+};
+/* Of one just taken from the queue. */
+enum alarm_action alarm_apply_change(struct tw_alarm *alarm);
+/* Of one that has left the wheel. */
+enum alarm_action alarm_look(struct tw_alarm *alarm);
+/* Its tick, timer.expiry, has come: true: it is to be handed over to run. */
+bool alarm_claim(struct tw_alarm *alarm, uint64_t now);
+void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm *alarm);
+
+/* ---- Owner or worker, with one that was claimed ---- */
+
+/* A run: from alarm_begin to alarm_end. The caller's, one a run. */
+struct alarm_run {
+	const struct tw_alarm *alarm;
+	const struct alarm_run *outer; /* the run of the same thread that it is in */
+};
+/* False: it was stopped, or set to after the tick `now`. */
+bool alarm_begin(struct tw_alarm *alarm, uint64_t now, struct alarm_run *run);
+/* Lets go of it, whether it has begun or not (NULL). True: the owner is to be woken. */
+bool alarm_end(struct alarm_table *table, struct tw_alarm *alarm, const struct alarm_run *run);
+
+/* relaxed, both: the owner's alone. */
+static inline enum alarm_place alarm_place(const struct tw_alarm *alarm)
+{
+	return (enum alarm_place)atomic_load_explicit(&alarm->timer.place, memory_order_relaxed);
+}
+
+static inline void alarm_set_place(struct tw_alarm *alarm, enum alarm_place place)
+{
+	atomic_store_explicit(&alarm->timer.place, (uint8_t)place, memory_order_relaxed);
+}
+
+static inline struct tw_alarm *timer_alarm(struct timer *timer)
+{
+	return list_entry(timer, struct tw_alarm, timer);
+}
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* The public calls for alarms: done on the spot, see alarm.c. */
+#include "runtime.h"
+
+enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *), void *argument,
+			       struct tw_alarm **alarm)
+{
+	enum tw_status status = wheel_state(wheel);
+
+	if (!alarm)
+		return TW_INVALID;
+	*alarm = NULL;
+	if (status != TW_OK)
+		return status;
+	if (!run)
+		return TW_INVALID;
+	*alarm = alarm_create(&wheel->owner.alarms, wheel, run, argument);
+	return *alarm ? TW_OK : TW_NO_MEMORY;
+}
+
+/* The owner has an alarm to see to. */
+static void wheel_tell_of_alarm(struct tw_wheel *wheel)
+{
+	owner_note_call(&wheel->owner);
+	event_count_notify(&wheel->owner.event, EVENT_COUNT_SLEEPING);
+}
+
+static enum tw_status wheel_set_alarm(struct tw_wheel *wheel, struct tw_alarm *alarm, uint64_t tick)
+{
+	bool changed = false;
+	enum tw_status status = alarm_set(&wheel->owner.alarms, alarm, tick, &changed);
+
+	if (changed)
+		wheel_tell_of_alarm(wheel);
+	return status;
+}
+
+enum tw_status tw_alarm_set(struct tw_alarm *alarm, tw_duration delay)
+{
+	enum tw_status status = alarm ? wheel_state(alarm->wheel) : TW_INVALID;
+	const struct clock *clock;
+	tw_duration now;
+
+	if (status != TW_OK)
+		return status;
+	clock = &alarm->wheel->owner.clock;
+	now = clock_now(clock);
+	if (delay <= 0)
+		return wheel_set_alarm(alarm->wheel, alarm, clock_tick_before(clock, now));
+	if (delay < clock->interval)
+		delay = clock->interval;
+	return wheel_set_alarm(alarm->wheel, alarm, clock_tick_after(clock, clock_add(now, delay)));
+}
+
+enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadline)
+{
+	enum tw_status status = alarm ? wheel_state(alarm->wheel) : TW_INVALID;
+
+	if (status != TW_OK)
+		return status;
+	return wheel_set_alarm(alarm->wheel, alarm,
+			       clock_tick_after(&alarm->wheel->owner.clock, deadline));
+}
+
+enum tw_status tw_alarm_stop(struct tw_alarm *alarm)
+{
+	enum tw_status status = alarm ? wheel_state(alarm->wheel) : TW_INVALID;
+
+	return status == TW_OK ? alarm_stop(alarm) : status;
+}
+
+void tw_alarm_destroy(struct tw_alarm *alarm)
+{
+	struct tw_wheel *wheel;
+
+	if (!alarm || fork_guard_state(alarm->wheel->guard) == FORK_GUARD_CHILD)
+		return;
+	wheel = alarm->wheel;
+	if (alarm_destroy(&wheel->owner.alarms, alarm))
+		wheel_tell_of_alarm(wheel);
+}

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: MIT */
+/* Alarms: made once, set and stopped as often as one likes, met by no drain and no release. */
+#include "support/test.h"
+
+#include "support/recorder.h"
+#include "support/seed.h"
+#include "support/wait.h"
+
+#include <sched.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* What an alarm's argument points to. */
+struct bell {
+	struct tw_wheel *wheel;
+	struct tw_alarm *alarm;
+	void (*in_run)(struct bell *);
+	atomic_int runs;
+	tw_duration last; /* tw_now in the last run */
+	sem_t begun, go_on;
+};
+
+static void ring(void *argument)
+{
+	struct bell *bell = argument;
+
+	bell->last = tw_now(bell->wheel);
+	/* relaxed: read after tw_wait_idle or a semaphore. */
+	atomic_fetch_add_explicit(&bell->runs, 1, memory_order_relaxed);
+	if (bell->in_run != NULL)
+		bell->in_run(bell);
+}
+
+static int runs_of(struct bell *bell)
+{
+	/* relaxed: see ring(). */
+	return atomic_load_explicit(&bell->runs, memory_order_relaxed);
+}
+
+static void make(struct recorder *recorder, struct bell *bell)
+{
+	memset(bell, 0, sizeof(*bell));
+	bell->wheel = recorder->wheel;
+	sem_init(&bell->begun, 0, 0);
+	sem_init(&bell->go_on, 0, 0);
+	assert_int_equal(tw_alarm_create(recorder->wheel, ring, bell, &bell->alarm), TW_OK);
+}
+
+static void alarm_runs_each_time_that_it_was_set(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct bell bell;
+
+	make(recorder, &bell);
+	advance(recorder, 5 * INTERVAL);
+	assert_int_equal(runs_of(&bell), 0);
+	for (int i = 1; i <= 3; i++) {
+		assert_int_equal(tw_alarm_set(bell.alarm, 100 * INTERVAL), TW_OK);
+		advance(recorder, 99 * INTERVAL);
+		assert_int_equal(runs_of(&bell), i - 1);
+		advance(recorder, INTERVAL);
+		assert_int_equal(runs_of(&bell), i);
+		assert_int_equal(bell.last, (5 + 100 * i) * INTERVAL);
+	}
+	tw_alarm_destroy(bell.alarm);
+	recorder_close(recorder);
+}
+
+static void alarm_moves_sooner_and_later(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct bell bell;
+
+	make(recorder, &bell);
+	assert_int_equal(tw_alarm_set(bell.alarm, 10 * INTERVAL), TW_OK);
+	assert_int_equal(tw_alarm_set(bell.alarm, 50 * INTERVAL), TW_OK);
+	advance(recorder, 49 * INTERVAL);
+	assert_int_equal(runs_of(&bell), 0);
+	assert_int_equal(tw_alarm_set(bell.alarm, 500 * INTERVAL), TW_OK);
+	assert_int_equal(tw_flush(recorder->wheel), TW_OK);
+	assert_int_equal(tw_alarm_set(bell.alarm, 3 * INTERVAL), TW_OK);
+	advance(recorder, 2 * INTERVAL);
+	assert_int_equal(runs_of(&bell), 0);
+	advance(recorder, INTERVAL);
+	assert_int_equal(runs_of(&bell), 1);
+	advance(recorder, 1000 * INTERVAL);
+	assert_int_equal(runs_of(&bell), 1);
+	tw_alarm_destroy(bell.alarm);
+	recorder_close(recorder);
+}
+
+static void delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct bell bell;
+
+	make(recorder, &bell);
+	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
+	advance(recorder, 0);
+	assert_int_equal(runs_of(&bell), 1);
+	assert_int_equal(tw_alarm_set(bell.alarm, INT64_MIN), TW_OK);
+	advance(recorder, 0);
+	assert_int_equal(runs_of(&bell), 2);
+	assert_int_equal(tw_advance(recorder->wheel, INTERVAL / 2), TW_OK);
+	assert_int_equal(tw_alarm_set(bell.alarm, 1), TW_OK);
+	advance(recorder, INTERVAL - 1);
+	assert_int_equal(runs_of(&bell), 2);
+	advance(recorder, INTERVAL);
+	assert_int_equal(runs_of(&bell), 3);
+	assert_int_equal(tw_alarm_set_at(bell.alarm, tw_now(recorder->wheel) - 1), TW_OK);
+	advance(recorder, INTERVAL);
+	assert_int_equal(runs_of(&bell), 4);
+	assert_int_equal(tw_alarm_set(bell.alarm, TW_FOREVER), TW_OK);
+	advance(recorder, 1000000 * INTERVAL);
+	assert_int_equal(runs_of(&bell), 4);
+	tw_alarm_destroy(bell.alarm);
+	recorder_close(recorder);
+}
+
+static void stopped_alarm_does_not_run_until_it_is_set_again(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct bell bell;
+
+	make(recorder, &bell);
+	assert_int_equal(tw_alarm_stop(bell.alarm), TW_NOT_FOUND);
+	assert_int_equal(tw_alarm_set(bell.alarm, 10 * INTERVAL), TW_OK);
+	assert_int_equal(tw_alarm_stop(bell.alarm), TW_OK);
+	assert_int_equal(tw_alarm_stop(bell.alarm), TW_NOT_FOUND);
+	advance(recorder, 5 * INTERVAL);
+	/* It is still filed at the tick of before. */
+	assert_int_equal(tw_alarm_set(bell.alarm, 20 * INTERVAL), TW_OK);
+	advance(recorder, 19 * INTERVAL);
+	assert_int_equal(runs_of(&bell), 0);
+	advance(recorder, INTERVAL);
+	assert_int_equal(runs_of(&bell), 1);
+	tw_alarm_destroy(bell.alarm);
+	recorder_close(recorder);
+}
+
+static void set_again_in_its_run(struct bell *bell)
+{
+	assert_int_equal(tw_alarm_stop(bell->alarm), TW_RUNNING);
+	assert_int_equal(tw_alarm_set(bell->alarm, 0), TW_OK);
+	assert_int_equal(tw_alarm_stop(bell->alarm), TW_REARMED);
+	if (runs_of(bell) < 5)
+		assert_int_equal(tw_alarm_set(bell->alarm, 2 * INTERVAL), TW_OK);
+}
+
+static void alarm_may_be_set_and_stopped_in_its_own_run(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct bell bell;
+
+	make(recorder, &bell);
+	bell.in_run = set_again_in_its_run;
+	assert_int_equal(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
+	for (int i = 0; i < 20; i++)
+		advance(recorder, INTERVAL);
+	assert_int_equal(runs_of(&bell), 5);
+	assert_int_equal(bell.last, 9 * INTERVAL);
+	tw_alarm_destroy(bell.alarm);
+	recorder_close(recorder);
+}
+
+static void set_for_now_in_its_run(struct bell *bell)
+{
+	if (runs_of(bell) < 10000)
+		assert_int_equal(tw_alarm_set(bell->alarm, 0), TW_OK);
+}
+
+static void alarm_that_sets_itself_for_now_keeps_no_turn_going(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct bell bell;
+
+	make(recorder, &bell);
+	bell.in_run = set_for_now_in_its_run;
+	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
+	for (int i = 0; runs_of(&bell) < 10000; i++) {
+		assert_true(i < 100000);
+		advance(recorder, INTERVAL);
+	}
+	tw_alarm_destroy(bell.alarm);
+	recorder_close(recorder);
+}
+
+static void drain_and_release_never_meet_an_alarm(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct bell bell, other;
+
+	make(recorder, &bell);
+	make(recorder, &other);
+	assert_int_equal(tw_alarm_set(bell.alarm, 30 * INTERVAL), TW_OK);
+	assert_int_equal(tw_alarm_set(other.alarm, 30 * INTERVAL), TW_OK);
+	assert_int_equal(tw_set_timer(recorder->wheel, "a", 1, VALUE(1), INTERVAL * 9), TW_OK);
+	assert_int_equal(tw_pending(recorder->wheel) <= 1, 1);
+	assert_int_equal(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	/* It may be on the drained shelf still. */
+	assert_int_equal(tw_alarm_set(other.alarm, 20 * INTERVAL), TW_OK);
+	assert_int_equal(tw_wait_idle(recorder->wheel), TW_OK);
+	assert_int_equal(recorder->count, 1);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	advance(recorder, 20 * INTERVAL);
+	assert_int_equal(runs_of(&other), 1);
+	assert_int_equal(runs_of(&bell), 0);
+	advance(recorder, 10 * INTERVAL);
+	assert_int_equal(runs_of(&bell), 1);
+	assert_int_equal(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
+	assert_int_equal(tw_stop(recorder->wheel), TW_OK);
+	assert_int_equal(tw_wait_idle(recorder->wheel), TW_OK);
+	assert_int_equal(recorder->count, 1);
+	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_CLOSED);
+	assert_int_equal(tw_alarm_stop(bell.alarm), TW_CLOSED);
+	tw_alarm_destroy(bell.alarm);
+	tw_alarm_destroy(other.alarm);
+	assert_int_equal(runs_of(&bell), 1);
+	recorder_close(recorder);
+}
+
+static void alarm_needs_no_room_and_no_place(void **state)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, *state);
+	struct bell bell;
+	size_t queued = 0;
+
+	options.max_pending = 4;
+	options.queue_capacity = 4;
+	options.when_full = TW_WHEN_FULL_FAIL;
+	options.drive = TW_DRIVE_CALLER;
+	recorder_start(recorder, INTERVAL, 8, &options);
+	make(recorder, &bell);
+	while (tw_move_timer(recorder->wheel, "a", 1, TW_HOUR) == TW_OK)
+		assert_true(++queued < 100);
+	assert_int_equal(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
+	for (int i = 0; i < 4; i++) {
+		char key = (char)('a' + i);
+
+		assert_int_equal(tw_flush(recorder->wheel), TW_OK);
+		assert_int_equal(tw_set_timer(recorder->wheel, &key, 1, NULL, TW_HOUR), TW_OK);
+	}
+	assert_int_equal(tw_flush(recorder->wheel), TW_OK);
+	assert_int_equal(tw_set_timer(recorder->wheel, "x", 1, NULL, TW_HOUR), TW_FULL);
+	advance(recorder, INTERVAL);
+	assert_int_equal(runs_of(&bell), 1);
+	/* Its run gave back no place that it did not have. */
+	assert_int_equal(tw_set_timer(recorder->wheel, "x", 1, NULL, TW_HOUR), TW_FULL);
+	tw_alarm_destroy(bell.alarm);
+	recorder_close(recorder);
+}
+
+static void wait_in_run(struct bell *bell)
+{
+	sem_post(&bell->begun);
+	sem_wait(&bell->go_on);
+}
+
+static void *destroy(void *argument)
+{
+	struct bell *bell = argument;
+
+	tw_alarm_destroy(bell->alarm);
+	return VALUE(runs_of(bell));
+}
+
+static void alarm_that_runs_can_be_set_stopped_and_destroyed(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct bell bell;
+	pthread_t destroyer;
+	void *runs;
+
+	make(recorder, &bell);
+	bell.in_run = wait_in_run;
+	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
+	assert_int_equal(tw_advance(recorder->wheel, 0), TW_OK);
+	sem_wait(&bell.begun);
+	assert_int_equal(tw_alarm_stop(bell.alarm), TW_RUNNING);
+	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
+	assert_int_equal(tw_alarm_stop(bell.alarm), TW_REARMED);
+	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
+	sem_post(&bell.go_on);
+	assert_int_equal(tw_flush(recorder->wheel), TW_OK);
+	assert_int_equal(tw_advance(recorder->wheel, 0), TW_OK);
+	while (sem_trywait(&bell.begun) != 0) {
+		assert_int_equal(tw_advance(recorder->wheel, 0), TW_OK);
+		sched_yield();
+	}
+	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
+	pthread_create(&destroyer, NULL, destroy, &bell);
+	WAIT_UNTIL(tw_alarm_set(bell.alarm, 0) == TW_CLOSED);
+	sem_post(&bell.go_on);
+	pthread_join(destroyer, &runs);
+	assert_ptr_equal(runs, VALUE(2));
+	advance(recorder, 10 * INTERVAL);
+	assert_int_equal(runs_of(&bell), 2);
+	recorder_close(recorder);
+}
+
+static void destroy_in_run(struct bell *bell)
+{
+	assert_int_equal(tw_alarm_set(bell->alarm, 0), TW_OK);
+	tw_alarm_destroy(bell->alarm);
+}
+
+static void alarm_may_destroy_itself(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct bell bell;
+
+	make(recorder, &bell);
+	bell.in_run = destroy_in_run;
+	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
+	advance(recorder, 0);
+	advance(recorder, 10 * INTERVAL);
+	assert_int_equal(runs_of(&bell), 1);
+	recorder_close(recorder);
+}
+
+static void bad_arguments_are_refused(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct tw_alarm *alarm = (struct tw_alarm *)recorder;
+
+	assert_int_equal(tw_alarm_create(NULL, ring, NULL, &alarm), TW_INVALID);
+	assert_null(alarm);
+	assert_int_equal(tw_alarm_create(recorder->wheel, NULL, NULL, &alarm), TW_INVALID);
+	assert_int_equal(tw_alarm_create(recorder->wheel, ring, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_alarm_set(NULL, 0), TW_INVALID);
+	assert_int_equal(tw_alarm_set_at(NULL, 0), TW_INVALID);
+	assert_int_equal(tw_alarm_stop(NULL), TW_INVALID);
+	tw_alarm_destroy(NULL);
+	assert_int_equal(tw_stop(recorder->wheel), TW_OK);
+	assert_int_equal(tw_alarm_create(recorder->wheel, ring, NULL, &alarm), TW_CLOSED);
+	recorder_close(recorder);
+}
+
+static uint64_t seed;
+
+/* ---- Against a model ---- */
+
+enum { BELLS = 20, STEPS = 20000 };
+
+/* By the manual clock: an alarm runs at the tick that it was set to last, once, unless stopped. */
+static void alarms_do_what_a_model_does(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 4);
+	struct bell bells[BELLS];
+	tw_duration due[BELLS]; /* 0: not set */
+	int runs[BELLS] = {0};
+	struct random random = random_from(seed, 0);
+
+	memset(due, 0, sizeof(due));
+	for (int i = 0; i < BELLS; i++)
+		make(recorder, &bells[i]);
+	for (int step = 0; step < TEST_SHARE_OF(STEPS); step++) {
+		int i = (int)random_below(&random, BELLS);
+		tw_duration now = tw_now(recorder->wheel);
+		tw_duration delay = (tw_duration)random_below(&random, 300) * INTERVAL;
+
+		switch (random_below(&random, 8)) {
+		case 0:
+			assert_int_equal(tw_alarm_stop(bells[i].alarm),
+					 due[i] ? TW_OK : TW_NOT_FOUND);
+			due[i] = 0;
+			break;
+		case 1:
+			tw_alarm_destroy(bells[i].alarm);
+			assert_int_equal(
+				tw_alarm_create(recorder->wheel, ring, &bells[i], &bells[i].alarm),
+				TW_OK);
+			due[i] = 0;
+			break;
+		case 2:
+			assert_int_equal(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+			assert_int_equal(tw_wait_idle(recorder->wheel), TW_OK);
+			break;
+		case 3:
+		case 4: {
+			tw_duration by = 1 + (tw_duration)random_below(&random, 40);
+
+			/* A tick at a time: a run tells when it was. */
+			while (by-- > 0) {
+				advance(recorder, INTERVAL);
+				now += INTERVAL;
+				for (int j = 0; j < BELLS; j++) {
+					if (due[j] == now) {
+						runs[j]++;
+						due[j] = 0;
+						assert_int_equal(bells[j].last, now);
+					}
+					assert_int_equal(runs_of(&bells[j]), runs[j]);
+				}
+			}
+			break;
+		}
+		default:
+			assert_int_equal(tw_alarm_set(bells[i].alarm, delay + INTERVAL), TW_OK);
+			due[i] = now + delay + INTERVAL;
+		}
+	}
+	for (int i = 0; i < BELLS; i++)
+		tw_alarm_destroy(bells[i].alarm);
+	assert_int_equal(recorder->count, 0);
+	recorder_close(recorder);
+}
+
+/* ---- Races ---- */
+
+enum { RACERS = 4, RACES = 20000 };
+
+/* Of each set one thing becomes: a run, a stop that takes it back, or another set in its place. */
+struct race {
+	struct bell bell;
+	atomic_int inside;
+	atomic_int wrong;      /* threads but the main one can't fail a test */
+	struct random *random; /* a racer takes its own from it, under the lock */
+	pthread_mutex_t lock;
+	atomic_bool over;
+};
+
+static void race_expect(struct race *race, bool is_so)
+{
+	/* relaxed: read when all is over. */
+	atomic_fetch_add_explicit(&race->wrong, !is_so, memory_order_relaxed);
+}
+
+static void race_run(void *argument)
+{
+	struct race *race = argument;
+
+	race_expect(race, atomic_fetch_add_explicit(&race->inside, 1, memory_order_seq_cst) == 0);
+	/* relaxed: read when all is over. */
+	atomic_fetch_add_explicit(&race->bell.runs, 1, memory_order_relaxed);
+	if (runs_of(&race->bell) % 7 == 0)
+		race_expect(race, tw_alarm_set(race->bell.alarm, TW_MICROSECOND) == TW_OK);
+	atomic_fetch_sub_explicit(&race->inside, 1, memory_order_seq_cst);
+}
+
+static void *race_set_and_stop(void *argument)
+{
+	struct race *race = argument;
+	struct random random;
+
+	pthread_mutex_lock(&race->lock);
+	random = random_from(random_next(race->random), 1);
+	pthread_mutex_unlock(&race->lock);
+
+	for (int i = 0; i < TEST_SHARE_OF(RACES); i++) {
+		tw_duration delay = (tw_duration)random_below(&random, 200) * TW_MICROSECOND;
+
+		if (random_below(&random, 3) > 0)
+			race_expect(race, tw_alarm_set(race->bell.alarm, delay) == TW_OK);
+		else
+			(void)tw_alarm_stop(race->bell.alarm);
+	}
+	return NULL;
+}
+
+static void nothing(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+static void *race_drain(void *argument)
+{
+	struct race *race = argument;
+
+	/* relaxed: a flag alone. */
+	while (!atomic_load_explicit(&race->over, memory_order_relaxed)) {
+		race_expect(race, tw_drain(race->bell.wheel, nothing, NULL) == TW_OK);
+		race_expect(race, tw_wait_idle(race->bell.wheel) == TW_OK);
+	}
+	return NULL;
+}
+
+static void alarm_runs_after_its_last_set_and_never_twice_at_a_time(void **state)
+{
+	struct tw_options options = {.workers = 3};
+	struct random random = random_from(seed, 0);
+	pthread_t racers[RACERS], drainer;
+	struct tw_wheel *wheel;
+
+	(void)state;
+	assert_int_equal(tw_create(&wheel, 50 * TW_MICROSECOND, 8, nothing, &options), TW_OK);
+	for (int round = 0; round < 5; round++) {
+		struct race race = {.bell = {.wheel = wheel}};
+		int before;
+
+		assert_int_equal(tw_alarm_create(wheel, race_run, &race, &race.bell.alarm), TW_OK);
+		race.random = &random;
+		pthread_mutex_init(&race.lock, NULL);
+		pthread_create(&drainer, NULL, race_drain, &race);
+		for (int i = 0; i < RACERS; i++)
+			pthread_create(&racers[i], NULL, race_set_and_stop, &race);
+		for (int i = 0; i < RACERS; i++)
+			pthread_join(racers[i], NULL);
+		/* relaxed: a flag alone. */
+		atomic_store_explicit(&race.over, true, memory_order_relaxed);
+		pthread_join(drainer, NULL);
+		/* Whatever the racers left behind, this one comes. */
+		(void)tw_alarm_stop(race.bell.alarm);
+		assert_int_equal(tw_wait_idle(wheel), TW_OK);
+		before = runs_of(&race.bell);
+		assert_int_equal(tw_alarm_set(race.bell.alarm, TW_MILLISECOND), TW_OK);
+		WAIT_UNTIL(runs_of(&race.bell) > before);
+		assert_int_equal(tw_alarm_set(race.bell.alarm, 0), TW_OK);
+		tw_alarm_destroy(race.bell.alarm);
+		before = runs_of(&race.bell);
+		assert_int_equal(tw_wait_idle(wheel), TW_OK);
+		assert_int_equal(runs_of(&race.bell), before);
+		assert_int_equal(race.wrong, 0);
+	}
+	tw_destroy(wheel);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_EVERYWHERE(alarm_runs_each_time_that_it_was_set),
+		TEST_EVERYWHERE(alarm_moves_sooner_and_later),
+		TEST_EVERYWHERE(delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval),
+		TEST_EVERYWHERE(stopped_alarm_does_not_run_until_it_is_set_again),
+		TEST_EVERYWHERE(alarm_may_be_set_and_stopped_in_its_own_run),
+		TEST_EVERYWHERE(alarm_that_sets_itself_for_now_keeps_no_turn_going),
+		TEST_EVERYWHERE(drain_and_release_never_meet_an_alarm),
+		TEST_EVERYWHERE(alarm_needs_no_room_and_no_place),
+		TEST_POOL(alarm_that_runs_can_be_set_stopped_and_destroyed),
+		TEST_EVERYWHERE(alarm_may_destroy_itself),
+		TEST_EVERYWHERE(bad_arguments_are_refused),
+		TEST_EVERYWHERE(alarms_do_what_a_model_does),
+		TEST_IN(levels_threads, alarm_runs_after_its_last_set_and_never_twice_at_a_time),
+	};
+
+	seed = seed_choose();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
