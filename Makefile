@@ -27,7 +27,7 @@ INCLUDEDIR ?= $(PREFIX)/include
 # its own module's headers and those of modules before it. Folders in src/ are clients: they may
 # include the public headers, their own, and base/, which knows none of the others. `make layers`
 # checks it.
-LAYERS := list prefetch status trace histogram slab key_hash thread clock event_count fork_guard \
+LAYERS := list prefetch status trace histogram slab thread clock event_count fork_guard \
 	timer slot_set timer_index command_queue wheel handle alarm shelf job request worker_pool \
 	owner runtime
 
@@ -77,7 +77,7 @@ LINK_NAME := libtimingwheel.so
 # --- Files -------------------------------------------------------------------------------------
 objects = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)))
 PUBLIC_HEADERS := $(filter-out %/redis.h,$(wildcard include/timingwheel/*.h))
-LIB_OBJECTS := $(call objects,src/*.c src/cache/*.c)
+LIB_OBJECTS := $(call objects,src/base/*.c src/*.c src/cache/*.c)
 TEST_OBJECTS := $(call objects,test/test_*.c)
 TEST_SUPPORT := $(call objects,test/support/*.c)
 BENCH_OBJECTS := $(call objects,bench/*.c)

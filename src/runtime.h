@@ -12,7 +12,7 @@
 
 #include "event_count.h"
 #include "fork_guard.h"
-#include "key_hash.h"
+#include "base/key_hash.h"
 #include "owner.h"
 #include "request.h"
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "key_hash.h"
+#include "base/key_hash.h"
 
 enum { LONGEST = 100 };
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "key_hash.h"
+#include "base/key_hash.h"
 #include "timer_index.h"
 
 enum { LONGEST = 300 };

@@ -197,7 +197,7 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
 
 		if (reader)
 			return cache_get_hashed(cache, reader,
-						cache_hash(&cache->seed, key, key_size), key,
+						key_hash_wide(&cache->seed, key, key_size), key,
 						key_size, buffer, capacity, value_size);
 		status = TW_NO_MEMORY;
 	}
@@ -231,7 +231,7 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 				     !key_is_short(key_size) || !buffer,
 			     0))
 		goto any;
-	hash = cache_hash_short(&cache->seed, key, key_size);
+	hash = key_hash_short(&cache->seed, key, key_size);
 	shard = cache_shard(cache, hash);
 	place = shard_prefetch_bucket(shard, hash);
 	margin_end = cache_coarse_now(cache) + cache->coarse_margin;
@@ -287,7 +287,7 @@ enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t 
 	if (!reader)
 		return TW_NO_MEMORY;
 	reader_enter(reader, &cache->epochs);
-	found = cache_find(cache, cache_hash(&cache->seed, key, key_size), key, key_size);
+	found = cache_find(cache, key_hash_wide(&cache->seed, key, key_size), key, key_size);
 	status = reader_count_find(reader, found);
 	if (status == TW_OK) {
 		entry_pin(found);
@@ -438,7 +438,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 
 	if (!reader)
 		return status;
-	plan->hash = cache_hash(&cache->seed, plan->key, plan->key_size);
+	plan->hash = key_hash_wide(&cache->seed, plan->key, plan->key_size);
 	shard = cache_shard(cache, plan->hash);
 	shard_prefetch_bucket(shard, plan->hash);
 	shard_prefetch_lock(shard);
@@ -525,7 +525,7 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
 
 	if (!cache || !key_is_usable(key, key_size))
 		return TW_INVALID;
-	hash = cache_hash(&cache->seed, key, key_size);
+	hash = key_hash_wide(&cache->seed, key, key_size);
 	shard = cache_shard(cache, hash);
 	shard_begin(shard);
 	now = tw_now(cache->wheel);
@@ -575,7 +575,7 @@ enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t ke
 	reader = epochs_reader(&cache->epochs);
 	if (!reader)
 		return TW_NO_MEMORY;
-	hash = cache_hash(&cache->seed, key, key_size);
+	hash = key_hash_wide(&cache->seed, key, key_size);
 	shard = cache_shard(cache, hash);
 	shard_begin(shard);
 	now = tw_now(cache->wheel);

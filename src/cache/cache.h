@@ -10,7 +10,7 @@
 #include "arena.h"
 #include "entry.h"
 #include "epoch.h"
-#include "hash.h"
+#include "base/key_hash.h"
 #include "notice.h"
 #include "shard.h"
 
@@ -18,7 +18,7 @@ struct tw_cache {
 	/* Constant after tw_cache_create. */
 	struct tw_wheel *wheel;
 	struct tw_wheel *own_wheel; /* the same, or NULL */
-	struct cache_seed seed;
+	struct key_hash_seed seed;
 	struct arena *arena;
 	struct shard *shards;
 	unsigned shard_mask;

@@ -222,7 +222,7 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	atomic_init(&cache->max_entries, cache_usable_limit(options->max_entries));
 	atomic_init(&cache->max_bytes, cache_usable_limit(options->max_bytes));
 	atomic_init(&cache->counts_uses, options->max_entries > 0 || options->max_bytes > 0);
-	cache_seed_init(&cache->seed);
+	key_hash_seed_init(&cache->seed);
 	pthread_mutex_init(&cache->waits_lock, NULL);
 	pthread_mutex_init(&cache->takes_lock, NULL);
 	pthread_cond_init(&cache->takes_are_over, NULL);

@@ -35,7 +35,7 @@ static size_t cache_get_some(struct tw_cache *cache, struct reader *reader,
 
 	for (unsigned i = 0; i < n; i++)
 		if (lookup_is_valid(&items[i]))
-			hashes[i] = cache_hash(&cache->seed, items[i].key, items[i].key_size);
+			hashes[i] = key_hash_wide(&cache->seed, items[i].key, items[i].key_size);
 	reader_enter(reader, &cache->epochs);
 	cache_prefetch(cache, items, hashes, n);
 	reader_leave(reader);

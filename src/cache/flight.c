@@ -482,7 +482,7 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 	take.reader = epochs_reader(&cache->epochs);
 	if (!take.reader)
 		return TW_NO_MEMORY;
-	take.hash = cache_hash(&cache->seed, key, key_size);
+	take.hash = key_hash_wide(&cache->seed, key, key_size);
 	take.shard = cache_shard(cache, take.hash);
 	status = take_look(&take, entry, &found);
 	if (found)

@@ -117,11 +117,11 @@ bool shard_begin_refiling(struct shard *shard)
 /* False: out of memory. */
 static bool shard_refile_one(struct shard *shard, struct tw_cache_entry *entry, tw_duration now)
 {
-	const struct cache_seed *seed = &shard->cache->seed;
+	const struct key_hash_seed *seed = &shard->cache->seed;
 
 	entry_set_filed(entry, 0);
 	if (!entry_try_to_expire(entry, now))
-		return shard_watch(shard, cache_hash(seed, entry_key(entry), entry->key_size),
+		return shard_watch(shard, key_hash_wide(seed, entry_key(entry), entry->key_size),
 				   entry, 0, entry_deadline(entry));
 	shard_unlink(shard, entry, TW_CAUSE_EXPIRED, now);
 	return true;

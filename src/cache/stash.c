@@ -47,7 +47,7 @@ static bool cache_notes_touches(const struct tw_cache *cache)
 /* No reader sees it any more; but if one has noted it for the policy, the shard must know. */
 static void stash_hand_over(struct tw_cache *cache, struct tw_cache_entry *entry)
 {
-	uint64_t hash = cache_hash(&cache->seed, entry_key(entry), entry->key_size);
+	uint64_t hash = key_hash_wide(&cache->seed, entry_key(entry), entry->key_size);
 	struct shard *shard = cache_shard(cache, hash);
 
 	shard_begin(shard);

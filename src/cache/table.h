@@ -15,7 +15,7 @@
 #include "arena.h"
 #include "base/sanitizer.h"
 #include "entry.h"
-#include "hash.h"
+#include "base/key_hash.h"
 
 /* The thread sanitizer knows only atomics. */
 #if defined(__SSE2__) && !SANITIZER_THREAD
