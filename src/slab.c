@@ -168,7 +168,7 @@ void *slab_take(struct slab *slab)
 	struct slab_block *block;
 
 	if (!slab->recycles)
-		return aligned_alloc(CACHE_LINE, slab->block_size);
+		return aligned_alloc(slab->block_size & -slab->block_size, slab->block_size);
 	stripe = slab_enter_stripe(slab);
 	block = stripe->first ? stripe->first : slab_take_chain(slab);
 	stripe->first = block ? block->next : NULL;

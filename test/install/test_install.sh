@@ -18,7 +18,7 @@ trap 'rm -rf "$root"' EXIT
 # Not a part of the make that runs this: its job server is out of reach here.
 install_make()
 {
-	MAKEFLAGS='' MFLAGS='' "$MAKE" "$1" DESTDIR="$root" PREFIX=/usr LIBDIR=/usr/lib \
+	MAKEFLAGS='' MFLAGS='' "$MAKE" "$1" BUILD="$BUILD" DESTDIR="$root" PREFIX=/usr LIBDIR=/usr/lib \
 		INCLUDEDIR=/usr/include
 }
 
