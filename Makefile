@@ -27,7 +27,7 @@ INCLUDEDIR ?= $(PREFIX)/include
 # its own module's headers and those of modules before it. Folders in src/ are clients: they may
 # include the public headers, their own, and base/, which knows none of the others. `make layers`
 # checks it.
-LAYERS := list prefetch status trace histogram slab key_hash thread clock event_count fork_guard \
+LAYERS := list prefetch status trace histogram thread slab key_hash clock event_count fork_guard \
 	timer slot_set timer_index command_queue wheel handle shelf job request worker_pool owner \
 	runtime
 

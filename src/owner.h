@@ -103,6 +103,7 @@ struct owner {
 	bool commands_wait; /* and so it leaves the queue alone */
 	bool is_stopped;
 	size_t applied; /* commands, in this turn */
+	unsigned tries; /* to sleep, in a row, while a producer had a command half written */
 };
 
 /* What owner_init needs to know; the rest comes from the options. */

@@ -4,10 +4,10 @@
  * With TW_DRIVE_CALLER who waits does the owner's work meanwhile, under the drive lock.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "runtime.h"
+#include "thread.h"
 
 enum {
 	TURNS_A_POLL = 64,
@@ -56,11 +56,13 @@ static bool wheel_turn_while_due(struct tw_wheel *wheel)
 
 static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
 {
+	unsigned tries = 0;
+
 	wheel_begin_drive(wheel);
 	while (!request_is_answered(request)) {
 		/* A command claimed but not yet published is for its producer to finish. */
 		if (!owner_turn(&wheel->owner) && !request_is_answered(request))
-			sched_yield();
+			thread_back_off(&tries);
 	}
 	/* What the last turn has left half done. */
 	if (owner_is_busy(&wheel->owner))

@@ -6,8 +6,10 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 
 enum { NAME_SIZE = 16, ROLE_SIZE = 7 }; /* Linux keeps 15 characters of a thread's name */
+enum { YIELDS = 16 };
 
 #ifdef __linux__
 #include <sys/prctl.h>
@@ -72,4 +74,16 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const 
 		 ROLE_SIZE - 1, role);
 	thread_set_name(*thread, full_name);
 	return 0;
+}
+
+void thread_back_off(unsigned *tries)
+{
+	static const struct timespec nap = {.tv_nsec = 50000};
+
+	if (*tries < YIELDS) {
+		++*tries;
+		sched_yield();
+	} else {
+		nanosleep(&nap, NULL);
+	}
 }

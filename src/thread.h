@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Starting a thread of the library. */
+/* Starting a thread of the library, and waiting for another thread. */
 #ifndef THREAD_H
 #define THREAD_H
 
@@ -18,5 +18,11 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const 
  * busy processor in short slices, soon, rather than in long ones, late. Its share stays the same.
  */
 void thread_be_prompt(void);
+
+/*
+ * For a loop that waits for a few instructions of another thread, *tries from 0 on: yields a few
+ * times, then naps, for a thread that this one outranks gets no processor from a yield.
+ */
+void thread_back_off(unsigned *tries);
 
 #endif
