@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 
 enum { NAME_SIZE = 16, ROLE_SIZE = 7 }; /* Linux keeps 15 characters of a thread's name */
 enum { YIELDS = 16 };
@@ -79,11 +78,28 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const 
 void thread_back_off(unsigned *tries)
 {
 	static const struct timespec nap = {.tv_nsec = 50000};
+	int state;
 
 	if (*tries < YIELDS) {
 		++*tries;
 		sched_yield();
-	} else {
-		nanosleep(&nap, NULL);
+		return;
 	}
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	nanosleep(&nap, NULL);
+	pthread_setcancelstate(state, &state);
+}
+
+int thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, const struct timespec *deadline)
+{
+	int state;
+	int error;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	if (deadline)
+		error = pthread_cond_timedwait(condition, lock, deadline);
+	else
+		error = pthread_cond_wait(condition, lock);
+	pthread_setcancelstate(state, &state);
+	return error;
 }

@@ -4,6 +4,7 @@
 #define THREAD_H
 
 #include <pthread.h>
+#include <time.h>
 
 /*
  * Starts a thread called NAME-ROLE (the system may cut that short). It takes no signals: those are
@@ -24,5 +25,11 @@ void thread_be_prompt(void);
  * times, then naps, for a thread that this one outranks gets no processor from a yield.
  */
 void thread_back_off(unsigned *tries);
+
+/*
+ * As pthread_cond_timedwait, or without a deadline pthread_cond_wait, but no cancellation point: a
+ * thread that is cancelled in a public call goes on to the call's end.
+ */
+int thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, const struct timespec *deadline);
 
 #endif
