@@ -27,9 +27,9 @@ INCLUDEDIR ?= $(PREFIX)/include
 # its own module's headers and those of modules before it. Folders in src/ are clients: they may
 # include the public headers, their own, and base/, which knows none of the others. `make layers`
 # checks it.
-LAYERS := list prefetch status trace histogram slab thread clock event_count fork_guard \
-	timer slot_set timer_index command_queue wheel handle alarm shelf job request worker_pool \
-	owner runtime
+LAYERS := list prefetch status trace histogram thread slab clock event_count fork_guard timer \
+	slot_set timer_index command_queue wheel handle alarm shelf job request worker_pool owner \
+	runtime
 
 # --- Variants ----------------------------------------------------------------------------------
 comma := ,

@@ -41,6 +41,8 @@
 
 #include <stdlib.h>
 
+#include "thread.h"
+
 bool command_queue_init(struct command_queue *queue, size_t capacity)
 {
 	uint64_t rounded = 2;
@@ -138,7 +140,7 @@ bool command_queue_wait(struct command_queue *queue)
 		closed = atomic_load_explicit(&queue->closed, memory_order_relaxed);
 		if (closed || command_queue_has_room(queue, command_queue_tail(queue)))
 			break;
-		pthread_cond_wait(&queue->room, &queue->lock);
+		thread_wait(&queue->room, &queue->lock, NULL);
 	}
 	/* relaxed: a wake too many harms nobody. */
 	atomic_fetch_sub_explicit(&queue->waiting, 1, memory_order_relaxed);

@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <unistd.h>
 
+#include "thread.h"
+
 #ifdef __linux__
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -140,12 +142,8 @@ static void event_count_wait_condition(struct event_count *event, const struct t
 	int late = 0;
 
 	pthread_mutex_lock(&event->lock);
-	while (!event_count_is_notified(event) && !late) {
-		if (deadline)
-			late = pthread_cond_timedwait(&event->wake, &event->lock, deadline);
-		else
-			pthread_cond_wait(&event->wake, &event->lock);
-	}
+	while (!event_count_is_notified(event) && !late)
+		late = thread_wait(&event->wake, &event->lock, deadline);
 	pthread_mutex_unlock(&event->lock);
 }
 
@@ -213,13 +211,17 @@ void event_count_wait(struct event_count *event, tw_duration deadline)
 void event_count_wake(struct event_count *event)
 {
 	uint64_t ring = 1;
+	int state;
 
 	/* acq_rel: one notifier wins and publishes; pairs with event_count_is_notified(). */
 	if (atomic_exchange_explicit(&event->state, EVENT_COUNT_AWAKE, memory_order_acq_rel) ==
 	    EVENT_COUNT_AWAKE)
 		return;
 	if (event->alarm >= 0) {
+		/* Nobody else will ring: this thread is not to be cancelled before. */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 		(void)!write(event->doorbell, &ring, sizeof(ring));
+		pthread_setcancelstate(state, &state);
 		return;
 	}
 	pthread_mutex_lock(&event->lock);

@@ -36,6 +36,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "thread.h"
 
 enum {
 	PHASE = 3,
@@ -295,7 +296,7 @@ void handle_wait(struct handle_table *table, uint64_t id)
 		state = atomic_load_explicit(&handle->state, memory_order_seq_cst);
 		if (generation_of(state) != id >> INDEX_BITS || (state & PHASE) != RUNNING)
 			break;
-		pthread_cond_wait(&table->run_ended, &table->lock);
+		thread_wait(&table->run_ended, &table->lock, NULL);
 	}
 	/* relaxed: a wake too many harms nobody. */
 	atomic_fetch_sub_explicit(&table->waiters, 1, memory_order_relaxed);

@@ -21,7 +21,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "thread.h"
@@ -601,9 +600,12 @@ static void owner_sleep(struct owner *owner)
 		event_count_cancel(&owner->event);
 		/* A producer may have been descheduled with a command half written. */
 		if (command_queue_peek(&owner->queue, 1) == 0)
-			sched_yield();
+			thread_back_off(&owner->tries);
+		else
+			owner->tries = 0;
 		return;
 	}
+	owner->tries = 0;
 	job_flush(&owner->target, &owner->bin);
 	TRACE_SLEEP(until);
 	event_count_wait(&owner->event, until);

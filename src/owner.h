@@ -73,6 +73,7 @@ struct owner {
 	struct requests requests;
 	struct event_count event;
 	pthread_mutex_t drive;    /* who holds it is the owner; not with a thread */
+	int cancel_state;         /* of that thread before; under the lock */
 	_Atomic uintptr_t driver; /* who is the owner now; 0: nobody */
 	atomic_bool ending;
 	/* With max_pending: timers pending, and sets in the queue that may add one. Any thread. */
@@ -105,6 +106,7 @@ struct owner {
 	bool commands_wait; /* and so it leaves the queue alone */
 	bool is_stopped;
 	size_t applied; /* commands, in this turn */
+	unsigned tries; /* to sleep, in a row, while a producer had a command half written */
 };
 
 /* What owner_init needs to know; the rest comes from the options. */

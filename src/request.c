@@ -7,6 +7,8 @@
  */
 #include "request.h"
 
+#include "thread.h"
+
 void requests_init(struct requests *requests)
 {
 	pthread_mutex_init(&requests->lock, NULL);
@@ -83,7 +85,7 @@ enum tw_status requests_wait(struct requests *requests, struct request *request)
 {
 	pthread_mutex_lock(&requests->lock);
 	while (!request_is_answered(request))
-		pthread_cond_wait(&requests->answer, &requests->lock);
+		thread_wait(&requests->answer, &requests->lock, NULL);
 	pthread_mutex_unlock(&requests->lock);
 	return request->status;
 }

@@ -11,9 +11,9 @@
  * TW_DRIVE_CALLER, and wherever the caller is the owner (in an inline task).
  */
 #include <string.h>
-#include <time.h>
 
 #include "runtime.h"
+#include "thread.h"
 
 static enum tw_status wheel_refuse(struct tw_wheel *wheel)
 {
@@ -22,21 +22,11 @@ static enum tw_status wheel_refuse(struct tw_wheel *wheel)
 	return TW_FULL;
 }
 
-/* With TW_DRIVE_CALLER: a turn, or a short wait for who drives, who may be at it for long. */
-static void wheel_drive_for_room(struct tw_wheel *wheel)
-{
-	static const struct timespec short_while = {.tv_nsec = 100 * TW_MICROSECOND};
-
-	if (wheel_try_drive(wheel)) {
-		(void)owner_turn(&wheel->owner);
-		wheel_end_drive(wheel);
-	} else {
-		nanosleep(&short_while, NULL);
-	}
-}
-
-/* The queue is full: TW_OK when there may be room now. */
-static enum tw_status wheel_make_room(struct tw_wheel *wheel)
+/*
+ * The queue is full: TW_OK when there may be room now. Without an owner thread another caller may
+ * be driving, for long, or have the queue's first command half written.
+ */
+static enum tw_status wheel_make_room(struct tw_wheel *wheel, unsigned *tries)
 {
 	struct owner *owner = &wheel->owner;
 
@@ -44,22 +34,24 @@ static enum tw_status wheel_make_room(struct tw_wheel *wheel)
 		return wheel_refuse(wheel);
 	if (owner_is_here(owner)) {
 		(void)owner_apply(owner, owner->queue.capacity);
-		return TW_OK;
+	} else if (owner->has_thread) {
+		wheel_wake(wheel);
+		return command_queue_wait(&owner->queue) ? TW_OK : TW_CLOSED;
+	} else if (wheel_try_drive(wheel)) {
+		(void)owner_turn(owner);
+		wheel_end_drive(wheel);
 	}
-	if (!owner->has_thread) {
-		wheel_drive_for_room(wheel);
-		return wheel_state(wheel);
-	}
-	wheel_wake(wheel);
-	return command_queue_wait(&owner->queue) ? TW_OK : TW_CLOSED;
+	thread_back_off(tries);
+	return wheel_state(wheel);
 }
 
 enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell, uint64_t *position)
 {
 	enum tw_status status = TW_OK;
+	unsigned tries = 0;
 
 	while (!(*cell = command_queue_claim(&wheel->owner.queue, position)) && status == TW_OK)
-		status = wheel_make_room(wheel);
+		status = wheel_make_room(wheel, &tries);
 	return *cell ? TW_OK : status;
 }
 

@@ -61,6 +61,7 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 	struct owner_settings settings = {interval, slots, execute, &options};
 	struct tw_wheel *wheel;
 	enum tw_status status;
+	int cancel_state;
 	int error;
 
 	if (!result)
@@ -73,7 +74,9 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 	if (!wheel)
 		return TW_NO_MEMORY;
 	memset(wheel, 0, sizeof(*wheel));
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	status = wheel_open(wheel, &settings);
+	pthread_setcancelstate(cancel_state, &cancel_state);
 	if (status == TW_OK) {
 		*result = wheel;
 		return TW_OK;
@@ -86,14 +89,18 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 
 void tw_destroy(struct tw_wheel *wheel)
 {
+	int cancel_state;
+
 	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD || wheel_is_in_task(wheel))
 		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	(void)tw_stop(wheel);
 	(void)tw_wait_idle(wheel);
 	owner_end(&wheel->owner);
 	owner_destroy(&wheel->owner);
 	fork_guard_destroy(wheel->guard);
 	free(wheel);
+	pthread_setcancelstate(cancel_state, &cancel_state);
 }
 
 /* acquire: what is read next was counted no earlier; pairs with the release in owner_count(). */

@@ -4,43 +4,47 @@
  * With TW_DRIVE_CALLER who waits does the owner's work meanwhile, under the drive lock.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "runtime.h"
+#include "thread.h"
 
 enum {
 	TURNS_A_POLL = 64,
 	TIMERS_A_TURN_AT_LEAST = 256 /* done with, where there are that many */
 };
 
-void wheel_begin_drive(struct tw_wheel *wheel)
+/* The lock has been taken. A cancelled thread gives it back first: inline tasks may wait. */
+static void owner_begin_drive(struct owner *owner)
 {
-	struct owner *owner = &wheel->owner;
-
-	pthread_mutex_lock(&owner->drive);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &owner->cancel_state);
 	/* relaxed: matters to this thread alone. */
 	atomic_store_explicit(&owner->driver, (uintptr_t)pthread_self(), memory_order_relaxed);
 }
 
+void wheel_begin_drive(struct tw_wheel *wheel)
+{
+	pthread_mutex_lock(&wheel->owner.drive);
+	owner_begin_drive(&wheel->owner);
+}
+
 bool wheel_try_drive(struct tw_wheel *wheel)
 {
-	struct owner *owner = &wheel->owner;
-
-	if (pthread_mutex_trylock(&owner->drive) != 0)
+	if (pthread_mutex_trylock(&wheel->owner.drive) != 0)
 		return false;
-	/* relaxed: matters to this thread alone. */
-	atomic_store_explicit(&owner->driver, (uintptr_t)pthread_self(), memory_order_relaxed);
+	owner_begin_drive(&wheel->owner);
 	return true;
 }
 
 void wheel_end_drive(struct tw_wheel *wheel)
 {
 	struct owner *owner = &wheel->owner;
+	int state = owner->cancel_state;
 
 	/* relaxed: matters to this thread alone. */
 	atomic_store_explicit(&owner->driver, 0, memory_order_relaxed);
 	pthread_mutex_unlock(&owner->drive);
+	pthread_setcancelstate(state, &state);
 }
 
 /* Does what is due. Where tasks cause more for ever, not all of it: then true. */
@@ -56,11 +60,13 @@ static bool wheel_turn_while_due(struct tw_wheel *wheel)
 
 static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
 {
+	unsigned tries = 0;
+
 	wheel_begin_drive(wheel);
 	while (!request_is_answered(request)) {
 		/* A command claimed but not yet published is for its producer to finish. */
 		if (!owner_turn(&wheel->owner) && !request_is_answered(request))
-			sched_yield();
+			thread_back_off(&tries);
 	}
 	/* What the last turn has left half done. */
 	if (owner_is_busy(&wheel->owner))

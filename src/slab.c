@@ -28,6 +28,7 @@
 
 #include "base/sanitizer.h"
 #include "prefetch.h"
+#include "thread.h"
 
 static const bool slab_recycles = !SANITIZER_ADDRESS;
 
@@ -151,14 +152,17 @@ static struct slab_block *slab_take_chain(struct slab *slab)
 static struct slab_stripe *slab_enter_stripe(struct slab *slab)
 {
 	uint64_t thread = (uint64_t)(uintptr_t)pthread_self();
-	size_t i = (size_t)(thread * 0x9e3779b97f4a7c15u >> 60);
+	size_t first = (size_t)(thread * 0x9e3779b97f4a7c15u >> 60);
+	unsigned tries = 0;
 
-	for (;; i++) {
+	for (size_t i = first;; i++) {
 		struct slab_stripe *stripe = &slab->stripes[i % SLAB_STRIPES];
 
 		/* acquire: sees the last user's list; pairs with the release in slab_take(). */
 		if (!atomic_exchange_explicit(&stripe->busy, true, memory_order_acquire))
 			return stripe;
+		if ((i + 1 - first) % SLAB_STRIPES == 0)
+			thread_back_off(&tries);
 	}
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 enum { NAME_SIZE = 16, ROLE_SIZE = 7 }; /* Linux keeps 15 characters of a thread's name */
+enum { YIELDS = 16 };
 
 #ifdef __linux__
 #include <sys/prctl.h>
@@ -72,4 +73,33 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const 
 		 ROLE_SIZE - 1, role);
 	thread_set_name(*thread, full_name);
 	return 0;
+}
+
+void thread_back_off(unsigned *tries)
+{
+	static const struct timespec nap = {.tv_nsec = 50000};
+	int state;
+
+	if (*tries < YIELDS) {
+		++*tries;
+		sched_yield();
+		return;
+	}
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	nanosleep(&nap, NULL);
+	pthread_setcancelstate(state, &state);
+}
+
+int thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, const struct timespec *deadline)
+{
+	int state;
+	int error;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	if (deadline)
+		error = pthread_cond_timedwait(condition, lock, deadline);
+	else
+		error = pthread_cond_wait(condition, lock);
+	pthread_setcancelstate(state, &state);
+	return error;
 }

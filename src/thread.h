@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Starting a thread of the library. */
+/* Starting a thread of the library, and waiting for another thread. */
 #ifndef THREAD_H
 #define THREAD_H
 
 #include <pthread.h>
+#include <time.h>
 
 /*
  * Starts a thread called NAME-ROLE (the system may cut that short). It takes no signals: those are
@@ -18,5 +19,17 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const 
  * busy processor in short slices, soon, rather than in long ones, late. Its share stays the same.
  */
 void thread_be_prompt(void);
+
+/*
+ * For a loop that waits for a few instructions of another thread, *tries from 0 on: yields a few
+ * times, then naps, for a thread that this one outranks gets no processor from a yield.
+ */
+void thread_back_off(unsigned *tries);
+
+/*
+ * As pthread_cond_timedwait, or without a deadline pthread_cond_wait, but no cancellation point: a
+ * thread that is cancelled in a public call goes on to the call's end.
+ */
+int thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, const struct timespec *deadline);
 
 #endif

@@ -461,7 +461,7 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 static void worker_pool_begin_epoch(struct worker_pool *pool)
 {
 	while (pool->epoch - pool->oldest_epoch == EPOCHS - 1)
-		pthread_cond_wait(&pool->epoch_is_over, &pool->lock);
+		thread_wait(&pool->epoch_is_over, &pool->lock, NULL);
 	pool->epoch++;
 }
 
@@ -476,7 +476,7 @@ void worker_pool_wait(struct worker_pool *pool)
 	/* While this waited for a free epoch, the one it closed may have become empty unseen. */
 	worker_pool_end_epochs(pool);
 	while (pool->oldest_epoch < epoch)
-		pthread_cond_wait(&pool->epoch_is_over, &pool->lock);
+		thread_wait(&pool->epoch_is_over, &pool->lock, NULL);
 	pthread_mutex_unlock(&pool->lock);
 }
 

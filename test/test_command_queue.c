@@ -13,7 +13,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -551,30 +550,11 @@ static void waiter_start(struct waiter *waiter, struct command_queue *queue)
 	assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_room, waiter), 0);
 }
 
-/* Whether the system counts the thread among those that wait, not among those that run. */
-static bool waiter_is_asleep(struct waiter *waiter)
-{
-	char path[64];
-	char line[256] = "";
-	const char *name_end;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", atomic_load(&waiter->id));
-	file = fopen(path, "r");
-	if (!file)
-		return false;
-	if (!fgets(line, sizeof(line), file))
-		line[0] = '\0';
-	fclose(file);
-	name_end = strrchr(line, ')');
-	return name_end && name_end[1] == ' ' && name_end[2] == 'S';
-}
-
 /* The waiter has announced itself before it sleeps. */
 static void waiter_falls_asleep(struct waiter *waiter, unsigned waiting)
 {
 	WAIT_UNTIL(atomic_load(&waiter->queue->waiting) == waiting);
-	WAIT_UNTIL(waiter_is_asleep(waiter));
+	WAIT_UNTIL(thread_is_asleep(atomic_load(&waiter->id)));
 	assert_false(atomic_load(&waiter->answered));
 }
 

@@ -13,8 +13,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "event_count.h"
@@ -123,25 +121,6 @@ static void *sleep_once(void *argument)
 	event_count_wait(&sleeper->event->count, TW_FOREVER);
 	atomic_store(&sleeper->awake, true);
 	return NULL;
-}
-
-/* Whether the system counts the thread among those that wait, not among those that run. */
-static bool thread_is_asleep(int id)
-{
-	char path[64];
-	char line[256] = "";
-	const char *name_end;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", id);
-	file = fopen(path, "r");
-	if (!file)
-		return false;
-	if (!fgets(line, sizeof(line), file))
-		line[0] = '\0';
-	fclose(file);
-	name_end = strrchr(line, ')');
-	return name_end && name_end[1] == ' ' && name_end[2] == 'S';
 }
 
 static void sleeper_start(struct sleeper *sleeper, struct event *event,

@@ -7,6 +7,7 @@
 #include "support/test.h"
 
 #include "support/seed.h"
+#include "support/wait.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -409,6 +410,37 @@ static void address_sanitizer_sees_a_block_used_after_it_was_given_back(void **s
 	slab_destroy(&slab);
 }
 
+static atomic_int taker_id;
+
+static void *take_one(void *slab)
+{
+	atomic_store(&taker_id, gettid());
+	return slab_take(slab);
+}
+
+static void thread_that_finds_all_stripes_in_use_sleeps_until_one_is_free(void **state)
+{
+	struct slab slab;
+	struct slab_bin bin = {0};
+	pthread_t thread;
+	void *block;
+
+	(void)state;
+	slab_init(&slab, 128);
+	if (!slab.recycles)
+		skip();
+	for (int i = 0; i < SLAB_STRIPES; i++)
+		atomic_store(&slab.stripes[i].busy, true);
+	assert_int_equal(pthread_create(&thread, NULL, take_one, &slab), 0);
+	WAIT_UNTIL(atomic_load(&taker_id) && thread_is_asleep(atomic_load(&taker_id)));
+	atomic_store(&slab.stripes[3].busy, false);
+	pthread_join(thread, &block);
+	assert_non_null(block);
+	slab_give(&slab, &bin, block);
+	slab_flush(&slab, &bin);
+	slab_destroy(&slab);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -420,6 +452,7 @@ int main(void)
 		cmocka_unit_test(a_million_cycles_take_no_more_memory_than_a_thousand),
 		cmocka_unit_test(no_block_is_in_two_hands_at_a_time),
 		cmocka_unit_test(memory_does_not_grow_where_one_thread_takes_and_another_gives),
+		cmocka_unit_test(thread_that_finds_all_stripes_in_use_sleeps_until_one_is_free),
 		cmocka_unit_test(blocks_lie_in_numbered_chunks_until_the_hook_wants_no_more),
 		cmocka_unit_test(address_sanitizer_sees_a_block_used_after_it_was_given_back),
 	};

@@ -21,6 +21,8 @@
  *    it and the tasks before it in the pool take. (One exception: a move to less than one interval
  *    runs the task at once.)
  *  - The commands of one thread take effect in the order in which it gave them.
+ *  - No call is a cancellation point (pthread_cancel): a thread that is cancelled in a call goes on
+ *    to its end. So do the tasks that run inline in a call.
  *  - In a child made by fork() without exec(), every call that has a status answers TW_CLOSED
  *    (Linux 4.14 or later).
  */

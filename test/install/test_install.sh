@@ -18,8 +18,8 @@ trap 'rm -rf "$root"' EXIT
 # Not a part of the make that runs this: its job server is out of reach here.
 install_make()
 {
-	MAKEFLAGS='' MFLAGS='' "$MAKE" "$1" BUILD="$BUILD" DESTDIR="$root" PREFIX=/usr LIBDIR=/usr/lib \
-		INCLUDEDIR=/usr/include
+	MAKEFLAGS='' MFLAGS='' "$MAKE" "$1" BUILD="$BUILD" DESTDIR="$root" PREFIX=/usr \
+		LIBDIR=/usr/lib INCLUDEDIR=/usr/include
 }
 
 # pkg-config leaves out the system's folders, which these are without the root before them.

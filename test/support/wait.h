@@ -3,6 +3,7 @@
 #ifndef SUPPORT_WAIT_H
 #define SUPPORT_WAIT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Fails the test when the condition does not come true within half a minute. Main thread. */
@@ -19,5 +20,8 @@
 /* Nanoseconds. */
 int64_t wall_clock(void);
 void wait_for(int64_t nanoseconds);
+
+/* Whether the system counts the thread (gettid) among those that wait, not those that run. */
+bool thread_is_asleep(int id);
 
 #endif

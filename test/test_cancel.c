@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * No call is a cancellation point: a thread that is cancelled while it waits in a call gets its
+ * answer first, and the wheel goes on.
+ */
+#include "support/test.h"
+
+#include "support/recorder.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "runtime.h"
+
+/* A call made by a thread that is cancelled in it. */
+struct call {
+	enum tw_status (*make)(struct call *);
+	struct recorder *recorder;
+	struct tw_timer timer;
+	sem_t begun, go_on; /* a task */
+	pthread_t thread;
+	atomic_int id; /* the system's, of the thread */
+	bool is_cancelled_before;
+	bool returned;
+	enum tw_status status;
+};
+
+static void *make_call(void *argument)
+{
+	struct call *call = argument;
+
+	if (call->is_cancelled_before)
+		pthread_cancel(pthread_self());
+	atomic_store(&call->id, gettid());
+	call->status = call->make(call);
+	call->returned = true;
+	pthread_testcancel();
+	return NULL;
+}
+
+static void call_start(struct call *call)
+{
+	assert_int_equal(pthread_create(&call->thread, NULL, make_call, call), 0);
+}
+
+static void call_is_cancelled_asleep(struct call *call)
+{
+	WAIT_UNTIL(atomic_load(&call->id) && thread_is_asleep(atomic_load(&call->id)));
+	pthread_cancel(call->thread);
+}
+
+static void call_returns(struct call *call, enum tw_status status)
+{
+	void *result;
+
+	pthread_join(call->thread, &result);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_true(call->returned);
+	assert_status(call->status, status);
+}
+
+static void wait_to_go_on(void *argument)
+{
+	struct call *call = argument;
+
+	sem_post(&call->begun);
+	while (sem_wait(&call->go_on) != 0)
+		continue;
+}
+
+static void wait_with_value_1(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value == VALUE(1))
+		wait_to_go_on(recorder->argument);
+}
+
+static struct recorder *open_for(struct call *call, const struct variant *variant,
+				 size_t max_pending)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, variant);
+
+	options.queue_capacity = 4;
+	options.max_pending = max_pending;
+	sem_init(&call->begun, 0, 0);
+	sem_init(&call->go_on, 0, 0);
+	call->recorder = recorder;
+	recorder->argument = call;
+	recorder->on_execute = wait_with_value_1;
+	recorder_start(recorder, INTERVAL, 8, &options);
+	return recorder;
+}
+
+/* --- Calls that wait for an owner that a task holds up ---------------------------------------- */
+
+static enum tw_status flush(struct call *call)
+{
+	return tw_flush(call->recorder->wheel);
+}
+
+static enum tw_status wait_idle(struct call *call)
+{
+	return tw_wait_idle(call->recorder->wheel);
+}
+
+static enum tw_status look_up(struct call *call)
+{
+	tw_duration remaining;
+
+	return tw_contains(call->recorder->wheel, "pending", 7, &remaining);
+}
+
+static enum tw_status advance_by_one(struct call *call)
+{
+	return tw_advance(call->recorder->wheel, INTERVAL);
+}
+
+static enum tw_status stop_and_wait(struct call *call)
+{
+	return tw_timer_stop_wait(call->recorder->wheel, call->timer) == TW_RUNNING ? TW_OK
+										    : TW_INVALID;
+}
+
+static enum tw_status set_until_full(struct call *call)
+{
+	enum tw_status status = TW_OK;
+
+	for (int i = 0; i < 5 && status == TW_OK; i++)
+		status = tw_set_timer(call->recorder->wheel, "many", 4, VALUE(4), INTERVAL);
+	return status;
+}
+
+static enum tw_status destroy(struct call *call)
+{
+	tw_destroy(call->recorder->wheel);
+	call->recorder->wheel = NULL;
+	return TW_OK;
+}
+
+static void thread_cancelled_in_a_call_gets_its_answer_first(void **state)
+{
+	static enum tw_status (*const calls[])(struct call *) = {
+		flush, wait_idle, look_up, advance_by_one, stop_and_wait, set_until_full, destroy};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		struct call call = {.make = calls[i]};
+		struct recorder *recorder = open_for(&call, *state, 0);
+
+		set_timer(recorder, "pending", 2, 2 * INTERVAL);
+		assert_status(tw_after_func(recorder->wheel, 0, wait_to_go_on, &call, &call.timer),
+			      TW_OK);
+		sem_wait(&call.begun);
+		call_start(&call);
+		call_is_cancelled_asleep(&call);
+		sem_post(&call.go_on);
+		call_returns(&call, TW_OK);
+		if (recorder->wheel) {
+			set_timer(recorder, "after", 3, INTERVAL);
+			pass_ticks(recorder, 3);
+			assert_executed_at(recorder, 3, event_of(recorder, 3).now);
+		}
+		assert_int_equal(times_returned(recorder, 2), 1);
+		recorder_close(recorder);
+	}
+}
+
+/* --- Others ----------------------------------------------------------------------------------- */
+
+static void thread_cancelled_at_max_pending_sets_its_timer_first(void **state)
+{
+	struct call call = {.make = set_until_full};
+	struct recorder *recorder = open_for(&call, *state, 1);
+
+	set_timer(recorder, "only", 2, INTERVAL);
+	call_start(&call);
+	call_is_cancelled_asleep(&call);
+	remove_timer(recorder, "only");
+	call_returns(&call, TW_OK);
+	pass_ticks(recorder, 2);
+	assert_released(recorder, 2, TW_REMOVED);
+	recorder_close(recorder);
+}
+
+/* The inline task waits, and so is a cancellation point of its own. */
+static void thread_cancelled_in_an_inline_task_ends_the_call_that_runs_it(void **state)
+{
+	struct call call = {.make = advance_by_one};
+	struct recorder *recorder = open_for(&call, *state, 0);
+
+	set_timer(recorder, "waits", 1, INTERVAL);
+	call_start(&call);
+	sem_wait(&call.begun);
+	call_is_cancelled_asleep(&call);
+	sem_post(&call.go_on);
+	call_returns(&call, TW_OK);
+	set_timer(recorder, "after", 3, INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 3, 2 * INTERVAL);
+	recorder_close(recorder);
+}
+
+static enum tw_status set_one(struct call *call)
+{
+	return tw_set_timer(call->recorder->wheel, "one", 3, VALUE(2), INTERVAL);
+}
+
+static enum tw_status create_and_destroy(struct call *call)
+{
+	struct tw_options options = {.clock = TW_CLOCK_BOOTTIME};
+	struct tw_wheel *wheel;
+	enum tw_status status = tw_create(&wheel, INTERVAL, 8, record_execute, &options);
+
+	(void)call;
+	tw_destroy(wheel);
+	return status;
+}
+
+static struct recorder *open_on_boottime(void)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, &levels_threads);
+
+	options.clock = TW_CLOCK_BOOTTIME;
+	recorder_start(recorder, INTERVAL, 8, &options);
+	return recorder;
+}
+
+/* The doorbell of a sleep by CLOCK_BOOTTIME is rung by write(), a cancellation point. */
+static void thread_with_a_cancellation_pending_wakes_the_owner_all_the_same(void **state)
+{
+	static enum tw_status (*const calls[])(struct call *) = {set_one, flush, wait_idle,
+								 create_and_destroy};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		struct call call = {.make = calls[i], .is_cancelled_before = true};
+		struct recorder *recorder = open_on_boottime();
+
+		call.recorder = recorder;
+		WAIT_UNTIL(atomic_load(&recorder->wheel->owner.event.state) ==
+			   EVENT_COUNT_SLEEPING);
+		call_start(&call);
+		call_returns(&call, TW_OK);
+		WAIT_UNTIL(i > 0 || times_returned(recorder, 2) == 1);
+		recorder_close(recorder);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_BOTH(owner, thread_cancelled_in_a_call_gets_its_answer_first),
+		TEST_BOTH(owner, thread_cancelled_at_max_pending_sets_its_timer_first),
+		TEST_DRIVEN(thread_cancelled_in_an_inline_task_ends_the_call_that_runs_it),
+		cmocka_unit_test(thread_with_a_cancellation_pending_wakes_the_owner_all_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A producer that is stopped between the claim of a cell and its publication holds up the commands
+ * and requests behind it. The threads that wait for it yield a few times, then nap: on a processor
+ * where the owner outranks the producer, the producer would never run otherwise. The claim is made
+ * by hand here, and published late.
+ */
+#include "support/test.h"
+
+#include "support/recorder.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "runtime.h"
+
+/* A nap, and the turns that need none. */
+static const int64_t nap = 50 * TW_MICROSECOND;
+enum { TURNS_WITHOUT_NAP = 200 };
+
+/* A command that removes an unknown key, begun and not ended. */
+struct half_command {
+	struct command_queue *queue;
+	struct command_cell *cell;
+	uint64_t position;
+};
+
+static struct half_command begin_command(struct recorder *recorder)
+{
+	struct half_command half = {.queue = &recorder->wheel->owner.queue};
+
+	half.cell = command_queue_claim(half.queue, &half.position);
+	assert_non_null(half.cell);
+	half.cell->command = (struct command){.kind = COMMAND_REMOVE, .key_size = 1};
+	return half;
+}
+
+static void end_command(struct half_command *half)
+{
+	command_queue_publish(half->cell, half->position);
+}
+
+static uint64_t turns_of(struct recorder *recorder)
+{
+	struct tw_stats stats;
+
+	assert_status(tw_get_stats(recorder->wheel, &stats), TW_OK);
+	return stats.turns;
+}
+
+struct call {
+	struct recorder *recorder;
+	pthread_t thread;
+	atomic_int id; /* the system's, of the thread */
+	enum tw_status status;
+	struct half_command half[2];
+};
+
+static void *flush(void *argument)
+{
+	struct call *call = argument;
+
+	call->status = tw_flush(call->recorder->wheel);
+	return NULL;
+}
+
+/* The wheel must not have turned more often than it can with a nap a turn. */
+static void owner_naps_while_a_command_is_half_written(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct half_command half;
+	struct call call = {.recorder = recorder};
+	int64_t began;
+	uint64_t turns;
+
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+	half = begin_command(recorder);
+	turns = turns_of(recorder);
+	began = wall_clock();
+	assert_int_equal(pthread_create(&call.thread, NULL, flush, &call), 0);
+	wait_for(200 * TW_MILLISECOND);
+	turns = turns_of(recorder) - turns;
+	assert_true(turns <= (uint64_t)((wall_clock() - began) / nap) + TURNS_WITHOUT_NAP);
+	end_command(&half);
+	pthread_join(call.thread, NULL);
+	assert_status(call.status, TW_OK);
+	recorder_close(recorder);
+}
+
+static void timers_run_while_a_command_is_half_written(void **state)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, *state);
+	struct half_command half;
+
+	options.clock = TW_CLOCK_MONOTONIC;
+	recorder_start(recorder, INTERVAL, 8, &options);
+	set_timer(recorder, "before", 1, 5 * INTERVAL);
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+	half = begin_command(recorder);
+	set_timer(recorder, "behind", 2, INTERVAL);
+	WAIT_UNTIL(times_returned(recorder, 1) == 1);
+	assert_not_returned(recorder, 2);
+	end_command(&half);
+	WAIT_UNTIL(times_returned(recorder, 2) == 1);
+	recorder_close(recorder);
+}
+
+/* A queue of two is full of half commands when an inline task sets a timer. */
+static void set_in_full_queue(struct recorder *recorder, const struct tw_task *task)
+{
+	struct call *call = recorder->argument;
+
+	if (task->value != VALUE(1))
+		return;
+	call->half[0] = begin_command(recorder);
+	call->half[1] = begin_command(recorder);
+	atomic_store(&call->id, gettid());
+	call->status = tw_set_timer(recorder->wheel, "more", 4, VALUE(2), INTERVAL);
+}
+
+static void *advance_by_one(void *argument)
+{
+	struct recorder *recorder = argument;
+
+	(void)tw_advance(recorder->wheel, INTERVAL);
+	return NULL;
+}
+
+static void task_that_fills_the_queue_naps_while_a_command_is_half_written(void **state)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, *state);
+	struct call call = {.recorder = recorder, .status = TW_INVALID};
+
+	options.queue_capacity = 2;
+	recorder->argument = &call;
+	recorder->on_execute = set_in_full_queue;
+	recorder_start(recorder, INTERVAL, 8, &options);
+	set_timer(recorder, "first", 1, INTERVAL);
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+	assert_int_equal(pthread_create(&call.thread, NULL, advance_by_one, recorder), 0);
+	WAIT_UNTIL(atomic_load(&call.id) && thread_is_asleep(atomic_load(&call.id)));
+	end_command(&call.half[0]);
+	end_command(&call.half[1]);
+	pthread_join(call.thread, NULL);
+	settle(recorder);
+	assert_status(call.status, TW_OK);
+	recorder_close(recorder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_EVERYWHERE(owner_naps_while_a_command_is_half_written),
+		TEST_IN(levels_threads, timers_run_while_a_command_is_half_written),
+		TEST_DRIVEN(task_that_fills_the_queue_naps_while_a_command_is_half_written),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
