@@ -1219,7 +1219,7 @@ static void timer_that_has_stopped_itself_cannot_be_reset(void **state)
 	pass_ticks(recorder, 20);
 	assert_executed_at(recorder, 1, 2 * INTERVAL);
 	assert_status(probe.answers[0], TW_OK);
-	assert_status(probe.answers[1], TW_RUNNING);
+	assert_status(probe.answers[1], TW_REARMED);
 	assert_status(probe.answers[2], TW_NOT_FOUND);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	recorder_close(recorder);
@@ -1250,6 +1250,7 @@ static void timer_reset_while_it_runs_can_be_stopped(void **state)
 
 	start_held(recorder, &probes[0], 1);
 	assert_status(reset(&probes[0], 2 * INTERVAL), TW_OK);
+	assert_status(stop(&probes[0]), TW_REARMED);
 	assert_status(stop(&probes[0]), TW_RUNNING);
 	assert_status(reset(&probes[0], 2 * INTERVAL), TW_NOT_FOUND);
 	start_held(recorder, &probes[1], 2);
@@ -1261,6 +1262,27 @@ static void timer_reset_while_it_runs_can_be_stopped(void **state)
 	assert_status(stop(&probes[1]), TW_OK);
 	pass_ticks(recorder, 9);
 	assert_int_equal(event_count(recorder), 2);
+	recorder_close(recorder);
+}
+
+static void stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free(void **state)
+{
+	struct recorder *recorder = open_wheel(*state);
+	struct waiter waiter;
+	struct probe probe;
+
+	start_held(recorder, &probe, 1);
+	assert_status(reset(&probe, 2 * INTERVAL), TW_OK);
+	waiter.probe = &probe;
+	pthread_create(&waiter.thread, NULL, wait_for_run, &waiter);
+	/* From its stop on there is nothing to reset. */
+	WAIT_UNTIL(reset(&probe, 2 * INTERVAL) == TW_NOT_FOUND);
+	let_go(&probe);
+	pthread_join(waiter.thread, NULL);
+	assert_status(waiter.status, TW_OK);
+	assert_int_equal(waiter.ended, 1);
+	pass_ticks(recorder, 9);
+	assert_executed_at(recorder, 1, 0);
 	recorder_close(recorder);
 }
 
@@ -2024,7 +2046,8 @@ static void bustle_command(struct bustle *bustle, struct busy *busy)
 	tw_duration delay = random_between(&bustle->random, -1, 20) * INTERVAL / 2;
 
 	if (random_once_in(&bustle->random, 3)) {
-		expected = busy->is_running ? TW_RUNNING : expected;
+		if (busy->is_running)
+			expected = is_armed ? TW_REARMED : TW_RUNNING;
 		bustle->wrong += tw_timer_stop(bustle->wheel, busy->timer) != expected;
 		busy->run_at = INT64_MAX;
 		if (busy->is_running)
@@ -2142,6 +2165,7 @@ int main(void)
 		TEST_EVERYWHERE(timer_that_has_stopped_itself_cannot_be_reset),
 		TEST_POOL(timer_reset_while_it_runs_runs_again_after_it),
 		TEST_POOL(timer_reset_while_it_runs_can_be_stopped),
+		TEST_POOL(stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free),
 		TEST_INLINE(timers_of_one_tick_run_in_the_order_of_their_last_command),
 		TEST_INLINE(order_of_commands_and_resets_is_kept_in_the_queue_too),
 		TEST_INLINE(keyed_timers_and_handles_run_in_one_order),

@@ -75,6 +75,7 @@ typedef int64_t tw_duration;
 	X(TW_NO_MEMORY, "out of memory")                                     \
 	X(TW_NOT_FOUND, "no such timer or key")                              \
 	X(TW_RUNNING, "the task is running")                                 \
+	X(TW_REARMED, "it is running; a further run was taken back")         \
 	X(TW_EXISTS, "it exists already")                                    \
 	X(TW_SYSTEM, "a system call failed; errno tells why")                \
 	X(TW_TRUNCATED, "the value is larger than the buffer")               \
@@ -369,31 +370,58 @@ TW_API enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_dur
 
 /*
  * Calls run(argument) at the times that next(argument, previous) tells, on the wheel's clock: asked
- * here with the time of the call, then after each run with the deadline of that run. An answer that
- * is not later than `previous` ends the schedule; the first one too, then the status is TW_INVALID.
- * Statuses as tw_after_func; also TW_INVALID: no next.
+ * here with the time of the call, then after each run, as its last part, with the deadline of that
+ * run, unless the run was reset or stopped. An answer that is not later than `previous` ends the
+ * schedule; the first one too, then the status is TW_INVALID. From then on nothing comes and the
+ * argument is free: `next` may free it as it ends the schedule. Where other threads stop the timer
+ * or the wheel, it calls tw_timer_stop instead: with TW_REARMED the argument is its own, with any
+ * other answer somebody else's, if it goes on. Statuses as tw_after_func; also TW_INVALID: no next.
  */
 TW_API enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 				       tw_duration (*next)(void *argument, tw_duration previous),
 				       void (*run)(void *), void *argument, struct tw_timer *timer);
 
 /*
- * Stops the timer. Answers at once, without asking the owner: of the stop and the run, one wins.
- * TW_OK: it has not run (again) and will not; the argument is the caller's. TW_RUNNING: it is
- * running now and will not again. TW_NOT_FOUND: it is done, or was stopped before. TW_INVALID: no
- * wheel; TW_CLOSED. Any thread, also in its own run.
+ * Stops the timer, and tells whose the argument is. Answers at once, without asking the owner: of
+ * the stop and the run, one wins. Any thread, also in its own run.
+ *   TW_OK: it is not running and will not run; the argument is the caller's.
+ *   TW_RUNNING: the run under way is its last, and owns the argument, unless an earlier stop was
+ *     answered TW_REARMED: then that one's caller does.
+ *   TW_REARMED: it is running, and a further run was taken back: one that tw_timer_reset armed, or,
+ *     of a periodic timer or a schedule, the next. The argument is the caller's once the run has
+ *     ended; in its own run, at its end.
+ *   TW_NOT_FOUND: it is done, or was stopped or drained before.
+ *   TW_INVALID: no wheel; TW_CLOSED: pending timers' arguments go to release.
+ * Don't stop until the answer is TW_OK: after TW_RUNNING it never is.
+ *
+ * A task that tries again, and may be stopped at every moment:
+ *
+ *     static void try(void *argument)              (in its run, which owns it until it is re-armed)
+ *     {
+ *             struct request *request = argument;
+ *
+ *             if (send(request) != 0 &&
+ *                 tw_timer_reset(wheel, request->retry, TW_SECOND) == TW_OK)
+ *                     return;                      (the next run's, release's, or a stop's)
+ *             free(request);
+ *     }
+ *
+ *     if (tw_timer_stop_wait(wheel, retry) == TW_OK)
+ *             free(request);                       (any other answer: the run frees it, or did)
  */
 TW_API enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer);
 
-/* As tw_timer_stop, and on return it is not running any more; but for TW_CLOSED, which doesn't
- * wait: after tw_stop tw_wait_idle does. In its own run: TW_INVALID. */
+/* As tw_timer_stop, and on return it is not running any more, so TW_REARMED becomes TW_OK; but for
+ * TW_CLOSED, which doesn't wait: after tw_stop tw_wait_idle does. In its own run: TW_INVALID. */
 TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer);
 
 /*
  * Gives the timer a new deadline, `delay` from now: it will not run at the old one. While it runs:
- * arms the next run, after this one. Of a periodic timer: moves its next run, and later ones count
- * from there. Any thread. TW_OK; TW_NOT_FOUND: done or stopped; TW_INVALID: no wheel; TW_CLOSED;
- * TW_FULL: there is no room for the command and when_full says not to wait; nothing has changed.
+ * arms the next run, after this one; the argument is no longer this run's. Of a periodic timer:
+ * moves its next run, and later ones count from there; a schedule that `next` is just ending has
+ * none. Any thread. TW_OK: accepted; TW_NOT_FOUND: done, stopped or drained; TW_INVALID: no wheel;
+ * TW_CLOSED; TW_FULL: there is no room for the command and when_full says not to wait; nothing has
+ * changed.
  */
 TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer,
 				     tw_duration delay);
