@@ -469,20 +469,13 @@ enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 	return HANDLE_BEGUN;
 }
 
-void handle_call(struct handle *handle)
+void handle_describe(const struct handle *handle, struct tw_task *task)
 {
-	/* relaxed: constant since it was made. */
-	if (atomic_load_explicit(&handle->state, memory_order_relaxed) & PERIODIC)
-		handle->schedule->run(handle->timer.value);
-	else
-		handle->run(handle->timer.value);
-}
+	/* relaxed: the generation, and whether it is periodic, are constant until it is freed. */
+	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
 
-uint64_t handle_running_id(const struct handle *handle)
-{
-	/* relaxed: the generation is constant while it runs. */
-	return handle_id(handle,
-			 generation_of(atomic_load_explicit(&handle->state, memory_order_relaxed)));
+	task->timer.id = handle_id(handle, generation_of(state));
+	task->run = state & PERIODIC ? handle->schedule->run : handle->run;
 }
 
 /* The deadline after `deadline` that is due at all, for a run that began at `now`. */

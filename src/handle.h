@@ -138,9 +138,8 @@ enum handle_start {
 };
 enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 			       struct handle *handle, struct handle_run *run);
-void handle_call(struct handle *handle);
-/* Of one that runs: its id. */
-uint64_t handle_running_id(const struct handle *handle);
+/* Of one that the caller has: fills in its id and its function. */
+void handle_describe(const struct handle *handle, struct tw_task *task);
 /* Lets go of it. True: it is to run again, and the owner to be woken. */
 bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle_run *run,
 		tw_duration began);

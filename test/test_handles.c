@@ -1397,6 +1397,54 @@ static void drain_gives_handles_with_their_argument_and_no_key(void **state)
 	recorder_close(recorder);
 }
 
+/* What release and drain functions were told, one call at a time. */
+static struct tw_task told[8];
+static atomic_size_t told_count;
+
+static void note_told(struct recorder *recorder, const struct tw_task *task)
+{
+	(void)recorder;
+	told[atomic_fetch_add(&told_count, 1) % 8] = *task;
+}
+
+static void assert_told_of(const struct probe *probe)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < atomic_load(&told_count); i++)
+		found += told[i].timer.id == probe->timer.id && told[i].run == run_probe;
+	assert_int_equal(found, 1);
+}
+
+static void release_and_drain_functions_are_told_which_handle_it_is_and_its_run(void **state)
+{
+	struct recorder *recorder = open_wheel(*state);
+	struct probe probes[4] = {{0}};
+	struct tw_wheel *wheel = recorder->wheel;
+
+	atomic_store(&told_count, 0);
+	recorder->on_drain = recorder->on_release = note_told;
+	for (uintptr_t i = 0; i < 4; i++) {
+		if (i % 2 == 0)
+			start(recorder, &probes[i], i, 9 * INTERVAL);
+		else
+			assert_status(tw_every(wheel, INTERVAL, INTERVAL, TW_MISSED_SKIP, run_probe,
+					       &probes[i], &probes[i].timer),
+				      TW_OK);
+		set_timer(recorder, i % 2 == 0 ? "even" : "odd", 100 + i, 9 * INTERVAL);
+		if (i == 1)
+			assert_status(tw_drain(wheel, drain_probe, recorder), TW_OK);
+	}
+	stop_wheel(recorder);
+	assert_int_equal(atomic_load(&told_count), 8);
+	for (int i = 0; i < 4; i++)
+		assert_told_of(&probes[i]);
+	for (int i = 0; i < 8; i++)
+		assert_true((told[i].key_size > 0) == (told[i].timer.id == 0) &&
+			    (told[i].key_size > 0) == (told[i].run == NULL));
+	recorder_close(recorder);
+}
+
 static void handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
@@ -2171,6 +2219,8 @@ int main(void)
 		TEST_INLINE(keyed_timers_and_handles_run_in_one_order),
 		TEST_EVERYWHERE(pending_counts_handles),
 		TEST_EVERYWHERE(drain_gives_handles_with_their_argument_and_no_key),
+		TEST_EVERYWHERE(
+			release_and_drain_functions_are_told_which_handle_it_is_and_its_run),
 		TEST_EVERYWHERE(
 			handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all),
 		TEST_EVERYWHERE(wheel_stop_releases_pending_arguments_with_no_key),

@@ -103,9 +103,14 @@ TW_API const char *tw_status_text(enum tw_status status);
 
 struct tw_wheel;
 
+/* A timer set without a key, by tw_after_func and the calls after it. */
+struct tw_timer {
+	uint64_t id; /* 0: none */
+};
+
 /* What a task, a release or a drain function is told. The pointers in it are valid in the call. */
 struct tw_task {
-	const void *key; /* the wheel's copy */
+	const void *key; /* the wheel's copy; of a timer by handle NULL */
 	size_t key_size; /* bytes */
 	void *value;     /* as given; from here on it is the called function's again */
 	/* On the wheel's clock, as asked for: the time of the call plus the delay, even where that
@@ -114,6 +119,8 @@ struct tw_task {
 	/* Now minus the deadline, never negative: a move under one interval runs before its
 	 * deadline, and that counts as 0. */
 	tw_duration lateness;
+	struct tw_timer timer;       /* the handle; id 0 where there is a key */
+	void (*run)(void *argument); /* of a timer by handle: its function, value the argument */
 };
 
 /* Runs an expired task. Called on a worker, or where the wheel is driven (TW_WORKERS_INLINE). */
@@ -158,21 +165,15 @@ enum tw_when_full {
 	TW_WHEN_FULL_FAIL  /* the call answers TW_FULL */
 };
 
-/* A timer set without a key, by tw_after_func and the calls after it. */
-struct tw_timer {
-	uint64_t id; /* 0: none */
-};
-
 /* Who wants to be told of tasks that take long. */
 struct tw_slow_task {
 	tw_duration threshold; /* nanoseconds, ≥ 0; 0: nobody is told */
 	/*
 	 * NULL: nobody is told. Called with tw_options.context, right after a task that took longer
 	 * than the threshold, on the thread that ran it; `took` is in nanoseconds of real time, on
-	 * a manual clock too. A task with a key: `task` is what execute was told (its value may be
-	 * gone by now), timer.id is 0. A run by handle: task->key is NULL, task->value is the
-	 * argument, and `timer` the handle; to tw_timer_stop_wait this still is the timer's own
-	 * run. May call what a task may.
+	 * a manual clock too. `task` is what execute was told, or would have been of a run by
+	 * handle; its value may be gone by now. `timer` is task->timer; to tw_timer_stop_wait this
+	 * still is the timer's own run. May call what a task may.
 	 */
 	void (*hook)(void *context, const struct tw_task *task, struct tw_timer timer,
 		     tw_duration took);
@@ -351,8 +352,8 @@ enum tw_missed {
 /*
  * Calls run(argument) once, `delay` from now, on the pool; a delay ≤ 0 runs it now, one under an
  * interval is rounded up like any other. *timer (may be NULL) becomes its handle. When the wheel is
- * stopped first, the argument goes to release (TW_STOPPED, NULL key); when it is drained, to the
- * drain function (NULL key). Any thread; costs as tw_set_timer without the hash.
+ * stopped first, the argument goes to release (TW_STOPPED); when it is drained, to the drain
+ * function; both are told the handle and `run`. Any thread; costs as tw_set_timer without the hash.
  * TW_OK; TW_INVALID: no wheel or no function; TW_FULL and TW_NO_MEMORY as tw_set_timer; TW_CLOSED.
  * Except on TW_OK *timer is 0.
  */
