@@ -15,7 +15,7 @@
 
 #include "runtime.h"
 
-static enum tw_status wheel_refuse(struct tw_wheel *wheel)
+enum tw_status wheel_refuse(struct tw_wheel *wheel)
 {
 	/* relaxed: statistic, orders nothing. */
 	atomic_fetch_add_explicit(&wheel->refused, 1, memory_order_relaxed);

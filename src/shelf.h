@@ -20,7 +20,7 @@ enum { SHELF_BATCH = TIMER_INDEX_BATCH }; /* timers or commands that are looked 
 struct shelf {
 	struct wheel *wheel;
 	struct timer_index index;
-	uint16_t number; /* tells it from others that are about; for handles */
+	uint16_t number; /* for handles: tells it from others about, of which there are few */
 };
 
 /* What a shelf is made of: constant. */

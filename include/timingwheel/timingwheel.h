@@ -192,7 +192,7 @@ struct tw_options {
 	enum tw_drive drive;
 	int workers;                 /* threads that run tasks; 0: 2; at most TW_WORKERS_MAX */
 	size_t queue_capacity;       /* commands waiting, rounded up to a power of two; 0: 8192 */
-	enum tw_when_full when_full; /* for the queue and for max_pending */
+	enum tw_when_full when_full; /* for the queue, for max_pending and for drains */
 	size_t max_pending;          /* timers armed, or on the way to it, at a time; 0: no limit */
 	const char *name; /* cut to 8 bytes; threads are NAME-owner and NAME-0 …; NULL: "tw" */
 	struct tw_slow_task slow_task;
@@ -250,9 +250,11 @@ TW_API enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, s
  * Empties the wheel: every timer pending at that point of the command order is given to `each` with
  * `context`, on the worker pool, several at a time, none twice. Does not wait for that
  * (tw_wait_idle does). The wheel stays usable, the keys are free at once, and `each` may call the
- * wheel. Timers that were handed to the pool before are not in it. Any thread; costs the making of
- * an empty wheel. TW_OK; TW_INVALID: no wheel or no function; TW_NO_MEMORY: nothing was drained;
- * TW_CLOSED.
+ * wheel. Timers that were handed to the pool before are not in it. A timer that is reset after the
+ * drain is still given to `each`; one that is stopped may be. Any thread; costs the making of an
+ * empty wheel. While 64 drains have yet to be handed over, waits as a set does for room in the
+ * queue, or answers TW_FULL: see tw_options.when_full; also from an inline task. TW_OK; TW_INVALID:
+ * no wheel or no function; TW_NO_MEMORY; TW_FULL; TW_CLOSED: nothing was drained.
  */
 TW_API enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *context);
 
