@@ -194,10 +194,9 @@ static void set_deadline(struct tw_wheel *wheel, struct set *set, tw_duration no
 {
 	const struct clock *clock = &wheel->owner.clock;
 
-	set->deadline = clock_add(now, delay);
 	/* A delay under one interval counts as one interval. */
-	set->expiry = clock_tick_after(
-		clock, delay < clock->interval ? clock_add(now, clock->interval) : set->deadline);
+	set->deadline = clock_add(now, delay < clock->interval ? clock->interval : delay);
+	set->expiry = clock_tick_after(clock, set->deadline);
 }
 
 enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size, void *value,

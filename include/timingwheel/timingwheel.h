@@ -113,8 +113,8 @@ struct tw_task {
 	const void *key; /* the wheel's copy; of a timer by handle NULL */
 	size_t key_size; /* bytes */
 	void *value;     /* as given; from here on it is the called function's again */
-	/* On the wheel's clock, as asked for: the time of the call plus the delay, even where that
-	 * counts as one interval; not rounded up to a tick. */
+	/* On the wheel's clock: the time of the call plus the delay, or plus one interval where the
+	 * delay counts as that; not rounded up to a tick. */
 	tw_duration deadline;
 	/* Now minus the deadline, never negative: a move under one interval runs before its
 	 * deadline, and that counts as 0. */
