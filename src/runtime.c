@@ -110,7 +110,9 @@ enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
 	enum tw_status status;
 
 	if (owner_is_here(owner)) {
-		while (owner_apply(owner, owner->queue.capacity))
+		/* Timers that were stopped have given their places back, too. */
+		while (owner_apply(owner, owner->queue.capacity) ||
+		       !owner_see_handles(owner, owner->queue.capacity))
 			continue;
 		status = owner_set_within_limit(owner, timer);
 	} else {

@@ -1797,6 +1797,34 @@ static void timer_stopped_in_the_queue_gives_its_place_back(void **state)
 	recorder_close(recorder);
 }
 
+static void stop_another_and_set_two(struct probe *probe)
+{
+	struct tw_wheel *wheel = probe->recorder->wheel;
+
+	probe->answers[0] = tw_set_timer(wheel, "a", 1, VALUE(10), INTERVAL);
+	probe->answers[1] = stop(probe->others);
+	probe->answers[2] = tw_set_timer(wheel, "b", 1, VALUE(11), INTERVAL);
+	probe->answers[3] = tw_set_timer(wheel, "c", 1, VALUE(12), INTERVAL);
+}
+
+static void task_may_set_a_timer_in_place_of_one_that_it_has_stopped(void **state)
+{
+	struct recorder *recorder = open_with(
+		*state, (struct tw_options){.max_pending = 2, .when_full = TW_WHEN_FULL_FAIL});
+	struct probe other = {0}, probe = {.in_run = stop_another_and_set_two, .others = &other};
+
+	start(recorder, &probe, 1, INTERVAL);
+	start(recorder, &other, 2, 9 * INTERVAL);
+	pass_ticks(recorder, 3);
+	assert_status(probe.answers[0], TW_OK);
+	assert_status(probe.answers[1], TW_OK);
+	assert_status(probe.answers[2], TW_OK);
+	assert_status(probe.answers[3], TW_FULL);
+	assert_executed_at(recorder, 10, 2 * INTERVAL);
+	assert_executed_at(recorder, 11, 2 * INTERVAL);
+	recorder_close(recorder);
+}
+
 /* --- Memory ---------------------------------------------------------------------------------- */
 
 /* Bytes of resident memory. */
@@ -2237,6 +2265,7 @@ int main(void)
 		TEST_EVERYWHERE(nobody_hangs_on_a_queue_full_of_handles),
 		TEST_EVERYWHERE(places_within_the_limit_come_back_when_handles_leave),
 		TEST_EVERYWHERE(timer_stopped_in_the_queue_gives_its_place_back),
+		TEST_EVERYWHERE(task_may_set_a_timer_in_place_of_one_that_it_has_stopped),
 		TEST_BOTH(inline, million_timers_stopped_one_by_one_leave_no_memory_behind),
 		TEST_BOTH(threads, million_timers_stopped_one_by_one_leave_no_memory_behind),
 		TEST_BOTH(inline,
