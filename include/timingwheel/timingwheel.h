@@ -422,9 +422,9 @@ TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer
  * Gives the timer a new deadline, `delay` from now: it will not run at the old one. While it runs:
  * arms the next run, after this one; the argument is no longer this run's. Of a periodic timer:
  * moves its next run, and later ones count from there; a schedule that `next` is just ending has
- * none. Any thread. TW_OK: accepted; TW_NOT_FOUND: done, stopped or drained; TW_INVALID: no wheel;
- * TW_CLOSED; TW_FULL: there is no room for the command and when_full says not to wait; nothing has
- * changed.
+ * none. Any thread. TW_OK: accepted, which undoes no tw_drain that came before: the timer is still
+ * drained; TW_NOT_FOUND: done, stopped or drained; TW_INVALID: no wheel; TW_CLOSED; TW_FULL: there
+ * is no room for the command and when_full says not to wait; nothing has changed.
  */
 TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer,
 				     tw_duration delay);
