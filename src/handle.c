@@ -12,17 +12,28 @@
  *
  *   LISTED    it is in a queue of the table; whoever sets the flag adds it, the owner clears it
  *   RESET     new_deadline is its deadline from now on; so it must not run at the old one
- *   LEFT      who had it (the pool, the command queue) has let go
+ *   LEFT      the pool or the command queue, which had it, has let go
  *   LAST      running, and will not again
  *   BUSY      new_deadline is being written; the others wait those few instructions
  *   PERIODIC  it has a schedule
- *   REPEAT    its new deadline is by that schedule, so it can't come round for ever in one tick
+ *
+ * A stop gives the argument to one side, by the state that it finds:
+ *
+ *   pending                   TW_OK         to its caller, at once
+ *   running, RESET or         TW_REARMED    to its caller, when the run has ended; whatever `next`
+ *     PERIODIC, not LAST                    may be about to answer
+ *   running, neither          TW_RUNNING    to the run
+ *   running, LAST             TW_RUNNING    nothing: an earlier stop has decided
+ *   stopped, free             TW_NOT_FOUND  nothing
+ *
+ * A run ends in the stopped phase if LAST, or if its `next` said so: a reset that came while `next`
+ * was asked has moved a run that does not come. It goes on if RESET, or by its schedule.
  *
  * Ownership. The wheel's part belongs to the owner while it is in the wheel, to a worker while it
  * is away. A stopped handle is freed by the later of two events: it was let go (LEFT), the owner
  * took it from the queue (not LISTED). Both are changes of the same word, so each sees whether it
  * is the later one. A handle that a worker finds reset, or that has run and is to run again, goes
- * back to the owner with LEFT, through a queue of its own, which a million stops don't hold up.
+ * back to the owner through a queue of its own, which a million stops don't hold up.
  *
  * A handle's memory is never anything else, so an old id may look at it for ever. Each use has a
  * generation of its own; a handle whose generations (2^36) are used up is not used again.
@@ -50,7 +61,6 @@ enum {
 	LAST = 1 << 5,
 	BUSY = 1 << 6,
 	PERIODIC = 1 << 7,
-	REPEAT = 1 << 8,
 	GENERATION_SHIFT = 12,
 	INDEX_BITS = 28
 };
@@ -233,8 +243,10 @@ enum tw_status handle_stop(struct handle_table *table, uint64_t id, bool *change
 		if (!state_is_live(state, id))
 			break;
 		if ((state & PHASE) == RUNNING) {
+			bool further = !(state & LAST) && (state & (RESET | PERIODIC));
+
 			if (handle_exchange(handle, state, (state | LAST) & ~(uint64_t)RESET))
-				return TW_RUNNING;
+				return further ? TW_REARMED : TW_RUNNING;
 		} else if (handle_exchange_listed(&table->stopped, handle, state,
 						  with_phase(state, STOPPED) & ~(uint64_t)RESET)) {
 			*changed = true;
@@ -276,7 +288,7 @@ struct handle *handle_reset(struct handle_table *table, uint64_t id, tw_duration
 			return NULL;
 		if (!handle_exchange(handle, state, state | BUSY))
 			continue;
-		state &= ~(uint64_t)(LISTED | REPEAT);
+		state &= ~(uint64_t)LISTED;
 		handle_write_deadline(handle, state | RESET, deadline);
 		break;
 	}
@@ -317,18 +329,21 @@ bool handle_runs_here(struct handle_table *table, uint64_t id)
 
 /* ---- The owner ---- */
 
-/* Back to pending alone, with the new deadline. */
-static void handle_take_deadline(struct handle *handle)
+/* Takes the new deadline, if there is one. */
+static bool handle_take_deadline(struct handle *handle)
 {
 	uint64_t state;
 
 	do {
 		state = handle_state(handle);
-	} while (!handle_exchange(handle, state, state & ~(uint64_t)(RESET | LEFT | REPEAT)));
+		if (!(state & RESET))
+			return false;
+	} while (!handle_exchange(handle, state, state & ~(uint64_t)RESET));
 	/* Only now: another reset may have come before the exchange and left the same state. One
 	 * that comes after it has a command of its own. */
 	/* relaxed: published by the state. */
 	handle->timer.deadline = atomic_load_explicit(&handle->new_deadline, memory_order_relaxed);
+	return true;
 }
 
 static struct handle *handle_take(struct handle_queue *queue)
@@ -373,12 +388,9 @@ enum handle_action handle_apply_stop(struct handle *handle, uint16_t shelf)
 
 enum handle_action handle_apply_return(struct handle *handle)
 {
-	uint64_t state = handle_unlist(handle);
-
-	if ((state & PHASE) == STOPPED)
+	if ((handle_unlist(handle) & PHASE) == STOPPED)
 		return HANDLE_FREE;
-	handle_take_deadline(handle);
-	return state & REPEAT ? HANDLE_REPEAT : HANDLE_REFILE;
+	return handle_take_deadline(handle) ? HANDLE_REFILE : HANDLE_REPEAT;
 }
 
 bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t shelf)
@@ -395,26 +407,21 @@ enum handle_action handle_apply_reset(struct handle *handle, uint64_t id, uint16
 	if (!handle_is_pending_here(handle, id, shelf))
 		return HANDLE_KEEP;
 	/* An earlier reset's command has taken the deadline of this one too, if it is not RESET. */
-	if (handle_state(handle) & RESET)
-		handle_take_deadline(handle);
+	(void)handle_take_deadline(handle);
 	return HANDLE_REFILE;
 }
 
 enum handle_action handle_apply_set(struct handle *handle)
 {
-	uint64_t state;
-
 	if (handle_place(handle) == HANDLE_STOPPED_IN_QUEUE)
 		return HANDLE_FREE;
-	state = handle_state(handle);
-	if ((state & PHASE) == STOPPED) {
+	if ((handle_state(handle) & PHASE) == STOPPED) {
 		handle_set_place(handle, HANDLE_AWAY);
 		/* acq_rel: as in handle_unlist(), after which it will be freed: it is listed. */
 		atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
 		return HANDLE_KEEP;
 	}
-	if (state & RESET)
-		handle_take_deadline(handle);
+	(void)handle_take_deadline(handle);
 	return HANDLE_REFILE;
 }
 
@@ -452,7 +459,7 @@ enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 			return HANDLE_STOPPED;
 		}
 		if (state & RESET) {
-			if (handle_exchange_listed(&table->returned, handle, state, state | LEFT))
+			if (handle_exchange_listed(&table->returned, handle, state, state))
 				return HANDLE_RESET;
 		} else if (handle_exchange(handle, state, with_phase(state, RUNNING))) {
 			break;
@@ -463,20 +470,13 @@ enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 	return HANDLE_BEGUN;
 }
 
-void handle_call(struct handle *handle)
+void handle_describe(const struct handle *handle, struct tw_task *task)
 {
-	/* relaxed: constant since it was made. */
-	if (atomic_load_explicit(&handle->state, memory_order_relaxed) & PERIODIC)
-		handle->schedule->run(handle->timer.value);
-	else
-		handle->run(handle->timer.value);
-}
+	/* relaxed: the generation, and whether it is periodic, are constant until it is freed. */
+	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
 
-uint64_t handle_running_id(const struct handle *handle)
-{
-	/* relaxed: the generation is constant while it runs. */
-	return handle_id(handle,
-			 generation_of(atomic_load_explicit(&handle->state, memory_order_relaxed)));
+	task->timer.id = handle_id(handle, generation_of(state));
+	task->run = state & PERIODIC ? handle->schedule->run : handle->run;
 }
 
 /* The deadline after `deadline` that is due at all, for a run that began at `now`. */
@@ -498,17 +498,6 @@ static tw_duration schedule_next(const struct schedule *schedule, void *argument
 	return clock_add(now, schedule->period - (tw_duration)(since % (uint64_t)schedule->period));
 }
 
-/* When it is to run again by its schedule; not later than its deadline: not again. */
-static tw_duration handle_next_deadline(struct handle *handle, tw_duration began)
-{
-	uint64_t state = handle_state(handle);
-	tw_duration deadline = handle->timer.deadline;
-
-	if (!(state & PERIODIC) || (state & (LAST | RESET)))
-		return deadline;
-	return schedule_next(handle->schedule, handle->timer.value, deadline, began);
-}
-
 static void handle_tell_waiters(struct handle_table *table)
 {
 	/* seq_cst: after the end of the run; pairs with the addition in handle_wait(). */
@@ -523,29 +512,29 @@ static void handle_tell_waiters(struct handle_table *table)
 static bool handle_leave(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
 			 tw_duration began)
 {
-	tw_duration next = handle_next_deadline(handle, began);
-	bool again = next > handle->timer.deadline;
-	uint64_t state;
-	uint64_t pending;
+	uint64_t state = handle_state(handle);
+	tw_duration deadline = handle->timer.deadline;
+	bool asked = (state & PERIODIC) && !(state & (LAST | RESET));
+	bool ended = false;
 
+	if (asked) {
+		/* Nobody else looks at its deadline while it runs. */
+		handle->timer.deadline =
+			schedule_next(handle->schedule, handle->timer.value, deadline, began);
+		ended = handle->timer.deadline <= deadline;
+	}
 	for (;;) {
 		state = handle_state(handle);
-		pending = with_phase(state, PENDING) | RESET | LEFT | LISTED;
-		if ((state & LAST) || !((state & RESET) || again)) {
-			if (handle_exchange(handle, state, with_phase(state, STOPPED))) {
-				handle_let_go(table, bin, handle);
-				return false;
-			}
-		} else if (state & RESET) {
-			if (handle_exchange_listed(&table->returned, handle, state, pending))
-				return true;
-		} else if (handle_exchange(handle, state, state | BUSY)) {
-			break;
+		if ((state & LAST) || ended || !(asked || (state & RESET))) {
+			if (handle_exchange(handle, state, with_phase(state, STOPPED)))
+				break;
+		} else if (handle_exchange_listed(&table->returned, handle, state,
+						  with_phase(state, PENDING))) {
+			return true;
 		}
 	}
-	handle_write_deadline(handle, pending | REPEAT, next);
-	handle_queue_add(&table->returned, &handle->change);
-	return true;
+	handle_let_go(table, bin, handle);
+	return false;
 }
 
 bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle_run *run,

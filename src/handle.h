@@ -90,10 +90,7 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle
 /* Says that run is a schedule's; before it is set. */
 void handle_make_periodic(struct handle *handle, struct schedule *schedule);
 
-/*
- * Any thread. TW_OK, TW_RUNNING or TW_NOT_FOUND as tw_timer_stop; *changed: the owner is to be
- * woken.
- */
+/* Any thread. Answers as tw_timer_stop; *changed: the owner is to be woken. */
 enum tw_status handle_stop(struct handle_table *table, uint64_t id, bool *changed);
 /* Any thread: whether handle_reset() would do at the moment. */
 bool handle_can_be_reset(struct handle_table *table, uint64_t id);
@@ -141,9 +138,8 @@ enum handle_start {
 };
 enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 			       struct handle *handle, struct handle_run *run);
-void handle_call(struct handle *handle);
-/* Of one that runs: its id. */
-uint64_t handle_running_id(const struct handle *handle);
+/* Of one that the caller has: fills in its id and its function. */
+void handle_describe(const struct handle *handle, struct tw_task *task);
 /* Lets go of it. True: it is to run again, and the owner to be woken. */
 bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle_run *run,
 		tw_duration began);

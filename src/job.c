@@ -99,25 +99,24 @@ static bool job_was_slow(const struct job_target *target, tw_duration took)
 	return took > target->slow_task.threshold && target->slow_task.hook;
 }
 
-static void job_tell_slow(struct job_target *target, const struct timer *timer,
-			  const struct tw_task *task, struct tw_timer id, tw_duration took)
-{
-	TRACE_SLOW_TASK(timer, took);
-	target->slow_task.hook(target->context, task, id, took);
-}
-
-static void job_run_keyed(struct job_target *target, struct job_seat *seat,
-			  const struct timer *timer, const struct tw_task *task, tw_duration now)
+/* Of a handle or an alarm: between its begin and end. */
+static void job_run(struct job_target *target, struct job_seat *seat, const struct timer *timer,
+		    const struct tw_task *task, tw_duration now)
 {
 	tw_duration began = job_begin(target, seat, task, now);
 	tw_duration took;
 
 	TRACE_TASK_BEGIN(timer);
-	target->execute(target->context, task);
+	if (task->run)
+		task->run(task->value);
+	else
+		target->execute(target->context, task);
 	took = job_end(target, seat, began);
 	TRACE_TASK_END(timer, took);
-	if (job_was_slow(target, took))
-		job_tell_slow(target, timer, task, (struct tw_timer){0}, took);
+	if (!job_was_slow(target, took))
+		return;
+	TRACE_SLOW_TASK(timer, took);
+	target->slow_task.hook(target->context, task, task->timer, took);
 }
 
 static void job_finish_keyed(struct job_target *target, struct keyed_timer *timer,
@@ -131,28 +130,12 @@ static void job_finish_keyed(struct job_target *target, struct keyed_timer *time
 	if (timer->timer.job != TIMER_RUN) {
 		job_return(target, seat, &timer->timer, &task);
 	} else if (job_may_run(target)) {
-		job_run_keyed(target, seat, &timer->timer, &task, now);
+		job_run(target, seat, &timer->timer, &task, now);
 	} else {
 		seat_count(&seat->unbegun_stopped, 1);
 		job_release(target, seat, &task, TW_STOPPED);
 	}
 	timer_free(target->store, seat->bin, timer);
-}
-
-/* Between handle_begin and handle_end. */
-static void job_call_handle(struct job_target *target, struct job_seat *seat, struct handle *handle,
-			    const struct tw_task *task, tw_duration now)
-{
-	tw_duration began = job_begin(target, seat, task, now);
-	tw_duration took;
-
-	TRACE_TASK_BEGIN(&handle->timer);
-	handle_call(handle);
-	took = job_end(target, seat, began);
-	TRACE_TASK_END(&handle->timer, took);
-	if (job_was_slow(target, took))
-		job_tell_slow(target, &handle->timer, task,
-			      (struct tw_timer){handle_running_id(handle)}, took);
 }
 
 /* Runs it, unless it was stopped or reset before. */
@@ -165,7 +148,7 @@ static void job_run_handle(struct job_target *target, struct job_seat *seat, str
 
 	switch (handle_begin(target->handles, bin, handle, &run)) {
 	case HANDLE_BEGUN:
-		job_call_handle(target, seat, handle, task, now);
+		job_run(target, seat, &handle->timer, task, now);
 		wake = handle_end(target->handles, bin, &run, now);
 		break;
 	case HANDLE_STOPPED:
@@ -186,6 +169,7 @@ static void job_finish_handle(struct job_target *target, struct handle *handle,
 	tw_duration now = clock_now(target->clock);
 	struct tw_task task = job_task(&handle->timer, now);
 
+	handle_describe(handle, &task);
 	if (handle->timer.job != TIMER_RUN) {
 		job_return(target, seat, &handle->timer, &task);
 	} else if (job_may_run(target)) {
@@ -209,17 +193,9 @@ static void job_finish_alarm(struct job_target *target, struct tw_alarm *alarm,
 	bool begun = job_may_run(target) &&
 		     alarm_begin(alarm, clock_tick_before(target->clock, now), &run);
 
-	if (begun) {
-		tw_duration began = job_begin(target, seat, &task, now);
-		tw_duration took;
-
-		TRACE_TASK_BEGIN(&alarm->timer);
-		alarm->run(alarm->timer.value);
-		took = job_end(target, seat, began);
-		TRACE_TASK_END(&alarm->timer, took);
-		if (job_was_slow(target, took))
-			job_tell_slow(target, &alarm->timer, &task, (struct tw_timer){0}, took);
-	}
+	task.run = alarm->run;
+	if (begun)
+		job_run(target, seat, &alarm->timer, &task, now);
 	if (alarm_end(target->alarms, alarm, begun ? &run : NULL))
 		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
 }

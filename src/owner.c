@@ -305,16 +305,22 @@ void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *
 		list_append(&owner->jobs, &timer->link);
 }
 
+void owner_end_drain(struct owner *owner, struct retirement *retirement)
+{
+	drain_release(retirement->drain);
+	free(list_entry(retirement, struct drain_request, retirement));
+	/* relaxed: a count, orders nothing. */
+	atomic_fetch_sub_explicit(&owner->drains, 1, memory_order_relaxed);
+}
+
 /* All its timers are handed over. */
 static void owner_end_retirement(struct owner *owner, struct retirement *retirement)
 {
 	list_remove(&retirement->link);
 	list_append_all(&owner->jobs, &retirement->after);
 	wheel_destroy(retirement->shelf.wheel);
-	if (!retirement->drain)
-		return;
-	drain_release(retirement->drain);
-	free(list_entry(retirement, struct drain_request, retirement));
+	if (retirement->drain)
+		owner_end_drain(owner, retirement);
 }
 
 static struct retirement *owner_first_retirement(struct owner *owner)

@@ -26,6 +26,10 @@
 #include "timer.h"
 #include "worker_pool.h"
 
+/* Drains at a time: their shelves' numbers tell them apart, and what is still to be emptied is
+ * bounded. */
+enum { DRAINS_MOST = 64 };
+
 /* A shelf taken away, whose timers are handed over bit by bit. */
 struct retirement {
 	struct list link;
@@ -78,6 +82,7 @@ struct owner {
 	atomic_bool ending;
 	/* With max_pending: timers pending, and sets in the queue that may add one. Any thread. */
 	_Alignas(CACHE_LINE) atomic_size_t reserved;
+	atomic_size_t drains; /* asked for, and not yet handed over. Any thread */
 	/* Owner only, but for the reading of the counts. */
 	_Alignas(CACHE_LINE) struct owner_counts counts;
 	struct shelf shelf;
@@ -197,6 +202,8 @@ bool owner_has_jobs(const struct owner *owner);
 
 /* Makes the number of pending timers known to all. */
 void owner_publish_pending(struct owner *owner);
+/* The drain has handed over all its timers, or was too late. */
+void owner_end_drain(struct owner *owner, struct retirement *retirement);
 /* Leaves a timer to the pool, or to this turn's inline jobs. */
 void owner_hand_over(struct owner *owner, struct timer *timer, enum timer_job job);
 /* Hands back a timer that will not run. */

@@ -195,8 +195,7 @@ static void owner_drain(struct owner *owner, struct drain_request *request)
 
 	if (owner->is_stopped) {
 		shelf_destroy(&fresh);
-		drain_release(request->retirement.drain);
-		free(request);
+		owner_end_drain(owner, &request->retirement);
 		return;
 	}
 	owner_begin_next_turn(owner);

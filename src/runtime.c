@@ -15,7 +15,7 @@
 #include "runtime.h"
 #include "thread.h"
 
-static enum tw_status wheel_refuse(struct tw_wheel *wheel)
+enum tw_status wheel_refuse(struct tw_wheel *wheel)
 {
 	/* relaxed: statistic, orders nothing. */
 	atomic_fetch_add_explicit(&wheel->refused, 1, memory_order_relaxed);
@@ -102,7 +102,9 @@ enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
 	enum tw_status status;
 
 	if (owner_is_here(owner)) {
-		while (owner_apply(owner, owner->queue.capacity))
+		/* Timers that were stopped have given their places back, too. */
+		while (owner_apply(owner, owner->queue.capacity) ||
+		       !owner_see_handles(owner, owner->queue.capacity))
 			continue;
 		status = owner_set_within_limit(owner, timer);
 	} else {
@@ -186,10 +188,9 @@ static void set_deadline(struct tw_wheel *wheel, struct set *set, tw_duration no
 {
 	const struct clock *clock = &wheel->owner.clock;
 
-	set->deadline = clock_add(now, delay);
 	/* A delay under one interval counts as one interval. */
-	set->expiry = clock_tick_after(
-		clock, delay < clock->interval ? clock_add(now, clock->interval) : set->deadline);
+	set->deadline = clock_add(now, delay < clock->interval ? clock->interval : delay);
+	set->expiry = clock_tick_after(clock, set->deadline);
 }
 
 enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size, void *value,

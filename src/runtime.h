@@ -48,6 +48,8 @@ static inline bool key_is_valid(const void *key, size_t key_size)
 /* A cell of the queue to fill and publish; waits or fails when it is full. */
 enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell, uint64_t *position);
 void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell, uint64_t position);
+/* A limit has been reached: counts it and answers TW_FULL. */
+enum tw_status wheel_refuse(struct tw_wheel *wheel);
 /* With max_pending: takes a place for a timer, if one is free at a glance; gives it back. */
 bool wheel_reserve(struct owner *owner);
 void wheel_unreserve(struct owner *owner);

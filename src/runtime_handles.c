@@ -211,9 +211,9 @@ enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
 	if (handle_runs_here(&wheel->owner.handles, timer.id))
 		return TW_INVALID;
 	status = tw_timer_stop(wheel, timer);
-	if (status == TW_RUNNING)
+	if (status == TW_RUNNING || status == TW_REARMED)
 		handle_wait(&wheel->owner.handles, timer.id);
-	return status;
+	return status == TW_REARMED ? TW_OK : status;
 }
 
 /*

@@ -130,6 +130,25 @@ static void wheel_drive_if_caller(struct tw_wheel *wheel)
 	wheel_end_drive(wheel);
 }
 
+/* One drain too many waits until those before it have been handed over, if it may. */
+static enum tw_status wheel_reserve_drain(struct tw_wheel *wheel)
+{
+	struct owner *owner = &wheel->owner;
+
+	/* relaxed, twice: a count, orders nothing. */
+	while (atomic_fetch_add_explicit(&owner->drains, 1, memory_order_relaxed) >= DRAINS_MOST) {
+		struct request idle = {.kind = REQUEST_IDLE};
+
+		atomic_fetch_sub_explicit(&owner->drains, 1, memory_order_relaxed);
+		if (!wheel->waits_when_full || owner_is_here(owner))
+			return wheel_refuse(wheel);
+		(void)wheel_ask_and_wait(wheel, &idle);
+		if (wheel_state(wheel) != TW_OK)
+			return TW_CLOSED;
+	}
+	return TW_OK;
+}
+
 enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *context)
 {
 	enum tw_status status = wheel_state(wheel);
@@ -139,9 +158,15 @@ enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *conte
 		return status;
 	if (!each)
 		return TW_INVALID;
+	status = wheel_reserve_drain(wheel);
+	if (status != TW_OK)
+		return status;
 	request = drain_request_create(&wheel->owner.plan, each, context);
-	if (!request)
+	if (!request) {
+		/* relaxed: a count, orders nothing. */
+		atomic_fetch_sub_explicit(&wheel->owner.drains, 1, memory_order_relaxed);
 		return TW_NO_MEMORY;
+	}
 	wheel_ask(wheel, &request->request);
 	return TW_OK;
 }

@@ -21,7 +21,7 @@ struct shelf {
 	struct wheel *wheel;
 	struct timer_index index;
 	size_t alarms;   /* in the wheel, and not counted */
-	uint16_t number; /* tells it from others that are about; for handles */
+	uint16_t number; /* for handles: tells it from others about, of which there are few */
 };
 
 /* What a shelf is made of: constant. */

@@ -44,7 +44,7 @@ struct timer {
 		struct drain *drain; /* as a TIMER_DRAIN job */
 	};
 	void *value;           /* of a handle: its argument */
-	tw_duration deadline;  /* nanoseconds, as asked for */
+	tw_duration deadline;  /* nanoseconds, not rounded to a tick */
 	uint8_t job;           /* enum timer_job */
 	uint8_t reason;        /* enum tw_reason */
 	uint8_t epoch;         /* in the pool: which wait for idle counts it */

@@ -63,6 +63,14 @@ static void tasks_see_the_clock_at_their_tick_within_a_long_advance(void **state
 	recorder_close(recorder);
 }
 
+static void assert_remaining(struct recorder *recorder, const char *key, tw_duration expected)
+{
+	tw_duration remaining = -1;
+
+	assert_status(tw_contains(recorder->wheel, key, strlen(key), &remaining), TW_OK);
+	assert_true(remaining == expected);
+}
+
 static void set_under_one_interval_counts_as_one(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -71,13 +79,18 @@ static void set_under_one_interval_counts_as_one(void **state)
 	set_timer(recorder, "a nanosecond", 1, 1);
 	set_timer(recorder, "nearly one", 2, INTERVAL - 1);
 	set_timer(recorder, "one", 3, INTERVAL);
+	assert_remaining(recorder, "a nanosecond", INTERVAL);
+	assert_remaining(recorder, "nearly one", INTERVAL);
 	advance(recorder, INTERVAL / 2);
+	assert_remaining(recorder, "a nanosecond", INTERVAL / 2);
 	assert_int_equal(event_count(recorder), 0);
 	advance(recorder, INTERVAL / 4);
 	pass_ticks(recorder, 3);
-	assert_executed_at(recorder, 1, INTERVAL * 7);
-	assert_executed_at(recorder, 2, INTERVAL * 7);
-	assert_executed_at(recorder, 3, INTERVAL * 7);
+	for (uintptr_t i = 1; i <= 3; i++) {
+		assert_executed_at(recorder, i, INTERVAL * 7);
+		assert_int_equal(event_of(recorder, i).deadline, INTERVAL * 6 + INTERVAL / 4);
+		assert_int_equal(event_of(recorder, i).lateness, INTERVAL * 3 / 4);
+	}
 	recorder_close(recorder);
 }
 
@@ -191,14 +204,6 @@ static void deadlines_at_the_ends_of_the_clock_overflow_nothing(void **state)
 	assert_int_equal(event_count(recorder), 2);
 	assert_int_equal(tw_pending(recorder->wheel), 4);
 	recorder_close(recorder);
-}
-
-static void assert_remaining(struct recorder *recorder, const char *key, tw_duration expected)
-{
-	tw_duration remaining = -1;
-
-	assert_status(tw_contains(recorder->wheel, key, strlen(key), &remaining), TW_OK);
-	assert_true(remaining == expected);
 }
 
 static void delay_too_large_for_the_clock_never_ends(void **state)

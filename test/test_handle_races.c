@@ -37,8 +37,10 @@ struct entry {
 	/* Any thread. */
 	atomic_uint refused;
 	atomic_uint runs;          /* begun */
-	atomic_uint stops, resets; /* answered TW_OK */
+	atomic_uint stops, resets; /* answered TW_OK, or TW_REARMED */
 	atomic_uint releases, drains;
+	atomic_uint owners;  /* to whom the argument fell */
+	unsigned tries;      /* runs, and calls of next; the runs' own */
 	atomic_uint inside;  /* runs going on */
 	atomic_bool promise; /* from here on no run may begin */
 };
@@ -58,16 +60,24 @@ struct race {
 static uint64_t seed;
 static struct race race; /* one at a time: a run knows its entry alone */
 
-static void run(void *argument)
+static void begin_run(struct entry *entry)
 {
-	struct entry *entry = argument;
-
 	if (atomic_load(&entry->promise))
 		atomic_fetch_add(&race.broken, 1);
 	if (atomic_fetch_add(&entry->inside, 1) != 0)
 		atomic_fetch_add(&race.overlaps, 1);
 	atomic_fetch_add(&entry->runs, 1);
+}
+
+static void end_run(struct entry *entry)
+{
 	atomic_fetch_sub(&entry->inside, 1);
+}
+
+static void run(void *argument)
+{
+	begin_run(argument);
+	end_run(argument);
 }
 
 static void execute(void *context, const struct tw_task *task)
@@ -223,6 +233,8 @@ static void note_stop(struct entry *entry, enum tw_status status)
 {
 	if (status == TW_OK) {
 		atomic_store(&entry->promise, true);
+		atomic_fetch_add(&entry->stops, 1);
+	} else if (status == TW_REARMED) {
 		atomic_fetch_add(&entry->stops, 1);
 	} else if (status != TW_RUNNING && status != TW_NOT_FOUND) {
 		atomic_fetch_add(&race.wrong, 1);
@@ -567,6 +579,122 @@ static void resets_stops_and_periods_race_and_keep_their_promises(void **state)
 		run_mixed_race(*state, TIMERS / 200, round);
 }
 
+/* --- Whose the argument is ------------------------------------------------------------------- */
+
+enum { MOST_TRIES = 12 };
+
+/* The argument could be freed now: no run goes on or may begin. */
+static void own(struct entry *entry)
+{
+	atomic_store(&entry->promise, true);
+	if (atomic_load(&entry->inside) != 0)
+		atomic_fetch_add(&race.wrong, 1);
+	atomic_fetch_add(&entry->owners, 1);
+}
+
+/* It fails some times and is tried again; the run that is not re-armed owns the argument. */
+static void run_and_try_again(void *argument)
+{
+	struct entry *entry = argument;
+	bool is_own;
+
+	begin_run(entry);
+	is_own = ++entry->tries >= MOST_TRIES ||
+		 tw_timer_reset(race.wheel, entry->timer,
+				(tw_duration)(entry->tries * 7 % 5) * TICK / 4) != TW_OK;
+	end_run(entry);
+	if (is_own)
+		own(entry);
+}
+
+/* Of a periodic timer: stops itself in the end. */
+static void run_until_enough(void *argument)
+{
+	struct entry *entry = argument;
+
+	run(entry);
+	if (++entry->tries == MOST_TRIES && tw_timer_stop(race.wheel, entry->timer) == TW_REARMED)
+		own(entry);
+}
+
+/* Stops the schedule in the end, and owns the argument unless another stop or the wheel's does. */
+static tw_duration next_until_enough(void *argument, tw_duration previous)
+{
+	struct entry *entry = argument;
+
+	if (++entry->tries < MOST_TRIES)
+		return previous + (tw_duration)(entry->tries % 3) * TICK / 2 + 1;
+	if (tw_timer_stop(race.wheel, entry->timer) == TW_REARMED)
+		own(entry);
+	return previous + TICK;
+}
+
+static enum tw_status set_owned(struct entry *entry, struct random *random)
+{
+	tw_duration delay = random_between(random, 0, 2 * TICK);
+
+	switch (random_below(random, 3)) {
+	case 0:
+		return tw_every(race.wheel, delay, TICK / 2 + 1,
+				(enum tw_missed)random_below(random, 3), run_until_enough, entry,
+				&entry->timer);
+	case 1:
+		return tw_schedule_func(race.wheel, next_until_enough, run, entry, &entry->timer);
+	default:
+		return tw_after_func(race.wheel, delay, run_and_try_again, entry, &entry->timer);
+	}
+}
+
+/* Both racers stop each, in one of the two ways. */
+static void stop_and_own(struct racer *racer, struct entry *entry)
+{
+	enum tw_status status;
+
+	if (random_once_in(&racer->random, 2)) {
+		status = tw_timer_stop_wait(race.wheel, entry->timer);
+	} else {
+		status = tw_timer_stop(race.wheel, entry->timer);
+		if (status == TW_REARMED)
+			(void)tw_timer_stop_wait(race.wheel, entry->timer);
+	}
+	if (status == TW_OK || status == TW_REARMED)
+		own(entry);
+}
+
+/* The stop comes anywhere among a dozen runs, and sometimes the wheel's own stop before it. */
+static void run_owner_race(const struct variant *variant, uint64_t round)
+{
+	struct racer racers[RACERS];
+	unsigned owners;
+
+	race_open(variant, 1000, 0, 9000 + round);
+	start_racers(racers, stop_and_own);
+	set_all(set_owned);
+	if (round % 4 == 0)
+		assert_status(tw_drain(race.wheel, drain, NULL), TW_OK);
+	if (round % 2 == 0)
+		assert_status(tw_stop(race.wheel), TW_OK);
+	join_racers(racers);
+	(void)tw_stop(race.wheel);
+	assert_status(tw_wait_idle(race.wheel), TW_OK);
+	for (size_t i = 0; i < race.count; i++) {
+		const struct entry *entry = &race.entries[i];
+
+		owners = atomic_load(&entry->owners) + atomic_load(&entry->releases) +
+			 atomic_load(&entry->drains);
+		if (owners != 1)
+			fail_msg("argument %zu fell to %u: %u released, %u drained", i, owners,
+				 atomic_load(&entry->releases), atomic_load(&entry->drains));
+	}
+	race_close();
+}
+
+static void argument_falls_to_one_whenever_a_stop_meets_the_runs(void **state)
+{
+	for (uint64_t round = 0; round < TEST_SHARE_OF(40); round++)
+		run_owner_race(*state, round);
+}
+
 /* --- Alone on the real clock ----------------------------------------------------------------- */
 
 /* Later than this no timer may run, on however noisy a machine. */
@@ -680,6 +808,8 @@ int main(void)
 		TEST_BOTH(owner, reset_timer_does_not_run_at_its_old_deadline),
 		TEST_BOTH(threads, resets_stops_and_periods_race_and_keep_their_promises),
 		TEST_BOTH(owner, resets_stops_and_periods_race_and_keep_their_promises),
+		TEST_BOTH(threads, argument_falls_to_one_whenever_a_stop_meets_the_runs),
+		TEST_BOTH(owner, argument_falls_to_one_whenever_a_stop_meets_the_runs),
 		TEST_BOTH(threads, periodic_timer_is_neither_early_nor_drifts),
 		TEST_BOTH(owner, periodic_timer_is_neither_early_nor_drifts),
 		TEST_BOTH(threads, reset_reaches_a_sleeping_owner),

@@ -1219,7 +1219,7 @@ static void timer_that_has_stopped_itself_cannot_be_reset(void **state)
 	pass_ticks(recorder, 20);
 	assert_executed_at(recorder, 1, 2 * INTERVAL);
 	assert_status(probe.answers[0], TW_OK);
-	assert_status(probe.answers[1], TW_RUNNING);
+	assert_status(probe.answers[1], TW_REARMED);
 	assert_status(probe.answers[2], TW_NOT_FOUND);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	recorder_close(recorder);
@@ -1250,6 +1250,7 @@ static void timer_reset_while_it_runs_can_be_stopped(void **state)
 
 	start_held(recorder, &probes[0], 1);
 	assert_status(reset(&probes[0], 2 * INTERVAL), TW_OK);
+	assert_status(stop(&probes[0]), TW_REARMED);
 	assert_status(stop(&probes[0]), TW_RUNNING);
 	assert_status(reset(&probes[0], 2 * INTERVAL), TW_NOT_FOUND);
 	start_held(recorder, &probes[1], 2);
@@ -1261,6 +1262,27 @@ static void timer_reset_while_it_runs_can_be_stopped(void **state)
 	assert_status(stop(&probes[1]), TW_OK);
 	pass_ticks(recorder, 9);
 	assert_int_equal(event_count(recorder), 2);
+	recorder_close(recorder);
+}
+
+static void stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free(void **state)
+{
+	struct recorder *recorder = open_wheel(*state);
+	struct waiter waiter;
+	struct probe probe;
+
+	start_held(recorder, &probe, 1);
+	assert_status(reset(&probe, 2 * INTERVAL), TW_OK);
+	waiter.probe = &probe;
+	pthread_create(&waiter.thread, NULL, wait_for_run, &waiter);
+	/* From its stop on there is nothing to reset. */
+	WAIT_UNTIL(reset(&probe, 2 * INTERVAL) == TW_NOT_FOUND);
+	let_go(&probe);
+	pthread_join(waiter.thread, NULL);
+	assert_status(waiter.status, TW_OK);
+	assert_int_equal(waiter.ended, 1);
+	pass_ticks(recorder, 9);
+	assert_executed_at(recorder, 1, 0);
 	recorder_close(recorder);
 }
 
@@ -1375,10 +1397,58 @@ static void drain_gives_handles_with_their_argument_and_no_key(void **state)
 	recorder_close(recorder);
 }
 
+/* What release and drain functions were told, one call at a time. */
+static struct tw_task told[8];
+static atomic_size_t told_count;
+
+static void note_told(struct recorder *recorder, const struct tw_task *task)
+{
+	(void)recorder;
+	told[atomic_fetch_add(&told_count, 1) % 8] = *task;
+}
+
+static void assert_told_of(const struct probe *probe)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < atomic_load(&told_count); i++)
+		found += told[i].timer.id == probe->timer.id && told[i].run == run_probe;
+	assert_int_equal(found, 1);
+}
+
+static void release_and_drain_functions_are_told_which_handle_it_is_and_its_run(void **state)
+{
+	struct recorder *recorder = open_wheel(*state);
+	struct probe probes[4] = {{0}};
+	struct tw_wheel *wheel = recorder->wheel;
+
+	atomic_store(&told_count, 0);
+	recorder->on_drain = recorder->on_release = note_told;
+	for (uintptr_t i = 0; i < 4; i++) {
+		if (i % 2 == 0)
+			start(recorder, &probes[i], i, 9 * INTERVAL);
+		else
+			assert_status(tw_every(wheel, INTERVAL, INTERVAL, TW_MISSED_SKIP, run_probe,
+					       &probes[i], &probes[i].timer),
+				      TW_OK);
+		set_timer(recorder, i % 2 == 0 ? "even" : "odd", 100 + i, 9 * INTERVAL);
+		if (i == 1)
+			assert_status(tw_drain(wheel, drain_probe, recorder), TW_OK);
+	}
+	stop_wheel(recorder);
+	assert_int_equal(atomic_load(&told_count), 8);
+	for (int i = 0; i < 4; i++)
+		assert_told_of(&probes[i]);
+	for (int i = 0; i < 8; i++)
+		assert_true((told[i].key_size > 0) == (told[i].timer.id == 0) &&
+			    (told[i].key_size > 0) == (told[i].run == NULL));
+	recorder_close(recorder);
+}
+
 static void handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
-	enum tw_status statuses[100];
+	enum tw_status statuses[100], resets[100];
 	static struct probe probes[200];
 
 	memset(probes, 0, sizeof(probes));
@@ -1388,16 +1458,18 @@ static void handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all
 	assert_status(tw_drain(recorder->wheel, drain_probe, recorder), TW_OK);
 	for (int i = 0; i < 100; i++)
 		statuses[i] = stop(&probes[i]);
-	for (int i = 100; i < 200; i++)
-		(void)reset(&probes[i], 3 * INTERVAL);
+	for (int i = 0; i < 100; i++)
+		resets[i] = reset(&probes[100 + i], 3 * INTERVAL);
 	settle(recorder);
 	pass_ticks(recorder, 9);
 	for (uintptr_t i = 0; i < 100; i++) {
 		assert_true(statuses[i] == TW_OK || statuses[i] == TW_NOT_FOUND);
 		assert_int_equal(times_returned(recorder, i), statuses[i] == TW_OK ? 0 : 1);
 	}
-	for (uintptr_t i = 100; i < 200; i++)
-		assert_int_equal(times_returned(recorder, i), 1);
+	for (uintptr_t i = 100; i < 200; i++) {
+		assert_true(resets[i - 100] == TW_OK || resets[i - 100] == TW_NOT_FOUND);
+		assert_drained(recorder, i);
+	}
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	recorder_close(recorder);
 }
@@ -1727,6 +1799,34 @@ static void timer_stopped_in_the_queue_gives_its_place_back(void **state)
 	recorder_close(recorder);
 }
 
+static void stop_another_and_set_two(struct probe *probe)
+{
+	struct tw_wheel *wheel = probe->recorder->wheel;
+
+	probe->answers[0] = tw_set_timer(wheel, "a", 1, VALUE(10), INTERVAL);
+	probe->answers[1] = stop(probe->others);
+	probe->answers[2] = tw_set_timer(wheel, "b", 1, VALUE(11), INTERVAL);
+	probe->answers[3] = tw_set_timer(wheel, "c", 1, VALUE(12), INTERVAL);
+}
+
+static void task_may_set_a_timer_in_place_of_one_that_it_has_stopped(void **state)
+{
+	struct recorder *recorder = open_with(
+		*state, (struct tw_options){.max_pending = 2, .when_full = TW_WHEN_FULL_FAIL});
+	struct probe other = {0}, probe = {.in_run = stop_another_and_set_two, .others = &other};
+
+	start(recorder, &probe, 1, INTERVAL);
+	start(recorder, &other, 2, 9 * INTERVAL);
+	pass_ticks(recorder, 3);
+	assert_status(probe.answers[0], TW_OK);
+	assert_status(probe.answers[1], TW_OK);
+	assert_status(probe.answers[2], TW_OK);
+	assert_status(probe.answers[3], TW_FULL);
+	assert_executed_at(recorder, 10, 2 * INTERVAL);
+	assert_executed_at(recorder, 11, 2 * INTERVAL);
+	recorder_close(recorder);
+}
+
 /* --- Memory ---------------------------------------------------------------------------------- */
 
 /* Bytes of resident memory. */
@@ -2024,7 +2124,8 @@ static void bustle_command(struct bustle *bustle, struct busy *busy)
 	tw_duration delay = random_between(&bustle->random, -1, 20) * INTERVAL / 2;
 
 	if (random_once_in(&bustle->random, 3)) {
-		expected = busy->is_running ? TW_RUNNING : expected;
+		if (busy->is_running)
+			expected = is_armed ? TW_REARMED : TW_RUNNING;
 		bustle->wrong += tw_timer_stop(bustle->wheel, busy->timer) != expected;
 		busy->run_at = INT64_MAX;
 		if (busy->is_running)
@@ -2142,11 +2243,14 @@ int main(void)
 		TEST_EVERYWHERE(timer_that_has_stopped_itself_cannot_be_reset),
 		TEST_POOL(timer_reset_while_it_runs_runs_again_after_it),
 		TEST_POOL(timer_reset_while_it_runs_can_be_stopped),
+		TEST_POOL(stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free),
 		TEST_INLINE(timers_of_one_tick_run_in_the_order_of_their_last_command),
 		TEST_INLINE(order_of_commands_and_resets_is_kept_in_the_queue_too),
 		TEST_INLINE(keyed_timers_and_handles_run_in_one_order),
 		TEST_EVERYWHERE(pending_counts_handles),
 		TEST_EVERYWHERE(drain_gives_handles_with_their_argument_and_no_key),
+		TEST_EVERYWHERE(
+			release_and_drain_functions_are_told_which_handle_it_is_and_its_run),
 		TEST_EVERYWHERE(
 			handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all),
 		TEST_EVERYWHERE(wheel_stop_releases_pending_arguments_with_no_key),
@@ -2163,6 +2267,7 @@ int main(void)
 		TEST_EVERYWHERE(nobody_hangs_on_a_queue_full_of_handles),
 		TEST_EVERYWHERE(places_within_the_limit_come_back_when_handles_leave),
 		TEST_EVERYWHERE(timer_stopped_in_the_queue_gives_its_place_back),
+		TEST_EVERYWHERE(task_may_set_a_timer_in_place_of_one_that_it_has_stopped),
 		TEST_BOTH(inline, million_timers_stopped_one_by_one_leave_no_memory_behind),
 		TEST_BOTH(threads, million_timers_stopped_one_by_one_leave_no_memory_behind),
 		TEST_BOTH(inline,

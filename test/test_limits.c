@@ -466,6 +466,86 @@ static void callers_that_wait_for_a_pending_timer_are_sent_home_by_stop(void **s
 	recorder_close(recorder);
 }
 
+/* --- Drains ---------------------------------------------------------------------------------- */
+
+enum { MOST_DRAINS = 64 };
+
+/* How many of so many drains, each of one timer with a new key, are accepted. */
+static int drain_often(struct recorder *recorder, int drains, enum tw_status *refusal)
+{
+	for (int i = 0; i < drains; i++) {
+		if (set_number(recorder->wheel, i, INTERVAL) != TW_OK)
+			return -1;
+		*refusal = tw_drain(recorder->wheel, record_drain, recorder);
+		if (*refusal != TW_OK)
+			return i;
+	}
+	return drains;
+}
+
+static void drain_too_many_is_refused_until_those_before_it_are_handed_over(void **state)
+{
+	struct recorder *recorder = open_with_queue(*state, 8192, TW_WHEN_FULL_FAIL);
+	enum tw_status refusal;
+
+	for (int round = 0; round < 3; round++) {
+		assert_int_equal(drain_often(recorder, 100, &refusal), MOST_DRAINS);
+		assert_status(refusal, TW_FULL);
+		assert_int_equal(stats_of(recorder).refused, round + 1);
+		assert_status(tw_poll(recorder->wheel, NULL), TW_OK);
+	}
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	settle(recorder);
+	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN), 3 * (MOST_DRAINS + 1));
+	recorder_close(recorder);
+}
+
+static void drains_wait_for_those_before_them(void **state)
+{
+	struct recorder *recorder = open_with_queue(*state, 8192, TW_WHEN_FULL_WAIT);
+	enum tw_status refusal;
+
+	assert_int_equal(drain_often(recorder, 300, &refusal), 300);
+	settle(recorder);
+	for (uintptr_t i = 0; i < 300; i++)
+		assert_drained(recorder, i);
+	recorder_close(recorder);
+}
+
+struct drains {
+	int accepted;
+	enum tw_status refusal;
+};
+
+static void drain_in_task(struct recorder *recorder, const struct tw_task *task)
+{
+	struct drains *drains = recorder->argument;
+
+	(void)task;
+	drains->accepted = drain_often(recorder, 300, &drains->refusal);
+}
+
+/* An inline task would wait for its own end. */
+static void task_never_hangs_on_drains(void **state)
+{
+	const struct variant *variant = *state;
+	struct recorder *recorder = open_with_queue(variant, 8192, TW_WHEN_FULL_WAIT);
+	struct drains drains = {0};
+
+	recorder->on_execute = drain_in_task;
+	recorder->argument = &drains;
+	set_timer(recorder, "drains", 1000, INTERVAL);
+	pass_ticks(recorder, 1);
+	settle(recorder);
+	assert_int_equal(drains.accepted,
+			 variant->workers == TW_WORKERS_INLINE ? MOST_DRAINS : 300);
+	assert_status(drains.refusal, variant->workers == TW_WORKERS_INLINE ? TW_FULL : TW_OK);
+	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN), drains.accepted);
+	recorder_close(recorder);
+}
+
+/* --- Statistics and threads ------------------------------------------------------------------- */
+
 static void statistics_count_what_happened(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -629,6 +709,10 @@ int main(void)
 		TEST_BOTH(threads, several_callers_wait_for_pending_timers_and_all_get_in),
 		TEST_BOTH(owner, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
 		TEST_BOTH(threads, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
+		TEST_DRIVEN(drain_too_many_is_refused_until_those_before_it_are_handed_over),
+		TEST_BOTH(workers, drain_too_many_is_refused_until_those_before_it_are_handed_over),
+		TEST_EVERYWHERE(drains_wait_for_those_before_them),
+		TEST_EVERYWHERE(task_never_hangs_on_drains),
 		TEST_EVERYWHERE(statistics_count_what_happened),
 		TEST_EVERYWHERE(statistics_count_drained_and_stopped_timers),
 		TEST_EVERYWHERE(drains_of_several_threads_give_each_value_back_once),

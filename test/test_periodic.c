@@ -543,7 +543,7 @@ static void periodic_timer_that_stops_itself_runs_no_more(void **state)
 	pass_ticks(recorder, 40);
 	assert_runs_ms(recorder, 1, 5, 10, 15);
 	assert_status(repeater.answers[0], TW_INVALID);
-	assert_status(repeater.answers[1], TW_RUNNING);
+	assert_status(repeater.answers[1], TW_REARMED);
 	assert_status(repeater.answers[2], TW_NOT_FOUND);
 	assert_status(stop(&repeater), TW_NOT_FOUND);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
@@ -577,6 +577,7 @@ static void periodic_timer_stopped_while_it_runs_does_not_run_again(void **state
 	assert_status(tw_advance(recorder->wheel, 5 * INTERVAL), TW_OK);
 	sem_wait(&repeater.begun);
 	assert_status(tw_advance(recorder->wheel, 50 * INTERVAL), TW_OK);
+	assert_status(stop(&repeater), TW_REARMED);
 	assert_status(stop(&repeater), TW_RUNNING);
 	sem_post(&repeater.go_on);
 	(void)stop_wait(&repeater);
@@ -882,7 +883,7 @@ static void schedule_that_stops_itself_is_not_asked_again(void **state)
 	assert_status(schedule(recorder, &repeater, 1, deadlines), TW_OK);
 	pass_ticks(recorder, 50);
 	assert_runs_ms(recorder, 1, 10);
-	assert_status(repeater.answers[0], TW_RUNNING);
+	assert_status(repeater.answers[0], TW_REARMED);
 	assert_int_equal(repeater.asked, 1);
 	recorder_close(recorder);
 }
@@ -909,8 +910,36 @@ static void schedule_may_be_stopped_while_it_is_asked(void **state)
 	pass_ticks(recorder, 50);
 	assert_runs_ms(recorder, 1, 10, 20);
 	assert_int_equal(repeater.asked, 3);
-	assert_status(repeater.answers[0], TW_RUNNING);
+	assert_status(repeater.answers[0], TW_REARMED);
 	assert_status(repeater.answers[1], TW_NOT_FOUND);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	recorder_close(recorder);
+}
+
+static tw_duration next_that_resets_and_ends(void *argument, tw_duration previous)
+{
+	struct repeater *repeater = argument;
+
+	if (repeater->asked++ == 0)
+		return previous + 10 * INTERVAL;
+	repeater->answers[0] = reset(repeater, INTERVAL);
+	return previous;
+}
+
+static void reset_does_not_bring_back_a_schedule_that_its_next_is_ending(void **state)
+{
+	struct recorder *recorder = open_wheel(*state);
+	struct repeater repeater = {.recorder = recorder, .number = 1};
+
+	assert_status(tw_schedule_func(recorder->wheel, next_that_resets_and_ends, run, &repeater,
+				       &repeater.timer),
+		      TW_OK);
+	pass_ticks(recorder, 20);
+	assert_runs_ms(recorder, 1, 10);
+	assert_int_equal(repeater.asked, 2);
+	assert_status(repeater.answers[0], TW_OK);
+	assert_status(reset(&repeater, INTERVAL), TW_NOT_FOUND);
+	assert_status(stop(&repeater), TW_NOT_FOUND);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	recorder_close(recorder);
 }
@@ -1191,6 +1220,7 @@ int main(void)
 		TEST_EVERYWHERE(stopped_schedule_is_not_asked_again),
 		TEST_EVERYWHERE(schedule_that_stops_itself_is_not_asked_again),
 		TEST_EVERYWHERE(schedule_may_be_stopped_while_it_is_asked),
+		TEST_EVERYWHERE(reset_does_not_bring_back_a_schedule_that_its_next_is_ending),
 		TEST_EVERYWHERE(drained_periodic_timer_has_ended),
 		TEST_EVERYWHERE(periodic_timer_that_drains_the_wheel_is_drained_or_goes_on),
 		TEST_EVERYWHERE(periodic_timer_that_stops_the_wheel_comes_back_after_its_run),

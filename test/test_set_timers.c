@@ -95,7 +95,8 @@ static void timers_are_set_as_one_by_one(void **state)
 		assert_executed_at(recorder, i, INTERVAL * 2);
 	assert_executed_at(recorder, 4, INTERVAL * 2);
 	assert_executed_at(recorder, 5, INTERVAL * 1235);
-	assert_int_equal(event_of(recorder, 1).deadline, INTERVAL / 2 + 1);
+	assert_int_equal(event_of(recorder, 1).deadline, INTERVAL * 3 / 2);
+	assert_int_equal(event_of(recorder, 1).lateness, INTERVAL / 2);
 	assert_int_equal(event_of(recorder, 5).deadline, INTERVAL * 2469 / 2 + 5);
 	assert_memory_equal(event_of(recorder, 2).key, "nearly a tick", 13);
 	assert_int_equal(tw_pending(recorder->wheel), 1);

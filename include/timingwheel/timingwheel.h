@@ -69,26 +69,26 @@ typedef int64_t tw_duration;
 #define TW_SLOTS_MAX ((size_t)1 << 20)
 
 /* What a call answers: X(name, text). */
-#define TW_STATUS_LIST(X)                                                      \
-	X(TW_OK, "done")                                                       \
-	X(TW_INVALID, "invalid argument, or the call would wait for itself")   \
-	X(TW_CLOSED, "it has been stopped or is being destroyed")              \
-	X(TW_FULL, "a limit has been reached")                                 \
-	X(TW_NO_MEMORY, "out of memory")                                       \
-	X(TW_NOT_FOUND, "no such timer or key")                                \
-	X(TW_RUNNING, "the task is running")                                   \
-	X(TW_REARMED, "the task is running, and a further run was taken back") \
-	X(TW_EXISTS, "it exists already")                                      \
-	X(TW_SYSTEM, "a system call failed; errno tells why")                  \
-	X(TW_TRUNCATED, "the value is larger than the buffer")                 \
-	X(TW_TIMED_OUT, "the wait took too long")                              \
-	X(TW_LOAD_FAILED, "the loader gave no value")                          \
-	X(TW_REDIS_BAD_DATA, "the task's data can't be accepted")              \
-	X(TW_REDIS_UNREACHABLE, "Redis can't be reached")                      \
-	X(TW_REDIS_REFUSED, "Redis refused login or permission")               \
-	X(TW_REDIS_UNFIT, "this Redis can't be used as it is")                 \
-	X(TW_REDIS_FAILED, "Redis answered with an error")                     \
-	X(TW_REDIS_OUTCOME_UNKNOWN, "the reply was lost: done or not done")    \
+#define TW_STATUS_LIST(X)                                                    \
+	X(TW_OK, "done")                                                     \
+	X(TW_INVALID, "invalid argument, or the call would wait for itself") \
+	X(TW_CLOSED, "it has been stopped or is being destroyed")            \
+	X(TW_FULL, "a limit has been reached")                               \
+	X(TW_NO_MEMORY, "out of memory")                                     \
+	X(TW_NOT_FOUND, "no such timer or key")                              \
+	X(TW_RUNNING, "the task is running")                                 \
+	X(TW_REARMED, "it is running; a further run was taken back")         \
+	X(TW_EXISTS, "it exists already")                                    \
+	X(TW_SYSTEM, "a system call failed; errno tells why")                \
+	X(TW_TRUNCATED, "the value is larger than the buffer")               \
+	X(TW_TIMED_OUT, "the wait took too long")                            \
+	X(TW_LOAD_FAILED, "the loader gave no value")                        \
+	X(TW_REDIS_BAD_DATA, "the task's data can't be accepted")            \
+	X(TW_REDIS_UNREACHABLE, "Redis can't be reached")                    \
+	X(TW_REDIS_REFUSED, "Redis refused login or permission")             \
+	X(TW_REDIS_UNFIT, "this Redis can't be used as it is")               \
+	X(TW_REDIS_FAILED, "Redis answered with an error")                   \
+	X(TW_REDIS_OUTCOME_UNKNOWN, "the reply was lost: done or not done")  \
 	X(TW_REDIS_STALE, "another run has taken over")
 
 enum tw_status {
@@ -105,17 +105,24 @@ TW_API const char *tw_status_text(enum tw_status status);
 
 struct tw_wheel;
 
+/* A timer set without a key, by tw_after_func and the calls after it. */
+struct tw_timer {
+	uint64_t id; /* 0: none */
+};
+
 /* What a task, a release or a drain function is told. The pointers in it are valid in the call. */
 struct tw_task {
-	const void *key; /* the wheel's copy */
+	const void *key; /* the wheel's copy; of a timer by handle NULL */
 	size_t key_size; /* bytes */
 	void *value;     /* as given; from here on it is the called function's again */
-	/* On the wheel's clock, as asked for: the time of the call plus the delay, even where that
-	 * counts as one interval; not rounded up to a tick. */
+	/* On the wheel's clock: the time of the call plus the delay, or plus one interval where the
+	 * delay counts as that; not rounded up to a tick. */
 	tw_duration deadline;
 	/* Now minus the deadline, never negative: a move under one interval runs before its
 	 * deadline, and that counts as 0. */
 	tw_duration lateness;
+	struct tw_timer timer;       /* the handle; id 0 where there is a key */
+	void (*run)(void *argument); /* of a timer by handle: its function, value the argument */
 };
 
 /* Runs an expired task. Called on a worker, or where the wheel is driven (TW_WORKERS_INLINE). */
@@ -160,21 +167,15 @@ enum tw_when_full {
 	TW_WHEN_FULL_FAIL  /* the call answers TW_FULL */
 };
 
-/* A timer set without a key, by tw_after_func and the calls after it. */
-struct tw_timer {
-	uint64_t id; /* 0: none */
-};
-
 /* Who wants to be told of tasks that take long. */
 struct tw_slow_task {
 	tw_duration threshold; /* nanoseconds, ≥ 0; 0: nobody is told */
 	/*
 	 * NULL: nobody is told. Called with tw_options.context, right after a task that took longer
 	 * than the threshold, on the thread that ran it; `took` is in nanoseconds of real time, on
-	 * a manual clock too. A task with a key: `task` is what execute was told (its value may be
-	 * gone by now), timer.id is 0. A run by handle: task->key is NULL, task->value is the
-	 * argument, and `timer` the handle; to tw_timer_stop_wait this still is the timer's own
-	 * run. May call what a task may.
+	 * a manual clock too. `task` is what execute was told, or would have been of a run by
+	 * handle; its value may be gone by now. `timer` is task->timer; to tw_timer_stop_wait this
+	 * still is the timer's own run. May call what a task may.
 	 */
 	void (*hook)(void *context, const struct tw_task *task, struct tw_timer timer,
 		     tw_duration took);
@@ -193,7 +194,7 @@ struct tw_options {
 	enum tw_drive drive;
 	int workers;                 /* threads that run tasks; 0: 2; at most TW_WORKERS_MAX */
 	size_t queue_capacity;       /* commands waiting, rounded up to a power of two; 0: 8192 */
-	enum tw_when_full when_full; /* for the queue and for max_pending */
+	enum tw_when_full when_full; /* for the queue, for max_pending and for drains */
 	size_t max_pending;          /* timers armed, or on the way to it, at a time; 0: no limit */
 	const char *name; /* cut to 8 bytes; threads are NAME-owner and NAME-0 …; NULL: "tw" */
 	struct tw_slow_task slow_task;
@@ -251,9 +252,11 @@ TW_API enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, s
  * Empties the wheel: every timer pending at that point of the command order is given to `each` with
  * `context`, on the worker pool, several at a time, none twice. Does not wait for that
  * (tw_wait_idle does). The wheel stays usable, the keys are free at once, and `each` may call the
- * wheel. Timers that were handed to the pool before are not in it. Any thread; costs the making of
- * an empty wheel. TW_OK; TW_INVALID: no wheel or no function; TW_NO_MEMORY: nothing was drained;
- * TW_CLOSED.
+ * wheel. Timers that were handed to the pool before are not in it. A timer that is reset after the
+ * drain is still given to `each`; one that is stopped may be. Any thread; costs the making of an
+ * empty wheel. While 64 drains have yet to be handed over, waits as a set does for room in the
+ * queue, or answers TW_FULL: see tw_options.when_full; also from an inline task. TW_OK; TW_INVALID:
+ * no wheel or no function; TW_NO_MEMORY; TW_FULL; TW_CLOSED: nothing was drained.
  */
 TW_API enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *context);
 
@@ -353,8 +356,8 @@ enum tw_missed {
 /*
  * Calls run(argument) once, `delay` from now, on the pool; a delay ≤ 0 runs it now, one under an
  * interval is rounded up like any other. *timer (may be NULL) becomes its handle. When the wheel is
- * stopped first, the argument goes to release (TW_STOPPED, NULL key); when it is drained, to the
- * drain function (NULL key). Any thread; costs as tw_set_timer without the hash.
+ * stopped first, the argument goes to release (TW_STOPPED); when it is drained, to the drain
+ * function; both are told the handle and `run`. Any thread; costs as tw_set_timer without the hash.
  * TW_OK; TW_INVALID: no wheel or no function; TW_FULL and TW_NO_MEMORY as tw_set_timer; TW_CLOSED.
  * Except on TW_OK *timer is 0.
  */
@@ -372,31 +375,58 @@ TW_API enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_dur
 
 /*
  * Calls run(argument) at the times that next(argument, previous) tells, on the wheel's clock: asked
- * here with the time of the call, then after each run with the deadline of that run. An answer that
- * is not later than `previous` ends the schedule; the first one too, then the status is TW_INVALID.
- * Statuses as tw_after_func; also TW_INVALID: no next.
+ * here with the time of the call, then after each run, as its last part, with the deadline of that
+ * run, unless the run was reset or stopped. An answer that is not later than `previous` ends the
+ * schedule; the first one too, then the status is TW_INVALID. From then on nothing comes and the
+ * argument is free: `next` may free it as it ends the schedule. Where other threads stop the timer
+ * or the wheel, it calls tw_timer_stop instead: with TW_REARMED the argument is its own, with any
+ * other answer somebody else's, if it goes on. Statuses as tw_after_func; also TW_INVALID: no next.
  */
 TW_API enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 				       tw_duration (*next)(void *argument, tw_duration previous),
 				       void (*run)(void *), void *argument, struct tw_timer *timer);
 
 /*
- * Stops the timer. Answers at once, without asking the owner: of the stop and the run, one wins.
- * TW_OK: it has not run (again) and will not; the argument is the caller's. TW_RUNNING: it is
- * running now and will not again. TW_NOT_FOUND: it is done, or was stopped before. TW_INVALID: no
- * wheel; TW_CLOSED. Any thread, also in its own run.
+ * Stops the timer, and tells whose the argument is. Answers at once, without asking the owner: of
+ * the stop and the run, one wins. Any thread, also in its own run.
+ *   TW_OK: it is not running and will not run; the argument is the caller's.
+ *   TW_RUNNING: the run under way is its last, and owns the argument, unless an earlier stop was
+ *     answered TW_REARMED: then that one's caller does.
+ *   TW_REARMED: it is running, and a further run was taken back: one that tw_timer_reset armed, or,
+ *     of a periodic timer or a schedule, the next. The argument is the caller's once the run has
+ *     ended; in its own run, at its end.
+ *   TW_NOT_FOUND: it is done, or was stopped or drained before.
+ *   TW_INVALID: no wheel; TW_CLOSED: pending timers' arguments go to release.
+ * Don't stop until the answer is TW_OK: after TW_RUNNING it never is.
+ *
+ * A task that tries again, and may be stopped at every moment:
+ *
+ *     static void try(void *argument)              (in its run, which owns it until it is re-armed)
+ *     {
+ *             struct request *request = argument;
+ *
+ *             if (send(request) != 0 &&
+ *                 tw_timer_reset(wheel, request->retry, TW_SECOND) == TW_OK)
+ *                     return;                      (the next run's, release's, or a stop's)
+ *             free(request);
+ *     }
+ *
+ *     if (tw_timer_stop_wait(wheel, retry) == TW_OK)
+ *             free(request);                       (any other answer: the run frees it, or did)
  */
 TW_API enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer);
 
-/* As tw_timer_stop, and on return it is not running any more; but for TW_CLOSED, which doesn't
- * wait: after tw_stop tw_wait_idle does. In its own run: TW_INVALID. */
+/* As tw_timer_stop, and on return it is not running any more, so TW_REARMED becomes TW_OK; but for
+ * TW_CLOSED, which doesn't wait: after tw_stop tw_wait_idle does. In its own run: TW_INVALID. */
 TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer);
 
 /*
  * Gives the timer a new deadline, `delay` from now: it will not run at the old one. While it runs:
- * arms the next run, after this one. Of a periodic timer: moves its next run, and later ones count
- * from there. Any thread. TW_OK; TW_NOT_FOUND: done or stopped; TW_INVALID: no wheel; TW_CLOSED;
- * TW_FULL: there is no room for the command and when_full says not to wait; nothing has changed.
+ * arms the next run, after this one; the argument is no longer this run's. Of a periodic timer:
+ * moves its next run, and later ones count from there; a schedule that `next` is just ending has
+ * none. Any thread. TW_OK: accepted, which undoes no tw_drain that came before: the timer is still
+ * drained; TW_NOT_FOUND: done, stopped or drained; TW_INVALID: no wheel; TW_CLOSED; TW_FULL: there
+ * is no room for the command and when_full says not to wait; nothing has changed.
  */
 TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer,
 				     tw_duration delay);

@@ -134,15 +134,15 @@ void model_give(struct model *model, const struct command *command)
 	struct dated_command dated = {.command = *command};
 	bool is_short = command->time < model->interval;
 
-	dated.deadline = add_saturated(model->now, command->time);
+	/* A delay under one interval counts as one, in a move as none. */
+	dated.deadline =
+		add_saturated(model->now, command->kind == COMMAND_SET && is_short ? model->interval
+										   : command->time);
 	if (command->kind == COMMAND_SET_AT) {
 		dated.deadline = command->time;
 		dated.at_once = command->time <= model->now;
 	}
 	dated.tick = tick_of(model, dated.deadline);
-	/* A delay under one interval counts as one, in a move as none. */
-	if (command->kind == COMMAND_SET && is_short)
-		dated.tick = tick_of(model, model->now + model->interval);
 	if (command->kind == COMMAND_MOVE && is_short)
 		dated.at_once = true;
 	model->commands = grow(model->commands, &model->command_capacity, model->command_count,

@@ -55,7 +55,7 @@ struct expected_queue {
 /* A command, and what it means at the time when it is given. */
 struct dated_command {
 	struct command command;
-	tw_duration deadline; /* as asked for */
+	tw_duration deadline; /* not rounded to a tick */
 	int64_t tick;         /* at which it may run: later for a set under one interval */
 	bool at_once;         /* runs when it is applied */
 };
