@@ -383,20 +383,6 @@ static void owner_retire(struct owner *owner)
 	}
 }
 
-/* Sets that wait for a place, while there are places. */
-static void owner_answer_parked(struct owner *owner)
-{
-	while (!list_is_empty(&owner->parked)) {
-		struct request *request = list_entry(owner->parked.next, struct request, link);
-		enum tw_status status = owner_set_within_limit(owner, request->timer);
-
-		if (status == TW_FULL)
-			break;
-		list_remove(&request->link);
-		requests_answer(&owner->requests, request, status);
-	}
-}
-
 static void owner_answer_idlers(struct owner *owner)
 {
 	struct list *link;

@@ -48,9 +48,6 @@ static inline bool key_is_valid(const void *key, size_t key_size)
 /* A cell of the queue to fill and publish; waits or fails when it is full. */
 enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell, uint64_t *position);
 void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell, uint64_t position);
-/* With max_pending: takes a place for a timer, if one is free at a glance; gives it back. */
-bool wheel_reserve(struct owner *owner);
-void wheel_unreserve(struct owner *owner);
 /* No place was free at a glance: the owner, who knows which keys exist, must say. */
 enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer);
 

@@ -155,7 +155,7 @@ enum tw_drive {
 };
 
 enum tw_when_full {
-	TW_WHEN_FULL_WAIT, /* the call waits until there is room */
+	TW_WHEN_FULL_WAIT, /* the call waits until there is room; those that wait go in order */
 	TW_WHEN_FULL_FAIL  /* the call answers TW_FULL */
 };
 
