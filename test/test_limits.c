@@ -703,6 +703,25 @@ static void sets_of_one_key_at_max_pending_share_a_place(void **state)
 	recorder_close(recorder);
 }
 
+/* Ticks that a crowd may take before others overtake it: the same time, whatever the tick. */
+static void crowds_have_as_long_at_every_interval(void **state)
+{
+	static const tw_duration intervals[] = {1, TW_MICROSECOND, 100 * TW_MICROSECOND,
+						TW_MILLISECOND, TW_SECOND};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(intervals) / sizeof(intervals[0]); i++) {
+		struct recorder *recorder = recorder_create();
+		struct tw_options options = recorder_options(recorder, &levels_threads);
+		tw_duration time;
+
+		recorder_start(recorder, intervals[i], 10, &options);
+		time = (tw_duration)recorder->wheel->owner.plan.patience * intervals[i];
+		assert_in_range(time, TW_SECOND / 2, TW_SECOND / 2 + intervals[i]);
+		recorder_close(recorder);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -731,6 +750,7 @@ int main(void)
 		TEST_EVERYWHERE(statistics_count_what_happened),
 		TEST_EVERYWHERE(statistics_count_drained_and_stopped_timers),
 		TEST_EVERYWHERE(drains_of_several_threads_give_each_value_back_once),
+		cmocka_unit_test(crowds_have_as_long_at_every_interval),
 		TEST_BOTH(owner, sets_at_max_pending_are_not_overtaken_by_later_ones),
 		TEST_BOTH(owner, sets_of_one_key_at_max_pending_share_a_place),
 		TEST_BOTH(threads, sets_of_one_key_at_max_pending_share_a_place),
