@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a fork's child must not do: go on as a thread of the wheel. Each child is killed where it
- * hangs.
+ * What a fork's child must not do: go on as a thread of the wheel; and what it may: have a cache of
+ * its own. Each child is killed where it hangs.
  */
 #include "support/test.h"
 
@@ -11,10 +11,15 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <timingwheel/cache.h>
 #include <unistd.h>
+
+#include "cache/epoch.h"
 
 /* In the child. A worker's signals are blocked. */
 static void die_where_it_hangs(void)
@@ -124,12 +129,68 @@ static void child_that_returns_from_its_drain_function_ends(void **state)
 	close_family(recorder, family);
 }
 
+/* --- A child with a cache of its own --------------------------------------------------------- */
+
+static atomic_bool threads_end;
+
+/* Takes the lock of the threads again and again. */
+static void *open_and_close_epochs(void *argument)
+{
+	struct epochs epochs = {0};
+
+	while (!atomic_load(&threads_end)) {
+		if (!epochs_init(&epochs))
+			abort();
+		epochs_destroy(&epochs);
+	}
+	return argument;
+}
+
+static int use_a_cache(void)
+{
+	struct tw_cache *cache;
+
+	die_where_it_hangs();
+	if (tw_cache_create(&cache, TW_SECOND, NULL) != TW_OK)
+		return 1;
+	if (tw_cache_set(cache, "key", 3, "value", 5) != TW_OK)
+		return 2;
+	tw_cache_destroy(cache);
+	return 0;
+}
+
+static void child_can_make_a_cache_whatever_other_threads_did_at_the_fork(void **state)
+{
+	pthread_t threads[3];
+
+	(void)state;
+	if (SANITIZER_THREAD)
+		skip();
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, open_and_close_epochs, NULL), 0);
+	for (int i = 0; i < TEST_SHARE_OF(100); i++) {
+		pid_t child = fork();
+		int exit_status;
+
+		assert_int_not_equal(child, -1);
+		if (child == 0)
+			_exit(use_a_cache());
+		assert_int_equal(waitpid(child, &exit_status, 0), child);
+		assert_true(WIFEXITED(exit_status));
+		assert_int_equal(WEXITSTATUS(exit_status), 0);
+	}
+	atomic_store(&threads_end, true);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST_EVERYWHERE(child_that_returns_from_its_task_ends),
 		TEST_EVERYWHERE(child_that_returns_from_its_release_ends),
 		TEST_EVERYWHERE(child_that_returns_from_its_drain_function_ends),
+		cmocka_unit_test(child_can_make_a_cache_whatever_other_threads_did_at_the_fork),
 	};
 
 	/* Else a child that ends writes what its parent has not written yet. */
