@@ -20,8 +20,14 @@
  * consumer at its cell, not the other producers, until the ring is full.
  *
  * A waiting producer announces itself and looks once more before it sleeps; the consumer looks for
- * the announcement after each pop, and wakes all who wait once half of the ring is free: one wake
- * for thousands of commands.
+ * the announcement after each pop, and wakes all who wait once for each half of the ring, or 4096
+ * commands, that it has popped: one wake for thousands of commands.
+ *
+ * Order among producers. A cell counts as taken for each producer that waits for one: a claim needs
+ * room for itself and for all who wait, a waiting producer for itself and for those before it, by
+ * their tickets. So whoever has once had room keeps it, however long it takes to wake, and nobody
+ * is overtaken for ever. A waiting producer that finds no room has a whole ring of commands before
+ * it that are still to be popped, so another wake comes.
  *
  * Measured (bench/queues.c; two cores, 64-byte commands, the consumer napping when a batch came up
  * short, as the owner does; ns a command, medians, for 1, 2 and 4 producers; then what a call costs
@@ -42,6 +48,8 @@
 #include <stdlib.h>
 
 #include "thread.h"
+
+enum { COMMANDS_A_WAKE = 4096 };
 
 bool command_queue_init(struct command_queue *queue, size_t capacity)
 {
@@ -95,14 +103,16 @@ static bool command_queue_has_room(struct command_queue *queue, uint64_t tail)
 	return command_queue_fits(queue, tail, head);
 }
 
-bool command_queue_claim_many(struct command_queue *queue, size_t count, uint64_t *position)
+/* Claims `count` cells if there is room for them and for `ahead` others. */
+static bool command_queue_claim_behind(struct command_queue *queue, uint64_t ahead, size_t count,
+				       uint64_t *position)
 {
 	uint64_t tail;
 
 	/* relaxed: only a guess, the exchange decides. */
 	tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
 	do {
-		if (!command_queue_has_room(queue, tail + count - 1))
+		if (!command_queue_has_room(queue, tail + ahead + count - 1))
 			return false;
 		/* seq_cst: the publication that a notifier promises before it looks for a sleeper;
 		 * pairs with the load in command_queue_tail() by an owner that goes to sleep. */
@@ -110,6 +120,14 @@ bool command_queue_claim_many(struct command_queue *queue, size_t count, uint64_
 		&queue->tail, &tail, tail + count, memory_order_seq_cst, memory_order_relaxed));
 	*position = tail;
 	return true;
+}
+
+bool command_queue_claim_many(struct command_queue *queue, size_t count, uint64_t *position)
+{
+	/* relaxed: who begins to wait just now may be overtaken once. */
+	uint64_t waiting = atomic_load_explicit(&queue->waiting, memory_order_relaxed);
+
+	return command_queue_claim_behind(queue, waiting, count, position);
 }
 
 struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *position)
@@ -125,36 +143,40 @@ void command_queue_publish(struct command_cell *cell, uint64_t position)
 	atomic_store_explicit(&cell->turn, position + 1, memory_order_release);
 }
 
-bool command_queue_wait(struct command_queue *queue)
+/* Under the lock. A later ticket may have been served before, so that `served` is past this one. */
+static bool command_queue_claim_in_turn(struct command_queue *queue, uint64_t ticket,
+					uint64_t *position)
 {
-	bool closed;
+	uint64_t ahead = ticket > queue->served ? ticket - queue->served : 0;
+
+	return command_queue_claim_behind(queue, ahead, 1, position);
+}
+
+struct command_cell *command_queue_wait(struct command_queue *queue, uint64_t *position)
+{
+	uint64_t ticket;
+	bool claimed = false;
 
 	/* relaxed: statistic, orders nothing. */
 	atomic_fetch_add_explicit(&queue->waits, 1, memory_order_relaxed);
 	pthread_mutex_lock(&queue->lock);
 	/* seq_cst: the announcement, before the second look; pairs with the load in
 	 * command_queue_pop(). */
-	atomic_fetch_add_explicit(&queue->waiting, 1, memory_order_seq_cst);
-	for (;;) {
-		/* relaxed: written under the lock that we hold. */
-		closed = atomic_load_explicit(&queue->closed, memory_order_relaxed);
-		if (closed || command_queue_has_room(queue, command_queue_tail(queue)))
-			break;
+	ticket =
+		queue->served + atomic_fetch_add_explicit(&queue->waiting, 1, memory_order_seq_cst);
+	while (!queue->closed && !(claimed = command_queue_claim_in_turn(queue, ticket, position)))
 		thread_wait(&queue->room, &queue->lock, NULL);
-	}
-	/* relaxed: a wake too many harms nobody. */
+	queue->served++;
+	/* relaxed: a wake too many harms nobody, nor a cell kept for a moment longer. */
 	atomic_fetch_sub_explicit(&queue->waiting, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&queue->lock);
-	return !closed;
+	return claimed ? command_queue_cell(queue, *position) : NULL;
 }
 
 static void command_queue_wake_all(struct command_queue *queue, bool close)
 {
 	pthread_mutex_lock(&queue->lock);
-	if (close) {
-		/* relaxed: read under the lock. */
-		atomic_store_explicit(&queue->closed, true, memory_order_relaxed);
-	}
+	queue->closed |= close;
 	pthread_cond_broadcast(&queue->room);
 	pthread_mutex_unlock(&queue->lock);
 }
@@ -167,7 +189,7 @@ void command_queue_close(struct command_queue *queue)
 uint64_t command_queue_tail(struct command_queue *queue)
 {
 	/* seq_cst: the second look of an owner that goes to sleep; pairs with the exchange in
-	 * command_queue_claim_many(). */
+	 * command_queue_claim_behind(). */
 	return atomic_load_explicit(&queue->tail, memory_order_seq_cst);
 }
 
@@ -204,14 +226,14 @@ size_t command_queue_peek(struct command_queue *queue, size_t most)
 void command_queue_pop(struct command_queue *queue, size_t count)
 {
 	uint64_t head = command_queue_head(queue) + count;
-	uint64_t used;
+	uint64_t popped = head - queue->woken_at;
 
 	/* seq_cst: gives the cells back, then looks for the announcement; pairs with the loads in
 	 * command_queue_has_room() and the announcement in command_queue_wait(). */
 	atomic_store_explicit(&queue->head, head, memory_order_seq_cst);
-	if (atomic_load_explicit(&queue->waiting, memory_order_seq_cst) == 0)
+	if (atomic_load_explicit(&queue->waiting, memory_order_seq_cst) == 0 ||
+	    (popped < queue->capacity / 2 && popped < COMMANDS_A_WAKE))
 		return;
-	used = command_queue_tail(queue) - head;
-	if (used <= queue->capacity / 2)
-		command_queue_wake_all(queue, false);
+	queue->woken_at = head;
+	command_queue_wake_all(queue, false);
 }

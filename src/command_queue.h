@@ -66,12 +66,14 @@ struct command_queue {
 	/* Any producer. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t tail; /* next position to claim */
 	_Atomic uint64_t head_seen;                 /* a recent head; on the producers' line */
-	/* Consumer writes, producers read now and then. */
+	/* Consumer writes, producers read the head now and then. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t head; /* next position to consume */
-	/* Who waits for room. */
-	_Alignas(CACHE_LINE) atomic_uint waiting;
-	atomic_bool closed;
+	uint64_t woken_at;                          /* the head when waiting producers were woken */
+	/* Producers that wait for room; written under the lock, `waiting` read by any thread. */
+	_Alignas(CACHE_LINE) _Atomic uint64_t waiting;
+	uint64_t served;        /* that wait no longer, since ever */
 	_Atomic uint64_t waits; /* statistic */
+	bool closed;
 	pthread_mutex_t lock;
 	pthread_cond_t room;
 };
@@ -92,8 +94,11 @@ static inline struct command_cell *command_queue_cell(struct command_queue *queu
 }
 /* Producer: after it has filled the cell's command. */
 void command_queue_publish(struct command_cell *cell, uint64_t position);
-/* Producer: sleeps until there is room; false: the queue has been closed. */
-bool command_queue_wait(struct command_queue *queue);
+/*
+ * Producer: claims a cell once there is room for it and for all that have waited longer, and sleeps
+ * until then; NULL: the queue has been closed.
+ */
+struct command_cell *command_queue_wait(struct command_queue *queue, uint64_t *position);
 /* Any thread: from now on nobody waits for room. */
 void command_queue_close(struct command_queue *queue);
 

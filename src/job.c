@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "job.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "trace.h"
@@ -20,6 +21,17 @@ static void seat_count(_Atomic uint64_t *count, int64_t more)
 	atomic_store_explicit(count, before + (uint64_t)more, memory_order_relaxed);
 }
 
+/*
+ * A user's function has been called. In a fork's child, where it forked and came back, nothing of
+ * the wheel may be touched any more: locks may be held by threads that are not there, and the
+ * descriptors are the parent's too. So the thread ends.
+ */
+static void job_end_in_child(const struct job_target *target)
+{
+	if (fork_guard_state(target->guard) == FORK_GUARD_CHILD)
+		pthread_exit(NULL);
+}
+
 static void job_release(struct job_target *target, struct job_seat *seat,
 			const struct tw_task *task, enum tw_reason reason)
 {
@@ -28,13 +40,16 @@ static void job_release(struct job_target *target, struct job_seat *seat,
 	seat_count(&seat->released[reason], 1);
 	seat_count(&seat->running, 1);
 	target->release(target->context, task, reason);
+	job_end_in_child(target);
 	seat_count(&seat->running, -1);
 }
 
-static void job_drain(struct job_seat *seat, struct drain *drain, const struct tw_task *task)
+static void job_drain(struct job_target *target, struct job_seat *seat, struct drain *drain,
+		      const struct tw_task *task)
 {
 	seat_count(&seat->running, 1);
 	drain->each(drain->context, task);
+	job_end_in_child(target);
 	seat_count(&seat->running, -1);
 	drain_release(drain);
 }
@@ -69,7 +84,7 @@ static void job_return(struct job_target *target, struct job_seat *seat, struct 
 	if (timer->job == TIMER_RELEASE)
 		job_release(target, seat, task, (enum tw_reason)timer->reason);
 	else
-		job_drain(seat, timer->drain, task);
+		job_drain(target, seat, timer->drain, task);
 }
 
 /* A task is about to be called; `now` is the wheel's time. Answers when that was, in real time. */
@@ -89,6 +104,7 @@ static tw_duration job_end(const struct job_target *target, struct job_seat *sea
 {
 	tw_duration took = clock_read_real(target->clock->id) - began;
 
+	job_end_in_child(target);
 	seat_count(&seat->running, -1);
 	histogram_record(&seat->duration, took);
 	return took;
@@ -117,6 +133,7 @@ static void job_run(struct job_target *target, struct job_seat *seat, const stru
 		return;
 	TRACE_SLOW_TASK(timer, took);
 	target->slow_task.hook(target->context, task, task->timer, took);
+	job_end_in_child(target);
 }
 
 static void job_finish_keyed(struct job_target *target, struct keyed_timer *timer,
@@ -150,6 +167,7 @@ static void job_run_handle(struct job_target *target, struct job_seat *seat, str
 	case HANDLE_BEGUN:
 		job_run(target, seat, &handle->timer, task, now);
 		wake = handle_end(target->handles, bin, &run, now);
+		job_end_in_child(target);
 		break;
 	case HANDLE_STOPPED:
 		seat_count(&seat->unbegun_removed, 1);

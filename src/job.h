@@ -11,6 +11,7 @@
 #include "alarm.h"
 #include "clock.h"
 #include "event_count.h"
+#include "fork_guard.h"
 #include "handle.h"
 #include "histogram.h"
 #include "timer.h"
@@ -27,6 +28,7 @@ void drain_release(struct drain *drain);
 /* The user's functions. One a wheel. */
 struct job_target {
 	/* Constant after init. */
+	const struct fork_guard *guard;
 	const struct clock *clock;
 	struct timer_store *store;
 	struct handle_table *handles;

@@ -35,6 +35,8 @@ enum {
 };
 
 static const tw_duration nap = 50 * TW_MICROSECOND;
+/* What a crowd in one tick may take to be worked off: well over a million timers. */
+static const tw_duration patience = TW_SECOND / 2;
 
 #ifdef TW_DEBUG
 static const bool owner_checks = true;
@@ -88,6 +90,7 @@ enum tw_status owner_init(struct owner *owner, const struct owner_settings *sett
 	owner->plan = (struct shelf_plan){.layout = options->layout,
 					  .slots = settings->slots,
 					  .ordered = options->workers == TW_WORKERS_INLINE};
+	owner->plan.patience = (uint64_t)(patience / settings->interval) + 1;
 	owner->max_pending = options->max_pending;
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
 	owner_init_lists(owner);
@@ -401,20 +404,6 @@ static void owner_retire(struct owner *owner)
 		if (list_is_empty(&owner->retirements))
 			break;
 		owner_retire_some(owner);
-	}
-}
-
-/* Sets that wait for a place, while there are places. */
-static void owner_answer_parked(struct owner *owner)
-{
-	while (!list_is_empty(&owner->parked)) {
-		struct request *request = list_entry(owner->parked.next, struct request, link);
-		enum tw_status status = owner_set_within_limit(owner, request->timer);
-
-		if (status == TW_FULL)
-			break;
-		list_remove(&request->link);
-		requests_answer(&owner->requests, request, status);
 	}
 }
 

@@ -80,7 +80,8 @@ struct owner {
 	int cancel_state;         /* of that thread before; under the lock */
 	_Atomic uintptr_t driver; /* who is the owner now; 0: nobody */
 	atomic_bool ending;
-	/* With max_pending: timers pending, and sets in the queue that may add one. Any thread. */
+	/* With max_pending: timers pending, sets in the queue that may add one, and parked sets.
+	 * Any thread. */
 	_Alignas(CACHE_LINE) atomic_size_t reserved;
 	atomic_size_t drains; /* asked for, and not yet handed over. Any thread */
 	/* Owner only, but for the reading of the counts. */
@@ -96,6 +97,7 @@ struct owner {
 	struct list advances; /* REQUEST_ADVANCE, the first one under way */
 	struct list idlers;   /* REQUEST_IDLE, until nothing is due */
 	struct list parked;   /* REQUEST_SET, until there is a place */
+	size_t parked_count;
 	struct request stop_request;
 	struct retirement stop_retirement;
 	struct job_seat seat;  /* of inline tasks */
@@ -130,6 +132,10 @@ void owner_destroy(struct owner *owner);
 int owner_start(struct owner *owner, const char *name);
 /* Ends and joins it. */
 void owner_end(struct owner *owner);
+
+/* Any thread, with max_pending: takes a place, if one is free at a glance; gives some back. */
+bool owner_reserve(struct owner *owner);
+void owner_unreserve(struct owner *owner, size_t count);
 
 /* Any thread: whether it is the owner at the moment, which is to say, in an inline task. */
 bool owner_is_here(struct owner *owner);
@@ -168,8 +174,8 @@ bool owner_apply(struct owner *owner, size_t most);
 enum tw_status owner_set_within_limit(struct owner *owner, struct timer *timer);
 /* Hands on a timer that a drain or a stop took. */
 void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain);
-/* With max_pending: gives places back. */
-void owner_unreserve(struct owner *owner, size_t count);
+/* Sets that wait for a place, in their order, while there are places. */
+void owner_answer_parked(struct owner *owner);
 /* A handle's set command; in_task: given by an inline task. */
 void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task);
 /* A handle's reset command. */

@@ -16,7 +16,17 @@
 
 enum { CHANGES_BEFORE_REQUEST = 1024 };
 
-/* With max_pending: gives places back. */
+bool owner_reserve(struct owner *owner)
+{
+	/* relaxed: a count, orders nothing. */
+	if (owner->max_pending == 0 ||
+	    atomic_fetch_add_explicit(&owner->reserved, 1, memory_order_relaxed) <
+		    owner->max_pending)
+		return true;
+	owner_unreserve(owner, 1);
+	return false;
+}
+
 void owner_unreserve(struct owner *owner, size_t count)
 {
 	/* relaxed: a count, orders nothing. */
@@ -239,33 +249,37 @@ static void owner_look_up(struct owner *owner, struct request *request)
 	requests_answer(&owner->requests, request, timer ? TW_OK : TW_NOT_FOUND);
 }
 
-/* With max_pending: a place for one more. */
-static bool owner_reserve(struct owner *owner)
+/* The pending timer that this one would replace, or NULL. */
+static struct keyed_timer *owner_find_old(struct owner *owner, struct timer *timer)
 {
-	/* relaxed: a count, orders nothing. */
-	if (atomic_fetch_add_explicit(&owner->reserved, 1, memory_order_relaxed) <
-	    owner->max_pending)
-		return true;
-	owner_unreserve(owner, 1);
-	return false;
+	const struct keyed_timer *keyed;
+
+	if (timer_is_handle(timer))
+		return NULL;
+	keyed = timer_keyed(timer);
+	return shelf_find(&owner->shelf, keyed->key, keyed->hh.keylen, keyed->hh.hashv);
+}
+
+/* Arms a timer that has its place, or replaces the old one. */
+static void owner_set_placed(struct owner *owner, struct timer *timer, struct keyed_timer *old)
+{
+	if (timer_is_handle(timer))
+		owner_set_handle(owner, timer_handle(timer), false);
+	else
+		(void)owner_arm(owner, timer_keyed(timer), old);
+	owner_publish_pending(owner);
 }
 
 enum tw_status owner_set_within_limit(struct owner *owner, struct timer *timer)
 {
-	struct keyed_timer *keyed = timer_is_handle(timer) ? NULL : timer_keyed(timer);
-	struct keyed_timer *old = NULL;
+	struct keyed_timer *old;
 
 	if (owner->is_stopped)
 		return TW_CLOSED;
-	if (keyed)
-		old = shelf_find(&owner->shelf, keyed->key, keyed->hh.keylen, keyed->hh.hashv);
+	old = owner_find_old(owner, timer);
 	if (!old && !owner_reserve(owner))
 		return TW_FULL;
-	if (keyed)
-		(void)owner_arm(owner, keyed, old);
-	else
-		owner_set_handle(owner, timer_handle(timer), false);
-	owner_publish_pending(owner);
+	owner_set_placed(owner, timer, old);
 	return TW_OK;
 }
 
@@ -273,10 +287,41 @@ static void owner_set_or_park(struct owner *owner, struct request *request)
 {
 	enum tw_status status = owner_set_within_limit(owner, request->timer);
 
-	if (status == TW_FULL && request->may_wait)
-		list_append(&owner->parked, &request->link);
-	else
+	if (status != TW_FULL || !request->may_wait) {
 		requests_answer(&owner->requests, request, status);
+		return;
+	}
+	list_append(&owner->parked, &request->link);
+	owner->parked_count++;
+	/* relaxed: a count, orders nothing. The next free place counts as taken from here on, so
+	 * that no later set gets it. */
+	atomic_fetch_add_explicit(&owner->reserved, 1, memory_order_relaxed);
+}
+
+static bool owner_has_place_for_parked(struct owner *owner)
+{
+	/* relaxed: a count, orders nothing. A later set that is about to find no place may be in
+	 * it too; its request comes next. */
+	size_t reserved = atomic_load_explicit(&owner->reserved, memory_order_relaxed);
+
+	return reserved - owner->parked_count < owner->max_pending;
+}
+
+void owner_answer_parked(struct owner *owner)
+{
+	while (!list_is_empty(&owner->parked)) {
+		struct request *request = list_entry(owner->parked.next, struct request, link);
+		struct keyed_timer *old = owner_find_old(owner, request->timer);
+
+		if (!old && !owner_has_place_for_parked(owner))
+			break;
+		list_remove(&request->link);
+		owner->parked_count--;
+		if (old)
+			owner_unreserve(owner, 1);
+		owner_set_placed(owner, request->timer, old);
+		requests_answer(&owner->requests, request, TW_OK);
+	}
 }
 
 static void owner_begin_advance(struct owner *owner, struct request *request)

@@ -23,20 +23,15 @@ enum tw_status wheel_refuse(struct tw_wheel *wheel)
 }
 
 /*
- * The queue is full: TW_OK when there may be room now. Without an owner thread another caller may
- * be driving, for long, or have the queue's first command half written.
+ * The queue is full, and this thread has to make room: TW_OK when there may be some now. Another
+ * caller may be driving, for long, or have the queue's first command half written.
  */
 static enum tw_status wheel_make_room(struct tw_wheel *wheel, unsigned *tries)
 {
 	struct owner *owner = &wheel->owner;
 
-	if (!wheel->waits_when_full)
-		return wheel_refuse(wheel);
 	if (owner_is_here(owner)) {
 		(void)owner_apply(owner, owner->queue.capacity);
-	} else if (owner->has_thread) {
-		wheel_wake(wheel);
-		return command_queue_wait(&owner->queue) ? TW_OK : TW_CLOSED;
 	} else if (wheel_try_drive(wheel)) {
 		(void)owner_turn(owner);
 		wheel_end_drive(wheel);
@@ -47,11 +42,20 @@ static enum tw_status wheel_make_room(struct tw_wheel *wheel, unsigned *tries)
 
 enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell, uint64_t *position)
 {
+	struct owner *owner = &wheel->owner;
 	enum tw_status status = TW_OK;
 	unsigned tries = 0;
 
-	while (!(*cell = command_queue_claim(&wheel->owner.queue, position)) && status == TW_OK)
+	while (!(*cell = command_queue_claim(&owner->queue, position)) && status == TW_OK) {
+		if (!wheel->waits_when_full)
+			return wheel_refuse(wheel);
+		if (owner->has_thread && !owner_is_here(owner)) {
+			wheel_wake(wheel);
+			*cell = command_queue_wait(&owner->queue, position);
+			return *cell ? TW_OK : TW_CLOSED;
+		}
 		status = wheel_make_room(wheel, &tries);
+	}
 	return *cell ? TW_OK : status;
 }
 
@@ -72,25 +76,6 @@ static void wheel_free_timer(struct tw_wheel *wheel, struct keyed_timer *timer)
 
 	timer_free(&wheel->owner.store, &bin, timer);
 	timer_store_flush(&wheel->owner.store, &bin);
-}
-
-bool wheel_reserve(struct owner *owner)
-{
-	if (owner->max_pending == 0)
-		return true;
-	/* relaxed, twice: a count, orders nothing. */
-	if (atomic_fetch_add_explicit(&owner->reserved, 1, memory_order_relaxed) <
-	    owner->max_pending)
-		return true;
-	atomic_fetch_sub_explicit(&owner->reserved, 1, memory_order_relaxed);
-	return false;
-}
-
-void wheel_unreserve(struct owner *owner)
-{
-	/* relaxed: a count, orders nothing. */
-	if (owner->max_pending > 0)
-		atomic_fetch_sub_explicit(&owner->reserved, 1, memory_order_relaxed);
 }
 
 enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
@@ -131,7 +116,7 @@ static enum tw_status wheel_set_by_command(struct tw_wheel *wheel, struct keyed_
 	enum tw_status status = wheel_claim(wheel, &cell, &position);
 
 	if (status != TW_OK) {
-		wheel_unreserve(&wheel->owner);
+		owner_unreserve(&wheel->owner, 1);
 		return status;
 	}
 	wheel_fill_set(wheel, cell, timer, now);
@@ -142,7 +127,7 @@ static enum tw_status wheel_set_by_command(struct tw_wheel *wheel, struct keyed_
 /* The timer is the owner's on TW_OK, else still the caller's. */
 static enum tw_status wheel_set_timer(struct tw_wheel *wheel, struct keyed_timer *timer, bool now)
 {
-	if (wheel_reserve(&wheel->owner))
+	if (owner_reserve(&wheel->owner))
 		return wheel_set_by_command(wheel, timer, now);
 	return wheel_set_by_request(wheel, &timer->timer);
 }

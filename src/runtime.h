@@ -50,9 +50,6 @@ enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell, u
 void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell, uint64_t position);
 /* A limit has been reached: counts it and answers TW_FULL. */
 enum tw_status wheel_refuse(struct tw_wheel *wheel);
-/* With max_pending: takes a place for a timer, if one is free at a glance; gives it back. */
-bool wheel_reserve(struct owner *owner);
-void wheel_unreserve(struct owner *owner);
 /* No place was free at a glance: the owner, who knows which keys exist, must say. */
 enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer);
 

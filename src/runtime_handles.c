@@ -24,7 +24,7 @@ static enum tw_status wheel_set_handle_by_command(struct tw_wheel *wheel, struct
 	enum tw_status status = wheel_claim(wheel, &cell, &position);
 
 	if (status != TW_OK) {
-		wheel_unreserve(&wheel->owner);
+		owner_unreserve(&wheel->owner, 1);
 		return status;
 	}
 	cell->command.hash = 0;
@@ -74,7 +74,7 @@ static enum tw_status wheel_set_handle(struct tw_wheel *wheel, const struct hand
 	/* Before the command: its run may want to know it. */
 	if (timer)
 		timer->id = id;
-	if (wheel_reserve(&wheel->owner))
+	if (owner_reserve(&wheel->owner))
 		status = wheel_set_handle_by_command(wheel, handle);
 	else
 		status = wheel_set_by_request(wheel, &handle->timer);

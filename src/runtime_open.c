@@ -41,6 +41,7 @@ static enum tw_status wheel_open(struct tw_wheel *wheel, const struct owner_sett
 		return TW_NO_MEMORY;
 	key_hash_seed_init(&wheel->seed);
 	wheel->waits_when_full = options->when_full == TW_WHEN_FULL_WAIT;
+	wheel->owner.target.guard = wheel->guard;
 	status = owner_init(&wheel->owner, settings);
 	if (status != TW_OK)
 		goto no_owner;

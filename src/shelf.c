@@ -15,7 +15,7 @@
 bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan)
 {
 	shelf->alarms = 0;
-	shelf->wheel = wheel_create(plan->layout, plan->slots, plan->ordered);
+	shelf->wheel = wheel_create(plan->layout, plan->slots, plan->ordered, plan->patience);
 	if (!shelf->wheel)
 		return false;
 	if (timer_index_init(&shelf->index))

@@ -29,6 +29,7 @@ struct shelf_plan {
 	enum tw_layout layout;
 	size_t slots;
 	bool ordered;
+	uint64_t patience; /* see wheel_create() */
 };
 
 /* False: out of memory. */

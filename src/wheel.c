@@ -43,9 +43,6 @@
 /* Of an ordered wheel: steps of looking or sorting that count as one timer taken in hand. */
 enum { SORT_STEPS = 8 };
 
-/* Ticks that a crowd may take to be worked off: at 1 ms a tick, well over a million timers. */
-static const uint64_t patience = 512;
-
 void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered)
 {
 	wheel->layout = layout;
@@ -63,11 +60,14 @@ void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ord
 		list_init(&wheel->coming[level]);
 }
 
-struct wheel *wheel_create(enum tw_layout layout, size_t slots, bool ordered)
+struct wheel *wheel_create(enum tw_layout layout, size_t slots, bool ordered, uint64_t patience)
 {
-	if (layout == TW_LAYOUT_ROUNDS)
-		return wheel_rounds_create(slots, ordered);
-	return wheel_levels_create(slots, ordered);
+	struct wheel *wheel = layout == TW_LAYOUT_ROUNDS ? wheel_rounds_create(slots, ordered)
+							 : wheel_levels_create(slots, ordered);
+
+	if (wheel)
+		wheel->patience = patience;
+	return wheel;
 }
 
 void wheel_destroy(struct wheel *wheel)
@@ -113,7 +113,7 @@ bool wheel_move_unlinks(const struct wheel *wheel, const struct timer *timer, ui
 {
 	if (expiry < timer->expiry || timer->expiry <= wheel->now)
 		return true;
-	if (wheel->ordered || expiry == timer->expiry || expiry - timer->expiry >= patience)
+	if (wheel->ordered || expiry == timer->expiry || expiry - timer->expiry >= wheel->patience)
 		return false;
 	return timer->expiry - wheel->now < wheel->early_from;
 }

@@ -24,9 +24,10 @@ struct wheel;
  * In an ordered wheel timers expire by tick, and within a tick in the order of their last command.
  * A wheel that isn't ordered may be advanced while it is busy; then the timers that have just
  * become due expire before those left over from earlier ticks, so that a crowd in one tick does not
- * hold up the next ticks. slots: 1 to TW_SLOTS_MAX. NULL: out of memory.
+ * hold up the next ticks. patience: ticks that a crowd may take to be worked off. slots: 1 to
+ * TW_SLOTS_MAX. NULL: out of memory.
  */
-struct wheel *wheel_create(enum tw_layout layout, size_t slots, bool ordered);
+struct wheel *wheel_create(enum tw_layout layout, size_t slots, bool ordered, uint64_t patience);
 /* The timers still in it are not touched. */
 void wheel_destroy(struct wheel *wheel);
 

@@ -30,6 +30,7 @@ struct wheel_layout {
 struct wheel {
 	const struct wheel_layout *layout;
 	bool ordered;
+	uint64_t patience; /* ticks that a crowd may take to be worked off */
 	/* The slot of a timer that is due so many ticks after now, or more, comes up sooner than
 	 * the timer is due. UINT64_MAX: no slot does. */
 	uint64_t early_from;

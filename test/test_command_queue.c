@@ -50,6 +50,19 @@ static bool is_whole(const struct command *command)
 	       !command->timer && memcmp(command->key, right.key, sizeof(right.key)) == 0;
 }
 
+/* Waits for room if need be; false: the queue has been closed. */
+static bool push_in_turn(struct command_queue *queue, uint32_t producer, uint64_t number)
+{
+	uint64_t position;
+	struct command_cell *cell = command_queue_wait(queue, &position);
+
+	if (!cell)
+		return false;
+	fill(&cell->command, producer, number);
+	command_queue_publish(cell, position);
+	return true;
+}
+
 static bool push(struct command_queue *queue, uint32_t producer, uint64_t number)
 {
 	uint64_t position;
@@ -321,9 +334,9 @@ static void *produce_and_wait(void *argument)
 	uint32_t producer = atomic_fetch_add(&traffic->producers, 1);
 
 	for (uint64_t number = 0; number < traffic->commands; number++) {
-		while (!push(&traffic->queue, producer, number))
-			if (!command_queue_wait(&traffic->queue))
-				atomic_fetch_add(&traffic->wrong_ends, 1);
+		if (!push(&traffic->queue, producer, number) &&
+		    !push_in_turn(&traffic->queue, producer, number))
+			atomic_fetch_add(&traffic->wrong_ends, 1);
 	}
 	return NULL;
 }
@@ -539,7 +552,7 @@ static void *wait_for_room(void *argument)
 	struct waiter *waiter = argument;
 
 	atomic_store(&waiter->id, gettid());
-	waiter->answer = command_queue_wait(waiter->queue);
+	waiter->answer = push_in_turn(waiter->queue, 0, 0);
 	atomic_store(&waiter->answered, true);
 	return NULL;
 }
@@ -577,10 +590,11 @@ static void producer_need_not_wait_where_there_is_room(void **state)
 
 	(void)state;
 	open_queue(&queue, 4);
-	assert_true(command_queue_wait(&queue));
+	assert_true(push_in_turn(&queue, 0, 0));
 	fill_up(&queue);
 	command_queue_pop(&queue, 1);
-	assert_true(command_queue_wait(&queue));
+	assert_true(push_in_turn(&queue, 0, 0));
+	assert_int_equal(command_queue_count(&queue), 4);
 	assert_int_equal(atomic_load(&queue.waiting), 0);
 	command_queue_destroy(&queue);
 }
@@ -601,6 +615,7 @@ static void waiting_producer_sleeps_and_is_woken_by_pops(void **state)
 		for (size_t popped = 0; popped < capacities[i]; popped++)
 			command_queue_pop(&queue, 1);
 		assert_true(waiter_end(&waiter));
+		assert_int_equal(command_queue_count(&queue), 1);
 		assert_int_equal(atomic_load(&queue.waiting), 0);
 		assert_int_equal(atomic_load(&queue.waits), 1);
 		assert_true(push(&queue, 0, 0));
@@ -626,6 +641,68 @@ static void all_who_wait_are_woken_by_one_pop_of_many(void **state)
 	command_queue_destroy(&queue);
 }
 
+static void producers_that_wait_go_in_the_order_in_which_they_came(void **state)
+{
+	struct command_queue queue;
+	struct waiter waiters[PRODUCERS];
+
+	(void)state;
+	open_queue(&queue, 2);
+	fill_up(&queue);
+	for (unsigned i = 0; i < PRODUCERS; i++) {
+		waiter_start(&waiters[i], &queue);
+		waiter_falls_asleep(&waiters[i], i + 1);
+	}
+	for (int i = 0; i < PRODUCERS; i++) {
+		command_queue_pop(&queue, 1);
+		assert_true(waiter_end(&waiters[i]));
+		for (int later = i + 1; later < PRODUCERS; later++)
+			assert_false(atomic_load(&waiters[later].answered));
+		assert_int_equal(command_queue_count(&queue), 2);
+	}
+	command_queue_destroy(&queue);
+}
+
+static void room_is_kept_for_a_producer_that_waits(void **state)
+{
+	struct command_queue queue;
+	struct waiter waiter;
+
+	(void)state;
+	open_queue(&queue, 8);
+	fill_up(&queue);
+	waiter_start(&waiter, &queue);
+	waiter_falls_asleep(&waiter, 1);
+	command_queue_pop(&queue, 1);
+	assert_false(push(&queue, 0, 0));
+	command_queue_pop(&queue, 1);
+	assert_true(push(&queue, 0, 0));
+	assert_false(push(&queue, 0, 0));
+	assert_false(push_many(&queue, 0, 0, 2));
+	command_queue_pop(&queue, 2);
+	assert_true(waiter_end(&waiter));
+	assert_true(push_many(&queue, 0, 0, 2));
+	command_queue_destroy(&queue);
+}
+
+static void waiting_producer_is_woken_though_others_keep_the_queue_full(void **state)
+{
+	struct command_queue queue;
+	struct waiter waiter;
+
+	(void)state;
+	open_queue(&queue, 64);
+	fill_up(&queue);
+	waiter_start(&waiter, &queue);
+	waiter_falls_asleep(&waiter, 1);
+	for (int i = 0; i < 64; i++) {
+		command_queue_pop(&queue, 1);
+		fill_up(&queue);
+	}
+	assert_true(waiter_end(&waiter));
+	command_queue_destroy(&queue);
+}
+
 static void close_wakes_who_waits_and_nobody_waits_after_it(void **state)
 {
 	struct command_queue queue;
@@ -641,7 +718,7 @@ static void close_wakes_who_waits_and_nobody_waits_after_it(void **state)
 	command_queue_close(&queue);
 	for (int i = 0; i < PRODUCERS; i++)
 		assert_false(waiter_end(&waiters[i]));
-	assert_false(command_queue_wait(&queue));
+	assert_false(push_in_turn(&queue, 0, 0));
 	assert_int_equal(atomic_load(&queue.waiting), 0);
 	command_queue_destroy(&queue);
 }
@@ -667,6 +744,9 @@ int main(void)
 		cmocka_unit_test(producer_need_not_wait_where_there_is_room),
 		cmocka_unit_test(waiting_producer_sleeps_and_is_woken_by_pops),
 		cmocka_unit_test(all_who_wait_are_woken_by_one_pop_of_many),
+		cmocka_unit_test(producers_that_wait_go_in_the_order_in_which_they_came),
+		cmocka_unit_test(room_is_kept_for_a_producer_that_waits),
+		cmocka_unit_test(waiting_producer_is_woken_though_others_keep_the_queue_full),
 		cmocka_unit_test(close_wakes_who_waits_and_nobody_waits_after_it),
 	};
 

@@ -77,7 +77,7 @@ static bool make_timer_index(void)
 
 static bool make_wheel(enum tw_layout layout, size_t slots)
 {
-	struct wheel *wheel = wheel_create(layout, slots, false);
+	struct wheel *wheel = wheel_create(layout, slots, false, 512);
 
 	if (!wheel)
 		return false;

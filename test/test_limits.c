@@ -7,10 +7,16 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime.h"
 
 static struct recorder *open_with_queue(const struct variant *variant, size_t capacity,
 					enum tw_when_full when_full)
@@ -684,6 +690,118 @@ static void drains_of_several_threads_give_each_value_back_once(void **state)
 	ledger_destroy(crowd.ledger);
 }
 
+/* A thread that sets one timer and waits for its place. */
+struct parked {
+	struct recorder *recorder;
+	pthread_t thread;
+	atomic_int id; /* the system's, of the thread */
+	const char *key;
+	uintptr_t value;
+	atomic_bool done;
+	enum tw_status status;
+};
+
+static void *set_and_wait(void *argument)
+{
+	struct parked *parked = argument;
+
+	atomic_store(&parked->id, gettid());
+	parked->status = tw_set_timer(parked->recorder->wheel, parked->key, strlen(parked->key),
+				      VALUE(parked->value), 10 * INTERVAL);
+	atomic_store(&parked->done, true);
+	return NULL;
+}
+
+/* Until its set waits as the count-th, for the place of one timer. */
+static void parked_start(struct parked *parked, struct recorder *recorder, size_t count)
+{
+	parked->recorder = recorder;
+	assert_int_equal(pthread_create(&parked->thread, NULL, set_and_wait, parked), 0);
+	WAIT_UNTIL(atomic_load(&parked->id) && thread_is_asleep(atomic_load(&parked->id)) &&
+		   tw_flush(recorder->wheel) == TW_OK &&
+		   atomic_load(&recorder->wheel->owner.reserved) == 1 + count);
+}
+
+static void parked_end(struct parked *parked)
+{
+	WAIT_UNTIL(atomic_load(&parked->done));
+	pthread_join(parked->thread, NULL);
+	assert_status(parked->status, TW_OK);
+}
+
+/* On the owner, while the place of what is released is free and nobody has got it. */
+static void set_another(struct recorder *recorder, const struct tw_task *task)
+{
+	(void)task;
+	*(enum tw_status *)recorder->argument =
+		tw_set_timer(recorder->wheel, "late", 4, VALUE(9), INTERVAL);
+}
+
+static void sets_at_max_pending_are_not_overtaken_by_later_ones(void **state)
+{
+	struct recorder *recorder = open_with_limit(*state, 1, TW_WHEN_FULL_WAIT);
+	struct parked first = {.key = "first", .value = 2};
+	struct parked second = {.key = "second", .value = 3};
+	enum tw_status status = TW_INVALID;
+
+	set_timer(recorder, "only", 1, 10 * INTERVAL);
+	parked_start(&first, recorder, 1);
+	parked_start(&second, recorder, 2);
+	recorder->argument = &status;
+	recorder->on_release = set_another;
+	remove_timer(recorder, "only");
+	parked_end(&first);
+	assert_status(status, TW_FULL);
+	assert_status(tw_contains(recorder->wheel, "first", 5, NULL), TW_OK);
+	assert_status(tw_contains(recorder->wheel, "second", 6, NULL), TW_NOT_FOUND);
+	recorder->on_release = NULL;
+	remove_timer(recorder, "first");
+	parked_end(&second);
+	assert_status(tw_contains(recorder->wheel, "second", 6, NULL), TW_OK);
+	remove_timer(recorder, "second");
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+	assert_int_equal(atomic_load(&recorder->wheel->owner.reserved), 0);
+	recorder_close(recorder);
+}
+
+static void sets_of_one_key_at_max_pending_share_a_place(void **state)
+{
+	struct recorder *recorder = open_with_limit(*state, 1, TW_WHEN_FULL_WAIT);
+	struct parked first = {.key = "same", .value = 2};
+	struct parked second = {.key = "same", .value = 3};
+
+	set_timer(recorder, "only", 1, 10 * INTERVAL);
+	parked_start(&first, recorder, 1);
+	parked_start(&second, recorder, 2);
+	remove_timer(recorder, "only");
+	parked_end(&first);
+	parked_end(&second);
+	settle(recorder);
+	assert_released(recorder, 2, TW_REPLACED);
+	assert_int_equal(tw_pending(recorder->wheel), 1);
+	assert_int_equal(atomic_load(&recorder->wheel->owner.reserved), 1);
+	recorder_close(recorder);
+}
+
+/* Ticks that a crowd may take before others overtake it: the same time, whatever the tick. */
+static void crowds_have_as_long_at_every_interval(void **state)
+{
+	static const tw_duration intervals[] = {1, TW_MICROSECOND, 100 * TW_MICROSECOND,
+						TW_MILLISECOND, TW_SECOND};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(intervals) / sizeof(intervals[0]); i++) {
+		struct recorder *recorder = recorder_create();
+		struct tw_options options = recorder_options(recorder, &levels_threads);
+		tw_duration time;
+
+		recorder_start(recorder, intervals[i], 10, &options);
+		time = (tw_duration)recorder->wheel->owner.plan.patience * intervals[i];
+		assert_in_range(time, TW_SECOND / 2, TW_SECOND / 2 + intervals[i]);
+		recorder_close(recorder);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -716,6 +834,10 @@ int main(void)
 		TEST_EVERYWHERE(statistics_count_what_happened),
 		TEST_EVERYWHERE(statistics_count_drained_and_stopped_timers),
 		TEST_EVERYWHERE(drains_of_several_threads_give_each_value_back_once),
+		cmocka_unit_test(crowds_have_as_long_at_every_interval),
+		TEST_BOTH(owner, sets_at_max_pending_are_not_overtaken_by_later_ones),
+		TEST_BOTH(owner, sets_of_one_key_at_max_pending_share_a_place),
+		TEST_BOTH(threads, sets_of_one_key_at_max_pending_share_a_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

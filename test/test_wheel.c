@@ -32,6 +32,9 @@ static struct kind levels_ordered = {TW_LAYOUT_LEVELS, true};
 static struct kind rounds = {TW_LAYOUT_ROUNDS, false};
 static struct kind rounds_ordered = {TW_LAYOUT_ROUNDS, true};
 
+/* Of all wheels here, in ticks. */
+enum { PATIENCE = 1500 };
+
 static const size_t slot_counts[] = {1, 2, 3, 10, 64, 300, 512};
 enum { SLOT_COUNTS = sizeof(slot_counts) / sizeof(slot_counts[0]) };
 
@@ -65,7 +68,7 @@ static struct world world_open(const struct kind *kind, size_t slots, size_t siz
 {
 	struct world world = {.kind = kind, .slots = slots, .random = random, .size = size};
 
-	world.wheel = wheel_create(kind->layout, slots, kind->ordered);
+	world.wheel = wheel_create(kind->layout, slots, kind->ordered, PATIENCE);
 	world.entries = calloc(size, sizeof(*world.entries));
 	world.timers = calloc(size, TIMER_STRIDE);
 	assert_non_null(world.wheel);
@@ -848,7 +851,7 @@ static void timer_moved_to_later_while_it_is_late_leaves_the_crowd(void **state)
 
 static void timer_moved_to_soon_after_a_crowd_is_not_held_up_by_it(void **state)
 {
-	for (uint64_t later = 7; later < 5 + 512; later += 101) {
+	for (uint64_t later = 7; later < 5 + PATIENCE; later += 104) {
 		struct world world = open_crowd(*state);
 
 		advance_to(&world, 2);

@@ -35,6 +35,7 @@ struct fixture {
 	struct clock clock;
 	struct timer_store store;
 	struct handle_table handles;
+	struct fork_guard *guard;
 	struct job_target target;
 	struct worker_pool *pool;
 	struct job_batches batches;
@@ -71,7 +72,10 @@ static void fixture_open(struct fixture *fixture, int workers, size_t size)
 	assert_true(clock_init(&fixture->clock, TW_CLOCK_MANUAL, 1));
 	timer_store_init(&fixture->store);
 	assert_true(handle_table_init(&fixture->handles));
-	fixture->target = (struct job_target){.clock = &fixture->clock,
+	fixture->guard = fork_guard_create();
+	assert_non_null(fixture->guard);
+	fixture->target = (struct job_target){.guard = fixture->guard,
+					      .clock = &fixture->clock,
 					      .store = &fixture->store,
 					      .handles = &fixture->handles,
 					      .execute = execute,
@@ -89,6 +93,7 @@ static void fixture_close(struct fixture *fixture)
 		worker_pool_destroy(fixture->pool);
 	timer_store_destroy(&fixture->store);
 	handle_table_destroy(&fixture->handles);
+	fork_guard_destroy(fixture->guard);
 	free(fixture->tasks);
 }
 

@@ -63,8 +63,8 @@ static void ring_push(void *ring, const struct command *commands, size_t group)
 	uint64_t position;
 
 	for (size_t i = 0; i < group; i++) {
-		while (!command_queue_claim(queue, &position))
-			(void)command_queue_wait(queue);
+		if (!command_queue_claim(queue, &position))
+			(void)command_queue_wait(queue, &position);
 		ring_fill(queue, position, &commands[i]);
 	}
 }

@@ -27,7 +27,7 @@
  *    entry, not for the removal of a million others.
  *  - A call that fails changes nothing, and leaves its values with the caller.
  *
- * A fork's child may not use a cache that it inherited.
+ * A fork's child may not use a cache that it inherited; it may make its own.
  */
 #ifndef TIMINGWHEEL_CACHE_H
 #define TIMINGWHEEL_CACHE_H

@@ -24,7 +24,8 @@
  *  - No call is a cancellation point (pthread_cancel): a thread that is cancelled in a call goes on
  *    to its end. So do the tasks that run inline in a call.
  *  - In a child made by fork() without exec(), every call that has a status answers TW_CLOSED
- *    (Linux 4.14 or later).
+ *    (Linux 4.14 or later). Where a task, release or drain function forked and returns in the
+ *    child, its thread ends there.
  */
 #ifndef TIMINGWHEEL_TIMINGWHEEL_H
 #define TIMINGWHEEL_TIMINGWHEEL_H
@@ -163,7 +164,7 @@ enum tw_drive {
 };
 
 enum tw_when_full {
-	TW_WHEN_FULL_WAIT, /* the call waits until there is room */
+	TW_WHEN_FULL_WAIT, /* the call waits until there is room; those that wait go in order */
 	TW_WHEN_FULL_FAIL  /* the call answers TW_FULL */
 };
 

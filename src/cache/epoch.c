@@ -60,9 +60,22 @@ static void thread_give_back(void *argument)
 	free(mine);
 }
 
+static void threads_keep_lock(void)
+{
+	pthread_mutex_lock(&threads_lock);
+}
+
+static void threads_let_go_lock(void)
+{
+	pthread_mutex_unlock(&threads_lock);
+}
+
+/* A fork keeps the lock meanwhile: in the child its holder would not be there to give it back. */
 static void threads_init(void)
 {
-	threads_have_key = pthread_key_create(&threads_key, thread_give_back) == 0;
+	threads_have_key =
+		pthread_atfork(threads_keep_lock, threads_let_go_lock, threads_let_go_lock) == 0 &&
+		pthread_key_create(&threads_key, thread_give_back) == 0;
 }
 
 bool epochs_init(struct epochs *epochs)

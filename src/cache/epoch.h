@@ -60,7 +60,7 @@ struct reader_memo {
 
 extern _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
 
-/* False: the system has no thread-specific data left. */
+/* False: the system has no thread-specific data left, or no memory for a handler of forks. */
 bool epochs_init(struct epochs *epochs);
 /* No thread is inside or comes again. */
 void epochs_destroy(struct epochs *epochs);
