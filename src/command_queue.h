@@ -47,7 +47,7 @@ struct command {
 	 * NULL. */
 	union {
 		struct keyed_timer *timer;
-		struct handle *handle; /* set handle; reset handle: or NULL */
+		struct handle *handle; /* set handle, reset handle */
 	};
 	unsigned char key[COMMAND_KEY_INLINE];
 };

@@ -82,7 +82,7 @@ void owner_reset_handle(struct owner *owner, const struct command *command)
 	struct wheel *wheel = owner->shelf.wheel;
 	uint64_t expiry;
 
-	if (!handle || handle_apply_reset(handle, command->id, owner->shelf.number) == HANDLE_KEEP)
+	if (handle_apply_reset(handle, command->id, owner->shelf.number) == HANDLE_KEEP)
 		return;
 	expiry = owner_expiry(owner, handle->timer.deadline);
 	if (handle_place(handle) == HANDLE_IN_WHEEL &&

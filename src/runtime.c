@@ -35,8 +35,7 @@ static void wheel_drive_for_room(struct tw_wheel *wheel)
 	}
 }
 
-/* The queue is full: TW_OK when there may be room now. */
-static enum tw_status wheel_make_room(struct tw_wheel *wheel)
+enum tw_status wheel_make_room(struct tw_wheel *wheel)
 {
 	struct owner *owner = &wheel->owner;
 

@@ -45,6 +45,8 @@ static inline bool key_is_valid(const void *key, size_t key_size)
 	return key && key_size > 0 && key_size <= TW_KEY_SIZE_MAX;
 }
 
+/* The queue is full: TW_OK when there may be room now. */
+enum tw_status wheel_make_room(struct tw_wheel *wheel);
 /* A cell of the queue to fill and publish; waits or fails when it is full. */
 enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell, uint64_t *position);
 void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell, uint64_t position);

@@ -217,24 +217,33 @@ enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
 }
 
 /*
- * A cell is claimed first: once the timer has its new deadline, the owner must be told. It is
- * published in any case, if with no handle.
+ * A cell is claimed first: once the timer has its new deadline, the owner must be told. Between the
+ * claim and the publication, which the owner waits for, there is no wait.
  */
 static enum tw_status wheel_reset_handle(struct tw_wheel *wheel, uint64_t id, tw_duration deadline)
 {
-	struct command_cell *cell;
-	uint64_t position;
-	enum tw_status status = wheel_claim(wheel, &cell, &position);
+	enum tw_status status = TW_OK;
 
-	if (status != TW_OK)
-		return status;
-	cell->command.hash = 0;
-	cell->command.kind = COMMAND_RESET_HANDLE;
-	cell->command.in_task = owner_is_here(&wheel->owner);
-	cell->command.id = id;
-	cell->command.handle = handle_reset(&wheel->owner.handles, id, deadline);
-	status = cell->command.handle ? TW_OK : TW_NOT_FOUND;
-	wheel_publish(wheel, cell, position);
+	while (status == TW_OK) {
+		struct handle *handle = handle_begin_reset(&wheel->owner.handles, id);
+		struct command_cell *cell;
+		uint64_t position;
+
+		if (!handle)
+			return TW_NOT_FOUND;
+		cell = command_queue_claim(&wheel->owner.queue, &position);
+		handle_end_reset(handle, cell ? &deadline : NULL);
+		if (cell) {
+			cell->command.hash = 0;
+			cell->command.kind = COMMAND_RESET_HANDLE;
+			cell->command.in_task = owner_is_here(&wheel->owner);
+			cell->command.id = id;
+			cell->command.handle = handle;
+			wheel_publish(wheel, cell, position);
+			return TW_OK;
+		}
+		status = wheel_make_room(wheel);
+	}
 	return status;
 }
 
@@ -244,8 +253,6 @@ enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_
 
 	if (status != TW_OK)
 		return status;
-	if (!handle_can_be_reset(&wheel->owner.handles, timer.id))
-		return TW_NOT_FOUND;
 	return wheel_reset_handle(wheel, timer.id,
 				  deadline_after(clock_now(&wheel->owner.clock), delay));
 }

@@ -55,7 +55,7 @@ static void shelf_prefetch_reset(const struct shelf *shelf, const struct command
 {
 	struct handle *handle = command->handle;
 
-	if (command->kind == COMMAND_RESET_HANDLE && handle &&
+	if (command->kind == COMMAND_RESET_HANDLE &&
 	    handle_is_pending_here(handle, command->id, shelf->number))
 		wheel_prefetch(&handle->timer);
 }
