@@ -373,14 +373,12 @@ static uint64_t handle_unlist(struct handle *handle)
 
 enum handle_action handle_apply_stop(struct handle *handle, uint16_t shelf)
 {
-	uint64_t state = handle_unlist(handle);
-	enum handle_place place = handle_place(handle);
+	bool is_here = handle_is_here(handle, shelf);
 
-	if (handle_is_here(handle, shelf) || (place == HANDLE_AWAY && (state & LEFT)))
-		return HANDLE_FREE;
-	if (place == HANDLE_IN_QUEUE)
+	/* Before it is unlisted: then a worker may free it, and it may be set anew at once. */
+	if (handle_place(handle) == HANDLE_IN_QUEUE)
 		handle_set_place(handle, HANDLE_STOPPED_IN_QUEUE);
-	return HANDLE_KEEP;
+	return (handle_unlist(handle) & LEFT) || is_here ? HANDLE_FREE : HANDLE_KEEP;
 }
 
 enum handle_action handle_apply_return(struct handle *handle)
