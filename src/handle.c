@@ -14,7 +14,8 @@
  *   RESET     new_deadline is its deadline from now on; so it must not run at the old one
  *   LEFT      the pool or the command queue, which had it, has let go
  *   LAST      running, and will not again
- *   BUSY      new_deadline is being written; the others wait those few instructions
+ *   BUSY      being reset: a thread claims a cell for the command and writes new_deadline; the
+ *             others wait those few instructions
  *   PERIODIC  it has a schedule
  *
  * A stop gives the argument to one side, by the state that it finds:
@@ -42,11 +43,11 @@
  */
 #include "handle.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
+#include "thread.h"
 #include "thread.h"
 
 enum {
@@ -188,13 +189,15 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle
 
 /* ---- Changing the state ---- */
 
-/* Once nobody is busy with it. acquire: pairs with handle_exchange() and handle_free(). */
+/* Once nobody is busy with it. acquire: pairs with handle_exchange(), handle_end_reset() and
+ * handle_free(). */
 static uint64_t handle_state(struct handle *handle)
 {
 	uint64_t state = atomic_load_explicit(&handle->state, memory_order_acquire);
+	unsigned tries = 0;
 
 	while (state & BUSY) {
-		sched_yield();
+		thread_back_off(&tries);
 		state = atomic_load_explicit(&handle->state, memory_order_acquire);
 	}
 	return state;
@@ -256,43 +259,33 @@ enum tw_status handle_stop(struct handle_table *table, uint64_t id, bool *change
 	return TW_NOT_FOUND;
 }
 
-/* The caller has set BUSY: writes the new deadline and lets the others go on. */
-static void handle_write_deadline(struct handle *handle, uint64_t to, tw_duration deadline)
+struct handle *handle_begin_reset(struct handle_table *table, uint64_t id)
 {
-	uint64_t before;
+	struct handle *handle = handle_find(table, id);
+	uint64_t state;
 
-	/* relaxed: published by the exchange. */
-	atomic_store_explicit(&handle->new_deadline, deadline, memory_order_relaxed);
+	if (!handle)
+		return NULL;
 	do {
-		/* relaxed: while BUSY only the owner changes it, by taking it from a queue. */
-		before = atomic_load_explicit(&handle->state, memory_order_relaxed);
-	} while (!handle_exchange(handle, before, to | (before & LISTED)));
-}
-
-bool handle_can_be_reset(struct handle_table *table, uint64_t id)
-{
-	struct handle *handle = handle_find(table, id);
-	uint64_t state = handle ? handle_state(handle) : 0;
-
-	return handle && state_is_live(state, id) && !(state & LAST);
-}
-
-struct handle *handle_reset(struct handle_table *table, uint64_t id, tw_duration deadline)
-{
-	struct handle *handle = handle_find(table, id);
-
-	while (handle) {
-		uint64_t state = handle_state(handle);
-
+		state = handle_state(handle);
 		if (!state_is_live(state, id) || (state & LAST))
 			return NULL;
-		if (!handle_exchange(handle, state, state | BUSY))
-			continue;
-		state &= ~(uint64_t)LISTED;
-		handle_write_deadline(handle, state | RESET, deadline);
-		break;
-	}
+	} while (!handle_exchange(handle, state, state | BUSY));
 	return handle;
+}
+
+void handle_end_reset(struct handle *handle, const tw_duration *deadline)
+{
+	uint64_t changes = BUSY;
+
+	if (deadline) {
+		/* relaxed: while BUSY only LISTED changes, by the owner. */
+		changes |= RESET & ~atomic_load_explicit(&handle->state, memory_order_relaxed);
+		/* relaxed: published by the change of the state. */
+		atomic_store_explicit(&handle->new_deadline, *deadline, memory_order_relaxed);
+	}
+	/* release: publishes new_deadline; pairs with handle_state(). */
+	atomic_fetch_xor_explicit(&handle->state, changes, memory_order_release);
 }
 
 void handle_wait(struct handle_table *table, uint64_t id)
@@ -376,14 +369,12 @@ static uint64_t handle_unlist(struct handle *handle)
 
 enum handle_action handle_apply_stop(struct handle *handle, uint16_t shelf)
 {
-	uint64_t state = handle_unlist(handle);
-	enum handle_place place = handle_place(handle);
+	bool is_here = handle_is_here(handle, shelf);
 
-	if (handle_is_here(handle, shelf) || (place == HANDLE_AWAY && (state & LEFT)))
-		return HANDLE_FREE;
-	if (place == HANDLE_IN_QUEUE)
+	/* Before it is unlisted: then a worker may free it, and it may be set anew at once. */
+	if (handle_place(handle) == HANDLE_IN_QUEUE)
 		handle_set_place(handle, HANDLE_STOPPED_IN_QUEUE);
-	return HANDLE_KEEP;
+	return (handle_unlist(handle) & LEFT) || is_here ? HANDLE_FREE : HANDLE_KEEP;
 }
 
 enum handle_action handle_apply_return(struct handle *handle)

@@ -92,13 +92,10 @@ void handle_make_periodic(struct handle *handle, struct schedule *schedule);
 
 /* Any thread. Answers as tw_timer_stop; *changed: the owner is to be woken. */
 enum tw_status handle_stop(struct handle_table *table, uint64_t id, bool *changed);
-/* Any thread: whether handle_reset() would do at the moment. */
-bool handle_can_be_reset(struct handle_table *table, uint64_t id);
-/*
- * Any thread: the deadline counts from now on; the owner is to be told by a command, with what this
- * answers. NULL: it is done, stopped or unknown.
- */
-struct handle *handle_reset(struct handle_table *table, uint64_t id, tw_duration deadline);
+/* Any thread, from begin to end: others wait for it. NULL: it is done, stopped or unknown. */
+struct handle *handle_begin_reset(struct handle_table *table, uint64_t id);
+/* The deadline counts from now on; the owner is to be told by a command. NULL: nothing changes. */
+void handle_end_reset(struct handle *handle, const tw_duration *deadline);
 /* Waits until the run, if it is running, has ended. */
 void handle_wait(struct handle_table *table, uint64_t id);
 /* Whether this thread is inside that timer's run. */

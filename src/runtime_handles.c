@@ -217,25 +217,38 @@ enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
 }
 
 /*
- * A cell is claimed first: once the timer has its new deadline, the owner must be told. It is
- * published in any case, if with no handle.
+ * Once the timer has its new deadline the owner must be told, so a cell is claimed before that; but
+ * after what may wait for another thread, for the owner waits for a claimed cell. Only a thread
+ * that waited for room has its cell before; it is published in any case, if with no handle.
  */
 static enum tw_status wheel_reset_handle(struct tw_wheel *wheel, uint64_t id, tw_duration deadline)
 {
+	struct handle_table *handles = &wheel->owner.handles;
+	struct handle *handle = handle_begin_reset(handles, id);
 	struct command_cell *cell;
 	uint64_t position;
-	enum tw_status status = wheel_claim(wheel, &cell, &position);
 
-	if (status != TW_OK)
-		return status;
+	if (!handle)
+		return TW_NOT_FOUND;
+	cell = command_queue_claim(&wheel->owner.queue, &position);
+	if (!cell) {
+		enum tw_status status;
+
+		handle_end_reset(handle, NULL);
+		status = wheel_claim(wheel, &cell, &position);
+		if (status != TW_OK)
+			return status;
+		handle = handle_begin_reset(handles, id);
+	}
+	if (handle)
+		handle_end_reset(handle, &deadline);
 	cell->command.hash = 0;
 	cell->command.kind = COMMAND_RESET_HANDLE;
 	cell->command.in_task = owner_is_here(&wheel->owner);
 	cell->command.id = id;
-	cell->command.handle = handle_reset(&wheel->owner.handles, id, deadline);
-	status = cell->command.handle ? TW_OK : TW_NOT_FOUND;
+	cell->command.handle = handle;
 	wheel_publish(wheel, cell, position);
-	return status;
+	return handle ? TW_OK : TW_NOT_FOUND;
 }
 
 enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_duration delay)
@@ -244,8 +257,6 @@ enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_
 
 	if (status != TW_OK)
 		return status;
-	if (!handle_can_be_reset(&wheel->owner.handles, timer.id))
-		return TW_NOT_FOUND;
 	return wheel_reset_handle(wheel, timer.id,
 				  deadline_after(clock_now(&wheel->owner.clock), delay));
 }

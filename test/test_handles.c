@@ -10,6 +10,8 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
+#include "runtime.h"
+
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -1117,6 +1119,41 @@ static void timer_reset_many_times_runs_once_at_the_last_deadline(void **state)
 	assert_status(reset(&probe, 7 * INTERVAL), TW_OK);
 	pass_ticks(recorder, 500);
 	assert_executed_at(recorder, 1, 107 * INTERVAL);
+	recorder_close(recorder);
+}
+
+/* Stops the probe's timer; returns the processor time that this took. */
+static void *stop_and_measure(void *argument)
+{
+	static struct timespec took;
+	struct probe *probe = argument;
+
+	probe->answers[0] = stop(probe);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &took);
+	return &took;
+}
+
+static void stop_that_waits_for_a_reset_leaves_the_processor_to_it(void **state)
+{
+	struct recorder *recorder = open_wheel(*state);
+	struct handle_table *table = &recorder->wheel->owner.handles;
+	const struct timespec *took;
+	struct probe probe = {0};
+	struct handle *handle;
+	pthread_t thread;
+
+	start(recorder, &probe, 1, INTERVAL);
+	handle = handle_begin_reset(table, probe.timer.id);
+	assert_non_null(handle);
+	assert_int_equal(pthread_create(&thread, NULL, stop_and_measure, &probe), 0);
+	wait_for(200 * TW_MILLISECOND);
+	handle_end_reset(handle, NULL);
+	pthread_join(thread, (void **)&took);
+	assert_status(probe.answers[0], TW_OK);
+	/* Its naps take a few ms; yields alone took all that there was. */
+	assert_in_range(took->tv_sec * TW_SECOND + took->tv_nsec, 0, 60 * TW_MILLISECOND);
+	pass_ticks(recorder, 3);
+	assert_int_equal(event_count(recorder), 0);
 	recorder_close(recorder);
 }
 
@@ -2236,6 +2273,7 @@ int main(void)
 		TEST_EVERYWHERE(reset_reaches_a_timer_in_the_queue_and_in_the_wheel),
 		TEST_EVERYWHERE(reset_counts_from_the_call_and_rounds_up),
 		TEST_EVERYWHERE(timer_reset_many_times_runs_once_at_the_last_deadline),
+		TEST_DRIVEN(stop_that_waits_for_a_reset_leaves_the_processor_to_it),
 		TEST_EVERYWHERE(reset_of_what_is_done_or_stopped_finds_nothing),
 		TEST_POOL(job_of_the_pool_that_has_not_begun_can_be_reset),
 		TEST_POOL(reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late),
