@@ -73,8 +73,7 @@ static enum tw_status owner_init_pool(struct owner *owner, const struct tw_optio
 {
 	if (options->workers == TW_WORKERS_INLINE)
 		return TW_OK;
-	owner->pool = worker_pool_create(options->workers ? options->workers : 2, options->name,
-					 &owner->target);
+	owner->pool = worker_pool_create(options, &owner->target);
 	if (owner->pool)
 		return TW_OK;
 	return errno == ENOMEM ? TW_NO_MEMORY : TW_SYSTEM;

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 
 enum { NAME_SIZE = 16, ROLE_SIZE = 7 }; /* Linux keeps 15 characters of a thread's name */
 
@@ -72,4 +73,24 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const 
 		 ROLE_SIZE - 1, role);
 	thread_set_name(*thread, full_name);
 	return 0;
+}
+
+void condition_init(pthread_cond_t *condition)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(condition, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
+bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duration until)
+{
+	struct timespec time = {.tv_sec = (time_t)(until / TW_SECOND),
+				.tv_nsec = (long)(until % TW_SECOND)};
+
+	if (until == TW_FOREVER)
+		return pthread_cond_wait(condition, lock) == 0;
+	return pthread_cond_timedwait(condition, lock, &time) == 0;
 }

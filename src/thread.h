@@ -4,6 +4,9 @@
 #define THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
+
+#include <timingwheel/timingwheel.h>
 
 /*
  * Starts a thread called NAME-ROLE (the system may cut that short). It takes no signals: those are
@@ -18,5 +21,10 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const 
  * busy processor in short slices, soon, rather than in long ones, late. Its share stays the same.
  */
 void thread_be_prompt(void);
+
+/* A condition variable whose waits end by CLOCK_MONOTONIC. */
+void condition_init(pthread_cond_t *condition);
+/* Waits, but no longer than `until`, TW_FOREVER: without an end. False: it was so long. */
+bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duration until);
 
 #endif

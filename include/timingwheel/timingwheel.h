@@ -188,12 +188,24 @@ struct tw_options {
 	enum tw_layout layout;
 	enum tw_clock clock;
 	enum tw_drive drive;
-	int workers;                 /* threads that run tasks; 0: 2; at most TW_WORKERS_MAX */
+	int workers;                 /* threads that run tasks; 0: 2; see max_workers */
 	size_t queue_capacity;       /* commands waiting, rounded up to a power of two; 0: 8192 */
 	enum tw_when_full when_full; /* for the queue and for max_pending */
 	size_t max_pending;          /* timers armed, or on the way to it, at a time; 0: no limit */
-	const char *name; /* cut to 8 bytes; threads are NAME-owner and NAME-0 …; NULL: "tw" */
+	/* Cut to 8 bytes; threads are NAME-owner, NAME-0 …, and NAME-watch where there may be more
+	 * of them; NULL: "tw". */
+	const char *name;
 	struct tw_slow_task slow_task;
+	/*
+	 * While all workers are busy and a task that was handed to them waits for longer than
+	 * patience_for_worker (nanoseconds, ≥ 0; 0: 5 ms), one more is started, up to max_workers;
+	 * one after the other while tasks hold all of them up, one in a patience while there is
+	 * much to do. One of those that has nothing to do for 10 s ends. At most TW_WORKERS_MAX;
+	 * as many as `workers`: none is started; 0: 64, or `workers` if that is more. With
+	 * TW_WORKERS_INLINE it must be 0.
+	 */
+	int max_workers;
+	tw_duration patience_for_worker;
 };
 
 /* Largest tw_options.queue_capacity. */
@@ -459,6 +471,9 @@ struct tw_stats {
 	struct tw_percentiles lateness;
 	/* Of the tasks ended: real time, on a manual clock too. */
 	struct tw_percentiles task_duration;
+	uint64_t workers;             /* threads that run tasks, now */
+	uint64_t workers_most;        /* the most there were at a time */
+	uint64_t workers_not_started; /* times one more could not be started; it is tried again */
 };
 
 /*
