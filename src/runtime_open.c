@@ -172,6 +172,7 @@ static struct tw_stats wheel_stats_of_owner(struct tw_wheel *wheel)
 		.pending = count_of(&counts->pending),
 		.turns = count_of(&counts->turns),
 		.wakeups = count_of(&counts->wakeups),
+		.held_back = count_of(&counts->held_back),
 		.full_waits = count_of(&wheel->owner.queue.waits),
 		.longest_turn = (tw_duration)count_of(&counts->longest_turn),
 		.longest_turn_wall = (tw_duration)count_of(&counts->longest_turn_wall),

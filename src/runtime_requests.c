@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "runtime.h"
 
@@ -56,11 +57,21 @@ static bool wheel_turn_while_due(struct tw_wheel *wheel)
 
 static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
 {
+	static const struct timespec short_while = {.tv_nsec = 100 * TW_MICROSECOND};
+
 	wheel_begin_drive(wheel);
 	while (!request_is_answered(request)) {
-		/* A command claimed but not yet published is for its producer to finish. */
-		if (!owner_turn(&wheel->owner) && !request_is_answered(request))
+		if (owner_turn(&wheel->owner) || request_is_answered(request))
+			continue;
+		if (wheel->owner.held_back) {
+			/* Tasks that the pool is full of may have to drive the wheel. */
+			wheel_end_drive(wheel);
+			nanosleep(&short_while, NULL);
+			wheel_begin_drive(wheel);
+		} else {
+			/* A command claimed but not yet published is for its producer to finish. */
 			sched_yield();
+		}
 	}
 	/* What the last turn has left half done. */
 	if (owner_is_busy(&wheel->owner))
@@ -236,7 +247,8 @@ enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 
 	if (status != TW_OK)
 		return status;
-	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0)
+	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0 ||
+	    (wheel->owner.pool_is_limited && wheel_is_in_task(wheel)))
 		return TW_INVALID;
 	return wheel_ask_and_wait(wheel, &request);
 }
@@ -259,6 +271,8 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 	now = tw_now(wheel);
 	more |= owner_has_next_jobs(&wheel->owner);
 	next = more ? now : owner_next_time(&wheel->owner);
+	if (wheel->owner.held_back)
+		next = clock_add(now, wheel->owner.clock.interval);
 	wheel_end_drive(wheel);
 	if (!until_next)
 		return wheel_state(wheel);

@@ -40,6 +40,11 @@
  * ends when it has been idle for 10 s, with nothing on its tray. Its seat, with all that was
  * counted there, is for the next one that starts.
  *
+ * Room. Where the number of unfinished jobs has a limit, the submitter asks for room. If there was
+ * none, a worker tells it: once half of the limit is free, or sooner, where no job waits. So a
+ * worker that claims the last job of its tray looks whether that is wanted, as each does before it
+ * sleeps.
+ *
  * May run together: submit by one thread, wait by any number, with all workers and the watcher.
  * Linearization: a job is handed over at the unlock in submit, claimed at the exchange of the
  * tray's word, done at the store to `finished`.
@@ -106,7 +111,8 @@ struct worker_pool {
 	size_t least; /* workers */
 	size_t most;
 	tw_duration patience;
-	pthread_t watcher; /* where most > least */
+	size_t max_unfinished; /* jobs; 0: no limit */
+	pthread_t watcher;     /* where most > least */
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	pthread_cond_t epoch_is_over; /* the oldest is another */
@@ -125,6 +131,7 @@ struct worker_pool {
 	bool ending;
 	/* Written under the lock, read by any thread. */
 	_Alignas(CACHE_LINE) atomic_int sleepers; /* idle workers; the watcher while unwatched */
+	atomic_bool room_is_wanted;
 	atomic_size_t seats; /* that a worker has had; those behind them are not initialized */
 	struct worker workers[];
 };
@@ -376,9 +383,10 @@ static uint64_t worker_pool_unfinished_in(struct worker_pool *pool, uint64_t epo
 	uint64_t unfinished = pool->submitted[epoch % EPOCHS];
 
 	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
-		/* acquire: sees what the tasks did; pairs with the store in worker_finish(). */
+		/* seq_cst, as an acquire: sees what the tasks did; and after the store in
+		 * worker_pool_room(); pairs with those in worker_finish(). */
 		unfinished -= atomic_load_explicit(&pool->workers[i].finished[epoch % EPOCHS],
-						   memory_order_acquire);
+						   memory_order_seq_cst);
 	}
 	return unfinished;
 }
@@ -393,11 +401,29 @@ static uint64_t worker_pool_unfinished_in_all(struct worker_pool *pool)
 	return unfinished;
 }
 
-/* Under the lock: lets those go who wait for epochs that have become empty. */
-static void worker_pool_end_epochs(struct worker_pool *pool)
+/* Under the lock: tells the submitter, if it waits for that, that there is room. */
+static void worker_pool_tell_room(struct worker_pool *pool)
+{
+	uint64_t unfinished;
+
+	/* relaxed: written under the lock. */
+	if (!atomic_load_explicit(&pool->room_is_wanted, memory_order_relaxed))
+		return;
+	unfinished = worker_pool_unfinished_in_all(pool);
+	if (unfinished >= pool->max_unfinished ||
+	    (unfinished > pool->max_unfinished / 2 && worker_pool_has_jobs(pool)))
+		return;
+	/* relaxed: a look too many harms nobody. */
+	atomic_store_explicit(&pool->room_is_wanted, false, memory_order_relaxed);
+	event_count_notify(pool->target->owner, EVENT_COUNT_NAPPING);
+}
+
+/* Under the lock: tells those that wait for room, or for epochs that have become empty. */
+static void worker_pool_tell(struct worker_pool *pool)
 {
 	uint64_t oldest = pool->oldest_epoch;
 
+	worker_pool_tell_room(pool);
 	while (oldest != pool->epoch && worker_pool_unfinished_in(pool, oldest) == 0)
 		oldest++;
 	if (oldest == pool->oldest_epoch)
@@ -424,7 +450,7 @@ static bool worker_sleep(struct worker *worker)
 	if (worker->number >= pool->least)
 		until = clock_read_real(CLOCK_MONOTONIC) + idle_time;
 	pthread_mutex_lock(&pool->lock);
-	worker_pool_end_epochs(pool);
+	worker_pool_tell(pool);
 	worker_set_idle(worker, true);
 	if (worker_pool_has_jobs(pool))
 		worker_set_idle(worker, false);
@@ -440,28 +466,42 @@ static bool worker_sleep(struct worker *worker)
 	return stays;
 }
 
-/* Between two jobs of different epochs: the former may have become empty. */
-static void worker_enter_epoch(struct worker *worker, uint8_t epoch)
+/* Before a job: whether somebody may be waiting for what this worker has done. */
+static bool worker_may_tell(struct worker *worker, const struct timer *timer)
+{
+	if (timer->epoch != worker->epoch)
+		return true;
+	/* seq_cst: after the store in worker_finish(); pairs with the one in worker_pool_room(). */
+	return atomic_load_explicit(&worker->pool->room_is_wanted, memory_order_seq_cst) &&
+	       worker_tray_is_empty(worker);
+}
+
+static void worker_tell(struct worker *worker, uint8_t epoch)
 {
 	struct worker_pool *pool = worker->pool;
 
 	worker->epoch = epoch;
 	pthread_mutex_lock(&pool->lock);
-	worker_pool_end_epochs(pool);
+	worker_pool_tell(pool);
 	pthread_mutex_unlock(&pool->lock);
 }
 
 static void worker_finish(struct worker *worker, struct timer *timer)
 {
 	_Atomic uint64_t *finished = &worker->finished[timer->epoch];
+	uint64_t count;
 
-	if (timer->epoch != worker->epoch)
-		worker_enter_epoch(worker, timer->epoch);
+	if (worker_may_tell(worker, timer))
+		worker_tell(worker, timer->epoch);
 	job_finish(worker->pool->target, timer, &worker->seat);
-	/* relaxed: written by this thread alone. release: publishes what the task did; pairs with
-	 * the load in worker_pool_unfinished_in(). */
-	atomic_store_explicit(finished, atomic_load_explicit(finished, memory_order_relaxed) + 1,
-			      memory_order_release);
+	/* relaxed: written by this thread alone. */
+	count = atomic_load_explicit(finished, memory_order_relaxed) + 1;
+	/* release: publishes what the task did; seq_cst: and before the load in worker_may_tell().
+	 * Pairs with the load in worker_pool_unfinished_in(). */
+	if (worker->pool->max_unfinished > 0)
+		atomic_store_explicit(finished, count, memory_order_seq_cst);
+	else
+		atomic_store_explicit(finished, count, memory_order_release);
 }
 
 /* A new worker has claimed a job, or found none. */
@@ -656,6 +696,7 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	pool->least = (size_t)options->workers;
 	pool->most = most;
 	pool->patience = options->patience_for_worker;
+	pool->max_unfinished = options->max_unfinished;
 	pthread_mutex_init(&pool->lock, NULL);
 	condition_init(&pool->watch);
 	pthread_cond_init(&pool->epoch_is_over, NULL);
@@ -721,10 +762,28 @@ void worker_pool_wait(struct worker_pool *pool)
 		worker_pool_begin_epoch(pool);
 	epoch = pool->epoch;
 	/* While this waited for a free epoch, the one it closed may have become empty unseen. */
-	worker_pool_end_epochs(pool);
+	worker_pool_tell(pool);
 	while (pool->oldest_epoch < epoch)
 		pthread_cond_wait(&pool->epoch_is_over, &pool->lock);
 	pthread_mutex_unlock(&pool->lock);
+}
+
+size_t worker_pool_room(struct worker_pool *pool)
+{
+	uint64_t unfinished;
+
+	if (pool->max_unfinished == 0)
+		return SIZE_MAX;
+	pthread_mutex_lock(&pool->lock);
+	/* seq_cst: before the look at what is finished; pairs with worker_may_tell(). */
+	atomic_store_explicit(&pool->room_is_wanted, true, memory_order_seq_cst);
+	unfinished = worker_pool_unfinished_in_all(pool);
+	if (unfinished < pool->max_unfinished) {
+		/* relaxed: a look too many harms nobody. */
+		atomic_store_explicit(&pool->room_is_wanted, false, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return unfinished < pool->max_unfinished ? pool->max_unfinished - unfinished : 0;
 }
 
 bool worker_pool_is_here(const struct worker_pool *pool)

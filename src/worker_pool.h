@@ -47,6 +47,12 @@ void worker_pool_destroy(struct worker_pool *pool);
 
 /* Hands all batches over and leaves `batches` empty. */
 void worker_pool_submit(struct worker_pool *pool, enum job_lane lane, struct job_batches *batches);
+/*
+ * How many jobs may be submitted before the limit is reached; SIZE_MAX: there is none. The
+ * submitter asks. 0: its event count is notified when there is room, so a submitter that is about
+ * to sleep asks once more after its announcement.
+ */
+size_t worker_pool_room(struct worker_pool *pool);
 /* Waits until every job submitted before has been done. Not on a worker. */
 void worker_pool_wait(struct worker_pool *pool);
 /* Whether the calling thread is one of the pool's. */

@@ -206,6 +206,12 @@ struct tw_options {
 	 */
 	int max_workers;
 	tw_duration patience_for_worker;
+	/*
+	 * While so many tasks, releases and drain calls are unfinished in the pool, timers that
+	 * are due stay in the wheel: pending, with their keys, to be moved and removed. Releases
+	 * and drain calls are handed over all the same. 0: no limit; none with TW_WORKERS_INLINE.
+	 */
+	size_t max_unfinished;
 };
 
 /* Largest tw_options.queue_capacity. */
@@ -325,16 +331,17 @@ TW_API tw_duration tw_interval_of(const struct tw_wheel *wheel);
  * Moves a manual clock forward by `by`, tick by tick: applies the commands accepted before it and
  * returns when all that became due has been handed over; with TW_WORKERS_INLINE it has also run, in
  * deadline order, first set first. By 0: applies commands and runs what is due. The clock ends at
- * TW_FOREVER at most. TW_OK; TW_INVALID: no wheel, a clock that isn't manual, by < 0, or called
- * from an inline task; TW_CLOSED, also when the wheel is stopped on the way.
+ * TW_FOREVER at most. With max_unfinished it waits for the pool. TW_OK; TW_INVALID: no wheel, a
+ * clock that isn't manual, by < 0, or called from an inline task or, with max_unfinished, any task;
+ * TW_CLOSED, also when the wheel is stopped on the way.
  */
 TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
 
 /*
  * Drives a TW_DRIVE_CALLER wheel: applies commands and hands over (or runs) what is due, then tells
  * in *until_next (may be NULL) how long the caller may sleep: 0 or more, TW_FOREVER if nothing is
- * pending. TW_OK; TW_INVALID: no wheel, one with an owner thread, or called from an inline task;
- * TW_CLOSED.
+ * pending, one interval while max_unfinished holds timers back. TW_OK; TW_INVALID: no wheel, one
+ * with an owner thread, or called from an inline task; TW_CLOSED.
  */
 TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
 
@@ -474,6 +481,7 @@ struct tw_stats {
 	uint64_t workers;             /* threads that run tasks, now */
 	uint64_t workers_most;        /* the most there were at a time */
 	uint64_t workers_not_started; /* times one more could not be started; it is tried again */
+	uint64_t held_back; /* turns in which timers were due that max_unfinished held back */
 };
 
 /*
