@@ -151,7 +151,7 @@ static void alarm_wait(struct alarm_table *table, const struct tw_alarm *alarm)
 	atomic_fetch_add_explicit(&table->waiters, 1, memory_order_seq_cst);
 	/* seq_cst: after the announcement; pairs with alarm_exchange(). */
 	while (atomic_load_explicit(&alarm->word, memory_order_seq_cst) & RUNNING)
-		thread_wait(&table->run_ended, &table->lock, NULL);
+		condition_wait(&table->run_ended, &table->lock, TW_FOREVER);
 	/* relaxed: a wake too many harms nobody. */
 	atomic_fetch_sub_explicit(&table->waiters, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&table->lock);

@@ -165,7 +165,7 @@ struct command_cell *command_queue_wait(struct command_queue *queue, uint64_t *p
 	ticket =
 		queue->served + atomic_fetch_add_explicit(&queue->waiting, 1, memory_order_seq_cst);
 	while (!queue->closed && !(claimed = command_queue_claim_in_turn(queue, ticket, position)))
-		thread_wait(&queue->room, &queue->lock, NULL);
+		condition_wait(&queue->room, &queue->lock, TW_FOREVER);
 	queue->served++;
 	/* relaxed: a wake too many harms nobody, nor a cell kept for a moment longer. */
 	atomic_fetch_sub_explicit(&queue->waiting, 1, memory_order_relaxed);

@@ -94,8 +94,6 @@ static void alarm_set(struct event_count *event, const struct timespec *deadline
 
 bool event_count_init(struct event_count *event, bool boottime)
 {
-	pthread_condattr_t attributes;
-
 	atomic_init(&event->state, EVENT_COUNT_AWAKE);
 	event->alarm = -1;
 	event->doorbell = -1;
@@ -103,10 +101,7 @@ bool event_count_init(struct event_count *event, bool boottime)
 	if (boottime && !alarm_open(event, CLOCK_BOOTTIME))
 		return false;
 	pthread_mutex_init(&event->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&event->wake, &attributes);
-	pthread_condattr_destroy(&attributes);
+	condition_init(&event->wake);
 	return true;
 }
 
@@ -137,13 +132,13 @@ static bool event_count_is_notified(struct event_count *event)
 	return atomic_load_explicit(&event->state, memory_order_acquire) == EVENT_COUNT_AWAKE;
 }
 
-static void event_count_wait_condition(struct event_count *event, const struct timespec *deadline)
+static void event_count_wait_condition(struct event_count *event, tw_duration deadline)
 {
-	int late = 0;
+	bool in_time = true;
 
 	pthread_mutex_lock(&event->lock);
-	while (!event_count_is_notified(event) && !late)
-		late = thread_wait(&event->wake, &event->lock, deadline);
+	while (!event_count_is_notified(event) && in_time)
+		in_time = condition_wait(&event->wake, &event->lock, deadline);
 	pthread_mutex_unlock(&event->lock);
 }
 
@@ -182,14 +177,13 @@ void event_count_disarm(struct event_count *event)
 	(void)!read(event->doorbell, &rings, sizeof(rings));
 }
 
-static void event_count_wait_alarm(struct event_count *event, const struct timespec *deadline)
+static void event_count_wait_alarm(struct event_count *event, tw_duration deadline)
 {
-	static const struct timespec never = {0};
 	struct pollfd descriptors[] = {{.fd = event->alarm, .events = POLLIN},
 				       {.fd = event->doorbell, .events = POLLIN}};
 	uint64_t rings;
 
-	alarm_set(event, deadline ? deadline : &never);
+	event_count_arm(event, deadline);
 	while (!event_count_is_notified(event) && descriptors[0].revents == 0) {
 		(void)poll(descriptors, 2, -1);
 		(void)!read(event->doorbell, &rings, sizeof(rings));
@@ -198,13 +192,10 @@ static void event_count_wait_alarm(struct event_count *event, const struct times
 
 void event_count_wait(struct event_count *event, tw_duration deadline)
 {
-	struct timespec time = timespec_of(deadline);
-	const struct timespec *until = deadline == TW_FOREVER ? NULL : &time;
-
 	if (event->alarm >= 0)
-		event_count_wait_alarm(event, until);
+		event_count_wait_alarm(event, deadline);
 	else
-		event_count_wait_condition(event, until);
+		event_count_wait_condition(event, deadline);
 	event_count_cancel(event);
 }
 

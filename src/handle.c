@@ -301,7 +301,7 @@ void handle_wait(struct handle_table *table, uint64_t id)
 		state = atomic_load_explicit(&handle->state, memory_order_seq_cst);
 		if (generation_of(state) != id >> INDEX_BITS || (state & PHASE) != RUNNING)
 			break;
-		thread_wait(&table->run_ended, &table->lock, NULL);
+		condition_wait(&table->run_ended, &table->lock, TW_FOREVER);
 	}
 	/* relaxed: a wake too many harms nobody. */
 	atomic_fetch_sub_explicit(&table->waiters, 1, memory_order_relaxed);

@@ -16,6 +16,9 @@
  * A crowd that is due in one tick takes many turns. On a real clock with a pool, the ticks that
  * come up meanwhile overtake it (wheel.c), one a turn. On a manual clock, and inline, everything is
  * done in order: a tick is finished before the next begins.
+ *
+ * Where the pool's backlog has a limit, timers that are due stay in the wheel until the pool has
+ * room, and no tick begins or overtakes meanwhile. All else goes on; the pool wakes the owner.
  */
 #include "owner.h"
 
@@ -75,8 +78,8 @@ static enum tw_status owner_init_pool(struct owner *owner, const struct tw_optio
 {
 	if (options->workers == TW_WORKERS_INLINE)
 		return TW_OK;
-	owner->pool = worker_pool_create(options->workers ? options->workers : 2, options->name,
-					 &owner->target);
+	owner->pool_is_limited = options->max_unfinished > 0;
+	owner->pool = worker_pool_create(options, &owner->target);
 	if (owner->pool)
 		return TW_OK;
 	return errno == ENOMEM ? TW_NO_MEMORY : TW_SYSTEM;
@@ -220,11 +223,12 @@ static bool owner_has_submission(const struct owner *owner)
 static size_t owner_expire_some(struct owner *owner)
 {
 	struct timer *expired[SHELF_BATCH];
-	size_t most = owner->pool ? SHELF_BATCH : 1;
+	size_t most = !owner->pool ? 1 : owner->room < SHELF_BATCH ? owner->room : SHELF_BATCH;
 	size_t count = shelf_expire(&owner->shelf, expired, most);
 	bool late = wheel_expired_late(owner->shelf.wheel);
 	size_t fired = 0;
 
+	owner->room -= count;
 	for (size_t i = 0; i < count; i++)
 		fired += owner_hand_over_expired(owner, expired[i], late);
 	owner_count(&owner->counts.fired, fired);
@@ -253,7 +257,8 @@ static void owner_overtake(struct owner *owner, uint64_t target)
 {
 	uint64_t next;
 
-	if (!owner->pool || owner->clock.kind == TW_CLOCK_MANUAL || owner->is_stopped)
+	if (!owner->pool || owner->clock.kind == TW_CLOCK_MANUAL || owner->is_stopped ||
+	    owner->held_back)
 		return;
 	next = wheel_next_tick(owner->shelf.wheel);
 	if (next <= target && wheel_is_busy(owner->shelf.wheel))
@@ -371,10 +376,17 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 	bool next_turn_begun = true;
 
 	owner_overtake(owner, target);
+	owner->held_back = false;
+	owner->room = owner->pool ? worker_pool_room(owner->pool) : SIZE_MAX;
 	if (!owner->resumed)
 		owner_begin_next_turn(owner);
 	while (!owner->is_stopped && !owner->is_crowded && seen < TIMERS_A_TURN) {
 		if (wheel_is_busy(owner->shelf.wheel)) {
+			if (owner->room == 0) {
+				owner_count(&owner->counts.held_back, 1);
+				owner->held_back = true;
+				return false;
+			}
 			seen += owner_expire_some(owner);
 			settled = false;
 		} else if (!settled) {
@@ -509,6 +521,8 @@ bool owner_turn(struct owner *owner)
 	owner_answer_parked(owner);
 	owner_publish(owner, &start);
 	TRACE_TURN_END(owner->applied);
+	if (owner->held_back)
+		return more || !list_is_empty(&owner->retirements);
 	if (!done || owner_is_busy(owner))
 		return true;
 	if (!list_is_empty(&owner->advances)) {
@@ -526,7 +540,7 @@ bool owner_has_next_jobs(struct owner *owner)
 
 tw_duration owner_next_time(struct owner *owner)
 {
-	if (owner->is_stopped)
+	if (owner->is_stopped || owner->held_back)
 		return TW_FOREVER;
 	return clock_tick_time(&owner->clock, wheel_next_tick(owner->shelf.wheel));
 }
@@ -543,6 +557,8 @@ static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sl
 	size_t tolerated = sleep == EVENT_COUNT_NAPPING ? (size_t)owner->queue.capacity / 2 : 0;
 
 	if (requests_first_position(&owner->requests) != REQUESTS_NONE || owner_is_ending(owner))
+		return true;
+	if (owner->held_back && worker_pool_room(owner->pool) > 0)
 		return true;
 	if (sleep == EVENT_COUNT_SLEEPING && (handle_table_has_some(&owner->handles) ||
 					      handle_queue_has_some(&owner->alarms.changed)))

@@ -58,6 +58,7 @@ struct owner_counts {
 	_Atomic uint64_t longest_turn; /* nanoseconds of work */
 	_Atomic uint64_t longest_turn_wall;
 	_Atomic uint64_t pending;
+	_Atomic uint64_t held_back;
 };
 
 struct owner {
@@ -65,6 +66,7 @@ struct owner {
 	struct shelf_plan plan;
 	struct worker_pool *pool; /* NULL: tasks run where the wheel is driven */
 	size_t max_pending;       /* 0: no limit */
+	bool pool_is_limited;     /* timers are due in the wheel until there is room in the pool */
 	bool has_thread;
 	pthread_t thread;
 	/* Any thread. */
@@ -111,6 +113,8 @@ struct owner {
 	bool is_crowded;    /* this turn has done enough */
 	bool resumed;       /* it goes on with what a crowded one has left */
 	bool commands_wait; /* and so it leaves the queue alone */
+	bool held_back;     /* timers are due, and the pool has no room for them */
+	size_t room;        /* in the pool, for this turn's timers */
 	bool is_stopped;
 	size_t applied; /* commands, in this turn */
 	unsigned tries; /* to sleep, in a row, while a producer had a command half written */
@@ -158,7 +162,7 @@ bool owner_turn(struct owner *owner);
 bool owner_is_busy(struct owner *owner);
 /* Whether inline tasks wait for the next turn. */
 bool owner_has_next_jobs(struct owner *owner);
-/* The time of the next turn that is known of; TW_FOREVER: none. */
+/* The time of the next turn that is known of; TW_FOREVER: none, or it waits for room. */
 tw_duration owner_next_time(struct owner *owner);
 /*
  * For one who drives the wheel and sleeps in poll() or epoll: the descriptor, -1: errno tells.

@@ -41,9 +41,13 @@ static struct keyed_timer *owner_find(struct owner *owner, const struct command 
 	return shelf_find(&owner->shelf, key, command->key_size, command->hash);
 }
 
-/* The timer leaves the shelf and runs now. */
+/* The timer leaves the shelf and runs now; where the pool has a limit, once there is room. */
 static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool in_next_turn)
 {
+	if (owner->pool_is_limited) {
+		wheel_move(owner->shelf.wheel, &timer->timer, 0);
+		return;
+	}
 	shelf_remove(&owner->shelf, timer);
 	owner_count(&owner->counts.fired, 1);
 	owner_unreserve(owner, 1);

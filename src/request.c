@@ -85,7 +85,7 @@ enum tw_status requests_wait(struct requests *requests, struct request *request)
 {
 	pthread_mutex_lock(&requests->lock);
 	while (!request_is_answered(request))
-		thread_wait(&requests->answer, &requests->lock, NULL);
+		condition_wait(&requests->answer, &requests->lock, TW_FOREVER);
 	pthread_mutex_unlock(&requests->lock);
 	return request->status;
 }

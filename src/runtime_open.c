@@ -6,13 +6,22 @@
 
 #include "runtime.h"
 
-enum { DEFAULT_QUEUE_CAPACITY = 8192 };
+enum { DEFAULT_QUEUE_CAPACITY = 8192, DEFAULT_WORKERS = 2, DEFAULT_MAX_WORKERS = 64 };
+
+/* With the defaults filled in. */
+static bool workers_are_valid(const struct tw_options *options)
+{
+	if (options->workers == TW_WORKERS_INLINE)
+		return options->max_workers == 0;
+	return options->workers > 0 && options->max_workers >= options->workers &&
+	       options->max_workers <= TW_WORKERS_MAX;
+}
 
 static bool options_are_valid(const struct tw_options *options)
 {
 	return options->layout <= TW_LAYOUT_ROUNDS && options->clock <= TW_CLOCK_MANUAL &&
 	       options->drive <= TW_DRIVE_CALLER && options->when_full <= TW_WHEN_FULL_FAIL &&
-	       options->workers >= TW_WORKERS_INLINE && options->workers <= TW_WORKERS_MAX &&
+	       workers_are_valid(options) && options->patience_for_worker >= 0 &&
 	       options->queue_capacity <= TW_QUEUE_CAPACITY_MAX &&
 	       options->slow_task.threshold >= 0;
 }
@@ -25,6 +34,13 @@ static struct tw_options options_with_defaults(const struct tw_options *given)
 		options = *given;
 	if (options.queue_capacity == 0)
 		options.queue_capacity = DEFAULT_QUEUE_CAPACITY;
+	if (options.workers == 0)
+		options.workers = DEFAULT_WORKERS;
+	if (options.max_workers == 0 && options.workers != TW_WORKERS_INLINE)
+		options.max_workers = options.workers > DEFAULT_MAX_WORKERS ? options.workers
+									    : DEFAULT_MAX_WORKERS;
+	if (options.patience_for_worker == 0)
+		options.patience_for_worker = 5 * TW_MILLISECOND;
 	if (!options.name)
 		options.name = "tw";
 	return options;
@@ -161,16 +177,18 @@ static struct tw_stats wheel_stats_of_owner(struct tw_wheel *wheel)
 
 	struct tw_stats stats = {
 		.queued = command_queue_count(&wheel->owner.queue),
-		.unfinished = wheel->owner.pool ? worker_pool_unfinished(wheel->owner.pool) : 0,
 		.pending = count_of(&counts->pending),
 		.turns = count_of(&counts->turns),
 		.wakeups = count_of(&counts->wakeups),
+		.held_back = count_of(&counts->held_back),
 		.full_waits = count_of(&wheel->owner.queue.waits),
 		.longest_turn = (tw_duration)count_of(&counts->longest_turn),
 		.longest_turn_wall = (tw_duration)count_of(&counts->longest_turn_wall),
 		.refused = count_of(&wheel->refused),
 	};
 
+	if (wheel->owner.pool)
+		worker_pool_count(wheel->owner.pool, &stats);
 	/* What became of the timers before how many were set, so that it is never more. */
 	stats.fired = count_of(&counts->fired);
 	stats.drained = count_of(&counts->drained);

@@ -64,9 +64,13 @@ static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *re
 
 	wheel_begin_drive(wheel);
 	while (!request_is_answered(request)) {
-		/* A command claimed but not yet published is for its producer to finish. */
-		if (!owner_turn(&wheel->owner) && !request_is_answered(request))
-			thread_back_off(&tries);
+		if (owner_turn(&wheel->owner) || request_is_answered(request))
+			continue;
+		/* A command claimed but not yet published is for its producer to finish; and tasks
+		 * that the pool is full of may have to drive the wheel. */
+		wheel_end_drive(wheel);
+		thread_back_off(&tries);
+		wheel_begin_drive(wheel);
 	}
 	/* What the last turn has left half done. */
 	if (owner_is_busy(&wheel->owner))
@@ -267,7 +271,8 @@ enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 
 	if (status != TW_OK)
 		return status;
-	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0)
+	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0 ||
+	    (wheel->owner.pool_is_limited && wheel_is_in_task(wheel)))
 		return TW_INVALID;
 	return wheel_ask_and_wait(wheel, &request);
 }
@@ -290,6 +295,8 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 	now = tw_now(wheel);
 	more |= owner_has_next_jobs(&wheel->owner);
 	next = more ? now : owner_next_time(&wheel->owner);
+	if (wheel->owner.held_back)
+		next = clock_add(now, wheel->owner.clock.interval);
 	wheel_end_drive(wheel);
 	if (!until_next)
 		return wheel_state(wheel);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 
 enum { NAME_SIZE = 16, ROLE_SIZE = 7 }; /* Linux keeps 15 characters of a thread's name */
 enum { YIELDS = 16 };
@@ -90,16 +91,28 @@ void thread_back_off(unsigned *tries)
 	pthread_setcancelstate(state, &state);
 }
 
-int thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, const struct timespec *deadline)
+void condition_init(pthread_cond_t *condition)
 {
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(condition, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
+bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duration until)
+{
+	tw_duration time = until < 0 ? 0 : until;
+	struct timespec end = {(time_t)(time / TW_SECOND), (long)(time % TW_SECOND)};
 	int state;
 	int error;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	if (deadline)
-		error = pthread_cond_timedwait(condition, lock, deadline);
-	else
+	if (until == TW_FOREVER)
 		error = pthread_cond_wait(condition, lock);
+	else
+		error = pthread_cond_timedwait(condition, lock, &end);
 	pthread_setcancelstate(state, &state);
-	return error;
+	return error == 0;
 }

@@ -4,7 +4,9 @@
 #define THREAD_H
 
 #include <pthread.h>
-#include <time.h>
+#include <stdbool.h>
+
+#include <timingwheel/timingwheel.h>
 
 /*
  * Starts a thread called NAME-ROLE (the system may cut that short). It takes no signals: those are
@@ -26,10 +28,12 @@ void thread_be_prompt(void);
  */
 void thread_back_off(unsigned *tries);
 
+/* A condition variable whose waits end by CLOCK_MONOTONIC. */
+void condition_init(pthread_cond_t *condition);
 /*
- * As pthread_cond_timedwait, or without a deadline pthread_cond_wait, but no cancellation point: a
- * thread that is cancelled in a public call goes on to the call's end.
+ * Waits, but no longer than `until` (TW_FOREVER: without an end); false: it was so long. No
+ * cancellation point: a thread that is cancelled in a public call goes on to the call's end.
  */
-int thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, const struct timespec *deadline);
+bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duration until);
 
 #endif

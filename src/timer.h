@@ -38,7 +38,10 @@ enum timer_class {
 /* The part that all timers have: what the wheel and the pool touch. 56 bytes. */
 struct timer {
 	struct list link; /* in a slot; later in a batch of jobs */
-	uint64_t expiry;  /* tick at or after which it may fire */
+	union {
+		uint64_t expiry;          /* in the wheel: tick at or after which it may fire */
+		tw_duration submitted_at; /* in the first timer of a batch of jobs */
+	};
 	union {
 		uint64_t sequence;   /* in the wheel: order of its last command */
 		struct drain *drain; /* as a TIMER_DRAIN job */

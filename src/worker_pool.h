@@ -37,20 +37,29 @@ struct job_batches {
 /* Adds a job behind all others. */
 void job_batches_add(struct job_batches *batches, struct timer *timer);
 
-/* NULL: errno tells, ENOMEM included. The threads are named NAME-0 and so on. */
-struct worker_pool *worker_pool_create(int workers, const char *name, struct job_target *target);
+/*
+ * As the options say, which are complete: no 0 stands for a default. The threads are named NAME-0
+ * and so on, and NAME-watch where the pool may grow. NULL: errno tells, ENOMEM included.
+ */
+struct worker_pool *worker_pool_create(const struct tw_options *options, struct job_target *target);
 /* Waits until all jobs are done, ends the threads. Nobody may submit or wait any more. */
 void worker_pool_destroy(struct worker_pool *pool);
 
 /* Hands all batches over and leaves `batches` empty. */
 void worker_pool_submit(struct worker_pool *pool, enum job_lane lane, struct job_batches *batches);
+/*
+ * How many jobs may be submitted before the limit is reached; SIZE_MAX: there is none. The
+ * submitter asks. 0: its event count is notified when there is room, so a submitter that is about
+ * to sleep asks once more after its announcement.
+ */
+size_t worker_pool_room(struct worker_pool *pool);
 /* Waits until every job submitted before has been done. Not on a worker. */
 void worker_pool_wait(struct worker_pool *pool);
 /* Whether the calling thread is one of the pool's. */
 bool worker_pool_is_here(const struct worker_pool *pool);
-/* Jobs submitted and not done. */
-uint64_t worker_pool_unfinished(struct worker_pool *pool);
-/* Adds what the workers tell of what they did. */
+/* Adds what the workers tell of what they did, those that have ended too. */
 void worker_pool_sum(const struct worker_pool *pool, struct job_sums *sums);
+/* Fills in `unfinished` and what the statistics have of workers. */
+void worker_pool_count(struct worker_pool *pool, struct tw_stats *stats);
 
 #endif

@@ -19,7 +19,7 @@ static void nothing(void *context, const struct tw_task *task)
 
 static struct tw_wheel *open_wheel(tw_duration interval, enum tw_clock clock, int workers)
 {
-	struct tw_options options = {.clock = clock, .workers = workers};
+	struct tw_options options = {.clock = clock, .workers = workers, .max_workers = workers};
 	struct tw_wheel *wheel;
 
 	assert_status(tw_create(&wheel, interval, 64, nothing, &options), TW_OK);

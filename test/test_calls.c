@@ -64,6 +64,11 @@ static void create_refuses_options_out_of_range(void **state)
 	struct tw_options when_full = {.when_full = (enum tw_when_full)(TW_WHEN_FULL_FAIL + 1)};
 	struct tw_options too_few_workers = {.workers = TW_WORKERS_INLINE - 1};
 	struct tw_options too_many_workers = {.workers = TW_WORKERS_MAX + 1};
+	struct tw_options too_many_at_most = {.max_workers = TW_WORKERS_MAX + 1};
+	struct tw_options fewer_at_most = {.workers = 3, .max_workers = 2};
+	struct tw_options negative_at_most = {.max_workers = -1};
+	struct tw_options inline_at_most = {.workers = TW_WORKERS_INLINE, .max_workers = 1};
+	struct tw_options negative_patience = {.patience_for_worker = -1};
 
 	(void)state;
 	assert_create_refuses(INTERVAL, 10, record_execute, &layout);
@@ -72,6 +77,11 @@ static void create_refuses_options_out_of_range(void **state)
 	assert_create_refuses(INTERVAL, 10, record_execute, &when_full);
 	assert_create_refuses(INTERVAL, 10, record_execute, &too_few_workers);
 	assert_create_refuses(INTERVAL, 10, record_execute, &too_many_workers);
+	assert_create_refuses(INTERVAL, 10, record_execute, &too_many_at_most);
+	assert_create_refuses(INTERVAL, 10, record_execute, &fewer_at_most);
+	assert_create_refuses(INTERVAL, 10, record_execute, &negative_at_most);
+	assert_create_refuses(INTERVAL, 10, record_execute, &inline_at_most);
+	assert_create_refuses(INTERVAL, 10, record_execute, &negative_patience);
 }
 
 static void create_refuses_sizes_beyond_the_limits(void **state)

@@ -334,6 +334,7 @@ static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state
 {
 	struct handle_table handles;
 	struct job_target target = {.handles = &handles};
+	struct tw_options options = {.workers = 1, .max_workers = 1, .name = "pool"};
 	struct timer_store store;
 	struct worker_pool *pool;
 	size_t threads;
@@ -343,15 +344,20 @@ static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state
 	assert_true(handle_table_init(&handles));
 	target.store = &store;
 	/* The thread sanitizer starts one of its own with the first. */
-	pool = worker_pool_create(1, "pool", &target);
+	pool = worker_pool_create(&options, &target);
 	assert_non_null(pool);
 	threads = count_threads() - 1;
 	worker_pool_destroy(pool);
 	for (int workers = 1; workers <= 8; workers++) {
-		for (int failing = 1; failing <= workers; failing++) {
+		/* With the one that starts others. */
+		int at_first = workers + workers % 2;
+
+		options.workers = workers;
+		options.max_workers = at_first;
+		for (int failing = 1; failing <= at_first; failing++) {
 			fail_thread(failing);
 			errno = 0;
-			assert_null(worker_pool_create(workers, "pool", &target));
+			assert_null(worker_pool_create(&options, &target));
 			assert_int_equal(errno, EAGAIN);
 			assert_int_equal(threads_until_fault(), 0);
 			WAIT_UNTIL(count_threads() == threads);
@@ -363,16 +369,19 @@ static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state
 
 static void pool_without_memory_starts_no_thread(void **state)
 {
+	struct tw_options options = {.workers = 2, .max_workers = 3, .name = "pool"};
 	struct job_target target = {0};
 
 	(void)state;
-	fail_allocation(1, true);
-	fail_thread(100);
-	errno = 0;
-	assert_null(worker_pool_create(2, "pool", &target));
-	assert_int_equal(errno, ENOMEM);
-	assert_true(end_faults());
-	assert_int_equal(threads_until_fault(), 100);
+	for (int failing = 1; failing <= 2; failing++) {
+		fail_allocation(failing, true);
+		fail_thread(100);
+		errno = 0;
+		assert_null(worker_pool_create(&options, &target));
+		assert_int_equal(errno, ENOMEM);
+		assert_true(end_faults());
+		assert_int_equal(threads_until_fault(), 100);
+	}
 	fail_thread(0);
 }
 

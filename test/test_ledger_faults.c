@@ -345,7 +345,7 @@ static void make_trouble(struct show *show, struct caller *callers, pthread_t *t
 static uint64_t seed;
 
 static void show_begin(struct show *show, const struct variant *variant,
-		       enum tw_when_full when_full, size_t max_pending)
+		       enum tw_when_full when_full, size_t max_pending, size_t max_unfinished)
 {
 	struct tw_options options = {.context = show,
 				     .release = release,
@@ -355,7 +355,8 @@ static void show_begin(struct show *show, const struct variant *variant,
 				     .workers = variant->workers,
 				     .queue_capacity = 64,
 				     .max_pending = max_pending,
-				     .when_full = when_full};
+				     .when_full = when_full,
+				     .max_unfinished = max_unfinished};
 
 	memset(show, 0, sizeof(*show));
 	show->pieces = calloc(PIECES, sizeof(show->pieces[0]));
@@ -389,7 +390,7 @@ static void show_end(struct show *show)
 }
 
 static void put_on_a_show(const struct variant *variant, enum tw_when_full when_full,
-			  size_t max_pending)
+			  size_t max_pending, size_t max_unfinished)
 {
 	struct random random = random_from(seed, CALLERS);
 	struct show show;
@@ -397,7 +398,7 @@ static void put_on_a_show(const struct variant *variant, enum tw_when_full when_
 	struct caller mover = {&show, CALLERS, random_from(seed, CALLERS + 1)};
 	pthread_t threads[CALLERS], mover_thread;
 
-	show_begin(&show, variant, when_full, max_pending);
+	show_begin(&show, variant, when_full, max_pending, max_unfinished);
 	for (int i = 0; i < CALLERS; i++) {
 		callers[i] = (struct caller){&show, i, random_from(seed, (uint64_t)i)};
 		start_caller(&show, &callers[i], &threads[i]);
@@ -414,17 +415,22 @@ static void put_on_a_show(const struct variant *variant, enum tw_when_full when_
 
 static void all_comes_back_once_through_faults_cancels_and_forks(void **state)
 {
-	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 0);
+	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 0, 0);
 }
 
 static void all_comes_back_once_where_limits_refuse(void **state)
 {
-	put_on_a_show(*state, TW_WHEN_FULL_FAIL, 400);
+	put_on_a_show(*state, TW_WHEN_FULL_FAIL, 400, 0);
 }
 
 static void all_comes_back_once_where_limits_have_callers_wait(void **state)
 {
-	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 400);
+	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 400, 0);
+}
+
+static void all_comes_back_once_where_the_backlog_is_bounded(void **state)
+{
+	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 0, 20);
 }
 
 int main(void)
@@ -433,6 +439,7 @@ int main(void)
 		TEST_EVERYWHERE(all_comes_back_once_through_faults_cancels_and_forks),
 		TEST_EVERYWHERE(all_comes_back_once_where_limits_refuse),
 		TEST_EVERYWHERE(all_comes_back_once_where_limits_have_callers_wait),
+		TEST_POOL(all_comes_back_once_where_the_backlog_is_bounded),
 	};
 
 	seed = seed_choose();

@@ -9,8 +9,11 @@
 #include "faults/faults.h"
 #include "support/ledger.h"
 #include "support/recorder.h"
+#include "support/wait.h"
 
 #include <errno.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,7 +198,7 @@ static void each_thread_may_fail_to_start(void **state)
 {
 	const struct variant *variant = *state;
 	int threads = (variant->drive == TW_DRIVE_THREAD ? 1 : 0) +
-		      (variant->workers > 0 ? variant->workers : 0);
+		      (variant->workers > 0 ? variant->workers + 1 : 0);
 
 	for (int failing = 1; failing <= threads; failing++) {
 		int anything;
@@ -211,6 +214,55 @@ static void each_thread_may_fail_to_start(void **state)
 	assert_false(live_through_fault(variant, 0, false));
 	assert_int_equal(threads_until_fault(), 1);
 	fail_thread(0);
+}
+
+struct hold {
+	sem_t gate;
+	atomic_int begun;
+};
+
+static void pass_gate(void *argument)
+{
+	struct hold *hold = argument;
+
+	atomic_fetch_add(&hold->begun, 1);
+	while (sem_wait(&hold->gate) != 0)
+		continue;
+}
+
+static struct tw_stats stats_of(struct tw_wheel *wheel)
+{
+	struct tw_stats stats;
+
+	assert_status(tw_get_stats(wheel, &stats), TW_OK);
+	return stats;
+}
+
+/* The pool's first attempt to grow fails. */
+static void worker_that_cannot_start_is_counted_and_tried_again(void **state)
+{
+	const struct variant *variant = *state;
+	struct tw_options options = {
+		.layout = variant->layout, .drive = variant->drive, .clock = TW_CLOCK_MANUAL};
+	struct tw_wheel *wheel;
+	struct hold hold = {.begun = 0};
+
+	sem_init(&hold.gate, 0, 0);
+	assert_status(tw_create(&wheel, INTERVAL, 10, record_execute, &options), TW_OK);
+	fail_thread(1);
+	for (int i = 0; i < 3; i++)
+		assert_status(tw_after_func(wheel, 0, pass_gate, &hold, NULL), TW_OK);
+	assert_status(tw_advance(wheel, 0), TW_OK);
+	WAIT_UNTIL(atomic_load(&hold.begun) == 3);
+	assert_int_equal(threads_until_fault(), 0);
+	assert_int_equal(stats_of(wheel).workers_not_started, 1);
+	assert_int_equal(stats_of(wheel).workers, 3);
+	for (int i = 0; i < 3; i++)
+		sem_post(&hold.gate);
+	assert_status(tw_wait_idle(wheel), TW_OK);
+	assert_int_equal(stats_of(wheel).fired, 3);
+	tw_destroy(wheel);
+	sem_destroy(&hold.gate);
 }
 
 static void timer_whose_move_failed_keeps_its_deadline(void **state)
@@ -261,6 +313,7 @@ int main(void)
 		TEST_BOTH(inline, memory_may_run_out_at_any_allocation),
 		TEST_BOTH(threads, memory_may_run_out_at_any_allocation),
 		TEST_EVERYWHERE(each_thread_may_fail_to_start),
+		TEST_POOL(worker_that_cannot_start_is_counted_and_tried_again),
 		TEST_EVERYWHERE(timer_whose_move_failed_keeps_its_deadline),
 		TEST_EVERYWHERE(drain_without_memory_drains_nothing),
 	};

@@ -67,6 +67,7 @@ static struct tw_wheel *open_wheel_of(const struct variant *variant, int workers
 	struct tw_options options = options_of(variant);
 
 	options.workers = workers;
+	options.max_workers = workers;
 	return open_wheel_with(&options);
 }
 
@@ -747,12 +748,15 @@ static void threads_have_names(void **state)
 	struct tw_wheel *unnamed = open_wheel(*state);
 
 	options.name = "seen";
+	options.max_workers = 3;
 	named = open_wheel_with(&options);
 	assert_int_equal(threads_named("seen-owner"), 1);
 	assert_int_equal(threads_named("seen-0"), 1);
 	assert_int_equal(threads_named("seen-1"), 1);
 	assert_int_equal(threads_named("tw-owner"), 1);
+	assert_int_equal(threads_named("seen-watch"), 1);
 	assert_int_equal(threads_named("tw-0"), 1);
+	assert_int_equal(threads_named("tw-watch"), 0);
 	tw_destroy(named);
 	/* A thread that was joined may be listed for a moment yet. */
 	WAIT_UNTIL(threads_named("seen-owner") == 0);

@@ -39,6 +39,7 @@ static struct recorder *open_with_slow_task(const struct variant *variant, struc
 	sem_init(&slow->go_on, 0, 0);
 	atomic_init(&slow->ended, 0);
 	options.workers = workers;
+	options.max_workers = workers;
 	recorder->argument = slow;
 	recorder->on_execute = block_on_value_1;
 	recorder_start(recorder, INTERVAL, 10, &options);

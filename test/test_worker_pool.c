@@ -39,6 +39,7 @@ struct fixture {
 	struct job_target target;
 	struct worker_pool *pool;
 	struct job_batches batches;
+	atomic_size_t begun; /* of those that wait at a gate */
 	atomic_size_t done;
 	atomic_bool flag;
 	atomic_size_t done_before; /* the marked job */
@@ -66,8 +67,14 @@ static void release(void *context, const struct tw_task *tw_task, enum tw_reason
 	atomic_fetch_add(&fixture->done, 1);
 }
 
-static void fixture_open(struct fixture *fixture, int workers, size_t size)
+/* With so many workers at the start, and at most. */
+static void fixture_open_growing(struct fixture *fixture, int workers, int most, size_t size)
 {
+	struct tw_options options = {.workers = workers,
+				     .max_workers = most,
+				     .patience_for_worker = 5 * TW_MILLISECOND,
+				     .name = "pool"};
+
 	*fixture = (struct fixture){.size = size};
 	assert_true(clock_init(&fixture->clock, TW_CLOCK_MANUAL, 1));
 	timer_store_init(&fixture->store);
@@ -83,8 +90,21 @@ static void fixture_open(struct fixture *fixture, int workers, size_t size)
 					      .context = fixture};
 	fixture->tasks = calloc(size, sizeof(*fixture->tasks));
 	assert_non_null(fixture->tasks);
-	fixture->pool = worker_pool_create(workers, "pool", &fixture->target);
+	fixture->pool = worker_pool_create(&options, &fixture->target);
 	assert_non_null(fixture->pool);
+}
+
+static void fixture_open(struct fixture *fixture, int workers, size_t size)
+{
+	fixture_open_growing(fixture, workers, workers, size);
+}
+
+static struct tw_stats stats_of(struct fixture *fixture)
+{
+	struct tw_stats stats = {0};
+
+	worker_pool_count(fixture->pool, &stats);
+	return stats;
 }
 
 static void fixture_close(struct fixture *fixture)
@@ -157,6 +177,7 @@ static void assert_each_was_run_once(struct fixture *fixture)
 static void pass_gate(struct task *task)
 {
 	atomic_store(&task->fixture->flag, true);
+	atomic_fetch_add(&task->fixture->begun, 1);
 	while (sem_wait(task->gate) != 0)
 		continue;
 }
@@ -225,7 +246,7 @@ static void jobs_of_one_submission_are_done_once(void **state)
 			submit(&fixture);
 			worker_pool_wait(fixture.pool);
 			assert_each_was_run_once(&fixture);
-			assert_int_equal(worker_pool_unfinished(fixture.pool), 0);
+			assert_int_equal(stats_of(&fixture).unfinished, 0);
 			fixture_close(&fixture);
 		}
 	}
@@ -279,7 +300,7 @@ static void submission_of_nothing_does_nothing(void **state)
 	fixture_open(&fixture, 2, 1);
 	submit(&fixture);
 	worker_pool_wait(fixture.pool);
-	assert_int_equal(worker_pool_unfinished(fixture.pool), 0);
+	assert_int_equal(stats_of(&fixture).unfinished, 0);
 	fixture_close(&fixture);
 }
 
@@ -357,7 +378,7 @@ static void slow_job_holds_up_nothing_but_its_worker(void **state)
 		add_all(&fixture);
 		submit(&fixture);
 		WAIT_UNTIL(done(&fixture) == WORKER_BATCH - 1);
-		assert_int_equal(worker_pool_unfinished(fixture.pool), 1);
+		assert_int_equal(stats_of(&fixture).unfinished, 1);
 		assert_int_equal(atomic_load(&fixture.tasks[slow].times_run), 0);
 		sem_post(&gate);
 		worker_pool_wait(fixture.pool);
@@ -461,6 +482,159 @@ static void rest_of_a_batch_is_done_before_a_crowd_of_later_ones(void **state)
 	fixture_close(&fixture);
 	for (size_t i = 0; i < 2; i++)
 		sem_destroy(&gates[i]);
+}
+
+/* --- Growth ---------------------------------------------------------------------------------- */
+
+/* All the fixture's jobs at once, each of which waits at the gate. */
+static void block_all(struct fixture *fixture, sem_t *gate)
+{
+	for (size_t number = 0; number < fixture->size; number++)
+		block(fixture, number, gate);
+	add_all(fixture);
+	submit(fixture);
+}
+
+static void open_gate(struct fixture *fixture, sem_t *gate)
+{
+	for (size_t number = 0; number < fixture->size; number++)
+		sem_post(gate);
+	worker_pool_wait(fixture->pool);
+}
+
+/* Waits for the flag; after 20 seconds it has waited in vain, and lets the test go on. */
+static void wait_for_flag(struct task *task)
+{
+	int64_t start = wall_clock();
+
+	while (!atomic_load(&task->fixture->flag)) {
+		if (wall_clock() - start > INT64_C(20000000000))
+			return;
+		sched_yield();
+	}
+}
+
+static void set_flag(struct task *task)
+{
+	atomic_store(&task->fixture->flag, true);
+}
+
+/* Also those that lie behind a blocked one on a tray, of which there are 30. */
+static void pool_grows_while_all_workers_are_blocked_and_jobs_wait(void **state)
+{
+	struct fixture fixture;
+	sem_t gate;
+
+	(void)state;
+	sem_init(&gate, 0, 0);
+	fixture_open_growing(&fixture, 2, 64, 40);
+	assert_int_equal(stats_of(&fixture).workers, 2);
+	block_all(&fixture, &gate);
+	WAIT_UNTIL(atomic_load(&fixture.begun) == 40);
+	/* A worker of the first two may have been asleep for all of that time. */
+	assert_in_range(stats_of(&fixture).workers, 40, 42);
+	open_gate(&fixture, &gate);
+	assert_each_was_run_once(&fixture);
+	fixture_close(&fixture);
+	sem_destroy(&gate);
+}
+
+/* The one worker that is not blocked lays out a batch, and is blocked by its first job. */
+static void pool_grows_also_for_what_was_just_being_laid_out_when_it_looked(void **state)
+{
+	size_t turns = TEST_SHARE_OF(300);
+
+	(void)state;
+	for (size_t turn = 0; turn < turns; turn++) {
+		struct fixture fixture;
+		sem_t gate;
+
+		sem_init(&gate, 0, 0);
+		fixture_open_growing(&fixture, 2, 4, 4);
+		for (size_t number = 0; number < 4; number++)
+			block(&fixture, number, &gate);
+		submit_one(&fixture, 0);
+		WAIT_UNTIL(atomic_load(&fixture.begun) == 1);
+		for (size_t number = 1; number < 4; number++)
+			add(&fixture, number);
+		submit(&fixture);
+		WAIT_UNTIL(atomic_load(&fixture.begun) == 4);
+		open_gate(&fixture, &gate);
+		assert_each_was_run_once(&fixture);
+		fixture_close(&fixture);
+		sem_destroy(&gate);
+	}
+}
+
+static void pool_has_at_most_so_many_workers(void **state)
+{
+	(void)state;
+	for (int most = 1; most <= 4; most++) {
+		struct fixture fixture;
+		sem_t gate;
+
+		sem_init(&gate, 0, 0);
+		fixture_open_growing(&fixture, 1, most, 40);
+		block_all(&fixture, &gate);
+		WAIT_UNTIL(atomic_load(&fixture.begun) == (size_t)most);
+		/* Another five patiences. */
+		wait_for(25000000);
+		open_gate(&fixture, &gate);
+		assert_each_was_run_once(&fixture);
+		assert_int_equal(stats_of(&fixture).workers_most, most);
+		fixture_close(&fixture);
+		sem_destroy(&gate);
+	}
+}
+
+static void job_may_need_another_that_only_one_more_worker_can_do(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_open_growing(&fixture, 1, 2, 2);
+	fixture.tasks[0].run = wait_for_flag;
+	fixture.tasks[1].run = set_flag;
+	add_all(&fixture);
+	submit(&fixture);
+	worker_pool_destroy(fixture.pool);
+	fixture.pool = NULL;
+	assert_true(atomic_load(&fixture.flag));
+	assert_each_was_run_once(&fixture);
+	fixture_close(&fixture);
+}
+
+static uint64_t tasks_ended(struct fixture *fixture)
+{
+	static struct job_sums sums;
+
+	memset(&sums, 0, sizeof(sums));
+	worker_pool_sum(fixture->pool, &sums);
+	return histogram_percentiles(&sums.duration).count;
+}
+
+/* And those that are needed again sit where they sat. */
+static void workers_that_were_idle_for_long_end_and_what_they_counted_stays(void **state)
+{
+	struct fixture fixture;
+	sem_t gate;
+
+	(void)state;
+	sem_init(&gate, 0, 0);
+	fixture_open_growing(&fixture, 2, 64, 20);
+	for (uint64_t turn = 1; turn <= 2; turn++) {
+		block_all(&fixture, &gate);
+		WAIT_UNTIL(atomic_load(&fixture.begun) == 20 * turn);
+		open_gate(&fixture, &gate);
+		assert_int_equal(tasks_ended(&fixture), 20 * turn);
+		assert_in_range(stats_of(&fixture).workers_most, 20, 22);
+		if (turn == 1)
+			WAIT_UNTIL(stats_of(&fixture).workers == 2);
+		assert_int_equal(tasks_ended(&fixture), 20 * turn);
+		assert_int_equal(stats_of(&fixture).unfinished, 0);
+	}
+	fixture_close(&fixture);
+	sem_destroy(&gate);
 }
 
 /* --- Lanes ----------------------------------------------------------------------------------- */
@@ -729,7 +903,7 @@ static void wait_ends_after_the_jobs_of_earlier_waits_too(void **state)
 		waiter_start(&waiters[i], fixture.pool);
 	}
 	sem_post(&gates[1]);
-	WAIT_UNTIL(worker_pool_unfinished(fixture.pool) == 1);
+	WAIT_UNTIL(stats_of(&fixture).unfinished == 1);
 	for (size_t i = 0; i < 2; i++) {
 		waiter_falls_asleep(&waiters[i]);
 		assert_false(atomic_load(&waiters[i].returned));
@@ -760,7 +934,7 @@ static void any_number_may_wait_at_a_time(void **state)
 		submit_one(&fixture, i);
 		waiter_start(&waiters[i], fixture.pool);
 	}
-	assert_int_equal(worker_pool_unfinished(fixture.pool), WAITERS);
+	assert_int_equal(stats_of(&fixture).unfinished, WAITERS);
 	for (size_t i = 0; i < WAITERS; i++)
 		assert_false(atomic_load(&waiters[i].returned));
 	sem_post(&gate);
@@ -872,23 +1046,6 @@ static void destroy_waits_until_all_jobs_are_done(void **state)
 	}
 }
 
-/* Waits for the flag; after 20 seconds it has waited in vain, and lets the test go on. */
-static void wait_for_flag(struct task *task)
-{
-	int64_t start = wall_clock();
-
-	while (!atomic_load(&task->fixture->flag)) {
-		if (wall_clock() - start > INT64_C(20000000000))
-			return;
-		sched_yield();
-	}
-}
-
-static void set_flag(struct task *task)
-{
-	atomic_store(&task->fixture->flag, true);
-}
-
 /*
  * The first job of a batch waits for its last, so another worker must do that one. The workers have
  * been woken together: while one lays the last batch out, the other looks whether it may leave. A
@@ -942,6 +1099,11 @@ int main(void)
 		cmocka_unit_test(rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked),
 		cmocka_unit_test(jobs_submitted_behind_a_slow_one_are_done_before_it),
 		cmocka_unit_test(rest_of_a_batch_is_done_before_a_crowd_of_later_ones),
+		cmocka_unit_test(pool_grows_while_all_workers_are_blocked_and_jobs_wait),
+		cmocka_unit_test(pool_grows_also_for_what_was_just_being_laid_out_when_it_looked),
+		cmocka_unit_test(pool_has_at_most_so_many_workers),
+		cmocka_unit_test(job_may_need_another_that_only_one_more_worker_can_do),
+		cmocka_unit_test(workers_that_were_idle_for_long_end_and_what_they_counted_stays),
 		cmocka_unit_test(prompt_job_is_not_held_up_by_a_crowd_in_bulk),
 		cmocka_unit_test(bulk_is_not_starved_by_a_crowd_of_prompt_jobs),
 		cmocka_unit_test(jobs_of_both_lanes_are_done_once),

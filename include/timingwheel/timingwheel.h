@@ -193,12 +193,30 @@ struct tw_options {
 	enum tw_layout layout;
 	enum tw_clock clock;
 	enum tw_drive drive;
-	int workers;                 /* threads that run tasks; 0: 2; at most TW_WORKERS_MAX */
+	int workers;                 /* threads that run tasks; 0: 2; see max_workers */
 	size_t queue_capacity;       /* commands waiting, rounded up to a power of two; 0: 8192 */
 	enum tw_when_full when_full; /* for the queue, for max_pending and for drains */
 	size_t max_pending;          /* timers armed, or on the way to it, at a time; 0: no limit */
-	const char *name; /* cut to 8 bytes; threads are NAME-owner and NAME-0 …; NULL: "tw" */
+	/* Cut to 8 bytes; threads are NAME-owner, NAME-0 …, and NAME-watch where there may be more
+	 * of them; NULL: "tw". */
+	const char *name;
 	struct tw_slow_task slow_task;
+	/*
+	 * While all workers are busy and a task that was handed to them waits for longer than
+	 * patience_for_worker (nanoseconds, ≥ 0; 0: 5 ms), one more is started, up to max_workers;
+	 * one after the other while tasks hold all of them up, one in a patience while there is
+	 * much to do. One of those that has nothing to do for 10 s ends. At most TW_WORKERS_MAX;
+	 * as many as `workers`: none is started; 0: 64, or `workers` if that is more. With
+	 * TW_WORKERS_INLINE it must be 0.
+	 */
+	int max_workers;
+	tw_duration patience_for_worker;
+	/*
+	 * While so many tasks, releases and drain calls are unfinished in the pool, timers that
+	 * are due stay in the wheel: pending, with their keys, to be moved and removed. Releases
+	 * and drain calls are handed over all the same. 0: no limit; none with TW_WORKERS_INLINE.
+	 */
+	size_t max_unfinished;
 };
 
 /* Largest tw_options.queue_capacity. */
@@ -320,16 +338,17 @@ TW_API tw_duration tw_interval_of(const struct tw_wheel *wheel);
  * Moves a manual clock forward by `by`, tick by tick: applies the commands accepted before it and
  * returns when all that became due has been handed over; with TW_WORKERS_INLINE it has also run, in
  * deadline order, first set first. By 0: applies commands and runs what is due. The clock ends at
- * TW_FOREVER at most. TW_OK; TW_INVALID: no wheel, a clock that isn't manual, by < 0, or called
- * from an inline task; TW_CLOSED, also when the wheel is stopped on the way.
+ * TW_FOREVER at most. With max_unfinished it waits for the pool. TW_OK; TW_INVALID: no wheel, a
+ * clock that isn't manual, by < 0, or called from an inline task or, with max_unfinished, any task;
+ * TW_CLOSED, also when the wheel is stopped on the way.
  */
 TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
 
 /*
  * Drives a TW_DRIVE_CALLER wheel: applies commands and hands over (or runs) what is due, then tells
  * in *until_next (may be NULL) how long the caller may sleep: 0 or more, TW_FOREVER if nothing is
- * pending. TW_OK; TW_INVALID: no wheel, one with an owner thread, or called from an inline task;
- * TW_CLOSED.
+ * pending, one interval while max_unfinished holds timers back. TW_OK; TW_INVALID: no wheel, one
+ * with an owner thread, or called from an inline task; TW_CLOSED.
  */
 TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
 
@@ -544,6 +563,10 @@ struct tw_stats {
 	struct tw_percentiles lateness;
 	/* Of the tasks ended: real time, on a manual clock too. */
 	struct tw_percentiles task_duration;
+	uint64_t workers;             /* threads that run tasks, now */
+	uint64_t workers_most;        /* the most there were at a time */
+	uint64_t workers_not_started; /* times one more could not be started; it is tried again */
+	uint64_t held_back; /* turns in which timers were due that max_unfinished held back */
 };
 
 /*
