@@ -360,10 +360,13 @@ static uint64_t handle_unlist(struct handle *handle)
 
 enum handle_action handle_apply_stop(struct handle *handle, uint16_t shelf)
 {
-	uint64_t state = handle_unlist(handle);
+	/* Before it is unlisted: from then on who it was handed to may free it, and it may be another
+	 * timer's, elsewhere. The fence of the unlisting keeps the order. */
 	enum handle_place place = handle_place(handle);
+	bool here = handle_is_here(handle, shelf);
+	uint64_t state = handle_unlist(handle);
 
-	if (handle_is_here(handle, shelf) || (place == HANDLE_AWAY && (state & LEFT)))
+	if (here || (place == HANDLE_AWAY && (state & LEFT)))
 		return HANDLE_FREE;
 	if (place == HANDLE_IN_QUEUE)
 		handle_set_place(handle, HANDLE_STOPPED_IN_QUEUE);
