@@ -41,7 +41,7 @@ static enum tw_status wheel_make_room(struct tw_wheel *wheel)
 	struct owner *owner = &wheel->owner;
 
 	if (!wheel->waits_when_full)
-		return wheel_refuse(wheel);
+		return TW_FULL;
 	if (owner_is_here(owner)) {
 		(void)owner_apply(owner, owner->queue.capacity);
 		return TW_OK;
@@ -60,7 +60,9 @@ enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell, u
 
 	while (!(*cell = command_queue_claim(&wheel->owner.queue, position)) && status == TW_OK)
 		status = wheel_make_room(wheel);
-	return *cell ? TW_OK : status;
+	if (*cell)
+		return TW_OK;
+	return status == TW_FULL ? wheel_refuse(wheel) : status;
 }
 
 void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell, uint64_t position)
