@@ -10,6 +10,12 @@
 #
 # V=1 shows the commands.
 
+# As many at a time as there are processors, unless -j says another number. Several goals, as in
+# `make clean test`, come one after the other: only deps is waited for by what needs it.
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS))$(word 2,$(filter-out deps,$(MAKECMDGOALS))),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
+
 CC ?= cc
 CXX ?= c++
 # Those of the compiler, which may be one for another processor.
@@ -88,19 +94,27 @@ PACKAGES := uthash-dev libcmocka-dev pkg-config g++ systemtap-sdt-dev gnuplot-no
 include src/redis/redis.mk
 
 TEST_PROGRAMS := $(patsubst test/%.c,%,$(wildcard test/test_*.c))
-TEST_SCRIPTS := check_layers check_lines check_comments check_exports readme_example \
+TEST_SCRIPTS := check_layers check_lines check_comments check_exports check_runner readme_example \
 	install/test_install
-TESTS ?= $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
+TESTS_OF_ALL := $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
+# Those that take longest are begun first; those that measure time run alone, at the end.
+TESTS_LONG := $(filter $(TESTS_OF_ALL),test_handles redis/test_outages redis/test_core_alone \
+	test_cache_remove test_wheel redis/test_worker test_handle_races redis/test_cluster \
+	test_periodic test_cache_order redis/test_storm)
+TESTS_ALONE := test_real_clock
+TESTS ?= $(TESTS_LONG) $(filter-out $(TESTS_LONG),$(TESTS_OF_ALL))
 # Seconds that one test program may take.
 TEST_TIMEOUT ?= 600
 # In `make deps run` nothing may be compiled before deps is through, with -j neither.
 AFTER_DEPS := $(filter deps,$(MAKECMDGOALS))
 
+# A line for each library and program, and one line a folder for what is many.
 ifeq ($(V),1)
 say = @:
 else
 Q := @
-say = @printf '  %-7s %s\n' $(1) $(2)
+say = @printf '  %-7s %s\n' $(1) '$(2)'
+say_once = $(if $(said/$(1)/$(2)),,$(eval said/$(1)/$(2) := yes)$(say))
 endif
 COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS)
 LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS)
@@ -136,7 +150,7 @@ hint_at_deps = for header in uthash cmocka; do \
 	echo "$$header.h does not compile or is missing: try 'make deps'" >&2; done
 
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
-	$(call say,CC,$<)
+	$(call say_once,CC,$(<D)/*.c)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE) $(EXTRA) -MMD -MP -c -o $@ $< || \
 		{ $(hint_at_deps); exit 1; }
@@ -170,7 +184,7 @@ $(BUILD)/$(LINK_NAME): $(BUILD)/$(SONAME)
 
 # Tests and benches see the inner names too: they take the objects, not the library.
 $(BUILD)/test/%: $(BUILD)/test/%.o $(TEST_SUPPORT) $(LIB_OBJECTS)
-	$(call say,LD,$@)
+	$(call say_once,LD,$(@D)/test_*)
 	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka
 
 # Tests that let these calls fail.
@@ -185,7 +199,8 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_SUPPORT) $(LIB_OBJECTS)
 # --- Run ---------------------------------------------------------------------------------------
 # The compiler notes the folder that it is called in: by the name that ours is mapped from.
 export PWD := $(CURDIR)
-export BUILD CC CXX LAYERS MAKE PUBLIC_HEADERS REDIS_FOUND SANITIZE SANITIZE_FLAGS TEST_TIMEOUT
+export BUILD CC CXX LAYERS MAKE PUBLIC_HEADERS REDIS_FOUND SANITIZE SANITIZE_FLAGS TESTS_ALONE \
+	TEST_TIMEOUT
 
 deps: ## install what build, tests and plots need (Debian; nothing if it is all there)
 	@missing=; for package in $(PACKAGES); do \
@@ -276,4 +291,5 @@ help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 	@echo
 	@echo 'V=1 shows the commands. REDIS=no leaves out the part on Redis. Variants, each in a'
-	@echo 'folder of its own: DEBUG=1, SANITIZE=thread, SANITIZE=address,undefined.'
+	@echo 'folder of its own: DEBUG=1, SANITIZE=thread, SANITIZE=address,undefined. TEST_JOBS=n'
+	@echo 'runs so many tests at a time.'

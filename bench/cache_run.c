@@ -240,11 +240,11 @@ static struct taker *takers_start(struct job *job)
 static void show_head(const struct job *job)
 {
 	if (!job->settings.quiet)
-		printf("%8s %12s %9s %9s %9s %11s %9s %9s\n", "", "takes", "takes/s", "hits",
+		printf("%8s %11s %9s %8s %9s %11s %9s %8s\n", "", "takes", "takes/s", "hits",
 		       "loads", "saved", "entries", "expired");
 }
 
-/* Fits into 90 columns. */
+/* Fits into 80 columns. */
 static void show(struct job *job, struct progress *progress, uint64_t takes_before,
 		 int64_t interval)
 {
@@ -255,7 +255,7 @@ static void show(struct job *job, struct progress *progress, uint64_t takes_befo
 	tw_cache_get_stats(job->cache, &stats);
 	takes = stats.hits + stats.misses + stats.absent;
 	hit_ratio = takes > 0 ? 100 * (double)(stats.hits + stats.absent) / (double)takes : 0;
-	progress_show(progress, "%6.1f s %12s %9s %8.2f%% %9s %11s %9s %9s",
+	progress_show(progress, "%6.1f s %11s %9s %7.2f%% %9s %11s %9s %8s",
 		      seconds_of(stopwatch_now() - job->start),
 		      format_count((int64_t)takes).characters,
 		      format_count((int64_t)((double)(takes - takes_before) / seconds_of(interval)))
@@ -340,10 +340,11 @@ static void print_summary(struct job *job, const struct percentiles *times, uint
 	double seconds = seconds_of(stopwatch_now() - job->start);
 	uint64_t saved = takes - stats->loads;
 
-	printf("%s takes in %.1f s, %s a second: hit ratio %.2f %%, %s waited for another's load\n",
+	printf("%s takes in %.1f s, %s a second: hit ratio %.2f %%\n",
 	       format_count((int64_t)takes).characters, seconds,
 	       format_count((int64_t)((double)takes / seconds)).characters,
-	       100 * (double)(stats->hits + stats->absent) / (double)takes,
+	       100 * (double)(stats->hits + stats->absent) / (double)takes);
+	printf("%s of them waited for another's load\n",
 	       format_count((int64_t)stats->load_waits).characters);
 	printf("%s loads of %s, %s loads saved: %s of waiting\n",
 	       format_count((int64_t)stats->loads).characters,
@@ -355,7 +356,7 @@ static void print_summary(struct job *job, const struct percentiles *times, uint
 	       format_duration(percentiles_at(times, 90)).characters,
 	       format_duration(percentiles_at(times, 99)).characters,
 	       format_duration(percentiles_at(times, 99.9)).characters);
-	printf("left: %s expired, %s for want of room, %s deleted after %s changes\n",
+	printf("left: %s expired, %s to make room, %s deleted after %s changes\n",
 	       format_count((int64_t)stats->removed[TW_CAUSE_EXPIRED]).characters,
 	       format_count((int64_t)stats->removed[TW_CAUSE_SIZE]).characters,
 	       format_count((int64_t)stats->removed[TW_CAUSE_EXPLICIT]).characters,
@@ -471,8 +472,9 @@ int main(int argc, char **argv)
 	bool right;
 
 	parse(argc, argv, &job.settings);
-	printf("%s\n%s keys, %s fit into the cache; a load takes %s; %" PRId64 " threads\n",
-	       machine_description(), format_count(job.settings.keys).characters,
+	machine_print();
+	printf("%s keys, %s fit into the cache; a load takes %s; %" PRId64 " threads\n",
+	       format_count(job.settings.keys).characters,
 	       format_count(job.settings.keys / 10).characters,
 	       format_duration(job.settings.source_time).characters, job.settings.threads);
 	zipf = zipf_create((size_t)job.settings.keys, ZIPF_EXPONENT);

@@ -383,16 +383,16 @@ static void print_head(const struct job *job)
 {
 	const struct settings *settings = &job->settings;
 
-	printf("%s\n", machine_description());
-	printf("%s timers of %s to %s, %" PRId64 " threads, tick %s, %s slots, %s, %" PRId64
-	       " workers, %s commands a second\n",
+	machine_print();
+	printf("%s timers of %s to %s, %" PRId64 " threads, %s commands a second\n",
 	       format_count(settings->count).characters,
 	       format_duration(shortest_delay(settings)).characters,
 	       format_duration(settings->longest_delay).characters, settings->threads,
+	       settings->rate ? format_count(settings->rate).characters : "all the");
+	printf("tick %s, %s slots, %s, %" PRId64 " workers\n",
 	       format_duration(settings->interval).characters,
 	       format_count(settings->slots).characters, settings->layout ? "rounds" : "levels",
-	       settings->workers,
-	       settings->rate ? format_count(settings->rate).characters : "all the");
+	       settings->workers);
 	fflush(stdout);
 }
 

@@ -1,27 +1,37 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Runs the named tests one after the other and sums up: run.sh test_wheel check_layers ...
+# Runs the named tests and sums up: run.sh test_wheel check_layers ...
 # A name is a cmocka program in $BUILD/test or a script in test/, which counts as one test (exit
-# status 77: skipped). `make test` calls this with the environment it needs. The last line is
-# always "N passed, N failed".
+# status 77: skipped). `make test` calls this with the environment it needs. Tests run side by side,
+# $TEST_JOBS at a time: by default one more than there are processors, for many do nothing but wait
+# now and then. Those in $TESTS_ALONE come last, one by one. What is said of a test is said at once,
+# when it ends; what failed, and why, is said again at the end. The last line is always "N passed,
+# N failed".
 
 cd "$(dirname "$0")/.." || exit 1
 
-# A request that no memory could satisfy must return NULL under the sanitizers as it does without.
-export ASAN_OPTIONS="${ASAN_OPTIONS:-allocator_may_return_null=1}"
-export TSAN_OPTIONS="${TSAN_OPTIONS:-allocator_may_return_null=1}"
-export CMOCKA_MESSAGE_OUTPUT=STDOUT
+# run NAME: into its log; answers "NAME STATUS".
+run()
+{
+	log=$BUILD/test/$1.log
+	program=$BUILD/test/$1
+	test -f "test/$1.sh" && program=test/$1.sh
+	mkdir -p "$(dirname "$log")"
+	# --foreground: an interrupt from the terminal reaches the test too.
+	# In braces, so that what the shell says of a crash is in the log, too.
+	{ $fixed_addresses timeout --foreground -k 10 "$TEST_TIMEOUT" "$program" </dev/null; } \
+		>"$log" 2>&1
+	echo "$1 $?"
+}
 
-# With as much address randomization as newer kernels have, the sanitizers' shadow memory does not
-# always find its place.
-fixed_addresses=
-if test -n "$SANITIZE" && setarch -R true 2>/dev/null; then
-	fixed_addresses="setarch -R"
-fi
-
-passed=0
-failed=0
+# run_all JOBS NAME...: that many at a time.
+run_all()
+{
+	jobs=$1
+	shift
+	test $# = 0 || printf '%s\n' "$@" | xargs -n 1 -P "$jobs" test/run.sh --one
+}
 
 # cmocka_count LOG PASSED|FAILED: the sum over its groups; nothing if cmocka did not get there.
 cmocka_count()
@@ -30,30 +40,52 @@ cmocka_count()
 		awk '{ sum += $1 } END { if (NR) print sum }'
 }
 
-# run NAME COMMAND
-run()
+# why NAME LOG STATUS: the first thing that went wrong, in one line.
+why()
+{
+	case $3 in
+	0) end="ended before its tests did" ;;
+	124 | 137) end="ran over $TEST_TIMEOUT seconds" ;;
+	*) end="exit status $3" ;;
+	esac
+	awk -v name="$1" -v end="$end" '
+	function tell(text) {
+		print name ": " (test == "" ? "" : test ": ") text
+		told = 1
+		exit
+	}
+	# With fail_msg() the text is in a line of its own.
+	/^ERROR: / { said = substr($0, 8) }
+	/^\[ RUN      \] / { test = substr($0, 14); said = "" }
+	/^\[       OK \] / { test = "" }
+	/^\[  ERROR   \] --- [^[]/ { said = substr($0, 18) }
+	sub(/^.*\[   LINE   \] --- /, "") { sub(/ error: Failure!$/, ""); tell($0 " " said) }
+	/Assertion .* failed|^SUMMARY: |: runtime error: / { tell($0) }
+	/^[^[]/ { last = $0 }
+	END {
+		if (!told)
+			tell(end (last == "" ? "" : "; last line: " last))
+	}' "$2"
+}
+
+# judge NAME STATUS: says what came of it, and counts.
+judge()
 {
 	log=$BUILD/test/$1.log
-	mkdir -p "$(dirname "$log")"
-	# --foreground: an interrupt from the terminal reaches the test too.
-	$fixed_addresses timeout --foreground -k 10 "$TEST_TIMEOUT" "$2" >"$log" 2>&1 </dev/null
-	status=$? ended=
+	status=$2 ended=
 
-	case $2 in
-	*.sh)
-		if test $status = 77; then
+	if test -f "test/$1.sh"; then
+		if test "$status" = 77; then
 			printf '  skipped %-28s %s\n' "$1" "$(tail -n 1 "$log")"
 			return
 		fi
 		good=$((status == 0)) bad=0
-		;;
-	*)
+	else
 		good=$(cmocka_count "$log" PASSED)
 		bad=$(cmocka_count "$log" FAILED)
 		# A program that ends before its tests do has not passed.
 		test -n "$good$bad" || ended=early
-		;;
-	esac
+	fi
 	good=${good:-0} bad=${bad:-0}
 	test "$status$ended" = 0 || test "$bad" != 0 || bad=1
 
@@ -63,23 +95,59 @@ run()
 		printf '  ok      %-28s %s\n' "$1" "$good"
 		return
 	fi
-	case $status in
-	0) why="ended before its tests did" ;;
-	124 | 137) why="ran over $TEST_TIMEOUT seconds" ;;
-	*) why="exit status $status" ;;
-	esac
+	reason=$(why "$1" "$log" "$status")
+	reasons="$reasons$reason
+"
 	tail -n 200 "$log"
-	printf '  FAILED  %-28s %s passed, %s failed (%s; all of it: %s)\n' \
-		"$1" "$good" "$bad" "$why" "$log"
+	printf '  FAILED  %-28s %s passed, %s failed; all of it: %s\n%s\n' \
+		"$1" "$good" "$bad" "$log" "$reason"
 }
 
-for name; do
-	if test -f "test/$name.sh"; then
-		run "$name" "test/$name.sh"
-	else
-		run "$name" "$BUILD/test/$name"
+# report COUNT: of so many tests, as they end.
+report()
+{
+	passed=0 failed=0 ended_count=0 reasons=
+	while read -r name status; do
+		ended_count=$((ended_count + 1))
+		judge "$name" "$status"
+	done
+	if test $ended_count != "$1"; then
+		failed=$((failed + $1 - ended_count))
+		reasons="${reasons}only $ended_count of $1 tests came to an end
+"
 	fi
+	printf '%s' "$reasons"
+	echo "$passed passed, $failed failed"
+	test $failed = 0
+}
+
+if test "$1" = --one; then
+	run "$2"
+	exit
+fi
+
+# A request that no memory could satisfy must return NULL under the sanitizers as it does without.
+export ASAN_OPTIONS="${ASAN_OPTIONS:-allocator_may_return_null=1}"
+export TSAN_OPTIONS="${TSAN_OPTIONS:-allocator_may_return_null=1}"
+export CMOCKA_MESSAGE_OUTPUT=STDOUT
+
+# With as much address randomization as newer kernels have, the sanitizers' shadow memory does not
+# always find its place.
+export fixed_addresses=
+if test -n "$SANITIZE" && setarch -R true 2>/dev/null; then
+	fixed_addresses="setarch -R"
+fi
+
+beside='' alone=''
+for name; do
+	case " $TESTS_ALONE " in
+	*" $name "*) alone="$alone $name" ;;
+	*) beside="$beside $name" ;;
+	esac
 done
 
-echo "$passed passed, $failed failed"
-test $failed = 0
+# shellcheck disable=SC2086 # names
+{
+	run_all "${TEST_JOBS:-$(($(nproc) + 1))}" $beside
+	run_all 1 $alone
+} | report $#

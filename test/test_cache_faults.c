@@ -8,11 +8,11 @@
 
 #include "support/cache_recorder.h"
 #include "support/seed.h"
+#include "support/wait.h"
 
 #include "faults/faults.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -501,7 +501,7 @@ static void flush_ends_without_memory(void **state)
 	fail_allocation(1, true);
 	/* Until the first come up to be filed anew. */
 	while (!fault_was_met())
-		sched_yield();
+		give_way();
 	assert_status(tw_cache_flush(cache), TW_OK);
 	assert_status(tw_cache_get_stats(cache, &stats), TW_OK);
 	assert_int_equal(stats.entries, MANY);

@@ -8,9 +8,9 @@
 #include "support/cache_recorder.h"
 #include "support/history.h"
 #include "support/seed.h"
+#include "support/wait.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void spin_until(atomic_uint *number, unsigned value)
 {
 	for (int spins = 0; (int)(atomic_load(number) - value) < 0; spins++) {
 		if (spins > 1000)
-			sched_yield();
+			give_way();
 	}
 }
 

@@ -7,11 +7,11 @@
 
 #include "support/cache_recorder.h"
 #include "support/seed.h"
+#include "support/wait.h"
 
 #include "cache/cache.h" /* to see what the pools hold */
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -237,7 +237,7 @@ static void pass_time(struct cache_recorder *recorder, int turns)
 {
 	for (int i = 0; i < turns; i++) {
 		assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-		sched_yield();
+		give_way();
 	}
 }
 

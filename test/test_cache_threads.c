@@ -9,9 +9,9 @@
 #include "support/cache_recorder.h"
 #include "support/cache_value.h"
 #include "support/seed.h"
+#include "support/wait.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -430,7 +430,7 @@ static void run_workers(struct storm *storm)
 	}
 	while (atomic_load(&storm->at_work) > 0) {
 		assert_status(tw_advance(storm->wheel, INTERVAL / 2), TW_OK);
-		sched_yield();
+		give_way();
 	}
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(workers[i].thread, NULL);

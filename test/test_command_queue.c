@@ -9,7 +9,6 @@
 #include "support/wait.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -355,7 +354,7 @@ static void *produce_many_at_once(void *argument)
 		if (push_many(&traffic->queue, producer, number, count))
 			number += count;
 		else
-			sched_yield();
+			give_way();
 	}
 	return NULL;
 }
@@ -375,7 +374,7 @@ static void *produce_one_at_a_time(void *argument)
 		fill(&cell->command, producer, number);
 		command_queue_publish(cell, position);
 		while (command_queue_head(&traffic->queue) <= position)
-			sched_yield();
+			give_way();
 	}
 	return NULL;
 }
@@ -400,7 +399,7 @@ static void consume(struct traffic *traffic, size_t most)
 		if (count > 0)
 			command_queue_pop(&traffic->queue, count);
 		else
-			sched_yield();
+			give_way();
 	}
 	assert_int_equal(command_queue_count(&traffic->queue), 0);
 }

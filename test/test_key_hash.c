@@ -260,7 +260,9 @@ static size_t key_of_4_bytes(uint64_t number, unsigned char key[LONGEST])
 
 static size_t key_of_3_bytes(uint64_t number, unsigned char key[LONGEST])
 {
-	memcpy(key, &number, 3);
+	/* Its low bytes, which on a big-endian machine are not the first ones in memory. */
+	for (int i = 0; i < 3; i++)
+		key[i] = (unsigned char)(number >> 8 * i);
 	return 3;
 }
 

@@ -6,7 +6,6 @@
 #include "support/recorder.h"
 #include "support/wait.h"
 
-#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -478,7 +477,7 @@ static void note_overlap(struct repeater *repeater)
 {
 	if (atomic_fetch_add(&repeater->inside, 1) != 0)
 		atomic_fetch_add(&repeater->overlaps, 1);
-	sched_yield();
+	give_way();
 	atomic_fetch_sub(&repeater->inside, 1);
 	atomic_fetch_add(&repeater->counted, 1);
 }

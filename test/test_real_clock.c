@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The few tests that wait for real time. Bounds are loose: the machine may be busy. */
+/*
+ * The few tests that wait for real time. The machine may be busy: a bound from above is loose and
+ * leaves out how long these threads had no processor, or asks for what comes about sooner or later.
+ */
 #include "support/test.h"
 
 #include "support/ledger.h"
@@ -8,10 +11,11 @@
 #include "support/wait.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <time.h>
 
 #define TICK TW_MILLISECOND
-/* Later than this no timer may run, on however noisy a machine. */
+/* Later than this no timer may run but for want of a processor. */
 #define LATEST ((TEST_HAS_SANITIZER ? 2000 : 500) * TW_MILLISECOND)
 
 enum { TIMERS = 2000, LONGEST_DELAY = 300 /* ticks */ };
@@ -20,6 +24,7 @@ enum { TIMERS = 2000, LONGEST_DELAY = 300 /* ticks */ };
 struct watch {
 	struct tw_wheel *wheel;
 	struct ledger *ledger;
+	int64_t waited; /* processor_waited() before */
 	atomic_int early;
 	_Atomic tw_duration latest;       /* largest lateness */
 	tw_duration earliest[TIMERS + 1]; /* by value: when it may run at the earliest */
@@ -49,7 +54,7 @@ static void watch_start(struct watch *watch, const struct variant *variant, enum
 				     .drive = variant->drive,
 				     .workers = variant->workers};
 
-	*watch = (struct watch){.ledger = ledger_create(TIMERS)};
+	*watch = (struct watch){.ledger = ledger_create(TIMERS), .waited = processor_waited()};
 	assert_status(tw_create(&watch->wheel, TICK, 64, execute, &options), TW_OK);
 }
 
@@ -71,7 +76,8 @@ static void watch_end(struct watch *watch, size_t count)
 	ledger_assert_balanced(watch->ledger);
 	assert_int_equal(ledger_executed(watch->ledger), count);
 	assert_int_equal(atomic_load(&watch->early), 0);
-	assert_in_range(atomic_load(&watch->latest), 0, LATEST);
+	assert_in_range(atomic_load(&watch->latest), 0,
+			LATEST + processor_waited() - watch->waited);
 	tw_destroy(watch->wheel);
 	ledger_destroy(watch->ledger);
 }
@@ -121,6 +127,7 @@ static void caller_may_sleep_as_long_as_poll_says(void **state)
 	watch_end(&watch, FEW);
 }
 
+/* Nobody asks the owner, who sleeps for an hour if the command does not wake it. */
 static void move_and_remove_reach_a_sleeping_owner(void **state)
 {
 	static struct watch watch;
@@ -129,10 +136,12 @@ static void move_and_remove_reach_a_sleeping_owner(void **state)
 	watch_start(&watch, *state, TW_CLOCK_MONOTONIC);
 	ledger_accept(watch.ledger, near);
 	assert_status(tw_set_timer(watch.wheel, &far, sizeof(far), VALUE(near), TW_HOUR), TW_OK);
-	assert_status(tw_set_timer(watch.wheel, &gone, sizeof(gone), VALUE(gone), 50 * TICK),
-		      TW_OK);
+	assert_status(tw_set_timer(watch.wheel, &gone, sizeof(gone), VALUE(gone), TW_HOUR), TW_OK);
 	assert_status(tw_flush(watch.wheel), TW_OK);
+	wait_for(20 * TICK);
 	assert_status(tw_remove_timer(watch.wheel, &gone, sizeof(gone)), TW_OK);
+	WAIT_UNTIL(tw_pending(watch.wheel) == 1);
+	wait_for(20 * TICK);
 	assert_status(tw_move_timer(watch.wheel, &far, sizeof(far), 20 * TICK), TW_OK);
 	WAIT_UNTIL(ledger_executed(watch.ledger) == 1);
 	wait_for(100 * TICK);
@@ -156,7 +165,7 @@ static void overdue_timer_set_at_runs_at_once(void **state)
 static void set_that_waited_for_a_place_fires_without_another_command(void **state)
 {
 	const struct variant *variant = *state;
-	struct watch watch = {.ledger = ledger_create(TIMERS)};
+	struct watch watch = {.ledger = ledger_create(TIMERS), .waited = processor_waited()};
 	struct tw_options options = {.context = &watch,
 				     .layout = variant->layout,
 				     .workers = variant->workers,
@@ -272,13 +281,27 @@ static tw_duration processor_time(void)
 	return used.tv_sec * TW_SECOND + used.tv_nsec;
 }
 
+/* A whole second in which the wheel neither works nor wakes, but for a few times. */
+static bool second_costs_nothing(struct tw_wheel *wheel)
+{
+	struct tw_stats before, after;
+	tw_duration used;
+
+	tw_get_stats(wheel, &before);
+	used = processor_time();
+	wait_for(TW_SECOND);
+	used = processor_time() - used;
+	tw_get_stats(wheel, &after);
+	return after.wakeups - before.wakeups <= 5 &&
+	       (TEST_HAS_SANITIZER || used <= 50 * TW_MILLISECOND);
+}
+
+/* The owner may have things to put in order first, for which a busy machine leaves it no time. */
 static void idle_wheel_full_of_far_timers_costs_nothing(void **state)
 {
 	const struct variant *variant = *state;
 	struct tw_options options = {.layout = variant->layout};
 	struct tw_wheel *wheel;
-	struct tw_stats before, after;
-	tw_duration used;
 
 	assert_status(tw_create(&wheel, TICK, 512, execute, &options), TW_OK);
 	for (uint32_t key = 0; key < 100000; key++)
@@ -286,14 +309,7 @@ static void idle_wheel_full_of_far_timers_costs_nothing(void **state)
 			      TW_OK);
 	assert_status(tw_flush(wheel), TW_OK);
 	wait_for(100 * TW_MILLISECOND);
-	tw_get_stats(wheel, &before);
-	used = processor_time();
-	wait_for(TW_SECOND);
-	used = processor_time() - used;
-	tw_get_stats(wheel, &after);
-	if (!TEST_HAS_SANITIZER)
-		assert_in_range(used, 0, 50 * TW_MILLISECOND);
-	assert_in_range(after.wakeups - before.wakeups, 0, 5);
+	WAIT_UNTIL(second_costs_nothing(wheel));
 	assert_int_equal(tw_pending(wheel), 100000);
 	tw_destroy(wheel);
 }

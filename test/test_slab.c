@@ -10,7 +10,6 @@
 #include "support/wait.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -306,7 +305,7 @@ static void *give_from_belt(void *argument)
 		uint64_t *block;
 
 		while (!(block = atomic_exchange(&conveyor->belt[i % PLACES], NULL)))
-			sched_yield();
+			give_way();
 		if (block[0] != i * WORDS || !is_stamped(block))
 			atomic_fetch_add(&conveyor->broken, 1);
 		slab_give(&conveyor->slab, &bin, block);
@@ -328,7 +327,7 @@ static void memory_does_not_grow_where_one_thread_takes_and_another_gives(void *
 
 		stamp(block, i * WORDS);
 		while (atomic_load(&conveyor.belt[i % PLACES]))
-			sched_yield();
+			give_way();
 		atomic_store(&conveyor.belt[i % PLACES], block);
 	}
 	pthread_join(giver, NULL);

@@ -238,9 +238,11 @@ static void prefetch_guesses_the_timers_and_changes_nothing(void **state)
 
 static size_t key_of_8_bytes(const struct model *model, size_t number, unsigned char key[LONGEST])
 {
+	uint32_t half = (uint32_t)number;
+
 	(void)model;
 	memset(key, number < 3 ? (int)number : 'k', 4);
-	memcpy(key + 4, &number, 4);
+	memcpy(key + 4, &half, sizeof(half));
 	return 8;
 }
 

@@ -5,7 +5,6 @@
 #include "support/recorder.h"
 #include "support/wait.h"
 
-#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -264,7 +263,7 @@ static void release_slowly(void *context, const struct tw_task *task, enum tw_re
 	(void)task;
 	(void)reason;
 	for (int i = 0; i < 10; i++)
-		sched_yield();
+		give_way();
 }
 
 /* Inline, each replaced value is a job, after which commands could be applied that replace more. */

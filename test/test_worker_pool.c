@@ -8,7 +8,6 @@
 #include "support/wait.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -510,7 +509,7 @@ static void wait_for_flag(struct task *task)
 	while (!atomic_load(&task->fixture->flag)) {
 		if (wall_clock() - start > INT64_C(20000000000))
 			return;
-		sched_yield();
+		give_way();
 	}
 }
 

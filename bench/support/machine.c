@@ -3,10 +3,13 @@
 
 #include "format.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+#define LINE_MOST 80 /* columns */
 
 #if defined(__clang__)
 #define COMPILER "clang " __clang_version__
@@ -64,4 +67,23 @@ const char *machine_description(void)
 		 processor, sysconf(_SC_NPROCESSORS_ONLN), cache, format_bytes(memory).characters,
 		 kernel.sysname, kernel.release, kernel.machine, COMPILER);
 	return description;
+}
+
+void machine_print(void)
+{
+	const char *part = machine_description();
+	size_t column = 0;
+
+	while (*part) {
+		size_t length = strcspn(part, ",") + (strchr(part, ',') != NULL);
+		bool breaks = column > 0 && column + 1 + length > LINE_MOST;
+
+		if (column > 0)
+			putchar(breaks ? '\n' : ' ');
+		printf("%.*s", (int)length, part);
+		column = (breaks || column == 0 ? 0 : column + 1) + length;
+		part += length;
+		part += strspn(part, " ");
+	}
+	putchar('\n');
 }

@@ -6,4 +6,7 @@
 /* "AMD EPYC, 2 cores, 105 MiB L3, 23.4 GiB memory, Linux 6.1.0 x86_64, gcc 12.2.0". Static. */
 const char *machine_description(void);
 
+/* Prints it, in lines of up to 80 columns. */
+void machine_print(void);
+
 #endif

@@ -21,7 +21,7 @@ $(BUILD)/src/redis/scripts.c: src/redis/embed.sh $(REDIS_SCRIPTS) $(REDIS_SHARED
 	$(Q)sh src/redis/embed.sh $(REDIS_SCRIPTS) >$@
 
 $(BUILD)/src/redis/scripts.o: $(BUILD)/src/redis/scripts.c $(BUILD)/flags | $(AFTER_DEPS)
-	$(call say,CC,$<)
+	$(call say_once,CC,$(<D)/*.c)
 	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $<
 
 $(BUILD)/$(REDIS_STATIC_LIB): $(REDIS_OBJECTS)
@@ -49,7 +49,7 @@ $(BUILD)/twr: $(REDIS_PROGRAM_OBJECTS) $(BUILD)/$(REDIS_STATIC_LIB) $(BUILD)/$(S
 # As in the core, tests and benches see the inner names.
 $(BUILD)/test/redis/%: $(BUILD)/test/redis/%.o $(REDIS_TEST_SUPPORT) $(TEST_SUPPORT) \
 		$(REDIS_OBJECTS) $(LIB_OBJECTS)
-	$(call say,LD,$@)
+	$(call say_once,LD,$(@D)/test_*)
 	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka $(redis_libs)
 
 # What our code asks for the time of day.

@@ -16,13 +16,19 @@ folder=$(mktemp -d)
 trap 'kill $processes 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
 processes=
 
+# Below those that the system gives to the connections of other tests.
 free_ports()
 {
-	python3 -c 'import socket
-ends = [socket.socket() for i in range(2)]
-for end in ends:
-    end.bind(("127.0.0.1", 0))
-print(*[end.getsockname()[1] for end in ends])'
+	python3 -c 'import random, socket
+
+def is_free(port):
+    try:
+        socket.socket().bind(("127.0.0.1", port))
+        return True
+    except OSError:
+        return False
+
+print(*filter(is_free, random.sample(range(10000, 30000), 20)))'
 }
 
 # wait_for TEXT FILE: half a minute
@@ -39,8 +45,9 @@ wait_for()
 	return 1
 }
 
-ports=$(free_ports)
-redis_port=${ports% *} http_port=${ports#* }
+# shellcheck disable=SC2046 # numbers
+set -- $(free_ports)
+redis_port=$1 http_port=$2
 redis-server --bind 127.0.0.1 --port "$redis_port" --dir "$folder" --save '' \
 	>"$folder/redis.log" 2>&1 &
 processes="$!"

@@ -3,9 +3,16 @@
 
 #include "wait.h"
 
+#include <dirent.h>
+#include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+/* Nanoseconds: a yield that took longer let another program run; how long that is remembered. */
+#define SLOW_YIELD INT64_C(500000)
+#define BUSY_FOR INT64_C(100000000)
 
 int64_t wall_clock(void)
 {
@@ -39,4 +46,49 @@ bool thread_is_asleep(int id)
 	fclose(file);
 	name_end = strrchr(line, ')');
 	return name_end && name_end[1] == ' ' && name_end[2] == 'S';
+}
+
+void give_way(void)
+{
+	static _Thread_local int64_t busy_until;
+	int64_t start = wall_clock();
+
+	if (start < busy_until) {
+		wait_for(1000);
+		return;
+	}
+	sched_yield();
+	if (wall_clock() - start > SLOW_YIELD)
+		busy_until = start + BUSY_FOR;
+}
+
+/* The second number: time on the run queue. */
+static int64_t thread_waited(const char *thread)
+{
+	char path[300];
+	int64_t waited = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/schedstat", thread);
+	file = fopen(path, "r");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%*s %" SCNd64, &waited) != 1)
+		waited = 0;
+	fclose(file);
+	return waited;
+}
+
+int64_t processor_waited(void)
+{
+	DIR *threads = opendir("/proc/self/task");
+	struct dirent *thread;
+	int64_t waited = 0;
+
+	if (!threads)
+		return 0;
+	while ((thread = readdir(threads)))
+		waited += thread_waited(thread->d_name);
+	closedir(threads);
+	return waited;
 }

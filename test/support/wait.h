@@ -24,4 +24,17 @@ void wait_for(int64_t nanoseconds);
 /* Whether the system counts the thread (gettid) among those that wait, not those that run. */
 bool thread_is_asleep(int id);
 
+/*
+ * Lets other threads run, most often in a loop that waits for one of them. Where other programs
+ * want the processors, a yield costs a time slice each time: there it is a short sleep.
+ */
+void give_way(void);
+
+/*
+ * How long the threads that there are now have been ready to run and had no processor: nanoseconds,
+ * all together. What takes longer than it should by no more than this is the machine's doing. 0
+ * where the system does not tell.
+ */
+int64_t processor_waited(void);
+
 #endif

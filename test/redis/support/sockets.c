@@ -3,10 +3,16 @@
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+/* Below those that the system gives to connections and to who asks for any. */
+enum { PORT_FIRST = 10000, PORT_COUNT = 20000 };
 
 void support_failed(const char *what)
 {
@@ -28,28 +34,73 @@ static void send_at_once(int descriptor)
 	setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 }
 
-int socket_listen(int *port)
+/* -1: somebody has the port. */
+static int socket_try_listen(int *port)
 {
 	struct sockaddr_in address = loopback(*port);
 	socklen_t size = sizeof(address);
 	int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	const int yes = 1;
 
+	if (descriptor < 0)
+		support_failed("socket");
 	setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	if (descriptor < 0 || bind(descriptor, (struct sockaddr *)&address, sizeof(address)) ||
-	    listen(descriptor, 1024) || getsockname(descriptor, (struct sockaddr *)&address, &size))
-		support_failed("listening on loopback");
+	if (bind(descriptor, (struct sockaddr *)&address, sizeof(address)) ||
+	    listen(descriptor, 1024) ||
+	    getsockname(descriptor, (struct sockaddr *)&address, &size)) {
+		close(descriptor);
+		return -1;
+	}
 	send_at_once(descriptor);
 	*port = ntohs(address.sin_port);
 	return descriptor;
 }
 
+int socket_listen(int *port)
+{
+	int descriptor = socket_try_listen(port);
+
+	if (descriptor < 0)
+		support_failed("listening on loopback");
+	return descriptor;
+}
+
+/* Takes a name in the abstract namespace that stands for the port; it goes with this program. */
+static bool port_reserve(int port)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t size;
+
+	if (descriptor < 0)
+		support_failed("socket");
+	size = (socklen_t)snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1,
+				   "timingwheel-test-%d", port);
+	size += offsetof(struct sockaddr_un, sun_path) + 1;
+	if (!bind(descriptor, (struct sockaddr *)&name, size))
+		return true;
+	close(descriptor);
+	return false;
+}
+
 int port_free(void)
 {
-	int port = 0;
+	for (int i = 0; i < PORT_COUNT; i++) {
+		unsigned number;
+		int port, listener;
 
-	close(socket_listen(&port));
-	return port;
+		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+			support_failed("getrandom");
+		port = PORT_FIRST + (int)(number % PORT_COUNT);
+		if (!port_reserve(port))
+			continue;
+		listener = socket_try_listen(&port);
+		if (listener < 0)
+			continue;
+		close(listener);
+		return port;
+	}
+	support_failed("no port is free");
 }
 
 int socket_connect(int port)

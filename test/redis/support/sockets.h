@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A port that nobody listens on at the moment. */
+/*
+ * A port that nobody listens on, and that no other test takes until this program ends, also while
+ * a server that had it is down.
+ */
 int port_free(void);
 /* Listens on 127.0.0.1:*port; 0: on a free one, which is told. */
 int socket_listen(int *port);

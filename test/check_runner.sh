@@ -1,0 +1,106 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# run.sh counts right, says why a test failed, and says it last: with small programs that pass,
+# fail, crash, hang, end early and are skipped.
+
+cd "$(dirname "$0")/.." || exit 1
+set -e
+
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+mkdir -p "$root/test" "$root/build/test"
+cp test/run.sh "$root/test"
+
+# program FILE: a script with what comes from stdin.
+program()
+{
+	{
+		echo '#!/bin/sh'
+		cat
+	} >"$root/$1"
+	chmod +x "$root/$1"
+}
+
+program build/test/passes <<'END'
+echo '[  PASSED  ] 3 test(s).'
+END
+program build/test/fails <<'END'
+echo '[ RUN      ] adds_up'
+echo '[  ERROR   ] --- 0x1 != 0x2'
+echo '[   LINE   ] --- sums.c:12: error: Failure!'
+echo '[  PASSED  ] 2 test(s).'
+echo '[  FAILED  ] 1 test(s), listed below:'
+exit 1
+END
+program build/test/says_why <<'END'
+echo '[ RUN      ] adds_up'
+echo 'ERROR: 7 are left'
+echo '[  ERROR   ] --- [   LINE   ] --- sums.c:34: error: Failure!'
+echo '[  FAILED  ] 1 test(s), listed below:'
+exit 1
+END
+program build/test/crashes <<'END'
+echo '[ RUN      ] is_sound'
+echo 'crashes: sums.c:56: sum: Assertion `n > 0'\'' failed.'
+kill -ABRT $$
+END
+program build/test/hangs <<'END'
+echo '[ RUN      ] comes_to_an_end'
+exec sleep 60
+END
+program build/test/ends_early <<'END'
+echo 'nothing'
+END
+program test/is_skipped.sh <<'END'
+echo 'not here'
+exit 77
+END
+program test/does_not_hold.sh <<'END'
+echo 'that is wrong'
+exit 3
+END
+
+# run NAME...: leaves what the runner says in $root/output, and its exit status in $status.
+run()
+{
+	status=0
+	BUILD=build TEST_TIMEOUT=2 TEST_JOBS=3 TESTS_ALONE="passes" SANITIZE='' \
+		sh "$root/test/run.sh" "$@" >"$root/output" 2>&1 || status=$?
+}
+
+# expect LINE...: the output's last lines; of those before the last one, in any order.
+expect()
+{
+	printf '%s\n' "$@" | sort >"$root/expected"
+	tail -n $# "$root/output" | sort >"$root/found"
+	shift $(($# - 1))
+	if ! cmp -s "$root/expected" "$root/found" || test "$(tail -n 1 "$root/output")" != "$1"; then
+		cat "$root/output"
+		echo "expected at the end, and not found:"
+		cat "$root/expected"
+		exit 1
+	fi
+}
+
+run passes is_skipped
+test $status = 0
+expect '  skipped is_skipped                   not here' \
+	'  ok      passes                       3' \
+	'3 passed, 0 failed'
+
+run passes hangs fails says_why crashes ends_early is_skipped does_not_hold
+test $status = 1
+expect 'fails: adds_up: sums.c:12: 0x1 != 0x2' \
+	'says_why: adds_up: sums.c:34: 7 are left' \
+	"crashes: is_sound: crashes: sums.c:56: sum: Assertion \`n > 0' failed." \
+	'hangs: comes_to_an_end: ran over 2 seconds' \
+	'ends_early: ended before its tests did; last line: nothing' \
+	'does_not_hold: exit status 3; last line: that is wrong' \
+	'5 passed, 6 failed'
+# Those that run alone come last.
+test "$(grep -n '^  ok      passes' "$root/output" | cut -d: -f1)" -gt \
+	"$(grep -n '^  FAILED  hangs' "$root/output" | cut -d: -f1)"
+# What is said of one test stands together.
+grep -A 1 '^that is wrong' "$root/output" |
+	grep -q '^  FAILED  does_not_hold  .* 0 passed, 1 failed; all of it: '
