@@ -113,6 +113,8 @@ static void race_open(const struct variant *variant, size_t count, size_t max_pe
 		.drive = variant->drive,
 		.workers = variant->workers,
 		.max_pending = max_pending,
+		/* Room for all sets and resets of an owner that never gets to run. */
+		.queue_capacity = 8 * max_pending,
 		.when_full = max_pending > 0 ? TW_WHEN_FULL_FAIL : TW_WHEN_FULL_WAIT,
 		.release = release,
 	};
