@@ -38,27 +38,35 @@ static enum tw_status wheel_set_handle_by_command(struct tw_wheel *wheel, struct
 /* What a new handle is made of. */
 struct handle_set {
 	void (*run)(void *argument);
-	struct schedule *schedule; /* or NULL; becomes the handle's, also on failure */
+	const struct schedule *schedule; /* or NULL */
 	void *argument;
+	tw_duration now;
 	tw_duration deadline;
-	uint64_t expiry; /* 0: now */
 };
 
 static struct handle *wheel_new_handle(struct tw_wheel *wheel, const struct handle_set *set,
 				       uint64_t *id)
 {
-	struct handle *handle = handle_new(&wheel->owner.handles, id);
+	struct schedule *schedule = set->schedule ? malloc(sizeof(*schedule)) : NULL;
+	struct handle *handle;
 
+	if (set->schedule && !schedule)
+		return NULL;
+	handle = handle_new(&wheel->owner.handles, id);
 	if (!handle) {
-		free(set->schedule);
+		free(schedule);
 		return NULL;
 	}
 	handle->run = set->run;
-	if (set->schedule)
-		handle_make_periodic(handle, set->schedule);
+	if (schedule) {
+		*schedule = *set->schedule;
+		handle_make_periodic(handle, schedule);
+	}
 	handle->timer.value = set->argument;
 	handle->timer.deadline = set->deadline;
-	handle->timer.expiry = set->expiry;
+	handle->timer.expiry = set->deadline <= set->now && set->deadline != TW_FOREVER
+				       ? 0 /* now */
+				       : clock_tick_after(&wheel->owner.clock, set->deadline);
 	return handle;
 }
 
@@ -99,16 +107,6 @@ static enum tw_status wheel_may_set_handle(struct tw_wheel *wheel, void (*run)(v
 	return status;
 }
 
-/* Fills in when the handle is first to run. */
-static void handle_set_deadline(struct tw_wheel *wheel, struct handle_set *set, tw_duration now,
-				tw_duration deadline)
-{
-	set->deadline = deadline;
-	set->expiry = deadline <= now && deadline != TW_FOREVER
-			      ? 0
-			      : clock_tick_after(&wheel->owner.clock, deadline);
-}
-
 /* now + delay; with a delay ≤ 0 never later than now, and never TW_FOREVER, which is not now. */
 static tw_duration deadline_after(tw_duration now, tw_duration delay)
 {
@@ -124,43 +122,28 @@ enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, void (*r
 {
 	struct handle_set set = {.run = run, .argument = argument};
 	enum tw_status status = wheel_may_set_handle(wheel, run, timer);
-	tw_duration now;
 
 	if (status != TW_OK)
 		return status;
-	now = clock_now(&wheel->owner.clock);
-	handle_set_deadline(wheel, &set, now, deadline_after(now, delay));
+	set.now = clock_now(&wheel->owner.clock);
+	set.deadline = deadline_after(set.now, delay);
 	return wheel_set_handle(wheel, &set, timer);
-}
-
-/* A copy to keep; NULL: out of memory. */
-static struct schedule *schedule_copy(const struct schedule *schedule)
-{
-	struct schedule *copy = malloc(sizeof(*copy));
-
-	if (copy)
-		*copy = *schedule;
-	return copy;
 }
 
 enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_duration period,
 			enum tw_missed missed, void (*run)(void *), void *argument,
 			struct tw_timer *timer)
 {
-	struct schedule schedule = {.run = run, .period = period, .missed = missed};
-	struct handle_set set = {.argument = argument};
+	const struct schedule schedule = {.run = run, .period = period, .missed = missed};
+	struct handle_set set = {.schedule = &schedule, .argument = argument};
 	enum tw_status status = wheel_may_set_handle(wheel, run, timer);
-	tw_duration now;
 
 	if (status != TW_OK)
 		return status;
 	if (period <= 0 || missed > TW_MISSED_SKIP)
 		return TW_INVALID;
-	set.schedule = schedule_copy(&schedule);
-	if (!set.schedule)
-		return TW_NO_MEMORY;
-	now = clock_now(&wheel->owner.clock);
-	handle_set_deadline(wheel, &set, now, deadline_after(now, first));
+	set.now = clock_now(&wheel->owner.clock);
+	set.deadline = deadline_after(set.now, first);
 	return wheel_set_handle(wheel, &set, timer);
 }
 
@@ -168,24 +151,18 @@ enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 				tw_duration (*next)(void *argument, tw_duration previous),
 				void (*run)(void *), void *argument, struct tw_timer *timer)
 {
-	struct schedule schedule = {.run = run, .next = next};
-	struct handle_set set = {.argument = argument};
+	const struct schedule schedule = {.run = run, .next = next};
+	struct handle_set set = {.schedule = &schedule, .argument = argument};
 	enum tw_status status = wheel_may_set_handle(wheel, run, timer);
-	tw_duration now;
-	tw_duration first;
 
 	if (status != TW_OK)
 		return status;
 	if (!next)
 		return TW_INVALID;
-	now = clock_now(&wheel->owner.clock);
-	first = next(argument, now);
-	if (first <= now)
+	set.now = clock_now(&wheel->owner.clock);
+	set.deadline = next(argument, set.now);
+	if (set.deadline <= set.now)
 		return TW_INVALID;
-	set.schedule = schedule_copy(&schedule);
-	if (!set.schedule)
-		return TW_NO_MEMORY;
-	handle_set_deadline(wheel, &set, now, first);
 	return wheel_set_handle(wheel, &set, timer);
 }
 
