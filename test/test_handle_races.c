@@ -276,8 +276,8 @@ static size_t sum_of_ends(const struct entry *entry)
 	       atomic_load(&entry->refused);
 }
 
-/* Each timer came to one end, and some to each of the two. */
-static void judge_once(void)
+/* Each timer came to one end; returns whether some came to each of the two. */
+static bool judge_once(void)
 {
 	size_t runs = 0, stops = 0;
 
@@ -292,8 +292,7 @@ static void judge_once(void)
 	}
 	print_message("%zu ran, %zu were stopped\n", runs, stops);
 	assert_int_equal(runs + stops, race.count);
-	/* With few timers the owner may be away from the processor all the while. */
-	assert_true(TEST_HAS_SANITIZER || (runs > 0 && stops > 0));
+	return runs > 0 && stops > 0;
 }
 
 static void wait_until_all_have_ended(void)
@@ -305,17 +304,22 @@ static void wait_until_all_have_ended(void)
 	assert_int_equal(tw_pending(race.wheel), 0);
 }
 
+/* Where a thread is away from the processor all the while, all come to one end: then again. */
 static void run_stop_race(const struct variant *variant, size_t count, act_fn *act)
 {
 	struct racer racers[RACERS];
+	bool is_race = false;
 
-	race_open(variant, count, 1);
-	start_racers(racers, act);
-	set_all(set_once);
-	join_racers(racers);
-	wait_until_all_have_ended();
-	judge_once();
-	race_close();
+	for (int round = 0; !is_race; round++) {
+		assert_true(round < 50);
+		race_open(variant, count, 1);
+		start_racers(racers, act);
+		set_all(set_once);
+		join_racers(racers);
+		wait_until_all_have_ended();
+		is_race = judge_once();
+		race_close();
+	}
 }
 
 static void of_two_stops_and_the_run_exactly_one_wins(void **state)
@@ -724,7 +728,7 @@ static void run_owner_race(const struct variant *variant, uint64_t round)
 	struct racer racers[RACERS];
 	unsigned owners;
 
-	race_open(variant, 1000, 0, 9000 + round);
+	race_open(variant, 1000, 9000 + round);
 	start_racers(racers, stop_and_own);
 	set_all(set_owned);
 	if (round % 4 == 0)
