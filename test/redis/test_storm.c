@@ -246,7 +246,7 @@ static void killed_workers_leave_nothing_undone_and_nothing_done_twice(void **st
 		uint64_t victim = random_below(&random, WORKERS);
 
 		wait_for(random_between(&random, 20, 150) * TW_MILLISECOND);
-		/* Long enough to meet every kind of moment; the last ones live until all is done. */
+		/* Long enough to meet every kind of moment; the last ones live to the end. */
 		if (kills >= KILLS || left < COUNT / 10)
 			continue;
 		worker_kill(&workers[victim]);
