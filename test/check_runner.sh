@@ -75,7 +75,8 @@ expect()
 	printf '%s\n' "$@" | sort >"$root/expected"
 	tail -n $# "$root/output" | sort >"$root/found"
 	shift $(($# - 1))
-	if ! cmp -s "$root/expected" "$root/found" || test "$(tail -n 1 "$root/output")" != "$1"; then
+	if ! cmp -s "$root/expected" "$root/found" ||
+		test "$(tail -n 1 "$root/output")" != "$1"; then
 		cat "$root/output"
 		echo "expected at the end, and not found:"
 		cat "$root/expected"

@@ -57,7 +57,7 @@ static void nothing(void *context, const struct tw_task *task)
 static enum tw_status cache_open_wheel(struct tw_cache *cache,
 				       const struct tw_cache_options *options)
 {
-	/* One worker for the listeners, of which one is called at a time, and one for the shards. */
+	/* A worker for the listeners, of which one is called at a time, and one for the shards. */
 	struct tw_options own = {.name = options->name ? options->name : "proc",
 				 .workers = 2,
 				 .max_workers = 2};
