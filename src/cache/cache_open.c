@@ -58,9 +58,8 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache,
 				       const struct tw_cache_options *options)
 {
 	/* A worker for the listeners, of which one is called at a time, and one for the shards. */
-	struct tw_options own = {.name = options->name ? options->name : "proc",
-				 .workers = 2,
-				 .max_workers = 2};
+	struct tw_options own = {
+		.name = options->name ? options->name : "proc", .workers = 2, .max_workers = 2};
 	enum tw_status status = TW_OK;
 
 	cache->wheel = options->wheel;
