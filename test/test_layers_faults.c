@@ -333,7 +333,8 @@ static size_t count_threads(void)
 static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state)
 {
 	struct handle_table handles;
-	struct job_target target = {.handles = &handles};
+	struct alarm_table alarms;
+	struct job_target target = {.handles = &handles, .alarms = &alarms};
 	struct tw_options options = {.workers = 1, .max_workers = 1, .name = "pool"};
 	struct timer_store store;
 	struct worker_pool *pool;
@@ -342,6 +343,7 @@ static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state
 	(void)state;
 	timer_store_init(&store);
 	assert_true(handle_table_init(&handles));
+	alarm_table_init(&alarms);
 	target.store = &store;
 	/* The thread sanitizer starts one of its own with the first. */
 	pool = worker_pool_create(&options, &target);
@@ -363,6 +365,7 @@ static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state
 			WAIT_UNTIL(count_threads() == threads);
 		}
 	}
+	alarm_table_destroy(&alarms);
 	handle_table_destroy(&handles);
 	timer_store_destroy(&store);
 }

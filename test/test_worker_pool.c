@@ -34,6 +34,7 @@ struct fixture {
 	struct clock clock;
 	struct timer_store store;
 	struct handle_table handles;
+	struct alarm_table alarms;
 	struct fork_guard *guard;
 	struct job_target target;
 	struct worker_pool *pool;
@@ -78,12 +79,14 @@ static void fixture_open_growing(struct fixture *fixture, int workers, int most,
 	assert_true(clock_init(&fixture->clock, TW_CLOCK_MANUAL, 1));
 	timer_store_init(&fixture->store);
 	assert_true(handle_table_init(&fixture->handles));
+	alarm_table_init(&fixture->alarms);
 	fixture->guard = fork_guard_create();
 	assert_non_null(fixture->guard);
 	fixture->target = (struct job_target){.guard = fixture->guard,
 					      .clock = &fixture->clock,
 					      .store = &fixture->store,
 					      .handles = &fixture->handles,
+					      .alarms = &fixture->alarms,
 					      .execute = execute,
 					      .release = release,
 					      .context = fixture};
@@ -111,6 +114,7 @@ static void fixture_close(struct fixture *fixture)
 	if (fixture->pool)
 		worker_pool_destroy(fixture->pool);
 	timer_store_destroy(&fixture->store);
+	alarm_table_destroy(&fixture->alarms);
 	handle_table_destroy(&fixture->handles);
 	fork_guard_destroy(fixture->guard);
 	free(fixture->tasks);
