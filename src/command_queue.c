@@ -136,6 +136,13 @@ struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *
 							    : NULL;
 }
 
+struct command_cell *command_queue_claim_first(struct command_queue *queue, uint64_t *position)
+{
+	return command_queue_claim_behind(queue, 0, 1, position)
+		       ? command_queue_cell(queue, *position)
+		       : NULL;
+}
+
 void command_queue_publish(struct command_cell *cell, uint64_t position)
 {
 	/* release: publishes the command and *timer; pairs with the acquire in

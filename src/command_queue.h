@@ -84,6 +84,8 @@ void command_queue_destroy(struct command_queue *queue);
 
 /* Producer: the cell at a position that is now its own; NULL: full. */
 struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *position);
+/* The same, before all that wait: for a thread that they wait for. */
+struct command_cell *command_queue_claim_first(struct command_queue *queue, uint64_t *position);
 /* Producer: as many cells in a row from *position on; false: there is no room for all of them. */
 bool command_queue_claim_many(struct command_queue *queue, size_t count, uint64_t *position);
 /* The cell of a position. */
