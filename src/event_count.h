@@ -30,7 +30,7 @@ struct event_count {
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	pthread_cond_t wake;
 	/* Constant once opened; -1: not needed. */
-	int alarm;    /* descriptor that becomes readable at the end of a sleep */
+	int timer;    /* descriptor that becomes readable at the end of a sleep */
 	int doorbell; /* descriptor that becomes readable on a notification */
 	int both;     /* descriptor for who sleeps elsewhere: readable when either is */
 };
