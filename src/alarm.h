@@ -6,13 +6,13 @@
 #ifndef ALARM_H
 #define ALARM_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <timingwheel/timingwheel.h>
 
+#include "handle.h"
 #include "handle_queue.h"
 #include "slab.h"
 #include "timer.h"
@@ -39,10 +39,6 @@ enum alarm_place {
 struct alarm_table {
 	struct slab slab;
 	struct handle_queue changed; /* taken by the owner */
-	/* Threads that wait for a run to end. */
-	_Alignas(CACHE_LINE) atomic_int waiters;
-	pthread_mutex_t lock;
-	pthread_cond_t run_ended;
 };
 
 void alarm_table_init(struct alarm_table *table);
@@ -59,8 +55,10 @@ enum tw_status alarm_set(struct alarm_table *table, struct tw_alarm *alarm, uint
 			 bool *changed);
 /* As tw_alarm_stop. */
 enum tw_status alarm_stop(struct tw_alarm *alarm);
-/* As tw_alarm_destroy. True: the owner is to be woken. */
-bool alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm);
+/* As tw_alarm_destroy: waits with the handles, but not in its own run. True: the owner is to be
+ * woken. */
+bool alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm, struct handle_table *handles,
+		   bool is_in_run);
 
 /* ---- Owner ---- */
 
@@ -83,15 +81,11 @@ void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm
 
 /* ---- Owner or worker, with one that was claimed ---- */
 
-/* A run: from alarm_begin to alarm_end. The caller's, one a run. */
-struct alarm_run {
-	const struct tw_alarm *alarm;
-	const struct alarm_run *outer; /* the run of the same thread that it is in */
-};
 /* False: it was stopped, or set to after the tick `now`. */
-bool alarm_begin(struct tw_alarm *alarm, uint64_t now, struct alarm_run *run);
-/* Lets go of it, whether it has begun or not (NULL). True: the owner is to be woken. */
-bool alarm_end(struct alarm_table *table, struct tw_alarm *alarm, const struct alarm_run *run);
+bool alarm_begin(struct tw_alarm *alarm, uint64_t now);
+/* Lets go of it, whether it has begun or not; then handle_table_tell(). True: the owner is to be
+ * woken. */
+bool alarm_end(struct alarm_table *table, struct tw_alarm *alarm);
 
 /* relaxed, both: the owner's alone. */
 static inline enum alarm_place alarm_place(const struct tw_alarm *alarm)

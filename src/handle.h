@@ -73,7 +73,7 @@ struct handle_table {
 	_Atomic(struct slab_chunk *) *chunks; /* by number; set once each */
 	struct handle_queue stopped;          /* while pending */
 	struct handle_queue returned;         /* by who was to run them: to be set again */
-	/* Who waits for a run to end. */
+	/* Threads that wait for a run to end, a handle's or an alarm's. */
 	_Alignas(CACHE_LINE) atomic_int waiters;
 	pthread_mutex_t lock;
 	pthread_cond_t run_ended;
@@ -96,10 +96,15 @@ enum tw_status handle_stop(struct handle_table *table, uint64_t id, bool *change
 struct handle *handle_begin_reset(struct handle_table *table, uint64_t id);
 /* The deadline counts from now on; the owner is to be told by a command. NULL: nothing changes. */
 void handle_end_reset(struct handle *handle, const tw_duration *deadline);
+/* The timer, if it is running; else NULL. */
+struct handle *handle_running(struct handle_table *table, uint64_t id);
 /* Waits until the run, if it is running, has ended. */
 void handle_wait(struct handle_table *table, uint64_t id);
-/* Whether this thread is inside that timer's run. */
-bool handle_runs_here(struct handle_table *table, uint64_t id);
+/* The same, while a word, of a handle or an alarm, is `running` under the mask. */
+void handle_table_wait(struct handle_table *table, const _Atomic uint64_t *word, uint64_t mask,
+		       uint64_t running);
+/* A run may have ended: a handle's, or an alarm's. */
+void handle_table_tell(struct handle_table *table);
 
 /* Owner, from here on. The oldest of a queue; NULL: none. */
 struct handle *handle_take_stopped(struct handle_table *table);
@@ -123,22 +128,17 @@ bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t s
 bool handle_claim(struct handle *handle);
 
 /* Owner or worker. */
-/* A run: from handle_begin to handle_end. The caller's, one a run. */
-struct handle_run {
-	struct handle *handle;
-	struct handle_run *outer; /* the run of the same thread that it is in */
-};
 enum handle_start {
-	HANDLE_BEGUN,   /* the caller is to call its function, and handle_end */
+	HANDLE_BEGUN,   /* the caller is to call its function, handle_end, and handle_table_tell */
 	HANDLE_STOPPED, /* it was stopped before; it is no longer the caller's */
 	HANDLE_RESET    /* it was reset before: it is the owner's again, who is to be woken */
 };
 enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
-			       struct handle *handle, struct handle_run *run);
+			       struct handle *handle);
 /* Of one that the caller has: fills in its id and its function. */
 void handle_describe(const struct handle *handle, struct tw_task *task);
 /* Lets go of it. True: it is to run again, and the owner to be woken. */
-bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle_run *run,
+bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
 		tw_duration began);
 /* After handle_claim: frees it, now or when its last change is taken. */
 void handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle);

@@ -78,6 +78,9 @@ void job_sums_add(struct job_sums *sums, const struct job_seat *seat);
 /* Does the timer's job and frees it. `seat` is the calling thread's. */
 void job_finish(struct job_target *target, struct timer *timer, struct job_seat *seat);
 
+/* Whether this thread is doing that timer's job: a handle's or an alarm's. */
+bool job_is_here(const struct timer *timer);
+
 /* Makes what lies in the bin available to all. */
 void job_flush(struct job_target *target, struct timer_bin *bin);
 
