@@ -56,8 +56,14 @@ free_both:
 
 void shard_stop(struct shard *shard)
 {
-	tw_alarm_destroy(shard->alarm);
+	struct tw_alarm *alarm;
+
+	/* A listener's call may be about to set it. */
+	pthread_mutex_lock(&shard->lock);
+	alarm = shard->alarm;
 	shard->alarm = NULL;
+	pthread_mutex_unlock(&shard->lock);
+	tw_alarm_destroy(alarm);
 }
 
 void shard_close(struct shard *shard)
