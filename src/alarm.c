@@ -54,7 +54,7 @@ struct tw_alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel,
 	if (!alarm)
 		return NULL;
 	alarm->timer.class = TIMER_ALARM;
-	alarm_set_place(alarm, ALARM_NOWHERE);
+	timer_set_place(&alarm->timer, TIMER_AWAY);
 	alarm->timer.value = argument;
 	alarm->run = run;
 	alarm->wheel = wheel;

@@ -28,13 +28,6 @@ struct tw_alarm {
 	struct handle_link change;
 };
 
-/* Where the owner knows an alarm to be. The owner's. */
-enum alarm_place {
-	ALARM_NOWHERE,
-	ALARM_IN_WHEEL, /* of the shelf whose number it has */
-	ALARM_IN_NEXT_TURN
-};
-
 /* All alarms of a wheel. Any thread. */
 struct alarm_table {
 	struct slab slab;
@@ -86,17 +79,6 @@ bool alarm_begin(struct tw_alarm *alarm, uint64_t now);
 /* Lets go of it, whether it has begun or not; then handle_table_tell(). True: the owner is to be
  * woken. */
 bool alarm_end(struct alarm_table *table, struct tw_alarm *alarm);
-
-/* relaxed, both: the owner's alone. */
-static inline enum alarm_place alarm_place(const struct tw_alarm *alarm)
-{
-	return (enum alarm_place)atomic_load_explicit(&alarm->timer.place, memory_order_relaxed);
-}
-
-static inline void alarm_set_place(struct tw_alarm *alarm, enum alarm_place place)
-{
-	atomic_store_explicit(&alarm->timer.place, (uint8_t)place, memory_order_relaxed);
-}
 
 static inline struct tw_alarm *timer_alarm(struct timer *timer)
 {

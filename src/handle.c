@@ -154,7 +154,7 @@ struct handle *handle_new(struct handle_table *table, uint64_t *id)
 	/* relaxed: nobody else changes a free one. */
 	generation = generation_of(atomic_load_explicit(&handle->state, memory_order_relaxed));
 	handle->timer.class = TIMER_HANDLE;
-	handle_set_place(handle, HANDLE_IN_QUEUE);
+	timer_set_place(&handle->timer, TIMER_IN_QUEUE);
 	*id = handle_id(handle, generation);
 	/* relaxed: published by the command, and to others by who passes the id on. */
 	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT | PENDING,
@@ -379,8 +379,8 @@ enum handle_action handle_apply_stop(struct handle *handle, uint16_t shelf)
 	bool is_here = handle_is_here(handle, shelf);
 
 	/* Before it is unlisted: then a worker may free it, and it may be set anew at once. */
-	if (handle_place(handle) == HANDLE_IN_QUEUE)
-		handle_set_place(handle, HANDLE_STOPPED_IN_QUEUE);
+	if (timer_place(&handle->timer) == TIMER_IN_QUEUE)
+		timer_set_place(&handle->timer, TIMER_STOPPED_IN_QUEUE);
 	return (handle_unlist(handle) & LEFT) || is_here ? HANDLE_FREE : HANDLE_KEEP;
 }
 
@@ -411,10 +411,10 @@ enum handle_action handle_apply_reset(struct handle *handle, uint64_t id, uint16
 
 enum handle_action handle_apply_set(struct handle *handle)
 {
-	if (handle_place(handle) == HANDLE_STOPPED_IN_QUEUE)
+	if (timer_place(&handle->timer) == TIMER_STOPPED_IN_QUEUE)
 		return HANDLE_FREE;
 	if ((handle_state(handle) & PHASE) == STOPPED) {
-		handle_set_place(handle, HANDLE_AWAY);
+		timer_set_place(&handle->timer, TIMER_AWAY);
 		/* acq_rel: as in handle_unlist(), after which it will be freed: it is listed. */
 		atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
 		return HANDLE_KEEP;

@@ -37,34 +37,13 @@ struct handle {
 	_Atomic tw_duration new_deadline; /* while its state says so */
 };
 
-/* Where the owner knows a handle to be. Only its maker says IN_QUEUE, only the owner the others. */
-enum handle_place {
-	HANDLE_IN_QUEUE,
-	HANDLE_STOPPED_IN_QUEUE, /* its change has been taken, its set command not yet */
-	HANDLE_IN_WHEEL,         /* of the shelf whose number it has */
-	HANDLE_IN_NEXT_TURN,     /* in the owner's list */
-	HANDLE_AWAY              /* handed over */
-};
-
-/* relaxed: it publishes nothing; who does not have the handle learns of no more than this. */
-static inline enum handle_place handle_place(const struct handle *handle)
-{
-	return (enum handle_place)atomic_load_explicit(&handle->timer.place, memory_order_relaxed);
-}
-
-/* relaxed: as above. */
-static inline void handle_set_place(struct handle *handle, enum handle_place place)
-{
-	atomic_store_explicit(&handle->timer.place, (uint8_t)place, memory_order_relaxed);
-}
-
 /* Whether the owner has it. Also for one that may be freed by now: nobody else says so of any. */
 static inline bool handle_is_here(const struct handle *handle, uint16_t shelf)
 {
-	enum handle_place place = handle_place(handle);
+	enum timer_place place = timer_place(&handle->timer);
 
-	return place == HANDLE_IN_NEXT_TURN ||
-	       (place == HANDLE_IN_WHEEL && handle->timer.shelf == shelf);
+	return place == TIMER_IN_NEXT_TURN ||
+	       (place == TIMER_IN_WHEEL && handle->timer.shelf == shelf);
 }
 
 /* All handles of a wheel, and those that the owner is to see. */
