@@ -43,7 +43,7 @@ struct command {
 		uint64_t id;     /* reset handle */
 	};
 	tw_duration deadline; /* nanoseconds; not for remove */
-	/* Set: the timer, with key and value. Else: who carries a key too long for the cell, or
+	/* Set: the timer, with key and value. Else: what carries a key too long for the cell, or
 	 * NULL. */
 	union {
 		struct keyed_timer *timer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state word is the whole protocol: the sleeper announces itself in it, and the notifier who
+ * The state word is the whole protocol: the sleeper announces itself in it, and the notifier that
  * takes the announcement back (one of them: it is an exchange) does the waking. Futex, eventfd and
  * condition variable were measured alike here (1.4 to 1.7 µs for the notifier), so it is the
  * portable one; only a sleep that must end by CLOCK_BOOTTIME needs descriptors, for a condition

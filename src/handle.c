@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A handle's life is a word: its generation above, phase and flags below. Whoever wants to stop,
- * reset or run it changes the word by compare-and-swap; of a stop and the firing, the one whose
- * exchange succeeds wins. The owner is not asked; it learns of a stop through a queue, and of a
+ * A handle's life is a word: its generation above, phase and flags below. To stop, reset or run it
+ * is to change the word by compare-and-swap; of a stop and the firing, the one whose exchange
+ * succeeds wins. The owner is not asked; it learns of a stop through a queue, and of a
  * reset by a command like any other, so that sets and resets keep their order.
  *
  *   pending   set, and not begun; wherever it is: in the command queue, the wheel or the pool
@@ -10,7 +10,8 @@
  *   stopped   will not run; not free yet
  *   free      in the slab, or about to be
  *
- *   LISTED    it is in a queue of the table; whoever sets the flag adds it, the owner clears it
+ *   LISTED    it is in a queue of the table; the thread that sets the flag adds it, the owner
+ *             clears it
  *   RESET     new_deadline is its deadline from now on; so it must not run at the old one
  *   LEFT      the pool or the command queue, which had it, has let go
  *   LAST      running, and will not again
@@ -156,7 +157,7 @@ struct handle *handle_new(struct handle_table *table, uint64_t *id)
 	handle->timer.class = TIMER_HANDLE;
 	timer_set_place(&handle->timer, TIMER_IN_QUEUE);
 	*id = handle_id(handle, generation);
-	/* relaxed: published by the command, and to others by who passes the id on. */
+	/* relaxed: published by the command, and to others by what passes the id on. */
 	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT | PENDING,
 			      memory_order_relaxed);
 	return handle;

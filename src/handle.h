@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers by handle: made, stopped and reset by any thread, run once or by a schedule. Who may touch
- * what at which time is told in handle.c.
+ * Timers by handle: made, stopped and reset by any thread, run once or by a schedule. handle.c
+ * tells which thread may touch what at which time.
  */
 #ifndef HANDLE_H
 #define HANDLE_H
@@ -51,7 +51,7 @@ struct handle_table {
 	struct slab slab;                     /* any thread */
 	_Atomic(struct slab_chunk *) *chunks; /* by number; set once each */
 	struct handle_queue stopped;          /* while pending */
-	struct handle_queue returned;         /* by who was to run them: to be set again */
+	struct handle_queue returned;         /* by workers: to be set again */
 	/* Threads that wait for a run to end, a handle's or an alarm's. */
 	_Alignas(CACHE_LINE) atomic_int waiters;
 	pthread_mutex_t lock;
@@ -110,7 +110,7 @@ bool handle_claim(struct handle *handle);
 enum handle_start {
 	HANDLE_BEGUN,   /* the caller is to call its function, handle_end, and handle_table_tell */
 	HANDLE_STOPPED, /* it was stopped before; it is no longer the caller's */
-	HANDLE_RESET    /* it was reset before: it is the owner's again, who is to be woken */
+	HANDLE_RESET    /* it was reset before: it is the owner's again, to be woken */
 };
 enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 			       struct handle *handle);

@@ -16,7 +16,7 @@
 #include "histogram.h"
 #include "timer.h"
 
-/* A tw_drain on its way; one reference for who hands its timers over, and one for each of them. */
+/* A tw_drain on its way; one reference for the owner, and one for each of its timers. */
 struct drain {
 	tw_execute_fn *each;
 	void *context;
