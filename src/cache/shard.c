@@ -16,7 +16,7 @@
 #include "cache.h"
 #include "flight.h"
 
-/* Who finds the lock taken tries for a moment before he sleeps: it is let go sooner than that. */
+/* A thread that finds the lock taken tries for a moment before it sleeps: it is let go sooner. */
 static void shard_init_lock(struct shard *shard)
 {
 	pthread_mutexattr_t attributes;
