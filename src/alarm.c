@@ -21,8 +21,6 @@
  */
 #include "alarm.h"
 
-#include "thread.h"
-
 enum {
 	ARMED = 1 << 0,
 	AWAY = 1 << 1,
@@ -37,22 +35,14 @@ enum {
 /* Never: with ticks of a microsecond, in 9,000 years. */
 static const uint64_t last_tick = UINT64_MAX >> TICK_SHIFT;
 
-/* The innermost run that this thread is in. */
-static _Thread_local const struct alarm_run *running;
-
 void alarm_table_init(struct alarm_table *table)
 {
 	slab_init(&table->slab, sizeof(struct tw_alarm));
 	handle_queue_init(&table->changed);
-	atomic_init(&table->waiters, 0);
-	pthread_mutex_init(&table->lock, NULL);
-	pthread_cond_init(&table->run_ended, NULL);
 }
 
 void alarm_table_destroy(struct alarm_table *table)
 {
-	pthread_cond_destroy(&table->run_ended);
-	pthread_mutex_destroy(&table->lock);
 	slab_destroy(&table->slab);
 }
 
@@ -64,7 +54,7 @@ struct tw_alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel,
 	if (!alarm)
 		return NULL;
 	alarm->timer.class = TIMER_ALARM;
-	alarm_set_place(alarm, ALARM_NOWHERE);
+	timer_set_place(&alarm->timer, TIMER_AWAY);
 	alarm->timer.value = argument;
 	alarm->run = run;
 	alarm->wheel = wheel;
@@ -84,7 +74,7 @@ static uint64_t alarm_word(const struct tw_alarm *alarm)
 }
 
 /* seq_cst: passes the timer in it on; pairs with alarm_word() and alarm_apply_change(). And the end
- * of a run comes before the look for threads that wait for it; pairs with alarm_wait(). */
+ * of a run comes before the look for threads that wait for it; pairs with handle_table_wait(). */
 static bool alarm_exchange(struct tw_alarm *alarm, uint64_t from, uint64_t to)
 {
 	return atomic_compare_exchange_strong_explicit(&alarm->word, &from, to,
@@ -142,46 +132,14 @@ enum tw_status alarm_stop(struct tw_alarm *alarm)
 	return before & ARMED ? TW_OK : TW_NOT_FOUND;
 }
 
-/* ---- The end ---- */
-
-static void alarm_wait(struct alarm_table *table, const struct tw_alarm *alarm)
-{
-	pthread_mutex_lock(&table->lock);
-	/* seq_cst: announces, before the look; pairs with the load in alarm_tell_waiters(). */
-	atomic_fetch_add_explicit(&table->waiters, 1, memory_order_seq_cst);
-	/* seq_cst: after the announcement; pairs with alarm_exchange(). */
-	while (atomic_load_explicit(&alarm->word, memory_order_seq_cst) & RUNNING)
-		condition_wait(&table->run_ended, &table->lock, TW_FOREVER);
-	/* relaxed: a wake too many harms nobody. */
-	atomic_fetch_sub_explicit(&table->waiters, 1, memory_order_relaxed);
-	pthread_mutex_unlock(&table->lock);
-}
-
-static void alarm_tell_waiters(struct alarm_table *table)
-{
-	/* seq_cst: after the end of the run; pairs with the addition in alarm_wait(). */
-	if (atomic_load_explicit(&table->waiters, memory_order_seq_cst) == 0)
-		return;
-	pthread_mutex_lock(&table->lock);
-	pthread_cond_broadcast(&table->run_ended);
-	pthread_mutex_unlock(&table->lock);
-}
-
-static bool alarm_runs_here(const struct tw_alarm *alarm)
-{
-	for (const struct alarm_run *run = running; run; run = run->outer)
-		if (run->alarm == alarm)
-			return true;
-	return false;
-}
-
-bool alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm)
+bool alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm, struct handle_table *handles,
+		   bool is_in_run)
 {
 	uint64_t word = alarm_disarm(alarm, CLOSING);
 	uint64_t to;
 
-	if ((word & RUNNING) && !alarm_runs_here(alarm))
-		alarm_wait(table, alarm);
+	if ((word & RUNNING) && !is_in_run)
+		handle_table_wait(handles, &alarm->word, RUNNING, RUNNING);
 	do {
 		word = alarm_word(alarm);
 		to = word | CLOSED | (word & AWAY ? 0 : LISTED);
@@ -237,7 +195,7 @@ bool alarm_claim(struct tw_alarm *alarm, uint64_t now)
 
 /* ---- Running ---- */
 
-bool alarm_begin(struct tw_alarm *alarm, uint64_t now, struct alarm_run *run)
+bool alarm_begin(struct tw_alarm *alarm, uint64_t now)
 {
 	uint64_t word;
 
@@ -246,24 +204,19 @@ bool alarm_begin(struct tw_alarm *alarm, uint64_t now, struct alarm_run *run)
 		if (!(word & ARMED) || word >> TICK_SHIFT > now)
 			return false;
 	} while (!alarm_exchange(alarm, word, (word & ~(uint64_t)ARMED) | RUNNING));
-	*run = (struct alarm_run){.alarm = alarm, .outer = running};
-	running = run;
 	return true;
 }
 
-bool alarm_end(struct alarm_table *table, struct tw_alarm *alarm, const struct alarm_run *run)
+bool alarm_end(struct alarm_table *table, struct tw_alarm *alarm)
 {
 	uint64_t word;
 	uint64_t to;
 
-	if (run)
-		running = run->outer;
 	do {
 		word = alarm_word(alarm);
 		to = word & ~(uint64_t)(AWAY | RUNNING);
 		if (to & (ARMED | CLOSED))
 			to |= LISTED;
 	} while (!alarm_exchange_listed(table, alarm, word, to));
-	alarm_tell_waiters(table);
 	return to & ~word & LISTED;
 }

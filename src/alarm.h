@@ -6,13 +6,13 @@
 #ifndef ALARM_H
 #define ALARM_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <timingwheel/timingwheel.h>
 
+#include "handle.h"
 #include "handle_queue.h"
 #include "slab.h"
 #include "timer.h"
@@ -28,21 +28,10 @@ struct tw_alarm {
 	struct handle_link change;
 };
 
-/* Where the owner knows an alarm to be. The owner's. */
-enum alarm_place {
-	ALARM_NOWHERE,
-	ALARM_IN_WHEEL, /* of the shelf whose number it has */
-	ALARM_IN_NEXT_TURN
-};
-
 /* All alarms of a wheel. Any thread. */
 struct alarm_table {
 	struct slab slab;
 	struct handle_queue changed; /* taken by the owner */
-	/* Threads that wait for a run to end. */
-	_Alignas(CACHE_LINE) atomic_int waiters;
-	pthread_mutex_t lock;
-	pthread_cond_t run_ended;
 };
 
 void alarm_table_init(struct alarm_table *table);
@@ -59,8 +48,10 @@ enum tw_status alarm_set(struct alarm_table *table, struct tw_alarm *alarm, uint
 			 bool *changed);
 /* As tw_alarm_stop. */
 enum tw_status alarm_stop(struct tw_alarm *alarm);
-/* As tw_alarm_destroy. True: the owner is to be woken. */
-bool alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm);
+/* As tw_alarm_destroy: waits with the handles, but not in its own run. True: the owner is to be
+ * woken. */
+bool alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm, struct handle_table *handles,
+		   bool is_in_run);
 
 /* ---- Owner ---- */
 
@@ -83,26 +74,11 @@ void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm
 
 /* ---- Owner or worker, with one that was claimed ---- */
 
-/* A run: from alarm_begin to alarm_end. The caller's, one a run. */
-struct alarm_run {
-	const struct tw_alarm *alarm;
-	const struct alarm_run *outer; /* the run of the same thread that it is in */
-};
 /* False: it was stopped, or set to after the tick `now`. */
-bool alarm_begin(struct tw_alarm *alarm, uint64_t now, struct alarm_run *run);
-/* Lets go of it, whether it has begun or not (NULL). True: the owner is to be woken. */
-bool alarm_end(struct alarm_table *table, struct tw_alarm *alarm, const struct alarm_run *run);
-
-/* relaxed, both: the owner's alone. */
-static inline enum alarm_place alarm_place(const struct tw_alarm *alarm)
-{
-	return (enum alarm_place)atomic_load_explicit(&alarm->timer.place, memory_order_relaxed);
-}
-
-static inline void alarm_set_place(struct tw_alarm *alarm, enum alarm_place place)
-{
-	atomic_store_explicit(&alarm->timer.place, (uint8_t)place, memory_order_relaxed);
-}
+bool alarm_begin(struct tw_alarm *alarm, uint64_t now);
+/* Lets go of it, whether it has begun or not; then handle_table_tell(). True: the owner is to be
+ * woken. */
+bool alarm_end(struct alarm_table *table, struct tw_alarm *alarm);
 
 static inline struct tw_alarm *timer_alarm(struct timer *timer)
 {

@@ -20,14 +20,15 @@
  * consumer at its cell, not the other producers, until the ring is full.
  *
  * A waiting producer announces itself and looks once more before it sleeps; the consumer looks for
- * the announcement after each pop, and wakes all who wait once for each half of the ring, or 4096
+ * the announcement after each pop, and wakes all that wait once for each half of the ring, or 4096
  * commands, that it has popped: one wake for thousands of commands.
  *
  * Order among producers. A cell counts as taken for each producer that waits for one: a claim needs
- * room for itself and for all who wait, a waiting producer for itself and for those before it, by
- * their tickets. So whoever has once had room keeps it, however long it takes to wake, and nobody
- * is overtaken for ever. A waiting producer that finds no room has a whole ring of commands before
- * it that are still to be popped, so another wake comes.
+ * room for itself and for all that wait, a waiting producer for itself and for those before it, by
+ * their tickets. So a producer that has once had room keeps it, however long it takes to wake, and
+ * none is overtaken for ever. A waiting producer that finds no room has a whole ring of commands
+ * before it that are still to be popped, so another wake comes. The consumer itself claims before
+ * them all: they wait for it, and may be as many as there are cells.
  *
  * Measured (bench/queues.c; two cores, 64-byte commands, the consumer napping when a batch came up
  * short, as the owner does; ns a command, medians, for 1, 2 and 4 producers; then what a call costs
@@ -40,7 +41,7 @@
  *   mutex and swapped arrays             34  50  63    40  71
  *   this ring, 16 cells claimed at once  13  12  12
  *
- * Fetch-and-add can't refuse: who claims beyond the capacity has claimed, and must wait. A list
+ * Fetch-and-add can't refuse: a claim beyond the capacity is a claim, and must wait. A list
  * makes the consumer wait for each node's line in turn; a ring's next lines are known.
  */
 #include "command_queue.h"
@@ -95,8 +96,8 @@ static bool command_queue_has_room(struct command_queue *queue, uint64_t tail)
 	head = atomic_load_explicit(&queue->head_seen, memory_order_acquire);
 	if (command_queue_fits(queue, tail, head))
 		return true;
-	/* seq_cst: also the second look of one who announced that it waits; pairs with the store in
-	 * command_queue_pop(). */
+	/* seq_cst: also the second look of a producer that announced that it waits; pairs with the
+	 * store in command_queue_pop(). */
 	head = atomic_load_explicit(&queue->head, memory_order_seq_cst);
 	/* release: passes on what the load of the head acquired. */
 	atomic_store_explicit(&queue->head_seen, head, memory_order_release);
@@ -124,7 +125,7 @@ static bool command_queue_claim_behind(struct command_queue *queue, uint64_t ahe
 
 bool command_queue_claim_many(struct command_queue *queue, size_t count, uint64_t *position)
 {
-	/* relaxed: who begins to wait just now may be overtaken once. */
+	/* relaxed: a producer that begins to wait just now may be overtaken once. */
 	uint64_t waiting = atomic_load_explicit(&queue->waiting, memory_order_relaxed);
 
 	return command_queue_claim_behind(queue, waiting, count, position);
@@ -134,6 +135,13 @@ struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *
 {
 	return command_queue_claim_many(queue, 1, position) ? command_queue_cell(queue, *position)
 							    : NULL;
+}
+
+struct command_cell *command_queue_claim_first(struct command_queue *queue, uint64_t *position)
+{
+	return command_queue_claim_behind(queue, 0, 1, position)
+		       ? command_queue_cell(queue, *position)
+		       : NULL;
 }
 
 void command_queue_publish(struct command_cell *cell, uint64_t position)

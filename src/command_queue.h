@@ -43,7 +43,7 @@ struct command {
 		uint64_t id;     /* reset handle */
 	};
 	tw_duration deadline; /* nanoseconds; not for remove */
-	/* Set: the timer, with key and value. Else: who carries a key too long for the cell, or
+	/* Set: the timer, with key and value. Else: what carries a key too long for the cell, or
 	 * NULL. */
 	union {
 		struct keyed_timer *timer;
@@ -84,6 +84,8 @@ void command_queue_destroy(struct command_queue *queue);
 
 /* Producer: the cell at a position that is now its own; NULL: full. */
 struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *position);
+/* The same, before all that wait: for a thread that they wait for. */
+struct command_cell *command_queue_claim_first(struct command_queue *queue, uint64_t *position);
 /* Producer: as many cells in a row from *position on; false: there is no room for all of them. */
 bool command_queue_claim_many(struct command_queue *queue, size_t count, uint64_t *position);
 /* The cell of a position. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state word is the whole protocol: the sleeper announces itself in it, and the notifier who
+ * The state word is the whole protocol: the sleeper announces itself in it, and the notifier that
  * takes the announcement back (one of them: it is an exchange) does the waking. Futex, eventfd and
  * condition variable were measured alike here (1.4 to 1.7 µs for the notifier), so it is the
  * portable one; only a sleep that must end by CLOCK_BOOTTIME needs descriptors, for a condition
@@ -33,15 +33,15 @@ static void descriptor_close(int *descriptor)
 	errno = error;
 }
 
-static bool alarm_open(struct event_count *event, clockid_t clock)
+static bool timer_open(struct event_count *event, clockid_t clock)
 {
-	event->alarm = timerfd_create(clock, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (event->alarm < 0)
+	event->timer = timerfd_create(clock, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (event->timer < 0)
 		return false;
 	event->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (event->doorbell >= 0)
 		return true;
-	descriptor_close(&event->alarm);
+	descriptor_close(&event->timer);
 	return false;
 }
 
@@ -52,18 +52,18 @@ static bool both_open(struct event_count *event)
 	event->both = epoll_create1(EPOLL_CLOEXEC);
 	if (event->both < 0)
 		return false;
-	if (epoll_ctl(event->both, EPOLL_CTL_ADD, event->alarm, &readable) == 0 &&
+	if (epoll_ctl(event->both, EPOLL_CTL_ADD, event->timer, &readable) == 0 &&
 	    epoll_ctl(event->both, EPOLL_CTL_ADD, event->doorbell, &readable) == 0)
 		return true;
 	descriptor_close(&event->both);
 	return false;
 }
 
-static void alarm_set(struct event_count *event, const struct timespec *deadline)
+static void timer_set(struct event_count *event, const struct timespec *deadline)
 {
-	struct itimerspec alarm = {.it_value = *deadline};
+	struct itimerspec end = {.it_value = *deadline};
 
-	timerfd_settime(event->alarm, TFD_TIMER_ABSTIME, &alarm, NULL);
+	timerfd_settime(event->timer, TFD_TIMER_ABSTIME, &end, NULL);
 }
 #else
 static void descriptor_close(int *descriptor)
@@ -71,7 +71,7 @@ static void descriptor_close(int *descriptor)
 	(void)descriptor;
 }
 
-static bool alarm_open(struct event_count *event, clockid_t clock)
+static bool timer_open(struct event_count *event, clockid_t clock)
 {
 	(void)event;
 	(void)clock;
@@ -85,7 +85,7 @@ static bool both_open(struct event_count *event)
 	return false;
 }
 
-static void alarm_set(struct event_count *event, const struct timespec *deadline)
+static void timer_set(struct event_count *event, const struct timespec *deadline)
 {
 	(void)event;
 	(void)deadline;
@@ -95,10 +95,10 @@ static void alarm_set(struct event_count *event, const struct timespec *deadline
 bool event_count_init(struct event_count *event, bool boottime)
 {
 	atomic_init(&event->state, EVENT_COUNT_AWAKE);
-	event->alarm = -1;
+	event->timer = -1;
 	event->doorbell = -1;
 	event->both = -1;
-	if (boottime && !alarm_open(event, CLOCK_BOOTTIME))
+	if (boottime && !timer_open(event, CLOCK_BOOTTIME))
 		return false;
 	pthread_mutex_init(&event->lock, NULL);
 	condition_init(&event->wake);
@@ -111,7 +111,7 @@ void event_count_destroy(struct event_count *event)
 	pthread_mutex_destroy(&event->lock);
 	descriptor_close(&event->both);
 	descriptor_close(&event->doorbell);
-	descriptor_close(&event->alarm);
+	descriptor_close(&event->timer);
 }
 
 void event_count_prepare(struct event_count *event, enum event_count_state state)
@@ -146,14 +146,14 @@ int event_count_descriptor(struct event_count *event, clockid_t clock)
 {
 	if (event->both >= 0)
 		return event->both;
-	if (event->alarm < 0 && !alarm_open(event, clock))
+	if (event->timer < 0 && !timer_open(event, clock))
 		return -1;
 	return both_open(event) ? event->both : -1;
 }
 
 static struct timespec timespec_of(tw_duration time)
 {
-	/* An alarm at 0 is none, and one before that is refused; 1 ns is as past as they are. */
+	/* A timer at 0 is none, and one before that is refused; 1 ns is as past as they are. */
 	if (time < 1)
 		time = 1;
 	return (struct timespec){.tv_sec = (time_t)(time / TW_SECOND),
@@ -165,7 +165,7 @@ void event_count_arm(struct event_count *event, tw_duration deadline)
 	static const struct timespec never = {0};
 	struct timespec time = deadline == TW_FOREVER ? never : timespec_of(deadline);
 
-	alarm_set(event, &time);
+	timer_set(event, &time);
 }
 
 void event_count_disarm(struct event_count *event)
@@ -177,9 +177,9 @@ void event_count_disarm(struct event_count *event)
 	(void)!read(event->doorbell, &rings, sizeof(rings));
 }
 
-static void event_count_wait_alarm(struct event_count *event, tw_duration deadline)
+static void event_count_wait_timer(struct event_count *event, tw_duration deadline)
 {
-	struct pollfd descriptors[] = {{.fd = event->alarm, .events = POLLIN},
+	struct pollfd descriptors[] = {{.fd = event->timer, .events = POLLIN},
 				       {.fd = event->doorbell, .events = POLLIN}};
 	uint64_t rings;
 
@@ -192,8 +192,8 @@ static void event_count_wait_alarm(struct event_count *event, tw_duration deadli
 
 void event_count_wait(struct event_count *event, tw_duration deadline)
 {
-	if (event->alarm >= 0)
-		event_count_wait_alarm(event, deadline);
+	if (event->timer >= 0)
+		event_count_wait_timer(event, deadline);
 	else
 		event_count_wait_condition(event, deadline);
 	event_count_cancel(event);
@@ -208,7 +208,7 @@ void event_count_wake(struct event_count *event)
 	if (atomic_exchange_explicit(&event->state, EVENT_COUNT_AWAKE, memory_order_acq_rel) ==
 	    EVENT_COUNT_AWAKE)
 		return;
-	if (event->alarm >= 0) {
+	if (event->timer >= 0) {
 		/* Nobody else will ring: this thread is not to be cancelled before. */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 		(void)!write(event->doorbell, &ring, sizeof(ring));

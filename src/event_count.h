@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleep and wake for one sleeper, such that who finds it awake makes no system call.
+ * Sleep and wake for one sleeper; a notifier that finds it awake makes no system call.
  *
  * The sleeper: event_count_prepare(), look once more whether there is work, then event_count_wait()
  * or event_count_cancel(). The others: publish work with a sequentially consistent operation, then
@@ -30,9 +30,9 @@ struct event_count {
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	pthread_cond_t wake;
 	/* Constant once opened; -1: not needed. */
-	int alarm;    /* descriptor that becomes readable at the end of a sleep */
+	int timer;    /* descriptor that becomes readable at the end of a sleep */
 	int doorbell; /* descriptor that becomes readable on a notification */
-	int both;     /* descriptor for who sleeps elsewhere: readable when either is */
+	int both;     /* descriptor for a sleeper elsewhere: readable when either is */
 };
 
 /* boottime: sleeps end by CLOCK_BOOTTIME, else by CLOCK_MONOTONIC. False: errno tells. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A handle's life is a word: its generation above, phase and flags below. Whoever wants to stop,
- * reset or run it changes the word by compare-and-swap; of a stop and the firing, the one whose
- * exchange succeeds wins. The owner is not asked; it learns of a stop through a queue, and of a
+ * A handle's life is a word: its generation above, phase and flags below. To stop, reset or run it
+ * is to change the word by compare-and-swap; of a stop and the firing, the one whose exchange
+ * succeeds wins. The owner is not asked; it learns of a stop through a queue, and of a
  * reset by a command like any other, so that sets and resets keep their order.
  *
  *   pending   set, and not begun; wherever it is: in the command queue, the wheel or the pool
@@ -10,7 +10,8 @@
  *   stopped   will not run; not free yet
  *   free      in the slab, or about to be
  *
- *   LISTED    it is in a queue of the table; whoever sets the flag adds it, the owner clears it
+ *   LISTED    it is in a queue of the table; the thread that sets the flag adds it, the owner
+ *             clears it
  *   RESET     new_deadline is its deadline from now on; so it must not run at the old one
  *   LEFT      the pool or the command queue, which had it, has let go
  *   LAST      running, and will not again
@@ -48,7 +49,6 @@
 
 #include "clock.h"
 #include "thread.h"
-#include "thread.h"
 
 enum {
 	PHASE = 3,
@@ -68,9 +68,6 @@ enum {
 
 static const uint64_t last_generation = ((uint64_t)1 << (64 - INDEX_BITS)) - 1;
 static const size_t most_chunks = (size_t)1 << 14;
-
-/* The innermost run that this thread is in. */
-static _Thread_local struct handle_run *running;
 
 /* ---- Memory and ids ---- */
 
@@ -158,9 +155,9 @@ struct handle *handle_new(struct handle_table *table, uint64_t *id)
 	/* relaxed: nobody else changes a free one. */
 	generation = generation_of(atomic_load_explicit(&handle->state, memory_order_relaxed));
 	handle->timer.class = TIMER_HANDLE;
-	handle_set_place(handle, HANDLE_IN_QUEUE);
+	timer_set_place(&handle->timer, TIMER_IN_QUEUE);
 	*id = handle_id(handle, generation);
-	/* relaxed: published by the command, and to others by who passes the id on. */
+	/* relaxed: published by the command, and to others by what passes the id on. */
 	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT | PENDING,
 			      memory_order_relaxed);
 	return handle;
@@ -204,7 +201,7 @@ static uint64_t handle_state(struct handle *handle)
 }
 
 /* seq_cst: publishes what was written to the handle before; pairs with handle_state(). And the end
- * of a run comes before the look for who waits for it; pairs with the load in handle_wait(). */
+ * of a run comes before the look for threads that wait for it; pairs with handle_table_wait(). */
 static bool handle_exchange(struct handle *handle, uint64_t from, uint64_t to)
 {
 	return atomic_compare_exchange_strong_explicit(&handle->state, &from, to,
@@ -288,36 +285,47 @@ void handle_end_reset(struct handle *handle, const tw_duration *deadline)
 	atomic_fetch_xor_explicit(&handle->state, changes, memory_order_release);
 }
 
-void handle_wait(struct handle_table *table, uint64_t id)
+struct handle *handle_running(struct handle_table *table, uint64_t id)
 {
 	struct handle *handle = handle_find(table, id);
-	uint64_t state;
+	uint64_t state = handle ? handle_state(handle) : 0;
 
+	return state_is_live(state, id) && (state & PHASE) == RUNNING ? handle : NULL;
+}
+
+/* ---- Waiting for the end of a run ---- */
+
+void handle_table_wait(struct handle_table *table, const _Atomic uint64_t *word, uint64_t mask,
+		       uint64_t running)
+{
 	pthread_mutex_lock(&table->lock);
-	/* seq_cst: announces, before the look; pairs with the load in handle_tell_waiters() */
+	/* seq_cst: announces, before the look; pairs with the load in handle_table_tell(). */
 	atomic_fetch_add_explicit(&table->waiters, 1, memory_order_seq_cst);
-	for (;;) {
-		/* seq_cst: pairs with the fence of the addition above. */
-		state = atomic_load_explicit(&handle->state, memory_order_seq_cst);
-		if (generation_of(state) != id >> INDEX_BITS || (state & PHASE) != RUNNING)
-			break;
+	/* seq_cst: after the announcement; pairs with handle_exchange() and alarm_exchange(). */
+	while ((atomic_load_explicit(word, memory_order_seq_cst) & mask) == running)
 		condition_wait(&table->run_ended, &table->lock, TW_FOREVER);
-	}
 	/* relaxed: a wake too many harms nobody. */
 	atomic_fetch_sub_explicit(&table->waiters, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&table->lock);
 }
 
-bool handle_runs_here(struct handle_table *table, uint64_t id)
+void handle_wait(struct handle_table *table, uint64_t id)
 {
-	struct handle *handle = handle_find(table, id);
+	static const uint64_t mask = ~(((uint64_t)1 << GENERATION_SHIFT) - 1) | PHASE;
+	uint64_t generation = id >> INDEX_BITS;
 
-	if (!handle || generation_of(handle_state(handle)) != id >> INDEX_BITS)
-		return false;
-	for (const struct handle_run *run = running; run; run = run->outer)
-		if (run->handle == handle)
-			return true;
-	return false;
+	handle_table_wait(table, &handle_find(table, id)->state, mask,
+			  generation << GENERATION_SHIFT | RUNNING);
+}
+
+void handle_table_tell(struct handle_table *table)
+{
+	/* seq_cst: after the end of the run; pairs with the addition in handle_table_wait(). */
+	if (atomic_load_explicit(&table->waiters, memory_order_seq_cst) == 0)
+		return;
+	pthread_mutex_lock(&table->lock);
+	pthread_cond_broadcast(&table->run_ended);
+	pthread_mutex_unlock(&table->lock);
 }
 
 /* ---- The owner ---- */
@@ -372,8 +380,8 @@ enum handle_action handle_apply_stop(struct handle *handle, uint16_t shelf)
 	bool is_here = handle_is_here(handle, shelf);
 
 	/* Before it is unlisted: then a worker may free it, and it may be set anew at once. */
-	if (handle_place(handle) == HANDLE_IN_QUEUE)
-		handle_set_place(handle, HANDLE_STOPPED_IN_QUEUE);
+	if (timer_place(&handle->timer) == TIMER_IN_QUEUE)
+		timer_set_place(&handle->timer, TIMER_STOPPED_IN_QUEUE);
 	return (handle_unlist(handle) & LEFT) || is_here ? HANDLE_FREE : HANDLE_KEEP;
 }
 
@@ -404,10 +412,10 @@ enum handle_action handle_apply_reset(struct handle *handle, uint64_t id, uint16
 
 enum handle_action handle_apply_set(struct handle *handle)
 {
-	if (handle_place(handle) == HANDLE_STOPPED_IN_QUEUE)
+	if (timer_place(&handle->timer) == TIMER_STOPPED_IN_QUEUE)
 		return HANDLE_FREE;
 	if ((handle_state(handle) & PHASE) == STOPPED) {
-		handle_set_place(handle, HANDLE_AWAY);
+		timer_set_place(&handle->timer, TIMER_AWAY);
 		/* acq_rel: as in handle_unlist(), after which it will be freed: it is listed. */
 		atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
 		return HANDLE_KEEP;
@@ -440,7 +448,7 @@ void handle_let_go(struct handle_table *table, struct slab_bin *bin, struct hand
 /* ---- Running ---- */
 
 enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
-			       struct handle *handle, struct handle_run *run)
+			       struct handle *handle)
 {
 	for (;;) {
 		uint64_t state = handle_state(handle);
@@ -453,12 +461,9 @@ enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 			if (handle_exchange_listed(&table->returned, handle, state, state))
 				return HANDLE_RESET;
 		} else if (handle_exchange(handle, state, with_phase(state, RUNNING))) {
-			break;
+			return HANDLE_BEGUN;
 		}
 	}
-	*run = (struct handle_run){.handle = handle, .outer = running};
-	running = run;
-	return HANDLE_BEGUN;
 }
 
 void handle_describe(const struct handle *handle, struct tw_task *task)
@@ -489,19 +494,8 @@ static tw_duration schedule_next(const struct schedule *schedule, void *argument
 	return clock_add(now, schedule->period - (tw_duration)(since % (uint64_t)schedule->period));
 }
 
-static void handle_tell_waiters(struct handle_table *table)
-{
-	/* seq_cst: after the end of the run; pairs with the addition in handle_wait(). */
-	if (atomic_load_explicit(&table->waiters, memory_order_seq_cst) == 0)
-		return;
-	pthread_mutex_lock(&table->lock);
-	pthread_cond_broadcast(&table->run_ended);
-	pthread_mutex_unlock(&table->lock);
-}
-
-/* It has run: frees it, or gives it back to the owner to run again. True: the latter. */
-static bool handle_leave(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
-			 tw_duration began)
+bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
+		tw_duration began)
 {
 	uint64_t state = handle_state(handle);
 	tw_duration deadline = handle->timer.deadline;
@@ -509,7 +503,7 @@ static bool handle_leave(struct handle_table *table, struct slab_bin *bin, struc
 	bool ended = false;
 
 	if (asked) {
-		/* Nobody else looks at its deadline while it runs. */
+		/* That is part of the run. Nobody else looks at its deadline while it runs. */
 		handle->timer.deadline =
 			schedule_next(handle->schedule, handle->timer.value, deadline, began);
 		ended = handle->timer.deadline <= deadline;
@@ -526,16 +520,4 @@ static bool handle_leave(struct handle_table *table, struct slab_bin *bin, struc
 	}
 	handle_let_go(table, bin, handle);
 	return false;
-}
-
-bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle_run *run,
-		tw_duration began)
-{
-	bool again;
-
-	/* Asking for the next deadline is part of the run. */
-	again = handle_leave(table, bin, run->handle, began);
-	running = run->outer;
-	handle_tell_waiters(table);
-	return again;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers by handle: made, stopped and reset by any thread, run once or by a schedule. Who may touch
- * what at which time is told in handle.c.
+ * Timers by handle: made, stopped and reset by any thread, run once or by a schedule. handle.c
+ * tells which thread may touch what at which time.
  */
 #ifndef HANDLE_H
 #define HANDLE_H
@@ -37,34 +37,13 @@ struct handle {
 	_Atomic tw_duration new_deadline; /* while its state says so */
 };
 
-/* Where the owner knows a handle to be. Only its maker says IN_QUEUE, only the owner the others. */
-enum handle_place {
-	HANDLE_IN_QUEUE,
-	HANDLE_STOPPED_IN_QUEUE, /* its change has been taken, its set command not yet */
-	HANDLE_IN_WHEEL,         /* of the shelf whose number it has */
-	HANDLE_IN_NEXT_TURN,     /* in the owner's list */
-	HANDLE_AWAY              /* handed over */
-};
-
-/* relaxed: it publishes nothing; who does not have the handle learns of no more than this. */
-static inline enum handle_place handle_place(const struct handle *handle)
-{
-	return (enum handle_place)atomic_load_explicit(&handle->timer.place, memory_order_relaxed);
-}
-
-/* relaxed: as above. */
-static inline void handle_set_place(struct handle *handle, enum handle_place place)
-{
-	atomic_store_explicit(&handle->timer.place, (uint8_t)place, memory_order_relaxed);
-}
-
 /* Whether the owner has it. Also for one that may be freed by now: nobody else says so of any. */
 static inline bool handle_is_here(const struct handle *handle, uint16_t shelf)
 {
-	enum handle_place place = handle_place(handle);
+	enum timer_place place = timer_place(&handle->timer);
 
-	return place == HANDLE_IN_NEXT_TURN ||
-	       (place == HANDLE_IN_WHEEL && handle->timer.shelf == shelf);
+	return place == TIMER_IN_NEXT_TURN ||
+	       (place == TIMER_IN_WHEEL && handle->timer.shelf == shelf);
 }
 
 /* All handles of a wheel, and those that the owner is to see. */
@@ -72,8 +51,8 @@ struct handle_table {
 	struct slab slab;                     /* any thread */
 	_Atomic(struct slab_chunk *) *chunks; /* by number; set once each */
 	struct handle_queue stopped;          /* while pending */
-	struct handle_queue returned;         /* by who was to run them: to be set again */
-	/* Who waits for a run to end. */
+	struct handle_queue returned;         /* by workers: to be set again */
+	/* Threads that wait for a run to end, a handle's or an alarm's. */
 	_Alignas(CACHE_LINE) atomic_int waiters;
 	pthread_mutex_t lock;
 	pthread_cond_t run_ended;
@@ -96,10 +75,15 @@ enum tw_status handle_stop(struct handle_table *table, uint64_t id, bool *change
 struct handle *handle_begin_reset(struct handle_table *table, uint64_t id);
 /* The deadline counts from now on; the owner is to be told by a command. NULL: nothing changes. */
 void handle_end_reset(struct handle *handle, const tw_duration *deadline);
+/* The timer, if it is running; else NULL. */
+struct handle *handle_running(struct handle_table *table, uint64_t id);
 /* Waits until the run, if it is running, has ended. */
 void handle_wait(struct handle_table *table, uint64_t id);
-/* Whether this thread is inside that timer's run. */
-bool handle_runs_here(struct handle_table *table, uint64_t id);
+/* The same, while a word, of a handle or an alarm, is `running` under the mask. */
+void handle_table_wait(struct handle_table *table, const _Atomic uint64_t *word, uint64_t mask,
+		       uint64_t running);
+/* A run may have ended: a handle's, or an alarm's. */
+void handle_table_tell(struct handle_table *table);
 
 /* Owner, from here on. The oldest of a queue; NULL: none. */
 struct handle *handle_take_stopped(struct handle_table *table);
@@ -123,22 +107,17 @@ bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t s
 bool handle_claim(struct handle *handle);
 
 /* Owner or worker. */
-/* A run: from handle_begin to handle_end. The caller's, one a run. */
-struct handle_run {
-	struct handle *handle;
-	struct handle_run *outer; /* the run of the same thread that it is in */
-};
 enum handle_start {
-	HANDLE_BEGUN,   /* the caller is to call its function, and handle_end */
+	HANDLE_BEGUN,   /* the caller is to call its function, handle_end, and handle_table_tell */
 	HANDLE_STOPPED, /* it was stopped before; it is no longer the caller's */
-	HANDLE_RESET    /* it was reset before: it is the owner's again, who is to be woken */
+	HANDLE_RESET    /* it was reset before: it is the owner's again, to be woken */
 };
 enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
-			       struct handle *handle, struct handle_run *run);
+			       struct handle *handle);
 /* Of one that the caller has: fills in its id and its function. */
 void handle_describe(const struct handle *handle, struct tw_task *task);
 /* Lets go of it. True: it is to run again, and the owner to be woken. */
-bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle_run *run,
+bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
 		tw_duration began);
 /* After handle_claim: frees it, now or when its last change is taken. */
 void handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle);

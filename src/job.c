@@ -6,6 +6,15 @@
 
 #include "trace.h"
 
+/* A handle's or an alarm's. */
+struct job {
+	const struct timer *timer;
+	const struct job *outer; /* which called what does this one */
+};
+
+/* The innermost of those that this thread is doing. */
+static _Thread_local const struct job *innermost;
+
 void drain_release(struct drain *drain)
 {
 	/* acq_rel: the last one frees after all others have used it; pairs with itself. */
@@ -160,13 +169,12 @@ static void job_run_handle(struct job_target *target, struct job_seat *seat, str
 			   const struct tw_task *task, tw_duration now)
 {
 	struct slab_bin *bin = &seat->bin->handles;
-	struct handle_run run;
 	bool wake = false;
 
-	switch (handle_begin(target->handles, bin, handle, &run)) {
+	switch (handle_begin(target->handles, bin, handle)) {
 	case HANDLE_BEGUN:
 		job_run(target, seat, &handle->timer, task, now);
-		wake = handle_end(target->handles, bin, &run, now);
+		wake = handle_end(target->handles, bin, handle, now);
 		job_end_in_child(target);
 		break;
 	case HANDLE_STOPPED:
@@ -207,25 +215,38 @@ static void job_finish_alarm(struct job_target *target, struct tw_alarm *alarm,
 {
 	tw_duration now = clock_now(target->clock);
 	struct tw_task task = job_task(&alarm->timer, now);
-	struct alarm_run run;
-	bool begun = job_may_run(target) &&
-		     alarm_begin(alarm, clock_tick_before(target->clock, now), &run);
 
 	task.run = alarm->run;
-	if (begun)
+	if (job_may_run(target) && alarm_begin(alarm, clock_tick_before(target->clock, now)))
 		job_run(target, seat, &alarm->timer, &task, now);
-	if (alarm_end(target->alarms, alarm, begun ? &run : NULL))
+	if (alarm_end(target->alarms, alarm))
 		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
 }
 
 void job_finish(struct job_target *target, struct timer *timer, struct job_seat *seat)
 {
+	struct job job = {.timer = timer};
+
+	if (timer_has_key(timer)) {
+		job_finish_keyed(target, timer_keyed(timer), seat);
+		return;
+	}
+	job.outer = innermost;
+	innermost = &job;
 	if (timer_is_handle(timer))
 		job_finish_handle(target, timer_handle(timer), seat);
-	else if (timer_is_alarm(timer))
-		job_finish_alarm(target, timer_alarm(timer), seat);
 	else
-		job_finish_keyed(target, timer_keyed(timer), seat);
+		job_finish_alarm(target, timer_alarm(timer), seat);
+	innermost = job.outer;
+	handle_table_tell(target->handles);
+}
+
+bool job_is_here(const struct timer *timer)
+{
+	for (const struct job *job = innermost; job; job = job->outer)
+		if (job->timer == timer)
+			return true;
+	return false;
 }
 
 void job_flush(struct job_target *target, struct timer_bin *bin)

@@ -16,7 +16,7 @@
 #include "histogram.h"
 #include "timer.h"
 
-/* A tw_drain on its way; one reference for who hands its timers over, and one for each of them. */
+/* A tw_drain on its way; one reference for the owner, and one for each of its timers. */
 struct drain {
 	tw_execute_fn *each;
 	void *context;
@@ -77,6 +77,9 @@ void job_sums_add(struct job_sums *sums, const struct job_seat *seat);
 
 /* Does the timer's job and frees it. `seat` is the calling thread's. */
 void job_finish(struct job_target *target, struct timer *timer, struct job_seat *seat);
+
+/* Whether this thread is doing that timer's job: a handle's or an alarm's. */
+bool job_is_here(const struct timer *timer);
 
 /* Makes what lies in the bin available to all. */
 void job_flush(struct job_target *target, struct timer_bin *bin);

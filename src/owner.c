@@ -201,10 +201,9 @@ static tw_duration owner_target_time(struct owner *owner)
 /* Returns how many of the timers that are counted: not an alarm. */
 static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, bool late)
 {
+	timer_set_place(timer, TIMER_AWAY);
 	if (timer_is_alarm(timer) && !owner_claim_alarm(owner, timer_alarm(timer)))
 		return 0;
-	if (timer_is_handle(timer))
-		handle_set_place(timer_handle(timer), HANDLE_AWAY);
 	timer->job = TIMER_RUN;
 	if (owner->pool && late)
 		job_batches_add(&owner->batches[JOB_LANE_BULK], timer);
@@ -268,10 +267,7 @@ static void owner_overtake(struct owner *owner, uint64_t target)
 /* False: it is a handle that was stopped before. */
 static bool owner_claim(struct owner *owner, struct timer *timer)
 {
-	if (!timer_is_handle(timer))
-		return true;
-	handle_set_place(timer_handle(timer), HANDLE_AWAY);
-	if (handle_claim(timer_handle(timer)))
+	if (!timer_is_handle(timer) || handle_claim(timer_handle(timer)))
 		return true;
 	handle_let_go(&owner->handles, &owner->bin.handles, timer_handle(timer));
 	return false;
@@ -288,6 +284,7 @@ static void owner_free_timer(struct owner *owner, struct timer *timer)
 
 void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain)
 {
+	timer_set_place(timer, TIMER_AWAY);
 	if (timer_is_alarm(timer)) {
 		owner_retire_alarm(owner, timer_alarm(timer));
 		if (drain)

@@ -188,8 +188,11 @@ void owner_reset_handle(struct owner *owner, const struct command *command);
 bool owner_see_handles(struct owner *owner, size_t most);
 /* Sees to up to `most` alarms that were set sooner or destroyed; returns how many. */
 size_t owner_see_alarms(struct owner *owner, size_t most);
-/* Puts the alarm into the wheel by its expiry; what an inline task wants at once is put off. */
-void owner_file_alarm(struct owner *owner, struct tw_alarm *alarm, bool in_task);
+/* Puts a handle or an alarm into the wheel by its expiry; what an inline task wants at once is put
+ * off. */
+void owner_place(struct owner *owner, struct timer *timer, bool in_task);
+/* Takes it out of where it waits. */
+void owner_unplace(struct owner *owner, struct timer *timer);
 /* Of an alarm that has left the wheel. False: it is not to run, and was filed anew if need be. */
 bool owner_claim_alarm(struct owner *owner, struct tw_alarm *alarm);
 /* Of an alarm on a retired shelf: it goes to the one in use. */

@@ -2,20 +2,6 @@
 /* The alarms among the timers: filed by their tick, passed over by drains; see alarm.c. */
 #include "owner.h"
 
-void owner_file_alarm(struct owner *owner, struct tw_alarm *alarm, bool in_task)
-{
-	struct timer *timer = &alarm->timer;
-
-	if (in_task && timer->expiry <= wheel_now(owner->shelf.wheel)) {
-		alarm_set_place(alarm, ALARM_IN_NEXT_TURN);
-		list_append(&owner->next_timers, &timer->link);
-		return;
-	}
-	alarm_set_place(alarm, ALARM_IN_WHEEL);
-	timer->shelf = owner->shelf.number;
-	shelf_add_alarm(&owner->shelf, timer);
-}
-
 /* The alarm is in no list. */
 static void owner_do_with_alarm(struct owner *owner, struct tw_alarm *alarm,
 				enum alarm_action action)
@@ -23,21 +9,16 @@ static void owner_do_with_alarm(struct owner *owner, struct tw_alarm *alarm,
 	if (action == ALARM_FREE)
 		alarm_free(&owner->alarms, &owner->bin.alarms, alarm);
 	else if (action == ALARM_FILE && !owner->is_stopped)
-		owner_file_alarm(owner, alarm, owner->in_dispatch);
+		owner_place(owner, &alarm->timer, owner->in_dispatch);
 }
 
 /* False: it is on a retired shelf, and will be seen to when it is taken from there. */
-static bool owner_unfile_alarm(struct owner *owner, struct tw_alarm *alarm)
+static bool owner_unplace_alarm(struct owner *owner, struct timer *timer)
 {
-	enum alarm_place place = alarm_place(alarm);
-
-	if (place == ALARM_IN_WHEEL && alarm->timer.shelf != owner->shelf.number)
+	if (timer_place(timer) == TIMER_IN_WHEEL && timer->shelf != owner->shelf.number)
 		return false;
-	if (place == ALARM_IN_WHEEL)
-		shelf_remove_alarm(&owner->shelf, &alarm->timer);
-	else if (place == ALARM_IN_NEXT_TURN)
-		list_remove(&alarm->timer.link);
-	alarm_set_place(alarm, ALARM_NOWHERE);
+	owner_unplace(owner, timer);
+	timer_set_place(timer, TIMER_AWAY);
 	return true;
 }
 
@@ -47,10 +28,10 @@ size_t owner_see_alarms(struct owner *owner, size_t most)
 	size_t seen = 0;
 
 	for (; seen < most && (alarm = alarm_take_changed(&owner->alarms)); seen++) {
-		bool is_unfiled = owner_unfile_alarm(owner, alarm);
+		bool is_in_no_list = owner_unplace_alarm(owner, &alarm->timer);
 		enum alarm_action action = alarm_apply_change(alarm);
 
-		if (is_unfiled)
+		if (is_in_no_list)
 			owner_do_with_alarm(owner, alarm, action);
 	}
 	return seen;
@@ -58,17 +39,15 @@ size_t owner_see_alarms(struct owner *owner, size_t most)
 
 bool owner_claim_alarm(struct owner *owner, struct tw_alarm *alarm)
 {
-	alarm_set_place(alarm, ALARM_NOWHERE);
 	if (alarm_claim(alarm, wheel_now(owner->shelf.wheel))) {
 		alarm->timer.deadline = clock_tick_time(&owner->clock, alarm->timer.expiry);
 		return true;
 	}
-	owner_do_with_alarm(owner, alarm, alarm_look(alarm));
+	owner_retire_alarm(owner, alarm);
 	return false;
 }
 
 void owner_retire_alarm(struct owner *owner, struct tw_alarm *alarm)
 {
-	alarm_set_place(alarm, ALARM_NOWHERE);
 	owner_do_with_alarm(owner, alarm, alarm_look(alarm));
 }

@@ -73,7 +73,7 @@ static void owner_replace(struct owner *owner, struct keyed_timer *old, struct k
 	wheel_move(owner->shelf.wheel, &old->timer, expiry);
 }
 
-/* Arms the timer, or replaces the value that its key has; answers who is pending now. */
+/* Arms the timer, or replaces the value that its key has; answers the one that is pending now. */
 static struct keyed_timer *owner_arm(struct owner *owner, struct keyed_timer *timer,
 				     struct keyed_timer *old)
 {

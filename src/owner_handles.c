@@ -2,33 +2,31 @@
 /* Setting timers by handle and resetting them, and learning of stops and runs: see handle.c. */
 #include "owner.h"
 
-/* Puts the handle into the wheel by its expiry; what an inline task wants at once is put off. */
-static void owner_place_handle(struct owner *owner, struct handle *handle, bool in_task)
+void owner_place(struct owner *owner, struct timer *timer, bool in_task)
 {
-	struct timer *timer = &handle->timer;
-
 	if (in_task && timer->expiry <= wheel_now(owner->shelf.wheel)) {
-		handle_set_place(handle, HANDLE_IN_NEXT_TURN);
+		timer_set_place(timer, TIMER_IN_NEXT_TURN);
 		list_append(&owner->next_timers, &timer->link);
 		return;
 	}
-	handle_set_place(handle, HANDLE_IN_WHEEL);
-	timer->shelf = owner->shelf.number;
-	wheel_add(owner->shelf.wheel, timer);
+	timer_set_place(timer, TIMER_IN_WHEEL);
+	shelf_add_keyless(&owner->shelf, timer);
+}
+
+void owner_unplace(struct owner *owner, struct timer *timer)
+{
+	if (timer_place(timer) == TIMER_IN_WHEEL)
+		shelf_remove_keyless(&owner->shelf, timer);
+	else if (timer_place(timer) == TIMER_IN_NEXT_TURN)
+		list_remove(&timer->link);
 }
 
 void owner_begin_next_turn(struct owner *owner)
 {
 	struct list *link;
 
-	while ((link = list_take_first(&owner->next_timers))) {
-		struct timer *timer = timer_of_link(link);
-
-		if (timer_is_alarm(timer))
-			owner_file_alarm(owner, timer_alarm(timer), false);
-		else
-			owner_place_handle(owner, timer_handle(timer), false);
-	}
+	while ((link = list_take_first(&owner->next_timers)))
+		owner_place(owner, timer_of_link(link), false);
 }
 
 /* The tick of a new deadline. One that is not after now is due at once. */
@@ -49,7 +47,7 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 		if (handle->timer.deadline != deadline)
 			handle->timer.expiry = owner_expiry(owner, handle->timer.deadline);
 		owner_count(&owner->counts.set, 1);
-		owner_place_handle(owner, handle, in_task);
+		owner_place(owner, &handle->timer, in_task);
 		return;
 	case HANDLE_FREE:
 		handle_free(&owner->handles, &owner->bin.handles, handle);
@@ -63,19 +61,10 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 	owner_unreserve(owner, 1);
 }
 
-/* Takes the handle out of where it waits; one that comes back from a worker is in no place. */
-static void owner_unplace_handle(struct owner *owner, struct handle *handle)
-{
-	if (handle_place(handle) == HANDLE_IN_WHEEL)
-		wheel_remove(owner->shelf.wheel, &handle->timer);
-	else if (handle_place(handle) == HANDLE_IN_NEXT_TURN)
-		list_remove(&handle->timer.link);
-}
-
 static void owner_remove_handle(struct owner *owner, struct handle *handle)
 {
-	if (handle_place(handle) != HANDLE_AWAY) {
-		owner_unplace_handle(owner, handle);
+	if (timer_place(&handle->timer) != TIMER_AWAY) {
+		owner_unplace(owner, &handle->timer);
 		owner_count(&owner->counts.removed, 1);
 		owner_unreserve(owner, 1);
 	}
@@ -91,14 +80,14 @@ void owner_reset_handle(struct owner *owner, const struct command *command)
 	if (!handle || handle_apply_reset(handle, command->id, owner->shelf.number) == HANDLE_KEEP)
 		return;
 	expiry = owner_expiry(owner, handle->timer.deadline);
-	if (handle_place(handle) == HANDLE_IN_WHEEL &&
+	if (timer_place(&handle->timer) == TIMER_IN_WHEEL &&
 	    !(command->in_task && expiry <= wheel_now(wheel))) {
 		wheel_move(wheel, &handle->timer, expiry);
 		return;
 	}
-	owner_unplace_handle(owner, handle);
+	owner_unplace(owner, &handle->timer);
 	handle->timer.expiry = expiry;
-	owner_place_handle(owner, handle, command->in_task);
+	owner_place(owner, &handle->timer, command->in_task);
 }
 
 static void owner_take_back_handle(struct owner *owner, struct handle *handle, bool in_task)
@@ -113,7 +102,7 @@ static void owner_take_back_handle(struct owner *owner, struct handle *handle, b
 		atomic_fetch_add_explicit(&owner->reserved, 1, memory_order_relaxed);
 	}
 	handle->timer.expiry = owner_expiry(owner, handle->timer.deadline);
-	owner_place_handle(owner, handle, in_task);
+	owner_place(owner, &handle->timer, in_task);
 }
 
 /* Those that ran, or were found reset when they should have. */

@@ -30,13 +30,14 @@ static enum tw_status wheel_make_room(struct tw_wheel *wheel, unsigned *tries)
 {
 	struct owner *owner = &wheel->owner;
 
+	/* First, for what is applied is room for others, too. */
+	thread_back_off(tries);
 	if (owner_is_here(owner)) {
 		(void)owner_apply(owner, owner->queue.capacity);
 	} else if (wheel_try_drive(wheel)) {
 		(void)owner_turn(owner);
 		wheel_end_drive(wheel);
 	}
-	thread_back_off(tries);
 	return wheel_state(wheel);
 }
 
@@ -46,7 +47,8 @@ enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell, u
 	enum tw_status status = TW_OK;
 	unsigned tries = 0;
 
-	while (!(*cell = command_queue_claim(&owner->queue, position)) && status == TW_OK) {
+	*cell = command_queue_claim(&owner->queue, position);
+	while (!*cell && status == TW_OK) {
 		if (!wheel->waits_when_full)
 			return wheel_refuse(wheel);
 		if (owner->has_thread && !owner_is_here(owner)) {
@@ -55,6 +57,7 @@ enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell, u
 			return *cell ? TW_OK : TW_CLOSED;
 		}
 		status = wheel_make_room(wheel, &tries);
+		*cell = command_queue_claim_first(&owner->queue, position);
 	}
 	return *cell ? TW_OK : status;
 }

@@ -76,6 +76,7 @@ void tw_alarm_destroy(struct tw_alarm *alarm)
 	if (!alarm || fork_guard_state(alarm->wheel->guard) == FORK_GUARD_CHILD)
 		return;
 	wheel = alarm->wheel;
-	if (alarm_destroy(&wheel->owner.alarms, alarm))
+	if (alarm_destroy(&wheel->owner.alarms, alarm, &wheel->owner.handles,
+			  job_is_here(&alarm->timer)))
 		wheel_tell_of_alarm(wheel);
 }

@@ -182,10 +182,12 @@ enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
 enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
 {
 	enum tw_status status = wheel_state(wheel);
+	const struct handle *handle;
 
 	if (status != TW_OK)
 		return status;
-	if (handle_runs_here(&wheel->owner.handles, timer.id))
+	handle = handle_running(&wheel->owner.handles, timer.id);
+	if (handle && job_is_here(&handle->timer))
 		return TW_INVALID;
 	status = tw_timer_stop(wheel, timer);
 	if (status == TW_RUNNING || status == TW_REARMED)

@@ -100,15 +100,16 @@ void shelf_remove(struct shelf *shelf, struct keyed_timer *timer)
 	wheel_remove(shelf->wheel, &timer->timer);
 }
 
-void shelf_add_alarm(struct shelf *shelf, struct timer *timer)
+void shelf_add_keyless(struct shelf *shelf, struct timer *timer)
 {
-	shelf->alarms++;
+	timer->shelf = shelf->number;
+	shelf->alarms += timer_is_alarm(timer);
 	wheel_add(shelf->wheel, timer);
 }
 
-void shelf_remove_alarm(struct shelf *shelf, struct timer *timer)
+void shelf_remove_keyless(struct shelf *shelf, struct timer *timer)
 {
-	shelf->alarms--;
+	shelf->alarms -= timer_is_alarm(timer);
 	wheel_remove(shelf->wheel, timer);
 }
 

@@ -45,8 +45,9 @@ struct keyed_timer *shelf_find(const struct shelf *shelf, const void *key, size_
 /* There must be none with its key. */
 void shelf_add(struct shelf *shelf, struct keyed_timer *timer);
 void shelf_remove(struct shelf *shelf, struct keyed_timer *timer);
-void shelf_add_alarm(struct shelf *shelf, struct timer *timer);
-void shelf_remove_alarm(struct shelf *shelf, struct timer *timer);
+/* Those of handles and alarms. */
+void shelf_add_keyless(struct shelf *shelf, struct timer *timer);
+void shelf_remove_keyless(struct shelf *shelf, struct timer *timer);
 /* The timers on it, without alarms. */
 size_t shelf_count(const struct shelf *shelf);
 /* Looks at up to `most` ≤ SHELF_BATCH timers; the expired ones are taken out. Returns how many. */

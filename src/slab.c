@@ -8,8 +8,9 @@
  * its identity points at: a few cache lines' worth of short list under a flag. If the flag is set
  * it goes on to the next stripe rather than wait, so a thread that is descheduled inside holds up
  * nobody. An empty stripe is refilled with a chain from the depot behind the lock, or with fresh
- * memory: 64 takes for one lock. Who gives blocks back collects them in a bin of its own and hands
- * over whole chains; where the lock is taken it goes on collecting, for the owner must not wait.
+ * memory: 64 takes for one lock. A thread that gives blocks back collects them in a bin of its own
+ * and hands over whole chains; where the lock is taken it goes on collecting, for the owner must
+ * not wait.
  *
  * The link to the next free block lies in the block itself, and the block was last written by
  * another core: each take prefetches the block that the next take will want.

@@ -28,7 +28,7 @@ typedef bool slab_chunk_hook(void *argument, struct slab_chunk *chunk, size_t nu
 /* Some free blocks for the next thread that comes by. */
 struct slab_stripe {
 	_Alignas(CACHE_LINE) atomic_bool busy;
-	struct slab_block *first; /* by who set busy */
+	struct slab_block *first; /* of the thread that set busy */
 };
 
 struct slab {

@@ -35,6 +35,16 @@ enum timer_class {
 	TIMER_ALARM   /* struct tw_alarm */
 };
 
+/* Where the owner knows a handle or an alarm to be. Only the maker of a handle says IN_QUEUE, only
+ * the owner the others. */
+enum timer_place {
+	TIMER_IN_QUEUE,         /* a handle, with its set command */
+	TIMER_STOPPED_IN_QUEUE, /* its change has been taken, its set command not yet */
+	TIMER_IN_WHEEL,         /* of the shelf whose number it has */
+	TIMER_IN_NEXT_TURN,     /* in the owner's list */
+	TIMER_AWAY              /* handed over; or an alarm that waits for no tick */
+};
+
 /* The part that all timers have: what the wheel and the pool touch. 56 bytes. */
 struct timer {
 	struct list link; /* in a slot; later in a batch of jobs */
@@ -53,7 +63,7 @@ struct timer {
 	uint8_t epoch;         /* in the pool: which wait for idle counts it */
 	uint8_t class;         /* enum timer_class, or a size class of a keyed timer */
 	uint8_t batch_size;    /* in the first timer of a batch of jobs */
-	_Atomic uint8_t place; /* of a handle or alarm: enum handle_place, alarm_place */
+	_Atomic uint8_t place; /* of a handle or alarm: enum timer_place */
 	uint16_t shelf;        /* of these: the number of the shelf it is on; the owner's */
 };
 
@@ -87,6 +97,17 @@ void timer_store_flush(struct timer_store *store, struct timer_bin *bin);
 struct keyed_timer *timer_new(struct timer_store *store, const void *key, size_t key_size,
 			      uint32_t hash);
 void timer_free(struct timer_store *store, struct timer_bin *bin, struct keyed_timer *timer);
+
+/* relaxed, both: it publishes nothing; a thread that does not have the timer learns of no more. */
+static inline enum timer_place timer_place(const struct timer *timer)
+{
+	return (enum timer_place)atomic_load_explicit(&timer->place, memory_order_relaxed);
+}
+
+static inline void timer_set_place(struct timer *timer, enum timer_place place)
+{
+	atomic_store_explicit(&timer->place, (uint8_t)place, memory_order_relaxed);
+}
 
 static inline bool timer_is_handle(const struct timer *timer)
 {

@@ -783,6 +783,50 @@ static void sets_of_one_key_at_max_pending_share_a_place(void **state)
 	recorder_close(recorder);
 }
 
+enum { HOLDERS = 4, MOVES_IN_TASK = 100 };
+
+/* Keeps the small queue full, with others that wait for room, until the task has ended. */
+static void *remove_until_ended(void *argument)
+{
+	struct recorder *recorder = argument;
+
+	while (!atomic_load((atomic_bool *)recorder->argument))
+		assert_status(tw_remove_timer(recorder->wheel, "none", 4), TW_OK);
+	return NULL;
+}
+
+static void move_often(struct recorder *recorder, const struct tw_task *task)
+{
+	(void)task;
+	for (int i = 0; i < MOVES_IN_TASK; i++)
+		assert_status(tw_move_timer(recorder->wheel, "none", 4, INTERVAL), TW_OK);
+	atomic_store((atomic_bool *)recorder->argument, true);
+}
+
+static void inline_task_gets_room_before_all_that_wait_for_it(void **state)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, *state);
+	pthread_t holders[HOLDERS];
+	atomic_bool ended = false;
+
+	options.queue_capacity = 2;
+	recorder->argument = &ended;
+	recorder->on_execute = move_often;
+	recorder_start(recorder, INTERVAL, 8, &options);
+	set_timer(recorder, "first", 1, INTERVAL);
+	for (int i = 0; i < HOLDERS; i++)
+		assert_int_equal(pthread_create(&holders[i], NULL, remove_until_ended, recorder),
+				 0);
+	/* By then they are at it. */
+	wait_for(10 * TW_MILLISECOND);
+	advance(recorder, INTERVAL);
+	for (int i = 0; i < HOLDERS; i++)
+		pthread_join(holders[i], NULL);
+	assert_true(atomic_load(&ended));
+	recorder_close(recorder);
+}
+
 /* Ticks that a crowd may take before others overtake it: the same time, whatever the tick. */
 static void crowds_have_as_long_at_every_interval(void **state)
 {
@@ -816,6 +860,7 @@ int main(void)
 		TEST_BOTH(owner, caller_waits_until_the_full_queue_has_room),
 		TEST_BOTH(owner, several_callers_wait_for_room_and_all_get_in),
 		TEST_BOTH(owner, callers_that_wait_for_room_are_sent_home_by_stop),
+		TEST_BOTH(owner, inline_task_gets_room_before_all_that_wait_for_it),
 		TEST_EVERYWHERE(limit_of_pending_timers_refuses_new_keys_alone),
 		TEST_EVERYWHERE(pending_timer_that_leaves_makes_room),
 		TEST_BOTH(inline, full_wheel_refuses_where_waiting_could_not_end),

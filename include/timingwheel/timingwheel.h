@@ -113,7 +113,7 @@ struct tw_timer {
 
 /* What a task, a release or a drain function is told. The pointers in it are valid in the call. */
 struct tw_task {
-	const void *key; /* the wheel's copy; of a timer by handle NULL */
+	const void *key; /* the wheel's copy; of a timer by handle or an alarm NULL */
 	size_t key_size; /* bytes */
 	void *value;     /* as given; from here on it is the called function's again */
 	/* On the wheel's clock: the time of the call plus the delay, or plus one interval where the
@@ -122,8 +122,8 @@ struct tw_task {
 	/* Now minus the deadline, never negative: a move under one interval runs before its
 	 * deadline, and that counts as 0. */
 	tw_duration lateness;
-	struct tw_timer timer;       /* the handle; id 0 where there is a key */
-	void (*run)(void *argument); /* of a timer by handle: its function, value the argument */
+	struct tw_timer timer;       /* the handle; id 0 where there is none */
+	void (*run)(void *argument); /* where there is no key: the function, value its argument */
 };
 
 /* Runs an expired task. Called on a worker, or where the wheel is driven (TW_WORKERS_INLINE). */
@@ -168,15 +168,16 @@ enum tw_when_full {
 	TW_WHEN_FULL_FAIL  /* the call answers TW_FULL */
 };
 
-/* Who wants to be told of tasks that take long. */
+/* To be told of tasks that take long. */
 struct tw_slow_task {
 	tw_duration threshold; /* nanoseconds, ≥ 0; 0: nobody is told */
 	/*
 	 * NULL: nobody is told. Called with tw_options.context, right after a task that took longer
 	 * than the threshold, on the thread that ran it; `took` is in nanoseconds of real time, on
 	 * a manual clock too. `task` is what execute was told, or would have been of a run by
-	 * handle; its value may be gone by now. `timer` is task->timer; to tw_timer_stop_wait this
-	 * still is the timer's own run. May call what a task may.
+	 * handle or of an alarm (a cache's on this wheel, too); its value may be gone by now.
+	 * `timer` is task->timer; to tw_timer_stop_wait and tw_alarm_destroy this still is its own
+	 * run. May call what a task may.
 	 */
 	void (*hook)(void *context, const struct tw_task *task, struct tw_timer timer,
 		     tw_duration took);
@@ -559,7 +560,7 @@ struct tw_stats {
 	uint64_t released_removed;
 	uint64_t released_stopped;
 	uint64_t running; /* tasks, releases and drain functions that are being called right now */
-	/* Of the tasks begun, by key and by handle: as tw_task.lateness, on the wheel's clock. */
+	/* Of the tasks begun, runs of alarms too: as tw_task.lateness, on the wheel's clock. */
 	struct tw_percentiles lateness;
 	/* Of the tasks ended: real time, on a manual clock too. */
 	struct tw_percentiles task_duration;

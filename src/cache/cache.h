@@ -116,8 +116,8 @@ void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry
 
 static inline bool cache_counts_uses(const struct tw_cache *cache)
 {
-	/* relaxed: uses that come before it is seen are lost. Who notes one has seen it, and then
-	 * leaves his epoch: so it is seen by who finds that he did (stash_free()). */
+	/* relaxed: uses that come before it is seen are lost. A reader that notes one has seen it,
+	 * and then leaves its epoch: what finds that it did sees it, too (stash_free()). */
 	return atomic_load_explicit(&((struct tw_cache *)cache)->counts_uses, memory_order_relaxed);
 }
 

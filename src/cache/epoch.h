@@ -29,7 +29,7 @@ enum reader_count {
 
 /* A thread's part of one cache; alone on its cache lines. */
 struct reader {
-	/* Written by its thread, read by who wants to free. 0: outside. */
+	/* Written by its thread, read before what was unlinked is freed. 0: outside. */
 	_Alignas(128) _Atomic uint64_t epoch;
 	/* Written by its thread. */
 	_Atomic uint64_t counts[READER_COUNTS];

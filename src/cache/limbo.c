@@ -8,13 +8,13 @@
  * 128 bytes took a tenth more time, with 128 nearly half. At once for what is large or a user's.
  *
  * The fence stands between the stores that hid the entries and the look at the epoch, and at the
- * readers after it. A reader enters, and then loads a slot. If he found the entry, his load was
- * before the fence in the order of all that is seq_cst, and so was his entering: who looks at the
- * readers after the fence sees him.
+ * readers after it. A reader enters, and then loads a slot. If it found the entry, its load was
+ * before the fence in the order of all that is seq_cst, and so was its entering: a look at the
+ * readers after the fence sees it.
  *
- * The ring of the policy may hold addresses of entries in limbo, noted by readers who found them
+ * The ring of the policy may hold addresses of entries in limbo, noted by readers that found them
  * before they were unlinked. So the epoch is read first, then the ring is emptied, and then only
- * what was over by that epoch is freed: who had found it, had noted it.
+ * what was over by that epoch is freed: a reader that had found it, had noted it.
  */
 #include "limbo.h"
 

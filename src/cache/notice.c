@@ -6,8 +6,9 @@
  * caller.
  *
  * An entry waits here with a reference of its own, so that its memory needs nobody else. It is
- * added under the lock of the shard that it leaves, and the queue is told in order: so whoever has
- * seen it gone waits for it by waiting for as many as have been added, whatever leaves later.
+ * added under the lock of the shard that it leaves, and the queue is told in order: so a thread
+ * that has seen it gone waits for it by waiting for as many as have been added, whatever leaves
+ * later.
  */
 #include "notice.h"
 
@@ -28,16 +29,14 @@ void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry)
 	list->count++;
 }
 
-/* Under the lock: the first crowd; NULL: there is none, and the alarm may rest. */
+/* Under the lock: the first crowd; NULL: there is none. */
 static struct tw_cache_entry *notices_take_crowd(struct notices *notices)
 {
 	struct tw_cache_entry *first = notices->first;
 	struct tw_cache_entry *last = first;
 
-	if (!first) {
-		notices->is_awake = false;
+	if (!first)
 		return NULL;
-	}
 	for (int i = 1; i < CROWD && last->notice_next; i++)
 		last = last->notice_next;
 	notices->first = last->notice_next;
@@ -47,11 +46,13 @@ static struct tw_cache_entry *notices_take_crowd(struct notices *notices)
 	return first;
 }
 
-static void notices_tell(struct notices *notices, struct tw_cache_entry *entry)
+/* True: there are more by now. */
+static bool notices_tell(struct notices *notices, struct tw_cache_entry *entry)
 {
 	struct reader *reader = epochs_reader(&notices->cache->epochs);
 	struct tw_cache_entry *next;
 	uint64_t count = 0;
+	bool is_more;
 
 	/* So that tw_cache_flush and tw_cache_destroy know where they are called from. */
 	if (reader)
@@ -65,13 +66,15 @@ static void notices_tell(struct notices *notices, struct tw_cache_entry *entry)
 		reader->callbacks--;
 	pthread_mutex_lock(&notices->lock);
 	notices->told += count;
+	notices->is_awake = is_more = notices->first != NULL;
 	pthread_cond_broadcast(&notices->progress);
 	pthread_mutex_unlock(&notices->lock);
 	/* A pool may have all its cells. */
 	cache_ask_upkeep(notices->cache);
+	return is_more;
 }
 
-/* False: there were none. */
+/* True: there are more. */
 static bool notices_tell_crowd(struct notices *notices)
 {
 	struct tw_cache_entry *entries;
@@ -79,24 +82,15 @@ static bool notices_tell_crowd(struct notices *notices)
 	pthread_mutex_lock(&notices->lock);
 	entries = notices_take_crowd(notices);
 	pthread_mutex_unlock(&notices->lock);
-	if (entries)
-		notices_tell(notices, entries);
-	return entries != NULL;
+	return entries && notices_tell(notices, entries);
 }
 
 /* The alarm's run. */
 static void notices_run(void *argument)
 {
 	struct notices *notices = argument;
-	bool is_more;
 
-	if (!notices_tell_crowd(notices))
-		return;
-	pthread_mutex_lock(&notices->lock);
-	is_more = notices->first != NULL;
-	notices->is_awake = is_more;
-	pthread_mutex_unlock(&notices->lock);
-	if (is_more)
+	if (notices_tell_crowd(notices))
 		(void)tw_alarm_set(notices->alarm, 0);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LRU. Lookups take no lock, so they only note what they used, in a small ring; whoever holds the
- * lock next, and before anybody is evicted, moves those entries to the front. A lookup that has
+ * LRU. Lookups take no lock, so they only note what they used, in a small ring; the thread that
+ * holds the lock next, and before any eviction, moves those entries to the front. A lookup that has
  * half filled the ring tries the lock to do so. So the order is exact for one thread at a time, and
  * loses a use only where a ring is overrun while another holds the lock.
  *
@@ -11,9 +11,9 @@
  * Unlinked entries that it meets are skipped.
  *
  * S3-FIFO (Yang et al., 2023). New keys enter the small queue, a tenth of the entries. At its end,
- * who was used twice goes on to the main queue, others are evicted and their hashes remembered; a
+ * what was used twice goes on to the main queue, others are evicted and their hashes remembered; a
  * key that comes back while it is remembered enters the main queue at once. At the end of the main
- * queue, who was used goes round again with one use less.
+ * queue, what was used goes round again with one use less.
  */
 #include "policy.h"
 

@@ -16,7 +16,7 @@
 #include "cache.h"
 #include "flight.h"
 
-/* Who finds the lock taken tries for a moment before he sleeps: it is let go sooner than that. */
+/* A thread that finds the lock taken tries for a moment before it sleeps: it is let go sooner. */
 static void shard_init_lock(struct shard *shard)
 {
 	pthread_mutexattr_t attributes;
@@ -56,8 +56,14 @@ free_both:
 
 void shard_stop(struct shard *shard)
 {
-	tw_alarm_destroy(shard->alarm);
+	struct tw_alarm *alarm;
+
+	/* A listener's call may be about to set it. */
+	pthread_mutex_lock(&shard->lock);
+	alarm = shard->alarm;
 	shard->alarm = NULL;
+	pthread_mutex_unlock(&shard->lock);
+	tw_alarm_destroy(alarm);
 }
 
 void shard_close(struct shard *shard)

@@ -6,8 +6,8 @@
  *
  * Each entry with a deadline has its hash filed under its deadline's tick or an earlier one, and
  * knows where; one that comes up too early is filed anew. When too much is filed that nobody needs
- * any more, all of it is thrown away, and the entries are filed anew, some at a time; who is set
- * meanwhile is filed in any case. Nobody who reads lives by it: lookups judge deadlines.
+ * any more, all of it is thrown away, and the entries are filed anew, some at a time; what is
+ * set meanwhile is filed in any case. No reader lives by it: lookups judge deadlines.
  */
 #include "shard.h"
 
@@ -43,7 +43,7 @@ bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entr
 	tw_duration granule = shard->cache->granule;
 	unsigned place;
 
-	/* Until everything is filed anew, who says that he is filed may be wrong. */
+	/* Until everything is filed anew, an entry that says it is filed may be wrong. */
 	if (shard->is_refiling || shard->must_refile)
 		filed = 0;
 	if (deadline == TW_FOREVER) {

@@ -23,7 +23,7 @@
  * line away from it. */
 enum { FEW = 16, MANY = 32 };
 
-/* So many are only there if a reader lost the processor inside an epoch: let him go on. */
+/* So many are only there if a reader lost the processor inside an epoch: let it go on. */
 enum { CROWD = 256 };
 
 static bool stash_try(struct stash *stash)
@@ -56,9 +56,9 @@ static void stash_hand_over(struct tw_cache *cache, struct tw_cache_entry *entry
 }
 
 /*
- * cache_counts_uses() is looked at when the entries are out of every reader's sight. Who noted a
- * use of one outside the lock had seen it, before he left his epoch, and so it is seen here; under
- * the lock nobody meets what was unlinked.
+ * cache_counts_uses() is looked at when the entries are out of every reader's sight. A reader that
+ * noted a use of one outside the lock had seen it, before it left its epoch, and so it is seen
+ * here; under the lock nothing meets what was unlinked.
  */
 static void stash_free(struct stash *stash, struct tw_cache *cache, struct tw_cache_entry *entry)
 {

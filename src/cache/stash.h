@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a thread keeps for its next sets in one cache: the entries that its sets put out of the
- * table, until no reader sees them, and then their memory. It belongs to who has begun it: its
+ * table, until no reader sees them, and then their memory. It belongs to what has begun it: its
  * thread during a set, or the cache's upkeep.
  */
 #ifndef CACHE_STASH_H
@@ -18,7 +18,7 @@ struct tw_cache;
 /* Zeroed: empty. */
 struct stash {
 	atomic_bool is_begun;
-	/* Of who has begun it. */
+	/* Of what has begun it. */
 	struct limbo limbo;
 	struct pool_spare spare;
 };

@@ -12,8 +12,8 @@
  * and go, sooner or later every bucket got there, and then each miss searched the whole table.)
  *
  * Readers. An entry never moves within a table, and a replacement is one store, so a key that is
- * there all the time is found at any moment. A table that has grown is published whole; who still
- * looks at the old one sees it as it was at that moment, which lies within his call.
+ * there all the time is found at any moment. A table that has grown is published whole; a
+ * lookup in the old one sees it as it was at that moment, which lies within its call.
  *
  * May run together: one change, under the lock, with any number of lookups. Linearization: the
  * store into the slot; of a lookup, its load of the slot, or of the slots that were empty.
@@ -140,7 +140,7 @@ static void bucket_count_passed(struct bucket *bucket)
 	}
 }
 
-/* One of those who have passed the bucket is gone. */
+/* One of those that have passed the bucket is gone. */
 static void bucket_uncount_passed(struct bucket *bucket)
 {
 	int last = BUCKET_SLOTS - 1;

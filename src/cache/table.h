@@ -84,8 +84,8 @@ static inline bool entry_has_key(const struct tw_cache_entry *entry, const void 
 
 /*
  * Where a table's buckets lie, in one word: the address, a multiple of 64, and how many bits number
- * them. Who has the word can fetch a bucket ahead, outside an epoch too, where the table may be
- * gone; who meets the same word inside has the table's bucket.
+ * them. With the word a bucket can be fetched ahead, outside an epoch too, where the table may be
+ * gone; the same word inside is the table's bucket.
  */
 static inline uintptr_t table_place(const struct table *table)
 {
