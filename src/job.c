@@ -138,7 +138,8 @@ static void job_run(struct job_target *target, struct job_seat *seat, const stru
 		target->execute(target->context, task);
 	took = job_end(target, seat, began);
 	TRACE_TASK_END(timer, took);
-	if (!job_was_slow(target, took))
+	/* An alarm may be a cache's, of which no function of the program's is told. */
+	if (!job_was_slow(target, took) || timer_is_alarm(timer))
 		return;
 	TRACE_SLOW_TASK(timer, took);
 	target->slow_task.hook(target->context, task, task->timer, took);

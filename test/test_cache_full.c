@@ -189,7 +189,16 @@ static void count_drained(void *drained, const struct tw_task *task)
 	atomic_fetch_add((atomic_int *)drained, 1);
 }
 
-static void nothing_of_a_cache_reaches_the_release_and_drain_of_its_wheel(void **state)
+static void count_slow(void *slow, const struct tw_task *task, struct tw_timer timer,
+		       tw_duration took)
+{
+	(void)task;
+	(void)timer;
+	(void)took;
+	atomic_fetch_add((atomic_int *)slow, 1);
+}
+
+static void nothing_of_a_cache_reaches_a_function_of_its_wheel(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_create(*state);
 	const struct variant *variant = *state;
@@ -198,17 +207,21 @@ static void nothing_of_a_cache_reaches_the_release_and_drain_of_its_wheel(void *
 				     .drive = variant->drive,
 				     .workers = variant->workers,
 				     .context = &given,
-				     .release = count_released};
+				     .release = count_released,
+				     .slow_task = {1, count_slow}};
 	struct tw_cache_options cache_options;
 
 	tw_destroy(recorder->wheel);
 	assert_status(tw_create(&recorder->wheel, INTERVAL, 64, nothing, &options), TW_OK);
 	cache_options = cache_recorder_options(recorder);
 	cache_recorder_start(recorder, TW_HOUR, &cache_options);
-	cache_set_for(recorder, "key", "value", 10 * INTERVAL);
+	cache_set_for(recorder, "key", "later", 100 * INTERVAL);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	assert_status(tw_drain(recorder->wheel, count_drained, &given), TW_OK);
 	cache_pass(recorder, 5 * INTERVAL);
+	cache_set_for(recorder, "short", "value", INTERVAL);
+	cache_pass(recorder, 5 * INTERVAL);
+	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
 	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
 	assert_int_equal(atomic_load(&given), 0);
@@ -369,7 +382,7 @@ int main(void)
 		TEST_IN(levels_workers, removals_are_told_though_the_wheel_has_no_room),
 		TEST_IN(levels_inline, statistics_go_on_though_their_run_fills_the_queue),
 		TEST_CACHE(cache_needs_no_place),
-		TEST_CACHE(nothing_of_a_cache_reaches_the_release_and_drain_of_its_wheel),
+		TEST_CACHE(nothing_of_a_cache_reaches_a_function_of_its_wheel),
 		TEST_IN(levels_inline,
 			change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache),
 		TEST_IN(levels_owner, change_that_waits_for_room_holds_up_no_task),

@@ -113,7 +113,7 @@ struct tw_timer {
 
 /* What a task, a release or a drain function is told. The pointers in it are valid in the call. */
 struct tw_task {
-	const void *key; /* the wheel's copy; of a timer by handle or an alarm NULL */
+	const void *key; /* the wheel's copy; of a timer by handle NULL */
 	size_t key_size; /* bytes */
 	void *value;     /* as given; from here on it is the called function's again */
 	/* On the wheel's clock: the time of the call plus the delay, or plus one interval where the
@@ -175,9 +175,8 @@ struct tw_slow_task {
 	 * NULL: nobody is told. Called with tw_options.context, right after a task that took longer
 	 * than the threshold, on the thread that ran it; `took` is in nanoseconds of real time, on
 	 * a manual clock too. `task` is what execute was told, or would have been of a run by
-	 * handle or of an alarm (a cache's on this wheel, too); its value may be gone by now.
-	 * `timer` is task->timer; to tw_timer_stop_wait and tw_alarm_destroy this still is its own
-	 * run. May call what a task may.
+	 * handle; its value may be gone by now. `timer` is task->timer; to tw_timer_stop_wait this
+	 * still is the timer's own run. Not told of alarms. May call what a task may.
 	 */
 	void (*hook)(void *context, const struct tw_task *task, struct tw_timer timer,
 		     tw_duration took);
