@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The public calls that ask the owner for something between the commands, and mostly wait for it.
- * With TW_DRIVE_CALLER who waits does the owner's work meanwhile, under the drive lock.
+ * With TW_DRIVE_CALLER the waiting thread does the owner's work meanwhile, under the drive lock.
  */
 #include <errno.h>
 #include <stdlib.h>

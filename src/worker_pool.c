@@ -27,24 +27,21 @@
  * unfinished jobs between any two of them, takes in jobs submitted after it, up to the end of the
  * first of the others.
  *
- * To do a job tells nobody: a worker has a look whether an epoch has become empty when it is about
- * to begin a job of another epoch than its last one, and before it sleeps. Until then it has an
- * unfinished job of that epoch itself, or had one a moment ago.
+ * A worker looks whether an epoch has become empty only when it is about to begin a job of another
+ * one, and before it sleeps. Until then it has an unfinished job of that epoch, or just had one.
  *
- * Growth. Where there may be more workers than at the start, one thread of the pool does no jobs:
- * the watcher. It sleeps until a batch or a tray's rest finds no idle worker. Then it starts one
- * more worker once the job that has waited longest, in a lane or on a tray, has done so for the
- * patience. When the new worker has claimed its first job, the watcher looks again, so that as many
- * start at once as are held up; but where others have taken a batch meanwhile, they are not held up
- * but have much to do, and the next one starts a patience later. So does one that could not be
- * started. The worker that became idle last is woken first, so those that are not needed come to
- * rest, and each ends after 10 s, while there are more than at the start. Its seat, with all that
- * was counted there, is for the next one that starts.
+ * Growth. A pool that may grow has one thread more: the watcher. It sleeps until a batch, or the
+ * rest of a tray, finds no idle worker. Then it waits until the job that has waited longest has
+ * done so for the patience, and starts a worker. Once that one has claimed a job, the watcher looks
+ * again, so that as many start at once as are held up. But if others have taken a batch meanwhile,
+ * they have much to do rather than being held up, and the next worker starts a patience later; so
+ * does one that could not be started. The worker that became idle last is woken first, so workers
+ * that are not needed come to rest, and end after 10 s, down to as many as at the start. A seat,
+ * with all that was counted there, goes to the next worker that starts.
  *
- * Room. Where the number of unfinished jobs has a limit, the submitter asks for room. If there was
- * none, a worker tells it: once half of the limit is free, or sooner, where no job waits. So a
- * worker that claims the last job of its tray looks whether that is wanted, as each does before it
- * sleeps.
+ * Room. If there was none below the limit of unfinished jobs, a worker tells the submitter once
+ * half of it is free, or sooner where no job waits: the worker that claims the last job of its
+ * tray, or is about to sleep.
  *
  * May run together: submit by one thread, wait by any number, with all workers and the watcher.
  * Linearization: a job is handed over at the unlock in submit, claimed at the exchange of the
@@ -97,14 +94,14 @@ struct worker {
 	_Atomic tw_duration submitted_at; /* those jobs; where the pool may grow */
 	/* The worker's own; `finished` is read by all. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t finished[EPOCHS]; /* since ever, by timer.epoch */
-	size_t victim;                                          /* whose tray it looked at last */
+	size_t victim;                                          /* the last one it looked at */
 	uint64_t victim_progress; /* as it was when it came to that tray */
 	int epoch;                /* of its last job; NO_EPOCH: has begun none */
 	struct timer_bin bin;
 	struct job_seat seat;
 };
 
-/* Batches nobody has taken. */
+/* Batches that no worker has taken. */
 struct lane {
 	struct timer *first;
 	struct timer *last;
@@ -274,7 +271,7 @@ static void worker_fill_tray(struct worker *worker, struct timer *batch)
 		worker_pool_call_help(worker->pool);
 }
 
-/* Under the lock: whose turn it is. The bulk lane comes last, but now and then it comes first. */
+/* Under the lock: which lane is next. The bulk lane comes last, but now and then it comes first. */
 static struct lane *worker_pool_next_lane(struct worker_pool *pool)
 {
 	struct lane *prompt = &pool->lanes[JOB_LANE_PROMPT];
@@ -287,7 +284,7 @@ static struct lane *worker_pool_next_lane(struct worker_pool *pool)
 	return pool->batches_taken % BULK_SHARE == 0 ? bulk : prompt;
 }
 
-/* Takes the oldest batch that nobody has; false: there is none. */
+/* Takes the oldest batch of a lane; false: there is none. */
 static bool worker_take_batch(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
@@ -308,7 +305,7 @@ static bool worker_take_batch(struct worker *worker)
 	return true;
 }
 
-/* Which worker to help: again the same while it is busy with one job and more lie behind, else the next. */
+/* The worker to help: the same while it is busy with one job and more lie behind, else the next. */
 static struct worker *worker_next_victim(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
@@ -412,7 +409,7 @@ static void worker_pool_tell_room(struct worker_pool *pool)
 	if (unfinished >= pool->max_unfinished ||
 	    (unfinished > pool->max_unfinished / 2 && worker_pool_waits_since(pool) != TW_FOREVER))
 		return;
-	/* relaxed: a look too many harms nobody. */
+	/* relaxed: a look too many is harmless. */
 	atomic_store_explicit(&pool->room_is_wanted, false, memory_order_relaxed);
 	event_count_notify(pool->target->owner, EVENT_COUNT_NAPPING);
 }
@@ -474,10 +471,9 @@ static bool worker_sleep(struct worker *worker)
 		in_time = condition_wait(&sleeper->wake, &pool->lock, until);
 	}
 	stays = !sleeper->is_asleep;
-	if (!stays) {
-		worker_pool_set_asleep(pool, sleeper, false);
+	worker_pool_set_asleep(pool, sleeper, false);
+	if (!stays)
 		worker_leave_seat(worker);
-	}
 	pthread_mutex_unlock(&pool->lock);
 	return stays;
 }
@@ -750,7 +746,7 @@ size_t worker_pool_room(struct worker_pool *pool)
 	/* seq_cst: before the look at what is finished; pairs with worker_may_tell(). */
 	atomic_store_explicit(&pool->room_is_wanted, true, memory_order_seq_cst);
 	unfinished = worker_pool_unfinished_in_all(pool);
-	/* relaxed: a look too many harms nobody. */
+	/* relaxed: a look too many is harmless. */
 	atomic_store_explicit(&pool->room_is_wanted, unfinished >= pool->max_unfinished,
 			      memory_order_relaxed);
 	pthread_mutex_unlock(&pool->lock);
