@@ -222,12 +222,13 @@ static void run_trial(const void *argument, void *memory)
 {
 	const struct plan *plan = argument;
 	_Atomic uint64_t told = 0;
+	struct tw_options wheel_options = {.max_workers = 2};
 	struct tw_cache_options options = {
 		.context = &told, .jitter = -1, .on_remove = plan->is_told ? count_removal : NULL};
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
 
-	if (tw_create(&wheel, plan->interval, 512, execute_nothing, NULL) != TW_OK)
+	if (tw_create(&wheel, plan->interval, 512, execute_nothing, &wheel_options) != TW_OK)
 		process_fail("no wheel");
 	options.wheel = wheel;
 	if (tw_cache_create(&cache, TW_HOUR, &options) != TW_OK)

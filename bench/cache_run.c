@@ -382,6 +382,7 @@ static void on_remove(void *context, const struct tw_cache_entry *entry, enum tw
 
 static void open_cache(struct job *job)
 {
+	struct tw_options wheel_options = {.max_workers = 2};
 	struct tw_cache_options options = {
 		.context = job,
 		.max_entries = (uint64_t)job->settings.keys / 10,
@@ -389,7 +390,7 @@ static void open_cache(struct job *job)
 		.on_remove = on_remove,
 	};
 
-	if (tw_create(&job->wheel, TW_MILLISECOND, 512, execute_nothing, NULL) != TW_OK)
+	if (tw_create(&job->wheel, TW_MILLISECOND, 512, execute_nothing, &wheel_options) != TW_OK)
 		process_fail("no wheel");
 	options.wheel = job->wheel;
 	if (tw_cache_create(&job->cache, job->settings.expire, &options) != TW_OK)

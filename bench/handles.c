@@ -364,11 +364,12 @@ static void run_trial(const void *argument, void *result)
 {
 	const struct plan *plan = argument;
 	struct trial trial = {.plan = plan, .result = result, .generator = {plan->seed}};
+	struct tw_options options = {.max_workers = 2};
 	int64_t resident;
 
 	create_names(&trial);
 	resident = process_resident();
-	expect_ok(tw_create(&trial.wheel, plan->interval, (size_t)plan->slots, on_expiry, NULL),
+	expect_ok(tw_create(&trial.wheel, plan->interval, (size_t)plan->slots, on_expiry, &options),
 		  "tw_create");
 	run_phase(&trial, PHASE_FILL, 0);
 	trial.result->bytes_filled = bytes_a_timer(&trial, resident);

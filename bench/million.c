@@ -403,6 +403,7 @@ static void create_wheel(struct job *job)
 		.release = witnesses_release,
 		.layout = job->settings.layout ? TW_LAYOUT_ROUNDS : TW_LAYOUT_LEVELS,
 		.workers = (int)job->settings.workers,
+		.max_workers = (int)job->settings.workers,
 		.queue_capacity = (size_t)job->settings.queue,
 		.name = "million",
 	};

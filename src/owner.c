@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The owner's loop. A turn applies commands, expires what is due, hands on what was retired,
- * answers who waits; with a pool each of these does a bounded number of steps, so that a turn takes
+ * answers requests; with a pool each of these does a bounded number of steps, so that a turn takes
  * well under a millisecond whatever there is to do, and the next turn goes on. (One step is as
  * large as the wheel: a drained wheel's slots are freed at once.)
  *
@@ -218,7 +218,7 @@ static bool owner_has_submission(const struct owner *owner)
 	       JOBS_A_SUBMISSION;
 }
 
-/* Looks at some of the timers whose slot came up; answers how many at most. */
+/* Looks at some of the timers whose slot came up; returns how many at most. */
 static size_t owner_expire_some(struct owner *owner)
 {
 	struct timer *expired[SHELF_BATCH];
@@ -273,7 +273,7 @@ static bool owner_claim(struct owner *owner, struct timer *timer)
 	return false;
 }
 
-/* Nobody is to have it. */
+/* No function is to be called with it. */
 static void owner_free_timer(struct owner *owner, struct timer *timer)
 {
 	if (timer_is_handle(timer))

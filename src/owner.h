@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The owner: the one at a time who may touch the pending timers. A thread of its own
- * (TW_DRIVE_THREAD), or whoever holds the drive lock (TW_DRIVE_CALLER).
+ * (TW_DRIVE_THREAD), or the thread that holds the drive lock (TW_DRIVE_CALLER).
  */
 #ifndef OWNER_H
 #define OWNER_H
@@ -78,9 +78,9 @@ struct owner {
 	struct command_queue queue;
 	struct requests requests;
 	struct event_count event;
-	pthread_mutex_t drive;    /* who holds it is the owner; not with a thread */
+	pthread_mutex_t drive;    /* its holder is the owner; not with a thread */
 	int cancel_state;         /* of that thread before; under the lock */
-	_Atomic uintptr_t driver; /* who is the owner now; 0: nobody */
+	_Atomic uintptr_t driver; /* the owner's thread now; 0: none */
 	atomic_bool ending;
 	/* With max_pending: timers pending, sets in the queue that may add one, and parked sets.
 	 * Any thread. */
@@ -165,7 +165,7 @@ bool owner_has_next_jobs(struct owner *owner);
 /* The time of the next turn that is known of; TW_FOREVER: none, or it waits for room. */
 tw_duration owner_next_time(struct owner *owner);
 /*
- * For one who drives the wheel and sleeps in poll() or epoll: the descriptor, -1: errno tells.
+ * For a caller that drives the wheel and sleeps in poll() or epoll; -1: errno tells.
  * Before it sleeps, owner_begin_sleep(), which is told whether there is more to do at once; when it
  * is back, owner_end_sleep().
  */
@@ -223,7 +223,7 @@ void owner_hand_over(struct owner *owner, struct timer *timer, enum timer_job jo
 void owner_release(struct owner *owner, struct timer *timer, enum tw_reason reason);
 
 /*
- * relaxed: one writer. release: whoever sees the count sees what was counted before it; pairs with
+ * relaxed: one writer. release: a reader of the count sees what was counted before it; pairs with
  * the acquire in count_of().
  */
 static inline void owner_count(_Atomic uint64_t *count, uint64_t more)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The public calls that ask the owner for something between the commands, and mostly wait for it.
- * With TW_DRIVE_CALLER who waits does the owner's work meanwhile, under the drive lock.
+ * With TW_DRIVE_CALLER the waiting thread does the owner's work meanwhile, under the drive lock.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -138,17 +138,20 @@ static void wheel_drive_if_caller(struct tw_wheel *wheel)
 static enum tw_status wheel_reserve_drain(struct tw_wheel *wheel)
 {
 	struct owner *owner = &wheel->owner;
+	unsigned tries = 0;
 
 	/* relaxed, twice: a count, orders nothing. */
 	while (atomic_fetch_add_explicit(&owner->drains, 1, memory_order_relaxed) >= DRAINS_MOST) {
-		struct request idle = {.kind = REQUEST_IDLE};
+		struct request flush = {.kind = REQUEST_FLUSH};
 
 		atomic_fetch_sub_explicit(&owner->drains, 1, memory_order_relaxed);
 		if (!wheel->waits_when_full || owner_is_here(owner))
 			return wheel_refuse(wheel);
-		(void)wheel_ask_and_wait(wheel, &idle);
+		/* Not for an idle owner: a task that the pool is full of would wait for itself. */
+		(void)wheel_ask_and_wait(wheel, &flush);
 		if (wheel_state(wheel) != TW_OK)
 			return TW_CLOSED;
+		thread_back_off(&tries);
 	}
 	return TW_OK;
 }
@@ -294,8 +297,10 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 	owner_begin_sleep(&wheel->owner, more);
 	now = tw_now(wheel);
 	more |= owner_has_next_jobs(&wheel->owner);
-	next = more ? now : owner_next_time(&wheel->owner);
-	if (wheel->owner.held_back)
+	next = owner_next_time(&wheel->owner);
+	if (more)
+		next = now;
+	else if (wheel->owner.held_back)
 		next = clock_add(now, wheel->owner.clock.interval);
 	wheel_end_drive(wheel);
 	if (!until_next)

@@ -4,12 +4,12 @@
  * a batch link.next leads to the next timer, and in its first timer link.previous leads to the
  * first timer of the next batch. So a lock held for a few instructions passes 32 jobs, both ways.
  *
- * A worker that takes a batch lays it out on its tray, and takes its jobs from there one at a time.
- * So may every other worker: a job is claimed by advancing the tray's word with compare-and-swap. A
- * worker looks at one other tray, each time the next, before it takes a new batch, and at all of
- * them before it sleeps; whoever leaves jobs on a tray while others sleep wakes one. So a slow task
- * holds up only itself, and a batch behind it is finished by the others: soon, for who has helped
- * and finds that the tray's worker took no job meanwhile helps on there, before any new batch.
+ * A worker lays a batch out on its tray, and takes its jobs from there one at a time. So may every
+ * other worker: a job is claimed by advancing the tray's word with compare-and-swap. A worker looks
+ * at one other tray, each time the next, before it takes a new batch, and at all of them before it
+ * sleeps; one that leaves jobs on a tray while others sleep wakes one. So a slow task holds up only
+ * itself, and a batch behind it is finished by the others: soon, for a worker that has helped and
+ * finds that the tray's own took no job meanwhile helps on there, before any new batch.
  *
  * The tray's word holds the next job's place, how many the worker took itself, the end, and a
  * generation that changes with each filling, so that a claim made from an old look fails. (It comes
@@ -19,31 +19,29 @@
  * million. A worker takes a prompt batch if there is one, so that a crowd delays what comes after
  * it by a batch or two; one batch in eight comes from the bulk lane all the same.
  *
- * Waiting. Jobs submitted after the call must not be waited for, so jobs are counted by epoch: each
- * counts into the current one, and is counted out by who did it. A waiter that finds unfinished
- * jobs in the current epoch closes it by beginning the next, and waits until that is the oldest:
- * all epochs before it are empty. Waiters with no jobs between them share an epoch. There are 256
- * of them at a time, so only a wait that begins while 255 others wait, with unfinished jobs between
- * any two of them, takes in jobs submitted after it, up to the end of the first of the others.
+ * Waiting. Jobs submitted after the call must not be waited for, so jobs are counted by epoch: a
+ * submitted job counts into the current one, a finished one is counted out by its worker. A waiter
+ * that finds unfinished jobs in the current epoch closes it by beginning the next, and waits until
+ * that is the oldest: all epochs before it are empty. Waiters with no jobs between them share an
+ * epoch. There are 256 of them at a time, so only a wait that begins while 255 others wait, with
+ * unfinished jobs between any two of them, takes in jobs submitted after it, up to the end of the
+ * first of the others.
  *
- * To do a job tells nobody: a worker has a look whether an epoch has become empty when it is about
- * to begin a job of another epoch than its last one, and before it sleeps. Until then it has an
- * unfinished job of that epoch itself, or had one a moment ago.
+ * A worker looks whether an epoch has become empty only when it is about to begin a job of another
+ * one, and before it sleeps. Until then it has an unfinished job of that epoch, or just had one.
  *
- * Growth. Where there may be more workers than at the start, one thread of the pool does no jobs:
- * the watcher. While a worker is idle or no job waits, it sleeps. Else it starts one more worker
- * once the job that has waited longest, in a lane or on a tray, has done so for the patience. When
- * the new worker has claimed its first job, the watcher looks again, so that as many start at once
- * as are held up; but where others have taken a batch meanwhile, they are not held up but have much
- * to do, and the next one starts a patience later. So does one that could not be started. The idle
- * worker of the lowest number is woken first, so those that the pool grew by come to rest; each
- * ends when it has been idle for 10 s, with nothing on its tray. Its seat, with all that was
- * counted there, is for the next one that starts.
+ * Growth. A pool that may grow has one thread more: the watcher. It sleeps until a batch, or the
+ * rest of a tray, finds no idle worker. Then it waits until the job that has waited longest has
+ * done so for the patience, and starts a worker. Once that one has claimed a job, the watcher looks
+ * again, so that as many start at once as are held up. But if others have taken a batch meanwhile,
+ * they have much to do rather than being held up, and the next worker starts a patience later; so
+ * does one that could not be started. The worker that became idle last is woken first, so workers
+ * that are not needed come to rest, and end after 10 s, down to as many as at the start. A seat,
+ * with all that was counted there, goes to the next worker that starts.
  *
- * Room. Where the number of unfinished jobs has a limit, the submitter asks for room. If there was
- * none, a worker tells it: once half of the limit is free, or sooner, where no job waits. So a
- * worker that claims the last job of its tray looks whether that is wanted, as each does before it
- * sleeps.
+ * Room. If there was none below the limit of unfinished jobs, a worker tells the submitter once
+ * half of it is free, or sooner where no job waits: the worker that claims the last job of its
+ * tray, or is about to sleep.
  *
  * May run together: submit by one thread, wait by any number, with all workers and the watcher.
  * Linearization: a job is handed over at the unlock in submit, claimed at the exchange of the
@@ -57,33 +55,38 @@
 #include <stdlib.h>
 
 #include "prefetch.h"
-#include "slot_set.h"
 #include "thread.h"
 
 enum {
 	BULK_SHARE = 8, /* one batch in so many is taken from the bulk lane first */
-	EPOCHS = 256    /* at a time; as many as there are values of struct timer's `epoch` */
+	EPOCHS = 256,   /* at a time; as many as there are values of struct timer's `epoch` */
+	NO_EPOCH = -1
 };
 
-/* So long a worker that the pool grew by may be idle. */
+/* So long a worker more than at the start may be idle. */
 static const tw_duration idle_time = 10 * TW_SECOND;
 
 /* What is added to a tray's word. */
 enum claim { CLAIM_BY_OTHER = 0x001, CLAIM_BY_ITSELF = 0x101 };
 
+/* A worker while it is idle, or the watcher while all that waits has been looked after. */
+struct sleeper {
+	bool is_asleep;
+	struct list link;    /* in the pool's `sleepers`, if so */
+	pthread_cond_t wake; /* no longer so */
+};
+
 /* A seat, and the thread that works there, if there is one. */
 struct worker {
 	/* Constant. */
 	struct worker_pool *pool;
-	size_t number;
 	/* The pool's creator's and destroyer's, between them the watcher's. */
 	pthread_t thread;
 	bool is_joinable;
 	_Atomic uintptr_t self; /* the thread's name, which it writes; 0: none */
 	/* Any thread, under the lock. */
 	bool is_taken;
-	bool is_idle;
-	pthread_cond_t wake; /* no longer idle */
+	struct sleeper sleeper;
 	/* Filled by the worker, emptied by all. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t
 		tray; /* generation, end, own, next: 32, 16, 8, 8 bits */
@@ -91,14 +94,14 @@ struct worker {
 	_Atomic tw_duration submitted_at; /* those jobs; where the pool may grow */
 	/* The worker's own; `finished` is read by all. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t finished[EPOCHS]; /* since ever, by timer.epoch */
-	size_t victim;                                          /* whose tray it looked at last */
+	size_t victim;                                          /* the last one it looked at */
 	uint64_t victim_progress; /* as it was when it came to that tray */
-	uint8_t epoch;            /* of its last job */
+	int epoch;                /* of its last job; NO_EPOCH: has begun none */
 	struct timer_bin bin;
 	struct job_seat seat;
 };
 
-/* Batches nobody has taken. */
+/* Batches that no worker has taken. */
 struct lane {
 	struct timer *first;
 	struct timer *last;
@@ -116,12 +119,12 @@ struct worker_pool {
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	pthread_cond_t epoch_is_over; /* the oldest is another */
-	pthread_cond_t watch;         /* the watcher is to look, or to end */
-	bool is_unwatched;            /* the watcher sleeps until then */
-	bool is_starting;             /* a worker that has not looked for a job yet */
+	struct worker *starting;      /* has not looked for a job yet */
 	size_t live;                  /* workers */
-	uint64_t not_started;         /* since ever */
-	struct slot_set idle;         /* workers, by number */
+	size_t live_most;             /* since ever; so is the next */
+	uint64_t not_started;
+	struct list sleepers;    /* the watcher first, the worker that fell asleep last */
+	struct sleeper watching; /* the watcher also waits at its `wake` for other news */
 	struct lane lanes[JOB_LANES];
 	unsigned batches_taken;
 	/* Epochs are numbered from 0; timer.epoch is the lower 8 bits. */
@@ -130,9 +133,9 @@ struct worker_pool {
 	uint64_t submitted[EPOCHS]; /* since ever, by timer.epoch */
 	bool ending;
 	/* Written under the lock, read by any thread. */
-	_Alignas(CACHE_LINE) atomic_int sleepers; /* idle workers; the watcher while unwatched */
+	_Alignas(CACHE_LINE) atomic_bool has_sleepers;
 	atomic_bool room_is_wanted;
-	atomic_size_t seats; /* that a worker has had; those behind them are not initialized */
+	atomic_size_t seats; /* those behind them are not initialized */
 	struct worker workers[];
 };
 
@@ -162,7 +165,7 @@ static struct timer *timer_or_null(struct list *link)
 
 static size_t worker_pool_seats(const struct worker_pool *pool)
 {
-	/* acquire: sees the seats; pairs with the store in worker_pool_take_seat(). */
+	/* acquire: sees the seats; pairs with the store in worker_pool_free_seat(). */
 	return atomic_load_explicit(&pool->seats, memory_order_acquire);
 }
 
@@ -203,59 +206,42 @@ static struct timer *worker_claim(struct worker *worker, enum claim claim)
 }
 
 /* Under the lock. */
-static void worker_pool_count_sleeper(struct worker_pool *pool, bool sleeps)
+static void worker_pool_set_asleep(struct worker_pool *pool, struct sleeper *sleeper, bool asleep)
 {
+	if (sleeper->is_asleep == asleep)
+		return;
+	sleeper->is_asleep = asleep;
+	if (!asleep)
+		list_remove(&sleeper->link);
+	else
+		list_append(sleeper == &pool->watching ? pool->sleepers.next : &pool->sleepers,
+			    &sleeper->link);
 	/* seq_cst: the announcement, before the sleeper's second look; pairs with the load in
 	 * worker_pool_call_help(). */
-	atomic_fetch_add_explicit(&pool->sleepers, sleeps ? 1 : -1, memory_order_seq_cst);
-}
-
-/* Under the lock. */
-static void worker_set_idle(struct worker *worker, bool is_idle)
-{
-	struct worker_pool *pool = worker->pool;
-
-	worker->is_idle = is_idle;
-	if (is_idle)
-		slot_set_add(&pool->idle, worker->number);
-	else
-		slot_set_remove(&pool->idle, worker->number);
-	worker_pool_count_sleeper(pool, is_idle);
-}
-
-/* Under the lock. */
-static void worker_pool_set_unwatched(struct worker_pool *pool, bool is_unwatched)
-{
-	if (pool->is_unwatched == is_unwatched)
-		return;
-	pool->is_unwatched = is_unwatched;
-	worker_pool_count_sleeper(pool, is_unwatched);
+	atomic_store_explicit(&pool->has_sleepers, !list_is_empty(&pool->sleepers),
+			      memory_order_seq_cst);
 }
 
 /*
- * Under the lock, when there are jobs: wakes an idle worker; false: there is none. Where no other
- * is idle, the watcher looks after the jobs.
+ * Under the lock, for a batch or a tray's rest: wakes an idle worker. False: there is none; then it
+ * wakes the watcher, if there is one that has to know.
  */
 static bool worker_pool_wake(struct worker_pool *pool)
 {
-	size_t number = slot_set_next(&pool->idle, 0);
+	struct sleeper *sleeper = list_entry(pool->sleepers.previous, struct sleeper, link);
 
-	if (number != SLOT_NONE) {
-		worker_set_idle(&pool->workers[number], false);
-		pthread_cond_signal(&pool->workers[number].wake);
-	}
-	if (pool->is_unwatched && slot_set_next(&pool->idle, 0) == SLOT_NONE) {
-		worker_pool_set_unwatched(pool, false);
-		pthread_cond_signal(&pool->watch);
-	}
-	return number != SLOT_NONE;
+	if (list_is_empty(&pool->sleepers))
+		return false;
+	worker_pool_set_asleep(pool, sleeper, false);
+	pthread_cond_signal(&sleeper->wake);
+	return sleeper != &pool->watching;
 }
 
 /* Wakes an idle worker or the watcher, if one of them sleeps, for what lies on a tray. */
 static void worker_pool_call_help(struct worker_pool *pool)
 {
-	/* seq_cst: after the tray was filled; pairs with worker_pool_count_sleeper(). */
-	if (atomic_load_explicit(&pool->sleepers, memory_order_seq_cst) == 0)
+	/* seq_cst: after the tray was filled; pairs with worker_pool_set_asleep(). */
+	if (!atomic_load_explicit(&pool->has_sleepers, memory_order_seq_cst))
 		return;
 	pthread_mutex_lock(&pool->lock);
 	(void)worker_pool_wake(pool);
@@ -276,7 +262,6 @@ static void worker_fill_tray(struct worker *worker, struct timer *batch)
 		/* relaxed: published by the tray's word. */
 		atomic_store_explicit(&worker->jobs[count++], timer, memory_order_relaxed);
 	}
-	/* relaxed: the same; the watcher may read that of a later filling, and then looks again. */
 	atomic_store_explicit(&worker->submitted_at, batch->submitted_at, memory_order_relaxed);
 	tray = ((tray >> 32) + 1) << 32 | count << 16;
 	/* seq_cst, as a release: publishes jobs and timers to worker_claim(); and before the look
@@ -286,7 +271,7 @@ static void worker_fill_tray(struct worker *worker, struct timer *batch)
 		worker_pool_call_help(worker->pool);
 }
 
-/* Under the lock: whose turn it is. The bulk lane comes last, but now and then it comes first. */
+/* Under the lock: which lane is next. The bulk lane comes last, but now and then it comes first. */
 static struct lane *worker_pool_next_lane(struct worker_pool *pool)
 {
 	struct lane *prompt = &pool->lanes[JOB_LANE_PROMPT];
@@ -299,7 +284,7 @@ static struct lane *worker_pool_next_lane(struct worker_pool *pool)
 	return pool->batches_taken % BULK_SHARE == 0 ? bulk : prompt;
 }
 
-/* Takes the oldest batch that nobody has; false: there is none. */
+/* Takes the oldest batch of a lane; false: there is none. */
 static bool worker_take_batch(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
@@ -320,7 +305,7 @@ static bool worker_take_batch(struct worker *worker)
 	return true;
 }
 
-/* Whom to help: again the same while it is busy with one job and more lie behind, else the next. */
+/* The worker to help: the same while it is busy with one job and more lie behind, else the next. */
 static struct worker *worker_next_victim(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
@@ -364,17 +349,28 @@ static struct timer *worker_next_job(struct worker *worker)
 	return timer;
 }
 
-static bool worker_pool_has_batches(const struct worker_pool *pool)
+/* Under the lock: since when the job waits that has waited longest; TW_FOREVER: none waits. */
+static tw_duration worker_pool_waits_since(struct worker_pool *pool)
 {
-	return pool->lanes[JOB_LANE_PROMPT].first || pool->lanes[JOB_LANE_BULK].first;
-}
+	tw_duration since = TW_FOREVER;
 
-static bool worker_pool_has_jobs(struct worker_pool *pool)
-{
-	for (size_t i = 0; i < worker_pool_seats(pool); i++)
-		if (!worker_tray_is_empty(&pool->workers[i]))
-			return true;
-	return worker_pool_has_batches(pool);
+	for (int lane = 0; lane < JOB_LANES; lane++) {
+		const struct timer *first = pool->lanes[lane].first;
+
+		if (first && first->submitted_at < since)
+			since = first->submitted_at;
+	}
+	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
+		struct worker *worker = &pool->workers[i];
+		tw_duration at = TW_FOREVER;
+
+		/* relaxed: after the look at the tray, so of that filling or a later one. */
+		if (!worker_tray_is_empty(worker))
+			at = atomic_load_explicit(&worker->submitted_at, memory_order_relaxed);
+		if (at < since)
+			since = at;
+	}
+	return since;
 }
 
 /* Under the lock. */
@@ -411,9 +407,9 @@ static void worker_pool_tell_room(struct worker_pool *pool)
 		return;
 	unfinished = worker_pool_unfinished_in_all(pool);
 	if (unfinished >= pool->max_unfinished ||
-	    (unfinished > pool->max_unfinished / 2 && worker_pool_has_jobs(pool)))
+	    (unfinished > pool->max_unfinished / 2 && worker_pool_waits_since(pool) != TW_FOREVER))
 		return;
-	/* relaxed: a look too many harms nobody. */
+	/* relaxed: a look too many is harmless. */
 	atomic_store_explicit(&pool->room_is_wanted, false, memory_order_relaxed);
 	event_count_notify(pool->target->owner, EVENT_COUNT_NAPPING);
 }
@@ -432,36 +428,52 @@ static void worker_pool_tell(struct worker_pool *pool)
 	pthread_cond_broadcast(&pool->epoch_is_over);
 }
 
+/* Under the lock, when the worker has claimed a job or found none: tells of those before. */
+static void worker_tell(struct worker *worker)
+{
+	struct worker_pool *pool = worker->pool;
+
+	worker_pool_tell(pool);
+	if (pool->starting != worker)
+		return;
+	pool->starting = NULL;
+	pthread_cond_signal(&pool->watching.wake);
+}
+
 /* Under the lock. */
 static void worker_leave_seat(struct worker *worker)
 {
 	worker->is_taken = false;
 	worker->pool->live--;
+	/* The watcher of a full pool waits for that. */
+	pthread_cond_signal(&worker->pool->watching.wake);
 }
 
 /* Sleeps until there may be jobs; false: the worker has left its seat. */
 static bool worker_sleep(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
-	tw_duration until = TW_FOREVER;
+	struct sleeper *sleeper = &worker->sleeper;
+	tw_duration end = clock_read_real(CLOCK_MONOTONIC) + idle_time;
+	bool in_time = true;
 	bool stays;
 
 	job_flush(pool->target, &worker->bin);
-	if (worker->number >= pool->least)
-		until = clock_read_real(CLOCK_MONOTONIC) + idle_time;
 	pthread_mutex_lock(&pool->lock);
-	worker_pool_tell(pool);
-	worker_set_idle(worker, true);
-	if (worker_pool_has_jobs(pool))
-		worker_set_idle(worker, false);
-	while (worker->is_idle && !pool->ending &&
-	       condition_wait(&worker->wake, &pool->lock, until))
-		continue;
-	stays = !worker->is_idle;
-	if (!stays) {
-		worker_set_idle(worker, false);
-		worker_leave_seat(worker);
+	worker_tell(worker);
+	worker_pool_set_asleep(pool, sleeper, true);
+	if (worker_pool_waits_since(pool) != TW_FOREVER)
+		worker_pool_set_asleep(pool, sleeper, false);
+	while (sleeper->is_asleep && !pool->ending && (in_time || pool->live <= pool->least)) {
+		/* A worker that is idle sees no other one start. */
+		tw_duration until = pool->live > pool->least ? end : TW_FOREVER;
+
+		in_time = condition_wait(&sleeper->wake, &pool->lock, until);
 	}
+	stays = !sleeper->is_asleep;
+	worker_pool_set_asleep(pool, sleeper, false);
+	if (!stays)
+		worker_leave_seat(worker);
 	pthread_mutex_unlock(&pool->lock);
 	return stays;
 }
@@ -476,23 +488,17 @@ static bool worker_may_tell(struct worker *worker, const struct timer *timer)
 	       worker_tray_is_empty(worker);
 }
 
-static void worker_tell(struct worker *worker, uint8_t epoch)
-{
-	struct worker_pool *pool = worker->pool;
-
-	worker->epoch = epoch;
-	pthread_mutex_lock(&pool->lock);
-	worker_pool_tell(pool);
-	pthread_mutex_unlock(&pool->lock);
-}
-
 static void worker_finish(struct worker *worker, struct timer *timer)
 {
 	_Atomic uint64_t *finished = &worker->finished[timer->epoch];
 	uint64_t count;
 
-	if (worker_may_tell(worker, timer))
-		worker_tell(worker, timer->epoch);
+	if (worker_may_tell(worker, timer)) {
+		worker->epoch = timer->epoch;
+		pthread_mutex_lock(&worker->pool->lock);
+		worker_tell(worker);
+		pthread_mutex_unlock(&worker->pool->lock);
+	}
 	job_finish(worker->pool->target, timer, &worker->seat);
 	/* relaxed: written by this thread alone. */
 	count = atomic_load_explicit(finished, memory_order_relaxed) + 1;
@@ -504,15 +510,6 @@ static void worker_finish(struct worker *worker, struct timer *timer)
 		atomic_store_explicit(finished, count, memory_order_release);
 }
 
-/* A new worker has claimed a job, or found none. */
-static void worker_pool_note_start(struct worker_pool *pool)
-{
-	pthread_mutex_lock(&pool->lock);
-	pool->is_starting = false;
-	pthread_cond_signal(&pool->watch);
-	pthread_mutex_unlock(&pool->lock);
-}
-
 static void *worker_run(void *argument)
 {
 	struct worker *worker = argument;
@@ -520,10 +517,6 @@ static void *worker_run(void *argument)
 
 	/* relaxed, twice: only this thread itself looks for its name. */
 	atomic_store_explicit(&worker->self, (uintptr_t)pthread_self(), memory_order_relaxed);
-	timer = worker_next_job(worker);
-	worker_pool_note_start(worker->pool);
-	if (timer)
-		worker_finish(worker, timer);
 	do {
 		while ((timer = worker_next_job(worker)))
 			worker_finish(worker, timer);
@@ -533,7 +526,7 @@ static void *worker_run(void *argument)
 }
 
 /* Under the lock: the first free seat, of which there must be one. */
-static struct worker *worker_pool_take_seat(struct worker_pool *pool)
+static struct worker *worker_pool_free_seat(struct worker_pool *pool)
 {
 	size_t seats = worker_pool_seats(pool);
 	size_t number = 0;
@@ -542,61 +535,41 @@ static struct worker *worker_pool_take_seat(struct worker_pool *pool)
 	while (number < seats && pool->workers[number].is_taken)
 		number++;
 	worker = &pool->workers[number];
-	if (number == seats) {
-		memset(worker, 0, sizeof(*worker));
-		worker->pool = pool;
-		worker->number = number;
-		worker->victim = number;
-		worker->seat.bin = &worker->bin;
-		condition_init(&worker->wake);
-		/* release: publishes the seat; pairs with the load in worker_pool_seats(). */
-		atomic_store_explicit(&pool->seats, seats + 1, memory_order_release);
-	}
-	worker->is_taken = true;
-	pool->live++;
+	if (number < seats)
+		return worker;
+	memset(worker, 0, sizeof(*worker));
+	worker->pool = pool;
+	worker->victim = number;
+	worker->seat.bin = &worker->bin;
+	condition_init(&worker->sleeper.wake);
+	/* release: publishes the seat; pairs with the load in worker_pool_seats(). */
+	atomic_store_explicit(&pool->seats, seats + 1, memory_order_release);
 	return worker;
 }
 
 /* Under the lock, which it leaves meanwhile: one more worker starts; 0 or an errno value. */
 static int worker_pool_add_worker(struct worker_pool *pool)
 {
-	struct worker *worker = worker_pool_take_seat(pool);
+	struct worker *worker = worker_pool_free_seat(pool);
 	char role[12];
 	int error;
 
-	pool->is_starting = true;
+	worker->is_taken = true;
+	worker->epoch = NO_EPOCH;
+	pool->live++;
+	pool->starting = worker;
 	pthread_mutex_unlock(&pool->lock);
 	if (worker->is_joinable)
 		pthread_join(worker->thread, NULL);
-	snprintf(role, sizeof(role), "%d", (int)worker->number);
+	snprintf(role, sizeof(role), "%d", (int)(worker - pool->workers));
 	error = thread_start(&worker->thread, worker_run, worker, pool->name, role);
 	worker->is_joinable = error == 0;
 	pthread_mutex_lock(&pool->lock);
 	if (error != 0)
 		worker_leave_seat(worker);
+	else if (pool->live > pool->live_most)
+		pool->live_most = pool->live;
 	return error;
-}
-
-/* Under the lock: since when the job waits that has waited longest; TW_FOREVER: none waits. */
-static tw_duration worker_pool_waits_since(struct worker_pool *pool)
-{
-	tw_duration since = TW_FOREVER;
-
-	for (int lane = 0; lane < JOB_LANES; lane++) {
-		const struct timer *first = pool->lanes[lane].first;
-
-		if (first && first->submitted_at < since)
-			since = first->submitted_at;
-	}
-	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
-		struct worker *worker = &pool->workers[i];
-		/* relaxed: see worker_fill_tray(). */
-		tw_duration at = atomic_load_explicit(&worker->submitted_at, memory_order_relaxed);
-
-		if (at < since && !worker_tray_is_empty(worker))
-			since = at;
-	}
-	return since;
 }
 
 /* Under the lock, which it leaves meanwhile: one more worker, and a pause where one is enough. */
@@ -606,15 +579,15 @@ static void worker_pool_grow(struct worker_pool *pool)
 	unsigned taken = pool->batches_taken;
 
 	if (worker_pool_add_worker(pool) == 0) {
-		while (pool->is_starting)
-			pthread_cond_wait(&pool->watch, &pool->lock);
+		while (pool->starting)
+			pthread_cond_wait(&pool->watching.wake, &pool->lock);
 		/* One may be the new worker's. */
 		if (pool->batches_taken - taken <= 1)
 			return;
 	} else {
 		pool->not_started++;
 	}
-	while (!pool->ending && condition_wait(&pool->watch, &pool->lock, pause_end))
+	while (!pool->ending && condition_wait(&pool->watching.wake, &pool->lock, pause_end))
 		continue;
 }
 
@@ -626,38 +599,39 @@ static void *worker_pool_watch(void *argument)
 	while (!pool->ending) {
 		tw_duration time = TW_FOREVER;
 
-		/* Before the look at the trays, as a worker does. */
-		worker_pool_set_unwatched(pool, true);
-		if (pool->live < pool->most && slot_set_next(&pool->idle, 0) == SLOT_NONE)
-			time = clock_add(worker_pool_waits_since(pool), pool->patience);
-		worker_pool_set_unwatched(pool, time == TW_FOREVER);
+		if (pool->live < pool->most) {
+			/* Before the look at the trays, as a worker does. */
+			worker_pool_set_asleep(pool, &pool->watching, true);
+			if (pool->sleepers.previous == &pool->watching.link)
+				time = clock_add(worker_pool_waits_since(pool), pool->patience);
+			worker_pool_set_asleep(pool, &pool->watching, time == TW_FOREVER);
+		}
 		if (time <= clock_read_real(CLOCK_MONOTONIC))
 			worker_pool_grow(pool);
 		else
-			(void)condition_wait(&pool->watch, &pool->lock, time);
+			(void)condition_wait(&pool->watching.wake, &pool->lock, time);
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return NULL;
 }
 
 /* Ends and joins the threads, frees the pool; no job is unfinished. */
-static void worker_pool_end(struct worker_pool *pool, bool has_watcher)
+static void worker_pool_end(struct worker_pool *pool)
 {
 	pthread_mutex_lock(&pool->lock);
 	pool->ending = true;
 	for (size_t i = 0; i < worker_pool_seats(pool); i++)
-		pthread_cond_signal(&pool->workers[i].wake);
-	pthread_cond_signal(&pool->watch);
+		pthread_cond_signal(&pool->workers[i].sleeper.wake);
+	pthread_cond_signal(&pool->watching.wake);
 	pthread_mutex_unlock(&pool->lock);
-	if (has_watcher)
+	if (pool->most > pool->least)
 		pthread_join(pool->watcher, NULL);
 	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
 		if (pool->workers[i].is_joinable)
 			pthread_join(pool->workers[i].thread, NULL);
-		pthread_cond_destroy(&pool->workers[i].wake);
+		pthread_cond_destroy(&pool->workers[i].sleeper.wake);
 	}
-	slot_set_destroy(&pool->idle);
-	pthread_cond_destroy(&pool->watch);
+	pthread_cond_destroy(&pool->watching.wake);
 	pthread_cond_destroy(&pool->epoch_is_over);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);
@@ -674,6 +648,8 @@ static int worker_pool_start(struct worker_pool *pool)
 	pthread_mutex_unlock(&pool->lock);
 	if (error == 0 && pool->most > pool->least)
 		error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->name, "watch");
+	if (error != 0)
+		pool->most = pool->least; /* so there is no watcher to end */
 	return error;
 }
 
@@ -687,10 +663,7 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	if (!pool)
 		return NULL;
 	memset(pool, 0, sizeof(*pool));
-	if (!slot_set_init(&pool->idle, most)) {
-		free(pool);
-		return NULL;
-	}
+	list_init(&pool->sleepers);
 	pool->target = target;
 	snprintf(pool->name, sizeof(pool->name), "%s", options->name);
 	pool->least = (size_t)options->workers;
@@ -698,12 +671,12 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	pool->patience = options->patience_for_worker;
 	pool->max_unfinished = options->max_unfinished;
 	pthread_mutex_init(&pool->lock, NULL);
-	condition_init(&pool->watch);
+	condition_init(&pool->watching.wake);
 	pthread_cond_init(&pool->epoch_is_over, NULL);
 	error = worker_pool_start(pool);
 	if (error == 0)
 		return pool;
-	worker_pool_end(pool, false);
+	worker_pool_end(pool);
 	errno = error;
 	return NULL;
 }
@@ -712,7 +685,7 @@ void worker_pool_destroy(struct worker_pool *pool)
 {
 	/* With all workers: a job may need others to be done beside it. */
 	worker_pool_wait(pool);
-	worker_pool_end(pool, pool->most > pool->least);
+	worker_pool_end(pool);
 }
 
 void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
@@ -745,21 +718,16 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	*batches = (struct job_batches){0};
 }
 
-/* Under the lock, which it may leave meanwhile: begins a new epoch. */
-static void worker_pool_begin_epoch(struct worker_pool *pool)
-{
-	while (pool->epoch - pool->oldest_epoch == EPOCHS - 1)
-		condition_wait(&pool->epoch_is_over, &pool->lock, TW_FOREVER);
-	pool->epoch++;
-}
-
 void worker_pool_wait(struct worker_pool *pool)
 {
 	uint64_t epoch;
 
 	pthread_mutex_lock(&pool->lock);
-	if (worker_pool_unfinished_in(pool, pool->epoch) != 0)
-		worker_pool_begin_epoch(pool);
+	if (worker_pool_unfinished_in(pool, pool->epoch) != 0) {
+		while (pool->epoch - pool->oldest_epoch == EPOCHS - 1)
+			condition_wait(&pool->epoch_is_over, &pool->lock, TW_FOREVER);
+		pool->epoch++;
+	}
 	epoch = pool->epoch;
 	/* While this waited for a free epoch, the one it closed may have become empty unseen. */
 	worker_pool_tell(pool);
@@ -778,10 +746,9 @@ size_t worker_pool_room(struct worker_pool *pool)
 	/* seq_cst: before the look at what is finished; pairs with worker_may_tell(). */
 	atomic_store_explicit(&pool->room_is_wanted, true, memory_order_seq_cst);
 	unfinished = worker_pool_unfinished_in_all(pool);
-	if (unfinished < pool->max_unfinished) {
-		/* relaxed: a look too many harms nobody. */
-		atomic_store_explicit(&pool->room_is_wanted, false, memory_order_relaxed);
-	}
+	/* relaxed: a look too many is harmless. */
+	atomic_store_explicit(&pool->room_is_wanted, unfinished >= pool->max_unfinished,
+			      memory_order_relaxed);
 	pthread_mutex_unlock(&pool->lock);
 	return unfinished < pool->max_unfinished ? pool->max_unfinished - unfinished : 0;
 }
@@ -809,7 +776,7 @@ void worker_pool_count(struct worker_pool *pool, struct tw_stats *stats)
 	pthread_mutex_lock(&pool->lock);
 	stats->unfinished = worker_pool_unfinished_in_all(pool);
 	stats->workers = pool->live;
-	stats->workers_most = worker_pool_seats(pool);
+	stats->workers_most = pool->live_most;
 	stats->workers_not_started = pool->not_started;
 	pthread_mutex_unlock(&pool->lock);
 }

@@ -42,7 +42,7 @@ void job_batches_add(struct job_batches *batches, struct timer *timer);
  * and so on, and NAME-watch where the pool may grow. NULL: errno tells, ENOMEM included.
  */
 struct worker_pool *worker_pool_create(const struct tw_options *options, struct job_target *target);
-/* Waits until all jobs are done, ends the threads. Nobody may submit or wait any more. */
+/* Waits until all jobs are done, ends the threads. No thread may submit or wait any more. */
 void worker_pool_destroy(struct worker_pool *pool);
 
 /* Hands all batches over and leaves `batches` empty. */

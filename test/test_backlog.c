@@ -236,6 +236,30 @@ static void task_that_fills_the_pool_may_call_the_wheel(void **state)
 	close_backlog(recorder);
 }
 
+/* A timer that is due already stands behind each drain, and has to wait for this task's end. */
+static void drain_often(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value != VALUE(11))
+		return;
+	for (int i = 0; i < 300; i++) {
+		assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+		set_timer_at(recorder, "due", 12, 0);
+	}
+}
+
+static void task_that_fills_the_pool_may_drain_often(void **state)
+{
+	struct recorder *recorder = open_with_backlog(*state, TW_CLOCK_MANUAL, 1);
+
+	recorder->on_execute = drain_often;
+	set_timer(recorder, "drains", 11, INTERVAL);
+	advance(recorder, INTERVAL);
+	settle(recorder);
+	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN), 299);
+	assert_int_equal(event_count_of_kind(recorder, EVENT_EXECUTE), 2);
+	close_backlog(recorder);
+}
+
 /* --- At random ------------------------------------------------------------------------------- */
 
 enum { TIMERS = 3000 };
@@ -312,6 +336,7 @@ int main(void)
 		TEST_POOL(full_wheel_can_be_destroyed),
 		TEST_POOL(advance_waits_for_room),
 		TEST_POOL(task_that_fills_the_pool_may_call_the_wheel),
+		TEST_POOL(task_that_fills_the_pool_may_drain_often),
 		TEST_POOL(each_timer_runs_once_and_never_more_than_the_limit_at_a_time),
 	};
 

@@ -22,7 +22,7 @@ static void library_execute(void *context, const struct tw_task *task)
 
 static void *library_create(int layout, int64_t interval, size_t slots)
 {
-	struct tw_options options = {.layout = (enum tw_layout)layout};
+	struct tw_options options = {.layout = (enum tw_layout)layout, .max_workers = 2};
 	struct tw_wheel *wheel;
 
 	expect_ok(tw_create(&wheel, interval, slots, library_execute, &options), "tw_create");

@@ -122,6 +122,7 @@ static void library_create(struct storm_trial *trial)
 	struct tw_options options = {
 		.release = on_release,
 		.workers = plan->workers ? (int)plan->workers : TW_WORKERS_INLINE,
+		.max_workers = (int)plan->workers,
 	};
 
 	if (plan->keyed)
