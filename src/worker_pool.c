@@ -437,6 +437,8 @@ static void worker_tell(struct worker *worker)
 	if (pool->starting != worker)
 		return;
 	pool->starting = NULL;
+	if (pool->live > pool->live_most)
+		pool->live_most = pool->live;
 	pthread_cond_signal(&pool->watching.wake);
 }
 
@@ -567,8 +569,6 @@ static int worker_pool_add_worker(struct worker_pool *pool)
 	pthread_mutex_lock(&pool->lock);
 	if (error != 0)
 		worker_leave_seat(worker);
-	else if (pool->live > pool->live_most)
-		pool->live_most = pool->live;
 	return error;
 }
 
@@ -645,6 +645,7 @@ static int worker_pool_start(struct worker_pool *pool)
 	pthread_mutex_lock(&pool->lock);
 	while (error == 0 && pool->live < pool->least)
 		error = worker_pool_add_worker(pool);
+	pool->live_most = pool->live;
 	pthread_mutex_unlock(&pool->lock);
 	if (error == 0 && pool->most > pool->least)
 		error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->name, "watch");
