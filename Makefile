@@ -83,7 +83,7 @@ LINK_NAME := libtimingwheel.so
 # --- Files -------------------------------------------------------------------------------------
 objects = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)))
 PUBLIC_HEADERS := $(filter-out %/redis.h,$(wildcard include/timingwheel/*.h))
-LIB_OBJECTS := $(call objects,src/base/*.c src/*.c src/cache/*.c)
+LIB_OBJECTS := $(call objects,src/*.c src/cache/*.c src/base/*.c)
 TEST_OBJECTS := $(call objects,test/test_*.c)
 TEST_SUPPORT := $(call objects,test/support/*.c)
 BENCH_OBJECTS := $(call objects,bench/*.c)
