@@ -8,8 +8,8 @@
  * their turns are right, a batch at a time, and gives the batch back by one store to the head.
  * Producers look at the head only when the last one they saw leaves no room.
  *
- * Invariants: head ≤ tail ≤ head + capacity. A cell belongs to the producer from its claim to its
- * publication, then to the consumer until the pop. A cell's turn is position + 1 of its last
+ * Invariants: head ≤ tail ≤ head + capacity. A cell belongs to the producer from its claim to
+ * its publication, then to the consumer until the pop. A cell's turn is position + 1 of its last
  * publication: it can't be taken for another round's, for positions are never reused.
  *
  * May run together: claim, publish, wait, close, tail, head, count by any number of threads, with

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Log-linear buckets: each power of two is divided into 16 steps of one width. With `shift` such
- * that time >> shift has 5 bits, that is 16 … 31, the bucket is shift * 16 + (time >> shift); times
- * under 16 have buckets of their own, which the same formula gives with a shift of 0. A percentile
- * is told as the middle of its bucket, so it is off by half a step at most: 1 in 32.
+ * that time >> shift has 5 bits, that is 16 … 31, the bucket is shift * 16 + (time >> shift);
+ * times under 16 have buckets of their own, which the same formula gives with a shift of 0. A
+ * percentile is told as the middle of its bucket, so it is off by half a step at most: 1 in 32.
  *
  * All counts are statistics: written by one thread, with plain additions, and read as they are
  * found. A sum taken meanwhile may have a time's count without its part in `longest`, or the other

@@ -37,7 +37,8 @@ bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan);
 /* The timers still on it are not touched. */
 void shelf_destroy(struct shelf *shelf);
 
-/* Brings into the cache what applying the queue's first `count` ≤ SHELF_BATCH commands touches. */
+/* Brings into the cache what applying the queue's first `count` commands, SHELF_BATCH at most,
+ * touches. */
 void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count);
 
 struct keyed_timer *shelf_find(const struct shelf *shelf, const void *key, size_t key_size,
@@ -50,7 +51,7 @@ void shelf_add_keyless(struct shelf *shelf, struct timer *timer);
 void shelf_remove_keyless(struct shelf *shelf, struct timer *timer);
 /* The timers on it, without alarms. */
 size_t shelf_count(const struct shelf *shelf);
-/* Looks at up to `most` ≤ SHELF_BATCH timers; the expired ones are taken out. Returns how many. */
+/* Looks at up to `most` ≤ SHELF_BATCH timers; takes the expired ones out, returns how many. */
 size_t shelf_expire(struct shelf *shelf, struct timer **expired, size_t most);
 
 #endif

@@ -14,9 +14,9 @@
  * one bucket are used: the list in order of insertion that the others keep would cost two more
  * cache misses a call.
  *
- * Invariants: 2^level ≤ buckets < 2^(level + 1), mask = 2^(level + 1) - 1. A hash belongs to bucket
- * hash & mask if there is one, else to hash & mask / 2. Bucket b ≥ 2^level was split from bucket
- * b - 2^level.
+ * Invariants: 2^level ≤ buckets < 2^(level + 1), mask = 2^(level + 1) - 1. A hash belongs to
+ * bucket hash & mask if there is one, else to hash & mask / 2. Bucket b ≥ 2^level was split from
+ * bucket b - 2^level.
  */
 #include "timer_index.h"
 

@@ -39,8 +39,8 @@ enum { TIMER_INDEX_BATCH = 64 };
 
 /*
  * Brings into the cache what finding, adding or removing these keys will touch, all at once, for
- * count ≤ TIMER_INDEX_BATCH hashes. Each guess is the timer that the key probably has, or NULL; of
- * the timers it has not been touched but the handle.
+ * count ≤ TIMER_INDEX_BATCH hashes. Each guess is the timer that the key probably has, or NULL;
+ * of the timers it has not been touched but the handle.
  */
 void timer_index_prefetch(const struct timer_index *index, const uint32_t *hashes, size_t count,
 			  struct keyed_timer **guesses);

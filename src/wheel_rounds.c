@@ -9,8 +9,8 @@
  * those of later rounds go back into it. That is the price of this layout, and the reason why the
  * levels are the default: a timer may cost a look each lap.
  *
- * The slot goes to due as a whole: who is of a later round is known only by looking, and later
- * ticks must be able to overtake what is left of it.
+ * The slot goes to due as a whole: which timer is of a later round is known only by looking, and
+ * later ticks must be able to overtake what is left of it.
  *
  * Empty ticks cost nothing all the same. Each slot knows the earliest expiry that was filed in it
  * since it was last empty or came up, and a tournament tree over the slots knows the least of

@@ -723,23 +723,9 @@ static void *wait_for_pool(void *argument)
 	return NULL;
 }
 
-/* Whether the system counts the thread among those that wait, not among those that run. */
 static bool waiter_is_asleep(struct waiter *waiter)
 {
-	char path[64];
-	char line[256] = "";
-	const char *name_end;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", atomic_load(&waiter->id));
-	file = fopen(path, "r");
-	if (!file)
-		return false;
-	if (!fgets(line, sizeof(line), file))
-		line[0] = '\0';
-	fclose(file);
-	name_end = strrchr(line, ')');
-	return name_end && name_end[1] == ' ' && name_end[2] == 'S';
+	return thread_is_asleep(atomic_load(&waiter->id));
 }
 
 /* It sleeps, and not for a moment: it is where it waits. */

@@ -291,8 +291,8 @@ TW_API enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void
 /*
  * The key's entry, pinned; if it has none, `load` is called to fetch it, once at a time for each
  * key, however many take it: the others wait for its end, `wait` at most: real time, on a manual
- * clock too; ≤ 0: not at all; TW_FOREVER: as long as it takes. They are told the same. The entry is
- * given out even if it can't be kept: when the key was set or deleted during the load (the value
+ * clock too; ≤ 0: not at all; TW_FOREVER: as long as it takes. They are told the same. The entry
+ * is given out even if it can't be kept: when the key was set or deleted during the load (the value
  * set meanwhile stays), when it is too heavy, or its lifetime is over. A take that begins after
  * such a set or delete waits for the end of that load, and then looks again, or loads itself.
  * Counts as a hit, a miss or an absence, by what it found first. TW_OK; what the loader answered,

@@ -440,8 +440,8 @@ TW_API enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
 
 /*
  * Ends the worker: it claims nothing more, gives back what it has not begun, and lets what runs end
- * within `grace` (≥ 0; TW_FOREVER: without a limit). Then callbacks are broken off and their tasks
- * given back, to run again. Waits for all that. NULL is fine.
+ * within `grace` (≥ 0; TW_FOREVER: without a limit). Then callbacks are broken off and their
+ * tasks given back, to run again. Waits for all that. NULL is fine.
  * Redis has 2 s more to hear of it; what it can't be told will run again (TW_REDIS_END_UNTOLD).
  * TW_OK: all has ended, and the worker is freed. TW_RUNNING: handlers still run, which can't be
  * broken off; they go on, and so do their leases. The worker still exists: call again, or exit.

@@ -197,17 +197,17 @@ struct tw_options {
 	size_t queue_capacity;       /* commands waiting, rounded up to a power of two; 0: 8192 */
 	enum tw_when_full when_full; /* for the queue, for max_pending and for drains */
 	size_t max_pending;          /* timers armed, or on the way to it, at a time; 0: no limit */
-	/* Cut to 8 bytes; threads are NAME-owner, NAME-0 …, and NAME-watch where there may be more
-	 * of them; NULL: "tw". */
+	/* Cut to 8 bytes; threads are NAME-owner, NAME-0 …, and NAME-watch where there may be
+	 * more of them; NULL: "tw". */
 	const char *name;
 	struct tw_slow_task slow_task;
 	/*
 	 * While all workers are busy and a task that was handed to them waits for longer than
-	 * patience_for_worker (nanoseconds, ≥ 0; 0: 5 ms), one more is started, up to max_workers;
-	 * one after the other while tasks hold all of them up, one in a patience while there is
-	 * much to do. One of those that has nothing to do for 10 s ends. At most TW_WORKERS_MAX;
-	 * as many as `workers`: none is started; 0: 64, or `workers` if that is more. With
-	 * TW_WORKERS_INLINE it must be 0.
+	 * patience_for_worker (nanoseconds, ≥ 0; 0: 5 ms), one more is started, up to
+	 * max_workers; one after the other while tasks hold all of them up, one in a patience
+	 * while there is much to do. One of those that has nothing to do for 10 s ends. At most
+	 * TW_WORKERS_MAX; as many as `workers`: none is started; 0: 64, or `workers` if that is
+	 * more. With TW_WORKERS_INLINE it must be 0.
 	 */
 	int max_workers;
 	tw_duration patience_for_worker;
@@ -225,9 +225,9 @@ struct tw_options {
 /*
  * Makes a wheel of the given tick (`interval`, nanoseconds) and `slots` slots (a level) and starts
  * its threads. `execute` runs each expired task. `options` may be NULL; it is copied.
- * TW_OK; TW_INVALID: interval ≤ 0, no slots or over TW_SLOTS_MAX, no execute, no wheel to fill, an
- * option out of range; TW_NO_MEMORY; TW_SYSTEM: a thread could not be started, or the system has no
- * such clock, or no descriptor left for TW_CLOCK_BOOTTIME. On failure *wheel is NULL.
+ * TW_OK; TW_INVALID: interval ≤ 0, no slots or over TW_SLOTS_MAX, no execute, no wheel to fill,
+ * an option out of range; TW_NO_MEMORY; TW_SYSTEM: a thread could not be started, or the system
+ * has no such clock, or no descriptor left for TW_CLOCK_BOOTTIME. On failure *wheel is NULL.
  */
 TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, size_t slots,
 				tw_execute_fn *execute, const struct tw_options *options);
@@ -363,7 +363,7 @@ TW_API int tw_fd(struct tw_wheel *wheel);
 
 /*
  * Timers by handle: no key, no index; RussellLuo's and Kafka's interface. A handle stays safe to
- * use for ever: once its timer is done it answers TW_NOT_FOUND, whoever has its memory by then.
+ * use for ever: once its timer is done it answers TW_NOT_FOUND, whatever is in its memory by then.
  */
 
 /* What a periodic timer does about runs it is late for by a period or more. */
@@ -471,12 +471,12 @@ TW_API enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *
 				      struct tw_alarm **alarm);
 
 /*
- * Runs the alarm once, `delay` from now, instead of when it was set to before. A delay ≤ 0 runs it
- * now, one under an interval counts as one interval, one too large for the clock never ends. While
- * it runs: arms the next run, after this one. Any thread, also in its own run; costs a clock read
- * and one atomic exchange where the alarm moves later, else a place in a list and, if the owner
- * sleeps, a system call. TW_OK; TW_INVALID: no alarm; TW_CLOSED: the wheel was stopped, or the
- * alarm is being destroyed.
+ * Runs the alarm once, `delay` from now, instead of when it was set to before. A delay ≤ 0 runs
+ * it now, one under an interval counts as one interval, one too large for the clock never ends.
+ * While it runs: arms the next run, after this one. Any thread, also in its own run; costs a
+ * clock read and one atomic exchange where the alarm moves later, else a place in a list and, if
+ * the owner sleeps, a system call. TW_OK; TW_INVALID: no alarm; TW_CLOSED: the wheel was stopped,
+ * or the alarm is being destroyed.
  */
 TW_API enum tw_status tw_alarm_set(struct tw_alarm *alarm, tw_duration delay);
 

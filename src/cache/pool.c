@@ -321,7 +321,8 @@ void spare_return(struct pool_spare *spare)
 
 void pool_trim(struct pool *pool)
 {
-	/* acquire: those who returned cells are done with the stack; pairs with cell_return(). */
+	/* acquire: the threads that returned cells are done with the stack; pairs with
+	 * cell_return(). */
 	int64_t balance = atomic_load_explicit(&pool->balance, memory_order_acquire);
 
 	if (pool->taken + balance != 0 || !pool->chunks)

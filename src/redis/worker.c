@@ -7,9 +7,9 @@
  *   callbacks  HTTP requests
  *   handlers   the user's function
  *
- * A run goes main → runner → mailbox → main. The main thread alone knows Redis; while that is away,
- * or slow, tasks that run go on. Stopping is asked of the main thread, which answers when all has
- * ended or the grace is over.
+ * A run goes main → runner → mailbox → main. The main thread alone knows Redis; while that is
+ * away, or slow, tasks that run go on. Stopping is asked of the main thread, which answers when
+ * all has ended or the grace is over.
  */
 #include "worker.h"
 
