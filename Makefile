@@ -28,15 +28,6 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 
-# --- The modules of src/, lowest first ---------------------------------------------------------
-# A file belongs to the module whose name it starts with: wheel_levels.c to wheel. It may include
-# its own module's headers and those of modules before it. Folders in src/ are clients: they may
-# include the public headers, their own, and base/, which knows none of the others. `make layers`
-# checks it.
-LAYERS := list prefetch status trace histogram thread slab clock event_count fork_guard timer \
-	slot_set timer_index command_queue wheel handle alarm shelf job request worker_pool owner \
-	runtime
-
 # --- Variants ----------------------------------------------------------------------------------
 comma := ,
 VARIANT := $(subst $(comma),-,$(SANITIZE))$(if $(SANITIZE),$(if $(filter 1,$(DEBUG)),-))
@@ -83,7 +74,8 @@ LINK_NAME := libtimingwheel.so
 # --- Files -------------------------------------------------------------------------------------
 objects = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)))
 PUBLIC_HEADERS := $(filter-out %/redis.h,$(wildcard include/timingwheel/*.h))
-LIB_OBJECTS := $(call objects,src/*.c src/cache/*.c src/base/*.c)
+LIB_OBJECTS := $(call objects,$(addprefix src/,base/*.c wheel/*.c runtime/*.c \
+	cache/*.c))
 TEST_OBJECTS := $(call objects,test/test_*.c)
 TEST_SUPPORT := $(call objects,test/support/*.c)
 BENCH_OBJECTS := $(call objects,bench/*.c)
@@ -199,7 +191,7 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_SUPPORT) $(LIB_OBJECTS)
 # --- Run ---------------------------------------------------------------------------------------
 # The compiler notes the folder that it is called in: by the name that ours is mapped from.
 export PWD := $(CURDIR)
-export BUILD CC CXX LAYERS MAKE PUBLIC_HEADERS REDIS_FOUND SANITIZE SANITIZE_FLAGS TESTS_ALONE \
+export BUILD CC CXX MAKE PUBLIC_HEADERS REDIS_FOUND SANITIZE SANITIZE_FLAGS TESTS_ALONE \
 	TEST_TIMEOUT
 
 deps: ## install what build, tests and plots need (Debian; nothing if it is all there)

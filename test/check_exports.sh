@@ -47,7 +47,8 @@ fi
 
 probes=$(readelf -n "$BUILD/libtimingwheel.so" | sed -n 's/^ *Name: //p')
 # shellcheck disable=SC2013 # one name a line
-for probe in ${probes:+$(sed -n 's/.*) TRACE_PROBE[12]*(\([a-z_]*\)[,)].*/\1/p' src/trace.h)}; do
+for probe in ${probes:+$(sed -n 's/.*) TRACE_PROBE[12]*(\([a-z_]*\)[,)].*/\1/p' \
+	src/base/trace.h)}; do
 	if ! echo "$probes" | grep -qx "$probe"; then
 		echo "$probe is documented in trace.h and in no code"
 		status=1

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "command_queue.h"
+#include "runtime/command_queue.h"
 
 enum { PRODUCERS = 4 };
 

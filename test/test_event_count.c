@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "event_count.h"
+#include "base/event_count.h"
 
 /* --- One thread ------------------------------------------------------------------------------ */
 

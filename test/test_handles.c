@@ -10,7 +10,7 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-#include "runtime.h"
+#include "runtime/runtime.h"
 
 #include <semaphore.h>
 #include <stdatomic.h>

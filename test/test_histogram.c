@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "histogram.h"
+#include "base/histogram.h"
 
 enum { HISTOGRAMS = 3, TIMES_MAX = 20000 };
 

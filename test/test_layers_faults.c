@@ -16,12 +16,12 @@
 #include <stdlib.h>
 #include <sys/types.h>
 
-#include "command_queue.h"
-#include "slab.h"
-#include "slot_set.h"
-#include "timer_index.h"
-#include "wheel.h"
-#include "worker_pool.h"
+#include "runtime/command_queue.h"
+#include "base/slab.h"
+#include "base/slot_set.h"
+#include "wheel/timer_index.h"
+#include "wheel/wheel.h"
+#include "runtime/worker_pool.h"
 
 /* --- Making and unmaking --------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime.h"
+#include "runtime/runtime.h"
 
 static struct recorder *open_with_queue(const struct variant *variant, size_t capacity,
 					enum tw_when_full when_full)

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "slab.h"
+#include "base/slab.h"
 
 static const size_t block_sizes[] = {64, 128, 192, 256, 448};
 enum { BLOCK_SIZES = sizeof(block_sizes) / sizeof(block_sizes[0]) };

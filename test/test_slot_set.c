@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "slot_set.h"
+#include "base/slot_set.h"
 
 static const size_t sizes[] = {1, 2, 63, 64, 65, 4096, 4097, 300000};
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/key_hash.h"
-#include "timer_index.h"
+#include "wheel/timer_index.h"
 
 enum { LONGEST = 300 };
 

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "clock.h"
-#include "wheel_layout.h"
+#include "base/clock.h"
+#include "wheel/wheel_layout.h"
 
 enum {
 	STEP = 64,

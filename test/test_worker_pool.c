@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "worker_pool.h"
+#include "runtime/worker_pool.h"
 
 /* --- A pool and its jobs --------------------------------------------------------------------- */
 

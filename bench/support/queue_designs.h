@@ -7,7 +7,7 @@
 #ifndef BENCH_SUPPORT_QUEUE_DESIGNS_H
 #define BENCH_SUPPORT_QUEUE_DESIGNS_H
 
-#include "command_queue.h"
+#include "runtime/command_queue.h"
 
 #include <stddef.h>
 

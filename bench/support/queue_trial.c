@@ -13,7 +13,7 @@
 #include "process.h"
 #include "stopwatch.h"
 
-#include "thread.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
  * A product loses its input where one factor is 0: that needs a key word equal to a secret word,
  * one chance in 2^64 a word for one that doesn't know the seed.
  */
-#include "base/key_hash.h"
+#include "key_hash.h"
 
 #include <sys/random.h>
 #include <time.h>

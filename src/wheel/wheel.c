@@ -37,7 +37,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "prefetch.h"
+#include "base/prefetch.h"
 #include "wheel_layout.h"
 
 /* Of an ordered wheel: steps of looking or sorting that count as one timer taken in hand. */

@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 #include "command_queue.h"
-#include "timer.h"
-#include "timer_index.h"
-#include "wheel.h"
+#include "wheel/timer.h"
+#include "wheel/timer_index.h"
+#include "wheel/wheel.h"
 
 enum { SHELF_BATCH = TIMER_INDEX_BATCH }; /* timers or commands that are looked at together */
 

@@ -7,7 +7,7 @@
  */
 #include "request.h"
 
-#include "thread.h"
+#include "base/thread.h"
 
 void requests_init(struct requests *requests)
 {

@@ -54,8 +54,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "prefetch.h"
-#include "thread.h"
+#include "base/prefetch.h"
+#include "base/thread.h"
 
 enum {
 	BULK_SHARE = 8, /* one batch in so many is taken from the bulk lane first */

@@ -26,8 +26,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "thread.h"
-#include "trace.h"
+#include "base/thread.h"
+#include "base/trace.h"
 
 enum {
 	COMMANDS_A_TURN = 1024,

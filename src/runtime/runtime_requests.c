@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "runtime.h"
-#include "thread.h"
+#include "base/thread.h"
 
 enum {
 	TURNS_A_POLL = 64,

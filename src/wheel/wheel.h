@@ -15,7 +15,7 @@
 
 #include <timingwheel/timingwheel.h>
 
-#include "prefetch.h"
+#include "base/prefetch.h"
 #include "timer.h"
 
 struct wheel;

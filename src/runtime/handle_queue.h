@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "slab.h"
+#include "base/slab.h"
 
 struct handle_link {
 	_Atomic(struct handle_link *) next;

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "trace.h"
+#include "base/trace.h"
 
 /* A handle's or an alarm's. */
 struct job {

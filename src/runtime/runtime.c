@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "runtime.h"
-#include "thread.h"
+#include "base/thread.h"
 
 enum tw_status wheel_refuse(struct tw_wheel *wheel)
 {

@@ -9,12 +9,12 @@
 #include <timingwheel/timingwheel.h>
 
 #include "alarm.h"
-#include "clock.h"
-#include "event_count.h"
-#include "fork_guard.h"
+#include "base/clock.h"
+#include "base/event_count.h"
+#include "base/fork_guard.h"
 #include "handle.h"
-#include "histogram.h"
-#include "timer.h"
+#include "base/histogram.h"
+#include "wheel/timer.h"
 
 /* A tw_drain on its way; one reference for the owner, and one for each of its timers. */
 struct drain {

@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "base/sanitizer.h"
+#include "sanitizer.h"
 #include "prefetch.h"
 #include "thread.h"
 

@@ -28,7 +28,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "slot_set.h"
+#include "base/slot_set.h"
 #include "wheel_layout.h"
 
 /* More slots a level would only cost memory: four levels of this many reach as far as 64 bits. */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "owner.h"
-#include "trace.h"
+#include "base/trace.h"
 
 enum { CHANGES_BEFORE_REQUEST = 1024 };
 

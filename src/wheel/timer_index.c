@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prefetch.h"
+#include "base/prefetch.h"
 
 /*
  * memcmp for keys, 0 if equal. For a short key memcmp may load more than the key and mask it off,

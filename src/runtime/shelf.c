@@ -10,7 +10,7 @@
 #include "shelf.h"
 
 #include "handle.h"
-#include "prefetch.h"
+#include "base/prefetch.h"
 
 bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan)
 {

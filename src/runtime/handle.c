@@ -47,8 +47,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
-#include "thread.h"
+#include "base/clock.h"
+#include "base/thread.h"
 
 enum {
 	PHASE = 3,

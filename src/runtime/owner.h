@@ -15,15 +15,15 @@
 #include <timingwheel/timingwheel.h>
 
 #include "alarm.h"
-#include "clock.h"
+#include "base/clock.h"
 #include "command_queue.h"
-#include "event_count.h"
+#include "base/event_count.h"
 #include "handle.h"
 #include "job.h"
-#include "list.h"
+#include "base/list.h"
 #include "request.h"
 #include "shelf.h"
-#include "timer.h"
+#include "wheel/timer.h"
 #include "worker_pool.h"
 
 /* Drains at a time: their shelves' numbers tell them apart, and what is still to be emptied is

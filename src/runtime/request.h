@@ -14,8 +14,8 @@
 
 #include <timingwheel/timingwheel.h>
 
-#include "list.h"
-#include "timer.h"
+#include "base/list.h"
+#include "wheel/timer.h"
 
 enum request_kind {
 	REQUEST_FLUSH,

@@ -15,8 +15,8 @@
 
 #include <timingwheel/timingwheel.h>
 
-#include "list.h"
-#include "slab.h"
+#include "base/list.h"
+#include "base/slab.h"
 
 struct drain;
 

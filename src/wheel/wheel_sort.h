@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "list.h"
+#include "base/list.h"
 #include "timer.h"
 
 enum { WHEEL_SORT_LEVELS = 48 }; /* for 2^48 runs, more timers than there is memory for */

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "job.h"
-#include "list.h"
-#include "timer.h"
+#include "base/list.h"
+#include "wheel/timer.h"
 
 struct worker_pool;
 

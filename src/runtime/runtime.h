@@ -10,8 +10,8 @@
 
 #include <timingwheel/timingwheel.h>
 
-#include "event_count.h"
-#include "fork_guard.h"
+#include "base/event_count.h"
+#include "base/fork_guard.h"
 #include "base/key_hash.h"
 #include "owner.h"
 #include "request.h"

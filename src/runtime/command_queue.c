@@ -48,7 +48,7 @@
 
 #include <stdlib.h>
 
-#include "thread.h"
+#include "base/thread.h"
 
 enum { COMMANDS_A_WAKE = 4096 };
 

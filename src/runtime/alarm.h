@@ -14,8 +14,8 @@
 
 #include "handle.h"
 #include "handle_queue.h"
-#include "slab.h"
-#include "timer.h"
+#include "base/slab.h"
+#include "wheel/timer.h"
 
 /* 88 bytes. */
 struct tw_alarm {

@@ -14,8 +14,8 @@
 #include <timingwheel/timingwheel.h>
 
 #include "handle_queue.h"
-#include "slab.h"
-#include "timer.h"
+#include "base/slab.h"
+#include "wheel/timer.h"
 
 /* What repeats. Constant once made. */
 struct schedule {

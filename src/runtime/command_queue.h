@@ -16,7 +16,7 @@
 
 #include <timingwheel/timingwheel.h>
 
-#include "slab.h"
+#include "base/slab.h"
 
 struct keyed_timer;
 struct handle;
