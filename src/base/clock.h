@@ -53,7 +53,7 @@ static inline void clock_set_manual(struct clock *clock, tw_duration now)
 }
 
 /* from + length, or TW_FOREVER where the sum is too large. length ≥ 0. */
-static inline tw_duration clock_add(tw_duration from, tw_duration length)
+static inline tw_duration time_add(tw_duration from, tw_duration length)
 {
 	return from > TW_FOREVER - length ? TW_FOREVER : from + length;
 }

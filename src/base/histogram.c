@@ -13,6 +13,8 @@
 
 #include <stddef.h>
 
+#include "counter.h"
+
 static const tw_duration limit = (tw_duration)1 << HISTOGRAM_LIMIT_LOG2;
 
 static size_t bucket_of(tw_duration time)
@@ -33,34 +35,20 @@ static tw_duration bucket_first(size_t bucket, tw_duration *width)
 	return (tw_duration)(bucket - shift * HISTOGRAM_STEPS) << shift;
 }
 
-/* relaxed: one writer; a statistic, orders nothing. */
-static void count_one(_Atomic uint64_t *count)
-{
-	uint64_t before = atomic_load_explicit(count, memory_order_relaxed);
-
-	atomic_store_explicit(count, before + 1, memory_order_relaxed);
-}
-
 void histogram_record(struct histogram *histogram, tw_duration time)
 {
 	if (time < 0)
 		time = 0;
-	count_one(&histogram->counts[bucket_of(time)]);
-	/* relaxed, twice: one writer; a statistic, orders nothing. */
-	if (time > atomic_load_explicit(&histogram->longest, memory_order_relaxed))
-		atomic_store_explicit(&histogram->longest, time, memory_order_relaxed);
+	counter_add(&histogram->counts[bucket_of(time)], 1);
+	counter_raise(&histogram->longest, (uint64_t)time);
 }
 
 void histogram_add(struct histogram_sum *sum, const struct histogram *histogram)
 {
-	tw_duration longest;
+	tw_duration longest = (tw_duration)counter_read(&histogram->longest);
 
-	for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
-		/* relaxed: statistic, orders nothing. */
-		sum->counts[i] += atomic_load_explicit(&histogram->counts[i], memory_order_relaxed);
-	}
-	/* relaxed: statistic, orders nothing. */
-	longest = atomic_load_explicit(&histogram->longest, memory_order_relaxed);
+	for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+		sum->counts[i] += counter_read(&histogram->counts[i]);
 	if (longest > sum->longest)
 		sum->longest = longest;
 }

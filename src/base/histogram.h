@@ -24,7 +24,7 @@ enum {
 struct histogram {
 	/* Written by who records, read by any thread. */
 	_Atomic uint64_t counts[HISTOGRAM_BUCKETS];
-	_Atomic tw_duration longest;
+	_Atomic uint64_t longest; /* nanoseconds */
 };
 
 /* Several of them. All zero: none. One thread's. */

@@ -6,10 +6,11 @@
 #ifndef KEY_HASH_H
 #define KEY_HASH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "key.h"
 
 struct key_hash_seed {
 	uint64_t words[4];
@@ -37,12 +38,6 @@ static inline uint64_t key_hash_end(const struct key_hash_seed *seed, uint64_t s
 
 	state = key_hash_fold(first ^ secret[2], last ^ state);
 	return key_hash_fold(state ^ secret[3], secret[1] ^ size);
-}
-
-/* Most keys are: two words of 8 bytes, which overlap. */
-static inline bool key_is_short(size_t size)
-{
-	return size - 8 <= 8;
 }
 
 static inline uint64_t key_hash_short(const struct key_hash_seed *seed, const void *key,

@@ -15,17 +15,6 @@
 
 /* ---- Lifetimes ---- */
 
-/* xorshift: even enough to spread deadlines. */
-static uint64_t reader_random(struct reader *reader)
-{
-	uint64_t random = reader->random;
-
-	random ^= random << 13;
-	random ^= random >> 7;
-	random ^= random << 17;
-	return reader->random = random;
-}
-
 tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, tw_duration expire)
 {
 	/* 53 bits, as many as a double has: -1 to 1. */
@@ -34,7 +23,7 @@ tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, 
 
 	if (cache->jitter == 0 || expire == TW_FOREVER)
 		return expire;
-	part = (double)(reader_random(reader) >> 11) / (double)((uint64_t)1 << 52) - 1;
+	part = (double)(xorshift_next(&reader->random) >> 11) / (double)((uint64_t)1 << 52) - 1;
 	lifetime = (double)expire * (1 + cache->jitter * part);
 	if (lifetime >= (double)TW_FOREVER)
 		return TW_FOREVER;
@@ -192,7 +181,7 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
 {
 	enum tw_status status = TW_INVALID;
 
-	if (cache && key_is_usable(key, key_size) && (buffer || capacity == 0)) {
+	if (cache && key_is_valid(key, key_size) && (buffer || capacity == 0)) {
 		struct reader *reader = epochs_reader(&cache->epochs);
 
 		if (reader)
@@ -244,7 +233,7 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 		goto inside;
 	entry = bucket_guess(place_bucket(place, hash), hash);
 	if (__builtin_expect(!entry || entry->key_size != key_size || entry->kind != 0 ||
-				     !bytes_are_equal(entry->bytes, key, key_size) ||
+				     !short_keys_are_equal(entry->bytes, key, key_size) ||
 				     entry_deadline(entry) <= margin_end,
 			     0))
 		goto inside;
@@ -281,7 +270,7 @@ enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t 
 	if (!entry)
 		return TW_INVALID;
 	*entry = NULL;
-	if (!cache || !key_is_usable(key, key_size))
+	if (!cache || !key_is_valid(key, key_size))
 		return TW_INVALID;
 	reader = epochs_reader(&cache->epochs);
 	if (!reader)
@@ -325,27 +314,21 @@ static bool entry_is_there(const struct tw_cache_entry *entry, tw_duration now)
 	return entry && !(entry->kind & ENTRY_ABSENT) && entry_deadline(entry) > now;
 }
 
-static uint64_t limit_load(const _Atomic uint64_t *limit)
-{
-	/* relaxed: a number by itself. */
-	return atomic_load_explicit(limit, memory_order_relaxed);
-}
-
 bool cache_is_over_limit(struct tw_cache *cache)
 {
-	uint64_t most = limit_load(&cache->max_entries);
+	uint64_t most = counter_read(&cache->max_entries);
 
-	if (most > 0 && limit_load(&cache->entries) > most)
+	if (most > 0 && counter_read(&cache->entries) > most)
 		return true;
-	most = limit_load(&cache->max_bytes);
-	return most > 0 && limit_load(&cache->bytes) > most;
+	most = counter_read(&cache->max_bytes);
+	return most > 0 && counter_read(&cache->bytes) > most;
 }
 
 /* Whether `entry` may stand in for `old` without going over max_bytes. */
 static bool cache_has_bytes_for(struct tw_cache *cache, const struct tw_cache_entry *old,
 				const struct tw_cache_entry *entry)
 {
-	uint64_t most = limit_load(&cache->max_bytes);
+	uint64_t most = counter_read(&cache->max_bytes);
 	uint64_t weight;
 	uint64_t old_weight;
 
@@ -353,7 +336,7 @@ static bool cache_has_bytes_for(struct tw_cache *cache, const struct tw_cache_en
 		return true;
 	weight = entry_weight(entry);
 	old_weight = entry_weight(old);
-	return weight <= old_weight || limit_load(&cache->bytes) + (weight - old_weight) <= most;
+	return weight <= old_weight || counter_read(&cache->bytes) + (weight - old_weight) <= most;
 }
 
 enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
@@ -363,7 +346,7 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 	struct tw_cache_entry *old;
 	_Atomic uint64_t *slot =
 		table_find_slot(shard_table(shard), hash, key, entry->key_size, &old);
-	uint64_t most = limit_load(&cache->max_bytes);
+	uint64_t most = counter_read(&cache->max_bytes);
 
 	if (cache_is_closed(cache))
 		return TW_CLOSED;
@@ -470,7 +453,7 @@ static enum tw_status cache_set_copied(struct tw_cache *cache, const void *key, 
 	struct entry_plan plan = {
 		.key = key, .key_size = key_size, .value = value, .value_size = value_size};
 
-	if (!cache || !key_is_usable(key, key_size) || (!value && value_size > 0) ||
+	if (!cache || !key_is_valid(key, key_size) || (!value && value_size > 0) ||
 	    value_size > UINT32_MAX || expire <= 0)
 		return TW_INVALID;
 	return cache_set_planned(cache, &plan, mode, expire);
@@ -510,7 +493,7 @@ enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t ke
 	struct entry_plan plan = {
 		.key = key, .key_size = key_size, .adopted = &adopted, .weight = weight};
 
-	if (!cache || !key_is_usable(key, key_size) || expire <= 0)
+	if (!cache || !key_is_valid(key, key_size) || expire <= 0)
 		return TW_INVALID;
 	return cache_set_planned(cache, &plan, PUT_SET, expire);
 }
@@ -523,7 +506,7 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
 	uint64_t hash;
 	tw_duration now;
 
-	if (!cache || !key_is_usable(key, key_size))
+	if (!cache || !key_is_valid(key, key_size))
 		return TW_INVALID;
 	hash = key_hash_wide(&cache->seed, key, key_size);
 	shard = cache_shard(cache, hash);
@@ -570,7 +553,7 @@ enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t ke
 	uint64_t hash;
 	tw_duration now;
 
-	if (!cache || !key_is_usable(key, key_size) || expire <= 0)
+	if (!cache || !key_is_valid(key, key_size) || expire <= 0)
 		return TW_INVALID;
 	reader = epochs_reader(&cache->epochs);
 	if (!reader)

@@ -10,7 +10,10 @@
 #include "arena.h"
 #include "entry.h"
 #include "epoch.h"
+#include "base/clock.h"
+#include "base/counter.h"
 #include "base/key_hash.h"
+#include "base/xorshift.h"
 #include "notice.h"
 #include "shard.h"
 
@@ -73,11 +76,6 @@ static inline bool cache_is_closed(const struct tw_cache *cache)
 	return atomic_load_explicit(&((struct tw_cache *)cache)->is_closed, memory_order_acquire);
 }
 
-static inline bool key_is_usable(const void *key, size_t key_size)
-{
-	return key && key_size > 0 && key_size <= TW_KEY_SIZE_MAX;
-}
-
 /* ---- Time ---- */
 
 /* Not later than the wheel's clock, and seldom more than a few milliseconds earlier. */
@@ -98,12 +96,6 @@ static inline bool cache_is_past(const struct tw_cache *cache, tw_duration deadl
 	if (__builtin_expect(deadline - coarse > cache->coarse_margin, 1))
 		return false;
 	return deadline <= coarse || (cache->has_coarse_clock && deadline <= tw_now(cache->wheel));
-}
-
-/* from + length, TW_FOREVER where that is too large. */
-static inline tw_duration time_add(tw_duration from, tw_duration length)
-{
-	return length >= TW_FOREVER - from ? TW_FOREVER : from + length;
 }
 
 /* A lifetime with jitter. */

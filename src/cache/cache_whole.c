@@ -11,7 +11,7 @@ enum { LOOKUPS = 16 };
 
 static bool lookup_is_valid(const struct tw_cache_lookup *item)
 {
-	return key_is_usable(item->key, item->key_size) && (item->buffer || item->capacity == 0);
+	return key_is_valid(item->key, item->key_size) && (item->buffer || item->capacity == 0);
 }
 
 /* Fetches what the lookups will touch, one kind after the other. Inside an epoch. */
@@ -162,21 +162,15 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 
 /* ---- Limits ---- */
 
-static uint64_t number_load(const _Atomic uint64_t *number)
-{
-	/* relaxed: a number by itself. */
-	return atomic_load_explicit(number, memory_order_relaxed);
-}
-
 /* How many a shard gives up in its turn: all shrink alike, and none to nothing before the
  * others. */
 static unsigned cache_evict_share(const struct tw_cache *cache)
 {
 	enum { MOST = 64 };
-	uint64_t max_entries = number_load(&cache->max_entries);
-	uint64_t max_bytes = number_load(&cache->max_bytes);
-	uint64_t entries = number_load(&cache->entries);
-	uint64_t bytes = number_load(&cache->bytes);
+	uint64_t max_entries = counter_read(&cache->max_entries);
+	uint64_t max_bytes = counter_read(&cache->max_bytes);
+	uint64_t entries = counter_read(&cache->entries);
+	uint64_t bytes = counter_read(&cache->bytes);
 	uint64_t shards = cache->shard_mask + 1;
 	uint64_t share = 1;
 	uint64_t weight;

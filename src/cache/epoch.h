@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/counter.h"
 #include "stash.h"
 
 struct flight;
@@ -127,11 +128,7 @@ static inline bool stamp_is_over(uint64_t stamp, uint64_t current)
 
 static inline void reader_count(struct reader *reader, enum reader_count count, uint64_t more)
 {
-	/* relaxed: a statistic that only this thread writes. */
-	uint64_t before = atomic_load_explicit(&reader->counts[count], memory_order_relaxed);
-
-	/* relaxed: as above. */
-	atomic_store_explicit(&reader->counts[count], before + more, memory_order_relaxed);
+	counter_add(&reader->counts[count], more);
 }
 
 #endif

@@ -475,7 +475,7 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 	if (!entry)
 		return TW_INVALID;
 	*entry = NULL;
-	if (!cache || !key_is_usable(key, key_size) || !load)
+	if (!cache || !key_is_valid(key, key_size) || !load)
 		return TW_INVALID;
 	if (cache_is_closed(cache))
 		return TW_CLOSED;

@@ -60,18 +60,6 @@ static inline bool slot_has_tag(uint64_t slot, uint64_t hash)
 	return (slot ^ hash) >> 48 == 0;
 }
 
-/* Of 8 to 16 bytes: the first and the last 8, which overlap, are all there is. */
-static inline bool bytes_are_equal(const void *left, const void *right, size_t size)
-{
-	uint64_t words[4];
-
-	memcpy(&words[0], left, 8);
-	memcpy(&words[1], right, 8);
-	memcpy(&words[2], (const unsigned char *)left + size - 8, 8);
-	memcpy(&words[3], (const unsigned char *)right + size - 8, 8);
-	return ((words[0] ^ words[1]) | (words[2] ^ words[3])) == 0;
-}
-
 static inline bool entry_has_key(const struct tw_cache_entry *entry, const void *key, size_t size)
 {
 	if (entry->key_size != size)
@@ -79,7 +67,7 @@ static inline bool entry_has_key(const struct tw_cache_entry *entry, const void 
 	/* Most keys are short. */
 	if (__builtin_expect(!key_is_short(size) || entry_has_more(entry), 0))
 		return memcmp(entry_key(entry), key, size) == 0;
-	return bytes_are_equal(entry->bytes, key, size);
+	return short_keys_are_equal(entry->bytes, key, size);
 }
 
 /*

@@ -484,14 +484,14 @@ static tw_duration schedule_next(const struct schedule *schedule, void *argument
 
 	if (schedule->next)
 		return schedule->next(argument, deadline);
-	next = clock_add(deadline, schedule->period);
+	next = time_add(deadline, schedule->period);
 	if (next > now || schedule->missed == TW_MISSED_BURST)
 		return next;
 	if (schedule->missed == TW_MISSED_DELAY)
-		return clock_add(now, schedule->period);
+		return time_add(now, schedule->period);
 	/* Unsigned: the two may be as far apart as the clock is long. */
 	since = (uint64_t)now - (uint64_t)deadline;
-	return clock_add(now, schedule->period - (tw_duration)(since % (uint64_t)schedule->period));
+	return time_add(now, schedule->period - (tw_duration)(since % (uint64_t)schedule->period));
 }
 
 bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,

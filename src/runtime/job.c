@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/counter.h"
 #include "base/trace.h"
 
 /* A handle's or an alarm's. */
@@ -22,14 +23,6 @@ void drain_release(struct drain *drain)
 		free(drain);
 }
 
-/* relaxed: one writer; a statistic, orders nothing. */
-static void seat_count(_Atomic uint64_t *count, int64_t more)
-{
-	uint64_t before = atomic_load_explicit(count, memory_order_relaxed);
-
-	atomic_store_explicit(count, before + (uint64_t)more, memory_order_relaxed);
-}
-
 /*
  * A user's function has been called. In a fork's child, where it forked and came back, nothing of
  * the wheel may be touched any more: locks may be held by threads that are not there, and the
@@ -46,20 +39,20 @@ static void job_release(struct job_target *target, struct job_seat *seat,
 {
 	if (!target->release)
 		return;
-	seat_count(&seat->released[reason], 1);
-	seat_count(&seat->running, 1);
+	counter_add(&seat->released[reason], 1);
+	counter_add(&seat->running, 1);
 	target->release(target->context, task, reason);
 	job_end_in_child(target);
-	seat_count(&seat->running, -1);
+	counter_subtract(&seat->running, 1);
 }
 
 static void job_drain(struct job_target *target, struct job_seat *seat, struct drain *drain,
 		      const struct tw_task *task)
 {
-	seat_count(&seat->running, 1);
+	counter_add(&seat->running, 1);
 	drain->each(drain->context, task);
 	job_end_in_child(target);
-	seat_count(&seat->running, -1);
+	counter_subtract(&seat->running, 1);
 	drain_release(drain);
 }
 
@@ -103,7 +96,7 @@ static tw_duration job_begin(const struct job_target *target, struct job_seat *s
 	const struct clock *clock = target->clock;
 
 	histogram_record(&seat->lateness, task->lateness);
-	seat_count(&seat->running, 1);
+	counter_add(&seat->running, 1);
 	return clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : now;
 }
 
@@ -114,7 +107,7 @@ static tw_duration job_end(const struct job_target *target, struct job_seat *sea
 	tw_duration took = clock_read_real(target->clock->id) - began;
 
 	job_end_in_child(target);
-	seat_count(&seat->running, -1);
+	counter_subtract(&seat->running, 1);
 	histogram_record(&seat->duration, took);
 	return took;
 }
@@ -159,7 +152,7 @@ static void job_finish_keyed(struct job_target *target, struct keyed_timer *time
 	} else if (job_may_run(target)) {
 		job_run(target, seat, &timer->timer, &task, now);
 	} else {
-		seat_count(&seat->unbegun_stopped, 1);
+		counter_add(&seat->unbegun_stopped, 1);
 		job_release(target, seat, &task, TW_STOPPED);
 	}
 	timer_free(target->store, seat->bin, timer);
@@ -179,10 +172,10 @@ static void job_run_handle(struct job_target *target, struct job_seat *seat, str
 		job_end_in_child(target);
 		break;
 	case HANDLE_STOPPED:
-		seat_count(&seat->unbegun_removed, 1);
+		counter_add(&seat->unbegun_removed, 1);
 		break;
 	case HANDLE_RESET:
-		seat_count(&seat->unbegun_reset, 1);
+		counter_add(&seat->unbegun_reset, 1);
 		wake = true;
 		break;
 	}
@@ -203,10 +196,10 @@ static void job_finish_handle(struct job_target *target, struct handle *handle,
 		job_run_handle(target, seat, handle, &task, now);
 		return;
 	} else if (handle_claim(handle)) {
-		seat_count(&seat->unbegun_stopped, 1);
+		counter_add(&seat->unbegun_stopped, 1);
 		job_release(target, seat, &task, TW_STOPPED);
 	} else {
-		seat_count(&seat->unbegun_removed, 1);
+		counter_add(&seat->unbegun_removed, 1);
 	}
 	handle_let_go(target->handles, &seat->bin->handles, handle);
 }
@@ -257,20 +250,14 @@ void job_flush(struct job_target *target, struct timer_bin *bin)
 	slab_flush(&target->alarms->slab, &bin->alarms);
 }
 
-/* relaxed: a statistic, orders nothing. */
-static uint64_t seat_read(const _Atomic uint64_t *count)
-{
-	return atomic_load_explicit(count, memory_order_relaxed);
-}
-
 void job_sums_add(struct job_sums *sums, const struct job_seat *seat)
 {
-	sums->running += seat_read(&seat->running);
+	sums->running += counter_read(&seat->running);
 	for (int reason = 0; reason < JOB_REASONS; reason++)
-		sums->released[reason] += seat_read(&seat->released[reason]);
-	sums->unbegun_stopped += seat_read(&seat->unbegun_stopped);
-	sums->unbegun_removed += seat_read(&seat->unbegun_removed);
-	sums->unbegun_reset += seat_read(&seat->unbegun_reset);
+		sums->released[reason] += counter_read(&seat->released[reason]);
+	sums->unbegun_stopped += counter_read(&seat->unbegun_stopped);
+	sums->unbegun_removed += counter_read(&seat->unbegun_removed);
+	sums->unbegun_reset += counter_read(&seat->unbegun_reset);
 	histogram_add(&sums->lateness, &seat->lateness);
 	histogram_add(&sums->duration, &seat->duration);
 }

@@ -230,7 +230,7 @@ static size_t owner_expire_some(struct owner *owner)
 	owner->room -= count;
 	for (size_t i = 0; i < count; i++)
 		fired += owner_hand_over_expired(owner, expired[i], late);
-	owner_count(&owner->counts.fired, fired);
+	counter_add_ordered(&owner->counts.fired, fired);
 	TRACE_EXPIRE(fired);
 	owner_unreserve(owner, fired);
 	if (!owner->pool)
@@ -292,12 +292,12 @@ void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *
 		return;
 	}
 	if (!owner_claim(owner, timer)) {
-		owner_count(&owner->counts.removed, 1);
+		counter_add_ordered(&owner->counts.removed, 1);
 		if (drain)
 			drain_release(drain);
 		return;
 	}
-	owner_count(drain ? &owner->counts.drained : &owner->counts.stopped, 1);
+	counter_add_ordered(drain ? &owner->counts.drained : &owner->counts.stopped, 1);
 	timer->job = drain ? TIMER_DRAIN : TIMER_RELEASE;
 	timer->reason = TW_STOPPED;
 	if (drain)
@@ -380,7 +380,7 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 	while (!owner->is_stopped && !owner->is_crowded && seen < TIMERS_A_TURN) {
 		if (wheel_is_busy(owner->shelf.wheel)) {
 			if (owner->room == 0) {
-				owner_count(&owner->counts.held_back, 1);
+				counter_add_ordered(&owner->counts.held_back, 1);
 				owner->held_back = true;
 				return false;
 			}
@@ -448,14 +448,7 @@ static void owner_begin_advances(struct owner *owner)
 	if (request->begun)
 		return;
 	request->begun = true;
-	request->time = clock_add(clock_now(&owner->clock), request->time);
-}
-
-/* relaxed: one writer; a statistic, orders nothing. */
-static void owner_note_longest(_Atomic uint64_t *longest, tw_duration took)
-{
-	if (took > (tw_duration)atomic_load_explicit(longest, memory_order_relaxed))
-		atomic_store_explicit(longest, (uint64_t)took, memory_order_relaxed);
+	request->time = time_add(clock_now(&owner->clock), request->time);
 }
 
 /* When a turn began: by the clock, and by the processor time that the thread has had. */
@@ -478,9 +471,9 @@ static void owner_publish(struct owner *owner, const struct turn_start *start)
 	tw_duration work = owner->task_time > 0 ? took : end.work - start->work;
 
 	owner_publish_pending(owner);
-	owner_note_longest(&owner->counts.longest_turn, work);
-	owner_note_longest(&owner->counts.longest_turn_wall, took);
-	owner_count(&owner->counts.turns, 1);
+	counter_raise(&owner->counts.longest_turn, (uint64_t)work);
+	counter_raise(&owner->counts.longest_turn_wall, (uint64_t)took);
+	counter_add_ordered(&owner->counts.turns, 1);
 }
 
 bool owner_is_busy(struct owner *owner)
@@ -618,7 +611,7 @@ static void owner_sleep(struct owner *owner)
 	TRACE_SLEEP(until);
 	event_count_wait(&owner->event, until);
 	TRACE_WAKE();
-	owner_count(&owner->counts.wakeups, 1);
+	counter_add_ordered(&owner->counts.wakeups, 1);
 }
 
 static void *owner_run(void *argument)

@@ -16,6 +16,7 @@
 
 #include "alarm.h"
 #include "base/clock.h"
+#include "base/counter.h"
 #include "command_queue.h"
 #include "base/event_count.h"
 #include "handle.h"
@@ -221,16 +222,5 @@ void owner_end_drain(struct owner *owner, struct retirement *retirement);
 void owner_hand_over(struct owner *owner, struct timer *timer, enum timer_job job);
 /* Hands back a timer that will not run. */
 void owner_release(struct owner *owner, struct timer *timer, enum tw_reason reason);
-
-/*
- * relaxed: one writer. release: a reader of the count sees what was counted before it; pairs with
- * the acquire in count_of().
- */
-static inline void owner_count(_Atomic uint64_t *count, uint64_t more)
-{
-	uint64_t before = atomic_load_explicit(count, memory_order_relaxed);
-
-	atomic_store_explicit(count, before + more, memory_order_release);
-}
 
 #endif

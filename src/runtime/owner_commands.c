@@ -49,7 +49,7 @@ static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool 
 		return;
 	}
 	shelf_remove(&owner->shelf, timer);
-	owner_count(&owner->counts.fired, 1);
+	counter_add_ordered(&owner->counts.fired, 1);
 	owner_unreserve(owner, 1);
 	if (!in_next_turn) {
 		owner_hand_over(owner, &timer->timer, TIMER_RUN);
@@ -78,11 +78,11 @@ static struct keyed_timer *owner_arm(struct owner *owner, struct keyed_timer *ti
 				     struct keyed_timer *old)
 {
 	if (old) {
-		owner_count(&owner->counts.replaced, 1);
+		counter_add_ordered(&owner->counts.replaced, 1);
 		owner_replace(owner, old, timer);
 		return old;
 	}
-	owner_count(&owner->counts.set, 1);
+	counter_add_ordered(&owner->counts.set, 1);
 	shelf_add(&owner->shelf, timer);
 	return timer;
 }
@@ -106,7 +106,7 @@ static void owner_move(struct owner *owner, const struct command *command)
 
 	if (!timer)
 		return;
-	owner_count(&owner->counts.moved, 1);
+	counter_add_ordered(&owner->counts.moved, 1);
 	timer->timer.deadline = command->deadline;
 	if (command->kind == COMMAND_MOVE) {
 		wheel_move(owner->shelf.wheel, &timer->timer, command->expiry);
@@ -121,7 +121,7 @@ static void owner_remove(struct owner *owner, const struct command *command)
 
 	if (!timer)
 		return;
-	owner_count(&owner->counts.removed, 1);
+	counter_add_ordered(&owner->counts.removed, 1);
 	shelf_remove(&owner->shelf, timer);
 	owner_unreserve(owner, 1);
 	owner_release(owner, &timer->timer, TW_REMOVED);
@@ -158,7 +158,7 @@ static void owner_apply_command(struct owner *owner, const struct command *comma
 static void owner_refuse_command(struct owner *owner, const struct command *command)
 {
 	if (command_is_set(command)) {
-		owner_count(&owner->counts.stopped, 1);
+		counter_add_ordered(&owner->counts.stopped, 1);
 		owner_release(owner, &command->timer->timer, TW_STOPPED);
 	} else if (command->kind == COMMAND_SET_HANDLE) {
 		owner_retire_timer(owner, &command->handle->timer, NULL);

@@ -46,7 +46,7 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 	case HANDLE_REPEAT:
 		if (handle->timer.deadline != deadline)
 			handle->timer.expiry = owner_expiry(owner, handle->timer.deadline);
-		owner_count(&owner->counts.set, 1);
+		counter_add_ordered(&owner->counts.set, 1);
 		owner_place(owner, &handle->timer, in_task);
 		return;
 	case HANDLE_FREE:
@@ -56,8 +56,8 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 		break;
 	}
 	/* Stopped before it was set. */
-	owner_count(&owner->counts.set, 1);
-	owner_count(&owner->counts.removed, 1);
+	counter_add_ordered(&owner->counts.set, 1);
+	counter_add_ordered(&owner->counts.removed, 1);
 	owner_unreserve(owner, 1);
 }
 
@@ -65,7 +65,7 @@ static void owner_remove_handle(struct owner *owner, struct handle *handle)
 {
 	if (timer_place(&handle->timer) != TIMER_AWAY) {
 		owner_unplace(owner, &handle->timer);
-		owner_count(&owner->counts.removed, 1);
+		counter_add_ordered(&owner->counts.removed, 1);
 		owner_unreserve(owner, 1);
 	}
 	handle_free(&owner->handles, &owner->bin.handles, handle);
@@ -115,7 +115,7 @@ static size_t owner_see_returned(struct owner *owner, size_t most)
 		enum handle_action action = handle_apply_return(handle);
 
 		if (action == HANDLE_FREE) {
-			owner_count(&owner->counts.removed, 1);
+			counter_add_ordered(&owner->counts.removed, 1);
 			owner_remove_handle(owner, handle);
 		} else
 			owner_take_back_handle(owner, handle,

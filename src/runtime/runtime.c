@@ -177,7 +177,7 @@ static void set_deadline(struct tw_wheel *wheel, struct set *set, tw_duration no
 	const struct clock *clock = &wheel->owner.clock;
 
 	/* A delay under one interval counts as one interval. */
-	set->deadline = clock_add(now, delay < clock->interval ? clock->interval : delay);
+	set->deadline = time_add(now, delay < clock->interval ? clock->interval : delay);
 	set->expiry = clock_tick_after(clock, set->deadline);
 }
 
@@ -255,7 +255,7 @@ enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, size_t key
 	if (!key_is_valid(key, key_size) || delay <= 0)
 		return TW_INVALID;
 	clock = &wheel->owner.clock;
-	command.deadline = clock_add(clock_now(clock), delay);
+	command.deadline = time_add(clock_now(clock), delay);
 	command.expiry = clock_tick_after(clock, command.deadline);
 	if (delay < clock->interval)
 		command.kind = COMMAND_MOVE_NOW;

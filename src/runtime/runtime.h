@@ -40,11 +40,6 @@ static inline void wheel_wake(struct tw_wheel *wheel)
 	event_count_notify(&wheel->owner.event, EVENT_COUNT_NAPPING);
 }
 
-static inline bool key_is_valid(const void *key, size_t key_size)
-{
-	return key && key_size > 0 && key_size <= TW_KEY_SIZE_MAX;
-}
-
 /* A cell of the queue to fill and publish; waits or fails when it is full. */
 enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell, uint64_t *position);
 void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell, uint64_t position);

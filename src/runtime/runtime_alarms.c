@@ -49,7 +49,7 @@ enum tw_status tw_alarm_set(struct tw_alarm *alarm, tw_duration delay)
 		return wheel_set_alarm(alarm->wheel, alarm, clock_tick_before(clock, now));
 	if (delay < clock->interval)
 		delay = clock->interval;
-	return wheel_set_alarm(alarm->wheel, alarm, clock_tick_after(clock, clock_add(now, delay)));
+	return wheel_set_alarm(alarm->wheel, alarm, clock_tick_after(clock, time_add(now, delay)));
 }
 
 enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadline)

@@ -111,7 +111,7 @@ static enum tw_status wheel_may_set_handle(struct tw_wheel *wheel, void (*run)(v
 static tw_duration deadline_after(tw_duration now, tw_duration delay)
 {
 	if (delay > 0)
-		return clock_add(now, delay);
+		return time_add(now, delay);
 	if (now < INT64_MIN - delay)
 		return INT64_MIN;
 	return now + delay == TW_FOREVER ? TW_FOREVER - 1 : now + delay;

@@ -120,15 +120,9 @@ void tw_destroy(struct tw_wheel *wheel)
 	pthread_setcancelstate(cancel_state, &cancel_state);
 }
 
-/* acquire: what is read next was counted no earlier; pairs with the release in owner_count(). */
-static uint64_t count_of(_Atomic uint64_t *count)
-{
-	return atomic_load_explicit(count, memory_order_acquire);
-}
-
 size_t tw_pending(struct tw_wheel *wheel)
 {
-	return wheel ? (size_t)count_of(&wheel->owner.counts.pending) : 0;
+	return wheel ? (size_t)counter_read_ordered(&wheel->owner.counts.pending) : 0;
 }
 
 tw_duration tw_now(struct tw_wheel *wheel)
@@ -177,26 +171,26 @@ static struct tw_stats wheel_stats_of_owner(struct tw_wheel *wheel)
 
 	struct tw_stats stats = {
 		.queued = command_queue_count(&wheel->owner.queue),
-		.pending = count_of(&counts->pending),
-		.turns = count_of(&counts->turns),
-		.wakeups = count_of(&counts->wakeups),
-		.held_back = count_of(&counts->held_back),
-		.full_waits = count_of(&wheel->owner.queue.waits),
-		.longest_turn = (tw_duration)count_of(&counts->longest_turn),
-		.longest_turn_wall = (tw_duration)count_of(&counts->longest_turn_wall),
-		.refused = count_of(&wheel->refused),
+		.pending = counter_read_ordered(&counts->pending),
+		.turns = counter_read_ordered(&counts->turns),
+		.wakeups = counter_read_ordered(&counts->wakeups),
+		.held_back = counter_read_ordered(&counts->held_back),
+		.full_waits = counter_read_ordered(&wheel->owner.queue.waits),
+		.longest_turn = (tw_duration)counter_read_ordered(&counts->longest_turn),
+		.longest_turn_wall = (tw_duration)counter_read_ordered(&counts->longest_turn_wall),
+		.refused = counter_read_ordered(&wheel->refused),
 	};
 
 	if (wheel->owner.pool)
 		worker_pool_count(wheel->owner.pool, &stats);
 	/* What became of the timers before how many were set, so that it is never more. */
-	stats.fired = count_of(&counts->fired);
-	stats.drained = count_of(&counts->drained);
-	stats.stopped = count_of(&counts->stopped);
-	stats.removed = count_of(&counts->removed);
-	stats.replaced = count_of(&counts->replaced);
-	stats.moved = count_of(&counts->moved);
-	stats.set = count_of(&counts->set);
+	stats.fired = counter_read_ordered(&counts->fired);
+	stats.drained = counter_read_ordered(&counts->drained);
+	stats.stopped = counter_read_ordered(&counts->stopped);
+	stats.removed = counter_read_ordered(&counts->removed);
+	stats.replaced = counter_read_ordered(&counts->replaced);
+	stats.moved = counter_read_ordered(&counts->moved);
+	stats.set = counter_read_ordered(&counts->set);
 	return stats;
 }
 

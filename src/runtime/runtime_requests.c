@@ -301,7 +301,7 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 	if (more)
 		next = now;
 	else if (wheel->owner.held_back)
-		next = clock_add(now, wheel->owner.clock.interval);
+		next = time_add(now, wheel->owner.clock.interval);
 	wheel_end_drive(wheel);
 	if (!until_next)
 		return wheel_state(wheel);

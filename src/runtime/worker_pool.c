@@ -575,7 +575,7 @@ static int worker_pool_add_worker(struct worker_pool *pool)
 /* Under the lock, which it leaves meanwhile: one more worker, and a pause where one is enough. */
 static void worker_pool_grow(struct worker_pool *pool)
 {
-	tw_duration pause_end = clock_add(clock_read_real(CLOCK_MONOTONIC), pool->patience);
+	tw_duration pause_end = time_add(clock_read_real(CLOCK_MONOTONIC), pool->patience);
 	unsigned taken = pool->batches_taken;
 
 	if (worker_pool_add_worker(pool) == 0) {
@@ -603,7 +603,7 @@ static void *worker_pool_watch(void *argument)
 			/* Before the look at the trays, as a worker does. */
 			worker_pool_set_asleep(pool, &pool->watching, true);
 			if (pool->sleepers.previous == &pool->watching.link)
-				time = clock_add(worker_pool_waits_since(pool), pool->patience);
+				time = time_add(worker_pool_waits_since(pool), pool->patience);
 			worker_pool_set_asleep(pool, &pool->watching, time == TW_FOREVER);
 		}
 		if (time <= clock_read_real(CLOCK_MONOTONIC))

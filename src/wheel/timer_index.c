@@ -23,30 +23,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/key.h"
 #include "base/prefetch.h"
 
-/*
- * memcmp for keys, 0 if equal. For a short key memcmp may load more than the key and mask it off,
- * which costs the miss of a line that nobody asked for.
- */
-static inline int key_compare(const void *a, const void *b, size_t size)
-{
-	const unsigned char *left = a;
-	const unsigned char *right = b;
-	uint64_t words[4];
-
-	if (size < sizeof(words[0]) || size > 2 * sizeof(words[0]))
-		return memcmp(a, b, size);
-	/* The first and the last 8 bytes, which overlap in a key of fewer than 16. */
-	memcpy(&words[0], left, sizeof(words[0]));
-	memcpy(&words[1], right, sizeof(words[1]));
-	memcpy(&words[2], left + size - sizeof(words[2]), sizeof(words[2]));
-	memcpy(&words[3], right + size - sizeof(words[3]), sizeof(words[3]));
-	return words[0] != words[1] || words[2] != words[3];
-}
-
 #undef HASH_KEYCMP
-#define HASH_KEYCMP(a, b, size) key_compare(a, b, size)
+#define HASH_KEYCMP(a, b, size) (!keys_are_equal(a, b, size))
 
 /* No bucket ever expands by uthash's doing. */
 #undef HASH_BKT_CAPACITY_THRESH

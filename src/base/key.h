@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Keys: bytes, 1 to TW_KEY_SIZE_MAX of them. */
+#ifndef KEY_H
+#define KEY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <timingwheel/timingwheel.h>
+
+static inline bool key_is_valid(const void *key, size_t size)
+{
+	return key && size > 0 && size <= TW_KEY_SIZE_MAX;
+}
+
+/* Most keys are: two words of 8 bytes, which overlap, are all there is. */
+static inline bool key_is_short(size_t size)
+{
+	return size - 8 <= 8;
+}
+
+/* Of two short keys of one size. */
+static inline bool short_keys_are_equal(const void *left, const void *right, size_t size)
+{
+	uint64_t words[4];
+
+	memcpy(&words[0], left, 8);
+	memcpy(&words[1], right, 8);
+	memcpy(&words[2], (const unsigned char *)left + size - 8, 8);
+	memcpy(&words[3], (const unsigned char *)right + size - 8, 8);
+	return ((words[0] ^ words[1]) | (words[2] ^ words[3])) == 0;
+}
+
+/*
+ * Of two keys of one size. For a short key memcmp may load more than the key and mask it off, which
+ * costs the miss of a line that nobody asked for.
+ */
+static inline bool keys_are_equal(const void *left, const void *right, size_t size)
+{
+	return key_is_short(size) ? short_keys_are_equal(left, right, size)
+				  : memcmp(left, right, size) == 0;
+}
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Random numbers that are even enough to spread times by, and no secret. */
+#ifndef XORSHIFT_H
+#define XORSHIFT_H
+
+#include <stdint.h>
+
+/* The next one; *state is not 0. xorshift64: Marsaglia, "Xorshift RNGs", 2003. */
+static inline uint64_t xorshift_next(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+#endif
