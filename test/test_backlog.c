@@ -175,6 +175,8 @@ static void full_wheel_can_be_destroyed(void **state)
 	fill_pool(recorder);
 	set_timer(recorder, "a", 11, INTERVAL);
 	assert_int_equal(pthread_create(&thread, NULL, destroy_wheel, recorder), 0);
+	/* It is stopped, and waits for the tasks behind the gate. */
+	WAIT_UNTIL(tw_timer_stop(recorder->wheel, (struct tw_timer){0}) == TW_CLOSED);
 	open_gate(2);
 	pthread_join(thread, NULL);
 	recorder->wheel = NULL;
