@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "wheel/wheel.h"
 #include "wheel/wheel_layout.h"
 
 enum {
