@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "runtime/runtime.h"
+#include "runtime/ask.h"
 
 /* A call made by a thread that is cancelled in it. */
 struct call {

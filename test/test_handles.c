@@ -10,7 +10,7 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-#include "runtime/runtime.h"
+#include "runtime/ask.h"
 
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -1136,7 +1136,7 @@ static void *stop_and_measure(void *argument)
 static void stop_that_waits_for_a_reset_leaves_the_processor_to_it(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
-	struct handle_table *table = &recorder->wheel->owner.handles;
+	struct handle_table *table = &recorder->wheel->owner.out.handles;
 	const struct timespec *took;
 	struct probe probe = {0};
 	struct handle *handle;

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/runtime.h"
+#include "runtime/ask.h"
 
 static struct recorder *open_with_queue(const struct variant *variant, size_t capacity,
 					enum tw_when_full when_full)
@@ -719,7 +719,7 @@ static void parked_start(struct parked *parked, struct recorder *recorder, size_
 	assert_int_equal(pthread_create(&parked->thread, NULL, set_and_wait, parked), 0);
 	WAIT_UNTIL(atomic_load(&parked->id) && thread_is_asleep(atomic_load(&parked->id)) &&
 		   tw_flush(recorder->wheel) == TW_OK &&
-		   atomic_load(&recorder->wheel->owner.reserved) == 1 + count);
+		   atomic_load(&recorder->wheel->owner.out.places.taken) == 1 + count);
 }
 
 static void parked_end(struct parked *parked)
@@ -760,7 +760,7 @@ static void sets_at_max_pending_are_not_overtaken_by_later_ones(void **state)
 	assert_status(tw_contains(recorder->wheel, "second", 6, NULL), TW_OK);
 	remove_timer(recorder, "second");
 	assert_status(tw_flush(recorder->wheel), TW_OK);
-	assert_int_equal(atomic_load(&recorder->wheel->owner.reserved), 0);
+	assert_int_equal(atomic_load(&recorder->wheel->owner.out.places.taken), 0);
 	recorder_close(recorder);
 }
 
@@ -779,7 +779,7 @@ static void sets_of_one_key_at_max_pending_share_a_place(void **state)
 	settle(recorder);
 	assert_released(recorder, 2, TW_REPLACED);
 	assert_int_equal(tw_pending(recorder->wheel), 1);
-	assert_int_equal(atomic_load(&recorder->wheel->owner.reserved), 1);
+	assert_int_equal(atomic_load(&recorder->wheel->owner.out.places.taken), 1);
 	recorder_close(recorder);
 }
 
