@@ -69,6 +69,7 @@ enum tw_status owner_init(struct owner *owner, const struct owner_settings *sett
 	owner->plan.patience = (uint64_t)(patience / settings->interval) + 1;
 	owner->drains.most = DRAINS_MOST;
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
+	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL;
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
 	owner_init_lists(owner);
@@ -109,9 +110,13 @@ void owner_destroy(struct owner *owner)
 /* Returns how many of the timers that are counted: not an alarm. */
 static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, bool late)
 {
+	uint64_t now = wheel_now(owner->shelf.wheel);
+
 	timer_set_place(timer, TIMER_AWAY);
 	if (timer_is_alarm(timer) && !owner_claim_alarm(owner, timer_alarm(timer)))
 		return 0;
+	/* One that was re-filed too late, but not one that was to run at once. */
+	late |= owner->overtakes && timer->expiry != 0 && timer->expiry < now;
 	outbox_run(&owner->out, timer, late ? JOB_LANE_BULK : JOB_LANE_PROMPT);
 	return !timer_is_alarm(timer);
 }
@@ -155,19 +160,6 @@ static void owner_advance_to(struct owner *owner, uint64_t tick)
 		wheel_check(owner->shelf.wheel);
 }
 
-/* Where the timers of a tick have outlasted a turn, lets the next tick begin all the same. */
-static void owner_overtake(struct owner *owner, uint64_t target)
-{
-	uint64_t next;
-
-	if (!owner->out.pool || owner->clock.kind == TW_CLOCK_MANUAL || owner->is_stopped ||
-	    owner->held_back)
-		return;
-	next = wheel_next_tick(owner->shelf.wheel);
-	if (next <= target && wheel_is_busy(owner->shelf.wheel))
-		owner_advance_to(owner, next);
-}
-
 /* The next tick up to `target` begins; false: there is none. */
 static bool owner_begin_tick(struct owner *owner, uint64_t target)
 {
@@ -190,7 +182,6 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 	bool settled = false;
 	bool next_turn_begun = true;
 
-	owner_overtake(owner, target);
 	owner->held_back = false;
 	owner->room = owner->out.pool ? worker_pool_room(owner->out.pool) : SIZE_MAX;
 	if (!owner->in.resumed)
@@ -202,7 +193,11 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 				owner->held_back = true;
 				return false;
 			}
-			seen += owner_expire_some(owner);
+			if (owner->overtakes && !wheel_has_due(owner->shelf.wheel) &&
+			    owner_begin_tick(owner, target))
+				seen++;
+			else
+				seen += owner_expire_some(owner);
 			settled = false;
 		} else if (!settled) {
 			owner_settle(owner);
@@ -218,6 +213,9 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 			return true;
 		}
 	}
+	/* A tick that has outlasted its turn. */
+	if (owner->overtakes && !owner->is_stopped)
+		wheel_put_off(owner->shelf.wheel);
 	/* What inline tasks set in the past before the stop is still owed. */
 	if (owner->is_stopped)
 		owner_settle(owner);

@@ -80,6 +80,7 @@ struct owner {
 	/* Constant after owner_init. */
 	struct shelf_plan plan;
 	bool has_thread;
+	bool overtakes; /* a tick may begin before the one before it is done */
 	pthread_t thread;
 	/* Any thread. */
 	struct clock clock;

@@ -43,6 +43,8 @@
 
 /* Of an ordered wheel: steps of looking or sorting that count as one timer taken in hand. */
 enum { SORT_STEPS = 8 };
+/* Timers of a list to re-file that are looked at before the next list's. */
+enum { COMING_SHARE = 16 };
 
 struct wheel *wheel_create(enum tw_layout layout, size_t slots, bool ordered, uint64_t patience)
 {
@@ -120,15 +122,22 @@ void wheel_remove(struct wheel *wheel, struct timer *timer)
 	wheel->count--;
 }
 
-/* The first of the lists of timers to re-file that has any, finest level first, or NULL. */
-static struct list *wheel_first_coming(struct wheel *wheel)
+/*
+ * A list of timers to re-file, or NULL. They take turns, so that a crowd in one of them does not
+ * hold up the others.
+ */
+static struct list *wheel_next_coming(struct wheel *wheel)
 {
 	while (wheel->coming_used != 0) {
-		struct list *coming = &wheel->coming[__builtin_ctzll(wheel->coming_used)];
+		uint64_t from = wheel->coming_used >> wheel->coming_turn << wheel->coming_turn;
+		unsigned turn = (unsigned)__builtin_ctzll(from ? from : wheel->coming_used);
 
-		if (!list_is_empty(coming))
-			return coming;
-		wheel->coming_used &= wheel->coming_used - 1;
+		if (turn != wheel->coming_turn)
+			wheel->coming_seen = 0;
+		wheel->coming_turn = turn;
+		if (!list_is_empty(&wheel->coming[turn]))
+			return &wheel->coming[turn];
+		wheel->coming_used &= ~((uint64_t)1 << turn);
 	}
 	return NULL;
 }
@@ -136,7 +145,17 @@ static struct list *wheel_first_coming(struct wheel *wheel)
 bool wheel_is_busy(struct wheel *wheel)
 {
 	return !list_is_empty(&wheel->due) || !list_is_empty(&wheel->late) ||
-	       wheel->sort.is_active || wheel_first_coming(wheel);
+	       wheel->sort.is_active || wheel_next_coming(wheel);
+}
+
+bool wheel_has_due(const struct wheel *wheel)
+{
+	return !list_is_empty(&wheel->due);
+}
+
+void wheel_put_off(struct wheel *wheel)
+{
+	list_append_all(&wheel->late, &wheel->due);
 }
 
 uint64_t wheel_next_tick(struct wheel *wheel)
@@ -149,7 +168,7 @@ void wheel_advance(struct wheel *wheel, uint64_t tick)
 	assert(tick >= wheel->now && !(wheel->ordered && wheel_is_busy(wheel)));
 	if (tick == wheel->now)
 		return;
-	list_append_all(&wheel->late, &wheel->due);
+	wheel_put_off(wheel);
 	wheel->now = tick;
 	wheel->layout->take_slots(wheel);
 }
@@ -159,6 +178,24 @@ static struct timer *wheel_take_first(struct list *list)
 	struct timer *timer = timer_of_link(list_take_first(list));
 
 	prefetch_to_write(timer->link.next);
+	return timer;
+}
+
+/*
+ * One timer of a list to re-file, from either end by turns. A slot is in the order of its commands,
+ * and those with little time left were set last: behind a crowd that was there before, or before a
+ * crowd that has come down since.
+ */
+static struct timer *wheel_take_coming_timer(struct wheel *wheel, struct list *coming)
+{
+	struct timer *timer;
+
+	if (++wheel->coming_seen % COMING_SHARE == 0)
+		wheel->coming_turn = (wheel->coming_turn + 1) % WHEEL_COMING;
+	if (wheel->ordered || wheel->coming_seen % 2 == 0)
+		return wheel_take_first(coming);
+	timer = timer_of_link(list_take_last(coming));
+	prefetch_to_write(timer->link.previous);
 	return timer;
 }
 
@@ -172,9 +209,9 @@ static bool wheel_sort_step(struct wheel *wheel)
 		wheel_sort_merge(sort);
 		return true;
 	}
-	coming = wheel_first_coming(wheel);
+	coming = wheel_next_coming(wheel);
 	if (coming) {
-		struct timer *timer = wheel_take_first(coming);
+		struct timer *timer = wheel_take_coming_timer(wheel, coming);
 
 		if (timer->expiry > wheel->now)
 			wheel->layout->place(wheel, timer);
@@ -200,20 +237,24 @@ static bool wheel_sort_some(struct wheel *wheel)
 	return true;
 }
 
-/*
- * Where the next timer is to be taken from, or NULL. What is newly due comes first, what is left
- * over last.
- */
+/* Where the next timer to look at is, or NULL: what is newly due first, what is left over last. */
 static struct list *wheel_next_list(struct wheel *wheel)
 {
 	struct list *coming;
 
 	if (!list_is_empty(&wheel->due))
 		return &wheel->due;
-	coming = wheel_first_coming(wheel);
+	coming = wheel_next_coming(wheel);
 	if (coming)
 		return coming;
 	return list_is_empty(&wheel->late) ? NULL : &wheel->late;
+}
+
+static struct timer *wheel_take_from(struct wheel *wheel, struct list *list)
+{
+	if (list == &wheel->due || list == &wheel->late)
+		return wheel_take_first(list);
+	return wheel_take_coming_timer(wheel, list);
 }
 
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
@@ -230,7 +271,7 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 		if (!list || (list == &wheel->late && count > 0 && !wheel->expired_late))
 			break;
 		wheel->expired_late = list == &wheel->late;
-		timer = wheel_take_first(list);
+		timer = wheel_take_from(wheel, list);
 		if (timer->expiry > wheel->now)
 			wheel->layout->place(wheel, timer);
 		else
@@ -277,8 +318,8 @@ void wheel_check(struct wheel *wheel)
 	size_t count = wheel_check_list(&wheel->due) + wheel_check_list(&wheel->late) +
 		       wheel_sort_check(&wheel->sort);
 
-	for (int level = 0; level < WHEEL_MAX_LEVELS; level++)
-		count += wheel_check_list(&wheel->coming[level]);
+	for (int i = 0; i < WHEEL_COMING; i++)
+		count += wheel_check_list(&wheel->coming[i]);
 	count += wheel->layout->check(wheel);
 	assert(count == wheel->count);
 	(void)count;

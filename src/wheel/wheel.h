@@ -46,6 +46,10 @@ uint64_t wheel_next_tick(struct wheel *wheel);
 void wheel_advance(struct wheel *wheel, uint64_t tick);
 /* Whether timers wait to be expired or re-filed. */
 bool wheel_is_busy(struct wheel *wheel);
+/* Whether timers of the newest tick wait to be expired. */
+bool wheel_has_due(const struct wheel *wheel);
+/* Not in an ordered wheel: these are left over from now on. */
+void wheel_put_off(struct wheel *wheel);
 /*
  * Takes at most `most` timers in hand: the expired ones leave the wheel and are written to
  * `expired`, the others are re-filed. Answers how many expired: in an ordered wheel none until all

@@ -14,20 +14,28 @@ void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ord
 	list_init(&wheel->late);
 	wheel_sort_init(&wheel->sort);
 	wheel->coming_used = 0;
-	for (int level = 0; level < WHEEL_MAX_LEVELS; level++)
-		list_init(&wheel->coming[level]);
+	wheel->coming_turn = 0;
+	wheel->coming_seen = 0;
+	for (int i = 0; i < WHEEL_COMING; i++)
+		list_init(&wheel->coming[i]);
 }
 
-void wheel_take_coming(struct wheel *wheel, int level, struct list *slot)
+void wheel_take_coming(struct wheel *wheel, struct list *slot)
 {
-	list_append_all(&wheel->coming[level], slot);
-	wheel->coming_used |= (uint64_t)1 << level;
+	int free = WHEEL_COMING - 1;
+
+	if (list_is_empty(slot))
+		return;
+	if (wheel->coming_used != UINT64_MAX)
+		free = __builtin_ctzll(~wheel->coming_used);
+	list_append_all(&wheel->coming[free], slot);
+	wheel->coming_used |= (uint64_t)1 << free;
 }
 
 void wheel_take_due(struct wheel *wheel, struct list *slot)
 {
 	if (wheel->ordered)
-		wheel_take_coming(wheel, 0, slot);
+		wheel_take_coming(wheel, slot);
 	else
 		list_append_all(&wheel->due, slot);
 }

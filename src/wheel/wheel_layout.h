@@ -15,7 +15,7 @@
 
 struct wheel;
 
-enum { WHEEL_MAX_LEVELS = 63 };
+enum { WHEEL_COMING = 64 };
 
 /* Later than every tick, and than every tick that a timer may ask for. */
 #define TICK_NONE UINT64_MAX
@@ -49,8 +49,11 @@ struct wheel {
 	size_t count;
 	struct list due;  /* of the newest tick */
 	struct list late; /* left over from earlier ticks; not in an ordered wheel */
-	struct list coming[WHEEL_MAX_LEVELS]; /* to be re-filed, by the level they come from */
-	uint64_t coming_used;                 /* bit i: coming[i] may have timers */
+	/* To be re-filed: each slot that came up is one, as far as there are enough. */
+	struct list coming[WHEEL_COMING];
+	uint64_t coming_used; /* bit i: coming[i] may have timers */
+	unsigned coming_turn; /* whose turn it is … */
+	unsigned coming_seen; /* … and how many of its timers were looked at */
 	struct wheel_sort sort; /* of an ordered wheel: those of coming that are due */
 };
 
@@ -58,7 +61,7 @@ struct wheel {
 void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered);
 
 /* A slot came up: its timers are to be re-filed; its timers are due, or most of them. */
-void wheel_take_coming(struct wheel *wheel, int level, struct list *slot);
+void wheel_take_coming(struct wheel *wheel, struct list *slot);
 void wheel_take_due(struct wheel *wheel, struct list *slot);
 
 struct wheel *wheel_levels_create(size_t slots, bool ordered);

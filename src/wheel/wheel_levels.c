@@ -34,6 +34,8 @@
 /* More slots a level would only cost memory: four levels of this many reach as far as 64 bits. */
 static const unsigned most_bits = 16;
 
+enum { LEVELS_MOST = 63 }; /* of two slots each */
+
 struct level {
 	unsigned shift; /* log2 of the ticks in a slot */
 	struct list *slots;
@@ -44,7 +46,7 @@ struct wheel_levels {
 	struct wheel wheel;
 	int level_count;
 	uint64_t window; /* slots of a level: two laps; a power of two */
-	struct level levels[WHEEL_MAX_LEVELS];
+	struct level levels[LEVELS_MOST];
 };
 
 static struct wheel_levels *levels_of(struct wheel *wheel)
@@ -122,8 +124,7 @@ static void levels_take_slots(struct wheel *wheel)
 
 		if ((wheel->now & (((uint64_t)1 << shift) - 1)) != 0)
 			break;
-		wheel_take_coming(wheel, level,
-				  level_slot(levels, level, (wheel->now >> shift) + 1));
+		wheel_take_coming(wheel, level_slot(levels, level, (wheel->now >> shift) + 1));
 	}
 }
 
