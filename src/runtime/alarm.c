@@ -6,14 +6,14 @@
  *   ARMED    it is to run at the tick
  *   AWAY     the owner has handed it over; cleared when the job is done
  *   RUNNING  its function is being called; AWAY, too
- *   LISTED   it is in the queue to the owner; the thread that sets the flag adds it, the owner
+ *   LISTED   it is in the inbox of the owner; the thread that sets the flag adds it, the owner
  *            clears it
  *   CLOSING  it is being destroyed, and can't be set
  *   CLOSED   the owner may free it: the last that a destroying thread writes
  *
  * Invariant: an alarm that is ARMED, and neither AWAY nor LISTED, is in the wheel, at its tick or
  * an earlier one. So the owner need not be told of a tick that moves later, nor of a stop: it finds
- * out when the earlier tick comes. It is told, through the queue, of an alarm that was not armed,
+ * out when the earlier tick comes. It is told, through the inbox, of an alarm that was not armed,
  * or moves sooner; and by alarm_end(), of one that was set, or destroyed, while it was AWAY.
  *
  * Ownership. The timer in it is the owner's, and while it is AWAY the worker's. The owner frees it
@@ -38,7 +38,6 @@ static const uint64_t last_tick = UINT64_MAX >> TICK_SHIFT;
 void alarm_table_init(struct alarm_table *table)
 {
 	slab_init(&table->slab, sizeof(struct tw_alarm));
-	handle_queue_init(&table->changed);
 }
 
 void alarm_table_destroy(struct alarm_table *table)
@@ -81,14 +80,14 @@ static bool alarm_exchange(struct tw_alarm *alarm, uint64_t from, uint64_t to)
 						       memory_order_seq_cst, memory_order_relaxed);
 }
 
-/* The same, and adds it to the queue if that sets LISTED. The caller's last touch. */
+/* The same, and adds it to the inbox if that sets LISTED. The caller's last touch. */
 static bool alarm_exchange_listed(struct alarm_table *table, struct tw_alarm *alarm, uint64_t from,
 				  uint64_t to)
 {
 	if (!alarm_exchange(alarm, from, to))
 		return false;
 	if (to & ~from & LISTED)
-		handle_queue_add(&table->changed, &alarm->change);
+		inbox_add(&table->changed, &alarm->change);
 	return true;
 }
 
@@ -151,7 +150,7 @@ bool alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm, struct han
 
 struct tw_alarm *alarm_take_changed(struct alarm_table *table)
 {
-	struct handle_link *link = handle_queue_take(&table->changed);
+	struct inbox_link *link = inbox_take(&table->changed);
 
 	return link ? list_entry(link, struct tw_alarm, change) : NULL;
 }

@@ -13,7 +13,7 @@
 #include <timingwheel/timingwheel.h>
 
 #include "handle.h"
-#include "handle_queue.h"
+#include "base/inbox.h"
 #include "base/slab.h"
 #include "wheel/timer.h"
 
@@ -25,13 +25,13 @@ struct tw_alarm {
 	struct tw_wheel *wheel;
 	/* Any thread. */
 	_Atomic uint64_t word; /* tick and flags: see alarm.c */
-	struct handle_link change;
+	struct inbox_link change;
 };
 
 /* All alarms of a wheel. Any thread. */
 struct alarm_table {
 	struct slab slab;
-	struct handle_queue changed; /* taken by the owner */
+	struct inbox changed; /* taken by the owner */
 };
 
 void alarm_table_init(struct alarm_table *table);
@@ -60,11 +60,11 @@ struct tw_alarm *alarm_take_changed(struct alarm_table *table);
 
 /* What is to be done with an alarm that is in no list. */
 enum alarm_action {
-	ALARM_KEEP, /* nothing; or it is away, or will be taken from the queue */
+	ALARM_KEEP, /* nothing; or it is away, or will be taken from the inbox */
 	ALARM_FILE, /* it waits for its tick, timer.expiry */
 	ALARM_FREE
 };
-/* Of one just taken from the queue. */
+/* Of one just taken from the inbox. */
 enum alarm_action alarm_apply_change(struct tw_alarm *alarm);
 /* Of one that has left the wheel. */
 enum alarm_action alarm_look(struct tw_alarm *alarm);

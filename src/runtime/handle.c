@@ -2,7 +2,7 @@
 /*
  * A handle's life is a word: its generation above, phase and flags below. To stop, reset or run it
  * is to change the word by compare-and-swap; of a stop and the firing, the one whose exchange
- * succeeds wins. The owner is not asked; it learns of a stop through a queue, and of a
+ * succeeds wins. The owner is not asked; it learns of a stop through an inbox, and of a
  * reset by a command like any other, so that sets and resets keep their order.
  *
  *   pending   set, and not begun; wherever it is: in the command queue, the wheel or the pool
@@ -10,7 +10,7 @@
  *   stopped   will not run; not free yet
  *   free      in the slab, or about to be
  *
- *   LISTED    it is in a queue of the table; the thread that sets the flag adds it, the owner
+ *   LISTED    it is in an inbox of the table; the thread that sets the flag adds it, the owner
  *             clears it
  *   RESET     new_deadline is its deadline from now on; so it must not run at the old one
  *   LEFT      the pool or the command queue, which had it, has let go
@@ -33,9 +33,9 @@
  *
  * Ownership. The wheel's part belongs to the owner while it is in the wheel, to a worker while it
  * is away. A stopped handle is freed by the later of two events: it was let go (LEFT), the owner
- * took it from the queue (not LISTED). Both are changes of the same word, so each sees whether it
+ * took it from the inbox (not LISTED). Both are changes of the same word, so each sees whether it
  * is the later one. A handle that a worker finds reset, or that has run and is to run again, goes
- * back to the owner through a queue of its own, which a million stops don't hold up.
+ * back to the owner through an inbox of its own, which a million stops don't hold up.
  *
  * A handle's memory is never anything else, so an old id may look at it for ever. Each use has a
  * generation of its own; a handle whose generations (2^36) are used up is not used again.
@@ -102,8 +102,6 @@ bool handle_table_init(struct handle_table *table)
 	if (!table->chunks)
 		return false;
 	slab_init_chunks(&table->slab, sizeof(struct handle), handle_table_add_chunk, table);
-	handle_queue_init(&table->stopped);
-	handle_queue_init(&table->returned);
 	pthread_mutex_init(&table->lock, NULL);
 	pthread_cond_init(&table->run_ended, NULL);
 	return true;
@@ -208,14 +206,14 @@ static bool handle_exchange(struct handle *handle, uint64_t from, uint64_t to)
 						       memory_order_seq_cst, memory_order_relaxed);
 }
 
-/* The same, and adds the handle to the queue, unless it is in one already. */
-static bool handle_exchange_listed(struct handle_queue *queue, struct handle *handle, uint64_t from,
+/* The same, and adds the handle to the inbox, unless it is in one already. */
+static bool handle_exchange_listed(struct inbox *inbox, struct handle *handle, uint64_t from,
 				   uint64_t to)
 {
 	if (!handle_exchange(handle, from, to | LISTED))
 		return false;
 	if (!(from & LISTED))
-		handle_queue_add(queue, &handle->change);
+		inbox_add(inbox, &handle->change);
 	return true;
 }
 
@@ -347,9 +345,9 @@ static bool handle_take_deadline(struct handle *handle)
 	return true;
 }
 
-static struct handle *handle_take(struct handle_queue *queue)
+static struct handle *handle_take(struct inbox *inbox)
 {
-	struct handle_link *link = handle_queue_take(queue);
+	struct inbox_link *link = inbox_take(inbox);
 
 	return link ? list_entry(link, struct handle, change) : NULL;
 }
@@ -366,10 +364,10 @@ struct handle *handle_take_returned(struct handle_table *table)
 
 bool handle_table_has_some(struct handle_table *table)
 {
-	return handle_queue_has_some(&table->stopped) || handle_queue_has_some(&table->returned);
+	return inbox_has_some(&table->stopped) || inbox_has_some(&table->returned);
 }
 
-/* acq_rel: it is taken from its queue; of this and a worker's LEFT, the later sees the other. */
+/* acq_rel: it is taken from its inbox; of this and a worker's LEFT, the later sees the other. */
 static uint64_t handle_unlist(struct handle *handle)
 {
 	return atomic_fetch_and_explicit(&handle->state, ~(uint64_t)LISTED, memory_order_acq_rel);

@@ -13,7 +13,7 @@
 
 #include <timingwheel/timingwheel.h>
 
-#include "handle_queue.h"
+#include "base/inbox.h"
 #include "base/slab.h"
 #include "wheel/timer.h"
 
@@ -33,7 +33,7 @@ struct handle {
 		struct schedule *schedule; /* of a periodic one */
 	};
 	_Atomic uint64_t state;           /* generation, phase and flags: see handle.c */
-	struct handle_link change;        /* in one of the table's queues */
+	struct inbox_link change;         /* in one of the table's inboxes */
 	_Atomic tw_duration new_deadline; /* while its state says so */
 };
 
@@ -50,8 +50,8 @@ static inline bool handle_is_here(const struct handle *handle, uint16_t shelf)
 struct handle_table {
 	struct slab slab;                     /* any thread */
 	_Atomic(struct slab_chunk *) *chunks; /* by number; set once each */
-	struct handle_queue stopped;          /* while pending */
-	struct handle_queue returned;         /* by workers: to be set again */
+	struct inbox stopped;                 /* while pending */
+	struct inbox returned;                /* by workers: to be set again */
 	/* Threads that wait for a run to end, a handle's or an alarm's. */
 	_Alignas(CACHE_LINE) atomic_int waiters;
 	pthread_mutex_t lock;
@@ -85,7 +85,7 @@ void handle_table_wait(struct handle_table *table, const _Atomic uint64_t *word,
 /* A run may have ended: a handle's, or an alarm's. */
 void handle_table_tell(struct handle_table *table);
 
-/* Owner, from here on. The oldest of a queue; NULL: none. */
+/* Owner, from here on. The next one of an inbox; NULL: none. */
 struct handle *handle_take_stopped(struct handle_table *table);
 struct handle *handle_take_returned(struct handle_table *table);
 bool handle_table_has_some(struct handle_table *table);

@@ -330,7 +330,7 @@ static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sl
 	if (owner->held_back && worker_pool_room(owner->out.pool) > 0)
 		return true;
 	if (sleep == EVENT_COUNT_SLEEPING && (handle_table_has_some(&owner->out.handles) ||
-					      handle_queue_has_some(&owner->out.alarms.changed)))
+					      inbox_has_some(&owner->out.alarms.changed)))
 		return true;
 	return command_queue_count(&owner->queue) > tolerated;
 }

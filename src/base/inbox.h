@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Links from any thread to one owner: a stack that the owner takes whole. Unbounded, and without
+ * memory of its own; a link is in one inbox at most. The last one added comes first.
+ *
+ * Which calls may run together: add with anything; take and has_some are the owner's.
+ * Linearization: add at its exchange; take at its own, or at its move of `taken`.
+ */
+#ifndef INBOX_H
+#define INBOX_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "slab.h"
+
+struct inbox_link {
+	struct inbox_link *next;
+};
+
+/* Zeroed: empty. */
+struct inbox {
+	/* Any thread adds, the owner takes. */
+	_Alignas(CACHE_LINE) _Atomic(struct inbox_link *) newest;
+	_Alignas(CACHE_LINE) struct inbox_link *taken; /* the owner's */
+};
+
+/* Any thread. */
+static inline void inbox_add(struct inbox *inbox, struct inbox_link *link)
+{
+	/* relaxed: the exchange below decides. */
+	link->next = atomic_load_explicit(&inbox->newest, memory_order_relaxed);
+	/* seq_cst: publishes the link, before the look for a sleeping owner; pairs with
+	 * inbox_take() and inbox_has_some(). */
+	while (!atomic_compare_exchange_weak_explicit(&inbox->newest, &link->next, link,
+						      memory_order_seq_cst, memory_order_relaxed))
+		continue;
+}
+
+/* Owner: NULL: there is none. */
+static inline struct inbox_link *inbox_take(struct inbox *inbox)
+{
+	struct inbox_link *link = inbox->taken;
+
+	if (!link) {
+		/* relaxed: what is added later is looked for before sleep. */
+		if (!atomic_load_explicit(&inbox->newest, memory_order_relaxed))
+			return NULL;
+		/* acquire: what was done before the links were added; pairs with inbox_add(). */
+		link = atomic_exchange_explicit(&inbox->newest, NULL, memory_order_acquire);
+	}
+	inbox->taken = link->next;
+	return link;
+}
+
+/* Owner: the second look before it sleeps. */
+static inline bool inbox_has_some(const struct inbox *inbox)
+{
+	/* seq_cst: after the announcement; pairs with the exchange in inbox_add(). */
+	return inbox->taken || atomic_load_explicit(&inbox->newest, memory_order_seq_cst);
+}
+
+#endif
