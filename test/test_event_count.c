@@ -45,7 +45,7 @@ static void notified_between_the_announcement_and_the_sleep_it_does_not_sleep(vo
 
 	event_open(&event, *state);
 	for (int i = 0; i < 1000; i++) {
-		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
+		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, TW_FOREVER);
 		event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
 		event_count_wait(&event.count, TW_FOREVER);
 		assert_int_equal(atomic_load(&event.count.state), EVENT_COUNT_AWAKE);
@@ -61,11 +61,11 @@ static void notification_of_one_awake_is_not_kept_for_its_next_sleep(void **stat
 	event_open(&event, *state);
 	event_count_notify(&event.count, EVENT_COUNT_NAPPING);
 	event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
-	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
+	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, TW_FOREVER);
 	event_count_cancel(&event.count);
 	event_count_notify(&event.count, EVENT_COUNT_NAPPING);
 	deadline = now_of(&event) + 2 * TW_MILLISECOND;
-	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
+	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, deadline);
 	event_count_wait(&event.count, deadline);
 	assert_true(now_of(&event) >= deadline);
 	event_count_destroy(&event.count);
@@ -79,7 +79,7 @@ static void sleep_ends_at_its_deadline_and_not_before(void **state)
 	for (int i = 0; i < 10; i++) {
 		tw_duration deadline = now_of(&event) + i * TW_MILLISECOND / 2;
 
-		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
+		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, deadline);
 		event_count_wait(&event.count, deadline);
 		assert_true(now_of(&event) >= deadline);
 		assert_int_equal(atomic_load(&event.count.state), EVENT_COUNT_AWAKE);
@@ -94,9 +94,9 @@ static void deadline_in_the_past_is_no_sleep(void **state)
 
 	event_open(&event, *state);
 	start = now_of(&event);
-	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
+	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, 1);
 	event_count_wait(&event.count, 1);
-	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
+	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, start - 1);
 	event_count_wait(&event.count, start - 1);
 	assert_true(now_of(&event) - start < 20 * TW_SECOND);
 	event_count_destroy(&event.count);
@@ -117,7 +117,7 @@ static void *sleep_once(void *argument)
 	struct sleeper *sleeper = argument;
 
 	atomic_store(&sleeper->id, gettid());
-	event_count_prepare(&sleeper->event->count, sleeper->level);
+	event_count_prepare(&sleeper->event->count, sleeper->level, TW_FOREVER);
 	event_count_wait(&sleeper->event->count, TW_FOREVER);
 	atomic_store(&sleeper->awake, true);
 	return NULL;
@@ -176,7 +176,7 @@ static void *sleep_until_the_past(void *argument)
 	struct sleeper *sleeper = argument;
 
 	for (size_t i = 0; i < sizeof(past) / sizeof(past[0]); i++) {
-		event_count_prepare(&sleeper->event->count, EVENT_COUNT_SLEEPING);
+		event_count_prepare(&sleeper->event->count, EVENT_COUNT_SLEEPING, past[i]);
 		event_count_wait(&sleeper->event->count, past[i]);
 	}
 	atomic_store(&sleeper->awake, true);
@@ -216,7 +216,8 @@ static void wait_for_ball(struct player *player, uint64_t number)
 		tw_duration deadline = now_of(player->event) + lost_after;
 
 		event_count_prepare(&player->event->count,
-				    number % 4 < 2 ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
+				    number % 4 < 2 ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING,
+				    deadline);
 		if (atomic_load(player->ball) == number) {
 			event_count_cancel(&player->event->count);
 			return;
@@ -302,7 +303,7 @@ static uint64_t read_letters(struct office *office)
 		left -= letters;
 		if (letters > 0)
 			continue;
-		event_count_prepare(&office->event.count, EVENT_COUNT_SLEEPING);
+		event_count_prepare(&office->event.count, EVENT_COUNT_SLEEPING, deadline);
 		if (atomic_load(&office->inbox) > 0) {
 			event_count_cancel(&office->event.count);
 			continue;
@@ -365,14 +366,16 @@ static void descriptor_is_readable_from_the_notification_on(void **state)
 	event_open(&event, *state);
 	descriptor = descriptor_of(&event);
 	for (int i = 0; i < 100; i++) {
-		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
-		event_count_arm(&event.count, i % 2 ? TW_FOREVER : now_of(&event) + TW_HOUR);
+		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING,
+				    i % 2 ? TW_FOREVER : now_of(&event) + TW_HOUR);
 		assert_false(is_readable(descriptor, 0));
 		event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
 		event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
 		assert_true(is_readable(descriptor, -1));
-		event_count_disarm(&event.count);
+		event_count_cancel(&event.count);
+		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, TW_FOREVER);
 		assert_false(is_readable(descriptor, 0));
+		event_count_cancel(&event.count);
 		assert_int_equal(atomic_load(&event.count.state), EVENT_COUNT_AWAKE);
 	}
 	event_count_destroy(&event.count);
@@ -388,12 +391,13 @@ static void descriptor_is_readable_from_the_deadline_on(void **state)
 	for (int i = -2; i < 10; i++) {
 		tw_duration deadline = now_of(&event) + i * TW_MILLISECOND / 2;
 
-		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
-		event_count_arm(&event.count, deadline);
+		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, deadline);
 		assert_true(is_readable(descriptor, -1));
 		assert_true(now_of(&event) >= deadline);
-		event_count_disarm(&event.count);
+		event_count_cancel(&event.count);
+		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, TW_FOREVER);
 		assert_false(is_readable(descriptor, 0));
+		event_count_cancel(&event.count);
 	}
 	event_count_destroy(&event.count);
 }
@@ -407,11 +411,12 @@ static void descriptor_is_readable_for_a_deadline_at_or_before_0(void **state)
 	event_open(&event, *state);
 	descriptor = descriptor_of(&event);
 	for (size_t i = 0; i < sizeof(past) / sizeof(past[0]); i++) {
-		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING);
-		event_count_arm(&event.count, past[i]);
+		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, past[i]);
 		assert_true(is_readable(descriptor, 10000));
-		event_count_disarm(&event.count);
+		event_count_cancel(&event.count);
+		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, TW_FOREVER);
 		assert_false(is_readable(descriptor, 0));
+		event_count_cancel(&event.count);
 	}
 	event_count_destroy(&event.count);
 }

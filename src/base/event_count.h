@@ -29,30 +29,27 @@ struct event_count {
 	_Alignas(CACHE_LINE) atomic_int state;
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	pthread_cond_t wake;
-	/* Constant once opened; -1: not needed. */
-	int timer;    /* descriptor that becomes readable at the end of a sleep */
-	int doorbell; /* descriptor that becomes readable on a notification */
-	int both;     /* descriptor for a sleeper elsewhere: readable when either is */
+	/* Constant once opened: readable at the end of a sleep, or when notified; -1: not needed. */
+	int timer;
 };
 
 /* boottime: sleeps end by CLOCK_BOOTTIME, else by CLOCK_MONOTONIC. False: errno tells. */
 bool event_count_init(struct event_count *event, bool boottime);
 void event_count_destroy(struct event_count *event);
 
-/* The sleeper. */
-void event_count_prepare(struct event_count *event, enum event_count_state state);
+/* The sleeper. `until`: when the sleep is to end, by its clock (TW_FOREVER: no end). */
+void event_count_prepare(struct event_count *event, enum event_count_state state,
+			 tw_duration until);
 void event_count_cancel(struct event_count *event);
-/* Until notified, or until the clock shows `deadline` (TW_FOREVER: no end). */
-void event_count_wait(struct event_count *event, tw_duration deadline);
+/* Until notified, or until then; or a little less, rarely. */
+void event_count_wait(struct event_count *event, tw_duration until);
 
 /*
  * For a sleeper that sleeps elsewhere, in its own poll() or epoll: the descriptor that it waits
- * for, -1: errno tells. Then instead of event_count_wait(): event_count_arm(), and once it is back
- * event_count_disarm(). clock: of the deadlines.
+ * for, -1: errno tells. Instead of event_count_wait() it then calls event_count_cancel() when it is
+ * back. clock: of `until`.
  */
 int event_count_descriptor(struct event_count *event, clockid_t clock);
-void event_count_arm(struct event_count *event, tw_duration deadline);
-void event_count_disarm(struct event_count *event);
 
 /* Any thread. The slow part of event_count_notify(). */
 void event_count_wake(struct event_count *event);

@@ -160,7 +160,7 @@ enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
 	if (owner_is_here(owner)) {
 		/* Timers that were stopped have given their places back, too. */
 		while (owner_apply(owner, owner->queue.capacity) ||
-		       !owner_see_handles(owner, owner->queue.capacity))
+		       owner_see_handles(owner, owner->queue.capacity) > 0)
 			continue;
 		status = owner_set_within_limit(owner, timer);
 	} else {

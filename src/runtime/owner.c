@@ -75,7 +75,8 @@ enum tw_status owner_init(struct owner *owner, const struct owner_settings *sett
 	owner_init_lists(owner);
 	if (!clock_init(&owner->clock, options->clock, settings->interval))
 		return TW_SYSTEM;
-	if (!event_count_init(&owner->event, options->clock == TW_CLOCK_BOOTTIME))
+	if (!event_count_init(&owner->event,
+			      options->clock == TW_CLOCK_BOOTTIME && owner->has_thread))
 		return TW_SYSTEM;
 	if (!shelf_init(&owner->shelf, &owner->plan))
 		goto no_shelf;
@@ -225,11 +226,9 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 /* With a pool. Inline, owner_settle() does it. */
 static void owner_retire(struct owner *owner)
 {
-	for (int i = 0; i < RETIRED_A_TURN / SHELF_BATCH && owner->out.pool; i++) {
-		if (list_is_empty(&owner->retirements))
+	for (int i = 0; i < RETIRED_A_TURN / SHELF_BATCH && owner->out.pool; i++)
+		if (list_is_empty(&owner->retirements) || !owner_retire_some(owner))
 			break;
-		owner_retire_some(owner);
-	}
 }
 
 /* When a turn began: by the clock, and by the processor time that the thread has had. */
@@ -270,7 +269,7 @@ static bool owner_begin_turn(struct owner *owner)
 
 	owner->in.task_time = 0;
 	owner->applied = 0;
-	more = !owner_see_handles(owner, CHANGES_A_TURN);
+	more = owner_see_handles(owner, CHANGES_A_TURN) >= CHANGES_A_TURN;
 	if (owner_resume_turn(owner))
 		return true;
 	return owner_apply(owner, COMMANDS_A_TURN) || more;
@@ -344,38 +343,39 @@ int owner_descriptor(struct owner *owner)
 	return descriptor;
 }
 
+/* Till when to sleep. */
+static tw_duration owner_sleep_end(struct owner *owner)
+{
+	return owner->clock.kind == TW_CLOCK_MANUAL ? TW_FOREVER : owner_next_time(owner);
+}
+
 void owner_begin_sleep(struct owner *owner, bool more)
 {
-	if (owner->event.both < 0)
+	if (owner->has_thread || owner->event.timer < 0)
 		return;
-	event_count_prepare(&owner->event, EVENT_COUNT_SLEEPING);
+	event_count_prepare(&owner->event, EVENT_COUNT_SLEEPING, owner_sleep_end(owner));
 	if (more || owner_must_stay_awake(owner, EVENT_COUNT_SLEEPING) ||
 	    owner_has_next_jobs(owner))
 		event_count_wake(&owner->event);
-	else if (owner->clock.kind != TW_CLOCK_MANUAL)
-		event_count_arm(&owner->event, owner_next_time(owner));
 }
 
 void owner_end_sleep(struct owner *owner)
 {
-	if (owner->event.both >= 0)
-		event_count_disarm(&owner->event);
+	event_count_cancel(&owner->event);
 }
 
 static void owner_sleep(struct owner *owner)
 {
 	enum event_count_state sleep =
 		owner->applied > 0 ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING;
-	tw_duration until = TW_FOREVER;
+	tw_duration until = owner_sleep_end(owner);
 
-	if (owner->clock.kind != TW_CLOCK_MANUAL)
-		until = owner_next_time(owner);
 	if (sleep == EVENT_COUNT_NAPPING) {
 		tw_duration now = clock_read_real(owner->clock.id);
 
 		until = until < now + nap ? until : now + nap;
 	}
-	event_count_prepare(&owner->event, sleep);
+	event_count_prepare(&owner->event, sleep, until);
 	if (owner_must_stay_awake(owner, sleep)) {
 		event_count_cancel(&owner->event);
 		/* A producer may have been descheduled with a command half written. */

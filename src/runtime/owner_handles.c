@@ -116,18 +116,17 @@ static size_t owner_see_stopped(struct owner *owner, size_t most)
 	return count;
 }
 
-bool owner_see_handles(struct owner *owner, size_t most)
+size_t owner_see_handles(struct owner *owner, size_t most)
 {
-	size_t returned = owner_see_returned(owner, most);
-	size_t alarms = owner_see_alarms(owner, most);
-	size_t stopped = 0;
+	size_t seen = owner_see_returned(owner, most);
 	size_t batch;
 
+	seen += owner_see_alarms(owner, most - seen);
 	do {
-		batch = owner_see_stopped(owner, most - stopped);
-		stopped += batch;
+		batch = owner_see_stopped(owner, most - seen);
+		seen += batch;
 	} while (batch == SHELF_BATCH);
-	owner->applied += returned + stopped + alarms;
+	owner->applied += seen;
 	owner_publish_pending(owner);
-	return returned < most && stopped < most && alarms < most;
+	return seen;
 }

@@ -7,8 +7,6 @@
 #include "owner_handles.h"
 #include "owner_retire.h"
 
-enum { CHANGES_BEFORE_REQUEST = 1024 };
-
 static void owner_answer_all(struct owner *owner, struct list *requests, enum tw_status status)
 {
 	struct list *link;
@@ -142,12 +140,14 @@ bool owner_apply(struct owner *owner, size_t most)
 		size_t batch = most < SHELF_BATCH ? most : SHELF_BATCH;
 		size_t count = owner_peek(owner, batch, &request_is_next);
 
-		/* A request comes after the changes that were made before it, too. */
-		if (request_is_next && !owner_see_handles(owner, CHANGES_BEFORE_REQUEST))
-			return true;
 		if (request_is_next) {
+			/* It comes after the changes that were made before it, too. */
+			size_t seen = owner_see_handles(owner, most);
+
+			if (seen == most)
+				return true;
 			owner_serve(owner, requests_take(&owner->requests));
-			most--;
+			most -= seen + 1;
 			continue;
 		}
 		if (count == 0)

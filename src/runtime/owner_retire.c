@@ -62,7 +62,7 @@ static struct retirement *owner_first_retirement(struct owner *owner)
 	return list_entry(owner->retirements.next, struct retirement, link);
 }
 
-void owner_retire_some(struct owner *owner)
+bool owner_retire_some(struct owner *owner)
 {
 	struct retirement *retirement = owner_first_retirement(owner);
 	struct timer *taken[SHELF_BATCH];
@@ -75,8 +75,10 @@ void owner_retire_some(struct owner *owner)
 	}
 	for (size_t i = 0; i < count; i++)
 		owner_retire_timer(owner, taken[i], drain);
-	if (count == 0 && timer_index_discard(&retirement->shelf.index))
-		owner_end_retirement(owner, retirement);
+	if (count > 0 || !timer_index_discard(&retirement->shelf.index))
+		return true;
+	owner_end_retirement(owner, retirement);
+	return false;
 }
 
 /* The owner's shelf becomes the retirement's, to be emptied by later turns. */

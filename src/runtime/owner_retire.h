@@ -3,6 +3,8 @@
 #ifndef OWNER_RETIRE_H
 #define OWNER_RETIRE_H
 
+#include <stdbool.h>
+
 #include "owner_state.h"
 
 /* Any thread: all the memory that a drain needs; NULL: out of memory. */
@@ -14,8 +16,8 @@ struct drain_request *drain_request_create(const struct shelf_plan *plan, tw_exe
 /* Hands on a timer that a drain or a stop (`drain` is NULL) took. */
 void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain);
 /* Hands on some timers of the oldest retired shelf, of which there must be one, or takes some of it
- * down. */
-void owner_retire_some(struct owner *owner);
+ * down. False: its slots were freed, which is enough for a turn. */
+bool owner_retire_some(struct owner *owner);
 /* Exchanges the shelf for the request's new one; after a stop, ends the drain. */
 void owner_drain(struct owner *owner, struct drain_request *request);
 /* Retires the shelf for good. */
