@@ -9,7 +9,7 @@
 cd "$(dirname "$0")/.." || exit 1
 
 # Others' functions that our code does not call.
-FOREIGN="cascade exec fork"
+FOREIGN="cascade exec fork write"
 
 # check [FILE...]
 check()

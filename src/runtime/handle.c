@@ -19,17 +19,36 @@
  *             others wait those few instructions
  *   PERIODIC  it has a schedule
  *
- * A stop gives the argument to one side, by the state that it finds:
+ * What happens to a handle, one function each. Where a row does not apply, nothing changes.
  *
- *   pending                   TW_OK         to its caller, at once
- *   running, RESET or         TW_REARMED    to its caller, when the run has ended; whatever `next`
- *     PERIODIC, not LAST                    may be about to answer
- *   running, neither          TW_RUNNING    to the run
- *   running, LAST             TW_RUNNING    nothing: an earlier stop has decided
- *   stopped, free             TW_NOT_FOUND  nothing
+ *   event            from     if                 to                    answer; who acts next
+ *   handle_stop      pending                     stopped, LISTED       TW_OK; owner: apply_stop
+ *                    running  LAST               -                     TW_RUNNING
+ *                    running  RESET or PERIODIC  LAST, not RESET       TW_REARMED
+ *                    running  else               LAST                  TW_RUNNING
+ *                    others                      -                     TW_NOT_FOUND
+ *   handle_end_reset pending, running, not LAST  RESET                 owner: apply_reset
+ *   handle_begin     pending  RESET              LISTED                owner: apply_return
+ *                    pending  else               running               its job: the function
+ *                    stopped                     LEFT                  freed, unless LISTED
+ *   handle_end       running  it goes on         pending, LISTED       owner: apply_return
+ *                    running  else               stopped, LEFT         freed, unless LISTED
+ *   handle_claim     pending                     stopped               drain or release, let_go
+ *   handle_let_go    stopped                     LEFT                  freed, unless LISTED
+ *   apply_set        pending                     not RESET             owner: into the wheel
+ *                    stopped                     LEFT                  freed by apply_stop
+ *   apply_reset      pending, in the wheel       not RESET             owner: filed anew
+ *   apply_return     pending                     not LISTED, RESET     owner: into the wheel
+ *                    stopped                     not LISTED            freed
+ *   apply_stop       stopped  LEFT, or in wheel  not LISTED            freed
+ *                    stopped  else               not LISTED            who has it frees it
  *
- * A run ends in the stopped phase if LAST, or if its `next` said so: a reset that came while `next`
- * was asked has moved a run that does not come. It goes on if RESET, or by its schedule.
+ * The argument goes with the answer: TW_OK gives it to the caller at once, TW_REARMED once the run
+ * has ended (whatever `next` may be about to say), TW_RUNNING to the run; after LAST an earlier stop
+ * has decided.
+ *
+ * A run goes on if not LAST, and RESET or by its schedule. It ends if its `next` said so: a reset
+ * that came while `next` was asked has moved a run that does not come.
  *
  * Ownership. The wheel's part belongs to the owner while it is in the wheel, to a worker while it
  * is away. A stopped handle is freed by the later of two events: it was let go (LEFT), the owner
