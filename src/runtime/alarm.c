@@ -179,7 +179,8 @@ enum alarm_action alarm_look(struct tw_alarm *alarm)
 	return alarm_action_for(alarm, alarm_word(alarm));
 }
 
-bool alarm_claim(struct tw_alarm *alarm, uint64_t now)
+/* Changes an alarm that is to run by now; false: it is not. */
+static bool alarm_change_due(struct tw_alarm *alarm, uint64_t now, uint64_t clear, uint64_t set)
 {
 	uint64_t word;
 
@@ -187,23 +188,21 @@ bool alarm_claim(struct tw_alarm *alarm, uint64_t now)
 		word = alarm_word(alarm);
 		if (!(word & ARMED) || word >> TICK_SHIFT > now)
 			return false;
-	} while (!alarm_exchange(alarm, word, word | AWAY));
+	} while (!alarm_exchange(alarm, word, (word & ~clear) | set));
 	alarm->timer.expiry = word >> TICK_SHIFT;
 	return true;
+}
+
+bool alarm_claim(struct tw_alarm *alarm, uint64_t now)
+{
+	return alarm_change_due(alarm, now, 0, AWAY);
 }
 
 /* ---- Running ---- */
 
 bool alarm_begin(struct tw_alarm *alarm, uint64_t now)
 {
-	uint64_t word;
-
-	do {
-		word = alarm_word(alarm);
-		if (!(word & ARMED) || word >> TICK_SHIFT > now)
-			return false;
-	} while (!alarm_exchange(alarm, word, (word & ~(uint64_t)ARMED) | RUNNING));
-	return true;
+	return alarm_change_due(alarm, now, ARMED, RUNNING);
 }
 
 bool alarm_end(struct alarm_table *table, struct tw_alarm *alarm)
