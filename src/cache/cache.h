@@ -3,8 +3,6 @@
 #ifndef CACHE_CACHE_H
 #define CACHE_CACHE_H
 
-#include <time.h>
-
 #include <timingwheel/cache.h>
 
 #include "arena.h"
@@ -81,12 +79,9 @@ static inline bool cache_is_closed(const struct tw_cache *cache)
 /* Not later than the wheel's clock, and seldom more than a few milliseconds earlier. */
 static inline tw_duration cache_coarse_now(const struct tw_cache *cache)
 {
-	struct timespec now;
-
 	if (__builtin_expect(!cache->has_coarse_clock, 0))
 		return tw_now(cache->wheel);
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (tw_duration)now.tv_sec * TW_SECOND + now.tv_nsec;
+	return clock_read_real(CLOCK_MONOTONIC_COARSE);
 }
 
 /* Whether the deadline has passed at this moment, given a coarse time. */

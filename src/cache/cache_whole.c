@@ -229,14 +229,6 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 
 /* ---- Statistics ---- */
 
-static void reader_sum(const struct reader *reader, uint64_t *sums)
-{
-	for (int i = 0; i < READER_COUNTS; i++)
-		/* relaxed: a statistic. */
-		sums[i] += atomic_load_explicit(&((struct reader *)reader)->counts[i],
-						memory_order_relaxed);
-}
-
 static void shard_sum(struct shard *shard, struct tw_cache_stats *stats)
 {
 	shard_begin(shard);
@@ -256,7 +248,8 @@ void cache_sum_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
 
 	*stats = (struct tw_cache_stats){0};
 	for (; reader; reader = reader->next)
-		reader_sum(reader, sums);
+		for (int i = 0; i < READER_COUNTS; i++)
+			sums[i] += counter_read(&reader->counts[i]);
 	stats->hits = sums[COUNT_HITS];
 	stats->misses = sums[COUNT_MISSES];
 	stats->absent = sums[COUNT_ABSENT];
@@ -267,10 +260,8 @@ void cache_sum_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_sum(&cache->shards[i], stats);
 	stats->notified = notices_told(&cache->notices);
-	/* relaxed: statistics. */
-	stats->entries = atomic_load_explicit(&cache->entries, memory_order_relaxed);
-	/* relaxed: as above. */
-	stats->bytes = atomic_load_explicit(&cache->bytes, memory_order_relaxed);
+	stats->entries = counter_read(&cache->entries);
+	stats->bytes = counter_read(&cache->bytes);
 }
 
 enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)

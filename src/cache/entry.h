@@ -14,6 +14,7 @@
 
 #include <timingwheel/cache.h>
 
+#include "base/list.h"
 #include "pool.h"
 
 /* What an entry is, for its life; most are 0. */
@@ -51,12 +52,9 @@ struct tw_cache_entry {
 	struct pool_block block; /* see entry_state() */
 	union {
 		/* While it is in the table: under the shard's lock. */
-		struct {
-			struct tw_cache_entry *policy_next;
-			struct tw_cache_entry *policy_previous;
-		};
-		/* After that: limbo under the shard's lock, or of who has begun the stash; notice
-		 * under the lock of the notices. */
+		struct list policy_link;
+		/* After that: limbo under the shard's lock, or of the thread that has begun the
+		 * stash; notice under the lock of the notices. */
 		struct {
 			struct tw_cache_entry *limbo_next;
 			struct tw_cache_entry *notice_next;

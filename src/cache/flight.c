@@ -19,10 +19,9 @@
  */
 #include "flight.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/thread.h"
 #include "cache.h"
 
 struct flight {
@@ -62,7 +61,7 @@ static struct flight *flight_find(const struct shard *shard, uint64_t hash, cons
 	struct flight *flight = shard->flights;
 
 	while (flight && (flight->hash != hash || flight->key_size != key_size ||
-			  memcmp(flight->key, key, key_size) != 0))
+			  !keys_are_equal(flight->key, key, key_size)))
 		flight = flight->next;
 	return flight;
 }
@@ -91,7 +90,6 @@ static struct flight *flight_begin(struct shard *shard, struct reader *loader, u
 				   const void *key, size_t key_size)
 {
 	struct flight *flight = calloc(1, sizeof(*flight));
-	pthread_condattr_t attributes;
 
 	if (!flight)
 		return NULL;
@@ -100,10 +98,7 @@ static struct flight *flight_begin(struct shard *shard, struct reader *loader, u
 	flight->key_size = key_size;
 	flight->loader = loader;
 	flight->references = 1;
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&flight->ended, &attributes);
-	pthread_condattr_destroy(&attributes);
+	condition_init(&flight->ended);
 	flight->next = shard->flights;
 	shard->flights = flight;
 	return flight;
@@ -147,38 +142,20 @@ static void reader_waits_no_more(struct tw_cache *cache, struct reader *reader)
 	pthread_mutex_unlock(&cache->waits_lock);
 }
 
-/* False: the time is over. Under the lock. */
-static bool flight_wait_once(struct flight *flight, pthread_mutex_t *lock, tw_duration until)
-{
-	struct timespec time = {(time_t)(until / TW_SECOND), (long)(until % TW_SECOND)};
-
-	if (until == TW_FOREVER)
-		return pthread_cond_wait(&flight->ended, lock) == 0;
-	return pthread_cond_timedwait(&flight->ended, lock, &time) != ETIMEDOUT;
-}
-
-/* 0: there is no time. */
+/* The real time until which is waited; 0: there is none. */
 static tw_duration real_time_after(tw_duration wait)
 {
-	struct timespec now;
-
-	if (wait <= 0)
-		return 0;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return time_add((tw_duration)now.tv_sec * TW_SECOND + now.tv_nsec, wait);
+	return wait > 0 ? time_add(clock_read_real(CLOCK_MONOTONIC), wait) : 0;
 }
 
-/* Under the lock, which a cancelled thread must not keep. TW_OK: the flight is over. */
+/* Under the lock. TW_OK: the flight is over. */
 static enum tw_status flight_wait(struct tw_cache *cache, struct flight *flight,
 				  pthread_mutex_t *lock, tw_duration until)
 {
 	bool has_time = until > 0;
-	int state;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	while (!flight->is_over && has_time && !cache_is_closed(cache))
-		has_time = flight_wait_once(flight, lock, until);
-	pthread_setcancelstate(state, &state);
+		has_time = condition_wait(&flight->ended, lock, until);
 	if (flight->is_over)
 		return TW_OK;
 	return cache_is_closed(cache) ? TW_CLOSED : TW_TIMED_OUT;

@@ -12,11 +12,14 @@
  */
 #include "notice.h"
 
-#include <time.h>
-
+#include "base/clock.h"
+#include "base/thread.h"
 #include "cache.h"
 
 enum { CROWD = 1024 };
+
+/* So often a thread that waits looks whether the wheel goes on. */
+static const tw_duration look_interval = 20 * TW_MILLISECOND;
 
 void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry)
 {
@@ -97,8 +100,6 @@ static void notices_run(void *argument)
 enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
 			    const struct tw_cache_options *options, struct tw_cache *cache)
 {
-	pthread_condattr_t attributes;
-
 	notices->on_remove = options->on_remove;
 	notices->context = options->context;
 	notices->wheel = wheel;
@@ -106,10 +107,7 @@ enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
 	if (!notices->on_remove)
 		return TW_OK;
 	pthread_mutex_init(&notices->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&notices->progress, &attributes);
-	pthread_condattr_destroy(&attributes);
+	condition_init(&notices->progress);
 	return tw_alarm_create(wheel, notices_run, notices, &notices->alarm);
 }
 
@@ -138,21 +136,6 @@ void notices_add(struct notices *notices, struct notice_list *list)
 	*list = (struct notice_list){NULL, NULL, 0};
 }
 
-/* Under the lock: until there is progress, or a moment has gone by. */
-static void notices_pause(struct notices *notices)
-{
-	enum { PAUSE_MS = 20 };
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += PAUSE_MS * TW_MILLISECOND;
-	if (until.tv_nsec >= TW_SECOND) {
-		until.tv_nsec -= TW_SECOND;
-		until.tv_sec++;
-	}
-	pthread_cond_timedwait(&notices->progress, &notices->lock, &until);
-}
-
 enum tw_status notices_wait(struct notices *notices, bool later)
 {
 	enum tw_status status = TW_OK;
@@ -171,7 +154,8 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 		status = tw_flush(notices->wheel);
 		pthread_mutex_lock(&notices->lock);
 		if (notices->told < target && status == TW_OK)
-			notices_pause(notices);
+			condition_wait(&notices->progress, &notices->lock,
+				       clock_read_real(CLOCK_MONOTONIC) + look_interval);
 		/* What a listener makes leave is added before its own entry counts as told. */
 		if (later)
 			target = notices->added;
