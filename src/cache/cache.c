@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "flight.h"
+#include "stash.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
@@ -428,8 +429,8 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	lifetime = cache_lifetime(cache, reader, expire);
 	cache_plan(cache, plan);
 	/* Whoever calls us from here on, from a user's function, goes without it. */
-	if (stash_begin(&reader->stash, cache))
-		stash = &reader->stash;
+	if (stash_begin(reader_stash(reader), cache))
+		stash = reader_stash(reader);
 	if (cache_make_entry(stash, plan, &entry)) {
 		reader_enter(reader, &cache->epochs);
 		shard_prefetch(shard, plan->hash);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "flight.h"
+#include "stash.h"
 
 enum {
 	SHARDS_DEFAULT = 64,
@@ -93,7 +94,7 @@ static bool cache_clear_stashes(struct tw_cache *cache)
 	bool is_done = true;
 
 	for (; reader; reader = reader->next)
-		is_done &= stash_clear(&reader->stash, cache);
+		is_done &= stash_clear(reader_stash(reader), cache);
 	return is_done;
 }
 
@@ -102,7 +103,7 @@ static void cache_close_stashes(struct tw_cache *cache)
 	struct reader *reader = epochs_first_reader(&cache->epochs);
 
 	for (; reader; reader = reader->next)
-		stash_close(&reader->stash);
+		stash_close(reader_stash(reader));
 }
 
 static void cache_run_upkeep(void *argument)
@@ -246,7 +247,7 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 	cache->arena = arena_create();
 	if (!cache->arena)
 		return status;
-	if (!epochs_init(&cache->epochs))
+	if (!epochs_init(&cache->epochs, sizeof(struct stash)))
 		goto release_arena;
 	status = notices_open(&cache->notices, cache->wheel, options, cache);
 	if (status != TW_OK)

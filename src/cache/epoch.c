@@ -78,7 +78,7 @@ static void threads_init(void)
 		pthread_key_create(&threads_key, thread_give_back) == 0;
 }
 
-bool epochs_init(struct epochs *epochs)
+bool epochs_init(struct epochs *epochs, size_t reader_size)
 {
 	pthread_once(&threads_once, threads_init);
 	if (!threads_have_key)
@@ -86,6 +86,7 @@ bool epochs_init(struct epochs *epochs)
 	atomic_init(&epochs->current, 1);
 	atomic_init(&epochs->readers, NULL);
 	atomic_init(&epochs->reader_count, 0);
+	epochs->reader_size = reader_size;
 	pthread_mutex_lock(&threads_lock);
 	epochs->id = ++last_id;
 	epochs->next = all_epochs;
@@ -150,17 +151,17 @@ static struct thread_readers *thread_readers_with_room(void)
 
 static struct reader *reader_new(const struct epochs *epochs)
 {
-	struct reader *reader = aligned_alloc(_Alignof(struct reader), sizeof(*reader));
+	struct reader *reader = aligned_alloc(_Alignof(struct reader), epochs->reader_size);
 
 	if (!reader)
 		return NULL;
-	memset(reader, 0, sizeof(*reader));
+	memset(reader, 0, epochs->reader_size);
 	reader->is_taken = true;
 	reader->random = ((uint64_t)(uintptr_t)reader ^ epochs->id << 48) | 1;
 	return reader;
 }
 
-/* Under the lock: one whose thread has ended, or a new one; NULL: out of memory. */
+/* Under the lock: one left by a thread that has ended, or a new one; NULL: out of memory. */
 static struct reader *epochs_take_reader(struct epochs *epochs)
 {
 	/* relaxed: only written under the lock. */
@@ -177,7 +178,7 @@ static struct reader *epochs_take_reader(struct epochs *epochs)
 	if (!reader)
 		return NULL;
 	reader->next = first;
-	/* seq_cst: who scans after this reader has entered finds it; pairs with the load in
+	/* seq_cst: a scan after this reader has entered finds it; pairs with the load in
 	 * epochs_advance(). */
 	atomic_store_explicit(&epochs->readers, reader, memory_order_seq_cst);
 	/* relaxed: see epochs_readers(). */

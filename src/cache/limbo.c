@@ -19,7 +19,6 @@
 #include "limbo.h"
 
 #include "base/sanitizer.h"
-#include "epoch.h"
 
 enum {
 	FEW = 4, /* wait for more before the readers are looked at */

@@ -7,13 +7,11 @@
 #define CACHE_LIMBO_H
 
 #include <stdbool.h>
-
 #include <stdint.h>
 
+#include "epoch.h"
 #include "policy.h"
 #include "table.h"
-
-struct epochs;
 
 struct limbo {
 	struct tw_cache_entry *fresh; /* not stamped yet */
