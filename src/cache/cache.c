@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/xorshift.h"
 #include "flight.h"
 #include "stash.h"
 
@@ -51,7 +52,7 @@ static __attribute__((noinline)) bool cache_slide(const struct tw_cache *cache,
 						  struct tw_cache_entry *entry,
 						  tw_duration deadline, tw_duration coarse)
 {
-	tw_duration later = time_add(time_add(coarse, cache->coarse_step), cache->idle);
+	tw_duration later = time_add(time_add(coarse, cache->domain.coarse_step), cache->idle);
 
 	while (deadline >= 0) {
 		tw_duration end = entry_end(entry);
@@ -88,12 +89,12 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 		return NULL;
 	deadline = entry_deadline(entry);
 	if (deadline != TW_FOREVER) {
-		if (cache_is_past(cache, deadline, coarse))
+		if (domain_is_past(&cache->domain, deadline, coarse))
 			return NULL;
 		if (cache->idle > 0 && !cache_slide(cache, entry, deadline, coarse))
 			return NULL;
 	}
-	if (cache_counts_uses(cache) && policy_use(&shard->policy, entry))
+	if (domain_counts_uses(&cache->domain) && policy_use(&shard->policy, entry))
 		shard_try_settle(shard);
 	return entry;
 }
@@ -101,7 +102,7 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 struct tw_cache_entry *cache_find(struct tw_cache *cache, uint64_t hash, const void *key,
 				  size_t key_size)
 {
-	return cache_find_at(cache, cache_coarse_now(cache), hash, key, key_size);
+	return cache_find_at(cache, domain_coarse_now(&cache->domain), hash, key, key_size);
 }
 
 /* What a lookup's end counts as, and answers. */
@@ -167,9 +168,9 @@ enum tw_status cache_get_hashed(struct tw_cache *cache, struct reader *reader, u
 				const void *key, size_t key_size, void *buffer, size_t capacity,
 				size_t *value_size)
 {
-	tw_duration coarse = cache_coarse_now(cache);
+	tw_duration coarse = domain_coarse_now(&cache->domain);
 
-	reader_enter(reader, &cache->epochs);
+	reader_enter(reader, &cache->domain.epochs);
 	return cache_get_inside(cache, reader, coarse, hash, key, key_size, buffer, capacity,
 				value_size);
 }
@@ -183,12 +184,12 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
 	enum tw_status status = TW_INVALID;
 
 	if (cache && key_is_valid(key, key_size) && (buffer || capacity == 0)) {
-		struct reader *reader = epochs_reader(&cache->epochs);
+		struct reader *reader = epochs_reader(&cache->domain.epochs);
 
 		if (reader)
 			return cache_get_hashed(cache, reader,
-						key_hash_wide(&cache->seed, key, key_size), key,
-						key_size, buffer, capacity, value_size);
+						key_hash_wide(&cache->domain.seed, key, key_size),
+						key, key_size, buffer, capacity, value_size);
 		status = TW_NO_MEMORY;
 	}
 	/* Not before the key was read: callers may have both in one place. */
@@ -221,15 +222,15 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 				     !key_is_short(key_size) || !buffer,
 			     0))
 		goto any;
-	hash = key_hash_short(&cache->seed, key, key_size);
+	hash = key_hash_short(&cache->domain.seed, key, key_size);
 	shard = cache_shard(cache, hash);
 	place = shard_prefetch_bucket(shard, hash);
-	margin_end = cache_coarse_now(cache) + cache->coarse_margin;
-	if (__builtin_expect(reader_memo.id != cache->epochs.id, 0))
+	margin_end = domain_coarse_now(&cache->domain) + cache->domain.coarse_margin;
+	if (__builtin_expect(reader_memo.id != cache->domain.epochs.id, 0))
 		goto any;
 	reader = reader_memo.reader;
 
-	reader_enter(reader, &cache->epochs);
+	reader_enter(reader, &cache->domain.epochs);
 	if (__builtin_expect(shard_place(shard) != place, 0))
 		goto inside;
 	entry = bucket_guess(place_bucket(place, hash), hash);
@@ -241,7 +242,7 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 	size = entry->value_size;
 	if (__builtin_expect(size > capacity, 0))
 		goto inside;
-	if (cache_counts_uses(cache) && policy_use(&shard->policy, entry))
+	if (domain_counts_uses(&cache->domain) && policy_use(&shard->policy, entry))
 		shard_try_settle(shard);
 	reader_count(reader, COUNT_HITS, 1);
 	value = entry->bytes + entry_padded_key_size(key_size);
@@ -255,7 +256,7 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 		*value_size = size;
 	return TW_OK;
 inside:
-	return cache_get_inside(cache, reader, margin_end - cache->coarse_margin, hash, key,
+	return cache_get_inside(cache, reader, margin_end - cache->domain.coarse_margin, hash, key,
 				key_size, buffer, capacity, value_size);
 any:
 	return cache_get_any(cache, key, key_size, buffer, capacity, value_size);
@@ -273,11 +274,11 @@ enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t 
 	*entry = NULL;
 	if (!cache || !key_is_valid(key, key_size))
 		return TW_INVALID;
-	reader = epochs_reader(&cache->epochs);
+	reader = epochs_reader(&cache->domain.epochs);
 	if (!reader)
 		return TW_NO_MEMORY;
-	reader_enter(reader, &cache->epochs);
-	found = cache_find(cache, key_hash_wide(&cache->seed, key, key_size), key, key_size);
+	reader_enter(reader, &cache->domain.epochs);
+	found = cache_find(cache, key_hash_wide(&cache->domain.seed, key, key_size), key, key_size);
 	status = reader_count_find(reader, found);
 	if (status == TW_OK) {
 		entry_pin(found);
@@ -315,21 +316,11 @@ static bool entry_is_there(const struct tw_cache_entry *entry, tw_duration now)
 	return entry && !(entry->kind & ENTRY_ABSENT) && entry_deadline(entry) > now;
 }
 
-bool cache_is_over_limit(struct tw_cache *cache)
-{
-	uint64_t most = counter_read(&cache->max_entries);
-
-	if (most > 0 && counter_read(&cache->entries) > most)
-		return true;
-	most = counter_read(&cache->max_bytes);
-	return most > 0 && counter_read(&cache->bytes) > most;
-}
-
 /* Whether `entry` may stand in for `old` without going over max_bytes. */
 static bool cache_has_bytes_for(struct tw_cache *cache, const struct tw_cache_entry *old,
 				const struct tw_cache_entry *entry)
 {
-	uint64_t most = counter_read(&cache->max_bytes);
+	uint64_t most = counter_read(&cache->domain.max_bytes);
 	uint64_t weight;
 	uint64_t old_weight;
 
@@ -337,7 +328,8 @@ static bool cache_has_bytes_for(struct tw_cache *cache, const struct tw_cache_en
 		return true;
 	weight = entry_weight(entry);
 	old_weight = entry_weight(old);
-	return weight <= old_weight || counter_read(&cache->bytes) + (weight - old_weight) <= most;
+	return weight <= old_weight ||
+	       counter_read(&cache->domain.bytes) + (weight - old_weight) <= most;
 }
 
 enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
@@ -347,9 +339,9 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 	struct tw_cache_entry *old;
 	_Atomic uint64_t *slot =
 		table_find_slot(shard_table(shard), hash, key, entry->key_size, &old);
-	uint64_t most = counter_read(&cache->max_bytes);
+	uint64_t most = counter_read(&cache->domain.max_bytes);
 
-	if (cache_is_closed(cache))
+	if (domain_is_closed(&cache->domain))
 		return TW_CLOSED;
 	if (mode == PUT_ADD && entry_is_there(old, now))
 		return TW_EXISTS;
@@ -382,7 +374,7 @@ static enum tw_status cache_put_planned(struct tw_cache *cache, struct shard *sh
 	tw_duration now;
 
 	/* Not before the lock: what is judged by it is judged as it is now. */
-	now = tw_now(cache->wheel);
+	now = tw_now(cache->domain.wheel);
 	if (!*entry)
 		*entry = entry_new(shard->pool, plan);
 	if (!*entry)
@@ -413,7 +405,7 @@ static bool cache_make_entry(struct stash *stash, const struct entry_plan *plan,
 static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_plan *plan,
 					enum put_mode mode, tw_duration expire)
 {
-	struct reader *reader = epochs_reader(&cache->epochs);
+	struct reader *reader = epochs_reader(&cache->domain.epochs);
 	struct stash *stash = NULL;
 	struct tw_cache_entry *entry;
 	struct shard *shard;
@@ -422,7 +414,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 
 	if (!reader)
 		return status;
-	plan->hash = key_hash_wide(&cache->seed, plan->key, plan->key_size);
+	plan->hash = key_hash_wide(&cache->domain.seed, plan->key, plan->key_size);
 	shard = cache_shard(cache, plan->hash);
 	shard_prefetch_bucket(shard, plan->hash);
 	shard_prefetch_lock(shard);
@@ -432,7 +424,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	if (stash_begin(reader_stash(reader), cache))
 		stash = reader_stash(reader);
 	if (cache_make_entry(stash, plan, &entry)) {
-		reader_enter(reader, &cache->epochs);
+		reader_enter(reader, &cache->domain.epochs);
 		shard_prefetch(shard, plan->hash);
 		reader_leave(reader);
 		shard_begin(shard);
@@ -442,7 +434,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	}
 	if (stash)
 		stash_end(stash, cache);
-	if (status == TW_OK && cache_is_over_limit(cache))
+	if (status == TW_OK && domain_is_over_limit(&cache->domain))
 		cache_evict(cache, entry);
 	return status;
 }
@@ -509,10 +501,10 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
 
 	if (!cache || !key_is_valid(key, key_size))
 		return TW_INVALID;
-	hash = key_hash_wide(&cache->seed, key, key_size);
+	hash = key_hash_wide(&cache->domain.seed, key, key_size);
 	shard = cache_shard(cache, hash);
 	shard_begin(shard);
-	now = tw_now(cache->wheel);
+	now = tw_now(cache->domain.wheel);
 	entry = table_find(shard_table(shard), hash, key, key_size);
 	if (entry_is_there(entry, now))
 		status = TW_OK;
@@ -556,13 +548,13 @@ enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t ke
 
 	if (!cache || !key_is_valid(key, key_size) || expire <= 0)
 		return TW_INVALID;
-	reader = epochs_reader(&cache->epochs);
+	reader = epochs_reader(&cache->domain.epochs);
 	if (!reader)
 		return TW_NO_MEMORY;
-	hash = key_hash_wide(&cache->seed, key, key_size);
+	hash = key_hash_wide(&cache->domain.seed, key, key_size);
 	shard = cache_shard(cache, hash);
 	shard_begin(shard);
-	now = tw_now(cache->wheel);
+	now = tw_now(cache->domain.wheel);
 	entry = table_find(shard_table(shard), hash, key, key_size);
 	if (entry_is_there(entry, now))
 		status = cache_touch_entry(cache, shard, hash, entry,

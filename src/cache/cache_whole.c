@@ -35,8 +35,9 @@ static size_t cache_get_some(struct tw_cache *cache, struct reader *reader,
 
 	for (unsigned i = 0; i < n; i++)
 		if (lookup_is_valid(&items[i]))
-			hashes[i] = key_hash_wide(&cache->seed, items[i].key, items[i].key_size);
-	reader_enter(reader, &cache->epochs);
+			hashes[i] =
+				key_hash_wide(&cache->domain.seed, items[i].key, items[i].key_size);
+	reader_enter(reader, &cache->domain.epochs);
 	cache_prefetch(cache, items, hashes, n);
 	reader_leave(reader);
 	for (unsigned i = 0; i < n; i++) {
@@ -61,7 +62,7 @@ enum tw_status tw_cache_get_many(struct tw_cache *cache, struct tw_cache_lookup 
 		*found = 0;
 	if (!cache || (!items && n > 0))
 		return TW_INVALID;
-	reader = epochs_reader(&cache->epochs);
+	reader = epochs_reader(&cache->domain.epochs);
 	if (!reader)
 		return TW_NO_MEMORY;
 	for (size_t i = 0; i < n; i += LOOKUPS)
@@ -94,7 +95,7 @@ struct visit_list {
 static bool visit_list_fill(struct visit_list *list, struct shard *shard)
 {
 	const struct table *table = shard_table(shard);
-	tw_duration now = tw_now(shard->cache->wheel);
+	tw_duration now = tw_now(shard->domain->wheel);
 	size_t position = 0;
 	size_t listed;
 
@@ -167,10 +168,10 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 static unsigned cache_evict_share(const struct tw_cache *cache)
 {
 	enum { MOST = 64 };
-	uint64_t max_entries = counter_read(&cache->max_entries);
-	uint64_t max_bytes = counter_read(&cache->max_bytes);
-	uint64_t entries = counter_read(&cache->entries);
-	uint64_t bytes = counter_read(&cache->bytes);
+	uint64_t max_entries = counter_read(&cache->domain.max_entries);
+	uint64_t max_bytes = counter_read(&cache->domain.max_bytes);
+	uint64_t entries = counter_read(&cache->domain.entries);
+	uint64_t bytes = counter_read(&cache->domain.bytes);
 	uint64_t shards = cache->shard_mask + 1;
 	uint64_t share = 1;
 	uint64_t weight;
@@ -188,7 +189,7 @@ void cache_evict(struct tw_cache *cache, const struct tw_cache_entry *spared)
 {
 	unsigned without = 0;
 
-	while (cache_is_over_limit(cache) && without <= cache->shard_mask) {
+	while (domain_is_over_limit(&cache->domain) && without <= cache->shard_mask) {
 		/* relaxed: any shard will do. */
 		unsigned next =
 			atomic_fetch_add_explicit(&cache->evict_next, 1, memory_order_relaxed);
@@ -196,15 +197,11 @@ void cache_evict(struct tw_cache *cache, const struct tw_cache_entry *spared)
 		unsigned count;
 
 		shard_begin(shard);
-		count = shard_evict(shard, cache_evict_share(cache), spared, tw_now(cache->wheel));
+		count = shard_evict(shard, cache_evict_share(cache), spared,
+				    tw_now(cache->domain.wheel));
 		shard_end(shard);
 		without = count > 0 ? 0 : without + 1;
 	}
-}
-
-uint64_t cache_usable_limit(uint64_t limit)
-{
-	return limit <= INT64_MAX ? limit : INT64_MAX;
 }
 
 enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, uint64_t max_bytes)
@@ -212,17 +209,12 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 	if (!cache)
 		return TW_INVALID;
 	if (max_entries > 0 || max_bytes > 0) {
-		/* relaxed: see cache_counts_uses(). */
-		atomic_store_explicit(&cache->counts_uses, true, memory_order_relaxed);
+		/* relaxed: see domain_counts_uses(). */
+		atomic_store_explicit(&cache->domain.counts_uses, true, memory_order_relaxed);
 		for (unsigned i = 0; i <= cache->shard_mask; i++)
 			shard_turn_policy_on(&cache->shards[i]);
 	}
-	/* relaxed: numbers by themselves; whoever adds looks at them afterwards. */
-	atomic_store_explicit(&cache->max_entries, cache_usable_limit(max_entries),
-			      memory_order_relaxed);
-	/* relaxed: as above. */
-	atomic_store_explicit(&cache->max_bytes, cache_usable_limit(max_bytes),
-			      memory_order_relaxed);
+	domain_set_limits(&cache->domain, max_entries, max_bytes);
 	cache_evict(cache, NULL);
 	return TW_OK;
 }
@@ -244,7 +236,7 @@ static void shard_sum(struct shard *shard, struct tw_cache_stats *stats)
 void cache_sum_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
 {
 	uint64_t sums[READER_COUNTS] = {0};
-	const struct reader *reader = epochs_first_reader(&cache->epochs);
+	const struct reader *reader = epochs_first_reader(&cache->domain.epochs);
 
 	*stats = (struct tw_cache_stats){0};
 	for (; reader; reader = reader->next)
@@ -260,8 +252,8 @@ void cache_sum_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_sum(&cache->shards[i], stats);
 	stats->notified = notices_told(&cache->notices);
-	stats->entries = counter_read(&cache->entries);
-	stats->bytes = counter_read(&cache->bytes);
+	stats->entries = counter_read(&cache->domain.entries);
+	stats->bytes = counter_read(&cache->domain.bytes);
 }
 
 enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)

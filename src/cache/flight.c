@@ -124,22 +124,22 @@ static bool reader_may_wait(struct tw_cache *cache, struct reader *reader,
 {
 	const struct flight *next = flight;
 
-	pthread_mutex_lock(&cache->waits_lock);
+	pthread_mutex_lock(&cache->domain.waits_lock);
 	while (next && !next->is_over && next->loader != reader)
 		next = next->loader->waits_for;
 	if (!next || next->is_over)
 		reader->waits_for = flight;
 	else
 		flight = NULL;
-	pthread_mutex_unlock(&cache->waits_lock);
+	pthread_mutex_unlock(&cache->domain.waits_lock);
 	return flight != NULL;
 }
 
 static void reader_waits_no_more(struct tw_cache *cache, struct reader *reader)
 {
-	pthread_mutex_lock(&cache->waits_lock);
+	pthread_mutex_lock(&cache->domain.waits_lock);
 	reader->waits_for = NULL;
-	pthread_mutex_unlock(&cache->waits_lock);
+	pthread_mutex_unlock(&cache->domain.waits_lock);
 }
 
 /* The real time until which is waited; 0: there is none. */
@@ -154,11 +154,11 @@ static enum tw_status flight_wait(struct tw_cache *cache, struct flight *flight,
 {
 	bool has_time = until > 0;
 
-	while (!flight->is_over && has_time && !cache_is_closed(cache))
+	while (!flight->is_over && has_time && !domain_is_closed(&cache->domain))
 		has_time = condition_wait(&flight->ended, lock, until);
 	if (flight->is_over)
 		return TW_OK;
-	return cache_is_closed(cache) ? TW_CLOSED : TW_TIMED_OUT;
+	return domain_is_closed(&cache->domain) ? TW_CLOSED : TW_TIMED_OUT;
 }
 
 /* ---- Loading ---- */
@@ -248,9 +248,9 @@ static void loading_land(struct tw_cache_loading *loading, tw_duration now)
 	while (*place != flight)
 		place = &(*place)->next;
 	*place = flight->next;
-	pthread_mutex_lock(&cache->waits_lock);
+	pthread_mutex_lock(&cache->domain.waits_lock);
 	flight->is_over = true;
-	pthread_mutex_unlock(&cache->waits_lock);
+	pthread_mutex_unlock(&cache->domain.waits_lock);
 	pthread_cond_broadcast(&flight->ended);
 }
 
@@ -275,7 +275,7 @@ static void loading_end(struct tw_cache_loading *loading)
 	loading_judge(loading);
 	given = loading->given;
 	shard_begin(loading->shard);
-	now = tw_now(cache->wheel);
+	now = tw_now(cache->domain.wheel);
 	if (loading->given)
 		cache_start_life(cache, loading->given, now,
 				 cache_lifetime(cache, loading->reader, loading->expire));
@@ -284,7 +284,7 @@ static void loading_end(struct tw_cache_loading *loading)
 	shard_end(loading->shard);
 	tw_cache_entry_release(unpinned);
 	tw_cache_entry_release(loading->given);
-	if (cache_is_over_limit(cache))
+	if (domain_is_over_limit(&cache->domain))
 		cache_evict(cache, given);
 }
 
@@ -339,7 +339,7 @@ static enum tw_status take_look(struct take *take, const struct tw_cache_entry *
 	struct tw_cache_entry *there;
 	enum tw_status status = TW_NOT_FOUND;
 
-	reader_enter(take->reader, &take->cache->epochs);
+	reader_enter(take->reader, &take->cache->domain.epochs);
 	there = cache_find(take->cache, take->hash, take->key, take->key_size);
 	*found = there != NULL;
 	if (there && (there->kind & ENTRY_ABSENT)) {
@@ -416,7 +416,7 @@ static enum tw_status take_slowly(struct take *take, const struct tw_cache_entry
 	}
 	flight = flight_find(take->shard, take->hash, take->key, take->key_size);
 	/* tw_cache_destroy waits for loads: no other begins after one that it has waited for. */
-	if (!flight && cache_is_closed(take->cache)) {
+	if (!flight && domain_is_closed(&take->cache->domain)) {
 		shard_end(take->shard);
 		return TW_CLOSED;
 	}
@@ -454,12 +454,12 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 	*entry = NULL;
 	if (!cache || !key_is_valid(key, key_size) || !load)
 		return TW_INVALID;
-	if (cache_is_closed(cache))
+	if (domain_is_closed(&cache->domain))
 		return TW_CLOSED;
-	take.reader = epochs_reader(&cache->epochs);
+	take.reader = epochs_reader(&cache->domain.epochs);
 	if (!take.reader)
 		return TW_NO_MEMORY;
-	take.hash = key_hash_wide(&cache->seed, key, key_size);
+	take.hash = key_hash_wide(&cache->domain.seed, key, key_size);
 	take.shard = cache_shard(cache, take.hash);
 	status = take_look(&take, entry, &found);
 	if (found)

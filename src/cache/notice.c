@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "cache.h"
+#include "entry.h"
 
 enum { CROWD = 1024 };
 
@@ -52,7 +52,7 @@ static struct tw_cache_entry *notices_take_crowd(struct notices *notices)
 /* True: there are more by now. */
 static bool notices_tell(struct notices *notices, struct tw_cache_entry *entry)
 {
-	struct reader *reader = epochs_reader(&notices->cache->epochs);
+	struct reader *reader = epochs_reader(&notices->domain->epochs);
 	struct tw_cache_entry *next;
 	uint64_t count = 0;
 	bool is_more;
@@ -73,7 +73,7 @@ static bool notices_tell(struct notices *notices, struct tw_cache_entry *entry)
 	pthread_cond_broadcast(&notices->progress);
 	pthread_mutex_unlock(&notices->lock);
 	/* A pool may have all its cells. */
-	cache_ask_upkeep(notices->cache);
+	domain_ask_upkeep(notices->domain);
 	return is_more;
 }
 
@@ -97,18 +97,17 @@ static void notices_run(void *argument)
 		(void)tw_alarm_set(notices->alarm, 0);
 }
 
-enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
-			    const struct tw_cache_options *options, struct tw_cache *cache)
+enum tw_status notices_open(struct notices *notices, struct domain *domain,
+			    const struct tw_cache_options *options)
 {
 	notices->on_remove = options->on_remove;
 	notices->context = options->context;
-	notices->wheel = wheel;
-	notices->cache = cache;
+	notices->domain = domain;
 	if (!notices->on_remove)
 		return TW_OK;
 	pthread_mutex_init(&notices->lock, NULL);
 	condition_init(&notices->progress);
-	return tw_alarm_create(wheel, notices_run, notices, &notices->alarm);
+	return tw_alarm_create(domain->wheel, notices_run, notices, &notices->alarm);
 }
 
 void notices_close(struct notices *notices)
@@ -151,7 +150,7 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 	while (notices->told < target && status == TW_OK) {
 		pthread_mutex_unlock(&notices->lock);
 		/* Drives the wheel if that is the caller's part, and tells whether it goes on. */
-		status = tw_flush(notices->wheel);
+		status = tw_flush(notices->domain->wheel);
 		pthread_mutex_lock(&notices->lock);
 		if (notices->told < target && status == TW_OK)
 			condition_wait(&notices->progress, &notices->lock,

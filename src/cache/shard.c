@@ -13,7 +13,6 @@
 
 #include <stdlib.h>
 
-#include "cache.h"
 #include "flight.h"
 
 /* A thread that finds the lock taken tries for a moment before it sleeps: it is let go sooner. */
@@ -29,18 +28,19 @@ static void shard_init_lock(struct shard *shard)
 	pthread_mutexattr_destroy(&attributes);
 }
 
-enum tw_status shard_open(struct shard *shard, struct tw_cache *cache)
+enum tw_status shard_open(struct shard *shard, struct domain *domain, struct notices *notices)
 {
-	struct table *table = table_new(cache->arena, 1);
+	struct table *table = table_new(domain->arena, 1);
 	enum tw_status status = TW_NO_MEMORY;
 
-	shard->pool = pool_create(cache->arena);
+	shard->pool = pool_create(domain->arena);
 	if (!table || !shard->pool)
 		goto free_both;
-	shard->cache = cache;
+	shard->domain = domain;
+	shard->notices = notices;
 	shard->armed = TW_FOREVER;
-	expiry_init(&shard->expiry, (uint64_t)(tw_now(cache->wheel) / cache->granule));
-	status = tw_alarm_create(cache->wheel, shard_wake, shard, &shard->alarm);
+	expiry_init(&shard->expiry, (uint64_t)(tw_now(domain->wheel) / domain->granule));
+	status = tw_alarm_create(domain->wheel, shard_wake, shard, &shard->alarm);
 	if (status != TW_OK)
 		goto free_both;
 	atomic_init(&shard->table, table);
@@ -92,13 +92,13 @@ void shard_end(struct shard *shard)
 	bool refiles = shard_begin_refiling(shard);
 	bool asks;
 
-	limbo_take(&shard->limbo, &shard->cache->epochs, shard->pool, &shard->policy, &garbage);
+	limbo_take(&shard->limbo, &shard->domain->epochs, shard->pool, &shard->policy, &garbage);
 	/* Something is left, or another pool, or ours after this, may have all its cells. */
 	asks = !limbo_is_empty(&shard->limbo) || shard->pool->gave_away || garbage.entries;
 	shard->pool->gave_away = false;
 	shard->unlinks_to = NULL;
-	if (shard->notices.count > 0)
-		notices_add(&shard->cache->notices, &shard->notices);
+	if (shard->to_tell.count > 0)
+		notices_add(shard->notices, &shard->to_tell);
 	pthread_mutex_unlock(&shard->lock);
 
 	if (refiles)
@@ -107,7 +107,7 @@ void shard_end(struct shard *shard)
 	if (garbage.entries || garbage.tables)
 		garbage_free(&garbage);
 	if (asks)
-		cache_ask_upkeep(shard->cache);
+		domain_ask_upkeep(shard->domain);
 }
 
 /* ---- Changes ---- */
@@ -122,7 +122,7 @@ static void shard_set_table(struct shard *shard, struct table *table)
 	/* seq_cst: likewise; pairs with shard_place(). */
 	atomic_store_explicit(&shard->place, table_place(table), memory_order_seq_cst);
 	shard->tables++;
-	limbo_add_table(&shard->limbo, &shard->cache->epochs, old);
+	limbo_add_table(&shard->limbo, &shard->domain->epochs, old);
 }
 
 bool shard_reserve(struct shard *shard)
@@ -151,24 +151,6 @@ void shard_try_to_shrink(struct shard *shard)
 		shard_set_table(shard, smaller);
 }
 
-static void cache_count_in(struct tw_cache *cache, uint64_t entries, uint64_t bytes)
-{
-	/* relaxed: limits are kept by whoever goes over them, after its own addition. */
-	if (entries > 0)
-		atomic_fetch_add_explicit(&cache->entries, entries, memory_order_relaxed);
-	if (bytes > 0)
-		atomic_fetch_add_explicit(&cache->bytes, bytes, memory_order_relaxed);
-}
-
-static void cache_count_out(struct tw_cache *cache, uint64_t entries, uint64_t bytes)
-{
-	/* relaxed: as above. */
-	if (entries > 0)
-		atomic_fetch_sub_explicit(&cache->entries, entries, memory_order_relaxed);
-	if (bytes > 0)
-		atomic_fetch_sub_explicit(&cache->bytes, bytes, memory_order_relaxed);
-}
-
 /* The one place where entries leave. The table and the policy know it no more. */
 static void shard_drop(struct shard *shard, struct tw_cache_entry *entry, enum tw_cache_cause cause,
 		       tw_duration now)
@@ -178,9 +160,9 @@ static void shard_drop(struct shard *shard, struct tw_cache_entry *entry, enum t
 	entry_set_state(entry, (entry_state(entry) & ~(unsigned)ENTRY_LINKED) |
 				       (unsigned)cause << ENTRY_CAUSE_SHIFT);
 	shard->removed[cause]++;
-	if (shard->cache->notices.on_remove && !(entry->kind & ENTRY_ABSENT)) {
+	if (shard->notices->on_remove && !(entry->kind & ENTRY_ABSENT)) {
 		entry_pin(entry);
-		notice_list_add(&shard->notices, entry);
+		notice_list_add(&shard->to_tell, entry);
 	}
 	limbo_add(shard->unlinks_to && entry_is_small(entry) ? shard->unlinks_to : &shard->limbo,
 		  entry);
@@ -191,7 +173,7 @@ void shard_unlink(struct shard *shard, struct tw_cache_entry *entry, enum tw_cac
 {
 	table_remove(shard_table(shard), entry);
 	policy_remove(&shard->policy, entry);
-	cache_count_out(shard->cache, 1, entry_weight(entry));
+	domain_count(shard->domain, -1, -(int64_t)entry_weight(entry));
 	shard_drop(shard, entry, cause, now);
 }
 
@@ -200,7 +182,7 @@ unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_e
 {
 	unsigned count = 0;
 
-	while (count < most && cache_is_over_limit(shard->cache)) {
+	while (count < most && domain_is_over_limit(shard->domain)) {
 		struct tw_cache_entry *victim = policy_victim(&shard->policy, spared);
 
 		if (!victim)
@@ -213,7 +195,7 @@ unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_e
 
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now)
 {
-	cache_count_in(shard->cache, 1, entry_weight(entry));
+	domain_count(shard->domain, 1, (int64_t)entry_weight(entry));
 	shard_evict(shard, SHARD_STEP, NULL, now);
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	policy_add(&shard->policy, entry);
@@ -223,17 +205,13 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
 		   struct tw_cache_entry *entry, tw_duration now)
 {
-	uint64_t weight = entry_weight(entry);
-	uint64_t old_weight = entry_weight(old);
+	int64_t heavier = (int64_t)entry_weight(entry) - (int64_t)entry_weight(old);
 	bool should_settle;
 
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	should_settle = policy_replace(&shard->policy, old, entry);
 	table_replace(slot, entry);
-	if (weight > old_weight)
-		cache_count_in(shard->cache, 0, weight - old_weight);
-	else
-		cache_count_out(shard->cache, 0, old_weight - weight);
+	domain_count(shard->domain, 0, heavier);
 	shard_drop(shard, old, TW_CAUSE_REPLACED, now);
 	if (should_settle)
 		policy_settle(&shard->policy);
@@ -270,7 +248,7 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 		tw_duration now;
 
 		shard_begin(shard);
-		now = tw_now(shard->cache->wheel);
+		now = tw_now(shard->domain->wheel);
 		flights_override_all(shard);
 		count = shard_walk_on(shard, &walk, entries);
 		for (size_t i = 0; i < count; i++)

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "domain.h"
 #include "expiry.h"
 #include "limbo.h"
 #include "notice.h"
@@ -15,7 +16,6 @@
 #include "table.h"
 
 struct flight;
-struct tw_cache;
 
 enum { SHARD_STEP = 64 /* entries to a lock */ };
 
@@ -23,7 +23,8 @@ struct shard {
 	/* Written under the lock, read by any thread inside an epoch. */
 	_Alignas(64) _Atomic(struct table *) table;
 	_Atomic uintptr_t place; /* of its buckets; read by any thread, outside, too */
-	struct tw_cache *cache;  /* constant */
+	struct domain *domain;   /* constant */
+	struct notices *notices; /* constant */
 	/* Any thread inside an epoch may note uses; the rest under the lock. */
 	struct policy policy;
 	/* Under the lock. */
@@ -32,7 +33,7 @@ struct shard {
 	uint64_t removed[TW_CACHE_CAUSES];
 	struct flight *flights;     /* loads that run */
 	struct limbo limbo;         /* unlinked, maybe still seen by readers */
-	struct notice_list notices; /* since shard_begin */
+	struct notice_list to_tell; /* since shard_begin */
 	uint64_t tables;            /* how many have been put in the place of another */
 	tw_duration armed;          /* when the alarm is to run; TW_FOREVER: not */
 	bool is_refiling;           /* somebody files everything anew: entry_filed() may be wrong */
@@ -43,7 +44,7 @@ struct shard {
 };
 
 /* Opens it; statuses of tw_alarm_create. On failure there is nothing to close. */
-enum tw_status shard_open(struct shard *shard, struct tw_cache *cache);
+enum tw_status shard_open(struct shard *shard, struct domain *domain, struct notices *notices);
 /* Its alarm does not run any more. */
 void shard_stop(struct shard *shard);
 /* Frees it; it is empty but for its limbo, and nobody is inside an epoch. */

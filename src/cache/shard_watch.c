@@ -11,8 +11,6 @@
  */
 #include "shard.h"
 
-#include "cache.h"
-
 _Static_assert(ENTRY_FILED + 1 >= EXPIRY_LEVELS * EXPIRY_SLOTS, "a place fits into a state");
 
 /* ---- The alarm ---- */
@@ -20,15 +18,15 @@ _Static_assert(ENTRY_FILED + 1 >= EXPIRY_LEVELS * EXPIRY_SLOTS, "a place fits in
 /* Under the lock: sets the alarm if it would come too late. */
 static void shard_arm(struct shard *shard)
 {
-	struct tw_cache *cache = shard->cache;
+	tw_duration granule = shard->domain->granule;
 	uint64_t tick = expiry_next(&shard->expiry);
 	tw_duration due;
 
 	if (shard->must_refile && tick > shard->expiry.now + 1)
 		tick = shard->expiry.now + 1; /* there may be memory again */
-	if (tick > (uint64_t)(TW_FOREVER / cache->granule))
+	if (tick > (uint64_t)(TW_FOREVER / granule))
 		return;
-	due = (tw_duration)tick * cache->granule;
+	due = (tw_duration)tick * granule;
 	if (due >= shard->armed)
 		return;
 	shard->armed = due;
@@ -40,7 +38,7 @@ static void shard_arm(struct shard *shard)
 bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned filed,
 		 tw_duration deadline)
 {
-	tw_duration granule = shard->cache->granule;
+	tw_duration granule = shard->domain->granule;
 	unsigned place;
 
 	/* Until everything is filed anew, an entry that says it is filed may be wrong. */
@@ -107,7 +105,7 @@ bool shard_begin_refiling(struct shard *shard)
 	enum { SPARE = 64 };
 
 	if (shard->is_refiling || shard->expiry.count <= 2 * shard_table(shard)->count + SPARE ||
-	    cache_is_closed(shard->cache))
+	    domain_is_closed(shard->domain))
 		return false;
 	shard->is_refiling = true;
 	expiry_clear(&shard->expiry);
@@ -117,7 +115,7 @@ bool shard_begin_refiling(struct shard *shard)
 /* False: out of memory. */
 static bool shard_refile_one(struct shard *shard, struct tw_cache_entry *entry, tw_duration now)
 {
-	const struct key_hash_seed *seed = &shard->cache->seed;
+	const struct key_hash_seed *seed = &shard->domain->seed;
 
 	entry_set_filed(entry, 0);
 	if (!entry_try_to_expire(entry, now))
@@ -138,7 +136,7 @@ void shard_refile(struct shard *shard)
 		tw_duration now;
 
 		shard_begin(shard);
-		now = tw_now(shard->cache->wheel);
+		now = tw_now(shard->domain->wheel);
 		/* To go through an empty table takes as long as through a full one. */
 		shard_try_to_shrink(shard);
 		count = shard_walk_on(shard, &walk, entries);
@@ -162,7 +160,7 @@ void shard_refile(struct shard *shard)
 /* By a tick; false: there is nothing more. */
 static bool shard_expire_some(struct shard *shard, uint64_t tick)
 {
-	tw_duration now = tw_now(shard->cache->wheel);
+	tw_duration now = tw_now(shard->domain->wheel);
 	struct expiry_block *block = expiry_take(&shard->expiry, tick);
 	const struct table *table = shard_table(shard);
 	unsigned next = expiry_place(&shard->expiry, tick + 1);
@@ -185,7 +183,7 @@ static bool shard_expire_some(struct shard *shard, uint64_t tick)
 void shard_expire(struct shard *shard)
 {
 	/* Not read anew: what can't be filed comes up at the next one, and this would never end. */
-	uint64_t tick = (uint64_t)(tw_now(shard->cache->wheel) / shard->cache->granule);
+	uint64_t tick = (uint64_t)(tw_now(shard->domain->wheel) / shard->domain->granule);
 	bool goes_on;
 	bool refiles;
 
