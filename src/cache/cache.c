@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/xorshift.h"
-#include "flight.h"
 #include "stash.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
@@ -353,7 +352,7 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 	    !shard_watch(shard, hash, entry, old ? entry_filed(old) : 0, entry_deadline(entry)))
 		return TW_NO_MEMORY;
 	if (mode != PUT_LOADED && shard->flights)
-		flights_override(shard, hash, key, entry->key_size);
+		flights_override(shard->flights, hash, key, entry->key_size);
 	if (old && cache_has_bytes_for(cache, old, entry)) {
 		shard_replace(shard, slot, old, entry, now);
 		return TW_OK;
@@ -510,7 +509,7 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
 		status = TW_OK;
 	if (entry)
 		shard_unlink(shard, entry, TW_CAUSE_EXPLICIT, now);
-	flights_override(shard, hash, key, key_size);
+	flights_override(shard->flights, hash, key, key_size);
 	shard_end(shard);
 	return status;
 }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flight.h"
 #include "stash.h"
 
 enum {
@@ -283,7 +282,7 @@ static void cache_end_takes(struct tw_cache *cache)
 	atomic_store_explicit(&cache->domain.is_closed, true, memory_order_release);
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		shard_begin(&cache->shards[i]);
-		flights_wake(&cache->shards[i]);
+		flights_wake(cache->shards[i].flights);
 		shard_end(&cache->shards[i]);
 	}
 	pthread_mutex_lock(&cache->takes_lock);

@@ -13,8 +13,6 @@
 
 #include <stdlib.h>
 
-#include "flight.h"
-
 /* A thread that finds the lock taken tries for a moment before it sleeps: it is let go sooner. */
 static void shard_init_lock(struct shard *shard)
 {
@@ -249,7 +247,7 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 
 		shard_begin(shard);
 		now = tw_now(shard->domain->wheel);
-		flights_override_all(shard);
+		flights_override_all(shard->flights);
 		count = shard_walk_on(shard, &walk, entries);
 		for (size_t i = 0; i < count; i++)
 			shard_unlink(shard, entries[i], cause, now);

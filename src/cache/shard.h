@@ -10,12 +10,11 @@
 
 #include "domain.h"
 #include "expiry.h"
+#include "flight.h"
 #include "limbo.h"
 #include "notice.h"
 #include "policy.h"
 #include "table.h"
-
-struct flight;
 
 enum { SHARD_STEP = 64 /* entries to a lock */ };
 
