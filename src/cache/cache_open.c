@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shard_sweep.h"
 #include "stash.h"
 
 enum {
@@ -167,7 +168,8 @@ static enum tw_status cache_open_shards(struct tw_cache *cache,
 		policy_init(&cache->shards[i].policy, options->policy);
 		if (options->max_entries > 0 || options->max_bytes > 0)
 			policy_turn_on(&cache->shards[i].policy);
-		status = shard_open(&cache->shards[i], &cache->domain, &cache->notices);
+		status = shard_open(&cache->shards[i], &cache->domain, &cache->notices,
+				    shard_expire);
 		if (status != TW_OK) {
 			cache_close_shards(cache, i);
 			break;

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "shard_sweep.h"
+
 /* ---- Many lookups ---- */
 
 /* So many at a time: their cache misses overlap. */

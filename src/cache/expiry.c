@@ -7,7 +7,7 @@
  * needs no links for it, and a removal touches no neighbours. The entry knows the place where its
  * hash is filed; a replacement files the hash again only for an earlier place. What that leaves
  * behind, and what removed entries do, comes up some day and is not wanted any more. When that
- * becomes more than the rest, the shard forgets all and files its entries anew (shard_watch.c).
+ * becomes more than the rest, the shard forgets all and files its entries anew (shard.c).
  *
  * Ticks are numbers of eleven digits to the base 32: 292 years of microseconds have 53 bits. A hash
  * is filed at the level of the highest digit in which its tick differs from now, in the slot of
