@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache itself, and what the public calls share. */
+/* The cache itself, and the public calls for all its keys. */
 #ifndef CACHE_CACHE_H
 #define CACHE_CACHE_H
 
@@ -45,40 +45,6 @@ static inline struct shard *cache_shard(const struct tw_cache *cache, uint64_t h
 	return &cache->shards[(unsigned)(hash >> 32) & cache->shard_mask];
 }
 
-/* ---- Time ---- */
-
-/* A lifetime with jitter. */
-tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, tw_duration expire);
-/* Gives a new entry its deadline. */
-void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
-		      tw_duration lifetime);
-
-/* ---- Lookups ---- */
-
-/* Inside an epoch: the key's entry if it may be read, absences too; NULL: none. Counts as a use. */
-struct tw_cache_entry *cache_find(struct tw_cache *cache, uint64_t hash, const void *key,
-				  size_t key_size);
-
-/* As tw_cache_get, of arguments that are fine. Not inside an epoch. */
-enum tw_status cache_get_hashed(struct tw_cache *cache, struct reader *reader, uint64_t hash,
-				const void *key, size_t key_size, void *buffer, size_t capacity,
-				size_t *value_size);
-
-/* ---- Changes ---- */
-
-enum put_mode {
-	PUT_SET,
-	PUT_ADD,     /* only a new key */
-	PUT_REPLACE, /* only a key that is there */
-	PUT_LOADED   /* as PUT_SET, and the loads of the key go on */
-};
-
-/* Completes a plan whose key and hash are fine, by its weight. Calls the user's function. */
-void cache_plan(struct tw_cache *cache, struct entry_plan *plan);
-/* Between shard_begin and shard_end. TW_OK: the entry's reference is the table's now; else it is
- * still the caller's: TW_EXISTS, TW_NOT_FOUND, TW_FULL, TW_NO_MEMORY, TW_CLOSED. */
-enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now);
 /* Evicts in all shards by turns, in short steps, until the limits are kept; not `spared` (or NULL,
  * or gone): it was set just now. */
 void cache_evict(struct tw_cache *cache, const struct tw_cache_entry *spared);

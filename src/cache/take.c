@@ -10,10 +10,8 @@
  *
  * A loader that ends its thread is noticed by a cleanup handler.
  */
-#include "cache.h"
-
-#include "base/clock.h"
-#include "flight.h"
+#include "change.h"
+#include "lookup.h"
 
 /* One load, of the thread that runs the loader. */
 struct tw_cache_loading {
