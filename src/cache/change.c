@@ -171,7 +171,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	shard_prefetch_lock(shard);
 	lifetime = cache_lifetime(cache, reader, expire);
 	cache_plan(cache, plan);
-	/* Whoever calls us from here on, from a user's function, goes without it. */
+	/* A call from here on, from a user's function, goes without it. */
 	if (stash_begin(reader_stash(reader), cache))
 		stash = reader_stash(reader);
 	if (cache_make_entry(stash, plan, &entry)) {

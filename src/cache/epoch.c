@@ -98,7 +98,7 @@ bool epochs_init(struct epochs *epochs, size_t reader_size)
 void epochs_destroy(struct epochs *epochs)
 {
 	struct epochs **place = &all_epochs;
-	struct reader *reader;
+	struct reader *reader = epochs_first_reader(epochs);
 	struct reader *next;
 
 	pthread_mutex_lock(&threads_lock);
@@ -107,8 +107,6 @@ void epochs_destroy(struct epochs *epochs)
 	*place = epochs->next;
 	pthread_mutex_unlock(&threads_lock);
 
-	/* relaxed: nobody adds any more. */
-	reader = atomic_load_explicit(&epochs->readers, memory_order_relaxed);
 	for (; reader; reader = next) {
 		next = reader->next;
 		free(reader);
@@ -178,8 +176,8 @@ static struct reader *epochs_take_reader(struct epochs *epochs)
 	if (!reader)
 		return NULL;
 	reader->next = first;
-	/* seq_cst: a scan after this reader has entered finds it; pairs with the load in
-	 * epochs_advance(). */
+	/* seq_cst: a scan after this reader has entered finds it; pairs with
+	 * epochs_first_reader(). */
 	atomic_store_explicit(&epochs->readers, reader, memory_order_seq_cst);
 	/* relaxed: see epochs_readers(). */
 	atomic_fetch_add_explicit(&epochs->reader_count, 1, memory_order_relaxed);
@@ -210,10 +208,9 @@ struct reader *epochs_find_reader(struct epochs *epochs)
 
 bool epochs_advance(struct epochs *epochs)
 {
-	/* acquire: before the scan. */
-	uint64_t current = atomic_load_explicit(&epochs->current, memory_order_acquire);
-	/* seq_cst: pairs with the store in epochs_take_reader(). */
-	struct reader *reader = atomic_load_explicit(&epochs->readers, memory_order_seq_cst);
+	/* Before the scan. */
+	uint64_t current = epochs_current(epochs);
+	struct reader *reader = epochs_first_reader(epochs);
 
 	for (; reader; reader = reader->next) {
 		/* seq_cst: pairs with reader_enter() and reader_leave(). */

@@ -8,18 +8,17 @@
  *
  * What stays here when the thread sets no more is small (some dozens of cells, of at most 1,024
  * bytes), but may keep large chunks from being given back. So the cache's upkeep, which runs in
- * the tick after a set, clears all stashes. Who finds one begun goes without it: nobody waits.
+ * the tick after a set, clears all stashes. A thread that finds one begun goes without it: none
+ * waits.
  *
- * May run together: stash_begin() of any threads; whoever begins is alone until stash_end().
+ * May run together: stash_begin() of any threads; the one that begins is alone until stash_end().
  */
 #include "stash.h"
 
 #include <sched.h>
 
-#include "cache.h"
-
 /* Wait for so many before the readers are looked at, and the more where there are more readers:
- * more than in a shard's limbo, for they are still near, and who looks at a reader takes its cache
+ * more than in a shard's limbo, for they are still near, and a look at a reader takes its cache
  * line away from it. */
 enum { FEW = 16, MANY = 32 };
 

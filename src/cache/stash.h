@@ -10,11 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "epoch.h"
-#include "limbo.h"
-#include "pool.h"
-
-struct tw_cache;
+#include "cache.h"
 
 /* A reader, and what its thread keeps. Zeroed: nothing. */
 struct stash {

@@ -13,16 +13,25 @@
 #include "change.h"
 #include "lookup.h"
 
-/* One load, of the thread that runs the loader. */
+/* One call of tw_cache_take; its loader, if it runs one, gives the value to it. */
 struct tw_cache_loading {
 	struct tw_cache *cache;
 	struct shard *shard;
 	struct reader *reader;
+	uint64_t hash;
+	const void *key;
+	size_t key_size;
+	tw_cache_load *load;
+	void *argument;
+	tw_duration until; /* real time; 0: it does not wait */
+	bool has_waited;
+	bool is_counted;                    /* as a hit, a miss or an absence */
+	const struct tw_cache_entry *entry; /* pinned for the caller, or NULL */
+	/* Of its own load. */
 	struct flight *flight;
 	struct tw_cache_entry *given; /* by the loader, or NULL; one reference */
 	tw_duration expire;           /* of what was given */
 	enum tw_status status;
-	const struct tw_cache_entry *entry; /* pinned for the caller, or NULL */
 };
 
 /* ---- Loading ---- */
@@ -32,9 +41,9 @@ static enum tw_status loading_give(struct tw_cache_loading *loading, struct entr
 {
 	struct tw_cache_entry *entry;
 
-	plan->key = loading->flight->key;
-	plan->key_size = loading->flight->key_size;
-	plan->hash = loading->flight->hash;
+	plan->key = loading->key;
+	plan->key_size = loading->key_size;
+	plan->hash = loading->hash;
 	cache_plan(loading->cache, plan);
 	if (plan_needs_pool(plan)) {
 		shard_begin(loading->shard);
@@ -105,7 +114,7 @@ static void loading_land(struct tw_cache_loading *loading, tw_duration now)
 		flight->entry = tw_cache_entry_pin(loading->given);
 	}
 	if (loading->given && !flight->is_overridden &&
-	    cache_put(cache, shard, flight->hash, loading->given, PUT_LOADED, now) == TW_OK)
+	    cache_put(cache, shard, loading->hash, loading->given, PUT_LOADED, now) == TW_OK)
 		loading->given = NULL;
 	flight->status = loading->status;
 	flight_end(flight, &shard->flights, &cache->domain);
@@ -156,34 +165,22 @@ static void loading_abandon(void *argument)
 	cache_count_take(loading->cache, -1);
 }
 
-static void loading_run(struct tw_cache_loading *loading, tw_cache_load *load, void *argument)
+/* With its flight begun. */
+static enum tw_status loading_run(struct tw_cache_loading *loading)
 {
 	loading->reader->callbacks++;
 	reader_count(loading->reader, COUNT_LOADS, 1);
 	pthread_cleanup_push(loading_abandon, loading);
-	loading->status = load(argument, loading->flight->key, loading->flight->key_size, loading);
+	loading->status =
+		loading->load(loading->argument, loading->key, loading->key_size, loading);
 	pthread_cleanup_pop(0);
 	loading_end(loading);
+	return loading->status;
 }
 
 /* ---- Take ---- */
 
-/* What tw_cache_take was given. */
-struct take {
-	struct tw_cache *cache;
-	struct shard *shard;
-	struct reader *reader;
-	uint64_t hash;
-	const void *key;
-	size_t key_size;
-	tw_cache_load *load;
-	void *argument;
-	tw_duration until; /* real time; 0: it does not wait */
-	bool has_waited;
-	bool is_counted; /* as a hit, a miss or an absence */
-};
-
-static void take_count(struct take *take, enum reader_count outcome)
+static void take_count(struct tw_cache_loading *take, enum reader_count outcome)
 {
 	if (!take->is_counted)
 		reader_count(take->reader, outcome, 1);
@@ -191,7 +188,7 @@ static void take_count(struct take *take, enum reader_count outcome)
 }
 
 /* Looks the key up, and counts what it finds. *found: it is settled. */
-static enum tw_status take_look(struct take *take, const struct tw_cache_entry **entry, bool *found)
+static enum tw_status take_look(struct tw_cache_loading *take, bool *found)
 {
 	struct tw_cache_entry *there;
 	enum tw_status status = TW_NOT_FOUND;
@@ -203,7 +200,7 @@ static enum tw_status take_look(struct take *take, const struct tw_cache_entry *
 		take_count(take, COUNT_ABSENT);
 	} else if (there) {
 		take_count(take, COUNT_HITS);
-		*entry = tw_cache_entry_pin(there);
+		take->entry = tw_cache_entry_pin(there);
 		status = TW_OK;
 	}
 	reader_leave(take->reader);
@@ -211,7 +208,7 @@ static enum tw_status take_look(struct take *take, const struct tw_cache_entry *
 }
 
 /* Between begin and end, with a reference to the flight. TW_OK: it is over. */
-static enum tw_status take_wait(struct take *take, struct flight *flight)
+static enum tw_status take_wait(struct tw_cache_loading *take, struct flight *flight)
 {
 	struct domain *domain = &take->cache->domain;
 	enum tw_status status;
@@ -228,35 +225,20 @@ static enum tw_status take_wait(struct take *take, struct flight *flight)
 }
 
 /* As above: waits for the flight, and takes a pin of what it brought. */
-static enum tw_status take_join(struct take *take, struct flight *flight,
-				const struct tw_cache_entry **entry)
+static enum tw_status take_join(struct tw_cache_loading *take, struct flight *flight)
 {
 	enum tw_status status = take_wait(take, flight);
 
 	if (status != TW_OK)
 		return status;
 	if (flight->status == TW_OK)
-		*entry = tw_cache_entry_pin(flight->entry);
+		take->entry = tw_cache_entry_pin(flight->entry);
 	return flight->status;
-}
-
-static enum tw_status take_load(struct take *take, struct flight *flight,
-				const struct tw_cache_entry **entry)
-{
-	struct tw_cache_loading loading = {.cache = take->cache,
-					   .shard = take->shard,
-					   .reader = take->reader,
-					   .flight = flight};
-
-	loading_run(&loading, take->load, take->argument);
-	*entry = loading.entry;
-	return loading.status;
 }
 
 /* Not found at a glance: once more under the lock, then as one that waits or loads. *again: there
  * was a flight whose load began before the key was set or deleted, and which is over now. */
-static enum tw_status take_slowly(struct take *take, const struct tw_cache_entry **entry,
-				  bool *again)
+static enum tw_status take_slowly(struct tw_cache_loading *take, bool *again)
 {
 	const struct tw_cache_entry *unpinned = NULL;
 	struct flight *flight;
@@ -265,7 +247,7 @@ static enum tw_status take_slowly(struct take *take, const struct tw_cache_entry
 
 	*again = false;
 	shard_begin(take->shard);
-	status = take_look(take, entry, &found);
+	status = take_look(take, &found);
 	if (found) {
 		shard_end(take->shard);
 		return status;
@@ -280,28 +262,28 @@ static enum tw_status take_slowly(struct take *take, const struct tw_cache_entry
 	if (flight) {
 		flight->references++;
 		*again = flight->is_overridden;
-		status = *again ? take_wait(take, flight) : take_join(take, flight, entry);
+		status = *again ? take_wait(take, flight) : take_join(take, flight);
 		*again = *again && status == TW_OK;
 		unpinned = flight_let_go(flight);
 		shard_end(take->shard);
 		tw_cache_entry_release(unpinned);
 		return status;
 	}
-	flight = flight_begin(&take->shard->flights, take->reader, take->hash, take->key,
-			      take->key_size);
+	take->flight = flight_begin(&take->shard->flights, take->reader, take->hash, take->key,
+				    take->key_size);
 	shard_end(take->shard);
-	return flight ? take_load(take, flight, entry) : TW_NO_MEMORY;
+	return take->flight ? loading_run(take) : TW_NO_MEMORY;
 }
 
 enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key_size,
 			     tw_cache_load *load, void *argument, tw_duration wait,
 			     const struct tw_cache_entry **entry)
 {
-	struct take take = {.cache = cache,
-			    .key = key,
-			    .key_size = key_size,
-			    .load = load,
-			    .argument = argument};
+	struct tw_cache_loading take = {.cache = cache,
+					.key = key,
+					.key_size = key_size,
+					.load = load,
+					.argument = argument};
 	enum tw_status status;
 	bool found;
 	bool again;
@@ -318,15 +300,16 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 		return TW_NO_MEMORY;
 	take.hash = key_hash_wide(&cache->domain.seed, key, key_size);
 	take.shard = cache_shard(cache, take.hash);
-	status = take_look(&take, entry, &found);
-	if (found)
-		return status;
-	if (wait > 0)
-		take.until = time_add(clock_read_real(CLOCK_MONOTONIC), wait);
-	cache_count_take(cache, 1);
-	do
-		status = take_slowly(&take, entry, &again);
-	while (again);
-	cache_count_take(cache, -1);
+	status = take_look(&take, &found);
+	if (!found) {
+		if (wait > 0)
+			take.until = time_add(clock_read_real(CLOCK_MONOTONIC), wait);
+		cache_count_take(cache, 1);
+		do
+			status = take_slowly(&take, &again);
+		while (again);
+		cache_count_take(cache, -1);
+	}
+	*entry = take.entry;
 	return status;
 }
