@@ -166,13 +166,15 @@ static void shard_sum(struct shard *shard, struct tw_cache_stats *stats)
 	shard_end(shard);
 }
 
-void cache_sum_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
+enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
 {
 	uint64_t sums[READER_COUNTS] = {0};
-	const struct reader *reader = epochs_first_reader(&cache->domain.epochs);
+	const struct reader *reader;
 
+	if (!cache || !stats)
+		return TW_INVALID;
 	*stats = (struct tw_cache_stats){0};
-	for (; reader; reader = reader->next)
+	for (reader = epochs_first_reader(&cache->domain.epochs); reader; reader = reader->next)
 		for (int i = 0; i < READER_COUNTS; i++)
 			sums[i] += counter_read(&reader->counts[i]);
 	stats->hits = sums[COUNT_HITS];
@@ -187,12 +189,5 @@ void cache_sum_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
 	stats->notified = notices_told(&cache->notices);
 	stats->entries = counter_read(&cache->domain.entries);
 	stats->bytes = counter_read(&cache->domain.bytes);
-}
-
-enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
-{
-	if (!cache || !stats)
-		return TW_INVALID;
-	cache_sum_stats(cache, stats);
 	return TW_OK;
 }

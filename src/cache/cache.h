@@ -48,6 +48,5 @@ static inline struct shard *cache_shard(const struct tw_cache *cache, uint64_t h
 /* Evicts in all shards by turns, in short steps, until the limits are kept; not `spared` (or NULL,
  * or gone): it was set just now. */
 void cache_evict(struct tw_cache *cache, const struct tw_cache_entry *spared);
-void cache_sum_stats(struct tw_cache *cache, struct tw_cache_stats *stats);
 
 #endif

@@ -104,7 +104,7 @@ static void cache_tell_stats(struct tw_cache *cache)
 	struct reader *reader = epochs_reader(&cache->domain.epochs);
 	struct tw_cache_stats stats;
 
-	cache_sum_stats(cache, &stats);
+	(void)tw_cache_get_stats(cache, &stats);
 	if (reader)
 		reader->callbacks++;
 	cache->on_stats(cache->context, &stats);

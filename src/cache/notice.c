@@ -50,13 +50,19 @@ static struct tw_cache_entry *notices_take_crowd(struct notices *notices)
 }
 
 /* True: there are more by now. */
-static bool notices_tell(struct notices *notices, struct tw_cache_entry *entry)
+static bool notices_tell_crowd(struct notices *notices)
 {
 	struct reader *reader = epochs_reader(&notices->domain->epochs);
+	struct tw_cache_entry *entry;
 	struct tw_cache_entry *next;
 	uint64_t count = 0;
 	bool is_more;
 
+	pthread_mutex_lock(&notices->lock);
+	entry = notices_take_crowd(notices);
+	pthread_mutex_unlock(&notices->lock);
+	if (!entry)
+		return false;
 	/* So that tw_cache_flush and tw_cache_destroy know where they are called from. */
 	if (reader)
 		reader->callbacks++;
@@ -75,17 +81,6 @@ static bool notices_tell(struct notices *notices, struct tw_cache_entry *entry)
 	/* A pool may have all its cells. */
 	domain_ask_upkeep(notices->domain);
 	return is_more;
-}
-
-/* True: there are more. */
-static bool notices_tell_crowd(struct notices *notices)
-{
-	struct tw_cache_entry *entries;
-
-	pthread_mutex_lock(&notices->lock);
-	entries = notices_take_crowd(notices);
-	pthread_mutex_unlock(&notices->lock);
-	return entries && notices_tell(notices, entries);
 }
 
 /* The alarm's run. */

@@ -76,10 +76,7 @@ void shard_stop(struct shard *shard)
 
 void shard_close(struct shard *shard)
 {
-	struct garbage garbage = {NULL, NULL};
-
-	limbo_take_all(&shard->limbo, &garbage);
-	garbage_free(&garbage);
+	limbo_close(&shard->limbo);
 	expiry_clear(&shard->expiry);
 	table_free(shard_table(shard));
 	policy_destroy(&shard->policy);

@@ -116,9 +116,6 @@ bool stash_clear(struct stash *stash, struct tw_cache *cache)
 
 void stash_close(struct stash *stash)
 {
-	struct garbage garbage = {NULL, NULL};
-
-	limbo_take_all(&stash->limbo, &garbage);
-	garbage_free(&garbage);
+	limbo_close(&stash->limbo);
 	spare_return(&stash->spare);
 }

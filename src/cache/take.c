@@ -150,8 +150,7 @@ static void loading_end(struct tw_cache_loading *loading)
 	shard_end(loading->shard);
 	tw_cache_entry_release(unpinned);
 	tw_cache_entry_release(loading->given);
-	if (domain_is_over_limit(&cache->domain))
-		cache_evict(cache, given);
+	cache_evict(cache, given);
 }
 
 /* The thread ends in its loader. */
