@@ -25,19 +25,12 @@ static bool options_are_valid(const struct tw_cache_options *options)
 
 static unsigned options_shards(const struct tw_cache_options *options)
 {
-	uint64_t wanted = options->shards;
+	uint64_t most = SHARDS_DEFAULT;
 	unsigned shards = 1;
 
-	if (wanted == 0) {
-		wanted = SHARDS_DEFAULT;
-		if (options->max_entries > 0 &&
-		    options->max_entries / SHARD_ENTRIES_LEAST < SHARDS_DEFAULT)
-			wanted = options->max_entries / SHARD_ENTRIES_LEAST;
-		while (shards * 2 <= wanted)
-			shards *= 2;
-		return shards;
-	}
-	while (shards < wanted)
+	if (options->max_entries > 0 && options->max_entries / SHARD_ENTRIES_LEAST < most)
+		most = options->max_entries / SHARD_ENTRIES_LEAST;
+	while (options->shards > 0 ? shards < options->shards : shards * 2 <= most)
 		shards *= 2;
 	return shards;
 }

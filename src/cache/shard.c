@@ -107,17 +107,14 @@ bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entr
 		 tw_duration deadline)
 {
 	tw_duration granule = shard->domain->granule;
-	unsigned place;
+	unsigned place = 0;
 
 	/* Until everything is filed anew, an entry that says it is filed may be wrong. */
 	if (shard->is_refiling || shard->must_refile)
 		filed = 0;
-	if (deadline == TW_FOREVER) {
-		entry_set_filed(entry, filed);
-		return true;
-	}
-	place = expiry_place(&shard->expiry, (uint64_t)((deadline - 1) / granule + 1));
-	if (filed != 0 && filed <= place) {
+	if (deadline != TW_FOREVER)
+		place = expiry_place(&shard->expiry, (uint64_t)((deadline - 1) / granule + 1));
+	if (place == 0 || (filed != 0 && filed <= place)) {
 		entry_set_filed(entry, filed);
 		return true;
 	}
