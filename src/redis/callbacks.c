@@ -13,13 +13,13 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "monotonic.h"
+#include "base/clock.h"
+#include "base/thread.h"
 
 #define RETRY_AFTER_MAX (24 * TW_HOUR)
 /* How long the thread sleeps at most, if curl wants nothing earlier. */
@@ -226,7 +226,7 @@ static void request_end(struct callbacks *callbacks, struct request *request)
 {
 	struct run *run = request->run;
 
-	run->took = monotonic_now() - request->start;
+	run->took = clock_read_real(CLOCK_MONOTONIC) - request->start;
 	curl_slist_free_all(request->headers);
 	request->headers = NULL;
 	request->run = NULL;
@@ -245,7 +245,7 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 
 	callbacks->idle = request->next;
 	request->run = run;
-	request->start = monotonic_now();
+	request->start = clock_read_real(CLOCK_MONOTONIC);
 	request->date = -1;
 	request->retry_after[0] = '\0';
 	run_begin(run, request->start);
@@ -370,9 +370,6 @@ enum tw_status callbacks_start(struct callbacks *callbacks, unsigned limit,
 			       tw_duration connect_timeout, tw_duration timeout,
 			       struct mailbox *mailbox)
 {
-	sigset_t all, before;
-	int result;
-
 	pthread_once(&curl_once, curl_begin);
 	memset(callbacks, 0, sizeof(*callbacks));
 	callbacks->limit = limit;
@@ -384,11 +381,7 @@ enum tw_status callbacks_start(struct callbacks *callbacks, unsigned limit,
 		callbacks_free(callbacks);
 		return TW_NO_MEMORY;
 	}
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&callbacks->thread, NULL, callbacks_thread, callbacks);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!result)
+	if (thread_start(&callbacks->thread, callbacks_thread, callbacks, "redis", "http") == 0)
 		return TW_OK;
 	callbacks_free(callbacks);
 	return TW_SYSTEM;

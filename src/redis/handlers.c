@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One queue and its lock. A task of this kind has come over the network and goes back over it,
- * which costs so much more than the lock that nothing finer would be felt. Threads block all
- * signals: they are for the program's own threads.
+ * which costs so much more than the lock that nothing finer would be felt.
  */
 #include "handlers.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "monotonic.h"
+#include "base/clock.h"
+#include "base/thread.h"
 
 static void handlers_run(struct handlers *handlers, struct run *run)
 {
-	tw_duration start = monotonic_now();
+	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
 
 	run_begin(run, start);
 	run->outcome = handlers->handler(handlers->context, run->job, &run->verdict);
 	run->verdict.reason[TW_REDIS_REASON_MAX] = '\0';
-	run->took = monotonic_now() - start;
+	run->took = clock_read_real(CLOCK_MONOTONIC) - start;
 }
 
 static void *handlers_thread(void *argument)
@@ -53,9 +52,6 @@ static void *handlers_thread(void *argument)
 enum tw_status handlers_start(struct handlers *handlers, unsigned count,
 			      tw_redis_handler_fn *handler, void *context, struct mailbox *mailbox)
 {
-	sigset_t all, before;
-	int result = 0;
-
 	memset(handlers, 0, sizeof(*handlers));
 	handlers->handler = handler;
 	handlers->context = context;
@@ -65,18 +61,14 @@ enum tw_status handlers_start(struct handlers *handlers, unsigned count,
 		return TW_NO_MEMORY;
 	pthread_mutex_init(&handlers->lock, NULL);
 	pthread_cond_init(&handlers->wake, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (handlers->count < count && !result) {
-		result = pthread_create(&handlers->threads[handlers->count], NULL, handlers_thread,
-					handlers);
-		handlers->count += !result;
+	for (; handlers->count < count; handlers->count++) {
+		if (thread_start(&handlers->threads[handlers->count], handlers_thread, handlers,
+				 "redis", "task") != 0) {
+			handlers_stop(handlers);
+			return TW_SYSTEM;
+		}
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!result)
-		return TW_OK;
-	handlers_stop(handlers);
-	return TW_SYSTEM;
+	return TW_OK;
 }
 
 void handlers_stop(struct handlers *handlers)

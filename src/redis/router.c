@@ -17,10 +17,11 @@
  */
 #include "router.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "monotonic.h"
+#include "base/clock.h"
 
 #define REDIRECTS_MAX 16
 #define PAUSE_FIRST (10 * TW_MILLISECOND)
@@ -279,10 +280,19 @@ static struct pass run_pass(struct router *router, struct command *commands, siz
 	return pass;
 }
 
+static void sleep_for(tw_duration time)
+{
+	struct timespec left = {time / TW_SECOND, time % TW_SECOND};
+
+	while (nanosleep(&left, &left) < 0 && errno == EINTR)
+		;
+}
+
 void router_run(struct router *router, struct command *commands, size_t count)
 {
 	tw_duration patience = router->settings->patience;
-	tw_duration deadline = monotonic_after(patience > 0 ? patience : 0);
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	tw_duration deadline = time_add(now, patience > 0 ? patience : 0);
 	tw_duration pause = PAUSE_FIRST;
 
 	for (;;) {
@@ -292,9 +302,9 @@ void router_run(struct router *router, struct command *commands, size_t count)
 			return;
 		if (!pass.pause)
 			continue;
-		if (monotonic_now() + pause > deadline)
+		if (clock_read_real(CLOCK_MONOTONIC) + pause > deadline)
 			break;
-		monotonic_wait(pause);
+		sleep_for(pause);
 		pause = pause < PAUSE_MAX ? 2 * pause : pause;
 	}
 	for (size_t i = 0; i < count; i++)

@@ -13,13 +13,12 @@
  */
 #include "worker.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "monotonic.h"
+#include "base/clock.h"
+#include "base/thread.h"
 
 #define TICK (500 * TW_MICROSECOND)
 #define TICKS 512
@@ -80,7 +79,7 @@ static enum tw_status tables_create(struct tw_redis_worker *worker)
 		worker->shards[i] = (struct shard){
 			.worker = worker, .number = i, .due = true, .look_at = TW_FOREVER};
 	if (getrandom(&worker->random, sizeof(worker->random), GRND_NONBLOCK) < 0)
-		worker->random = (uint64_t)monotonic_now();
+		worker->random = (uint64_t)clock_read_real(CLOCK_MONOTONIC);
 	worker->random |= 1;
 	return TW_OK;
 }
@@ -122,18 +121,6 @@ static void runners_stop(struct tw_redis_worker *worker)
 	callbacks_stop(&worker->callbacks);
 }
 
-static enum tw_status main_start(struct tw_redis_worker *worker)
-{
-	sigset_t all, before;
-	int result;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&worker->thread, NULL, worker_thread, worker);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return result ? TW_SYSTEM : TW_OK;
-}
-
 static enum tw_status worker_build(struct tw_redis_worker *worker)
 {
 	const struct tw_options by_caller = {.drive = TW_DRIVE_CALLER,
@@ -152,9 +139,9 @@ static enum tw_status worker_build(struct tw_redis_worker *worker)
 	status = runners_start(worker);
 	if (status != TW_OK)
 		goto no_runners;
-	status = main_start(worker);
-	if (status == TW_OK)
+	if (thread_start(&worker->thread, worker_thread, worker, "redis", "worker") == 0)
 		return TW_OK;
+	status = TW_SYSTEM;
 	runners_stop(worker);
 no_runners:
 	mailbox_destroy(&worker->mailbox);

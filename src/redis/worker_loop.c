@@ -20,7 +20,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "monotonic.h"
+#include "base/clock.h"
+#include "base/xorshift.h"
 
 #define BREAK_TIME (2 * TW_SECOND)
 /* With hints a shard is looked at without one only now and then; scripts hint at what is due
@@ -47,14 +48,14 @@ void shard_look_in(struct shard *shard, tw_duration wait)
 
 	if (shard->due)
 		return;
-	at = monotonic_now() + (wait < poll ? wait : poll);
+	at = clock_read_real(CLOCK_MONOTONIC) + (wait < poll ? wait : poll);
 	if (wait > 0 && at >= shard->look_at)
 		return;
 	if (shard->timer.id)
 		tw_timer_stop(worker->wheel, shard->timer);
 	shard->look_at = at;
-	if (wait <= 0 || tw_after_func(worker->wheel, at - monotonic_now(), shard_become_due, shard,
-				       &shard->timer) != TW_OK)
+	if (wait <= 0 || tw_after_func(worker->wheel, at - clock_read_real(CLOCK_MONOTONIC),
+				       shard_become_due, shard, &shard->timer) != TW_OK)
 		shard_become_due(shard);
 }
 
@@ -105,11 +106,8 @@ static tw_duration run_backoff(struct tw_redis_worker *worker, const struct run 
 		wait *= 2;
 	if (wait > worker->options.retry_max)
 		wait = worker->options.retry_max;
-	/* xorshift: so that tasks which failed together don't come back together. */
-	worker->random ^= worker->random << 13;
-	worker->random ^= worker->random >> 7;
-	worker->random ^= worker->random << 17;
-	wait -= (tw_duration)(worker->random % (uint64_t)(wait / 2 + 1));
+	/* So that tasks which failed together don't come back together. */
+	wait -= (tw_duration)(xorshift_next(&worker->random) % (uint64_t)(wait / 2 + 1));
 	return wait > run->retry_least ? wait : run->retry_least;
 }
 
@@ -164,7 +162,7 @@ static bool hear(struct tw_redis_worker *worker)
 	tw_duration wait;
 	unsigned shard;
 
-	if (hints_connect(&worker->hints, worker->redis, monotonic_now()))
+	if (hints_connect(&worker->hints, worker->redis, clock_read_real(CLOCK_MONOTONIC)))
 		any = true;
 	while (hints_next(&worker->hints, &shard, &wait)) {
 		worker->stats.hints++;
@@ -240,7 +238,7 @@ static void stop_begin(struct tw_redis_worker *worker)
 		return;
 	worker->stop_stage = STOP_ASKED;
 	worker->stopping = true;
-	worker->stop_at = monotonic_after(grace);
+	worker->stop_at = time_add(clock_read_real(CLOCK_MONOTONIC), grace);
 	give_back_waiting(worker);
 }
 
@@ -248,7 +246,7 @@ static void stop_begin(struct tw_redis_worker *worker)
 static void stop_break(struct tw_redis_worker *worker)
 {
 	worker->stop_stage = STOP_BREAKING;
-	worker->stop_at = monotonic_now() + BREAK_TIME;
+	worker->stop_at = clock_read_real(CLOCK_MONOTONIC) + BREAK_TIME;
 	callbacks_abort(&worker->callbacks);
 	for (unsigned i = 0; i < worker->shard_count; i++)
 		worker->shards[i].blocked = false;
@@ -262,11 +260,12 @@ static bool stop_go_on(struct tw_redis_worker *worker)
 	stop_begin(worker);
 	if (worker->stop_stage == STOP_NONE)
 		return false;
-	if (worker->held && worker->stop_stage == STOP_ASKED && monotonic_now() >= worker->stop_at)
+	if (worker->held && worker->stop_stage == STOP_ASKED &&
+	    clock_read_real(CLOCK_MONOTONIC) >= worker->stop_at)
 		stop_break(worker);
 	running = worker->handler_lane.pending;
 	if (worker->stop_stage == STOP_BREAKING && !worker->callback_lane.pending) {
-		if (monotonic_now() >= worker->stop_at)
+		if (clock_read_real(CLOCK_MONOTONIC) >= worker->stop_at)
 			drop_untold(worker);
 		if (running && worker->held == running)
 			stop_answer(worker, TW_RUNNING);
@@ -299,7 +298,7 @@ static void show_stats(struct tw_redis_worker *worker)
 
 static tw_duration earlier(tw_duration time, tw_duration at)
 {
-	tw_duration now = monotonic_now();
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	tw_duration until = at > now ? at - now : 0;
 
 	return until < time ? until : time;

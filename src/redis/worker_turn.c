@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "monotonic.h"
+#include "base/clock.h"
 
 #define AHEAD (20 * TW_MILLISECOND)
 #define AHEAD_BATCHES 10
@@ -287,7 +287,7 @@ static void step_claims(struct tw_redis_worker *worker)
 static void claim_take(struct tw_redis_worker *worker, struct step *step, struct command *command)
 {
 	struct tw_redis_batch *batch = NULL;
-	tw_duration now = monotonic_now();
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 
 	if (command->status != TW_OK || claim_read(command, &batch) != TW_OK) {
 		/* What it claimed, if it did, comes back when the lease ends. */
