@@ -376,6 +376,7 @@ enum tw_status callbacks_start(struct callbacks *callbacks, unsigned limit,
 	callbacks->connect_timeout = connect_timeout;
 	callbacks->timeout = timeout;
 	callbacks->mailbox = mailbox;
+	run_list_init(&callbacks->waiting);
 	pthread_mutex_init(&callbacks->lock, NULL);
 	if (!requests_create(callbacks)) {
 		callbacks_free(callbacks);

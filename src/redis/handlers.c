@@ -56,6 +56,7 @@ enum tw_status handlers_start(struct handlers *handlers, unsigned count,
 	handlers->handler = handler;
 	handlers->context = context;
 	handlers->mailbox = mailbox;
+	run_list_init(&handlers->waiting);
 	handlers->threads = calloc(count, sizeof(*handlers->threads));
 	if (!handlers->threads)
 		return TW_NO_MEMORY;

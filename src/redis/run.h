@@ -13,12 +13,13 @@
 
 #include <timingwheel/redis.h>
 
+#include "base/list.h"
 #include "jobs.h"
 
 struct shard;
 
 struct run {
-	struct run *next; /* in the one list where it is */
+	struct list link; /* in the one list where it is */
 
 	/* Constant: set before it is handed over. */
 	struct tw_redis_batch *batch;
@@ -37,22 +38,22 @@ struct run {
 	bool given_back; /* it was not begun, or was broken off: neither done nor failed */
 
 	/* The main thread's all the time. */
-	struct run *extend_next; /* in its shard's list of leases to extend */
-	struct tw_timer extension;
-	bool extending;   /* it is in that list */
-	bool ended;       /* the runner has given it back */
-	bool unsure;      /* Redis may have been told already: the reply was lost */
-	tw_duration wait; /* until the next attempt; < 0: a dead letter */
+	struct list lease;         /* among those that are to be extended */
+	struct tw_timer extension; /* when it will be among them */
+	bool extending;            /* it is */
+	bool unsure;               /* Redis may have been told already: the reply was lost */
+	tw_duration wait;          /* until the next attempt; < 0: a dead letter */
 };
 
-/* First in, first out. Zeroed: empty. */
+/* First in, first out. */
 struct run_list {
-	struct run *head;
-	struct run *tail;
+	struct list runs;
 	size_t count;
 };
 
+void run_list_init(struct run_list *list);
 void run_list_add(struct run_list *list, struct run *run);
+/* NULL: there is none. */
 struct run *run_list_take(struct run_list *list);
 /* Moves all of `from` to the end of `to`. */
 void run_list_move(struct run_list *to, struct run_list *from);
