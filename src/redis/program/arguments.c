@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exit_code.h"
+#include "outcome.h"
 #include "when.h"
 
 #define BIT(command) (1u << (command))

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "commands.h"
+#include "outcome.h"
 
 #include <stdio.h>
-
-#include "exit_code.h"
 
 static int exit_code_of(enum tw_status status)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "data.h"
-#include "exit_code.h"
+#include "outcome.h"
 #include "show.h"
 #include "when.h"
 
