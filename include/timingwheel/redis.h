@@ -132,6 +132,10 @@ TW_API void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *e
 /* A round trip to one node (of a cluster: the one of the first shard). *took may be NULL. TW_OK. */
 TW_API enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took);
 
+/* Writes the key as a callback is told it: %XX for blanks, % and what is not printable, a NUL at
+ * the end. `text` has room for 3 * key_size + 1 bytes. */
+TW_API void tw_redis_write_key(const void *key, size_t key_size, char *text);
+
 /* The key's shard, and how many there are. No server is asked. No redis: 0. */
 TW_API unsigned tw_redis_shard(const struct tw_redis *redis, const void *key, size_t key_size);
 TW_API unsigned tw_redis_shard_count(const struct tw_redis *redis);

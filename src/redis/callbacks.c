@@ -156,24 +156,12 @@ static bool header_add(struct request *request, const char *header)
 	return headers_add(request, empty);
 }
 
-static void key_escape(const struct tw_redis_job *job, char *text)
-{
-	const unsigned char *key = job->key;
-
-	for (size_t i = 0; i < job->key_size; i++)
-		if (key[i] <= ' ' || key[i] >= 0x7f || key[i] == '%')
-			text += sprintf(text, "%%%02X", key[i]);
-		else
-			*text++ = (char)key[i];
-	*text = '\0';
-}
-
 static bool headers_write(struct request *request, const struct tw_redis_job *job)
 {
 	char line[16 + 3 * TW_REDIS_KEY_MAX] = "Tw-Key: ";
 	bool typed = false, fine;
 
-	key_escape(job, line + strlen(line));
+	tw_redis_write_key(job->key, job->key_size, line + strlen(line));
 	fine = headers_add(request, line);
 	snprintf(line, sizeof(line), "Tw-Attempt: %u", job->attempt);
 	fine = fine && headers_add(request, line);

@@ -168,6 +168,18 @@ unsigned tw_redis_shard(const struct tw_redis *redis, const void *key, size_t ke
 	return redis && key ? space_shard(&redis->space, key, key_size) : 0;
 }
 
+void tw_redis_write_key(const void *key, size_t key_size, char *text)
+{
+	const unsigned char *bytes = key;
+
+	for (size_t i = 0; i < key_size; i++)
+		if (bytes[i] <= ' ' || bytes[i] >= 0x7f || bytes[i] == '%')
+			text += sprintf(text, "%%%02X", bytes[i]);
+		else
+			*text++ = (char)bytes[i];
+	*text = '\0';
+}
+
 unsigned tw_redis_shard_count(const struct tw_redis *redis)
 {
 	return redis ? redis->space.shards : 0;

@@ -166,6 +166,14 @@ static bool name_space_read(struct settings *settings, const char *name)
 	return true;
 }
 
+/* Passwords don't stay in memory that others may get. */
+static void secret_free(char *secret)
+{
+	if (secret)
+		explicit_bzero(secret, strlen(secret));
+	free(secret);
+}
+
 /* Those of the options that go before the URL's. */
 static bool login_override(struct settings *settings, const struct tw_redis_options *options)
 {
@@ -176,7 +184,7 @@ static bool login_override(struct settings *settings, const struct tw_redis_opti
 			return false;
 	}
 	if (options->password) {
-		free(settings->password);
+		secret_free(settings->password);
 		settings->password = strdup(options->password);
 		return settings->password;
 	}
@@ -222,14 +230,6 @@ enum tw_status settings_read(struct settings *settings, const struct tw_redis_op
 	if (status != TW_OK)
 		settings_free(settings);
 	return status;
-}
-
-/* Passwords don't stay in memory that others may get. */
-static void secret_free(char *secret)
-{
-	if (secret)
-		explicit_bzero(secret, strlen(secret));
-	free(secret);
 }
 
 void settings_free(struct settings *settings)

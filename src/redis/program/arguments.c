@@ -181,15 +181,6 @@ static void help_write(void)
 	     "77 login refused.");
 }
 
-/* ---------------------------------------------------------------------------------- Secrets -- */
-
-static void secret_free(char *secret)
-{
-	if (secret)
-		explicit_bzero(secret, strlen(secret));
-	free(secret);
-}
-
 /* The password of "redis://user:password@host", with its length; NULL: there is none. */
 static char *url_password(char *url, size_t *size)
 {
@@ -217,7 +208,7 @@ static bool url_take(struct arguments *arguments, char *url)
 
 	if (!copy)
 		return false;
-	secret_free(arguments->url);
+	free(arguments->url);
 	arguments->url = copy;
 	password = url_password(url, &size);
 	if (password)
@@ -380,7 +371,7 @@ static bool url_option_take(struct arguments *arguments, char *url)
 	size_t size;
 
 	if (url_password(url, &size)) {
-		secret_free(arguments->password);
+		free(arguments->password);
 		arguments->password = NULL;
 	}
 	return url_take(arguments, url);
@@ -545,6 +536,6 @@ bool arguments_read(struct arguments *arguments, int count, char **texts, int *e
 
 void arguments_free(struct arguments *arguments)
 {
-	secret_free(arguments->url);
-	secret_free(arguments->password);
+	free(arguments->url);
+	free(arguments->password);
 }

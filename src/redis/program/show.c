@@ -126,13 +126,12 @@ static json_t *task_json(const struct tw_redis_info *info)
 
 void show_key(const void *key, size_t key_size)
 {
-	const unsigned char *bytes = key;
+	char text[4];
 
-	for (size_t i = 0; i < key_size; i++)
-		if (bytes[i] <= ' ' || bytes[i] >= 0x7f || bytes[i] == '%')
-			printf("%%%02X", bytes[i]);
-		else
-			putchar(bytes[i]);
+	for (size_t i = 0; i < key_size; i++) {
+		tw_redis_write_key((const char *)key + i, 1, text);
+		fputs(text, stdout);
+	}
 }
 
 /* As it is, but for what a terminal would obey. */
@@ -142,7 +141,7 @@ static void show_text(const char *text, size_t size)
 		unsigned char byte = (unsigned char)text[i];
 
 		if ((byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f)
-			printf("%%%02X", byte);
+			show_key(&byte, 1);
 		else
 			putchar(byte);
 	}
