@@ -37,7 +37,7 @@ static enum tw_status job_read(struct tw_redis_batch *batch, size_t index, unsig
 
 	if (status == TW_NO_MEMORY)
 		return status;
-	batch->broken[index] = status != TW_OK;
+	batch->broken[index] = status != TW_OK || parts[JOB_KEY]->len > TW_REDIS_KEY_MAX;
 	*job = (struct tw_redis_job){
 		.key = parts[JOB_KEY]->str,
 		.key_size = parts[JOB_KEY]->len,
