@@ -64,6 +64,33 @@ extern "C" {
 /* Longest reason of a failure that is kept, in bytes; longer ones are cut. */
 #define TW_REDIS_REASON_MAX 255
 
+/*
+ * What the calls here answer beside the statuses of timingwheel.h. They are values of its enum, not
+ * names in it, so where one is a `case`, compilers warn unless it is `switch ((int)status)`.
+ * tw_status_name() and tw_status_text() know them where this library is linked.
+ */
+#define TW_REDIS_BAD_DATA ((enum tw_status)64)
+#define TW_REDIS_UNREACHABLE ((enum tw_status)65)
+#define TW_REDIS_REFUSED ((enum tw_status)66)
+#define TW_REDIS_UNFIT ((enum tw_status)67)
+#define TW_REDIS_FAILED ((enum tw_status)68)
+#define TW_REDIS_OUTCOME_UNKNOWN ((enum tw_status)69)
+#define TW_REDIS_STALE ((enum tw_status)70)
+
+/* X(name, text) */
+#define TW_REDIS_STATUS_LIST(X)                                             \
+	X(TW_REDIS_BAD_DATA, "the task's data can't be accepted")           \
+	X(TW_REDIS_UNREACHABLE, "Redis can't be reached")                   \
+	X(TW_REDIS_REFUSED, "Redis refused login or permission")            \
+	X(TW_REDIS_UNFIT, "this Redis can't be used as it is")              \
+	X(TW_REDIS_FAILED, "Redis answered with an error")                  \
+	X(TW_REDIS_OUTCOME_UNKNOWN, "the reply was lost: done or not done") \
+	X(TW_REDIS_STALE, "another run has taken over")
+
+/* Of these statuses alone: as tw_status_name() and tw_status_text(), which call them. */
+TW_API const char *tw_redis_status_name(enum tw_status status);
+TW_API const char *tw_redis_status_text(enum tw_status status);
+
 /* What went wrong, in words. Never holds a password. */
 struct tw_redis_error {
 	enum tw_status status;

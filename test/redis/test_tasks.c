@@ -828,7 +828,7 @@ static void tls_is_there_or_a_clear_error(void **state)
 	options.url = url;
 	options.connect_timeout = options.reply_timeout = TW_SECOND;
 	/* Our server has no TLS: where the library has, the handshake fails. */
-	switch (tw_redis_open(&redis, &options, &error)) {
+	switch ((int)tw_redis_open(&redis, &options, &error)) {
 	case TW_REDIS_UNFIT:
 		assert_non_null(strstr(error.text, "TLS"));
 		break;

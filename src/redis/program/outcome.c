@@ -5,7 +5,7 @@
 
 static int exit_code_of(enum tw_status status)
 {
-	switch (status) {
+	switch ((int)status) {
 	case TW_OK:
 		return EXIT_DONE;
 	case TW_NOT_FOUND:
