@@ -17,10 +17,11 @@
  *    ends, and then the task runs again. It lasts as long as the server keeps what it acknowledged
  *    (appendonly, replication: the server's settings).
  *  - At most one task has a key. Adding it again replaces it or is refused, as the caller says.
- *  - Each run has a token higher than those of all earlier runs of the task. Who keeps the highest
- *    token seen can refuse a run that comes late; Redis itself refuses its acknowledgement. Tokens
- *    are microseconds since 1970, by the server's clock, or a little more: they go up even where a
- *    server crashed and forgot the last of them, unless its clock went back.
+ *  - Each run has a token higher than those of all earlier runs of the task. A service that keeps
+ *    the highest token seen can refuse a run that comes late; Redis itself refuses its
+ *    acknowledgement. Tokens are microseconds since 1970, by the server's clock, or a little more:
+ *    they go up even where a server crashed and forgot the last of them, unless its clock went
+ *    back.
  *  - Nothing depends on the clock of a client or worker: all times are the server's, taken inside
  *    the scripts. A cluster's nodes each have their own; a task keeps to that of its node.
  *
@@ -108,8 +109,8 @@ struct tw_redis_options {
 	const char *user;       /* NULL: as in url; only with a password */
 	const char *password;   /* NULL: as in url */
 	const char *name_space; /* NULL: "default" */
-	/* Shards of the namespace, 1 to TW_REDIS_SHARDS_MAX; 0: 64. Fixed by whoever comes
-	 * first. */
+	/* Shards of the namespace, 1 to TW_REDIS_SHARDS_MAX; 0: 64. Fixed by the first to open
+	 * it. */
 	unsigned shards;
 	tw_duration connect_timeout; /* for one connection; 0: 2 s */
 	tw_duration reply_timeout;   /* for one reply; 0: 5 s */
@@ -166,8 +167,6 @@ TW_API void tw_redis_write_key(const void *key, size_t key_size, char *text);
 /* The key's shard, and how many there are. No server is asked. No redis: 0. */
 TW_API unsigned tw_redis_shard(const struct tw_redis *redis, const void *key, size_t key_size);
 TW_API unsigned tw_redis_shard_count(const struct tw_redis *redis);
-
-/* ------------------------------------------------------------------------------------- Tasks -- */
 
 enum tw_redis_mode {
 	TW_REDIS_ANY,    /* add; a task that has the key is replaced, even one that is running */
@@ -289,8 +288,6 @@ struct tw_redis_stats {
 /* TW_OK. Costs one round trip for all shards of a node. */
 TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats);
 
-/* ------------------------------------------------------------------------------ Dead letters -- */
-
 /* As tw_redis_each, for dead letters, in no order. They stay until they are retried or dropped. */
 TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,
 					 void *context);
@@ -303,8 +300,6 @@ TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *ke
 
 /* Deletes the dead letter. TW_OK; TW_NOT_FOUND. */
 TW_API enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size);
-
-/* -------------------------------------------------------------------------- Claiming by hand -- */
 
 /* One run of a task that the caller has on lease. */
 struct tw_redis_job {
@@ -374,8 +369,6 @@ TW_API enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redi
 /* They were not begun: due again at once, and the attempt does not count. */
 TW_API enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_redis_job *jobs,
 				       size_t count, enum tw_status *each);
-
-/* ------------------------------------------------------------------------------------ Worker -- */
 
 enum tw_redis_outcome {
 	TW_REDIS_DONE,  /* the task is done */

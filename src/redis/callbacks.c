@@ -21,9 +21,9 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-#define RETRY_AFTER_MAX (24 * TW_HOUR)
 /* How long the thread sleeps at most, if curl wants nothing earlier. */
-#define SLEEP_MS 1000
+enum { SLEEP_MS = 1000 };
+static const tw_duration retry_after_max = 24 * TW_HOUR;
 
 /* A place for one request at a time. */
 struct request {
@@ -42,8 +42,6 @@ static void curl_begin(void)
 {
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 }
-
-/* -------------------------------------------------------------------------------- The answer -- */
 
 static size_t body_ignore(char *data, size_t size, size_t count, void *argument)
 {
@@ -95,8 +93,8 @@ static tw_duration retry_after(const struct request *request)
 		date = curl_getdate(text, NULL);
 		seconds = date != -1 ? (long long)(date - request->date) : 0;
 	}
-	if (seconds > RETRY_AFTER_MAX / TW_SECOND)
-		return RETRY_AFTER_MAX;
+	if (seconds > retry_after_max / TW_SECOND)
+		return retry_after_max;
 	return seconds > 0 ? seconds * TW_SECOND : 0;
 }
 
@@ -131,8 +129,6 @@ static void answer_judge(struct request *request, CURLcode result)
 		 curl_easy_strerror(result));
 }
 
-/* ------------------------------------------------------------------------------- The request -- */
-
 static bool headers_add(struct request *request, const char *line)
 {
 	struct curl_slist *longer = curl_slist_append(request->headers, line);
@@ -159,7 +155,8 @@ static bool header_add(struct request *request, const char *header)
 static bool headers_write(struct request *request, const struct tw_redis_job *job)
 {
 	char line[16 + 3 * TW_REDIS_KEY_MAX] = "Tw-Key: ";
-	bool typed = false, fine;
+	bool typed = false;
+	bool fine;
 
 	tw_redis_write_key(job->key, job->key_size, line + strlen(line));
 	fine = headers_add(request, line);
@@ -192,7 +189,7 @@ static bool request_fill(struct callbacks *callbacks, struct request *request)
 	       !curl_easy_setopt(easy, CURLOPT_PROXY, "") &&
 	       !curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L) &&
 	       !curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) &&
-	       /* Who looks up the name of a host is not waited for when time is up. */
+	       /* The look-up of a host's name is not waited for when time is up. */
 	       !curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L) &&
 	       !curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) &&
 	       !curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms) &&
@@ -222,7 +219,7 @@ static void request_end(struct callbacks *callbacks, struct request *request)
 	callbacks->idle = request;
 	pthread_mutex_lock(&callbacks->lock);
 	callbacks->running--;
-	/* Under the lock: who finds none running finds all of them in the mailbox. */
+	/* Under the lock: where none is running, all are in the mailbox. */
 	mailbox_put(callbacks->mailbox, run);
 	pthread_mutex_unlock(&callbacks->lock);
 }
@@ -244,8 +241,6 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 	snprintf(run->verdict.reason, sizeof(run->verdict.reason), "out of memory");
 	request_end(callbacks, request);
 }
-
-/* -------------------------------------------------------------------------------- The thread -- */
 
 /* Starts what waits, as far as there is room. False: there is nothing to do, and it is to end. */
 static bool callbacks_begin(struct callbacks *callbacks)
@@ -321,8 +316,6 @@ static void *callbacks_thread(void *argument)
 	}
 	return NULL;
 }
-
-/* --------------------------------------------------------------------------- Start and stop -- */
 
 static void callbacks_free(struct callbacks *callbacks)
 {

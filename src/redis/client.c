@@ -15,7 +15,7 @@
 #include "record.h"
 
 /* How the keys of a namespace are laid out; another one could not be read by this library. */
-#define LAYOUT_VERSION 1
+enum { LAYOUT_VERSION = 1 };
 
 int64_t delay_to_us(tw_duration delay)
 {
@@ -41,12 +41,11 @@ enum tw_status answer_status(int64_t answer)
 	}
 }
 
-/* ---------------------------------------------------------------------------------- Opening -- */
-
 /* "SET KEY VALUE NX" and "GET KEY": what was there first. */
 static void layout_requests(const struct tw_redis *redis, struct buffer *set, struct buffer *get)
 {
-	char key[TW_REDIS_NAMESPACE_MAX + 16], value[32];
+	char key[TW_REDIS_NAMESPACE_MAX + 16];
+	char value[32];
 
 	snprintf(key, sizeof(key), "{tw/%s}layout", redis->space.name);
 	snprintf(value, sizeof(value), "%d %u", LAYOUT_VERSION, redis->space.shards);
@@ -62,7 +61,8 @@ static void layout_requests(const struct tw_redis *redis, struct buffer *set, st
 
 static enum tw_status layout_compare(struct tw_redis *redis, const redisReply *reply)
 {
-	unsigned version = 0, shards = 0;
+	unsigned version = 0;
+	unsigned shards = 0;
 
 	if (reply->type != REDIS_REPLY_STRING ||
 	    sscanf(reply->str, "%u %u", &version, &shards) != 2)
@@ -76,13 +76,14 @@ static enum tw_status layout_compare(struct tw_redis *redis, const redisReply *r
 	return TW_OK;
 }
 
-/* All who use the namespace must agree on the number of shards. */
+/* All users of a namespace must agree on the number of shards. */
 static enum tw_status layout_check(struct tw_redis *redis)
 {
 	char tag[TW_REDIS_NAMESPACE_MAX + 8];
 	int size = snprintf(tag, sizeof(tag), "tw/%s", redis->space.name);
 	unsigned slot = crc16(tag, (size_t)size) % SLOTS;
-	struct buffer set = {0}, get = {0};
+	struct buffer set = {0};
+	struct buffer get = {0};
 	redisReply *reply = NULL;
 	enum tw_status status;
 
@@ -185,8 +186,6 @@ unsigned tw_redis_shard_count(const struct tw_redis *redis)
 	return redis ? redis->space.shards : 0;
 }
 
-/* ------------------------------------------------------------------------------------ Calls -- */
-
 bool call_enter(struct tw_redis *redis, const struct script *script, const void *key,
 		size_t key_size)
 {
@@ -245,8 +244,6 @@ enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took)
 		*took = clock_read_real(CLOCK_MONOTONIC) - start;
 	return status;
 }
-
-/* ------------------------------------------------------------------------------------ Tasks -- */
 
 /* Checks the task and makes its record. */
 static enum tw_status add_prepare(struct tw_redis *redis, const struct tw_redis_task *task)
@@ -327,9 +324,7 @@ enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_
 	return call_answer(redis, NULL);
 }
 
-/* --------------------------------------------------------------------------------- Add many -- */
-
-#define ADDS_AT_ONCE 256
+enum { ADDS_AT_ONCE = 256, ADD_ARGUMENTS = 5 };
 
 /* Tasks of one shard share a command: a call costs as much as the adding. */
 struct adding {
@@ -386,8 +381,6 @@ static struct command *adding_command(struct adding *adding, const struct tw_red
 	command_begin(command, &script_add, shard);
 	return command;
 }
-
-#define ADD_ARGUMENTS 5
 
 static void adding_write(struct adding *adding, const struct tw_redis_task *tasks, size_t base,
 			 size_t count)

@@ -42,7 +42,7 @@ static void *handlers_thread(void *argument)
 		handlers_run(handlers, run);
 		pthread_mutex_lock(&handlers->lock);
 		handlers->running--;
-		/* Under the lock: who finds none running finds all of them in the mailbox. */
+		/* Under the lock: where none is running, all are in the mailbox. */
 		mailbox_put(handlers->mailbox, run);
 	}
 	pthread_mutex_unlock(&handlers->lock);

@@ -12,8 +12,8 @@
 
 #include "settings.h"
 
-#define DEFAULT_ATTEMPTS 8
-#define AT_MS_MAX INT64_C(253402300799999) /* the end of the year 9999 */
+enum { DEFAULT_ATTEMPTS = 8 };
+static const int64_t at_ms_max = INT64_C(253402300799999); /* the end of the year 9999 */
 
 static bool has_control(const char *text, bool blanks)
 {
@@ -117,7 +117,7 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 {
 	if (!task || !task->key || !task->key_size || task->key_size > TW_REDIS_KEY_MAX)
 		return error_set(error, TW_INVALID, "a key has 1 to %d bytes", TW_REDIS_KEY_MAX);
-	if (task->at_ms < 0 || task->at_ms > AT_MS_MAX || task->delay > TW_REDIS_DELAY_MAX)
+	if (task->at_ms < 0 || task->at_ms > at_ms_max || task->delay > TW_REDIS_DELAY_MAX)
 		return error_set(error, TW_INVALID, "the due time is out of range");
 	if (task->mode > TW_REDIS_REPLACE || task->method > TW_REDIS_GET ||
 	    task->max_attempts > TW_REDIS_ATTEMPTS_MAX || (task->header_count && !task->headers) ||
@@ -212,7 +212,8 @@ enum tw_status record_read(struct record *record, const char *data, size_t size)
 {
 	const char *end = data + size;
 	enum tw_status status = TW_OK;
-	size_t attempts, json_size;
+	size_t attempts;
+	size_t json_size;
 
 	memset(record, 0, sizeof(*record));
 	data = number_parse(data, end, ' ', &attempts);

@@ -23,9 +23,9 @@
 
 #include "base/clock.h"
 
-#define REDIRECTS_MAX 16
-#define PAUSE_FIRST (10 * TW_MILLISECOND)
-#define PAUSE_MAX (400 * TW_MILLISECOND)
+enum { REDIRECTS_MAX = 16 };
+static const tw_duration pause_first = 10 * TW_MILLISECOND;
+static const tw_duration pause_max = 400 * TW_MILLISECOND;
 
 enum tw_status router_open(struct router *router, const struct settings *settings,
 			   const struct space *space)
@@ -65,8 +65,6 @@ static void command_wait(struct command *command, struct pass *pass, bool pause)
 	pass->waiting = true;
 	pass->pause |= pause;
 }
-
-/* ---------------------------------------------------------------------------------- Sending -- */
 
 static bool append_command(struct router *router, struct command *command, struct node *node)
 {
@@ -116,8 +114,6 @@ static void flush_nodes(struct router *router)
 			connection_write(&node->connection, &router->error);
 	}
 }
-
-/* ---------------------------------------------------------------------------------- Reading -- */
 
 static bool starts_with(const char *text, const char *start)
 {
@@ -293,7 +289,7 @@ void router_run(struct router *router, struct command *commands, size_t count)
 	tw_duration patience = router->settings->patience;
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	tw_duration deadline = time_add(now, patience > 0 ? patience : 0);
-	tw_duration pause = PAUSE_FIRST;
+	tw_duration pause = pause_first;
 
 	for (;;) {
 		struct pass pass = run_pass(router, commands, count);
@@ -305,7 +301,7 @@ void router_run(struct router *router, struct command *commands, size_t count)
 		if (clock_read_real(CLOCK_MONOTONIC) + pause > deadline)
 			break;
 		sleep_for(pause);
-		pause = pause < PAUSE_MAX ? 2 * pause : pause;
+		pause = pause < pause_max ? 2 * pause : pause;
 	}
 	for (size_t i = 0; i < count; i++)
 		if (commands[i].stage == COMMAND_WAITING)

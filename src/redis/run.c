@@ -83,7 +83,7 @@ void mailbox_take(struct mailbox *mailbox, struct run_list *runs)
 {
 	eventfd_t rings;
 
-	/* Quiet first: who puts something from here on rings again. */
+	/* Quiet first: what is put there from here on rings again. */
 	(void)eventfd_read(mailbox->descriptor, &rings);
 	pthread_mutex_lock(&mailbox->lock);
 	run_list_move(runs, &mailbox->runs);

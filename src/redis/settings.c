@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_PORT 6379
-#define DEFAULT_SHARDS 64
-#define DATABASE_MAX 65535
+enum { DEFAULT_PORT = 6379, DEFAULT_SHARDS = 64, DATABASE_MAX = 65535 };
 
 enum tw_status error_set(struct tw_redis_error *error, enum tw_status status, const char *format,
 			 ...)
@@ -53,7 +51,8 @@ static int escape_decode(const char *escape, size_t left)
 /* A copy of the part with its %XX replaced; NULL without memory or if it is malformed. */
 static char *part_decode(const char *part, size_t size)
 {
-	char *text = malloc(size + 1), *end = text;
+	char *text = malloc(size + 1);
+	char *end = text;
 
 	for (size_t i = 0; text && i < size; i++) {
 		int byte = (unsigned char)part[i];
@@ -129,7 +128,9 @@ static bool host_read(struct settings *settings, const char *host, size_t size)
 static enum tw_status url_read(struct settings *settings, const char *url,
 			       struct tw_redis_error *error)
 {
-	const char *rest, *at = NULL, *slash;
+	const char *rest;
+	const char *at = NULL;
+	const char *slash;
 
 	settings->tls = !strncmp(url, "rediss://", 9);
 	if (!settings->tls && strncmp(url, "redis://", 8))

@@ -58,8 +58,6 @@ static bool hear(struct tw_redis_worker *worker)
 	return any;
 }
 
-/* --------------------------------------------------------------------------------- Stopping -- */
-
 static void give_back_waiting(struct tw_redis_worker *worker)
 {
 	struct run_list back;
@@ -148,8 +146,6 @@ static bool stop_go_on(struct tw_redis_worker *worker)
 	stop_answer(worker, TW_OK);
 	return true;
 }
-
-/* ------------------------------------------------------------------------------------- Loop -- */
 
 static void hand_over(struct tw_redis_worker *worker)
 {

@@ -103,8 +103,6 @@ static struct http_request request_of(const char *key, size_t index)
 	return request;
 }
 
-/* ------------------------------------------------------------------------------ What is sent -- */
-
 static void post_carries_body_headers_key_attempt_and_token(void **state)
 {
 	static const char *const headers[] = {"X-Shop: seven", "X-Empty:"};
@@ -207,8 +205,6 @@ static void large_body_arrives_whole(void **state)
 	assert_int_equal(request_of("a", 0).body_size, sizeof(body));
 	worker_stop(worker);
 }
-
-/* ------------------------------------------------------------------------- What answers mean -- */
 
 static void every_2xx_is_success(void **state)
 {
@@ -334,8 +330,6 @@ static void scheme_that_came_into_redis_another_way_is_not_called(void **state)
 	assert_int_equal(end_of(&runs, "a", 0).http_status, 0);
 	worker_stop(worker);
 }
-
-/* ----------------------------------------------------------------------------- Long and many -- */
 
 static void callback_longer_than_its_lease_is_extended_and_made_once(void **state)
 {

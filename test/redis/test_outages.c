@@ -60,8 +60,6 @@ static struct tw_redis *open_at(const char *url)
 	return client_open(&options);
 }
 
-/* ---------------------------------------------------------------------------------- Opening -- */
-
 static void nobody_listening_is_unreachable(void **state)
 {
 	struct tw_redis_options options = {0};
@@ -151,8 +149,6 @@ static void server_that_may_drop_tasks_is_refused_unless_that_is_wanted(void **s
 		tw_redis_close(redis);
 	}
 }
-
-/* ------------------------------------------------------------------------------- Restarting -- */
 
 struct adder {
 	struct tw_redis *redis;
@@ -345,8 +341,6 @@ static void replica_is_waited_for_until_it_is_the_master(void **state)
 	assert_int_equal(stats_of(redis).tasks, 2);
 	tw_redis_close(redis);
 }
-
-/* ------------------------------------------------------------------------ Cuts, lost replies -- */
 
 static void connection_cut_for_five_seconds_loses_nothing(void **state)
 {

@@ -99,8 +99,6 @@ static int64_t said_number(const char *name)
 	return number;
 }
 
-/* ------------------------------------------------------------------------ One task, its life -- */
-
 static void task_is_added_shown_moved_and_cancelled(void **state)
 {
 	struct fixture *fixture = *state;
@@ -190,8 +188,6 @@ static void data_comes_from_a_file_or_standard_input(void **state)
 	assert_string_equal(find_task(fixture->redis, "c").body, "[1, 2]\n");
 	assert_int_equal(find_task(fixture->redis, "b").status, TW_NOT_FOUND);
 }
-
-/* ------------------------------------------------------------------------------- Exit codes -- */
 
 static void wrong_usage_is_2(void **state)
 {
@@ -394,8 +390,6 @@ static void process_list_shows_no_password(void **state)
 	}
 	redis_server_stop(&guarded);
 }
-
-/* ----------------------------------------------------------------------------------- Worker -- */
 
 static void worker_start(struct program *worker, const char *const *options)
 {

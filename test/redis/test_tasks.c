@@ -29,8 +29,6 @@ static void ack_is(struct tw_redis *redis, const struct tw_redis_batch *batch,
 	assert_int_equal(each, expected);
 }
 
-/* -------------------------------------------------------------------------------- Due times -- */
-
 static void task_is_claimed_when_it_is_due_and_not_before(void **state)
 {
 	struct fixture *fixture = *state;
@@ -119,8 +117,6 @@ static void longest_due_is_claimed_first_and_no_more_than_the_limit(void **state
 	assert_int_equal(next, 0);
 	tw_redis_batch_free(batch);
 }
-
-/* ------------------------------------------------------------------------- Adding, replacing -- */
 
 static void second_add_as_new_exists_and_changes_nothing(void **state)
 {
@@ -353,8 +349,6 @@ static void first_of_many_that_is_not_added_is_the_answer(void **state)
 	assert_int_equal(tw_redis_add_many(fixture->redis, tasks + 2, 1, NULL), TW_NOT_FOUND);
 }
 
-/* ------------------------------------------------------------------------ Cancelling, moving -- */
-
 static void task_cancelled_150_s_ahead_leaves_nothing_behind(void **state)
 {
 	struct fixture *fixture = *state;
@@ -425,8 +419,6 @@ static void task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale(void **
 	assert_int_equal(find_task(fixture->redis, "a").attempts, 1);
 	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
 }
-
-/* ----------------------------------------------------------------------------------- Leases -- */
 
 static void task_on_lease_is_nobody_elses(void **state)
 {
@@ -538,8 +530,6 @@ static void released_task_is_due_at_once_and_the_attempt_does_not_count(void **s
 	tw_redis_batch_free(first);
 	tw_redis_batch_free(second);
 }
-
-/* --------------------------------------------------------------------- Failing, dead letters -- */
 
 static void add_with_attempts(struct fixture *fixture, const char *key, unsigned attempts)
 {
@@ -665,8 +655,6 @@ static void dead_letter_is_not_retried_over_a_new_task(void **state)
 	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
 }
 
-/* --------------------------------------------------------------------------------- Listings -- */
-
 struct listing {
 	size_t count, limit;
 	int64_t last_due;
@@ -751,8 +739,6 @@ static void stats_count_what_there_is(void **state)
 	assert_in_range(stats.now_ms - stats.next_ms, 0, 5000);
 	tw_redis_batch_free(batch);
 }
-
-/* ----------------------------------------------------------------------- Namespaces, scripts -- */
 
 static void namespaces_share_nothing(void **state)
 {
@@ -865,8 +851,6 @@ static void ping_measures_a_round_trip(void **state)
 	assert_in_range(took, 1, 10 * TW_SECOND);
 	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
 }
-
-/* ------------------------------------------------------------------------------------ Model -- */
 
 enum { MODEL_KEYS = 40 };
 

@@ -46,8 +46,6 @@ static struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker)
 	return stats;
 }
 
-/* ------------------------------------------------------------------------------ When it runs -- */
-
 static void task_due_in_a_second_runs_once_and_never_early(void **state)
 {
 	struct fixture *fixture = *state;
@@ -209,8 +207,6 @@ static void idle_worker_hardly_asks_redis(void **state)
 	worker_stop(worker);
 }
 
-/* ------------------------------------------------------------------------- Replaced, running -- */
-
 static void replaced_task_runs_as_the_new_one_only(void **state)
 {
 	struct fixture *fixture = *state;
@@ -296,8 +292,6 @@ static void two_workers_share_the_tasks(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-/* ---------------------------------------------------------------------------------- Failing -- */
-
 static void task_that_always_fails_is_dead_after_its_attempts(void **state)
 {
 	struct fixture *fixture = *state;
@@ -377,8 +371,6 @@ static void dead_letter_that_is_retried_runs_again(void **state)
 	worker_stop(worker);
 }
 
-/* --------------------------------------------------------------------------------- Stopping -- */
-
 static void stop_waits_for_what_runs_and_gives_back_the_rest(void **state)
 {
 	enum { COUNT = 50 };
@@ -444,8 +436,6 @@ static void bad_worker_options_are_invalid(void **state)
 	assert_int_equal(tw_redis_worker_stop(worker, -1), TW_INVALID);
 	worker_stop(worker);
 }
-
-/* ---------------------------------------------------------------------------------- Scripts -- */
 
 static void scripts_flushed_in_mid_run_lose_nothing(void **state)
 {

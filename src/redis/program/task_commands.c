@@ -98,8 +98,6 @@ int command_get(struct tw_redis *redis, struct arguments *arguments)
 		       : exit_code;
 }
 
-/* ----------------------------------------------------------------------------- Dead letters -- */
-
 typedef enum tw_status dead_call(struct tw_redis *redis, const void *key, size_t key_size);
 
 struct sweep {

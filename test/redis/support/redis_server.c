@@ -199,8 +199,6 @@ void redis_server_stop(struct redis_server *server)
 	nftw(server->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* ----------------------------------------------------------------------------------- Asking -- */
-
 static redisReply *ask(struct redis_server *server, const char *format, va_list arguments)
 {
 	redisReply *reply = NULL;
