@@ -217,11 +217,9 @@ static void request_end(struct callbacks *callbacks, struct request *request)
 	request->run = NULL;
 	request->next = callbacks->idle;
 	callbacks->idle = request;
-	pthread_mutex_lock(&callbacks->lock);
-	callbacks->running--;
-	/* Under the lock: where none is running, all are in the mailbox. */
-	mailbox_put(callbacks->mailbox, run);
-	pthread_mutex_unlock(&callbacks->lock);
+	pthread_mutex_lock(&callbacks->runner.lock);
+	runner_end(&callbacks->runner, run);
+	pthread_mutex_unlock(&callbacks->runner.lock);
 }
 
 static void request_start(struct callbacks *callbacks, struct run *run)
@@ -250,17 +248,16 @@ static bool callbacks_begin(struct callbacks *callbacks)
 	while (callbacks->idle) {
 		struct run *run;
 
-		pthread_mutex_lock(&callbacks->lock);
-		run = run_list_take(&callbacks->waiting);
-		callbacks->running += !!run;
-		pthread_mutex_unlock(&callbacks->lock);
+		pthread_mutex_lock(&callbacks->runner.lock);
+		run = runner_take(&callbacks->runner);
+		pthread_mutex_unlock(&callbacks->runner.lock);
 		if (!run)
 			break;
 		request_start(callbacks, run);
 	}
-	pthread_mutex_lock(&callbacks->lock);
-	stop = callbacks->stop && !callbacks->running;
-	pthread_mutex_unlock(&callbacks->lock);
+	pthread_mutex_lock(&callbacks->runner.lock);
+	stop = callbacks->runner.stop && !callbacks->runner.running;
+	pthread_mutex_unlock(&callbacks->runner.lock);
 	return !stop;
 }
 
@@ -287,10 +284,10 @@ static void callbacks_break_off(struct callbacks *callbacks)
 {
 	bool abort;
 
-	pthread_mutex_lock(&callbacks->lock);
+	pthread_mutex_lock(&callbacks->runner.lock);
 	abort = callbacks->abort;
 	callbacks->abort = false;
-	pthread_mutex_unlock(&callbacks->lock);
+	pthread_mutex_unlock(&callbacks->runner.lock);
 	for (unsigned i = 0; i < callbacks->limit && abort; i++) {
 		struct request *request = &callbacks->requests[i];
 
@@ -325,7 +322,7 @@ static void callbacks_free(struct callbacks *callbacks)
 	free(callbacks->requests);
 	if (callbacks->multi)
 		curl_multi_cleanup(callbacks->multi);
-	pthread_mutex_destroy(&callbacks->lock);
+	runner_destroy(&callbacks->runner);
 }
 
 static bool requests_create(struct callbacks *callbacks)
@@ -356,9 +353,7 @@ enum tw_status callbacks_start(struct callbacks *callbacks, unsigned limit,
 	callbacks->limit = limit;
 	callbacks->connect_timeout = connect_timeout;
 	callbacks->timeout = timeout;
-	callbacks->mailbox = mailbox;
-	run_list_init(&callbacks->waiting);
-	pthread_mutex_init(&callbacks->lock, NULL);
+	runner_init(&callbacks->runner, mailbox);
 	if (!requests_create(callbacks)) {
 		callbacks_free(callbacks);
 		return TW_NO_MEMORY;
@@ -371,9 +366,9 @@ enum tw_status callbacks_start(struct callbacks *callbacks, unsigned limit,
 
 void callbacks_stop(struct callbacks *callbacks)
 {
-	pthread_mutex_lock(&callbacks->lock);
-	callbacks->stop = true;
-	pthread_mutex_unlock(&callbacks->lock);
+	pthread_mutex_lock(&callbacks->runner.lock);
+	callbacks->runner.stop = true;
+	pthread_mutex_unlock(&callbacks->runner.lock);
 	curl_multi_wakeup(callbacks->multi);
 	pthread_join(callbacks->thread, NULL);
 	callbacks_free(callbacks);
@@ -383,33 +378,16 @@ void callbacks_submit(struct callbacks *callbacks, struct run_list *runs)
 {
 	if (!runs->count)
 		return;
-	pthread_mutex_lock(&callbacks->lock);
-	run_list_move(&callbacks->waiting, runs);
-	pthread_mutex_unlock(&callbacks->lock);
+	pthread_mutex_lock(&callbacks->runner.lock);
+	run_list_move(&callbacks->runner.waiting, runs);
+	pthread_mutex_unlock(&callbacks->runner.lock);
 	curl_multi_wakeup(callbacks->multi);
-}
-
-void callbacks_take_back(struct callbacks *callbacks, struct run_list *runs)
-{
-	pthread_mutex_lock(&callbacks->lock);
-	run_list_move(runs, &callbacks->waiting);
-	pthread_mutex_unlock(&callbacks->lock);
 }
 
 void callbacks_abort(struct callbacks *callbacks)
 {
-	pthread_mutex_lock(&callbacks->lock);
+	pthread_mutex_lock(&callbacks->runner.lock);
 	callbacks->abort = true;
-	pthread_mutex_unlock(&callbacks->lock);
+	pthread_mutex_unlock(&callbacks->runner.lock);
 	curl_multi_wakeup(callbacks->multi);
-}
-
-unsigned callbacks_running(struct callbacks *callbacks)
-{
-	unsigned running;
-
-	pthread_mutex_lock(&callbacks->lock);
-	running = callbacks->running;
-	pthread_mutex_unlock(&callbacks->lock);
-	return running;
 }

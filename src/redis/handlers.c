@@ -24,28 +24,26 @@ static void handlers_run(struct handlers *handlers, struct run *run)
 static void *handlers_thread(void *argument)
 {
 	struct handlers *handlers = argument;
+	struct runner *runner = &handlers->runner;
 
-	pthread_mutex_lock(&handlers->lock);
+	pthread_mutex_lock(&runner->lock);
 	for (;;) {
-		struct run *run = run_list_take(&handlers->waiting);
+		struct run *run = runner_take(runner);
 
-		if (!run && handlers->stop)
+		if (!run && runner->stop)
 			break;
 		if (!run) {
 			handlers->idle++;
-			pthread_cond_wait(&handlers->wake, &handlers->lock);
+			pthread_cond_wait(&handlers->wake, &runner->lock);
 			handlers->idle--;
 			continue;
 		}
-		handlers->running++;
-		pthread_mutex_unlock(&handlers->lock);
+		pthread_mutex_unlock(&runner->lock);
 		handlers_run(handlers, run);
-		pthread_mutex_lock(&handlers->lock);
-		handlers->running--;
-		/* Under the lock: where none is running, all are in the mailbox. */
-		mailbox_put(handlers->mailbox, run);
+		pthread_mutex_lock(&runner->lock);
+		runner_end(runner, run);
 	}
-	pthread_mutex_unlock(&handlers->lock);
+	pthread_mutex_unlock(&runner->lock);
 	return NULL;
 }
 
@@ -55,12 +53,10 @@ enum tw_status handlers_start(struct handlers *handlers, unsigned count,
 	memset(handlers, 0, sizeof(*handlers));
 	handlers->handler = handler;
 	handlers->context = context;
-	handlers->mailbox = mailbox;
-	run_list_init(&handlers->waiting);
 	handlers->threads = calloc(count, sizeof(*handlers->threads));
 	if (!handlers->threads)
 		return TW_NO_MEMORY;
-	pthread_mutex_init(&handlers->lock, NULL);
+	runner_init(&handlers->runner, mailbox);
 	pthread_cond_init(&handlers->wake, NULL);
 	for (; handlers->count < count; handlers->count++) {
 		if (thread_start(&handlers->threads[handlers->count], handlers_thread, handlers,
@@ -74,14 +70,14 @@ enum tw_status handlers_start(struct handlers *handlers, unsigned count,
 
 void handlers_stop(struct handlers *handlers)
 {
-	pthread_mutex_lock(&handlers->lock);
-	handlers->stop = true;
+	pthread_mutex_lock(&handlers->runner.lock);
+	handlers->runner.stop = true;
 	pthread_cond_broadcast(&handlers->wake);
-	pthread_mutex_unlock(&handlers->lock);
+	pthread_mutex_unlock(&handlers->runner.lock);
 	for (unsigned i = 0; i < handlers->count; i++)
 		pthread_join(handlers->threads[i], NULL);
 	pthread_cond_destroy(&handlers->wake);
-	pthread_mutex_destroy(&handlers->lock);
+	runner_destroy(&handlers->runner);
 	free(handlers->threads);
 }
 
@@ -91,28 +87,11 @@ void handlers_submit(struct handlers *handlers, struct run_list *runs)
 
 	if (!count)
 		return;
-	pthread_mutex_lock(&handlers->lock);
-	run_list_move(&handlers->waiting, runs);
+	pthread_mutex_lock(&handlers->runner.lock);
+	run_list_move(&handlers->runner.waiting, runs);
 	for (unsigned i = 0; i < handlers->idle && i < count; i++)
 		pthread_cond_signal(&handlers->wake);
-	pthread_mutex_unlock(&handlers->lock);
-}
-
-void handlers_take_back(struct handlers *handlers, struct run_list *runs)
-{
-	pthread_mutex_lock(&handlers->lock);
-	run_list_move(runs, &handlers->waiting);
-	pthread_mutex_unlock(&handlers->lock);
-}
-
-unsigned handlers_running(struct handlers *handlers)
-{
-	unsigned running;
-
-	pthread_mutex_lock(&handlers->lock);
-	running = handlers->running;
-	pthread_mutex_unlock(&handlers->lock);
-	return running;
+	pthread_mutex_unlock(&handlers->runner.lock);
 }
 
 bool handlers_are_caller(const struct handlers *handlers)

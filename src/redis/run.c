@@ -89,3 +89,47 @@ void mailbox_take(struct mailbox *mailbox, struct run_list *runs)
 	run_list_move(runs, &mailbox->runs);
 	pthread_mutex_unlock(&mailbox->lock);
 }
+
+void runner_init(struct runner *runner, struct mailbox *mailbox)
+{
+	*runner = (struct runner){.mailbox = mailbox};
+	pthread_mutex_init(&runner->lock, NULL);
+	run_list_init(&runner->waiting);
+}
+
+void runner_destroy(struct runner *runner)
+{
+	pthread_mutex_destroy(&runner->lock);
+}
+
+struct run *runner_take(struct runner *runner)
+{
+	struct run *run = run_list_take(&runner->waiting);
+
+	runner->running += !!run;
+	return run;
+}
+
+void runner_end(struct runner *runner, struct run *run)
+{
+	runner->running--;
+	/* Under the lock: where none is running, all are in the mailbox. */
+	mailbox_put(runner->mailbox, run);
+}
+
+void runner_take_back(struct runner *runner, struct run_list *runs)
+{
+	pthread_mutex_lock(&runner->lock);
+	run_list_move(runs, &runner->waiting);
+	pthread_mutex_unlock(&runner->lock);
+}
+
+unsigned runner_running(struct runner *runner)
+{
+	unsigned running;
+
+	pthread_mutex_lock(&runner->lock);
+	running = runner->running;
+	pthread_mutex_unlock(&runner->lock);
+	return running;
+}

@@ -78,4 +78,24 @@ void mailbox_ring(struct mailbox *mailbox);
 /* Takes all, and makes the descriptor quiet. */
 void mailbox_take(struct mailbox *mailbox, struct run_list *runs);
 
+/* What one of the two runners has to do. */
+struct runner {
+	struct mailbox *mailbox; /* where ended runs go; constant */
+
+	pthread_mutex_t lock; /* for all below, and for what the runner adds to it */
+	struct run_list waiting;
+	unsigned running;
+	bool stop;
+};
+
+void runner_init(struct runner *runner, struct mailbox *mailbox);
+void runner_destroy(struct runner *runner);
+/* A run that has not begun, which then counts as running; NULL: there is none. Lock held. */
+struct run *runner_take(struct runner *runner);
+/* It has ended. Lock held. */
+void runner_end(struct runner *runner, struct run *run);
+/* Takes back those that have not begun. */
+void runner_take_back(struct runner *runner, struct run_list *runs);
+unsigned runner_running(struct runner *runner);
+
 #endif

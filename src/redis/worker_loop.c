@@ -64,9 +64,9 @@ static void give_back_waiting(struct tw_redis_worker *worker)
 	struct run *run;
 
 	run_list_init(&back);
-	callbacks_take_back(&worker->callbacks, &back);
+	runner_take_back(&worker->callbacks.runner, &back);
 	if (worker->options.handler)
-		handlers_take_back(&worker->handlers, &back);
+		runner_take_back(&worker->handlers.runner, &back);
 	while ((run = run_list_take(&back))) {
 		run->given_back = true;
 		worker_end_run(worker, run);
@@ -150,16 +150,15 @@ static bool stop_go_on(struct tw_redis_worker *worker)
 static void hand_over(struct tw_redis_worker *worker)
 {
 	callbacks_submit(&worker->callbacks, &worker->callback_lane.fresh);
-	if (worker->options.handler)
-		handlers_submit(&worker->handlers, &worker->handler_lane.fresh);
+	handlers_submit(&worker->handlers, &worker->handler_lane.fresh);
 }
 
 static void show_stats(struct tw_redis_worker *worker)
 {
 	worker->stats.held = worker->held;
-	worker->stats.running = callbacks_running(&worker->callbacks);
+	worker->stats.running = runner_running(&worker->callbacks.runner);
 	if (worker->options.handler)
-		worker->stats.running += handlers_running(&worker->handlers);
+		worker->stats.running += runner_running(&worker->handlers.runner);
 	pthread_mutex_lock(&worker->lock);
 	worker->shown = worker->stats;
 	pthread_mutex_unlock(&worker->lock);
