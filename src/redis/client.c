@@ -284,12 +284,31 @@ enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *
 	return status;
 }
 
-enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size)
+/* Runs a script about the key alone. */
+static enum tw_status key_call(struct tw_redis *redis, const struct script *script, const void *key,
+			       size_t key_size)
 {
-	if (!call_enter(redis, &script_cancel, key, key_size))
+	if (!call_enter(redis, script, key, key_size))
 		return TW_INVALID;
 	command_argument(&redis->command, key, key_size);
+	if (script->hints)
+		command_hint(&redis->command, &redis->space);
 	return call_answer(redis, NULL);
+}
+
+enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size)
+{
+	return key_call(redis, &script_cancel, key, key_size);
+}
+
+enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size)
+{
+	return key_call(redis, &script_dead_retry, key, key_size);
+}
+
+enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size)
+{
+	return key_call(redis, &script_dead_drop, key, key_size);
 }
 
 enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key_size,
@@ -305,23 +324,6 @@ enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key
 	command_number(&redis->command, delay_to_us(delay));
 	command_hint(&redis->command, &redis->space);
 	return call_answer(redis, due_ms);
-}
-
-enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size)
-{
-	if (!call_enter(redis, &script_dead_retry, key, key_size))
-		return TW_INVALID;
-	command_argument(&redis->command, key, key_size);
-	command_hint(&redis->command, &redis->space);
-	return call_answer(redis, NULL);
-}
-
-enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size)
-{
-	if (!call_enter(redis, &script_dead_drop, key, key_size))
-		return TW_INVALID;
-	command_argument(&redis->command, key, key_size);
-	return call_answer(redis, NULL);
 }
 
 enum { ADDS_AT_ONCE = 256, ADD_ARGUMENTS = 5 };

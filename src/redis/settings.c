@@ -31,39 +31,23 @@ enum tw_status error_set(struct tw_redis_error *error, enum tw_status status, co
 	return status;
 }
 
-static int hex_digit(char digit)
-{
-	if (digit >= '0' && digit <= '9')
-		return digit - '0';
-	digit = (char)(digit | 0x20);
-	return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
-}
-
-/* The byte of "%XX" with `left` bytes from the % on; -1 if it is malformed or a NUL. */
-static int escape_decode(const char *escape, size_t left)
-{
-	int high = left >= 3 ? hex_digit(escape[1]) : -1;
-	int low = high >= 0 ? hex_digit(escape[2]) : -1;
-
-	return low >= 0 && (high | low) ? high << 4 | low : -1;
-}
-
-/* A copy of the part with its %XX replaced; NULL without memory or if it is malformed. */
+/* A copy of the part with its %XX replaced; NULL without memory, and if one is no byte or a NUL. */
 static char *part_decode(const char *part, size_t size)
 {
 	char *text = malloc(size + 1);
 	char *end = text;
 
 	for (size_t i = 0; text && i < size; i++) {
-		int byte = (unsigned char)part[i];
+		unsigned char byte = (unsigned char)part[i];
 
 		if (byte == '%') {
-			byte = escape_decode(part + i, size - i);
+			if (size - i < 3 || !isxdigit((unsigned char)part[i + 1]) ||
+			    !isxdigit((unsigned char)part[i + 2]) ||
+			    sscanf(part + i + 1, "%2hhx", &byte) != 1 || !byte) {
+				free(text);
+				return NULL;
+			}
 			i += 2;
-		}
-		if (byte < 0) {
-			free(text);
-			return NULL;
 		}
 		*end++ = (char)byte;
 	}
