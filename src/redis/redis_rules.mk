@@ -61,7 +61,7 @@ $(BUILD)/test/redis/test_clocks: WRAP = $(addprefix -Wl$(comma)--wrap=, \
 
 # The servers that the tests have.
 REDIS_BENCH_SERVERS := $(addprefix $(BUILD)/test/redis/support/, \
-	http_server.o redis_server.o sockets.o)
+	http_server.o redis_server.o sockets.o) $(BUILD)/test/support/wait.o
 $(BUILD)/bench/redis/%: $(BUILD)/bench/redis/%.o $(REDIS_BENCH_SUPPORT) $(BENCH_SUPPORT) \
 		$(REDIS_BENCH_SERVERS) $(REDIS_OBJECTS) $(LIB_OBJECTS)
 	$(call say,LD,$@)

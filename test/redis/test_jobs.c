@@ -71,8 +71,7 @@ static void task_that_loses_its_record_on_lease_can_be_failed(void **state)
 	struct tw_redis_batch *batch;
 	enum tw_status each = TW_INVALID;
 
-	add_task(fixture->redis, "a", 0);
-	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	batch = claim_new(fixture->redis, "a", TW_MINUTE);
 	freeReplyObject(redis_server_ask(&fixture->server, "HDEL {tw/%s/%u}body a",
 					 fixture->name_space, shard));
 	assert_ok(fixture->redis,
@@ -88,11 +87,11 @@ static void token_is_not_given_twice_where_redis_has_lost_the_last(void **state)
 	struct fixture *fixture = *state;
 	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
 	const char *name_space = fixture->name_space;
-	struct tw_redis_batch *first, *second;
+	struct tw_redis_batch *first;
+	struct tw_redis_batch *second;
 	enum tw_status each = TW_INVALID;
 
-	add_task(fixture->redis, "a", 0);
-	first = await_claim(fixture->redis, "a", TW_MINUTE);
+	first = claim_new(fixture->redis, "a", TW_MINUTE);
 	freeReplyObject(
 		redis_server_ask(&fixture->server, "DEL {tw/%s/%u}token", name_space, shard));
 	freeReplyObject(
@@ -124,7 +123,8 @@ static long memory_of(struct fixture *fixture, const char *name)
 static void claim_of_large_tasks_reads_hardly_more_than_it_takes(void **state)
 {
 	enum { COUNT = 100, LIMIT = 4 * 1024 * 1024 };
-	static char body[TW_REDIS_BODY_MAX], key[KEY_SIZE];
+	static char body[TW_REDIS_BODY_MAX];
+	static char key[KEY_SIZE];
 	struct fixture *fixture = *state;
 	struct tw_redis_options one_shard = fixture->options;
 	struct tw_redis *redis;

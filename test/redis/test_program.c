@@ -170,7 +170,8 @@ static void unknown_existing_and_leased_tasks_are_1(void **state)
 static void data_comes_from_a_file_or_standard_input(void **state)
 {
 	struct fixture *fixture = *state;
-	char path[320], argument[330];
+	char path[320];
+	char argument[330];
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/data", fixture->server.folder);
@@ -241,7 +242,8 @@ static void wrong_usage_says_which_option_and_what_it_takes(void **state)
 static void bad_data_is_65(void **state)
 {
 	struct fixture *fixture = *state;
-	char path[320], long_key[TW_REDIS_KEY_MAX + 2];
+	char path[320];
+	char long_key[TW_REDIS_KEY_MAX + 2];
 	char argument[330];
 	FILE *file;
 
@@ -367,7 +369,8 @@ static void process_list_shows_no_password(void **state)
 {
 	const struct redis_server_options guarded_options = {.password = "the-secret"};
 	struct redis_server guarded;
-	char url[96], argument[128];
+	char url[96];
+	char argument[128];
 
 	(void)state;
 	redis_server_start(&guarded, &guarded_options);
@@ -502,8 +505,10 @@ static void task_longer_than_the_grace_is_given_back(void **state)
 static void task_of_a_killed_worker_runs_again_within_its_lease_and_a_second(void **state)
 {
 	struct fixture *fixture = *state;
-	struct program first, second;
-	struct http_request one, two;
+	struct program first;
+	struct program second;
+	struct http_request one;
+	struct http_request two;
 	int64_t killed;
 	char url[64];
 
