@@ -6,6 +6,7 @@
  */
 #include "record.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -160,12 +161,14 @@ enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *t
 	unsigned attempts = task->max_attempts ? task->max_attempts : DEFAULT_ATTEMPTS;
 	json_t *callback = task->url ? callback_write(task) : NULL;
 	char *text = callback ? json_dumps(callback, JSON_COMPACT) : NULL;
+	char head[40];
 
 	json_decref(callback);
 	if (task->url && !text)
 		return error_set(error, TW_REDIS_BAD_DATA, "URL and headers must be UTF-8");
+	snprintf(head, sizeof(head), "%u %zu\n", attempts, text ? strlen(text) : 0);
 	buffer_clear(buffer);
-	buffer_append_format(buffer, "%u %zu\n", attempts, text ? strlen(text) : 0);
+	buffer_append_text(buffer, head);
 	if (text)
 		buffer_append_text(buffer, text);
 	buffer_append(buffer, task->body, task->body_size);
