@@ -172,7 +172,7 @@ static struct result run_trial(int64_t rate, const char *url)
 	const struct tw_redis_options options = {.url = server.url};
 	const struct tw_redis_worker_options worker_options = {.handler = run_handler};
 	struct tw_redis_error error;
-	struct tw_redis_worker *worker;
+	struct tw_redis_worker *worker = NULL;
 	struct tw_redis *redis;
 	struct result result;
 	enum tw_status status = tw_redis_open(&redis, &options, &error);

@@ -159,8 +159,8 @@ static const char *const passing[] = {
 	"LOADING Redis is loading the dataset in memory",
 	"READONLY You can't write against a read only replica.",
 	/* In Redis 6. */
-	"ERR Error running script (call to f_00): @user_script:40: @user_script: 40: -READONLY You "
-	"can't write against a read only replica.",
+	("ERR Error running script (call to f_00): @user_script:40: @user_script: 40: -READONLY "
+	 "You can't write against a read only replica."),
 	"TRYAGAIN Multiple keys request during rehashing of slot",
 	"CLUSTERDOWN The cluster is down",
 	"MASTERDOWN Link with MASTER is down",
