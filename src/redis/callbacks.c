@@ -32,8 +32,6 @@ struct request {
 	struct run *run; /* NULL: idle */
 	struct curl_slist *headers;
 	tw_duration start;
-	time_t date; /* the answer's; -1: not told */
-	char retry_after[64];
 };
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
@@ -50,48 +48,29 @@ static size_t body_ignore(char *data, size_t size, size_t count, void *argument)
 	return size * count;
 }
 
-/* The value of a header line with that name, without blanks around; false: it has another name. */
-static bool header_value(const char *line, size_t size, const char *name, char *value, size_t room)
+/* The value of the answer's header; "" if it has none. */
+static const char *header_value(CURL *easy, const char *name)
 {
-	size_t skip = strlen(name);
+	struct curl_header *header;
 
-	if (size <= skip || strncasecmp(line, name, skip) || line[skip] != ':')
-		return false;
-	for (skip++; skip < size && isspace((unsigned char)line[skip]);)
-		skip++;
-	while (size > skip && isspace((unsigned char)line[size - 1]))
-		size--;
-	size -= skip;
-	if (size >= room)
-		size = room - 1;
-	memcpy(value, line + skip, size);
-	value[size] = '\0';
-	return true;
+	return curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK
+		       ? header->value
+		       : "";
 }
 
-static size_t header_take(char *line, size_t one, size_t size, void *argument)
+static tw_duration retry_after(CURL *easy)
 {
-	struct request *request = argument;
-	char date[64];
-
-	(void)one; /* 1, says curl */
-	header_value(line, size, "Retry-After", request->retry_after, sizeof(request->retry_after));
-	if (header_value(line, size, "Date", date, sizeof(date)))
-		request->date = curl_getdate(date, NULL);
-	return size;
-}
-
-static tw_duration retry_after(const struct request *request)
-{
-	const char *text = request->retry_after;
+	const char *text = header_value(easy, "Retry-After");
 	long long seconds = 0;
-	time_t date;
 
 	if (isdigit((unsigned char)*text)) {
 		seconds = strtoll(text, NULL, 10);
-	} else if (*text && request->date != -1) {
-		date = curl_getdate(text, NULL);
-		seconds = date != -1 ? (long long)(date - request->date) : 0;
+	} else {
+		time_t until = curl_getdate(text, NULL);
+		time_t date = curl_getdate(header_value(easy, "Date"), NULL);
+
+		if (until != -1 && date != -1)
+			seconds = (long long)(until - date);
 	}
 	if (seconds > retry_after_max / TW_SECOND)
 		return retry_after_max;
@@ -116,7 +95,7 @@ static void answer_judge(struct request *request, CURLcode result)
 	if (result == CURLE_OK) {
 		run->http_status = (int)status;
 		run->outcome = outcome_of(status);
-		run->retry_least = retry_after(request);
+		run->retry_least = retry_after(request->easy);
 		if (run->outcome != TW_REDIS_DONE)
 			snprintf(run->verdict.reason, sizeof(run->verdict.reason), "HTTP %ld",
 				 status);
@@ -195,8 +174,6 @@ static bool request_fill(struct callbacks *callbacks, struct request *request)
 	       !curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms) &&
 	       !curl_easy_setopt(easy, CURLOPT_USERAGENT, "timingwheel") &&
 	       !curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, body_ignore) &&
-	       !curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, header_take) &&
-	       !curl_easy_setopt(easy, CURLOPT_HEADERDATA, request) &&
 	       !curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers) &&
 	       !curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
 	if (job->method == TW_REDIS_GET)
@@ -229,8 +206,6 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 	callbacks->idle = request->next;
 	request->run = run;
 	request->start = clock_read_real(CLOCK_MONOTONIC);
-	request->date = -1;
-	request->retry_after[0] = '\0';
 	run_begin(run, request->start);
 	if (request_fill(callbacks, request) &&
 	    curl_multi_add_handle(callbacks->multi, request->easy) == CURLM_OK)
