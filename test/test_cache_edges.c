@@ -428,11 +428,11 @@ static void freeing_goes_on_after_a_drain(void **state)
 	options.on_remove = NULL;
 	cache_recorder_start(recorder, TW_HOUR, &options);
 	cache = recorder->cache;
-	reader = epochs_reader(&cache->epochs);
+	reader = epochs_reader(&cache->domain.epochs);
 	assert_non_null(reader);
 	assert_status(tw_cache_adopt(cache, "key", 3, &freed, 1, 0, count_free, NULL, TW_HOUR),
 		      TW_OK);
-	reader_enter(reader, &cache->epochs);
+	reader_enter(reader, &cache->domain.epochs);
 	assert_status(tw_cache_delete(cache, "key", 3), TW_OK);
 	drain(recorder);
 	cache_settle(recorder);

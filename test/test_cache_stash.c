@@ -10,6 +10,7 @@
 #include "support/wait.h"
 
 #include "cache/cache.h" /* to see what the pools hold */
+#include "cache/lookup.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -184,9 +185,9 @@ static void use_may_be_noted_of_what_was_put_out_before_the_limit(void **state)
 	cache_recorder_start(recorder, TW_HOUR, &options);
 	cache = recorder->cache;
 	cache_set(recorder, "the key", "old");
-	reader = epochs_reader(&cache->epochs);
-	reader_enter(reader, &cache->epochs);
-	entry = cache_find(cache, key_hash_wide(&cache->seed, "the key", 7), "the key", 7);
+	reader = epochs_reader(&cache->domain.epochs);
+	reader_enter(reader, &cache->domain.epochs);
+	entry = cache_find(cache, key_hash_wide(&cache->domain.seed, "the key", 7), "the key", 7);
 	assert_non_null(entry);
 	assert_int_equal(pthread_create(&thread, NULL, set_the_key, cache), 0);
 	pthread_join(thread, NULL);
