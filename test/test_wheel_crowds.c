@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A crowd in one slot of the levels, and the few beside it: what comes down is looked at by turns,
+ * from both ends, and what is left over of a tick comes last.
+ */
+#include "support/test.h"
+
+#include "wheel/wheel.h"
+#include "wheel/wheel_layout.h"
+
+enum {
+	STEP = 64,
+	SLOTS = 16,
+	SPAN = SLOTS * SLOTS, /* of a slot of level 2 */
+	CROWD = 10000
+};
+
+struct crowd {
+	struct wheel *wheel;
+	struct timer timers[CROWD + 1]; /* and one beside it */
+	size_t left;
+};
+
+static void crowd_open(struct crowd *crowd)
+{
+	crowd->wheel = wheel_create(TW_LAYOUT_LEVELS, SLOTS, false, 1);
+	assert_non_null(crowd->wheel);
+	crowd->left = 0;
+}
+
+static void add(struct crowd *crowd, size_t number, uint64_t expiry)
+{
+	crowd->timers[number] = (struct timer){.expiry = expiry};
+	wheel_add(crowd->wheel, &crowd->timers[number]);
+	crowd->left++;
+}
+
+static void add_crowd(struct crowd *crowd, uint64_t expiry)
+{
+	for (size_t i = 0; i < CROWD; i++)
+		add(crowd, i, expiry);
+}
+
+static size_t step(struct crowd *crowd, struct timer **expired)
+{
+	size_t count = wheel_expire(crowd->wheel, expired, STEP);
+
+	for (size_t i = 0; i < count; i++)
+		assert_true(expired[i]->expiry <= wheel_now(crowd->wheel));
+	crowd->left -= count;
+	return count;
+}
+
+/* Each timer comes out once, at its tick if that is not past. */
+static void crowd_close(struct crowd *crowd)
+{
+	struct timer *expired[STEP];
+
+	while (crowd->left > 0) {
+		if (wheel_is_busy(crowd->wheel))
+			(void)step(crowd, expired);
+		else
+			wheel_advance(crowd->wheel, wheel_next_tick(crowd->wheel));
+	}
+	assert_false(wheel_is_busy(crowd->wheel));
+	assert_int_equal(wheel_count(crowd->wheel), 0);
+	wheel_destroy(crowd->wheel);
+}
+
+/* Steps until the timer beside the crowd lies elsewhere: it has been looked at. */
+static int steps_until_moved(struct crowd *crowd)
+{
+	struct timer *expired[STEP];
+	const struct list *link = &crowd->timers[CROWD].link;
+	const struct list before = *link;
+	int steps = 0;
+
+	while (link->next == before.next && link->previous == before.previous) {
+		assert_true(wheel_is_busy(crowd->wheel));
+		assert_int_equal(step(crowd, expired), 0);
+		steps++;
+	}
+	return steps;
+}
+
+static void crowd_of_one_slot_does_not_hold_up_the_next_slot(void **state)
+{
+	static struct crowd crowd;
+
+	(void)state;
+	crowd_open(&crowd);
+	add_crowd(&crowd, 4 * SPAN + 100);
+	add(&crowd, CROWD, 5 * SPAN + 100);
+	wheel_advance(crowd.wheel, 3 * SPAN);
+	wheel_advance(crowd.wheel, 4 * SPAN);
+	wheel_check(crowd.wheel);
+	assert_true(steps_until_moved(&crowd) <= 2);
+	crowd_close(&crowd);
+}
+
+static void timer_set_last_into_the_slot_of_a_crowd_is_looked_at_soon(void **state)
+{
+	static struct crowd crowd;
+
+	(void)state;
+	crowd_open(&crowd);
+	add_crowd(&crowd, 4 * SPAN + 100);
+	add(&crowd, CROWD, 4 * SPAN + 20);
+	wheel_advance(crowd.wheel, 3 * SPAN);
+	assert_int_equal(steps_until_moved(&crowd), 1);
+	crowd_close(&crowd);
+}
+
+static void timer_set_first_into_the_slot_of_a_crowd_is_looked_at_soon(void **state)
+{
+	static struct crowd crowd;
+
+	(void)state;
+	crowd_open(&crowd);
+	add(&crowd, CROWD, 4 * SPAN + 20);
+	add_crowd(&crowd, 4 * SPAN + 100);
+	wheel_advance(crowd.wheel, 3 * SPAN);
+	assert_int_equal(steps_until_moved(&crowd), 1);
+	crowd_close(&crowd);
+}
+
+static void what_a_tick_has_left_over_comes_after_all_that_is_newly_due(void **state)
+{
+	static struct crowd crowd;
+	struct timer *expired[STEP];
+
+	(void)state;
+	crowd_open(&crowd);
+	add_crowd(&crowd, 1);
+	wheel_advance(crowd.wheel, 1);
+	assert_true(wheel_has_due(crowd.wheel));
+	assert_int_equal(step(&crowd, expired), STEP);
+	assert_false(wheel_expired_late(crowd.wheel));
+	wheel_put_off(crowd.wheel);
+	assert_false(wheel_has_due(crowd.wheel));
+	add(&crowd, CROWD, 0);
+	assert_true(wheel_has_due(crowd.wheel));
+	assert_int_equal(step(&crowd, expired), 1);
+	assert_ptr_equal(expired[0], &crowd.timers[CROWD]);
+	assert_false(wheel_expired_late(crowd.wheel));
+	assert_int_equal(step(&crowd, expired), STEP);
+	assert_true(wheel_expired_late(crowd.wheel));
+	crowd_close(&crowd);
+}
+
+/* There are more slots that have come up than lists for them. */
+static void slots_that_come_up_one_after_the_other_lose_nothing(void **state)
+{
+	static struct crowd crowd;
+
+	(void)state;
+	crowd_open(&crowd);
+	for (size_t slots = 0; slots < 3 * WHEEL_COMING; slots++) {
+		uint64_t now = wheel_now(crowd.wheel);
+
+		for (size_t i = 0; i < 10; i++)
+			add(&crowd, slots * 10 + i, now + 3 * SPAN + i);
+		wheel_advance(crowd.wheel, wheel_next_tick(crowd.wheel) < now + SPAN
+						   ? wheel_next_tick(crowd.wheel)
+						   : now + SPAN);
+		wheel_check(crowd.wheel);
+	}
+	crowd_close(&crowd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(crowd_of_one_slot_does_not_hold_up_the_next_slot),
+		cmocka_unit_test(timer_set_last_into_the_slot_of_a_crowd_is_looked_at_soon),
+		cmocka_unit_test(timer_set_first_into_the_slot_of_a_crowd_is_looked_at_soon),
+		cmocka_unit_test(what_a_tick_has_left_over_comes_after_all_that_is_newly_due),
+		cmocka_unit_test(slots_that_come_up_one_after_the_other_lose_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
