@@ -83,7 +83,6 @@ struct worker {
 	/* The pool's creator's and destroyer's, between them the watcher's. */
 	pthread_t thread;
 	bool is_joinable;
-	_Atomic uintptr_t self; /* the thread's name, which it writes; 0: none */
 	/* Any thread, under the lock. */
 	bool is_taken;
 	struct sleeper sleeper;
@@ -100,6 +99,9 @@ struct worker {
 	struct timer_bin bin;
 	struct job_seat seat;
 };
+
+/* The pool whose worker the calling thread is. */
+static _Thread_local const struct worker_pool *pool_here;
 
 /* Batches that no worker has taken. */
 struct lane {
@@ -517,13 +519,11 @@ static void *worker_run(void *argument)
 	struct worker *worker = argument;
 	struct timer *timer;
 
-	/* relaxed, twice: only this thread itself looks for its name. */
-	atomic_store_explicit(&worker->self, (uintptr_t)pthread_self(), memory_order_relaxed);
+	pool_here = worker->pool;
 	do {
 		while ((timer = worker_next_job(worker)))
 			worker_finish(worker, timer);
 	} while (worker_sleep(worker));
-	atomic_store_explicit(&worker->self, 0, memory_order_relaxed);
 	return NULL;
 }
 
@@ -756,14 +756,7 @@ size_t worker_pool_room(struct worker_pool *pool)
 
 bool worker_pool_is_here(const struct worker_pool *pool)
 {
-	uintptr_t self = (uintptr_t)pthread_self();
-
-	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
-		/* relaxed: only the calling thread itself can have written its own name. */
-		if (atomic_load_explicit(&pool->workers[i].self, memory_order_relaxed) == self)
-			return true;
-	}
-	return false;
+	return pool_here == pool;
 }
 
 void worker_pool_sum(const struct worker_pool *pool, struct job_sums *sums)
