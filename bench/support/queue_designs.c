@@ -538,7 +538,7 @@ const struct queue_design queue_designs[] = {
 	{"ring_cas_group", "ring, 16 at once (ours)", QUEUE_GROUP, RING(ring_push_together)},
 	{"linked_group", "linked list, 16 at once", QUEUE_GROUP, LINKED(linked_create_recycling)},
 	{"locked_group", "mutex, 16 at once", QUEUE_GROUP, LOCKED},
-	{NULL},
+	{.name = NULL},
 };
 
 const struct queue_design *const queue_baseline = &queue_designs[BASELINE];
