@@ -5,11 +5,12 @@
  * Five storms, each on a fresh wheel in a process of its own: all timers lie in one coarse slot and
  * must come down level by level; all are due in one tick; all are drained; all are stopped one by
  * one; the wheel is stopped. Meanwhile a heartbeat beats on the same wheel each 10 ms: how late is
- * it usually, with the timers resident and nothing else to do, and how late in the storm? A beat
- * that is missed counts with its lateness, and so do those after it. And how long was the owner's
- * longest turn, from the first timer set to the end of the storm? ("Before": until the storm
- * began.) It is told in processor time of the owner's thread, and as wall time, which counts what
- * other threads had of the core meanwhile.
+ * it usually, with the timers resident and nothing else to do, and how late in the storm, from when
+ * the crowd begins to come down until the last of it has run? Lateness counts from the deadline; up
+ * to one tick of it is by contract. A beat that is missed counts with its lateness, and so do those
+ * after it. And how long was the owner's longest turn, from the first timer set to the end of the
+ * storm? ("Before": until the storm began.) It is told in processor time of the owner's thread, and
+ * as wall time, which counts what other threads had of the core meanwhile.
  *
  * As in a process that has run for a while, successive timers do not lie next to each other in
  * memory: the library's were all set and stopped before, in random order.
@@ -17,6 +18,13 @@
  * The baseline is the classic wheel that empties a coarse slot at once (support/cascading_wheel.h).
  * Tasks do nothing but count. When the wheel is drained or stopped, the heartbeat is stopped first;
  * after the draining it starts anew.
+ *
+ * With --crowds, instead: the first two storms with four million timers, on the library's wheels of
+ * 16 and 512 slots, with ticks of 100 us and 1 ms, beside beats of 10 ms and of 100 ms; of these
+ * there are ten, 10 ms apart, so that they are as many. The coarse slot is the coarsest that takes
+ * a second at most (of the storms above: five). With few slots a beat, too, may come down from a
+ * coarse slot. Where that is one of the crowd's, it counts on a line of its own: the beat's
+ * deadline, and when it was set, tell the level, and the level tells the slot.
  */
 #include "support/csv.h"
 #include "support/figures.h"
@@ -36,35 +44,48 @@
 static const struct {
 	const char *name;
 	const char *title;
+	int64_t coarse; /* what the coarse slot takes at most */
 } storms[STORM_COUNT] = {
-	[STORM_SLOT] = {"slot", "all in one coarse slot"},
-	[STORM_TICK] = {"tick", "all due in one tick"},
-	[STORM_DRAIN] = {"drain", "all drained"},
-	[STORM_STOPS] = {"stops", "all stopped one by one"},
-	[STORM_STOP] = {"stop", "wheel stopped"},
+	[STORM_SLOT] = {"slot", "all in one coarse slot", 5 * NANOSECONDS_PER_SECOND},
+	[STORM_TICK] = {"tick", "all due in one tick", NANOSECONDS_PER_SECOND},
+	[STORM_DRAIN] = {"drain", "all drained", 0},
+	[STORM_STOPS] = {"stops", "all stopped one by one", 0},
+	[STORM_STOP] = {"stop", "wheel stopped", 0},
 };
 
 enum { MEASURE_COUNT = sizeof(struct storm_result) / sizeof(double) };
 
 static const char *const measure_names[MEASURE_COUNT] = {
 	"turn_before_work_ns", "turn_before_wall_ns", "turn_work_ns",  "turn_wall_ns",
-	"usual_p50_ns",        "usual_p99_ns",        "usual_max_ns",  "storm_p50_ns",
-	"storm_p99_ns",        "storm_max_ns",        "over_after_ns",
+	"usual_beats",         "usual_p50_ns",        "usual_p90_ns",  "usual_p99_ns",
+	"usual_max_ns",        "storm_beats",         "storm_p50_ns",  "storm_p90_ns",
+	"storm_p99_ns",        "storm_max_ns",        "shared_beats",  "shared_p50_ns",
+	"shared_p90_ns",       "shared_p99_ns",       "shared_max_ns", "over_after_ns",
 };
 
 /* --- All runs --------------------------------------------------------------------------------- */
+
+/* Whether the measure is of beats, and there were none. */
+static bool lacks_beats(const struct storm_result *result, size_t measure)
+{
+	if (measure < FIGURE(struct storm_result, storm) ||
+	    measure >= FIGURE(struct storm_result, after))
+		return false;
+	if (measure < FIGURE(struct storm_result, shared))
+		return result->storm.beats == 0;
+	return result->shared.beats == 0;
+}
 
 static void write_run(struct csv csv, const struct storm_plan *plan, int run,
 		      const struct storm_result *result)
 {
 	for (size_t i = 0; i < MEASURE_COUNT; i++) {
-		bool is_beat = i >= FIGURE(struct storm_result, storm) &&
-			       i < FIGURE(struct storm_result, after);
-
-		if (plan->storm != STORM_STOP || !is_beat)
-			csv_row(csv, "%s,%s,%d,%s,%.0f", plan->rival->name,
-				storms[plan->storm].name, run, measure_names[i],
-				((const double *)result)[i]);
+		if (!lacks_beats(result, i))
+			csv_row(csv,
+				"%s,%s,%d,%s,%.0f,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
+				plan->rival->name, storms[plan->storm].name, run, measure_names[i],
+				((const double *)result)[i], plan->count, plan->interval,
+				plan->slots, plan->beat);
 	}
 }
 
@@ -106,34 +127,51 @@ static void print_duration(double nanoseconds)
 
 static void print_lateness(const struct lateness *lateness)
 {
+	if (lateness->beats == 0) {
+		printf(" |%10s%10s%10s%10s", "-", "-", "-", "-");
+		return;
+	}
 	printf(" |");
 	print_duration(lateness->p50);
+	print_duration(lateness->p90);
 	print_duration(lateness->p99);
 	print_duration(lateness->most);
 }
 
-static void print_row(const struct storm_plan *plan, const struct storm_result *result)
+static void print_row(const char *title, const struct storm_result *result)
 {
-	printf("  %-16s", plan->rival->title);
+	printf("  %-26s", title);
 	print_duration(result->before.work);
 	print_duration(result->turns.work);
 	print_duration(result->turns.wall);
 	print_lateness(&result->usual);
-	if (plan->storm != STORM_STOP)
-		print_lateness(&result->storm);
-	else
-		printf(" |%10s%10s%10s", "-", "-", "-");
+	print_lateness(&result->storm);
 	printf(" |");
 	print_duration(result->after);
 	printf("\n");
+	if (result->shared.beats > 0) {
+		printf("  %-26s%30s |%40s", "  those in a slot of theirs", "", "");
+		print_lateness(&result->shared);
+		printf(" |\n");
+	}
 	fflush(stdout);
 }
 
+static void run_row(const struct storm_plan *plan, const char *title, int64_t runs, struct csv csv)
+{
+	struct figures *figures = run_rival(plan, (int)runs, csv);
+	struct storm_result result = medians_of(figures);
+
+	figures_destroy(figures);
+	print_row(title, &result);
+}
+
 struct settings {
-	struct storm_plan plan;
+	struct storm_plan plan; /* 0: not given */
 	int64_t runs;
 	int64_t baseline_runs;
 	int only; /* 0: all; or a storm's number + 1 */
+	bool crowds;
 	const char *csv_path;
 };
 
@@ -141,48 +179,83 @@ static void print_head(const struct settings *settings)
 {
 	const struct storm_plan *plan = &settings->plan;
 
-	printf("%s\n%s timers %s, tick %s, %s slots; medians of %" PRId64 " runs (baseline %" PRId64
-	       ")\n\n",
-	       machine_description(), format_count(plan->count).characters,
-	       plan->keyed ? "with keys" : "by handle", format_duration(plan->interval).characters,
-	       format_count(plan->slots).characters, settings->runs, settings->baseline_runs);
-	printf("  %-16s %-29s | %-29s | %-29s |\n", "", "longest turn", "heartbeat late, usually",
-	       "heartbeat late, in the storm");
-	printf("  %-16s %9s %9s %9s | %9s %9s %9s | %9s %9s %9s | %9s\n", "", "before", "in all",
-	       "wall", "p50", "p99", "max", "p50", "p99", "max", "over after");
+	printf("%s\n%s timers %s; medians of %" PRId64 " runs", machine_description(),
+	       format_count(plan->count).characters, plan->keyed ? "with keys" : "by handle",
+	       settings->runs);
+	if (!settings->crowds)
+		printf(" (baseline %" PRId64 "); tick %s, %s slots, beat %s",
+		       settings->baseline_runs, format_duration(plan->interval).characters,
+		       format_count(plan->slots).characters,
+		       format_duration(plan->beat).characters);
+	printf("\n\n  %-26s %-29s | %-39s | %-39s |\n", "", "longest turn",
+	       "heartbeat late, usually", "heartbeat late, in the storm");
+	printf("  %-26s %9s %9s %9s |", settings->crowds ? "slots x tick" : "", "before", "in all",
+	       "wall");
+	for (int i = 0; i < 2; i++)
+		printf(" %9s %9s %9s %9s |", "p50", "p90", "p99", "max");
+	printf(" %9s\n", "over after");
 }
 
-static void run_storm(struct settings *settings, enum storm storm, struct csv csv)
+static void run_storm(const struct settings *settings, enum storm storm, struct csv csv)
 {
 	const struct storm_rival *const rivals[] = {&storm_library, &storm_cascading};
 	const int64_t runs[] = {settings->runs, settings->baseline_runs};
+	struct storm_plan plan = settings->plan;
 
-	printf("%s\n", storms[storm].title);
-	settings->plan.storm = storm;
+	plan.storm = storm;
+	plan.coarse = storms[storm].coarse;
 	for (int i = 0; i < 2; i++) {
-		struct figures *figures;
-		struct storm_result result;
-
-		settings->plan.rival = rivals[i];
-		if (runs[i] == 0)
-			continue;
-		figures = run_rival(&settings->plan, (int)runs[i], csv);
-		result = medians_of(figures);
-		figures_destroy(figures);
-		print_row(&settings->plan, &result);
+		plan.rival = rivals[i];
+		if (runs[i] > 0)
+			run_row(&plan, plan.rival->title, runs[i], csv);
 	}
 }
+
+/* --- Crowds ----------------------------------------------------------------------------------- */
+
+/* One of two values, or else the one that was given, whose second turn there is not: false. */
+static bool choose(int64_t *value, int64_t less, int64_t more, bool second)
+{
+	if (*value != 0)
+		return !second;
+	*value = second ? more : less;
+	return true;
+}
+
+static void run_crowd(const struct settings *settings, enum storm storm, struct csv csv)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		struct storm_plan plan = settings->plan;
+		char title[128];
+
+		if (!choose(&plan.slots, 16, 512, i & 4) ||
+		    !choose(&plan.interval, MILLISECOND / 10, MILLISECOND, i & 2) ||
+		    !choose(&plan.beat, BEAT_STEP, 10 * BEAT_STEP, i & 1))
+			continue;
+		plan.storm = storm;
+		plan.coarse = NANOSECONDS_PER_SECOND;
+		plan.rival = &storm_library;
+		snprintf(title, sizeof(title), "%" PRId64 " x %s, beat %s", plan.slots,
+			 format_duration(plan.interval).characters,
+			 format_duration(plan.beat).characters);
+		run_row(&plan, title, settings->runs, csv);
+	}
+}
+
+/* --- The command line ------------------------------------------------------------------------- */
 
 static void parse(int argc, char **argv, struct settings *settings)
 {
 	struct storm_plan *plan = &settings->plan;
 	const struct program_option options[] = {
-		{"count", OPTION_COUNT, &plan->count, 1, 100000000, .help = "timers"},
-		{"slots", OPTION_COUNT, &plan->slots, 32, 256,
-		 .help = "of a level, rounded up to 2^n; "
-			 "the coarse slot takes their square in ticks"},
+		{"count", OPTION_COUNT, &plan->count, 1, 100000000,
+		 .help = "timers; 0: a million, with --crowds four"},
+		{"slots", OPTION_COUNT, &plan->slots, 16, 512,
+		 .help = "of a level, rounded up to 2^n; 0: 64, with --crowds 16 and 512"},
 		{"interval", OPTION_DURATION, &plan->interval, 1000, 10 * MILLISECOND,
-		 .help = "the tick"},
+		 .help = "the tick; 0: 1 ms, with --crowds 100 us too"},
+		{"beat", OPTION_DURATION, &plan->beat, BEAT_STEP, BEAT_PERIOD_MOST,
+		 .help = "between two of one heart; 0: 10 ms, with --crowds 100 ms too"},
 		{"calm", OPTION_SECONDS, &plan->calm, NANOSECONDS_PER_SECOND / 2, MINUTE,
 		 .help = "how long to watch before the storm"},
 		{"keyed", OPTION_FLAG, &plan->keyed, .help = "timers with keys, not by handle"},
@@ -192,6 +265,8 @@ static void parse(int argc, char **argv, struct settings *settings)
 		 .help = "the library's; 0: tasks run on the owner"},
 		{"storm", OPTION_CHOICE, &settings->only,
 		 .choices = "all,slot,tick,drain,stops,stop", .help = "which"},
+		{"crowds", OPTION_FLAG, &settings->crowds,
+		 .help = "slot and tick on several wheels, without the baseline"},
 		{"runs", OPTION_COUNT, &settings->runs, 0, FIGURES_RUNS,
 		 .help = "runs; medians are printed"},
 		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 0, FIGURES_RUNS,
@@ -202,30 +277,36 @@ static void parse(int argc, char **argv, struct settings *settings)
 	};
 
 	options_parse(argc, argv, "Does a crowd of a million stall the wheel?", options);
+	if (plan->slots != 0)
+		while (plan->slots & (plan->slots - 1))
+			plan->slots += plan->slots & -plan->slots;
+	if (plan->count == 0)
+		plan->count = settings->crowds ? 4000000 : 1000000;
+	if (settings->crowds)
+		return;
+	plan->slots = plan->slots ? plan->slots : 64;
+	plan->interval = plan->interval ? plan->interval : MILLISECOND;
+	plan->beat = plan->beat ? plan->beat : BEAT_STEP;
 }
 
 int main(int argc, char **argv)
 {
 	struct settings settings = {
-		.plan = {.count = 1000000,
-			 .interval = MILLISECOND,
-			 .slots = 64,
-			 .calm = 2 * NANOSECONDS_PER_SECOND,
-			 .workers = 2,
-			 .seed = 1},
+		.plan = {.calm = 2 * NANOSECONDS_PER_SECOND, .workers = 2, .seed = 1},
 		.runs = 5,
 		.baseline_runs = 3,
 	};
 	struct csv csv;
 
 	parse(argc, argv, &settings);
-	while (settings.plan.slots & (settings.plan.slots - 1))
-		settings.plan.slots += settings.plan.slots & -settings.plan.slots;
-	csv = csv_open(settings.csv_path, "contender,storm,run,measure,value");
+	csv = csv_open(settings.csv_path, "contender,storm,run,measure,value,"
+					  "count,interval_ns,slots,beat_ns");
 	print_head(&settings);
-	for (enum storm storm = 0; storm < STORM_COUNT; storm++) {
-		if (settings.only == 0 || settings.only == (int)storm + 1)
-			run_storm(&settings, storm, csv);
+	for (enum storm storm = 0; storm < (settings.crowds ? STORM_DRAIN : STORM_COUNT); storm++) {
+		if (settings.only != 0 && settings.only != (int)storm + 1)
+			continue;
+		printf("%s\n", storms[storm].title);
+		(settings.crowds ? run_crowd : run_storm)(&settings, storm, csv);
 	}
 	csv_close(csv);
 	return 0;

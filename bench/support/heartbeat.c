@@ -9,9 +9,10 @@
 
 #define MAX_BEATS 65536
 
-void heartbeat_create(struct heartbeat *heartbeat)
+void heartbeat_create(struct heartbeat *heartbeat, int64_t period)
 {
 	*heartbeat = (struct heartbeat){
+		.period = period,
 		.beats = process_allocate(MAX_BEATS * sizeof(struct beat)),
 	};
 }
@@ -26,7 +27,7 @@ void heartbeat_plan(struct heartbeat *heartbeat, int64_t first, int64_t soon)
 	if (heartbeat->deadline == 0)
 		heartbeat->deadline = first;
 	while (heartbeat->deadline < soon)
-		heartbeat->deadline += HEARTBEAT_PERIOD;
+		heartbeat->deadline += heartbeat->period;
 }
 
 static void note_beat(struct heartbeat *heartbeat, int64_t deadline, int64_t lateness)
@@ -43,7 +44,7 @@ void heartbeat_beat(struct heartbeat *heartbeat)
 
 void heartbeat_advance(struct heartbeat *heartbeat)
 {
-	heartbeat->deadline += HEARTBEAT_PERIOD;
+	heartbeat->deadline += heartbeat->period;
 }
 
 /* A timer that is stopped while it runs may not have come to plan the next beat. */
@@ -63,27 +64,28 @@ void heartbeat_note_missed(struct heartbeat *heartbeat, int64_t now)
 	}
 }
 
-struct lateness heartbeat_lateness(const struct heartbeat *heartbeat, int64_t begin, int64_t end)
+int64_t heartbeat_set_at(const struct heartbeat *heartbeat, size_t beat)
 {
-	struct percentiles *histogram = percentiles_create();
-	struct lateness lateness;
+	if (beat == 0)
+		return heartbeat->beats[0].deadline - heartbeat->period;
+	return heartbeat->beats[beat - 1].deadline + heartbeat->beats[beat - 1].lateness;
+}
 
-	for (size_t i = 0; i < heartbeat->count; i++) {
-		const struct beat *beat = &heartbeat->beats[i];
+/* A percentile may be 0.4 % too great. */
+static double percentile_of(const struct percentiles *histogram, double percent)
+{
+	int64_t most = percentiles_most(histogram), value = percentiles_at(histogram, percent);
 
-		if (beat->deadline >= begin && beat->deadline < end)
-			percentiles_record(histogram, beat->lateness);
-	}
-	lateness = (struct lateness){
-		.p50 = (double)percentiles_at(histogram, 50),
-		.p99 = (double)percentiles_at(histogram, 99),
+	return (double)(value < most ? value : most);
+}
+
+struct lateness lateness_of(const struct percentiles *histogram)
+{
+	return (struct lateness){
+		.beats = (double)percentiles_count(histogram),
+		.p50 = percentile_of(histogram, 50),
+		.p90 = percentile_of(histogram, 90),
+		.p99 = percentile_of(histogram, 99),
 		.most = (double)percentiles_most(histogram),
 	};
-	/* A percentile may be 0.4 % too great. */
-	if (lateness.p50 > lateness.most)
-		lateness.p50 = lateness.most;
-	if (lateness.p99 > lateness.most)
-		lateness.p99 = lateness.most;
-	percentiles_destroy(histogram);
-	return lateness;
 }

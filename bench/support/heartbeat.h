@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer that is to run each 10 ms, and how late it was: what a crowd does to a bystander.
+ * A timer that is to run once a period, and how late it was: what a crowd does to a bystander.
  *
  * Who may call: the wheel's thread that runs the beat, one at a time, while it beats; everything
  * else when it has not begun or has been stopped. Times are on the stopwatch, nanoseconds.
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HEARTBEAT_PERIOD (NANOSECONDS_PER_SECOND / 100)
+struct percentiles;
 
 struct beat {
 	int64_t deadline;
@@ -21,19 +21,22 @@ struct beat {
 };
 
 struct heartbeat {
+	int64_t period;
 	int64_t deadline; /* of the next beat; 0: it never began */
 	size_t count;
 	struct beat *beats;
 };
 
-/* In one of the phases. */
+/* Of some beats. */
 struct lateness {
+	double beats; /* how many */
 	double p50;
+	double p90;
 	double p99;
 	double most;
 };
 
-void heartbeat_create(struct heartbeat *heartbeat);
+void heartbeat_create(struct heartbeat *heartbeat, int64_t period);
 void heartbeat_destroy(struct heartbeat *heartbeat);
 
 /* Plans the next beat for `first`, or for the beat after it that can still be met `soon`. */
@@ -49,7 +52,10 @@ void heartbeat_advance(struct heartbeat *heartbeat);
  */
 void heartbeat_note_missed(struct heartbeat *heartbeat, int64_t now);
 
-/* Of the beats due from `begin` to before `end`. */
-struct lateness heartbeat_lateness(const struct heartbeat *heartbeat, int64_t begin, int64_t end);
+/* When the timer of this beat was set: when the beat before it came. */
+int64_t heartbeat_set_at(const struct heartbeat *heartbeat, size_t beat);
+
+/* Of the beats whose lateness was recorded there. */
+struct lateness lateness_of(const struct percentiles *histogram);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run: the wheel's memory is aged, the heartbeat starts, the timers are set in random order, the
- * calm is watched, the storm breaks, and when every timer is accounted for the heartbeat is
- * stopped. When it begins is planned before the timers are set, for their deadlines follow from it.
+ * A run: the wheel's memory is aged, the hearts start, the timers are set in random order, the calm
+ * is watched, the storm breaks, and when every timer is accounted for the hearts are stopped. When
+ * it begins is planned before the timers are set, for their deadlines follow from it.
  */
 #include "storm.h"
 
 #include "fates.h"
 #include "format.h"
+#include "percentiles.h"
 #include "process.h"
 
 #include <stdlib.h>
@@ -27,25 +28,87 @@ static int64_t tick_from(const struct storm_trial *trial, int64_t time)
 	return trial->origin + (time - trial->origin + interval - 1) / interval * interval;
 }
 
-/* On the beat that was to be the next, or the first that can still be met. */
-static void start_heartbeat(struct storm_trial *trial)
+static void create_hearts(struct storm_trial *trial)
+{
+	trial->heart_count = (size_t)(trial->plan->beat / BEAT_STEP);
+	for (size_t i = 0; i < trial->heart_count; i++) {
+		trial->hearts[i].trial = trial;
+		heartbeat_create(&trial->hearts[i].beats, trial->plan->beat);
+	}
+}
+
+static void destroy_hearts(struct storm_trial *trial)
+{
+	for (size_t i = 0; i < trial->heart_count; i++)
+		heartbeat_destroy(&trial->hearts[i].beats);
+}
+
+/* Each on the beat that was to be its next, or the first that can still be met. */
+static void start_hearts(struct storm_trial *trial)
 {
 	int64_t soon = stopwatch_now() + MILLISECOND;
 
-	heartbeat_plan(&trial->heartbeat, tick_from(trial, soon), soon);
-	trial->plan->rival->start_heartbeat(trial);
+	for (size_t i = 0; i < trial->heart_count; i++) {
+		heartbeat_plan(&trial->hearts[i].beats,
+			       tick_from(trial, soon) + (int64_t)i * BEAT_STEP, soon);
+		trial->plan->rival->start_heart(&trial->hearts[i]);
+	}
 }
 
-static void stop_heartbeat(struct storm_trial *trial)
+static void stop_hearts(struct storm_trial *trial)
 {
-	trial->plan->rival->stop_heartbeat(trial);
-	heartbeat_note_missed(&trial->heartbeat, stopwatch_now());
+	for (size_t i = 0; i < trial->heart_count; i++) {
+		trial->plan->rival->stop_heart(&trial->hearts[i]);
+		heartbeat_note_missed(&trial->hearts[i].beats, stopwatch_now());
+	}
 }
 
-/* What it may take to set them all: 2 us a timer, for a slow machine. */
+/*
+ * Whether the beat came into a coarse slot that timers of the storm belong to: a timer lies in the
+ * finest of the library's levels where its slot is less than two laps away.
+ */
+static bool beat_shares_slot(const struct storm_trial *trial, const struct heartbeat *beats,
+			     size_t beat)
+{
+	int64_t set_at = heartbeat_set_at(beats, beat) - trial->origin;
+	int64_t due = beats->beats[beat].deadline - trial->origin;
+	int64_t slots = trial->plan->slots, span = trial->plan->interval;
+
+	while (due / span - set_at / span >= 2 * slots)
+		span *= slots;
+	return span > trial->plan->interval &&
+	       due / span >= (trial->first - trial->origin) / span &&
+	       due / span <= (trial->due - trial->origin) / span;
+}
+
+/* Of the beats due from `begin` to before `end`, those that share a coarse slot or those that
+ * don't. */
+static struct lateness lateness_between(const struct storm_trial *trial, int64_t begin, int64_t end,
+					bool shares)
+{
+	struct percentiles *histogram = percentiles_create();
+	struct lateness lateness;
+
+	for (size_t i = 0; i < trial->heart_count; i++) {
+		const struct heartbeat *beats = &trial->hearts[i].beats;
+
+		for (size_t j = 0; j < beats->count; j++) {
+			const struct beat *beat = &beats->beats[j];
+
+			if (beat->deadline >= begin && beat->deadline < end &&
+			    beat_shares_slot(trial, beats, j) == shares)
+				percentiles_record(histogram, beat->lateness);
+		}
+	}
+	lateness = lateness_of(histogram);
+	percentiles_destroy(histogram);
+	return lateness;
+}
+
+/* What it may take to set them all: 1 us a timer, for a slow machine. */
 static int64_t filling_time(const struct storm_plan *plan)
 {
-	return NANOSECONDS_PER_SECOND / 2 + plan->count * 2000;
+	return NANOSECONDS_PER_SECOND / 2 + plan->count * 1000;
 }
 
 struct deadlines {
@@ -54,17 +117,24 @@ struct deadlines {
 };
 
 /*
- * A slot of level 2 spans slots² ticks. One that begins three such spans after the wheel is filled
- * is out of the reach of level 1, the library's too, and the library takes it up a span before.
+ * A slot of level n spans slots^n ticks; this is one of the coarsest level that plan->coarse
+ * allows. One that begins three spans after the wheel is filled is out of the reach of the level
+ * below, the library's too, and the library takes it up a span before: the storm begins. Timers of
+ * one tick are due in the slot's first: they come down level by level as well, all together.
  */
 static struct deadlines slot_deadlines(struct storm_trial *trial, int64_t ready)
 {
-	int64_t span = trial->plan->slots * trial->plan->slots * trial->plan->interval;
-	int64_t first = ((ready - trial->origin) / span + 3) * span + trial->origin;
+	const struct storm_plan *plan = trial->plan;
+	int64_t span = plan->slots * plan->interval;
 
-	trial->begins = first - span;
-	trial->due = first + span - trial->plan->interval;
-	return (struct deadlines){first, first + span - trial->plan->interval};
+	while (span * plan->slots <= plan->coarse)
+		span *= plan->slots;
+	trial->first = ((ready - trial->origin) / span + 3) * span + trial->origin;
+	trial->begins = trial->first - span;
+	trial->due = trial->first;
+	if (plan->storm == STORM_SLOT)
+		trial->due += span - plan->interval;
+	return (struct deadlines){trial->first, trial->due};
 }
 
 /* A random order to set or stop them in. */
@@ -84,18 +154,12 @@ static struct deadlines plan_deadlines(struct storm_trial *trial)
 	int64_t filled = stopwatch_now() + filling_time(trial->plan);
 	int64_t ready = filled + REST + trial->plan->calm;
 
+	if (trial->plan->storm == STORM_SLOT || trial->plan->storm == STORM_TICK)
+		return slot_deadlines(trial, ready);
 	trial->begins = tick_from(trial, ready);
 	trial->due = trial->begins;
-	switch (trial->plan->storm) {
-	case STORM_SLOT:
-		return slot_deadlines(trial, ready);
-	case STORM_TICK:
-		/* From the time on at which the slot of level 1 may come up. */
-		trial->due += 2 * trial->plan->slots * trial->plan->interval;
-		return (struct deadlines){trial->due, trial->due + 1};
-	default:
-		return (struct deadlines){filled + MINUTE, filled + 60 * MINUTE};
-	}
+	trial->first = INT64_MAX;
+	return (struct deadlines){filled + MINUTE, filled + 60 * MINUTE};
 }
 
 static void fill(struct storm_trial *trial)
@@ -127,16 +191,16 @@ static void set_off(struct storm_trial *trial)
 	case STORM_TICK:
 		return;
 	case STORM_DRAIN:
-		stop_heartbeat(trial);
+		stop_hearts(trial);
 		rival->drain(trial);
-		start_heartbeat(trial);
+		start_hearts(trial);
 		return;
 	case STORM_STOPS:
 		for (int64_t i = 0; i < trial->plan->count; i++)
 			rival->stop_one(trial, trial->order[i]);
 		return;
 	default:
-		stop_heartbeat(trial);
+		stop_hearts(trial);
 		rival->stop(trial);
 	}
 }
@@ -197,7 +261,7 @@ static void weather_storm(struct storm_trial *trial)
 	struct storm_result *result = trial->result;
 	int64_t ended;
 
-	stopwatch_sleep(trial->begins - HEARTBEAT_PERIOD / 2 - stopwatch_now());
+	stopwatch_sleep(trial->begins - BEAT_STEP / 2 - stopwatch_now());
 	result->before = rival->longest_turns(trial);
 	stopwatch_sleep(trial->begins - stopwatch_now());
 	set_off(trial);
@@ -206,10 +270,11 @@ static void weather_storm(struct storm_trial *trial)
 	result->after = (double)(ended - trial->due);
 	if (trial->plan->storm != STORM_STOP) {
 		/* The beat that is due at the end belongs to the storm. */
-		stopwatch_sleep(2 * HEARTBEAT_PERIOD);
-		stop_heartbeat(trial);
-		result->storm = heartbeat_lateness(&trial->heartbeat, trial->begins,
-						   ended + HEARTBEAT_PERIOD);
+		stopwatch_sleep(2 * BEAT_STEP);
+		stop_hearts(trial);
+		ended += BEAT_STEP;
+		result->storm = lateness_between(trial, trial->begins, ended, false);
+		result->shared = lateness_between(trial, trial->begins, ended, true);
 	}
 	result->turns = rival->longest_turns(trial);
 }
@@ -220,21 +285,21 @@ void storm_run(const void *argument, void *result)
 	struct storm_trial trial = {.plan = plan, .result = result, .generator = {plan->seed}};
 	int64_t calm_end;
 
-	heartbeat_create(&trial.heartbeat);
+	create_hearts(&trial);
 	trial.order = process_allocate((size_t)plan->count * sizeof(*trial.order));
 	shuffle_order(&trial);
 	plan->rival->create(&trial);
 	plan->rival->age(&trial);
 	shuffle_order(&trial);
-	start_heartbeat(&trial);
+	start_hearts(&trial);
 	fill(&trial);
 	shuffle_order(&trial);
-	calm_end = trial.begins - HEARTBEAT_PERIOD;
+	calm_end = trial.begins - BEAT_STEP;
 	weather_storm(&trial);
-	trial.result->usual = heartbeat_lateness(
-		&trial.heartbeat, calm_end - plan->calm + HEARTBEAT_PERIOD, calm_end);
+	trial.result->usual =
+		lateness_between(&trial, calm_end - plan->calm + BEAT_STEP, calm_end, false);
 	plan->rival->destroy(&trial);
 	expect_counts(&trial);
 	free(trial.order);
-	heartbeat_destroy(&trial.heartbeat);
+	destroy_hearts(&trial);
 }

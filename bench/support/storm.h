@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A storm: a wheel that holds many timers is made to do something with all of them at once, while a
- * heartbeat beats on it. Two wheels are put to it, behind one set of calls: the library
+ * A storm: a wheel that holds many timers is made to do something with all of them at once, while
+ * hearts beat on it. Two wheels are put to it, behind one set of calls: the library
  * (storm_library.c) and the classic cascading wheel (storm_cascading.c).
  *
  * Times are on the stopwatch, in nanoseconds, if nothing else is said. A call that fails ends the
@@ -21,6 +21,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* From one beat to the next, whichever heart's. */
+#define BEAT_STEP (NANOSECONDS_PER_SECOND / 100)
+/* The longest period; each heart has the same, and they begin one step after the other. */
+#define BEAT_PERIOD_MOST (10 * BEAT_STEP)
+
+enum { HEARTS_MOST = BEAT_PERIOD_MOST / BEAT_STEP };
+
 enum storm {
 	STORM_SLOT,  /* all lie in one coarse slot, and come down level by level */
 	STORM_TICK,  /* all are due in one tick */
@@ -35,7 +42,9 @@ struct storm_plan {
 	enum storm storm;
 	int64_t count;
 	int64_t interval;
-	int64_t slots; /* a power of two */
+	int64_t slots;  /* a power of two */
+	int64_t beat;   /* a heart's period, BEAT_STEP to BEAT_PERIOD_MOST */
+	int64_t coarse; /* what the coarse slot takes at most, unless it is of level 1 */
 	int64_t calm;
 	int64_t workers; /* the library's; 0: inline */
 	bool keyed;
@@ -54,8 +63,19 @@ struct storm_result {
 	struct storm_turns before; /* until the storm began */
 	struct storm_turns turns;  /* and until it ended */
 	struct lateness usual;
-	struct lateness storm; /* none when the wheel is stopped */
+	struct lateness storm;  /* of beats that share no coarse slot with the timers … */
+	struct lateness shared; /* … and that do; none at all when the wheel is stopped */
 	double after; /* from the last deadline, or the call, until all timers were accounted for */
+};
+
+struct heart {
+	struct storm_trial *trial;
+	struct heartbeat beats;
+	/* The library's. */
+	struct tw_timer timer;
+	atomic_bool ends; /* a keyed one is not to set itself again */
+	/* The cascading wheel's. */
+	struct cascading_timer cascading;
 };
 
 /* One run. The rivals' parts are theirs; all else is the thread's that runs it. */
@@ -66,18 +86,17 @@ struct storm_trial {
 	int64_t stopped_before; /* to age the memory */
 	int64_t origin;         /* of the wheel's ticks */
 	int64_t begins;         /* the storm */
+	int64_t first;          /* deadline, of those that come due in the storm */
 	int64_t due;            /* the last deadline, or when to call */
 	uint32_t *order;
-	struct heartbeat heartbeat;
+	size_t heart_count;
+	struct heart hearts[HEARTS_MOST];
 	/* The library's. */
 	struct tw_wheel *wheel;
-	struct tw_timer heartbeat_timer;
-	atomic_bool heartbeat_ends; /* a keyed one is not to set itself again */
-	struct tw_timer *handles;   /* or */
+	struct tw_timer *handles; /* or */
 	struct random_key *keys;
 	/* The cascading wheel's. */
 	struct cascading_wheel *cascading;
-	struct cascading_timer heartbeat_beat;
 	struct cascading_timer *timers;
 };
 
@@ -92,9 +111,9 @@ struct storm_rival {
 	void (*set)(struct storm_trial *trial, size_t i, int64_t deadline);
 	/* Waits until the wheel has heard of all that were set. */
 	void (*flush)(struct storm_trial *trial);
-	void (*start_heartbeat)(struct storm_trial *trial);
+	void (*start_heart)(struct heart *heart);
 	/* It is not running any more on return. */
-	void (*stop_heartbeat)(struct storm_trial *trial);
+	void (*stop_heart)(struct heart *heart);
 	void (*drain)(struct storm_trial *trial);
 	void (*stop_one)(struct storm_trial *trial, size_t i);
 	void (*stop)(struct storm_trial *trial);

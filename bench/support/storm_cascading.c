@@ -12,18 +12,32 @@ static void on_run(void *argument)
 	fates_add(FATE_RAN);
 }
 
-static void set_heartbeat(struct storm_trial *trial)
+static void set_heart(struct heart *heart)
 {
-	cascading_wheel_set(trial->cascading, &trial->heartbeat_beat, trial->heartbeat.deadline);
+	cascading_wheel_set(heart->trial->cascading, &heart->cascading, heart->beats.deadline);
 }
 
 static void on_beat(void *argument)
 {
-	struct storm_trial *trial = argument;
+	struct heart *heart = argument;
 
-	heartbeat_beat(&trial->heartbeat);
-	heartbeat_advance(&trial->heartbeat);
-	set_heartbeat(trial);
+	heartbeat_beat(&heart->beats);
+	heartbeat_advance(&heart->beats);
+	set_heart(heart);
+}
+
+static void cascading_start_heart(struct heart *heart)
+{
+	heart->cascading.run = on_beat;
+	heart->cascading.argument = heart;
+	set_heart(heart);
+}
+
+static void cascading_stop_heart(struct heart *heart)
+{
+	/* While it beats, it is not set and will be again. */
+	while (!cascading_wheel_stop(heart->trial->cascading, &heart->cascading))
+		;
 }
 
 static void on_drained(void *argument)
@@ -45,8 +59,6 @@ static void cascading_create(struct storm_trial *trial)
 	trial->timers = process_allocate((size_t)plan->count * sizeof(*trial->timers));
 	for (int64_t i = 0; i < plan->count; i++)
 		trial->timers[i].run = on_run;
-	trial->heartbeat_beat.run = on_beat;
-	trial->heartbeat_beat.argument = trial;
 	trial->cascading = cascading_wheel_create(plan->interval, (size_t)plan->slots);
 	trial->origin = cascading_wheel_origin(trial->cascading);
 }
@@ -71,13 +83,6 @@ static void cascading_set(struct storm_trial *trial, size_t i, int64_t deadline)
 static void cascading_flush(struct storm_trial *trial)
 {
 	(void)trial;
-}
-
-static void cascading_stop_heartbeat(struct storm_trial *trial)
-{
-	/* While it beats, it is not set and will be again. */
-	while (!cascading_wheel_stop(trial->cascading, &trial->heartbeat_beat))
-		;
 }
 
 static void cascading_drain(struct storm_trial *trial)
@@ -117,8 +122,8 @@ const struct storm_rival storm_cascading = {
 	.age = cascading_age,
 	.set = cascading_set,
 	.flush = cascading_flush,
-	.start_heartbeat = set_heartbeat,
-	.stop_heartbeat = cascading_stop_heartbeat,
+	.start_heart = cascading_start_heart,
+	.stop_heart = cascading_stop_heart,
 	.drain = cascading_drain,
 	.stop_one = cascading_stop_one,
 	.stop = cascading_stop,

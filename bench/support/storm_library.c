@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library in a storm. Its timers have no value but the heartbeat, by which callbacks tell them
+ * The library in a storm. Its timers have no value but the hearts, by which callbacks tell them
  * apart.
  */
 #include "expect.h"
@@ -21,80 +21,82 @@ static void on_run(void *argument)
 	fates_add(FATE_RAN);
 }
 
-/* --- The heartbeat ---------------------------------------------------------------------------- */
+/* --- The hearts ------------------------------------------------------------------------------- */
 
-static void set_keyed_heartbeat(struct storm_trial *trial)
+/* Its address is the key. */
+static void set_keyed_heart(struct heart *heart)
 {
-	expect_ok(tw_set_timer_at(trial->wheel, "heartbeat", sizeof("heartbeat"), trial,
-				  trial->heartbeat.deadline),
+	expect_ok(tw_set_timer_at(heart->trial->wheel, &heart, sizeof(heart), heart,
+				  heart->beats.deadline),
 		  "tw_set_timer_at");
 }
 
-/* The heartbeat is the only one that has a value. */
+/* The hearts are the only ones that have a value. */
 static void on_expiry(void *context, const struct tw_task *task)
 {
-	struct storm_trial *trial = task->value;
+	struct heart *heart = task->value;
 
 	(void)context;
-	if (!trial) {
+	if (!heart) {
 		fates_add(FATE_RAN);
 		return;
 	}
-	heartbeat_beat(&trial->heartbeat);
-	heartbeat_advance(&trial->heartbeat);
-	/* relaxed: stop_keyed_heartbeat() waits for this task before it relies on it */
-	if (!atomic_load_explicit(&trial->heartbeat_ends, memory_order_relaxed))
-		set_keyed_heartbeat(trial);
+	heartbeat_beat(&heart->beats);
+	heartbeat_advance(&heart->beats);
+	/* relaxed: stop_keyed_heart() waits for this task before it relies on it */
+	if (!atomic_load_explicit(&heart->ends, memory_order_relaxed))
+		set_keyed_heart(heart);
 }
 
 static void on_beat(void *argument)
 {
-	struct storm_trial *trial = argument;
+	struct heart *heart = argument;
 
-	heartbeat_beat(&trial->heartbeat);
+	heartbeat_beat(&heart->beats);
 }
 
 /* tw_schedule_func asks it once at the start, then after each beat. */
 static tw_duration next_beat(void *argument, tw_duration previous)
 {
-	struct storm_trial *trial = argument;
+	struct heart *heart = argument;
 
-	if (previous >= trial->heartbeat.deadline)
-		heartbeat_advance(&trial->heartbeat);
-	return trial->heartbeat.deadline;
+	if (previous >= heart->beats.deadline)
+		heartbeat_advance(&heart->beats);
+	return heart->beats.deadline;
 }
 
-static void library_start_heartbeat(struct storm_trial *trial)
+static void library_start_heart(struct heart *heart)
 {
 	/* relaxed: the beats that read it are set afterwards, through the wheel. */
-	atomic_store_explicit(&trial->heartbeat_ends, false, memory_order_relaxed);
-	if (trial->plan->heartbeat)
-		set_keyed_heartbeat(trial);
+	atomic_store_explicit(&heart->ends, false, memory_order_relaxed);
+	if (heart->trial->plan->heartbeat)
+		set_keyed_heart(heart);
 	else
-		expect_ok(tw_schedule_func(trial->wheel, next_beat, on_beat, trial,
-					   &trial->heartbeat_timer),
+		expect_ok(tw_schedule_func(heart->trial->wheel, next_beat, on_beat, heart,
+					   &heart->timer),
 			  "tw_schedule_func");
 }
 
-static void stop_keyed_heartbeat(struct storm_trial *trial)
+static void stop_keyed_heart(struct heart *heart)
 {
+	struct tw_wheel *wheel = heart->trial->wheel;
+
 	/* relaxed: once the wheel was idle, no beat is running that has not seen it */
-	atomic_store_explicit(&trial->heartbeat_ends, true, memory_order_relaxed);
-	expect_ok(tw_wait_idle(trial->wheel), "tw_wait_idle");
-	expect_ok(tw_remove_timer(trial->wheel, "heartbeat", sizeof("heartbeat")),
-		  "tw_remove_timer");
-	expect_ok(tw_flush(trial->wheel), "tw_flush");
+	atomic_store_explicit(&heart->ends, true, memory_order_relaxed);
+	expect_ok(tw_wait_idle(wheel), "tw_wait_idle");
+	expect_ok(tw_remove_timer(wheel, &heart, sizeof(heart)), "tw_remove_timer");
+	expect_ok(tw_flush(wheel), "tw_flush");
 }
 
-static void library_stop_heartbeat(struct storm_trial *trial)
+static void library_stop_heart(struct heart *heart)
 {
 	enum tw_status status;
 
-	if (trial->plan->heartbeat) {
-		stop_keyed_heartbeat(trial);
+	if (heart->trial->plan->heartbeat) {
+		stop_keyed_heart(heart);
 		return;
 	}
-	status = tw_timer_stop_wait(trial->wheel, trial->heartbeat_timer);
+	status = tw_timer_stop_wait(heart->trial->wheel, heart->timer);
 	if (status != TW_RUNNING)
 		expect_ok(status, "tw_timer_stop_wait");
 }
@@ -219,8 +221,8 @@ const struct storm_rival storm_library = {
 	.age = library_age,
 	.set = library_set,
 	.flush = library_flush,
-	.start_heartbeat = library_start_heartbeat,
-	.stop_heartbeat = library_stop_heartbeat,
+	.start_heart = library_start_heart,
+	.stop_heart = library_stop_heart,
 	.drain = library_drain,
 	.stop_one = library_stop_one,
 	.stop = library_stop,
