@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long is the owner's longest turn?
+ *
+ * Six loads that each give the owner much to do at once, each on a fresh wheel in a process of its
+ * own: many drains, timers that are due together, keys that are set and moved at a pace, handles
+ * stopped while other threads wait for flushes. The longest turn is told in processor time of the
+ * owner's thread, which is the work there was, and by the clock, which counts what other threads
+ * had of the core meanwhile; it is that of the wheel's whole life, the filling included.
+ *
+ * The 16 drains are asked for before the owner looks: a caller drives that wheel, and begins when
+ * all of them are there. (Each costs its caller the making of an empty wheel, so that they would
+ * come one by one.) Of the 2,000, the library lets 64 wait at a time.
+ */
+#include "support/csv.h"
+#include "support/expect.h"
+#include "support/fates.h"
+#include "support/figures.h"
+#include "support/format.h"
+#include "support/keys.h"
+#include "support/machine.h"
+#include "support/options.h"
+#include "support/pace.h"
+#include "support/process.h"
+#include "support/progress.h"
+
+#include <timingwheel/timingwheel.h>
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MILLISECOND (NANOSECONDS_PER_SECOND / 1000)
+#define MINUTE (60 * NANOSECONDS_PER_SECOND)
+#define PACE 1000 /* nanoseconds from one call to the next: a million a second */
+
+enum { FEW_DRAINS = 16, MANY_DRAINS = 2000, SLOTS = 512, FLUSHERS = 2 };
+
+struct plan {
+	const struct load *load;
+	int64_t count;
+	int64_t duration; /* of the moves */
+	uint64_t seed;
+};
+
+/* All doubles, one measure each. */
+struct result {
+	double work; /* nanoseconds of processor time */
+	double wall;
+	double turns;
+};
+
+struct trial {
+	const struct plan *plan;
+	struct tw_wheel *wheel;
+	struct generator generator;
+	atomic_bool is_over; /* the flushers may end */
+};
+
+struct load {
+	const char *name;
+	const char *title;
+	size_t slots;
+	enum tw_layout layout;
+	enum tw_drive drive;
+	void (*run)(struct trial *trial);
+};
+
+static void on_run(void *argument)
+{
+	(void)argument;
+	fates_add(FATE_RAN);
+}
+
+static void on_expiry(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+	process_fail("a timer with a key ran that was not due");
+}
+
+static void on_drained(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+	fates_add(FATE_DRAINED);
+}
+
+static void expect_fate(enum fate fate, int64_t count)
+{
+	if (fates_counted(fate) != count)
+		process_fail("%s timers came back, there were %s",
+			     format_count(fates_counted(fate)).characters,
+			     format_count(count).characters);
+}
+
+static int64_t random_delay(struct trial *trial)
+{
+	return generator_range(&trial->generator, 1 * MINUTE, 60 * MINUTE);
+}
+
+static struct tw_timer set_handle(struct trial *trial, int64_t delay)
+{
+	struct tw_timer timer;
+
+	expect_ok(tw_after_func(trial->wheel, delay, on_run, NULL, &timer), "tw_after_func");
+	return timer;
+}
+
+/* --- The loads -------------------------------------------------------------------------------- */
+
+static void run_drains(struct trial *trial, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++) {
+		set_handle(trial, random_delay(trial));
+		expect_ok(tw_drain(trial->wheel, on_drained, NULL), "tw_drain");
+	}
+	expect_ok(tw_wait_idle(trial->wheel), "tw_wait_idle");
+	expect_fate(FATE_DRAINED, count);
+}
+
+static void run_few_drains(struct trial *trial)
+{
+	run_drains(trial, FEW_DRAINS);
+}
+
+static void run_many_drains(struct trial *trial)
+{
+	run_drains(trial, MANY_DRAINS);
+}
+
+/* Four times the count, due in one tick when all are set: 1 us a timer, for a slow machine. */
+static void run_due(struct trial *trial)
+{
+	int64_t count = 4 * trial->plan->count;
+	int64_t due = tw_now(trial->wheel) + NANOSECONDS_PER_SECOND / 2 + count * 1000;
+
+	for (int64_t i = 0; i < count; i++)
+		set_handle(trial, due - tw_now(trial->wheel));
+	if (tw_now(trial->wheel) >= due)
+		process_fail("the machine is too slow to set all timers before they are due");
+	stopwatch_sleep(due - tw_now(trial->wheel) + MILLISECOND);
+	expect_ok(tw_wait_idle(trial->wheel), "tw_wait_idle");
+	expect_fate(FATE_RAN, count);
+}
+
+static void run_moves(struct trial *trial)
+{
+	int64_t count = trial->plan->count, moves = trial->plan->duration / PACE;
+	struct random_key *keys = keys_create((size_t)count, trial->plan->seed);
+	struct pace pace = pace_start(PACE);
+
+	for (int64_t i = 0; i < count + moves; i++) {
+		const struct random_key *key = &keys[i % count];
+		int64_t delay = random_delay(trial), start = pace_await(&pace);
+
+		if (i < count)
+			expect_ok(tw_set_timer(trial->wheel, key, sizeof(*key), NULL, delay),
+				  "tw_set_timer");
+		else
+			expect_ok(tw_move_timer(trial->wheel, key, sizeof(*key), delay),
+				  "tw_move_timer");
+		pace_took(&pace, start);
+	}
+	expect_ok(tw_flush(trial->wheel), "tw_flush");
+	if (expect_stats(trial->wheel).moved != (uint64_t)moves)
+		process_fail("not every move found its key");
+	free(keys);
+}
+
+static void *flusher_run(void *argument)
+{
+	struct trial *trial = argument;
+
+	/* relaxed: it tells when to end and nothing else */
+	while (!atomic_load_explicit(&trial->is_over, memory_order_relaxed))
+		expect_ok(tw_flush(trial->wheel), "tw_flush");
+	return NULL;
+}
+
+/* In random order. */
+static void stop_all(struct trial *trial, struct tw_timer *timers, int64_t count)
+{
+	for (int64_t left = count; left > 0; left--) {
+		int64_t chosen = generator_range(&trial->generator, 0, left);
+
+		expect_ok(tw_timer_stop(trial->wheel, timers[chosen]), "tw_timer_stop");
+		timers[chosen] = timers[left - 1];
+	}
+}
+
+static void run_stops(struct trial *trial)
+{
+	int64_t count = trial->plan->count;
+	struct tw_timer *timers = process_allocate((size_t)count * sizeof(*timers));
+	pthread_t flushers[FLUSHERS];
+
+	for (int64_t i = 0; i < count; i++)
+		timers[i] = set_handle(trial, random_delay(trial));
+	for (int i = 0; i < FLUSHERS; i++) {
+		if (pthread_create(&flushers[i], NULL, flusher_run, trial) != 0)
+			process_fail("a thread could not be started");
+	}
+	stop_all(trial, timers, count);
+	expect_ok(tw_wait_idle(trial->wheel), "tw_wait_idle");
+	/* relaxed: as in flusher_run() */
+	atomic_store_explicit(&trial->is_over, true, memory_order_relaxed);
+	for (int i = 0; i < FLUSHERS; i++)
+		pthread_join(flushers[i], NULL);
+	free(timers);
+}
+
+static const struct load loads[] = {
+	{"drains_levels", "16 drains at once, 2^20 slots, levels", TW_SLOTS_MAX, TW_LAYOUT_LEVELS,
+	 TW_DRIVE_CALLER, run_few_drains},
+	{"drains_rounds", "16 drains at once, 2^20 slots, rounds", TW_SLOTS_MAX, TW_LAYOUT_ROUNDS,
+	 TW_DRIVE_CALLER, run_few_drains},
+	{"drains", "2,000 drains", SLOTS, TW_LAYOUT_LEVELS, TW_DRIVE_THREAD, run_many_drains},
+	{"due", "4 x as many handles, due at once", SLOTS, TW_LAYOUT_LEVELS, TW_DRIVE_THREAD,
+	 run_due},
+	{"moves", "keys set and moved, a million a second", SLOTS, TW_LAYOUT_LEVELS,
+	 TW_DRIVE_THREAD, run_moves},
+	{"stops", "handles stopped beside flushes", SLOTS, TW_LAYOUT_LEVELS, TW_DRIVE_THREAD,
+	 run_stops},
+};
+
+enum { LOAD_COUNT = sizeof(loads) / sizeof(loads[0]) };
+
+/* --- All runs --------------------------------------------------------------------------------- */
+
+static void run_trial(const void *argument, void *memory)
+{
+	const struct plan *plan = argument;
+	const struct load *load = plan->load;
+	struct result *result = memory;
+	struct trial trial = {.plan = plan, .generator = {plan->seed}};
+	struct tw_options options = {
+		.layout = load->layout, .drive = load->drive, .max_workers = 2};
+	struct tw_stats stats;
+
+	expect_ok(tw_create(&trial.wheel, MILLISECOND, load->slots, on_expiry, &options),
+		  "tw_create");
+	load->run(&trial);
+	stats = expect_stats(trial.wheel);
+	result->work = (double)stats.longest_turn;
+	result->wall = (double)stats.longest_turn_wall;
+	result->turns = (double)stats.turns;
+	tw_destroy(trial.wheel);
+}
+
+static void print_duration(double nanoseconds)
+{
+	printf(" %9s", format_duration((int64_t)nanoseconds).characters);
+}
+
+static void print_row(const char *title, const struct figures *figures)
+{
+	struct spread work = figures_spread(figures, FIGURE(struct result, work));
+	struct spread wall = figures_spread(figures, FIGURE(struct result, wall));
+
+	printf("  %-40s", title);
+	print_duration(work.median);
+	print_duration(work.most);
+	printf(" |");
+	print_duration(wall.median);
+	print_duration(wall.most);
+	printf(" | %9s\n",
+	       format_count((int64_t)figures_median(figures, FIGURE(struct result, turns)))
+		       .characters);
+	fflush(stdout);
+}
+
+static void run_load(struct plan plan, int64_t runs, struct csv csv)
+{
+	struct figures *figures = figures_create(plan.load->title);
+	struct progress progress = progress_start(stderr, false);
+
+	for (int run = 0; run < runs; run++) {
+		struct result result;
+
+		progress_show(&progress, "%s: run %d of %" PRId64, plan.load->title, run + 1, runs);
+		figures_run(figures, run_trial, &plan, &result, sizeof(result));
+		csv_row(csv, "%s,%d,%.0f,%.0f,%.0f", plan.load->name, run + 1, result.work,
+			result.wall, result.turns);
+		plan.seed++;
+	}
+	progress_wipe(&progress);
+	print_row(plan.load->title, figures);
+	figures_destroy(figures);
+}
+
+int main(int argc, char **argv)
+{
+	struct plan plan = {NULL, 1000000, 3 * NANOSECONDS_PER_SECOND, 1};
+	const char *csv_path = NULL;
+	int64_t runs = 5;
+	int only = 0;
+	const struct program_option options[] = {
+		{"count", OPTION_COUNT, &plan.count, 1, 10000000, .help = "timers, but of drains"},
+		{"seconds", OPTION_SECONDS, &plan.duration, MILLISECOND, MINUTE,
+		 .help = "how long to move keys"},
+		{"load", OPTION_CHOICE, &only,
+		 .choices = "all,drains_levels,drains_rounds,drains,due,moves,stops",
+		 .help = "which"},
+		{"runs", OPTION_COUNT, &runs, 1, FIGURES_RUNS, .help = "runs; medians are printed"},
+		{"csv", OPTION_TEXT, &csv_path, .help = "every run's figures to this file"},
+		{0},
+	};
+	struct csv csv;
+
+	options_parse(argc, argv, "How long is the owner's longest turn?", options);
+	csv = csv_open(csv_path, "load,run,longest_turn_ns,longest_turn_wall_ns,turns");
+	printf("%s\n%s timers, tick 1 ms, %d slots; medians and maxima of %" PRId64 " runs\n\n",
+	       machine_description(), format_count(plan.count).characters, SLOTS, runs);
+	printf("  %-40s %19s | %19s |\n", "", "longest turn, work", "by the clock");
+	printf("  %-40s %9s %9s | %9s %9s | %9s\n", "", "median", "max", "median", "max", "turns");
+	for (int i = 0; i < LOAD_COUNT; i++) {
+		plan.load = &loads[i];
+		if (only == 0 || only == i + 1)
+			run_load(plan, runs, csv);
+	}
+	csv_close(csv);
+	return 0;
+}
