@@ -29,9 +29,8 @@ struct tw_cache {
 
 	struct domain domain;
 
-	/* Any thread that evicts. */
-	_Atomic unsigned
-		evict_next; /* the shard to begin with where one must make room for others */
+	/* Any thread that evicts: the shard to begin with where one must make room for others. */
+	_Atomic unsigned evict_next;
 
 	/* Their own locks. */
 	_Alignas(64) struct notices notices;

@@ -39,8 +39,8 @@ struct domain {
 	_Alignas(64) _Atomic uint64_t entries;
 	_Atomic uint64_t bytes;
 
-	_Alignas(64)
-		pthread_mutex_t waits_lock; /* struct reader.waits_for, struct flight.is_over */
+	/* For struct reader.waits_for and struct flight.is_over. */
+	_Alignas(64) pthread_mutex_t waits_lock;
 };
 
 /* The wheel is known. */

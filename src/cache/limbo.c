@@ -63,12 +63,6 @@ static void limbo_take_tables(struct limbo *limbo, uint64_t current, struct garb
 	}
 }
 
-static void garbage_add(struct garbage *garbage, struct tw_cache_entry *entry)
-{
-	entry->limbo_next = garbage->entries;
-	garbage->entries = entry;
-}
-
 /* Between slot_store() and what follows, here and in epochs_advance(). */
 #if SANITIZER_THREAD
 /* Which knows no fences: there each slot_store() is seq_cst. */
@@ -117,10 +111,12 @@ static void limbo_free(struct tw_cache_entry *entry, struct pool *pool, struct p
 	for (; entry; entry = next) {
 		next = entry->limbo_next;
 		__builtin_prefetch(next);
-		if (entry_is_large(entry))
-			garbage_add(garbage, entry);
-		else
+		if (entry_is_large(entry)) {
+			entry->limbo_next = garbage->entries;
+			garbage->entries = entry;
+		} else {
 			entry_release_here(pool, entry);
+		}
 	}
 }
 
