@@ -44,8 +44,8 @@
  *                    stopped  else               not LISTED            who has it frees it
  *
  * The argument goes with the answer: TW_OK gives it to the caller at once, TW_REARMED once the run
- * has ended (whatever `next` may be about to say), TW_RUNNING to the run; after LAST an earlier stop
- * has decided.
+ * has ended (whatever `next` may be about to say), TW_RUNNING to the run; after LAST an earlier
+ * stop has decided.
  *
  * A run goes on if not LAST, and RESET or by its schedule. It ends if its `next` said so: a reset
  * that came while `next` was asked has moved a run that does not come.
