@@ -29,7 +29,7 @@ struct event_count {
 	_Alignas(CACHE_LINE) atomic_int state;
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	pthread_cond_t wake;
-	/* Constant once opened: readable at the end of a sleep, or when notified; -1: not needed. */
+	/* Constant once opened: readable at the end of a sleep or when notified; -1: not needed. */
 	int timer;
 };
 
