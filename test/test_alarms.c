@@ -20,7 +20,8 @@ struct bell {
 	atomic_int runs;
 	atomic_int ended; /* of those that wait_in_run() */
 	tw_duration last; /* tw_now in the last run */
-	sem_t begun, go_on;
+	sem_t begun;
+	sem_t go_on;
 };
 
 static void ring(void *argument)
@@ -191,7 +192,8 @@ static void alarm_that_sets_itself_for_now_keeps_no_turn_going(void **state)
 static void drain_and_release_never_meet_an_alarm(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 8);
-	struct bell bell, other;
+	struct bell bell;
+	struct bell other;
 
 	make(recorder, &bell);
 	make(recorder, &other);
@@ -342,10 +344,6 @@ static void bad_arguments_are_refused(void **state)
 	recorder_close(recorder);
 }
 
-static uint64_t seed;
-
-/* ---- Against a model ---- */
-
 enum { BELLS = 20, STEPS = 20000 };
 
 /* By the manual clock: an alarm runs at the tick that it was set to last, once, unless stopped. */
@@ -355,7 +353,7 @@ static void alarms_do_what_a_model_does(void **state)
 	struct bell bells[BELLS];
 	tw_duration due[BELLS]; /* 0: not set */
 	int runs[BELLS] = {0};
-	struct random random = random_from(seed, 0);
+	struct random random = random_from(seed_choose(), 0);
 
 	memset(due, 0, sizeof(due));
 	for (int i = 0; i < BELLS; i++)
@@ -411,8 +409,6 @@ static void alarms_do_what_a_model_does(void **state)
 	assert_int_equal(recorder->count, 0);
 	recorder_close(recorder);
 }
-
-/* ---- Races ---- */
 
 enum { RACERS = 4, RACES = 20000 };
 
@@ -485,8 +481,9 @@ static void *race_drain(void *argument)
 static void alarm_runs_after_its_last_set_and_never_twice_at_a_time(void **state)
 {
 	struct tw_options options = {.workers = 3};
-	struct random random = random_from(seed, 0);
-	pthread_t racers[RACERS], drainer;
+	struct random random = random_from(seed_choose(), 0);
+	pthread_t racers[RACERS];
+	pthread_t drainer;
 	struct tw_wheel *wheel;
 
 	(void)state;
@@ -522,24 +519,20 @@ static void alarm_runs_after_its_last_set_and_never_twice_at_a_time(void **state
 	tw_destroy(wheel);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_EVERYWHERE(alarm_runs_each_time_that_it_was_set),
-		TEST_EVERYWHERE(alarm_moves_sooner_and_later),
-		TEST_EVERYWHERE(delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval),
-		TEST_EVERYWHERE(stopped_alarm_does_not_run_until_it_is_set_again),
-		TEST_EVERYWHERE(alarm_may_be_set_and_stopped_in_its_own_run),
-		TEST_EVERYWHERE(alarm_that_sets_itself_for_now_keeps_no_turn_going),
-		TEST_EVERYWHERE(drain_and_release_never_meet_an_alarm),
-		TEST_EVERYWHERE(alarm_needs_no_room_and_no_place),
-		TEST_POOL(alarm_that_runs_can_be_set_stopped_and_destroyed),
-		TEST_EVERYWHERE(alarm_may_destroy_itself),
-		TEST_EVERYWHERE(bad_arguments_are_refused),
-		TEST_EVERYWHERE(alarms_do_what_a_model_does),
-		TEST_IN(levels_threads, alarm_runs_after_its_last_set_and_never_twice_at_a_time),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(alarm_runs_each_time_that_it_was_set),
+	TEST_EVERYWHERE(alarm_moves_sooner_and_later),
+	TEST_EVERYWHERE(delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval),
+	TEST_EVERYWHERE(stopped_alarm_does_not_run_until_it_is_set_again),
+	TEST_EVERYWHERE(alarm_may_be_set_and_stopped_in_its_own_run),
+	TEST_EVERYWHERE(alarm_that_sets_itself_for_now_keeps_no_turn_going),
+	TEST_EVERYWHERE(drain_and_release_never_meet_an_alarm),
+	TEST_EVERYWHERE(alarm_needs_no_room_and_no_place),
+	TEST_POOL(alarm_that_runs_can_be_set_stopped_and_destroyed),
+	TEST_EVERYWHERE(alarm_may_destroy_itself),
+	TEST_EVERYWHERE(bad_arguments_are_refused),
+	TEST_EVERYWHERE(alarms_do_what_a_model_does),
+	TEST_IN(levels_threads, alarm_runs_after_its_last_set_and_never_twice_at_a_time),
+};
 
-	seed = seed_choose();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

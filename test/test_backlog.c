@@ -260,11 +260,7 @@ static void task_that_fills_the_pool_may_drain_often(void **state)
 	close_backlog(recorder);
 }
 
-/* --- At random ------------------------------------------------------------------------------- */
-
 enum { TIMERS = 3000 };
-
-static uint64_t seed;
 
 struct crowd {
 	struct tw_wheel *wheel;
@@ -301,7 +297,7 @@ static void crowd_set(struct crowd *crowd, struct random *random)
 static void each_timer_runs_once_and_never_more_than_the_limit_at_a_time(void **state)
 {
 	const struct variant *variant = *state;
-	struct random random = random_from(seed, 0);
+	struct random random = random_from(seed_choose(), 0);
 
 	for (size_t limit = 1; limit <= 512; limit *= 8) {
 		struct crowd crowd = {.ledger = ledger_create(TIMERS), .limit = limit};
@@ -326,20 +322,16 @@ static void each_timer_runs_once_and_never_more_than_the_limit_at_a_time(void **
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_POOL(timers_stay_in_the_wheel_while_the_pool_has_no_room),
-		TEST_POOL(held_back_timers_run_when_one_task_ends),
-		TEST_BOTH(workers, poll_of_a_full_pool_says_to_come_back_soon),
-		TEST_POOL(drain_and_stop_do_not_wait_for_room),
-		TEST_POOL(full_wheel_can_be_destroyed),
-		TEST_POOL(advance_waits_for_room),
-		TEST_POOL(task_that_fills_the_pool_may_call_the_wheel),
-		TEST_POOL(task_that_fills_the_pool_may_drain_often),
-		TEST_POOL(each_timer_runs_once_and_never_more_than_the_limit_at_a_time),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_POOL(timers_stay_in_the_wheel_while_the_pool_has_no_room),
+	TEST_POOL(held_back_timers_run_when_one_task_ends),
+	TEST_BOTH(workers, poll_of_a_full_pool_says_to_come_back_soon),
+	TEST_POOL(drain_and_stop_do_not_wait_for_room),
+	TEST_POOL(full_wheel_can_be_destroyed),
+	TEST_POOL(advance_waits_for_room),
+	TEST_POOL(task_that_fills_the_pool_may_call_the_wheel),
+	TEST_POOL(task_that_fills_the_pool_may_drain_often),
+	TEST_POOL(each_timer_runs_once_and_never_more_than_the_limit_at_a_time),
+};
 
-	seed = seed_choose();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -342,20 +342,17 @@ static void first_limit_is_set_while_others_read(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values_set_are_got_until_they_expire),
-		cmocka_unit_test(deleted_value_is_gone),
-		cmocka_unit_test(hundred_takes_load_once),
-		cmocka_unit_test(take_of_a_value_that_is_there_does_not_load),
-		cmocka_unit_test(error_of_a_load_is_told_and_not_kept),
-		cmocka_unit_test(limit_of_three_evicts_the_oldest),
-		cmocka_unit_test(limit_of_three_keeps_the_one_read),
-		cmocka_unit_test(every_removal_is_told_once_with_its_cause),
-		cmocka_unit_test(value_set_makes_others_go_and_not_itself),
-		cmocka_unit_test(first_limit_is_set_while_others_read),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(values_set_are_got_until_they_expire),
+	cmocka_unit_test(deleted_value_is_gone),
+	cmocka_unit_test(hundred_takes_load_once),
+	cmocka_unit_test(take_of_a_value_that_is_there_does_not_load),
+	cmocka_unit_test(error_of_a_load_is_told_and_not_kept),
+	cmocka_unit_test(limit_of_three_evicts_the_oldest),
+	cmocka_unit_test(limit_of_three_keeps_the_one_read),
+	cmocka_unit_test(every_removal_is_told_once_with_its_cause),
+	cmocka_unit_test(value_set_makes_others_go_and_not_itself),
+	cmocka_unit_test(first_limit_is_set_while_others_read),
+};
 
-	return cmocka_run_group_tests_name("cache", tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -15,8 +15,6 @@
 
 #include "cache/cache.h"
 
-/* --- Sliding lifetimes ----------------------------------------------------------------------- */
-
 static struct cache_recorder *open_sliding(const struct variant *variant, tw_duration idle)
 {
 	struct cache_recorder *recorder = cache_recorder_create(variant);
@@ -106,8 +104,6 @@ static void touch_that_shortens_wins_over_hits_beside_it(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Time that passes within a call ---------------------------------------------------------- */
-
 /* Ten bytes whatever it is; "late" takes half a tick to weigh. */
 static uint64_t weigh_late(void *recorder, const void *key, size_t key_size, const void *value,
 			   size_t value_size)
@@ -153,8 +149,6 @@ static void set_goes_by_the_time_of_the_change(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Takes that begin after a change during the load ----------------------------------------- */
-
 static void cache_delete(struct cache_recorder *recorder)
 {
 	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_NOT_FOUND);
@@ -177,8 +171,11 @@ static void live_through_change(const struct variant *variant, enum tw_status ol
 {
 	struct cache_recorder *recorder = cache_recorder_open(variant, TW_HOUR);
 	const char *old_value = old_status == TW_OK ? "old" : NULL;
-	struct taker first, before[TAKERS], after[TAKERS];
-	struct source old, new;
+	struct taker first;
+	struct taker before[TAKERS];
+	struct taker after[TAKERS];
+	struct source old;
+	struct source new;
 	struct tw_cache_stats stats;
 
 	source_open(&old, old_value);
@@ -220,7 +217,8 @@ static void take_that_outwaits_a_load_keeps_its_limit(void **state)
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
 	struct taker first;
-	struct source old, new;
+	struct source old;
+	struct source new;
 
 	source_open(&old, "old");
 	source_open(&new, "new");
@@ -250,8 +248,10 @@ static void *destroy_run(void *argument)
 static void destroy_wakes_who_outwaits_a_load(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct taker first, after[TAKERS];
-	struct source old, new;
+	struct taker first;
+	struct taker after[TAKERS];
+	struct source old;
+	struct source new;
 	pthread_t destroyer;
 
 	source_open(&old, "old");
@@ -295,8 +295,6 @@ static void loader_that_deletes_and_takes_its_own_key_is_told_so(void **state)
 	assert_int_equal(cache_stats(recorder).loads, 1);
 	cache_recorder_close(recorder);
 }
-
-/* --- Flush ----------------------------------------------------------------------------------- */
 
 struct flushing {
 	struct cache_recorder *recorder;
@@ -473,22 +471,19 @@ static void flush_removes_what_was_past_its_deadline_by_the_last_tick(void **sta
 	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(touch_that_meets_its_own_deadline_still_expires_in_time),
-		TEST_CACHE(touch_that_a_hit_was_ahead_of_still_expires_in_time),
-		TEST_IN(levels_inline, touch_that_shortens_wins_over_hits_beside_it),
-		TEST_CACHE(set_goes_by_the_time_of_the_change),
-		TEST_CACHE(take_after_a_change_is_not_given_the_load_from_before_it),
-		TEST_CACHE(take_that_outwaits_a_load_keeps_its_limit),
-		TEST_CACHE(destroy_wakes_who_outwaits_a_load),
-		TEST_CACHE(loader_that_deletes_and_takes_its_own_key_is_told_so),
-		TEST_CACHE(flush_that_would_wait_for_itself_is_refused),
-		TEST_CACHE(statistics_go_on_after_a_drain),
-		TEST_CACHE(flush_removes_what_was_past_its_deadline_by_the_last_tick),
-		TEST_CACHE(freeing_goes_on_after_a_drain),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(touch_that_meets_its_own_deadline_still_expires_in_time),
+	TEST_CACHE(touch_that_a_hit_was_ahead_of_still_expires_in_time),
+	TEST_IN(levels_inline, touch_that_shortens_wins_over_hits_beside_it),
+	TEST_CACHE(set_goes_by_the_time_of_the_change),
+	TEST_CACHE(take_after_a_change_is_not_given_the_load_from_before_it),
+	TEST_CACHE(take_that_outwaits_a_load_keeps_its_limit),
+	TEST_CACHE(destroy_wakes_who_outwaits_a_load),
+	TEST_CACHE(loader_that_deletes_and_takes_its_own_key_is_told_so),
+	TEST_CACHE(flush_that_would_wait_for_itself_is_refused),
+	TEST_CACHE(statistics_go_on_after_a_drain),
+	TEST_CACHE(flush_removes_what_was_past_its_deadline_by_the_last_tick),
+	TEST_CACHE(freeing_goes_on_after_a_drain),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -18,8 +18,6 @@
 
 enum { LIFETIMES = 1000 };
 
-/* --- A thousand lifetimes -------------------------------------------------------------------- */
-
 struct lifetime {
 	char key[16];
 	tw_duration deadline;
@@ -134,8 +132,6 @@ static void lifetimes_end_at_their_deadlines_while_the_pool_is_stuck(void **stat
 	sem_destroy(&gate);
 }
 
-/* --- The same on the real clock, where lookups read a coarse one first ------------------------ */
-
 struct real_lifetime {
 	/* The deadline lies between these. */
 	tw_duration earliest;
@@ -235,8 +231,6 @@ static void lifetimes_end_at_their_deadlines_though_the_wheel_is_stopped(void **
 	for (int round = 0; round < 5; round++)
 		live_real_lifetimes(OWNER_IS_STOPPED, &random);
 }
-
-/* --- Deadlines that move --------------------------------------------------------------------- */
 
 static void set_shortens_and_lengthens_a_lifetime(void **state)
 {
@@ -347,8 +341,6 @@ static void lifetime_too_long_for_the_clock_never_ends(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- go-zero's faults ------------------------------------------------------------------------ */
-
 /* A wheel of one second, as go-zero's, 48 ms before its next tick. */
 static struct cache_recorder *open_before_a_tick(const struct variant *variant)
 {
@@ -443,7 +435,8 @@ static void later_deadlines_send_no_commands(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_create(*state);
 	struct tw_cache_options options = cache_recorder_options(recorder);
-	struct tw_stats before, after;
+	struct tw_stats before;
+	struct tw_stats after;
 
 	options.on_remove = NULL;
 	options.shards = 1;
@@ -463,28 +456,24 @@ static void later_deadlines_send_no_commands(void **state)
 	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves),
-		TEST_IN(rounds_inline,
-			lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves),
-		TEST_IN(levels_workers, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
-		TEST_IN(levels_threads, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
-		cmocka_unit_test(lifetimes_end_at_their_deadlines_on_the_real_clock),
-		cmocka_unit_test(lifetimes_end_at_their_deadlines_while_nobody_drives_the_wheel),
-		cmocka_unit_test(lifetimes_end_at_their_deadlines_though_the_wheel_is_stopped),
-		TEST_CACHE(set_shortens_and_lengthens_a_lifetime),
-		TEST_CACHE(touch_shortens_and_lengthens_a_lifetime),
-		TEST_CACHE(lifetime_touched_again_and_again_ends_at_the_last_deadline),
-		TEST_CACHE(entry_without_expiry_stays_until_it_is_given_one),
-		TEST_CACHE(lifetime_too_long_for_the_clock_never_ends),
-		TEST_CACHE(entry_set_just_before_a_tick_lives_its_whole_life),
-		TEST_CACHE(lifetime_under_a_tick_is_kept_exactly),
-		TEST_CACHE(lifetime_of_nothing_is_refused_and_changes_nothing),
-		TEST_CACHE(new_value_outlives_the_timer_of_the_old_one),
-		TEST_CACHE(later_deadlines_send_no_commands),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves),
+	TEST_IN(rounds_inline, lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves),
+	TEST_IN(levels_workers, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
+	TEST_IN(levels_threads, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
+	cmocka_unit_test(lifetimes_end_at_their_deadlines_on_the_real_clock),
+	cmocka_unit_test(lifetimes_end_at_their_deadlines_while_nobody_drives_the_wheel),
+	cmocka_unit_test(lifetimes_end_at_their_deadlines_though_the_wheel_is_stopped),
+	TEST_CACHE(set_shortens_and_lengthens_a_lifetime),
+	TEST_CACHE(touch_shortens_and_lengthens_a_lifetime),
+	TEST_CACHE(lifetime_touched_again_and_again_ends_at_the_last_deadline),
+	TEST_CACHE(entry_without_expiry_stays_until_it_is_given_one),
+	TEST_CACHE(lifetime_too_long_for_the_clock_never_ends),
+	TEST_CACHE(entry_set_just_before_a_tick_lives_its_whole_life),
+	TEST_CACHE(lifetime_under_a_tick_is_kept_exactly),
+	TEST_CACHE(lifetime_of_nothing_is_refused_and_changes_nothing),
+	TEST_CACHE(new_value_outlives_the_timer_of_the_old_one),
+	TEST_CACHE(later_deadlines_send_no_commands),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

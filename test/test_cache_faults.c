@@ -27,8 +27,6 @@ enum {
 	ABSENT = -1,
 };
 
-/* --- The run --------------------------------------------------------------------------------- */
-
 struct run {
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
@@ -100,9 +98,12 @@ static void step_set(struct run *run, int key, int kind)
 {
 	bool is_there = run->versions[key] != ABSENT;
 	int version = run->next_version++;
-	char bytes[64], value[VALUE_MOST];
-	size_t size = key_bytes(key, bytes), value_size = value_bytes(version, value);
-	enum tw_status status, expected = TW_OK;
+	char bytes[64];
+	char value[VALUE_MOST];
+	size_t size = key_bytes(key, bytes);
+	size_t value_size = value_bytes(version, value);
+	enum tw_status status;
+	enum tw_status expected = TW_OK;
 
 	if (kind == 0) {
 		expected = is_there ? TW_EXISTS : TW_OK;
@@ -207,7 +208,8 @@ static int visit(void *context, const struct tw_cache_entry *entry)
 static void step_seldom(struct run *run)
 {
 	struct tw_cache_stats stats;
-	int entries = 0, visited = 0;
+	int entries = 0;
+	int visited = 0;
 
 	for (int key = 0; key < KEYS; key++)
 		entries += run->versions[key] != ABSENT;
@@ -315,8 +317,6 @@ static void meet_fault(struct run *run, long number, bool and_all_after_it)
 		step(run);
 	assert_true(end_faults());
 }
-
-/* --- Tests ----------------------------------------------------------------------------------- */
 
 /* In each run one allocation of so many fails, each time another one. Under a sanitizer not all. */
 static void each_of_the_first_allocations_may_fail(void **state)
@@ -556,20 +556,17 @@ static void limits_hold_without_memory(void **state)
 	run_close(&run);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_of_the_first_allocations_may_fail),
-		cmocka_unit_test(memory_may_run_out_at_any_allocation),
-		cmocka_unit_test(creation_may_fail_at_each_allocation),
-		cmocka_unit_test(creation_may_fail_at_each_thread),
-		cmocka_unit_test(entries_leave_without_memory),
-		cmocka_unit_test(far_entries_leave_without_memory),
-		cmocka_unit_test(entries_that_lost_their_file_leave_without_memory),
-		cmocka_unit_test(flush_ends_without_memory),
-		cmocka_unit_test(touch_without_memory_changes_nothing),
-		cmocka_unit_test(limits_hold_without_memory),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(each_of_the_first_allocations_may_fail),
+	cmocka_unit_test(memory_may_run_out_at_any_allocation),
+	cmocka_unit_test(creation_may_fail_at_each_allocation),
+	cmocka_unit_test(creation_may_fail_at_each_thread),
+	cmocka_unit_test(entries_leave_without_memory),
+	cmocka_unit_test(far_entries_leave_without_memory),
+	cmocka_unit_test(entries_that_lost_their_file_leave_without_memory),
+	cmocka_unit_test(flush_ends_without_memory),
+	cmocka_unit_test(touch_without_memory_changes_nothing),
+	cmocka_unit_test(limits_hold_without_memory),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

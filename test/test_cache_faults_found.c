@@ -33,8 +33,6 @@ static void sleep_for(tw_duration time)
 	nanosleep(&left, NULL);
 }
 
-/* --- Lifetimes -------------------------------------------------------------------------------- */
-
 struct readers {
 	struct tw_cache *cache;
 	atomic_bool ended;
@@ -110,8 +108,6 @@ static void lifetime_does_not_begin_before_the_value_is_weighed(void **state)
 	tw_destroy(wheel);
 }
 
-/* --- Limits ----------------------------------------------------------------------------------- */
-
 static void weights_too_large_for_a_sum_keep_the_limit(void **state)
 {
 	const uint64_t huge = (uint64_t)1 << 63;
@@ -158,8 +154,6 @@ static void heavy_value_stays_though_all_others_have_to_go(void **state)
 		heavy_value_stays_though_all_others_have_to_go_in(TW_POLICY_S3FIFO, shards);
 	}
 }
-
-/* --- Loads ------------------------------------------------------------------------------------ */
 
 struct source {
 	struct tw_cache *cache;
@@ -318,8 +312,6 @@ static void thread_cancelled_while_a_value_is_freed_leaves_no_take_behind(void *
 	pthread_join(thread, NULL);
 }
 
-/* --- The wheel -------------------------------------------------------------------------------- */
-
 struct flusher {
 	struct tw_cache *cache;
 	atomic_int status;
@@ -412,20 +404,17 @@ static void cache_may_end_while_its_entries_expire(void **state)
 	tw_destroy(wheel);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hit_beside_a_touch_does_not_bring_the_old_end_back),
-		cmocka_unit_test(lifetime_does_not_begin_before_the_value_is_weighed),
-		cmocka_unit_test(weights_too_large_for_a_sum_keep_the_limit),
-		cmocka_unit_test(heavy_value_stays_though_all_others_have_to_go),
-		cmocka_unit_test(take_after_a_delete_does_not_get_what_was_loaded_before_it),
-		cmocka_unit_test(cancelled_thread_keeps_no_lock),
-		cmocka_unit_test(thread_cancelled_while_a_value_is_freed_leaves_no_take_behind),
-		cmocka_unit_test(flush_in_the_only_worker_does_not_wait_for_itself),
-		cmocka_unit_test(statistics_go_on_after_a_drain),
-		cmocka_unit_test(cache_may_end_while_its_entries_expire),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(hit_beside_a_touch_does_not_bring_the_old_end_back),
+	cmocka_unit_test(lifetime_does_not_begin_before_the_value_is_weighed),
+	cmocka_unit_test(weights_too_large_for_a_sum_keep_the_limit),
+	cmocka_unit_test(heavy_value_stays_though_all_others_have_to_go),
+	cmocka_unit_test(take_after_a_delete_does_not_get_what_was_loaded_before_it),
+	cmocka_unit_test(cancelled_thread_keeps_no_lock),
+	cmocka_unit_test(thread_cancelled_while_a_value_is_freed_leaves_no_take_behind),
+	cmocka_unit_test(flush_in_the_only_worker_does_not_wait_for_itself),
+	cmocka_unit_test(statistics_go_on_after_a_drain),
+	cmocka_unit_test(cache_may_end_while_its_entries_expire),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

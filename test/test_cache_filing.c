@@ -40,8 +40,6 @@ static void assert_little_is_filed(const struct cache_recorder *recorder)
 	assert_true(filed(recorder) <= 2 * shard_table(shard)->count + SPARE);
 }
 
-/* --- How much is filed ------------------------------------------------------------------------ */
-
 static void removed_keys_leave_little_behind(void **state)
 {
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
@@ -106,8 +104,6 @@ static void table_of_a_cache_that_was_large_becomes_small(void **state)
 	assert_true(shard_table(&cache->shards[0])->mask < 64);
 	cache_recorder_close(recorder);
 }
-
-/* --- That it comes up ------------------------------------------------------------------------- */
 
 struct world {
 	struct cache_recorder *recorder;
@@ -298,19 +294,16 @@ static void entries_leave_in_centuries_of_microseconds(void **state)
 	tw_destroy(wheel);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_IN(levels_inline, removed_keys_leave_little_behind),
-		TEST_IN(levels_inline, key_that_is_set_again_and_again_is_filed_seldom),
-		TEST_CACHE(lookups_and_later_deadlines_file_nothing),
-		TEST_CACHE(entries_leave_in_their_tick),
-		TEST_CACHE(keys_of_one_hash_leave_each_in_its_tick),
-		TEST_IN(levels_inline, table_of_a_cache_that_was_large_becomes_small),
-		TEST_CACHE(key_that_is_set_while_all_is_filed_anew_is_filed),
-		TEST_CACHE(key_that_is_set_for_ever_while_all_is_filed_anew_is_filed_later),
-		cmocka_unit_test(entries_leave_in_centuries_of_microseconds),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_inline, removed_keys_leave_little_behind),
+	TEST_IN(levels_inline, key_that_is_set_again_and_again_is_filed_seldom),
+	TEST_CACHE(lookups_and_later_deadlines_file_nothing),
+	TEST_CACHE(entries_leave_in_their_tick),
+	TEST_CACHE(keys_of_one_hash_leave_each_in_its_tick),
+	TEST_IN(levels_inline, table_of_a_cache_that_was_large_becomes_small),
+	TEST_CACHE(key_that_is_set_while_all_is_filed_anew_is_filed),
+	TEST_CACHE(key_that_is_set_for_ever_while_all_is_filed_anew_is_filed_later),
+	cmocka_unit_test(entries_leave_in_centuries_of_microseconds),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

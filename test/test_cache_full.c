@@ -65,8 +65,6 @@ static void fill_queue(struct tw_wheel *wheel)
 		key++;
 }
 
-/* --- The wheel refuses ----------------------------------------------------------------------- */
-
 static void entry_expires_though_the_wheel_has_no_room(void **state)
 {
 	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_FAIL);
@@ -228,8 +226,6 @@ static void nothing_of_a_cache_reaches_a_function_of_its_wheel(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- The wheel has callers wait -------------------------------------------------------------- */
-
 static void set_inside(void *argument)
 {
 	struct cache_recorder *recorder = argument;
@@ -290,7 +286,8 @@ static void change_that_waits_for_room_holds_up_no_task(void **state)
 {
 	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_WAIT);
 	struct visitor visitor = {.recorder = recorder};
-	pthread_t filler, setter;
+	pthread_t filler;
+	pthread_t setter;
 
 	assert_int_equal(sem_init(&visitor.begun, 0, 0), 0);
 	assert_int_equal(sem_init(&visitor.gate, 0, 0), 0);
@@ -309,8 +306,6 @@ static void change_that_waits_for_room_holds_up_no_task(void **state)
 	sem_destroy(&visitor.gate);
 	cache_recorder_close(recorder);
 }
-
-/* --- Many threads ---------------------------------------------------------------------------- */
 
 enum { CROWD = 4, CROWD_CALLS = TEST_SHARE_OF(20000) };
 
@@ -373,24 +368,20 @@ static void nothing_is_left_where_many_fill_the_queue(void **state)
 	live_through_a_crowd(*state, TW_WHEN_FULL_FAIL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_IN(levels_inline, entry_expires_though_the_wheel_has_no_room),
-		TEST_IN(levels_workers, entry_expires_though_the_wheel_has_no_room),
-		TEST_IN(levels_inline, removals_are_told_though_the_wheel_has_no_room),
-		TEST_IN(levels_workers, removals_are_told_though_the_wheel_has_no_room),
-		TEST_IN(levels_inline, statistics_go_on_though_their_run_fills_the_queue),
-		TEST_CACHE(cache_needs_no_place),
-		TEST_CACHE(nothing_of_a_cache_reaches_a_function_of_its_wheel),
-		TEST_IN(levels_inline,
-			change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache),
-		TEST_IN(levels_owner, change_that_waits_for_room_holds_up_no_task),
-		TEST_IN(levels_inline, nothing_is_left_where_many_fill_the_queue),
-		TEST_IN(levels_owner, nothing_is_left_where_many_fill_the_queue),
-		TEST_IN(levels_workers, nothing_is_left_where_many_fill_the_queue),
-		TEST_IN(levels_threads, nothing_is_left_where_many_fill_the_queue),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_inline, entry_expires_though_the_wheel_has_no_room),
+	TEST_IN(levels_workers, entry_expires_though_the_wheel_has_no_room),
+	TEST_IN(levels_inline, removals_are_told_though_the_wheel_has_no_room),
+	TEST_IN(levels_workers, removals_are_told_though_the_wheel_has_no_room),
+	TEST_IN(levels_inline, statistics_go_on_though_their_run_fills_the_queue),
+	TEST_CACHE(cache_needs_no_place),
+	TEST_CACHE(nothing_of_a_cache_reaches_a_function_of_its_wheel),
+	TEST_IN(levels_inline, change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache),
+	TEST_IN(levels_owner, change_that_waits_for_room_holds_up_no_task),
+	TEST_IN(levels_inline, nothing_is_left_where_many_fill_the_queue),
+	TEST_IN(levels_owner, nothing_is_left_where_many_fill_the_queue),
+	TEST_IN(levels_workers, nothing_is_left_where_many_fill_the_queue),
+	TEST_IN(levels_threads, nothing_is_left_where_many_fill_the_queue),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

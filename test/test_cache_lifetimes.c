@@ -4,8 +4,6 @@
 
 #include "support/cache_recorder.h"
 
-/* --- Sliding --------------------------------------------------------------------------------- */
-
 static struct cache_recorder *open_sliding(const struct variant *variant, tw_duration expire,
 					   tw_duration idle)
 {
@@ -64,8 +62,6 @@ static void idle_time_counts_from_the_last_lookup_exactly(void **state)
 	assert_holds_none(recorder, "read");
 	cache_recorder_close(recorder);
 }
-
-/* --- Jitter ---------------------------------------------------------------------------------- */
 
 enum { JITTERED = 20000, BINS = 20 };
 
@@ -137,15 +133,12 @@ static void negative_jitter_is_none(void **state)
 	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(entry_that_is_not_looked_up_expires_before_its_lifetime_ends),
-		TEST_CACHE(each_lookup_starts_the_idle_time_anew_until_the_lifetime_ends),
-		TEST_CACHE(idle_time_counts_from_the_last_lookup_exactly),
-		TEST_IN(levels_inline, jitter_spreads_lifetimes_evenly),
-		TEST_IN(levels_inline, negative_jitter_is_none),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(entry_that_is_not_looked_up_expires_before_its_lifetime_ends),
+	TEST_CACHE(each_lookup_starts_the_idle_time_anew_until_the_lifetime_ends),
+	TEST_CACHE(idle_time_counts_from_the_last_lookup_exactly),
+	TEST_IN(levels_inline, jitter_spreads_lifetimes_evenly),
+	TEST_IN(levels_inline, negative_jitter_is_none),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

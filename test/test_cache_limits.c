@@ -40,8 +40,6 @@ static void set_numbers(struct tw_cache *cache, uint64_t count)
 	}
 }
 
-/* --- A limit that changes -------------------------------------------------------------------- */
-
 enum { MANY = TEST_SHARE_OF(1000000), FEW = 1000 };
 
 struct reader {
@@ -77,7 +75,8 @@ static void lower_while_it_is_read(const struct variant *variant, enum tw_cache_
 	struct reader readers[READERS];
 	struct tw_cache_stats stats;
 	atomic_bool ended = false;
-	unsigned long before = 0, meanwhile = 0;
+	unsigned long before = 0;
+	unsigned long meanwhile = 0;
 
 	assert_status(tw_cache_set_limit(recorder->cache, MANY, 0), TW_OK);
 	set_numbers(recorder->cache, MANY);
@@ -163,8 +162,6 @@ static void first_limit_finds_all_entries(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Nothing is left ------------------------------------------------------------------------- */
-
 /* Resident bytes: the cache's memory comes only in part from malloc. */
 static size_t held(void)
 {
@@ -191,7 +188,8 @@ static void fill_and_expire(struct cache_recorder *recorder, uint64_t count)
 static void bytes_are_back_to_nothing_after_each_of_a_hundred_rounds(void **state)
 {
 	struct cache_recorder *recorder = open_quiet(*state, 10 * INTERVAL, TW_POLICY_LRU);
-	size_t before, after;
+	size_t before;
+	size_t after;
 
 	for (int round = 0; round < 10; round++)
 		fill_and_expire(recorder, TEST_SHARE_OF(10000));
@@ -226,15 +224,12 @@ static void memory_is_given_back_when_entries_have_left(void **state)
 	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_IN(levels_threads, limit_is_lowered_while_the_cache_is_read),
-		TEST_CACHE(limit_may_come_and_go),
-		TEST_CACHE(first_limit_finds_all_entries),
-		TEST_CACHE(bytes_are_back_to_nothing_after_each_of_a_hundred_rounds),
-		TEST_CACHE(memory_is_given_back_when_entries_have_left),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_threads, limit_is_lowered_while_the_cache_is_read),
+	TEST_CACHE(limit_may_come_and_go),
+	TEST_CACHE(first_limit_finds_all_entries),
+	TEST_CACHE(bytes_are_back_to_nothing_after_each_of_a_hundred_rounds),
+	TEST_CACHE(memory_is_given_back_when_entries_have_left),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Changes during a load ------------------------------------------------------------------- */
-
 typedef void change_fn(struct cache_recorder *recorder);
 
 static void change_set(struct cache_recorder *recorder)
@@ -57,7 +55,8 @@ static void change_clear(struct cache_recorder *recorder)
 static void live_through_change(const struct variant *variant, change_fn *change, const char *left)
 {
 	struct cache_recorder *recorder = cache_recorder_open(variant, TW_HOUR);
-	struct taker first, others[TAKERS];
+	struct taker first;
+	struct taker others[TAKERS];
 	struct source source;
 
 	source_open(&source, "loaded");
@@ -172,8 +171,6 @@ static void loads_keep_the_limit(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Absences -------------------------------------------------------------------------------- */
-
 static struct cache_recorder *open_negative(const struct variant *variant, struct source *source)
 {
 	struct cache_recorder *recorder = cache_recorder_create(variant);
@@ -218,7 +215,8 @@ static void absence_reaches_all_who_wait(void **state)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_negative(*state, &source);
-	struct taker first, others[TAKERS];
+	struct taker first;
+	struct taker others[TAKERS];
 
 	taker_start_load(&first, recorder, "key", &source);
 	start_waiters(others, recorder, "key", &source);
@@ -296,8 +294,6 @@ static void absence_is_not_kept_unless_asked_for(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Adopted by a load ----------------------------------------------------------------------- */
-
 /* A loader that adopts; its values count how often they are freed. */
 struct adopting {
 	int freed[2];
@@ -360,8 +356,6 @@ static void value_of_a_failed_load_is_freed(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Counts ---------------------------------------------------------------------------------- */
-
 enum { COUNTING = 8, COUNTED_TAKES = TEST_SHARE_OF(30000), COUNTED_KEYS = 20 };
 
 /* Takers that count what they see, and a source that counts what it is asked. */
@@ -419,7 +413,8 @@ struct weighing {
 static int weigh_visited(void *context, const struct tw_cache_entry *entry)
 {
 	struct weighing *weighing = context;
-	size_t key_size, value_size;
+	size_t key_size;
+	size_t value_size;
 
 	(void)tw_cache_entry_key(entry, &key_size);
 	(void)tw_cache_entry_value(entry, &value_size);
@@ -453,8 +448,6 @@ static void counts_are_exact_whoever_took(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- The end of the cache -------------------------------------------------------------------- */
-
 static void *destroy_run(void *argument)
 {
 	tw_cache_destroy(argument);
@@ -464,7 +457,8 @@ static void *destroy_run(void *argument)
 static void destroy_wakes_who_waits_and_waits_for_the_load(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct taker loader, others[TAKERS];
+	struct taker loader;
+	struct taker others[TAKERS];
 	struct source source;
 	pthread_t destroyer;
 
@@ -486,24 +480,21 @@ static void destroy_wakes_who_waits_and_waits_for_the_load(void **state)
 	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(key_changed_during_its_load_does_not_keep_what_was_loaded),
-		TEST_CACHE(calls_that_change_nothing_let_the_load_be_kept),
-		TEST_CACHE(failed_load_leaves_what_was_set_meanwhile),
-		TEST_CACHE(value_too_heavy_is_given_and_not_kept),
-		TEST_CACHE(loads_keep_the_limit),
-		TEST_CACHE(absence_is_kept_for_its_own_time),
-		TEST_CACHE(absence_reaches_all_who_wait),
-		TEST_CACHE(absence_gives_way_to_a_value),
-		TEST_CACHE(absence_is_nobodys_value),
-		TEST_CACHE(absence_is_not_kept_unless_asked_for),
-		TEST_CACHE(adopted_load_is_freed_after_its_last_reader),
-		TEST_CACHE(value_of_a_failed_load_is_freed),
-		TEST_IN(levels_threads, counts_are_exact_whoever_took),
-		TEST_CACHE(destroy_wakes_who_waits_and_waits_for_the_load),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(key_changed_during_its_load_does_not_keep_what_was_loaded),
+	TEST_CACHE(calls_that_change_nothing_let_the_load_be_kept),
+	TEST_CACHE(failed_load_leaves_what_was_set_meanwhile),
+	TEST_CACHE(value_too_heavy_is_given_and_not_kept),
+	TEST_CACHE(loads_keep_the_limit),
+	TEST_CACHE(absence_is_kept_for_its_own_time),
+	TEST_CACHE(absence_reaches_all_who_wait),
+	TEST_CACHE(absence_gives_way_to_a_value),
+	TEST_CACHE(absence_is_nobodys_value),
+	TEST_CACHE(absence_is_not_kept_unless_asked_for),
+	TEST_CACHE(adopted_load_is_freed_after_its_last_reader),
+	TEST_CACHE(value_of_a_failed_load_is_freed),
+	TEST_IN(levels_threads, counts_are_exact_whoever_took),
+	TEST_CACHE(destroy_wakes_who_waits_and_waits_for_the_load),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Pins ------------------------------------------------------------------------------------ */
-
 /* After this the entry "key" with its value "value" is gone. */
 typedef void end_fn(struct cache_recorder *recorder);
 
@@ -106,7 +104,8 @@ static void pinned_entry_stays_readable_whatever_becomes_of_it(void **state)
 {
 	for (int i = 0; i < ENDS; i++) {
 		struct cache_recorder *recorder = open_small(*state);
-		const struct tw_cache_entry *first, *second;
+		const struct tw_cache_entry *first;
+		const struct tw_cache_entry *second;
 
 		cache_set(recorder, "key", "value");
 		first = cache_pinned(recorder, "key");
@@ -238,8 +237,6 @@ static void reader_that_sleeps_with_a_pin_blocks_nobody(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Adopted values -------------------------------------------------------------------------- */
-
 /* A value that knows how often it was freed, and with what. */
 struct adoptee {
 	int freed;
@@ -296,7 +293,8 @@ static void adoption_that_fails_leaves_the_value_with_its_caller(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_create(*state);
 	struct tw_cache_options options = cache_recorder_options(recorder);
-	struct adoptee first = {0}, refused = {0};
+	struct adoptee first = {0};
+	struct adoptee refused = {0};
 
 	options.max_bytes = 20000;
 	cache_recorder_start(recorder, TW_HOUR, &options);
@@ -369,18 +367,15 @@ static void adopted_value_may_be_anything(void **state)
 	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(pinned_entry_stays_readable_whatever_becomes_of_it),
-		TEST_CACHE(listener_may_keep_the_entry),
-		TEST_CACHE(pin_does_not_lengthen_a_lifetime),
-		TEST_CACHE(reader_that_sleeps_with_a_pin_blocks_nobody),
-		TEST_CACHE(adopted_value_is_freed_once_after_its_last_reader),
-		TEST_CACHE(adoption_that_fails_leaves_the_value_with_its_caller),
-		TEST_CACHE(adoption_while_the_cache_ends_leaves_the_value_with_its_caller),
-		TEST_CACHE(adopted_value_may_be_anything),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(pinned_entry_stays_readable_whatever_becomes_of_it),
+	TEST_CACHE(listener_may_keep_the_entry),
+	TEST_CACHE(pin_does_not_lengthen_a_lifetime),
+	TEST_CACHE(reader_that_sleeps_with_a_pin_blocks_nobody),
+	TEST_CACHE(adopted_value_is_freed_once_after_its_last_reader),
+	TEST_CACHE(adoption_that_fails_leaves_the_value_with_its_caller),
+	TEST_CACHE(adoption_while_the_cache_ends_leaves_the_value_with_its_caller),
+	TEST_CACHE(adopted_value_may_be_anything),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

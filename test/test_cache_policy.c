@@ -30,8 +30,6 @@ static struct cache_recorder *open_limited(const struct variant *variant,
 	return recorder;
 }
 
-/* --- LRU ------------------------------------------------------------------------------------- */
-
 static void use_by_get(struct cache_recorder *recorder)
 {
 	assert_status(cache_get(recorder, "a"), TW_OK);
@@ -242,8 +240,6 @@ static void replacements_lose_no_use_of_others(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- S3-FIFO --------------------------------------------------------------------------------- */
-
 static double hits_in_hundred(struct cache_recorder *recorder, uint64_t seed, bool with_scans)
 {
 	struct random random = random_from(seed, 1);
@@ -305,8 +301,6 @@ static void s3fifo_keeps_used_entries_through_a_scan(void **state)
 			      TW_TRUNCATED);
 	cache_recorder_close(recorder);
 }
-
-/* --- Limits ---------------------------------------------------------------------------------- */
 
 static void entries_stay_within_their_limit(void **state)
 {
@@ -440,21 +434,18 @@ static void limit_holds_for_all_shards_together_whoever_sets(void **state)
 	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(every_kind_of_use_keeps_an_entry),
-		TEST_CACHE(gets_of_usual_keys_are_uses),
-		TEST_CACHE(visits_and_failures_are_no_use),
-		TEST_IN(levels_inline, lru_is_exact_in_one_shard),
-		TEST_IN(levels_inline, replacements_lose_no_use_of_others),
-		TEST_IN(levels_inline, s3fifo_hits_more_often_than_lru_on_skewed_keys_and_scans),
-		TEST_IN(levels_inline, s3fifo_keeps_used_entries_through_a_scan),
-		TEST_IN(levels_inline, entries_stay_within_their_limit),
-		TEST_CACHE(weights_stay_within_their_limit),
-		TEST_CACHE(value_too_heavy_is_refused_and_leaves_the_old_one),
-		TEST_CACHE(limit_holds_for_all_shards_together_whoever_sets),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(every_kind_of_use_keeps_an_entry),
+	TEST_CACHE(gets_of_usual_keys_are_uses),
+	TEST_CACHE(visits_and_failures_are_no_use),
+	TEST_IN(levels_inline, lru_is_exact_in_one_shard),
+	TEST_IN(levels_inline, replacements_lose_no_use_of_others),
+	TEST_IN(levels_inline, s3fifo_hits_more_often_than_lru_on_skewed_keys_and_scans),
+	TEST_IN(levels_inline, s3fifo_keeps_used_entries_through_a_scan),
+	TEST_IN(levels_inline, entries_stay_within_their_limit),
+	TEST_CACHE(weights_stay_within_their_limit),
+	TEST_CACHE(value_too_heavy_is_refused_and_leaves_the_old_one),
+	TEST_CACHE(limit_holds_for_all_shards_together_whoever_sets),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Causes ---------------------------------------------------------------------------------- */
-
 static void each_removal_has_its_cause(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_create(*state);
@@ -136,8 +134,6 @@ static void causes_and_entries_make_inserts_after_any_calls(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Listeners ------------------------------------------------------------------------------- */
-
 /* Brings every entry back under another key, until there were ten. */
 static void set_again(struct cache_recorder *recorder, const struct tw_cache_entry *entry,
 		      enum tw_cache_cause cause)
@@ -249,8 +245,6 @@ static void listener_that_sleeps_blocks_no_call_and_no_expiry(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Statistics told ------------------------------------------------------------------------- */
-
 struct told {
 	int times;
 	struct tw_cache_stats last;
@@ -289,8 +283,6 @@ static void statistics_are_told_at_their_interval(void **state)
 	assert_int_equal(told.times, 3);
 	cache_recorder_close(recorder);
 }
-
-/* --- Ends ------------------------------------------------------------------------------------ */
 
 static void two_caches_share_a_wheel_and_one_is_destroyed(void **state)
 {
@@ -510,26 +502,23 @@ static void cache_with_its_own_wheel_leaves_no_thread(void **state)
 	tw_cache_destroy(NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(each_removal_has_its_cause),
-		TEST_CACHE(entry_past_its_deadline_has_expired_whoever_removes_it),
-		TEST_CACHE(flush_waits_for_removals_that_are_under_way),
-		TEST_IN(levels_threads, flush_waits_for_what_left_before_it_though_others_leave),
-		TEST_IN(levels_threads, flush_waits_no_longer_than_the_pool_takes),
-		TEST_IN(levels_workers, flush_goes_on_from_run_to_run),
-		TEST_CACHE(destroy_reports_every_entry_as_shutdown),
-		TEST_CACHE(causes_and_entries_make_inserts_after_any_calls),
-		TEST_CACHE(listener_may_call_the_cache),
-		TEST_CACHE(flush_and_destroy_in_a_listener_do_nothing),
-		TEST_POOL(listener_that_sleeps_blocks_no_call_and_no_expiry),
-		TEST_CACHE(statistics_are_told_at_their_interval),
-		TEST_CACHE(two_caches_share_a_wheel_and_one_is_destroyed),
-		TEST_CACHE(destroy_tells_of_all_though_the_wheel_is_stopped),
-		TEST_CACHE(drained_wheel_loses_no_expiry),
-		cmocka_unit_test(cache_with_its_own_wheel_leaves_no_thread),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(each_removal_has_its_cause),
+	TEST_CACHE(entry_past_its_deadline_has_expired_whoever_removes_it),
+	TEST_CACHE(flush_waits_for_removals_that_are_under_way),
+	TEST_IN(levels_threads, flush_waits_for_what_left_before_it_though_others_leave),
+	TEST_IN(levels_threads, flush_waits_no_longer_than_the_pool_takes),
+	TEST_IN(levels_workers, flush_goes_on_from_run_to_run),
+	TEST_CACHE(destroy_reports_every_entry_as_shutdown),
+	TEST_CACHE(causes_and_entries_make_inserts_after_any_calls),
+	TEST_CACHE(listener_may_call_the_cache),
+	TEST_CACHE(flush_and_destroy_in_a_listener_do_nothing),
+	TEST_POOL(listener_that_sleeps_blocks_no_call_and_no_expiry),
+	TEST_CACHE(statistics_are_told_at_their_interval),
+	TEST_CACHE(two_caches_share_a_wheel_and_one_is_destroyed),
+	TEST_CACHE(destroy_tells_of_all_though_the_wheel_is_stopped),
+	TEST_CACHE(drained_wheel_loses_no_expiry),
+	cmocka_unit_test(cache_with_its_own_wheel_leaves_no_thread),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

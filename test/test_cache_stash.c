@@ -19,8 +19,6 @@
 
 enum { THREADS = 4, KEYS = 2000, TRAFFIC_KEYS = 32, LIMIT = 16 };
 
-/* --- Idle threads ----------------------------------------------------------------------------- */
-
 static void *set_all_twice(void *argument)
 {
 	struct tw_cache *cache = argument;
@@ -139,8 +137,6 @@ static void memory_of_adopted_values_comes_back(void **state)
 	check_memory_of_adopted_values_comes_back(open_cache(*state, TW_HOUR, false));
 }
 
-/* --- A user's function that sets -------------------------------------------------------------- */
-
 static void set_another(void *value, size_t value_size, void *context)
 {
 	(void)value;
@@ -161,8 +157,6 @@ static void values_set_others_when_they_are_freed(void **state)
 	assert_holds(recorder, "another", "set");
 	cache_recorder_close(recorder);
 }
-
-/* --- A limit that comes while all set --------------------------------------------------------- */
 
 static void *set_the_key(void *argument)
 {
@@ -272,16 +266,13 @@ static void limit_may_come_while_all_threads_set(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(idle_threads_keep_no_memory),
-		TEST_CACHE(memory_comes_back_after_expiry),
-		TEST_CACHE(memory_of_adopted_values_comes_back),
-		TEST_CACHE(values_set_others_when_they_are_freed),
-		TEST_CACHE(use_may_be_noted_of_what_was_put_out_before_the_limit),
-		cmocka_unit_test(limit_may_come_while_all_threads_set),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(idle_threads_keep_no_memory),
+	TEST_CACHE(memory_comes_back_after_expiry),
+	TEST_CACHE(memory_of_adopted_values_comes_back),
+	TEST_CACHE(values_set_others_when_they_are_freed),
+	TEST_CACHE(use_may_be_noted_of_what_was_put_out_before_the_limit),
+	cmocka_unit_test(limit_may_come_while_all_threads_set),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

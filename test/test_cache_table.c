@@ -83,8 +83,6 @@ static void buckets_whose_keys_are_gone_were_passed_by_nobody(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- The slots of a bucket -------------------------------------------------------------------- */
-
 static void matches_are_the_slots_with_the_tag(void **state)
 {
 	struct random random = random_from(seed_choose(), 0);
@@ -141,14 +139,11 @@ static void all_entries_of_a_hash_are_met_once(void **state)
 	arena_release(arena);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_IN(levels_inline, misses_stay_short_where_keys_come_and_go),
-		TEST_IN(levels_inline, buckets_whose_keys_are_gone_were_passed_by_nobody),
-		cmocka_unit_test(matches_are_the_slots_with_the_tag),
-		cmocka_unit_test(all_entries_of_a_hash_are_met_once),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_inline, misses_stay_short_where_keys_come_and_go),
+	TEST_IN(levels_inline, buckets_whose_keys_are_gone_were_passed_by_nobody),
+	cmocka_unit_test(matches_are_the_slots_with_the_tag),
+	cmocka_unit_test(all_entries_of_a_hash_are_met_once),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

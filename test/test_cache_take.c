@@ -13,8 +13,6 @@
 #include <semaphore.h>
 #include <string.h>
 
-/* --- What loaders answer --------------------------------------------------------------------- */
-
 static void value_is_loaded_once_and_then_found(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
@@ -55,7 +53,8 @@ static void value_that_is_there_is_not_loaded(void **state)
 static void many_takers_share_one_load(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct taker first, others[TAKERS];
+	struct taker first;
+	struct taker others[TAKERS];
 	struct source source;
 	struct tw_cache_stats stats;
 
@@ -83,7 +82,8 @@ static void error_reaches_all_who_wait_and_nobody_after_them(void **state)
 
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-		struct taker first, others[TAKERS];
+		struct taker first;
+		struct taker others[TAKERS];
 		struct source source;
 
 		source_open(&source, "ignored");
@@ -109,7 +109,8 @@ static void error_reaches_all_who_wait_and_nobody_after_them(void **state)
 static void loader_that_gives_nothing_has_failed(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct taker first, others[TAKERS];
+	struct taker first;
+	struct taker others[TAKERS];
 	struct source source;
 
 	source_open(&source, NULL);
@@ -145,7 +146,8 @@ static void loader_that_ends_its_thread_has_failed(void **state)
 	/* The thread sanitizer loses sight of the locks of a cancelled thread. */
 	for (int cancelled = 0; cancelled < (SANITIZER_THREAD ? 1 : 2); cancelled++) {
 		struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-		struct taker first, others[TAKERS];
+		struct taker first;
+		struct taker others[TAKERS];
 		struct source source;
 
 		source_open(&source, "loaded");
@@ -210,8 +212,6 @@ static void lifetime_of_a_loaded_value_counts_from_the_end_of_the_load(void **st
 	cache_recorder_close(recorder);
 }
 
-/* --- Waiting --------------------------------------------------------------------------------- */
-
 static void waiter_gives_up_at_its_own_limit(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -243,7 +243,8 @@ static void load_blocks_no_other_key_and_no_other_call(void **state)
 	struct cache_recorder *recorder = cache_recorder_create(*state);
 	struct tw_cache_options options = cache_recorder_options(recorder);
 	struct taker loader;
-	struct source source, other;
+	struct source source;
+	struct source other;
 
 	options.shards = 1;
 	cache_recorder_start(recorder, TW_HOUR, &options);
@@ -387,8 +388,6 @@ static void flush_and_destroy_in_a_loader_do_nothing(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Bad arguments --------------------------------------------------------------------------- */
-
 static enum tw_status load_badly(void *argument, const void *key, size_t key_size,
 				 struct tw_cache_loading *loading)
 {
@@ -430,26 +429,23 @@ static void bad_arguments_are_refused(void **state)
 	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(value_is_loaded_once_and_then_found),
-		TEST_CACHE(value_that_is_there_is_not_loaded),
-		TEST_CACHE(many_takers_share_one_load),
-		TEST_CACHE(error_reaches_all_who_wait_and_nobody_after_them),
-		TEST_CACHE(loader_that_gives_nothing_has_failed),
-		TEST_CACHE(empty_value_is_a_value),
-		TEST_CACHE(loader_that_ends_its_thread_has_failed),
-		TEST_CACHE(loader_chooses_the_lifetime),
-		TEST_CACHE(lifetime_of_a_loaded_value_counts_from_the_end_of_the_load),
-		TEST_CACHE(waiter_gives_up_at_its_own_limit),
-		TEST_CACHE(load_blocks_no_other_key_and_no_other_call),
-		TEST_CACHE(loader_that_takes_its_own_key_is_told_so),
-		TEST_CACHE(loaders_that_wait_for_each_other_are_told_so),
-		TEST_CACHE(loader_may_take_other_keys),
-		TEST_CACHE(flush_and_destroy_in_a_loader_do_nothing),
-		TEST_CACHE(bad_arguments_are_refused),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(value_is_loaded_once_and_then_found),
+	TEST_CACHE(value_that_is_there_is_not_loaded),
+	TEST_CACHE(many_takers_share_one_load),
+	TEST_CACHE(error_reaches_all_who_wait_and_nobody_after_them),
+	TEST_CACHE(loader_that_gives_nothing_has_failed),
+	TEST_CACHE(empty_value_is_a_value),
+	TEST_CACHE(loader_that_ends_its_thread_has_failed),
+	TEST_CACHE(loader_chooses_the_lifetime),
+	TEST_CACHE(lifetime_of_a_loaded_value_counts_from_the_end_of_the_load),
+	TEST_CACHE(waiter_gives_up_at_its_own_limit),
+	TEST_CACHE(load_blocks_no_other_key_and_no_other_call),
+	TEST_CACHE(loader_that_takes_its_own_key_is_told_so),
+	TEST_CACHE(loaders_that_wait_for_each_other_are_told_so),
+	TEST_CACHE(loader_may_take_other_keys),
+	TEST_CACHE(flush_and_destroy_in_a_loader_do_nothing),
+	TEST_CACHE(bad_arguments_are_refused),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

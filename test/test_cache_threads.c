@@ -68,8 +68,6 @@ struct worker {
 	struct pin pins[PINS];
 };
 
-/* --- Judging --------------------------------------------------------------------------------- */
-
 static void judge_status(struct storm *storm, bool fits)
 {
 	if (!fits)
@@ -125,8 +123,6 @@ static void count_removal(void *context, const struct tw_cache_entry *entry,
 	judge_entry(storm, entry);
 	atomic_fetch_add(&storm->removed, 1);
 }
-
-/* --- Calls ----------------------------------------------------------------------------------- */
 
 static uint64_t random_key(struct worker *worker)
 {
@@ -200,7 +196,8 @@ static void call_get_many(struct worker *worker)
 	struct tw_cache_lookup items[MANY];
 	uint64_t keys[MANY];
 	unsigned char values[MANY][CHECKED_VALUE_LEAST];
-	size_t found, counted = 0;
+	size_t found;
+	size_t counted = 0;
 
 	for (int i = 0; i < MANY; i++) {
 		keys[i] = random_key(worker);
@@ -295,7 +292,8 @@ static enum tw_status load(void *argument, const void *key, size_t key_size,
 {
 	struct storm *storm = argument;
 	unsigned char value[CHECKED_VALUE_MOST];
-	uint64_t number, version;
+	uint64_t number;
+	uint64_t version;
 
 	memcpy(&number, key, key_size);
 	version = atomic_load(&storm->issued[number]);
@@ -392,8 +390,6 @@ static void *worker_run(void *argument)
 	atomic_fetch_sub(&worker->storm->at_work, 1);
 	return NULL;
 }
-
-/* --- The storm ------------------------------------------------------------------------------- */
 
 static void open_cache(struct storm *storm, struct tw_wheel *wheel)
 {
@@ -515,14 +511,11 @@ static void mixed_calls_on_sliding_lifetimes_in_one_shard(void **state)
 	live_through((struct setting){.idle = 3 * INTERVAL, .shards = 1});
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mixed_calls_of_eight_threads_keep_every_value_whole),
-		cmocka_unit_test(mixed_calls_within_a_limit_under_lru),
-		cmocka_unit_test(mixed_calls_within_limits_under_s3fifo),
-		cmocka_unit_test(mixed_calls_on_sliding_lifetimes_in_one_shard),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(mixed_calls_of_eight_threads_keep_every_value_whole),
+	cmocka_unit_test(mixed_calls_within_a_limit_under_lru),
+	cmocka_unit_test(mixed_calls_within_limits_under_s3fifo),
+	cmocka_unit_test(mixed_calls_on_sliding_lifetimes_in_one_shard),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

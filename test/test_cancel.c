@@ -21,7 +21,8 @@ struct call {
 	enum tw_status (*make)(struct call *);
 	struct recorder *recorder;
 	struct tw_timer timer;
-	sem_t begun, go_on; /* a task */
+	sem_t begun; /* a task */
+	sem_t go_on;
 	pthread_t thread;
 	atomic_int id; /* the system's, of the thread */
 	bool is_cancelled_before;
@@ -95,8 +96,6 @@ static struct recorder *open_for(struct call *call, const struct variant *varian
 	return recorder;
 }
 
-/* --- Calls that wait for an owner that a task holds up ---------------------------------------- */
-
 static enum tw_status flush(struct call *call)
 {
 	return tw_flush(call->recorder->wheel);
@@ -167,8 +166,6 @@ static void thread_cancelled_in_a_call_gets_its_answer_first(void **state)
 		recorder_close(recorder);
 	}
 }
-
-/* --- Others ----------------------------------------------------------------------------------- */
 
 static void thread_cancelled_at_max_pending_sets_its_timer_first(void **state)
 {
@@ -250,14 +247,11 @@ static void thread_with_a_cancellation_pending_wakes_the_owner_all_the_same(void
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_BOTH(owner, thread_cancelled_in_a_call_gets_its_answer_first),
-		TEST_BOTH(owner, thread_cancelled_at_max_pending_sets_its_timer_first),
-		TEST_DRIVEN(thread_cancelled_in_an_inline_task_ends_the_call_that_runs_it),
-		cmocka_unit_test(thread_with_a_cancellation_pending_wakes_the_owner_all_the_same),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_BOTH(owner, thread_cancelled_in_a_call_gets_its_answer_first),
+	TEST_BOTH(owner, thread_cancelled_at_max_pending_sets_its_timer_first),
+	TEST_DRIVEN(thread_cancelled_in_an_inline_task_ends_the_call_that_runs_it),
+	cmocka_unit_test(thread_with_a_cancellation_pending_wakes_the_owner_all_the_same),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -74,8 +74,6 @@ static bool push(struct command_queue *queue, uint32_t producer, uint64_t number
 	return true;
 }
 
-/* --- One thread ------------------------------------------------------------------------------ */
-
 static void capacity_is_rounded_up_to_a_power_of_two(void **state)
 {
 	static const size_t asked[] = {0, 1, 2, 3, 4, 5, 63, 64, 65, 1000, 65536};
@@ -256,8 +254,6 @@ static void random_claims_publications_and_pops_agree_with_the_model(void **stat
 	command_queue_destroy(&model.queue);
 }
 
-/* --- Many at once ---------------------------------------------------------------------------- */
-
 static bool push_many(struct command_queue *queue, uint32_t producer, uint64_t number, size_t count)
 {
 	uint64_t position;
@@ -316,8 +312,6 @@ static void claim_of_many_takes_all_or_nothing(void **state)
 	}
 	command_queue_destroy(&queue);
 }
-
-/* --- Many producers -------------------------------------------------------------------------- */
 
 struct traffic {
 	struct command_queue queue;
@@ -473,8 +467,6 @@ static void producers_that_leave_room_are_never_told_that_it_is_full(void **stat
 	assert_int_equal(atomic_load(&traffic.refusals), 0);
 }
 
-/* --- Interrupted at any point ----------------------------------------------------------------- */
-
 static struct command_queue *interrupted;
 static atomic_bool is_claiming;
 static atomic_bool interruptions_end;
@@ -535,8 +527,6 @@ static void claim_whose_guess_of_the_tail_went_stale_is_not_refused(void **state
 	sigaction(SIGUSR1, &before, NULL);
 	command_queue_destroy(&queue);
 }
-
-/* --- Waiting --------------------------------------------------------------------------------- */
 
 struct waiter {
 	struct command_queue *queue;
@@ -722,32 +712,29 @@ static void close_wakes_who_waits_and_nobody_waits_after_it(void **state)
 	command_queue_destroy(&queue);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(capacity_is_rounded_up_to_a_power_of_two),
-		cmocka_unit_test(empty_queue_has_nothing_to_peek_at),
-		cmocka_unit_test(full_queue_takes_one_command_for_each_that_is_popped),
-		cmocka_unit_test(peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication),
-		cmocka_unit_test(stale_cells_of_the_lap_before_are_not_taken_for_new_ones),
-		cmocka_unit_test(random_claims_publications_and_pops_agree_with_the_model),
-		cmocka_unit_test(cells_claimed_together_follow_one_another),
-		cmocka_unit_test(claim_of_many_takes_all_or_nothing),
-		cmocka_unit_test(four_producers_claim_many_cells_at_once),
-		cmocka_unit_test(four_producers_share_a_queue_of_2),
-		cmocka_unit_test(four_producers_share_a_queue_of_4),
-		cmocka_unit_test(four_producers_share_a_queue_of_64),
-		cmocka_unit_test(four_producers_share_a_queue_of_4096),
-		cmocka_unit_test(producers_that_leave_room_are_never_told_that_it_is_full),
-		cmocka_unit_test(claim_whose_guess_of_the_tail_went_stale_is_not_refused),
-		cmocka_unit_test(producer_need_not_wait_where_there_is_room),
-		cmocka_unit_test(waiting_producer_sleeps_and_is_woken_by_pops),
-		cmocka_unit_test(all_who_wait_are_woken_by_one_pop_of_many),
-		cmocka_unit_test(producers_that_wait_go_in_the_order_in_which_they_came),
-		cmocka_unit_test(room_is_kept_for_a_producer_that_waits),
-		cmocka_unit_test(waiting_producer_is_woken_though_others_keep_the_queue_full),
-		cmocka_unit_test(close_wakes_who_waits_and_nobody_waits_after_it),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(capacity_is_rounded_up_to_a_power_of_two),
+	cmocka_unit_test(empty_queue_has_nothing_to_peek_at),
+	cmocka_unit_test(full_queue_takes_one_command_for_each_that_is_popped),
+	cmocka_unit_test(peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication),
+	cmocka_unit_test(stale_cells_of_the_lap_before_are_not_taken_for_new_ones),
+	cmocka_unit_test(random_claims_publications_and_pops_agree_with_the_model),
+	cmocka_unit_test(cells_claimed_together_follow_one_another),
+	cmocka_unit_test(claim_of_many_takes_all_or_nothing),
+	cmocka_unit_test(four_producers_claim_many_cells_at_once),
+	cmocka_unit_test(four_producers_share_a_queue_of_2),
+	cmocka_unit_test(four_producers_share_a_queue_of_4),
+	cmocka_unit_test(four_producers_share_a_queue_of_64),
+	cmocka_unit_test(four_producers_share_a_queue_of_4096),
+	cmocka_unit_test(producers_that_leave_room_are_never_told_that_it_is_full),
+	cmocka_unit_test(claim_whose_guess_of_the_tail_went_stale_is_not_refused),
+	cmocka_unit_test(producer_need_not_wait_where_there_is_room),
+	cmocka_unit_test(waiting_producer_sleeps_and_is_woken_by_pops),
+	cmocka_unit_test(all_who_wait_are_woken_by_one_pop_of_many),
+	cmocka_unit_test(producers_that_wait_go_in_the_order_in_which_they_came),
+	cmocka_unit_test(room_is_kept_for_a_producer_that_waits),
+	cmocka_unit_test(waiting_producer_is_woken_though_others_keep_the_queue_full),
+	cmocka_unit_test(close_wakes_who_waits_and_nobody_waits_after_it),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

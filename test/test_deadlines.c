@@ -507,38 +507,35 @@ static void poll_never_lets_the_caller_sleep_past_a_tick(void **state)
 	recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_EVERYWHERE(deadline_is_not_rounded_and_lateness_is_exact),
-		TEST_EVERYWHERE(deadline_on_a_tick_is_met_without_lateness),
-		TEST_EVERYWHERE(deadline_a_nanosecond_after_a_tick_waits_for_the_next),
-		TEST_INLINE(tasks_see_the_clock_at_their_tick_within_a_long_advance),
-		TEST_EVERYWHERE(set_under_one_interval_counts_as_one),
-		TEST_EVERYWHERE(move_under_one_interval_runs_at_once_and_is_not_late),
-		TEST_EVERYWHERE(key_moved_under_one_interval_is_free_for_the_next_command),
-		TEST_EVERYWHERE(timer_set_at_a_past_deadline_runs_now_and_tells_how_late),
-		TEST_INLINE(timer_set_at_a_future_deadline_runs_at_its_tick),
-		TEST_EVERYWHERE(past_deadline_replaces_a_pending_timer_and_runs_now),
-		TEST_EVERYWHERE(deadlines_at_the_ends_of_the_clock_overflow_nothing),
-		TEST_EVERYWHERE(delay_too_large_for_the_clock_never_ends),
-		TEST_INLINE(clock_ends_at_forever_and_never_stays_never),
-		TEST_EVERYWHERE(contains_tells_the_time_to_the_deadline),
-		TEST_EVERYWHERE(remaining_time_is_nothing_between_the_deadline_and_its_tick),
-		TEST_INLINE(timers_of_one_tick_run_first_set_first),
-		TEST_INLINE(moved_timers_run_in_the_order_of_their_last_command),
-		TEST_INLINE(replaced_timers_run_in_the_order_of_their_last_command),
-		TEST_INLINE(timers_of_several_ticks_run_in_the_order_of_the_ticks),
-		TEST_INLINE(task_that_arms_itself_runs_at_each_tick_of_a_long_advance),
-		TEST_INLINE(task_that_arms_itself_beyond_a_lap_runs_at_each_of_its_ticks),
-		TEST_EVERYWHERE(advance_by_nothing_applies_commands_and_runs_what_is_due),
-		TEST_EVERYWHERE(advance_by_parts_of_an_interval_adds_up),
-		TEST_EVERYWHERE(manual_clock_starts_at_zero_and_moves_by_advance_alone),
-		TEST_EVERYWHERE(advance_counts_from_the_end_of_the_one_before),
-		TEST_EVERYWHERE(interval_of_any_length_works),
-		TEST_DRIVEN(poll_tells_the_time_until_the_next_deadline),
-		TEST_DRIVEN(poll_never_lets_the_caller_sleep_past_a_tick),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(deadline_is_not_rounded_and_lateness_is_exact),
+	TEST_EVERYWHERE(deadline_on_a_tick_is_met_without_lateness),
+	TEST_EVERYWHERE(deadline_a_nanosecond_after_a_tick_waits_for_the_next),
+	TEST_INLINE(tasks_see_the_clock_at_their_tick_within_a_long_advance),
+	TEST_EVERYWHERE(set_under_one_interval_counts_as_one),
+	TEST_EVERYWHERE(move_under_one_interval_runs_at_once_and_is_not_late),
+	TEST_EVERYWHERE(key_moved_under_one_interval_is_free_for_the_next_command),
+	TEST_EVERYWHERE(timer_set_at_a_past_deadline_runs_now_and_tells_how_late),
+	TEST_INLINE(timer_set_at_a_future_deadline_runs_at_its_tick),
+	TEST_EVERYWHERE(past_deadline_replaces_a_pending_timer_and_runs_now),
+	TEST_EVERYWHERE(deadlines_at_the_ends_of_the_clock_overflow_nothing),
+	TEST_EVERYWHERE(delay_too_large_for_the_clock_never_ends),
+	TEST_INLINE(clock_ends_at_forever_and_never_stays_never),
+	TEST_EVERYWHERE(contains_tells_the_time_to_the_deadline),
+	TEST_EVERYWHERE(remaining_time_is_nothing_between_the_deadline_and_its_tick),
+	TEST_INLINE(timers_of_one_tick_run_first_set_first),
+	TEST_INLINE(moved_timers_run_in_the_order_of_their_last_command),
+	TEST_INLINE(replaced_timers_run_in_the_order_of_their_last_command),
+	TEST_INLINE(timers_of_several_ticks_run_in_the_order_of_the_ticks),
+	TEST_INLINE(task_that_arms_itself_runs_at_each_tick_of_a_long_advance),
+	TEST_INLINE(task_that_arms_itself_beyond_a_lap_runs_at_each_of_its_ticks),
+	TEST_EVERYWHERE(advance_by_nothing_applies_commands_and_runs_what_is_due),
+	TEST_EVERYWHERE(advance_by_parts_of_an_interval_adds_up),
+	TEST_EVERYWHERE(manual_clock_starts_at_zero_and_moves_by_advance_alone),
+	TEST_EVERYWHERE(advance_counts_from_the_end_of_the_one_before),
+	TEST_EVERYWHERE(interval_of_any_length_works),
+	TEST_DRIVEN(poll_tells_the_time_until_the_next_deadline),
+	TEST_DRIVEN(poll_never_lets_the_caller_sleep_past_a_tick),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -17,8 +17,6 @@
 
 #include "base/event_count.h"
 
-/* --- One thread ------------------------------------------------------------------------------ */
-
 struct event {
 	struct event_count count;
 	bool boottime;
@@ -101,8 +99,6 @@ static void deadline_in_the_past_is_no_sleep(void **state)
 	assert_true(now_of(&event) - start < 20 * TW_SECOND);
 	event_count_destroy(&event.count);
 }
-
-/* --- A sleeper and who wakes it -------------------------------------------------------------- */
 
 struct sleeper {
 	struct event *event;
@@ -195,8 +191,6 @@ static void deadline_at_or_before_0_is_no_sleep(void **state)
 	event_count_destroy(&event.count);
 }
 
-/* --- Ping-pong ------------------------------------------------------------------------------- */
-
 /* A sleep longer than this has lost its wake-up. */
 static const tw_duration lost_after = 20 * TW_SECOND;
 
@@ -264,8 +258,6 @@ static void ping_pong_loses_no_wake_up(void **state)
 		event_count_destroy(&events[i].count);
 }
 
-/* --- Many who notify ------------------------------------------------------------------------- */
-
 enum { NOTIFIERS = 3 };
 
 struct office {
@@ -326,8 +318,6 @@ static void none_of_many_notifications_is_lost(void **state)
 		pthread_join(notifiers[i], NULL);
 	event_count_destroy(&office.event.count);
 }
-
-/* --- Sleeping elsewhere ---------------------------------------------------------------------- */
 
 static int descriptor_of(struct event *event)
 {
@@ -425,23 +415,20 @@ static bool boottime = true;
 	}
 #define TEST_BOTH(test) TEST_IN(monotonic, test), TEST_IN(boottime, test)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_BOTH(notified_between_the_announcement_and_the_sleep_it_does_not_sleep),
-		TEST_BOTH(notification_of_one_awake_is_not_kept_for_its_next_sleep),
-		TEST_BOTH(sleep_ends_at_its_deadline_and_not_before),
-		TEST_BOTH(deadline_in_the_past_is_no_sleep),
-		TEST_BOTH(deadline_at_or_before_0_is_no_sleep),
-		TEST_BOTH(sleep_is_ended_by_all_notifications),
-		TEST_BOTH(nap_is_ended_only_by_who_means_naps),
-		TEST_BOTH(ping_pong_loses_no_wake_up),
-		TEST_BOTH(none_of_many_notifications_is_lost),
-		TEST_BOTH(descriptor_stays_the_same),
-		TEST_BOTH(descriptor_is_readable_from_the_notification_on),
-		TEST_BOTH(descriptor_is_readable_from_the_deadline_on),
-		TEST_BOTH(descriptor_is_readable_for_a_deadline_at_or_before_0),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_BOTH(notified_between_the_announcement_and_the_sleep_it_does_not_sleep),
+	TEST_BOTH(notification_of_one_awake_is_not_kept_for_its_next_sleep),
+	TEST_BOTH(sleep_ends_at_its_deadline_and_not_before),
+	TEST_BOTH(deadline_in_the_past_is_no_sleep),
+	TEST_BOTH(deadline_at_or_before_0_is_no_sleep),
+	TEST_BOTH(sleep_is_ended_by_all_notifications),
+	TEST_BOTH(nap_is_ended_only_by_who_means_naps),
+	TEST_BOTH(ping_pong_loses_no_wake_up),
+	TEST_BOTH(none_of_many_notifications_is_lost),
+	TEST_BOTH(descriptor_stays_the_same),
+	TEST_BOTH(descriptor_is_readable_from_the_notification_on),
+	TEST_BOTH(descriptor_is_readable_from_the_deadline_on),
+	TEST_BOTH(descriptor_is_readable_for_a_deadline_at_or_before_0),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -32,8 +32,6 @@ static void die_where_it_hangs(void)
 	alarm(10);
 }
 
-/* --- A child that returns from a task -------------------------------------------------------- */
-
 /* Shared with the child. */
 struct family {
 	pid_t parent;
@@ -137,8 +135,6 @@ static void child_that_returns_from_its_drain_function_ends(void **state)
 	close_family(recorder, family);
 }
 
-/* --- A child with a cache of its own --------------------------------------------------------- */
-
 static atomic_bool threads_end;
 
 /* Takes the lock of the threads again and again. */
@@ -192,16 +188,11 @@ static void child_can_make_a_cache_whatever_other_threads_did_at_the_fork(void *
 		pthread_join(threads[i], NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_EVERYWHERE(child_that_returns_from_its_task_ends),
-		TEST_EVERYWHERE(child_that_returns_from_its_release_ends),
-		TEST_EVERYWHERE(child_that_returns_from_its_drain_function_ends),
-		cmocka_unit_test(child_can_make_a_cache_whatever_other_threads_did_at_the_fork),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(child_that_returns_from_its_task_ends),
+	TEST_EVERYWHERE(child_that_returns_from_its_release_ends),
+	TEST_EVERYWHERE(child_that_returns_from_its_drain_function_ends),
+	cmocka_unit_test(child_can_make_a_cache_whatever_other_threads_did_at_the_fork),
+};
 
-	/* Else a child that ends writes what its parent has not written yet. */
-	setvbuf(stdout, NULL, _IONBF, 0);
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

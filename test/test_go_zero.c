@@ -144,7 +144,10 @@ static void moved_and_then_removed_timer_does_not_run(void **state)
 
 /* Ticks that pass before the set, then the delays, in ticks; a delay of 0 is left out. */
 struct course {
-	int64_t elapsed, set, move, move_again;
+	int64_t elapsed;
+	int64_t set;
+	int64_t move;
+	int64_t move_again;
 };
 
 static void assert_course(const struct variant *variant, struct course course)
@@ -513,7 +516,8 @@ static void nothing_runs_after_stop(void **state)
 static long resident_memory(void)
 {
 	FILE *file = fopen("/proc/self/statm", "r");
-	long size, resident;
+	long size;
+	long resident;
 
 	assert_non_null(file);
 	assert_int_equal(fscanf(file, "%ld %ld", &size, &resident), 2);
@@ -584,7 +588,8 @@ static void long_advance_drops_no_tick_and_runs_all_in_deadline_order(void **sta
 
 /* A task that holds up its worker until it is let go. */
 struct slow_task {
-	sem_t begun, go_on;
+	sem_t begun;
+	sem_t go_on;
 };
 
 static void block_on_value_1(struct recorder *recorder, const struct tw_task *task)
@@ -621,41 +626,36 @@ static void slow_task_holds_up_none_of_its_tick(void **state)
 	recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_interval_is_refused),
-		TEST_EVERYWHERE(timer_set_for_half_a_step_runs_at_the_next_tick),
-		TEST_EVERYWHERE(timer_set_twice_runs_once_with_the_second_value_and_delay),
-		TEST_EVERYWHERE(wrong_delay_is_refused),
-		TEST_EVERYWHERE(calls_after_stop_are_refused),
-		TEST_EVERYWHERE(timer_moved_later_runs_then_and_not_before),
-		TEST_EVERYWHERE(timer_moved_to_half_a_step_runs_without_a_tick),
-		TEST_EVERYWHERE(timer_moved_earlier_runs_then),
-		TEST_EVERYWHERE(removed_timer_does_not_run),
-		TEST_EVERYWHERE(moved_and_then_removed_timer_does_not_run),
-		TEST_EVERYWHERE(timer_runs_at_its_tick_in_any_lap),
-		TEST_EVERYWHERE(timer_set_and_moved_before_the_wheel_turns_runs_at_its_tick),
-		TEST_EVERYWHERE(timer_set_and_moved_twice_runs_at_its_last_tick),
-		TEST_EVERYWHERE(timer_set_after_the_wheel_has_turned_runs_at_its_tick),
-		TEST_EVERYWHERE(timer_set_and_moved_after_the_wheel_has_turned_runs_at_its_tick),
-		TEST_EVERYWHERE(drain_gives_back_every_timer_once_and_a_second_drain_none),
-		TEST_EVERYWHERE(
-			timer_set_to_3_and_moved_to_17_after_6_ticks_of_10_slots_runs_at_tick_23),
-		TEST_EVERYWHERE(
-			timer_set_to_3_and_again_to_17_after_6_ticks_of_10_slots_runs_at_tick_23),
-		TEST_DRIVEN(moved_timer_never_runs_a_lap_early_or_late),
-		TEST_DRIVEN(replaced_timer_never_runs_a_lap_early_or_late),
-		TEST_EVERYWHERE(move_under_one_interval_runs_exactly_once),
-		TEST_EVERYWHERE(drained_key_that_is_set_again_runs_once),
-		TEST_EVERYWHERE(drain_function_may_call_the_wheel),
-		TEST_EVERYWHERE(drain_function_may_drain_again),
-		TEST_EVERYWHERE(stop_may_be_called_twice),
-		TEST_EVERYWHERE(nothing_runs_after_stop),
-		TEST_EVERYWHERE(removed_timers_give_their_memory_back_at_once),
-		TEST_INLINE(long_advance_drops_no_tick_and_runs_all_in_deadline_order),
-		TEST_POOL(slow_task_holds_up_none_of_its_tick),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(no_interval_is_refused),
+	TEST_EVERYWHERE(timer_set_for_half_a_step_runs_at_the_next_tick),
+	TEST_EVERYWHERE(timer_set_twice_runs_once_with_the_second_value_and_delay),
+	TEST_EVERYWHERE(wrong_delay_is_refused),
+	TEST_EVERYWHERE(calls_after_stop_are_refused),
+	TEST_EVERYWHERE(timer_moved_later_runs_then_and_not_before),
+	TEST_EVERYWHERE(timer_moved_to_half_a_step_runs_without_a_tick),
+	TEST_EVERYWHERE(timer_moved_earlier_runs_then),
+	TEST_EVERYWHERE(removed_timer_does_not_run),
+	TEST_EVERYWHERE(moved_and_then_removed_timer_does_not_run),
+	TEST_EVERYWHERE(timer_runs_at_its_tick_in_any_lap),
+	TEST_EVERYWHERE(timer_set_and_moved_before_the_wheel_turns_runs_at_its_tick),
+	TEST_EVERYWHERE(timer_set_and_moved_twice_runs_at_its_last_tick),
+	TEST_EVERYWHERE(timer_set_after_the_wheel_has_turned_runs_at_its_tick),
+	TEST_EVERYWHERE(timer_set_and_moved_after_the_wheel_has_turned_runs_at_its_tick),
+	TEST_EVERYWHERE(drain_gives_back_every_timer_once_and_a_second_drain_none),
+	TEST_EVERYWHERE(timer_set_to_3_and_moved_to_17_after_6_ticks_of_10_slots_runs_at_tick_23),
+	TEST_EVERYWHERE(timer_set_to_3_and_again_to_17_after_6_ticks_of_10_slots_runs_at_tick_23),
+	TEST_DRIVEN(moved_timer_never_runs_a_lap_early_or_late),
+	TEST_DRIVEN(replaced_timer_never_runs_a_lap_early_or_late),
+	TEST_EVERYWHERE(move_under_one_interval_runs_exactly_once),
+	TEST_EVERYWHERE(drained_key_that_is_set_again_runs_once),
+	TEST_EVERYWHERE(drain_function_may_call_the_wheel),
+	TEST_EVERYWHERE(drain_function_may_drain_again),
+	TEST_EVERYWHERE(stop_may_be_called_twice),
+	TEST_EVERYWHERE(nothing_runs_after_stop),
+	TEST_EVERYWHERE(removed_timers_give_their_memory_back_at_once),
+	TEST_INLINE(long_advance_drops_no_tick_and_runs_all_in_deadline_order),
+	TEST_POOL(slow_task_holds_up_none_of_its_tick),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

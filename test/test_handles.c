@@ -30,7 +30,8 @@ struct probe {
 	struct probe *others;
 	enum tw_status answers[4]; /* of calls in the run */
 	int runs;
-	sem_t begun, go_on;
+	sem_t begun;
+	sem_t go_on;
 	atomic_int ended;
 };
 
@@ -139,8 +140,6 @@ static void assert_returned_without_key(struct recorder *recorder, uintptr_t num
 	assert_int_equal(event_of(recorder, number).key_size, 0);
 }
 
-/* --- Cases of other libraries ---------------------------------------------------------------- */
-
 static void kafka_expired_timers_run_at_the_first_advance_by_nothing(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
@@ -203,7 +202,8 @@ static void kafka_timers_run_in_the_order_of_deadline_and_setting(void **state)
 	advance(recorder, 600 * INTERVAL);
 	assert_int_equal(event_count(recorder), KAFKA_TIMERS);
 	for (size_t i = 1; i < KAFKA_TIMERS; i++) {
-		struct event before = event_at(recorder, i - 1), event = event_at(recorder, i);
+		struct event before = event_at(recorder, i - 1);
+		struct event event = event_at(recorder, i);
 
 		assert_true(before.now < event.now ||
 			    (before.now == event.now && before.value < event.value));
@@ -546,7 +546,8 @@ static void run_again_at_once(void *argument)
 static void timer_that_rearms_itself_at_once_for_ever_lets_others_go_on(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
-	struct probe busy = {.recorder = recorder}, other = {0};
+	struct probe busy = {.recorder = recorder};
+	struct probe other = {0};
 
 	assert_status(tw_after_func(recorder->wheel, 0, run_again_at_once, &busy, NULL), TW_OK);
 	start(recorder, &other, 1, 5 * INTERVAL);
@@ -646,8 +647,6 @@ static void folly_timers_that_stop_others_of_their_tick_and_rearm_themselves(voi
 	recorder_close(recorder);
 }
 
-/* --- A timer that stops the wheel ------------------------------------------------------------ */
-
 static void stop_its_wheel(struct probe *probe)
 {
 	probe->answers[0] = tw_stop(probe->recorder->wheel);
@@ -697,8 +696,6 @@ static void after_a_worker_has_stopped_the_wheel_nothing_runs(void **state)
 	recorder_close(recorder);
 }
 
-/* --- Runs that are held up ------------------------------------------------------------------- */
-
 static void hold(struct probe *probe)
 {
 	sem_post(&probe->begun);
@@ -736,8 +733,6 @@ static void let_workers_go(struct recorder *recorder, struct probe held[2])
 	let_go(&held[1]);
 	settle(recorder);
 }
-
-/* --- Stop ------------------------------------------------------------------------------------ */
 
 static void stopped_timer_never_runs_and_is_not_released(void **state)
 {
@@ -924,7 +919,8 @@ static void task_on_a_worker_waits_for_the_run_on_the_other(void **state)
 static void job_of_the_pool_that_has_not_begun_can_be_stopped(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
-	struct probe held[2], probes[3] = {0};
+	struct probe held[2];
+	struct probe probes[3] = {0};
 
 	for (uintptr_t i = 0; i < 3; i++)
 		start(recorder, &probes[i], i + 1, INTERVAL);
@@ -977,7 +973,8 @@ static void stale_handle_touches_no_later_timer_after_a_million_reuses(void **st
 
 static int compare_ids(const void *left, const void *right)
 {
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+	uint64_t a = *(const uint64_t *)left;
+	uint64_t b = *(const uint64_t *)right;
 
 	return a < b ? -1 : a > b;
 }
@@ -1052,8 +1049,6 @@ static void nobody_needs_to_want_the_handle(void **state)
 	assert_released(recorder, 2, TW_STOPPED);
 	recorder_close(recorder);
 }
-
-/* --- Reset ----------------------------------------------------------------------------------- */
 
 static void reset_reaches_a_timer_in_the_queue_and_in_the_wheel(void **state)
 {
@@ -1178,7 +1173,8 @@ static void reset_of_what_is_done_or_stopped_finds_nothing(void **state)
 static void job_of_the_pool_that_has_not_begun_can_be_reset(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
-	struct probe held[2], probes[4] = {0};
+	struct probe held[2];
+	struct probe probes[4] = {0};
 
 	for (uintptr_t i = 0; i < 4; i++)
 		start(recorder, &probes[i], i, INTERVAL);
@@ -1203,7 +1199,8 @@ static void job_of_the_pool_that_has_not_begun_can_be_reset(void **state)
 static void reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
-	struct probe held[2], probe = {0};
+	struct probe held[2];
+	struct probe probe = {0};
 
 	start(recorder, &probe, 1, INTERVAL);
 	hold_workers(recorder, held);
@@ -1363,8 +1360,6 @@ static void order_of_commands_and_resets_is_kept_in_the_queue_too(void **state)
 	recorder_close(recorder);
 }
 
-/* --- With keyed timers: order, count, drain, stop, limits ------------------------------------ */
-
 static void keyed_timers_and_handles_run_in_one_order(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
@@ -1485,7 +1480,8 @@ static void release_and_drain_functions_are_told_which_handle_it_is_and_its_run(
 static void handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
-	enum tw_status statuses[100], resets[100];
+	enum tw_status statuses[100];
+	enum tw_status resets[100];
 	static struct probe probes[200];
 
 	memset(probes, 0, sizeof(probes));
@@ -1560,7 +1556,8 @@ static void wheel_stop_releases_arguments_that_are_still_in_the_queue(void **sta
 static void jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
-	struct probe held[2], probes[4] = {0};
+	struct probe held[2];
+	struct probe probes[4] = {0};
 
 	for (uintptr_t i = 0; i < 4; i++)
 		start(recorder, &probes[i], i, INTERVAL);
@@ -1586,7 +1583,8 @@ static void jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop(void
 static void destroy_releases_handles_and_waits_for_running_ones(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
-	struct probe held, probe = {0};
+	struct probe held;
+	struct probe probe = {0};
 
 	start_held(recorder, &held, 1);
 	start(recorder, &probe, 2, INTERVAL);
@@ -1850,7 +1848,8 @@ static void task_may_set_a_timer_in_place_of_one_that_it_has_stopped(void **stat
 {
 	struct recorder *recorder = open_with(
 		*state, (struct tw_options){.max_pending = 2, .when_full = TW_WHEN_FULL_FAIL});
-	struct probe other = {0}, probe = {.in_run = stop_another_and_set_two, .others = &other};
+	struct probe other = {0};
+	struct probe probe = {.in_run = stop_another_and_set_two, .others = &other};
 
 	start(recorder, &probe, 1, INTERVAL);
 	start(recorder, &other, 2, 9 * INTERVAL);
@@ -1864,13 +1863,12 @@ static void task_may_set_a_timer_in_place_of_one_that_it_has_stopped(void **stat
 	recorder_close(recorder);
 }
 
-/* --- Memory ---------------------------------------------------------------------------------- */
-
 /* Bytes of resident memory. */
 static long resident_memory(void)
 {
 	FILE *file = fopen("/proc/self/statm", "r");
-	long size, resident;
+	long size;
+	long resident;
 
 	assert_non_null(file);
 	assert_int_equal(fscanf(file, "%ld %ld", &size, &resident), 2);
@@ -1969,8 +1967,6 @@ static void million_timers_that_have_run_leave_no_memory_behind(void **state)
 	assert_in_range(resident_memory(), 1, before + 4 * MIB);
 	recorder_close(recorder);
 }
-
-/* --- A model --------------------------------------------------------------------------------- */
 
 enum { MODEL_TIMERS = 60, MODEL_STEPS = TEST_SHARE_OF(30000) };
 
@@ -2092,15 +2088,13 @@ static void forecast_command(struct forecast *forecast, int i)
 	timer->order = forecast->orders++;
 }
 
-static uint64_t seed;
-
 static void random_commands_do_what_a_model_foretells(void **state)
 {
 	static struct forecast forecast;
 
 	memset(&forecast, 0, sizeof(forecast));
 	forecast.recorder = open_wheel(*state);
-	forecast.random = random_from(seed, 1);
+	forecast.random = random_from(seed_choose(), 1);
 	for (uintptr_t i = 0; i < MODEL_TIMERS; i++)
 		forecast.probes[i] = (struct probe){.recorder = forecast.recorder, .number = i};
 	for (int step = 0; step < MODEL_STEPS; step++) {
@@ -2118,8 +2112,6 @@ static void random_commands_do_what_a_model_foretells(void **state)
 	recorder_close(forecast.recorder);
 }
 
-/* --- Commands in tasks, at random ------------------------------------------------------------ */
-
 enum { BUSY_TIMERS = 50, BUSY_ADVANCES = TEST_SHARE_OF(10000) };
 
 /* Tasks command the timers, their own among them, and each run looks whether it was to be. */
@@ -2133,7 +2125,8 @@ struct bustle {
 		bool may_be_later;  /* set in a task for now: it waits for the next turn */
 		bool is_running;
 	} timers[BUSY_TIMERS];
-	int runs, wrong;
+	int runs;
+	int wrong;
 };
 
 static void run_busy(void *argument);
@@ -2209,7 +2202,7 @@ static void random_commands_in_tasks_take_effect_at_once(void **state)
 	static struct bustle bustle;
 
 	memset(&bustle, 0, sizeof(bustle));
-	bustle.random = random_from(seed, 2);
+	bustle.random = random_from(seed_choose(), 2);
 	assert_status(tw_create(&bustle.wheel, INTERVAL, 10, record_execute, &options), TW_OK);
 	for (int i = 0; i < BUSY_TIMERS; i++)
 		bustle.timers[i] = (struct busy){.bustle = &bustle, .run_at = INT64_MAX};
@@ -2226,98 +2219,89 @@ static void random_commands_in_tasks_take_effect_at_once(void **state)
 	tw_destroy(bustle.wheel);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_EVERYWHERE(kafka_expired_timers_run_at_the_first_advance_by_nothing),
-		TEST_EVERYWHERE(kafka_timers_run_once_each_at_their_delay),
-		TEST_INLINE(kafka_timers_run_in_the_order_of_deadline_and_setting),
-		TEST_EVERYWHERE(russell_luo_delays_are_met_to_the_tick),
-		TEST_EVERYWHERE(russell_luo_timer_stopped_shortly_before_its_deadline_is_silent),
-		TEST_EVERYWHERE(netty_limit_refuses_the_third_until_one_is_stopped),
-		TEST_EVERYWHERE(netty_longest_delay_never_fires_whatever_the_clock),
-		TEST_EVERYWHERE(agrona_deadline_on_a_tick_is_met_and_one_after_it_takes_the_next),
-		TEST_EVERYWHERE(agrona_deadline_in_the_past_fires_now),
-		TEST_EVERYWHERE(agrona_second_stop_finds_nothing),
-		TEST_EVERYWHERE(caffeine_timers_fire_between_the_steps_they_must),
-		TEST_EVERYWHERE(caffeine_timers_fire_near_the_end_of_the_clock),
-		TEST_EVERYWHERE(at_the_end_of_the_clock_now_is_now_and_later_is_never),
-		TEST_EVERYWHERE(wheel_of_a_nanosecond_fires_at_the_last_ones_of_the_clock),
-		TEST_EVERYWHERE(tokio_resets_move_the_deadline_and_only_the_last_counts),
-		TEST_DRIVEN(tokio_next_wake_is_that_of_the_nearer_timer),
-		TEST_DRIVEN(libuv_zero_delay_timer_that_rearms_itself_runs_once_a_turn),
-		TEST_DRIVEN(timer_that_resets_itself_to_now_runs_once_a_turn),
-		TEST_EVERYWHERE(timer_that_rearms_itself_at_once_for_ever_lets_others_go_on),
-		TEST_INLINE(
-			timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_advance),
-		TEST_INLINE(libuv_equal_deadlines_run_in_the_order_of_setting),
-		TEST_INLINE(folly_timers_that_stop_others_of_their_tick_and_rearm_themselves),
-		TEST_INLINE(after_a_timer_that_stops_the_wheel_nothing_runs),
-		TEST_POOL(after_a_worker_has_stopped_the_wheel_nothing_runs),
-		TEST_EVERYWHERE(stopped_timer_never_runs_and_is_not_released),
-		TEST_DRIVEN(timer_that_is_due_now_can_still_be_stopped_in_the_queue),
-		TEST_EVERYWHERE(timer_that_stops_itself_is_told_that_it_runs),
-		TEST_POOL(stop_during_the_run_answers_running_and_does_not_wait),
-		TEST_POOL(stop_wait_returns_after_the_run_has_ended),
-		TEST_POOL(stop_wait_after_a_stop_that_did_not_wait_still_waits_for_the_run),
-		TEST_POOL(several_threads_can_wait_for_one_run),
-		TEST_EVERYWHERE(task_may_stop_and_wait_for_others),
-		TEST_POOL(task_on_a_worker_waits_for_the_run_on_the_other),
-		TEST_POOL(job_of_the_pool_that_has_not_begun_can_be_stopped),
-		TEST_BOTH(inline, stale_handle_touches_no_later_timer_after_a_million_reuses),
-		TEST_BOTH(threads, stale_handle_touches_no_later_timer_after_a_million_reuses),
-		TEST_BOTH(inline, ids_are_never_none_and_never_the_same),
-		TEST_BOTH(threads, ids_are_never_none_and_never_the_same),
-		TEST_EVERYWHERE(handles_that_never_were_are_not_found),
-		TEST_EVERYWHERE(nobody_needs_to_want_the_handle),
-		TEST_EVERYWHERE(reset_reaches_a_timer_in_the_queue_and_in_the_wheel),
-		TEST_EVERYWHERE(reset_counts_from_the_call_and_rounds_up),
-		TEST_EVERYWHERE(timer_reset_many_times_runs_once_at_the_last_deadline),
-		TEST_DRIVEN(stop_that_waits_for_a_reset_leaves_the_processor_to_it),
-		TEST_EVERYWHERE(reset_of_what_is_done_or_stopped_finds_nothing),
-		TEST_POOL(job_of_the_pool_that_has_not_begun_can_be_reset),
-		TEST_POOL(reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late),
-		TEST_EVERYWHERE(timer_reset_in_its_own_run_runs_again),
-		TEST_EVERYWHERE(timer_that_has_stopped_itself_cannot_be_reset),
-		TEST_POOL(timer_reset_while_it_runs_runs_again_after_it),
-		TEST_POOL(timer_reset_while_it_runs_can_be_stopped),
-		TEST_POOL(stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free),
-		TEST_INLINE(timers_of_one_tick_run_in_the_order_of_their_last_command),
-		TEST_INLINE(order_of_commands_and_resets_is_kept_in_the_queue_too),
-		TEST_INLINE(keyed_timers_and_handles_run_in_one_order),
-		TEST_EVERYWHERE(pending_counts_handles),
-		TEST_EVERYWHERE(drain_gives_handles_with_their_argument_and_no_key),
-		TEST_EVERYWHERE(
-			release_and_drain_functions_are_told_which_handle_it_is_and_its_run),
-		TEST_EVERYWHERE(
-			handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all),
-		TEST_EVERYWHERE(wheel_stop_releases_pending_arguments_with_no_key),
-		TEST_EVERYWHERE(wheel_stop_releases_arguments_that_are_still_in_the_queue),
-		TEST_POOL(jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop),
-		TEST_POOL(destroy_releases_handles_and_waits_for_running_ones),
-		TEST_EVERYWHERE(without_release_a_wheel_drops_its_handles_silently),
-		TEST_EVERYWHERE(stopped_wheel_answers_closed_to_handle_calls),
-		TEST_EVERYWHERE(in_a_forks_child_handle_calls_answer_closed),
-		TEST_EVERYWHERE(periods_as_long_as_the_clock_do_not_overflow),
-		TEST_EVERYWHERE(handle_calls_with_bad_arguments_are_refused),
-		TEST_DRIVEN(full_queue_refuses_handles_and_resets_but_no_stop),
-		TEST_BOTH(workers, full_queue_refuses_handles_and_resets_but_no_stop),
-		TEST_EVERYWHERE(nobody_hangs_on_a_queue_full_of_handles),
-		TEST_EVERYWHERE(places_within_the_limit_come_back_when_handles_leave),
-		TEST_EVERYWHERE(timer_stopped_in_the_queue_gives_its_place_back),
-		TEST_EVERYWHERE(task_may_set_a_timer_in_place_of_one_that_it_has_stopped),
-		TEST_BOTH(inline, million_timers_stopped_one_by_one_leave_no_memory_behind),
-		TEST_BOTH(threads, million_timers_stopped_one_by_one_leave_no_memory_behind),
-		TEST_BOTH(inline,
-			  million_timers_stopped_together_leave_their_memory_to_the_next_million),
-		TEST_BOTH(threads,
-			  million_timers_stopped_together_leave_their_memory_to_the_next_million),
-		TEST_BOTH(inline, million_timers_that_have_run_leave_no_memory_behind),
-		TEST_BOTH(threads, million_timers_that_have_run_leave_no_memory_behind),
-		TEST_INLINE(random_commands_do_what_a_model_foretells),
-		TEST_DRIVEN(random_commands_in_tasks_take_effect_at_once),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(kafka_expired_timers_run_at_the_first_advance_by_nothing),
+	TEST_EVERYWHERE(kafka_timers_run_once_each_at_their_delay),
+	TEST_INLINE(kafka_timers_run_in_the_order_of_deadline_and_setting),
+	TEST_EVERYWHERE(russell_luo_delays_are_met_to_the_tick),
+	TEST_EVERYWHERE(russell_luo_timer_stopped_shortly_before_its_deadline_is_silent),
+	TEST_EVERYWHERE(netty_limit_refuses_the_third_until_one_is_stopped),
+	TEST_EVERYWHERE(netty_longest_delay_never_fires_whatever_the_clock),
+	TEST_EVERYWHERE(agrona_deadline_on_a_tick_is_met_and_one_after_it_takes_the_next),
+	TEST_EVERYWHERE(agrona_deadline_in_the_past_fires_now),
+	TEST_EVERYWHERE(agrona_second_stop_finds_nothing),
+	TEST_EVERYWHERE(caffeine_timers_fire_between_the_steps_they_must),
+	TEST_EVERYWHERE(caffeine_timers_fire_near_the_end_of_the_clock),
+	TEST_EVERYWHERE(at_the_end_of_the_clock_now_is_now_and_later_is_never),
+	TEST_EVERYWHERE(wheel_of_a_nanosecond_fires_at_the_last_ones_of_the_clock),
+	TEST_EVERYWHERE(tokio_resets_move_the_deadline_and_only_the_last_counts),
+	TEST_DRIVEN(tokio_next_wake_is_that_of_the_nearer_timer),
+	TEST_DRIVEN(libuv_zero_delay_timer_that_rearms_itself_runs_once_a_turn),
+	TEST_DRIVEN(timer_that_resets_itself_to_now_runs_once_a_turn),
+	TEST_EVERYWHERE(timer_that_rearms_itself_at_once_for_ever_lets_others_go_on),
+	TEST_INLINE(timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_advance),
+	TEST_INLINE(libuv_equal_deadlines_run_in_the_order_of_setting),
+	TEST_INLINE(folly_timers_that_stop_others_of_their_tick_and_rearm_themselves),
+	TEST_INLINE(after_a_timer_that_stops_the_wheel_nothing_runs),
+	TEST_POOL(after_a_worker_has_stopped_the_wheel_nothing_runs),
+	TEST_EVERYWHERE(stopped_timer_never_runs_and_is_not_released),
+	TEST_DRIVEN(timer_that_is_due_now_can_still_be_stopped_in_the_queue),
+	TEST_EVERYWHERE(timer_that_stops_itself_is_told_that_it_runs),
+	TEST_POOL(stop_during_the_run_answers_running_and_does_not_wait),
+	TEST_POOL(stop_wait_returns_after_the_run_has_ended),
+	TEST_POOL(stop_wait_after_a_stop_that_did_not_wait_still_waits_for_the_run),
+	TEST_POOL(several_threads_can_wait_for_one_run),
+	TEST_EVERYWHERE(task_may_stop_and_wait_for_others),
+	TEST_POOL(task_on_a_worker_waits_for_the_run_on_the_other),
+	TEST_POOL(job_of_the_pool_that_has_not_begun_can_be_stopped),
+	TEST_BOTH(inline, stale_handle_touches_no_later_timer_after_a_million_reuses),
+	TEST_BOTH(threads, stale_handle_touches_no_later_timer_after_a_million_reuses),
+	TEST_BOTH(inline, ids_are_never_none_and_never_the_same),
+	TEST_BOTH(threads, ids_are_never_none_and_never_the_same),
+	TEST_EVERYWHERE(handles_that_never_were_are_not_found),
+	TEST_EVERYWHERE(nobody_needs_to_want_the_handle),
+	TEST_EVERYWHERE(reset_reaches_a_timer_in_the_queue_and_in_the_wheel),
+	TEST_EVERYWHERE(reset_counts_from_the_call_and_rounds_up),
+	TEST_EVERYWHERE(timer_reset_many_times_runs_once_at_the_last_deadline),
+	TEST_DRIVEN(stop_that_waits_for_a_reset_leaves_the_processor_to_it),
+	TEST_EVERYWHERE(reset_of_what_is_done_or_stopped_finds_nothing),
+	TEST_POOL(job_of_the_pool_that_has_not_begun_can_be_reset),
+	TEST_POOL(reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late),
+	TEST_EVERYWHERE(timer_reset_in_its_own_run_runs_again),
+	TEST_EVERYWHERE(timer_that_has_stopped_itself_cannot_be_reset),
+	TEST_POOL(timer_reset_while_it_runs_runs_again_after_it),
+	TEST_POOL(timer_reset_while_it_runs_can_be_stopped),
+	TEST_POOL(stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free),
+	TEST_INLINE(timers_of_one_tick_run_in_the_order_of_their_last_command),
+	TEST_INLINE(order_of_commands_and_resets_is_kept_in_the_queue_too),
+	TEST_INLINE(keyed_timers_and_handles_run_in_one_order),
+	TEST_EVERYWHERE(pending_counts_handles),
+	TEST_EVERYWHERE(drain_gives_handles_with_their_argument_and_no_key),
+	TEST_EVERYWHERE(release_and_drain_functions_are_told_which_handle_it_is_and_its_run),
+	TEST_EVERYWHERE(handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all),
+	TEST_EVERYWHERE(wheel_stop_releases_pending_arguments_with_no_key),
+	TEST_EVERYWHERE(wheel_stop_releases_arguments_that_are_still_in_the_queue),
+	TEST_POOL(jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop),
+	TEST_POOL(destroy_releases_handles_and_waits_for_running_ones),
+	TEST_EVERYWHERE(without_release_a_wheel_drops_its_handles_silently),
+	TEST_EVERYWHERE(stopped_wheel_answers_closed_to_handle_calls),
+	TEST_EVERYWHERE(in_a_forks_child_handle_calls_answer_closed),
+	TEST_EVERYWHERE(periods_as_long_as_the_clock_do_not_overflow),
+	TEST_EVERYWHERE(handle_calls_with_bad_arguments_are_refused),
+	TEST_DRIVEN(full_queue_refuses_handles_and_resets_but_no_stop),
+	TEST_BOTH(workers, full_queue_refuses_handles_and_resets_but_no_stop),
+	TEST_EVERYWHERE(nobody_hangs_on_a_queue_full_of_handles),
+	TEST_EVERYWHERE(places_within_the_limit_come_back_when_handles_leave),
+	TEST_EVERYWHERE(timer_stopped_in_the_queue_gives_its_place_back),
+	TEST_EVERYWHERE(task_may_set_a_timer_in_place_of_one_that_it_has_stopped),
+	TEST_BOTH(inline, million_timers_stopped_one_by_one_leave_no_memory_behind),
+	TEST_BOTH(threads, million_timers_stopped_one_by_one_leave_no_memory_behind),
+	TEST_BOTH(inline, million_timers_stopped_together_leave_their_memory_to_the_next_million),
+	TEST_BOTH(threads, million_timers_stopped_together_leave_their_memory_to_the_next_million),
+	TEST_BOTH(inline, million_timers_that_have_run_leave_no_memory_behind),
+	TEST_BOTH(threads, million_timers_that_have_run_leave_no_memory_behind),
+	TEST_INLINE(random_commands_do_what_a_model_foretells),
+	TEST_DRIVEN(random_commands_in_tasks_take_effect_at_once),
+};
 
-	seed = seed_choose();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

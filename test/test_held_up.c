@@ -151,13 +151,10 @@ static void task_that_fills_the_queue_naps_while_a_command_is_half_written(void 
 	recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_EVERYWHERE(owner_naps_while_a_command_is_half_written),
-		TEST_IN(levels_threads, timers_run_while_a_command_is_half_written),
-		TEST_DRIVEN(task_that_fills_the_queue_naps_while_a_command_is_half_written),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(owner_naps_while_a_command_is_half_written),
+	TEST_IN(levels_threads, timers_run_while_a_command_is_half_written),
+	TEST_DRIVEN(task_that_fills_the_queue_naps_while_a_command_is_half_written),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

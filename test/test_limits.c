@@ -129,7 +129,8 @@ static void full_queue_can_be_stopped(void **state)
 static void full_queue_can_be_drained_or_says_so(void **state)
 {
 	struct recorder *recorder = open_with_queue(*state, 16, TW_WHEN_FULL_FAIL);
-	enum tw_status refusal, status;
+	enum tw_status refusal;
+	enum tw_status status;
 	int accepted = fill_queue(recorder, 1, &refusal);
 
 	status = tw_drain(recorder->wheel, record_drain, recorder);
@@ -191,7 +192,8 @@ static void task_never_hangs_on_a_full_queue(void **state)
 /* A thread that calls the wheel where the call may have to wait. */
 struct setter {
 	struct tw_wheel *wheel;
-	int first, count;
+	int first;
+	int count;
 	enum tw_status status; /* the first that is not TW_OK */
 	atomic_int accepted;
 	pthread_t thread;
@@ -222,7 +224,8 @@ static void setter_join(struct setter *setter)
 
 /* A task that holds up the owner until it is let go; the owner runs it inline. */
 struct slow_task {
-	sem_t begun, go_on;
+	sem_t begun;
+	sem_t go_on;
 };
 
 static void block_on_value_5000(struct recorder *recorder, const struct tw_task *task)
@@ -472,8 +475,6 @@ static void callers_that_wait_for_a_pending_timer_are_sent_home_by_stop(void **s
 	recorder_close(recorder);
 }
 
-/* --- Drains ---------------------------------------------------------------------------------- */
-
 enum { MOST_DRAINS = 64 };
 
 /* How many of so many drains, each of one timer with a new key, are accepted. */
@@ -549,8 +550,6 @@ static void task_never_hangs_on_drains(void **state)
 	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN), drains.accepted);
 	recorder_close(recorder);
 }
-
-/* --- Statistics and threads ------------------------------------------------------------------- */
 
 static void statistics_count_what_happened(void **state)
 {
@@ -846,44 +845,41 @@ static void crowds_have_as_long_at_every_interval(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_BOTH(inline, full_queue_refuses_and_has_room_again_after_a_poll),
-		TEST_BOTH(workers, full_queue_refuses_and_has_room_again_after_a_poll),
-		TEST_BOTH(inline, queue_holds_its_capacity_rounded_up_to_a_power_of_two),
-		TEST_BOTH(inline, full_queue_can_be_stopped),
-		TEST_BOTH(inline, full_queue_can_be_drained_or_says_so),
-		TEST_BOTH(inline, caller_that_drives_never_hangs_on_a_full_queue),
-		TEST_BOTH(workers, caller_that_drives_never_hangs_on_a_full_queue),
-		TEST_EVERYWHERE(task_never_hangs_on_a_full_queue),
-		TEST_BOTH(owner, caller_waits_until_the_full_queue_has_room),
-		TEST_BOTH(owner, several_callers_wait_for_room_and_all_get_in),
-		TEST_BOTH(owner, callers_that_wait_for_room_are_sent_home_by_stop),
-		TEST_BOTH(owner, inline_task_gets_room_before_all_that_wait_for_it),
-		TEST_EVERYWHERE(limit_of_pending_timers_refuses_new_keys_alone),
-		TEST_EVERYWHERE(pending_timer_that_leaves_makes_room),
-		TEST_BOTH(inline, full_wheel_refuses_where_waiting_could_not_end),
-		TEST_BOTH(workers, full_wheel_refuses_where_waiting_could_not_end),
-		TEST_INLINE(inline_task_is_refused_where_waiting_could_not_end),
-		TEST_BOTH(owner, caller_waits_until_a_pending_timer_leaves),
-		TEST_BOTH(threads, caller_waits_until_a_pending_timer_leaves),
-		TEST_BOTH(owner, several_callers_wait_for_pending_timers_and_all_get_in),
-		TEST_BOTH(threads, several_callers_wait_for_pending_timers_and_all_get_in),
-		TEST_BOTH(owner, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
-		TEST_BOTH(threads, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
-		TEST_DRIVEN(drain_too_many_is_refused_until_those_before_it_are_handed_over),
-		TEST_BOTH(workers, drain_too_many_is_refused_until_those_before_it_are_handed_over),
-		TEST_EVERYWHERE(drains_wait_for_those_before_them),
-		TEST_EVERYWHERE(task_never_hangs_on_drains),
-		TEST_EVERYWHERE(statistics_count_what_happened),
-		TEST_EVERYWHERE(statistics_count_drained_and_stopped_timers),
-		TEST_EVERYWHERE(drains_of_several_threads_give_each_value_back_once),
-		cmocka_unit_test(crowds_have_as_long_at_every_interval),
-		TEST_BOTH(owner, sets_at_max_pending_are_not_overtaken_by_later_ones),
-		TEST_BOTH(owner, sets_of_one_key_at_max_pending_share_a_place),
-		TEST_BOTH(threads, sets_of_one_key_at_max_pending_share_a_place),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_BOTH(inline, full_queue_refuses_and_has_room_again_after_a_poll),
+	TEST_BOTH(workers, full_queue_refuses_and_has_room_again_after_a_poll),
+	TEST_BOTH(inline, queue_holds_its_capacity_rounded_up_to_a_power_of_two),
+	TEST_BOTH(inline, full_queue_can_be_stopped),
+	TEST_BOTH(inline, full_queue_can_be_drained_or_says_so),
+	TEST_BOTH(inline, caller_that_drives_never_hangs_on_a_full_queue),
+	TEST_BOTH(workers, caller_that_drives_never_hangs_on_a_full_queue),
+	TEST_EVERYWHERE(task_never_hangs_on_a_full_queue),
+	TEST_BOTH(owner, caller_waits_until_the_full_queue_has_room),
+	TEST_BOTH(owner, several_callers_wait_for_room_and_all_get_in),
+	TEST_BOTH(owner, callers_that_wait_for_room_are_sent_home_by_stop),
+	TEST_BOTH(owner, inline_task_gets_room_before_all_that_wait_for_it),
+	TEST_EVERYWHERE(limit_of_pending_timers_refuses_new_keys_alone),
+	TEST_EVERYWHERE(pending_timer_that_leaves_makes_room),
+	TEST_BOTH(inline, full_wheel_refuses_where_waiting_could_not_end),
+	TEST_BOTH(workers, full_wheel_refuses_where_waiting_could_not_end),
+	TEST_INLINE(inline_task_is_refused_where_waiting_could_not_end),
+	TEST_BOTH(owner, caller_waits_until_a_pending_timer_leaves),
+	TEST_BOTH(threads, caller_waits_until_a_pending_timer_leaves),
+	TEST_BOTH(owner, several_callers_wait_for_pending_timers_and_all_get_in),
+	TEST_BOTH(threads, several_callers_wait_for_pending_timers_and_all_get_in),
+	TEST_BOTH(owner, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
+	TEST_BOTH(threads, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
+	TEST_DRIVEN(drain_too_many_is_refused_until_those_before_it_are_handed_over),
+	TEST_BOTH(workers, drain_too_many_is_refused_until_those_before_it_are_handed_over),
+	TEST_EVERYWHERE(drains_wait_for_those_before_them),
+	TEST_EVERYWHERE(task_never_hangs_on_drains),
+	TEST_EVERYWHERE(statistics_count_what_happened),
+	TEST_EVERYWHERE(statistics_count_drained_and_stopped_timers),
+	TEST_EVERYWHERE(drains_of_several_threads_give_each_value_back_once),
+	cmocka_unit_test(crowds_have_as_long_at_every_interval),
+	TEST_BOTH(owner, sets_at_max_pending_are_not_overtaken_by_later_ones),
+	TEST_BOTH(owner, sets_of_one_key_at_max_pending_share_a_place),
+	TEST_BOTH(threads, sets_of_one_key_at_max_pending_share_a_place),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -20,8 +20,11 @@ struct repeater {
 	void (*in_run)(struct repeater *); /* called in the run, after it has been written down */
 	int runs;
 	enum tw_status answers[4]; /* of calls in the run */
-	sem_t begun, go_on;
-	atomic_int inside, overlaps, counted;
+	sem_t begun;
+	sem_t go_on;
+	atomic_int inside;
+	atomic_int overlaps;
+	atomic_int counted;
 	/* Of a schedule: what next answers, and what it was asked with. */
 	const tw_duration *deadlines;
 	size_t asked;
@@ -145,8 +148,6 @@ static void assert_runs_ms_(struct recorder *recorder, uintptr_t number, const i
 	}
 }
 
-/* --- Periods --------------------------------------------------------------------------------- */
-
 static void periodic_timer_runs_at_first_and_each_period_after_it(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
@@ -242,7 +243,8 @@ static void burst_has_run_when_advance_returns(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
 	struct repeater repeater = {0};
-	size_t first_tick, all_ticks;
+	size_t first_tick;
+	size_t all_ticks;
 
 	start_with(recorder, &repeater, 1, INTERVAL / 4, INTERVAL / 4, TW_MISSED_BURST);
 	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
@@ -305,8 +307,6 @@ static void period_that_the_clock_cannot_tell_runs_once_and_stays_pending(void *
 	assert_status(stop(&repeaters[1]), TW_OK);
 	recorder_close(recorder);
 }
-
-/* --- Missed runs ----------------------------------------------------------------------------- */
 
 static void hold_the_first_run(struct repeater *repeater)
 {
@@ -503,8 +503,6 @@ static void runs_of_one_timer_never_overlap(void **state)
 	recorder_close(recorder);
 }
 
-/* --- Stop ------------------------------------------------------------------------------------ */
-
 static void periodic_timer_stopped_between_runs_runs_no_more(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
@@ -592,7 +590,8 @@ static void periodic_timer_stopped_while_it_runs_does_not_run_again(void **state
 static void late_run_that_waits_in_the_pool_can_be_stopped(void **state)
 {
 	struct recorder *recorder = open_wheel(*state);
-	struct repeater held[2], repeater = {0};
+	struct repeater held[2];
+	struct repeater repeater = {0};
 
 	start(recorder, &repeater, 1, 5 * INTERVAL, 5 * INTERVAL);
 	hold_workers(recorder, held);
@@ -603,8 +602,6 @@ static void late_run_that_waits_in_the_pool_can_be_stopped(void **state)
 	assert_int_equal(event_count(recorder), 0);
 	recorder_close(recorder);
 }
-
-/* --- Reset ----------------------------------------------------------------------------------- */
 
 static void reset_moves_the_next_run_and_later_ones_count_from_there(void **state)
 {
@@ -676,8 +673,6 @@ static void reset_while_it_runs_takes_the_place_of_missed_runs(void **state)
 	assert_runs_ms(recorder, 1, 10, 101, 111);
 	recorder_close(recorder);
 }
-
-/* --- Schedules ------------------------------------------------------------------------------- */
 
 /* Answers the deadlines one after the other; after the last, 0, it ends. */
 static tw_duration next_of_list(void *argument, tw_duration previous)
@@ -980,8 +975,6 @@ static void next_does_not_wait_for_itself(void **state)
 	recorder_close(recorder);
 }
 
-/* --- Drain, stop of the wheel, limits -------------------------------------------------------- */
-
 static void drained_periodic_timer_has_ended(void **state)
 {
 	static const tw_duration deadlines[] = {50 * INTERVAL, 60 * INTERVAL, 0};
@@ -1181,55 +1174,52 @@ static void nobody_needs_to_want_the_handle(void **state)
 	recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_EVERYWHERE(periodic_timer_runs_at_first_and_each_period_after_it),
-		TEST_INLINE(periodic_timer_runs_at_each_of_its_ticks_within_a_long_advance),
-		TEST_INLINE(periods_that_are_no_whole_ticks_do_not_drift),
-		TEST_EVERYWHERE(long_run_of_single_ticks_does_not_drift),
-		TEST_EVERYWHERE(burst_of_a_period_below_the_interval_makes_up_for_all_each_tick),
-		TEST_INLINE(burst_has_run_when_advance_returns),
-		TEST_EVERYWHERE(other_policies_run_a_period_below_the_interval_once_a_tick),
-		TEST_INLINE(periodic_timers_and_others_of_a_tick_run_in_order),
-		TEST_EVERYWHERE(period_that_the_clock_cannot_tell_runs_once_and_stays_pending),
-		TEST_POOL(burst_runs_each_missed_one_at_once),
-		TEST_POOL(delay_counts_the_next_period_from_the_late_run),
-		TEST_POOL(skip_waits_for_the_next_multiple),
-		TEST_POOL(policies_hold_for_a_run_that_waits_in_the_pool_too),
-		TEST_EVERYWHERE(policies_hold_for_a_timer_that_starts_in_the_past_too),
-		TEST_POOL(run_late_by_less_than_a_period_changes_nothing),
-		TEST_EVERYWHERE(runs_of_one_timer_never_overlap),
-		TEST_EVERYWHERE(periodic_timer_stopped_between_runs_runs_no_more),
-		TEST_EVERYWHERE(periodic_timer_that_stops_itself_runs_no_more),
-		TEST_EVERYWHERE(stop_wait_in_its_own_run_is_invalid_and_stops_nothing),
-		TEST_POOL(periodic_timer_stopped_while_it_runs_does_not_run_again),
-		TEST_POOL(late_run_that_waits_in_the_pool_can_be_stopped),
-		TEST_EVERYWHERE(reset_moves_the_next_run_and_later_ones_count_from_there),
-		TEST_EVERYWHERE(reset_to_never_pauses_and_another_reset_goes_on),
-		TEST_EVERYWHERE(periodic_timer_may_reset_itself),
-		TEST_POOL(reset_while_it_runs_takes_the_place_of_missed_runs),
-		TEST_EVERYWHERE(russell_luo_schedule_runs_after_each_gap_and_ends),
-		TEST_EVERYWHERE(next_is_asked_with_now_and_then_with_the_deadline_of_the_run),
-		TEST_EVERYWHERE(schedule_that_does_not_advance_at_first_is_invalid),
-		TEST_EVERYWHERE(schedule_that_no_longer_advances_ends),
-		TEST_EVERYWHERE(schedule_to_never_stays_pending),
-		TEST_POOL(schedule_runs_what_it_asks_for_in_the_past_now),
-		TEST_EVERYWHERE(schedule_goes_on_from_where_it_is_reset_to),
-		TEST_EVERYWHERE(stopped_schedule_is_not_asked_again),
-		TEST_EVERYWHERE(schedule_that_stops_itself_is_not_asked_again),
-		TEST_EVERYWHERE(schedule_may_be_stopped_while_it_is_asked),
-		TEST_EVERYWHERE(reset_does_not_bring_back_a_schedule_that_its_next_is_ending),
-		TEST_EVERYWHERE(drained_periodic_timer_has_ended),
-		TEST_EVERYWHERE(periodic_timer_that_drains_the_wheel_is_drained_or_goes_on),
-		TEST_EVERYWHERE(periodic_timer_that_stops_the_wheel_comes_back_after_its_run),
-		TEST_POOL(periodic_timer_that_runs_when_the_wheel_stops_comes_back_after_its_run),
-		TEST_POOL(destroy_while_a_periodic_timer_runs_gives_its_argument_back),
-		TEST_EVERYWHERE(periodic_timer_keeps_its_place_within_the_limit),
-		TEST_EVERYWHERE(bad_arguments_are_refused),
-		TEST_EVERYWHERE(nobody_needs_to_want_the_handle),
-		TEST_EVERYWHERE(next_does_not_wait_for_itself),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(periodic_timer_runs_at_first_and_each_period_after_it),
+	TEST_INLINE(periodic_timer_runs_at_each_of_its_ticks_within_a_long_advance),
+	TEST_INLINE(periods_that_are_no_whole_ticks_do_not_drift),
+	TEST_EVERYWHERE(long_run_of_single_ticks_does_not_drift),
+	TEST_EVERYWHERE(burst_of_a_period_below_the_interval_makes_up_for_all_each_tick),
+	TEST_INLINE(burst_has_run_when_advance_returns),
+	TEST_EVERYWHERE(other_policies_run_a_period_below_the_interval_once_a_tick),
+	TEST_INLINE(periodic_timers_and_others_of_a_tick_run_in_order),
+	TEST_EVERYWHERE(period_that_the_clock_cannot_tell_runs_once_and_stays_pending),
+	TEST_POOL(burst_runs_each_missed_one_at_once),
+	TEST_POOL(delay_counts_the_next_period_from_the_late_run),
+	TEST_POOL(skip_waits_for_the_next_multiple),
+	TEST_POOL(policies_hold_for_a_run_that_waits_in_the_pool_too),
+	TEST_EVERYWHERE(policies_hold_for_a_timer_that_starts_in_the_past_too),
+	TEST_POOL(run_late_by_less_than_a_period_changes_nothing),
+	TEST_EVERYWHERE(runs_of_one_timer_never_overlap),
+	TEST_EVERYWHERE(periodic_timer_stopped_between_runs_runs_no_more),
+	TEST_EVERYWHERE(periodic_timer_that_stops_itself_runs_no_more),
+	TEST_EVERYWHERE(stop_wait_in_its_own_run_is_invalid_and_stops_nothing),
+	TEST_POOL(periodic_timer_stopped_while_it_runs_does_not_run_again),
+	TEST_POOL(late_run_that_waits_in_the_pool_can_be_stopped),
+	TEST_EVERYWHERE(reset_moves_the_next_run_and_later_ones_count_from_there),
+	TEST_EVERYWHERE(reset_to_never_pauses_and_another_reset_goes_on),
+	TEST_EVERYWHERE(periodic_timer_may_reset_itself),
+	TEST_POOL(reset_while_it_runs_takes_the_place_of_missed_runs),
+	TEST_EVERYWHERE(russell_luo_schedule_runs_after_each_gap_and_ends),
+	TEST_EVERYWHERE(next_is_asked_with_now_and_then_with_the_deadline_of_the_run),
+	TEST_EVERYWHERE(schedule_that_does_not_advance_at_first_is_invalid),
+	TEST_EVERYWHERE(schedule_that_no_longer_advances_ends),
+	TEST_EVERYWHERE(schedule_to_never_stays_pending),
+	TEST_POOL(schedule_runs_what_it_asks_for_in_the_past_now),
+	TEST_EVERYWHERE(schedule_goes_on_from_where_it_is_reset_to),
+	TEST_EVERYWHERE(stopped_schedule_is_not_asked_again),
+	TEST_EVERYWHERE(schedule_that_stops_itself_is_not_asked_again),
+	TEST_EVERYWHERE(schedule_may_be_stopped_while_it_is_asked),
+	TEST_EVERYWHERE(reset_does_not_bring_back_a_schedule_that_its_next_is_ending),
+	TEST_EVERYWHERE(drained_periodic_timer_has_ended),
+	TEST_EVERYWHERE(periodic_timer_that_drains_the_wheel_is_drained_or_goes_on),
+	TEST_EVERYWHERE(periodic_timer_that_stops_the_wheel_comes_back_after_its_run),
+	TEST_POOL(periodic_timer_that_runs_when_the_wheel_stops_comes_back_after_its_run),
+	TEST_POOL(destroy_while_a_periodic_timer_runs_gives_its_argument_back),
+	TEST_EVERYWHERE(periodic_timer_keeps_its_place_within_the_limit),
+	TEST_EVERYWHERE(bad_arguments_are_refused),
+	TEST_EVERYWHERE(nobody_needs_to_want_the_handle),
+	TEST_EVERYWHERE(next_does_not_wait_for_itself),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -82,12 +82,10 @@ static void watch_end(struct watch *watch, size_t count)
 	ledger_destroy(watch->ledger);
 }
 
-static uint64_t seed;
-
 static void run_watch(const struct variant *variant, enum tw_clock clock)
 {
 	static struct watch watch;
-	struct random random = random_from(seed, 0);
+	struct random random = random_from(seed_choose(), 0);
 
 	watch_start(&watch, variant, clock);
 	watch_set(&watch, &random, TIMERS);
@@ -109,7 +107,7 @@ static void caller_may_sleep_as_long_as_poll_says(void **state)
 {
 	enum { FEW = 200 };
 	static struct watch watch;
-	struct random random = random_from(seed, 1);
+	struct random random = random_from(seed_choose(), 1);
 	tw_duration until_next = 0;
 	int polls = 0;
 
@@ -131,7 +129,9 @@ static void caller_may_sleep_as_long_as_poll_says(void **state)
 static void move_and_remove_reach_a_sleeping_owner(void **state)
 {
 	static struct watch watch;
-	size_t near = 1, far = 2, gone = 3;
+	size_t near = 1;
+	size_t far = 2;
+	size_t gone = 3;
 
 	watch_start(&watch, *state, TW_CLOCK_MONOTONIC);
 	ledger_accept(watch.ledger, near);
@@ -284,7 +284,8 @@ static tw_duration processor_time(void)
 /* A whole second in which the wheel neither works nor wakes, but for a few times. */
 static bool second_costs_nothing(struct tw_wheel *wheel)
 {
-	struct tw_stats before, after;
+	struct tw_stats before;
+	struct tw_stats after;
 	tw_duration used;
 
 	tw_get_stats(wheel, &before);
@@ -314,24 +315,20 @@ static void idle_wheel_full_of_far_timers_costs_nothing(void **state)
 	tw_destroy(wheel);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_BOTH(threads, timers_run_never_early_and_soon_after_their_deadline),
-		TEST_BOTH(owner, timers_run_never_early_and_soon_after_their_deadline),
-		TEST_BOTH(threads, timers_run_on_the_clock_that_counts_suspended_time),
-		TEST_BOTH(inline, caller_may_sleep_as_long_as_poll_says),
-		TEST_BOTH(workers, caller_may_sleep_as_long_as_poll_says),
-		TEST_BOTH(threads, move_and_remove_reach_a_sleeping_owner),
-		TEST_EVERYWHERE(overdue_timer_set_at_runs_at_once),
-		TEST_BOTH(owner, set_that_waited_for_a_place_fires_without_another_command),
-		TEST_BOTH(threads, set_that_waited_for_a_place_fires_without_another_command),
-		TEST_BOTH(threads, tasks_that_block_delay_no_others),
-		TEST_BOTH(owner, overloaded_wheel_still_takes_commands),
-		TEST_BOTH(inline, overloaded_poll_returns),
-		TEST_BOTH(threads, idle_wheel_full_of_far_timers_costs_nothing),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_BOTH(threads, timers_run_never_early_and_soon_after_their_deadline),
+	TEST_BOTH(owner, timers_run_never_early_and_soon_after_their_deadline),
+	TEST_BOTH(threads, timers_run_on_the_clock_that_counts_suspended_time),
+	TEST_BOTH(inline, caller_may_sleep_as_long_as_poll_says),
+	TEST_BOTH(workers, caller_may_sleep_as_long_as_poll_says),
+	TEST_BOTH(threads, move_and_remove_reach_a_sleeping_owner),
+	TEST_EVERYWHERE(overdue_timer_set_at_runs_at_once),
+	TEST_BOTH(owner, set_that_waited_for_a_place_fires_without_another_command),
+	TEST_BOTH(threads, set_that_waited_for_a_place_fires_without_another_command),
+	TEST_BOTH(threads, tasks_that_block_delay_no_others),
+	TEST_BOTH(owner, overloaded_wheel_still_takes_commands),
+	TEST_BOTH(inline, overloaded_poll_returns),
+	TEST_BOTH(threads, idle_wheel_full_of_far_timers_costs_nothing),
+};
 
-	seed = seed_choose();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

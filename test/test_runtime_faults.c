@@ -19,8 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- The scenario ---------------------------------------------------------------------------- */
-
 enum {
 	TIMERS = 300,
 	VALUES = 3 * TIMERS,
@@ -275,7 +273,8 @@ static void timer_whose_move_failed_keeps_its_deadline(void **state)
 	struct recorder *recorder = recorder_open(*state, 10);
 	char key[400];
 	size_t size = key_of(3, key);
-	enum tw_status moved, removed;
+	enum tw_status moved;
+	enum tw_status removed;
 
 	assert_status(tw_set_timer(recorder->wheel, key, size, VALUE(1), INTERVAL * 5), TW_OK);
 	settle(recorder);
@@ -311,17 +310,14 @@ static void drain_without_memory_drains_nothing(void **state)
 	recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_EVERYWHERE(each_allocation_may_fail_once),
-		TEST_BOTH(inline, memory_may_run_out_at_any_allocation),
-		TEST_BOTH(threads, memory_may_run_out_at_any_allocation),
-		TEST_EVERYWHERE(each_thread_may_fail_to_start),
-		TEST_POOL(worker_that_cannot_start_is_counted_and_tried_again),
-		TEST_EVERYWHERE(timer_whose_move_failed_keeps_its_deadline),
-		TEST_EVERYWHERE(drain_without_memory_drains_nothing),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(each_allocation_may_fail_once),
+	TEST_BOTH(inline, memory_may_run_out_at_any_allocation),
+	TEST_BOTH(threads, memory_may_run_out_at_any_allocation),
+	TEST_EVERYWHERE(each_thread_may_fail_to_start),
+	TEST_POOL(worker_that_cannot_start_is_counted_and_tried_again),
+	TEST_EVERYWHERE(timer_whose_move_failed_keeps_its_deadline),
+	TEST_EVERYWHERE(drain_without_memory_drains_nothing),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

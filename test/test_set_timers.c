@@ -58,8 +58,6 @@ static const struct tw_set *number_items(struct numbered *numbered, int first, i
 	return numbered->items;
 }
 
-/* --- Order and meaning ----------------------------------------------------------------------- */
-
 static void timers_run_in_the_order_of_the_items(void **state)
 {
 	static const struct tw_set items[] = {
@@ -188,8 +186,6 @@ static void many_items_go_in_at_once(void **state)
 	recorder_close(recorder);
 }
 
-/* --- Arguments ------------------------------------------------------------------------------- */
-
 static void no_items_are_fine_and_accept_nothing(void **state)
 {
 	static const struct tw_set items[] = {ITEM("a", 1, INTERVAL)};
@@ -302,8 +298,6 @@ static void stopped_wheel_accepts_nothing(void **state)
 	recorder_close(recorder);
 }
 
-/* --- Limits ---------------------------------------------------------------------------------- */
-
 static void full_queue_stops_the_rest(void **state)
 {
 	static struct numbered numbered;
@@ -367,7 +361,8 @@ static void batches_larger_than_the_queue_go_in_where_the_caller_may_wait(void *
 
 struct from_task {
 	const struct tw_set *items;
-	size_t count, accepted;
+	size_t count;
+	size_t accepted;
 	enum tw_status status;
 };
 
@@ -453,7 +448,8 @@ static void full_wheel_refuses_the_rest_where_waiting_could_not_end(void **state
 struct setter {
 	struct tw_wheel *wheel;
 	const struct tw_set *items;
-	size_t count, accepted;
+	size_t count;
+	size_t accepted;
 	enum tw_status status;
 	atomic_bool ended;
 	pthread_t thread;
@@ -513,15 +509,12 @@ static void batch_that_waits_is_sent_home_by_stop_with_its_count(void **state)
 	recorder_close(recorder);
 }
 
-/* --- At random ------------------------------------------------------------------------------- */
-
 enum { KEYS = 40, BATCH = 50, ROUNDS = TEST_SHARE_OF(2000) };
-
-static uint64_t seed;
 
 /* Two wheels get the same commands: the first in batches, the second one by one. */
 struct twins {
-	struct recorder *batched, *single;
+	struct recorder *batched;
+	struct recorder *single;
 	struct random random;
 	uintptr_t values;
 	size_t compared;
@@ -612,7 +605,7 @@ static void random_batches_do_what_single_sets_do(void **state)
 	struct tw_options few = {.queue_capacity = 32, .max_pending = 30};
 	struct twins twins = {.batched = open_with(*state, few), .single = open_with(*state, few)};
 
-	twins.random = random_from(seed, 1);
+	twins.random = random_from(seed_choose(), 1);
 	for (int round = 0; round < ROUNDS; round++) {
 		tw_duration by = random_between(&twins.random, 0, 20 * INTERVAL);
 
@@ -664,7 +657,7 @@ static void set_crowd_batch(struct crowd_setter *setter, struct random *random, 
 static void *set_in_crowd(void *argument)
 {
 	struct crowd_setter *setter = argument;
-	struct random random = random_from(seed, 10 + (uint64_t)setter->number);
+	struct random random = random_from(seed_choose(), 10 + (uint64_t)setter->number);
 
 	for (size_t i = 0; i < CROWD_BATCHES; i++)
 		set_crowd_batch(setter, &random,
@@ -720,38 +713,34 @@ static void batches_of_several_threads_give_each_value_back_once(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_INLINE(timers_run_in_the_order_of_the_items),
-		TEST_EVERYWHERE(timers_are_set_as_one_by_one),
-		TEST_EVERYWHERE(existing_keys_are_replaced_also_by_a_later_item),
-		TEST_EVERYWHERE(commands_before_and_behind_keep_their_order),
-		TEST_EVERYWHERE(keys_and_items_are_copied),
-		TEST_EVERYWHERE(many_items_go_in_at_once),
-		TEST_EVERYWHERE(no_items_are_fine_and_accept_nothing),
-		TEST_EVERYWHERE(missing_wheel_or_items_are_invalid),
-		TEST_EVERYWHERE(accepted_need_not_be_asked_for),
-		TEST_EVERYWHERE(bad_item_stops_the_rest_and_leaves_those_before_it),
-		TEST_EVERYWHERE(longest_keys_go_in),
-		TEST_EVERYWHERE(stopped_wheel_accepts_nothing),
-		TEST_BOTH(inline, full_queue_stops_the_rest),
-		TEST_BOTH(workers, full_queue_stops_the_rest),
-		TEST_BOTH(inline, bad_item_counts_before_a_full_queue),
-		TEST_EVERYWHERE(batches_larger_than_the_queue_go_in_where_the_caller_may_wait),
-		TEST_EVERYWHERE(task_may_set_more_than_the_queue_holds),
-		TEST_EVERYWHERE(limit_of_pending_timers_stops_the_rest),
-		TEST_EVERYWHERE(existing_keys_meet_no_limit),
-		TEST_BOTH(inline, full_wheel_refuses_the_rest_where_waiting_could_not_end),
-		TEST_BOTH(workers, full_wheel_refuses_the_rest_where_waiting_could_not_end),
-		TEST_BOTH(owner, batch_waits_for_places_and_goes_in_as_timers_leave),
-		TEST_BOTH(threads, batch_waits_for_places_and_goes_in_as_timers_leave),
-		TEST_BOTH(owner, batch_that_waits_is_sent_home_by_stop_with_its_count),
-		TEST_BOTH(threads, batch_that_waits_is_sent_home_by_stop_with_its_count),
-		TEST_DRIVEN(random_batches_do_what_single_sets_do),
-		TEST_EVERYWHERE(batches_of_several_threads_give_each_value_back_once),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_INLINE(timers_run_in_the_order_of_the_items),
+	TEST_EVERYWHERE(timers_are_set_as_one_by_one),
+	TEST_EVERYWHERE(existing_keys_are_replaced_also_by_a_later_item),
+	TEST_EVERYWHERE(commands_before_and_behind_keep_their_order),
+	TEST_EVERYWHERE(keys_and_items_are_copied),
+	TEST_EVERYWHERE(many_items_go_in_at_once),
+	TEST_EVERYWHERE(no_items_are_fine_and_accept_nothing),
+	TEST_EVERYWHERE(missing_wheel_or_items_are_invalid),
+	TEST_EVERYWHERE(accepted_need_not_be_asked_for),
+	TEST_EVERYWHERE(bad_item_stops_the_rest_and_leaves_those_before_it),
+	TEST_EVERYWHERE(longest_keys_go_in),
+	TEST_EVERYWHERE(stopped_wheel_accepts_nothing),
+	TEST_BOTH(inline, full_queue_stops_the_rest),
+	TEST_BOTH(workers, full_queue_stops_the_rest),
+	TEST_BOTH(inline, bad_item_counts_before_a_full_queue),
+	TEST_EVERYWHERE(batches_larger_than_the_queue_go_in_where_the_caller_may_wait),
+	TEST_EVERYWHERE(task_may_set_more_than_the_queue_holds),
+	TEST_EVERYWHERE(limit_of_pending_timers_stops_the_rest),
+	TEST_EVERYWHERE(existing_keys_meet_no_limit),
+	TEST_BOTH(inline, full_wheel_refuses_the_rest_where_waiting_could_not_end),
+	TEST_BOTH(workers, full_wheel_refuses_the_rest_where_waiting_could_not_end),
+	TEST_BOTH(owner, batch_waits_for_places_and_goes_in_as_timers_leave),
+	TEST_BOTH(threads, batch_waits_for_places_and_goes_in_as_timers_leave),
+	TEST_BOTH(owner, batch_that_waits_is_sent_home_by_stop_with_its_count),
+	TEST_BOTH(threads, batch_that_waits_is_sent_home_by_stop_with_its_count),
+	TEST_DRIVEN(random_batches_do_what_single_sets_do),
+	TEST_EVERYWHERE(batches_of_several_threads_give_each_value_back_once),
+};
 
-	seed = seed_choose();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -163,15 +163,12 @@ static void adding_and_removing_twice_is_the_same_as_once(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(empty_set_has_no_member),
-		cmocka_unit_test(single_member_is_found_from_everywhere),
-		cmocka_unit_test(full_set_that_is_emptied_agrees_with_the_model),
-		cmocka_unit_test(random_changes_agree_with_the_model),
-		cmocka_unit_test(adding_and_removing_twice_is_the_same_as_once),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(empty_set_has_no_member),
+	cmocka_unit_test(single_member_is_found_from_everywhere),
+	cmocka_unit_test(full_set_that_is_emptied_agrees_with_the_model),
+	cmocka_unit_test(random_changes_agree_with_the_model),
+	cmocka_unit_test(adding_and_removing_twice_is_the_same_as_once),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- A wheel --------------------------------------------------------------------------------- */
-
 /* One whose tasks, releases and drain functions do as the value says, a struct job or NULL. */
 static void run_job(void *argument);
 
@@ -106,8 +104,6 @@ static void pass(struct tw_wheel *wheel, int ticks)
 	}
 }
 
-/* --- Jobs ------------------------------------------------------------------------------------ */
-
 /* What a task does. */
 struct job {
 	int64_t busy; /* for so long, nanoseconds */
@@ -136,8 +132,6 @@ static void run_job(void *argument)
 			continue;
 	busy_for(job->busy);
 }
-
-/* --- Counts ---------------------------------------------------------------------------------- */
 
 static void wheel_that_did_nothing_has_nothing_to_tell(void **state)
 {
@@ -296,8 +290,6 @@ static void tasks_handed_over_and_not_begun_have_not_fired(void **state)
 	sem_destroy(&gate);
 }
 
-/* --- What runs ------------------------------------------------------------------------------- */
-
 static void assert_running(struct tw_wheel *wheel, uint64_t running)
 {
 	assert_int_equal(stats_of(wheel).running, running);
@@ -381,8 +373,6 @@ static void all_workers_are_counted_as_running(void **state)
 	tw_destroy(wheel);
 	sem_destroy(&gate);
 }
-
-/* --- Percentiles ----------------------------------------------------------------------------- */
 
 /* To within 1 in 32. */
 static void assert_near(tw_duration told, tw_duration time)
@@ -532,8 +522,6 @@ static void statistics_may_be_read_at_any_time(void **state)
 	assert_int_equal(stats_of(reader.wheel).task_duration.count, count);
 	tw_destroy(reader.wheel);
 }
-
-/* --- Slow tasks ------------------------------------------------------------------------------ */
 
 enum { SLOW_MOST = 8 };
 
@@ -713,8 +701,6 @@ static void negative_threshold_is_invalid(void **state)
 	assert_null(wheel);
 }
 
-/* --- Threads --------------------------------------------------------------------------------- */
-
 /* How many of this process's threads have the name. */
 static int threads_named(const char *name)
 {
@@ -764,31 +750,28 @@ static void threads_have_names(void **state)
 	tw_destroy(unnamed);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_EVERYWHERE(wheel_that_did_nothing_has_nothing_to_tell),
-		TEST_EVERYWHERE(counts_are_exact),
-		TEST_EVERYWHERE(drained_and_stopped_timers_are_counted_as_such),
-		TEST_EVERYWHERE(releases_are_not_counted_where_there_is_no_function_for_them),
-		TEST_POOL(tasks_handed_over_and_not_begun_have_not_fired),
-		TEST_POOL(function_that_is_being_called_is_running),
-		TEST_POOL(all_workers_are_counted_as_running),
-		TEST_EVERYWHERE(latenesses_are_told_as_they_were),
-		TEST_INLINE(task_on_time_has_no_lateness),
-		TEST_EVERYWHERE(durations_of_tasks_are_real_time),
-		TEST_INLINE(inline_tasks_are_no_part_of_the_longest_turn),
-		TEST_EVERYWHERE(statistics_may_be_read_at_any_time),
-		TEST_EVERYWHERE(slow_task_is_told_with_its_key),
-		TEST_EVERYWHERE(slow_run_is_told_with_its_handle),
-		TEST_EVERYWHERE(each_slow_run_of_a_periodic_timer_is_told),
-		TEST_EVERYWHERE(hook_may_stop_the_timer_it_is_told_of),
-		TEST_EVERYWHERE(nobody_is_told_without_threshold_or_hook),
-		TEST_EVERYWHERE(releases_and_drains_are_no_slow_tasks),
-		TEST_IN(levels_inline, negative_threshold_is_invalid),
-		TEST_IN(levels_threads, threads_have_names),
-		TEST_IN(rounds_threads, threads_have_names),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(wheel_that_did_nothing_has_nothing_to_tell),
+	TEST_EVERYWHERE(counts_are_exact),
+	TEST_EVERYWHERE(drained_and_stopped_timers_are_counted_as_such),
+	TEST_EVERYWHERE(releases_are_not_counted_where_there_is_no_function_for_them),
+	TEST_POOL(tasks_handed_over_and_not_begun_have_not_fired),
+	TEST_POOL(function_that_is_being_called_is_running),
+	TEST_POOL(all_workers_are_counted_as_running),
+	TEST_EVERYWHERE(latenesses_are_told_as_they_were),
+	TEST_INLINE(task_on_time_has_no_lateness),
+	TEST_EVERYWHERE(durations_of_tasks_are_real_time),
+	TEST_INLINE(inline_tasks_are_no_part_of_the_longest_turn),
+	TEST_EVERYWHERE(statistics_may_be_read_at_any_time),
+	TEST_EVERYWHERE(slow_task_is_told_with_its_key),
+	TEST_EVERYWHERE(slow_run_is_told_with_its_handle),
+	TEST_EVERYWHERE(each_slow_run_of_a_periodic_timer_is_told),
+	TEST_EVERYWHERE(hook_may_stop_the_timer_it_is_told_of),
+	TEST_EVERYWHERE(nobody_is_told_without_threshold_or_hook),
+	TEST_EVERYWHERE(releases_and_drains_are_no_slow_tasks),
+	TEST_IN(levels_inline, negative_threshold_is_invalid),
+	TEST_IN(levels_threads, threads_have_names),
+	TEST_IN(rounds_threads, threads_have_names),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

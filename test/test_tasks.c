@@ -8,8 +8,15 @@
 
 /* What the calls in a task answered, for the main thread to judge. */
 struct answers {
-	enum tw_status flush, wait_idle, contains, advance, poll;
-	enum tw_status set, move, remove, drain;
+	enum tw_status flush;
+	enum tw_status wait_idle;
+	enum tw_status contains;
+	enum tw_status advance;
+	enum tw_status poll;
+	enum tw_status set;
+	enum tw_status move;
+	enum tw_status remove;
+	enum tw_status drain;
 	int asked;
 };
 
@@ -557,7 +564,8 @@ static void remember_context(void *context, const struct tw_task *task)
 static void each_drain_has_its_own_function_and_context(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
-	void *first = NULL, *second = NULL;
+	void *first = NULL;
+	void *second = NULL;
 
 	set_timer(recorder, "any", 1, INTERVAL);
 	assert_status(tw_drain(recorder->wheel, remember_context, &first), TW_OK);
@@ -620,37 +628,33 @@ static void inline_functions_run_in_the_order_of_the_events(void **state)
 	recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_INLINE(calls_that_would_wait_are_invalid_where_the_wheel_is_driven),
-		TEST_POOL(calls_on_a_worker_may_wait_for_the_owner_but_not_for_tasks),
-		TEST_EVERYWHERE(commands_of_a_task_take_effect),
-		TEST_INLINE(inline_task_can_stop_another_of_its_tick),
-		TEST_INLINE(inline_task_can_move_another_of_its_tick),
-		TEST_INLINE(inline_task_can_replace_another_of_its_tick),
-		TEST_INLINE(inline_task_can_drain_the_rest_of_its_tick),
-		TEST_INLINE(timer_that_an_inline_task_sets_in_the_past_runs_before_the_next_tick),
-		TEST_INLINE(timer_that_the_last_task_sets_in_the_past_has_run_when_advance_returns),
-		TEST_INLINE(
-			timers_that_tasks_set_in_the_past_one_after_the_other_run_in_the_same_tick),
-		TEST_INLINE(task_that_sets_itself_in_the_past_for_ever_lets_others_go_on),
-		TEST_INLINE(task_that_moves_itself_to_now_for_ever_lets_others_go_on),
-		TEST_INLINE(many_that_rearm_themselves_let_others_go_on),
-		TEST_INLINE(many_handles_that_rearm_themselves_let_others_go_on),
-		TEST_INLINE(drain_of_an_inline_task_is_given_out_before_the_next_tick),
-		TEST_EVERYWHERE(key_of_a_running_task_is_free),
-		TEST_INLINE(stop_in_an_inline_task_lets_nothing_later_run),
-		TEST_POOL(stop_on_a_worker_lets_nothing_later_run),
-		TEST_EVERYWHERE(stop_in_a_release_or_drain_function_stops),
-		TEST_EVERYWHERE(release_is_told_key_value_deadline_and_reason),
-		TEST_EVERYWHERE(drain_function_is_told_key_value_and_deadline),
-		TEST_EVERYWHERE(execute_is_told_the_deadline_of_the_last_command),
-		TEST_EVERYWHERE(each_drain_has_its_own_function_and_context),
-		TEST_POOL(workers_call_the_users_functions_and_no_other_thread),
-		TEST_DRIVEN(driving_thread_calls_the_users_functions_when_inline),
-		TEST_INLINE(inline_functions_run_in_the_order_of_the_events),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_INLINE(calls_that_would_wait_are_invalid_where_the_wheel_is_driven),
+	TEST_POOL(calls_on_a_worker_may_wait_for_the_owner_but_not_for_tasks),
+	TEST_EVERYWHERE(commands_of_a_task_take_effect),
+	TEST_INLINE(inline_task_can_stop_another_of_its_tick),
+	TEST_INLINE(inline_task_can_move_another_of_its_tick),
+	TEST_INLINE(inline_task_can_replace_another_of_its_tick),
+	TEST_INLINE(inline_task_can_drain_the_rest_of_its_tick),
+	TEST_INLINE(timer_that_an_inline_task_sets_in_the_past_runs_before_the_next_tick),
+	TEST_INLINE(timer_that_the_last_task_sets_in_the_past_has_run_when_advance_returns),
+	TEST_INLINE(timers_that_tasks_set_in_the_past_one_after_the_other_run_in_the_same_tick),
+	TEST_INLINE(task_that_sets_itself_in_the_past_for_ever_lets_others_go_on),
+	TEST_INLINE(task_that_moves_itself_to_now_for_ever_lets_others_go_on),
+	TEST_INLINE(many_that_rearm_themselves_let_others_go_on),
+	TEST_INLINE(many_handles_that_rearm_themselves_let_others_go_on),
+	TEST_INLINE(drain_of_an_inline_task_is_given_out_before_the_next_tick),
+	TEST_EVERYWHERE(key_of_a_running_task_is_free),
+	TEST_INLINE(stop_in_an_inline_task_lets_nothing_later_run),
+	TEST_POOL(stop_on_a_worker_lets_nothing_later_run),
+	TEST_EVERYWHERE(stop_in_a_release_or_drain_function_stops),
+	TEST_EVERYWHERE(release_is_told_key_value_deadline_and_reason),
+	TEST_EVERYWHERE(drain_function_is_told_key_value_and_deadline),
+	TEST_EVERYWHERE(execute_is_told_the_deadline_of_the_last_command),
+	TEST_EVERYWHERE(each_drain_has_its_own_function_and_context),
+	TEST_POOL(workers_call_the_users_functions_and_no_other_thread),
+	TEST_DRIVEN(driving_thread_calls_the_users_functions_when_inline),
+	TEST_INLINE(inline_functions_run_in_the_order_of_the_events),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

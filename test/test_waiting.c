@@ -12,7 +12,8 @@
 
 /* A task that holds up its worker until it is let go. */
 struct slow_task {
-	sem_t begun, go_on;
+	sem_t begun;
+	sem_t go_on;
 	atomic_int ended;
 };
 
@@ -175,7 +176,8 @@ struct driver {
 };
 
 struct overlap {
-	atomic_int in_task, overlaps;
+	atomic_int in_task;
+	atomic_int overlaps;
 };
 
 static void notice_overlap(struct recorder *recorder, const struct tw_task *task)
@@ -295,7 +297,8 @@ static void waits_end_while_others_go_on_setting(void **state)
 /* Two tasks of one tick; the first ends once a flush has been asked for, the second goes on only
  * when the main thread has looked. */
 struct two_tasks {
-	sem_t first_begun, looked;
+	sem_t first_begun;
+	sem_t looked;
 };
 
 static void wait_as_value_says(struct recorder *recorder, const struct tw_task *task)
@@ -340,19 +343,16 @@ static void pending_is_exact_after_a_flush_between_inline_tasks(void **state)
 	recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_BOTH(owner, waits_end_while_others_go_on_setting),
-		TEST_BOTH(owner, pending_is_exact_after_a_flush_between_inline_tasks),
-		TEST_POOL(wait_idle_waits_for_running_tasks),
-		TEST_POOL(wait_idle_after_stop_waits_for_running_tasks),
-		TEST_POOL(destroy_waits_for_running_tasks),
-		TEST_POOL(advance_and_flush_do_not_wait_for_tasks),
-		TEST_POOL(tasks_not_begun_at_stop_are_released_and_do_not_run),
-		TEST_EVERYWHERE(of_several_stops_at_once_one_is_the_first),
-		TEST_DRIVEN(threads_that_drive_one_wheel_take_turns),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_BOTH(owner, waits_end_while_others_go_on_setting),
+	TEST_BOTH(owner, pending_is_exact_after_a_flush_between_inline_tasks),
+	TEST_POOL(wait_idle_waits_for_running_tasks),
+	TEST_POOL(wait_idle_after_stop_waits_for_running_tasks),
+	TEST_POOL(destroy_waits_for_running_tasks),
+	TEST_POOL(advance_and_flush_do_not_wait_for_tasks),
+	TEST_POOL(tasks_not_begun_at_stop_are_released_and_do_not_run),
+	TEST_EVERYWHERE(of_several_stops_at_once_one_is_the_first),
+	TEST_DRIVEN(threads_that_drive_one_wheel_take_turns),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

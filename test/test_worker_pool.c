@@ -18,8 +18,6 @@
 
 #include "runtime/worker_pool.h"
 
-/* --- A pool and its jobs --------------------------------------------------------------------- */
-
 struct fixture;
 
 struct task {
@@ -191,8 +189,6 @@ static void block(struct fixture *fixture, size_t number, sem_t *gate)
 	fixture->tasks[number].gate = gate;
 }
 
-/* --- Batches --------------------------------------------------------------------------------- */
-
 /* Walks over one batch, whose jobs must be those from `number` on; answers how many. */
 static size_t assert_batch(struct fixture *fixture, struct timer *first, size_t number)
 {
@@ -229,8 +225,6 @@ static void batches_hold_no_more_jobs_than_a_tray_and_keep_their_order(void **st
 	assert_each_was_run_once(&fixture);
 	fixture_close(&fixture);
 }
-
-/* --- Doing ----------------------------------------------------------------------------------- */
 
 static int worker_counts[] = {1, 2, 8};
 enum { WORKER_COUNTS = sizeof(worker_counts) / sizeof(worker_counts[0]) };
@@ -366,8 +360,6 @@ static void jobs_not_begun_when_the_target_stops_are_released(void **state)
 	sem_destroy(&gate);
 }
 
-/* --- Slow jobs ------------------------------------------------------------------------------- */
-
 static void slow_job_holds_up_nothing_but_its_worker(void **state)
 {
 	(void)state;
@@ -486,8 +478,6 @@ static void rest_of_a_batch_is_done_before_a_crowd_of_later_ones(void **state)
 	for (size_t i = 0; i < 2; i++)
 		sem_destroy(&gates[i]);
 }
-
-/* --- Growth ---------------------------------------------------------------------------------- */
 
 /* All the fixture's jobs at once, each of which waits at the gate. */
 static void block_all(struct fixture *fixture, sem_t *gate)
@@ -640,8 +630,6 @@ static void workers_that_were_idle_for_long_end_and_what_they_counted_stays(void
 	sem_destroy(&gate);
 }
 
-/* --- Lanes ----------------------------------------------------------------------------------- */
-
 /*
  * One worker, blocked by the first job, has a crowd waiting in one lane and then one marked job in
  * the other. Answers how many of the crowd were done before that.
@@ -703,8 +691,6 @@ static void jobs_of_both_lanes_are_done_once(void **state)
 		fixture_close(&fixture);
 	}
 }
-
-/* --- Waiting --------------------------------------------------------------------------------- */
 
 struct waiter {
 	struct worker_pool *pool;
@@ -983,8 +969,6 @@ static void several_may_wait_while_jobs_are_submitted(void **state)
 	fixture_close(&stream.fixture);
 }
 
-/* --- Where we are, and the end --------------------------------------------------------------- */
-
 static void ask_where_it_is(struct task *task)
 {
 	char name[16] = "";
@@ -996,7 +980,8 @@ static void ask_where_it_is(struct task *task)
 
 static void only_a_worker_of_the_pool_is_here(void **state)
 {
-	struct fixture here, elsewhere;
+	struct fixture here;
+	struct fixture elsewhere;
 
 	(void)state;
 	fixture_open(&here, 1, 1);
@@ -1074,41 +1059,38 @@ static void pool_without_jobs_can_be_destroyed_at_once(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(batches_hold_no_more_jobs_than_a_tray_and_keep_their_order),
-		cmocka_unit_test(jobs_of_one_submission_are_done_once),
-		cmocka_unit_test(jobs_of_many_submissions_are_done_once),
-		cmocka_unit_test(jobs_submitted_one_by_one_are_done_each_before_the_next),
-		cmocka_unit_test(submission_of_nothing_does_nothing),
-		cmocka_unit_test(each_kind_of_job_calls_its_own_function),
-		cmocka_unit_test(jobs_not_begun_when_the_target_stops_are_released),
-		cmocka_unit_test(slow_job_holds_up_nothing_but_its_worker),
-		cmocka_unit_test(rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked),
-		cmocka_unit_test(jobs_submitted_behind_a_slow_one_are_done_before_it),
-		cmocka_unit_test(rest_of_a_batch_is_done_before_a_crowd_of_later_ones),
-		cmocka_unit_test(pool_grows_while_all_workers_are_blocked_and_jobs_wait),
-		cmocka_unit_test(pool_grows_also_for_what_was_just_being_laid_out_when_it_looked),
-		cmocka_unit_test(pool_has_at_most_so_many_workers),
-		cmocka_unit_test(job_may_need_another_that_only_one_more_worker_can_do),
-		cmocka_unit_test(workers_that_were_idle_for_long_end_and_what_they_counted_stays),
-		cmocka_unit_test(prompt_job_is_not_held_up_by_a_crowd_in_bulk),
-		cmocka_unit_test(bulk_is_not_starved_by_a_crowd_of_prompt_jobs),
-		cmocka_unit_test(jobs_of_both_lanes_are_done_once),
-		cmocka_unit_test(wait_of_an_idle_pool_returns_at_once),
-		cmocka_unit_test(wait_ends_after_the_jobs_submitted_before),
-		cmocka_unit_test(wait_does_not_wait_for_jobs_submitted_later),
-		cmocka_unit_test(all_who_wait_are_let_go_together),
-		cmocka_unit_test(waits_that_overlap_do_not_wait_for_each_others_jobs),
-		cmocka_unit_test(wait_ends_after_the_jobs_of_earlier_waits_too),
-		cmocka_unit_test(any_number_may_wait_at_a_time),
-		cmocka_unit_test(several_may_wait_while_jobs_are_submitted),
-		cmocka_unit_test(only_a_worker_of_the_pool_is_here),
-		cmocka_unit_test(destroy_waits_until_all_jobs_are_done),
-		cmocka_unit_test(no_worker_leaves_while_a_job_may_need_it),
-		cmocka_unit_test(pool_without_jobs_can_be_destroyed_at_once),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(batches_hold_no_more_jobs_than_a_tray_and_keep_their_order),
+	cmocka_unit_test(jobs_of_one_submission_are_done_once),
+	cmocka_unit_test(jobs_of_many_submissions_are_done_once),
+	cmocka_unit_test(jobs_submitted_one_by_one_are_done_each_before_the_next),
+	cmocka_unit_test(submission_of_nothing_does_nothing),
+	cmocka_unit_test(each_kind_of_job_calls_its_own_function),
+	cmocka_unit_test(jobs_not_begun_when_the_target_stops_are_released),
+	cmocka_unit_test(slow_job_holds_up_nothing_but_its_worker),
+	cmocka_unit_test(rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked),
+	cmocka_unit_test(jobs_submitted_behind_a_slow_one_are_done_before_it),
+	cmocka_unit_test(rest_of_a_batch_is_done_before_a_crowd_of_later_ones),
+	cmocka_unit_test(pool_grows_while_all_workers_are_blocked_and_jobs_wait),
+	cmocka_unit_test(pool_grows_also_for_what_was_just_being_laid_out_when_it_looked),
+	cmocka_unit_test(pool_has_at_most_so_many_workers),
+	cmocka_unit_test(job_may_need_another_that_only_one_more_worker_can_do),
+	cmocka_unit_test(workers_that_were_idle_for_long_end_and_what_they_counted_stays),
+	cmocka_unit_test(prompt_job_is_not_held_up_by_a_crowd_in_bulk),
+	cmocka_unit_test(bulk_is_not_starved_by_a_crowd_of_prompt_jobs),
+	cmocka_unit_test(jobs_of_both_lanes_are_done_once),
+	cmocka_unit_test(wait_of_an_idle_pool_returns_at_once),
+	cmocka_unit_test(wait_ends_after_the_jobs_submitted_before),
+	cmocka_unit_test(wait_does_not_wait_for_jobs_submitted_later),
+	cmocka_unit_test(all_who_wait_are_let_go_together),
+	cmocka_unit_test(waits_that_overlap_do_not_wait_for_each_others_jobs),
+	cmocka_unit_test(wait_ends_after_the_jobs_of_earlier_waits_too),
+	cmocka_unit_test(any_number_may_wait_at_a_time),
+	cmocka_unit_test(several_may_wait_while_jobs_are_submitted),
+	cmocka_unit_test(only_a_worker_of_the_pool_is_here),
+	cmocka_unit_test(destroy_waits_until_all_jobs_are_done),
+	cmocka_unit_test(no_worker_leaves_while_a_job_may_need_it),
+	cmocka_unit_test(pool_without_jobs_can_be_destroyed_at_once),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

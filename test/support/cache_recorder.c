@@ -151,8 +151,6 @@ void cache_settle(struct cache_recorder *recorder)
 	assert_status(tw_cache_flush(recorder->cache), TW_OK);
 }
 
-/* --- What was written down ------------------------------------------------------------------- */
-
 size_t removal_count(struct cache_recorder *recorder)
 {
 	size_t count;
@@ -211,8 +209,6 @@ size_t times_removed(struct cache_recorder *recorder, const char *value)
 
 	return find_removals(recorder, value, &cause);
 }
-
-/* --- Judgements ------------------------------------------------------------------------------ */
 
 void assert_holds_(struct tw_cache *cache, const char *key, const char *value, const char *file,
 		   int line)

@@ -45,8 +45,6 @@ void assert_taken_(struct cache_recorder *recorder, const char *key, struct sour
 void assert_not_taken_(struct cache_recorder *recorder, const char *key, struct source *source,
 		       enum tw_status expected, const char *file, int line);
 
-/* --- Takes in other threads --- */
-
 enum { TAKERS = 20 };
 
 struct taker {
