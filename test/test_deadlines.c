@@ -462,15 +462,6 @@ static void interval_of_any_length_works(void **state)
 	}
 }
 
-static tw_duration poll_wheel(struct recorder *recorder)
-{
-	tw_duration until_next = -1;
-
-	assert_status(tw_poll(recorder->wheel, &until_next), TW_OK);
-	assert_true(until_next >= 0);
-	return until_next;
-}
-
 static void poll_tells_the_time_until_the_next_deadline(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 64);

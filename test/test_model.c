@@ -324,7 +324,7 @@ static void ask_for_key(struct trial *trial)
 		complain(trial, "tw_contains tells another remaining time", NULL, NULL);
 }
 
-static void poll_wheel(struct trial *trial)
+static void poll_trial(struct trial *trial)
 {
 	struct model *model = trial->model;
 	tw_duration until_next = -1;
@@ -352,10 +352,10 @@ static void operate(struct trial *trial)
 	else if (roll < 98)
 		ask_for_key(trial);
 	else
-		poll_wheel(trial);
+		poll_trial(trial);
 }
 
-static void stop_wheel(struct trial *trial)
+static void stop_trial(struct trial *trial)
 {
 	advance_wheel(trial, 0);
 	model_stop(trial->model);
@@ -405,7 +405,7 @@ static void run_trial(const struct setting *setting, uint64_t stream)
 		operate(&trial);
 	}
 	if (trial.wrong[0] == '\0')
-		stop_wheel(&trial);
+		stop_trial(&trial);
 	trial_judge(&trial, stream);
 	tw_destroy(trial.wheel);
 	model_destroy(trial.model);

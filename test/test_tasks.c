@@ -421,7 +421,7 @@ static void key_of_a_running_task_is_free(void **state)
 	recorder_close(recorder);
 }
 
-static void stop_wheel(struct recorder *recorder, const struct tw_task *task)
+static void stop_its_wheel(struct recorder *recorder, const struct tw_task *task)
 {
 	if (task->value == VALUE(1) && tw_stop(recorder->wheel) != TW_OK)
 		recorder->argument = NULL;
@@ -431,7 +431,7 @@ static void stop_in_an_inline_task_lets_nothing_later_run(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
-	recorder->on_execute = stop_wheel;
+	recorder->on_execute = stop_its_wheel;
 	recorder->argument = recorder;
 	set_timer(recorder, "any", 1, INTERVAL * 2);
 	set_timer(recorder, "next", 2, INTERVAL * 3);
@@ -453,7 +453,7 @@ static void stop_on_a_worker_lets_nothing_later_run(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
-	recorder->on_execute = stop_wheel;
+	recorder->on_execute = stop_its_wheel;
 	recorder->argument = recorder;
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "next", 2, INTERVAL * 2);

@@ -151,9 +151,34 @@ void advance(struct recorder *recorder, tw_duration by)
 	settle(recorder);
 }
 
+void advance_to(struct recorder *recorder, tw_duration time)
+{
+	advance(recorder, time - tw_now(recorder->wheel));
+}
+
 void settle(struct recorder *recorder)
 {
 	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
+}
+
+void flush_wheel(struct recorder *recorder)
+{
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+}
+
+tw_duration poll_wheel(struct recorder *recorder)
+{
+	tw_duration until_next = -1;
+
+	assert_status(tw_poll(recorder->wheel, &until_next), TW_OK);
+	assert_true(until_next >= 0);
+	return until_next;
+}
+
+void stop_wheel(struct recorder *recorder)
+{
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	settle(recorder);
 }
 
 size_t event_count(struct recorder *recorder)

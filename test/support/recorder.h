@@ -91,8 +91,16 @@ void remove_timer(struct recorder *recorder, const char *key);
 void pass_ticks(struct recorder *recorder, int64_t ticks);
 /* One tw_advance, then waits for the tasks. */
 void advance(struct recorder *recorder, tw_duration by);
+/* The same, to that time of the wheel's clock. */
+void advance_to(struct recorder *recorder, tw_duration time);
 /* Applies all commands and waits until nothing is owed. */
 void settle(struct recorder *recorder);
+/* Applies all commands. */
+void flush_wheel(struct recorder *recorder);
+/* tw_poll; how long until there is something to do. */
+tw_duration poll_wheel(struct recorder *recorder);
+/* Stops the wheel and waits until it has given back what it owes. */
+void stop_wheel(struct recorder *recorder);
 
 size_t event_count(struct recorder *recorder);
 size_t event_count_of_kind(struct recorder *recorder, enum event_kind kind);
