@@ -2,6 +2,7 @@
 /* Alarms: made once, set and stopped as often as one likes, met by no drain and no release. */
 #include "support/test.h"
 
+#include "support/gate.h"
 #include "support/recorder.h"
 #include "support/seed.h"
 #include "support/wait.h"
@@ -20,8 +21,7 @@ struct bell {
 	atomic_int runs;
 	atomic_int ended; /* of those that wait_in_run() */
 	tw_duration last; /* tw_now in the last run */
-	sem_t begun;
-	sem_t go_on;
+	struct gate gate;
 };
 
 static void ring(void *argument)
@@ -45,8 +45,7 @@ static void make(struct recorder *recorder, struct bell *bell)
 {
 	memset(bell, 0, sizeof(*bell));
 	bell->wheel = recorder->wheel;
-	sem_init(&bell->begun, 0, 0);
-	sem_init(&bell->go_on, 0, 0);
+	gate_init(&bell->gate);
 	assert_int_equal(tw_alarm_create(recorder->wheel, ring, bell, &bell->alarm), TW_OK);
 }
 
@@ -205,7 +204,7 @@ static void drain_and_release_never_meet_an_alarm(void **state)
 	/* It may be on the drained shelf still. */
 	assert_int_equal(tw_alarm_set(other.alarm, 20 * INTERVAL), TW_OK);
 	assert_int_equal(tw_wait_idle(recorder->wheel), TW_OK);
-	assert_int_equal(recorder->count, 1);
+	assert_int_equal(event_count(recorder), 1);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	advance(recorder, 20 * INTERVAL);
 	assert_int_equal(runs_of(&other), 1);
@@ -215,7 +214,7 @@ static void drain_and_release_never_meet_an_alarm(void **state)
 	assert_int_equal(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
 	assert_int_equal(tw_stop(recorder->wheel), TW_OK);
 	assert_int_equal(tw_wait_idle(recorder->wheel), TW_OK);
-	assert_int_equal(recorder->count, 1);
+	assert_int_equal(event_count(recorder), 1);
 	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_CLOSED);
 	assert_int_equal(tw_alarm_stop(bell.alarm), TW_CLOSED);
 	tw_alarm_destroy(bell.alarm);
@@ -258,8 +257,7 @@ static void alarm_needs_no_room_and_no_place(void **state)
 
 static void wait_in_run(struct bell *bell)
 {
-	sem_post(&bell->begun);
-	sem_wait(&bell->go_on);
+	gate_pass(&bell->gate);
 	wait_for(TW_MILLISECOND);
 	atomic_fetch_add(&bell->ended, 1);
 }
@@ -283,22 +281,22 @@ static void alarm_that_runs_can_be_set_stopped_and_destroyed(void **state)
 	bell.in_run = wait_in_run;
 	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
 	assert_int_equal(tw_advance(recorder->wheel, 0), TW_OK);
-	sem_wait(&bell.begun);
+	gate_await(&bell.gate);
 	assert_int_equal(tw_alarm_stop(bell.alarm), TW_RUNNING);
 	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
 	assert_int_equal(tw_alarm_stop(bell.alarm), TW_REARMED);
 	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
-	sem_post(&bell.go_on);
+	gate_open(&bell.gate);
 	assert_int_equal(tw_flush(recorder->wheel), TW_OK);
 	assert_int_equal(tw_advance(recorder->wheel, 0), TW_OK);
-	while (sem_trywait(&bell.begun) != 0) {
+	while (sem_trywait(&bell.gate.reached) != 0) {
 		assert_int_equal(tw_advance(recorder->wheel, 0), TW_OK);
 		sched_yield();
 	}
 	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
 	pthread_create(&destroyer, NULL, destroy, &bell);
 	WAIT_UNTIL(tw_alarm_set(bell.alarm, 0) == TW_CLOSED);
-	sem_post(&bell.go_on);
+	gate_open(&bell.gate);
 	pthread_join(destroyer, &runs);
 	assert_ptr_equal(runs, VALUE(2));
 	advance(recorder, 10 * INTERVAL);
@@ -406,7 +404,7 @@ static void alarms_do_what_a_model_does(void **state)
 	}
 	for (int i = 0; i < BELLS; i++)
 		tw_alarm_destroy(bells[i].alarm);
-	assert_int_equal(recorder->count, 0);
+	assert_int_equal(event_count(recorder), 0);
 	recorder_close(recorder);
 }
 
@@ -460,19 +458,13 @@ static void *race_set_and_stop(void *argument)
 	return NULL;
 }
 
-static void nothing(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
-
 static void *race_drain(void *argument)
 {
 	struct race *race = argument;
 
 	/* relaxed: a flag alone. */
 	while (!atomic_load_explicit(&race->over, memory_order_relaxed)) {
-		race_expect(race, tw_drain(race->bell.wheel, nothing, NULL) == TW_OK);
+		race_expect(race, tw_drain(race->bell.wheel, ignore_task, NULL) == TW_OK);
 		race_expect(race, tw_wait_idle(race->bell.wheel) == TW_OK);
 	}
 	return NULL;
@@ -487,7 +479,7 @@ static void alarm_runs_after_its_last_set_and_never_twice_at_a_time(void **state
 	struct tw_wheel *wheel;
 
 	(void)state;
-	assert_int_equal(tw_create(&wheel, 50 * TW_MICROSECOND, 8, nothing, &options), TW_OK);
+	assert_int_equal(tw_create(&wheel, 50 * TW_MICROSECOND, 8, ignore_task, &options), TW_OK);
 	for (int round = 0; round < 5; round++) {
 		struct race race = {.bell = {.wheel = wheel}};
 		int before;

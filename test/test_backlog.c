@@ -149,7 +149,7 @@ static void drain_and_stop_do_not_wait_for_room(void **state)
 	fill_pool(recorder);
 	set_timer(recorder, "drained", 11, INTERVAL);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	set_timer(recorder, "stopped", 12, INTERVAL);
 	WAIT_UNTIL(stats_of(recorder).unfinished == 3);
 	assert_status(tw_stop(recorder->wheel), TW_OK);

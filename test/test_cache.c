@@ -5,6 +5,8 @@
  */
 #include "support/test.h"
 
+#include "support/recorder.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -13,26 +15,18 @@
 
 #include <timingwheel/cache.h>
 
-#define assert_status(call, status) \
-	assert_string_equal(tw_status_name(call), tw_status_name(status))
-
 struct fixture {
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
 };
-
-static void nothing(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
 
 static struct fixture fixture_open(tw_duration expire, struct tw_cache_options options)
 {
 	struct tw_options manual = {.clock = TW_CLOCK_MANUAL};
 	struct fixture fixture;
 
-	assert_status(tw_create(&fixture.wheel, 100 * TW_MILLISECOND, 64, nothing, &manual), TW_OK);
+	assert_status(tw_create(&fixture.wheel, 100 * TW_MILLISECOND, 64, ignore_task, &manual),
+		      TW_OK);
 	options.wheel = fixture.wheel;
 	assert_status(tw_cache_create(&fixture.cache, expire, &options), TW_OK);
 	return fixture;
@@ -196,15 +190,23 @@ static void error_of_a_load_is_told_and_not_kept(void **state)
 	fixture_close(&fixture);
 }
 
-static void limit_of_three_evicts_the_oldest(void **state)
+/* At its limit of three: "first" is 1, "second" 2, "third" 3. */
+static struct fixture fixture_open_full(void)
 {
 	struct fixture fixture =
 		fixture_open(2 * TW_SECOND, (struct tw_cache_options){.max_entries = 3});
 
-	(void)state;
 	set(&fixture, "first", "1");
 	set(&fixture, "second", "2");
 	set(&fixture, "third", "3");
+	return fixture;
+}
+
+static void limit_of_three_evicts_the_oldest(void **state)
+{
+	struct fixture fixture = fixture_open_full();
+
+	(void)state;
 	set(&fixture, "fourth", "4");
 	assert_missing(&fixture, "first");
 	assert_value(&fixture, "second", "2");
@@ -215,13 +217,9 @@ static void limit_of_three_evicts_the_oldest(void **state)
 
 static void limit_of_three_keeps_the_one_read(void **state)
 {
-	struct fixture fixture =
-		fixture_open(2 * TW_SECOND, (struct tw_cache_options){.max_entries = 3});
+	struct fixture fixture = fixture_open_full();
 
 	(void)state;
-	set(&fixture, "first", "1");
-	set(&fixture, "second", "2");
-	set(&fixture, "third", "3");
 	assert_value(&fixture, "first", "1");
 	set(&fixture, "fourth", "4");
 	assert_value(&fixture, "first", "1");

@@ -304,13 +304,11 @@ static void find_colliding(struct tw_cache *cache, uint64_t mask, uint64_t *keys
 static void assert_collisions_are_told_apart(const struct variant *variant, uint64_t mask,
 					     size_t count)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder =
+		cache_recorder_open_with(variant, TW_HOUR, (struct tw_cache_options){.shards = 1});
 	uint64_t keys[COLLIDING];
 	uint64_t value;
 
-	options.shards = 1;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	find_colliding(recorder->cache, mask, keys, count);
 	for (size_t i = 0; i < count; i++)
 		assert_status(

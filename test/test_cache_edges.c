@@ -17,12 +17,7 @@
 
 static struct cache_recorder *open_sliding(const struct variant *variant, tw_duration idle)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-
-	options.idle = idle;
-	cache_recorder_start(recorder, TW_HOUR, &options);
-	return recorder;
+	return cache_recorder_open_with(variant, TW_HOUR, (struct tw_cache_options){.idle = idle});
 }
 
 /* A look between the two stores of a touch must not make it forget to file the entry anew. */
@@ -118,13 +113,9 @@ static uint64_t weigh_late(void *recorder, const void *key, size_t key_size, con
 static struct cache_recorder *open_weighing(const struct variant *variant, tw_cache_weigh_fn *weigh,
 					    uint64_t max_bytes)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-
-	options.weigh = weigh;
-	options.max_bytes = max_bytes;
-	cache_recorder_start(recorder, TW_HOUR, &options);
-	return recorder;
+	return cache_recorder_open_with(
+		variant, TW_HOUR,
+		(struct tw_cache_options){.weigh = weigh, .max_bytes = max_bytes});
 }
 
 static void set_goes_by_the_time_of_the_change(void **state)
@@ -186,7 +177,7 @@ static void live_through_change(const struct variant *variant, enum tw_status ol
 	change(recorder);
 	start_waiters(after, recorder, "key", &new);
 	assert_int_equal(new.loads, 0);
-	sem_post(&old.gate);
+	gate_open(&old.gate);
 	assert_taker_ends(&first, old_status, old_value);
 	assert_takers_end(before, old_status, old_value);
 	assert_takers_end(after, TW_OK, "new");
@@ -198,8 +189,6 @@ static void live_through_change(const struct variant *variant, enum tw_status ol
 	assert_int_equal(stats.hits, 1);
 	assert_int_equal(stats.load_waits, 2 * TAKERS);
 	assert_int_equal(stats.wait_timeouts, 0);
-	source_close(&old);
-	source_close(&new);
 	cache_recorder_close(recorder);
 }
 
@@ -229,11 +218,9 @@ static void take_that_outwaits_a_load_keeps_its_limit(void **state)
 	assert_null(entry);
 	assert_int_equal(new.loads, 0);
 	assert_int_equal(cache_stats(recorder).wait_timeouts, 2);
-	sem_post(&old.gate);
+	gate_open(&old.gate);
 	assert_taker_ends(&first, TW_OK, "old");
 	assert_taken(recorder, "key", &new, "new");
-	source_close(&old);
-	source_close(&new);
 	cache_recorder_close(recorder);
 }
 
@@ -261,13 +248,11 @@ static void destroy_wakes_who_outwaits_a_load(void **state)
 	start_waiters(after, recorder, "key", &new);
 	assert_int_equal(pthread_create(&destroyer, NULL, destroy_run, recorder), 0);
 	assert_takers_end(after, TW_CLOSED, NULL);
-	sem_post(&old.gate);
+	gate_open(&old.gate);
 	assert_taker_ends(&first, TW_OK, "old");
 	pthread_join(destroyer, NULL);
 	recorder->cache = NULL;
 	assert_int_equal(new.loads, 0);
-	source_close(&old);
-	source_close(&new);
 	cache_recorder_close(recorder);
 }
 
@@ -417,14 +402,12 @@ static void count_free(void *value, size_t value_size, void *context)
 /* What a reader looks at is freed after it without any traffic, also after a drain. */
 static void freeing_goes_on_after_a_drain(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder =
+		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){0});
 	struct tw_cache *cache;
 	struct reader *reader;
 	atomic_int freed = 0;
 
-	options.on_remove = NULL;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	cache = recorder->cache;
 	reader = epochs_reader(&cache->epochs);
 	assert_non_null(reader);

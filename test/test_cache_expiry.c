@@ -173,12 +173,6 @@ static void watch_real_lifetimes(struct tw_cache *cache, struct tw_wheel *wheel,
 	}
 }
 
-static void execute_nothing(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
-
 enum owner_state { OWNER_WORKS, OWNER_IS_STUCK, OWNER_IS_STOPPED };
 
 static void live_real_lifetimes(enum owner_state owner, struct random *random)
@@ -192,7 +186,7 @@ static void live_real_lifetimes(enum owner_state owner, struct random *random)
 	int early = 0;
 	int late = 0;
 
-	assert_status(tw_create(&wheel, INTERVAL, 64, execute_nothing, &wheel_options), TW_OK);
+	assert_status(tw_create(&wheel, INTERVAL, 64, ignore_task, &wheel_options), TW_OK);
 	options.wheel = wheel;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	set_real_lifetimes(cache, wheel, random, lifetimes);
@@ -344,16 +338,11 @@ static void lifetime_too_long_for_the_clock_never_ends(void **state)
 /* A wheel of one second, as go-zero's, 48 ms before its next tick. */
 static struct cache_recorder *open_before_a_tick(const struct variant *variant)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_options options = {
-		.clock = TW_CLOCK_MANUAL, .drive = variant->drive, .workers = variant->workers};
-	struct tw_cache_options cache_options;
+	struct cache_recorder *recorder =
+		cache_recorder_create_with(variant, TW_SECOND, 300, (struct tw_options){0});
+	struct tw_cache_options options = cache_recorder_options(recorder);
 
-	tw_destroy(recorder->wheel);
-	assert_status(tw_create(&recorder->wheel, TW_SECOND, 300, execute_nothing, &options),
-		      TW_OK);
-	cache_options = cache_recorder_options(recorder);
-	cache_recorder_start(recorder, TW_MINUTE, &cache_options);
+	cache_recorder_start(recorder, TW_MINUTE, &options);
 	cache_pass(recorder, 10 * TW_SECOND - 48 * TW_MILLISECOND);
 	return recorder;
 }
@@ -433,14 +422,11 @@ static void new_value_outlives_the_timer_of_the_old_one(void **state)
 /* A later deadline commands the wheel nothing, and neither does one that is not the earliest. */
 static void later_deadlines_send_no_commands(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder = cache_recorder_open_quiet(
+		*state, TW_MINUTE, (struct tw_cache_options){.shards = 1});
 	struct tw_stats before;
 	struct tw_stats after;
 
-	options.on_remove = NULL;
-	options.shards = 1;
-	cache_recorder_start(recorder, TW_MINUTE, &options);
 	cache_set_for(recorder, "key", "value", 10 * INTERVAL);
 	cache_pass(recorder, 0);
 	assert_status(tw_get_stats(recorder->wheel, &before), TW_OK);

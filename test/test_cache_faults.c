@@ -40,12 +40,6 @@ struct run {
 	atomic_long told;
 };
 
-static void execute_nothing(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
-
 static void count_removal(void *context, const struct tw_cache_entry *entry,
 			  enum tw_cache_cause cause)
 {
@@ -262,7 +256,7 @@ static enum tw_status run_open(struct run *run, uint64_t seed)
 	run->random = random_from(seed, 1);
 	for (int key = 0; key < KEYS; key++)
 		run->versions[key] = ABSENT;
-	assert_status(tw_create(&run->wheel, INTERVAL, 16, execute_nothing, &wheel_options), TW_OK);
+	assert_status(tw_create(&run->wheel, INTERVAL, 16, ignore_task, &wheel_options), TW_OK);
 	options.wheel = run->wheel;
 	status = tw_cache_create(&run->cache, TW_HOUR, &options);
 	if (status != TW_OK)
@@ -491,8 +485,7 @@ static void flush_ends_without_memory(void **state)
 	struct tw_cache *cache;
 
 	(void)state;
-	assert_status(tw_create(&wheel, TW_MICROSECOND, 16, execute_nothing, &wheel_options),
-		      TW_OK);
+	assert_status(tw_create(&wheel, TW_MICROSECOND, 16, ignore_task, &wheel_options), TW_OK);
 	options.wheel = wheel;
 	assert_status(tw_cache_create(&cache, lifetime, &options), TW_OK);
 	for (int key = 0; key < MANY; key++)

@@ -11,18 +11,12 @@
 #include <string.h>
 #include <time.h>
 
-static void nothing(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
-
 static struct tw_wheel *open_wheel(tw_duration interval, enum tw_clock clock, int workers)
 {
 	struct tw_options options = {.clock = clock, .workers = workers, .max_workers = workers};
 	struct tw_wheel *wheel;
 
-	assert_status(tw_create(&wheel, interval, 64, nothing, &options), TW_OK);
+	assert_status(tw_create(&wheel, interval, 64, ignore_task, &options), TW_OK);
 	return wheel;
 }
 
@@ -368,12 +362,12 @@ static void statistics_go_on_after_a_drain(void **state)
 	struct tw_cache *cache;
 
 	(void)state;
-	assert_status(tw_create(&options.wheel, TW_MILLISECOND, 64, nothing, &wheel_options),
+	assert_status(tw_create(&options.wheel, TW_MILLISECOND, 64, ignore_task, &wheel_options),
 		      TW_OK);
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	tw_advance(options.wheel, 3 * TW_SECOND);
 	assert_int_equal(calls, 3);
-	tw_drain(options.wheel, nothing, NULL);
+	tw_drain(options.wheel, ignore_task, NULL);
 	tw_wait_idle(options.wheel);
 	assert_status(tw_cache_flush(cache), TW_OK);
 	assert_int_equal(calls, 3);

@@ -17,15 +17,9 @@ enum { KEYS = 3000, ROUNDS = TEST_SHARE_OF(400), CHANGES = 500, SPARE = 64 };
 static struct cache_recorder *open_one_shard(const struct variant *variant, tw_duration idle,
 					     double jitter)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-
-	options.on_remove = NULL;
-	options.shards = 1;
-	options.idle = idle;
-	options.jitter = jitter;
-	cache_recorder_start(recorder, 1000 * INTERVAL, &options);
-	return recorder;
+	return cache_recorder_open_quiet(
+		variant, 1000 * INTERVAL,
+		(struct tw_cache_options){.shards = 1, .idle = idle, .jitter = jitter});
 }
 
 static size_t filed(const struct cache_recorder *recorder)
@@ -256,12 +250,6 @@ static void key_that_is_set_for_ever_while_all_is_filed_anew_is_filed_later(void
 	cache_recorder_close(recorder);
 }
 
-static void execute_nothing(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
-
 /* Microseconds are the shortest ticks to file by, and the clock ends after 292 years of them. */
 static void entries_leave_in_centuries_of_microseconds(void **state)
 {
@@ -275,8 +263,7 @@ static void entries_leave_in_centuries_of_microseconds(void **state)
 	struct tw_cache *cache;
 
 	(void)state;
-	assert_status(tw_create(&wheel, TW_MICROSECOND, 16, execute_nothing, &wheel_options),
-		      TW_OK);
+	assert_status(tw_create(&wheel, TW_MICROSECOND, 16, ignore_task, &wheel_options), TW_OK);
 	options.wheel = wheel;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	for (int i = 1; i <= DECADES; i++)

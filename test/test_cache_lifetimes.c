@@ -7,12 +7,7 @@
 static struct cache_recorder *open_sliding(const struct variant *variant, tw_duration expire,
 					   tw_duration idle)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-
-	options.idle = idle;
-	cache_recorder_start(recorder, expire, &options);
-	return recorder;
+	return cache_recorder_open_with(variant, expire, (struct tw_cache_options){.idle = idle});
 }
 
 static void entry_that_is_not_looked_up_expires_before_its_lifetime_ends(void **state)

@@ -19,13 +19,8 @@
 static struct cache_recorder *open_quiet(const struct variant *variant, tw_duration expire,
 					 enum tw_cache_policy policy)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-
-	options.on_remove = NULL;
-	options.policy = policy;
-	cache_recorder_start(recorder, expire, &options);
-	return recorder;
+	return cache_recorder_open_quiet(variant, expire,
+					 (struct tw_cache_options){.policy = policy});
 }
 
 static void set_numbers(struct tw_cache *cache, uint64_t count)
@@ -146,11 +141,9 @@ static void limit_may_come_and_go(void **state)
 /* Entries set before the first limit are older than those set after it. */
 static void first_limit_finds_all_entries(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder =
+		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
 
-	options.shards = 1;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	for (char key[2] = "a"; key[0] <= 'j'; key[0]++)
 		cache_set(recorder, key, key);
 	assert_status(tw_cache_set_limit(recorder->cache, 10, 0), TW_OK);

@@ -63,7 +63,7 @@ static void live_through_change(const struct variant *variant, change_fn *change
 	taker_start_load(&first, recorder, "key", &source);
 	start_waiters(others, recorder, "key", &source);
 	change(recorder);
-	sem_post(&source.gate);
+	gate_open(&source.gate);
 	assert_taker_ends(&first, TW_OK, "loaded");
 	assert_takers_end(others, TW_OK, "loaded");
 	if (left != NULL)
@@ -75,7 +75,6 @@ static void live_through_change(const struct variant *variant, change_fn *change
 	assert_taken(recorder, "key", &source, left != NULL ? left : "loaded");
 	cache_settle(recorder);
 	assert_balanced(recorder->cache);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -101,10 +100,9 @@ static void calls_that_change_nothing_let_the_load_be_kept(void **state)
 	assert_status(tw_cache_touch(recorder->cache, "key", 3, TW_HOUR), TW_NOT_FOUND);
 	assert_status(tw_cache_set_with_expire(recorder->cache, "key", 3, "x", 1, 0), TW_INVALID);
 	cache_set(recorder, "other", "value");
-	sem_post(&source.gate);
+	gate_open(&source.gate);
 	assert_taker_ends(&taker, TW_OK, "loaded");
 	assert_holds(recorder, "key", "loaded");
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -114,33 +112,28 @@ static void failed_load_leaves_what_was_set_meanwhile(void **state)
 	static const enum tw_status answers[] = {TW_SYSTEM, TW_NOT_FOUND};
 
 	for (int i = 0; i < 2; i++) {
-		struct cache_recorder *recorder = cache_recorder_create(*state);
-		struct tw_cache_options options = cache_recorder_options(recorder);
+		struct cache_recorder *recorder = cache_recorder_open_with(
+			*state, TW_HOUR, (struct tw_cache_options){.negative_expire = TW_MINUTE});
 		struct taker taker;
 		struct source source;
 
-		options.negative_expire = TW_MINUTE;
-		cache_recorder_start(recorder, TW_HOUR, &options);
 		source_open(&source, NULL);
 		source.status = answers[i];
 		taker_start_load(&taker, recorder, "key", &source);
 		cache_set(recorder, "key", "set");
-		sem_post(&source.gate);
+		gate_open(&source.gate);
 		assert_taker_ends(&taker, answers[i], NULL);
 		assert_holds(recorder, "key", "set");
-		source_close(&source);
 		cache_recorder_close(recorder);
 	}
 }
 
 static void value_too_heavy_is_given_and_not_kept(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.max_bytes = 20});
 	struct source source;
 
-	options.max_bytes = 20;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	source_open(&source, "heavier than twenty bytes");
 	assert_taken(recorder, "key", &source, "heavier than twenty bytes");
 	assert_holds_none(recorder, "key");
@@ -148,18 +141,15 @@ static void value_too_heavy_is_given_and_not_kept(void **state)
 	assert_taken(recorder, "key", &source, "light");
 	assert_holds(recorder, "key", "light");
 	assert_int_equal(cache_stats(recorder).bytes, 8);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
 static void loads_keep_the_limit(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 3});
 	struct source source;
 
-	options.max_entries = 3;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	source_open(&source, "value");
 	for (char key[2] = "a"; key[0] <= 'z'; key[0]++) {
 		assert_taken(recorder, key, &source, "value");
@@ -167,17 +157,14 @@ static void loads_keep_the_limit(void **state)
 	}
 	assert_holds(recorder, "z", "value");
 	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_SIZE], 23);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
 static struct cache_recorder *open_negative(const struct variant *variant, struct source *source)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		variant, TW_HOUR, (struct tw_cache_options){.negative_expire = 10 * INTERVAL});
 
-	options.negative_expire = 10 * INTERVAL;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	source_open(source, NULL);
 	source->status = TW_NOT_FOUND;
 	return recorder;
@@ -207,7 +194,6 @@ static void absence_is_kept_for_its_own_time(void **state)
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPIRED], 2);
 	assert_int_equal(removal_count(recorder), 0);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -220,11 +206,10 @@ static void absence_reaches_all_who_wait(void **state)
 
 	taker_start_load(&first, recorder, "key", &source);
 	start_waiters(others, recorder, "key", &source);
-	sem_post(&source.gate);
+	gate_open(&source.gate);
 	assert_taker_ends(&first, TW_NOT_FOUND, NULL);
 	assert_takers_end(others, TW_NOT_FOUND, NULL);
 	assert_int_equal(source.loads, 1);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -250,7 +235,6 @@ static void absence_gives_way_to_a_value(void **state)
 	cache_settle(recorder);
 	assert_int_equal(removal_count(recorder), 0);
 	assert_balanced(cache);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -274,7 +258,6 @@ static void absence_is_nobodys_value(void **state)
 	cache_settle(recorder);
 	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPLICIT], 1);
 	assert_int_equal(removal_count(recorder), 0);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -290,7 +273,6 @@ static void absence_is_not_kept_unless_asked_for(void **state)
 	assert_int_equal(source.loads, 2);
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(cache_stats(recorder).inserts, 0);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -468,7 +450,7 @@ static void destroy_wakes_who_waits_and_waits_for_the_load(void **state)
 	assert_int_equal(pthread_create(&destroyer, NULL, destroy_run, recorder->cache), 0);
 	assert_takers_end(others, TW_CLOSED, NULL);
 	wait_for(5 * TW_MILLISECOND);
-	sem_post(&source.gate);
+	gate_open(&source.gate);
 	assert_int_equal(pthread_join(loader.thread, NULL), 0);
 	assert_int_equal(pthread_join(destroyer, NULL), 0);
 	/* What its own load brought, it has. */
@@ -476,7 +458,6 @@ static void destroy_wakes_who_waits_and_waits_for_the_load(void **state)
 	assert_value(loader.entry, "loaded");
 	tw_cache_entry_release(loader.entry);
 	recorder->cache = NULL;
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 

@@ -19,15 +19,11 @@ static struct cache_recorder *open_limited(const struct variant *variant,
 					   enum tw_cache_policy policy, uint64_t max_entries,
 					   uint64_t max_bytes)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-
-	options.policy = policy;
-	options.max_entries = max_entries;
-	options.max_bytes = max_bytes;
-	options.shards = 1;
-	cache_recorder_start(recorder, TW_HOUR, &options);
-	return recorder;
+	return cache_recorder_open_with(variant, TW_HOUR,
+					(struct tw_cache_options){.policy = policy,
+								  .max_entries = max_entries,
+								  .max_bytes = max_bytes,
+								  .shards = 1});
 }
 
 static void use_by_get(struct cache_recorder *recorder)
@@ -53,7 +49,6 @@ static void use_by_take(struct cache_recorder *recorder)
 
 	source_open(&source, "loaded");
 	assert_taken(recorder, "a", &source, "a");
-	source_close(&source);
 }
 
 static void use_by_touch(struct cache_recorder *recorder)
@@ -340,14 +335,14 @@ static uint64_t weigh_by_first_byte(void *context, const void *key, size_t key_s
 static void weights_stay_within_their_limit(void **state)
 {
 	for (int policy = 0; policy < 2; policy++) {
-		struct cache_recorder *recorder = cache_recorder_create(*state);
-		struct tw_cache_options options = cache_recorder_options(recorder);
+		struct cache_recorder *recorder = cache_recorder_open_with(
+			*state, TW_HOUR,
+			(struct tw_cache_options){.max_bytes = 1000,
+						  .weigh = weigh_by_first_byte,
+						  .policy = policy ? TW_POLICY_S3FIFO
+								   : TW_POLICY_LRU});
 		struct random random = random_from(seed_choose(), 1);
 
-		options.max_bytes = 1000;
-		options.weigh = weigh_by_first_byte;
-		options.policy = policy ? TW_POLICY_S3FIFO : TW_POLICY_LRU;
-		cache_recorder_start(recorder, TW_HOUR, &options);
 		for (int i = 0; i < 5000; i++) {
 			int key = (int)random_below(&random, 200);
 			unsigned char weight = (unsigned char)random_below(&random, 256);
@@ -411,15 +406,11 @@ static void *setter_run(void *argument)
 static void limit_holds_for_all_shards_together_whoever_sets(void **state)
 {
 	enum { SETTERS = 4 };
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder = cache_recorder_open_quiet(
+		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 777, .shards = 64});
 	struct setter setters[SETTERS];
 	struct tw_cache_stats stats;
 
-	options.max_entries = 777;
-	options.shards = 64;
-	options.on_remove = NULL;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	for (uint64_t i = 0; i < SETTERS; i++) {
 		setters[i] = (struct setter){.cache = recorder->cache, .first = i << 32};
 		assert_int_equal(pthread_create(&setters[i].thread, NULL, setter_run, &setters[i]),

@@ -6,11 +6,11 @@
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
+#include "support/gate.h"
 #include "support/seed.h"
 #include "support/wait.h"
 
 #include <dirent.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,12 +19,10 @@
 
 static void each_removal_has_its_cause(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 3});
 	struct tw_cache_stats stats;
 
-	options.max_entries = 3;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	cache_set(recorder, "deleted", "deleted");
 	assert_status(tw_cache_delete(recorder->cache, "deleted", 7), TW_OK);
 	cache_set(recorder, "replaced", "replaced 1");
@@ -100,13 +98,11 @@ static void destroy_reports_every_entry_as_shutdown(void **state)
 
 static void causes_and_entries_make_inserts_after_any_calls(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, 50 * INTERVAL, (struct tw_cache_options){.max_entries = 60});
 	struct random random = random_from(seed_choose(), 1);
 	uint64_t told;
 
-	options.max_entries = 60;
-	cache_recorder_start(recorder, 50 * INTERVAL, &options);
 	for (int i = 0; i < TEST_SHARE_OF(60000); i++) {
 		char key[8];
 
@@ -190,8 +186,7 @@ static void flush_and_destroy_in_a_listener_do_nothing(void **state)
 }
 
 struct sleeper {
-	sem_t begun;
-	sem_t gate;
+	struct gate gate;
 	atomic_int inside;
 	atomic_int most_inside;
 };
@@ -206,8 +201,7 @@ static void sleep_at_gate(struct cache_recorder *recorder, const struct tw_cache
 	(void)cause;
 	if (inside > atomic_load(&sleeper->most_inside))
 		atomic_store(&sleeper->most_inside, inside);
-	sem_post(&sleeper->begun);
-	sem_wait(&sleeper->gate);
+	gate_pass(&sleeper->gate);
 	atomic_fetch_sub(&sleeper->inside, 1);
 }
 
@@ -216,14 +210,13 @@ static void listener_that_sleeps_blocks_no_call_and_no_expiry(void **state)
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct sleeper sleeper = {0};
 
-	sem_init(&sleeper.begun, 0, 0);
-	sem_init(&sleeper.gate, 0, 0);
+	gate_init(&sleeper.gate);
 	recorder->argument = &sleeper;
 	recorder->on_remove = sleep_at_gate;
 	cache_set(recorder, "first", "first");
 	assert_status(tw_cache_delete(recorder->cache, "first", 5), TW_OK);
 	assert_status(tw_flush(recorder->wheel), TW_OK);
-	sem_wait(&sleeper.begun);
+	gate_await(&sleeper.gate);
 	for (int i = 0; i < 1000; i++)
 		assert_status(tw_cache_set_with_expire(recorder->cache, &i, sizeof(i), "v", 1,
 						       2 * INTERVAL),
@@ -235,13 +228,11 @@ static void listener_that_sleeps_blocks_no_call_and_no_expiry(void **state)
 	WAIT_UNTIL(cache_stats(recorder).entries == 0);
 	assert_int_equal(cache_stats(recorder).notified, 0);
 	for (int i = 0; i < 1002; i++)
-		sem_post(&sleeper.gate);
+		gate_open(&sleeper.gate);
 	cache_settle(recorder);
 	assert_int_equal(removal_count(recorder), 1002);
 	assert_int_equal(cache_stats(recorder).notified, 1002);
 	assert_int_equal(atomic_load(&sleeper.most_inside), 1);
-	sem_destroy(&sleeper.begun);
-	sem_destroy(&sleeper.gate);
 	cache_recorder_close(recorder);
 }
 

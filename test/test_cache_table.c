@@ -12,15 +12,10 @@ enum { SLOTS = 512 * BUCKET_SLOTS, TURNOVERS = TEST_SHARE_OF(300) };
 static struct cache_recorder *open_limited(const struct variant *variant, uint64_t max_entries,
 					   enum tw_cache_policy policy)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-
-	options.on_remove = NULL;
-	options.max_entries = max_entries;
-	options.policy = policy;
-	options.shards = 1;
-	cache_recorder_start(recorder, TW_HOUR, &options);
-	return recorder;
+	return cache_recorder_open_quiet(variant, TW_HOUR,
+					 (struct tw_cache_options){.max_entries = max_entries,
+								   .policy = policy,
+								   .shards = 1});
 }
 
 static bool bucket_was_passed(const struct table *table, size_t number)

@@ -10,7 +10,6 @@
 #include "support/wait.h"
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <string.h>
 
 static void value_is_loaded_once_and_then_found(void **state)
@@ -33,7 +32,6 @@ static void value_is_loaded_once_and_then_found(void **state)
 	assert_int_equal(stats.loads, 2);
 	assert_int_equal(stats.load_errors, 0);
 	assert_int_equal(stats.inserts, 2);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -46,7 +44,6 @@ static void value_that_is_there_is_not_loaded(void **state)
 	cache_set(recorder, "key", "set");
 	assert_taken(recorder, "key", &source, "set");
 	assert_int_equal(source.loads, 0);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -62,7 +59,7 @@ static void many_takers_share_one_load(void **state)
 	taker_start_load(&first, recorder, "key", &source);
 	start_waiters(others, recorder, "key", &source);
 	assert_holds_none(recorder, "key");
-	sem_post(&source.gate);
+	gate_open(&source.gate);
 	assert_taker_ends(&first, TW_OK, "loaded");
 	assert_takers_end(others, TW_OK, "loaded");
 	assert_int_equal(source.loads, 1);
@@ -71,7 +68,6 @@ static void many_takers_share_one_load(void **state)
 	assert_int_equal(stats.loads, 1);
 	assert_int_equal(stats.load_waits, TAKERS);
 	assert_int_equal(stats.inserts, 1);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -90,7 +86,7 @@ static void error_reaches_all_who_wait_and_nobody_after_them(void **state)
 		source.status = errors[i];
 		taker_start_load(&first, recorder, "key", &source);
 		start_waiters(others, recorder, "key", &source);
-		sem_post(&source.gate);
+		gate_open(&source.gate);
 		assert_taker_ends(&first, errors[i], NULL);
 		assert_int_equal(first.status, errors[i]);
 		assert_takers_end(others, errors[i], NULL);
@@ -101,7 +97,6 @@ static void error_reaches_all_who_wait_and_nobody_after_them(void **state)
 		source.status = TW_OK;
 		assert_taken(recorder, "key", &source, "ignored");
 		assert_int_equal(source.loads, 2);
-		source_close(&source);
 		cache_recorder_close(recorder);
 	}
 }
@@ -116,12 +111,11 @@ static void loader_that_gives_nothing_has_failed(void **state)
 	source_open(&source, NULL);
 	taker_start_load(&first, recorder, "key", &source);
 	start_waiters(others, recorder, "key", &source);
-	sem_post(&source.gate);
+	gate_open(&source.gate);
 	assert_taker_ends(&first, TW_LOAD_FAILED, NULL);
 	assert_takers_end(others, TW_LOAD_FAILED, NULL);
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(cache_stats(recorder).load_errors, 1);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -137,7 +131,6 @@ static void empty_value_is_a_value(void **state)
 	assert_non_null(tw_cache_entry_value(entry, NULL));
 	tw_cache_entry_release(entry);
 	assert_int_equal(source.loads, 1);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -157,13 +150,12 @@ static void loader_that_ends_its_thread_has_failed(void **state)
 		if (cancelled)
 			pthread_cancel(first.thread);
 		else
-			sem_post(&source.gate);
+			gate_open(&source.gate);
 		assert_int_equal(pthread_join(first.thread, NULL), 0);
 		assert_takers_end(others, TW_LOAD_FAILED, NULL);
 		assert_int_equal(cache_stats(recorder).load_errors, 1);
 		source.dies = source.gated = false;
 		assert_taken(recorder, "key", &source, "loaded");
-		source_close(&source);
 		cache_recorder_close(recorder);
 	}
 }
@@ -189,7 +181,6 @@ static void loader_chooses_the_lifetime(void **state)
 	assert_holds_none(recorder, "cache's own");
 	cache_pass(recorder, TW_HOUR);
 	assert_holds(recorder, "for ever", "value");
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -202,13 +193,12 @@ static void lifetime_of_a_loaded_value_counts_from_the_end_of_the_load(void **st
 	source_open(&source, "value");
 	taker_start_load(&taker, recorder, "key", &source);
 	cache_pass(recorder, 8 * INTERVAL);
-	sem_post(&source.gate);
+	gate_open(&source.gate);
 	assert_taker_ends(&taker, TW_OK, "value");
 	cache_pass(recorder, 10 * INTERVAL - 1);
 	assert_holds(recorder, "key", "value");
 	cache_pass(recorder, 1);
 	assert_holds_none(recorder, "key");
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -230,24 +220,21 @@ static void waiter_gives_up_at_its_own_limit(void **state)
 	assert_status(take(recorder, "key", &source, -TW_HOUR, &entry), TW_TIMED_OUT);
 	assert_int_equal(cache_stats(recorder).load_waits, 3);
 	assert_int_equal(cache_stats(recorder).wait_timeouts, 3);
-	sem_post(&source.gate);
+	gate_open(&source.gate);
 	assert_taker_ends(&loader, TW_OK, "loaded");
 	assert_holds(recorder, "key", "loaded");
 	assert_int_equal(source.loads, 1);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
 static void load_blocks_no_other_key_and_no_other_call(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder =
+		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
 	struct taker loader;
 	struct source source;
 	struct source other;
 
-	options.shards = 1;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	source_open(&source, "loaded");
 	source_open(&other, "other");
 	taker_start_load(&loader, recorder, "key", &source);
@@ -256,10 +243,8 @@ static void load_blocks_no_other_key_and_no_other_call(void **state)
 	assert_holds(recorder, "third", "value");
 	assert_status(tw_cache_delete(recorder->cache, "third", 5), TW_OK);
 	assert_holds_none(recorder, "key");
-	sem_post(&source.gate);
+	gate_open(&source.gate);
 	assert_taker_ends(&loader, TW_OK, "loaded");
-	source_close(&source);
-	source_close(&other);
 	cache_recorder_close(recorder);
 }
 
@@ -273,8 +258,7 @@ static enum tw_status load_other(void *argument, const void *key, size_t key_siz
 
 	(void)key;
 	(void)key_size;
-	sem_post(&source->begun);
-	sem_wait(&source->gate);
+	gate_pass(&source->gate);
 	status = tw_cache_take(source->cache, source->value, strlen(source->value), load_other,
 			       source, TW_FOREVER, &entry);
 	tw_cache_entry_release(entry);
@@ -300,12 +284,11 @@ static void loader_that_takes_its_own_key_is_told_so(void **state)
 
 	source_open(&source, "key");
 	source.cache = recorder->cache;
-	sem_post(&source.gate);
+	gate_open(&source.gate);
 	assert_status(
 		tw_cache_take(recorder->cache, "key", 3, load_other, &source, TW_FOREVER, &entry),
 		TW_INVALID);
 	assert_null(entry);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -323,13 +306,12 @@ static void loaders_that_wait_for_each_other_are_told_so(void **state)
 			(struct taker){.recorder = recorder, .key = keys[i], .source = &sources[i]};
 		assert_int_equal(pthread_create(&takers[i].thread, NULL, take_other, &takers[i]),
 				 0);
-		sem_wait(&sources[i].begun);
+		gate_await(&sources[i].gate);
 	}
 	for (int i = 0; i < 3; i++)
-		sem_post(&sources[i].gate);
+		gate_open(&sources[i].gate);
 	for (int i = 0; i < 3; i++) {
 		assert_taker_ends(&takers[i], TW_INVALID, NULL);
-		source_close(&sources[i]);
 	}
 	cache_recorder_close(recorder);
 }
@@ -425,7 +407,6 @@ static void bad_arguments_are_refused(void **state)
 	assert_int_equal(source.loads, 0);
 	assert_status(tw_cache_take(cache, "k", 1, load_badly, &wrong, 0, &entry), TW_LOAD_FAILED);
 	assert_int_equal(wrong, 0);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 

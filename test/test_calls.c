@@ -154,11 +154,9 @@ static void name_of_any_length_is_fine(void **state)
 		"a name that is much longer than what a thread may have"};
 
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		struct recorder *recorder = recorder_create();
-		struct tw_options options = recorder_options(recorder, *state);
+		struct recorder *recorder =
+			recorder_open_with(*state, 10, (struct tw_options){.name = lengths[i]});
 
-		options.name = lengths[i];
-		recorder_start(recorder, INTERVAL, 10, &options);
 		set_timer(recorder, "any", 1, INTERVAL);
 		pass_ticks(recorder, 1);
 		assert_executed_at(recorder, 1, INTERVAL);
@@ -498,7 +496,7 @@ static void in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on(vo
 	}
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "other", 2, INTERVAL * 2);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	child = fork();
 	assert_int_not_equal(child, -1);
 	if (child == 0) {

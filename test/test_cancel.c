@@ -5,11 +5,11 @@
  */
 #include "support/test.h"
 
+#include "support/gate.h"
 #include "support/recorder.h"
 #include "support/wait.h"
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <unistd.h>
@@ -21,8 +21,7 @@ struct call {
 	enum tw_status (*make)(struct call *);
 	struct recorder *recorder;
 	struct tw_timer timer;
-	sem_t begun; /* a task */
-	sem_t go_on;
+	struct gate gate; /* a task */
 	pthread_t thread;
 	atomic_int id; /* the system's, of the thread */
 	bool is_cancelled_before;
@@ -68,9 +67,7 @@ static void wait_to_go_on(void *argument)
 {
 	struct call *call = argument;
 
-	sem_post(&call->begun);
-	while (sem_wait(&call->go_on) != 0)
-		continue;
+	gate_pass(&call->gate);
 }
 
 static void wait_with_value_1(struct recorder *recorder, const struct tw_task *task)
@@ -87,8 +84,7 @@ static struct recorder *open_for(struct call *call, const struct variant *varian
 
 	options.queue_capacity = 4;
 	options.max_pending = max_pending;
-	sem_init(&call->begun, 0, 0);
-	sem_init(&call->go_on, 0, 0);
+	gate_init(&call->gate);
 	call->recorder = recorder;
 	recorder->argument = call;
 	recorder->on_execute = wait_with_value_1;
@@ -152,10 +148,10 @@ static void thread_cancelled_in_a_call_gets_its_answer_first(void **state)
 		set_timer(recorder, "pending", 2, 2 * INTERVAL);
 		assert_status(tw_after_func(recorder->wheel, 0, wait_to_go_on, &call, &call.timer),
 			      TW_OK);
-		sem_wait(&call.begun);
+		gate_await(&call.gate);
 		call_start(&call);
 		call_is_cancelled_asleep(&call);
-		sem_post(&call.go_on);
+		gate_open(&call.gate);
 		call_returns(&call, TW_OK);
 		if (recorder->wheel) {
 			set_timer(recorder, "after", 3, INTERVAL);
@@ -190,9 +186,9 @@ static void thread_cancelled_in_an_inline_task_ends_the_call_that_runs_it(void *
 
 	set_timer(recorder, "waits", 1, INTERVAL);
 	call_start(&call);
-	sem_wait(&call.begun);
+	gate_await(&call.gate);
 	call_is_cancelled_asleep(&call);
-	sem_post(&call.go_on);
+	gate_open(&call.gate);
 	call_returns(&call, TW_OK);
 	set_timer(recorder, "after", 3, INTERVAL);
 	pass_ticks(recorder, 1);

@@ -117,8 +117,7 @@ static void child_that_returns_from_its_release_ends(void **state)
 	if (SANITIZER_THREAD)
 		skip();
 	recorder = open_family(*state, &family);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	settle(recorder);
+	stop_wheel(recorder);
 	close_family(recorder, family);
 }
 

@@ -5,10 +5,10 @@
  */
 #include "support/test.h"
 
+#include "support/memory.h"
 #include "support/recorder.h"
 #include "support/wait.h"
 
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -512,19 +512,6 @@ static void nothing_runs_after_stop(void **state)
 	recorder_close(recorder);
 }
 
-/* Bytes of resident memory. */
-static long resident_memory(void)
-{
-	FILE *file = fopen("/proc/self/statm", "r");
-	long size;
-	long resident;
-
-	assert_non_null(file);
-	assert_int_equal(fscanf(file, "%ld %ld", &size, &resident), 2);
-	fclose(file);
-	return resident * sysconf(_SC_PAGESIZE);
-}
-
 /* Groups take turns with short and long keys. */
 static void set_and_remove_far_timers(struct tw_wheel *wheel, uint32_t groups)
 {
@@ -544,11 +531,7 @@ static void set_and_remove_far_timers(struct tw_wheel *wheel, uint32_t groups)
 
 static void removed_timers_give_their_memory_back_at_once(void **state)
 {
-	const struct variant *variant = *state;
-	struct tw_options options = {.layout = variant->layout,
-				     .clock = TW_CLOCK_MANUAL,
-				     .drive = variant->drive,
-				     .workers = variant->workers};
+	struct tw_options options = variant_options(*state, (struct tw_options){0});
 	struct tw_wheel *wheel;
 	long before;
 
@@ -586,41 +569,19 @@ static void long_advance_drops_no_tick_and_runs_all_in_deadline_order(void **sta
 	recorder_close(recorder);
 }
 
-/* A task that holds up its worker until it is let go. */
-struct slow_task {
-	sem_t begun;
-	sem_t go_on;
-};
-
-static void block_on_value_1(struct recorder *recorder, const struct tw_task *task)
-{
-	struct slow_task *slow = recorder->argument;
-
-	if (task->value != VALUE(1))
-		return;
-	sem_post(&slow->begun);
-	sem_wait(&slow->go_on);
-}
-
 static void slow_task_holds_up_none_of_its_tick(void **state)
 {
-	struct slow_task slow;
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, *state);
+	struct recorder *recorder = recorder_open(*state, 10);
 
-	sem_init(&slow.begun, 0, 0);
-	sem_init(&slow.go_on, 0, 0);
-	recorder->on_execute = block_on_value_1;
-	recorder->argument = &slow;
-	recorder_start(recorder, INTERVAL, 10, &options);
+	recorder->held = 1;
 	set_many(recorder, 1, STEP);
 	assert_status(tw_advance(recorder->wheel, STEP), TW_OK);
-	sem_wait(&slow.begun);
+	gate_await(&recorder->gate);
 	WAIT_UNTIL(event_count(recorder) == 100);
 	set_timer(recorder, "later", 200, STEP);
 	assert_status(tw_advance(recorder->wheel, STEP), TW_OK);
 	WAIT_UNTIL(event_count(recorder) == 101);
-	sem_post(&slow.go_on);
+	gate_open(&recorder->gate);
 	settle(recorder);
 	assert_int_equal(event_count(recorder), 101);
 	recorder_close(recorder);

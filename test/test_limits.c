@@ -8,7 +8,6 @@
 #include "support/wait.h"
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,25 +20,17 @@
 static struct recorder *open_with_queue(const struct variant *variant, size_t capacity,
 					enum tw_when_full when_full)
 {
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, variant);
-
-	options.queue_capacity = capacity;
-	options.when_full = when_full;
-	recorder_start(recorder, INTERVAL, 10, &options);
-	return recorder;
+	return recorder_open_with(
+		variant, 10,
+		(struct tw_options){.queue_capacity = capacity, .when_full = when_full});
 }
 
 static struct recorder *open_with_limit(const struct variant *variant, size_t max_pending,
 					enum tw_when_full when_full)
 {
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, variant);
-
-	options.max_pending = max_pending;
-	options.when_full = when_full;
-	recorder_start(recorder, INTERVAL, 10, &options);
-	return recorder;
+	return recorder_open_with(
+		variant, 10,
+		(struct tw_options){.max_pending = max_pending, .when_full = when_full});
 }
 
 static struct tw_stats stats_of(struct recorder *recorder)
@@ -119,8 +110,7 @@ static void full_queue_can_be_stopped(void **state)
 	enum tw_status refusal;
 	int accepted = fill_queue(recorder, 1, &refusal);
 
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	settle(recorder);
+	stop_wheel(recorder);
 	for (uintptr_t i = 1; i <= (uintptr_t)accepted; i++)
 		assert_released(recorder, i, TW_STOPPED);
 	recorder_close(recorder);
@@ -222,53 +212,33 @@ static void setter_join(struct setter *setter)
 	assert_int_equal(pthread_join(setter->thread, NULL), 0);
 }
 
-/* A task that holds up the owner until it is let go; the owner runs it inline. */
-struct slow_task {
-	sem_t begun;
-	sem_t go_on;
-};
-
-static void block_on_value_5000(struct recorder *recorder, const struct tw_task *task)
-{
-	struct slow_task *slow = recorder->argument;
-
-	if (task->value != VALUE(5000))
-		return;
-	sem_post(&slow->begun);
-	sem_wait(&slow->go_on);
-}
-
 static void *advance_one_tick(void *wheel)
 {
 	return VALUE(tw_advance(wheel, INTERVAL));
 }
 
-/* Starts a thread whose tw_advance ends only when the slow task is let go. */
-static pthread_t hold_up_owner(struct recorder *recorder, struct slow_task *slow)
+/* Starts a thread whose tw_advance ends only when the inline task that it runs is let go. */
+static pthread_t hold_up_owner(struct recorder *recorder)
 {
 	pthread_t thread;
 
-	sem_init(&slow->begun, 0, 0);
-	sem_init(&slow->go_on, 0, 0);
-	recorder->argument = slow;
-	recorder->on_execute = block_on_value_5000;
+	recorder->held = 5000;
 	set_timer(recorder, "slow", 5000, INTERVAL);
 	assert_int_equal(pthread_create(&thread, NULL, advance_one_tick, recorder->wheel), 0);
-	sem_wait(&slow->begun);
+	gate_await(&recorder->gate);
 	return thread;
 }
 
 static void caller_waits_until_the_full_queue_has_room(void **state)
 {
 	struct recorder *recorder = open_with_queue(*state, 16, TW_WHEN_FULL_WAIT);
-	struct slow_task slow;
-	pthread_t advancing = hold_up_owner(recorder, &slow);
+	pthread_t advancing = hold_up_owner(recorder);
 	struct setter setter;
 
 	setter_start(&setter, recorder, 1, 1000);
 	WAIT_UNTIL(stats_of(recorder).full_waits > 0);
 	assert_in_range(atomic_load(&setter.accepted), 1, 16);
-	sem_post(&slow.go_on);
+	gate_open(&recorder->gate);
 	setter_join(&setter);
 	assert_status(setter.status, TW_OK);
 	pthread_join(advancing, NULL);
@@ -282,14 +252,13 @@ static void caller_waits_until_the_full_queue_has_room(void **state)
 static void several_callers_wait_for_room_and_all_get_in(void **state)
 {
 	struct recorder *recorder = open_with_queue(*state, 4, TW_WHEN_FULL_WAIT);
-	struct slow_task slow;
-	pthread_t advancing = hold_up_owner(recorder, &slow);
+	pthread_t advancing = hold_up_owner(recorder);
 	struct setter setters[4];
 
 	for (int i = 0; i < 4; i++)
 		setter_start(&setters[i], recorder, 1 + i * 300, 300);
 	WAIT_UNTIL(stats_of(recorder).full_waits >= 4);
-	sem_post(&slow.go_on);
+	gate_open(&recorder->gate);
 	for (int i = 0; i < 4; i++) {
 		setter_join(&setters[i]);
 		assert_status(setters[i].status, TW_OK);
@@ -303,15 +272,14 @@ static void several_callers_wait_for_room_and_all_get_in(void **state)
 static void callers_that_wait_for_room_are_sent_home_by_stop(void **state)
 {
 	struct recorder *recorder = open_with_queue(*state, 8, TW_WHEN_FULL_WAIT);
-	struct slow_task slow;
-	pthread_t advancing = hold_up_owner(recorder, &slow);
+	pthread_t advancing = hold_up_owner(recorder);
 	struct setter setter;
 	void *status;
 
 	setter_start(&setter, recorder, 1, 100);
 	WAIT_UNTIL(stats_of(recorder).full_waits > 0);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
-	sem_post(&slow.go_on);
+	gate_open(&recorder->gate);
 	setter_join(&setter);
 	assert_status(setter.status, TW_CLOSED);
 	pthread_join(advancing, &status);
@@ -422,7 +390,7 @@ static void caller_waits_until_a_pending_timer_leaves(void **state)
 	set_timer(recorder, "b", 5002, TW_HOUR);
 	setter_start(&setter, recorder, 1, 1);
 	for (int i = 0; i < 20; i++) {
-		assert_status(tw_flush(recorder->wheel), TW_OK);
+		flush_wheel(recorder);
 		wait_for(TW_MILLISECOND);
 		assert_int_equal(atomic_load(&setter.accepted), 0);
 	}
@@ -593,8 +561,7 @@ static void statistics_count_drained_and_stopped_timers(void **state)
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	set_timer(recorder, "a", 3, INTERVAL);
 	settle(recorder);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	settle(recorder);
+	stop_wheel(recorder);
 	stats = stats_of(recorder);
 	assert_int_equal(stats.set, 3);
 	assert_int_equal(stats.drained, 2);
@@ -758,7 +725,7 @@ static void sets_at_max_pending_are_not_overtaken_by_later_ones(void **state)
 	parked_end(&second);
 	assert_status(tw_contains(recorder->wheel, "second", 6, NULL), TW_OK);
 	remove_timer(recorder, "second");
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	assert_int_equal(atomic_load(&recorder->wheel->owner.reserved), 0);
 	recorder_close(recorder);
 }

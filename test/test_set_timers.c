@@ -18,18 +18,6 @@
 		key, sizeof(key) - 1, VALUE(value), delay \
 	}
 
-static struct recorder *open_with(const struct variant *variant, struct tw_options more)
-{
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, variant);
-
-	options.queue_capacity = more.queue_capacity;
-	options.max_pending = more.max_pending;
-	options.when_full = more.when_full;
-	recorder_start(recorder, INTERVAL, 10, &options);
-	return recorder;
-}
-
 /* Sets them; the test fails unless so many go in. */
 #define assert_accepts(recorder, items, n, status, count)                                      \
 	do {                                                                                   \
@@ -176,7 +164,7 @@ static void many_items_go_in_at_once(void **state)
 					   INTERVAL * (1 + i % 7)};
 	}
 	assert_accepts(recorder, items, ITEMS, TW_OK, ITEMS);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	assert_int_equal(tw_pending(recorder->wheel), ITEMS);
 	pass_ticks(recorder, 7);
 	assert_int_equal(event_count(recorder), ITEMS);
@@ -301,8 +289,9 @@ static void stopped_wheel_accepts_nothing(void **state)
 static void full_queue_stops_the_rest(void **state)
 {
 	static struct numbered numbered;
-	struct recorder *recorder = open_with(
-		*state, (struct tw_options){.queue_capacity = 16, .when_full = TW_WHEN_FULL_FAIL});
+	struct recorder *recorder = recorder_open_with(
+		*state, 10,
+		(struct tw_options){.queue_capacity = 16, .when_full = TW_WHEN_FULL_FAIL});
 	const struct tw_set *items = number_items(&numbered, 1, 40, INTERVAL);
 	struct tw_stats stats;
 
@@ -310,7 +299,7 @@ static void full_queue_stops_the_rest(void **state)
 	assert_accepts(recorder, items + 16, 24, TW_FULL, 0);
 	assert_status(tw_get_stats(recorder->wheel, &stats), TW_OK);
 	assert_int_equal(stats.refused, 2);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	assert_int_equal(tw_pending(recorder->wheel), 16);
 	set_timer(recorder, "one", 41, INTERVAL);
 	assert_accepts(recorder, items + 16, 24, TW_FULL, 15);
@@ -325,14 +314,15 @@ static void full_queue_stops_the_rest(void **state)
 static void bad_item_counts_before_a_full_queue(void **state)
 {
 	static struct numbered numbered;
-	struct recorder *recorder = open_with(
-		*state, (struct tw_options){.queue_capacity = 16, .when_full = TW_WHEN_FULL_FAIL});
+	struct recorder *recorder = recorder_open_with(
+		*state, 10,
+		(struct tw_options){.queue_capacity = 16, .when_full = TW_WHEN_FULL_FAIL});
 
 	number_items(&numbered, 1, 40, INTERVAL);
 	numbered.items[20].delay = 0;
 	assert_accepts(recorder, numbered.items, 40, TW_FULL, 16);
 	numbered.items[5].delay = 0;
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	assert_accepts(recorder, numbered.items, 40, TW_INVALID, 5);
 	pass_ticks(recorder, 1);
 	assert_int_equal(event_count_of_kind(recorder, EVENT_EXECUTE), 16);
@@ -347,8 +337,8 @@ static void batches_larger_than_the_queue_go_in_where_the_caller_may_wait(void *
 	const struct tw_set *items = number_items(&numbered, 1, MANY, INTERVAL * 2);
 
 	for (size_t i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++) {
-		struct recorder *recorder =
-			open_with(*state, (struct tw_options){.queue_capacity = capacities[i]});
+		struct recorder *recorder = recorder_open_with(
+			*state, 10, (struct tw_options){.queue_capacity = capacities[i]});
 
 		assert_accepts(recorder, items, MANY, TW_OK, MANY);
 		pass_ticks(recorder, 2);
@@ -378,7 +368,8 @@ static void set_many_from_task(struct recorder *recorder, const struct tw_task *
 static void task_may_set_more_than_the_queue_holds(void **state)
 {
 	static struct numbered numbered;
-	struct recorder *recorder = open_with(*state, (struct tw_options){.queue_capacity = 8});
+	struct recorder *recorder =
+		recorder_open_with(*state, 10, (struct tw_options){.queue_capacity = 8});
 	struct from_task from_task = {number_items(&numbered, 1, MANY, INTERVAL), MANY, 0,
 				      TW_INVALID};
 
@@ -397,8 +388,8 @@ static void task_may_set_more_than_the_queue_holds(void **state)
 static void limit_of_pending_timers_stops_the_rest(void **state)
 {
 	static struct numbered numbered;
-	struct recorder *recorder = open_with(
-		*state, (struct tw_options){.max_pending = 3, .when_full = TW_WHEN_FULL_FAIL});
+	struct recorder *recorder = recorder_open_with(
+		*state, 10, (struct tw_options){.max_pending = 3, .when_full = TW_WHEN_FULL_FAIL});
 	const struct tw_set *items = number_items(&numbered, 1, 9, INTERVAL);
 
 	assert_accepts(recorder, items, 2, TW_OK, 2);
@@ -418,8 +409,8 @@ static void existing_keys_meet_no_limit(void **state)
 	static const struct tw_set items[] = {
 		ITEM("a", 1, INTERVAL * 2), ITEM("b", 2, INTERVAL * 2), ITEM("a", 3, INTERVAL * 3),
 		ITEM("b", 4, INTERVAL * 3), ITEM("c", 5, INTERVAL * 3), ITEM("a", 6, INTERVAL * 3)};
-	struct recorder *recorder = open_with(
-		*state, (struct tw_options){.max_pending = 2, .when_full = TW_WHEN_FULL_FAIL});
+	struct recorder *recorder = recorder_open_with(
+		*state, 10, (struct tw_options){.max_pending = 2, .when_full = TW_WHEN_FULL_FAIL});
 
 	assert_accepts(recorder, items, 6, TW_FULL, 4);
 	assert_accepts(recorder, items + 5, 1, TW_OK, 1);
@@ -436,7 +427,8 @@ static void existing_keys_meet_no_limit(void **state)
 static void full_wheel_refuses_the_rest_where_waiting_could_not_end(void **state)
 {
 	static struct numbered numbered;
-	struct recorder *recorder = open_with(*state, (struct tw_options){.max_pending = 3});
+	struct recorder *recorder =
+		recorder_open_with(*state, 10, (struct tw_options){.max_pending = 3});
 
 	assert_accepts(recorder, number_items(&numbered, 1, 9, INTERVAL), 9, TW_FULL, 3);
 	pass_ticks(recorder, 1);
@@ -475,7 +467,8 @@ static void setter_start(struct setter *setter, struct recorder *recorder,
 static void batch_waits_for_places_and_goes_in_as_timers_leave(void **state)
 {
 	static struct numbered numbered;
-	struct recorder *recorder = open_with(*state, (struct tw_options){.max_pending = 3});
+	struct recorder *recorder =
+		recorder_open_with(*state, 10, (struct tw_options){.max_pending = 3});
 	struct setter setter;
 
 	setter_start(&setter, recorder, number_items(&numbered, 1, 10, INTERVAL), 10);
@@ -491,7 +484,8 @@ static void batch_waits_for_places_and_goes_in_as_timers_leave(void **state)
 static void batch_that_waits_is_sent_home_by_stop_with_its_count(void **state)
 {
 	static struct numbered numbered;
-	struct recorder *recorder = open_with(*state, (struct tw_options){.max_pending = 3});
+	struct recorder *recorder =
+		recorder_open_with(*state, 10, (struct tw_options){.max_pending = 3});
 	struct setter setter;
 
 	setter_start(&setter, recorder, number_items(&numbered, 1, 10, INTERVAL), 10);
@@ -603,7 +597,8 @@ static void compare(struct twins *twins)
 static void random_batches_do_what_single_sets_do(void **state)
 {
 	struct tw_options few = {.queue_capacity = 32, .max_pending = 30};
-	struct twins twins = {.batched = open_with(*state, few), .single = open_with(*state, few)};
+	struct twins twins = {.batched = recorder_open_with(*state, 10, few),
+			      .single = recorder_open_with(*state, 10, few)};
 
 	twins.random = random_from(seed_choose(), 1);
 	for (int round = 0; round < ROUNDS; round++) {

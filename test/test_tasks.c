@@ -304,9 +304,8 @@ static void task_that_sets_itself_in_the_past_for_ever_lets_others_go_on(void **
 	set_timer(recorder, "other", 100, INTERVAL * 5);
 	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_OK);
 	assert_executed_at(recorder, 100, INTERVAL * 5);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	settle(recorder);
+	flush_wheel(recorder);
+	stop_wheel(recorder);
 	assert_true(accepted > 3);
 	assert_int_equal(event_count(recorder), accepted);
 	recorder_close(recorder);
@@ -514,8 +513,7 @@ static void release_is_told_key_value_deadline_and_reason(void **state)
 	set_timer(recorder, "replaced", 4, INTERVAL * 50);
 	remove_timer(recorder, "removed");
 	settle(recorder);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	settle(recorder);
+	stop_wheel(recorder);
 	assert_released(recorder, 1, TW_REPLACED);
 	assert_told(recorder, 1, "replaced", INTERVAL * 5 + 503, 0);
 	assert_released(recorder, 2, TW_REMOVED);

@@ -10,102 +10,88 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A task that holds up its worker until it is let go. */
-struct slow_task {
-	sem_t begun;
-	sem_t go_on;
-	atomic_int ended;
-};
-
-static void block_on_value_1(struct recorder *recorder, const struct tw_task *task)
+/* A task that lasts a while after it was let go. */
+static void end_late(struct recorder *recorder, const struct tw_task *task)
 {
-	struct slow_task *slow = recorder->argument;
-
 	if (task->value != VALUE(1))
 		return;
-	sem_post(&slow->begun);
-	sem_wait(&slow->go_on);
 	wait_for(20 * TW_MILLISECOND);
-	atomic_store(&slow->ended, 1);
+	atomic_store((atomic_int *)recorder->argument, 1);
 }
 
-static struct recorder *open_with_slow_task(const struct variant *variant, struct slow_task *slow,
+/* A task, "slow", runs on a worker until it is let go, and a while longer; then *ended is 1. */
+static struct recorder *open_with_slow_task(const struct variant *variant, atomic_int *ended,
 					    int workers)
 {
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, variant);
+	struct recorder *recorder =
+		recorder_open_with(variant, 10, (struct tw_options){.workers = workers});
 
-	sem_init(&slow->begun, 0, 0);
-	sem_init(&slow->go_on, 0, 0);
-	atomic_init(&slow->ended, 0);
-	options.workers = workers;
-	options.max_workers = workers;
-	recorder->argument = slow;
-	recorder->on_execute = block_on_value_1;
-	recorder_start(recorder, INTERVAL, 10, &options);
+	atomic_init(ended, 0);
+	recorder->held = 1;
+	recorder->argument = ended;
+	recorder->on_execute = end_late;
+	set_timer(recorder, "slow", 1, INTERVAL);
 	return recorder;
+}
+
+static void run_slow_task(struct recorder *recorder)
+{
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	gate_await(&recorder->gate);
 }
 
 static void wait_idle_waits_for_running_tasks(void **state)
 {
-	struct slow_task slow;
-	struct recorder *recorder = open_with_slow_task(*state, &slow, 2);
+	atomic_int ended;
+	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
 
-	set_timer(recorder, "slow", 1, INTERVAL);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	sem_wait(&slow.begun);
-	assert_int_equal(atomic_load(&slow.ended), 0);
-	sem_post(&slow.go_on);
+	run_slow_task(recorder);
+	assert_int_equal(atomic_load(&ended), 0);
+	gate_open(&recorder->gate);
 	settle(recorder);
-	assert_int_equal(atomic_load(&slow.ended), 1);
+	assert_int_equal(atomic_load(&ended), 1);
 	recorder_close(recorder);
 }
 
 static void wait_idle_after_stop_waits_for_running_tasks(void **state)
 {
-	struct slow_task slow;
-	struct recorder *recorder = open_with_slow_task(*state, &slow, 2);
+	atomic_int ended;
+	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
 
-	set_timer(recorder, "slow", 1, INTERVAL);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	sem_wait(&slow.begun);
+	run_slow_task(recorder);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
-	sem_post(&slow.go_on);
+	gate_open(&recorder->gate);
 	settle(recorder);
-	assert_int_equal(atomic_load(&slow.ended), 1);
+	assert_int_equal(atomic_load(&ended), 1);
 	recorder_close(recorder);
 }
 
 static void destroy_waits_for_running_tasks(void **state)
 {
-	struct slow_task slow;
-	struct recorder *recorder = open_with_slow_task(*state, &slow, 2);
+	atomic_int ended;
+	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
 
-	set_timer(recorder, "slow", 1, INTERVAL);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	sem_wait(&slow.begun);
-	sem_post(&slow.go_on);
+	run_slow_task(recorder);
+	gate_open(&recorder->gate);
 	tw_destroy(recorder->wheel);
 	recorder->wheel = NULL;
-	assert_int_equal(atomic_load(&slow.ended), 1);
+	assert_int_equal(atomic_load(&ended), 1);
 	recorder_close(recorder);
 }
 
 static void advance_and_flush_do_not_wait_for_tasks(void **state)
 {
-	struct slow_task slow;
-	struct recorder *recorder = open_with_slow_task(*state, &slow, 1);
+	atomic_int ended;
+	struct recorder *recorder = open_with_slow_task(*state, &ended, 1);
 
-	set_timer(recorder, "slow", 1, INTERVAL);
 	set_timer(recorder, "next", 2, INTERVAL * 2);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	sem_wait(&slow.begun);
+	run_slow_task(recorder);
 	assert_status(tw_advance(recorder->wheel, INTERVAL * 5), TW_OK);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	assert_status(tw_contains(recorder->wheel, "next", 4, NULL), TW_NOT_FOUND);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	assert_int_equal(event_count(recorder), 1);
-	sem_post(&slow.go_on);
+	gate_open(&recorder->gate);
 	settle(recorder);
 	assert_int_equal(event_count(recorder), 2);
 	assert_int_equal(event_of(recorder, 2).lateness, INTERVAL * 4);
@@ -114,21 +100,19 @@ static void advance_and_flush_do_not_wait_for_tasks(void **state)
 
 static void tasks_not_begun_at_stop_are_released_and_do_not_run(void **state)
 {
-	struct slow_task slow;
-	struct recorder *recorder = open_with_slow_task(*state, &slow, 1);
+	atomic_int ended;
+	struct recorder *recorder = open_with_slow_task(*state, &ended, 1);
 	struct tw_stats stats;
 	char key[16];
 
-	set_timer(recorder, "slow", 1, INTERVAL);
 	for (uintptr_t i = 2; i <= 100; i++) {
 		snprintf(key, sizeof(key), "%d", (int)i);
 		set_timer(recorder, key, i, INTERVAL);
 	}
 	set_timer(recorder, "pending", 101, INTERVAL * 2);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	sem_wait(&slow.begun);
+	run_slow_task(recorder);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
-	sem_post(&slow.go_on);
+	gate_open(&recorder->gate);
 	settle(recorder);
 	assert_executed_at(recorder, 1, INTERVAL);
 	for (uintptr_t i = 2; i <= 101; i++)
@@ -252,12 +236,6 @@ static void *produce(void *argument)
 	return NULL;
 }
 
-static void ignore_task(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
-
 /* Lets the producers go on meanwhile. */
 static void release_slowly(void *context, const struct tw_task *task, enum tw_reason reason)
 {
@@ -335,7 +313,7 @@ static void pending_is_exact_after_a_flush_between_inline_tasks(void **state)
 	set_timer(recorder, "third", 3, TW_HOUR);
 	pthread_create(&thread, NULL, advance_from_thread, recorder->wheel);
 	sem_wait(&tasks.first_begun);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	assert_in_range(tw_pending(recorder->wheel), 1, 2);
 	sem_post(&tasks.looked);
 	pthread_join(thread, &status);

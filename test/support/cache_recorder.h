@@ -34,14 +34,15 @@ struct cache_recorder {
 			  enum tw_cache_cause);
 	void *argument; /* for that */
 
-	pthread_mutex_t lock; /* guards all below */
-	struct removal *removals;
-	size_t count;
-	size_t capacity;
+	struct journal removals;
 };
 
 /* With a wheel of INTERVAL ticks, and no cache yet. */
 struct cache_recorder *cache_recorder_create(const struct variant *variant);
+/* The same with another tick and as many slots, and what `more` says beyond the variant. */
+struct cache_recorder *cache_recorder_create_with(const struct variant *variant,
+						  tw_duration interval, size_t slots,
+						  struct tw_options more);
 /* The recorder's wheel and listener, no jitter; tests change them before cache_recorder_start. */
 struct tw_cache_options cache_recorder_options(struct cache_recorder *recorder);
 /* Makes the cache; the test fails if that fails. */
@@ -49,6 +50,12 @@ void cache_recorder_start(struct cache_recorder *recorder, tw_duration expire,
 			  const struct tw_cache_options *options);
 /* The three above at once. */
 struct cache_recorder *cache_recorder_open(const struct variant *variant, tw_duration expire);
+/* The same, and what `more` says holds too. */
+struct cache_recorder *cache_recorder_open_with(const struct variant *variant, tw_duration expire,
+						struct tw_cache_options more);
+/* That without the listener: no removal is written down. */
+struct cache_recorder *cache_recorder_open_quiet(const struct variant *variant, tw_duration expire,
+						 struct tw_cache_options more);
 /* Destroys the cache if there is one still, the wheel and the recorder. */
 void cache_recorder_close(struct cache_recorder *recorder);
 

@@ -4,11 +4,11 @@
 #define SUPPORT_CACHE_SOURCE_H
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "cache_recorder.h"
+#include "gate.h"
 
 /* What the loader gives and does. */
 struct source {
@@ -17,15 +17,13 @@ struct source {
 	tw_duration expire;
 	/* If `gated`, the loader says that it has begun and waits until it may go on. */
 	bool gated;
-	sem_t begun;
-	sem_t gate;
+	struct gate gate;
 	bool dies;
 	struct tw_cache *cache; /* for tests' own loaders */
 	atomic_int loads;
 };
 
 void source_open(struct source *source, const char *value);
-void source_close(struct source *source);
 /* The loader; its argument is the source. */
 enum tw_status source_load(void *source, const void *key, size_t key_size,
 			   struct tw_cache_loading *loading);

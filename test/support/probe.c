@@ -50,15 +50,8 @@ void probe_drain(void *recorder, const struct tw_task *task)
 
 struct recorder *probes_open_with(const struct variant *variant, struct tw_options more)
 {
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, variant);
-
-	options.release = release_probe;
-	options.queue_capacity = more.queue_capacity;
-	options.max_pending = more.max_pending;
-	options.when_full = more.when_full;
-	recorder_start(recorder, INTERVAL, 10, &options);
-	return recorder;
+	more.release = release_probe;
+	return recorder_open_with(variant, 10, more);
 }
 
 struct recorder *probes_open(const struct variant *variant)

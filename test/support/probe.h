@@ -32,7 +32,7 @@ struct probe {
 	tw_duration previous[PROBE_ASKED];
 };
 
-/* A wheel of 10 slots, whose handles are probes; with more options, what they say of limits. */
+/* A wheel of 10 slots, whose handles are probes. */
 struct recorder *probes_open(const struct variant *variant);
 struct recorder *probes_open_with(const struct variant *variant, struct tw_options more);
 

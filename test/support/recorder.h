@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <timingwheel/timingwheel.h>
 
+#include "gate.h"
+#include "journal.h"
+
 struct variant {
 	enum tw_layout layout;
 	enum tw_drive drive;
@@ -57,13 +60,13 @@ struct recorder {
 	void (*on_release)(struct recorder *, const struct tw_task *);
 	void (*on_drain)(struct recorder *, const struct tw_task *);
 	void *argument; /* for those */
-
-	pthread_mutex_t lock; /* guards all below */
-	struct event *events;
-	size_t count;
-	size_t capacity;
+	uintptr_t held; /* a task with this value is held up at the gate before them; 0: none */
+	struct gate gate;
+	struct journal events;
 };
 
+/* Options of a variant on the manual clock, and what `more` says; as many workers at the most. */
+struct tw_options variant_options(const struct variant *variant, struct tw_options more);
 /* Options of a variant, with the recorder's functions; tests change them before recorder_start. */
 struct tw_options recorder_options(struct recorder *recorder, const struct variant *variant);
 struct recorder *recorder_create(void);
@@ -72,6 +75,9 @@ void recorder_start(struct recorder *recorder, tw_duration interval, size_t slot
 		    const struct tw_options *options);
 /* The three above at once, with INTERVAL. */
 struct recorder *recorder_open(const struct variant *variant, size_t slots);
+/* The same, and what `more` says holds too. */
+struct recorder *recorder_open_with(const struct variant *variant, size_t slots,
+				    struct tw_options more);
 /* Destroys the wheel if there is one still, and the recorder. */
 void recorder_close(struct recorder *recorder);
 
@@ -79,6 +85,9 @@ void recorder_close(struct recorder *recorder);
 void record_execute(void *recorder, const struct tw_task *task);
 void record_release(void *recorder, const struct tw_task *task, enum tw_reason reason);
 void record_drain(void *recorder, const struct tw_task *task);
+
+/* For a wheel whose tasks nobody looks at. */
+void ignore_task(void *context, const struct tw_task *task);
 
 /* Calls that must succeed, with string keys. Main thread. */
 void set_timer(struct recorder *recorder, const char *key, uintptr_t value, tw_duration delay);
