@@ -243,7 +243,7 @@ endif
 builds: ## build with other compilers and flags, for other processors, and analyze
 	@test/builds/check_builds.sh
 
-layers: ## check that includes in src/ go downward only
+layers: all ## check that includes and calls in src/ go downward only
 	@test/check_layers.sh
 
 # --- Install -----------------------------------------------------------------------------------

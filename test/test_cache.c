@@ -6,6 +6,7 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
+#include "support/stats.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -282,7 +283,6 @@ static void value_set_makes_others_go_and_not_itself(void **state)
 {
 	struct fixture fixture =
 		fixture_open(TW_MINUTE, (struct tw_cache_options){.max_entries = 10, .shards = 64});
-	struct tw_cache_stats stats;
 	char key[16];
 
 	(void)state;
@@ -291,8 +291,7 @@ static void value_set_makes_others_go_and_not_itself(void **state)
 		set(&fixture, key, "value");
 		assert_value(&fixture, key, "value");
 	}
-	assert_status(tw_cache_get_stats(fixture.cache, &stats), TW_OK);
-	assert_int_equal(stats.entries, 10);
+	assert_int_equal(entries_of(fixture.cache), 10);
 	fixture_close(&fixture);
 }
 
@@ -323,7 +322,6 @@ static void first_limit_is_set_while_others_read(void **state)
 		struct fixture fixture =
 			fixture_open(TW_MINUTE, (struct tw_cache_options){.shards = 1});
 		struct readers readers = {.cache = fixture.cache};
-		struct tw_cache_stats stats;
 		pthread_t thread;
 
 		for (int i = 0; i < MANY_KEYS; i++)
@@ -334,8 +332,7 @@ static void first_limit_is_set_while_others_read(void **state)
 		assert_status(tw_cache_set_limit(fixture.cache, 100, 0), TW_OK);
 		atomic_store(&readers.ends, true);
 		pthread_join(thread, NULL);
-		assert_status(tw_cache_get_stats(fixture.cache, &stats), TW_OK);
-		assert_int_equal(stats.entries, 100);
+		assert_int_equal(entries_of(fixture.cache), 100);
 		fixture_close(&fixture);
 	}
 }

@@ -7,7 +7,6 @@
 #include "cache/arena.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SPANS = 300, STEPS = 20000 };

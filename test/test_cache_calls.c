@@ -4,11 +4,11 @@
 
 #include "support/cache_recorder.h"
 #include "support/seed.h"
+#include "support/stats.h"
 
 #include "cache/cache.h" /* to make keys that collide */
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -292,7 +292,7 @@ static void find_colliding(struct tw_cache *cache, uint64_t mask, uint64_t *keys
 	size_t found = 0;
 
 	for (uint64_t key = 0; found < count; key++) {
-		uint64_t hash = key_hash_wide(&cache->seed, &key, sizeof(key)) & mask;
+		uint64_t hash = key_hash_wide(&cache->domain.seed, &key, sizeof(key)) & mask;
 
 		if (found == 0)
 			wanted = hash;
@@ -369,12 +369,12 @@ static void keys_of_one_hash_are_told_apart(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
-	uint64_t key[2] = {cache->seed.words[2], 0};
-	uint64_t hash = key_hash_wide(&cache->seed, key, sizeof(key));
+	uint64_t key[2] = {cache->domain.seed.words[2], 0};
+	uint64_t hash = key_hash_wide(&cache->domain.seed, key, sizeof(key));
 	uint64_t value;
 
 	for (key[1] = 0; key[1] < COLLIDING; key[1]++) {
-		assert_true(key_hash_wide(&cache->seed, key, sizeof(key)) == hash);
+		assert_true(key_hash_wide(&cache->domain.seed, key, sizeof(key)) == hash);
 		assert_status(tw_cache_set(cache, key, sizeof(key), &key[1], 8), TW_OK);
 	}
 	for (key[1] = 0; key[1] < COLLIDING; key[1] += 3)
@@ -510,10 +510,7 @@ static void counts_are_exact(void **state)
 	tw_cache_entry_release(entry);
 	assert_status(tw_cache_touch(recorder->cache, "a", 1, 20 * INTERVAL), TW_OK);
 	stats = cache_stats(recorder);
-	assert_int_equal(stats.hits, 6);
-	assert_int_equal(stats.misses, 3);
-	assert_int_equal(stats.inserts, 3);
-	assert_int_equal(stats.entries, 2);
+	assert_cache_counts(recorder->cache, .hits = 6, .misses = 3, .inserts = 3, .entries = 2);
 	assert_int_equal(stats.bytes, 5 + 5);
 	cache_pass(recorder, INTERVAL * 21 / 2);
 	assert_status(cache_get(recorder, "bb"), TW_NOT_FOUND);
@@ -522,8 +519,7 @@ static void counts_are_exact(void **state)
 	stats = cache_stats(recorder);
 	assert_int_equal(stats.entries, 1);
 	assert_int_equal(stats.bytes, 5);
-	assert_balanced(recorder->cache);
-	cache_recorder_close(recorder);
+	cache_recorder_close_balanced(recorder);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -167,7 +167,6 @@ static void live_through_change(const struct variant *variant, enum tw_status ol
 	struct taker after[TAKERS];
 	struct source old;
 	struct source new;
-	struct tw_cache_stats stats;
 
 	source_open(&old, old_value);
 	source_open(&new, "new");
@@ -184,11 +183,10 @@ static void live_through_change(const struct variant *variant, enum tw_status ol
 	assert_holds(recorder, "key", "new");
 	assert_int_equal(old.loads, 1);
 	assert_int_equal(new.loads, 1);
-	stats = cache_stats(recorder);
-	assert_int_equal(stats.misses, 2 * TAKERS + 1);
-	assert_int_equal(stats.hits, 1);
-	assert_int_equal(stats.load_waits, 2 * TAKERS);
-	assert_int_equal(stats.wait_timeouts, 0);
+	assert_int_equal(cache_stats(recorder).misses, 2 * TAKERS + 1);
+	assert_int_equal(cache_stats(recorder).hits, 1);
+	assert_int_equal(cache_stats(recorder).load_waits, 2 * TAKERS);
+	assert_int_equal(cache_stats(recorder).wait_timeouts, 0);
 	cache_recorder_close(recorder);
 }
 
@@ -201,6 +199,16 @@ static void take_after_a_change_is_not_given_the_load_from_before_it(void **stat
 	live_through_change(*state, TW_TIMED_OUT, cache_delete);
 }
 
+/* The load of the old value began before a change, and goes on until its gate is opened. */
+static void start_outdated_load(struct cache_recorder *recorder, struct taker *first,
+				struct source *old, struct source *new)
+{
+	source_open(old, "old");
+	source_open(new, "new");
+	taker_start_load(first, recorder, "key", old);
+	cache_delete(recorder);
+}
+
 static void take_that_outwaits_a_load_keeps_its_limit(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -209,10 +217,7 @@ static void take_that_outwaits_a_load_keeps_its_limit(void **state)
 	struct source old;
 	struct source new;
 
-	source_open(&old, "old");
-	source_open(&new, "new");
-	taker_start_load(&first, recorder, "key", &old);
-	cache_delete(recorder);
+	start_outdated_load(recorder, &first, &old, &new);
 	assert_status(take(recorder, "key", &new, 0, &entry), TW_TIMED_OUT);
 	assert_status(take(recorder, "key", &new, TW_MILLISECOND, &entry), TW_TIMED_OUT);
 	assert_null(entry);
@@ -241,10 +246,7 @@ static void destroy_wakes_who_outwaits_a_load(void **state)
 	struct source new;
 	pthread_t destroyer;
 
-	source_open(&old, "old");
-	source_open(&new, "new");
-	taker_start_load(&first, recorder, "key", &old);
-	cache_delete(recorder);
+	start_outdated_load(recorder, &first, &old, &new);
 	start_waiters(after, recorder, "key", &new);
 	assert_int_equal(pthread_create(&destroyer, NULL, destroy_run, recorder), 0);
 	assert_takers_end(after, TW_CLOSED, NULL);
@@ -409,11 +411,11 @@ static void freeing_goes_on_after_a_drain(void **state)
 	atomic_int freed = 0;
 
 	cache = recorder->cache;
-	reader = epochs_reader(&cache->epochs);
+	reader = epochs_reader(&cache->domain.epochs);
 	assert_non_null(reader);
 	assert_status(tw_cache_adopt(cache, "key", 3, &freed, 1, 0, count_free, NULL, TW_HOUR),
 		      TW_OK);
-	reader_enter(reader, &cache->epochs);
+	reader_enter(reader, &cache->domain.epochs);
 	assert_status(tw_cache_delete(cache, "key", 3), TW_OK);
 	drain(recorder);
 	cache_settle(recorder);

@@ -13,7 +13,6 @@
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LIFETIMES = 1000 };
@@ -175,7 +174,7 @@ static void watch_real_lifetimes(struct tw_cache *cache, struct tw_wheel *wheel,
 
 enum owner_state { OWNER_WORKS, OWNER_IS_STUCK, OWNER_IS_STOPPED };
 
-static void live_real_lifetimes(enum owner_state owner, struct random *random)
+static void live_real_round(enum owner_state owner, struct random *random)
 {
 	struct tw_options wheel_options = {.drive = owner == OWNER_IS_STUCK ? TW_DRIVE_CALLER
 									    : TW_DRIVE_THREAD};
@@ -199,31 +198,12 @@ static void live_real_lifetimes(enum owner_state owner, struct random *random)
 	tw_destroy(wheel);
 }
 
-static void lifetimes_end_at_their_deadlines_on_the_real_clock(void **state)
+static void lifetimes_end_at_their_deadlines(void **state)
 {
 	struct random random = random_from(seed_choose(), 3);
 
-	(void)state;
 	for (int round = 0; round < 5; round++)
-		live_real_lifetimes(OWNER_WORKS, &random);
-}
-
-static void lifetimes_end_at_their_deadlines_while_nobody_drives_the_wheel(void **state)
-{
-	struct random random = random_from(seed_choose(), 3);
-
-	(void)state;
-	for (int round = 0; round < 5; round++)
-		live_real_lifetimes(OWNER_IS_STUCK, &random);
-}
-
-static void lifetimes_end_at_their_deadlines_though_the_wheel_is_stopped(void **state)
-{
-	struct random random = random_from(seed_choose(), 3);
-
-	(void)state;
-	for (int round = 0; round < 5; round++)
-		live_real_lifetimes(OWNER_IS_STOPPED, &random);
+		live_real_round(*(enum owner_state *)*state, &random);
 }
 
 static void set_shortens_and_lengthens_a_lifetime(void **state)
@@ -235,15 +215,9 @@ static void set_shortens_and_lengthens_a_lifetime(void **state)
 	cache_pass(recorder, 5 * INTERVAL);
 	cache_set_for(recorder, "shorter", "new", 10 * INTERVAL);
 	cache_set_for(recorder, "longer", "new", 100 * INTERVAL);
-	cache_pass(recorder, 10 * INTERVAL - 1);
-	assert_holds(recorder, "shorter", "new");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "shorter");
+	assert_lives_for(recorder, "shorter", "new", 10 * INTERVAL);
 	assert_holds(recorder, "longer", "new");
-	cache_pass(recorder, 90 * INTERVAL - 1);
-	assert_holds(recorder, "longer", "new");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "longer");
+	assert_lives_for(recorder, "longer", "new", 90 * INTERVAL);
 	cache_pass(recorder, 2 * INTERVAL);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_REPLACED), 2);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), 2);
@@ -260,15 +234,9 @@ static void touch_shortens_and_lengthens_a_lifetime(void **state)
 	cache_pass(recorder, 5 * INTERVAL);
 	assert_status(tw_cache_touch(cache, "shorter", 7, 10 * INTERVAL), TW_OK);
 	assert_status(tw_cache_touch(cache, "longer", 6, 100 * INTERVAL), TW_OK);
-	cache_pass(recorder, 10 * INTERVAL - 1);
-	assert_holds(recorder, "shorter", "s");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "shorter");
+	assert_lives_for(recorder, "shorter", "s", 10 * INTERVAL);
 	assert_status(tw_cache_touch(cache, "shorter", 7, TW_HOUR), TW_NOT_FOUND);
-	cache_pass(recorder, 90 * INTERVAL - 1);
-	assert_holds(recorder, "longer", "l");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "longer");
+	assert_lives_for(recorder, "longer", "l", 90 * INTERVAL);
 	assert_status(tw_cache_touch(cache, "longer", 6, 0), TW_INVALID);
 	assert_status(tw_cache_touch(cache, "never set", 9, TW_HOUR), TW_NOT_FOUND);
 	cache_recorder_close(recorder);
@@ -354,10 +322,7 @@ static void entry_set_just_before_a_tick_lives_its_whole_life(void **state)
 	cache_set_for(recorder, "key", "value", 1900 * TW_MILLISECOND);
 	cache_pass(recorder, 52 * TW_MILLISECOND);
 	assert_holds(recorder, "key", "value");
-	cache_pass(recorder, 1848 * TW_MILLISECOND - 1);
-	assert_holds(recorder, "key", "value");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "key");
+	assert_lives_for(recorder, "key", "value", 1848 * TW_MILLISECOND);
 	cache_recorder_close(recorder);
 }
 
@@ -411,10 +376,7 @@ static void new_value_outlives_the_timer_of_the_old_one(void **state)
 		cache_set_for(recorder, "key", "old", 3 * INTERVAL);
 		cache_pass(recorder, 3 * INTERVAL - 1 + i % 3);
 		cache_set_for(recorder, "key", "new", 5 * INTERVAL);
-		cache_pass(recorder, 5 * INTERVAL - 1);
-		assert_holds(recorder, "key", "new");
-		cache_pass(recorder, 1);
-		assert_holds_none(recorder, "key");
+		assert_lives_for(recorder, "key", "new", 5 * INTERVAL);
 	}
 	cache_recorder_close(recorder);
 }
@@ -442,14 +404,20 @@ static void later_deadlines_send_no_commands(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* clang-format off */
+#define TEST_LIFETIMES(how, owner) {                                                               \
+	"lifetimes_end_at_their_deadlines_" #how, lifetimes_end_at_their_deadlines, NULL, NULL,    \
+	&(enum owner_state){owner}}
+/* clang-format on */
+
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves),
 	TEST_IN(rounds_inline, lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves),
 	TEST_IN(levels_workers, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
 	TEST_IN(levels_threads, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
-	cmocka_unit_test(lifetimes_end_at_their_deadlines_on_the_real_clock),
-	cmocka_unit_test(lifetimes_end_at_their_deadlines_while_nobody_drives_the_wheel),
-	cmocka_unit_test(lifetimes_end_at_their_deadlines_though_the_wheel_is_stopped),
+	TEST_LIFETIMES(on_the_real_clock, OWNER_WORKS),
+	TEST_LIFETIMES(while_nobody_drives_the_wheel, OWNER_IS_STUCK),
+	TEST_LIFETIMES(though_the_wheel_is_stopped, OWNER_IS_STOPPED),
 	TEST_CACHE(set_shortens_and_lengthens_a_lifetime),
 	TEST_CACHE(touch_shortens_and_lengthens_a_lifetime),
 	TEST_CACHE(lifetime_touched_again_and_again_ends_at_the_last_deadline),

@@ -8,6 +8,7 @@
 
 #include "support/cache_recorder.h"
 #include "support/seed.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include "faults/faults.h"
@@ -15,7 +16,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -201,7 +201,6 @@ static int visit(void *context, const struct tw_cache_entry *entry)
 
 static void step_seldom(struct run *run)
 {
-	struct tw_cache_stats stats;
 	int entries = 0;
 	int visited = 0;
 
@@ -209,8 +208,7 @@ static void step_seldom(struct run *run)
 		entries += run->versions[key] != ABSENT;
 	if (judge(run, tw_cache_each(run->cache, visit, &visited), TW_OK))
 		assert_int_equal(visited, entries);
-	assert_status(tw_cache_get_stats(run->cache, &stats), TW_OK);
-	assert_int_equal(stats.entries, entries);
+	assert_int_equal(entries_of(run->cache), entries);
 	if (random_once_in(&run->random, 4) && judge(run, tw_cache_clear(run->cache), TW_OK)) {
 		for (int key = 0; key < KEYS; key++)
 			run->versions[key] = ABSENT;
@@ -425,7 +423,6 @@ static void entries_leave_without_memory(void **state)
 /* Those too that are far off, and have to be filed anew as they come nearer. */
 static void far_entries_leave_without_memory(void **state)
 {
-	struct tw_cache_stats stats;
 	struct run run;
 
 	(void)state;
@@ -437,8 +434,7 @@ static void far_entries_leave_without_memory(void **state)
 	fail_allocation(1, true);
 	for (int key = 0; key < KEYS; key++) {
 		assert_status(tw_advance(run.wheel, 37 * INTERVAL), TW_OK);
-		assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
-		assert_int_equal(stats.entries, KEYS - 1 - key);
+		assert_int_equal(entries_of(run.cache), KEYS - 1 - key);
 	}
 	end_faults();
 	run_close(&run);
@@ -449,7 +445,6 @@ static void entries_that_lost_their_file_leave_without_memory(void **state)
 {
 	enum { MANY = 2000, KEPT = 300 };
 	const struct tw_cache_options options = {.shards = 1, .jitter = -1};
-	struct tw_cache_stats stats;
 	struct run run;
 
 	(void)state;
@@ -463,8 +458,7 @@ static void entries_that_lost_their_file_leave_without_memory(void **state)
 		assert_status(tw_cache_delete(run.cache, &key, sizeof(key)), TW_OK);
 	for (int key = 0; key < KEPT; key++) {
 		assert_status(tw_advance(run.wheel, INTERVAL), TW_OK);
-		assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
-		assert_int_equal(stats.entries, KEPT - 1 - key);
+		assert_int_equal(entries_of(run.cache), KEPT - 1 - key);
 		/* And when there is memory again, all is as it was. */
 		if (key == KEPT / 2)
 			end_faults();
@@ -480,7 +474,6 @@ static void flush_ends_without_memory(void **state)
 	const tw_duration lifetime = 30 * TW_SECOND;
 	struct tw_options wheel_options = {0};
 	struct tw_cache_options options = {.shards = 1, .jitter = -1};
-	struct tw_cache_stats stats;
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
 
@@ -496,8 +489,7 @@ static void flush_ends_without_memory(void **state)
 	while (!fault_was_met())
 		give_way();
 	assert_status(tw_cache_flush(cache), TW_OK);
-	assert_status(tw_cache_get_stats(cache, &stats), TW_OK);
-	assert_int_equal(stats.entries, MANY);
+	assert_int_equal(entries_of(cache), MANY);
 	end_faults();
 	tw_cache_destroy(cache);
 	tw_destroy(wheel);
@@ -506,7 +498,6 @@ static void flush_ends_without_memory(void **state)
 /* To have a key looked at sooner may take memory: without it the deadline stays. */
 static void touch_without_memory_changes_nothing(void **state)
 {
-	struct tw_cache_stats stats;
 	struct run run;
 
 	(void)state;
@@ -517,12 +508,10 @@ static void touch_without_memory_changes_nothing(void **state)
 	assert_status(tw_cache_touch(run.cache, "key", 3, 600 * INTERVAL), TW_OK);
 	end_faults();
 	assert_status(tw_advance(run.wheel, 599 * INTERVAL), TW_OK);
-	assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
-	assert_int_equal(stats.entries, 1);
+	assert_int_equal(entries_of(run.cache), 1);
 	assert_status(tw_cache_touch(run.cache, "key", 3, INTERVAL), TW_OK);
 	assert_status(tw_advance(run.wheel, INTERVAL), TW_OK);
-	assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
-	assert_int_equal(stats.entries, 0);
+	assert_int_equal(entries_of(run.cache), 0);
 	run_close(&run);
 }
 
@@ -544,8 +533,7 @@ static void limits_hold_without_memory(void **state)
 	assert_int_equal(stats.entries, 100);
 	for (int key = 0; key < 1000; key++)
 		assert_status(tw_cache_set(run.cache, &key, sizeof(key), "v", 1), TW_OK);
-	assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
-	assert_int_equal(stats.entries, 100);
+	assert_int_equal(entries_of(run.cache), 100);
 	run_close(&run);
 }
 

@@ -7,6 +7,7 @@
 
 #include "support/cache_recorder.h"
 #include "support/seed.h"
+#include "support/stats.h"
 
 #include "cache/cache.h" /* to count what is filed */
 
@@ -190,7 +191,7 @@ static void keys_of_one_hash_leave_each_in_its_tick(void **state)
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
 	struct tw_cache *cache = recorder->cache;
 	/* See keys_of_one_hash_are_told_apart in test_cache_calls.c. */
-	uint64_t key[2] = {cache->seed.words[2], 0};
+	uint64_t key[2] = {cache->domain.seed.words[2], 0};
 
 	for (key[1] = 0; key[1] < COLLIDING; key[1]++)
 		assert_status(tw_cache_set_with_expire(cache, key, sizeof(key), "v", 1,
@@ -255,30 +256,25 @@ static void entries_leave_in_centuries_of_microseconds(void **state)
 {
 	enum { DECADES = 29 };
 	const tw_duration decade = INT64_C(3652) * 24 * TW_HOUR;
-	struct tw_options wheel_options = {
-		.clock = TW_CLOCK_MANUAL, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
-	struct tw_cache_options options = {.jitter = -1, .shards = 1};
-	struct tw_cache_stats stats;
-	struct tw_wheel *wheel;
-	struct tw_cache *cache;
+	struct cache_recorder *recorder = cache_recorder_create_with(&levels_inline, TW_MICROSECOND,
+								     16, (struct tw_options){0});
+	struct tw_cache_options options = cache_recorder_options(recorder);
 
 	(void)state;
-	assert_status(tw_create(&wheel, TW_MICROSECOND, 16, ignore_task, &wheel_options), TW_OK);
-	options.wheel = wheel;
-	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
+	options.on_remove = NULL;
+	options.shards = 1;
+	cache_recorder_start(recorder, TW_HOUR, &options);
 	for (int i = 1; i <= DECADES; i++)
-		assert_status(tw_cache_set_with_expire(cache, &i, sizeof(i), "v", 1, i * decade),
+		assert_status(tw_cache_set_with_expire(recorder->cache, &i, sizeof(i), "v", 1,
+						       i * decade),
 			      TW_OK);
 	for (int left = DECADES; left > 0; left--) {
-		assert_status(tw_advance(wheel, decade - TW_MICROSECOND), TW_OK);
-		assert_status(tw_cache_get_stats(cache, &stats), TW_OK);
-		assert_int_equal(stats.entries, left);
-		assert_status(tw_advance(wheel, TW_MICROSECOND), TW_OK);
-		assert_status(tw_cache_get_stats(cache, &stats), TW_OK);
-		assert_int_equal(stats.entries, left - 1);
+		assert_status(tw_advance(recorder->wheel, decade - TW_MICROSECOND), TW_OK);
+		assert_int_equal(entries_of(recorder->cache), left);
+		assert_status(tw_advance(recorder->wheel, TW_MICROSECOND), TW_OK);
+		assert_int_equal(entries_of(recorder->cache), left - 1);
 	}
-	tw_cache_destroy(cache);
-	tw_destroy(wheel);
+	cache_recorder_close(recorder);
 }
 
 static const struct CMUnitTest tests[] = {

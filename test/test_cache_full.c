@@ -13,7 +13,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <string.h>
 
 enum { QUEUE = 8, STATS_TIMES = 5 };

@@ -33,10 +33,7 @@ static void each_lookup_starts_the_idle_time_anew_until_the_lifetime_ends(void *
 		cache_pass(recorder, 9 * INTERVAL);
 		assert_holds(recorder, "key", "value");
 	}
-	cache_pass(recorder, INTERVAL - 1);
-	assert_holds(recorder, "key", "value");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "key");
+	assert_lives_for(recorder, "key", "value", INTERVAL);
 	cache_recorder_close(recorder);
 }
 

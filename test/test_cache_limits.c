@@ -12,7 +12,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -133,8 +132,7 @@ static void limit_may_come_and_go(void **state)
 		assert_status(tw_cache_set_limit(recorder->cache, 0, 1), TW_OK);
 		assert_int_equal(cache_stats(recorder).entries, 0);
 		assert_int_equal(cache_stats(recorder).bytes, 0);
-		assert_balanced(recorder->cache);
-		cache_recorder_close(recorder);
+		cache_recorder_close_balanced(recorder);
 	}
 }
 
@@ -144,11 +142,9 @@ static void first_limit_finds_all_entries(void **state)
 	struct cache_recorder *recorder =
 		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
 
-	for (char key[2] = "a"; key[0] <= 'j'; key[0]++)
-		cache_set(recorder, key, key);
+	cache_set_letters(recorder, "abcdefghij");
 	assert_status(tw_cache_set_limit(recorder->cache, 10, 0), TW_OK);
-	for (char key[2] = "p"; key[0] <= 'y'; key[0]++)
-		cache_set(recorder, key, key);
+	cache_set_letters(recorder, "pqrstuvwxy");
 	for (char key[2] = "p"; key[0] <= 'y'; key[0]++)
 		assert_holds(recorder, key, key);
 	assert_int_equal(cache_stats(recorder).entries, 10);

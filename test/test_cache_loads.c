@@ -8,6 +8,7 @@
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/seed.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <pthread.h>
@@ -55,27 +56,21 @@ static void change_clear(struct cache_recorder *recorder)
 static void live_through_change(const struct variant *variant, change_fn *change, const char *left)
 {
 	struct cache_recorder *recorder = cache_recorder_open(variant, TW_HOUR);
-	struct taker first;
-	struct taker others[TAKERS];
-	struct source source;
+	struct load load;
 
-	source_open(&source, "loaded");
-	taker_start_load(&first, recorder, "key", &source);
-	start_waiters(others, recorder, "key", &source);
+	source_open(&load.source, "loaded");
+	load_start(&load, recorder, "key");
 	change(recorder);
-	gate_open(&source.gate);
-	assert_taker_ends(&first, TW_OK, "loaded");
-	assert_takers_end(others, TW_OK, "loaded");
+	assert_load_ends(&load, TW_OK, "loaded");
 	if (left != NULL)
 		assert_holds(recorder, "key", left);
 	else
 		assert_holds_none(recorder, "key");
-	assert_int_equal(source.loads, 1);
-	source.gated = false;
-	assert_taken(recorder, "key", &source, left != NULL ? left : "loaded");
+	assert_int_equal(load.source.loads, 1);
+	load.source.gated = false;
+	assert_taken(recorder, "key", &load.source, left != NULL ? left : "loaded");
 	cache_settle(recorder);
-	assert_balanced(recorder->cache);
-	cache_recorder_close(recorder);
+	cache_recorder_close_balanced(recorder);
 }
 
 static void key_changed_during_its_load_does_not_keep_what_was_loaded(void **state)
@@ -174,19 +169,14 @@ static void absence_is_kept_for_its_own_time(void **state)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_negative(*state, &source);
-	struct tw_cache_stats stats;
 
 	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
 	cache_pass(recorder, 10 * INTERVAL - 1);
 	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
 	assert_holds_none(recorder, "key");
 	assert_int_equal(source.loads, 1);
-	stats = cache_stats(recorder);
-	assert_int_equal(stats.misses, 1);
-	assert_int_equal(stats.absent, 2);
-	assert_int_equal(stats.load_errors, 1);
-	assert_int_equal(stats.inserts, 1);
-	assert_int_equal(stats.entries, 1);
+	assert_cache_counts(recorder->cache, .misses = 1, .absent = 2, .loads = 1, .load_errors = 1,
+			    .inserts = 1, .entries = 1);
 	cache_pass(recorder, 1);
 	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
 	assert_int_equal(source.loads, 2);
@@ -199,17 +189,12 @@ static void absence_is_kept_for_its_own_time(void **state)
 
 static void absence_reaches_all_who_wait(void **state)
 {
-	struct source source;
-	struct cache_recorder *recorder = open_negative(*state, &source);
-	struct taker first;
-	struct taker others[TAKERS];
+	struct load load;
+	struct cache_recorder *recorder = open_negative(*state, &load.source);
 
-	taker_start_load(&first, recorder, "key", &source);
-	start_waiters(others, recorder, "key", &source);
-	gate_open(&source.gate);
-	assert_taker_ends(&first, TW_NOT_FOUND, NULL);
-	assert_takers_end(others, TW_NOT_FOUND, NULL);
-	assert_int_equal(source.loads, 1);
+	load_start(&load, recorder, "key");
+	assert_load_ends(&load, TW_NOT_FOUND, NULL);
+	assert_int_equal(load.source.loads, 1);
 	cache_recorder_close(recorder);
 }
 
@@ -426,8 +411,7 @@ static void counts_are_exact_whoever_took(void **state)
 	assert_status(tw_cache_each(recorder->cache, weigh_visited, &weighing), TW_OK);
 	assert_int_equal(stats.entries, weighing.entries);
 	assert_int_equal(stats.bytes, weighing.bytes);
-	assert_balanced(recorder->cache);
-	cache_recorder_close(recorder);
+	cache_recorder_close_balanced(recorder);
 }
 
 static void *destroy_run(void *argument)
@@ -439,24 +423,21 @@ static void *destroy_run(void *argument)
 static void destroy_wakes_who_waits_and_waits_for_the_load(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct taker loader;
-	struct taker others[TAKERS];
-	struct source source;
+	struct load load;
 	pthread_t destroyer;
 
-	source_open(&source, "loaded");
-	taker_start_load(&loader, recorder, "key", &source);
-	start_waiters(others, recorder, "key", &source);
+	source_open(&load.source, "loaded");
+	load_start(&load, recorder, "key");
 	assert_int_equal(pthread_create(&destroyer, NULL, destroy_run, recorder->cache), 0);
-	assert_takers_end(others, TW_CLOSED, NULL);
+	assert_takers_end(load.others, TW_CLOSED, NULL);
 	wait_for(5 * TW_MILLISECOND);
-	gate_open(&source.gate);
-	assert_int_equal(pthread_join(loader.thread, NULL), 0);
+	gate_open(&load.source.gate);
+	assert_int_equal(pthread_join(load.first.thread, NULL), 0);
 	assert_int_equal(pthread_join(destroyer, NULL), 0);
 	/* What its own load brought, it has. */
-	assert_status(loader.status, TW_OK);
-	assert_value(loader.entry, "loaded");
-	tw_cache_entry_release(loader.entry);
+	assert_status(load.first.status, TW_OK);
+	assert_value(load.first.entry, "loaded");
+	tw_cache_entry_release(load.first.entry);
 	recorder->cache = NULL;
 	cache_recorder_close(recorder);
 }

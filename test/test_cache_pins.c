@@ -7,7 +7,6 @@
 
 #include "support/cache_recorder.h"
 #include "support/gate.h"
-#include "support/wait.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -11,7 +11,6 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,12 +75,9 @@ static void every_kind_of_use_keeps_an_entry(void **state)
 	for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
 		struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 3, 0);
 
-		cache_set(recorder, "a", "a");
-		cache_set(recorder, "b", "b");
-		cache_set(recorder, "c", "c");
+		cache_set_letters(recorder, "abc");
 		uses[i](recorder);
-		cache_set(recorder, "d", "d");
-		cache_set(recorder, "e", "e");
+		cache_set_letters(recorder, "de");
 		assert_holds_none(recorder, "b");
 		assert_holds_none(recorder, "c");
 		assert_holds(recorder, "a", "a");
@@ -134,9 +130,7 @@ static void visits_and_failures_are_no_use(void **state)
 {
 	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 3, 0);
 
-	cache_set(recorder, "a", "a");
-	cache_set(recorder, "b", "b");
-	cache_set(recorder, "c", "c");
+	cache_set_letters(recorder, "abc");
 	assert_status(tw_cache_each(recorder->cache, visit_nothing, NULL), TW_OK);
 	assert_status(tw_cache_set_with_expire(recorder->cache, "a", 1, "a", 1, 0), TW_INVALID);
 	assert_holds_none(recorder, "none");
@@ -218,10 +212,7 @@ static void replacements_lose_no_use_of_others(void **state)
 {
 	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 4, 0);
 
-	cache_set(recorder, "a", "a");
-	cache_set(recorder, "b", "b");
-	cache_set(recorder, "c", "c");
-	cache_set(recorder, "d", "d");
+	cache_set_letters(recorder, "abcd");
 	assert_holds(recorder, "a", "a");
 	for (int half = 0; half < 2; half++) {
 		for (int i = 0; i < 14; i++)
@@ -355,8 +346,7 @@ static void weights_stay_within_their_limit(void **state)
 				TW_OK);
 		}
 		assert_true(cache_stats(recorder).bytes > 600);
-		assert_balanced(recorder->cache);
-		cache_recorder_close(recorder);
+		cache_recorder_close_balanced(recorder);
 	}
 }
 
@@ -421,8 +411,7 @@ static void limit_holds_for_all_shards_together_whoever_sets(void **state)
 	stats = cache_stats(recorder);
 	assert_true(stats.entries <= 777);
 	assert_true(stats.entries > 700);
-	assert_balanced(recorder->cache);
-	cache_recorder_close(recorder);
+	cache_recorder_close_balanced(recorder);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -30,8 +30,7 @@ static void each_removal_has_its_cause(void **state)
 	assert_status(tw_cache_replace(recorder->cache, "replaced", 8, "last", 4, TW_HOUR), TW_OK);
 	cache_set_for(recorder, "expired", "expired", INTERVAL);
 	cache_pass(recorder, 3 * INTERVAL);
-	for (char key[2] = "a"; key[0] <= 'e'; key[0]++)
-		cache_set(recorder, key, key);
+	cache_set_letters(recorder, "abcde");
 	assert_status(tw_cache_clear(recorder->cache), TW_OK);
 	cache_set(recorder, "left", "left");
 	cache_settle(recorder);

@@ -7,6 +7,7 @@
 
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <pthread.h>
@@ -16,7 +17,6 @@ static void value_is_loaded_once_and_then_found(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct source source;
-	struct tw_cache_stats stats;
 
 	source_open(&source, "loaded");
 	assert_taken(recorder, "key", &source, "loaded");
@@ -26,12 +26,8 @@ static void value_is_loaded_once_and_then_found(void **state)
 	assert_holds_none(recorder, "key");
 	assert_taken(recorder, "key", &source, "loaded");
 	assert_int_equal(source.loads, 2);
-	stats = cache_stats(recorder);
-	assert_int_equal(stats.hits, 2);
-	assert_int_equal(stats.misses, 3);
-	assert_int_equal(stats.loads, 2);
-	assert_int_equal(stats.load_errors, 0);
-	assert_int_equal(stats.inserts, 2);
+	assert_cache_counts(recorder->cache, .hits = 2, .misses = 3, .loads = 2, .inserts = 2,
+			    .entries = 1);
 	cache_recorder_close(recorder);
 }
 
@@ -50,24 +46,15 @@ static void value_that_is_there_is_not_loaded(void **state)
 static void many_takers_share_one_load(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct taker first;
-	struct taker others[TAKERS];
-	struct source source;
-	struct tw_cache_stats stats;
+	struct load load;
 
-	source_open(&source, "loaded");
-	taker_start_load(&first, recorder, "key", &source);
-	start_waiters(others, recorder, "key", &source);
+	source_open(&load.source, "loaded");
+	load_start(&load, recorder, "key");
 	assert_holds_none(recorder, "key");
-	gate_open(&source.gate);
-	assert_taker_ends(&first, TW_OK, "loaded");
-	assert_takers_end(others, TW_OK, "loaded");
-	assert_int_equal(source.loads, 1);
-	stats = cache_stats(recorder);
-	assert_int_equal(stats.misses, TAKERS + 2);
-	assert_int_equal(stats.loads, 1);
-	assert_int_equal(stats.load_waits, TAKERS);
-	assert_int_equal(stats.inserts, 1);
+	assert_load_ends(&load, TW_OK, "loaded");
+	assert_int_equal(load.source.loads, 1);
+	assert_cache_counts(recorder->cache, .misses = TAKERS + 2, .loads = 1, .load_waits = TAKERS,
+			    .inserts = 1, .entries = 1);
 	cache_recorder_close(recorder);
 }
 
@@ -78,25 +65,20 @@ static void error_reaches_all_who_wait_and_nobody_after_them(void **state)
 
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-		struct taker first;
-		struct taker others[TAKERS];
-		struct source source;
+		struct load load;
 
-		source_open(&source, "ignored");
-		source.status = errors[i];
-		taker_start_load(&first, recorder, "key", &source);
-		start_waiters(others, recorder, "key", &source);
-		gate_open(&source.gate);
-		assert_taker_ends(&first, errors[i], NULL);
-		assert_int_equal(first.status, errors[i]);
-		assert_takers_end(others, errors[i], NULL);
-		assert_int_equal(others[0].status, errors[i]);
+		source_open(&load.source, "ignored");
+		load.source.status = errors[i];
+		load_start(&load, recorder, "key");
+		assert_load_ends(&load, errors[i], NULL);
+		assert_int_equal(load.first.status, errors[i]);
+		assert_int_equal(load.others[0].status, errors[i]);
 		assert_int_equal(cache_stats(recorder).load_errors, 1);
 		assert_int_equal(cache_stats(recorder).wait_timeouts, 0);
-		source.gated = false;
-		source.status = TW_OK;
-		assert_taken(recorder, "key", &source, "ignored");
-		assert_int_equal(source.loads, 2);
+		load.source.gated = false;
+		load.source.status = TW_OK;
+		assert_taken(recorder, "key", &load.source, "ignored");
+		assert_int_equal(load.source.loads, 2);
 		cache_recorder_close(recorder);
 	}
 }
@@ -104,16 +86,11 @@ static void error_reaches_all_who_wait_and_nobody_after_them(void **state)
 static void loader_that_gives_nothing_has_failed(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct taker first;
-	struct taker others[TAKERS];
-	struct source source;
+	struct load load;
 
-	source_open(&source, NULL);
-	taker_start_load(&first, recorder, "key", &source);
-	start_waiters(others, recorder, "key", &source);
-	gate_open(&source.gate);
-	assert_taker_ends(&first, TW_LOAD_FAILED, NULL);
-	assert_takers_end(others, TW_LOAD_FAILED, NULL);
+	source_open(&load.source, NULL);
+	load_start(&load, recorder, "key");
+	assert_load_ends(&load, TW_LOAD_FAILED, NULL);
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(cache_stats(recorder).load_errors, 1);
 	cache_recorder_close(recorder);
@@ -139,23 +116,20 @@ static void loader_that_ends_its_thread_has_failed(void **state)
 	/* The thread sanitizer loses sight of the locks of a cancelled thread. */
 	for (int cancelled = 0; cancelled < (SANITIZER_THREAD ? 1 : 2); cancelled++) {
 		struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-		struct taker first;
-		struct taker others[TAKERS];
-		struct source source;
+		struct load load;
 
-		source_open(&source, "loaded");
-		source.dies = true;
-		taker_start_load(&first, recorder, "key", &source);
-		start_waiters(others, recorder, "key", &source);
+		source_open(&load.source, "loaded");
+		load.source.dies = true;
+		load_start(&load, recorder, "key");
 		if (cancelled)
-			pthread_cancel(first.thread);
+			pthread_cancel(load.first.thread);
 		else
-			gate_open(&source.gate);
-		assert_int_equal(pthread_join(first.thread, NULL), 0);
-		assert_takers_end(others, TW_LOAD_FAILED, NULL);
+			gate_open(&load.source.gate);
+		assert_int_equal(pthread_join(load.first.thread, NULL), 0);
+		assert_takers_end(load.others, TW_LOAD_FAILED, NULL);
 		assert_int_equal(cache_stats(recorder).load_errors, 1);
-		source.dies = source.gated = false;
-		assert_taken(recorder, "key", &source, "loaded");
+		load.source.dies = load.source.gated = false;
+		assert_taken(recorder, "key", &load.source, "loaded");
 		cache_recorder_close(recorder);
 	}
 }
@@ -171,10 +145,7 @@ static void loader_chooses_the_lifetime(void **state)
 	assert_taken(recorder, "shorter", &source, "value");
 	source.expire = TW_FOREVER;
 	assert_taken(recorder, "for ever", &source, "value");
-	cache_pass(recorder, 5 * INTERVAL - 1);
-	assert_holds(recorder, "shorter", "value");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "shorter");
+	assert_lives_for(recorder, "shorter", "value", 5 * INTERVAL);
 	cache_pass(recorder, 15 * INTERVAL - 1);
 	assert_holds(recorder, "cache's own", "value");
 	cache_pass(recorder, 1);
@@ -195,10 +166,7 @@ static void lifetime_of_a_loaded_value_counts_from_the_end_of_the_load(void **st
 	cache_pass(recorder, 8 * INTERVAL);
 	gate_open(&source.gate);
 	assert_taker_ends(&taker, TW_OK, "value");
-	cache_pass(recorder, 10 * INTERVAL - 1);
-	assert_holds(recorder, "key", "value");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "key");
+	assert_lives_for(recorder, "key", "value", 10 * INTERVAL);
 	cache_recorder_close(recorder);
 }
 

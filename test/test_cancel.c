@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "runtime/runtime.h"
+#include "runtime/ask.h"
 
 /* A call made by a thread that is cancelled in it. */
 struct call {
@@ -51,6 +51,12 @@ static void call_is_cancelled_asleep(struct call *call)
 {
 	WAIT_UNTIL(atomic_load(&call->id) && thread_is_asleep(atomic_load(&call->id)));
 	pthread_cancel(call->thread);
+}
+
+static void call_starts_and_is_cancelled(struct call *call)
+{
+	call_start(call);
+	call_is_cancelled_asleep(call);
 }
 
 static void call_returns(struct call *call, enum tw_status status)
@@ -149,8 +155,7 @@ static void thread_cancelled_in_a_call_gets_its_answer_first(void **state)
 		assert_status(tw_after_func(recorder->wheel, 0, wait_to_go_on, &call, &call.timer),
 			      TW_OK);
 		gate_await(&call.gate);
-		call_start(&call);
-		call_is_cancelled_asleep(&call);
+		call_starts_and_is_cancelled(&call);
 		gate_open(&call.gate);
 		call_returns(&call, TW_OK);
 		if (recorder->wheel) {
@@ -169,8 +174,7 @@ static void thread_cancelled_at_max_pending_sets_its_timer_first(void **state)
 	struct recorder *recorder = open_for(&call, *state, 1);
 
 	set_timer(recorder, "only", 2, INTERVAL);
-	call_start(&call);
-	call_is_cancelled_asleep(&call);
+	call_starts_and_is_cancelled(&call);
 	remove_timer(recorder, "only");
 	call_returns(&call, TW_OK);
 	pass_ticks(recorder, 2);

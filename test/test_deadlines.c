@@ -5,7 +5,6 @@
 #include "support/recorder.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void deadline_is_not_rounded_and_lateness_is_exact(void **state)
@@ -206,6 +205,16 @@ static void deadlines_at_the_ends_of_the_clock_overflow_nothing(void **state)
 	recorder_close(recorder);
 }
 
+/* One event has been; and "forever", 1, is still there. */
+static void close_with_forever(struct recorder *recorder)
+{
+	assert_int_equal(event_count(recorder), 1);
+	remove_timer(recorder, "forever");
+	settle(recorder);
+	assert_released(recorder, 1, TW_REMOVED);
+	recorder_close(recorder);
+}
+
 static void delay_too_large_for_the_clock_never_ends(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -226,11 +235,7 @@ static void delay_too_large_for_the_clock_never_ends(void **state)
 	advance(recorder, INTERVAL / 2);
 	pass_ticks(recorder, 50);
 	assert_executed_at(recorder, 5, INTERVAL * 4);
-	assert_int_equal(event_count(recorder), 1);
-	remove_timer(recorder, "forever");
-	settle(recorder);
-	assert_released(recorder, 1, TW_REMOVED);
-	recorder_close(recorder);
+	close_with_forever(recorder);
 }
 
 static void clock_ends_at_forever_and_never_stays_never(void **state)
@@ -243,11 +248,7 @@ static void clock_ends_at_forever_and_never_stays_never(void **state)
 	assert_executed_at(recorder, 2, INTERVAL * 12);
 	advance(recorder, TW_FOREVER);
 	assert_true(tw_now(recorder->wheel) == TW_FOREVER);
-	assert_int_equal(event_count(recorder), 1);
-	remove_timer(recorder, "forever");
-	settle(recorder);
-	assert_released(recorder, 1, TW_REMOVED);
-	recorder_close(recorder);
+	close_with_forever(recorder);
 }
 
 static void contains_tells_the_time_to_the_deadline(void **state)
@@ -297,11 +298,7 @@ static void moved_timers_run_in_the_order_of_their_last_command(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
-	set_timer(recorder, "a", 1, INTERVAL * 25);
-	set_timer(recorder, "b", 2, INTERVAL * 25);
-	set_timer(recorder, "c", 3, INTERVAL * 3);
-	set_timer(recorder, "d", 4, INTERVAL * 400);
-	set_timer(recorder, "e", 5, INTERVAL * 25);
+	set_letters_ms(recorder, 25, 25, 3, 400, 25);
 	move_timer(recorder, "c", INTERVAL * 25);
 	pass_ticks(recorder, 2);
 	move_timer(recorder, "d", INTERVAL * 23);
@@ -315,9 +312,7 @@ static void replaced_timers_run_in_the_order_of_their_last_command(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
-	set_timer(recorder, "a", 1, INTERVAL * 25);
-	set_timer(recorder, "b", 2, INTERVAL * 25);
-	set_timer(recorder, "c", 3, INTERVAL * 25);
+	set_letters_ms(recorder, 25, 25, 25);
 	set_timer(recorder, "a", 4, INTERVAL * 25);
 	settle(recorder);
 	pass_ticks(recorder, 24);

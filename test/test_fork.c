@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -65,8 +64,11 @@ static void fork_with_value_1(struct recorder *recorder, const struct tw_task *t
 
 static struct recorder *open_family(const struct variant *variant, struct family **family)
 {
-	struct recorder *recorder = recorder_open(variant, 10);
+	struct recorder *recorder;
 
+	if (SANITIZER_THREAD)
+		skip();
+	recorder = recorder_open(variant, 10);
 	*family = mmap(NULL, sizeof(**family), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	assert_true(*family != MAP_FAILED);
@@ -100,11 +102,8 @@ static void close_family(struct recorder *recorder, struct family *family)
 static void child_that_returns_from_its_task_ends(void **state)
 {
 	struct family *family;
-	struct recorder *recorder;
+	struct recorder *recorder = open_family(*state, &family);
 
-	if (SANITIZER_THREAD)
-		skip();
-	recorder = open_family(*state, &family);
 	pass_ticks(recorder, 2);
 	close_family(recorder, family);
 }
@@ -112,11 +111,8 @@ static void child_that_returns_from_its_task_ends(void **state)
 static void child_that_returns_from_its_release_ends(void **state)
 {
 	struct family *family;
-	struct recorder *recorder;
+	struct recorder *recorder = open_family(*state, &family);
 
-	if (SANITIZER_THREAD)
-		skip();
-	recorder = open_family(*state, &family);
 	stop_wheel(recorder);
 	close_family(recorder, family);
 }
@@ -124,11 +120,8 @@ static void child_that_returns_from_its_release_ends(void **state)
 static void child_that_returns_from_its_drain_function_ends(void **state)
 {
 	struct family *family;
-	struct recorder *recorder;
+	struct recorder *recorder = open_family(*state, &family);
 
-	if (SANITIZER_THREAD)
-		skip();
-	recorder = open_family(*state, &family);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	settle(recorder);
 	close_family(recorder, family);
@@ -142,7 +135,7 @@ static void *open_and_close_epochs(void *argument)
 	struct epochs epochs = {0};
 
 	while (!atomic_load(&threads_end)) {
-		if (!epochs_init(&epochs))
+		if (!epochs_init(&epochs, sizeof(struct reader)))
 			abort();
 		epochs_destroy(&epochs);
 	}

@@ -173,51 +173,37 @@ static void assert_courses(const struct variant *variant, const struct course *c
 		assert_course(variant, courses[i]);
 }
 
-#define ASSERT_COURSES(variant, courses) \
-	assert_courses(variant, courses, sizeof(courses) / sizeof((courses)[0]))
+#define ASSERT_COURSES(variant, ...)                                  \
+	assert_courses(variant, (const struct course[]){__VA_ARGS__}, \
+		       sizeof((const struct course[]){__VA_ARGS__}) / sizeof(struct course))
 
 static void timer_runs_at_its_tick_in_any_lap(void **state)
 {
-	static const struct course courses[] = {
-		{0, 5, 0, 0}, {0, 7, 0, 0}, {0, 10, 0, 0}, {0, 12, 0, 0}};
-
-	ASSERT_COURSES(*state, courses);
+	ASSERT_COURSES(*state, {0, 5, 0, 0}, {0, 7, 0, 0}, {0, 10, 0, 0}, {0, 12, 0, 0});
 }
 
 static void timer_set_and_moved_before_the_wheel_turns_runs_at_its_tick(void **state)
 {
-	static const struct course courses[] = {{0, 3, 5, 0},  {0, 3, 7, 0}, {0, 3, 10, 0},
-						{0, 3, 12, 0}, {0, 5, 7, 0}, {0, 5, 10, 0},
-						{0, 5, 12, 0}};
-
-	ASSERT_COURSES(*state, courses);
+	ASSERT_COURSES(*state, {0, 3, 5, 0}, {0, 3, 7, 0}, {0, 3, 10, 0}, {0, 3, 12, 0},
+		       {0, 5, 7, 0}, {0, 5, 10, 0}, {0, 5, 12, 0});
 }
 
 static void timer_set_and_moved_twice_runs_at_its_last_tick(void **state)
 {
-	static const struct course courses[] = {{0, 3, 5, 10},  {0, 3, 7, 12}, {0, 3, 10, 15},
-						{0, 3, 12, 17}, {0, 5, 7, 12}, {0, 5, 10, 17},
-						{0, 5, 12, 17}};
-
-	ASSERT_COURSES(*state, courses);
+	ASSERT_COURSES(*state, {0, 3, 5, 10}, {0, 3, 7, 12}, {0, 3, 10, 15}, {0, 3, 12, 17},
+		       {0, 5, 7, 12}, {0, 5, 10, 17}, {0, 5, 12, 17});
 }
 
 static void timer_set_after_the_wheel_has_turned_runs_at_its_tick(void **state)
 {
-	static const struct course courses[] = {{3, 5, 0, 0},  {3, 7, 0, 0}, {3, 10, 0, 0},
-						{3, 12, 0, 0}, {5, 7, 0, 0}, {5, 10, 0, 0},
-						{5, 12, 0, 0}};
-
-	ASSERT_COURSES(*state, courses);
+	ASSERT_COURSES(*state, {3, 5, 0, 0}, {3, 7, 0, 0}, {3, 10, 0, 0}, {3, 12, 0, 0},
+		       {5, 7, 0, 0}, {5, 10, 0, 0}, {5, 12, 0, 0});
 }
 
 static void timer_set_and_moved_after_the_wheel_has_turned_runs_at_its_tick(void **state)
 {
-	static const struct course courses[] = {{3, 5, 10, 0},  {3, 7, 12, 0}, {3, 10, 15, 0},
-						{3, 12, 16, 0}, {5, 7, 12, 0}, {5, 10, 15, 0},
-						{5, 12, 17, 0}};
-
-	ASSERT_COURSES(*state, courses);
+	ASSERT_COURSES(*state, {3, 5, 10, 0}, {3, 7, 12, 0}, {3, 10, 15, 0}, {3, 12, 16, 0},
+		       {5, 7, 12, 0}, {5, 10, 15, 0}, {5, 12, 17, 0});
 }
 
 static void drain_gives_back_every_timer_once_and_a_second_drain_none(void **state)

@@ -25,8 +25,7 @@ static void keyed_timers_and_handles_run_in_one_order(void **state)
 	probe_start(recorder, &probes[1], 3, 5 * INTERVAL);
 	set_timer(recorder, "b", 4, 4 * INTERVAL);
 	set_timer(recorder, "c", 5, 5 * INTERVAL);
-	probe_start(recorder, &probes[2], 6, 4 * INTERVAL);
-	probe_start(recorder, &probes[3], 7, 123 * INTERVAL);
+	probes_start_ms(recorder, probes + 2, 6, 4, 123);
 	set_timer(recorder, "d", 8, 123 * INTERVAL);
 	advance(recorder, 200 * INTERVAL);
 	assert_order(recorder, 4, 6, 1, 2, 3, 5, 7, 8);
@@ -38,8 +37,7 @@ static void pending_counts_handles(void **state)
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
 
-	for (uintptr_t i = 0; i < 4; i++)
-		probe_start(recorder, &probes[i], i, 5 * INTERVAL);
+	probes_start_ms(recorder, probes, 0, 5, 5, 5, 5);
 	set_timer(recorder, "keyed", 9, 5 * INTERVAL);
 	flush_wheel(recorder);
 	assert_int_equal(tw_pending(recorder->wheel), 5);
@@ -62,8 +60,7 @@ static void drain_gives_handles_with_their_argument_and_no_key(void **state)
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {0};
 
-	for (uintptr_t i = 0; i < 4; i++)
-		probe_start(recorder, &probes[i], i, (i < 2 ? 5 : 5000) * INTERVAL);
+	probes_start_ms(recorder, probes, 0, 5, 5, 5000, 5000);
 	set_timer(recorder, "keyed", 9, 5 * INTERVAL);
 	assert_status(probe_stop(&probes[0]), TW_OK);
 	assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
@@ -167,8 +164,7 @@ static void wheel_stop_releases_pending_arguments_with_no_key(void **state)
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[6] = {0};
 
-	for (uintptr_t i = 0; i < 6; i++)
-		probe_start(recorder, &probes[i], i, (i == 0 ? 1 : 500) * INTERVAL);
+	probes_start_ms(recorder, probes, 0, 1, 500, 500, 500, 500, 500);
 	advance(recorder, INTERVAL);
 	assert_status(probe_stop(&probes[1]), TW_OK);
 	assert_status(probe_reset(&probes[2], TW_FOREVER), TW_OK);
@@ -196,8 +192,7 @@ static void wheel_stop_releases_arguments_that_are_still_in_the_queue(void **sta
 
 	probe_start(recorder, &probes[0], 0, INTERVAL);
 	probe_start(recorder, &probes[1], 1, TW_FOREVER);
-	probe_start(recorder, &probes[2], 2, INTERVAL);
-	probe_start(recorder, &probes[3], 3, INTERVAL);
+	probes_start_ms(recorder, probes + 2, 2, 1, 1);
 	assert_status(probe_stop(&probes[2]), TW_OK);
 	assert_status(probe_reset(&probes[3], 2 * INTERVAL), TW_OK);
 	stop_wheel(recorder);
@@ -210,14 +205,10 @@ static void wheel_stop_releases_arguments_that_are_still_in_the_queue(void **sta
 
 static void jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe held[2];
 	struct probe probes[4] = {0};
+	struct recorder *recorder = probes_open_waiting(*state, held, probes, 4);
 
-	for (uintptr_t i = 0; i < 4; i++)
-		probe_start(recorder, &probes[i], i, INTERVAL);
-	hold_workers(recorder, held);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 	assert_status(probe_stop(&probes[0]), TW_OK);
 	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
 	assert_status(probe_reset(&held[0], 5 * INTERVAL), TW_OK);
@@ -284,10 +275,7 @@ static void after_a_timer_that_stops_the_wheel_nothing_runs(void **state)
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {{0}, {.in_run = stop_its_wheel, .others = probes}};
 
-	probe_start(recorder, &probes[0], 1, INTERVAL);
-	probe_start(recorder, &probes[1], 2, 2 * INTERVAL);
-	probe_start(recorder, &probes[2], 3, 2 * INTERVAL);
-	probe_start(recorder, &probes[3], 4, 3 * INTERVAL);
+	probes_start_ms(recorder, probes, 1, 1, 2, 2, 3);
 	probe_start(recorder, &probes[4], 5, TW_HOUR);
 	assert_status(tw_advance(recorder->wheel, 9 * INTERVAL), TW_CLOSED);
 	settle(recorder);
@@ -307,8 +295,7 @@ static void after_a_worker_has_stopped_the_wheel_nothing_runs(void **state)
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {{0}, {.in_run = stop_its_wheel, .others = probes}};
 
-	probe_start(recorder, &probes[1], 2, 2 * INTERVAL);
-	probe_start(recorder, &probes[2], 3, 3 * INTERVAL);
+	probes_start_ms(recorder, probes + 1, 2, 2, 3);
 	probe_start(recorder, &probes[4], 5, TW_HOUR);
 	(void)tw_advance(recorder->wheel, 2 * INTERVAL);
 	settle(recorder);
@@ -349,10 +336,9 @@ static void assert_handle_calls_closed(struct recorder *recorder, struct probe *
 
 static void stopped_wheel_answers_closed_to_handle_calls(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
+	struct recorder *recorder = probes_open_one(*state, &probe, INTERVAL);
 
-	probe_start(recorder, &probe, 1, INTERVAL);
 	stop_wheel(recorder);
 	assert_handle_calls_closed(recorder, &probe);
 	settle(recorder);

@@ -234,11 +234,7 @@ static void run_busy(void *argument)
 
 static void random_commands_in_tasks_take_effect_at_once(void **state)
 {
-	const struct variant *variant = *state;
-	struct tw_options options = {.layout = variant->layout,
-				     .clock = TW_CLOCK_MANUAL,
-				     .drive = variant->drive,
-				     .workers = variant->workers};
+	struct tw_options options = variant_options(*state, (struct tw_options){0});
 	static struct bustle bustle;
 
 	memset(&bustle, 0, sizeof(bustle));

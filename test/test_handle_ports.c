@@ -24,12 +24,15 @@ static void kafka_expired_timers_run_at_the_first_advance_by_nothing(void **stat
 enum { KAFKA_TIMERS = 585 };
 
 /* Delays 0 to 4, 10 to 99, once more 10 to 99, 100 to 499: probe i runs at delays[i]. */
-static void kafka_start(struct recorder *recorder, struct probe *probes, tw_duration *delays)
+static struct recorder *kafka_open(const struct variant *variant, tw_duration *delays)
 {
 	static const int first[] = {0, 10, 10, 100};
 	static const int last[] = {4, 99, 99, 499};
+	static struct probe probes[KAFKA_TIMERS];
+	struct recorder *recorder = probes_open(variant);
 	size_t count = 0;
 
+	memset(probes, 0, sizeof(probes));
 	for (int part = 0; part < 4; part++) {
 		for (int delay = first[part]; delay <= last[part]; delay++) {
 			delays[count] = delay * INTERVAL;
@@ -38,16 +41,14 @@ static void kafka_start(struct recorder *recorder, struct probe *probes, tw_dura
 		}
 	}
 	assert_int_equal(count, KAFKA_TIMERS);
+	return recorder;
 }
 
 static void kafka_timers_run_once_each_at_their_delay(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
-	static struct probe probes[KAFKA_TIMERS];
 	tw_duration delays[KAFKA_TIMERS];
+	struct recorder *recorder = kafka_open(*state, delays);
 
-	memset(probes, 0, sizeof(probes));
-	kafka_start(recorder, probes, delays);
 	advance(recorder, 0);
 	pass_ticks(recorder, 600);
 	for (uintptr_t i = 0; i < KAFKA_TIMERS; i++)
@@ -59,12 +60,9 @@ static void kafka_timers_run_once_each_at_their_delay(void **state)
 
 static void kafka_timers_run_in_the_order_of_deadline_and_setting(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
-	static struct probe probes[KAFKA_TIMERS];
 	tw_duration delays[KAFKA_TIMERS];
+	struct recorder *recorder = kafka_open(*state, delays);
 
-	memset(probes, 0, sizeof(probes));
-	kafka_start(recorder, probes, delays);
 	advance(recorder, 600 * INTERVAL);
 	assert_int_equal(event_count(recorder), KAFKA_TIMERS);
 	for (size_t i = 1; i < KAFKA_TIMERS; i++) {
@@ -94,10 +92,9 @@ static void russell_luo_delays_are_met_to_the_tick(void **state)
 
 static void russell_luo_timer_stopped_shortly_before_its_deadline_is_silent(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
+	struct recorder *recorder = probes_open_one(*state, &probe, 1000 * INTERVAL);
 
-	probe_start(recorder, &probe, 1, 1000 * INTERVAL);
 	advance_to(recorder, 900 * INTERVAL);
 	assert_status(probe_stop(&probe), TW_OK);
 	advance_to(recorder, 2000 * INTERVAL);
@@ -113,8 +110,7 @@ static void netty_limit_refuses_the_third_until_one_is_stopped(void **state)
 	struct probe probes[3] = {0};
 	struct tw_timer refused = {77};
 
-	probe_start(recorder, &probes[0], 1, 5 * INTERVAL);
-	probe_start(recorder, &probes[1], 2, 5 * INTERVAL);
+	probes_start_ms(recorder, probes, 1, 5, 5);
 	assert_status(tw_after_func(recorder->wheel, INTERVAL, probe_run, &probes[2], &refused),
 		      TW_FULL);
 	assert_int_equal(refused.id, 0);
@@ -183,10 +179,9 @@ static void agrona_deadline_in_the_past_fires_now(void **state)
 
 static void agrona_second_stop_finds_nothing(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
+	struct recorder *recorder = probes_open_one(*state, &probe, 5 * INTERVAL);
 
-	probe_start(recorder, &probe, 1, 5 * INTERVAL);
 	assert_status(probe_stop(&probe), TW_OK);
 	assert_status(probe_stop(&probe), TW_NOT_FOUND);
 	assert_status(probe_stop_wait(&probe), TW_NOT_FOUND);
@@ -256,8 +251,7 @@ static void tokio_resets_move_the_deadline_and_only_the_last_counts(void **state
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
 
-	probe_start(recorder, &probes[0], 1, 200 * INTERVAL);
-	probe_start(recorder, &probes[1], 2, 250 * INTERVAL);
+	probes_start_ms(recorder, probes, 1, 200, 250);
 	advance_to(recorder, 100 * INTERVAL);
 	assert_status(probe_reset(&probes[0], 200 * INTERVAL), TW_OK);
 	assert_status(probe_reset(&probes[1], 250 * INTERVAL), TW_OK);
@@ -283,8 +277,7 @@ static void tokio_next_wake_is_that_of_the_nearer_timer(void **state)
 	struct probe probes[3] = {0};
 
 	assert_int_equal(poll_wheel(recorder), TW_FOREVER);
-	probe_start(recorder, &probes[0], 1, 10000 * INTERVAL);
-	probe_start(recorder, &probes[1], 2, 600 * INTERVAL);
+	probes_start_ms(recorder, probes, 1, 10000, 600);
 	assert_int_equal(poll_wheel(recorder), 600 * INTERVAL);
 	assert_status(probe_stop(&probes[1]), TW_OK);
 	assert_in_range(poll_wheel(recorder), 600 * INTERVAL + 1, 10000 * INTERVAL);
@@ -327,12 +320,9 @@ static void libuv_equal_deadlines_run_in_the_order_of_setting(void **state)
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[6] = {0};
 
-	probe_start(recorder, &probes[0], 1, 5 * INTERVAL);
-	probe_start(recorder, &probes[1], 2, 5 * INTERVAL);
-	probe_start(recorder, &probes[2], 3, 3 * INTERVAL);
+	probes_start_ms(recorder, probes, 1, 5, 5, 3);
 	advance(recorder, INTERVAL);
-	probe_start(recorder, &probes[3], 4, 4 * INTERVAL);
-	probe_start(recorder, &probes[4], 5, 2 * INTERVAL);
+	probes_start_ms(recorder, probes + 3, 4, 4, 2);
 	advance(recorder, INTERVAL);
 	probe_start(recorder, &probes[5], 6, 3 * INTERVAL);
 	advance(recorder, 10 * INTERVAL);
@@ -361,8 +351,7 @@ static void folly_timers_that_stop_others_of_their_tick_and_rearm_themselves(voi
 				  {0},
 				  {.in_run = folly_stop_fifth_and_rearm, .others = probes}};
 
-	for (uintptr_t i = 0; i < 5; i++)
-		probe_start(recorder, &probes[i], i + 1, 5 * INTERVAL);
+	probes_start_ms(recorder, probes, 1, 5, 5, 5, 5, 5);
 	advance(recorder, 30 * INTERVAL);
 	assert_order(recorder, 1, 3, 3);
 	assert_int_equal(event_at(recorder, 0).now, 5 * INTERVAL);

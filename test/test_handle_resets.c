@@ -5,7 +5,7 @@
 #include "support/probe.h"
 #include "support/wait.h"
 
-#include "runtime/runtime.h"
+#include "runtime/ask.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,8 +16,7 @@ static void reset_reaches_a_timer_in_the_queue_and_in_the_wheel(void **state)
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[6] = {0};
 
-	for (uintptr_t i = 0; i < 6; i++)
-		probe_start(recorder, &probes[i], i, 50 * INTERVAL);
+	probes_start_ms(recorder, probes, 0, 50, 50, 50, 50, 50, 50);
 	assert_status(probe_reset(&probes[0], 3 * INTERVAL), TW_OK);
 	assert_status(probe_reset(&probes[1], 300 * INTERVAL + 1), TW_OK);
 	pass_ticks(recorder, 2);
@@ -62,10 +61,9 @@ static void reset_counts_from_the_call_and_rounds_up(void **state)
 
 static void timer_reset_many_times_runs_once_at_the_last_deadline(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
+	struct recorder *recorder = probes_open_one(*state, &probe, 2 * INTERVAL);
 
-	probe_start(recorder, &probe, 1, 2 * INTERVAL);
 	for (int i = 0; i < 300; i++) {
 		assert_status(probe_reset(&probe, (i % 40 + 2) * INTERVAL), TW_OK);
 		if (i % 3 == 0)
@@ -92,7 +90,7 @@ static void *stop_and_measure(void *argument)
 static void stop_that_waits_for_a_reset_leaves_the_processor_to_it(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
-	struct handle_table *table = &recorder->wheel->owner.handles;
+	struct handle_table *table = &recorder->wheel->owner.out.handles;
 	const struct timespec *took;
 	struct probe probe = {0};
 	struct handle *handle;
@@ -118,8 +116,7 @@ static void reset_of_what_is_done_or_stopped_finds_nothing(void **state)
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
 
-	probe_start(recorder, &probes[0], 1, INTERVAL);
-	probe_start(recorder, &probes[1], 2, INTERVAL);
+	probes_start_ms(recorder, probes, 1, 1, 1);
 	assert_status(probe_stop(&probes[1]), TW_OK);
 	assert_status(probe_reset(&probes[1], INTERVAL), TW_NOT_FOUND);
 	pass_ticks(recorder, 1);
@@ -133,14 +130,10 @@ static void reset_of_what_is_done_or_stopped_finds_nothing(void **state)
 
 static void job_of_the_pool_that_has_not_begun_can_be_reset(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe held[2];
 	struct probe probes[4] = {0};
+	struct recorder *recorder = probes_open_waiting(*state, held, probes, 4);
 
-	for (uintptr_t i = 0; i < 4; i++)
-		probe_start(recorder, &probes[i], i, INTERVAL);
-	hold_workers(recorder, held);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 	assert_status(probe_reset(&probes[0], 9 * INTERVAL), TW_OK);
 	assert_status(probe_reset(&probes[1], 2 * INTERVAL), TW_OK);
 	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
@@ -159,18 +152,15 @@ static void job_of_the_pool_that_has_not_begun_can_be_reset(void **state)
 
 static void reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe held[2];
 	struct probe probe = {0};
+	struct recorder *recorder = probes_open_waiting(*state, held, &probe, 1);
 
-	probe_start(recorder, &probe, 1, INTERVAL);
-	hold_workers(recorder, held);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 	assert_status(probe_reset(&probe, 2 * INTERVAL), TW_OK);
 	assert_status(tw_advance(recorder->wheel, 7 * INTERVAL), TW_OK);
 	let_workers_go(recorder, held);
 	advance(recorder, 0);
-	assert_executed_at(recorder, 1, 8 * INTERVAL);
+	assert_executed_at(recorder, 0, 8 * INTERVAL);
 	recorder_close(recorder);
 }
 
@@ -184,10 +174,9 @@ static void reset_twice_in_the_first_run(struct probe *probe)
 
 static void timer_reset_in_its_own_run_runs_again(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {.in_run = reset_twice_in_the_first_run};
+	struct recorder *recorder = probes_open_one(*state, &probe, 2 * INTERVAL);
 
-	probe_start(recorder, &probe, 1, 2 * INTERVAL);
 	pass_ticks(recorder, 20);
 	assert_order(recorder, 1, 1);
 	assert_int_equal(event_at(recorder, 0).now, 2 * INTERVAL);
@@ -207,10 +196,9 @@ static void stop_and_reset_in_its_own_run(struct probe *probe)
 
 static void timer_that_has_stopped_itself_cannot_be_reset(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {.in_run = stop_and_reset_in_its_own_run};
+	struct recorder *recorder = probes_open_one(*state, &probe, 2 * INTERVAL);
 
-	probe_start(recorder, &probe, 1, 2 * INTERVAL);
 	pass_ticks(recorder, 20);
 	assert_executed_at(recorder, 1, 2 * INTERVAL);
 	assert_status(probe.answers[0], TW_OK);
@@ -222,10 +210,9 @@ static void timer_that_has_stopped_itself_cannot_be_reset(void **state)
 
 static void timer_reset_while_it_runs_runs_again_after_it(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe;
+	struct recorder *recorder = probes_open_held(*state, &probe);
 
-	probe_start_held(recorder, &probe, 1);
 	assert_status(probe_reset(&probe, 5 * INTERVAL), TW_OK);
 	gate_open(&probe.gate);
 	settle(recorder);
@@ -265,9 +252,7 @@ static void timers_of_one_tick_run_in_the_order_of_their_last_command(void **sta
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {0};
 
-	probe_start(recorder, &probes[0], 1, 5 * INTERVAL);
-	probe_start(recorder, &probes[1], 2, 9 * INTERVAL);
-	probe_start(recorder, &probes[2], 3, 5 * INTERVAL);
+	probes_start_ms(recorder, probes, 1, 5, 9, 5);
 	flush_wheel(recorder);
 	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
 	flush_wheel(recorder);
@@ -288,8 +273,7 @@ static void order_of_commands_and_resets_is_kept_in_the_queue_too(void **state)
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[3] = {0};
 
-	probe_start(recorder, &probes[0], 1, 5 * INTERVAL);
-	probe_start(recorder, &probes[1], 2, 9 * INTERVAL);
+	probes_start_ms(recorder, probes, 1, 5, 9);
 	flush_wheel(recorder);
 	probe_start(recorder, &probes[2], 3, 5 * INTERVAL);
 	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
@@ -307,10 +291,9 @@ static void reset_itself_to_now(struct probe *probe)
 
 static void timer_that_resets_itself_to_now_runs_once_a_turn(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {.in_run = reset_itself_to_now};
+	struct recorder *recorder = probes_open_one(*state, &probe, 0);
 
-	probe_start(recorder, &probe, 1, 0);
 	for (int turns = 1; turns <= 10; turns++) {
 		assert_int_equal(poll_wheel(recorder), 0);
 		assert_int_equal(event_count(recorder), turns);
@@ -368,8 +351,7 @@ static void timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_adv
 	struct probe probes[2] = {{.in_run = start_again_in_a_tick},
 				  {.in_run = reset_itself_by_a_tick}};
 
-	probe_start(recorder, &probes[0], 0, INTERVAL);
-	probe_start(recorder, &probes[1], 1, INTERVAL);
+	probes_start_ms(recorder, probes, 0, 1, 1);
 	advance(recorder, 100 * INTERVAL);
 	assert_int_equal(event_count(recorder), 200);
 	for (size_t i = 0; i < 200; i++) {

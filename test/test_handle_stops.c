@@ -18,8 +18,7 @@ static void stopped_timer_never_runs_and_is_not_released(void **state)
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
 
-	for (uintptr_t i = 0; i < 4; i++)
-		probe_start(recorder, &probes[i], i, (i < 3 ? 5 : 500) * INTERVAL);
+	probes_start_ms(recorder, probes, 0, 5, 5, 5, 500);
 	assert_status(probe_stop(&probes[0]), TW_OK);
 	flush_wheel(recorder);
 	assert_status(probe_stop(&probes[1]), TW_OK);
@@ -59,10 +58,9 @@ static void stop_in_its_own_run(struct probe *probe)
 
 static void timer_that_stops_itself_is_told_that_it_runs(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {.in_run = stop_in_its_own_run};
+	struct recorder *recorder = probes_open_one(*state, &probe, INTERVAL);
 
-	probe_start(recorder, &probe, 1, INTERVAL);
 	pass_ticks(recorder, 3);
 	assert_executed_at(recorder, 1, INTERVAL);
 	assert_status(probe.answers[0], TW_INVALID);
@@ -74,10 +72,9 @@ static void timer_that_stops_itself_is_told_that_it_runs(void **state)
 
 static void stop_during_the_run_answers_running_and_does_not_wait(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe;
+	struct recorder *recorder = probes_open_held(*state, &probe);
 
-	probe_start_held(recorder, &probe, 1);
 	assert_status(probe_stop(&probe), TW_RUNNING);
 	assert_int_equal(atomic_load(&probe.ended), 0);
 	gate_open(&probe.gate);
@@ -89,10 +86,9 @@ static void stop_during_the_run_answers_running_and_does_not_wait(void **state)
 
 static void stop_wait_returns_after_the_run_has_ended(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe;
+	struct recorder *recorder = probes_open_held(*state, &probe);
 
-	probe_start_held(recorder, &probe, 1);
 	gate_open(&probe.gate);
 	assert_status(probe_stop_wait(&probe), TW_RUNNING);
 	assert_int_equal(atomic_load(&probe.ended), 1);
@@ -102,10 +98,9 @@ static void stop_wait_returns_after_the_run_has_ended(void **state)
 
 static void stop_wait_after_a_stop_that_did_not_wait_still_waits_for_the_run(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe;
+	struct recorder *recorder = probes_open_held(*state, &probe);
 
-	probe_start_held(recorder, &probe, 1);
 	assert_status(probe_stop(&probe), TW_RUNNING);
 	gate_open(&probe.gate);
 	(void)probe_stop_wait(&probe);
@@ -131,12 +126,11 @@ static void *wait_for_run(void *argument)
 
 static void several_threads_can_wait_for_one_run(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
-	struct waiter waiters[4];
 	struct probe probe;
+	struct recorder *recorder = probes_open_held(*state, &probe);
+	struct waiter waiters[4];
 	int running = 0;
 
-	probe_start_held(recorder, &probe, 1);
 	for (int i = 0; i < 4; i++) {
 		waiters[i].probe = &probe;
 		pthread_create(&waiters[i].thread, NULL, wait_for_run, &waiters[i]);
@@ -155,11 +149,10 @@ static void several_threads_can_wait_for_one_run(void **state)
 
 static void stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
-	struct waiter waiter;
 	struct probe probe;
+	struct recorder *recorder = probes_open_held(*state, &probe);
+	struct waiter waiter;
 
-	probe_start_held(recorder, &probe, 1);
 	assert_status(probe_reset(&probe, 2 * INTERVAL), TW_OK);
 	waiter.probe = &probe;
 	pthread_create(&waiter.thread, NULL, wait_for_run, &waiter);
@@ -218,20 +211,16 @@ static void task_on_a_worker_waits_for_the_run_on_the_other(void **state)
 
 static void job_of_the_pool_that_has_not_begun_can_be_stopped(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe held[2];
 	struct probe probes[3] = {0};
+	struct recorder *recorder = probes_open_waiting(*state, held, probes, 3);
 
-	for (uintptr_t i = 0; i < 3; i++)
-		probe_start(recorder, &probes[i], i + 1, INTERVAL);
-	hold_workers(recorder, held);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	assert_status(probe_stop(&probes[0]), TW_OK);
 	assert_status(probe_stop_wait(&probes[2]), TW_OK);
 	assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
 	let_workers_go(recorder, held);
-	assert_executed_at(recorder, 2, INTERVAL);
+	assert_executed_at(recorder, 1, INTERVAL);
 	assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
 	stop_wheel(recorder);
 	assert_int_equal(event_count(recorder), 3);

@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "runtime/runtime.h"
+#include "runtime/ask.h"
 
 /* A nap, and the turns that need none. */
 static const int64_t nap = 50 * TW_MICROSECOND;

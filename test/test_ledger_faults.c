@@ -339,16 +339,14 @@ static void make_trouble(struct show *show, struct caller *callers, pthread_t *t
 static void show_begin(struct show *show, const struct variant *variant,
 		       enum tw_when_full when_full, size_t max_pending, size_t max_unfinished)
 {
-	struct tw_options options = {.context = show,
-				     .release = release,
-				     .layout = variant->layout,
-				     .clock = TW_CLOCK_MANUAL,
-				     .drive = variant->drive,
-				     .workers = variant->workers,
-				     .queue_capacity = 64,
-				     .max_pending = max_pending,
-				     .when_full = when_full,
-				     .max_unfinished = max_unfinished};
+	struct tw_options options =
+		variant_options(variant, (struct tw_options){.context = show,
+							     .release = release,
+							     .queue_capacity = 64,
+							     .max_workers = 64,
+							     .max_pending = max_pending,
+							     .when_full = when_full,
+							     .max_unfinished = max_unfinished});
 
 	memset(show, 0, sizeof(*show));
 	show->pieces = calloc(PIECES, sizeof(show->pieces[0]));

@@ -177,10 +177,7 @@ static struct recorder *run_held_until_950(const struct variant *variant, enum t
 	struct recorder *recorder = probes_open(variant);
 	static struct probe probe;
 
-	probe_hold(&probe);
-	probe_repeat_with(recorder, &probe, 1, 300 * INTERVAL, 300 * INTERVAL, missed);
-	assert_status(tw_advance(recorder->wheel, 300 * INTERVAL), TW_OK);
-	gate_await(&probe.gate);
+	probe_repeat_held(recorder, &probe, 300 * INTERVAL, missed);
 	assert_status(tw_advance(recorder->wheel, 650 * INTERVAL), TW_OK);
 	assert_int_equal(event_count(recorder), 1);
 	gate_open(&probe.gate);
@@ -269,11 +266,7 @@ static void run_late_by_less_than_a_period_changes_nothing(void **state)
 		struct recorder *recorder = probes_open(*state);
 		struct probe probe;
 
-		probe_hold(&probe);
-		probe_repeat_with(recorder, &probe, 1, 100 * INTERVAL, 100 * INTERVAL,
-				  (enum tw_missed)missed);
-		assert_status(tw_advance(recorder->wheel, 100 * INTERVAL), TW_OK);
-		gate_await(&probe.gate);
+		probe_repeat_held(recorder, &probe, 100 * INTERVAL, (enum tw_missed)missed);
 		assert_status(tw_advance(recorder->wheel, 150 * INTERVAL), TW_OK);
 		gate_open(&probe.gate);
 		wait_for_runs(recorder, 2);
@@ -323,10 +316,9 @@ static void runs_of_one_timer_never_overlap(void **state)
 
 static void periodic_timer_stopped_between_runs_runs_no_more(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
+	struct recorder *recorder = probes_open_repeating(*state, &probe, 5 * INTERVAL);
 
-	probe_repeat(recorder, &probe, 1, 5 * INTERVAL, 5 * INTERVAL);
 	pass_ticks(recorder, 12);
 	assert_int_equal(tw_pending(recorder->wheel), 1);
 	assert_status(probe_stop(&probe), TW_OK);
@@ -351,10 +343,9 @@ static void stop_in_the_third_run(struct probe *probe)
 
 static void periodic_timer_that_stops_itself_runs_no_more(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {.in_run = stop_in_the_third_run};
+	struct recorder *recorder = probes_open_repeating(*state, &probe, 5 * INTERVAL);
 
-	probe_repeat(recorder, &probe, 1, 5 * INTERVAL, 5 * INTERVAL);
 	pass_ticks(recorder, 40);
 	assert_runs_ms(recorder, 1, 5, 10, 15);
 	assert_status(probe.answers[0], TW_INVALID);
@@ -372,10 +363,9 @@ static void wait_in_each_run(struct probe *probe)
 
 static void stop_wait_in_its_own_run_is_invalid_and_stops_nothing(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {.in_run = wait_in_each_run};
+	struct recorder *recorder = probes_open_repeating(*state, &probe, 5 * INTERVAL);
 
-	probe_repeat(recorder, &probe, 1, 5 * INTERVAL, 5 * INTERVAL);
 	pass_ticks(recorder, 17);
 	assert_status(probe.answers[0], TW_INVALID);
 	assert_runs_ms(recorder, 1, 5, 10, 15);
@@ -387,10 +377,7 @@ static void periodic_timer_stopped_while_it_runs_does_not_run_again(void **state
 	struct recorder *recorder = probes_open(*state);
 	struct probe probe;
 
-	probe_hold(&probe);
-	probe_repeat(recorder, &probe, 1, 5 * INTERVAL, 5 * INTERVAL);
-	assert_status(tw_advance(recorder->wheel, 5 * INTERVAL), TW_OK);
-	gate_await(&probe.gate);
+	probe_repeat_held(recorder, &probe, 5 * INTERVAL, TW_MISSED_BURST);
 	assert_status(tw_advance(recorder->wheel, 50 * INTERVAL), TW_OK);
 	assert_status(probe_stop(&probe), TW_REARMED);
 	assert_status(probe_stop(&probe), TW_RUNNING);
@@ -442,10 +429,9 @@ static void reset_moves_the_next_run_and_later_ones_count_from_there(void **stat
 
 static void reset_to_never_pauses_and_another_reset_goes_on(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
+	struct recorder *recorder = probes_open_repeating(*state, &probe, 10 * INTERVAL);
 
-	probe_repeat(recorder, &probe, 1, 10 * INTERVAL, 10 * INTERVAL);
 	pass_ticks(recorder, 12);
 	assert_status(probe_reset(&probe, TW_FOREVER), TW_OK);
 	pass_ticks(recorder, 100);
@@ -464,10 +450,9 @@ static void reset_in_the_first_run(struct probe *probe)
 
 static void periodic_timer_may_reset_itself(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {.in_run = reset_in_the_first_run};
+	struct recorder *recorder = probes_open_repeating(*state, &probe, 10 * INTERVAL);
 
-	probe_repeat(recorder, &probe, 1, 10 * INTERVAL, 10 * INTERVAL);
 	pass_ticks(recorder, 60);
 	assert_status(probe.answers[0], TW_OK);
 	assert_runs_ms(recorder, 1, 10, 35, 45, 55);
@@ -479,10 +464,7 @@ static void reset_while_it_runs_takes_the_place_of_missed_runs(void **state)
 	struct recorder *recorder = probes_open(*state);
 	struct probe probe;
 
-	probe_hold(&probe);
-	probe_repeat(recorder, &probe, 1, 10 * INTERVAL, 10 * INTERVAL);
-	assert_status(tw_advance(recorder->wheel, 10 * INTERVAL), TW_OK);
-	gate_await(&probe.gate);
+	probe_repeat_held(recorder, &probe, 10 * INTERVAL, TW_MISSED_BURST);
 	assert_status(tw_advance(recorder->wheel, 85 * INTERVAL), TW_OK);
 	assert_status(probe_reset(&probe, 6 * INTERVAL), TW_OK);
 	gate_open(&probe.gate);

@@ -110,10 +110,7 @@ static void destroy_while_a_periodic_timer_runs_gives_its_argument_back(void **s
 	struct recorder *recorder = probes_open(*state);
 	struct probe probe;
 
-	probe_hold(&probe);
-	probe_repeat(recorder, &probe, 1, 5 * INTERVAL, 5 * INTERVAL);
-	assert_status(tw_advance(recorder->wheel, 5 * INTERVAL), TW_OK);
-	gate_await(&probe.gate);
+	probe_repeat_held(recorder, &probe, 5 * INTERVAL, TW_MISSED_BURST);
 	gate_open(&probe.gate);
 	tw_destroy(recorder->wheel);
 	recorder->wheel = NULL;

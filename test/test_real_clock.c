@@ -74,7 +74,7 @@ static void watch_set(struct watch *watch, struct random *random, size_t count)
 static void watch_end(struct watch *watch, size_t count)
 {
 	ledger_assert_balanced(watch->ledger);
-	assert_int_equal(ledger_executed(watch->ledger), count);
+	assert_int_equal(ledger_counts(watch->ledger).executed, count);
 	assert_int_equal(atomic_load(&watch->early), 0);
 	assert_in_range(atomic_load(&watch->latest), 0,
 			LATEST + processor_waited() - watch->waited);
@@ -89,7 +89,7 @@ static void run_watch(const struct variant *variant, enum tw_clock clock)
 
 	watch_start(&watch, variant, clock);
 	watch_set(&watch, &random, TIMERS);
-	WAIT_UNTIL(ledger_executed(watch.ledger) == TIMERS);
+	WAIT_UNTIL(ledger_counts(watch.ledger).executed == TIMERS);
 	watch_end(&watch, TIMERS);
 }
 
@@ -113,7 +113,7 @@ static void caller_may_sleep_as_long_as_poll_says(void **state)
 
 	watch_start(&watch, *state, TW_CLOCK_MONOTONIC);
 	watch_set(&watch, &random, FEW);
-	while (ledger_executed(watch.ledger) < FEW && polls < 10 * LONGEST_DELAY) {
+	while (ledger_counts(watch.ledger).executed < FEW && polls < 10 * LONGEST_DELAY) {
 		assert_status(tw_poll(watch.wheel, &until_next), TW_OK);
 		if (until_next != TW_FOREVER)
 			wait_for(until_next);
@@ -143,7 +143,7 @@ static void move_and_remove_reach_a_sleeping_owner(void **state)
 	WAIT_UNTIL(tw_pending(watch.wheel) == 1);
 	wait_for(20 * TICK);
 	assert_status(tw_move_timer(watch.wheel, &far, sizeof(far), 20 * TICK), TW_OK);
-	WAIT_UNTIL(ledger_executed(watch.ledger) == 1);
+	WAIT_UNTIL(ledger_counts(watch.ledger).executed == 1);
 	wait_for(100 * TICK);
 	watch_end(&watch, 1);
 }
@@ -177,7 +177,7 @@ static void set_that_waited_for_a_place_fires_without_another_command(void **sta
 	assert_status(tw_set_timer(watch.wheel, "a", 1, VALUE(1), 30 * TICK), TW_OK);
 	assert_status(tw_flush(watch.wheel), TW_OK);
 	assert_status(tw_set_timer(watch.wheel, "b", 1, VALUE(2), 60 * TICK), TW_OK);
-	WAIT_UNTIL(ledger_executed(watch.ledger) == 2);
+	WAIT_UNTIL(ledger_counts(watch.ledger).executed == 2);
 	assert_int_equal(tw_pending(watch.wheel), 0);
 	watch_end(&watch, 2);
 }

@@ -5,6 +5,7 @@
 #include "support/ledger.h"
 #include "support/recorder.h"
 #include "support/seed.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <stdatomic.h>
@@ -286,19 +287,22 @@ static void stopped_wheel_accepts_nothing(void **state)
 	recorder_close(recorder);
 }
 
+static struct recorder *open_with_queue_of_16(const struct variant *variant)
+{
+	return recorder_open_with(
+		variant, 10,
+		(struct tw_options){.queue_capacity = 16, .when_full = TW_WHEN_FULL_FAIL});
+}
+
 static void full_queue_stops_the_rest(void **state)
 {
 	static struct numbered numbered;
-	struct recorder *recorder = recorder_open_with(
-		*state, 10,
-		(struct tw_options){.queue_capacity = 16, .when_full = TW_WHEN_FULL_FAIL});
+	struct recorder *recorder = open_with_queue_of_16(*state);
 	const struct tw_set *items = number_items(&numbered, 1, 40, INTERVAL);
-	struct tw_stats stats;
 
 	assert_accepts(recorder, items, 40, TW_FULL, 16);
 	assert_accepts(recorder, items + 16, 24, TW_FULL, 0);
-	assert_status(tw_get_stats(recorder->wheel, &stats), TW_OK);
-	assert_int_equal(stats.refused, 2);
+	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 2);
 	flush_wheel(recorder);
 	assert_int_equal(tw_pending(recorder->wheel), 16);
 	set_timer(recorder, "one", 41, INTERVAL);
@@ -314,9 +318,7 @@ static void full_queue_stops_the_rest(void **state)
 static void bad_item_counts_before_a_full_queue(void **state)
 {
 	static struct numbered numbered;
-	struct recorder *recorder = recorder_open_with(
-		*state, 10,
-		(struct tw_options){.queue_capacity = 16, .when_full = TW_WHEN_FULL_FAIL});
+	struct recorder *recorder = open_with_queue_of_16(*state);
 
 	number_items(&numbered, 1, 40, INTERVAL);
 	numbered.items[20].delay = 0;
@@ -464,14 +466,22 @@ static void setter_start(struct setter *setter, struct recorder *recorder,
 	assert_int_equal(pthread_create(&setter->thread, NULL, set_all, setter), 0);
 }
 
-static void batch_waits_for_places_and_goes_in_as_timers_leave(void **state)
+/* A thread sets ten timers, numbered from 1, where three may be pending. */
+static struct recorder *open_with_batch(const struct variant *variant, struct setter *setter)
 {
 	static struct numbered numbered;
 	struct recorder *recorder =
-		recorder_open_with(*state, 10, (struct tw_options){.max_pending = 3});
-	struct setter setter;
+		recorder_open_with(variant, 10, (struct tw_options){.max_pending = 3});
 
-	setter_start(&setter, recorder, number_items(&numbered, 1, 10, INTERVAL), 10);
+	setter_start(setter, recorder, number_items(&numbered, 1, 10, INTERVAL), 10);
+	return recorder;
+}
+
+static void batch_waits_for_places_and_goes_in_as_timers_leave(void **state)
+{
+	struct setter setter;
+	struct recorder *recorder = open_with_batch(*state, &setter);
+
 	WAIT_UNTIL((pass_ticks(recorder, 1), event_count(recorder) == 10));
 	pthread_join(setter.thread, NULL);
 	assert_status(setter.status, TW_OK);
@@ -483,12 +493,9 @@ static void batch_waits_for_places_and_goes_in_as_timers_leave(void **state)
 
 static void batch_that_waits_is_sent_home_by_stop_with_its_count(void **state)
 {
-	static struct numbered numbered;
-	struct recorder *recorder =
-		recorder_open_with(*state, 10, (struct tw_options){.max_pending = 3});
 	struct setter setter;
+	struct recorder *recorder = open_with_batch(*state, &setter);
 
-	setter_start(&setter, recorder, number_items(&numbered, 1, 10, INTERVAL), 10);
 	WAIT_UNTIL((tw_flush(recorder->wheel), tw_pending(recorder->wheel) == 3));
 	wait_for(5 * TW_MILLISECOND);
 	assert_false(atomic_load(&setter.ended));

@@ -35,68 +35,67 @@ static void ask_waiting_calls(struct recorder *recorder, const struct tw_task *t
 	tw_destroy(wheel);
 }
 
-static void assert_waiting_calls_invalid(struct answers *answers)
+/* Waiting for tasks is invalid anywhere; waiting for the owner is what it is. */
+static void assert_answers(struct answers *answers, enum tw_status expected)
 {
 	assert_int_equal(answers->asked, 1);
-	assert_status(answers->flush, TW_INVALID);
 	assert_status(answers->wait_idle, TW_INVALID);
-	assert_status(answers->contains, TW_INVALID);
-	assert_status(answers->advance, TW_INVALID);
-	assert_status(answers->poll, TW_INVALID);
+	assert_status(answers->flush, expected);
+	assert_status(answers->contains, expected);
+	assert_status(answers->advance, expected);
+	if (expected == TW_INVALID)
+		assert_status(answers->poll, TW_INVALID);
 	memset(answers, 0, sizeof(*answers));
+}
+
+/* Each task, release and drain function asks. */
+static struct recorder *open_asking(const struct variant *variant, struct answers *answers)
+{
+	struct recorder *recorder = recorder_open(variant, 10);
+
+	memset(answers, 0, sizeof(*answers));
+	recorder->argument = answers;
+	recorder->on_execute = recorder->on_release = recorder->on_drain = ask_waiting_calls;
+	return recorder;
 }
 
 static void calls_that_would_wait_are_invalid_where_the_wheel_is_driven(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-	struct answers answers = {0};
+	struct answers answers;
+	struct recorder *recorder = open_asking(*state, &answers);
 
-	recorder->argument = &answers;
-	recorder->on_execute = recorder->on_release = recorder->on_drain = ask_waiting_calls;
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "other", 2, INTERVAL * 9);
 	pass_ticks(recorder, 1);
 	assert_executed_at(recorder, 1, INTERVAL);
-	assert_waiting_calls_invalid(&answers);
+	assert_answers(&answers, TW_INVALID);
 	remove_timer(recorder, "other");
 	settle(recorder);
 	assert_released(recorder, 2, TW_REMOVED);
-	assert_waiting_calls_invalid(&answers);
+	assert_answers(&answers, TW_INVALID);
 	set_timer(recorder, "any", 3, INTERVAL);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	settle(recorder);
 	assert_drained(recorder, 3);
-	assert_waiting_calls_invalid(&answers);
+	assert_answers(&answers, TW_INVALID);
 	recorder_close(recorder);
-}
-
-static void assert_pool_answers(struct answers *answers)
-{
-	assert_int_equal(answers->asked, 1);
-	assert_status(answers->flush, TW_OK);
-	assert_status(answers->wait_idle, TW_INVALID);
-	assert_status(answers->contains, TW_OK);
-	assert_status(answers->advance, TW_OK);
-	memset(answers, 0, sizeof(*answers));
 }
 
 static void calls_on_a_worker_may_wait_for_the_owner_but_not_for_tasks(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-	struct answers answers = {0};
+	struct answers answers;
+	struct recorder *recorder = open_asking(*state, &answers);
 
-	recorder->argument = &answers;
-	recorder->on_execute = recorder->on_release = recorder->on_drain = ask_waiting_calls;
 	set_timer(recorder, "other", 2, INTERVAL * 9);
 	set_timer(recorder, "any", 1, INTERVAL);
 	pass_ticks(recorder, 1);
 	assert_executed_at(recorder, 1, INTERVAL);
-	assert_pool_answers(&answers);
+	assert_answers(&answers, TW_OK);
 	set_timer(recorder, "any", 3, INTERVAL);
 	remove_timer(recorder, "any");
 	settle(recorder);
 	assert_released(recorder, 3, TW_REMOVED);
-	assert_pool_answers(&answers);
+	assert_answers(&answers, TW_OK);
 	remove_timer(recorder, "other");
 	settle(recorder);
 	memset(&answers, 0, sizeof(answers));
@@ -154,14 +153,23 @@ static void remove_other(struct recorder *recorder, const struct tw_task *task)
 		tw_remove_timer(recorder->wheel, "other", 5);
 }
 
+/* "any", 1, does that to "other", 2, of its tick. */
+static struct recorder *open_with_two(const struct variant *variant,
+				      void (*act)(struct recorder *, const struct tw_task *))
+{
+	struct recorder *recorder = recorder_open(variant, 10);
+
+	recorder->on_execute = act;
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "other", 2, INTERVAL);
+	return recorder;
+}
+
 static void inline_task_can_stop_another_of_its_tick(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
+	struct recorder *recorder = open_with_two(*state, remove_other);
 
-	recorder->on_execute = remove_other;
-	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "third", 3, INTERVAL);
-	set_timer(recorder, "other", 2, INTERVAL);
 	pass_ticks(recorder, 5);
 	assert_executed_at(recorder, 1, INTERVAL);
 	assert_executed_at(recorder, 3, INTERVAL);
@@ -177,11 +185,8 @@ static void move_other(struct recorder *recorder, const struct tw_task *task)
 
 static void inline_task_can_move_another_of_its_tick(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
+	struct recorder *recorder = open_with_two(*state, move_other);
 
-	recorder->on_execute = move_other;
-	set_timer(recorder, "any", 1, INTERVAL);
-	set_timer(recorder, "other", 2, INTERVAL);
 	set_timer(recorder, "third", 3, INTERVAL);
 	pass_ticks(recorder, 9);
 	assert_executed_at(recorder, 2, INTERVAL * 4);
@@ -197,11 +202,8 @@ static void replace_other(struct recorder *recorder, const struct tw_task *task)
 
 static void inline_task_can_replace_another_of_its_tick(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
+	struct recorder *recorder = open_with_two(*state, replace_other);
 
-	recorder->on_execute = replace_other;
-	set_timer(recorder, "any", 1, INTERVAL);
-	set_timer(recorder, "other", 2, INTERVAL);
 	pass_ticks(recorder, 9);
 	assert_released(recorder, 2, TW_REPLACED);
 	assert_executed_at(recorder, 9, INTERVAL * 2);
@@ -217,11 +219,8 @@ static void drain_rest(struct recorder *recorder, const struct tw_task *task)
 
 static void inline_task_can_drain_the_rest_of_its_tick(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
+	struct recorder *recorder = open_with_two(*state, drain_rest);
 
-	recorder->on_execute = drain_rest;
-	set_timer(recorder, "any", 1, INTERVAL);
-	set_timer(recorder, "other", 2, INTERVAL);
 	set_timer(recorder, "far", 3, INTERVAL * 90);
 	pass_ticks(recorder, 9);
 	assert_executed_at(recorder, 1, INTERVAL);
@@ -575,8 +574,11 @@ static void each_drain_has_its_own_function_and_context(void **state)
 	recorder_close(recorder);
 }
 
-static void give_one_event_of_each_kind(struct recorder *recorder)
+/* A task, a release and a drain call, all by this thread or all by others. */
+static void assert_called(const struct variant *variant, bool by_this_thread)
 {
+	struct recorder *recorder = recorder_open(variant, 10);
+
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "removed", 2, INTERVAL);
 	remove_timer(recorder, "removed");
@@ -585,34 +587,27 @@ static void give_one_event_of_each_kind(struct recorder *recorder)
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	settle(recorder);
 	assert_int_equal(event_count(recorder), 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(by_this_thread ==
+			    (pthread_equal(event_at(recorder, i).thread, pthread_self()) != 0));
+	recorder_close(recorder);
 }
 
 static void workers_call_the_users_functions_and_no_other_thread(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
-	give_one_event_of_each_kind(recorder);
-	for (size_t i = 0; i < 3; i++)
-		assert_false(pthread_equal(event_at(recorder, i).thread, pthread_self()));
-	recorder_close(recorder);
+	assert_called(*state, false);
 }
 
 static void driving_thread_calls_the_users_functions_when_inline(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
-	give_one_event_of_each_kind(recorder);
-	for (size_t i = 0; i < 3; i++)
-		assert_true(pthread_equal(event_at(recorder, i).thread, pthread_self()));
-	recorder_close(recorder);
+	assert_called(*state, true);
 }
 
 static void inline_functions_run_in_the_order_of_the_events(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
-	set_timer(recorder, "a", 1, INTERVAL * 4);
-	set_timer(recorder, "b", 2, INTERVAL * 5);
+	set_letters_ms(recorder, 4, 5);
 	set_timer(recorder, "a", 3, INTERVAL * 6);
 	remove_timer(recorder, "b");
 	move_timer(recorder, "a", 1);

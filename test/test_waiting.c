@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <semaphore.h>
@@ -40,6 +41,14 @@ static void run_slow_task(struct recorder *recorder)
 	gate_await(&recorder->gate);
 }
 
+/* Lets the slow task go; it has ended when tw_wait_idle returns. */
+static void assert_idle_after_task(struct recorder *recorder)
+{
+	gate_open(&recorder->gate);
+	settle(recorder);
+	assert_int_equal(atomic_load((atomic_int *)recorder->argument), 1);
+}
+
 static void wait_idle_waits_for_running_tasks(void **state)
 {
 	atomic_int ended;
@@ -47,9 +56,7 @@ static void wait_idle_waits_for_running_tasks(void **state)
 
 	run_slow_task(recorder);
 	assert_int_equal(atomic_load(&ended), 0);
-	gate_open(&recorder->gate);
-	settle(recorder);
-	assert_int_equal(atomic_load(&ended), 1);
+	assert_idle_after_task(recorder);
 	recorder_close(recorder);
 }
 
@@ -60,9 +67,7 @@ static void wait_idle_after_stop_waits_for_running_tasks(void **state)
 
 	run_slow_task(recorder);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
-	gate_open(&recorder->gate);
-	settle(recorder);
-	assert_int_equal(atomic_load(&ended), 1);
+	assert_idle_after_task(recorder);
 	recorder_close(recorder);
 }
 
@@ -102,7 +107,6 @@ static void tasks_not_begun_at_stop_are_released_and_do_not_run(void **state)
 {
 	atomic_int ended;
 	struct recorder *recorder = open_with_slow_task(*state, &ended, 1);
-	struct tw_stats stats;
 	char key[16];
 
 	for (uintptr_t i = 2; i <= 100; i++) {
@@ -117,9 +121,8 @@ static void tasks_not_begun_at_stop_are_released_and_do_not_run(void **state)
 	assert_executed_at(recorder, 1, INTERVAL);
 	for (uintptr_t i = 2; i <= 101; i++)
 		assert_released(recorder, i, TW_STOPPED);
-	assert_status(tw_get_stats(recorder->wheel, &stats), TW_OK);
-	assert_int_equal(stats.stopped, 100);
-	assert_int_equal(stats.unfinished, 0);
+	assert_int_equal(stats_of_wheel(recorder->wheel).stopped, 100);
+	assert_int_equal(stats_of_wheel(recorder->wheel).unfinished, 0);
 	recorder_close(recorder);
 }
 

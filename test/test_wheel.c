@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "wheel/wheel.h"
 #include "wheel/wheel_layout.h"
 
 enum {
@@ -371,33 +372,40 @@ static void live(struct world *world, int turns)
 	}
 }
 
-static void random_timers_come_out_at_exactly_their_ticks(void **state)
+/* A world for each count of slots, all of them looked through after each change. */
+static void for_each_world(const struct kind *kind, size_t size, void (*run)(struct world *))
 {
 	uint64_t seed = seed_choose();
 
 	for (size_t i = 0; i < SLOT_COUNTS; i++) {
 		struct world world =
-			world_open(*state, slot_counts[i], 200, random_from(seed, slot_counts[i]));
+			world_open(kind, slot_counts[i], size, random_from(seed, slot_counts[i]));
 
 		world.scans = true;
-		live(&world, TEST_SHARE_OF(3000));
+		run(&world);
 		world_close(&world);
 	}
 }
 
+static void live_long(struct world *world)
+{
+	live(world, TEST_SHARE_OF(3000));
+}
+
+static void random_timers_come_out_at_exactly_their_ticks(void **state)
+{
+	for_each_world(*state, 200, live_long);
+}
+
+static void live_checked(struct world *world)
+{
+	world->checks = true;
+	live(world, TEST_SHARE_OF(300));
+}
+
 static void every_operation_keeps_the_invariants_and_its_bounds(void **state)
 {
-	uint64_t seed = seed_choose();
-
-	for (size_t i = 0; i < SLOT_COUNTS; i++) {
-		struct world world =
-			world_open(*state, slot_counts[i], 60, random_from(seed, slot_counts[i]));
-
-		world.scans = true;
-		world.checks = true;
-		live(&world, TEST_SHARE_OF(300));
-		world_close(&world);
-	}
+	for_each_world(*state, 60, live_checked);
 }
 
 static void wheels_of_very_many_slots_are_as_exact(void **state)
@@ -435,26 +443,21 @@ static void many_timers_come_out_at_exactly_their_ticks(void **state)
 	world_close(&world);
 }
 
+static void live_late(struct world *world)
+{
+	world->lags = true;
+	for (int turn = 0; turn < TEST_SHARE_OF(2000); turn++) {
+		for (uint64_t commands = random_below(&world->random, 10); commands > 0; commands--)
+			random_command(world);
+		advance_while_busy(world, random_target(world));
+		if (random_once_in(&world->random, 10))
+			advance_to(world, random_target(world));
+	}
+}
+
 static void wheel_advanced_while_busy_is_late_never_early_and_loses_nothing(void **state)
 {
-	uint64_t seed = seed_choose();
-
-	for (size_t i = 0; i < SLOT_COUNTS; i++) {
-		struct world world =
-			world_open(*state, slot_counts[i], 200, random_from(seed, slot_counts[i]));
-
-		world.scans = true;
-		world.lags = true;
-		for (int turn = 0; turn < TEST_SHARE_OF(2000); turn++) {
-			for (uint64_t commands = random_below(&world.random, 10); commands > 0;
-			     commands--)
-				random_command(&world);
-			advance_while_busy(&world, random_target(&world));
-			if (random_once_in(&world.random, 10))
-				advance_to(&world, random_target(&world));
-		}
-		world_close(&world);
-	}
+	for_each_world(*state, 200, live_late);
 }
 
 /* Sets the timer, waits, moves it: it must come out once, then. Tick by tick, as a clock goes. */
@@ -521,26 +524,23 @@ static void timer_added_or_moved_to_the_past_is_due_at_once(void **state)
 	world_close(&world);
 }
 
+static void lose_the_last_timer(struct world *world)
+{
+	for (int turn = 0; turn < 1000; turn++) {
+		uint64_t now = wheel_now(world->wheel);
+		uint64_t expiry = random_expiry(world);
+
+		add(world, 0, expiry > now ? expiry : now + 1);
+		assert_true(next_tick(world) <= world->entries[0].due);
+		remove_at(world, 0);
+		assert_true(next_tick(world) >= TICK_NEVER);
+		advance_to(world, random_target(world));
+	}
+}
+
 static void wheel_that_lost_its_last_timer_has_no_next_tick(void **state)
 {
-	uint64_t seed = seed_choose();
-
-	for (size_t i = 0; i < SLOT_COUNTS; i++) {
-		struct world world =
-			world_open(*state, slot_counts[i], 1, random_from(seed, slot_counts[i]));
-
-		for (int turn = 0; turn < 1000; turn++) {
-			uint64_t now = wheel_now(world.wheel);
-			uint64_t expiry = random_expiry(&world);
-
-			add(&world, 0, expiry > now ? expiry : now + 1);
-			assert_true(next_tick(&world) <= world.entries[0].due);
-			remove_at(&world, 0);
-			assert_true(next_tick(&world) >= TICK_NEVER);
-			advance_to(&world, random_target(&world));
-		}
-		world_close(&world);
-	}
+	for_each_world(*state, 1, lose_the_last_timer);
 }
 
 /* All that expires at the next tick, in one step. */

@@ -25,8 +25,7 @@
 #include <string.h>
 #include <time.h>
 
-#define RUNS_MAX 99
-#define BATCH 250
+enum { RUNS_MAX = 99, BATCH = 250 };
 
 static int64_t handler_rate = 10000, callback_rate = 5000, duration = 5 * NANOSECONDS_PER_SECOND,
 	       runs = 5;
@@ -35,17 +34,21 @@ static const char *csv_path;
 static struct redis_server server;
 static struct http_server http;
 
-/* Of the run that goes on. Each task's time is written by whoever runs it first. */
+/* Of the run that goes on. Each task's time is written by its first run. */
 static struct {
 	int64_t count;
 	int64_t *due_ms;
 	_Atomic int64_t *ran_at; /* nanoseconds since 1970; 0: not yet */
-	_Atomic int64_t ran, twice;
+	_Atomic int64_t ran;
+	_Atomic int64_t twice;
 } trial;
 
 struct result {
-	double p50, p99, most; /* milliseconds */
-	int64_t early, twice;
+	double p50;
+	double p99;
+	double most; /* milliseconds */
+	int64_t early;
+	int64_t twice;
 };
 
 static int64_t time_of_day(void)
@@ -59,7 +62,8 @@ static int64_t time_of_day(void)
 /* All atomics here: relaxed, numbers that are read when all have run; the count is waited for. */
 static void note_run(const char *key)
 {
-	int64_t index = strtoll(key + 5, NULL, 10), none = 0;
+	int64_t index = strtoll(key + 5, NULL, 10);
+	int64_t none = 0;
 
 	if (atomic_compare_exchange_strong_explicit(&trial.ran_at[index], &none, time_of_day(),
 						    memory_order_relaxed, memory_order_relaxed))
@@ -168,7 +172,7 @@ static struct result run_trial(int64_t rate, const char *url)
 	const struct tw_redis_options options = {.url = server.url};
 	const struct tw_redis_worker_options worker_options = {.handler = run_handler};
 	struct tw_redis_error error;
-	struct tw_redis_worker *worker;
+	struct tw_redis_worker *worker = NULL;
 	struct tw_redis *redis;
 	struct result result;
 	enum tw_status status = tw_redis_open(&redis, &options, &error);
@@ -197,8 +201,11 @@ static struct result run_trial(int64_t rate, const char *url)
 static void tell(struct csv csv, const char *name, const char *title, int64_t rate,
 		 const struct result *results, double goal)
 {
-	double p50[RUNS_MAX], p99[RUNS_MAX], most[RUNS_MAX];
-	int64_t early = 0, twice = 0;
+	double p50[RUNS_MAX];
+	double p99[RUNS_MAX];
+	double most[RUNS_MAX];
+	int64_t early = 0;
+	int64_t twice = 0;
 	double median;
 
 	for (int64_t i = 0; i < runs; i++) {
@@ -237,7 +244,8 @@ static void parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	const struct redis_server_options options = {.append_only = true};
-	struct result by_handler[RUNS_MAX], by_callback[RUNS_MAX];
+	struct result by_handler[RUNS_MAX];
+	struct result by_callback[RUNS_MAX];
 	struct progress progress = progress_start(stderr, false);
 	struct csv csv;
 	char url[64];

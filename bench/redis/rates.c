@@ -22,9 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH 100
-#define CLIENTS_MAX 16
-#define RUNS_MAX 99
+enum { BATCH = 100, CLIENTS_MAX = 16, RUNS_MAX = 99 };
 
 static struct redis_server server;
 static int64_t count = 100000, clients = 1, runs = 5, body_size = 64;
@@ -34,8 +32,10 @@ static const char *csv_path;
 /* What one client does in one run: its share of the tasks, from `first` on. */
 struct share {
 	struct tw_redis *redis;
-	int64_t first, end;
-	unsigned shard_first, shard_end;
+	int64_t first;
+	int64_t end;
+	unsigned shard_first;
+	unsigned shard_end;
 	tw_duration delay;
 };
 
@@ -145,7 +145,8 @@ static double rate_of(void *(*work)(void *), int run, tw_duration delay)
 {
 	struct share shares[CLIENTS_MAX];
 	pthread_t threads[CLIENTS_MAX];
-	int64_t start, took;
+	int64_t start;
+	int64_t took;
 
 	for (int64_t i = 0; i < clients; i++) {
 		struct tw_redis *redis = client_open(run);
@@ -203,7 +204,9 @@ static void parse(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	double kept[RUNS_MAX], added[RUNS_MAX], claimed[RUNS_MAX];
+	double kept[RUNS_MAX];
+	double added[RUNS_MAX];
+	double claimed[RUNS_MAX];
 	struct progress progress = progress_start(stderr, false);
 	struct redis_server_options options;
 	struct csv csv;

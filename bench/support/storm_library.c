@@ -8,7 +8,7 @@
 #include "process.h"
 #include "storm.h"
 
-#include "runtime/runtime.h" /* the wheel's origin, to know where its slots begin */
+#include "runtime/ask.h" /* the wheel's origin, to know where its slots begin */
 
 #include <stdlib.h>
 

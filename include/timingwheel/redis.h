@@ -17,10 +17,11 @@
  *    ends, and then the task runs again. It lasts as long as the server keeps what it acknowledged
  *    (appendonly, replication: the server's settings).
  *  - At most one task has a key. Adding it again replaces it or is refused, as the caller says.
- *  - Each run has a token higher than those of all earlier runs of the task. Who keeps the highest
- *    token seen can refuse a run that comes late; Redis itself refuses its acknowledgement. Tokens
- *    are microseconds since 1970, by the server's clock, or a little more: they go up even where a
- *    server crashed and forgot the last of them, unless its clock went back.
+ *  - Each run has a token higher than those of all earlier runs of the task. A service that keeps
+ *    the highest token seen can refuse a run that comes late; Redis itself refuses its
+ *    acknowledgement. Tokens are microseconds since 1970, by the server's clock, or a little more:
+ *    they go up even where a server crashed and forgot the last of them, unless its clock went
+ *    back.
  *  - Nothing depends on the clock of a client or worker: all times are the server's, taken inside
  *    the scripts. A cluster's nodes each have their own; a task keeps to that of its node.
  *
@@ -64,6 +65,33 @@ extern "C" {
 /* Longest reason of a failure that is kept, in bytes; longer ones are cut. */
 #define TW_REDIS_REASON_MAX 255
 
+/*
+ * What the calls here answer beside the statuses of timingwheel.h. They are values of its enum, not
+ * names in it, so where one is a `case`, compilers warn unless it is `switch ((int)status)`.
+ * tw_status_name() and tw_status_text() know them where this library is linked.
+ */
+#define TW_REDIS_BAD_DATA ((enum tw_status)64)
+#define TW_REDIS_UNREACHABLE ((enum tw_status)65)
+#define TW_REDIS_REFUSED ((enum tw_status)66)
+#define TW_REDIS_UNFIT ((enum tw_status)67)
+#define TW_REDIS_FAILED ((enum tw_status)68)
+#define TW_REDIS_OUTCOME_UNKNOWN ((enum tw_status)69)
+#define TW_REDIS_STALE ((enum tw_status)70)
+
+/* X(name, text) */
+#define TW_REDIS_STATUS_LIST(X)                                             \
+	X(TW_REDIS_BAD_DATA, "the task's data can't be accepted")           \
+	X(TW_REDIS_UNREACHABLE, "Redis can't be reached")                   \
+	X(TW_REDIS_REFUSED, "Redis refused login or permission")            \
+	X(TW_REDIS_UNFIT, "this Redis can't be used as it is")              \
+	X(TW_REDIS_FAILED, "Redis answered with an error")                  \
+	X(TW_REDIS_OUTCOME_UNKNOWN, "the reply was lost: done or not done") \
+	X(TW_REDIS_STALE, "another run has taken over")
+
+/* Of these statuses alone: as tw_status_name() and tw_status_text(), which call them. */
+TW_API const char *tw_redis_status_name(enum tw_status status);
+TW_API const char *tw_redis_status_text(enum tw_status status);
+
 /* What went wrong, in words. Never holds a password. */
 struct tw_redis_error {
 	enum tw_status status;
@@ -81,8 +109,8 @@ struct tw_redis_options {
 	const char *user;       /* NULL: as in url; only with a password */
 	const char *password;   /* NULL: as in url */
 	const char *name_space; /* NULL: "default" */
-	/* Shards of the namespace, 1 to TW_REDIS_SHARDS_MAX; 0: 64. Fixed by whoever comes
-	 * first. */
+	/* Shards of the namespace, 1 to TW_REDIS_SHARDS_MAX; 0: 64. Fixed by the first to open
+	 * it. */
 	unsigned shards;
 	tw_duration connect_timeout; /* for one connection; 0: 2 s */
 	tw_duration reply_timeout;   /* for one reply; 0: 5 s */
@@ -132,11 +160,13 @@ TW_API void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *e
 /* A round trip to one node (of a cluster: the one of the first shard). *took may be NULL. TW_OK. */
 TW_API enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took);
 
+/* Writes the key as a callback is told it: %XX for blanks, % and what is not printable, a NUL at
+ * the end. `text` has room for 3 * key_size + 1 bytes. */
+TW_API void tw_redis_write_key(const void *key, size_t key_size, char *text);
+
 /* The key's shard, and how many there are. No server is asked. No redis: 0. */
 TW_API unsigned tw_redis_shard(const struct tw_redis *redis, const void *key, size_t key_size);
 TW_API unsigned tw_redis_shard_count(const struct tw_redis *redis);
-
-/* ------------------------------------------------------------------------------------- Tasks -- */
 
 enum tw_redis_mode {
 	TW_REDIS_ANY,    /* add; a task that has the key is replaced, even one that is running */
@@ -258,8 +288,6 @@ struct tw_redis_stats {
 /* TW_OK. Costs one round trip for all shards of a node. */
 TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats);
 
-/* ------------------------------------------------------------------------------ Dead letters -- */
-
 /* As tw_redis_each, for dead letters, in no order. They stay until they are retried or dropped. */
 TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,
 					 void *context);
@@ -272,8 +300,6 @@ TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *ke
 
 /* Deletes the dead letter. TW_OK; TW_NOT_FOUND. */
 TW_API enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size);
-
-/* -------------------------------------------------------------------------- Claiming by hand -- */
 
 /* One run of a task that the caller has on lease. */
 struct tw_redis_job {
@@ -343,8 +369,6 @@ TW_API enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redi
 /* They were not begun: due again at once, and the attempt does not count. */
 TW_API enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_redis_job *jobs,
 				       size_t count, enum tw_status *each);
-
-/* ------------------------------------------------------------------------------------ Worker -- */
 
 enum tw_redis_outcome {
 	TW_REDIS_DONE,  /* the task is done */

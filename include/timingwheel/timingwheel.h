@@ -83,19 +83,14 @@ typedef int64_t tw_duration;
 	X(TW_SYSTEM, "a system call failed; errno tells why")                \
 	X(TW_TRUNCATED, "the value is larger than the buffer")               \
 	X(TW_TIMED_OUT, "the wait took too long")                            \
-	X(TW_LOAD_FAILED, "the loader gave no value")                        \
-	X(TW_REDIS_BAD_DATA, "the task's data can't be accepted")            \
-	X(TW_REDIS_UNREACHABLE, "Redis can't be reached")                    \
-	X(TW_REDIS_REFUSED, "Redis refused login or permission")             \
-	X(TW_REDIS_UNFIT, "this Redis can't be used as it is")               \
-	X(TW_REDIS_FAILED, "Redis answered with an error")                   \
-	X(TW_REDIS_OUTCOME_UNKNOWN, "the reply was lost: done or not done")  \
-	X(TW_REDIS_STALE, "another run has taken over")
+	X(TW_LOAD_FAILED, "the loader gave no value")
 
 enum tw_status {
 #define TW_STATUS_NAME(name, text) name,
 	TW_STATUS_LIST(TW_STATUS_NAME)
 #undef TW_STATUS_NAME
+	/* None: room for those of a library on top of this one, as in redis.h. */
+	TW_STATUS_MAX = 255
 };
 
 /* "TW_OK" for TW_OK; "TW_UNKNOWN" for a number that is no status. Static strings, any thread. */

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The statuses in words; their one list is TW_STATUS_LIST in the public header. */
+/*
+ * The statuses in words; their one list is TW_STATUS_LIST in the public header. The library for
+ * Redis has statuses of its own, and answers for them where it is linked.
+ */
 #include <timingwheel/timingwheel.h>
+
+TW_API __attribute__((weak)) const char *tw_redis_status_name(enum tw_status status);
+TW_API __attribute__((weak)) const char *tw_redis_status_text(enum tw_status status);
 
 static const struct {
 	const char *name;
@@ -15,10 +21,14 @@ static const size_t status_count = sizeof(statuses) / sizeof(statuses[0]);
 
 const char *tw_status_name(enum tw_status status)
 {
-	return (size_t)status < status_count ? statuses[status].name : "TW_UNKNOWN";
+	if ((size_t)status < status_count)
+		return statuses[status].name;
+	return tw_redis_status_name ? tw_redis_status_name(status) : "TW_UNKNOWN";
 }
 
 const char *tw_status_text(enum tw_status status)
 {
-	return (size_t)status < status_count ? statuses[status].text : "unknown status";
+	if ((size_t)status < status_count)
+		return statuses[status].text;
+	return tw_redis_status_text ? tw_redis_status_text(status) : "unknown status";
 }

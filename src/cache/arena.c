@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/list.h"
 #include "base/sanitizer.h"
 
 #define REGION_SIZE ((size_t)ARENA_SPAN_MOST)
@@ -38,8 +39,7 @@ _Static_assert(1 << (ROOT_ORDER - 1) == LEAVES, "a leaf is of order 1");
 struct arena_region {
 	unsigned char *memory; /* constant */
 	/* Under the lock. */
-	struct arena_region *next; /* of those with something free */
-	struct arena_region *previous;
+	struct list link; /* of those with something free */
 	uint8_t longest[2 * LEAVES];
 };
 
@@ -48,7 +48,7 @@ struct arena {
 	/* Under it. */
 	unsigned owners;
 	unsigned regions;
-	struct arena_region *first; /* with something free */
+	struct list free_regions; /* with something free */
 };
 
 struct arena *arena_create(void)
@@ -58,6 +58,7 @@ struct arena *arena_create(void)
 	if (!arena)
 		return NULL;
 	pthread_mutex_init(&arena->lock, NULL);
+	list_init(&arena->free_regions);
 	arena->owners = 1;
 	return arena;
 }
@@ -163,34 +164,23 @@ static void region_give(struct arena_region *region, const void *memory, unsigne
 
 /* ---- Under the lock ---- */
 
+/* In front of the others. */
 static void arena_list(struct arena *arena, struct arena_region *region)
 {
-	region->previous = NULL;
-	region->next = arena->first;
-	if (region->next)
-		region->next->previous = region;
-	arena->first = region;
-}
-
-static void arena_unlist(struct arena *arena, struct arena_region *region)
-{
-	if (region->previous)
-		region->previous->next = region->next;
-	else
-		arena->first = region->next;
-	if (region->next)
-		region->next->previous = region->previous;
+	list_append(arena->free_regions.next, &region->link);
 }
 
 /* NULL: there is none to be had. */
 static struct arena_region *arena_find(struct arena *arena, unsigned order)
 {
-	struct arena_region *region = arena->first;
+	struct arena_region *region;
 
-	while (region && region->longest[1] < order)
-		region = region->next;
-	if (region)
-		return region;
+	for (struct list *link = arena->free_regions.next; link != &arena->free_regions;
+	     link = link->next) {
+		region = list_entry(link, struct arena_region, link);
+		if (region->longest[1] >= order)
+			return region;
+	}
 	region = region_new(arena->regions > 0);
 	if (region) {
 		arena->regions++;
@@ -228,7 +218,7 @@ struct arena_span arena_take(struct arena *arena, size_t size)
 		if (span.region) {
 			span.memory = region_take(span.region, order_of(span.size));
 			if (span.region->longest[1] == 0)
-				arena_unlist(arena, span.region);
+				list_remove(&span.region->link);
 		}
 		pthread_mutex_unlock(&arena->lock);
 	}
@@ -251,7 +241,7 @@ void arena_give(struct arena *arena, const struct arena_span *span)
 		arena_list(arena, region);
 	region_give(region, span->memory, order_of(span->size));
 	if (region->longest[1] == ROOT_ORDER && arena->regions > 1) {
-		arena_unlist(arena, region);
+		list_remove(&region->link);
 		arena->regions--;
 		is_free = true;
 	}
@@ -262,6 +252,7 @@ void arena_give(struct arena *arena, const struct arena_span *span)
 
 void arena_release(struct arena *arena)
 {
+	struct list *link;
 	unsigned owners;
 
 	pthread_mutex_lock(&arena->lock);
@@ -269,12 +260,8 @@ void arena_release(struct arena *arena)
 	pthread_mutex_unlock(&arena->lock);
 	if (owners > 0)
 		return;
-	while (arena->first) {
-		struct arena_region *region = arena->first;
-
-		arena->first = region->next;
-		region_free(region);
-	}
+	while ((link = list_take_first(&arena->free_regions)))
+		region_free(list_entry(link, struct arena_region, link));
 	pthread_mutex_destroy(&arena->lock);
 	free(arena);
 }

@@ -23,7 +23,7 @@ enum { ARENA_SPAN_LEAST = 4096, ARENA_SPAN_MOST = 1 << 21 };
 /* With one owner; NULL: out of memory. */
 struct arena *arena_create(void);
 void arena_acquire(struct arena *arena);
-/* All spans of the one who lets go have been given back. */
+/* All spans of the owner that lets go have been given back. */
 void arena_release(struct arena *arena);
 /* At least `size` bytes, of any content; memory NULL: out of memory. */
 struct arena_span arena_take(struct arena *arena, size_t size);

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flight.h"
+#include "shard_sweep.h"
+#include "stash.h"
 
 enum {
 	SHARDS_DEFAULT = 64,
@@ -14,11 +15,6 @@ enum {
 };
 
 static const tw_duration own_interval = TW_SECOND;
-static const tw_duration granule_least = TW_MICROSECOND;
-
-/* The coarse clock lags by one step; more where the processor that drives it is kept from
- * running. */
-static const tw_duration margin_least = 50 * TW_MILLISECOND;
 
 static bool options_are_valid(const struct tw_cache_options *options)
 {
@@ -29,24 +25,17 @@ static bool options_are_valid(const struct tw_cache_options *options)
 
 static unsigned options_shards(const struct tw_cache_options *options)
 {
-	uint64_t wanted = options->shards;
+	uint64_t most = SHARDS_DEFAULT;
 	unsigned shards = 1;
 
-	if (wanted == 0) {
-		wanted = SHARDS_DEFAULT;
-		if (options->max_entries > 0 &&
-		    options->max_entries / SHARD_ENTRIES_LEAST < SHARDS_DEFAULT)
-			wanted = options->max_entries / SHARD_ENTRIES_LEAST;
-		while (shards * 2 <= wanted)
-			shards *= 2;
-		return shards;
-	}
-	while (shards < wanted)
+	if (options->max_entries > 0 && options->max_entries / SHARD_ENTRIES_LEAST < most)
+		most = options->max_entries / SHARD_ENTRIES_LEAST;
+	while (options->shards > 0 ? shards < options->shards : shards * 2 <= most)
 		shards *= 2;
 	return shards;
 }
 
-/* ---- Own wheel, clock, upkeep, statistics ---- */
+/* ---- Own wheel, upkeep, statistics ---- */
 
 static void nothing(void *context, const struct tw_task *task)
 {
@@ -62,47 +51,31 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache,
 		.name = options->name ? options->name : "proc", .workers = 2, .max_workers = 2};
 	enum tw_status status = TW_OK;
 
-	cache->wheel = options->wheel;
-	if (!cache->wheel) {
+	cache->domain.wheel = options->wheel;
+	if (!cache->domain.wheel) {
 		status = tw_create(&cache->own_wheel, own_interval, OWN_SLOTS, nothing, &own);
-		cache->wheel = cache->own_wheel;
+		cache->domain.wheel = cache->own_wheel;
 	}
 	return status;
-}
-
-static void cache_init_clock(struct tw_cache *cache)
-{
-	struct timespec step;
-	tw_duration interval = tw_interval_of(cache->wheel);
-
-	cache->granule = interval > granule_least ? interval : granule_least;
-	if (tw_clock_of(cache->wheel) != TW_CLOCK_MONOTONIC ||
-	    clock_getres(CLOCK_MONOTONIC_COARSE, &step) != 0)
-		return;
-	cache->has_coarse_clock = true;
-	cache->coarse_step = (tw_duration)step.tv_sec * TW_SECOND + step.tv_nsec;
-	cache->coarse_margin = 8 * cache->coarse_step;
-	if (cache->coarse_margin < margin_least)
-		cache->coarse_margin = margin_least;
 }
 
 /* False: something is left in one. */
 static bool cache_clear_stashes(struct tw_cache *cache)
 {
-	struct reader *reader = epochs_first_reader(&cache->epochs);
+	struct reader *reader = epochs_first_reader(&cache->domain.epochs);
 	bool is_done = true;
 
 	for (; reader; reader = reader->next)
-		is_done &= stash_clear(&reader->stash, cache);
+		is_done &= stash_clear(reader_stash(reader), cache);
 	return is_done;
 }
 
 static void cache_close_stashes(struct tw_cache *cache)
 {
-	struct reader *reader = epochs_first_reader(&cache->epochs);
+	struct reader *reader = epochs_first_reader(&cache->domain.epochs);
 
 	for (; reader; reader = reader->next)
-		stash_close(&reader->stash);
+		stash_close(reader_stash(reader));
 }
 
 static void cache_run_upkeep(void *argument)
@@ -111,30 +84,20 @@ static void cache_run_upkeep(void *argument)
 
 	/* seq_cst: a caller that asks from here on is served by another run; and before the look at
 	 * the list of readers: one that comes into it later finds this, when it asks. Pairs with
-	 * the load in cache_ask_upkeep(). */
-	atomic_store_explicit(&cache->upkeep_is_set, false, memory_order_seq_cst);
+	 * the load in domain_ask_upkeep(). */
+	atomic_store_explicit(&cache->domain.upkeep_is_set, false, memory_order_seq_cst);
 	if (!cache_clear_stashes(cache))
-		cache_ask_upkeep(cache);
+		domain_ask_upkeep(&cache->domain);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_reclaim(&cache->shards[i]);
 }
 
-void cache_ask_upkeep(struct tw_cache *cache)
-{
-	/* seq_cst: after this thread came into the list of readers; pairs with the store in
-	 * cache_run_upkeep(). relaxed: of those who ask at once one sets it, nothing else. */
-	if (atomic_load_explicit(&cache->upkeep_is_set, memory_order_seq_cst) ||
-	    atomic_exchange_explicit(&cache->upkeep_is_set, true, memory_order_relaxed))
-		return;
-	(void)tw_alarm_set(cache->upkeep, cache->granule);
-}
-
 static void cache_tell_stats(struct tw_cache *cache)
 {
-	struct reader *reader = epochs_reader(&cache->epochs);
+	struct reader *reader = epochs_reader(&cache->domain.epochs);
 	struct tw_cache_stats stats;
 
-	cache_sum_stats(cache, &stats);
+	(void)tw_cache_get_stats(cache, &stats);
 	if (reader)
 		reader->callbacks++;
 	cache->on_stats(cache->context, &stats);
@@ -145,7 +108,7 @@ static void cache_tell_stats(struct tw_cache *cache)
 static void cache_run_stats(void *argument)
 {
 	struct tw_cache *cache = argument;
-	tw_duration now = tw_now(cache->wheel);
+	tw_duration now = tw_now(cache->domain.wheel);
 
 	cache_tell_stats(cache);
 	/* What was missed is missed, and the times don't drift. */
@@ -163,10 +126,10 @@ static enum tw_status cache_open_stats(struct tw_cache *cache,
 	cache->stats_interval = options->stats_interval > 0 ? options->stats_interval : TW_MINUTE;
 	if (!options->on_stats)
 		return TW_OK;
-	status = tw_alarm_create(cache->wheel, cache_run_stats, cache, &cache->stats);
+	status = tw_alarm_create(cache->domain.wheel, cache_run_stats, cache, &cache->stats);
 	if (status != TW_OK)
 		return status;
-	cache->stats_due = time_add(tw_now(cache->wheel), cache->stats_interval);
+	cache->stats_due = time_add(tw_now(cache->domain.wheel), cache->stats_interval);
 	(void)tw_alarm_set_at(cache->stats, cache->stats_due);
 	return TW_OK;
 }
@@ -198,7 +161,8 @@ static enum tw_status cache_open_shards(struct tw_cache *cache,
 		policy_init(&cache->shards[i].policy, options->policy);
 		if (options->max_entries > 0 || options->max_bytes > 0)
 			policy_turn_on(&cache->shards[i].policy);
-		status = shard_open(&cache->shards[i], cache);
+		status = shard_open(&cache->shards[i], &cache->domain, &cache->notices,
+				    shard_expire);
 		if (status != TW_OK) {
 			cache_close_shards(cache, i);
 			break;
@@ -221,11 +185,10 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->weigh = options->weigh;
 	cache->context = options->context;
 	cache->on_stats = options->on_stats;
-	atomic_init(&cache->max_entries, cache_usable_limit(options->max_entries));
-	atomic_init(&cache->max_bytes, cache_usable_limit(options->max_bytes));
-	atomic_init(&cache->counts_uses, options->max_entries > 0 || options->max_bytes > 0);
-	key_hash_seed_init(&cache->seed);
-	pthread_mutex_init(&cache->waits_lock, NULL);
+	domain_set_limits(&cache->domain, options->max_entries, options->max_bytes);
+	atomic_init(&cache->domain.counts_uses, options->max_entries > 0 || options->max_bytes > 0);
+	key_hash_seed_init(&cache->domain.seed);
+	pthread_mutex_init(&cache->domain.waits_lock, NULL);
 	pthread_mutex_init(&cache->takes_lock, NULL);
 	pthread_cond_init(&cache->takes_are_over, NULL);
 }
@@ -234,7 +197,7 @@ static void cache_free(struct tw_cache *cache)
 {
 	pthread_cond_destroy(&cache->takes_are_over);
 	pthread_mutex_destroy(&cache->takes_lock);
-	pthread_mutex_destroy(&cache->waits_lock);
+	pthread_mutex_destroy(&cache->domain.waits_lock);
 	free(cache);
 }
 
@@ -243,15 +206,16 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 {
 	enum tw_status status = TW_NO_MEMORY;
 
-	cache->arena = arena_create();
-	if (!cache->arena)
+	cache->domain.arena = arena_create();
+	if (!cache->domain.arena)
 		return status;
-	if (!epochs_init(&cache->epochs))
+	if (!epochs_init(&cache->domain.epochs, sizeof(struct stash)))
 		goto release_arena;
-	status = notices_open(&cache->notices, cache->wheel, options, cache);
+	status = notices_open(&cache->notices, &cache->domain, options);
 	if (status != TW_OK)
 		goto close_epochs;
-	status = tw_alarm_create(cache->wheel, cache_run_upkeep, cache, &cache->upkeep);
+	status = tw_alarm_create(cache->domain.wheel, cache_run_upkeep, cache,
+				 &cache->domain.upkeep);
 	if (status != TW_OK)
 		goto close_notices;
 	status = cache_open_shards(cache, options);
@@ -262,13 +226,13 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 		return status;
 	cache_close_shards(cache, cache->shard_mask + 1);
 close_upkeep:
-	tw_alarm_destroy(cache->upkeep);
+	tw_alarm_destroy(cache->domain.upkeep);
 close_notices:
 	notices_close(&cache->notices);
 close_epochs:
-	epochs_destroy(&cache->epochs);
+	epochs_destroy(&cache->domain.epochs);
 release_arena:
-	arena_release(cache->arena);
+	arena_release(cache->domain.arena);
 	return status;
 }
 
@@ -293,7 +257,7 @@ enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
 	cache_init(cache, expire, options);
 	status = cache_open_wheel(cache, options);
 	if (status == TW_OK) {
-		cache_init_clock(cache);
+		domain_init_clock(&cache->domain);
 		status = cache_open(cache, options);
 	}
 	if (status != TW_OK) {
@@ -309,11 +273,11 @@ enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
 
 static void cache_end_takes(struct tw_cache *cache)
 {
-	/* release: pairs with cache_is_closed(). */
-	atomic_store_explicit(&cache->is_closed, true, memory_order_release);
+	/* release: pairs with domain_is_closed(). */
+	atomic_store_explicit(&cache->domain.is_closed, true, memory_order_release);
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		shard_begin(&cache->shards[i]);
-		flights_wake(&cache->shards[i]);
+		flights_wake(cache->shards[i].flights);
 		shard_end(&cache->shards[i]);
 	}
 	pthread_mutex_lock(&cache->takes_lock);
@@ -324,7 +288,7 @@ static void cache_end_takes(struct tw_cache *cache)
 
 static bool cache_is_in_callback(struct tw_cache *cache)
 {
-	struct reader *reader = epochs_reader(&cache->epochs);
+	struct reader *reader = epochs_reader(&cache->domain.epochs);
 
 	return reader && reader->callbacks > 0;
 }
@@ -346,11 +310,11 @@ void tw_cache_destroy(struct tw_cache *cache)
 	if (notices_wait(&cache->notices, true) != TW_OK)
 		notices_tell_here(&cache->notices);
 	notices_close(&cache->notices);
-	tw_alarm_destroy(cache->upkeep);
+	tw_alarm_destroy(cache->domain.upkeep);
 	cache_close_stashes(cache);
 	cache_close_shards(cache, cache->shard_mask + 1);
-	epochs_destroy(&cache->epochs);
-	arena_release(cache->arena);
+	epochs_destroy(&cache->domain.epochs);
+	arena_release(cache->domain.arena);
 	tw_destroy(cache->own_wheel);
 	cache_free(cache);
 	pthread_setcancelstate(state, &state);
@@ -362,7 +326,7 @@ enum tw_status tw_cache_flush(struct tw_cache *cache)
 {
 	enum tw_status status;
 
-	if (!cache || cache_is_in_callback(cache) || tw_is_in_task(cache->wheel))
+	if (!cache || cache_is_in_callback(cache) || tw_is_in_task(cache->domain.wheel))
 		return TW_INVALID;
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_expire(&cache->shards[i]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An entry is one block of memory: 48 bytes, then what few entries need (a weight of its own, an
- * adopted value), the key, and the copied value. So a reader who has found the key has the value in
- * the same or the next cache line, and one of 16 and 64 bytes fills two lines.
+ * adopted value), the key, and the copied value. So a reader that has found the key has the value
+ * in the same or the next cache line, and one of 16 and 64 bytes fills two lines.
  *
  * The table holds one reference, and gives it up when no reader can be looking at the entry without
  * one (epoch.c). Until then a reader inside an epoch may pin it by one addition.
@@ -86,7 +86,7 @@ void entry_discard(struct tw_cache_entry *entry)
 	pool_return(&entry->block, entry_size(entry));
 }
 
-/* True for the one who gives back the last reference. */
+/* True: that was the last reference. */
 static bool entry_unpin(struct tw_cache_entry *entry)
 {
 	/* acquire: nobody else has one, so nobody else can be looking at it; pairs with itself. */
@@ -106,6 +106,22 @@ void entry_release_to_spare(struct pool_spare *spare, struct tw_cache_entry *ent
 {
 	if (entry_unpin(entry))
 		spare_give(spare, &entry->block, entry_size(entry));
+}
+
+bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now)
+{
+	tw_duration deadline = entry_deadline(entry);
+
+	do {
+		if (deadline < 0)
+			return true;
+		if (deadline > now)
+			return false;
+		/* relaxed: of this and a hit that moves the deadline one wins, nothing else. */
+	} while (!atomic_compare_exchange_weak_explicit(&entry->deadline, &deadline, -deadline,
+							memory_order_relaxed,
+							memory_order_relaxed));
+	return true;
 }
 
 const void *entry_value_beyond(const struct tw_cache_entry *entry, size_t *size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A key with its value, in one block of memory. Belongs to the cache while it is in a table; then
- * to those who pin it. The last reference frees it, on whatever thread, with or without a cache.
+ * to the pins. The last reference frees it, on whatever thread, with or without a cache.
  */
 #ifndef CACHE_ENTRY_H
 #define CACHE_ENTRY_H
@@ -14,6 +14,7 @@
 
 #include <timingwheel/cache.h>
 
+#include "base/list.h"
 #include "pool.h"
 
 /* What an entry is, for its life; most are 0. */
@@ -51,12 +52,9 @@ struct tw_cache_entry {
 	struct pool_block block; /* see entry_state() */
 	union {
 		/* While it is in the table: under the shard's lock. */
-		struct {
-			struct tw_cache_entry *policy_next;
-			struct tw_cache_entry *policy_previous;
-		};
-		/* After that: limbo under the shard's lock, or of who has begun the stash; notice
-		 * under the lock of the notices. */
+		struct list policy_link;
+		/* After that: limbo under the shard's lock, or of the thread that has begun the
+		 * stash; notice under the lock of the notices. */
 		struct {
 			struct tw_cache_entry *limbo_next;
 			struct tw_cache_entry *notice_next;
@@ -244,12 +242,15 @@ static inline bool entry_move_deadline(struct tw_cache_entry *entry, tw_duration
 				       tw_duration moved)
 {
 	/* acquire, also where it fails: the end that was set before the deadline; pairs with the
-	 * exchange in cache_touch_entry(). release: hands that on to who reads this one. */
+	 * exchange in cache_touch_entry(). release: hands that on to what reads this one. */
 	return atomic_compare_exchange_strong_explicit(&entry->deadline, deadline, moved,
 						       memory_order_acq_rel, memory_order_acquire);
 }
 
-/* For who knows that it can't be freed meanwhile: has a reference, or is inside an epoch. */
+/* Under the shard's lock: true if it is past its deadline; then no hit can move that any more. */
+bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now);
+
+/* The caller has a reference, or is inside an epoch: so it can't be freed meanwhile. */
 static inline void entry_pin(const struct tw_cache_entry *entry)
 {
 	struct tw_cache_entry *mutable_entry = (struct tw_cache_entry *)entry;

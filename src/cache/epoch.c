@@ -78,7 +78,7 @@ static void threads_init(void)
 		pthread_key_create(&threads_key, thread_give_back) == 0;
 }
 
-bool epochs_init(struct epochs *epochs)
+bool epochs_init(struct epochs *epochs, size_t reader_size)
 {
 	pthread_once(&threads_once, threads_init);
 	if (!threads_have_key)
@@ -86,6 +86,7 @@ bool epochs_init(struct epochs *epochs)
 	atomic_init(&epochs->current, 1);
 	atomic_init(&epochs->readers, NULL);
 	atomic_init(&epochs->reader_count, 0);
+	epochs->reader_size = reader_size;
 	pthread_mutex_lock(&threads_lock);
 	epochs->id = ++last_id;
 	epochs->next = all_epochs;
@@ -97,7 +98,7 @@ bool epochs_init(struct epochs *epochs)
 void epochs_destroy(struct epochs *epochs)
 {
 	struct epochs **place = &all_epochs;
-	struct reader *reader;
+	struct reader *reader = epochs_first_reader(epochs);
 	struct reader *next;
 
 	pthread_mutex_lock(&threads_lock);
@@ -106,8 +107,6 @@ void epochs_destroy(struct epochs *epochs)
 	*place = epochs->next;
 	pthread_mutex_unlock(&threads_lock);
 
-	/* relaxed: nobody adds any more. */
-	reader = atomic_load_explicit(&epochs->readers, memory_order_relaxed);
 	for (; reader; reader = next) {
 		next = reader->next;
 		free(reader);
@@ -150,17 +149,17 @@ static struct thread_readers *thread_readers_with_room(void)
 
 static struct reader *reader_new(const struct epochs *epochs)
 {
-	struct reader *reader = aligned_alloc(_Alignof(struct reader), sizeof(*reader));
+	struct reader *reader = aligned_alloc(_Alignof(struct reader), epochs->reader_size);
 
 	if (!reader)
 		return NULL;
-	memset(reader, 0, sizeof(*reader));
+	memset(reader, 0, epochs->reader_size);
 	reader->is_taken = true;
 	reader->random = ((uint64_t)(uintptr_t)reader ^ epochs->id << 48) | 1;
 	return reader;
 }
 
-/* Under the lock: one whose thread has ended, or a new one; NULL: out of memory. */
+/* Under the lock: one left by a thread that has ended, or a new one; NULL: out of memory. */
 static struct reader *epochs_take_reader(struct epochs *epochs)
 {
 	/* relaxed: only written under the lock. */
@@ -177,8 +176,8 @@ static struct reader *epochs_take_reader(struct epochs *epochs)
 	if (!reader)
 		return NULL;
 	reader->next = first;
-	/* seq_cst: who scans after this reader has entered finds it; pairs with the load in
-	 * epochs_advance(). */
+	/* seq_cst: a scan after this reader has entered finds it; pairs with
+	 * epochs_first_reader(). */
 	atomic_store_explicit(&epochs->readers, reader, memory_order_seq_cst);
 	/* relaxed: see epochs_readers(). */
 	atomic_fetch_add_explicit(&epochs->reader_count, 1, memory_order_relaxed);
@@ -209,10 +208,9 @@ struct reader *epochs_find_reader(struct epochs *epochs)
 
 bool epochs_advance(struct epochs *epochs)
 {
-	/* acquire: before the scan. */
-	uint64_t current = atomic_load_explicit(&epochs->current, memory_order_acquire);
-	/* seq_cst: pairs with the store in epochs_take_reader(). */
-	struct reader *reader = atomic_load_explicit(&epochs->readers, memory_order_seq_cst);
+	/* Before the scan. */
+	uint64_t current = epochs_current(epochs);
+	struct reader *reader = epochs_first_reader(epochs);
 
 	for (; reader; reader = reader->next) {
 		/* seq_cst: pairs with reader_enter() and reader_leave(). */

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who reads without a lock, and when what was unlinked may be freed. A reader is inside an epoch
- * from reader_enter to reader_leave; what was unlinked and stamped in an epoch is out of every
- * reader's sight two epochs later.
+ * Which threads read without a lock, and when what was unlinked may be freed. A reader is inside an
+ * epoch from reader_enter to reader_leave; what was unlinked and stamped in an epoch is out of
+ * every reader's sight two epochs later.
  */
 #ifndef CACHE_EPOCH_H
 #define CACHE_EPOCH_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/counter.h"
-#include "stash.h"
 
 struct flight;
 
@@ -28,7 +28,7 @@ enum reader_count {
 	READER_COUNTS
 };
 
-/* A thread's part of one cache; alone on its cache lines. */
+/* A thread's part of one cache; alone on its cache lines. More may follow it (stash.h). */
 struct reader {
 	/* Written by its thread, read before what was unlinked is freed. 0: outside. */
 	_Alignas(128) _Atomic uint64_t epoch;
@@ -36,7 +36,6 @@ struct reader {
 	_Atomic uint64_t counts[READER_COUNTS];
 	uint64_t random;
 	unsigned callbacks; /* listeners and loaders of this cache that the thread is inside of */
-	struct stash stash; /* its thread's, and the upkeep's */
 	/* Under the lock of the waits (flight.c). */
 	const struct flight *waits_for;
 	/* Constant once it is in the list. */
@@ -50,6 +49,7 @@ struct epochs {
 	_Atomic uint64_t current;
 	_Atomic(struct reader *) readers; /* grows only */
 	atomic_uint reader_count;         /* likewise */
+	size_t reader_size;               /* constant */
 	struct epochs *next;              /* under the lock of the threads */
 };
 
@@ -61,8 +61,9 @@ struct reader_memo {
 
 extern _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
 
-/* False: the system has no thread-specific data left, or no memory for a handler of forks. */
-bool epochs_init(struct epochs *epochs);
+/* Its readers are the first part of so many bytes, zeroed. False: the system has no thread-specific
+ * data left, or no memory for a handler of forks. */
+bool epochs_init(struct epochs *epochs, size_t reader_size);
 /* No thread is inside or comes again. */
 void epochs_destroy(struct epochs *epochs);
 struct reader *epochs_find_reader(struct epochs *epochs);

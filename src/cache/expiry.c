@@ -7,7 +7,7 @@
  * needs no links for it, and a removal touches no neighbours. The entry knows the place where its
  * hash is filed; a replacement files the hash again only for an earlier place. What that leaves
  * behind, and what removed entries do, comes up some day and is not wanted any more. When that
- * becomes more than the rest, the shard forgets all and files its entries anew (shard_watch.c).
+ * becomes more than the rest, the shard forgets all and files its entries anew (shard.c).
  *
  * Ticks are numbers of eleven digits to the base 32: 292 years of microseconds have 53 bits. A hash
  * is filed at the level of the highest digit in which its tick differs from now, in the slot of
@@ -46,10 +46,8 @@ static void blocks_free(struct expiry_block *block)
 
 void expiry_clear(struct expiry *expiry)
 {
-	for (unsigned level = 0; level < EXPIRY_LEVELS; level++)
-		for (uint32_t used = expiry->used[level]; used != 0; used &= used - 1)
-			blocks_free(expiry->slots[level * EXPIRY_SLOTS +
-						  (unsigned)__builtin_ctz(used)]);
+	for (unsigned place = 0; place < EXPIRY_LEVELS * EXPIRY_SLOTS; place++)
+		blocks_free(expiry->slots[place]);
 	blocks_free(expiry->due);
 	expiry_init(expiry, expiry->now);
 }
@@ -100,53 +98,41 @@ bool expiry_file(struct expiry *expiry, uint64_t hash, unsigned place)
 	return true;
 }
 
-/* The first slot to come up; false: none. */
-static bool expiry_next_slot(const struct expiry *expiry, unsigned *level, unsigned *slot)
+/* The first place to come up; 0: none. */
+static unsigned expiry_next_place(const struct expiry *expiry)
 {
-	for (unsigned i = 0; i < EXPIRY_LEVELS; i++)
-		if (expiry->used[i]) {
-			*level = i;
-			*slot = (unsigned)__builtin_ctz(expiry->used[i]);
-			return true;
-		}
-	return false;
+	for (unsigned level = 0; level < EXPIRY_LEVELS; level++)
+		if (expiry->used[level])
+			return level * EXPIRY_SLOTS + (unsigned)__builtin_ctz(expiry->used[level]);
+	return 0;
 }
 
-static uint64_t slot_tick(const struct expiry *expiry, unsigned level, unsigned slot)
+/* When it comes up, `due` left aside. */
+static uint64_t expiry_place_tick(const struct expiry *expiry, unsigned place)
 {
-	unsigned shift = level * EXPIRY_DIGIT;
+	unsigned shift = place / EXPIRY_SLOTS * EXPIRY_DIGIT;
 	uint64_t above = expiry->now >> shift >> EXPIRY_DIGIT;
 
-	return (above << EXPIRY_DIGIT | slot) << shift;
+	return place == 0 ? EXPIRY_NEVER : (above << EXPIRY_DIGIT | place % EXPIRY_SLOTS) << shift;
 }
 
 uint64_t expiry_next(const struct expiry *expiry)
 {
-	unsigned level;
-	unsigned slot;
-
-	if (expiry->due)
-		return expiry->now;
-	return expiry_next_slot(expiry, &level, &slot) ? slot_tick(expiry, level, slot)
-						       : EXPIRY_NEVER;
+	return expiry->due ? expiry->now : expiry_place_tick(expiry, expiry_next_place(expiry));
 }
 
 /* Moves the first slot that comes up by `now` to `due`, which is empty; false: there is none. */
 static bool expiry_come_up(struct expiry *expiry, uint64_t now)
 {
-	unsigned level;
-	unsigned slot;
+	unsigned place = expiry_next_place(expiry);
+	uint64_t tick = expiry_place_tick(expiry, place);
 
-	if (expiry_next_slot(expiry, &level, &slot)) {
-		uint64_t tick = slot_tick(expiry, level, slot);
-
-		if (tick <= now) {
-			expiry->now = tick;
-			expiry->used[level] &= ~(1u << slot);
-			expiry->due = expiry->slots[level * EXPIRY_SLOTS + slot];
-			expiry->slots[level * EXPIRY_SLOTS + slot] = NULL;
-			return true;
-		}
+	if (tick <= now) {
+		expiry->now = tick;
+		expiry->used[place / EXPIRY_SLOTS] &= ~(1u << place % EXPIRY_SLOTS);
+		expiry->due = expiry->slots[place];
+		expiry->slots[place] = NULL;
+		return true;
 	}
 	if (now > expiry->now)
 		expiry->now = now;

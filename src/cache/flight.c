@@ -1,97 +1,52 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tw_cache_take. A load is a flight: whoever finds no entry and no flight of the key begins one,
- * and runs the loader without any lock; others who find the flight wait for its end. Begin, end,
- * and the look that finds neither are under the shard's lock, so there is one flight of a key at a
- * time, and what it brought is in the table before the flight is gone. A set or delete of the key
- * marks its flights under the same lock: then what was loaded is given to those who wait already,
- * and not kept. Who comes later waits for the end of such a flight, and then looks anew.
+ * A flight lives until its loader and all threads that wait have let go of it, and holds a pin on
+ * the entry that it brought.
  *
- * A flight lives until its loader and all who wait have let go of it, and holds a pin on the entry
- * that it brought.
- *
- * Nobody waits for himself: before a thread waits, it follows the chain from the flight to its
+ * No thread waits for itself: before a thread waits, it follows the chain from the flight to its
  * loader's thread, to the flight which that one waits for, and so on. Arriving at itself it gives
  * up. The links of the chain, and the ends of flights, are under one lock of the cache, taken
  * inside a shard's.
- *
- * A loader that ends its thread is noticed by a cleanup handler.
  */
 #include "flight.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "cache.h"
+#include "base/key.h"
+#include "base/thread.h"
 
-struct flight {
-	/* Constant. */
-	uint64_t hash;
-	const void *key; /* the loader's caller's; only while the flight is listed */
-	size_t key_size;
-	struct reader *loader;
-	/* Under the shard's lock. */
-	struct flight *next;
-	unsigned references;
-	bool is_overridden;
-	enum tw_status status;
-	const struct tw_cache_entry *entry; /* pinned, or NULL */
-	pthread_cond_t ended;
-	/* Written under both the shard's lock and that of the waits. */
-	bool is_over;
-};
-
-/* One load; its loader's thread's. */
-struct tw_cache_loading {
-	struct tw_cache *cache;
-	struct shard *shard;
-	struct reader *reader;
-	struct flight *flight;
-	struct tw_cache_entry *given; /* by the loader, or NULL; one reference */
-	tw_duration expire;           /* of what was given */
-	enum tw_status status;
-	const struct tw_cache_entry *entry; /* pinned for the caller, or NULL */
-};
-
-/* ---- Flights: under the shard's lock ---- */
-
-static struct flight *flight_find(const struct shard *shard, uint64_t hash, const void *key,
-				  size_t key_size)
+struct flight *flights_find(struct flight *flights, uint64_t hash, const void *key, size_t key_size)
 {
-	struct flight *flight = shard->flights;
-
-	while (flight && (flight->hash != hash || flight->key_size != key_size ||
-			  memcmp(flight->key, key, key_size) != 0))
-		flight = flight->next;
-	return flight;
+	while (flights && (flights->hash != hash || flights->key_size != key_size ||
+			   !keys_are_equal(flights->key, key, key_size)))
+		flights = flights->next;
+	return flights;
 }
 
-void flights_override(struct shard *shard, uint64_t hash, const void *key, size_t key_size)
+void flights_override(struct flight *flights, uint64_t hash, const void *key, size_t key_size)
 {
-	struct flight *flight = flight_find(shard, hash, key, key_size);
+	struct flight *flight = flights_find(flights, hash, key, key_size);
 
 	if (flight)
 		flight->is_overridden = true;
 }
 
-void flights_override_all(struct shard *shard)
+void flights_override_all(struct flight *flights)
 {
-	for (struct flight *flight = shard->flights; flight; flight = flight->next)
-		flight->is_overridden = true;
+	for (; flights; flights = flights->next)
+		flights->is_overridden = true;
 }
 
-void flights_wake(struct shard *shard)
+void flights_wake(struct flight *flights)
 {
-	for (struct flight *flight = shard->flights; flight; flight = flight->next)
-		pthread_cond_broadcast(&flight->ended);
+	for (; flights; flights = flights->next)
+		pthread_cond_broadcast(&flights->ended);
 }
 
-static struct flight *flight_begin(struct shard *shard, struct reader *loader, uint64_t hash,
-				   const void *key, size_t key_size)
+struct flight *flight_begin(struct flight **flights, struct reader *loader, uint64_t hash,
+			    const void *key, size_t key_size)
 {
 	struct flight *flight = calloc(1, sizeof(*flight));
-	pthread_condattr_t attributes;
 
 	if (!flight)
 		return NULL;
@@ -100,17 +55,24 @@ static struct flight *flight_begin(struct shard *shard, struct reader *loader, u
 	flight->key_size = key_size;
 	flight->loader = loader;
 	flight->references = 1;
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&flight->ended, &attributes);
-	pthread_condattr_destroy(&attributes);
-	flight->next = shard->flights;
-	shard->flights = flight;
+	condition_init(&flight->ended);
+	flight->next = *flights;
+	*flights = flight;
 	return flight;
 }
 
-/* Returns the entry to release when the lock is let go, or NULL. */
-static const struct tw_cache_entry *flight_let_go(struct flight *flight)
+void flight_end(struct flight *flight, struct flight **flights, struct domain *domain)
+{
+	while (*flights != flight)
+		flights = &(*flights)->next;
+	*flights = flight->next;
+	pthread_mutex_lock(&domain->waits_lock);
+	flight->is_over = true;
+	pthread_mutex_unlock(&domain->waits_lock);
+	pthread_cond_broadcast(&flight->ended);
+}
+
+const struct tw_cache_entry *flight_let_go(struct flight *flight)
 {
 	const struct tw_cache_entry *entry = flight->entry;
 
@@ -121,377 +83,32 @@ static const struct tw_cache_entry *flight_let_go(struct flight *flight)
 	return entry;
 }
 
-/* ---- Waiting ---- */
-
-/* False: it would be for itself. Else the reader is noted as waiting. */
-static bool reader_may_wait(struct tw_cache *cache, struct reader *reader,
-			    const struct flight *flight)
+bool flight_may_wait(const struct flight *flight, struct domain *domain, struct reader *reader)
 {
 	const struct flight *next = flight;
+	bool may_wait;
 
-	pthread_mutex_lock(&cache->waits_lock);
+	pthread_mutex_lock(&domain->waits_lock);
 	while (next && !next->is_over && next->loader != reader)
 		next = next->loader->waits_for;
-	if (!next || next->is_over)
+	may_wait = !next || next->is_over;
+	if (may_wait)
 		reader->waits_for = flight;
-	else
-		flight = NULL;
-	pthread_mutex_unlock(&cache->waits_lock);
-	return flight != NULL;
+	pthread_mutex_unlock(&domain->waits_lock);
+	return may_wait;
 }
 
-static void reader_waits_no_more(struct tw_cache *cache, struct reader *reader)
-{
-	pthread_mutex_lock(&cache->waits_lock);
-	reader->waits_for = NULL;
-	pthread_mutex_unlock(&cache->waits_lock);
-}
-
-/* False: the time is over. Under the lock. */
-static bool flight_wait_once(struct flight *flight, pthread_mutex_t *lock, tw_duration until)
-{
-	struct timespec time = {(time_t)(until / TW_SECOND), (long)(until % TW_SECOND)};
-
-	if (until == TW_FOREVER)
-		return pthread_cond_wait(&flight->ended, lock) == 0;
-	return pthread_cond_timedwait(&flight->ended, lock, &time) != ETIMEDOUT;
-}
-
-/* 0: there is no time. */
-static tw_duration real_time_after(tw_duration wait)
-{
-	struct timespec now;
-
-	if (wait <= 0)
-		return 0;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return time_add((tw_duration)now.tv_sec * TW_SECOND + now.tv_nsec, wait);
-}
-
-/* Under the lock, which a cancelled thread must not keep. TW_OK: the flight is over. */
-static enum tw_status flight_wait(struct tw_cache *cache, struct flight *flight,
-				  pthread_mutex_t *lock, tw_duration until)
+enum tw_status flight_wait(struct flight *flight, struct domain *domain, struct reader *reader,
+			   pthread_mutex_t *lock, tw_duration until)
 {
 	bool has_time = until > 0;
-	int state;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	while (!flight->is_over && has_time && !cache_is_closed(cache))
-		has_time = flight_wait_once(flight, lock, until);
-	pthread_setcancelstate(state, &state);
+	while (!flight->is_over && has_time && !domain_is_closed(domain))
+		has_time = condition_wait(&flight->ended, lock, until);
+	pthread_mutex_lock(&domain->waits_lock);
+	reader->waits_for = NULL;
+	pthread_mutex_unlock(&domain->waits_lock);
 	if (flight->is_over)
 		return TW_OK;
-	return cache_is_closed(cache) ? TW_CLOSED : TW_TIMED_OUT;
-}
-
-/* ---- Loading ---- */
-
-static enum tw_status loading_give(struct tw_cache_loading *loading, struct entry_plan *plan,
-				   tw_duration expire)
-{
-	struct tw_cache_entry *entry;
-
-	plan->key = loading->flight->key;
-	plan->key_size = loading->flight->key_size;
-	plan->hash = loading->flight->hash;
-	cache_plan(loading->cache, plan);
-	if (plan_needs_pool(plan)) {
-		shard_begin(loading->shard);
-		entry = entry_new(loading->shard->pool, plan);
-		shard_end(loading->shard);
-	} else {
-		entry = entry_new(NULL, plan);
-	}
-	if (!entry)
-		return TW_NO_MEMORY;
-	tw_cache_entry_release(loading->given);
-	loading->given = entry;
-	loading->expire = expire > 0 ? expire : loading->cache->expire;
-	return TW_OK;
-}
-
-enum tw_status tw_cache_load_copy(struct tw_cache_loading *loading, const void *value,
-				  size_t value_size, tw_duration expire)
-{
-	struct entry_plan plan = {.value = value, .value_size = value_size};
-
-	if (!loading || (!value && value_size > 0) || value_size > UINT32_MAX || expire < 0)
-		return TW_INVALID;
-	return loading_give(loading, &plan, expire);
-}
-
-enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void *value, size_t value_size,
-				   uint64_t weight,
-				   void (*free_value)(void *value, size_t value_size,
-						      void *context),
-				   void *context, tw_duration expire)
-{
-	struct entry_adopted adopted = {value, value_size, free_value, context};
-	struct entry_plan plan = {.adopted = &adopted, .weight = weight};
-
-	if (!loading || expire < 0)
-		return TW_INVALID;
-	return loading_give(loading, &plan, expire);
-}
-
-/* Makes the loader's answer and what it gave agree. */
-static void loading_judge(struct tw_cache_loading *loading)
-{
-	struct tw_cache *cache = loading->cache;
-	struct entry_plan plan = {.is_absent = true};
-
-	if (loading->status == TW_OK && !loading->given)
-		loading->status = TW_LOAD_FAILED;
-	if (loading->status == TW_OK)
-		return;
-	reader_count(loading->reader, COUNT_LOAD_ERRORS, 1);
-	tw_cache_entry_release(loading->given);
-	loading->given = NULL;
-	/* Without memory the absence is told, and not kept. */
-	if (loading->status == TW_NOT_FOUND && cache->negative_expire > 0)
-		(void)loading_give(loading, &plan, cache->negative_expire);
-}
-
-/* Between begin and end: keeps what was loaded, ends the flight, and tells who waits. */
-static void loading_land(struct tw_cache_loading *loading, tw_duration now)
-{
-	struct tw_cache *cache = loading->cache;
-	struct shard *shard = loading->shard;
-	struct flight *flight = loading->flight;
-	struct flight **place = &shard->flights;
-
-	if (loading->status == TW_OK) {
-		loading->entry = tw_cache_entry_pin(loading->given);
-		flight->entry = tw_cache_entry_pin(loading->given);
-	}
-	if (loading->given && !flight->is_overridden &&
-	    cache_put(cache, shard, flight->hash, loading->given, PUT_LOADED, now) == TW_OK)
-		loading->given = NULL;
-	flight->status = loading->status;
-	while (*place != flight)
-		place = &(*place)->next;
-	*place = flight->next;
-	pthread_mutex_lock(&cache->waits_lock);
-	flight->is_over = true;
-	pthread_mutex_unlock(&cache->waits_lock);
-	pthread_cond_broadcast(&flight->ended);
-}
-
-static void cache_count_take(struct tw_cache *cache, int difference)
-{
-	pthread_mutex_lock(&cache->takes_lock);
-	cache->takes += (unsigned)difference;
-	if (cache->takes == 0)
-		pthread_cond_broadcast(&cache->takes_are_over);
-	pthread_mutex_unlock(&cache->takes_lock);
-}
-
-/* The loader has answered. Its lifetime counts from now on. */
-static void loading_end(struct tw_cache_loading *loading)
-{
-	struct tw_cache *cache = loading->cache;
-	const struct tw_cache_entry *unpinned;
-	const struct tw_cache_entry *given;
-	tw_duration now;
-
-	loading->reader->callbacks--;
-	loading_judge(loading);
-	given = loading->given;
-	shard_begin(loading->shard);
-	now = tw_now(cache->wheel);
-	if (loading->given)
-		cache_start_life(cache, loading->given, now,
-				 cache_lifetime(cache, loading->reader, loading->expire));
-	loading_land(loading, now);
-	unpinned = flight_let_go(loading->flight);
-	shard_end(loading->shard);
-	tw_cache_entry_release(unpinned);
-	tw_cache_entry_release(loading->given);
-	if (cache_is_over_limit(cache))
-		cache_evict(cache, given);
-}
-
-/* The thread ends in its loader. */
-static void loading_abandon(void *argument)
-{
-	struct tw_cache_loading *loading = argument;
-
-	loading->status = TW_LOAD_FAILED;
-	loading_end(loading);
-	tw_cache_entry_release(loading->entry);
-	cache_count_take(loading->cache, -1);
-}
-
-static void loading_run(struct tw_cache_loading *loading, tw_cache_load *load, void *argument)
-{
-	loading->reader->callbacks++;
-	reader_count(loading->reader, COUNT_LOADS, 1);
-	pthread_cleanup_push(loading_abandon, loading);
-	loading->status = load(argument, loading->flight->key, loading->flight->key_size, loading);
-	pthread_cleanup_pop(0);
-	loading_end(loading);
-}
-
-/* ---- Take ---- */
-
-/* What tw_cache_take was given. */
-struct take {
-	struct tw_cache *cache;
-	struct shard *shard;
-	struct reader *reader;
-	uint64_t hash;
-	const void *key;
-	size_t key_size;
-	tw_cache_load *load;
-	void *argument;
-	tw_duration until; /* real time; 0: it does not wait */
-	bool has_waited;
-	bool is_counted; /* as a hit, a miss or an absence */
-};
-
-static void take_count(struct take *take, enum reader_count outcome)
-{
-	if (!take->is_counted)
-		reader_count(take->reader, outcome, 1);
-	take->is_counted = true;
-}
-
-/* Looks the key up, and counts what it finds. *found: it is settled. */
-static enum tw_status take_look(struct take *take, const struct tw_cache_entry **entry, bool *found)
-{
-	struct tw_cache_entry *there;
-	enum tw_status status = TW_NOT_FOUND;
-
-	reader_enter(take->reader, &take->cache->epochs);
-	there = cache_find(take->cache, take->hash, take->key, take->key_size);
-	*found = there != NULL;
-	if (there && (there->kind & ENTRY_ABSENT)) {
-		take_count(take, COUNT_ABSENT);
-	} else if (there) {
-		take_count(take, COUNT_HITS);
-		*entry = tw_cache_entry_pin(there);
-		status = TW_OK;
-	}
-	reader_leave(take->reader);
-	return status;
-}
-
-/* Between begin and end, with a reference to the flight. TW_OK: it is over. */
-static enum tw_status take_wait(struct take *take, struct flight *flight)
-{
-	struct tw_cache *cache = take->cache;
-	enum tw_status status;
-
-	if (!reader_may_wait(cache, take->reader, flight))
-		return TW_INVALID;
-	if (!take->has_waited)
-		reader_count(take->reader, COUNT_LOAD_WAITS, 1);
-	take->has_waited = true;
-	status = flight_wait(cache, flight, &take->shard->lock, take->until);
-	reader_waits_no_more(cache, take->reader);
-	if (status == TW_TIMED_OUT)
-		reader_count(take->reader, COUNT_WAIT_TIMEOUTS, 1);
-	return status;
-}
-
-/* As above: waits for the flight, and takes a pin of what it brought. */
-static enum tw_status take_join(struct take *take, struct flight *flight,
-				const struct tw_cache_entry **entry)
-{
-	enum tw_status status = take_wait(take, flight);
-
-	if (status != TW_OK)
-		return status;
-	if (flight->status == TW_OK)
-		*entry = tw_cache_entry_pin(flight->entry);
-	return flight->status;
-}
-
-static enum tw_status take_load(struct take *take, struct flight *flight,
-				const struct tw_cache_entry **entry)
-{
-	struct tw_cache_loading loading = {.cache = take->cache,
-					   .shard = take->shard,
-					   .reader = take->reader,
-					   .flight = flight};
-
-	loading_run(&loading, take->load, take->argument);
-	*entry = loading.entry;
-	return loading.status;
-}
-
-/* Not found at a glance: once more under the lock, then as one who waits or loads. *again: there
- * was a flight whose load began before the key was set or deleted, and which is over now. */
-static enum tw_status take_slowly(struct take *take, const struct tw_cache_entry **entry,
-				  bool *again)
-{
-	const struct tw_cache_entry *unpinned = NULL;
-	struct flight *flight;
-	enum tw_status status;
-	bool found;
-
-	*again = false;
-	shard_begin(take->shard);
-	status = take_look(take, entry, &found);
-	if (found) {
-		shard_end(take->shard);
-		return status;
-	}
-	flight = flight_find(take->shard, take->hash, take->key, take->key_size);
-	/* tw_cache_destroy waits for loads: no other begins after one that it has waited for. */
-	if (!flight && cache_is_closed(take->cache)) {
-		shard_end(take->shard);
-		return TW_CLOSED;
-	}
-	take_count(take, COUNT_MISSES);
-	if (flight) {
-		flight->references++;
-		*again = flight->is_overridden;
-		status = *again ? take_wait(take, flight) : take_join(take, flight, entry);
-		*again = *again && status == TW_OK;
-		unpinned = flight_let_go(flight);
-		shard_end(take->shard);
-		tw_cache_entry_release(unpinned);
-		return status;
-	}
-	flight = flight_begin(take->shard, take->reader, take->hash, take->key, take->key_size);
-	shard_end(take->shard);
-	return flight ? take_load(take, flight, entry) : TW_NO_MEMORY;
-}
-
-enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key_size,
-			     tw_cache_load *load, void *argument, tw_duration wait,
-			     const struct tw_cache_entry **entry)
-{
-	struct take take = {.cache = cache,
-			    .key = key,
-			    .key_size = key_size,
-			    .load = load,
-			    .argument = argument};
-	enum tw_status status;
-	bool found;
-	bool again;
-
-	if (!entry)
-		return TW_INVALID;
-	*entry = NULL;
-	if (!cache || !key_is_valid(key, key_size) || !load)
-		return TW_INVALID;
-	if (cache_is_closed(cache))
-		return TW_CLOSED;
-	take.reader = epochs_reader(&cache->epochs);
-	if (!take.reader)
-		return TW_NO_MEMORY;
-	take.hash = key_hash_wide(&cache->seed, key, key_size);
-	take.shard = cache_shard(cache, take.hash);
-	status = take_look(&take, entry, &found);
-	if (found)
-		return status;
-	take.until = real_time_after(wait);
-	cache_count_take(cache, 1);
-	do
-		status = take_slowly(&take, entry, &again);
-	while (again);
-	cache_count_take(cache, -1);
-	return status;
+	return domain_is_closed(domain) ? TW_CLOSED : TW_TIMED_OUT;
 }

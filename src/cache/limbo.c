@@ -19,7 +19,6 @@
 #include "limbo.h"
 
 #include "base/sanitizer.h"
-#include "epoch.h"
 
 enum {
 	FEW = 4, /* wait for more before the readers are looked at */
@@ -146,40 +145,36 @@ void limbo_take(struct limbo *limbo, struct epochs *epochs, struct pool *pool,
 	}
 }
 
-static void garbage_add_all(struct garbage *garbage, struct tw_cache_entry *entry)
+static void entries_release(struct tw_cache_entry *entry)
 {
-	while (entry) {
-		struct tw_cache_entry *next = entry->limbo_next;
+	struct tw_cache_entry *next;
 
-		garbage_add(garbage, entry);
-		entry = next;
+	for (; entry; entry = next) {
+		next = entry->limbo_next;
+		__builtin_prefetch(next);
+		tw_cache_entry_release(entry);
 	}
 }
 
-void limbo_take_all(struct limbo *limbo, struct garbage *garbage)
+static void tables_free(struct table *table)
 {
-	garbage_add_all(garbage, limbo->fresh);
-	garbage_add_all(garbage, limbo->stamped);
-	garbage->tables = limbo->tables;
-	*limbo = (struct limbo){0};
+	struct table *next;
+
+	for (; table; table = next) {
+		next = table->limbo_next;
+		table_free(table);
+	}
 }
 
 void garbage_free(const struct garbage *garbage)
 {
-	struct tw_cache_entry *entry = garbage->entries;
-	struct table *table = garbage->tables;
+	entries_release(garbage->entries);
+	tables_free(garbage->tables);
+}
 
-	while (entry) {
-		struct tw_cache_entry *next = entry->limbo_next;
-
-		__builtin_prefetch(next);
-		tw_cache_entry_release(entry);
-		entry = next;
-	}
-	while (table) {
-		struct table *next = table->limbo_next;
-
-		table_free(table);
-		table = next;
-	}
+void limbo_close(struct limbo *limbo)
+{
+	entries_release(limbo->fresh);
+	entries_release(limbo->stamped);
+	tables_free(limbo->tables);
 }

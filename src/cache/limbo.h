@@ -7,13 +7,11 @@
 #define CACHE_LIMBO_H
 
 #include <stdbool.h>
-
 #include <stdint.h>
 
+#include "epoch.h"
 #include "policy.h"
 #include "table.h"
-
-struct epochs;
 
 struct limbo {
 	struct tw_cache_entry *fresh; /* not stamped yet */
@@ -43,8 +41,8 @@ void limbo_take(struct limbo *limbo, struct epochs *epochs, struct pool *pool,
  * that no reader sees any more; NULL: none. Their references are the caller's.
  */
 struct tw_cache_entry *limbo_go_on(struct limbo *limbo, struct epochs *epochs, bool *goes_on);
-/* Nobody is inside an epoch: all of it. */
-void limbo_take_all(struct limbo *limbo, struct garbage *garbage);
+/* Frees all; no thread is inside an epoch, and no lock held. */
+void limbo_close(struct limbo *limbo);
 /* With no lock held: calls free functions of users. */
 void garbage_free(const struct garbage *garbage);
 

@@ -12,11 +12,14 @@
  */
 #include "notice.h"
 
-#include <time.h>
-
-#include "cache.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "entry.h"
 
 enum { CROWD = 1024 };
+
+/* So often a thread that waits looks whether the wheel goes on. */
+static const tw_duration look_interval = 20 * TW_MILLISECOND;
 
 void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry)
 {
@@ -47,13 +50,19 @@ static struct tw_cache_entry *notices_take_crowd(struct notices *notices)
 }
 
 /* True: there are more by now. */
-static bool notices_tell(struct notices *notices, struct tw_cache_entry *entry)
+static bool notices_tell_crowd(struct notices *notices)
 {
-	struct reader *reader = epochs_reader(&notices->cache->epochs);
+	struct reader *reader = epochs_reader(&notices->domain->epochs);
+	struct tw_cache_entry *entry;
 	struct tw_cache_entry *next;
 	uint64_t count = 0;
 	bool is_more;
 
+	pthread_mutex_lock(&notices->lock);
+	entry = notices_take_crowd(notices);
+	pthread_mutex_unlock(&notices->lock);
+	if (!entry)
+		return false;
 	/* So that tw_cache_flush and tw_cache_destroy know where they are called from. */
 	if (reader)
 		reader->callbacks++;
@@ -70,19 +79,8 @@ static bool notices_tell(struct notices *notices, struct tw_cache_entry *entry)
 	pthread_cond_broadcast(&notices->progress);
 	pthread_mutex_unlock(&notices->lock);
 	/* A pool may have all its cells. */
-	cache_ask_upkeep(notices->cache);
+	domain_ask_upkeep(notices->domain);
 	return is_more;
-}
-
-/* True: there are more. */
-static bool notices_tell_crowd(struct notices *notices)
-{
-	struct tw_cache_entry *entries;
-
-	pthread_mutex_lock(&notices->lock);
-	entries = notices_take_crowd(notices);
-	pthread_mutex_unlock(&notices->lock);
-	return entries && notices_tell(notices, entries);
 }
 
 /* The alarm's run. */
@@ -94,23 +92,17 @@ static void notices_run(void *argument)
 		(void)tw_alarm_set(notices->alarm, 0);
 }
 
-enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
-			    const struct tw_cache_options *options, struct tw_cache *cache)
+enum tw_status notices_open(struct notices *notices, struct domain *domain,
+			    const struct tw_cache_options *options)
 {
-	pthread_condattr_t attributes;
-
 	notices->on_remove = options->on_remove;
 	notices->context = options->context;
-	notices->wheel = wheel;
-	notices->cache = cache;
+	notices->domain = domain;
 	if (!notices->on_remove)
 		return TW_OK;
 	pthread_mutex_init(&notices->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&notices->progress, &attributes);
-	pthread_condattr_destroy(&attributes);
-	return tw_alarm_create(wheel, notices_run, notices, &notices->alarm);
+	condition_init(&notices->progress);
+	return tw_alarm_create(domain->wheel, notices_run, notices, &notices->alarm);
 }
 
 void notices_close(struct notices *notices)
@@ -138,21 +130,6 @@ void notices_add(struct notices *notices, struct notice_list *list)
 	*list = (struct notice_list){NULL, NULL, 0};
 }
 
-/* Under the lock: until there is progress, or a moment has gone by. */
-static void notices_pause(struct notices *notices)
-{
-	enum { PAUSE_MS = 20 };
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += PAUSE_MS * TW_MILLISECOND;
-	if (until.tv_nsec >= TW_SECOND) {
-		until.tv_nsec -= TW_SECOND;
-		until.tv_sec++;
-	}
-	pthread_cond_timedwait(&notices->progress, &notices->lock, &until);
-}
-
 enum tw_status notices_wait(struct notices *notices, bool later)
 {
 	enum tw_status status = TW_OK;
@@ -168,10 +145,11 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 	while (notices->told < target && status == TW_OK) {
 		pthread_mutex_unlock(&notices->lock);
 		/* Drives the wheel if that is the caller's part, and tells whether it goes on. */
-		status = tw_flush(notices->wheel);
+		status = tw_flush(notices->domain->wheel);
 		pthread_mutex_lock(&notices->lock);
 		if (notices->told < target && status == TW_OK)
-			notices_pause(notices);
+			condition_wait(&notices->progress, &notices->lock,
+				       clock_read_real(CLOCK_MONOTONIC) + look_interval);
 		/* What a listener makes leave is added before its own entry counts as told. */
 		if (later)
 			target = notices->added;

@@ -9,14 +9,13 @@
 
 #include <timingwheel/cache.h>
 
-#include "epoch.h"
+#include "domain.h"
 
 struct notices {
 	/* Constant. */
 	tw_cache_remove_fn *on_remove; /* NULL: nobody is told */
 	void *context;
-	struct tw_cache *cache;
-	struct tw_wheel *wheel;
+	struct domain *domain;
 	/* Any thread, under the lock, which is taken inside those of shards. */
 	pthread_mutex_t lock;
 	pthread_cond_t progress;
@@ -35,8 +34,8 @@ struct notice_list {
 	uint64_t count;
 };
 
-enum tw_status notices_open(struct notices *notices, struct tw_wheel *wheel,
-			    const struct tw_cache_options *options, struct tw_cache *cache);
+enum tw_status notices_open(struct notices *notices, struct domain *domain,
+			    const struct tw_cache_options *options);
 void notices_close(struct notices *notices);
 /* Under the shard's lock that guards the list. */
 void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry);

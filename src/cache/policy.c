@@ -23,8 +23,9 @@ void policy_init(struct policy *policy, enum tw_cache_policy kind)
 {
 	policy->kind = kind;
 	atomic_init(&policy->is_on, false);
-	policy->main = (struct policy_queue){0};
-	policy->small = (struct policy_queue){0};
+	list_init(&policy->main.entries);
+	list_init(&policy->small.entries);
+	policy->main.count = policy->small.count = 0;
 	ghost_init(&policy->ghost);
 	atomic_init(&policy->touched, 0);
 	for (int i = 0; i < POLICY_TOUCHES; i++)
@@ -46,42 +47,32 @@ void policy_turn_on(struct policy *policy)
 
 static void queue_push(struct policy_queue *queue, struct tw_cache_entry *entry)
 {
-	entry->policy_previous = NULL;
-	entry->policy_next = queue->first;
-	if (queue->first)
-		queue->first->policy_previous = entry;
-	else
-		queue->last = entry;
-	queue->first = entry;
+	list_append(&queue->entries, &entry->policy_link);
 	queue->count++;
 }
 
 static void queue_remove(struct policy_queue *queue, struct tw_cache_entry *entry)
 {
-	if (entry->policy_previous)
-		entry->policy_previous->policy_next = entry->policy_next;
-	else
-		queue->first = entry->policy_next;
-	if (entry->policy_next)
-		entry->policy_next->policy_previous = entry->policy_previous;
-	else
-		queue->last = entry->policy_previous;
+	list_remove(&entry->policy_link);
 	queue->count--;
 }
 
-static void queue_replace(struct policy_queue *queue, struct tw_cache_entry *old,
-			  struct tw_cache_entry *entry)
+/* Of a queue with entries. */
+static struct tw_cache_entry *queue_first(const struct policy_queue *queue)
 {
-	entry->policy_next = old->policy_next;
-	entry->policy_previous = old->policy_previous;
-	if (entry->policy_previous)
-		entry->policy_previous->policy_next = entry;
-	else
-		queue->first = entry;
-	if (entry->policy_next)
-		entry->policy_next->policy_previous = entry;
-	else
-		queue->last = entry;
+	return list_entry(queue->entries.next, struct tw_cache_entry, policy_link);
+}
+
+/* The first entry that is not `spared` (or NULL); NULL: there is none. */
+static struct tw_cache_entry *queue_first_but(const struct policy_queue *queue,
+					      const struct tw_cache_entry *spared)
+{
+	const struct list *first = queue->entries.next;
+
+	if (spared && first == &spared->policy_link)
+		first = first->next;
+	return first == &queue->entries ? NULL
+					: list_entry(first, struct tw_cache_entry, policy_link);
 }
 
 static struct policy_queue *policy_queue_of(struct policy *policy,
@@ -128,7 +119,8 @@ void policy_settle(struct policy *policy)
 			continue;
 		/* acquire: pairs with the store in policy_touch(). */
 		entry = atomic_exchange_explicit(touch, NULL, memory_order_acquire);
-		if (!(entry_state(entry) & ENTRY_LINKED) || policy->main.first == entry)
+		if (!(entry_state(entry) & ENTRY_LINKED) ||
+		    policy->main.entries.previous == &entry->policy_link)
 			continue;
 		queue_remove(&policy->main, entry);
 		queue_push(&policy->main, entry);
@@ -137,10 +129,10 @@ void policy_settle(struct policy *policy)
 
 /* ---- S3-FIFO ---- */
 
-/* Takes the last entry of the small queue on to the main one, or answers that it has to go. */
+/* Takes the first entry of the small queue on to the main one, or answers that it has to go. */
 static struct tw_cache_entry *small_victim(struct policy *policy)
 {
-	struct tw_cache_entry *entry = policy->small.last;
+	struct tw_cache_entry *entry = queue_first(&policy->small);
 
 	/* relaxed: a hint. */
 	if (atomic_load_explicit(&entry->uses, memory_order_relaxed) < MAIN_AFTER_USES)
@@ -152,10 +144,10 @@ static struct tw_cache_entry *small_victim(struct policy *policy)
 	return NULL;
 }
 
-/* Takes the last entry of the main queue round, or answers that it has to go. */
+/* Takes the first entry of the main queue round, or answers that it has to go. */
 static struct tw_cache_entry *main_victim(struct policy *policy)
 {
-	struct tw_cache_entry *entry = policy->main.last;
+	struct tw_cache_entry *entry = queue_first(&policy->main);
 	/* relaxed: a hint. */
 	uint8_t uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
 
@@ -182,7 +174,7 @@ static struct tw_cache_entry *s3fifo_victim(struct policy *policy)
 			victim = main_victim(policy);
 	}
 	if (!victim)
-		victim = policy->main.last ? policy->main.last : policy->small.last;
+		victim = queue_first(policy->main.count > 0 ? &policy->main : &policy->small);
 	return victim;
 }
 
@@ -222,7 +214,8 @@ bool policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw
 	if (!policy_is_on(policy))
 		return false;
 	entry_set_state(entry, entry_state(entry) | place);
-	queue_replace(policy_queue_of(policy, old), old, entry);
+	list_append(&old->policy_link, &entry->policy_link);
+	list_remove(&old->policy_link);
 	/* relaxed: a hint. */
 	atomic_store_explicit(&entry->uses, (uint8_t)(uses < 3 ? uses + 1 : 3),
 			      memory_order_relaxed);
@@ -235,13 +228,6 @@ void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
 		queue_remove(policy_queue_of(policy, entry), entry);
 }
 
-/* The last one of a queue that is not `spared`; NULL: there is none. */
-static struct tw_cache_entry *queue_last_but(const struct policy_queue *queue,
-					     const struct tw_cache_entry *spared)
-{
-	return queue->last && queue->last == spared ? queue->last->policy_previous : queue->last;
-}
-
 struct tw_cache_entry *policy_victim(struct policy *policy, const struct tw_cache_entry *spared)
 {
 	struct tw_cache_entry *victim;
@@ -250,13 +236,13 @@ struct tw_cache_entry *policy_victim(struct policy *policy, const struct tw_cach
 		return NULL;
 	if (policy->kind == TW_POLICY_LRU) {
 		policy_settle(policy);
-		return queue_last_but(&policy->main, spared);
+		return queue_first_but(&policy->main, spared);
 	}
 	victim = s3fifo_victim(policy);
 	if (victim == spared)
-		victim = queue_last_but(&policy->small, spared);
+		victim = queue_first_but(&policy->small, spared);
 	if (!victim)
-		victim = queue_last_but(&policy->main, spared);
+		victim = queue_first_but(&policy->main, spared);
 	if (victim && !(entry_state(victim) & ENTRY_MAIN)) {
 		/* Not before it is needed: a cache below its limit has no ghosts. */
 		ghost_reserve(&policy->ghost, policy_window(policy));

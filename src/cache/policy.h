@@ -15,10 +15,9 @@
 
 enum { POLICY_TOUCHES = 32 };
 
-/* First in, or most recently used, to last. */
+/* From first in, or least recently used, to last. */
 struct policy_queue {
-	struct tw_cache_entry *first;
-	struct tw_cache_entry *last;
+	struct list entries;
 	size_t count;
 };
 
@@ -47,7 +46,7 @@ void policy_add(struct policy *policy, struct tw_cache_entry *entry);
 bool policy_replace(struct policy *policy, struct tw_cache_entry *old,
 		    struct tw_cache_entry *entry);
 void policy_remove(struct policy *policy, struct tw_cache_entry *entry);
-/* Who has to go; NULL: nobody but `spared` (or NULL) is there. It stays until policy_remove(). */
+/* Which has to go; NULL: none but `spared` (or NULL) is there. It stays until policy_remove(). */
 struct tw_cache_entry *policy_victim(struct policy *policy, const struct tw_cache_entry *spared);
 /* Brings the order up to date. What was unlinked is met no more, by whatever epoch has passed. */
 void policy_settle(struct policy *policy);

@@ -11,7 +11,7 @@
  * whole when a list is empty.
  *
  * The pool outlives its owner as long as cells are out. `balance` goes down by one with each
- * return; the close adds the number of cells that had been taken. Whoever brings it to 0 after that
+ * return; the close adds the number of cells that had been taken. What brings it to 0 after that
  * frees all.
  *
  * May run together: pool_return() with everything. Linearization: of a return, the exchange that
@@ -20,6 +20,7 @@
 #include "pool.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/sanitizer.h"
 
@@ -53,15 +54,7 @@ struct pool *pool_create(struct arena *arena)
 
 	if (!pool)
 		return NULL;
-	for (int i = 0; i < POOL_CLASSES; i++) {
-		pool->free[i] = NULL;
-		pool->fresh[i] = NULL;
-		pool->end[i] = NULL;
-	}
-	pool->chunks = NULL;
-	pool->held = 0;
-	pool->gave_away = false;
-	pool->taken = 0;
+	memset(pool, 0, sizeof(*pool));
 	pool->arena = arena;
 	arena_acquire(arena);
 	atomic_init(&pool->returned, NULL);
@@ -82,6 +75,9 @@ static void pool_free_chunks(struct pool *pool)
 	}
 	pool->chunks = NULL;
 	pool->held = 0;
+	memset(pool->free, 0, sizeof(pool->free));
+	memset(pool->fresh, 0, sizeof(pool->fresh));
+	memset(pool->end, 0, sizeof(pool->end));
 }
 
 static void pool_free(struct pool *pool)
@@ -242,7 +238,7 @@ static void cell_return(struct pool_cell *cell)
 
 	/* relaxed: the exchange below tells whether it still is so. */
 	cell->next = atomic_load_explicit(&pool->returned, memory_order_relaxed);
-	/* release: who takes the cell sees that it is free; pairs with pool_collect(). */
+	/* release: what takes the cell sees that it is free; pairs with pool_collect(). */
 	while (!atomic_compare_exchange_weak_explicit(&pool->returned, &cell->next, cell,
 						      memory_order_release, memory_order_relaxed))
 		continue;
@@ -329,10 +325,5 @@ void pool_trim(struct pool *pool)
 		return;
 	/* relaxed: nobody returns anything. */
 	atomic_store_explicit(&pool->returned, NULL, memory_order_relaxed);
-	for (int i = 0; i < POOL_CLASSES; i++) {
-		pool->free[i] = NULL;
-		pool->fresh[i] = NULL;
-		pool->end[i] = NULL;
-	}
 	pool_free_chunks(pool);
 }

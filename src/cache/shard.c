@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All changes of a shard are made under its lock, which nobody holds for longer than it takes to
+ * All changes of a shard are made under its lock, which no thread holds for longer than it takes to
  * change 64 entries (or to grow the table, to list its entries for tw_cache_each, to put them in
  * order for the first limit, or to throw away what is filed). Memory is freed after the lock was
  * let go.
@@ -8,13 +8,19 @@
  * Removal has one place: shard_drop() counts the entry out, queues the notice of it, and puts it
  * into limbo, where it waits until no reader can be looking at it. Tables that have grown wait
  * likewise.
+ *
+ * Each entry with a deadline has its hash filed under its deadline's tick or an earlier one, and
+ * knows where; one that comes up too early is filed anew. The alarm stands at the first of these
+ * ticks, or earlier: it is only set, under the lock, when the first becomes sooner, and when it
+ * runs it sets itself. When too much is filed that nobody needs any more, all of it is thrown away,
+ * and the entries are filed anew, some at a time; what is set meanwhile is filed in any case. No
+ * reader lives by it: lookups judge deadlines.
  */
 #include "shard.h"
 
 #include <stdlib.h>
 
-#include "cache.h"
-#include "flight.h"
+_Static_assert(ENTRY_FILED + 1 >= EXPIRY_LEVELS * EXPIRY_SLOTS, "a place fits into a state");
 
 /* A thread that finds the lock taken tries for a moment before it sleeps: it is let go sooner. */
 static void shard_init_lock(struct shard *shard)
@@ -29,18 +35,20 @@ static void shard_init_lock(struct shard *shard)
 	pthread_mutexattr_destroy(&attributes);
 }
 
-enum tw_status shard_open(struct shard *shard, struct tw_cache *cache)
+enum tw_status shard_open(struct shard *shard, struct domain *domain, struct notices *notices,
+			  void (*wake)(void *shard))
 {
-	struct table *table = table_new(cache->arena, 1);
+	struct table *table = table_new(domain->arena, 1);
 	enum tw_status status = TW_NO_MEMORY;
 
-	shard->pool = pool_create(cache->arena);
+	shard->pool = pool_create(domain->arena);
 	if (!table || !shard->pool)
 		goto free_both;
-	shard->cache = cache;
+	shard->domain = domain;
+	shard->notices = notices;
 	shard->armed = TW_FOREVER;
-	expiry_init(&shard->expiry, (uint64_t)(tw_now(cache->wheel) / cache->granule));
-	status = tw_alarm_create(cache->wheel, shard_wake, shard, &shard->alarm);
+	expiry_init(&shard->expiry, (uint64_t)(tw_now(domain->wheel) / domain->granule));
+	status = tw_alarm_create(domain->wheel, wake, shard, &shard->alarm);
 	if (status != TW_OK)
 		goto free_both;
 	atomic_init(&shard->table, table);
@@ -68,10 +76,7 @@ void shard_stop(struct shard *shard)
 
 void shard_close(struct shard *shard)
 {
-	struct garbage garbage = {NULL, NULL};
-
-	limbo_take_all(&shard->limbo, &garbage);
-	garbage_free(&garbage);
+	limbo_close(&shard->limbo);
 	expiry_clear(&shard->expiry);
 	table_free(shard_table(shard));
 	policy_destroy(&shard->policy);
@@ -79,38 +84,48 @@ void shard_close(struct shard *shard)
 	pthread_mutex_destroy(&shard->lock);
 }
 
-/* ---- Begin and end ---- */
+/* ---- What comes up when ---- */
 
-void shard_begin(struct shard *shard)
+void shard_arm(struct shard *shard)
 {
-	pthread_mutex_lock(&shard->lock);
+	tw_duration granule = shard->domain->granule;
+	uint64_t tick = expiry_next(&shard->expiry);
+	tw_duration due;
+
+	if (shard->must_refile && tick > shard->expiry.now + 1)
+		tick = shard->expiry.now + 1; /* there may be memory again */
+	if (tick > (uint64_t)(TW_FOREVER / granule))
+		return;
+	due = (tw_duration)tick * granule;
+	if (due >= shard->armed)
+		return;
+	shard->armed = due;
+	(void)tw_alarm_set_at(shard->alarm, due);
 }
 
-void shard_end(struct shard *shard)
+bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned filed,
+		 tw_duration deadline)
 {
-	struct garbage garbage = {NULL, NULL};
-	bool refiles = shard_begin_refiling(shard);
-	bool asks;
+	tw_duration granule = shard->domain->granule;
+	unsigned place = 0;
 
-	limbo_take(&shard->limbo, &shard->cache->epochs, shard->pool, &shard->policy, &garbage);
-	/* Something is left, or another pool, or ours after this, may have all its cells. */
-	asks = !limbo_is_empty(&shard->limbo) || shard->pool->gave_away || garbage.entries;
-	shard->pool->gave_away = false;
-	shard->unlinks_to = NULL;
-	if (shard->notices.count > 0)
-		notices_add(&shard->cache->notices, &shard->notices);
-	pthread_mutex_unlock(&shard->lock);
-
-	if (refiles)
-		shard_refile(shard);
-	/* Late, for it calls users. */
-	if (garbage.entries || garbage.tables)
-		garbage_free(&garbage);
-	if (asks)
-		cache_ask_upkeep(shard->cache);
+	/* Until everything is filed anew, an entry that says it is filed may be wrong. */
+	if (shard->is_refiling || shard->must_refile)
+		filed = 0;
+	if (deadline != TW_FOREVER)
+		place = expiry_place(&shard->expiry, (uint64_t)((deadline - 1) / granule + 1));
+	if (place == 0 || (filed != 0 && filed <= place)) {
+		entry_set_filed(entry, filed);
+		return true;
+	}
+	if (!expiry_file(&shard->expiry, hash, place))
+		return false;
+	entry_set_filed(entry, place);
+	shard_arm(shard);
+	return true;
 }
 
-/* ---- Changes ---- */
+/* ---- Tables ---- */
 
 /* Publishes another table with the same entries; the old one goes into limbo. */
 static void shard_set_table(struct shard *shard, struct table *table)
@@ -122,7 +137,7 @@ static void shard_set_table(struct shard *shard, struct table *table)
 	/* seq_cst: likewise; pairs with shard_place(). */
 	atomic_store_explicit(&shard->place, table_place(table), memory_order_seq_cst);
 	shard->tables++;
-	limbo_add_table(&shard->limbo, &shard->cache->epochs, old);
+	limbo_add_table(&shard->limbo, &shard->domain->epochs, old);
 }
 
 bool shard_reserve(struct shard *shard)
@@ -151,23 +166,16 @@ void shard_try_to_shrink(struct shard *shard)
 		shard_set_table(shard, smaller);
 }
 
-static void cache_count_in(struct tw_cache *cache, uint64_t entries, uint64_t bytes)
+size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries)
 {
-	/* relaxed: limits are kept by whoever goes over them, after its own addition. */
-	if (entries > 0)
-		atomic_fetch_add_explicit(&cache->entries, entries, memory_order_relaxed);
-	if (bytes > 0)
-		atomic_fetch_add_explicit(&cache->bytes, bytes, memory_order_relaxed);
+	/* In another table everything stands elsewhere. */
+	if (walk->tables != shard->tables)
+		walk->position = 0;
+	walk->tables = shard->tables;
+	return table_list(shard_table(shard), &walk->position, entries, SHARD_STEP);
 }
 
-static void cache_count_out(struct tw_cache *cache, uint64_t entries, uint64_t bytes)
-{
-	/* relaxed: as above. */
-	if (entries > 0)
-		atomic_fetch_sub_explicit(&cache->entries, entries, memory_order_relaxed);
-	if (bytes > 0)
-		atomic_fetch_sub_explicit(&cache->bytes, bytes, memory_order_relaxed);
-}
+/* ---- Changes ---- */
 
 /* The one place where entries leave. The table and the policy know it no more. */
 static void shard_drop(struct shard *shard, struct tw_cache_entry *entry, enum tw_cache_cause cause,
@@ -178,9 +186,9 @@ static void shard_drop(struct shard *shard, struct tw_cache_entry *entry, enum t
 	entry_set_state(entry, (entry_state(entry) & ~(unsigned)ENTRY_LINKED) |
 				       (unsigned)cause << ENTRY_CAUSE_SHIFT);
 	shard->removed[cause]++;
-	if (shard->cache->notices.on_remove && !(entry->kind & ENTRY_ABSENT)) {
+	if (shard->notices->on_remove && !(entry->kind & ENTRY_ABSENT)) {
 		entry_pin(entry);
-		notice_list_add(&shard->notices, entry);
+		notice_list_add(&shard->to_tell, entry);
 	}
 	limbo_add(shard->unlinks_to && entry_is_small(entry) ? shard->unlinks_to : &shard->limbo,
 		  entry);
@@ -191,7 +199,7 @@ void shard_unlink(struct shard *shard, struct tw_cache_entry *entry, enum tw_cac
 {
 	table_remove(shard_table(shard), entry);
 	policy_remove(&shard->policy, entry);
-	cache_count_out(shard->cache, 1, entry_weight(entry));
+	domain_count(shard->domain, -1, -(int64_t)entry_weight(entry));
 	shard_drop(shard, entry, cause, now);
 }
 
@@ -200,7 +208,7 @@ unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_e
 {
 	unsigned count = 0;
 
-	while (count < most && cache_is_over_limit(shard->cache)) {
+	while (count < most && domain_is_over_limit(shard->domain)) {
 		struct tw_cache_entry *victim = policy_victim(&shard->policy, spared);
 
 		if (!victim)
@@ -213,7 +221,7 @@ unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_e
 
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now)
 {
-	cache_count_in(shard->cache, 1, entry_weight(entry));
+	domain_count(shard->domain, 1, (int64_t)entry_weight(entry));
 	shard_evict(shard, SHARD_STEP, NULL, now);
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	policy_add(&shard->policy, entry);
@@ -223,78 +231,16 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
 		   struct tw_cache_entry *entry, tw_duration now)
 {
-	uint64_t weight = entry_weight(entry);
-	uint64_t old_weight = entry_weight(old);
+	int64_t heavier = (int64_t)entry_weight(entry) - (int64_t)entry_weight(old);
 	bool should_settle;
 
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	should_settle = policy_replace(&shard->policy, old, entry);
 	table_replace(slot, entry);
-	if (weight > old_weight)
-		cache_count_in(shard->cache, 0, weight - old_weight);
-	else
-		cache_count_out(shard->cache, 0, old_weight - weight);
+	domain_count(shard->domain, 0, heavier);
 	shard_drop(shard, old, TW_CAUSE_REPLACED, now);
 	if (should_settle)
 		policy_settle(&shard->policy);
-}
-
-/* ---- Whole steps ---- */
-
-void shard_reclaim(struct shard *shard)
-{
-	shard_begin(shard);
-	if (!limbo_is_empty(&shard->limbo))
-		shard->limbo.is_urgent = true;
-	else
-		pool_trim(shard->pool); /* others may have returned the last cell */
-	shard_end(shard);
-}
-
-size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries)
-{
-	/* In another table everything stands elsewhere. */
-	if (walk->tables != shard->tables)
-		walk->position = 0;
-	walk->tables = shard->tables;
-	return table_list(shard_table(shard), &walk->position, entries, SHARD_STEP);
-}
-
-void shard_clear(struct shard *shard, enum tw_cache_cause cause)
-{
-	struct tw_cache_entry *entries[SHARD_STEP];
-	struct shard_walk walk = {0, 0};
-	size_t count;
-
-	do {
-		tw_duration now;
-
-		shard_begin(shard);
-		now = tw_now(shard->cache->wheel);
-		flights_override_all(shard);
-		count = shard_walk_on(shard, &walk, entries);
-		for (size_t i = 0; i < count; i++)
-			shard_unlink(shard, entries[i], cause, now);
-		if (count == 0)
-			shard_try_to_shrink(shard);
-		shard_end(shard);
-	} while (count > 0);
-}
-
-void shard_turn_policy_on(struct shard *shard)
-{
-	struct tw_cache_entry *entries[SHARD_STEP];
-	size_t position = 0;
-	size_t count;
-
-	shard_begin(shard);
-	if (!policy_is_on(&shard->policy)) {
-		while ((count = table_list(shard_table(shard), &position, entries, SHARD_STEP)) > 0)
-			for (size_t i = 0; i < count; i++)
-				policy_add_early(&shard->policy, entries[i]);
-		policy_turn_on(&shard->policy);
-	}
-	shard_end(shard);
 }
 
 void shard_try_settle(struct shard *shard)
@@ -302,5 +248,92 @@ void shard_try_settle(struct shard *shard)
 	if (pthread_mutex_trylock(&shard->lock) != 0)
 		return;
 	policy_settle(&shard->policy);
+	pthread_mutex_unlock(&shard->lock);
+}
+
+/* ---- Begin and end ---- */
+
+void shard_begin(struct shard *shard)
+{
+	pthread_mutex_lock(&shard->lock);
+}
+
+/* Under the lock: whether the caller has to file everything anew. */
+static bool shard_begin_refiling(struct shard *shard)
+{
+	enum { SPARE = 64 };
+
+	if (shard->is_refiling || shard->expiry.count <= 2 * shard_table(shard)->count + SPARE ||
+	    domain_is_closed(shard->domain))
+		return false;
+	shard->is_refiling = true;
+	expiry_clear(&shard->expiry);
+	return true;
+}
+
+void shard_end(struct shard *shard)
+{
+	struct garbage garbage = {NULL, NULL};
+	bool refiles = shard_begin_refiling(shard);
+	bool asks;
+
+	limbo_take(&shard->limbo, &shard->domain->epochs, shard->pool, &shard->policy, &garbage);
+	/* Something is left, or another pool, or ours after this, may have all its cells. */
+	asks = !limbo_is_empty(&shard->limbo) || shard->pool->gave_away || garbage.entries;
+	shard->pool->gave_away = false;
+	shard->unlinks_to = NULL;
+	if (shard->to_tell.count > 0)
+		notices_add(shard->notices, &shard->to_tell);
+	pthread_mutex_unlock(&shard->lock);
+
+	if (refiles)
+		shard_refile(shard);
+	/* Late, for it calls users. */
+	if (garbage.entries || garbage.tables)
+		garbage_free(&garbage);
+	if (asks)
+		domain_ask_upkeep(shard->domain);
+}
+
+/* False: out of memory. */
+static bool shard_refile_one(struct shard *shard, struct tw_cache_entry *entry, tw_duration now)
+{
+	const struct key_hash_seed *seed = &shard->domain->seed;
+
+	entry_set_filed(entry, 0);
+	if (!entry_try_to_expire(entry, now))
+		return shard_watch(shard, key_hash_wide(seed, entry_key(entry), entry->key_size),
+				   entry, 0, entry_deadline(entry));
+	shard_unlink(shard, entry, TW_CAUSE_EXPIRED, now);
+	return true;
+}
+
+void shard_refile(struct shard *shard)
+{
+	struct tw_cache_entry *entries[SHARD_STEP];
+	struct shard_walk walk = {0, 0};
+	bool has_all = true;
+	size_t count;
+
+	do {
+		tw_duration now;
+
+		shard_begin(shard);
+		now = tw_now(shard->domain->wheel);
+		/* To go through an empty table takes as long as through a full one. */
+		shard_try_to_shrink(shard);
+		count = shard_walk_on(shard, &walk, entries);
+		for (size_t i = 0; i < count; i++)
+			__builtin_prefetch(entries[i], 1);
+		for (size_t i = 0; i < count; i++)
+			has_all &= shard_refile_one(shard, entries[i], now);
+		if (count == 0)
+			shard->must_refile = !has_all;
+		shard_arm(shard);
+		shard_end(shard);
+	} while (count > 0);
+	/* Not before that end, which would begin anew if others have left much behind meanwhile. */
+	pthread_mutex_lock(&shard->lock);
+	shard->is_refiling = false;
 	pthread_mutex_unlock(&shard->lock);
 }

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A part of the cache: a table, what is kept of its entries' ages and uses, and the lock for all
- * who change them. Whatever changes stands between shard_begin and shard_end.
+ * that changes them. Every change stands between shard_begin and shard_end.
  */
 #ifndef CACHE_SHARD_H
 #define CACHE_SHARD_H
 
 #include <pthread.h>
 
+#include "domain.h"
 #include "expiry.h"
+#include "flight.h"
 #include "limbo.h"
 #include "notice.h"
 #include "policy.h"
 #include "table.h"
-
-struct flight;
-struct tw_cache;
 
 enum { SHARD_STEP = 64 /* entries to a lock */ };
 
@@ -23,7 +22,8 @@ struct shard {
 	/* Written under the lock, read by any thread inside an epoch. */
 	_Alignas(64) _Atomic(struct table *) table;
 	_Atomic uintptr_t place; /* of its buckets; read by any thread, outside, too */
-	struct tw_cache *cache;  /* constant */
+	struct domain *domain;   /* constant */
+	struct notices *notices; /* constant */
 	/* Any thread inside an epoch may note uses; the rest under the lock. */
 	struct policy policy;
 	/* Under the lock. */
@@ -32,7 +32,7 @@ struct shard {
 	uint64_t removed[TW_CACHE_CAUSES];
 	struct flight *flights;     /* loads that run */
 	struct limbo limbo;         /* unlinked, maybe still seen by readers */
-	struct notice_list notices; /* since shard_begin */
+	struct notice_list to_tell; /* since shard_begin */
 	uint64_t tables;            /* how many have been put in the place of another */
 	tw_duration armed;          /* when the alarm is to run; TW_FOREVER: not */
 	bool is_refiling;           /* somebody files everything anew: entry_filed() may be wrong */
@@ -42,8 +42,10 @@ struct shard {
 	struct expiry expiry;
 };
 
-/* Opens it; statuses of tw_alarm_create. On failure there is nothing to close. */
-enum tw_status shard_open(struct shard *shard, struct tw_cache *cache);
+/* Opens it; its alarm runs `wake`. Statuses of tw_alarm_create; on failure there is nothing to
+ * close. */
+enum tw_status shard_open(struct shard *shard, struct domain *domain, struct notices *notices,
+			  void (*wake)(void *shard));
 /* Its alarm does not run any more. */
 void shard_stop(struct shard *shard);
 /* Frees it; it is empty but for its limbo, and nobody is inside an epoch. */
@@ -110,14 +112,15 @@ void shard_unlink(struct shard *shard, struct tw_cache_entry *entry, enum tw_cac
 unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
 		     tw_duration now);
 
-/* ---- Between shard.c and shard_watch.c, which looks at entries for their age ---- */
+/* Brings the order of uses up to date if the lock is free. */
+void shard_try_settle(struct shard *shard);
 
-/* The alarm's run. */
-void shard_wake(void *shard);
-/* Under the lock: whether the caller has to file everything anew. */
-bool shard_begin_refiling(struct shard *shard);
-/* Without the lock, after that. */
-void shard_refile(struct shard *shard);
+/* ---- For shard_sweep.c ---- */
+
+/* Under the lock: sets the alarm if it would come too late. */
+void shard_arm(struct shard *shard);
+/* Under the lock: a table with few entries becomes smaller, if there is memory. */
+void shard_try_to_shrink(struct shard *shard);
 /* Through all entries, from {0, 0} on, with the lock let go in between. */
 struct shard_walk {
 	uint64_t tables;
@@ -125,22 +128,7 @@ struct shard_walk {
 };
 /* Under the lock: up to SHARD_STEP entries more; 0: no more. */
 size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries);
-/* Under the lock: a table with few entries becomes smaller, if there is memory. */
-void shard_try_to_shrink(struct shard *shard);
-/* Under the lock: true if the entry is past its deadline; then no hit can move that any more. */
-bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now);
-
-/* ---- Whole steps ---- */
-
-/* Removes what is past its deadline. */
-void shard_expire(struct shard *shard);
-/* Frees what can be freed. */
-void shard_reclaim(struct shard *shard);
-/* Removes all, in short steps. */
-void shard_clear(struct shard *shard, enum tw_cache_cause cause);
-/* From now on the policy knows all entries. */
-void shard_turn_policy_on(struct shard *shard);
-/* Brings the order of uses up to date if the lock is free. */
-void shard_try_settle(struct shard *shard);
+/* Files all entries anew, after is_refiling was set under the lock. */
+void shard_refile(struct shard *shard);
 
 #endif

@@ -8,18 +8,17 @@
  *
  * What stays here when the thread sets no more is small (some dozens of cells, of at most 1,024
  * bytes), but may keep large chunks from being given back. So the cache's upkeep, which runs in
- * the tick after a set, clears all stashes. Who finds one begun goes without it: nobody waits.
+ * the tick after a set, clears all stashes. A thread that finds one begun goes without it: none
+ * waits.
  *
- * May run together: stash_begin() of any threads; whoever begins is alone until stash_end().
+ * May run together: stash_begin() of any threads; the one that begins is alone until stash_end().
  */
 #include "stash.h"
 
 #include <sched.h>
 
-#include "cache.h"
-
 /* Wait for so many before the readers are looked at, and the more where there are more readers:
- * more than in a shard's limbo, for they are still near, and who looks at a reader takes its cache
+ * more than in a shard's limbo, for they are still near, and a look at a reader takes its cache
  * line away from it. */
 enum { FEW = 16, MANY = 32 };
 
@@ -41,13 +40,13 @@ static void stash_let_go(struct stash *stash)
 /* Under LRU with a limit the ring of a shard's policy may hold what was unlinked (limbo.c). */
 static bool cache_notes_touches(const struct tw_cache *cache)
 {
-	return cache->is_lru && cache_counts_uses(cache);
+	return cache->is_lru && domain_counts_uses(&cache->domain);
 }
 
 /* No reader sees it any more; but if one has noted it for the policy, the shard must know. */
 static void stash_hand_over(struct tw_cache *cache, struct tw_cache_entry *entry)
 {
-	uint64_t hash = key_hash_wide(&cache->seed, entry_key(entry), entry->key_size);
+	uint64_t hash = key_hash_wide(&cache->domain.seed, entry_key(entry), entry->key_size);
 	struct shard *shard = cache_shard(cache, hash);
 
 	shard_begin(shard);
@@ -56,7 +55,7 @@ static void stash_hand_over(struct tw_cache *cache, struct tw_cache_entry *entry
 }
 
 /*
- * cache_counts_uses() is looked at when the entries are out of every reader's sight. A reader that
+ * domain_counts_uses() is looked at when the entries are out of every reader's sight. A reader that
  * noted a use of one outside the lock had seen it, before it left its epoch, and so it is seen
  * here; under the lock nothing meets what was unlinked.
  */
@@ -87,13 +86,14 @@ void stash_end(struct stash *stash, struct tw_cache *cache)
 	bool goes_on;
 
 	if (limbo->fresh_count >= MANY ||
-	    (limbo->fresh_count >= FEW && limbo->fresh_count >= epochs_readers(&cache->epochs)))
-		stash_free(stash, cache, limbo_go_on(limbo, &cache->epochs, &goes_on));
+	    (limbo->fresh_count >= FEW &&
+	     limbo->fresh_count >= epochs_readers(&cache->domain.epochs)))
+		stash_free(stash, cache, limbo_go_on(limbo, &cache->domain.epochs, &goes_on));
 	is_crowded = limbo->fresh_count >= CROWD;
 	is_empty = limbo_is_empty(limbo) && stash->spare.count == 0;
 	stash_let_go(stash);
 	if (!is_empty)
-		cache_ask_upkeep(cache);
+		domain_ask_upkeep(&cache->domain);
 	if (is_crowded)
 		sched_yield();
 }
@@ -106,7 +106,8 @@ bool stash_clear(struct stash *stash, struct tw_cache *cache)
 	if (!stash_try(stash))
 		return false;
 	while (goes_on && !limbo_is_empty(&stash->limbo))
-		stash_free(stash, cache, limbo_go_on(&stash->limbo, &cache->epochs, &goes_on));
+		stash_free(stash, cache,
+			   limbo_go_on(&stash->limbo, &cache->domain.epochs, &goes_on));
 	spare_return(&stash->spare);
 	is_empty = limbo_is_empty(&stash->limbo);
 	stash_let_go(stash);
@@ -115,9 +116,6 @@ bool stash_clear(struct stash *stash, struct tw_cache *cache)
 
 void stash_close(struct stash *stash)
 {
-	struct garbage garbage = {NULL, NULL};
-
-	limbo_take_all(&stash->limbo, &garbage);
-	garbage_free(&garbage);
+	limbo_close(&stash->limbo);
 	spare_return(&stash->spare);
 }

@@ -10,18 +10,22 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "limbo.h"
-#include "pool.h"
+#include "cache.h"
 
-struct tw_cache;
-
-/* Zeroed: empty. */
+/* A reader, and what its thread keeps. Zeroed: nothing. */
 struct stash {
+	struct reader reader;
 	atomic_bool is_begun;
 	/* Of what has begun it. */
 	struct limbo limbo;
 	struct pool_spare spare;
 };
+
+/* All readers of a cache are made with a stash. */
+static inline struct stash *reader_stash(struct reader *reader)
+{
+	return (struct stash *)reader;
+}
 
 /* False: another has it, or what is unlinked in this cache must go to the shards. */
 bool stash_begin(struct stash *stash, const struct tw_cache *cache);

@@ -62,12 +62,7 @@ static inline bool slot_has_tag(uint64_t slot, uint64_t hash)
 
 static inline bool entry_has_key(const struct tw_cache_entry *entry, const void *key, size_t size)
 {
-	if (entry->key_size != size)
-		return false;
-	/* Most keys are short. */
-	if (__builtin_expect(!key_is_short(size) || entry_has_more(entry), 0))
-		return memcmp(entry_key(entry), key, size) == 0;
-	return short_keys_are_equal(entry->bytes, key, size);
+	return entry->key_size == size && keys_are_equal(entry_key(entry), key, size);
 }
 
 /*

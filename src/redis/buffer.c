@@ -6,7 +6,6 @@
  */
 #include "buffer.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,22 +57,6 @@ void buffer_append(struct buffer *buffer, const void *data, size_t size)
 void buffer_append_text(struct buffer *buffer, const char *text)
 {
 	buffer_append(buffer, text, strlen(text));
-}
-
-void buffer_append_format(struct buffer *buffer, const char *format, ...)
-{
-	va_list arguments;
-	int size;
-
-	va_start(arguments, format);
-	size = vsnprintf(NULL, 0, format, arguments);
-	va_end(arguments);
-	if (size < 0 || !buffer_reserve(buffer, (size_t)size))
-		return;
-	va_start(arguments, format);
-	vsnprintf(buffer->data + buffer->size, (size_t)size + 1, format, arguments);
-	va_end(arguments);
-	buffer->size += (size_t)size;
 }
 
 /* "MARK NUMBER CR LF" */

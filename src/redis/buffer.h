@@ -24,8 +24,6 @@ void buffer_clear(struct buffer *buffer);
 
 void buffer_append(struct buffer *buffer, const void *data, size_t size);
 void buffer_append_text(struct buffer *buffer, const char *text);
-__attribute__((format(printf, 2, 3))) void buffer_append_format(struct buffer *buffer,
-								const char *format, ...);
 
 /* The head of a request of `count` arguments; the arguments. */
 void buffer_array(struct buffer *buffer, size_t count);

@@ -13,17 +13,17 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "monotonic.h"
+#include "base/clock.h"
+#include "base/thread.h"
 
-#define RETRY_AFTER_MAX (24 * TW_HOUR)
 /* How long the thread sleeps at most, if curl wants nothing earlier. */
-#define SLEEP_MS 1000
+enum { SLEEP_MS = 1000 };
+static const tw_duration retry_after_max = 24 * TW_HOUR;
 
 /* A place for one request at a time. */
 struct request {
@@ -32,8 +32,6 @@ struct request {
 	struct run *run; /* NULL: idle */
 	struct curl_slist *headers;
 	tw_duration start;
-	time_t date; /* the answer's; -1: not told */
-	char retry_after[64];
 };
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
@@ -43,8 +41,6 @@ static void curl_begin(void)
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* -------------------------------------------------------------------------------- The answer -- */
-
 static size_t body_ignore(char *data, size_t size, size_t count, void *argument)
 {
 	(void)data;
@@ -52,51 +48,32 @@ static size_t body_ignore(char *data, size_t size, size_t count, void *argument)
 	return size * count;
 }
 
-/* The value of a header line with that name, without blanks around; false: it has another name. */
-static bool header_value(const char *line, size_t size, const char *name, char *value, size_t room)
+/* The value of the answer's header; "" if it has none. */
+static const char *header_value(CURL *easy, const char *name)
 {
-	size_t skip = strlen(name);
+	struct curl_header *header;
 
-	if (size <= skip || strncasecmp(line, name, skip) || line[skip] != ':')
-		return false;
-	for (skip++; skip < size && isspace((unsigned char)line[skip]);)
-		skip++;
-	while (size > skip && isspace((unsigned char)line[size - 1]))
-		size--;
-	size -= skip;
-	if (size >= room)
-		size = room - 1;
-	memcpy(value, line + skip, size);
-	value[size] = '\0';
-	return true;
+	return curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK
+		       ? header->value
+		       : "";
 }
 
-static size_t header_take(char *line, size_t one, size_t size, void *argument)
+static tw_duration retry_after(CURL *easy)
 {
-	struct request *request = argument;
-	char date[64];
-
-	(void)one; /* 1, says curl */
-	header_value(line, size, "Retry-After", request->retry_after, sizeof(request->retry_after));
-	if (header_value(line, size, "Date", date, sizeof(date)))
-		request->date = curl_getdate(date, NULL);
-	return size;
-}
-
-static tw_duration retry_after(const struct request *request)
-{
-	const char *text = request->retry_after;
+	const char *text = header_value(easy, "Retry-After");
 	long long seconds = 0;
-	time_t date;
 
 	if (isdigit((unsigned char)*text)) {
 		seconds = strtoll(text, NULL, 10);
-	} else if (*text && request->date != -1) {
-		date = curl_getdate(text, NULL);
-		seconds = date != -1 ? (long long)(date - request->date) : 0;
+	} else {
+		time_t until = curl_getdate(text, NULL);
+		time_t date = curl_getdate(header_value(easy, "Date"), NULL);
+
+		if (until != -1 && date != -1)
+			seconds = (long long)(until - date);
 	}
-	if (seconds > RETRY_AFTER_MAX / TW_SECOND)
-		return RETRY_AFTER_MAX;
+	if (seconds > retry_after_max / TW_SECOND)
+		return retry_after_max;
 	return seconds > 0 ? seconds * TW_SECOND : 0;
 }
 
@@ -118,7 +95,7 @@ static void answer_judge(struct request *request, CURLcode result)
 	if (result == CURLE_OK) {
 		run->http_status = (int)status;
 		run->outcome = outcome_of(status);
-		run->retry_least = retry_after(request);
+		run->retry_least = retry_after(request->easy);
 		if (run->outcome != TW_REDIS_DONE)
 			snprintf(run->verdict.reason, sizeof(run->verdict.reason), "HTTP %ld",
 				 status);
@@ -130,8 +107,6 @@ static void answer_judge(struct request *request, CURLcode result)
 	snprintf(run->verdict.reason, sizeof(run->verdict.reason), "%s",
 		 curl_easy_strerror(result));
 }
-
-/* ------------------------------------------------------------------------------- The request -- */
 
 static bool headers_add(struct request *request, const char *line)
 {
@@ -156,24 +131,13 @@ static bool header_add(struct request *request, const char *header)
 	return headers_add(request, empty);
 }
 
-static void key_escape(const struct tw_redis_job *job, char *text)
-{
-	const unsigned char *key = job->key;
-
-	for (size_t i = 0; i < job->key_size; i++)
-		if (key[i] <= ' ' || key[i] >= 0x7f || key[i] == '%')
-			text += sprintf(text, "%%%02X", key[i]);
-		else
-			*text++ = (char)key[i];
-	*text = '\0';
-}
-
 static bool headers_write(struct request *request, const struct tw_redis_job *job)
 {
 	char line[16 + 3 * TW_REDIS_KEY_MAX] = "Tw-Key: ";
-	bool typed = false, fine;
+	bool typed = false;
+	bool fine;
 
-	key_escape(job, line + strlen(line));
+	tw_redis_write_key(job->key, job->key_size, line + strlen(line));
 	fine = headers_add(request, line);
 	snprintf(line, sizeof(line), "Tw-Attempt: %u", job->attempt);
 	fine = fine && headers_add(request, line);
@@ -204,14 +168,12 @@ static bool request_fill(struct callbacks *callbacks, struct request *request)
 	       !curl_easy_setopt(easy, CURLOPT_PROXY, "") &&
 	       !curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L) &&
 	       !curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) &&
-	       /* Who looks up the name of a host is not waited for when time is up. */
+	       /* The look-up of a host's name is not waited for when time is up. */
 	       !curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L) &&
 	       !curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) &&
 	       !curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms) &&
 	       !curl_easy_setopt(easy, CURLOPT_USERAGENT, "timingwheel") &&
 	       !curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, body_ignore) &&
-	       !curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, header_take) &&
-	       !curl_easy_setopt(easy, CURLOPT_HEADERDATA, request) &&
 	       !curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers) &&
 	       !curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
 	if (job->method == TW_REDIS_GET)
@@ -226,17 +188,15 @@ static void request_end(struct callbacks *callbacks, struct request *request)
 {
 	struct run *run = request->run;
 
-	run->took = monotonic_now() - request->start;
+	run->took = clock_read_real(CLOCK_MONOTONIC) - request->start;
 	curl_slist_free_all(request->headers);
 	request->headers = NULL;
 	request->run = NULL;
 	request->next = callbacks->idle;
 	callbacks->idle = request;
-	pthread_mutex_lock(&callbacks->lock);
-	callbacks->running--;
-	/* Under the lock: who finds none running finds all of them in the mailbox. */
-	mailbox_put(callbacks->mailbox, run);
-	pthread_mutex_unlock(&callbacks->lock);
+	pthread_mutex_lock(&callbacks->runner.lock);
+	runner_end(&callbacks->runner, run);
+	pthread_mutex_unlock(&callbacks->runner.lock);
 }
 
 static void request_start(struct callbacks *callbacks, struct run *run)
@@ -245,9 +205,7 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 
 	callbacks->idle = request->next;
 	request->run = run;
-	request->start = monotonic_now();
-	request->date = -1;
-	request->retry_after[0] = '\0';
+	request->start = clock_read_real(CLOCK_MONOTONIC);
 	run_begin(run, request->start);
 	if (request_fill(callbacks, request) &&
 	    curl_multi_add_handle(callbacks->multi, request->easy) == CURLM_OK)
@@ -257,8 +215,6 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 	request_end(callbacks, request);
 }
 
-/* -------------------------------------------------------------------------------- The thread -- */
-
 /* Starts what waits, as far as there is room. False: there is nothing to do, and it is to end. */
 static bool callbacks_begin(struct callbacks *callbacks)
 {
@@ -267,17 +223,16 @@ static bool callbacks_begin(struct callbacks *callbacks)
 	while (callbacks->idle) {
 		struct run *run;
 
-		pthread_mutex_lock(&callbacks->lock);
-		run = run_list_take(&callbacks->waiting);
-		callbacks->running += !!run;
-		pthread_mutex_unlock(&callbacks->lock);
+		pthread_mutex_lock(&callbacks->runner.lock);
+		run = runner_take(&callbacks->runner);
+		pthread_mutex_unlock(&callbacks->runner.lock);
 		if (!run)
 			break;
 		request_start(callbacks, run);
 	}
-	pthread_mutex_lock(&callbacks->lock);
-	stop = callbacks->stop && !callbacks->running;
-	pthread_mutex_unlock(&callbacks->lock);
+	pthread_mutex_lock(&callbacks->runner.lock);
+	stop = callbacks->runner.stop && !callbacks->runner.running;
+	pthread_mutex_unlock(&callbacks->runner.lock);
 	return !stop;
 }
 
@@ -304,10 +259,10 @@ static void callbacks_break_off(struct callbacks *callbacks)
 {
 	bool abort;
 
-	pthread_mutex_lock(&callbacks->lock);
+	pthread_mutex_lock(&callbacks->runner.lock);
 	abort = callbacks->abort;
 	callbacks->abort = false;
-	pthread_mutex_unlock(&callbacks->lock);
+	pthread_mutex_unlock(&callbacks->runner.lock);
 	for (unsigned i = 0; i < callbacks->limit && abort; i++) {
 		struct request *request = &callbacks->requests[i];
 
@@ -334,8 +289,6 @@ static void *callbacks_thread(void *argument)
 	return NULL;
 }
 
-/* --------------------------------------------------------------------------- Start and stop -- */
-
 static void callbacks_free(struct callbacks *callbacks)
 {
 	for (unsigned i = 0; callbacks->requests && i < callbacks->limit; i++)
@@ -344,7 +297,7 @@ static void callbacks_free(struct callbacks *callbacks)
 	free(callbacks->requests);
 	if (callbacks->multi)
 		curl_multi_cleanup(callbacks->multi);
-	pthread_mutex_destroy(&callbacks->lock);
+	runner_destroy(&callbacks->runner);
 }
 
 static bool requests_create(struct callbacks *callbacks)
@@ -370,25 +323,17 @@ enum tw_status callbacks_start(struct callbacks *callbacks, unsigned limit,
 			       tw_duration connect_timeout, tw_duration timeout,
 			       struct mailbox *mailbox)
 {
-	sigset_t all, before;
-	int result;
-
 	pthread_once(&curl_once, curl_begin);
 	memset(callbacks, 0, sizeof(*callbacks));
 	callbacks->limit = limit;
 	callbacks->connect_timeout = connect_timeout;
 	callbacks->timeout = timeout;
-	callbacks->mailbox = mailbox;
-	pthread_mutex_init(&callbacks->lock, NULL);
+	runner_init(&callbacks->runner, mailbox);
 	if (!requests_create(callbacks)) {
 		callbacks_free(callbacks);
 		return TW_NO_MEMORY;
 	}
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&callbacks->thread, NULL, callbacks_thread, callbacks);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!result)
+	if (thread_start(&callbacks->thread, callbacks_thread, callbacks, "redis", "http") == 0)
 		return TW_OK;
 	callbacks_free(callbacks);
 	return TW_SYSTEM;
@@ -396,9 +341,9 @@ enum tw_status callbacks_start(struct callbacks *callbacks, unsigned limit,
 
 void callbacks_stop(struct callbacks *callbacks)
 {
-	pthread_mutex_lock(&callbacks->lock);
-	callbacks->stop = true;
-	pthread_mutex_unlock(&callbacks->lock);
+	pthread_mutex_lock(&callbacks->runner.lock);
+	callbacks->runner.stop = true;
+	pthread_mutex_unlock(&callbacks->runner.lock);
 	curl_multi_wakeup(callbacks->multi);
 	pthread_join(callbacks->thread, NULL);
 	callbacks_free(callbacks);
@@ -408,33 +353,16 @@ void callbacks_submit(struct callbacks *callbacks, struct run_list *runs)
 {
 	if (!runs->count)
 		return;
-	pthread_mutex_lock(&callbacks->lock);
-	run_list_move(&callbacks->waiting, runs);
-	pthread_mutex_unlock(&callbacks->lock);
+	pthread_mutex_lock(&callbacks->runner.lock);
+	run_list_move(&callbacks->runner.waiting, runs);
+	pthread_mutex_unlock(&callbacks->runner.lock);
 	curl_multi_wakeup(callbacks->multi);
-}
-
-void callbacks_take_back(struct callbacks *callbacks, struct run_list *runs)
-{
-	pthread_mutex_lock(&callbacks->lock);
-	run_list_move(runs, &callbacks->waiting);
-	pthread_mutex_unlock(&callbacks->lock);
 }
 
 void callbacks_abort(struct callbacks *callbacks)
 {
-	pthread_mutex_lock(&callbacks->lock);
+	pthread_mutex_lock(&callbacks->runner.lock);
 	callbacks->abort = true;
-	pthread_mutex_unlock(&callbacks->lock);
+	pthread_mutex_unlock(&callbacks->runner.lock);
 	curl_multi_wakeup(callbacks->multi);
-}
-
-unsigned callbacks_running(struct callbacks *callbacks)
-{
-	unsigned running;
-
-	pthread_mutex_lock(&callbacks->lock);
-	running = callbacks->running;
-	pthread_mutex_unlock(&callbacks->lock);
-	return running;
 }

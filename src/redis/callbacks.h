@@ -14,8 +14,7 @@ struct request;
 
 struct callbacks {
 	/* Constant after the start. */
-	struct mailbox *mailbox; /* where ended runs go */
-	unsigned limit;          /* requests at a time */
+	unsigned limit; /* requests at a time */
 	tw_duration connect_timeout;
 	tw_duration timeout;
 	pthread_t thread;
@@ -25,11 +24,8 @@ struct callbacks {
 	struct request *requests; /* `limit` of them */
 	struct request *idle;
 
-	pthread_mutex_t lock; /* for all below */
-	struct run_list waiting;
-	unsigned running;
-	bool abort; /* break off all that run */
-	bool stop;
+	struct runner runner; /* its lock is for all below */
+	bool abort;           /* break off all that run */
 };
 
 /* TW_OK, TW_NO_MEMORY or TW_SYSTEM; else nothing is to be stopped. */
@@ -41,10 +37,7 @@ void callbacks_stop(struct callbacks *callbacks);
 
 /* Hands over all of the list. */
 void callbacks_submit(struct callbacks *callbacks, struct run_list *runs);
-/* Takes back those not begun. */
-void callbacks_take_back(struct callbacks *callbacks, struct run_list *runs);
 /* Breaks off those that run: they come back soon, as given back. */
 void callbacks_abort(struct callbacks *callbacks);
-unsigned callbacks_running(struct callbacks *callbacks);
 
 #endif

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "monotonic.h"
+#include "base/clock.h"
 #include "record.h"
 
 /* How the keys of a namespace are laid out; another one could not be read by this library. */
-#define LAYOUT_VERSION 1
+enum { LAYOUT_VERSION = 1 };
 
 int64_t delay_to_us(tw_duration delay)
 {
@@ -41,12 +41,11 @@ enum tw_status answer_status(int64_t answer)
 	}
 }
 
-/* ---------------------------------------------------------------------------------- Opening -- */
-
 /* "SET KEY VALUE NX" and "GET KEY": what was there first. */
 static void layout_requests(const struct tw_redis *redis, struct buffer *set, struct buffer *get)
 {
-	char key[TW_REDIS_NAMESPACE_MAX + 16], value[32];
+	char key[TW_REDIS_NAMESPACE_MAX + 16];
+	char value[32];
 
 	snprintf(key, sizeof(key), "{tw/%s}layout", redis->space.name);
 	snprintf(value, sizeof(value), "%d %u", LAYOUT_VERSION, redis->space.shards);
@@ -62,7 +61,8 @@ static void layout_requests(const struct tw_redis *redis, struct buffer *set, st
 
 static enum tw_status layout_compare(struct tw_redis *redis, const redisReply *reply)
 {
-	unsigned version = 0, shards = 0;
+	unsigned version = 0;
+	unsigned shards = 0;
 
 	if (reply->type != REDIS_REPLY_STRING ||
 	    sscanf(reply->str, "%u %u", &version, &shards) != 2)
@@ -76,13 +76,14 @@ static enum tw_status layout_compare(struct tw_redis *redis, const redisReply *r
 	return TW_OK;
 }
 
-/* All who use the namespace must agree on the number of shards. */
+/* All users of a namespace must agree on the number of shards. */
 static enum tw_status layout_check(struct tw_redis *redis)
 {
 	char tag[TW_REDIS_NAMESPACE_MAX + 8];
 	int size = snprintf(tag, sizeof(tag), "tw/%s", redis->space.name);
 	unsigned slot = crc16(tag, (size_t)size) % SLOTS;
-	struct buffer set = {0}, get = {0};
+	struct buffer set = {0};
+	struct buffer get = {0};
 	redisReply *reply = NULL;
 	enum tw_status status;
 
@@ -168,12 +169,22 @@ unsigned tw_redis_shard(const struct tw_redis *redis, const void *key, size_t ke
 	return redis && key ? space_shard(&redis->space, key, key_size) : 0;
 }
 
+void tw_redis_write_key(const void *key, size_t key_size, char *text)
+{
+	const unsigned char *bytes = key;
+
+	for (size_t i = 0; i < key_size; i++)
+		if (bytes[i] <= ' ' || bytes[i] >= 0x7f || bytes[i] == '%')
+			text += sprintf(text, "%%%02X", bytes[i]);
+		else
+			*text++ = (char)bytes[i];
+	*text = '\0';
+}
+
 unsigned tw_redis_shard_count(const struct tw_redis *redis)
 {
 	return redis ? redis->space.shards : 0;
 }
-
-/* ------------------------------------------------------------------------------------ Calls -- */
 
 bool call_enter(struct tw_redis *redis, const struct script *script, const void *key,
 		size_t key_size)
@@ -220,7 +231,7 @@ static enum tw_status call_answer(struct tw_redis *redis, int64_t *due_ms)
 
 enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took)
 {
-	tw_duration start = monotonic_now();
+	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
 	enum tw_status status;
 
 	if (!redis)
@@ -230,11 +241,9 @@ enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took)
 	status = call_run(redis);
 	call_leave(redis);
 	if (status == TW_OK && took)
-		*took = monotonic_now() - start;
+		*took = clock_read_real(CLOCK_MONOTONIC) - start;
 	return status;
 }
-
-/* ------------------------------------------------------------------------------------ Tasks -- */
 
 /* Checks the task and makes its record. */
 static enum tw_status add_prepare(struct tw_redis *redis, const struct tw_redis_task *task)
@@ -275,12 +284,31 @@ enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *
 	return status;
 }
 
-enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size)
+/* Runs a script about the key alone. */
+static enum tw_status key_call(struct tw_redis *redis, const struct script *script, const void *key,
+			       size_t key_size)
 {
-	if (!call_enter(redis, &script_cancel, key, key_size))
+	if (!call_enter(redis, script, key, key_size))
 		return TW_INVALID;
 	command_argument(&redis->command, key, key_size);
+	if (script->hints)
+		command_hint(&redis->command, &redis->space);
 	return call_answer(redis, NULL);
+}
+
+enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size)
+{
+	return key_call(redis, &script_cancel, key, key_size);
+}
+
+enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size)
+{
+	return key_call(redis, &script_dead_retry, key, key_size);
+}
+
+enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size)
+{
+	return key_call(redis, &script_dead_drop, key, key_size);
 }
 
 enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key_size,
@@ -298,26 +326,7 @@ enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key
 	return call_answer(redis, due_ms);
 }
 
-enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size)
-{
-	if (!call_enter(redis, &script_dead_retry, key, key_size))
-		return TW_INVALID;
-	command_argument(&redis->command, key, key_size);
-	command_hint(&redis->command, &redis->space);
-	return call_answer(redis, NULL);
-}
-
-enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size)
-{
-	if (!call_enter(redis, &script_dead_drop, key, key_size))
-		return TW_INVALID;
-	command_argument(&redis->command, key, key_size);
-	return call_answer(redis, NULL);
-}
-
-/* --------------------------------------------------------------------------------- Add many -- */
-
-#define ADDS_AT_ONCE 256
+enum { ADDS_AT_ONCE = 256, ADD_ARGUMENTS = 5 };
 
 /* Tasks of one shard share a command: a call costs as much as the adding. */
 struct adding {
@@ -374,8 +383,6 @@ static struct command *adding_command(struct adding *adding, const struct tw_red
 	command_begin(command, &script_add, shard);
 	return command;
 }
-
-#define ADD_ARGUMENTS 5
 
 static void adding_write(struct adding *adding, const struct tw_redis_task *tasks, size_t base,
 			 size_t count)

@@ -21,7 +21,7 @@
 #include "buffer.h"
 #include "connection_tls.h"
 
-#define VERSION_NEEDED 5 /* scripts are replicated by their effects */
+enum { VERSION_NEEDED = 5 }; /* scripts are replicated by their effects */
 
 struct pipe_guard {
 	sigset_t before;
@@ -30,7 +30,8 @@ struct pipe_guard {
 
 static void pipe_guard_enter(struct pipe_guard *guard)
 {
-	sigset_t pipe_signal, pending;
+	sigset_t pipe_signal;
+	sigset_t pending;
 
 	sigemptyset(&pipe_signal);
 	sigaddset(&pipe_signal, SIGPIPE);
@@ -103,7 +104,8 @@ bool connection_append(struct connection *connection, const char *request, size_
 bool connection_write(struct connection *connection, struct tw_redis_error *error)
 {
 	struct pipe_guard guard;
-	int done = 0, result = REDIS_OK;
+	int done = 0;
+	int result = REDIS_OK;
 
 	connection->wrote = false;
 	pipe_guard_enter(&guard);

@@ -1,94 +1,83 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One queue and its lock. A task of this kind has come over the network and goes back over it,
- * which costs so much more than the lock that nothing finer would be felt. Threads block all
- * signals: they are for the program's own threads.
+ * which costs so much more than the lock that nothing finer would be felt.
  */
 #include "handlers.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "monotonic.h"
+#include "base/clock.h"
+#include "base/thread.h"
 
 static void handlers_run(struct handlers *handlers, struct run *run)
 {
-	tw_duration start = monotonic_now();
+	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
 
 	run_begin(run, start);
 	run->outcome = handlers->handler(handlers->context, run->job, &run->verdict);
 	run->verdict.reason[TW_REDIS_REASON_MAX] = '\0';
-	run->took = monotonic_now() - start;
+	run->took = clock_read_real(CLOCK_MONOTONIC) - start;
 }
 
 static void *handlers_thread(void *argument)
 {
 	struct handlers *handlers = argument;
+	struct runner *runner = &handlers->runner;
 
-	pthread_mutex_lock(&handlers->lock);
+	pthread_mutex_lock(&runner->lock);
 	for (;;) {
-		struct run *run = run_list_take(&handlers->waiting);
+		struct run *run = runner_take(runner);
 
-		if (!run && handlers->stop)
+		if (!run && runner->stop)
 			break;
 		if (!run) {
 			handlers->idle++;
-			pthread_cond_wait(&handlers->wake, &handlers->lock);
+			pthread_cond_wait(&handlers->wake, &runner->lock);
 			handlers->idle--;
 			continue;
 		}
-		handlers->running++;
-		pthread_mutex_unlock(&handlers->lock);
+		pthread_mutex_unlock(&runner->lock);
 		handlers_run(handlers, run);
-		pthread_mutex_lock(&handlers->lock);
-		handlers->running--;
-		/* Under the lock: who finds none running finds all of them in the mailbox. */
-		mailbox_put(handlers->mailbox, run);
+		pthread_mutex_lock(&runner->lock);
+		runner_end(runner, run);
 	}
-	pthread_mutex_unlock(&handlers->lock);
+	pthread_mutex_unlock(&runner->lock);
 	return NULL;
 }
 
 enum tw_status handlers_start(struct handlers *handlers, unsigned count,
 			      tw_redis_handler_fn *handler, void *context, struct mailbox *mailbox)
 {
-	sigset_t all, before;
-	int result = 0;
-
 	memset(handlers, 0, sizeof(*handlers));
 	handlers->handler = handler;
 	handlers->context = context;
-	handlers->mailbox = mailbox;
 	handlers->threads = calloc(count, sizeof(*handlers->threads));
 	if (!handlers->threads)
 		return TW_NO_MEMORY;
-	pthread_mutex_init(&handlers->lock, NULL);
+	runner_init(&handlers->runner, mailbox);
 	pthread_cond_init(&handlers->wake, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (handlers->count < count && !result) {
-		result = pthread_create(&handlers->threads[handlers->count], NULL, handlers_thread,
-					handlers);
-		handlers->count += !result;
+	for (; handlers->count < count; handlers->count++) {
+		if (thread_start(&handlers->threads[handlers->count], handlers_thread, handlers,
+				 "redis", "task") != 0) {
+			handlers_stop(handlers);
+			return TW_SYSTEM;
+		}
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!result)
-		return TW_OK;
-	handlers_stop(handlers);
-	return TW_SYSTEM;
+	return TW_OK;
 }
 
 void handlers_stop(struct handlers *handlers)
 {
-	pthread_mutex_lock(&handlers->lock);
-	handlers->stop = true;
+	pthread_mutex_lock(&handlers->runner.lock);
+	handlers->runner.stop = true;
 	pthread_cond_broadcast(&handlers->wake);
-	pthread_mutex_unlock(&handlers->lock);
+	pthread_mutex_unlock(&handlers->runner.lock);
 	for (unsigned i = 0; i < handlers->count; i++)
 		pthread_join(handlers->threads[i], NULL);
 	pthread_cond_destroy(&handlers->wake);
-	pthread_mutex_destroy(&handlers->lock);
+	runner_destroy(&handlers->runner);
 	free(handlers->threads);
 }
 
@@ -98,28 +87,11 @@ void handlers_submit(struct handlers *handlers, struct run_list *runs)
 
 	if (!count)
 		return;
-	pthread_mutex_lock(&handlers->lock);
-	run_list_move(&handlers->waiting, runs);
+	pthread_mutex_lock(&handlers->runner.lock);
+	run_list_move(&handlers->runner.waiting, runs);
 	for (unsigned i = 0; i < handlers->idle && i < count; i++)
 		pthread_cond_signal(&handlers->wake);
-	pthread_mutex_unlock(&handlers->lock);
-}
-
-void handlers_take_back(struct handlers *handlers, struct run_list *runs)
-{
-	pthread_mutex_lock(&handlers->lock);
-	run_list_move(runs, &handlers->waiting);
-	pthread_mutex_unlock(&handlers->lock);
-}
-
-unsigned handlers_running(struct handlers *handlers)
-{
-	unsigned running;
-
-	pthread_mutex_lock(&handlers->lock);
-	running = handlers->running;
-	pthread_mutex_unlock(&handlers->lock);
-	return running;
+	pthread_mutex_unlock(&handlers->runner.lock);
 }
 
 bool handlers_are_caller(const struct handlers *handlers)

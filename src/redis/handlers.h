@@ -12,16 +12,12 @@ struct handlers {
 	/* Constant after the start. */
 	tw_redis_handler_fn *handler;
 	void *context;
-	struct mailbox *mailbox; /* where ended runs go */
 	pthread_t *threads;
 	unsigned count;
 
-	pthread_mutex_t lock; /* for all below */
+	struct runner runner; /* its lock is for all below */
 	pthread_cond_t wake;
-	struct run_list waiting;
 	unsigned idle;
-	unsigned running;
-	bool stop;
 };
 
 /* TW_OK, TW_NO_MEMORY or TW_SYSTEM; else nothing is to be stopped. */
@@ -32,9 +28,6 @@ void handlers_stop(struct handlers *handlers);
 
 /* Hands over all of the list. */
 void handlers_submit(struct handlers *handlers, struct run_list *runs);
-/* Takes back those not begun. */
-void handlers_take_back(struct handlers *handlers, struct run_list *runs);
-unsigned handlers_running(struct handlers *handlers);
 /* Whether the calling thread is one of them. */
 bool handlers_are_caller(const struct handlers *handlers);
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RETRY (1 * TW_SECOND)
+static const tw_duration retry_time = TW_SECOND;
 
 bool hints_are_connected(const struct hints *hints)
 {
@@ -54,7 +54,7 @@ bool hints_connect(struct hints *hints, struct tw_redis *redis, tw_duration now)
 
 	if (hints->connection.context || now < hints->retry_at)
 		return false;
-	hints->retry_at = now + RETRY;
+	hints->retry_at = now + retry_time;
 	node = map->nodes[hints->node++ % map->count];
 	if (connection_open(&hints->connection, &redis->settings, node->host, node->port, &error) !=
 	    TW_OK)

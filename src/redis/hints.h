@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What scripts publish when a shard is to be looked at earlier than others may know. Hints may be
- * lost: who listens looks by himself now and then. Main thread only. Zeroed: not connected.
+ * lost: a listener looks now and then without one. Main thread only. Zeroed: not connected.
  */
 #ifndef TIMINGWHEEL_REDIS_HINTS_H
 #define TIMINGWHEEL_REDIS_HINTS_H

@@ -11,14 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEASE_MIN (10 * TW_MILLISECOND)
-#define LEASE_MAX (24 * TW_HOUR)
+static const tw_duration lease_min = 10 * TW_MILLISECOND;
+static const tw_duration lease_max = 24 * TW_HOUR;
 
 /* Before the jobs in a claim's reply, and for each of them. */
 enum { CLAIM_NOW, CLAIM_NEXT, CLAIM_BURIED, CLAIM_TOKEN, CLAIM_HEAD };
 enum { JOB_KEY, JOB_DUE, JOB_ATTEMPT, JOB_RECORD, JOB_PARTS };
-
-/* --------------------------------------------------------------------------------- Claiming -- */
 
 void claim_write(struct command *command, unsigned shard, size_t limit, tw_duration lease)
 {
@@ -37,7 +35,7 @@ static enum tw_status job_read(struct tw_redis_batch *batch, size_t index, unsig
 
 	if (status == TW_NO_MEMORY)
 		return status;
-	batch->broken[index] = status != TW_OK;
+	batch->broken[index] = status != TW_OK || parts[JOB_KEY]->len > TW_REDIS_KEY_MAX;
 	*job = (struct tw_redis_job){
 		.key = parts[JOB_KEY]->str,
 		.key_size = parts[JOB_KEY]->len,
@@ -121,7 +119,7 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 	if (batch)
 		*batch = NULL;
 	if (!redis || !batch || shard >= redis->space.shards || !limit ||
-	    limit > TW_REDIS_BATCH_MAX || lease < LEASE_MIN || lease > LEASE_MAX)
+	    limit > TW_REDIS_BATCH_MAX || lease < lease_min || lease > lease_max)
 		return TW_INVALID;
 	pthread_mutex_lock(&redis->lock);
 	claim_write(&redis->command, shard, limit, lease);
@@ -153,8 +151,6 @@ void tw_redis_batch_free(struct tw_redis_batch *batch)
 	freeReplyObject(batch->reply);
 	free(batch);
 }
-
-/* ------------------------------------------------------------------------- Commands for jobs -- */
 
 void jobs_begin(struct command *command, const struct script *script, unsigned shard, size_t count)
 {
@@ -196,8 +192,6 @@ enum tw_status jobs_answer(const struct command *command, size_t index)
 		return TW_REDIS_STALE;
 	}
 }
-
-/* ---------------------------------------------------------------------------- Calls for jobs -- */
 
 /* What is asked about jobs: one of the scripts, with what it needs. */
 struct question {
@@ -255,7 +249,8 @@ static enum tw_status ask(struct tw_redis *redis, const struct question *questio
 			  const struct tw_redis_job *jobs, size_t count, enum tw_status *each)
 {
 	struct command *commands;
-	size_t *counts, used = 0;
+	size_t *counts;
+	size_t used = 0;
 	enum tw_status status = TW_NO_MEMORY;
 
 	if (!redis || (count && !jobs))
@@ -297,7 +292,7 @@ enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job
 {
 	const struct question question = {.script = &script_extend, .time = lease};
 
-	if (lease < LEASE_MIN || lease > LEASE_MAX)
+	if (lease < lease_min || lease > lease_max)
 		return TW_INVALID;
 	return ask(redis, &question, jobs, count, each);
 }

@@ -19,7 +19,8 @@ struct tw_redis_batch {
 	size_t count;
 	struct tw_redis_job *jobs;
 	struct record *records; /* beside them */
-	/* Records that can't be read as tasks: there is a job, with neither body nor callback. */
+	/* Not written by us: a key that is too long, or a record that can't be read, and then the
+	 * job has neither body nor callback. */
 	bool *broken;
 
 	tw_duration next; /* until the shard is to be looked at again; 0: now */

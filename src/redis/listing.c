@@ -12,7 +12,7 @@
 #include "client.h"
 #include "record.h"
 
-#define PAGE 100
+enum { PAGE = 100 };
 
 /* The parts of a task in a reply, and those of one task of a page. */
 enum { GET_NOW, GET_DUE, GET_RUN, GET_RECORD, GET_PARTS };
@@ -85,8 +85,6 @@ enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_
 	call_leave(redis);
 	return status;
 }
-
-/* ------------------------------------------------------------------------------------ Pages -- */
 
 /* Where a listing of a shard is. */
 struct page {
@@ -237,8 +235,6 @@ enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each
 {
 	return list_all(redis, &script_dead_list, each, context);
 }
-
-/* ----------------------------------------------------------------------------------- Counts -- */
 
 enum { COUNT_NOW, COUNT_TASKS, COUNT_DUE, COUNT_STARTED, COUNT_DEAD, COUNT_NEXT, COUNT_PARTS };
 

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "monotonic.h"
+#include "base/clock.h"
 
 /* Between attempts to connect to one node: one that is away without a word costs a time limit
  * each. */
-#define BACKOFF_FIRST (10 * TW_MILLISECOND)
-#define BACKOFF_MAX (500 * TW_MILLISECOND)
+static const tw_duration backoff_first = 10 * TW_MILLISECOND;
+static const tw_duration backoff_max = 500 * TW_MILLISECOND;
 
 enum tw_status node_map_init(struct node_map *map, const char *host, int port)
 {
@@ -91,13 +91,13 @@ enum tw_status node_connect(struct node_map *map, struct node *node,
 	node->checked = true;
 	if (!connection_is_lost(&node->connection))
 		return TW_OK;
-	if (monotonic_now() < node->retry_at)
+	if (clock_read_real(CLOCK_MONOTONIC) < node->retry_at)
 		return node_fail(map, node);
 	status = connection_open(&node->connection, settings, node->host, node->port, error);
 	if (status != TW_OK) {
-		node->backoff = node->backoff ? 2 * node->backoff : BACKOFF_FIRST;
-		node->backoff = node->backoff < BACKOFF_MAX ? node->backoff : BACKOFF_MAX;
-		node->retry_at = monotonic_now() + node->backoff;
+		node->backoff = node->backoff ? 2 * node->backoff : backoff_first;
+		node->backoff = node->backoff < backoff_max ? node->backoff : backoff_max;
+		node->retry_at = clock_read_real(CLOCK_MONOTONIC) + node->backoff;
 		node_fail(map, node);
 		return status;
 	}

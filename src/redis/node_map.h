@@ -14,7 +14,7 @@
 #include "settings.h"
 #include "space.h"
 
-#define NODES_MAX 1024
+enum { NODES_MAX = 1024 };
 
 struct node {
 	char host[HOST_SIZE];
@@ -47,7 +47,8 @@ void node_map_move(struct node_map *map, unsigned slot, const struct node *node)
 
 /*
  * Connects the node if it is not, and has not failed in this pass; a connection that is up is
- * looked at once a pass. TW_OK, or as tw_redis_open. Who finds a cluster has its map read next.
+ * looked at once a pass. TW_OK, or as tw_redis_open. Where that finds a cluster, its map is to be
+ * read next.
  */
 enum tw_status node_connect(struct node_map *map, struct node *node,
 			    const struct settings *settings, struct tw_redis_error *error);

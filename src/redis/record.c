@@ -6,14 +6,15 @@
  */
 #include "record.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "settings.h"
 
-#define DEFAULT_ATTEMPTS 8
-#define AT_MS_MAX INT64_C(253402300799999) /* the end of the year 9999 */
+enum { DEFAULT_ATTEMPTS = 8 };
+static const int64_t at_ms_max = INT64_C(253402300799999); /* the end of the year 9999 */
 
 static bool has_control(const char *text, bool blanks)
 {
@@ -117,7 +118,7 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 {
 	if (!task || !task->key || !task->key_size || task->key_size > TW_REDIS_KEY_MAX)
 		return error_set(error, TW_INVALID, "a key has 1 to %d bytes", TW_REDIS_KEY_MAX);
-	if (task->at_ms < 0 || task->at_ms > AT_MS_MAX || task->delay > TW_REDIS_DELAY_MAX)
+	if (task->at_ms < 0 || task->at_ms > at_ms_max || task->delay > TW_REDIS_DELAY_MAX)
 		return error_set(error, TW_INVALID, "the due time is out of range");
 	if (task->mode > TW_REDIS_REPLACE || task->method > TW_REDIS_GET ||
 	    task->max_attempts > TW_REDIS_ATTEMPTS_MAX || (task->header_count && !task->headers) ||
@@ -160,12 +161,14 @@ enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *t
 	unsigned attempts = task->max_attempts ? task->max_attempts : DEFAULT_ATTEMPTS;
 	json_t *callback = task->url ? callback_write(task) : NULL;
 	char *text = callback ? json_dumps(callback, JSON_COMPACT) : NULL;
+	char head[40];
 
 	json_decref(callback);
 	if (task->url && !text)
 		return error_set(error, TW_REDIS_BAD_DATA, "URL and headers must be UTF-8");
+	snprintf(head, sizeof(head), "%u %zu\n", attempts, text ? strlen(text) : 0);
 	buffer_clear(buffer);
-	buffer_append_format(buffer, "%u %zu\n", attempts, text ? strlen(text) : 0);
+	buffer_append_text(buffer, head);
 	if (text)
 		buffer_append_text(buffer, text);
 	buffer_append(buffer, task->body, task->body_size);
@@ -212,7 +215,8 @@ enum tw_status record_read(struct record *record, const char *data, size_t size)
 {
 	const char *end = data + size;
 	enum tw_status status = TW_OK;
-	size_t attempts, json_size;
+	size_t attempts;
+	size_t json_size;
 
 	memset(record, 0, sizeof(*record));
 	data = number_parse(data, end, ' ', &attempts);

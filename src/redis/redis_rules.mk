@@ -24,16 +24,19 @@ $(BUILD)/src/redis/scripts.o: $(BUILD)/src/redis/scripts.c $(BUILD)/flags | $(AF
 	$(call say_once,CC,$(<D)/*.c)
 	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $<
 
-$(BUILD)/$(REDIS_STATIC_LIB): $(REDIS_OBJECTS)
+# What the core does not export.
+REDIS_BASE := $(BUILD)/src/base/thread.o
+
+$(BUILD)/$(REDIS_STATIC_LIB): $(REDIS_OBJECTS) $(REDIS_BASE)
 	$(call say,AR,$@)
 	$(Q)$(partial_link) -o $(BUILD)/timingwheel-redis.o $^
 	$(Q)$(OBJCOPY) --localize-hidden $(BUILD)/timingwheel-redis.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/timingwheel-redis.o
 
-$(BUILD)/$(REDIS_SHARED_LIB): $(REDIS_OBJECTS) $(BUILD)/$(LINK_NAME)
+$(BUILD)/$(REDIS_SHARED_LIB): $(REDIS_OBJECTS) $(REDIS_BASE) $(BUILD)/$(LINK_NAME)
 	$(call say,LD,$@)
-	$(Q)$(LINK) -shared $(STAYS) -Wl,-soname,$(REDIS_SONAME) -o $@ $(REDIS_OBJECTS) -L$(BUILD) \
-		-ltimingwheel $(redis_libs)
+	$(Q)$(LINK) -shared $(STAYS) -Wl,-soname,$(REDIS_SONAME) -o $@ $(REDIS_OBJECTS) \
+		$(REDIS_BASE) -L$(BUILD) -ltimingwheel $(redis_libs)
 
 $(BUILD)/$(REDIS_SONAME): $(BUILD)/$(REDIS_SHARED_LIB)
 	$(Q)ln -sf $(REDIS_SHARED_LIB) $@
@@ -58,7 +61,7 @@ $(BUILD)/test/redis/test_clocks: WRAP = $(addprefix -Wl$(comma)--wrap=, \
 
 # The servers that the tests have.
 REDIS_BENCH_SERVERS := $(addprefix $(BUILD)/test/redis/support/, \
-	http_server.o redis_server.o sockets.o)
+	http_server.o redis_server.o sockets.o) $(BUILD)/test/support/wait.o
 $(BUILD)/bench/redis/%: $(BUILD)/bench/redis/%.o $(REDIS_BENCH_SUPPORT) $(BENCH_SUPPORT) \
 		$(REDIS_BENCH_SERVERS) $(REDIS_OBJECTS) $(LIB_OBJECTS)
 	$(call say,LD,$@)

@@ -17,14 +17,15 @@
  */
 #include "router.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "monotonic.h"
+#include "base/clock.h"
 
-#define REDIRECTS_MAX 16
-#define PAUSE_FIRST (10 * TW_MILLISECOND)
-#define PAUSE_MAX (400 * TW_MILLISECOND)
+enum { REDIRECTS_MAX = 16 };
+static const tw_duration pause_first = 10 * TW_MILLISECOND;
+static const tw_duration pause_max = 400 * TW_MILLISECOND;
 
 enum tw_status router_open(struct router *router, const struct settings *settings,
 			   const struct space *space)
@@ -64,8 +65,6 @@ static void command_wait(struct command *command, struct pass *pass, bool pause)
 	pass->waiting = true;
 	pass->pause |= pause;
 }
-
-/* ---------------------------------------------------------------------------------- Sending -- */
 
 static bool append_command(struct router *router, struct command *command, struct node *node)
 {
@@ -115,8 +114,6 @@ static void flush_nodes(struct router *router)
 			connection_write(&node->connection, &router->error);
 	}
 }
-
-/* ---------------------------------------------------------------------------------- Reading -- */
 
 static bool starts_with(const char *text, const char *start)
 {
@@ -279,11 +276,20 @@ static struct pass run_pass(struct router *router, struct command *commands, siz
 	return pass;
 }
 
+static void sleep_for(tw_duration time)
+{
+	struct timespec left = {time / TW_SECOND, time % TW_SECOND};
+
+	while (nanosleep(&left, &left) < 0 && errno == EINTR)
+		;
+}
+
 void router_run(struct router *router, struct command *commands, size_t count)
 {
 	tw_duration patience = router->settings->patience;
-	tw_duration deadline = monotonic_after(patience > 0 ? patience : 0);
-	tw_duration pause = PAUSE_FIRST;
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	tw_duration deadline = time_add(now, patience > 0 ? patience : 0);
+	tw_duration pause = pause_first;
 
 	for (;;) {
 		struct pass pass = run_pass(router, commands, count);
@@ -292,10 +298,10 @@ void router_run(struct router *router, struct command *commands, size_t count)
 			return;
 		if (!pass.pause)
 			continue;
-		if (monotonic_now() + pause > deadline)
+		if (clock_read_real(CLOCK_MONOTONIC) + pause > deadline)
 			break;
-		monotonic_wait(pause);
-		pause = pause < PAUSE_MAX ? 2 * pause : pause;
+		sleep_for(pause);
+		pause = pause < pause_max ? 2 * pause : pause;
 	}
 	for (size_t i = 0; i < count; i++)
 		if (commands[i].stage == COMMAND_WAITING)

@@ -6,45 +6,36 @@
 #include "run.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+void run_list_init(struct run_list *list)
+{
+	list_init(&list->runs);
+	list->count = 0;
+}
+
 void run_list_add(struct run_list *list, struct run *run)
 {
-	run->next = NULL;
-	if (list->tail)
-		list->tail->next = run;
-	else
-		list->head = run;
-	list->tail = run;
+	list_append(&list->runs, &run->link);
 	list->count++;
 }
 
 struct run *run_list_take(struct run_list *list)
 {
-	struct run *run = list->head;
+	struct list *first = list_take_first(&list->runs);
 
-	if (!run)
+	if (!first)
 		return NULL;
-	list->head = run->next;
-	if (!list->head)
-		list->tail = NULL;
 	list->count--;
-	return run;
+	return list_entry(first, struct run, link);
 }
 
 void run_list_move(struct run_list *to, struct run_list *from)
 {
-	if (!from->head)
-		return;
-	if (to->tail)
-		to->tail->next = from->head;
-	else
-		to->head = from->head;
-	to->tail = from->tail;
+	list_append_all(&to->runs, &from->runs);
 	to->count += from->count;
-	memset(from, 0, sizeof(*from));
+	from->count = 0;
 }
 
 void run_begin(struct run *run, tw_duration now)
@@ -55,7 +46,7 @@ void run_begin(struct run *run, tw_duration now)
 
 enum tw_status mailbox_init(struct mailbox *mailbox)
 {
-	memset(mailbox, 0, sizeof(*mailbox));
+	run_list_init(&mailbox->runs);
 	mailbox->descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (mailbox->descriptor < 0)
 		return TW_SYSTEM;
@@ -81,7 +72,7 @@ void mailbox_put(struct mailbox *mailbox, struct run *run)
 	bool first;
 
 	pthread_mutex_lock(&mailbox->lock);
-	first = !mailbox->runs.head;
+	first = !mailbox->runs.count;
 	run_list_add(&mailbox->runs, run);
 	pthread_mutex_unlock(&mailbox->lock);
 	if (first)
@@ -92,9 +83,53 @@ void mailbox_take(struct mailbox *mailbox, struct run_list *runs)
 {
 	eventfd_t rings;
 
-	/* Quiet first: who puts something from here on rings again. */
+	/* Quiet first: what is put there from here on rings again. */
 	(void)eventfd_read(mailbox->descriptor, &rings);
 	pthread_mutex_lock(&mailbox->lock);
 	run_list_move(runs, &mailbox->runs);
 	pthread_mutex_unlock(&mailbox->lock);
+}
+
+void runner_init(struct runner *runner, struct mailbox *mailbox)
+{
+	*runner = (struct runner){.mailbox = mailbox};
+	pthread_mutex_init(&runner->lock, NULL);
+	run_list_init(&runner->waiting);
+}
+
+void runner_destroy(struct runner *runner)
+{
+	pthread_mutex_destroy(&runner->lock);
+}
+
+struct run *runner_take(struct runner *runner)
+{
+	struct run *run = run_list_take(&runner->waiting);
+
+	runner->running += !!run;
+	return run;
+}
+
+void runner_end(struct runner *runner, struct run *run)
+{
+	runner->running--;
+	/* Under the lock: where none is running, all are in the mailbox. */
+	mailbox_put(runner->mailbox, run);
+}
+
+void runner_take_back(struct runner *runner, struct run_list *runs)
+{
+	pthread_mutex_lock(&runner->lock);
+	run_list_move(runs, &runner->waiting);
+	pthread_mutex_unlock(&runner->lock);
+}
+
+unsigned runner_running(struct runner *runner)
+{
+	unsigned running;
+
+	pthread_mutex_lock(&runner->lock);
+	running = runner->running;
+	pthread_mutex_unlock(&runner->lock);
+	return running;
 }

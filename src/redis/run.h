@@ -13,12 +13,13 @@
 
 #include <timingwheel/redis.h>
 
+#include "base/list.h"
 #include "jobs.h"
 
 struct shard;
 
 struct run {
-	struct run *next; /* in the one list where it is */
+	struct list link; /* in the one list where it is */
 
 	/* Constant: set before it is handed over. */
 	struct tw_redis_batch *batch;
@@ -37,22 +38,22 @@ struct run {
 	bool given_back; /* it was not begun, or was broken off: neither done nor failed */
 
 	/* The main thread's all the time. */
-	struct run *extend_next; /* in its shard's list of leases to extend */
-	struct tw_timer extension;
-	bool extending;   /* it is in that list */
-	bool ended;       /* the runner has given it back */
-	bool unsure;      /* Redis may have been told already: the reply was lost */
-	tw_duration wait; /* until the next attempt; < 0: a dead letter */
+	struct list lease;         /* among those that are to be extended */
+	struct tw_timer extension; /* when it will be among them */
+	bool extending;            /* it is */
+	bool unsure;               /* Redis may have been told already: the reply was lost */
+	tw_duration wait;          /* until the next attempt; < 0: a dead letter */
 };
 
-/* First in, first out. Zeroed: empty. */
+/* First in, first out. */
 struct run_list {
-	struct run *head;
-	struct run *tail;
+	struct list runs;
 	size_t count;
 };
 
+void run_list_init(struct run_list *list);
 void run_list_add(struct run_list *list, struct run *run);
+/* NULL: there is none. */
 struct run *run_list_take(struct run_list *list);
 /* Moves all of `from` to the end of `to`. */
 void run_list_move(struct run_list *to, struct run_list *from);
@@ -76,5 +77,25 @@ void mailbox_put(struct mailbox *mailbox, struct run *run);
 void mailbox_ring(struct mailbox *mailbox);
 /* Takes all, and makes the descriptor quiet. */
 void mailbox_take(struct mailbox *mailbox, struct run_list *runs);
+
+/* What one of the two runners has to do. */
+struct runner {
+	struct mailbox *mailbox; /* where ended runs go; constant */
+
+	pthread_mutex_t lock; /* for all below, and for what the runner adds to it */
+	struct run_list waiting;
+	unsigned running;
+	bool stop;
+};
+
+void runner_init(struct runner *runner, struct mailbox *mailbox);
+void runner_destroy(struct runner *runner);
+/* A run that has not begun, which then counts as running; NULL: there is none. Lock held. */
+struct run *runner_take(struct runner *runner);
+/* It has ended. Lock held. */
+void runner_end(struct runner *runner, struct run *run);
+/* Takes back those that have not begun. */
+void runner_take_back(struct runner *runner, struct run_list *runs);
+unsigned runner_running(struct runner *runner);
 
 #endif

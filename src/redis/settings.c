@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_PORT 6379
-#define DEFAULT_SHARDS 64
-#define DATABASE_MAX 65535
+enum { DEFAULT_PORT = 6379, DEFAULT_SHARDS = 64, DATABASE_MAX = 65535 };
 
 enum tw_status error_set(struct tw_redis_error *error, enum tw_status status, const char *format,
 			 ...)
@@ -33,38 +31,23 @@ enum tw_status error_set(struct tw_redis_error *error, enum tw_status status, co
 	return status;
 }
 
-static int hex_digit(char digit)
-{
-	if (digit >= '0' && digit <= '9')
-		return digit - '0';
-	digit = (char)(digit | 0x20);
-	return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
-}
-
-/* The byte of "%XX" with `left` bytes from the % on; -1 if it is malformed or a NUL. */
-static int escape_decode(const char *escape, size_t left)
-{
-	int high = left >= 3 ? hex_digit(escape[1]) : -1;
-	int low = high >= 0 ? hex_digit(escape[2]) : -1;
-
-	return low >= 0 && (high | low) ? high << 4 | low : -1;
-}
-
-/* A copy of the part with its %XX replaced; NULL without memory or if it is malformed. */
+/* A copy of the part with its %XX replaced; NULL without memory, and if one is no byte or a NUL. */
 static char *part_decode(const char *part, size_t size)
 {
-	char *text = malloc(size + 1), *end = text;
+	char *text = malloc(size + 1);
+	char *end = text;
 
 	for (size_t i = 0; text && i < size; i++) {
-		int byte = (unsigned char)part[i];
+		unsigned char byte = (unsigned char)part[i];
 
 		if (byte == '%') {
-			byte = escape_decode(part + i, size - i);
+			if (size - i < 3 || !isxdigit((unsigned char)part[i + 1]) ||
+			    !isxdigit((unsigned char)part[i + 2]) ||
+			    sscanf(part + i + 1, "%2hhx", &byte) != 1 || !byte) {
+				free(text);
+				return NULL;
+			}
 			i += 2;
-		}
-		if (byte < 0) {
-			free(text);
-			return NULL;
 		}
 		*end++ = (char)byte;
 	}
@@ -129,7 +112,9 @@ static bool host_read(struct settings *settings, const char *host, size_t size)
 static enum tw_status url_read(struct settings *settings, const char *url,
 			       struct tw_redis_error *error)
 {
-	const char *rest, *at = NULL, *slash;
+	const char *rest;
+	const char *at = NULL;
+	const char *slash;
 
 	settings->tls = !strncmp(url, "rediss://", 9);
 	if (!settings->tls && strncmp(url, "redis://", 8))
@@ -166,6 +151,14 @@ static bool name_space_read(struct settings *settings, const char *name)
 	return true;
 }
 
+/* Passwords don't stay in memory that others may get. */
+static void secret_free(char *secret)
+{
+	if (secret)
+		explicit_bzero(secret, strlen(secret));
+	free(secret);
+}
+
 /* Those of the options that go before the URL's. */
 static bool login_override(struct settings *settings, const struct tw_redis_options *options)
 {
@@ -176,7 +169,7 @@ static bool login_override(struct settings *settings, const struct tw_redis_opti
 			return false;
 	}
 	if (options->password) {
-		free(settings->password);
+		secret_free(settings->password);
 		settings->password = strdup(options->password);
 		return settings->password;
 	}
@@ -222,14 +215,6 @@ enum tw_status settings_read(struct settings *settings, const struct tw_redis_op
 	if (status != TW_OK)
 		settings_free(settings);
 	return status;
-}
-
-/* Passwords don't stay in memory that others may get. */
-static void secret_free(char *secret)
-{
-	if (secret)
-		explicit_bzero(secret, strlen(secret));
-	free(secret);
 }
 
 void settings_free(struct settings *settings)

@@ -7,7 +7,7 @@
 
 #include <timingwheel/redis.h>
 
-#define HOST_SIZE 256 /* with the NUL */
+enum { HOST_SIZE = 256 }; /* with the NUL */
 
 struct settings {
 	char host[HOST_SIZE];

@@ -10,7 +10,7 @@
 
 #include "buffer.h"
 
-#define SLOTS 16384 /* of a cluster */
+enum { SLOTS = 16384 }; /* of a cluster */
 
 struct space {
 	char name[TW_REDIS_NAMESPACE_MAX + 1];

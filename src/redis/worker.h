@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is behind struct tw_redis_worker; shared by worker.c, worker_loop.c and worker_turn.c. */
+/* What is behind struct tw_redis_worker. */
 #ifndef TIMINGWHEEL_REDIS_WORKER_H
 #define TIMINGWHEEL_REDIS_WORKER_H
 
@@ -14,6 +14,17 @@
 #include "hints.h"
 #include "run.h"
 
+/* What Redis is told of a shard in a turn; the first STEP_ENDS are about runs that have ended. */
+enum step_kind {
+	STEP_ACK,
+	STEP_FAIL,
+	STEP_RELEASE,
+	STEP_ENDS,
+	STEP_EXTEND = STEP_ENDS,
+	STEP_CLAIM,
+	STEP_KINDS
+};
+
 /* Main thread only. */
 struct shard {
 	struct tw_redis_worker *worker;
@@ -26,18 +37,16 @@ struct shard {
 	bool blocked; /* its node does not answer; a timer ends that */
 	tw_duration backoff;
 
-	struct run *extend;                     /* leases to be made longer */
-	struct run_list done, failed, released; /* to be told to Redis */
+	struct list leases;              /* to be extended */
+	struct run_list ends[STEP_ENDS]; /* to be told */
 };
-
-/* What the command with the same index is about. */
-enum step_kind { STEP_EXTEND, STEP_ACK, STEP_FAIL, STEP_RELEASE, STEP_CLAIM, STEP_KINDS };
 
 struct step {
 	enum step_kind kind;
 	struct shard *shard;
+	struct command *command;
+	struct list leases;
 	struct run_list runs;
-	struct run *extend;
 	size_t limit; /* of a claim */
 };
 
@@ -72,7 +81,8 @@ struct tw_redis_worker {
 	struct command *commands; /* STEP_KINDS for each shard, and their steps */
 	struct step *steps;
 	size_t step_count;
-	struct lane handler_lane, callback_lane;
+	struct lane handler_lane;
+	struct lane callback_lane;
 	size_t held;
 	uint64_t random;
 	bool lost; /* Redis, and the hook was told */
@@ -94,22 +104,5 @@ struct tw_redis_worker {
 	bool stop_answered;
 	enum tw_status stop_status;
 };
-
-/* worker_loop.c: the main thread. */
-void *worker_thread(void *worker);
-/* The shard is to be looked at in so long, or earlier if that is known already. */
-void shard_look_in(struct shard *shard, tw_duration wait);
-/* Hands the run to its runner, or ends it at once if there is none. */
-void worker_take_run(struct tw_redis_worker *worker, struct run *run);
-/* The runner has ended it, or gives it back: it goes to the list of what Redis is to be told. */
-void worker_end_run(struct tw_redis_worker *worker, struct run *run);
-
-/* worker_turn.c: what is said to Redis. */
-/* One round trip with all that there is to say. False: there was nothing. */
-bool worker_turn(struct tw_redis_worker *worker);
-/* Arms the timer that will have its lease made longer. */
-void run_arm_extension(struct run *run);
-/* Tells the hook, and frees it. */
-void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redis_end end);
 
 #endif

@@ -4,155 +4,32 @@
  * what runners have ended, hear hints, say all there is to say to Redis in one round trip, and
  * sleep when there was nothing.
  *
- * Each shard has one time when it is to be looked at: what its last claim told, or a hint, or the
- * poll interval, whichever is earliest. So an idle worker wakes for the poll alone.
- *
  * Stopping: nothing is claimed any more; what was not begun is given back; then the loop goes on
  * until nothing is held. When the grace is over callbacks are broken off and given back, and Redis
- * has BREAK_TIME to hear of it. What it could not be told by then will run again elsewhere.
+ * has break_time to hear of it. What it could not be told by then will run again elsewhere.
  * Handlers can't be broken off: the answer is TW_RUNNING, and the loop goes on for them.
  */
-#include "worker.h"
+#include "worker_loop.h"
 
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "monotonic.h"
+#include "base/clock.h"
+#include "worker_runs.h"
+#include "worker_shards.h"
+#include "worker_turn.h"
 
-#define BREAK_TIME (2 * TW_SECOND)
-/* With hints a shard is looked at without one only now and then; scripts hint at what is due
- * before. */
-#define POLL_WITH_HINTS (10 * TW_SECOND)
-
-/* ----------------------------------------------------------------------------------- Shards -- */
-
-static void shard_become_due(void *argument)
-{
-	struct shard *shard = argument;
-
-	shard->due = true;
-	shard->look_at = TW_FOREVER;
-	shard->timer.id = 0;
-}
-
-void shard_look_in(struct shard *shard, tw_duration wait)
-{
-	struct tw_redis_worker *worker = shard->worker;
-	tw_duration poll =
-		hints_are_connected(&worker->hints) ? POLL_WITH_HINTS : worker->options.poll;
-	tw_duration at;
-
-	if (shard->due)
-		return;
-	at = monotonic_now() + (wait < poll ? wait : poll);
-	if (wait > 0 && at >= shard->look_at)
-		return;
-	if (shard->timer.id)
-		tw_timer_stop(worker->wheel, shard->timer);
-	shard->look_at = at;
-	if (wait <= 0 || tw_after_func(worker->wheel, at - monotonic_now(), shard_become_due, shard,
-				       &shard->timer) != TW_OK)
-		shard_become_due(shard);
-}
-
-static void look_everywhere(struct tw_redis_worker *worker)
-{
-	for (unsigned i = 0; i < worker->shard_count; i++)
-		shard_look_in(&worker->shards[i], 0);
-}
-
-/* ------------------------------------------------------------------------------------- Runs -- */
-
-static void run_refuse(struct run *run, enum tw_redis_outcome outcome, const char *reason)
-{
-	run->outcome = outcome;
-	snprintf(run->verdict.reason, sizeof(run->verdict.reason), "%s", reason);
-	worker_end_run(run->shard->worker, run);
-}
-
-static struct lane *run_lane(struct tw_redis_worker *worker, const struct run *run)
-{
-	return run->by_handler ? &worker->handler_lane : &worker->callback_lane;
-}
-
-void worker_take_run(struct tw_redis_worker *worker, struct run *run)
-{
-	struct lane *lane;
-	size_t index = (size_t)(run->job - run->batch->jobs);
-
-	run->by_handler = !run->job->url || worker->options.handler_for_callbacks;
-	lane = run_lane(worker, run);
-	lane->pending++;
-	if (run->batch->broken[index]) {
-		run_refuse(run, TW_REDIS_KILL, "its record can't be read");
-	} else if (!lane->open) {
-		run_refuse(run, TW_REDIS_RETRY, "it has no callback, and this worker no handler");
-	} else {
-		run_list_add(&lane->fresh, run);
-		run_arm_extension(run);
-	}
-}
-
-/* How long a failed run is to wait: doubled with each attempt, less a random part up to half. */
-static tw_duration run_backoff(struct tw_redis_worker *worker, const struct run *run)
-{
-	tw_duration wait = worker->options.retry_first;
-
-	for (unsigned i = 1; i < run->job->attempt && wait < worker->options.retry_max; i++)
-		wait *= 2;
-	if (wait > worker->options.retry_max)
-		wait = worker->options.retry_max;
-	/* xorshift: so that tasks which failed together don't come back together. */
-	worker->random ^= worker->random << 13;
-	worker->random ^= worker->random >> 7;
-	worker->random ^= worker->random << 17;
-	wait -= (tw_duration)(worker->random % (uint64_t)(wait / 2 + 1));
-	return wait > run->retry_least ? wait : run->retry_least;
-}
-
-static void run_judge(struct tw_redis_worker *worker, struct run *run)
-{
-	if (run->outcome != TW_REDIS_RETRY || run->job->attempt >= run->job->max_attempts)
-		run->wait = -1;
-	else if (run->verdict.retry_in > 0)
-		run->wait = run->verdict.retry_in < TW_REDIS_DELAY_MAX ? run->verdict.retry_in
-								       : TW_REDIS_DELAY_MAX;
-	else
-		run->wait = run_backoff(worker, run);
-}
-
-void worker_end_run(struct tw_redis_worker *worker, struct run *run)
-{
-	struct shard *shard = run->shard;
-	struct lane *lane = run_lane(worker, run);
-
-	run->ended = true;
-	lane->pending--;
-	if (run->begun && !run->given_back)
-		lane->mean += lane->mean ? (run->took - lane->mean) / 16 : run->took + 1;
-	if (run->extension.id)
-		tw_timer_stop(worker->wheel, run->extension);
-	if (run->given_back) {
-		run_list_add(&shard->released, run);
-	} else if (run->outcome == TW_REDIS_DONE) {
-		run_list_add(&shard->done, run);
-	} else {
-		run_judge(worker, run);
-		run_list_add(&shard->failed, run);
-	}
-}
+static const tw_duration break_time = 2 * TW_SECOND;
 
 static bool collect(struct tw_redis_worker *worker)
 {
-	struct run_list ended = {0};
+	struct run_list ended;
 	struct run *run;
 	bool any;
 
+	run_list_init(&ended);
 	mailbox_take(&worker->mailbox, &ended);
-	any = ended.head;
+	any = ended.count;
 	while ((run = run_list_take(&ended)))
 		worker_end_run(worker, run);
 	return any;
@@ -160,11 +37,12 @@ static bool collect(struct tw_redis_worker *worker)
 
 static bool hear(struct tw_redis_worker *worker)
 {
-	bool any = false, connected;
+	bool any = false;
+	bool connected;
 	tw_duration wait;
 	unsigned shard;
 
-	if (hints_connect(&worker->hints, worker->redis, monotonic_now()))
+	if (hints_connect(&worker->hints, worker->redis, clock_read_real(CLOCK_MONOTONIC)))
 		any = true;
 	while (hints_next(&worker->hints, &shard, &wait)) {
 		worker->stats.hints++;
@@ -175,21 +53,20 @@ static bool hear(struct tw_redis_worker *worker)
 	connected = hints_are_connected(&worker->hints);
 	/* Come or gone: something may have been missed, and the poll interval is another one. */
 	if (connected != worker->hints_were_connected)
-		look_everywhere(worker);
+		shards_look_now(worker);
 	worker->hints_were_connected = connected;
 	return any;
 }
 
-/* --------------------------------------------------------------------------------- Stopping -- */
-
 static void give_back_waiting(struct tw_redis_worker *worker)
 {
-	struct run_list back = {0};
+	struct run_list back;
 	struct run *run;
 
-	callbacks_take_back(&worker->callbacks, &back);
+	run_list_init(&back);
+	runner_take_back(&worker->callbacks.runner, &back);
 	if (worker->options.handler)
-		handlers_take_back(&worker->handlers, &back);
+		runner_take_back(&worker->handlers.runner, &back);
 	while ((run = run_list_take(&back))) {
 		run->given_back = true;
 		worker_end_run(worker, run);
@@ -199,20 +76,12 @@ static void give_back_waiting(struct tw_redis_worker *worker)
 static void drop_untold(struct tw_redis_worker *worker)
 {
 	for (unsigned i = 0; i < worker->shard_count; i++) {
-		struct shard *shard = &worker->shards[i];
-		struct run *run;
+		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++) {
+			struct run *run;
 
-		/* Runs that go on stay in their timers; ended ones may be in this list. */
-		while ((run = shard->extend)) {
-			shard->extend = run->extend_next;
-			run->extending = false;
-			if (!run->ended)
-				run_arm_extension(run);
+			while ((run = run_list_take(&worker->shards[i].ends[kind])))
+				worker_report(worker, run, TW_REDIS_END_UNTOLD);
 		}
-		while ((run = run_list_take(&shard->done)) ||
-		       (run = run_list_take(&shard->failed)) ||
-		       (run = run_list_take(&shard->released)))
-			worker_report(worker, run, TW_REDIS_END_UNTOLD);
 	}
 }
 
@@ -240,7 +109,7 @@ static void stop_begin(struct tw_redis_worker *worker)
 		return;
 	worker->stop_stage = STOP_ASKED;
 	worker->stopping = true;
-	worker->stop_at = monotonic_after(grace);
+	worker->stop_at = time_add(clock_read_real(CLOCK_MONOTONIC), grace);
 	give_back_waiting(worker);
 }
 
@@ -248,7 +117,7 @@ static void stop_begin(struct tw_redis_worker *worker)
 static void stop_break(struct tw_redis_worker *worker)
 {
 	worker->stop_stage = STOP_BREAKING;
-	worker->stop_at = monotonic_now() + BREAK_TIME;
+	worker->stop_at = clock_read_real(CLOCK_MONOTONIC) + break_time;
 	callbacks_abort(&worker->callbacks);
 	for (unsigned i = 0; i < worker->shard_count; i++)
 		worker->shards[i].blocked = false;
@@ -262,11 +131,12 @@ static bool stop_go_on(struct tw_redis_worker *worker)
 	stop_begin(worker);
 	if (worker->stop_stage == STOP_NONE)
 		return false;
-	if (worker->held && worker->stop_stage == STOP_ASKED && monotonic_now() >= worker->stop_at)
+	if (worker->held && worker->stop_stage == STOP_ASKED &&
+	    clock_read_real(CLOCK_MONOTONIC) >= worker->stop_at)
 		stop_break(worker);
 	running = worker->handler_lane.pending;
 	if (worker->stop_stage == STOP_BREAKING && !worker->callback_lane.pending) {
-		if (monotonic_now() >= worker->stop_at)
+		if (clock_read_real(CLOCK_MONOTONIC) >= worker->stop_at)
 			drop_untold(worker);
 		if (running && worker->held == running)
 			stop_answer(worker, TW_RUNNING);
@@ -277,21 +147,18 @@ static bool stop_go_on(struct tw_redis_worker *worker)
 	return true;
 }
 
-/* ------------------------------------------------------------------------------------- Loop -- */
-
 static void hand_over(struct tw_redis_worker *worker)
 {
 	callbacks_submit(&worker->callbacks, &worker->callback_lane.fresh);
-	if (worker->options.handler)
-		handlers_submit(&worker->handlers, &worker->handler_lane.fresh);
+	handlers_submit(&worker->handlers, &worker->handler_lane.fresh);
 }
 
 static void show_stats(struct tw_redis_worker *worker)
 {
 	worker->stats.held = worker->held;
-	worker->stats.running = callbacks_running(&worker->callbacks);
+	worker->stats.running = runner_running(&worker->callbacks.runner);
 	if (worker->options.handler)
-		worker->stats.running += handlers_running(&worker->handlers);
+		worker->stats.running += runner_running(&worker->handlers.runner);
 	pthread_mutex_lock(&worker->lock);
 	worker->shown = worker->stats;
 	pthread_mutex_unlock(&worker->lock);
@@ -299,7 +166,7 @@ static void show_stats(struct tw_redis_worker *worker)
 
 static tw_duration earlier(tw_duration time, tw_duration at)
 {
-	tw_duration now = monotonic_now();
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	tw_duration until = at > now ? at - now : 0;
 
 	return until < time ? until : time;

@@ -4,81 +4,152 @@
  * a kind, leases first, then what has ended, then claims. What could not be said goes back to where
  * it was, and the shard is left alone for a while: its node is away.
  *
- * How much is claimed: as many tasks as can begin within AHEAD, by what runs took lately, so that
- * they don't lie here while another worker is idle; shared out among the shards that are due.
+ * How much is claimed: as many tasks as can begin within ahead_time, by what runs took lately, so
+ * that they don't lie here while another worker is idle; shared out among the shards that are due.
  *
  * A reply that was lost leaves it open whether Redis was told. It is told again, and then "gone" or
  * "stale" is what success looks like (run.unsure).
  */
-#include "worker.h"
+#include "worker_turn.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "monotonic.h"
+#include "base/clock.h"
+#include "worker_runs.h"
+#include "worker_shards.h"
 
-#define AHEAD (20 * TW_MILLISECOND)
-#define AHEAD_BATCHES 10
-#define CLAIM_LEAST 16
-#define BACKOFF_FIRST (20 * TW_MILLISECOND)
-#define BACKOFF_MAX TW_SECOND
+enum { AHEAD_BATCHES = 10, CLAIM_LEAST = 16 };
+static const tw_duration ahead_time = 20 * TW_MILLISECOND;
 
-/* -------------------------------------------------------------------------------- Reporting -- */
-
-static void count_end(struct tw_redis_worker_stats *stats, enum tw_redis_end end)
+static struct step *step_begin(struct tw_redis_worker *worker, enum step_kind kind,
+			       struct shard *shard)
 {
-	uint64_t *const counts[] = {
-		[TW_REDIS_END_DONE] = &stats->done,
-		[TW_REDIS_END_RETRIED] = &stats->retried,
-		[TW_REDIS_END_DEAD] = &stats->dead,
-		[TW_REDIS_END_STALE] = &stats->stale,
-		[TW_REDIS_END_RELEASED] = &stats->released,
-		[TW_REDIS_END_UNTOLD] = &stats->untold,
+	size_t index = worker->step_count++;
+	struct step *step = &worker->steps[index];
+
+	step->kind = kind;
+	step->shard = shard;
+	step->command = &worker->commands[index];
+	list_init(&step->leases);
+	run_list_init(&step->runs);
+	return step;
+}
+
+static void step_extend(struct tw_redis_worker *worker, struct shard *shard)
+{
+	struct list *leases = &shard->leases;
+	size_t count = 0;
+	struct step *step;
+
+	for (struct list *lease = leases->next; lease != leases; lease = lease->next)
+		count++;
+	if (!count)
+		return;
+	step = step_begin(worker, STEP_EXTEND, shard);
+	jobs_begin(step->command, &script_extend, shard->number, count);
+	for (struct list *lease = leases->next; lease != leases; lease = lease->next)
+		jobs_add(step->command, list_entry(lease, struct run, lease)->job);
+	command_number(step->command, delay_to_ms(worker->options.lease));
+	list_append_all(&step->leases, leases);
+}
+
+static void step_tell(struct tw_redis_worker *worker, struct shard *shard, enum step_kind kind)
+{
+	static const struct script *const scripts[] = {
+		[STEP_ACK] = &script_ack,
+		[STEP_FAIL] = &script_fail,
+		[STEP_RELEASE] = &script_release,
 	};
+	size_t count = shard->ends[kind].count;
+	struct step *step;
 
-	++*counts[end];
+	if (!count)
+		return;
+	if (count > TW_REDIS_BATCH_MAX)
+		count = TW_REDIS_BATCH_MAX;
+	step = step_begin(worker, kind, shard);
+	jobs_begin(step->command, scripts[kind], shard->number, count);
+	for (size_t i = 0; i < count; i++) {
+		struct run *run = run_list_take(&shard->ends[kind]);
+
+		if (kind == STEP_FAIL)
+			jobs_add_failed(step->command, run->job, run->wait, run->verdict.reason);
+		else
+			jobs_add(step->command, run->job);
+		run_list_add(&step->runs, run);
+	}
+	if (scripts[kind]->hints)
+		command_hint(step->command, &worker->redis->space);
 }
 
-void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redis_end end)
+/* How many tasks of the kind may be taken; 0 if it is not worth a claim. */
+static size_t lane_room(const struct lane *lane, size_t batch)
 {
-	struct tw_redis_batch *batch = run->batch;
-	const struct tw_redis_report report = {
-		.job = run->job,
-		.end = end,
-		.http_status = run->http_status,
-		.took = run->took,
-		.retry_in = end == TW_REDIS_END_RETRIED ? run->wait : 0,
-		.reason = run->verdict.reason,
-	};
+	size_t ahead = 0;
+	size_t allowed;
 
-	count_end(&worker->stats, end);
-	if (worker->options.report)
-		worker->options.report(worker->options.context, &report);
-	worker->held--;
-	if (!--batch->held)
-		tw_redis_batch_free(batch);
-	free(run);
+	if (lane->mean)
+		ahead = (size_t)(lane->slots * ahead_time / lane->mean);
+	if (ahead > AHEAD_BATCHES * batch)
+		ahead = AHEAD_BATCHES * batch;
+	allowed = lane->slots + ahead;
+	if (lane->pending >= allowed || allowed - lane->pending < ahead / 4)
+		return 0;
+	return allowed - lane->pending;
 }
 
-/* ------------------------------------------------------------------------- Redis lost, found -- */
-
-static void shard_unblock(void *argument)
+static size_t worker_room(const struct tw_redis_worker *worker)
 {
-	struct shard *shard = argument;
+	size_t batch = worker->options.batch;
+	size_t room = SIZE_MAX;
+	const struct lane *const lanes[] = {&worker->handler_lane, &worker->callback_lane};
 
-	shard->blocked = false;
+	/* Ended, and Redis could not be told: there is an end to that, too. */
+	if (worker->stopping || worker->held > 2 * AHEAD_BATCHES * batch + 2048)
+		return 0;
+	for (size_t i = 0; i < 2; i++) {
+		size_t own = lanes[i]->open ? lane_room(lanes[i], batch) : SIZE_MAX;
+
+		room = own < room ? own : room;
+	}
+	return room;
 }
 
-static void shard_block(struct shard *shard)
+static bool shard_wants_claim(const struct shard *shard)
 {
-	shard->backoff = shard->backoff ? 2 * shard->backoff : BACKOFF_FIRST;
-	if (shard->backoff > BACKOFF_MAX)
-		shard->backoff = BACKOFF_MAX;
-	shard->blocked = true;
-	if (tw_after_func(shard->worker->wheel, shard->backoff, shard_unblock, shard, NULL) !=
-	    TW_OK)
-		shard->blocked = false;
+	return shard->due && !shard->blocked;
+}
+
+static void step_claims(struct tw_redis_worker *worker)
+{
+	size_t room = worker_room(worker);
+	unsigned count = worker->shard_count;
+	size_t due = 0;
+	size_t limit;
+	unsigned i;
+
+	for (i = 0; i < count && room; i++)
+		due += shard_wants_claim(&worker->shards[i]);
+	if (!due)
+		return;
+	/* Little room: much from a few, for a call costs more than a task; the others come next. */
+	limit = room / due > CLAIM_LEAST ? room / due : CLAIM_LEAST;
+	limit = limit < room ? limit : room;
+	if (limit > worker->options.batch)
+		limit = worker->options.batch;
+	for (i = 0; i < count && room >= limit; i++) {
+		struct shard *shard = &worker->shards[(worker->first_shard + i) % count];
+		struct step *step;
+
+		if (!shard_wants_claim(shard))
+			continue;
+		step = step_begin(worker, STEP_CLAIM, shard);
+		claim_write(step->command, shard->number, limit, worker->options.lease);
+		step->limit = limit;
+		shard->due = false;
+		room -= limit;
+	}
+	worker->first_shard = (worker->first_shard + i) % count;
 }
 
 /* A slot that is on its way to another node, say, is none. */
@@ -103,193 +174,12 @@ static void note_connection(struct tw_redis_worker *worker, enum tw_status failu
 		worker->options.connection(worker->options.context, lost ? error : NULL);
 }
 
-/* ------------------------------------------------------------------------------------ Leases -- */
-
-static void run_extend(void *argument)
-{
-	struct run *run = argument;
-
-	run->extension.id = 0;
-	if (run->ended || run->extending)
-		return;
-	run->extending = true;
-	run->extend_next = run->shard->extend;
-	run->shard->extend = run;
-}
-
-void run_arm_extension(struct run *run)
-{
-	struct tw_redis_worker *worker = run->shard->worker;
-
-	if (tw_after_func(worker->wheel, worker->options.lease / 3, run_extend, run,
-			  &run->extension) != TW_OK)
-		run_extend(run);
-}
-
-/* Takes the ended ones out of the shard's list; answers how many are left. */
-static size_t extend_prune(struct shard *shard)
-{
-	struct run **link = &shard->extend;
-	size_t count = 0;
-
-	while (*link) {
-		struct run *run = *link;
-
-		if (run->ended) {
-			*link = run->extend_next;
-			run->extending = false;
-			continue;
-		}
-		count++;
-		link = &run->extend_next;
-	}
-	return count;
-}
-
-static void extend_read(struct tw_redis_worker *worker, struct step *step,
-			const struct command *command)
-{
-	struct run *run = step->extend, *next;
-
-	for (size_t i = 0; run; i++, run = next) {
-		enum tw_status status = jobs_answer(command, i);
-
-		next = run->extend_next;
-		run->extending = false;
-		if (command->status != TW_OK)
-			run_extend(run);
-		else if (status == TW_OK)
-			run_arm_extension(run);
-		/* Else another run has taken over: this one ends for nothing. */
-		worker->stats.extended += status == TW_OK;
-	}
-}
-
-/* ------------------------------------------------------------------------------------- Steps -- */
-
-static struct command *step_begin(struct tw_redis_worker *worker, enum step_kind kind,
-				  struct shard *shard)
-{
-	worker->steps[worker->step_count] = (struct step){.kind = kind, .shard = shard};
-	return &worker->commands[worker->step_count];
-}
-
-static void step_extend(struct tw_redis_worker *worker, struct shard *shard)
-{
-	size_t count = extend_prune(shard);
-	struct command *command;
-
-	if (!count)
-		return;
-	command = step_begin(worker, STEP_EXTEND, shard);
-	jobs_begin(command, &script_extend, shard->number, count);
-	for (struct run *run = shard->extend; run; run = run->extend_next)
-		jobs_add(command, run->job);
-	command_number(command, delay_to_ms(worker->options.lease));
-	worker->steps[worker->step_count++].extend = shard->extend;
-	shard->extend = NULL;
-}
-
-static void step_tell(struct tw_redis_worker *worker, struct shard *shard, enum step_kind kind,
-		      struct run_list *runs)
-{
-	static const struct script *const scripts[] = {[STEP_ACK] = &script_ack,
-						       [STEP_FAIL] = &script_fail,
-						       [STEP_RELEASE] = &script_release};
-	size_t count = runs->count < TW_REDIS_BATCH_MAX ? runs->count : TW_REDIS_BATCH_MAX;
-	struct command *command;
-	struct step *step;
-
-	if (!count)
-		return;
-	command = step_begin(worker, kind, shard);
-	step = &worker->steps[worker->step_count++];
-	jobs_begin(command, scripts[kind], shard->number, count);
-	for (size_t i = 0; i < count; i++) {
-		struct run *run = run_list_take(runs);
-
-		if (kind == STEP_FAIL)
-			jobs_add_failed(command, run->job, run->wait, run->verdict.reason);
-		else
-			jobs_add(command, run->job);
-		run_list_add(&step->runs, run);
-	}
-	if (scripts[kind]->hints)
-		command_hint(command, &worker->redis->space);
-}
-
-/* How many tasks of the kind may be taken; 0 if it is not worth a claim. */
-static size_t lane_room(const struct lane *lane, size_t batch)
-{
-	size_t ahead = 0, allowed;
-
-	if (lane->mean)
-		ahead = (size_t)(lane->slots * AHEAD / lane->mean);
-	if (ahead > AHEAD_BATCHES * batch)
-		ahead = AHEAD_BATCHES * batch;
-	allowed = lane->slots + ahead;
-	if (lane->pending >= allowed || allowed - lane->pending < ahead / 4)
-		return 0;
-	return allowed - lane->pending;
-}
-
-static size_t worker_room(const struct tw_redis_worker *worker)
-{
-	size_t batch = worker->options.batch, room = SIZE_MAX;
-	const struct lane *const lanes[] = {&worker->handler_lane, &worker->callback_lane};
-
-	/* Ended, and Redis could not be told: there is an end to that, too. */
-	if (worker->stopping || worker->held > 2 * AHEAD_BATCHES * batch + 2048)
-		return 0;
-	for (size_t i = 0; i < 2; i++) {
-		size_t own = lanes[i]->open ? lane_room(lanes[i], batch) : SIZE_MAX;
-
-		room = own < room ? own : room;
-	}
-	return room;
-}
-
-static bool shard_wants_claim(const struct shard *shard)
-{
-	return shard->due && !shard->blocked;
-}
-
-static void step_claims(struct tw_redis_worker *worker)
-{
-	size_t room = worker_room(worker), due = 0, limit;
-	unsigned count = worker->shard_count, i;
-
-	for (i = 0; i < count && room; i++)
-		due += shard_wants_claim(&worker->shards[i]);
-	if (!due)
-		return;
-	/* Little room: much from a few, for a call costs more than a task; the others come next. */
-	limit = room / due > CLAIM_LEAST ? room / due : CLAIM_LEAST;
-	limit = limit < room ? limit : room;
-	if (limit > worker->options.batch)
-		limit = worker->options.batch;
-	for (i = 0; i < count && room >= limit; i++) {
-		struct shard *shard = &worker->shards[(worker->first_shard + i) % count];
-
-		if (!shard_wants_claim(shard))
-			continue;
-		claim_write(step_begin(worker, STEP_CLAIM, shard), shard->number, limit,
-			    worker->options.lease);
-		worker->steps[worker->step_count++].limit = limit;
-		shard->due = false;
-		room -= limit;
-	}
-	worker->first_shard = (worker->first_shard + i) % count;
-}
-
-/* ----------------------------------------------------------------------------------- Replies -- */
-
-static void claim_take(struct tw_redis_worker *worker, struct step *step, struct command *command)
+static void claim_take(struct tw_redis_worker *worker, struct step *step)
 {
 	struct tw_redis_batch *batch = NULL;
-	tw_duration now = monotonic_now();
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 
-	if (command->status != TW_OK || claim_read(command, &batch) != TW_OK) {
+	if (step->command->status != TW_OK || claim_read(step->command, &batch) != TW_OK) {
 		/* What it claimed, if it did, comes back when the lease ends. */
 		step->shard->due = true;
 		return;
@@ -312,11 +202,28 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step, struct
 		run->job = &batch->jobs[i];
 		run->shard = step->shard;
 		run->claimed = now;
-		worker->held++;
 		worker_take_run(worker, run);
 	}
 	if (!batch->held)
 		tw_redis_batch_free(batch);
+}
+
+static void extend_read(struct tw_redis_worker *worker, struct step *step)
+{
+	struct list *lease;
+
+	for (size_t i = 0; (lease = list_take_first(&step->leases)); i++) {
+		struct run *run = list_entry(lease, struct run, lease);
+		enum tw_status status = jobs_answer(step->command, i);
+
+		run->extending = false;
+		if (step->command->status != TW_OK)
+			run_extend(run);
+		else if (status == TW_OK)
+			run_extend_later(run);
+		/* Else another run has taken over: this one ends for nothing. */
+		worker->stats.extended += status == TW_OK;
+	}
 }
 
 static enum tw_redis_end end_of(const struct run *run, enum step_kind kind, enum tw_status status)
@@ -330,42 +237,35 @@ static enum tw_redis_end end_of(const struct run *run, enum step_kind kind, enum
 	return run->wait < 0 ? TW_REDIS_END_DEAD : TW_REDIS_END_RETRIED;
 }
 
-static struct run_list *list_of(struct shard *shard, enum step_kind kind)
+static void tell_read(struct tw_redis_worker *worker, struct step *step)
 {
-	return kind == STEP_ACK    ? &shard->done
-	       : kind == STEP_FAIL ? &shard->failed
-				   : &shard->released;
-}
-
-static void tell_read(struct tw_redis_worker *worker, struct step *step,
-		      const struct command *command)
-{
+	enum tw_status status = step->command->status;
 	struct run *run;
 
 	for (size_t i = 0; (run = run_list_take(&step->runs)); i++) {
-		if (command->status != TW_OK) {
-			run->unsure |= command->status == TW_REDIS_OUTCOME_UNKNOWN;
-			run_list_add(list_of(step->shard, step->kind), run);
+		if (status != TW_OK) {
+			run->unsure |= status == TW_REDIS_OUTCOME_UNKNOWN;
+			run_list_add(&step->shard->ends[step->kind], run);
 			continue;
 		}
 		if (step->kind == STEP_FAIL && run->wait >= 0)
 			shard_look_in(step->shard, run->wait);
-		worker_report(worker, run, end_of(run, step->kind, jobs_answer(command, i)));
+		worker_report(worker, run, end_of(run, step->kind, jobs_answer(step->command, i)));
 	}
 }
 
-static void step_read(struct tw_redis_worker *worker, struct step *step, struct command *command)
+static void step_read(struct tw_redis_worker *worker, struct step *step)
 {
-	if (command->status == TW_OK)
+	if (step->command->status == TW_OK)
 		step->shard->backoff = 0;
 	else if (!step->shard->blocked)
 		shard_block(step->shard);
 	if (step->kind == STEP_CLAIM)
-		claim_take(worker, step, command);
+		claim_take(worker, step);
 	else if (step->kind == STEP_EXTEND)
-		extend_read(worker, step, command);
+		extend_read(worker, step);
 	else
-		tell_read(worker, step, command);
+		tell_read(worker, step);
 }
 
 bool worker_turn(struct tw_redis_worker *worker)
@@ -379,9 +279,8 @@ bool worker_turn(struct tw_redis_worker *worker)
 		if (shard->blocked)
 			continue;
 		step_extend(worker, shard);
-		step_tell(worker, shard, STEP_ACK, &shard->done);
-		step_tell(worker, shard, STEP_FAIL, &shard->failed);
-		step_tell(worker, shard, STEP_RELEASE, &shard->released);
+		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)
+			step_tell(worker, shard, kind);
 	}
 	step_claims(worker);
 	if (!worker->step_count)
@@ -392,6 +291,6 @@ bool worker_turn(struct tw_redis_worker *worker)
 			failure = worker->commands[i].status;
 	note_connection(worker, failure);
 	for (size_t i = 0; i < worker->step_count; i++)
-		step_read(worker, &worker->steps[i], &worker->commands[i]);
+		step_read(worker, &worker->steps[i]);
 	return true;
 }

@@ -22,12 +22,13 @@
  */
 #include "owner.h"
 
-#include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/thread.h"
 #include "base/trace.h"
+#include "owner_handles.h"
+#include "owner_inline.h"
+#include "owner_keyless.h"
+#include "owner_requests.h"
+#include "owner_retire.h"
 
 enum {
 	COMMANDS_A_TURN = 1024,
@@ -49,40 +50,12 @@ static const bool owner_checks = false;
 
 static void owner_init_lists(struct owner *owner)
 {
-	list_init(&owner->round);
-	list_init(&owner->jobs);
-	list_init(&owner->next_jobs);
+	list_init(&owner->in.round);
 	list_init(&owner->next_timers);
 	list_init(&owner->retirements);
-	list_init(&owner->advances);
-	list_init(&owner->idlers);
-	list_init(&owner->parked);
-}
-
-static void owner_init_target(struct owner *owner, const struct owner_settings *settings)
-{
-	owner->target.clock = &owner->clock;
-	owner->target.store = &owner->store;
-	owner->target.handles = &owner->handles;
-	owner->target.alarms = &owner->alarms;
-	owner->target.owner = &owner->event;
-	owner->target.execute = settings->execute;
-	owner->target.release = settings->options->release;
-	owner->target.context = settings->options->context;
-	if (settings->options->slow_task.threshold > 0)
-		owner->target.slow_task = settings->options->slow_task;
-	owner->seat.bin = &owner->bin;
-}
-
-static enum tw_status owner_init_pool(struct owner *owner, const struct tw_options *options)
-{
-	if (options->workers == TW_WORKERS_INLINE)
-		return TW_OK;
-	owner->pool_is_limited = options->max_unfinished > 0;
-	owner->pool = worker_pool_create(options, &owner->target);
-	if (owner->pool)
-		return TW_OK;
-	return errno == ENOMEM ? TW_NO_MEMORY : TW_SYSTEM;
+	list_init(&owner->asked.advances);
+	list_init(&owner->asked.idlers);
+	list_init(&owner->asked.parked);
 }
 
 enum tw_status owner_init(struct owner *owner, const struct owner_settings *settings)
@@ -94,10 +67,11 @@ enum tw_status owner_init(struct owner *owner, const struct owner_settings *sett
 					  .slots = settings->slots,
 					  .ordered = options->workers == TW_WORKERS_INLINE};
 	owner->plan.patience = (uint64_t)(patience / settings->interval) + 1;
-	owner->max_pending = options->max_pending;
+	owner->drains.most = DRAINS_MOST;
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
+	owner->out.target.clock = &owner->clock;
+	owner->out.target.owner = &owner->event;
 	owner_init_lists(owner);
-	owner_init_target(owner, settings);
 	if (!clock_init(&owner->clock, options->clock, settings->interval))
 		return TW_SYSTEM;
 	if (!event_count_init(&owner->event, options->clock == TW_CLOCK_BOOTTIME))
@@ -106,21 +80,13 @@ enum tw_status owner_init(struct owner *owner, const struct owner_settings *sett
 		goto no_shelf;
 	if (!command_queue_init(&owner->queue, options->queue_capacity))
 		goto no_queue;
-	if (!handle_table_init(&owner->handles))
-		goto no_handles;
-	alarm_table_init(&owner->alarms);
-	timer_store_init(&owner->store);
-	status = owner_init_pool(owner, options);
+	status = outbox_init(&owner->out, settings->execute, options);
 	if (status != TW_OK)
-		goto no_pool;
+		goto no_outbox;
 	requests_init(&owner->requests);
 	pthread_mutex_init(&owner->drive, NULL);
 	return TW_OK;
-no_pool:
-	timer_store_destroy(&owner->store);
-	alarm_table_destroy(&owner->alarms);
-	handle_table_destroy(&owner->handles);
-no_handles:
+no_outbox:
 	command_queue_destroy(&owner->queue);
 no_queue:
 	shelf_destroy(&owner->shelf);
@@ -135,67 +101,9 @@ void owner_destroy(struct owner *owner)
 		shelf_destroy(&owner->shelf);
 	pthread_mutex_destroy(&owner->drive);
 	requests_destroy(&owner->requests);
-	if (owner->pool)
-		worker_pool_destroy(owner->pool);
-	timer_store_flush(&owner->store, &owner->bin);
-	timer_store_destroy(&owner->store);
-	alarm_table_destroy(&owner->alarms);
-	handle_table_destroy(&owner->handles);
+	outbox_destroy(&owner->out);
 	command_queue_destroy(&owner->queue);
 	event_count_destroy(&owner->event);
-}
-
-bool owner_is_here(struct owner *owner)
-{
-	/* relaxed: only the calling thread itself can have written its own name. */
-	return atomic_load_explicit(&owner->driver, memory_order_relaxed) ==
-	       (uintptr_t)pthread_self();
-}
-
-/* Inline jobs keep the order of events, so they wait while a retired shelf is being emptied. */
-static struct list *owner_jobs_end(struct owner *owner)
-{
-	if (list_is_empty(&owner->retirements))
-		return &owner->jobs;
-	return &list_entry(owner->retirements.previous, struct retirement, link)->after;
-}
-
-void owner_hand_over(struct owner *owner, struct timer *timer, enum timer_job job)
-{
-	timer->job = (uint8_t)job;
-	if (owner->pool)
-		job_batches_add(&owner->batches[JOB_LANE_PROMPT], timer);
-	else
-		list_append(owner_jobs_end(owner), &timer->link);
-}
-
-void owner_release(struct owner *owner, struct timer *timer, enum tw_reason reason)
-{
-	if (!owner->target.release) {
-		timer_free(&owner->store, &owner->bin, timer_keyed(timer));
-		return;
-	}
-	timer->reason = (uint8_t)reason;
-	owner_hand_over(owner, timer, TIMER_RELEASE);
-}
-
-/* Submits the jobs gathered so far, or runs them. */
-static void owner_dispatch(struct owner *owner)
-{
-	if (!owner->pool) {
-		owner_run_jobs(owner);
-		return;
-	}
-	for (int lane = 0; lane < JOB_LANES; lane++)
-		worker_pool_submit(owner->pool, (enum job_lane)lane, &owner->batches[lane]);
-}
-
-/* Up to which time things are due. */
-static tw_duration owner_target_time(struct owner *owner)
-{
-	if (list_is_empty(&owner->advances))
-		return clock_now(&owner->clock);
-	return list_entry(owner->advances.next, struct request, link)->time;
 }
 
 /* Returns how many of the timers that are counted: not an alarm. */
@@ -204,17 +112,14 @@ static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, 
 	timer_set_place(timer, TIMER_AWAY);
 	if (timer_is_alarm(timer) && !owner_claim_alarm(owner, timer_alarm(timer)))
 		return 0;
-	timer->job = TIMER_RUN;
-	if (owner->pool && late)
-		job_batches_add(&owner->batches[JOB_LANE_BULK], timer);
-	else
-		owner_hand_over(owner, timer, TIMER_RUN);
+	outbox_run(&owner->out, timer, late ? JOB_LANE_BULK : JOB_LANE_PROMPT);
 	return !timer_is_alarm(timer);
 }
 
 static bool owner_has_submission(const struct owner *owner)
 {
-	return owner->batches[JOB_LANE_PROMPT].count + owner->batches[JOB_LANE_BULK].count >=
+	return owner->out.batches[JOB_LANE_PROMPT].count +
+		       owner->out.batches[JOB_LANE_BULK].count >=
 	       JOBS_A_SUBMISSION;
 }
 
@@ -222,7 +127,7 @@ static bool owner_has_submission(const struct owner *owner)
 static size_t owner_expire_some(struct owner *owner)
 {
 	struct timer *expired[SHELF_BATCH];
-	size_t most = !owner->pool ? 1 : owner->room < SHELF_BATCH ? owner->room : SHELF_BATCH;
+	size_t most = !owner->out.pool ? 1 : owner->room < SHELF_BATCH ? owner->room : SHELF_BATCH;
 	size_t count = shelf_expire(&owner->shelf, expired, most);
 	bool late = wheel_expired_late(owner->shelf.wheel);
 	size_t fired = 0;
@@ -230,12 +135,11 @@ static size_t owner_expire_some(struct owner *owner)
 	owner->room -= count;
 	for (size_t i = 0; i < count; i++)
 		fired += owner_hand_over_expired(owner, expired[i], late);
-	counter_add_ordered(&owner->counts.fired, fired);
+	counter_add_ordered(&owner->out.counts.fired, fired);
 	TRACE_EXPIRE(fired);
-	owner_unreserve(owner, fired);
-	if (!owner->pool)
-		owner->rounds = 0;
-	if (!owner->pool || owner_has_submission(owner))
+	limit_give(&owner->out.places, fired);
+	owner->in.rounds = 0;
+	if (!owner->out.pool || owner_has_submission(owner))
 		owner_dispatch(owner);
 	return most;
 }
@@ -256,98 +160,12 @@ static void owner_overtake(struct owner *owner, uint64_t target)
 {
 	uint64_t next;
 
-	if (!owner->pool || owner->clock.kind == TW_CLOCK_MANUAL || owner->is_stopped ||
+	if (!owner->out.pool || owner->clock.kind == TW_CLOCK_MANUAL || owner->is_stopped ||
 	    owner->held_back)
 		return;
 	next = wheel_next_tick(owner->shelf.wheel);
 	if (next <= target && wheel_is_busy(owner->shelf.wheel))
 		owner_advance_to(owner, next);
-}
-
-/* False: it is a handle that was stopped before. */
-static bool owner_claim(struct owner *owner, struct timer *timer)
-{
-	if (!timer_is_handle(timer) || handle_claim(timer_handle(timer)))
-		return true;
-	handle_let_go(&owner->handles, &owner->bin.handles, timer_handle(timer));
-	return false;
-}
-
-/* No function is to be called with it. */
-static void owner_free_timer(struct owner *owner, struct timer *timer)
-{
-	if (timer_is_handle(timer))
-		handle_let_go(&owner->handles, &owner->bin.handles, timer_handle(timer));
-	else
-		timer_free(&owner->store, &owner->bin, timer_keyed(timer));
-}
-
-void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain)
-{
-	timer_set_place(timer, TIMER_AWAY);
-	if (timer_is_alarm(timer)) {
-		owner_retire_alarm(owner, timer_alarm(timer));
-		if (drain)
-			drain_release(drain);
-		return;
-	}
-	if (!owner_claim(owner, timer)) {
-		counter_add_ordered(&owner->counts.removed, 1);
-		if (drain)
-			drain_release(drain);
-		return;
-	}
-	counter_add_ordered(drain ? &owner->counts.drained : &owner->counts.stopped, 1);
-	timer->job = drain ? TIMER_DRAIN : TIMER_RELEASE;
-	timer->reason = TW_STOPPED;
-	if (drain)
-		timer->drain = drain;
-	if (!drain && !owner->target.release)
-		owner_free_timer(owner, timer);
-	else if (owner->pool)
-		job_batches_add(&owner->batches[JOB_LANE_BULK], timer);
-	else
-		list_append(&owner->jobs, &timer->link);
-}
-
-void owner_end_drain(struct owner *owner, struct retirement *retirement)
-{
-	drain_release(retirement->drain);
-	free(list_entry(retirement, struct drain_request, retirement));
-	/* relaxed: a count, orders nothing. */
-	atomic_fetch_sub_explicit(&owner->drains, 1, memory_order_relaxed);
-}
-
-/* All its timers are handed over. */
-static void owner_end_retirement(struct owner *owner, struct retirement *retirement)
-{
-	list_remove(&retirement->link);
-	list_append_all(&owner->jobs, &retirement->after);
-	wheel_destroy(retirement->shelf.wheel);
-	if (retirement->drain)
-		owner_end_drain(owner, retirement);
-}
-
-static struct retirement *owner_first_retirement(struct owner *owner)
-{
-	return list_entry(owner->retirements.next, struct retirement, link);
-}
-
-void owner_retire_some(struct owner *owner)
-{
-	struct retirement *retirement = owner_first_retirement(owner);
-	struct timer *taken[SHELF_BATCH];
-	struct drain *drain = retirement->drain;
-	size_t count = wheel_take(retirement->shelf.wheel, taken, SHELF_BATCH);
-
-	if (drain) {
-		/* relaxed: the jobs are published by their submission. */
-		atomic_fetch_add_explicit(&drain->references, count, memory_order_relaxed);
-	}
-	for (size_t i = 0; i < count; i++)
-		owner_retire_timer(owner, taken[i], drain);
-	if (count == 0 && timer_index_discard(&retirement->shelf.index))
-		owner_end_retirement(owner, retirement);
 }
 
 /* The next tick up to `target` begins; false: there is none. */
@@ -374,13 +192,13 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 
 	owner_overtake(owner, target);
 	owner->held_back = false;
-	owner->room = owner->pool ? worker_pool_room(owner->pool) : SIZE_MAX;
-	if (!owner->resumed)
+	owner->room = owner->out.pool ? worker_pool_room(owner->out.pool) : SIZE_MAX;
+	if (!owner->in.resumed)
 		owner_begin_next_turn(owner);
-	while (!owner->is_stopped && !owner->is_crowded && seen < TIMERS_A_TURN) {
+	while (!owner->is_stopped && !owner->in.is_crowded && seen < TIMERS_A_TURN) {
 		if (wheel_is_busy(owner->shelf.wheel)) {
 			if (owner->room == 0) {
-				counter_add_ordered(&owner->counts.held_back, 1);
+				counter_add(&owner->counts.held_back, 1);
 				owner->held_back = true;
 				return false;
 			}
@@ -409,46 +227,11 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 /* With a pool. Inline, owner_settle() does it. */
 static void owner_retire(struct owner *owner)
 {
-	for (int i = 0; i < RETIRED_A_TURN / SHELF_BATCH && owner->pool; i++) {
+	for (int i = 0; i < RETIRED_A_TURN / SHELF_BATCH && owner->out.pool; i++) {
 		if (list_is_empty(&owner->retirements))
 			break;
 		owner_retire_some(owner);
 	}
-}
-
-static void owner_answer_idlers(struct owner *owner)
-{
-	struct list *link;
-
-	while ((link = list_take_first(&owner->idlers)))
-		requests_answer(&owner->requests, list_entry(link, struct request, link), TW_OK);
-}
-
-/* All is done that was due at the end of the first advance, if it had begun. */
-static void owner_end_advance(struct owner *owner)
-{
-	struct request *request = list_entry(owner->advances.next, struct request, link);
-
-	if (!request->begun)
-		return;
-	list_remove(&request->link);
-	if (request->time > clock_now(&owner->clock))
-		clock_set_manual(&owner->clock, request->time);
-	requests_answer(&owner->requests, request, TW_OK);
-}
-
-/* The first advance's end: `time` was by how much. */
-static void owner_begin_advances(struct owner *owner)
-{
-	struct request *request;
-
-	if (list_is_empty(&owner->advances))
-		return;
-	request = list_entry(owner->advances.next, struct request, link);
-	if (request->begun)
-		return;
-	request->begun = true;
-	request->time = time_add(clock_now(&owner->clock), request->time);
 }
 
 /* When a turn began: by the clock, and by the processor time that the thread has had. */
@@ -466,19 +249,19 @@ static struct turn_start turn_start_now(void)
 static void owner_publish(struct owner *owner, const struct turn_start *start)
 {
 	struct turn_start end = turn_start_now();
-	tw_duration took = end.clock - start->clock - owner->task_time;
+	tw_duration took = end.clock - start->clock - owner->in.task_time;
 	/* What inline tasks had of the processor is not known, only how long they took. */
-	tw_duration work = owner->task_time > 0 ? took : end.work - start->work;
+	tw_duration work = owner->in.task_time > 0 ? took : end.work - start->work;
 
 	owner_publish_pending(owner);
 	counter_raise(&owner->counts.longest_turn, (uint64_t)work);
 	counter_raise(&owner->counts.longest_turn_wall, (uint64_t)took);
-	counter_add_ordered(&owner->counts.turns, 1);
+	counter_add(&owner->counts.turns, 1);
 }
 
 bool owner_is_busy(struct owner *owner)
 {
-	return owner->is_crowded || !list_is_empty(&owner->retirements) ||
+	return owner->in.is_crowded || !list_is_empty(&owner->retirements) ||
 	       (!owner->is_stopped && wheel_is_busy(owner->shelf.wheel));
 }
 
@@ -487,7 +270,7 @@ static bool owner_begin_turn(struct owner *owner)
 {
 	bool more;
 
-	owner->task_time = 0;
+	owner->in.task_time = 0;
 	owner->applied = 0;
 	more = !owner_see_handles(owner, CHANGES_A_TURN);
 	if (owner_resume_turn(owner))
@@ -515,10 +298,8 @@ bool owner_turn(struct owner *owner)
 		return more || !list_is_empty(&owner->retirements);
 	if (!done || owner_is_busy(owner))
 		return true;
-	if (!list_is_empty(&owner->advances)) {
-		owner_end_advance(owner);
+	if (owner_end_advance(owner))
 		return true;
-	}
 	owner_answer_idlers(owner);
 	return more;
 }
@@ -548,10 +329,10 @@ static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sl
 
 	if (requests_first_position(&owner->requests) != REQUESTS_NONE || owner_is_ending(owner))
 		return true;
-	if (owner->held_back && worker_pool_room(owner->pool) > 0)
+	if (owner->held_back && worker_pool_room(owner->out.pool) > 0)
 		return true;
-	if (sleep == EVENT_COUNT_SLEEPING && (handle_table_has_some(&owner->handles) ||
-					      handle_queue_has_some(&owner->alarms.changed)))
+	if (sleep == EVENT_COUNT_SLEEPING && (handle_table_has_some(&owner->out.handles) ||
+					      handle_queue_has_some(&owner->out.alarms.changed)))
 		return true;
 	return command_queue_count(&owner->queue) > tolerated;
 }
@@ -607,19 +388,18 @@ static void owner_sleep(struct owner *owner)
 		return;
 	}
 	owner->tries = 0;
-	job_flush(&owner->target, &owner->bin);
+	job_flush(&owner->out.target, &owner->out.bin);
 	TRACE_SLEEP(until);
 	event_count_wait(&owner->event, until);
 	TRACE_WAKE();
-	counter_add_ordered(&owner->counts.wakeups, 1);
+	counter_add(&owner->counts.wakeups, 1);
 }
 
 static void *owner_run(void *argument)
 {
 	struct owner *owner = argument;
 
-	/* relaxed: read by this thread alone. */
-	atomic_store_explicit(&owner->driver, (uintptr_t)pthread_self(), memory_order_relaxed);
+	owner_set_here(owner, true);
 	thread_be_prompt();
 	for (;;) {
 		if (owner_turn(owner) || owner_has_next_jobs(owner))

@@ -1,33 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Setting timers by handle and resetting them, and learning of stops and runs: see handle.c. */
-#include "owner.h"
+/* What the actions that handle.c answers with do to the pending timers. */
+#include "owner_handles.h"
 
-void owner_place(struct owner *owner, struct timer *timer, bool in_task)
-{
-	if (in_task && timer->expiry <= wheel_now(owner->shelf.wheel)) {
-		timer_set_place(timer, TIMER_IN_NEXT_TURN);
-		list_append(&owner->next_timers, &timer->link);
-		return;
-	}
-	timer_set_place(timer, TIMER_IN_WHEEL);
-	shelf_add_keyless(&owner->shelf, timer);
-}
-
-void owner_unplace(struct owner *owner, struct timer *timer)
-{
-	if (timer_place(timer) == TIMER_IN_WHEEL)
-		shelf_remove_keyless(&owner->shelf, timer);
-	else if (timer_place(timer) == TIMER_IN_NEXT_TURN)
-		list_remove(&timer->link);
-}
-
-void owner_begin_next_turn(struct owner *owner)
-{
-	struct list *link;
-
-	while ((link = list_take_first(&owner->next_timers)))
-		owner_place(owner, timer_of_link(link), false);
-}
+#include "handle.h"
+#include "owner_keyless.h"
+#include "owner_retire.h"
 
 /* The tick of a new deadline. One that is not after now is due at once. */
 static uint64_t owner_expiry(struct owner *owner, tw_duration deadline)
@@ -46,29 +23,29 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 	case HANDLE_REPEAT:
 		if (handle->timer.deadline != deadline)
 			handle->timer.expiry = owner_expiry(owner, handle->timer.deadline);
-		counter_add_ordered(&owner->counts.set, 1);
+		counter_add_ordered(&owner->out.counts.set, 1);
 		owner_place(owner, &handle->timer, in_task);
 		return;
 	case HANDLE_FREE:
-		handle_free(&owner->handles, &owner->bin.handles, handle);
+		handle_free(&owner->out.handles, &owner->out.bin.handles, handle);
 		break;
 	case HANDLE_KEEP:
 		break;
 	}
 	/* Stopped before it was set. */
-	counter_add_ordered(&owner->counts.set, 1);
-	counter_add_ordered(&owner->counts.removed, 1);
-	owner_unreserve(owner, 1);
+	counter_add_ordered(&owner->out.counts.set, 1);
+	counter_add_ordered(&owner->out.counts.removed, 1);
+	limit_give(&owner->out.places, 1);
 }
 
 static void owner_remove_handle(struct owner *owner, struct handle *handle)
 {
 	if (timer_place(&handle->timer) != TIMER_AWAY) {
 		owner_unplace(owner, &handle->timer);
-		counter_add_ordered(&owner->counts.removed, 1);
-		owner_unreserve(owner, 1);
+		counter_add_ordered(&owner->out.counts.removed, 1);
+		limit_give(&owner->out.places, 1);
 	}
-	handle_free(&owner->handles, &owner->bin.handles, handle);
+	handle_free(&owner->out.handles, &owner->out.bin.handles, handle);
 }
 
 void owner_reset_handle(struct owner *owner, const struct command *command)
@@ -96,11 +73,7 @@ static void owner_take_back_handle(struct owner *owner, struct handle *handle, b
 		owner_retire_timer(owner, &handle->timer, NULL);
 		return;
 	}
-	if (owner->max_pending > 0) {
-		/* relaxed: a count, orders nothing. It has its place again, over the limit if need
-		 * be. */
-		atomic_fetch_add_explicit(&owner->reserved, 1, memory_order_relaxed);
-	}
+	(void)limit_take_over(&owner->out.places);
 	handle->timer.expiry = owner_expiry(owner, handle->timer.deadline);
 	owner_place(owner, &handle->timer, in_task);
 }
@@ -111,15 +84,15 @@ static size_t owner_see_returned(struct owner *owner, size_t most)
 	struct handle *handle;
 	size_t seen = 0;
 
-	for (; seen < most && (handle = handle_take_returned(&owner->handles)); seen++) {
+	for (; seen < most && (handle = handle_take_returned(&owner->out.handles)); seen++) {
 		enum handle_action action = handle_apply_return(handle);
 
 		if (action == HANDLE_FREE) {
-			counter_add_ordered(&owner->counts.removed, 1);
+			counter_add_ordered(&owner->out.counts.removed, 1);
 			owner_remove_handle(owner, handle);
 		} else
 			owner_take_back_handle(owner, handle,
-					       action == HANDLE_REFILE && owner->in_dispatch);
+					       action == HANDLE_REFILE && owner->in.in_dispatch);
 	}
 	return seen;
 }
@@ -132,7 +105,7 @@ static size_t owner_see_stopped(struct owner *owner, size_t most)
 
 	if (most > SHELF_BATCH)
 		most = SHELF_BATCH;
-	while (count < most && (batch[count] = handle_take_stopped(&owner->handles)))
+	while (count < most && (batch[count] = handle_take_stopped(&owner->out.handles)))
 		count++;
 	for (size_t i = 0; i < count; i++)
 		if (handle_is_here(batch[i], owner->shelf.number))

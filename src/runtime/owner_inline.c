@@ -13,7 +13,11 @@
  *   the next tick, or, where none is due, the next turn;
  *   of two crowded turns in a row one applies commands before it goes on.
  */
-#include "owner.h"
+#include "owner_inline.h"
+
+#include "owner_handles.h"
+#include "owner_requests.h"
+#include "owner_retire.h"
 
 enum {
 	APPLIED_AT_A_TIME = 1024,
@@ -30,7 +34,7 @@ static void owner_apply_calls(struct owner *owner)
 {
 	uint64_t end = command_queue_tail(&owner->queue);
 
-	if (!owner->task_called && requests_first_position(&owner->requests) == REQUESTS_NONE)
+	if (!owner->in.task_called && requests_first_position(&owner->requests) == REQUESTS_NONE)
 		return;
 	while (owner_apply(owner, APPLIED_AT_A_TIME) && command_queue_head(&owner->queue) <= end)
 		continue;
@@ -38,17 +42,18 @@ static void owner_apply_calls(struct owner *owner)
 
 static void owner_count_jobs(struct owner *owner, size_t count)
 {
-	owner->jobs_run += count;
-	owner->is_crowded = owner->jobs_run >= JOBS_A_TURN || owner->applied >= APPLIED_A_TURN;
+	owner->in.jobs_run += count;
+	owner->in.is_crowded =
+		owner->in.jobs_run >= JOBS_A_TURN || owner->applied >= APPLIED_A_TURN;
 }
 
 static void owner_run_job(struct owner *owner, struct timer *timer)
 {
 	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
 
-	owner->task_called = false;
-	job_finish(&owner->target, timer, &owner->seat);
-	owner->task_time += clock_read_real(CLOCK_MONOTONIC) - start;
+	owner->in.task_called = false;
+	job_finish(&owner->out.target, timer, &owner->out.seat);
+	owner->in.task_time += clock_read_real(CLOCK_MONOTONIC) - start;
 	owner_apply_calls(owner);
 	(void)owner_see_handles(owner, APPLIED_AT_A_TIME);
 	owner_count_jobs(owner, 1);
@@ -56,45 +61,53 @@ static void owner_run_job(struct owner *owner, struct timer *timer)
 
 bool owner_resume_turn(struct owner *owner)
 {
-	owner->resumed = owner->is_crowded;
-	owner->jobs_run = 0;
-	owner->is_crowded = false;
-	if (!owner->resumed)
+	owner->in.resumed = owner->in.is_crowded;
+	owner->in.jobs_run = 0;
+	owner->in.is_crowded = false;
+	if (!owner->in.resumed)
 		owner_begin_rounds(owner);
-	owner->commands_wait = owner->resumed && !owner->commands_wait;
-	return owner->commands_wait;
+	owner->in.commands_wait = owner->in.resumed && !owner->in.commands_wait;
+	return owner->in.commands_wait;
 }
 
 void owner_begin_rounds(struct owner *owner)
 {
-	owner->rounds = 0;
-	owner->settle_rounds = 0;
+	owner->in.rounds = 0;
+	owner->in.settle_rounds = 0;
 }
 
-void owner_run_jobs(struct owner *owner)
+static void owner_run_jobs(struct owner *owner)
 {
-	if (owner->in_dispatch)
+	if (owner->in.in_dispatch)
 		return;
-	owner->in_dispatch = true;
+	owner->in.in_dispatch = true;
 	/* One round in any case, be it the rest of one that a crowded turn has left. */
-	if (list_is_empty(&owner->round))
-		list_append_all(&owner->round, &owner->jobs);
+	if (list_is_empty(&owner->in.round))
+		list_append_all(&owner->in.round, &owner->out.jobs);
 	for (;;) {
-		while (!owner->is_crowded && !list_is_empty(&owner->round))
-			owner_run_job(owner, timer_of_link(list_take_first(&owner->round)));
-		if (owner->is_crowded || list_is_empty(&owner->jobs) ||
-		    owner->rounds >= ROUNDS_A_TICK)
+		while (!owner->in.is_crowded && !list_is_empty(&owner->in.round))
+			owner_run_job(owner, timer_of_link(list_take_first(&owner->in.round)));
+		if (owner->in.is_crowded || list_is_empty(&owner->out.jobs) ||
+		    owner->in.rounds >= ROUNDS_A_TICK)
 			break;
-		owner->rounds++;
-		list_append_all(&owner->round, &owner->jobs);
+		owner->in.rounds++;
+		list_append_all(&owner->in.round, &owner->out.jobs);
 	}
-	owner->in_dispatch = false;
+	owner->in.in_dispatch = false;
+}
+
+void owner_dispatch(struct owner *owner)
+{
+	if (owner->out.pool)
+		outbox_submit(&owner->out);
+	else
+		owner_run_jobs(owner);
 }
 
 /* Empties retired shelves, until the turn is crowded. */
 static void owner_settle_retirements(struct owner *owner)
 {
-	while (!owner->is_crowded && !list_is_empty(&owner->retirements)) {
+	while (!owner->in.is_crowded && !list_is_empty(&owner->retirements)) {
 		owner_retire_some(owner);
 		owner_run_jobs(owner);
 		/* Where there is nobody to tell, that made no jobs. */
@@ -104,13 +117,13 @@ static void owner_settle_retirements(struct owner *owner)
 
 void owner_settle(struct owner *owner)
 {
-	if (owner->pool)
+	if (owner->out.pool)
 		return;
 	owner_settle_retirements(owner);
-	while (!owner->is_crowded && owner_has_jobs(owner) &&
-	       owner->settle_rounds < ROUNDS_A_TICK) {
-		owner->settle_rounds++;
-		list_append_all(&owner->jobs, &owner->next_jobs);
+	while (!owner->in.is_crowded && owner_has_jobs(owner) &&
+	       owner->in.settle_rounds < ROUNDS_A_TICK) {
+		owner->in.settle_rounds++;
+		list_append_all(&owner->out.jobs, &owner->out.next_jobs);
 		owner_run_jobs(owner);
 		owner_settle_retirements(owner);
 	}
@@ -118,6 +131,6 @@ void owner_settle(struct owner *owner)
 
 bool owner_has_jobs(const struct owner *owner)
 {
-	return !list_is_empty(&owner->round) || !list_is_empty(&owner->jobs) ||
-	       !list_is_empty(&owner->next_jobs);
+	return !list_is_empty(&owner->in.round) || !list_is_empty(&owner->out.jobs) ||
+	       !list_is_empty(&owner->out.next_jobs);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls for alarms: done on the spot, see alarm.c. */
-#include "runtime.h"
+#include "ask.h"
 
 enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *), void *argument,
 			       struct tw_alarm **alarm)
@@ -14,7 +14,7 @@ enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *), void
 		return status;
 	if (!run)
 		return TW_INVALID;
-	*alarm = alarm_create(&wheel->owner.alarms, wheel, run, argument);
+	*alarm = alarm_create(&wheel->owner.out.alarms, wheel, run, argument);
 	return *alarm ? TW_OK : TW_NO_MEMORY;
 }
 
@@ -28,7 +28,7 @@ static void wheel_tell_of_alarm(struct tw_wheel *wheel)
 static enum tw_status wheel_set_alarm(struct tw_wheel *wheel, struct tw_alarm *alarm, uint64_t tick)
 {
 	bool changed = false;
-	enum tw_status status = alarm_set(&wheel->owner.alarms, alarm, tick, &changed);
+	enum tw_status status = alarm_set(&wheel->owner.out.alarms, alarm, tick, &changed);
 
 	if (changed)
 		wheel_tell_of_alarm(wheel);
@@ -76,7 +76,7 @@ void tw_alarm_destroy(struct tw_alarm *alarm)
 	if (!alarm || fork_guard_state(alarm->wheel->guard) == FORK_GUARD_CHILD)
 		return;
 	wheel = alarm->wheel;
-	if (alarm_destroy(&wheel->owner.alarms, alarm, &wheel->owner.handles,
+	if (alarm_destroy(&wheel->owner.out.alarms, alarm, &wheel->owner.out.handles,
 			  job_is_here(&alarm->timer)))
 		wheel_tell_of_alarm(wheel);
 }

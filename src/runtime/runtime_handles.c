@@ -5,12 +5,12 @@
  */
 #include <stdlib.h>
 
-#include "runtime.h"
+#include "ask.h"
 
 /* Gives back a handle that no command took. */
 static void wheel_free_handle(struct tw_wheel *wheel, struct handle *handle)
 {
-	struct handle_table *table = &wheel->owner.handles;
+	struct handle_table *table = &wheel->owner.out.handles;
 	struct slab_bin bin = {0};
 
 	handle_free(table, &bin, handle);
@@ -21,12 +21,10 @@ static enum tw_status wheel_set_handle_by_command(struct tw_wheel *wheel, struct
 {
 	struct command_cell *cell;
 	uint64_t position;
-	enum tw_status status = wheel_claim(wheel, &cell, &position);
+	enum tw_status status = wheel_claim_for_timer(wheel, &cell, &position);
 
-	if (status != TW_OK) {
-		owner_unreserve(&wheel->owner, 1);
+	if (status != TW_OK)
 		return status;
-	}
 	cell->command.hash = 0;
 	cell->command.kind = COMMAND_SET_HANDLE;
 	cell->command.in_task = owner_is_here(&wheel->owner);
@@ -52,7 +50,7 @@ static struct handle *wheel_new_handle(struct tw_wheel *wheel, const struct hand
 
 	if (set->schedule && !schedule)
 		return NULL;
-	handle = handle_new(&wheel->owner.handles, id);
+	handle = handle_new(&wheel->owner.out.handles, id);
 	if (!handle) {
 		free(schedule);
 		return NULL;
@@ -82,7 +80,7 @@ static enum tw_status wheel_set_handle(struct tw_wheel *wheel, const struct hand
 	/* Before the command: its run may want to know it. */
 	if (timer)
 		timer->id = id;
-	if (owner_reserve(&wheel->owner))
+	if (limit_take(&wheel->owner.out.places))
 		status = wheel_set_handle_by_command(wheel, handle);
 	else
 		status = wheel_set_by_request(wheel, &handle->timer);
@@ -173,7 +171,7 @@ enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
 
 	if (status != TW_OK)
 		return status;
-	status = handle_stop(&wheel->owner.handles, timer.id, &changed);
+	status = handle_stop(&wheel->owner.out.handles, timer.id, &changed);
 	if (changed)
 		event_count_notify(&wheel->owner.event, EVENT_COUNT_SLEEPING);
 	return status;
@@ -186,12 +184,12 @@ enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
 
 	if (status != TW_OK)
 		return status;
-	handle = handle_running(&wheel->owner.handles, timer.id);
+	handle = handle_running(&wheel->owner.out.handles, timer.id);
 	if (handle && job_is_here(&handle->timer))
 		return TW_INVALID;
 	status = tw_timer_stop(wheel, timer);
 	if (status == TW_RUNNING || status == TW_REARMED)
-		handle_wait(&wheel->owner.handles, timer.id);
+		handle_wait(&wheel->owner.out.handles, timer.id);
 	return status == TW_REARMED ? TW_OK : status;
 }
 
@@ -202,7 +200,7 @@ enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
  */
 static enum tw_status wheel_reset_handle(struct tw_wheel *wheel, uint64_t id, tw_duration deadline)
 {
-	struct handle_table *handles = &wheel->owner.handles;
+	struct handle_table *handles = &wheel->owner.out.handles;
 	struct handle *handle = handle_begin_reset(handles, id);
 	struct command_cell *cell;
 	uint64_t position;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime.h"
+#include "ask.h"
 
 enum { DEFAULT_QUEUE_CAPACITY = 8192, DEFAULT_WORKERS = 2, DEFAULT_MAX_WORKERS = 64 };
 
@@ -57,7 +57,7 @@ static enum tw_status wheel_open(struct tw_wheel *wheel, const struct owner_sett
 		return TW_NO_MEMORY;
 	key_hash_seed_init(&wheel->seed);
 	wheel->waits_when_full = options->when_full == TW_WHEN_FULL_WAIT;
-	wheel->owner.target.guard = wheel->guard;
+	wheel->owner.out.target.guard = wheel->guard;
 	status = owner_init(&wheel->owner, settings);
 	if (status != TW_OK)
 		goto no_owner;
@@ -122,7 +122,7 @@ void tw_destroy(struct tw_wheel *wheel)
 
 size_t tw_pending(struct tw_wheel *wheel)
 {
-	return wheel ? (size_t)counter_read_ordered(&wheel->owner.counts.pending) : 0;
+	return wheel ? (size_t)counter_read(&wheel->owner.counts.pending) : 0;
 }
 
 tw_duration tw_now(struct tw_wheel *wheel)
@@ -144,9 +144,9 @@ tw_duration tw_interval_of(const struct tw_wheel *wheel)
 static void wheel_sum_jobs(const struct tw_wheel *wheel, struct job_sums *sums)
 {
 	memset(sums, 0, sizeof(*sums));
-	job_sums_add(sums, &wheel->owner.seat);
-	if (wheel->owner.pool)
-		worker_pool_sum(wheel->owner.pool, sums);
+	job_sums_add(sums, &wheel->owner.out.seat);
+	if (wheel->owner.out.pool)
+		worker_pool_sum(wheel->owner.out.pool, sums);
 }
 
 static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums)
@@ -167,22 +167,22 @@ static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums)
 
 static struct tw_stats wheel_stats_of_owner(struct tw_wheel *wheel)
 {
-	struct owner_counts *counts = &wheel->owner.counts;
-
+	const struct owner_counts *loop = &wheel->owner.counts;
+	const struct timer_counts *counts = &wheel->owner.out.counts;
 	struct tw_stats stats = {
 		.queued = command_queue_count(&wheel->owner.queue),
-		.pending = counter_read_ordered(&counts->pending),
-		.turns = counter_read_ordered(&counts->turns),
-		.wakeups = counter_read_ordered(&counts->wakeups),
-		.held_back = counter_read_ordered(&counts->held_back),
-		.full_waits = counter_read_ordered(&wheel->owner.queue.waits),
-		.longest_turn = (tw_duration)counter_read_ordered(&counts->longest_turn),
-		.longest_turn_wall = (tw_duration)counter_read_ordered(&counts->longest_turn_wall),
-		.refused = counter_read_ordered(&wheel->refused),
+		.pending = counter_read(&loop->pending),
+		.turns = counter_read(&loop->turns),
+		.wakeups = counter_read(&loop->wakeups),
+		.held_back = counter_read(&loop->held_back),
+		.full_waits = counter_read(&wheel->owner.queue.waits),
+		.longest_turn = (tw_duration)counter_read(&loop->longest_turn),
+		.longest_turn_wall = (tw_duration)counter_read(&loop->longest_turn_wall),
+		.refused = counter_read(&wheel->refused),
 	};
 
-	if (wheel->owner.pool)
-		worker_pool_count(wheel->owner.pool, &stats);
+	if (wheel->owner.out.pool)
+		worker_pool_count(wheel->owner.out.pool, &stats);
 	/* What became of the timers before how many were set, so that it is never more. */
 	stats.fired = counter_read_ordered(&counts->fired);
 	stats.drained = counter_read_ordered(&counts->drained);

@@ -34,31 +34,15 @@
  * are due, rise in sequence, and come after all that are in coming or sort. count is the number of
  * timers in all places.
  */
+#include "wheel.h"
+
 #include <assert.h>
-#include <stdlib.h>
 
 #include "base/prefetch.h"
 #include "wheel_layout.h"
 
 /* Of an ordered wheel: steps of looking or sorting that count as one timer taken in hand. */
 enum { SORT_STEPS = 8 };
-
-void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered)
-{
-	wheel->layout = layout;
-	wheel->ordered = ordered;
-	wheel->early_from = UINT64_MAX;
-	wheel->expired_late = false;
-	wheel->now = 0;
-	wheel->sequence = 0;
-	wheel->count = 0;
-	list_init(&wheel->due);
-	list_init(&wheel->late);
-	wheel_sort_init(&wheel->sort);
-	wheel->coming_used = 0;
-	for (int level = 0; level < WHEEL_MAX_LEVELS; level++)
-		list_init(&wheel->coming[level]);
-}
 
 struct wheel *wheel_create(enum tw_layout layout, size_t slots, bool ordered, uint64_t patience)
 {
@@ -147,20 +131,6 @@ static struct list *wheel_first_coming(struct wheel *wheel)
 		wheel->coming_used &= wheel->coming_used - 1;
 	}
 	return NULL;
-}
-
-void wheel_take_coming(struct wheel *wheel, int level, struct list *slot)
-{
-	list_append_all(&wheel->coming[level], slot);
-	wheel->coming_used |= (uint64_t)1 << level;
-}
-
-void wheel_take_due(struct wheel *wheel, struct list *slot)
-{
-	if (wheel->ordered)
-		wheel_take_coming(wheel, 0, slot);
-	else
-		list_append_all(&wheel->due, slot);
 }
 
 bool wheel_is_busy(struct wheel *wheel)

@@ -3,8 +3,17 @@
 #ifndef WHEEL_LAYOUT_H
 #define WHEEL_LAYOUT_H
 
-#include "wheel.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <timingwheel/timingwheel.h>
+
+#include "base/list.h"
+#include "timer.h"
 #include "wheel_sort.h"
+
+struct wheel;
 
 enum { WHEEL_MAX_LEVELS = 63 };
 

@@ -1,17 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* A user of the installed library for Redis. Nobody listens at that port: it can tell so. */
+/*
+ * A user of the installed library for Redis, in C or in C++. Nobody listens at that port: it can
+ * tell so. Both libraries know that status by name.
+ */
 #include <stdio.h>
+#include <string.h>
 
 #include <timingwheel/redis.h>
 
+static enum tw_status check(enum tw_status status)
+{
+	switch ((int)status) {
+	case TW_OK:
+		return TW_REDIS_FAILED;
+	case TW_REDIS_UNREACHABLE:
+		return TW_OK;
+	default:
+		return status == TW_REDIS_REFUSED ? TW_REDIS_UNFIT : status;
+	}
+}
+
 int main(void)
 {
-	struct tw_redis *redis;
+	struct tw_redis_options options;
 	struct tw_redis_error error;
-	enum tw_status status;
+	struct tw_redis *redis;
+	enum tw_status status = TW_REDIS_STALE;
 
-	status = tw_redis_open(&redis, &(struct tw_redis_options){.url = "redis://127.0.0.1:1"},
-			       &error);
-	printf("%s: %s\n", tw_status_name(status), error.text);
-	return status != TW_REDIS_UNREACHABLE;
+	memset(&options, 0, sizeof(options));
+	options.url = "redis://127.0.0.1:1";
+	status = tw_redis_open(&redis, &options, &error);
+	printf("%s: %s: %s\n", tw_status_name(status), tw_status_text(status), error.text);
+	return check(status) != TW_OK || strcmp(tw_status_name(status), "TW_REDIS_UNREACHABLE") ||
+	       strcmp(tw_status_text(status), tw_redis_status_text(status)) ||
+	       strcmp(tw_status_name((enum tw_status)(TW_REDIS_STALE + 1)), "TW_UNKNOWN");
 }

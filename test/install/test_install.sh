@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Installs into an empty folder, compiles each header by itself, builds a C and a C++ user against
-# it, with the shared and with the static library, runs them, uninstalls, and looks for leftovers.
+# Installs into an empty folder, compiles each header by itself, builds C and C++ users against it,
+# with the shared and with the static libraries, runs them, uninstalls, and looks for leftovers.
 
 cd "$(dirname "$0")/../.." || exit 1
 set -e
@@ -50,10 +50,22 @@ $CC -std=c11 $warnings -D_GNU_SOURCE -I"$root/usr/include" -o "$root/unload" \
 users="c_shared cpp_shared c_static cpp_static unload"
 
 if test -n "$REDIS_FOUND"; then
-	# shellcheck disable=SC2046 # flags
-	$CC -std=c11 $warnings -o "$root/redis_shared" test/install/redis_user.c \
-		$(pkg-config --cflags --libs timingwheel-redis)
-	users="$users redis_shared"
+	# shellcheck disable=SC2046,SC2086 # flags
+	{
+		user=test/install/redis_user.c
+		flags=$(pkg-config --cflags --libs timingwheel-redis)
+		$CC -std=c11 $warnings -o "$root/redis_shared" $user $flags
+		$CXX -std=c++11 $warnings -o "$root/redis_cpp_shared" -xc++ $user $flags
+
+		# Ours alone are static: not every system has those of curl.
+		flags="$(pkg-config --cflags timingwheel-redis) -xnone
+			$root/usr/lib/libtimingwheel-redis.a $root/usr/lib/libtimingwheel.a
+			$(pkg-config --libs $(pkg-config --print-requires-private \
+				timingwheel-redis)) -pthread"
+		$CC -std=c11 $warnings -o "$root/redis_static" $user $flags
+		$CXX -std=c++11 $warnings -o "$root/redis_cpp_static" -xc++ $user $flags
+	}
+	users="$users redis_shared redis_cpp_shared redis_static redis_cpp_static"
 fi
 for user in $users; do
 	echo "running $user"

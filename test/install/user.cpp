@@ -2,6 +2,7 @@
 /* A user's program in C++: waits for one timer. */
 #include <future>
 #include <iostream>
+#include <string>
 #include <timingwheel/timingwheel.h>
 
 int main()
@@ -21,4 +22,6 @@ int main()
 	}
 	expired.get_future().wait();
 	tw_destroy(wheel);
+	/* One of redis.h, and its library is not linked. */
+	return tw_status_name(static_cast<tw_status>(64)) != std::string("TW_UNKNOWN");
 }

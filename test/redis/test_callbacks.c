@@ -79,20 +79,22 @@ static struct tw_redis_worker *start(struct fixture *fixture)
 	return start_with(fixture, (struct tw_redis_worker_options){0});
 }
 
-static void add_url(struct fixture *fixture, const char *key, const char *url, unsigned attempts)
-{
-	const struct tw_redis_task task = {
-		.key = key, .key_size = strlen(key), .url = url, .max_attempts = attempts};
-
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
-}
-
 static void add_call(struct fixture *fixture, const char *key, const char *path)
 {
 	char url[128];
 
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d%s", http.port, path);
-	add_url(fixture, key, url, 5);
+	add_callback(fixture->redis, key, url, 5);
+}
+
+static void add_calls(struct fixture *fixture, int count, const char *path)
+{
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < count; i++) {
+		number_key(key, i);
+		add_call(fixture, key, path);
+	}
 }
 
 static struct http_request request_of(const char *key, size_t index)
@@ -102,8 +104,6 @@ static struct http_request request_of(const char *key, size_t index)
 	assert_true(http_server_request(&http, key, index, &request));
 	return request;
 }
-
-/* ------------------------------------------------------------------------------ What is sent -- */
 
 static void post_carries_body_headers_key_attempt_and_token(void **state)
 {
@@ -208,8 +208,6 @@ static void large_body_arrives_whole(void **state)
 	worker_stop(worker);
 }
 
-/* ------------------------------------------------------------------------- What answers mean -- */
-
 static void every_2xx_is_success(void **state)
 {
 	static const char *const paths[] = {"/200", "/201", "/202", "/204", "/299"};
@@ -306,7 +304,7 @@ static void no_answer_is_retried(void **state)
 
 	add_call(fixture, "hang-up", "/hang-up");
 	add_call(fixture, "slow", "/slow-first");
-	add_url(fixture, "nobody", "http://127.0.0.1:1/", 2);
+	add_callback(fixture->redis, "nobody", "http://127.0.0.1:1/", 2);
 	WAIT_UNTIL(ends_count(&runs) == 6);
 	assert_int_equal(ends_count_of(&runs, "hang-up", TW_REDIS_END_DONE), 1);
 	assert_int_equal(ends_count_of(&runs, "slow", TW_REDIS_END_DONE), 1);
@@ -320,7 +318,8 @@ static void scheme_that_came_into_redis_another_way_is_not_called(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
-	char record[256], json[128];
+	char record[256];
+	char json[128];
 
 	snprintf(json, sizeof(json), "{\"url\":\"file:///etc/passwd\",\"method\":\"GET\"}");
 	snprintf(record, sizeof(record), "3 %zu\n%s", strlen(json), json);
@@ -334,8 +333,6 @@ static void scheme_that_came_into_redis_another_way_is_not_called(void **state)
 	assert_int_equal(end_of(&runs, "a", 0).http_status, 0);
 	worker_stop(worker);
 }
-
-/* ----------------------------------------------------------------------------- Long and many -- */
 
 static void callback_longer_than_its_lease_is_extended_and_made_once(void **state)
 {
@@ -358,12 +355,8 @@ static void no_more_callbacks_at_a_time_than_asked_for(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
-	char key[KEY_SIZE];
 
-	for (int i = 0; i < 60; i++) {
-		number_key(key, i);
-		add_call(fixture, key, "/slow/30");
-	}
+	add_calls(fixture, 60, "/slow/30");
 	worker = start_with(fixture, (struct tw_redis_worker_options){.callbacks = 8});
 	WAIT_UNTIL(ends_count(&runs) == 60);
 	assert_in_range(http_server_busiest(&http), 2, 8);
@@ -374,12 +367,8 @@ static void sixty_four_callbacks_run_at_a_time(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
-	char key[KEY_SIZE];
 
-	for (int i = 0; i < 128; i++) {
-		number_key(key, i);
-		add_call(fixture, key, "/slow/600");
-	}
+	add_calls(fixture, 128, "/slow/600");
 	worker = start(fixture);
 	WAIT_UNTIL(ends_count(&runs) == 128);
 	assert_int_equal(http_server_busiest(&http), 64);
@@ -391,12 +380,8 @@ static void two_thousand_callbacks_are_made_once_each(void **state)
 	enum { COUNT = TEST_SHARE_OF(2000) };
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
-	char key[KEY_SIZE];
 
-	for (int i = 0; i < COUNT; i++) {
-		number_key(key, i);
-		add_call(fixture, key, "/200");
-	}
+	add_calls(fixture, COUNT, "/200");
 	WAIT_UNTIL(ends_count(&runs) == COUNT);
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), COUNT);
 	assert_int_equal(http_server_count(&http), COUNT);

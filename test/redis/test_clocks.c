@@ -112,7 +112,6 @@ static void clocks_that_differ_by_hours_change_nothing(void **state)
 	struct fixture *fixture = *state;
 	pid_t workers[2];
 	int64_t added;
-	char key[KEY_SIZE];
 	int status;
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
@@ -122,10 +121,7 @@ static void clocks_that_differ_by_hours_change_nothing(void **state)
 		workers[i] = worker_start(fixture, i);
 	offset = 5 * 3600;
 	added = wall_clock();
-	for (int i = 0; i < COUNT; i++) {
-		number_key(key, i);
-		add_task(fixture->redis, key, TW_SECOND);
-	}
+	add_tasks(fixture->redis, COUNT, TW_SECOND, 0);
 	wait_for(added + 900 * TW_MILLISECOND - wall_clock());
 	if (wall_clock() - added < TW_SECOND)
 		assert_int_equal(stats_of(fixture->redis).started, 0);

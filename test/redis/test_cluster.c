@@ -111,14 +111,10 @@ static void *add_all(void *argument)
 
 static void assert_all_ran(size_t most_runs)
 {
-	char key[KEY_SIZE];
 
 	assert_in_range(added_so_far(), LEAST, MOST);
 	WAIT_UNTIL(stats_of(redis).tasks == 0);
-	for (int i = 0; i < added_so_far(); i++) {
-		number_key(key, i);
-		assert_in_range(runs_count_of(&runs, key), 1, most_runs);
-	}
+	assert_each_ran(&runs, added_so_far(), most_runs);
 	assert_int_equal(stats_of(redis).dead, 0);
 }
 

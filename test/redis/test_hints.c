@@ -11,17 +11,17 @@
 #include <stdio.h>
 
 #include "hints.h"
-#include "monotonic.h"
+#include "support/wait.h"
 
 /* The next hint within so long. */
 static bool hint_comes(struct hints *hints, tw_duration within, unsigned *shard, tw_duration *wait)
 {
-	tw_duration end = monotonic_now() + within;
+	tw_duration end = wall_clock() + within;
 
 	while (!hints_next(hints, shard, wait)) {
 		struct pollfd descriptor = {.fd = hints_descriptor(hints), .events = POLLIN};
 
-		if (monotonic_now() >= end)
+		if (wall_clock() >= end)
 			return false;
 		poll(&descriptor, 1, 10);
 	}
@@ -35,7 +35,7 @@ static void earlier_task_is_hinted(void **state)
 	unsigned shard = 99;
 	tw_duration wait = 0;
 
-	assert_true(hints_connect(&hints, fixture->redis, monotonic_now()));
+	assert_true(hints_connect(&hints, fixture->redis, wall_clock()));
 	add_task(fixture->redis, "a", 5 * TW_SECOND);
 	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
 	assert_int_equal(shard, tw_redis_shard(fixture->redis, "a", 1));
@@ -57,7 +57,7 @@ static void later_and_far_tasks_are_not_hinted(void **state)
 	tw_duration wait;
 
 	add_task(fixture->redis, "first", 5 * TW_SECOND);
-	assert_true(hints_connect(&hints, fixture->redis, monotonic_now()));
+	assert_true(hints_connect(&hints, fixture->redis, wall_clock()));
 	for (int i = 0; i < 100; i++) {
 		char key[16];
 
@@ -104,7 +104,7 @@ static void user_who_may_not_publish_has_all_but_hints(void **state)
 	assert_int_equal(move_task(redis, "none", 0), TW_NOT_FOUND);
 	/* relaxed: a number alone. */
 	for (int i = 0; i < 1000 && !atomic_load_explicit(&runs, memory_order_relaxed); i++)
-		monotonic_wait(10 * TW_MILLISECOND);
+		wait_for(10 * TW_MILLISECOND);
 	assert_int_equal(tw_redis_worker_stop(worker, TW_SECOND), TW_OK);
 	/* relaxed: the worker's threads have ended. */
 	assert_int_equal(atomic_load_explicit(&runs, memory_order_relaxed), 1);

@@ -36,6 +36,22 @@ static void record_that_cannot_be_read_is_claimed_and_can_be_failed(void **state
 	assert_string_equal(find_dead(fixture->redis, "a").reason, "unreadable");
 }
 
+static void key_longer_than_any_of_ours_is_broken(void **state)
+{
+	struct fixture *fixture = *state;
+	const char *name_space = fixture->name_space;
+	char key[TW_REDIS_KEY_MAX + 2] = "";
+	struct tw_redis_batch *batch;
+
+	memset(key, 'k', TW_REDIS_KEY_MAX + 1);
+	redis_server_number(&fixture->server, "HSET {tw/%s/0}body %s %s", name_space, key, "1 0\n");
+	redis_server_number(&fixture->server, "ZADD {tw/%s/0}due 1 %s", name_space, key);
+	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 1, TW_MINUTE, &batch, NULL));
+	assert_int_equal(only_job(batch)->key_size, TW_REDIS_KEY_MAX + 1);
+	assert_true(batch->broken[0]);
+	tw_redis_batch_free(batch);
+}
+
 static void task_without_a_record_is_taken_out(void **state)
 {
 	struct fixture *fixture = *state;
@@ -55,8 +71,7 @@ static void task_that_loses_its_record_on_lease_can_be_failed(void **state)
 	struct tw_redis_batch *batch;
 	enum tw_status each = TW_INVALID;
 
-	add_task(fixture->redis, "a", 0);
-	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	batch = claim_new(fixture->redis, "a", TW_MINUTE);
 	freeReplyObject(redis_server_ask(&fixture->server, "HDEL {tw/%s/%u}body a",
 					 fixture->name_space, shard));
 	assert_ok(fixture->redis,
@@ -72,11 +87,11 @@ static void token_is_not_given_twice_where_redis_has_lost_the_last(void **state)
 	struct fixture *fixture = *state;
 	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
 	const char *name_space = fixture->name_space;
-	struct tw_redis_batch *first, *second;
+	struct tw_redis_batch *first;
+	struct tw_redis_batch *second;
 	enum tw_status each = TW_INVALID;
 
-	add_task(fixture->redis, "a", 0);
-	first = await_claim(fixture->redis, "a", TW_MINUTE);
+	first = claim_new(fixture->redis, "a", TW_MINUTE);
 	freeReplyObject(
 		redis_server_ask(&fixture->server, "DEL {tw/%s/%u}token", name_space, shard));
 	freeReplyObject(
@@ -108,7 +123,8 @@ static long memory_of(struct fixture *fixture, const char *name)
 static void claim_of_large_tasks_reads_hardly_more_than_it_takes(void **state)
 {
 	enum { COUNT = 100, LIMIT = 4 * 1024 * 1024 };
-	static char body[TW_REDIS_BODY_MAX], key[KEY_SIZE];
+	static char body[TW_REDIS_BODY_MAX];
+	static char key[KEY_SIZE];
 	struct fixture *fixture = *state;
 	struct tw_redis_options one_shard = fixture->options;
 	struct tw_redis *redis;
@@ -147,6 +163,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FIXTURE_TEST(record_that_cannot_be_read_is_claimed_and_can_be_failed),
+		FIXTURE_TEST(key_longer_than_any_of_ours_is_broken),
 		FIXTURE_TEST(task_without_a_record_is_taken_out),
 		FIXTURE_TEST(task_that_loses_its_record_on_lease_can_be_failed),
 		FIXTURE_TEST(token_is_not_given_twice_where_redis_has_lost_the_last),

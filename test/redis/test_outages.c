@@ -60,8 +60,6 @@ static struct tw_redis *open_at(const char *url)
 	return client_open(&options);
 }
 
-/* ---------------------------------------------------------------------------------- Opening -- */
-
 static void nobody_listening_is_unreachable(void **state)
 {
 	struct tw_redis_options options = {0};
@@ -88,7 +86,8 @@ static void server_that_does_not_answer_is_unreachable(void **state)
 	int64_t before = wall_clock();
 	struct tw_redis *redis;
 	char url[64];
-	int port = 0, listener = socket_listen(&port);
+	int port = 0;
+	int listener = socket_listen(&port);
 
 	(void)state;
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port);
@@ -152,8 +151,6 @@ static void server_that_may_drop_tasks_is_refused_unless_that_is_wanted(void **s
 	}
 }
 
-/* ------------------------------------------------------------------------------- Restarting -- */
-
 struct adder {
 	struct tw_redis *redis;
 	_Atomic int accepted;
@@ -193,7 +190,6 @@ static void restart_in_mid_run(int end_signal)
 	struct adder adder = {.count = TEST_SHARE_OF(10000) + 1000};
 	struct tw_redis_worker *worker;
 	pthread_t thread;
-	char key[KEY_SIZE];
 
 	worker = start_at(server.url, (struct tw_redis_worker_options){.lease = TW_SECOND});
 	adder.redis = open_at(server.url);
@@ -207,10 +203,7 @@ static void restart_in_mid_run(int end_signal)
 	pthread_join(thread, NULL);
 	assert_int_equal(accepted(&adder), adder.count);
 	WAIT_UNTIL(stats_of(adder.redis).tasks == 0);
-	for (int i = 0; i < adder.count; i++) {
-		number_key(key, i);
-		assert_true(runs_count_of(&runs, key) >= 1);
-	}
+	assert_each_ran(&runs, adder.count, SIZE_MAX);
 	assert_int_equal(stats_of(adder.redis).dead, 0);
 	assert_true(runs_lost(&runs) >= 1);
 	worker_stop(worker);
@@ -346,21 +339,16 @@ static void replica_is_waited_for_until_it_is_the_master(void **state)
 	tw_redis_close(redis);
 }
 
-/* ------------------------------------------------------------------------ Cuts, lost replies -- */
-
 static void connection_cut_for_five_seconds_loses_nothing(void **state)
 {
 	enum { COUNT = 500 };
-	struct tw_redis *direct = open_at(server.url), *through = open_at(proxy.url);
+	struct tw_redis *direct = open_at(server.url);
+	struct tw_redis *through = open_at(proxy.url);
 	struct tw_redis_worker *worker;
-	char key[KEY_SIZE];
 
 	(void)state;
 	worker = start_at(proxy.url, (struct tw_redis_worker_options){.lease = 2 * TW_SECOND});
-	for (int i = 0; i < COUNT; i++) {
-		number_key(key, i);
-		add_task(direct, key, i * 12 * TW_MILLISECOND);
-	}
+	add_tasks(direct, COUNT, 0, 12 * TW_MILLISECOND);
 	wait_for(500 * TW_MILLISECOND);
 	proxy_cut(&proxy);
 	wait_for(5 * TW_SECOND);
@@ -368,10 +356,7 @@ static void connection_cut_for_five_seconds_loses_nothing(void **state)
 	proxy_mend(&proxy);
 	add_task(through, "after", 0);
 	WAIT_UNTIL(stats_of(direct).tasks == 0);
-	for (int i = 0; i < COUNT; i++) {
-		number_key(key, i);
-		assert_true(runs_count_of(&runs, key) >= 1);
-	}
+	assert_each_ran(&runs, COUNT, SIZE_MAX);
 	assert_int_equal(runs_count_of(&runs, "after"), 1);
 	assert_true(runs_found(&runs) >= 1);
 	worker_stop(worker);
@@ -418,7 +403,8 @@ static void lost_reply_to_a_question_is_asked_again(void **state)
 
 static void lost_reply_to_a_claim_brings_the_task_back(void **state)
 {
-	struct tw_redis *direct = open_at(server.url), *through = open_at(proxy.url);
+	struct tw_redis *direct = open_at(server.url);
+	struct tw_redis *through = open_at(proxy.url);
 	struct tw_redis_batch *batch = NULL;
 	unsigned shard = tw_redis_shard(direct, "a", 1);
 
@@ -448,8 +434,7 @@ static void lost_reply_to_an_acknowledgement_by_hand_is_unknown(void **state)
 
 	(void)state;
 	/* Redis knows the script from this one. */
-	add_task(redis, "first", 0);
-	batch = await_claim(redis, "first", TW_MINUTE);
+	batch = claim_new(redis, "first", TW_MINUTE);
 	assert_ok(redis, tw_redis_ack(redis, only_job(batch), 1, NULL));
 	tw_redis_batch_free(batch);
 	add_task(redis, "the-task", 0);

@@ -99,8 +99,6 @@ static int64_t said_number(const char *name)
 	return number;
 }
 
-/* ------------------------------------------------------------------------ One task, its life -- */
-
 static void task_is_added_shown_moved_and_cancelled(void **state)
 {
 	struct fixture *fixture = *state;
@@ -172,7 +170,8 @@ static void unknown_existing_and_leased_tasks_are_1(void **state)
 static void data_comes_from_a_file_or_standard_input(void **state)
 {
 	struct fixture *fixture = *state;
-	char path[320], argument[330];
+	char path[320];
+	char argument[330];
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/data", fixture->server.folder);
@@ -190,8 +189,6 @@ static void data_comes_from_a_file_or_standard_input(void **state)
 	assert_string_equal(find_task(fixture->redis, "c").body, "[1, 2]\n");
 	assert_int_equal(find_task(fixture->redis, "b").status, TW_NOT_FOUND);
 }
-
-/* ------------------------------------------------------------------------------- Exit codes -- */
 
 static void wrong_usage_is_2(void **state)
 {
@@ -245,7 +242,8 @@ static void wrong_usage_says_which_option_and_what_it_takes(void **state)
 static void bad_data_is_65(void **state)
 {
 	struct fixture *fixture = *state;
-	char path[320], long_key[TW_REDIS_KEY_MAX + 2];
+	char path[320];
+	char long_key[TW_REDIS_KEY_MAX + 2];
 	char argument[330];
 	FILE *file;
 
@@ -371,7 +369,8 @@ static void process_list_shows_no_password(void **state)
 {
 	const struct redis_server_options guarded_options = {.password = "the-secret"};
 	struct redis_server guarded;
-	char url[96], argument[128];
+	char url[96];
+	char argument[128];
 
 	(void)state;
 	redis_server_start(&guarded, &guarded_options);
@@ -394,8 +393,6 @@ static void process_list_shows_no_password(void **state)
 	}
 	redis_server_stop(&guarded);
 }
-
-/* ----------------------------------------------------------------------------------- Worker -- */
 
 static void worker_start(struct program *worker, const char *const *options)
 {
@@ -508,8 +505,10 @@ static void task_longer_than_the_grace_is_given_back(void **state)
 static void task_of_a_killed_worker_runs_again_within_its_lease_and_a_second(void **state)
 {
 	struct fixture *fixture = *state;
-	struct program first, second;
-	struct http_request one, two;
+	struct program first;
+	struct program second;
+	struct http_request one;
+	struct http_request two;
 	int64_t killed;
 	char url[64];
 

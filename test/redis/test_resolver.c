@@ -12,6 +12,7 @@
 
 #include "support/http_server.h"
 #include "support/runs.h"
+#include "support/sockets.h"
 #include "support/wait.h"
 
 static struct http_server http;
@@ -21,7 +22,8 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool open;
-	int begun, ended;
+	size_t begun;
+	size_t ended;
 } lookups = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 typedef int lookup_fn(const char *host, const char *service, const struct addrinfo *hints,
@@ -49,24 +51,14 @@ __attribute__((visibility("default"))) int getaddrinfo(const char *restrict host
 	return EAI_NONAME;
 }
 
-static int lookups_begun(void)
+static size_t lookups_begun(void)
 {
-	int count;
-
-	pthread_mutex_lock(&lookups.lock);
-	count = lookups.begun;
-	pthread_mutex_unlock(&lookups.lock);
-	return count;
+	return locked_read(&lookups.lock, &lookups.begun);
 }
 
 static bool lookups_have_ended(void)
 {
-	bool all;
-
-	pthread_mutex_lock(&lookups.lock);
-	all = lookups.ended == lookups.begun;
-	pthread_mutex_unlock(&lookups.lock);
-	return all;
+	return locked_read(&lookups.lock, &lookups.ended) == lookups_begun();
 }
 
 static int open_all(void **state)
@@ -83,14 +75,6 @@ static int close_all(void **state)
 	return fixture_close(state);
 }
 
-static void add_call(struct fixture *fixture, const char *key, const char *url)
-{
-	const struct tw_redis_task task = {
-		.key = key, .key_size = strlen(key), .url = url, .max_attempts = 1};
-
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
-}
-
 static void slow_lookup_of_a_host_holds_up_nobody(void **state)
 {
 	struct fixture *fixture = *state;
@@ -103,16 +87,16 @@ static void slow_lookup_of_a_host_holds_up_nobody(void **state)
 	runs_attach(&runs, &options);
 	options.handler = NULL;
 	worker = worker_start(&fixture->options, &options);
-	add_call(fixture, "slow", "http://slow.invalid/");
+	add_callback(fixture->redis, "slow", "http://slow.invalid/", 1);
 	/* Its time ends while the name is still looked up. */
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(lookups_begun(), 1);
 	assert_int_equal(end_of(&runs, "slow", 0).end, TW_REDIS_END_DEAD);
-	add_call(fixture, "quick", url);
+	add_callback(fixture->redis, "quick", url, 1);
 	WAIT_UNTIL(ends_count(&runs) == 2);
 	assert_int_equal(end_of(&runs, "quick", 0).end, TW_REDIS_END_DONE);
 	/* So does the worker. */
-	add_call(fixture, "slow", "http://slow.invalid/");
+	add_callback(fixture->redis, "slow", "http://slow.invalid/", 1);
 	WAIT_UNTIL(lookups_begun() == 2);
 	before = wall_clock();
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);

@@ -18,7 +18,8 @@
 enum { CONNECTIONS = 32, REQUEST_MAX = 16384, FOR_EVER = 1000000 };
 
 static struct {
-	int port, listener;
+	int port;
+	int listener;
 	pthread_t thread;
 	int connections[CONNECTIONS]; /* -1: it was closed */
 	size_t open;
@@ -26,7 +27,7 @@ static struct {
 	pthread_mutex_t lock; /* for all below */
 	char error[160];      /* what scripts are answered, with the - before it */
 	int errors;           /* so often; then 0 */
-	int asked;            /* scripts so far */
+	size_t asked;         /* scripts so far */
 	bool stop;
 } server = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -149,22 +150,17 @@ static void fail_with(const char *error, int times)
 	pthread_mutex_unlock(&server.lock);
 }
 
-static int asked(void)
+static size_t asked(void)
 {
-	int count;
-
-	pthread_mutex_lock(&server.lock);
-	count = server.asked;
-	pthread_mutex_unlock(&server.lock);
-	return count;
+	return locked_read(&server.lock, &server.asked);
 }
 
 static const char *const passing[] = {
 	"LOADING Redis is loading the dataset in memory",
 	"READONLY You can't write against a read only replica.",
 	/* In Redis 6. */
-	"ERR Error running script (call to f_00): @user_script:40: @user_script: 40: -READONLY You "
-	"can't write against a read only replica.",
+	("ERR Error running script (call to f_00): @user_script:40: @user_script: 40: -READONLY "
+	 "You can't write against a read only replica."),
 	"TRYAGAIN Multiple keys request during rehashing of slot",
 	"CLUSTERDOWN The cluster is down",
 	"MASTERDOWN Link with MASTER is down",

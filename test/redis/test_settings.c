@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* URLs and options are taken apart as they should, and errors never repeat a password. */
+/* URLs and options are taken apart as they should, and errors never repeat a password. Names. */
 #include "support/test.h"
 
 #include <stdbool.h>
@@ -125,6 +125,18 @@ static void errors_are_one_line(void **state)
 	assert_string_equal(error.text, "ERR a  b");
 }
 
+static void every_status_has_its_name_and_a_text(void **state)
+{
+	(void)state;
+#define ASSERT_STATUS(name, text)                         \
+	assert_string_equal(tw_status_name(name), #name); \
+	assert_string_equal(tw_status_text(name), text);
+	TW_REDIS_STATUS_LIST(ASSERT_STATUS)
+#undef ASSERT_STATUS
+	assert_string_equal(tw_status_name(TW_STATUS_MAX), "TW_UNKNOWN");
+	assert_string_equal(tw_redis_status_name(TW_OK), "TW_UNKNOWN");
+}
+
 /* The check value of this CRC; and the cluster's own example. */
 static void slots_are_those_of_the_cluster(void **state)
 {
@@ -160,6 +172,7 @@ int main(void)
 		cmocka_unit_test(malformed_urls_are_refused_and_not_repeated),
 		cmocka_unit_test(options_out_of_range_are_refused),
 		cmocka_unit_test(errors_are_one_line),
+		cmocka_unit_test(every_status_has_its_name_and_a_text),
 		cmocka_unit_test(slots_are_those_of_the_cluster),
 		cmocka_unit_test(keys_of_a_shard_share_one_tag),
 	};

@@ -32,7 +32,7 @@ enum {
 	HELD = HANDLERS + HANDLERS * 20000 / RUN_US,
 };
 
-#define LEASE TW_SECOND
+static const tw_duration lease = TW_SECOND;
 
 /* Written by all workers. */
 struct seen {
@@ -72,7 +72,7 @@ static int64_t time_of_day_ms(void)
  */
 static bool lease_lasts(const struct tw_redis_job *job)
 {
-	return time_of_day_ms() < job->due_ms + LEASE / TW_MILLISECOND;
+	return time_of_day_ms() < job->due_ms + lease / TW_MILLISECOND;
 }
 
 /* All atomics here: relaxed, they are counts, read when the processes have ended or by waiting. */
@@ -112,7 +112,7 @@ static void count_done(void *context, const struct tw_redis_report *report)
 static void work(const struct tw_redis_options *redis)
 {
 	const struct tw_redis_worker_options options = {
-		.handler = run, .report = count_done, .handlers = HANDLERS, .lease = LEASE};
+		.handler = run, .report = count_done, .handlers = HANDLERS, .lease = lease};
 	struct tw_redis_worker *worker;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -186,7 +186,8 @@ static void count_untold(unsigned untold[LIVES])
 
 static bool all_is_told(const struct worker *workers)
 {
-	unsigned untold[LIVES], left = 0;
+	unsigned untold[LIVES];
+	unsigned left = 0;
 
 	count_untold(untold);
 	for (int i = 0; i < WORKERS; i++)
@@ -196,7 +197,12 @@ static bool all_is_told(const struct worker *workers)
 
 static void audit(void)
 {
-	unsigned never = 0, twice = 0, again = 0, older = 0, overtaken = 0, all = 0;
+	unsigned never = 0;
+	unsigned twice = 0;
+	unsigned again = 0;
+	unsigned older = 0;
+	unsigned overtaken = 0;
+	unsigned all = 0;
 	unsigned untold[LIVES];
 
 	for (int i = 0; i < COUNT; i++) {

@@ -11,8 +11,8 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-#define LONG_LEASE TW_MINUTE
-#define SHORT_LEASE (20 * TW_MILLISECOND)
+static const tw_duration long_lease = TW_MINUTE;
+static const tw_duration short_lease = 20 * TW_MILLISECOND;
 
 /* The lease ends: server time is made to have passed. */
 static void end_lease(struct fixture *fixture, const char *key)
@@ -29,8 +29,6 @@ static void ack_is(struct tw_redis *redis, const struct tw_redis_batch *batch,
 	assert_int_equal(each, expected);
 }
 
-/* -------------------------------------------------------------------------------- Due times -- */
-
 static void task_is_claimed_when_it_is_due_and_not_before(void **state)
 {
 	struct fixture *fixture = *state;
@@ -38,7 +36,7 @@ static void task_is_claimed_when_it_is_due_and_not_before(void **state)
 	int64_t added = redis_server_now(&fixture->server);
 
 	add_task(fixture->redis, "a", TW_SECOND);
-	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	batch = await_claim(fixture->redis, "a", long_lease);
 	assert_in_range(redis_server_now(&fixture->server) - added, 1000, 3000);
 	assert_true(only_job(batch)->due_ms >= added + 1000);
 	assert_true(only_job(batch)->lateness >= 0);
@@ -50,13 +48,14 @@ static void task_is_claimed_when_it_is_due_and_not_before(void **state)
 static void task_due_in_the_past_is_due_now(void **state)
 {
 	struct fixture *fixture = *state;
-	int64_t now = redis_server_now(&fixture->server), due = 0;
+	int64_t now = redis_server_now(&fixture->server);
+	int64_t due = 0;
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .at_ms = 1000};
 	struct tw_redis_batch *batch;
 
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due));
 	assert_in_range(due - now, 0, 5000);
-	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	batch = await_claim(fixture->redis, "a", long_lease);
 	tw_redis_batch_free(batch);
 }
 
@@ -64,7 +63,8 @@ static void due_time_is_told_and_rounded_up(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = {.key = "a", .key_size = 1, .delay = TW_HOUR + 1};
-	int64_t now = redis_server_now(&fixture->server), due = 0;
+	int64_t now = redis_server_now(&fixture->server);
+	int64_t due = 0;
 
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due));
 	assert_in_range(due - now, 3600000, 3605000);
@@ -82,12 +82,12 @@ static void claim_tells_when_to_look_again(void **state)
 	tw_duration next = 0;
 
 	assert_ok(fixture->redis,
-		  tw_redis_claim(fixture->redis, shard, 1, LONG_LEASE, &batch, &next));
+		  tw_redis_claim(fixture->redis, shard, 1, long_lease, &batch, &next));
 	assert_true(next == TW_FOREVER);
 	tw_redis_batch_free(batch);
 	add_task(fixture->redis, "a", TW_MINUTE);
 	assert_ok(fixture->redis,
-		  tw_redis_claim(fixture->redis, shard, 1, LONG_LEASE, &batch, &next));
+		  tw_redis_claim(fixture->redis, shard, 1, long_lease, &batch, &next));
 	assert_in_range(next, 50 * TW_SECOND, TW_MINUTE + TW_MILLISECOND);
 	tw_redis_batch_free(batch);
 }
@@ -99,7 +99,8 @@ static void longest_due_is_claimed_first_and_no_more_than_the_limit(void **state
 	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
 	tw_duration next = -1;
 	unsigned added = 0;
-	char first[KEY_SIZE] = "", key[KEY_SIZE];
+	char first[KEY_SIZE] = "";
+	char key[KEY_SIZE];
 
 	for (unsigned i = 0; added < 5; i++) {
 		number_key(key, (int)i);
@@ -112,7 +113,7 @@ static void longest_due_is_claimed_first_and_no_more_than_the_limit(void **state
 		snprintf(first, sizeof(first), "%s", key);
 	}
 	assert_ok(fixture->redis,
-		  tw_redis_claim(fixture->redis, shard, 2, LONG_LEASE, &batch, &next));
+		  tw_redis_claim(fixture->redis, shard, 2, long_lease, &batch, &next));
 	assert_int_equal(tw_redis_batch_count(batch), 2);
 	assert_memory_equal(tw_redis_batch_jobs(batch)->key, first, strlen(first));
 	assert_true(tw_redis_batch_jobs(batch)->lateness >= 5 * TW_SECOND);
@@ -120,12 +121,11 @@ static void longest_due_is_claimed_first_and_no_more_than_the_limit(void **state
 	tw_redis_batch_free(batch);
 }
 
-/* ------------------------------------------------------------------------- Adding, replacing -- */
-
 static void second_add_as_new_exists_and_changes_nothing(void **state)
 {
 	struct fixture *fixture = *state;
-	struct found before, after;
+	struct found before;
+	struct found after;
 
 	assert_int_equal(try_add(fixture->redis, "a", TW_HOUR, TW_REDIS_NEW), TW_OK);
 	before = find_task(fixture->redis, "a");
@@ -146,7 +146,7 @@ static void replaced_task_runs_as_the_new_one_only(void **state)
 	task.body = "new";
 	task.delay = 0;
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
-	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	batch = await_claim(fixture->redis, "a", long_lease);
 	assert_memory_equal(only_job(batch)->body, "new", 3);
 	ack_is(fixture->redis, batch, TW_OK);
 	tw_redis_batch_free(batch);
@@ -166,13 +166,13 @@ static void replace_wants_a_task_to_replace(void **state)
 static void run_of_a_replaced_task_does_not_end_the_new_one(void **state)
 {
 	struct fixture *fixture = *state;
-	struct tw_redis_batch *old, *new;
+	struct tw_redis_batch *old;
+	struct tw_redis_batch *new;
 
-	add_task(fixture->redis, "a", 0);
-	old = await_claim(fixture->redis, "a", LONG_LEASE);
+	old = claim_new(fixture->redis, "a", long_lease);
 	add_task(fixture->redis, "a", 0);
 	ack_is(fixture->redis, old, TW_REDIS_STALE);
-	new = await_claim(fixture->redis, "a", LONG_LEASE);
+	new = await_claim(fixture->redis, "a", long_lease);
 	assert_int_equal(only_job(new)->attempt, 1);
 	assert_true(only_job(new)->token > only_job(old)->token);
 	ack_is(fixture->redis, old, TW_REDIS_STALE);
@@ -183,7 +183,8 @@ static void run_of_a_replaced_task_does_not_end_the_new_one(void **state)
 
 static void keys_and_bodies_are_any_bytes(void **state)
 {
-	static char key[TW_REDIS_KEY_MAX], body[TW_REDIS_BODY_MAX];
+	static char key[TW_REDIS_KEY_MAX];
+	static char body[TW_REDIS_BODY_MAX];
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = {
 		.key = key, .key_size = sizeof(key), .body = body, .body_size = sizeof(body)};
@@ -196,7 +197,7 @@ static void keys_and_bodies_are_any_bytes(void **state)
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
 	assert_ok(fixture->redis,
 		  tw_redis_claim(fixture->redis, tw_redis_shard(fixture->redis, key, sizeof(key)),
-				 10, LONG_LEASE, &batch, NULL));
+				 10, long_lease, &batch, NULL));
 	assert_int_equal(only_job(batch)->key_size, sizeof(key));
 	assert_memory_equal(only_job(batch)->key, key, sizeof(key));
 	assert_int_equal(only_job(batch)->body_size, sizeof(body));
@@ -222,7 +223,7 @@ static void callback_is_kept_as_it_was_given(void **state)
 	struct tw_redis_batch *batch;
 
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
-	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	batch = await_claim(fixture->redis, "a", long_lease);
 	job = only_job(batch);
 	assert_string_equal(job->url, task.url);
 	assert_int_equal(job->method, TW_REDIS_POST);
@@ -236,7 +237,8 @@ static void callback_is_kept_as_it_was_given(void **state)
 
 static void bad_data_is_refused(void **state)
 {
-	static char large[TW_REDIS_BODY_MAX + 1], long_url[TW_REDIS_URL_MAX + 2];
+	static char large[TW_REDIS_BODY_MAX + 1];
+	static char long_url[TW_REDIS_URL_MAX + 2];
 	static const char *const bad_headers[] = {
 		"X: a\r\nY: b", "X: a\nb",     "no colon",          ": value",      "X Y: z", "",
 		"Host: other",  "tw-token: 1", "Content-Length: 1", "Connection: x"};
@@ -294,9 +296,9 @@ static void bad_arguments_are_invalid(void **state)
 		assert_int_equal(tw_redis_add(redis, &tasks[i], NULL), TW_INVALID);
 	assert_int_equal(tw_redis_add(NULL, &tasks[0], NULL), TW_INVALID);
 	assert_int_equal(tw_redis_cancel(redis, "", 0), TW_INVALID);
-	assert_int_equal(tw_redis_claim(redis, 4, 1, LONG_LEASE, &batch, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_claim(redis, 0, 0, LONG_LEASE, &batch, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_claim(redis, 0, TW_REDIS_BATCH_MAX + 1, LONG_LEASE, &batch, NULL),
+	assert_int_equal(tw_redis_claim(redis, 4, 1, long_lease, &batch, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_claim(redis, 0, 0, long_lease, &batch, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_claim(redis, 0, TW_REDIS_BATCH_MAX + 1, long_lease, &batch, NULL),
 			 TW_INVALID);
 	assert_int_equal(tw_redis_claim(redis, 0, 1, 9 * TW_MILLISECOND, &batch, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_shard(NULL, "a", 1), 0);
@@ -353,8 +355,6 @@ static void first_of_many_that_is_not_added_is_the_answer(void **state)
 	assert_int_equal(tw_redis_add_many(fixture->redis, tasks + 2, 1, NULL), TW_NOT_FOUND);
 }
 
-/* ------------------------------------------------------------------------ Cancelling, moving -- */
-
 static void task_cancelled_150_s_ahead_leaves_nothing_behind(void **state)
 {
 	struct fixture *fixture = *state;
@@ -385,7 +385,7 @@ static void moved_task_is_due_sooner_or_later(void **state)
 
 	add_task(fixture->redis, "sooner", TW_HOUR);
 	assert_ok(fixture->redis, move_task(fixture->redis, "sooner", 0));
-	batch = await_claim(fixture->redis, "sooner", LONG_LEASE);
+	batch = await_claim(fixture->redis, "sooner", long_lease);
 	tw_redis_batch_free(batch);
 	add_task(fixture->redis, "later", 0);
 	assert_ok(fixture->redis, move_task(fixture->redis, "later", TW_HOUR));
@@ -401,8 +401,7 @@ static void leased_task_is_neither_moved_nor_cancelled(void **state)
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
-	add_task(fixture->redis, "a", 0);
-	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	batch = claim_new(fixture->redis, "a", long_lease);
 	assert_int_equal(move_task(fixture->redis, "a", TW_SECOND), TW_RUNNING);
 	assert_int_equal(cancel_task(fixture->redis, "a"), TW_RUNNING);
 	assert_int_equal(find_task(fixture->redis, "a").state, TW_REDIS_LEASED);
@@ -416,8 +415,7 @@ static void task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale(void **
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
-	add_task(fixture->redis, "a", 0);
-	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	batch = claim_new(fixture->redis, "a", long_lease);
 	end_lease(fixture, "a");
 	assert_int_equal(move_task(fixture->redis, "a", TW_HOUR), TW_OK);
 	ack_is(fixture->redis, batch, TW_REDIS_STALE);
@@ -426,16 +424,13 @@ static void task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale(void **
 	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
 }
 
-/* ----------------------------------------------------------------------------------- Leases -- */
-
 static void task_on_lease_is_nobody_elses(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *other = client_open(&fixture->options);
 	struct tw_redis_batch *batch;
 
-	add_task(fixture->redis, "a", 0);
-	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	batch = claim_new(fixture->redis, "a", long_lease);
 	assert_nothing_due(other, "a");
 	tw_redis_batch_free(batch);
 	tw_redis_close(other);
@@ -444,17 +439,17 @@ static void task_on_lease_is_nobody_elses(void **state)
 static void ended_lease_gives_the_task_to_another_with_a_higher_token(void **state)
 {
 	struct fixture *fixture = *state;
-	struct tw_redis_batch *first, *second;
+	struct tw_redis_batch *first;
+	struct tw_redis_batch *second;
 	enum tw_status each[3];
 
-	add_task(fixture->redis, "a", 0);
-	first = await_claim(fixture->redis, "a", SHORT_LEASE);
-	second = await_claim(fixture->redis, "a", LONG_LEASE);
+	first = claim_new(fixture->redis, "a", short_lease);
+	second = await_claim(fixture->redis, "a", long_lease);
 	assert_int_equal(only_job(second)->attempt, 2);
 	assert_true(only_job(second)->token > only_job(first)->token);
 	ack_is(fixture->redis, first, TW_REDIS_STALE);
 	assert_ok(fixture->redis,
-		  tw_redis_extend(fixture->redis, only_job(first), 1, LONG_LEASE, &each[0]));
+		  tw_redis_extend(fixture->redis, only_job(first), 1, long_lease, &each[0]));
 	assert_ok(fixture->redis,
 		  tw_redis_fail(fixture->redis, only_job(first), 1, 0, NULL, &each[1]));
 	assert_ok(fixture->redis, tw_redis_release(fixture->redis, only_job(first), 1, &each[2]));
@@ -472,8 +467,7 @@ static void ended_lease_that_nobody_took_over_is_still_good(void **state)
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
-	add_task(fixture->redis, "a", 0);
-	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	batch = claim_new(fixture->redis, "a", long_lease);
 	end_lease(fixture, "a");
 	ack_is(fixture->redis, batch, TW_OK);
 	tw_redis_batch_free(batch);
@@ -484,11 +478,10 @@ static void extended_lease_ends_later(void **state)
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
-	add_task(fixture->redis, "a", 0);
-	batch = await_claim(fixture->redis, "a", SHORT_LEASE);
+	batch = claim_new(fixture->redis, "a", short_lease);
 	assert_ok(fixture->redis,
-		  tw_redis_extend(fixture->redis, only_job(batch), 1, LONG_LEASE, NULL));
-	wait_for(2 * SHORT_LEASE);
+		  tw_redis_extend(fixture->redis, only_job(batch), 1, long_lease, NULL));
+	wait_for(2 * short_lease);
 	assert_nothing_due(fixture->redis, "a");
 	ack_is(fixture->redis, batch, TW_OK);
 	tw_redis_batch_free(batch);
@@ -500,16 +493,12 @@ static void jobs_of_several_shards_are_acknowledged_together(void **state)
 	struct tw_redis_job jobs[20];
 	struct tw_redis_batch *batches[4] = {0};
 	enum tw_status each[20];
-	char key[KEY_SIZE];
 	size_t count = 0;
 
-	for (int i = 0; i < 20; i++) {
-		number_key(key, i);
-		add_task(fixture->redis, key, 0);
-	}
+	add_tasks(fixture->redis, 20, 0, 0);
 	for (unsigned i = 0; i < 4; i++) {
 		assert_ok(fixture->redis,
-			  tw_redis_claim(fixture->redis, i, 100, LONG_LEASE, &batches[i], NULL));
+			  tw_redis_claim(fixture->redis, i, 100, long_lease, &batches[i], NULL));
 		for (size_t k = 0; k < tw_redis_batch_count(batches[i]); k++)
 			jobs[count++] = tw_redis_batch_jobs(batches[i])[k];
 	}
@@ -526,20 +515,18 @@ static void jobs_of_several_shards_are_acknowledged_together(void **state)
 static void released_task_is_due_at_once_and_the_attempt_does_not_count(void **state)
 {
 	struct fixture *fixture = *state;
-	struct tw_redis_batch *first, *second;
+	struct tw_redis_batch *first;
+	struct tw_redis_batch *second;
 
-	add_task(fixture->redis, "a", 0);
-	first = await_claim(fixture->redis, "a", LONG_LEASE);
+	first = claim_new(fixture->redis, "a", long_lease);
 	assert_ok(fixture->redis, tw_redis_release(fixture->redis, only_job(first), 1, NULL));
 	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
-	second = await_claim(fixture->redis, "a", LONG_LEASE);
+	second = await_claim(fixture->redis, "a", long_lease);
 	assert_int_equal(only_job(second)->attempt, 1);
 	assert_true(only_job(second)->token > only_job(first)->token);
 	tw_redis_batch_free(first);
 	tw_redis_batch_free(second);
 }
-
-/* --------------------------------------------------------------------- Failing, dead letters -- */
 
 static void add_with_attempts(struct fixture *fixture, const char *key, unsigned attempts)
 {
@@ -555,7 +542,7 @@ static void add_with_attempts(struct fixture *fixture, const char *key, unsigned
 static void fail_once(struct fixture *fixture, const char *key, tw_duration retry_in,
 		      const char *reason)
 {
-	struct tw_redis_batch *batch = await_claim(fixture->redis, key, LONG_LEASE);
+	struct tw_redis_batch *batch = await_claim(fixture->redis, key, long_lease);
 
 	assert_ok(fixture->redis,
 		  tw_redis_fail(fixture->redis, only_job(batch), 1, retry_in, reason, NULL));
@@ -606,7 +593,7 @@ static void next_attempt_is_not_a_fraction_of_a_millisecond_early(void **state)
 
 	add_with_attempts(fixture, "a", 100);
 	for (int i = 0; i < 30; i++) {
-		struct tw_redis_batch *batch = await_claim(fixture->redis, "a", LONG_LEASE);
+		struct tw_redis_batch *batch = await_claim(fixture->redis, "a", long_lease);
 		int64_t before = server_microseconds(fixture);
 
 		assert_ok(fixture->redis, tw_redis_fail(fixture->redis, only_job(batch), 1,
@@ -639,7 +626,7 @@ static void dead_letter_is_retried_once_or_dropped(void **state)
 	fail_once(fixture, "a", 0, "no");
 	assert_ok(fixture->redis, tw_redis_dead_retry(fixture->redis, "a", 1));
 	assert_int_equal(tw_redis_dead_retry(fixture->redis, "a", 1), TW_NOT_FOUND);
-	batch = await_claim(fixture->redis, "a", LONG_LEASE);
+	batch = await_claim(fixture->redis, "a", long_lease);
 	assert_int_equal(only_job(batch)->attempt, 1);
 	assert_memory_equal(only_job(batch)->body, "body", 4);
 	tw_redis_batch_free(batch);
@@ -665,10 +652,9 @@ static void dead_letter_is_not_retried_over_a_new_task(void **state)
 	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
 }
 
-/* --------------------------------------------------------------------------------- Listings -- */
-
 struct listing {
-	size_t count, limit;
+	size_t count;
+	size_t limit;
 	int64_t last_due;
 	unsigned last_shard;
 	bool sorted;
@@ -721,12 +707,8 @@ static bool cancel_one(void *context, const struct tw_redis_info *info)
 static void listing_may_call_the_same_redis(void **state)
 {
 	struct fixture *fixture = *state;
-	char key[KEY_SIZE];
 
-	for (int i = 0; i < 50; i++) {
-		number_key(key, i);
-		add_task(fixture->redis, key, TW_HOUR + i * TW_MILLISECOND);
-	}
+	add_tasks(fixture->redis, 50, TW_HOUR, TW_MILLISECOND);
 	assert_ok(fixture->redis, tw_redis_each(fixture->redis, cancel_one, fixture));
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
@@ -741,8 +723,7 @@ static void stats_count_what_there_is(void **state)
 	assert_int_equal(stats.tasks + stats.due + stats.started + stats.dead, 0);
 	assert_int_equal(stats.next_ms, 0);
 	add_task(fixture->redis, "later", TW_HOUR);
-	add_task(fixture->redis, "running", 0);
-	batch = await_claim(fixture->redis, "running", LONG_LEASE);
+	batch = claim_new(fixture->redis, "running", long_lease);
 	add_task(fixture->redis, "due", 0);
 	stats = stats_of(fixture->redis);
 	assert_int_equal(stats.tasks, 3);
@@ -751,8 +732,6 @@ static void stats_count_what_there_is(void **state)
 	assert_in_range(stats.now_ms - stats.next_ms, 0, 5000);
 	tw_redis_batch_free(batch);
 }
-
-/* ----------------------------------------------------------------------- Namespaces, scripts -- */
 
 static void namespaces_share_nothing(void **state)
 {
@@ -828,7 +807,7 @@ static void tls_is_there_or_a_clear_error(void **state)
 	options.url = url;
 	options.connect_timeout = options.reply_timeout = TW_SECOND;
 	/* Our server has no TLS: where the library has, the handshake fails. */
-	switch (tw_redis_open(&redis, &options, &error)) {
+	switch ((int)tw_redis_open(&redis, &options, &error)) {
 	case TW_REDIS_UNFIT:
 		assert_non_null(strstr(error.text, "TLS"));
 		break;
@@ -848,7 +827,7 @@ static void scripts_that_redis_forgets_are_sent_again(void **state)
 		freeReplyObject(redis_server_ask(&fixture->server, "SCRIPT FLUSH"));
 		add_task(fixture->redis, "a", 0);
 		freeReplyObject(redis_server_ask(&fixture->server, "SCRIPT FLUSH"));
-		batch = await_claim(fixture->redis, "a", LONG_LEASE);
+		batch = await_claim(fixture->redis, "a", long_lease);
 		freeReplyObject(redis_server_ask(&fixture->server, "SCRIPT FLUSH"));
 		ack_is(fixture->redis, batch, TW_OK);
 		tw_redis_batch_free(batch);
@@ -866,13 +845,12 @@ static void ping_measures_a_round_trip(void **state)
 	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
 }
 
-/* ------------------------------------------------------------------------------------ Model -- */
-
 enum { MODEL_KEYS = 40 };
 
 /* What is known of a key: whether a task has it, and whether we have it on lease. */
 struct modelled {
-	bool there, leased;
+	bool there;
+	bool leased;
 	struct tw_redis_batch *batch;
 };
 
@@ -909,9 +887,9 @@ static void model_step(struct fixture *fixture, struct modelled *modelled, const
 	case 4:
 		if (!modelled->there)
 			break;
-		/* It is due, and claimed; whoever had it loses it. */
+		/* It is due, and claimed; the run that had it loses it. */
 		redis_server_set_due(&fixture->server, redis, fixture->name_space, key, -1000);
-		batch = await_claim(redis, key, LONG_LEASE);
+		batch = await_claim(redis, key, long_lease);
 		if (modelled->batch)
 			assert_true(only_job(batch)->token > only_job(modelled->batch)->token);
 		tw_redis_batch_free(modelled->batch);

@@ -46,8 +46,6 @@ static struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker)
 	return stats;
 }
 
-/* ------------------------------------------------------------------------------ When it runs -- */
-
 static void task_due_in_a_second_runs_once_and_never_early(void **state)
 {
 	struct fixture *fixture = *state;
@@ -72,18 +70,12 @@ static void many_tasks_run_none_early(void **state)
 	enum { COUNT = 1000 };
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
-	char key[KEY_SIZE];
 
-	for (int i = 0; i < COUNT; i++) {
-		number_key(key, i);
-		add_task(fixture->redis, key, (200 + i / 2) * TW_MILLISECOND);
-	}
+	add_tasks(fixture->redis, COUNT, 200 * TW_MILLISECOND, TW_MILLISECOND / 2);
 	WAIT_UNTIL(ends_count(&runs) == COUNT);
-	for (int i = 0; i < COUNT; i++) {
+	for (int i = 0; i < COUNT; i++)
 		assert_true(run_of(&runs, NULL, (size_t)i).lateness >= 0);
-		number_key(key, i);
-		assert_int_equal(runs_count_of(&runs, key), 1);
-	}
+	assert_each_ran(&runs, COUNT, 1);
 	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
@@ -196,7 +188,8 @@ static void idle_worker_hardly_asks_redis(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
-	int64_t before, after;
+	int64_t before;
+	int64_t after;
 
 	add_task(fixture->redis, "later", TW_HOUR);
 	worker = start(fixture);
@@ -208,8 +201,6 @@ static void idle_worker_hardly_asks_redis(void **state)
 	assert_true(after - before <= 2);
 	worker_stop(worker);
 }
-
-/* ------------------------------------------------------------------------- Replaced, running -- */
 
 static void replaced_task_runs_as_the_new_one_only(void **state)
 {
@@ -255,7 +246,8 @@ static void running_task_that_is_replaced_ends_stale_and_the_new_one_runs(void *
 static void task_longer_than_its_lease_is_extended_and_runs_once(void **state)
 {
 	struct fixture *fixture = *state;
-	struct tw_redis_worker *worker, *other;
+	struct tw_redis_worker *worker;
+	struct tw_redis_worker *other;
 
 	runs.takes = 900 * TW_MILLISECOND;
 	worker = start_with(fixture,
@@ -277,12 +269,8 @@ static void two_workers_share_the_tasks(void **state)
 	enum { COUNT = 2000 };
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *workers[2];
-	char key[KEY_SIZE];
 
-	for (int i = 0; i < COUNT; i++) {
-		number_key(key, i);
-		add_task(fixture->redis, key, 0);
-	}
+	add_tasks(fixture->redis, COUNT, 0, 0);
 	runs.takes = TW_MILLISECOND;
 	for (int i = 0; i < 2; i++)
 		workers[i] = start(fixture);
@@ -295,8 +283,6 @@ static void two_workers_share_the_tasks(void **state)
 	}
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
-
-/* ---------------------------------------------------------------------------------- Failing -- */
 
 static void task_that_always_fails_is_dead_after_its_attempts(void **state)
 {
@@ -377,20 +363,14 @@ static void dead_letter_that_is_retried_runs_again(void **state)
 	worker_stop(worker);
 }
 
-/* --------------------------------------------------------------------------------- Stopping -- */
-
 static void stop_waits_for_what_runs_and_gives_back_the_rest(void **state)
 {
 	enum { COUNT = 50 };
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	size_t begun;
-	char key[KEY_SIZE];
 
-	for (int i = 0; i < COUNT; i++) {
-		number_key(key, i);
-		add_task(fixture->redis, key, 0);
-	}
+	add_tasks(fixture->redis, COUNT, 0, 0);
 	runs.takes = 300 * TW_MILLISECOND;
 	worker = start_with(fixture, (struct tw_redis_worker_options){.handlers = 2});
 	WAIT_UNTIL(runs_running(&runs) == 2);
@@ -444,8 +424,6 @@ static void bad_worker_options_are_invalid(void **state)
 	assert_int_equal(tw_redis_worker_stop(worker, -1), TW_INVALID);
 	worker_stop(worker);
 }
-
-/* ---------------------------------------------------------------------------------- Scripts -- */
 
 static void scripts_flushed_in_mid_run_lose_nothing(void **state)
 {

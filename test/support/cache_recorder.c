@@ -75,6 +75,12 @@ void cache_recorder_close(struct cache_recorder *recorder)
 	free(recorder);
 }
 
+void cache_recorder_close_balanced(struct cache_recorder *recorder)
+{
+	assert_balanced(recorder->cache);
+	cache_recorder_close(recorder);
+}
+
 /* Copies the first bytes and answers the full size. */
 static size_t excerpt(unsigned char bytes[32], const void *from, size_t size)
 {
@@ -105,6 +111,12 @@ void record_removal(void *context, const struct tw_cache_entry *entry, enum tw_c
 void cache_set(struct cache_recorder *recorder, const char *key, const char *value)
 {
 	assert_status(tw_cache_set(recorder->cache, key, strlen(key), value, strlen(value)), TW_OK);
+}
+
+void cache_set_letters(struct cache_recorder *recorder, const char *letters)
+{
+	for (; *letters != '\0'; letters++)
+		cache_set(recorder, (const char[]){*letters, '\0'}, (const char[]){*letters, '\0'});
 }
 
 void cache_set_for(struct cache_recorder *recorder, const char *key, const char *value,
@@ -197,6 +209,15 @@ void assert_holds_(struct tw_cache *cache, const char *key, const char *value, c
 	_assert_string_equal(tw_status_name(status), "TW_OK", file, line);
 	assert_value_(entry, value, file, line);
 	tw_cache_entry_release(entry);
+}
+
+void assert_lives_for_(struct cache_recorder *recorder, const char *key, const char *value,
+		       tw_duration time, const char *file, int line)
+{
+	cache_pass(recorder, time - 1);
+	assert_holds_(recorder->cache, key, value, file, line);
+	cache_pass(recorder, 1);
+	_assert_string_equal(tw_status_name(cache_get(recorder, key)), "TW_NOT_FOUND", file, line);
 }
 
 void assert_value_(const struct tw_cache_entry *entry, const char *value, const char *file,

@@ -115,3 +115,17 @@ void assert_takers_end_(struct taker *takers, enum tw_status status, const char 
 	for (int i = 0; i < TAKERS; i++)
 		assert_taker_ends_(&takers[i], status, value, file, line);
 }
+
+void load_start(struct load *load, struct cache_recorder *recorder, const char *key)
+{
+	taker_start_load(&load->first, recorder, key, &load->source);
+	start_waiters(load->others, recorder, key, &load->source);
+}
+
+void assert_load_ends_(struct load *load, enum tw_status status, const char *value,
+		       const char *file, int line)
+{
+	gate_open(&load->source.gate);
+	assert_taker_ends_(&load->first, status, value, file, line);
+	assert_takers_end_(load->others, status, value, file, line);
+}

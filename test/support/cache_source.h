@@ -64,6 +64,21 @@ void taker_start_load(struct taker *taker, struct cache_recorder *recorder, cons
 void start_waiters(struct taker *takers, struct cache_recorder *recorder, const char *key,
 		   struct source *source);
 
+/* A load that has begun and waits at the gate, and TAKERS who wait for it. */
+struct load {
+	struct source source;
+	struct taker first;
+	struct taker others[TAKERS];
+};
+
+/* The source has been opened. */
+void load_start(struct load *load, struct cache_recorder *recorder, const char *key);
+/* Opens the gate; all end alike. */
+#define assert_load_ends(load, status, value) \
+	assert_load_ends_(load, status, value, __FILE__, __LINE__)
+void assert_load_ends_(struct load *load, enum tw_status status, const char *value,
+		       const char *file, int line);
+
 /* Waits for its end; on TW_OK it has this value. */
 #define assert_taker_ends(taker, status, value) \
 	assert_taker_ends_(taker, status, value, __FILE__, __LINE__)

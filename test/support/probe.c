@@ -69,6 +69,13 @@ void probe_start(struct recorder *recorder, struct probe *probe, uintptr_t numbe
 	assert_true(probe->timer.id != 0);
 }
 
+void probes_start_ms_(struct recorder *recorder, struct probe *probes, uintptr_t first,
+		      const int *delays, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		probe_start(recorder, &probes[i], first + i, delays[i] * TW_MILLISECOND);
+}
+
 void probe_repeat(struct recorder *recorder, struct probe *probe, uintptr_t number,
 		  tw_duration first, tw_duration period)
 {
@@ -84,6 +91,24 @@ void probe_repeat_with(struct recorder *recorder, struct probe *probe, uintptr_t
 		tw_every(recorder->wheel, first, period, missed, probe_run, probe, &probe->timer),
 		TW_OK);
 	assert_true(probe->timer.id != 0);
+}
+
+struct recorder *probes_open_one(const struct variant *variant, struct probe *probe,
+				 tw_duration delay)
+{
+	struct recorder *recorder = probes_open(variant);
+
+	probe_start(recorder, probe, 1, delay);
+	return recorder;
+}
+
+struct recorder *probes_open_repeating(const struct variant *variant, struct probe *probe,
+				       tw_duration period)
+{
+	struct recorder *recorder = probes_open(variant);
+
+	probe_repeat(recorder, probe, 1, period, period);
+	return recorder;
 }
 
 tw_duration probe_next(void *argument, tw_duration previous)
@@ -143,10 +168,39 @@ void probe_start_held(struct recorder *recorder, struct probe *probe, uintptr_t 
 	gate_await(&probe->gate);
 }
 
+struct recorder *probes_open_held(const struct variant *variant, struct probe *probe)
+{
+	struct recorder *recorder = probes_open(variant);
+
+	probe_start_held(recorder, probe, 1);
+	return recorder;
+}
+
+void probe_repeat_held(struct recorder *recorder, struct probe *probe, tw_duration period,
+		       enum tw_missed missed)
+{
+	probe_hold(probe);
+	probe_repeat_with(recorder, probe, 1, period, period, missed);
+	assert_status(tw_advance(recorder->wheel, period), TW_OK);
+	gate_await(&probe->gate);
+}
+
 void hold_workers(struct recorder *recorder, struct probe held[2])
 {
 	probe_start_held(recorder, &held[0], 1001);
 	probe_start_held(recorder, &held[1], 1002);
+}
+
+struct recorder *probes_open_waiting(const struct variant *variant, struct probe held[2],
+				     struct probe *probes, size_t count)
+{
+	struct recorder *recorder = probes_open(variant);
+
+	for (size_t i = 0; i < count; i++)
+		probe_start(recorder, &probes[i], i, INTERVAL);
+	hold_workers(recorder, held);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	return recorder;
 }
 
 void let_workers_go(struct recorder *recorder, struct probe held[2])

@@ -44,6 +44,12 @@ void probe_drain(void *recorder, const struct tw_task *task);
 /* Calls that must succeed. Main thread. */
 void probe_start(struct recorder *recorder, struct probe *probe, uintptr_t number,
 		 tw_duration delay);
+/* Starts probes[0], probes[1], … as first, first + 1, …; after so many ms, which are ticks. */
+#define probes_start_ms(recorder, probes, first, ...)                         \
+	probes_start_ms_(recorder, probes, first, (const int[]){__VA_ARGS__}, \
+			 sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
+void probes_start_ms_(struct recorder *recorder, struct probe *probes, uintptr_t first,
+		      const int *delays, size_t count);
 /* Without a policy TW_MISSED_BURST. */
 void probe_repeat(struct recorder *recorder, struct probe *probe, uintptr_t number,
 		  tw_duration first, tw_duration period);
@@ -54,6 +60,12 @@ enum tw_status probe_schedule(struct recorder *recorder, struct probe *probe, ui
 			      const tw_duration *deadlines);
 tw_duration probe_next(void *probe, tw_duration previous);
 
+/* A wheel with number 1 alone: once, or in bursts. */
+struct recorder *probes_open_one(const struct variant *variant, struct probe *probe,
+				 tw_duration delay);
+struct recorder *probes_open_repeating(const struct variant *variant, struct probe *probe,
+				       tw_duration period);
+
 /* Calls for the probe's timer. Any thread. */
 enum tw_status probe_stop(const struct probe *probe);
 enum tw_status probe_stop_wait(const struct probe *probe);
@@ -63,8 +75,16 @@ enum tw_status probe_reset(const struct probe *probe, tw_duration delay);
 void probe_hold(struct probe *probe);
 /* Starts one whose run begins now and goes on until the gate is opened, and 20 ms longer. */
 void probe_start_held(struct recorder *recorder, struct probe *probe, uintptr_t number);
+/* A wheel with that one, number 1. */
+struct recorder *probes_open_held(const struct variant *variant, struct probe *probe);
+/* Starts number 1, whose first run begins and goes on until the gate is opened. */
+void probe_repeat_held(struct recorder *recorder, struct probe *probe, tw_duration period,
+		       enum tw_missed missed);
 /* Holds up both workers by 1001 and 1002, so that what is due next stays in the pool. */
 void hold_workers(struct recorder *recorder, struct probe held[2]);
+/* Workers are held up, and so many probes, numbered from 0, are due and wait in the pool. */
+struct recorder *probes_open_waiting(const struct variant *variant, struct probe held[2],
+				     struct probe *probes, size_t count);
 void let_workers_go(struct recorder *recorder, struct probe held[2]);
 
 /* Waits until so many events have come, and looks that no more do. */

@@ -23,7 +23,10 @@ struct tw_options variant_options(const struct variant *variant, struct tw_optio
 	if (more.workers == 0)
 		more.workers = variant->workers;
 	/* Of tests that hold up all workers, some count on there being no more. */
-	more.max_workers = more.workers > 0 ? more.workers : 0;
+	if (more.workers < 0)
+		more.max_workers = 0;
+	else if (more.max_workers == 0)
+		more.max_workers = more.workers;
 	return more;
 }
 
@@ -139,6 +142,13 @@ void set_timer_at(struct recorder *recorder, const char *key, uintptr_t value, t
 {
 	assert_status(tw_set_timer_at(recorder->wheel, key, strlen(key), VALUE(value), deadline),
 		      TW_OK);
+}
+
+void set_letters_ms_(struct recorder *recorder, const int *delays, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		set_timer(recorder, (const char[]){(char)('a' + i), '\0'}, i + 1,
+			  delays[i] * TW_MILLISECOND);
 }
 
 void move_timer(struct recorder *recorder, const char *key, tw_duration delay)

@@ -93,6 +93,11 @@ void ignore_task(void *context, const struct tw_task *task);
 void set_timer(struct recorder *recorder, const char *key, uintptr_t value, tw_duration delay);
 void set_timer_at(struct recorder *recorder, const char *key, uintptr_t value,
 		  tw_duration deadline);
+/* Timers "a", "b", … with the values 1, 2, …; after so many milliseconds, which are ticks. */
+#define set_letters_ms(recorder, ...)                         \
+	set_letters_ms_(recorder, (const int[]){__VA_ARGS__}, \
+			sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
+void set_letters_ms_(struct recorder *recorder, const int *delays, size_t count);
 void move_timer(struct recorder *recorder, const char *key, tw_duration delay);
 void remove_timer(struct recorder *recorder, const char *key);
 

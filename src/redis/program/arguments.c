@@ -3,7 +3,7 @@
  * One table says which option belongs to which commands, reads it, and writes the help. Options may
  * stand anywhere behind the program's name. A key may be given as --key or as the last word.
  *
- * A password in --url is seen by whoever lists processes in the moment between the start and our
+ * A password in --url is seen in a list of processes in the moment between the start and our
  * blotting it out; TWR_PASSWORD and TWR_URL are seen by the same user alone, and blotted out too.
  */
 #include "arguments.h"
@@ -14,18 +14,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exit_code.h"
+#include "outcome.h"
 #include "when.h"
 
 #define BIT(command) (1u << (command))
-#define ONE_TASK                                                                         \
-	(BIT(COMMAND_ADD) | BIT(COMMAND_CANCEL) | BIT(COMMAND_MOVE) | BIT(COMMAND_GET) | \
-	 BIT(COMMAND_DEAD_RETRY) | BIT(COMMAND_DEAD_DROP))
-#define TIMED (BIT(COMMAND_ADD) | BIT(COMMAND_MOVE))
-#define DEAD_ONES (BIT(COMMAND_DEAD_RETRY) | BIT(COMMAND_DEAD_DROP))
-#define EVERY (~0u)
+/* Of the commands that an option is for. */
+enum {
+	ONE_TASK = BIT(COMMAND_ADD) | BIT(COMMAND_CANCEL) | BIT(COMMAND_MOVE) | BIT(COMMAND_GET) |
+		   BIT(COMMAND_DEAD_RETRY) | BIT(COMMAND_DEAD_DROP),
+	TIMED = BIT(COMMAND_ADD) | BIT(COMMAND_MOVE),
+	DEAD_ONES = BIT(COMMAND_DEAD_RETRY) | BIT(COMMAND_DEAD_DROP),
+	EVERY = BIT(COMMAND_PING + 1) - 1
+};
 
-#define DAY (24 * TW_HOUR)
+static const tw_duration day = 24 * TW_HOUR;
 
 enum option_name {
 	OPTION_URL = 256, /* beyond every character */
@@ -105,10 +107,11 @@ static const struct program_option table[] = {
 	{"count-every", OPTION_COUNT_EVERY, "TIME", BIT(COMMAND_WORKER), "tell the counts (1m)"},
 	{"verbose", OPTION_VERBOSE, NULL, BIT(COMMAND_WORKER), "a line for each task"},
 };
-#define TABLE_SIZE (sizeof(table) / sizeof(table[0]))
+enum { TABLE_SIZE = sizeof(table) / sizeof(table[0]) };
 
 static const struct {
-	const char *word, *second; /* second: NULL if there is none */
+	const char *word;
+	const char *second; /* second: NULL if there is none */
 	enum command_name command;
 	const char *help;
 } commands[] = {
@@ -124,7 +127,7 @@ static const struct {
 	{"worker", NULL, COMMAND_WORKER, "run what is due, until SIGTERM"},
 	{"ping", NULL, COMMAND_PING, "is Redis there?"},
 };
-#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
 int usage_error(const char *format, ...)
 {
@@ -181,19 +184,13 @@ static void help_write(void)
 	     "77 login refused.");
 }
 
-/* ---------------------------------------------------------------------------------- Secrets -- */
-
-static void secret_free(char *secret)
-{
-	if (secret)
-		explicit_bzero(secret, strlen(secret));
-	free(secret);
-}
-
 /* The password of "redis://user:password@host", with its length; NULL: there is none. */
 static char *url_password(char *url, size_t *size)
 {
-	char *login = strstr(url, "://"), *end, *at = NULL, *colon;
+	char *login = strstr(url, "://");
+	char *end;
+	char *at = NULL;
+	char *colon;
 
 	if (!login)
 		return NULL;
@@ -212,12 +209,13 @@ static char *url_password(char *url, size_t *size)
 /* Takes a copy of the URL and blots out the password in the original. */
 static bool url_take(struct arguments *arguments, char *url)
 {
-	char *copy = strdup(url), *password;
+	char *copy = strdup(url);
+	char *password;
 	size_t size;
 
 	if (!copy)
 		return false;
-	secret_free(arguments->url);
+	free(arguments->url);
 	arguments->url = copy;
 	password = url_password(url, &size);
 	if (password)
@@ -227,7 +225,8 @@ static bool url_take(struct arguments *arguments, char *url)
 
 static bool environment_read(struct arguments *arguments)
 {
-	char *url = getenv("TWR_URL"), *password = getenv("TWR_PASSWORD");
+	char *url = getenv("TWR_URL");
+	char *password = getenv("TWR_PASSWORD");
 
 	arguments->redis.name_space = getenv("TWR_NAMESPACE");
 	if (password && *password) {
@@ -252,8 +251,6 @@ static void blot_out(char **texts)
 			memset(password, '*', size);
 	}
 }
-
-/* ---------------------------------------------------------------------------------- Options -- */
 
 static bool number_read(const char *text, unsigned least, unsigned most, unsigned *number)
 {
@@ -315,13 +312,13 @@ static bool worker_option_take(struct arguments *arguments, int option, const ch
 
 	switch (option) {
 	case OPTION_LEASE:
-		return duration_read(value, 100 * TW_MILLISECOND, DAY, &worker->lease);
+		return duration_read(value, 100 * TW_MILLISECOND, day, &worker->lease);
 	case OPTION_CONCURRENCY:
 		return number_read(value, 1, 1024, &worker->callbacks);
 	case OPTION_BATCH:
 		return number_read(value, 1, TW_REDIS_BATCH_MAX, &worker->batch);
 	case OPTION_TIMEOUT:
-		return duration_read(value, TW_MILLISECOND, DAY, &worker->http_timeout);
+		return duration_read(value, TW_MILLISECOND, day, &worker->http_timeout);
 	case OPTION_RETRY_FIRST:
 		return duration_read(value, TW_MILLISECOND, TW_REDIS_DELAY_MAX,
 				     &worker->retry_first);
@@ -380,7 +377,7 @@ static bool url_option_take(struct arguments *arguments, char *url)
 	size_t size;
 
 	if (url_password(url, &size)) {
-		secret_free(arguments->password);
+		free(arguments->password);
 		arguments->password = NULL;
 	}
 	return url_take(arguments, url);
@@ -413,8 +410,6 @@ static bool option_take(struct arguments *arguments, int option, char *value)
 		return task_option_take(arguments, option, value);
 	}
 }
-
-/* ----------------------------------------------------------------------------- Command line -- */
 
 /* Finds the command of the words, and how many of them it is. */
 static int command_find(struct arguments *arguments, char **words)
@@ -545,6 +540,6 @@ bool arguments_read(struct arguments *arguments, int count, char **texts, int *e
 
 void arguments_free(struct arguments *arguments)
 {
-	secret_free(arguments->url);
-	secret_free(arguments->password);
+	free(arguments->url);
+	free(arguments->password);
 }

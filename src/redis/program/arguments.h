@@ -26,7 +26,8 @@ struct arguments {
 
 	/* Which Redis. */
 	struct tw_redis_options redis;
-	char *url, *password; /* our copies; the originals have been blotted out */
+	char *url; /* ours, as the password is; the originals have been blotted out */
+	char *password;
 
 	/* Which task, and what it is. */
 	struct tw_redis_task task; /* body: data, once it has been read */

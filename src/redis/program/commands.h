@@ -22,10 +22,4 @@ int command_ping(struct tw_redis *redis, struct arguments *arguments);
 /* worker_command.c: opens its own connections. */
 int command_worker(struct arguments *arguments);
 
-/* outcome.c */
-/* The exit code of a status, which is explained on stderr if it isn't TW_OK. */
-int outcome(enum tw_status status, const struct tw_redis_error *error);
-/* The same for a call's status, with the error that the redis kept. */
-int outcome_of_call(struct tw_redis *redis, enum tw_status status);
-
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "exit_code.h"
+#include "outcome.h"
 
 static int stream_read(FILE *stream, char **body, size_t *size)
 {

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "exit_code.h"
+#include "outcome.h"
 #include "show.h"
 #include "when.h"
 

@@ -1,55 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-#include "commands.h"
+#include "outcome.h"
 
 #include <stdio.h>
 
-#include "exit_code.h"
-
-static int exit_code_of(enum tw_status status)
-{
-	switch (status) {
-	case TW_OK:
-		return EXIT_DONE;
-	case TW_NOT_FOUND:
-	case TW_EXISTS:
-	case TW_RUNNING:
-		return EXIT_NOT_DONE;
-	case TW_INVALID:
-		return EXIT_USAGE;
-	case TW_REDIS_BAD_DATA:
-		return EXIT_BAD_DATA;
-	case TW_REDIS_UNREACHABLE:
-	case TW_REDIS_UNFIT:
-	case TW_REDIS_FAILED:
-		return EXIT_UNREACHABLE;
-	case TW_REDIS_OUTCOME_UNKNOWN:
-		return EXIT_UNKNOWN;
-	case TW_REDIS_REFUSED:
-		return EXIT_REFUSED;
-	default:
-		return EXIT_SYSTEM;
-	}
-}
+static const struct {
+	enum tw_status status;
+	enum exit_code exit_code;
+	const char *text; /* NULL: the status's own, and the error's */
+} outcomes[] = {
+	{TW_NOT_FOUND, EXIT_NOT_DONE, "there is no such task"},
+	{TW_EXISTS, EXIT_NOT_DONE, "a task has that key"},
+	{TW_RUNNING, EXIT_NOT_DONE, "a worker has it on lease"},
+	{TW_INVALID, EXIT_USAGE, NULL},
+	{TW_REDIS_BAD_DATA, EXIT_BAD_DATA, NULL},
+	{TW_REDIS_UNREACHABLE, EXIT_UNREACHABLE, NULL},
+	{TW_REDIS_UNFIT, EXIT_UNREACHABLE, NULL},
+	{TW_REDIS_FAILED, EXIT_UNREACHABLE, NULL},
+	{TW_REDIS_OUTCOME_UNKNOWN, EXIT_UNKNOWN, NULL},
+	{TW_REDIS_REFUSED, EXIT_REFUSED, NULL},
+};
+enum { OUTCOME_COUNT = sizeof(outcomes) / sizeof(outcomes[0]) };
 
 int outcome(enum tw_status status, const struct tw_redis_error *error)
 {
-	switch (status) {
-	case TW_OK:
-		break;
-	case TW_NOT_FOUND:
-		fputs("twr: there is no such task\n", stderr);
-		break;
-	case TW_EXISTS:
-		fputs("twr: a task has that key\n", stderr);
-		break;
-	case TW_RUNNING:
-		fputs("twr: a worker has it on lease\n", stderr);
-		break;
-	default:
+	size_t i = 0;
+
+	if (status == TW_OK)
+		return EXIT_DONE;
+	while (i < OUTCOME_COUNT && outcomes[i].status != status)
+		i++;
+	if (i < OUTCOME_COUNT && outcomes[i].text)
+		fprintf(stderr, "twr: %s\n", outcomes[i].text);
+	else
 		fprintf(stderr, "twr: %s%s%s\n", tw_status_text(status), *error->text ? ": " : "",
 			error->text);
-	}
-	return exit_code_of(status);
+	return i < OUTCOME_COUNT ? (int)outcomes[i].exit_code : EXIT_SYSTEM;
 }
 
 int outcome_of_call(struct tw_redis *redis, enum tw_status status)

@@ -29,13 +29,12 @@ static const char *method_name(enum tw_redis_method method)
 	return method == TW_REDIS_GET ? "GET" : "POST";
 }
 
-/* ------------------------------------------------------------------------------------- JSON -- */
-
 static char *base64_write(const unsigned char *bytes, size_t size)
 {
 	static const char digits[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *text = malloc((size + 2) / 3 * 4 + 1), *at = text;
+	char *text = malloc((size + 2) / 3 * 4 + 1);
+	char *at = text;
 
 	for (size_t i = 0; text && i < size; i += 3) {
 		size_t left = size - i;
@@ -56,7 +55,8 @@ static char *base64_write(const unsigned char *bytes, size_t size)
 void json_set_bytes(json_t *object, const char *name, const void *bytes, size_t size)
 {
 	json_t *string = json_stringn(size ? bytes : "", size);
-	char base64_name[64], *base64;
+	char base64_name[64];
+	char *base64;
 
 	if (string) {
 		json_object_set_new(object, name, string);
@@ -122,17 +122,14 @@ static json_t *task_json(const struct tw_redis_info *info)
 	return object;
 }
 
-/* ------------------------------------------------------------------------------------- Text -- */
-
 void show_key(const void *key, size_t key_size)
 {
-	const unsigned char *bytes = key;
+	char text[4];
 
-	for (size_t i = 0; i < key_size; i++)
-		if (bytes[i] <= ' ' || bytes[i] >= 0x7f || bytes[i] == '%')
-			printf("%%%02X", bytes[i]);
-		else
-			putchar(bytes[i]);
+	for (size_t i = 0; i < key_size; i++) {
+		tw_redis_write_key((const char *)key + i, 1, text);
+		fputs(text, stdout);
+	}
 }
 
 /* As it is, but for what a terminal would obey. */
@@ -142,7 +139,7 @@ static void show_text(const char *text, size_t size)
 		unsigned char byte = (unsigned char)text[i];
 
 		if ((byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f)
-			printf("%%%02X", byte);
+			show_key(&byte, 1);
 		else
 			putchar(byte);
 	}
@@ -257,7 +254,9 @@ static json_t *report_json(const struct tw_redis_report *report)
 void show_report(const struct tw_redis_report *report, bool json)
 {
 	const struct tw_redis_job *job = report->job;
-	char late[WHEN_SIZE], took[WHEN_SIZE], retry_in[WHEN_SIZE];
+	char late[WHEN_SIZE];
+	char took[WHEN_SIZE];
+	char retry_in[WHEN_SIZE];
 
 	if (json) {
 		show_json(report_json(report));

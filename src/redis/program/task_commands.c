@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "data.h"
-#include "exit_code.h"
+#include "outcome.h"
 #include "show.h"
 #include "when.h"
 
@@ -97,8 +97,6 @@ int command_get(struct tw_redis *redis, struct arguments *arguments)
 							     get_each, arguments))
 		       : exit_code;
 }
-
-/* ----------------------------------------------------------------------------- Dead letters -- */
 
 typedef enum tw_status dead_call(struct tw_redis *redis, const void *key, size_t key_size);
 

@@ -5,7 +5,7 @@
 
 #include "arguments.h"
 #include "commands.h"
-#include "exit_code.h"
+#include "outcome.h"
 
 typedef int command_run(struct tw_redis *redis, struct arguments *arguments);
 

@@ -15,7 +15,9 @@
  * one that is out of range. */
 static const char *decimal_read(const char *text, int64_t *nanos)
 {
-	int64_t whole = 0, fraction = 0, unit = TW_SECOND;
+	int64_t whole = 0;
+	int64_t fraction = 0;
+	int64_t unit = TW_SECOND;
 
 	if (!isdigit((unsigned char)*text))
 		return NULL;
@@ -60,7 +62,8 @@ bool duration_parse(const char *text, tw_duration *duration)
 	tw_duration sum = 0;
 
 	do {
-		int64_t nanos, unit = TW_SECOND;
+		int64_t nanos;
+		int64_t unit = TW_SECOND;
 		long double part;
 
 		text = decimal_read(text, &nanos);
@@ -133,7 +136,9 @@ static const char *clock_read(const char *text, struct tm *date, int *ms)
 /* "Z", "+02:00", "-0730": seconds to the east of Greenwich. */
 static bool zone_read(const char *text, int *east)
 {
-	int hours, minutes, sign = *text == '-' ? -1 : 1;
+	int hours;
+	int minutes;
+	int sign = *text == '-' ? -1 : 1;
 
 	*east = 0;
 	if ((*text == 'Z' || *text == 'z') && !text[1])
@@ -165,7 +170,8 @@ bool time_parse(const char *text, int64_t *at_ms)
 	struct tm date = {0};
 	int64_t nanos;
 	time_t seconds;
-	int ms = 0, east;
+	int ms = 0;
+	int east;
 
 	end = decimal_read(text, &nanos);
 	if (end && !*end) {

@@ -8,7 +8,7 @@
 
 #include <timingwheel/timingwheel.h>
 
-#define WHEN_SIZE 32
+enum { WHEN_SIZE = 32 };
 
 /* "90", "1.5s", "250ms", "1h30m", "7d": a bare number is seconds. False: it is none of these. */
 bool duration_parse(const char *text, tw_duration *duration);

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "exit_code.h"
+#include "outcome.h"
 #include "show.h"
 
 /* Written by the worker's main thread; read when that has ended. */

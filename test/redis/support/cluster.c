@@ -4,16 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define SLOTS 16384
-#define TRIES 3000 /* of 10 ms */
-#define MEET_TRIES 150
+#include "support/wait.h"
 
-static void sleep_ms(long time)
-{
-	nanosleep(&(struct timespec){time / 1000, time % 1000 * 1000000}, NULL);
-}
+enum { SLOTS = 16384 };
+enum { TRIES = 3000, MEET_TRIES = 150 }; /* of 10 ms */
 
 static bool node_says(struct redis_server *node, const char *what)
 {
@@ -24,7 +19,7 @@ static bool node_says(struct redis_server *node, const char *what)
 	return says;
 }
 
-/* Whether the node knows who has each slot. */
+/* Whether the node knows which node has each slot. */
 static bool node_is_well(struct redis_server *node)
 {
 	return node_says(node, "cluster_state:ok") && node_says(node, "cluster_slots_ok:16384") &&
@@ -52,7 +47,7 @@ void cluster_wait_until_well(struct cluster *cluster)
 		if (tries % MEET_TRIES == MEET_TRIES - 1 &&
 		    !node_says(&cluster->nodes[0], "cluster_known_nodes:3"))
 			nodes_meet(cluster);
-		sleep_ms(10);
+		wait_for(10 * TW_MILLISECOND);
 	}
 	fputs("the cluster does not get well\n", stderr);
 	exit(1);
@@ -63,7 +58,7 @@ void cluster_wait_until_down(struct cluster *cluster, int index)
 	for (int tries = 0; tries < TRIES; tries++) {
 		if (node_says(&cluster->nodes[index], "cluster_state:fail"))
 			return;
-		sleep_ms(10);
+		wait_for(10 * TW_MILLISECOND);
 	}
 	fputs("the cluster does not go down\n", stderr);
 	exit(1);
@@ -151,7 +146,7 @@ void cluster_move_slot(struct cluster *cluster, unsigned slot, int target_index,
 	freeReplyObject(redis_server_ask(source, "CLUSTER SETSLOT %u MIGRATING %s", slot,
 					 cluster->ids[target_index]));
 	do
-		sleep_ms(pause_ms);
+		wait_for(pause_ms * TW_MILLISECOND);
 	while (move_key(source, target, slot));
 	freeReplyObject(redis_server_ask(target, "CLUSTER SETSLOT %u NODE %s", slot,
 					 cluster->ids[target_index]));

@@ -5,7 +5,7 @@
 
 #include "support/redis_server.h"
 
-#define CLUSTER_NODES 3
+enum { CLUSTER_NODES = 3 };
 
 struct cluster {
 	struct redis_server nodes[CLUSTER_NODES];

@@ -80,6 +80,24 @@ void add_task(struct tw_redis *redis, const char *key, tw_duration delay)
 	assert_ok(redis, try_add(redis, key, delay, TW_REDIS_ANY));
 }
 
+void add_tasks(struct tw_redis *redis, int count, tw_duration delay, tw_duration apart)
+{
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < count; i++) {
+		number_key(key, i);
+		add_task(redis, key, delay + i * apart);
+	}
+}
+
+void add_callback(struct tw_redis *redis, const char *key, const char *url, unsigned attempts)
+{
+	const struct tw_redis_task task = {
+		.key = key, .key_size = strlen(key), .url = url, .max_attempts = attempts};
+
+	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+}
+
 enum tw_status cancel_task(struct tw_redis *redis, const char *key)
 {
 	return tw_redis_cancel(redis, key, strlen(key));
@@ -110,6 +128,12 @@ struct tw_redis_batch *await_claim(struct tw_redis *redis, const char *key, tw_d
 	}
 	assert_memory_equal(only_job(batch)->key, key, strlen(key));
 	return batch;
+}
+
+struct tw_redis_batch *claim_new(struct tw_redis *redis, const char *key, tw_duration lease)
+{
+	add_task(redis, key, 0);
+	return await_claim(redis, key, lease);
 }
 
 void assert_nothing_due(struct tw_redis *redis, const char *key)

@@ -35,11 +35,15 @@ void assert_ok(struct tw_redis *redis, enum tw_status status);
 struct tw_redis *client_open(const struct tw_redis_options *options);
 
 /* Writes "task-7". */
-#define KEY_SIZE 24
+enum { KEY_SIZE = 24 };
 void number_key(char key[KEY_SIZE], int number);
 
 /* Adds a task for a handler. */
 void add_task(struct tw_redis *redis, const char *key, tw_duration delay);
+/* Adds "task-0" and so on, the later ones due so much later. */
+void add_tasks(struct tw_redis *redis, int count, tw_duration delay, tw_duration apart);
+/* Adds a task with a callback. */
+void add_callback(struct tw_redis *redis, const char *key, const char *url, unsigned attempts);
 enum tw_status try_add(struct tw_redis *redis, const char *key, tw_duration delay,
 		       enum tw_redis_mode mode);
 enum tw_status cancel_task(struct tw_redis *redis, const char *key);
@@ -49,6 +53,8 @@ enum tw_status move_task(struct tw_redis *redis, const char *key, tw_duration de
 struct tw_redis_batch *claim_for(struct tw_redis *redis, const char *key, tw_duration lease);
 /* Claims until the key's task comes, alone; fails the test if that takes longer than 10 s. */
 struct tw_redis_batch *await_claim(struct tw_redis *redis, const char *key, tw_duration lease);
+/* Adds a task for a handler, due now, and claims it. */
+struct tw_redis_batch *claim_new(struct tw_redis *redis, const char *key, tw_duration lease);
 /* Ends a claim that is to be empty; fails the test if it isn't. */
 void assert_nothing_due(struct tw_redis *redis, const char *key);
 const struct tw_redis_job *only_job(const struct tw_redis_batch *batch);
@@ -57,8 +63,10 @@ const struct tw_redis_job *only_job(const struct tw_redis_batch *batch);
 struct found {
 	enum tw_status status;
 	enum tw_redis_state state;
-	int64_t due_ms, now_ms;
-	unsigned attempts, max_attempts;
+	int64_t due_ms;
+	int64_t now_ms;
+	unsigned attempts;
+	unsigned max_attempts;
 	uint64_t token;
 	char reason[TW_REDIS_REASON_MAX + 1];
 	char body[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stopping shuts the sockets, which ends every read; the threads of connections are detached and
- * counted, and stopping waits for the count. Whoever takes a descriptor out of the table closes it.
+ * counted, and stopping waits for the count. What takes a descriptor out of the table closes it.
  */
 #include "support/http_server.h"
 
@@ -14,8 +14,9 @@
 #include <unistd.h>
 
 #include "support/sockets.h"
+#include "support/wait.h"
 
-#define BUFFER_SIZE (512 * 1024)
+enum { BUFFER_SIZE = 512 * 1024 };
 
 struct connection {
 	struct http_server *server;
@@ -24,14 +25,6 @@ struct connection {
 	size_t size; /* in the buffer */
 	char buffer[BUFFER_SIZE];
 };
-
-static int64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
 
 /* The value of a header; "" if there is none. Ends at the line's end. */
 static void header_find(const char *headers, const char *name, char *value, size_t room)
@@ -67,8 +60,11 @@ static bool fill(struct connection *connection, size_t size)
 /* Reads a request and takes it out of the buffer. */
 static bool request_read(struct connection *connection, struct http_request *request)
 {
-	char *buffer = connection->buffer, *end, number[32];
-	size_t head, line;
+	char *buffer = connection->buffer;
+	char *end;
+	char number[32];
+	size_t head;
+	size_t line;
 
 	memset(request, 0, sizeof(*request));
 	do {
@@ -96,7 +92,7 @@ static bool request_read(struct connection *connection, struct http_request *req
 	       request->body_size < HTTP_BODY_KEPT ? request->body_size : HTTP_BODY_KEPT - 1);
 	connection->size -= head + request->body_size;
 	memmove(buffer, buffer + head + request->body_size, connection->size);
-	request->at = now();
+	request->at = wall_clock();
 	return true;
 }
 
@@ -272,12 +268,7 @@ void http_server_stop(struct http_server *server)
 
 size_t http_server_count(struct http_server *server)
 {
-	size_t count;
-
-	pthread_mutex_lock(&server->lock);
-	count = server->count;
-	pthread_mutex_unlock(&server->lock);
-	return count;
+	return locked_read(&server->lock, &server->count);
 }
 
 size_t http_server_count_of(struct http_server *server, const char *key)
@@ -310,10 +301,5 @@ bool http_server_request(struct http_server *server, const char *key, size_t ind
 
 size_t http_server_busiest(struct http_server *server)
 {
-	size_t busiest;
-
-	pthread_mutex_lock(&server->lock);
-	busiest = server->busiest;
-	pthread_mutex_unlock(&server->lock);
-	return busiest;
+	return locked_read(&server->lock, &server->busiest);
 }

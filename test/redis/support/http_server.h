@@ -11,8 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HTTP_CONNECTIONS_MAX 2048
-#define HTTP_BODY_KEPT 256
+enum { HTTP_CONNECTIONS_MAX = 2048, HTTP_BODY_KEPT = 256 };
 
 struct http_request {
 	char method[8];
@@ -51,9 +50,11 @@ struct http_server {
 	bool stop;
 	int connections[HTTP_CONNECTIONS_MAX]; /* descriptors, -1: free */
 	size_t open;
-	size_t busy, busiest; /* requests being answered */
+	size_t busy; /* requests being answered */
+	size_t busiest;
 	struct http_request *requests;
-	size_t count, room;
+	size_t count;
+	size_t room;
 };
 
 void http_server_start(struct http_server *server, http_answer_fn *answer, void *context);

@@ -10,13 +10,14 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "support/sockets.h"
+#include <timingwheel/timingwheel.h>
 
-#define ARGUMENTS_MAX 64
-#define VARIABLES_MAX 128
+#include "support/sockets.h"
+#include "support/wait.h"
+
+enum { ARGUMENTS_MAX = 64, VARIABLES_MAX = 128 };
 
 extern char **environ;
 
@@ -52,7 +53,9 @@ void program_start(struct program *program, const struct program_environment *en
 		   const char *const *arguments)
 {
 	const char *build = getenv("BUILD");
-	char path[256], *words[ARGUMENTS_MAX] = {path}, *variables[VARIABLES_MAX];
+	char path[256];
+	char *words[ARGUMENTS_MAX] = {path};
+	char *variables[VARIABLES_MAX];
 	size_t ours;
 
 	memset(program, 0, sizeof(*program));
@@ -92,17 +95,12 @@ static void reap(struct program *program, int options)
 	program->pid = 0;
 }
 
-static void pause_briefly(void)
-{
-	nanosleep(&(struct timespec){0, 2000000}, NULL);
-}
-
 int program_wait(struct program *program)
 {
 	for (int i = 0; program->pid && i < 30000; i++) {
 		reap(program, WNOHANG);
 		if (program->pid)
-			pause_briefly();
+			wait_for(2 * TW_MILLISECOND);
 	}
 	if (program->pid)
 		kill(program->pid, SIGKILL);
@@ -137,7 +135,7 @@ int program_wait_text(struct program *program, const char *text)
 		reap(program, WNOHANG);
 		if (!program->pid)
 			return strstr(program_text(program), text) != NULL;
-		pause_briefly();
+		wait_for(2 * TW_MILLISECOND);
 	}
 	return 0;
 }

@@ -17,7 +17,9 @@ struct program {
  * (NULL: not set), TWR_PASSWORD the password (NULL: not set). It dies when the test does.
  */
 struct program_environment {
-	const char *url, *name_space, *password;
+	const char *url;
+	const char *name_space;
+	const char *password;
 };
 
 void program_start(struct program *program, const struct program_environment *environment,

@@ -17,7 +17,8 @@
 struct link {
 	struct proxy *proxy;
 	size_t index;
-	int client, server;
+	int client;
+	int server;
 	bool loses; /* what the server says next */
 };
 
@@ -202,10 +203,5 @@ void proxy_lose_reply(struct proxy *proxy, const char *marker)
 
 size_t proxy_lost(struct proxy *proxy)
 {
-	size_t lost;
-
-	pthread_mutex_lock(&proxy->lock);
-	lost = proxy->lost;
-	pthread_mutex_unlock(&proxy->lock);
-	return lost;
+	return locked_read(&proxy->lock, &proxy->lost);
 }

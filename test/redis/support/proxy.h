@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define PROXY_CONNECTIONS_MAX 256
+enum { PROXY_CONNECTIONS_MAX = 256 };
 
 struct proxy {
 	/* Constant after the start. */
@@ -24,7 +24,8 @@ struct proxy {
 	char marker[64]; /* "": no reply is to be lost */
 	size_t lost;     /* replies lost so far */
 	struct {
-		int client, server; /* -1: free */
+		int client; /* -1: free */
+		int server;
 	} connections[PROXY_CONNECTIONS_MAX];
 	size_t open;
 };

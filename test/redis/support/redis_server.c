@@ -14,18 +14,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "support/sockets.h"
+#include "support/wait.h"
 
-#define START_TRIES 5
-#define ANSWER_TRIES 2000 /* of 10 ms */
-
-static void sleep_ms(long time)
-{
-	nanosleep(&(struct timespec){time / 1000, time % 1000 * 1000000}, NULL);
-}
+enum { START_TRIES = 5 };
+enum { ANSWER_TRIES = 2000 }; /* of 10 ms */
 
 static void folder_create(struct redis_server *server)
 {
@@ -138,7 +133,7 @@ static bool wait_until_it_answers(struct redis_server *server)
 			server->pid = 0;
 			return false;
 		}
-		sleep_ms(10);
+		wait_for(10 * TW_MILLISECOND);
 	}
 	return false;
 }
@@ -198,8 +193,6 @@ void redis_server_stop(struct redis_server *server)
 	redis_server_end(server, SIGKILL);
 	nftw(server->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
-
-/* ----------------------------------------------------------------------------------- Asking -- */
 
 static redisReply *ask(struct redis_server *server, const char *format, va_list arguments)
 {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/fixture.h"
 #include "support/sockets.h"
 #include "support/wait.h"
 
@@ -134,39 +135,29 @@ void runs_open_gate(struct runs *runs)
 	pthread_mutex_unlock(&runs->lock);
 }
 
-static size_t locked_read(struct runs *runs, const size_t *number)
-{
-	size_t value;
-
-	pthread_mutex_lock(&runs->lock);
-	value = *number;
-	pthread_mutex_unlock(&runs->lock);
-	return value;
-}
-
 size_t runs_count(struct runs *runs)
 {
-	return locked_read(runs, &runs->run_count);
+	return locked_read(&runs->lock, &runs->run_count);
 }
 
 size_t runs_running(struct runs *runs)
 {
-	return locked_read(runs, &runs->running);
+	return locked_read(&runs->lock, &runs->running);
 }
 
 size_t ends_count(struct runs *runs)
 {
-	return locked_read(runs, &runs->end_count);
+	return locked_read(&runs->lock, &runs->end_count);
 }
 
 size_t runs_lost(struct runs *runs)
 {
-	return locked_read(runs, &runs->lost);
+	return locked_read(&runs->lock, &runs->lost);
 }
 
 size_t runs_found(struct runs *runs)
 {
-	return locked_read(runs, &runs->found);
+	return locked_read(&runs->lock, &runs->found);
 }
 
 size_t runs_count_of(struct runs *runs, const char *key)
@@ -219,4 +210,14 @@ struct end_seen end_of(struct runs *runs, const char *key, size_t index)
 	pthread_mutex_unlock(&runs->lock);
 	assert_true(found);
 	return end;
+}
+
+void assert_each_ran(struct runs *runs, int count, size_t most)
+{
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < count; i++) {
+		number_key(key, i);
+		assert_in_range(runs_count_of(runs, key), 1, most);
+	}
 }

@@ -24,7 +24,8 @@ struct end_seen {
 	enum tw_redis_end end;
 	uint64_t token;
 	int http_status;
-	tw_duration retry_in, took;
+	tw_duration retry_in;
+	tw_duration took;
 	char reason[TW_REDIS_REASON_MAX + 1];
 };
 
@@ -36,8 +37,11 @@ struct runs {
 	pthread_cond_t opened;
 	struct run_seen *runs;
 	struct end_seen *ends;
-	size_t run_count, end_count; /* beyond `room` they are counted alone */
-	size_t running, lost, found; /* lost, found: calls of the connection hook */
+	size_t run_count; /* beyond `room` they are counted alone, as ends are */
+	size_t end_count;
+	size_t running;
+	size_t lost; /* calls of the connection hook, as found is */
+	size_t found;
 
 	/* How the handler behaves; the test may change it. */
 	enum tw_redis_outcome outcome;
@@ -70,5 +74,8 @@ size_t runs_found(struct runs *runs);
 /* The index-th run, end, of the key (NULL: of any), copied; fails the test if there are too few. */
 struct run_seen run_of(struct runs *runs, const char *key, size_t index);
 struct end_seen end_of(struct runs *runs, const char *key, size_t index);
+
+/* Fails the test unless each of "task-0" and so on ran, and none more often than that. */
+void assert_each_ran(struct runs *runs, int count, size_t most);
 
 #endif

@@ -11,13 +11,23 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Below those that the system gives to connections and to who asks for any. */
+/* Below those that the system gives to connections and to programs that ask for any. */
 enum { PORT_FIRST = 10000, PORT_COUNT = 20000 };
 
 void support_failed(const char *what)
 {
 	perror(what);
 	exit(1);
+}
+
+size_t locked_read(pthread_mutex_t *lock, const size_t *number)
+{
+	size_t value;
+
+	pthread_mutex_lock(lock);
+	value = *number;
+	pthread_mutex_unlock(lock);
+	return value;
 }
 
 static struct sockaddr_in loopback(int port)
@@ -87,7 +97,8 @@ int port_free(void)
 {
 	for (int i = 0; i < PORT_COUNT; i++) {
 		unsigned number;
-		int port, listener;
+		int port;
+		int listener;
 
 		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 			support_failed("getrandom");

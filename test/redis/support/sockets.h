@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Sockets on loopback, for the servers of the tests. What should not fail ends the program. */
+/* What the servers of the tests share. What should not fail ends the program. */
 #ifndef REDIS_SUPPORT_SOCKETS_H
 #define REDIS_SUPPORT_SOCKETS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -17,6 +18,9 @@ int socket_listen(int *port);
 int socket_connect(int port);
 /* False: the other side is gone. */
 bool socket_send(int descriptor, const void *data, size_t size);
+
+/* A number that other threads change under the lock. */
+size_t locked_read(pthread_mutex_t *lock, const size_t *number);
 
 /* Says what failed, with errno, and ends the program. */
 __attribute__((noreturn)) void support_failed(const char *what);

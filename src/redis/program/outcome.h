@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What twr ends with; from 64 on as in sysexits.h. */
-#ifndef TIMINGWHEEL_REDIS_PROGRAM_EXIT_CODE_H
-#define TIMINGWHEEL_REDIS_PROGRAM_EXIT_CODE_H
+#ifndef TIMINGWHEEL_REDIS_PROGRAM_OUTCOME_H
+#define TIMINGWHEEL_REDIS_PROGRAM_OUTCOME_H
+
+#include <timingwheel/redis.h>
 
 enum exit_code {
 	EXIT_DONE = 0,
@@ -13,5 +15,10 @@ enum exit_code {
 	EXIT_UNKNOWN = 75,     /* done or not done; trying again is safe */
 	EXIT_REFUSED = 77
 };
+
+/* The exit code of a status, which is explained on stderr if it isn't TW_OK. */
+int outcome(enum tw_status status, const struct tw_redis_error *error);
+/* The same for a call's status, with the error that the redis kept. */
+int outcome_of_call(struct tw_redis *redis, enum tw_status status);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the public calls share: the wheel itself, and the ways to its owner. */
-#ifndef RUNTIME_H
-#define RUNTIME_H
+/* What the public calls share: the wheel itself, and how to give its owner a command, to ask it
+ * something, and to do its work. */
+#ifndef ASK_H
+#define ASK_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -40,9 +41,40 @@ static inline void wheel_wake(struct tw_wheel *wheel)
 	event_count_notify(&wheel->owner.event, EVENT_COUNT_NAPPING);
 }
 
+/* The queue is full: waits for a cell or fails. */
+enum tw_status wheel_wait_for_cell(struct tw_wheel *wheel, struct command_cell **cell,
+				   uint64_t *position);
+
 /* A cell of the queue to fill and publish; waits or fails when it is full. */
-enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell, uint64_t *position);
-void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell, uint64_t position);
+static inline enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell,
+					 uint64_t *position)
+{
+	*cell = command_queue_claim(&wheel->owner.queue, position);
+	return *cell ? TW_OK : wheel_wait_for_cell(wheel, cell, position);
+}
+
+/* The same for a timer that has its place, which it gives back on failure. */
+static inline enum tw_status wheel_claim_for_timer(struct tw_wheel *wheel,
+						   struct command_cell **cell, uint64_t *position)
+{
+	enum tw_status status = wheel_claim(wheel, cell, position);
+
+	if (status != TW_OK)
+		limit_give(&wheel->owner.out.places, 1);
+	return status;
+}
+
+static inline void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell,
+				 uint64_t position)
+{
+	bool half_full = (position & wheel->wake_mask) == 0;
+
+	command_queue_publish(cell, position);
+	owner_note_call(&wheel->owner);
+	event_count_notify(&wheel->owner.event,
+			   half_full ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
+}
+
 /* A limit has been reached: counts it and answers TW_FULL. */
 enum tw_status wheel_refuse(struct tw_wheel *wheel);
 /* No place was free at a glance: the owner, who knows which keys exist, must say. */
@@ -50,12 +82,14 @@ enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
 
 /* With TW_DRIVE_CALLER: from begin to end, the calling thread is the owner. */
 void wheel_begin_drive(struct tw_wheel *wheel);
-/* The same, if nobody else is at it. */
-bool wheel_try_drive(struct tw_wheel *wheel);
 void wheel_end_drive(struct tw_wheel *wheel);
+/* In between: does what is due. Where tasks cause more for ever, not all of it: then true. */
+bool wheel_turn_while_due(struct tw_wheel *wheel);
 
 /* TW_OK where a call may ask the owner and wait; TW_INVALID where it would wait for itself. */
 enum tw_status wheel_may_ask(struct tw_wheel *wheel);
+/* Leaves a request with the owner. */
+void wheel_ask(struct tw_wheel *wheel, struct request *request);
 /* Asks the owner and waits for the answer. Not where the caller is the owner. */
 enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request);
 /* Whether the caller runs in a task, release or drain function of this wheel. */

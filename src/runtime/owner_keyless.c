@@ -1,15 +1,41 @@
 /* SPDX-License-Identifier: MIT */
-/* The alarms among the timers: filed by their tick, passed over by drains; see alarm.c. */
-#include "owner.h"
+#include "owner_keyless.h"
+
+void owner_place(struct owner *owner, struct timer *timer, bool in_task)
+{
+	if (in_task && timer->expiry <= wheel_now(owner->shelf.wheel)) {
+		timer_set_place(timer, TIMER_IN_NEXT_TURN);
+		list_append(&owner->next_timers, &timer->link);
+		return;
+	}
+	timer_set_place(timer, TIMER_IN_WHEEL);
+	shelf_add_keyless(&owner->shelf, timer);
+}
+
+void owner_unplace(struct owner *owner, struct timer *timer)
+{
+	if (timer_place(timer) == TIMER_IN_WHEEL)
+		shelf_remove_keyless(&owner->shelf, timer);
+	else if (timer_place(timer) == TIMER_IN_NEXT_TURN)
+		list_remove(&timer->link);
+}
+
+void owner_begin_next_turn(struct owner *owner)
+{
+	struct list *link;
+
+	while ((link = list_take_first(&owner->next_timers)))
+		owner_place(owner, timer_of_link(link), false);
+}
 
 /* The alarm is in no list. */
 static void owner_do_with_alarm(struct owner *owner, struct tw_alarm *alarm,
 				enum alarm_action action)
 {
 	if (action == ALARM_FREE)
-		alarm_free(&owner->alarms, &owner->bin.alarms, alarm);
+		alarm_free(&owner->out.alarms, &owner->out.bin.alarms, alarm);
 	else if (action == ALARM_FILE && !owner->is_stopped)
-		owner_place(owner, &alarm->timer, owner->in_dispatch);
+		owner_place(owner, &alarm->timer, owner->in.in_dispatch);
 }
 
 /* False: it is on a retired shelf, and will be seen to when it is taken from there. */
@@ -27,7 +53,7 @@ size_t owner_see_alarms(struct owner *owner, size_t most)
 	struct tw_alarm *alarm;
 	size_t seen = 0;
 
-	for (; seen < most && (alarm = alarm_take_changed(&owner->alarms)); seen++) {
+	for (; seen < most && (alarm = alarm_take_changed(&owner->out.alarms)); seen++) {
 		bool is_in_no_list = owner_unplace_alarm(owner, &alarm->timer);
 		enum alarm_action action = alarm_apply_change(alarm);
 

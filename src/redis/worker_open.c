@@ -11,24 +11,20 @@
  * away, or slow, tasks that run go on. Stopping is asked of the main thread, which answers when
  * all has ended or the grace is over.
  */
-#include "worker.h"
-
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "monotonic.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "worker_loop.h"
 
-#define TICK (500 * TW_MICROSECOND)
-#define TICKS 512
-#define HANDLERS_MAX 256
-#define CALLBACKS_MAX 1024
-#define LEASE_MIN (100 * TW_MILLISECOND)
-#define LEASE_MAX (24 * TW_HOUR)
-#define POLL_MIN (10 * TW_MILLISECOND)
-#define POLL_MAX (10 * TW_SECOND)
+enum { TICKS = 512, HANDLERS_MAX = 256, CALLBACKS_MAX = 1024 };
+static const tw_duration tick = 500 * TW_MICROSECOND;
+static const tw_duration lease_min = 100 * TW_MILLISECOND;
+static const tw_duration poll_min = 10 * TW_MILLISECOND;
+static const tw_duration poll_max = 10 * TW_SECOND;
+static const tw_duration day = 24 * TW_HOUR;
 
 static bool time_default(tw_duration *time, tw_duration otherwise, tw_duration min, tw_duration max)
 {
@@ -50,12 +46,12 @@ static bool options_complete(struct tw_redis_worker_options *options)
 	return count_default(&options->handlers, 4, HANDLERS_MAX) &&
 	       count_default(&options->callbacks, 64, CALLBACKS_MAX) &&
 	       count_default(&options->batch, 100, TW_REDIS_BATCH_MAX) &&
-	       time_default(&options->lease, 30 * TW_SECOND, LEASE_MIN, LEASE_MAX) &&
+	       time_default(&options->lease, 30 * TW_SECOND, lease_min, day) &&
 	       time_default(&options->retry_first, TW_SECOND, 1, TW_REDIS_DELAY_MAX) &&
 	       time_default(&options->retry_max, 5 * TW_MINUTE, 1, TW_REDIS_DELAY_MAX) &&
 	       time_default(&options->http_connect_timeout, 5 * TW_SECOND, 1, TW_HOUR) &&
-	       time_default(&options->http_timeout, 30 * TW_SECOND, 1, 24 * TW_HOUR) &&
-	       time_default(&options->poll, TW_SECOND, POLL_MIN, POLL_MAX) &&
+	       time_default(&options->http_timeout, 30 * TW_SECOND, 1, day) &&
+	       time_default(&options->poll, TW_SECOND, poll_min, poll_max) &&
 	       (options->handler || !options->handler_for_callbacks);
 }
 
@@ -76,11 +72,17 @@ static enum tw_status tables_create(struct tw_redis_worker *worker)
 	worker->steps = calloc((size_t)count * STEP_KINDS, sizeof(*worker->steps));
 	if (!worker->shards || !worker->commands || !worker->steps)
 		return TW_NO_MEMORY;
-	for (unsigned i = 0; i < count; i++)
-		worker->shards[i] = (struct shard){
+	for (unsigned i = 0; i < count; i++) {
+		struct shard *shard = &worker->shards[i];
+
+		*shard = (struct shard){
 			.worker = worker, .number = i, .due = true, .look_at = TW_FOREVER};
+		list_init(&shard->leases);
+		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)
+			run_list_init(&shard->ends[kind]);
+	}
 	if (getrandom(&worker->random, sizeof(worker->random), GRND_NONBLOCK) < 0)
-		worker->random = (uint64_t)monotonic_now();
+		worker->random = (uint64_t)clock_read_real(CLOCK_MONOTONIC);
 	worker->random |= 1;
 	return TW_OK;
 }
@@ -99,6 +101,8 @@ static enum tw_status runners_start(struct tw_redis_worker *worker)
 	const struct tw_redis_worker_options *options = &worker->options;
 	enum tw_status status;
 
+	run_list_init(&worker->callback_lane.fresh);
+	run_list_init(&worker->handler_lane.fresh);
 	worker->callback_lane.slots = options->callbacks;
 	worker->callback_lane.open = !options->handler_for_callbacks;
 	worker->handler_lane.slots = options->handlers;
@@ -122,18 +126,6 @@ static void runners_stop(struct tw_redis_worker *worker)
 	callbacks_stop(&worker->callbacks);
 }
 
-static enum tw_status main_start(struct tw_redis_worker *worker)
-{
-	sigset_t all, before;
-	int result;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&worker->thread, NULL, worker_thread, worker);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return result ? TW_SYSTEM : TW_OK;
-}
-
 static enum tw_status worker_build(struct tw_redis_worker *worker)
 {
 	const struct tw_options by_caller = {.drive = TW_DRIVE_CALLER,
@@ -143,7 +135,7 @@ static enum tw_status worker_build(struct tw_redis_worker *worker)
 	status = tables_create(worker);
 	if (status != TW_OK)
 		goto no_tables;
-	status = tw_create(&worker->wheel, TICK, TICKS, nothing_expires, &by_caller);
+	status = tw_create(&worker->wheel, tick, TICKS, nothing_expires, &by_caller);
 	if (status != TW_OK)
 		goto no_tables;
 	status = mailbox_init(&worker->mailbox);
@@ -152,9 +144,9 @@ static enum tw_status worker_build(struct tw_redis_worker *worker)
 	status = runners_start(worker);
 	if (status != TW_OK)
 		goto no_runners;
-	status = main_start(worker);
-	if (status == TW_OK)
+	if (thread_start(&worker->thread, worker_thread, worker, "redis", "worker") == 0)
 		return TW_OK;
+	status = TW_SYSTEM;
 	runners_stop(worker);
 no_runners:
 	mailbox_destroy(&worker->mailbox);

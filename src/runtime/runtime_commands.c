@@ -6,99 +6,18 @@
  * A command's way: claim a cell of the queue, fill it, publish it, wake the owner if it sleeps.
  * What can fail (the timer's memory) comes before the claim, so that a claimed cell is always
  * published.
- *
- * Where nobody else would make room in a full queue, the caller does the owner's work itself: with
- * TW_DRIVE_CALLER, and wherever the caller is the owner (in an inline task).
  */
 #include <string.h>
 
-#include "runtime.h"
-#include "base/thread.h"
-
-enum tw_status wheel_refuse(struct tw_wheel *wheel)
-{
-	/* relaxed: statistic, orders nothing. */
-	atomic_fetch_add_explicit(&wheel->refused, 1, memory_order_relaxed);
-	return TW_FULL;
-}
-
-/*
- * The queue is full, and this thread has to make room: TW_OK when there may be some now. Another
- * caller may be driving, for long, or have the queue's first command half written.
- */
-static enum tw_status wheel_make_room(struct tw_wheel *wheel, unsigned *tries)
-{
-	struct owner *owner = &wheel->owner;
-
-	/* First, for what is applied is room for others, too. */
-	thread_back_off(tries);
-	if (owner_is_here(owner)) {
-		(void)owner_apply(owner, owner->queue.capacity);
-	} else if (wheel_try_drive(wheel)) {
-		(void)owner_turn(owner);
-		wheel_end_drive(wheel);
-	}
-	return wheel_state(wheel);
-}
-
-enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell, uint64_t *position)
-{
-	struct owner *owner = &wheel->owner;
-	enum tw_status status = TW_OK;
-	unsigned tries = 0;
-
-	*cell = command_queue_claim(&owner->queue, position);
-	while (!*cell && status == TW_OK) {
-		if (!wheel->waits_when_full)
-			return wheel_refuse(wheel);
-		if (owner->has_thread && !owner_is_here(owner)) {
-			wheel_wake(wheel);
-			*cell = command_queue_wait(&owner->queue, position);
-			return *cell ? TW_OK : TW_CLOSED;
-		}
-		status = wheel_make_room(wheel, &tries);
-		*cell = command_queue_claim_first(&owner->queue, position);
-	}
-	return *cell ? TW_OK : status;
-}
-
-void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell, uint64_t position)
-{
-	bool half_full = (position & wheel->wake_mask) == 0;
-
-	command_queue_publish(cell, position);
-	owner_note_call(&wheel->owner);
-	event_count_notify(&wheel->owner.event,
-			   half_full ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
-}
+#include "ask.h"
 
 /* Gives back a timer that no command took. */
 static void wheel_free_timer(struct tw_wheel *wheel, struct keyed_timer *timer)
 {
 	struct timer_bin bin = {0};
 
-	timer_free(&wheel->owner.store, &bin, timer);
-	timer_store_flush(&wheel->owner.store, &bin);
-}
-
-enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
-{
-	struct owner *owner = &wheel->owner;
-	struct request request = {.kind = REQUEST_SET,
-				  .timer = timer,
-				  .may_wait = wheel->waits_when_full && owner->has_thread};
-	enum tw_status status;
-
-	if (owner_is_here(owner)) {
-		/* Timers that were stopped have given their places back, too. */
-		while (owner_apply(owner, owner->queue.capacity) ||
-		       !owner_see_handles(owner, owner->queue.capacity))
-			continue;
-		status = owner_set_within_limit(owner, timer);
-	} else {
-		status = wheel_ask_and_wait(wheel, &request);
-	}
-	return status == TW_FULL ? wheel_refuse(wheel) : status;
+	timer_free(&wheel->owner.out.store, &bin, timer);
+	timer_store_flush(&wheel->owner.out.store, &bin);
 }
 
 static void wheel_fill_set(struct tw_wheel *wheel, struct command_cell *cell,
@@ -116,12 +35,10 @@ static enum tw_status wheel_set_by_command(struct tw_wheel *wheel, struct keyed_
 {
 	struct command_cell *cell;
 	uint64_t position;
-	enum tw_status status = wheel_claim(wheel, &cell, &position);
+	enum tw_status status = wheel_claim_for_timer(wheel, &cell, &position);
 
-	if (status != TW_OK) {
-		owner_unreserve(&wheel->owner, 1);
+	if (status != TW_OK)
 		return status;
-	}
 	wheel_fill_set(wheel, cell, timer, now);
 	wheel_publish(wheel, cell, position);
 	return TW_OK;
@@ -130,7 +47,7 @@ static enum tw_status wheel_set_by_command(struct tw_wheel *wheel, struct keyed_
 /* The timer is the owner's on TW_OK, else still the caller's. */
 static enum tw_status wheel_set_timer(struct tw_wheel *wheel, struct keyed_timer *timer, bool now)
 {
-	if (owner_reserve(&wheel->owner))
+	if (limit_take(&wheel->owner.out.places))
 		return wheel_set_by_command(wheel, timer, now);
 	return wheel_set_by_request(wheel, &timer->timer);
 }
@@ -147,7 +64,8 @@ struct set {
 static struct keyed_timer *wheel_new_timer(struct tw_wheel *wheel, const struct set *set)
 {
 	uint32_t hash = key_hash(&wheel->seed, set->key, set->key_size);
-	struct keyed_timer *timer = timer_new(&wheel->owner.store, set->key, set->key_size, hash);
+	struct keyed_timer *timer =
+		timer_new(&wheel->owner.out.store, set->key, set->key_size, hash);
 
 	if (!timer)
 		return NULL;
@@ -221,7 +139,7 @@ static enum tw_status wheel_command(struct tw_wheel *wheel, const void *key, siz
 	enum tw_status status;
 
 	if (key_size > COMMAND_KEY_INLINE) {
-		carrier = timer_new(&wheel->owner.store, key, key_size, hash);
+		carrier = timer_new(&wheel->owner.out.store, key, key_size, hash);
 		if (!carrier)
 			return TW_NO_MEMORY;
 	}
@@ -309,7 +227,8 @@ static size_t wheel_set_group(struct tw_wheel *wheel, struct keyed_timer **timer
 	size_t done = 0;
 	uint64_t position;
 
-	if (wheel->owner.max_pending > 0 || !command_queue_claim_many(queue, count, &position)) {
+	if (wheel->owner.out.places.most > 0 ||
+	    !command_queue_claim_many(queue, count, &position)) {
 		for (; done < count; done++) {
 			*status = wheel_set_timer(wheel, timers[done], false);
 			if (*status != TW_OK)

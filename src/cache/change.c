@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The public calls that change one key. A change makes the new entry first, and then goes through
+ * the shard's lock.
+ */
+#include "change.h"
+
+#include "base/xorshift.h"
+#include "stash.h"
+
+/* ---- Lifetimes ---- */
+
+tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, tw_duration expire)
+{
+	/* 53 bits, as many as a double has: -1 to 1. */
+	double part;
+	double lifetime;
+
+	if (cache->jitter == 0 || expire == TW_FOREVER)
+		return expire;
+	part = (double)(xorshift_next(&reader->random) >> 11) / (double)((uint64_t)1 << 52) - 1;
+	lifetime = (double)expire * (1 + cache->jitter * part);
+	if (lifetime >= (double)TW_FOREVER)
+		return TW_FOREVER;
+	return lifetime < 1 ? 1 : (tw_duration)lifetime;
+}
+
+void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
+		      tw_duration lifetime)
+{
+	tw_duration deadline = time_add(now, lifetime);
+
+	if (cache->idle > 0) {
+		entry_set_end(entry, deadline);
+		if (deadline > time_add(now, cache->idle))
+			deadline = time_add(now, cache->idle);
+	}
+	/* relaxed: published with the entry. */
+	atomic_store_explicit(&entry->deadline, deadline, memory_order_relaxed);
+}
+
+/* ---- Set ---- */
+
+void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
+{
+	const struct entry_adopted *adopted = plan->adopted;
+
+	if (plan->is_absent)
+		plan->weight = plan->key_size;
+	else if (plan->weight == 0 && cache->weigh)
+		plan->weight = cache->weigh(cache->context, plan->key, plan->key_size,
+					    adopted ? adopted->value : plan->value,
+					    adopted ? adopted->value_size : plan->value_size);
+	else if (plan->weight == 0)
+		plan->weight = plan->key_size + (adopted ? adopted->value_size : plan->value_size);
+	else
+		plan->is_extended = true;
+	if (plan->weight > TW_CACHE_WEIGHT_MAX) {
+		plan->weight = TW_CACHE_WEIGHT_MAX;
+		plan->is_extended = true;
+	}
+	plan->is_extended = plan->is_extended || cache->weigh || cache->idle > 0;
+}
+
+static bool entry_is_there(const struct tw_cache_entry *entry, tw_duration now)
+{
+	return entry && !(entry->kind & ENTRY_ABSENT) && entry_deadline(entry) > now;
+}
+
+/* Whether `entry` may stand in for `old` without going over max_bytes. */
+static bool cache_has_bytes_for(struct tw_cache *cache, const struct tw_cache_entry *old,
+				const struct tw_cache_entry *entry)
+{
+	uint64_t most = counter_read(&cache->domain.max_bytes);
+	uint64_t weight;
+	uint64_t old_weight;
+
+	if (most == 0)
+		return true;
+	weight = entry_weight(entry);
+	old_weight = entry_weight(old);
+	return weight <= old_weight ||
+	       counter_read(&cache->domain.bytes) + (weight - old_weight) <= most;
+}
+
+enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
+			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
+{
+	const void *key = entry_key(entry);
+	struct tw_cache_entry *old;
+	_Atomic uint64_t *slot =
+		table_find_slot(shard_table(shard), hash, key, entry->key_size, &old);
+	uint64_t most = counter_read(&cache->domain.max_bytes);
+
+	if (domain_is_closed(&cache->domain))
+		return TW_CLOSED;
+	if (mode == PUT_ADD && entry_is_there(old, now))
+		return TW_EXISTS;
+	if (mode == PUT_REPLACE && !entry_is_there(old, now))
+		return TW_NOT_FOUND;
+	if (most > 0 && entry_weight(entry) > most)
+		return TW_FULL;
+	if ((!old && !shard_reserve(shard)) ||
+	    !shard_watch(shard, hash, entry, old ? entry_filed(old) : 0, entry_deadline(entry)))
+		return TW_NO_MEMORY;
+	if (mode != PUT_LOADED && shard->flights)
+		flights_override(shard->flights, hash, key, entry->key_size);
+	if (old && cache_has_bytes_for(cache, old, entry)) {
+		shard_replace(shard, slot, old, entry, now);
+		return TW_OK;
+	}
+	if (old)
+		shard_unlink(shard, old, TW_CAUSE_REPLACED, now);
+	shard_link(shard, hash, entry, now);
+	return TW_OK;
+}
+
+/* Between begin and end, where the entry is made if it needs the pool. */
+static enum tw_status cache_put_planned(struct tw_cache *cache, struct shard *shard,
+					const struct entry_plan *plan,
+					struct tw_cache_entry **entry, enum put_mode mode,
+					tw_duration lifetime)
+{
+	enum tw_status status;
+	tw_duration now;
+
+	/* Not before the lock: what is judged by it is judged as it is now. */
+	now = tw_now(cache->domain.wheel);
+	if (!*entry)
+		*entry = entry_new(shard->pool, plan);
+	if (!*entry)
+		return TW_NO_MEMORY;
+	cache_start_life(cache, *entry, now, lifetime);
+	status = cache_put(cache, shard, plan->hash, *entry, mode, now);
+	if (status != TW_OK)
+		entry_discard(*entry);
+	return status;
+}
+
+/* Makes it without the shard's lock if it can. False: out of memory. */
+static bool cache_make_entry(struct stash *stash, const struct entry_plan *plan,
+			     struct tw_cache_entry **entry)
+{
+	*entry = NULL;
+	if (!plan_needs_pool(plan))
+		return (*entry = entry_new(NULL, plan));
+	if (stash)
+		*entry = entry_new_in_spare(&stash->spare, plan);
+	return true;
+}
+
+/*
+ * Two things have to come from memory, one after the other: the key's bucket, and the entry in it.
+ * What else is to be done lies in between, so that no caller waits for them with the lock held.
+ */
+static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_plan *plan,
+					enum put_mode mode, tw_duration expire)
+{
+	struct reader *reader = epochs_reader(&cache->domain.epochs);
+	struct stash *stash = NULL;
+	struct tw_cache_entry *entry;
+	struct shard *shard;
+	enum tw_status status = TW_NO_MEMORY;
+	tw_duration lifetime;
+
+	if (!reader)
+		return status;
+	plan->hash = key_hash_wide(&cache->domain.seed, plan->key, plan->key_size);
+	shard = cache_shard(cache, plan->hash);
+	shard_prefetch_bucket(shard, plan->hash);
+	shard_prefetch_lock(shard);
+	lifetime = cache_lifetime(cache, reader, expire);
+	cache_plan(cache, plan);
+	/* A call from here on, from a user's function, goes without it. */
+	if (stash_begin(reader_stash(reader), cache))
+		stash = reader_stash(reader);
+	if (cache_make_entry(stash, plan, &entry)) {
+		reader_enter(reader, &cache->domain.epochs);
+		shard_prefetch(shard, plan->hash);
+		reader_leave(reader);
+		shard_begin(shard);
+		shard->unlinks_to = stash ? &stash->limbo : NULL;
+		status = cache_put_planned(cache, shard, plan, &entry, mode, lifetime);
+		shard_end(shard);
+	}
+	if (stash)
+		stash_end(stash, cache);
+	if (status == TW_OK && domain_is_over_limit(&cache->domain))
+		cache_evict(cache, entry);
+	return status;
+}
+
+static enum tw_status cache_set_copied(struct tw_cache *cache, const void *key, size_t key_size,
+				       const void *value, size_t value_size, enum put_mode mode,
+				       tw_duration expire)
+{
+	struct entry_plan plan = {
+		.key = key, .key_size = key_size, .value = value, .value_size = value_size};
+
+	if (!cache || !key_is_valid(key, key_size) || (!value && value_size > 0) ||
+	    value_size > UINT32_MAX || expire <= 0)
+		return TW_INVALID;
+	return cache_set_planned(cache, &plan, mode, expire);
+}
+
+enum tw_status tw_cache_set(struct tw_cache *cache, const void *key, size_t key_size,
+			    const void *value, size_t value_size)
+{
+	return cache_set_copied(cache, key, key_size, value, value_size, PUT_SET,
+				cache ? cache->expire : 1);
+}
+
+enum tw_status tw_cache_set_with_expire(struct tw_cache *cache, const void *key, size_t key_size,
+					const void *value, size_t value_size, tw_duration expire)
+{
+	return cache_set_copied(cache, key, key_size, value, value_size, PUT_SET, expire);
+}
+
+enum tw_status tw_cache_add(struct tw_cache *cache, const void *key, size_t key_size,
+			    const void *value, size_t value_size, tw_duration expire)
+{
+	return cache_set_copied(cache, key, key_size, value, value_size, PUT_ADD, expire);
+}
+
+enum tw_status tw_cache_replace(struct tw_cache *cache, const void *key, size_t key_size,
+				const void *value, size_t value_size, tw_duration expire)
+{
+	return cache_set_copied(cache, key, key_size, value, value_size, PUT_REPLACE, expire);
+}
+
+enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t key_size, void *value,
+			      size_t value_size, uint64_t weight,
+			      void (*free_value)(void *value, size_t value_size, void *context),
+			      void *context, tw_duration expire)
+{
+	struct entry_adopted adopted = {value, value_size, free_value, context};
+	struct entry_plan plan = {
+		.key = key, .key_size = key_size, .adopted = &adopted, .weight = weight};
+
+	if (!cache || !key_is_valid(key, key_size) || expire <= 0)
+		return TW_INVALID;
+	return cache_set_planned(cache, &plan, PUT_SET, expire);
+}
+
+/* ---- Delete and touch ---- */
+
+/* Of a key that is there or not; between shard_begin and shard_end. */
+struct change {
+	struct shard *shard;
+	uint64_t hash;
+	struct tw_cache_entry *entry; /* so far; NULL: none */
+	tw_duration now;
+};
+
+/* Returns whether the key is there. */
+static bool change_begin(struct change *change, struct tw_cache *cache, const void *key,
+			 size_t key_size)
+{
+	change->hash = key_hash_wide(&cache->domain.seed, key, key_size);
+	change->shard = cache_shard(cache, change->hash);
+	shard_begin(change->shard);
+	change->now = tw_now(cache->domain.wheel);
+	change->entry = table_find(shard_table(change->shard), change->hash, key, key_size);
+	return entry_is_there(change->entry, change->now);
+}
+
+enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t key_size)
+{
+	struct change change;
+	bool is_there;
+
+	if (!cache || !key_is_valid(key, key_size))
+		return TW_INVALID;
+	is_there = change_begin(&change, cache, key, key_size);
+	if (change.entry)
+		shard_unlink(change.shard, change.entry, TW_CAUSE_EXPLICIT, change.now);
+	flights_override(change.shard->flights, change.hash, key, key_size);
+	shard_end(change.shard);
+	return is_there ? TW_OK : TW_NOT_FOUND;
+}
+
+/* Of an entry that is there. */
+static enum tw_status cache_touch_entry(struct tw_cache *cache, const struct change *change,
+					tw_duration lifetime)
+{
+	struct tw_cache_entry *entry = change->entry;
+	tw_duration end = time_add(change->now, lifetime);
+	tw_duration deadline = end;
+
+	if (cache->idle > 0 && deadline > time_add(change->now, cache->idle))
+		deadline = time_add(change->now, cache->idle);
+	if (!shard_watch(change->shard, change->hash, entry, entry_filed(entry), deadline))
+		return TW_NO_MEMORY;
+	if (cache->idle > 0)
+		entry_set_end(entry, end);
+	/* acq_rel: after the entry's end was set; pairs with entry_move_deadline(). */
+	atomic_exchange_explicit(&entry->deadline, deadline, memory_order_acq_rel);
+	if (policy_use(&change->shard->policy, entry))
+		policy_settle(&change->shard->policy);
+	return TW_OK;
+}
+
+enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t key_size,
+			      tw_duration expire)
+{
+	enum tw_status status = TW_NOT_FOUND;
+	struct reader *reader;
+	struct change change;
+
+	if (!cache || !key_is_valid(key, key_size) || expire <= 0)
+		return TW_INVALID;
+	reader = epochs_reader(&cache->domain.epochs);
+	if (!reader)
+		return TW_NO_MEMORY;
+	if (change_begin(&change, cache, key, key_size))
+		status = cache_touch_entry(cache, &change, cache_lifetime(cache, reader, expire));
+	shard_end(change.shard);
+	return status;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each shard has one time when it is to be looked at: what its last claim told, or a hint, or the
+ * poll interval, whichever is earliest. So an idle worker wakes for the poll alone.
+ */
+#include "worker_shards.h"
+
+#include "base/clock.h"
+
+/* With hints a shard is looked at without one only now and then; scripts hint at what is due
+ * before. */
+static const tw_duration poll_with_hints = 10 * TW_SECOND;
+static const tw_duration backoff_first = 20 * TW_MILLISECOND;
+static const tw_duration backoff_max = TW_SECOND;
+
+static void shard_become_due(void *argument)
+{
+	struct shard *shard = argument;
+
+	shard->due = true;
+	shard->look_at = TW_FOREVER;
+	shard->timer.id = 0;
+}
+
+void shard_look_in(struct shard *shard, tw_duration wait)
+{
+	struct tw_redis_worker *worker = shard->worker;
+	tw_duration poll =
+		hints_are_connected(&worker->hints) ? poll_with_hints : worker->options.poll;
+	tw_duration at;
+
+	if (shard->due)
+		return;
+	at = clock_read_real(CLOCK_MONOTONIC) + (wait < poll ? wait : poll);
+	if (wait > 0 && at >= shard->look_at)
+		return;
+	if (shard->timer.id)
+		tw_timer_stop(worker->wheel, shard->timer);
+	shard->look_at = at;
+	if (wait <= 0 || tw_after_func(worker->wheel, at - clock_read_real(CLOCK_MONOTONIC),
+				       shard_become_due, shard, &shard->timer) != TW_OK)
+		shard_become_due(shard);
+}
+
+void shards_look_now(struct tw_redis_worker *worker)
+{
+	for (unsigned i = 0; i < worker->shard_count; i++)
+		shard_look_in(&worker->shards[i], 0);
+}
+
+static void shard_unblock(void *argument)
+{
+	struct shard *shard = argument;
+
+	shard->blocked = false;
+}
+
+void shard_block(struct shard *shard)
+{
+	shard->backoff = shard->backoff ? 2 * shard->backoff : backoff_first;
+	if (shard->backoff > backoff_max)
+		shard->backoff = backoff_max;
+	shard->blocked = true;
+	if (tw_after_func(shard->worker->wheel, shard->backoff, shard_unblock, shard, NULL) !=
+	    TW_OK)
+		shard->blocked = false;
+}

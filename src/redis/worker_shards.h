@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* When a worker looks at which shard. Main thread only. */
+#ifndef TIMINGWHEEL_REDIS_WORKER_SHARDS_H
+#define TIMINGWHEEL_REDIS_WORKER_SHARDS_H
+
+#include "worker.h"
+
+/* The shard is to be looked at in so long, or earlier if that is known already. */
+void shard_look_in(struct shard *shard, tw_duration wait);
+/* All are to be looked at now. */
+void shards_look_now(struct tw_redis_worker *worker);
+/* Its node does not answer: it is left alone for a while, longer each time. */
+void shard_block(struct shard *shard);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where nobody else would make room in a full queue, the caller does the owner's work itself: with
+ * TW_DRIVE_CALLER, and wherever the caller is the owner (in an inline task). With TW_DRIVE_CALLER a
+ * thread that waits for an answer does it too, under the drive lock.
+ */
+#include "ask.h"
+
+#include "base/thread.h"
+#include "owner_handles.h"
+#include "owner_requests.h"
+
+enum {
+	TURNS_A_POLL = 64,
+	TIMERS_A_TURN_AT_LEAST = 256 /* done with, where there are that many */
+};
+
+/* The lock has been taken. A cancelled thread gives it back first: inline tasks may wait. */
+static void owner_begin_drive(struct owner *owner)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &owner->cancel_state);
+	owner_set_here(owner, true);
+}
+
+void wheel_begin_drive(struct tw_wheel *wheel)
+{
+	pthread_mutex_lock(&wheel->owner.drive);
+	owner_begin_drive(&wheel->owner);
+}
+
+/* As wheel_begin_drive(), if no other thread is at it. */
+static bool wheel_try_drive(struct tw_wheel *wheel)
+{
+	if (pthread_mutex_trylock(&wheel->owner.drive) != 0)
+		return false;
+	owner_begin_drive(&wheel->owner);
+	return true;
+}
+
+void wheel_end_drive(struct tw_wheel *wheel)
+{
+	struct owner *owner = &wheel->owner;
+	int state = owner->cancel_state;
+
+	owner_set_here(owner, false);
+	pthread_mutex_unlock(&owner->drive);
+	pthread_setcancelstate(state, &state);
+}
+
+enum tw_status wheel_refuse(struct tw_wheel *wheel)
+{
+	/* relaxed: statistic, orders nothing. */
+	atomic_fetch_add_explicit(&wheel->refused, 1, memory_order_relaxed);
+	return TW_FULL;
+}
+
+/*
+ * The queue is full, and this thread has to make room: TW_OK when there may be some now. Another
+ * caller may be driving, for long, or have the queue's first command half written.
+ */
+static enum tw_status wheel_make_room(struct tw_wheel *wheel, unsigned *tries)
+{
+	struct owner *owner = &wheel->owner;
+
+	/* First, for what is applied is room for others, too. */
+	thread_back_off(tries);
+	if (owner_is_here(owner)) {
+		(void)owner_apply(owner, owner->queue.capacity);
+	} else if (wheel_try_drive(wheel)) {
+		(void)owner_turn(owner);
+		wheel_end_drive(wheel);
+	}
+	return wheel_state(wheel);
+}
+
+enum tw_status wheel_wait_for_cell(struct tw_wheel *wheel, struct command_cell **cell,
+				   uint64_t *position)
+{
+	struct owner *owner = &wheel->owner;
+	enum tw_status status = TW_OK;
+	unsigned tries = 0;
+
+	while (!*cell && status == TW_OK) {
+		if (!wheel->waits_when_full)
+			return wheel_refuse(wheel);
+		if (owner->has_thread && !owner_is_here(owner)) {
+			wheel_wake(wheel);
+			*cell = command_queue_wait(&owner->queue, position);
+			return *cell ? TW_OK : TW_CLOSED;
+		}
+		status = wheel_make_room(wheel, &tries);
+		*cell = command_queue_claim_first(&owner->queue, position);
+	}
+	return *cell ? TW_OK : status;
+}
+
+bool wheel_turn_while_due(struct tw_wheel *wheel)
+{
+	size_t most = TURNS_A_POLL +
+		      (size_t)counter_read(&wheel->owner.counts.pending) / TIMERS_A_TURN_AT_LEAST;
+	bool more = true;
+
+	for (size_t turns = 0; more && turns < most; turns++)
+		more = owner_turn(&wheel->owner);
+	return more;
+}
+
+static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
+{
+	unsigned tries = 0;
+
+	wheel_begin_drive(wheel);
+	while (!request_is_answered(request)) {
+		if (owner_turn(&wheel->owner) || request_is_answered(request))
+			continue;
+		/* A command claimed but not yet published is for its producer to finish; and tasks
+		 * that the pool is full of may have to drive the wheel. */
+		wheel_end_drive(wheel);
+		thread_back_off(&tries);
+		wheel_begin_drive(wheel);
+	}
+	/* What the last turn has left half done. */
+	if (owner_is_busy(&wheel->owner))
+		(void)wheel_turn_while_due(wheel);
+	wheel_end_drive(wheel);
+}
+
+void wheel_ask(struct tw_wheel *wheel, struct request *request)
+{
+	requests_add(&wheel->owner.requests, request, &wheel->owner.queue.tail);
+	owner_note_call(&wheel->owner);
+	wheel_wake(wheel);
+}
+
+enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request)
+{
+	wheel_ask(wheel, request);
+	if (!wheel->owner.has_thread)
+		wheel_turn_until_answered(wheel, request);
+	return requests_wait(&wheel->owner.requests, request);
+}
+
+enum tw_status wheel_may_ask(struct tw_wheel *wheel)
+{
+	enum tw_status status = wheel_state(wheel);
+
+	if (status == TW_OK && owner_is_here(&wheel->owner))
+		return TW_INVALID;
+	return status;
+}
+
+enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
+{
+	struct owner *owner = &wheel->owner;
+	struct request request = {.kind = REQUEST_SET,
+				  .timer = timer,
+				  .may_wait = wheel->waits_when_full && owner->has_thread};
+	enum tw_status status;
+
+	if (owner_is_here(owner)) {
+		/* Timers that were stopped have given their places back, too. */
+		while (owner_apply(owner, owner->queue.capacity) ||
+		       !owner_see_handles(owner, owner->queue.capacity))
+			continue;
+		status = owner_set_within_limit(owner, timer);
+	} else {
+		status = wheel_ask_and_wait(wheel, &request);
+	}
+	return status == TW_FULL ? wheel_refuse(wheel) : status;
+}
+
+bool wheel_is_in_task(struct tw_wheel *wheel)
+{
+	return owner_is_here(&wheel->owner) ||
+	       (wheel->owner.out.pool && worker_pool_is_here(wheel->owner.out.pool));
+}

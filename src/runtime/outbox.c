@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "outbox.h"
+
+#include <errno.h>
+
+static enum tw_status outbox_init_pool(struct outbox *outbox, const struct tw_options *options)
+{
+	if (options->workers == TW_WORKERS_INLINE)
+		return TW_OK;
+	outbox->pool_is_limited = options->max_unfinished > 0;
+	outbox->pool = worker_pool_create(options, &outbox->target);
+	if (outbox->pool)
+		return TW_OK;
+	return errno == ENOMEM ? TW_NO_MEMORY : TW_SYSTEM;
+}
+
+static void outbox_init_target(struct outbox *outbox, tw_execute_fn *execute,
+			       const struct tw_options *options)
+{
+	struct job_target *target = &outbox->target;
+
+	target->store = &outbox->store;
+	target->handles = &outbox->handles;
+	target->alarms = &outbox->alarms;
+	target->execute = execute;
+	target->release = options->release;
+	target->context = options->context;
+	if (options->slow_task.threshold > 0)
+		target->slow_task = options->slow_task;
+}
+
+enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
+			   const struct tw_options *options)
+{
+	enum tw_status status;
+
+	outbox_init_target(outbox, execute, options);
+	outbox->places.most = options->max_pending;
+	outbox->seat.bin = &outbox->bin;
+	list_init(&outbox->jobs);
+	list_init(&outbox->next_jobs);
+	outbox->jobs_end = &outbox->jobs;
+	if (!handle_table_init(&outbox->handles))
+		return TW_NO_MEMORY;
+	alarm_table_init(&outbox->alarms);
+	timer_store_init(&outbox->store);
+	status = outbox_init_pool(outbox, options);
+	if (status != TW_OK)
+		outbox_destroy(outbox);
+	return status;
+}
+
+void outbox_destroy(struct outbox *outbox)
+{
+	if (outbox->pool)
+		worker_pool_destroy(outbox->pool);
+	timer_store_flush(&outbox->store, &outbox->bin);
+	timer_store_destroy(&outbox->store);
+	alarm_table_destroy(&outbox->alarms);
+	handle_table_destroy(&outbox->handles);
+}
+
+static void outbox_add(struct outbox *outbox, struct timer *timer, enum job_lane lane,
+		       struct list *inline_jobs)
+{
+	if (outbox->pool)
+		job_batches_add(&outbox->batches[lane], timer);
+	else
+		list_append(inline_jobs, &timer->link);
+}
+
+void outbox_run(struct outbox *outbox, struct timer *timer, enum job_lane lane)
+{
+	timer->job = TIMER_RUN;
+	outbox_add(outbox, timer, lane, outbox->jobs_end);
+}
+
+void outbox_release(struct outbox *outbox, struct timer *timer, enum tw_reason reason)
+{
+	if (!outbox->target.release) {
+		timer_free(&outbox->store, &outbox->bin, timer_keyed(timer));
+		return;
+	}
+	timer->job = TIMER_RELEASE;
+	timer->reason = (uint8_t)reason;
+	outbox_add(outbox, timer, JOB_LANE_PROMPT, outbox->jobs_end);
+}
+
+/* No function is to be called with it. */
+static void outbox_free(struct outbox *outbox, struct timer *timer)
+{
+	if (timer_is_handle(timer))
+		handle_let_go(&outbox->handles, &outbox->bin.handles, timer_handle(timer));
+	else
+		timer_free(&outbox->store, &outbox->bin, timer_keyed(timer));
+}
+
+void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *drain)
+{
+	if (timer_is_handle(timer) && !handle_claim(timer_handle(timer))) {
+		counter_add_ordered(&outbox->counts.removed, 1);
+		outbox_free(outbox, timer);
+		if (drain)
+			drain_release(drain);
+		return;
+	}
+	counter_add_ordered(drain ? &outbox->counts.drained : &outbox->counts.stopped, 1);
+	if (!drain && !outbox->target.release) {
+		outbox_free(outbox, timer);
+		return;
+	}
+	timer->job = drain ? TIMER_DRAIN : TIMER_RELEASE;
+	timer->reason = TW_STOPPED;
+	if (drain)
+		timer->drain = drain;
+	outbox_add(outbox, timer, JOB_LANE_BULK, &outbox->jobs);
+}
+
+void outbox_submit(struct outbox *outbox)
+{
+	for (int lane = 0; lane < JOB_LANES; lane++)
+		worker_pool_submit(outbox->pool, (enum job_lane)lane, &outbox->batches[lane]);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The owner's way out: timers that left the wheel go to the pool, or into the lists of inline jobs,
+ * or are freed where there is nobody to tell. The owner's, but for what any thread may touch.
+ */
+#ifndef OUTBOX_H
+#define OUTBOX_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <timingwheel/timingwheel.h>
+
+#include "alarm.h"
+#include "base/counter.h"
+#include "base/limit.h"
+#include "base/list.h"
+#include "handle.h"
+#include "job.h"
+#include "wheel/timer.h"
+#include "worker_pool.h"
+
+/* Written by the owner, read by any thread: what becomes of timers, ordered (base/counter.h). */
+struct timer_counts {
+	_Atomic uint64_t set;
+	_Atomic uint64_t replaced;
+	_Atomic uint64_t moved;
+	_Atomic uint64_t removed;
+	_Atomic uint64_t fired;
+	_Atomic uint64_t drained;
+	_Atomic uint64_t stopped;
+};
+
+struct outbox {
+	/* Constant after outbox_init. */
+	struct worker_pool *pool; /* NULL: tasks run where the wheel is driven */
+	bool pool_is_limited;     /* timers are due in the wheel until there is room in the pool */
+	/* Any thread. */
+	struct job_target target;
+	struct timer_store store;
+	struct handle_table handles;
+	struct alarm_table alarms;
+	/* Of max_pending: timers pending, sets in the queue that may add one, and parked sets. */
+	_Alignas(CACHE_LINE) struct limit places;
+	/* The owner's, but for the reading of the counts. */
+	_Alignas(CACHE_LINE) struct timer_counts counts;
+	struct timer_bin bin;
+	struct job_batches batches[JOB_LANES]; /* to be submitted to the pool */
+	struct list jobs;                      /* to be run inline, in the order of events */
+	struct list next_jobs;                 /* the same, in the next turn */
+	struct list
+		*jobs_end; /* `jobs`, or what comes after a retired shelf's: see owner_retire.c */
+	struct job_seat seat; /* of inline tasks */
+};
+
+/* The target's clock, guard and owner are set. TW_OK, TW_NO_MEMORY, or TW_SYSTEM: errno tells. */
+enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
+			   const struct tw_options *options);
+/* Waits until all jobs are done. */
+void outbox_destroy(struct outbox *outbox);
+
+/* Leaves a timer that is due to the pool, or to the inline jobs. */
+void outbox_run(struct outbox *outbox, struct timer *timer, enum job_lane lane);
+/* Hands back a keyed timer that will not run. */
+void outbox_release(struct outbox *outbox, struct timer *timer, enum tw_reason reason);
+/* Hands on what a drain took, or a stop (`drain` is NULL); no alarm. */
+void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *drain);
+/* Submits what was gathered for the pool. */
+void outbox_submit(struct outbox *outbox);
+
+#endif

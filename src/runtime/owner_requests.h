@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Commands and requests in their order, and the requests that wait. Owner only. */
+#ifndef OWNER_REQUESTS_H
+#define OWNER_REQUESTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "owner_state.h"
+
+/* Applies up to `most` commands and requests; runs nothing. True: there may be more. */
+bool owner_apply(struct owner *owner, size_t most);
+/* Arms the request's timer or answers TW_FULL or TW_CLOSED. */
+enum tw_status owner_set_within_limit(struct owner *owner, struct timer *timer);
+/* Sets that wait for a place, in their order, while there are places. */
+void owner_answer_parked(struct owner *owner);
+/* Those that wait until nothing is due. */
+void owner_answer_idlers(struct owner *owner);
+/* Fixes the first advance's end, if there is one that has not begun. */
+void owner_begin_advances(struct owner *owner);
+/* Up to which time things are due: an advance's end, or now. */
+tw_duration owner_target_time(struct owner *owner);
+/* All that was due at the first advance's end is done, if it had begun. False: there is none. */
+bool owner_end_advance(struct owner *owner);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "owner_retire.h"
+
+#include <stdlib.h>
+
+#include "base/trace.h"
+#include "owner_keyless.h"
+
+struct drain_request *drain_request_create(const struct shelf_plan *plan, tw_execute_fn *each,
+					   void *context)
+{
+	struct drain_request *request = calloc(1, sizeof(*request));
+	struct drain *drain = malloc(sizeof(*drain));
+
+	if (!request || !drain || !shelf_init(&request->retirement.shelf, plan)) {
+		free(drain);
+		free(request);
+		return NULL;
+	}
+	drain->each = each;
+	drain->context = context;
+	atomic_init(&drain->references, 1);
+	request->request.kind = REQUEST_DRAIN;
+	request->retirement.drain = drain;
+	return request;
+}
+
+void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain)
+{
+	timer_set_place(timer, TIMER_AWAY);
+	if (!timer_is_alarm(timer)) {
+		outbox_retire(&owner->out, timer, drain);
+		return;
+	}
+	owner_retire_alarm(owner, timer_alarm(timer));
+	if (drain)
+		drain_release(drain);
+}
+
+/* The drain has handed over all its timers, or was too late. */
+static void owner_end_drain(struct owner *owner, struct retirement *retirement)
+{
+	drain_release(retirement->drain);
+	free(list_entry(retirement, struct drain_request, retirement));
+	limit_give(&owner->drains, 1);
+}
+
+/* All its timers are handed over. */
+static void owner_end_retirement(struct owner *owner, struct retirement *retirement)
+{
+	list_remove(&retirement->link);
+	list_append_all(&owner->out.jobs, &retirement->after);
+	if (list_is_empty(&owner->retirements))
+		owner->out.jobs_end = &owner->out.jobs;
+	wheel_destroy(retirement->shelf.wheel);
+	if (retirement->drain)
+		owner_end_drain(owner, retirement);
+}
+
+static struct retirement *owner_first_retirement(struct owner *owner)
+{
+	return list_entry(owner->retirements.next, struct retirement, link);
+}
+
+void owner_retire_some(struct owner *owner)
+{
+	struct retirement *retirement = owner_first_retirement(owner);
+	struct timer *taken[SHELF_BATCH];
+	struct drain *drain = retirement->drain;
+	size_t count = wheel_take(retirement->shelf.wheel, taken, SHELF_BATCH);
+
+	if (drain) {
+		/* relaxed: the jobs are published by their submission. */
+		atomic_fetch_add_explicit(&drain->references, count, memory_order_relaxed);
+	}
+	for (size_t i = 0; i < count; i++)
+		owner_retire_timer(owner, taken[i], drain);
+	if (count == 0 && timer_index_discard(&retirement->shelf.index))
+		owner_end_retirement(owner, retirement);
+}
+
+/* The owner's shelf becomes the retirement's, to be emptied by later turns. */
+static void owner_retire_shelf(struct owner *owner, struct retirement *retirement)
+{
+	retirement->shelf = owner->shelf;
+	/* Inline jobs keep the order of events, so they wait while the shelf is being emptied. */
+	list_init(&retirement->after);
+	owner->out.jobs_end = &retirement->after;
+	limit_give(&owner->out.places, shelf_count(&owner->shelf));
+	list_append(&owner->retirements, &retirement->link);
+	/* relaxed: a statistic, orders nothing. */
+	atomic_store_explicit(&owner->counts.pending, 0, memory_order_relaxed);
+}
+
+void owner_drain(struct owner *owner, struct drain_request *request)
+{
+	struct shelf fresh = request->retirement.shelf;
+	uint64_t now;
+
+	if (owner->is_stopped) {
+		shelf_destroy(&fresh);
+		owner_end_drain(owner, &request->retirement);
+		return;
+	}
+	owner_begin_next_turn(owner);
+	TRACE_DRAIN(shelf_count(&owner->shelf));
+	now = wheel_now(owner->shelf.wheel);
+	fresh.number = (uint16_t)(owner->shelf.number + 1);
+	owner_retire_shelf(owner, &request->retirement);
+	wheel_advance(fresh.wheel, now);
+	owner->shelf = fresh;
+}
+
+void owner_stop(struct owner *owner)
+{
+	owner_begin_next_turn(owner);
+	TRACE_STOP(shelf_count(&owner->shelf));
+	owner_retire_shelf(owner, &owner->asked.stop_retirement);
+	owner->is_stopped = true;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The owner: the one at a time who may touch the pending timers. A thread of its own
+ * (TW_DRIVE_THREAD), or the thread that holds the drive lock (TW_DRIVE_CALLER). Its data, by the
+ * files that use them.
+ */
+#ifndef OWNER_STATE_H
+#define OWNER_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <timingwheel/timingwheel.h>
+
+#include "base/clock.h"
+#include "base/event_count.h"
+#include "base/limit.h"
+#include "base/list.h"
+#include "command_queue.h"
+#include "outbox.h"
+#include "request.h"
+#include "shelf.h"
+
+/* Drains at a time: their shelves' numbers tell them apart, and what is still to be emptied is
+ * bounded. */
+enum { DRAINS_MOST = 64 };
+
+/* A shelf taken away, whose timers are handed over bit by bit. */
+struct retirement {
+	struct list link;
+	struct shelf shelf;
+	struct drain *drain; /* or NULL: they are released, TW_STOPPED */
+	struct list after;   /* inline jobs that come after all of the shelf's */
+};
+
+/* tw_drain's request, with all the memory it needs. */
+struct drain_request {
+	struct request request;
+	struct retirement retirement; /* its shelf is the new one until it is exchanged */
+};
+
+/* Requests that are not answered at once: owner_requests.c. */
+struct owner_requests {
+	struct list advances; /* REQUEST_ADVANCE, the first one under way */
+	struct list idlers;   /* REQUEST_IDLE, until nothing is due */
+	struct list parked;   /* REQUEST_SET, until there is a place */
+	size_t parked_count;
+	struct request stop;
+	struct retirement stop_retirement;
+};
+
+/* Inline tasks: owner_inline.c. */
+struct owner_inline {
+	struct list round;     /* being run, in the order of events */
+	tw_duration task_time; /* of this turn's tasks */
+	size_t jobs_run;       /* in this turn */
+	int rounds;            /* of jobs that jobs have caused, in this tick */
+	int settle_rounds;     /* of jobs that were put off, in this tick */
+	bool in_dispatch;      /* jobs are being run */
+	bool task_called;      /* the task has left a command or a request */
+	bool is_crowded;       /* this turn has done enough */
+	bool resumed;          /* it goes on with what a crowded one has left */
+	bool commands_wait;    /* and so it leaves the queue alone */
+};
+
+/* Of the loop's statistics: the owner writes, any thread reads. */
+struct owner_counts {
+	_Atomic uint64_t turns;
+	_Atomic uint64_t wakeups;
+	_Atomic uint64_t longest_turn; /* nanoseconds of work */
+	_Atomic uint64_t longest_turn_wall;
+	_Atomic uint64_t pending;
+	_Atomic uint64_t held_back;
+};
+
+struct owner {
+	/* Constant after owner_init. */
+	struct shelf_plan plan;
+	bool has_thread;
+	pthread_t thread;
+	/* Any thread. */
+	struct clock clock;
+	struct command_queue queue;
+	struct requests requests;
+	struct event_count event;
+	pthread_mutex_t drive;    /* its holder is the owner; not with a thread */
+	int cancel_state;         /* of that thread before; under the lock */
+	_Atomic uintptr_t driver; /* the owner's thread now; 0: none */
+	atomic_bool ending;
+	struct limit drains; /* asked for, and not yet handed over */
+	struct outbox out;   /* also the owner's */
+	/* The owner's, but for the reading of the counts. */
+	_Alignas(CACHE_LINE) struct owner_counts counts;
+	struct shelf shelf;
+	struct list next_timers; /* handles and alarms that inline tasks set for now: next turn */
+	struct list retirements;
+	struct owner_requests asked;
+	struct owner_inline in;
+	bool is_stopped;
+	bool held_back; /* timers are due, and the pool has no room for them */
+	size_t room;    /* in the pool, for this turn's timers */
+	size_t applied; /* commands and changes, in this turn */
+	unsigned tries; /* to sleep, in a row, while a producer had a command half written */
+};
+
+/* Any thread: whether it is the owner at the moment, which is to say, in an inline task. */
+static inline bool owner_is_here(struct owner *owner)
+{
+	/* relaxed: only the calling thread itself can have written its own name. */
+	return atomic_load_explicit(&owner->driver, memory_order_relaxed) ==
+	       (uintptr_t)pthread_self();
+}
+
+/* The calling thread is the owner from here on; or, if not `is_here`, no thread is. */
+static inline void owner_set_here(struct owner *owner, bool is_here)
+{
+	/* relaxed: matters to this thread alone. */
+	atomic_store_explicit(&owner->driver, is_here ? (uintptr_t)pthread_self() : 0,
+			      memory_order_relaxed);
+}
+
+/* Makes the number of pending timers known to all. */
+static inline void owner_publish_pending(struct owner *owner)
+{
+	uint64_t pending = owner->is_stopped ? 0 : shelf_count(&owner->shelf);
+
+	/* relaxed: a statistic, orders nothing. */
+	atomic_store_explicit(&owner->counts.pending, pending, memory_order_relaxed);
+}
+
+/* Any thread, having left a command or a request: where it is an inline task, the owner knows. */
+static inline void owner_note_call(struct owner *owner)
+{
+	if (!owner->out.pool && owner_is_here(owner))
+		owner->in.task_called = true;
+}
+
+#endif
