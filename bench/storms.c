@@ -192,12 +192,9 @@ static void parse(int argc, char **argv, struct settings *settings)
 		 .help = "the library's; 0: tasks run on the owner"},
 		{"storm", OPTION_CHOICE, &settings->only,
 		 .choices = "all,slot,tick,drain,stops,stop", .help = "which"},
-		{"runs", OPTION_COUNT, &settings->runs, 0, FIGURES_RUNS,
-		 .help = "runs; medians are printed"},
 		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 0, FIGURES_RUNS,
 		 .help = "runs of the baseline"},
-		{"csv", OPTION_TEXT, &settings->csv_path,
-		 .help = "every run's figures to this file"},
+		FIGURES_OPTIONS(&settings->runs, 0, &settings->csv_path),
 		{0},
 	};
 
