@@ -434,12 +434,9 @@ static void parse(int argc, char **argv, struct settings *settings)
 		 .help = "entries in the cache"},
 		{"duration", OPTION_DURATION, &settings->plan.duration, TW_MILLISECOND, TW_MINUTE,
 		 .help = "of each case"},
-		{"runs", OPTION_COUNT, &settings->runs, 1, FIGURES_RUNS,
-		 .help = "runs; medians are printed"},
 		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 1, FIGURES_RUNS,
 		 .help = "runs of the baseline"},
-		{"csv", OPTION_TEXT, &settings->csv_path,
-		 .help = "every run's figures to this file"},
+		FIGURES_OPTIONS(&settings->runs, 1, &settings->csv_path),
 		{0},
 	};
 

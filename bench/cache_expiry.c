@@ -303,8 +303,7 @@ int main(int argc, char **argv)
 	const struct program_option options[] = {
 		{"count", OPTION_COUNT, &plan.count, 1, 100000000, .help = "entries that expire"},
 		{"interval", OPTION_DURATION, &plan.interval, 1000, TW_SECOND, .help = "the tick"},
-		{"runs", OPTION_COUNT, &runs, 1, FIGURES_RUNS, .help = "runs; medians are printed"},
-		{"csv", OPTION_TEXT, &csv_path, .help = "every run's figures to this file"},
+		FIGURES_OPTIONS(&runs, 1, &csv_path),
 		{0},
 	};
 	struct csv csv;

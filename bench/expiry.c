@@ -132,8 +132,7 @@ int main(int argc, char **argv)
 		{"interval", OPTION_DURATION, &plan.interval, 1000, NANOSECONDS_PER_SECOND,
 		 .help = "the tick"},
 		{"slots", OPTION_COUNT, &plan.slots, 1, TW_SLOTS_MAX, .help = "the slots"},
-		{"runs", OPTION_COUNT, &runs, 1, FIGURES_RUNS, .help = "runs; medians are printed"},
-		{"csv", OPTION_TEXT, &csv_path, .help = "every run's figures to this file"},
+		FIGURES_OPTIONS(&runs, 1, &csv_path),
 		{0},
 	};
 	struct figures *rows[CONTENDERS];

@@ -451,8 +451,7 @@ int main(int argc, char **argv)
 	const struct program_option options[] = {
 		{"count", OPTION_COUNT, &plan.count, 1000, 200000000, .help = "timers"},
 		{"threads", OPTION_COUNT, &plan.threads, 1, 1000, .help = "threads that call"},
-		{"runs", OPTION_COUNT, &runs, 1, FIGURES_RUNS, .help = "runs; medians are printed"},
-		{"csv", OPTION_TEXT, &csv_path, .help = "every run's figures to this file"},
+		FIGURES_OPTIONS(&runs, 1, &csv_path),
 		{0},
 	};
 	struct csv csv;

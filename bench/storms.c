@@ -267,12 +267,9 @@ static void parse(int argc, char **argv, struct settings *settings)
 		 .choices = "all,slot,tick,drain,stops,stop", .help = "which"},
 		{"crowds", OPTION_FLAG, &settings->crowds,
 		 .help = "slot and tick on several wheels, without the baseline"},
-		{"runs", OPTION_COUNT, &settings->runs, 0, FIGURES_RUNS,
-		 .help = "runs; medians are printed"},
 		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 0, FIGURES_RUNS,
 		 .help = "runs of the baseline"},
-		{"csv", OPTION_TEXT, &settings->csv_path,
-		 .help = "every run's figures to this file"},
+		FIGURES_OPTIONS(&settings->runs, 0, &settings->csv_path),
 		{0},
 	};
 

@@ -2,6 +2,7 @@
 /* Alarms: made once, set and stopped as often as one likes, met by no drain and no release. */
 #include "support/test.h"
 
+#include "support/gate.h"
 #include "support/recorder.h"
 #include "support/seed.h"
 #include "support/wait.h"
@@ -20,7 +21,7 @@ struct bell {
 	atomic_int runs;
 	atomic_int ended; /* of those that wait_in_run() */
 	tw_duration last; /* tw_now in the last run */
-	sem_t begun, go_on;
+	struct gate gate;
 };
 
 static void ring(void *argument)
@@ -44,178 +45,171 @@ static void make(struct recorder *recorder, struct bell *bell)
 {
 	memset(bell, 0, sizeof(*bell));
 	bell->wheel = recorder->wheel;
-	sem_init(&bell->begun, 0, 0);
-	sem_init(&bell->go_on, 0, 0);
-	assert_int_equal(tw_alarm_create(recorder->wheel, ring, bell, &bell->alarm), TW_OK);
+	gate_init(&bell->gate);
+	assert_status(tw_alarm_create(recorder->wheel, ring, bell, &bell->alarm), TW_OK);
+}
+
+static struct recorder *open_with_bell(const struct variant *variant, struct bell *bell)
+{
+	struct recorder *recorder = recorder_open(variant, 8);
+
+	make(recorder, bell);
+	return recorder;
+}
+
+static void close_with_bell(struct recorder *recorder, struct bell *bell)
+{
+	tw_alarm_destroy(bell->alarm);
+	recorder_close(recorder);
+}
+
+/* Advances; the alarm has run so often by then. */
+static void assert_runs_after(struct recorder *recorder, struct bell *bell, tw_duration by,
+			      int runs)
+{
+	advance(recorder, by);
+	assert_int_equal(runs_of(bell), runs);
 }
 
 static void alarm_runs_each_time_that_it_was_set(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct bell bell;
+	struct recorder *recorder = open_with_bell(*state, &bell);
 
-	make(recorder, &bell);
-	advance(recorder, 5 * INTERVAL);
-	assert_int_equal(runs_of(&bell), 0);
+	assert_runs_after(recorder, &bell, 5 * INTERVAL, 0);
 	for (int i = 1; i <= 3; i++) {
-		assert_int_equal(tw_alarm_set(bell.alarm, 100 * INTERVAL), TW_OK);
-		advance(recorder, 99 * INTERVAL);
-		assert_int_equal(runs_of(&bell), i - 1);
-		advance(recorder, INTERVAL);
-		assert_int_equal(runs_of(&bell), i);
+		assert_status(tw_alarm_set(bell.alarm, 100 * INTERVAL), TW_OK);
+		assert_runs_after(recorder, &bell, 99 * INTERVAL, i - 1);
+		assert_runs_after(recorder, &bell, INTERVAL, i);
 		assert_int_equal(bell.last, (5 + 100 * i) * INTERVAL);
 	}
-	tw_alarm_destroy(bell.alarm);
-	recorder_close(recorder);
+	close_with_bell(recorder, &bell);
 }
 
 static void alarm_moves_sooner_and_later(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct bell bell;
+	struct recorder *recorder = open_with_bell(*state, &bell);
 
-	make(recorder, &bell);
-	assert_int_equal(tw_alarm_set(bell.alarm, 10 * INTERVAL), TW_OK);
-	assert_int_equal(tw_alarm_set(bell.alarm, 50 * INTERVAL), TW_OK);
-	advance(recorder, 49 * INTERVAL);
-	assert_int_equal(runs_of(&bell), 0);
-	assert_int_equal(tw_alarm_set(bell.alarm, 500 * INTERVAL), TW_OK);
-	assert_int_equal(tw_flush(recorder->wheel), TW_OK);
-	assert_int_equal(tw_alarm_set(bell.alarm, 3 * INTERVAL), TW_OK);
-	advance(recorder, 2 * INTERVAL);
-	assert_int_equal(runs_of(&bell), 0);
-	advance(recorder, INTERVAL);
-	assert_int_equal(runs_of(&bell), 1);
-	advance(recorder, 1000 * INTERVAL);
-	assert_int_equal(runs_of(&bell), 1);
-	tw_alarm_destroy(bell.alarm);
-	recorder_close(recorder);
+	assert_status(tw_alarm_set(bell.alarm, 10 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(bell.alarm, 50 * INTERVAL), TW_OK);
+	assert_runs_after(recorder, &bell, 49 * INTERVAL, 0);
+	assert_status(tw_alarm_set(bell.alarm, 500 * INTERVAL), TW_OK);
+	flush_wheel(recorder);
+	assert_status(tw_alarm_set(bell.alarm, 3 * INTERVAL), TW_OK);
+	assert_runs_after(recorder, &bell, 2 * INTERVAL, 0);
+	assert_runs_after(recorder, &bell, INTERVAL, 1);
+	assert_runs_after(recorder, &bell, 1000 * INTERVAL, 1);
+	close_with_bell(recorder, &bell);
 }
 
 static void delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct bell bell;
+	struct recorder *recorder = open_with_bell(*state, &bell);
 
-	make(recorder, &bell);
-	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
-	advance(recorder, 0);
-	assert_int_equal(runs_of(&bell), 1);
-	assert_int_equal(tw_alarm_set(bell.alarm, INT64_MIN), TW_OK);
-	advance(recorder, 0);
-	assert_int_equal(runs_of(&bell), 2);
-	assert_int_equal(tw_advance(recorder->wheel, INTERVAL / 2), TW_OK);
-	assert_int_equal(tw_alarm_set(bell.alarm, 1), TW_OK);
-	advance(recorder, INTERVAL - 1);
-	assert_int_equal(runs_of(&bell), 2);
-	advance(recorder, INTERVAL);
-	assert_int_equal(runs_of(&bell), 3);
-	assert_int_equal(tw_alarm_set_at(bell.alarm, tw_now(recorder->wheel) - 1), TW_OK);
-	advance(recorder, INTERVAL);
-	assert_int_equal(runs_of(&bell), 4);
-	assert_int_equal(tw_alarm_set(bell.alarm, TW_FOREVER), TW_OK);
-	advance(recorder, 1000000 * INTERVAL);
-	assert_int_equal(runs_of(&bell), 4);
-	tw_alarm_destroy(bell.alarm);
-	recorder_close(recorder);
+	assert_status(tw_alarm_set(bell.alarm, 0), TW_OK);
+	assert_runs_after(recorder, &bell, 0, 1);
+	assert_status(tw_alarm_set(bell.alarm, INT64_MIN), TW_OK);
+	assert_runs_after(recorder, &bell, 0, 2);
+	assert_status(tw_advance(recorder->wheel, INTERVAL / 2), TW_OK);
+	assert_status(tw_alarm_set(bell.alarm, 1), TW_OK);
+	assert_runs_after(recorder, &bell, INTERVAL - 1, 2);
+	assert_runs_after(recorder, &bell, INTERVAL, 3);
+	assert_status(tw_alarm_set_at(bell.alarm, tw_now(recorder->wheel) - 1), TW_OK);
+	assert_runs_after(recorder, &bell, INTERVAL, 4);
+	assert_status(tw_alarm_set(bell.alarm, TW_FOREVER), TW_OK);
+	assert_runs_after(recorder, &bell, 1000000 * INTERVAL, 4);
+	close_with_bell(recorder, &bell);
 }
 
 static void stopped_alarm_does_not_run_until_it_is_set_again(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct bell bell;
+	struct recorder *recorder = open_with_bell(*state, &bell);
 
-	make(recorder, &bell);
-	assert_int_equal(tw_alarm_stop(bell.alarm), TW_NOT_FOUND);
-	assert_int_equal(tw_alarm_set(bell.alarm, 10 * INTERVAL), TW_OK);
-	assert_int_equal(tw_alarm_stop(bell.alarm), TW_OK);
-	assert_int_equal(tw_alarm_stop(bell.alarm), TW_NOT_FOUND);
+	assert_status(tw_alarm_stop(bell.alarm), TW_NOT_FOUND);
+	assert_status(tw_alarm_set(bell.alarm, 10 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_stop(bell.alarm), TW_OK);
+	assert_status(tw_alarm_stop(bell.alarm), TW_NOT_FOUND);
 	advance(recorder, 5 * INTERVAL);
 	/* It is still filed at the tick of before. */
-	assert_int_equal(tw_alarm_set(bell.alarm, 20 * INTERVAL), TW_OK);
-	advance(recorder, 19 * INTERVAL);
-	assert_int_equal(runs_of(&bell), 0);
-	advance(recorder, INTERVAL);
-	assert_int_equal(runs_of(&bell), 1);
-	tw_alarm_destroy(bell.alarm);
-	recorder_close(recorder);
+	assert_status(tw_alarm_set(bell.alarm, 20 * INTERVAL), TW_OK);
+	assert_runs_after(recorder, &bell, 19 * INTERVAL, 0);
+	assert_runs_after(recorder, &bell, INTERVAL, 1);
+	close_with_bell(recorder, &bell);
 }
 
 static void set_again_in_its_run(struct bell *bell)
 {
-	assert_int_equal(tw_alarm_stop(bell->alarm), TW_RUNNING);
-	assert_int_equal(tw_alarm_set(bell->alarm, 0), TW_OK);
-	assert_int_equal(tw_alarm_stop(bell->alarm), TW_REARMED);
+	assert_status(tw_alarm_stop(bell->alarm), TW_RUNNING);
+	assert_status(tw_alarm_set(bell->alarm, 0), TW_OK);
+	assert_status(tw_alarm_stop(bell->alarm), TW_REARMED);
 	if (runs_of(bell) < 5)
-		assert_int_equal(tw_alarm_set(bell->alarm, 2 * INTERVAL), TW_OK);
+		assert_status(tw_alarm_set(bell->alarm, 2 * INTERVAL), TW_OK);
 }
 
 static void alarm_may_be_set_and_stopped_in_its_own_run(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct bell bell;
+	struct recorder *recorder = open_with_bell(*state, &bell);
 
-	make(recorder, &bell);
 	bell.in_run = set_again_in_its_run;
-	assert_int_equal(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
 	for (int i = 0; i < 20; i++)
 		advance(recorder, INTERVAL);
 	assert_int_equal(runs_of(&bell), 5);
 	assert_int_equal(bell.last, 9 * INTERVAL);
-	tw_alarm_destroy(bell.alarm);
-	recorder_close(recorder);
+	close_with_bell(recorder, &bell);
 }
 
 static void set_for_now_in_its_run(struct bell *bell)
 {
 	if (runs_of(bell) < 10000)
-		assert_int_equal(tw_alarm_set(bell->alarm, 0), TW_OK);
+		assert_status(tw_alarm_set(bell->alarm, 0), TW_OK);
 }
 
 static void alarm_that_sets_itself_for_now_keeps_no_turn_going(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct bell bell;
+	struct recorder *recorder = open_with_bell(*state, &bell);
 
-	make(recorder, &bell);
 	bell.in_run = set_for_now_in_its_run;
-	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
+	assert_status(tw_alarm_set(bell.alarm, 0), TW_OK);
 	for (int i = 0; runs_of(&bell) < 10000; i++) {
 		assert_true(i < 100000);
 		advance(recorder, INTERVAL);
 	}
-	tw_alarm_destroy(bell.alarm);
-	recorder_close(recorder);
+	close_with_bell(recorder, &bell);
 }
 
 static void drain_and_release_never_meet_an_alarm(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
-	struct bell bell, other;
+	struct bell bell;
+	struct recorder *recorder = open_with_bell(*state, &bell);
+	struct bell other;
 
-	make(recorder, &bell);
 	make(recorder, &other);
-	assert_int_equal(tw_alarm_set(bell.alarm, 30 * INTERVAL), TW_OK);
-	assert_int_equal(tw_alarm_set(other.alarm, 30 * INTERVAL), TW_OK);
-	assert_int_equal(tw_set_timer(recorder->wheel, "a", 1, VALUE(1), INTERVAL * 9), TW_OK);
+	assert_status(tw_alarm_set(bell.alarm, 30 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(other.alarm, 30 * INTERVAL), TW_OK);
+	assert_status(tw_set_timer(recorder->wheel, "a", 1, VALUE(1), INTERVAL * 9), TW_OK);
 	assert_int_equal(tw_pending(recorder->wheel) <= 1, 1);
-	assert_int_equal(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	/* It may be on the drained shelf still. */
-	assert_int_equal(tw_alarm_set(other.alarm, 20 * INTERVAL), TW_OK);
-	assert_int_equal(tw_wait_idle(recorder->wheel), TW_OK);
-	assert_int_equal(recorder->count, 1);
+	assert_status(tw_alarm_set(other.alarm, 20 * INTERVAL), TW_OK);
+	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
+	assert_int_equal(event_count(recorder), 1);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	advance(recorder, 20 * INTERVAL);
 	assert_int_equal(runs_of(&other), 1);
 	assert_int_equal(runs_of(&bell), 0);
-	advance(recorder, 10 * INTERVAL);
-	assert_int_equal(runs_of(&bell), 1);
-	assert_int_equal(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
-	assert_int_equal(tw_stop(recorder->wheel), TW_OK);
-	assert_int_equal(tw_wait_idle(recorder->wheel), TW_OK);
-	assert_int_equal(recorder->count, 1);
-	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_CLOSED);
-	assert_int_equal(tw_alarm_stop(bell.alarm), TW_CLOSED);
+	assert_runs_after(recorder, &bell, 10 * INTERVAL, 1);
+	assert_status(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
+	assert_int_equal(event_count(recorder), 1);
+	assert_status(tw_alarm_set(bell.alarm, 0), TW_CLOSED);
+	assert_status(tw_alarm_stop(bell.alarm), TW_CLOSED);
 	tw_alarm_destroy(bell.alarm);
 	tw_alarm_destroy(other.alarm);
 	assert_int_equal(runs_of(&bell), 1);
@@ -237,27 +231,24 @@ static void alarm_needs_no_room_and_no_place(void **state)
 	make(recorder, &bell);
 	while (tw_move_timer(recorder->wheel, "a", 1, TW_HOUR) == TW_OK)
 		assert_true(++queued < 100);
-	assert_int_equal(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
 	for (int i = 0; i < 4; i++) {
 		char key = (char)('a' + i);
 
-		assert_int_equal(tw_flush(recorder->wheel), TW_OK);
-		assert_int_equal(tw_set_timer(recorder->wheel, &key, 1, NULL, TW_HOUR), TW_OK);
+		flush_wheel(recorder);
+		assert_status(tw_set_timer(recorder->wheel, &key, 1, NULL, TW_HOUR), TW_OK);
 	}
-	assert_int_equal(tw_flush(recorder->wheel), TW_OK);
-	assert_int_equal(tw_set_timer(recorder->wheel, "x", 1, NULL, TW_HOUR), TW_FULL);
-	advance(recorder, INTERVAL);
-	assert_int_equal(runs_of(&bell), 1);
+	flush_wheel(recorder);
+	assert_status(tw_set_timer(recorder->wheel, "x", 1, NULL, TW_HOUR), TW_FULL);
+	assert_runs_after(recorder, &bell, INTERVAL, 1);
 	/* Its run gave back no place that it did not have. */
-	assert_int_equal(tw_set_timer(recorder->wheel, "x", 1, NULL, TW_HOUR), TW_FULL);
-	tw_alarm_destroy(bell.alarm);
-	recorder_close(recorder);
+	assert_status(tw_set_timer(recorder->wheel, "x", 1, NULL, TW_HOUR), TW_FULL);
+	close_with_bell(recorder, &bell);
 }
 
 static void wait_in_run(struct bell *bell)
 {
-	sem_post(&bell->begun);
-	sem_wait(&bell->go_on);
+	gate_pass(&bell->gate);
 	wait_for(TW_MILLISECOND);
 	atomic_fetch_add(&bell->ended, 1);
 }
@@ -272,55 +263,51 @@ static void *destroy(void *argument)
 
 static void alarm_that_runs_can_be_set_stopped_and_destroyed(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct bell bell;
+	struct recorder *recorder = open_with_bell(*state, &bell);
 	pthread_t destroyer;
 	void *runs;
 
-	make(recorder, &bell);
 	bell.in_run = wait_in_run;
-	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
-	assert_int_equal(tw_advance(recorder->wheel, 0), TW_OK);
-	sem_wait(&bell.begun);
-	assert_int_equal(tw_alarm_stop(bell.alarm), TW_RUNNING);
-	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
-	assert_int_equal(tw_alarm_stop(bell.alarm), TW_REARMED);
-	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
-	sem_post(&bell.go_on);
-	assert_int_equal(tw_flush(recorder->wheel), TW_OK);
-	assert_int_equal(tw_advance(recorder->wheel, 0), TW_OK);
-	while (sem_trywait(&bell.begun) != 0) {
-		assert_int_equal(tw_advance(recorder->wheel, 0), TW_OK);
+	assert_status(tw_alarm_set(bell.alarm, 0), TW_OK);
+	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
+	gate_await(&bell.gate);
+	assert_status(tw_alarm_stop(bell.alarm), TW_RUNNING);
+	assert_status(tw_alarm_set(bell.alarm, 0), TW_OK);
+	assert_status(tw_alarm_stop(bell.alarm), TW_REARMED);
+	assert_status(tw_alarm_set(bell.alarm, 0), TW_OK);
+	gate_open(&bell.gate);
+	flush_wheel(recorder);
+	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
+	while (sem_trywait(&bell.gate.reached) != 0) {
+		assert_status(tw_advance(recorder->wheel, 0), TW_OK);
 		sched_yield();
 	}
-	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
+	assert_status(tw_alarm_set(bell.alarm, 0), TW_OK);
 	pthread_create(&destroyer, NULL, destroy, &bell);
 	WAIT_UNTIL(tw_alarm_set(bell.alarm, 0) == TW_CLOSED);
-	sem_post(&bell.go_on);
+	gate_open(&bell.gate);
 	pthread_join(destroyer, &runs);
 	assert_ptr_equal(runs, VALUE(2));
-	advance(recorder, 10 * INTERVAL);
-	assert_int_equal(runs_of(&bell), 2);
+	assert_runs_after(recorder, &bell, 10 * INTERVAL, 2);
 	recorder_close(recorder);
 }
 
 static void destroy_in_run(struct bell *bell)
 {
-	assert_int_equal(tw_alarm_set(bell->alarm, 0), TW_OK);
+	assert_status(tw_alarm_set(bell->alarm, 0), TW_OK);
 	tw_alarm_destroy(bell->alarm);
 }
 
 static void alarm_may_destroy_itself(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct bell bell;
+	struct recorder *recorder = open_with_bell(*state, &bell);
 
-	make(recorder, &bell);
 	bell.in_run = destroy_in_run;
-	assert_int_equal(tw_alarm_set(bell.alarm, 0), TW_OK);
+	assert_status(tw_alarm_set(bell.alarm, 0), TW_OK);
 	advance(recorder, 0);
-	advance(recorder, 10 * INTERVAL);
-	assert_int_equal(runs_of(&bell), 1);
+	assert_runs_after(recorder, &bell, 10 * INTERVAL, 1);
 	recorder_close(recorder);
 }
 
@@ -329,22 +316,18 @@ static void bad_arguments_are_refused(void **state)
 	struct recorder *recorder = recorder_open(*state, 8);
 	struct tw_alarm *alarm = (struct tw_alarm *)recorder;
 
-	assert_int_equal(tw_alarm_create(NULL, ring, NULL, &alarm), TW_INVALID);
+	assert_status(tw_alarm_create(NULL, ring, NULL, &alarm), TW_INVALID);
 	assert_null(alarm);
-	assert_int_equal(tw_alarm_create(recorder->wheel, NULL, NULL, &alarm), TW_INVALID);
-	assert_int_equal(tw_alarm_create(recorder->wheel, ring, NULL, NULL), TW_INVALID);
-	assert_int_equal(tw_alarm_set(NULL, 0), TW_INVALID);
-	assert_int_equal(tw_alarm_set_at(NULL, 0), TW_INVALID);
-	assert_int_equal(tw_alarm_stop(NULL), TW_INVALID);
+	assert_status(tw_alarm_create(recorder->wheel, NULL, NULL, &alarm), TW_INVALID);
+	assert_status(tw_alarm_create(recorder->wheel, ring, NULL, NULL), TW_INVALID);
+	assert_status(tw_alarm_set(NULL, 0), TW_INVALID);
+	assert_status(tw_alarm_set_at(NULL, 0), TW_INVALID);
+	assert_status(tw_alarm_stop(NULL), TW_INVALID);
 	tw_alarm_destroy(NULL);
-	assert_int_equal(tw_stop(recorder->wheel), TW_OK);
-	assert_int_equal(tw_alarm_create(recorder->wheel, ring, NULL, &alarm), TW_CLOSED);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	assert_status(tw_alarm_create(recorder->wheel, ring, NULL, &alarm), TW_CLOSED);
 	recorder_close(recorder);
 }
-
-static uint64_t seed;
-
-/* ---- Against a model ---- */
 
 enum { BELLS = 20, STEPS = 20000 };
 
@@ -355,7 +338,7 @@ static void alarms_do_what_a_model_does(void **state)
 	struct bell bells[BELLS];
 	tw_duration due[BELLS]; /* 0: not set */
 	int runs[BELLS] = {0};
-	struct random random = random_from(seed, 0);
+	struct random random = random_from(seed_choose(), 0);
 
 	memset(due, 0, sizeof(due));
 	for (int i = 0; i < BELLS; i++)
@@ -379,8 +362,8 @@ static void alarms_do_what_a_model_does(void **state)
 			due[i] = 0;
 			break;
 		case 2:
-			assert_int_equal(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-			assert_int_equal(tw_wait_idle(recorder->wheel), TW_OK);
+			assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+			assert_status(tw_wait_idle(recorder->wheel), TW_OK);
 			break;
 		case 3:
 		case 4: {
@@ -402,17 +385,15 @@ static void alarms_do_what_a_model_does(void **state)
 			break;
 		}
 		default:
-			assert_int_equal(tw_alarm_set(bells[i].alarm, delay + INTERVAL), TW_OK);
+			assert_status(tw_alarm_set(bells[i].alarm, delay + INTERVAL), TW_OK);
 			due[i] = now + delay + INTERVAL;
 		}
 	}
 	for (int i = 0; i < BELLS; i++)
 		tw_alarm_destroy(bells[i].alarm);
-	assert_int_equal(recorder->count, 0);
+	assert_int_equal(event_count(recorder), 0);
 	recorder_close(recorder);
 }
-
-/* ---- Races ---- */
 
 enum { RACERS = 4, RACES = 20000 };
 
@@ -464,19 +445,13 @@ static void *race_set_and_stop(void *argument)
 	return NULL;
 }
 
-static void nothing(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
-
 static void *race_drain(void *argument)
 {
 	struct race *race = argument;
 
 	/* relaxed: a flag alone. */
 	while (!atomic_load_explicit(&race->over, memory_order_relaxed)) {
-		race_expect(race, tw_drain(race->bell.wheel, nothing, NULL) == TW_OK);
+		race_expect(race, tw_drain(race->bell.wheel, ignore_task, NULL) == TW_OK);
 		race_expect(race, tw_wait_idle(race->bell.wheel) == TW_OK);
 	}
 	return NULL;
@@ -485,17 +460,18 @@ static void *race_drain(void *argument)
 static void alarm_runs_after_its_last_set_and_never_twice_at_a_time(void **state)
 {
 	struct tw_options options = {.workers = 3};
-	struct random random = random_from(seed, 0);
-	pthread_t racers[RACERS], drainer;
+	struct random random = random_from(seed_choose(), 0);
+	pthread_t racers[RACERS];
+	pthread_t drainer;
 	struct tw_wheel *wheel;
 
 	(void)state;
-	assert_int_equal(tw_create(&wheel, 50 * TW_MICROSECOND, 8, nothing, &options), TW_OK);
+	assert_status(tw_create(&wheel, 50 * TW_MICROSECOND, 8, ignore_task, &options), TW_OK);
 	for (int round = 0; round < 5; round++) {
 		struct race race = {.bell = {.wheel = wheel}};
 		int before;
 
-		assert_int_equal(tw_alarm_create(wheel, race_run, &race, &race.bell.alarm), TW_OK);
+		assert_status(tw_alarm_create(wheel, race_run, &race, &race.bell.alarm), TW_OK);
 		race.random = &random;
 		pthread_mutex_init(&race.lock, NULL);
 		pthread_create(&drainer, NULL, race_drain, &race);
@@ -508,38 +484,34 @@ static void alarm_runs_after_its_last_set_and_never_twice_at_a_time(void **state
 		pthread_join(drainer, NULL);
 		/* Whatever the racers left behind, this one comes. */
 		(void)tw_alarm_stop(race.bell.alarm);
-		assert_int_equal(tw_wait_idle(wheel), TW_OK);
+		assert_status(tw_wait_idle(wheel), TW_OK);
 		before = runs_of(&race.bell);
-		assert_int_equal(tw_alarm_set(race.bell.alarm, TW_MILLISECOND), TW_OK);
+		assert_status(tw_alarm_set(race.bell.alarm, TW_MILLISECOND), TW_OK);
 		WAIT_UNTIL(runs_of(&race.bell) > before);
-		assert_int_equal(tw_alarm_set(race.bell.alarm, 0), TW_OK);
+		assert_status(tw_alarm_set(race.bell.alarm, 0), TW_OK);
 		tw_alarm_destroy(race.bell.alarm);
 		before = runs_of(&race.bell);
-		assert_int_equal(tw_wait_idle(wheel), TW_OK);
+		assert_status(tw_wait_idle(wheel), TW_OK);
 		assert_int_equal(runs_of(&race.bell), before);
 		assert_int_equal(race.wrong, 0);
 	}
 	tw_destroy(wheel);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_EVERYWHERE(alarm_runs_each_time_that_it_was_set),
-		TEST_EVERYWHERE(alarm_moves_sooner_and_later),
-		TEST_EVERYWHERE(delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval),
-		TEST_EVERYWHERE(stopped_alarm_does_not_run_until_it_is_set_again),
-		TEST_EVERYWHERE(alarm_may_be_set_and_stopped_in_its_own_run),
-		TEST_EVERYWHERE(alarm_that_sets_itself_for_now_keeps_no_turn_going),
-		TEST_EVERYWHERE(drain_and_release_never_meet_an_alarm),
-		TEST_EVERYWHERE(alarm_needs_no_room_and_no_place),
-		TEST_POOL(alarm_that_runs_can_be_set_stopped_and_destroyed),
-		TEST_EVERYWHERE(alarm_may_destroy_itself),
-		TEST_EVERYWHERE(bad_arguments_are_refused),
-		TEST_EVERYWHERE(alarms_do_what_a_model_does),
-		TEST_IN(levels_threads, alarm_runs_after_its_last_set_and_never_twice_at_a_time),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(alarm_runs_each_time_that_it_was_set),
+	TEST_EVERYWHERE(alarm_moves_sooner_and_later),
+	TEST_EVERYWHERE(delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval),
+	TEST_EVERYWHERE(stopped_alarm_does_not_run_until_it_is_set_again),
+	TEST_EVERYWHERE(alarm_may_be_set_and_stopped_in_its_own_run),
+	TEST_EVERYWHERE(alarm_that_sets_itself_for_now_keeps_no_turn_going),
+	TEST_EVERYWHERE(drain_and_release_never_meet_an_alarm),
+	TEST_EVERYWHERE(alarm_needs_no_room_and_no_place),
+	TEST_POOL(alarm_that_runs_can_be_set_stopped_and_destroyed),
+	TEST_EVERYWHERE(alarm_may_destroy_itself),
+	TEST_EVERYWHERE(bad_arguments_are_refused),
+	TEST_EVERYWHERE(alarms_do_what_a_model_does),
+	TEST_IN(levels_threads, alarm_runs_after_its_last_set_and_never_twice_at_a_time),
+};
 
-	seed = seed_choose();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -5,9 +5,11 @@
  */
 #include "support/test.h"
 
+#include "support/blocked_call.h"
 #include "support/ledger.h"
 #include "support/recorder.h"
 #include "support/seed.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <pthread.h>
@@ -54,14 +56,11 @@ static void close_backlog(struct recorder *recorder)
 	sem_destroy(&gate);
 }
 
-static struct tw_stats stats_of(struct recorder *recorder)
+static struct tw_stats stats_after_poll(struct recorder *recorder)
 {
-	struct tw_stats stats;
-
 	/* Where the caller drives the wheel; else it is refused. */
 	(void)tw_poll(recorder->wheel, NULL);
-	assert_status(tw_get_stats(recorder->wheel, &stats), TW_OK);
-	return stats;
+	return stats_of_wheel(recorder->wheel);
 }
 
 /* Two tasks that block are in the pool, which has no room for the `others` set behind them. */
@@ -69,7 +68,7 @@ static void fill_pool(struct recorder *recorder)
 {
 	set_timer(recorder, "blocker 1", 1, INTERVAL);
 	set_timer(recorder, "blocker 2", 2, INTERVAL);
-	WAIT_UNTIL(stats_of(recorder).running == 2);
+	WAIT_UNTIL(stats_after_poll(recorder).running == 2);
 }
 
 static void timers_stay_in_the_wheel_while_the_pool_has_no_room(void **state)
@@ -84,21 +83,22 @@ static void timers_stay_in_the_wheel_while_the_pool_has_no_room(void **state)
 	set_timer(recorder, "now", 14, TW_HOUR);
 	move_timer(recorder, "now", 1);
 	set_timer_at(recorder, "past", 15, tw_now(recorder->wheel) - 1);
-	WAIT_UNTIL(stats_of(recorder).held_back > 0);
+	WAIT_UNTIL(stats_after_poll(recorder).held_back > 0);
 	wait_for(3 * INTERVAL);
-	assert_int_equal(stats_of(recorder).unfinished, 2);
-	assert_int_equal(stats_of(recorder).pending, 5);
-	assert_int_equal(stats_of(recorder).fired, 2);
+	assert_int_equal(stats_after_poll(recorder).unfinished, 2);
+	assert_int_equal(stats_after_poll(recorder).pending, 5);
+	assert_int_equal(stats_after_poll(recorder).fired, 2);
 	assert_status(tw_contains(recorder->wheel, "stays", 5, NULL), TW_OK);
 	remove_timer(recorder, "removed");
 	move_timer(recorder, "moved", TW_HOUR);
-	WAIT_UNTIL(stats_of(recorder).released_removed == 1 || stats_of(recorder).unfinished == 3);
+	WAIT_UNTIL(stats_after_poll(recorder).released_removed == 1 ||
+		   stats_after_poll(recorder).unfinished == 3);
 	/* An owner that has nothing to do but wait sleeps. */
-	WAIT_UNTIL((turns = stats_of(recorder).turns, wait_for(5 * INTERVAL),
-		    stats_of(recorder).turns - turns <= 4));
+	WAIT_UNTIL((turns = stats_after_poll(recorder).turns, wait_for(5 * INTERVAL),
+		    stats_after_poll(recorder).turns - turns <= 4));
 	open_gate(2);
 	settle(recorder);
-	assert_int_equal(stats_of(recorder).pending, 1);
+	assert_int_equal(stats_after_poll(recorder).pending, 1);
 	assert_int_equal(times_returned(recorder, 11), 1);
 	assert_released(recorder, 12, TW_REMOVED);
 	assert_not_returned(recorder, 13);
@@ -116,9 +116,10 @@ static void held_back_timers_run_when_one_task_ends(void **state)
 	set_timer(recorder, "a", 11, INTERVAL);
 	set_timer(recorder, "b", 12, INTERVAL);
 	set_timer(recorder, "c", 13, INTERVAL);
-	WAIT_UNTIL(stats_of(recorder).held_back > 0);
+	WAIT_UNTIL(stats_after_poll(recorder).held_back > 0);
 	open_gate(1);
-	WAIT_UNTIL(stats_of(recorder).fired == 5 && stats_of(recorder).unfinished == 1);
+	WAIT_UNTIL(stats_after_poll(recorder).fired == 5 &&
+		   stats_after_poll(recorder).unfinished == 1);
 	open_gate(1);
 	settle(recorder);
 	assert_int_equal(event_count_of_kind(recorder, EVENT_EXECUTE), 5);
@@ -132,7 +133,7 @@ static void poll_of_a_full_pool_says_to_come_back_soon(void **state)
 
 	fill_pool(recorder);
 	set_timer(recorder, "a", 11, INTERVAL);
-	WAIT_UNTIL(stats_of(recorder).held_back > 0);
+	WAIT_UNTIL(stats_after_poll(recorder).held_back > 0);
 	assert_status(tw_poll(recorder->wheel, &until_next), TW_OK);
 	assert_int_equal(until_next, INTERVAL);
 	open_gate(2);
@@ -149,9 +150,9 @@ static void drain_and_stop_do_not_wait_for_room(void **state)
 	fill_pool(recorder);
 	set_timer(recorder, "drained", 11, INTERVAL);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	set_timer(recorder, "stopped", 12, INTERVAL);
-	WAIT_UNTIL(stats_of(recorder).unfinished == 3);
+	WAIT_UNTIL(stats_after_poll(recorder).unfinished == 3);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
 	open_gate(2);
 	settle(recorder);
@@ -161,24 +162,23 @@ static void drain_and_stop_do_not_wait_for_room(void **state)
 	close_backlog(recorder);
 }
 
-static void *destroy_wheel(void *recorder)
+static void destroy_wheel(void *wheel)
 {
-	tw_destroy(((struct recorder *)recorder)->wheel);
-	return NULL;
+	tw_destroy(wheel);
 }
 
 static void full_wheel_can_be_destroyed(void **state)
 {
 	struct recorder *recorder = open_with_backlog(*state, TW_CLOCK_MONOTONIC, 2);
-	pthread_t thread;
+	struct blocked_call destroyer;
 
 	fill_pool(recorder);
 	set_timer(recorder, "a", 11, INTERVAL);
-	assert_int_equal(pthread_create(&thread, NULL, destroy_wheel, recorder), 0);
+	blocked_call_start(&destroyer, destroy_wheel, recorder->wheel);
 	/* It is stopped, and waits for the tasks behind the gate. */
 	WAIT_UNTIL(tw_timer_stop(recorder->wheel, (struct tw_timer){0}) == TW_CLOSED);
 	open_gate(2);
-	pthread_join(thread, NULL);
+	blocked_call_end(&destroyer);
 	recorder->wheel = NULL;
 	assert_released(recorder, 11, TW_STOPPED);
 	close_backlog(recorder);
@@ -262,11 +262,7 @@ static void task_that_fills_the_pool_may_drain_often(void **state)
 	close_backlog(recorder);
 }
 
-/* --- At random ------------------------------------------------------------------------------- */
-
 enum { TIMERS = 3000 };
-
-static uint64_t seed;
 
 struct crowd {
 	struct tw_wheel *wheel;
@@ -303,7 +299,7 @@ static void crowd_set(struct crowd *crowd, struct random *random)
 static void each_timer_runs_once_and_never_more_than_the_limit_at_a_time(void **state)
 {
 	const struct variant *variant = *state;
-	struct random random = random_from(seed, 0);
+	struct random random = random_from(seed_choose(), 0);
 
 	for (size_t limit = 1; limit <= 512; limit *= 8) {
 		struct crowd crowd = {.ledger = ledger_create(TIMERS), .limit = limit};
@@ -320,7 +316,7 @@ static void each_timer_runs_once_and_never_more_than_the_limit_at_a_time(void **
 			assert_status(tw_advance(crowd.wheel, random_between(&random, 1, INTERVAL)),
 				      TW_OK);
 		assert_status(tw_wait_idle(crowd.wheel), TW_OK);
-		assert_int_equal(ledger_executed(crowd.ledger), TIMERS);
+		assert_int_equal(ledger_counts(crowd.ledger).executed, TIMERS);
 		assert_int_equal(atomic_load(&crowd.too_many), 0);
 		ledger_assert_balanced(crowd.ledger);
 		tw_destroy(crowd.wheel);
@@ -328,20 +324,16 @@ static void each_timer_runs_once_and_never_more_than_the_limit_at_a_time(void **
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_POOL(timers_stay_in_the_wheel_while_the_pool_has_no_room),
-		TEST_POOL(held_back_timers_run_when_one_task_ends),
-		TEST_BOTH(workers, poll_of_a_full_pool_says_to_come_back_soon),
-		TEST_POOL(drain_and_stop_do_not_wait_for_room),
-		TEST_POOL(full_wheel_can_be_destroyed),
-		TEST_POOL(advance_waits_for_room),
-		TEST_POOL(task_that_fills_the_pool_may_call_the_wheel),
-		TEST_POOL(task_that_fills_the_pool_may_drain_often),
-		TEST_POOL(each_timer_runs_once_and_never_more_than_the_limit_at_a_time),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_POOL(timers_stay_in_the_wheel_while_the_pool_has_no_room),
+	TEST_POOL(held_back_timers_run_when_one_task_ends),
+	TEST_BOTH(workers, poll_of_a_full_pool_says_to_come_back_soon),
+	TEST_POOL(drain_and_stop_do_not_wait_for_room),
+	TEST_POOL(full_wheel_can_be_destroyed),
+	TEST_POOL(advance_waits_for_room),
+	TEST_POOL(task_that_fills_the_pool_may_call_the_wheel),
+	TEST_POOL(task_that_fills_the_pool_may_drain_often),
+	TEST_POOL(each_timer_runs_once_and_never_more_than_the_limit_at_a_time),
+};
 
-	seed = seed_choose();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

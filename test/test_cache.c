@@ -5,6 +5,9 @@
  */
 #include "support/test.h"
 
+#include "support/recorder.h"
+#include "support/stats.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -13,26 +16,18 @@
 
 #include <timingwheel/cache.h>
 
-#define assert_status(call, status) \
-	assert_string_equal(tw_status_name(call), tw_status_name(status))
-
 struct fixture {
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
 };
-
-static void nothing(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
 
 static struct fixture fixture_open(tw_duration expire, struct tw_cache_options options)
 {
 	struct tw_options manual = {.clock = TW_CLOCK_MANUAL};
 	struct fixture fixture;
 
-	assert_status(tw_create(&fixture.wheel, 100 * TW_MILLISECOND, 64, nothing, &manual), TW_OK);
+	assert_status(tw_create(&fixture.wheel, 100 * TW_MILLISECOND, 64, ignore_task, &manual),
+		      TW_OK);
 	options.wheel = fixture.wheel;
 	assert_status(tw_cache_create(&fixture.cache, expire, &options), TW_OK);
 	return fixture;
@@ -196,15 +191,23 @@ static void error_of_a_load_is_told_and_not_kept(void **state)
 	fixture_close(&fixture);
 }
 
-static void limit_of_three_evicts_the_oldest(void **state)
+/* At its limit of three: "first" is 1, "second" 2, "third" 3. */
+static struct fixture fixture_open_full(void)
 {
 	struct fixture fixture =
 		fixture_open(2 * TW_SECOND, (struct tw_cache_options){.max_entries = 3});
 
-	(void)state;
 	set(&fixture, "first", "1");
 	set(&fixture, "second", "2");
 	set(&fixture, "third", "3");
+	return fixture;
+}
+
+static void limit_of_three_evicts_the_oldest(void **state)
+{
+	struct fixture fixture = fixture_open_full();
+
+	(void)state;
 	set(&fixture, "fourth", "4");
 	assert_missing(&fixture, "first");
 	assert_value(&fixture, "second", "2");
@@ -215,13 +218,9 @@ static void limit_of_three_evicts_the_oldest(void **state)
 
 static void limit_of_three_keeps_the_one_read(void **state)
 {
-	struct fixture fixture =
-		fixture_open(2 * TW_SECOND, (struct tw_cache_options){.max_entries = 3});
+	struct fixture fixture = fixture_open_full();
 
 	(void)state;
-	set(&fixture, "first", "1");
-	set(&fixture, "second", "2");
-	set(&fixture, "third", "3");
 	assert_value(&fixture, "first", "1");
 	set(&fixture, "fourth", "4");
 	assert_value(&fixture, "first", "1");
@@ -284,7 +283,6 @@ static void value_set_makes_others_go_and_not_itself(void **state)
 {
 	struct fixture fixture =
 		fixture_open(TW_MINUTE, (struct tw_cache_options){.max_entries = 10, .shards = 64});
-	struct tw_cache_stats stats;
 	char key[16];
 
 	(void)state;
@@ -293,8 +291,7 @@ static void value_set_makes_others_go_and_not_itself(void **state)
 		set(&fixture, key, "value");
 		assert_value(&fixture, key, "value");
 	}
-	assert_status(tw_cache_get_stats(fixture.cache, &stats), TW_OK);
-	assert_int_equal(stats.entries, 10);
+	assert_int_equal(entries_of(fixture.cache), 10);
 	fixture_close(&fixture);
 }
 
@@ -325,7 +322,6 @@ static void first_limit_is_set_while_others_read(void **state)
 		struct fixture fixture =
 			fixture_open(TW_MINUTE, (struct tw_cache_options){.shards = 1});
 		struct readers readers = {.cache = fixture.cache};
-		struct tw_cache_stats stats;
 		pthread_t thread;
 
 		for (int i = 0; i < MANY_KEYS; i++)
@@ -336,26 +332,22 @@ static void first_limit_is_set_while_others_read(void **state)
 		assert_status(tw_cache_set_limit(fixture.cache, 100, 0), TW_OK);
 		atomic_store(&readers.ends, true);
 		pthread_join(thread, NULL);
-		assert_status(tw_cache_get_stats(fixture.cache, &stats), TW_OK);
-		assert_int_equal(stats.entries, 100);
+		assert_int_equal(entries_of(fixture.cache), 100);
 		fixture_close(&fixture);
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values_set_are_got_until_they_expire),
-		cmocka_unit_test(deleted_value_is_gone),
-		cmocka_unit_test(hundred_takes_load_once),
-		cmocka_unit_test(take_of_a_value_that_is_there_does_not_load),
-		cmocka_unit_test(error_of_a_load_is_told_and_not_kept),
-		cmocka_unit_test(limit_of_three_evicts_the_oldest),
-		cmocka_unit_test(limit_of_three_keeps_the_one_read),
-		cmocka_unit_test(every_removal_is_told_once_with_its_cause),
-		cmocka_unit_test(value_set_makes_others_go_and_not_itself),
-		cmocka_unit_test(first_limit_is_set_while_others_read),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(values_set_are_got_until_they_expire),
+	cmocka_unit_test(deleted_value_is_gone),
+	cmocka_unit_test(hundred_takes_load_once),
+	cmocka_unit_test(take_of_a_value_that_is_there_does_not_load),
+	cmocka_unit_test(error_of_a_load_is_told_and_not_kept),
+	cmocka_unit_test(limit_of_three_evicts_the_oldest),
+	cmocka_unit_test(limit_of_three_keeps_the_one_read),
+	cmocka_unit_test(every_removal_is_told_once_with_its_cause),
+	cmocka_unit_test(value_set_makes_others_go_and_not_itself),
+	cmocka_unit_test(first_limit_is_set_while_others_read),
+};
 
-	return cmocka_run_group_tests_name("cache", tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -7,7 +7,6 @@
 #include "cache/arena.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SPANS = 300, STEPS = 20000 };
@@ -97,13 +96,10 @@ static void arena_lives_until_its_last_owner_lets_go(void **state)
 	arena_release(arena);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(spans_of_all_sizes_never_overlap),
-		cmocka_unit_test(small_spans_that_came_back_make_room_for_a_large_one),
-		cmocka_unit_test(arena_lives_until_its_last_owner_lets_go),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(spans_of_all_sizes_never_overlap),
+	cmocka_unit_test(small_spans_that_came_back_make_room_for_a_large_one),
+	cmocka_unit_test(arena_lives_until_its_last_owner_lets_go),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -4,15 +4,13 @@
 
 #include "support/cache_recorder.h"
 #include "support/seed.h"
+#include "support/stats.h"
 
 #include "cache/cache.h" /* to make keys that collide */
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- Arguments ------------------------------------------------------------------------------- */
 
 static void bad_keys_and_values_are_refused(void **state)
 {
@@ -103,8 +101,6 @@ static void options_out_of_range_are_refused(void **state)
 	}
 }
 
-/* --- Values ---------------------------------------------------------------------------------- */
-
 static void add_and_replace_look_whether_the_key_is_there(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -127,7 +123,8 @@ static void add_and_replace_look_whether_the_key_is_there(void **state)
 static void keys_and_values_are_copied(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	char key[] = "key", value[] = "value";
+	char key[] = "key";
+	char value[] = "value";
 
 	assert_status(tw_cache_set(recorder->cache, key, 3, value, 5), TW_OK);
 	memset(key, 'x', 3);
@@ -286,8 +283,6 @@ static void key_and_size_may_be_in_one_place(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Keys that collide ----------------------------------------------------------------------- */
-
 enum { COLLIDING = 300 };
 
 /* Numbers whose hashes agree in these bits. */
@@ -309,12 +304,11 @@ static void find_colliding(struct tw_cache *cache, uint64_t mask, uint64_t *keys
 static void assert_collisions_are_told_apart(const struct variant *variant, uint64_t mask,
 					     size_t count)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-	uint64_t keys[COLLIDING], value;
+	struct cache_recorder *recorder =
+		cache_recorder_open_with(variant, TW_HOUR, (struct tw_cache_options){.shards = 1});
+	uint64_t keys[COLLIDING];
+	uint64_t value;
 
-	options.shards = 1;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	find_colliding(recorder->cache, mask, keys, count);
 	for (size_t i = 0; i < count; i++)
 		assert_status(
@@ -395,8 +389,6 @@ static void keys_of_one_hash_are_told_apart(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Many, and all --------------------------------------------------------------------------- */
-
 static void many_keys_are_got_at_once(void **state)
 {
 	enum { MANY = 100 };
@@ -450,7 +442,8 @@ struct visits {
 static int visit(void *context, const struct tw_cache_entry *entry)
 {
 	struct visits *visits = context;
-	int key, value;
+	int key;
+	int value;
 
 	memcpy(&key, tw_cache_entry_key(entry, NULL), sizeof(key));
 	memcpy(&value, tw_cache_entry_value(entry, NULL), sizeof(value));
@@ -517,10 +510,7 @@ static void counts_are_exact(void **state)
 	tw_cache_entry_release(entry);
 	assert_status(tw_cache_touch(recorder->cache, "a", 1, 20 * INTERVAL), TW_OK);
 	stats = cache_stats(recorder);
-	assert_int_equal(stats.hits, 6);
-	assert_int_equal(stats.misses, 3);
-	assert_int_equal(stats.inserts, 3);
-	assert_int_equal(stats.entries, 2);
+	assert_cache_counts(recorder->cache, .hits = 6, .misses = 3, .inserts = 3, .entries = 2);
 	assert_int_equal(stats.bytes, 5 + 5);
 	cache_pass(recorder, INTERVAL * 21 / 2);
 	assert_status(cache_get(recorder, "bb"), TW_NOT_FOUND);
@@ -529,31 +519,27 @@ static void counts_are_exact(void **state)
 	stats = cache_stats(recorder);
 	assert_int_equal(stats.entries, 1);
 	assert_int_equal(stats.bytes, 5);
-	assert_balanced(recorder->cache);
-	cache_recorder_close(recorder);
+	cache_recorder_close_balanced(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(bad_keys_and_values_are_refused),
-		cmocka_unit_test(calls_without_a_cache_are_refused),
-		cmocka_unit_test(options_out_of_range_are_refused),
-		TEST_CACHE(add_and_replace_look_whether_the_key_is_there),
-		TEST_CACHE(keys_and_values_are_copied),
-		TEST_CACHE(keys_with_zero_bytes_are_whole_keys),
-		TEST_CACHE(keys_of_all_sizes_are_found),
-		TEST_CACHE(values_of_all_sizes_come_back_whole_or_cut_to_the_buffer),
-		TEST_CACHE(key_and_size_may_be_in_one_place),
-		TEST_CACHE(keys_made_to_collide_are_told_apart),
-		cmocka_unit_test(keys_of_usual_size_have_the_hash_of_any),
-		cmocka_unit_test(bytes_of_any_size_are_copied),
-		TEST_CACHE(keys_of_one_hash_are_told_apart),
-		TEST_CACHE(many_keys_are_got_at_once),
-		TEST_CACHE(each_visits_what_may_be_read_once),
-		TEST_CACHE(each_ends_when_the_visitor_says_so),
-		TEST_CACHE(counts_are_exact),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(bad_keys_and_values_are_refused),
+	cmocka_unit_test(calls_without_a_cache_are_refused),
+	cmocka_unit_test(options_out_of_range_are_refused),
+	TEST_CACHE(add_and_replace_look_whether_the_key_is_there),
+	TEST_CACHE(keys_and_values_are_copied),
+	TEST_CACHE(keys_with_zero_bytes_are_whole_keys),
+	TEST_CACHE(keys_of_all_sizes_are_found),
+	TEST_CACHE(values_of_all_sizes_come_back_whole_or_cut_to_the_buffer),
+	TEST_CACHE(key_and_size_may_be_in_one_place),
+	TEST_CACHE(keys_made_to_collide_are_told_apart),
+	cmocka_unit_test(keys_of_usual_size_have_the_hash_of_any),
+	cmocka_unit_test(bytes_of_any_size_are_copied),
+	TEST_CACHE(keys_of_one_hash_are_told_apart),
+	TEST_CACHE(many_keys_are_got_at_once),
+	TEST_CACHE(each_visits_what_may_be_read_once),
+	TEST_CACHE(each_ends_when_the_visitor_says_so),
+	TEST_CACHE(counts_are_exact),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -15,16 +15,9 @@
 
 #include "cache/cache.h"
 
-/* --- Sliding lifetimes ----------------------------------------------------------------------- */
-
 static struct cache_recorder *open_sliding(const struct variant *variant, tw_duration idle)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-
-	options.idle = idle;
-	cache_recorder_start(recorder, TW_HOUR, &options);
-	return recorder;
+	return cache_recorder_open_with(variant, TW_HOUR, (struct tw_cache_options){.idle = idle});
 }
 
 /* A look between the two stores of a touch must not make it forget to file the entry anew. */
@@ -106,8 +99,6 @@ static void touch_that_shortens_wins_over_hits_beside_it(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Time that passes within a call ---------------------------------------------------------- */
-
 /* Ten bytes whatever it is; "late" takes half a tick to weigh. */
 static uint64_t weigh_late(void *recorder, const void *key, size_t key_size, const void *value,
 			   size_t value_size)
@@ -122,13 +113,9 @@ static uint64_t weigh_late(void *recorder, const void *key, size_t key_size, con
 static struct cache_recorder *open_weighing(const struct variant *variant, tw_cache_weigh_fn *weigh,
 					    uint64_t max_bytes)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-
-	options.weigh = weigh;
-	options.max_bytes = max_bytes;
-	cache_recorder_start(recorder, TW_HOUR, &options);
-	return recorder;
+	return cache_recorder_open_with(
+		variant, TW_HOUR,
+		(struct tw_cache_options){.weigh = weigh, .max_bytes = max_bytes});
 }
 
 static void set_goes_by_the_time_of_the_change(void **state)
@@ -153,8 +140,6 @@ static void set_goes_by_the_time_of_the_change(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Takes that begin after a change during the load ----------------------------------------- */
-
 static void cache_delete(struct cache_recorder *recorder)
 {
 	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_NOT_FOUND);
@@ -177,9 +162,11 @@ static void live_through_change(const struct variant *variant, enum tw_status ol
 {
 	struct cache_recorder *recorder = cache_recorder_open(variant, TW_HOUR);
 	const char *old_value = old_status == TW_OK ? "old" : NULL;
-	struct taker first, before[TAKERS], after[TAKERS];
-	struct source old, new;
-	struct tw_cache_stats stats;
+	struct taker first;
+	struct taker before[TAKERS];
+	struct taker after[TAKERS];
+	struct source old;
+	struct source new;
 
 	source_open(&old, old_value);
 	source_open(&new, "new");
@@ -189,20 +176,17 @@ static void live_through_change(const struct variant *variant, enum tw_status ol
 	change(recorder);
 	start_waiters(after, recorder, "key", &new);
 	assert_int_equal(new.loads, 0);
-	sem_post(&old.gate);
+	gate_open(&old.gate);
 	assert_taker_ends(&first, old_status, old_value);
 	assert_takers_end(before, old_status, old_value);
 	assert_takers_end(after, TW_OK, "new");
 	assert_holds(recorder, "key", "new");
 	assert_int_equal(old.loads, 1);
 	assert_int_equal(new.loads, 1);
-	stats = cache_stats(recorder);
-	assert_int_equal(stats.misses, 2 * TAKERS + 1);
-	assert_int_equal(stats.hits, 1);
-	assert_int_equal(stats.load_waits, 2 * TAKERS);
-	assert_int_equal(stats.wait_timeouts, 0);
-	source_close(&old);
-	source_close(&new);
+	assert_int_equal(cache_stats(recorder).misses, 2 * TAKERS + 1);
+	assert_int_equal(cache_stats(recorder).hits, 1);
+	assert_int_equal(cache_stats(recorder).load_waits, 2 * TAKERS);
+	assert_int_equal(cache_stats(recorder).wait_timeouts, 0);
 	cache_recorder_close(recorder);
 }
 
@@ -215,27 +199,33 @@ static void take_after_a_change_is_not_given_the_load_from_before_it(void **stat
 	live_through_change(*state, TW_TIMED_OUT, cache_delete);
 }
 
+/* The load of the old value began before a change, and goes on until its gate is opened. */
+static void start_outdated_load(struct cache_recorder *recorder, struct taker *first,
+				struct source *old, struct source *new)
+{
+	source_open(old, "old");
+	source_open(new, "new");
+	taker_start_load(first, recorder, "key", old);
+	cache_delete(recorder);
+}
+
 static void take_that_outwaits_a_load_keeps_its_limit(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
 	struct taker first;
-	struct source old, new;
+	struct source old;
+	struct source new;
 
-	source_open(&old, "old");
-	source_open(&new, "new");
-	taker_start_load(&first, recorder, "key", &old);
-	cache_delete(recorder);
+	start_outdated_load(recorder, &first, &old, &new);
 	assert_status(take(recorder, "key", &new, 0, &entry), TW_TIMED_OUT);
 	assert_status(take(recorder, "key", &new, TW_MILLISECOND, &entry), TW_TIMED_OUT);
 	assert_null(entry);
 	assert_int_equal(new.loads, 0);
 	assert_int_equal(cache_stats(recorder).wait_timeouts, 2);
-	sem_post(&old.gate);
+	gate_open(&old.gate);
 	assert_taker_ends(&first, TW_OK, "old");
 	assert_taken(recorder, "key", &new, "new");
-	source_close(&old);
-	source_close(&new);
 	cache_recorder_close(recorder);
 }
 
@@ -250,24 +240,21 @@ static void *destroy_run(void *argument)
 static void destroy_wakes_who_outwaits_a_load(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct taker first, after[TAKERS];
-	struct source old, new;
+	struct taker first;
+	struct taker after[TAKERS];
+	struct source old;
+	struct source new;
 	pthread_t destroyer;
 
-	source_open(&old, "old");
-	source_open(&new, "new");
-	taker_start_load(&first, recorder, "key", &old);
-	cache_delete(recorder);
+	start_outdated_load(recorder, &first, &old, &new);
 	start_waiters(after, recorder, "key", &new);
 	assert_int_equal(pthread_create(&destroyer, NULL, destroy_run, recorder), 0);
 	assert_takers_end(after, TW_CLOSED, NULL);
-	sem_post(&old.gate);
+	gate_open(&old.gate);
 	assert_taker_ends(&first, TW_OK, "old");
 	pthread_join(destroyer, NULL);
 	recorder->cache = NULL;
 	assert_int_equal(new.loads, 0);
-	source_close(&old);
-	source_close(&new);
 	cache_recorder_close(recorder);
 }
 
@@ -295,8 +282,6 @@ static void loader_that_deletes_and_takes_its_own_key_is_told_so(void **state)
 	assert_int_equal(cache_stats(recorder).loads, 1);
 	cache_recorder_close(recorder);
 }
-
-/* --- Flush ----------------------------------------------------------------------------------- */
 
 struct flushing {
 	struct cache_recorder *recorder;
@@ -419,14 +404,12 @@ static void count_free(void *value, size_t value_size, void *context)
 /* What a reader looks at is freed after it without any traffic, also after a drain. */
 static void freeing_goes_on_after_a_drain(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder =
+		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){0});
 	struct tw_cache *cache;
 	struct reader *reader;
 	atomic_int freed = 0;
 
-	options.on_remove = NULL;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	cache = recorder->cache;
 	reader = epochs_reader(&cache->domain.epochs);
 	assert_non_null(reader);
@@ -473,22 +456,19 @@ static void flush_removes_what_was_past_its_deadline_by_the_last_tick(void **sta
 	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(touch_that_meets_its_own_deadline_still_expires_in_time),
-		TEST_CACHE(touch_that_a_hit_was_ahead_of_still_expires_in_time),
-		TEST_IN(levels_inline, touch_that_shortens_wins_over_hits_beside_it),
-		TEST_CACHE(set_goes_by_the_time_of_the_change),
-		TEST_CACHE(take_after_a_change_is_not_given_the_load_from_before_it),
-		TEST_CACHE(take_that_outwaits_a_load_keeps_its_limit),
-		TEST_CACHE(destroy_wakes_who_outwaits_a_load),
-		TEST_CACHE(loader_that_deletes_and_takes_its_own_key_is_told_so),
-		TEST_CACHE(flush_that_would_wait_for_itself_is_refused),
-		TEST_CACHE(statistics_go_on_after_a_drain),
-		TEST_CACHE(flush_removes_what_was_past_its_deadline_by_the_last_tick),
-		TEST_CACHE(freeing_goes_on_after_a_drain),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(touch_that_meets_its_own_deadline_still_expires_in_time),
+	TEST_CACHE(touch_that_a_hit_was_ahead_of_still_expires_in_time),
+	TEST_IN(levels_inline, touch_that_shortens_wins_over_hits_beside_it),
+	TEST_CACHE(set_goes_by_the_time_of_the_change),
+	TEST_CACHE(take_after_a_change_is_not_given_the_load_from_before_it),
+	TEST_CACHE(take_that_outwaits_a_load_keeps_its_limit),
+	TEST_CACHE(destroy_wakes_who_outwaits_a_load),
+	TEST_CACHE(loader_that_deletes_and_takes_its_own_key_is_told_so),
+	TEST_CACHE(flush_that_would_wait_for_itself_is_refused),
+	TEST_CACHE(statistics_go_on_after_a_drain),
+	TEST_CACHE(flush_removes_what_was_past_its_deadline_by_the_last_tick),
+	TEST_CACHE(freeing_goes_on_after_a_drain),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

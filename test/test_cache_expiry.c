@@ -13,12 +13,9 @@
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LIFETIMES = 1000 };
-
-/* --- A thousand lifetimes -------------------------------------------------------------------- */
 
 struct lifetime {
 	char key[16];
@@ -134,8 +131,6 @@ static void lifetimes_end_at_their_deadlines_while_the_pool_is_stuck(void **stat
 	sem_destroy(&gate);
 }
 
-/* --- The same on the real clock, where lookups read a coarse one first ------------------------ */
-
 struct real_lifetime {
 	/* The deadline lies between these. */
 	tw_duration earliest;
@@ -177,15 +172,9 @@ static void watch_real_lifetimes(struct tw_cache *cache, struct tw_wheel *wheel,
 	}
 }
 
-static void execute_nothing(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
-
 enum owner_state { OWNER_WORKS, OWNER_IS_STUCK, OWNER_IS_STOPPED };
 
-static void live_real_lifetimes(enum owner_state owner, struct random *random)
+static void live_real_round(enum owner_state owner, struct random *random)
 {
 	struct tw_options wheel_options = {.drive = owner == OWNER_IS_STUCK ? TW_DRIVE_CALLER
 									    : TW_DRIVE_THREAD};
@@ -196,7 +185,7 @@ static void live_real_lifetimes(enum owner_state owner, struct random *random)
 	int early = 0;
 	int late = 0;
 
-	assert_status(tw_create(&wheel, INTERVAL, 64, execute_nothing, &wheel_options), TW_OK);
+	assert_status(tw_create(&wheel, INTERVAL, 64, ignore_task, &wheel_options), TW_OK);
 	options.wheel = wheel;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	set_real_lifetimes(cache, wheel, random, lifetimes);
@@ -209,34 +198,13 @@ static void live_real_lifetimes(enum owner_state owner, struct random *random)
 	tw_destroy(wheel);
 }
 
-static void lifetimes_end_at_their_deadlines_on_the_real_clock(void **state)
+static void lifetimes_end_at_their_deadlines(void **state)
 {
 	struct random random = random_from(seed_choose(), 3);
 
-	(void)state;
 	for (int round = 0; round < 5; round++)
-		live_real_lifetimes(OWNER_WORKS, &random);
+		live_real_round(*(enum owner_state *)*state, &random);
 }
-
-static void lifetimes_end_at_their_deadlines_while_nobody_drives_the_wheel(void **state)
-{
-	struct random random = random_from(seed_choose(), 3);
-
-	(void)state;
-	for (int round = 0; round < 5; round++)
-		live_real_lifetimes(OWNER_IS_STUCK, &random);
-}
-
-static void lifetimes_end_at_their_deadlines_though_the_wheel_is_stopped(void **state)
-{
-	struct random random = random_from(seed_choose(), 3);
-
-	(void)state;
-	for (int round = 0; round < 5; round++)
-		live_real_lifetimes(OWNER_IS_STOPPED, &random);
-}
-
-/* --- Deadlines that move --------------------------------------------------------------------- */
 
 static void set_shortens_and_lengthens_a_lifetime(void **state)
 {
@@ -247,15 +215,9 @@ static void set_shortens_and_lengthens_a_lifetime(void **state)
 	cache_pass(recorder, 5 * INTERVAL);
 	cache_set_for(recorder, "shorter", "new", 10 * INTERVAL);
 	cache_set_for(recorder, "longer", "new", 100 * INTERVAL);
-	cache_pass(recorder, 10 * INTERVAL - 1);
-	assert_holds(recorder, "shorter", "new");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "shorter");
+	assert_lives_for(recorder, "shorter", "new", 10 * INTERVAL);
 	assert_holds(recorder, "longer", "new");
-	cache_pass(recorder, 90 * INTERVAL - 1);
-	assert_holds(recorder, "longer", "new");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "longer");
+	assert_lives_for(recorder, "longer", "new", 90 * INTERVAL);
 	cache_pass(recorder, 2 * INTERVAL);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_REPLACED), 2);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), 2);
@@ -272,15 +234,9 @@ static void touch_shortens_and_lengthens_a_lifetime(void **state)
 	cache_pass(recorder, 5 * INTERVAL);
 	assert_status(tw_cache_touch(cache, "shorter", 7, 10 * INTERVAL), TW_OK);
 	assert_status(tw_cache_touch(cache, "longer", 6, 100 * INTERVAL), TW_OK);
-	cache_pass(recorder, 10 * INTERVAL - 1);
-	assert_holds(recorder, "shorter", "s");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "shorter");
+	assert_lives_for(recorder, "shorter", "s", 10 * INTERVAL);
 	assert_status(tw_cache_touch(cache, "shorter", 7, TW_HOUR), TW_NOT_FOUND);
-	cache_pass(recorder, 90 * INTERVAL - 1);
-	assert_holds(recorder, "longer", "l");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "longer");
+	assert_lives_for(recorder, "longer", "l", 90 * INTERVAL);
 	assert_status(tw_cache_touch(cache, "longer", 6, 0), TW_INVALID);
 	assert_status(tw_cache_touch(cache, "never set", 9, TW_HOUR), TW_NOT_FOUND);
 	cache_recorder_close(recorder);
@@ -347,21 +303,14 @@ static void lifetime_too_long_for_the_clock_never_ends(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- go-zero's faults ------------------------------------------------------------------------ */
-
 /* A wheel of one second, as go-zero's, 48 ms before its next tick. */
 static struct cache_recorder *open_before_a_tick(const struct variant *variant)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_options options = {
-		.clock = TW_CLOCK_MANUAL, .drive = variant->drive, .workers = variant->workers};
-	struct tw_cache_options cache_options;
+	struct cache_recorder *recorder =
+		cache_recorder_create_with(variant, TW_SECOND, 300, (struct tw_options){0});
+	struct tw_cache_options options = cache_recorder_options(recorder);
 
-	tw_destroy(recorder->wheel);
-	assert_status(tw_create(&recorder->wheel, TW_SECOND, 300, execute_nothing, &options),
-		      TW_OK);
-	cache_options = cache_recorder_options(recorder);
-	cache_recorder_start(recorder, TW_MINUTE, &cache_options);
+	cache_recorder_start(recorder, TW_MINUTE, &options);
 	cache_pass(recorder, 10 * TW_SECOND - 48 * TW_MILLISECOND);
 	return recorder;
 }
@@ -373,10 +322,7 @@ static void entry_set_just_before_a_tick_lives_its_whole_life(void **state)
 	cache_set_for(recorder, "key", "value", 1900 * TW_MILLISECOND);
 	cache_pass(recorder, 52 * TW_MILLISECOND);
 	assert_holds(recorder, "key", "value");
-	cache_pass(recorder, 1848 * TW_MILLISECOND - 1);
-	assert_holds(recorder, "key", "value");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "key");
+	assert_lives_for(recorder, "key", "value", 1848 * TW_MILLISECOND);
 	cache_recorder_close(recorder);
 }
 
@@ -430,10 +376,7 @@ static void new_value_outlives_the_timer_of_the_old_one(void **state)
 		cache_set_for(recorder, "key", "old", 3 * INTERVAL);
 		cache_pass(recorder, 3 * INTERVAL - 1 + i % 3);
 		cache_set_for(recorder, "key", "new", 5 * INTERVAL);
-		cache_pass(recorder, 5 * INTERVAL - 1);
-		assert_holds(recorder, "key", "new");
-		cache_pass(recorder, 1);
-		assert_holds_none(recorder, "key");
+		assert_lives_for(recorder, "key", "new", 5 * INTERVAL);
 	}
 	cache_recorder_close(recorder);
 }
@@ -441,13 +384,11 @@ static void new_value_outlives_the_timer_of_the_old_one(void **state)
 /* A later deadline commands the wheel nothing, and neither does one that is not the earliest. */
 static void later_deadlines_send_no_commands(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-	struct tw_stats before, after;
+	struct cache_recorder *recorder = cache_recorder_open_quiet(
+		*state, TW_MINUTE, (struct tw_cache_options){.shards = 1});
+	struct tw_stats before;
+	struct tw_stats after;
 
-	options.on_remove = NULL;
-	options.shards = 1;
-	cache_recorder_start(recorder, TW_MINUTE, &options);
 	cache_set_for(recorder, "key", "value", 10 * INTERVAL);
 	cache_pass(recorder, 0);
 	assert_status(tw_get_stats(recorder->wheel, &before), TW_OK);
@@ -463,28 +404,30 @@ static void later_deadlines_send_no_commands(void **state)
 	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves),
-		TEST_IN(rounds_inline,
-			lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves),
-		TEST_IN(levels_workers, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
-		TEST_IN(levels_threads, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
-		cmocka_unit_test(lifetimes_end_at_their_deadlines_on_the_real_clock),
-		cmocka_unit_test(lifetimes_end_at_their_deadlines_while_nobody_drives_the_wheel),
-		cmocka_unit_test(lifetimes_end_at_their_deadlines_though_the_wheel_is_stopped),
-		TEST_CACHE(set_shortens_and_lengthens_a_lifetime),
-		TEST_CACHE(touch_shortens_and_lengthens_a_lifetime),
-		TEST_CACHE(lifetime_touched_again_and_again_ends_at_the_last_deadline),
-		TEST_CACHE(entry_without_expiry_stays_until_it_is_given_one),
-		TEST_CACHE(lifetime_too_long_for_the_clock_never_ends),
-		TEST_CACHE(entry_set_just_before_a_tick_lives_its_whole_life),
-		TEST_CACHE(lifetime_under_a_tick_is_kept_exactly),
-		TEST_CACHE(lifetime_of_nothing_is_refused_and_changes_nothing),
-		TEST_CACHE(new_value_outlives_the_timer_of_the_old_one),
-		TEST_CACHE(later_deadlines_send_no_commands),
-	};
+/* clang-format off */
+#define TEST_LIFETIMES(how, owner) {                                                               \
+	"lifetimes_end_at_their_deadlines_" #how, lifetimes_end_at_their_deadlines, NULL, NULL,    \
+	&(enum owner_state){owner}}
+/* clang-format on */
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves),
+	TEST_IN(rounds_inline, lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves),
+	TEST_IN(levels_workers, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
+	TEST_IN(levels_threads, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
+	TEST_LIFETIMES(on_the_real_clock, OWNER_WORKS),
+	TEST_LIFETIMES(while_nobody_drives_the_wheel, OWNER_IS_STUCK),
+	TEST_LIFETIMES(though_the_wheel_is_stopped, OWNER_IS_STOPPED),
+	TEST_CACHE(set_shortens_and_lengthens_a_lifetime),
+	TEST_CACHE(touch_shortens_and_lengthens_a_lifetime),
+	TEST_CACHE(lifetime_touched_again_and_again_ends_at_the_last_deadline),
+	TEST_CACHE(entry_without_expiry_stays_until_it_is_given_one),
+	TEST_CACHE(lifetime_too_long_for_the_clock_never_ends),
+	TEST_CACHE(entry_set_just_before_a_tick_lives_its_whole_life),
+	TEST_CACHE(lifetime_under_a_tick_is_kept_exactly),
+	TEST_CACHE(lifetime_of_nothing_is_refused_and_changes_nothing),
+	TEST_CACHE(new_value_outlives_the_timer_of_the_old_one),
+	TEST_CACHE(later_deadlines_send_no_commands),
+};
+
+TEST_PROGRAM(tests)

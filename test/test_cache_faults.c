@@ -8,6 +8,7 @@
 
 #include "support/cache_recorder.h"
 #include "support/seed.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include "faults/faults.h"
@@ -15,7 +16,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +26,6 @@ enum {
 	VALUE_MOST = 2000,
 	ABSENT = -1,
 };
-
-/* --- The run --------------------------------------------------------------------------------- */
 
 struct run {
 	struct tw_wheel *wheel;
@@ -41,12 +39,6 @@ struct run {
 	atomic_long freed;
 	atomic_long told;
 };
-
-static void execute_nothing(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
 
 static void count_removal(void *context, const struct tw_cache_entry *entry,
 			  enum tw_cache_cause cause)
@@ -100,9 +92,12 @@ static void step_set(struct run *run, int key, int kind)
 {
 	bool is_there = run->versions[key] != ABSENT;
 	int version = run->next_version++;
-	char bytes[64], value[VALUE_MOST];
-	size_t size = key_bytes(key, bytes), value_size = value_bytes(version, value);
-	enum tw_status status, expected = TW_OK;
+	char bytes[64];
+	char value[VALUE_MOST];
+	size_t size = key_bytes(key, bytes);
+	size_t value_size = value_bytes(version, value);
+	enum tw_status status;
+	enum tw_status expected = TW_OK;
 
 	if (kind == 0) {
 		expected = is_there ? TW_EXISTS : TW_OK;
@@ -206,15 +201,14 @@ static int visit(void *context, const struct tw_cache_entry *entry)
 
 static void step_seldom(struct run *run)
 {
-	struct tw_cache_stats stats;
-	int entries = 0, visited = 0;
+	int entries = 0;
+	int visited = 0;
 
 	for (int key = 0; key < KEYS; key++)
 		entries += run->versions[key] != ABSENT;
 	if (judge(run, tw_cache_each(run->cache, visit, &visited), TW_OK))
 		assert_int_equal(visited, entries);
-	assert_status(tw_cache_get_stats(run->cache, &stats), TW_OK);
-	assert_int_equal(stats.entries, entries);
+	assert_int_equal(entries_of(run->cache), entries);
 	if (random_once_in(&run->random, 4) && judge(run, tw_cache_clear(run->cache), TW_OK)) {
 		for (int key = 0; key < KEYS; key++)
 			run->versions[key] = ABSENT;
@@ -260,7 +254,7 @@ static enum tw_status run_open(struct run *run, uint64_t seed)
 	run->random = random_from(seed, 1);
 	for (int key = 0; key < KEYS; key++)
 		run->versions[key] = ABSENT;
-	assert_status(tw_create(&run->wheel, INTERVAL, 16, execute_nothing, &wheel_options), TW_OK);
+	assert_status(tw_create(&run->wheel, INTERVAL, 16, ignore_task, &wheel_options), TW_OK);
 	options.wheel = run->wheel;
 	status = tw_cache_create(&run->cache, TW_HOUR, &options);
 	if (status != TW_OK)
@@ -315,8 +309,6 @@ static void meet_fault(struct run *run, long number, bool and_all_after_it)
 		step(run);
 	assert_true(end_faults());
 }
-
-/* --- Tests ----------------------------------------------------------------------------------- */
 
 /* In each run one allocation of so many fails, each time another one. Under a sanitizer not all. */
 static void each_of_the_first_allocations_may_fail(void **state)
@@ -431,7 +423,6 @@ static void entries_leave_without_memory(void **state)
 /* Those too that are far off, and have to be filed anew as they come nearer. */
 static void far_entries_leave_without_memory(void **state)
 {
-	struct tw_cache_stats stats;
 	struct run run;
 
 	(void)state;
@@ -443,8 +434,7 @@ static void far_entries_leave_without_memory(void **state)
 	fail_allocation(1, true);
 	for (int key = 0; key < KEYS; key++) {
 		assert_status(tw_advance(run.wheel, 37 * INTERVAL), TW_OK);
-		assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
-		assert_int_equal(stats.entries, KEYS - 1 - key);
+		assert_int_equal(entries_of(run.cache), KEYS - 1 - key);
 	}
 	end_faults();
 	run_close(&run);
@@ -455,7 +445,6 @@ static void entries_that_lost_their_file_leave_without_memory(void **state)
 {
 	enum { MANY = 2000, KEPT = 300 };
 	const struct tw_cache_options options = {.shards = 1, .jitter = -1};
-	struct tw_cache_stats stats;
 	struct run run;
 
 	(void)state;
@@ -469,8 +458,7 @@ static void entries_that_lost_their_file_leave_without_memory(void **state)
 		assert_status(tw_cache_delete(run.cache, &key, sizeof(key)), TW_OK);
 	for (int key = 0; key < KEPT; key++) {
 		assert_status(tw_advance(run.wheel, INTERVAL), TW_OK);
-		assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
-		assert_int_equal(stats.entries, KEPT - 1 - key);
+		assert_int_equal(entries_of(run.cache), KEPT - 1 - key);
 		/* And when there is memory again, all is as it was. */
 		if (key == KEPT / 2)
 			end_faults();
@@ -486,13 +474,11 @@ static void flush_ends_without_memory(void **state)
 	const tw_duration lifetime = 30 * TW_SECOND;
 	struct tw_options wheel_options = {0};
 	struct tw_cache_options options = {.shards = 1, .jitter = -1};
-	struct tw_cache_stats stats;
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
 
 	(void)state;
-	assert_status(tw_create(&wheel, TW_MICROSECOND, 16, execute_nothing, &wheel_options),
-		      TW_OK);
+	assert_status(tw_create(&wheel, TW_MICROSECOND, 16, ignore_task, &wheel_options), TW_OK);
 	options.wheel = wheel;
 	assert_status(tw_cache_create(&cache, lifetime, &options), TW_OK);
 	for (int key = 0; key < MANY; key++)
@@ -503,8 +489,7 @@ static void flush_ends_without_memory(void **state)
 	while (!fault_was_met())
 		give_way();
 	assert_status(tw_cache_flush(cache), TW_OK);
-	assert_status(tw_cache_get_stats(cache, &stats), TW_OK);
-	assert_int_equal(stats.entries, MANY);
+	assert_int_equal(entries_of(cache), MANY);
 	end_faults();
 	tw_cache_destroy(cache);
 	tw_destroy(wheel);
@@ -513,7 +498,6 @@ static void flush_ends_without_memory(void **state)
 /* To have a key looked at sooner may take memory: without it the deadline stays. */
 static void touch_without_memory_changes_nothing(void **state)
 {
-	struct tw_cache_stats stats;
 	struct run run;
 
 	(void)state;
@@ -524,12 +508,10 @@ static void touch_without_memory_changes_nothing(void **state)
 	assert_status(tw_cache_touch(run.cache, "key", 3, 600 * INTERVAL), TW_OK);
 	end_faults();
 	assert_status(tw_advance(run.wheel, 599 * INTERVAL), TW_OK);
-	assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
-	assert_int_equal(stats.entries, 1);
+	assert_int_equal(entries_of(run.cache), 1);
 	assert_status(tw_cache_touch(run.cache, "key", 3, INTERVAL), TW_OK);
 	assert_status(tw_advance(run.wheel, INTERVAL), TW_OK);
-	assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
-	assert_int_equal(stats.entries, 0);
+	assert_int_equal(entries_of(run.cache), 0);
 	run_close(&run);
 }
 
@@ -551,25 +533,21 @@ static void limits_hold_without_memory(void **state)
 	assert_int_equal(stats.entries, 100);
 	for (int key = 0; key < 1000; key++)
 		assert_status(tw_cache_set(run.cache, &key, sizeof(key), "v", 1), TW_OK);
-	assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
-	assert_int_equal(stats.entries, 100);
+	assert_int_equal(entries_of(run.cache), 100);
 	run_close(&run);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_of_the_first_allocations_may_fail),
-		cmocka_unit_test(memory_may_run_out_at_any_allocation),
-		cmocka_unit_test(creation_may_fail_at_each_allocation),
-		cmocka_unit_test(creation_may_fail_at_each_thread),
-		cmocka_unit_test(entries_leave_without_memory),
-		cmocka_unit_test(far_entries_leave_without_memory),
-		cmocka_unit_test(entries_that_lost_their_file_leave_without_memory),
-		cmocka_unit_test(flush_ends_without_memory),
-		cmocka_unit_test(touch_without_memory_changes_nothing),
-		cmocka_unit_test(limits_hold_without_memory),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(each_of_the_first_allocations_may_fail),
+	cmocka_unit_test(memory_may_run_out_at_any_allocation),
+	cmocka_unit_test(creation_may_fail_at_each_allocation),
+	cmocka_unit_test(creation_may_fail_at_each_thread),
+	cmocka_unit_test(entries_leave_without_memory),
+	cmocka_unit_test(far_entries_leave_without_memory),
+	cmocka_unit_test(entries_that_lost_their_file_leave_without_memory),
+	cmocka_unit_test(flush_ends_without_memory),
+	cmocka_unit_test(touch_without_memory_changes_nothing),
+	cmocka_unit_test(limits_hold_without_memory),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -7,22 +7,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-static void nothing(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
 
 static struct tw_wheel *open_wheel(tw_duration interval, enum tw_clock clock, int workers)
 {
 	struct tw_options options = {.clock = clock, .workers = workers, .max_workers = workers};
 	struct tw_wheel *wheel;
 
-	assert_status(tw_create(&wheel, interval, 64, nothing, &options), TW_OK);
+	assert_status(tw_create(&wheel, interval, 64, ignore_task, &options), TW_OK);
 	return wheel;
 }
 
@@ -32,8 +25,6 @@ static void sleep_for(tw_duration time)
 
 	nanosleep(&left, NULL);
 }
-
-/* --- Lifetimes -------------------------------------------------------------------------------- */
 
 struct readers {
 	struct tw_cache *cache;
@@ -110,8 +101,6 @@ static void lifetime_does_not_begin_before_the_value_is_weighed(void **state)
 	tw_destroy(wheel);
 }
 
-/* --- Limits ----------------------------------------------------------------------------------- */
-
 static void weights_too_large_for_a_sum_keep_the_limit(void **state)
 {
 	const uint64_t huge = (uint64_t)1 << 63;
@@ -158,8 +147,6 @@ static void heavy_value_stays_though_all_others_have_to_go(void **state)
 		heavy_value_stays_though_all_others_have_to_go_in(TW_POLICY_S3FIFO, shards);
 	}
 }
-
-/* --- Loads ------------------------------------------------------------------------------------ */
 
 struct source {
 	struct tw_cache *cache;
@@ -318,8 +305,6 @@ static void thread_cancelled_while_a_value_is_freed_leaves_no_take_behind(void *
 	pthread_join(thread, NULL);
 }
 
-/* --- The wheel -------------------------------------------------------------------------------- */
-
 struct flusher {
 	struct tw_cache *cache;
 	atomic_int status;
@@ -376,12 +361,12 @@ static void statistics_go_on_after_a_drain(void **state)
 	struct tw_cache *cache;
 
 	(void)state;
-	assert_status(tw_create(&options.wheel, TW_MILLISECOND, 64, nothing, &wheel_options),
+	assert_status(tw_create(&options.wheel, TW_MILLISECOND, 64, ignore_task, &wheel_options),
 		      TW_OK);
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	tw_advance(options.wheel, 3 * TW_SECOND);
 	assert_int_equal(calls, 3);
-	tw_drain(options.wheel, nothing, NULL);
+	tw_drain(options.wheel, ignore_task, NULL);
 	tw_wait_idle(options.wheel);
 	assert_status(tw_cache_flush(cache), TW_OK);
 	assert_int_equal(calls, 3);
@@ -412,20 +397,17 @@ static void cache_may_end_while_its_entries_expire(void **state)
 	tw_destroy(wheel);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hit_beside_a_touch_does_not_bring_the_old_end_back),
-		cmocka_unit_test(lifetime_does_not_begin_before_the_value_is_weighed),
-		cmocka_unit_test(weights_too_large_for_a_sum_keep_the_limit),
-		cmocka_unit_test(heavy_value_stays_though_all_others_have_to_go),
-		cmocka_unit_test(take_after_a_delete_does_not_get_what_was_loaded_before_it),
-		cmocka_unit_test(cancelled_thread_keeps_no_lock),
-		cmocka_unit_test(thread_cancelled_while_a_value_is_freed_leaves_no_take_behind),
-		cmocka_unit_test(flush_in_the_only_worker_does_not_wait_for_itself),
-		cmocka_unit_test(statistics_go_on_after_a_drain),
-		cmocka_unit_test(cache_may_end_while_its_entries_expire),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(hit_beside_a_touch_does_not_bring_the_old_end_back),
+	cmocka_unit_test(lifetime_does_not_begin_before_the_value_is_weighed),
+	cmocka_unit_test(weights_too_large_for_a_sum_keep_the_limit),
+	cmocka_unit_test(heavy_value_stays_though_all_others_have_to_go),
+	cmocka_unit_test(take_after_a_delete_does_not_get_what_was_loaded_before_it),
+	cmocka_unit_test(cancelled_thread_keeps_no_lock),
+	cmocka_unit_test(thread_cancelled_while_a_value_is_freed_leaves_no_take_behind),
+	cmocka_unit_test(flush_in_the_only_worker_does_not_wait_for_itself),
+	cmocka_unit_test(statistics_go_on_after_a_drain),
+	cmocka_unit_test(cache_may_end_while_its_entries_expire),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

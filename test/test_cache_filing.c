@@ -7,6 +7,7 @@
 
 #include "support/cache_recorder.h"
 #include "support/seed.h"
+#include "support/stats.h"
 
 #include "cache/cache.h" /* to count what is filed */
 
@@ -17,15 +18,9 @@ enum { KEYS = 3000, ROUNDS = TEST_SHARE_OF(400), CHANGES = 500, SPARE = 64 };
 static struct cache_recorder *open_one_shard(const struct variant *variant, tw_duration idle,
 					     double jitter)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-
-	options.on_remove = NULL;
-	options.shards = 1;
-	options.idle = idle;
-	options.jitter = jitter;
-	cache_recorder_start(recorder, 1000 * INTERVAL, &options);
-	return recorder;
+	return cache_recorder_open_quiet(
+		variant, 1000 * INTERVAL,
+		(struct tw_cache_options){.shards = 1, .idle = idle, .jitter = jitter});
 }
 
 static size_t filed(const struct cache_recorder *recorder)
@@ -39,8 +34,6 @@ static void assert_little_is_filed(const struct cache_recorder *recorder)
 
 	assert_true(filed(recorder) <= 2 * shard_table(shard)->count + SPARE);
 }
-
-/* --- How much is filed ------------------------------------------------------------------------ */
 
 static void removed_keys_leave_little_behind(void **state)
 {
@@ -106,8 +99,6 @@ static void table_of_a_cache_that_was_large_becomes_small(void **state)
 	assert_true(shard_table(&cache->shards[0])->mask < 64);
 	cache_recorder_close(recorder);
 }
-
-/* --- That it comes up ------------------------------------------------------------------------- */
 
 struct world {
 	struct cache_recorder *recorder;
@@ -260,57 +251,42 @@ static void key_that_is_set_for_ever_while_all_is_filed_anew_is_filed_later(void
 	cache_recorder_close(recorder);
 }
 
-static void execute_nothing(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
-
 /* Microseconds are the shortest ticks to file by, and the clock ends after 292 years of them. */
 static void entries_leave_in_centuries_of_microseconds(void **state)
 {
 	enum { DECADES = 29 };
 	const tw_duration decade = INT64_C(3652) * 24 * TW_HOUR;
-	struct tw_options wheel_options = {
-		.clock = TW_CLOCK_MANUAL, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
-	struct tw_cache_options options = {.jitter = -1, .shards = 1};
-	struct tw_cache_stats stats;
-	struct tw_wheel *wheel;
-	struct tw_cache *cache;
+	struct cache_recorder *recorder = cache_recorder_create_with(&levels_inline, TW_MICROSECOND,
+								     16, (struct tw_options){0});
+	struct tw_cache_options options = cache_recorder_options(recorder);
 
 	(void)state;
-	assert_status(tw_create(&wheel, TW_MICROSECOND, 16, execute_nothing, &wheel_options),
-		      TW_OK);
-	options.wheel = wheel;
-	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
+	options.on_remove = NULL;
+	options.shards = 1;
+	cache_recorder_start(recorder, TW_HOUR, &options);
 	for (int i = 1; i <= DECADES; i++)
-		assert_status(tw_cache_set_with_expire(cache, &i, sizeof(i), "v", 1, i * decade),
+		assert_status(tw_cache_set_with_expire(recorder->cache, &i, sizeof(i), "v", 1,
+						       i * decade),
 			      TW_OK);
 	for (int left = DECADES; left > 0; left--) {
-		assert_status(tw_advance(wheel, decade - TW_MICROSECOND), TW_OK);
-		assert_status(tw_cache_get_stats(cache, &stats), TW_OK);
-		assert_int_equal(stats.entries, left);
-		assert_status(tw_advance(wheel, TW_MICROSECOND), TW_OK);
-		assert_status(tw_cache_get_stats(cache, &stats), TW_OK);
-		assert_int_equal(stats.entries, left - 1);
+		assert_status(tw_advance(recorder->wheel, decade - TW_MICROSECOND), TW_OK);
+		assert_int_equal(entries_of(recorder->cache), left);
+		assert_status(tw_advance(recorder->wheel, TW_MICROSECOND), TW_OK);
+		assert_int_equal(entries_of(recorder->cache), left - 1);
 	}
-	tw_cache_destroy(cache);
-	tw_destroy(wheel);
+	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_IN(levels_inline, removed_keys_leave_little_behind),
-		TEST_IN(levels_inline, key_that_is_set_again_and_again_is_filed_seldom),
-		TEST_CACHE(lookups_and_later_deadlines_file_nothing),
-		TEST_CACHE(entries_leave_in_their_tick),
-		TEST_CACHE(keys_of_one_hash_leave_each_in_its_tick),
-		TEST_IN(levels_inline, table_of_a_cache_that_was_large_becomes_small),
-		TEST_CACHE(key_that_is_set_while_all_is_filed_anew_is_filed),
-		TEST_CACHE(key_that_is_set_for_ever_while_all_is_filed_anew_is_filed_later),
-		cmocka_unit_test(entries_leave_in_centuries_of_microseconds),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_inline, removed_keys_leave_little_behind),
+	TEST_IN(levels_inline, key_that_is_set_again_and_again_is_filed_seldom),
+	TEST_CACHE(lookups_and_later_deadlines_file_nothing),
+	TEST_CACHE(entries_leave_in_their_tick),
+	TEST_CACHE(keys_of_one_hash_leave_each_in_its_tick),
+	TEST_IN(levels_inline, table_of_a_cache_that_was_large_becomes_small),
+	TEST_CACHE(key_that_is_set_while_all_is_filed_anew_is_filed),
+	TEST_CACHE(key_that_is_set_for_ever_while_all_is_filed_anew_is_filed_later),
+	cmocka_unit_test(entries_leave_in_centuries_of_microseconds),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

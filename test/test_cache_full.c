@@ -1,46 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A cache on a wheel that others use: whether its queue or its places are full, and whether it has
- * callers wait or refuses them, the cache forgets nothing, and none of it reaches the others'
+ * callers wait or refuses them, the cache forgets ignore_task, and none of it reaches the others'
  * functions.
  */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
+#include "support/gate.h"
 #include "support/seed.h"
 #include "support/wait.h"
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <string.h>
 
 enum { QUEUE = 8, STATS_TIMES = 5 };
-
-static void nothing(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
 
 /* A recorder whose wheel has a short queue, which is empty. No cache yet. */
 static struct cache_recorder *create_narrow(const struct variant *variant,
 					    enum tw_when_full when_full)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_options options = {
-		.layout = variant->layout,
-		.clock = TW_CLOCK_MANUAL,
-		.drive = variant->drive,
-		.workers = variant->workers,
-		.queue_capacity = QUEUE,
-		.when_full = when_full,
-	};
-
-	tw_destroy(recorder->wheel);
-	assert_status(tw_create(&recorder->wheel, INTERVAL, 64, nothing, &options), TW_OK);
-	return recorder;
+	return cache_recorder_create_with(
+		variant, INTERVAL, 64,
+		(struct tw_options){.queue_capacity = QUEUE, .when_full = when_full});
 }
 
 static struct cache_recorder *open_narrow(const struct variant *variant,
@@ -64,8 +47,6 @@ static void fill_queue(struct tw_wheel *wheel)
 	while (tw_set_timer(wheel, &key, sizeof(key), NULL, TW_HOUR) == TW_OK)
 		key++;
 }
-
-/* --- The wheel refuses ----------------------------------------------------------------------- */
 
 static void entry_expires_though_the_wheel_has_no_room(void **state)
 {
@@ -143,19 +124,13 @@ enum { PENDING_MOST = 10 };
 /* A recorder with a wheel whose places are all taken. */
 static struct cache_recorder *open_crowded(const struct variant *variant)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_options options = {.clock = TW_CLOCK_MANUAL,
-				     .drive = variant->drive,
-				     .workers = variant->workers,
-				     .when_full = TW_WHEN_FULL_FAIL,
-				     .max_pending = PENDING_MOST};
-	struct tw_cache_options cache_options;
+	struct cache_recorder *recorder = cache_recorder_create_with(
+		variant, INTERVAL, 64,
+		(struct tw_options){.when_full = TW_WHEN_FULL_FAIL, .max_pending = PENDING_MOST});
+	struct tw_cache_options options = cache_recorder_options(recorder);
 
-	tw_destroy(recorder->wheel);
-	assert_status(tw_create(&recorder->wheel, INTERVAL, 64, nothing, &options), TW_OK);
-	cache_options = cache_recorder_options(recorder);
-	cache_options.shards = 1;
-	cache_recorder_start(recorder, TW_HOUR, &cache_options);
+	options.shards = 1;
+	cache_recorder_start(recorder, TW_HOUR, &options);
 	fill_queue(recorder->wheel);
 	return recorder;
 }
@@ -200,21 +175,15 @@ static void count_slow(void *slow, const struct tw_task *task, struct tw_timer t
 
 static void nothing_of_a_cache_reaches_a_function_of_its_wheel(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	const struct variant *variant = *state;
 	atomic_int given = 0;
-	struct tw_options options = {.clock = TW_CLOCK_MANUAL,
-				     .drive = variant->drive,
-				     .workers = variant->workers,
-				     .context = &given,
-				     .release = count_released,
-				     .slow_task = {1, count_slow}};
-	struct tw_cache_options cache_options;
+	struct cache_recorder *recorder =
+		cache_recorder_create_with(*state, INTERVAL, 64,
+					   (struct tw_options){.context = &given,
+							       .release = count_released,
+							       .slow_task = {1, count_slow}});
+	struct tw_cache_options options = cache_recorder_options(recorder);
 
-	tw_destroy(recorder->wheel);
-	assert_status(tw_create(&recorder->wheel, INTERVAL, 64, nothing, &options), TW_OK);
-	cache_options = cache_recorder_options(recorder);
-	cache_recorder_start(recorder, TW_HOUR, &cache_options);
+	cache_recorder_start(recorder, TW_HOUR, &options);
 	cache_set_for(recorder, "key", "later", 100 * INTERVAL);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	assert_status(tw_drain(recorder->wheel, count_drained, &given), TW_OK);
@@ -227,8 +196,6 @@ static void nothing_of_a_cache_reaches_a_function_of_its_wheel(void **state)
 	assert_int_equal(atomic_load(&given), 0);
 	cache_recorder_close(recorder);
 }
-
-/* --- The wheel has callers wait -------------------------------------------------------------- */
 
 static void set_inside(void *argument)
 {
@@ -256,16 +223,14 @@ static void change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache(void 
 /* A task in the owner, which opens when it may, and then calls the cache. */
 struct visitor {
 	struct cache_recorder *recorder;
-	sem_t begun;
-	sem_t gate;
+	struct gate gate;
 };
 
 static void visit_late(void *argument)
 {
 	struct visitor *visitor = argument;
 
-	sem_post(&visitor->begun);
-	sem_wait(&visitor->gate);
+	gate_pass(&visitor->gate);
 	(void)tw_cache_delete(visitor->recorder->cache, "none", 4);
 }
 
@@ -290,27 +255,23 @@ static void change_that_waits_for_room_holds_up_no_task(void **state)
 {
 	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_WAIT);
 	struct visitor visitor = {.recorder = recorder};
-	pthread_t filler, setter;
+	pthread_t filler;
+	pthread_t setter;
 
-	assert_int_equal(sem_init(&visitor.begun, 0, 0), 0);
-	assert_int_equal(sem_init(&visitor.gate, 0, 0), 0);
+	gate_init(&visitor.gate);
 	assert_status(tw_after_func(recorder->wheel, 0, visit_late, &visitor, NULL), TW_OK);
-	sem_wait(&visitor.begun);
+	gate_await(&visitor.gate);
 	assert_int_equal(pthread_create(&filler, NULL, overfill_run, recorder), 0);
 	wait_for(20 * TW_MILLISECOND);
 	assert_int_equal(pthread_create(&setter, NULL, set_run, recorder), 0);
 	wait_for(20 * TW_MILLISECOND);
-	sem_post(&visitor.gate);
+	gate_open(&visitor.gate);
 	pthread_join(filler, NULL);
 	pthread_join(setter, NULL);
 	cache_pass(recorder, 4 * INTERVAL);
 	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
-	sem_destroy(&visitor.begun);
-	sem_destroy(&visitor.gate);
 	cache_recorder_close(recorder);
 }
-
-/* --- Many threads ---------------------------------------------------------------------------- */
 
 enum { CROWD = 4, CROWD_CALLS = TEST_SHARE_OF(20000) };
 
@@ -373,24 +334,20 @@ static void nothing_is_left_where_many_fill_the_queue(void **state)
 	live_through_a_crowd(*state, TW_WHEN_FULL_FAIL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_IN(levels_inline, entry_expires_though_the_wheel_has_no_room),
-		TEST_IN(levels_workers, entry_expires_though_the_wheel_has_no_room),
-		TEST_IN(levels_inline, removals_are_told_though_the_wheel_has_no_room),
-		TEST_IN(levels_workers, removals_are_told_though_the_wheel_has_no_room),
-		TEST_IN(levels_inline, statistics_go_on_though_their_run_fills_the_queue),
-		TEST_CACHE(cache_needs_no_place),
-		TEST_CACHE(nothing_of_a_cache_reaches_a_function_of_its_wheel),
-		TEST_IN(levels_inline,
-			change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache),
-		TEST_IN(levels_owner, change_that_waits_for_room_holds_up_no_task),
-		TEST_IN(levels_inline, nothing_is_left_where_many_fill_the_queue),
-		TEST_IN(levels_owner, nothing_is_left_where_many_fill_the_queue),
-		TEST_IN(levels_workers, nothing_is_left_where_many_fill_the_queue),
-		TEST_IN(levels_threads, nothing_is_left_where_many_fill_the_queue),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_inline, entry_expires_though_the_wheel_has_no_room),
+	TEST_IN(levels_workers, entry_expires_though_the_wheel_has_no_room),
+	TEST_IN(levels_inline, removals_are_told_though_the_wheel_has_no_room),
+	TEST_IN(levels_workers, removals_are_told_though_the_wheel_has_no_room),
+	TEST_IN(levels_inline, statistics_go_on_though_their_run_fills_the_queue),
+	TEST_CACHE(cache_needs_no_place),
+	TEST_CACHE(nothing_of_a_cache_reaches_a_function_of_its_wheel),
+	TEST_IN(levels_inline, change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache),
+	TEST_IN(levels_owner, change_that_waits_for_room_holds_up_no_task),
+	TEST_IN(levels_inline, nothing_is_left_where_many_fill_the_queue),
+	TEST_IN(levels_owner, nothing_is_left_where_many_fill_the_queue),
+	TEST_IN(levels_workers, nothing_is_left_where_many_fill_the_queue),
+	TEST_IN(levels_threads, nothing_is_left_where_many_fill_the_queue),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

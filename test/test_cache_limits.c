@@ -12,20 +12,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static struct cache_recorder *open_quiet(const struct variant *variant, tw_duration expire,
 					 enum tw_cache_policy policy)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-
-	options.on_remove = NULL;
-	options.policy = policy;
-	cache_recorder_start(recorder, expire, &options);
-	return recorder;
+	return cache_recorder_open_quiet(variant, expire,
+					 (struct tw_cache_options){.policy = policy});
 }
 
 static void set_numbers(struct tw_cache *cache, uint64_t count)
@@ -39,8 +33,6 @@ static void set_numbers(struct tw_cache *cache, uint64_t count)
 			TW_OK);
 	}
 }
-
-/* --- A limit that changes -------------------------------------------------------------------- */
 
 enum { MANY = TEST_SHARE_OF(1000000), FEW = 1000 };
 
@@ -77,7 +69,8 @@ static void lower_while_it_is_read(const struct variant *variant, enum tw_cache_
 	struct reader readers[READERS];
 	struct tw_cache_stats stats;
 	atomic_bool ended = false;
-	unsigned long before = 0, meanwhile = 0;
+	unsigned long before = 0;
+	unsigned long meanwhile = 0;
 
 	assert_status(tw_cache_set_limit(recorder->cache, MANY, 0), TW_OK);
 	set_numbers(recorder->cache, MANY);
@@ -139,31 +132,24 @@ static void limit_may_come_and_go(void **state)
 		assert_status(tw_cache_set_limit(recorder->cache, 0, 1), TW_OK);
 		assert_int_equal(cache_stats(recorder).entries, 0);
 		assert_int_equal(cache_stats(recorder).bytes, 0);
-		assert_balanced(recorder->cache);
-		cache_recorder_close(recorder);
+		cache_recorder_close_balanced(recorder);
 	}
 }
 
 /* Entries set before the first limit are older than those set after it. */
 static void first_limit_finds_all_entries(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder =
+		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
 
-	options.shards = 1;
-	cache_recorder_start(recorder, TW_HOUR, &options);
-	for (char key[2] = "a"; key[0] <= 'j'; key[0]++)
-		cache_set(recorder, key, key);
+	cache_set_letters(recorder, "abcdefghij");
 	assert_status(tw_cache_set_limit(recorder->cache, 10, 0), TW_OK);
-	for (char key[2] = "p"; key[0] <= 'y'; key[0]++)
-		cache_set(recorder, key, key);
+	cache_set_letters(recorder, "pqrstuvwxy");
 	for (char key[2] = "p"; key[0] <= 'y'; key[0]++)
 		assert_holds(recorder, key, key);
 	assert_int_equal(cache_stats(recorder).entries, 10);
 	cache_recorder_close(recorder);
 }
-
-/* --- Nothing is left ------------------------------------------------------------------------- */
 
 /* Resident bytes: the cache's memory comes only in part from malloc. */
 static size_t held(void)
@@ -191,7 +177,8 @@ static void fill_and_expire(struct cache_recorder *recorder, uint64_t count)
 static void bytes_are_back_to_nothing_after_each_of_a_hundred_rounds(void **state)
 {
 	struct cache_recorder *recorder = open_quiet(*state, 10 * INTERVAL, TW_POLICY_LRU);
-	size_t before, after;
+	size_t before;
+	size_t after;
 
 	for (int round = 0; round < 10; round++)
 		fill_and_expire(recorder, TEST_SHARE_OF(10000));
@@ -226,15 +213,12 @@ static void memory_is_given_back_when_entries_have_left(void **state)
 	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_IN(levels_threads, limit_is_lowered_while_the_cache_is_read),
-		TEST_CACHE(limit_may_come_and_go),
-		TEST_CACHE(first_limit_finds_all_entries),
-		TEST_CACHE(bytes_are_back_to_nothing_after_each_of_a_hundred_rounds),
-		TEST_CACHE(memory_is_given_back_when_entries_have_left),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_threads, limit_is_lowered_while_the_cache_is_read),
+	TEST_CACHE(limit_may_come_and_go),
+	TEST_CACHE(first_limit_finds_all_entries),
+	TEST_CACHE(bytes_are_back_to_nothing_after_each_of_a_hundred_rounds),
+	TEST_CACHE(memory_is_given_back_when_entries_have_left),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -8,14 +8,13 @@
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/seed.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- Changes during a load ------------------------------------------------------------------- */
 
 typedef void change_fn(struct cache_recorder *recorder);
 
@@ -57,27 +56,21 @@ static void change_clear(struct cache_recorder *recorder)
 static void live_through_change(const struct variant *variant, change_fn *change, const char *left)
 {
 	struct cache_recorder *recorder = cache_recorder_open(variant, TW_HOUR);
-	struct taker first, others[TAKERS];
-	struct source source;
+	struct load load;
 
-	source_open(&source, "loaded");
-	taker_start_load(&first, recorder, "key", &source);
-	start_waiters(others, recorder, "key", &source);
+	source_open(&load.source, "loaded");
+	load_start(&load, recorder, "key");
 	change(recorder);
-	sem_post(&source.gate);
-	assert_taker_ends(&first, TW_OK, "loaded");
-	assert_takers_end(others, TW_OK, "loaded");
+	assert_load_ends(&load, TW_OK, "loaded");
 	if (left != NULL)
 		assert_holds(recorder, "key", left);
 	else
 		assert_holds_none(recorder, "key");
-	assert_int_equal(source.loads, 1);
-	source.gated = false;
-	assert_taken(recorder, "key", &source, left != NULL ? left : "loaded");
+	assert_int_equal(load.source.loads, 1);
+	load.source.gated = false;
+	assert_taken(recorder, "key", &load.source, left != NULL ? left : "loaded");
 	cache_settle(recorder);
-	assert_balanced(recorder->cache);
-	source_close(&source);
-	cache_recorder_close(recorder);
+	cache_recorder_close_balanced(recorder);
 }
 
 static void key_changed_during_its_load_does_not_keep_what_was_loaded(void **state)
@@ -102,10 +95,9 @@ static void calls_that_change_nothing_let_the_load_be_kept(void **state)
 	assert_status(tw_cache_touch(recorder->cache, "key", 3, TW_HOUR), TW_NOT_FOUND);
 	assert_status(tw_cache_set_with_expire(recorder->cache, "key", 3, "x", 1, 0), TW_INVALID);
 	cache_set(recorder, "other", "value");
-	sem_post(&source.gate);
+	gate_open(&source.gate);
 	assert_taker_ends(&taker, TW_OK, "loaded");
 	assert_holds(recorder, "key", "loaded");
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -115,33 +107,28 @@ static void failed_load_leaves_what_was_set_meanwhile(void **state)
 	static const enum tw_status answers[] = {TW_SYSTEM, TW_NOT_FOUND};
 
 	for (int i = 0; i < 2; i++) {
-		struct cache_recorder *recorder = cache_recorder_create(*state);
-		struct tw_cache_options options = cache_recorder_options(recorder);
+		struct cache_recorder *recorder = cache_recorder_open_with(
+			*state, TW_HOUR, (struct tw_cache_options){.negative_expire = TW_MINUTE});
 		struct taker taker;
 		struct source source;
 
-		options.negative_expire = TW_MINUTE;
-		cache_recorder_start(recorder, TW_HOUR, &options);
 		source_open(&source, NULL);
 		source.status = answers[i];
 		taker_start_load(&taker, recorder, "key", &source);
 		cache_set(recorder, "key", "set");
-		sem_post(&source.gate);
+		gate_open(&source.gate);
 		assert_taker_ends(&taker, answers[i], NULL);
 		assert_holds(recorder, "key", "set");
-		source_close(&source);
 		cache_recorder_close(recorder);
 	}
 }
 
 static void value_too_heavy_is_given_and_not_kept(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.max_bytes = 20});
 	struct source source;
 
-	options.max_bytes = 20;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	source_open(&source, "heavier than twenty bytes");
 	assert_taken(recorder, "key", &source, "heavier than twenty bytes");
 	assert_holds_none(recorder, "key");
@@ -149,18 +136,15 @@ static void value_too_heavy_is_given_and_not_kept(void **state)
 	assert_taken(recorder, "key", &source, "light");
 	assert_holds(recorder, "key", "light");
 	assert_int_equal(cache_stats(recorder).bytes, 8);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
 static void loads_keep_the_limit(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 3});
 	struct source source;
 
-	options.max_entries = 3;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	source_open(&source, "value");
 	for (char key[2] = "a"; key[0] <= 'z'; key[0]++) {
 		assert_taken(recorder, key, &source, "value");
@@ -168,19 +152,14 @@ static void loads_keep_the_limit(void **state)
 	}
 	assert_holds(recorder, "z", "value");
 	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_SIZE], 23);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
-/* --- Absences -------------------------------------------------------------------------------- */
-
 static struct cache_recorder *open_negative(const struct variant *variant, struct source *source)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		variant, TW_HOUR, (struct tw_cache_options){.negative_expire = 10 * INTERVAL});
 
-	options.negative_expire = 10 * INTERVAL;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	source_open(source, NULL);
 	source->status = TW_NOT_FOUND;
 	return recorder;
@@ -190,19 +169,14 @@ static void absence_is_kept_for_its_own_time(void **state)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_negative(*state, &source);
-	struct tw_cache_stats stats;
 
 	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
 	cache_pass(recorder, 10 * INTERVAL - 1);
 	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
 	assert_holds_none(recorder, "key");
 	assert_int_equal(source.loads, 1);
-	stats = cache_stats(recorder);
-	assert_int_equal(stats.misses, 1);
-	assert_int_equal(stats.absent, 2);
-	assert_int_equal(stats.load_errors, 1);
-	assert_int_equal(stats.inserts, 1);
-	assert_int_equal(stats.entries, 1);
+	assert_cache_counts(recorder->cache, .misses = 1, .absent = 2, .loads = 1, .load_errors = 1,
+			    .inserts = 1, .entries = 1);
 	cache_pass(recorder, 1);
 	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
 	assert_int_equal(source.loads, 2);
@@ -210,23 +184,17 @@ static void absence_is_kept_for_its_own_time(void **state)
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPIRED], 2);
 	assert_int_equal(removal_count(recorder), 0);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
 static void absence_reaches_all_who_wait(void **state)
 {
-	struct source source;
-	struct cache_recorder *recorder = open_negative(*state, &source);
-	struct taker first, others[TAKERS];
+	struct load load;
+	struct cache_recorder *recorder = open_negative(*state, &load.source);
 
-	taker_start_load(&first, recorder, "key", &source);
-	start_waiters(others, recorder, "key", &source);
-	sem_post(&source.gate);
-	assert_taker_ends(&first, TW_NOT_FOUND, NULL);
-	assert_takers_end(others, TW_NOT_FOUND, NULL);
-	assert_int_equal(source.loads, 1);
-	source_close(&source);
+	load_start(&load, recorder, "key");
+	assert_load_ends(&load, TW_NOT_FOUND, NULL);
+	assert_int_equal(load.source.loads, 1);
 	cache_recorder_close(recorder);
 }
 
@@ -252,7 +220,6 @@ static void absence_gives_way_to_a_value(void **state)
 	cache_settle(recorder);
 	assert_int_equal(removal_count(recorder), 0);
 	assert_balanced(cache);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -276,7 +243,6 @@ static void absence_is_nobodys_value(void **state)
 	cache_settle(recorder);
 	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPLICIT], 1);
 	assert_int_equal(removal_count(recorder), 0);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -292,11 +258,8 @@ static void absence_is_not_kept_unless_asked_for(void **state)
 	assert_int_equal(source.loads, 2);
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(cache_stats(recorder).inserts, 0);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
-
-/* --- Adopted by a load ----------------------------------------------------------------------- */
 
 /* A loader that adopts; its values count how often they are freed. */
 struct adopting {
@@ -360,8 +323,6 @@ static void value_of_a_failed_load_is_freed(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Counts ---------------------------------------------------------------------------------- */
-
 enum { COUNTING = 8, COUNTED_TAKES = TEST_SHARE_OF(30000), COUNTED_KEYS = 20 };
 
 /* Takers that count what they see, and a source that counts what it is asked. */
@@ -419,7 +380,8 @@ struct weighing {
 static int weigh_visited(void *context, const struct tw_cache_entry *entry)
 {
 	struct weighing *weighing = context;
-	size_t key_size, value_size;
+	size_t key_size;
+	size_t value_size;
 
 	(void)tw_cache_entry_key(entry, &key_size);
 	(void)tw_cache_entry_value(entry, &value_size);
@@ -449,11 +411,8 @@ static void counts_are_exact_whoever_took(void **state)
 	assert_status(tw_cache_each(recorder->cache, weigh_visited, &weighing), TW_OK);
 	assert_int_equal(stats.entries, weighing.entries);
 	assert_int_equal(stats.bytes, weighing.bytes);
-	assert_balanced(recorder->cache);
-	cache_recorder_close(recorder);
+	cache_recorder_close_balanced(recorder);
 }
-
-/* --- The end of the cache -------------------------------------------------------------------- */
 
 static void *destroy_run(void *argument)
 {
@@ -464,46 +423,40 @@ static void *destroy_run(void *argument)
 static void destroy_wakes_who_waits_and_waits_for_the_load(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct taker loader, others[TAKERS];
-	struct source source;
+	struct load load;
 	pthread_t destroyer;
 
-	source_open(&source, "loaded");
-	taker_start_load(&loader, recorder, "key", &source);
-	start_waiters(others, recorder, "key", &source);
+	source_open(&load.source, "loaded");
+	load_start(&load, recorder, "key");
 	assert_int_equal(pthread_create(&destroyer, NULL, destroy_run, recorder->cache), 0);
-	assert_takers_end(others, TW_CLOSED, NULL);
+	assert_takers_end(load.others, TW_CLOSED, NULL);
 	wait_for(5 * TW_MILLISECOND);
-	sem_post(&source.gate);
-	assert_int_equal(pthread_join(loader.thread, NULL), 0);
+	gate_open(&load.source.gate);
+	assert_int_equal(pthread_join(load.first.thread, NULL), 0);
 	assert_int_equal(pthread_join(destroyer, NULL), 0);
 	/* What its own load brought, it has. */
-	assert_status(loader.status, TW_OK);
-	assert_value(loader.entry, "loaded");
-	tw_cache_entry_release(loader.entry);
+	assert_status(load.first.status, TW_OK);
+	assert_value(load.first.entry, "loaded");
+	tw_cache_entry_release(load.first.entry);
 	recorder->cache = NULL;
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(key_changed_during_its_load_does_not_keep_what_was_loaded),
-		TEST_CACHE(calls_that_change_nothing_let_the_load_be_kept),
-		TEST_CACHE(failed_load_leaves_what_was_set_meanwhile),
-		TEST_CACHE(value_too_heavy_is_given_and_not_kept),
-		TEST_CACHE(loads_keep_the_limit),
-		TEST_CACHE(absence_is_kept_for_its_own_time),
-		TEST_CACHE(absence_reaches_all_who_wait),
-		TEST_CACHE(absence_gives_way_to_a_value),
-		TEST_CACHE(absence_is_nobodys_value),
-		TEST_CACHE(absence_is_not_kept_unless_asked_for),
-		TEST_CACHE(adopted_load_is_freed_after_its_last_reader),
-		TEST_CACHE(value_of_a_failed_load_is_freed),
-		TEST_IN(levels_threads, counts_are_exact_whoever_took),
-		TEST_CACHE(destroy_wakes_who_waits_and_waits_for_the_load),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(key_changed_during_its_load_does_not_keep_what_was_loaded),
+	TEST_CACHE(calls_that_change_nothing_let_the_load_be_kept),
+	TEST_CACHE(failed_load_leaves_what_was_set_meanwhile),
+	TEST_CACHE(value_too_heavy_is_given_and_not_kept),
+	TEST_CACHE(loads_keep_the_limit),
+	TEST_CACHE(absence_is_kept_for_its_own_time),
+	TEST_CACHE(absence_reaches_all_who_wait),
+	TEST_CACHE(absence_gives_way_to_a_value),
+	TEST_CACHE(absence_is_nobodys_value),
+	TEST_CACHE(absence_is_not_kept_unless_asked_for),
+	TEST_CACHE(adopted_load_is_freed_after_its_last_reader),
+	TEST_CACHE(value_of_a_failed_load_is_freed),
+	TEST_IN(levels_threads, counts_are_exact_whoever_took),
+	TEST_CACHE(destroy_wakes_who_waits_and_waits_for_the_load),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -12,11 +12,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- Threads that begin together ------------------------------------------------------------- */
 
 /* Rounds that all threads begin at the same moment. */
 struct rounds {
@@ -58,8 +55,6 @@ static void linger(struct random *random, unsigned most)
 	for (volatile uint64_t left = random_below(random, most); left > 0; left--)
 		;
 }
-
-/* --- Histories ------------------------------------------------------------------------------- */
 
 enum {
 	CALLERS = 3,
@@ -165,8 +160,7 @@ static void calls_for_one_key_are_linearizable(void **state)
 	for (int i = 0; i < CALLERS; i++)
 		pthread_join(callers[i].thread, NULL);
 	cache_settle(recorder);
-	assert_balanced(recorder->cache);
-	cache_recorder_close(recorder);
+	cache_recorder_close_balanced(recorder);
 }
 
 /* The judge is no use if it finds everything right. */
@@ -195,8 +189,6 @@ static void histories_that_are_not_linearizable_are_found(void **state)
 	assert_false(history_is_linearizable(twice, 3));
 	assert_true(history_is_linearizable(fine, 5));
 }
-
-/* --- A timer that fires, and a set ----------------------------------------------------------- */
 
 enum { MEETINGS = TEST_SHARE_OF(50000) }; /* in each of two variants */
 
@@ -292,14 +284,11 @@ static void set_that_meets_the_firing_timer_stays(void **state)
 	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(histories_that_are_not_linearizable_are_found),
-		TEST_IN(levels_inline, calls_for_one_key_are_linearizable),
-		TEST_IN(levels_inline, set_that_meets_the_firing_timer_stays),
-		TEST_IN(levels_threads, set_that_meets_the_firing_timer_stays),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(histories_that_are_not_linearizable_are_found),
+	TEST_IN(levels_inline, calls_for_one_key_are_linearizable),
+	TEST_IN(levels_inline, set_that_meets_the_firing_timer_stays),
+	TEST_IN(levels_threads, set_that_meets_the_firing_timer_stays),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

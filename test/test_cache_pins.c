@@ -6,16 +6,13 @@
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
-#include "support/wait.h"
+#include "support/gate.h"
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- Pins ------------------------------------------------------------------------------------ */
 
 /* After this the entry "key" with its value "value" is gone. */
 typedef void end_fn(struct cache_recorder *recorder);
@@ -72,12 +69,8 @@ enum { ENDS = sizeof(ends) / sizeof(ends[0]) };
 
 static struct cache_recorder *open_small(const struct variant *variant)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-
-	options.max_entries = 10;
-	cache_recorder_start(recorder, 10 * INTERVAL, &options);
-	return recorder;
+	return cache_recorder_open_with(variant, 10 * INTERVAL,
+					(struct tw_cache_options){.max_entries = 10});
 }
 
 /* What comes after must not reuse a pinned entry's memory. */
@@ -106,7 +99,8 @@ static void pinned_entry_stays_readable_whatever_becomes_of_it(void **state)
 {
 	for (int i = 0; i < ENDS; i++) {
 		struct cache_recorder *recorder = open_small(*state);
-		const struct tw_cache_entry *first, *second;
+		const struct tw_cache_entry *first;
+		const struct tw_cache_entry *second;
 
 		cache_set(recorder, "key", "value");
 		first = cache_pinned(recorder, "key");
@@ -182,8 +176,7 @@ static void pin_does_not_lengthen_a_lifetime(void **state)
 /* A reader that sleeps with a pinned entry. */
 struct sleeper {
 	struct cache_recorder *recorder;
-	sem_t begun;
-	sem_t gate;
+	struct gate gate;
 	bool sound;
 };
 
@@ -195,8 +188,7 @@ static void *sleeper_run(void *argument)
 
 	if (tw_cache_acquire(sleeper->recorder->cache, "key", 3, &entry) != TW_OK)
 		abort();
-	sem_post(&sleeper->begun);
-	sem_wait(&sleeper->gate);
+	gate_pass(&sleeper->gate);
 	sleeper->sound = memcmp(tw_cache_entry_value(entry, &size), "value", 5) == 0 && size == 5;
 	tw_cache_entry_release(entry);
 	return NULL;
@@ -216,11 +208,10 @@ static void reader_that_sleeps_with_a_pin_blocks_nobody(void **state)
 	atomic_int freed = 0;
 	pthread_t thread;
 
-	sem_init(&sleeper.begun, 0, 0);
-	sem_init(&sleeper.gate, 0, 0);
+	gate_init(&sleeper.gate);
 	cache_set(recorder, "key", "value");
 	assert_int_equal(pthread_create(&thread, NULL, sleeper_run, &sleeper), 0);
-	sem_wait(&sleeper.begun);
+	gate_await(&sleeper.gate);
 	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
 	for (int i = 0; i < 1000; i++)
 		assert_status(tw_cache_adopt(recorder->cache, &i, sizeof(i), &freed, sizeof(freed),
@@ -230,15 +221,11 @@ static void reader_that_sleeps_with_a_pin_blocks_nobody(void **state)
 	cache_settle(recorder);
 	/* What left meanwhile is freed, although that reader still reads. */
 	assert_int_equal(atomic_load(&freed), 990);
-	sem_post(&sleeper.gate);
+	gate_open(&sleeper.gate);
 	pthread_join(thread, NULL);
 	assert_true(sleeper.sound);
-	sem_destroy(&sleeper.begun);
-	sem_destroy(&sleeper.gate);
 	cache_recorder_close(recorder);
 }
-
-/* --- Adopted values -------------------------------------------------------------------------- */
 
 /* A value that knows how often it was freed, and with what. */
 struct adoptee {
@@ -294,12 +281,11 @@ static void adopted_value_is_freed_once_after_its_last_reader(void **state)
 
 static void adoption_that_fails_leaves_the_value_with_its_caller(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-	struct adoptee first = {0}, refused = {0};
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.max_bytes = 20000});
+	struct adoptee first = {0};
+	struct adoptee refused = {0};
 
-	options.max_bytes = 20000;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	assert_status(adopt(recorder, "key", &first), TW_OK);
 	assert_status(tw_cache_adopt(recorder->cache, "key", 3, &refused, sizeof(struct adoptee),
 				     20001, free_adoptee, &refused.freed, TW_HOUR),
@@ -369,18 +355,15 @@ static void adopted_value_may_be_anything(void **state)
 	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(pinned_entry_stays_readable_whatever_becomes_of_it),
-		TEST_CACHE(listener_may_keep_the_entry),
-		TEST_CACHE(pin_does_not_lengthen_a_lifetime),
-		TEST_CACHE(reader_that_sleeps_with_a_pin_blocks_nobody),
-		TEST_CACHE(adopted_value_is_freed_once_after_its_last_reader),
-		TEST_CACHE(adoption_that_fails_leaves_the_value_with_its_caller),
-		TEST_CACHE(adoption_while_the_cache_ends_leaves_the_value_with_its_caller),
-		TEST_CACHE(adopted_value_may_be_anything),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(pinned_entry_stays_readable_whatever_becomes_of_it),
+	TEST_CACHE(listener_may_keep_the_entry),
+	TEST_CACHE(pin_does_not_lengthen_a_lifetime),
+	TEST_CACHE(reader_that_sleeps_with_a_pin_blocks_nobody),
+	TEST_CACHE(adopted_value_is_freed_once_after_its_last_reader),
+	TEST_CACHE(adoption_that_fails_leaves_the_value_with_its_caller),
+	TEST_CACHE(adoption_while_the_cache_ends_leaves_the_value_with_its_caller),
+	TEST_CACHE(adopted_value_may_be_anything),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -11,7 +11,6 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,18 +18,12 @@ static struct cache_recorder *open_limited(const struct variant *variant,
 					   enum tw_cache_policy policy, uint64_t max_entries,
 					   uint64_t max_bytes)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-
-	options.policy = policy;
-	options.max_entries = max_entries;
-	options.max_bytes = max_bytes;
-	options.shards = 1;
-	cache_recorder_start(recorder, TW_HOUR, &options);
-	return recorder;
+	return cache_recorder_open_with(variant, TW_HOUR,
+					(struct tw_cache_options){.policy = policy,
+								  .max_entries = max_entries,
+								  .max_bytes = max_bytes,
+								  .shards = 1});
 }
-
-/* --- LRU ------------------------------------------------------------------------------------- */
 
 static void use_by_get(struct cache_recorder *recorder)
 {
@@ -55,7 +48,6 @@ static void use_by_take(struct cache_recorder *recorder)
 
 	source_open(&source, "loaded");
 	assert_taken(recorder, "a", &source, "a");
-	source_close(&source);
 }
 
 static void use_by_touch(struct cache_recorder *recorder)
@@ -83,12 +75,9 @@ static void every_kind_of_use_keeps_an_entry(void **state)
 	for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
 		struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 3, 0);
 
-		cache_set(recorder, "a", "a");
-		cache_set(recorder, "b", "b");
-		cache_set(recorder, "c", "c");
+		cache_set_letters(recorder, "abc");
 		uses[i](recorder);
-		cache_set(recorder, "d", "d");
-		cache_set(recorder, "e", "e");
+		cache_set_letters(recorder, "de");
 		assert_holds_none(recorder, "b");
 		assert_holds_none(recorder, "c");
 		assert_holds(recorder, "a", "a");
@@ -141,9 +130,7 @@ static void visits_and_failures_are_no_use(void **state)
 {
 	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 3, 0);
 
-	cache_set(recorder, "a", "a");
-	cache_set(recorder, "b", "b");
-	cache_set(recorder, "c", "c");
+	cache_set_letters(recorder, "abc");
 	assert_status(tw_cache_each(recorder->cache, visit_nothing, NULL), TW_OK);
 	assert_status(tw_cache_set_with_expire(recorder->cache, "a", 1, "a", 1, 0), TW_INVALID);
 	assert_holds_none(recorder, "none");
@@ -225,10 +212,7 @@ static void replacements_lose_no_use_of_others(void **state)
 {
 	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 4, 0);
 
-	cache_set(recorder, "a", "a");
-	cache_set(recorder, "b", "b");
-	cache_set(recorder, "c", "c");
-	cache_set(recorder, "d", "d");
+	cache_set_letters(recorder, "abcd");
 	assert_holds(recorder, "a", "a");
 	for (int half = 0; half < 2; half++) {
 		for (int i = 0; i < 14; i++)
@@ -241,8 +225,6 @@ static void replacements_lose_no_use_of_others(void **state)
 	assert_holds_none(recorder, "b");
 	cache_recorder_close(recorder);
 }
-
-/* --- S3-FIFO --------------------------------------------------------------------------------- */
 
 static double hits_in_hundred(struct cache_recorder *recorder, uint64_t seed, bool with_scans)
 {
@@ -306,8 +288,6 @@ static void s3fifo_keeps_used_entries_through_a_scan(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Limits ---------------------------------------------------------------------------------- */
-
 static void entries_stay_within_their_limit(void **state)
 {
 	static const uint64_t limits[] = {1, 2, 3, 7, 10, 100, 1000};
@@ -346,14 +326,14 @@ static uint64_t weigh_by_first_byte(void *context, const void *key, size_t key_s
 static void weights_stay_within_their_limit(void **state)
 {
 	for (int policy = 0; policy < 2; policy++) {
-		struct cache_recorder *recorder = cache_recorder_create(*state);
-		struct tw_cache_options options = cache_recorder_options(recorder);
+		struct cache_recorder *recorder = cache_recorder_open_with(
+			*state, TW_HOUR,
+			(struct tw_cache_options){.max_bytes = 1000,
+						  .weigh = weigh_by_first_byte,
+						  .policy = policy ? TW_POLICY_S3FIFO
+								   : TW_POLICY_LRU});
 		struct random random = random_from(seed_choose(), 1);
 
-		options.max_bytes = 1000;
-		options.weigh = weigh_by_first_byte;
-		options.policy = policy ? TW_POLICY_S3FIFO : TW_POLICY_LRU;
-		cache_recorder_start(recorder, TW_HOUR, &options);
 		for (int i = 0; i < 5000; i++) {
 			int key = (int)random_below(&random, 200);
 			unsigned char weight = (unsigned char)random_below(&random, 256);
@@ -366,8 +346,7 @@ static void weights_stay_within_their_limit(void **state)
 				TW_OK);
 		}
 		assert_true(cache_stats(recorder).bytes > 600);
-		assert_balanced(recorder->cache);
-		cache_recorder_close(recorder);
+		cache_recorder_close_balanced(recorder);
 	}
 }
 
@@ -417,15 +396,11 @@ static void *setter_run(void *argument)
 static void limit_holds_for_all_shards_together_whoever_sets(void **state)
 {
 	enum { SETTERS = 4 };
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder = cache_recorder_open_quiet(
+		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 777, .shards = 64});
 	struct setter setters[SETTERS];
 	struct tw_cache_stats stats;
 
-	options.max_entries = 777;
-	options.shards = 64;
-	options.on_remove = NULL;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	for (uint64_t i = 0; i < SETTERS; i++) {
 		setters[i] = (struct setter){.cache = recorder->cache, .first = i << 32};
 		assert_int_equal(pthread_create(&setters[i].thread, NULL, setter_run, &setters[i]),
@@ -436,25 +411,21 @@ static void limit_holds_for_all_shards_together_whoever_sets(void **state)
 	stats = cache_stats(recorder);
 	assert_true(stats.entries <= 777);
 	assert_true(stats.entries > 700);
-	assert_balanced(recorder->cache);
-	cache_recorder_close(recorder);
+	cache_recorder_close_balanced(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(every_kind_of_use_keeps_an_entry),
-		TEST_CACHE(gets_of_usual_keys_are_uses),
-		TEST_CACHE(visits_and_failures_are_no_use),
-		TEST_IN(levels_inline, lru_is_exact_in_one_shard),
-		TEST_IN(levels_inline, replacements_lose_no_use_of_others),
-		TEST_IN(levels_inline, s3fifo_hits_more_often_than_lru_on_skewed_keys_and_scans),
-		TEST_IN(levels_inline, s3fifo_keeps_used_entries_through_a_scan),
-		TEST_IN(levels_inline, entries_stay_within_their_limit),
-		TEST_CACHE(weights_stay_within_their_limit),
-		TEST_CACHE(value_too_heavy_is_refused_and_leaves_the_old_one),
-		TEST_CACHE(limit_holds_for_all_shards_together_whoever_sets),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(every_kind_of_use_keeps_an_entry),
+	TEST_CACHE(gets_of_usual_keys_are_uses),
+	TEST_CACHE(visits_and_failures_are_no_use),
+	TEST_IN(levels_inline, lru_is_exact_in_one_shard),
+	TEST_IN(levels_inline, replacements_lose_no_use_of_others),
+	TEST_IN(levels_inline, s3fifo_hits_more_often_than_lru_on_skewed_keys_and_scans),
+	TEST_IN(levels_inline, s3fifo_keeps_used_entries_through_a_scan),
+	TEST_IN(levels_inline, entries_stay_within_their_limit),
+	TEST_CACHE(weights_stay_within_their_limit),
+	TEST_CACHE(value_too_heavy_is_refused_and_leaves_the_old_one),
+	TEST_CACHE(limit_holds_for_all_shards_together_whoever_sets),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

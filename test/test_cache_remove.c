@@ -6,27 +6,23 @@
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
+#include "support/gate.h"
 #include "support/seed.h"
 #include "support/wait.h"
 
 #include <dirent.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Causes ---------------------------------------------------------------------------------- */
-
 static void each_removal_has_its_cause(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 3});
 	struct tw_cache_stats stats;
 
-	options.max_entries = 3;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	cache_set(recorder, "deleted", "deleted");
 	assert_status(tw_cache_delete(recorder->cache, "deleted", 7), TW_OK);
 	cache_set(recorder, "replaced", "replaced 1");
@@ -34,8 +30,7 @@ static void each_removal_has_its_cause(void **state)
 	assert_status(tw_cache_replace(recorder->cache, "replaced", 8, "last", 4, TW_HOUR), TW_OK);
 	cache_set_for(recorder, "expired", "expired", INTERVAL);
 	cache_pass(recorder, 3 * INTERVAL);
-	for (char key[2] = "a"; key[0] <= 'e'; key[0]++)
-		cache_set(recorder, key, key);
+	cache_set_letters(recorder, "abcde");
 	assert_status(tw_cache_clear(recorder->cache), TW_OK);
 	cache_set(recorder, "left", "left");
 	cache_settle(recorder);
@@ -102,13 +97,11 @@ static void destroy_reports_every_entry_as_shutdown(void **state)
 
 static void causes_and_entries_make_inserts_after_any_calls(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, 50 * INTERVAL, (struct tw_cache_options){.max_entries = 60});
 	struct random random = random_from(seed_choose(), 1);
 	uint64_t told;
 
-	options.max_entries = 60;
-	cache_recorder_start(recorder, 50 * INTERVAL, &options);
 	for (int i = 0; i < TEST_SHARE_OF(60000); i++) {
 		char key[8];
 
@@ -135,8 +128,6 @@ static void causes_and_entries_make_inserts_after_any_calls(void **state)
 		assert_true(removal_count_of(recorder, (enum tw_cache_cause)cause) > 0);
 	cache_recorder_close(recorder);
 }
-
-/* --- Listeners ------------------------------------------------------------------------------- */
 
 /* Brings every entry back under another key, until there were ten. */
 static void set_again(struct cache_recorder *recorder, const struct tw_cache_entry *entry,
@@ -194,8 +185,7 @@ static void flush_and_destroy_in_a_listener_do_nothing(void **state)
 }
 
 struct sleeper {
-	sem_t begun;
-	sem_t gate;
+	struct gate gate;
 	atomic_int inside;
 	atomic_int most_inside;
 };
@@ -210,8 +200,7 @@ static void sleep_at_gate(struct cache_recorder *recorder, const struct tw_cache
 	(void)cause;
 	if (inside > atomic_load(&sleeper->most_inside))
 		atomic_store(&sleeper->most_inside, inside);
-	sem_post(&sleeper->begun);
-	sem_wait(&sleeper->gate);
+	gate_pass(&sleeper->gate);
 	atomic_fetch_sub(&sleeper->inside, 1);
 }
 
@@ -220,14 +209,13 @@ static void listener_that_sleeps_blocks_no_call_and_no_expiry(void **state)
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct sleeper sleeper = {0};
 
-	sem_init(&sleeper.begun, 0, 0);
-	sem_init(&sleeper.gate, 0, 0);
+	gate_init(&sleeper.gate);
 	recorder->argument = &sleeper;
 	recorder->on_remove = sleep_at_gate;
 	cache_set(recorder, "first", "first");
 	assert_status(tw_cache_delete(recorder->cache, "first", 5), TW_OK);
 	assert_status(tw_flush(recorder->wheel), TW_OK);
-	sem_wait(&sleeper.begun);
+	gate_await(&sleeper.gate);
 	for (int i = 0; i < 1000; i++)
 		assert_status(tw_cache_set_with_expire(recorder->cache, &i, sizeof(i), "v", 1,
 						       2 * INTERVAL),
@@ -239,17 +227,13 @@ static void listener_that_sleeps_blocks_no_call_and_no_expiry(void **state)
 	WAIT_UNTIL(cache_stats(recorder).entries == 0);
 	assert_int_equal(cache_stats(recorder).notified, 0);
 	for (int i = 0; i < 1002; i++)
-		sem_post(&sleeper.gate);
+		gate_open(&sleeper.gate);
 	cache_settle(recorder);
 	assert_int_equal(removal_count(recorder), 1002);
 	assert_int_equal(cache_stats(recorder).notified, 1002);
 	assert_int_equal(atomic_load(&sleeper.most_inside), 1);
-	sem_destroy(&sleeper.begun);
-	sem_destroy(&sleeper.gate);
 	cache_recorder_close(recorder);
 }
-
-/* --- Statistics told ------------------------------------------------------------------------- */
 
 struct told {
 	int times;
@@ -289,8 +273,6 @@ static void statistics_are_told_at_their_interval(void **state)
 	assert_int_equal(told.times, 3);
 	cache_recorder_close(recorder);
 }
-
-/* --- Ends ------------------------------------------------------------------------------------ */
 
 static void two_caches_share_a_wheel_and_one_is_destroyed(void **state)
 {
@@ -510,26 +492,23 @@ static void cache_with_its_own_wheel_leaves_no_thread(void **state)
 	tw_cache_destroy(NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(each_removal_has_its_cause),
-		TEST_CACHE(entry_past_its_deadline_has_expired_whoever_removes_it),
-		TEST_CACHE(flush_waits_for_removals_that_are_under_way),
-		TEST_IN(levels_threads, flush_waits_for_what_left_before_it_though_others_leave),
-		TEST_IN(levels_threads, flush_waits_no_longer_than_the_pool_takes),
-		TEST_IN(levels_workers, flush_goes_on_from_run_to_run),
-		TEST_CACHE(destroy_reports_every_entry_as_shutdown),
-		TEST_CACHE(causes_and_entries_make_inserts_after_any_calls),
-		TEST_CACHE(listener_may_call_the_cache),
-		TEST_CACHE(flush_and_destroy_in_a_listener_do_nothing),
-		TEST_POOL(listener_that_sleeps_blocks_no_call_and_no_expiry),
-		TEST_CACHE(statistics_are_told_at_their_interval),
-		TEST_CACHE(two_caches_share_a_wheel_and_one_is_destroyed),
-		TEST_CACHE(destroy_tells_of_all_though_the_wheel_is_stopped),
-		TEST_CACHE(drained_wheel_loses_no_expiry),
-		cmocka_unit_test(cache_with_its_own_wheel_leaves_no_thread),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(each_removal_has_its_cause),
+	TEST_CACHE(entry_past_its_deadline_has_expired_whoever_removes_it),
+	TEST_CACHE(flush_waits_for_removals_that_are_under_way),
+	TEST_IN(levels_threads, flush_waits_for_what_left_before_it_though_others_leave),
+	TEST_IN(levels_threads, flush_waits_no_longer_than_the_pool_takes),
+	TEST_IN(levels_workers, flush_goes_on_from_run_to_run),
+	TEST_CACHE(destroy_reports_every_entry_as_shutdown),
+	TEST_CACHE(causes_and_entries_make_inserts_after_any_calls),
+	TEST_CACHE(listener_may_call_the_cache),
+	TEST_CACHE(flush_and_destroy_in_a_listener_do_nothing),
+	TEST_POOL(listener_that_sleeps_blocks_no_call_and_no_expiry),
+	TEST_CACHE(statistics_are_told_at_their_interval),
+	TEST_CACHE(two_caches_share_a_wheel_and_one_is_destroyed),
+	TEST_CACHE(destroy_tells_of_all_though_the_wheel_is_stopped),
+	TEST_CACHE(drained_wheel_loses_no_expiry),
+	cmocka_unit_test(cache_with_its_own_wheel_leaves_no_thread),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -20,8 +20,6 @@
 
 enum { THREADS = 4, KEYS = 2000, TRAFFIC_KEYS = 32, LIMIT = 16 };
 
-/* --- Idle threads ----------------------------------------------------------------------------- */
-
 static void *set_all_twice(void *argument)
 {
 	struct tw_cache *cache = argument;
@@ -48,16 +46,11 @@ static size_t bytes_in_pools(struct tw_cache *cache)
 }
 
 /* A listener's last look at an entry asks for upkeep, too. */
-static struct cache_recorder *open_cache(const struct variant *variant, tw_duration expire,
-					 bool has_listener)
+static void with_and_without_listener(const struct variant *variant, tw_duration expire,
+				      void (*check)(struct cache_recorder *))
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-
-	if (!has_listener)
-		options.on_remove = NULL;
-	cache_recorder_start(recorder, expire, &options);
-	return recorder;
+	check(cache_recorder_open(variant, expire));
+	check(cache_recorder_open_quiet(variant, expire, (struct tw_cache_options){0}));
 }
 
 static void delete_all(struct tw_cache *cache)
@@ -97,13 +90,11 @@ static void check_idle_threads_keep_no_memory(struct cache_recorder *recorder)
 
 static void idle_threads_keep_no_memory(void **state)
 {
-	check_idle_threads_keep_no_memory(open_cache(*state, TW_HOUR, true));
-	check_idle_threads_keep_no_memory(open_cache(*state, TW_HOUR, false));
+	with_and_without_listener(*state, TW_HOUR, check_idle_threads_keep_no_memory);
 }
 
 static void check_memory_comes_back_after_expiry(struct cache_recorder *recorder)
 {
-
 	set_all_twice(recorder->cache);
 	for (int i = 0; i < 20; i++)
 		cache_pass(recorder, INTERVAL);
@@ -114,8 +105,7 @@ static void check_memory_comes_back_after_expiry(struct cache_recorder *recorder
 
 static void memory_comes_back_after_expiry(void **state)
 {
-	check_memory_comes_back_after_expiry(open_cache(*state, 10 * INTERVAL, true));
-	check_memory_comes_back_after_expiry(open_cache(*state, 10 * INTERVAL, false));
+	with_and_without_listener(*state, 10 * INTERVAL, check_memory_comes_back_after_expiry);
 }
 
 static void check_memory_of_adopted_values_comes_back(struct cache_recorder *recorder)
@@ -136,11 +126,8 @@ static void check_memory_of_adopted_values_comes_back(struct cache_recorder *rec
 
 static void memory_of_adopted_values_comes_back(void **state)
 {
-	check_memory_of_adopted_values_comes_back(open_cache(*state, TW_HOUR, true));
-	check_memory_of_adopted_values_comes_back(open_cache(*state, TW_HOUR, false));
+	with_and_without_listener(*state, TW_HOUR, check_memory_of_adopted_values_comes_back);
 }
-
-/* --- A user's function that sets -------------------------------------------------------------- */
 
 static void set_another(void *value, size_t value_size, void *context)
 {
@@ -162,8 +149,6 @@ static void values_set_others_when_they_are_freed(void **state)
 	assert_holds(recorder, "another", "set");
 	cache_recorder_close(recorder);
 }
-
-/* --- A limit that comes while all set --------------------------------------------------------- */
 
 static void *set_the_key(void *argument)
 {
@@ -268,21 +253,17 @@ static void limit_may_come_while_all_threads_set(void **state)
 		cache_settle(recorder);
 		assert_true(cache_stats(recorder).entries <= LIMIT);
 		assert_int_equal(atomic_load(&traffic.torn), 0);
-		assert_balanced(recorder->cache);
-		cache_recorder_close(recorder);
+		cache_recorder_close_balanced(recorder);
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(idle_threads_keep_no_memory),
-		TEST_CACHE(memory_comes_back_after_expiry),
-		TEST_CACHE(memory_of_adopted_values_comes_back),
-		TEST_CACHE(values_set_others_when_they_are_freed),
-		TEST_CACHE(use_may_be_noted_of_what_was_put_out_before_the_limit),
-		cmocka_unit_test(limit_may_come_while_all_threads_set),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(idle_threads_keep_no_memory),
+	TEST_CACHE(memory_comes_back_after_expiry),
+	TEST_CACHE(memory_of_adopted_values_comes_back),
+	TEST_CACHE(values_set_others_when_they_are_freed),
+	TEST_CACHE(use_may_be_noted_of_what_was_put_out_before_the_limit),
+	cmocka_unit_test(limit_may_come_while_all_threads_set),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -12,15 +12,10 @@ enum { SLOTS = 512 * BUCKET_SLOTS, TURNOVERS = TEST_SHARE_OF(300) };
 static struct cache_recorder *open_limited(const struct variant *variant, uint64_t max_entries,
 					   enum tw_cache_policy policy)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-
-	options.on_remove = NULL;
-	options.max_entries = max_entries;
-	options.policy = policy;
-	options.shards = 1;
-	cache_recorder_start(recorder, TW_HOUR, &options);
-	return recorder;
+	return cache_recorder_open_quiet(variant, TW_HOUR,
+					 (struct tw_cache_options){.max_entries = max_entries,
+								   .policy = policy,
+								   .shards = 1});
 }
 
 static bool bucket_was_passed(const struct table *table, size_t number)
@@ -83,8 +78,6 @@ static void buckets_whose_keys_are_gone_were_passed_by_nobody(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- The slots of a bucket -------------------------------------------------------------------- */
-
 static void matches_are_the_slots_with_the_tag(void **state)
 {
 	struct random random = random_from(seed_choose(), 0);
@@ -141,14 +134,11 @@ static void all_entries_of_a_hash_are_met_once(void **state)
 	arena_release(arena);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_IN(levels_inline, misses_stay_short_where_keys_come_and_go),
-		TEST_IN(levels_inline, buckets_whose_keys_are_gone_were_passed_by_nobody),
-		cmocka_unit_test(matches_are_the_slots_with_the_tag),
-		cmocka_unit_test(all_entries_of_a_hash_are_met_once),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_inline, misses_stay_short_where_keys_come_and_go),
+	TEST_IN(levels_inline, buckets_whose_keys_are_gone_were_passed_by_nobody),
+	cmocka_unit_test(matches_are_the_slots_with_the_tag),
+	cmocka_unit_test(all_entries_of_a_hash_are_met_once),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -7,19 +7,16 @@
 
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <string.h>
-
-/* --- What loaders answer --------------------------------------------------------------------- */
 
 static void value_is_loaded_once_and_then_found(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct source source;
-	struct tw_cache_stats stats;
 
 	source_open(&source, "loaded");
 	assert_taken(recorder, "key", &source, "loaded");
@@ -29,13 +26,8 @@ static void value_is_loaded_once_and_then_found(void **state)
 	assert_holds_none(recorder, "key");
 	assert_taken(recorder, "key", &source, "loaded");
 	assert_int_equal(source.loads, 2);
-	stats = cache_stats(recorder);
-	assert_int_equal(stats.hits, 2);
-	assert_int_equal(stats.misses, 3);
-	assert_int_equal(stats.loads, 2);
-	assert_int_equal(stats.load_errors, 0);
-	assert_int_equal(stats.inserts, 2);
-	source_close(&source);
+	assert_cache_counts(recorder->cache, .hits = 2, .misses = 3, .loads = 2, .inserts = 2,
+			    .entries = 1);
 	cache_recorder_close(recorder);
 }
 
@@ -48,31 +40,21 @@ static void value_that_is_there_is_not_loaded(void **state)
 	cache_set(recorder, "key", "set");
 	assert_taken(recorder, "key", &source, "set");
 	assert_int_equal(source.loads, 0);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
 static void many_takers_share_one_load(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct taker first, others[TAKERS];
-	struct source source;
-	struct tw_cache_stats stats;
+	struct load load;
 
-	source_open(&source, "loaded");
-	taker_start_load(&first, recorder, "key", &source);
-	start_waiters(others, recorder, "key", &source);
+	source_open(&load.source, "loaded");
+	load_start(&load, recorder, "key");
 	assert_holds_none(recorder, "key");
-	sem_post(&source.gate);
-	assert_taker_ends(&first, TW_OK, "loaded");
-	assert_takers_end(others, TW_OK, "loaded");
-	assert_int_equal(source.loads, 1);
-	stats = cache_stats(recorder);
-	assert_int_equal(stats.misses, TAKERS + 2);
-	assert_int_equal(stats.loads, 1);
-	assert_int_equal(stats.load_waits, TAKERS);
-	assert_int_equal(stats.inserts, 1);
-	source_close(&source);
+	assert_load_ends(&load, TW_OK, "loaded");
+	assert_int_equal(load.source.loads, 1);
+	assert_cache_counts(recorder->cache, .misses = TAKERS + 2, .loads = 1, .load_waits = TAKERS,
+			    .inserts = 1, .entries = 1);
 	cache_recorder_close(recorder);
 }
 
@@ -83,25 +65,20 @@ static void error_reaches_all_who_wait_and_nobody_after_them(void **state)
 
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-		struct taker first, others[TAKERS];
-		struct source source;
+		struct load load;
 
-		source_open(&source, "ignored");
-		source.status = errors[i];
-		taker_start_load(&first, recorder, "key", &source);
-		start_waiters(others, recorder, "key", &source);
-		sem_post(&source.gate);
-		assert_taker_ends(&first, errors[i], NULL);
-		assert_int_equal(first.status, errors[i]);
-		assert_takers_end(others, errors[i], NULL);
-		assert_int_equal(others[0].status, errors[i]);
+		source_open(&load.source, "ignored");
+		load.source.status = errors[i];
+		load_start(&load, recorder, "key");
+		assert_load_ends(&load, errors[i], NULL);
+		assert_int_equal(load.first.status, errors[i]);
+		assert_int_equal(load.others[0].status, errors[i]);
 		assert_int_equal(cache_stats(recorder).load_errors, 1);
 		assert_int_equal(cache_stats(recorder).wait_timeouts, 0);
-		source.gated = false;
-		source.status = TW_OK;
-		assert_taken(recorder, "key", &source, "ignored");
-		assert_int_equal(source.loads, 2);
-		source_close(&source);
+		load.source.gated = false;
+		load.source.status = TW_OK;
+		assert_taken(recorder, "key", &load.source, "ignored");
+		assert_int_equal(load.source.loads, 2);
 		cache_recorder_close(recorder);
 	}
 }
@@ -109,18 +86,13 @@ static void error_reaches_all_who_wait_and_nobody_after_them(void **state)
 static void loader_that_gives_nothing_has_failed(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct taker first, others[TAKERS];
-	struct source source;
+	struct load load;
 
-	source_open(&source, NULL);
-	taker_start_load(&first, recorder, "key", &source);
-	start_waiters(others, recorder, "key", &source);
-	sem_post(&source.gate);
-	assert_taker_ends(&first, TW_LOAD_FAILED, NULL);
-	assert_takers_end(others, TW_LOAD_FAILED, NULL);
+	source_open(&load.source, NULL);
+	load_start(&load, recorder, "key");
+	assert_load_ends(&load, TW_LOAD_FAILED, NULL);
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(cache_stats(recorder).load_errors, 1);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -136,7 +108,6 @@ static void empty_value_is_a_value(void **state)
 	assert_non_null(tw_cache_entry_value(entry, NULL));
 	tw_cache_entry_release(entry);
 	assert_int_equal(source.loads, 1);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -145,23 +116,20 @@ static void loader_that_ends_its_thread_has_failed(void **state)
 	/* The thread sanitizer loses sight of the locks of a cancelled thread. */
 	for (int cancelled = 0; cancelled < (SANITIZER_THREAD ? 1 : 2); cancelled++) {
 		struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-		struct taker first, others[TAKERS];
-		struct source source;
+		struct load load;
 
-		source_open(&source, "loaded");
-		source.dies = true;
-		taker_start_load(&first, recorder, "key", &source);
-		start_waiters(others, recorder, "key", &source);
+		source_open(&load.source, "loaded");
+		load.source.dies = true;
+		load_start(&load, recorder, "key");
 		if (cancelled)
-			pthread_cancel(first.thread);
+			pthread_cancel(load.first.thread);
 		else
-			sem_post(&source.gate);
-		assert_int_equal(pthread_join(first.thread, NULL), 0);
-		assert_takers_end(others, TW_LOAD_FAILED, NULL);
+			gate_open(&load.source.gate);
+		assert_int_equal(pthread_join(load.first.thread, NULL), 0);
+		assert_takers_end(load.others, TW_LOAD_FAILED, NULL);
 		assert_int_equal(cache_stats(recorder).load_errors, 1);
-		source.dies = source.gated = false;
-		assert_taken(recorder, "key", &source, "loaded");
-		source_close(&source);
+		load.source.dies = load.source.gated = false;
+		assert_taken(recorder, "key", &load.source, "loaded");
 		cache_recorder_close(recorder);
 	}
 }
@@ -177,17 +145,13 @@ static void loader_chooses_the_lifetime(void **state)
 	assert_taken(recorder, "shorter", &source, "value");
 	source.expire = TW_FOREVER;
 	assert_taken(recorder, "for ever", &source, "value");
-	cache_pass(recorder, 5 * INTERVAL - 1);
-	assert_holds(recorder, "shorter", "value");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "shorter");
+	assert_lives_for(recorder, "shorter", "value", 5 * INTERVAL);
 	cache_pass(recorder, 15 * INTERVAL - 1);
 	assert_holds(recorder, "cache's own", "value");
 	cache_pass(recorder, 1);
 	assert_holds_none(recorder, "cache's own");
 	cache_pass(recorder, TW_HOUR);
 	assert_holds(recorder, "for ever", "value");
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -200,17 +164,11 @@ static void lifetime_of_a_loaded_value_counts_from_the_end_of_the_load(void **st
 	source_open(&source, "value");
 	taker_start_load(&taker, recorder, "key", &source);
 	cache_pass(recorder, 8 * INTERVAL);
-	sem_post(&source.gate);
+	gate_open(&source.gate);
 	assert_taker_ends(&taker, TW_OK, "value");
-	cache_pass(recorder, 10 * INTERVAL - 1);
-	assert_holds(recorder, "key", "value");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "key");
-	source_close(&source);
+	assert_lives_for(recorder, "key", "value", 10 * INTERVAL);
 	cache_recorder_close(recorder);
 }
-
-/* --- Waiting --------------------------------------------------------------------------------- */
 
 static void waiter_gives_up_at_its_own_limit(void **state)
 {
@@ -230,23 +188,21 @@ static void waiter_gives_up_at_its_own_limit(void **state)
 	assert_status(take(recorder, "key", &source, -TW_HOUR, &entry), TW_TIMED_OUT);
 	assert_int_equal(cache_stats(recorder).load_waits, 3);
 	assert_int_equal(cache_stats(recorder).wait_timeouts, 3);
-	sem_post(&source.gate);
+	gate_open(&source.gate);
 	assert_taker_ends(&loader, TW_OK, "loaded");
 	assert_holds(recorder, "key", "loaded");
 	assert_int_equal(source.loads, 1);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
 static void load_blocks_no_other_key_and_no_other_call(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct cache_recorder *recorder =
+		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
 	struct taker loader;
-	struct source source, other;
+	struct source source;
+	struct source other;
 
-	options.shards = 1;
-	cache_recorder_start(recorder, TW_HOUR, &options);
 	source_open(&source, "loaded");
 	source_open(&other, "other");
 	taker_start_load(&loader, recorder, "key", &source);
@@ -255,10 +211,8 @@ static void load_blocks_no_other_key_and_no_other_call(void **state)
 	assert_holds(recorder, "third", "value");
 	assert_status(tw_cache_delete(recorder->cache, "third", 5), TW_OK);
 	assert_holds_none(recorder, "key");
-	sem_post(&source.gate);
+	gate_open(&source.gate);
 	assert_taker_ends(&loader, TW_OK, "loaded");
-	source_close(&source);
-	source_close(&other);
 	cache_recorder_close(recorder);
 }
 
@@ -272,8 +226,7 @@ static enum tw_status load_other(void *argument, const void *key, size_t key_siz
 
 	(void)key;
 	(void)key_size;
-	sem_post(&source->begun);
-	sem_wait(&source->gate);
+	gate_pass(&source->gate);
 	status = tw_cache_take(source->cache, source->value, strlen(source->value), load_other,
 			       source, TW_FOREVER, &entry);
 	tw_cache_entry_release(entry);
@@ -299,12 +252,11 @@ static void loader_that_takes_its_own_key_is_told_so(void **state)
 
 	source_open(&source, "key");
 	source.cache = recorder->cache;
-	sem_post(&source.gate);
+	gate_open(&source.gate);
 	assert_status(
 		tw_cache_take(recorder->cache, "key", 3, load_other, &source, TW_FOREVER, &entry),
 		TW_INVALID);
 	assert_null(entry);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
@@ -322,13 +274,12 @@ static void loaders_that_wait_for_each_other_are_told_so(void **state)
 			(struct taker){.recorder = recorder, .key = keys[i], .source = &sources[i]};
 		assert_int_equal(pthread_create(&takers[i].thread, NULL, take_other, &takers[i]),
 				 0);
-		sem_wait(&sources[i].begun);
+		gate_await(&sources[i].gate);
 	}
 	for (int i = 0; i < 3; i++)
-		sem_post(&sources[i].gate);
+		gate_open(&sources[i].gate);
 	for (int i = 0; i < 3; i++) {
 		assert_taker_ends(&takers[i], TW_INVALID, NULL);
-		source_close(&sources[i]);
 	}
 	cache_recorder_close(recorder);
 }
@@ -387,8 +338,6 @@ static void flush_and_destroy_in_a_loader_do_nothing(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* --- Bad arguments --------------------------------------------------------------------------- */
-
 static enum tw_status load_badly(void *argument, const void *key, size_t key_size,
 				 struct tw_cache_loading *loading)
 {
@@ -426,30 +375,26 @@ static void bad_arguments_are_refused(void **state)
 	assert_int_equal(source.loads, 0);
 	assert_status(tw_cache_take(cache, "k", 1, load_badly, &wrong, 0, &entry), TW_LOAD_FAILED);
 	assert_int_equal(wrong, 0);
-	source_close(&source);
 	cache_recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_CACHE(value_is_loaded_once_and_then_found),
-		TEST_CACHE(value_that_is_there_is_not_loaded),
-		TEST_CACHE(many_takers_share_one_load),
-		TEST_CACHE(error_reaches_all_who_wait_and_nobody_after_them),
-		TEST_CACHE(loader_that_gives_nothing_has_failed),
-		TEST_CACHE(empty_value_is_a_value),
-		TEST_CACHE(loader_that_ends_its_thread_has_failed),
-		TEST_CACHE(loader_chooses_the_lifetime),
-		TEST_CACHE(lifetime_of_a_loaded_value_counts_from_the_end_of_the_load),
-		TEST_CACHE(waiter_gives_up_at_its_own_limit),
-		TEST_CACHE(load_blocks_no_other_key_and_no_other_call),
-		TEST_CACHE(loader_that_takes_its_own_key_is_told_so),
-		TEST_CACHE(loaders_that_wait_for_each_other_are_told_so),
-		TEST_CACHE(loader_may_take_other_keys),
-		TEST_CACHE(flush_and_destroy_in_a_loader_do_nothing),
-		TEST_CACHE(bad_arguments_are_refused),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(value_is_loaded_once_and_then_found),
+	TEST_CACHE(value_that_is_there_is_not_loaded),
+	TEST_CACHE(many_takers_share_one_load),
+	TEST_CACHE(error_reaches_all_who_wait_and_nobody_after_them),
+	TEST_CACHE(loader_that_gives_nothing_has_failed),
+	TEST_CACHE(empty_value_is_a_value),
+	TEST_CACHE(loader_that_ends_its_thread_has_failed),
+	TEST_CACHE(loader_chooses_the_lifetime),
+	TEST_CACHE(lifetime_of_a_loaded_value_counts_from_the_end_of_the_load),
+	TEST_CACHE(waiter_gives_up_at_its_own_limit),
+	TEST_CACHE(load_blocks_no_other_key_and_no_other_call),
+	TEST_CACHE(loader_that_takes_its_own_key_is_told_so),
+	TEST_CACHE(loaders_that_wait_for_each_other_are_told_so),
+	TEST_CACHE(loader_may_take_other_keys),
+	TEST_CACHE(flush_and_destroy_in_a_loader_do_nothing),
+	TEST_CACHE(bad_arguments_are_refused),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

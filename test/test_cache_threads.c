@@ -14,7 +14,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,21 +25,11 @@ enum {
 	PINS = 8, /* of each thread, at a time */
 };
 
-/* What kind of cache. */
-struct setting {
-	uint64_t max_entries;
-	uint64_t max_bytes;
-	enum tw_cache_policy policy;
-	tw_duration idle;
-	tw_duration negative_expire;
-	unsigned shards;
-};
-
 struct storm {
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
-	const struct setting *setting;
-	atomic_ulong issued[KEYS]; /* the newest version that may be there */
+	const struct tw_cache_options *setting; /* what kind of cache */
+	atomic_ulong issued[KEYS];              /* the newest version that may be there */
 	atomic_int at_work;
 	/* What must be 0 at the end. */
 	atomic_int torn;
@@ -67,8 +56,6 @@ struct worker {
 	uint64_t seen[KEYS]; /* the newest version read */
 	struct pin pins[PINS];
 };
-
-/* --- Judging --------------------------------------------------------------------------------- */
 
 static void judge_status(struct storm *storm, bool fits)
 {
@@ -125,8 +112,6 @@ static void count_removal(void *context, const struct tw_cache_entry *entry,
 	judge_entry(storm, entry);
 	atomic_fetch_add(&storm->removed, 1);
 }
-
-/* --- Calls ----------------------------------------------------------------------------------- */
 
 static uint64_t random_key(struct worker *worker)
 {
@@ -200,7 +185,8 @@ static void call_get_many(struct worker *worker)
 	struct tw_cache_lookup items[MANY];
 	uint64_t keys[MANY];
 	unsigned char values[MANY][CHECKED_VALUE_LEAST];
-	size_t found, counted = 0;
+	size_t found;
+	size_t counted = 0;
 
 	for (int i = 0; i < MANY; i++) {
 		keys[i] = random_key(worker);
@@ -295,7 +281,8 @@ static enum tw_status load(void *argument, const void *key, size_t key_size,
 {
 	struct storm *storm = argument;
 	unsigned char value[CHECKED_VALUE_MOST];
-	uint64_t number, version;
+	uint64_t number;
+	uint64_t version;
 
 	memcpy(&number, key, key_size);
 	version = atomic_load(&storm->issued[number]);
@@ -331,7 +318,7 @@ static int visit(void *context, const struct tw_cache_entry *entry)
 static void call_seldom(struct worker *worker)
 {
 	struct storm *storm = worker->storm;
-	const struct setting *setting = storm->setting;
+	const struct tw_cache_options *setting = storm->setting;
 	uint64_t share = random_between(&worker->random, 1, 3);
 	struct tw_cache_stats stats;
 
@@ -359,26 +346,18 @@ static void call_seldom(struct worker *worker)
 
 static void make_call(struct worker *worker)
 {
+	static const struct {
+		uint64_t below; /* of 1000 */
+		void (*call)(struct worker *);
+	} calls[] = {{250, call_get},   {400, call_acquire}, {450, call_get_many},
+		     {650, call_set},   {750, call_adopt},   {800, call_delete},
+		     {870, call_touch}, {995, call_take},    {1000, call_seldom}};
 	uint64_t die = random_below(&worker->random, 1000);
+	size_t i = 0;
 
-	if (die < 250)
-		call_get(worker);
-	else if (die < 400)
-		call_acquire(worker);
-	else if (die < 450)
-		call_get_many(worker);
-	else if (die < 650)
-		call_set(worker);
-	else if (die < 750)
-		call_adopt(worker);
-	else if (die < 800)
-		call_delete(worker);
-	else if (die < 870)
-		call_touch(worker);
-	else if (die < 995)
-		call_take(worker);
-	else
-		call_seldom(worker);
+	while (die >= calls[i].below)
+		i++;
+	calls[i].call(worker);
 }
 
 static void *worker_run(void *argument)
@@ -393,23 +372,13 @@ static void *worker_run(void *argument)
 	return NULL;
 }
 
-/* --- The storm ------------------------------------------------------------------------------- */
-
 static void open_cache(struct storm *storm, struct tw_wheel *wheel)
 {
-	const struct setting *setting = storm->setting;
-	struct tw_cache_options options = {
-		.context = storm,
-		.wheel = wheel,
-		.max_entries = setting->max_entries,
-		.max_bytes = setting->max_bytes,
-		.policy = setting->policy,
-		.idle = setting->idle,
-		.negative_expire = setting->negative_expire,
-		.on_remove = count_removal,
-		.shards = setting->shards,
-	};
+	struct tw_cache_options options = *storm->setting;
 
+	options.context = storm;
+	options.wheel = wheel;
+	options.on_remove = count_removal;
 	storm->wheel = wheel;
 	assert_status(tw_cache_create(&storm->cache, 100 * INTERVAL, &options), TW_OK);
 }
@@ -463,7 +432,7 @@ static void assert_counts(struct storm *storm)
 	assert_true(stats.removed[TW_CAUSE_REPLACED] > 0);
 }
 
-static void live_through(struct setting setting)
+static void live_through(struct tw_cache_options setting)
 {
 	struct cache_recorder *recorder = cache_recorder_create(&levels_threads);
 	struct storm storm = {.setting = &setting};
@@ -490,39 +459,36 @@ static void live_through(struct setting setting)
 static void mixed_calls_of_eight_threads_keep_every_value_whole(void **state)
 {
 	(void)state;
-	live_through((struct setting){.negative_expire = 10 * INTERVAL});
+	live_through((struct tw_cache_options){.negative_expire = 10 * INTERVAL});
 }
 
 static void mixed_calls_within_a_limit_under_lru(void **state)
 {
 	(void)state;
-	live_through((struct setting){.max_entries = KEYS / 4});
+	live_through((struct tw_cache_options){.max_entries = KEYS / 4});
 }
 
 static void mixed_calls_within_limits_under_s3fifo(void **state)
 {
 	(void)state;
-	live_through((struct setting){.policy = TW_POLICY_S3FIFO,
-				      .max_entries = KEYS / 2,
-				      .max_bytes = KEYS / 4 * (uint64_t)100,
-				      .negative_expire = 10 * INTERVAL,
-				      .shards = 8});
+	live_through((struct tw_cache_options){.policy = TW_POLICY_S3FIFO,
+					       .max_entries = KEYS / 2,
+					       .max_bytes = KEYS / 4 * (uint64_t)100,
+					       .negative_expire = 10 * INTERVAL,
+					       .shards = 8});
 }
 
 static void mixed_calls_on_sliding_lifetimes_in_one_shard(void **state)
 {
 	(void)state;
-	live_through((struct setting){.idle = 3 * INTERVAL, .shards = 1});
+	live_through((struct tw_cache_options){.idle = 3 * INTERVAL, .shards = 1});
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mixed_calls_of_eight_threads_keep_every_value_whole),
-		cmocka_unit_test(mixed_calls_within_a_limit_under_lru),
-		cmocka_unit_test(mixed_calls_within_limits_under_s3fifo),
-		cmocka_unit_test(mixed_calls_on_sliding_lifetimes_in_one_shard),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(mixed_calls_of_eight_threads_keep_every_value_whole),
+	cmocka_unit_test(mixed_calls_within_a_limit_under_lru),
+	cmocka_unit_test(mixed_calls_within_limits_under_s3fifo),
+	cmocka_unit_test(mixed_calls_on_sliding_lifetimes_in_one_shard),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -154,11 +154,9 @@ static void name_of_any_length_is_fine(void **state)
 		"a name that is much longer than what a thread may have"};
 
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		struct recorder *recorder = recorder_create();
-		struct tw_options options = recorder_options(recorder, *state);
+		struct recorder *recorder =
+			recorder_open_with(*state, 10, (struct tw_options){.name = lengths[i]});
 
-		options.name = lengths[i];
-		recorder_start(recorder, INTERVAL, 10, &options);
 		set_timer(recorder, "any", 1, INTERVAL);
 		pass_ticks(recorder, 1);
 		assert_executed_at(recorder, 1, INTERVAL);
@@ -498,7 +496,7 @@ static void in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on(vo
 	}
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "other", 2, INTERVAL * 2);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	child = fork();
 	assert_int_not_equal(child, -1);
 	if (child == 0) {
@@ -514,34 +512,31 @@ static void in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on(vo
 	recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_status_has_its_name_and_a_text),
-		cmocka_unit_test(number_that_is_no_status_is_unknown),
-		cmocka_unit_test(create_refuses_bad_arguments_and_leaves_no_wheel),
-		cmocka_unit_test(create_refuses_options_out_of_range),
-		TEST_DRIVEN(create_refuses_sizes_beyond_the_limits),
-		TEST_EVERYWHERE(wheel_of_most_slots_works),
-		cmocka_unit_test(no_options_are_all_defaults),
-		TEST_EVERYWHERE(options_are_copied),
-		TEST_EVERYWHERE(name_of_any_length_is_fine),
-		cmocka_unit_test(calls_without_a_wheel_are_invalid),
-		TEST_EVERYWHERE(empty_missing_and_overlong_keys_are_refused),
-		TEST_EVERYWHERE(delays_of_nothing_or_less_are_refused),
-		TEST_EVERYWHERE(other_bad_arguments_are_refused),
-		cmocka_unit_test(poll_is_for_wheels_without_an_owner_thread),
-		TEST_EVERYWHERE(any_value_is_given_back_as_it_was),
-		TEST_EVERYWHERE(key_is_copied),
-		TEST_EVERYWHERE(keys_may_hold_zero_bytes),
-		TEST_EVERYWHERE(keys_of_all_sizes_work),
-		TEST_EVERYWHERE(unknown_keys_are_left_alone),
-		TEST_EVERYWHERE(contains_follows_set_fire_remove_and_drain),
-		TEST_EVERYWHERE(destroy_releases_what_is_pending),
-		TEST_EVERYWHERE(without_release_a_wheel_drops_its_values_silently),
-		TEST_EVERYWHERE(stopped_wheel_answers_closed),
-		TEST_EVERYWHERE(in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(every_status_has_its_name_and_a_text),
+	cmocka_unit_test(number_that_is_no_status_is_unknown),
+	cmocka_unit_test(create_refuses_bad_arguments_and_leaves_no_wheel),
+	cmocka_unit_test(create_refuses_options_out_of_range),
+	TEST_DRIVEN(create_refuses_sizes_beyond_the_limits),
+	TEST_EVERYWHERE(wheel_of_most_slots_works),
+	cmocka_unit_test(no_options_are_all_defaults),
+	TEST_EVERYWHERE(options_are_copied),
+	TEST_EVERYWHERE(name_of_any_length_is_fine),
+	cmocka_unit_test(calls_without_a_wheel_are_invalid),
+	TEST_EVERYWHERE(empty_missing_and_overlong_keys_are_refused),
+	TEST_EVERYWHERE(delays_of_nothing_or_less_are_refused),
+	TEST_EVERYWHERE(other_bad_arguments_are_refused),
+	cmocka_unit_test(poll_is_for_wheels_without_an_owner_thread),
+	TEST_EVERYWHERE(any_value_is_given_back_as_it_was),
+	TEST_EVERYWHERE(key_is_copied),
+	TEST_EVERYWHERE(keys_may_hold_zero_bytes),
+	TEST_EVERYWHERE(keys_of_all_sizes_work),
+	TEST_EVERYWHERE(unknown_keys_are_left_alone),
+	TEST_EVERYWHERE(contains_follows_set_fire_remove_and_drain),
+	TEST_EVERYWHERE(destroy_releases_what_is_pending),
+	TEST_EVERYWHERE(without_release_a_wheel_drops_its_values_silently),
+	TEST_EVERYWHERE(stopped_wheel_answers_closed),
+	TEST_EVERYWHERE(in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

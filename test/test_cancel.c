@@ -5,11 +5,11 @@
  */
 #include "support/test.h"
 
+#include "support/gate.h"
 #include "support/recorder.h"
 #include "support/wait.h"
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ struct call {
 	enum tw_status (*make)(struct call *);
 	struct recorder *recorder;
 	struct tw_timer timer;
-	sem_t begun, go_on; /* a task */
+	struct gate gate; /* a task */
 	pthread_t thread;
 	atomic_int id; /* the system's, of the thread */
 	bool is_cancelled_before;
@@ -53,6 +53,12 @@ static void call_is_cancelled_asleep(struct call *call)
 	pthread_cancel(call->thread);
 }
 
+static void call_starts_and_is_cancelled(struct call *call)
+{
+	call_start(call);
+	call_is_cancelled_asleep(call);
+}
+
 static void call_returns(struct call *call, enum tw_status status)
 {
 	void *result;
@@ -67,9 +73,7 @@ static void wait_to_go_on(void *argument)
 {
 	struct call *call = argument;
 
-	sem_post(&call->begun);
-	while (sem_wait(&call->go_on) != 0)
-		continue;
+	gate_pass(&call->gate);
 }
 
 static void wait_with_value_1(struct recorder *recorder, const struct tw_task *task)
@@ -86,16 +90,13 @@ static struct recorder *open_for(struct call *call, const struct variant *varian
 
 	options.queue_capacity = 4;
 	options.max_pending = max_pending;
-	sem_init(&call->begun, 0, 0);
-	sem_init(&call->go_on, 0, 0);
+	gate_init(&call->gate);
 	call->recorder = recorder;
 	recorder->argument = call;
 	recorder->on_execute = wait_with_value_1;
 	recorder_start(recorder, INTERVAL, 8, &options);
 	return recorder;
 }
-
-/* --- Calls that wait for an owner that a task holds up ---------------------------------------- */
 
 static enum tw_status flush(struct call *call)
 {
@@ -153,10 +154,9 @@ static void thread_cancelled_in_a_call_gets_its_answer_first(void **state)
 		set_timer(recorder, "pending", 2, 2 * INTERVAL);
 		assert_status(tw_after_func(recorder->wheel, 0, wait_to_go_on, &call, &call.timer),
 			      TW_OK);
-		sem_wait(&call.begun);
-		call_start(&call);
-		call_is_cancelled_asleep(&call);
-		sem_post(&call.go_on);
+		gate_await(&call.gate);
+		call_starts_and_is_cancelled(&call);
+		gate_open(&call.gate);
 		call_returns(&call, TW_OK);
 		if (recorder->wheel) {
 			set_timer(recorder, "after", 3, INTERVAL);
@@ -168,16 +168,13 @@ static void thread_cancelled_in_a_call_gets_its_answer_first(void **state)
 	}
 }
 
-/* --- Others ----------------------------------------------------------------------------------- */
-
 static void thread_cancelled_at_max_pending_sets_its_timer_first(void **state)
 {
 	struct call call = {.make = set_until_full};
 	struct recorder *recorder = open_for(&call, *state, 1);
 
 	set_timer(recorder, "only", 2, INTERVAL);
-	call_start(&call);
-	call_is_cancelled_asleep(&call);
+	call_starts_and_is_cancelled(&call);
 	remove_timer(recorder, "only");
 	call_returns(&call, TW_OK);
 	pass_ticks(recorder, 2);
@@ -193,9 +190,9 @@ static void thread_cancelled_in_an_inline_task_ends_the_call_that_runs_it(void *
 
 	set_timer(recorder, "waits", 1, INTERVAL);
 	call_start(&call);
-	sem_wait(&call.begun);
+	gate_await(&call.gate);
 	call_is_cancelled_asleep(&call);
-	sem_post(&call.go_on);
+	gate_open(&call.gate);
 	call_returns(&call, TW_OK);
 	set_timer(recorder, "after", 3, INTERVAL);
 	pass_ticks(recorder, 1);
@@ -250,14 +247,11 @@ static void thread_with_a_cancellation_pending_wakes_the_owner_all_the_same(void
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_BOTH(owner, thread_cancelled_in_a_call_gets_its_answer_first),
-		TEST_BOTH(owner, thread_cancelled_at_max_pending_sets_its_timer_first),
-		TEST_DRIVEN(thread_cancelled_in_an_inline_task_ends_the_call_that_runs_it),
-		cmocka_unit_test(thread_with_a_cancellation_pending_wakes_the_owner_all_the_same),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_BOTH(owner, thread_cancelled_in_a_call_gets_its_answer_first),
+	TEST_BOTH(owner, thread_cancelled_at_max_pending_sets_its_timer_first),
+	TEST_DRIVEN(thread_cancelled_in_an_inline_task_ends_the_call_that_runs_it),
+	cmocka_unit_test(thread_with_a_cancellation_pending_wakes_the_owner_all_the_same),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

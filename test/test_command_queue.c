@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/blocked_call.h"
 #include "support/seed.h"
 #include "support/wait.h"
 
@@ -12,7 +13,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -73,8 +73,6 @@ static bool push(struct command_queue *queue, uint32_t producer, uint64_t number
 	command_queue_publish(cell, position);
 	return true;
 }
-
-/* --- One thread ------------------------------------------------------------------------------ */
 
 static void capacity_is_rounded_up_to_a_power_of_two(void **state)
 {
@@ -256,8 +254,6 @@ static void random_claims_publications_and_pops_agree_with_the_model(void **stat
 	command_queue_destroy(&model.queue);
 }
 
-/* --- Many at once ---------------------------------------------------------------------------- */
-
 static bool push_many(struct command_queue *queue, uint32_t producer, uint64_t number, size_t count)
 {
 	uint64_t position;
@@ -316,8 +312,6 @@ static void claim_of_many_takes_all_or_nothing(void **state)
 	}
 	command_queue_destroy(&queue);
 }
-
-/* --- Many producers -------------------------------------------------------------------------- */
 
 struct traffic {
 	struct command_queue queue;
@@ -417,36 +411,18 @@ static void run_traffic(struct traffic *traffic, void *(*produce)(void *), size_
 	command_queue_destroy(&traffic->queue);
 }
 
-static void four_producers_lose_double_and_reorder_nothing(size_t capacity, uint64_t commands)
-{
-	struct traffic traffic = {.commands = TEST_SHARE_OF(commands)};
+struct share {
+	size_t capacity;
+	uint64_t commands;
+};
 
-	open_queue(&traffic.queue, capacity);
+static void four_producers_lose_double_and_reorder_nothing(void **state)
+{
+	const struct share *share = *state;
+	struct traffic traffic = {.commands = TEST_SHARE_OF(share->commands)};
+
+	open_queue(&traffic.queue, share->capacity);
 	run_traffic(&traffic, produce_and_wait, 64);
-}
-
-static void four_producers_share_a_queue_of_2(void **state)
-{
-	(void)state;
-	four_producers_lose_double_and_reorder_nothing(2, 20000);
-}
-
-static void four_producers_share_a_queue_of_4(void **state)
-{
-	(void)state;
-	four_producers_lose_double_and_reorder_nothing(4, 20000);
-}
-
-static void four_producers_share_a_queue_of_64(void **state)
-{
-	(void)state;
-	four_producers_lose_double_and_reorder_nothing(64, 200000);
-}
-
-static void four_producers_share_a_queue_of_4096(void **state)
-{
-	(void)state;
-	four_producers_lose_double_and_reorder_nothing(4096, 1000000);
 }
 
 static void four_producers_claim_many_cells_at_once(void **state)
@@ -472,8 +448,6 @@ static void producers_that_leave_room_are_never_told_that_it_is_full(void **stat
 	run_traffic(&traffic, produce_one_at_a_time, PRODUCERS);
 	assert_int_equal(atomic_load(&traffic.refusals), 0);
 }
-
-/* --- Interrupted at any point ----------------------------------------------------------------- */
 
 static struct command_queue *interrupted;
 static atomic_bool is_claiming;
@@ -536,44 +510,34 @@ static void claim_whose_guess_of_the_tail_went_stale_is_not_refused(void **state
 	command_queue_destroy(&queue);
 }
 
-/* --- Waiting --------------------------------------------------------------------------------- */
-
 struct waiter {
 	struct command_queue *queue;
-	pthread_t thread;
-	atomic_int id;
-	atomic_bool answered;
+	struct blocked_call call;
 	bool answer;
 };
 
-static void *wait_for_room(void *argument)
+static void wait_for_room(void *argument)
 {
 	struct waiter *waiter = argument;
 
-	atomic_store(&waiter->id, gettid());
 	waiter->answer = push_in_turn(waiter->queue, 0, 0);
-	atomic_store(&waiter->answered, true);
-	return NULL;
-}
-
-static void waiter_start(struct waiter *waiter, struct command_queue *queue)
-{
-	*waiter = (struct waiter){.queue = queue};
-	assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_room, waiter), 0);
 }
 
 /* The waiter has announced itself before it sleeps. */
-static void waiter_falls_asleep(struct waiter *waiter, unsigned waiting)
+static void waiter_start(struct waiter *waiter, struct command_queue *queue)
 {
-	WAIT_UNTIL(atomic_load(&waiter->queue->waiting) == waiting);
-	WAIT_UNTIL(thread_is_asleep(atomic_load(&waiter->id)));
-	assert_false(atomic_load(&waiter->answered));
+	unsigned waiting = atomic_load(&queue->waiting);
+
+	waiter->queue = queue;
+	blocked_call_start(&waiter->call, wait_for_room, waiter);
+	WAIT_UNTIL(atomic_load(&queue->waiting) == waiting + 1);
+	WAIT_UNTIL(blocked_call_is_asleep(&waiter->call));
+	assert_false(blocked_call_has_returned(&waiter->call));
 }
 
 static bool waiter_end(struct waiter *waiter)
 {
-	WAIT_UNTIL(atomic_load(&waiter->answered));
-	pthread_join(waiter->thread, NULL);
+	blocked_call_end(&waiter->call);
 	return waiter->answer;
 }
 
@@ -581,6 +545,38 @@ static void fill_up(struct command_queue *queue)
 {
 	while (push(queue, 0, 0))
 		continue;
+}
+
+static void open_full(struct command_queue *queue, size_t capacity)
+{
+	open_queue(queue, capacity);
+	fill_up(queue);
+}
+
+/* A full queue, and who wait for room, in their order. */
+struct crowd {
+	struct command_queue queue;
+	struct waiter waiters[PRODUCERS];
+};
+
+static void crowd_open(struct crowd *crowd, size_t capacity)
+{
+	open_full(&crowd->queue, capacity);
+	for (int i = 0; i < PRODUCERS; i++)
+		waiter_start(&crowd->waiters[i], &crowd->queue);
+}
+
+static void assert_crowd_ends(struct crowd *crowd, bool have_room)
+{
+	for (int i = 0; i < PRODUCERS; i++)
+		assert_true(waiter_end(&crowd->waiters[i]) == have_room);
+}
+
+/* A full queue with one who waits for room. */
+static void open_with_waiter(struct command_queue *queue, size_t capacity, struct waiter *waiter)
+{
+	open_full(queue, capacity);
+	waiter_start(waiter, queue);
 }
 
 static void producer_need_not_wait_where_there_is_room(void **state)
@@ -607,10 +603,7 @@ static void waiting_producer_sleeps_and_is_woken_by_pops(void **state)
 		struct command_queue queue;
 		struct waiter waiter;
 
-		open_queue(&queue, capacities[i]);
-		fill_up(&queue);
-		waiter_start(&waiter, &queue);
-		waiter_falls_asleep(&waiter, 1);
+		open_with_waiter(&queue, capacities[i], &waiter);
 		for (size_t popped = 0; popped < capacities[i]; popped++)
 			command_queue_pop(&queue, 1);
 		assert_true(waiter_end(&waiter));
@@ -624,42 +617,29 @@ static void waiting_producer_sleeps_and_is_woken_by_pops(void **state)
 
 static void all_who_wait_are_woken_by_one_pop_of_many(void **state)
 {
-	struct command_queue queue;
-	struct waiter waiters[PRODUCERS];
+	struct crowd crowd;
 
 	(void)state;
-	open_queue(&queue, 64);
-	fill_up(&queue);
-	for (unsigned i = 0; i < PRODUCERS; i++) {
-		waiter_start(&waiters[i], &queue);
-		waiter_falls_asleep(&waiters[i], i + 1);
-	}
-	command_queue_pop(&queue, 64);
-	for (int i = 0; i < PRODUCERS; i++)
-		assert_true(waiter_end(&waiters[i]));
-	command_queue_destroy(&queue);
+	crowd_open(&crowd, 64);
+	command_queue_pop(&crowd.queue, 64);
+	assert_crowd_ends(&crowd, true);
+	command_queue_destroy(&crowd.queue);
 }
 
 static void producers_that_wait_go_in_the_order_in_which_they_came(void **state)
 {
-	struct command_queue queue;
-	struct waiter waiters[PRODUCERS];
+	struct crowd crowd;
 
 	(void)state;
-	open_queue(&queue, 2);
-	fill_up(&queue);
-	for (unsigned i = 0; i < PRODUCERS; i++) {
-		waiter_start(&waiters[i], &queue);
-		waiter_falls_asleep(&waiters[i], i + 1);
-	}
+	crowd_open(&crowd, 2);
 	for (int i = 0; i < PRODUCERS; i++) {
-		command_queue_pop(&queue, 1);
-		assert_true(waiter_end(&waiters[i]));
+		command_queue_pop(&crowd.queue, 1);
+		assert_true(waiter_end(&crowd.waiters[i]));
 		for (int later = i + 1; later < PRODUCERS; later++)
-			assert_false(atomic_load(&waiters[later].answered));
-		assert_int_equal(command_queue_count(&queue), 2);
+			assert_false(blocked_call_has_returned(&crowd.waiters[later].call));
+		assert_int_equal(command_queue_count(&crowd.queue), 2);
 	}
-	command_queue_destroy(&queue);
+	command_queue_destroy(&crowd.queue);
 }
 
 static void room_is_kept_for_a_producer_that_waits(void **state)
@@ -668,10 +648,7 @@ static void room_is_kept_for_a_producer_that_waits(void **state)
 	struct waiter waiter;
 
 	(void)state;
-	open_queue(&queue, 8);
-	fill_up(&queue);
-	waiter_start(&waiter, &queue);
-	waiter_falls_asleep(&waiter, 1);
+	open_with_waiter(&queue, 8, &waiter);
 	command_queue_pop(&queue, 1);
 	assert_false(push(&queue, 0, 0));
 	command_queue_pop(&queue, 1);
@@ -690,10 +667,7 @@ static void waiting_producer_is_woken_though_others_keep_the_queue_full(void **s
 	struct waiter waiter;
 
 	(void)state;
-	open_queue(&queue, 64);
-	fill_up(&queue);
-	waiter_start(&waiter, &queue);
-	waiter_falls_asleep(&waiter, 1);
+	open_with_waiter(&queue, 64, &waiter);
 	for (int i = 0; i < 64; i++) {
 		command_queue_pop(&queue, 1);
 		fill_up(&queue);
@@ -704,50 +678,47 @@ static void waiting_producer_is_woken_though_others_keep_the_queue_full(void **s
 
 static void close_wakes_who_waits_and_nobody_waits_after_it(void **state)
 {
-	struct command_queue queue;
-	struct waiter waiters[PRODUCERS];
+	struct crowd crowd;
 
 	(void)state;
-	open_queue(&queue, 4);
-	fill_up(&queue);
-	for (unsigned i = 0; i < PRODUCERS; i++) {
-		waiter_start(&waiters[i], &queue);
-		waiter_falls_asleep(&waiters[i], i + 1);
-	}
-	command_queue_close(&queue);
-	for (int i = 0; i < PRODUCERS; i++)
-		assert_false(waiter_end(&waiters[i]));
-	assert_false(push_in_turn(&queue, 0, 0));
-	assert_int_equal(atomic_load(&queue.waiting), 0);
-	command_queue_destroy(&queue);
+	crowd_open(&crowd, 4);
+	command_queue_close(&crowd.queue);
+	assert_crowd_ends(&crowd, false);
+	assert_false(push_in_turn(&crowd.queue, 0, 0));
+	assert_int_equal(atomic_load(&crowd.queue.waiting), 0);
+	command_queue_destroy(&crowd.queue);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(capacity_is_rounded_up_to_a_power_of_two),
-		cmocka_unit_test(empty_queue_has_nothing_to_peek_at),
-		cmocka_unit_test(full_queue_takes_one_command_for_each_that_is_popped),
-		cmocka_unit_test(peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication),
-		cmocka_unit_test(stale_cells_of_the_lap_before_are_not_taken_for_new_ones),
-		cmocka_unit_test(random_claims_publications_and_pops_agree_with_the_model),
-		cmocka_unit_test(cells_claimed_together_follow_one_another),
-		cmocka_unit_test(claim_of_many_takes_all_or_nothing),
-		cmocka_unit_test(four_producers_claim_many_cells_at_once),
-		cmocka_unit_test(four_producers_share_a_queue_of_2),
-		cmocka_unit_test(four_producers_share_a_queue_of_4),
-		cmocka_unit_test(four_producers_share_a_queue_of_64),
-		cmocka_unit_test(four_producers_share_a_queue_of_4096),
-		cmocka_unit_test(producers_that_leave_room_are_never_told_that_it_is_full),
-		cmocka_unit_test(claim_whose_guess_of_the_tail_went_stale_is_not_refused),
-		cmocka_unit_test(producer_need_not_wait_where_there_is_room),
-		cmocka_unit_test(waiting_producer_sleeps_and_is_woken_by_pops),
-		cmocka_unit_test(all_who_wait_are_woken_by_one_pop_of_many),
-		cmocka_unit_test(producers_that_wait_go_in_the_order_in_which_they_came),
-		cmocka_unit_test(room_is_kept_for_a_producer_that_waits),
-		cmocka_unit_test(waiting_producer_is_woken_though_others_keep_the_queue_full),
-		cmocka_unit_test(close_wakes_who_waits_and_nobody_waits_after_it),
-	};
+/* clang-format off */
+#define FOUR_PRODUCERS(capacity, commands) {                                                       \
+	"four_producers_share_a_queue_of_" #capacity,                                              \
+	four_producers_lose_double_and_reorder_nothing, NULL, NULL,                                \
+	&(struct share){capacity, commands}}
+/* clang-format on */
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(capacity_is_rounded_up_to_a_power_of_two),
+	cmocka_unit_test(empty_queue_has_nothing_to_peek_at),
+	cmocka_unit_test(full_queue_takes_one_command_for_each_that_is_popped),
+	cmocka_unit_test(peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication),
+	cmocka_unit_test(stale_cells_of_the_lap_before_are_not_taken_for_new_ones),
+	cmocka_unit_test(random_claims_publications_and_pops_agree_with_the_model),
+	cmocka_unit_test(cells_claimed_together_follow_one_another),
+	cmocka_unit_test(claim_of_many_takes_all_or_nothing),
+	cmocka_unit_test(four_producers_claim_many_cells_at_once),
+	FOUR_PRODUCERS(2, 20000),
+	FOUR_PRODUCERS(4, 20000),
+	FOUR_PRODUCERS(64, 200000),
+	FOUR_PRODUCERS(4096, 1000000),
+	cmocka_unit_test(producers_that_leave_room_are_never_told_that_it_is_full),
+	cmocka_unit_test(claim_whose_guess_of_the_tail_went_stale_is_not_refused),
+	cmocka_unit_test(producer_need_not_wait_where_there_is_room),
+	cmocka_unit_test(waiting_producer_sleeps_and_is_woken_by_pops),
+	cmocka_unit_test(all_who_wait_are_woken_by_one_pop_of_many),
+	cmocka_unit_test(producers_that_wait_go_in_the_order_in_which_they_came),
+	cmocka_unit_test(room_is_kept_for_a_producer_that_waits),
+	cmocka_unit_test(waiting_producer_is_woken_though_others_keep_the_queue_full),
+	cmocka_unit_test(close_wakes_who_waits_and_nobody_waits_after_it),
+};
+
+TEST_PROGRAM(tests)

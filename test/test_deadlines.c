@@ -5,7 +5,6 @@
 #include "support/recorder.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void deadline_is_not_rounded_and_lateness_is_exact(void **state)
@@ -206,6 +205,16 @@ static void deadlines_at_the_ends_of_the_clock_overflow_nothing(void **state)
 	recorder_close(recorder);
 }
 
+/* One event has been; and "forever", 1, is still there. */
+static void close_with_forever(struct recorder *recorder)
+{
+	assert_int_equal(event_count(recorder), 1);
+	remove_timer(recorder, "forever");
+	settle(recorder);
+	assert_released(recorder, 1, TW_REMOVED);
+	recorder_close(recorder);
+}
+
 static void delay_too_large_for_the_clock_never_ends(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -226,11 +235,7 @@ static void delay_too_large_for_the_clock_never_ends(void **state)
 	advance(recorder, INTERVAL / 2);
 	pass_ticks(recorder, 50);
 	assert_executed_at(recorder, 5, INTERVAL * 4);
-	assert_int_equal(event_count(recorder), 1);
-	remove_timer(recorder, "forever");
-	settle(recorder);
-	assert_released(recorder, 1, TW_REMOVED);
-	recorder_close(recorder);
+	close_with_forever(recorder);
 }
 
 static void clock_ends_at_forever_and_never_stays_never(void **state)
@@ -243,11 +248,7 @@ static void clock_ends_at_forever_and_never_stays_never(void **state)
 	assert_executed_at(recorder, 2, INTERVAL * 12);
 	advance(recorder, TW_FOREVER);
 	assert_true(tw_now(recorder->wheel) == TW_FOREVER);
-	assert_int_equal(event_count(recorder), 1);
-	remove_timer(recorder, "forever");
-	settle(recorder);
-	assert_released(recorder, 1, TW_REMOVED);
-	recorder_close(recorder);
+	close_with_forever(recorder);
 }
 
 static void contains_tells_the_time_to_the_deadline(void **state)
@@ -297,11 +298,7 @@ static void moved_timers_run_in_the_order_of_their_last_command(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
-	set_timer(recorder, "a", 1, INTERVAL * 25);
-	set_timer(recorder, "b", 2, INTERVAL * 25);
-	set_timer(recorder, "c", 3, INTERVAL * 3);
-	set_timer(recorder, "d", 4, INTERVAL * 400);
-	set_timer(recorder, "e", 5, INTERVAL * 25);
+	set_letters_ms(recorder, 25, 25, 3, 400, 25);
 	move_timer(recorder, "c", INTERVAL * 25);
 	pass_ticks(recorder, 2);
 	move_timer(recorder, "d", INTERVAL * 23);
@@ -315,9 +312,7 @@ static void replaced_timers_run_in_the_order_of_their_last_command(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
-	set_timer(recorder, "a", 1, INTERVAL * 25);
-	set_timer(recorder, "b", 2, INTERVAL * 25);
-	set_timer(recorder, "c", 3, INTERVAL * 25);
+	set_letters_ms(recorder, 25, 25, 25);
 	set_timer(recorder, "a", 4, INTERVAL * 25);
 	settle(recorder);
 	pass_ticks(recorder, 24);
@@ -462,15 +457,6 @@ static void interval_of_any_length_works(void **state)
 	}
 }
 
-static tw_duration poll_wheel(struct recorder *recorder)
-{
-	tw_duration until_next = -1;
-
-	assert_status(tw_poll(recorder->wheel, &until_next), TW_OK);
-	assert_true(until_next >= 0);
-	return until_next;
-}
-
 static void poll_tells_the_time_until_the_next_deadline(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 64);
@@ -507,38 +493,35 @@ static void poll_never_lets_the_caller_sleep_past_a_tick(void **state)
 	recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_EVERYWHERE(deadline_is_not_rounded_and_lateness_is_exact),
-		TEST_EVERYWHERE(deadline_on_a_tick_is_met_without_lateness),
-		TEST_EVERYWHERE(deadline_a_nanosecond_after_a_tick_waits_for_the_next),
-		TEST_INLINE(tasks_see_the_clock_at_their_tick_within_a_long_advance),
-		TEST_EVERYWHERE(set_under_one_interval_counts_as_one),
-		TEST_EVERYWHERE(move_under_one_interval_runs_at_once_and_is_not_late),
-		TEST_EVERYWHERE(key_moved_under_one_interval_is_free_for_the_next_command),
-		TEST_EVERYWHERE(timer_set_at_a_past_deadline_runs_now_and_tells_how_late),
-		TEST_INLINE(timer_set_at_a_future_deadline_runs_at_its_tick),
-		TEST_EVERYWHERE(past_deadline_replaces_a_pending_timer_and_runs_now),
-		TEST_EVERYWHERE(deadlines_at_the_ends_of_the_clock_overflow_nothing),
-		TEST_EVERYWHERE(delay_too_large_for_the_clock_never_ends),
-		TEST_INLINE(clock_ends_at_forever_and_never_stays_never),
-		TEST_EVERYWHERE(contains_tells_the_time_to_the_deadline),
-		TEST_EVERYWHERE(remaining_time_is_nothing_between_the_deadline_and_its_tick),
-		TEST_INLINE(timers_of_one_tick_run_first_set_first),
-		TEST_INLINE(moved_timers_run_in_the_order_of_their_last_command),
-		TEST_INLINE(replaced_timers_run_in_the_order_of_their_last_command),
-		TEST_INLINE(timers_of_several_ticks_run_in_the_order_of_the_ticks),
-		TEST_INLINE(task_that_arms_itself_runs_at_each_tick_of_a_long_advance),
-		TEST_INLINE(task_that_arms_itself_beyond_a_lap_runs_at_each_of_its_ticks),
-		TEST_EVERYWHERE(advance_by_nothing_applies_commands_and_runs_what_is_due),
-		TEST_EVERYWHERE(advance_by_parts_of_an_interval_adds_up),
-		TEST_EVERYWHERE(manual_clock_starts_at_zero_and_moves_by_advance_alone),
-		TEST_EVERYWHERE(advance_counts_from_the_end_of_the_one_before),
-		TEST_EVERYWHERE(interval_of_any_length_works),
-		TEST_DRIVEN(poll_tells_the_time_until_the_next_deadline),
-		TEST_DRIVEN(poll_never_lets_the_caller_sleep_past_a_tick),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(deadline_is_not_rounded_and_lateness_is_exact),
+	TEST_EVERYWHERE(deadline_on_a_tick_is_met_without_lateness),
+	TEST_EVERYWHERE(deadline_a_nanosecond_after_a_tick_waits_for_the_next),
+	TEST_INLINE(tasks_see_the_clock_at_their_tick_within_a_long_advance),
+	TEST_EVERYWHERE(set_under_one_interval_counts_as_one),
+	TEST_EVERYWHERE(move_under_one_interval_runs_at_once_and_is_not_late),
+	TEST_EVERYWHERE(key_moved_under_one_interval_is_free_for_the_next_command),
+	TEST_EVERYWHERE(timer_set_at_a_past_deadline_runs_now_and_tells_how_late),
+	TEST_INLINE(timer_set_at_a_future_deadline_runs_at_its_tick),
+	TEST_EVERYWHERE(past_deadline_replaces_a_pending_timer_and_runs_now),
+	TEST_EVERYWHERE(deadlines_at_the_ends_of_the_clock_overflow_nothing),
+	TEST_EVERYWHERE(delay_too_large_for_the_clock_never_ends),
+	TEST_INLINE(clock_ends_at_forever_and_never_stays_never),
+	TEST_EVERYWHERE(contains_tells_the_time_to_the_deadline),
+	TEST_EVERYWHERE(remaining_time_is_nothing_between_the_deadline_and_its_tick),
+	TEST_INLINE(timers_of_one_tick_run_first_set_first),
+	TEST_INLINE(moved_timers_run_in_the_order_of_their_last_command),
+	TEST_INLINE(replaced_timers_run_in_the_order_of_their_last_command),
+	TEST_INLINE(timers_of_several_ticks_run_in_the_order_of_the_ticks),
+	TEST_INLINE(task_that_arms_itself_runs_at_each_tick_of_a_long_advance),
+	TEST_INLINE(task_that_arms_itself_beyond_a_lap_runs_at_each_of_its_ticks),
+	TEST_EVERYWHERE(advance_by_nothing_applies_commands_and_runs_what_is_due),
+	TEST_EVERYWHERE(advance_by_parts_of_an_interval_adds_up),
+	TEST_EVERYWHERE(manual_clock_starts_at_zero_and_moves_by_advance_alone),
+	TEST_EVERYWHERE(advance_counts_from_the_end_of_the_one_before),
+	TEST_EVERYWHERE(interval_of_any_length_works),
+	TEST_DRIVEN(poll_tells_the_time_until_the_next_deadline),
+	TEST_DRIVEN(poll_never_lets_the_caller_sleep_past_a_tick),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -6,6 +6,7 @@
  */
 #include "support/test.h"
 
+#include "support/blocked_call.h"
 #include "support/seed.h"
 #include "support/wait.h"
 
@@ -13,11 +14,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <unistd.h>
 
 #include "base/event_count.h"
-
-/* --- One thread ------------------------------------------------------------------------------ */
 
 struct event {
 	struct event_count count;
@@ -41,136 +39,116 @@ static tw_duration now_of(const struct event *event)
 
 static void notified_between_the_announcement_and_the_sleep_it_does_not_sleep(void **state)
 {
-	struct event event;
+	struct event *event = *state;
 
-	event_open(&event, *state);
 	for (int i = 0; i < 1000; i++) {
-		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, TW_FOREVER);
-		event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
-		event_count_wait(&event.count, TW_FOREVER);
-		assert_int_equal(atomic_load(&event.count.state), EVENT_COUNT_AWAKE);
+		event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, TW_FOREVER);
+		event_count_notify(&event->count, EVENT_COUNT_SLEEPING);
+		event_count_wait(&event->count, TW_FOREVER);
+		assert_int_equal(atomic_load(&event->count.state), EVENT_COUNT_AWAKE);
 	}
-	event_count_destroy(&event.count);
 }
 
 static void notification_of_one_awake_is_not_kept_for_its_next_sleep(void **state)
 {
-	struct event event;
+	struct event *event = *state;
 	tw_duration deadline;
 
-	event_open(&event, *state);
-	event_count_notify(&event.count, EVENT_COUNT_NAPPING);
-	event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
-	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, TW_FOREVER);
-	event_count_cancel(&event.count);
-	event_count_notify(&event.count, EVENT_COUNT_NAPPING);
-	deadline = now_of(&event) + 2 * TW_MILLISECOND;
-	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, deadline);
-	event_count_wait(&event.count, deadline);
-	assert_true(now_of(&event) >= deadline);
-	event_count_destroy(&event.count);
+	event_count_notify(&event->count, EVENT_COUNT_NAPPING);
+	event_count_notify(&event->count, EVENT_COUNT_SLEEPING);
+	event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, TW_FOREVER);
+	event_count_cancel(&event->count);
+	event_count_notify(&event->count, EVENT_COUNT_NAPPING);
+	deadline = now_of(event) + 2 * TW_MILLISECOND;
+	event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, deadline);
+	event_count_wait(&event->count, deadline);
+	assert_true(now_of(event) >= deadline);
 }
 
 static void sleep_ends_at_its_deadline_and_not_before(void **state)
 {
-	struct event event;
+	struct event *event = *state;
 
-	event_open(&event, *state);
 	for (int i = 0; i < 10; i++) {
-		tw_duration deadline = now_of(&event) + i * TW_MILLISECOND / 2;
+		tw_duration deadline = now_of(event) + i * TW_MILLISECOND / 2;
 
-		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, deadline);
-		event_count_wait(&event.count, deadline);
-		assert_true(now_of(&event) >= deadline);
-		assert_int_equal(atomic_load(&event.count.state), EVENT_COUNT_AWAKE);
+		event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, deadline);
+		event_count_wait(&event->count, deadline);
+		assert_true(now_of(event) >= deadline);
+		assert_int_equal(atomic_load(&event->count.state), EVENT_COUNT_AWAKE);
 	}
-	event_count_destroy(&event.count);
 }
 
 static void deadline_in_the_past_is_no_sleep(void **state)
 {
-	struct event event;
+	struct event *event = *state;
 	tw_duration start;
 
-	event_open(&event, *state);
-	start = now_of(&event);
-	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, 1);
-	event_count_wait(&event.count, 1);
-	event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, start - 1);
-	event_count_wait(&event.count, start - 1);
-	assert_true(now_of(&event) - start < 20 * TW_SECOND);
-	event_count_destroy(&event.count);
+	start = now_of(event);
+	event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, 1);
+	event_count_wait(&event->count, 1);
+	event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, start - 1);
+	event_count_wait(&event->count, start - 1);
+	assert_true(now_of(event) - start < 20 * TW_SECOND);
 }
-
-/* --- A sleeper and who wakes it -------------------------------------------------------------- */
 
 struct sleeper {
 	struct event *event;
 	enum event_count_state level;
-	pthread_t thread;
-	atomic_int id;
-	atomic_bool awake;
+	struct blocked_call call;
 };
 
-static void *sleep_once(void *argument)
+static void sleep_once(void *argument)
 {
 	struct sleeper *sleeper = argument;
 
-	atomic_store(&sleeper->id, gettid());
 	event_count_prepare(&sleeper->event->count, sleeper->level, TW_FOREVER);
 	event_count_wait(&sleeper->event->count, TW_FOREVER);
-	atomic_store(&sleeper->awake, true);
-	return NULL;
 }
 
 static void sleeper_start(struct sleeper *sleeper, struct event *event,
 			  enum event_count_state level)
 {
 	*sleeper = (struct sleeper){.event = event, .level = level};
-	assert_int_equal(pthread_create(&sleeper->thread, NULL, sleep_once, sleeper), 0);
+	blocked_call_start(&sleeper->call, sleep_once, sleeper);
 	WAIT_UNTIL(atomic_load(&event->count.state) == (int)level &&
-		   thread_is_asleep(atomic_load(&sleeper->id)));
+		   blocked_call_is_asleep(&sleeper->call));
 }
 
 static void sleeper_end(struct sleeper *sleeper)
 {
-	WAIT_UNTIL(atomic_load(&sleeper->awake));
-	pthread_join(sleeper->thread, NULL);
+	blocked_call_end(&sleeper->call);
 	assert_int_equal(atomic_load(&sleeper->event->count.state), EVENT_COUNT_AWAKE);
 }
 
 static void sleep_is_ended_by_all_notifications(void **state)
 {
-	struct event event;
+	struct event *event = *state;
 	struct sleeper sleeper;
 
-	event_open(&event, *state);
-	sleeper_start(&sleeper, &event, EVENT_COUNT_SLEEPING);
-	event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
+	sleeper_start(&sleeper, event, EVENT_COUNT_SLEEPING);
+	event_count_notify(&event->count, EVENT_COUNT_SLEEPING);
 	sleeper_end(&sleeper);
-	sleeper_start(&sleeper, &event, EVENT_COUNT_SLEEPING);
-	event_count_notify(&event.count, EVENT_COUNT_NAPPING);
+	sleeper_start(&sleeper, event, EVENT_COUNT_SLEEPING);
+	event_count_notify(&event->count, EVENT_COUNT_NAPPING);
 	sleeper_end(&sleeper);
-	event_count_destroy(&event.count);
 }
 
 static void nap_is_ended_only_by_who_means_naps(void **state)
 {
-	struct event event;
+	struct event *event = *state;
 	struct sleeper sleeper;
 
-	event_open(&event, *state);
-	sleeper_start(&sleeper, &event, EVENT_COUNT_NAPPING);
+	sleeper_start(&sleeper, event, EVENT_COUNT_NAPPING);
 	for (int i = 0; i < 100; i++)
-		event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
-	assert_int_equal(atomic_load(&event.count.state), EVENT_COUNT_NAPPING);
-	assert_false(atomic_load(&sleeper.awake));
-	event_count_notify(&event.count, EVENT_COUNT_NAPPING);
+		event_count_notify(&event->count, EVENT_COUNT_SLEEPING);
+	assert_int_equal(atomic_load(&event->count.state), EVENT_COUNT_NAPPING);
+	assert_false(blocked_call_has_returned(&sleeper.call));
+	event_count_notify(&event->count, EVENT_COUNT_NAPPING);
 	sleeper_end(&sleeper);
-	event_count_destroy(&event.count);
 }
 
-static void *sleep_until_the_past(void *argument)
+static void sleep_until_the_past(void *argument)
 {
 	static const tw_duration past[] = {0, -1, -TW_SECOND, -TW_FOREVER};
 	struct sleeper *sleeper = argument;
@@ -179,23 +157,17 @@ static void *sleep_until_the_past(void *argument)
 		event_count_prepare(&sleeper->event->count, EVENT_COUNT_SLEEPING, past[i]);
 		event_count_wait(&sleeper->event->count, past[i]);
 	}
-	atomic_store(&sleeper->awake, true);
-	return NULL;
 }
 
 /* The clock's 0 is a deadline as any other, and no alarm set before outlives it. */
 static void deadline_at_or_before_0_is_no_sleep(void **state)
 {
-	struct event event;
-	struct sleeper sleeper = {.event = &event};
+	struct event *event = *state;
+	struct sleeper sleeper = {.event = event};
 
-	event_open(&event, *state);
-	assert_int_equal(pthread_create(&sleeper.thread, NULL, sleep_until_the_past, &sleeper), 0);
+	blocked_call_start(&sleeper.call, sleep_until_the_past, &sleeper);
 	sleeper_end(&sleeper);
-	event_count_destroy(&event.count);
 }
-
-/* --- Ping-pong ------------------------------------------------------------------------------- */
 
 /* A sleep longer than this has lost its wake-up. */
 static const tw_duration lost_after = 20 * TW_SECOND;
@@ -265,8 +237,6 @@ static void ping_pong_loses_no_wake_up(void **state)
 		event_count_destroy(&events[i].count);
 }
 
-/* --- Many who notify ------------------------------------------------------------------------- */
-
 enum { NOTIFIERS = 3 };
 
 struct office {
@@ -328,8 +298,6 @@ static void none_of_many_notifications_is_lost(void **state)
 	event_count_destroy(&office.event.count);
 }
 
-/* --- Sleeping elsewhere ---------------------------------------------------------------------- */
-
 static int descriptor_of(struct event *event)
 {
 	int descriptor = event_count_descriptor(&event->count,
@@ -348,105 +316,110 @@ static bool is_readable(int descriptor, int milliseconds)
 
 static void descriptor_stays_the_same(void **state)
 {
-	struct event event;
+	struct event *event = *state;
 	int descriptor;
 
-	event_open(&event, *state);
-	descriptor = descriptor_of(&event);
-	assert_int_equal(descriptor_of(&event), descriptor);
+	descriptor = descriptor_of(event);
+	assert_int_equal(descriptor_of(event), descriptor);
 	assert_false(is_readable(descriptor, 0));
-	event_count_destroy(&event.count);
 }
 
 static void descriptor_is_readable_from_the_notification_on(void **state)
 {
-	struct event event;
+	struct event *event = *state;
 	int descriptor;
 
-	event_open(&event, *state);
-	descriptor = descriptor_of(&event);
+	descriptor = descriptor_of(event);
 	for (int i = 0; i < 100; i++) {
-		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING,
-				    i % 2 ? TW_FOREVER : now_of(&event) + TW_HOUR);
+		event_count_prepare(&event->count, EVENT_COUNT_SLEEPING,
+				    i % 2 ? TW_FOREVER : now_of(event) + TW_HOUR);
 		assert_false(is_readable(descriptor, 0));
-		event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
-		event_count_notify(&event.count, EVENT_COUNT_SLEEPING);
+		event_count_notify(&event->count, EVENT_COUNT_SLEEPING);
+		event_count_notify(&event->count, EVENT_COUNT_SLEEPING);
 		assert_true(is_readable(descriptor, -1));
-		event_count_cancel(&event.count);
-		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, TW_FOREVER);
+		event_count_cancel(&event->count);
+		event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, TW_FOREVER);
 		assert_false(is_readable(descriptor, 0));
-		event_count_cancel(&event.count);
-		assert_int_equal(atomic_load(&event.count.state), EVENT_COUNT_AWAKE);
+		event_count_cancel(&event->count);
+		assert_int_equal(atomic_load(&event->count.state), EVENT_COUNT_AWAKE);
 	}
-	event_count_destroy(&event.count);
 }
 
 static void descriptor_is_readable_from_the_deadline_on(void **state)
 {
-	struct event event;
+	struct event *event = *state;
 	int descriptor;
 
-	event_open(&event, *state);
-	descriptor = descriptor_of(&event);
+	descriptor = descriptor_of(event);
 	for (int i = -2; i < 10; i++) {
-		tw_duration deadline = now_of(&event) + i * TW_MILLISECOND / 2;
+		tw_duration deadline = now_of(event) + i * TW_MILLISECOND / 2;
 
-		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, deadline);
+		event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, deadline);
 		assert_true(is_readable(descriptor, -1));
-		assert_true(now_of(&event) >= deadline);
-		event_count_cancel(&event.count);
-		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, TW_FOREVER);
+		assert_true(now_of(event) >= deadline);
+		event_count_cancel(&event->count);
+		event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, TW_FOREVER);
 		assert_false(is_readable(descriptor, 0));
-		event_count_cancel(&event.count);
+		event_count_cancel(&event->count);
 	}
-	event_count_destroy(&event.count);
 }
 
 static void descriptor_is_readable_for_a_deadline_at_or_before_0(void **state)
 {
 	static const tw_duration past[] = {1, 0, -1, -TW_SECOND, -TW_FOREVER};
-	struct event event;
+	struct event *event = *state;
 	int descriptor;
 
-	event_open(&event, *state);
-	descriptor = descriptor_of(&event);
+	descriptor = descriptor_of(event);
 	for (size_t i = 0; i < sizeof(past) / sizeof(past[0]); i++) {
-		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, past[i]);
+		event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, past[i]);
 		assert_true(is_readable(descriptor, 10000));
-		event_count_cancel(&event.count);
-		event_count_prepare(&event.count, EVENT_COUNT_SLEEPING, TW_FOREVER);
+		event_count_cancel(&event->count);
+		event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, TW_FOREVER);
 		assert_false(is_readable(descriptor, 0));
-		event_count_cancel(&event.count);
+		event_count_cancel(&event->count);
 	}
-	event_count_destroy(&event.count);
 }
 
 static bool monotonic = false;
 static bool boottime = true;
 
-#define TEST_IN(clock, test)                                      \
-	{                                                         \
-#test " (" #clock ")", test, NULL, NULL, &(clock) \
-	}
+static struct event shared;
+
+/* Puts the event in the place of its clock. */
+static int set_up(void **state)
+{
+	event_open(&shared, *state);
+	*state = &shared;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	event_count_destroy(&shared.count);
+	return 0;
+}
+
+/* clang-format off */
+#define TEST_IN(clock, test) {#test " (" #clock ")", test, set_up, tear_down, &(clock)}
+/* clang-format on */
 #define TEST_BOTH(test) TEST_IN(monotonic, test), TEST_IN(boottime, test)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_BOTH(notified_between_the_announcement_and_the_sleep_it_does_not_sleep),
-		TEST_BOTH(notification_of_one_awake_is_not_kept_for_its_next_sleep),
-		TEST_BOTH(sleep_ends_at_its_deadline_and_not_before),
-		TEST_BOTH(deadline_in_the_past_is_no_sleep),
-		TEST_BOTH(deadline_at_or_before_0_is_no_sleep),
-		TEST_BOTH(sleep_is_ended_by_all_notifications),
-		TEST_BOTH(nap_is_ended_only_by_who_means_naps),
-		TEST_BOTH(ping_pong_loses_no_wake_up),
-		TEST_BOTH(none_of_many_notifications_is_lost),
-		TEST_BOTH(descriptor_stays_the_same),
-		TEST_BOTH(descriptor_is_readable_from_the_notification_on),
-		TEST_BOTH(descriptor_is_readable_from_the_deadline_on),
-		TEST_BOTH(descriptor_is_readable_for_a_deadline_at_or_before_0),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_BOTH(notified_between_the_announcement_and_the_sleep_it_does_not_sleep),
+	TEST_BOTH(notification_of_one_awake_is_not_kept_for_its_next_sleep),
+	TEST_BOTH(sleep_ends_at_its_deadline_and_not_before),
+	TEST_BOTH(deadline_in_the_past_is_no_sleep),
+	TEST_BOTH(deadline_at_or_before_0_is_no_sleep),
+	TEST_BOTH(sleep_is_ended_by_all_notifications),
+	TEST_BOTH(nap_is_ended_only_by_who_means_naps),
+	TEST_BOTH(ping_pong_loses_no_wake_up),
+	TEST_BOTH(none_of_many_notifications_is_lost),
+	TEST_BOTH(descriptor_stays_the_same),
+	TEST_BOTH(descriptor_is_readable_from_the_notification_on),
+	TEST_BOTH(descriptor_is_readable_from_the_deadline_on),
+	TEST_BOTH(descriptor_is_readable_for_a_deadline_at_or_before_0),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

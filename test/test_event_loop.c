@@ -170,16 +170,13 @@ static void wheel_with_an_owner_thread_has_no_descriptor(void **state)
 	tw_destroy(wheel);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(command_makes_the_descriptor_readable_and_poll_makes_it_quiet),
-		cmocka_unit_test(command_given_before_the_descriptor_was_asked_for_is_not_missed),
-		cmocka_unit_test(deadline_makes_the_descriptor_readable_in_epoll),
-		cmocka_unit_test(command_of_another_thread_ends_the_sleep),
-		cmocka_unit_test(stop_and_reset_of_a_handle_make_it_readable),
-		cmocka_unit_test(wheel_with_an_owner_thread_has_no_descriptor),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(command_makes_the_descriptor_readable_and_poll_makes_it_quiet),
+	cmocka_unit_test(command_given_before_the_descriptor_was_asked_for_is_not_missed),
+	cmocka_unit_test(deadline_makes_the_descriptor_readable_in_epoll),
+	cmocka_unit_test(command_of_another_thread_ends_the_sleep),
+	cmocka_unit_test(stop_and_reset_of_a_handle_make_it_readable),
+	cmocka_unit_test(wheel_with_an_owner_thread_has_no_descriptor),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

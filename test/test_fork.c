@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -31,8 +30,6 @@ static void die_where_it_hangs(void)
 	pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
 	alarm(10);
 }
-
-/* --- A child that returns from a task -------------------------------------------------------- */
 
 /* Shared with the child. */
 struct family {
@@ -67,8 +64,11 @@ static void fork_with_value_1(struct recorder *recorder, const struct tw_task *t
 
 static struct recorder *open_family(const struct variant *variant, struct family **family)
 {
-	struct recorder *recorder = recorder_open(variant, 10);
+	struct recorder *recorder;
 
+	if (SANITIZER_THREAD)
+		skip();
+	recorder = recorder_open(variant, 10);
 	*family = mmap(NULL, sizeof(**family), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	assert_true(*family != MAP_FAILED);
@@ -102,11 +102,8 @@ static void close_family(struct recorder *recorder, struct family *family)
 static void child_that_returns_from_its_task_ends(void **state)
 {
 	struct family *family;
-	struct recorder *recorder;
+	struct recorder *recorder = open_family(*state, &family);
 
-	if (SANITIZER_THREAD)
-		skip();
-	recorder = open_family(*state, &family);
 	pass_ticks(recorder, 2);
 	close_family(recorder, family);
 }
@@ -114,30 +111,21 @@ static void child_that_returns_from_its_task_ends(void **state)
 static void child_that_returns_from_its_release_ends(void **state)
 {
 	struct family *family;
-	struct recorder *recorder;
+	struct recorder *recorder = open_family(*state, &family);
 
-	if (SANITIZER_THREAD)
-		skip();
-	recorder = open_family(*state, &family);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	settle(recorder);
+	stop_wheel(recorder);
 	close_family(recorder, family);
 }
 
 static void child_that_returns_from_its_drain_function_ends(void **state)
 {
 	struct family *family;
-	struct recorder *recorder;
+	struct recorder *recorder = open_family(*state, &family);
 
-	if (SANITIZER_THREAD)
-		skip();
-	recorder = open_family(*state, &family);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	settle(recorder);
 	close_family(recorder, family);
 }
-
-/* --- A child with a cache of its own --------------------------------------------------------- */
 
 static atomic_bool threads_end;
 
@@ -192,16 +180,11 @@ static void child_can_make_a_cache_whatever_other_threads_did_at_the_fork(void *
 		pthread_join(threads[i], NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_EVERYWHERE(child_that_returns_from_its_task_ends),
-		TEST_EVERYWHERE(child_that_returns_from_its_release_ends),
-		TEST_EVERYWHERE(child_that_returns_from_its_drain_function_ends),
-		cmocka_unit_test(child_can_make_a_cache_whatever_other_threads_did_at_the_fork),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(child_that_returns_from_its_task_ends),
+	TEST_EVERYWHERE(child_that_returns_from_its_release_ends),
+	TEST_EVERYWHERE(child_that_returns_from_its_drain_function_ends),
+	cmocka_unit_test(child_can_make_a_cache_whatever_other_threads_did_at_the_fork),
+};
 
-	/* Else a child that ends writes what its parent has not written yet. */
-	setvbuf(stdout, NULL, _IONBF, 0);
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -5,10 +5,10 @@
  */
 #include "support/test.h"
 
+#include "support/memory.h"
 #include "support/recorder.h"
 #include "support/wait.h"
 
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +144,10 @@ static void moved_and_then_removed_timer_does_not_run(void **state)
 
 /* Ticks that pass before the set, then the delays, in ticks; a delay of 0 is left out. */
 struct course {
-	int64_t elapsed, set, move, move_again;
+	int64_t elapsed;
+	int64_t set;
+	int64_t move;
+	int64_t move_again;
 };
 
 static void assert_course(const struct variant *variant, struct course course)
@@ -170,51 +173,37 @@ static void assert_courses(const struct variant *variant, const struct course *c
 		assert_course(variant, courses[i]);
 }
 
-#define ASSERT_COURSES(variant, courses) \
-	assert_courses(variant, courses, sizeof(courses) / sizeof((courses)[0]))
+#define ASSERT_COURSES(variant, ...)                                  \
+	assert_courses(variant, (const struct course[]){__VA_ARGS__}, \
+		       sizeof((const struct course[]){__VA_ARGS__}) / sizeof(struct course))
 
 static void timer_runs_at_its_tick_in_any_lap(void **state)
 {
-	static const struct course courses[] = {
-		{0, 5, 0, 0}, {0, 7, 0, 0}, {0, 10, 0, 0}, {0, 12, 0, 0}};
-
-	ASSERT_COURSES(*state, courses);
+	ASSERT_COURSES(*state, {0, 5, 0, 0}, {0, 7, 0, 0}, {0, 10, 0, 0}, {0, 12, 0, 0});
 }
 
 static void timer_set_and_moved_before_the_wheel_turns_runs_at_its_tick(void **state)
 {
-	static const struct course courses[] = {{0, 3, 5, 0},  {0, 3, 7, 0}, {0, 3, 10, 0},
-						{0, 3, 12, 0}, {0, 5, 7, 0}, {0, 5, 10, 0},
-						{0, 5, 12, 0}};
-
-	ASSERT_COURSES(*state, courses);
+	ASSERT_COURSES(*state, {0, 3, 5, 0}, {0, 3, 7, 0}, {0, 3, 10, 0}, {0, 3, 12, 0},
+		       {0, 5, 7, 0}, {0, 5, 10, 0}, {0, 5, 12, 0});
 }
 
 static void timer_set_and_moved_twice_runs_at_its_last_tick(void **state)
 {
-	static const struct course courses[] = {{0, 3, 5, 10},  {0, 3, 7, 12}, {0, 3, 10, 15},
-						{0, 3, 12, 17}, {0, 5, 7, 12}, {0, 5, 10, 17},
-						{0, 5, 12, 17}};
-
-	ASSERT_COURSES(*state, courses);
+	ASSERT_COURSES(*state, {0, 3, 5, 10}, {0, 3, 7, 12}, {0, 3, 10, 15}, {0, 3, 12, 17},
+		       {0, 5, 7, 12}, {0, 5, 10, 17}, {0, 5, 12, 17});
 }
 
 static void timer_set_after_the_wheel_has_turned_runs_at_its_tick(void **state)
 {
-	static const struct course courses[] = {{3, 5, 0, 0},  {3, 7, 0, 0}, {3, 10, 0, 0},
-						{3, 12, 0, 0}, {5, 7, 0, 0}, {5, 10, 0, 0},
-						{5, 12, 0, 0}};
-
-	ASSERT_COURSES(*state, courses);
+	ASSERT_COURSES(*state, {3, 5, 0, 0}, {3, 7, 0, 0}, {3, 10, 0, 0}, {3, 12, 0, 0},
+		       {5, 7, 0, 0}, {5, 10, 0, 0}, {5, 12, 0, 0});
 }
 
 static void timer_set_and_moved_after_the_wheel_has_turned_runs_at_its_tick(void **state)
 {
-	static const struct course courses[] = {{3, 5, 10, 0},  {3, 7, 12, 0}, {3, 10, 15, 0},
-						{3, 12, 16, 0}, {5, 7, 12, 0}, {5, 10, 15, 0},
-						{5, 12, 17, 0}};
-
-	ASSERT_COURSES(*state, courses);
+	ASSERT_COURSES(*state, {3, 5, 10, 0}, {3, 7, 12, 0}, {3, 10, 15, 0}, {3, 12, 16, 0},
+		       {5, 7, 12, 0}, {5, 10, 15, 0}, {5, 12, 17, 0});
 }
 
 static void drain_gives_back_every_timer_once_and_a_second_drain_none(void **state)
@@ -509,18 +498,6 @@ static void nothing_runs_after_stop(void **state)
 	recorder_close(recorder);
 }
 
-/* Bytes of resident memory. */
-static long resident_memory(void)
-{
-	FILE *file = fopen("/proc/self/statm", "r");
-	long size, resident;
-
-	assert_non_null(file);
-	assert_int_equal(fscanf(file, "%ld %ld", &size, &resident), 2);
-	fclose(file);
-	return resident * sysconf(_SC_PAGESIZE);
-}
-
 /* Groups take turns with short and long keys. */
 static void set_and_remove_far_timers(struct tw_wheel *wheel, uint32_t groups)
 {
@@ -540,11 +517,7 @@ static void set_and_remove_far_timers(struct tw_wheel *wheel, uint32_t groups)
 
 static void removed_timers_give_their_memory_back_at_once(void **state)
 {
-	const struct variant *variant = *state;
-	struct tw_options options = {.layout = variant->layout,
-				     .clock = TW_CLOCK_MANUAL,
-				     .drive = variant->drive,
-				     .workers = variant->workers};
+	struct tw_options options = variant_options(*state, (struct tw_options){0});
 	struct tw_wheel *wheel;
 	long before;
 
@@ -582,80 +555,54 @@ static void long_advance_drops_no_tick_and_runs_all_in_deadline_order(void **sta
 	recorder_close(recorder);
 }
 
-/* A task that holds up its worker until it is let go. */
-struct slow_task {
-	sem_t begun, go_on;
-};
-
-static void block_on_value_1(struct recorder *recorder, const struct tw_task *task)
-{
-	struct slow_task *slow = recorder->argument;
-
-	if (task->value != VALUE(1))
-		return;
-	sem_post(&slow->begun);
-	sem_wait(&slow->go_on);
-}
-
 static void slow_task_holds_up_none_of_its_tick(void **state)
 {
-	struct slow_task slow;
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, *state);
+	struct recorder *recorder = recorder_open(*state, 10);
 
-	sem_init(&slow.begun, 0, 0);
-	sem_init(&slow.go_on, 0, 0);
-	recorder->on_execute = block_on_value_1;
-	recorder->argument = &slow;
-	recorder_start(recorder, INTERVAL, 10, &options);
+	recorder->held = 1;
 	set_many(recorder, 1, STEP);
 	assert_status(tw_advance(recorder->wheel, STEP), TW_OK);
-	sem_wait(&slow.begun);
+	gate_await(&recorder->gate);
 	WAIT_UNTIL(event_count(recorder) == 100);
 	set_timer(recorder, "later", 200, STEP);
 	assert_status(tw_advance(recorder->wheel, STEP), TW_OK);
 	WAIT_UNTIL(event_count(recorder) == 101);
-	sem_post(&slow.go_on);
+	gate_open(&recorder->gate);
 	settle(recorder);
 	assert_int_equal(event_count(recorder), 101);
 	recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_interval_is_refused),
-		TEST_EVERYWHERE(timer_set_for_half_a_step_runs_at_the_next_tick),
-		TEST_EVERYWHERE(timer_set_twice_runs_once_with_the_second_value_and_delay),
-		TEST_EVERYWHERE(wrong_delay_is_refused),
-		TEST_EVERYWHERE(calls_after_stop_are_refused),
-		TEST_EVERYWHERE(timer_moved_later_runs_then_and_not_before),
-		TEST_EVERYWHERE(timer_moved_to_half_a_step_runs_without_a_tick),
-		TEST_EVERYWHERE(timer_moved_earlier_runs_then),
-		TEST_EVERYWHERE(removed_timer_does_not_run),
-		TEST_EVERYWHERE(moved_and_then_removed_timer_does_not_run),
-		TEST_EVERYWHERE(timer_runs_at_its_tick_in_any_lap),
-		TEST_EVERYWHERE(timer_set_and_moved_before_the_wheel_turns_runs_at_its_tick),
-		TEST_EVERYWHERE(timer_set_and_moved_twice_runs_at_its_last_tick),
-		TEST_EVERYWHERE(timer_set_after_the_wheel_has_turned_runs_at_its_tick),
-		TEST_EVERYWHERE(timer_set_and_moved_after_the_wheel_has_turned_runs_at_its_tick),
-		TEST_EVERYWHERE(drain_gives_back_every_timer_once_and_a_second_drain_none),
-		TEST_EVERYWHERE(
-			timer_set_to_3_and_moved_to_17_after_6_ticks_of_10_slots_runs_at_tick_23),
-		TEST_EVERYWHERE(
-			timer_set_to_3_and_again_to_17_after_6_ticks_of_10_slots_runs_at_tick_23),
-		TEST_DRIVEN(moved_timer_never_runs_a_lap_early_or_late),
-		TEST_DRIVEN(replaced_timer_never_runs_a_lap_early_or_late),
-		TEST_EVERYWHERE(move_under_one_interval_runs_exactly_once),
-		TEST_EVERYWHERE(drained_key_that_is_set_again_runs_once),
-		TEST_EVERYWHERE(drain_function_may_call_the_wheel),
-		TEST_EVERYWHERE(drain_function_may_drain_again),
-		TEST_EVERYWHERE(stop_may_be_called_twice),
-		TEST_EVERYWHERE(nothing_runs_after_stop),
-		TEST_EVERYWHERE(removed_timers_give_their_memory_back_at_once),
-		TEST_INLINE(long_advance_drops_no_tick_and_runs_all_in_deadline_order),
-		TEST_POOL(slow_task_holds_up_none_of_its_tick),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(no_interval_is_refused),
+	TEST_EVERYWHERE(timer_set_for_half_a_step_runs_at_the_next_tick),
+	TEST_EVERYWHERE(timer_set_twice_runs_once_with_the_second_value_and_delay),
+	TEST_EVERYWHERE(wrong_delay_is_refused),
+	TEST_EVERYWHERE(calls_after_stop_are_refused),
+	TEST_EVERYWHERE(timer_moved_later_runs_then_and_not_before),
+	TEST_EVERYWHERE(timer_moved_to_half_a_step_runs_without_a_tick),
+	TEST_EVERYWHERE(timer_moved_earlier_runs_then),
+	TEST_EVERYWHERE(removed_timer_does_not_run),
+	TEST_EVERYWHERE(moved_and_then_removed_timer_does_not_run),
+	TEST_EVERYWHERE(timer_runs_at_its_tick_in_any_lap),
+	TEST_EVERYWHERE(timer_set_and_moved_before_the_wheel_turns_runs_at_its_tick),
+	TEST_EVERYWHERE(timer_set_and_moved_twice_runs_at_its_last_tick),
+	TEST_EVERYWHERE(timer_set_after_the_wheel_has_turned_runs_at_its_tick),
+	TEST_EVERYWHERE(timer_set_and_moved_after_the_wheel_has_turned_runs_at_its_tick),
+	TEST_EVERYWHERE(drain_gives_back_every_timer_once_and_a_second_drain_none),
+	TEST_EVERYWHERE(timer_set_to_3_and_moved_to_17_after_6_ticks_of_10_slots_runs_at_tick_23),
+	TEST_EVERYWHERE(timer_set_to_3_and_again_to_17_after_6_ticks_of_10_slots_runs_at_tick_23),
+	TEST_DRIVEN(moved_timer_never_runs_a_lap_early_or_late),
+	TEST_DRIVEN(replaced_timer_never_runs_a_lap_early_or_late),
+	TEST_EVERYWHERE(move_under_one_interval_runs_exactly_once),
+	TEST_EVERYWHERE(drained_key_that_is_set_again_runs_once),
+	TEST_EVERYWHERE(drain_function_may_call_the_wheel),
+	TEST_EVERYWHERE(drain_function_may_drain_again),
+	TEST_EVERYWHERE(stop_may_be_called_twice),
+	TEST_EVERYWHERE(nothing_runs_after_stop),
+	TEST_EVERYWHERE(removed_timers_give_their_memory_back_at_once),
+	TEST_INLINE(long_advance_drops_no_tick_and_runs_all_in_deadline_order),
+	TEST_POOL(slow_task_holds_up_none_of_its_tick),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

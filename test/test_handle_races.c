@@ -35,9 +35,11 @@ struct entry {
 	tw_duration act_at;   /* when the racers are to stop or reset it */
 	/* Any thread. */
 	atomic_uint refused;
-	atomic_uint runs;          /* begun */
-	atomic_uint stops, resets; /* answered TW_OK, or TW_REARMED */
-	atomic_uint releases, drains;
+	atomic_uint runs;  /* begun */
+	atomic_uint stops; /* answered TW_OK, or TW_REARMED */
+	atomic_uint resets;
+	atomic_uint releases;
+	atomic_uint drains;
 	atomic_uint owners;  /* to whom the argument fell */
 	unsigned tries;      /* runs, and calls of next; the runs' own */
 	atomic_uint inside;  /* runs going on */
@@ -58,7 +60,6 @@ struct race {
 	bool polls;              /* the setter drives the wheel */
 };
 
-static uint64_t seed;
 static struct race race; /* one at a time: a run knows its entry alone */
 
 static void begin_run(struct entry *entry)
@@ -144,8 +145,6 @@ static void race_close(void)
 	free(race.entries);
 }
 
-/* --- Threads --------------------------------------------------------------------------------- */
-
 struct racer;
 typedef void act_fn(struct racer *racer, struct entry *entry);
 
@@ -186,7 +185,7 @@ static void start_racers(struct racer racers[RACERS], act_fn *act)
 {
 	for (size_t i = 0; i < RACERS; i++) {
 		racers[i] = (struct racer){.act = act, .number = i};
-		racers[i].random = random_from(seed, race.stream * 10 + 1 + i);
+		racers[i].random = random_from(seed_choose(), race.stream * 10 + 1 + i);
 		assert_int_equal(pthread_create(&racers[i].thread, NULL, race_along, &racers[i]),
 				 0);
 	}
@@ -212,7 +211,7 @@ static void poll_now_and_then(size_t step)
  */
 static void set_all(set_fn *set)
 {
-	struct random random = random_from(seed, race.stream * 10);
+	struct random random = random_from(seed_choose(), race.stream * 10);
 
 	for (size_t i = 0; i < race.count; i++) {
 		struct entry *entry = &race.entries[i];
@@ -237,8 +236,6 @@ static enum tw_status set_once(struct entry *entry, struct random *random)
 	entry->earliest = tw_now(race.wheel) + delay;
 	return tw_after_func(race.wheel, delay, run, entry, &entry->timer);
 }
-
-/* --- Stops ----------------------------------------------------------------------------------- */
 
 static void note_stop(struct entry *entry, enum tw_status status)
 {
@@ -279,7 +276,8 @@ static size_t sum_of_ends(const struct entry *entry)
 /* Each timer came to one end; returns whether some came to each of the two. */
 static bool judge_once(void)
 {
-	size_t runs = 0, stops = 0;
+	size_t runs = 0;
+	size_t stops = 0;
 
 	for (size_t i = 0; i < race.count; i++) {
 		const struct entry *entry = &race.entries[i];
@@ -337,8 +335,6 @@ static void after_stop_wait_nothing_runs(void **state)
 	run_stop_race(*state, TIMERS / 10, stop_own_and_wait);
 }
 
-/* --- The wheel is drained and stopped meanwhile ---------------------------------------------- */
-
 static void stop_unless_closed(struct racer *racer, struct entry *entry)
 {
 	(void)racer;
@@ -368,7 +364,7 @@ static void judge_one_end_each(void)
 
 static void run_end_race(const struct variant *variant, uint64_t round)
 {
-	struct random random = random_from(seed, 1000 + round);
+	struct random random = random_from(seed_choose(), 1000 + round);
 	struct racer racers[RACERS];
 	uint64_t drains = random_below(&random, 3);
 	pthread_t setter;
@@ -418,7 +414,8 @@ static void reset_or_stop(struct racer *racer, struct entry *entry)
 static void timers_that_are_being_drained_can_be_stopped_until_they_are_handed_over(void **state)
 {
 	struct racer racers[RACERS];
-	size_t drained = 0, stopped = 0;
+	size_t drained = 0;
+	size_t stopped = 0;
 
 	for (uint64_t round = 0; round < 10; round++) {
 		race_open(*state, TIMERS / 20, 5000 + round);
@@ -439,8 +436,6 @@ static void timers_that_are_being_drained_can_be_stopped_until_they_are_handed_o
 	print_message("%zu were drained, %zu stopped\n", drained, stopped);
 }
 
-/* --- Resets ---------------------------------------------------------------------------------- */
-
 /* It cannot have been running before its deadline; so then it must not run at all. */
 static void reset_own_to_never(struct racer *racer, struct entry *entry)
 {
@@ -460,7 +455,8 @@ static void reset_own_to_never(struct racer *racer, struct entry *entry)
 /* Reset, it is pending for an hour, whether it ran before or not; else it is done. */
 static void judge_resets(void)
 {
-	size_t reset = 0, ran = 0;
+	size_t reset = 0;
+	size_t ran = 0;
 
 	for (size_t i = 0; i < race.count; i++) {
 		struct entry *entry = &race.entries[i];
@@ -493,8 +489,6 @@ static void reset_timer_does_not_run_at_its_old_deadline(void **state)
 	judge_resets();
 	race_close();
 }
-
-/* --- Resets, stops and periodic timers ------------------------------------------------------- */
 
 static tw_duration next_soon(void *argument, tw_duration previous)
 {
@@ -640,8 +634,6 @@ static void resets_stops_and_periods_race_and_keep_their_promises(void **state)
 		run_mixed_race(*state, TIMERS / 200, round);
 }
 
-/* --- Whose the argument is ------------------------------------------------------------------- */
-
 enum { MOST_TRIES = 12 };
 
 /* The argument could be freed now: no run goes on or may begin. */
@@ -756,135 +748,23 @@ static void argument_falls_to_one_whenever_a_stop_meets_the_runs(void **state)
 		run_owner_race(*state, round);
 }
 
-/* --- Alone on the real clock ----------------------------------------------------------------- */
-
-/* Later than this no timer may run but for want of a processor. */
-#define LATEST ((TEST_HAS_SANITIZER ? 2000 : 500) * TW_MILLISECOND)
-
-enum { REPEATS = 50 };
-
-/* When it ran. */
-struct diary {
-	struct tw_wheel *wheel;
-	int64_t waited; /* processor_waited() before */
-	atomic_size_t count;
-	tw_duration times[REPEATS];
+static const struct CMUnitTest tests[] = {
+	TEST_BOTH(threads, of_two_stops_and_the_run_exactly_one_wins),
+	TEST_BOTH(owner, of_two_stops_and_the_run_exactly_one_wins_with_fewer),
+	TEST_BOTH(inline, of_two_stops_and_the_run_exactly_one_wins_with_fewer),
+	TEST_BOTH(workers, of_two_stops_and_the_run_exactly_one_wins_with_fewer),
+	TEST_BOTH(threads, after_stop_wait_nothing_runs),
+	TEST_BOTH(owner, after_stop_wait_nothing_runs),
+	TEST_BOTH(threads, each_timer_comes_to_one_end_when_the_wheel_is_drained_and_stopped),
+	TEST_BOTH(owner, each_timer_comes_to_one_end_when_the_wheel_is_drained_and_stopped),
+	TEST_BOTH(threads, timers_that_are_being_drained_can_be_stopped_until_they_are_handed_over),
+	TEST_BOTH(owner, timers_that_are_being_drained_can_be_stopped_until_they_are_handed_over),
+	TEST_BOTH(threads, reset_timer_does_not_run_at_its_old_deadline),
+	TEST_BOTH(owner, reset_timer_does_not_run_at_its_old_deadline),
+	TEST_BOTH(threads, resets_stops_and_periods_race_and_keep_their_promises),
+	TEST_BOTH(owner, resets_stops_and_periods_race_and_keep_their_promises),
+	TEST_BOTH(threads, argument_falls_to_one_whenever_a_stop_meets_the_runs),
+	TEST_BOTH(owner, argument_falls_to_one_whenever_a_stop_meets_the_runs),
 };
 
-static void note_time(void *argument)
-{
-	struct diary *diary = argument;
-	size_t count = atomic_load(&diary->count);
-
-	if (count < REPEATS)
-		diary->times[count] = tw_now(diary->wheel);
-	atomic_store(&diary->count, count + 1);
-}
-
-static void diary_open(struct diary *diary, const struct variant *variant)
-{
-	struct tw_options options = {
-		.layout = variant->layout, .drive = variant->drive, .workers = variant->workers};
-
-	*diary = (struct diary){.waited = processor_waited()};
-	assert_status(tw_create(&diary->wheel, TICK, 512, execute, &options), TW_OK);
-}
-
-static tw_duration latest(const struct diary *diary)
-{
-	return LATEST + processor_waited() - diary->waited;
-}
-
-static void periodic_timer_is_neither_early_nor_drifts(void **state)
-{
-	tw_duration first = 3 * TICK, period = 2 * TICK + TICK / 3, start;
-	static struct diary diary;
-	struct tw_timer timer;
-
-	diary_open(&diary, *state);
-	start = tw_now(diary.wheel);
-	assert_status(
-		tw_every(diary.wheel, first, period, TW_MISSED_BURST, note_time, &diary, &timer),
-		TW_OK);
-	WAIT_UNTIL(atomic_load(&diary.count) >= REPEATS);
-	assert_true(tw_timer_stop_wait(diary.wheel, timer) != TW_NOT_FOUND);
-	for (int i = 0; i < REPEATS; i++)
-		assert_in_range(diary.times[i] - start, first + i * period,
-				first + i * period + latest(&diary));
-	tw_destroy(diary.wheel);
-}
-
-static void reset_reaches_a_sleeping_owner(void **state)
-{
-	static struct diary diary;
-	struct tw_timer timer;
-	tw_duration start;
-
-	diary_open(&diary, *state);
-	assert_status(tw_after_func(diary.wheel, TW_HOUR, note_time, &diary, &timer), TW_OK);
-	for (int i = 0; i < 3; i++) {
-		wait_for(20 * TICK);
-		start = tw_now(diary.wheel);
-		assert_status(tw_timer_reset(diary.wheel, timer, 5 * TICK), TW_OK);
-		WAIT_UNTIL(atomic_load(&diary.count) == (size_t)i + 1);
-		assert_in_range(diary.times[i] - start, 5 * TICK, 5 * TICK + latest(&diary));
-		assert_status(tw_wait_idle(diary.wheel), TW_OK);
-		assert_status(tw_timer_reset(diary.wheel, timer, TICK), TW_NOT_FOUND);
-		assert_status(tw_after_func(diary.wheel, TW_HOUR, note_time, &diary, &timer),
-			      TW_OK);
-	}
-	tw_destroy(diary.wheel);
-}
-
-static void stop_reaches_a_sleeping_owner(void **state)
-{
-	static struct diary diary;
-	struct tw_timer timer;
-
-	diary_open(&diary, *state);
-	for (int i = 0; i < 3; i++) {
-		assert_status(tw_after_func(diary.wheel, TW_HOUR, note_time, &diary, &timer),
-			      TW_OK);
-		assert_status(tw_flush(diary.wheel), TW_OK);
-		assert_int_equal(tw_pending(diary.wheel), 1);
-		wait_for(10 * TICK);
-		assert_status(tw_timer_stop(diary.wheel, timer), TW_OK);
-		/* Nobody asks the owner: it gives the memory back by itself. */
-		WAIT_UNTIL(tw_pending(diary.wheel) == 0);
-	}
-	tw_destroy(diary.wheel);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_BOTH(threads, of_two_stops_and_the_run_exactly_one_wins),
-		TEST_BOTH(owner, of_two_stops_and_the_run_exactly_one_wins_with_fewer),
-		TEST_BOTH(inline, of_two_stops_and_the_run_exactly_one_wins_with_fewer),
-		TEST_BOTH(workers, of_two_stops_and_the_run_exactly_one_wins_with_fewer),
-		TEST_BOTH(threads, after_stop_wait_nothing_runs),
-		TEST_BOTH(owner, after_stop_wait_nothing_runs),
-		TEST_BOTH(threads,
-			  each_timer_comes_to_one_end_when_the_wheel_is_drained_and_stopped),
-		TEST_BOTH(owner, each_timer_comes_to_one_end_when_the_wheel_is_drained_and_stopped),
-		TEST_BOTH(threads,
-			  timers_that_are_being_drained_can_be_stopped_until_they_are_handed_over),
-		TEST_BOTH(owner,
-			  timers_that_are_being_drained_can_be_stopped_until_they_are_handed_over),
-		TEST_BOTH(threads, reset_timer_does_not_run_at_its_old_deadline),
-		TEST_BOTH(owner, reset_timer_does_not_run_at_its_old_deadline),
-		TEST_BOTH(threads, resets_stops_and_periods_race_and_keep_their_promises),
-		TEST_BOTH(owner, resets_stops_and_periods_race_and_keep_their_promises),
-		TEST_BOTH(threads, argument_falls_to_one_whenever_a_stop_meets_the_runs),
-		TEST_BOTH(owner, argument_falls_to_one_whenever_a_stop_meets_the_runs),
-		TEST_BOTH(threads, periodic_timer_is_neither_early_nor_drifts),
-		TEST_BOTH(owner, periodic_timer_is_neither_early_nor_drifts),
-		TEST_BOTH(threads, reset_reaches_a_sleeping_owner),
-		TEST_BOTH(owner, reset_reaches_a_sleeping_owner),
-		TEST_BOTH(threads, stop_reaches_a_sleeping_owner),
-		TEST_BOTH(owner, stop_reaches_a_sleeping_owner),
-	};
-
-	seed = seed_choose();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -75,7 +75,7 @@ static void owner_naps_while_a_command_is_half_written(void **state)
 	int64_t began;
 	uint64_t turns;
 
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	half = begin_command(recorder);
 	turns = turns_of(recorder);
 	began = wall_clock();
@@ -98,7 +98,7 @@ static void timers_run_while_a_command_is_half_written(void **state)
 	options.clock = TW_CLOCK_MONOTONIC;
 	recorder_start(recorder, INTERVAL, 8, &options);
 	set_timer(recorder, "before", 1, 5 * INTERVAL);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	half = begin_command(recorder);
 	set_timer(recorder, "behind", 2, INTERVAL);
 	WAIT_UNTIL(times_returned(recorder, 1) == 1);
@@ -140,7 +140,7 @@ static void task_that_fills_the_queue_naps_while_a_command_is_half_written(void 
 	recorder->on_execute = set_in_full_queue;
 	recorder_start(recorder, INTERVAL, 8, &options);
 	set_timer(recorder, "first", 1, INTERVAL);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	assert_int_equal(pthread_create(&call.thread, NULL, advance_by_one, recorder), 0);
 	WAIT_UNTIL(atomic_load(&call.id) && thread_is_asleep(atomic_load(&call.id)));
 	end_command(&call.half[0]);
@@ -151,13 +151,10 @@ static void task_that_fills_the_queue_naps_while_a_command_is_half_written(void 
 	recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_EVERYWHERE(owner_naps_while_a_command_is_half_written),
-		TEST_IN(levels_threads, timers_run_while_a_command_is_half_written),
-		TEST_DRIVEN(task_that_fills_the_queue_naps_while_a_command_is_half_written),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(owner_naps_while_a_command_is_half_written),
+	TEST_IN(levels_threads, timers_run_while_a_command_is_half_written),
+	TEST_DRIVEN(task_that_fills_the_queue_naps_while_a_command_is_half_written),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

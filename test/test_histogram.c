@@ -233,17 +233,14 @@ static void what_is_read_meanwhile_makes_sense(void **state)
 	free(reading);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_recorded_is_all_zero),
-		cmocka_unit_test(single_time_is_told_at_every_power_of_two),
-		cmocka_unit_test(extreme_times_are_told),
-		cmocka_unit_test(times_under_32_are_exact),
-		cmocka_unit_test(rare_long_time_shows_in_the_highest_percentiles_alone),
-		cmocka_unit_test(random_times_are_told_as_sorted),
-		cmocka_unit_test(what_is_read_meanwhile_makes_sense),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(nothing_recorded_is_all_zero),
+	cmocka_unit_test(single_time_is_told_at_every_power_of_two),
+	cmocka_unit_test(extreme_times_are_told),
+	cmocka_unit_test(times_under_32_are_exact),
+	cmocka_unit_test(rare_long_time_shows_in_the_highest_percentiles_alone),
+	cmocka_unit_test(random_times_are_told_as_sorted),
+	cmocka_unit_test(what_is_read_meanwhile_makes_sense),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

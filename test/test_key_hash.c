@@ -37,8 +37,6 @@ static void flip(unsigned char *bytes, size_t bit)
 	bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
 }
 
-/* --- Collisions ------------------------------------------------------------------------------ */
-
 static int compare_hashes(const void *a, const void *b)
 {
 	uint32_t left = *(const uint32_t *)a;
@@ -134,8 +132,6 @@ static void keys_of_zeros_differ_by_their_size(void **state)
 	assert_in_range(collisions, 0, 3);
 }
 
-/* --- The seed and the bytes alone ------------------------------------------------------------ */
-
 static void hash_depends_on_the_bytes_and_not_on_where_they_lie(void **state)
 {
 	struct random random = random_from(seed_choose(), 1);
@@ -198,8 +194,6 @@ static void each_seed_is_drawn_anew(void **state)
 	}
 }
 
-/* --- Avalanche ------------------------------------------------------------------------------- */
-
 /* How often a flip of an input bit flips an output bit: of all pairs, of the best and the worst. */
 static void assert_avalanche(struct random *random, size_t size, int trials)
 {
@@ -237,8 +231,6 @@ static void every_bit_of_the_key_changes_half_of_the_bits_of_the_hash(void **sta
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		assert_avalanche(&random, sizes[i], 400);
 }
-
-/* --- Buckets --------------------------------------------------------------------------------- */
 
 enum { BUCKET_BITS = 12, BUCKETS = 1 << BUCKET_BITS, KEYS = 16 * BUCKETS };
 
@@ -328,19 +320,15 @@ static void keys_that_count_fill_buckets_evenly(void **state)
 			fill_buckets(&random, makes[i]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			keys_that_differ_in_one_bit_or_in_size_collide_no_more_than_chance),
-		cmocka_unit_test(keys_with_a_counter_in_them_collide_no_more_than_chance),
-		cmocka_unit_test(keys_of_zeros_differ_by_their_size),
-		cmocka_unit_test(hash_depends_on_the_bytes_and_not_on_where_they_lie),
-		cmocka_unit_test(any_bit_of_the_seed_changes_the_hash_of_keys_of_any_size),
-		cmocka_unit_test(each_seed_is_drawn_anew),
-		cmocka_unit_test(every_bit_of_the_key_changes_half_of_the_bits_of_the_hash),
-		cmocka_unit_test(keys_that_count_fill_buckets_evenly),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(keys_that_differ_in_one_bit_or_in_size_collide_no_more_than_chance),
+	cmocka_unit_test(keys_with_a_counter_in_them_collide_no_more_than_chance),
+	cmocka_unit_test(keys_of_zeros_differ_by_their_size),
+	cmocka_unit_test(hash_depends_on_the_bytes_and_not_on_where_they_lie),
+	cmocka_unit_test(any_bit_of_the_seed_changes_the_hash_of_keys_of_any_size),
+	cmocka_unit_test(each_seed_is_drawn_anew),
+	cmocka_unit_test(every_bit_of_the_key_changes_half_of_the_bits_of_the_hash),
+	cmocka_unit_test(keys_that_count_fill_buckets_evenly),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

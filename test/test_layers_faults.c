@@ -23,8 +23,6 @@
 #include "wheel/wheel.h"
 #include "runtime/worker_pool.h"
 
-/* --- Making and unmaking --------------------------------------------------------------------- */
-
 /* Makes a module and takes it down again; false: there was no memory. */
 typedef bool make_and_destroy(void);
 
@@ -119,8 +117,6 @@ static void queue_larger_than_memory_is_refused(void **state)
 	assert_false(command_queue_init(&queue, (size_t)1 << 62));
 }
 
-/* --- Blocks and timers ----------------------------------------------------------------------- */
-
 static void slab_without_memory_gives_what_it_has_and_goes_on_when_there_is_more(void **state)
 {
 	enum { HELD = 1000 };
@@ -190,8 +186,6 @@ static void timer_of_any_size_without_memory_is_null(void **state)
 		timer_store_destroy(&store);
 	}
 }
-
-/* --- The index ------------------------------------------------------------------------------- */
 
 /* Keys 0 … size - 1, whose timers are made while there is memory. */
 struct keys {
@@ -316,8 +310,6 @@ static void index_whose_growth_fails_now_and_then_loses_nothing(void **state)
 	keys_close(&keys);
 }
 
-/* --- The pool -------------------------------------------------------------------------------- */
-
 static size_t count_threads(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -386,23 +378,17 @@ static void pool_without_memory_starts_no_thread(void **state)
 	fail_thread(0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(module_is_not_made_where_any_of_its_memory_is_missing),
-		cmocka_unit_test(queue_larger_than_memory_is_refused),
-		cmocka_unit_test(
-			slab_without_memory_gives_what_it_has_and_goes_on_when_there_is_more),
-		cmocka_unit_test(blocks_given_back_can_be_taken_without_memory),
-		cmocka_unit_test(timer_of_any_size_without_memory_is_null),
-		cmocka_unit_test(
-			index_without_memory_for_a_segment_refuses_nothing_and_grows_later),
-		cmocka_unit_test(
-			index_without_memory_for_its_directory_refuses_nothing_and_grows_later),
-		cmocka_unit_test(index_whose_growth_fails_now_and_then_loses_nothing),
-		cmocka_unit_test(pool_whose_threads_cannot_all_start_ends_those_that_did),
-		cmocka_unit_test(pool_without_memory_starts_no_thread),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(module_is_not_made_where_any_of_its_memory_is_missing),
+	cmocka_unit_test(queue_larger_than_memory_is_refused),
+	cmocka_unit_test(slab_without_memory_gives_what_it_has_and_goes_on_when_there_is_more),
+	cmocka_unit_test(blocks_given_back_can_be_taken_without_memory),
+	cmocka_unit_test(timer_of_any_size_without_memory_is_null),
+	cmocka_unit_test(index_without_memory_for_a_segment_refuses_nothing_and_grows_later),
+	cmocka_unit_test(index_without_memory_for_its_directory_refuses_nothing_and_grows_later),
+	cmocka_unit_test(index_whose_growth_fails_now_and_then_loses_nothing),
+	cmocka_unit_test(pool_whose_threads_cannot_all_start_ends_those_that_did),
+	cmocka_unit_test(pool_without_memory_starts_no_thread),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

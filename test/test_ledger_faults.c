@@ -97,8 +97,6 @@ static void drained(void *show, const struct tw_task *task)
 	book(task->value);
 }
 
-/* ---- What runs ---- */
-
 /* The run owns its argument until it has re-armed itself. */
 static void try_again(void *argument)
 {
@@ -129,8 +127,6 @@ static void ring(void *argument)
 	expect(bell->show, atomic_load(&bell->is_there));
 	atomic_fetch_sub(&bell->inside, 1);
 }
-
-/* ---- Calls ---- */
 
 struct caller {
 	struct show *show;
@@ -270,8 +266,6 @@ static void *make_calls(void *argument)
 	return NULL;
 }
 
-/* ---- Trouble ---- */
-
 /* And stops timers: where all callers wait for a place, none is left to do it. */
 static void *move_clock(void *argument)
 {
@@ -342,21 +336,17 @@ static void make_trouble(struct show *show, struct caller *callers, pthread_t *t
 	assert_true(faults > 0);
 }
 
-static uint64_t seed;
-
 static void show_begin(struct show *show, const struct variant *variant,
 		       enum tw_when_full when_full, size_t max_pending, size_t max_unfinished)
 {
-	struct tw_options options = {.context = show,
-				     .release = release,
-				     .layout = variant->layout,
-				     .clock = TW_CLOCK_MANUAL,
-				     .drive = variant->drive,
-				     .workers = variant->workers,
-				     .queue_capacity = 64,
-				     .max_pending = max_pending,
-				     .when_full = when_full,
-				     .max_unfinished = max_unfinished};
+	struct tw_options options =
+		variant_options(variant, (struct tw_options){.context = show,
+							     .release = release,
+							     .queue_capacity = 64,
+							     .max_workers = 64,
+							     .max_pending = max_pending,
+							     .when_full = when_full,
+							     .max_unfinished = max_unfinished});
 
 	memset(show, 0, sizeof(*show));
 	show->pieces = calloc(PIECES, sizeof(show->pieces[0]));
@@ -370,7 +360,8 @@ static void show_begin(struct show *show, const struct variant *variant,
 
 static void show_end(struct show *show)
 {
-	size_t lost = 0, doubled = 0;
+	size_t lost = 0;
+	size_t doubled = 0;
 
 	assert_status(tw_wait_idle(show->wheel), TW_OK);
 	for (int i = 0; i < CALLERS; i++)
@@ -392,15 +383,16 @@ static void show_end(struct show *show)
 static void put_on_a_show(const struct variant *variant, enum tw_when_full when_full,
 			  size_t max_pending, size_t max_unfinished)
 {
-	struct random random = random_from(seed, CALLERS);
+	struct random random = random_from(seed_choose(), CALLERS);
 	struct show show;
 	struct caller callers[CALLERS];
-	struct caller mover = {&show, CALLERS, random_from(seed, CALLERS + 1)};
-	pthread_t threads[CALLERS], mover_thread;
+	struct caller mover = {&show, CALLERS, random_from(seed_choose(), CALLERS + 1)};
+	pthread_t threads[CALLERS];
+	pthread_t mover_thread;
 
 	show_begin(&show, variant, when_full, max_pending, max_unfinished);
 	for (int i = 0; i < CALLERS; i++) {
-		callers[i] = (struct caller){&show, i, random_from(seed, (uint64_t)i)};
+		callers[i] = (struct caller){&show, i, random_from(seed_choose(), (uint64_t)i)};
 		start_caller(&show, &callers[i], &threads[i]);
 	}
 	assert_int_equal(pthread_create(&mover_thread, NULL, move_clock, &mover), 0);
@@ -433,15 +425,11 @@ static void all_comes_back_once_where_the_backlog_is_bounded(void **state)
 	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 0, 20);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_EVERYWHERE(all_comes_back_once_through_faults_cancels_and_forks),
-		TEST_EVERYWHERE(all_comes_back_once_where_limits_refuse),
-		TEST_EVERYWHERE(all_comes_back_once_where_limits_have_callers_wait),
-		TEST_POOL(all_comes_back_once_where_the_backlog_is_bounded),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(all_comes_back_once_through_faults_cancels_and_forks),
+	TEST_EVERYWHERE(all_comes_back_once_where_limits_refuse),
+	TEST_EVERYWHERE(all_comes_back_once_where_limits_have_callers_wait),
+	TEST_POOL(all_comes_back_once_where_the_backlog_is_bounded),
+};
 
-	seed = seed_choose();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

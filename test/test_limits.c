@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue's and the pending timers' limits, the statistics, and many threads at once. */
+/* The queue's and the pending timers' limits, and many threads at once. */
 #include "support/test.h"
 
-#include "support/ledger.h"
 #include "support/recorder.h"
-#include "support/seed.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,33 +17,17 @@
 static struct recorder *open_with_queue(const struct variant *variant, size_t capacity,
 					enum tw_when_full when_full)
 {
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, variant);
-
-	options.queue_capacity = capacity;
-	options.when_full = when_full;
-	recorder_start(recorder, INTERVAL, 10, &options);
-	return recorder;
+	return recorder_open_with(
+		variant, 10,
+		(struct tw_options){.queue_capacity = capacity, .when_full = when_full});
 }
 
 static struct recorder *open_with_limit(const struct variant *variant, size_t max_pending,
 					enum tw_when_full when_full)
 {
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, variant);
-
-	options.max_pending = max_pending;
-	options.when_full = when_full;
-	recorder_start(recorder, INTERVAL, 10, &options);
-	return recorder;
-}
-
-static struct tw_stats stats_of(struct recorder *recorder)
-{
-	struct tw_stats stats;
-
-	assert_status(tw_get_stats(recorder->wheel, &stats), TW_OK);
-	return stats;
+	return recorder_open_with(
+		variant, 10,
+		(struct tw_options){.max_pending = max_pending, .when_full = when_full});
 }
 
 /* The key is the number; the value too. */
@@ -78,10 +58,10 @@ static void full_queue_refuses_and_has_room_again_after_a_poll(void **state)
 	assert_status(tw_move_timer(recorder->wheel, "any", 3, INTERVAL), TW_FULL);
 	assert_status(tw_remove_timer(recorder->wheel, "any", 3), TW_FULL);
 	assert_status(tw_move_timer(recorder->wheel, &(char[100]){0}, 100, INTERVAL), TW_FULL);
-	assert_int_equal(stats_of(recorder).queued, 64);
-	assert_int_equal(stats_of(recorder).refused, 4);
+	assert_int_equal(stats_of_wheel(recorder->wheel).queued, 64);
+	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 4);
 	assert_status(tw_poll(recorder->wheel, NULL), TW_OK);
-	assert_int_equal(stats_of(recorder).queued, 0);
+	assert_int_equal(stats_of_wheel(recorder->wheel).queued, 0);
 	assert_int_equal(fill_queue(recorder, 1001, &refusal), 64);
 	pass_ticks(recorder, 1);
 	for (uintptr_t i = 0; i < 64; i++) {
@@ -119,8 +99,7 @@ static void full_queue_can_be_stopped(void **state)
 	enum tw_status refusal;
 	int accepted = fill_queue(recorder, 1, &refusal);
 
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	settle(recorder);
+	stop_wheel(recorder);
 	for (uintptr_t i = 1; i <= (uintptr_t)accepted; i++)
 		assert_released(recorder, i, TW_STOPPED);
 	recorder_close(recorder);
@@ -129,7 +108,8 @@ static void full_queue_can_be_stopped(void **state)
 static void full_queue_can_be_drained_or_says_so(void **state)
 {
 	struct recorder *recorder = open_with_queue(*state, 16, TW_WHEN_FULL_FAIL);
-	enum tw_status refusal, status;
+	enum tw_status refusal;
+	enum tw_status status;
 	int accepted = fill_queue(recorder, 1, &refusal);
 
 	status = tw_drain(recorder->wheel, record_drain, recorder);
@@ -191,7 +171,8 @@ static void task_never_hangs_on_a_full_queue(void **state)
 /* A thread that calls the wheel where the call may have to wait. */
 struct setter {
 	struct tw_wheel *wheel;
-	int first, count;
+	int first;
+	int count;
 	enum tw_status status; /* the first that is not TW_OK */
 	atomic_int accepted;
 	pthread_t thread;
@@ -220,73 +201,53 @@ static void setter_join(struct setter *setter)
 	assert_int_equal(pthread_join(setter->thread, NULL), 0);
 }
 
-/* A task that holds up the owner until it is let go; the owner runs it inline. */
-struct slow_task {
-	sem_t begun, go_on;
-};
-
-static void block_on_value_5000(struct recorder *recorder, const struct tw_task *task)
-{
-	struct slow_task *slow = recorder->argument;
-
-	if (task->value != VALUE(5000))
-		return;
-	sem_post(&slow->begun);
-	sem_wait(&slow->go_on);
-}
-
 static void *advance_one_tick(void *wheel)
 {
 	return VALUE(tw_advance(wheel, INTERVAL));
 }
 
-/* Starts a thread whose tw_advance ends only when the slow task is let go. */
-static pthread_t hold_up_owner(struct recorder *recorder, struct slow_task *slow)
+/* Starts a thread whose tw_advance ends only when the inline task that it runs is let go. */
+static pthread_t hold_up_owner(struct recorder *recorder)
 {
 	pthread_t thread;
 
-	sem_init(&slow->begun, 0, 0);
-	sem_init(&slow->go_on, 0, 0);
-	recorder->argument = slow;
-	recorder->on_execute = block_on_value_5000;
+	recorder->held = 5000;
 	set_timer(recorder, "slow", 5000, INTERVAL);
 	assert_int_equal(pthread_create(&thread, NULL, advance_one_tick, recorder->wheel), 0);
-	sem_wait(&slow->begun);
+	gate_await(&recorder->gate);
 	return thread;
 }
 
 static void caller_waits_until_the_full_queue_has_room(void **state)
 {
 	struct recorder *recorder = open_with_queue(*state, 16, TW_WHEN_FULL_WAIT);
-	struct slow_task slow;
-	pthread_t advancing = hold_up_owner(recorder, &slow);
+	pthread_t advancing = hold_up_owner(recorder);
 	struct setter setter;
 
 	setter_start(&setter, recorder, 1, 1000);
-	WAIT_UNTIL(stats_of(recorder).full_waits > 0);
+	WAIT_UNTIL(stats_of_wheel(recorder->wheel).full_waits > 0);
 	assert_in_range(atomic_load(&setter.accepted), 1, 16);
-	sem_post(&slow.go_on);
+	gate_open(&recorder->gate);
 	setter_join(&setter);
 	assert_status(setter.status, TW_OK);
 	pthread_join(advancing, NULL);
 	pass_ticks(recorder, 3);
 	for (uintptr_t i = 1; i <= 1000; i++)
 		assert_int_equal(event_of(recorder, i).kind, EVENT_EXECUTE);
-	assert_int_equal(stats_of(recorder).refused, 0);
+	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 0);
 	recorder_close(recorder);
 }
 
 static void several_callers_wait_for_room_and_all_get_in(void **state)
 {
 	struct recorder *recorder = open_with_queue(*state, 4, TW_WHEN_FULL_WAIT);
-	struct slow_task slow;
-	pthread_t advancing = hold_up_owner(recorder, &slow);
+	pthread_t advancing = hold_up_owner(recorder);
 	struct setter setters[4];
 
 	for (int i = 0; i < 4; i++)
 		setter_start(&setters[i], recorder, 1 + i * 300, 300);
-	WAIT_UNTIL(stats_of(recorder).full_waits >= 4);
-	sem_post(&slow.go_on);
+	WAIT_UNTIL(stats_of_wheel(recorder->wheel).full_waits >= 4);
+	gate_open(&recorder->gate);
 	for (int i = 0; i < 4; i++) {
 		setter_join(&setters[i]);
 		assert_status(setters[i].status, TW_OK);
@@ -300,15 +261,14 @@ static void several_callers_wait_for_room_and_all_get_in(void **state)
 static void callers_that_wait_for_room_are_sent_home_by_stop(void **state)
 {
 	struct recorder *recorder = open_with_queue(*state, 8, TW_WHEN_FULL_WAIT);
-	struct slow_task slow;
-	pthread_t advancing = hold_up_owner(recorder, &slow);
+	pthread_t advancing = hold_up_owner(recorder);
 	struct setter setter;
 	void *status;
 
 	setter_start(&setter, recorder, 1, 100);
-	WAIT_UNTIL(stats_of(recorder).full_waits > 0);
+	WAIT_UNTIL(stats_of_wheel(recorder->wheel).full_waits > 0);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
-	sem_post(&slow.go_on);
+	gate_open(&recorder->gate);
 	setter_join(&setter);
 	assert_status(setter.status, TW_CLOSED);
 	pthread_join(advancing, &status);
@@ -320,13 +280,20 @@ static void callers_that_wait_for_room_are_sent_home_by_stop(void **state)
 	recorder_close(recorder);
 }
 
+/* Two timers may be pending, and are: "a" for 2 ticks, "b" for 9. */
+static struct recorder *open_at_limit(const struct variant *variant)
+{
+	struct recorder *recorder = open_with_limit(variant, 2, TW_WHEN_FULL_FAIL);
+
+	set_letters_ms(recorder, 2, 9);
+	return recorder;
+}
+
 static void limit_of_pending_timers_refuses_new_keys_alone(void **state)
 {
-	struct recorder *recorder = open_with_limit(*state, 2, TW_WHEN_FULL_FAIL);
+	struct recorder *recorder = open_at_limit(*state);
 	struct tw_wheel *wheel = recorder->wheel;
 
-	set_timer(recorder, "a", 1, INTERVAL * 2);
-	set_timer(recorder, "b", 2, INTERVAL * 9);
 	assert_status(tw_set_timer(wheel, "c", 1, VALUE(3), INTERVAL), TW_FULL);
 	assert_status(tw_set_timer_at(wheel, "c", 1, VALUE(3), INTERVAL), TW_FULL);
 	set_timer(recorder, "b", 4, INTERVAL * 9);
@@ -335,7 +302,7 @@ static void limit_of_pending_timers_refuses_new_keys_alone(void **state)
 	move_timer(recorder, "b", INTERVAL * 8);
 	settle(recorder);
 	assert_int_equal(tw_pending(wheel), 2);
-	assert_int_equal(stats_of(recorder).refused, 2);
+	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 2);
 	pass_ticks(recorder, 2);
 	assert_executed_at(recorder, 6, INTERVAL * 2);
 	assert_not_returned(recorder, 3);
@@ -344,11 +311,9 @@ static void limit_of_pending_timers_refuses_new_keys_alone(void **state)
 
 static void pending_timer_that_leaves_makes_room(void **state)
 {
-	struct recorder *recorder = open_with_limit(*state, 2, TW_WHEN_FULL_FAIL);
+	struct recorder *recorder = open_at_limit(*state);
 	struct tw_wheel *wheel = recorder->wheel;
 
-	set_timer(recorder, "a", 1, INTERVAL * 2);
-	set_timer(recorder, "b", 2, INTERVAL * 9);
 	assert_status(tw_set_timer(wheel, "c", 1, VALUE(9), INTERVAL), TW_FULL);
 	remove_timer(recorder, "b");
 	set_timer(recorder, "c", 3, INTERVAL * 9);
@@ -419,7 +384,7 @@ static void caller_waits_until_a_pending_timer_leaves(void **state)
 	set_timer(recorder, "b", 5002, TW_HOUR);
 	setter_start(&setter, recorder, 1, 1);
 	for (int i = 0; i < 20; i++) {
-		assert_status(tw_flush(recorder->wheel), TW_OK);
+		flush_wheel(recorder);
 		wait_for(TW_MILLISECOND);
 		assert_int_equal(atomic_load(&setter.accepted), 0);
 	}
@@ -470,224 +435,6 @@ static void callers_that_wait_for_a_pending_timer_are_sent_home_by_stop(void **s
 	assert_released(recorder, 5001, TW_STOPPED);
 	assert_int_equal(event_count(recorder), 1);
 	recorder_close(recorder);
-}
-
-/* --- Drains ---------------------------------------------------------------------------------- */
-
-enum { MOST_DRAINS = 64 };
-
-/* How many of so many drains, each of one timer with a new key, are accepted. */
-static int drain_often(struct recorder *recorder, int drains, enum tw_status *refusal)
-{
-	for (int i = 0; i < drains; i++) {
-		if (set_number(recorder->wheel, i, INTERVAL) != TW_OK)
-			return -1;
-		*refusal = tw_drain(recorder->wheel, record_drain, recorder);
-		if (*refusal != TW_OK)
-			return i;
-	}
-	return drains;
-}
-
-static void drain_too_many_is_refused_until_those_before_it_are_handed_over(void **state)
-{
-	struct recorder *recorder = open_with_queue(*state, 8192, TW_WHEN_FULL_FAIL);
-	enum tw_status refusal;
-
-	for (int round = 0; round < 3; round++) {
-		assert_int_equal(drain_often(recorder, 100, &refusal), MOST_DRAINS);
-		assert_status(refusal, TW_FULL);
-		assert_int_equal(stats_of(recorder).refused, round + 1);
-		assert_status(tw_poll(recorder->wheel, NULL), TW_OK);
-	}
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	settle(recorder);
-	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN), 3 * (MOST_DRAINS + 1));
-	recorder_close(recorder);
-}
-
-static void drains_wait_for_those_before_them(void **state)
-{
-	struct recorder *recorder = open_with_queue(*state, 8192, TW_WHEN_FULL_WAIT);
-	enum tw_status refusal;
-
-	assert_int_equal(drain_often(recorder, 300, &refusal), 300);
-	settle(recorder);
-	for (uintptr_t i = 0; i < 300; i++)
-		assert_drained(recorder, i);
-	recorder_close(recorder);
-}
-
-struct drains {
-	int accepted;
-	enum tw_status refusal;
-};
-
-static void drain_in_task(struct recorder *recorder, const struct tw_task *task)
-{
-	struct drains *drains = recorder->argument;
-
-	(void)task;
-	drains->accepted = drain_often(recorder, 300, &drains->refusal);
-}
-
-/* An inline task would wait for its own end. */
-static void task_never_hangs_on_drains(void **state)
-{
-	const struct variant *variant = *state;
-	struct recorder *recorder = open_with_queue(variant, 8192, TW_WHEN_FULL_WAIT);
-	struct drains drains = {0};
-
-	recorder->on_execute = drain_in_task;
-	recorder->argument = &drains;
-	set_timer(recorder, "drains", 1000, INTERVAL);
-	pass_ticks(recorder, 1);
-	settle(recorder);
-	assert_int_equal(drains.accepted,
-			 variant->workers == TW_WORKERS_INLINE ? MOST_DRAINS : 300);
-	assert_status(drains.refusal, variant->workers == TW_WORKERS_INLINE ? TW_FULL : TW_OK);
-	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN), drains.accepted);
-	recorder_close(recorder);
-}
-
-/* --- Statistics and threads ------------------------------------------------------------------- */
-
-static void statistics_count_what_happened(void **state)
-{
-	struct recorder *recorder = recorder_open(*state, 10);
-	struct tw_stats stats;
-
-	set_timer(recorder, "a", 1, INTERVAL);
-	set_timer(recorder, "b", 2, INTERVAL * 5);
-	set_timer(recorder, "c", 3, INTERVAL * 5);
-	set_timer(recorder, "d", 4, INTERVAL * 50);
-	set_timer(recorder, "e", 5, INTERVAL * 50);
-	set_timer(recorder, "b", 6, INTERVAL * 6);
-	move_timer(recorder, "c", INTERVAL * 7);
-	move_timer(recorder, "none", INTERVAL * 7);
-	move_timer(recorder, "d", 1);
-	remove_timer(recorder, "e");
-	remove_timer(recorder, "none");
-	pass_ticks(recorder, 1);
-	stats = stats_of(recorder);
-	assert_int_equal(stats.set, 5);
-	assert_int_equal(stats.replaced, 1);
-	assert_int_equal(stats.moved, 2);
-	assert_int_equal(stats.removed, 1);
-	assert_int_equal(stats.fired, 2);
-	assert_int_equal(stats.pending, 2);
-	assert_int_equal(stats.drained, 0);
-	assert_int_equal(stats.queued, 0);
-	assert_int_equal(stats.unfinished, 0);
-	assert_true(stats.turns > 0);
-	assert_true(stats.longest_turn >= 0);
-	recorder_close(recorder);
-}
-
-static void statistics_count_drained_and_stopped_timers(void **state)
-{
-	struct recorder *recorder = recorder_open(*state, 10);
-	struct tw_stats stats;
-
-	set_timer(recorder, "a", 1, INTERVAL);
-	set_timer(recorder, "b", 2, INTERVAL);
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	set_timer(recorder, "a", 3, INTERVAL);
-	settle(recorder);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	settle(recorder);
-	stats = stats_of(recorder);
-	assert_int_equal(stats.set, 3);
-	assert_int_equal(stats.drained, 2);
-	assert_int_equal(stats.stopped, 1);
-	assert_int_equal(stats.fired, 0);
-	assert_int_equal(stats.pending, 0);
-	recorder_close(recorder);
-}
-
-/* Setters and drainers on the same few keys. */
-enum { CROWD_KEYS = 500, CROWD_SETS = TEST_SHARE_OF(60000), CROWD_SETTERS = 2, CROWD_DRAINERS = 2 };
-
-struct crowd {
-	struct tw_wheel *wheel;
-	struct ledger *ledger;
-	atomic_int setting; /* setters at work */
-	atomic_int wrong;   /* calls that did not answer TW_OK */
-};
-
-struct crowd_setter {
-	struct crowd *crowd;
-	int number;
-};
-
-static void *set_in_crowd(void *argument)
-{
-	struct crowd_setter *setter = argument;
-	struct crowd *crowd = setter->crowd;
-	struct random random = random_from(1, (uint64_t)setter->number);
-
-	for (int i = 0; i < CROWD_SETS; i++) {
-		size_t value = (size_t)(1 + setter->number * CROWD_SETS + i);
-		uint64_t key = random_below(&random, CROWD_KEYS);
-
-		ledger_accept(crowd->ledger, value);
-		if (tw_set_timer(crowd->wheel, &key, sizeof(key), VALUE(value), TW_HOUR) != TW_OK)
-			atomic_fetch_add(&crowd->wrong, 1);
-	}
-	atomic_fetch_sub(&crowd->setting, 1);
-	return NULL;
-}
-
-static void *drain_in_crowd(void *argument)
-{
-	struct crowd *crowd = argument;
-
-	while (atomic_load(&crowd->setting) > 0) {
-		if (tw_drain(crowd->wheel, ledger_drain, crowd->ledger) != TW_OK)
-			atomic_fetch_add(&crowd->wrong, 1);
-		wait_for(TW_MILLISECOND / 5);
-	}
-	return NULL;
-}
-
-static void crowd_run(struct crowd *crowd)
-{
-	struct crowd_setter setters[CROWD_SETTERS];
-	pthread_t threads[CROWD_SETTERS + CROWD_DRAINERS];
-
-	for (int i = 0; i < CROWD_SETTERS; i++) {
-		setters[i] = (struct crowd_setter){crowd, i};
-		pthread_create(&threads[i], NULL, set_in_crowd, &setters[i]);
-	}
-	for (int i = 0; i < CROWD_DRAINERS; i++)
-		pthread_create(&threads[CROWD_SETTERS + i], NULL, drain_in_crowd, crowd);
-	for (int i = 0; i < CROWD_SETTERS + CROWD_DRAINERS; i++)
-		pthread_join(threads[i], NULL);
-}
-
-static void drains_of_several_threads_give_each_value_back_once(void **state)
-{
-	const struct variant *variant = *state;
-	struct crowd crowd = {.setting = CROWD_SETTERS};
-	struct tw_options options = {.layout = variant->layout,
-				     .clock = TW_CLOCK_MANUAL,
-				     .drive = variant->drive,
-				     .workers = variant->workers,
-				     .release = ledger_release};
-
-	crowd.ledger = options.context = ledger_create(CROWD_SETTERS * CROWD_SETS);
-	assert_status(tw_create(&crowd.wheel, INTERVAL, 64, ledger_execute, &options), TW_OK);
-	crowd_run(&crowd);
-	assert_int_equal(atomic_load(&crowd.wrong), 0);
-	assert_status(tw_drain(crowd.wheel, ledger_drain, crowd.ledger), TW_OK);
-	assert_status(tw_wait_idle(crowd.wheel), TW_OK);
-	assert_int_equal(tw_pending(crowd.wheel), 0);
-	ledger_assert_balanced(crowd.ledger);
-	assert_int_equal(ledger_executed(crowd.ledger), 0);
-	assert_true(ledger_drained(crowd.ledger) > 0);
-	tw_destroy(crowd.wheel);
-	ledger_assert_balanced(crowd.ledger);
-	ledger_destroy(crowd.ledger);
 }
 
 /* A thread that sets one timer and waits for its place. */
@@ -759,7 +506,7 @@ static void sets_at_max_pending_are_not_overtaken_by_later_ones(void **state)
 	parked_end(&second);
 	assert_status(tw_contains(recorder->wheel, "second", 6, NULL), TW_OK);
 	remove_timer(recorder, "second");
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	assert_int_equal(atomic_load(&recorder->wheel->owner.out.places.taken), 0);
 	recorder_close(recorder);
 }
@@ -846,44 +593,34 @@ static void crowds_have_as_long_at_every_interval(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_BOTH(inline, full_queue_refuses_and_has_room_again_after_a_poll),
-		TEST_BOTH(workers, full_queue_refuses_and_has_room_again_after_a_poll),
-		TEST_BOTH(inline, queue_holds_its_capacity_rounded_up_to_a_power_of_two),
-		TEST_BOTH(inline, full_queue_can_be_stopped),
-		TEST_BOTH(inline, full_queue_can_be_drained_or_says_so),
-		TEST_BOTH(inline, caller_that_drives_never_hangs_on_a_full_queue),
-		TEST_BOTH(workers, caller_that_drives_never_hangs_on_a_full_queue),
-		TEST_EVERYWHERE(task_never_hangs_on_a_full_queue),
-		TEST_BOTH(owner, caller_waits_until_the_full_queue_has_room),
-		TEST_BOTH(owner, several_callers_wait_for_room_and_all_get_in),
-		TEST_BOTH(owner, callers_that_wait_for_room_are_sent_home_by_stop),
-		TEST_BOTH(owner, inline_task_gets_room_before_all_that_wait_for_it),
-		TEST_EVERYWHERE(limit_of_pending_timers_refuses_new_keys_alone),
-		TEST_EVERYWHERE(pending_timer_that_leaves_makes_room),
-		TEST_BOTH(inline, full_wheel_refuses_where_waiting_could_not_end),
-		TEST_BOTH(workers, full_wheel_refuses_where_waiting_could_not_end),
-		TEST_INLINE(inline_task_is_refused_where_waiting_could_not_end),
-		TEST_BOTH(owner, caller_waits_until_a_pending_timer_leaves),
-		TEST_BOTH(threads, caller_waits_until_a_pending_timer_leaves),
-		TEST_BOTH(owner, several_callers_wait_for_pending_timers_and_all_get_in),
-		TEST_BOTH(threads, several_callers_wait_for_pending_timers_and_all_get_in),
-		TEST_BOTH(owner, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
-		TEST_BOTH(threads, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
-		TEST_DRIVEN(drain_too_many_is_refused_until_those_before_it_are_handed_over),
-		TEST_BOTH(workers, drain_too_many_is_refused_until_those_before_it_are_handed_over),
-		TEST_EVERYWHERE(drains_wait_for_those_before_them),
-		TEST_EVERYWHERE(task_never_hangs_on_drains),
-		TEST_EVERYWHERE(statistics_count_what_happened),
-		TEST_EVERYWHERE(statistics_count_drained_and_stopped_timers),
-		TEST_EVERYWHERE(drains_of_several_threads_give_each_value_back_once),
-		cmocka_unit_test(crowds_have_as_long_at_every_interval),
-		TEST_BOTH(owner, sets_at_max_pending_are_not_overtaken_by_later_ones),
-		TEST_BOTH(owner, sets_of_one_key_at_max_pending_share_a_place),
-		TEST_BOTH(threads, sets_of_one_key_at_max_pending_share_a_place),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_BOTH(inline, full_queue_refuses_and_has_room_again_after_a_poll),
+	TEST_BOTH(workers, full_queue_refuses_and_has_room_again_after_a_poll),
+	TEST_BOTH(inline, queue_holds_its_capacity_rounded_up_to_a_power_of_two),
+	TEST_BOTH(inline, full_queue_can_be_stopped),
+	TEST_BOTH(inline, full_queue_can_be_drained_or_says_so),
+	TEST_BOTH(inline, caller_that_drives_never_hangs_on_a_full_queue),
+	TEST_BOTH(workers, caller_that_drives_never_hangs_on_a_full_queue),
+	TEST_EVERYWHERE(task_never_hangs_on_a_full_queue),
+	TEST_BOTH(owner, caller_waits_until_the_full_queue_has_room),
+	TEST_BOTH(owner, several_callers_wait_for_room_and_all_get_in),
+	TEST_BOTH(owner, callers_that_wait_for_room_are_sent_home_by_stop),
+	TEST_BOTH(owner, inline_task_gets_room_before_all_that_wait_for_it),
+	TEST_EVERYWHERE(limit_of_pending_timers_refuses_new_keys_alone),
+	TEST_EVERYWHERE(pending_timer_that_leaves_makes_room),
+	TEST_BOTH(inline, full_wheel_refuses_where_waiting_could_not_end),
+	TEST_BOTH(workers, full_wheel_refuses_where_waiting_could_not_end),
+	TEST_INLINE(inline_task_is_refused_where_waiting_could_not_end),
+	TEST_BOTH(owner, caller_waits_until_a_pending_timer_leaves),
+	TEST_BOTH(threads, caller_waits_until_a_pending_timer_leaves),
+	TEST_BOTH(owner, several_callers_wait_for_pending_timers_and_all_get_in),
+	TEST_BOTH(threads, several_callers_wait_for_pending_timers_and_all_get_in),
+	TEST_BOTH(owner, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
+	TEST_BOTH(threads, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
+	cmocka_unit_test(crowds_have_as_long_at_every_interval),
+	TEST_BOTH(owner, sets_at_max_pending_are_not_overtaken_by_later_ones),
+	TEST_BOTH(owner, sets_of_one_key_at_max_pending_share_a_place),
+	TEST_BOTH(threads, sets_of_one_key_at_max_pending_share_a_place),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -60,7 +60,8 @@ static void describe(const struct expected *event, char *text, size_t size)
 static void complain(struct trial *trial, const char *text, const struct expected *expected,
 		     const struct expected *met)
 {
-	char expected_text[120], met_text[120];
+	char expected_text[120];
+	char met_text[120];
 
 	if (trial->wrong[0] != '\0')
 		return;
@@ -72,8 +73,6 @@ static void complain(struct trial *trial, const char *text, const struct expecte
 		 trial->operation, trial->model->interval, trial->model->now, text, expected_text,
 		 met_text);
 }
-
-/* --- Events ---------------------------------------------------------------------------------- */
 
 static struct expected event_as_met(struct trial *trial, enum event_kind kind,
 				    enum tw_reason reason, const struct tw_task *task)
@@ -131,8 +130,6 @@ static void meet_drain(void *trial, const struct tw_task *task)
 {
 	meet(trial, EVENT_DRAIN, 0, task);
 }
-
-/* --- Commands -------------------------------------------------------------------------------- */
 
 static int64_t random_ticks(struct trial *trial)
 {
@@ -253,8 +250,6 @@ static void give_commands_in_task(struct trial *trial)
 	trial->in_task = false;
 }
 
-/* --- Calls that drive the wheel -------------------------------------------------------------- */
-
 /* After such a call nothing may be missing that was due. */
 static void check_after_drive(struct trial *trial, tw_duration now)
 {
@@ -310,7 +305,8 @@ static void ask_for_key(struct trial *trial)
 {
 	struct model *model = trial->model;
 	struct command command = {.kind = COMMAND_CONTAINS, .key = random_key(trial)};
-	tw_duration remaining = -1, expected = 0;
+	tw_duration remaining = -1;
+	tw_duration expected = 0;
 	enum tw_status status;
 
 	model_give(model, &command);
@@ -328,7 +324,7 @@ static void ask_for_key(struct trial *trial)
 		complain(trial, "tw_contains tells another remaining time", NULL, NULL);
 }
 
-static void poll_wheel(struct trial *trial)
+static void poll_trial(struct trial *trial)
 {
 	struct model *model = trial->model;
 	tw_duration until_next = -1;
@@ -356,10 +352,10 @@ static void operate(struct trial *trial)
 	else if (roll < 98)
 		ask_for_key(trial);
 	else
-		poll_wheel(trial);
+		poll_trial(trial);
 }
 
-static void stop_wheel(struct trial *trial)
+static void stop_trial(struct trial *trial)
 {
 	advance_wheel(trial, 0);
 	model_stop(trial->model);
@@ -368,8 +364,6 @@ static void stop_wheel(struct trial *trial)
 		complain(trial, "tw_stop failed", NULL, NULL);
 	check_after_drive(trial, trial->model->now);
 }
-
-/* --- Trials ---------------------------------------------------------------------------------- */
 
 static void trial_begin(struct trial *trial, const struct setting *setting, struct random random)
 {
@@ -390,30 +384,28 @@ static void trial_begin(struct trial *trial, const struct setting *setting, stru
 		      TW_OK);
 }
 
-static uint64_t seed;
-
 static void trial_judge(const struct trial *trial, uint64_t stream)
 {
 	const struct setting *setting = trial->setting;
 	const char *layout = setting->variant->layout == TW_LAYOUT_LEVELS ? "levels" : "rounds";
 
 	if (trial->wrong[0] != '\0')
-		fail_msg("SEED=%" PRIu64 ", stream %" PRIu64 ", %s, %zu slots, %" PRIu32
-			 " keys: %s",
-			 seed, stream, layout, setting->slots, setting->keys, trial->wrong);
+		fail_msg(
+			"SEED=%" PRIu64 ", stream %" PRIu64 ", %s, %zu slots, %" PRIu32 " keys: %s",
+			seed_choose(), stream, layout, setting->slots, setting->keys, trial->wrong);
 }
 
 static void run_trial(const struct setting *setting, uint64_t stream)
 {
 	struct trial trial;
 
-	trial_begin(&trial, setting, random_from(seed, stream));
+	trial_begin(&trial, setting, random_from(seed_choose(), stream));
 	while (trial.operation < OPERATIONS && trial.wrong[0] == '\0') {
 		trial.operation++;
 		operate(&trial);
 	}
 	if (trial.wrong[0] == '\0')
-		stop_wheel(&trial);
+		stop_trial(&trial);
 	trial_judge(&trial, stream);
 	tw_destroy(trial.wheel);
 	model_destroy(trial.model);
@@ -434,15 +426,11 @@ static void every_event_is_as_the_model_says(void **state)
 	TRIAL(levels, slots, keys, longest, queue), TRIAL(rounds, slots, keys, longest, queue)
 /* clang-format on */
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TRIALS(1, 200, 2000, 0),    TRIALS(1, 5000, 200, 0),    TRIALS(3, 200, 5000, 0),
-		TRIALS(3, 5000, 500, 0),    TRIALS(10, 200, 5000, 0),   TRIALS(10, 5000, 2000, 0),
-		TRIALS(512, 200, 5000, 0),  TRIALS(512, 5000, 5000, 0), TRIALS(10, 200, 1000, 16),
-		TRIALS(64, 5000, 1000, 64),
-	};
+static const struct CMUnitTest tests[] = {
+	TRIALS(1, 200, 2000, 0),    TRIALS(1, 5000, 200, 0),    TRIALS(3, 200, 5000, 0),
+	TRIALS(3, 5000, 500, 0),    TRIALS(10, 200, 5000, 0),   TRIALS(10, 5000, 2000, 0),
+	TRIALS(512, 200, 5000, 0),  TRIALS(512, 5000, 5000, 0), TRIALS(10, 200, 1000, 16),
+	TRIALS(64, 5000, 1000, 64),
+};
 
-	seed = seed_choose();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -74,7 +74,7 @@ static void watch_set(struct watch *watch, struct random *random, size_t count)
 static void watch_end(struct watch *watch, size_t count)
 {
 	ledger_assert_balanced(watch->ledger);
-	assert_int_equal(ledger_executed(watch->ledger), count);
+	assert_int_equal(ledger_counts(watch->ledger).executed, count);
 	assert_int_equal(atomic_load(&watch->early), 0);
 	assert_in_range(atomic_load(&watch->latest), 0,
 			LATEST + processor_waited() - watch->waited);
@@ -82,16 +82,14 @@ static void watch_end(struct watch *watch, size_t count)
 	ledger_destroy(watch->ledger);
 }
 
-static uint64_t seed;
-
 static void run_watch(const struct variant *variant, enum tw_clock clock)
 {
 	static struct watch watch;
-	struct random random = random_from(seed, 0);
+	struct random random = random_from(seed_choose(), 0);
 
 	watch_start(&watch, variant, clock);
 	watch_set(&watch, &random, TIMERS);
-	WAIT_UNTIL(ledger_executed(watch.ledger) == TIMERS);
+	WAIT_UNTIL(ledger_counts(watch.ledger).executed == TIMERS);
 	watch_end(&watch, TIMERS);
 }
 
@@ -109,13 +107,13 @@ static void caller_may_sleep_as_long_as_poll_says(void **state)
 {
 	enum { FEW = 200 };
 	static struct watch watch;
-	struct random random = random_from(seed, 1);
+	struct random random = random_from(seed_choose(), 1);
 	tw_duration until_next = 0;
 	int polls = 0;
 
 	watch_start(&watch, *state, TW_CLOCK_MONOTONIC);
 	watch_set(&watch, &random, FEW);
-	while (ledger_executed(watch.ledger) < FEW && polls < 10 * LONGEST_DELAY) {
+	while (ledger_counts(watch.ledger).executed < FEW && polls < 10 * LONGEST_DELAY) {
 		assert_status(tw_poll(watch.wheel, &until_next), TW_OK);
 		if (until_next != TW_FOREVER)
 			wait_for(until_next);
@@ -131,7 +129,9 @@ static void caller_may_sleep_as_long_as_poll_says(void **state)
 static void move_and_remove_reach_a_sleeping_owner(void **state)
 {
 	static struct watch watch;
-	size_t near = 1, far = 2, gone = 3;
+	size_t near = 1;
+	size_t far = 2;
+	size_t gone = 3;
 
 	watch_start(&watch, *state, TW_CLOCK_MONOTONIC);
 	ledger_accept(watch.ledger, near);
@@ -143,7 +143,7 @@ static void move_and_remove_reach_a_sleeping_owner(void **state)
 	WAIT_UNTIL(tw_pending(watch.wheel) == 1);
 	wait_for(20 * TICK);
 	assert_status(tw_move_timer(watch.wheel, &far, sizeof(far), 20 * TICK), TW_OK);
-	WAIT_UNTIL(ledger_executed(watch.ledger) == 1);
+	WAIT_UNTIL(ledger_counts(watch.ledger).executed == 1);
 	wait_for(100 * TICK);
 	watch_end(&watch, 1);
 }
@@ -177,7 +177,7 @@ static void set_that_waited_for_a_place_fires_without_another_command(void **sta
 	assert_status(tw_set_timer(watch.wheel, "a", 1, VALUE(1), 30 * TICK), TW_OK);
 	assert_status(tw_flush(watch.wheel), TW_OK);
 	assert_status(tw_set_timer(watch.wheel, "b", 1, VALUE(2), 60 * TICK), TW_OK);
-	WAIT_UNTIL(ledger_executed(watch.ledger) == 2);
+	WAIT_UNTIL(ledger_counts(watch.ledger).executed == 2);
 	assert_int_equal(tw_pending(watch.wheel), 0);
 	watch_end(&watch, 2);
 }
@@ -284,7 +284,8 @@ static tw_duration processor_time(void)
 /* A whole second in which the wheel neither works nor wakes, but for a few times. */
 static bool second_costs_nothing(struct tw_wheel *wheel)
 {
-	struct tw_stats before, after;
+	struct tw_stats before;
+	struct tw_stats after;
 	tw_duration used;
 
 	tw_get_stats(wheel, &before);
@@ -314,24 +315,20 @@ static void idle_wheel_full_of_far_timers_costs_nothing(void **state)
 	tw_destroy(wheel);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_BOTH(threads, timers_run_never_early_and_soon_after_their_deadline),
-		TEST_BOTH(owner, timers_run_never_early_and_soon_after_their_deadline),
-		TEST_BOTH(threads, timers_run_on_the_clock_that_counts_suspended_time),
-		TEST_BOTH(inline, caller_may_sleep_as_long_as_poll_says),
-		TEST_BOTH(workers, caller_may_sleep_as_long_as_poll_says),
-		TEST_BOTH(threads, move_and_remove_reach_a_sleeping_owner),
-		TEST_EVERYWHERE(overdue_timer_set_at_runs_at_once),
-		TEST_BOTH(owner, set_that_waited_for_a_place_fires_without_another_command),
-		TEST_BOTH(threads, set_that_waited_for_a_place_fires_without_another_command),
-		TEST_BOTH(threads, tasks_that_block_delay_no_others),
-		TEST_BOTH(owner, overloaded_wheel_still_takes_commands),
-		TEST_BOTH(inline, overloaded_poll_returns),
-		TEST_BOTH(threads, idle_wheel_full_of_far_timers_costs_nothing),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_BOTH(threads, timers_run_never_early_and_soon_after_their_deadline),
+	TEST_BOTH(owner, timers_run_never_early_and_soon_after_their_deadline),
+	TEST_BOTH(threads, timers_run_on_the_clock_that_counts_suspended_time),
+	TEST_BOTH(inline, caller_may_sleep_as_long_as_poll_says),
+	TEST_BOTH(workers, caller_may_sleep_as_long_as_poll_says),
+	TEST_BOTH(threads, move_and_remove_reach_a_sleeping_owner),
+	TEST_EVERYWHERE(overdue_timer_set_at_runs_at_once),
+	TEST_BOTH(owner, set_that_waited_for_a_place_fires_without_another_command),
+	TEST_BOTH(threads, set_that_waited_for_a_place_fires_without_another_command),
+	TEST_BOTH(threads, tasks_that_block_delay_no_others),
+	TEST_BOTH(owner, overloaded_wheel_still_takes_commands),
+	TEST_BOTH(inline, overloaded_poll_returns),
+	TEST_BOTH(threads, idle_wheel_full_of_far_timers_costs_nothing),
+};
 
-	seed = seed_choose();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -9,6 +9,7 @@
 #include "faults/faults.h"
 #include "support/ledger.h"
 #include "support/recorder.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <errno.h>
@@ -16,10 +17,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* --- The scenario ---------------------------------------------------------------------------- */
 
 enum {
 	TIMERS = 300,
@@ -132,14 +130,14 @@ static void live(struct scenario *scenario)
 
 static enum tw_status create(struct scenario *scenario, const struct variant *variant)
 {
-	struct tw_options options = {.context = scenario->ledger,
-				     .release = ledger_release,
-				     .layout = variant->layout,
-				     .clock = TW_CLOCK_MANUAL,
-				     .drive = variant->drive,
-				     .workers = variant->workers,
-				     .queue_capacity = 64,
-				     .name = "faults"};
+	struct tw_options options =
+		variant_options(variant, (struct tw_options){.context = scenario->ledger,
+							     .release = ledger_release,
+							     .queue_capacity = 64,
+							     .max_workers = 64,
+							     /* None is started meanwhile. */
+							     .patience_for_worker = TW_HOUR,
+							     .name = "faults"});
 
 	return tw_create(&scenario->wheel, INTERVAL, 10, ledger_execute, &options);
 }
@@ -171,11 +169,11 @@ static bool live_through_fault(const struct variant *variant, long number, bool 
 	return met;
 }
 
-static void each_allocation_may_fail_once(void **state)
+static void live_through_all_faults(const struct variant *variant, bool and_all_after_it)
 {
 	long number = 1;
 
-	while (live_through_fault(*state, number, false)) {
+	while (live_through_fault(variant, number, and_all_after_it)) {
 		assert_in_range(number, 1, 20000);
 		number += STRIDE;
 	}
@@ -183,15 +181,14 @@ static void each_allocation_may_fail_once(void **state)
 	assert_in_range(number, 10, 20000);
 }
 
+static void each_allocation_may_fail_once(void **state)
+{
+	live_through_all_faults(*state, false);
+}
+
 static void memory_may_run_out_at_any_allocation(void **state)
 {
-	long number = 1;
-
-	while (live_through_fault(*state, number, true)) {
-		assert_in_range(number, 1, 20000);
-		number += STRIDE;
-	}
-	assert_in_range(number, 10, 20000);
+	live_through_all_faults(*state, true);
 }
 
 static void each_thread_may_fail_to_start(void **state)
@@ -230,14 +227,6 @@ static void pass_gate(void *argument)
 		continue;
 }
 
-static struct tw_stats stats_of(struct tw_wheel *wheel)
-{
-	struct tw_stats stats;
-
-	assert_status(tw_get_stats(wheel, &stats), TW_OK);
-	return stats;
-}
-
 /* The pool's first attempt to grow fails. */
 static void worker_that_cannot_start_is_counted_and_tried_again(void **state)
 {
@@ -254,18 +243,18 @@ static void worker_that_cannot_start_is_counted_and_tried_again(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_status(tw_after_func(wheel, 0, pass_gate, &hold, NULL), TW_OK);
 	assert_status(tw_advance(wheel, 0), TW_OK);
-	WAIT_UNTIL((stats = stats_of(wheel)).workers_not_started == 1);
+	WAIT_UNTIL((stats = stats_of_wheel(wheel)).workers_not_started == 1);
 	/* It may have been tried again by now. */
 	if (stats.workers == 2)
 		assert_int_equal(stats.workers_most, 2);
 	WAIT_UNTIL(atomic_load(&hold.begun) == 3);
 	assert_int_equal(threads_until_fault(), 0);
-	assert_int_equal(stats_of(wheel).workers_most, 3);
-	assert_int_equal(stats_of(wheel).workers, 3);
+	assert_int_equal(stats_of_wheel(wheel).workers_most, 3);
+	assert_int_equal(stats_of_wheel(wheel).workers, 3);
 	for (int i = 0; i < 3; i++)
 		sem_post(&hold.gate);
 	assert_status(tw_wait_idle(wheel), TW_OK);
-	assert_int_equal(stats_of(wheel).fired, 3);
+	assert_int_equal(stats_of_wheel(wheel).fired, 3);
 	tw_destroy(wheel);
 	sem_destroy(&hold.gate);
 }
@@ -275,7 +264,8 @@ static void timer_whose_move_failed_keeps_its_deadline(void **state)
 	struct recorder *recorder = recorder_open(*state, 10);
 	char key[400];
 	size_t size = key_of(3, key);
-	enum tw_status moved, removed;
+	enum tw_status moved;
+	enum tw_status removed;
 
 	assert_status(tw_set_timer(recorder->wheel, key, size, VALUE(1), INTERVAL * 5), TW_OK);
 	settle(recorder);
@@ -311,17 +301,14 @@ static void drain_without_memory_drains_nothing(void **state)
 	recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_EVERYWHERE(each_allocation_may_fail_once),
-		TEST_BOTH(inline, memory_may_run_out_at_any_allocation),
-		TEST_BOTH(threads, memory_may_run_out_at_any_allocation),
-		TEST_EVERYWHERE(each_thread_may_fail_to_start),
-		TEST_POOL(worker_that_cannot_start_is_counted_and_tried_again),
-		TEST_EVERYWHERE(timer_whose_move_failed_keeps_its_deadline),
-		TEST_EVERYWHERE(drain_without_memory_drains_nothing),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(each_allocation_may_fail_once),
+	TEST_BOTH(inline, memory_may_run_out_at_any_allocation),
+	TEST_BOTH(threads, memory_may_run_out_at_any_allocation),
+	TEST_EVERYWHERE(each_thread_may_fail_to_start),
+	TEST_POOL(worker_that_cannot_start_is_counted_and_tried_again),
+	TEST_EVERYWHERE(timer_whose_move_failed_keeps_its_deadline),
+	TEST_EVERYWHERE(drain_without_memory_drains_nothing),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

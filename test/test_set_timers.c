@@ -5,6 +5,7 @@
 #include "support/ledger.h"
 #include "support/recorder.h"
 #include "support/seed.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <stdatomic.h>
@@ -17,18 +18,6 @@
 	{                                                 \
 		key, sizeof(key) - 1, VALUE(value), delay \
 	}
-
-static struct recorder *open_with(const struct variant *variant, struct tw_options more)
-{
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, variant);
-
-	options.queue_capacity = more.queue_capacity;
-	options.max_pending = more.max_pending;
-	options.when_full = more.when_full;
-	recorder_start(recorder, INTERVAL, 10, &options);
-	return recorder;
-}
 
 /* Sets them; the test fails unless so many go in. */
 #define assert_accepts(recorder, items, n, status, count)                                      \
@@ -57,8 +46,6 @@ static const struct tw_set *number_items(struct numbered *numbered, int first, i
 	}
 	return numbered->items;
 }
-
-/* --- Order and meaning ----------------------------------------------------------------------- */
 
 static void timers_run_in_the_order_of_the_items(void **state)
 {
@@ -178,7 +165,7 @@ static void many_items_go_in_at_once(void **state)
 					   INTERVAL * (1 + i % 7)};
 	}
 	assert_accepts(recorder, items, ITEMS, TW_OK, ITEMS);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	assert_int_equal(tw_pending(recorder->wheel), ITEMS);
 	pass_ticks(recorder, 7);
 	assert_int_equal(event_count(recorder), ITEMS);
@@ -187,8 +174,6 @@ static void many_items_go_in_at_once(void **state)
 	free(keys);
 	recorder_close(recorder);
 }
-
-/* --- Arguments ------------------------------------------------------------------------------- */
 
 static void no_items_are_fine_and_accept_nothing(void **state)
 {
@@ -302,21 +287,23 @@ static void stopped_wheel_accepts_nothing(void **state)
 	recorder_close(recorder);
 }
 
-/* --- Limits ---------------------------------------------------------------------------------- */
+static struct recorder *open_with_queue_of_16(const struct variant *variant)
+{
+	return recorder_open_with(
+		variant, 10,
+		(struct tw_options){.queue_capacity = 16, .when_full = TW_WHEN_FULL_FAIL});
+}
 
 static void full_queue_stops_the_rest(void **state)
 {
 	static struct numbered numbered;
-	struct recorder *recorder = open_with(
-		*state, (struct tw_options){.queue_capacity = 16, .when_full = TW_WHEN_FULL_FAIL});
+	struct recorder *recorder = open_with_queue_of_16(*state);
 	const struct tw_set *items = number_items(&numbered, 1, 40, INTERVAL);
-	struct tw_stats stats;
 
 	assert_accepts(recorder, items, 40, TW_FULL, 16);
 	assert_accepts(recorder, items + 16, 24, TW_FULL, 0);
-	assert_status(tw_get_stats(recorder->wheel, &stats), TW_OK);
-	assert_int_equal(stats.refused, 2);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 2);
+	flush_wheel(recorder);
 	assert_int_equal(tw_pending(recorder->wheel), 16);
 	set_timer(recorder, "one", 41, INTERVAL);
 	assert_accepts(recorder, items + 16, 24, TW_FULL, 15);
@@ -331,14 +318,13 @@ static void full_queue_stops_the_rest(void **state)
 static void bad_item_counts_before_a_full_queue(void **state)
 {
 	static struct numbered numbered;
-	struct recorder *recorder = open_with(
-		*state, (struct tw_options){.queue_capacity = 16, .when_full = TW_WHEN_FULL_FAIL});
+	struct recorder *recorder = open_with_queue_of_16(*state);
 
 	number_items(&numbered, 1, 40, INTERVAL);
 	numbered.items[20].delay = 0;
 	assert_accepts(recorder, numbered.items, 40, TW_FULL, 16);
 	numbered.items[5].delay = 0;
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	assert_accepts(recorder, numbered.items, 40, TW_INVALID, 5);
 	pass_ticks(recorder, 1);
 	assert_int_equal(event_count_of_kind(recorder, EVENT_EXECUTE), 16);
@@ -353,8 +339,8 @@ static void batches_larger_than_the_queue_go_in_where_the_caller_may_wait(void *
 	const struct tw_set *items = number_items(&numbered, 1, MANY, INTERVAL * 2);
 
 	for (size_t i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++) {
-		struct recorder *recorder =
-			open_with(*state, (struct tw_options){.queue_capacity = capacities[i]});
+		struct recorder *recorder = recorder_open_with(
+			*state, 10, (struct tw_options){.queue_capacity = capacities[i]});
 
 		assert_accepts(recorder, items, MANY, TW_OK, MANY);
 		pass_ticks(recorder, 2);
@@ -367,7 +353,8 @@ static void batches_larger_than_the_queue_go_in_where_the_caller_may_wait(void *
 
 struct from_task {
 	const struct tw_set *items;
-	size_t count, accepted;
+	size_t count;
+	size_t accepted;
 	enum tw_status status;
 };
 
@@ -383,7 +370,8 @@ static void set_many_from_task(struct recorder *recorder, const struct tw_task *
 static void task_may_set_more_than_the_queue_holds(void **state)
 {
 	static struct numbered numbered;
-	struct recorder *recorder = open_with(*state, (struct tw_options){.queue_capacity = 8});
+	struct recorder *recorder =
+		recorder_open_with(*state, 10, (struct tw_options){.queue_capacity = 8});
 	struct from_task from_task = {number_items(&numbered, 1, MANY, INTERVAL), MANY, 0,
 				      TW_INVALID};
 
@@ -402,8 +390,8 @@ static void task_may_set_more_than_the_queue_holds(void **state)
 static void limit_of_pending_timers_stops_the_rest(void **state)
 {
 	static struct numbered numbered;
-	struct recorder *recorder = open_with(
-		*state, (struct tw_options){.max_pending = 3, .when_full = TW_WHEN_FULL_FAIL});
+	struct recorder *recorder = recorder_open_with(
+		*state, 10, (struct tw_options){.max_pending = 3, .when_full = TW_WHEN_FULL_FAIL});
 	const struct tw_set *items = number_items(&numbered, 1, 9, INTERVAL);
 
 	assert_accepts(recorder, items, 2, TW_OK, 2);
@@ -423,8 +411,8 @@ static void existing_keys_meet_no_limit(void **state)
 	static const struct tw_set items[] = {
 		ITEM("a", 1, INTERVAL * 2), ITEM("b", 2, INTERVAL * 2), ITEM("a", 3, INTERVAL * 3),
 		ITEM("b", 4, INTERVAL * 3), ITEM("c", 5, INTERVAL * 3), ITEM("a", 6, INTERVAL * 3)};
-	struct recorder *recorder = open_with(
-		*state, (struct tw_options){.max_pending = 2, .when_full = TW_WHEN_FULL_FAIL});
+	struct recorder *recorder = recorder_open_with(
+		*state, 10, (struct tw_options){.max_pending = 2, .when_full = TW_WHEN_FULL_FAIL});
 
 	assert_accepts(recorder, items, 6, TW_FULL, 4);
 	assert_accepts(recorder, items + 5, 1, TW_OK, 1);
@@ -441,7 +429,8 @@ static void existing_keys_meet_no_limit(void **state)
 static void full_wheel_refuses_the_rest_where_waiting_could_not_end(void **state)
 {
 	static struct numbered numbered;
-	struct recorder *recorder = open_with(*state, (struct tw_options){.max_pending = 3});
+	struct recorder *recorder =
+		recorder_open_with(*state, 10, (struct tw_options){.max_pending = 3});
 
 	assert_accepts(recorder, number_items(&numbered, 1, 9, INTERVAL), 9, TW_FULL, 3);
 	pass_ticks(recorder, 1);
@@ -453,7 +442,8 @@ static void full_wheel_refuses_the_rest_where_waiting_could_not_end(void **state
 struct setter {
 	struct tw_wheel *wheel;
 	const struct tw_set *items;
-	size_t count, accepted;
+	size_t count;
+	size_t accepted;
 	enum tw_status status;
 	atomic_bool ended;
 	pthread_t thread;
@@ -476,13 +466,22 @@ static void setter_start(struct setter *setter, struct recorder *recorder,
 	assert_int_equal(pthread_create(&setter->thread, NULL, set_all, setter), 0);
 }
 
-static void batch_waits_for_places_and_goes_in_as_timers_leave(void **state)
+/* A thread sets ten timers, numbered from 1, where three may be pending. */
+static struct recorder *open_with_batch(const struct variant *variant, struct setter *setter)
 {
 	static struct numbered numbered;
-	struct recorder *recorder = open_with(*state, (struct tw_options){.max_pending = 3});
-	struct setter setter;
+	struct recorder *recorder =
+		recorder_open_with(variant, 10, (struct tw_options){.max_pending = 3});
 
-	setter_start(&setter, recorder, number_items(&numbered, 1, 10, INTERVAL), 10);
+	setter_start(setter, recorder, number_items(&numbered, 1, 10, INTERVAL), 10);
+	return recorder;
+}
+
+static void batch_waits_for_places_and_goes_in_as_timers_leave(void **state)
+{
+	struct setter setter;
+	struct recorder *recorder = open_with_batch(*state, &setter);
+
 	WAIT_UNTIL((pass_ticks(recorder, 1), event_count(recorder) == 10));
 	pthread_join(setter.thread, NULL);
 	assert_status(setter.status, TW_OK);
@@ -494,11 +493,9 @@ static void batch_waits_for_places_and_goes_in_as_timers_leave(void **state)
 
 static void batch_that_waits_is_sent_home_by_stop_with_its_count(void **state)
 {
-	static struct numbered numbered;
-	struct recorder *recorder = open_with(*state, (struct tw_options){.max_pending = 3});
 	struct setter setter;
+	struct recorder *recorder = open_with_batch(*state, &setter);
 
-	setter_start(&setter, recorder, number_items(&numbered, 1, 10, INTERVAL), 10);
 	WAIT_UNTIL((tw_flush(recorder->wheel), tw_pending(recorder->wheel) == 3));
 	wait_for(5 * TW_MILLISECOND);
 	assert_false(atomic_load(&setter.ended));
@@ -513,15 +510,12 @@ static void batch_that_waits_is_sent_home_by_stop_with_its_count(void **state)
 	recorder_close(recorder);
 }
 
-/* --- At random ------------------------------------------------------------------------------- */
-
 enum { KEYS = 40, BATCH = 50, ROUNDS = TEST_SHARE_OF(2000) };
-
-static uint64_t seed;
 
 /* Two wheels get the same commands: the first in batches, the second one by one. */
 struct twins {
-	struct recorder *batched, *single;
+	struct recorder *batched;
+	struct recorder *single;
 	struct random random;
 	uintptr_t values;
 	size_t compared;
@@ -610,9 +604,10 @@ static void compare(struct twins *twins)
 static void random_batches_do_what_single_sets_do(void **state)
 {
 	struct tw_options few = {.queue_capacity = 32, .max_pending = 30};
-	struct twins twins = {.batched = open_with(*state, few), .single = open_with(*state, few)};
+	struct twins twins = {.batched = recorder_open_with(*state, 10, few),
+			      .single = recorder_open_with(*state, 10, few)};
 
-	twins.random = random_from(seed, 1);
+	twins.random = random_from(seed_choose(), 1);
 	for (int round = 0; round < ROUNDS; round++) {
 		tw_duration by = random_between(&twins.random, 0, 20 * INTERVAL);
 
@@ -664,7 +659,7 @@ static void set_crowd_batch(struct crowd_setter *setter, struct random *random, 
 static void *set_in_crowd(void *argument)
 {
 	struct crowd_setter *setter = argument;
-	struct random random = random_from(seed, 10 + (uint64_t)setter->number);
+	struct random random = random_from(seed_choose(), 10 + (uint64_t)setter->number);
 
 	for (size_t i = 0; i < CROWD_BATCHES; i++)
 		set_crowd_batch(setter, &random,
@@ -720,38 +715,34 @@ static void batches_of_several_threads_give_each_value_back_once(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_INLINE(timers_run_in_the_order_of_the_items),
-		TEST_EVERYWHERE(timers_are_set_as_one_by_one),
-		TEST_EVERYWHERE(existing_keys_are_replaced_also_by_a_later_item),
-		TEST_EVERYWHERE(commands_before_and_behind_keep_their_order),
-		TEST_EVERYWHERE(keys_and_items_are_copied),
-		TEST_EVERYWHERE(many_items_go_in_at_once),
-		TEST_EVERYWHERE(no_items_are_fine_and_accept_nothing),
-		TEST_EVERYWHERE(missing_wheel_or_items_are_invalid),
-		TEST_EVERYWHERE(accepted_need_not_be_asked_for),
-		TEST_EVERYWHERE(bad_item_stops_the_rest_and_leaves_those_before_it),
-		TEST_EVERYWHERE(longest_keys_go_in),
-		TEST_EVERYWHERE(stopped_wheel_accepts_nothing),
-		TEST_BOTH(inline, full_queue_stops_the_rest),
-		TEST_BOTH(workers, full_queue_stops_the_rest),
-		TEST_BOTH(inline, bad_item_counts_before_a_full_queue),
-		TEST_EVERYWHERE(batches_larger_than_the_queue_go_in_where_the_caller_may_wait),
-		TEST_EVERYWHERE(task_may_set_more_than_the_queue_holds),
-		TEST_EVERYWHERE(limit_of_pending_timers_stops_the_rest),
-		TEST_EVERYWHERE(existing_keys_meet_no_limit),
-		TEST_BOTH(inline, full_wheel_refuses_the_rest_where_waiting_could_not_end),
-		TEST_BOTH(workers, full_wheel_refuses_the_rest_where_waiting_could_not_end),
-		TEST_BOTH(owner, batch_waits_for_places_and_goes_in_as_timers_leave),
-		TEST_BOTH(threads, batch_waits_for_places_and_goes_in_as_timers_leave),
-		TEST_BOTH(owner, batch_that_waits_is_sent_home_by_stop_with_its_count),
-		TEST_BOTH(threads, batch_that_waits_is_sent_home_by_stop_with_its_count),
-		TEST_DRIVEN(random_batches_do_what_single_sets_do),
-		TEST_EVERYWHERE(batches_of_several_threads_give_each_value_back_once),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_INLINE(timers_run_in_the_order_of_the_items),
+	TEST_EVERYWHERE(timers_are_set_as_one_by_one),
+	TEST_EVERYWHERE(existing_keys_are_replaced_also_by_a_later_item),
+	TEST_EVERYWHERE(commands_before_and_behind_keep_their_order),
+	TEST_EVERYWHERE(keys_and_items_are_copied),
+	TEST_EVERYWHERE(many_items_go_in_at_once),
+	TEST_EVERYWHERE(no_items_are_fine_and_accept_nothing),
+	TEST_EVERYWHERE(missing_wheel_or_items_are_invalid),
+	TEST_EVERYWHERE(accepted_need_not_be_asked_for),
+	TEST_EVERYWHERE(bad_item_stops_the_rest_and_leaves_those_before_it),
+	TEST_EVERYWHERE(longest_keys_go_in),
+	TEST_EVERYWHERE(stopped_wheel_accepts_nothing),
+	TEST_BOTH(inline, full_queue_stops_the_rest),
+	TEST_BOTH(workers, full_queue_stops_the_rest),
+	TEST_BOTH(inline, bad_item_counts_before_a_full_queue),
+	TEST_EVERYWHERE(batches_larger_than_the_queue_go_in_where_the_caller_may_wait),
+	TEST_EVERYWHERE(task_may_set_more_than_the_queue_holds),
+	TEST_EVERYWHERE(limit_of_pending_timers_stops_the_rest),
+	TEST_EVERYWHERE(existing_keys_meet_no_limit),
+	TEST_BOTH(inline, full_wheel_refuses_the_rest_where_waiting_could_not_end),
+	TEST_BOTH(workers, full_wheel_refuses_the_rest_where_waiting_could_not_end),
+	TEST_BOTH(owner, batch_waits_for_places_and_goes_in_as_timers_leave),
+	TEST_BOTH(threads, batch_waits_for_places_and_goes_in_as_timers_leave),
+	TEST_BOTH(owner, batch_that_waits_is_sent_home_by_stop_with_its_count),
+	TEST_BOTH(threads, batch_that_waits_is_sent_home_by_stop_with_its_count),
+	TEST_DRIVEN(random_batches_do_what_single_sets_do),
+	TEST_EVERYWHERE(batches_of_several_threads_give_each_value_back_once),
+};
 
-	seed = seed_choose();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -49,8 +49,6 @@ static void give_all(struct slab *slab, void **blocks, size_t count)
 	assert_int_equal(bin.count, 0);
 }
 
-/* --- One thread ------------------------------------------------------------------------------ */
-
 static void blocks_are_aligned_and_do_not_overlap(void **state)
 {
 	enum { BLOCKS = 40000 };
@@ -129,8 +127,6 @@ static void slab_that_was_never_used_can_be_destroyed(void **state)
 	slab_destroy(&slab);
 }
 
-/* --- Recycling ------------------------------------------------------------------------------- */
-
 /* Answers how many different blocks came out of that many cycles of `held` at a time. */
 static size_t count_different_blocks(struct slab *slab, size_t held, size_t cycles)
 {
@@ -200,8 +196,6 @@ static void a_million_cycles_take_no_more_memory_than_a_thousand(void **state)
 	assert_in_range(resident_bytes(), 0, before + ((size_t)1 << 20));
 	slab_destroy(&slab);
 }
-
-/* --- Many threads ---------------------------------------------------------------------------- */
 
 /* More threads than stripes, so that some share one. */
 enum { THREADS = SLAB_STRIPES + 8, PLACES = 64, WORDS = 16 };
@@ -287,8 +281,6 @@ static void no_block_is_in_two_hands_at_a_time(void **state)
 	slab_destroy(&exchange.slab);
 }
 
-/* --- One takes, another gives ---------------------------------------------------------------- */
-
 struct conveyor {
 	struct slab slab;
 	_Atomic(uint64_t *) belt[PLACES];
@@ -335,8 +327,6 @@ static void memory_does_not_grow_where_one_thread_takes_and_another_gives(void *
 	assert_stayed_small(&conveyor.slab);
 	slab_destroy(&conveyor.slab);
 }
-
-/* --- Chunks ---------------------------------------------------------------------------------- */
 
 enum { CHUNKS = 3, HANDLE_SIZE = 88 };
 
@@ -440,21 +430,18 @@ static void thread_that_finds_all_stripes_in_use_sleeps_until_one_is_free(void *
 	slab_destroy(&slab);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_are_aligned_and_do_not_overlap),
-		cmocka_unit_test(what_is_written_to_a_block_stays_until_it_is_given_back),
-		cmocka_unit_test(flush_of_an_empty_bin_does_nothing),
-		cmocka_unit_test(slab_that_was_never_used_can_be_destroyed),
-		cmocka_unit_test(blocks_given_back_are_taken_again),
-		cmocka_unit_test(a_million_cycles_take_no_more_memory_than_a_thousand),
-		cmocka_unit_test(no_block_is_in_two_hands_at_a_time),
-		cmocka_unit_test(memory_does_not_grow_where_one_thread_takes_and_another_gives),
-		cmocka_unit_test(thread_that_finds_all_stripes_in_use_sleeps_until_one_is_free),
-		cmocka_unit_test(blocks_lie_in_numbered_chunks_until_the_hook_wants_no_more),
-		cmocka_unit_test(address_sanitizer_sees_a_block_used_after_it_was_given_back),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(blocks_are_aligned_and_do_not_overlap),
+	cmocka_unit_test(what_is_written_to_a_block_stays_until_it_is_given_back),
+	cmocka_unit_test(flush_of_an_empty_bin_does_nothing),
+	cmocka_unit_test(slab_that_was_never_used_can_be_destroyed),
+	cmocka_unit_test(blocks_given_back_are_taken_again),
+	cmocka_unit_test(a_million_cycles_take_no_more_memory_than_a_thousand),
+	cmocka_unit_test(no_block_is_in_two_hands_at_a_time),
+	cmocka_unit_test(memory_does_not_grow_where_one_thread_takes_and_another_gives),
+	cmocka_unit_test(thread_that_finds_all_stripes_in_use_sleeps_until_one_is_free),
+	cmocka_unit_test(blocks_lie_in_numbered_chunks_until_the_hook_wants_no_more),
+	cmocka_unit_test(address_sanitizer_sees_a_block_used_after_it_was_given_back),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -69,109 +69,112 @@ static void assert_agrees_everywhere(const struct model *model)
 	assert_int_equal(slot_set_next(&model->set, model->size), SLOT_NONE);
 }
 
+static void for_each_size(uint64_t seed, void (*run)(struct model *))
+{
+	for (size_t i = 0; i < SIZES; i++) {
+		struct model model = model_open(sizes[i], seed);
+
+		run(&model);
+		assert_agrees_everywhere(&model);
+		model_close(&model);
+	}
+}
+
+static void leave_alone(struct model *model)
+{
+	(void)model;
+}
+
 static void empty_set_has_no_member(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < SIZES; i++) {
-		struct model model = model_open(sizes[i], 1);
+	for_each_size(1, leave_alone);
+}
 
-		assert_agrees_everywhere(&model);
-		model_close(&model);
+static void add_and_take_out_single(struct model *model)
+{
+	size_t places[] = {0, model->size / 3, model->size / 2, model->size - 1};
+
+	for (size_t k = 0; k < 4; k++) {
+		add(model, places[k]);
+		assert_agrees_everywhere(model);
+		take_out(model, places[k]);
+		assert_agrees_everywhere(model);
 	}
 }
 
 static void single_member_is_found_from_everywhere(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < SIZES; i++) {
-		struct model model = model_open(sizes[i], 1);
-		size_t places[] = {0, sizes[i] / 3, sizes[i] / 2, sizes[i] - 1};
+	for_each_size(1, add_and_take_out_single);
+}
 
-		for (size_t k = 0; k < 4; k++) {
-			add(&model, places[k]);
-			assert_agrees_everywhere(&model);
-			take_out(&model, places[k]);
-			assert_agrees_everywhere(&model);
-		}
-		model_close(&model);
-	}
+static void fill_and_empty(struct model *model)
+{
+	for (size_t slot = 0; slot < model->size; slot++)
+		add(model, slot);
+	assert_agrees_everywhere(model);
+	for (size_t slot = 0; slot < model->size; slot++)
+		if (!random_once_in(&model->random, 1000))
+			take_out(model, slot);
+	assert_agrees_everywhere(model);
+	for (size_t slot = 0; slot < model->size; slot++)
+		take_out(model, slot);
 }
 
 static void full_set_that_is_emptied_agrees_with_the_model(void **state)
 {
-	uint64_t seed = seed_choose();
-
 	(void)state;
-	for (size_t i = 0; i < SIZES; i++) {
-		struct model model = model_open(sizes[i], seed);
-
-		for (size_t slot = 0; slot < sizes[i]; slot++)
-			add(&model, slot);
-		assert_agrees_everywhere(&model);
-		for (size_t slot = 0; slot < sizes[i]; slot++)
-			if (!random_once_in(&model.random, 1000))
-				take_out(&model, slot);
-		assert_agrees_everywhere(&model);
-		for (size_t slot = 0; slot < sizes[i]; slot++)
-			take_out(&model, slot);
-		assert_agrees_everywhere(&model);
-		model_close(&model);
-	}
+	for_each_size(seed_choose(), fill_and_empty);
 }
 
 /* Every other change is in the first words, so that they and what stands above fill and empty. */
+static void change_at_random(struct model *model)
+{
+	struct random *random = &model->random;
+	size_t size = model->size;
+	int changes = TEST_SHARE_OF(size > 10000 ? 3000 : 30000);
+
+	for (int change = 0; change < changes; change++) {
+		size_t reach = random_once_in(random, 2) && size > 130 ? 130 : size;
+		size_t slot = (size_t)random_below(random, reach);
+
+		if (random_once_in(random, 2))
+			add(model, slot);
+		else
+			take_out(model, slot);
+		slot = (size_t)random_below(random, size);
+		assert_int_equal(slot_set_next(&model->set, slot), next_by_force(model, slot));
+	}
+}
+
 static void random_changes_agree_with_the_model(void **state)
 {
-	uint64_t seed = seed_choose();
-
 	(void)state;
-	for (size_t i = 0; i < SIZES; i++) {
-		struct model model = model_open(sizes[i], seed);
-		struct random *random = &model.random;
-		int changes = TEST_SHARE_OF(sizes[i] > 10000 ? 3000 : 30000);
+	for_each_size(seed_choose(), change_at_random);
+}
 
-		for (int change = 0; change < changes; change++) {
-			size_t reach = random_once_in(random, 2) && sizes[i] > 130 ? 130 : sizes[i];
-			size_t slot = (size_t)random_below(random, reach);
-
-			if (random_once_in(random, 2))
-				add(&model, slot);
-			else
-				take_out(&model, slot);
-			slot = (size_t)random_below(random, sizes[i]);
-			assert_int_equal(slot_set_next(&model.set, slot),
-					 next_by_force(&model, slot));
-		}
-		assert_agrees_everywhere(&model);
-		model_close(&model);
-	}
+static void add_and_take_out_twice(struct model *model)
+{
+	add(model, model->size - 1);
+	add(model, model->size - 1);
+	assert_agrees_everywhere(model);
+	take_out(model, model->size - 1);
+	take_out(model, model->size - 1);
 }
 
 static void adding_and_removing_twice_is_the_same_as_once(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < SIZES; i++) {
-		struct model model = model_open(sizes[i], 1);
-
-		add(&model, sizes[i] - 1);
-		add(&model, sizes[i] - 1);
-		assert_agrees_everywhere(&model);
-		take_out(&model, sizes[i] - 1);
-		take_out(&model, sizes[i] - 1);
-		assert_agrees_everywhere(&model);
-		model_close(&model);
-	}
+	for_each_size(1, add_and_take_out_twice);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(empty_set_has_no_member),
-		cmocka_unit_test(single_member_is_found_from_everywhere),
-		cmocka_unit_test(full_set_that_is_emptied_agrees_with_the_model),
-		cmocka_unit_test(random_changes_agree_with_the_model),
-		cmocka_unit_test(adding_and_removing_twice_is_the_same_as_once),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(empty_set_has_no_member),
+	cmocka_unit_test(single_member_is_found_from_everywhere),
+	cmocka_unit_test(full_set_that_is_emptied_agrees_with_the_model),
+	cmocka_unit_test(random_changes_agree_with_the_model),
+	cmocka_unit_test(adding_and_removing_twice_is_the_same_as_once),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

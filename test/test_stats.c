@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <dirent.h>
@@ -13,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- A wheel --------------------------------------------------------------------------------- */
 
 /* One whose tasks, releases and drain functions do as the value says, a struct job or NULL. */
 static void run_job(void *argument);
@@ -71,14 +70,6 @@ static struct tw_wheel *open_wheel_of(const struct variant *variant, int workers
 	return open_wheel_with(&options);
 }
 
-static struct tw_stats stats_of(struct tw_wheel *wheel)
-{
-	struct tw_stats stats;
-
-	assert_status(tw_get_stats(wheel, &stats), TW_OK);
-	return stats;
-}
-
 static void set(struct tw_wheel *wheel, const char *key, void *value, tw_duration delay)
 {
 	assert_status(tw_set_timer(wheel, key, strlen(key), value, delay), TW_OK);
@@ -105,8 +96,6 @@ static void pass(struct tw_wheel *wheel, int ticks)
 		wait_idle(wheel);
 	}
 }
-
-/* --- Jobs ------------------------------------------------------------------------------------ */
 
 /* What a task does. */
 struct job {
@@ -137,20 +126,13 @@ static void run_job(void *argument)
 	busy_for(job->busy);
 }
 
-/* --- Counts ---------------------------------------------------------------------------------- */
-
 static void wheel_that_did_nothing_has_nothing_to_tell(void **state)
 {
 	static const struct tw_percentiles none;
 	struct tw_wheel *wheel = open_wheel(*state);
-	struct tw_stats stats = stats_of(wheel);
+	struct tw_stats stats = stats_of_wheel(wheel);
 
-	assert_int_equal(stats.set + stats.replaced + stats.moved + stats.removed, 0);
-	assert_int_equal(stats.fired + stats.drained + stats.stopped + stats.refused, 0);
-	assert_int_equal(stats.pending + stats.queued + stats.unfinished + stats.running, 0);
-	assert_int_equal(stats.released_replaced, 0);
-	assert_int_equal(stats.released_removed, 0);
-	assert_int_equal(stats.released_stopped, 0);
+	assert_counts(wheel, 0);
 	assert_memory_equal(&stats.lateness, &none, sizeof(none));
 	assert_memory_equal(&stats.task_duration, &none, sizeof(none));
 	tw_destroy(wheel);
@@ -193,18 +175,9 @@ static void counts_are_exact(void **state)
 	live_by_key(wheel);
 	live_by_handle(wheel);
 	pass(wheel, 3);
-	stats = stats_of(wheel);
-	assert_int_equal(stats.set, 10);
-	assert_int_equal(stats.replaced, 1);
-	assert_int_equal(stats.moved, 1);
-	assert_int_equal(stats.removed, 2);
-	assert_int_equal(stats.fired, 3);
-	assert_int_equal(stats.pending, 6);
-	assert_int_equal(stats.drained + stats.stopped + stats.refused, 0);
-	assert_int_equal(stats.queued + stats.unfinished + stats.running, 0);
-	assert_int_equal(stats.released_replaced, 1);
-	assert_int_equal(stats.released_removed, 1);
-	assert_int_equal(stats.released_stopped, 0);
+	assert_counts(wheel, .set = 10, .replaced = 1, .moved = 1, .removed = 2, .fired = 3,
+		      .pending = 6, .released_replaced = 1, .released_removed = 1);
+	stats = stats_of_wheel(wheel);
 	assert_int_equal(stats.lateness.count, 3);
 	assert_int_equal(stats.task_duration.count, 3);
 	tw_destroy(wheel);
@@ -213,7 +186,6 @@ static void counts_are_exact(void **state)
 static void drained_and_stopped_timers_are_counted_as_such(void **state)
 {
 	struct tw_wheel *wheel = open_wheel(*state);
-	struct tw_stats stats;
 
 	live_by_key(wheel);
 	live_by_handle(wheel);
@@ -223,19 +195,13 @@ static void drained_and_stopped_timers_are_counted_as_such(void **state)
 	set(wheel, "also stopped", NULL, INTERVAL * 50);
 	after(wheel, INTERVAL * 50, NULL);
 	wait_idle(wheel);
-	assert_int_equal(stats_of(wheel).pending, 3);
+	assert_int_equal(stats_of_wheel(wheel).pending, 3);
 	assert_status(tw_stop(wheel), TW_OK);
 	wait_idle(wheel);
-	stats = stats_of(wheel);
-	assert_int_equal(stats.set, 13);
-	assert_int_equal(stats.fired, 3);
-	assert_int_equal(stats.drained, 6);
-	assert_int_equal(stats.stopped, 3);
-	assert_int_equal(stats.removed, 2);
-	assert_int_equal(stats.released_stopped, 3);
-	assert_int_equal(stats.released_removed, 1);
-	assert_int_equal(stats.pending + stats.running + stats.unfinished, 0);
-	assert_int_equal(stats.lateness.count, 3);
+	assert_counts(wheel, .set = 13, .replaced = 1, .moved = 1, .removed = 2, .fired = 3,
+		      .drained = 6, .stopped = 3, .released_replaced = 1, .released_removed = 1,
+		      .released_stopped = 3);
+	assert_int_equal(stats_of_wheel(wheel).lateness.count, 3);
 	tw_destroy(wheel);
 }
 
@@ -243,7 +209,6 @@ static void releases_are_not_counted_where_there_is_no_function_for_them(void **
 {
 	struct tw_options options = options_of(*state);
 	struct tw_wheel *wheel;
-	struct tw_stats stats;
 
 	options.release = NULL;
 	wheel = open_wheel_with(&options);
@@ -251,13 +216,7 @@ static void releases_are_not_counted_where_there_is_no_function_for_them(void **
 	wait_idle(wheel);
 	assert_status(tw_stop(wheel), TW_OK);
 	wait_idle(wheel);
-	stats = stats_of(wheel);
-	assert_int_equal(stats.replaced, 1);
-	assert_int_equal(stats.removed, 1);
-	assert_int_equal(stats.stopped, 5);
-	assert_int_equal(stats.released_replaced, 0);
-	assert_int_equal(stats.released_removed, 0);
-	assert_int_equal(stats.released_stopped, 0);
+	assert_counts(wheel, .set = 6, .replaced = 1, .moved = 1, .removed = 1, .stopped = 5);
 	tw_destroy(wheel);
 }
 
@@ -268,7 +227,6 @@ static void tasks_handed_over_and_not_begun_have_not_fired(void **state)
 	atomic_bool begun = false;
 	struct job job = {.begun = &begun};
 	struct tw_timer timer;
-	struct tw_stats stats;
 	sem_t gate;
 
 	sem_init(&gate, 0, 0);
@@ -280,27 +238,21 @@ static void tasks_handed_over_and_not_begun_have_not_fired(void **state)
 	after(wheel, INTERVAL, NULL);
 	timer = after(wheel, INTERVAL, NULL);
 	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
-	assert_int_equal(stats_of(wheel).unfinished, 4);
+	assert_int_equal(stats_of_wheel(wheel).unfinished, 4);
 	assert_status(tw_timer_stop(wheel, timer), TW_OK);
 	assert_status(tw_stop(wheel), TW_OK);
 	sem_post(&gate);
 	wait_idle(wheel);
-	stats = stats_of(wheel);
-	assert_int_equal(stats.set, 4);
-	assert_int_equal(stats.fired, 1);
-	assert_int_equal(stats.removed, 1);
-	assert_int_equal(stats.stopped, 2);
-	assert_int_equal(stats.released_stopped, 2);
-	assert_int_equal(stats.lateness.count, 1);
+	assert_counts(wheel, .set = 4, .fired = 1, .removed = 1, .stopped = 2,
+		      .released_stopped = 2);
+	assert_int_equal(stats_of_wheel(wheel).lateness.count, 1);
 	tw_destroy(wheel);
 	sem_destroy(&gate);
 }
 
-/* --- What runs ------------------------------------------------------------------------------- */
-
 static void assert_running(struct tw_wheel *wheel, uint64_t running)
 {
-	assert_int_equal(stats_of(wheel).running, running);
+	assert_int_equal(stats_of_wheel(wheel).running, running);
 }
 
 /* What is called then blocks: a task, a task by handle, a drain function, a release. */
@@ -347,7 +299,7 @@ static void function_that_is_being_called_is_running(void **state)
 		/* Where the caller drives the wheel, one flush may not have been the last turn. */
 		WAIT_UNTIL((assert_status(tw_flush(wheel), TW_OK), atomic_load(&begun)));
 		assert_running(wheel, 1);
-		assert_int_equal(stats_of(wheel).unfinished, 1);
+		assert_int_equal(stats_of_wheel(wheel).unfinished, 1);
 		sem_post(&gate);
 		wait_idle(wheel);
 		assert_running(wheel, 0);
@@ -371,18 +323,16 @@ static void all_workers_are_counted_as_running(void **state)
 	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
 	WAIT_UNTIL(atomic_load(&begun[0]) && atomic_load(&begun[1]));
 	assert_running(wheel, 2);
-	assert_int_equal(stats_of(wheel).lateness.count, 2);
-	assert_int_equal(stats_of(wheel).task_duration.count, 0);
+	assert_int_equal(stats_of_wheel(wheel).lateness.count, 2);
+	assert_int_equal(stats_of_wheel(wheel).task_duration.count, 0);
 	sem_post(&gate);
 	sem_post(&gate);
 	wait_idle(wheel);
 	assert_running(wheel, 0);
-	assert_int_equal(stats_of(wheel).task_duration.count, 2);
+	assert_int_equal(stats_of_wheel(wheel).task_duration.count, 2);
 	tw_destroy(wheel);
 	sem_destroy(&gate);
 }
-
-/* --- Percentiles ----------------------------------------------------------------------------- */
 
 /* To within 1 in 32. */
 static void assert_near(tw_duration told, tw_duration time)
@@ -424,7 +374,7 @@ static void latenesses_are_told_as_they_were(void **state)
 		set_late(wheel, i * 7 % LATE_TIMERS + 1);
 	assert_status(tw_advance(wheel, 0), TW_OK);
 	wait_idle(wheel);
-	told = stats_of(wheel).lateness;
+	told = stats_of_wheel(wheel).lateness;
 	assert_int_equal(told.count, LATE_TIMERS);
 	assert_near(told.p50, lateness_of(500));
 	assert_near(told.p90, lateness_of(900));
@@ -441,7 +391,7 @@ static void task_on_time_has_no_lateness(void **state)
 	set(wheel, "key", NULL, INTERVAL);
 	after(wheel, INTERVAL * 2, NULL);
 	pass(wheel, 2);
-	told = stats_of(wheel).lateness;
+	told = stats_of_wheel(wheel).lateness;
 	assert_int_equal(told.count, 2);
 	assert_int_equal(told.p99, 0);
 	assert_int_equal(told.max, 0);
@@ -460,7 +410,7 @@ static void durations_of_tasks_are_real_time(void **state)
 	after(wheel, INTERVAL, &job);
 	pass(wheel, 1);
 	took = wall_clock() - start;
-	told = stats_of(wheel).task_duration;
+	told = stats_of_wheel(wheel).task_duration;
 	assert_int_equal(told.count, 2);
 	assert_true(told.p50 >= job.busy - job.busy / 32);
 	assert_true(told.max >= job.busy);
@@ -469,7 +419,7 @@ static void durations_of_tasks_are_real_time(void **state)
 	set(wheel, "removed", &job, INTERVAL);
 	assert_status(tw_remove_timer(wheel, "removed", 7), TW_OK);
 	wait_idle(wheel);
-	assert_int_equal(stats_of(wheel).task_duration.count, 2);
+	assert_int_equal(stats_of_wheel(wheel).task_duration.count, 2);
 	tw_destroy(wheel);
 }
 
@@ -480,8 +430,8 @@ static void inline_tasks_are_no_part_of_the_longest_turn(void **state)
 
 	set(wheel, "busy", &job, INTERVAL);
 	pass(wheel, 1);
-	assert_true(stats_of(wheel).task_duration.max >= job.busy);
-	assert_true(stats_of(wheel).longest_turn < job.busy);
+	assert_true(stats_of_wheel(wheel).task_duration.max >= job.busy);
+	assert_true(stats_of_wheel(wheel).longest_turn < job.busy);
 	tw_destroy(wheel);
 }
 
@@ -528,12 +478,10 @@ static void statistics_may_be_read_at_any_time(void **state)
 	atomic_store(&reader.ended, true);
 	pthread_join(thread, NULL);
 	assert_int_equal(reader.broken, 0);
-	assert_int_equal(stats_of(reader.wheel).fired, count);
-	assert_int_equal(stats_of(reader.wheel).task_duration.count, count);
+	assert_int_equal(stats_of_wheel(reader.wheel).fired, count);
+	assert_int_equal(stats_of_wheel(reader.wheel).task_duration.count, count);
 	tw_destroy(reader.wheel);
 }
-
-/* --- Slow tasks ------------------------------------------------------------------------------ */
 
 enum { SLOW_MOST = 8 };
 
@@ -610,7 +558,7 @@ static void slow_task_is_told_with_its_key(void **state)
 	assert_int_equal(slow->tasks[0].lateness, 7);
 	assert_int_equal(slow->timers[0].id, 0);
 	assert_true(slow->took[0] >= job.busy);
-	assert_int_equal(slow->took[0], stats_of(slow->wheel).task_duration.max);
+	assert_int_equal(slow->took[0], stats_of_wheel(slow->wheel).task_duration.max);
 	slow_close(slow);
 }
 
@@ -680,7 +628,7 @@ static void nobody_is_told_without_threshold_or_hook(void **state)
 		set(slow->wheel, "key", &job, INTERVAL);
 		after(slow->wheel, INTERVAL, &job);
 		pass(slow->wheel, 1);
-		assert_int_equal(stats_of(slow->wheel).task_duration.count, 2);
+		assert_int_equal(stats_of_wheel(slow->wheel).task_duration.count, 2);
 		assert_int_equal(slow->count, 0);
 		slow_close(slow);
 	}
@@ -696,7 +644,7 @@ static void releases_and_drains_are_no_slow_tasks(void **state)
 	set(slow->wheel, "drained", &job, INTERVAL);
 	assert_status(tw_drain(slow->wheel, drain, NULL), TW_OK);
 	wait_idle(slow->wheel);
-	assert_int_equal(stats_of(slow->wheel).drained, 1);
+	assert_int_equal(stats_of_wheel(slow->wheel).drained, 1);
 	assert_int_equal(slow->count, 0);
 	slow_close(slow);
 }
@@ -712,8 +660,6 @@ static void negative_threshold_is_invalid(void **state)
 	assert_status(tw_create(&wheel, INTERVAL, 10, execute, &options), TW_INVALID);
 	assert_null(wheel);
 }
-
-/* --- Threads --------------------------------------------------------------------------------- */
 
 /* How many of this process's threads have the name. */
 static int threads_named(const char *name)
@@ -764,31 +710,64 @@ static void threads_have_names(void **state)
 	tw_destroy(unnamed);
 }
 
-int main(void)
+static void statistics_count_what_happened(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		TEST_EVERYWHERE(wheel_that_did_nothing_has_nothing_to_tell),
-		TEST_EVERYWHERE(counts_are_exact),
-		TEST_EVERYWHERE(drained_and_stopped_timers_are_counted_as_such),
-		TEST_EVERYWHERE(releases_are_not_counted_where_there_is_no_function_for_them),
-		TEST_POOL(tasks_handed_over_and_not_begun_have_not_fired),
-		TEST_POOL(function_that_is_being_called_is_running),
-		TEST_POOL(all_workers_are_counted_as_running),
-		TEST_EVERYWHERE(latenesses_are_told_as_they_were),
-		TEST_INLINE(task_on_time_has_no_lateness),
-		TEST_EVERYWHERE(durations_of_tasks_are_real_time),
-		TEST_INLINE(inline_tasks_are_no_part_of_the_longest_turn),
-		TEST_EVERYWHERE(statistics_may_be_read_at_any_time),
-		TEST_EVERYWHERE(slow_task_is_told_with_its_key),
-		TEST_EVERYWHERE(slow_run_is_told_with_its_handle),
-		TEST_EVERYWHERE(each_slow_run_of_a_periodic_timer_is_told),
-		TEST_EVERYWHERE(hook_may_stop_the_timer_it_is_told_of),
-		TEST_EVERYWHERE(nobody_is_told_without_threshold_or_hook),
-		TEST_EVERYWHERE(releases_and_drains_are_no_slow_tasks),
-		TEST_IN(levels_inline, negative_threshold_is_invalid),
-		TEST_IN(levels_threads, threads_have_names),
-		TEST_IN(rounds_threads, threads_have_names),
-	};
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct tw_stats stats;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	set_letters_ms(recorder, 1, 5, 5, 50, 50);
+	set_timer(recorder, "b", 6, INTERVAL * 6);
+	move_timer(recorder, "c", INTERVAL * 7);
+	move_timer(recorder, "none", INTERVAL * 7);
+	move_timer(recorder, "d", 1);
+	remove_timer(recorder, "e");
+	remove_timer(recorder, "none");
+	pass_ticks(recorder, 1);
+	assert_counts(recorder->wheel, .set = 5, .replaced = 1, .moved = 2, .removed = 1,
+		      .fired = 2, .pending = 2, .released_replaced = 1, .released_removed = 1);
+	stats = stats_of_wheel(recorder->wheel);
+	assert_true(stats.turns > 0);
+	assert_true(stats.longest_turn >= 0);
+	recorder_close(recorder);
 }
+
+static void statistics_count_drained_and_stopped_timers(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_letters_ms(recorder, 1, 1);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	set_timer(recorder, "a", 3, INTERVAL);
+	settle(recorder);
+	stop_wheel(recorder);
+	assert_counts(recorder->wheel, .set = 3, .drained = 2, .stopped = 1, .released_stopped = 1);
+	recorder_close(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(wheel_that_did_nothing_has_nothing_to_tell),
+	TEST_EVERYWHERE(counts_are_exact),
+	TEST_EVERYWHERE(drained_and_stopped_timers_are_counted_as_such),
+	TEST_EVERYWHERE(releases_are_not_counted_where_there_is_no_function_for_them),
+	TEST_POOL(tasks_handed_over_and_not_begun_have_not_fired),
+	TEST_POOL(function_that_is_being_called_is_running),
+	TEST_POOL(all_workers_are_counted_as_running),
+	TEST_EVERYWHERE(latenesses_are_told_as_they_were),
+	TEST_INLINE(task_on_time_has_no_lateness),
+	TEST_EVERYWHERE(durations_of_tasks_are_real_time),
+	TEST_INLINE(inline_tasks_are_no_part_of_the_longest_turn),
+	TEST_EVERYWHERE(statistics_may_be_read_at_any_time),
+	TEST_EVERYWHERE(slow_task_is_told_with_its_key),
+	TEST_EVERYWHERE(slow_run_is_told_with_its_handle),
+	TEST_EVERYWHERE(each_slow_run_of_a_periodic_timer_is_told),
+	TEST_EVERYWHERE(hook_may_stop_the_timer_it_is_told_of),
+	TEST_EVERYWHERE(nobody_is_told_without_threshold_or_hook),
+	TEST_EVERYWHERE(releases_and_drains_are_no_slow_tasks),
+	TEST_IN(levels_inline, negative_threshold_is_invalid),
+	TEST_IN(levels_threads, threads_have_names),
+	TEST_IN(rounds_threads, threads_have_names),
+	TEST_EVERYWHERE(statistics_count_what_happened),
+	TEST_EVERYWHERE(statistics_count_drained_and_stopped_timers),
+};
+
+TEST_PROGRAM(tests)

@@ -8,8 +8,15 @@
 
 /* What the calls in a task answered, for the main thread to judge. */
 struct answers {
-	enum tw_status flush, wait_idle, contains, advance, poll;
-	enum tw_status set, move, remove, drain;
+	enum tw_status flush;
+	enum tw_status wait_idle;
+	enum tw_status contains;
+	enum tw_status advance;
+	enum tw_status poll;
+	enum tw_status set;
+	enum tw_status move;
+	enum tw_status remove;
+	enum tw_status drain;
 	int asked;
 };
 
@@ -28,68 +35,67 @@ static void ask_waiting_calls(struct recorder *recorder, const struct tw_task *t
 	tw_destroy(wheel);
 }
 
-static void assert_waiting_calls_invalid(struct answers *answers)
+/* Waiting for tasks is invalid anywhere; waiting for the owner is what it is. */
+static void assert_answers(struct answers *answers, enum tw_status expected)
 {
 	assert_int_equal(answers->asked, 1);
-	assert_status(answers->flush, TW_INVALID);
 	assert_status(answers->wait_idle, TW_INVALID);
-	assert_status(answers->contains, TW_INVALID);
-	assert_status(answers->advance, TW_INVALID);
-	assert_status(answers->poll, TW_INVALID);
+	assert_status(answers->flush, expected);
+	assert_status(answers->contains, expected);
+	assert_status(answers->advance, expected);
+	if (expected == TW_INVALID)
+		assert_status(answers->poll, TW_INVALID);
 	memset(answers, 0, sizeof(*answers));
+}
+
+/* Each task, release and drain function asks. */
+static struct recorder *open_asking(const struct variant *variant, struct answers *answers)
+{
+	struct recorder *recorder = recorder_open(variant, 10);
+
+	memset(answers, 0, sizeof(*answers));
+	recorder->argument = answers;
+	recorder->on_execute = recorder->on_release = recorder->on_drain = ask_waiting_calls;
+	return recorder;
 }
 
 static void calls_that_would_wait_are_invalid_where_the_wheel_is_driven(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-	struct answers answers = {0};
+	struct answers answers;
+	struct recorder *recorder = open_asking(*state, &answers);
 
-	recorder->argument = &answers;
-	recorder->on_execute = recorder->on_release = recorder->on_drain = ask_waiting_calls;
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "other", 2, INTERVAL * 9);
 	pass_ticks(recorder, 1);
 	assert_executed_at(recorder, 1, INTERVAL);
-	assert_waiting_calls_invalid(&answers);
+	assert_answers(&answers, TW_INVALID);
 	remove_timer(recorder, "other");
 	settle(recorder);
 	assert_released(recorder, 2, TW_REMOVED);
-	assert_waiting_calls_invalid(&answers);
+	assert_answers(&answers, TW_INVALID);
 	set_timer(recorder, "any", 3, INTERVAL);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	settle(recorder);
 	assert_drained(recorder, 3);
-	assert_waiting_calls_invalid(&answers);
+	assert_answers(&answers, TW_INVALID);
 	recorder_close(recorder);
-}
-
-static void assert_pool_answers(struct answers *answers)
-{
-	assert_int_equal(answers->asked, 1);
-	assert_status(answers->flush, TW_OK);
-	assert_status(answers->wait_idle, TW_INVALID);
-	assert_status(answers->contains, TW_OK);
-	assert_status(answers->advance, TW_OK);
-	memset(answers, 0, sizeof(*answers));
 }
 
 static void calls_on_a_worker_may_wait_for_the_owner_but_not_for_tasks(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-	struct answers answers = {0};
+	struct answers answers;
+	struct recorder *recorder = open_asking(*state, &answers);
 
-	recorder->argument = &answers;
-	recorder->on_execute = recorder->on_release = recorder->on_drain = ask_waiting_calls;
 	set_timer(recorder, "other", 2, INTERVAL * 9);
 	set_timer(recorder, "any", 1, INTERVAL);
 	pass_ticks(recorder, 1);
 	assert_executed_at(recorder, 1, INTERVAL);
-	assert_pool_answers(&answers);
+	assert_answers(&answers, TW_OK);
 	set_timer(recorder, "any", 3, INTERVAL);
 	remove_timer(recorder, "any");
 	settle(recorder);
 	assert_released(recorder, 3, TW_REMOVED);
-	assert_pool_answers(&answers);
+	assert_answers(&answers, TW_OK);
 	remove_timer(recorder, "other");
 	settle(recorder);
 	memset(&answers, 0, sizeof(answers));
@@ -147,14 +153,23 @@ static void remove_other(struct recorder *recorder, const struct tw_task *task)
 		tw_remove_timer(recorder->wheel, "other", 5);
 }
 
+/* "any", 1, does that to "other", 2, of its tick. */
+static struct recorder *open_with_two(const struct variant *variant,
+				      void (*act)(struct recorder *, const struct tw_task *))
+{
+	struct recorder *recorder = recorder_open(variant, 10);
+
+	recorder->on_execute = act;
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "other", 2, INTERVAL);
+	return recorder;
+}
+
 static void inline_task_can_stop_another_of_its_tick(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
+	struct recorder *recorder = open_with_two(*state, remove_other);
 
-	recorder->on_execute = remove_other;
-	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "third", 3, INTERVAL);
-	set_timer(recorder, "other", 2, INTERVAL);
 	pass_ticks(recorder, 5);
 	assert_executed_at(recorder, 1, INTERVAL);
 	assert_executed_at(recorder, 3, INTERVAL);
@@ -170,11 +185,8 @@ static void move_other(struct recorder *recorder, const struct tw_task *task)
 
 static void inline_task_can_move_another_of_its_tick(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
+	struct recorder *recorder = open_with_two(*state, move_other);
 
-	recorder->on_execute = move_other;
-	set_timer(recorder, "any", 1, INTERVAL);
-	set_timer(recorder, "other", 2, INTERVAL);
 	set_timer(recorder, "third", 3, INTERVAL);
 	pass_ticks(recorder, 9);
 	assert_executed_at(recorder, 2, INTERVAL * 4);
@@ -190,11 +202,8 @@ static void replace_other(struct recorder *recorder, const struct tw_task *task)
 
 static void inline_task_can_replace_another_of_its_tick(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
+	struct recorder *recorder = open_with_two(*state, replace_other);
 
-	recorder->on_execute = replace_other;
-	set_timer(recorder, "any", 1, INTERVAL);
-	set_timer(recorder, "other", 2, INTERVAL);
 	pass_ticks(recorder, 9);
 	assert_released(recorder, 2, TW_REPLACED);
 	assert_executed_at(recorder, 9, INTERVAL * 2);
@@ -210,11 +219,8 @@ static void drain_rest(struct recorder *recorder, const struct tw_task *task)
 
 static void inline_task_can_drain_the_rest_of_its_tick(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
+	struct recorder *recorder = open_with_two(*state, drain_rest);
 
-	recorder->on_execute = drain_rest;
-	set_timer(recorder, "any", 1, INTERVAL);
-	set_timer(recorder, "other", 2, INTERVAL);
 	set_timer(recorder, "far", 3, INTERVAL * 90);
 	pass_ticks(recorder, 9);
 	assert_executed_at(recorder, 1, INTERVAL);
@@ -297,9 +303,8 @@ static void task_that_sets_itself_in_the_past_for_ever_lets_others_go_on(void **
 	set_timer(recorder, "other", 100, INTERVAL * 5);
 	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_OK);
 	assert_executed_at(recorder, 100, INTERVAL * 5);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	settle(recorder);
+	flush_wheel(recorder);
+	stop_wheel(recorder);
 	assert_true(accepted > 3);
 	assert_int_equal(event_count(recorder), accepted);
 	recorder_close(recorder);
@@ -414,7 +419,7 @@ static void key_of_a_running_task_is_free(void **state)
 	recorder_close(recorder);
 }
 
-static void stop_wheel(struct recorder *recorder, const struct tw_task *task)
+static void stop_its_wheel(struct recorder *recorder, const struct tw_task *task)
 {
 	if (task->value == VALUE(1) && tw_stop(recorder->wheel) != TW_OK)
 		recorder->argument = NULL;
@@ -424,7 +429,7 @@ static void stop_in_an_inline_task_lets_nothing_later_run(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
-	recorder->on_execute = stop_wheel;
+	recorder->on_execute = stop_its_wheel;
 	recorder->argument = recorder;
 	set_timer(recorder, "any", 1, INTERVAL * 2);
 	set_timer(recorder, "next", 2, INTERVAL * 3);
@@ -446,7 +451,7 @@ static void stop_on_a_worker_lets_nothing_later_run(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
-	recorder->on_execute = stop_wheel;
+	recorder->on_execute = stop_its_wheel;
 	recorder->argument = recorder;
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "next", 2, INTERVAL * 2);
@@ -507,8 +512,7 @@ static void release_is_told_key_value_deadline_and_reason(void **state)
 	set_timer(recorder, "replaced", 4, INTERVAL * 50);
 	remove_timer(recorder, "removed");
 	settle(recorder);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	settle(recorder);
+	stop_wheel(recorder);
 	assert_released(recorder, 1, TW_REPLACED);
 	assert_told(recorder, 1, "replaced", INTERVAL * 5 + 503, 0);
 	assert_released(recorder, 2, TW_REMOVED);
@@ -557,7 +561,8 @@ static void remember_context(void *context, const struct tw_task *task)
 static void each_drain_has_its_own_function_and_context(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
-	void *first = NULL, *second = NULL;
+	void *first = NULL;
+	void *second = NULL;
 
 	set_timer(recorder, "any", 1, INTERVAL);
 	assert_status(tw_drain(recorder->wheel, remember_context, &first), TW_OK);
@@ -569,8 +574,11 @@ static void each_drain_has_its_own_function_and_context(void **state)
 	recorder_close(recorder);
 }
 
-static void give_one_event_of_each_kind(struct recorder *recorder)
+/* A task, a release and a drain call, all by this thread or all by others. */
+static void assert_called(const struct variant *variant, bool by_this_thread)
 {
+	struct recorder *recorder = recorder_open(variant, 10);
+
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "removed", 2, INTERVAL);
 	remove_timer(recorder, "removed");
@@ -579,34 +587,27 @@ static void give_one_event_of_each_kind(struct recorder *recorder)
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	settle(recorder);
 	assert_int_equal(event_count(recorder), 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(by_this_thread ==
+			    (pthread_equal(event_at(recorder, i).thread, pthread_self()) != 0));
+	recorder_close(recorder);
 }
 
 static void workers_call_the_users_functions_and_no_other_thread(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
-	give_one_event_of_each_kind(recorder);
-	for (size_t i = 0; i < 3; i++)
-		assert_false(pthread_equal(event_at(recorder, i).thread, pthread_self()));
-	recorder_close(recorder);
+	assert_called(*state, false);
 }
 
 static void driving_thread_calls_the_users_functions_when_inline(void **state)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
-	give_one_event_of_each_kind(recorder);
-	for (size_t i = 0; i < 3; i++)
-		assert_true(pthread_equal(event_at(recorder, i).thread, pthread_self()));
-	recorder_close(recorder);
+	assert_called(*state, true);
 }
 
 static void inline_functions_run_in_the_order_of_the_events(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
-	set_timer(recorder, "a", 1, INTERVAL * 4);
-	set_timer(recorder, "b", 2, INTERVAL * 5);
+	set_letters_ms(recorder, 4, 5);
 	set_timer(recorder, "a", 3, INTERVAL * 6);
 	remove_timer(recorder, "b");
 	move_timer(recorder, "a", 1);
@@ -620,37 +621,33 @@ static void inline_functions_run_in_the_order_of_the_events(void **state)
 	recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_INLINE(calls_that_would_wait_are_invalid_where_the_wheel_is_driven),
-		TEST_POOL(calls_on_a_worker_may_wait_for_the_owner_but_not_for_tasks),
-		TEST_EVERYWHERE(commands_of_a_task_take_effect),
-		TEST_INLINE(inline_task_can_stop_another_of_its_tick),
-		TEST_INLINE(inline_task_can_move_another_of_its_tick),
-		TEST_INLINE(inline_task_can_replace_another_of_its_tick),
-		TEST_INLINE(inline_task_can_drain_the_rest_of_its_tick),
-		TEST_INLINE(timer_that_an_inline_task_sets_in_the_past_runs_before_the_next_tick),
-		TEST_INLINE(timer_that_the_last_task_sets_in_the_past_has_run_when_advance_returns),
-		TEST_INLINE(
-			timers_that_tasks_set_in_the_past_one_after_the_other_run_in_the_same_tick),
-		TEST_INLINE(task_that_sets_itself_in_the_past_for_ever_lets_others_go_on),
-		TEST_INLINE(task_that_moves_itself_to_now_for_ever_lets_others_go_on),
-		TEST_INLINE(many_that_rearm_themselves_let_others_go_on),
-		TEST_INLINE(many_handles_that_rearm_themselves_let_others_go_on),
-		TEST_INLINE(drain_of_an_inline_task_is_given_out_before_the_next_tick),
-		TEST_EVERYWHERE(key_of_a_running_task_is_free),
-		TEST_INLINE(stop_in_an_inline_task_lets_nothing_later_run),
-		TEST_POOL(stop_on_a_worker_lets_nothing_later_run),
-		TEST_EVERYWHERE(stop_in_a_release_or_drain_function_stops),
-		TEST_EVERYWHERE(release_is_told_key_value_deadline_and_reason),
-		TEST_EVERYWHERE(drain_function_is_told_key_value_and_deadline),
-		TEST_EVERYWHERE(execute_is_told_the_deadline_of_the_last_command),
-		TEST_EVERYWHERE(each_drain_has_its_own_function_and_context),
-		TEST_POOL(workers_call_the_users_functions_and_no_other_thread),
-		TEST_DRIVEN(driving_thread_calls_the_users_functions_when_inline),
-		TEST_INLINE(inline_functions_run_in_the_order_of_the_events),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_INLINE(calls_that_would_wait_are_invalid_where_the_wheel_is_driven),
+	TEST_POOL(calls_on_a_worker_may_wait_for_the_owner_but_not_for_tasks),
+	TEST_EVERYWHERE(commands_of_a_task_take_effect),
+	TEST_INLINE(inline_task_can_stop_another_of_its_tick),
+	TEST_INLINE(inline_task_can_move_another_of_its_tick),
+	TEST_INLINE(inline_task_can_replace_another_of_its_tick),
+	TEST_INLINE(inline_task_can_drain_the_rest_of_its_tick),
+	TEST_INLINE(timer_that_an_inline_task_sets_in_the_past_runs_before_the_next_tick),
+	TEST_INLINE(timer_that_the_last_task_sets_in_the_past_has_run_when_advance_returns),
+	TEST_INLINE(timers_that_tasks_set_in_the_past_one_after_the_other_run_in_the_same_tick),
+	TEST_INLINE(task_that_sets_itself_in_the_past_for_ever_lets_others_go_on),
+	TEST_INLINE(task_that_moves_itself_to_now_for_ever_lets_others_go_on),
+	TEST_INLINE(many_that_rearm_themselves_let_others_go_on),
+	TEST_INLINE(many_handles_that_rearm_themselves_let_others_go_on),
+	TEST_INLINE(drain_of_an_inline_task_is_given_out_before_the_next_tick),
+	TEST_EVERYWHERE(key_of_a_running_task_is_free),
+	TEST_INLINE(stop_in_an_inline_task_lets_nothing_later_run),
+	TEST_POOL(stop_on_a_worker_lets_nothing_later_run),
+	TEST_EVERYWHERE(stop_in_a_release_or_drain_function_stops),
+	TEST_EVERYWHERE(release_is_told_key_value_deadline_and_reason),
+	TEST_EVERYWHERE(drain_function_is_told_key_value_and_deadline),
+	TEST_EVERYWHERE(execute_is_told_the_deadline_of_the_last_command),
+	TEST_EVERYWHERE(each_drain_has_its_own_function_and_context),
+	TEST_POOL(workers_call_the_users_functions_and_no_other_thread),
+	TEST_DRIVEN(driving_thread_calls_the_users_functions_when_inline),
+	TEST_INLINE(inline_functions_run_in_the_order_of_the_events),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <semaphore.h>
@@ -10,101 +11,92 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A task that holds up its worker until it is let go. */
-struct slow_task {
-	sem_t begun, go_on;
-	atomic_int ended;
-};
-
-static void block_on_value_1(struct recorder *recorder, const struct tw_task *task)
+/* A task that lasts a while after it was let go. */
+static void end_late(struct recorder *recorder, const struct tw_task *task)
 {
-	struct slow_task *slow = recorder->argument;
-
 	if (task->value != VALUE(1))
 		return;
-	sem_post(&slow->begun);
-	sem_wait(&slow->go_on);
 	wait_for(20 * TW_MILLISECOND);
-	atomic_store(&slow->ended, 1);
+	atomic_store((atomic_int *)recorder->argument, 1);
 }
 
-static struct recorder *open_with_slow_task(const struct variant *variant, struct slow_task *slow,
+/* A task, "slow", runs on a worker until it is let go, and a while longer; then *ended is 1. */
+static struct recorder *open_with_slow_task(const struct variant *variant, atomic_int *ended,
 					    int workers)
 {
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, variant);
+	struct recorder *recorder =
+		recorder_open_with(variant, 10, (struct tw_options){.workers = workers});
 
-	sem_init(&slow->begun, 0, 0);
-	sem_init(&slow->go_on, 0, 0);
-	atomic_init(&slow->ended, 0);
-	options.workers = workers;
-	options.max_workers = workers;
-	recorder->argument = slow;
-	recorder->on_execute = block_on_value_1;
-	recorder_start(recorder, INTERVAL, 10, &options);
+	atomic_init(ended, 0);
+	recorder->held = 1;
+	recorder->argument = ended;
+	recorder->on_execute = end_late;
+	set_timer(recorder, "slow", 1, INTERVAL);
 	return recorder;
+}
+
+static void run_slow_task(struct recorder *recorder)
+{
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	gate_await(&recorder->gate);
+}
+
+/* Lets the slow task go; it has ended when tw_wait_idle returns. */
+static void assert_idle_after_task(struct recorder *recorder)
+{
+	gate_open(&recorder->gate);
+	settle(recorder);
+	assert_int_equal(atomic_load((atomic_int *)recorder->argument), 1);
 }
 
 static void wait_idle_waits_for_running_tasks(void **state)
 {
-	struct slow_task slow;
-	struct recorder *recorder = open_with_slow_task(*state, &slow, 2);
+	atomic_int ended;
+	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
 
-	set_timer(recorder, "slow", 1, INTERVAL);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	sem_wait(&slow.begun);
-	assert_int_equal(atomic_load(&slow.ended), 0);
-	sem_post(&slow.go_on);
-	settle(recorder);
-	assert_int_equal(atomic_load(&slow.ended), 1);
+	run_slow_task(recorder);
+	assert_int_equal(atomic_load(&ended), 0);
+	assert_idle_after_task(recorder);
 	recorder_close(recorder);
 }
 
 static void wait_idle_after_stop_waits_for_running_tasks(void **state)
 {
-	struct slow_task slow;
-	struct recorder *recorder = open_with_slow_task(*state, &slow, 2);
+	atomic_int ended;
+	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
 
-	set_timer(recorder, "slow", 1, INTERVAL);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	sem_wait(&slow.begun);
+	run_slow_task(recorder);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
-	sem_post(&slow.go_on);
-	settle(recorder);
-	assert_int_equal(atomic_load(&slow.ended), 1);
+	assert_idle_after_task(recorder);
 	recorder_close(recorder);
 }
 
 static void destroy_waits_for_running_tasks(void **state)
 {
-	struct slow_task slow;
-	struct recorder *recorder = open_with_slow_task(*state, &slow, 2);
+	atomic_int ended;
+	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
 
-	set_timer(recorder, "slow", 1, INTERVAL);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	sem_wait(&slow.begun);
-	sem_post(&slow.go_on);
+	run_slow_task(recorder);
+	gate_open(&recorder->gate);
 	tw_destroy(recorder->wheel);
 	recorder->wheel = NULL;
-	assert_int_equal(atomic_load(&slow.ended), 1);
+	assert_int_equal(atomic_load(&ended), 1);
 	recorder_close(recorder);
 }
 
 static void advance_and_flush_do_not_wait_for_tasks(void **state)
 {
-	struct slow_task slow;
-	struct recorder *recorder = open_with_slow_task(*state, &slow, 1);
+	atomic_int ended;
+	struct recorder *recorder = open_with_slow_task(*state, &ended, 1);
 
-	set_timer(recorder, "slow", 1, INTERVAL);
 	set_timer(recorder, "next", 2, INTERVAL * 2);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	sem_wait(&slow.begun);
+	run_slow_task(recorder);
 	assert_status(tw_advance(recorder->wheel, INTERVAL * 5), TW_OK);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	assert_status(tw_contains(recorder->wheel, "next", 4, NULL), TW_NOT_FOUND);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	assert_int_equal(event_count(recorder), 1);
-	sem_post(&slow.go_on);
+	gate_open(&recorder->gate);
 	settle(recorder);
 	assert_int_equal(event_count(recorder), 2);
 	assert_int_equal(event_of(recorder, 2).lateness, INTERVAL * 4);
@@ -113,28 +105,24 @@ static void advance_and_flush_do_not_wait_for_tasks(void **state)
 
 static void tasks_not_begun_at_stop_are_released_and_do_not_run(void **state)
 {
-	struct slow_task slow;
-	struct recorder *recorder = open_with_slow_task(*state, &slow, 1);
-	struct tw_stats stats;
+	atomic_int ended;
+	struct recorder *recorder = open_with_slow_task(*state, &ended, 1);
 	char key[16];
 
-	set_timer(recorder, "slow", 1, INTERVAL);
 	for (uintptr_t i = 2; i <= 100; i++) {
 		snprintf(key, sizeof(key), "%d", (int)i);
 		set_timer(recorder, key, i, INTERVAL);
 	}
 	set_timer(recorder, "pending", 101, INTERVAL * 2);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	sem_wait(&slow.begun);
+	run_slow_task(recorder);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
-	sem_post(&slow.go_on);
+	gate_open(&recorder->gate);
 	settle(recorder);
 	assert_executed_at(recorder, 1, INTERVAL);
 	for (uintptr_t i = 2; i <= 101; i++)
 		assert_released(recorder, i, TW_STOPPED);
-	assert_status(tw_get_stats(recorder->wheel, &stats), TW_OK);
-	assert_int_equal(stats.stopped, 100);
-	assert_int_equal(stats.unfinished, 0);
+	assert_int_equal(stats_of_wheel(recorder->wheel).stopped, 100);
+	assert_int_equal(stats_of_wheel(recorder->wheel).unfinished, 0);
 	recorder_close(recorder);
 }
 
@@ -175,7 +163,8 @@ struct driver {
 };
 
 struct overlap {
-	atomic_int in_task, overlaps;
+	atomic_int in_task;
+	atomic_int overlaps;
 };
 
 static void notice_overlap(struct recorder *recorder, const struct tw_task *task)
@@ -250,12 +239,6 @@ static void *produce(void *argument)
 	return NULL;
 }
 
-static void ignore_task(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
-
 /* Lets the producers go on meanwhile. */
 static void release_slowly(void *context, const struct tw_task *task, enum tw_reason reason)
 {
@@ -295,7 +278,8 @@ static void waits_end_while_others_go_on_setting(void **state)
 /* Two tasks of one tick; the first ends once a flush has been asked for, the second goes on only
  * when the main thread has looked. */
 struct two_tasks {
-	sem_t first_begun, looked;
+	sem_t first_begun;
+	sem_t looked;
 };
 
 static void wait_as_value_says(struct recorder *recorder, const struct tw_task *task)
@@ -332,7 +316,7 @@ static void pending_is_exact_after_a_flush_between_inline_tasks(void **state)
 	set_timer(recorder, "third", 3, TW_HOUR);
 	pthread_create(&thread, NULL, advance_from_thread, recorder->wheel);
 	sem_wait(&tasks.first_begun);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	flush_wheel(recorder);
 	assert_in_range(tw_pending(recorder->wheel), 1, 2);
 	sem_post(&tasks.looked);
 	pthread_join(thread, &status);
@@ -340,19 +324,16 @@ static void pending_is_exact_after_a_flush_between_inline_tasks(void **state)
 	recorder_close(recorder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_BOTH(owner, waits_end_while_others_go_on_setting),
-		TEST_BOTH(owner, pending_is_exact_after_a_flush_between_inline_tasks),
-		TEST_POOL(wait_idle_waits_for_running_tasks),
-		TEST_POOL(wait_idle_after_stop_waits_for_running_tasks),
-		TEST_POOL(destroy_waits_for_running_tasks),
-		TEST_POOL(advance_and_flush_do_not_wait_for_tasks),
-		TEST_POOL(tasks_not_begun_at_stop_are_released_and_do_not_run),
-		TEST_EVERYWHERE(of_several_stops_at_once_one_is_the_first),
-		TEST_DRIVEN(threads_that_drive_one_wheel_take_turns),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_BOTH(owner, waits_end_while_others_go_on_setting),
+	TEST_BOTH(owner, pending_is_exact_after_a_flush_between_inline_tasks),
+	TEST_POOL(wait_idle_waits_for_running_tasks),
+	TEST_POOL(wait_idle_after_stop_waits_for_running_tasks),
+	TEST_POOL(destroy_waits_for_running_tasks),
+	TEST_POOL(advance_and_flush_do_not_wait_for_tasks),
+	TEST_POOL(tasks_not_begun_at_stop_are_released_and_do_not_run),
+	TEST_EVERYWHERE(of_several_stops_at_once_one_is_the_first),
+	TEST_DRIVEN(threads_that_drive_one_wheel_take_turns),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -39,8 +39,6 @@ enum { PATIENCE = 1500 };
 static const size_t slot_counts[] = {1, 2, 3, 10, 64, 300, 512};
 enum { SLOT_COUNTS = sizeof(slot_counts) / sizeof(slot_counts[0]) };
 
-/* --- The model ------------------------------------------------------------------------------- */
-
 struct entry {
 	bool pending;
 	uint64_t due;      /* tick at which it must come out */
@@ -163,8 +161,6 @@ static void judge_expired(struct world *world, const struct timer *timer)
 	world->last_tick = now;
 	world->last_sequence = entry->sequence;
 }
-
-/* --- Steps ----------------------------------------------------------------------------------- */
 
 static size_t list_length(const struct list *list)
 {
@@ -367,8 +363,6 @@ static void take_all(struct world *world)
 	assert_int_equal(wheel_take(world->wheel, taken, STEP), 0);
 }
 
-/* --- Random runs ----------------------------------------------------------------------------- */
-
 static void live(struct world *world, int turns)
 {
 	for (int turn = 0; turn < turns; turn++) {
@@ -378,33 +372,40 @@ static void live(struct world *world, int turns)
 	}
 }
 
-static void random_timers_come_out_at_exactly_their_ticks(void **state)
+/* A world for each count of slots, all of them looked through after each change. */
+static void for_each_world(const struct kind *kind, size_t size, void (*run)(struct world *))
 {
 	uint64_t seed = seed_choose();
 
 	for (size_t i = 0; i < SLOT_COUNTS; i++) {
 		struct world world =
-			world_open(*state, slot_counts[i], 200, random_from(seed, slot_counts[i]));
+			world_open(kind, slot_counts[i], size, random_from(seed, slot_counts[i]));
 
 		world.scans = true;
-		live(&world, TEST_SHARE_OF(3000));
+		run(&world);
 		world_close(&world);
 	}
 }
 
+static void live_long(struct world *world)
+{
+	live(world, TEST_SHARE_OF(3000));
+}
+
+static void random_timers_come_out_at_exactly_their_ticks(void **state)
+{
+	for_each_world(*state, 200, live_long);
+}
+
+static void live_checked(struct world *world)
+{
+	world->checks = true;
+	live(world, TEST_SHARE_OF(300));
+}
+
 static void every_operation_keeps_the_invariants_and_its_bounds(void **state)
 {
-	uint64_t seed = seed_choose();
-
-	for (size_t i = 0; i < SLOT_COUNTS; i++) {
-		struct world world =
-			world_open(*state, slot_counts[i], 60, random_from(seed, slot_counts[i]));
-
-		world.scans = true;
-		world.checks = true;
-		live(&world, TEST_SHARE_OF(300));
-		world_close(&world);
-	}
+	for_each_world(*state, 60, live_checked);
 }
 
 static void wheels_of_very_many_slots_are_as_exact(void **state)
@@ -442,29 +443,22 @@ static void many_timers_come_out_at_exactly_their_ticks(void **state)
 	world_close(&world);
 }
 
-static void wheel_advanced_while_busy_is_late_never_early_and_loses_nothing(void **state)
+static void live_late(struct world *world)
 {
-	uint64_t seed = seed_choose();
-
-	for (size_t i = 0; i < SLOT_COUNTS; i++) {
-		struct world world =
-			world_open(*state, slot_counts[i], 200, random_from(seed, slot_counts[i]));
-
-		world.scans = true;
-		world.lags = true;
-		for (int turn = 0; turn < TEST_SHARE_OF(2000); turn++) {
-			for (uint64_t commands = random_below(&world.random, 10); commands > 0;
-			     commands--)
-				random_command(&world);
-			advance_while_busy(&world, random_target(&world));
-			if (random_once_in(&world.random, 10))
-				advance_to(&world, random_target(&world));
-		}
-		world_close(&world);
+	world->lags = true;
+	for (int turn = 0; turn < TEST_SHARE_OF(2000); turn++) {
+		for (uint64_t commands = random_below(&world->random, 10); commands > 0; commands--)
+			random_command(world);
+		advance_while_busy(world, random_target(world));
+		if (random_once_in(&world->random, 10))
+			advance_to(world, random_target(world));
 	}
 }
 
-/* --- Moves and removals ---------------------------------------------------------------------- */
+static void wheel_advanced_while_busy_is_late_never_early_and_loses_nothing(void **state)
+{
+	for_each_world(*state, 200, live_late);
+}
 
 /* Sets the timer, waits, moves it: it must come out once, then. Tick by tick, as a clock goes. */
 static void set_wait_and_move(struct world *world, uint64_t delay, uint64_t waited, uint64_t moved)
@@ -530,29 +524,24 @@ static void timer_added_or_moved_to_the_past_is_due_at_once(void **state)
 	world_close(&world);
 }
 
-static void wheel_that_lost_its_last_timer_has_no_next_tick(void **state)
+static void lose_the_last_timer(struct world *world)
 {
-	uint64_t seed = seed_choose();
+	for (int turn = 0; turn < 1000; turn++) {
+		uint64_t now = wheel_now(world->wheel);
+		uint64_t expiry = random_expiry(world);
 
-	for (size_t i = 0; i < SLOT_COUNTS; i++) {
-		struct world world =
-			world_open(*state, slot_counts[i], 1, random_from(seed, slot_counts[i]));
-
-		for (int turn = 0; turn < 1000; turn++) {
-			uint64_t now = wheel_now(world.wheel);
-			uint64_t expiry = random_expiry(&world);
-
-			add(&world, 0, expiry > now ? expiry : now + 1);
-			assert_true(next_tick(&world) <= world.entries[0].due);
-			remove_at(&world, 0);
-			assert_true(next_tick(&world) >= TICK_NEVER);
-			advance_to(&world, random_target(&world));
-		}
-		world_close(&world);
+		add(world, 0, expiry > now ? expiry : now + 1);
+		assert_true(next_tick(world) <= world->entries[0].due);
+		remove_at(world, 0);
+		assert_true(next_tick(world) >= TICK_NEVER);
+		advance_to(world, random_target(world));
 	}
 }
 
-/* --- Order ----------------------------------------------------------------------------------- */
+static void wheel_that_lost_its_last_timer_has_no_next_tick(void **state)
+{
+	for_each_world(*state, 1, lose_the_last_timer);
+}
 
 /* All that expires at the next tick, in one step. */
 static void assert_next_expired(struct world *world, uint64_t tick, const size_t *order,
@@ -896,8 +885,6 @@ static void timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd(void
 	world_close(&world);
 }
 
-/* --- Taking all ------------------------------------------------------------------------------ */
-
 static void take_gives_each_timer_once_whatever_its_expiry(void **state)
 {
 	uint64_t seed = seed_choose();
@@ -922,8 +909,6 @@ static void take_gives_each_timer_once_whatever_its_expiry(void **state)
 		world_close(&world);
 	}
 }
-
-/* --- Far and never --------------------------------------------------------------------------- */
 
 /* Levels that a wheel of so many slots needs: one looks at a timer at most once in each. */
 static size_t looks_at_most(const struct kind *kind, size_t slots)
@@ -1008,8 +993,6 @@ static void timer_that_never_expires_stays_and_wakes_nobody_soon(void **state)
 	}
 }
 
-/* --- A crowd --------------------------------------------------------------------------------- */
-
 static struct list *link_at(struct list *list, size_t place)
 {
 	struct list *link = list->next;
@@ -1076,8 +1059,6 @@ static void a_million_timers_in_one_slot_are_looked_at_64_at_a_time(void **state
 	world_close(&world);
 }
 
-/* --------------------------------------------------------------------------------------------- */
-
 #define TEST_IN(kind, test)                                     \
 	{                                                       \
 #test " (" #kind ")", test, NULL, NULL, &(kind) \
@@ -1086,37 +1067,34 @@ static void a_million_timers_in_one_slot_are_looked_at_64_at_a_time(void **state
 #define TEST_UNORDERED(test) TEST_IN(levels, test), TEST_IN(rounds, test)
 #define TEST_ALL(test) TEST_ORDERED(test), TEST_UNORDERED(test)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_ALL(random_timers_come_out_at_exactly_their_ticks),
-		TEST_ALL(every_operation_keeps_the_invariants_and_its_bounds),
-		TEST_ALL(wheels_of_very_many_slots_are_as_exact),
-		TEST_ALL(many_timers_come_out_at_exactly_their_ticks),
-		TEST_UNORDERED(wheel_advanced_while_busy_is_late_never_early_and_loses_nothing),
-		TEST_ALL(moved_timer_comes_out_once_at_its_new_tick_wherever_the_hand_is),
-		TEST_ALL(removed_timer_never_comes_out),
-		TEST_ALL(timer_added_or_moved_to_the_past_is_due_at_once),
-		TEST_ALL(wheel_that_lost_its_last_timer_has_no_next_tick),
-		TEST_ORDERED(timers_of_one_tick_come_out_in_the_order_of_their_last_command),
-		TEST_ORDERED(timers_of_several_ticks_come_out_tick_by_tick),
-		TEST_ORDERED(crowd_out_of_order_is_sorted_in_small_steps),
-		TEST_ORDERED(crowd_in_order_is_not_sorted),
-		TEST_ORDERED(commands_while_a_crowd_is_sorted_keep_the_order),
-		TEST_ORDERED(take_gives_each_timer_of_a_crowd_half_sorted),
-		TEST_UNORDERED(newly_due_timers_overtake_those_left_over),
-		TEST_UNORDERED(newly_due_timers_overtake_a_slot_of_several_rounds),
-		TEST_UNORDERED(timer_moved_to_later_while_it_is_due_leaves_the_crowd),
-		TEST_UNORDERED(timer_moved_to_later_while_it_is_late_leaves_the_crowd),
-		TEST_UNORDERED(timer_moved_to_soon_after_a_crowd_is_not_held_up_by_it),
-		TEST_UNORDERED(timer_moved_by_little_again_and_again_is_not_held_up),
-		TEST_IN(levels, timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd),
-		TEST_ALL(take_gives_each_timer_once_whatever_its_expiry),
-		TEST_ALL(far_timer_wakes_the_wheel_at_most_once_a_level),
-		TEST_ALL(timers_near_the_end_of_time_come_out_at_their_ticks),
-		TEST_ALL(timer_that_never_expires_stays_and_wakes_nobody_soon),
-		TEST_UNORDERED(a_million_timers_in_one_slot_are_looked_at_64_at_a_time),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST_ALL(random_timers_come_out_at_exactly_their_ticks),
+	TEST_ALL(every_operation_keeps_the_invariants_and_its_bounds),
+	TEST_ALL(wheels_of_very_many_slots_are_as_exact),
+	TEST_ALL(many_timers_come_out_at_exactly_their_ticks),
+	TEST_UNORDERED(wheel_advanced_while_busy_is_late_never_early_and_loses_nothing),
+	TEST_ALL(moved_timer_comes_out_once_at_its_new_tick_wherever_the_hand_is),
+	TEST_ALL(removed_timer_never_comes_out),
+	TEST_ALL(timer_added_or_moved_to_the_past_is_due_at_once),
+	TEST_ALL(wheel_that_lost_its_last_timer_has_no_next_tick),
+	TEST_ORDERED(timers_of_one_tick_come_out_in_the_order_of_their_last_command),
+	TEST_ORDERED(timers_of_several_ticks_come_out_tick_by_tick),
+	TEST_ORDERED(crowd_out_of_order_is_sorted_in_small_steps),
+	TEST_ORDERED(crowd_in_order_is_not_sorted),
+	TEST_ORDERED(commands_while_a_crowd_is_sorted_keep_the_order),
+	TEST_ORDERED(take_gives_each_timer_of_a_crowd_half_sorted),
+	TEST_UNORDERED(newly_due_timers_overtake_those_left_over),
+	TEST_UNORDERED(newly_due_timers_overtake_a_slot_of_several_rounds),
+	TEST_UNORDERED(timer_moved_to_later_while_it_is_due_leaves_the_crowd),
+	TEST_UNORDERED(timer_moved_to_later_while_it_is_late_leaves_the_crowd),
+	TEST_UNORDERED(timer_moved_to_soon_after_a_crowd_is_not_held_up_by_it),
+	TEST_UNORDERED(timer_moved_by_little_again_and_again_is_not_held_up),
+	TEST_IN(levels, timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd),
+	TEST_ALL(take_gives_each_timer_once_whatever_its_expiry),
+	TEST_ALL(far_timer_wakes_the_wheel_at_most_once_a_level),
+	TEST_ALL(timers_near_the_end_of_time_come_out_at_their_ticks),
+	TEST_ALL(timer_that_never_expires_stays_and_wakes_nobody_soon),
+	TEST_UNORDERED(a_million_timers_in_one_slot_are_looked_at_64_at_a_time),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

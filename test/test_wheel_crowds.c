@@ -168,15 +168,12 @@ static void slots_that_come_up_one_after_the_other_lose_nothing(void **state)
 	crowd_close(&crowd);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(crowd_of_one_slot_does_not_hold_up_the_next_slot),
-		cmocka_unit_test(timer_set_last_into_the_slot_of_a_crowd_is_looked_at_soon),
-		cmocka_unit_test(timer_set_first_into_the_slot_of_a_crowd_is_looked_at_soon),
-		cmocka_unit_test(what_a_tick_has_left_over_comes_after_all_that_is_newly_due),
-		cmocka_unit_test(slots_that_come_up_one_after_the_other_lose_nothing),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(crowd_of_one_slot_does_not_hold_up_the_next_slot),
+	cmocka_unit_test(timer_set_last_into_the_slot_of_a_crowd_is_looked_at_soon),
+	cmocka_unit_test(timer_set_first_into_the_slot_of_a_crowd_is_looked_at_soon),
+	cmocka_unit_test(what_a_tick_has_left_over_comes_after_all_that_is_newly_due),
+	cmocka_unit_test(slots_that_come_up_one_after_the_other_lose_nothing),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -5,20 +5,18 @@
  */
 #include "support/test.h"
 
+#include "support/blocked_call.h"
 #include "support/wait.h"
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "runtime/worker_pool.h"
-
-/* --- A pool and its jobs --------------------------------------------------------------------- */
 
 struct fixture;
 
@@ -27,7 +25,7 @@ struct task {
 	atomic_int times_run;
 	atomic_int times_released;
 	void (*run)(struct task *); /* NULL: nothing more is done */
-	sem_t *gate;
+	sem_t gate;                 /* of one that block() holds up */
 };
 
 struct fixture {
@@ -181,17 +179,42 @@ static void pass_gate(struct task *task)
 {
 	atomic_store(&task->fixture->flag, true);
 	atomic_fetch_add(&task->fixture->begun, 1);
-	while (sem_wait(task->gate) != 0)
+	while (sem_wait(&task->gate) != 0)
 		continue;
 }
 
-static void block(struct fixture *fixture, size_t number, sem_t *gate)
+/* The task waits until it is let go. */
+static void block(struct fixture *fixture, size_t number)
 {
 	fixture->tasks[number].run = pass_gate;
-	fixture->tasks[number].gate = gate;
+	sem_init(&fixture->tasks[number].gate, 0, 0);
 }
 
-/* --- Batches --------------------------------------------------------------------------------- */
+static void let_go(struct fixture *fixture, size_t number)
+{
+	sem_post(&fixture->tasks[number].gate);
+}
+
+static void let_all_go(struct fixture *fixture)
+{
+	for (size_t number = 0; number < fixture->size; number++)
+		let_go(fixture, number);
+	worker_pool_wait(fixture->pool);
+}
+
+static void fixture_open_blocked(struct fixture *fixture, int workers, size_t size, size_t number)
+{
+	fixture_open(fixture, workers, size);
+	block(fixture, number);
+}
+
+/* Waits for all jobs, each of which must have been run once. */
+static void finish(struct fixture *fixture)
+{
+	worker_pool_wait(fixture->pool);
+	assert_each_was_run_once(fixture);
+	fixture_close(fixture);
+}
 
 /* Walks over one batch, whose jobs must be those from `number` on; answers how many. */
 static size_t assert_batch(struct fixture *fixture, struct timer *first, size_t number)
@@ -225,12 +248,8 @@ static void batches_hold_no_more_jobs_than_a_tray_and_keep_their_order(void **st
 	}
 	assert_int_equal(number, 1000);
 	submit(&fixture);
-	worker_pool_wait(fixture.pool);
-	assert_each_was_run_once(&fixture);
-	fixture_close(&fixture);
+	finish(&fixture);
 }
-
-/* --- Doing ----------------------------------------------------------------------------------- */
 
 static int worker_counts[] = {1, 2, 8};
 enum { WORKER_COUNTS = sizeof(worker_counts) / sizeof(worker_counts[0]) };
@@ -271,9 +290,7 @@ static void jobs_of_many_submissions_are_done_once(void **state)
 				add(&fixture, number);
 			submit(&fixture);
 		}
-		worker_pool_wait(fixture.pool);
-		assert_each_was_run_once(&fixture);
-		fixture_close(&fixture);
+		finish(&fixture);
 	}
 }
 
@@ -290,8 +307,7 @@ static void jobs_submitted_one_by_one_are_done_each_before_the_next(void **state
 			worker_pool_wait(fixture.pool);
 			assert_int_equal(done(&fixture), number + 1);
 		}
-		assert_each_was_run_once(&fixture);
-		fixture_close(&fixture);
+		finish(&fixture);
 	}
 }
 
@@ -343,17 +359,14 @@ static void each_kind_of_job_calls_its_own_function(void **state)
 static void jobs_not_begun_when_the_target_stops_are_released(void **state)
 {
 	struct fixture fixture;
-	sem_t gate;
 
 	(void)state;
-	sem_init(&gate, 0, 0);
-	fixture_open(&fixture, 1, 100);
-	block(&fixture, 0, &gate);
+	fixture_open_blocked(&fixture, 1, 100, 0);
 	add_all(&fixture);
 	submit(&fixture);
 	WAIT_UNTIL(atomic_load(&fixture.flag));
 	atomic_store(&fixture.target.stopped, true);
-	sem_post(&gate);
+	let_go(&fixture, 0);
 	worker_pool_wait(fixture.pool);
 	assert_int_equal(done(&fixture), 100);
 	assert_int_equal(atomic_load(&fixture.tasks[0].times_run), 1);
@@ -363,53 +376,40 @@ static void jobs_not_begun_when_the_target_stops_are_released(void **state)
 				 1 + TW_STOPPED * 100);
 	}
 	fixture_close(&fixture);
-	sem_destroy(&gate);
 }
-
-/* --- Slow jobs ------------------------------------------------------------------------------- */
 
 static void slow_job_holds_up_nothing_but_its_worker(void **state)
 {
 	(void)state;
 	for (size_t slow = 0; slow < WORKER_BATCH; slow++) {
 		struct fixture fixture;
-		sem_t gate;
 
-		sem_init(&gate, 0, 0);
-		fixture_open(&fixture, 2, WORKER_BATCH);
-		block(&fixture, slow, &gate);
+		fixture_open_blocked(&fixture, 2, WORKER_BATCH, slow);
 		add_all(&fixture);
 		submit(&fixture);
 		WAIT_UNTIL(done(&fixture) == WORKER_BATCH - 1);
 		assert_int_equal(stats_of(&fixture).unfinished, 1);
 		assert_int_equal(atomic_load(&fixture.tasks[slow].times_run), 0);
-		sem_post(&gate);
-		worker_pool_wait(fixture.pool);
-		assert_each_was_run_once(&fixture);
-		fixture_close(&fixture);
-		sem_destroy(&gate);
+		let_go(&fixture, slow);
+		finish(&fixture);
 	}
 }
 
 /* Runs `jobs` jobs on the fixture's 8 workers, of which 7 are blocked, one every `stride` jobs. */
 static void block_7_workers(struct fixture *fixture, size_t jobs, size_t stride)
 {
-	sem_t gate;
-
-	sem_init(&gate, 0, 0);
 	fixture->size = jobs;
 	memset(fixture->tasks, 0, jobs * sizeof(*fixture->tasks));
 	atomic_store(&fixture->done, 0);
 	for (size_t i = 0; i < 7; i++)
-		block(fixture, i * stride, &gate);
+		block(fixture, i * stride);
 	add_all(fixture);
 	submit(fixture);
 	WAIT_UNTIL(done(fixture) == jobs - 7);
-	for (int i = 0; i < 7; i++)
-		sem_post(&gate);
+	for (size_t i = 0; i < 7; i++)
+		let_go(fixture, i * stride);
 	worker_pool_wait(fixture->pool);
 	assert_each_was_run_once(fixture);
-	sem_destroy(&gate);
 }
 
 /* Again and again with the same pool, whose workers sleep in between: all must be woken to help. */
@@ -430,20 +430,14 @@ static void rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked(void *
 static void jobs_submitted_behind_a_slow_one_are_done_before_it(void **state)
 {
 	struct fixture fixture;
-	sem_t gate;
 
 	(void)state;
-	sem_init(&gate, 0, 0);
-	fixture_open(&fixture, 2, 1000);
-	block(&fixture, 0, &gate);
+	fixture_open_blocked(&fixture, 2, 1000, 0);
 	for (size_t number = 0; number < fixture.size; number++)
 		submit_one(&fixture, number);
 	WAIT_UNTIL(done(&fixture) == fixture.size - 1);
-	sem_post(&gate);
-	worker_pool_wait(fixture.pool);
-	assert_each_was_run_once(&fixture);
-	fixture_close(&fixture);
-	sem_destroy(&gate);
+	let_go(&fixture, 0);
+	finish(&fixture);
 }
 
 static void note_when(struct task *task)
@@ -458,14 +452,11 @@ static void note_when(struct task *task)
 static void rest_of_a_batch_is_done_before_a_crowd_of_later_ones(void **state)
 {
 	struct fixture fixture;
-	sem_t gates[2];
 
 	(void)state;
 	fixture_open(&fixture, 2, 5000);
-	for (size_t i = 0; i < 2; i++) {
-		sem_init(&gates[i], 0, 0);
-		block(&fixture, i, &gates[i]);
-	}
+	for (size_t i = 0; i < 2; i++)
+		block(&fixture, i);
 	submit_one(&fixture, 0);
 	WAIT_UNTIL(atomic_exchange(&fixture.flag, false));
 	fixture.tasks[WORKER_BATCH].run = note_when;
@@ -476,33 +467,20 @@ static void rest_of_a_batch_is_done_before_a_crowd_of_later_ones(void **state)
 	for (size_t number = WORKER_BATCH + 1; number < fixture.size; number++)
 		add(&fixture, number);
 	submit(&fixture);
-	sem_post(&gates[0]);
+	let_go(&fixture, 0);
 	WAIT_UNTIL(done(&fixture) == fixture.size - 1);
 	assert_in_range(atomic_load(&fixture.done_before), WORKER_BATCH - 1, 3 * WORKER_BATCH);
-	sem_post(&gates[1]);
-	worker_pool_wait(fixture.pool);
-	assert_each_was_run_once(&fixture);
-	fixture_close(&fixture);
-	for (size_t i = 0; i < 2; i++)
-		sem_destroy(&gates[i]);
+	let_go(&fixture, 1);
+	finish(&fixture);
 }
 
-/* --- Growth ---------------------------------------------------------------------------------- */
-
-/* All the fixture's jobs at once, each of which waits at the gate. */
-static void block_all(struct fixture *fixture, sem_t *gate)
+/* All the fixture's jobs at once, each of which waits. */
+static void block_all(struct fixture *fixture)
 {
 	for (size_t number = 0; number < fixture->size; number++)
-		block(fixture, number, gate);
+		block(fixture, number);
 	add_all(fixture);
 	submit(fixture);
-}
-
-static void open_gate(struct fixture *fixture, sem_t *gate)
-{
-	for (size_t number = 0; number < fixture->size; number++)
-		sem_post(gate);
-	worker_pool_wait(fixture->pool);
 }
 
 /* Waits for the flag; after 20 seconds it has waited in vain, and lets the test go on. */
@@ -526,20 +504,16 @@ static void set_flag(struct task *task)
 static void pool_grows_while_all_workers_are_blocked_and_jobs_wait(void **state)
 {
 	struct fixture fixture;
-	sem_t gate;
 
 	(void)state;
-	sem_init(&gate, 0, 0);
 	fixture_open_growing(&fixture, 2, 64, 40);
 	assert_int_equal(stats_of(&fixture).workers, 2);
-	block_all(&fixture, &gate);
+	block_all(&fixture);
 	WAIT_UNTIL(atomic_load(&fixture.begun) == 40);
 	/* A worker of the first two may have been asleep for all of that time. */
 	assert_in_range(stats_of(&fixture).workers, 40, 42);
-	open_gate(&fixture, &gate);
-	assert_each_was_run_once(&fixture);
-	fixture_close(&fixture);
-	sem_destroy(&gate);
+	let_all_go(&fixture);
+	finish(&fixture);
 }
 
 /* The one worker that is not blocked lays out a batch, and is blocked by its first job. */
@@ -550,22 +524,18 @@ static void pool_grows_also_for_what_was_just_being_laid_out_when_it_looked(void
 	(void)state;
 	for (size_t turn = 0; turn < turns; turn++) {
 		struct fixture fixture;
-		sem_t gate;
 
-		sem_init(&gate, 0, 0);
 		fixture_open_growing(&fixture, 2, 4, 4);
 		for (size_t number = 0; number < 4; number++)
-			block(&fixture, number, &gate);
+			block(&fixture, number);
 		submit_one(&fixture, 0);
 		WAIT_UNTIL(atomic_load(&fixture.begun) == 1);
 		for (size_t number = 1; number < 4; number++)
 			add(&fixture, number);
 		submit(&fixture);
 		WAIT_UNTIL(atomic_load(&fixture.begun) == 4);
-		open_gate(&fixture, &gate);
-		assert_each_was_run_once(&fixture);
-		fixture_close(&fixture);
-		sem_destroy(&gate);
+		let_all_go(&fixture);
+		finish(&fixture);
 	}
 }
 
@@ -574,19 +544,16 @@ static void pool_has_at_most_so_many_workers(void **state)
 	(void)state;
 	for (int most = 1; most <= 4; most++) {
 		struct fixture fixture;
-		sem_t gate;
 
-		sem_init(&gate, 0, 0);
 		fixture_open_growing(&fixture, 1, most, 40);
-		block_all(&fixture, &gate);
+		block_all(&fixture);
 		WAIT_UNTIL(atomic_load(&fixture.begun) == (size_t)most);
 		/* Another five patiences. */
 		wait_for(25000000);
-		open_gate(&fixture, &gate);
+		let_all_go(&fixture);
 		assert_each_was_run_once(&fixture);
 		assert_int_equal(stats_of(&fixture).workers_most, most);
 		fixture_close(&fixture);
-		sem_destroy(&gate);
 	}
 }
 
@@ -620,15 +587,13 @@ static uint64_t tasks_ended(struct fixture *fixture)
 static void workers_that_were_idle_for_long_end_and_what_they_counted_stays(void **state)
 {
 	struct fixture fixture;
-	sem_t gate;
 
 	(void)state;
-	sem_init(&gate, 0, 0);
 	fixture_open_growing(&fixture, 2, 64, 20);
 	for (uint64_t turn = 1; turn <= 2; turn++) {
-		block_all(&fixture, &gate);
+		block_all(&fixture);
 		WAIT_UNTIL(atomic_load(&fixture.begun) == 20 * turn);
-		open_gate(&fixture, &gate);
+		let_all_go(&fixture);
 		assert_int_equal(tasks_ended(&fixture), 20 * turn);
 		assert_in_range(stats_of(&fixture).workers_most, 20, 22);
 		if (turn == 1)
@@ -637,10 +602,7 @@ static void workers_that_were_idle_for_long_end_and_what_they_counted_stays(void
 		assert_int_equal(stats_of(&fixture).unfinished, 0);
 	}
 	fixture_close(&fixture);
-	sem_destroy(&gate);
 }
-
-/* --- Lanes ----------------------------------------------------------------------------------- */
 
 /*
  * One worker, blocked by the first job, has a crowd waiting in one lane and then one marked job in
@@ -649,12 +611,9 @@ static void workers_that_were_idle_for_long_end_and_what_they_counted_stays(void
 static size_t overtaken_by(enum job_lane marked_lane, enum job_lane crowded_lane)
 {
 	struct fixture fixture;
-	sem_t gate;
 	size_t before;
 
-	sem_init(&gate, 0, 0);
-	fixture_open(&fixture, 1, 10000);
-	block(&fixture, 0, &gate);
+	fixture_open_blocked(&fixture, 1, 10000, 0);
 	submit_one(&fixture, 0);
 	WAIT_UNTIL(atomic_load(&fixture.flag));
 	for (size_t number = 1; number < fixture.size - 1; number++)
@@ -663,12 +622,11 @@ static size_t overtaken_by(enum job_lane marked_lane, enum job_lane crowded_lane
 	fixture.tasks[fixture.size - 1].run = note_when;
 	add(&fixture, fixture.size - 1);
 	submit_to(&fixture, marked_lane);
-	sem_post(&gate);
+	let_go(&fixture, 0);
 	worker_pool_wait(fixture.pool);
 	assert_each_was_run_once(&fixture);
 	before = atomic_load(&fixture.done_before);
 	fixture_close(&fixture);
-	sem_destroy(&gate);
 	return before;
 }
 
@@ -698,55 +656,30 @@ static void jobs_of_both_lanes_are_done_once(void **state)
 				submit_to(&fixture,
 					  number % 100 == 7 ? JOB_LANE_BULK : JOB_LANE_PROMPT);
 		}
-		worker_pool_wait(fixture.pool);
-		assert_each_was_run_once(&fixture);
-		fixture_close(&fixture);
+		finish(&fixture);
 	}
 }
 
-/* --- Waiting --------------------------------------------------------------------------------- */
+enum { WAITERS = 5 };
 
-struct waiter {
-	struct worker_pool *pool;
-	pthread_t thread;
-	atomic_int id;
-	atomic_bool returned;
-};
-
-static void *wait_for_pool(void *argument)
+static void wait_for_pool(void *pool)
 {
-	struct waiter *waiter = argument;
-
-	atomic_store(&waiter->id, gettid());
-	worker_pool_wait(waiter->pool);
-	atomic_store(&waiter->returned, true);
-	return NULL;
-}
-
-static bool waiter_is_asleep(struct waiter *waiter)
-{
-	return thread_is_asleep(atomic_load(&waiter->id));
+	worker_pool_wait(pool);
 }
 
 /* It sleeps, and not for a moment: it is where it waits. */
-static void waiter_falls_asleep(struct waiter *waiter)
+static void waiter_falls_asleep(struct blocked_call *waiter)
 {
 	int looks = 0;
 
-	WAIT_UNTIL((looks = waiter_is_asleep(waiter) ? looks + 1 : 0) == 5);
+	WAIT_UNTIL((looks = blocked_call_is_asleep(waiter) ? looks + 1 : 0) == 5);
+	assert_false(blocked_call_has_returned(waiter));
 }
 
-static void waiter_start(struct waiter *waiter, struct worker_pool *pool)
+static void waiter_start(struct blocked_call *waiter, struct worker_pool *pool)
 {
-	*waiter = (struct waiter){.pool = pool};
-	assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_pool, waiter), 0);
+	blocked_call_start(waiter, wait_for_pool, pool);
 	waiter_falls_asleep(waiter);
-}
-
-static void waiter_end(struct waiter *waiter)
-{
-	WAIT_UNTIL(atomic_load(&waiter->returned));
-	pthread_join(waiter->thread, NULL);
 }
 
 static void wait_of_an_idle_pool_returns_at_once(void **state)
@@ -763,23 +696,17 @@ static void wait_of_an_idle_pool_returns_at_once(void **state)
 static void wait_ends_after_the_jobs_submitted_before(void **state)
 {
 	struct fixture fixture;
-	struct waiter waiter;
-	sem_t gate;
+	struct blocked_call waiter;
 
 	(void)state;
-	sem_init(&gate, 0, 0);
-	fixture_open(&fixture, 2, 100);
-	block(&fixture, 50, &gate);
+	fixture_open_blocked(&fixture, 2, 100, 50);
 	add_all(&fixture);
 	submit(&fixture);
 	WAIT_UNTIL(done(&fixture) == 99);
 	waiter_start(&waiter, fixture.pool);
-	assert_false(atomic_load(&waiter.returned));
-	sem_post(&gate);
-	waiter_end(&waiter);
-	assert_each_was_run_once(&fixture);
-	fixture_close(&fixture);
-	sem_destroy(&gate);
+	let_go(&fixture, 50);
+	blocked_call_end(&waiter);
+	finish(&fixture);
 }
 
 /* Several times, so that each epoch has its turn. */
@@ -787,45 +714,35 @@ static void wait_does_not_wait_for_jobs_submitted_later(void **state)
 {
 	enum { TURNS = 5 };
 	struct fixture fixture;
-	sem_t gates[2];
 
 	(void)state;
 	fixture_open(&fixture, 2, 2 * TURNS);
-	sem_init(&gates[0], 0, 0);
-	sem_init(&gates[1], 0, 0);
 	for (size_t turn = 0; turn < TURNS; turn++) {
-		struct waiter waiter;
+		struct blocked_call waiter;
 
-		block(&fixture, 2 * turn, &gates[0]);
-		block(&fixture, 2 * turn + 1, &gates[1]);
+		block(&fixture, 2 * turn);
+		block(&fixture, 2 * turn + 1);
 		submit_one(&fixture, 2 * turn);
 		waiter_start(&waiter, fixture.pool);
 		submit_one(&fixture, 2 * turn + 1);
-		sem_post(&gates[0]);
-		waiter_end(&waiter);
+		let_go(&fixture, 2 * turn);
+		blocked_call_end(&waiter);
 		assert_int_equal(atomic_load(&fixture.tasks[2 * turn].times_run), 1);
 		assert_int_equal(atomic_load(&fixture.tasks[2 * turn + 1].times_run), 0);
-		sem_post(&gates[1]);
+		let_go(&fixture, 2 * turn + 1);
 		worker_pool_wait(fixture.pool);
 	}
-	assert_each_was_run_once(&fixture);
-	fixture_close(&fixture);
-	sem_destroy(&gates[0]);
-	sem_destroy(&gates[1]);
+	finish(&fixture);
 }
 
 /* A later job ends before the one that they wait for, so that they wake and must go on waiting. */
 static void all_who_wait_are_let_go_together(void **state)
 {
-	enum { WAITERS = 5 };
 	struct fixture fixture;
-	struct waiter waiters[WAITERS];
-	sem_t gate;
+	struct blocked_call waiters[WAITERS];
 
 	(void)state;
-	sem_init(&gate, 0, 0);
-	fixture_open(&fixture, 2, 10);
-	block(&fixture, 8, &gate);
+	fixture_open_blocked(&fixture, 2, 10, 8);
 	for (size_t number = 0; number < 9; number++)
 		submit_one(&fixture, number);
 	for (int i = 0; i < WAITERS; i++)
@@ -834,104 +751,80 @@ static void all_who_wait_are_let_go_together(void **state)
 	WAIT_UNTIL(done(&fixture) == 9);
 	for (int i = 0; i < WAITERS; i++)
 		waiter_falls_asleep(&waiters[i]);
+	let_go(&fixture, 8);
 	for (int i = 0; i < WAITERS; i++)
-		assert_false(atomic_load(&waiters[i].returned));
-	sem_post(&gate);
-	for (int i = 0; i < WAITERS; i++)
-		waiter_end(&waiters[i]);
-	assert_each_was_run_once(&fixture);
-	fixture_close(&fixture);
-	sem_destroy(&gate);
+		blocked_call_end(&waiters[i]);
+	finish(&fixture);
 }
 
 /* Each begins to wait after another job, of which none is done; they end one after the other. */
 static void waits_that_overlap_do_not_wait_for_each_others_jobs(void **state)
 {
-	enum { WAITERS = 4 };
 	struct fixture fixture;
-	struct waiter waiters[WAITERS];
-	sem_t gates[WAITERS + 1];
+	struct blocked_call waiters[WAITERS];
 
 	(void)state;
 	fixture_open(&fixture, WAITERS + 1, WAITERS + 1);
-	for (size_t i = 0; i <= WAITERS; i++) {
-		sem_init(&gates[i], 0, 0);
-		block(&fixture, i, &gates[i]);
-	}
+	for (size_t i = 0; i <= WAITERS; i++)
+		block(&fixture, i);
 	for (size_t i = 0; i < WAITERS; i++) {
 		submit_one(&fixture, i);
 		waiter_start(&waiters[i], fixture.pool);
 	}
 	submit_one(&fixture, WAITERS);
 	for (size_t i = 0; i < WAITERS; i++) {
-		sem_post(&gates[i]);
-		waiter_end(&waiters[i]);
+		let_go(&fixture, i);
+		blocked_call_end(&waiters[i]);
 		assert_int_equal(done(&fixture), i + 1);
 	}
-	sem_post(&gates[WAITERS]);
-	worker_pool_wait(fixture.pool);
-	assert_each_was_run_once(&fixture);
-	fixture_close(&fixture);
-	for (size_t i = 0; i <= WAITERS; i++)
-		sem_destroy(&gates[i]);
+	let_go(&fixture, WAITERS);
+	finish(&fixture);
 }
 
 /* Of the overlapping waits the later one has its own jobs done first. */
 static void wait_ends_after_the_jobs_of_earlier_waits_too(void **state)
 {
 	struct fixture fixture;
-	struct waiter waiters[2];
-	sem_t gates[2];
+	struct blocked_call waiters[2];
 
 	(void)state;
 	fixture_open(&fixture, 2, 2);
 	for (size_t i = 0; i < 2; i++) {
-		sem_init(&gates[i], 0, 0);
-		block(&fixture, i, &gates[i]);
+		block(&fixture, i);
 		submit_one(&fixture, i);
 		waiter_start(&waiters[i], fixture.pool);
 	}
-	sem_post(&gates[1]);
+	let_go(&fixture, 1);
 	WAIT_UNTIL(stats_of(&fixture).unfinished == 1);
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 2; i++)
 		waiter_falls_asleep(&waiters[i]);
-		assert_false(atomic_load(&waiters[i].returned));
-	}
-	sem_post(&gates[0]);
-	for (size_t i = 0; i < 2; i++) {
-		waiter_end(&waiters[i]);
-		sem_destroy(&gates[i]);
-	}
-	assert_each_was_run_once(&fixture);
-	fixture_close(&fixture);
+	let_go(&fixture, 0);
+	for (size_t i = 0; i < 2; i++)
+		blocked_call_end(&waiters[i]);
+	finish(&fixture);
 }
 
 /* More than there are epochs, with a job before each. */
 static void any_number_may_wait_at_a_time(void **state)
 {
-	enum { WAITERS = 270 };
+	enum { MANY = 270 };
 	struct fixture fixture;
-	struct waiter *waiters = calloc(WAITERS, sizeof(*waiters));
-	sem_t gate;
+	struct blocked_call *waiters = calloc(MANY, sizeof(*waiters));
 
 	(void)state;
 	assert_non_null(waiters);
-	sem_init(&gate, 0, 0);
-	fixture_open(&fixture, 1, WAITERS);
-	block(&fixture, 0, &gate);
-	for (size_t i = 0; i < WAITERS; i++) {
+	fixture_open_blocked(&fixture, 1, MANY, 0);
+	for (size_t i = 0; i < MANY; i++) {
 		submit_one(&fixture, i);
 		waiter_start(&waiters[i], fixture.pool);
 	}
-	assert_int_equal(stats_of(&fixture).unfinished, WAITERS);
-	for (size_t i = 0; i < WAITERS; i++)
-		assert_false(atomic_load(&waiters[i].returned));
-	sem_post(&gate);
-	for (size_t i = 0; i < WAITERS; i++)
-		waiter_end(&waiters[i]);
-	assert_each_was_run_once(&fixture);
-	fixture_close(&fixture);
-	sem_destroy(&gate);
+	assert_int_equal(stats_of(&fixture).unfinished, MANY);
+	for (size_t i = 0; i < MANY; i++)
+		assert_false(blocked_call_has_returned(&waiters[i]));
+	let_go(&fixture, 0);
+	for (size_t i = 0; i < MANY; i++)
+		blocked_call_end(&waiters[i]);
+	finish(&fixture);
 	free(waiters);
 }
 
@@ -961,7 +854,6 @@ static void *wait_and_look(void *argument)
 
 static void several_may_wait_while_jobs_are_submitted(void **state)
 {
-	enum { WAITERS = 4 };
 	struct stream stream = {0};
 	pthread_t waiters[WAITERS];
 
@@ -983,8 +875,6 @@ static void several_may_wait_while_jobs_are_submitted(void **state)
 	fixture_close(&stream.fixture);
 }
 
-/* --- Where we are, and the end --------------------------------------------------------------- */
-
 static void ask_where_it_is(struct task *task)
 {
 	char name[16] = "";
@@ -996,7 +886,8 @@ static void ask_where_it_is(struct task *task)
 
 static void only_a_worker_of_the_pool_is_here(void **state)
 {
-	struct fixture here, elsewhere;
+	struct fixture here;
+	struct fixture elsewhere;
 
 	(void)state;
 	fixture_open(&here, 1, 1);
@@ -1074,41 +965,38 @@ static void pool_without_jobs_can_be_destroyed_at_once(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(batches_hold_no_more_jobs_than_a_tray_and_keep_their_order),
-		cmocka_unit_test(jobs_of_one_submission_are_done_once),
-		cmocka_unit_test(jobs_of_many_submissions_are_done_once),
-		cmocka_unit_test(jobs_submitted_one_by_one_are_done_each_before_the_next),
-		cmocka_unit_test(submission_of_nothing_does_nothing),
-		cmocka_unit_test(each_kind_of_job_calls_its_own_function),
-		cmocka_unit_test(jobs_not_begun_when_the_target_stops_are_released),
-		cmocka_unit_test(slow_job_holds_up_nothing_but_its_worker),
-		cmocka_unit_test(rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked),
-		cmocka_unit_test(jobs_submitted_behind_a_slow_one_are_done_before_it),
-		cmocka_unit_test(rest_of_a_batch_is_done_before_a_crowd_of_later_ones),
-		cmocka_unit_test(pool_grows_while_all_workers_are_blocked_and_jobs_wait),
-		cmocka_unit_test(pool_grows_also_for_what_was_just_being_laid_out_when_it_looked),
-		cmocka_unit_test(pool_has_at_most_so_many_workers),
-		cmocka_unit_test(job_may_need_another_that_only_one_more_worker_can_do),
-		cmocka_unit_test(workers_that_were_idle_for_long_end_and_what_they_counted_stays),
-		cmocka_unit_test(prompt_job_is_not_held_up_by_a_crowd_in_bulk),
-		cmocka_unit_test(bulk_is_not_starved_by_a_crowd_of_prompt_jobs),
-		cmocka_unit_test(jobs_of_both_lanes_are_done_once),
-		cmocka_unit_test(wait_of_an_idle_pool_returns_at_once),
-		cmocka_unit_test(wait_ends_after_the_jobs_submitted_before),
-		cmocka_unit_test(wait_does_not_wait_for_jobs_submitted_later),
-		cmocka_unit_test(all_who_wait_are_let_go_together),
-		cmocka_unit_test(waits_that_overlap_do_not_wait_for_each_others_jobs),
-		cmocka_unit_test(wait_ends_after_the_jobs_of_earlier_waits_too),
-		cmocka_unit_test(any_number_may_wait_at_a_time),
-		cmocka_unit_test(several_may_wait_while_jobs_are_submitted),
-		cmocka_unit_test(only_a_worker_of_the_pool_is_here),
-		cmocka_unit_test(destroy_waits_until_all_jobs_are_done),
-		cmocka_unit_test(no_worker_leaves_while_a_job_may_need_it),
-		cmocka_unit_test(pool_without_jobs_can_be_destroyed_at_once),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(batches_hold_no_more_jobs_than_a_tray_and_keep_their_order),
+	cmocka_unit_test(jobs_of_one_submission_are_done_once),
+	cmocka_unit_test(jobs_of_many_submissions_are_done_once),
+	cmocka_unit_test(jobs_submitted_one_by_one_are_done_each_before_the_next),
+	cmocka_unit_test(submission_of_nothing_does_nothing),
+	cmocka_unit_test(each_kind_of_job_calls_its_own_function),
+	cmocka_unit_test(jobs_not_begun_when_the_target_stops_are_released),
+	cmocka_unit_test(slow_job_holds_up_nothing_but_its_worker),
+	cmocka_unit_test(rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked),
+	cmocka_unit_test(jobs_submitted_behind_a_slow_one_are_done_before_it),
+	cmocka_unit_test(rest_of_a_batch_is_done_before_a_crowd_of_later_ones),
+	cmocka_unit_test(pool_grows_while_all_workers_are_blocked_and_jobs_wait),
+	cmocka_unit_test(pool_grows_also_for_what_was_just_being_laid_out_when_it_looked),
+	cmocka_unit_test(pool_has_at_most_so_many_workers),
+	cmocka_unit_test(job_may_need_another_that_only_one_more_worker_can_do),
+	cmocka_unit_test(workers_that_were_idle_for_long_end_and_what_they_counted_stays),
+	cmocka_unit_test(prompt_job_is_not_held_up_by_a_crowd_in_bulk),
+	cmocka_unit_test(bulk_is_not_starved_by_a_crowd_of_prompt_jobs),
+	cmocka_unit_test(jobs_of_both_lanes_are_done_once),
+	cmocka_unit_test(wait_of_an_idle_pool_returns_at_once),
+	cmocka_unit_test(wait_ends_after_the_jobs_submitted_before),
+	cmocka_unit_test(wait_does_not_wait_for_jobs_submitted_later),
+	cmocka_unit_test(all_who_wait_are_let_go_together),
+	cmocka_unit_test(waits_that_overlap_do_not_wait_for_each_others_jobs),
+	cmocka_unit_test(wait_ends_after_the_jobs_of_earlier_waits_too),
+	cmocka_unit_test(any_number_may_wait_at_a_time),
+	cmocka_unit_test(several_may_wait_while_jobs_are_submitted),
+	cmocka_unit_test(only_a_worker_of_the_pool_is_here),
+	cmocka_unit_test(destroy_waits_until_all_jobs_are_done),
+	cmocka_unit_test(no_worker_leaves_while_a_job_may_need_it),
+	cmocka_unit_test(pool_without_jobs_can_be_destroyed_at_once),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(tests)

@@ -16,6 +16,7 @@
 #define BENCH_SUPPORT_FIGURES_H
 
 #include "format.h"
+#include "options.h"
 #include "spread.h"
 
 #include <stddef.h>
@@ -24,6 +25,13 @@ enum { FIGURES_RUNS = 99, FIGURES_MEASURES = 64 };
 
 /* A measure: where `field` stands among the doubles of `type`. */
 #define FIGURE(type, field) (offsetof(type, field) / sizeof(double))
+
+/* Rows of a bench's options: how many runs there are, and where the figures of each go. */
+#define FIGURES_OPTIONS(runs, least, csv_path)                                                  \
+	{"runs", OPTION_COUNT, runs, least, FIGURES_RUNS, .help = "runs; medians are printed"}, \
+	{                                                                                       \
+		"csv", OPTION_TEXT, csv_path, .help = "every run's figures to this file"        \
+	}
 
 struct figures;
 

@@ -72,19 +72,13 @@ void runner_stop(struct runner *runner)
 	pthread_join(runner->thread, NULL);
 }
 
-void runner_wait_ran(struct runner *runner, int64_t count)
-{
-	pthread_mutex_lock(&runner->lock);
-	while (runner->ran < count)
-		pthread_cond_wait(&runner->done, &runner->lock);
-	pthread_mutex_unlock(&runner->lock);
-}
-
-int64_t runner_ran(struct runner *runner)
+int64_t runner_wait_ran(struct runner *runner, int64_t count)
 {
 	int64_t ran;
 
 	pthread_mutex_lock(&runner->lock);
+	while (runner->ran < count)
+		pthread_cond_wait(&runner->done, &runner->lock);
 	ran = runner->ran;
 	pthread_mutex_unlock(&runner->lock);
 	return ran;

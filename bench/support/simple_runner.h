@@ -30,8 +30,7 @@ void runner_stop(struct runner *runner);
 /* At least one task; they are the runner's from here on. */
 void runner_give(struct runner *runner, struct slot *tasks);
 
-/* Waits until `count` tasks have run since the start. */
-void runner_wait_ran(struct runner *runner, int64_t count);
-int64_t runner_ran(struct runner *runner);
+/* Waits until `count` tasks have run since the start; returns how many have. */
+int64_t runner_wait_ran(struct runner *runner, int64_t count);
 
 #endif

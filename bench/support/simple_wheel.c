@@ -426,7 +426,7 @@ struct simple_wheel_state simple_wheel_state(struct simple_wheel *wheel)
 {
 	struct simple_wheel_state state = {
 		.pending = map_count(&wheel->map),
-		.fired = runner_ran(&wheel->runner),
+		.fired = runner_wait_ran(&wheel->runner, 0),
 		/* relaxed: statistics, order nothing. */
 		.longest_turn = atomic_load_explicit(&wheel->longest_turn, memory_order_relaxed),
 		.longest_turn_wall =

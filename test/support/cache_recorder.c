@@ -6,28 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void nothing(void *context, const struct tw_task *task)
+struct cache_recorder *cache_recorder_create_with(const struct variant *variant,
+						  tw_duration interval, size_t slots,
+						  struct tw_options more)
 {
-	(void)context;
-	(void)task;
+	struct cache_recorder *recorder = calloc(1, sizeof(*recorder));
+
+	assert_non_null(recorder);
+	journal_init(&recorder->removals, sizeof(struct removal));
+	more = variant_options(variant, more);
+	assert_status(tw_create(&recorder->wheel, interval, slots, ignore_task, &more), TW_OK);
+	return recorder;
 }
 
 struct cache_recorder *cache_recorder_create(const struct variant *variant)
 {
-	struct cache_recorder *recorder = calloc(1, sizeof(*recorder));
-	struct tw_options options = {
-		.layout = variant->layout,
-		.clock = TW_CLOCK_MANUAL,
-		.drive = variant->drive,
-		.workers = variant->workers,
-		/* Of tests that hold up all workers, some count on there being no more. */
-		.max_workers = variant->workers > 0 ? variant->workers : 0,
-	};
-
-	assert_non_null(recorder);
-	assert_int_equal(pthread_mutex_init(&recorder->lock, NULL), 0);
-	assert_status(tw_create(&recorder->wheel, INTERVAL, 64, nothing, &options), TW_OK);
-	return recorder;
+	return cache_recorder_create_with(variant, INTERVAL, 64, (struct tw_options){0});
 }
 
 struct tw_cache_options cache_recorder_options(struct cache_recorder *recorder)
@@ -49,10 +43,27 @@ void cache_recorder_start(struct cache_recorder *recorder, tw_duration expire,
 
 struct cache_recorder *cache_recorder_open(const struct variant *variant, tw_duration expire)
 {
+	return cache_recorder_open_with(variant, expire, (struct tw_cache_options){0});
+}
+
+struct cache_recorder *cache_recorder_open_with(const struct variant *variant, tw_duration expire,
+						struct tw_cache_options more)
+{
+	more.on_remove = record_removal;
+	return cache_recorder_open_quiet(variant, expire, more);
+}
+
+struct cache_recorder *cache_recorder_open_quiet(const struct variant *variant, tw_duration expire,
+						 struct tw_cache_options more)
+{
 	struct cache_recorder *recorder = cache_recorder_create(variant);
 	struct tw_cache_options options = cache_recorder_options(recorder);
 
-	cache_recorder_start(recorder, expire, &options);
+	more.context = options.context;
+	more.wheel = options.wheel;
+	if (more.jitter == 0)
+		more.jitter = options.jitter;
+	cache_recorder_start(recorder, expire, &more);
 	return recorder;
 }
 
@@ -60,9 +71,14 @@ void cache_recorder_close(struct cache_recorder *recorder)
 {
 	tw_cache_destroy(recorder->cache);
 	tw_destroy(recorder->wheel);
-	pthread_mutex_destroy(&recorder->lock);
-	free(recorder->removals);
+	journal_destroy(&recorder->removals);
 	free(recorder);
+}
+
+void cache_recorder_close_balanced(struct cache_recorder *recorder)
+{
+	assert_balanced(recorder->cache);
+	cache_recorder_close(recorder);
 }
 
 /* Copies the first bytes and answers the full size. */
@@ -87,16 +103,7 @@ void record_removal(void *context, const struct tw_cache_entry *entry, enum tw_c
 	removal.key_size = excerpt(removal.key, bytes, size);
 	bytes = tw_cache_entry_value(entry, &size);
 	removal.value_size = excerpt(removal.value, bytes, size);
-	pthread_mutex_lock(&recorder->lock);
-	if (recorder->count == recorder->capacity) {
-		recorder->capacity = recorder->capacity * 2 + 16;
-		recorder->removals = realloc(recorder->removals,
-					     recorder->capacity * sizeof(recorder->removals[0]));
-		if (recorder->removals == NULL)
-			abort();
-	}
-	recorder->removals[recorder->count++] = removal;
-	pthread_mutex_unlock(&recorder->lock);
+	journal_append(&recorder->removals, &removal);
 	if (recorder->on_remove != NULL)
 		recorder->on_remove(recorder, entry, cause);
 }
@@ -104,6 +111,12 @@ void record_removal(void *context, const struct tw_cache_entry *entry, enum tw_c
 void cache_set(struct cache_recorder *recorder, const char *key, const char *value)
 {
 	assert_status(tw_cache_set(recorder->cache, key, strlen(key), value, strlen(value)), TW_OK);
+}
+
+void cache_set_letters(struct cache_recorder *recorder, const char *letters)
+{
+	for (; *letters != '\0'; letters++)
+		cache_set(recorder, (const char[]){*letters, '\0'}, (const char[]){*letters, '\0'});
 }
 
 void cache_set_for(struct cache_recorder *recorder, const char *key, const char *value,
@@ -151,68 +164,41 @@ void cache_settle(struct cache_recorder *recorder)
 	assert_status(tw_cache_flush(recorder->cache), TW_OK);
 }
 
-/* --- What was written down ------------------------------------------------------------------- */
-
 size_t removal_count(struct cache_recorder *recorder)
 {
-	size_t count;
-
-	pthread_mutex_lock(&recorder->lock);
-	count = recorder->count;
-	pthread_mutex_unlock(&recorder->lock);
-	return count;
+	return journal_count(&recorder->removals);
 }
 
 struct removal removal_at(struct cache_recorder *recorder, size_t index)
 {
 	struct removal removal;
 
-	pthread_mutex_lock(&recorder->lock);
-	assert_true(index < recorder->count);
-	removal = recorder->removals[index];
-	pthread_mutex_unlock(&recorder->lock);
+	journal_get(&recorder->removals, index, &removal);
 	return removal;
+}
+
+static bool has_cause(const void *removal, const void *cause)
+{
+	return ((const struct removal *)removal)->cause == *(const enum tw_cache_cause *)cause;
 }
 
 size_t removal_count_of(struct cache_recorder *recorder, enum tw_cache_cause cause)
 {
-	size_t count = 0;
-
-	pthread_mutex_lock(&recorder->lock);
-	for (size_t i = 0; i < recorder->count; i++)
-		count += recorder->removals[i].cause == cause;
-	pthread_mutex_unlock(&recorder->lock);
-	return count;
+	return journal_find(&recorder->removals, has_cause, &cause, NULL);
 }
 
-/* How many entries with this value have left; *cause is the last one's. */
-static size_t find_removals(struct cache_recorder *recorder, const char *value,
-			    enum tw_cache_cause *cause)
+static bool has_value(const void *element, const void *value)
 {
+	const struct removal *removal = element;
 	size_t size = strlen(value);
-	size_t count = 0;
 
-	pthread_mutex_lock(&recorder->lock);
-	for (size_t i = 0; i < recorder->count; i++) {
-		const struct removal *removal = &recorder->removals[i];
-
-		if (removal->value_size == size && memcmp(removal->value, value, size) == 0) {
-			count++;
-			*cause = removal->cause;
-		}
-	}
-	pthread_mutex_unlock(&recorder->lock);
-	return count;
+	return removal->value_size == size && memcmp(removal->value, value, size) == 0;
 }
 
 size_t times_removed(struct cache_recorder *recorder, const char *value)
 {
-	enum tw_cache_cause cause;
-
-	return find_removals(recorder, value, &cause);
+	return journal_find(&recorder->removals, has_value, value, NULL);
 }
-
-/* --- Judgements ------------------------------------------------------------------------------ */
 
 void assert_holds_(struct tw_cache *cache, const char *key, const char *value, const char *file,
 		   int line)
@@ -223,6 +209,15 @@ void assert_holds_(struct tw_cache *cache, const char *key, const char *value, c
 	_assert_string_equal(tw_status_name(status), "TW_OK", file, line);
 	assert_value_(entry, value, file, line);
 	tw_cache_entry_release(entry);
+}
+
+void assert_lives_for_(struct cache_recorder *recorder, const char *key, const char *value,
+		       tw_duration time, const char *file, int line)
+{
+	cache_pass(recorder, time - 1);
+	assert_holds_(recorder->cache, key, value, file, line);
+	cache_pass(recorder, 1);
+	_assert_string_equal(tw_status_name(cache_get(recorder, key)), "TW_NOT_FOUND", file, line);
 }
 
 void assert_value_(const struct tw_cache_entry *entry, const char *value, const char *file,
@@ -238,11 +233,11 @@ void assert_value_(const struct tw_cache_entry *entry, const char *value, const 
 void assert_removed_(struct cache_recorder *recorder, const char *value, enum tw_cache_cause cause,
 		     const char *file, int line)
 {
-	enum tw_cache_cause found = TW_CAUSE_EXPLICIT;
-	size_t count = find_removals(recorder, value, &found);
+	size_t index = 0;
 
-	_assert_int_equal(count, 1, file, line);
-	_assert_int_equal(found, cause, file, line);
+	_assert_int_equal(journal_find(&recorder->removals, has_value, value, &index), 1, file,
+			  line);
+	_assert_int_equal(removal_at(recorder, index).cause, cause, file, line);
 }
 
 void assert_balanced_(struct tw_cache *cache, const char *file, int line)

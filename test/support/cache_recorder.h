@@ -34,14 +34,15 @@ struct cache_recorder {
 			  enum tw_cache_cause);
 	void *argument; /* for that */
 
-	pthread_mutex_t lock; /* guards all below */
-	struct removal *removals;
-	size_t count;
-	size_t capacity;
+	struct journal removals;
 };
 
 /* With a wheel of INTERVAL ticks, and no cache yet. */
 struct cache_recorder *cache_recorder_create(const struct variant *variant);
+/* The same with another tick and as many slots, and what `more` says beyond the variant. */
+struct cache_recorder *cache_recorder_create_with(const struct variant *variant,
+						  tw_duration interval, size_t slots,
+						  struct tw_options more);
 /* The recorder's wheel and listener, no jitter; tests change them before cache_recorder_start. */
 struct tw_cache_options cache_recorder_options(struct cache_recorder *recorder);
 /* Makes the cache; the test fails if that fails. */
@@ -49,14 +50,24 @@ void cache_recorder_start(struct cache_recorder *recorder, tw_duration expire,
 			  const struct tw_cache_options *options);
 /* The three above at once. */
 struct cache_recorder *cache_recorder_open(const struct variant *variant, tw_duration expire);
+/* The same, and what `more` says holds too. */
+struct cache_recorder *cache_recorder_open_with(const struct variant *variant, tw_duration expire,
+						struct tw_cache_options more);
+/* That without the listener: no removal is written down. */
+struct cache_recorder *cache_recorder_open_quiet(const struct variant *variant, tw_duration expire,
+						 struct tw_cache_options more);
 /* Destroys the cache if there is one still, the wheel and the recorder. */
 void cache_recorder_close(struct cache_recorder *recorder);
+/* The same of one whose cache is at rest, and whose counts must add up. */
+void cache_recorder_close_balanced(struct cache_recorder *recorder);
 
 /* For tw_cache_options. */
 void record_removal(void *recorder, const struct tw_cache_entry *entry, enum tw_cache_cause cause);
 
 /* Calls that must succeed, with strings, which are stored without their zero byte. Main thread. */
 void cache_set(struct cache_recorder *recorder, const char *key, const char *value);
+/* Each letter is a key and its value. */
+void cache_set_letters(struct cache_recorder *recorder, const char *letters);
 void cache_set_for(struct cache_recorder *recorder, const char *key, const char *value,
 		   tw_duration expire);
 enum tw_status cache_get(struct cache_recorder *recorder, const char *key);
@@ -80,6 +91,11 @@ size_t times_removed(struct cache_recorder *recorder, const char *value);
 void assert_holds_(struct tw_cache *cache, const char *key, const char *value, const char *file,
 		   int line);
 #define assert_holds_none(recorder, key) assert_status(cache_get(recorder, key), TW_NOT_FOUND)
+/* The key has this value until so much time has passed, and then none. */
+#define assert_lives_for(recorder, key, value, time) \
+	assert_lives_for_(recorder, key, value, time, __FILE__, __LINE__)
+void assert_lives_for_(struct cache_recorder *recorder, const char *key, const char *value,
+		       tw_duration time, const char *file, int line);
 /* An entry with this value has left, once, for this cause. */
 #define assert_removed(recorder, value, cause) \
 	assert_removed_(recorder, value, cause, __FILE__, __LINE__)

@@ -16,8 +16,7 @@ enum tw_status source_load(void *argument, const void *key, size_t key_size,
 	(void)key_size;
 	atomic_fetch_add(&source->loads, 1);
 	if (source->gated) {
-		sem_post(&source->begun);
-		sem_wait(&source->gate);
+		gate_pass(&source->gate);
 	}
 	if (source->dies)
 		pthread_exit(NULL);
@@ -35,14 +34,7 @@ void source_open(struct source *source, const char *value)
 {
 	memset(source, 0, sizeof(*source));
 	source->value = value;
-	assert_int_equal(sem_init(&source->begun, 0, 0), 0);
-	assert_int_equal(sem_init(&source->gate, 0, 0), 0);
-}
-
-void source_close(struct source *source)
-{
-	sem_destroy(&source->begun);
-	sem_destroy(&source->gate);
+	gate_init(&source->gate);
 }
 
 enum tw_status take(struct cache_recorder *recorder, const char *key, struct source *source,
@@ -92,7 +84,7 @@ void taker_start_load(struct taker *taker, struct cache_recorder *recorder, cons
 {
 	source->gated = true;
 	taker_start(taker, recorder, key, source, TW_FOREVER);
-	sem_wait(&source->begun);
+	gate_await(&source->gate);
 }
 
 void start_waiters(struct taker *takers, struct cache_recorder *recorder, const char *key,
@@ -122,4 +114,18 @@ void assert_takers_end_(struct taker *takers, enum tw_status status, const char 
 {
 	for (int i = 0; i < TAKERS; i++)
 		assert_taker_ends_(&takers[i], status, value, file, line);
+}
+
+void load_start(struct load *load, struct cache_recorder *recorder, const char *key)
+{
+	taker_start_load(&load->first, recorder, key, &load->source);
+	start_waiters(load->others, recorder, key, &load->source);
+}
+
+void assert_load_ends_(struct load *load, enum tw_status status, const char *value,
+		       const char *file, int line)
+{
+	gate_open(&load->source.gate);
+	assert_taker_ends_(&load->first, status, value, file, line);
+	assert_takers_end_(load->others, status, value, file, line);
 }

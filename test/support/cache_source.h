@@ -4,11 +4,11 @@
 #define SUPPORT_CACHE_SOURCE_H
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "cache_recorder.h"
+#include "gate.h"
 
 /* What the loader gives and does. */
 struct source {
@@ -17,15 +17,13 @@ struct source {
 	tw_duration expire;
 	/* If `gated`, the loader says that it has begun and waits until it may go on. */
 	bool gated;
-	sem_t begun;
-	sem_t gate;
+	struct gate gate;
 	bool dies;
 	struct tw_cache *cache; /* for tests' own loaders */
 	atomic_int loads;
 };
 
 void source_open(struct source *source, const char *value);
-void source_close(struct source *source);
 /* The loader; its argument is the source. */
 enum tw_status source_load(void *source, const void *key, size_t key_size,
 			   struct tw_cache_loading *loading);
@@ -44,8 +42,6 @@ void assert_taken_(struct cache_recorder *recorder, const char *key, struct sour
 	assert_not_taken_(recorder, key, source, status, __FILE__, __LINE__)
 void assert_not_taken_(struct cache_recorder *recorder, const char *key, struct source *source,
 		       enum tw_status expected, const char *file, int line);
-
-/* --- Takes in other threads --- */
 
 enum { TAKERS = 20 };
 
@@ -67,6 +63,21 @@ void taker_start_load(struct taker *taker, struct cache_recorder *recorder, cons
 /* TAKERS of them, who wait for the load that runs. */
 void start_waiters(struct taker *takers, struct cache_recorder *recorder, const char *key,
 		   struct source *source);
+
+/* A load that has begun and waits at the gate, and TAKERS who wait for it. */
+struct load {
+	struct source source;
+	struct taker first;
+	struct taker others[TAKERS];
+};
+
+/* The source has been opened. */
+void load_start(struct load *load, struct cache_recorder *recorder, const char *key);
+/* Opens the gate; all end alike. */
+#define assert_load_ends(load, status, value) \
+	assert_load_ends_(load, status, value, __FILE__, __LINE__)
+void assert_load_ends_(struct load *load, enum tw_status status, const char *value,
+		       const char *file, int line);
 
 /* Waits for its end; on TW_OK it has this value. */
 #define assert_taker_ends(taker, status, value) \

@@ -79,19 +79,14 @@ void ledger_drain(void *context, const struct tw_task *task)
 	atomic_fetch_add(&ledger->drained, 1);
 }
 
-size_t ledger_executed(struct ledger *ledger)
+struct ledger_counts ledger_counts(struct ledger *ledger)
 {
-	return atomic_load(&ledger->executed);
-}
+	struct ledger_counts counts = {.executed = atomic_load(&ledger->executed),
+				       .drained = atomic_load(&ledger->drained)};
 
-size_t ledger_drained(struct ledger *ledger)
-{
-	return atomic_load(&ledger->drained);
-}
-
-size_t ledger_released(struct ledger *ledger, enum tw_reason reason)
-{
-	return atomic_load(&ledger->released[reason]);
+	for (int reason = 0; reason < 3; reason++)
+		counts.released[reason] = atomic_load(&ledger->released[reason]);
+	return counts;
 }
 
 size_t ledger_accepted(struct ledger *ledger)

@@ -24,9 +24,14 @@ void ledger_execute(void *ledger, const struct tw_task *task);
 void ledger_release(void *ledger, const struct tw_task *task, enum tw_reason reason);
 void ledger_drain(void *ledger, const struct tw_task *task);
 
-size_t ledger_executed(struct ledger *ledger);
-size_t ledger_drained(struct ledger *ledger);
-size_t ledger_released(struct ledger *ledger, enum tw_reason reason);
+/* How many came back so far, and how. */
+struct ledger_counts {
+	size_t executed;
+	size_t drained;
+	size_t released[3]; /* by tw_reason */
+};
+
+struct ledger_counts ledger_counts(struct ledger *ledger);
 size_t ledger_accepted(struct ledger *ledger);
 
 /* Fails the test unless every accepted value came back once, and no other did. Main thread. */

@@ -44,8 +44,6 @@ static void *grow(void *array, size_t *capacity, size_t count, size_t size)
 	return array;
 }
 
-/* --- Expected events ------------------------------------------------------------------------- */
-
 static const struct expected *queue_first(const struct expected_queue *queue)
 {
 	return queue->first < queue->count ? &queue->events[queue->first] : NULL;
@@ -113,8 +111,6 @@ static void model_expect_all(struct model *model, enum event_kind kind, enum tw_
 		if (model->tick[key] != MODEL_NOT_ARMED)
 			model_expect(model, &model->expected, kind, reason, key);
 }
-
-/* --- Commands -------------------------------------------------------------------------------- */
 
 static tw_duration add_saturated(tw_duration now, tw_duration delay)
 {
@@ -216,8 +212,6 @@ void model_stop(struct model *model)
 	model_apply_all(model);
 	model_expect_all(model, EVENT_RELEASE, TW_STOPPED);
 }
-
-/* --- Time ------------------------------------------------------------------------------------ */
 
 void model_begin_advance(struct model *model, tw_duration target)
 {

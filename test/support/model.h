@@ -49,7 +49,9 @@ struct expected {
 
 struct expected_queue {
 	struct expected *events; /* from first on */
-	size_t first, count, capacity;
+	size_t first;
+	size_t count;
+	size_t capacity;
 };
 
 /* A command, and what it means at the time when it is given. */
@@ -80,7 +82,8 @@ struct model {
 	uint32_t *value;
 
 	struct dated_command *commands; /* given and not yet applied */
-	size_t command_count, command_capacity;
+	size_t command_count;
+	size_t command_capacity;
 	struct expected_queue expected;
 	/* Set in the past by tasks: they come in this order, at any time of the tick. */
 	struct expected_queue overdue;

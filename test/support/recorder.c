@@ -15,18 +15,25 @@ struct variant rounds_owner = {TW_LAYOUT_ROUNDS, TW_DRIVE_THREAD, TW_WORKERS_INL
 struct variant rounds_workers = {TW_LAYOUT_ROUNDS, TW_DRIVE_CALLER, 2};
 struct variant rounds_threads = {TW_LAYOUT_ROUNDS, TW_DRIVE_THREAD, 2};
 
+struct tw_options variant_options(const struct variant *variant, struct tw_options more)
+{
+	more.layout = variant->layout;
+	more.clock = TW_CLOCK_MANUAL;
+	more.drive = variant->drive;
+	if (more.workers == 0)
+		more.workers = variant->workers;
+	/* Of tests that hold up all workers, some count on there being no more. */
+	if (more.workers < 0)
+		more.max_workers = 0;
+	else if (more.max_workers == 0)
+		more.max_workers = more.workers;
+	return more;
+}
+
 struct tw_options recorder_options(struct recorder *recorder, const struct variant *variant)
 {
-	return (struct tw_options){
-		.context = recorder,
-		.release = record_release,
-		.layout = variant->layout,
-		.clock = TW_CLOCK_MANUAL,
-		.drive = variant->drive,
-		.workers = variant->workers,
-		/* Of tests that hold up all workers, some count on there being no more. */
-		.max_workers = variant->workers > 0 ? variant->workers : 0,
-	};
+	return variant_options(variant,
+			       (struct tw_options){.context = recorder, .release = record_release});
 }
 
 struct recorder *recorder_create(void)
@@ -34,7 +41,8 @@ struct recorder *recorder_create(void)
 	struct recorder *recorder = calloc(1, sizeof(*recorder));
 
 	assert_non_null(recorder);
-	assert_int_equal(pthread_mutex_init(&recorder->lock, NULL), 0);
+	gate_init(&recorder->gate);
+	journal_init(&recorder->events, sizeof(struct event));
 	return recorder;
 }
 
@@ -47,18 +55,26 @@ void recorder_start(struct recorder *recorder, tw_duration interval, size_t slot
 
 struct recorder *recorder_open(const struct variant *variant, size_t slots)
 {
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, variant);
+	return recorder_open_with(variant, slots, (struct tw_options){0});
+}
 
-	recorder_start(recorder, INTERVAL, slots, &options);
+struct recorder *recorder_open_with(const struct variant *variant, size_t slots,
+				    struct tw_options more)
+{
+	struct recorder *recorder = recorder_create();
+
+	more.context = recorder;
+	if (more.release == NULL)
+		more.release = record_release;
+	more = variant_options(variant, more);
+	recorder_start(recorder, INTERVAL, slots, &more);
 	return recorder;
 }
 
 void recorder_close(struct recorder *recorder)
 {
 	tw_destroy(recorder->wheel);
-	pthread_mutex_destroy(&recorder->lock);
-	free(recorder->events);
+	journal_destroy(&recorder->events);
 	free(recorder);
 }
 
@@ -79,16 +95,7 @@ static void record(struct recorder *recorder, enum event_kind kind, enum tw_reas
 
 	if (shown > 0)
 		memcpy(event.key, task->key, shown);
-	pthread_mutex_lock(&recorder->lock);
-	if (recorder->count == recorder->capacity) {
-		recorder->capacity = recorder->capacity * 2 + 16;
-		recorder->events =
-			realloc(recorder->events, recorder->capacity * sizeof(recorder->events[0]));
-		if (recorder->events == NULL)
-			abort();
-	}
-	recorder->events[recorder->count++] = event;
-	pthread_mutex_unlock(&recorder->lock);
+	journal_append(&recorder->events, &event);
 }
 
 void record_execute(void *context, const struct tw_task *task)
@@ -96,6 +103,8 @@ void record_execute(void *context, const struct tw_task *task)
 	struct recorder *recorder = context;
 
 	record(recorder, EVENT_EXECUTE, 0, task);
+	if (recorder->held != 0 && task->value == VALUE(recorder->held))
+		gate_pass(&recorder->gate);
 	if (recorder->on_execute != NULL)
 		recorder->on_execute(recorder, task);
 }
@@ -118,6 +127,12 @@ void record_drain(void *context, const struct tw_task *task)
 		recorder->on_drain(recorder, task);
 }
 
+void ignore_task(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
 void set_timer(struct recorder *recorder, const char *key, uintptr_t value, tw_duration delay)
 {
 	assert_status(tw_set_timer(recorder->wheel, key, strlen(key), VALUE(value), delay), TW_OK);
@@ -127,6 +142,13 @@ void set_timer_at(struct recorder *recorder, const char *key, uintptr_t value, t
 {
 	assert_status(tw_set_timer_at(recorder->wheel, key, strlen(key), VALUE(value), deadline),
 		      TW_OK);
+}
+
+void set_letters_ms_(struct recorder *recorder, const int *delays, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		set_timer(recorder, (const char[]){(char)('a' + i), '\0'}, i + 1,
+			  delays[i] * TW_MILLISECOND);
 }
 
 void move_timer(struct recorder *recorder, const char *key, tw_duration delay)
@@ -151,67 +173,78 @@ void advance(struct recorder *recorder, tw_duration by)
 	settle(recorder);
 }
 
+void advance_to(struct recorder *recorder, tw_duration time)
+{
+	advance(recorder, time - tw_now(recorder->wheel));
+}
+
 void settle(struct recorder *recorder)
 {
 	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
 }
 
+void flush_wheel(struct recorder *recorder)
+{
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+}
+
+tw_duration poll_wheel(struct recorder *recorder)
+{
+	tw_duration until_next = -1;
+
+	assert_status(tw_poll(recorder->wheel, &until_next), TW_OK);
+	assert_true(until_next >= 0);
+	return until_next;
+}
+
+void stop_wheel(struct recorder *recorder)
+{
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	settle(recorder);
+}
+
 size_t event_count(struct recorder *recorder)
 {
-	size_t count;
+	return journal_count(&recorder->events);
+}
 
-	pthread_mutex_lock(&recorder->lock);
-	count = recorder->count;
-	pthread_mutex_unlock(&recorder->lock);
-	return count;
+static bool is_of_kind(const void *event, const void *kind)
+{
+	return ((const struct event *)event)->kind == *(const enum event_kind *)kind;
 }
 
 size_t event_count_of_kind(struct recorder *recorder, enum event_kind kind)
 {
-	size_t count = 0;
-
-	pthread_mutex_lock(&recorder->lock);
-	for (size_t i = 0; i < recorder->count; i++)
-		count += recorder->events[i].kind == kind;
-	pthread_mutex_unlock(&recorder->lock);
-	return count;
+	return journal_find(&recorder->events, is_of_kind, &kind, NULL);
 }
 
 struct event event_at(struct recorder *recorder, size_t index)
 {
-	struct event event = {0};
-	size_t count = event_count(recorder);
+	struct event event;
 
-	if (index >= count)
-		fail_msg("event %zu was asked for, there are %zu", index, count);
-	pthread_mutex_lock(&recorder->lock);
-	event = recorder->events[index];
-	pthread_mutex_unlock(&recorder->lock);
+	journal_get(&recorder->events, index, &event);
 	return event;
+}
+
+static bool has_value(const void *event, const void *value)
+{
+	return ((const struct event *)event)->value == value;
 }
 
 size_t times_returned(struct recorder *recorder, uintptr_t value)
 {
-	size_t times = 0;
-
-	pthread_mutex_lock(&recorder->lock);
-	for (size_t i = 0; i < recorder->count; i++)
-		times += recorder->events[i].value == VALUE(value);
-	pthread_mutex_unlock(&recorder->lock);
-	return times;
+	return journal_find(&recorder->events, has_value, VALUE(value), NULL);
 }
 
 struct event event_of_(struct recorder *recorder, uintptr_t value, const char *file, int line)
 {
-	size_t times = times_returned(recorder, value);
 	size_t index = 0;
+	size_t times = journal_find(&recorder->events, has_value, VALUE(value), &index);
 
 	if (times != 1) {
 		print_error("value %zu came back %zu times\n", (size_t)value, times);
 		_fail(file, line);
 	}
-	while (event_at(recorder, index).value != VALUE(value))
-		index++;
 	return event_at(recorder, index);
 }
 

@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <timingwheel/timingwheel.h>
 
+#include "gate.h"
+#include "journal.h"
+
 struct variant {
 	enum tw_layout layout;
 	enum tw_drive drive;
@@ -57,13 +60,13 @@ struct recorder {
 	void (*on_release)(struct recorder *, const struct tw_task *);
 	void (*on_drain)(struct recorder *, const struct tw_task *);
 	void *argument; /* for those */
-
-	pthread_mutex_t lock; /* guards all below */
-	struct event *events;
-	size_t count;
-	size_t capacity;
+	uintptr_t held; /* a task with this value is held up at the gate before them; 0: none */
+	struct gate gate;
+	struct journal events;
 };
 
+/* Options of a variant on the manual clock, and what `more` says; as many workers at the most. */
+struct tw_options variant_options(const struct variant *variant, struct tw_options more);
 /* Options of a variant, with the recorder's functions; tests change them before recorder_start. */
 struct tw_options recorder_options(struct recorder *recorder, const struct variant *variant);
 struct recorder *recorder_create(void);
@@ -72,6 +75,9 @@ void recorder_start(struct recorder *recorder, tw_duration interval, size_t slot
 		    const struct tw_options *options);
 /* The three above at once, with INTERVAL. */
 struct recorder *recorder_open(const struct variant *variant, size_t slots);
+/* The same, and what `more` says holds too. */
+struct recorder *recorder_open_with(const struct variant *variant, size_t slots,
+				    struct tw_options more);
 /* Destroys the wheel if there is one still, and the recorder. */
 void recorder_close(struct recorder *recorder);
 
@@ -80,10 +86,18 @@ void record_execute(void *recorder, const struct tw_task *task);
 void record_release(void *recorder, const struct tw_task *task, enum tw_reason reason);
 void record_drain(void *recorder, const struct tw_task *task);
 
+/* For a wheel whose tasks nobody looks at. */
+void ignore_task(void *context, const struct tw_task *task);
+
 /* Calls that must succeed, with string keys. Main thread. */
 void set_timer(struct recorder *recorder, const char *key, uintptr_t value, tw_duration delay);
 void set_timer_at(struct recorder *recorder, const char *key, uintptr_t value,
 		  tw_duration deadline);
+/* Timers "a", "b", … with the values 1, 2, …; after so many milliseconds, which are ticks. */
+#define set_letters_ms(recorder, ...)                         \
+	set_letters_ms_(recorder, (const int[]){__VA_ARGS__}, \
+			sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
+void set_letters_ms_(struct recorder *recorder, const int *delays, size_t count);
 void move_timer(struct recorder *recorder, const char *key, tw_duration delay);
 void remove_timer(struct recorder *recorder, const char *key);
 
@@ -91,8 +105,16 @@ void remove_timer(struct recorder *recorder, const char *key);
 void pass_ticks(struct recorder *recorder, int64_t ticks);
 /* One tw_advance, then waits for the tasks. */
 void advance(struct recorder *recorder, tw_duration by);
+/* The same, to that time of the wheel's clock. */
+void advance_to(struct recorder *recorder, tw_duration time);
 /* Applies all commands and waits until nothing is owed. */
 void settle(struct recorder *recorder);
+/* Applies all commands. */
+void flush_wheel(struct recorder *recorder);
+/* tw_poll; how long until there is something to do. */
+tw_duration poll_wheel(struct recorder *recorder);
+/* Stops the wheel and waits until it has given back what it owes. */
+void stop_wheel(struct recorder *recorder);
 
 size_t event_count(struct recorder *recorder);
 size_t event_count_of_kind(struct recorder *recorder, enum event_kind kind);

@@ -9,7 +9,7 @@ struct random {
 	uint64_t state;
 };
 
-/* SEED from the environment, else one of the clock's; printed either way. */
+/* SEED from the environment, else one of the clock's: the run's, chosen and printed once. */
 uint64_t seed_choose(void);
 
 /* The stream-th generator of a seed. */

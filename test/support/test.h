@@ -36,6 +36,13 @@
 #define TEST_SHARE_OF(count) (count)
 #endif
 
+/* Ends each test program, after the list of its cases, one a line. */
+#define TEST_PROGRAM(tests)                                       \
+	int main(void)                                            \
+	{                                                         \
+		return cmocka_run_group_tests(tests, NULL, NULL); \
+	}
+
 /* A value that is no pointer. */
 #define VALUE(number) ((void *)(uintptr_t)(number))
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* A call that another thread makes and that is to sleep until something lets it go on. */
+#ifndef SUPPORT_BLOCKED_CALL_H
+#define SUPPORT_BLOCKED_CALL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct blocked_call {
+	void (*make)(void *argument);
+	void *argument;
+	pthread_t thread;
+	atomic_int id; /* the system's, of the thread */
+	atomic_bool has_returned;
+};
+
+void blocked_call_start(struct blocked_call *call, void (*make)(void *argument), void *argument);
+bool blocked_call_is_asleep(struct blocked_call *call);
+bool blocked_call_has_returned(struct blocked_call *call);
+/* Waits until it returns; the test fails if it does not. */
+void blocked_call_end(struct blocked_call *call);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "probe.h"
+
+#include "wait.h"
+
+void probe_run(void *argument)
+{
+	struct probe *probe = argument;
+	struct tw_task task = {.key = "", .value = VALUE(probe->number)};
+
+	probe->runs++;
+	record_execute(probe->recorder, &task);
+	if (probe->in_run != NULL)
+		probe->in_run(probe);
+}
+
+void run_nothing(void *argument)
+{
+	(void)argument;
+}
+
+/* A handle comes back with no key: its probe's number stands for it. Others stay as they are. */
+static struct tw_task told_task(const struct tw_task *task)
+{
+	struct tw_task told = *task;
+
+	if (task->key != NULL || task->key_size != 0)
+		return told;
+	told.key = "";
+	if (task->value != NULL)
+		told.value = VALUE(((struct probe *)task->value)->number);
+	return told;
+}
+
+static void release_probe(void *recorder, const struct tw_task *task, enum tw_reason reason)
+{
+	struct tw_task told = told_task(task);
+
+	record_release(recorder, &told, reason);
+}
+
+void probe_drain(void *recorder, const struct tw_task *task)
+{
+	struct tw_task told = told_task(task);
+
+	record_drain(recorder, &told);
+}
+
+struct recorder *probes_open_with(const struct variant *variant, struct tw_options more)
+{
+	more.release = release_probe;
+	return recorder_open_with(variant, 10, more);
+}
+
+struct recorder *probes_open(const struct variant *variant)
+{
+	return probes_open_with(variant, (struct tw_options){0});
+}
+
+void probe_start(struct recorder *recorder, struct probe *probe, uintptr_t number,
+		 tw_duration delay)
+{
+	probe->recorder = recorder;
+	probe->number = number;
+	assert_status(tw_after_func(recorder->wheel, delay, probe_run, probe, &probe->timer),
+		      TW_OK);
+	assert_true(probe->timer.id != 0);
+}
+
+void probes_start_ms_(struct recorder *recorder, struct probe *probes, uintptr_t first,
+		      const int *delays, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		probe_start(recorder, &probes[i], first + i, delays[i] * TW_MILLISECOND);
+}
+
+void probe_repeat(struct recorder *recorder, struct probe *probe, uintptr_t number,
+		  tw_duration first, tw_duration period)
+{
+	probe_repeat_with(recorder, probe, number, first, period, TW_MISSED_BURST);
+}
+
+void probe_repeat_with(struct recorder *recorder, struct probe *probe, uintptr_t number,
+		       tw_duration first, tw_duration period, enum tw_missed missed)
+{
+	probe->recorder = recorder;
+	probe->number = number;
+	assert_status(
+		tw_every(recorder->wheel, first, period, missed, probe_run, probe, &probe->timer),
+		TW_OK);
+	assert_true(probe->timer.id != 0);
+}
+
+struct recorder *probes_open_one(const struct variant *variant, struct probe *probe,
+				 tw_duration delay)
+{
+	struct recorder *recorder = probes_open(variant);
+
+	probe_start(recorder, probe, 1, delay);
+	return recorder;
+}
+
+struct recorder *probes_open_repeating(const struct variant *variant, struct probe *probe,
+				       tw_duration period)
+{
+	struct recorder *recorder = probes_open(variant);
+
+	probe_repeat(recorder, probe, 1, period, period);
+	return recorder;
+}
+
+tw_duration probe_next(void *argument, tw_duration previous)
+{
+	struct probe *probe = argument;
+
+	if (probe->asked < PROBE_ASKED)
+		probe->previous[probe->asked] = previous;
+	return probe->deadlines[probe->asked++];
+}
+
+enum tw_status probe_schedule(struct recorder *recorder, struct probe *probe, uintptr_t number,
+			      const tw_duration *deadlines)
+{
+	probe->recorder = recorder;
+	probe->number = number;
+	probe->deadlines = deadlines;
+	return tw_schedule_func(recorder->wheel, probe_next, probe_run, probe, &probe->timer);
+}
+
+enum tw_status probe_stop(const struct probe *probe)
+{
+	return tw_timer_stop(probe->recorder->wheel, probe->timer);
+}
+
+enum tw_status probe_stop_wait(const struct probe *probe)
+{
+	return tw_timer_stop_wait(probe->recorder->wheel, probe->timer);
+}
+
+enum tw_status probe_reset(const struct probe *probe, tw_duration delay)
+{
+	return tw_timer_reset(probe->recorder->wheel, probe->timer, delay);
+}
+
+static void hold_first_run(struct probe *probe)
+{
+	if (probe->runs > 1)
+		return;
+	gate_pass(&probe->gate);
+	wait_for(probe->linger);
+	atomic_store(&probe->ended, 1);
+}
+
+void probe_hold(struct probe *probe)
+{
+	*probe = (struct probe){.in_run = hold_first_run};
+	gate_init(&probe->gate);
+}
+
+void probe_start_held(struct recorder *recorder, struct probe *probe, uintptr_t number)
+{
+	probe_hold(probe);
+	probe->linger = 20 * TW_MILLISECOND;
+	probe_start(recorder, probe, number, 0);
+	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
+	gate_await(&probe->gate);
+}
+
+struct recorder *probes_open_held(const struct variant *variant, struct probe *probe)
+{
+	struct recorder *recorder = probes_open(variant);
+
+	probe_start_held(recorder, probe, 1);
+	return recorder;
+}
+
+void probe_repeat_held(struct recorder *recorder, struct probe *probe, tw_duration period,
+		       enum tw_missed missed)
+{
+	probe_hold(probe);
+	probe_repeat_with(recorder, probe, 1, period, period, missed);
+	assert_status(tw_advance(recorder->wheel, period), TW_OK);
+	gate_await(&probe->gate);
+}
+
+void hold_workers(struct recorder *recorder, struct probe held[2])
+{
+	probe_start_held(recorder, &held[0], 1001);
+	probe_start_held(recorder, &held[1], 1002);
+}
+
+struct recorder *probes_open_waiting(const struct variant *variant, struct probe held[2],
+				     struct probe *probes, size_t count)
+{
+	struct recorder *recorder = probes_open(variant);
+
+	for (size_t i = 0; i < count; i++)
+		probe_start(recorder, &probes[i], i, INTERVAL);
+	hold_workers(recorder, held);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	return recorder;
+}
+
+void let_workers_go(struct recorder *recorder, struct probe held[2])
+{
+	gate_open(&held[0].gate);
+	gate_open(&held[1].gate);
+	settle(recorder);
+}
+
+void wait_for_runs(struct recorder *recorder, size_t runs)
+{
+	WAIT_UNTIL((advance(recorder, 0), event_count(recorder) >= runs));
+	advance(recorder, 0);
+	assert_int_equal(event_count(recorder), runs);
+}
+
+void assert_runs_ms_(struct recorder *recorder, uintptr_t number, const int *times, size_t count,
+		     const char *file, int line)
+{
+	size_t runs = 0;
+
+	for (size_t i = 0; i < event_count(recorder); i++) {
+		struct event event = event_at(recorder, i);
+
+		if (event.kind != EVENT_EXECUTE || event.value != VALUE(number))
+			continue;
+		if (runs < count && event.now != times[runs] * TW_MILLISECOND) {
+			print_error("run %zu of %zu was at %lld, not at %d ms\n", runs,
+				    (size_t)number, (long long)event.now, times[runs]);
+			_fail(file, line);
+		}
+		runs++;
+	}
+	if (runs != count) {
+		print_error("timer %zu has run %zu times, not %zu\n", (size_t)number, runs, count);
+		_fail(file, line);
+	}
+}

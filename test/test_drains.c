@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* Drains: how many there may be at a time, and many threads that drain. */
+#include "support/test.h"
+
+#include "support/ledger.h"
+#include "support/recorder.h"
+#include "support/seed.h"
+#include "support/stats.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { MOST_DRAINS = 64 };
+
+/* How many of so many drains, each of one timer with a new key, are accepted. */
+static int drain_often(struct recorder *recorder, int drains, enum tw_status *refusal)
+{
+	for (int i = 0; i < drains; i++) {
+		if (tw_set_timer(recorder->wheel, &i, sizeof(i), VALUE(i), INTERVAL) != TW_OK)
+			return -1;
+		*refusal = tw_drain(recorder->wheel, record_drain, recorder);
+		if (*refusal != TW_OK)
+			return i;
+	}
+	return drains;
+}
+
+static void drain_too_many_is_refused_until_those_before_it_are_handed_over(void **state)
+{
+	struct recorder *recorder =
+		recorder_open_with(*state, 10, (struct tw_options){.when_full = TW_WHEN_FULL_FAIL});
+	enum tw_status refusal;
+
+	for (int round = 0; round < 3; round++) {
+		assert_int_equal(drain_often(recorder, 100, &refusal), MOST_DRAINS);
+		assert_status(refusal, TW_FULL);
+		assert_int_equal(stats_of_wheel(recorder->wheel).refused, round + 1);
+		assert_status(tw_poll(recorder->wheel, NULL), TW_OK);
+	}
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	settle(recorder);
+	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN), 3 * (MOST_DRAINS + 1));
+	recorder_close(recorder);
+}
+
+static void drains_wait_for_those_before_them(void **state)
+{
+	struct recorder *recorder =
+		recorder_open_with(*state, 10, (struct tw_options){.when_full = TW_WHEN_FULL_WAIT});
+	enum tw_status refusal;
+
+	assert_int_equal(drain_often(recorder, 300, &refusal), 300);
+	settle(recorder);
+	for (uintptr_t i = 0; i < 300; i++)
+		assert_drained(recorder, i);
+	recorder_close(recorder);
+}
+
+struct drains {
+	int accepted;
+	enum tw_status refusal;
+};
+
+static void drain_in_task(struct recorder *recorder, const struct tw_task *task)
+{
+	struct drains *drains = recorder->argument;
+
+	(void)task;
+	drains->accepted = drain_often(recorder, 300, &drains->refusal);
+}
+
+/* An inline task would wait for its own end. */
+static void task_never_hangs_on_drains(void **state)
+{
+	const struct variant *variant = *state;
+	struct recorder *recorder = recorder_open_with(
+		variant, 10, (struct tw_options){.when_full = TW_WHEN_FULL_WAIT});
+	struct drains drains = {0};
+
+	recorder->on_execute = drain_in_task;
+	recorder->argument = &drains;
+	set_timer(recorder, "drains", 1000, INTERVAL);
+	pass_ticks(recorder, 1);
+	settle(recorder);
+	assert_int_equal(drains.accepted,
+			 variant->workers == TW_WORKERS_INLINE ? MOST_DRAINS : 300);
+	assert_status(drains.refusal, variant->workers == TW_WORKERS_INLINE ? TW_FULL : TW_OK);
+	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN), drains.accepted);
+	recorder_close(recorder);
+}
+
+/* Setters and drainers on the same few keys. */
+enum { CROWD_KEYS = 500, CROWD_SETS = TEST_SHARE_OF(60000), CROWD_SETTERS = 2, CROWD_DRAINERS = 2 };
+
+struct crowd {
+	struct tw_wheel *wheel;
+	struct ledger *ledger;
+	atomic_int setting; /* setters at work */
+	atomic_int wrong;   /* calls that did not answer TW_OK */
+};
+
+struct crowd_setter {
+	struct crowd *crowd;
+	int number;
+};
+
+static void *set_in_crowd(void *argument)
+{
+	struct crowd_setter *setter = argument;
+	struct crowd *crowd = setter->crowd;
+	struct random random = random_from(1, (uint64_t)setter->number);
+
+	for (int i = 0; i < CROWD_SETS; i++) {
+		size_t value = (size_t)(1 + setter->number * CROWD_SETS + i);
+		uint64_t key = random_below(&random, CROWD_KEYS);
+
+		ledger_accept(crowd->ledger, value);
+		if (tw_set_timer(crowd->wheel, &key, sizeof(key), VALUE(value), TW_HOUR) != TW_OK)
+			atomic_fetch_add(&crowd->wrong, 1);
+	}
+	atomic_fetch_sub(&crowd->setting, 1);
+	return NULL;
+}
+
+static void *drain_in_crowd(void *argument)
+{
+	struct crowd *crowd = argument;
+
+	while (atomic_load(&crowd->setting) > 0) {
+		if (tw_drain(crowd->wheel, ledger_drain, crowd->ledger) != TW_OK)
+			atomic_fetch_add(&crowd->wrong, 1);
+		wait_for(TW_MILLISECOND / 5);
+	}
+	return NULL;
+}
+
+static void crowd_run(struct crowd *crowd)
+{
+	struct crowd_setter setters[CROWD_SETTERS];
+	pthread_t threads[CROWD_SETTERS + CROWD_DRAINERS];
+
+	for (int i = 0; i < CROWD_SETTERS; i++) {
+		setters[i] = (struct crowd_setter){crowd, i};
+		pthread_create(&threads[i], NULL, set_in_crowd, &setters[i]);
+	}
+	for (int i = 0; i < CROWD_DRAINERS; i++)
+		pthread_create(&threads[CROWD_SETTERS + i], NULL, drain_in_crowd, crowd);
+	for (int i = 0; i < CROWD_SETTERS + CROWD_DRAINERS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void drains_of_several_threads_give_each_value_back_once(void **state)
+{
+	const struct variant *variant = *state;
+	struct crowd crowd = {.setting = CROWD_SETTERS};
+	struct tw_options options = {.layout = variant->layout,
+				     .clock = TW_CLOCK_MANUAL,
+				     .drive = variant->drive,
+				     .workers = variant->workers,
+				     .release = ledger_release};
+
+	crowd.ledger = options.context = ledger_create(CROWD_SETTERS * CROWD_SETS);
+	assert_status(tw_create(&crowd.wheel, INTERVAL, 64, ledger_execute, &options), TW_OK);
+	crowd_run(&crowd);
+	assert_int_equal(atomic_load(&crowd.wrong), 0);
+	assert_status(tw_drain(crowd.wheel, ledger_drain, crowd.ledger), TW_OK);
+	assert_status(tw_wait_idle(crowd.wheel), TW_OK);
+	assert_int_equal(tw_pending(crowd.wheel), 0);
+	ledger_assert_balanced(crowd.ledger);
+	assert_int_equal(ledger_counts(crowd.ledger).executed, 0);
+	assert_true(ledger_counts(crowd.ledger).drained > 0);
+	tw_destroy(crowd.wheel);
+	ledger_assert_balanced(crowd.ledger);
+	ledger_destroy(crowd.ledger);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_DRIVEN(drain_too_many_is_refused_until_those_before_it_are_handed_over),
+	TEST_BOTH(workers, drain_too_many_is_refused_until_those_before_it_are_handed_over),
+	TEST_EVERYWHERE(drains_wait_for_those_before_them),
+	TEST_EVERYWHERE(task_never_hangs_on_drains),
+	TEST_EVERYWHERE(drains_of_several_threads_give_each_value_back_once),
+};
+
+TEST_PROGRAM(tests)

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* Handles on the real clock: a timer is neither early nor late, and a sleeping owner is reached. */
+#include "support/test.h"
+
+#include "support/recorder.h"
+#include "support/wait.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define TICK TW_MILLISECOND
+
+/* Later than this no timer may run but for want of a processor. */
+#define LATEST ((TEST_HAS_SANITIZER ? 2000 : 500) * TW_MILLISECOND)
+
+enum { REPEATS = 50 };
+
+/* When it ran. */
+struct diary {
+	struct tw_wheel *wheel;
+	int64_t waited; /* processor_waited() before */
+	atomic_size_t count;
+	tw_duration times[REPEATS];
+};
+
+static void note_time(void *argument)
+{
+	struct diary *diary = argument;
+	size_t count = atomic_load(&diary->count);
+
+	if (count < REPEATS)
+		diary->times[count] = tw_now(diary->wheel);
+	atomic_store(&diary->count, count + 1);
+}
+
+static void diary_open(struct diary *diary, const struct variant *variant)
+{
+	struct tw_options options = {
+		.layout = variant->layout, .drive = variant->drive, .workers = variant->workers};
+
+	*diary = (struct diary){.waited = processor_waited()};
+	assert_status(tw_create(&diary->wheel, TICK, 512, ignore_task, &options), TW_OK);
+}
+
+static tw_duration latest(const struct diary *diary)
+{
+	return LATEST + processor_waited() - diary->waited;
+}
+
+static void periodic_timer_is_neither_early_nor_drifts(void **state)
+{
+	tw_duration first = 3 * TICK;
+	tw_duration period = 2 * TICK + TICK / 3;
+	tw_duration start;
+	static struct diary diary;
+	struct tw_timer timer;
+
+	diary_open(&diary, *state);
+	start = tw_now(diary.wheel);
+	assert_status(
+		tw_every(diary.wheel, first, period, TW_MISSED_BURST, note_time, &diary, &timer),
+		TW_OK);
+	WAIT_UNTIL(atomic_load(&diary.count) >= REPEATS);
+	assert_true(tw_timer_stop_wait(diary.wheel, timer) != TW_NOT_FOUND);
+	for (int i = 0; i < REPEATS; i++)
+		assert_in_range(diary.times[i] - start, first + i * period,
+				first + i * period + latest(&diary));
+	tw_destroy(diary.wheel);
+}
+
+static void reset_reaches_a_sleeping_owner(void **state)
+{
+	static struct diary diary;
+	struct tw_timer timer;
+	tw_duration start;
+
+	diary_open(&diary, *state);
+	assert_status(tw_after_func(diary.wheel, TW_HOUR, note_time, &diary, &timer), TW_OK);
+	for (int i = 0; i < 3; i++) {
+		wait_for(20 * TICK);
+		start = tw_now(diary.wheel);
+		assert_status(tw_timer_reset(diary.wheel, timer, 5 * TICK), TW_OK);
+		WAIT_UNTIL(atomic_load(&diary.count) == (size_t)i + 1);
+		assert_in_range(diary.times[i] - start, 5 * TICK, 5 * TICK + latest(&diary));
+		assert_status(tw_wait_idle(diary.wheel), TW_OK);
+		assert_status(tw_timer_reset(diary.wheel, timer, TICK), TW_NOT_FOUND);
+		assert_status(tw_after_func(diary.wheel, TW_HOUR, note_time, &diary, &timer),
+			      TW_OK);
+	}
+	tw_destroy(diary.wheel);
+}
+
+static void stop_reaches_a_sleeping_owner(void **state)
+{
+	static struct diary diary;
+	struct tw_timer timer;
+
+	diary_open(&diary, *state);
+	for (int i = 0; i < 3; i++) {
+		assert_status(tw_after_func(diary.wheel, TW_HOUR, note_time, &diary, &timer),
+			      TW_OK);
+		assert_status(tw_flush(diary.wheel), TW_OK);
+		assert_int_equal(tw_pending(diary.wheel), 1);
+		wait_for(10 * TICK);
+		assert_status(tw_timer_stop(diary.wheel, timer), TW_OK);
+		/* Nobody asks the owner: it gives the memory back by itself. */
+		WAIT_UNTIL(tw_pending(diary.wheel) == 0);
+	}
+	tw_destroy(diary.wheel);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_BOTH(threads, periodic_timer_is_neither_early_nor_drifts),
+	TEST_BOTH(owner, periodic_timer_is_neither_early_nor_drifts),
+	TEST_BOTH(threads, reset_reaches_a_sleeping_owner),
+	TEST_BOTH(owner, reset_reaches_a_sleeping_owner),
+	TEST_BOTH(threads, stop_reaches_a_sleeping_owner),
+	TEST_BOTH(owner, stop_reaches_a_sleeping_owner),
+};
+
+TEST_PROGRAM(tests)

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/* Handles beside keyed timers; what drain, the wheel's stop and a fork make of them. */
+#include "support/test.h"
+
+#include "support/probe.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Released or drained once, as a handle: with no key. */
+static void assert_returned_without_key(struct recorder *recorder, uintptr_t number)
+{
+	assert_int_equal(event_of(recorder, number).key_size, 0);
+}
+
+static void keyed_timers_and_handles_run_in_one_order(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[4] = {0};
+
+	probe_start(recorder, &probes[0], 1, 5 * INTERVAL);
+	set_timer(recorder, "a", 2, 5 * INTERVAL);
+	probe_start(recorder, &probes[1], 3, 5 * INTERVAL);
+	set_timer(recorder, "b", 4, 4 * INTERVAL);
+	set_timer(recorder, "c", 5, 5 * INTERVAL);
+	probes_start_ms(recorder, probes + 2, 6, 4, 123);
+	set_timer(recorder, "d", 8, 123 * INTERVAL);
+	advance(recorder, 200 * INTERVAL);
+	assert_order(recorder, 4, 6, 1, 2, 3, 5, 7, 8);
+	recorder_close(recorder);
+}
+
+static void pending_counts_handles(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[4] = {0};
+
+	probes_start_ms(recorder, probes, 0, 5, 5, 5, 5);
+	set_timer(recorder, "keyed", 9, 5 * INTERVAL);
+	flush_wheel(recorder);
+	assert_int_equal(tw_pending(recorder->wheel), 5);
+	assert_status(probe_stop(&probes[0]), TW_OK);
+	assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
+	flush_wheel(recorder);
+	assert_int_equal(tw_pending(recorder->wheel), 4);
+	assert_status(probe_reset(&probes[1], 9 * INTERVAL), TW_OK);
+	flush_wheel(recorder);
+	assert_int_equal(tw_pending(recorder->wheel), 4);
+	pass_ticks(recorder, 5);
+	assert_int_equal(tw_pending(recorder->wheel), 1);
+	pass_ticks(recorder, 4);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	recorder_close(recorder);
+}
+
+static void drain_gives_handles_with_their_argument_and_no_key(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[5] = {0};
+
+	probes_start_ms(recorder, probes, 0, 5, 5, 5000, 5000);
+	set_timer(recorder, "keyed", 9, 5 * INTERVAL);
+	assert_status(probe_stop(&probes[0]), TW_OK);
+	assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
+	probe_start(recorder, &probes[4], 4, 5 * INTERVAL);
+	settle(recorder);
+	for (uintptr_t i = 1; i < 4; i++) {
+		assert_drained(recorder, i);
+		assert_returned_without_key(recorder, i);
+		assert_status(probe_stop(&probes[i]), TW_NOT_FOUND);
+		assert_status(probe_reset(&probes[i], INTERVAL), TW_NOT_FOUND);
+	}
+	assert_drained(recorder, 9);
+	assert_int_equal(event_of(recorder, 1).deadline, 5 * INTERVAL);
+	assert_int_equal(tw_pending(recorder->wheel), 1);
+	pass_ticks(recorder, 9);
+	assert_executed_at(recorder, 4, 5 * INTERVAL);
+	assert_not_returned(recorder, 0);
+	recorder_close(recorder);
+}
+
+/* What release and drain functions were told, one call at a time. */
+static struct tw_task told[8];
+static atomic_size_t told_count;
+
+static void note_told(struct recorder *recorder, const struct tw_task *task)
+{
+	(void)recorder;
+	told[atomic_fetch_add(&told_count, 1) % 8] = *task;
+}
+
+static void assert_told_of(const struct probe *probe)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < atomic_load(&told_count); i++)
+		found += told[i].timer.id == probe->timer.id && told[i].run == probe_run;
+	assert_int_equal(found, 1);
+}
+
+static void release_and_drain_functions_are_told_which_handle_it_is_and_its_run(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[4] = {{0}};
+	struct tw_wheel *wheel = recorder->wheel;
+
+	atomic_store(&told_count, 0);
+	recorder->on_drain = recorder->on_release = note_told;
+	for (uintptr_t i = 0; i < 4; i++) {
+		if (i % 2 == 0)
+			probe_start(recorder, &probes[i], i, 9 * INTERVAL);
+		else
+			assert_status(tw_every(wheel, INTERVAL, INTERVAL, TW_MISSED_SKIP, probe_run,
+					       &probes[i], &probes[i].timer),
+				      TW_OK);
+		set_timer(recorder, i % 2 == 0 ? "even" : "odd", 100 + i, 9 * INTERVAL);
+		if (i == 1)
+			assert_status(tw_drain(wheel, probe_drain, recorder), TW_OK);
+	}
+	stop_wheel(recorder);
+	assert_int_equal(atomic_load(&told_count), 8);
+	for (int i = 0; i < 4; i++)
+		assert_told_of(&probes[i]);
+	for (int i = 0; i < 8; i++)
+		assert_true((told[i].key_size > 0) == (told[i].timer.id == 0) &&
+			    (told[i].key_size > 0) == (told[i].run == NULL));
+	recorder_close(recorder);
+}
+
+static void handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	enum tw_status statuses[100];
+	enum tw_status resets[100];
+	static struct probe probes[200];
+
+	memset(probes, 0, sizeof(probes));
+	for (uintptr_t i = 0; i < 200; i++)
+		probe_start(recorder, &probes[i], i, INTERVAL);
+	flush_wheel(recorder);
+	assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
+	for (int i = 0; i < 100; i++)
+		statuses[i] = probe_stop(&probes[i]);
+	for (int i = 0; i < 100; i++)
+		resets[i] = probe_reset(&probes[100 + i], 3 * INTERVAL);
+	settle(recorder);
+	pass_ticks(recorder, 9);
+	for (uintptr_t i = 0; i < 100; i++) {
+		assert_true(statuses[i] == TW_OK || statuses[i] == TW_NOT_FOUND);
+		assert_int_equal(times_returned(recorder, i), statuses[i] == TW_OK ? 0 : 1);
+	}
+	for (uintptr_t i = 100; i < 200; i++) {
+		assert_true(resets[i - 100] == TW_OK || resets[i - 100] == TW_NOT_FOUND);
+		assert_drained(recorder, i);
+	}
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	recorder_close(recorder);
+}
+
+static void wheel_stop_releases_pending_arguments_with_no_key(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[6] = {0};
+
+	probes_start_ms(recorder, probes, 0, 1, 500, 500, 500, 500, 500);
+	advance(recorder, INTERVAL);
+	assert_status(probe_stop(&probes[1]), TW_OK);
+	assert_status(probe_reset(&probes[2], TW_FOREVER), TW_OK);
+	flush_wheel(recorder);
+	assert_status(probe_stop(&probes[3]), TW_OK);
+	assert_status(probe_reset(&probes[4], INTERVAL), TW_OK);
+	stop_wheel(recorder);
+	assert_executed_at(recorder, 0, INTERVAL);
+	assert_not_returned(recorder, 1);
+	assert_released(recorder, 2, TW_STOPPED);
+	assert_not_returned(recorder, 3);
+	assert_released(recorder, 4, TW_STOPPED);
+	assert_released(recorder, 5, TW_STOPPED);
+	for (uintptr_t i = 4; i < 6; i++)
+		assert_returned_without_key(recorder, i);
+	assert_int_equal(event_of(recorder, 5).deadline, 500 * INTERVAL);
+	assert_int_equal(event_count(recorder), 4);
+	recorder_close(recorder);
+}
+
+static void wheel_stop_releases_arguments_that_are_still_in_the_queue(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[4] = {0};
+
+	probe_start(recorder, &probes[0], 0, INTERVAL);
+	probe_start(recorder, &probes[1], 1, TW_FOREVER);
+	probes_start_ms(recorder, probes + 2, 2, 1, 1);
+	assert_status(probe_stop(&probes[2]), TW_OK);
+	assert_status(probe_reset(&probes[3], 2 * INTERVAL), TW_OK);
+	stop_wheel(recorder);
+	assert_released(recorder, 0, TW_STOPPED);
+	assert_released(recorder, 1, TW_STOPPED);
+	assert_released(recorder, 3, TW_STOPPED);
+	assert_int_equal(event_count(recorder), 3);
+	recorder_close(recorder);
+}
+
+static void jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop(void **state)
+{
+	struct probe held[2];
+	struct probe probes[4] = {0};
+	struct recorder *recorder = probes_open_waiting(*state, held, probes, 4);
+
+	assert_status(probe_stop(&probes[0]), TW_OK);
+	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
+	assert_status(probe_reset(&held[0], 5 * INTERVAL), TW_OK);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	let_workers_go(recorder, held);
+	assert_not_returned(recorder, 0);
+	for (uintptr_t i = 1; i < 4; i++) {
+		assert_released(recorder, i, TW_STOPPED);
+		assert_returned_without_key(recorder, i);
+	}
+	/* One ran and was to run again: its argument comes back too. */
+	assert_int_equal(times_returned(recorder, 1001), 2);
+	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 4);
+	assert_int_equal(event_count(recorder), 6);
+	recorder_close(recorder);
+}
+
+static void destroy_releases_handles_and_waits_for_running_ones(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe held;
+	struct probe probe = {0};
+
+	probe_start_held(recorder, &held, 1);
+	probe_start(recorder, &probe, 2, INTERVAL);
+	assert_status(probe_reset(&held, INTERVAL), TW_OK);
+	gate_open(&held.gate);
+	tw_destroy(recorder->wheel);
+	recorder->wheel = NULL;
+	assert_int_equal(atomic_load(&held.ended), 1);
+	assert_released(recorder, 2, TW_STOPPED);
+	assert_int_equal(times_returned(recorder, 1), 2);
+	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 2);
+	recorder_close(recorder);
+}
+
+static void without_release_a_wheel_drops_its_handles_silently(void **state)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, *state);
+	struct probe probes[3] = {0};
+
+	options.release = NULL;
+	recorder_start(recorder, INTERVAL, 10, &options);
+	for (uintptr_t i = 0; i < 3; i++)
+		probe_start(recorder, &probes[i], i, INTERVAL * (tw_duration)(i + 1));
+	pass_ticks(recorder, 1);
+	stop_wheel(recorder);
+	assert_executed_at(recorder, 0, INTERVAL);
+	assert_int_equal(event_count(recorder), 1);
+	recorder_close(recorder);
+}
+
+static void stop_its_wheel(struct probe *probe)
+{
+	probe->answers[0] = tw_stop(probe->recorder->wheel);
+	probe->answers[1] = probe_stop(&probe->others[2]);
+	probe->answers[2] = probe_reset(&probe->others[2], INTERVAL);
+	probe->answers[3] = tw_after_func(probe->recorder->wheel, 0, probe_run, probe, NULL);
+}
+
+static void after_a_timer_that_stops_the_wheel_nothing_runs(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[5] = {{0}, {.in_run = stop_its_wheel, .others = probes}};
+
+	probes_start_ms(recorder, probes, 1, 1, 2, 2, 3);
+	probe_start(recorder, &probes[4], 5, TW_HOUR);
+	assert_status(tw_advance(recorder->wheel, 9 * INTERVAL), TW_CLOSED);
+	settle(recorder);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_executed_at(recorder, 2, 2 * INTERVAL);
+	assert_status(probes[1].answers[0], TW_OK);
+	for (int i = 1; i < 4; i++)
+		assert_status(probes[1].answers[i], TW_CLOSED);
+	for (uintptr_t i = 3; i <= 5; i++)
+		assert_released(recorder, i, TW_STOPPED);
+	assert_int_equal(event_count(recorder), 5);
+	recorder_close(recorder);
+}
+
+static void after_a_worker_has_stopped_the_wheel_nothing_runs(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[5] = {{0}, {.in_run = stop_its_wheel, .others = probes}};
+
+	probes_start_ms(recorder, probes + 1, 2, 2, 3);
+	probe_start(recorder, &probes[4], 5, TW_HOUR);
+	(void)tw_advance(recorder->wheel, 2 * INTERVAL);
+	settle(recorder);
+	assert_status(tw_advance(recorder->wheel, 9 * INTERVAL), TW_CLOSED);
+	assert_executed_at(recorder, 2, 2 * INTERVAL);
+	assert_released(recorder, 3, TW_STOPPED);
+	assert_released(recorder, 5, TW_STOPPED);
+	assert_int_equal(event_count(recorder), 3);
+	recorder_close(recorder);
+}
+
+static tw_duration next_never(void *argument, tw_duration previous)
+{
+	(void)argument;
+	return previous + TW_HOUR;
+}
+
+static void assert_handle_calls_closed(struct recorder *recorder, struct probe *probe)
+{
+	struct tw_wheel *wheel = recorder->wheel;
+	struct tw_timer timer = {77};
+
+	assert_status(probe_stop(probe), TW_CLOSED);
+	assert_status(probe_stop_wait(probe), TW_CLOSED);
+	assert_status(probe_reset(probe, INTERVAL), TW_CLOSED);
+	assert_status(tw_after_func(wheel, INTERVAL, probe_run, probe, &timer), TW_CLOSED);
+	assert_int_equal(timer.id, 0);
+	timer.id = 77;
+	assert_status(
+		tw_every(wheel, INTERVAL, INTERVAL, TW_MISSED_BURST, probe_run, probe, &timer),
+		TW_CLOSED);
+	assert_int_equal(timer.id, 0);
+	timer.id = 77;
+	assert_status(tw_schedule_func(wheel, next_never, probe_run, probe, &timer), TW_CLOSED);
+	assert_int_equal(timer.id, 0);
+	assert_status(tw_after_func(wheel, INTERVAL, probe_run, probe, NULL), TW_CLOSED);
+}
+
+static void stopped_wheel_answers_closed_to_handle_calls(void **state)
+{
+	struct probe probe = {0};
+	struct recorder *recorder = probes_open_one(*state, &probe, INTERVAL);
+
+	stop_wheel(recorder);
+	assert_handle_calls_closed(recorder, &probe);
+	settle(recorder);
+	assert_released(recorder, 1, TW_STOPPED);
+	recorder_close(recorder);
+}
+
+static int child_calls_answer_closed(struct recorder *recorder, struct probe *probe)
+{
+	struct tw_wheel *wheel = recorder->wheel;
+
+	if (probe_stop(probe) != TW_CLOSED || probe_stop_wait(probe) != TW_CLOSED)
+		return 1;
+	if (probe_reset(probe, INTERVAL) != TW_CLOSED)
+		return 2;
+	if (tw_after_func(wheel, 0, probe_run, probe, NULL) != TW_CLOSED)
+		return 3;
+	if (tw_every(wheel, 0, INTERVAL, TW_MISSED_BURST, probe_run, probe, NULL) != TW_CLOSED)
+		return 4;
+	if (tw_schedule_func(wheel, next_never, probe_run, probe, NULL) != TW_CLOSED)
+		return 5;
+	return event_count(recorder) == 0 ? 0 : 6;
+}
+
+static void in_a_forks_child_handle_calls_answer_closed(void **state)
+{
+	struct probe probe = {0};
+	struct recorder *recorder;
+	int exit_status;
+	pid_t child;
+
+	if (SANITIZER_THREAD)
+		skip();
+	recorder = probes_open(*state);
+	probe_start(recorder, &probe, 1, INTERVAL);
+	flush_wheel(recorder);
+	child = fork();
+	assert_int_not_equal(child, -1);
+	if (child == 0) {
+		alarm(10);
+		_exit(child_calls_answer_closed(recorder, &probe));
+	}
+	assert_int_equal(waitpid(child, &exit_status, 0), child);
+	assert_true(WIFEXITED(exit_status));
+	assert_int_equal(WEXITSTATUS(exit_status), 0);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 1, INTERVAL);
+	recorder_close(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_INLINE(keyed_timers_and_handles_run_in_one_order),
+	TEST_EVERYWHERE(pending_counts_handles),
+	TEST_EVERYWHERE(drain_gives_handles_with_their_argument_and_no_key),
+	TEST_EVERYWHERE(release_and_drain_functions_are_told_which_handle_it_is_and_its_run),
+	TEST_EVERYWHERE(handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all),
+	TEST_EVERYWHERE(wheel_stop_releases_pending_arguments_with_no_key),
+	TEST_EVERYWHERE(wheel_stop_releases_arguments_that_are_still_in_the_queue),
+	TEST_POOL(jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop),
+	TEST_POOL(destroy_releases_handles_and_waits_for_running_ones),
+	TEST_EVERYWHERE(without_release_a_wheel_drops_its_handles_silently),
+	TEST_INLINE(after_a_timer_that_stops_the_wheel_nothing_runs),
+	TEST_POOL(after_a_worker_has_stopped_the_wheel_nothing_runs),
+	TEST_EVERYWHERE(stopped_wheel_answers_closed_to_handle_calls),
+	TEST_EVERYWHERE(in_a_forks_child_handle_calls_answer_closed),
+};
+
+TEST_PROGRAM(tests)

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/* Handles at the limits: of arguments, the clock, the queue, max_pending and memory. */
+#include "support/test.h"
+
+#include "support/memory.h"
+#include "support/probe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void at_the_end_of_the_clock_now_is_now_and_later_is_never(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[5] = {0};
+
+	probe_start(recorder, &probes[4], 5, INT64_MAX);
+	advance_to(recorder, INT64_MAX);
+	probe_start(recorder, &probes[0], 1, 0);
+	probe_start(recorder, &probes[1], 2, -1);
+	probe_start(recorder, &probes[2], 3, 1);
+	probe_start(recorder, &probes[3], 4, INT64_MAX);
+	advance(recorder, 0);
+	assert_executed_at(recorder, 1, INT64_MAX);
+	assert_executed_at(recorder, 2, INT64_MAX);
+	assert_status(probe_reset(&probes[4], INTERVAL), TW_OK);
+	advance(recorder, TW_HOUR);
+	assert_int_equal(event_count(recorder), 2);
+	assert_status(probe_reset(&probes[4], 0), TW_OK);
+	advance(recorder, 0);
+	assert_executed_at(recorder, 5, INT64_MAX);
+	assert_int_equal(tw_pending(recorder->wheel), 2);
+	recorder_close(recorder);
+}
+
+static void wheel_of_a_nanosecond_fires_at_the_last_ones_of_the_clock(void **state)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, *state);
+	struct probe probes[3] = {0};
+
+	recorder_start(recorder, 1, 10, &options);
+	probe_start(recorder, &probes[0], 1, INT64_MAX - 2);
+	probe_start(recorder, &probes[1], 2, INT64_MAX - 1);
+	probe_start(recorder, &probes[2], 3, INT64_MAX / 3);
+	advance_to(recorder, INT64_MAX / 3 - 1);
+	assert_int_equal(event_count(recorder), 0);
+	advance(recorder, 1);
+	assert_executed_at(recorder, 3, INT64_MAX / 3);
+	advance_to(recorder, INT64_MAX - 3);
+	assert_int_equal(event_count(recorder), 1);
+	advance(recorder, 1);
+	assert_executed_at(recorder, 1, INT64_MAX - 2);
+	advance(recorder, 1);
+	assert_executed_at(recorder, 2, INT64_MAX - 1);
+	recorder_close(recorder);
+}
+
+static void periods_as_long_as_the_clock_do_not_overflow(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe often = {.recorder = recorder, .number = 1};
+	struct probe once = {.recorder = recorder, .number = 2};
+
+	pass_ticks(recorder, 10);
+	assert_status(tw_every(recorder->wheel, INT64_MIN, INTERVAL, TW_MISSED_SKIP, probe_run,
+			       &often, NULL),
+		      TW_OK);
+	assert_status(tw_every(recorder->wheel, -(INT64_MAX / 2) - 10, INT64_MAX / 2 + 1,
+			       TW_MISSED_SKIP, probe_run, &once, NULL),
+		      TW_OK);
+	pass_ticks(recorder, 5);
+	assert_in_range(often.runs, 5, 6);
+	assert_int_equal(once.runs, 1);
+	recorder_close(recorder);
+}
+
+static void handle_calls_with_bad_arguments_are_refused(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct tw_wheel *wheel = recorder->wheel;
+	struct tw_timer timer = {77};
+	struct probe probe = {0};
+
+	assert_status(tw_after_func(NULL, INTERVAL, probe_run, &probe, &timer), TW_INVALID);
+	assert_int_equal(timer.id, 0);
+	timer.id = 77;
+	assert_status(tw_after_func(wheel, INTERVAL, NULL, &probe, &timer), TW_INVALID);
+	assert_int_equal(timer.id, 0);
+	assert_status(tw_after_func(wheel, INTERVAL, NULL, &probe, NULL), TW_INVALID);
+	probe_start(recorder, &probe, 1, INTERVAL);
+	assert_status(tw_timer_stop(NULL, probe.timer), TW_INVALID);
+	assert_status(tw_timer_stop_wait(NULL, probe.timer), TW_INVALID);
+	assert_status(tw_timer_reset(NULL, probe.timer, INTERVAL), TW_INVALID);
+	pass_ticks(recorder, 2);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_int_equal(event_count(recorder), 1);
+	recorder_close(recorder);
+}
+
+static void full_queue_refuses_handles_and_resets_but_no_stop(void **state)
+{
+	struct recorder *recorder = probes_open_with(
+		*state, (struct tw_options){.queue_capacity = 8, .when_full = TW_WHEN_FULL_FAIL});
+	struct probe probes[9] = {0};
+	struct tw_timer timer = {77};
+
+	for (uintptr_t i = 0; i < 8; i++)
+		probe_start(recorder, &probes[i], i, 3 * INTERVAL);
+	assert_status(tw_after_func(recorder->wheel, 0, probe_run, &probes[8], &timer), TW_FULL);
+	assert_int_equal(timer.id, 0);
+	assert_status(probe_stop(&probes[3]), TW_OK);
+	assert_status(probe_reset(&probes[4], INTERVAL), TW_FULL);
+	assert_status(probe_reset(&probes[3], INTERVAL), TW_NOT_FOUND);
+	advance(recorder, 0);
+	assert_status(probe_reset(&probes[5], 2 * INTERVAL), TW_OK);
+	probe_start(recorder, &probes[8], 8, 3 * INTERVAL);
+	pass_ticks(recorder, 9);
+	for (uintptr_t i = 0; i < 9; i++)
+		if (i != 3)
+			assert_executed_at(recorder, i, (i == 5 ? 2 : 3) * INTERVAL);
+	assert_not_returned(recorder, 3);
+	recorder_close(recorder);
+}
+
+static void nobody_hangs_on_a_queue_full_of_handles(void **state)
+{
+	struct recorder *recorder =
+		probes_open_with(*state, (struct tw_options){.queue_capacity = 4});
+	static struct probe probes[1000];
+
+	memset(probes, 0, sizeof(probes));
+	for (uintptr_t i = 0; i < 1000; i++) {
+		probe_start(recorder, &probes[i], i, (i % 3 + 1) * INTERVAL);
+		if (i % 4 == 1)
+			assert_status(probe_stop(&probes[i]), TW_OK);
+		if (i % 4 == 2)
+			assert_status(probe_reset(&probes[i], 9 * INTERVAL), TW_OK);
+	}
+	pass_ticks(recorder, 9);
+	for (uintptr_t i = 0; i < 1000; i++) {
+		if (i % 4 == 1)
+			assert_not_returned(recorder, i);
+		else
+			assert_executed_at(recorder, i, (i % 4 == 2 ? 9 : i % 3 + 1) * INTERVAL);
+	}
+	recorder_close(recorder);
+}
+
+static void places_within_the_limit_come_back_when_handles_leave(void **state)
+{
+	struct recorder *recorder = probes_open_with(
+		*state, (struct tw_options){.max_pending = 3, .when_full = TW_WHEN_FULL_FAIL});
+	struct tw_wheel *wheel = recorder->wheel;
+	struct probe probes[20] = {0};
+	uintptr_t next = 0;
+
+	for (int round = 0; round < 5; round++) {
+		probe_start(recorder, &probes[next], next, INTERVAL), next++;
+		probe_start(recorder, &probes[next], next, INTERVAL), next++;
+		set_timer(recorder, "keyed", 100 + next, INTERVAL);
+		assert_status(tw_after_func(wheel, 0, probe_run, &probes[19], NULL), TW_FULL);
+		assert_status(tw_set_timer(wheel, "other", 5, VALUE(200), INTERVAL), TW_FULL);
+		assert_status(probe_stop(&probes[next - 1]), TW_OK);
+		if (round % 2 == 0)
+			flush_wheel(recorder);
+		assert_status(probe_reset(&probes[next - 2], INTERVAL), TW_OK);
+		if (round == 3)
+			assert_status(tw_drain(wheel, probe_drain, recorder), TW_OK);
+		pass_ticks(recorder, 1);
+	}
+	assert_int_equal(event_count(recorder), 10);
+	assert_int_equal(tw_pending(wheel), 0);
+	recorder_close(recorder);
+}
+
+static void timer_stopped_in_the_queue_gives_its_place_back(void **state)
+{
+	struct recorder *recorder = probes_open_with(
+		*state, (struct tw_options){.max_pending = 2, .when_full = TW_WHEN_FULL_FAIL});
+	struct probe probes[20] = {0};
+
+	for (uintptr_t i = 0; i < 20; i += 2) {
+		probe_start(recorder, &probes[i], i, INTERVAL);
+		probe_start(recorder, &probes[i + 1], i + 1, INTERVAL);
+		assert_status(probe_stop(&probes[i]), TW_OK);
+		assert_status(probe_stop(&probes[i + 1]), TW_OK);
+		flush_wheel(recorder);
+	}
+	pass_ticks(recorder, 2);
+	assert_int_equal(event_count(recorder), 0);
+	recorder_close(recorder);
+}
+
+static void stop_another_and_set_two(struct probe *probe)
+{
+	struct tw_wheel *wheel = probe->recorder->wheel;
+
+	probe->answers[0] = tw_set_timer(wheel, "a", 1, VALUE(10), INTERVAL);
+	probe->answers[1] = probe_stop(probe->others);
+	probe->answers[2] = tw_set_timer(wheel, "b", 1, VALUE(11), INTERVAL);
+	probe->answers[3] = tw_set_timer(wheel, "c", 1, VALUE(12), INTERVAL);
+}
+
+static void task_may_set_a_timer_in_place_of_one_that_it_has_stopped(void **state)
+{
+	struct recorder *recorder = probes_open_with(
+		*state, (struct tw_options){.max_pending = 2, .when_full = TW_WHEN_FULL_FAIL});
+	struct probe other = {0};
+	struct probe probe = {.in_run = stop_another_and_set_two, .others = &other};
+
+	probe_start(recorder, &probe, 1, INTERVAL);
+	probe_start(recorder, &other, 2, 9 * INTERVAL);
+	pass_ticks(recorder, 3);
+	assert_status(probe.answers[0], TW_OK);
+	assert_status(probe.answers[1], TW_OK);
+	assert_status(probe.answers[2], TW_OK);
+	assert_status(probe.answers[3], TW_FULL);
+	assert_executed_at(recorder, 10, 2 * INTERVAL);
+	assert_executed_at(recorder, 11, 2 * INTERVAL);
+	recorder_close(recorder);
+}
+
+enum { MILLION = 1000000, MIB = 1 << 20 };
+
+/* Under a sanitizer, resident memory says little. */
+static struct recorder *open_measured(const struct variant *variant)
+{
+	if (TEST_HAS_SANITIZER)
+		skip();
+	return probes_open(variant);
+}
+
+static void set_and_stop_a_million(struct tw_wheel *wheel)
+{
+	struct tw_timer timer;
+
+	for (int i = 0; i < MILLION; i++)
+		if (tw_after_func(wheel, TW_HOUR, run_nothing, NULL, &timer) != TW_OK ||
+		    tw_timer_stop(wheel, timer) != TW_OK)
+			fail_msg("timer %d could not be set and stopped", i);
+	assert_status(tw_flush(wheel), TW_OK);
+	assert_int_equal(tw_pending(wheel), 0);
+}
+
+static void million_timers_stopped_one_by_one_leave_no_memory_behind(void **state)
+{
+	struct recorder *recorder = open_measured(*state);
+	long before;
+
+	before = resident_memory();
+	set_and_stop_a_million(recorder->wheel);
+	assert_in_range(resident_memory(), 1, before + 16 * MIB);
+	before = resident_memory();
+	for (int round = 0; round < 3; round++)
+		set_and_stop_a_million(recorder->wheel);
+	assert_in_range(resident_memory(), 1, before + 4 * MIB);
+	recorder_close(recorder);
+}
+
+static void set_a_million_and_stop_them(struct tw_wheel *wheel, struct tw_timer *timers)
+{
+	for (int i = 0; i < MILLION; i++)
+		if (tw_after_func(wheel, TW_HOUR + i, run_nothing, NULL, &timers[i]) != TW_OK)
+			fail_msg("timer %d could not be set", i);
+	for (int i = 0; i < MILLION; i++)
+		if (tw_timer_stop(wheel, timers[i]) != TW_OK)
+			fail_msg("timer %d could not be stopped", i);
+	assert_status(tw_flush(wheel), TW_OK);
+	assert_int_equal(tw_pending(wheel), 0);
+}
+
+static void million_timers_stopped_together_leave_their_memory_to_the_next_million(void **state)
+{
+	struct recorder *recorder = open_measured(*state);
+	struct tw_timer *timers;
+	long before;
+
+	timers = calloc(MILLION, sizeof(timers[0]));
+	set_a_million_and_stop_them(recorder->wheel, timers);
+	before = resident_memory();
+	for (int round = 0; round < 3; round++)
+		set_a_million_and_stop_them(recorder->wheel, timers);
+	assert_in_range(resident_memory(), 1, before + 4 * MIB);
+	free(timers);
+	recorder_close(recorder);
+}
+
+static void run_a_million(struct recorder *recorder)
+{
+	for (int i = 0; i < MILLION; i++) {
+		if (tw_after_func(recorder->wheel, i % 3 * INTERVAL, run_nothing, NULL, NULL) !=
+		    TW_OK)
+			fail_msg("timer %d could not be set", i);
+		if (i % 1000 == 999)
+			pass_ticks(recorder, 1);
+	}
+	pass_ticks(recorder, 2);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+}
+
+static void million_timers_that_have_run_leave_no_memory_behind(void **state)
+{
+	struct recorder *recorder = open_measured(*state);
+	long before;
+
+	run_a_million(recorder);
+	before = resident_memory();
+	run_a_million(recorder);
+	run_a_million(recorder);
+	assert_in_range(resident_memory(), 1, before + 4 * MIB);
+	recorder_close(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(at_the_end_of_the_clock_now_is_now_and_later_is_never),
+	TEST_EVERYWHERE(wheel_of_a_nanosecond_fires_at_the_last_ones_of_the_clock),
+	TEST_EVERYWHERE(periods_as_long_as_the_clock_do_not_overflow),
+	TEST_EVERYWHERE(handle_calls_with_bad_arguments_are_refused),
+	TEST_DRIVEN(full_queue_refuses_handles_and_resets_but_no_stop),
+	TEST_BOTH(workers, full_queue_refuses_handles_and_resets_but_no_stop),
+	TEST_EVERYWHERE(nobody_hangs_on_a_queue_full_of_handles),
+	TEST_EVERYWHERE(places_within_the_limit_come_back_when_handles_leave),
+	TEST_EVERYWHERE(timer_stopped_in_the_queue_gives_its_place_back),
+	TEST_EVERYWHERE(task_may_set_a_timer_in_place_of_one_that_it_has_stopped),
+	TEST_BOTH(inline, million_timers_stopped_one_by_one_leave_no_memory_behind),
+	TEST_BOTH(threads, million_timers_stopped_one_by_one_leave_no_memory_behind),
+	TEST_BOTH(inline, million_timers_stopped_together_leave_their_memory_to_the_next_million),
+	TEST_BOTH(threads, million_timers_stopped_together_leave_their_memory_to_the_next_million),
+	TEST_BOTH(inline, million_timers_that_have_run_leave_no_memory_behind),
+	TEST_BOTH(threads, million_timers_that_have_run_leave_no_memory_behind),
+};
+
+TEST_PROGRAM(tests)

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/* What a reset does to a handle wherever it is, and timers that set themselves again. */
+#include "support/test.h"
+
+#include "support/probe.h"
+#include "support/wait.h"
+
+#include "runtime/ask.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+static void reset_reaches_a_timer_in_the_queue_and_in_the_wheel(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[6] = {0};
+
+	probes_start_ms(recorder, probes, 0, 50, 50, 50, 50, 50, 50);
+	assert_status(probe_reset(&probes[0], 3 * INTERVAL), TW_OK);
+	assert_status(probe_reset(&probes[1], 300 * INTERVAL + 1), TW_OK);
+	pass_ticks(recorder, 2);
+	assert_status(probe_reset(&probes[2], 3 * INTERVAL), TW_OK);
+	assert_status(probe_reset(&probes[3], 400 * INTERVAL), TW_OK);
+	assert_status(probe_reset(&probes[4], 0), TW_OK);
+	assert_status(probe_reset(&probes[5], TW_FOREVER), TW_OK);
+	advance(recorder, 0);
+	assert_executed_at(recorder, 4, 2 * INTERVAL);
+	pass_ticks(recorder, 410);
+	assert_executed_at(recorder, 0, 3 * INTERVAL);
+	assert_executed_at(recorder, 1, 301 * INTERVAL);
+	assert_executed_at(recorder, 2, 5 * INTERVAL);
+	assert_executed_at(recorder, 3, 402 * INTERVAL);
+	assert_int_equal(event_count(recorder), 5);
+	assert_status(probe_reset(&probes[5], INTERVAL), TW_OK);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 5, 413 * INTERVAL);
+	recorder_close(recorder);
+}
+
+static void reset_counts_from_the_call_and_rounds_up(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[3] = {0};
+
+	for (uintptr_t i = 0; i < 3; i++)
+		probe_start(recorder, &probes[i], i, TW_HOUR);
+	advance(recorder, 2 * INTERVAL + 7);
+	assert_status(probe_reset(&probes[0], INTERVAL), TW_OK);
+	assert_status(probe_reset(&probes[1], INTERVAL - 7), TW_OK);
+	assert_status(probe_reset(&probes[2], 1), TW_OK);
+	advance(recorder, 0);
+	assert_int_equal(event_count(recorder), 0);
+	advance_to(recorder, 3 * INTERVAL);
+	advance_to(recorder, 4 * INTERVAL);
+	assert_executed_at(recorder, 0, 4 * INTERVAL);
+	assert_executed_at(recorder, 1, 3 * INTERVAL);
+	assert_executed_at(recorder, 2, 3 * INTERVAL);
+	recorder_close(recorder);
+}
+
+static void timer_reset_many_times_runs_once_at_the_last_deadline(void **state)
+{
+	struct probe probe = {0};
+	struct recorder *recorder = probes_open_one(*state, &probe, 2 * INTERVAL);
+
+	for (int i = 0; i < 300; i++) {
+		assert_status(probe_reset(&probe, (i % 40 + 2) * INTERVAL), TW_OK);
+		if (i % 3 == 0)
+			pass_ticks(recorder, 1);
+	}
+	assert_int_equal(event_count(recorder), 0);
+	assert_status(probe_reset(&probe, 7 * INTERVAL), TW_OK);
+	pass_ticks(recorder, 500);
+	assert_executed_at(recorder, 1, 107 * INTERVAL);
+	recorder_close(recorder);
+}
+
+/* Stops the probe's timer; returns the processor time that this took. */
+static void *stop_and_measure(void *argument)
+{
+	static struct timespec took;
+	struct probe *probe = argument;
+
+	probe->answers[0] = probe_stop(probe);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &took);
+	return &took;
+}
+
+static void stop_that_waits_for_a_reset_leaves_the_processor_to_it(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct handle_table *table = &recorder->wheel->owner.out.handles;
+	const struct timespec *took;
+	struct probe probe = {0};
+	struct handle *handle;
+	pthread_t thread;
+
+	probe_start(recorder, &probe, 1, INTERVAL);
+	handle = handle_begin_reset(table, probe.timer.id);
+	assert_non_null(handle);
+	assert_int_equal(pthread_create(&thread, NULL, stop_and_measure, &probe), 0);
+	wait_for(200 * TW_MILLISECOND);
+	handle_end_reset(handle, NULL);
+	pthread_join(thread, (void **)&took);
+	assert_status(probe.answers[0], TW_OK);
+	/* Its naps take a few ms; yields alone took all that there was. */
+	assert_in_range(took->tv_sec * TW_SECOND + took->tv_nsec, 0, 60 * TW_MILLISECOND);
+	pass_ticks(recorder, 3);
+	assert_int_equal(event_count(recorder), 0);
+	recorder_close(recorder);
+}
+
+static void reset_of_what_is_done_or_stopped_finds_nothing(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[2] = {0};
+
+	probes_start_ms(recorder, probes, 1, 1, 1);
+	assert_status(probe_stop(&probes[1]), TW_OK);
+	assert_status(probe_reset(&probes[1], INTERVAL), TW_NOT_FOUND);
+	pass_ticks(recorder, 1);
+	assert_status(probe_reset(&probes[0], INTERVAL), TW_NOT_FOUND);
+	assert_status(probe_reset(&probes[1], INTERVAL), TW_NOT_FOUND);
+	pass_ticks(recorder, 5);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_int_equal(event_count(recorder), 1);
+	recorder_close(recorder);
+}
+
+static void job_of_the_pool_that_has_not_begun_can_be_reset(void **state)
+{
+	struct probe held[2];
+	struct probe probes[4] = {0};
+	struct recorder *recorder = probes_open_waiting(*state, held, probes, 4);
+
+	assert_status(probe_reset(&probes[0], 9 * INTERVAL), TW_OK);
+	assert_status(probe_reset(&probes[1], 2 * INTERVAL), TW_OK);
+	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
+	assert_status(probe_reset(&probes[2], 3 * INTERVAL), TW_OK);
+	assert_status(probe_stop(&probes[2]), TW_OK);
+	flush_wheel(recorder);
+	let_workers_go(recorder, held);
+	assert_executed_at(recorder, 3, INTERVAL);
+	assert_int_equal(event_count(recorder), 3);
+	pass_ticks(recorder, 20);
+	assert_executed_at(recorder, 0, 10 * INTERVAL);
+	assert_executed_at(recorder, 1, 6 * INTERVAL);
+	assert_not_returned(recorder, 2);
+	recorder_close(recorder);
+}
+
+static void reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late(void **state)
+{
+	struct probe held[2];
+	struct probe probe = {0};
+	struct recorder *recorder = probes_open_waiting(*state, held, &probe, 1);
+
+	assert_status(probe_reset(&probe, 2 * INTERVAL), TW_OK);
+	assert_status(tw_advance(recorder->wheel, 7 * INTERVAL), TW_OK);
+	let_workers_go(recorder, held);
+	advance(recorder, 0);
+	assert_executed_at(recorder, 0, 8 * INTERVAL);
+	recorder_close(recorder);
+}
+
+static void reset_twice_in_the_first_run(struct probe *probe)
+{
+	if (probe->runs > 1)
+		return;
+	probe->answers[0] = probe_reset(probe, 3 * INTERVAL);
+	probe->answers[1] = probe_reset(probe, 5 * INTERVAL);
+}
+
+static void timer_reset_in_its_own_run_runs_again(void **state)
+{
+	struct probe probe = {.in_run = reset_twice_in_the_first_run};
+	struct recorder *recorder = probes_open_one(*state, &probe, 2 * INTERVAL);
+
+	pass_ticks(recorder, 20);
+	assert_order(recorder, 1, 1);
+	assert_int_equal(event_at(recorder, 0).now, 2 * INTERVAL);
+	assert_int_equal(event_at(recorder, 1).now, 7 * INTERVAL);
+	assert_status(probe.answers[0], TW_OK);
+	assert_status(probe.answers[1], TW_OK);
+	assert_status(probe_reset(&probe, INTERVAL), TW_NOT_FOUND);
+	recorder_close(recorder);
+}
+
+static void stop_and_reset_in_its_own_run(struct probe *probe)
+{
+	probe->answers[0] = probe_reset(probe, 3 * INTERVAL);
+	probe->answers[1] = probe_stop(probe);
+	probe->answers[2] = probe_reset(probe, 3 * INTERVAL);
+}
+
+static void timer_that_has_stopped_itself_cannot_be_reset(void **state)
+{
+	struct probe probe = {.in_run = stop_and_reset_in_its_own_run};
+	struct recorder *recorder = probes_open_one(*state, &probe, 2 * INTERVAL);
+
+	pass_ticks(recorder, 20);
+	assert_executed_at(recorder, 1, 2 * INTERVAL);
+	assert_status(probe.answers[0], TW_OK);
+	assert_status(probe.answers[1], TW_REARMED);
+	assert_status(probe.answers[2], TW_NOT_FOUND);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	recorder_close(recorder);
+}
+
+static void timer_reset_while_it_runs_runs_again_after_it(void **state)
+{
+	struct probe probe;
+	struct recorder *recorder = probes_open_held(*state, &probe);
+
+	assert_status(probe_reset(&probe, 5 * INTERVAL), TW_OK);
+	gate_open(&probe.gate);
+	settle(recorder);
+	probe.in_run = NULL;
+	assert_int_equal(event_count(recorder), 1);
+	pass_ticks(recorder, 9);
+	assert_order(recorder, 1, 1);
+	assert_int_equal(event_at(recorder, 1).now, 5 * INTERVAL);
+	assert_status(probe_stop(&probe), TW_NOT_FOUND);
+	recorder_close(recorder);
+}
+
+static void timer_reset_while_it_runs_can_be_stopped(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[2];
+
+	probe_start_held(recorder, &probes[0], 1);
+	assert_status(probe_reset(&probes[0], 2 * INTERVAL), TW_OK);
+	assert_status(probe_stop(&probes[0]), TW_REARMED);
+	assert_status(probe_stop(&probes[0]), TW_RUNNING);
+	assert_status(probe_reset(&probes[0], 2 * INTERVAL), TW_NOT_FOUND);
+	probe_start_held(recorder, &probes[1], 2);
+	assert_status(probe_reset(&probes[1], 2 * INTERVAL), TW_OK);
+	gate_open(&probes[0].gate);
+	gate_open(&probes[1].gate);
+	settle(recorder);
+	assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
+	assert_status(probe_stop(&probes[1]), TW_OK);
+	pass_ticks(recorder, 9);
+	assert_int_equal(event_count(recorder), 2);
+	recorder_close(recorder);
+}
+
+static void timers_of_one_tick_run_in_the_order_of_their_last_command(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[5] = {0};
+
+	probes_start_ms(recorder, probes, 1, 5, 9, 5);
+	flush_wheel(recorder);
+	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
+	flush_wheel(recorder);
+	probe_start(recorder, &probes[3], 4, 5 * INTERVAL);
+	set_timer(recorder, "keyed", 6, 5 * INTERVAL);
+	flush_wheel(recorder);
+	assert_status(probe_reset(&probes[0], 5 * INTERVAL), TW_OK);
+	flush_wheel(recorder);
+	probe_start(recorder, &probes[4], 5, 5 * INTERVAL);
+	move_timer(recorder, "keyed", 5 * INTERVAL);
+	advance(recorder, 9 * INTERVAL);
+	assert_order(recorder, 3, 2, 4, 1, 5, 6);
+	recorder_close(recorder);
+}
+
+static void order_of_commands_and_resets_is_kept_in_the_queue_too(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[3] = {0};
+
+	probes_start_ms(recorder, probes, 1, 5, 9);
+	flush_wheel(recorder);
+	probe_start(recorder, &probes[2], 3, 5 * INTERVAL);
+	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
+	set_timer(recorder, "keyed", 4, 5 * INTERVAL);
+	assert_status(probe_reset(&probes[0], 5 * INTERVAL), TW_OK);
+	advance(recorder, 9 * INTERVAL);
+	assert_order(recorder, 3, 2, 4, 1);
+	recorder_close(recorder);
+}
+
+static void reset_itself_to_now(struct probe *probe)
+{
+	probe->answers[0] |= probe_reset(probe, 0);
+}
+
+static void timer_that_resets_itself_to_now_runs_once_a_turn(void **state)
+{
+	struct probe probe = {.in_run = reset_itself_to_now};
+	struct recorder *recorder = probes_open_one(*state, &probe, 0);
+
+	for (int turns = 1; turns <= 10; turns++) {
+		assert_int_equal(poll_wheel(recorder), 0);
+		assert_int_equal(event_count(recorder), turns);
+	}
+	for (int turns = 11; turns <= 20; turns++) {
+		assert_status(tw_advance(recorder->wheel, 0), TW_OK);
+		assert_int_equal(event_count(recorder), turns);
+	}
+	assert_status(probe.answers[0], TW_OK);
+	recorder_close(recorder);
+}
+
+/* Counts instead of writing down: it runs without end. */
+static void run_again_at_once(void *argument)
+{
+	struct probe *probe = argument;
+
+	atomic_fetch_add(&probe->ended, 1);
+	tw_after_func(probe->recorder->wheel, 0, run_again_at_once, probe, NULL);
+}
+
+static void timer_that_rearms_itself_at_once_for_ever_lets_others_go_on(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe busy = {.recorder = recorder};
+	struct probe other = {0};
+
+	assert_status(tw_after_func(recorder->wheel, 0, run_again_at_once, &busy, NULL), TW_OK);
+	probe_start(recorder, &other, 1, 5 * INTERVAL);
+	assert_status(tw_advance(recorder->wheel, 4 * INTERVAL), TW_OK);
+	assert_int_equal(event_count(recorder), 0);
+	assert_status(tw_advance(recorder->wheel, 4 * INTERVAL), TW_OK);
+	flush_wheel(recorder);
+	settle(recorder);
+	assert_int_equal(times_returned(recorder, 1), 1);
+	assert_true(atomic_load(&busy.ended) > 0);
+	stop_wheel(recorder);
+	recorder_close(recorder);
+}
+
+static void start_again_in_a_tick(struct probe *probe)
+{
+	probe->answers[0] |=
+		tw_after_func(probe->recorder->wheel, INTERVAL, probe_run, probe, NULL);
+}
+
+static void reset_itself_by_a_tick(struct probe *probe)
+{
+	probe->answers[0] |= probe_reset(probe, INTERVAL);
+}
+
+static void timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_advance(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[2] = {{.in_run = start_again_in_a_tick},
+				  {.in_run = reset_itself_by_a_tick}};
+
+	probes_start_ms(recorder, probes, 0, 1, 1);
+	advance(recorder, 100 * INTERVAL);
+	assert_int_equal(event_count(recorder), 200);
+	for (size_t i = 0; i < 200; i++) {
+		assert_ptr_equal(event_at(recorder, i).value, VALUE(i % 2));
+		assert_int_equal(event_at(recorder, i).now, (tw_duration)(i / 2 + 1) * INTERVAL);
+	}
+	assert_status(probes[0].answers[0], TW_OK);
+	assert_status(probes[1].answers[0], TW_OK);
+	recorder_close(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(reset_reaches_a_timer_in_the_queue_and_in_the_wheel),
+	TEST_EVERYWHERE(reset_counts_from_the_call_and_rounds_up),
+	TEST_EVERYWHERE(timer_reset_many_times_runs_once_at_the_last_deadline),
+	TEST_DRIVEN(stop_that_waits_for_a_reset_leaves_the_processor_to_it),
+	TEST_EVERYWHERE(reset_of_what_is_done_or_stopped_finds_nothing),
+	TEST_POOL(job_of_the_pool_that_has_not_begun_can_be_reset),
+	TEST_POOL(reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late),
+	TEST_EVERYWHERE(timer_reset_in_its_own_run_runs_again),
+	TEST_EVERYWHERE(timer_that_has_stopped_itself_cannot_be_reset),
+	TEST_POOL(timer_reset_while_it_runs_runs_again_after_it),
+	TEST_POOL(timer_reset_while_it_runs_can_be_stopped),
+	TEST_INLINE(timers_of_one_tick_run_in_the_order_of_their_last_command),
+	TEST_INLINE(order_of_commands_and_resets_is_kept_in_the_queue_too),
+	TEST_DRIVEN(timer_that_resets_itself_to_now_runs_once_a_turn),
+	TEST_EVERYWHERE(timer_that_rearms_itself_at_once_for_ever_lets_others_go_on),
+	TEST_INLINE(timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_advance),
+};
+
+TEST_PROGRAM(tests)

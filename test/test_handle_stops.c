@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a stop does to a handle wherever it is: in the queue, in the wheel, in the pool, running,
+ * done; and handles that are stale or never were.
+ */
+#include "support/test.h"
+
+#include "support/probe.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void stopped_timer_never_runs_and_is_not_released(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[4] = {0};
+
+	probes_start_ms(recorder, probes, 0, 5, 5, 5, 500);
+	assert_status(probe_stop(&probes[0]), TW_OK);
+	flush_wheel(recorder);
+	assert_status(probe_stop(&probes[1]), TW_OK);
+	advance(recorder, 5 * INTERVAL - 1);
+	assert_status(probe_stop_wait(&probes[2]), TW_OK);
+	assert_status(probe_stop(&probes[3]), TW_OK);
+	flush_wheel(recorder);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	pass_ticks(recorder, 5);
+	for (int i = 0; i < 4; i++)
+		assert_status(probe_stop(&probes[i]), TW_NOT_FOUND);
+	stop_wheel(recorder);
+	assert_int_equal(event_count(recorder), 0);
+	recorder_close(recorder);
+}
+
+static void timer_that_is_due_now_can_still_be_stopped_in_the_queue(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[2] = {0};
+
+	probe_start(recorder, &probes[0], 1, 0);
+	probe_start(recorder, &probes[1], 2, -INTERVAL);
+	assert_status(probe_stop(&probes[1]), TW_OK);
+	advance(recorder, 0);
+	assert_executed_at(recorder, 1, 0);
+	assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
+	assert_int_equal(event_count(recorder), 1);
+	recorder_close(recorder);
+}
+
+static void stop_in_its_own_run(struct probe *probe)
+{
+	probe->answers[0] = probe_stop_wait(probe);
+	probe->answers[1] = probe_stop(probe);
+}
+
+static void timer_that_stops_itself_is_told_that_it_runs(void **state)
+{
+	struct probe probe = {.in_run = stop_in_its_own_run};
+	struct recorder *recorder = probes_open_one(*state, &probe, INTERVAL);
+
+	pass_ticks(recorder, 3);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_status(probe.answers[0], TW_INVALID);
+	assert_status(probe.answers[1], TW_RUNNING);
+	assert_status(probe_stop(&probe), TW_NOT_FOUND);
+	assert_status(probe_stop_wait(&probe), TW_NOT_FOUND);
+	recorder_close(recorder);
+}
+
+static void stop_during_the_run_answers_running_and_does_not_wait(void **state)
+{
+	struct probe probe;
+	struct recorder *recorder = probes_open_held(*state, &probe);
+
+	assert_status(probe_stop(&probe), TW_RUNNING);
+	assert_int_equal(atomic_load(&probe.ended), 0);
+	gate_open(&probe.gate);
+	settle(recorder);
+	assert_status(probe_stop(&probe), TW_NOT_FOUND);
+	assert_executed_at(recorder, 1, 0);
+	recorder_close(recorder);
+}
+
+static void stop_wait_returns_after_the_run_has_ended(void **state)
+{
+	struct probe probe;
+	struct recorder *recorder = probes_open_held(*state, &probe);
+
+	gate_open(&probe.gate);
+	assert_status(probe_stop_wait(&probe), TW_RUNNING);
+	assert_int_equal(atomic_load(&probe.ended), 1);
+	assert_status(probe_stop_wait(&probe), TW_NOT_FOUND);
+	recorder_close(recorder);
+}
+
+static void stop_wait_after_a_stop_that_did_not_wait_still_waits_for_the_run(void **state)
+{
+	struct probe probe;
+	struct recorder *recorder = probes_open_held(*state, &probe);
+
+	assert_status(probe_stop(&probe), TW_RUNNING);
+	gate_open(&probe.gate);
+	(void)probe_stop_wait(&probe);
+	assert_int_equal(atomic_load(&probe.ended), 1);
+	recorder_close(recorder);
+}
+
+struct waiter {
+	struct probe *probe;
+	pthread_t thread;
+	enum tw_status status;
+	int ended; /* when it returned */
+};
+
+static void *wait_for_run(void *argument)
+{
+	struct waiter *waiter = argument;
+
+	waiter->status = probe_stop_wait(waiter->probe);
+	waiter->ended = atomic_load(&waiter->probe->ended);
+	return NULL;
+}
+
+static void several_threads_can_wait_for_one_run(void **state)
+{
+	struct probe probe;
+	struct recorder *recorder = probes_open_held(*state, &probe);
+	struct waiter waiters[4];
+	int running = 0;
+
+	for (int i = 0; i < 4; i++) {
+		waiters[i].probe = &probe;
+		pthread_create(&waiters[i].thread, NULL, wait_for_run, &waiters[i]);
+	}
+	wait_for(5 * TW_MILLISECOND);
+	gate_open(&probe.gate);
+	for (int i = 0; i < 4; i++) {
+		pthread_join(waiters[i].thread, NULL);
+		assert_int_equal(waiters[i].ended, 1);
+		assert_true(waiters[i].status == TW_RUNNING || waiters[i].status == TW_NOT_FOUND);
+		running += waiters[i].status == TW_RUNNING;
+	}
+	assert_in_range(running, 1, 4);
+	recorder_close(recorder);
+}
+
+static void stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free(void **state)
+{
+	struct probe probe;
+	struct recorder *recorder = probes_open_held(*state, &probe);
+	struct waiter waiter;
+
+	assert_status(probe_reset(&probe, 2 * INTERVAL), TW_OK);
+	waiter.probe = &probe;
+	pthread_create(&waiter.thread, NULL, wait_for_run, &waiter);
+	/* From its stop on there is nothing to reset. */
+	WAIT_UNTIL(probe_reset(&probe, 2 * INTERVAL) == TW_NOT_FOUND);
+	gate_open(&probe.gate);
+	pthread_join(waiter.thread, NULL);
+	assert_status(waiter.status, TW_OK);
+	assert_int_equal(waiter.ended, 1);
+	pass_ticks(recorder, 9);
+	assert_executed_at(recorder, 1, 0);
+	recorder_close(recorder);
+}
+
+static void stop_wait_for_the_first_other(struct probe *probe)
+{
+	probe->answers[0] = probe_stop_wait(&probe->others[0]);
+	probe->answers[1] = probe_stop_wait(&probe->others[1]);
+}
+
+static void task_may_stop_and_wait_for_others(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe others[2] = {0};
+	struct probe probe = {.in_run = stop_wait_for_the_first_other, .others = others};
+
+	probe_start(recorder, &others[0], 1, INTERVAL);
+	probe_start(recorder, &others[1], 2, 9 * INTERVAL);
+	pass_ticks(recorder, 1);
+	probe_start(recorder, &probe, 3, INTERVAL);
+	pass_ticks(recorder, 20);
+	assert_status(probe.answers[0], TW_NOT_FOUND);
+	assert_status(probe.answers[1], TW_OK);
+	assert_order(recorder, 1, 3);
+	recorder_close(recorder);
+}
+
+static void task_on_a_worker_waits_for_the_run_on_the_other(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe held[2];
+	struct probe probe = {.in_run = stop_wait_for_the_first_other, .others = held};
+
+	probe_start_held(recorder, &held[0], 1);
+	memset(&held[1], 0, sizeof(held[1]));
+	held[1].recorder = recorder;
+	probe_start(recorder, &probe, 2, 0);
+	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
+	gate_open(&held[0].gate);
+	settle(recorder);
+	assert_true(probe.answers[0] == TW_RUNNING || probe.answers[0] == TW_NOT_FOUND);
+	assert_status(probe.answers[1], TW_NOT_FOUND);
+	assert_int_equal(event_count(recorder), 2);
+	recorder_close(recorder);
+}
+
+static void job_of_the_pool_that_has_not_begun_can_be_stopped(void **state)
+{
+	struct probe held[2];
+	struct probe probes[3] = {0};
+	struct recorder *recorder = probes_open_waiting(*state, held, probes, 3);
+
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	assert_status(probe_stop(&probes[0]), TW_OK);
+	assert_status(probe_stop_wait(&probes[2]), TW_OK);
+	assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
+	let_workers_go(recorder, held);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
+	stop_wheel(recorder);
+	assert_int_equal(event_count(recorder), 3);
+	recorder_close(recorder);
+}
+
+static void stale_handle_touches_no_later_timer_after_a_million_reuses(void **state)
+{
+	enum { REUSES = TEST_SHARE_OF(1000000) };
+	struct recorder *recorder = probes_open(*state);
+	struct tw_wheel *wheel = recorder->wheel;
+	struct probe stale = {0};
+	struct tw_timer timer;
+
+	probe_start(recorder, &stale, 1, INTERVAL);
+	assert_status(probe_stop(&stale), TW_OK);
+	for (int i = 0; i < REUSES; i++) {
+		if (tw_after_func(wheel, TW_HOUR, run_nothing, NULL, &timer) != TW_OK)
+			fail_msg("timer %d was refused", i);
+		if (i % 16 == 0)
+			flush_wheel(recorder);
+		if (timer.id == stale.timer.id ||
+		    tw_timer_stop(wheel, stale.timer) != TW_NOT_FOUND ||
+		    tw_timer_reset(wheel, stale.timer, 0) != TW_NOT_FOUND ||
+		    tw_timer_stop_wait(wheel, stale.timer) != TW_NOT_FOUND)
+			fail_msg("timer %d was taken for the stale one", i);
+		if (tw_timer_stop(wheel, timer) != TW_OK)
+			fail_msg("timer %d was no longer there", i);
+	}
+	pass_ticks(recorder, 2);
+	assert_int_equal(event_count(recorder), 0);
+	recorder_close(recorder);
+}
+
+static int compare_ids(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left;
+	uint64_t b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+static void ids_are_never_none_and_never_the_same(void **state)
+{
+	enum { IDS = TEST_SHARE_OF(300000) };
+	struct recorder *recorder = probes_open(*state);
+	uint64_t *ids = calloc(IDS, sizeof(ids[0]));
+	struct tw_timer timer;
+
+	for (int i = 0; i < IDS; i++) {
+		assert_status(tw_after_func(recorder->wheel, INTERVAL, run_nothing, NULL, &timer),
+			      TW_OK);
+		ids[i] = timer.id;
+		if (i % 3 == 0)
+			assert_status(tw_timer_stop(recorder->wheel, timer), TW_OK);
+		if (i % 1000 == 0)
+			advance(recorder, INTERVAL);
+	}
+	qsort(ids, IDS, sizeof(ids[0]), compare_ids);
+	assert_true(ids[0] != 0);
+	for (int i = 1; i < IDS; i++)
+		assert_true(ids[i - 1] != ids[i]);
+	free(ids);
+	recorder_close(recorder);
+}
+
+static void handles_that_never_were_are_not_found(void **state)
+{
+	static const uint64_t ids[] = {0,
+				       1,
+				       2,
+				       12345,
+				       UINT32_MAX,
+				       INT64_MAX,
+				       UINT64_MAX,
+				       UINT64_C(1) << 63,
+				       UINT64_C(0x123456789abcdef)};
+	struct recorder *recorder = probes_open(*state);
+	struct tw_wheel *wheel = recorder->wheel;
+	struct probe probe = {0};
+
+	for (int used = 0; used < 2; used++) {
+		for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+			struct tw_timer timer = {ids[i]};
+
+			assert_true(ids[i] != probe.timer.id || ids[i] == 0);
+			assert_status(tw_timer_stop(wheel, timer), TW_NOT_FOUND);
+			assert_status(tw_timer_stop_wait(wheel, timer), TW_NOT_FOUND);
+			assert_status(tw_timer_reset(wheel, timer, INTERVAL), TW_NOT_FOUND);
+		}
+		if (!used)
+			probe_start(recorder, &probe, 1, INTERVAL);
+	}
+	pass_ticks(recorder, 2);
+	assert_executed_at(recorder, 1, INTERVAL);
+	recorder_close(recorder);
+}
+
+static void nobody_needs_to_want_the_handle(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[2] = {{.recorder = recorder, .number = 1},
+				  {.recorder = recorder, .number = 2}};
+
+	assert_status(tw_after_func(recorder->wheel, INTERVAL, probe_run, &probes[0], NULL), TW_OK);
+	assert_status(tw_after_func(recorder->wheel, TW_HOUR, probe_run, &probes[1], NULL), TW_OK);
+	pass_ticks(recorder, 2);
+	assert_executed_at(recorder, 1, INTERVAL);
+	stop_wheel(recorder);
+	assert_released(recorder, 2, TW_STOPPED);
+	recorder_close(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(stopped_timer_never_runs_and_is_not_released),
+	TEST_DRIVEN(timer_that_is_due_now_can_still_be_stopped_in_the_queue),
+	TEST_EVERYWHERE(timer_that_stops_itself_is_told_that_it_runs),
+	TEST_POOL(stop_during_the_run_answers_running_and_does_not_wait),
+	TEST_POOL(stop_wait_returns_after_the_run_has_ended),
+	TEST_POOL(stop_wait_after_a_stop_that_did_not_wait_still_waits_for_the_run),
+	TEST_POOL(several_threads_can_wait_for_one_run),
+	TEST_POOL(stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free),
+	TEST_EVERYWHERE(task_may_stop_and_wait_for_others),
+	TEST_POOL(task_on_a_worker_waits_for_the_run_on_the_other),
+	TEST_POOL(job_of_the_pool_that_has_not_begun_can_be_stopped),
+	TEST_BOTH(inline, stale_handle_touches_no_later_timer_after_a_million_reuses),
+	TEST_BOTH(threads, stale_handle_touches_no_later_timer_after_a_million_reuses),
+	TEST_BOTH(inline, ids_are_never_none_and_never_the_same),
+	TEST_BOTH(threads, ids_are_never_none_and_never_the_same),
+	TEST_EVERYWHERE(handles_that_never_were_are_not_found),
+	TEST_EVERYWHERE(nobody_needs_to_want_the_handle),
+};
+
+TEST_PROGRAM(tests)

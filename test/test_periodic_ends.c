@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* What drain, the wheel's stop, limits and bad arguments do to timers that run again and again. */
+#include "support/test.h"
+
+#include "support/probe.h"
+
+static void drained_periodic_timer_has_ended(void **state)
+{
+	static const tw_duration deadlines[] = {50 * INTERVAL, 60 * INTERVAL, 0};
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[2] = {0};
+
+	probe_repeat(recorder, &probes[0], 1, 5 * INTERVAL, 10 * INTERVAL);
+	assert_status(probe_schedule(recorder, &probes[1], 2, deadlines), TW_OK);
+	pass_ticks(recorder, 7);
+	assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
+	settle(recorder);
+	assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
+	assert_status(probe_reset(&probes[1], INTERVAL), TW_NOT_FOUND);
+	pass_ticks(recorder, 60);
+	assert_runs_ms(recorder, 1, 5);
+	assert_drained(recorder, 2);
+	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN), 2);
+	assert_int_equal(event_count(recorder), 3);
+	assert_int_equal(probes[1].asked, 1);
+	recorder_close(recorder);
+}
+
+static void drain_in_the_first_run(struct probe *probe)
+{
+	if (probe->runs == 1)
+		probe->answers[0] = tw_drain(probe->recorder->wheel, probe_drain, probe->recorder);
+}
+
+/* Whether it is pending again by the time of the drain is open; that it comes to one end is not. */
+static void periodic_timer_that_drains_the_wheel_is_drained_or_goes_on(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[2] = {{.in_run = drain_in_the_first_run}, {0}};
+
+	probe_repeat(recorder, &probes[0], 1, 10 * INTERVAL, 10 * INTERVAL);
+	probe_repeat(recorder, &probes[1], 2, 15 * INTERVAL, 10 * INTERVAL);
+	pass_ticks(recorder, 35);
+	assert_status(probes[0].answers[0], TW_OK);
+	assert_drained(recorder, 2);
+	if (event_count_of_kind(recorder, EVENT_DRAIN) == 1) {
+		assert_runs_ms(recorder, 1, 10, 20, 30);
+		assert_status(probe_stop(&probes[0]), TW_OK);
+	} else {
+		assert_int_equal(event_count(recorder), 3);
+		assert_runs_ms(recorder, 1, 10);
+		assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
+	}
+	recorder_close(recorder);
+}
+
+static void stop_the_wheel_in_the_second_run(struct probe *probe)
+{
+	if (probe->runs == 2)
+		probe->answers[0] = tw_stop(probe->recorder->wheel);
+}
+
+static void periodic_timer_that_stops_the_wheel_comes_back_after_its_run(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[2] = {{.in_run = stop_the_wheel_in_the_second_run}, {0}};
+
+	probe_repeat(recorder, &probes[0], 1, 10 * INTERVAL, 10 * INTERVAL);
+	probe_repeat(recorder, &probes[1], 2, 25 * INTERVAL, 10 * INTERVAL);
+	(void)tw_advance(recorder->wheel, 10 * INTERVAL);
+	settle(recorder);
+	(void)tw_advance(recorder->wheel, 10 * INTERVAL);
+	settle(recorder);
+	assert_status(tw_advance(recorder->wheel, 10 * INTERVAL), TW_CLOSED);
+	assert_status(probes[0].answers[0], TW_OK);
+	assert_runs_ms(recorder, 1, 10, 20);
+	assert_int_equal(times_returned(recorder, 1), 3);
+	assert_released(recorder, 2, TW_STOPPED);
+	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 2);
+	recorder_close(recorder);
+}
+
+static void periodic_timer_that_runs_when_the_wheel_stops_comes_back_after_its_run(void **state)
+{
+	static const tw_duration ending[] = {5 * INTERVAL, 0};
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[2];
+
+	for (int i = 0; i < 2; i++)
+		probe_hold(&probes[i]);
+	probe_repeat(recorder, &probes[0], 1, 5 * INTERVAL, 5 * INTERVAL);
+	assert_status(probe_schedule(recorder, &probes[1], 2, ending), TW_OK);
+	assert_status(tw_advance(recorder->wheel, 5 * INTERVAL), TW_OK);
+	gate_await(&probes[0].gate);
+	gate_await(&probes[1].gate);
+	assert_status(tw_advance(recorder->wheel, 50 * INTERVAL), TW_OK);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	let_workers_go(recorder, probes);
+	settle(recorder);
+	assert_runs_ms(recorder, 1, 5);
+	assert_int_equal(times_returned(recorder, 1), 2);
+	assert_runs_ms(recorder, 2, 5);
+	assert_int_equal(times_returned(recorder, 2), 1);
+	assert_int_equal(event_count(recorder), 3);
+	recorder_close(recorder);
+}
+
+static void destroy_while_a_periodic_timer_runs_gives_its_argument_back(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probe;
+
+	probe_repeat_held(recorder, &probe, 5 * INTERVAL, TW_MISSED_BURST);
+	gate_open(&probe.gate);
+	tw_destroy(recorder->wheel);
+	recorder->wheel = NULL;
+	assert_int_equal(event_count(recorder), 2);
+	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 1);
+	recorder_close(recorder);
+}
+
+static void periodic_timer_keeps_its_place_within_the_limit(void **state)
+{
+	struct recorder *recorder = probes_open_with(
+		*state, (struct tw_options){.max_pending = 1, .when_full = TW_WHEN_FULL_FAIL});
+	struct probe probes[2] = {0};
+	struct tw_timer timer = {77};
+
+	probe_repeat(recorder, &probes[0], 1, 5 * INTERVAL, 5 * INTERVAL);
+	for (int i = 0; i < 4; i++) {
+		pass_ticks(recorder, 5);
+		assert_status(tw_every(recorder->wheel, INTERVAL, INTERVAL, TW_MISSED_BURST,
+				       probe_run, &probes[1], &timer),
+			      TW_FULL);
+		assert_int_equal(timer.id, 0);
+	}
+	assert_status(probe_stop(&probes[0]), TW_OK);
+	flush_wheel(recorder);
+	probe_repeat(recorder, &probes[1], 2, 5 * INTERVAL, 5 * INTERVAL);
+	pass_ticks(recorder, 5);
+	assert_runs_ms(recorder, 1, 5, 10, 15, 20);
+	assert_runs_ms(recorder, 2, 25);
+	recorder_close(recorder);
+}
+
+static void bad_arguments_are_refused(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct tw_wheel *wheel = recorder->wheel;
+	enum tw_missed burst = TW_MISSED_BURST;
+	struct probe probe = {.recorder = recorder};
+	struct tw_timer timer;
+
+	assert_status(tw_every(NULL, 1, 1, burst, probe_run, &probe, &timer), TW_INVALID);
+	assert_int_equal(timer.id, 0);
+	timer.id = 77;
+	assert_status(tw_every(wheel, 1, 0, burst, probe_run, &probe, &timer), TW_INVALID);
+	assert_int_equal(timer.id, 0);
+	assert_status(tw_every(wheel, 1, -1, burst, probe_run, &probe, &timer), TW_INVALID);
+	assert_status(tw_every(wheel, 1, 1, burst, NULL, &probe, &timer), TW_INVALID);
+	assert_status(tw_every(wheel, 1, 1, (enum tw_missed)3, probe_run, &probe, NULL),
+		      TW_INVALID);
+	assert_status(tw_every(wheel, 1, 1, (enum tw_missed) - 1, probe_run, &probe, NULL),
+		      TW_INVALID);
+	timer.id = 77;
+	assert_status(tw_schedule_func(NULL, probe_next, probe_run, &probe, &timer), TW_INVALID);
+	assert_int_equal(timer.id, 0);
+	timer.id = 77;
+	assert_status(tw_schedule_func(wheel, NULL, probe_run, &probe, &timer), TW_INVALID);
+	assert_int_equal(timer.id, 0);
+	assert_status(tw_schedule_func(wheel, probe_next, NULL, &probe, &timer), TW_INVALID);
+	assert_int_equal(probe.asked, 0);
+	pass_ticks(recorder, 5);
+	stop_wheel(recorder);
+	assert_int_equal(event_count(recorder), 0);
+	recorder_close(recorder);
+}
+
+static void nobody_needs_to_want_the_handle(void **state)
+{
+	static const tw_duration deadlines[] = {2 * INTERVAL, 3 * INTERVAL, 0};
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[2] = {{.recorder = recorder, .number = 1},
+				  {.recorder = recorder, .number = 2, .deadlines = deadlines}};
+
+	assert_status(tw_every(recorder->wheel, INTERVAL, 2 * INTERVAL, TW_MISSED_SKIP, probe_run,
+			       &probes[0], NULL),
+		      TW_OK);
+	assert_status(tw_schedule_func(recorder->wheel, probe_next, probe_run, &probes[1], NULL),
+		      TW_OK);
+	pass_ticks(recorder, 6);
+	assert_runs_ms(recorder, 1, 1, 3, 5);
+	assert_runs_ms(recorder, 2, 2, 3);
+	recorder_close(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(drained_periodic_timer_has_ended),
+	TEST_EVERYWHERE(periodic_timer_that_drains_the_wheel_is_drained_or_goes_on),
+	TEST_EVERYWHERE(periodic_timer_that_stops_the_wheel_comes_back_after_its_run),
+	TEST_POOL(periodic_timer_that_runs_when_the_wheel_stops_comes_back_after_its_run),
+	TEST_POOL(destroy_while_a_periodic_timer_runs_gives_its_argument_back),
+	TEST_EVERYWHERE(periodic_timer_keeps_its_place_within_the_limit),
+	TEST_EVERYWHERE(bad_arguments_are_refused),
+	TEST_EVERYWHERE(nobody_needs_to_want_the_handle),
+};
+
+TEST_PROGRAM(tests)
