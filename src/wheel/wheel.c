@@ -182,28 +182,21 @@ static struct timer *wheel_take_first(struct list *list)
 }
 
 /*
- * Of a wheel that is not ordered: one timer, from either end by turns. A slot is in the order of
- * its commands, and timers with little time left were set last: behind a crowd that was there
- * before, or before a crowd that has come down since.
+ * One timer of a list to re-file, from either end by turns. A slot is in the order of its commands,
+ * and timers with little time left were set last: behind a crowd that was there before, or before a
+ * crowd that has come down since.
  */
-static struct timer *wheel_take_either(struct wheel *wheel, struct list *list)
+static struct timer *wheel_take_coming_timer(struct wheel *wheel, struct list *coming)
 {
 	struct timer *timer;
 
-	wheel->takes_last = !wheel->takes_last;
-	if (!wheel->takes_last)
-		return wheel_take_first(list);
-	timer = timer_of_link(list_take_last(list));
-	prefetch_to_write(timer->link.previous);
-	return timer;
-}
-
-/* One timer of a list to re-file. */
-static struct timer *wheel_take_coming_timer(struct wheel *wheel, struct list *coming)
-{
 	if (++wheel->coming_seen % COMING_SHARE == 0)
 		wheel->coming_turn = (wheel->coming_turn + 1) % WHEEL_COMING;
-	return wheel->ordered ? wheel_take_first(coming) : wheel_take_either(wheel, coming);
+	if (wheel->ordered || wheel->coming_seen % 2 == 0)
+		return wheel_take_first(coming);
+	timer = timer_of_link(list_take_last(coming));
+	prefetch_to_write(timer->link.previous);
+	return timer;
 }
 
 /* Looks at one timer, or goes on sorting. False: all that came up is sorted, and in due. */
@@ -259,10 +252,8 @@ static struct list *wheel_next_list(struct wheel *wheel)
 
 static struct timer *wheel_take_from(struct wheel *wheel, struct list *list)
 {
-	if (wheel->ordered || list == &wheel->late)
+	if (list == &wheel->due || list == &wheel->late)
 		return wheel_take_first(list);
-	if (list == &wheel->due)
-		return wheel_take_either(wheel, list);
 	return wheel_take_coming_timer(wheel, list);
 }
 

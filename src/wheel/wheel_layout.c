@@ -14,7 +14,6 @@ void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ord
 	list_init(&wheel->late);
 	wheel_sort_init(&wheel->sort);
 	wheel->coming_used = 0;
-	wheel->takes_last = false;
 	wheel->coming_turn = 0;
 	wheel->coming_seen = 0;
 	for (int i = 0; i < WHEEL_COMING; i++)

@@ -52,7 +52,6 @@ struct wheel {
 	/* To be re-filed: each slot that came up is one, as far as there are enough. */
 	struct list coming[WHEEL_COMING];
 	uint64_t coming_used; /* bit i: coming[i] may have timers */
-	bool takes_last;      /* of a list's two ends, the last was taken from last */
 	unsigned coming_turn; /* whose turn it is … */
 	unsigned coming_seen; /* … and how many of its timers were looked at */
 	struct wheel_sort sort; /* of an ordered wheel: those of coming that are due */
