@@ -39,20 +39,20 @@ static void job_release(struct job_target *target, struct job_seat *seat,
 {
 	if (!target->release)
 		return;
-	counter_add(&seat->released[reason], 1);
-	counter_add(&seat->running, 1);
+	counter_add(&seat->counts[JOB_RELEASED + reason], 1);
+	counter_add(&seat->counts[JOB_RUNNING], 1);
 	target->release(target->context, task, reason);
 	job_end_in_child(target);
-	counter_subtract(&seat->running, 1);
+	counter_subtract(&seat->counts[JOB_RUNNING], 1);
 }
 
 static void job_drain(struct job_target *target, struct job_seat *seat, struct drain *drain,
 		      const struct tw_task *task)
 {
-	counter_add(&seat->running, 1);
+	counter_add(&seat->counts[JOB_RUNNING], 1);
 	drain->each(drain->context, task);
 	job_end_in_child(target);
-	counter_subtract(&seat->running, 1);
+	counter_subtract(&seat->counts[JOB_RUNNING], 1);
 	drain_release(drain);
 }
 
@@ -96,7 +96,7 @@ static tw_duration job_begin(const struct job_target *target, struct job_seat *s
 	const struct clock *clock = target->clock;
 
 	histogram_record(&seat->lateness, task->lateness);
-	counter_add(&seat->running, 1);
+	counter_add(&seat->counts[JOB_RUNNING], 1);
 	return clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : now;
 }
 
@@ -107,7 +107,7 @@ static tw_duration job_end(const struct job_target *target, struct job_seat *sea
 	tw_duration took = clock_read_real(target->clock->id) - began;
 
 	job_end_in_child(target);
-	counter_subtract(&seat->running, 1);
+	counter_subtract(&seat->counts[JOB_RUNNING], 1);
 	histogram_record(&seat->duration, took);
 	return took;
 }
@@ -152,7 +152,7 @@ static void job_finish_keyed(struct job_target *target, struct keyed_timer *time
 	} else if (job_may_run(target)) {
 		job_run(target, seat, &timer->timer, &task, now);
 	} else {
-		counter_add(&seat->unbegun_stopped, 1);
+		counter_add(&seat->counts[JOB_UNBEGUN_STOPPED], 1);
 		job_release(target, seat, &task, TW_STOPPED);
 	}
 	timer_free(target->store, seat->bin, timer);
@@ -172,10 +172,10 @@ static void job_run_handle(struct job_target *target, struct job_seat *seat, str
 		job_end_in_child(target);
 		break;
 	case HANDLE_STOPPED:
-		counter_add(&seat->unbegun_removed, 1);
+		counter_add(&seat->counts[JOB_UNBEGUN_REMOVED], 1);
 		break;
 	case HANDLE_RESET:
-		counter_add(&seat->unbegun_reset, 1);
+		counter_add(&seat->counts[JOB_UNBEGUN_RESET], 1);
 		wake = true;
 		break;
 	}
@@ -196,10 +196,10 @@ static void job_finish_handle(struct job_target *target, struct handle *handle,
 		job_run_handle(target, seat, handle, &task, now);
 		return;
 	} else if (handle_claim(handle)) {
-		counter_add(&seat->unbegun_stopped, 1);
+		counter_add(&seat->counts[JOB_UNBEGUN_STOPPED], 1);
 		job_release(target, seat, &task, TW_STOPPED);
 	} else {
-		counter_add(&seat->unbegun_removed, 1);
+		counter_add(&seat->counts[JOB_UNBEGUN_REMOVED], 1);
 	}
 	handle_let_go(target->handles, &seat->bin->handles, handle);
 }
@@ -252,12 +252,8 @@ void job_flush(struct job_target *target, struct timer_bin *bin)
 
 void job_sums_add(struct job_sums *sums, const struct job_seat *seat)
 {
-	sums->running += counter_read(&seat->running);
-	for (int reason = 0; reason < JOB_REASONS; reason++)
-		sums->released[reason] += counter_read(&seat->released[reason]);
-	sums->unbegun_stopped += counter_read(&seat->unbegun_stopped);
-	sums->unbegun_removed += counter_read(&seat->unbegun_removed);
-	sums->unbegun_reset += counter_read(&seat->unbegun_reset);
+	for (int count = 0; count < JOB_COUNTS; count++)
+		sums->counts[count] += counter_read(&seat->counts[count]);
 	histogram_add(&sums->lateness, &seat->lateness);
 	histogram_add(&sums->duration, &seat->duration);
 }

@@ -42,7 +42,15 @@ struct job_target {
 	atomic_bool stopped; /* tasks not begun are released instead */
 };
 
-enum { JOB_REASONS = TW_STOPPED + 1 };
+/* Statistics of the jobs that a thread did. */
+enum job_count {
+	JOB_RUNNING,  /* user's functions being called */
+	JOB_RELEASED, /* calls of release, by reason: this and the two after it */
+	JOB_UNBEGUN_STOPPED = JOB_RELEASED + TW_STOPPED + 1, /* tasks: the wheel had been stopped */
+	JOB_UNBEGUN_REMOVED,                                 /* the handle had been stopped */
+	JOB_UNBEGUN_RESET, /* the handle had been reset, and goes back */
+	JOB_COUNTS
+};
 
 /*
  * Where a thread sits that does jobs: what it needs for that, and what it tells of it. 11 KiB. All
@@ -52,22 +60,14 @@ struct job_seat {
 	/* The thread's own. */
 	struct timer_bin *bin;
 	/* Written by that thread, read by any: statistics. */
-	_Atomic uint64_t running;               /* user's functions being called */
-	_Atomic uint64_t released[JOB_REASONS]; /* calls of release */
-	_Atomic uint64_t unbegun_stopped;       /* tasks not begun: the wheel had been stopped */
-	_Atomic uint64_t unbegun_removed;       /* the handle had been stopped */
-	_Atomic uint64_t unbegun_reset;         /* the handle had been reset, and goes back */
-	struct histogram lateness;              /* of tasks begun */
-	struct histogram duration;              /* of tasks ended */
+	_Atomic uint64_t counts[JOB_COUNTS];
+	struct histogram lateness; /* of tasks begun */
+	struct histogram duration; /* of tasks ended */
 };
 
 /* What several seats tell, together. One thread's; 11 KiB. */
 struct job_sums {
-	uint64_t running;
-	uint64_t released[JOB_REASONS];
-	uint64_t unbegun_stopped;
-	uint64_t unbegun_removed;
-	uint64_t unbegun_reset;
+	uint64_t counts[JOB_COUNTS];
 	struct histogram_sum lateness;
 	struct histogram_sum duration;
 };

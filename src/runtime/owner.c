@@ -58,22 +58,22 @@ static void owner_init_lists(struct owner *owner)
 	list_init(&owner->asked.parked);
 }
 
-enum tw_status owner_init(struct owner *owner, const struct owner_settings *settings)
+enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slots,
+			  tw_execute_fn *execute, const struct tw_options *options)
 {
-	const struct tw_options *options = settings->options;
 	enum tw_status status = TW_NO_MEMORY;
 
 	owner->plan = (struct shelf_plan){.layout = options->layout,
-					  .slots = settings->slots,
+					  .slots = slots,
 					  .ordered = options->workers == TW_WORKERS_INLINE};
-	owner->plan.patience = (uint64_t)(patience / settings->interval) + 1;
+	owner->plan.patience = (uint64_t)(patience / interval) + 1;
 	owner->drains.most = DRAINS_MOST;
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
 	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL;
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
 	owner_init_lists(owner);
-	if (!clock_init(&owner->clock, options->clock, settings->interval))
+	if (!clock_init(&owner->clock, options->clock, interval))
 		return TW_SYSTEM;
 	if (!event_count_init(&owner->event,
 			      options->clock == TW_CLOCK_BOOTTIME && owner->has_thread))
@@ -82,7 +82,7 @@ enum tw_status owner_init(struct owner *owner, const struct owner_settings *sett
 		goto no_shelf;
 	if (!command_queue_init(&owner->queue, options->queue_capacity))
 		goto no_queue;
-	status = outbox_init(&owner->out, settings->execute, options);
+	status = outbox_init(&owner->out, execute, options);
 	if (status != TW_OK)
 		goto no_outbox;
 	requests_init(&owner->requests);

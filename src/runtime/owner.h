@@ -10,16 +10,9 @@
 
 #include "owner_state.h"
 
-/* What owner_init needs to know; the rest comes from the options. */
-struct owner_settings {
-	tw_duration interval;
-	size_t slots;
-	tw_execute_fn *execute;
-	const struct tw_options *options;
-};
-
 /* TW_OK, TW_NO_MEMORY, or TW_SYSTEM: errno tells. Starts no owner thread yet. */
-enum tw_status owner_init(struct owner *owner, const struct owner_settings *settings);
+enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slots,
+			  tw_execute_fn *execute, const struct tw_options *options);
 /* Everything must have been handed over. */
 void owner_destroy(struct owner *owner);
 /* Starts the owner's thread; 0 or an errno value. */

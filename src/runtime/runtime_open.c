@@ -47,9 +47,9 @@ static struct tw_options options_with_defaults(const struct tw_options *given)
 }
 
 /* The rest of tw_create, with its memory there. */
-static enum tw_status wheel_open(struct tw_wheel *wheel, const struct owner_settings *settings)
+static enum tw_status wheel_open(struct tw_wheel *wheel, tw_duration interval, size_t slots,
+				 tw_execute_fn *execute, const struct tw_options *options)
 {
-	const struct tw_options *options = settings->options;
 	enum tw_status status;
 
 	wheel->guard = fork_guard_create();
@@ -58,7 +58,7 @@ static enum tw_status wheel_open(struct tw_wheel *wheel, const struct owner_sett
 	key_hash_seed_init(&wheel->seed);
 	wheel->waits_when_full = options->when_full == TW_WHEN_FULL_WAIT;
 	wheel->owner.out.target.guard = wheel->guard;
-	status = owner_init(&wheel->owner, settings);
+	status = owner_init(&wheel->owner, interval, slots, execute, options);
 	if (status != TW_OK)
 		goto no_owner;
 	wheel->wake_mask = wheel->owner.queue.capacity / 2 - 1;
@@ -75,7 +75,6 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 			 tw_execute_fn *execute, const struct tw_options *given)
 {
 	struct tw_options options = options_with_defaults(given);
-	struct owner_settings settings = {interval, slots, execute, &options};
 	struct tw_wheel *wheel;
 	enum tw_status status;
 	int cancel_state;
@@ -92,7 +91,7 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 		return TW_NO_MEMORY;
 	memset(wheel, 0, sizeof(*wheel));
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	status = wheel_open(wheel, &settings);
+	status = wheel_open(wheel, interval, slots, execute, &options);
 	pthread_setcancelstate(cancel_state, &cancel_state);
 	if (status == TW_OK) {
 		*result = wheel;
@@ -151,16 +150,18 @@ static void wheel_sum_jobs(const struct tw_wheel *wheel, struct job_sums *sums)
 
 static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums)
 {
-	uint64_t unbegun = sums->unbegun_stopped + sums->unbegun_removed + sums->unbegun_reset;
+	const uint64_t *counts = sums->counts;
+	uint64_t unbegun = counts[JOB_UNBEGUN_STOPPED] + counts[JOB_UNBEGUN_REMOVED] +
+			   counts[JOB_UNBEGUN_RESET];
 
 	/* They were handed over before they were found so, but may be seen in another order. */
 	stats->fired = stats->fired > unbegun ? stats->fired - unbegun : 0;
-	stats->removed += sums->unbegun_removed;
-	stats->stopped += sums->unbegun_stopped;
-	stats->released_replaced = sums->released[TW_REPLACED];
-	stats->released_removed = sums->released[TW_REMOVED];
-	stats->released_stopped = sums->released[TW_STOPPED];
-	stats->running = sums->running;
+	stats->removed += counts[JOB_UNBEGUN_REMOVED];
+	stats->stopped += counts[JOB_UNBEGUN_STOPPED];
+	stats->released_replaced = counts[JOB_RELEASED + TW_REPLACED];
+	stats->released_removed = counts[JOB_RELEASED + TW_REMOVED];
+	stats->released_stopped = counts[JOB_RELEASED + TW_STOPPED];
+	stats->running = counts[JOB_RUNNING];
 	stats->lateness = histogram_percentiles(&sums->lateness);
 	stats->task_duration = histogram_percentiles(&sums->duration);
 }
