@@ -13,7 +13,7 @@ static struct keyed_timer *owner_find(struct owner *owner, const struct command 
 {
 	const void *key = command->timer ? command->timer->key : command->key;
 
-	return shelf_find(&owner->shelf, key, command->key_size, command->hash);
+	return timer_index_find(&owner->shelf.index, key, command->key_size, command->hash);
 }
 
 /* The timer leaves the shelf and runs now; where the pool has a limit, once there is room. */
@@ -165,7 +165,7 @@ struct keyed_timer *owner_find_old(struct owner *owner, struct timer *timer)
 	if (timer_is_handle(timer))
 		return NULL;
 	keyed = timer_keyed(timer);
-	return shelf_find(&owner->shelf, keyed->key, keyed->hh.keylen, keyed->hh.hashv);
+	return timer_index_find(&owner->shelf.index, keyed->key, keyed->hh.keylen, keyed->hh.hashv);
 }
 
 void owner_set_placed(struct owner *owner, struct timer *timer, struct keyed_timer *old)

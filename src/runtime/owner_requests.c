@@ -23,7 +23,8 @@ static void owner_look_up(struct owner *owner, struct request *request)
 		requests_answer(&owner->requests, request, TW_CLOSED);
 		return;
 	}
-	timer = shelf_find(&owner->shelf, request->key.bytes, request->key.size, request->key.hash);
+	timer = timer_index_find(&owner->shelf.index, request->key.bytes, request->key.size,
+				 request->key.hash);
 	if (timer)
 		request->deadline = timer->timer.deadline;
 	requests_answer(&owner->requests, request, timer ? TW_OK : TW_NOT_FOUND);

@@ -57,14 +57,10 @@ static void owner_end_retirement(struct owner *owner, struct retirement *retirem
 		owner_end_drain(owner, retirement);
 }
 
-static struct retirement *owner_first_retirement(struct owner *owner)
-{
-	return list_entry(owner->retirements.next, struct retirement, link);
-}
-
 bool owner_retire_some(struct owner *owner)
 {
-	struct retirement *retirement = owner_first_retirement(owner);
+	struct retirement *retirement =
+		list_entry(owner->retirements.next, struct retirement, link);
 	struct timer *taken[SHELF_BATCH];
 	struct drain *drain = retirement->drain;
 	size_t count = wheel_take(retirement->shelf.wheel, taken, SHELF_BATCH);

@@ -82,12 +82,6 @@ void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size
 		shelf_prefetch_reset(shelf, command_queue_at(queue, i));
 }
 
-struct keyed_timer *shelf_find(const struct shelf *shelf, const void *key, size_t key_size,
-			       uint32_t hash)
-{
-	return timer_index_find(&shelf->index, key, key_size, hash);
-}
-
 void shelf_add(struct shelf *shelf, struct keyed_timer *timer)
 {
 	timer_index_add(&shelf->index, timer);

@@ -41,8 +41,6 @@ void shelf_destroy(struct shelf *shelf);
  * touches. */
 void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count);
 
-struct keyed_timer *shelf_find(const struct shelf *shelf, const void *key, size_t key_size,
-			       uint32_t hash);
 /* There must be none with its key. */
 void shelf_add(struct shelf *shelf, struct keyed_timer *timer);
 void shelf_remove(struct shelf *shelf, struct keyed_timer *timer);
