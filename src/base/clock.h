@@ -58,6 +58,14 @@ static inline tw_duration time_add(tw_duration from, tw_duration length)
 	return from > TW_FOREVER - length ? TW_FOREVER : from + length;
 }
 
+/* From now to the deadline, at least 0. */
+static inline tw_duration time_left(tw_duration deadline, tw_duration now)
+{
+	if (deadline == TW_FOREVER)
+		return TW_FOREVER;
+	return deadline > now ? deadline - now : 0;
+}
+
 /* The last tick that is not after `time`. */
 static inline uint64_t clock_tick_before(const struct clock *clock, tw_duration time)
 {

@@ -17,14 +17,8 @@ static void owner_answer_all(struct owner *owner, struct list *requests, enum tw
 
 static void owner_look_up(struct owner *owner, struct request *request)
 {
-	const struct keyed_timer *timer;
-
-	if (owner->is_stopped) {
-		requests_answer(&owner->requests, request, TW_CLOSED);
-		return;
-	}
-	timer = timer_index_find(&owner->shelf.index, request->key.bytes, request->key.size,
-				 request->key.hash);
+	const struct keyed_timer *timer = timer_index_find(&owner->shelf.index, request->key.bytes,
+							   request->key.size, request->key.hash);
 	if (timer)
 		request->deadline = timer->timer.deadline;
 	requests_answer(&owner->requests, request, timer ? TW_OK : TW_NOT_FOUND);
@@ -83,16 +77,13 @@ void owner_answer_parked(struct owner *owner)
 	}
 }
 
-static void owner_begin_advance(struct owner *owner, struct request *request)
-{
-	if (owner->is_stopped)
-		requests_answer(&owner->requests, request, TW_CLOSED);
-	else
-		list_append(&owner->asked.advances, &request->link);
-}
-
 static void owner_serve(struct owner *owner, struct request *request)
 {
+	if (owner->is_stopped &&
+	    (request->kind == REQUEST_CONTAINS || request->kind == REQUEST_ADVANCE)) {
+		requests_answer(&owner->requests, request, TW_CLOSED);
+		return;
+	}
 	switch (request->kind) {
 	case REQUEST_FLUSH:
 		requests_answer(&owner->requests, request, TW_OK);
@@ -107,7 +98,7 @@ static void owner_serve(struct owner *owner, struct request *request)
 		owner_set_or_park(owner, request);
 		break;
 	case REQUEST_ADVANCE:
-		owner_begin_advance(owner, request);
+		list_append(&owner->asked.advances, &request->link);
 		break;
 	case REQUEST_DRAIN:
 		owner_drain(owner, (struct drain_request *)request);

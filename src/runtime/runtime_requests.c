@@ -123,7 +123,6 @@ enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_s
 	struct request request = {.kind = REQUEST_CONTAINS,
 				  .key = {.bytes = key, .size = key_size}};
 	enum tw_status status = wheel_may_ask(wheel);
-	tw_duration now;
 
 	if (status != TW_OK)
 		return status;
@@ -131,14 +130,9 @@ enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_s
 		return TW_INVALID;
 	request.key.hash = key_hash(&wheel->seed, key, key_size);
 	status = wheel_ask_and_wait(wheel, &request);
-	if (status != TW_OK || !remaining)
-		return status;
-	now = clock_now(&wheel->owner.clock);
-	if (request.deadline == TW_FOREVER)
-		*remaining = TW_FOREVER;
-	else
-		*remaining = request.deadline > now ? request.deadline - now : 0;
-	return TW_OK;
+	if (status == TW_OK && remaining)
+		*remaining = time_left(request.deadline, clock_now(&wheel->owner.clock));
+	return status;
 }
 
 enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
@@ -177,12 +171,8 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 	else if (wheel->owner.held_back)
 		next = time_add(now, wheel->owner.clock.interval);
 	wheel_end_drive(wheel);
-	if (!until_next)
-		return wheel_state(wheel);
-	if (next == TW_FOREVER)
-		*until_next = TW_FOREVER;
-	else
-		*until_next = next > now ? next - now : 0;
+	if (until_next)
+		*until_next = time_left(next, now);
 	return wheel_state(wheel);
 }
 
