@@ -41,24 +41,6 @@ enum tw_status answer_status(int64_t answer)
 	}
 }
 
-/* "SET KEY VALUE NX" and "GET KEY": what was there first. */
-static void layout_requests(const struct tw_redis *redis, struct buffer *set, struct buffer *get)
-{
-	char key[TW_REDIS_NAMESPACE_MAX + 16];
-	char value[32];
-
-	snprintf(key, sizeof(key), "{tw/%s}layout", redis->space.name);
-	snprintf(value, sizeof(value), "%d %u", LAYOUT_VERSION, redis->space.shards);
-	buffer_array(set, 4);
-	buffer_bulk_text(set, "SET");
-	buffer_bulk_text(set, key);
-	buffer_bulk_text(set, value);
-	buffer_bulk_text(set, "NX");
-	buffer_array(get, 2);
-	buffer_bulk_text(get, "GET");
-	buffer_bulk_text(get, key);
-}
-
 static enum tw_status layout_compare(struct tw_redis *redis, const redisReply *reply)
 {
 	unsigned version = 0;
@@ -76,29 +58,29 @@ static enum tw_status layout_compare(struct tw_redis *redis, const redisReply *r
 	return TW_OK;
 }
 
-/* All users of a namespace must agree on the number of shards. */
+/* All users of a namespace must agree on the number of shards: the first has written it. */
 static enum tw_status layout_check(struct tw_redis *redis)
 {
-	char tag[TW_REDIS_NAMESPACE_MAX + 8];
-	int size = snprintf(tag, sizeof(tag), "tw/%s", redis->space.name);
-	unsigned slot = crc16(tag, (size_t)size) % SLOTS;
-	struct buffer set = {0};
-	struct buffer get = {0};
-	redisReply *reply = NULL;
+	char key[TW_REDIS_NAMESPACE_MAX + 16];
+	char value[32];
+	const char *set[] = {"SET", key, value, "NX"};
+	const char *get[] = {"GET", key};
+	int tag = snprintf(key, sizeof(key), "{tw/%s}", redis->space.name) - 2;
+	unsigned slot = crc16(key + 1, (size_t)tag) % SLOTS;
 	enum tw_status status;
+	redisReply *reply;
 
-	layout_requests(redis, &set, &get);
-	status = router_ask(&redis->router, slot, &set, &reply);
-	if (status == TW_OK) {
-		freeReplyObject(reply);
-		status = router_ask(&redis->router, slot, &get, &reply);
-	}
-	if (status == TW_OK) {
-		status = layout_compare(redis, reply);
-		freeReplyObject(reply);
-	}
-	buffer_free(&set);
-	buffer_free(&get);
+	strcat(key, "layout");
+	snprintf(value, sizeof(value), "%d %u", LAYOUT_VERSION, redis->space.shards);
+	status = router_ask(&redis->router, slot, 4, set, &reply);
+	if (status != TW_OK)
+		return status;
+	freeReplyObject(reply);
+	status = router_ask(&redis->router, slot, 2, get, &reply);
+	if (status != TW_OK)
+		return status;
+	status = layout_compare(redis, reply);
+	freeReplyObject(reply);
 	return status;
 }
 

@@ -28,19 +28,10 @@ int hints_descriptor(const struct hints *hints)
 
 static bool subscribe(struct hints *hints, const char *channel, struct tw_redis_error *error)
 {
-	struct buffer request = {0};
-	redisReply *reply = NULL;
-	bool fine;
+	const char *words[] = {"SUBSCRIBE", channel};
+	redisReply *reply = connection_ask(&hints->connection, 2, words, error);
+	bool fine = reply && reply->type == REDIS_REPLY_ARRAY;
 
-	buffer_array(&request, 2);
-	buffer_bulk_text(&request, "SUBSCRIBE");
-	buffer_bulk_text(&request, channel);
-	fine = !request.failed &&
-	       connection_append(&hints->connection, request.data, request.size) &&
-	       connection_write(&hints->connection, error) &&
-	       (reply = connection_read(&hints->connection, error));
-	buffer_free(&request);
-	fine = fine && reply->type == REDIS_REPLY_ARRAY;
 	if (reply)
 		freeReplyObject(reply);
 	return fine;
@@ -86,8 +77,7 @@ bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait)
 	struct tw_redis_error error;
 	redisReply *reply;
 
-	while (hints->connection.context && connection_poll(&hints->connection, &reply, &error) &&
-	       reply) {
+	while (hints->connection.context && (reply = connection_poll(&hints->connection, &error))) {
 		bool fine = message_read(reply, shard, wait);
 
 		freeReplyObject(reply);
