@@ -46,7 +46,8 @@ int main(int count, char **texts)
 
 	/* A reader that goes away is an error of the output, not an end without a word. */
 	signal(SIGPIPE, SIG_IGN);
-	if (arguments_read(&arguments, count, texts, &exit_code))
+	exit_code = arguments_read(&arguments, count, texts);
+	if (exit_code == EXIT_DONE && !arguments.answered)
 		exit_code = run(&arguments);
 	arguments_free(&arguments);
 	if ((fflush(stdout) || ferror(stdout)) && exit_code == EXIT_DONE) {
