@@ -135,24 +135,18 @@ static json_t *callback_write(const struct tw_redis_task *task)
 {
 	json_t *callback = json_pack("{s:s, s:s}", "url", task->url, "method",
 				     task->method == TW_REDIS_GET ? "GET" : "POST");
-	json_t *headers;
+	json_t *headers = task->header_count ? json_array() : NULL;
+	int failed = !callback;
 
-	if (!callback || !task->header_count)
+	/* Each of these takes over what it is given, and fails with NULL. */
+	for (size_t i = 0; i < task->header_count; i++)
+		failed |= json_array_append_new(headers, json_string(task->headers[i]));
+	if (task->header_count)
+		failed |= json_object_set_new(callback, "headers", headers);
+	if (!failed)
 		return callback;
-	headers = json_array();
-	/* Each of these takes over what it is given, NULL too, and then fails. */
-	for (size_t i = 0; i < task->header_count; i++) {
-		if (json_array_append_new(headers, json_string(task->headers[i]))) {
-			json_decref(headers);
-			headers = NULL;
-			break;
-		}
-	}
-	if (json_object_set_new(callback, "headers", headers)) {
-		json_decref(callback);
-		return NULL;
-	}
-	return callback;
+	json_decref(callback);
+	return NULL;
 }
 
 enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *task,
