@@ -279,9 +279,7 @@ static enum tw_status ask(struct tw_redis *redis, const struct question *questio
 enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis_job *jobs, size_t count,
 			    enum tw_status *each)
 {
-	const struct question question = {.script = &script_ack};
-
-	return ask(redis, &question, jobs, count, each);
+	return ask(redis, &(struct question){.script = &script_ack}, jobs, count, each);
 }
 
 enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
@@ -308,7 +306,5 @@ enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redis_job *
 enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_redis_job *jobs,
 				size_t count, enum tw_status *each)
 {
-	const struct question question = {.script = &script_release};
-
-	return ask(redis, &question, jobs, count, each);
+	return ask(redis, &(struct question){.script = &script_release}, jobs, count, each);
 }

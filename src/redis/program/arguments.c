@@ -260,15 +260,6 @@ static const struct program_option table[] = {
 };
 enum { TABLE_SIZE = sizeof(table) / sizeof(table[0]), FIRST_OPTION = 256 /* no character */ };
 
-static void help_option(const struct program_option *option)
-{
-	char text[64];
-
-	snprintf(text, sizeof(text), "--%s%s%s", option->name, option->value ? " " : "",
-		 option->value ? option->value : "");
-	printf("  %-26s %s\n", text, option->help);
-}
-
 static bool take_help(void *place, const struct program_option *option, char *value)
 {
 	static const struct {
@@ -287,7 +278,9 @@ static bool take_help(void *place, const struct program_option *option, char *va
 		printf("\n%s:\n", groups[i].title);
 		for (size_t k = 0; k < TABLE_SIZE; k++)
 			if (table[k].commands == groups[i].commands)
-				help_option(&table[k]);
+				printf("  --%s %-*s %s\n", table[k].name,
+				       23 - (int)strlen(table[k].name),
+				       table[k].value ? table[k].value : "", table[k].help);
 	}
 	puts("\nEnvironment: TWR_URL, TWR_PASSWORD, TWR_NAMESPACE; options go before them.\n"
 	     "Exit status: 0 done; 1 no such task, it exists, or it is leased; 2 usage; "
