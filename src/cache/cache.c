@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-#include "shard_sweep.h"
-
 /* ---- All entries ---- */
 
 enum tw_status tw_cache_clear(struct tw_cache *cache)

@@ -102,9 +102,10 @@ void epochs_destroy(struct epochs *epochs)
 	struct reader *next;
 
 	pthread_mutex_lock(&threads_lock);
-	while (*place != epochs)
+	while (*place && *place != epochs)
 		place = &(*place)->next;
-	*place = epochs->next;
+	if (*place)
+		*place = epochs->next;
 	pthread_mutex_unlock(&threads_lock);
 
 	for (; reader; reader = next) {
