@@ -154,22 +154,29 @@ static void bucket_uncount_passed(struct bucket *bucket)
 	slot_store(&bucket->slots[last], slot - 1);
 }
 
+/* The first slot from the hash's bucket on that holds `entry`, or that is empty (NULL). *number is
+ * its bucket's, counted on from the hash. */
+static _Atomic uint64_t *table_seek(struct table *table, uint32_t hash,
+				    const struct tw_cache_entry *entry, size_t *number)
+{
+	for (*number = hash;; ++*number) {
+		struct bucket *bucket = table_bucket(table, *number);
+
+		for (int i = 0; i < BUCKET_SLOTS; i++)
+			if (slot_entry(slot_load(&bucket->slots[i])) == entry)
+				return &bucket->slots[i];
+	}
+}
+
 static void table_add_slot(struct table *table, uint32_t hash, uint64_t word)
 {
-	for (size_t number = hash;; number++) {
-		struct bucket *bucket = table_bucket(table, number);
+	size_t number;
+	_Atomic uint64_t *slot = table_seek(table, hash, NULL, &number);
 
-		for (int i = 0; i < BUCKET_SLOTS; i++) {
-			uint64_t slot = slot_load(&bucket->slots[i]);
-
-			if (slot_entry(slot))
-				continue;
-			slot_store(&bucket->slots[i], word | (slot & SLOT_PASSED));
-			table->count++;
-			return;
-		}
-		bucket_count_passed(bucket);
-	}
+	for (size_t passed = hash; passed != number; passed++)
+		bucket_count_passed(table_bucket(table, passed));
+	slot_store(slot, word | (slot_load(slot) & SLOT_PASSED));
+	table->count++;
 }
 
 void table_add(struct table *table, uint64_t hash, struct tw_cache_entry *entry)
@@ -188,21 +195,13 @@ void table_replace(_Atomic uint64_t *slot, struct tw_cache_entry *entry)
 
 void table_remove(struct table *table, struct tw_cache_entry *entry)
 {
-	for (size_t number = entry->hash;; number++) {
-		struct bucket *bucket = table_bucket(table, number);
+	size_t number;
+	_Atomic uint64_t *slot = table_seek(table, entry->hash, entry, &number);
 
-		for (int i = 0; i < BUCKET_SLOTS; i++) {
-			uint64_t slot = slot_load(&bucket->slots[i]);
-
-			if (slot_entry(slot) != entry)
-				continue;
-			slot_store(&bucket->slots[i], slot & SLOT_PASSED);
-			table->count--;
-			for (size_t passed = entry->hash; passed != number; passed++)
-				bucket_uncount_passed(table_bucket(table, passed));
-			return;
-		}
-	}
+	slot_store(slot, slot_load(slot) & SLOT_PASSED);
+	table->count--;
+	for (size_t passed = entry->hash; passed != number; passed++)
+		bucket_uncount_passed(table_bucket(table, passed));
 }
 
 struct tw_cache_entry *table_next_hashed(const struct table *table, uint64_t hash, size_t *position)
