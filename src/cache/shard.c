@@ -221,13 +221,13 @@ static bool shard_begin_refiling(struct shard *shard)
 
 void shard_end(struct shard *shard)
 {
-	struct garbage garbage = {NULL, NULL};
+	struct limbo garbage = {.fresh = NULL};
 	bool refiles = shard_begin_refiling(shard);
 	bool asks;
 
 	limbo_take(&shard->limbo, &shard->domain->epochs, shard->pool, &shard->policy, &garbage);
 	/* Something is left, or another pool, or ours after this, may have all its cells. */
-	asks = !limbo_is_empty(&shard->limbo) || shard->pool->gave_away || garbage.entries;
+	asks = !limbo_is_empty(&shard->limbo) || shard->pool->gave_away || garbage.fresh;
 	shard->pool->gave_away = false;
 	shard->unlinks_to = NULL;
 	if (shard->to_tell.count > 0)
@@ -237,8 +237,8 @@ void shard_end(struct shard *shard)
 	if (refiles)
 		shard_refile(shard);
 	/* Late, for it calls users. */
-	if (garbage.entries || garbage.tables)
-		garbage_free(&garbage);
+	if (garbage.fresh || garbage.tables)
+		limbo_close(&garbage);
 	if (asks)
 		domain_ask_upkeep(shard->domain);
 }
