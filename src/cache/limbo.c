@@ -63,20 +63,15 @@ static void limbo_take_tables(struct limbo *limbo, uint64_t current, struct limb
 	}
 }
 
-/* Between slot_store() and what follows, here and in epochs_advance(). */
-#if SANITIZER_THREAD
-/* Which knows no fences: there each slot_store() is seq_cst. */
-static void limbo_fence(void)
-{
-}
-#else
+/* Between slot_store() and what follows, here and in epochs_advance(). The thread sanitizer knows
+ * no fences: for it each slot_store() is seq_cst. */
 static void limbo_fence(void)
 {
 	/* seq_cst: pairs with reader_enter(). The stores may be of other threads: then the shard's
 	 * lock, or stash_begin(), stands between them and this. */
-	atomic_thread_fence(memory_order_seq_cst);
+	if (!SANITIZER_THREAD)
+		atomic_thread_fence(memory_order_seq_cst);
 }
-#endif
 
 static void limbo_stamp(struct limbo *limbo, struct epochs *epochs)
 {
