@@ -25,18 +25,24 @@ tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, 
 	return lifetime < 1 ? 1 : (tw_duration)lifetime;
 }
 
+/* Of an entry that is used now and ends then. */
+static tw_duration cache_deadline(const struct tw_cache *cache, tw_duration now, tw_duration end)
+{
+	tw_duration idle_end = time_add(now, cache->idle);
+
+	return cache->idle > 0 && idle_end < end ? idle_end : end;
+}
+
 void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
 		      tw_duration lifetime)
 {
-	tw_duration deadline = time_add(now, lifetime);
+	tw_duration end = time_add(now, lifetime);
 
-	if (cache->idle > 0) {
-		entry_set_end(entry, deadline);
-		if (deadline > time_add(now, cache->idle))
-			deadline = time_add(now, cache->idle);
-	}
+	if (cache->idle > 0)
+		entry_set_end(entry, end);
 	/* relaxed: published with the entry. */
-	atomic_store_explicit(&entry->deadline, deadline, memory_order_relaxed);
+	atomic_store_explicit(&entry->deadline, cache_deadline(cache, now, end),
+			      memory_order_relaxed);
 }
 
 /* ---- Set ---- */
@@ -72,14 +78,10 @@ static bool cache_has_bytes_for(struct tw_cache *cache, const struct tw_cache_en
 				const struct tw_cache_entry *entry)
 {
 	uint64_t most = counter_read(&cache->domain.max_bytes);
-	uint64_t weight;
-	uint64_t old_weight;
+	uint64_t weight = entry_weight(entry);
+	uint64_t old_weight = entry_weight(old);
 
-	if (most == 0)
-		return true;
-	weight = entry_weight(entry);
-	old_weight = entry_weight(old);
-	return weight <= old_weight ||
+	return most == 0 || weight <= old_weight ||
 	       counter_read(&cache->domain.bytes) + (weight - old_weight) <= most;
 }
 
@@ -168,7 +170,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	plan->hash = key_hash_wide(&cache->domain.seed, plan->key, plan->key_size);
 	shard = cache_shard(cache, plan->hash);
 	shard_prefetch_bucket(shard, plan->hash);
-	shard_prefetch_lock(shard);
+	__builtin_prefetch(&shard->lock, 1);
 	lifetime = cache_lifetime(cache, reader, expire);
 	cache_plan(cache, plan);
 	/* A call from here on, from a user's function, goes without it. */
@@ -176,7 +178,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 		stash = reader_stash(reader);
 	if (cache_make_entry(stash, plan, &entry)) {
 		reader_enter(reader, &cache->domain.epochs);
-		shard_prefetch(shard, plan->hash);
+		__builtin_prefetch(table_guess(shard_table(shard), plan->hash), 1);
 		reader_leave(reader);
 		shard_begin(shard);
 		shard->unlinks_to = stash ? &stash->limbo : NULL;
@@ -285,10 +287,8 @@ static enum tw_status cache_touch_entry(struct tw_cache *cache, const struct cha
 {
 	struct tw_cache_entry *entry = change->entry;
 	tw_duration end = time_add(change->now, lifetime);
-	tw_duration deadline = end;
+	tw_duration deadline = cache_deadline(cache, change->now, end);
 
-	if (cache->idle > 0 && deadline > time_add(change->now, cache->idle))
-		deadline = time_add(change->now, cache->idle);
 	if (!shard_watch(change->shard, change->hash, entry, entry_filed(entry), deadline))
 		return TW_NO_MEMORY;
 	if (cache->idle > 0)

@@ -23,12 +23,6 @@ static size_t plan_size(const struct entry_plan *plan)
 	return size + (plan->adopted ? sizeof(struct entry_adopted) : plan->value_size);
 }
 
-static unsigned plan_kind(const struct entry_plan *plan)
-{
-	return (plan->is_extended ? ENTRY_EXTENDED : 0) | (plan->adopted ? ENTRY_ADOPTED : 0) |
-	       (plan->is_absent ? ENTRY_ABSENT : 0);
-}
-
 bool plan_needs_pool(const struct entry_plan *plan)
 {
 	return pool_has_size(plan_size(plan));
@@ -45,7 +39,9 @@ static struct tw_cache_entry *entry_make(struct pool_block *block, const struct 
 	atomic_init(&entry->references, 1);
 	entry->hash = (uint32_t)plan->hash;
 	entry->key_size = (uint16_t)plan->key_size;
-	entry->kind = (uint8_t)plan_kind(plan);
+	entry->kind = (uint8_t)((plan->is_extended ? ENTRY_EXTENDED : 0) |
+				(plan->adopted ? ENTRY_ADOPTED : 0) |
+				(plan->is_absent ? ENTRY_ABSENT : 0));
 	atomic_init(&entry->uses, 0);
 	entry->value_size = plan->adopted ? 0 : (uint32_t)plan->value_size;
 	atomic_init(&entry->deadline, TW_FOREVER);

@@ -79,18 +79,6 @@ static inline struct table *shard_table(const struct shard *shard)
 	return atomic_load_explicit(&((struct shard *)shard)->table, memory_order_seq_cst);
 }
 
-/* Fetches what shard_begin() and a change will write. */
-static inline void shard_prefetch_lock(const struct shard *shard)
-{
-	__builtin_prefetch(&shard->lock, 1);
-}
-
-/* Inside an epoch, or between begin and end: fetches what a change of the key will touch. */
-static inline void shard_prefetch(const struct shard *shard, uint64_t hash)
-{
-	__builtin_prefetch(table_guess(shard_table(shard), hash), 1);
-}
-
 /* Room for one entry more; false: out of memory. */
 bool shard_reserve(struct shard *shard);
 /* Has the key looked at when the deadline of its entry comes. `filed`: of what was its entry so
