@@ -89,9 +89,9 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
 {
 	const void *key = entry_key(entry);
-	struct tw_cache_entry *old;
-	_Atomic uint64_t *slot =
-		table_find_slot(shard_table(shard), hash, key, entry->key_size, &old);
+	_Atomic uint64_t *slot;
+	struct tw_cache_entry *old =
+		table_find(shard_table(shard), hash, key, entry->key_size, &slot);
 	uint64_t most = counter_read(&cache->domain.max_bytes);
 
 	if (domain_is_closed(&cache->domain))
@@ -258,11 +258,13 @@ struct change {
 static bool change_begin(struct change *change, struct tw_cache *cache, const void *key,
 			 size_t key_size)
 {
+	_Atomic uint64_t *slot;
+
 	change->hash = key_hash_wide(&cache->domain.seed, key, key_size);
 	change->shard = cache_shard(cache, change->hash);
 	shard_begin(change->shard);
 	change->now = tw_now(cache->domain.wheel);
-	change->entry = table_find(shard_table(change->shard), change->hash, key, key_size);
+	change->entry = table_find(shard_table(change->shard), change->hash, key, key_size, &slot);
 	return entry_is_there(change->entry, change->now);
 }
 

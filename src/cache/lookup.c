@@ -43,7 +43,8 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 							  const void *key, size_t key_size)
 {
 	struct shard *shard = cache_shard(cache, hash);
-	struct tw_cache_entry *entry = table_find(shard_table(shard), hash, key, key_size);
+	_Atomic uint64_t *slot;
+	struct tw_cache_entry *entry = table_find(shard_table(shard), hash, key, key_size, &slot);
 	tw_duration deadline;
 
 	if (!entry)

@@ -75,8 +75,8 @@ void table_free(struct table *table)
 	free(table);
 }
 
-_Atomic uint64_t *table_find_slot(const struct table *table, uint64_t hash, const void *key,
-				  size_t size, struct tw_cache_entry **entry)
+struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, const void *key,
+				  size_t size, _Atomic uint64_t **slot)
 {
 	size_t number = (uint32_t)hash & table->mask;
 
@@ -86,25 +86,17 @@ _Atomic uint64_t *table_find_slot(const struct table *table, uint64_t hash, cons
 		unsigned matches = bucket_matches(bucket, hash);
 
 		for (; matches != 0; matches &= matches - 1) {
-			_Atomic uint64_t *slot = &bucket->slots[__builtin_ctz(matches)];
+			struct tw_cache_entry *entry;
 
-			*entry = slot_entry(slot_load(slot));
-			if (*entry && entry_has_key(*entry, key, size))
-				return slot;
+			*slot = &bucket->slots[__builtin_ctz(matches)];
+			entry = slot_entry(slot_load(*slot));
+			if (entry && entry_has_key(entry, key, size))
+				return entry;
 		}
 		if ((first & SLOT_PASSED) == 0)
 			break;
 	}
-	*entry = NULL;
 	return NULL;
-}
-
-struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, const void *key,
-				  size_t size)
-{
-	struct tw_cache_entry *entry;
-
-	return table_find_slot(table, hash, key, size, &entry) ? entry : NULL;
 }
 
 static size_t table_slots(const struct table *table)
