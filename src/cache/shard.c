@@ -20,6 +20,11 @@
 
 #include <stdlib.h>
 
+/* A thread that finds the lock taken tries for a moment before it sleeps: it is let go sooner. */
+#ifndef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+#define PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP PTHREAD_MUTEX_INITIALIZER
+#endif
+
 _Static_assert(ENTRY_FILED + 1 >= EXPIRY_LEVELS * EXPIRY_SLOTS, "a place fits into a state");
 
 /* ---- What comes up when ---- */
@@ -72,44 +77,39 @@ struct shard_walk {
 	size_t position;
 };
 
-/* Publishes another table with the same entries; the old one goes into limbo. */
-static void shard_set_table(struct shard *shard, struct table *table)
+/* Publishes a table for so many, with the same entries; the old one goes into limbo. False: out of
+ * memory. */
+static bool shard_resize(struct shard *shard, size_t entries)
 {
 	struct table *old = shard_table(shard);
+	struct table *table = table_copy(old, entries);
 
+	if (!table)
+		return false;
 	/* seq_cst: publishes the copy, before the stamp is taken; pairs with shard_table(). */
 	atomic_store_explicit(&shard->table, table, memory_order_seq_cst);
 	/* seq_cst: likewise; pairs with shard_place(). */
 	atomic_store_explicit(&shard->place, table_place(table), memory_order_seq_cst);
 	shard->tables++;
 	limbo_add_table(&shard->limbo, &shard->domain->epochs, old);
+	return true;
 }
 
 bool shard_reserve(struct shard *shard)
 {
-	struct table *table = shard_table(shard);
-	struct table *larger;
+	const struct table *table = shard_table(shard);
 
-	if (!table_is_full(table))
-		return true;
-	larger = table_copy(table, (table->mask + 1) * BUCKET_SLOTS);
-	if (!larger)
-		return table_has_room(table);
-	shard_set_table(shard, larger);
-	return true;
+	return !table_is_full(table) || shard_resize(shard, (table->mask + 1) * BUCKET_SLOTS) ||
+	       table_has_room(table);
 }
 
 /* Under the lock: a table with few entries becomes smaller, if there is memory. */
 static void shard_try_to_shrink(struct shard *shard)
 {
-	struct table *table = shard_table(shard);
-	struct table *smaller;
+	const struct table *table = shard_table(shard);
 
-	if (!table_is_sparse(table))
-		return;
-	smaller = table_copy(table, table->count * 2);
-	if (smaller)
-		shard_set_table(shard, smaller);
+	if (table_is_sparse(table))
+		(void)shard_resize(shard, table->count * 2);
 }
 
 /* Under the lock: up to SHARD_STEP entries more; 0: no more. */
@@ -411,19 +411,6 @@ void shard_reclaim(struct shard *shard)
 
 /* ---- Opening and closing ---- */
 
-/* A thread that finds the lock taken tries for a moment before it sleeps: it is let go sooner. */
-static void shard_init_lock(struct shard *shard)
-{
-	pthread_mutexattr_t attributes;
-
-	pthread_mutexattr_init(&attributes);
-#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
-	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
-#endif
-	pthread_mutex_init(&shard->lock, &attributes);
-	pthread_mutexattr_destroy(&attributes);
-}
-
 enum tw_status shard_open(struct shard *shard, struct domain *domain, struct notices *notices)
 {
 	struct table *table = table_new(domain->arena, 1);
@@ -433,7 +420,7 @@ enum tw_status shard_open(struct shard *shard, struct domain *domain, struct not
 	shard->armed = TW_FOREVER;
 	shard->pool = pool_create(domain->arena);
 	expiry_init(&shard->expiry, (uint64_t)(tw_now(domain->wheel) / domain->granule));
-	shard_init_lock(shard);
+	shard->lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 	atomic_init(&shard->table, table);
 	if (!table || !shard->pool)
 		return TW_NO_MEMORY;

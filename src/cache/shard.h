@@ -74,7 +74,7 @@ static inline uintptr_t shard_place(const struct shard *shard)
 
 static inline struct table *shard_table(const struct shard *shard)
 {
-	/* seq_cst: after reader_enter(); also acquires the table that shard_set_table()
+	/* seq_cst: after reader_enter(); also acquires the table that shard_resize()
 	 * published. */
 	return atomic_load_explicit(&((struct shard *)shard)->table, memory_order_seq_cst);
 }
