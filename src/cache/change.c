@@ -129,7 +129,7 @@ static enum tw_status cache_put_planned(struct tw_cache *cache, struct shard *sh
 	/* Not before the lock: what is judged by it is judged as it is now. */
 	now = tw_now(cache->domain.wheel);
 	if (!*entry)
-		*entry = entry_new(shard->pool, plan);
+		*entry = entry_make(pool_take(shard->pool, plan_size(plan)), plan);
 	if (!*entry)
 		return TW_NO_MEMORY;
 	cache_start_life(cache, *entry, now, lifetime);
@@ -143,12 +143,16 @@ static enum tw_status cache_put_planned(struct tw_cache *cache, struct shard *sh
 static bool cache_make_entry(struct stash *stash, const struct entry_plan *plan,
 			     struct tw_cache_entry **entry)
 {
-	*entry = NULL;
-	if (!plan_needs_pool(plan))
-		return (*entry = entry_new(NULL, plan));
-	if (stash)
-		*entry = entry_new_in_spare(&stash->spare, plan);
-	return true;
+	size_t size = plan_size(plan);
+	bool needs_pool = pool_has_size(size);
+	struct pool_block *block = NULL;
+
+	if (!needs_pool)
+		block = pool_take(NULL, size);
+	else if (stash)
+		block = spare_take(&stash->spare, size);
+	*entry = entry_make(block, plan);
+	return *entry || needs_pool;
 }
 
 /*

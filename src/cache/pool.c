@@ -294,8 +294,7 @@ void spare_give(struct pool_spare *spare, struct pool_block *block, size_t size)
 
 struct pool_block *spare_take(struct pool_spare *spare, size_t size)
 {
-	struct pool_cell *cell =
-		pool_has_size(size) ? cell_pop(spare->cells, class_of(size)) : NULL;
+	struct pool_cell *cell = cell_pop(spare->cells, class_of(size));
 
 	if (!cell)
 		return NULL;

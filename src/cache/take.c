@@ -40,18 +40,22 @@ static enum tw_status loading_give(struct tw_cache_loading *loading, struct entr
 				   tw_duration expire)
 {
 	struct tw_cache_entry *entry;
+	struct pool_block *block;
+	size_t size;
 
 	plan->key = loading->key;
 	plan->key_size = loading->key_size;
 	plan->hash = loading->hash;
 	cache_plan(loading->cache, plan);
-	if (plan_needs_pool(plan)) {
+	size = plan_size(plan);
+	if (pool_has_size(size)) {
 		shard_begin(loading->shard);
-		entry = entry_new(loading->shard->pool, plan);
+		block = pool_take(loading->shard->pool, size);
 		shard_end(loading->shard);
 	} else {
-		entry = entry_new(NULL, plan);
+		block = pool_take(NULL, size);
 	}
+	entry = entry_make(block, plan);
 	if (!entry)
 		return TW_NO_MEMORY;
 	tw_cache_entry_release(loading->given);
