@@ -89,10 +89,7 @@ bool epochs_init(struct epochs *epochs, size_t reader_size)
 	pthread_once(&threads_once, threads_init);
 	if (!threads_have_key)
 		return false;
-	atomic_init(&epochs->current, 1);
-	atomic_init(&epochs->readers, NULL);
-	atomic_init(&epochs->reader_count, 0);
-	epochs->reader_size = reader_size;
+	*epochs = (struct epochs){.current = 1, .reader_size = reader_size};
 	pthread_mutex_lock(&threads_lock);
 	epochs->id = ++last_id;
 	epochs->next = all_epochs;

@@ -18,8 +18,6 @@
  */
 #include "shard.h"
 
-#include <stdlib.h>
-
 /* A thread that finds the lock taken tries for a moment before it sleeps: it is let go sooner. */
 #ifndef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
 #define PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP PTHREAD_MUTEX_INITIALIZER
@@ -34,17 +32,13 @@ static void shard_arm(struct shard *shard)
 {
 	tw_duration granule = shard->domain->granule;
 	uint64_t tick = expiry_next(&shard->expiry);
-	tw_duration due;
 
 	if (shard->must_refile && tick > shard->expiry.now + 1)
 		tick = shard->expiry.now + 1; /* there may be memory again */
-	if (tick > (uint64_t)(TW_FOREVER / granule))
+	if (tick > (uint64_t)(TW_FOREVER / granule) || (tw_duration)tick * granule >= shard->armed)
 		return;
-	due = (tw_duration)tick * granule;
-	if (due >= shard->armed)
-		return;
-	shard->armed = due;
-	(void)tw_alarm_set_at(shard->alarm, due);
+	shard->armed = (tw_duration)tick * granule;
+	(void)tw_alarm_set_at(shard->alarm, shard->armed);
 }
 
 bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned filed,

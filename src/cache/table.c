@@ -38,22 +38,15 @@ static void slot_store(_Atomic uint64_t *slot, uint64_t word)
 	atomic_store_explicit(slot, word, SLOT_STORE_ORDER);
 }
 
-static size_t buckets_for(size_t entries)
-{
-	size_t buckets = 1;
-
-	while (buckets * BUCKET_USED_MOST < entries)
-		buckets *= 2;
-	return buckets;
-}
-
 struct table *table_new(struct arena *arena, size_t entries)
 {
-	size_t buckets = buckets_for(entries);
 	struct table *table = aligned_alloc(_Alignof(struct table), sizeof(*table));
+	size_t buckets = 1;
 
 	if (!table)
 		return NULL;
+	while (buckets * BUCKET_USED_MOST < entries)
+		buckets *= 2;
 	memset(table, 0, sizeof(*table));
 	table->arena = arena;
 	table->span = arena_take(arena, buckets * sizeof(struct bucket));
