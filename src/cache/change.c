@@ -78,11 +78,9 @@ static bool cache_has_bytes_for(struct tw_cache *cache, const struct tw_cache_en
 				const struct tw_cache_entry *entry)
 {
 	uint64_t most = counter_read(&cache->domain.max_bytes);
-	uint64_t weight = entry_weight(entry);
-	uint64_t old_weight = entry_weight(old);
 
-	return most == 0 || weight <= old_weight ||
-	       counter_read(&cache->domain.bytes) + (weight - old_weight) <= most;
+	return most == 0 || entry_weight(entry) <= entry_weight(old) ||
+	       counter_read(&cache->domain.bytes) + entry_weight(entry) - entry_weight(old) <= most;
 }
 
 enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,

@@ -37,7 +37,7 @@ static struct epochs *all_epochs;
 static uint64_t last_id;
 
 /* Under the lock: forgets the readers of caches that are gone. */
-static void mine_trim(void)
+static void thread_forget_gone(void)
 {
 	size_t kept = 0;
 
@@ -58,7 +58,7 @@ static void thread_give_back(void *argument)
 	(void)argument;
 	memset(&reader_memo, 0, sizeof(reader_memo));
 	pthread_mutex_lock(&threads_lock);
-	mine_trim();
+	thread_forget_gone();
 	for (size_t i = 0; i < mine.count; i++)
 		mine.memos[i].reader->is_taken = false;
 	pthread_mutex_unlock(&threads_lock);
@@ -118,14 +118,14 @@ void epochs_destroy(struct epochs *epochs)
 }
 
 /* Makes room in the thread's list for one more; false: out of memory. */
-static bool mine_reserve(void)
+static bool thread_make_room(void)
 {
 	struct reader_memo *larger;
 
 	if (mine.count < mine.capacity)
 		return true;
 	pthread_mutex_lock(&threads_lock);
-	mine_trim();
+	thread_forget_gone();
 	pthread_mutex_unlock(&threads_lock);
 	if (mine.count < mine.capacity)
 		return true;
@@ -161,10 +161,13 @@ static struct reader *epochs_take_reader(struct epochs *epochs)
 
 	while (reader && reader->is_taken)
 		reader = reader->next;
-	if (reader)
+	if (reader) {
 		reader->is_taken = true;
-	if (reader || !(reader = reader_new(epochs)))
 		return reader;
+	}
+	reader = reader_new(epochs);
+	if (!reader)
+		return NULL;
 	reader->next = first;
 	/* seq_cst: a scan after this reader has entered finds it; pairs with
 	 * epochs_first_reader(). */
@@ -183,7 +186,7 @@ struct reader *epochs_find_reader(struct epochs *epochs)
 			reader_memo = mine.memos[i];
 			return reader_memo.reader;
 		}
-	if (!mine_reserve())
+	if (!thread_make_room())
 		return NULL;
 	pthread_mutex_lock(&threads_lock);
 	reader = epochs_take_reader(epochs);

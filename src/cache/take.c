@@ -246,6 +246,7 @@ static bool take_slowly(struct tw_cache_loading *take)
 {
 	const struct tw_cache_entry *unpinned = NULL;
 	struct flight *flight;
+	bool begins;
 	bool again = false;
 
 	shard_begin(take->shard);
@@ -255,18 +256,18 @@ static bool take_slowly(struct tw_cache_loading *take)
 	}
 	flight = flights_find(take->shard->flights, take->hash, take->key, take->key_size);
 	/* tw_cache_destroy waits for loads: no other begins after one that it has waited for. */
-	take->status = TW_CLOSED;
-	if (flight || !domain_is_closed(&take->cache->domain))
+	begins = !flight && !domain_is_closed(&take->cache->domain);
+	take->status = begins ? TW_NO_MEMORY : TW_CLOSED;
+	if (flight || begins)
 		take_count(take, COUNT_MISSES);
 	if (flight) {
 		flight->references++;
 		again = take_join(take, flight);
 		unpinned = flight_let_go(flight);
-	} else if (!domain_is_closed(&take->cache->domain)) {
-		take->status = TW_NO_MEMORY;
+	}
+	if (begins)
 		take->flight = flight_begin(&take->shard->flights, take->reader, take->hash,
 					    take->key, take->key_size);
-	}
 	shard_end(take->shard);
 	tw_cache_entry_release(unpinned);
 	if (take->flight)
