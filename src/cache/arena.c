@@ -118,22 +118,17 @@ static void region_free(struct arena_region *region)
 	free(region);
 }
 
-/* What a node's children amount to: two that are whole are one. */
-static void region_sum(struct arena_region *region, unsigned node, unsigned order)
-{
-	uint8_t left = region->longest[2 * node];
-	uint8_t right = region->longest[2 * node + 1];
-
-	if (left == order - 1 && right == order - 1)
-		region->longest[node] = (uint8_t)order;
-	else
-		region->longest[node] = left > right ? left : right;
-}
-
+/* What the children of each node above amount to: two that are whole are one. */
 static void region_sum_above(struct arena_region *region, unsigned node, unsigned order)
 {
-	for (node /= 2, order++; node > 0; node /= 2, order++)
-		region_sum(region, node, order);
+	for (; node > 1; node /= 2, order++) {
+		uint8_t one = region->longest[node];
+		uint8_t other = region->longest[node ^ 1];
+
+		if (one == order && other == order)
+			one = (uint8_t)(order + 1);
+		region->longest[node / 2] = one > other ? one : other;
+	}
 }
 
 /* Of a region that has it. */

@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-#include "shard_sweep.h"
-
 /* ---- All entries ---- */
 
 enum tw_status tw_cache_clear(struct tw_cache *cache)
@@ -24,17 +22,13 @@ struct visit_list {
 	struct tw_cache_entry **entries;
 };
 
-/* Between begin and end: pins what may be read; false: the list is too short. */
-static bool visit_list_fill(struct visit_list *list, struct shard *shard)
+/* Between begin and end: pins what may be read. */
+static void visit_list_fill(struct visit_list *list, struct shard *shard)
 {
-	const struct table *table = shard_table(shard);
 	tw_duration now = tw_now(shard->domain->wheel);
 	size_t position = 0;
-	size_t listed;
+	size_t listed = table_list(shard_table(shard), &position, list->entries, list->capacity);
 
-	if (list->capacity < table->count + BUCKET_SLOTS)
-		return false;
-	listed = table_list(table, &position, list->entries, list->capacity);
 	list->count = 0;
 	for (size_t i = 0; i < listed; i++) {
 		struct tw_cache_entry *entry = list->entries[i];
@@ -44,7 +38,6 @@ static bool visit_list_fill(struct visit_list *list, struct shard *shard)
 		entry_pin(entry);
 		list->entries[list->count++] = entry;
 	}
-	return true;
 }
 
 /* False: out of memory. */
@@ -53,13 +46,13 @@ static bool visit_list_take(struct visit_list *list, struct shard *shard)
 	for (;;) {
 		struct tw_cache_entry **larger;
 		size_t wanted;
-		bool done;
 
 		shard_begin(shard);
-		done = visit_list_fill(list, shard);
-		wanted = shard_table(shard)->count;
+		wanted = shard_table(shard)->count + BUCKET_SLOTS;
+		if (wanted <= list->capacity)
+			visit_list_fill(list, shard);
 		shard_end(shard);
-		if (done)
+		if (wanted <= list->capacity)
 			return true;
 		wanted += wanted / 8 + 8 * BUCKET_SLOTS;
 		larger = realloc(list->entries, wanted * sizeof(struct tw_cache_entry *));
@@ -101,20 +94,13 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 static unsigned cache_evict_share(const struct tw_cache *cache)
 {
 	enum { MOST = 64 };
-	uint64_t max_entries = counter_read(&cache->domain.max_entries);
-	uint64_t max_bytes = counter_read(&cache->domain.max_bytes);
-	uint64_t entries = counter_read(&cache->domain.entries);
-	uint64_t bytes = counter_read(&cache->domain.bytes);
-	uint64_t shards = cache->shard_mask + 1;
-	uint64_t share = 1;
-	uint64_t weight;
+	const struct domain *domain = &cache->domain;
+	uint64_t entries = counter_read(&domain->entries);
+	uint64_t weight = counter_read(&domain->bytes) / (entries > 0 ? entries : 1) + 1;
+	uint64_t excess = domain_excess(&domain->entries, &domain->max_entries) +
+			  domain_excess(&domain->bytes, &domain->max_bytes) / weight;
+	uint64_t share = 1 + excess / (cache->shard_mask + 1) / 4;
 
-	if (max_entries > 0 && entries > max_entries)
-		share += (entries - max_entries) / shards / 4;
-	if (max_bytes > 0 && bytes > max_bytes && entries > 0) {
-		weight = bytes / entries + 1;
-		share += (bytes - max_bytes) / weight / shards / 4;
-	}
 	return share < MOST ? (unsigned)share : MOST;
 }
 
@@ -186,7 +172,7 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	stats->wait_timeouts = sums[COUNT_WAIT_TIMEOUTS];
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_sum(&cache->shards[i], stats);
-	stats->notified = notices_told(&cache->notices);
+	stats->notified = counter_read(&cache->notices.told);
 	stats->entries = counter_read(&cache->domain.entries);
 	stats->bytes = counter_read(&cache->domain.bytes);
 	return TW_OK;

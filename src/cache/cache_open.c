@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_sweep.h"
 #include "stash.h"
 
 enum {
@@ -51,11 +50,9 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache,
 		.name = options->name ? options->name : "proc", .workers = 2, .max_workers = 2};
 	enum tw_status status = TW_OK;
 
-	cache->domain.wheel = options->wheel;
-	if (!cache->domain.wheel) {
+	if (!options->wheel)
 		status = tw_create(&cache->own_wheel, own_interval, OWN_SLOTS, nothing, &own);
-		cache->domain.wheel = cache->own_wheel;
-	}
+	cache->domain.wheel = options->wheel ? options->wheel : cache->own_wheel;
 	return status;
 }
 
@@ -68,14 +65,6 @@ static bool cache_clear_stashes(struct tw_cache *cache)
 	for (; reader; reader = reader->next)
 		is_done &= stash_clear(reader_stash(reader), cache);
 	return is_done;
-}
-
-static void cache_close_stashes(struct tw_cache *cache)
-{
-	struct reader *reader = epochs_first_reader(&cache->domain.epochs);
-
-	for (; reader; reader = reader->next)
-		stash_close(reader_stash(reader));
 }
 
 static void cache_run_upkeep(void *argument)
@@ -92,9 +81,11 @@ static void cache_run_upkeep(void *argument)
 		shard_reclaim(&cache->shards[i]);
 }
 
-static void cache_tell_stats(struct tw_cache *cache)
+static void cache_run_stats(void *argument)
 {
+	struct tw_cache *cache = argument;
 	struct reader *reader = epochs_reader(&cache->domain.epochs);
+	tw_duration late = tw_now(cache->domain.wheel) - cache->stats_due;
 	struct tw_cache_stats stats;
 
 	(void)tw_cache_get_stats(cache, &stats);
@@ -103,18 +94,9 @@ static void cache_tell_stats(struct tw_cache *cache)
 	cache->on_stats(cache->context, &stats);
 	if (reader)
 		reader->callbacks--;
-}
-
-static void cache_run_stats(void *argument)
-{
-	struct tw_cache *cache = argument;
-	tw_duration now = tw_now(cache->domain.wheel);
-
-	cache_tell_stats(cache);
 	/* What was missed is missed, and the times don't drift. */
-	cache->stats_due =
-		time_add(cache->stats_due, ((now - cache->stats_due) / cache->stats_interval + 1) *
-						   cache->stats_interval);
+	cache->stats_due = time_add(cache->stats_due,
+				    (late / cache->stats_interval + 1) * cache->stats_interval);
 	(void)tw_alarm_set_at(cache->stats, cache->stats_due);
 }
 
@@ -134,17 +116,6 @@ static enum tw_status cache_open_stats(struct tw_cache *cache,
 	return TW_OK;
 }
 
-/* ---- Shards ---- */
-
-static void cache_close_shards(struct tw_cache *cache, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		shard_stop(&cache->shards[i]);
-	for (unsigned i = 0; i < count; i++)
-		shard_close(&cache->shards[i]);
-	free(cache->shards);
-}
-
 static enum tw_status cache_open_shards(struct tw_cache *cache,
 					const struct tw_cache_options *options)
 {
@@ -152,21 +123,16 @@ static enum tw_status cache_open_shards(struct tw_cache *cache,
 	size_t size = count * sizeof(struct shard);
 	enum tw_status status = TW_OK;
 
-	cache->shard_mask = count - 1;
 	cache->shards = aligned_alloc(_Alignof(struct shard), size);
 	if (!cache->shards)
 		return TW_NO_MEMORY;
 	memset(cache->shards, 0, size);
-	for (unsigned i = 0; i < count; i++) {
+	cache->shard_mask = count - 1;
+	for (unsigned i = 0; i < count && status == TW_OK; i++) {
 		policy_init(&cache->shards[i].policy, options->policy);
-		if (options->max_entries > 0 || options->max_bytes > 0)
+		if (domain_counts_uses(&cache->domain))
 			policy_turn_on(&cache->shards[i].policy);
-		status = shard_open(&cache->shards[i], &cache->domain, &cache->notices,
-				    shard_expire);
-		if (status != TW_OK) {
-			cache_close_shards(cache, i);
-			break;
-		}
+		status = shard_open(&cache->shards[i], &cache->domain, &cache->notices);
 	}
 	return status;
 }
@@ -193,47 +159,48 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	pthread_cond_init(&cache->takes_are_over, NULL);
 }
 
-static void cache_free(struct tw_cache *cache)
+static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_options *options)
 {
+	enum tw_status status = cache_open_wheel(cache, options);
+
+	if (status != TW_OK)
+		return status;
+	domain_init_clock(&cache->domain);
+	cache->domain.arena = arena_create();
+	if (!cache->domain.arena || !epochs_init(&cache->domain.epochs, sizeof(struct stash)))
+		return TW_NO_MEMORY;
+	status = notices_open(&cache->notices, &cache->domain, options);
+	if (status == TW_OK)
+		status = tw_alarm_create(cache->domain.wheel, cache_run_upkeep, cache,
+					 &cache->domain.upkeep);
+	if (status == TW_OK)
+		status = cache_open_shards(cache, options);
+	if (status == TW_OK)
+		status = cache_open_stats(cache, options);
+	return status;
+}
+
+/* What has been opened, as far as that came; no alarm of a shard is set. */
+static void cache_close(struct tw_cache *cache)
+{
+	struct reader *reader = epochs_first_reader(&cache->domain.epochs);
+
+	notices_close(&cache->notices);
+	tw_alarm_destroy(cache->domain.upkeep);
+	for (; reader; reader = reader->next)
+		stash_close(reader_stash(reader));
+	for (unsigned i = 0; cache->shards && i <= cache->shard_mask; i++)
+		if (cache->shards[i].domain)
+			shard_close(&cache->shards[i]);
+	free(cache->shards);
+	epochs_destroy(&cache->domain.epochs);
+	if (cache->domain.arena)
+		arena_release(cache->domain.arena);
+	tw_destroy(cache->own_wheel);
 	pthread_cond_destroy(&cache->takes_are_over);
 	pthread_mutex_destroy(&cache->takes_lock);
 	pthread_mutex_destroy(&cache->domain.waits_lock);
 	free(cache);
-}
-
-/* On a cache with its wheel and clock. */
-static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_options *options)
-{
-	enum tw_status status = TW_NO_MEMORY;
-
-	cache->domain.arena = arena_create();
-	if (!cache->domain.arena)
-		return status;
-	if (!epochs_init(&cache->domain.epochs, sizeof(struct stash)))
-		goto release_arena;
-	status = notices_open(&cache->notices, &cache->domain, options);
-	if (status != TW_OK)
-		goto close_epochs;
-	status = tw_alarm_create(cache->domain.wheel, cache_run_upkeep, cache,
-				 &cache->domain.upkeep);
-	if (status != TW_OK)
-		goto close_notices;
-	status = cache_open_shards(cache, options);
-	if (status != TW_OK)
-		goto close_upkeep;
-	status = cache_open_stats(cache, options);
-	if (status == TW_OK)
-		return status;
-	cache_close_shards(cache, cache->shard_mask + 1);
-close_upkeep:
-	tw_alarm_destroy(cache->domain.upkeep);
-close_notices:
-	notices_close(&cache->notices);
-close_epochs:
-	epochs_destroy(&cache->domain.epochs);
-release_arena:
-	arena_release(cache->domain.arena);
-	return status;
 }
 
 enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
@@ -255,18 +222,12 @@ enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
 		return TW_NO_MEMORY;
 	memset(cache, 0, sizeof(*cache));
 	cache_init(cache, expire, options);
-	status = cache_open_wheel(cache, options);
-	if (status == TW_OK) {
-		domain_init_clock(&cache->domain);
-		status = cache_open(cache, options);
-	}
-	if (status != TW_OK) {
-		tw_destroy(cache->own_wheel);
-		cache_free(cache);
-		return status;
-	}
-	*result = cache;
-	return TW_OK;
+	status = cache_open(cache, options);
+	if (status == TW_OK)
+		*result = cache;
+	else
+		cache_close(cache);
+	return status;
 }
 
 /* ---- Destroy ---- */
@@ -309,14 +270,7 @@ void tw_cache_destroy(struct tw_cache *cache)
 		shard_clear(&cache->shards[i], TW_CAUSE_SHUTDOWN);
 	if (notices_wait(&cache->notices, true) != TW_OK)
 		notices_tell_here(&cache->notices);
-	notices_close(&cache->notices);
-	tw_alarm_destroy(cache->domain.upkeep);
-	cache_close_stashes(cache);
-	cache_close_shards(cache, cache->shard_mask + 1);
-	epochs_destroy(&cache->domain.epochs);
-	arena_release(cache->domain.arena);
-	tw_destroy(cache->own_wheel);
-	cache_free(cache);
+	cache_close(cache);
 	pthread_setcancelstate(state, &state);
 }
 

@@ -25,18 +25,24 @@ tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, 
 	return lifetime < 1 ? 1 : (tw_duration)lifetime;
 }
 
+/* Of an entry that is used now and ends then. */
+static tw_duration cache_deadline(const struct tw_cache *cache, tw_duration now, tw_duration end)
+{
+	tw_duration idle_end = time_add(now, cache->idle);
+
+	return cache->idle > 0 && idle_end < end ? idle_end : end;
+}
+
 void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
 		      tw_duration lifetime)
 {
-	tw_duration deadline = time_add(now, lifetime);
+	tw_duration end = time_add(now, lifetime);
 
-	if (cache->idle > 0) {
-		entry_set_end(entry, deadline);
-		if (deadline > time_add(now, cache->idle))
-			deadline = time_add(now, cache->idle);
-	}
+	if (cache->idle > 0)
+		entry_set_end(entry, end);
 	/* relaxed: published with the entry. */
-	atomic_store_explicit(&entry->deadline, deadline, memory_order_relaxed);
+	atomic_store_explicit(&entry->deadline, cache_deadline(cache, now, end),
+			      memory_order_relaxed);
 }
 
 /* ---- Set ---- */
@@ -72,24 +78,18 @@ static bool cache_has_bytes_for(struct tw_cache *cache, const struct tw_cache_en
 				const struct tw_cache_entry *entry)
 {
 	uint64_t most = counter_read(&cache->domain.max_bytes);
-	uint64_t weight;
-	uint64_t old_weight;
 
-	if (most == 0)
-		return true;
-	weight = entry_weight(entry);
-	old_weight = entry_weight(old);
-	return weight <= old_weight ||
-	       counter_read(&cache->domain.bytes) + (weight - old_weight) <= most;
+	return most == 0 || entry_weight(entry) <= entry_weight(old) ||
+	       counter_read(&cache->domain.bytes) + entry_weight(entry) - entry_weight(old) <= most;
 }
 
 enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
 			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
 {
 	const void *key = entry_key(entry);
-	struct tw_cache_entry *old;
-	_Atomic uint64_t *slot =
-		table_find_slot(shard_table(shard), hash, key, entry->key_size, &old);
+	_Atomic uint64_t *slot;
+	struct tw_cache_entry *old =
+		table_find(shard_table(shard), hash, key, entry->key_size, &slot);
 	uint64_t most = counter_read(&cache->domain.max_bytes);
 
 	if (domain_is_closed(&cache->domain))
@@ -127,7 +127,7 @@ static enum tw_status cache_put_planned(struct tw_cache *cache, struct shard *sh
 	/* Not before the lock: what is judged by it is judged as it is now. */
 	now = tw_now(cache->domain.wheel);
 	if (!*entry)
-		*entry = entry_new(shard->pool, plan);
+		*entry = entry_make(pool_take(shard->pool, plan_size(plan)), plan);
 	if (!*entry)
 		return TW_NO_MEMORY;
 	cache_start_life(cache, *entry, now, lifetime);
@@ -141,12 +141,16 @@ static enum tw_status cache_put_planned(struct tw_cache *cache, struct shard *sh
 static bool cache_make_entry(struct stash *stash, const struct entry_plan *plan,
 			     struct tw_cache_entry **entry)
 {
-	*entry = NULL;
-	if (!plan_needs_pool(plan))
-		return (*entry = entry_new(NULL, plan));
-	if (stash)
-		*entry = entry_new_in_spare(&stash->spare, plan);
-	return true;
+	size_t size = plan_size(plan);
+	bool needs_pool = pool_has_size(size);
+	struct pool_block *block = NULL;
+
+	if (!needs_pool)
+		block = pool_take(NULL, size);
+	else if (stash)
+		block = spare_take(&stash->spare, size);
+	*entry = entry_make(block, plan);
+	return *entry || needs_pool;
 }
 
 /*
@@ -168,7 +172,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	plan->hash = key_hash_wide(&cache->domain.seed, plan->key, plan->key_size);
 	shard = cache_shard(cache, plan->hash);
 	shard_prefetch_bucket(shard, plan->hash);
-	shard_prefetch_lock(shard);
+	__builtin_prefetch(&shard->lock, 1);
 	lifetime = cache_lifetime(cache, reader, expire);
 	cache_plan(cache, plan);
 	/* A call from here on, from a user's function, goes without it. */
@@ -176,7 +180,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 		stash = reader_stash(reader);
 	if (cache_make_entry(stash, plan, &entry)) {
 		reader_enter(reader, &cache->domain.epochs);
-		shard_prefetch(shard, plan->hash);
+		__builtin_prefetch(table_guess(shard_table(shard), plan->hash), 1);
 		reader_leave(reader);
 		shard_begin(shard);
 		shard->unlinks_to = stash ? &stash->limbo : NULL;
@@ -256,11 +260,13 @@ struct change {
 static bool change_begin(struct change *change, struct tw_cache *cache, const void *key,
 			 size_t key_size)
 {
+	_Atomic uint64_t *slot;
+
 	change->hash = key_hash_wide(&cache->domain.seed, key, key_size);
 	change->shard = cache_shard(cache, change->hash);
 	shard_begin(change->shard);
 	change->now = tw_now(cache->domain.wheel);
-	change->entry = table_find(shard_table(change->shard), change->hash, key, key_size);
+	change->entry = table_find(shard_table(change->shard), change->hash, key, key_size, &slot);
 	return entry_is_there(change->entry, change->now);
 }
 
@@ -285,10 +291,8 @@ static enum tw_status cache_touch_entry(struct tw_cache *cache, const struct cha
 {
 	struct tw_cache_entry *entry = change->entry;
 	tw_duration end = time_add(change->now, lifetime);
-	tw_duration deadline = end;
+	tw_duration deadline = cache_deadline(cache, change->now, end);
 
-	if (cache->idle > 0 && deadline > time_add(change->now, cache->idle))
-		deadline = time_add(change->now, cache->idle);
 	if (!shard_watch(change->shard, change->hash, entry, entry_filed(entry), deadline))
 		return TW_NO_MEMORY;
 	if (cache->idle > 0)

@@ -38,14 +38,10 @@ void domain_set_limits(struct domain *domain, uint64_t max_entries, uint64_t max
 	atomic_store_explicit(&domain->max_bytes, usable_limit(max_bytes), memory_order_relaxed);
 }
 
-bool domain_is_over_limit(struct domain *domain)
+bool domain_is_over_limit(const struct domain *domain)
 {
-	uint64_t most = counter_read(&domain->max_entries);
-
-	if (most > 0 && counter_read(&domain->entries) > most)
-		return true;
-	most = counter_read(&domain->max_bytes);
-	return most > 0 && counter_read(&domain->bytes) > most;
+	return domain_excess(&domain->entries, &domain->max_entries) > 0 ||
+	       domain_excess(&domain->bytes, &domain->max_bytes) > 0;
 }
 
 void domain_ask_upkeep(struct domain *domain)

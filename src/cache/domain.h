@@ -47,9 +47,18 @@ struct domain {
 void domain_init_clock(struct domain *domain);
 /* 0: no limit. */
 void domain_set_limits(struct domain *domain, uint64_t max_entries, uint64_t max_bytes);
-bool domain_is_over_limit(struct domain *domain);
+bool domain_is_over_limit(const struct domain *domain);
 /* Something is left to be freed: looks again in a tick. */
 void domain_ask_upkeep(struct domain *domain);
+
+/* By how much a count exceeds its limit. */
+static inline uint64_t domain_excess(const _Atomic uint64_t *count, const _Atomic uint64_t *limit)
+{
+	uint64_t most = counter_read(limit);
+	uint64_t present = counter_read(count);
+
+	return most > 0 && present > most ? present - most : 0;
+}
 
 static inline bool domain_is_closed(const struct domain *domain)
 {

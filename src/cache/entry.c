@@ -15,7 +15,7 @@
 _Static_assert(sizeof(struct tw_cache_entry) == 48, "two cache lines with a usual key and value");
 _Static_assert(TW_CACHE_CAUSES <= 1 << (16 - ENTRY_CAUSE_SHIFT), "a cause fits into the state");
 
-static size_t plan_size(const struct entry_plan *plan)
+size_t plan_size(const struct entry_plan *plan)
 {
 	size_t size = sizeof(struct tw_cache_entry) + entry_padded_key_size(plan->key_size);
 
@@ -23,18 +23,7 @@ static size_t plan_size(const struct entry_plan *plan)
 	return size + (plan->adopted ? sizeof(struct entry_adopted) : plan->value_size);
 }
 
-static unsigned plan_kind(const struct entry_plan *plan)
-{
-	return (plan->is_extended ? ENTRY_EXTENDED : 0) | (plan->adopted ? ENTRY_ADOPTED : 0) |
-	       (plan->is_absent ? ENTRY_ABSENT : 0);
-}
-
-bool plan_needs_pool(const struct entry_plan *plan)
-{
-	return pool_has_size(plan_size(plan));
-}
-
-static struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_plan *plan)
+struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_plan *plan)
 {
 	struct tw_cache_entry *entry = (struct tw_cache_entry *)(void *)block;
 	unsigned char *key;
@@ -45,7 +34,9 @@ static struct tw_cache_entry *entry_make(struct pool_block *block, const struct 
 	atomic_init(&entry->references, 1);
 	entry->hash = (uint32_t)plan->hash;
 	entry->key_size = (uint16_t)plan->key_size;
-	entry->kind = (uint8_t)plan_kind(plan);
+	entry->kind = (uint8_t)((plan->is_extended ? ENTRY_EXTENDED : 0) |
+				(plan->adopted ? ENTRY_ADOPTED : 0) |
+				(plan->is_absent ? ENTRY_ABSENT : 0));
 	atomic_init(&entry->uses, 0);
 	entry->value_size = plan->adopted ? 0 : (uint32_t)plan->value_size;
 	atomic_init(&entry->deadline, TW_FOREVER);
@@ -61,16 +52,6 @@ static struct tw_cache_entry *entry_make(struct pool_block *block, const struct 
 		bytes_copy(key + entry_padded_key_size(plan->key_size), plan->value,
 			   plan->value_size);
 	return entry;
-}
-
-struct tw_cache_entry *entry_new(struct pool *pool, const struct entry_plan *plan)
-{
-	return entry_make(pool_take(pool, plan_size(plan)), plan);
-}
-
-struct tw_cache_entry *entry_new_in_spare(struct pool_spare *spare, const struct entry_plan *plan)
-{
-	return entry_make(spare_take(spare, plan_size(plan)), plan);
 }
 
 /* As plan_size() of its plan. */

@@ -85,12 +85,10 @@ struct entry_plan {
 	uint64_t weight;
 };
 
-/* Whether entry_new() needs the pool, and the lock that guards it. */
-bool plan_needs_pool(const struct entry_plan *plan);
-/* With one reference, the caller's; NULL: out of memory. */
-struct tw_cache_entry *entry_new(struct pool *pool, const struct entry_plan *plan);
-/* Likewise, in a spare cell; NULL: there is none. */
-struct tw_cache_entry *entry_new_in_spare(struct pool_spare *spare, const struct entry_plan *plan);
+/* How large a block it needs. */
+size_t plan_size(const struct entry_plan *plan);
+/* In the block, if there is one, with one reference, the caller's. NULL: there is none. */
+struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_plan *plan);
 /* Frees it, but leaves an adopted value with its caller. Any thread. */
 void entry_discard(struct tw_cache_entry *entry);
 /* As tw_cache_entry_release, under the lock of the pool. Calls no user: not for adopted values. */

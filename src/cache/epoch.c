@@ -19,14 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a thread knows. */
-struct thread_readers {
+_Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
+
+/* What a thread knows: its readers, those of caches that are gone too. */
+static _Thread_local struct {
 	size_t count;
 	size_t capacity;
-	struct reader_memo memos[];
-};
-
-_Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
+	struct reader_memo *memos;
+} mine;
 
 static pthread_once_t threads_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -36,28 +36,34 @@ static bool threads_have_key;
 static struct epochs *all_epochs;
 static uint64_t last_id;
 
-/* Under the lock. */
-static bool epochs_are_alive(uint64_t id)
+/* Under the lock: forgets the readers of caches that are gone. */
+static void thread_forget_gone(void)
 {
-	const struct epochs *epochs = all_epochs;
+	size_t kept = 0;
 
-	while (epochs && epochs->id != id)
-		epochs = epochs->next;
-	return epochs != NULL;
+	for (size_t i = 0; i < mine.count; i++) {
+		const struct epochs *epochs = all_epochs;
+
+		while (epochs && epochs->id != mine.memos[i].id)
+			epochs = epochs->next;
+		if (epochs)
+			mine.memos[kept++] = mine.memos[i];
+	}
+	mine.count = kept;
 }
 
 /* A thread ends: its readers are for others. */
 static void thread_give_back(void *argument)
 {
-	struct thread_readers *mine = argument;
-
+	(void)argument;
 	memset(&reader_memo, 0, sizeof(reader_memo));
 	pthread_mutex_lock(&threads_lock);
-	for (size_t i = 0; i < mine->count; i++)
-		if (epochs_are_alive(mine->memos[i].id))
-			mine->memos[i].reader->is_taken = false;
+	thread_forget_gone();
+	for (size_t i = 0; i < mine.count; i++)
+		mine.memos[i].reader->is_taken = false;
 	pthread_mutex_unlock(&threads_lock);
-	free(mine);
+	free(mine.memos);
+	memset(&mine, 0, sizeof(mine));
 }
 
 static void threads_keep_lock(void)
@@ -83,10 +89,7 @@ bool epochs_init(struct epochs *epochs, size_t reader_size)
 	pthread_once(&threads_once, threads_init);
 	if (!threads_have_key)
 		return false;
-	atomic_init(&epochs->current, 1);
-	atomic_init(&epochs->readers, NULL);
-	atomic_init(&epochs->reader_count, 0);
-	epochs->reader_size = reader_size;
+	*epochs = (struct epochs){.current = 1, .reader_size = reader_size};
 	pthread_mutex_lock(&threads_lock);
 	epochs->id = ++last_id;
 	epochs->next = all_epochs;
@@ -102,9 +105,10 @@ void epochs_destroy(struct epochs *epochs)
 	struct reader *next;
 
 	pthread_mutex_lock(&threads_lock);
-	while (*place != epochs)
+	while (*place && *place != epochs)
 		place = &(*place)->next;
-	*place = epochs->next;
+	if (*place)
+		*place = epochs->next;
 	pthread_mutex_unlock(&threads_lock);
 
 	for (; reader; reader = next) {
@@ -113,38 +117,27 @@ void epochs_destroy(struct epochs *epochs)
 	}
 }
 
-/* The thread's list, with room for one more; NULL: out of memory. */
-static struct thread_readers *thread_readers_with_room(void)
+/* Makes room in the thread's list for one more; false: out of memory. */
+static bool thread_make_room(void)
 {
-	struct thread_readers *mine = pthread_getspecific(threads_key);
-	struct thread_readers *larger;
-	size_t capacity = mine ? mine->capacity * 2 : 4;
-	size_t kept = 0;
+	struct reader_memo *larger;
 
-	if (mine && mine->count == mine->capacity) {
-		/* Forget the caches that are gone first. */
-		pthread_mutex_lock(&threads_lock);
-		for (size_t i = 0; i < mine->count; i++)
-			if (epochs_are_alive(mine->memos[i].id))
-				mine->memos[kept++] = mine->memos[i];
-		pthread_mutex_unlock(&threads_lock);
-		mine->count = kept;
-	}
-	if (mine && mine->count < mine->capacity)
-		return mine;
-	larger = malloc(sizeof(*larger) + capacity * sizeof(larger->memos[0]));
+	if (mine.count < mine.capacity)
+		return true;
+	pthread_mutex_lock(&threads_lock);
+	thread_forget_gone();
+	pthread_mutex_unlock(&threads_lock);
+	if (mine.count < mine.capacity)
+		return true;
+	/* The value only has the key's destructor called. */
+	if (pthread_setspecific(threads_key, &mine) != 0)
+		return false;
+	larger = realloc(mine.memos, (2 * mine.count + 4) * sizeof(*larger));
 	if (!larger)
-		return NULL;
-	larger->count = 0;
-	if (mine)
-		memcpy(larger, mine, sizeof(*mine) + mine->count * sizeof(mine->memos[0]));
-	larger->capacity = capacity;
-	if (pthread_setspecific(threads_key, larger) != 0) {
-		free(larger);
-		return NULL;
-	}
-	free(mine);
-	return larger;
+		return false;
+	mine.memos = larger;
+	mine.capacity = 2 * mine.count + 4;
+	return true;
 }
 
 static struct reader *reader_new(const struct epochs *epochs)
@@ -186,24 +179,23 @@ static struct reader *epochs_take_reader(struct epochs *epochs)
 
 struct reader *epochs_find_reader(struct epochs *epochs)
 {
-	struct thread_readers *mine = pthread_getspecific(threads_key);
+	struct reader *reader;
 
-	for (size_t i = 0; mine && i < mine->count; i++)
-		if (mine->memos[i].id == epochs->id) {
-			reader_memo = mine->memos[i];
+	for (size_t i = 0; i < mine.count; i++)
+		if (mine.memos[i].id == epochs->id) {
+			reader_memo = mine.memos[i];
 			return reader_memo.reader;
 		}
-	mine = thread_readers_with_room();
-	if (!mine)
+	if (!thread_make_room())
 		return NULL;
 	pthread_mutex_lock(&threads_lock);
-	mine->memos[mine->count].reader = epochs_take_reader(epochs);
+	reader = epochs_take_reader(epochs);
 	pthread_mutex_unlock(&threads_lock);
-	if (!mine->memos[mine->count].reader)
+	if (!reader)
 		return NULL;
-	mine->memos[mine->count].id = epochs->id;
-	reader_memo = mine->memos[mine->count++];
-	return reader_memo.reader;
+	reader_memo = (struct reader_memo){epochs->id, reader};
+	mine.memos[mine.count++] = reader_memo;
+	return reader;
 }
 
 bool epochs_advance(struct epochs *epochs)

@@ -63,37 +63,31 @@ unsigned expiry_place(const struct expiry *expiry, uint64_t tick)
 	return level * EXPIRY_SLOTS + (tick >> level * EXPIRY_DIGIT & (EXPIRY_SLOTS - 1));
 }
 
-static struct expiry_block **expiry_list(struct expiry *expiry, unsigned place)
+static void expiry_list(struct expiry *expiry, struct expiry_block *block, unsigned place)
 {
 	expiry->used[place / EXPIRY_SLOTS] |= 1u << place % EXPIRY_SLOTS;
-	return &expiry->slots[place];
-}
-
-static bool list_add_block(struct expiry_block **list, unsigned place)
-{
-	unsigned capacity = *list ? (*list)->capacity * 2u + 2 : BLOCK_LEAST;
-	struct expiry_block *block;
-
-	if (capacity > BLOCK_MOST)
-		capacity = BLOCK_MOST;
-	block = malloc(sizeof(*block) + capacity * sizeof(block->hashes[0]));
-	if (!block)
-		return false;
-	block->next = *list;
 	block->place = (uint16_t)place;
-	block->count = 0;
-	block->capacity = (uint16_t)capacity;
-	*list = block;
-	return true;
+	block->next = expiry->slots[place];
+	expiry->slots[place] = block;
 }
 
 bool expiry_file(struct expiry *expiry, uint64_t hash, unsigned place)
 {
-	struct expiry_block **list = expiry_list(expiry, place);
+	struct expiry_block *block = expiry->slots[place];
 
-	if ((!*list || (*list)->count == (*list)->capacity) && !list_add_block(list, place))
-		return false;
-	(*list)->hashes[(*list)->count++] = hash;
+	if (!block || block->count == block->capacity) {
+		unsigned capacity = block ? block->capacity * 2u + 2 : BLOCK_LEAST;
+
+		if (capacity > BLOCK_MOST)
+			capacity = BLOCK_MOST;
+		block = malloc(sizeof(*block) + capacity * sizeof(block->hashes[0]));
+		if (!block)
+			return false;
+		block->count = 0;
+		block->capacity = (uint16_t)capacity;
+		expiry_list(expiry, block, place);
+	}
+	block->hashes[block->count++] = hash;
 	expiry->count++;
 	return true;
 }
@@ -155,15 +149,10 @@ struct expiry_block *expiry_take(struct expiry *expiry, uint64_t now)
 
 void expiry_give_back(struct expiry *expiry, struct expiry_block *block, unsigned place)
 {
-	struct expiry_block **list;
-
 	if (block->count == 0) {
 		free(block);
 		return;
 	}
-	list = expiry_list(expiry, place);
-	block->place = (uint16_t)place;
-	block->next = *list;
-	*list = block;
+	expiry_list(expiry, block, place);
 	expiry->count += block->count;
 }

@@ -26,21 +26,24 @@ static struct ghost_slot *ghost_bucket(const struct ghost *ghost, uint32_t hash)
 	return &ghost->slots[((hash * 0x9e3779b1u) >> 8 & ghost->mask) * GHOST_BUCKET];
 }
 
+/* In evictions; the difference stays right when the time comes round. */
+static uint32_t ghost_age(const struct ghost *ghost, const struct ghost_slot *slot)
+{
+	return slot->time == 0 ? UINT32_MAX : ghost->time - slot->time;
+}
+
 static void ghost_put(struct ghost *ghost, uint32_t hash, uint32_t time)
 {
 	struct ghost_slot *bucket = ghost_bucket(ghost, hash);
 	struct ghost_slot *oldest = bucket;
 
-	for (int i = 0; i < GHOST_BUCKET; i++) {
-		if (bucket[i].time != 0 && bucket[i].hash == hash) {
-			oldest = &bucket[i];
+	for (struct ghost_slot *slot = bucket; slot < bucket + GHOST_BUCKET; slot++) {
+		if (slot->time != 0 && slot->hash == hash) {
+			oldest = slot;
 			break;
 		}
-		/* The difference stays right when the time comes round. */
-		if (bucket[i].time == 0 ||
-		    (oldest->time != 0 &&
-		     ghost->time - bucket[i].time > ghost->time - oldest->time))
-			oldest = &bucket[i];
+		if (ghost_age(ghost, slot) > ghost_age(ghost, oldest))
+			oldest = slot;
 	}
 	*oldest = (struct ghost_slot){hash, time};
 }
@@ -83,7 +86,7 @@ bool ghost_take(struct ghost *ghost, uint32_t hash, size_t window)
 	bucket = ghost_bucket(ghost, hash);
 	for (int i = 0; i < GHOST_BUCKET; i++)
 		if (bucket[i].time != 0 && bucket[i].hash == hash) {
-			uint32_t age = ghost->time - bucket[i].time;
+			uint32_t age = ghost_age(ghost, &bucket[i]);
 
 			bucket[i].time = 0;
 			return age < window;

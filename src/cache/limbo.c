@@ -47,7 +47,7 @@ void limbo_add_table(struct limbo *limbo, struct epochs *epochs, struct table *t
 	limbo->is_urgent = true;
 }
 
-static void limbo_take_tables(struct limbo *limbo, uint64_t current, struct garbage *garbage)
+static void limbo_take_tables(struct limbo *limbo, uint64_t current, struct limbo *garbage)
 {
 	struct table **place = &limbo->tables;
 	struct table *table;
@@ -63,20 +63,15 @@ static void limbo_take_tables(struct limbo *limbo, uint64_t current, struct garb
 	}
 }
 
-/* Between slot_store() and what follows, here and in epochs_advance(). */
-#if SANITIZER_THREAD
-/* Which knows no fences: there each slot_store() is seq_cst. */
-static void limbo_fence(void)
-{
-}
-#else
+/* Between slot_store() and what follows, here and in epochs_advance(). The thread sanitizer knows
+ * no fences: for it each slot_store() is seq_cst. */
 static void limbo_fence(void)
 {
 	/* seq_cst: pairs with reader_enter(). The stores may be of other threads: then the shard's
 	 * lock, or stash_begin(), stands between them and this. */
-	atomic_thread_fence(memory_order_seq_cst);
+	if (!SANITIZER_THREAD)
+		atomic_thread_fence(memory_order_seq_cst);
 }
-#endif
 
 static void limbo_stamp(struct limbo *limbo, struct epochs *epochs)
 {
@@ -103,7 +98,7 @@ struct tw_cache_entry *limbo_go_on(struct limbo *limbo, struct epochs *epochs, b
 
 /* What readers saw last was noted in the ring before they left: it is emptied first. */
 static void limbo_free(struct tw_cache_entry *entry, struct pool *pool, struct policy *policy,
-		       struct garbage *garbage)
+		       struct limbo *garbage)
 {
 	struct tw_cache_entry *next;
 
@@ -111,17 +106,15 @@ static void limbo_free(struct tw_cache_entry *entry, struct pool *pool, struct p
 	for (; entry; entry = next) {
 		next = entry->limbo_next;
 		__builtin_prefetch(next);
-		if (entry_is_large(entry)) {
-			entry->limbo_next = garbage->entries;
-			garbage->entries = entry;
-		} else {
+		if (entry_is_large(entry))
+			limbo_add(garbage, entry);
+		else
 			entry_release_here(pool, entry);
-		}
 	}
 }
 
 void limbo_take(struct limbo *limbo, struct epochs *epochs, struct pool *pool,
-		struct policy *policy, struct garbage *garbage)
+		struct policy *policy, struct limbo *garbage)
 {
 	bool goes_on;
 
@@ -152,25 +145,12 @@ static void entries_release(struct tw_cache_entry *entry)
 	}
 }
 
-static void tables_free(struct table *table)
-{
-	struct table *next;
-
-	for (; table; table = next) {
-		next = table->limbo_next;
-		table_free(table);
-	}
-}
-
-void garbage_free(const struct garbage *garbage)
-{
-	entries_release(garbage->entries);
-	tables_free(garbage->tables);
-}
-
 void limbo_close(struct limbo *limbo)
 {
 	entries_release(limbo->fresh);
 	entries_release(limbo->stamped);
-	tables_free(limbo->tables);
+	for (struct table *table = limbo->tables; table; table = limbo->tables) {
+		limbo->tables = table->limbo_next;
+		table_free(table);
+	}
 }

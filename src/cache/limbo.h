@@ -23,28 +23,21 @@ struct limbo {
 	struct table *tables;
 };
 
-/* What may be freed, but not under a lock. */
-struct garbage {
-	struct tw_cache_entry *entries;
-	struct table *tables;
-};
-
 /* The table knows it no more; takes over the table's reference. */
 void limbo_add(struct limbo *limbo, struct tw_cache_entry *entry);
 /* Another table has taken its place. */
 void limbo_add_table(struct limbo *limbo, struct epochs *epochs, struct table *table);
-/* If it is worth the look: what no reader sees any more goes back to the pool or into `garbage`. */
+/* If it is worth the look: what no reader sees any more goes back to the pool, or into `garbage`
+ * what may not be freed under a lock. */
 void limbo_take(struct limbo *limbo, struct epochs *epochs, struct pool *pool,
-		struct policy *policy, struct garbage *garbage);
+		struct policy *policy, struct limbo *garbage);
 /*
  * Goes on by an epoch if no reader is behind: *goes_on. Returns, linked by limbo_next, the entries
  * that no reader sees any more; NULL: none. Their references are the caller's.
  */
 struct tw_cache_entry *limbo_go_on(struct limbo *limbo, struct epochs *epochs, bool *goes_on);
-/* Frees all; no thread is inside an epoch, and no lock held. */
+/* Frees all, which no reader sees any more. With no lock held: calls free functions of users. */
 void limbo_close(struct limbo *limbo);
-/* With no lock held: calls free functions of users. */
-void garbage_free(const struct garbage *garbage);
 
 static inline bool limbo_is_empty(const struct limbo *limbo)
 {

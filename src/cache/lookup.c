@@ -43,7 +43,8 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 							  const void *key, size_t key_size)
 {
 	struct shard *shard = cache_shard(cache, hash);
-	struct tw_cache_entry *entry = table_find(shard_table(shard), hash, key, key_size);
+	_Atomic uint64_t *slot;
+	struct tw_cache_entry *entry = table_find(shard_table(shard), hash, key, key_size, &slot);
 	tw_duration deadline;
 
 	if (!entry)
@@ -262,31 +263,23 @@ static bool lookup_is_valid(const struct tw_cache_lookup *item)
 	return key_is_valid(item->key, item->key_size) && (item->buffer || item->capacity == 0);
 }
 
-/* Fetches what the lookups will touch, one kind after the other. Inside an epoch. */
-static void cache_prefetch(struct tw_cache *cache, const struct tw_cache_lookup *items,
-			   const uint64_t *hashes, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (lookup_is_valid(&items[i]))
-			shard_prefetch_bucket(cache_shard(cache, hashes[i]), hashes[i]);
-	for (unsigned i = 0; i < n; i++)
-		if (lookup_is_valid(&items[i]))
-			entry_prefetch(
-				table_guess(shard_table(cache_shard(cache, hashes[i])), hashes[i]));
-}
-
 static size_t cache_get_some(struct tw_cache *cache, struct reader *reader,
 			     struct tw_cache_lookup *items, unsigned n)
 {
 	uint64_t hashes[LOOKUPS];
 	size_t found = 0;
 
-	for (unsigned i = 0; i < n; i++)
-		if (lookup_is_valid(&items[i]))
-			hashes[i] =
-				key_hash_wide(&cache->domain.seed, items[i].key, items[i].key_size);
+	/* What the lookups will touch is fetched, one kind after the other. */
+	for (unsigned i = 0; i < n; i++) {
+		hashes[i] = lookup_is_valid(&items[i])
+				    ? key_hash_wide(&cache->domain.seed, items[i].key,
+						    items[i].key_size)
+				    : 0;
+		shard_prefetch_bucket(cache_shard(cache, hashes[i]), hashes[i]);
+	}
 	reader_enter(reader, &cache->domain.epochs);
-	cache_prefetch(cache, items, hashes, n);
+	for (unsigned i = 0; i < n; i++)
+		entry_prefetch(table_guess(shard_table(cache_shard(cache, hashes[i])), hashes[i]));
 	reader_leave(reader);
 	for (unsigned i = 0; i < n; i++) {
 		items[i].value_size = 0;

@@ -74,7 +74,7 @@ static bool notices_tell_crowd(struct notices *notices)
 	if (reader)
 		reader->callbacks--;
 	pthread_mutex_lock(&notices->lock);
-	notices->told += count;
+	counter_add(&notices->told, count);
 	notices->is_awake = is_more = notices->first != NULL;
 	pthread_cond_broadcast(&notices->progress);
 	pthread_mutex_unlock(&notices->lock);
@@ -142,12 +142,12 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&notices->lock);
 	target = notices->added;
-	while (notices->told < target && status == TW_OK) {
+	while (counter_read(&notices->told) < target && status == TW_OK) {
 		pthread_mutex_unlock(&notices->lock);
 		/* Drives the wheel if that is the caller's part, and tells whether it goes on. */
 		status = tw_flush(notices->domain->wheel);
 		pthread_mutex_lock(&notices->lock);
-		if (notices->told < target && status == TW_OK)
+		if (counter_read(&notices->told) < target && status == TW_OK)
 			condition_wait(&notices->progress, &notices->lock,
 				       clock_read_real(CLOCK_MONOTONIC) + look_interval);
 		/* What a listener makes leave is added before its own entry counts as told. */
@@ -165,16 +165,4 @@ void notices_tell_here(struct notices *notices)
 	notices->alarm = NULL;
 	while (notices->on_remove && notices_tell_crowd(notices))
 		continue;
-}
-
-uint64_t notices_told(struct notices *notices)
-{
-	uint64_t told = 0;
-
-	if (!notices->on_remove)
-		return 0;
-	pthread_mutex_lock(&notices->lock);
-	told = notices->told;
-	pthread_mutex_unlock(&notices->lock);
-	return told;
 }

@@ -22,8 +22,8 @@ struct notices {
 	struct tw_cache_entry *first;
 	struct tw_cache_entry *last;
 	uint64_t added;
-	uint64_t told;
-	bool is_awake; /* the alarm is set, or runs and will look again */
+	_Atomic uint64_t told; /* read by any thread */
+	bool is_awake;         /* the alarm is set, or runs and will look again */
 	struct tw_alarm *alarm;
 };
 
@@ -49,6 +49,5 @@ void notices_add(struct notices *notices, struct notice_list *list);
 enum tw_status notices_wait(struct notices *notices, bool later);
 /* Tells all that are left; the alarm does no more. */
 void notices_tell_here(struct notices *notices);
-uint64_t notices_told(struct notices *notices);
 
 #endif

@@ -17,19 +17,17 @@
  */
 #include "policy.h"
 
+#include <string.h>
+
 enum { SMALL_SHARE = 10, MAIN_AFTER_USES = 2 };
 
 void policy_init(struct policy *policy, enum tw_cache_policy kind)
 {
+	memset(policy, 0, sizeof(*policy));
 	policy->kind = kind;
-	atomic_init(&policy->is_on, false);
 	list_init(&policy->main.entries);
 	list_init(&policy->small.entries);
-	policy->main.count = policy->small.count = 0;
 	ghost_init(&policy->ghost);
-	atomic_init(&policy->touched, 0);
-	for (int i = 0; i < POLICY_TOUCHES; i++)
-		atomic_init(&policy->touches[i], NULL);
 }
 
 void policy_destroy(struct policy *policy)
@@ -57,15 +55,9 @@ static void queue_remove(struct policy_queue *queue, struct tw_cache_entry *entr
 	queue->count--;
 }
 
-/* Of a queue with entries. */
-static struct tw_cache_entry *queue_first(const struct policy_queue *queue)
-{
-	return list_entry(queue->entries.next, struct tw_cache_entry, policy_link);
-}
-
 /* The first entry that is not `spared` (or NULL); NULL: there is none. */
-static struct tw_cache_entry *queue_first_but(const struct policy_queue *queue,
-					      const struct tw_cache_entry *spared)
+static struct tw_cache_entry *queue_first(const struct policy_queue *queue,
+					  const struct tw_cache_entry *spared)
 {
 	const struct list *first = queue->entries.next;
 
@@ -73,12 +65,6 @@ static struct tw_cache_entry *queue_first_but(const struct policy_queue *queue,
 		first = first->next;
 	return first == &queue->entries ? NULL
 					: list_entry(first, struct tw_cache_entry, policy_link);
-}
-
-static struct policy_queue *policy_queue_of(struct policy *policy,
-					    const struct tw_cache_entry *entry)
-{
-	return entry_state(entry) & ENTRY_MAIN ? &policy->main : &policy->small;
 }
 
 static void policy_enter(struct policy *policy, struct tw_cache_entry *entry, bool main)
@@ -129,34 +115,23 @@ void policy_settle(struct policy *policy)
 
 /* ---- S3-FIFO ---- */
 
-/* Takes the first entry of the small queue on to the main one, or answers that it has to go. */
-static struct tw_cache_entry *small_victim(struct policy *policy)
+/* Answers that the first entry of a queue with entries has to go, or takes it on to the end of the
+ * main queue: NULL. */
+static struct tw_cache_entry *s3fifo_look(struct policy *policy, struct policy_queue *queue)
 {
-	struct tw_cache_entry *entry = queue_first(&policy->small);
-
-	/* relaxed: a hint. */
-	if (atomic_load_explicit(&entry->uses, memory_order_relaxed) < MAIN_AFTER_USES)
-		return entry;
-	queue_remove(&policy->small, entry);
-	/* relaxed: a hint. */
-	atomic_store_explicit(&entry->uses, 0, memory_order_relaxed);
-	policy_enter(policy, entry, true);
-	return NULL;
-}
-
-/* Takes the first entry of the main queue round, or answers that it has to go. */
-static struct tw_cache_entry *main_victim(struct policy *policy)
-{
-	struct tw_cache_entry *entry = queue_first(&policy->main);
+	struct tw_cache_entry *entry =
+		list_entry(queue->entries.next, struct tw_cache_entry, policy_link);
+	bool is_main = queue == &policy->main;
 	/* relaxed: a hint. */
 	uint8_t uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
 
-	if (uses == 0)
+	if (uses < (is_main ? 1 : MAIN_AFTER_USES))
 		return entry;
 	/* relaxed: a hint. */
-	atomic_store_explicit(&entry->uses, (uint8_t)(uses - 1), memory_order_relaxed);
-	queue_remove(&policy->main, entry);
-	queue_push(&policy->main, entry);
+	atomic_store_explicit(&entry->uses, is_main ? (uint8_t)(uses - 1) : 0,
+			      memory_order_relaxed);
+	queue_remove(queue, entry);
+	policy_enter(policy, entry, true);
 	return NULL;
 }
 
@@ -166,15 +141,12 @@ static struct tw_cache_entry *s3fifo_victim(struct policy *policy)
 	size_t count = policy->main.count + policy->small.count;
 
 	/* Lookups may go on using what was taken round: not for ever. */
-	for (size_t looks = 0; !victim && looks < 4 * count + 4; looks++) {
-		if (policy->small.count > 0 &&
-		    (policy->small.count * SMALL_SHARE >= count || policy->main.count == 0))
-			victim = small_victim(policy);
-		else
-			victim = main_victim(policy);
-	}
+	for (size_t looks = 0; !victim && looks < 4 * count + 4; looks++)
+		victim = s3fifo_look(policy, policy->small.count * SMALL_SHARE >= count
+						     ? &policy->small
+						     : &policy->main);
 	if (!victim)
-		victim = queue_first(policy->main.count > 0 ? &policy->main : &policy->small);
+		victim = queue_first(policy->main.count > 0 ? &policy->main : &policy->small, NULL);
 	return victim;
 }
 
@@ -224,8 +196,10 @@ bool policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw
 
 void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
 {
+	bool main = entry_state(entry) & ENTRY_MAIN;
+
 	if (policy_is_on(policy))
-		queue_remove(policy_queue_of(policy, entry), entry);
+		queue_remove(main ? &policy->main : &policy->small, entry);
 }
 
 struct tw_cache_entry *policy_victim(struct policy *policy, const struct tw_cache_entry *spared)
@@ -236,13 +210,13 @@ struct tw_cache_entry *policy_victim(struct policy *policy, const struct tw_cach
 		return NULL;
 	if (policy->kind == TW_POLICY_LRU) {
 		policy_settle(policy);
-		return queue_first_but(&policy->main, spared);
+		return queue_first(&policy->main, spared);
 	}
 	victim = s3fifo_victim(policy);
 	if (victim == spared)
-		victim = queue_first_but(&policy->small, spared);
+		victim = queue_first(&policy->small, spared);
 	if (!victim)
-		victim = queue_first_but(&policy->main, spared);
+		victim = queue_first(&policy->main, spared);
 	if (victim && !(entry_state(victim) & ENTRY_MAIN)) {
 		/* Not before it is needed: a cache below its limit has no ghosts. */
 		ghost_reserve(&policy->ghost, policy_window(policy));

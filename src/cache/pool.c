@@ -44,8 +44,7 @@ struct pool_cell {
 /* The first cell follows: at a multiple of 64, so that those that fill cache lines begin them. */
 struct pool_chunk {
 	_Alignas(64) struct pool_chunk *next;
-	struct arena_region *region;
-	size_t size;
+	struct arena_span span;
 };
 
 struct pool *pool_create(struct arena *arena)
@@ -64,16 +63,14 @@ struct pool *pool_create(struct arena *arena)
 
 static void pool_free_chunks(struct pool *pool)
 {
-	struct pool_chunk *chunk = pool->chunks;
+	struct pool_chunk *chunk;
 
-	while (chunk) {
-		struct pool_chunk *next = chunk->next;
-		struct arena_span span = {chunk, chunk->region, chunk->size};
+	while ((chunk = pool->chunks)) {
+		struct arena_span span = chunk->span;
 
+		pool->chunks = chunk->next;
 		arena_give(pool->arena, &span);
-		chunk = next;
 	}
-	pool->chunks = NULL;
 	pool->held = 0;
 	memset(pool->free, 0, sizeof(pool->free));
 	memset(pool->fresh, 0, sizeof(pool->fresh));
@@ -147,10 +144,20 @@ static struct pool_block *block_new(size_t size)
 	return block;
 }
 
-static void cell_push(struct pool *pool, struct pool_cell *cell)
+static void cell_push(struct pool_cell **cells, struct pool_cell *cell)
 {
-	cell->next = pool->free[cell->class];
-	pool->free[cell->class] = cell;
+	cell->next = cells[cell->class];
+	cells[cell->class] = cell;
+}
+
+/* NULL: there is none. */
+static struct pool_cell *cell_pop(struct pool_cell **cells, unsigned class)
+{
+	struct pool_cell *cell = cells[class];
+
+	if (cell)
+		cells[class] = cell->next;
+	return cell;
 }
 
 /* A chunk's size for cells of this one. */
@@ -173,8 +180,7 @@ static bool pool_add_chunk(struct pool *pool, unsigned class)
 	if (!chunk)
 		return false;
 	chunk->next = pool->chunks;
-	chunk->region = span.region;
-	chunk->size = span.size;
+	chunk->span = span;
 	pool->chunks = chunk;
 	pool->held += span.size;
 	pool->fresh[class] = (unsigned char *)(chunk + 1);
@@ -195,22 +201,15 @@ static void pool_collect(struct pool *pool)
 	cell = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
 	for (; cell; cell = next) {
 		next = cell->next;
-		cell_push(pool, cell);
+		cell_push(pool->free, cell);
 	}
 }
 
-static struct pool_cell *pool_take_cell(struct pool *pool, unsigned class)
+/* One that was never taken; NULL: out of memory. */
+static struct pool_cell *pool_cut(struct pool *pool, unsigned class)
 {
-	struct pool_cell *cell = pool->free[class];
+	struct pool_cell *cell;
 
-	if (!cell) {
-		pool_collect(pool);
-		cell = pool->free[class];
-	}
-	if (cell) {
-		pool->free[class] = cell->next;
-		return cell;
-	}
 	if (pool->fresh[class] == pool->end[class] && !pool_add_chunk(pool, class))
 		return NULL;
 	cell = (struct pool_cell *)(void *)pool->fresh[class];
@@ -221,11 +220,18 @@ static struct pool_cell *pool_take_cell(struct pool *pool, unsigned class)
 
 struct pool_block *pool_take(struct pool *pool, size_t size)
 {
+	unsigned class = class_of(size);
 	struct pool_cell *cell;
 
 	if (!pool_has_size(size))
 		return block_new(size);
-	cell = pool_take_cell(pool, class_of(size));
+	cell = cell_pop(pool->free, class);
+	if (!cell) {
+		pool_collect(pool);
+		cell = cell_pop(pool->free, class);
+	}
+	if (!cell)
+		cell = pool_cut(pool, class);
 	if (!cell)
 		return NULL;
 	pool->taken++;
@@ -269,7 +275,7 @@ void pool_give(struct pool *pool, struct pool_block *block, size_t size)
 		return;
 	}
 	cell->class = class_of(size);
-	cell_push(pool, cell);
+	cell_push(pool->free, cell);
 	pool->taken--;
 }
 
@@ -282,28 +288,18 @@ void spare_give(struct pool_spare *spare, struct pool_block *block, size_t size)
 		return;
 	}
 	cell->class = class_of(size);
-	cell->next = spare->cells[cell->class];
-	spare->cells[cell->class] = cell;
+	cell_push(spare->cells, cell);
 	spare->count++;
-}
-
-static struct pool_cell *spare_take_cell(struct pool_spare *spare, unsigned class)
-{
-	struct pool_cell *cell = spare->cells[class];
-
-	if (!cell)
-		return NULL;
-	spare->cells[class] = cell->next;
-	spare->count--;
-	return cell;
 }
 
 struct pool_block *spare_take(struct pool_spare *spare, size_t size)
 {
-	struct pool_cell *cell =
-		pool_has_size(size) ? spare_take_cell(spare, class_of(size)) : NULL;
+	struct pool_cell *cell = cell_pop(spare->cells, class_of(size));
 
-	return cell ? &cell->block : NULL;
+	if (!cell)
+		return NULL;
+	spare->count--;
+	return &cell->block;
 }
 
 void spare_return(struct pool_spare *spare)
@@ -311,7 +307,7 @@ void spare_return(struct pool_spare *spare)
 	struct pool_cell *cell;
 
 	for (unsigned i = 0; i < POOL_CLASSES && spare->count > 0; i++)
-		while ((cell = spare_take_cell(spare, i)))
+		for (; (cell = cell_pop(spare->cells, i)); spare->count--)
 			cell_return(cell);
 }
 

@@ -62,7 +62,7 @@ void pool_give(struct pool *pool, struct pool_block *block, size_t size);
 void pool_return(struct pool_block *block, size_t size);
 /* As pool_return(), but keeps what it can use. */
 void spare_give(struct pool_spare *spare, struct pool_block *block, size_t size);
-/* As pool_take(); NULL: there is none. */
+/* As pool_take(), of a size that comes from pools; NULL: there is none. */
 struct pool_block *spare_take(struct pool_spare *spare, size_t size);
 /* Returns all of them. */
 void spare_return(struct pool_spare *spare);

@@ -18,89 +18,27 @@
  */
 #include "shard.h"
 
-#include <stdlib.h>
+/* A thread that finds the lock taken tries for a moment before it sleeps: it is let go sooner. */
+#ifndef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+#define PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP PTHREAD_MUTEX_INITIALIZER
+#endif
 
 _Static_assert(ENTRY_FILED + 1 >= EXPIRY_LEVELS * EXPIRY_SLOTS, "a place fits into a state");
 
-/* A thread that finds the lock taken tries for a moment before it sleeps: it is let go sooner. */
-static void shard_init_lock(struct shard *shard)
-{
-	pthread_mutexattr_t attributes;
-
-	pthread_mutexattr_init(&attributes);
-#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
-	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
-#endif
-	pthread_mutex_init(&shard->lock, &attributes);
-	pthread_mutexattr_destroy(&attributes);
-}
-
-enum tw_status shard_open(struct shard *shard, struct domain *domain, struct notices *notices,
-			  void (*wake)(void *shard))
-{
-	struct table *table = table_new(domain->arena, 1);
-	enum tw_status status = TW_NO_MEMORY;
-
-	shard->pool = pool_create(domain->arena);
-	if (!table || !shard->pool)
-		goto free_both;
-	shard->domain = domain;
-	shard->notices = notices;
-	shard->armed = TW_FOREVER;
-	expiry_init(&shard->expiry, (uint64_t)(tw_now(domain->wheel) / domain->granule));
-	status = tw_alarm_create(domain->wheel, wake, shard, &shard->alarm);
-	if (status != TW_OK)
-		goto free_both;
-	atomic_init(&shard->table, table);
-	atomic_init(&shard->place, table_place(table));
-	shard_init_lock(shard);
-	return TW_OK;
-free_both:
-	table_free(table);
-	if (shard->pool)
-		pool_close(shard->pool);
-	return status;
-}
-
-void shard_stop(struct shard *shard)
-{
-	struct tw_alarm *alarm;
-
-	/* A listener's call may be about to set it. */
-	pthread_mutex_lock(&shard->lock);
-	alarm = shard->alarm;
-	shard->alarm = NULL;
-	pthread_mutex_unlock(&shard->lock);
-	tw_alarm_destroy(alarm);
-}
-
-void shard_close(struct shard *shard)
-{
-	limbo_close(&shard->limbo);
-	expiry_clear(&shard->expiry);
-	table_free(shard_table(shard));
-	policy_destroy(&shard->policy);
-	pool_close(shard->pool);
-	pthread_mutex_destroy(&shard->lock);
-}
-
 /* ---- What comes up when ---- */
 
-void shard_arm(struct shard *shard)
+/* Under the lock: sets the alarm if it would come too late. */
+static void shard_arm(struct shard *shard)
 {
 	tw_duration granule = shard->domain->granule;
 	uint64_t tick = expiry_next(&shard->expiry);
-	tw_duration due;
 
 	if (shard->must_refile && tick > shard->expiry.now + 1)
 		tick = shard->expiry.now + 1; /* there may be memory again */
-	if (tick > (uint64_t)(TW_FOREVER / granule))
+	if (tick > (uint64_t)(TW_FOREVER / granule) || (tw_duration)tick * granule >= shard->armed)
 		return;
-	due = (tw_duration)tick * granule;
-	if (due >= shard->armed)
-		return;
-	shard->armed = due;
-	(void)tw_alarm_set_at(shard->alarm, due);
+	shard->armed = (tw_duration)tick * granule;
+	(void)tw_alarm_set_at(shard->alarm, shard->armed);
 }
 
 bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned filed,
@@ -127,46 +65,50 @@ bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entr
 
 /* ---- Tables ---- */
 
-/* Publishes another table with the same entries; the old one goes into limbo. */
-static void shard_set_table(struct shard *shard, struct table *table)
+/* Through all entries, from {0, 0} on, with the lock let go in between. */
+struct shard_walk {
+	uint64_t tables;
+	size_t position;
+};
+
+/* Publishes a table for so many, with the same entries; the old one goes into limbo. False: out of
+ * memory. */
+static bool shard_resize(struct shard *shard, size_t entries)
 {
 	struct table *old = shard_table(shard);
+	struct table *table = table_copy(old, entries);
 
+	if (!table)
+		return false;
 	/* seq_cst: publishes the copy, before the stamp is taken; pairs with shard_table(). */
 	atomic_store_explicit(&shard->table, table, memory_order_seq_cst);
 	/* seq_cst: likewise; pairs with shard_place(). */
 	atomic_store_explicit(&shard->place, table_place(table), memory_order_seq_cst);
 	shard->tables++;
 	limbo_add_table(&shard->limbo, &shard->domain->epochs, old);
+	return true;
 }
 
 bool shard_reserve(struct shard *shard)
 {
-	struct table *table = shard_table(shard);
-	struct table *larger;
+	const struct table *table = shard_table(shard);
 
-	if (!table_is_full(table))
-		return true;
-	larger = table_copy(table, (table->mask + 1) * BUCKET_SLOTS);
-	if (!larger)
-		return table_has_room(table);
-	shard_set_table(shard, larger);
-	return true;
+	return !table_is_full(table) || shard_resize(shard, (table->mask + 1) * BUCKET_SLOTS) ||
+	       table_has_room(table);
 }
 
-void shard_try_to_shrink(struct shard *shard)
+/* Under the lock: a table with few entries becomes smaller, if there is memory. */
+static void shard_try_to_shrink(struct shard *shard)
 {
-	struct table *table = shard_table(shard);
-	struct table *smaller;
+	const struct table *table = shard_table(shard);
 
-	if (!table_is_sparse(table))
-		return;
-	smaller = table_copy(table, table->count * 2);
-	if (smaller)
-		shard_set_table(shard, smaller);
+	if (table_is_sparse(table))
+		(void)shard_resize(shard, table->count * 2);
 }
 
-size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries)
+/* Under the lock: up to SHARD_STEP entries more; 0: no more. */
+static size_t shard_walk_on(struct shard *shard, struct shard_walk *walk,
+			    struct tw_cache_entry **entries)
 {
 	/* In another table everything stands elsewhere. */
 	if (walk->tables != shard->tables)
@@ -273,13 +215,13 @@ static bool shard_begin_refiling(struct shard *shard)
 
 void shard_end(struct shard *shard)
 {
-	struct garbage garbage = {NULL, NULL};
+	struct limbo garbage = {.fresh = NULL};
 	bool refiles = shard_begin_refiling(shard);
 	bool asks;
 
 	limbo_take(&shard->limbo, &shard->domain->epochs, shard->pool, &shard->policy, &garbage);
 	/* Something is left, or another pool, or ours after this, may have all its cells. */
-	asks = !limbo_is_empty(&shard->limbo) || shard->pool->gave_away || garbage.entries;
+	asks = !limbo_is_empty(&shard->limbo) || shard->pool->gave_away || garbage.fresh;
 	shard->pool->gave_away = false;
 	shard->unlinks_to = NULL;
 	if (shard->to_tell.count > 0)
@@ -289,8 +231,8 @@ void shard_end(struct shard *shard)
 	if (refiles)
 		shard_refile(shard);
 	/* Late, for it calls users. */
-	if (garbage.entries || garbage.tables)
-		garbage_free(&garbage);
+	if (garbage.fresh || garbage.tables)
+		limbo_close(&garbage);
 	if (asks)
 		domain_ask_upkeep(shard->domain);
 }
@@ -336,4 +278,170 @@ void shard_refile(struct shard *shard)
 	pthread_mutex_lock(&shard->lock);
 	shard->is_refiling = false;
 	pthread_mutex_unlock(&shard->lock);
+}
+
+/* ---- Expiry ---- */
+
+/* What came up, from the place `from`: goes, or is filed anew by the deadline it has by now. False:
+ * out of memory; it counts as filed at the place `next`. */
+static bool shard_look_at(struct shard *shard, uint64_t hash, unsigned from, unsigned next,
+			  tw_duration now)
+{
+	const struct table *table = shard_table(shard);
+	struct tw_cache_entry *entry;
+	size_t position = 0;
+	bool is_filed = true;
+
+	while ((entry = table_next_hashed(table, hash, &position))) {
+		/* Else it is filed elsewhere, too, and that one counts. */
+		if (entry_filed(entry) != from)
+			continue;
+		if (entry_try_to_expire(entry, now)) {
+			shard_unlink(shard, entry, TW_CAUSE_EXPIRED, now);
+		} else if (!shard_watch(shard, hash, entry, 0, entry_deadline(entry))) {
+			entry_set_filed(entry, next);
+			is_filed = false;
+		}
+	}
+	return is_filed;
+}
+
+/* By a tick; false: there is nothing more. */
+static bool shard_expire_some(struct shard *shard, uint64_t tick)
+{
+	tw_duration now = tw_now(shard->domain->wheel);
+	struct expiry_block *block = expiry_take(&shard->expiry, tick);
+	const struct table *table = shard_table(shard);
+	unsigned next = expiry_place(&shard->expiry, tick + 1);
+	uint16_t kept = 0;
+
+	if (!block)
+		return false;
+	for (unsigned i = 0; i < block->count; i++)
+		shard_prefetch_bucket(shard, block->hashes[i]);
+	for (unsigned i = 0; i < block->count; i++)
+		__builtin_prefetch(table_guess(table, block->hashes[i]), 1);
+	for (unsigned i = 0; i < block->count; i++)
+		if (!shard_look_at(shard, block->hashes[i], block->place, next, now))
+			block->hashes[kept++] = block->hashes[i];
+	block->count = kept;
+	expiry_give_back(&shard->expiry, block, next);
+	return true;
+}
+
+void shard_expire(void *argument)
+{
+	struct shard *shard = argument;
+	/* Not read anew: what can't be filed comes up at the next one, and this would never end. */
+	uint64_t tick = (uint64_t)(tw_now(shard->domain->wheel) / shard->domain->granule);
+	bool goes_on;
+	bool refiles;
+
+	do {
+		shard_begin(shard);
+		goes_on = shard_expire_some(shard, tick);
+		refiles = !goes_on && shard->must_refile && !shard->is_refiling;
+		if (!goes_on) {
+			shard_try_to_shrink(shard);
+			shard->is_refiling |= refiles;
+			shard->must_refile &= !refiles;
+			shard->armed = TW_FOREVER;
+			shard_arm(shard);
+		}
+		shard_end(shard);
+	} while (goes_on);
+	if (refiles)
+		shard_refile(shard);
+}
+
+/* ---- All entries ---- */
+
+void shard_clear(struct shard *shard, enum tw_cache_cause cause)
+{
+	struct tw_cache_entry *entries[SHARD_STEP];
+	struct shard_walk walk = {0, 0};
+	size_t count;
+
+	do {
+		tw_duration now;
+
+		shard_begin(shard);
+		now = tw_now(shard->domain->wheel);
+		flights_override_all(shard->flights);
+		count = shard_walk_on(shard, &walk, entries);
+		for (size_t i = 0; i < count; i++)
+			shard_unlink(shard, entries[i], cause, now);
+		if (count == 0)
+			shard_try_to_shrink(shard);
+		shard_end(shard);
+	} while (count > 0);
+}
+
+void shard_turn_policy_on(struct shard *shard)
+{
+	struct tw_cache_entry *entries[SHARD_STEP];
+	size_t position = 0;
+	size_t count;
+
+	shard_begin(shard);
+	if (!policy_is_on(&shard->policy)) {
+		while ((count = table_list(shard_table(shard), &position, entries, SHARD_STEP)) > 0)
+			for (size_t i = 0; i < count; i++)
+				policy_add_early(&shard->policy, entries[i]);
+		policy_turn_on(&shard->policy);
+	}
+	shard_end(shard);
+}
+
+void shard_reclaim(struct shard *shard)
+{
+	shard_begin(shard);
+	if (!limbo_is_empty(&shard->limbo))
+		shard->limbo.is_urgent = true;
+	else
+		pool_trim(shard->pool); /* others may have returned the last cell */
+	shard_end(shard);
+}
+
+/* ---- Opening and closing ---- */
+
+enum tw_status shard_open(struct shard *shard, struct domain *domain, struct notices *notices)
+{
+	struct table *table = table_new(domain->arena, 1);
+
+	shard->domain = domain;
+	shard->notices = notices;
+	shard->armed = TW_FOREVER;
+	shard->pool = pool_create(domain->arena);
+	expiry_init(&shard->expiry, (uint64_t)(tw_now(domain->wheel) / domain->granule));
+	shard->lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
+	atomic_init(&shard->table, table);
+	if (!table || !shard->pool)
+		return TW_NO_MEMORY;
+	atomic_init(&shard->place, table_place(table));
+	return tw_alarm_create(domain->wheel, shard_expire, shard, &shard->alarm);
+}
+
+void shard_stop(struct shard *shard)
+{
+	struct tw_alarm *alarm;
+
+	/* A listener's call may be about to set it. */
+	pthread_mutex_lock(&shard->lock);
+	alarm = shard->alarm;
+	shard->alarm = NULL;
+	pthread_mutex_unlock(&shard->lock);
+	tw_alarm_destroy(alarm);
+}
+
+void shard_close(struct shard *shard)
+{
+	tw_alarm_destroy(shard->alarm);
+	limbo_close(&shard->limbo);
+	expiry_clear(&shard->expiry);
+	table_free(shard_table(shard));
+	policy_destroy(&shard->policy);
+	if (shard->pool)
+		pool_close(shard->pool);
+	pthread_mutex_destroy(&shard->lock);
 }

@@ -42,10 +42,8 @@ struct shard {
 	struct expiry expiry;
 };
 
-/* Opens it; its alarm runs `wake`. Statuses of tw_alarm_create; on failure there is nothing to
- * close. */
-enum tw_status shard_open(struct shard *shard, struct domain *domain, struct notices *notices,
-			  void (*wake)(void *shard));
+/* Opens it; on failure, with a status of tw_alarm_create, there is still something to close. */
+enum tw_status shard_open(struct shard *shard, struct domain *domain, struct notices *notices);
 /* Its alarm does not run any more. */
 void shard_stop(struct shard *shard);
 /* Frees it; it is empty but for its limbo, and nobody is inside an epoch. */
@@ -76,21 +74,9 @@ static inline uintptr_t shard_place(const struct shard *shard)
 
 static inline struct table *shard_table(const struct shard *shard)
 {
-	/* seq_cst: after reader_enter(); also acquires the table that shard_set_table()
+	/* seq_cst: after reader_enter(); also acquires the table that shard_resize()
 	 * published. */
 	return atomic_load_explicit(&((struct shard *)shard)->table, memory_order_seq_cst);
-}
-
-/* Fetches what shard_begin() and a change will write. */
-static inline void shard_prefetch_lock(const struct shard *shard)
-{
-	__builtin_prefetch(&shard->lock, 1);
-}
-
-/* Inside an epoch, or between begin and end: fetches what a change of the key will touch. */
-static inline void shard_prefetch(const struct shard *shard, uint64_t hash)
-{
-	__builtin_prefetch(table_guess(shard_table(shard), hash), 1);
 }
 
 /* Room for one entry more; false: out of memory. */
@@ -115,20 +101,17 @@ unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_e
 /* Brings the order of uses up to date if the lock is free. */
 void shard_try_settle(struct shard *shard);
 
-/* ---- For shard_sweep.c ---- */
+/* ---- As a whole: in short steps, with the lock let go in between ---- */
 
-/* Under the lock: sets the alarm if it would come too late. */
-void shard_arm(struct shard *shard);
-/* Under the lock: a table with few entries becomes smaller, if there is memory. */
-void shard_try_to_shrink(struct shard *shard);
-/* Through all entries, from {0, 0} on, with the lock let go in between. */
-struct shard_walk {
-	uint64_t tables;
-	size_t position;
-};
-/* Under the lock: up to SHARD_STEP entries more; 0: no more. */
-size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries);
+/* Removes what is past its deadline: the alarm's run, too. */
+void shard_expire(void *shard);
+/* Removes all. */
+void shard_clear(struct shard *shard, enum tw_cache_cause cause);
 /* Files all entries anew, after is_refiling was set under the lock. */
 void shard_refile(struct shard *shard);
+/* From now on the policy knows all entries. */
+void shard_turn_policy_on(struct shard *shard);
+/* Frees what can be freed. */
+void shard_reclaim(struct shard *shard);
 
 #endif

@@ -38,22 +38,15 @@ static void slot_store(_Atomic uint64_t *slot, uint64_t word)
 	atomic_store_explicit(slot, word, SLOT_STORE_ORDER);
 }
 
-static size_t buckets_for(size_t entries)
-{
-	size_t buckets = 1;
-
-	while (buckets * BUCKET_USED_MOST < entries)
-		buckets *= 2;
-	return buckets;
-}
-
 struct table *table_new(struct arena *arena, size_t entries)
 {
-	size_t buckets = buckets_for(entries);
 	struct table *table = aligned_alloc(_Alignof(struct table), sizeof(*table));
+	size_t buckets = 1;
 
 	if (!table)
 		return NULL;
+	while (buckets * BUCKET_USED_MOST < entries)
+		buckets *= 2;
 	memset(table, 0, sizeof(*table));
 	table->arena = arena;
 	table->span = arena_take(arena, buckets * sizeof(struct bucket));
@@ -75,8 +68,8 @@ void table_free(struct table *table)
 	free(table);
 }
 
-_Atomic uint64_t *table_find_slot(const struct table *table, uint64_t hash, const void *key,
-				  size_t size, struct tw_cache_entry **entry)
+struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, const void *key,
+				  size_t size, _Atomic uint64_t **slot)
 {
 	size_t number = (uint32_t)hash & table->mask;
 
@@ -86,25 +79,17 @@ _Atomic uint64_t *table_find_slot(const struct table *table, uint64_t hash, cons
 		unsigned matches = bucket_matches(bucket, hash);
 
 		for (; matches != 0; matches &= matches - 1) {
-			_Atomic uint64_t *slot = &bucket->slots[__builtin_ctz(matches)];
+			struct tw_cache_entry *entry;
 
-			*entry = slot_entry(slot_load(slot));
-			if (*entry && entry_has_key(*entry, key, size))
-				return slot;
+			*slot = &bucket->slots[__builtin_ctz(matches)];
+			entry = slot_entry(slot_load(*slot));
+			if (entry && entry_has_key(entry, key, size))
+				return entry;
 		}
 		if ((first & SLOT_PASSED) == 0)
 			break;
 	}
-	*entry = NULL;
 	return NULL;
-}
-
-struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, const void *key,
-				  size_t size)
-{
-	struct tw_cache_entry *entry;
-
-	return table_find_slot(table, hash, key, size, &entry) ? entry : NULL;
 }
 
 static size_t table_slots(const struct table *table)
@@ -154,22 +139,29 @@ static void bucket_uncount_passed(struct bucket *bucket)
 	slot_store(&bucket->slots[last], slot - 1);
 }
 
+/* The first slot from the hash's bucket on that holds `entry`, or that is empty (NULL). *number is
+ * its bucket's, counted on from the hash. */
+static _Atomic uint64_t *table_seek(struct table *table, uint32_t hash,
+				    const struct tw_cache_entry *entry, size_t *number)
+{
+	for (*number = hash;; ++*number) {
+		struct bucket *bucket = table_bucket(table, *number);
+
+		for (int i = 0; i < BUCKET_SLOTS; i++)
+			if (slot_entry(slot_load(&bucket->slots[i])) == entry)
+				return &bucket->slots[i];
+	}
+}
+
 static void table_add_slot(struct table *table, uint32_t hash, uint64_t word)
 {
-	for (size_t number = hash;; number++) {
-		struct bucket *bucket = table_bucket(table, number);
+	size_t number;
+	_Atomic uint64_t *slot = table_seek(table, hash, NULL, &number);
 
-		for (int i = 0; i < BUCKET_SLOTS; i++) {
-			uint64_t slot = slot_load(&bucket->slots[i]);
-
-			if (slot_entry(slot))
-				continue;
-			slot_store(&bucket->slots[i], word | (slot & SLOT_PASSED));
-			table->count++;
-			return;
-		}
-		bucket_count_passed(bucket);
-	}
+	for (size_t passed = hash; passed != number; passed++)
+		bucket_count_passed(table_bucket(table, passed));
+	slot_store(slot, word | (slot_load(slot) & SLOT_PASSED));
+	table->count++;
 }
 
 void table_add(struct table *table, uint64_t hash, struct tw_cache_entry *entry)
@@ -188,21 +180,13 @@ void table_replace(_Atomic uint64_t *slot, struct tw_cache_entry *entry)
 
 void table_remove(struct table *table, struct tw_cache_entry *entry)
 {
-	for (size_t number = entry->hash;; number++) {
-		struct bucket *bucket = table_bucket(table, number);
+	size_t number;
+	_Atomic uint64_t *slot = table_seek(table, entry->hash, entry, &number);
 
-		for (int i = 0; i < BUCKET_SLOTS; i++) {
-			uint64_t slot = slot_load(&bucket->slots[i]);
-
-			if (slot_entry(slot) != entry)
-				continue;
-			slot_store(&bucket->slots[i], slot & SLOT_PASSED);
-			table->count--;
-			for (size_t passed = entry->hash; passed != number; passed++)
-				bucket_uncount_passed(table_bucket(table, passed));
-			return;
-		}
-	}
+	slot_store(slot, slot_load(slot) & SLOT_PASSED);
+	table->count--;
+	for (size_t passed = entry->hash; passed != number; passed++)
+		bucket_uncount_passed(table_bucket(table, passed));
 }
 
 struct tw_cache_entry *table_next_hashed(const struct table *table, uint64_t hash, size_t *position)

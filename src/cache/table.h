@@ -152,12 +152,9 @@ static inline struct tw_cache_entry *table_guess(const struct table *table, uint
 	return bucket_guess(table_bucket(table, (uint32_t)hash), hash);
 }
 
-/* The key's slot; NULL: it has none. *entry is what was in it. */
-_Atomic uint64_t *table_find_slot(const struct table *table, uint64_t hash, const void *key,
-				  size_t size, struct tw_cache_entry **entry);
-/* The key's entry; NULL: it has none. */
+/* The key's entry, and its slot; NULL: it has none. */
 struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, const void *key,
-				  size_t size);
+				  size_t size, _Atomic uint64_t **slot);
 
 /* Under the shard's lock. */
 bool table_is_full(const struct table *table);

@@ -25,13 +25,13 @@ struct tw_cache_loading {
 	void *argument;
 	tw_duration until; /* real time; 0: it does not wait */
 	bool has_waited;
-	bool is_counted;                    /* as a hit, a miss or an absence */
+	bool is_counted; /* as a hit, a miss or an absence */
+	enum tw_status status;
 	const struct tw_cache_entry *entry; /* pinned for the caller, or NULL */
 	/* Of its own load. */
 	struct flight *flight;
 	struct tw_cache_entry *given; /* by the loader, or NULL; one reference */
 	tw_duration expire;           /* of what was given */
-	enum tw_status status;
 };
 
 /* ---- Loading ---- */
@@ -40,18 +40,22 @@ static enum tw_status loading_give(struct tw_cache_loading *loading, struct entr
 				   tw_duration expire)
 {
 	struct tw_cache_entry *entry;
+	struct pool_block *block;
+	size_t size;
 
 	plan->key = loading->key;
 	plan->key_size = loading->key_size;
 	plan->hash = loading->hash;
 	cache_plan(loading->cache, plan);
-	if (plan_needs_pool(plan)) {
+	size = plan_size(plan);
+	if (pool_has_size(size)) {
 		shard_begin(loading->shard);
-		entry = entry_new(loading->shard->pool, plan);
+		block = pool_take(loading->shard->pool, size);
 		shard_end(loading->shard);
 	} else {
-		entry = entry_new(NULL, plan);
+		block = pool_take(NULL, size);
 	}
+	entry = entry_make(block, plan);
 	if (!entry)
 		return TW_NO_MEMORY;
 	tw_cache_entry_release(loading->given);
@@ -165,7 +169,7 @@ static void loading_abandon(void *argument)
 }
 
 /* With its flight begun. */
-static enum tw_status loading_run(struct tw_cache_loading *loading)
+static void loading_run(struct tw_cache_loading *loading)
 {
 	loading->reader->callbacks++;
 	reader_count(loading->reader, COUNT_LOADS, 1);
@@ -174,7 +178,6 @@ static enum tw_status loading_run(struct tw_cache_loading *loading)
 		loading->load(loading->argument, loading->key, loading->key_size, loading);
 	pthread_cleanup_pop(0);
 	loading_end(loading);
-	return loading->status;
 }
 
 /* ---- Take ---- */
@@ -186,24 +189,23 @@ static void take_count(struct tw_cache_loading *take, enum reader_count outcome)
 	take->is_counted = true;
 }
 
-/* Looks the key up, and counts what it finds. *found: it is settled. */
-static enum tw_status take_look(struct tw_cache_loading *take, bool *found)
+/* Looks the key up, and counts what it finds; false: it is to be loaded. */
+static bool take_look(struct tw_cache_loading *take)
 {
 	struct tw_cache_entry *there;
-	enum tw_status status = TW_NOT_FOUND;
 
 	reader_enter(take->reader, &take->cache->domain.epochs);
 	there = cache_find(take->cache, take->hash, take->key, take->key_size);
-	*found = there != NULL;
 	if (there && (there->kind & ENTRY_ABSENT)) {
 		take_count(take, COUNT_ABSENT);
+		take->status = TW_NOT_FOUND;
 	} else if (there) {
 		take_count(take, COUNT_HITS);
 		take->entry = tw_cache_entry_pin(there);
-		status = TW_OK;
+		take->status = TW_OK;
 	}
 	reader_leave(take->reader);
-	return status;
+	return there != NULL;
 }
 
 /* Between begin and end, with a reference to the flight. TW_OK: it is over. */
@@ -223,55 +225,54 @@ static enum tw_status take_wait(struct tw_cache_loading *take, struct flight *fl
 	return status;
 }
 
-/* As above: waits for the flight, and takes a pin of what it brought. */
-static enum tw_status take_join(struct tw_cache_loading *take, struct flight *flight)
+/* Likewise, and takes a pin of what it brought. True: its load had begun before the key was set or
+ * deleted, and is over now. */
+static bool take_join(struct tw_cache_loading *take, struct flight *flight)
 {
-	enum tw_status status = take_wait(take, flight);
+	bool is_old = flight->is_overridden;
 
-	if (status != TW_OK)
-		return status;
+	take->status = take_wait(take, flight);
+	if (take->status != TW_OK || is_old)
+		return take->status == TW_OK;
+	take->status = flight->status;
 	if (flight->status == TW_OK)
 		take->entry = tw_cache_entry_pin(flight->entry);
-	return flight->status;
+	return false;
 }
 
-/* Not found at a glance: once more under the lock, then as one that waits or loads. *again: there
- * was a flight whose load began before the key was set or deleted, and which is over now. */
-static enum tw_status take_slowly(struct tw_cache_loading *take, bool *again)
+/* Not found at a glance: once more under the lock, then as one that waits or loads. True: is to be
+ * called again. */
+static bool take_slowly(struct tw_cache_loading *take)
 {
 	const struct tw_cache_entry *unpinned = NULL;
 	struct flight *flight;
-	enum tw_status status;
-	bool found;
+	bool begins;
+	bool again = false;
 
-	*again = false;
 	shard_begin(take->shard);
-	status = take_look(take, &found);
-	if (found) {
+	if (take_look(take)) {
 		shard_end(take->shard);
-		return status;
+		return false;
 	}
 	flight = flights_find(take->shard->flights, take->hash, take->key, take->key_size);
 	/* tw_cache_destroy waits for loads: no other begins after one that it has waited for. */
-	if (!flight && domain_is_closed(&take->cache->domain)) {
-		shard_end(take->shard);
-		return TW_CLOSED;
-	}
-	take_count(take, COUNT_MISSES);
+	begins = !flight && !domain_is_closed(&take->cache->domain);
+	take->status = begins ? TW_NO_MEMORY : TW_CLOSED;
+	if (flight || begins)
+		take_count(take, COUNT_MISSES);
 	if (flight) {
 		flight->references++;
-		*again = flight->is_overridden;
-		status = *again ? take_wait(take, flight) : take_join(take, flight);
-		*again = *again && status == TW_OK;
+		again = take_join(take, flight);
 		unpinned = flight_let_go(flight);
-		shard_end(take->shard);
-		tw_cache_entry_release(unpinned);
-		return status;
 	}
-	take->flight = flight_begin(&take->shard->flights, take->reader, take->hash, take->key,
-				    take->key_size);
+	if (begins)
+		take->flight = flight_begin(&take->shard->flights, take->reader, take->hash,
+					    take->key, take->key_size);
 	shard_end(take->shard);
-	return take->flight ? loading_run(take) : TW_NO_MEMORY;
+	tw_cache_entry_release(unpinned);
+	if (take->flight)
+		loading_run(take);
+	return again;
 }
 
 enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key_size,
@@ -283,9 +284,6 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 					.key_size = key_size,
 					.load = load,
 					.argument = argument};
-	enum tw_status status;
-	bool found;
-	bool again;
 
 	if (!entry)
 		return TW_INVALID;
@@ -299,16 +297,14 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 		return TW_NO_MEMORY;
 	take.hash = key_hash_wide(&cache->domain.seed, key, key_size);
 	take.shard = cache_shard(cache, take.hash);
-	status = take_look(&take, &found);
-	if (!found) {
+	if (!take_look(&take)) {
 		if (wait > 0)
 			take.until = time_add(clock_read_real(CLOCK_MONOTONIC), wait);
 		cache_count_take(cache, 1);
-		do
-			status = take_slowly(&take, &again);
-		while (again);
+		while (take_slowly(&take))
+			continue;
 		cache_count_take(cache, -1);
 	}
 	*entry = take.entry;
-	return status;
+	return take.status;
 }

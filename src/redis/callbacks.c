@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * curl_multi keeps the connections and tells when a request has ended; easy handles are kept and
- * used again, connections too. What is sent is what the task says, and Tw-Key, Tw-Attempt and
- * Tw-Token. Redirects are not followed, and no proxy of the environment is used: a task's URL is
- * the host that is called. The answer's body is not looked at.
- *
- * The verdict goes by the status alone: 2xx is success; 408, 429, 5xx and no answer at all mean
- * that it may go better later; everything else will not. A Retry-After with a date is read against
- * the answer's own Date: no clock of this machine is asked for the time of day.
+ * used again, connections too. redis.h says what is sent and what becomes of the answer, by its
+ * status alone. A Retry-After with a date is read against the answer's own Date: no clock of this
+ * machine is asked for the time of day.
  */
 #include "callbacks.h"
 
@@ -126,8 +122,7 @@ static bool header_add(struct request *request, const char *header)
 
 	if (colon[1 + strspn(colon + 1, " \t")] || name >= sizeof(empty) - 1)
 		return headers_add(request, header);
-	memcpy(empty, header, name);
-	memcpy(empty + name, ";", 2);
+	snprintf(empty, sizeof(empty), "%.*s;", (int)name, header);
 	return headers_add(request, empty);
 }
 
@@ -158,8 +153,8 @@ static bool request_fill(struct callbacks *callbacks, struct request *request)
 {
 	const struct tw_redis_job *job = request->run->job;
 	CURL *easy = request->easy;
-	long connect_ms = (long)delay_to_ms(callbacks->connect_timeout);
-	long timeout_ms = (long)delay_to_ms(callbacks->timeout);
+	long connect_ms = (long)delay_to_ms(callbacks->options->http_connect_timeout);
+	long timeout_ms = (long)delay_to_ms(callbacks->options->http_timeout);
 	bool fine = headers_write(request, job);
 
 	curl_easy_reset(easy);
@@ -188,6 +183,7 @@ static void request_end(struct callbacks *callbacks, struct request *request)
 {
 	struct run *run = request->run;
 
+	curl_multi_remove_handle(callbacks->multi, request->easy);
 	run->took = clock_read_real(CLOCK_MONOTONIC) - request->start;
 	curl_slist_free_all(request->headers);
 	request->headers = NULL;
@@ -215,24 +211,21 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 	request_end(callbacks, request);
 }
 
-/* Starts what waits, as far as there is room. False: there is nothing to do, and it is to end. */
+/* Starts what waits, as far as there is room. False: the thread is to end. */
 static bool callbacks_begin(struct callbacks *callbacks)
 {
+	struct runner *runner = &callbacks->runner;
+	struct run *run;
 	bool stop;
 
-	while (callbacks->idle) {
-		struct run *run;
-
-		pthread_mutex_lock(&callbacks->runner.lock);
-		run = runner_take(&callbacks->runner);
-		pthread_mutex_unlock(&callbacks->runner.lock);
-		if (!run)
-			break;
+	pthread_mutex_lock(&runner->lock);
+	while (callbacks->idle && (run = runner_take(runner))) {
+		pthread_mutex_unlock(&runner->lock);
 		request_start(callbacks, run);
+		pthread_mutex_lock(&runner->lock);
 	}
-	pthread_mutex_lock(&callbacks->runner.lock);
-	stop = callbacks->runner.stop && !callbacks->runner.running;
-	pthread_mutex_unlock(&callbacks->runner.lock);
+	stop = runner->stop;
+	pthread_mutex_unlock(&runner->lock);
 	return !stop;
 }
 
@@ -242,16 +235,15 @@ static void callbacks_collect(struct callbacks *callbacks)
 	int left;
 
 	while ((message = curl_multi_info_read(callbacks->multi, &left))) {
-		CURLcode result = message->data.result;
-		CURL *easy = message->easy_handle;
+		struct request *request;
 		char *private_data;
 
 		if (message->msg != CURLMSG_DONE)
 			continue;
-		curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private_data);
-		answer_judge((struct request *)(void *)private_data, result);
-		curl_multi_remove_handle(callbacks->multi, easy);
-		request_end(callbacks, (struct request *)(void *)private_data);
+		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private_data);
+		request = (struct request *)(void *)private_data;
+		answer_judge(request, message->data.result);
+		request_end(callbacks, request);
 	}
 }
 
@@ -263,13 +255,12 @@ static void callbacks_break_off(struct callbacks *callbacks)
 	abort = callbacks->abort;
 	callbacks->abort = false;
 	pthread_mutex_unlock(&callbacks->runner.lock);
-	for (unsigned i = 0; i < callbacks->limit && abort; i++) {
+	for (unsigned i = 0; i < callbacks->options->callbacks && abort; i++) {
 		struct request *request = &callbacks->requests[i];
 
 		if (!request->run)
 			continue;
 		request->run->given_back = true;
-		curl_multi_remove_handle(callbacks->multi, request->easy);
 		request_end(callbacks, request);
 	}
 }
@@ -280,18 +271,18 @@ static void *callbacks_thread(void *argument)
 	int running;
 
 	while (callbacks_begin(callbacks)) {
+		/* At once, if some have begun. */
+		curl_multi_poll(callbacks->multi, NULL, 0, SLEEP_MS, NULL);
 		curl_multi_perform(callbacks->multi, &running);
 		callbacks_collect(callbacks);
 		callbacks_break_off(callbacks);
-		if (callbacks_begin(callbacks))
-			curl_multi_poll(callbacks->multi, NULL, 0, SLEEP_MS, NULL);
 	}
 	return NULL;
 }
 
 static void callbacks_free(struct callbacks *callbacks)
 {
-	for (unsigned i = 0; callbacks->requests && i < callbacks->limit; i++)
+	for (unsigned i = 0; callbacks->requests && i < callbacks->options->callbacks; i++)
 		if (callbacks->requests[i].easy)
 			curl_easy_cleanup(callbacks->requests[i].easy);
 	free(callbacks->requests);
@@ -302,12 +293,14 @@ static void callbacks_free(struct callbacks *callbacks)
 
 static bool requests_create(struct callbacks *callbacks)
 {
+	unsigned limit = callbacks->options->callbacks;
+
 	callbacks->multi = curl_multi_init();
-	callbacks->requests = calloc(callbacks->limit, sizeof(*callbacks->requests));
+	callbacks->requests = calloc(limit, sizeof(*callbacks->requests));
 	if (!callbacks->multi || !callbacks->requests)
 		return false;
-	curl_multi_setopt(callbacks->multi, CURLMOPT_MAXCONNECTS, (long)callbacks->limit);
-	for (unsigned i = 0; i < callbacks->limit; i++) {
+	curl_multi_setopt(callbacks->multi, CURLMOPT_MAXCONNECTS, (long)limit);
+	for (unsigned i = 0; i < limit; i++) {
 		struct request *request = &callbacks->requests[i];
 
 		request->easy = curl_easy_init();
@@ -319,15 +312,13 @@ static bool requests_create(struct callbacks *callbacks)
 	return true;
 }
 
-enum tw_status callbacks_start(struct callbacks *callbacks, unsigned limit,
-			       tw_duration connect_timeout, tw_duration timeout,
+enum tw_status callbacks_start(struct callbacks *callbacks,
+			       const struct tw_redis_worker_options *options,
 			       struct mailbox *mailbox)
 {
 	pthread_once(&curl_once, curl_begin);
 	memset(callbacks, 0, sizeof(*callbacks));
-	callbacks->limit = limit;
-	callbacks->connect_timeout = connect_timeout;
-	callbacks->timeout = timeout;
+	callbacks->options = options;
 	runner_init(&callbacks->runner, mailbox);
 	if (!requests_create(callbacks)) {
 		callbacks_free(callbacks);
@@ -339,12 +330,18 @@ enum tw_status callbacks_start(struct callbacks *callbacks, unsigned limit,
 	return TW_SYSTEM;
 }
 
-void callbacks_stop(struct callbacks *callbacks)
+/* Raises one of the flags that the thread looks at. */
+static void callbacks_tell(struct callbacks *callbacks, bool *flag)
 {
 	pthread_mutex_lock(&callbacks->runner.lock);
-	callbacks->runner.stop = true;
+	*flag = true;
 	pthread_mutex_unlock(&callbacks->runner.lock);
 	curl_multi_wakeup(callbacks->multi);
+}
+
+void callbacks_stop(struct callbacks *callbacks)
+{
+	callbacks_tell(callbacks, &callbacks->runner.stop);
 	pthread_join(callbacks->thread, NULL);
 	callbacks_free(callbacks);
 }
@@ -361,8 +358,5 @@ void callbacks_submit(struct callbacks *callbacks, struct run_list *runs)
 
 void callbacks_abort(struct callbacks *callbacks)
 {
-	pthread_mutex_lock(&callbacks->runner.lock);
-	callbacks->abort = true;
-	pthread_mutex_unlock(&callbacks->runner.lock);
-	curl_multi_wakeup(callbacks->multi);
+	callbacks_tell(callbacks, &callbacks->abort);
 }

@@ -14,14 +14,12 @@ struct request;
 
 struct callbacks {
 	/* Constant after the start. */
-	unsigned limit; /* requests at a time */
-	tw_duration connect_timeout;
-	tw_duration timeout;
+	const struct tw_redis_worker_options *options;
 	pthread_t thread;
 	CURLM *multi;
 
 	/* The thread's own. */
-	struct request *requests; /* `limit` of them */
+	struct request *requests; /* the options' `callbacks` of them */
 	struct request *idle;
 
 	struct runner runner; /* its lock is for all below */
@@ -29,8 +27,8 @@ struct callbacks {
 };
 
 /* TW_OK, TW_NO_MEMORY or TW_SYSTEM; else nothing is to be stopped. */
-enum tw_status callbacks_start(struct callbacks *callbacks, unsigned limit,
-			       tw_duration connect_timeout, tw_duration timeout,
+enum tw_status callbacks_start(struct callbacks *callbacks,
+			       const struct tw_redis_worker_options *options,
 			       struct mailbox *mailbox);
 /* Ends the thread; nothing may be waiting or running. */
 void callbacks_stop(struct callbacks *callbacks);

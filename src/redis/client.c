@@ -17,7 +17,8 @@
 /* How the keys of a namespace are laid out; another one could not be read by this library. */
 enum { LAYOUT_VERSION = 1 };
 
-int64_t delay_to_us(tw_duration delay)
+/* Microseconds, rounded up, so that nothing is early. A delay ≤ 0 is 0. */
+static int64_t delay_to_us(tw_duration delay)
 {
 	return delay <= 0 ? 0 : (delay - 1) / TW_MICROSECOND + 1;
 }
@@ -27,36 +28,15 @@ int64_t delay_to_ms(tw_duration delay)
 	return delay <= 0 ? 0 : (delay - 1) / TW_MILLISECOND + 1;
 }
 
-enum tw_status answer_status(int64_t answer)
+/* The script's answer in that place of its reply; below zero it tells why not. */
+static enum tw_status answer_status(const struct command *command, size_t place)
 {
-	switch (answer) {
-	case -1:
-		return TW_EXISTS;
-	case -2:
-		return TW_NOT_FOUND;
-	case -3:
-		return TW_RUNNING;
-	default:
-		return answer >= 0 ? TW_OK : TW_REDIS_FAILED;
-	}
-}
+	static const enum tw_status refusals[] = {TW_EXISTS, TW_NOT_FOUND, TW_RUNNING};
+	int64_t answer = command_integer(command, place, INT64_MIN);
 
-/* "SET KEY VALUE NX" and "GET KEY": what was there first. */
-static void layout_requests(const struct tw_redis *redis, struct buffer *set, struct buffer *get)
-{
-	char key[TW_REDIS_NAMESPACE_MAX + 16];
-	char value[32];
-
-	snprintf(key, sizeof(key), "{tw/%s}layout", redis->space.name);
-	snprintf(value, sizeof(value), "%d %u", LAYOUT_VERSION, redis->space.shards);
-	buffer_array(set, 4);
-	buffer_bulk_text(set, "SET");
-	buffer_bulk_text(set, key);
-	buffer_bulk_text(set, value);
-	buffer_bulk_text(set, "NX");
-	buffer_array(get, 2);
-	buffer_bulk_text(get, "GET");
-	buffer_bulk_text(get, key);
+	if (answer >= 0)
+		return TW_OK;
+	return answer >= -3 ? refusals[-answer - 1] : TW_REDIS_FAILED;
 }
 
 static enum tw_status layout_compare(struct tw_redis *redis, const redisReply *reply)
@@ -76,29 +56,29 @@ static enum tw_status layout_compare(struct tw_redis *redis, const redisReply *r
 	return TW_OK;
 }
 
-/* All users of a namespace must agree on the number of shards. */
+/* All users of a namespace must agree on the number of shards: the first has written it. */
 static enum tw_status layout_check(struct tw_redis *redis)
 {
-	char tag[TW_REDIS_NAMESPACE_MAX + 8];
-	int size = snprintf(tag, sizeof(tag), "tw/%s", redis->space.name);
-	unsigned slot = crc16(tag, (size_t)size) % SLOTS;
-	struct buffer set = {0};
-	struct buffer get = {0};
-	redisReply *reply = NULL;
+	char key[TW_REDIS_NAMESPACE_MAX + 16];
+	char value[32];
+	const char *set[] = {"SET", key, value, "NX"};
+	const char *get[] = {"GET", key};
+	int tag = snprintf(key, sizeof(key), "{tw/%s}", redis->space.name) - 2;
+	unsigned slot = crc16(key + 1, (size_t)tag) % SLOTS;
 	enum tw_status status;
+	redisReply *reply;
 
-	layout_requests(redis, &set, &get);
-	status = router_ask(&redis->router, slot, &set, &reply);
-	if (status == TW_OK) {
-		freeReplyObject(reply);
-		status = router_ask(&redis->router, slot, &get, &reply);
-	}
-	if (status == TW_OK) {
-		status = layout_compare(redis, reply);
-		freeReplyObject(reply);
-	}
-	buffer_free(&set);
-	buffer_free(&get);
+	strcat(key, "layout");
+	snprintf(value, sizeof(value), "%d %u", LAYOUT_VERSION, redis->space.shards);
+	status = router_ask(&redis->router, slot, 4, set, &reply);
+	if (status != TW_OK)
+		return status;
+	freeReplyObject(reply);
+	status = router_ask(&redis->router, slot, 2, get, &reply);
+	if (status != TW_OK)
+		return status;
+	status = layout_compare(redis, reply);
+	freeReplyObject(reply);
 	return status;
 }
 
@@ -121,8 +101,7 @@ enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_opti
 	struct tw_redis *opened;
 	enum tw_status status;
 
-	if (error)
-		error_set(error, TW_OK, "%s", "");
+	error_set(error, TW_OK, "%s", "");
 	if (!redis)
 		return error_set(error, TW_INVALID, "nowhere to put it");
 	*redis = NULL;
@@ -215,15 +194,13 @@ void call_leave(struct tw_redis *redis)
 static enum tw_status call_answer(struct tw_redis *redis, int64_t *due_ms)
 {
 	enum tw_status status = call_run(redis);
-	int64_t answer;
 
 	if (status == TW_OK) {
-		answer = command_integer(&redis->command, 0, INT64_MIN);
-		status = answer_status(answer);
-		if (status == TW_OK && due_ms)
-			*due_ms = answer;
+		status = answer_status(&redis->command, 0);
 		if (status != TW_OK)
 			error_set(&redis->router.error, status, "%s", tw_status_text(status));
+		else if (due_ms)
+			*due_ms = command_integer(&redis->command, 0, 0);
 	}
 	call_leave(redis);
 	return status;
@@ -331,10 +308,9 @@ enum { ADDS_AT_ONCE = 256, ADD_ARGUMENTS = 5 };
 /* Tasks of one shard share a command: a call costs as much as the adding. */
 struct adding {
 	struct tw_redis *redis;
-	enum tw_status *each; /* of the caller; may be NULL */
-	/* Of the first that was not added; else TW_OK. */
-	enum tw_status first;
-	struct tw_redis_error error;
+	const struct tw_redis_task *tasks;
+	enum tw_status *each;        /* of the caller; may be NULL */
+	struct tw_redis_error error; /* of the first that was not added */
 
 	struct command commands[ADDS_AT_ONCE];
 	size_t used;
@@ -343,32 +319,27 @@ struct adding {
 		struct command *command; /* NULL: it has its status already */
 		size_t place;
 		enum tw_status status;
-	} tasks[ADDS_AT_ONCE];
+	} work[ADDS_AT_ONCE];
 	/* The shard's command; valid if it is one of those used and of that shard. */
 	uint16_t of_shard[TW_REDIS_SHARDS_MAX];
 };
 
-static void adding_note(struct adding *adding, size_t index, enum tw_status status)
+static void adding_note(struct adding *adding, size_t index, const struct command *command,
+			enum tw_status status)
 {
+	struct tw_redis_error *error = &adding->redis->router.error;
+
 	if (adding->each)
 		adding->each[index] = status;
-	if (adding->first != TW_OK || status == TW_OK)
+	if (adding->error.status != TW_OK || status == TW_OK)
 		return;
-	adding->first = status;
-	adding->error = adding->redis->router.error;
-	adding->error.status = status;
-}
-
-/* Says once more what was wrong with the task, for others may have come after it. */
-static void adding_explain(struct adding *adding, const struct tw_redis_task *task,
-			   const struct command *command, enum tw_status status)
-{
-	if (adding->first != TW_OK || status == TW_OK)
-		return;
+	/* Say once more what was wrong with the task, for others may have come after it. */
 	if (!command)
-		(void)add_prepare(adding->redis, task);
+		(void)add_prepare(adding->redis, &adding->tasks[index]);
 	else if (command->status == TW_OK)
-		error_set(&adding->redis->router.error, status, "%s", tw_status_text(status));
+		error_set(error, status, "%s", tw_status_text(status));
+	adding->error = *error;
+	adding->error.status = status;
 }
 
 static struct command *adding_command(struct adding *adding, const struct tw_redis_task *task)
@@ -384,21 +355,20 @@ static struct command *adding_command(struct adding *adding, const struct tw_red
 	return command;
 }
 
-static void adding_write(struct adding *adding, const struct tw_redis_task *tasks, size_t base,
-			 size_t count)
+static void adding_write(struct adding *adding, size_t base, size_t count)
 {
 	adding->used = 0;
 	for (size_t i = 0; i < count; i++) {
-		enum tw_status status = add_prepare(adding->redis, &tasks[base + i]);
+		const struct tw_redis_task *task = &adding->tasks[base + i];
 		struct command *command = NULL;
 
-		if (status == TW_OK) {
-			command = adding_command(adding, &tasks[base + i]);
-			adding->tasks[i].place = command->count / ADD_ARGUMENTS;
-			add_write(adding->redis, command, &tasks[base + i]);
+		adding->work[i].status = add_prepare(adding->redis, task);
+		if (adding->work[i].status == TW_OK) {
+			command = adding_command(adding, task);
+			adding->work[i].place = command->count / ADD_ARGUMENTS;
+			add_write(adding->redis, command, task);
 		}
-		adding->tasks[i].command = command;
-		adding->tasks[i].status = status;
+		adding->work[i].command = command;
 	}
 	for (size_t i = 0; i < adding->used; i++)
 		command_hint(&adding->commands[i], &adding->redis->space);
@@ -406,41 +376,35 @@ static void adding_write(struct adding *adding, const struct tw_redis_task *task
 
 /* Adds `count` tasks, ADDS_AT_ONCE at most, whose first is number `base`. False: the server is
  * gone. */
-static bool adding_run(struct adding *adding, const struct tw_redis_task *tasks, size_t base,
-		       size_t count)
+static bool adding_run(struct adding *adding, size_t base, size_t count)
 {
 	bool reached = true;
 
-	adding_write(adding, tasks, base, count);
+	adding_write(adding, base, count);
 	router_run(&adding->redis->router, adding->commands, adding->used);
 	for (size_t i = 0; i < count; i++) {
-		const struct command *command = adding->tasks[i].command;
-		enum tw_status status = command ? command->status : adding->tasks[i].status;
+		const struct command *command = adding->work[i].command;
+		enum tw_status status = command ? command->status : adding->work[i].status;
 
 		reached = reached && status != TW_REDIS_UNREACHABLE;
 		if (command && status == TW_OK)
-			status = answer_status(
-				command_integer(command, adding->tasks[i].place, INT64_MIN));
-		adding_explain(adding, &tasks[base + i], command, status);
-		adding_note(adding, base + i, status);
+			status = answer_status(command, adding->work[i].place);
+		adding_note(adding, base + i, command, status);
 	}
 	return reached;
 }
 
-static void adding_run_all(struct adding *adding, const struct tw_redis_task *tasks, size_t count)
+static void adding_run_all(struct adding *adding, size_t count)
 {
 	bool reached = true;
+	size_t base = 0;
 
-	for (size_t base = 0; base < count; base += ADDS_AT_ONCE) {
-		size_t some = count - base < ADDS_AT_ONCE ? count - base : ADDS_AT_ONCE;
-
-		if (reached) {
-			reached = adding_run(adding, tasks, base, some);
-			continue;
-		}
-		for (size_t i = 0; i < some; i++)
-			adding_note(adding, base + i, TW_REDIS_UNREACHABLE);
+	for (size_t some; base < count && reached; base += some) {
+		some = count - base < ADDS_AT_ONCE ? count - base : ADDS_AT_ONCE;
+		reached = adding_run(adding, base, some);
 	}
+	for (; base < count; base++)
+		adding_note(adding, base, NULL, TW_REDIS_UNREACHABLE);
 }
 
 enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_task *tasks,
@@ -455,10 +419,11 @@ enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_t
 	if (!adding)
 		return TW_NO_MEMORY;
 	adding->redis = redis;
+	adding->tasks = tasks;
 	adding->each = each;
 	pthread_mutex_lock(&redis->lock);
-	adding_run_all(adding, tasks, count);
-	status = adding->first;
+	adding_run_all(adding, count);
+	status = adding->error.status;
 	if (status != TW_OK)
 		redis->router.error = adding->error;
 	pthread_mutex_unlock(&redis->lock);

@@ -23,9 +23,7 @@ struct tw_redis {
 	struct buffer record;   /* for adding */
 };
 
-/* Microseconds, rounded up, so that nothing is early. A delay ≤ 0 is 0. */
-int64_t delay_to_us(tw_duration delay);
-/* Milliseconds, rounded up. */
+/* Milliseconds, rounded up, so that nothing is early. A delay ≤ 0 is 0. */
 int64_t delay_to_ms(tw_duration delay);
 
 /*
@@ -37,8 +35,5 @@ bool call_enter(struct tw_redis *redis, const struct script *script, const void 
 		size_t key_size);
 enum tw_status call_run(struct tw_redis *redis);
 void call_leave(struct tw_redis *redis);
-
-/* The status that a script's negative answer stands for. */
-enum tw_status answer_status(int64_t answer);
 
 #endif

@@ -13,8 +13,7 @@ void command_begin(struct command *command, const struct script *script, unsigne
 {
 	struct buffer arguments = command->arguments;
 
-	if (command->reply)
-		freeReplyObject(command->reply);
+	freeReplyObject(command->reply);
 	buffer_clear(&arguments);
 	*command = (struct command){.script = script, .shard = shard, .arguments = arguments};
 }
@@ -74,8 +73,7 @@ void command_end(struct command *command, enum tw_status status, redisReply *rep
 
 void command_free(struct command *command)
 {
-	if (command->reply)
-		freeReplyObject(command->reply);
+	freeReplyObject(command->reply);
 	buffer_free(&command->arguments);
 	memset(command, 0, sizeof(*command));
 }

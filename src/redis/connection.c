@@ -23,36 +23,6 @@
 
 enum { VERSION_NEEDED = 5 }; /* scripts are replicated by their effects */
 
-struct pipe_guard {
-	sigset_t before;
-	bool pending; /* it was before; so it is not ours to take */
-};
-
-static void pipe_guard_enter(struct pipe_guard *guard)
-{
-	sigset_t pipe_signal;
-	sigset_t pending;
-
-	sigemptyset(&pipe_signal);
-	sigaddset(&pipe_signal, SIGPIPE);
-	sigpending(&pending);
-	guard->pending = sigismember(&pending, SIGPIPE);
-	pthread_sigmask(SIG_BLOCK, &pipe_signal, &guard->before);
-}
-
-static void pipe_guard_leave(const struct pipe_guard *guard, bool failed)
-{
-	const struct timespec now = {0, 0};
-	sigset_t pipe_signal;
-
-	sigemptyset(&pipe_signal);
-	sigaddset(&pipe_signal, SIGPIPE);
-	if (failed && !guard->pending)
-		while (sigtimedwait(&pipe_signal, NULL, &now) < 0 && errno == EINTR)
-			;
-	pthread_sigmask(SIG_SETMASK, &guard->before, NULL);
-}
-
 /* time > 0 */
 static struct timeval to_timeval(tw_duration time)
 {
@@ -69,7 +39,7 @@ void connection_close(struct connection *connection)
 	memset(connection, 0, sizeof(*connection));
 }
 
-static enum tw_status connection_broken(struct connection *connection, struct tw_redis_error *error)
+static void connection_broken(struct connection *connection, struct tw_redis_error *error)
 {
 	bool wrote = connection->wrote;
 	const char *text = connection->context->errstr;
@@ -79,18 +49,14 @@ static enum tw_status connection_broken(struct connection *connection, struct tw
 	error_set(error, TW_REDIS_UNREACHABLE, "the connection broke: %s", text);
 	connection_close(connection);
 	connection->wrote = wrote;
-	return TW_REDIS_UNREACHABLE;
 }
 
 bool connection_is_lost(struct connection *connection)
 {
-	struct pollfd descriptor;
+	redisContext *context = connection->context;
 
-	if (!connection->context)
-		return true;
-	descriptor = (struct pollfd){.fd = connection->context->fd, .events = POLLIN};
 	/* Nothing is expected: what can be read is the end. */
-	if (poll(&descriptor, 1, 0) == 0)
+	if (context && poll(&(struct pollfd){.fd = context->fd, .events = POLLIN}, 1, 0) == 0)
 		return false;
 	connection_close(connection);
 	return true;
@@ -101,24 +67,36 @@ bool connection_append(struct connection *connection, const char *request, size_
 	return redisAppendFormattedCommand(connection->context, request, size) == REDIS_OK;
 }
 
+static bool write_all(struct connection *connection)
+{
+	connection->wrote = false;
+	for (int done = 0; !done; connection->wrote = true)
+		if (redisBufferWrite(connection->context, &done) != REDIS_OK)
+			return false;
+	return true;
+}
+
 bool connection_write(struct connection *connection, struct tw_redis_error *error)
 {
-	struct pipe_guard guard;
-	int done = 0;
-	int result = REDIS_OK;
+	const struct timespec now = {0, 0};
+	sigset_t pipe_signal;
+	sigset_t pending;
+	sigset_t before;
+	bool fine;
 
-	connection->wrote = false;
-	pipe_guard_enter(&guard);
-	while (result == REDIS_OK && !done) {
-		result = redisBufferWrite(connection->context, &done);
-		if (result == REDIS_OK)
-			connection->wrote = true;
-	}
-	pipe_guard_leave(&guard, result != REDIS_OK);
-	if (result == REDIS_OK)
-		return true;
-	connection_broken(connection, error);
-	return false;
+	sigemptyset(&pipe_signal);
+	sigaddset(&pipe_signal, SIGPIPE);
+	sigpending(&pending);
+	pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+	fine = write_all(connection);
+	if (!fine)
+		connection_broken(connection, error);
+	/* One that was pending before is not ours to take. */
+	if (!fine && !sigismember(&pending, SIGPIPE))
+		while (sigtimedwait(&pipe_signal, NULL, &now) < 0 && errno == EINTR)
+			;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return fine;
 }
 
 redisReply *connection_read(struct connection *connection, struct tw_redis_error *error)
@@ -134,48 +112,48 @@ redisReply *connection_read(struct connection *connection, struct tw_redis_error
 	return reply;
 }
 
-bool connection_poll(struct connection *connection, redisReply **reply,
-		     struct tw_redis_error *error)
+redisReply *connection_ask(struct connection *connection, int count, const char **words,
+			   struct tw_redis_error *error)
 {
-	struct pollfd descriptor = {.fd = connection->context->fd, .events = POLLIN};
-	void *found = NULL;
-
-	*reply = NULL;
-	if (redisGetReplyFromReader(connection->context, &found) != REDIS_OK)
-		goto broken;
-	if (!found && poll(&descriptor, 1, 0) > 0) {
-		if (redisBufferRead(connection->context) != REDIS_OK ||
-		    redisGetReplyFromReader(connection->context, &found) != REDIS_OK)
-			goto broken;
+	if (redisAppendCommandArgv(connection->context, count, words, NULL) != REDIS_OK) {
+		error_set(error, TW_NO_MEMORY, "out of memory");
+		return NULL;
 	}
-	*reply = found;
-	return true;
-broken:
-	connection_broken(connection, error);
-	return false;
+	return connection_write(connection, error) ? connection_read(connection, error) : NULL;
 }
 
-/* The value of "name:value CR LF" in what INFO tells, or NULL. */
+redisReply *connection_poll(struct connection *connection, struct tw_redis_error *error)
+{
+	redisContext *context = connection->context;
+	void *reply = NULL;
+	bool fine = redisGetReplyFromReader(context, &reply) == REDIS_OK;
+
+	if (fine && !reply && poll(&(struct pollfd){.fd = context->fd, .events = POLLIN}, 1, 0) > 0)
+		fine = redisBufferRead(context) == REDIS_OK &&
+		       redisGetReplyFromReader(context, &reply) == REDIS_OK;
+	if (!fine)
+		connection_broken(connection, error);
+	return reply;
+}
+
+/* The value in what INFO tells; name ends with the colon. NULL: it is not told. */
 static const char *info_find(const char *info, const char *name)
 {
-	size_t size = strlen(name);
+	const char *at = info;
 
-	for (const char *line = info; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (!strncmp(line, name, size) && line[size] == ':')
-			return line + size + 1;
-	}
-	return NULL;
+	while ((at = strstr(at, name)) && at != info && at[-1] != '\n')
+		at++;
+	return at ? at + strlen(name) : NULL;
 }
 
 static enum tw_status info_check(struct connection *connection, const redisReply *reply,
 				 const struct settings *settings, struct tw_redis_error *error)
 {
 	const char *info = reply->type == REDIS_REPLY_STRING ? reply->str : "";
-	const char *policy = info_find(info, "maxmemory_policy");
-	const char *version = info_find(info, "redis_version");
-	const char *cluster = info_find(info, "cluster_enabled");
-	const char *loading = info_find(info, "loading");
+	const char *policy = info_find(info, "maxmemory_policy:");
+	const char *version = info_find(info, "redis_version:");
+	const char *cluster = info_find(info, "cluster_enabled:");
+	const char *loading = info_find(info, "loading:");
 
 	connection->cluster = cluster && *cluster == '1';
 	connection->loading = loading && *loading == '1';

@@ -40,8 +40,10 @@ bool connection_append(struct connection *connection, const char *request, size_
 bool connection_write(struct connection *connection, struct tw_redis_error *error);
 /* Waits for the next reply; the caller frees it (freeReplyObject). NULL: it is closed. */
 redisReply *connection_read(struct connection *connection, struct tw_redis_error *error);
-/* The next reply if it has come, without waiting. False: it is closed. */
-bool connection_poll(struct connection *connection, redisReply **reply,
-		     struct tw_redis_error *error);
+/* Sends a request of so many words, and waits for the reply: as connection_read. */
+redisReply *connection_ask(struct connection *connection, int count, const char **words,
+			   struct tw_redis_error *error);
+/* The next reply if it has come, without waiting; NULL: it has not, or the connection is closed. */
+redisReply *connection_poll(struct connection *connection, struct tw_redis_error *error);
 
 #endif

@@ -11,12 +11,12 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-static void handlers_run(struct handlers *handlers, struct run *run)
+static void handlers_run(const struct tw_redis_worker_options *options, struct run *run)
 {
 	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
 
 	run_begin(run, start);
-	run->outcome = handlers->handler(handlers->context, run->job, &run->verdict);
+	run->outcome = options->handler(options->context, run->job, &run->verdict);
 	run->verdict.reason[TW_REDIS_REASON_MAX] = '\0';
 	run->took = clock_read_real(CLOCK_MONOTONIC) - start;
 }
@@ -25,21 +25,16 @@ static void *handlers_thread(void *argument)
 {
 	struct handlers *handlers = argument;
 	struct runner *runner = &handlers->runner;
+	struct run *run;
 
 	pthread_mutex_lock(&runner->lock);
-	for (;;) {
-		struct run *run = runner_take(runner);
-
-		if (!run && runner->stop)
-			break;
+	while ((run = runner_take(runner)) || !runner->stop) {
 		if (!run) {
-			handlers->idle++;
 			pthread_cond_wait(&handlers->wake, &runner->lock);
-			handlers->idle--;
 			continue;
 		}
 		pthread_mutex_unlock(&runner->lock);
-		handlers_run(handlers, run);
+		handlers_run(handlers->options, run);
 		pthread_mutex_lock(&runner->lock);
 		runner_end(runner, run);
 	}
@@ -47,14 +42,16 @@ static void *handlers_thread(void *argument)
 	return NULL;
 }
 
-enum tw_status handlers_start(struct handlers *handlers, unsigned count,
-			      tw_redis_handler_fn *handler, void *context, struct mailbox *mailbox)
+enum tw_status handlers_start(struct handlers *handlers,
+			      const struct tw_redis_worker_options *options,
+			      struct mailbox *mailbox)
 {
+	unsigned count = options->handler ? options->handlers : 0;
+
 	memset(handlers, 0, sizeof(*handlers));
-	handlers->handler = handler;
-	handlers->context = context;
+	handlers->options = options;
 	handlers->threads = calloc(count, sizeof(*handlers->threads));
-	if (!handlers->threads)
+	if (!handlers->threads && count)
 		return TW_NO_MEMORY;
 	runner_init(&handlers->runner, mailbox);
 	pthread_cond_init(&handlers->wake, NULL);
@@ -89,7 +86,7 @@ void handlers_submit(struct handlers *handlers, struct run_list *runs)
 		return;
 	pthread_mutex_lock(&handlers->runner.lock);
 	run_list_move(&handlers->runner.waiting, runs);
-	for (unsigned i = 0; i < handlers->idle && i < count; i++)
+	for (size_t i = 0; i < handlers->count && i < count; i++)
 		pthread_cond_signal(&handlers->wake);
 	pthread_mutex_unlock(&handlers->runner.lock);
 }

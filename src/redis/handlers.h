@@ -10,19 +10,18 @@
 
 struct handlers {
 	/* Constant after the start. */
-	tw_redis_handler_fn *handler;
-	void *context;
+	const struct tw_redis_worker_options *options;
 	pthread_t *threads;
 	unsigned count;
 
 	struct runner runner; /* its lock is for all below */
 	pthread_cond_t wake;
-	unsigned idle;
 };
 
-/* TW_OK, TW_NO_MEMORY or TW_SYSTEM; else nothing is to be stopped. */
-enum tw_status handlers_start(struct handlers *handlers, unsigned count,
-			      tw_redis_handler_fn *handler, void *context, struct mailbox *mailbox);
+/* Without a handler no threads. TW_OK, TW_NO_MEMORY or TW_SYSTEM; else nothing is to be stopped. */
+enum tw_status handlers_start(struct handlers *handlers,
+			      const struct tw_redis_worker_options *options,
+			      struct mailbox *mailbox);
 /* Ends the threads when they have done what they run now. None may be waiting. */
 void handlers_stop(struct handlers *handlers);
 

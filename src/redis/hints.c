@@ -16,55 +16,38 @@ bool hints_are_connected(const struct hints *hints)
 	return hints->connection.context;
 }
 
-void hints_close(struct hints *hints)
-{
-	connection_close(&hints->connection);
-}
-
 int hints_descriptor(const struct hints *hints)
 {
 	return hints->connection.context ? hints->connection.context->fd : -1;
 }
 
-static bool subscribe(struct hints *hints, const char *channel, struct tw_redis_error *error)
+static bool subscribe(struct hints *hints, const char *channel)
 {
-	struct buffer request = {0};
-	redisReply *reply = NULL;
-	bool fine;
+	const char *words[] = {"SUBSCRIBE", channel};
+	redisReply *reply = connection_ask(&hints->connection, 2, words, NULL);
+	bool fine = reply && reply->type == REDIS_REPLY_ARRAY;
 
-	buffer_array(&request, 2);
-	buffer_bulk_text(&request, "SUBSCRIBE");
-	buffer_bulk_text(&request, channel);
-	fine = !request.failed &&
-	       connection_append(&hints->connection, request.data, request.size) &&
-	       connection_write(&hints->connection, error) &&
-	       (reply = connection_read(&hints->connection, error));
-	buffer_free(&request);
-	fine = fine && reply->type == REDIS_REPLY_ARRAY;
 	if (reply)
 		freeReplyObject(reply);
 	return fine;
 }
 
-bool hints_connect(struct hints *hints, struct tw_redis *redis, tw_duration now)
+void hints_connect(struct hints *hints, struct tw_redis *redis, tw_duration now)
 {
 	struct node_map *map = &redis->router.map;
-	struct tw_redis_error error;
 	const struct node *node;
 
 	if (hints->connection.context || now < hints->retry_at)
-		return false;
+		return;
 	hints->retry_at = now + retry_time;
 	node = map->nodes[hints->node++ % map->count];
-	if (connection_open(&hints->connection, &redis->settings, node->host, node->port, &error) !=
+	if (connection_open(&hints->connection, &redis->settings, node->host, node->port, NULL) !=
 	    TW_OK)
-		return false;
-	if (!subscribe(hints, redis->space.channel, &error)) {
-		hints_close(hints);
-		return false;
-	}
-	redisEnableKeepAlive(hints->connection.context);
-	return true;
+		return;
+	if (subscribe(hints, redis->space.channel))
+		redisEnableKeepAlive(hints->connection.context);
+	else
+		connection_close(&hints->connection);
 }
 
 /* ["message", channel, "SHARD MICROSECONDS"] */
@@ -83,11 +66,9 @@ static bool message_read(const redisReply *reply, unsigned *shard, tw_duration *
 
 bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait)
 {
-	struct tw_redis_error error;
 	redisReply *reply;
 
-	while (hints->connection.context && connection_poll(&hints->connection, &reply, &error) &&
-	       reply) {
+	while (hints->connection.context && (reply = connection_poll(&hints->connection, NULL))) {
 		bool fine = message_read(reply, shard, wait);
 
 		freeReplyObject(reply);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What scripts publish when a shard is to be looked at earlier than others may know. Hints may be
- * lost: a listener looks now and then without one. Main thread only. Zeroed: not connected.
+ * lost: a listener looks now and then without one. Main thread only. Zeroed: not connected; what
+ * is connected is closed by connection_close().
  */
 #ifndef TIMINGWHEEL_REDIS_HINTS_H
 #define TIMINGWHEEL_REDIS_HINTS_H
@@ -17,11 +18,9 @@ struct hints {
 	size_t node;          /* which of the map's to ask next */
 };
 
-/* Connects and subscribes, if it is not and the time has come. True: it is connected now, and was
- * not. */
-bool hints_connect(struct hints *hints, struct tw_redis *redis, tw_duration now);
+/* Connects and subscribes, if it is not connected and the time has come. */
+void hints_connect(struct hints *hints, struct tw_redis *redis, tw_duration now);
 bool hints_are_connected(const struct hints *hints);
-void hints_close(struct hints *hints);
 /* To sleep on; -1: not connected. */
 int hints_descriptor(const struct hints *hints);
 

@@ -39,14 +39,14 @@ static enum tw_status job_read(struct tw_redis_batch *batch, size_t index, unsig
 	*job = (struct tw_redis_job){
 		.key = parts[JOB_KEY]->str,
 		.key_size = parts[JOB_KEY]->len,
-		.body = record->body,
-		.body_size = record->body_size,
-		.url = record->url,
-		.method = record->method,
-		.headers = record->headers,
-		.header_count = record->header_count,
+		.body = record->task.body,
+		.body_size = record->task.body_size,
+		.url = record->task.url,
+		.method = record->task.method,
+		.headers = record->task.headers,
+		.header_count = record->task.header_count,
 		.attempt = (unsigned)parts[JOB_ATTEMPT]->integer,
-		.max_attempts = record->max_attempts,
+		.max_attempts = record->task.max_attempts,
 		.token = (uint64_t)(batch->reply->element[CLAIM_TOKEN]->integer) + index,
 		.due_ms = strtoll(parts[JOB_DUE]->str, NULL, 10),
 		.shard = shard,
@@ -99,14 +99,12 @@ enum tw_status claim_read(struct command *command, struct tw_redis_batch **batch
 	now_us = strtoll(reply->element[CLAIM_NOW]->str, NULL, 10);
 	(*batch)->next = next_read(reply, now_us);
 	(*batch)->buried = (size_t)reply->element[CLAIM_BURIED]->integer;
-	for (size_t i = 0; i < count; i++) {
-		if (job_read(*batch, i, command->shard, now_us) == TW_OK) {
-			(*batch)->count = i + 1;
-			continue;
+	for (; (*batch)->count < count; (*batch)->count++) {
+		if (job_read(*batch, (*batch)->count, command->shard, now_us) != TW_OK) {
+			tw_redis_batch_free(*batch);
+			*batch = NULL;
+			return TW_NO_MEMORY;
 		}
-		tw_redis_batch_free(*batch);
-		*batch = NULL;
-		return TW_NO_MEMORY;
 	}
 	return TW_OK;
 }
@@ -230,17 +228,18 @@ static size_t same_shard(const struct tw_redis_job *jobs, size_t count)
 	return same;
 }
 
-static enum tw_status answers_read(const struct command *commands, size_t used,
-				   const size_t *counts, enum tw_status *each)
+static enum tw_status answers_read(const struct command *commands, const struct tw_redis_job *jobs,
+				   size_t count, enum tw_status *each)
 {
 	enum tw_status first = TW_OK;
+	size_t same;
 
-	for (size_t c = 0, at = 0; c < used; c++) {
+	for (size_t at = 0; at < count; at += same, commands++) {
+		same = same_shard(jobs + at, count - at);
 		if (first == TW_OK)
-			first = commands[c].status;
-		for (size_t i = 0; each && i < counts[c]; i++)
-			each[at + i] = jobs_answer(&commands[c], i);
-		at += counts[c];
+			first = commands->status;
+		for (size_t i = 0; each && i < same; i++)
+			each[at + i] = jobs_answer(commands, i);
 	}
 	return first;
 }
@@ -249,9 +248,9 @@ static enum tw_status ask(struct tw_redis *redis, const struct question *questio
 			  const struct tw_redis_job *jobs, size_t count, enum tw_status *each)
 {
 	struct command *commands;
-	size_t *counts;
+	size_t same;
 	size_t used = 0;
-	enum tw_status status = TW_NO_MEMORY;
+	enum tw_status status;
 
 	if (!redis || (count && !jobs))
 		return TW_INVALID;
@@ -259,32 +258,28 @@ static enum tw_status ask(struct tw_redis *redis, const struct question *questio
 		if (jobs[i].shard >= redis->space.shards)
 			return TW_INVALID;
 	commands = calloc(count + 1, sizeof(*commands));
-	counts = calloc(count + 1, sizeof(*counts));
-	if (commands && counts) {
-		pthread_mutex_lock(&redis->lock);
-		for (size_t at = 0; at < count; at += counts[used++]) {
-			counts[used] = same_shard(jobs + at, count - at);
-			question_write(&commands[used], question, redis, jobs + at, counts[used]);
-		}
-		router_run(&redis->router, commands, used);
-		status = answers_read(commands, used, counts, each);
-		if (status != TW_OK)
-			redis->router.error.status = status;
-		pthread_mutex_unlock(&redis->lock);
-		for (size_t i = 0; i < used; i++)
-			command_free(&commands[i]);
+	if (!commands)
+		return TW_NO_MEMORY;
+	pthread_mutex_lock(&redis->lock);
+	for (size_t at = 0; at < count; at += same) {
+		same = same_shard(jobs + at, count - at);
+		question_write(&commands[used++], question, redis, jobs + at, same);
 	}
+	router_run(&redis->router, commands, used);
+	status = answers_read(commands, jobs, count, each);
+	if (status != TW_OK)
+		redis->router.error.status = status;
+	pthread_mutex_unlock(&redis->lock);
+	for (size_t i = 0; i < used; i++)
+		command_free(&commands[i]);
 	free(commands);
-	free(counts);
 	return status;
 }
 
 enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis_job *jobs, size_t count,
 			    enum tw_status *each)
 {
-	const struct question question = {.script = &script_ack};
-
-	return ask(redis, &question, jobs, count, each);
+	return ask(redis, &(struct question){.script = &script_ack}, jobs, count, each);
 }
 
 enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
@@ -311,7 +306,5 @@ enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redis_job *
 enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_redis_job *jobs,
 				size_t count, enum tw_status *each)
 {
-	const struct question question = {.script = &script_release};
-
-	return ask(redis, &question, jobs, count, each);
+	return ask(redis, &(struct question){.script = &script_release}, jobs, count, each);
 }

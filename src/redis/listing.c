@@ -5,6 +5,7 @@
  * has seen; dead letters by Redis's own cursor. Between pages nothing is locked, so `each` may call
  * us.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,16 +19,35 @@ enum { PAGE = 100 };
 enum { GET_NOW, GET_DUE, GET_RUN, GET_RECORD, GET_PARTS };
 enum { ITEM_KEY, ITEM_DUE, ITEM_RUN, ITEM_RECORD, ITEM_PARTS };
 
-static void info_fill(struct tw_redis_info *info, const struct record *record)
+/* What is given to `each`, and where in the shards that is. */
+struct listing {
+	struct tw_redis *redis;
+	const struct script *script;
+	tw_redis_each_fn *each;
+	void *context;
+	bool ended; /* by `each` */
+
+	unsigned shard;
+	int64_t from_ms; /* tasks: the due time where it goes on */
+	size_t seen;     /* of that time */
+	char cursor[24]; /* dead letters; "0" at the beginning and at the end of a shard */
+};
+
+/* Gives the task with the record to `each`. */
+static enum tw_status give(struct listing *listing, struct tw_redis_info *info, const char *data,
+			   size_t size)
 {
-	info->task.max_attempts = record->max_attempts;
-	info->task.body = record->body;
-	info->task.body_size = record->body_size;
-	info->task.url = record->url;
-	info->task.method = record->method;
-	info->task.headers = record->headers;
-	info->task.header_count = record->header_count;
-	info->task.at_ms = info->due_ms;
+	struct record record;
+
+	if (record_read(&record, data, size) == TW_NO_MEMORY)
+		return TW_NO_MEMORY;
+	record.task.key = info->task.key;
+	record.task.key_size = info->task.key_size;
+	record.task.at_ms = info->due_ms;
+	info->task = record.task;
+	listing->ended = !listing->each(listing->context, info);
+	record_free(&record);
+	return TW_OK;
 }
 
 /* "3:17", "3" or "" */
@@ -44,31 +64,23 @@ static void run_read(struct tw_redis_info *info, const char *run)
 	}
 }
 
-/* Gives a task to `each`: parts are due time, run and record. *more becomes what it answers. */
-static enum tw_status give_task(struct tw_redis_info *info, redisReply *const *parts,
-				tw_redis_each_fn *each, void *context, bool *more)
+/* Gives a task: parts are due time, run and record. */
+static enum tw_status give_task(struct listing *listing, struct tw_redis_info *info,
+				redisReply *const *parts)
 {
-	struct record record;
-	enum tw_status status = record_read(&record, parts[2]->str, parts[2]->len);
-
-	if (status == TW_NO_MEMORY)
-		return status;
 	info->due_ms = strtoll(parts[0]->str, NULL, 10);
 	info->reason = "";
 	run_read(info, parts[1]->str);
-	info_fill(info, &record);
-	*more = each(context, info);
-	record_free(&record);
-	return TW_OK;
+	return give(listing, info, parts[2]->str, parts[2]->len);
 }
 
 enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
 			    tw_redis_each_fn *each, void *context)
 {
+	struct listing listing = {.each = each, .context = context};
 	struct tw_redis_info info = {.task = {.key = key, .key_size = key_size}};
 	enum tw_status status;
 	redisReply *reply;
-	bool more;
 
 	if (!each || !call_enter(redis, &script_get, key, key_size))
 		return TW_INVALID;
@@ -80,36 +92,27 @@ enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_
 		status = error_set(&redis->router.error, TW_NOT_FOUND, "no such task");
 	} else if (status == TW_OK) {
 		info.now_ms = reply->element[GET_NOW]->integer;
-		status = give_task(&info, reply->element + GET_DUE, each, context, &more);
+		status = give_task(&listing, &info, reply->element + GET_DUE);
 	}
 	call_leave(redis);
 	return status;
 }
 
-/* Where a listing of a shard is. */
-struct page {
-	unsigned shard;
-	int64_t from_ms; /* tasks: the due time where it goes on */
-	size_t seen;     /* of that time */
-	char cursor[24]; /* dead letters */
-	bool last;
-};
-
 /* Runs the redis's command and takes its reply away. */
-static enum tw_status page_fetch(struct tw_redis *redis, const struct script *script,
-				 const struct page *page, redisReply **reply)
+static enum tw_status page_fetch(const struct listing *listing, redisReply **reply)
 {
+	struct tw_redis *redis = listing->redis;
 	struct command *command = &redis->command;
 	enum tw_status status;
 
 	pthread_mutex_lock(&redis->lock);
-	command_begin(command, script, page->shard);
-	if (script == &script_list) {
-		command_number(command, page->from_ms);
-		command_number(command, (int64_t)page->seen);
+	command_begin(command, listing->script, listing->shard);
+	if (listing->script == &script_list) {
+		command_number(command, listing->from_ms);
+		command_number(command, (int64_t)listing->seen);
 		command_number(command, PAGE);
 	} else {
-		command_text(command, page->cursor);
+		command_text(command, listing->cursor);
 	}
 	status = call_run(redis);
 	*reply = command->reply;
@@ -118,110 +121,88 @@ static enum tw_status page_fetch(struct tw_redis *redis, const struct script *sc
 	return status;
 }
 
-static void page_advance(struct page *page, int64_t due_ms)
+static struct tw_redis_info info_begin(const struct listing *listing, const redisReply *reply,
+				       const redisReply *key)
 {
-	page->seen = due_ms == page->from_ms ? page->seen + 1 : 1;
-	page->from_ms = due_ms;
+	return (struct tw_redis_info){.task = {.key = key->str, .key_size = key->len},
+				      .now_ms = reply->element[0]->integer,
+				      .shard = listing->shard};
 }
 
-static enum tw_status give_page(struct page *page, const redisReply *reply, tw_redis_each_fn *each,
-				void *context, bool *more)
+static enum tw_status give_page(struct listing *listing, const redisReply *reply)
 {
 	size_t count = reply->elements ? (reply->elements - 1) / ITEM_PARTS : 0;
 	enum tw_status status = TW_OK;
 
-	page->last = count < PAGE;
-	for (size_t i = 0; i < count && *more && status == TW_OK; i++) {
+	for (size_t i = 0; i < count && !listing->ended && status == TW_OK; i++) {
 		redisReply **item = reply->element + 1 + i * ITEM_PARTS;
-		struct tw_redis_info info = {
-			.task = {.key = item[ITEM_KEY]->str, .key_size = item[ITEM_KEY]->len},
-			.now_ms = reply->element[0]->integer,
-			.shard = page->shard};
+		struct tw_redis_info info = info_begin(listing, reply, item[ITEM_KEY]);
 
-		status = give_task(&info, item + ITEM_DUE, each, context, more);
-		page_advance(page, info.due_ms);
+		status = give_task(listing, &info, item + ITEM_DUE);
+		listing->seen = info.due_ms == listing->from_ms ? listing->seen + 1 : 1;
+		listing->from_ms = info.due_ms;
+	}
+	if (count < PAGE) {
+		listing->shard++;
+		listing->from_ms = 0;
+		listing->seen = 0;
 	}
 	return status;
 }
 
-/* A dead letter: "DIED:ATTEMPTS:SIZE:REASON" and the record. False: it isn't one of ours. */
-static bool letter_read(struct tw_redis_info *info, const redisReply *letter, char *reason,
-			struct record *record)
+/* Gives a dead letter: "DIED:ATTEMPTS:SIZE:REASON" and the record. One that is not ours is passed
+ * over. */
+static enum tw_status give_letter(struct listing *listing, struct tw_redis_info *info,
+				  const redisReply *letter)
 {
-	long long died = 0;
+	char reason[TW_REDIS_REASON_MAX + 1];
 	size_t size = 0;
 	int head = 0;
 
 	/* hiredis ends every string with a NUL. */
-	if (sscanf(letter->str, "%lld:%u:%zu:%n", &died, &info->attempts, &size, &head) != 3 ||
+	if (sscanf(letter->str, "%" SCNd64 ":%u:%zu:%n", &info->due_ms, &info->attempts, &size,
+		   &head) != 3 ||
 	    !head || size > TW_REDIS_REASON_MAX || (size_t)head + size > letter->len)
-		return false;
-	memcpy(reason, letter->str + head, size);
-	reason[size] = '\0';
+		return TW_OK;
+	snprintf(reason, sizeof(reason), "%.*s", (int)size, letter->str + head);
 	info->state = TW_REDIS_DEAD;
 	info->reason = reason;
-	info->due_ms = died;
-	return record_read(record, letter->str + head + size, letter->len - (size_t)head - size) !=
-	       TW_NO_MEMORY;
+	return give(listing, info, letter->str + head + size, letter->len - (size_t)head - size);
 }
 
-static enum tw_status give_letters(struct page *page, const redisReply *reply,
-				   tw_redis_each_fn *each, void *context, bool *more)
+static enum tw_status give_letters(struct listing *listing, const redisReply *reply)
 {
 	const redisReply *items = reply->elements >= 3 ? reply->element[2] : NULL;
+	enum tw_status status = TW_OK;
 
 	if (!items)
 		return TW_REDIS_FAILED;
-	snprintf(page->cursor, sizeof(page->cursor), "%.20s", reply->element[1]->str);
-	page->last = !strcmp(page->cursor, "0");
-	for (size_t i = 0; i + 1 < items->elements && *more; i += 2) {
-		char reason[TW_REDIS_REASON_MAX + 1];
-		struct record record;
-		struct tw_redis_info info = {
-			.task = {.key = items->element[i]->str, .key_size = items->element[i]->len},
-			.now_ms = reply->element[0]->integer,
-			.shard = page->shard};
+	snprintf(listing->cursor, sizeof(listing->cursor), "%.20s", reply->element[1]->str);
+	for (size_t i = 0; i + 1 < items->elements && !listing->ended && status == TW_OK; i += 2) {
+		struct tw_redis_info info = info_begin(listing, reply, items->element[i]);
 
-		if (!letter_read(&info, items->element[i + 1], reason, &record))
-			continue;
-		info_fill(&info, &record);
-		*more = each(context, &info);
-		record_free(&record);
+		status = give_letter(listing, &info, items->element[i + 1]);
 	}
-	return TW_OK;
-}
-
-static enum tw_status list_shard(struct tw_redis *redis, const struct script *script,
-				 struct page *page, tw_redis_each_fn *each, void *context,
-				 bool *more)
-{
-	enum tw_status status = TW_OK;
-
-	while (!page->last && *more && status == TW_OK) {
-		redisReply *reply;
-
-		status = page_fetch(redis, script, page, &reply);
-		if (status != TW_OK)
-			return status;
-		status = script == &script_list ? give_page(page, reply, each, context, more)
-						: give_letters(page, reply, each, context, more);
-		freeReplyObject(reply);
-	}
+	listing->shard += !strcmp(listing->cursor, "0");
 	return status;
 }
 
 static enum tw_status list_all(struct tw_redis *redis, const struct script *script,
 			       tw_redis_each_fn *each, void *context)
 {
+	struct listing listing = {redis, script, each, context, .cursor = "0"};
 	enum tw_status status = TW_OK;
-	bool more = true;
+	redisReply *reply;
 
 	if (!redis || !each)
 		return TW_INVALID;
-	for (unsigned shard = 0; shard < redis->space.shards && more && status == TW_OK; shard++) {
-		struct page page = {.shard = shard, .cursor = "0"};
-
-		status = list_shard(redis, script, &page, each, context, &more);
+	while (listing.shard < redis->space.shards && !listing.ended && status == TW_OK) {
+		status = page_fetch(&listing, &reply);
+		if (status != TW_OK)
+			return status;
+		status = script == &script_list ? give_page(&listing, reply)
+						: give_letters(&listing, reply);
+		freeReplyObject(reply);
 	}
 	return status;
 }

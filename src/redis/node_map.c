@@ -17,19 +17,12 @@
 static const tw_duration backoff_first = 10 * TW_MILLISECOND;
 static const tw_duration backoff_max = 500 * TW_MILLISECOND;
 
-enum tw_status node_map_init(struct node_map *map, const char *host, int port)
-{
-	memset(map, 0, sizeof(*map));
-	return node_map_find(map, host, port) ? TW_OK : TW_NO_MEMORY;
-}
-
 void node_map_close(struct node_map *map)
 {
 	for (size_t i = 0; i < map->count; i++) {
 		connection_close(&map->nodes[i]->connection);
 		free(map->nodes[i]);
 	}
-	map->count = 0;
 }
 
 struct node *node_map_of_slot(struct node_map *map, unsigned slot)
@@ -68,15 +61,15 @@ void node_map_begin(struct node_map *map)
 	for (size_t i = 0; i < map->count; i++) {
 		map->nodes[i]->checked = false;
 		map->nodes[i]->failed = false;
-		map->nodes[i]->sent = 0;
+		map->nodes[i]->sent = false;
 	}
 }
 
-static enum tw_status node_fail(struct node_map *map, struct node *node)
+static enum tw_status node_fail(struct node_map *map, struct node *node, enum tw_status status)
 {
 	node->failed = true;
 	map->stale = map->cluster;
-	return TW_REDIS_UNREACHABLE;
+	return status;
 }
 
 enum tw_status node_connect(struct node_map *map, struct node *node,
@@ -92,19 +85,17 @@ enum tw_status node_connect(struct node_map *map, struct node *node,
 	if (!connection_is_lost(&node->connection))
 		return TW_OK;
 	if (clock_read_real(CLOCK_MONOTONIC) < node->retry_at)
-		return node_fail(map, node);
+		return node_fail(map, node, TW_REDIS_UNREACHABLE);
 	status = connection_open(&node->connection, settings, node->host, node->port, error);
 	if (status != TW_OK) {
 		node->backoff = node->backoff ? 2 * node->backoff : backoff_first;
 		node->backoff = node->backoff < backoff_max ? node->backoff : backoff_max;
 		node->retry_at = clock_read_real(CLOCK_MONOTONIC) + node->backoff;
-		node_fail(map, node);
-		return status;
+		return node_fail(map, node, status);
 	}
 	node->backoff = 0;
-	if (node->connection.cluster && !map->cluster) {
+	if (node->connection.cluster && !map->cluster)
 		map->cluster = map->stale = true;
-	}
 	return TW_OK;
 }
 
@@ -126,21 +117,10 @@ static void range_read(struct node_map *map, const redisReply *range, const char
 		node_map_move(map, (unsigned)slot, node);
 }
 
-static bool slots_ask(struct node *node, redisReply **reply, struct tw_redis_error *error)
-{
-	static const char request[] = "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n";
-
-	*reply = NULL;
-	if (!connection_append(&node->connection, request, sizeof(request) - 1) ||
-	    !connection_write(&node->connection, error))
-		return false;
-	*reply = connection_read(&node->connection, error);
-	return *reply;
-}
-
 void node_map_refresh(struct node_map *map, const struct settings *settings,
 		      struct tw_redis_error *error)
 {
+	const char *words[] = {"CLUSTER", "SLOTS"};
 	size_t count = map->count;
 
 	for (size_t i = 0; i < count && map->cluster && map->stale; i++) {
@@ -148,7 +128,7 @@ void node_map_refresh(struct node_map *map, const struct settings *settings,
 		redisReply *reply;
 
 		if (node_connect(map, node, settings, error) != TW_OK ||
-		    !slots_ask(node, &reply, error))
+		    !(reply = connection_ask(&node->connection, 2, words, error)))
 			continue;
 		if (reply->type == REDIS_REPLY_ARRAY && reply->elements) {
 			for (size_t range = 0; range < reply->elements; range++)

@@ -24,9 +24,10 @@ struct node {
 	tw_duration backoff;  /* the last wait until then */
 	bool checked;         /* for life, in this pass */
 	bool failed;          /* could not be connected, in this pass */
-	size_t sent;          /* requests of this pass that were appended */
+	bool sent;            /* requests were appended, in this pass */
 };
 
+/* A zeroed one is empty. */
 struct node_map {
 	struct node *nodes[NODES_MAX]; /* [0] is the one we were told of */
 	size_t count;
@@ -35,8 +36,6 @@ struct node_map {
 	bool stale; /* a redirect or a lost node said so */
 };
 
-/* TW_OK or TW_NO_MEMORY. */
-enum tw_status node_map_init(struct node_map *map, const char *host, int port);
 void node_map_close(struct node_map *map);
 
 struct node *node_map_of_slot(struct node_map *map, unsigned slot);

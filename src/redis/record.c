@@ -135,24 +135,18 @@ static json_t *callback_write(const struct tw_redis_task *task)
 {
 	json_t *callback = json_pack("{s:s, s:s}", "url", task->url, "method",
 				     task->method == TW_REDIS_GET ? "GET" : "POST");
-	json_t *headers;
+	json_t *headers = task->header_count ? json_array() : NULL;
+	int failed = !callback;
 
-	if (!callback || !task->header_count)
+	/* Each of these takes over what it is given, and fails with NULL. */
+	for (size_t i = 0; i < task->header_count; i++)
+		failed |= json_array_append_new(headers, json_string(task->headers[i]));
+	if (task->header_count)
+		failed |= json_object_set_new(callback, "headers", headers);
+	if (!failed)
 		return callback;
-	headers = json_array();
-	/* Each of these takes over what it is given, NULL too, and then fails. */
-	for (size_t i = 0; i < task->header_count; i++) {
-		if (json_array_append_new(headers, json_string(task->headers[i]))) {
-			json_decref(headers);
-			headers = NULL;
-			break;
-		}
-	}
-	if (json_object_set_new(callback, "headers", headers)) {
-		json_decref(callback);
-		return NULL;
-	}
-	return callback;
+	json_decref(callback);
+	return NULL;
 }
 
 enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *task,
@@ -178,26 +172,22 @@ enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *t
 
 static enum tw_status callback_read(struct record *record)
 {
+	struct tw_redis_task *task = &record->task;
 	json_t *headers = json_object_get(record->json, "headers");
 	const char *method = json_string_value(json_object_get(record->json, "method"));
-	struct tw_redis_task task = {.key = "", .key_size = 1};
 
-	record->url = json_string_value(json_object_get(record->json, "url"));
-	record->method = method && !strcmp(method, "GET") ? TW_REDIS_GET : TW_REDIS_POST;
-	record->header_count = json_array_size(headers);
-	if (!record->url || record->header_count > TW_REDIS_HEADER_COUNT_MAX)
+	task->url = json_string_value(json_object_get(record->json, "url"));
+	task->method = method && !strcmp(method, "GET") ? TW_REDIS_GET : TW_REDIS_POST;
+	task->header_count = json_array_size(headers);
+	if (!task->url || task->header_count > TW_REDIS_HEADER_COUNT_MAX)
 		return TW_REDIS_BAD_DATA;
-	if (record->header_count) {
-		record->headers = calloc(record->header_count, sizeof(*record->headers));
-		if (!record->headers)
-			return TW_NO_MEMORY;
-	}
-	for (size_t i = 0; i < record->header_count; i++)
+	record->headers = calloc(task->header_count + 1, sizeof(*record->headers));
+	if (!record->headers)
+		return TW_NO_MEMORY;
+	for (size_t i = 0; i < task->header_count; i++)
 		record->headers[i] = json_string_value(json_array_get(headers, i));
-	task.url = record->url;
-	task.headers = record->headers;
-	task.header_count = record->header_count;
-	return callback_check(&task, NULL);
+	task->headers = record->headers;
+	return callback_check(task, NULL);
 }
 
 /* "NUMBER END": the number, and where it ends; NULL if it isn't one. */
@@ -223,16 +213,18 @@ enum tw_status record_read(struct record *record, const char *data, size_t size)
 	data = data ? number_parse(data, end, '\n', &json_size) : NULL;
 	if (!data || json_size > (size_t)(end - data))
 		return TW_REDIS_BAD_DATA;
-	record->max_attempts = (unsigned)attempts;
-	record->body = data + json_size;
-	record->body_size = (size_t)(end - data) - json_size;
-	if (!json_size)
-		return TW_OK;
-	record->json = json_loadb(data, json_size, 0, NULL);
-	status = record->json ? callback_read(record) : TW_REDIS_BAD_DATA;
-	if (status != TW_OK)
+	if (json_size) {
+		record->json = json_loadb(data, json_size, 0, NULL);
+		status = record->json ? callback_read(record) : TW_REDIS_BAD_DATA;
+	}
+	if (status != TW_OK) {
 		record_free(record);
-	return status;
+		return status;
+	}
+	record->task.max_attempts = (unsigned)attempts;
+	record->task.body = data + json_size;
+	record->task.body_size = (size_t)(end - data) - json_size;
+	return TW_OK;
 }
 
 void record_free(struct record *record)

@@ -15,15 +15,11 @@
 
 #include "buffer.h"
 
-/* A record taken apart. What it points to lies in the record, and in `json`. */
+/* A record taken apart. What the task points to lies in the record, in `headers` and in `json`; it
+ * has no key. */
 struct record {
-	unsigned max_attempts;
-	const void *body;
-	size_t body_size;
-	const char *url; /* NULL: no callback */
-	enum tw_redis_method method;
+	struct tw_redis_task task; /* no URL: no callback */
 	const char **headers;
-	size_t header_count;
 	json_t *json;
 };
 

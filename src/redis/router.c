@@ -18,6 +18,7 @@
 #include "router.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,9 +36,8 @@ enum tw_status router_open(struct router *router, const struct settings *setting
 	memset(router, 0, sizeof(*router));
 	router->settings = settings;
 	router->space = space;
-	status = node_map_init(&router->map, settings->host, settings->port);
-	if (status != TW_OK)
-		return error_set(&router->error, status, "out of memory");
+	if (!node_map_find(&router->map, settings->host, settings->port))
+		return error_set(&router->error, TW_NO_MEMORY, "out of memory");
 	status = node_connect(&router->map, router->map.nodes[0], settings, &router->error);
 	if (status != TW_OK)
 		return status;
@@ -53,35 +53,36 @@ void router_close(struct router *router)
 	buffer_free(&router->request);
 }
 
-/* What a pass finds out about itself. */
-struct pass {
-	bool waiting; /* some command is to be sent again */
-	bool pause;   /* not at once */
-};
-
-static void command_wait(struct command *command, struct pass *pass, bool pause)
+static void command_wait(struct router *router, struct command *command, bool pause)
 {
 	command->stage = COMMAND_WAITING;
-	pass->waiting = true;
-	pass->pause |= pause;
+	router->waiting = true;
+	router->pause |= pause;
 }
 
-static bool append_command(struct router *router, struct command *command, struct node *node)
+/* After a pause, and to where its slot lies by then. */
+static void command_retry(struct router *router, struct command *command)
 {
-	static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+	command->node = NULL;
+	command->asking = false;
+	command_wait(router, command, true);
+}
+
+static enum tw_status append_command(struct router *router, const struct command *command)
+{
 	struct buffer *request = &router->request;
 
 	buffer_clear(request);
 	if (command->asking)
-		buffer_append_text(request, asking);
+		buffer_append_text(request, "*1\r\n$6\r\nASKING\r\n");
 	command_write(command, router->space, request);
-	if (!request->failed && connection_append(&node->connection, request->data, request->size))
-		return true;
-	error_set(&router->error, TW_NO_MEMORY, "out of memory");
-	return false;
+	if (!request->failed &&
+	    connection_append(&command->node->connection, request->data, request->size))
+		return TW_OK;
+	return error_set(&router->error, TW_NO_MEMORY, "out of memory");
 }
 
-static void send_command(struct router *router, struct command *command, struct pass *pass)
+static void send_command(struct router *router, struct command *command)
 {
 	enum tw_status status;
 
@@ -89,18 +90,16 @@ static void send_command(struct router *router, struct command *command, struct 
 		command->node =
 			node_map_of_slot(&router->map, space_slot(router->space, command->shard));
 	status = node_connect(&router->map, command->node, router->settings, &router->error);
-	if (status == TW_REDIS_UNREACHABLE) {
-		command->node = NULL;
-		command->asking = false;
-		command->away = true;
-		command_wait(command, pass, true);
-	} else if (status != TW_OK) {
-		command_end(command, status, NULL);
-	} else if (!append_command(router, command, command->node)) {
-		command_end(command, TW_NO_MEMORY, NULL);
-	} else {
+	if (status == TW_OK)
+		status = append_command(router, command);
+	if (status == TW_OK) {
 		command->stage = COMMAND_SENT;
-		command->node->sent++;
+		command->node->sent = true;
+	} else if (status == TW_REDIS_UNREACHABLE) {
+		command->away = true;
+		command_retry(router, command);
+	} else {
+		command_end(command, status, NULL);
 	}
 }
 
@@ -124,35 +123,32 @@ static bool starts_with(const char *text, const char *start)
 static struct node *redirect_target(struct router *router, const struct node *from,
 				    const char *text)
 {
-	char host[HOST_SIZE];
-	const char *address = strchr(text, ' ');
-	const char *colon = strrchr(text, ':');
-	size_t size;
+	char address[HOST_SIZE + 8];
+	char *colon;
 
-	address = address ? strchr(address + 1, ' ') : NULL;
-	if (!address || !colon || colon < address)
+	if (sscanf(text, "%*s %*s %263s", address) != 1 || !(colon = strrchr(address, ':')))
 		return NULL;
-	size = (size_t)(colon - address - 1);
-	if (size >= HOST_SIZE)
-		return NULL;
-	memcpy(host, address + 1, size);
-	host[size] = '\0';
-	return node_map_find(&router->map, size ? host : from->host, atoi(colon + 1));
+	*colon = '\0';
+	/* No host: the one that it was reached by. */
+	return node_map_find(&router->map, *address ? address : from->host, atoi(colon + 1));
 }
 
-static bool follow_redirect(struct router *router, struct command *command, const char *text)
+static void follow_redirect(struct router *router, struct command *command, const char *text)
 {
 	struct node *target = redirect_target(router, command->node, text);
 
-	if (!target || ++command->redirects > REDIRECTS_MAX)
-		return false;
+	error_set(&router->error, TW_REDIS_UNREACHABLE, "redirected too often: %s", text);
+	if (!target || ++command->redirects > REDIRECTS_MAX) {
+		command_end(command, TW_REDIS_UNREACHABLE, NULL);
+		return;
+	}
 	command->asking = starts_with(text, "ASK");
 	command->node = target;
 	if (!command->asking) {
 		router->map.cluster = true;
 		node_map_move(&router->map, space_slot(router->space, command->shard), target);
 	}
-	return true;
+	command_wait(router, command, command->redirects > 2);
 }
 
 /* Redis 5 and 6 begin the script, and tell it as the script's own error. */
@@ -162,88 +158,78 @@ static bool is_read_only(const char *text)
 	       (starts_with(text, "ERR Error running script") && strstr(text, " -READONLY "));
 }
 
-static bool is_passing(const char *text)
+static enum tw_status error_status(const char *text)
 {
 	static const char *const passing[] = {"TRYAGAIN", "LOADING", "CLUSTERDOWN", "MASTERDOWN",
 					      "BUSY"};
 
-	if (is_read_only(text))
-		return true;
 	for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
 		if (starts_with(text, passing[i]))
-			return true;
-	return false;
+			return TW_REDIS_UNREACHABLE;
+	if (is_read_only(text))
+		return TW_REDIS_UNREACHABLE;
+	return starts_with(text, "NOAUTH") || starts_with(text, "NOPERM") ||
+			       starts_with(text, "WRONGPASS")
+		       ? TW_REDIS_REFUSED
+		       : TW_REDIS_FAILED;
 }
 
-static void take_error(struct router *router, struct command *command, const char *text,
-		       struct pass *pass)
+static void take_error(struct router *router, struct command *command, const char *text)
 {
+	enum tw_status status;
+
 	if (starts_with(text, "NOSCRIPT") && !command->whole) {
 		command->whole = true;
-		command_wait(command, pass, false);
-	} else if (starts_with(text, "MOVED ") || starts_with(text, "ASK ")) {
-		error_set(&router->error, TW_REDIS_UNREACHABLE, "redirected too often: %s", text);
-		if (follow_redirect(router, command, text))
-			command_wait(command, pass, command->redirects > 2);
-		else
-			command_end(command, TW_REDIS_UNREACHABLE, NULL);
-	} else if (is_passing(text)) {
-		command->away = !starts_with(text, "TRYAGAIN") && !starts_with(text, "BUSY");
-		error_set(&router->error, TW_REDIS_UNREACHABLE, "%s", text);
-		/* It may be another server's turn now: ask for the map, and connect anew. */
-		router->map.stale = router->map.cluster;
-		if (is_read_only(text))
-			command->node->failed = true;
-		command->node = NULL;
-		command->asking = false;
-		command_wait(command, pass, true);
-	} else if (starts_with(text, "NOAUTH") || starts_with(text, "NOPERM") ||
-		   starts_with(text, "WRONGPASS")) {
-		command_end(command, error_set(&router->error, TW_REDIS_REFUSED, "%s", text), NULL);
-	} else {
-		command_end(command, error_set(&router->error, TW_REDIS_FAILED, "%s", text), NULL);
+		command_wait(router, command, false);
+		return;
 	}
+	if (starts_with(text, "MOVED ") || starts_with(text, "ASK ")) {
+		follow_redirect(router, command, text);
+		return;
+	}
+	status = error_set(&router->error, error_status(text), "%s", text);
+	if (status != TW_REDIS_UNREACHABLE) {
+		command_end(command, status, NULL);
+		return;
+	}
+	/* It may be another server's turn now: ask for the map, and connect anew. */
+	router->map.stale = router->map.cluster;
+	command->node->failed |= is_read_only(text);
+	command->away = !starts_with(text, "TRYAGAIN") && !starts_with(text, "BUSY");
+	command_retry(router, command);
 }
 
 /* The connection broke before the reply. */
-static void lose_reply(struct router *router, struct command *command, struct pass *pass)
+static void lose_reply(struct router *router, struct command *command)
 {
-	bool wrote = command->node->connection.wrote;
-
 	router->map.stale = router->map.cluster;
-	command->node = NULL;
-	command->asking = false;
 	command->away = true;
-	if (command->script->repeatable || !wrote)
-		command_wait(command, pass, true);
+	if (command->script->repeatable || !command->node->connection.wrote)
+		command_retry(router, command);
 	else
 		command_end(command, TW_REDIS_OUTCOME_UNKNOWN, NULL);
 }
 
-static redisReply *read_reply(struct router *router, struct command *command)
+static redisReply *read_reply(struct router *router, const struct command *command)
 {
 	struct connection *connection = &command->node->connection;
+	redisReply *reply =
+		connection->context ? connection_read(connection, &router->error) : NULL;
 
-	if (!connection->context)
-		return NULL;
-	if (command->asking) {
-		redisReply *asking = connection_read(connection, &router->error);
-
-		if (!asking)
-			return NULL;
-		freeReplyObject(asking);
-	}
+	if (!reply || !command->asking)
+		return reply;
+	freeReplyObject(reply); /* that to ASKING */
 	return connection_read(connection, &router->error);
 }
 
-static void read_command(struct router *router, struct command *command, struct pass *pass)
+static void read_command(struct router *router, struct command *command)
 {
 	redisReply *reply = read_reply(router, command);
 
 	if (!reply) {
-		lose_reply(router, command, pass);
+		lose_reply(router, command);
 	} else if (reply->type == REDIS_REPLY_ERROR) {
-		take_error(router, command, reply->str, pass);
+		take_error(router, command, reply->str);
 		freeReplyObject(reply);
 	} else {
 		command_end(command, TW_OK, reply);
@@ -259,21 +245,19 @@ static void close_failed(struct router *router)
 			connection_close(&router->map.nodes[i]->connection);
 }
 
-static struct pass run_pass(struct router *router, struct command *commands, size_t count)
+static void run_pass(struct router *router, struct command *commands, size_t count)
 {
-	struct pass pass = {0};
-
+	router->waiting = router->pause = false;
 	node_map_begin(&router->map);
 	node_map_refresh(&router->map, router->settings, &router->error);
 	for (size_t i = 0; i < count; i++)
 		if (commands[i].stage == COMMAND_WAITING)
-			send_command(router, &commands[i], &pass);
+			send_command(router, &commands[i]);
 	flush_nodes(router);
 	for (size_t i = 0; i < count; i++)
 		if (commands[i].stage == COMMAND_SENT)
-			read_command(router, &commands[i], &pass);
+			read_command(router, &commands[i]);
 	close_failed(router);
-	return pass;
 }
 
 static void sleep_for(tw_duration time)
@@ -292,11 +276,10 @@ void router_run(struct router *router, struct command *commands, size_t count)
 	tw_duration pause = pause_first;
 
 	for (;;) {
-		struct pass pass = run_pass(router, commands, count);
-
-		if (!pass.waiting)
+		run_pass(router, commands, count);
+		if (!router->waiting)
 			return;
-		if (!pass.pause)
+		if (!router->pause)
 			continue;
 		if (clock_read_real(CLOCK_MONOTONIC) + pause > deadline)
 			break;
@@ -308,32 +291,28 @@ void router_run(struct router *router, struct command *commands, size_t count)
 			command_end(&commands[i], TW_REDIS_UNREACHABLE, NULL);
 }
 
-enum tw_status router_ask(struct router *router, unsigned slot, const struct buffer *request,
+enum tw_status router_ask(struct router *router, unsigned slot, int count, const char **words,
 			  redisReply **reply)
 {
 	for (int tries = 0; tries < 3; tries++) {
 		struct node *node = node_map_of_slot(&router->map, slot);
+		struct node *target = NULL;
 		enum tw_status status;
+		const char *text;
 
 		node_map_begin(&router->map);
 		status = node_connect(&router->map, node, router->settings, &router->error);
 		if (status != TW_OK)
 			return status;
-		if (request->failed ||
-		    !connection_append(&node->connection, request->data, request->size))
-			return error_set(&router->error, TW_NO_MEMORY, "out of memory");
-		if (!connection_write(&node->connection, &router->error) ||
-		    !(*reply = connection_read(&node->connection, &router->error)))
-			return TW_REDIS_UNREACHABLE;
+		*reply = connection_ask(&node->connection, count, words, &router->error);
+		if (!*reply)
+			return router->error.status;
 		if ((*reply)->type != REDIS_REPLY_ERROR)
 			return TW_OK;
-		status = starts_with((*reply)->str, "NOPERM") ? TW_REDIS_REFUSED
-			 : is_passing((*reply)->str)          ? TW_REDIS_UNREACHABLE
-							      : TW_REDIS_FAILED;
-		error_set(&router->error, status, "%s", (*reply)->str);
-		struct node *target = starts_with((*reply)->str, "MOVED ")
-					      ? redirect_target(router, node, (*reply)->str)
-					      : NULL;
+		text = (*reply)->str;
+		status = error_set(&router->error, error_status(text), "%s", text);
+		if (starts_with(text, "MOVED "))
+			target = redirect_target(router, node, text);
 		freeReplyObject(*reply);
 		if (!target)
 			return status;

@@ -20,6 +20,10 @@ struct router {
 	struct node_map map;
 	struct buffer request;       /* the one being sent */
 	struct tw_redis_error error; /* the last that went wrong */
+
+	/* Of this pass. */
+	bool waiting; /* some command is to be sent again */
+	bool pause;   /* not at once */
 };
 
 /* Connects to the first server, and reads its map. Statuses as tw_redis_open. */
@@ -31,10 +35,10 @@ void router_close(struct router *router);
 void router_run(struct router *router, struct command *commands, size_t count);
 
 /*
- * Runs a plain request of one argument list on the node of `slot`, following no redirect but a
+ * Runs a plain request of so many words on the node of `slot`, following no redirect but a
  * moved slot; for what is done once, at opening. The reply is the caller's. As command.status.
  */
-enum tw_status router_ask(struct router *router, unsigned slot, const struct buffer *request,
+enum tw_status router_ask(struct router *router, unsigned slot, int count, const char **words,
 			  redisReply **reply);
 
 #endif

@@ -31,43 +31,47 @@ enum tw_status error_set(struct tw_redis_error *error, enum tw_status status, co
 	return status;
 }
 
+/* Passwords don't stay in memory that others may get. */
+static void secret_free(char *secret)
+{
+	if (secret)
+		explicit_bzero(secret, strlen(secret));
+	free(secret);
+}
+
 /* A copy of the part with its %XX replaced; NULL without memory, and if one is no byte or a NUL. */
 static char *part_decode(const char *part, size_t size)
 {
-	char *text = malloc(size + 1);
+	char *text = strndup(part, size);
 	char *end = text;
 
-	for (size_t i = 0; text && i < size; i++) {
-		unsigned char byte = (unsigned char)part[i];
+	if (!text)
+		return NULL;
+	for (const char *at = text; *at; at++) {
+		unsigned char byte = (unsigned char)*at;
 
 		if (byte == '%') {
-			if (size - i < 3 || !isxdigit((unsigned char)part[i + 1]) ||
-			    !isxdigit((unsigned char)part[i + 2]) ||
-			    sscanf(part + i + 1, "%2hhx", &byte) != 1 || !byte) {
-				free(text);
+			if (!isxdigit((unsigned char)at[1]) || !isxdigit((unsigned char)at[2]) ||
+			    sscanf(at + 1, "%2hhx", &byte) != 1 || !byte) {
+				secret_free(text);
 				return NULL;
 			}
-			i += 2;
+			at += 2;
 		}
 		*end++ = (char)byte;
 	}
-	if (text)
-		*end = '\0';
+	*end = '\0';
 	return text;
 }
 
 /* A decimal number up to `max` that fills the part; -1 if it isn't one. */
 static int number_read(const char *part, size_t size, int max)
 {
-	int number = 0;
+	int number;
 
-	if (!size || size > 6)
+	if (!size || size > 6 || strspn(part, "0123456789") < size)
 		return -1;
-	for (size_t i = 0; i < size; i++) {
-		if (!isdigit((unsigned char)part[i]))
-			return -1;
-		number = number * 10 + (part[i] - '0');
-	}
+	number = atoi(part);
 	return number <= max ? number : -1;
 }
 
@@ -77,12 +81,10 @@ static bool login_read(struct settings *settings, const char *login, size_t size
 	const char *colon = memchr(login, ':', size);
 	size_t user_size = colon ? (size_t)(colon - login) : size;
 
-	if (user_size && !(settings->user = part_decode(login, user_size)))
-		return false;
-	if (!colon)
-		return true;
-	settings->password = part_decode(colon + 1, size - user_size - 1);
-	return settings->password;
+	settings->user = part_decode(login, user_size);
+	if (colon)
+		settings->password = part_decode(colon + 1, size - user_size - 1);
+	return settings->user && (settings->password || !colon);
 }
 
 /* host[:port], an IPv6 address in brackets. */
@@ -100,21 +102,19 @@ static bool host_read(struct settings *settings, const char *host, size_t size)
 		host++;
 		host_size -= 2;
 	}
-	if (!host_size)
-		return snprintf(settings->host, HOST_SIZE, "127.0.0.1") > 0;
-	if (host_size >= HOST_SIZE)
-		return false;
-	memcpy(settings->host, host, host_size);
-	settings->host[host_size] = '\0';
-	return true;
+	if (!host_size) {
+		host = "127.0.0.1";
+		host_size = strlen(host);
+	}
+	return snprintf(settings->host, HOST_SIZE, "%.*s", (int)host_size, host) < HOST_SIZE;
 }
 
 static enum tw_status url_read(struct settings *settings, const char *url,
 			       struct tw_redis_error *error)
 {
 	const char *rest;
-	const char *at = NULL;
 	const char *slash;
+	const char *at;
 
 	settings->tls = !strncmp(url, "rediss://", 9);
 	if (!settings->tls && strncmp(url, "redis://", 8))
@@ -122,9 +122,7 @@ static enum tw_status url_read(struct settings *settings, const char *url,
 	rest = url + (settings->tls ? 9 : 8);
 	/* The last @ before the path: a password may have one that is not escaped. */
 	slash = rest + strcspn(rest, "/?#");
-	for (const char *c = rest; c < slash; c++)
-		if (*c == '@')
-			at = c;
+	at = memrchr(rest, '@', (size_t)(slash - rest));
 	if (at && !login_read(settings, rest, (size_t)(at - rest)))
 		return error_set(error, TW_INVALID, "the URL's user or password is malformed");
 	rest = at ? at + 1 : rest;
@@ -140,47 +138,30 @@ static enum tw_status url_read(struct settings *settings, const char *url,
 
 static bool name_space_read(struct settings *settings, const char *name)
 {
-	size_t size = strlen(name);
+	size_t size =
+		strspn(name, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._-");
 
-	if (!size || size > TW_REDIS_NAMESPACE_MAX)
+	if (!size || name[size] || size > TW_REDIS_NAMESPACE_MAX)
 		return false;
-	for (size_t i = 0; i < size; i++)
-		if (!isalnum((unsigned char)name[i]) && !strchr("._-", name[i]))
-			return false;
 	memcpy(settings->name_space, name, size + 1);
 	return true;
 }
 
-/* Passwords don't stay in memory that others may get. */
-static void secret_free(char *secret)
+/* What an option says, NULL: nothing, goes before what the URL says. */
+static bool override(char **text, const char *option)
 {
-	if (secret)
-		explicit_bzero(secret, strlen(secret));
-	free(secret);
-}
-
-/* Those of the options that go before the URL's. */
-static bool login_override(struct settings *settings, const struct tw_redis_options *options)
-{
-	if (options->user) {
-		free(settings->user);
-		settings->user = *options->user ? strdup(options->user) : NULL;
-		if (*options->user && !settings->user)
-			return false;
-	}
-	if (options->password) {
-		secret_free(settings->password);
-		settings->password = strdup(options->password);
-		return settings->password;
-	}
-	return true;
+	if (!option)
+		return true;
+	secret_free(*text);
+	*text = strdup(option);
+	return *text;
 }
 
 static enum tw_status options_read(struct settings *settings,
 				   const struct tw_redis_options *options,
 				   struct tw_redis_error *error)
 {
-	enum tw_status status = TW_OK;
+	enum tw_status status;
 
 	if (options->connect_timeout < 0 || options->reply_timeout < 0)
 		return error_set(error, TW_INVALID, "a time limit is negative");
@@ -197,9 +178,18 @@ static enum tw_status options_read(struct settings *settings,
 				 "a namespace has 1 to %d letters, digits, '.', '_' or '-'",
 				 TW_REDIS_NAMESPACE_MAX);
 	status = url_read(settings, options->url ? options->url : "redis://127.0.0.1", error);
-	if (status == TW_OK && !login_override(settings, options))
+	if (status != TW_OK)
+		return status;
+	if (!override(&settings->user, options->user) ||
+	    !override(&settings->password, options->password))
 		return error_set(error, TW_NO_MEMORY, "out of memory");
-	return status;
+	if (settings->user && !*settings->user) {
+		free(settings->user);
+		settings->user = NULL;
+	}
+	return settings->user && !settings->password
+		       ? error_set(error, TW_INVALID, "a user without a password")
+		       : TW_OK;
 }
 
 enum tw_status settings_read(struct settings *settings, const struct tw_redis_options *options,
@@ -210,8 +200,6 @@ enum tw_status settings_read(struct settings *settings, const struct tw_redis_op
 
 	memset(settings, 0, sizeof(*settings));
 	status = options_read(settings, options ? options : &defaults, error);
-	if (status == TW_OK && settings->user && !settings->password)
-		status = error_set(error, TW_INVALID, "a user without a password");
 	if (status != TW_OK)
 		settings_free(settings);
 	return status;

@@ -6,33 +6,22 @@
  */
 #include "space.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-static uint16_t crc16_table[256];
-static pthread_once_t crc16_once = PTHREAD_ONCE_INIT;
-
-/* CCITT polynomial, highest bit first, as XMODEM has it. */
-static void crc16_fill(void)
-{
-	for (unsigned byte = 0; byte < 256; byte++) {
-		unsigned sum = byte << 8;
-
-		for (int bit = 0; bit < 8; bit++)
-			sum = sum & 0x8000 ? sum << 1 ^ 0x1021 : sum << 1;
-		crc16_table[byte] = (uint16_t)sum;
-	}
-}
-
+/* CCITT polynomial, highest bit first, as XMODEM has it; four bits at a time. */
 uint16_t crc16(const void *data, size_t size)
 {
+	static const uint16_t sums[16] = {0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5,
+					  0x60c6, 0x70e7, 0x8108, 0x9129, 0xa14a, 0xb16b,
+					  0xc18c, 0xd1ad, 0xe1ce, 0xf1ef};
 	const unsigned char *bytes = data;
 	unsigned sum = 0;
 
-	pthread_once(&crc16_once, crc16_fill);
-	for (size_t i = 0; i < size; i++)
-		sum = (sum << 8 ^ crc16_table[(sum >> 8 ^ bytes[i]) & 0xff]) & 0xffff;
+	for (size_t i = 0; i < size; i++) {
+		sum = (sum << 4 ^ sums[(sum >> 12 ^ bytes[i] >> 4) & 15]) & 0xffff;
+		sum = (sum << 4 ^ sums[(sum >> 12 ^ bytes[i]) & 15]) & 0xffff;
+	}
 	return (uint16_t)sum;
 }
 

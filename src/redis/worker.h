@@ -30,8 +30,7 @@ struct shard {
 	struct tw_redis_worker *worker;
 	unsigned number;
 
-	bool due;            /* to be claimed from */
-	tw_duration look_at; /* monotonic: when it becomes due, as far as we know */
+	tw_duration look_at; /* monotonic: when it becomes due, as far as we know; 0: it is */
 	struct tw_timer timer;
 
 	bool blocked; /* its node does not answer; a timer ends that */
@@ -50,10 +49,11 @@ struct step {
 	size_t limit; /* of a claim */
 };
 
+enum { LANE_CALLBACKS, LANE_HANDLERS, LANES }; /* the number is run.by_handler */
+
 /* One of the two kinds of runs. Main thread only. */
 struct lane {
-	bool open;             /* there is a runner for it */
-	unsigned slots;        /* run at a time */
+	unsigned slots;        /* run at a time; 0: there is no runner for it */
 	size_t pending;        /* handed over and not ended */
 	tw_duration mean;      /* how long a run takes, about; 0: not known */
 	struct run_list fresh; /* claimed, to be handed over */
@@ -74,16 +74,13 @@ struct tw_redis_worker {
 	struct tw_redis *redis; /* tries once */
 	struct tw_wheel *wheel; /* when to look at shards, and to extend leases; driven here */
 	struct hints hints;
-	bool hints_were_connected;
 	struct shard *shards;
 	unsigned shard_count;
 	unsigned first_shard;     /* where claiming begins next */
 	struct command *commands; /* STEP_KINDS for each shard, and their steps */
 	struct step *steps;
 	size_t step_count;
-	struct lane handler_lane;
-	struct lane callback_lane;
-	size_t held;
+	struct lane lanes[LANES];
 	uint64_t random;
 	bool lost; /* Redis, and the hook was told */
 	struct tw_redis_worker_stats stats;
@@ -99,9 +96,8 @@ struct tw_redis_worker {
 	pthread_mutex_t lock; /* for all below */
 	pthread_cond_t answered;
 	struct tw_redis_worker_stats shown;
-	bool stop_asked;
+	bool stop_asked; /* and not answered */
 	tw_duration grace;
-	bool stop_answered;
 	enum tw_status stop_status;
 };
 

@@ -37,25 +37,23 @@ static bool collect(struct tw_redis_worker *worker)
 
 static bool hear(struct tw_redis_worker *worker)
 {
+	bool was_connected = hints_are_connected(&worker->hints);
 	bool any = false;
-	bool connected;
 	tw_duration wait;
 	unsigned shard;
 
-	if (hints_connect(&worker->hints, worker->redis, clock_read_real(CLOCK_MONOTONIC)))
-		any = true;
+	hints_connect(&worker->hints, worker->redis, clock_read_real(CLOCK_MONOTONIC));
 	while (hints_next(&worker->hints, &shard, &wait)) {
 		worker->stats.hints++;
 		any = true;
 		if (shard < worker->shard_count)
 			shard_look_in(&worker->shards[shard], wait);
 	}
-	connected = hints_are_connected(&worker->hints);
-	/* Come or gone: something may have been missed, and the poll interval is another one. */
-	if (connected != worker->hints_were_connected)
-		shards_look_now(worker);
-	worker->hints_were_connected = connected;
-	return any;
+	if (hints_are_connected(&worker->hints) == was_connected)
+		return any;
+	/* Something may have been missed, and the poll interval is another one. */
+	shards_look_now(worker);
+	return true;
 }
 
 static void give_back_waiting(struct tw_redis_worker *worker)
@@ -65,8 +63,7 @@ static void give_back_waiting(struct tw_redis_worker *worker)
 
 	run_list_init(&back);
 	runner_take_back(&worker->callbacks.runner, &back);
-	if (worker->options.handler)
-		runner_take_back(&worker->handlers.runner, &back);
+	runner_take_back(&worker->handlers.runner, &back);
 	while ((run = run_list_take(&back))) {
 		run->given_back = true;
 		worker_end_run(worker, run);
@@ -91,25 +88,23 @@ static void stop_answer(struct tw_redis_worker *worker, enum tw_status status)
 	pthread_mutex_lock(&worker->lock);
 	worker->stop_asked = false;
 	worker->stop_status = status;
-	worker->stop_answered = true;
 	pthread_cond_signal(&worker->answered);
 	pthread_mutex_unlock(&worker->lock);
 }
 
 static void stop_begin(struct tw_redis_worker *worker)
 {
-	bool asked;
-	tw_duration grace;
+	bool begins;
 
 	pthread_mutex_lock(&worker->lock);
-	asked = worker->stop_asked;
-	grace = worker->grace;
+	begins = worker->stop_asked && worker->stop_stage == STOP_NONE;
+	if (begins)
+		worker->stop_at = time_add(clock_read_real(CLOCK_MONOTONIC), worker->grace);
 	pthread_mutex_unlock(&worker->lock);
-	if (!asked || worker->stop_stage != STOP_NONE)
+	if (!begins)
 		return;
 	worker->stop_stage = STOP_ASKED;
 	worker->stopping = true;
-	worker->stop_at = time_add(clock_read_real(CLOCK_MONOTONIC), grace);
 	give_back_waiting(worker);
 }
 
@@ -131,34 +126,26 @@ static bool stop_go_on(struct tw_redis_worker *worker)
 	stop_begin(worker);
 	if (worker->stop_stage == STOP_NONE)
 		return false;
-	if (worker->held && worker->stop_stage == STOP_ASKED &&
+	if (worker->stats.held && worker->stop_stage == STOP_ASKED &&
 	    clock_read_real(CLOCK_MONOTONIC) >= worker->stop_at)
 		stop_break(worker);
-	running = worker->handler_lane.pending;
-	if (worker->stop_stage == STOP_BREAKING && !worker->callback_lane.pending) {
+	running = worker->lanes[LANE_HANDLERS].pending;
+	if (worker->stop_stage == STOP_BREAKING && !worker->lanes[LANE_CALLBACKS].pending) {
 		if (clock_read_real(CLOCK_MONOTONIC) >= worker->stop_at)
 			drop_untold(worker);
-		if (running && worker->held == running)
+		if (running && worker->stats.held == running)
 			stop_answer(worker, TW_RUNNING);
 	}
-	if (worker->held)
+	if (worker->stats.held)
 		return false;
 	stop_answer(worker, TW_OK);
 	return true;
 }
 
-static void hand_over(struct tw_redis_worker *worker)
-{
-	callbacks_submit(&worker->callbacks, &worker->callback_lane.fresh);
-	handlers_submit(&worker->handlers, &worker->handler_lane.fresh);
-}
-
 static void show_stats(struct tw_redis_worker *worker)
 {
-	worker->stats.held = worker->held;
-	worker->stats.running = runner_running(&worker->callbacks.runner);
-	if (worker->options.handler)
-		worker->stats.running += runner_running(&worker->handlers.runner);
+	worker->stats.running = runner_running(&worker->callbacks.runner) +
+				runner_running(&worker->handlers.runner);
 	pthread_mutex_lock(&worker->lock);
 	worker->shown = worker->stats;
 	pthread_mutex_unlock(&worker->lock);
@@ -202,7 +189,8 @@ void *worker_thread(void *argument)
 		if (stop_go_on(worker))
 			break;
 		any |= worker_turn(worker);
-		hand_over(worker);
+		callbacks_submit(&worker->callbacks, &worker->lanes[LANE_CALLBACKS].fresh);
+		handlers_submit(&worker->handlers, &worker->lanes[LANE_HANDLERS].fresh);
 		show_stats(worker);
 		if (!any)
 			sleep_until(worker, until);

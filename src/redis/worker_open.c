@@ -7,9 +7,7 @@
  *   callbacks  HTTP requests
  *   handlers   the user's function
  *
- * A run goes main → runner → mailbox → main. The main thread alone knows Redis; while that is
- * away, or slow, tasks that run go on. Stopping is asked of the main thread, which answers when
- * all has ended or the grace is over.
+ * The main thread alone knows Redis; while that is away, or slow, tasks that run go on.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -75,8 +73,8 @@ static enum tw_status tables_create(struct tw_redis_worker *worker)
 	for (unsigned i = 0; i < count; i++) {
 		struct shard *shard = &worker->shards[i];
 
-		*shard = (struct shard){
-			.worker = worker, .number = i, .due = true, .look_at = TW_FOREVER};
+		shard->worker = worker;
+		shard->number = i;
 		list_init(&shard->leases);
 		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)
 			run_list_init(&shard->ends[kind]);
@@ -99,21 +97,18 @@ static void tables_free(struct tw_redis_worker *worker)
 static enum tw_status runners_start(struct tw_redis_worker *worker)
 {
 	const struct tw_redis_worker_options *options = &worker->options;
+	struct lane *callbacks = &worker->lanes[LANE_CALLBACKS];
+	struct lane *handlers = &worker->lanes[LANE_HANDLERS];
 	enum tw_status status;
 
-	run_list_init(&worker->callback_lane.fresh);
-	run_list_init(&worker->handler_lane.fresh);
-	worker->callback_lane.slots = options->callbacks;
-	worker->callback_lane.open = !options->handler_for_callbacks;
-	worker->handler_lane.slots = options->handlers;
-	worker->handler_lane.open = options->handler;
-	status = callbacks_start(&worker->callbacks, options->callbacks,
-				 options->http_connect_timeout, options->http_timeout,
-				 &worker->mailbox);
-	if (status != TW_OK || !options->handler)
+	callbacks->slots = options->handler_for_callbacks ? 0 : options->callbacks;
+	handlers->slots = options->handler ? options->handlers : 0;
+	run_list_init(&callbacks->fresh);
+	run_list_init(&handlers->fresh);
+	status = callbacks_start(&worker->callbacks, options, &worker->mailbox);
+	if (status != TW_OK)
 		return status;
-	status = handlers_start(&worker->handlers, options->handlers, options->handler,
-				options->context, &worker->mailbox);
+	status = handlers_start(&worker->handlers, options, &worker->mailbox);
 	if (status != TW_OK)
 		callbacks_stop(&worker->callbacks);
 	return status;
@@ -121,12 +116,11 @@ static enum tw_status runners_start(struct tw_redis_worker *worker)
 
 static void runners_stop(struct tw_redis_worker *worker)
 {
-	if (worker->options.handler)
-		handlers_stop(&worker->handlers);
+	handlers_stop(&worker->handlers);
 	callbacks_stop(&worker->callbacks);
 }
 
-static enum tw_status worker_build(struct tw_redis_worker *worker)
+static enum tw_status worker_build(struct tw_redis_worker *worker, struct tw_redis_error *error)
 {
 	const struct tw_options by_caller = {.drive = TW_DRIVE_CALLER,
 					     .workers = TW_WORKERS_INLINE};
@@ -154,7 +148,7 @@ no_mailbox:
 	tw_destroy(worker->wheel);
 no_tables:
 	tables_free(worker);
-	return status;
+	return error_set(error, status, "%s", tw_status_text(status));
 }
 
 static enum tw_status worker_open(struct tw_redis_worker *worker,
@@ -169,6 +163,14 @@ static enum tw_status worker_open(struct tw_redis_worker *worker,
 	/* The main thread has more to do than to wait: it comes back later by itself. */
 	once.patience = -1;
 	return tw_redis_open(&worker->redis, &once, error);
+}
+
+static void worker_free(struct tw_redis_worker *worker)
+{
+	tw_redis_close(worker->redis);
+	pthread_cond_destroy(&worker->answered);
+	pthread_mutex_destroy(&worker->lock);
+	free(worker);
 }
 
 enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
@@ -190,33 +192,25 @@ enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
 	pthread_mutex_init(&started->lock, NULL);
 	pthread_cond_init(&started->answered, NULL);
 	status = worker_open(started, redis_options, error);
-	if (status == TW_OK) {
-		status = worker_build(started);
-		if (status == TW_OK) {
-			*worker = started;
-			return TW_OK;
-		}
-		error_set(error, status, "%s", tw_status_text(status));
-		tw_redis_close(started->redis);
-	}
-	pthread_cond_destroy(&started->answered);
-	pthread_mutex_destroy(&started->lock);
-	free(started);
+	if (status == TW_OK)
+		status = worker_build(started, error);
+	if (status == TW_OK)
+		*worker = started;
+	else
+		worker_free(started);
 	return status;
 }
 
-static void worker_free(struct tw_redis_worker *worker)
+/* Its thread has come to its end. */
+static void worker_take_apart(struct tw_redis_worker *worker)
 {
 	pthread_join(worker->thread, NULL);
 	runners_stop(worker);
 	mailbox_destroy(&worker->mailbox);
 	tw_destroy(worker->wheel);
-	hints_close(&worker->hints);
+	connection_close(&worker->hints.connection);
 	tables_free(worker);
-	tw_redis_close(worker->redis);
-	pthread_cond_destroy(&worker->answered);
-	pthread_mutex_destroy(&worker->lock);
-	free(worker);
+	worker_free(worker);
 }
 
 enum tw_status tw_redis_worker_stop(struct tw_redis_worker *worker, tw_duration grace)
@@ -226,21 +220,18 @@ enum tw_status tw_redis_worker_stop(struct tw_redis_worker *worker, tw_duration 
 	if (!worker)
 		return TW_OK;
 	if (grace < 0 || pthread_equal(worker->thread, pthread_self()) ||
-	    (worker->options.handler && handlers_are_caller(&worker->handlers)))
+	    handlers_are_caller(&worker->handlers))
 		return TW_INVALID;
 	pthread_mutex_lock(&worker->lock);
 	worker->stop_asked = true;
-	worker->stop_answered = false;
 	worker->grace = grace;
-	pthread_mutex_unlock(&worker->lock);
 	mailbox_ring(&worker->mailbox);
-	pthread_mutex_lock(&worker->lock);
-	while (!worker->stop_answered)
+	while (worker->stop_asked)
 		pthread_cond_wait(&worker->answered, &worker->lock);
 	status = worker->stop_status;
 	pthread_mutex_unlock(&worker->lock);
 	if (status == TW_OK)
-		worker_free(worker);
+		worker_take_apart(worker);
 	return status;
 }
 

@@ -30,11 +30,6 @@ void run_extend_later(struct run *run)
 		run_extend(run);
 }
 
-static struct lane *run_lane(struct tw_redis_worker *worker, const struct run *run)
-{
-	return run->by_handler ? &worker->handler_lane : &worker->callback_lane;
-}
-
 static void run_refuse(struct run *run, enum tw_redis_outcome outcome, const char *reason)
 {
 	run->outcome = outcome;
@@ -46,13 +41,13 @@ void worker_take_run(struct tw_redis_worker *worker, struct run *run)
 {
 	struct lane *lane;
 
-	worker->held++;
+	worker->stats.held++;
 	run->by_handler = !run->job->url || worker->options.handler_for_callbacks;
-	lane = run_lane(worker, run);
+	lane = &worker->lanes[run->by_handler];
 	lane->pending++;
 	if (run->batch->broken[run->job - run->batch->jobs]) {
 		run_refuse(run, TW_REDIS_KILL, "its record can't be read");
-	} else if (!lane->open) {
+	} else if (!lane->slots) {
 		run_refuse(run, TW_REDIS_RETRY, "it has no callback, and this worker no handler");
 	} else {
 		run_list_add(&lane->fresh, run);
@@ -87,7 +82,7 @@ static void run_judge(struct tw_redis_worker *worker, struct run *run)
 
 void worker_end_run(struct tw_redis_worker *worker, struct run *run)
 {
-	struct lane *lane = run_lane(worker, run);
+	struct lane *lane = &worker->lanes[run->by_handler];
 	enum step_kind kind = STEP_FAIL;
 
 	lane->pending--;
@@ -135,7 +130,7 @@ void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redi
 	count_end(&worker->stats, end);
 	if (worker->options.report)
 		worker->options.report(worker->options.context, &report);
-	worker->held--;
+	worker->stats.held--;
 	if (!--batch->held)
 		tw_redis_batch_free(batch);
 	free(run);

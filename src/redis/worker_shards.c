@@ -17,8 +17,7 @@ static void shard_become_due(void *argument)
 {
 	struct shard *shard = argument;
 
-	shard->due = true;
-	shard->look_at = TW_FOREVER;
+	shard->look_at = 0;
 	shard->timer.id = 0;
 }
 
@@ -27,18 +26,16 @@ void shard_look_in(struct shard *shard, tw_duration wait)
 	struct tw_redis_worker *worker = shard->worker;
 	tw_duration poll =
 		hints_are_connected(&worker->hints) ? poll_with_hints : worker->options.poll;
-	tw_duration at;
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	tw_duration at = wait > 0 ? now + (wait < poll ? wait : poll) : 0;
 
-	if (shard->due)
-		return;
-	at = clock_read_real(CLOCK_MONOTONIC) + (wait < poll ? wait : poll);
-	if (wait > 0 && at >= shard->look_at)
+	if (at >= shard->look_at)
 		return;
 	if (shard->timer.id)
 		tw_timer_stop(worker->wheel, shard->timer);
 	shard->look_at = at;
-	if (wait <= 0 || tw_after_func(worker->wheel, at - clock_read_real(CLOCK_MONOTONIC),
-				       shard_become_due, shard, &shard->timer) != TW_OK)
+	if (!at ||
+	    tw_after_func(worker->wheel, at - now, shard_become_due, shard, &shard->timer) != TW_OK)
 		shard_become_due(shard);
 }
 

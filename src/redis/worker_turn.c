@@ -24,12 +24,11 @@ static const tw_duration ahead_time = 20 * TW_MILLISECOND;
 static struct step *step_begin(struct tw_redis_worker *worker, enum step_kind kind,
 			       struct shard *shard)
 {
-	size_t index = worker->step_count++;
-	struct step *step = &worker->steps[index];
+	struct step *step = &worker->steps[worker->step_count];
 
 	step->kind = kind;
 	step->shard = shard;
-	step->command = &worker->commands[index];
+	step->command = &worker->commands[worker->step_count++];
 	list_init(&step->leases);
 	run_list_init(&step->runs);
 	return step;
@@ -88,6 +87,8 @@ static size_t lane_room(const struct lane *lane, size_t batch)
 	size_t ahead = 0;
 	size_t allowed;
 
+	if (!lane->slots)
+		return SIZE_MAX;
 	if (lane->mean)
 		ahead = (size_t)(lane->slots * ahead_time / lane->mean);
 	if (ahead > AHEAD_BATCHES * batch)
@@ -102,13 +103,12 @@ static size_t worker_room(const struct tw_redis_worker *worker)
 {
 	size_t batch = worker->options.batch;
 	size_t room = SIZE_MAX;
-	const struct lane *const lanes[] = {&worker->handler_lane, &worker->callback_lane};
 
 	/* Ended, and Redis could not be told: there is an end to that, too. */
-	if (worker->stopping || worker->held > 2 * AHEAD_BATCHES * batch + 2048)
+	if (worker->stopping || worker->stats.held > 2 * AHEAD_BATCHES * batch + 2048)
 		return 0;
-	for (size_t i = 0; i < 2; i++) {
-		size_t own = lanes[i]->open ? lane_room(lanes[i], batch) : SIZE_MAX;
+	for (size_t i = 0; i < LANES; i++) {
+		size_t own = lane_room(&worker->lanes[i], batch);
 
 		room = own < room ? own : room;
 	}
@@ -117,7 +117,7 @@ static size_t worker_room(const struct tw_redis_worker *worker)
 
 static bool shard_wants_claim(const struct shard *shard)
 {
-	return shard->due && !shard->blocked;
+	return !shard->look_at && !shard->blocked;
 }
 
 static void step_claims(struct tw_redis_worker *worker)
@@ -146,7 +146,7 @@ static void step_claims(struct tw_redis_worker *worker)
 		step = step_begin(worker, STEP_CLAIM, shard);
 		claim_write(step->command, shard->number, limit, worker->options.lease);
 		step->limit = limit;
-		shard->due = false;
+		shard->look_at = TW_FOREVER;
 		room -= limit;
 	}
 	worker->first_shard = (worker->first_shard + i) % count;
@@ -181,7 +181,7 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 
 	if (step->command->status != TW_OK || claim_read(step->command, &batch) != TW_OK) {
 		/* What it claimed, if it did, comes back when the lease ends. */
-		step->shard->due = true;
+		shard_look_in(step->shard, 0);
 		return;
 	}
 	worker->stats.claims++;
@@ -189,15 +189,13 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	worker->stats.buried += batch->buried;
 	step->shard->look_at = TW_FOREVER;
 	shard_look_in(step->shard, batch->count == step->limit ? 0 : batch->next);
-	batch->held = batch->count;
 	for (size_t i = 0; i < batch->count; i++) {
 		struct run *run = calloc(1, sizeof(*run));
 
-		if (!run) {
-			/* Its lease ends, and it comes again. */
-			batch->held--;
+		/* Its lease ends, and it comes again. */
+		if (!run)
 			continue;
-		}
+		batch->held++;
 		run->batch = batch;
 		run->job = &batch->jobs[i];
 		run->shard = step->shard;

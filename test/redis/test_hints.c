@@ -35,7 +35,8 @@ static void earlier_task_is_hinted(void **state)
 	unsigned shard = 99;
 	tw_duration wait = 0;
 
-	assert_true(hints_connect(&hints, fixture->redis, wall_clock()));
+	hints_connect(&hints, fixture->redis, wall_clock());
+	assert_true(hints_are_connected(&hints));
 	add_task(fixture->redis, "a", 5 * TW_SECOND);
 	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
 	assert_int_equal(shard, tw_redis_shard(fixture->redis, "a", 1));
@@ -46,7 +47,7 @@ static void earlier_task_is_hinted(void **state)
 	add_task(fixture->redis, "a", 0);
 	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
 	assert_int_equal(wait, 0);
-	hints_close(&hints);
+	connection_close(&hints.connection);
 }
 
 static void later_and_far_tasks_are_not_hinted(void **state)
@@ -57,7 +58,8 @@ static void later_and_far_tasks_are_not_hinted(void **state)
 	tw_duration wait;
 
 	add_task(fixture->redis, "first", 5 * TW_SECOND);
-	assert_true(hints_connect(&hints, fixture->redis, wall_clock()));
+	hints_connect(&hints, fixture->redis, wall_clock());
+	assert_true(hints_are_connected(&hints));
 	for (int i = 0; i < 100; i++) {
 		char key[16];
 
@@ -69,7 +71,7 @@ static void later_and_far_tasks_are_not_hinted(void **state)
 			add_task(fixture->redis, key, TW_MINUTE);
 	}
 	assert_false(hint_comes(&hints, 200 * TW_MILLISECOND, &shard, &wait));
-	hints_close(&hints);
+	connection_close(&hints.connection);
 }
 
 static enum tw_redis_outcome count_run(void *context, const struct tw_redis_job *job,

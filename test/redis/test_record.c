@@ -24,10 +24,10 @@ static void a_task_for_a_handler_is_kept_without_json(void **state)
 	assert_int_equal(buffer.size, 7);
 	assert_memory_equal(buffer.data, "5 0\na\0b", 7);
 	assert_int_equal(record_read(&record, buffer.data, buffer.size), TW_OK);
-	assert_int_equal(record.max_attempts, 5);
-	assert_int_equal(record.body_size, 3);
-	assert_memory_equal(record.body, "a\0b", 3);
-	assert_null(record.url);
+	assert_int_equal(record.task.max_attempts, 5);
+	assert_int_equal(record.task.body_size, 3);
+	assert_memory_equal(record.task.body, "a\0b", 3);
+	assert_null(record.task.url);
 	record_free(&record);
 	buffer_free(&buffer);
 }
@@ -47,13 +47,13 @@ static void a_callback_comes_back_as_it_was_given(void **state)
 	assert_int_equal(task_check(&task, NULL), TW_OK);
 	assert_int_equal(record_write(&buffer, &task, NULL), TW_OK);
 	assert_int_equal(record_read(&record, buffer.data, buffer.size), TW_OK);
-	assert_string_equal(record.url, task.url);
-	assert_int_equal(record.method, TW_REDIS_POST);
-	assert_int_equal(record.header_count, 2);
-	assert_string_equal(record.headers[0], two_headers[0]);
-	assert_string_equal(record.headers[1], two_headers[1]);
-	assert_int_equal(record.body_size, 4);
-	assert_memory_equal(record.body, "{}\n{", 4);
+	assert_string_equal(record.task.url, task.url);
+	assert_int_equal(record.task.method, TW_REDIS_POST);
+	assert_int_equal(record.task.header_count, 2);
+	assert_string_equal(record.task.headers[0], two_headers[0]);
+	assert_string_equal(record.task.headers[1], two_headers[1]);
+	assert_int_equal(record.task.body_size, 4);
+	assert_memory_equal(record.task.body, "{}\n{", 4);
 	record_free(&record);
 	buffer_free(&buffer);
 }

@@ -33,7 +33,6 @@ struct arguments {
 	struct tw_redis_task task; /* body: data, once it has been read */
 	const char *headers[TW_REDIS_HEADER_COUNT_MAX + 1];
 	const char *data; /* as given: text, @file or @- */
-	bool timed;       /* --at or --in was given */
 	bool all;         /* dead letters: every one */
 	unsigned limit;   /* of a list; 0: none */
 
@@ -43,17 +42,15 @@ struct arguments {
 
 	bool json;
 	bool verbose;
+	bool answered; /* --help or --version was given, and that is all there is to do */
 };
 
 /*
  * Reads all but the data itself. Passwords in `arguments` and the environment are copied and
- * overwritten where they were, so that nobody finds them in the process list. False: the program is
- * to end with *exit_code: help was asked for, or the usage is wrong, which has been said on stderr.
+ * overwritten where they were, so that nobody finds them in the process list. EXIT_DONE; else what
+ * is wrong has been said on stderr.
  */
-bool arguments_read(struct arguments *arguments, int count, char **texts, int *exit_code);
+int arguments_read(struct arguments *arguments, int count, char **texts);
 void arguments_free(struct arguments *arguments);
-
-/* Says on stderr what is wrong with the usage; answers EXIT_USAGE. */
-__attribute__((format(printf, 1, 2))) int usage_error(const char *format, ...);
 
 #endif

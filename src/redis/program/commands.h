@@ -7,15 +7,14 @@
 
 /* task_commands.c */
 int command_add(struct tw_redis *redis, struct arguments *arguments);
-int command_cancel(struct tw_redis *redis, struct arguments *arguments);
 int command_move(struct tw_redis *redis, struct arguments *arguments);
 int command_get(struct tw_redis *redis, struct arguments *arguments);
-int command_dead_retry(struct tw_redis *redis, struct arguments *arguments);
-int command_dead_drop(struct tw_redis *redis, struct arguments *arguments);
+/* cancel, dead retry, dead drop */
+int command_key(struct tw_redis *redis, struct arguments *arguments);
 
 /* list_commands.c */
+/* list, dead list */
 int command_list(struct tw_redis *redis, struct arguments *arguments);
-int command_dead_list(struct tw_redis *redis, struct arguments *arguments);
 int command_stats(struct tw_redis *redis, struct arguments *arguments);
 int command_ping(struct tw_redis *redis, struct arguments *arguments);
 

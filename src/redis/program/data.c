@@ -27,18 +27,16 @@ static int stream_read(FILE *stream, char **body, size_t *size)
 
 static int file_read(const char *path, char **body, size_t *size)
 {
-	FILE *stream;
+	FILE *stream = strcmp(path, "-") ? fopen(path, "rb") : stdin;
 	int exit_code;
 
-	if (!strcmp(path, "-"))
-		return stream_read(stdin, body, size);
-	stream = fopen(path, "rb");
 	if (!stream) {
 		fprintf(stderr, "twr: %s: %s\n", path, strerror(errno));
 		return EXIT_BAD_DATA;
 	}
 	exit_code = stream_read(stream, body, size);
-	fclose(stream);
+	if (stream != stdin)
+		fclose(stream);
 	return exit_code;
 }
 

@@ -27,14 +27,9 @@ int command_list(struct tw_redis *redis, struct arguments *arguments)
 {
 	struct listing listing = {arguments->json, arguments->limit, 0};
 
-	return outcome_of_call(redis, tw_redis_each(redis, listing_each, &listing));
-}
-
-int command_dead_list(struct tw_redis *redis, struct arguments *arguments)
-{
-	struct listing listing = {arguments->json, arguments->limit, 0};
-
-	return outcome_of_call(redis, tw_redis_dead_each(redis, listing_each, &listing));
+	return outcome_of_call(redis, arguments->command == COMMAND_LIST
+					      ? tw_redis_each(redis, listing_each, &listing)
+					      : tw_redis_dead_each(redis, listing_each, &listing));
 }
 
 int command_stats(struct tw_redis *redis, struct arguments *arguments)
@@ -53,13 +48,9 @@ int command_ping(struct tw_redis *redis, struct arguments *arguments)
 	int exit_code = outcome_of_call(redis, tw_redis_ping(redis, &took));
 	char text[WHEN_SIZE];
 
-	if (exit_code != EXIT_DONE)
-		return exit_code;
-	if (arguments->json) {
+	if (exit_code == EXIT_DONE && arguments->json)
 		show_json(json_pack("{s:f}", "took_ms", (double)took / TW_MILLISECOND));
-		return exit_code;
-	}
-	duration_write(took, text);
-	printf("Redis answers in %s\n", text);
+	else if (exit_code == EXIT_DONE)
+		printf("Redis answers in %s\n", duration_write(took, text));
 	return exit_code;
 }

@@ -23,11 +23,7 @@ static const char *const end_names[] = {
 	[TW_REDIS_END_DEAD] = "dead",         [TW_REDIS_END_STALE] = "stale",
 	[TW_REDIS_END_RELEASED] = "released", [TW_REDIS_END_UNTOLD] = "untold",
 };
-
-static const char *method_name(enum tw_redis_method method)
-{
-	return method == TW_REDIS_GET ? "GET" : "POST";
-}
+static const char *const method_names[] = {[TW_REDIS_POST] = "POST", [TW_REDIS_GET] = "GET"};
 
 static char *base64_write(const unsigned char *bytes, size_t size)
 {
@@ -73,8 +69,7 @@ void json_set_time(json_t *object, const char *name, int64_t at_ms)
 {
 	char text[WHEN_SIZE];
 
-	time_write(at_ms, text);
-	json_object_set_new(object, name, json_string(text));
+	json_object_set_new(object, name, json_string(time_write(at_ms, text)));
 }
 
 void show_json(json_t *object)
@@ -94,7 +89,7 @@ static void json_set_callback(json_t *object, const struct tw_redis_task *task)
 	for (size_t i = 0; i < task->header_count; i++)
 		json_array_append_new(headers, json_string(task->headers[i]));
 	json_object_set_new(object, "callback", json_string(task->url));
-	json_object_set_new(object, "method", json_string(method_name(task->method)));
+	json_object_set_new(object, "method", json_string(method_names[task->method]));
 	json_object_set_new(object, "headers", headers);
 }
 
@@ -145,6 +140,16 @@ static void show_text(const char *text, size_t size)
 	}
 }
 
+/* The end of a line. */
+static void show_reason(const char *reason)
+{
+	if (*reason) {
+		fputs("  ", stdout);
+		show_text(reason, strlen(reason));
+	}
+	putchar('\n');
+}
+
 static void show_field(const char *name, const char *text)
 {
 	printf("%-9s ", name);
@@ -161,7 +166,6 @@ void show_task(const struct tw_redis_info *info, bool json)
 		show_json(task_json(info));
 		return;
 	}
-	time_write(info->due_ms, due);
 	printf("%-9s ", "key");
 	show_key(task->key, task->key_size);
 	putchar('\n');
@@ -169,14 +173,14 @@ void show_task(const struct tw_redis_info *info, bool json)
 	show_field(info->state == TW_REDIS_LEASED ? "leased to"
 		   : info->state == TW_REDIS_DEAD ? "died"
 						  : "due",
-		   due);
+		   time_write(info->due_ms, due));
 	printf("%-9s %u of %u\n", "attempts", info->attempts, task->max_attempts);
 	if (info->token)
 		printf("%-9s %" PRIu64 "\n", "token", info->token);
 	if (info->state == TW_REDIS_DEAD)
 		show_field("reason", info->reason);
 	if (task->url) {
-		printf("%-9s %s ", "callback", method_name(task->method));
+		printf("%-9s %s ", "callback", method_names[task->method]);
 		show_text(task->url, strlen(task->url));
 		putchar('\n');
 	}
@@ -197,15 +201,10 @@ void show_line(const struct tw_redis_info *info, bool json)
 		show_json(task_json(info));
 		return;
 	}
-	time_write(info->due_ms, due);
-	printf("%s  %-7s  %u/%u  ", due, state_names[info->state], info->attempts,
-	       info->task.max_attempts);
+	printf("%s  %-7s  %u/%u  ", time_write(info->due_ms, due), state_names[info->state],
+	       info->attempts, info->task.max_attempts);
 	show_key(info->task.key, info->task.key_size);
-	if (*info->reason) {
-		fputs("  ", stdout);
-		show_text(info->reason, strlen(info->reason));
-	}
-	putchar('\n');
+	show_reason(info->reason);
 }
 
 void show_stats(const struct tw_redis_stats *stats, bool json)
@@ -262,19 +261,12 @@ void show_report(const struct tw_redis_report *report, bool json)
 		show_json(report_json(report));
 		return;
 	}
-	duration_write(job->lateness, late);
-	duration_write(report->took, took);
 	printf("%-8s ", end_names[report->end]);
 	show_key(job->key, job->key_size);
 	printf("  attempt %u/%u  token %" PRIu64 "  late %s  took %s", job->attempt,
-	       job->max_attempts, job->token, late, took);
-	if (report->end == TW_REDIS_END_RETRIED) {
-		duration_write(report->retry_in, retry_in);
-		printf("  again in %s", retry_in);
-	}
-	if (*report->reason) {
-		fputs("  ", stdout);
-		show_text(report->reason, strlen(report->reason));
-	}
-	putchar('\n');
+	       job->max_attempts, job->token, duration_write(job->lateness, late),
+	       duration_write(report->took, took));
+	if (report->end == TW_REDIS_END_RETRIED)
+		printf("  again in %s", duration_write(report->retry_in, retry_in));
+	show_reason(report->reason);
 }

@@ -10,15 +10,6 @@
 #include "show.h"
 #include "when.h"
 
-/* A key that is too long is bad data, and to the library a bad argument. */
-static int key_check(const struct arguments *arguments)
-{
-	if (arguments->task.key_size <= TW_REDIS_KEY_MAX)
-		return EXIT_DONE;
-	fprintf(stderr, "twr: the key is longer than %d bytes\n", TW_REDIS_KEY_MAX);
-	return EXIT_BAD_DATA;
-}
-
 static void show_due(const struct arguments *arguments, int64_t due_ms)
 {
 	const struct tw_redis_task *task = &arguments->task;
@@ -33,19 +24,16 @@ static void show_due(const struct arguments *arguments, int64_t due_ms)
 		show_json(object);
 		return;
 	}
-	time_write(due_ms, due);
 	show_key(task->key, task->key_size);
-	printf(" is due %s\n", due);
+	printf(" is due %s\n", time_write(due_ms, due));
 }
 
 int command_add(struct tw_redis *redis, struct arguments *arguments)
 {
-	int exit_code = key_check(arguments);
 	char *body = NULL;
+	int exit_code = data_read(arguments, &body);
 	int64_t due_ms;
 
-	if (exit_code == EXIT_DONE)
-		exit_code = data_read(arguments, &body);
 	if (exit_code == EXIT_DONE)
 		exit_code = outcome_of_call(redis, tw_redis_add(redis, &arguments->task, &due_ms));
 	free(body);
@@ -54,26 +42,13 @@ int command_add(struct tw_redis *redis, struct arguments *arguments)
 	return exit_code;
 }
 
-int command_cancel(struct tw_redis *redis, struct arguments *arguments)
-{
-	const struct tw_redis_task *task = &arguments->task;
-	int exit_code = key_check(arguments);
-
-	return exit_code == EXIT_DONE
-		       ? outcome_of_call(redis, tw_redis_cancel(redis, task->key, task->key_size))
-		       : exit_code;
-}
-
 int command_move(struct tw_redis *redis, struct arguments *arguments)
 {
 	const struct tw_redis_task *task = &arguments->task;
-	int exit_code = key_check(arguments);
 	int64_t due_ms;
-
-	if (exit_code == EXIT_DONE)
-		exit_code =
-			outcome_of_call(redis, tw_redis_move(redis, task->key, task->key_size,
+	int exit_code = outcome_of_call(redis, tw_redis_move(redis, task->key, task->key_size,
 							     task->at_ms, task->delay, &due_ms));
+
 	if (exit_code == EXIT_DONE)
 		show_due(arguments, due_ms);
 	return exit_code;
@@ -90,19 +65,16 @@ static bool get_each(void *argument, const struct tw_redis_info *info)
 int command_get(struct tw_redis *redis, struct arguments *arguments)
 {
 	const struct tw_redis_task *task = &arguments->task;
-	int exit_code = key_check(arguments);
 
-	return exit_code == EXIT_DONE
-		       ? outcome_of_call(redis, tw_redis_get(redis, task->key, task->key_size,
-							     get_each, arguments))
-		       : exit_code;
+	return outcome_of_call(redis,
+			       tw_redis_get(redis, task->key, task->key_size, get_each, arguments));
 }
 
-typedef enum tw_status dead_call(struct tw_redis *redis, const void *key, size_t key_size);
+typedef enum tw_status key_call(struct tw_redis *redis, const void *key, size_t key_size);
 
 struct sweep {
 	struct tw_redis *redis;
-	dead_call *call;
+	key_call *call;
 	enum tw_status status;
 	uint64_t count;
 };
@@ -120,21 +92,12 @@ static bool sweep_each(void *argument, const struct tw_redis_info *info)
 	return status == TW_OK;
 }
 
-static int dead_command(struct tw_redis *redis, struct arguments *arguments, dead_call *call)
+static int sweep_all(struct tw_redis *redis, const struct arguments *arguments, key_call *call)
 {
-	const struct tw_redis_task *task = &arguments->task;
 	struct sweep sweep = {.redis = redis, .call = call};
-	enum tw_status status;
-	int exit_code;
+	enum tw_status status = tw_redis_dead_each(redis, sweep_each, &sweep);
+	int exit_code = outcome_of_call(redis, status == TW_OK ? sweep.status : status);
 
-	if (!arguments->all) {
-		exit_code = key_check(arguments);
-		return exit_code == EXIT_DONE
-			       ? outcome_of_call(redis, call(redis, task->key, task->key_size))
-			       : exit_code;
-	}
-	status = tw_redis_dead_each(redis, sweep_each, &sweep);
-	exit_code = outcome_of_call(redis, status == TW_OK ? sweep.status : status);
 	if (arguments->json)
 		show_json(json_pack("{s:I}", "count", (json_int_t)sweep.count));
 	else
@@ -142,12 +105,14 @@ static int dead_command(struct tw_redis *redis, struct arguments *arguments, dea
 	return exit_code;
 }
 
-int command_dead_retry(struct tw_redis *redis, struct arguments *arguments)
+int command_key(struct tw_redis *redis, struct arguments *arguments)
 {
-	return dead_command(redis, arguments, tw_redis_dead_retry);
-}
+	static key_call *const calls[] = {[COMMAND_CANCEL] = tw_redis_cancel,
+					  [COMMAND_DEAD_RETRY] = tw_redis_dead_retry,
+					  [COMMAND_DEAD_DROP] = tw_redis_dead_drop};
+	const struct tw_redis_task *task = &arguments->task;
+	key_call *call = calls[arguments->command];
 
-int command_dead_drop(struct tw_redis *redis, struct arguments *arguments)
-{
-	return dead_command(redis, arguments, tw_redis_dead_drop);
+	return arguments->all ? sweep_all(redis, arguments, call)
+			      : outcome_of_call(redis, call(redis, task->key, task->key_size));
 }

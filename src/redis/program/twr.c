@@ -10,17 +10,21 @@
 typedef int command_run(struct tw_redis *redis, struct arguments *arguments);
 
 static command_run *const commands[] = {
-	[COMMAND_ADD] = command_add,
-	[COMMAND_CANCEL] = command_cancel,
-	[COMMAND_MOVE] = command_move,
-	[COMMAND_GET] = command_get,
-	[COMMAND_LIST] = command_list,
-	[COMMAND_STATS] = command_stats,
-	[COMMAND_DEAD_LIST] = command_dead_list,
-	[COMMAND_DEAD_RETRY] = command_dead_retry,
-	[COMMAND_DEAD_DROP] = command_dead_drop,
-	[COMMAND_PING] = command_ping,
+	[COMMAND_ADD] = command_add,        [COMMAND_CANCEL] = command_key,
+	[COMMAND_MOVE] = command_move,      [COMMAND_GET] = command_get,
+	[COMMAND_LIST] = command_list,      [COMMAND_STATS] = command_stats,
+	[COMMAND_DEAD_LIST] = command_list, [COMMAND_DEAD_RETRY] = command_key,
+	[COMMAND_DEAD_DROP] = command_key,  [COMMAND_PING] = command_ping,
 };
+
+/* A key that is too long is bad data, and to the library a bad argument. */
+static int key_check(const struct tw_redis_task *task)
+{
+	if (task->key_size <= TW_REDIS_KEY_MAX)
+		return EXIT_DONE;
+	fprintf(stderr, "twr: the key is longer than %d bytes\n", TW_REDIS_KEY_MAX);
+	return EXIT_BAD_DATA;
+}
 
 static int run(struct arguments *arguments)
 {
@@ -34,7 +38,9 @@ static int run(struct arguments *arguments)
 	status = tw_redis_open(&redis, &arguments->redis, &error);
 	if (status != TW_OK)
 		return outcome(status, &error);
-	exit_code = commands[arguments->command](redis, arguments);
+	exit_code = key_check(&arguments->task);
+	if (exit_code == EXIT_DONE)
+		exit_code = commands[arguments->command](redis, arguments);
 	tw_redis_close(redis);
 	return exit_code;
 }
@@ -46,7 +52,8 @@ int main(int count, char **texts)
 
 	/* A reader that goes away is an error of the output, not an end without a word. */
 	signal(SIGPIPE, SIG_IGN);
-	if (arguments_read(&arguments, count, texts, &exit_code))
+	exit_code = arguments_read(&arguments, count, texts);
+	if (exit_code == EXIT_DONE && !arguments.answered)
 		exit_code = run(&arguments);
 	arguments_free(&arguments);
 	if ((fflush(stdout) || ferror(stdout)) && exit_code == EXIT_DONE) {

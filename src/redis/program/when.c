@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -84,74 +85,65 @@ bool duration_parse(const char *text, tw_duration *duration)
 	return true;
 }
 
-/* Exactly `count` digits. */
-static const char *digits_read(const char *text, int count, int *number)
+/* The text behind what is as the pattern says; NULL: it is not. In a pattern 0 is any digit, and T
+ * any of "Tt ". */
+static const char *pattern_skip(const char *text, const char *pattern)
 {
-	*number = 0;
-	for (int i = 0; i < count; i++, text++) {
-		if (!isdigit((unsigned char)*text))
+	for (; *pattern; pattern++, text++) {
+		bool fits = *text == *pattern ||
+			    (*pattern == '0' && isdigit((unsigned char)*text)) ||
+			    (*pattern == 'T' && (*text == 't' || *text == ' '));
+
+		if (!fits)
 			return NULL;
-		*number = *number * 10 + (*text - '0');
 	}
 	return text;
 }
 
-static const char *character_read(const char *text, const char *either)
+/* "2031-05-01T12:00", "2031-05-01T12:00:30" or "2031-05-01T12:00:30.250" */
+static const char *date_read(const char *text, struct tm *date, int *ms)
 {
-	return text && *text && strchr(either, *text) ? text + 1 : NULL;
-}
-
-static const char *date_read(const char *text, struct tm *date)
-{
-	text = digits_read(text, 4, &date->tm_year);
-	text = character_read(text, "-");
-	text = text ? digits_read(text, 2, &date->tm_mon) : NULL;
-	text = character_read(text, "-");
-	text = text ? digits_read(text, 2, &date->tm_mday) : NULL;
-	date->tm_year -= 1900;
-	date->tm_mon -= 1;
-	return character_read(text, "Tt ");
-}
-
-/* "12:00", "12:00:30" or "12:00:30.250" */
-static const char *clock_read(const char *text, struct tm *date, int *ms)
-{
+	const char *end = pattern_skip(text, "0000-00-00T00:00");
 	int64_t nanos;
 
-	text = digits_read(text, 2, &date->tm_hour);
-	text = character_read(text, ":");
-	text = text ? digits_read(text, 2, &date->tm_min) : NULL;
-	if (!text || *text != ':')
-		return text;
-	if (!isdigit((unsigned char)text[1]) || !isdigit((unsigned char)text[2]))
+	if (!end)
 		return NULL;
-	text = decimal_read(text + 1, &nanos);
-	if (!text || nanos >= TW_MINUTE)
+	sscanf(text, "%4d-%2d-%2d%*c%2d:%2d", &date->tm_year, &date->tm_mon, &date->tm_mday,
+	       &date->tm_hour, &date->tm_min);
+	date->tm_year -= 1900;
+	date->tm_mon -= 1;
+	if (*end != ':')
+		return end;
+	if (!pattern_skip(end, ":00"))
+		return NULL;
+	end = decimal_read(end + 1, &nanos);
+	if (!end || nanos >= TW_MINUTE)
 		return NULL;
 	date->tm_sec = (int)(nanos / TW_SECOND);
 	*ms = (int)(nanos % TW_SECOND / TW_MILLISECOND);
-	return text;
+	return end;
 }
 
 /* "Z", "+02:00", "-0730": seconds to the east of Greenwich. */
 static bool zone_read(const char *text, int *east)
 {
+	const char *end;
 	int hours;
 	int minutes;
-	int sign = *text == '-' ? -1 : 1;
 
 	*east = 0;
 	if ((*text == 'Z' || *text == 'z') && !text[1])
 		return true;
-	text = character_read(text, "+-");
-	text = text ? digits_read(text, 2, &hours) : NULL;
-	if (text && *text == ':')
-		text++;
-	text = text ? digits_read(text, 2, &minutes) : NULL;
-	if (!text || *text || hours > 23 || minutes > 59)
+	if (*text != '+' && *text != '-')
 		return false;
-	*east = sign * (hours * 3600 + minutes * 60);
-	return true;
+	end = pattern_skip(text + 1, "00:00");
+	end = end ? end : pattern_skip(text + 1, "0000");
+	if (!end || *end)
+		return false;
+	sscanf(text + 1, "%2d", &hours);
+	minutes = atoi(end - 2);
+	*east = (*text == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
+	return hours <= 23 && minutes <= 59;
 }
 
 /* timegm takes a 31st of April and makes it the 1st of May. */
@@ -178,15 +170,14 @@ bool time_parse(const char *text, int64_t *at_ms)
 		*at_ms = (nanos + TW_MILLISECOND - 1) / TW_MILLISECOND;
 		return true;
 	}
-	text = date_read(text, &date);
-	text = text ? clock_read(text, &date, &ms) : NULL;
+	text = date_read(text, &date, &ms);
 	if (!text || !zone_read(text, &east) || !date_to_seconds(&date, &seconds))
 		return false;
 	*at_ms = ((int64_t)seconds - east) * 1000 + ms;
 	return *at_ms >= 0;
 }
 
-void time_write(int64_t at_ms, char text[WHEN_SIZE])
+const char *time_write(int64_t at_ms, char text[WHEN_SIZE])
 {
 	time_t seconds = (time_t)(at_ms / 1000);
 	struct tm date;
@@ -194,13 +185,14 @@ void time_write(int64_t at_ms, char text[WHEN_SIZE])
 
 	if (!gmtime_r(&seconds, &date)) {
 		snprintf(text, WHEN_SIZE, "%" PRId64 " ms", at_ms);
-		return;
+		return text;
 	}
 	size = strftime(text, WHEN_SIZE, "%Y-%m-%dT%H:%M:%S", &date);
 	snprintf(text + size, WHEN_SIZE - size, ".%03dZ", (int)(at_ms % 1000));
+	return text;
 }
 
-void duration_write(tw_duration duration, char text[WHEN_SIZE])
+const char *duration_write(tw_duration duration, char text[WHEN_SIZE])
 {
 	if (duration < TW_MILLISECOND)
 		snprintf(text, WHEN_SIZE, "%" PRId64 " us", duration / TW_MICROSECOND);
@@ -208,4 +200,5 @@ void duration_write(tw_duration duration, char text[WHEN_SIZE])
 		snprintf(text, WHEN_SIZE, "%.1f ms", (double)duration / TW_MILLISECOND);
 	else
 		snprintf(text, WHEN_SIZE, "%.2f s", (double)duration / TW_SECOND);
+	return text;
 }

@@ -17,10 +17,10 @@ bool duration_parse(const char *text, tw_duration *duration);
  * since 1970. A time without a zone is refused: whose would it be? */
 bool time_parse(const char *text, int64_t *at_ms);
 
-/* "2031-05-01T12:00:00.250Z". */
-void time_write(int64_t at_ms, char text[WHEN_SIZE]);
+/* "2031-05-01T12:00:00.250Z". Returns the text. */
+const char *time_write(int64_t at_ms, char text[WHEN_SIZE]);
 
-/* "250 us", "12.3 ms", "4.56 s". */
-void duration_write(tw_duration duration, char text[WHEN_SIZE]);
+/* "250 us", "12.3 ms", "4.56 s". Returns the text. */
+const char *duration_write(tw_duration duration, char text[WHEN_SIZE]);
 
 #endif
