@@ -14,8 +14,10 @@
  * nothing is followed by sleep until the next deadline or command.
  *
  * A crowd that is due in one tick takes many turns. On a real clock with a pool, the ticks that
- * come up meanwhile overtake it (wheel.c), one a turn. On a manual clock, and inline, everything is
- * done in order: a tick is finished before the next begins.
+ * come up meanwhile overtake it (wheel.c): a turn begins every tick that has come, as long as what
+ * is newly due has been handed over, before it goes on with what is left; and what a tick leaves
+ * over at the end of its turn is late, and goes to the pool's bulk lane. On a manual clock, and
+ * inline, everything is done in order: a tick is finished before the next begins.
  *
  * Where the pool's backlog has a limit, timers that are due stay in the wheel until the pool has
  * room, and no tick begins or overtakes meanwhile. All else goes on; the pool wakes the owner.
