@@ -8,12 +8,11 @@
  *   late     the same, left over when a later tick became due; not in an ordered wheel;
  *   sort     in an ordered wheel: due, on the way from coming to due.
  *
- * Slots come up as whole lists, at once. The timers in them are looked at one by one in
- * wheel_expire(), a bounded number a call, so that a crowded slot stalls nobody. Slots that are to be
- * re-filed take turns, so that a crowd in one does not hold up the others. Whoever is looked
- * at too early (it was moved to a later tick, or comes from a coarser slot) is filed again by its
- * real expiry. So a move to a later tick need not touch the lists: it rewrites the timer, and the
- * slot it lies in comes up early for it.
+ * Slots come up as whole lists, at once. Their timers are looked at one by one in wheel_expire(), a
+ * bounded number a call, so that a crowded slot stalls nobody; and those to be re-filed take turns,
+ * so that a crowd in one does not hold up the others. A timer looked at too early (it was moved to
+ * a later tick, or comes from a coarser slot) is filed again by its real expiry. So a move to a
+ * later tick need not touch the lists: it rewrites the timer, whose slot comes up early for it.
  *
  * Unless early is not early enough. Where a wheel is advanced while busy, a timer in a crowd is
  * looked at after those that became due since, and wheel_next_tick() does not know of it. So two

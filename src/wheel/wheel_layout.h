@@ -51,9 +51,9 @@ struct wheel {
 	struct list late; /* left over from earlier ticks; not in an ordered wheel */
 	/* To be re-filed: each slot that came up is one, as far as there are enough. */
 	struct list coming[WHEEL_COMING];
-	uint64_t coming_used; /* bit i: coming[i] may have timers */
-	unsigned coming_turn; /* whose turn it is … */
-	unsigned coming_seen; /* … and how many of its timers were looked at */
+	uint64_t coming_used;   /* bit i: coming[i] may have timers */
+	unsigned coming_turn;   /* whose turn it is … */
+	unsigned coming_seen;   /* … and how many of its timers were looked at */
 	struct wheel_sort sort; /* of an ordered wheel: those of coming that are due */
 };
 
