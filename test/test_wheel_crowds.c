@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A crowd in one slot of the levels, and the few beside it: what comes down is looked at by turns,
- * from both ends, and what is left over of a tick comes last.
+ * from both ends; a timer that repeats comes first, and what is left over of a tick last.
  */
 #include "support/test.h"
 
@@ -124,6 +124,29 @@ static void timer_set_first_into_the_slot_of_a_crowd_is_looked_at_soon(void **st
 	crowd_close(&crowd);
 }
 
+/* In the slot where it is set, and in those that it comes down to. */
+static void timer_that_repeats_is_the_first_of_its_tick(void **state)
+{
+	static struct crowd crowd;
+	struct timer *expired[STEP];
+	uint64_t tick = 4 * SPAN + 100;
+
+	(void)state;
+	crowd_open(&crowd);
+	add_crowd(&crowd, tick);
+	crowd.timers[CROWD] = (struct timer){.expiry = tick, .class = TIMER_PERIODIC};
+	wheel_add(crowd.wheel, &crowd.timers[CROWD]);
+	crowd.left++;
+	while (wheel_now(crowd.wheel) < tick) {
+		wheel_advance(crowd.wheel, wheel_next_tick(crowd.wheel));
+		while (wheel_now(crowd.wheel) < tick && wheel_is_busy(crowd.wheel))
+			assert_int_equal(step(&crowd, expired), 0);
+	}
+	assert_int_equal(step(&crowd, expired), STEP);
+	assert_ptr_equal(expired[0], &crowd.timers[CROWD]);
+	crowd_close(&crowd);
+}
+
 static void what_a_tick_has_left_over_comes_after_all_that_is_newly_due(void **state)
 {
 	static struct crowd crowd;
@@ -172,6 +195,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(crowd_of_one_slot_does_not_hold_up_the_next_slot),
 	cmocka_unit_test(timer_set_last_into_the_slot_of_a_crowd_is_looked_at_soon),
 	cmocka_unit_test(timer_set_first_into_the_slot_of_a_crowd_is_looked_at_soon),
+	cmocka_unit_test(timer_that_repeats_is_the_first_of_its_tick),
 	cmocka_unit_test(what_a_tick_has_left_over_comes_after_all_that_is_newly_due),
 	cmocka_unit_test(slots_that_come_up_one_after_the_other_lose_nothing),
 };

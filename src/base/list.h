@@ -54,17 +54,6 @@ static inline struct list *list_take_first(struct list *list)
 	return first;
 }
 
-/* The last one. */
-static inline struct list *list_take_last(struct list *list)
-{
-	struct list *last = list->previous;
-
-	if (last == list)
-		return NULL;
-	list_remove(last);
-	return last;
-}
-
 /* Moves all of `from` behind the last of `list`, in order, at once. */
 static inline void list_append_all(struct list *list, struct list *from)
 {

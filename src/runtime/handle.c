@@ -183,6 +183,7 @@ struct handle *handle_new(struct handle_table *table, uint64_t *id)
 void handle_make_periodic(struct handle *handle, struct schedule *schedule)
 {
 	handle->schedule = schedule;
+	handle->timer.class = TIMER_PERIODIC;
 	/* relaxed: published as the rest of it is. */
 	atomic_fetch_or_explicit(&handle->state, PERIODIC, memory_order_relaxed);
 }

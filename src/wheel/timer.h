@@ -31,8 +31,9 @@ enum timer_job {
 enum timer_class {
 	TIMER_KEYED, /* and the two after it: by size of the key */
 	TIMER_KEYED_LARGE = 3,
-	TIMER_HANDLE, /* struct handle */
-	TIMER_ALARM   /* struct tw_alarm */
+	TIMER_HANDLE,   /* struct handle */
+	TIMER_PERIODIC, /* likewise, with a schedule */
+	TIMER_ALARM     /* struct tw_alarm */
 };
 
 /* Where the owner knows a handle or an alarm to be. Only the maker of a handle says IN_QUEUE, only
@@ -111,7 +112,7 @@ static inline void timer_set_place(struct timer *timer, enum timer_place place)
 
 static inline bool timer_is_handle(const struct timer *timer)
 {
-	return timer->class == TIMER_HANDLE;
+	return timer->class == TIMER_HANDLE || timer->class == TIMER_PERIODIC;
 }
 
 static inline bool timer_is_alarm(const struct timer *timer)

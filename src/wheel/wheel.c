@@ -76,7 +76,7 @@ static void wheel_place(struct wheel *wheel, struct timer *timer)
 	if (timer->expiry > wheel->now)
 		wheel->layout->place(wheel, timer);
 	else
-		list_append(&wheel->due, &timer->link);
+		wheel_link(wheel, &wheel->due, timer);
 }
 
 void wheel_add(struct wheel *wheel, struct timer *timer)
@@ -194,7 +194,8 @@ static struct timer *wheel_take_coming_timer(struct wheel *wheel, struct list *c
 		wheel->coming_turn = (wheel->coming_turn + 1) % WHEEL_COMING;
 	if (wheel->ordered || wheel->coming_seen % 2 == 0)
 		return wheel_take_first(coming);
-	timer = timer_of_link(list_take_last(coming));
+	timer = timer_of_link(coming->previous);
+	list_remove(&timer->link);
 	prefetch_to_write(timer->link.previous);
 	return timer;
 }

@@ -64,6 +64,15 @@ void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ord
 void wheel_take_coming(struct wheel *wheel, struct list *slot);
 void wheel_take_due(struct wheel *wheel, struct list *slot);
 
+/* Links a timer into a slot or into due, as the last one. But one that repeats becomes the first,
+ * where order does not count: then no crowd in its tick holds it up. */
+static inline void wheel_link(struct wheel *wheel, struct list *list, struct timer *timer)
+{
+	bool first = timer->class == TIMER_PERIODIC && !wheel->ordered;
+
+	list_append(first ? list->next : list, &timer->link);
+}
+
 struct wheel *wheel_levels_create(size_t slots, bool ordered);
 struct wheel *wheel_rounds_create(size_t slots, bool ordered);
 

@@ -69,7 +69,7 @@ static void levels_place(struct wheel *wheel, struct timer *timer)
 		level++;
 		number = timer->expiry >> levels->levels[level].shift;
 	}
-	list_append(level_slot(levels, level, number), &timer->link);
+	wheel_link(wheel, level_slot(levels, level, number), timer);
 	slot_set_add(&levels->levels[level].used, number & (levels->window - 1));
 }
 

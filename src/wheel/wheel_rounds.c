@@ -62,7 +62,7 @@ static void rounds_place(struct wheel *wheel, struct timer *timer)
 	struct wheel_rounds *rounds = rounds_of(wheel);
 	size_t slot = (size_t)(timer->expiry % rounds->slot_count);
 
-	list_append(&rounds->slots[slot], &timer->link);
+	wheel_link(wheel, &rounds->slots[slot], timer);
 	if (timer->expiry < rounds->earliest[rounds->leaves + slot])
 		rounds_set_earliest(rounds, slot, timer->expiry);
 }
