@@ -86,6 +86,34 @@ static void alarm_runs_each_time_that_it_was_set(void **state)
 	close_with_bell(recorder, &bell);
 }
 
+static struct bell *rung[4];
+static atomic_int rung_count;
+
+static void note_ring(struct bell *bell)
+{
+	rung[atomic_fetch_add(&rung_count, 1) % 4] = bell;
+}
+
+static void alarms_of_one_tick_run_in_the_order_of_their_setting(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct bell bells[4];
+
+	atomic_store(&rung_count, 0);
+	for (int i = 0; i < 4; i++) {
+		make(recorder, &bells[i]);
+		bells[i].in_run = note_ring;
+	}
+	for (int i = 0; i < 4; i++)
+		assert_status(tw_alarm_set(bells[i].alarm, 20 * INTERVAL), TW_OK);
+	advance(recorder, 20 * INTERVAL);
+	for (int i = 0; i < 4; i++)
+		assert_ptr_equal(rung[i], &bells[i]);
+	for (int i = 0; i < 4; i++)
+		tw_alarm_destroy(bells[i].alarm);
+	recorder_close(recorder);
+}
+
 static void alarm_moves_sooner_and_later(void **state)
 {
 	struct bell bell;
@@ -500,6 +528,7 @@ static void alarm_runs_after_its_last_set_and_never_twice_at_a_time(void **state
 
 static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(alarm_runs_each_time_that_it_was_set),
+	TEST_INLINE(alarms_of_one_tick_run_in_the_order_of_their_setting),
 	TEST_EVERYWHERE(alarm_moves_sooner_and_later),
 	TEST_EVERYWHERE(delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval),
 	TEST_EVERYWHERE(stopped_alarm_does_not_run_until_it_is_set_again),

@@ -67,6 +67,36 @@ static void command_makes_the_descriptor_readable_and_poll_makes_it_quiet(void *
 	tw_destroy(loop.wheel);
 }
 
+static void drain_function(void *context, const struct tw_task *task)
+{
+	(void)task;
+	++*(int *)context;
+}
+
+/* More than the calls before it do at once: it is asked for again, and rings for the rest. */
+static void descriptor_asked_for_again_still_tells_of_work_left(void **state)
+{
+	enum { COUNT = 200000 };
+	struct loop loop;
+	int drained = 0;
+
+	(void)state;
+	loop_open(&loop, TW_CLOCK_MONOTONIC);
+	for (int i = 0; i < COUNT; i++) {
+		assert_int_equal(tw_set_timer(loop.wheel, &i, sizeof(i), NULL, TW_HOUR), TW_OK);
+		if (i % 1000 == 0)
+			assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	}
+	assert_int_equal(tw_drain(loop.wheel, drain_function, &drained), TW_OK);
+	assert_int_equal(tw_flush(loop.wheel), TW_OK);
+	while (drained < COUNT) {
+		assert_int_equal(tw_fd(loop.wheel), loop.descriptor);
+		assert_int_equal(is_readable(&loop, LONG_MS), 1);
+		assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	}
+	tw_destroy(loop.wheel);
+}
+
 static void command_given_before_the_descriptor_was_asked_for_is_not_missed(void **state)
 {
 	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
@@ -172,6 +202,7 @@ static void wheel_with_an_owner_thread_has_no_descriptor(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(command_makes_the_descriptor_readable_and_poll_makes_it_quiet),
+	cmocka_unit_test(descriptor_asked_for_again_still_tells_of_work_left),
 	cmocka_unit_test(command_given_before_the_descriptor_was_asked_for_is_not_missed),
 	cmocka_unit_test(deadline_makes_the_descriptor_readable_in_epoll),
 	cmocka_unit_test(command_of_another_thread_ends_the_sleep),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Links from any thread to one owner: a stack that the owner takes whole. Unbounded, and without
- * memory of its own; a link is in one inbox at most. The last one added comes first.
+ * memory of its own; a link is in one inbox at most.
  *
  * Which calls may run together: add with anything; take and has_some are the owner's.
  * Linearization: add at its exchange; take at its own, or at its move of `taken`.
@@ -38,7 +38,7 @@ static inline void inbox_add(struct inbox *inbox, struct inbox_link *link)
 		continue;
 }
 
-/* Owner: NULL: there is none. */
+/* Owner: the last one added first. NULL: there is none. */
 static inline struct inbox_link *inbox_take(struct inbox *inbox)
 {
 	struct inbox_link *link = inbox->taken;
@@ -52,6 +52,25 @@ static inline struct inbox_link *inbox_take(struct inbox *inbox)
 	}
 	inbox->taken = link->next;
 	return link;
+}
+
+/* The same, but the first one added comes first: all that has come is turned round at once. */
+static inline struct inbox_link *inbox_take_oldest(struct inbox *inbox)
+{
+	bool is_turned = inbox->taken;
+	struct inbox_link *link = inbox_take(inbox);
+	struct inbox_link *oldest = NULL;
+
+	while (link && !is_turned) {
+		struct inbox_link *next = link->next;
+
+		link->next = oldest;
+		oldest = link;
+		link = next;
+	}
+	if (oldest)
+		inbox->taken = oldest->next;
+	return is_turned ? link : oldest;
 }
 
 /* Owner: the second look before it sleeps. */

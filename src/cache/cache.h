@@ -48,4 +48,8 @@ static inline struct shard *cache_shard(const struct tw_cache *cache, uint64_t h
  * or gone): it was set just now. */
 void cache_evict(struct tw_cache *cache, const struct tw_cache_entry *spared);
 
+/* lookup.c. Inside an epoch: the key's entry if it may be read, absences too, else NULL. A use. */
+struct tw_cache_entry *cache_find(struct tw_cache *cache, uint64_t hash, const void *key,
+				  size_t key_size);
+
 #endif

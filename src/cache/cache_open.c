@@ -282,8 +282,11 @@ enum tw_status tw_cache_flush(struct tw_cache *cache)
 
 	if (!cache || cache_is_in_callback(cache) || tw_is_in_task(cache->domain.wheel))
 		return TW_INVALID;
-	for (unsigned i = 0; i <= cache->shard_mask; i++)
+	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		shard_expire(&cache->shards[i]);
+		/* That may have been another thread's part. */
+		shard_wait_for_refiling(&cache->shards[i]);
+	}
 	status = notices_wait(&cache->notices, false);
 	cache_run_upkeep(cache);
 	return status;

@@ -3,7 +3,7 @@
  * A lookup enters an epoch, finds the entry in the shard's table, judges its deadline, and copies
  * or pins it; it takes no lock and writes to nothing that is shared but the entry's bits of use.
  */
-#include "lookup.h"
+#include "cache.h"
 
 #include <string.h>
 

@@ -18,6 +18,8 @@
  */
 #include "shard.h"
 
+#include "base/thread.h"
+
 /* A thread that finds the lock taken tries for a moment before it sleeps: it is let go sooner. */
 #ifndef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
 #define PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP PTHREAD_MUTEX_INITIALIZER
@@ -277,6 +279,18 @@ void shard_refile(struct shard *shard)
 	/* Not before that end, which would begin anew if others have left much behind meanwhile. */
 	pthread_mutex_lock(&shard->lock);
 	shard->is_refiling = false;
+	pthread_mutex_unlock(&shard->lock);
+}
+
+void shard_wait_for_refiling(struct shard *shard)
+{
+	unsigned tries = 0;
+
+	pthread_mutex_lock(&shard->lock);
+	for (; shard->is_refiling; pthread_mutex_lock(&shard->lock)) {
+		pthread_mutex_unlock(&shard->lock);
+		thread_back_off(&tries);
+	}
 	pthread_mutex_unlock(&shard->lock);
 }
 

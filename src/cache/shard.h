@@ -105,6 +105,8 @@ void shard_try_settle(struct shard *shard);
 
 /* Removes what is past its deadline: the alarm's run, too. */
 void shard_expire(void *shard);
+/* Waits until no thread files everything anew, which removes some of that, too. */
+void shard_wait_for_refiling(struct shard *shard);
 /* Removes all. */
 void shard_clear(struct shard *shard, enum tw_cache_cause cause);
 /* Files all entries anew, after is_refiling was set under the lock. */

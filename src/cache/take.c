@@ -11,7 +11,7 @@
  * A loader that ends its thread is noticed by a cleanup handler.
  */
 #include "change.h"
-#include "lookup.h"
+#include "cache.h"
 
 /* One call of tw_cache_take; its loader, if it runs one, gives the value to it. */
 struct tw_cache_loading {

@@ -60,7 +60,7 @@ static char *part_decode(const char *part, size_t size)
 		}
 		*end++ = (char)byte;
 	}
-	*end = '\0';
+	explicit_bzero(end, (size_t)(text + size + 1 - end));
 	return text;
 }
 

@@ -150,7 +150,7 @@ bool alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm, struct han
 
 struct tw_alarm *alarm_take_changed(struct alarm_table *table)
 {
-	struct inbox_link *link = inbox_take(&table->changed);
+	struct inbox_link *link = inbox_take_oldest(&table->changed);
 
 	return link ? list_entry(link, struct tw_alarm, change) : NULL;
 }

@@ -7,8 +7,8 @@
 #include "ask.h"
 
 #include "base/thread.h"
+#include "owner_commands.h"
 #include "owner_handles.h"
-#include "owner_requests.h"
 
 enum {
 	TURNS_A_POLL = 64,
@@ -160,7 +160,7 @@ enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
 	if (owner_is_here(owner)) {
 		/* Timers that were stopped have given their places back, too. */
 		while (owner_apply(owner, owner->queue.capacity) ||
-		       owner_see_handles(owner, owner->queue.capacity) > 0)
+		       owner_see_handles(owner, owner->queue.capacity) >= owner->queue.capacity)
 			continue;
 		status = owner_set_within_limit(owner, timer);
 	} else {

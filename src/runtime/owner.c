@@ -26,10 +26,10 @@
 
 #include "base/thread.h"
 #include "base/trace.h"
+#include "owner_commands.h"
 #include "owner_handles.h"
 #include "owner_inline.h"
 #include "owner_keyless.h"
-#include "owner_requests.h"
 #include "owner_retire.h"
 
 enum {
@@ -113,27 +113,17 @@ void owner_destroy(struct owner *owner)
 /* Returns how many of the timers that are counted: not an alarm. */
 static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, bool late)
 {
-	uint64_t now = wheel_now(owner->shelf.wheel);
-
 	timer_set_place(timer, TIMER_AWAY);
 	if (timer_is_alarm(timer) && !owner_claim_alarm(owner, timer_alarm(timer)))
 		return 0;
-	/* One that was re-filed too late, but not one that was to run at once. */
-	late |= owner->overtakes && timer->expiry != 0 && timer->expiry < now;
 	outbox_run(&owner->out, timer, late ? JOB_LANE_BULK : JOB_LANE_PROMPT);
 	return !timer_is_alarm(timer);
-}
-
-static bool owner_has_submission(const struct owner *owner)
-{
-	return owner->out.batches[JOB_LANE_PROMPT].count +
-		       owner->out.batches[JOB_LANE_BULK].count >=
-	       JOBS_A_SUBMISSION;
 }
 
 /* Looks at some of the timers whose slot came up; returns how many at most. */
 static size_t owner_expire_some(struct owner *owner)
 {
+	const struct job_batches *batches = owner->out.batches;
 	struct timer *expired[SHELF_BATCH];
 	size_t most = !owner->out.pool ? 1 : owner->room < SHELF_BATCH ? owner->room : SHELF_BATCH;
 	size_t count = shelf_expire(&owner->shelf, expired, most);
@@ -147,7 +137,8 @@ static size_t owner_expire_some(struct owner *owner)
 	TRACE_EXPIRE(fired);
 	limit_give(&owner->out.places, fired);
 	owner->in.rounds = 0;
-	if (!owner->out.pool || owner_has_submission(owner))
+	if (!owner->out.pool ||
+	    batches[JOB_LANE_PROMPT].count + batches[JOB_LANE_BULK].count >= JOBS_A_SUBMISSION)
 		owner_dispatch(owner);
 	return most;
 }
@@ -338,11 +329,10 @@ static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sl
 
 int owner_descriptor(struct owner *owner)
 {
-	int descriptor = event_count_descriptor(&owner->event, owner->clock.id);
-
-	if (descriptor >= 0)
-		owner_begin_sleep(owner, false);
-	return descriptor;
+	/* Once open it stays armed, and rings for what is still to be done. */
+	if (owner->event.timer < 0 && event_count_descriptor(&owner->event, owner->clock.id) >= 0)
+		owner_begin_sleep(owner, owner_is_busy(owner) && !owner->held_back);
+	return owner->event.timer;
 }
 
 /* Till when to sleep. */

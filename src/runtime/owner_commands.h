@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* What each command does to the pending timers. Owner only. */
+/* Commands and requests in their order: what each does to the pending timers. Owner only. */
 #ifndef OWNER_COMMANDS_H
 #define OWNER_COMMANDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "owner_state.h"
 
-/* Applies the queue's first `count` commands, SHELF_BATCH at most, and pops them. */
-void owner_apply_commands(struct owner *owner, size_t count);
-/* The pending timer that this one, a keyed one or a handle, would replace, or NULL. */
-struct keyed_timer *owner_find_old(struct owner *owner, struct timer *timer);
-/* Arms a timer that has its place, or replaces the old one. */
-void owner_set_placed(struct owner *owner, struct timer *timer, struct keyed_timer *old);
+/* Applies up to `most` commands and requests; runs nothing. True: there may be more. */
+bool owner_apply(struct owner *owner, size_t most);
+/* Arms the request's timer or answers TW_FULL or TW_CLOSED. */
+enum tw_status owner_set_within_limit(struct owner *owner, struct timer *timer);
+/* Sets that wait for a place, in their order, while there are places. */
+void owner_answer_parked(struct owner *owner);
+/* Those that wait until nothing is due. */
+void owner_answer_idlers(struct owner *owner);
+/* Fixes the first advance's end, if there is one that has not begun. */
+void owner_begin_advances(struct owner *owner);
+/* Up to which time things are due: an advance's end, or now. */
+tw_duration owner_target_time(struct owner *owner);
+/* All that was due at the first advance's end is done, if it had begun. False: there is none. */
+bool owner_end_advance(struct owner *owner);
 
 #endif

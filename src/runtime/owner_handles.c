@@ -79,12 +79,12 @@ static void owner_take_back_handle(struct owner *owner, struct handle *handle, b
 }
 
 /* Those that ran, or were found reset when they should have. */
-static size_t owner_see_returned(struct owner *owner, size_t most)
+static size_t owner_see_returned(struct owner *owner)
 {
 	struct handle *handle;
 	size_t seen = 0;
 
-	for (; seen < most && (handle = handle_take_returned(&owner->out.handles)); seen++) {
+	for (; seen < SHELF_BATCH && (handle = handle_take_returned(&owner->out.handles)); seen++) {
 		enum handle_action action = handle_apply_return(handle);
 
 		if (action == HANDLE_FREE) {
@@ -98,14 +98,12 @@ static size_t owner_see_returned(struct owner *owner, size_t most)
 }
 
 /* In batches, whose neighbours are fetched together: see shelf.c. */
-static size_t owner_see_stopped(struct owner *owner, size_t most)
+static size_t owner_see_stopped(struct owner *owner)
 {
 	struct handle *batch[SHELF_BATCH];
 	size_t count = 0;
 
-	if (most > SHELF_BATCH)
-		most = SHELF_BATCH;
-	while (count < most && (batch[count] = handle_take_stopped(&owner->out.handles)))
+	while (count < SHELF_BATCH && (batch[count] = handle_take_stopped(&owner->out.handles)))
 		count++;
 	for (size_t i = 0; i < count; i++)
 		if (handle_is_here(batch[i], owner->shelf.number))
@@ -118,14 +116,16 @@ static size_t owner_see_stopped(struct owner *owner, size_t most)
 
 size_t owner_see_handles(struct owner *owner, size_t most)
 {
-	size_t seen = owner_see_returned(owner, most);
-	size_t batch;
+	size_t seen = 0;
+	size_t round;
 
-	seen += owner_see_alarms(owner, most - seen);
+	/* By turns, lest many of one kind hold up the others. */
 	do {
-		batch = owner_see_stopped(owner, most - seen);
-		seen += batch;
-	} while (batch == SHELF_BATCH);
+		round = owner_see_returned(owner);
+		round += owner_see_alarms(owner, SHELF_BATCH);
+		round += owner_see_stopped(owner);
+		seen += round;
+	} while (round > 0 && seen < most);
 	owner->applied += seen;
 	owner_publish_pending(owner);
 	return seen;

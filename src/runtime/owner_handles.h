@@ -12,8 +12,8 @@
 void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task);
 /* A handle's reset command. */
 void owner_reset_handle(struct owner *owner, const struct command *command);
-/* Sees to up to `most` of the handles that come back to run again, the alarms, and the handles that
- * were stopped; returns how many. */
+/* Sees to the handles that come back to run again, the alarms, and the handles that were stopped;
+ * returns how many. Less than `most`: to all; more by a few batches at the most. */
 size_t owner_see_handles(struct owner *owner, size_t most);
 
 #endif

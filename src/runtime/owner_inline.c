@@ -15,8 +15,8 @@
  */
 #include "owner_inline.h"
 
+#include "owner_commands.h"
 #include "owner_handles.h"
-#include "owner_requests.h"
 #include "owner_retire.h"
 
 enum {

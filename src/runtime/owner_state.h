@@ -42,7 +42,7 @@ struct drain_request {
 	struct retirement retirement; /* its shelf is the new one until it is exchanged */
 };
 
-/* Requests that are not answered at once: owner_requests.c. */
+/* Requests that are not answered at once: owner_commands.c. */
 struct owner_requests {
 	struct list advances; /* REQUEST_ADVANCE, the first one under way */
 	struct list idlers;   /* REQUEST_IDLE, until nothing is due */

@@ -173,31 +173,23 @@ void wheel_advance(struct wheel *wheel, uint64_t tick)
 	wheel->layout->take_slots(wheel);
 }
 
-static struct timer *wheel_take_first(struct list *list)
-{
-	struct timer *timer = timer_of_link(list_take_first(list));
-
-	prefetch_to_write(timer->link.next);
-	return timer;
-}
-
 /*
- * One timer of a list to re-file, from either end by turns. A slot is in the order of its commands,
- * and timers with little time left were set last: behind a crowd that was there before, or before a
- * crowd that has come down since.
+ * The next timer of a list to re-file, from either end by turns. A slot is in the order of its
+ * commands, and timers with little time left were set last: behind a crowd that was there before,
+ * or before a crowd that has come down since.
  */
-static struct timer *wheel_take_coming_timer(struct wheel *wheel, struct list *coming)
+static struct timer *wheel_look_at_coming(struct wheel *wheel, struct list *coming)
 {
-	struct timer *timer;
-
 	if (++wheel->coming_seen % COMING_SHARE == 0)
 		wheel->coming_turn = (wheel->coming_turn + 1) % WHEEL_COMING;
-	if (wheel->ordered || wheel->coming_seen % 2 == 0)
-		return wheel_take_first(coming);
-	timer = timer_of_link(coming->previous);
+	return timer_of_link(wheel->ordered || wheel->coming_seen % 2 == 0 ? coming->next
+									   : coming->previous);
+}
+
+static void wheel_take_out(struct timer *timer)
+{
 	list_remove(&timer->link);
-	prefetch_to_write(timer->link.previous);
-	return timer;
+	wheel_prefetch(timer);
 }
 
 /* Looks at one timer, or goes on sorting. False: all that came up is sorted, and in due. */
@@ -212,8 +204,9 @@ static bool wheel_sort_step(struct wheel *wheel)
 	}
 	coming = wheel_next_coming(wheel);
 	if (coming) {
-		struct timer *timer = wheel_take_coming_timer(wheel, coming);
+		struct timer *timer = wheel_look_at_coming(wheel, coming);
 
+		wheel_take_out(timer);
 		if (timer->expiry > wheel->now)
 			wheel->layout->place(wheel, timer);
 		else
@@ -251,13 +244,6 @@ static struct list *wheel_next_list(struct wheel *wheel)
 	return list_is_empty(&wheel->late) ? NULL : &wheel->late;
 }
 
-static struct timer *wheel_take_from(struct wheel *wheel, struct list *list)
-{
-	if (list == &wheel->due || list == &wheel->late)
-		return wheel_take_first(list);
-	return wheel_take_coming_timer(wheel, list);
-}
-
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 {
 	size_t count = 0;
@@ -265,18 +251,26 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 	for (size_t seen = 0; seen < most; seen++) {
 		struct list *list;
 		struct timer *timer;
+		bool late;
 
 		if (wheel->ordered && wheel_sort_some(wheel))
 			continue;
 		list = wheel_next_list(wheel);
-		if (!list || (list == &wheel->late && count > 0 && !wheel->expired_late))
+		if (!list)
 			break;
-		wheel->expired_late = list == &wheel->late;
-		timer = wheel_take_from(wheel, list);
-		if (timer->expiry > wheel->now)
+		timer = list == &wheel->due || list == &wheel->late
+				? timer_of_link(list->next)
+				: wheel_look_at_coming(wheel, list);
+		late = list == &wheel->late || (list != &wheel->due && timer->expiry < wheel->now);
+		if (count > 0 && late != wheel->expired_late)
+			break;
+		wheel_take_out(timer);
+		if (timer->expiry > wheel->now) {
 			wheel->layout->place(wheel, timer);
-		else
-			expired[count++] = timer;
+			continue;
+		}
+		wheel->expired_late = late;
+		expired[count++] = timer;
 	}
 	wheel->count -= count;
 	return count;

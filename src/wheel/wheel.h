@@ -56,7 +56,7 @@ void wheel_put_off(struct wheel *wheel);
  * of the tick are sorted. Takes no longer than `most` timers take.
  */
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most);
-/* Whether what wheel_expire() returned last was left over from earlier ticks; never a mixture. */
+/* Whether what wheel_expire() returned last was left over or re-filed too late; no mixture. */
 bool wheel_expired_late(const struct wheel *wheel);
 /* Takes up to `most` timers out, whatever their expiry; fewer only when the wheel is empty. */
 size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most);

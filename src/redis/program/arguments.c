@@ -431,6 +431,10 @@ int arguments_read(struct arguments *arguments, int count, char **texts)
 
 void arguments_free(struct arguments *arguments)
 {
+	if (arguments->url)
+		explicit_bzero(arguments->url, strlen(arguments->url));
+	if (arguments->password)
+		explicit_bzero(arguments->password, strlen(arguments->password));
 	free(arguments->url);
 	free(arguments->password);
 }
