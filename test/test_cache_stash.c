@@ -10,7 +10,7 @@
 #include "support/wait.h"
 
 #include "cache/cache.h" /* to see what the pools hold */
-#include "cache/lookup.h"
+#include "cache/cache.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
