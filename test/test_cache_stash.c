@@ -10,7 +10,6 @@
 #include "support/wait.h"
 
 #include "cache/cache.h" /* to see what the pools hold */
-#include "cache/cache.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
