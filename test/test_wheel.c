@@ -1013,7 +1013,7 @@ static bool is_near_front(struct list *list, const struct list *wanted, size_t p
 	return false;
 }
 
-/* One step, which must leave alone all timers in hand but STEP, at both ends. */
+/* One step, which must leave alone all timers in hand but STEP. */
 static void bounded_step(struct world *world)
 {
 	struct list *list = &world->wheel->due;

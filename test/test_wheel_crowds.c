@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A crowd in one slot of the levels, and the few beside it: what comes down is looked at by turns,
- * from both ends; a timer that repeats comes first, and what is left over of a tick last.
+ * A crowd in one slot of the levels, and the few beside it: slots that come down take turns, a timer
+ * that repeats comes first, and what is left over of a tick last.
  */
 #include "support/test.h"
 
@@ -95,19 +95,6 @@ static void crowd_of_one_slot_does_not_hold_up_the_next_slot(void **state)
 	wheel_advance(crowd.wheel, 4 * SPAN);
 	wheel_check(crowd.wheel);
 	assert_true(steps_until_moved(&crowd) <= 2);
-	crowd_close(&crowd);
-}
-
-static void timer_set_last_into_the_slot_of_a_crowd_is_looked_at_soon(void **state)
-{
-	static struct crowd crowd;
-
-	(void)state;
-	crowd_open(&crowd);
-	add_crowd(&crowd, 4 * SPAN + 100);
-	add(&crowd, CROWD, 4 * SPAN + 20);
-	wheel_advance(crowd.wheel, 3 * SPAN);
-	assert_int_equal(steps_until_moved(&crowd), 1);
 	crowd_close(&crowd);
 }
 
@@ -213,7 +200,6 @@ static void slots_that_come_up_one_after_the_other_lose_nothing(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(crowd_of_one_slot_does_not_hold_up_the_next_slot),
-	cmocka_unit_test(timer_set_last_into_the_slot_of_a_crowd_is_looked_at_soon),
 	cmocka_unit_test(timer_set_first_into_the_slot_of_a_crowd_is_looked_at_soon),
 	cmocka_unit_test(timer_that_repeats_is_the_first_of_its_tick),
 	cmocka_unit_test(what_a_tick_has_left_over_comes_after_all_that_is_newly_due),

@@ -173,17 +173,12 @@ void wheel_advance(struct wheel *wheel, uint64_t tick)
 	wheel->layout->take_slots(wheel);
 }
 
-/*
- * The next timer of a list to re-file, from either end by turns. A slot is in the order of its
- * commands, and timers with little time left were set last: behind a crowd that was there before,
- * or before a crowd that has come down since.
- */
+/* The next timer of a list to re-file. */
 static struct timer *wheel_look_at_coming(struct wheel *wheel, struct list *coming)
 {
 	if (++wheel->coming_seen % COMING_SHARE == 0)
 		wheel->coming_turn = (wheel->coming_turn + 1) % WHEEL_COMING;
-	return timer_of_link(wheel->ordered || wheel->coming_seen % 2 == 0 ? coming->next
-									   : coming->previous);
+	return timer_of_link(coming->next);
 }
 
 static void wheel_take_out(struct timer *timer)
