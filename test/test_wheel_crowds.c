@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A crowd in one slot of the levels, and the few beside it: slots that come down take turns, a timer
- * that repeats comes first, and what is left over of a tick last.
+ * A crowd in one slot of the levels, and the few beside it: slots that come down take turns, a
+ * timer that repeats comes first, and what is left over of a tick last.
  */
 #include "support/test.h"
 
