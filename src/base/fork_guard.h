@@ -27,7 +27,7 @@ bool fork_guard_close(struct fork_guard *guard);
 
 static inline enum fork_guard_state fork_guard_state(const struct fork_guard *guard)
 {
-	/* seq_cst: who has seen the wheel closed starts nothing; pairs with fork_guard_close(). */
+	/* seq_cst: what has seen it closed starts nothing; pairs with fork_guard_close(). */
 	return (enum fork_guard_state)atomic_load_explicit(&guard->state, memory_order_seq_cst);
 }
 

@@ -22,7 +22,7 @@ enum {
 
 /* 5.5 KiB. All zero: empty. */
 struct histogram {
-	/* Written by who records, read by any thread. */
+	/* Written by the recording thread, read by any. */
 	_Atomic uint64_t counts[HISTOGRAM_BUCKETS];
 	_Atomic uint64_t longest; /* nanoseconds */
 };

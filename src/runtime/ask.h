@@ -77,7 +77,7 @@ static inline void wheel_publish(struct tw_wheel *wheel, struct command_cell *ce
 
 /* A limit has been reached: counts it and answers TW_FULL. */
 enum tw_status wheel_refuse(struct tw_wheel *wheel);
-/* No place was free at a glance: the owner, who knows which keys exist, must say. */
+/* No place was free at a glance: the owner, which knows the keys, must say. */
 enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer);
 
 /* With TW_DRIVE_CALLER: from begin to end, the calling thread is the owner. */

@@ -21,7 +21,7 @@
  *
  * What happens to a handle, one function each. Where a row does not apply, nothing changes.
  *
- *   event            from     if                 to                    answer; who acts next
+ *   event            from     if                 to                    answer; what comes next
  *   handle_stop      pending                     stopped, LISTED       TW_OK; owner: apply_stop
  *                    running  LAST               -                     TW_RUNNING
  *                    running  RESET or PERIODIC  LAST, not RESET       TW_REARMED
@@ -41,7 +41,7 @@
  *   apply_return     pending                     not LISTED, RESET     owner: into the wheel
  *                    stopped                     not LISTED            freed
  *   apply_stop       stopped  LEFT, or in wheel  not LISTED            freed
- *                    stopped  else               not LISTED            who has it frees it
+ *                    stopped  else               not LISTED            freed by its holder
  *
  * The argument goes with the answer: TW_OK gives it to the caller at once, TW_REARMED once the run
  * has ended (whatever `next` may be about to say), TW_RUNNING to the run; after LAST an earlier

@@ -120,7 +120,7 @@ static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, 
 	return !timer_is_alarm(timer);
 }
 
-/* Looks at some of the timers whose slot came up; returns how many at most. */
+/* Looks at some of the timers that have come up; returns how many at most. */
 static size_t owner_expire_some(struct owner *owner)
 {
 	const struct job_batches *batches = owner->out.batches;

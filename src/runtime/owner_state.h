@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner: the one at a time who may touch the pending timers. A thread of its own
+ * The owner: the one thread at a time that may touch the pending timers. A thread of its own
  * (TW_DRIVE_THREAD), or the thread that holds the drive lock (TW_DRIVE_CALLER). Its data, by the
  * files that use them.
  */
@@ -28,7 +28,7 @@
  * bounded. */
 enum { DRAINS_MOST = 64 };
 
-/* A shelf taken away, whose timers are handed over bit by bit. */
+/* A shelf taken away; its timers are handed over bit by bit. */
 struct retirement {
 	struct list link;
 	struct shelf shelf;

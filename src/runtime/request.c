@@ -2,8 +2,8 @@
 /*
  * Order. A request notes the queue's tail: the commands before that position come first. The owner,
  * with some commands in sight, looks for the first request's position before it applies them, and
- * stops there. Who adds a request and then pushes a command can't be overtaken by itself: an owner
- * that sees the command, published later, sees the request's position too.
+ * stops there. A thread that adds a request and then pushes a command can't be overtaken by itself:
+ * an owner that sees the command, published later, sees the request's position too.
  */
 #include "request.h"
 

@@ -100,7 +100,7 @@ struct worker {
 	struct job_seat seat;
 };
 
-/* The pool whose worker the calling thread is. */
+/* The pool that the calling thread works for. */
 static _Thread_local const struct worker_pool *pool_here;
 
 /* Batches that no worker has taken. */

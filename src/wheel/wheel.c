@@ -12,7 +12,7 @@
  * bounded number a call, so that a crowded slot stalls nobody; and those to be re-filed take turns,
  * so that a crowd in one does not hold up the others. A timer looked at too early (it was moved to
  * a later tick, or comes from a coarser slot) is filed again by its real expiry. So a move to a
- * later tick need not touch the lists: it rewrites the timer, whose slot comes up early for it.
+ * later tick need not touch the lists: it rewrites the timer, and its slot comes up early for it.
  *
  * Unless early is not early enough. Where a wheel is advanced while busy, a timer in a crowd is
  * looked at after those that became due since, and wheel_next_tick() does not know of it. So two

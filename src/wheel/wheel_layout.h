@@ -52,7 +52,7 @@ struct wheel {
 	/* To be re-filed: each slot that came up is one, as far as there are enough. */
 	struct list coming[WHEEL_COMING];
 	uint64_t coming_used;   /* bit i: coming[i] may have timers */
-	unsigned coming_turn;   /* whose turn it is … */
+	unsigned coming_turn;   /* which one's turn it is … */
 	unsigned coming_seen;   /* … and how many of its timers were looked at */
 	struct wheel_sort sort; /* of an ordered wheel: those of coming that are due */
 };
