@@ -104,9 +104,9 @@ static void module_is_not_made_where_any_of_its_memory_is_missing(void **state)
 	assert_int_equal(fail_each_allocation(make_slot_set), 1);
 	assert_int_equal(fail_each_allocation(make_command_queue), 1);
 	assert_int_equal(fail_each_allocation(make_timer_index), 2);
-	assert_int_equal(fail_each_allocation(make_rounds_of_10), 3);
-	assert_in_range(fail_each_allocation(make_levels_of_2), 63, 200);
-	assert_in_range(fail_each_allocation(make_levels_of_512), 7, 30);
+	assert_int_equal(fail_each_allocation(make_rounds_of_10), 2);
+	assert_in_range(fail_each_allocation(make_levels_of_2), 65, 65);
+	assert_in_range(fail_each_allocation(make_levels_of_512), 9, 9);
 }
 
 static void queue_larger_than_memory_is_refused(void **state)

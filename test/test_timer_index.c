@@ -523,7 +523,7 @@ static void discard_frees_the_table_in_steps_and_leaves_the_timers_alone(void **
 		steps++;
 		assert_in_range(steps, 1, KEYS);
 	}
-	/* A step frees a megabyte or so. */
+	/* A step frees a quarter of a megabyte or so. */
 	assert_in_range(steps, 3, KEYS);
 	assert_true(timer_index_discard(&model.index));
 	for (size_t number = 0; number < KEYS; number += 1000) {

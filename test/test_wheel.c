@@ -1067,10 +1067,23 @@ static void a_million_timers_in_one_slot_are_looked_at_64_at_a_time(void **state
 #define TEST_UNORDERED(test) TEST_IN(levels, test), TEST_IN(rounds, test)
 #define TEST_ALL(test) TEST_ORDERED(test), TEST_UNORDERED(test)
 
+static void wheel_is_discarded_in_steps(void **state)
+{
+	const struct kind *kind = *state;
+	struct wheel *wheel = wheel_create(kind->layout, TW_SLOTS_MAX, kind->ordered, PATIENCE);
+	int steps = 1;
+
+	assert_non_null(wheel);
+	while (!wheel_discard(wheel))
+		steps++;
+	assert_in_range(steps, 32, 1000);
+}
+
 static const struct CMUnitTest tests[] = {
 	TEST_ALL(random_timers_come_out_at_exactly_their_ticks),
 	TEST_ALL(every_operation_keeps_the_invariants_and_its_bounds),
 	TEST_ALL(wheels_of_very_many_slots_are_as_exact),
+	TEST_ALL(wheel_is_discarded_in_steps),
 	TEST_ALL(many_timers_come_out_at_exactly_their_ticks),
 	TEST_UNORDERED(wheel_advanced_while_busy_is_late_never_early_and_loses_nothing),
 	TEST_ALL(moved_timer_comes_out_once_at_its_new_tick_wherever_the_hand_is),

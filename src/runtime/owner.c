@@ -2,8 +2,7 @@
 /*
  * The owner's loop. A turn applies commands, expires what is due, hands on what was retired,
  * answers requests; with a pool each of these does a bounded number of steps, so that a turn takes
- * well under a millisecond whatever there is to do, and the next turn goes on. (One step is as
- * large as the wheel: a drained wheel's slots are freed at once.)
+ * well under a millisecond whatever there is to do, and the next turn goes on.
  *
  * With a pool, jobs are gathered into batches and submitted together. Inline, they are run in the
  * order of events: timers expire one at a time, and after each job the commands that it gave are
@@ -220,8 +219,8 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 static void owner_retire(struct owner *owner)
 {
 	for (int i = 0; i < RETIRED_A_TURN / SHELF_BATCH && owner->out.pool; i++)
-		if (list_is_empty(&owner->retirements) || !owner_retire_some(owner))
-			break;
+		if (!list_is_empty(&owner->retirements))
+			owner_retire_some(owner);
 }
 
 /* When a turn began: by the clock, and by the processor time that the thread has had. */

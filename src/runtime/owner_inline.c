@@ -108,7 +108,7 @@ void owner_dispatch(struct owner *owner)
 static void owner_settle_retirements(struct owner *owner)
 {
 	while (!owner->in.is_crowded && !list_is_empty(&owner->retirements)) {
-		(void)owner_retire_some(owner);
+		owner_retire_some(owner);
 		owner_run_jobs(owner);
 		/* Where there is nobody to tell, that made no jobs. */
 		owner_count_jobs(owner, SHELF_BATCH);

@@ -45,19 +45,18 @@ static void owner_end_drain(struct owner *owner, struct retirement *retirement)
 	limit_give(&owner->drains, 1);
 }
 
-/* All its timers are handed over. */
+/* All its timers are handed over, and its memory is given back. */
 static void owner_end_retirement(struct owner *owner, struct retirement *retirement)
 {
 	list_remove(&retirement->link);
 	list_append_all(&owner->out.jobs, &retirement->after);
 	if (list_is_empty(&owner->retirements))
 		owner->out.jobs_end = &owner->out.jobs;
-	wheel_destroy(retirement->shelf.wheel);
 	if (retirement->drain)
 		owner_end_drain(owner, retirement);
 }
 
-bool owner_retire_some(struct owner *owner)
+void owner_retire_some(struct owner *owner)
 {
 	struct retirement *retirement =
 		list_entry(owner->retirements.next, struct retirement, link);
@@ -71,10 +70,8 @@ bool owner_retire_some(struct owner *owner)
 	}
 	for (size_t i = 0; i < count; i++)
 		owner_retire_timer(owner, taken[i], drain);
-	if (count > 0 || !timer_index_discard(&retirement->shelf.index))
-		return true;
-	owner_end_retirement(owner, retirement);
-	return false;
+	if (count == 0 && shelf_discard(&retirement->shelf))
+		owner_end_retirement(owner, retirement);
 }
 
 /* The owner's shelf becomes the retirement's, to be emptied by later turns. */

@@ -15,9 +15,9 @@ struct drain_request *drain_request_create(const struct shelf_plan *plan, tw_exe
 
 /* Hands on a timer that a drain or a stop (`drain` is NULL) took. */
 void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain);
-/* Hands on some timers of the oldest retired shelf, of which there must be one, or takes some of it
- * down. False: its slots were freed, which is enough for a turn. */
-bool owner_retire_some(struct owner *owner);
+/* Hands on some timers of the oldest retired shelf, of which there must be one; where it has none,
+ * gives back some of its memory. */
+void owner_retire_some(struct owner *owner);
 /* Exchanges the shelf for the request's new one; after a stop, ends the drain. */
 void owner_drain(struct owner *owner, struct drain_request *request);
 /* Retires the shelf for good. */

@@ -26,8 +26,13 @@ bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan)
 
 void shelf_destroy(struct shelf *shelf)
 {
-	timer_index_destroy(&shelf->index);
-	wheel_destroy(shelf->wheel);
+	while (!shelf_discard(shelf))
+		continue;
+}
+
+bool shelf_discard(struct shelf *shelf)
+{
+	return timer_index_discard(&shelf->index) && wheel_discard(shelf->wheel);
 }
 
 static void command_prefetch(const struct command *command)

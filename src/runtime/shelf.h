@@ -36,6 +36,8 @@ struct shelf_plan {
 bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan);
 /* The timers still on it are not touched. */
 void shelf_destroy(struct shelf *shelf);
+/* In steps: gives back some of its memory; true: it is destroyed. */
+bool shelf_discard(struct shelf *shelf);
 
 /* Brings into the cache what applying the queue's first `count` commands, SHELF_BATCH at most,
  * touches. */

@@ -38,12 +38,12 @@ enum {
 	SEGMENT_BUCKETS = 1 << SEGMENT_SHIFT,
 	FEWEST_BUCKETS = 64,
 	FIRST_ROOM = 16,
-	MOST_SPLITS = 2,      /* in an insertion */
-	MOST_MERGES = 4,      /* in a removal */
-	SPLIT_PREFETCH = 8,   /* how many splits ahead */
-	MERGE_PREFETCH = 16,  /* how many merges ahead */
-	MERGE_EXCESS = 4,     /* buckets a timer at which buckets are merged */
-	DISCARD_SEGMENTS = 16 /* freed in one step */
+	MOST_SPLITS = 2,     /* in an insertion */
+	MOST_MERGES = 4,     /* in a removal */
+	SPLIT_PREFETCH = 8,  /* how many splits ahead */
+	MERGE_PREFETCH = 16, /* how many merges ahead */
+	MERGE_EXCESS = 4,    /* buckets a timer at which buckets are merged */
+	DISCARD_SEGMENTS = 4 /* freed in one step */
 };
 
 static inline UT_hash_bucket *bucket_at(const struct timer_index *index, uint32_t number)

@@ -58,7 +58,13 @@ struct wheel *wheel_create(enum tw_layout layout, size_t slots, bool ordered, ui
 
 void wheel_destroy(struct wheel *wheel)
 {
-	wheel->layout->destroy(wheel);
+	while (!wheel_discard(wheel))
+		continue;
+}
+
+bool wheel_discard(struct wheel *wheel)
+{
+	return wheel->layout->discard(wheel);
 }
 
 uint64_t wheel_now(const struct wheel *wheel)

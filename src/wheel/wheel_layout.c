@@ -24,7 +24,7 @@ void wheel_take_coming(struct wheel *wheel, struct list *slot)
 {
 	int free = WHEEL_COMING - 1;
 
-	if (list_is_empty(slot))
+	if (wheel_slot_is_empty(slot))
 		return;
 	if (wheel->coming_used != UINT64_MAX)
 		free = __builtin_ctzll(~wheel->coming_used);
@@ -36,6 +36,6 @@ void wheel_take_due(struct wheel *wheel, struct list *slot)
 {
 	if (wheel->ordered)
 		wheel_take_coming(wheel, slot);
-	else
+	else if (!wheel_slot_is_empty(slot))
 		list_append_all(&wheel->due, slot);
 }

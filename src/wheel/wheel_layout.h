@@ -33,7 +33,8 @@ struct wheel_layout {
 	bool (*empty_slot)(struct wheel *wheel);
 	/* Asserts that each timer is in a slot where it is found in time; returns their count. */
 	size_t (*check)(struct wheel *wheel);
-	void (*destroy)(struct wheel *wheel);
+	/* Gives back some of its memory; true: all of it. */
+	bool (*discard)(struct wheel *wheel);
 };
 
 struct wheel {
@@ -60,6 +61,13 @@ struct wheel {
 /* Makes a wheel without slots a whole one. `wheel` is the first member of the layout's struct. */
 void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered);
 
+/* Slots lie in zeroed memory, which is touched where a timer is linked first: before that, a slot
+ * points nowhere. */
+static inline bool wheel_slot_is_empty(const struct list *slot)
+{
+	return !slot->next || list_is_empty(slot);
+}
+
 /* A slot came up: its timers are to be re-filed; its timers are due, or most of them. */
 void wheel_take_coming(struct wheel *wheel, struct list *slot);
 void wheel_take_due(struct wheel *wheel, struct list *slot);
@@ -70,6 +78,8 @@ static inline void wheel_link(struct wheel *wheel, struct list *list, struct tim
 {
 	bool first = timer->class == TIMER_PERIODIC && !wheel->ordered;
 
+	if (!list->next)
+		list_init(list);
 	list_append(first ? list->next : list, &timer->link);
 }
 

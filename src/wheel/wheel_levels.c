@@ -28,6 +28,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/pages.h"
 #include "base/slot_set.h"
 #include "wheel_layout.h"
 
@@ -37,8 +38,8 @@ static const unsigned most_bits = 16;
 enum { LEVELS_MOST = 63 }; /* of two slots each */
 
 struct level {
-	unsigned shift; /* log2 of the ticks in a slot */
-	struct list *slots;
+	unsigned shift;     /* log2 of the ticks in a slot */
+	struct list *slots; /* the window's */
 	struct slot_set used;
 };
 
@@ -46,6 +47,7 @@ struct wheel_levels {
 	struct wheel wheel;
 	int level_count;
 	uint64_t window; /* slots of a level: two laps; a power of two */
+	struct pages slots;
 	struct level levels[LEVELS_MOST];
 };
 
@@ -155,6 +157,8 @@ static size_t level_check_slot(struct wheel_levels *levels, int level, uint64_t 
 	uint64_t first = number << levels->levels[level].shift;
 	size_t count = 0;
 
+	if (!slot->next)
+		return 0;
 	for (struct list *link = slot->next; link != slot; link = link->next, count++) {
 		assert(link->next->previous == link);
 		assert(timer_of_link(link)->expiry >= first);
@@ -173,37 +177,45 @@ static size_t levels_check(struct wheel *wheel)
 	for (int level = 0; level < levels->level_count; level++) {
 		uint64_t now = wheel->now >> levels->levels[level].shift;
 
-		assert(list_is_empty(level_slot(levels, level, now)));
-		assert(level == 0 || list_is_empty(level_slot(levels, level, now + 1)));
+		assert(wheel_slot_is_empty(level_slot(levels, level, now)));
+		assert(level == 0 || wheel_slot_is_empty(level_slot(levels, level, now + 1)));
 		for (uint64_t i = 1; i < levels->window; i++)
 			count += level_check_slot(levels, level, now + i);
 	}
 	return count;
 }
 
-static void levels_destroy(struct wheel *wheel)
+static bool levels_discard(struct wheel *wheel)
 {
 	struct wheel_levels *levels = levels_of(wheel);
 
-	for (int level = 0; level < levels->level_count; level++) {
-		free(levels->levels[level].slots);
+	if (!pages_unmap_some(&levels->slots))
+		return false;
+	for (int level = 0; level < levels->level_count; level++)
 		slot_set_destroy(&levels->levels[level].used);
-	}
 	free(levels);
+	return true;
 }
 
-static bool level_init(struct level *level, unsigned shift, uint64_t window)
+/* False: out of memory. */
+static bool levels_init(struct wheel_levels *levels, unsigned bits)
 {
-	*level = (struct level){.shift = shift};
-	level->slots = malloc(window * sizeof(*level->slots));
-	if (!level->slots)
-		return false;
-	if (!slot_set_init(&level->used, window)) {
-		free(level->slots);
-		return false;
+	levels->window = (uint64_t)2 << bits;
+	/* An expiry is at most TICK_NEVER, 2^63: in a level of this shift it is in the window. */
+	for (unsigned shift = 0; shift < 63; shift += bits) {
+		struct level *level = &levels->levels[levels->level_count];
+
+		if (!slot_set_init(&level->used, levels->window))
+			return false;
+		level->shift = shift;
+		levels->level_count++;
 	}
-	for (uint64_t i = 0; i < window; i++)
-		list_init(&level->slots[i]);
+	if (!pages_map(&levels->slots,
+		       (size_t)levels->level_count * levels->window * sizeof(struct list)))
+		return false;
+	for (int level = 0; level < levels->level_count; level++)
+		levels->levels[level].slots = (struct list *)(void *)levels->slots.memory +
+					      (size_t)level * levels->window;
 	return true;
 }
 
@@ -215,7 +227,7 @@ struct wheel *wheel_levels_create(size_t slots, bool ordered)
 						   .emptied = levels_emptied,
 						   .empty_slot = levels_empty_slot,
 						   .check = levels_check,
-						   .destroy = levels_destroy};
+						   .discard = levels_discard};
 	struct wheel_levels *levels = calloc(1, sizeof(*levels));
 	unsigned bits = 1;
 
@@ -223,14 +235,9 @@ struct wheel *wheel_levels_create(size_t slots, bool ordered)
 		return NULL;
 	while (bits < most_bits && (uint64_t)1 << bits < slots)
 		bits++;
-	levels->window = (uint64_t)2 << bits;
-	/* An expiry is at most TICK_NEVER, 2^63: in a level of this shift it is in the window. */
-	for (unsigned shift = 0; shift < 63; shift += bits) {
-		if (!level_init(&levels->levels[levels->level_count], shift, levels->window)) {
-			levels_destroy(&levels->wheel);
-			return NULL;
-		}
-		levels->level_count++;
+	if (!levels_init(levels, bits)) {
+		(void)levels_discard(&levels->wheel);
+		return NULL;
 	}
 	wheel_init(&levels->wheel, &layout, ordered);
 	levels->wheel.early_from = levels->window;

@@ -17,20 +17,24 @@
  * these: the next tick at which any slot must be looked at. Removing or moving a timer leaves that
  * of its slot as it is while there are others; then the slot comes up once for nothing.
  *
- * Invariants: earliest[leaves + s] ≤ the expiry of every timer in slot s, > now; an inner node is
- * the lesser of its two children.
+ * The tree holds complements, so that untouched memory says that there is no timer.
+ *
+ * Invariants: earliest at leaf s ≤ the expiry of every timer in slot s, > now; at an inner node it
+ * is the lesser of that at its two children.
  */
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/pages.h"
 #include "wheel_layout.h"
 
 struct wheel_rounds {
 	struct wheel wheel;
 	size_t slot_count;
 	struct list *slots;
-	size_t leaves;      /* a power of two, at least slot_count */
-	uint64_t *earliest; /* [1]: the root; node n has children 2n and 2n + 1 */
+	size_t leaves;  /* a power of two, at least slot_count */
+	uint64_t *tree; /* ~ earliest; [1]: the root; node n has children 2n and 2n + 1 */
+	struct pages pages;
 };
 
 static struct wheel_rounds *rounds_of(struct wheel *wheel)
@@ -38,22 +42,30 @@ static struct wheel_rounds *rounds_of(struct wheel *wheel)
 	return (struct wheel_rounds *)wheel;
 }
 
-static uint64_t lesser(uint64_t a, uint64_t b)
+static uint64_t earliest_at(const struct wheel_rounds *rounds, size_t node)
 {
-	return a < b ? a : b;
+	return ~rounds->tree[node];
+}
+
+static uint64_t earliest_below(const struct wheel_rounds *rounds, size_t node)
+{
+	uint64_t left = earliest_at(rounds, 2 * node);
+	uint64_t right = earliest_at(rounds, 2 * node + 1);
+
+	return left < right ? left : right;
 }
 
 static void rounds_set_earliest(struct wheel_rounds *rounds, size_t slot, uint64_t expiry)
 {
 	size_t node = rounds->leaves + slot;
 
-	rounds->earliest[node] = expiry;
+	rounds->tree[node] = ~expiry;
 	for (node /= 2; node >= 1; node /= 2) {
-		uint64_t least = lesser(rounds->earliest[2 * node], rounds->earliest[2 * node + 1]);
+		uint64_t earliest = earliest_below(rounds, node);
 
-		if (rounds->earliest[node] == least)
+		if (earliest_at(rounds, node) == earliest)
 			break;
-		rounds->earliest[node] = least;
+		rounds->tree[node] = ~earliest;
 	}
 }
 
@@ -63,13 +75,13 @@ static void rounds_place(struct wheel *wheel, struct timer *timer)
 	size_t slot = (size_t)(timer->expiry % rounds->slot_count);
 
 	wheel_link(wheel, &rounds->slots[slot], timer);
-	if (timer->expiry < rounds->earliest[rounds->leaves + slot])
+	if (timer->expiry < earliest_at(rounds, rounds->leaves + slot))
 		rounds_set_earliest(rounds, slot, timer->expiry);
 }
 
 static uint64_t rounds_next_tick(struct wheel *wheel)
 {
-	return rounds_of(wheel)->earliest[1];
+	return earliest_at(rounds_of(wheel), 1);
 }
 
 static void rounds_take_slots(struct wheel *wheel)
@@ -77,8 +89,8 @@ static void rounds_take_slots(struct wheel *wheel)
 	struct wheel_rounds *rounds = rounds_of(wheel);
 	size_t slot = (size_t)(wheel->now % rounds->slot_count);
 
-	assert(rounds->earliest[1] >= wheel->now);
-	if (rounds->earliest[rounds->leaves + slot] > wheel->now)
+	assert(earliest_at(rounds, 1) >= wheel->now);
+	if (earliest_at(rounds, rounds->leaves + slot) > wheel->now)
 		return;
 	rounds_set_earliest(rounds, slot, TICK_NONE);
 	wheel_take_due(wheel, &rounds->slots[slot]);
@@ -98,10 +110,10 @@ static bool rounds_empty_slot(struct wheel *wheel)
 	size_t node = 1;
 	size_t slot;
 
-	if (rounds->earliest[1] == TICK_NONE)
+	if (earliest_at(rounds, 1) == TICK_NONE)
 		return false;
 	while (node < rounds->leaves)
-		node = 2 * node + (rounds->earliest[2 * node] == TICK_NONE);
+		node = 2 * node + (earliest_at(rounds, 2 * node) == TICK_NONE);
 	slot = node - rounds->leaves;
 	rounds_set_earliest(rounds, slot, TICK_NONE);
 	list_append_all(&wheel->due, &rounds->slots[slot]);
@@ -116,25 +128,28 @@ static size_t rounds_check(struct wheel *wheel)
 	for (size_t i = 0; i < rounds->slot_count; i++) {
 		struct list *slot = &rounds->slots[i];
 
-		assert(rounds->earliest[rounds->leaves + i] > wheel->now);
+		assert(earliest_at(rounds, rounds->leaves + i) > wheel->now);
+		if (!slot->next)
+			continue;
 		for (struct list *link = slot->next; link != slot; link = link->next, count++) {
 			assert(link->next->previous == link);
-			assert(timer_of_link(link)->expiry >= rounds->earliest[rounds->leaves + i]);
+			assert(timer_of_link(link)->expiry >=
+			       earliest_at(rounds, rounds->leaves + i));
 		}
 	}
 	for (size_t node = 1; node < rounds->leaves; node++)
-		assert(rounds->earliest[node] ==
-		       lesser(rounds->earliest[2 * node], rounds->earliest[2 * node + 1]));
+		assert(earliest_at(rounds, node) == earliest_below(rounds, node));
 	return count;
 }
 
-static void rounds_destroy(struct wheel *wheel)
+static bool rounds_discard(struct wheel *wheel)
 {
 	struct wheel_rounds *rounds = rounds_of(wheel);
 
-	free(rounds->earliest);
-	free(rounds->slots);
+	if (!pages_unmap_some(&rounds->pages))
+		return false;
 	free(rounds);
+	return true;
 }
 
 struct wheel *wheel_rounds_create(size_t slots, bool ordered)
@@ -145,7 +160,7 @@ struct wheel *wheel_rounds_create(size_t slots, bool ordered)
 						   .emptied = rounds_emptied,
 						   .empty_slot = rounds_empty_slot,
 						   .check = rounds_check,
-						   .destroy = rounds_destroy};
+						   .discard = rounds_discard};
 	struct wheel_rounds *rounds;
 	size_t leaves = 2;
 
@@ -156,16 +171,13 @@ struct wheel *wheel_rounds_create(size_t slots, bool ordered)
 		return NULL;
 	rounds->slot_count = slots;
 	rounds->leaves = leaves;
-	rounds->slots = malloc(slots * sizeof(*rounds->slots));
-	rounds->earliest = malloc(2 * leaves * sizeof(*rounds->earliest));
-	if (!rounds->slots || !rounds->earliest) {
-		rounds_destroy(&rounds->wheel);
+	if (!pages_map(&rounds->pages,
+		       slots * sizeof(*rounds->slots) + 2 * leaves * sizeof(*rounds->tree))) {
+		free(rounds);
 		return NULL;
 	}
-	for (size_t i = 0; i < slots; i++)
-		list_init(&rounds->slots[i]);
-	for (size_t i = 0; i < 2 * leaves; i++)
-		rounds->earliest[i] = TICK_NONE;
+	rounds->slots = (struct list *)(void *)rounds->pages.memory;
+	rounds->tree = (uint64_t *)(void *)(rounds->slots + slots);
 	wheel_init(&rounds->wheel, &layout, ordered);
 	return &rounds->wheel;
 }

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#include "pages.h"
+
+#include <sys/mman.h>
+
+static const size_t largest_step = (size_t)256 << 10; /* a multiple of the size of a page */
+
+bool pages_map(struct pages *pages, size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return false;
+	*pages = (struct pages){memory, size};
+	return true;
+}
+
+bool pages_unmap_some(struct pages *pages)
+{
+	size_t kept =
+		pages->size > largest_step ? (pages->size - 1) / largest_step * largest_step : 0;
+
+	if (pages->size > 0)
+		munmap(pages->memory + kept, pages->size - kept);
+	pages->size = kept;
+	return kept == 0;
+}

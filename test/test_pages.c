@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory straight from the kernel. */
+#include "support/test.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/pages.h"
+
+enum { SIZE = 3000000 };
+
+static size_t page_size(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static bool is_resident(const struct pages *pages, size_t offset)
+{
+	unsigned char resident;
+
+	offset -= offset % page_size();
+	assert_int_equal(mincore(pages->memory + offset, 1, &resident), 0);
+	return resident & 1;
+}
+
+static void memory_is_zero_and_takes_room_where_it_was_written(void **state)
+{
+	struct pages pages;
+
+	(void)state;
+	assert_true(pages_map(&pages, SIZE));
+	assert_false(is_resident(&pages, SIZE / 2));
+	pages.memory[SIZE / 2] = 1;
+	assert_true(is_resident(&pages, SIZE / 2));
+	for (size_t i = 0; i < SIZE; i++)
+		assert_int_equal(pages.memory[i], i == SIZE / 2);
+	while (!pages_unmap_some(&pages))
+		continue;
+}
+
+static void memory_is_given_back_in_steps_from_the_end(void **state)
+{
+	struct pages pages;
+	size_t before = SIZE;
+	unsigned char resident;
+	char *memory;
+	int steps = 1;
+
+	(void)state;
+	assert_true(pages_map(&pages, SIZE));
+	memory = pages.memory;
+	memset(memory, 1, SIZE);
+	for (; !pages_unmap_some(&pages); steps++) {
+		assert_in_range(before - pages.size, 1, 256 << 10);
+		before = pages.size;
+		assert_int_equal(memory[before - 1], 1);
+		assert_int_equal(mincore(memory + before, 1, &resident), -1);
+	}
+	assert_int_equal(steps, (SIZE + (256 << 10) - 1) / (256 << 10));
+	assert_int_equal(mincore(memory, 1, &resident), -1);
+	assert_true(pages_unmap_some(&pages));
+}
+
+static void more_than_there_is_is_refused(void **state)
+{
+	struct pages pages;
+
+	(void)state;
+	assert_false(pages_map(&pages, (size_t)1 << 62));
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(memory_is_zero_and_takes_room_where_it_was_written),
+	cmocka_unit_test(memory_is_given_back_in_steps_from_the_end),
+	cmocka_unit_test(more_than_there_is_is_refused),
+};
+
+TEST_PROGRAM(tests)
