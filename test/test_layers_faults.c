@@ -18,7 +18,6 @@
 
 #include "runtime/command_queue.h"
 #include "base/slab.h"
-#include "base/slot_set.h"
 #include "wheel/timer_index.h"
 #include "wheel/wheel.h"
 #include "runtime/worker_pool.h"
@@ -41,16 +40,6 @@ static long fail_each_allocation(make_and_destroy *make)
 		assert_int_equal(!made, end_faults());
 	} while (!made);
 	return allocations - 1;
-}
-
-static bool make_slot_set(void)
-{
-	struct slot_set set;
-
-	if (!slot_set_init(&set, 5000))
-		return false;
-	slot_set_destroy(&set);
-	return true;
 }
 
 static bool make_command_queue(void)
@@ -101,12 +90,11 @@ static bool make_levels_of_512(void)
 static void module_is_not_made_where_any_of_its_memory_is_missing(void **state)
 {
 	(void)state;
-	assert_int_equal(fail_each_allocation(make_slot_set), 1);
 	assert_int_equal(fail_each_allocation(make_command_queue), 1);
 	assert_int_equal(fail_each_allocation(make_timer_index), 2);
 	assert_int_equal(fail_each_allocation(make_rounds_of_10), 2);
-	assert_in_range(fail_each_allocation(make_levels_of_2), 65, 65);
-	assert_in_range(fail_each_allocation(make_levels_of_512), 9, 9);
+	assert_int_equal(fail_each_allocation(make_levels_of_2), 2);
+	assert_int_equal(fail_each_allocation(make_levels_of_512), 2);
 }
 
 static void queue_larger_than_memory_is_refused(void **state)

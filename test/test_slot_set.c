@@ -14,6 +14,7 @@ enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
 struct model {
 	struct slot_set set;
+	uint64_t *words;
 	struct random random;
 	size_t size;
 	bool *members;
@@ -23,15 +24,17 @@ static struct model model_open(size_t size, uint64_t seed)
 {
 	struct model model = {.random = random_from(seed, size), .size = size};
 
-	assert_true(slot_set_init(&model.set, size));
+	model.words = calloc(slot_set_words(size), sizeof(*model.words));
 	model.members = calloc(size, sizeof(*model.members));
+	assert_non_null(model.words);
 	assert_non_null(model.members);
+	slot_set_init(&model.set, size, model.words);
 	return model;
 }
 
 static void model_close(struct model *model)
 {
-	slot_set_destroy(&model->set);
+	free(model->words);
 	free(model->members);
 }
 

@@ -1,40 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 #include "slot_set.h"
 
-#include <stdlib.h>
-
 static size_t words_for(size_t bits)
 {
 	return bits / 64 + (bits % 64 != 0);
 }
 
-bool slot_set_init(struct slot_set *set, size_t size)
+size_t slot_set_words(size_t size)
 {
 	size_t total = 0;
-	size_t bits = size;
-	uint64_t *words;
 
-	*set = (struct slot_set){.size = size};
 	do {
-		bits = words_for(bits);
-		total += bits;
-		set->height++;
-	} while (bits > 1);
-	words = calloc(total, sizeof(*words));
-	if (!words)
-		return false;
-	bits = size;
-	for (int level = 0; level < set->height; level++) {
-		set->levels[level] = words;
-		bits = words_for(bits);
-		words += bits;
-	}
-	return true;
+		size = words_for(size);
+		total += size;
+	} while (size > 1);
+	return total;
 }
 
-void slot_set_destroy(struct slot_set *set)
+void slot_set_init(struct slot_set *set, size_t size, uint64_t *words)
 {
-	free(set->levels[0]);
+	*set = (struct slot_set){.size = size};
+	do {
+		set->levels[set->height++] = words;
+		size = words_for(size);
+		words += size;
+	} while (size > 1);
 }
 
 void slot_set_add(struct slot_set *set, size_t slot)

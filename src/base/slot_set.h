@@ -6,7 +6,6 @@
 #ifndef SLOT_SET_H
 #define SLOT_SET_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,12 +16,13 @@ enum { SLOT_SET_LEVELS = 11 }; /* 64^11 slots, more than size_t counts */
 struct slot_set {
 	size_t size;
 	int height;
-	uint64_t *levels[SLOT_SET_LEVELS]; /* levels[0]: a bit a slot; all in one allocation */
+	uint64_t *levels[SLOT_SET_LEVELS]; /* levels[0]: a bit a slot; all in one array */
 };
 
-/* For slots 0 to size - 1, size > 0. False: out of memory. */
-bool slot_set_init(struct slot_set *set, size_t size);
-void slot_set_destroy(struct slot_set *set);
+/* How many words a set of slots 0 to size - 1 takes, size > 0. */
+size_t slot_set_words(size_t size);
+/* Empty. `words`: so many, all 0, which stay the caller's. */
+void slot_set_init(struct slot_set *set, size_t size, uint64_t *words);
 void slot_set_add(struct slot_set *set, size_t slot);
 void slot_set_remove(struct slot_set *set, size_t slot);
 /* The smallest member that is at least `slot`, or SLOT_NONE. */

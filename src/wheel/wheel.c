@@ -37,6 +37,7 @@
 #include "wheel.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "base/prefetch.h"
 #include "wheel_layout.h"
@@ -64,7 +65,10 @@ void wheel_destroy(struct wheel *wheel)
 
 bool wheel_discard(struct wheel *wheel)
 {
-	return wheel->layout->discard(wheel);
+	if (!pages_unmap_some(&wheel->pages))
+		return false;
+	free(wheel);
+	return true;
 }
 
 uint64_t wheel_now(const struct wheel *wheel)

@@ -6,16 +6,9 @@ void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ord
 	wheel->layout = layout;
 	wheel->ordered = ordered;
 	wheel->early_from = UINT64_MAX;
-	wheel->expired_late = false;
-	wheel->now = 0;
-	wheel->sequence = 0;
-	wheel->count = 0;
 	list_init(&wheel->due);
 	list_init(&wheel->late);
 	wheel_sort_init(&wheel->sort);
-	wheel->coming_used = 0;
-	wheel->coming_turn = 0;
-	wheel->coming_seen = 0;
 	for (int i = 0; i < WHEEL_COMING; i++)
 		list_init(&wheel->coming[i]);
 }

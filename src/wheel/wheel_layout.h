@@ -10,6 +10,7 @@
 #include <timingwheel/timingwheel.h>
 
 #include "base/list.h"
+#include "base/pages.h"
 #include "timer.h"
 #include "wheel_sort.h"
 
@@ -33,12 +34,11 @@ struct wheel_layout {
 	bool (*empty_slot)(struct wheel *wheel);
 	/* Asserts that each timer is in a slot where it is found in time; returns their count. */
 	size_t (*check)(struct wheel *wheel);
-	/* Gives back some of its memory; true: all of it. */
-	bool (*discard)(struct wheel *wheel);
 };
 
 struct wheel {
 	const struct wheel_layout *layout;
+	struct pages pages; /* the slots, and what leads to them */
 	bool ordered;
 	uint64_t patience; /* ticks that a crowd may take to be worked off */
 	/* The slot of a timer that is due so many ticks after now, or more, comes up sooner than
@@ -58,7 +58,7 @@ struct wheel {
 	struct wheel_sort sort; /* of an ordered wheel: those of coming that are due */
 };
 
-/* Makes a wheel without slots a whole one. `wheel` is the first member of the layout's struct. */
+/* Makes a zeroed wheel an empty one. `wheel` is the first member of the layout's struct. */
 void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered);
 
 /* Slots lie in zeroed memory, which is touched where a timer is linked first: before that, a slot

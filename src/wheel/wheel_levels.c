@@ -28,7 +28,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/pages.h"
 #include "base/slot_set.h"
 #include "wheel_layout.h"
 
@@ -47,7 +46,6 @@ struct wheel_levels {
 	struct wheel wheel;
 	int level_count;
 	uint64_t window; /* slots of a level: two laps; a power of two */
-	struct pages slots;
 	struct level levels[LEVELS_MOST];
 };
 
@@ -185,40 +183,6 @@ static size_t levels_check(struct wheel *wheel)
 	return count;
 }
 
-static bool levels_discard(struct wheel *wheel)
-{
-	struct wheel_levels *levels = levels_of(wheel);
-
-	if (!pages_unmap_some(&levels->slots))
-		return false;
-	for (int level = 0; level < levels->level_count; level++)
-		slot_set_destroy(&levels->levels[level].used);
-	free(levels);
-	return true;
-}
-
-/* False: out of memory. */
-static bool levels_init(struct wheel_levels *levels, unsigned bits)
-{
-	levels->window = (uint64_t)2 << bits;
-	/* An expiry is at most TICK_NEVER, 2^63: in a level of this shift it is in the window. */
-	for (unsigned shift = 0; shift < 63; shift += bits) {
-		struct level *level = &levels->levels[levels->level_count];
-
-		if (!slot_set_init(&level->used, levels->window))
-			return false;
-		level->shift = shift;
-		levels->level_count++;
-	}
-	if (!pages_map(&levels->slots,
-		       (size_t)levels->level_count * levels->window * sizeof(struct list)))
-		return false;
-	for (int level = 0; level < levels->level_count; level++)
-		levels->levels[level].slots = (struct list *)(void *)levels->slots.memory +
-					      (size_t)level * levels->window;
-	return true;
-}
-
 struct wheel *wheel_levels_create(size_t slots, bool ordered)
 {
 	static const struct wheel_layout layout = {.place = levels_place,
@@ -226,18 +190,35 @@ struct wheel *wheel_levels_create(size_t slots, bool ordered)
 						   .take_slots = levels_take_slots,
 						   .emptied = levels_emptied,
 						   .empty_slot = levels_empty_slot,
-						   .check = levels_check,
-						   .discard = levels_discard};
+						   .check = levels_check};
 	struct wheel_levels *levels = calloc(1, sizeof(*levels));
 	unsigned bits = 1;
+	size_t words;
+	char *memory;
 
 	if (!levels)
 		return NULL;
 	while (bits < most_bits && (uint64_t)1 << bits < slots)
 		bits++;
-	if (!levels_init(levels, bits)) {
-		(void)levels_discard(&levels->wheel);
+	levels->window = (uint64_t)2 << bits;
+	/* An expiry is at most TICK_NEVER, 2^63: in a level of this shift it is in the window. */
+	levels->level_count = (int)((62 + bits) / bits);
+	words = slot_set_words(levels->window);
+	if (!pages_map(&levels->wheel.pages,
+		       (size_t)levels->level_count *
+			       (levels->window * sizeof(struct list) + words * sizeof(uint64_t)))) {
+		free(levels);
 		return NULL;
+	}
+	memory = levels->wheel.pages.memory;
+	for (int i = 0; i < levels->level_count; i++) {
+		struct level *level = &levels->levels[i];
+
+		level->shift = (unsigned)i * bits;
+		level->slots = (struct list *)(void *)memory;
+		memory += levels->window * sizeof(struct list);
+		slot_set_init(&level->used, levels->window, (uint64_t *)(void *)memory);
+		memory += words * sizeof(uint64_t);
 	}
 	wheel_init(&levels->wheel, &layout, ordered);
 	levels->wheel.early_from = levels->window;

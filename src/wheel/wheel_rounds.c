@@ -25,7 +25,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/pages.h"
 #include "wheel_layout.h"
 
 struct wheel_rounds {
@@ -34,7 +33,6 @@ struct wheel_rounds {
 	struct list *slots;
 	size_t leaves;  /* a power of two, at least slot_count */
 	uint64_t *tree; /* ~ earliest; [1]: the root; node n has children 2n and 2n + 1 */
-	struct pages pages;
 };
 
 static struct wheel_rounds *rounds_of(struct wheel *wheel)
@@ -142,16 +140,6 @@ static size_t rounds_check(struct wheel *wheel)
 	return count;
 }
 
-static bool rounds_discard(struct wheel *wheel)
-{
-	struct wheel_rounds *rounds = rounds_of(wheel);
-
-	if (!pages_unmap_some(&rounds->pages))
-		return false;
-	free(rounds);
-	return true;
-}
-
 struct wheel *wheel_rounds_create(size_t slots, bool ordered)
 {
 	static const struct wheel_layout layout = {.place = rounds_place,
@@ -159,8 +147,7 @@ struct wheel *wheel_rounds_create(size_t slots, bool ordered)
 						   .take_slots = rounds_take_slots,
 						   .emptied = rounds_emptied,
 						   .empty_slot = rounds_empty_slot,
-						   .check = rounds_check,
-						   .discard = rounds_discard};
+						   .check = rounds_check};
 	struct wheel_rounds *rounds;
 	size_t leaves = 2;
 
@@ -171,12 +158,12 @@ struct wheel *wheel_rounds_create(size_t slots, bool ordered)
 		return NULL;
 	rounds->slot_count = slots;
 	rounds->leaves = leaves;
-	if (!pages_map(&rounds->pages,
+	if (!pages_map(&rounds->wheel.pages,
 		       slots * sizeof(*rounds->slots) + 2 * leaves * sizeof(*rounds->tree))) {
 		free(rounds);
 		return NULL;
 	}
-	rounds->slots = (struct list *)(void *)rounds->pages.memory;
+	rounds->slots = (struct list *)(void *)rounds->wheel.pages.memory;
 	rounds->tree = (uint64_t *)(void *)(rounds->slots + slots);
 	wheel_init(&rounds->wheel, &layout, ordered);
 	return &rounds->wheel;
