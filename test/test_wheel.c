@@ -890,11 +890,12 @@ static void take_gives_each_timer_once_whatever_its_expiry(void **state)
 	uint64_t seed = seed_choose();
 
 	for (size_t i = 0; i < SLOT_COUNTS; i++) {
-		struct world world =
-			world_open(*state, slot_counts[i], 300, random_from(seed, slot_counts[i]));
-
-		world.scans = true;
 		for (int turn = 0; turn < TEST_SHARE_OF(60); turn++) {
+			struct world world =
+				world_open(*state, slot_counts[i], 300,
+					   random_from(seed, 1000 * slot_counts[i] + (size_t)turn));
+
+			world.scans = true;
 			live(&world, 10);
 			for (int commands = 0; commands < 300; commands++)
 				random_command(&world);
@@ -904,9 +905,8 @@ static void take_gives_each_timer_once_whatever_its_expiry(void **state)
 			world.lags = true;
 			step(&world, 3);
 			take_all(&world);
-			world.lags = false;
+			world_close(&world);
 		}
-		world_close(&world);
 	}
 }
 

@@ -101,7 +101,7 @@ static void wheel_unlink(struct wheel *wheel, struct timer *timer)
 	struct list *next = timer->link.next;
 
 	list_remove(&timer->link);
-	if (list_is_empty(next))
+	if (wheel->layout->emptied && list_is_empty(next))
 		wheel->layout->emptied(wheel, next);
 }
 
@@ -295,7 +295,9 @@ size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most)
 		struct list *list = wheel_next_list(wheel);
 
 		if (!list) {
-			(void)wheel->layout->empty_slot(wheel);
+			/* Its time goes on, to where the next slot comes up. */
+			wheel->now = wheel->layout->next_tick(wheel);
+			wheel->layout->take_slots(wheel);
 			continue;
 		}
 		taken[count++] = timer_of_link(list_take_first(list));
@@ -304,22 +306,13 @@ size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most)
 	return count;
 }
 
-static size_t wheel_check_list(struct list *list)
-{
-	size_t count = 0;
-
-	for (struct list *link = list->next; link != list; link = link->next, count++)
-		assert(link->next->previous == link);
-	return count;
-}
-
 void wheel_check(struct wheel *wheel)
 {
-	size_t count = wheel_check_list(&wheel->due) + wheel_check_list(&wheel->late) +
+	size_t count = wheel_check_list(&wheel->due, 0) + wheel_check_list(&wheel->late, 0) +
 		       wheel_sort_check(&wheel->sort);
 
 	for (int i = 0; i < WHEEL_COMING; i++)
-		count += wheel_check_list(&wheel->coming[i]);
+		count += wheel_check_list(&wheel->coming[i], 0);
 	count += wheel->layout->check(wheel);
 	assert(count == wheel->count);
 	(void)count;

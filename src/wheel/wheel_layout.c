@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "wheel_layout.h"
 
+#include <assert.h>
+
 void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered)
 {
 	wheel->layout = layout;
@@ -31,4 +33,18 @@ void wheel_take_due(struct wheel *wheel, struct list *slot)
 		wheel_take_coming(wheel, slot);
 	else if (!wheel_slot_is_empty(slot))
 		list_append_all(&wheel->due, slot);
+}
+
+size_t wheel_check_list(const struct list *list, uint64_t first)
+{
+	size_t count = 0;
+
+	if (!list->next)
+		return 0;
+	for (struct list *link = list->next; link != list; link = link->next, count++) {
+		assert(link->next->previous == link);
+		assert(timer_of_link(link)->expiry >= first);
+	}
+	(void)first;
+	return count;
 }

@@ -28,10 +28,8 @@ struct wheel_layout {
 	uint64_t (*next_tick)(struct wheel *wheel);
 	/* now has become a tick: takes the slots that come up. */
 	void (*take_slots)(struct wheel *wheel);
-	/* The last timer was taken out of `list`, which may be a slot. */
+	/* The last timer was taken out of `list`, which may be a slot. May be NULL. */
 	void (*emptied)(struct wheel *wheel, struct list *list);
-	/* Moves the timers of any one used slot to due; false: there is none. */
-	bool (*empty_slot)(struct wheel *wheel);
 	/* Asserts that each timer is in a slot where it is found in time; returns their count. */
 	size_t (*check)(struct wheel *wheel);
 };
@@ -71,6 +69,10 @@ static inline bool wheel_slot_is_empty(const struct list *slot)
 /* A slot came up: its timers are to be re-filed; its timers are due, or most of them. */
 void wheel_take_coming(struct wheel *wheel, struct list *slot);
 void wheel_take_due(struct wheel *wheel, struct list *slot);
+
+/* Asserts that a list or slot holds together, and no timer that is due before `first`; returns the
+ * count. */
+size_t wheel_check_list(const struct list *list, uint64_t first);
 
 /* Links a timer into a slot or into due, as the last one. But one that repeats becomes the first,
  * where order does not count: then no crowd in its tick holds it up. */

@@ -128,39 +128,11 @@ static void levels_take_slots(struct wheel *wheel)
 	}
 }
 
-/* The slot's bit stays until somebody looks for it. */
-static void levels_emptied(struct wheel *wheel, struct list *list)
-{
-	(void)wheel;
-	(void)list;
-}
-
-static bool levels_empty_slot(struct wheel *wheel)
-{
-	struct wheel_levels *levels = levels_of(wheel);
-	uint64_t number;
-
-	for (int level = 0; level < levels->level_count; level++) {
-		if (!level_first_used(levels, level, 0, &number))
-			continue;
-		list_append_all(&wheel->due, level_slot(levels, level, number));
-		return true;
-	}
-	return false;
-}
-
 static size_t level_check_slot(struct wheel_levels *levels, int level, uint64_t number)
 {
 	struct list *slot = level_slot(levels, level, number);
-	uint64_t first = number << levels->levels[level].shift;
-	size_t count = 0;
+	size_t count = wheel_check_list(slot, number << levels->levels[level].shift);
 
-	if (!slot->next)
-		return 0;
-	for (struct list *link = slot->next; link != slot; link = link->next, count++) {
-		assert(link->next->previous == link);
-		assert(timer_of_link(link)->expiry >= first);
-	}
 	assert(count == 0 ||
 	       slot_set_next(&levels->levels[level].used, number & (levels->window - 1)) ==
 		       (number & (levels->window - 1)));
@@ -188,8 +160,6 @@ struct wheel *wheel_levels_create(size_t slots, bool ordered)
 	static const struct wheel_layout layout = {.place = levels_place,
 						   .next_tick = levels_next_tick,
 						   .take_slots = levels_take_slots,
-						   .emptied = levels_emptied,
-						   .empty_slot = levels_empty_slot,
 						   .check = levels_check};
 	struct wheel_levels *levels = calloc(1, sizeof(*levels));
 	unsigned bits = 1;

@@ -102,38 +102,16 @@ static void rounds_emptied(struct wheel *wheel, struct list *list)
 		rounds_set_earliest(rounds, (size_t)(list - rounds->slots), TICK_NONE);
 }
 
-static bool rounds_empty_slot(struct wheel *wheel)
-{
-	struct wheel_rounds *rounds = rounds_of(wheel);
-	size_t node = 1;
-	size_t slot;
-
-	if (earliest_at(rounds, 1) == TICK_NONE)
-		return false;
-	while (node < rounds->leaves)
-		node = 2 * node + (earliest_at(rounds, 2 * node) == TICK_NONE);
-	slot = node - rounds->leaves;
-	rounds_set_earliest(rounds, slot, TICK_NONE);
-	list_append_all(&wheel->due, &rounds->slots[slot]);
-	return true;
-}
-
 static size_t rounds_check(struct wheel *wheel)
 {
 	struct wheel_rounds *rounds = rounds_of(wheel);
 	size_t count = 0;
 
 	for (size_t i = 0; i < rounds->slot_count; i++) {
-		struct list *slot = &rounds->slots[i];
+		uint64_t earliest = earliest_at(rounds, rounds->leaves + i);
 
-		assert(earliest_at(rounds, rounds->leaves + i) > wheel->now);
-		if (!slot->next)
-			continue;
-		for (struct list *link = slot->next; link != slot; link = link->next, count++) {
-			assert(link->next->previous == link);
-			assert(timer_of_link(link)->expiry >=
-			       earliest_at(rounds, rounds->leaves + i));
-		}
+		assert(earliest > wheel->now);
+		count += wheel_check_list(&rounds->slots[i], earliest);
 	}
 	for (size_t node = 1; node < rounds->leaves; node++)
 		assert(earliest_at(rounds, node) == earliest_below(rounds, node));
@@ -146,7 +124,6 @@ struct wheel *wheel_rounds_create(size_t slots, bool ordered)
 						   .next_tick = rounds_next_tick,
 						   .take_slots = rounds_take_slots,
 						   .emptied = rounds_emptied,
-						   .empty_slot = rounds_empty_slot,
 						   .check = rounds_check};
 	struct wheel_rounds *rounds;
 	size_t leaves = 2;
