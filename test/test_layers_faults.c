@@ -58,7 +58,8 @@ static bool make_timer_index(void)
 
 	if (!timer_index_init(&index))
 		return false;
-	timer_index_destroy(&index);
+	while (!timer_index_discard(&index))
+		continue;
 	return true;
 }
 
@@ -68,7 +69,8 @@ static bool make_wheel(enum tw_layout layout, size_t slots)
 
 	if (!wheel)
 		return false;
-	wheel_destroy(wheel);
+	while (!wheel_discard(wheel))
+		continue;
 	return true;
 }
 
@@ -210,7 +212,8 @@ static void keys_close(struct keys *keys)
 		timer_free(&keys->store, &bin, keys->timers[i]);
 	timer_store_flush(&keys->store, &bin);
 	timer_store_destroy(&keys->store);
-	timer_index_destroy(&keys->index);
+	while (!timer_index_discard(&keys->index))
+		continue;
 	free(keys->timers);
 }
 

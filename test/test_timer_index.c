@@ -101,7 +101,8 @@ static void model_close(struct model *model)
 			timer_free(&model->store, &model->bin, model->timers[i]);
 	timer_store_flush(&model->store, &model->bin);
 	timer_store_destroy(&model->store);
-	timer_index_destroy(&model->index);
+	while (!timer_index_discard(&model->index))
+		continue;
 	free(model->timers);
 }
 

@@ -78,7 +78,8 @@ static struct world world_open(const struct kind *kind, size_t slots, size_t siz
 
 static void world_close(struct world *world)
 {
-	wheel_destroy(world->wheel);
+	while (!wheel_discard(world->wheel))
+		continue;
 	free(world->entries);
 	free(world->timers);
 }

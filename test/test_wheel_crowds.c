@@ -64,7 +64,8 @@ static void crowd_close(struct crowd *crowd)
 	}
 	assert_false(wheel_is_busy(crowd->wheel));
 	assert_int_equal(wheel_count(crowd->wheel), 0);
-	wheel_destroy(crowd->wheel);
+	while (!wheel_discard(crowd->wheel))
+		continue;
 }
 
 /* Steps until the timer beside the crowd lies elsewhere: it has been looked at. */

@@ -15,13 +15,12 @@
 bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan)
 {
 	shelf->alarms = 0;
+	if (!timer_index_init(&shelf->index))
+		return false;
 	shelf->wheel = wheel_create(plan->layout, plan->slots, plan->ordered, plan->patience);
 	if (!shelf->wheel)
-		return false;
-	if (timer_index_init(&shelf->index))
-		return true;
-	wheel_destroy(shelf->wheel);
-	return false;
+		(void)timer_index_discard(&shelf->index);
+	return shelf->wheel;
 }
 
 void shelf_destroy(struct shelf *shelf)

@@ -91,12 +91,6 @@ bool timer_index_init(struct timer_index *index)
 	return false;
 }
 
-void timer_index_destroy(struct timer_index *index)
-{
-	while (!timer_index_discard(index))
-		continue;
-}
-
 bool timer_index_discard(struct timer_index *index)
 {
 	for (int i = 0; i < DISCARD_SEGMENTS && index->segment_count > 0; i++)

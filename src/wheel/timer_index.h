@@ -24,9 +24,7 @@ struct timer_index {
 
 /* False: out of memory. */
 bool timer_index_init(struct timer_index *index);
-/* Frees the table at once. The timers are not touched. */
-void timer_index_destroy(struct timer_index *index);
-/* The same in bounded steps: true when nothing is left. The index can't be used any more. */
+/* Frees the table in steps: true when nothing is left. The timers are not touched. */
 bool timer_index_discard(struct timer_index *index);
 
 struct keyed_timer *timer_index_find(const struct timer_index *index, const void *key,

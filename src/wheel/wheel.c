@@ -57,12 +57,6 @@ struct wheel *wheel_create(enum tw_layout layout, size_t slots, bool ordered, ui
 	return wheel;
 }
 
-void wheel_destroy(struct wheel *wheel)
-{
-	while (!wheel_discard(wheel))
-		continue;
-}
-
 bool wheel_discard(struct wheel *wheel)
 {
 	if (!pages_unmap_some(&wheel->pages))

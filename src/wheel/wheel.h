@@ -28,9 +28,8 @@ struct wheel;
  * TW_SLOTS_MAX. NULL: out of memory.
  */
 struct wheel *wheel_create(enum tw_layout layout, size_t slots, bool ordered, uint64_t patience);
-/* The timers still in it are not touched. */
-void wheel_destroy(struct wheel *wheel);
-/* In steps: gives back some of its memory; true: it is destroyed. */
+/* In steps: gives back some of its memory; true: it is destroyed. Timers still in it are not
+ * touched. */
 bool wheel_discard(struct wheel *wheel);
 
 /* Adds a timer whose expiry is set; one whose expiry has come is due at once. */
