@@ -23,7 +23,7 @@
  *    the deadline.
  *  - Every entry that came in leaves exactly once, with one cause, and on_remove is told of it.
  *  - Entries past their deadline leave without any traffic, within two ticks of the wheel.
- *  - A lookup waits for nobody: not for other lookups, not for a reader who sleeps with a pinned
+ *  - A lookup waits for nothing: not for other lookups, not for a thread that sleeps with a pinned
  *    entry, not for the removal of a million others.
  *  - A call that fails changes nothing, and leaves its values with the caller.
  *
@@ -50,8 +50,8 @@ struct tw_cache_entry;
 /* What an entry weighs at most: more counts as this. */
 #define TW_CACHE_WEIGHT_MAX ((uint64_t)1 << 48)
 
-/* Why an entry left the cache. One past its deadline has expired, whoever but tw_cache_destroy
- * removes it. */
+/* Why an entry left the cache. One past its deadline has expired, whichever call but
+ * tw_cache_destroy removes it. */
 enum tw_cache_cause {
 	TW_CAUSE_EXPLICIT, /* tw_cache_delete, tw_cache_clear */
 	TW_CAUSE_REPLACED, /* another value was set under its key */
@@ -63,7 +63,7 @@ enum tw_cache_cause {
 /* How many causes there are. */
 #define TW_CACHE_CAUSES 5
 
-/* Who has to make room when a limit is reached. Without a limit nothing is kept of the order. */
+/* Which entry makes room when a limit is reached. Without a limit nothing is kept of the order. */
 enum tw_cache_policy {
 	/* The entry that was not used for the longest time. Exact in each shard, for one thread at
 	 * a time; of what several threads read at once, some uses may count for nothing. */
@@ -144,7 +144,7 @@ struct tw_cache_options {
 	tw_duration stats_interval;
 	void (*on_stats)(void *context, const struct tw_cache_stats *stats);
 	/*
-	 * The table's parts with a lock each for those who write: a power of two, or rounded up to
+	 * The table's parts with a lock each for writers: a power of two, or rounded up to
 	 * one; at most TW_CACHE_SHARDS_MAX. The limits hold for the cache as a whole, the order of
 	 * eviction in each shard. 0: 64, but with max_entries only as many as leave each 512
 	 * entries, so that a cache with a small limit is one shard and its order exact.
@@ -266,8 +266,8 @@ struct tw_cache_loading;
  * Fetches the key's value from the source, and gives it to `loading` by one of the two calls below.
  * Called by tw_cache_take in the calling thread, with no lock held; may sleep, and may call the
  * cache, tw_cache_take of other keys too. Answers TW_OK: the value was given; TW_NOT_FOUND: the
- * source has none, which is kept for negative_expire; anything else is an error, which everybody
- * who waits is told and nobody after them; numbers that are no status are passed on too. A value
+ * source has none, which is kept for negative_expire; anything else is an error, which all
+ * waiting callers are told and none after them; numbers that are no status are passed on too. A value
  * given is ignored then, and freed. TW_OK without a value counts as TW_LOAD_FAILED, and so does a
  * loader that ends its thread (pthread_exit, cancellation).
  */

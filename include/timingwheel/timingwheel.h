@@ -151,8 +151,8 @@ enum tw_clock {
 enum tw_drive {
 	/* An owner thread drives the wheel. */
 	TW_DRIVE_THREAD,
-	/* No thread: whoever calls tw_poll, tw_advance, tw_flush, tw_wait_idle, tw_contains,
-	 * tw_stop or tw_destroy drives it for that call, one at a time; so does a command that
+	/* No thread: a thread in tw_poll, tw_advance, tw_flush, tw_wait_idle, tw_contains,
+	 * tw_stop or tw_destroy drives it meanwhile, one at a time; so does a command that
 	 * finds the queue full and may wait. A command from another thread does not end a sleep of
 	 * the caller of tw_poll. */
 	TW_DRIVE_CALLER
