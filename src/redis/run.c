@@ -67,7 +67,7 @@ void mailbox_ring(struct mailbox *mailbox)
 		;
 }
 
-void mailbox_put(struct mailbox *mailbox, struct run *run)
+static void mailbox_put(struct mailbox *mailbox, struct run *run)
 {
 	bool first;
 

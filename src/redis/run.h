@@ -72,7 +72,6 @@ struct mailbox {
 /* TW_OK or TW_SYSTEM. */
 enum tw_status mailbox_init(struct mailbox *mailbox);
 void mailbox_destroy(struct mailbox *mailbox);
-void mailbox_put(struct mailbox *mailbox, struct run *run);
 /* Wakes the main thread without bringing anything. */
 void mailbox_ring(struct mailbox *mailbox);
 /* Takes all, and makes the descriptor quiet. */
