@@ -5,6 +5,8 @@
  */
 #include "support/test.h"
 
+#include "support/blocked_call.h"
+#include "support/gate.h"
 #include "support/ledger.h"
 #include "support/recorder.h"
 #include "support/seed.h"
@@ -182,6 +184,59 @@ static void set_that_waited_for_a_place_fires_without_another_command(void **sta
 	watch_end(&watch, 2);
 }
 
+/* An idle wait that begins while an inline task runs, and a timer that comes due meanwhile. */
+struct late_idle {
+	struct tw_wheel *wheel;
+	struct gate gate;
+	atomic_bool has_run;
+	bool had_run; /* when the wait was over */
+};
+
+static void run_behind_gate(void *argument)
+{
+	struct late_idle *late = argument;
+
+	gate_pass(&late->gate);
+}
+
+static void note_run(void *argument)
+{
+	struct late_idle *late = argument;
+
+	atomic_store(&late->has_run, true);
+}
+
+static void wait_idle_and_look(void *argument)
+{
+	struct late_idle *late = argument;
+
+	(void)tw_wait_idle(late->wheel);
+	late->had_run = atomic_load(&late->has_run);
+}
+
+static void idle_wait_covers_what_comes_due_during_an_inline_task(void **state)
+{
+	const struct variant *variant = *state;
+	struct tw_options options = {.layout = variant->layout, .workers = variant->workers};
+	struct late_idle late = {.had_run = false};
+	struct blocked_call wait;
+	tw_duration due;
+
+	gate_init(&late.gate);
+	assert_status(tw_create(&late.wheel, TICK, 64, execute, &options), TW_OK);
+	assert_status(tw_after_func(late.wheel, TICK, run_behind_gate, &late, NULL), TW_OK);
+	gate_await(&late.gate);
+	assert_status(tw_after_func(late.wheel, TICK, note_run, &late, NULL), TW_OK);
+	due = tw_now(late.wheel) + 2 * TICK;
+	WAIT_UNTIL(tw_now(late.wheel) > due);
+	blocked_call_start(&wait, wait_idle_and_look, &late);
+	WAIT_UNTIL(blocked_call_is_asleep(&wait));
+	gate_open(&late.gate);
+	blocked_call_end(&wait);
+	assert_true(late.had_run);
+	tw_destroy(late.wheel);
+}
+
 static void sleep_for_a_second(void *argument)
 {
 	(void)argument;
@@ -325,6 +380,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(overdue_timer_set_at_runs_at_once),
 	TEST_BOTH(owner, set_that_waited_for_a_place_fires_without_another_command),
 	TEST_BOTH(threads, set_that_waited_for_a_place_fires_without_another_command),
+	TEST_BOTH(owner, idle_wait_covers_what_comes_due_during_an_inline_task),
 	TEST_BOTH(threads, tasks_that_block_delay_no_others),
 	TEST_BOTH(owner, overloaded_wheel_still_takes_commands),
 	TEST_BOTH(inline, overloaded_poll_returns),

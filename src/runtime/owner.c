@@ -277,6 +277,7 @@ bool owner_turn(struct owner *owner)
 	more = owner_begin_turn(owner);
 	owner_dispatch(owner);
 	owner_begin_advances(owner);
+	owner->asked.idler_came = false;
 	done = owner_expire(owner, clock_tick_before(&owner->clock, owner_target_time(owner)));
 	owner_retire(owner);
 	owner_dispatch(owner);
@@ -287,7 +288,8 @@ bool owner_turn(struct owner *owner)
 		return more || !list_is_empty(&owner->retirements);
 	if (!done || owner_is_busy(owner))
 		return true;
-	if (owner_end_advance(owner))
+	/* An idler that came while inline tasks ran waits for what has become due since, too. */
+	if (owner_end_advance(owner) || owner->asked.idler_came)
 		return true;
 	owner_answer_idlers(owner);
 	return more;

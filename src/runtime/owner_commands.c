@@ -266,6 +266,7 @@ static void owner_serve(struct owner *owner, struct request *request)
 		break;
 	case REQUEST_IDLE:
 		list_append(&owner->asked.idlers, &request->link);
+		owner->asked.idler_came = true;
 		break;
 	case REQUEST_CONTAINS:
 		owner_look_up(owner, request);

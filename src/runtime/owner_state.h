@@ -46,6 +46,7 @@ struct drain_request {
 struct owner_requests {
 	struct list advances; /* REQUEST_ADVANCE, the first one under way */
 	struct list idlers;   /* REQUEST_IDLE, until nothing is due */
+	bool idler_came;      /* since this turn fixed what is due */
 	struct list parked;   /* REQUEST_SET, until there is a place */
 	size_t parked_count;
 	struct request stop;
