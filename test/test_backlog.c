@@ -262,6 +262,30 @@ static void task_that_fills_the_pool_may_drain_often(void **state)
 	close_backlog(recorder);
 }
 
+/* The first timer takes the only place, and has to wait for this task's end. */
+static void set_two(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value != VALUE(11))
+		return;
+	set_timer(recorder, "held back", 12, INTERVAL);
+	assert_status(tw_set_timer(recorder->wheel, "no place", 8, VALUE(13), INTERVAL), TW_FULL);
+}
+
+static void task_that_fills_the_pool_does_not_wait_for_a_place(void **state)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, *state);
+
+	recorder->on_execute = set_two;
+	options.clock = TW_CLOCK_MONOTONIC;
+	options.max_unfinished = 1;
+	options.max_pending = 1;
+	recorder_start(recorder, INTERVAL, 10, &options);
+	set_timer(recorder, "sets", 11, INTERVAL);
+	WAIT_UNTIL(event_count_of_kind(recorder, EVENT_EXECUTE) == 2);
+	recorder_close(recorder);
+}
+
 enum { TIMERS = 3000 };
 
 struct crowd {
@@ -333,6 +357,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_POOL(advance_waits_for_room),
 	TEST_POOL(task_that_fills_the_pool_may_call_the_wheel),
 	TEST_POOL(task_that_fills_the_pool_may_drain_often),
+	TEST_BOTH(threads, task_that_fills_the_pool_does_not_wait_for_a_place),
 	TEST_POOL(each_timer_runs_once_and_never_more_than_the_limit_at_a_time),
 };
 

@@ -236,8 +236,8 @@ TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, s
  * is full, or max_pending is reached, where the owner is asked. An owner that has just been busy
  * naps for 50 µs before it looks again. TW_OK: the wheel owns the value. Anything else: the caller
  * still does. TW_INVALID: no wheel, key NULL, empty or over TW_KEY_SIZE_MAX, delay ≤ 0; TW_FULL
- * (see tw_options.when_full; with max_pending reached, also from an inline task or with
- * TW_DRIVE_CALLER, where waiting could not end); TW_NO_MEMORY; TW_CLOSED.
+ * (see tw_options.when_full; with max_pending reached, also from an inline task, from any task with
+ * max_unfinished, or with TW_DRIVE_CALLER, where waiting could not end); TW_NO_MEMORY; TW_CLOSED.
  */
 TW_API enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				   void *value, tw_duration delay);

@@ -152,11 +152,12 @@ enum tw_status wheel_may_ask(struct tw_wheel *wheel)
 enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
 {
 	struct owner *owner = &wheel->owner;
-	struct request request = {.kind = REQUEST_SET,
-				  .timer = timer,
-				  .may_wait = wheel->waits_when_full && owner->has_thread};
+	struct request request = {.kind = REQUEST_SET, .timer = timer};
 	enum tw_status status;
 
+	/* A task that the pool is full of would wait for timers that wait for its own end. */
+	request.may_wait = wheel->waits_when_full && owner->has_thread &&
+			   !(owner->out.pool_is_limited && wheel_is_in_task(wheel));
 	if (owner_is_here(owner)) {
 		/* Timers that were stopped have given their places back, too. */
 		while (owner_apply(owner, owner->queue.capacity) ||
