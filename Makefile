@@ -240,6 +240,8 @@ install: install-redis
 uninstall: uninstall-redis
 endif
 
+include test/sim/sim.mk
+
 builds: ## build with other compilers and flags, for other processors, and analyze
 	@test/builds/check_builds.sh
 
@@ -280,7 +282,7 @@ clean: ## remove all that was built, of every variant
 	@rm -rf build
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile test/sim/sim.mk | expand -t 24
 	@echo
 	@echo 'V=1 shows the commands. REDIS=no leaves out the part on Redis. Variants, each in a'
 	@echo 'folder of its own: DEBUG=1, SANITIZE=thread, SANITIZE=address,undefined. TEST_JOBS=n'

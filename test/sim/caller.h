@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread of a simulated program as it calls the library: what it waits in, for the check when all
+ * sleep, and what goes with every call.
+ */
+#ifndef SIM_CALLER_H
+#define SIM_CALLER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <timingwheel/timingwheel.h>
+
+#include "memory.h"
+#include "threads.h"
+
+struct caller {
+	unsigned number;
+	pthread_t thread;
+	const char *call;   /* it is in; NULL: in none */
+	bool may_take_time; /* that call, though all sleep */
+};
+
+static inline void caller_begin(struct caller *caller, const char *call)
+{
+	caller->call = call;
+	sim_call_begin();
+}
+
+static inline void caller_end(struct caller *caller)
+{
+	sim_call_end();
+	caller->call = NULL;
+	caller->may_take_time = false;
+}
+
+static inline void caller_check(const struct caller *caller, const char *call,
+				enum tw_status status, uint64_t refused)
+{
+	sim_trace("user %u: %s: %s", caller->number, call, tw_status_name(status));
+	if (status == TW_NO_MEMORY && refused == sim_memory_refused())
+		sim_fail("%s: TW_NO_MEMORY, and no memory was refused", call);
+}
+
+/* CALLER_CALLS(caller, tw_flush(wheel)): the status. */
+#define CALLER_CALLS(caller, expression)                                        \
+	__extension__({                                                         \
+		uint64_t call_refused = sim_memory_refused();                   \
+		enum tw_status call_status;                                     \
+		caller_begin((caller), #expression);                            \
+		call_status = (expression);                                     \
+		caller_end(caller);                                             \
+		caller_check((caller), #expression, call_status, call_refused); \
+		call_status;                                                    \
+	})
+
+#endif

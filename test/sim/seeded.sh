@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# Puts each fault of seeded_faults into a copy of the sources, and simulates it until it is found:
+# so the simulation is shown to find what it is for. The seed that it prints must find it again,
+# and nothing in the sources as they are.
+# Called by `make sim-seeded`; FAULTS=text: those alone whose name has it. The last line is
+# "N passed, N failed".
+
+cd "$(dirname "$0")/../.." || exit 1
+: "${BUILD:?run by make sim-seeded}"
+steps=${STEPS:-300000000}
+copy=$BUILD/test/sim/seeded
+passed=0
+failed=0
+
+make_copy()
+{
+	mkdir -p "$copy/test" "$copy/build"
+	cp -R src include Makefile "$copy"
+	rm -rf "$copy/test/sim"
+	cp -R test/sim "$copy/test"
+}
+
+# simulate SEED STEPS: what it prints. The copy has a build folder of its own.
+simulate()
+{
+	env -u MAKEFLAGS -u MAKELEVEL -u BUILD make -s -j2 -C "$copy" REDIS=no BUILD=build sim \
+		SEED="$1" STEPS="$2" 2>&1
+}
+
+# replace FILE FROM TO: where FROM stands, once.
+replace()
+{
+	local text
+	text=$(<"$1")
+	[[ $text == *"$2"* && ${text#*"$2"} != *"$2"* ]] || return 1
+	printf '%s\n' "${text/"$2"/"$3"}" >"$1"
+}
+
+complain()
+{
+	printf 'not ok: %s: %s\n' "$name" "$1"
+	((++failed))
+}
+
+# With name, file, from and to of a fault.
+try_fault()
+{
+	local output again seed what
+	[[ -n $name && $name == *"${FAULTS:-}"* ]] || return
+	replace "$copy/$file" "$from" "$to" || {
+		complain "its lines are not in $file, or more than once"
+		return
+	}
+	output=$(simulate "${SEED:-1}" "$steps")
+	seed=$(sed -n 's/^make sim SEED=\([0-9]*\) STEPS=1$/\1/p' <<<"$output")
+	what=$(sed -n 's/^FAILED: //p' <<<"$output")
+	if [[ -z $seed ]]; then
+		complain "not found: $(tail -n 1 <<<"$output")"
+	else
+		again=$(simulate "$seed" 1 | sed -n 's/^FAILED: //p')
+		if ! "$BUILD/test/sim/simulate" "$seed" 1 >/dev/null; then
+			complain "SEED=$seed fails without it, too"
+		elif [[ $again == "$what" ]]; then
+			printf 'ok: %s\n    %s\n    %s; SEED=%s\n' "$name" "$what" \
+				"$(sed -n 's/^   in \(case.*steps\).*/\1/p' <<<"$output")" "$seed"
+			((++passed))
+		else
+			complain "SEED=$seed found \"$what\", then \"$again\""
+		fi
+	fi
+	cp "$file" "$copy/$file"
+}
+
+make_copy
+name=
+while IFS= read -r line || [[ -n $line ]]; do
+	case $line in
+	'fault '*) name=${line#fault } from='' to='' ;;
+	'file '*) file=${line#file } ;;
+	-*) from+=${from:+$'\n'}${line#-} ;;
+	+*) to+=${to:+$'\n'}${line#+} ;;
+	'')
+		try_fault
+		name=
+		;;
+	esac
+done <test/sim/seeded_faults
+try_fault
+echo "$passed passed, $failed failed"
+((failed == 0 && passed > 0))
