@@ -3,9 +3,11 @@
  * One sleeper, and notifiers that each leave EACH pieces of work and notify after each.
  *
  * The sleeper gets all the work: no wake-up is lost. TIMER: it sleeps on the timer's descriptor,
- * else on the condition variable. NAPS: it announces a nap, which the last notifier ends: its work is
- * urgent. What the others leave it finds at the nap's end, which is when they all have ended.
- * NUDGES: a sleep may end for nothing.
+ * else on the condition variable. NAPS: it announces a nap. The last notifier ends it, whose work
+ * is urgent, and waits for that; the others leave it alone, and it ends by itself when all have
+ * ended.
+ * NUDGES: a sleep may end for nothing. ONCE: for one notifier and one piece of work, which a
+ * sleeper that it wakes sees at once, without another announcement and look.
  */
 #include <assert.h>
 #include <stdatomic.h>
@@ -30,6 +32,7 @@
 
 static struct event_count event;
 static atomic_int work;
+static atomic_int handled; /* of the work */
 
 enum { ORDINARY = 1, URGENT = 16, ALL = (NOTIFIERS - 1) * EACH * ORDINARY + EACH * URGENT };
 
@@ -42,6 +45,11 @@ static void *notifier_run(void *argument)
 		atomic_fetch_add_explicit(&work, is_last ? URGENT : ORDINARY, memory_order_seq_cst);
 		event_count_notify(&event, is_last ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
 	}
+#ifdef NAPS
+	/* relaxed: tells only that it was seen. */
+	while (is_last && atomic_load_explicit(&handled, memory_order_relaxed) < EACH * URGENT)
+		continue;
+#endif
 	return NULL;
 }
 
@@ -65,6 +73,8 @@ static void *sleeper_run(void *argument)
 	while (seen != ALL) {
 		int now;
 
+		/* relaxed: tells only that it was seen. */
+		atomic_store_explicit(&handled, seen, memory_order_relaxed);
 		event_count_prepare(&event, STATE, UNTIL);
 		now = sleeper_look();
 		if (sleeper_must_wake(seen, now)) {
@@ -75,7 +85,12 @@ static void *sleeper_run(void *argument)
 		event_count_wait(&event, UNTIL);
 		/* relaxed: the next second look decides. */
 		seen = atomic_load_explicit(&work, memory_order_relaxed);
+#ifdef ONCE
+		assert(seen == ALL);
+#endif
 	}
+	/* relaxed: likewise. */
+	atomic_store_explicit(&handled, seen, memory_order_relaxed);
 	return NULL;
 }
 

@@ -62,6 +62,19 @@ static inline void producer_fill(struct producer *producer, struct command_cell 
 	producer->given++;
 }
 
+/* One more producer fills the ring, before any thread begins. */
+static inline void queue_fill(void)
+{
+	producers[PRODUCERS].number = PRODUCERS;
+	for (int i = 0; i < CAPACITY; i++) {
+		uint64_t position;
+		struct command_cell *cell = command_queue_claim(&queue, &position);
+
+		producer_fill(&producers[PRODUCERS], cell);
+		command_queue_publish(cell, position);
+	}
+}
+
 /* The consumer: until the next command is there. Orders nothing: consumer_take() looks itself. */
 static inline void consumer_await(void)
 {

@@ -3,10 +3,11 @@
  * The owner's sleep over the queue: producers publish and notify as wheel_publish() does, and the
  * owner takes, announces its sleep, looks at the queue's count and sleeps, as owner_sleep() does.
  *
- * The owner gets every command: the exchange of the tail and the announcement can't miss each other.
- * NAPS: the owner naps, and leaves up to half a ring alone; a producer that finds the ring full
- * ends the nap and waits for room. The nap's time comes only when all producers have ended, so one
- * that nobody served would be found. TIMER: the owner sleeps on the timer's descriptor.
+ * The owner gets every command: the exchange of the tail and the announcement can't miss each
+ * other. NAPS: the owner naps, and leaves up to half a ring alone; no command ends the nap, but a
+ * producer that finds the ring full does, and waits for room. The nap's time comes only when all
+ * producers have ended, so that one that nobody serves is found. TIMER: the owner sleeps on the
+ * timer's descriptor.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -35,16 +36,14 @@ static void *producer_run(void *argument)
 	for (int i = 0; i < producer_gives(producer); i++) {
 		uint64_t position;
 		struct command_cell *cell = command_queue_claim(&queue, &position);
-		bool half_full;
 
 		if (!cell) {
 			event_count_notify(&event, EVENT_COUNT_NAPPING);
 			cell = command_queue_wait(&queue, &position);
 		}
 		producer_fill(producer, cell);
-		half_full = (position & (CAPACITY / 2 - 1)) == 0;
 		command_queue_publish(cell, position);
-		event_count_notify(&event, half_full ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
+		event_count_notify(&event, EVENT_COUNT_SLEEPING);
 	}
 	return NULL;
 }

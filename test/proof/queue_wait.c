@@ -4,7 +4,8 @@
  *
  * None sleeps for ever: either a producer's second look sees the room, or the consumer sees that
  * the producer waits. FIRST: producer 0 claims before those that wait, as the thread that they wait
- * for does. NUDGES: a wait may end for nothing.
+ * for does. FULL: the ring is full at the start, so that all wait. NUDGES: a wait may end for
+ * nothing.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -55,9 +56,13 @@ static void *nudger_run(void *argument)
 int main(void)
 {
 	pthread_t threads[PRODUCERS];
-	size_t taken = 0;
+	int taken = 0;
 
 	queue_open(CAPACITY);
+#ifdef FULL
+	queue_fill();
+	taken -= CAPACITY;
+#endif
 	for (int i = 0; i < PRODUCERS; i++) {
 		producers[i].number = i;
 		pthread_create(&threads[i], NULL, producer_run, &producers[i]);
@@ -69,7 +74,7 @@ int main(void)
 #endif
 	while (taken < ALL_GIVEN) {
 		consumer_await();
-		taken += consumer_take(MOST);
+		taken += (int)consumer_take(MOST);
 	}
 	for (int i = 0; i < PRODUCERS; i++)
 		pthread_join(threads[i], NULL);
