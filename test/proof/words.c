@@ -2,9 +2,9 @@
 /*
  * The smallest doors: a limit's places, the fork guard, a counter that is read in order.
  *
- * LIMIT: no more than MOST threads hold a place, and the limit counts those. GUARD: one thread has closed it, and a
- * thread that was told of it sees it closed. COUNTER: what is counted first is never less than what
- * is counted after it.
+ * LIMIT: no more than MOST threads hold a place, and the limit counts those. GUARD: one thread has
+ * closed it, and a thread that was told of it sees it closed. COUNTER: what is counted first is
+ * never less than what is counted after it.
  */
 #include <assert.h>
 #include <stdatomic.h>
