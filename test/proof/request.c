@@ -25,10 +25,10 @@
 #endif
 #define CAPACITY 4
 #include "proof_queue.h"
+#include "proof_sleep.h"
 
 enum { QUESTION = 7, ANSWER = 8 };
 
-static struct event_count event;
 static struct requests requests;
 
 static void producer_give(struct producer *producer)
@@ -44,11 +44,11 @@ static void producer_give(struct producer *producer)
 #endif
 }
 
-static void *asker_run(void *argument)
+static void asker_run(struct producer *producer)
 {
 	static struct request request;
 
-	producer_give(argument);
+	producer_give(producer);
 	request.kind = REQUEST_CONTAINS;
 	request.deadline = QUESTION;
 	requests_add(&requests, &request, &queue.tail);
@@ -56,7 +56,7 @@ static void *asker_run(void *argument)
 	event_count_notify(&event, EVENT_COUNT_NAPPING);
 #endif
 #ifndef LAST
-	producer_give(argument);
+	producer_give(producer);
 #endif
 #ifdef POLLS
 	while (!request_is_answered(&request))
@@ -65,12 +65,16 @@ static void *asker_run(void *argument)
 	assert(requests_wait(&requests, &request) == TW_OK);
 #endif
 	assert(request.deadline == ANSWER);
-	return NULL;
 }
 
 static void *producer_run(void *argument)
 {
-	producer_give(argument);
+	struct producer *producer = argument;
+
+	if (producer->number == 0)
+		asker_run(producer);
+	else
+		producer_give(producer);
 	return NULL;
 }
 
@@ -127,16 +131,12 @@ static void owner_sleep(void)
 
 int main(void)
 {
-	pthread_t threads[PRODUCERS];
 	int served = 0;
 
-	(void)event_count_init(&event, false);
+	event_open();
 	queue_open(CAPACITY);
 	requests_init(&requests);
-	for (int i = 0; i < PRODUCERS; i++) {
-		producers[i].number = i;
-		pthread_create(&threads[i], NULL, i == 0 ? asker_run : producer_run, &producers[i]);
-	}
+	producers_start(producer_run);
 	for (int taken = 0; taken < ALL_GIVEN || served == 0;) {
 		if (!owner_step(&served))
 			owner_sleep();
@@ -144,8 +144,7 @@ int main(void)
 		for (int i = 0; i < PRODUCERS; i++)
 			taken += producers[i].taken;
 	}
-	for (int i = 0; i < PRODUCERS; i++)
-		pthread_join(threads[i], NULL);
+	producers_join();
 	assert(served == 1);
 	return 0;
 }
