@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Producers give commands; one consumer takes them while they do, and what is left at the end.
+ *
+ * Each producer's commands come in its order, none is lost, none comes twice, and what a cell says
+ * and what it points at has been written before it is read (else GenMC reports a race). A claim is
+ * refused only where the ring can be full.
+ */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/thread.c"
+#include "runtime/command_queue.c"
+
+#include "proof_queue.h"
+
+static void *producer_run(void *argument)
+{
+	struct producer *producer = argument;
+
+	for (int i = 0; i < producer_gives(producer); i++) {
+		uint64_t position;
+		struct command_cell *cell = command_queue_claim(&queue, &position);
+
+		if (!cell) {
+			assert(ALL_GIVEN > CAPACITY);
+			break;
+		}
+		producer_fill(producer, cell);
+		command_queue_publish(cell, position);
+	}
+	return NULL;
+}
+
+int main(void)
+{
+	queue_open(CAPACITY);
+	producers_start(producer_run);
+	for (int look = 0; look < LOOKS; look++)
+		(void)consumer_take(CAPACITY);
+	producers_join();
+	(void)consumer_take(CAPACITY);
+	consumer_check_all();
+	return 0;
+}
