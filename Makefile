@@ -113,7 +113,7 @@ LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS)
 # After dlclose too: a thread that used a cache runs the library's code when it ends.
 STAYS := -Wl,-z,nodelete
 
-.PHONY: all deps deps-ci run run-cache builds test test-redis bench bench-redis install \
+.PHONY: all deps deps-ci run run-cache builds test test-redis bench bench-redis proof install \
 	uninstall layers format format-check clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -191,8 +191,8 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_SUPPORT) $(LIB_OBJECTS)
 # --- Run ---------------------------------------------------------------------------------------
 # The compiler notes the folder that it is called in: by the name that ours is mapped from.
 export PWD := $(CURDIR)
-export BUILD CC CXX MAKE PUBLIC_HEADERS REDIS_FOUND SANITIZE SANITIZE_FLAGS TESTS_ALONE \
-	TEST_TIMEOUT
+export BUILD CC CXX GENMC MAKE MORE PROOFS PUBLIC_HEADERS REDIS_FOUND SANITIZE SANITIZE_FLAGS \
+	TESTS_ALONE TEST_TIMEOUT
 
 deps: ## install what build, tests and plots need (Debian; nothing if it is all there)
 	@missing=; for package in $(PACKAGES); do \
@@ -242,6 +242,9 @@ endif
 
 builds: ## build with other compilers and flags, for other processors, and analyze
 	@test/builds/check_builds.sh
+
+proof: ## model-check the doors with GenMC; MORE=1: with larger bounds
+	@test/proof/run.sh
 
 layers: all ## check that includes and calls in src/ go downward only
 	@test/check_layers.sh

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The queue of a harness, its producers' marks in the commands, and its one consumer. Included
+ * after runtime/command_queue.c.
+ */
+#ifndef PROOF_QUEUE_H
+#define PROOF_QUEUE_H
+
+#ifndef PRODUCERS
+#define PRODUCERS 2
+#endif
+#ifndef EACH
+#define EACH 2
+#endif
+#ifndef CAPACITY
+#define CAPACITY 2
+#endif
+
+enum { GIVEN_MOST = 8 };
+
+struct producer {
+	int number;
+	int given; /* the producer's */
+	int taken; /* the consumer's */
+	/* What its commands point at: written before the publication, read by the consumer. */
+	long pointed[GIVEN_MOST];
+};
+
+static struct producer producers[PRODUCERS + 1];
+static struct command_queue queue;
+static struct command_cell cells[CAPACITY];
+
+/* As command_queue_init(), whose assignment of a whole struct is a memcpy, which GenMC refuses. */
+static inline void queue_open(uint64_t capacity)
+{
+	queue.cells = cells;
+	queue.capacity = capacity;
+	pthread_mutex_init(&queue.lock, NULL);
+	pthread_cond_init(&queue.room, NULL);
+}
+
+static inline void producer_fill(struct producer *producer, struct command_cell *cell)
+{
+	producer->pointed[producer->given] = 100 + producer->given;
+	cell->command.id = (uint64_t)(producer->number * GIVEN_MOST + producer->given);
+	cell->command.timer = (struct keyed_timer *)&producer->pointed[producer->given];
+	producer->given++;
+}
+
+/* The consumer: takes what is there, up to `most`; answers how many. */
+static inline size_t consumer_take(size_t most)
+{
+	size_t count = command_queue_peek(&queue, most);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct command *command = command_queue_at(&queue, i);
+		int number = (int)(command->id / GIVEN_MOST);
+		int index = (int)(command->id % GIVEN_MOST);
+		struct producer *producer = &producers[number];
+
+		assert(producer->taken == index);
+		assert(*(const long *)command->timer == 100 + index);
+		producer->taken++;
+	}
+	if (count > 0)
+		command_queue_pop(&queue, count);
+	return count;
+}
+
+#endif

@@ -1,0 +1,175 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# Model-checks the harnesses of this folder with GenMC: each run of the table `runs` must pass, and
+# each bug of the table `weakened` must be found. `make proof` calls this with BUILD and GENMC;
+# PROOFS="queue ..." names the harnesses, else all; MORE=1 takes the larger bounds in, too.
+# A run says its executions, how many of them ended early because a thread waited for what another
+# order would have brought, and its seconds. The last line is "N passed, N failed".
+
+cd "$(dirname "$0")/../.." || exit 1
+
+GENMC=${GENMC:-genmc}
+export GENMC BUILD=${BUILD:-build}
+# Seconds that one run may take.
+export PROOF_TIMEOUT=${PROOF_TIMEOUT:-500}
+proof_folder=$BUILD/proof
+# Of each thing to be done, in the list for xargs.
+WORDS=7
+
+# check LOG HARNESS MODEL UNROLL BOUNDS TREE: runs GenMC on the sources in TREE.
+check()
+{
+	local log=$1 harness=$2 model=$3 unroll=$4 bounds=$5 tree=$6 status
+	local options=(--disable-estimation --disable-mm-detector --check-liveness "--$model")
+	local macros=()
+
+	[[ $unroll == - ]] || options+=("--unroll=$unroll")
+	[[ $bounds == - ]] || IFS=, read -r -a macros <<<"$bounds"
+	timeout -k 10 "$PROOF_TIMEOUT" "$GENMC" "${options[@]}" -- -std=c11 -D_GNU_SOURCE \
+		-MD -MF "$log.d" -Itest/proof/shim -Iinclude "-I$tree" "${macros[@]/#/-D}" \
+		"test/proof/$harness.c" >"$log" 2>&1
+	status=$?
+	# GenMC leaves what clang has made of the source; the first word of its list of files.
+	rm -f "$(sed -n '1s/:.*//p' "$log.d" 2>/dev/null)"
+	return $status
+}
+
+# number_in LOG TEXT: what GenMC says of executions, blocked ones, seconds.
+number_in()
+{
+	sed -n "s/^$2: \([0-9.]*\).*/\1/p" "$1" | tail -n 1
+}
+
+# check_run LOG HARNESS MODEL UNROLL BOUNDS: says what came of it.
+check_run()
+{
+	local log=$1 harness=$2 model=$3 bounds=$5 verdict=FAILED why='' status executions blocked
+
+	check "$@" src
+	status=$?
+	executions=$(number_in "$log" 'Number of complete executions explored')
+	blocked=$(number_in "$log" 'Number of blocked executions seen')
+	if ((status == 124 || status == 137)); then
+		why="; ran over $PROOF_TIMEOUT seconds"
+	elif ((status != 0)); then
+		why="; all of it: $log"
+	elif ((${executions:-0} == 0)); then
+		why="; no execution came to its end"
+	else
+		verdict=ok
+	fi
+	printf '  %-7s %-18s %-4s %s executions, %s blocked, %s s; %s%s\n' "$verdict" "$harness" \
+		"$model" "${executions:-0}" "${blocked:-0}" \
+		"$(number_in "$log" 'Total wall-clock time')" "$bounds" "$why"
+	[[ $verdict == ok ]] || grep -v '^Tip' "$log" | tail -n 60
+}
+
+# The code of a file, without its comments.
+code_of()
+{
+	"${CC:-cc}" -fpreprocessed -E -P "$1" 2>/dev/null
+}
+
+# check_weakened LOG HARNESS MODEL BOUNDS FILE EXPRESSION
+check_weakened()
+{
+	local log=$1 harness=$2 model=$3 bounds=$4 file=$5 expression=$6
+	local tree=${log%.log} verdict=FAILED why status
+
+	mkdir -p "$tree"
+	cp -r src/base src/wheel src/runtime src/cache "$tree"
+	sed -i "$expression" "$tree/$file"
+	if [[ $(code_of "$tree/$file") == "$(code_of "src/$file")" ]]; then
+		why="the change changes nothing"
+	else
+		check "$log" "$harness" "$model" - "$bounds" "$tree"
+		status=$?
+		if ((status == 124 || status == 137)); then
+			why="ran over $PROOF_TIMEOUT seconds"
+		elif ! grep -q '^\*\*\* Verification unsuccessful' "$log"; then
+			why="not found; all of it: $log"
+		else
+			verdict=found
+			why="$(sed -n 's/^Error: \(.*\)!$/\1/p' "$log")"
+			why="$why, $(number_in "$log" 'Total wall-clock time') s"
+		fi
+	fi
+	rm -rf "$tree"
+	printf '  %-7s %-18s %-4s %s %s: %s\n' "$verdict" "$harness" "$model" "$file" \
+		"$expression" "$why"
+}
+
+# wanted HARNESS
+wanted()
+{
+	[[ -z $PROOFS || " $PROOFS " == *" $1 "* ]]
+}
+
+# What is to be done: so many words each.
+list_runs()
+{
+	local harness models unroll bounds more model number=0
+
+	while read -r harness models unroll bounds more; do
+		wanted "$harness" || continue
+		[[ -z $more || -n $MORE ]] || continue
+		for model in ${models//,/ }; do
+			((number++))
+			printf '%s\0' run "$proof_folder/$harness-$model-$number.log" "$harness" \
+				"$model" "$unroll" "$bounds" -
+		done
+	done < <(grep -v -e '^#' -e '^	' -e '^$' test/proof/runs)
+}
+
+list_weakened()
+{
+	local harness model bounds file expression number=0
+
+	while read -r harness model bounds file && IFS=$'\t' read -r expression; do
+		((number++))
+		wanted "$harness" || continue
+		printf '%s\0' weaken "$proof_folder/weakened-$number.log" "$harness" "$model" \
+			"$bounds" "$file" "$expression"
+	done < <(grep -v -e '^#' -e '^$' test/proof/weakened)
+}
+
+check_all()
+{
+	local jobs=${PROOF_JOBS:-$(nproc)} count passed
+
+	rm -rf "$proof_folder"
+	mkdir -p "$proof_folder"
+	{
+		list_runs
+		list_weakened
+	} >"$proof_folder/list"
+	xargs -0 -r -n "$WORDS" -P "$jobs" test/proof/run.sh <"$proof_folder/list" |
+		tee "$proof_folder/all.log"
+	count=$(($(tr -cd '\0' <"$proof_folder/list" | wc -c) / WORDS))
+	passed=$(grep -c -E '^  (ok|found) ' "$proof_folder/all.log")
+	echo "$passed passed, $((count - passed)) failed"
+	((count > 0 && passed == count))
+}
+
+say_what_to_install()
+{
+	cat <<-'END'
+	GenMC is not there. On Debian 12: install autoconf automake clang-14 llvm-14-dev
+	libclang-14-dev libffi-dev zlib1g-dev libedit-dev libhwloc-dev and g++, then build the
+	repository MPI-SWS/genmc at its tag v0.10.3:
+	    autoreconf --install && ./configure --with-llvm=/usr/lib/llvm-14
+	    make && make install
+	0 passed, 1 failed
+	END
+}
+
+if ! command -v "$GENMC" >/dev/null; then
+	say_what_to_install
+	exit 1
+fi
+case $1 in
+run) check_run "${@:2:5}" ;;
+weaken) check_weakened "${@:2}" ;;
+*) check_all ;;
+esac
