@@ -22,12 +22,18 @@ check()
 {
 	local log=$1 harness=$2 model=$3 unroll=$4 bounds=$5 tree=$6 status
 	local options=(--disable-estimation --disable-mm-detector --check-liveness "--$model")
-	local macros=()
+	local macros=() bound
 
 	[[ $unroll == - ]] || options+=("--unroll=$unroll")
-	[[ $bounds == - ]] || IFS=, read -r -a macros <<<"$bounds"
+	for bound in ${bounds//,/ }; do
+		case $bound in
+		-) ;;
+		--*) options+=("$bound") ;;
+		*) macros+=("-D$bound") ;;
+		esac
+	done
 	timeout -k 10 "$PROOF_TIMEOUT" "$GENMC" "${options[@]}" -- -std=c11 -D_GNU_SOURCE \
-		-MD -MF "$log.d" -Itest/proof/shim -Iinclude "-I$tree" "${macros[@]/#/-D}" \
+		-MD -MF "$log.d" -Itest/proof/shim -Iinclude "-I$tree" "${macros[@]}" \
 		"test/proof/$harness.c" >"$log" 2>&1
 	status=$?
 	# GenMC leaves what clang has made of the source; the first word of its list of files.
