@@ -103,7 +103,8 @@ void event_count_cancel(struct event_count *event)
 
 static bool event_count_is_notified(struct event_count *event)
 {
-	/* acquire: sees what the notifier did before; pairs with event_count_wake(). */
+	/* acquire: sees what the notifier did before, without another announcement and look; pairs
+	 * with event_count_wake(). */
 	return atomic_load_explicit(&event->state, memory_order_acquire) == EVENT_COUNT_AWAKE;
 }
 
@@ -136,7 +137,8 @@ void event_count_wait(struct event_count *event, tw_duration until)
 
 void event_count_wake(struct event_count *event)
 {
-	/* acq_rel: one notifier wins and publishes; pairs with event_count_is_notified(). */
+	/* acq_rel: one notifier wins and publishes; pairs with event_count_is_notified(). The timer
+	 * is set after it was for the announcement; pairs with event_count_prepare(). */
 	if (atomic_exchange_explicit(&event->state, EVENT_COUNT_AWAKE, memory_order_acq_rel) ==
 	    EVENT_COUNT_AWAKE)
 		return;

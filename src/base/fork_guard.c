@@ -37,7 +37,7 @@ bool fork_guard_close(struct fork_guard *guard)
 {
 	int open = FORK_GUARD_OPEN;
 
-	/* seq_cst: pairs with the load in fork_guard_state(). */
+	/* relaxed: as in fork_guard_state(). */
 	return atomic_compare_exchange_strong_explicit(&guard->state, &open, FORK_GUARD_CLOSED,
-						       memory_order_seq_cst, memory_order_seq_cst);
+						       memory_order_relaxed, memory_order_relaxed);
 }

@@ -27,8 +27,9 @@ bool fork_guard_close(struct fork_guard *guard);
 
 static inline enum fork_guard_state fork_guard_state(const struct fork_guard *guard)
 {
-	/* seq_cst: what has seen it closed starts nothing; pairs with fork_guard_close(). */
-	return (enum fork_guard_state)atomic_load_explicit(&guard->state, memory_order_seq_cst);
+	/* relaxed: nothing is published by closing. A thread that was told of it sees it closed;
+	 * what one that was not gives meets the request to stop. */
+	return (enum fork_guard_state)atomic_load_explicit(&guard->state, memory_order_relaxed);
 }
 
 #endif

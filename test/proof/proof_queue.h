@@ -12,10 +12,18 @@
 #ifndef EACH
 #define EACH 2
 #endif
+#ifndef EXTRA
+#define EXTRA 0 /* that producer 0 gives beside */
+#endif
 #ifndef CAPACITY
 #define CAPACITY 2
 #endif
 
+#ifndef MOST
+#define MOST CAPACITY /* taken at once */
+#endif
+
+enum { ALL_GIVEN = PRODUCERS * EACH + EXTRA };
 enum { GIVEN_MOST = 8 };
 
 struct producer {
@@ -24,6 +32,8 @@ struct producer {
 	int taken; /* the consumer's */
 	/* What its commands point at: written before the publication, read by the consumer. */
 	long pointed[GIVEN_MOST];
+	/* Where it has put them; for harnesses that ask. */
+	uint64_t positions[GIVEN_MOST];
 };
 
 static struct producer producers[PRODUCERS + 1];
@@ -39,12 +49,41 @@ static inline void queue_open(uint64_t capacity)
 	pthread_cond_init(&queue.room, NULL);
 }
 
+static inline int producer_gives(const struct producer *producer)
+{
+	return EACH + (producer->number == 0 ? EXTRA : 0);
+}
+
 static inline void producer_fill(struct producer *producer, struct command_cell *cell)
 {
 	producer->pointed[producer->given] = 100 + producer->given;
 	cell->command.id = (uint64_t)(producer->number * GIVEN_MOST + producer->given);
 	cell->command.timer = (struct keyed_timer *)&producer->pointed[producer->given];
 	producer->given++;
+}
+
+/* One more producer fills the ring, before any thread begins. */
+static inline void queue_fill(void)
+{
+	producers[PRODUCERS].number = PRODUCERS;
+	for (int i = 0; i < CAPACITY; i++) {
+		uint64_t position;
+		struct command_cell *cell = command_queue_claim(&queue, &position);
+
+		producer_fill(&producers[PRODUCERS], cell);
+		command_queue_publish(cell, position);
+	}
+}
+
+/* The consumer: until the next command is there. Orders nothing: consumer_take() looks itself. */
+static inline void consumer_await(void)
+{
+	uint64_t head = command_queue_head(&queue);
+
+	/* relaxed: see above. */
+	while (atomic_load_explicit(&command_queue_cell(&queue, head)->turn,
+				    memory_order_relaxed) != head + 1)
+		continue;
 }
 
 /* The consumer: takes what is there, up to `most`; answers how many. */

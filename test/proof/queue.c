@@ -23,12 +23,12 @@ static void *producer_run(void *argument)
 {
 	struct producer *producer = argument;
 
-	for (int i = 0; i < EACH; i++) {
+	for (int i = 0; i < producer_gives(producer); i++) {
 		uint64_t position;
 		struct command_cell *cell = command_queue_claim(&queue, &position);
 
 		if (!cell) {
-			assert(PRODUCERS * EACH > CAPACITY);
+			assert(ALL_GIVEN > CAPACITY);
 			break;
 		}
 		producer_fill(producer, cell);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One sleeper, and notifiers that each leave EACH pieces of work and notify after each.
+ *
+ * The sleeper gets all the work: no wake-up is lost. TIMER: it sleeps on the timer's descriptor,
+ * else on the condition variable. NAPS: it announces a nap. The last notifier ends it, whose work
+ * is urgent, and waits for that; the others leave it alone, and it ends by itself when all have
+ * ended.
+ * NUDGES: a sleep may end for nothing. ONCE: for one notifier and one piece of work, which a
+ * sleeper that it wakes sees at once, without another announcement and look.
+ */
+#include <assert.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/thread.c"
+#include "base/event_count.c"
+
+#ifndef NOTIFIERS
+#define NOTIFIERS 2
+#endif
+#ifndef EACH
+#define EACH 1
+#endif
+#ifdef NAPS
+#define STATE EVENT_COUNT_NAPPING
+#define UNTIL 100
+#else
+#define STATE EVENT_COUNT_SLEEPING
+#define UNTIL TW_FOREVER
+#endif
+
+static struct event_count event;
+static atomic_int work;
+static atomic_int handled; /* of the work */
+
+enum { ORDINARY = 1, URGENT = 16, ALL = (NOTIFIERS - 1) * EACH * ORDINARY + EACH * URGENT };
+
+static void *notifier_run(void *argument)
+{
+	bool is_last = argument != NULL;
+
+	for (int i = 0; i < EACH; i++) {
+		/* seq_cst: the publication before the notification; pairs with sleeper_look(). */
+		atomic_fetch_add_explicit(&work, is_last ? URGENT : ORDINARY, memory_order_seq_cst);
+		event_count_notify(&event, is_last ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
+	}
+#ifdef NAPS
+	/* relaxed: tells only that it was seen. */
+	while (is_last && atomic_load_explicit(&handled, memory_order_relaxed) < EACH * URGENT)
+		continue;
+#endif
+	return NULL;
+}
+
+/* The second look. */
+static int sleeper_look(void)
+{
+	/* seq_cst: after the announcement; pairs with notifier_run(). */
+	return atomic_load_explicit(&work, memory_order_seq_cst);
+}
+
+static bool sleeper_must_wake(int seen, int now)
+{
+	return STATE == EVENT_COUNT_SLEEPING ? now != seen : now / URGENT != seen / URGENT;
+}
+
+static void *sleeper_run(void *argument)
+{
+	int seen = 0;
+
+	(void)argument;
+	while (seen != ALL) {
+		int now;
+
+		/* relaxed: tells only that it was seen. */
+		atomic_store_explicit(&handled, seen, memory_order_relaxed);
+		event_count_prepare(&event, STATE, UNTIL);
+		now = sleeper_look();
+		if (sleeper_must_wake(seen, now)) {
+			event_count_cancel(&event);
+			seen = now;
+			continue;
+		}
+		event_count_wait(&event, UNTIL);
+		/* relaxed: the next second look decides. */
+		seen = atomic_load_explicit(&work, memory_order_relaxed);
+#ifdef ONCE
+		assert(seen == ALL);
+#endif
+	}
+	/* relaxed: likewise. */
+	atomic_store_explicit(&handled, seen, memory_order_relaxed);
+	return NULL;
+}
+
+#ifdef NUDGES
+static void *nudger_run(void *argument)
+{
+	(void)argument;
+	proof_nudge(0);
+	return NULL;
+}
+#endif
+
+int main(void)
+{
+	pthread_t notifiers[NOTIFIERS];
+	pthread_t sleeper;
+
+#ifdef TIMER
+	(void)event_count_init(&event, true);
+#else
+	(void)event_count_init(&event, false);
+#endif
+	pthread_create(&sleeper, NULL, sleeper_run, NULL);
+	for (int i = 0; i < NOTIFIERS; i++)
+		pthread_create(&notifiers[i], NULL, notifier_run,
+			       i == NOTIFIERS - 1 ? &work : NULL);
+#ifdef NUDGES
+	pthread_t nudger;
+
+	pthread_create(&nudger, NULL, nudger_run, NULL);
+#endif
+	for (int i = 0; i < NOTIFIERS; i++)
+		pthread_join(notifiers[i], NULL);
+#ifdef NAPS
+	proof_pass_time(UNTIL);
+#endif
+	pthread_join(sleeper, NULL);
+	return 0;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The queue is closed while producers give commands and wait for room, and the consumer takes what
+ * it finds at LOOKS looks, then no more until all have ended.
+ *
+ * No producer sleeps for ever; each command is either there to be taken, or its producer was told.
+ */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/thread.c"
+#include "runtime/command_queue.c"
+
+#include "proof_queue.h"
+
+#ifndef LOOKS
+#define LOOKS 1
+#endif
+
+static void *producer_run(void *argument)
+{
+	struct producer *producer = argument;
+
+	for (int i = 0; i < producer_gives(producer); i++) {
+		uint64_t position;
+		struct command_cell *cell = command_queue_claim(&queue, &position);
+
+		if (!cell)
+			cell = command_queue_wait(&queue, &position);
+		if (!cell)
+			break;
+		producer_fill(producer, cell);
+		command_queue_publish(cell, position);
+	}
+	return NULL;
+}
+
+static void *closer_run(void *argument)
+{
+	(void)argument;
+	command_queue_close(&queue);
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t threads[PRODUCERS];
+	pthread_t closer;
+
+	queue_open(CAPACITY);
+	for (int i = 0; i < PRODUCERS; i++) {
+		producers[i].number = i;
+		pthread_create(&threads[i], NULL, producer_run, &producers[i]);
+	}
+	pthread_create(&closer, NULL, closer_run, NULL);
+	for (int look = 0; look < LOOKS; look++)
+		(void)consumer_take(MOST);
+	for (int i = 0; i < PRODUCERS; i++)
+		pthread_join(threads[i], NULL);
+	pthread_join(closer, NULL);
+	(void)consumer_take(CAPACITY);
+	for (int i = 0; i < PRODUCERS; i++)
+		assert(producers[i].taken == producers[i].given);
+	/* relaxed: all threads have ended. */
+	assert(atomic_load_explicit(&queue.waiting, memory_order_relaxed) == 0);
+	return 0;
+}
