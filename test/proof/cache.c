@@ -231,8 +231,8 @@ static void reader_get(void)
 	uint64_t key = key_word;
 	uint64_t value = 99;
 	size_t size;
-	enum tw_status status = tw_cache_get(&cache, &key, sizeof(key), &value, sizeof(value),
-					     &size);
+	enum tw_status status =
+		tw_cache_get(&cache, &key, sizeof(key), &value, sizeof(value), &size);
 
 	assert(status == TW_OK || (status == TW_NOT_FOUND && key_may_be_gone()));
 	if (status == TW_OK)
@@ -364,6 +364,24 @@ static void begin(void)
 	table_add(table, key_word, entry_of(0));
 }
 
+/* No reader is inside. What GenMC finds not freed after that, it tells. */
+static void end(void)
+{
+	uint64_t key = key_word;
+	_Atomic uint64_t *slot;
+
+	limbo_close(&shard.limbo);
+	limbo_close(&stash.limbo);
+	tw_cache_entry_release(table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot));
+	table_free(shard_table(&shard));
+	for (struct reader *reader = epochs_first_reader(&cache.domain.epochs); reader;) {
+		struct reader *next = reader->next;
+
+		free(reader);
+		reader = next;
+	}
+}
+
 static struct reader *reader_before(enum read what)
 {
 	if (JOINS || what == NOTHING)
@@ -395,7 +413,6 @@ int main(void)
 		pthread_join(threads[2], NULL);
 	if (UPKEEP)
 		pthread_join(threads[3], NULL);
-	limbo_close(&shard.limbo);
-	limbo_close(&stash.limbo);
+	end();
 	return 0;
 }

@@ -24,6 +24,8 @@
 
 #include "base/slab.h"
 
+void *calloc(size_t count, size_t size);
+
 /* One chunk holds two handles. */
 #undef SLAB_CHUNK_LARGEST
 #define SLAB_CHUNK_LARGEST ((size_t)256)
