@@ -4,11 +4,13 @@
  * under the code of lookups, shards, limbo, epochs and entries. Bounds:
  *
  *   FIRST, SECOND    what two readers do, each with a key that is there, or was: GET (a copy), PIN
- *                    (acquire, leave, look at the value, release), NOTHING
+ *                    (acquire, leave, look at the value, release), NOTHING; LEAVE: one that is
+ *                    behind by an epoch, and leaves
  *   JOINS            1: they come into the list of readers as they begin
  *   CHANGE, CHANGES  what the writer does, and how often: REPLACE, DELETE, GROW (another table), and
  *                    STASH (a replacement whose entry goes to the thread's own limbo)
- *   UPKEEP           1: another thread clears the stash at the end of an epoch, or frees
+ *   UPKEEP           1: another thread clears the stash, or frees what the shard has; 2: it goes on
+ *                    by an epoch, as the writers of other shards do
  *
  * What is freed goes to free() of the model, and GenMC reports each use after that, and each value
  * read before it is seen to be written. A key that is there all the time must be found, with a value
@@ -136,7 +138,7 @@ static inline uint64_t key_hash_short(const struct key_hash_seed *seed, const vo
 #include "cache/stash.c"
 #undef FEW
 
-enum read { NOTHING, GET, PIN };
+enum read { NOTHING, GET, PIN, LEAVE };
 enum change { REPLACE, DELETE, GROW, STASH };
 
 static const uint64_t key_word = (uint64_t)7 << 48 | 1;
@@ -259,6 +261,8 @@ static void reader_do(enum read what)
 		reader_get();
 	else if (what == PIN)
 		reader_pin();
+	else if (what == LEAVE)
+		reader_leave(own_reader);
 }
 
 static void *first_run(void *reader)
@@ -329,13 +333,18 @@ static void *writer_run(void *argument)
 			if (!UPKEEP)
 				(void)stash_clear(&stash, &cache);
 		}
+		if (SECOND == LEAVE)
+			shard_reclaim(&shard);
 	}
 	return argument;
 }
 
+/* What another shard's writer does with the epochs that all share. */
 static void *upkeep_run(void *argument)
 {
-	if (CHANGE == STASH)
+	if (UPKEEP == 2)
+		(void)epochs_advance(&cache.domain.epochs);
+	else if (CHANGE == STASH)
 		(void)stash_clear(&stash, &cache);
 	else
 		shard_reclaim(&shard);
@@ -387,7 +396,12 @@ static struct reader *reader_before(enum read what)
 	if (JOINS || what == NOTHING)
 		return NULL;
 	own_reader = NULL;
-	return epochs_find_reader(&cache.domain.epochs);
+	(void)epochs_find_reader(&cache.domain.epochs);
+	if (what == LEAVE) {
+		reader_enter(own_reader, &cache.domain.epochs);
+		(void)epochs_advance(&cache.domain.epochs);
+	}
+	return own_reader;
 }
 
 int main(void)
