@@ -174,9 +174,11 @@ struct handle *handle_new(struct handle_table *table, uint64_t *id)
 	handle->timer.class = TIMER_HANDLE;
 	timer_set_place(&handle->timer, TIMER_IN_QUEUE);
 	*id = handle_id(handle, generation);
-	/* relaxed: published by the command, and to others by what passes the id on. */
+	/* release: what was done with it before, for those that ask by an old id; pairs with
+	 * handle_state() and handle_table_wait(). What is new is published by the command, and to
+	 * others by what passes the id on. */
 	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT | PENDING,
-			      memory_order_relaxed);
+			      memory_order_release);
 	return handle;
 }
 
