@@ -3,7 +3,9 @@
  * A handle's word, under the owner's own code: one timer, the owner, a worker, and up to three
  * threads that stop, reset or wait. Bounds:
  *
- *   FIRST, SECOND, THIRD   what these threads do: DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET, DO_MAKE
+ *   FIRST, SECOND, THIRD   what these threads do: DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET,
+ *                          DO_MAKE, DO_MAKE_STOP: make another timer, maybe in its memory
+ *                          DO_MAKE_STOP (makes another timer, maybe in its memory)
  *   PLACE                  where the timer is when they begin: IN_QUEUE, IN_WHEEL, IN_POOL
  *   PERIODIC_RUNS          0: it runs once; else its schedule ends after so many runs
  *   TAKES                  RUNS: what comes due runs; DRAINS: a drain has it
@@ -39,7 +41,7 @@ struct slab_chunk {
 #include "runtime/owner_handles.c"
 #include "runtime/owner_keyless.c"
 
-enum event { DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET, DO_MAKE };
+enum event { DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET, DO_MAKE, DO_MAKE_STOP };
 enum first_place { IN_QUEUE, IN_WHEEL, IN_POOL };
 enum take { RUNS, DRAINS };
 
@@ -244,7 +246,14 @@ static tw_duration argument_next(void *value, tw_duration previous)
 	return argument->runs < PERIODIC_RUNS ? previous + 1 : previous;
 }
 
-static struct schedule schedule = {.run = argument_run, .next = argument_next};
+static struct schedule *schedule_make(void)
+{
+	struct schedule *schedule = malloc(sizeof(*schedule));
+
+	schedule->run = argument_run;
+	schedule->next = argument_next;
+	return schedule;
+}
 
 /* ---- Doors 1 and 2 ---- */
 
@@ -335,6 +344,11 @@ static void worker_turn(void)
 
 /* ---- Threads ---- */
 
+static int count_of(enum event event)
+{
+	return (FIRST == event) + (SECOND == event) + (THIRD == event);
+}
+
 static uint64_t timer_id;
 /* No table: each look at one would be an event of the model. */
 static enum event event_of(int number)
@@ -360,6 +374,10 @@ static void timer_stop(int number, bool waits)
 			assert(arguments[0].runs > 0 && !arguments[0].is_given);
 	}
 	assert(changed == (status == TW_OK));
+	/* Where no other has stopped it, it has run: that is seen, too. */
+	if (status == TW_NOT_FOUND && TAKES == RUNS &&
+	    count_of(DO_STOP) + count_of(DO_STOP_WAIT) == 1)
+		assert(arguments[0].runs > 0);
 	if (status == TW_OK)
 		argument_give(&arguments[0]);
 	stops[number] = status;
@@ -389,10 +407,25 @@ static struct handle *timer_make(uint64_t *id, struct argument *argument)
 	return handle;
 }
 
+/* Maybe in memory that the first one leaves. */
+static void timer_make_another(int number, bool stops)
+{
+	enum tw_status status;
+	bool changed;
+	uint64_t id;
+
+	command_publish(number, COMMAND_SET_HANDLE, timer_make(&id, &arguments[1]), 0);
+	assert(id != timer_id);
+	if (!stops)
+		return;
+	status = handle_stop(&owner.out.handles, id, &changed);
+	if (status == TW_OK)
+		argument_give(&arguments[1]);
+}
+
 static void *thread_run(void *argument)
 {
 	int number = (int)(intptr_t)argument;
-	uint64_t id;
 
 	switch (event_of(number)) {
 	case DO_NOTHING:
@@ -405,8 +438,8 @@ static void *thread_run(void *argument)
 		timer_reset(number);
 		break;
 	case DO_MAKE:
-		command_publish(number, COMMAND_SET_HANDLE, timer_make(&id, &arguments[1]), 0);
-		assert(id != timer_id);
+	case DO_MAKE_STOP:
+		timer_make_another(number, event_of(number) == DO_MAKE_STOP);
 		break;
 	}
 	return NULL;
@@ -427,11 +460,6 @@ static void *worker_run(void *argument)
 
 /* ---- The end ---- */
 
-static int count_of(enum event event)
-{
-	return (FIRST == event) + (SECOND == event) + (THIRD == event);
-}
-
 static int stops_answered(enum tw_status status)
 {
 	int count = 0;
@@ -444,7 +472,7 @@ static int stops_answered(enum tw_status status)
 
 static int timers(void)
 {
-	return 1 + count_of(DO_MAKE);
+	return 1 + count_of(DO_MAKE) + count_of(DO_MAKE_STOP);
 }
 
 static bool was_reset(void)
@@ -503,7 +531,7 @@ static void begin(void)
 	owner.clock.interval = 1;
 	handle = timer_make(&timer_id, &arguments[0]);
 	if (PERIODIC_RUNS > 0)
-		handle_make_periodic(handle, &schedule);
+		handle_make_periodic(handle, schedule_make());
 	command_publish(0, COMMAND_SET_HANDLE, handle, 0);
 	if (PLACE != IN_QUEUE)
 		owner_apply_one(0);

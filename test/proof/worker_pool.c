@@ -7,6 +7,7 @@
  *   TRAYS    the first worker fills its tray twice and takes from it; OTHERS help
  *   SLEEP    the first worker fills its tray and is held up by its first job, which waits for the
  *            second: another, that is about to sleep, does it
+ *   SEATS    a second worker takes a seat and fills its tray, the first helps it
  *   ROOM     one worker finishes jobs while the submitter, which is at its limit, asks for room
  *   WHOLE    a pool of WORKERS does BATCHES batches of JOBS jobs, is waited for and destroyed
  *   GROWTH   a pool of one worker, which is held up by its first job until the second is done
@@ -48,20 +49,33 @@ static void proof_keep(const void *memory)
 	(void)memory;
 }
 
-#define memset(memory, value, size) proof_keep(memory)
+/* Of a seat, which has many words: the one by which others look at it. */
+static void proof_clear_seat(void *memory);
+
+#define memset(memory, value, size) \
+	_Generic((memory), struct worker * : proof_clear_seat, default : proof_keep)(memory)
 #define free(memory) proof_keep(memory)
 #include "runtime/worker_pool.c"
 #undef free
 #undef memset
 
-enum shows { TRAYS, SLEEP, ROOM, WHOLE, GROWTH };
+enum shows { TRAYS, SLEEP, SEATS, ROOM, WHOLE, GROWTH };
 
-enum { SEATS = 3, TIMERS = 4 };
+enum { SEATS_MOST = 3, TIMERS = 4 };
 
+/* The pool with its seats: the second is where the first one's array begins. */
+#pragma clang diagnostic ignored "-Wgnu-variable-sized-type-not-at-end"
 static struct {
 	struct worker_pool pool;
-	struct worker workers[SEATS];
+	struct worker workers[SEATS_MOST];
 } memory;
+
+static void proof_clear_seat(void *memory)
+{
+	struct worker *worker = memory;
+
+	*(uint64_t *)(void *)&worker->tray = 0;
+}
 
 static struct worker_pool *const pool = &memory.pool;
 static struct job_target target;
@@ -247,6 +261,32 @@ static void show_sleep(void)
 	threads_run(first_run, first, sleeper_run, seat_take());
 }
 
+/* As worker_pool_add_worker() and the thread that it starts. */
+static void *second_run(void *argument)
+{
+	struct worker *worker;
+
+	pthread_mutex_lock(&pool->lock);
+	worker = seat_take();
+	pthread_mutex_unlock(&pool->lock);
+	tray_empty(worker, 0);
+	return argument;
+}
+
+/* Helps the workers that it finds. */
+static void *helping_run(void *argument)
+{
+	struct worker *worker = argument;
+	struct timer *timer;
+
+	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
+		timer = worker_help(worker);
+		if (timer)
+			job_finish(&target, timer, &worker->seat);
+	}
+	return NULL;
+}
+
 static void show_room(void)
 {
 	struct job_batches batches = {0};
@@ -300,6 +340,8 @@ int main(void)
 		show_trays();
 	else if (SHOWS == SLEEP)
 		show_sleep();
+	else if (SHOWS == SEATS)
+		threads_run(second_run, NULL, helping_run, seat_take());
 	else if (SHOWS == ROOM)
 		show_room();
 	else
