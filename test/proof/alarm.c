@@ -271,6 +271,8 @@ static void judge(void)
 	assert(freed == count_of(DO_DESTROY));
 	if (count_of(DO_DESTROY) > 0)
 		return;
+	/* All its ticks are over. */
+	assert(!(alarm_word(alarm) & ARMED));
 	/* Whatever came first: a set that no stop took back has its run. */
 	if (sets > 0 && count_of(DO_STOP) == 0)
 		assert(runs > 0);

@@ -4,8 +4,7 @@
  * threads that stop, reset or wait. Bounds:
  *
  *   FIRST, SECOND, THIRD   what these threads do: DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET,
- *                          DO_MAKE, DO_MAKE_STOP: make another timer, maybe in its memory
- *                          DO_MAKE_STOP (makes another timer, maybe in its memory)
+ *                          DO_MAKE (another timer, maybe in its memory), DO_MAKE_STOP (and stop it)
  *   PLACE                  where the timer is when they begin: IN_QUEUE, IN_WHEEL, IN_POOL
  *   PERIODIC_RUNS          0: it runs once; else its schedule ends after so many runs
  *   TAKES                  RUNS: what comes due runs; DRAINS: a drain has it
@@ -503,12 +502,11 @@ static void judge(void)
 	if (stops_answered(TW_RUNNING) > 0)
 		assert(argument->runs > 0);
 	assert(argument->runs <= runs + count_of(DO_RESET));
-	if (ended + stops_answered(TW_RUNNING) == 0 && TAKES == RUNS) {
+	if (ended + stops_answered(TW_RUNNING) == 0 && TAKES == RUNS)
 		assert(argument->runs >= runs);
-		/* Whatever came first, the last reset has its run. */
-		if (was_reset() && PERIODIC_RUNS == 0)
-			assert(argument->last_deadline == NEW_DEADLINE);
-	}
+	/* The last reset has its run, unless that was taken back. After TW_RUNNING none counts. */
+	if (was_reset() && ended == 0 && PERIODIC_RUNS == 0 && TAKES == RUNS)
+		assert(argument->last_deadline == NEW_DEADLINE);
 	if (count_of(DO_MAKE) > 0)
 		assert(arguments[1].runs == (TAKES == RUNS));
 }
