@@ -436,8 +436,8 @@ enum handle_action handle_apply_set(struct handle *handle)
 		return HANDLE_FREE;
 	if ((handle_state(handle) & PHASE) == STOPPED) {
 		timer_set_place(&handle->timer, TIMER_AWAY);
-		/* acq_rel: as in handle_unlist(), after which it will be freed: it is listed. */
-		atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
+		/* relaxed: it is listed, so the owner itself finds that in handle_unlist(). */
+		atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_relaxed);
 		return HANDLE_KEEP;
 	}
 	(void)handle_take_deadline(handle);
