@@ -16,21 +16,14 @@
 #include "base/thread.c"
 #include "base/event_count.c"
 
+#include "proof_sleep.h"
+
 #ifndef NOTIFIERS
 #define NOTIFIERS 2
 #endif
 #ifndef EACH
 #define EACH 1
 #endif
-#ifdef NAPS
-#define STATE EVENT_COUNT_NAPPING
-#define UNTIL 100
-#else
-#define STATE EVENT_COUNT_SLEEPING
-#define UNTIL TW_FOREVER
-#endif
-
-static struct event_count event;
 static atomic_int work;
 static atomic_int handled; /* of the work */
 
@@ -94,34 +87,17 @@ static void *sleeper_run(void *argument)
 	return NULL;
 }
 
-#ifdef NUDGES
-static void *nudger_run(void *argument)
-{
-	(void)argument;
-	proof_nudge(0);
-	return NULL;
-}
-#endif
-
 int main(void)
 {
 	pthread_t notifiers[NOTIFIERS];
 	pthread_t sleeper;
 
-#ifdef TIMER
-	(void)event_count_init(&event, true);
-#else
-	(void)event_count_init(&event, false);
-#endif
+	event_open();
 	pthread_create(&sleeper, NULL, sleeper_run, NULL);
 	for (int i = 0; i < NOTIFIERS; i++)
 		pthread_create(&notifiers[i], NULL, notifier_run,
 			       i == NOTIFIERS - 1 ? &work : NULL);
-#ifdef NUDGES
-	pthread_t nudger;
-
-	pthread_create(&nudger, NULL, nudger_run, NULL);
-#endif
+	proof_start_nudger();
 	for (int i = 0; i < NOTIFIERS; i++)
 		pthread_join(notifiers[i], NULL);
 #ifdef NAPS

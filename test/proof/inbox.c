@@ -13,6 +13,8 @@
 #include "base/event_count.c"
 #include "base/inbox.h"
 
+#include "proof_sleep.h"
+
 #ifndef ADDERS
 #define ADDERS 2
 #endif
@@ -32,7 +34,6 @@ struct item {
 
 static struct item items[ADDERS][EACH];
 static struct inbox inbox;
-static struct event_count event;
 static int next_of[ADDERS]; /* the owner's */
 static int taken;
 
@@ -87,7 +88,7 @@ int main(void)
 {
 	pthread_t threads[ADDERS];
 
-	(void)event_count_init(&event, false);
+	event_open();
 	for (int i = 0; i < ADDERS; i++) {
 		for (int k = 0; k < EACH; k++)
 			items[i][k].adder = i;

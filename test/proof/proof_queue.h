@@ -19,6 +19,9 @@
 #define CAPACITY 2
 #endif
 
+#ifndef LOOKS
+#define LOOKS 2 /* while the producers run */
+#endif
 #ifndef MOST
 #define MOST CAPACITY /* taken at once */
 #endif
@@ -37,6 +40,7 @@ struct producer {
 };
 
 static struct producer producers[PRODUCERS + 1];
+static pthread_t threads[PRODUCERS];
 static struct command_queue queue;
 static struct command_cell cells[CAPACITY];
 
@@ -104,6 +108,27 @@ static inline size_t consumer_take(size_t most)
 	if (count > 0)
 		command_queue_pop(&queue, count);
 	return count;
+}
+
+/* After the producers have ended: all that they have given was taken. */
+static inline void consumer_check_all(void)
+{
+	for (int i = 0; i < PRODUCERS; i++)
+		assert(producers[i].taken == producers[i].given);
+}
+
+static inline void producers_start(void *(*run)(void *))
+{
+	for (int i = 0; i < PRODUCERS; i++) {
+		producers[i].number = i;
+		pthread_create(&threads[i], NULL, run, &producers[i]);
+	}
+}
+
+static inline void producers_join(void)
+{
+	for (int i = 0; i < PRODUCERS; i++)
+		pthread_join(threads[i], NULL);
 }
 
 #endif

@@ -15,10 +15,6 @@
 
 #include "proof_queue.h"
 
-#ifndef LOOKS
-#define LOOKS 2
-#endif
-
 static void *producer_run(void *argument)
 {
 	struct producer *producer = argument;
@@ -39,19 +35,12 @@ static void *producer_run(void *argument)
 
 int main(void)
 {
-	pthread_t threads[PRODUCERS];
-
 	queue_open(CAPACITY);
-	for (int i = 0; i < PRODUCERS; i++) {
-		producers[i].number = i;
-		pthread_create(&threads[i], NULL, producer_run, &producers[i]);
-	}
+	producers_start(producer_run);
 	for (int look = 0; look < LOOKS; look++)
 		(void)consumer_take(CAPACITY);
-	for (int i = 0; i < PRODUCERS; i++)
-		pthread_join(threads[i], NULL);
+	producers_join();
 	(void)consumer_take(CAPACITY);
-	for (int i = 0; i < PRODUCERS; i++)
-		assert(producers[i].taken == producers[i].given);
+	consumer_check_all();
 	return 0;
 }

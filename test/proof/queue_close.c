@@ -14,10 +14,6 @@
 
 #include "proof_queue.h"
 
-#ifndef LOOKS
-#define LOOKS 1
-#endif
-
 static void *producer_run(void *argument)
 {
 	struct producer *producer = argument;
@@ -45,23 +41,17 @@ static void *closer_run(void *argument)
 
 int main(void)
 {
-	pthread_t threads[PRODUCERS];
 	pthread_t closer;
 
 	queue_open(CAPACITY);
-	for (int i = 0; i < PRODUCERS; i++) {
-		producers[i].number = i;
-		pthread_create(&threads[i], NULL, producer_run, &producers[i]);
-	}
+	producers_start(producer_run);
 	pthread_create(&closer, NULL, closer_run, NULL);
 	for (int look = 0; look < LOOKS; look++)
 		(void)consumer_take(MOST);
-	for (int i = 0; i < PRODUCERS; i++)
-		pthread_join(threads[i], NULL);
+	producers_join();
 	pthread_join(closer, NULL);
 	(void)consumer_take(CAPACITY);
-	for (int i = 0; i < PRODUCERS; i++)
-		assert(producers[i].taken == producers[i].given);
+	consumer_check_all();
 	/* relaxed: all threads have ended. */
 	assert(atomic_load_explicit(&queue.waiting, memory_order_relaxed) == 0);
 	return 0;

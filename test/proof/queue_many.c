@@ -17,13 +17,9 @@
 #ifndef GROUP
 #define GROUP 2
 #endif
-#ifndef LOOKS
-#define LOOKS 2
-#endif
 
-static void *group_run(void *argument)
+static void group_run(struct producer *producer)
 {
-	struct producer *producer = argument;
 	uint64_t first;
 
 	for (int i = 0; i < producer_gives(producer); i++) {
@@ -37,13 +33,16 @@ static void *group_run(void *argument)
 		}
 		producer->positions[i] = first;
 	}
-	return NULL;
 }
 
 static void *producer_run(void *argument)
 {
 	struct producer *producer = argument;
 
+	if (producer->number == 0) {
+		group_run(producer);
+		return NULL;
+	}
 	for (int i = 0; i < EACH; i++) {
 		uint64_t position;
 		struct command_cell *cell = command_queue_claim(&queue, &position);
@@ -78,20 +77,13 @@ static void check_positions(void)
 
 int main(void)
 {
-	pthread_t threads[PRODUCERS];
-
 	queue_open(CAPACITY);
-	for (int i = 0; i < PRODUCERS; i++) {
-		producers[i].number = i;
-		pthread_create(&threads[i], NULL, i == 0 ? group_run : producer_run, &producers[i]);
-	}
+	producers_start(producer_run);
 	for (int look = 0; look < LOOKS; look++)
 		(void)consumer_take(MOST);
-	for (int i = 0; i < PRODUCERS; i++)
-		pthread_join(threads[i], NULL);
+	producers_join();
 	(void)consumer_take(CAPACITY);
-	for (int i = 0; i < PRODUCERS; i++)
-		assert(producers[i].taken == producers[i].given);
+	consumer_check_all();
 	check_positions();
 	return 0;
 }

@@ -18,16 +18,7 @@
 #include "runtime/command_queue.c"
 
 #include "proof_queue.h"
-
-#ifdef NAPS
-#define STATE EVENT_COUNT_NAPPING
-#define UNTIL 100
-#else
-#define STATE EVENT_COUNT_SLEEPING
-#define UNTIL TW_FOREVER
-#endif
-
-static struct event_count event;
+#include "proof_sleep.h"
 
 static void *producer_run(void *argument)
 {
@@ -85,22 +76,13 @@ static void *owner_run(void *argument)
 
 int main(void)
 {
-	pthread_t threads[PRODUCERS];
 	pthread_t owner;
 
-#ifdef TIMER
-	(void)event_count_init(&event, true);
-#else
-	(void)event_count_init(&event, false);
-#endif
+	event_open();
 	queue_open(CAPACITY);
 	pthread_create(&owner, NULL, owner_run, NULL);
-	for (int i = 0; i < PRODUCERS; i++) {
-		producers[i].number = i;
-		pthread_create(&threads[i], NULL, producer_run, &producers[i]);
-	}
-	for (int i = 0; i < PRODUCERS; i++)
-		pthread_join(threads[i], NULL);
+	producers_start(producer_run);
+	producers_join();
 #ifdef NAPS
 	proof_pass_time(UNTIL);
 #endif

@@ -44,18 +44,8 @@ static void *producer_run(void *argument)
 	return NULL;
 }
 
-#ifdef NUDGES
-static void *nudger_run(void *argument)
-{
-	(void)argument;
-	proof_nudge(0);
-	return NULL;
-}
-#endif
-
 int main(void)
 {
-	pthread_t threads[PRODUCERS];
 	int taken = 0;
 
 	queue_open(CAPACITY);
@@ -63,21 +53,13 @@ int main(void)
 	queue_fill();
 	taken -= CAPACITY;
 #endif
-	for (int i = 0; i < PRODUCERS; i++) {
-		producers[i].number = i;
-		pthread_create(&threads[i], NULL, producer_run, &producers[i]);
-	}
-#ifdef NUDGES
-	pthread_t nudger;
-
-	pthread_create(&nudger, NULL, nudger_run, NULL);
-#endif
+	producers_start(producer_run);
+	proof_start_nudger();
 	while (taken < ALL_GIVEN) {
 		consumer_await();
 		taken += (int)consumer_take(MOST);
 	}
-	for (int i = 0; i < PRODUCERS; i++)
-		pthread_join(threads[i], NULL);
+	producers_join();
 	for (int i = 0; i < PRODUCERS; i++)
 		assert(producers[i].taken == producer_gives(&producers[i]));
 	/* relaxed: all threads have ended. */

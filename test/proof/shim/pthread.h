@@ -155,4 +155,21 @@ static inline int pthread_equal(pthread_t one, pthread_t other)
 	return one == other;
 }
 
+/* With NUDGES: the first wait of each condition variable, or of poll(), may end for nothing. */
+static inline void *proof_nudger_run(void *argument)
+{
+	(void)argument;
+	proof_nudge(0);
+	return NULL;
+}
+
+static inline void proof_start_nudger(void)
+{
+#ifdef NUDGES
+	pthread_t nudger;
+
+	pthread_create(&nudger, NULL, proof_nudger_run, NULL);
+#endif
+}
+
 #endif
