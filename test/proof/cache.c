@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cache's readers against what is replaced, removed, retired and freed: a shard with one bucket,
- * under the code of lookups, shards, limbo, epochs and entries. Bounds:
+ * The cache's readers against what is replaced, removed, retired and freed: a shard with one
+ * bucket, under the code of lookups, shards, limbo, epochs and entries. Bounds:
  *
  *   FIRST, SECOND    what two readers do, each with a key that is there, or was: GET (a copy), PIN
  *                    (acquire, leave, look at the value, release), NOTHING; LEAVE: one that is
  *                    behind by an epoch, and leaves
  *   JOINS            1: they come into the list of readers as they begin
- *   CHANGE, CHANGES  what the writer does, and how often: REPLACE, DELETE, GROW (another table), and
+ *   FAST             1: the first reader, the only one, is known to its thread, so that a GET
+ *                    goes the short way
+ *   CHANGE, CHANGES  what the writer does, and how often: REPLACE, DELETE, GROW (another table),
  *                    STASH (a replacement whose entry goes to the thread's own limbo)
  *   UPKEEP           1: another thread clears the stash, or frees what the shard has; 2: it goes on
  *                    by an epoch, as the writers of other shards do
  *
- * What is freed goes to free() of the model, and GenMC reports each use after that, and each value
- * read before it is seen to be written. A key that is there all the time must be found, with a value
- * that it had during the call.
+ * What is freed goes to free() of the model, and GenMC reports each use after that, and each
+ * value read before it is seen to be written. A key that is there all the time must be found, with
+ * a value that it had during the call.
  */
 #include <assert.h>
 #include <genmc.h>

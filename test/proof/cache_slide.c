@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lifetimes that slide: hits move an entry's deadline, beside a touch that gives it another end, and
- * beside its expiry. At the end the deadline is not beyond the entry's end, and what has expired
- * stays so. Bounds:
+ * Lifetimes that slide: hits move an entry's deadline, beside a touch that gives it another end,
+ * and beside its expiry. At the end the deadline is not beyond the entry's end, and what has
+ * expired stays so. Bounds:
  *
  *   HITS       so many threads
  *   LIFETIME   of the touch, at the time 4; 8 comes to the very deadline that was there before
