@@ -297,8 +297,8 @@ static enum tw_status cache_touch_entry(struct tw_cache *cache, const struct cha
 		return TW_NO_MEMORY;
 	if (cache->idle > 0)
 		entry_set_end(entry, end);
-	/* acq_rel: after the entry's end was set; pairs with entry_move_deadline(). */
-	atomic_exchange_explicit(&entry->deadline, deadline, memory_order_acq_rel);
+	/* release: after the entry's end was set; pairs with entry_move_deadline(). */
+	atomic_exchange_explicit(&entry->deadline, deadline, memory_order_release);
 	if (policy_use(&change->shard->policy, entry))
 		policy_settle(&change->shard->policy);
 	return TW_OK;

@@ -240,9 +240,10 @@ static inline bool entry_move_deadline(struct tw_cache_entry *entry, tw_duration
 				       tw_duration moved)
 {
 	/* acquire, also where it fails: the end that was set before the deadline; pairs with the
-	 * exchange in cache_touch_entry(). release: hands that on to what reads this one. */
+	 * exchange in cache_touch_entry(). What reads this one reads from that one, too: a change
+	 * by exchange hands it on. */
 	return atomic_compare_exchange_strong_explicit(&entry->deadline, deadline, moved,
-						       memory_order_acq_rel, memory_order_acquire);
+						       memory_order_acquire, memory_order_acquire);
 }
 
 /* Under the shard's lock: true if it is past its deadline; then no hit can move that any more. */

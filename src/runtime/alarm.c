@@ -66,13 +66,14 @@ void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm
 	slab_give(&table->slab, bin, alarm);
 }
 
-/* acquire: what was done with the alarm before; pairs with alarm_exchange(). */
+/* relaxed: a change that is made by it acquires; what the owner does without one, it does with an
+ * alarm that it has: taken from the inbox, or from the wheel. */
 static uint64_t alarm_word(const struct tw_alarm *alarm)
 {
-	return atomic_load_explicit(&alarm->word, memory_order_acquire);
+	return atomic_load_explicit(&alarm->word, memory_order_relaxed);
 }
 
-/* seq_cst: passes the timer in it on; pairs with alarm_word() and alarm_apply_change(). And the end
+/* seq_cst: passes the timer in it on; pairs with itself and alarm_apply_change(). And the end
  * of a run comes before the look for threads that wait for it; pairs with handle_table_wait(). */
 static bool alarm_exchange(struct tw_alarm *alarm, uint64_t from, uint64_t to)
 {

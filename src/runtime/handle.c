@@ -174,9 +174,11 @@ struct handle *handle_new(struct handle_table *table, uint64_t *id)
 	handle->timer.class = TIMER_HANDLE;
 	timer_set_place(&handle->timer, TIMER_IN_QUEUE);
 	*id = handle_id(handle, generation);
-	/* relaxed: published by the command, and to others by what passes the id on. */
+	/* release: what was done with it before, for those that ask by an old id; pairs with
+	 * handle_state() and handle_table_wait(). What is new is published by the command, and to
+	 * others by what passes the id on. */
 	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT | PENDING,
-			      memory_order_relaxed);
+			      memory_order_release);
 	return handle;
 }
 
@@ -434,8 +436,8 @@ enum handle_action handle_apply_set(struct handle *handle)
 		return HANDLE_FREE;
 	if ((handle_state(handle) & PHASE) == STOPPED) {
 		timer_set_place(&handle->timer, TIMER_AWAY);
-		/* acq_rel: as in handle_unlist(), after which it will be freed: it is listed. */
-		atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
+		/* relaxed: it is listed, so the owner itself finds that in handle_unlist(). */
+		atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_relaxed);
 		return HANDLE_KEEP;
 	}
 	(void)handle_take_deadline(handle);

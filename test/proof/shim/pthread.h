@@ -19,6 +19,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <genmc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
@@ -64,15 +65,19 @@ static inline int proof_condition_wait(pthread_cond_t *condition, pthread_mutex_
 {
 	unsigned ticket = condition->tickets++;
 	unsigned set = 1U << ticket;
+	bool is_over;
 	bool in_time;
 
 	assert(ticket < PROOF_WAITS);
 	condition->waiting |= set;
 	pthread_mutex_unlock(lock);
+	/* As GenMC rewrites a loop that waits; said here, it is so where that is switched off. */
+	__VERIFIER_loop_begin();
+	__VERIFIER_spin_start();
 	/* relaxed: the lock orders. */
-	while (!(atomic_load_explicit(&condition->woken, memory_order_relaxed) & set) &&
-	       !proof_is_nudged(ticket) && !proof_is_time(end))
-		continue;
+	is_over = (atomic_load_explicit(&condition->woken, memory_order_relaxed) & set) ||
+		  proof_is_nudged(ticket) || proof_is_time(end);
+	__VERIFIER_spin_end(is_over);
 	pthread_mutex_lock(lock);
 	condition->waiting &= ~set;
 	/* relaxed: under the lock. */

@@ -17,7 +17,8 @@ static inline int pthread_sigmask(int how, const sigset_t *set, sigset_t *before
 {
 	(void)how;
 	(void)set;
-	*before = 0;
+	if (before)
+		*before = 0;
 	return 0;
 }
 

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An alarm's word, under the owner's own code: one alarm, the owner, a worker, and two threads that
+ * set, stop or destroy it. Bounds:
+ *
+ *   FIRST, SECOND   what one thread does, one after the other: DO_NOTHING, DO_SET_SOONER,
+ *                   DO_SET_LATER, DO_STOP, DO_DESTROY (which is the last that is done with it)
+ *   THIRD           what the other does
+ *   ARMED_BEFORE    1: the alarm is set, and in the wheel, when they begin
+ *   PLACE           IN_WHEEL, or IN_POOL: it has been handed over by then
+ *   ROUNDS          of the owner, while the others run; each is a tick
+ *
+ * The alarm goes to free() of the model, so GenMC reports what looks at it after that. Its argument
+ * is plain memory: a run that goes on, or begins, when a destroy has come back is a race. When all
+ * threads are done, the main thread is owner and worker for some ticks more; then an alarm that was
+ * set, and not stopped after that, must have run, at its tick or later, and one that was destroyed
+ * must be freed.
+ */
+#include <assert.h>
+#include <genmc.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#ifndef FIRST
+#define FIRST DO_SET_SOONER
+#endif
+#ifndef SECOND
+#define SECOND DO_NOTHING
+#endif
+#ifndef THIRD
+#define THIRD DO_NOTHING
+#endif
+#ifndef ARMED_BEFORE
+#define ARMED_BEFORE 1
+#endif
+#ifndef PLACE
+#define PLACE IN_WHEEL
+#endif
+#ifndef ROUNDS
+#define ROUNDS 2
+#endif
+
+void *calloc(size_t count, size_t size);
+
+#include "runtime/handle.c"
+
+/* Both words have flags of these names. */
+#define RUNNING ALARM_RUNNING
+#define LISTED ALARM_LISTED
+#include "runtime/alarm.c"
+#undef LISTED
+#undef RUNNING
+
+#include "runtime/owner_keyless.c"
+
+enum event { DO_NOTHING, DO_SET_SOONER, DO_SET_LATER, DO_STOP, DO_DESTROY };
+enum first_place { IN_WHEEL, IN_POOL };
+enum { SOON = 1, FIRST_TICK = 2, LATE = 3, LAST_TICK = 8 };
+
+static struct owner owner;
+static struct tw_alarm *alarm;
+static struct tw_alarm *in_wheel;
+static _Atomic(struct tw_alarm *) in_pool;
+static atomic_int now;
+static int freed;
+
+/* ---- What the sources call ---- */
+
+void *slab_take(struct slab *slab)
+{
+	(void)slab;
+	return malloc(sizeof(struct tw_alarm));
+}
+
+void slab_give(struct slab *slab, struct slab_bin *bin, void *block)
+{
+	(void)slab;
+	(void)bin;
+	free(block);
+	freed++;
+}
+
+void slab_init(struct slab *slab, size_t block_size)
+{
+	(void)slab;
+	(void)block_size;
+}
+
+void slab_destroy(struct slab *slab)
+{
+	(void)slab;
+}
+
+size_t slab_chunk_number(const struct slab_chunk *chunk)
+{
+	(void)chunk;
+	return 0;
+}
+
+void slab_init_chunks(struct slab *slab, size_t block_size, slab_chunk_hook *hook, void *argument)
+{
+	(void)slab;
+	(void)block_size;
+	(void)hook;
+	(void)argument;
+}
+
+void thread_back_off(unsigned *tries)
+{
+	++*tries;
+	__VERIFIER_assume(false);
+}
+
+bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duration until)
+{
+	assert(until == TW_FOREVER);
+	return pthread_cond_wait(condition, lock) == 0;
+}
+
+uint64_t wheel_now(const struct wheel *wheel)
+{
+	(void)wheel;
+	/* relaxed: the owner's own. */
+	return (uint64_t)atomic_load_explicit(&now, memory_order_relaxed);
+}
+
+size_t shelf_count(const struct shelf *shelf)
+{
+	(void)shelf;
+	return 0;
+}
+
+void shelf_add_keyless(struct shelf *shelf, struct timer *timer)
+{
+	assert(!in_wheel);
+	timer->shelf = shelf->number;
+	in_wheel = timer_alarm(timer);
+}
+
+void shelf_remove_keyless(struct shelf *shelf, struct timer *timer)
+{
+	(void)shelf;
+	assert(in_wheel == timer_alarm(timer));
+	in_wheel = NULL;
+}
+
+/* ---- The argument ---- */
+
+/* Plain: a run writes to it, and a destroy that has come back. */
+static int runs;
+static bool is_destroyed;
+
+static void argument_run(void *argument)
+{
+	(void)argument;
+	assert(!is_destroyed);
+	runs++;
+}
+
+/* ---- Owner and worker ---- */
+
+static void owner_take_due(void)
+{
+	struct tw_alarm *due = in_wheel;
+
+	if (!due || due->timer.expiry > wheel_now(NULL))
+		return;
+	/* As owner_expire(): out of the wheel, then it is asked. */
+	owner_unplace(&owner, &due->timer);
+	timer_set_place(&due->timer, TIMER_AWAY);
+	if (owner_claim_alarm(&owner, due))
+		/* release: as the unlock in worker_pool_submit(); pairs with worker_turn(). */
+		(void)atomic_exchange_explicit(&in_pool, due, memory_order_release);
+}
+
+static void owner_turn(void)
+{
+	(void)owner_see_alarms(&owner, 4);
+	/* relaxed: the owner alone writes it. */
+	atomic_store_explicit(&now, (int)wheel_now(NULL) + 1, memory_order_relaxed);
+	owner_take_due();
+}
+
+/* As job_finish_alarm() does it. */
+static void worker_turn(void)
+{
+	/* acquire: pairs with owner_take_due(). */
+	struct tw_alarm *due = atomic_exchange_explicit(&in_pool, NULL, memory_order_acquire);
+	uint64_t tick;
+
+	if (!due)
+		return;
+	/* relaxed: a clock; not before what the owner saw. */
+	tick = (uint64_t)atomic_load_explicit(&now, memory_order_relaxed);
+	if (alarm_begin(due, tick)) {
+		assert(due->timer.expiry <= tick);
+		due->run(due->timer.value);
+	}
+	(void)alarm_end(&owner.out.alarms, due);
+	handle_table_tell(&owner.out.handles);
+}
+
+/* ---- Threads ---- */
+
+/* What a stop was answered, by the thread; TW_INVALID: none. */
+static enum tw_status stops[2] = {TW_INVALID, TW_INVALID};
+
+static void alarm_do(enum event event, int thread)
+{
+	struct alarm_table *table = &owner.out.alarms;
+	bool changed;
+
+	switch (event) {
+	case DO_NOTHING:
+		break;
+	case DO_SET_SOONER:
+	case DO_SET_LATER:
+		(void)alarm_set(table, alarm, event == DO_SET_SOONER ? SOON : LATE, &changed);
+		break;
+	case DO_STOP:
+		stops[thread] = alarm_stop(alarm);
+		break;
+	case DO_DESTROY:
+		(void)alarm_destroy(table, alarm, &owner.out.handles, false);
+		is_destroyed = true;
+		break;
+	}
+}
+
+static void *one_run(void *argument)
+{
+	alarm_do(FIRST, 0);
+	alarm_do(SECOND, 0);
+	return argument;
+}
+
+static void *other_run(void *argument)
+{
+	alarm_do(THIRD, 1);
+	return argument;
+}
+
+static void *owner_run(void *argument)
+{
+	for (int i = 0; i < ROUNDS; i++)
+		owner_turn();
+	return argument;
+}
+
+static void *worker_run(void *argument)
+{
+	worker_turn();
+	return argument;
+}
+
+/* ---- The end ---- */
+
+static int count_of(enum event event)
+{
+	return (FIRST == event) + (SECOND == event) + (THIRD == event);
+}
+
+static void judge(void)
+{
+	int sets = ARMED_BEFORE + count_of(DO_SET_SOONER) + count_of(DO_SET_LATER);
+
+	assert(runs <= sets);
+	assert(freed == count_of(DO_DESTROY));
+	if (count_of(DO_DESTROY) > 0)
+		return;
+	/* All its ticks are over. */
+	assert(!(alarm_word(alarm) & ARMED));
+	/* Whatever came first: a set that no stop took back has its run. */
+	if (sets > 0 && count_of(DO_STOP) == 0)
+		assert(runs > 0);
+	/* With one set and one stop, the answer tells. */
+	if (sets != 1 || count_of(DO_STOP) != 1 || ARMED_BEFORE == 0)
+		return;
+	assert(runs == (stops[0] != TW_OK && stops[1] != TW_OK));
+}
+
+int main(void)
+{
+	pthread_t threads[4];
+	bool changed;
+
+	alarm = alarm_create(&owner.out.alarms, NULL, argument_run, NULL);
+	owner.clock.interval = 1;
+	if (ARMED_BEFORE) {
+		(void)alarm_set(&owner.out.alarms, alarm, FIRST_TICK, &changed);
+		(void)owner_see_alarms(&owner, 4);
+	}
+	for (int i = 0; PLACE == IN_POOL && i < FIRST_TICK; i++)
+		owner_turn();
+	pthread_create(&threads[0], NULL, owner_run, NULL);
+	pthread_create(&threads[1], NULL, one_run, NULL);
+	pthread_create(&threads[2], NULL, worker_run, NULL);
+	if (THIRD != DO_NOTHING)
+		pthread_create(&threads[3], NULL, other_run, NULL);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	if (THIRD != DO_NOTHING)
+		pthread_join(threads[3], NULL);
+	/* Without an end if the alarm can't be got rid of; so many ticks are enough. */
+	for (int i = 0; i < LAST_TICK; i++) {
+		owner_turn();
+		worker_turn();
+	}
+	judge();
+	if (count_of(DO_DESTROY) == 0)
+		free(alarm);
+	return 0;
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cache's readers against what is replaced, removed, retired and freed: a shard with one
+ * bucket, under the code of lookups, shards, limbo, epochs and entries. Bounds:
+ *
+ *   FIRST, SECOND    what two readers do, each with a key that is there, or was: GET (a copy), PIN
+ *                    (acquire, leave, look at the value, release), NOTHING; LEAVE: one that is
+ *                    behind by an epoch, and leaves
+ *   JOINS            1: they come into the list of readers as they begin
+ *   FAST             1: the first reader, the only one, is known to its thread, so that a GET
+ *                    goes the short way
+ *   CHANGE, CHANGES  what the writer does, and how often: REPLACE, DELETE, GROW (another table),
+ *                    STASH (a replacement whose entry goes to the thread's own limbo)
+ *   UPKEEP           1: another thread clears the stash, or frees what the shard has; 2: it goes on
+ *                    by an epoch, as the writers of other shards do
+ *
+ * What is freed goes to free() of the model, and GenMC reports each use after that, and each
+ * value read before it is seen to be written. A key that is there all the time must be found, with
+ * a value that it had during the call.
+ */
+#include <assert.h>
+#include <genmc.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef FIRST
+#define FIRST GET
+#endif
+#ifndef SECOND
+#define SECOND NOTHING
+#endif
+#ifndef JOINS
+#define JOINS 0
+#endif
+#ifndef CHANGE
+#define CHANGE REPLACE
+#endif
+#ifndef CHANGES
+#define CHANGES 1
+#endif
+#ifndef FAST
+#define FAST 0
+#endif
+#ifndef UPKEEP
+#define UPKEEP 0
+#endif
+
+/* Each entry is freed by itself; the vectors that readers use are four loads, as table.h says. */
+#define __SANITIZE_ADDRESS__ 1
+#undef __SSE2__
+
+/* ---- What the system has ---- */
+
+typedef int pthread_key_t;
+typedef int pthread_once_t;
+
+int pthread_once(pthread_once_t *once, void (*run)(void));
+int pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+int pthread_key_create(pthread_key_t *key, void (*destroy)(void *));
+int pthread_setspecific(pthread_key_t key, const void *value);
+void *calloc(size_t count, size_t size);
+void *realloc(void *memory, size_t size);
+
+int pthread_setspecific(pthread_key_t key, const void *value)
+{
+	(void)key;
+	(void)value;
+	return 0;
+}
+
+/* A thread's list of readers, which has one. */
+void *realloc(void *memory, size_t size)
+{
+	assert(!memory);
+	return malloc(size);
+}
+
+/* What is copied or cleared here is made of words. */
+void *memcpy(void *to, const void *from, size_t size)
+{
+	assert(size % 8 == 0);
+	for (size_t i = 0; i < size / 8; i++)
+		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
+	return to;
+}
+
+void *memset(void *memory, int value, size_t size)
+{
+	assert(value == 0 && size % 8 == 0);
+	for (size_t i = 0; i < size / 8; i++)
+		((uint64_t *)memory)[i] = 0;
+	return memory;
+}
+
+/* A key of 8 bytes is its own hash. */
+#define KEY_HASH_H
+#include "base/key.h"
+
+struct key_hash_seed {
+	uint64_t words[4];
+};
+
+static inline uint64_t key_hash_wide(const struct key_hash_seed *seed, const void *key, size_t size)
+{
+	(void)seed;
+	assert(size == 8);
+	return *(const uint64_t *)key;
+}
+
+static inline uint64_t key_hash_short(const struct key_hash_seed *seed, const void *key,
+				      size_t size)
+{
+	return key_hash_wide(seed, key, size);
+}
+
+/*
+ * GenMC knows no struct that each thread has its own of: the memo is one for all, and each thread's
+ * reader is found by a word of the thread. So only a single reader may go by the memo (FAST).
+ */
+#define _Thread_local
+#define __attribute__(which)
+#include "cache/epoch.h"
+#define epochs_find_reader epochs_find_reader_of_list
+#include "cache/epoch.c"
+#undef epochs_find_reader
+#undef __attribute__
+#undef _Thread_local
+
+#include "cache/entry.c"
+#include "cache/limbo.c"
+#include "cache/lookup.c"
+#include "cache/pool.c"
+#include "cache/shard.c"
+#include "cache/table.c"
+#define FEW STASH_FEW
+#include "cache/stash.c"
+#undef FEW
+
+enum read { NOTHING, GET, PIN, LEAVE };
+enum change { REPLACE, DELETE, GROW, STASH };
+
+static const uint64_t key_word = (uint64_t)7 << 48 | 1;
+
+static struct tw_cache cache;
+static struct shard shard;
+static struct pool pool;
+static _Thread_local struct reader *own_reader;
+
+/* ---- What the sources call ---- */
+
+struct reader *epochs_find_reader(struct epochs *epochs)
+{
+	if (own_reader)
+		return own_reader;
+	pthread_mutex_lock(&threads_lock);
+	own_reader = epochs_take_reader(epochs);
+	pthread_mutex_unlock(&threads_lock);
+	return own_reader;
+}
+
+tw_duration tw_now(struct tw_wheel *wheel)
+{
+	(void)wheel;
+	return 1;
+}
+
+struct arena_span arena_take(struct arena *arena, size_t size)
+{
+	(void)arena;
+	return (struct arena_span){aligned_alloc(64, size), NULL, size};
+}
+
+void arena_give(struct arena *arena, const struct arena_span *span)
+{
+	(void)arena;
+	free(span->memory);
+}
+
+/* No use is noted here, nothing expires, no listener is told, no load runs. */
+static void proof_never(void)
+{
+	assert(false);
+}
+
+void policy_settle(struct policy *policy)
+{
+	(void)policy;
+}
+
+bool policy_touch(struct policy *policy, struct tw_cache_entry *entry)
+{
+	(void)policy;
+	(void)entry;
+	proof_never();
+	return false;
+}
+
+bool policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
+{
+	(void)policy;
+	(void)old;
+	(void)entry;
+	return false;
+}
+
+void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
+{
+	(void)policy;
+	(void)entry;
+}
+
+void domain_ask_upkeep(struct domain *domain)
+{
+	(void)domain;
+}
+
+/* ---- Readers ---- */
+
+static void value_judge(uint64_t value)
+{
+	assert(value <= CHANGES);
+}
+
+static bool key_may_be_gone(void)
+{
+	return CHANGE == DELETE;
+}
+
+static void reader_get(void)
+{
+	uint64_t key = key_word;
+	uint64_t value = 99;
+	size_t size;
+	enum tw_status status =
+		tw_cache_get(&cache, &key, sizeof(key), &value, sizeof(value), &size);
+
+	assert(status == TW_OK || (status == TW_NOT_FOUND && key_may_be_gone()));
+	if (status == TW_OK)
+		value_judge(value);
+}
+
+static void reader_pin(void)
+{
+	uint64_t key = key_word;
+	const struct tw_cache_entry *entry;
+	enum tw_status status = tw_cache_acquire(&cache, &key, sizeof(key), &entry);
+	size_t size;
+
+	assert(status == TW_OK || (status == TW_NOT_FOUND && key_may_be_gone()));
+	if (status != TW_OK)
+		return;
+	value_judge(*(const uint64_t *)tw_cache_entry_value(entry, &size));
+	tw_cache_entry_release(entry);
+}
+
+static void reader_do(enum read what)
+{
+	if (what == GET)
+		reader_get();
+	else if (what == PIN)
+		reader_pin();
+	else if (what == LEAVE)
+		reader_leave(own_reader);
+}
+
+static void *first_run(void *reader)
+{
+	own_reader = reader;
+	reader_do(FIRST);
+	return NULL;
+}
+
+static void *second_run(void *reader)
+{
+	own_reader = reader;
+	reader_do(SECOND);
+	return NULL;
+}
+
+/* ---- The writer ---- */
+
+static struct tw_cache_entry *entry_of(uint64_t value)
+{
+	uint64_t key = key_word;
+	const struct entry_plan plan = {.key = &key,
+					.key_size = sizeof(key),
+					.hash = key_word,
+					.value = &value,
+					.value_size = sizeof(value)};
+
+	return entry_make(pool_take(NULL, plan_size(&plan)), &plan);
+}
+
+static void change_do(uint64_t value)
+{
+	uint64_t key = key_word;
+	struct tw_cache_entry *old;
+	_Atomic uint64_t *slot;
+
+	old = table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot);
+	switch (CHANGE) {
+	case REPLACE:
+	case STASH:
+		shard_replace(&shard, slot, old, entry_of(value), 1);
+		break;
+	case DELETE:
+		if (old)
+			shard_unlink(&shard, old, TW_CAUSE_EXPLICIT, 1);
+		break;
+	case GROW:
+		(void)shard_resize(&shard, 1);
+		break;
+	}
+}
+
+static struct stash stash;
+
+static void *writer_run(void *argument)
+{
+	for (uint64_t i = 1; i <= CHANGES; i++) {
+		bool stashes = CHANGE == STASH && stash_begin(&stash, &cache);
+
+		shard_begin(&shard);
+		shard.unlinks_to = stashes ? &stash.limbo : NULL;
+		/* What is fresh is not kept for others to join it. */
+		shard.limbo.is_urgent = true;
+		change_do(i);
+		shard_end(&shard);
+		if (stashes) {
+			stash_end(&stash, &cache);
+			if (!UPKEEP)
+				(void)stash_clear(&stash, &cache);
+		}
+		if (SECOND == LEAVE)
+			shard_reclaim(&shard);
+	}
+	return argument;
+}
+
+/* What another shard's writer does with the epochs that all share. */
+static void *upkeep_run(void *argument)
+{
+	if (UPKEEP == 2)
+		(void)epochs_advance(&cache.domain.epochs);
+	else if (CHANGE == STASH)
+		(void)stash_clear(&stash, &cache);
+	else
+		shard_reclaim(&shard);
+	return argument;
+}
+
+/* ---- The end ---- */
+
+/* As tw_cache_create(), which asks the system for too much. */
+static void begin(void)
+{
+	struct domain *domain = &cache.domain;
+	struct table *table = table_new(NULL, 1);
+
+	cache.shards = &shard;
+	cache.lookups_are_plain = true;
+	domain->granule = 1;
+	domain->epochs.id = 1;
+	domain->epochs.reader_size = sizeof(struct reader);
+	atomic_init(&domain->epochs.current, 1);
+	shard.domain = domain;
+	shard.notices = &cache.notices;
+	shard.pool = &pool;
+	atomic_init(&shard.table, table);
+	atomic_init(&shard.place, table_place(table));
+	table_add(table, key_word, entry_of(0));
+}
+
+/* No reader is inside. What GenMC finds not freed after that, it tells. */
+static void end(void)
+{
+	uint64_t key = key_word;
+	_Atomic uint64_t *slot;
+
+	limbo_close(&shard.limbo);
+	limbo_close(&stash.limbo);
+	tw_cache_entry_release(table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot));
+	table_free(shard_table(&shard));
+	for (struct reader *reader = epochs_first_reader(&cache.domain.epochs); reader;) {
+		struct reader *next = reader->next;
+
+		free(reader);
+		reader = next;
+	}
+}
+
+static struct reader *reader_before(enum read what)
+{
+	if (JOINS || what == NOTHING)
+		return NULL;
+	own_reader = NULL;
+	(void)epochs_find_reader(&cache.domain.epochs);
+	if (what == LEAVE) {
+		reader_enter(own_reader, &cache.domain.epochs);
+		(void)epochs_advance(&cache.domain.epochs);
+	}
+	return own_reader;
+}
+
+int main(void)
+{
+	struct reader *first;
+	struct reader *second;
+	pthread_t threads[4];
+
+	begin();
+	first = reader_before(FIRST);
+	second = reader_before(SECOND);
+	if (FAST)
+		reader_memo = (struct reader_memo){1, first};
+	pthread_create(&threads[0], NULL, writer_run, NULL);
+	pthread_create(&threads[1], NULL, first_run, first);
+	if (SECOND != NOTHING)
+		pthread_create(&threads[2], NULL, second_run, second);
+	if (UPKEEP)
+		pthread_create(&threads[3], NULL, upkeep_run, NULL);
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	if (SECOND != NOTHING)
+		pthread_join(threads[2], NULL);
+	if (UPKEEP)
+		pthread_join(threads[3], NULL);
+	end();
+	return 0;
+}

@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A handle's word, under the owner's own code: one timer, the owner, a worker, and up to three
+ * threads that stop, reset or wait. Bounds:
+ *
+ *   FIRST, SECOND, THIRD   what these threads do: DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET,
+ *                          DO_MAKE (another timer, maybe in its memory), DO_MAKE_STOP (and stop it)
+ *   PLACE                  where the timer is when they begin: IN_QUEUE, IN_WHEEL, IN_POOL
+ *   PERIODIC_RUNS          0: it runs once; else its schedule ends after so many runs
+ *   TAKES                  RUNS: what comes due runs; DRAINS: a drain has it
+ *   ROUNDS                 of the owner, while the others run
+ *
+ * The argument is plain memory. What has it writes to it: a run, a caller that was answered TW_OK
+ * or TW_REARMED, a drain. So two at a time are a data race, which GenMC finds, and each state is
+ * judged by assert(). When all threads are done, the main thread is owner and worker until nothing
+ * is left to do; then the timer must have been freed, once, and its argument given to one party.
+ */
+#include <assert.h>
+#include <genmc.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/slab.h"
+
+void *calloc(size_t count, size_t size);
+
+/* One chunk holds two handles. */
+#undef SLAB_CHUNK_LARGEST
+#define SLAB_CHUNK_LARGEST ((size_t)256)
+
+struct slab_chunk {
+	_Alignas(CACHE_LINE) size_t number;
+};
+
+#include "runtime/handle.c"
+
+#include "runtime/owner_handles.c"
+#include "runtime/owner_keyless.c"
+
+enum event { DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET, DO_MAKE, DO_MAKE_STOP };
+enum first_place { IN_QUEUE, IN_WHEEL, IN_POOL };
+enum take { RUNS, DRAINS };
+
+#ifndef FIRST
+#define FIRST DO_STOP
+#endif
+#ifndef SECOND
+#define SECOND DO_RESET
+#endif
+#ifndef THIRD
+#define THIRD DO_NOTHING
+#endif
+#ifndef PLACE
+#define PLACE IN_WHEEL
+#endif
+#ifndef PERIODIC_RUNS
+#define PERIODIC_RUNS 0
+#endif
+#ifndef TAKES
+#define TAKES RUNS
+#endif
+#ifndef ROUNDS
+#define ROUNDS 2
+#endif
+
+enum { THREADS = 3, FIRST_DEADLINE = 10, NEW_DEADLINE = 20 };
+
+/* ---- What the word's code calls ---- */
+
+/* A slab of two handles: each is taken and given back. */
+static struct handle *handles[2];
+static atomic_int handle_is_taken[2];
+static atomic_int freed;
+
+/* By its place in the chunk: no memory is looked at. */
+static int handle_number(const struct handle *handle)
+{
+	return ((uintptr_t)handle & (SLAB_CHUNK_LARGEST - 1)) != CACHE_LINE;
+}
+
+void *slab_take(struct slab *slab)
+{
+	(void)slab;
+	for (int i = 0; i < 2; i++)
+		/* acquire: what was done with it before; pairs with slab_give(). */
+		if (!atomic_exchange_explicit(&handle_is_taken[i], 1, memory_order_acquire))
+			return handles[i];
+	return NULL;
+}
+
+void slab_give(struct slab *slab, struct slab_bin *bin, void *block)
+{
+	int i = handle_number(block);
+	/* release: pairs with slab_take(). */
+	int was_taken = atomic_exchange_explicit(&handle_is_taken[i], 0, memory_order_release);
+
+	(void)slab;
+	(void)bin;
+	assert(was_taken);
+	/* relaxed: looked at when all threads are done. */
+	atomic_fetch_add_explicit(&freed, 1, memory_order_relaxed);
+}
+
+size_t slab_chunk_number(const struct slab_chunk *chunk)
+{
+	return chunk->number;
+}
+
+/* Written so that GenMC takes no loop around it for one that waits, and looks for an end of it. */
+static _Thread_local bool backed_off;
+
+/* The thread looks again later, which is as if its first look came later: so this one ends here. */
+void thread_back_off(unsigned *tries)
+{
+	++*tries;
+	backed_off = true;
+	__VERIFIER_assume(false);
+}
+
+bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duration until)
+{
+	assert(until == TW_FOREVER);
+	return pthread_cond_wait(condition, lock) == 0;
+}
+
+/* ---- A wheel of one slot a timer ---- */
+
+static struct owner owner;
+static struct handle *in_wheel[2];
+
+uint64_t wheel_now(const struct wheel *wheel)
+{
+	(void)wheel;
+	return 0;
+}
+
+size_t shelf_count(const struct shelf *shelf)
+{
+	(void)shelf;
+	return 0;
+}
+
+void shelf_add_keyless(struct shelf *shelf, struct timer *timer)
+{
+	struct handle *handle = timer_handle(timer);
+
+	assert(!in_wheel[handle_number(handle)]);
+	timer->shelf = shelf->number;
+	list_init(&timer->link); /* which wheel_prefetch() looks at */
+	in_wheel[handle_number(handle)] = handle;
+}
+
+void shelf_remove_keyless(struct shelf *shelf, struct timer *timer)
+{
+	struct handle *handle = timer_handle(timer);
+
+	(void)shelf;
+	assert(in_wheel[handle_number(handle)] == handle);
+	in_wheel[handle_number(handle)] = NULL;
+}
+
+void wheel_move(struct wheel *wheel, struct timer *timer, uint64_t expiry)
+{
+	struct handle *handle = timer_handle(timer);
+
+	(void)wheel;
+	assert(in_wheel[handle_number(handle)] == handle);
+	timer->expiry = expiry;
+}
+
+void owner_retire_timer(struct owner *unused, struct timer *timer, struct drain *drain)
+{
+	(void)unused;
+	(void)timer;
+	(void)drain;
+	assert(false);
+}
+
+/* No alarm is set here. */
+struct tw_alarm *alarm_take_changed(struct alarm_table *table)
+{
+	(void)table;
+	return NULL;
+}
+
+enum alarm_action alarm_apply_change(struct tw_alarm *alarm)
+{
+	(void)alarm;
+	return ALARM_KEEP;
+}
+
+enum alarm_action alarm_look(struct tw_alarm *alarm)
+{
+	(void)alarm;
+	return ALARM_KEEP;
+}
+
+bool alarm_claim(struct tw_alarm *alarm, uint64_t now)
+{
+	(void)alarm;
+	(void)now;
+	return false;
+}
+
+void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm *alarm)
+{
+	(void)table;
+	(void)bin;
+	(void)alarm;
+}
+
+/* ---- Arguments ---- */
+
+struct argument {
+	int runs;
+	bool is_given; /* to a caller or to a drain */
+	tw_duration last_deadline;
+};
+
+/* The timer's, and that of one that DO_MAKE sets. */
+static struct argument arguments[2];
+
+static void argument_give(struct argument *argument)
+{
+	assert(!argument->is_given);
+	argument->is_given = true;
+}
+
+static void argument_run(void *value)
+{
+	struct argument *argument = value;
+
+	assert(!argument->is_given);
+	argument->runs++;
+}
+
+static tw_duration argument_next(void *value, tw_duration previous)
+{
+	const struct argument *argument = value;
+
+	assert(!argument->is_given);
+	return argument->runs < PERIODIC_RUNS ? previous + 1 : previous;
+}
+
+static struct schedule *schedule_make(void)
+{
+	struct schedule *schedule = malloc(sizeof(*schedule));
+
+	schedule->run = argument_run;
+	schedule->next = argument_next;
+	return schedule;
+}
+
+/* ---- Doors 1 and 2 ---- */
+
+/* Commands on their way, by the thread that gives them: published by a store, taken once. */
+static struct command commands[THREADS + 1];
+static atomic_bool command_is_there[THREADS + 1];
+/* What the pool has, by the timer. */
+static _Atomic(struct handle *) in_pool[2];
+
+static void command_publish(int number, enum command_kind kind, struct handle *handle, uint64_t id)
+{
+	commands[number].kind = (uint8_t)kind;
+	commands[number].handle = handle;
+	commands[number].id = id;
+	/* release: as command_queue_publish(); pairs with owner_apply_one(). */
+	atomic_store_explicit(&command_is_there[number], true, memory_order_release);
+}
+
+static void owner_apply_one(int number)
+{
+	/* acquire: as command_queue_peek(); pairs with command_publish(). */
+	if (!atomic_load_explicit(&command_is_there[number], memory_order_acquire))
+		return;
+	/* relaxed: the owner alone takes it. */
+	atomic_store_explicit(&command_is_there[number], false, memory_order_relaxed);
+	if (commands[number].kind == COMMAND_SET_HANDLE)
+		owner_set_handle(&owner, commands[number].handle, false);
+	else
+		owner_reset_handle(&owner, &commands[number]);
+}
+
+static void owner_take_due(int number)
+{
+	struct handle *handle = in_wheel[number];
+
+	if (!handle)
+		return;
+	owner_unplace(&owner, &handle->timer);
+	timer_set_place(&handle->timer, TIMER_AWAY);
+	if (TAKES == RUNS) {
+		/* release: as the unlock in worker_pool_submit(); pairs with worker_turn(). */
+		(void)atomic_exchange_explicit(&in_pool[number], handle, memory_order_release);
+		return;
+	}
+	/* As outbox_retire() and job_finish() do it. */
+	if (handle_claim(handle))
+		argument_give(handle->timer.value);
+	handle_let_go(&owner.out.handles, &owner.out.bin.handles, handle);
+}
+
+static void owner_turn(void)
+{
+	for (int i = 0; i <= THREADS; i++)
+		owner_apply_one(i);
+	owner_see_handles(&owner, 4);
+	for (int i = 0; i < 2; i++)
+		owner_take_due(i);
+}
+
+/* As job_finish() does it. */
+static void worker_do(struct handle *handle)
+{
+	struct handle_table *table = &owner.out.handles;
+	struct slab_bin bin = {0};
+	struct tw_task task = {.value = handle->timer.value};
+	struct argument *argument = task.value;
+
+	if (handle_begin(table, &bin, handle) == HANDLE_BEGUN) {
+		task.run = argument_run;
+		task.run(task.value);
+		argument->last_deadline = handle->timer.deadline;
+		(void)handle_end(table, &bin, handle, 0);
+	}
+	handle_table_tell(table);
+}
+
+static void worker_turn(void)
+{
+	for (int i = 0; i < 2; i++) {
+		/* acquire: pairs with owner_take_due(). */
+		struct handle *handle =
+			atomic_exchange_explicit(&in_pool[i], NULL, memory_order_acquire);
+
+		if (handle)
+			worker_do(handle);
+	}
+}
+
+/* ---- Threads ---- */
+
+static int count_of(enum event event)
+{
+	return (FIRST == event) + (SECOND == event) + (THIRD == event);
+}
+
+static uint64_t timer_id;
+/* No table: each look at one would be an event of the model. */
+static enum event event_of(int number)
+{
+	return number == 1 ? FIRST : number == 2 ? SECOND : THIRD;
+}
+
+static enum tw_status stops[THREADS + 1];
+static bool has_reset[THREADS + 1];
+
+/* As tw_timer_stop_wait() does it, or without the wait. */
+static void timer_stop(int number, bool waits)
+{
+	struct handle_table *table = &owner.out.handles;
+	bool changed;
+	enum tw_status status = handle_stop(table, timer_id, &changed);
+
+	if (waits && (status == TW_RUNNING || status == TW_REARMED)) {
+		handle_wait(table, timer_id);
+		if (status == TW_REARMED)
+			argument_give(&arguments[0]);
+		else
+			assert(arguments[0].runs > 0 && !arguments[0].is_given);
+	}
+	assert(changed == (status == TW_OK));
+	/* Where no other has stopped it, it has run: that is seen, too. */
+	if (status == TW_NOT_FOUND && TAKES == RUNS &&
+	    count_of(DO_STOP) + count_of(DO_STOP_WAIT) == 1)
+		assert(arguments[0].runs > 0);
+	if (status == TW_OK)
+		argument_give(&arguments[0]);
+	stops[number] = status;
+}
+
+/* As wheel_reset_handle() does it. */
+static void timer_reset(int number)
+{
+	static const tw_duration deadline = NEW_DEADLINE;
+	struct handle *handle = handle_begin_reset(&owner.out.handles, timer_id);
+
+	if (!handle)
+		return;
+	handle_end_reset(handle, &deadline);
+	command_publish(number, COMMAND_RESET_HANDLE, handle, timer_id);
+	has_reset[number] = true;
+}
+
+static struct handle *timer_make(uint64_t *id, struct argument *argument)
+{
+	struct handle *handle = handle_new(&owner.out.handles, id);
+
+	handle->timer.value = argument;
+	handle->timer.deadline = FIRST_DEADLINE;
+	handle->timer.expiry = FIRST_DEADLINE;
+	handle->run = argument_run;
+	return handle;
+}
+
+/* Maybe in memory that the first one leaves. */
+static void timer_make_another(int number, bool stops)
+{
+	enum tw_status status;
+	bool changed;
+	uint64_t id;
+
+	command_publish(number, COMMAND_SET_HANDLE, timer_make(&id, &arguments[1]), 0);
+	assert(id != timer_id);
+	if (!stops)
+		return;
+	status = handle_stop(&owner.out.handles, id, &changed);
+	if (status == TW_OK)
+		argument_give(&arguments[1]);
+}
+
+static void *thread_run(void *argument)
+{
+	int number = (int)(intptr_t)argument;
+
+	switch (event_of(number)) {
+	case DO_NOTHING:
+		break;
+	case DO_STOP:
+	case DO_STOP_WAIT:
+		timer_stop(number, event_of(number) == DO_STOP_WAIT);
+		break;
+	case DO_RESET:
+		timer_reset(number);
+		break;
+	case DO_MAKE:
+	case DO_MAKE_STOP:
+		timer_make_another(number, event_of(number) == DO_MAKE_STOP);
+		break;
+	}
+	return NULL;
+}
+
+static void *owner_run(void *argument)
+{
+	for (int i = 0; i < ROUNDS; i++)
+		owner_turn();
+	return argument;
+}
+
+static void *worker_run(void *argument)
+{
+	worker_turn();
+	return argument;
+}
+
+/* ---- The end ---- */
+
+static int stops_answered(enum tw_status status)
+{
+	int count = 0;
+
+	for (int i = 1; i <= THREADS; i++)
+		count += (event_of(i) == DO_STOP || event_of(i) == DO_STOP_WAIT) &&
+			 stops[i] == status;
+	return count;
+}
+
+static int timers(void)
+{
+	return 1 + count_of(DO_MAKE) + count_of(DO_MAKE_STOP);
+}
+
+static bool was_reset(void)
+{
+	bool was = false;
+
+	for (int i = 1; i <= THREADS; i++)
+		was = was || has_reset[i];
+	return was;
+}
+
+static void judge(void)
+{
+	const struct argument *argument = &arguments[0];
+	int ended = stops_answered(TW_OK) + stops_answered(TW_REARMED);
+	int runs = PERIODIC_RUNS > 0 ? PERIODIC_RUNS : 1;
+
+	assert(freed == timers());
+	assert(!inbox_has_some(&owner.out.handles.stopped));
+	assert(!inbox_has_some(&owner.out.handles.returned));
+	assert(ended <= 1);
+	assert(TAKES == DRAINS || argument->is_given || ended == stops_answered(TW_REARMED));
+	/* A stop that came first has all; after one that found it running, no run begins. */
+	if (stops_answered(TW_OK) > 0 && PERIODIC_RUNS == 0 && count_of(DO_RESET) == 0)
+		assert(argument->runs == 0);
+	if (ended == 0 && TAKES == RUNS)
+		assert(argument->runs > 0);
+	if (stops_answered(TW_RUNNING) > 0)
+		assert(argument->runs > 0);
+	assert(argument->runs <= runs + count_of(DO_RESET));
+	if (ended + stops_answered(TW_RUNNING) == 0 && TAKES == RUNS)
+		assert(argument->runs >= runs);
+	/* The last reset has its run, unless that was taken back. After TW_RUNNING none counts. */
+	if (was_reset() && ended == 0 && PERIODIC_RUNS == 0 && TAKES == RUNS)
+		assert(argument->last_deadline == NEW_DEADLINE);
+	if (count_of(DO_MAKE) > 0)
+		assert(arguments[1].runs == (TAKES == RUNS));
+}
+
+static void begin(void)
+{
+	struct handle_table *table = &owner.out.handles;
+	struct slab_chunk *chunk = aligned_alloc(SLAB_CHUNK_LARGEST, SLAB_CHUNK_LARGEST);
+	static _Atomic(struct slab_chunk *) chunks[1];
+	struct handle *handle;
+
+	chunk->number = 0;
+	table->chunks = chunks;
+	for (int i = 0; i < 2; i++) {
+		handles[i] = chunk_first(chunk) + i;
+		atomic_init(&handles[i]->state, (uint64_t)1 << GENERATION_SHIFT);
+	}
+	atomic_init(&chunks[0], chunk);
+	owner.clock.kind = TW_CLOCK_MANUAL;
+	owner.clock.interval = 1;
+	handle = timer_make(&timer_id, &arguments[0]);
+	if (PERIODIC_RUNS > 0)
+		handle_make_periodic(handle, schedule_make());
+	command_publish(0, COMMAND_SET_HANDLE, handle, 0);
+	if (PLACE != IN_QUEUE)
+		owner_apply_one(0);
+	if (PLACE == IN_POOL)
+		owner_take_due(0);
+}
+
+int main(void)
+{
+	pthread_t threads[THREADS + 2];
+
+	begin();
+	pthread_create(&threads[0], NULL, owner_run, NULL);
+	for (intptr_t i = 1; i <= THREADS; i++)
+		if (event_of((int)i) != DO_NOTHING)
+			pthread_create(&threads[i], NULL, thread_run, (void *)i);
+	if (TAKES == RUNS)
+		pthread_create(&threads[THREADS + 1], NULL, worker_run, NULL);
+	pthread_join(threads[0], NULL);
+	for (int i = 1; i <= THREADS; i++)
+		if (event_of(i) != DO_NOTHING)
+			pthread_join(threads[i], NULL);
+	if (TAKES == RUNS)
+		pthread_join(threads[THREADS + 1], NULL);
+	for (int i = 0; freed < timers() && i < 3 + PERIODIC_RUNS + count_of(DO_RESET); i++) {
+		owner_turn();
+		worker_turn();
+	}
+	judge();
+	free(owner.out.handles.chunks[0]);
+	return 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ids of handles, while the table grows: one thread makes timers, the last of them in a
+ * new chunk, and passes its id on without any order; another asks for it. It finds nothing, or the
+ * timer: never memory that is not written yet.
+ */
+#include <assert.h>
+#include <genmc.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/slab.h"
+
+/* A chunk holds two handles. */
+#undef SLAB_CHUNK_LARGEST
+#define SLAB_CHUNK_LARGEST ((size_t)256)
+
+void *calloc(size_t count, size_t size);
+
+#include "base/slab.c"
+#include "runtime/handle.c"
+
+enum { HANDLES = 4, CHUNKS = 4 };
+
+static struct handle_table table;
+static _Atomic uint64_t passed_id;
+
+/* The assignment of a whole bin. */
+void *memcpy(void *to, const void *from, size_t size)
+{
+	assert(size == sizeof(struct slab_bin));
+	((struct slab_bin *)to)->first = ((const struct slab_bin *)from)->first;
+	((struct slab_bin *)to)->count = ((const struct slab_bin *)from)->count;
+	return to;
+}
+
+void thread_back_off(unsigned *tries)
+{
+	++*tries;
+	__VERIFIER_assume(false);
+}
+
+bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duration until)
+{
+	(void)until;
+	return pthread_cond_wait(condition, lock) == 0;
+}
+
+int madvise(void *memory, size_t size, int advice)
+{
+	(void)memory;
+	(void)size;
+	(void)advice;
+	return 0;
+}
+
+static void *maker_run(void *argument)
+{
+	uint64_t id = 0;
+
+	for (int i = 0; i < HANDLES; i++) {
+		struct handle *handle = handle_new(&table, &id);
+
+		assert(handle && handle_find(&table, id) == handle);
+	}
+	/* relaxed: the table alone must see to it that the id can be used. */
+	atomic_store_explicit(&passed_id, id, memory_order_relaxed);
+	return argument;
+}
+
+static void *asker_run(void *argument)
+{
+	/* relaxed: as above. */
+	uint64_t id = atomic_load_explicit(&passed_id, memory_order_relaxed);
+	bool changed;
+	enum tw_status status;
+
+	if (id == 0)
+		return argument;
+	status = handle_stop(&table, id, &changed);
+	assert(status == TW_OK || status == TW_NOT_FOUND);
+	return argument;
+}
+
+int main(void)
+{
+	static _Atomic(struct slab_chunk *) chunks[CHUNKS];
+	pthread_t threads[2];
+
+	table.chunks = chunks;
+	table.slab.block_size = sizeof(struct handle);
+	table.slab.recycles = true;
+	table.slab.next_chunk_size = SLAB_CHUNK_LARGEST;
+	table.slab.hook = handle_table_add_chunk;
+	table.slab.hook_argument = &table;
+	pthread_create(&threads[0], NULL, maker_run, NULL);
+	pthread_create(&threads[1], NULL, asker_run, NULL);
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	slab_destroy(&table.slab);
+	return 0;
+}

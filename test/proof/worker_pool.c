@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The worker pool: each job that is submitted is done once, and what leads to it is seen by the
+ * worker that does it; no worker sleeps while a job waits for one; a submitter that waits for room
+ * is told; the pool ends. What is shown, by SHOWS:
+ *
+ *   TRAYS    the first worker fills its tray twice and takes from it; OTHERS help
+ *   SLEEP    the first worker fills its tray and is held up by its first job, which waits for the
+ *            second: another, that is about to sleep, does it
+ *   SEATS    a second worker takes a seat and fills its tray, the first helps it
+ *   ROOM     one worker finishes jobs while the submitter, which is at its limit, asks for room
+ *   WHOLE    a pool of WORKERS does BATCHES batches of JOBS jobs, is waited for and destroyed
+ *   GROWTH   a pool of one worker, which is held up by its first job until the second is done
+ *
+ * A job's memory is plain: to do it twice, or before what was written for it is seen, is a race. A
+ * lost wake-up leaves a thread in a wait that never ends, which is a liveness violation.
+ */
+#include <assert.h>
+#include <genmc.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef SHOWS
+#define SHOWS TRAYS
+#endif
+#ifndef OTHERS
+#define OTHERS 1
+#endif
+#ifndef WORKERS
+#define WORKERS 2
+#endif
+#ifndef BATCHES
+#define BATCHES 1
+#endif
+#ifndef JOBS
+#define JOBS 2
+#endif
+
+#include "base/thread.c"
+#include "runtime/worker_pool.h"
+
+/* The pool's memory is static here: zero to begin with, and never freed. */
+static void proof_keep(const void *memory)
+{
+	(void)memory;
+}
+
+/* Of a seat, which has many words: the one by which others look at it. */
+static void proof_clear_seat(void *memory);
+
+#define memset(memory, value, size) \
+	_Generic((memory), struct worker * : proof_clear_seat, default : proof_keep)(memory)
+#define free(memory) proof_keep(memory)
+#include "runtime/worker_pool.c"
+#undef free
+#undef memset
+
+enum shows { TRAYS, SLEEP, SEATS, ROOM, WHOLE, GROWTH };
+
+enum { SEATS_MOST = 3, TIMERS = 4 };
+
+/* The pool with its seats: the second is where the first one's array begins. */
+#pragma clang diagnostic ignored "-Wgnu-variable-sized-type-not-at-end"
+static struct {
+	struct worker_pool pool;
+	struct worker workers[SEATS_MOST];
+} memory;
+
+static void proof_clear_seat(void *memory)
+{
+	struct worker *worker = memory;
+
+	*(uint64_t *)(void *)&worker->tray = 0;
+}
+
+static struct worker_pool *const pool = &memory.pool;
+static struct job_target target;
+static struct event_count submitter;
+static struct timer timers[TIMERS];
+/* Plain: written by what submits, then by what does the job. */
+static int given[TIMERS];
+static int done[TIMERS];
+static atomic_bool is_done[TIMERS];
+
+/* ---- What the pool calls ---- */
+
+/* The assignment of all batches, which is the only one of a struct. */
+void *memcpy(void *to, const void *from, size_t size)
+{
+	assert(size == sizeof(struct job_batches));
+	for (size_t i = 0; i < size / sizeof(void *); i++)
+		((void **)to)[i] = ((void *const *)from)[i];
+	return to;
+}
+
+int snprintf(char *text, size_t size, const char *format, ...)
+{
+	(void)text;
+	(void)size;
+	(void)format;
+	return 0;
+}
+
+/* All of this takes no time. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	(void)clock;
+	now->tv_sec = 0;
+	now->tv_nsec = 1;
+	return 0;
+}
+
+static bool submitter_is_told;
+
+void event_count_wake(struct event_count *event)
+{
+	assert(event == &submitter);
+	submitter_is_told = true; /* under the pool's lock */
+}
+
+void job_flush(struct job_target *unused, struct timer_bin *bin)
+{
+	(void)unused;
+	(void)bin;
+}
+
+void job_sums_add(struct job_sums *sums, const struct job_seat *seat)
+{
+	(void)sums;
+	(void)seat;
+}
+
+static bool job_is_held_up(int number)
+{
+	return (SHOWS == SLEEP || SHOWS == GROWTH) && number == 0;
+}
+
+/* A task that waits for another one: without an end, where no worker does that. */
+static void job_wait_for_second(void)
+{
+	__VERIFIER_loop_begin();
+	__VERIFIER_spin_start();
+	/* acquire: pairs with the store in job_finish(). */
+	__VERIFIER_spin_end(atomic_load_explicit(&is_done[1], memory_order_acquire));
+}
+
+void job_finish(struct job_target *unused, struct timer *timer, struct job_seat *seat)
+{
+	int number = (int)(timer - timers);
+
+	(void)unused;
+	(void)seat;
+	assert(given[number] == 1);
+	given[number] = 2;
+	if (job_is_held_up(number))
+		job_wait_for_second();
+	done[number]++;
+	/* release: pairs with job_wait_for_second(). */
+	atomic_store_explicit(&is_done[number], true, memory_order_release);
+}
+
+/* ---- Threads ---- */
+
+static void batch_fill(struct job_batches *batches, int first, int count)
+{
+	for (int i = first; i < first + count; i++) {
+		given[i] = 1;
+		job_batches_add(batches, &timers[i]);
+	}
+}
+
+/* A seat as worker_pool_add_worker() leaves it. */
+static struct worker *seat_take(void)
+{
+	struct worker *worker = worker_pool_free_seat(pool);
+
+	worker->is_taken = true;
+	worker->epoch = NO_EPOCH;
+	pool->live++;
+	return worker;
+}
+
+/* Lays timers onto the first worker's tray, and does what it gets from there. */
+static void tray_empty(struct worker *worker, int first)
+{
+	struct job_batches batches = {0};
+	struct timer *timer;
+
+	batch_fill(&batches, first, 2);
+	pool->submitted[0] += 2;
+	worker_fill_tray(worker, batches.first);
+	while ((timer = worker_claim(worker, CLAIM_BY_ITSELF)))
+		job_finish(&target, timer, &worker->seat);
+}
+
+static void *tray_owner_run(void *argument)
+{
+	tray_empty(argument, 0);
+	tray_empty(argument, 2);
+	return NULL;
+}
+
+static void *tray_helper_run(void *argument)
+{
+	for (int i = 0; i < 2; i++) {
+		struct timer *timer = worker_claim(argument, CLAIM_BY_OTHER);
+
+		if (timer)
+			job_finish(&target, timer, NULL);
+	}
+	return NULL;
+}
+
+/* The worker that has the batch. */
+static void *first_run(void *argument)
+{
+	tray_empty(argument, 0);
+	return NULL;
+}
+
+/* A worker that ends when it has done a job. */
+static void *sleeper_run(void *argument)
+{
+	struct worker *worker = argument;
+	struct timer *timer;
+
+	while (!(timer = worker_next_job(worker)))
+		(void)worker_sleep(worker);
+	worker_finish(worker, timer);
+	return NULL;
+}
+
+static void threads_run(void *(*first)(void *), void *one, void *(*second)(void *), void *other)
+{
+	pthread_t threads[1 + OTHERS];
+
+	pthread_create(&threads[0], NULL, first, one);
+	for (int i = 0; i < OTHERS; i++)
+		pthread_create(&threads[1 + i], NULL, second, other);
+	for (int i = 0; i <= OTHERS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* ---- What is shown ---- */
+
+static void show_trays(void)
+{
+	struct worker *worker = seat_take();
+
+	threads_run(tray_owner_run, worker, tray_helper_run, worker);
+}
+
+static void show_sleep(void)
+{
+	struct worker *first = seat_take();
+
+	threads_run(first_run, first, sleeper_run, seat_take());
+}
+
+/* As worker_pool_add_worker() and the thread that it starts. */
+static void *second_run(void *argument)
+{
+	struct worker *worker;
+
+	pthread_mutex_lock(&pool->lock);
+	worker = seat_take();
+	pthread_mutex_unlock(&pool->lock);
+	tray_empty(worker, 0);
+	return argument;
+}
+
+/* Helps the workers that it finds. */
+static void *helping_run(void *argument)
+{
+	struct worker *worker = argument;
+	struct timer *timer;
+
+	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
+		timer = worker_help(worker);
+		if (timer)
+			job_finish(&target, timer, &worker->seat);
+	}
+	return NULL;
+}
+
+static void show_room(void)
+{
+	struct job_batches batches = {0};
+	pthread_t thread;
+	size_t room;
+
+	pool->max_unfinished = 2;
+	batch_fill(&batches, 0, 2);
+	worker_pool_submit(pool, JOB_LANE_PROMPT, &batches);
+	pthread_create(&thread, NULL, worker_run, seat_take());
+	submitter_is_told = false; /* no worker knows yet that it matters */
+	room = worker_pool_room(pool);
+	worker_pool_wait(pool);
+	pthread_mutex_lock(&pool->lock);
+	assert(room > 0 || submitter_is_told);
+	pool->ending = true;
+	pthread_cond_signal(&pool->workers[0].sleeper.wake);
+	pthread_mutex_unlock(&pool->lock);
+	pthread_join(thread, NULL);
+}
+
+static void show_pool(void)
+{
+	int error = worker_pool_start(pool);
+
+	assert(error == 0);
+	for (int i = 0; i < BATCHES; i++) {
+		struct job_batches batches = {0};
+
+		batch_fill(&batches, i * JOBS, JOBS);
+		worker_pool_submit(pool, JOB_LANE_PROMPT, &batches);
+	}
+	worker_pool_wait(pool);
+	for (int i = 0; i < BATCHES * JOBS; i++)
+		assert(done[i] == 1);
+	worker_pool_end(pool);
+}
+
+int main(void)
+{
+	int jobs = SHOWS == TRAYS ? 4 : BATCHES * JOBS;
+
+	/* As worker_pool_create(). */
+	list_init(&pool->sleepers);
+	pool->target = &target;
+	pool->least = SHOWS == GROWTH ? 1 : WORKERS;
+	pool->most = WORKERS;
+	target.owner = &submitter;
+	atomic_init(&submitter.state, EVENT_COUNT_NAPPING);
+	if (SHOWS == TRAYS)
+		show_trays();
+	else if (SHOWS == SLEEP)
+		show_sleep();
+	else if (SHOWS == SEATS)
+		threads_run(second_run, NULL, helping_run, seat_take());
+	else if (SHOWS == ROOM)
+		show_room();
+	else
+		show_pool();
+	for (int i = 0; i < jobs; i++)
+		assert(done[i] == 1);
+	return 0;
+}
