@@ -93,11 +93,9 @@ static inline struct reader *epochs_reader(struct epochs *epochs)
 
 static inline void reader_enter(struct reader *reader, struct epochs *epochs)
 {
-	/* seq_cst: before the slots, so that what was stamped before this epoch began is not met;
-	 * pairs with the exchange in epochs_advance(). An acquire would not do where it is not the
-	 * unlinking thread that began the epoch: of that one's look at the readers, and the
-	 * stamp, nothing would say that they come before. An older epoch only delays the
-	 * freeing. */
+	/* seq_cst: before the slots, so that what was stamped before this epoch began is not met,
+	 * whichever thread began it (an acquire would not order that one's look at the readers);
+	 * pairs with the exchange in epochs_advance(). An older epoch only delays the freeing. */
 	uint64_t current = atomic_load_explicit(&epochs->current, memory_order_seq_cst);
 
 	/* seq_cst: before this reader loads a table or a slot; pairs with the scan in

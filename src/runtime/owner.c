@@ -352,11 +352,6 @@ void owner_begin_sleep(struct owner *owner, bool more)
 		event_count_wake(&owner->event);
 }
 
-void owner_end_sleep(struct owner *owner)
-{
-	event_count_cancel(&owner->event);
-}
-
 static void owner_sleep(struct owner *owner)
 {
 	enum event_count_state sleep =

@@ -36,10 +36,9 @@ tw_duration owner_next_time(struct owner *owner);
 /*
  * For a caller that drives the wheel and sleeps in poll() or epoll; -1: errno tells.
  * Before it sleeps, owner_begin_sleep(), which is told whether there is more to do at once; when it
- * is back, owner_end_sleep().
+ * is back, event_count_cancel().
  */
 int owner_descriptor(struct owner *owner);
 void owner_begin_sleep(struct owner *owner, bool more);
-void owner_end_sleep(struct owner *owner);
 
 #endif

@@ -160,7 +160,7 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 	if (wheel->owner.has_thread)
 		return TW_INVALID;
 	wheel_begin_drive(wheel);
-	owner_end_sleep(&wheel->owner);
+	event_count_cancel(&wheel->owner.event);
 	more = wheel_turn_while_due(wheel);
 	owner_begin_sleep(&wheel->owner, more);
 	now = clock_now(&wheel->owner.clock);
