@@ -267,9 +267,9 @@ struct tw_cache_loading;
  * Called by tw_cache_take in the calling thread, with no lock held; may sleep, and may call the
  * cache, tw_cache_take of other keys too. Answers TW_OK: the value was given; TW_NOT_FOUND: the
  * source has none, which is kept for negative_expire; anything else is an error, which all
- * waiting callers are told and none after them; numbers that are no status are passed on too. A value
- * given is ignored then, and freed. TW_OK without a value counts as TW_LOAD_FAILED, and so does a
- * loader that ends its thread (pthread_exit, cancellation).
+ * waiting callers are told and none after them; numbers that are no status are passed on too. A
+ * value given is ignored then, and freed. TW_OK without a value counts as TW_LOAD_FAILED, and so
+ * does a loader that ends its thread (pthread_exit, cancellation).
  */
 typedef enum tw_status tw_cache_load(void *argument, const void *key, size_t key_size,
 				     struct tw_cache_loading *loading);
