@@ -10,7 +10,6 @@
  *   SEATS    a second worker takes a seat and fills its tray, the first helps it
  *   ROOM     one worker finishes jobs while the submitter, which is at its limit, asks for room
  *   WHOLE    a pool of WORKERS does BATCHES batches of JOBS jobs, is waited for and destroyed
- *   GROWTH   a pool of one worker, which is held up by its first job until the second is done
  *
  * A job's memory is plain: to do it twice, or before what was written for it is seen, is a race. A
  * lost wake-up leaves a thread in a wait that never ends, which is a liveness violation.
@@ -59,7 +58,7 @@ static void proof_clear_seat(void *memory);
 #undef free
 #undef memset
 
-enum shows { TRAYS, SLEEP, SEATS, ROOM, WHOLE, GROWTH };
+enum shows { TRAYS, SLEEP, SEATS, ROOM, WHOLE };
 
 enum { SEATS_MOST = 3, TIMERS = 4 };
 
@@ -136,7 +135,7 @@ void job_sums_add(struct job_sums *sums, const struct job_seat *seat)
 
 static bool job_is_held_up(int number)
 {
-	return (SHOWS == SLEEP || SHOWS == GROWTH) && number == 0;
+	return SHOWS == SLEEP && number == 0;
 }
 
 /* A task that waits for another one: without an end, where no worker does that. */
@@ -332,7 +331,7 @@ int main(void)
 	/* As worker_pool_create(). */
 	list_init(&pool->sleepers);
 	pool->target = &target;
-	pool->least = SHOWS == GROWTH ? 1 : WORKERS;
+	pool->least = WORKERS;
 	pool->most = WORKERS;
 	target.owner = &submitter;
 	atomic_init(&submitter.state, EVENT_COUNT_NAPPING);
