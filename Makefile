@@ -120,7 +120,7 @@ LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS)
 STAYS := -Wl,-z,nodelete
 
 .PHONY: all deps deps-ci run run-cache builds test test-redis bench bench-redis proof install \
-	uninstall layers format format-check clean help FORCE
+	uninstall mutants layers format format-check clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -263,6 +263,9 @@ builds: ## build with other compilers and flags, for other processors, and analy
 
 proof: ## model-check the doors with GenMC; MORE=1: with larger bounds
 	@test/proof/run.sh
+
+mutants: ## put bugs in, one by one, and see the tests find them; ONLY="name*", SAMPLE=n
+	@test/mutants/run.sh
 
 layers: all ## check that includes and calls in src/ go downward only
 	@test/check_layers.sh
