@@ -7,6 +7,7 @@
 #include "support/wait.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 static void periodic_timer_runs_at_first_and_each_period_after_it(void **state)
 {
@@ -244,17 +245,26 @@ static void policies_hold_for_a_run_that_waits_in_the_pool_too(void **state)
 	recorder_close(recorder);
 }
 
-static void policies_hold_for_a_timer_that_starts_in_the_past_too(void **state)
+/* One of each policy, whose first run was due before the wheel's clock, which is at 950. */
+static struct recorder *run_started_in_the_past(const struct variant *variant, tw_duration first)
 {
-	struct recorder *recorder = probes_open(*state);
-	struct probe probes[3] = {0};
+	struct recorder *recorder = probes_open(variant);
+	static struct probe probes[3];
 
+	memset(probes, 0, sizeof(probes));
 	advance(recorder, 950 * INTERVAL);
 	for (uintptr_t i = 0; i < 3; i++)
-		probe_repeat_with(recorder, &probes[i], i, -350 * INTERVAL, 300 * INTERVAL,
+		probe_repeat_with(recorder, &probes[i], i, first, 300 * INTERVAL,
 				  (enum tw_missed)i);
 	wait_for_runs(recorder, 4);
 	pass_ticks(recorder, 350);
+	return recorder;
+}
+
+static void policies_hold_for_a_timer_that_starts_in_the_past_too(void **state)
+{
+	struct recorder *recorder = run_started_in_the_past(*state, -350 * INTERVAL);
+
 	assert_runs_ms(recorder, TW_MISSED_BURST, 950, 950, 1200);
 	assert_runs_ms(recorder, TW_MISSED_DELAY, 950, 1250);
 	assert_runs_ms(recorder, TW_MISSED_SKIP, 950, 1200);
@@ -263,15 +273,8 @@ static void policies_hold_for_a_timer_that_starts_in_the_past_too(void **state)
 
 static void run_late_by_a_period_has_missed_the_next(void **state)
 {
-	struct recorder *recorder = probes_open(*state);
-	struct probe probes[3] = {0};
+	struct recorder *recorder = run_started_in_the_past(*state, -300 * INTERVAL);
 
-	advance(recorder, 950 * INTERVAL);
-	for (uintptr_t i = 0; i < 3; i++)
-		probe_repeat_with(recorder, &probes[i], i, -300 * INTERVAL, 300 * INTERVAL,
-				  (enum tw_missed)i);
-	wait_for_runs(recorder, 4);
-	pass_ticks(recorder, 350);
 	assert_runs_ms(recorder, TW_MISSED_BURST, 950, 950, 1250);
 	assert_runs_ms(recorder, TW_MISSED_DELAY, 950, 1250);
 	assert_runs_ms(recorder, TW_MISSED_SKIP, 950, 1250);

@@ -44,7 +44,7 @@ struct sequential {
 	bool (*may_end)(void *context, const union model_state *state);
 };
 
-/* From a state of all zeros. *tried, which may be NULL, grows by the states that it went through. */
+/* From a state of all zeros. *tried, which may be NULL, grows by the states it went through. */
 bool linearize(const struct step *steps, size_t count, const struct sequential *model,
 	       uint64_t *tried);
 
