@@ -78,6 +78,8 @@ LIB_OBJECTS := $(call objects,$(addprefix src/,base/*.c wheel/*.c runtime/*.c \
 	cache/*.c))
 TEST_OBJECTS := $(call objects,test/test_*.c)
 TEST_SUPPORT := $(call objects,test/support/*.c)
+# The library once more, with threads that give way at its atomic operations.
+YIELD_OBJECTS := $(LIB_OBJECTS:$(BUILD)/%=$(BUILD)/yields/%)
 BENCH_OBJECTS := $(call objects,bench/*.c)
 BENCH_SUPPORT := $(call objects,bench/support/*.c)
 LIBS := $(addprefix $(BUILD)/,$(STATIC_LIB) $(SHARED_LIB) $(SONAME) $(LINK_NAME))
@@ -86,6 +88,10 @@ PACKAGES := uthash-dev libcmocka-dev pkg-config g++ systemtap-sdt-dev gnuplot-no
 include src/redis/redis.mk
 
 TEST_PROGRAMS := $(patsubst test/%.c,%,$(wildcard test/test_*.c))
+# With a sanitizer, which is slow enough, the library is not compiled a second time.
+ifneq ($(SANITIZE),)
+TEST_PROGRAMS := $(filter-out test_histories_yields,$(TEST_PROGRAMS))
+endif
 TEST_SCRIPTS := check_layers check_lines check_comments check_exports check_runner readme_example \
 	install/test_install
 TESTS_OF_ALL := $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
@@ -114,7 +120,7 @@ LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS)
 STAYS := -Wl,-z,nodelete
 
 .PHONY: all deps deps-ci run run-cache builds test test-redis bench bench-redis proof install \
-	uninstall layers format format-check clean help FORCE
+	uninstall mutants layers format format-check clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -152,8 +158,13 @@ $(BUILD)/src/%.o: EXTRA = -Wconversion -Wpedantic
 $(BUILD)/test/%.o: EXTRA = -UNDEBUG -Itest
 $(BUILD)/bench/%.o: EXTRA = -O2 -Ibench
 
--include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(TEST_OBJECTS) $(TEST_SUPPORT) \
-	$(BUILD)/test/faults/faults.o $(BENCH_OBJECTS) \
+$(BUILD)/yields/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
+	$(call say_once,CC,yields/$(<D)/*.c)
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE) -Itest/yields -MMD -MP -c -o $@ $<
+
+-include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(YIELD_OBJECTS) $(TEST_OBJECTS) $(TEST_SUPPORT) \
+	$(BUILD)/test/faults/faults.o $(BUILD)/test/yields/yield.o $(BENCH_OBJECTS) \
 	$(BENCH_SUPPORT))
 
 # --- Link --------------------------------------------------------------------------------------
@@ -178,6 +189,11 @@ $(BUILD)/$(LINK_NAME): $(BUILD)/$(SONAME)
 $(BUILD)/test/%: $(BUILD)/test/%.o $(TEST_SUPPORT) $(LIB_OBJECTS)
 	$(call say_once,LD,$(@D)/test_*)
 	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka
+
+$(BUILD)/test/test_histories_yields: $(BUILD)/test/test_histories_yields.o $(TEST_SUPPORT) \
+		$(BUILD)/test/yields/yield.o $(YIELD_OBJECTS)
+	$(call say_once,LD,$(@D)/test_*)
+	$(Q)$(LINK) -o $@ $^ -lcmocka
 
 # Tests that let these calls fail.
 $(BUILD)/test/%_faults: WRAP = $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc \
@@ -247,6 +263,9 @@ builds: ## build with other compilers and flags, for other processors, and analy
 
 proof: ## model-check the doors with GenMC; MORE=1: with larger bounds
 	@test/proof/run.sh
+
+mutants: ## put bugs in, one by one, and see the tests find them; ONLY="name*", SAMPLE=n
+	@test/mutants/run.sh
 
 layers: all ## check that includes and calls in src/ go downward only
 	@test/check_layers.sh

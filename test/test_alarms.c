@@ -526,8 +526,56 @@ static void alarm_runs_after_its_last_set_and_never_twice_at_a_time(void **state
 	tw_destroy(wheel);
 }
 
+static void alarm_that_has_run_does_not_count_as_pending(void **state)
+{
+	struct bell bell;
+	struct recorder *recorder = open_with_bell(*state, &bell);
+
+	assert_status(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
+	set_timer(recorder, "a", 1, 9 * INTERVAL);
+	advance(recorder, 2 * INTERVAL);
+	assert_int_equal(runs_of(&bell), 1);
+	assert_int_equal(tw_pending(recorder->wheel), 1);
+	close_with_bell(recorder, &bell);
+}
+
+static void drain_and_set_the_alarm(void *context, const struct tw_task *task)
+{
+	struct recorder *recorder = context;
+	struct bell *bell = recorder->argument;
+
+	record_drain(recorder, task);
+	if (task->value == VALUE(1))
+		(void)tw_alarm_set(bell->alarm, 2 * INTERVAL);
+}
+
+/* It lies where the drained timers do, and has not been taken from there yet. */
+static void alarm_set_sooner_by_a_drain_function_runs_then(void **state)
+{
+	struct bell bell;
+	struct recorder *recorder = open_with_bell(*state, &bell);
+
+	recorder->argument = &bell;
+	for (int number = 1; number <= 300; number++)
+		assert_status(tw_set_timer(recorder->wheel, &number, sizeof(number), VALUE(number),
+					   number * INTERVAL),
+			      TW_OK);
+	assert_status(tw_alarm_set(bell.alarm, 1000 * INTERVAL), TW_OK);
+	settle(recorder);
+	assert_status(tw_drain(recorder->wheel, drain_and_set_the_alarm, recorder), TW_OK);
+	settle(recorder);
+	assert_int_equal(event_count(recorder), 300);
+	set_timer(recorder, "a", 301, 9 * INTERVAL);
+	pass_ticks(recorder, 2);
+	assert_int_equal(runs_of(&bell), 1);
+	assert_int_equal(tw_pending(recorder->wheel), 1);
+	close_with_bell(recorder, &bell);
+}
+
 static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(alarm_runs_each_time_that_it_was_set),
+	TEST_EVERYWHERE(alarm_that_has_run_does_not_count_as_pending),
+	TEST_INLINE(alarm_set_sooner_by_a_drain_function_runs_then),
 	TEST_INLINE(alarms_of_one_tick_run_in_the_order_of_their_setting),
 	TEST_EVERYWHERE(alarm_moves_sooner_and_later),
 	TEST_EVERYWHERE(delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval),

@@ -348,7 +348,38 @@ static void each_timer_runs_once_and_never_more_than_the_limit_at_a_time(void **
 	}
 }
 
+static void *advance_a_tick(void *wheel)
+{
+	return VALUE(tw_advance(wheel, INTERVAL));
+}
+
+/* Two go on, no job waits, and more than half of the room is taken: there is room all the same. */
+static void room_is_told_of_where_no_job_waits(void **state)
+{
+	struct variant variant = *(const struct variant *)*state;
+	struct recorder *recorder;
+	pthread_t advancing;
+	void *status;
+
+	variant.workers = 3;
+	recorder = open_with_backlog(&variant, TW_CLOCK_MANUAL, 3);
+	set_letters_ms(recorder, 1, 1, 1);
+	set_timer(recorder, "last", LAST_BLOCKER + 1, INTERVAL);
+	assert_int_equal(pthread_create(&advancing, NULL, advance_a_tick, recorder->wheel), 0);
+	WAIT_UNTIL(stats_of_wheel(recorder->wheel).running == 3);
+	/* The owner is asleep by then. */
+	wait_for(20 * TW_MILLISECOND);
+	assert_not_returned(recorder, LAST_BLOCKER + 1);
+	open_gate(1);
+	WAIT_UNTIL(times_returned(recorder, LAST_BLOCKER + 1) == 1);
+	open_gate(2);
+	pthread_join(advancing, &status);
+	assert_int_equal((uintptr_t)status, TW_OK);
+	close_backlog(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_BOTH(threads, room_is_told_of_where_no_job_waits),
 	TEST_POOL(timers_stay_in_the_wheel_while_the_pool_has_no_room),
 	TEST_POOL(held_back_timers_run_when_one_task_ends),
 	TEST_BOTH(workers, poll_of_a_full_pool_says_to_come_back_soon),

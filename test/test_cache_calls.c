@@ -310,10 +310,14 @@ static void assert_collisions_are_told_apart(const struct variant *variant, uint
 	uint64_t value;
 
 	find_colliding(recorder->cache, mask, keys, count);
-	for (size_t i = 0; i < count; i++)
-		assert_status(
-			tw_cache_set(recorder->cache, &keys[i], sizeof(keys[i]), &i, sizeof(i)),
-			TW_OK);
+	/* The second time it is replaced. */
+	for (size_t i = 0; i < 2 * count; i++) {
+		size_t number = i % count;
+
+		assert_status(tw_cache_set(recorder->cache, &keys[number], sizeof(keys[number]),
+					   &number, sizeof(number)),
+			      TW_OK);
+	}
 	for (size_t i = 0; i < count; i += 2)
 		assert_status(tw_cache_delete(recorder->cache, &keys[i], sizeof(keys[i])), TW_OK);
 	for (size_t i = 0; i < count; i++) {
@@ -522,7 +526,36 @@ static void counts_are_exact(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
+/* Some of each size lie side by side, and none writes over another. */
+static void values_of_all_sizes_lie_side_by_side(void **state)
+{
+	enum { LARGEST = 1300, OF_A_SIZE = 4 };
+	struct cache_recorder *recorder =
+		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
+	struct tw_cache *cache = recorder->cache;
+	static unsigned char value[LARGEST];
+	static unsigned char found[LARGEST];
+
+	for (int pass = 0; pass < 2; pass++)
+		for (unsigned key = 0; key < OF_A_SIZE * LARGEST; key++) {
+			size_t size = key / OF_A_SIZE + 1;
+
+			memset(value, (int)key, size);
+			if (pass == 0) {
+				assert_status(tw_cache_set(cache, &key, sizeof(key), value, size),
+					      TW_OK);
+				continue;
+			}
+			assert_status(tw_cache_get(cache, &key, sizeof(key), found, size, NULL),
+				      TW_OK);
+			assert_memory_equal(found, value, size);
+		}
+	assert_status(tw_cache_clear(cache), TW_OK);
+	cache_recorder_close(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_inline, values_of_all_sizes_lie_side_by_side),
 	TEST_CACHE(bad_keys_and_values_are_refused),
 	cmocka_unit_test(calls_without_a_cache_are_refused),
 	cmocka_unit_test(options_out_of_range_are_refused),

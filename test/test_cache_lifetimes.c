@@ -55,6 +55,27 @@ static void idle_time_counts_from_the_last_lookup_exactly(void **state)
 	cache_recorder_close(recorder);
 }
 
+static void idle_time_counts_from_the_last_lookup_within_a_lifetime_too(void **state)
+{
+	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL);
+
+	cache_set(recorder, "key", "value");
+	cache_pass(recorder, 5 * INTERVAL);
+	assert_holds(recorder, "key", "value");
+	cache_pass(recorder, 10 * INTERVAL);
+	assert_holds_none(recorder, "key");
+	cache_recorder_close(recorder);
+}
+
+static void lifetime_shorter_than_the_idle_time_holds(void **state)
+{
+	struct cache_recorder *recorder = open_sliding(*state, 5 * INTERVAL, 10 * INTERVAL);
+
+	cache_set(recorder, "key", "value");
+	assert_lives_for(recorder, "key", "value", 5 * INTERVAL);
+	cache_recorder_close(recorder);
+}
+
 enum { JITTERED = 20000, BINS = 20 };
 
 static struct cache_recorder *open_jittered(const struct variant *variant, double jitter)
@@ -129,6 +150,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(entry_that_is_not_looked_up_expires_before_its_lifetime_ends),
 	TEST_CACHE(each_lookup_starts_the_idle_time_anew_until_the_lifetime_ends),
 	TEST_CACHE(idle_time_counts_from_the_last_lookup_exactly),
+	TEST_CACHE(lifetime_shorter_than_the_idle_time_holds),
+	TEST_CACHE(idle_time_counts_from_the_last_lookup_within_a_lifetime_too),
 	TEST_IN(levels_inline, jitter_spreads_lifetimes_evenly),
 	TEST_IN(levels_inline, negative_jitter_is_none),
 };

@@ -442,7 +442,44 @@ static void destroy_wakes_who_waits_and_waits_for_the_load(void **state)
 	cache_recorder_close(recorder);
 }
 
+static void failure_is_no_absence_and_is_tried_again(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder = open_negative(*state, &source);
+
+	source_open(&source, NULL);
+	source.status = TW_LOAD_FAILED;
+	assert_not_taken(recorder, "key", &source, TW_LOAD_FAILED);
+	assert_not_taken(recorder, "key", &source, TW_LOAD_FAILED);
+	assert_int_equal(atomic_load(&source.loads), 2);
+	assert_int_equal(cache_stats(recorder).absent, 0);
+	cache_recorder_close(recorder);
+}
+
+/* The shard that a value lands in may have no other to give up. */
+static void loads_keep_the_limit_of_all_shards(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 4, .shards = 8});
+
+	source_open(&source, "value");
+	for (int i = 0; i < 100; i++) {
+		char key[2] = {(char)('0' + i / 10), (char)('0' + i % 10)};
+		const struct tw_cache_entry *entry;
+
+		assert_status(
+			tw_cache_take(recorder->cache, key, 2, source_load, &source, 0, &entry),
+			TW_OK);
+		tw_cache_entry_release(entry);
+		assert_in_range(cache_stats(recorder).entries, 1, 4);
+	}
+	cache_recorder_close(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_CACHE(failure_is_no_absence_and_is_tried_again),
+	TEST_CACHE(loads_keep_the_limit_of_all_shards),
 	TEST_CACHE(key_changed_during_its_load_does_not_keep_what_was_loaded),
 	TEST_CACHE(calls_that_change_nothing_let_the_load_be_kept),
 	TEST_CACHE(failed_load_leaves_what_was_set_meanwhile),

@@ -414,7 +414,33 @@ static void limit_holds_for_all_shards_together_whoever_sets(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
+static void s3fifo_key_used_once_goes_and_one_used_twice_stays(void **state)
+{
+	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_S3FIFO, 100, 0);
+	struct tw_cache *cache = recorder->cache;
+
+	for (int key = 0; key < 150; key++) {
+		int once = 1;
+		int twice = 0;
+
+		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
+		if (key != 99)
+			continue;
+		assert_status(tw_cache_get(cache, &twice, sizeof(twice), NULL, 0, NULL),
+			      TW_TRUNCATED);
+		assert_status(tw_cache_get(cache, &twice, sizeof(twice), NULL, 0, NULL),
+			      TW_TRUNCATED);
+		assert_status(tw_cache_get(cache, &once, sizeof(once), NULL, 0, NULL),
+			      TW_TRUNCATED);
+	}
+	for (int key = 0; key < 2; key++)
+		assert_status(tw_cache_get(cache, &key, sizeof(key), NULL, 0, NULL),
+			      key == 0 ? TW_TRUNCATED : TW_NOT_FOUND);
+	cache_recorder_close(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_CACHE(s3fifo_key_used_once_goes_and_one_used_twice_stays),
 	TEST_CACHE(every_kind_of_use_keeps_an_entry),
 	TEST_CACHE(gets_of_usual_keys_are_uses),
 	TEST_CACHE(visits_and_failures_are_no_use),

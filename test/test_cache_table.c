@@ -134,7 +134,22 @@ static void all_entries_of_a_hash_are_met_once(void **state)
 	arena_release(arena);
 }
 
+static void table_of_a_cleared_cache_is_small_again(void **state)
+{
+	enum { MANY = 20000 };
+	struct cache_recorder *recorder = open_limited(*state, 0, TW_POLICY_LRU);
+	struct shard *shard = &recorder->cache->shards[0];
+
+	for (int key = 0; key < MANY; key++)
+		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
+	assert_true(shard_table(shard)->mask + 1 >= MANY / BUCKET_SLOTS);
+	assert_status(tw_cache_clear(recorder->cache), TW_OK);
+	assert_true(shard_table(shard)->mask + 1 <= MANY / BUCKET_SLOTS / 16);
+	cache_recorder_close(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_inline, table_of_a_cleared_cache_is_small_again),
 	TEST_IN(levels_inline, misses_stay_short_where_keys_come_and_go),
 	TEST_IN(levels_inline, buckets_whose_keys_are_gone_were_passed_by_nobody),
 	cmocka_unit_test(matches_are_the_slots_with_the_tag),

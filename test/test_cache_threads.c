@@ -484,7 +484,52 @@ static void mixed_calls_on_sliding_lifetimes_in_one_shard(void **state)
 	live_through((struct tw_cache_options){.idle = 3 * INTERVAL, .shards = 1});
 }
 
+enum { LARGE_VALUE = 256 * 1024, LARGE_SETS = TEST_SHARE_OF(2000) };
+
+struct large {
+	struct tw_cache *cache;
+	atomic_bool is_over;
+};
+
+static void *set_large(void *argument)
+{
+	struct large *large = argument;
+	unsigned char *value = malloc(LARGE_VALUE);
+
+	for (int i = 0; value && i < LARGE_SETS; i++) {
+		memset(value, i, LARGE_VALUE);
+		(void)tw_cache_set(large->cache, "large", 5, value, LARGE_VALUE);
+	}
+	free(value);
+	atomic_store(&large->is_over, true);
+	return NULL;
+}
+
+/* What is read is one of the values that were set, whole. */
+static void large_value_is_whole_while_it_is_replaced(void **state)
+{
+	struct cache_recorder *recorder =
+		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
+	struct large large = {.cache = recorder->cache};
+	unsigned char *value = malloc(LARGE_VALUE);
+	pthread_t setter;
+
+	assert_non_null(value);
+	assert_int_equal(pthread_create(&setter, NULL, set_large, &large), 0);
+	while (!atomic_load(&large.is_over)) {
+		if (tw_cache_get(recorder->cache, "large", 5, value, LARGE_VALUE, NULL) != TW_OK)
+			continue;
+		for (size_t i = 1; i < LARGE_VALUE; i++)
+			if (value[i] != value[0])
+				fail_msg("byte %zu is of another value", i);
+	}
+	pthread_join(setter, NULL);
+	free(value);
+	cache_recorder_close(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_threads, large_value_is_whole_while_it_is_replaced),
 	cmocka_unit_test(mixed_calls_of_eight_threads_keep_every_value_whole),
 	cmocka_unit_test(mixed_calls_within_a_limit_under_lru),
 	cmocka_unit_test(mixed_calls_within_limits_under_s3fifo),

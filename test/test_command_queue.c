@@ -689,6 +689,21 @@ static void close_wakes_who_waits_and_nobody_waits_after_it(void **state)
 	command_queue_destroy(&crowd.queue);
 }
 
+static void closed_queue_is_not_opened_by_a_wake(void **state)
+{
+	struct command_queue queue;
+
+	(void)state;
+	open_full(&queue, 4);
+	command_queue_close(&queue);
+	/* As if one were about to wait: the pop wakes. */
+	atomic_fetch_add(&queue.waiting, 1);
+	command_queue_pop(&queue, 4);
+	atomic_fetch_sub(&queue.waiting, 1);
+	assert_false(push_in_turn(&queue, 0, 0));
+	command_queue_destroy(&queue);
+}
+
 /* clang-format off */
 #define FOUR_PRODUCERS(capacity, commands) {                                                       \
 	"four_producers_share_a_queue_of_" #capacity,                                              \
@@ -719,6 +734,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(room_is_kept_for_a_producer_that_waits),
 	cmocka_unit_test(waiting_producer_is_woken_though_others_keep_the_queue_full),
 	cmocka_unit_test(close_wakes_who_waits_and_nobody_waits_after_it),
+	cmocka_unit_test(closed_queue_is_not_opened_by_a_wake),
 };
 
 TEST_PROGRAM(tests)

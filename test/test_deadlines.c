@@ -113,6 +113,19 @@ static void move_under_one_interval_runs_at_once_and_is_not_late(void **state)
 	recorder_close(recorder);
 }
 
+static void move_by_one_interval_runs_a_tick_later(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "key", 1, INTERVAL * 9);
+	move_timer(recorder, "key", INTERVAL);
+	settle(recorder);
+	assert_not_returned(recorder, 1);
+	pass_ticks(recorder, 2);
+	assert_executed_at(recorder, 1, INTERVAL);
+	recorder_close(recorder);
+}
+
 static void key_moved_under_one_interval_is_free_for_the_next_command(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -500,6 +513,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_INLINE(tasks_see_the_clock_at_their_tick_within_a_long_advance),
 	TEST_EVERYWHERE(set_under_one_interval_counts_as_one),
 	TEST_EVERYWHERE(move_under_one_interval_runs_at_once_and_is_not_late),
+	TEST_EVERYWHERE(move_by_one_interval_runs_a_tick_later),
 	TEST_EVERYWHERE(key_moved_under_one_interval_is_free_for_the_next_command),
 	TEST_EVERYWHERE(timer_set_at_a_past_deadline_runs_now_and_tells_how_late),
 	TEST_INLINE(timer_set_at_a_future_deadline_runs_at_its_tick),

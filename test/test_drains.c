@@ -57,6 +57,37 @@ static void drains_wait_for_those_before_them(void **state)
 	recorder_close(recorder);
 }
 
+static void drain_and_replace(void *context, const struct tw_task *task)
+{
+	struct recorder *recorder = context;
+
+	record_drain(recorder, task);
+	if (task->value != VALUE(201))
+		return;
+	(void)tw_set_timer(recorder->wheel, "x", 1, VALUE(501), INTERVAL);
+	(void)tw_set_timer(recorder->wheel, "x", 1, VALUE(502), INTERVAL);
+}
+
+/* Of two drains the first is over, and the second has begun. */
+static void what_a_drain_function_causes_comes_after_the_rest_of_its_drain(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	for (int number = 1; number <= 400; number++) {
+		assert_status(tw_set_timer(recorder->wheel, &number, sizeof(number), VALUE(number),
+					   INTERVAL * (number % 200 + 1)),
+			      TW_OK);
+		if (number % 200 == 0)
+			assert_status(tw_drain(recorder->wheel, drain_and_replace, recorder),
+				      TW_OK);
+	}
+	settle(recorder);
+	assert_released(recorder, 501, TW_REPLACED);
+	assert_int_equal(event_count(recorder), 401);
+	assert_ptr_equal(event_at(recorder, 400).value, VALUE(501));
+	recorder_close(recorder);
+}
+
 struct drains {
 	int accepted;
 	enum tw_status refusal;
@@ -179,6 +210,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_DRIVEN(drain_too_many_is_refused_until_those_before_it_are_handed_over),
 	TEST_BOTH(workers, drain_too_many_is_refused_until_those_before_it_are_handed_over),
 	TEST_EVERYWHERE(drains_wait_for_those_before_them),
+	TEST_INLINE(what_a_drain_function_causes_comes_after_the_rest_of_its_drain),
 	TEST_EVERYWHERE(task_never_hangs_on_drains),
 	TEST_EVERYWHERE(drains_of_several_threads_give_each_value_back_once),
 };

@@ -67,10 +67,60 @@ static void command_makes_the_descriptor_readable_and_poll_makes_it_quiet(void *
 	tw_destroy(loop.wheel);
 }
 
+/* The lowest descriptor that is free. */
+static int next_descriptor(void)
+{
+	int descriptor = dup(0);
+
+	assert_true(descriptor >= 0);
+	close(descriptor);
+	return descriptor;
+}
+
+static void descriptor_is_closed_with_the_wheel(void **state)
+{
+	struct loop loop;
+	int before = next_descriptor();
+
+	(void)state;
+	loop_open(&loop, TW_CLOCK_MONOTONIC);
+	assert_int_equal(loop.descriptor, before);
+	tw_destroy(loop.wheel);
+	assert_int_equal(next_descriptor(), before);
+}
+
 static void drain_function(void *context, const struct tw_task *task)
 {
 	(void)task;
 	++*(int *)context;
+}
+
+static void set_again_for_now(void *argument)
+{
+	struct loop *loop = argument;
+
+	loop->fired++;
+	(void)tw_after_func(loop->wheel, 0, set_again_for_now, loop, NULL);
+}
+
+/* Its next run is for the next turn. */
+static void descriptor_rings_for_what_a_task_has_set_for_now(void **state)
+{
+	struct loop loop;
+
+	(void)state;
+	loop_open(&loop, TW_CLOCK_MANUAL);
+	assert_int_equal(tw_after_func(loop.wheel, 0, set_again_for_now, &loop, NULL), TW_OK);
+	for (int turn = 1; turn <= 3; turn++) {
+		tw_duration next = 1;
+		int before = loop.fired;
+
+		assert_int_equal(is_readable(&loop, 0), 1);
+		assert_int_equal(tw_poll(loop.wheel, &next), TW_OK);
+		assert_true(loop.fired > before);
+		assert_int_equal(next, 0);
+	}
+	tw_destroy(loop.wheel);
 }
 
 /* More than the calls before it do at once: it is asked for again, and rings for the rest. */
@@ -202,6 +252,8 @@ static void wheel_with_an_owner_thread_has_no_descriptor(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(command_makes_the_descriptor_readable_and_poll_makes_it_quiet),
+	cmocka_unit_test(descriptor_is_closed_with_the_wheel),
+	cmocka_unit_test(descriptor_rings_for_what_a_task_has_set_for_now),
 	cmocka_unit_test(descriptor_asked_for_again_still_tells_of_work_left),
 	cmocka_unit_test(command_given_before_the_descriptor_was_asked_for_is_not_missed),
 	cmocka_unit_test(deadline_makes_the_descriptor_readable_in_epoll),

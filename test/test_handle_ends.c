@@ -245,6 +245,81 @@ static void destroy_releases_handles_and_waits_for_running_ones(void **state)
 	recorder_close(recorder);
 }
 
+enum { DRAINED_PROBES = 200 };
+
+/* Those that have been taken from the wheel are drained, the others are the stopper's. */
+static void drain_and_stop_the_rest(void *context, const struct tw_task *task)
+{
+	struct recorder *recorder = context;
+	struct probe *probes = recorder->argument;
+
+	probe_drain(recorder, task);
+	for (int i = 0; i < DRAINED_PROBES; i++)
+		if (tw_timer_stop(recorder->wheel, probes[i].timer) == TW_OK)
+			probes[i].answers[1] = TW_RUNNING;
+}
+
+static void drain_function_may_stop_what_is_still_to_be_drained(void **state)
+{
+	static struct probe probes[DRAINED_PROBES];
+	struct recorder *recorder = probes_open(*state);
+	size_t stopped = 0;
+
+	memset(probes, 0, sizeof(probes));
+	recorder->argument = probes;
+	for (uintptr_t i = 0; i < DRAINED_PROBES; i++)
+		probe_start(recorder, &probes[i], i + 1, INTERVAL);
+	assert_status(tw_drain(recorder->wheel, drain_and_stop_the_rest, recorder), TW_OK);
+	settle(recorder);
+	for (int i = 0; i < DRAINED_PROBES; i++)
+		stopped += probes[i].answers[1] == TW_RUNNING;
+	assert_true(stopped > 0);
+	assert_int_equal(event_count(recorder), DRAINED_PROBES - stopped);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	recorder_close(recorder);
+}
+
+static void start_another_now_and_drain(struct probe *probe)
+{
+	struct probe *other = probe->others;
+	struct tw_wheel *wheel = probe->recorder->wheel;
+
+	probe->answers[0] = tw_after_func(wheel, 0, probe_run, other, &other->timer);
+	probe->answers[1] = tw_drain(wheel, probe_drain, probe->recorder);
+}
+
+static void start_another_now_and_stop(struct probe *probe)
+{
+	struct probe *other = probe->others;
+	struct tw_wheel *wheel = probe->recorder->wheel;
+
+	probe->answers[0] = tw_after_func(wheel, 0, probe_run, other, &other->timer);
+	probe->answers[1] = tw_stop(wheel);
+}
+
+/* It waits for the next turn: pending, but not in the wheel. */
+static void handle_set_for_now_in_a_task_is_drained_and_stopped_like_others(void **state)
+{
+	for (int stops = 0; stops < 2; stops++) {
+		struct recorder *recorder = probes_open(*state);
+		struct probe other = {.recorder = recorder, .number = 2};
+		struct probe probe = {.in_run = stops ? start_another_now_and_stop
+						      : start_another_now_and_drain,
+				      .others = &other};
+
+		probe_start(recorder, &probe, 1, INTERVAL);
+		(void)tw_advance(recorder->wheel, INTERVAL);
+		assert_status(tw_wait_idle(recorder->wheel), TW_OK);
+		assert_status(probe.answers[0], TW_OK);
+		assert_status(probe.answers[1], TW_OK);
+		if (stops)
+			assert_released(recorder, 2, TW_STOPPED);
+		else
+			assert_drained(recorder, 2);
+		recorder_close(recorder);
+	}
+}
+
 static void without_release_a_wheel_drops_its_handles_silently(void **state)
 {
 	struct recorder *recorder = recorder_create();
@@ -400,6 +475,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_POOL(jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop),
 	TEST_POOL(destroy_releases_handles_and_waits_for_running_ones),
 	TEST_EVERYWHERE(without_release_a_wheel_drops_its_handles_silently),
+	TEST_INLINE(drain_function_may_stop_what_is_still_to_be_drained),
+	TEST_INLINE(handle_set_for_now_in_a_task_is_drained_and_stopped_like_others),
 	TEST_INLINE(after_a_timer_that_stops_the_wheel_nothing_runs),
 	TEST_POOL(after_a_worker_has_stopped_the_wheel_nothing_runs),
 	TEST_EVERYWHERE(stopped_wheel_answers_closed_to_handle_calls),

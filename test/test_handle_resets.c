@@ -150,6 +150,69 @@ static void job_of_the_pool_that_has_not_begun_can_be_reset(void **state)
 	recorder_close(recorder);
 }
 
+static void start_another_now(struct probe *probe)
+{
+	struct probe *other = probe->others;
+
+	probe->answers[0] =
+		tw_after_func(probe->recorder->wheel, 0, probe_run, other, &other->timer);
+}
+
+static void timer_that_a_task_sets_for_now_runs_at_that_tick_of_an_advance(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe other = {.recorder = recorder, .number = 2};
+	struct probe probe = {.in_run = start_another_now, .others = &other};
+
+	probe_start(recorder, &probe, 1, INTERVAL);
+	set_timer(recorder, "next", 3, 2 * INTERVAL);
+	set_timer(recorder, "last", 4, 5 * INTERVAL);
+	advance(recorder, 5 * INTERVAL);
+	assert_status(probe.answers[0], TW_OK);
+	assert_executed_at(recorder, 2, INTERVAL);
+	recorder_close(recorder);
+}
+
+static void reset_the_other_to_now(struct probe *probe)
+{
+	probe->answers[0] = probe_reset(probe->others, 0);
+}
+
+/* Each is in the wheel while the other runs. */
+static void timers_that_reset_one_another_to_now_let_the_clock_go_on(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe left = {.in_run = reset_the_other_to_now};
+	struct probe right = {.in_run = reset_the_other_to_now, .others = &left};
+
+	left.others = &right;
+	probe_repeat(recorder, &left, 1, INTERVAL, 100 * INTERVAL);
+	probe_repeat(recorder, &right, 2, 50 * INTERVAL, 100 * INTERVAL);
+	set_timer(recorder, "other", 3, 2 * INTERVAL);
+	assert_status(tw_advance(recorder->wheel, 3 * INTERVAL), TW_OK);
+	assert_executed_at(recorder, 3, 2 * INTERVAL);
+	stop_wheel(recorder);
+	recorder_close(recorder);
+}
+
+/* The owner sleeps, and learns of it by the worker. */
+static void job_that_was_reset_is_pending_again_without_being_asked_for(void **state)
+{
+	struct probe probe = {0};
+	struct probe held[2];
+	struct recorder *recorder = probes_open_waiting(*state, held, &probe, 1);
+
+	assert_status(probe_reset(&probe, 10 * INTERVAL), TW_OK);
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	wait_for(20000000);
+	gate_open(&held[0].gate);
+	gate_open(&held[1].gate);
+	WAIT_UNTIL(tw_pending(recorder->wheel) == 1);
+	settle(recorder);
+	recorder_close(recorder);
+}
+
 static void reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late(void **state)
 {
 	struct probe held[2];
@@ -370,6 +433,9 @@ static const struct CMUnitTest tests[] = {
 	TEST_DRIVEN(stop_that_waits_for_a_reset_leaves_the_processor_to_it),
 	TEST_EVERYWHERE(reset_of_what_is_done_or_stopped_finds_nothing),
 	TEST_POOL(job_of_the_pool_that_has_not_begun_can_be_reset),
+	TEST_INLINE(timers_that_reset_one_another_to_now_let_the_clock_go_on),
+	TEST_INLINE(timer_that_a_task_sets_for_now_runs_at_that_tick_of_an_advance),
+	TEST_BOTH(threads, job_that_was_reset_is_pending_again_without_being_asked_for),
 	TEST_POOL(reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late),
 	TEST_EVERYWHERE(timer_reset_in_its_own_run_runs_again),
 	TEST_EVERYWHERE(timer_that_has_stopped_itself_cannot_be_reset),

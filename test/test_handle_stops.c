@@ -287,6 +287,31 @@ static void ids_are_never_none_and_never_the_same(void **state)
 	recorder_close(recorder);
 }
 
+static void drive_the_other_wheel(struct probe *probe)
+{
+	struct recorder *other = probe->others->recorder;
+
+	probe->answers[0] = tw_advance(other->wheel, INTERVAL);
+	probe->answers[1] = probe_stop_wait(probe);
+}
+
+static void run_that_drives_another_wheel_still_knows_its_own_timer(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct recorder *other = probes_open(*state);
+	struct probe inner = {0};
+	struct probe outer = {.in_run = drive_the_other_wheel, .others = &inner};
+
+	probe_start(other, &inner, 2, INTERVAL);
+	probe_start(recorder, &outer, 1, INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_status(outer.answers[0], TW_OK);
+	assert_int_equal(event_count(other), 1);
+	assert_status(outer.answers[1], TW_INVALID);
+	recorder_close(other);
+	recorder_close(recorder);
+}
+
 static void handles_that_never_were_are_not_found(void **state)
 {
 	static const uint64_t ids[] = {0,
@@ -351,6 +376,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(inline, ids_are_never_none_and_never_the_same),
 	TEST_BOTH(threads, ids_are_never_none_and_never_the_same),
 	TEST_EVERYWHERE(handles_that_never_were_are_not_found),
+	TEST_BOTH(inline, run_that_drives_another_wheel_still_knows_its_own_timer),
 	TEST_EVERYWHERE(nobody_needs_to_want_the_handle),
 };
 

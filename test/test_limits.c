@@ -2,6 +2,7 @@
 /* The queue's and the pending timers' limits, and many threads at once. */
 #include "support/test.h"
 
+#include "support/memory.h"
 #include "support/recorder.h"
 #include "support/stats.h"
 #include "support/wait.h"
@@ -593,6 +594,63 @@ static void crowds_have_as_long_at_every_interval(void **state)
 	}
 }
 
+/* The queue is full, though there are places. */
+static void sets_refused_by_the_queue_keep_no_places(void **state)
+{
+	struct recorder *recorder = recorder_open_with(
+		*state, 10,
+		(struct tw_options){
+			.queue_capacity = 4, .max_pending = 3, .when_full = TW_WHEN_FULL_FAIL});
+
+	for (int i = 0; i < 4; i++)
+		move_timer(recorder, "none", INTERVAL);
+	for (int i = 0; i < 10; i++)
+		assert_status(set_number(recorder->wheel, i, INTERVAL), TW_FULL);
+	settle(recorder);
+	for (int i = 0; i < 3; i++)
+		assert_status(set_number(recorder->wheel, i, INTERVAL), TW_OK);
+	assert_status(set_number(recorder->wheel, 3, INTERVAL), TW_FULL);
+	recorder_close(recorder);
+}
+
+static void replacing_sets_take_no_places(void **state)
+{
+	struct recorder *recorder = open_with_limit(*state, 3, TW_WHEN_FULL_FAIL);
+
+	for (uintptr_t value = 1; value <= 10; value++) {
+		set_timer(recorder, "a", value, INTERVAL * 5);
+		settle(recorder);
+	}
+	set_timer(recorder, "b", 11, INTERVAL);
+	set_timer(recorder, "c", 12, INTERVAL);
+	settle(recorder);
+	assert_int_equal(tw_pending(recorder->wheel), 3);
+	assert_status(tw_set_timer(recorder->wheel, "d", 1, VALUE(13), INTERVAL), TW_FULL);
+	recorder_close(recorder);
+}
+
+/* Keys of each size that timers are made in. */
+static void refused_sets_keep_no_memory(void **state)
+{
+	enum { SETS = 40000 };
+	static const size_t sizes[] = {16, 80, 144, 1000};
+	static const char key[1000];
+	struct recorder *recorder = open_with_limit(*state, 1, TW_WHEN_FULL_FAIL);
+
+	if (TEST_HAS_SANITIZER)
+		skip();
+	assert_status(set_number(recorder->wheel, 1, TW_HOUR), TW_OK);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		long before = resident_memory();
+
+		for (int n = 0; n < SETS; n++)
+			assert_status(tw_set_timer(recorder->wheel, key, sizes[i], NULL, TW_HOUR),
+				      TW_FULL);
+		assert_in_range(resident_memory(), 1, before + (2 << 20));
+	}
+	recorder_close(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
 	TEST_BOTH(inline, full_queue_refuses_and_has_room_again_after_a_poll),
 	TEST_BOTH(workers, full_queue_refuses_and_has_room_again_after_a_poll),
@@ -607,6 +665,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(owner, callers_that_wait_for_room_are_sent_home_by_stop),
 	TEST_BOTH(owner, inline_task_gets_room_before_all_that_wait_for_it),
 	TEST_EVERYWHERE(limit_of_pending_timers_refuses_new_keys_alone),
+	TEST_EVERYWHERE(replacing_sets_take_no_places),
+	TEST_BOTH(inline, sets_refused_by_the_queue_keep_no_places),
 	TEST_EVERYWHERE(pending_timer_that_leaves_makes_room),
 	TEST_BOTH(inline, full_wheel_refuses_where_waiting_could_not_end),
 	TEST_BOTH(workers, full_wheel_refuses_where_waiting_could_not_end),
@@ -621,6 +681,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(owner, sets_at_max_pending_are_not_overtaken_by_later_ones),
 	TEST_BOTH(owner, sets_of_one_key_at_max_pending_share_a_place),
 	TEST_BOTH(threads, sets_of_one_key_at_max_pending_share_a_place),
+	TEST_IN(levels_inline, refused_sets_keep_no_memory),
 };
 
 TEST_PROGRAM(tests)

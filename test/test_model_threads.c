@@ -9,6 +9,7 @@
 #include "support/ledger.h"
 #include "support/recorder.h"
 #include "support/seed.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <pthread.h>
@@ -272,6 +273,8 @@ static void end_storm(struct storm *storm)
 	assert_int_equal(atomic_load(&storm->early), 0);
 	assert_int_equal(atomic_load(&storm->crowded), 0);
 	assert_int_equal(tw_pending(storm->wheel), 0);
+	assert_int_equal(stats_of_wheel(storm->wheel).stopped,
+			 ledger_counts(storm->ledger).released[TW_STOPPED]);
 	tw_destroy(storm->wheel);
 	ledger_assert_balanced(storm->ledger);
 	ledger_destroy(storm->ledger);

@@ -3,9 +3,11 @@
 #include "support/test.h"
 
 #include "support/probe.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 static void periodic_timer_runs_at_first_and_each_period_after_it(void **state)
 {
@@ -243,20 +245,39 @@ static void policies_hold_for_a_run_that_waits_in_the_pool_too(void **state)
 	recorder_close(recorder);
 }
 
-static void policies_hold_for_a_timer_that_starts_in_the_past_too(void **state)
+/* One of each policy, whose first run was due before the wheel's clock, which is at 950. */
+static struct recorder *run_started_in_the_past(const struct variant *variant, tw_duration first)
 {
-	struct recorder *recorder = probes_open(*state);
-	struct probe probes[3] = {0};
+	struct recorder *recorder = probes_open(variant);
+	static struct probe probes[3];
 
+	memset(probes, 0, sizeof(probes));
 	advance(recorder, 950 * INTERVAL);
 	for (uintptr_t i = 0; i < 3; i++)
-		probe_repeat_with(recorder, &probes[i], i, -350 * INTERVAL, 300 * INTERVAL,
+		probe_repeat_with(recorder, &probes[i], i, first, 300 * INTERVAL,
 				  (enum tw_missed)i);
 	wait_for_runs(recorder, 4);
 	pass_ticks(recorder, 350);
+	return recorder;
+}
+
+static void policies_hold_for_a_timer_that_starts_in_the_past_too(void **state)
+{
+	struct recorder *recorder = run_started_in_the_past(*state, -350 * INTERVAL);
+
 	assert_runs_ms(recorder, TW_MISSED_BURST, 950, 950, 1200);
 	assert_runs_ms(recorder, TW_MISSED_DELAY, 950, 1250);
 	assert_runs_ms(recorder, TW_MISSED_SKIP, 950, 1200);
+	recorder_close(recorder);
+}
+
+static void run_late_by_a_period_has_missed_the_next(void **state)
+{
+	struct recorder *recorder = run_started_in_the_past(*state, -300 * INTERVAL);
+
+	assert_runs_ms(recorder, TW_MISSED_BURST, 950, 950, 1250);
+	assert_runs_ms(recorder, TW_MISSED_DELAY, 950, 1250);
+	assert_runs_ms(recorder, TW_MISSED_SKIP, 950, 1250);
 	recorder_close(recorder);
 }
 
@@ -329,6 +350,22 @@ static void periodic_timer_stopped_between_runs_runs_no_more(void **state)
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	stop_wheel(recorder);
 	assert_int_equal(event_count(recorder), 2);
+	recorder_close(recorder);
+}
+
+/* The run has ended, but the wheel has not heard of it yet. */
+static void periodic_timer_stopped_on_its_way_back_is_pending_no_more(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probe = {0};
+
+	probe_repeat(recorder, &probe, 1, 10 * INTERVAL, 10 * INTERVAL);
+	assert_status(tw_advance(recorder->wheel, 10 * INTERVAL), TW_OK);
+	WAIT_UNTIL(stats_of_wheel(recorder->wheel).unfinished == 0);
+	assert_status(probe_stop(&probe), TW_OK);
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	assert_int_equal(stats_of_wheel(recorder->wheel).removed, 1);
 	recorder_close(recorder);
 }
 
@@ -489,9 +526,11 @@ static const struct CMUnitTest tests[] = {
 	TEST_POOL(skip_waits_for_the_next_multiple),
 	TEST_POOL(policies_hold_for_a_run_that_waits_in_the_pool_too),
 	TEST_EVERYWHERE(policies_hold_for_a_timer_that_starts_in_the_past_too),
+	TEST_EVERYWHERE(run_late_by_a_period_has_missed_the_next),
 	TEST_POOL(run_late_by_less_than_a_period_changes_nothing),
 	TEST_EVERYWHERE(runs_of_one_timer_never_overlap),
 	TEST_EVERYWHERE(periodic_timer_stopped_between_runs_runs_no_more),
+	TEST_BOTH(workers, periodic_timer_stopped_on_its_way_back_is_pending_no_more),
 	TEST_EVERYWHERE(periodic_timer_that_stops_itself_runs_no_more),
 	TEST_EVERYWHERE(stop_wait_in_its_own_run_is_invalid_and_stops_nothing),
 	TEST_POOL(periodic_timer_stopped_while_it_runs_does_not_run_again),

@@ -280,6 +280,21 @@ static void timer_whose_move_failed_keeps_its_deadline(void **state)
 	recorder_close(recorder);
 }
 
+/* More often than there may be drains at a time. */
+static void drains_without_memory_leave_room_for_others(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	for (int i = 0; i < 100; i++) {
+		fail_allocation(1, false);
+		assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_NO_MEMORY);
+		assert_true(end_faults());
+	}
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	settle(recorder);
+	recorder_close(recorder);
+}
+
 static void drain_without_memory_drains_nothing(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -309,6 +324,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_POOL(worker_that_cannot_start_is_counted_and_tried_again),
 	TEST_EVERYWHERE(timer_whose_move_failed_keeps_its_deadline),
 	TEST_EVERYWHERE(drain_without_memory_drains_nothing),
+	TEST_IN(levels_inline, drains_without_memory_leave_room_for_others),
 };
 
 TEST_PROGRAM(tests)

@@ -196,6 +196,29 @@ static void schedule_that_stops_itself_is_not_asked_again(void **state)
 	recorder_close(recorder);
 }
 
+static void reset_in_the_first_run(struct probe *probe)
+{
+	if (probe->asked == 1 && event_count(probe->recorder) == 1)
+		probe->answers[0] = probe_reset(probe, 5 * INTERVAL);
+}
+
+static void schedule_that_resets_itself_is_asked_after_the_next_run(void **state)
+{
+	static const tw_duration deadlines[] = {10 * INTERVAL, 30 * INTERVAL, 0};
+	struct recorder *recorder = probes_open(*state);
+	struct probe probe = {.in_run = reset_in_the_first_run};
+
+	assert_status(probe_schedule(recorder, &probe, 1, deadlines), TW_OK);
+	pass_ticks(recorder, 12);
+	assert_status(probe.answers[0], TW_OK);
+	assert_int_equal(probe.asked, 1);
+	pass_ticks(recorder, 30);
+	assert_runs_ms(recorder, 1, 10, 15, 30);
+	assert_int_equal(probe.asked, 3);
+	assert_int_equal(probe.previous[1], 15 * INTERVAL);
+	recorder_close(recorder);
+}
+
 static tw_duration next_that_stops(void *argument, tw_duration previous)
 {
 	struct probe *probe = argument;
@@ -299,6 +322,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(schedule_goes_on_from_where_it_is_reset_to),
 	TEST_EVERYWHERE(stopped_schedule_is_not_asked_again),
 	TEST_EVERYWHERE(schedule_that_stops_itself_is_not_asked_again),
+	TEST_EVERYWHERE(schedule_that_resets_itself_is_asked_after_the_next_run),
 	TEST_EVERYWHERE(schedule_may_be_stopped_while_it_is_asked),
 	TEST_EVERYWHERE(reset_does_not_bring_back_a_schedule_that_its_next_is_ending),
 	TEST_EVERYWHERE(next_does_not_wait_for_itself),

@@ -581,6 +581,45 @@ static void slow_run_is_told_with_its_handle(void **state)
 	slow_close(slow);
 }
 
+/* What is not told took no longer; what is told, as on a busy machine, did. */
+static void task_within_the_threshold_is_not_told(void **state)
+{
+	struct slow *slow = slow_open(*state, told_of_100_ms);
+	struct job job = {.busy = 60 * TW_MILLISECOND};
+
+	set(slow->wheel, "in time", &job, INTERVAL);
+	pass(slow->wheel, 1);
+	if (slow->count > 0)
+		assert_true(slow->took[0] > told_of_100_ms.threshold);
+	else
+		assert_true(stats_of_wheel(slow->wheel).task_duration.max <=
+			    told_of_100_ms.threshold);
+	slow_close(slow);
+}
+
+static void linger_in_an_alarm(void *runs)
+{
+	static const struct timespec moment = {.tv_nsec = 2000000};
+
+	nanosleep(&moment, NULL);
+	atomic_fetch_add((atomic_int *)runs, 1);
+}
+
+static void slow_run_of_an_alarm_is_not_told(void **state)
+{
+	struct slow *slow = slow_open(*state, (struct tw_slow_task){TW_MILLISECOND, note_slow});
+	struct tw_alarm *alarm;
+	atomic_int runs = 0;
+
+	assert_status(tw_alarm_create(slow->wheel, linger_in_an_alarm, &runs, &alarm), TW_OK);
+	assert_status(tw_alarm_set(alarm, INTERVAL), TW_OK);
+	pass(slow->wheel, 1);
+	assert_int_equal(atomic_load(&runs), 1);
+	assert_int_equal(slow->count, 0);
+	tw_alarm_destroy(alarm);
+	slow_close(slow);
+}
+
 static void each_slow_run_of_a_periodic_timer_is_told(void **state)
 {
 	struct slow *slow = slow_open(*state, (struct tw_slow_task){TW_MILLISECOND, note_slow});
@@ -710,6 +749,33 @@ static void threads_have_names(void **state)
 	tw_destroy(unnamed);
 }
 
+static void drained_timers_count_as_drained_where_nobody_releases(void **state)
+{
+	struct tw_options options = options_of(*state);
+	struct tw_wheel *wheel;
+
+	options.release = NULL;
+	wheel = open_wheel_with(&options);
+	set(wheel, "a", NULL, INTERVAL);
+	assert_status(tw_drain(wheel, ignore_task, NULL), TW_OK);
+	assert_status(tw_wait_idle(wheel), TW_OK);
+	assert_int_equal(stats_of_wheel(wheel).drained, 1);
+	assert_int_equal(stats_of_wheel(wheel).stopped, 0);
+	tw_destroy(wheel);
+}
+
+static void long_names_of_threads_are_cut_to_eight_bytes(void **state)
+{
+	struct tw_options options = options_of(*state);
+	struct tw_wheel *wheel;
+
+	options.name = "eightbytes";
+	wheel = open_wheel_with(&options);
+	assert_int_equal(threads_named("eightbyt-owner"), 1);
+	assert_int_equal(threads_named("eightbyt-0"), 1);
+	tw_destroy(wheel);
+}
+
 static void statistics_count_what_happened(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -760,11 +826,16 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(slow_task_is_told_with_its_key),
 	TEST_EVERYWHERE(slow_run_is_told_with_its_handle),
 	TEST_EVERYWHERE(each_slow_run_of_a_periodic_timer_is_told),
+	TEST_IN(levels_inline, task_within_the_threshold_is_not_told),
+	TEST_IN(levels_inline, slow_run_of_an_alarm_is_not_told),
+	TEST_IN(levels_threads, slow_run_of_an_alarm_is_not_told),
 	TEST_EVERYWHERE(hook_may_stop_the_timer_it_is_told_of),
 	TEST_EVERYWHERE(nobody_is_told_without_threshold_or_hook),
 	TEST_EVERYWHERE(releases_and_drains_are_no_slow_tasks),
 	TEST_IN(levels_inline, negative_threshold_is_invalid),
 	TEST_IN(levels_threads, threads_have_names),
+	TEST_IN(levels_threads, long_names_of_threads_are_cut_to_eight_bytes),
+	TEST_EVERYWHERE(drained_timers_count_as_drained_where_nobody_releases),
 	TEST_IN(rounds_threads, threads_have_names),
 	TEST_EVERYWHERE(statistics_count_what_happened),
 	TEST_EVERYWHERE(statistics_count_drained_and_stopped_timers),

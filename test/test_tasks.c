@@ -249,6 +249,26 @@ static void timer_that_an_inline_task_sets_in_the_past_runs_before_the_next_tick
 	recorder_close(recorder);
 }
 
+static void set_for_this_moment(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value == VALUE(1))
+		tw_set_timer_at(recorder->wheel, "again", 5, VALUE(1), tw_now(recorder->wheel));
+}
+
+/* For ever: but the clock goes on, and the advance returns. */
+static void timer_that_sets_itself_for_this_moment_keeps_no_advance_from_its_end(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = set_for_this_moment;
+	set_timer(recorder, "again", 1, INTERVAL);
+	set_timer(recorder, "other", 2, INTERVAL * 3);
+	assert_status(tw_advance(recorder->wheel, INTERVAL * 3), TW_OK);
+	assert_executed_at(recorder, 2, INTERVAL * 3);
+	stop_wheel(recorder);
+	recorder_close(recorder);
+}
+
 static void timer_that_the_last_task_sets_in_the_past_has_run_when_advance_returns(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -631,6 +651,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_INLINE(inline_task_can_drain_the_rest_of_its_tick),
 	TEST_INLINE(timer_that_an_inline_task_sets_in_the_past_runs_before_the_next_tick),
 	TEST_INLINE(timer_that_the_last_task_sets_in_the_past_has_run_when_advance_returns),
+	TEST_INLINE(timer_that_sets_itself_for_this_moment_keeps_no_advance_from_its_end),
 	TEST_INLINE(timers_that_tasks_set_in_the_past_one_after_the_other_run_in_the_same_tick),
 	TEST_INLINE(task_that_sets_itself_in_the_past_for_ever_lets_others_go_on),
 	TEST_INLINE(task_that_moves_itself_to_now_for_ever_lets_others_go_on),

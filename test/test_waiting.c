@@ -324,7 +324,30 @@ static void pending_is_exact_after_a_flush_between_inline_tasks(void **state)
 	recorder_close(recorder);
 }
 
+static void open_the_gate(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value == VALUE(2))
+		gate_open(&recorder->gate);
+}
+
+/* Both come to one worker, which begins the first. */
+static void second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->held = 1;
+	recorder->on_execute = open_the_gate;
+	set_timer(recorder, "a", 1, INTERVAL);
+	set_timer(recorder, "b", 2, INTERVAL);
+	/* The other worker is asleep by then. */
+	wait_for(20 * TW_MILLISECOND);
+	advance(recorder, INTERVAL);
+	assert_int_equal(event_count(recorder), 2);
+	recorder_close(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_POOL(second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first),
 	TEST_BOTH(owner, waits_end_while_others_go_on_setting),
 	TEST_BOTH(owner, pending_is_exact_after_a_flush_between_inline_tasks),
 	TEST_POOL(wait_idle_waits_for_running_tasks),

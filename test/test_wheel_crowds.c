@@ -179,6 +179,21 @@ static void timer_refiled_too_late_is_late_and_one_set_in_the_past_is_not(void *
 	crowd_close(&crowd);
 }
 
+static void timer_refiled_at_its_tick_is_not_late(void **state)
+{
+	static struct crowd crowd;
+	struct timer *expired[STEP];
+
+	(void)state;
+	crowd_open(&crowd);
+	add(&crowd, 0, 4 * SPAN + 100);
+	wheel_advance(crowd.wheel, 3 * SPAN);
+	wheel_advance(crowd.wheel, 4 * SPAN + 100);
+	assert_int_equal(step(&crowd, expired), 1);
+	assert_false(wheel_expired_late(crowd.wheel));
+	crowd_close(&crowd);
+}
+
 /* There are more slots that have come up than lists for them. */
 static void slots_that_come_up_one_after_the_other_lose_nothing(void **state)
 {
@@ -205,6 +220,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(timer_that_repeats_is_the_first_of_its_tick),
 	cmocka_unit_test(what_a_tick_has_left_over_comes_after_all_that_is_newly_due),
 	cmocka_unit_test(timer_refiled_too_late_is_late_and_one_set_in_the_past_is_not),
+	cmocka_unit_test(timer_refiled_at_its_tick_is_not_late),
 	cmocka_unit_test(slots_that_come_up_one_after_the_other_lose_nothing),
 };
 

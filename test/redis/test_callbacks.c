@@ -264,20 +264,21 @@ static void retry_after_is_honoured(void **state)
 
 static void other_4xx_and_redirects_are_dead_at_once(void **state)
 {
-	static const char *const paths[] = {"/400", "/401", "/404", "/410", "/422", "/302", "/304"};
+	static const char *const paths[] = {"/400", "/401", "/404", "/410",
+					    "/422", "/300", "/302", "/304"};
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 
-	for (size_t i = 0; i < 7; i++)
+	for (size_t i = 0; i < 8; i++)
 		add_call(fixture, paths[i], paths[i]);
-	WAIT_UNTIL(ends_count(&runs) == 7);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD), 7);
+	WAIT_UNTIL(ends_count(&runs) == 8);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD), 8);
 	/* A redirect that was followed would have made one more. */
-	assert_int_equal(http_server_count(&http), 7);
+	assert_int_equal(http_server_count(&http), 8);
 	assert_string_equal(find_dead(fixture->redis, "/404").reason, "HTTP 404");
 	assert_int_equal(find_dead(fixture->redis, "/404").attempts, 1);
 	worker_stop(worker);
-	assert_int_equal(stats_of(fixture->redis).dead, 7);
+	assert_int_equal(stats_of(fixture->redis).dead, 8);
 }
 
 static void failures_that_may_pass_are_retried_until_dead(void **state)

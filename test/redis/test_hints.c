@@ -50,6 +50,55 @@ static void earlier_task_is_hinted(void **state)
 	connection_close(&hints.connection);
 }
 
+/* A key of the same shard as "a". */
+static void key_beside_a(struct tw_redis *redis, char key[KEY_SIZE])
+{
+	int number = 0;
+
+	do
+		number_key(key, number++);
+	while (tw_redis_shard(redis, key, strlen(key)) != tw_redis_shard(redis, "a", 1));
+}
+
+/* One command for both, and one hint. */
+static void earliest_of_many_is_hinted(void **state)
+{
+	struct fixture *fixture = *state;
+	struct hints hints = {0};
+	unsigned shard = 99;
+	tw_duration wait = 0;
+	char key[KEY_SIZE];
+	struct tw_redis_task tasks[] = {{.key = "a", .key_size = 1, .delay = 2 * TW_SECOND},
+					{.key = key, .delay = 5 * TW_SECOND}};
+
+	key_beside_a(fixture->redis, key);
+	tasks[1].key_size = strlen(key);
+	hints_connect(&hints, fixture->redis, wall_clock());
+	assert_true(hints_are_connected(&hints));
+	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 2, NULL));
+	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
+	assert_in_range(wait, 2 * TW_SECOND, 2 * TW_SECOND + 2 * TW_MILLISECOND);
+	connection_close(&hints.connection);
+}
+
+static void released_task_is_hinted(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
+	struct hints hints = {0};
+	unsigned shard = 99;
+	tw_duration wait = 1;
+
+	hints_connect(&hints, fixture->redis, wall_clock());
+	assert_true(hints_are_connected(&hints));
+	assert_ok(fixture->redis, tw_redis_release(fixture->redis, only_job(batch), 1, NULL));
+	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
+	assert_int_equal(shard, tw_redis_shard(fixture->redis, "a", 1));
+	assert_int_equal(wait, 0);
+	tw_redis_batch_free(batch);
+	connection_close(&hints.connection);
+}
+
 static void later_and_far_tasks_are_not_hinted(void **state)
 {
 	struct fixture *fixture = *state;
@@ -118,6 +167,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FIXTURE_TEST(earlier_task_is_hinted),
+		FIXTURE_TEST(earliest_of_many_is_hinted),
+		FIXTURE_TEST(released_task_is_hinted),
 		FIXTURE_TEST(later_and_far_tasks_are_not_hinted),
 		FIXTURE_TEST(user_who_may_not_publish_has_all_but_hints),
 	};

@@ -108,6 +108,90 @@ static void token_is_not_given_twice_where_redis_has_lost_the_last(void **state)
 	tw_redis_batch_free(second);
 }
 
+/* A server whose clock was set back; its tokens go on from the last. */
+static void tokens_of_claims_rise_whatever_the_time_is(void **state)
+{
+	enum { TASKS = 8 };
+	struct fixture *fixture = *state;
+	uint64_t last = UINT64_C(4102444800000000);
+
+	for (unsigned shard = 0; shard < 4; shard++)
+		freeReplyObject(redis_server_ask(&fixture->server, "SET {tw/%s/%u}token %llu",
+						 fixture->name_space, shard,
+						 (unsigned long long)last));
+	add_tasks(fixture->redis, TASKS * 4, 0, 0);
+	for (unsigned shard = 0; shard < 4; shard++) {
+		uint64_t token = last;
+		size_t count = TASKS / 4;
+
+		/* Several at a time, twice. */
+		while (count > 0) {
+			struct tw_redis_batch *batch;
+
+			assert_ok(fixture->redis, tw_redis_claim(fixture->redis, shard, TASKS / 4,
+								 TW_MINUTE, &batch, NULL));
+			count = tw_redis_batch_count(batch);
+			for (size_t i = 0; i < count; i++) {
+				assert_true(tw_redis_batch_jobs(batch)[i].token > token);
+				token = tw_redis_batch_jobs(batch)[i].token;
+			}
+			tw_redis_batch_free(batch);
+		}
+	}
+}
+
+static void each_job_of_a_large_claim_has_its_own_record(void **state)
+{
+	enum { TASKS = 400 };
+	struct fixture *fixture = *state;
+	size_t seen = 0;
+
+	for (int i = 0; i < TASKS; i++) {
+		char key[KEY_SIZE];
+		struct tw_redis_task task = {.key = key};
+
+		number_key(key, i);
+		task.key_size = strlen(key);
+		task.body = key;
+		task.body_size = task.key_size;
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	}
+	for (unsigned shard = 0; shard < 4; shard++) {
+		struct tw_redis_batch *batch;
+
+		assert_ok(fixture->redis,
+			  tw_redis_claim(fixture->redis, shard, TASKS, TW_MINUTE, &batch, NULL));
+		for (size_t i = 0; i < tw_redis_batch_count(batch); i++, seen++) {
+			const struct tw_redis_job *job = &tw_redis_batch_jobs(batch)[i];
+
+			assert_int_equal(job->key_size, job->body_size);
+			assert_memory_equal(job->key, job->body, job->key_size);
+		}
+		tw_redis_batch_free(batch);
+	}
+	assert_int_equal(seen, TASKS);
+}
+
+/* Buried by the next claim, with its reason and its record. */
+static void task_whose_last_lease_ended_can_be_retried_as_it_was(void **state)
+{
+	static const struct tw_redis_task task = {
+		.key = "a", .key_size = 1, .body = "the body", .body_size = 9, .max_attempts = 1};
+	struct fixture *fixture = *state;
+	struct found dead;
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	tw_redis_batch_free(await_claim(fixture->redis, "a", TW_MINUTE));
+	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, "a", -1);
+	assert_nothing_due(fixture->redis, "a");
+	dead = find_dead(fixture->redis, "a");
+	assert_int_equal(dead.status, TW_OK);
+	assert_string_equal(dead.reason, "its last lease ended without a word from its worker");
+	assert_string_equal(dead.body, "the body");
+	assert_ok(fixture->redis, tw_redis_dead_retry(fixture->redis, "a", 1));
+	assert_string_equal(find_task(fixture->redis, "a").body, "the body");
+}
+
 /* "used_memory", or "used_memory_peak": what Redis has, or had at most, in bytes. */
 static long memory_of(struct fixture *fixture, const char *name)
 {
@@ -167,6 +251,9 @@ int main(void)
 		FIXTURE_TEST(task_without_a_record_is_taken_out),
 		FIXTURE_TEST(task_that_loses_its_record_on_lease_can_be_failed),
 		FIXTURE_TEST(token_is_not_given_twice_where_redis_has_lost_the_last),
+		FIXTURE_TEST(task_whose_last_lease_ended_can_be_retried_as_it_was),
+		FIXTURE_TEST(each_job_of_a_large_claim_has_its_own_record),
+		FIXTURE_TEST(tokens_of_claims_rise_whatever_the_time_is),
 		FIXTURE_TEST(claim_of_large_tasks_reads_hardly_more_than_it_takes),
 	};
 

@@ -82,6 +82,19 @@ static void records_of_others_are_told_apart(void **state)
 	}
 }
 
+/* What follows in memory would fit. */
+static void record_that_says_that_it_is_longer_is_refused(void **state)
+{
+	static const char data[] = "8 19\n{\"url\":\"http://h\"} ";
+	struct record record;
+
+	(void)state;
+	assert_int_equal(record_read(&record, data, strlen(data)), TW_OK);
+	assert_int_equal(record.task.body_size, 0);
+	record_free(&record);
+	assert_int_equal(record_read(&record, data, strlen(data) - 1), TW_REDIS_BAD_DATA);
+}
+
 static void bad_callbacks_are_refused(void **state)
 {
 	static const char *const urls[] = {
@@ -141,6 +154,8 @@ static void what_is_over_a_limit_is_refused(void **state)
 	memset(long_url, 'a', sizeof(long_url) - 1);
 	memcpy(long_url, "http://", 7);
 	assert_int_equal(task_check(&task, &error), TW_REDIS_BAD_DATA);
+	long_url[TW_REDIS_URL_MAX] = '\0';
+	assert_int_equal(task_check(&task, &error), TW_OK);
 	task.url = NULL;
 	task.key_size = TW_REDIS_KEY_MAX + 1;
 	assert_int_equal(task_check(&task, &error), TW_INVALID);
@@ -176,6 +191,7 @@ int main(void)
 		cmocka_unit_test(a_task_for_a_handler_is_kept_without_json),
 		cmocka_unit_test(a_callback_comes_back_as_it_was_given),
 		cmocka_unit_test(records_of_others_are_told_apart),
+		cmocka_unit_test(record_that_says_that_it_is_longer_is_refused),
 		cmocka_unit_test(bad_callbacks_are_refused),
 		cmocka_unit_test(bad_headers_are_refused),
 		cmocka_unit_test(what_is_over_a_limit_is_refused),

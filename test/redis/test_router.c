@@ -207,6 +207,19 @@ static void server_that_does_not_get_ready_is_given_up_after_the_patience(void *
 	tw_redis_close(other);
 }
 
+/* The pauses stay short of it, and add up to it. */
+static void long_patience_ends_too(void **state)
+{
+	struct tw_redis *other = hasty(TW_SECOND);
+	int64_t before = wall_clock();
+
+	(void)state;
+	fail_with(passing[0], FOR_EVER);
+	assert_int_equal(cancel_task(other, "a"), TW_REDIS_UNREACHABLE);
+	assert_in_range(wall_clock() - before, 300 * TW_MILLISECOND, 5 * TW_SECOND);
+	tw_redis_close(other);
+}
+
 static void redirect_is_followed_and_a_circle_of_them_ends(void **state)
 {
 	static const char *const kinds[] = {"MOVED", "ASK"};
@@ -262,6 +275,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ROUTER_TEST(server_that_is_not_ready_is_asked_again),
 		ROUTER_TEST(server_that_does_not_get_ready_is_given_up_after_the_patience),
+		ROUTER_TEST(long_patience_ends_too),
 		ROUTER_TEST(redirect_is_followed_and_a_circle_of_them_ends),
 		ROUTER_TEST(error_that_will_not_pass_ends_the_call),
 	};

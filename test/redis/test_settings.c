@@ -116,6 +116,21 @@ static void options_out_of_range_are_refused(void **state)
 	}
 }
 
+static void longest_namespace_is_taken(void **state)
+{
+	char name[TW_REDIS_NAMESPACE_MAX + 2] = "";
+	const struct tw_redis_options options = {.name_space = name};
+	struct settings settings;
+
+	(void)state;
+	memset(name, 'n', TW_REDIS_NAMESPACE_MAX);
+	assert_int_equal(settings_read(&settings, &options, NULL), TW_OK);
+	assert_string_equal(settings.name_space, name);
+	settings_free(&settings);
+	name[TW_REDIS_NAMESPACE_MAX] = 'n';
+	assert_int_equal(settings_read(&settings, &options, NULL), TW_INVALID);
+}
+
 static void errors_are_one_line(void **state)
 {
 	struct tw_redis_error error;
@@ -171,6 +186,7 @@ int main(void)
 		cmocka_unit_test(options_go_before_the_url),
 		cmocka_unit_test(malformed_urls_are_refused_and_not_repeated),
 		cmocka_unit_test(options_out_of_range_are_refused),
+		cmocka_unit_test(longest_namespace_is_taken),
 		cmocka_unit_test(errors_are_one_line),
 		cmocka_unit_test(every_status_has_its_name_and_a_text),
 		cmocka_unit_test(slots_are_those_of_the_cluster),

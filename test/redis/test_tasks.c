@@ -123,6 +123,18 @@ static void longest_due_is_claimed_first_and_no_more_than_the_limit(void **state
 
 static void second_add_as_new_exists_and_changes_nothing(void **state)
 {
+	static const struct tw_redis_task first = {.key = "b",
+						   .key_size = 1,
+						   .body = "first",
+						   .body_size = 6,
+						   .delay = TW_HOUR,
+						   .mode = TW_REDIS_NEW};
+	static const struct tw_redis_task second = {.key = "b",
+						    .key_size = 1,
+						    .body = "other",
+						    .body_size = 6,
+						    .delay = TW_HOUR,
+						    .mode = TW_REDIS_NEW};
 	struct fixture *fixture = *state;
 	struct found before;
 	struct found after;
@@ -133,6 +145,9 @@ static void second_add_as_new_exists_and_changes_nothing(void **state)
 	after = find_task(fixture->redis, "a");
 	assert_int_equal(before.due_ms, after.due_ms);
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &first, NULL));
+	assert_int_equal(tw_redis_add(fixture->redis, &second, NULL), TW_EXISTS);
+	assert_string_equal(find_task(fixture->redis, "b").body, "first");
 }
 
 static void replaced_task_runs_as_the_new_one_only(void **state)
@@ -487,6 +502,21 @@ static void extended_lease_ends_later(void **state)
 	tw_redis_batch_free(batch);
 }
 
+static void lease_may_be_made_to_end_sooner(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *first;
+	struct tw_redis_batch *second;
+
+	first = claim_new(fixture->redis, "a", TW_HOUR);
+	assert_ok(fixture->redis,
+		  tw_redis_extend(fixture->redis, only_job(first), 1, short_lease, NULL));
+	second = await_claim(fixture->redis, "a", long_lease);
+	assert_int_equal(only_job(second)->attempt, 2);
+	tw_redis_batch_free(first);
+	tw_redis_batch_free(second);
+}
+
 static void jobs_of_several_shards_are_acknowledged_together(void **state)
 {
 	struct fixture *fixture = *state;
@@ -521,6 +551,7 @@ static void released_task_is_due_at_once_and_the_attempt_does_not_count(void **s
 	first = claim_new(fixture->redis, "a", long_lease);
 	assert_ok(fixture->redis, tw_redis_release(fixture->redis, only_job(first), 1, NULL));
 	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
+	assert_int_equal(stats_of(fixture->redis).started, 0);
 	second = await_claim(fixture->redis, "a", long_lease);
 	assert_int_equal(only_job(second)->attempt, 1);
 	assert_true(only_job(second)->token > only_job(first)->token);
@@ -601,6 +632,25 @@ static void next_attempt_is_not_a_fraction_of_a_millisecond_early(void **state)
 		assert_in_range(find_task(fixture->redis, "a").due_ms * 1000 - before, 5000,
 				5 * 1000 * 1000);
 		tw_redis_batch_free(batch);
+	}
+}
+
+static void added_and_moved_tasks_are_not_a_fraction_of_a_millisecond_early(void **state)
+{
+	const struct tw_redis_task task = {
+		.key = "a", .key_size = 1, .delay = 5 * TW_MILLISECOND + TW_MICROSECOND};
+	struct fixture *fixture = *state;
+
+	for (int i = 0; i < 60; i++) {
+		int64_t before = server_microseconds(fixture);
+		int64_t due = 0;
+
+		if (i % 2 == 0)
+			assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due));
+		else
+			assert_ok(fixture->redis,
+				  tw_redis_move(fixture->redis, "a", 1, 0, task.delay, &due));
+		assert_in_range(due * 1000 - before, 5001, 5 * 1000 * 1000);
 	}
 }
 
@@ -960,10 +1010,12 @@ int main(void)
 		FIXTURE_TEST(ended_lease_gives_the_task_to_another_with_a_higher_token),
 		FIXTURE_TEST(ended_lease_that_nobody_took_over_is_still_good),
 		FIXTURE_TEST(extended_lease_ends_later),
+		FIXTURE_TEST(lease_may_be_made_to_end_sooner),
 		FIXTURE_TEST(jobs_of_several_shards_are_acknowledged_together),
 		FIXTURE_TEST(released_task_is_due_at_once_and_the_attempt_does_not_count),
 		FIXTURE_TEST(failed_task_waits_and_is_dead_after_its_attempts),
 		FIXTURE_TEST(next_attempt_is_not_a_fraction_of_a_millisecond_early),
+		FIXTURE_TEST(added_and_moved_tasks_are_not_a_fraction_of_a_millisecond_early),
 		FIXTURE_TEST(task_that_fails_for_good_is_dead_at_once),
 		FIXTURE_TEST(dead_letter_is_retried_once_or_dropped),
 		FIXTURE_TEST(dead_letter_is_not_retried_over_a_new_task),

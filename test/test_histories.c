@@ -1,0 +1,1079 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Short histories of three and four threads, written down and judged: is there one order of all
+ * that was done, each call at some moment between its begin and its end, in which a wheel or a
+ * cache that does one thing at a time gives the same answers (support/linearize.h)?
+ *
+ * Keyed timers. A command answers before it is applied; it counts from its place in the queue,
+ * which it takes within the call. The model applies it there: what tw_contains answers, and what
+ * becomes of each value, tell whether the wheel seems to do the same. A value leaves the model
+ * once, by the step that explains what its function was told: replaced by a set, removed, drained
+ * by that very drain, run by a move under one interval, or expired: a step of its own, from the
+ * begin of the set to the call of execute. No step that began after a value's function was called
+ * comes while the model still has the value. An advance is two steps: from the first on what is due
+ * by its target may expire; before the second all of that has expired that was armed before the
+ * first. The first thread alone advances, so each advance's target is known.
+ *
+ * One key of a cache. What a call did depends on the clock that it read, which lies between what
+ * the clock was before the call and after it. An entry past its deadline is not there. A take that
+ * ran its loader puts a value where none is, or, if the key was set or deleted meanwhile, gives it
+ * to the threads that wait and puts it nowhere. Each value that was kept leaves with the cause that
+ * the order explains.
+ *
+ * HISTORIES=n runs so many in each case; SEED=n replays what the threads do, though not when.
+ * test_histories_yields runs the same with a library that gives way at its atomic operations.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/linearize.h"
+#include "support/seed.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	THREADS_MOST = 4,
+	CALLS_A_HISTORY = 12,
+	VALUES = CALLS_A_HISTORY + 1, /* by the number of their call, from 1 on */
+	KEYS = 2,
+	HISTORIES = TEST_SHARE_OF(1000), /* of each case, unless the environment says */
+};
+
+/* Times in the models: half ticks since the history began. */
+#define HALF (INTERVAL / 2)
+
+enum action {
+	/* Of timers. */
+	SET_TIMER,
+	MOVE_TIMER,
+	MOVE_NOW, /* by less than an interval */
+	REMOVE_TIMER,
+	CONTAINS,
+	DRAIN,
+	FLUSH,
+	/* Of a cache. */
+	GET,
+	SET,
+	ADD,
+	REPLACE,
+	DELETE,
+	TOUCH,
+	TAKE,
+	/* Of both. */
+	ADVANCE
+};
+
+static const char *const action_names[] = {
+	"set_timer", "move_timer", "move_now", "remove_timer", "contains", "drain", "flush",  "get",
+	"set",       "add",        "replace",  "delete",       "touch",    "take",  "advance"};
+
+struct call {
+	enum action action;
+	int thread;
+	unsigned value; /* its own, if it gives one */
+	unsigned key;
+	int length; /* delay, lifetime or advance, half ticks */
+	/* When, by the counter of all, and what the clock was before and after. */
+	struct step step;
+	int from;
+	int to;
+	/* What came of it. */
+	enum tw_status status;
+	unsigned found; /* value; 0: none */
+	int remaining;  /* half ticks */
+	bool has_loaded;
+	int target; /* of an advance */
+};
+
+/* What became of a value. */
+enum end_kind { END_NONE, END_EXECUTED, END_RELEASED, END_DRAINED, END_LEFT };
+
+struct end {
+	_Atomic unsigned count;
+	enum end_kind kind;
+	unsigned reason;          /* of the release, or the cache's cause */
+	const struct call *drain; /* NULL: the one after the history */
+	int deadline;
+	int now;
+	uint64_t at; /* by the counter of all */
+};
+
+struct history {
+	struct tw_wheel *wheel;
+	struct tw_cache *cache;
+	int threads;
+	int calls_each;
+	tw_duration base; /* the clock when it began */
+	atomic_ulong time;
+	struct call calls[CALLS_A_HISTORY];
+	struct end ends[VALUES];
+	uint64_t over; /* when all calls were */
+	/* Rounds that all threads begin at the same moment. */
+	atomic_uint round;
+	atomic_uint ready; /* threads that have ended a round, over all */
+	atomic_bool is_last;
+};
+
+static uint64_t history_stamp(struct history *history)
+{
+	return atomic_fetch_add(&history->time, 1);
+}
+
+static int half_ticks(const struct history *history, tw_duration time)
+{
+	return (int)((time - history->base) / HALF);
+}
+
+static int history_now(struct history *history)
+{
+	return half_ticks(history, tw_now(history->wheel));
+}
+
+static int histories_of_a_case(void)
+{
+	const char *given = getenv("HISTORIES");
+
+	return given ? atoi(given) : HISTORIES;
+}
+
+/* ---- What the functions of wheel and cache write down ---- */
+
+static void note_end(struct history *history, unsigned value, const struct end *end)
+{
+	struct end *note = &history->ends[value];
+
+	note->kind = end->kind;
+	note->reason = end->reason;
+	note->drain = end->drain;
+	note->deadline = end->deadline;
+	note->now = history_now(history);
+	note->at = history_stamp(history);
+	atomic_fetch_add(&note->count, 1);
+}
+
+static void note_task(struct history *history, const struct tw_task *task, struct end end)
+{
+	end.deadline = half_ticks(history, task->deadline);
+	note_end(history, (unsigned)(uintptr_t)task->value, &end);
+}
+
+static void on_expiry(void *context, const struct tw_task *task)
+{
+	note_task(context, task, (struct end){.kind = END_EXECUTED});
+}
+
+static void on_release(void *context, const struct tw_task *task, enum tw_reason reason)
+{
+	note_task(context, task, (struct end){.kind = END_RELEASED, .reason = reason});
+}
+
+/* Of a drain in the history, or of the one after it. */
+struct drained {
+	struct history *history;
+	const struct call *call;
+};
+
+static void on_drain(void *context, const struct tw_task *task)
+{
+	struct drained *drained = context;
+
+	note_task(drained->history, task,
+		  (struct end){.kind = drained->call ? END_DRAINED : END_LEFT,
+			       .drain = drained->call});
+}
+
+static void on_removal(void *context, const struct tw_cache_entry *entry, enum tw_cache_cause cause)
+{
+	struct history *history = context;
+	size_t size;
+	unsigned value;
+
+	memcpy(&value, tw_cache_entry_value(entry, &size), sizeof(value));
+	note_end(history, value,
+		 &(struct end){.kind = END_RELEASED,
+			       .reason = cause,
+			       .deadline = half_ticks(history, tw_cache_entry_deadline(entry))});
+}
+
+/* ---- The calls ---- */
+
+/* One is long, so that its moves and removes are carried. */
+static const char *const keys[KEYS] = {"key", "a key that is longer than a cell of the queue"};
+
+static enum tw_status call_contains(struct history *history, struct call *call)
+{
+	tw_duration remaining = 0;
+	enum tw_status status =
+		tw_contains(history->wheel, keys[call->key], strlen(keys[call->key]), &remaining);
+
+	call->remaining = (int)(remaining / HALF);
+	return status;
+}
+
+static enum tw_status call_timer(struct history *history, struct call *call,
+				 struct drained *drained)
+{
+	const char *key = keys[call->key];
+
+	switch (call->action) {
+	case SET_TIMER:
+		return tw_set_timer(history->wheel, key, strlen(key), VALUE(call->value),
+				    call->length * HALF);
+	case MOVE_TIMER:
+	case MOVE_NOW:
+		return tw_move_timer(history->wheel, key, strlen(key), call->length * HALF);
+	case REMOVE_TIMER:
+		return tw_remove_timer(history->wheel, key, strlen(key));
+	case CONTAINS:
+		return call_contains(history, call);
+	case DRAIN:
+		*drained = (struct drained){history, call};
+		return tw_drain(history->wheel, on_drain, drained);
+	case FLUSH:
+		return tw_flush(history->wheel);
+	default:
+		return tw_advance(history->wheel, call->length * HALF);
+	}
+}
+
+static enum tw_status load(void *argument, const void *key, size_t key_size,
+			   struct tw_cache_loading *loading)
+{
+	struct call *call = argument;
+
+	(void)key;
+	(void)key_size;
+	call->has_loaded = true;
+	sched_yield();
+	return tw_cache_load_copy(loading, &call->value, sizeof(call->value), call->length * HALF);
+}
+
+static enum tw_status call_take(struct history *history, struct call *call)
+{
+	const struct tw_cache_entry *entry;
+	enum tw_status status =
+		tw_cache_take(history->cache, "key", 3, load, call, TW_HOUR, &entry);
+
+	if (entry)
+		memcpy(&call->found, tw_cache_entry_value(entry, NULL), sizeof(call->found));
+	tw_cache_entry_release(entry);
+	return status;
+}
+
+static enum tw_status call_cache(struct history *history, struct call *call)
+{
+	struct tw_cache *cache = history->cache;
+	const void *value = &call->value;
+	size_t size = sizeof(call->value);
+	tw_duration expire = call->length * HALF;
+
+	switch (call->action) {
+	case GET:
+		return tw_cache_get(cache, "key", 3, &call->found, size, NULL);
+	case SET:
+		return tw_cache_set_with_expire(cache, "key", 3, value, size, expire);
+	case ADD:
+		return tw_cache_add(cache, "key", 3, value, size, expire);
+	case REPLACE:
+		return tw_cache_replace(cache, "key", 3, value, size, expire);
+	case DELETE:
+		return tw_cache_delete(cache, "key", 3);
+	case TOUCH:
+		return tw_cache_touch(cache, "key", 3, expire);
+	case TAKE:
+		return call_take(history, call);
+	default:
+		return tw_advance(history->wheel, expire);
+	}
+}
+
+/* The first thread advances now and then. */
+static enum action random_action(struct random *random, const struct history *history,
+				 bool is_first)
+{
+	static const enum action timers[] = {SET_TIMER,  SET_TIMER,    SET_TIMER, MOVE_TIMER,
+					     MOVE_TIMER, REMOVE_TIMER, CONTAINS,  CONTAINS,
+					     MOVE_NOW,   DRAIN,        FLUSH};
+	static const enum action entries[] = {GET,     GET,    GET,   SET,  SET, ADD,
+					      REPLACE, DELETE, TOUCH, TAKE, TAKE};
+
+	if (is_first && random_once_in(random, 3))
+		return ADVANCE;
+	return history->cache ? entries[random_below(random, sizeof(entries) / sizeof(entries[0]))]
+			      : timers[random_below(random, sizeof(timers) / sizeof(timers[0]))];
+}
+
+static void draw_call(struct random *random, const struct history *history, struct call *call)
+{
+	unsigned number = (unsigned)(call - history->calls);
+
+	*call = (struct call){.thread = (int)number / history->calls_each, .value = number + 1};
+	call->action = random_action(random, history, call->thread == 0);
+	call->key = random_once_in(random, 4);
+	/* One to three ticks. */
+	call->length = 2 * (int)random_between(random, 1, 3);
+	if (call->action == MOVE_NOW)
+		call->length = 1;
+}
+
+static void make_call(struct history *history, struct call *call, struct drained *drained)
+{
+	call->step.began = history_stamp(history);
+	call->from = history_now(history);
+	call->status =
+		history->cache ? call_cache(history, call) : call_timer(history, call, drained);
+	call->to = history_now(history);
+	call->step.ended = history_stamp(history);
+}
+
+static void linger(struct random *random)
+{
+	for (volatile uint64_t left = random_below(random, 400); left > 0; left--)
+		;
+}
+
+static void spin_until(atomic_uint *number, unsigned value)
+{
+	for (int spins = 0; (int)(atomic_load(number) - value) < 0; spins++) {
+		if (spins > 200)
+			give_way();
+	}
+}
+
+struct caller {
+	pthread_t thread;
+	struct history *history;
+	int number;
+	uint64_t seed;
+};
+
+static void *caller_run(void *argument)
+{
+	struct caller *caller = argument;
+	struct history *history = caller->history;
+	struct random random = random_from(caller->seed, (uint64_t)caller->number);
+	struct drained drained[CALLS_A_HISTORY];
+
+	for (unsigned round = 1;; round++) {
+		spin_until(&history->round, round);
+		if (atomic_load(&history->is_last))
+			return NULL;
+		for (int i = 0; i < history->calls_each; i++) {
+			struct call *call =
+				&history->calls[caller->number * history->calls_each + i];
+
+			draw_call(&random, history, call);
+			linger(&random);
+			make_call(history, call, &drained[i]);
+		}
+		atomic_fetch_add(&history->ready, 1);
+		/* The drains' functions are called until the main thread has waited for them. */
+		spin_until(&history->round, round + 1);
+	}
+}
+
+/* ---- The models ---- */
+
+/* Of a history: the calls, then what else is a step. */
+struct judge {
+	struct history *history;
+	struct step steps[LINEARIZE_MOST];
+	size_t count;
+	/* Behind the calls: the call whose advance ends there, or the value that expires. */
+	const struct call *advance[LINEARIZE_MOST];
+	unsigned expires[LINEARIZE_MOST];
+};
+
+/* How the models use a state. Deadlines may lie before the history's begin: + 1000. */
+struct key_state {
+	uint8_t value;
+	uint8_t is_fresh; /* armed since the advance under way began */
+	int16_t deadline;
+};
+
+struct timers_state {
+	struct key_state keys[KEYS];
+	int16_t target; /* of the last advance that began */
+	uint8_t is_advancing;
+};
+
+_Static_assert(sizeof(struct timers_state) <= LINEARIZE_STATE, "fits");
+
+static struct end *end_of(struct judge *judge, unsigned value)
+{
+	return &judge->history->ends[value];
+}
+
+/* The clock that a call of this choice read; false: there are no more. */
+static bool clock_read(const struct call *call, unsigned choice, int *now)
+{
+	*now = call->from + (int)choice;
+	return *now <= call->to;
+}
+
+/* The value leaves by the step; false: it was told otherwise. */
+static bool timer_leaves(struct judge *judge, struct key_state *key, enum end_kind kind,
+			 unsigned reason, const struct call *drain)
+{
+	const struct end *end = end_of(judge, key->value);
+	bool fits = end->kind == kind && end->reason == reason && end->drain == drain &&
+		    end->deadline == key->deadline;
+
+	*key = (struct key_state){0};
+	return fits;
+}
+
+static bool timer_is_set(struct judge *judge, const struct call *call, int now,
+			 struct timers_state *state)
+{
+	struct key_state *key = &state->keys[call->key];
+	bool fits = key->value == 0 || timer_leaves(judge, key, END_RELEASED, TW_REPLACED, NULL);
+
+	*key = (struct key_state){.value = (uint8_t)call->value,
+				  .is_fresh = state->is_advancing,
+				  .deadline = (int16_t)(now + call->length)};
+	return fits;
+}
+
+static bool timer_is_moved(struct judge *judge, const struct call *call, int now,
+			   struct timers_state *state)
+{
+	struct key_state *key = &state->keys[call->key];
+
+	if (key->value == 0)
+		return true;
+	key->deadline = (int16_t)(now + call->length);
+	key->is_fresh = state->is_advancing;
+	return call->action != MOVE_NOW || timer_leaves(judge, key, END_EXECUTED, 0, NULL);
+}
+
+/* *remaining was told from the deadline and some clock up to the call's end. */
+static bool contains_fits(const struct call *call, const struct key_state *key)
+{
+	int left = call->remaining;
+
+	if (call->status != TW_OK || key->value == 0)
+		return (call->status == TW_OK) == (key->value != 0);
+	if (left == 0)
+		return key->deadline <= call->to;
+	return key->deadline >= call->from + left && key->deadline <= call->to + left;
+}
+
+static bool timers_are_drained(struct judge *judge, const struct call *call,
+			       struct timers_state *state)
+{
+	bool fits = true;
+
+	for (int i = 0; i < KEYS; i++)
+		if (state->keys[i].value != 0)
+			fits &= timer_leaves(judge, &state->keys[i], END_DRAINED, 0, call);
+	return fits;
+}
+
+static bool advance_begins(const struct call *call, struct timers_state *state)
+{
+	state->target = (int16_t)call->target;
+	state->is_advancing = true;
+	for (int i = 0; i < KEYS; i++)
+		state->keys[i].is_fresh = false;
+	return true;
+}
+
+static bool advance_ends(struct timers_state *state)
+{
+	state->is_advancing = false;
+	for (int i = 0; i < KEYS; i++) {
+		const struct key_state *key = &state->keys[i];
+
+		if (key->value != 0 && !key->is_fresh && key->deadline <= state->target)
+			return false;
+	}
+	return true;
+}
+
+static bool timer_expires(struct judge *judge, unsigned value, struct timers_state *state)
+{
+	for (int i = 0; i < KEYS; i++) {
+		struct key_state *key = &state->keys[i];
+
+		if (key->value == value)
+			return key->deadline <= state->target &&
+			       timer_leaves(judge, key, END_EXECUTED, 0, NULL);
+	}
+	return false;
+}
+
+static bool timer_call_fits(struct judge *judge, const struct call *call, int now,
+			    struct timers_state *state)
+{
+	switch (call->action) {
+	case SET_TIMER:
+		return timer_is_set(judge, call, now, state);
+	case MOVE_TIMER:
+	case MOVE_NOW:
+		return timer_is_moved(judge, call, now, state);
+	case REMOVE_TIMER:
+		return state->keys[call->key].value == 0 ||
+		       timer_leaves(judge, &state->keys[call->key], END_RELEASED, TW_REMOVED, NULL);
+	case CONTAINS:
+		return contains_fits(call, &state->keys[call->key]);
+	case DRAIN:
+		return timers_are_drained(judge, call, state);
+	case ADVANCE:
+		return advance_begins(call, state);
+	default:
+		return true;
+	}
+}
+
+/* Whether a value that is there has been told of before the step began. */
+static bool timers_are_stale(struct judge *judge, size_t step, const struct timers_state *state)
+{
+	for (int i = 0; i < KEYS; i++)
+		if (state->keys[i].value != 0 &&
+		    end_of(judge, state->keys[i].value)->at < judge->steps[step].began)
+			return true;
+	return false;
+}
+
+static enum step_answer timers_take(void *context, size_t step, unsigned choice,
+				    union model_state *bytes)
+{
+	struct judge *judge = context;
+	const struct call *call = &judge->history->calls[step];
+	struct timers_state state;
+	int now = 0;
+	bool fits;
+
+	memcpy(&state, bytes, sizeof(state));
+	if (timers_are_stale(judge, step, &state) && choice == 0)
+		return STEP_DOES_NOT;
+	if (step >= CALLS_A_HISTORY) {
+		if (choice > 0)
+			return STEP_HAS_NO_MORE_CHOICES;
+		fits = judge->advance[step] ? advance_ends(&state)
+					    : timer_expires(judge, judge->expires[step], &state);
+	} else {
+		bool reads = call->action == SET_TIMER || call->action == MOVE_TIMER ||
+			     call->action == MOVE_NOW;
+
+		if (reads ? !clock_read(call, choice, &now) : choice > 0)
+			return STEP_HAS_NO_MORE_CHOICES;
+		fits = timer_call_fits(judge, call, now, &state);
+	}
+	memcpy(bytes, &state, sizeof(state));
+	return fits ? STEP_FITS : STEP_DOES_NOT;
+}
+
+static bool timers_may_end(void *context, const union model_state *bytes)
+{
+	struct judge *judge = context;
+	struct timers_state state;
+
+	memcpy(&state, bytes, sizeof(state));
+	for (int i = 0; i < KEYS; i++)
+		if (state.keys[i].value != 0 &&
+		    !timer_leaves(judge, &state.keys[i], END_LEFT, 0, NULL))
+			return false;
+	return true;
+}
+
+/* The value of the entry that is there leaves at `now`, by a call with that cause; false: it was
+ * told otherwise. */
+static bool entry_leaves(struct judge *judge, struct key_state *key, int now, unsigned cause)
+{
+	const struct end *end = end_of(judge, key->value);
+	bool fits = end->reason == (key->deadline <= now ? TW_CAUSE_EXPIRED : cause) &&
+		    end->deadline == key->deadline && end->at < judge->history->over;
+
+	*key = (struct key_state){0};
+	return fits;
+}
+
+static bool entry_is_put(struct judge *judge, const struct call *call, int now,
+			 struct key_state *key)
+{
+	bool fits = key->value == 0 || entry_leaves(judge, key, now, TW_CAUSE_REPLACED);
+
+	*key = (struct key_state){.value = (uint8_t)call->value,
+				  .deadline = (int16_t)(now + call->length)};
+	return fits;
+}
+
+static bool calls_overlap(const struct call *left, const struct call *right)
+{
+	return left->step.began < right->step.ended && right->step.began < left->step.ended;
+}
+
+/* Whether somebody's load of that value was overridden while this take was under way. */
+static bool take_was_given(struct judge *judge, const struct call *call)
+{
+	const struct call *loader = &judge->history->calls[call->found - 1];
+	bool is_overridden = false;
+
+	if (loader->action != TAKE || !loader->has_loaded || !calls_overlap(loader, call) ||
+	    atomic_load(&end_of(judge, call->found)->count) > 0)
+		return false;
+	for (int i = 0; i < CALLS_A_HISTORY; i++) {
+		const struct call *other = &judge->history->calls[i];
+
+		is_overridden |= (other->action == SET || other->action == ADD ||
+				  other->action == REPLACE || other->action == DELETE) &&
+				 calls_overlap(loader, other);
+	}
+	return is_overridden;
+}
+
+static bool take_fits(struct judge *judge, const struct call *call, int now, struct key_state *key)
+{
+	bool is_there = key->value != 0 && key->deadline > now;
+
+	if (call->has_loaded && atomic_load(&end_of(judge, call->value)->count) > 0)
+		return call->found == call->value && !is_there &&
+		       entry_is_put(judge, call, now, key);
+	if (call->has_loaded)
+		return call->found == call->value && !is_there && take_was_given(judge, call);
+	return (is_there && call->found == key->value) || take_was_given(judge, call);
+}
+
+static bool entry_call_fits(struct judge *judge, const struct call *call, int now,
+			    struct key_state *key)
+{
+	bool is_there = key->value != 0 && key->deadline > now;
+	bool succeeded = call->status == TW_OK;
+
+	switch (call->action) {
+	case GET:
+		return call->found == (is_there ? key->value : 0);
+	case SET:
+		return entry_is_put(judge, call, now, key);
+	case ADD:
+		return succeeded == !is_there &&
+		       (!succeeded || entry_is_put(judge, call, now, key));
+	case REPLACE:
+		return succeeded == is_there && (!succeeded || entry_is_put(judge, call, now, key));
+	case DELETE:
+		return succeeded == is_there &&
+		       (key->value == 0 || entry_leaves(judge, key, now, TW_CAUSE_EXPLICIT));
+	case TOUCH:
+		if (succeeded)
+			key->deadline = (int16_t)(now + call->length);
+		return succeeded == is_there;
+	case TAKE:
+		return take_fits(judge, call, now, key);
+	default:
+		return true;
+	}
+}
+
+static enum step_answer entry_take(void *context, size_t step, unsigned choice,
+				   union model_state *bytes)
+{
+	struct judge *judge = context;
+	const struct call *call = &judge->history->calls[step];
+	struct key_state key;
+	bool fits;
+	int now;
+
+	if (!clock_read(call, choice, &now) || (call->action == ADVANCE && choice > 0))
+		return STEP_HAS_NO_MORE_CHOICES;
+	memcpy(&key, bytes, sizeof(key));
+	/* An entry that was replaced or deleted was so before its listener was told. */
+	fits = key.value == 0 || end_of(judge, key.value)->reason == TW_CAUSE_EXPIRED ||
+	       end_of(judge, key.value)->at > call->step.began;
+	fits = fits && entry_call_fits(judge, call, now, &key);
+	memcpy(bytes, &key, sizeof(key));
+	return fits ? STEP_FITS : STEP_DOES_NOT;
+}
+
+/* What is left has expired, or was cleared after the history. */
+static bool entry_may_end(void *context, const union model_state *bytes)
+{
+	struct judge *judge = context;
+	const struct end *end;
+	struct key_state key;
+
+	memcpy(&key, bytes, sizeof(key));
+	if (key.value == 0)
+		return true;
+	end = end_of(judge, key.value);
+	if (end->deadline != key.deadline)
+		return false;
+	return end->reason == TW_CAUSE_EXPIRED ||
+	       (end->reason == TW_CAUSE_EXPLICIT && end->at > judge->history->over);
+}
+
+/* ---- Judging ---- */
+
+static void judge_add(struct judge *judge, uint64_t began, uint64_t ended,
+		      const struct call *advance, unsigned expires)
+{
+	judge->steps[judge->count] = (struct step){began, ended};
+	judge->advance[judge->count] = advance;
+	judge->expires[judge->count] = expires;
+	judge->count++;
+}
+
+/* The calls, the ends of advances, and what expired by itself. */
+static void judge_timers(struct judge *judge, struct history *history)
+{
+	int target = 0;
+
+	*judge = (struct judge){.history = history};
+	for (int i = 0; i < CALLS_A_HISTORY; i++) {
+		struct call *call = &history->calls[i];
+		const struct end *end = &history->ends[call->value];
+		bool is_set = call->action == SET_TIMER;
+
+		if (call->action == ADVANCE)
+			call->target = target += call->length;
+		/* A set has come before its value was told of. */
+		judge_add(judge, call->step.began,
+			  is_set && end->at < call->step.ended ? end->at : call->step.ended, NULL,
+			  0);
+	}
+	for (int i = 0; i < CALLS_A_HISTORY; i++) {
+		const struct call *call = &history->calls[i];
+		const struct end *end = &history->ends[call->value];
+
+		if (call->action == ADVANCE)
+			judge_add(judge, call->step.began, call->step.ended, call, 0);
+		/* A move under an interval brings its own; then this is none. */
+		if (call->action == SET_TIMER && end->kind == END_EXECUTED &&
+		    end->deadline % 2 == 0)
+			judge_add(judge, call->step.began, end->at, NULL, call->value);
+	}
+}
+
+static void judge_entry(struct judge *judge, struct history *history)
+{
+	*judge = (struct judge){.history = history};
+	for (int i = 0; i < CALLS_A_HISTORY; i++)
+		judge_add(judge, history->calls[i].step.began, history->calls[i].step.ended, NULL,
+			  0);
+}
+
+static void print_history(const struct history *history)
+{
+	for (int i = 0; i < CALLS_A_HISTORY; i++) {
+		const struct call *call = &history->calls[i];
+
+		print_message("thread %d, %llu to %llu, clock %d to %d: %s %u value %u length %d: "
+			      "%s, found %u, remaining %d%s\n",
+			      call->thread, (unsigned long long)call->step.began,
+			      (unsigned long long)call->step.ended, call->from, call->to,
+			      action_names[call->action], call->key, call->value, call->length,
+			      tw_status_name(call->status), call->found, call->remaining,
+			      call->has_loaded ? ", loaded" : "");
+	}
+	for (unsigned value = 1; value < VALUES; value++) {
+		const struct end *end = &history->ends[value];
+
+		if (end->count > 0)
+			print_message("value %u, at %llu, clock %d: kind %d, reason %u, drained by "
+				      "%u, deadline %d, %u times\n",
+				      value, (unsigned long long)end->at, end->now, (int)end->kind,
+				      end->reason, end->drain ? end->drain->value : 0,
+				      end->deadline, (unsigned)end->count);
+	}
+}
+
+/* Why the history can't be, or NULL, without looking for an order. */
+static const char *history_fault(const struct history *history)
+{
+	for (int i = 0; i < CALLS_A_HISTORY; i++) {
+		const struct call *call = &history->calls[i];
+		const struct end *end = &history->ends[call->value];
+		bool is_given = history->cache ? (call->action == SET || call->action == ADD ||
+						  call->action == REPLACE) &&
+							 call->status == TW_OK
+					       : call->action == SET_TIMER;
+		bool may_be_given = history->cache && call->action == TAKE && call->has_loaded;
+
+		if (!history->cache && call->status != TW_OK && call->action != CONTAINS)
+			return "a call failed";
+		if (end->count > 1 || (is_given && end->count == 0))
+			return "a value did not come back once";
+		if (!is_given && !may_be_given && end->count > 0)
+			return "a value came back that was not taken";
+		if (end->count > 0 && end->now < end->deadline &&
+		    (history->cache ? end->reason == TW_CAUSE_EXPIRED
+				    : end->kind == END_EXECUTED && end->deadline % 2 == 0))
+			return "a value expired early";
+	}
+	return NULL;
+}
+
+static uint64_t states_tried;
+
+static void history_judge(struct history *history, unsigned round)
+{
+	struct judge judge;
+	const struct sequential timers = {&judge, timers_take, timers_may_end};
+	const struct sequential entry = {&judge, entry_take, entry_may_end};
+	const char *fault = history_fault(history);
+
+	if (history->cache)
+		judge_entry(&judge, history);
+	else
+		judge_timers(&judge, history);
+	if (!fault &&
+	    !linearize(judge.steps, judge.count, history->cache ? &entry : &timers, &states_tried))
+		fault = "no order explains it";
+	if (!fault)
+		return;
+	print_history(history);
+	fail_msg("history %u: %s", round, fault);
+}
+
+/* ---- Histories ---- */
+
+static void history_begin(struct history *history)
+{
+	history->base = tw_now(history->wheel);
+	atomic_store(&history->time, 1);
+	for (unsigned value = 0; value < VALUES; value++)
+		history->ends[value] = (struct end){0};
+}
+
+/* All is over: what is left goes, and is told of. */
+static void history_settle(struct history *history)
+{
+	struct drained rest = {history, NULL};
+
+	assert_int_equal(tw_wait_idle(history->wheel), TW_OK);
+	if (history->cache)
+		assert_int_equal(tw_cache_flush(history->cache), TW_OK);
+	history->over = history_stamp(history);
+	if (history->cache) {
+		assert_int_equal(tw_cache_clear(history->cache), TW_OK);
+		assert_int_equal(tw_cache_flush(history->cache), TW_OK);
+	} else {
+		assert_int_equal(tw_drain(history->wheel, on_drain, &rest), TW_OK);
+	}
+	assert_int_equal(tw_wait_idle(history->wheel), TW_OK);
+}
+
+static void run_histories(struct history *history)
+{
+	unsigned rounds = (unsigned)histories_of_a_case();
+	struct caller callers[THREADS_MOST];
+	uint64_t seed = seed_choose();
+
+	for (int i = 0; i < history->threads; i++) {
+		callers[i] = (struct caller){.history = history, .number = i, .seed = seed};
+		assert_int_equal(pthread_create(&callers[i].thread, NULL, caller_run, &callers[i]),
+				 0);
+	}
+	states_tried = 0;
+	for (unsigned round = 1; round <= rounds; round++) {
+		history_begin(history);
+		atomic_store(&history->round, round);
+		spin_until(&history->ready, round * (unsigned)history->threads);
+		history_settle(history);
+		history_judge(history, round);
+	}
+	atomic_store(&history->is_last, true);
+	atomic_store(&history->round, rounds + 1);
+	for (int i = 0; i < history->threads; i++)
+		pthread_join(callers[i].thread, NULL);
+	print_message("%u histories of %d threads, %llu states\n", rounds, history->threads,
+		      (unsigned long long)states_tried);
+}
+
+static struct history *history_open(const struct variant *variant, int threads, size_t capacity)
+{
+	struct history *history = calloc(1, sizeof(*history));
+	struct tw_options options = variant_options(
+		variant, (struct tw_options){.release = on_release, .queue_capacity = capacity});
+
+	assert_non_null(history);
+	options.context = history;
+	history->threads = threads;
+	history->calls_each = CALLS_A_HISTORY / threads;
+	assert_int_equal(tw_create(&history->wheel, INTERVAL, 4, on_expiry, &options), TW_OK);
+	return history;
+}
+
+static void history_close(struct history *history)
+{
+	tw_cache_destroy(history->cache);
+	tw_destroy(history->wheel);
+	free(history);
+}
+
+static void run_timers(const struct variant *variant, int threads, size_t capacity)
+{
+	struct history *history = history_open(variant, threads, capacity);
+
+	run_histories(history);
+	history_close(history);
+}
+
+static void run_entries(const struct variant *variant, int threads)
+{
+	struct history *history = history_open(variant, threads, 0);
+	const struct tw_cache_options options = {.context = history,
+						 .wheel = history->wheel,
+						 .jitter = -1,
+						 .on_remove = on_removal,
+						 .shards = 1};
+
+	assert_int_equal(tw_cache_create(&history->cache, TW_HOUR, &options), TW_OK);
+	run_histories(history);
+	history_close(history);
+}
+
+static void timers_of_three_threads_are_linearizable(void **state)
+{
+	run_timers(*state, 3, 0);
+}
+
+static void timers_of_four_threads_are_linearizable(void **state)
+{
+	run_timers(*state, 4, 0);
+}
+
+static void timers_with_a_full_queue_are_linearizable(void **state)
+{
+	run_timers(*state, 4, 2);
+}
+
+static void entries_of_three_threads_are_linearizable(void **state)
+{
+	run_entries(*state, 3);
+}
+
+static void entries_of_four_threads_are_linearizable(void **state)
+{
+	run_entries(*state, 4);
+}
+
+/* ---- The judge is no use if it finds everything right ---- */
+
+/* A history by hand, one call after the other, that differs from a right one by a detail. */
+struct written {
+	struct history history;
+	int count;
+	uint64_t time;
+};
+
+static struct call *write_call(struct written *written, enum action action, unsigned key,
+			       int length)
+{
+	struct call *call = &written->history.calls[written->count];
+
+	*call = (struct call){.action = action,
+			      .value = (unsigned)++written->count,
+			      .key = key,
+			      .length = length,
+			      .step = {written->time, written->time + 1}};
+	written->time += 2;
+	return call;
+}
+
+static struct end *write_end(struct written *written, unsigned value, enum end_kind kind,
+			     unsigned reason, int deadline)
+{
+	struct end *end = &written->history.ends[value];
+
+	*end = (struct end){.count = 1,
+			    .kind = kind,
+			    .reason = reason,
+			    .deadline = deadline,
+			    .now = deadline,
+			    .at = written->time++};
+	return end;
+}
+
+static bool written_fits(struct written *written)
+{
+	struct judge judge;
+	const struct sequential timers = {&judge, timers_take, timers_may_end};
+
+	while (written->count < CALLS_A_HISTORY)
+		write_call(written, FLUSH, 0, 0);
+	if (history_fault(&written->history))
+		return false;
+	judge_timers(&judge, &written->history);
+	return linearize(judge.steps, judge.count, &timers, NULL);
+}
+
+/* Set, advanced past the deadline, run: with one thing that may be wrong. */
+static bool expiry_fits(int deadline_told, int advance, bool is_found)
+{
+	static struct written written;
+
+	memset(&written, 0, sizeof(written));
+	write_call(&written, SET_TIMER, 0, 4);
+	write_call(&written, ADVANCE, 0, advance);
+	write_end(&written, 1, END_EXECUTED, 0, deadline_told)->now = 4;
+	write_call(&written, CONTAINS, 0, 0)->status = is_found ? TW_OK : TW_NOT_FOUND;
+	return written_fits(&written);
+}
+
+/* Two sets of one key, then a removal: what becomes of both. */
+static bool removal_fits(unsigned first, unsigned second)
+{
+	static struct written written;
+
+	memset(&written, 0, sizeof(written));
+	write_call(&written, SET_TIMER, 1, 4);
+	write_call(&written, SET_TIMER, 1, 6);
+	write_call(&written, REMOVE_TIMER, 1, 0);
+	write_end(&written, 1, END_RELEASED, first, 4);
+	write_end(&written, 2, END_RELEASED, second, 6);
+	return written_fits(&written);
+}
+
+/* A drain of the second of two timers, the first of which it has told of too, or has not. */
+static bool drain_fits(bool has_both)
+{
+	static struct written written;
+	const struct call *drain;
+
+	memset(&written, 0, sizeof(written));
+	write_call(&written, SET_TIMER, 0, 4);
+	write_call(&written, SET_TIMER, 1, 4);
+	drain = write_call(&written, DRAIN, 0, 0);
+	write_end(&written, 2, END_DRAINED, 0, 4)->drain = drain;
+	if (has_both)
+		write_end(&written, 1, END_DRAINED, 0, 4)->drain = drain;
+	else
+		write_end(&written, 1, END_LEFT, 0, 4);
+	return written_fits(&written);
+}
+
+static void timers_that_are_not_linearizable_are_found(void **state)
+{
+	(void)state;
+	assert_true(expiry_fits(4, 4, false));
+	assert_false(expiry_fits(6, 4, false)); /* another deadline */
+	assert_false(expiry_fits(4, 2, false)); /* early */
+	assert_false(expiry_fits(4, 4, true));  /* there, although it was told of */
+	assert_true(removal_fits(TW_REPLACED, TW_REMOVED));
+	assert_false(removal_fits(TW_REMOVED, TW_REMOVED));
+	assert_false(removal_fits(TW_REMOVED, TW_REPLACED)); /* the other order */
+	assert_true(drain_fits(true));
+	assert_false(drain_fits(false));
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(timers_that_are_not_linearizable_are_found),
+	TEST_IN(levels_inline, timers_of_three_threads_are_linearizable),
+	TEST_IN(levels_owner, timers_of_four_threads_are_linearizable),
+	TEST_IN(rounds_workers, timers_of_three_threads_are_linearizable),
+	TEST_IN(levels_threads, timers_of_four_threads_are_linearizable),
+	TEST_IN(levels_inline, timers_with_a_full_queue_are_linearizable),
+	TEST_IN(levels_threads, timers_with_a_full_queue_are_linearizable),
+	TEST_IN(levels_inline, entries_of_three_threads_are_linearizable),
+	TEST_IN(levels_owner, entries_of_four_threads_are_linearizable),
+	TEST_IN(levels_threads, entries_of_four_threads_are_linearizable),
+};
+
+TEST_PROGRAM(tests)

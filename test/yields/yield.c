@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where threads of a library that was compiled with this folder's stdatomic.h give way. Each thread
+ * has random numbers of its own; they are no part of a test's seed, for which thread comes first is
+ * the system's choice anyway.
+ */
+#include <sched.h>
+#include <stdint.h>
+#include <time.h>
+
+void yield_at_atomic(void);
+
+/* One in so many operations gives the processor away, lingers, or sleeps. */
+enum { YIELD_ONCE_IN = 4, LINGER_ONCE_IN = 8, SLEEP_ONCE_IN = 256 };
+
+static _Thread_local uint64_t numbers;
+
+void yield_at_atomic(void)
+{
+	static const struct timespec moment = {.tv_nsec = 1000};
+	uint64_t number = numbers;
+
+	if (number == 0)
+		number = ((uint64_t)(uintptr_t)&numbers ^ (uint64_t)time(NULL) << 32) | 1;
+	number ^= number << 13;
+	number ^= number >> 7;
+	number ^= number << 17;
+	numbers = number;
+	if ((number >> 8) % SLEEP_ONCE_IN == 0)
+		nanosleep(&moment, NULL);
+	else if (number % YIELD_ONCE_IN == 0)
+		sched_yield();
+	else if (number % LINGER_ONCE_IN == 1)
+		for (volatile uint64_t left = number >> 32 & 0xff; left > 0; left--)
+			;
+}
