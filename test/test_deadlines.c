@@ -506,7 +506,20 @@ static void poll_never_lets_the_caller_sleep_past_a_tick(void **state)
 	recorder_close(recorder);
 }
 
+static void advance_by_more_than_there_is_ends_with_the_clock(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	advance(recorder, 5 * INTERVAL);
+	set_timer(recorder, "a", 1, INTERVAL);
+	advance(recorder, TW_FOREVER);
+	assert_executed_at(recorder, 1, 6 * INTERVAL);
+	assert_true(tw_now(recorder->wheel) == TW_FOREVER);
+	recorder_close(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_INLINE(advance_by_more_than_there_is_ends_with_the_clock),
 	TEST_EVERYWHERE(deadline_is_not_rounded_and_lateness_is_exact),
 	TEST_EVERYWHERE(deadline_on_a_tick_is_met_without_lateness),
 	TEST_EVERYWHERE(deadline_a_nanosecond_after_a_tick_waits_for_the_next),

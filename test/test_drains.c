@@ -206,7 +206,24 @@ static void drains_of_several_threads_give_each_value_back_once(void **state)
 	ledger_destroy(crowd.ledger);
 }
 
+/* More than are handed over in a turn. */
+static void idle_wait_covers_all_of_a_large_drain(void **state)
+{
+	enum { MANY = 5000 };
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	for (int number = 1; number <= MANY; number++)
+		assert_status(tw_set_timer(recorder->wheel, &number, sizeof(number), VALUE(number),
+					   INTERVAL),
+			      TW_OK);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
+	assert_int_equal(event_count(recorder), MANY);
+	recorder_close(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(idle_wait_covers_all_of_a_large_drain),
 	TEST_DRIVEN(drain_too_many_is_refused_until_those_before_it_are_handed_over),
 	TEST_BOTH(workers, drain_too_many_is_refused_until_those_before_it_are_handed_over),
 	TEST_EVERYWHERE(drains_wait_for_those_before_them),

@@ -346,7 +346,40 @@ static void second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first(void **sta
 	recorder_close(recorder);
 }
 
+static void *advance_five_ticks(void *wheel)
+{
+	return VALUE(tw_advance(wheel, 5 * INTERVAL));
+}
+
+static void pass_the_gate(void *gate)
+{
+	gate_pass(gate);
+}
+
+/* It comes when the turn's own look at advances is over. */
+static void advance_that_comes_while_a_task_runs_moves_the_clock(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	pthread_t advancing;
+	void *status;
+
+	advance(recorder, 2 * INTERVAL);
+	set_timer(recorder, "due", 2, 3 * INTERVAL);
+	assert_status(tw_after_func(recorder->wheel, 0, pass_the_gate, &recorder->gate, NULL),
+		      TW_OK);
+	gate_await(&recorder->gate);
+	assert_int_equal(pthread_create(&advancing, NULL, advance_five_ticks, recorder->wheel), 0);
+	wait_for(20 * TW_MILLISECOND);
+	gate_open(&recorder->gate);
+	pthread_join(advancing, &status);
+	assert_int_equal((uintptr_t)status, TW_OK);
+	assert_true(tw_now(recorder->wheel) == 7 * INTERVAL);
+	assert_executed_at(recorder, 2, 5 * INTERVAL);
+	recorder_close(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_BOTH(owner, advance_that_comes_while_a_task_runs_moves_the_clock),
 	TEST_POOL(second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first),
 	TEST_BOTH(owner, waits_end_while_others_go_on_setting),
 	TEST_BOTH(owner, pending_is_exact_after_a_flush_between_inline_tasks),
