@@ -545,7 +545,6 @@ static enum step_answer timers_take(void *context, size_t step, unsigned choice,
 				    union model_state *bytes)
 {
 	struct judge *judge = context;
-	const struct call *call = &judge->history->calls[step];
 	struct timers_state state;
 	int now = 0;
 	bool fits;
@@ -559,6 +558,7 @@ static enum step_answer timers_take(void *context, size_t step, unsigned choice,
 		fits = judge->advance[step] ? advance_ends(&state)
 					    : timer_expires(judge, judge->expires[step], &state);
 	} else {
+		const struct call *call = &judge->history->calls[step];
 		bool reads = call->action == SET_TIMER || call->action == MOVE_TIMER ||
 			     call->action == MOVE_NOW;
 

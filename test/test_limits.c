@@ -635,10 +635,11 @@ static void refused_sets_keep_no_memory(void **state)
 	enum { SETS = 40000 };
 	static const size_t sizes[] = {16, 80, 144, 1000};
 	static const char key[1000];
-	struct recorder *recorder = open_with_limit(*state, 1, TW_WHEN_FULL_FAIL);
+	struct recorder *recorder;
 
 	if (TEST_HAS_SANITIZER)
 		skip();
+	recorder = open_with_limit(*state, 1, TW_WHEN_FULL_FAIL);
 	assert_status(set_number(recorder->wheel, 1, TW_HOUR), TW_OK);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		long before = resident_memory();
