@@ -22,8 +22,8 @@
 #     JOBS=N          so many at a time (otherwise 2)
 #     CHECKED=yes     the tests have just passed: they are not run without mutants first
 #
-# First all the tests are run on the sources as they are: a test that fails there tells nothing of
-# mutants; and one that takes four times as long as there, and ten seconds, hangs. Each mutant then
+# First all the tests are run on the sources as they are, in a folder such as the mutants have: a
+# test that fails there tells nothing of mutants; and one that takes four times as long as there, and ten seconds, hangs. Each mutant then
 # has a folder of its own below build/mutants, with a copy of the sources and of the objects; make
 # compiles there what depends on the changed file, and links the tests. A mutant that no test sees
 # has to be explained by "survives:" or "equal:". Without that it has failed, as has one that does
@@ -113,9 +113,9 @@ choose()
 		[[ $name == ${ONLY:-*} ]] && chosen+=("$name")
 	done
 	[[ -n $SAMPLE ]] || return 0
-	mapfile -t chosen < <(printf '%s\n' "${chosen[@]}" |
-		awk -v seed="$sample_seed" 'BEGIN { srand(seed); rand() } { print rand(), $0 }' |
-		sort -n | head -n "$SAMPLE" | cut -d ' ' -f 2)
+	mapfile -t chosen < <(for name in "${chosen[@]}"; do
+		echo "$(cksum <<<"$sample_seed $name") $name"
+	done | sort -n | head -n "$SAMPLE" | cut -d ' ' -f 3)
 }
 
 # mutate NAME: writes the changed file, or why there is none.
@@ -148,11 +148,17 @@ time_file()
 	echo "$work/times/${1:--}-${2//\//-}"
 }
 
+# control_of VARIANT: a folder as the mutants have them, with the sources as they are.
+control_of()
+{
+	echo "$work/control-${1//[=,]/-}"
+}
+
 # check_test VARIANT TEST: on the sources as they are.
 check_test()
 {
 	local reason begin=$SECONDS
-	reason=$(TEST_TIMEOUT=300 run_test "$top" "$1" "$2") ||
+	reason=$(TEST_TIMEOUT=300 run_test "$(control_of "$1")" "$1" "$2") ||
 		echo "fails without any mutant: $1 $2: $reason"
 	echo $((SECONDS - begin + 1)) >"$(time_file "$1" "$2")"
 }
@@ -187,23 +193,31 @@ copy_tree()
 	done
 }
 
+# make_tests FOLDER SETTING TEST...: with what they start.
+make_tests()
+{
+	local folder=$1 setting=$2 test targets=()
+	shift 2
+	for test; do
+		targets+=("$(folder_of "$setting")/test/$test")
+		[[ $test != redis/test_program ]] || targets+=("$(folder_of "$setting")/twr")
+	done
+	# CURDIR: or the flags would not be those that the objects have been made with.
+	# shellcheck disable=SC2086 # settings
+	make -C "$folder" CURDIR="$top" -j1 $setting "${targets[@]}" 2>&1
+}
+
 # try_mutant NAME: writes NAME.verdict, "killed TEST REASON", "survived" or "error REASON".
 try_mutant()
 {
-	local name=$1 folder=$work/$1 objects test reason targets=()
-	objects=$(folder_of "${with[$name]}")
+	local name=$1 folder=$work/$1 test reason
 	read -ra list <<<"${tests[$name]}"
 	copy_tree "$folder" "${with[$name]}" "${list[@]}"
 	if ! reason=$(mutate "$name" 2>&1 >"$folder/${file[$name]}"); then
 		echo "error does not apply: $reason"
 		return
 	fi
-	for test in "${list[@]}"; do
-		targets+=("$objects/test/$test")
-	done
-	# CURDIR: or the flags would not be those that the objects have been made with.
-	# shellcheck disable=SC2086 # settings
-	if ! reason=$(make -C "$folder" CURDIR="$top" -j1 ${with[$name]} "${targets[@]}" 2>&1); then
+	if ! reason=$(make_tests "$folder" "${with[$name]}" "${list[@]}"); then
 		echo "error does not compile: $(grep -m 1 'error' <<<"$reason")"
 		return
 	fi
@@ -242,18 +256,23 @@ build_tests()
 		done
 	done
 	for variant in $(printf '%s\n' "${!wanted[@]}" | cut -d ' ' -f 1 | sort -u); do
-		local targets=() setting=$variant
+		local targets=() list=() setting=$variant
 		[[ $variant == plain ]] && setting=
 		while read -r test; do
+			list+=("$test")
 			targets+=("$(folder_of "$setting")/test/$test")
 		done < <(printf '%s\n' "${!wanted[@]}" | sed -n "s/^$variant //p")
 		# shellcheck disable=SC2086 # settings
 		make -s -j"$jobs" $setting "${targets[@]}" || return 1
+		[[ $CHECKED != yes ]] || continue
+		copy_tree "$(control_of "${setting:--}")" "$setting" "${list[@]}"
+		make_tests "$(control_of "${setting:--}")" "$setting" "${list[@]}" || return 1
 	done
 	mkdir -p "$work/times"
 	[[ $CHECKED != yes ]] || return 0
 	failures=$(printf '%s\n' "${!wanted[@]}" | sort | sed 's/^plain /- /' |
 		xargs -L 1 -P "$jobs" test/mutants/run.sh --test)
+	rm -rf "$work"/control-*
 	[[ -z $failures ]] && return 0
 	echo "$failures"
 	return 1
@@ -317,6 +336,10 @@ if ((tried != ${#chosen[@]})); then
 fi
 bugs=$((tried - equals))
 rate=$((killed * 1000 / (bugs ? bugs : 1)))
+if ((bugs >= 100 && rate < 950)); then
+	echo "fewer than 95 % of the bugs are seen"
+	((failed++))
+fi
 echo "$tried mutants, $equals of them no bugs: $killed killed, $explained survive and are" \
 	"explained, $failed failed; $((rate / 10)).$((rate % 10)) % of the bugs are seen"
 echo "$passed passed, $failed failed"
