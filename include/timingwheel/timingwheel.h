@@ -159,8 +159,10 @@ enum tw_drive {
 };
 
 enum tw_when_full {
-	TW_WHEN_FULL_WAIT, /* the call waits until there is room; those that wait go in order */
-	TW_WHEN_FULL_FAIL  /* the call answers TW_FULL */
+	/* The call waits until there is room, in order; where it would wait for itself (a task of
+	 * an inline wheel, or of a pool with max_unfinished) it may be refused all the same. */
+	TW_WHEN_FULL_WAIT,
+	TW_WHEN_FULL_FAIL /* the call answers TW_FULL */
 };
 
 /* To be told of tasks that take long. */

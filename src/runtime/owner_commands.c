@@ -302,9 +302,6 @@ static size_t owner_peek(struct owner *owner, size_t most, bool *request_is_next
 	return count;
 }
 
-/* What a request counts as, in commands: a drain touches some 30 new pages. */
-enum { REQUEST_SHARE = 256 };
-
 bool owner_apply(struct owner *owner, size_t most)
 {
 	while (most > 0) {
@@ -319,9 +316,7 @@ bool owner_apply(struct owner *owner, size_t most)
 			if (seen >= most)
 				return true;
 			owner_serve(owner, requests_take(&owner->requests));
-			if (most - seen <= REQUEST_SHARE)
-				return true;
-			most -= seen + REQUEST_SHARE;
+			most -= seen + 1;
 			continue;
 		}
 		if (count == 0)

@@ -60,7 +60,7 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most);
 /* Whether what wheel_expire() returned last was left over or re-filed too late; no mixture. */
 bool wheel_expired_late(const struct wheel *wheel);
 /* Takes up to `most` timers out, whatever their expiry; fewer only when the wheel is empty. The
- * wheel is then used for nothing else any more. */
+ * wheel is from then on good for this and wheel_remove() alone. */
 size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most);
 
 /* Asserts the invariants by looking at everything. For tests and TW_DEBUG. */

@@ -59,8 +59,7 @@ struct wheel {
 /* Makes a zeroed wheel an empty one. `wheel` is the first member of the layout's struct. */
 void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered);
 
-/* Slots lie in zeroed memory, which is touched where a timer is linked first: before that, a slot
- * points nowhere. */
+/* Slots lie in zeroed memory: before a timer is linked there, a slot points nowhere. */
 static inline bool wheel_slot_is_empty(const struct list *slot)
 {
 	return !slot->next || list_is_empty(slot);

@@ -23,8 +23,9 @@
 #     CHECKED=yes     the tests have just passed: they are not run without mutants first
 #
 # First all the tests are run on the sources as they are, in a folder such as the mutants have: a
-# test that fails there tells nothing of mutants; and one that takes four times as long as there, and ten seconds, hangs. Each mutant then
-# has a folder of its own below build/mutants, with a copy of the sources and of the objects; make
+# test that fails there tells nothing of mutants; and one that takes four times as long as there,
+# and ten seconds, hangs. Each mutant then has a folder of its own below build/mutants, with a copy
+# of the sources and of the objects; make
 # compiles there what depends on the changed file, and links the tests. A mutant that no test sees
 # has to be explained by "survives:" or "equal:". Without that it has failed, as has one that does
 # not compile, or whose text is not in the source any more. The last line is "N passed, N failed".
