@@ -484,8 +484,11 @@ static bool advance_begins(const struct call *call, struct timers_state *state)
 	return true;
 }
 
-static bool advance_ends(struct timers_state *state)
+/* False also where it has not begun. */
+static bool advance_ends(const struct call *call, struct timers_state *state)
 {
+	if (!state->is_advancing || state->target != call->target)
+		return false;
 	state->is_advancing = false;
 	for (int i = 0; i < KEYS; i++) {
 		const struct key_state *key = &state->keys[i];
@@ -555,7 +558,7 @@ static enum step_answer timers_take(void *context, size_t step, unsigned choice,
 	if (step >= CALLS_A_HISTORY) {
 		if (choice > 0)
 			return STEP_HAS_NO_MORE_CHOICES;
-		fits = judge->advance[step] ? advance_ends(&state)
+		fits = judge->advance[step] ? advance_ends(judge->advance[step], &state)
 					    : timer_expires(judge, judge->expires[step], &state);
 	} else {
 		const struct call *call = &judge->history->calls[step];
@@ -991,13 +994,18 @@ static struct end *write_end(struct written *written, unsigned value, enum end_k
 	return end;
 }
 
+static void write_rest(struct written *written)
+{
+	while (written->count < CALLS_A_HISTORY)
+		write_call(written, FLUSH, 0, 0);
+}
+
 static bool written_fits(struct written *written)
 {
 	struct judge judge;
 	const struct sequential timers = {&judge, timers_take, timers_may_end};
 
-	while (written->count < CALLS_A_HISTORY)
-		write_call(written, FLUSH, 0, 0);
+	write_rest(written);
 	if (history_fault(&written->history))
 		return false;
 	judge_timers(&judge, &written->history);
@@ -1014,6 +1022,19 @@ static bool expiry_fits(int deadline_told, int advance, bool is_found)
 	write_call(&written, ADVANCE, 0, advance);
 	write_end(&written, 1, END_EXECUTED, 0, deadline_told)->now = 4;
 	write_call(&written, CONTAINS, 0, 0)->status = is_found ? TW_OK : TW_NOT_FOUND;
+	return written_fits(&written);
+}
+
+/* Set, advanced, and still there after the last call. */
+static bool left_fits(int advance)
+{
+	static struct written written;
+
+	memset(&written, 0, sizeof(written));
+	write_call(&written, SET_TIMER, 0, 4);
+	write_call(&written, ADVANCE, 0, advance);
+	write_rest(&written);
+	write_end(&written, 1, END_LEFT, 0, 4);
 	return written_fits(&written);
 }
 
@@ -1056,6 +1077,8 @@ static void timers_that_are_not_linearizable_are_found(void **state)
 	assert_false(expiry_fits(6, 4, false)); /* another deadline */
 	assert_false(expiry_fits(4, 2, false)); /* early */
 	assert_false(expiry_fits(4, 4, true));  /* there, although it was told of */
+	assert_true(left_fits(2));
+	assert_false(left_fits(6)); /* late: it never expires */
 	assert_true(removal_fits(TW_REPLACED, TW_REMOVED));
 	assert_false(removal_fits(TW_REMOVED, TW_REMOVED));
 	assert_false(removal_fits(TW_REMOVED, TW_REPLACED)); /* the other order */
