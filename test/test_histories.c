@@ -613,7 +613,8 @@ static bool calls_overlap(const struct call *left, const struct call *right)
 	return left->step.began < right->step.ended && right->step.began < left->step.ended;
 }
 
-/* Whether somebody's load of that value was overridden while this take was under way. */
+/* Whether the value is that of a load, by this take or one that overlaps it, that a set or delete
+ * overrode. A take that begins when that one is over looks again instead. */
 static bool take_was_given(struct judge *judge, const struct call *call)
 {
 	const struct call *loader = &judge->history->calls[call->found - 1];
@@ -627,7 +628,8 @@ static bool take_was_given(struct judge *judge, const struct call *call)
 
 		is_overridden |= (other->action == SET || other->action == ADD ||
 				  other->action == REPLACE || other->action == DELETE) &&
-				 calls_overlap(loader, other);
+				 calls_overlap(loader, other) &&
+				 call->step.began < other->step.ended;
 	}
 	return is_overridden;
 }
@@ -1070,6 +1072,38 @@ static bool drain_fits(bool has_both)
 	return written_fits(&written);
 }
 
+/* A take is told of another's load, which a set overrides: before the take begins, or after. */
+static bool given_fits(bool begins_after_set)
+{
+	static struct written written;
+	struct judge judge;
+	const struct sequential entry = {&judge, entry_take, entry_may_end};
+	struct call *loader;
+	struct call *taker;
+
+	memset(&written, 0, sizeof(written));
+	loader = write_call(&written, TAKE, 0, 4);
+	taker = write_call(&written, TAKE, 0, 4);
+	write_call(&written, SET, 0, 4);
+	loader->has_loaded = true;
+	loader->found = taker->found = loader->value;
+	if (begins_after_set)
+		taker->step.began = written.time++;
+	loader->step.ended = taker->step.ended = written.time++;
+	write_rest(&written);
+	written.history.over = written.time++;
+	write_end(&written, 3, END_RELEASED, TW_CAUSE_EXPLICIT, 4);
+	judge_entry(&judge, &written.history);
+	return linearize(judge.steps, judge.count, &entry, NULL);
+}
+
+static void entries_that_are_not_linearizable_are_found(void **state)
+{
+	(void)state;
+	assert_true(given_fits(false));
+	assert_false(given_fits(true));
+}
+
 static void timers_that_are_not_linearizable_are_found(void **state)
 {
 	(void)state;
@@ -1088,6 +1122,7 @@ static void timers_that_are_not_linearizable_are_found(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(timers_that_are_not_linearizable_are_found),
+	cmocka_unit_test(entries_that_are_not_linearizable_are_found),
 	TEST_IN(levels_inline, timers_of_three_threads_are_linearizable),
 	TEST_IN(levels_owner, timers_of_four_threads_are_linearizable),
 	TEST_IN(rounds_workers, timers_of_three_threads_are_linearizable),
