@@ -802,6 +802,9 @@ static const char *history_fault(const struct history *history)
 
 		if (!history->cache && call->status != TW_OK && call->action != CONTAINS)
 			return "a call failed";
+		if (history->cache && call->action == TAKE &&
+		    (call->status != TW_OK || call->found == 0 || call->found >= VALUES))
+			return "a take failed, or found no value of the history";
 		if (end->count > 1 || (is_given && end->count == 0))
 			return "a value did not come back once";
 		if (!is_given && !may_be_given && end->count > 0)
