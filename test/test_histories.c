@@ -553,8 +553,8 @@ static enum step_answer timers_take(void *context, size_t step, unsigned choice,
 	bool fits;
 
 	memcpy(&state, bytes, sizeof(state));
-	if (timers_are_stale(judge, step, &state) && choice == 0)
-		return STEP_DOES_NOT;
+	if (timers_are_stale(judge, step, &state))
+		return choice > 0 ? STEP_HAS_NO_MORE_CHOICES : STEP_DOES_NOT;
 	if (step >= CALLS_A_HISTORY) {
 		if (choice > 0)
 			return STEP_HAS_NO_MORE_CHOICES;
@@ -1057,6 +1057,24 @@ static bool removal_fits(unsigned first, unsigned second)
 	return written_fits(&written);
 }
 
+/* A second set of the key, by a clock that ticks meanwhile: the first value was told of before the
+ * second set began, or after. */
+static bool replacement_fits(bool is_told_before)
+{
+	static struct written written;
+
+	memset(&written, 0, sizeof(written));
+	write_call(&written, SET_TIMER, 0, 4);
+	if (is_told_before)
+		write_end(&written, 1, END_RELEASED, TW_REPLACED, 4);
+	write_call(&written, SET_TIMER, 0, 4)->to = 1;
+	if (!is_told_before)
+		write_end(&written, 1, END_RELEASED, TW_REPLACED, 4);
+	write_rest(&written);
+	write_end(&written, 2, END_LEFT, 0, 5);
+	return written_fits(&written);
+}
+
 /* A drain of the second of two timers, the first of which it has told of too, or has not. */
 static bool drain_fits(bool has_both)
 {
@@ -1119,6 +1137,8 @@ static void timers_that_are_not_linearizable_are_found(void **state)
 	assert_true(removal_fits(TW_REPLACED, TW_REMOVED));
 	assert_false(removal_fits(TW_REMOVED, TW_REMOVED));
 	assert_false(removal_fits(TW_REMOVED, TW_REPLACED)); /* the other order */
+	assert_true(replacement_fits(false));
+	assert_false(replacement_fits(true));
 	assert_true(drain_fits(true));
 	assert_false(drain_fits(false));
 }
