@@ -389,7 +389,7 @@ struct judge {
 	unsigned expires[LINEARIZE_MOST];
 };
 
-/* How the models use a state. Deadlines may lie before the history's begin: + 1000. */
+/* How the models use a state. Deadlines: half ticks since the history began. */
 struct key_state {
 	uint8_t value;
 	uint8_t is_fresh; /* armed since the advance under way began */
