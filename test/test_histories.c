@@ -389,7 +389,7 @@ struct judge {
 	unsigned expires[LINEARIZE_MOST];
 };
 
-/* How the models use a state. Deadlines may lie before the history's begin: + 1000. */
+/* How the models use a state. Deadlines: half ticks since the history began. */
 struct key_state {
 	uint8_t value;
 	uint8_t is_fresh; /* armed since the advance under way began */
@@ -484,8 +484,11 @@ static bool advance_begins(const struct call *call, struct timers_state *state)
 	return true;
 }
 
-static bool advance_ends(struct timers_state *state)
+/* False also where it has not begun. */
+static bool advance_ends(const struct call *call, struct timers_state *state)
 {
+	if (!state->is_advancing || state->target != call->target)
+		return false;
 	state->is_advancing = false;
 	for (int i = 0; i < KEYS; i++) {
 		const struct key_state *key = &state->keys[i];
@@ -550,12 +553,12 @@ static enum step_answer timers_take(void *context, size_t step, unsigned choice,
 	bool fits;
 
 	memcpy(&state, bytes, sizeof(state));
-	if (timers_are_stale(judge, step, &state) && choice == 0)
-		return STEP_DOES_NOT;
+	if (timers_are_stale(judge, step, &state))
+		return choice > 0 ? STEP_HAS_NO_MORE_CHOICES : STEP_DOES_NOT;
 	if (step >= CALLS_A_HISTORY) {
 		if (choice > 0)
 			return STEP_HAS_NO_MORE_CHOICES;
-		fits = judge->advance[step] ? advance_ends(&state)
+		fits = judge->advance[step] ? advance_ends(judge->advance[step], &state)
 					    : timer_expires(judge, judge->expires[step], &state);
 	} else {
 		const struct call *call = &judge->history->calls[step];
@@ -610,7 +613,8 @@ static bool calls_overlap(const struct call *left, const struct call *right)
 	return left->step.began < right->step.ended && right->step.began < left->step.ended;
 }
 
-/* Whether somebody's load of that value was overridden while this take was under way. */
+/* Whether the value is that of a load, by this take or one that overlaps it, that a set or delete
+ * overrode. A take that begins when that one is over looks again instead. */
 static bool take_was_given(struct judge *judge, const struct call *call)
 {
 	const struct call *loader = &judge->history->calls[call->found - 1];
@@ -624,7 +628,8 @@ static bool take_was_given(struct judge *judge, const struct call *call)
 
 		is_overridden |= (other->action == SET || other->action == ADD ||
 				  other->action == REPLACE || other->action == DELETE) &&
-				 calls_overlap(loader, other);
+				 calls_overlap(loader, other) &&
+				 call->step.began < other->step.ended;
 	}
 	return is_overridden;
 }
@@ -797,6 +802,9 @@ static const char *history_fault(const struct history *history)
 
 		if (!history->cache && call->status != TW_OK && call->action != CONTAINS)
 			return "a call failed";
+		if (history->cache && call->action == TAKE &&
+		    (call->status != TW_OK || call->found == 0 || call->found >= VALUES))
+			return "a take failed, or found no value of the history";
 		if (end->count > 1 || (is_given && end->count == 0))
 			return "a value did not come back once";
 		if (!is_given && !may_be_given && end->count > 0)
@@ -991,13 +999,18 @@ static struct end *write_end(struct written *written, unsigned value, enum end_k
 	return end;
 }
 
+static void write_rest(struct written *written)
+{
+	while (written->count < CALLS_A_HISTORY)
+		write_call(written, FLUSH, 0, 0);
+}
+
 static bool written_fits(struct written *written)
 {
 	struct judge judge;
 	const struct sequential timers = {&judge, timers_take, timers_may_end};
 
-	while (written->count < CALLS_A_HISTORY)
-		write_call(written, FLUSH, 0, 0);
+	write_rest(written);
 	if (history_fault(&written->history))
 		return false;
 	judge_timers(&judge, &written->history);
@@ -1017,6 +1030,19 @@ static bool expiry_fits(int deadline_told, int advance, bool is_found)
 	return written_fits(&written);
 }
 
+/* Set, advanced, and still there after the last call. */
+static bool left_fits(int advance)
+{
+	static struct written written;
+
+	memset(&written, 0, sizeof(written));
+	write_call(&written, SET_TIMER, 0, 4);
+	write_call(&written, ADVANCE, 0, advance);
+	write_rest(&written);
+	write_end(&written, 1, END_LEFT, 0, 4);
+	return written_fits(&written);
+}
+
 /* Two sets of one key, then a removal: what becomes of both. */
 static bool removal_fits(unsigned first, unsigned second)
 {
@@ -1028,6 +1054,24 @@ static bool removal_fits(unsigned first, unsigned second)
 	write_call(&written, REMOVE_TIMER, 1, 0);
 	write_end(&written, 1, END_RELEASED, first, 4);
 	write_end(&written, 2, END_RELEASED, second, 6);
+	return written_fits(&written);
+}
+
+/* A second set of the key, by a clock that ticks meanwhile: the first value was told of before the
+ * second set began, or after. */
+static bool replacement_fits(bool is_told_before)
+{
+	static struct written written;
+
+	memset(&written, 0, sizeof(written));
+	write_call(&written, SET_TIMER, 0, 4);
+	if (is_told_before)
+		write_end(&written, 1, END_RELEASED, TW_REPLACED, 4);
+	write_call(&written, SET_TIMER, 0, 4)->to = 1;
+	if (!is_told_before)
+		write_end(&written, 1, END_RELEASED, TW_REPLACED, 4);
+	write_rest(&written);
+	write_end(&written, 2, END_LEFT, 0, 5);
 	return written_fits(&written);
 }
 
@@ -1049,6 +1093,38 @@ static bool drain_fits(bool has_both)
 	return written_fits(&written);
 }
 
+/* A take is told of another's load, which a set overrides: before the take begins, or after. */
+static bool given_fits(bool begins_after_set)
+{
+	static struct written written;
+	struct judge judge;
+	const struct sequential entry = {&judge, entry_take, entry_may_end};
+	struct call *loader;
+	struct call *taker;
+
+	memset(&written, 0, sizeof(written));
+	loader = write_call(&written, TAKE, 0, 4);
+	taker = write_call(&written, TAKE, 0, 4);
+	write_call(&written, SET, 0, 4);
+	loader->has_loaded = true;
+	loader->found = taker->found = loader->value;
+	if (begins_after_set)
+		taker->step.began = written.time++;
+	loader->step.ended = taker->step.ended = written.time++;
+	write_rest(&written);
+	written.history.over = written.time++;
+	write_end(&written, 3, END_RELEASED, TW_CAUSE_EXPLICIT, 4);
+	judge_entry(&judge, &written.history);
+	return linearize(judge.steps, judge.count, &entry, NULL);
+}
+
+static void entries_that_are_not_linearizable_are_found(void **state)
+{
+	(void)state;
+	assert_true(given_fits(false));
+	assert_false(given_fits(true));
+}
+
 static void timers_that_are_not_linearizable_are_found(void **state)
 {
 	(void)state;
@@ -1056,15 +1132,20 @@ static void timers_that_are_not_linearizable_are_found(void **state)
 	assert_false(expiry_fits(6, 4, false)); /* another deadline */
 	assert_false(expiry_fits(4, 2, false)); /* early */
 	assert_false(expiry_fits(4, 4, true));  /* there, although it was told of */
+	assert_true(left_fits(2));
+	assert_false(left_fits(6)); /* late: it never expires */
 	assert_true(removal_fits(TW_REPLACED, TW_REMOVED));
 	assert_false(removal_fits(TW_REMOVED, TW_REMOVED));
 	assert_false(removal_fits(TW_REMOVED, TW_REPLACED)); /* the other order */
+	assert_true(replacement_fits(false));
+	assert_false(replacement_fits(true));
 	assert_true(drain_fits(true));
 	assert_false(drain_fits(false));
 }
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(timers_that_are_not_linearizable_are_found),
+	cmocka_unit_test(entries_that_are_not_linearizable_are_found),
 	TEST_IN(levels_inline, timers_of_three_threads_are_linearizable),
 	TEST_IN(levels_owner, timers_of_four_threads_are_linearizable),
 	TEST_IN(rounds_workers, timers_of_three_threads_are_linearizable),
