@@ -493,7 +493,8 @@ static void judge(void)
 	assert(!inbox_has_some(&owner.out.handles.stopped));
 	assert(!inbox_has_some(&owner.out.handles.returned));
 	assert(ended <= 1);
-	assert(TAKES == DRAINS || argument->is_given || ended == stops_answered(TW_REARMED));
+	/* A drain, or the stop before it, has it. */
+	assert(argument->is_given || (TAKES == RUNS && ended == stops_answered(TW_REARMED)));
 	/* A stop that came first has all; after one that found it running, no run begins. */
 	if (stops_answered(TW_OK) > 0 && PERIODIC_RUNS == 0 && count_of(DO_RESET) == 0)
 		assert(argument->runs == 0);
@@ -507,8 +508,13 @@ static void judge(void)
 	/* The last reset has its run, unless that was taken back. After TW_RUNNING none counts. */
 	if (was_reset() && ended == 0 && PERIODIC_RUNS == 0 && TAKES == RUNS)
 		assert(argument->last_deadline == NEW_DEADLINE);
-	if (count_of(DO_MAKE) > 0)
+	if (count_of(DO_MAKE) > 0) {
 		assert(arguments[1].runs == (TAKES == RUNS));
+		assert(arguments[1].is_given == (TAKES == DRAINS));
+	}
+	/* It ran, or its argument was given back, not both. */
+	if (count_of(DO_MAKE_STOP) > 0)
+		assert(arguments[1].runs + arguments[1].is_given == 1);
 }
 
 static void begin(void)
