@@ -54,6 +54,7 @@ struct value {
 	uint64_t clears;  /* over before it was set */
 	tw_duration low;  /* its deadline */
 	tw_duration high;
+	tw_duration life; /* of one that is loaded */
 	unsigned touches;
 	unsigned pins;
 	unsigned told;
@@ -72,6 +73,7 @@ struct key {
 struct user {
 	struct caller caller;
 	const struct tw_cache_entry *pins[PINS_A_USER];
+	struct value *loaded; /* by the take that is under way */
 };
 
 static struct world {
@@ -210,6 +212,9 @@ static void on_remove(void *context, const struct tw_cache_entry *entry, enum tw
 			 value->fate == REFUSED ? "which was refused" : "again");
 	if (cause == TW_CAUSE_EXPIRED && world.options.idle == 0 && now_here() < value->low)
 		sim_fail("expired before its deadline");
+	/* No key is loaded while its value may be read, and nobody sets it. */
+	if (cause == TW_CAUSE_REPLACED && world.options.idle == 0 && value->key >= FIRST_LOADED)
+		sim_fail("a loaded value is replaced");
 	if (cause == TW_CAUSE_SHUTDOWN && !world.is_ending)
 		sim_fail("TW_CAUSE_SHUTDOWN before the end");
 	if (cause == TW_CAUSE_SIZE && !world.has_limits)
@@ -524,6 +529,10 @@ static enum tw_status load(void *argument, const void *key_bytes, size_t key_siz
 		return sim_draw(2) == 0 ? TW_NOT_FOUND : (enum tw_status)LOADER_ERROR;
 	}
 	value->is_adopted = sim_draw(2) == 0;
+	/* Its lifetime counts from the loader's end, at some time before the take's. */
+	value->life = life;
+	value->low = time_add(now_here(), life);
+	user->loaded = value;
 	if (value->is_adopted)
 		status = tw_cache_load_adopt(loading, value->memory, value->size, 0, free_value,
 					     value, life);
@@ -544,9 +553,13 @@ static void user_take(struct user *user, unsigned number)
 	char name[64];
 	size_t size = key_name(number, name);
 	tw_duration wait = DRAW_ONE_OF(0, TW_MILLISECOND, TW_FOREVER, TW_FOREVER);
-	enum tw_status status =
-		CALL(user, tw_cache_take(world.cache, name, size, load, user, wait, &entry));
+	tw_duration now = now_here();
+	enum tw_status status;
 
+	user->loaded = NULL;
+	status = CALL(user, tw_cache_take(world.cache, name, size, load, user, wait, &entry));
+	if (user->loaded)
+		user->loaded->high = time_add(now_here(), user->loaded->life);
 	if (status != TW_OK) {
 		if (entry)
 			sim_fail("a take that fails leaves an entry");
@@ -557,6 +570,9 @@ static void user_take(struct user *user, unsigned number)
 		sim_fail("a take is given what was loaded before a delete that was over");
 	if (value->is_cleared && value->cleared < event)
 		sim_fail("a take is given what was cleared");
+	if (value->high <= now)
+		sim_fail("a take at %lld is given value %d, past its deadline %lld", (long long)now,
+			 (int)(value - world.value), (long long)value->high);
 	user_pin(user, entry);
 }
 

@@ -64,11 +64,14 @@ struct handle_timer {
 	enum timer_kind kind;
 	bool is_accepted;
 	bool is_running;
-	bool is_reset; /* by another than its own run */
-	bool ends;     /* its schedule, after a few runs; nobody stops it */
+	bool ends; /* its schedule, after a few runs; nobody stops it */
 	struct tw_timer timer;
-	tw_duration low; /* of the first run */
+	tw_duration low; /* of the next run; resets under way may bring it sooner */
 	tw_duration period;
+	tw_duration low_reset;               /* by resets since the last run began */
+	tw_duration asked[TASKS_THREAD + 1]; /* by resets under way, of each thread and its run */
+	uint64_t resets_begun;
+	unsigned resets; /* by others than its own run; accepted, or under way */
 	uint64_t runs;
 	uint64_t runs_most;
 	uint64_t drains;
@@ -350,7 +353,7 @@ static void give_handle(struct handle_timer *timer, const char *how)
 {
 	if (!timer->is_accepted && timer->given > 0)
 		sim_fail("the argument of a timer by handle: %s", how);
-	if (timer->is_running && timer->kind == ONE_SHOT && !timer->is_reset &&
+	if (timer->is_running && timer->kind == ONE_SHOT && timer->resets == 0 &&
 	    timer->own_resets == 0)
 		sim_fail("the argument of a one-shot timer in its run: %s", how);
 	timer->given++;
@@ -705,31 +708,93 @@ static void user_advance(struct user *user)
 
 /* ---- Timers by handle ---- */
 
+/* The earliest that the resets under way ask for. */
+static tw_duration timer_asked(const struct handle_timer *timer)
+{
+	tw_duration low = TW_FOREVER;
+
+	for (unsigned i = 0; i <= TASKS_THREAD; i++)
+		if (timer->asked[i] < low)
+			low = timer->asked[i];
+	return low;
+}
+
+/* The deadline that was in force, and did not begin a run, is not in force any more; where a run
+ * may have begun by it, or resets ran side by side, either may be. */
+static void timer_bring(tw_duration *low, tw_duration asked, bool is_alone)
+{
+	if (asked < *low || (is_alone && *low > now_here()))
+		*low = asked;
+}
+
+/* Of what is asked by a thread, or by its own run (TASKS_THREAD). One that fails changes nothing.
+ */
+static enum tw_status timer_reset(struct handle_timer *timer, unsigned thread, tw_duration delay)
+{
+	unsigned *resets = thread == TASKS_THREAD ? &timer->own_resets : &timer->resets;
+	bool is_alone = timer_asked(timer) == TW_FOREVER;
+	uint64_t number = ++timer->resets_begun;
+	tw_duration asked = time_add(now_here(), delay);
+	enum tw_status status;
+
+	/* Before the call: others may see what it did before it comes back. */
+	++*resets;
+	timer->asked[thread] = asked;
+	if (thread == TASKS_THREAD)
+		status = tw_timer_reset(world.wheel, timer->timer, delay);
+	else
+		status =
+			CALL(&world.user[thread], tw_timer_reset(world.wheel, timer->timer, delay));
+	timer->asked[thread] = TW_FOREVER;
+	if (status != TW_OK) {
+		--*resets;
+		return status;
+	}
+	is_alone &= number == timer->resets_begun;
+	timer_bring(&timer->low, asked, is_alone);
+	timer_bring(&timer->low_reset, asked, is_alone);
+	return status;
+}
+
+/* How often it has been reset, by whichever thread. */
+static uint64_t timer_resets(const struct handle_timer *timer)
+{
+	return (uint64_t)timer->resets + timer->own_resets;
+}
+
+static void timer_check_run(struct handle_timer *timer)
+{
+	tw_duration asked = timer_asked(timer);
+	tw_duration low = asked < timer->low ? asked : timer->low;
+
+	if (timer->kind == ONE_SHOT && timer->runs > 1 + timer_resets(timer))
+		sim_fail("run %llu of a one-shot timer, and it was reset %llu times",
+			 (unsigned long long)timer->runs, (unsigned long long)timer_resets(timer));
+	if (now_here() < low)
+		sim_fail("run %llu of a timer is early: %lld, not before %lld",
+			 (unsigned long long)timer->runs, (long long)now_here(), (long long)low);
+	/* A reset before this line may have come after the run's beginning, and armed the next. */
+	timer->low = timer->kind == ONE_SHOT ? TW_FOREVER : time_add(low, timer->period);
+	if (timer->low_reset < timer->low)
+		timer->low = timer->low_reset;
+	timer->low_reset = TW_FOREVER;
+}
+
 static void timer_run(void *argument)
 {
 	struct handle_timer *timer = argument;
-	tw_duration low = timer->low;
 	unsigned resets = timer->own_resets;
 
 	if (timer->is_running)
 		sim_fail("two runs of a timer overlap");
 	if (++timer->runs > timer->runs_most)
 		sim_fail("a timer runs after it was stopped");
-	if (timer->kind != ONE_SHOT && !timer->is_reset)
-		low = time_add(low, (tw_duration)(timer->runs - 1) * timer->period);
-	if (!timer->is_reset && timer->own_resets == 0 && now_here() < low)
-		sim_fail("run %llu of a timer is early: %lld, not before %lld",
-			 (unsigned long long)timer->runs, (long long)now_here(), (long long)low);
+	timer_check_run(timer);
 	timer->is_running = true;
 	task_behave();
 	if (timer->kind == ONE_SHOT && timer->timer.id != 0 && timer->own_resets < 3 &&
-	    sim_draw(6) == 0) {
-		/* Before the call: others may see what it did before it comes back. */
-		timer->own_resets++;
-		if (tw_timer_reset(world.wheel, timer->timer,
-				   draw_between(1, 3 * world.interval)) != TW_OK)
-			timer->own_resets = resets;
-	}
+	    sim_draw(6) == 0)
+		(void)timer_reset(timer, TASKS_THREAD, draw_between(1, 3 * world.interval));
 	timer->is_running = false;
 	if (timer->kind == ONE_SHOT && timer->own_resets == resets)
 		timer->given++;
@@ -759,8 +824,11 @@ static void user_start_timer(struct user *user)
 	timer = &world.timer[world.timers++];
 	*timer = (struct handle_timer){.kind = (enum timer_kind)DRAW_ONE_OF(0, 0, 0, 1, 2),
 				       .runs_most = UINT64_MAX,
+				       .low_reset = TW_FOREVER,
 				       .drains = world.drains_ended,
 				       .period = draw_between(world.interval, 4 * world.interval)};
+	for (unsigned i = 0; i <= TASKS_THREAD; i++)
+		timer->asked[i] = TW_FOREVER;
 	/* One that outruns its wheel would have no end. */
 	if (!world.is_manual && timer->period < TW_MILLISECOND / 4)
 		timer->period = TW_MILLISECOND / 4;
@@ -803,13 +871,13 @@ static void check_stop(struct handle_timer *timer, enum tw_status status, uint64
 
 	switch (status) {
 	case TW_OK:
-		if (timer->kind == ONE_SHOT && timer->runs > 0 && !timer->is_reset &&
-		    timer->own_resets == 0)
+		if (timer->kind == ONE_SHOT && timer->runs > timer_resets(timer))
 			sim_fail("a timer that has run is stopped with TW_OK");
 		give_handle(timer, "a stop's");
 		break;
 	case TW_REARMED:
-		if (timer->kind == ONE_SHOT && !timer->is_reset && timer->own_resets == 0)
+		if (timer->kind == ONE_SHOT &&
+		    (timer->runs > timer_resets(timer) || timer_resets(timer) == 0))
 			sim_fail("a one-shot timer that nobody reset is stopped with TW_REARMED");
 		timer->given++;
 		break;
@@ -845,7 +913,7 @@ static void user_stop_timer(struct user *user)
 		status = CALL(user, tw_timer_stop(world.wheel, timer->timer));
 	if (status == TW_CLOSED)
 		return;
-	if (waits && timer->is_running && !timer->is_reset)
+	if (waits && timer->is_running)
 		sim_fail("a timer runs after tw_timer_stop_wait");
 	if (status == TW_OK && !waits && timer->is_running)
 		sim_fail("a timer runs after a stop with TW_OK");
@@ -865,9 +933,7 @@ static void user_reset_timer(struct user *user)
 	timer = &world.timer[sim_draw(world.timers)];
 	if (!timer->is_accepted || timer->ends)
 		return;
-	timer->is_reset = true;
-	(void)CALL(user,
-		   tw_timer_reset(world.wheel, timer->timer, draw_between(1, 5 * world.interval)));
+	(void)timer_reset(timer, user->caller.number, draw_between(1, 5 * world.interval));
 }
 
 /* ---- Alarms ---- */
@@ -1151,7 +1217,8 @@ static void check_end(void)
 		if (timer->given == 0)
 			sim_fail("the argument of timer %u, of kind %d, is nobody's at the end", i,
 				 (int)timer->kind);
-		if (timer->given > 1 && !timer->is_reset)
+		/* A run does not know whether another thread's reset has taken the argument. */
+		if (timer->given > 1 + (timer->kind == ONE_SHOT ? timer->resets : 0))
 			sim_fail("the argument of timer %u, of kind %d, is %u parties'", i,
 				 (int)timer->kind, timer->given);
 	}
