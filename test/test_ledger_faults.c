@@ -324,16 +324,18 @@ static void make_trouble(struct show *show, struct caller *callers, pthread_t *t
 			 struct random *random)
 {
 	int faults = 0;
+	int round = 0;
 
-	for (int round = 0; atomic_load(&show->next_piece) < PIECES / 5 * 4; round++) {
-		fail_allocation((long)random_below(random, 50) + 1, random_once_in(random, 4));
+	for (; atomic_load(&show->next_piece) < PIECES / 5 * 4; round++) {
+		fail_allocation((long)random_below(random, 12) + 1, random_once_in(random, 4));
 		wait_for(TW_MILLISECOND);
 		faults += end_faults();
 		cancel_one(show, callers, threads, random);
 		if (!SANITIZER_THREAD && round % ROUNDS_A_FORK == 1)
 			fork_one(show);
 	}
-	assert_true(faults > 0);
+	/* On a busy machine the callers may be through before this thread has its turn. */
+	assert_true(faults > 0 || round < 10);
 }
 
 static void show_begin(struct show *show, const struct variant *variant,
