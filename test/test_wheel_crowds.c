@@ -135,6 +135,16 @@ static void timer_that_repeats_is_the_first_of_its_tick(void **state)
 	crowd_close(&crowd);
 }
 
+/* Timer i and no other comes next, late or not. */
+static void assert_next_is(struct crowd *crowd, size_t i, bool late)
+{
+	struct timer *expired[STEP];
+
+	assert_int_equal(step(crowd, expired), 1);
+	assert_ptr_equal(expired[0], &crowd->timers[i]);
+	assert_int_equal(wheel_expired_late(crowd->wheel), late);
+}
+
 static void what_a_tick_has_left_over_comes_after_all_that_is_newly_due(void **state)
 {
 	static struct crowd crowd;
@@ -151,9 +161,7 @@ static void what_a_tick_has_left_over_comes_after_all_that_is_newly_due(void **s
 	assert_false(wheel_has_due(crowd.wheel));
 	add(&crowd, CROWD, 0);
 	assert_true(wheel_has_due(crowd.wheel));
-	assert_int_equal(step(&crowd, expired), 1);
-	assert_ptr_equal(expired[0], &crowd.timers[CROWD]);
-	assert_false(wheel_expired_late(crowd.wheel));
+	assert_next_is(&crowd, CROWD, false);
 	assert_int_equal(step(&crowd, expired), STEP);
 	assert_true(wheel_expired_late(crowd.wheel));
 	crowd_close(&crowd);
@@ -162,7 +170,6 @@ static void what_a_tick_has_left_over_comes_after_all_that_is_newly_due(void **s
 static void timer_refiled_too_late_is_late_and_one_set_in_the_past_is_not(void **state)
 {
 	static struct crowd crowd;
-	struct timer *expired[STEP];
 
 	(void)state;
 	crowd_open(&crowd);
@@ -170,27 +177,21 @@ static void timer_refiled_too_late_is_late_and_one_set_in_the_past_is_not(void *
 	wheel_advance(crowd.wheel, 3 * SPAN);
 	wheel_advance(crowd.wheel, 5 * SPAN);
 	add(&crowd, 1, 4 * SPAN);
-	assert_int_equal(step(&crowd, expired), 1);
-	assert_ptr_equal(expired[0], &crowd.timers[1]);
-	assert_false(wheel_expired_late(crowd.wheel));
-	assert_int_equal(step(&crowd, expired), 1);
-	assert_ptr_equal(expired[0], &crowd.timers[0]);
-	assert_true(wheel_expired_late(crowd.wheel));
+	assert_next_is(&crowd, 1, false);
+	assert_next_is(&crowd, 0, true);
 	crowd_close(&crowd);
 }
 
 static void timer_refiled_at_its_tick_is_not_late(void **state)
 {
 	static struct crowd crowd;
-	struct timer *expired[STEP];
 
 	(void)state;
 	crowd_open(&crowd);
 	add(&crowd, 0, 4 * SPAN + 100);
 	wheel_advance(crowd.wheel, 3 * SPAN);
 	wheel_advance(crowd.wheel, 4 * SPAN + 100);
-	assert_int_equal(step(&crowd, expired), 1);
-	assert_false(wheel_expired_late(crowd.wheel));
+	assert_next_is(&crowd, 0, false);
 	crowd_close(&crowd);
 }
 

@@ -17,10 +17,10 @@
  * these: the next tick at which any slot must be looked at. Removing or moving a timer leaves that
  * of its slot as it is while there are others; then the slot comes up once for nothing.
  *
- * The tree holds complements, so that untouched memory says that there is no timer.
+ * The tree holds complements, so that zeroed memory says that there is no timer.
  *
- * Invariants: earliest at leaf s ≤ the expiry of every timer in slot s, > now; at an inner node it
- * is the lesser of that at its two children.
+ * Invariants: earliest at leaf s ≤ the expiry of every timer in slot s, > now; at an inner node
+ * it is the lesser of that at its two children.
  */
 #include <assert.h>
 #include <stdlib.h>
