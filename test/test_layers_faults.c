@@ -109,8 +109,8 @@ static void queue_larger_than_memory_is_refused(void **state)
 
 static void slab_without_memory_gives_what_it_has_and_goes_on_when_there_is_more(void **state)
 {
-	enum { HELD = 1000 };
-	void *held[HELD];
+	enum { HELD = 20000 };
+	static void *held[HELD];
 	size_t count = 0;
 	struct slab slab;
 	struct slab_bin bin = {0};
@@ -156,7 +156,7 @@ static void blocks_given_back_can_be_taken_without_memory(void **state)
 
 static void timer_of_any_size_without_memory_is_null(void **state)
 {
-	static const size_t sizes[] = {1, 16, 17, 80, 81, 144, 145, 65535};
+	static const size_t sizes[] = {1, 32, 33, 96, 97, 160, 161, 65535};
 	static const unsigned char key[65535];
 
 	(void)state;
@@ -240,13 +240,14 @@ static void assert_none_is_lost(struct keys *keys)
 	}
 }
 
-/* Adds `count` keys of which the last are added without memory, and goes on with it. */
+/* Adds keys of which the last are added without memory, and goes on with it. */
 static void grow_without_memory(size_t with_memory, size_t without)
 {
+	enum { MORE = 10000 };
 	struct keys keys;
 	uint32_t buckets;
 
-	keys_open(&keys, 2 * without);
+	keys_open(&keys, without + MORE);
 	add_up_to(&keys, with_memory);
 	fail_allocation(1, true);
 	add_up_to(&keys, without);
@@ -260,8 +261,8 @@ static void grow_without_memory(size_t with_memory, size_t without)
 	add_up_to(&keys, without);
 	assert_true(end_faults());
 	assert_none_is_lost(&keys);
-	add_up_to(&keys, 2 * without);
-	assert_true(keys.index.buckets > buckets + without / 2);
+	add_up_to(&keys, without + MORE);
+	assert_true(keys.index.buckets > buckets + MORE / 2);
 	assert_none_is_lost(&keys);
 	keys_close(&keys);
 }
@@ -269,16 +270,14 @@ static void grow_without_memory(size_t with_memory, size_t without)
 static void index_without_memory_for_a_segment_refuses_nothing_and_grows_later(void **state)
 {
 	(void)state;
-	grow_without_memory(1000, 10000);
-	grow_without_memory(4096, 4300);
-	grow_without_memory(20000, 50000);
+	grow_without_memory(1000, 262144 + 10000);
+	grow_without_memory(262144, 262144 + 1000);
 }
 
 static void index_without_memory_for_its_directory_refuses_nothing_and_grows_later(void **state)
 {
 	(void)state;
-	grow_without_memory(65536, 66000);
-	grow_without_memory(131072, 132000);
+	grow_without_memory(524288, 525000);
 }
 
 static void index_whose_growth_fails_now_and_then_loses_nothing(void **state)
@@ -287,7 +286,7 @@ static void index_whose_growth_fails_now_and_then_loses_nothing(void **state)
 	struct keys keys;
 
 	(void)state;
-	keys_open(&keys, 150000);
+	keys_open(&keys, 600000);
 	while (keys.count < keys.size) {
 		size_t count = keys.count + 1 + (size_t)random_below(&random, 3000);
 

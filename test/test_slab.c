@@ -45,7 +45,7 @@ static void give_all(struct slab *slab, void **blocks, size_t count)
 	for (size_t i = 0; i < count; i++)
 		slab_give(slab, &bin, blocks[i]);
 	slab_flush(slab, &bin);
-	assert_null(bin.first);
+	assert_null(bin.magazines);
 	assert_int_equal(bin.count, 0);
 }
 
@@ -114,7 +114,8 @@ static void flush_of_an_empty_bin_does_nothing(void **state)
 	(void)state;
 	slab_init(&slab, 64);
 	slab_flush(&slab, &bin);
-	assert_null(bin.first);
+	assert_null(bin.magazines);
+	assert_int_equal(bin.count, 0);
 	slab_destroy(&slab);
 }
 
@@ -145,7 +146,7 @@ static size_t count_different_blocks(struct slab *slab, size_t held, size_t cycl
 	return different;
 }
 
-/* One chain may stay behind in the stripe, whatever its length. */
+/* One magazine may stay behind in the stripe. */
 static void blocks_given_back_are_taken_again(void **state)
 {
 	static const size_t held[] = {1, 2, 63, 64, 65, 1000};
@@ -224,11 +225,11 @@ static bool is_stamped(const uint64_t *block)
 
 /*
  * A few hundred blocks are in use at a time, a few thousand may lie in stripes and bins, more than
- * 100 MB pass. Chunks double from 64 KiB on, so all before one of 1 MiB are less than that.
+ * 100 MB pass.
  */
 static void assert_stayed_small(const struct slab *slab)
 {
-	assert_in_range(slab->next_chunk_size, 0, (size_t)1 << 20);
+	assert_in_range(slab->chunk_count, 0, 1);
 }
 
 /* Takes blocks, stamps them and leaves them in some place; gives back those that lay there. */
@@ -328,7 +329,7 @@ static void memory_does_not_grow_where_one_thread_takes_and_another_gives(void *
 	slab_destroy(&conveyor.slab);
 }
 
-enum { CHUNKS = 3, HANDLE_SIZE = 88 };
+enum { CHUNKS = 3, HANDLE_SIZE = 88, HANDLE_ROOM = 48 };
 
 /* Takes note of the first CHUNKS chunks, wants no more. */
 static bool note_chunk(void *argument, struct slab_chunk *chunk, size_t number)
@@ -344,25 +345,25 @@ static bool note_chunk(void *argument, struct slab_chunk *chunk, size_t number)
 /* Finds a block by where it lies, as a handle is found by its id. */
 static void assert_lies_in_its_chunk(struct slab_chunk **chunks, const char *block)
 {
-	size_t offset = (uintptr_t)block % SLAB_CHUNK_LARGEST;
+	size_t offset = (uintptr_t)block % SLAB_CHUNK;
 	const struct slab_chunk *chunk = (const struct slab_chunk *)(const void *)(block - offset);
 
 	assert_in_range(slab_chunk_number(chunk), 0, CHUNKS - 1);
 	assert_ptr_equal(chunks[slab_chunk_number(chunk)], chunk);
 	assert_int_equal((offset - CACHE_LINE) % HANDLE_SIZE, 0);
-	assert_true(offset >= CACHE_LINE && offset + HANDLE_SIZE <= SLAB_CHUNK_LARGEST);
+	assert_true(offset >= CACHE_LINE && offset + HANDLE_SIZE <= SLAB_CHUNK);
 }
 
 static void blocks_lie_in_numbered_chunks_until_the_hook_wants_no_more(void **state)
 {
-	enum { A_CHUNK = (SLAB_CHUNK_LARGEST - CACHE_LINE) / HANDLE_SIZE };
+	enum { A_CHUNK = (SLAB_CHUNK - CACHE_LINE) / HANDLE_SIZE };
 	struct slab_chunk *chunks[CHUNKS] = {0};
 	void **blocks = calloc(CHUNKS * A_CHUNK, sizeof(*blocks));
 	struct slab slab;
 
 	(void)state;
 	assert_non_null(blocks);
-	slab_init_chunks(&slab, HANDLE_SIZE, note_chunk, chunks);
+	slab_init_hooked(&slab, HANDLE_SIZE, HANDLE_ROOM, note_chunk, chunks);
 	for (int turn = 0; turn < 3; turn++) {
 		take_all(&slab, blocks, CHUNKS * A_CHUNK);
 		assert_null(slab_take(&slab));

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "pages.h"
 
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+
+#include "sanitizer.h"
 
 /* Else the owner would meet a page fault, of 2 us, with the first timer in each page. */
 #ifdef MAP_POPULATE
@@ -31,4 +36,60 @@ bool pages_unmap_some(struct pages *pages)
 		munmap(pages->memory + kept, pages->size - kept);
 	pages->size = kept;
 	return kept == 0;
+}
+
+#if SANITIZER_ADDRESS
+/* Its leak detector looks for pointers in what malloc gives alone. */
+void *pages_map_aligned(size_t size)
+{
+	void *memory = aligned_alloc(size, size);
+
+	return memory ? memset(memory, 0, size) : NULL;
+}
+
+void pages_unmap_aligned(void *memory, size_t size)
+{
+	(void)size;
+	free(memory);
+}
+#else
+void *pages_map_aligned(size_t size)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	char *all = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, flags, -1, 0);
+	size_t before;
+
+	if (all == MAP_FAILED)
+		return NULL;
+	before = -(uintptr_t)all & (size - 1);
+	if (before > 0)
+		munmap(all, before);
+	munmap(all + before + size, size - before);
+	return all + before;
+}
+
+void pages_unmap_aligned(void *memory, size_t size)
+{
+	munmap(memory, size);
+}
+#endif
+
+void pages_want_huge(void *memory, size_t size)
+{
+#ifdef MADV_HUGEPAGE
+	(void)madvise(memory, size, MADV_HUGEPAGE);
+#else
+	(void)memory;
+	(void)size;
+#endif
+}
+
+void pages_populate(void *memory, size_t size)
+{
+#ifdef MADV_POPULATE_WRITE
+	(void)madvise(memory, size, MADV_POPULATE_WRITE);
+#else
+	(void)memory;
+	(void)size;
+#endif
 }

@@ -19,4 +19,12 @@ bool pages_map(struct pages *pages, size_t size);
 /* Gives some of it back, from the end; true: there is nothing left. */
 bool pages_unmap_some(struct pages *pages);
 
+/* Zeroed, untouched, aligned to its size, which is a power of two; NULL: out of memory. */
+void *pages_map_aligned(size_t size);
+void pages_unmap_aligned(void *memory, size_t size);
+/* The kernel may use huge pages for it. */
+void pages_want_huge(void *memory, size_t size);
+/* Has its pages there now, as far as the system can. */
+void pages_populate(void *memory, size_t size);
+
 #endif

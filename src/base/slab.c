@@ -4,19 +4,23 @@
  * the workers. malloc and free across threads cost 110 to 230 ns a pair with glibc; this costs
  * about 10.
  *
- * The idea: blocks travel in chains of 64. A thread that takes a block looks into the stripe that
- * its identity points at: a few cache lines' worth of short list under a flag. If the flag is set
- * it goes on to the next stripe rather than wait, so a thread that is descheduled inside holds up
- * nobody. An empty stripe is refilled with a chain from the depot behind the lock, or with fresh
- * memory: 64 takes for one lock. A thread that gives blocks back collects them in a bin of its own
- * and hands over whole chains; where the lock is taken it goes on collecting, for the owner must
- * not wait.
+ * The idea: blocks travel in magazines. A magazine is a free block in which the addresses of others
+ * are written (Bonwick's magazines, 2001, with their room taken from the blocks): 15 blocks of 128
+ * bytes. So nobody touches a free block to pass it on, and the thread that
+ * takes it need not wait for its lines, which another core wrote last.
  *
- * The link to the next free block lies in the block itself, and the block was last written by
- * another core: each take prefetches the block that the next take will want.
+ * A thread that takes a block looks into the stripe that its identity points at: a magazine spread
+ * out under a flag. If the flag is set it goes on to the next stripe rather than wait, so a thread
+ * that is descheduled inside holds up nobody. An empty stripe is refilled with a magazine from the
+ * depot behind the lock, or with fresh memory. A thread that gives blocks back collects them in a
+ * bin of its own, and hands over magazines when it has filled one; where the lock is taken it goes
+ * on collecting, for the owner must not wait.
  *
- * Chunks grow from 64 KiB to 2 MiB, which the kernel can back with one huge page: a million timers
- * touched at random miss the TLB otherwise. Memory goes back to the system with the slab.
+ * Chunks are 2 MiB, which the kernel can back with one huge page: a million timers touched at
+ * random miss the TLB otherwise. A small slab touches only what it uses of its first. For the
+ * kernel, a new huge page is some 100 us of work: the thread that finds little left of a
+ * chunk makes the next one ready, and no other waits for it. Memory goes back to
+ * the system with the slab.
  *
  * Under AddressSanitizer every block comes from malloc and goes to free, so that use after free and
  * leaks show.
@@ -25,27 +29,22 @@
 
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/mman.h>
+#include <string.h>
 
-#include "sanitizer.h"
+#include "pages.h"
 #include "prefetch.h"
+#include "sanitizer.h"
 #include "thread.h"
 
 static const bool slab_recycles = !SANITIZER_ADDRESS;
 
-#ifdef MADV_HUGEPAGE
-static const int slab_advice = MADV_HUGEPAGE;
-#else
-static const int slab_advice = POSIX_MADV_NORMAL;
-#endif
+/* So many bytes before a chunk is used up, the next is wanted. */
+static const ptrdiff_t spare_before = SLAB_CHUNK / 8;
 
-enum { CHAIN_LENGTH = 64 };
-
-static const size_t smallest_chunk = (size_t)64 << 10;
-
-struct slab_block {
-	struct slab_block *next;       /* in its chain */
-	struct slab_block *next_chain; /* in the first block of a chain: the depot's next chain */
+struct slab_magazine {
+	struct slab_magazine *next;
+	size_t count;
+	void *blocks[];
 };
 
 struct slab_chunk {
@@ -53,22 +52,28 @@ struct slab_chunk {
 	size_t number; /* of those before it */
 };
 
-void slab_init(struct slab *slab, size_t block_size)
+static void slab_init_any(struct slab *slab, size_t block_size, size_t room)
 {
-	*slab = (struct slab){.block_size = block_size,
-			      .recycles = slab_recycles,
-			      .next_chunk_size = smallest_chunk};
+	size_t others = (room - sizeof(struct slab_magazine)) / sizeof(void *);
+
+	*slab = (struct slab){.block_size = block_size};
+	slab->magazine = (unsigned)(others < SLAB_MAGAZINE ? others : SLAB_MAGAZINE - 1);
 	pthread_mutex_init(&slab->lock, NULL);
 }
 
-void slab_init_chunks(struct slab *slab, size_t block_size, slab_chunk_hook *hook, void *argument)
+void slab_init(struct slab *slab, size_t block_size)
 {
-	*slab = (struct slab){.block_size = block_size,
-			      .recycles = true,
-			      .next_chunk_size = SLAB_CHUNK_LARGEST,
-			      .hook = hook,
-			      .hook_argument = argument};
-	pthread_mutex_init(&slab->lock, NULL);
+	slab_init_any(slab, block_size, block_size);
+	slab->recycles = slab_recycles;
+}
+
+void slab_init_hooked(struct slab *slab, size_t block_size, size_t room, slab_chunk_hook *hook,
+		      void *argument)
+{
+	slab_init_any(slab, block_size, room);
+	slab->recycles = true;
+	slab->hook = hook;
+	slab->hook_argument = argument;
 }
 
 size_t slab_chunk_number(const struct slab_chunk *chunk)
@@ -80,73 +85,125 @@ void slab_destroy(struct slab *slab)
 {
 	struct slab_chunk *chunk = slab->chunks;
 
+	if (slab->spare)
+		pages_unmap_aligned(slab->spare, SLAB_CHUNK);
 	while (chunk) {
 		struct slab_chunk *next = chunk->next;
 
-		free(chunk);
+		pages_unmap_aligned(chunk, SLAB_CHUNK);
 		chunk = next;
 	}
 	pthread_mutex_destroy(&slab->lock);
 }
 
-/* Under the lock. */
-static bool slab_add_chunk(struct slab *slab)
-{
-	size_t size = slab->next_chunk_size;
-	size_t alignment = size == SLAB_CHUNK_LARGEST ? size : CACHE_LINE;
-	struct slab_chunk *chunk = aligned_alloc(alignment, size);
+/* ---- Fresh memory ---- */
 
+/* Under the lock: has a chunk to cut blocks from; false: out of memory. */
+static bool slab_begin_chunk(struct slab *slab)
+{
+	struct slab_chunk *chunk = slab->spare;
+
+	slab->spare = NULL;
+	if (!chunk)
+		chunk = pages_map_aligned(SLAB_CHUNK);
 	if (!chunk)
 		return false;
-	if (size == SLAB_CHUNK_LARGEST)
-		(void)madvise(chunk, size, slab_advice);
-	else
-		slab->next_chunk_size *= 2;
 	if (slab->hook && !slab->hook(slab->hook_argument, chunk, slab->chunk_count)) {
-		free(chunk);
+		pages_unmap_aligned(chunk, SLAB_CHUNK);
 		return false;
 	}
+	if (slab->chunk_count > 0)
+		pages_want_huge(chunk, SLAB_CHUNK);
 	chunk->number = slab->chunk_count++;
 	chunk->next = slab->chunks;
 	slab->chunks = chunk;
 	slab->fresh = (char *)(chunk + 1);
-	slab->fresh_end = (char *)chunk + size;
+	slab->fresh_end = (char *)chunk + SLAB_CHUNK;
 	return true;
 }
 
-/* Under the lock: a chain cut from memory never used, at least one block if there is memory. */
-static struct slab_block *slab_cut_chain(struct slab *slab)
+/* Under the lock: up to `most` blocks never used. They are not touched. */
+static unsigned slab_cut(struct slab *slab, void **blocks, unsigned most)
 {
-	struct slab_block *first = NULL;
-	struct slab_block **end = &first;
+	unsigned count = 0;
 
-	if ((size_t)(slab->fresh_end - slab->fresh) < slab->block_size && !slab_add_chunk(slab))
-		return NULL;
-	for (int i = 0; i < CHAIN_LENGTH; i++) {
-		struct slab_block *block = (struct slab_block *)(void *)slab->fresh;
-
-		if ((size_t)(slab->fresh_end - slab->fresh) < slab->block_size)
-			break;
+	if ((size_t)(slab->fresh_end - slab->fresh) < slab->block_size && !slab_begin_chunk(slab))
+		return 0;
+	while (count < most && (size_t)(slab->fresh_end - slab->fresh) >= slab->block_size) {
+		blocks[count++] = slab->fresh;
 		slab->fresh += slab->block_size;
-		*end = block;
-		end = &block->next;
 	}
-	*end = NULL;
-	return first;
+	return count;
 }
 
-static struct slab_block *slab_take_chain(struct slab *slab)
+/* Under the lock. */
+static bool slab_wants_spare(const struct slab *slab)
 {
-	struct slab_block *chain;
+	return slab->chunks && !slab->spare && !slab->preparing &&
+	       slab->fresh_end - slab->fresh < spare_before;
+}
+
+/* Has the next chunk ready before it is needed. Under no lock and in no stripe. */
+static void slab_prepare(struct slab *slab)
+{
+	struct slab_chunk *chunk;
+	bool wants;
 
 	pthread_mutex_lock(&slab->lock);
-	chain = slab->chains;
-	if (chain)
-		slab->chains = chain->next_chain;
-	else
-		chain = slab_cut_chain(slab);
+	wants = slab_wants_spare(slab);
+	slab->preparing |= wants;
 	pthread_mutex_unlock(&slab->lock);
-	return chain;
+	if (!wants)
+		return;
+	chunk = pages_map_aligned(SLAB_CHUNK);
+	if (chunk) {
+		pages_want_huge(chunk, SLAB_CHUNK);
+		pages_populate(chunk, SLAB_CHUNK);
+	}
+	pthread_mutex_lock(&slab->lock);
+	slab->spare = chunk;
+	slab->preparing = false;
+	pthread_mutex_unlock(&slab->lock);
+}
+
+/* ---- Taking ---- */
+
+static void slab_fetch(const void *block)
+{
+	prefetch_to_write(block);
+	prefetch_to_write((const char *)block + CACHE_LINE);
+}
+
+/* Under the lock: the blocks of a magazine, the last of which is its own. */
+static unsigned slab_take_magazine(struct slab *slab, void **blocks)
+{
+	struct slab_magazine *magazine = slab->magazines;
+	unsigned count;
+
+	if (!magazine)
+		return 0;
+	slab->magazines = magazine->next;
+	slab_fetch(slab->magazines); /* for the next that comes */
+	count = (unsigned)magazine->count;
+	memcpy(blocks, magazine->blocks, count * sizeof(*blocks));
+	blocks[count] = magazine;
+	return count + 1;
+}
+
+/* Answers whether a spare chunk is wanted. */
+static bool slab_refill(struct slab *slab, struct slab_stripe *stripe)
+{
+	bool wants;
+
+	pthread_mutex_lock(&slab->lock);
+	stripe->count = slab_take_magazine(slab, stripe->blocks);
+	if (stripe->count == 0)
+		stripe->count = slab_cut(slab, stripe->blocks, slab->magazine + 1);
+	wants = slab_wants_spare(slab);
+	pthread_mutex_unlock(&slab->lock);
+	for (unsigned i = stripe->count; slab->fetches && i > 0; i--)
+		slab_fetch(stripe->blocks[i - 1]);
+	return wants;
 }
 
 /* The stripe of this thread, or the next that is free. */
@@ -159,7 +216,8 @@ static struct slab_stripe *slab_enter_stripe(struct slab *slab)
 	for (size_t i = first;; i++) {
 		struct slab_stripe *stripe = &slab->stripes[i % SLAB_STRIPES];
 
-		/* acquire: sees the last user's list; pairs with the release in slab_take(). */
+		/* acquire: sees the last user's blocks; pairs with the release in
+		 * slab_leave_stripe(). */
 		if (!atomic_exchange_explicit(&stripe->busy, true, memory_order_acquire))
 			return stripe;
 		if ((i + 1 - first) % SLAB_STRIPES == 0)
@@ -167,54 +225,99 @@ static struct slab_stripe *slab_enter_stripe(struct slab *slab)
 	}
 }
 
-void *slab_take(struct slab *slab)
+static void slab_leave_stripe(struct slab_stripe *stripe)
+{
+	/* release: hands the blocks on; pairs with the acquire in slab_enter_stripe(). */
+	atomic_store_explicit(&stripe->busy, false, memory_order_release);
+}
+
+static size_t slab_take_from_malloc(struct slab *slab, void **blocks, size_t count)
+{
+	size_t taken = 0;
+
+	while (taken < count && (blocks[taken] = aligned_alloc(slab->block_size & -slab->block_size,
+							       slab->block_size)))
+		taken++;
+	return taken;
+}
+
+size_t slab_take_many(struct slab *slab, void **blocks, size_t count)
 {
 	struct slab_stripe *stripe;
-	struct slab_block *block;
+	size_t taken = 0;
+	bool wants_spare = false;
 
 	if (!slab->recycles)
-		return aligned_alloc(slab->block_size & -slab->block_size, slab->block_size);
+		return slab_take_from_malloc(slab, blocks, count);
 	stripe = slab_enter_stripe(slab);
-	block = stripe->first ? stripe->first : slab_take_chain(slab);
-	stripe->first = block ? block->next : NULL;
-	if (stripe->first) {
-		prefetch_to_write(stripe->first);
-		prefetch_to_write((char *)stripe->first + CACHE_LINE);
+	while (taken < count) {
+		if (stripe->count == 0)
+			wants_spare |= slab_refill(slab, stripe);
+		if (stripe->count == 0)
+			break;
+		blocks[taken++] = stripe->blocks[--stripe->count];
 	}
-	/* release: hands the list on; pairs with the acquire in slab_enter_stripe(). */
-	atomic_store_explicit(&stripe->busy, false, memory_order_release);
-	return block;
+	slab_leave_stripe(stripe);
+	if (wants_spare)
+		slab_prepare(slab);
+	return taken;
 }
 
-/* Under the lock. */
-static void slab_put_chain(struct slab *slab, struct slab_bin *bin)
+void *slab_take(struct slab *slab)
 {
-	bin->first->next_chain = slab->chains;
-	slab->chains = bin->first;
-	*bin = (struct slab_bin){0};
+	void *block;
+
+	return slab_take_many(slab, &block, 1) == 1 ? block : NULL;
 }
 
-void slab_give(struct slab *slab, struct slab_bin *bin, void *memory)
-{
-	struct slab_block *block = memory;
+/* ---- Giving back ---- */
 
+/* The block becomes a magazine of those in the bin. */
+static void slab_fill_magazine(struct slab_bin *bin, void *block)
+{
+	struct slab_magazine *magazine = block;
+
+	magazine->count = bin->count;
+	memcpy(magazine->blocks, bin->blocks, bin->count * sizeof(*bin->blocks));
+	magazine->next = bin->magazines;
+	if (!bin->magazines)
+		bin->last = magazine;
+	bin->magazines = magazine;
+	bin->count = 0;
+}
+
+/* Under the lock: the bin's full magazines become the depot's. */
+static void slab_put_magazines(struct slab *slab, struct slab_bin *bin)
+{
+	bin->last->next = slab->magazines;
+	slab->magazines = bin->magazines;
+	bin->magazines = NULL;
+}
+
+void slab_give(struct slab *slab, struct slab_bin *bin, void *block)
+{
 	if (!slab->recycles) {
-		free(memory);
+		free(block);
 		return;
 	}
-	block->next = bin->first;
-	bin->first = block;
-	if (++bin->count % CHAIN_LENGTH == 0 && pthread_mutex_trylock(&slab->lock) == 0) {
-		slab_put_chain(slab, bin);
+	if (bin->count < slab->magazine) {
+		bin->blocks[bin->count++] = block;
+		return;
+	}
+	slab_fill_magazine(bin, block);
+	if (pthread_mutex_trylock(&slab->lock) == 0) {
+		slab_put_magazines(slab, bin);
 		pthread_mutex_unlock(&slab->lock);
 	}
 }
 
 void slab_flush(struct slab *slab, struct slab_bin *bin)
 {
-	if (!bin->first)
+	if (bin->count > 0)
+		slab_fill_magazine(bin, bin->blocks[--bin->count]);
+	if (!bin->magazines)
 		return;
 	pthread_mutex_lock(&slab->lock);
-	slab_put_chain(slab, bin);
+	slab_put_magazines(slab, bin);
 	pthread_mutex_unlock(&slab->lock);
 }

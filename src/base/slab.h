@@ -3,7 +3,7 @@
  * Memory for blocks of one size that one thread takes and another gives back.
  *
  * slab_take: any thread. slab_give: any thread, through a bin of its own; what lies in a bin is out
- * of reach of others until slab_flush or until the bin has filled a chain.
+ * of reach of others until slab_flush or until the bin has filled a magazine.
  */
 #ifndef SLAB_H
 #define SLAB_H
@@ -15,11 +15,15 @@
 
 #define CACHE_LINE 64
 
-enum { SLAB_STRIPES = 16 };
+/* Chunks are so large, and aligned to that; their blocks begin CACHE_LINE after it. */
+#define SLAB_CHUNK ((size_t)2 << 20)
 
-#define SLAB_CHUNK_LARGEST ((size_t)2 << 20)
+enum {
+	SLAB_STRIPES = 16,
+	SLAB_MAGAZINE = 32 /* blocks, at most */
+};
 
-struct slab_block;
+struct slab_magazine;
 struct slab_chunk;
 
 /* Told of each new chunk, before any of its blocks is used; false: it is not to be. */
@@ -28,44 +32,53 @@ typedef bool slab_chunk_hook(void *argument, struct slab_chunk *chunk, size_t nu
 /* Some free blocks for the next thread that comes by. */
 struct slab_stripe {
 	_Alignas(CACHE_LINE) atomic_bool busy;
-	struct slab_block *first; /* of the thread that set busy */
+	/* Of the thread that set busy. */
+	unsigned count;
+	void *blocks[SLAB_MAGAZINE];
 };
 
 struct slab {
 	/* Constant. */
 	size_t block_size;
+	unsigned magazine; /* blocks in a magazine, beside its own */
 	bool recycles;
+	bool fetches; /* a block is written to at once when it is taken: brings it nearer before */
 	slab_chunk_hook *hook;
 	void *hook_argument;
 	struct slab_stripe stripes[SLAB_STRIPES]; /* any thread */
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
-	struct slab_block *chains; /* chains of free blocks, linked by their first blocks */
+	struct slab_magazine *magazines;
 	struct slab_chunk *chunks; /* all memory taken from the system */
-	size_t next_chunk_size;
-	size_t chunk_count;
-	char *fresh; /* the part of the last chunk never handed out */
+	struct slab_chunk *spare;  /* the next chunk, ready before it is needed; not in `chunks` */
+	bool preparing;            /* a thread is about to have one */
+	size_t chunk_count;        /* numbers given to chunks */
+	char *fresh;               /* the part of the last chunk never handed out */
 	char *fresh_end;
 };
 
-/* Blocks that one thread is about to give back. */
+/* Blocks that one thread is about to give back. All zero: none. */
 struct slab_bin {
-	struct slab_block *first;
+	struct slab_magazine *magazines; /* full ones */
+	struct slab_magazine *last;      /* of these, the first that was filled */
 	unsigned count;
+	void *blocks[SLAB_MAGAZINE];
 };
 
+/* block_size: a multiple of 8, at least 32. */
 void slab_init(struct slab *slab, size_t block_size);
-/*
- * One whose chunks are all of SLAB_CHUNK_LARGEST bytes and aligned to that, their blocks beginning
- * CACHE_LINE after it, and whose blocks are never anything else; block_size: a multiple of 8.
- */
-void slab_init_chunks(struct slab *slab, size_t block_size, slab_chunk_hook *hook, void *argument);
+/* The same, with a hook. Its blocks are never anything else, under no sanitizer either, and of a
+ * free one only the first `room` bytes are written. */
+void slab_init_hooked(struct slab *slab, size_t block_size, size_t room, slab_chunk_hook *hook,
+		      void *argument);
 size_t slab_chunk_number(const struct slab_chunk *chunk);
 /* Frees all memory; every block must have been given back, or be forgotten by now. */
 void slab_destroy(struct slab *slab);
 
 /* A block aligned as its size is, its content undefined; NULL: out of memory. */
 void *slab_take(struct slab *slab);
+/* Up to `count` ≤ SLAB_MAGAZINE blocks; fewer: out of memory. */
+size_t slab_take_many(struct slab *slab, void **blocks, size_t count);
 void slab_give(struct slab *slab, struct slab_bin *bin, void *block);
 void slab_flush(struct slab *slab, struct slab_bin *bin);
 

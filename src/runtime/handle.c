@@ -56,8 +56,9 @@
  * is the later one. A handle that a worker finds reset, or that has run and is to run again, goes
  * back to the owner through an inbox of its own, which a million stops don't hold up.
  *
- * A handle's memory is never anything else, so an old id may look at it for ever. Each use has a
- * generation of its own; a handle whose generations (2^36) are used up is not used again.
+ * A handle's memory is never anything else, so an old id may look at its state and its place for
+ * ever. Each use has a generation of its own, from 1 on; a handle whose generations (2^36) are used
+ * up is not used again.
  *
  * Linearization of a stop, a reset and the beginning of a run: their exchange of the state.
  */
@@ -92,7 +93,7 @@ static const size_t most_chunks = (size_t)1 << 14;
 
 static size_t chunk_handles(void)
 {
-	return (SLAB_CHUNK_LARGEST - CACHE_LINE) / sizeof(struct handle);
+	return (SLAB_CHUNK - CACHE_LINE) / sizeof(struct handle);
 }
 
 static struct handle *chunk_first(struct slab_chunk *chunk)
@@ -100,16 +101,14 @@ static struct handle *chunk_first(struct slab_chunk *chunk)
 	return (struct handle *)(void *)((char *)chunk + CACHE_LINE);
 }
 
-/* Under the slab's lock: a new chunk's handles get their first generation. */
+/* Under the slab's lock. The states of a new chunk's handles are 0: free, of no generation yet. */
 static bool handle_table_add_chunk(void *argument, struct slab_chunk *chunk, size_t number)
 {
 	struct handle_table *table = argument;
 
 	if (number >= most_chunks || (number + 1) * chunk_handles() > (size_t)1 << INDEX_BITS)
 		return false;
-	for (size_t i = 0; i < chunk_handles(); i++)
-		atomic_init(&chunk_first(chunk)[i].state, (uint64_t)1 << GENERATION_SHIFT);
-	/* release: publishes the states; pairs with the acquire in handle_find(). */
+	/* release: publishes the chunk; pairs with the acquire in handle_find(). */
 	atomic_store_explicit(&table->chunks[number], chunk, memory_order_release);
 	return true;
 }
@@ -120,7 +119,9 @@ bool handle_table_init(struct handle_table *table)
 	table->chunks = calloc(most_chunks, sizeof(*table->chunks));
 	if (!table->chunks)
 		return false;
-	slab_init_chunks(&table->slab, sizeof(struct handle), handle_table_add_chunk, table);
+	slab_init_hooked(&table->slab, sizeof(struct handle), offsetof(struct handle, timer.job),
+			 handle_table_add_chunk, table);
+	table->slab.fetches = true;
 	pthread_mutex_init(&table->lock, NULL);
 	pthread_cond_init(&table->run_ended, NULL);
 	return true;
@@ -141,7 +142,7 @@ static uint64_t generation_of(uint64_t state)
 
 static uint64_t handle_id(const struct handle *handle, uint64_t generation)
 {
-	uintptr_t chunk = (uintptr_t)handle & ~(uintptr_t)(SLAB_CHUNK_LARGEST - 1);
+	uintptr_t chunk = (uintptr_t)handle & ~(uintptr_t)(SLAB_CHUNK - 1);
 	size_t number = slab_chunk_number((const struct slab_chunk *)chunk);
 	size_t index = (size_t)(handle - chunk_first((struct slab_chunk *)chunk));
 
@@ -157,7 +158,7 @@ static struct handle *handle_find(const struct handle_table *table, uint64_t id)
 
 	if (number >= most_chunks)
 		return NULL;
-	/* acquire: sees the states; pairs with the release in handle_table_add_chunk(). */
+	/* acquire: sees the chunk; pairs with the release in handle_table_add_chunk(). */
 	chunk = atomic_load_explicit(&table->chunks[number], memory_order_acquire);
 	return chunk ? chunk_first(chunk) + index % chunk_handles() : NULL;
 }
@@ -171,6 +172,7 @@ struct handle *handle_new(struct handle_table *table, uint64_t *id)
 		return NULL;
 	/* relaxed: nobody else changes a free one. */
 	generation = generation_of(atomic_load_explicit(&handle->state, memory_order_relaxed));
+	generation += generation == 0;
 	handle->timer.class = TIMER_HANDLE;
 	timer_set_place(&handle->timer, TIMER_IN_QUEUE);
 	*id = handle_id(handle, generation);
