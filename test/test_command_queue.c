@@ -32,7 +32,7 @@ static void fill(struct command *command, uint32_t producer, uint64_t number)
 	command->key_size = (uint16_t)number;
 	command->kind = (uint8_t)(number % 5);
 	command->in_task = number % 2 == 0;
-	command->expiry = number;
+	command->id = number;
 	command->deadline = (tw_duration)(number * 3 + producer);
 	command->timer = NULL;
 	memset(command->key, (int)((number + producer) & 0xff), sizeof(command->key));
@@ -43,7 +43,7 @@ static bool is_whole(const struct command *command)
 	struct command right;
 
 	memset(&right, 0, sizeof(right));
-	fill(&right, command->hash, command->expiry);
+	fill(&right, command->hash, command->id);
 	return command->key_size == right.key_size && command->kind == right.kind &&
 	       command->in_task == right.in_task && command->deadline == right.deadline &&
 	       !command->timer && memcmp(command->key, right.key, sizeof(right.key)) == 0;
@@ -122,7 +122,7 @@ static void full_queue_takes_one_command_for_each_that_is_popped(void **state)
 		for (size_t lap = 0; lap < 3 * capacities[i]; lap++) {
 			assert_false(push(&queue, 0, number));
 			assert_int_equal(command_queue_count(&queue), capacities[i]);
-			assert_int_equal(command_queue_at(&queue, 0)->expiry, lap);
+			assert_int_equal(command_queue_at(&queue, 0)->id, lap);
 			command_queue_pop(&queue, 1);
 			assert_int_equal(command_queue_count(&queue), capacities[i] - 1);
 			assert_true(push(&queue, 0, number++));
@@ -152,8 +152,8 @@ static void peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication(void 
 	command_queue_publish(cell, position);
 	assert_int_equal(command_queue_peek(&queue, 8), 2);
 	assert_int_equal(command_queue_peek(&queue, 1), 1);
-	assert_int_equal(command_queue_at(&queue, 0)->expiry, 1);
-	assert_int_equal(command_queue_at(&queue, 1)->expiry, 2);
+	assert_int_equal(command_queue_at(&queue, 0)->id, 1);
+	assert_int_equal(command_queue_at(&queue, 1)->id, 2);
 	command_queue_destroy(&queue);
 }
 
@@ -221,7 +221,7 @@ static void model_pop(struct model *model)
 	assert_int_equal(command_queue_peek(&model->queue, most), readable);
 	readable = (size_t)random_below(&model->random, readable + 1);
 	for (size_t i = 0; i < readable; i++) {
-		assert_int_equal(command_queue_at(&model->queue, i)->expiry, model->head + i);
+		assert_int_equal(command_queue_at(&model->queue, i)->id, model->head + i);
 		assert_true(is_whole(command_queue_at(&model->queue, i)));
 	}
 	command_queue_pop(&model->queue, readable);
@@ -287,7 +287,7 @@ static void cells_claimed_together_follow_one_another(void **state)
 	}
 	assert_int_equal(command_queue_peek(&queue, 8), 4);
 	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(command_queue_at(&queue, i)->expiry, i);
+		assert_int_equal(command_queue_at(&queue, i)->id, i);
 	command_queue_destroy(&queue);
 }
 
@@ -386,7 +386,7 @@ static void consume(struct traffic *traffic, size_t most)
 			const struct command *command = command_queue_at(&traffic->queue, i);
 
 			assert_true(command->hash < PRODUCERS);
-			assert_int_equal(command->expiry, next[command->hash]++);
+			assert_int_equal(command->id, next[command->hash]++);
 			assert_true(is_whole(command));
 		}
 		left -= count;

@@ -162,7 +162,7 @@ static void empty_index_finds_nothing_and_prefetches_nothing(void **state)
 {
 	struct model model;
 	uint32_t hashes[TIMER_INDEX_BATCH];
-	struct keyed_timer *guesses[TIMER_INDEX_BATCH];
+	struct timer_guess guesses[TIMER_INDEX_BATCH];
 
 	(void)state;
 	model_open(&model, 1000);
@@ -174,7 +174,7 @@ static void empty_index_finds_nothing_and_prefetches_nothing(void **state)
 			hashes[i] = (uint32_t)random_next(&model.random);
 		timer_index_prefetch(&model.index, hashes, count, guesses);
 		for (size_t i = 0; i < count; i++)
-			assert_null(guesses[i]);
+			assert_null(guesses[i].timer);
 	}
 	model_close(&model);
 }
@@ -198,7 +198,7 @@ static void single_key_is_found_until_it_is_removed(void **state)
 static void assert_guesses(const struct model *model, size_t first, size_t count)
 {
 	uint32_t hashes[TIMER_INDEX_BATCH] = {0};
-	struct keyed_timer *guesses[TIMER_INDEX_BATCH];
+	struct timer_guess guesses[TIMER_INDEX_BATCH];
 
 	for (size_t i = 0; i < count; i++) {
 		unsigned char key[LONGEST];
@@ -209,9 +209,9 @@ static void assert_guesses(const struct model *model, size_t first, size_t count
 	timer_index_prefetch(&model->index, hashes, count, guesses);
 	for (size_t i = 0; i < count; i++) {
 		if (model->timers[first + i])
-			assert_non_null(guesses[i]);
-		if (guesses[i])
-			assert_int_equal(guesses[i]->hh.hashv, hashes[i]);
+			assert_non_null(guesses[i].timer);
+		if (guesses[i].timer)
+			assert_int_equal(guesses[i].timer->hh.hashv, hashes[i]);
 	}
 }
 
@@ -228,6 +228,38 @@ static void prefetch_guesses_the_timers_and_changes_nothing(void **state)
 	assert_guesses(&model, 0, 1);
 	assert_guesses(&model, 0, 0);
 	assert_finds_all(&model);
+	model_close(&model);
+}
+
+/* What a guess is worth after others have come and gone, and their memory has been used again. */
+static void guess_confirmed_later_finds_the_timer_of_its_key_and_no_other(void **state)
+{
+	enum { KEYS = 4 * TIMER_INDEX_BATCH };
+	struct timer_guess guesses[KEYS];
+	struct model model;
+
+	(void)state;
+	model_open(&model, KEYS);
+	for (int turn = 0; turn < 200; turn++) {
+		for (size_t number = 0; number < KEYS; number++) {
+			unsigned char key[LONGEST];
+			size_t size = model.make_key(&model, number, key);
+			uint32_t hash = model.make_hash(&model, key, size);
+
+			timer_index_prefetch(&model.index, &hash, 1, &guesses[number]);
+		}
+		for (int i = 0; i < turn; i++)
+			change(&model, (size_t)random_below(&model.random, KEYS));
+		for (size_t number = 0; number < KEYS; number++) {
+			unsigned char key[LONGEST];
+			size_t size = model.make_key(&model, number, key);
+			uint32_t hash = model.make_hash(&model, key, size);
+
+			assert_ptr_equal(timer_index_confirm(&model.index, key, size, hash,
+							     &guesses[number]),
+					 model.timers[number]);
+		}
+	}
 	model_close(&model);
 }
 
@@ -383,22 +415,23 @@ static void random_adds_and_removals_agree_with_the_model(void **state)
 	model_close(&model);
 }
 
-/* A count that goes up and down around a bound must not add and free memory each time. */
+/* A count that goes up and down around a bound must not map and unmap memory each time. */
 static void index_at_a_bound_does_not_grow_and_shrink_in_turn(void **state)
 {
+	enum { BOUND = 262144 }; /* buckets of a segment */
 	struct model model;
-	struct UT_hash_bucket *segment;
+	UT_hash_handle **segment;
 
 	(void)state;
-	model_open(&model, 5000);
-	for (size_t number = 0; number < 4100; number++)
+	model_open(&model, BOUND + 100);
+	for (size_t number = 0; number < BOUND + 4; number++)
 		add(&model, number);
 	assert_int_equal(model.index.segment_count, 2);
 	segment = model.index.segments[1];
 	for (int turn = 0; turn < 100; turn++) {
-		for (size_t number = 4090; number < 4100; number++)
+		for (size_t number = BOUND - 6; number < BOUND + 4; number++)
 			take_out(&model, number);
-		for (size_t number = 4090; number < 4100; number++)
+		for (size_t number = BOUND - 6; number < BOUND + 4; number++)
 			add(&model, number);
 		assert_ptr_equal(model.index.segments[1], segment);
 	}
@@ -512,7 +545,7 @@ static void crowd_of_one_hash_does_not_hide_other_keys(void **state)
 
 static void discard_frees_the_table_in_steps_and_leaves_the_timers_alone(void **state)
 {
-	enum { KEYS = 200000 };
+	enum { KEYS = 600000 };
 	struct model model;
 	int steps = 1;
 
@@ -524,7 +557,7 @@ static void discard_frees_the_table_in_steps_and_leaves_the_timers_alone(void **
 		steps++;
 		assert_in_range(steps, 1, KEYS);
 	}
-	/* A step frees a quarter of a megabyte or so. */
+	/* A step unmaps a segment. */
 	assert_in_range(steps, 3, KEYS);
 	assert_true(timer_index_discard(&model.index));
 	for (size_t number = 0; number < KEYS; number += 1000) {
@@ -540,6 +573,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(empty_index_finds_nothing_and_prefetches_nothing),
 	cmocka_unit_test(single_key_is_found_until_it_is_removed),
 	cmocka_unit_test(prefetch_guesses_the_timers_and_changes_nothing),
+	cmocka_unit_test(guess_confirmed_later_finds_the_timer_of_its_key_and_no_other),
 	cmocka_unit_test(every_key_is_found_after_every_bucket_that_comes_or_goes),
 	cmocka_unit_test(index_grows_with_200_000_keys_and_loses_none),
 	cmocka_unit_test(index_shrinks_as_fast_as_timers_are_removed_and_loses_none),

@@ -43,4 +43,19 @@ static inline bool keys_are_equal(const void *left, const void *right, size_t si
 				  : memcmp(left, right, size) == 0;
 }
 
+/* A copy; `to` has room for it. */
+static inline void key_copy(void *to, const void *from, size_t size)
+{
+	uint64_t words[2];
+
+	if (!key_is_short(size)) {
+		memcpy(to, from, size);
+		return;
+	}
+	memcpy(&words[0], from, 8);
+	memcpy(&words[1], (const unsigned char *)from + size - 8, 8);
+	memcpy(to, &words[0], 8);
+	memcpy((unsigned char *)to + size - 8, &words[1], 8);
+}
+
 #endif

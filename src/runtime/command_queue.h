@@ -33,21 +33,24 @@ enum command_kind {
 
 enum { COMMAND_KEY_INLINE = 24 };
 
+/* 56 bytes. */
 struct command {
-	uint32_t hash;
+	uint32_t hash; /* of the key; without one 0 */
 	uint16_t key_size;
-	uint8_t kind; /* enum command_kind */
-	bool in_task; /* set now: given by an inline task */
+	uint8_t kind;         /* enum command_kind */
+	bool in_task;         /* set now: given by an inline task */
+	tw_duration deadline; /* nanoseconds; set and move by key */
 	union {
-		uint64_t expiry; /* tick; not for remove */
-		uint64_t id;     /* reset handle */
+		void *value; /* set */
+		uint64_t id; /* reset handle */
 	};
-	tw_duration deadline; /* nanoseconds; not for remove */
-	/* Set: the timer, with key and value. Else: what carries a key too long for the cell, or
-	 * NULL. */
+	/*
+	 * A key too long for the cell travels in a timer. A set's timer is whole then, with its
+	 * value and deadline; else it is memory that nobody has touched yet.
+	 */
 	union {
-		struct keyed_timer *timer;
-		struct handle *handle; /* set handle; reset handle: or NULL */
+		struct keyed_timer *timer; /* move and remove: or NULL */
+		struct handle *handle;     /* set handle; reset handle: or NULL */
 	};
 	unsigned char key[COMMAND_KEY_INLINE];
 };

@@ -12,11 +12,16 @@
 #include "owner_handles.h"
 #include "owner_retire.h"
 
-static struct keyed_timer *owner_find(struct owner *owner, const struct command *command)
+static const void *command_key(const struct command *command)
 {
-	const void *key = command->timer ? command->timer->key : command->key;
+	return command->key_size > COMMAND_KEY_INLINE ? command->timer->key : command->key;
+}
 
-	return timer_index_find(&owner->shelf.index, key, command->key_size, command->hash);
+static struct keyed_timer *owner_find(struct owner *owner, const struct command *command,
+				      const struct timer_guess *guess)
+{
+	return timer_index_confirm(&owner->shelf.index, command_key(command), command->key_size,
+				   command->hash, guess);
 }
 
 /* The timer leaves the shelf and runs now; where the pool has a limit, once there is room. */
@@ -37,18 +42,36 @@ static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool 
 	list_append(&owner->out.next_jobs, &timer->timer.link);
 }
 
+/* The timer of a set command: whole, if it wasn't yet. */
+static struct keyed_timer *command_timer(const struct command *command)
+{
+	struct keyed_timer *timer = command->timer;
+
+	if (command->key_size <= COMMAND_KEY_INLINE) {
+		timer_make(timer, command->key, command->key_size, command->hash);
+		timer->timer.value = command->value;
+		timer->timer.deadline = command->deadline;
+	}
+	return timer;
+}
+
+static void owner_renew(struct owner *owner, struct keyed_timer *old, void *value,
+			tw_duration deadline)
+{
+	old->timer.value = value;
+	old->timer.deadline = deadline;
+	wheel_move(owner->shelf.wheel, &old->timer, clock_tick_after(&owner->clock, deadline));
+}
+
 static void owner_replace(struct owner *owner, struct keyed_timer *old, struct keyed_timer *timer)
 {
-	void *value = old->timer.value;
-	tw_duration deadline = old->timer.deadline;
-	uint64_t expiry = timer->timer.expiry;
+	void *value = timer->timer.value;
+	tw_duration deadline = timer->timer.deadline;
 
-	old->timer.value = timer->timer.value;
-	old->timer.deadline = timer->timer.deadline;
-	timer->timer.value = value;
-	timer->timer.deadline = deadline;
+	timer->timer.value = old->timer.value;
+	timer->timer.deadline = old->timer.deadline;
 	outbox_release(&owner->out, &timer->timer, TW_REPLACED);
-	wheel_move(owner->shelf.wheel, &old->timer, expiry);
+	owner_renew(owner, old, value, deadline);
 }
 
 /* Arms the timer, or replaces the value that its key has; answers the one that is pending now. */
@@ -61,41 +84,54 @@ static struct keyed_timer *owner_arm(struct owner *owner, struct keyed_timer *ti
 		return old;
 	}
 	counter_add_ordered(&owner->out.counts.set, 1);
+	timer->timer.expiry = clock_tick_after(&owner->clock, timer->timer.deadline);
 	shelf_add(&owner->shelf, timer);
 	return timer;
 }
 
-static void owner_set(struct owner *owner, const struct command *command)
+static void owner_set(struct owner *owner, const struct command *command,
+		      const struct timer_guess *guess)
 {
-	struct keyed_timer *old = owner_find(owner, command);
+	struct keyed_timer *old = owner_find(owner, command, guess);
 	struct keyed_timer *pending;
 
 	if (old)
 		limit_give(&owner->out.places, 1);
-	pending = owner_arm(owner, command->timer, old);
+	if (old && !owner->out.target.release && command->key_size <= COMMAND_KEY_INLINE) {
+		/* Nobody is to be told of the old value: the new timer's memory is not needed. */
+		counter_add_ordered(&owner->out.counts.replaced, 1);
+		timer_give_memory(&owner->out.store, &owner->out.bin, command->timer);
+		owner_renew(owner, old, command->value, command->deadline);
+		pending = old;
+	} else {
+		pending = owner_arm(owner, command_timer(command), old);
+	}
 	/* An inline task that sets itself again in the past must not keep its turn busy forever. */
 	if (command->kind == COMMAND_SET_NOW)
 		owner_fire_now(owner, pending, command->in_task);
 }
 
-static void owner_move(struct owner *owner, const struct command *command)
+static void owner_move(struct owner *owner, const struct command *command,
+		       const struct timer_guess *guess)
 {
-	struct keyed_timer *timer = owner_find(owner, command);
+	struct keyed_timer *timer = owner_find(owner, command, guess);
 
 	if (!timer)
 		return;
 	counter_add_ordered(&owner->out.counts.moved, 1);
 	timer->timer.deadline = command->deadline;
 	if (command->kind == COMMAND_MOVE) {
-		wheel_move(owner->shelf.wheel, &timer->timer, command->expiry);
+		wheel_move(owner->shelf.wheel, &timer->timer,
+			   clock_tick_after(&owner->clock, command->deadline));
 		return;
 	}
 	owner_fire_now(owner, timer, false);
 }
 
-static void owner_remove(struct owner *owner, const struct command *command)
+static void owner_remove(struct owner *owner, const struct command *command,
+			 const struct timer_guess *guess)
 {
-	struct keyed_timer *timer = owner_find(owner, command);
+	struct keyed_timer *timer = owner_find(owner, command, guess);
 
 	if (!timer)
 		return;
@@ -110,10 +146,11 @@ static bool command_is_set(const struct command *command)
 	return command->kind == COMMAND_SET || command->kind == COMMAND_SET_NOW;
 }
 
-static void owner_apply_command(struct owner *owner, const struct command *command)
+static void owner_apply_command(struct owner *owner, const struct command *command,
+				const struct timer_guess *guess)
 {
 	if (command_is_set(command)) {
-		owner_set(owner, command);
+		owner_set(owner, command, guess);
 		return;
 	}
 	if (command->kind == COMMAND_SET_HANDLE) {
@@ -125,9 +162,9 @@ static void owner_apply_command(struct owner *owner, const struct command *comma
 		return;
 	}
 	if (command->kind == COMMAND_REMOVE)
-		owner_remove(owner, command);
+		owner_remove(owner, command, guess);
 	else
-		owner_move(owner, command);
+		owner_move(owner, command, guess);
 	if (command->timer)
 		timer_free(&owner->out.store, &owner->out.bin, command->timer);
 }
@@ -137,7 +174,7 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 {
 	if (command_is_set(command)) {
 		counter_add_ordered(&owner->out.counts.stopped, 1);
-		outbox_release(&owner->out, &command->timer->timer, TW_STOPPED);
+		outbox_release(&owner->out, &command_timer(command)->timer, TW_STOPPED);
 	} else if (command->kind == COMMAND_SET_HANDLE) {
 		owner_retire_timer(owner, &command->handle->timer, NULL);
 	} else if (command->kind != COMMAND_RESET_HANDLE && command->timer) {
@@ -148,15 +185,17 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 /* Applies the queue's first `count` commands, SHELF_BATCH at most, and pops them. */
 static void owner_apply_commands(struct owner *owner, size_t count)
 {
+	struct timer_guess guesses[SHELF_BATCH];
+
 	if (!owner->is_stopped)
-		shelf_prefetch(&owner->shelf, &owner->queue, count);
+		shelf_prefetch(&owner->shelf, &owner->queue, count, guesses);
 	for (size_t i = 0; i < count; i++) {
 		const struct command *command = command_queue_at(&owner->queue, i);
 
 		if (owner->is_stopped)
 			owner_refuse_command(owner, command);
 		else
-			owner_apply_command(owner, command);
+			owner_apply_command(owner, command, &guesses[i]);
 	}
 	owner_publish_pending(owner);
 	command_queue_pop(&owner->queue, count);

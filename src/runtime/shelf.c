@@ -34,26 +34,26 @@ bool shelf_discard(struct shelf *shelf)
 	return timer_index_discard(&shelf->index) && wheel_discard(shelf->wheel);
 }
 
-static void command_prefetch(const struct command *command)
+/* Memory of a timer or a handle. */
+static void prefetch_both_lines(const void *memory)
 {
-	if (!command->timer)
-		return;
-	prefetch_to_write(command->timer);
-	/* Of a handle, too. */
-	prefetch_to_write(&command->timer->hh.hh_prev);
+	prefetch_to_write(memory);
+	prefetch_to_write((const char *)memory + CACHE_LINE);
 }
 
-/* Whether the command will take the timer out of its slot. */
-static bool command_unlinks(const struct shelf *shelf, const struct command *command,
-			    const struct keyed_timer *timer)
+/* Whether it has nothing but memory for a timer, which a set of an existing key does not need. */
+static bool command_brings_memory(const struct command *command)
 {
-	uint64_t expiry = command->expiry;
+	return (command->kind == COMMAND_SET || command->kind == COMMAND_SET_NOW) &&
+	       command->key_size <= COMMAND_KEY_INLINE;
+}
 
-	if (command->kind == COMMAND_SET)
-		expiry = command->timer->timer.expiry;
-	else if (command->kind != COMMAND_MOVE)
+/* Whether the command will take the timer out of its slot: a guess. */
+static bool command_unlinks(const struct command *command, const struct keyed_timer *timer)
+{
+	if (command->kind != COMMAND_SET && command->kind != COMMAND_MOVE)
 		return true;
-	return wheel_move_unlinks(shelf->wheel, &timer->timer, expiry);
+	return command->deadline < timer->timer.deadline;
 }
 
 static void shelf_prefetch_reset(const struct shelf *shelf, const struct command *command)
@@ -65,23 +65,38 @@ static void shelf_prefetch_reset(const struct shelf *shelf, const struct command
 		wheel_prefetch(&handle->timer);
 }
 
-void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count)
+void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count,
+		    struct timer_guess *guesses)
 {
-	struct keyed_timer *timers[SHELF_BATCH];
 	uint32_t hashes[SHELF_BATCH] = {0};
 
 	for (size_t i = 0; i < count; i++) {
 		const struct command *command = command_queue_at(queue, i);
 
 		hashes[i] = command->hash;
-		command_prefetch(command);
+		if (command->timer && !command_brings_memory(command))
+			prefetch_both_lines(command->timer);
 	}
-	timer_index_prefetch(&shelf->index, hashes, count, timers);
-	for (size_t i = 0; i < count; i++)
-		prefetch_to_write(timers[i]);
-	for (size_t i = 0; i < count; i++)
-		if (timers[i] && command_unlinks(shelf, command_queue_at(queue, i), timers[i]))
-			wheel_prefetch(&timers[i]->timer);
+	timer_index_prefetch(&shelf->index, hashes, count, guesses);
+	for (size_t i = 0; i < count; i++) {
+		const struct command *command = command_queue_at(queue, i);
+		const struct keyed_timer *timer = guesses[i].timer;
+
+		if (!timer) {
+			if (command_brings_memory(command))
+				prefetch_both_lines(command->timer);
+			continue;
+		}
+		prefetch_to_write(timer);
+		if (command->kind == COMMAND_REMOVE)
+			timer_index_prefetch_neighbour(timer);
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct keyed_timer *timer = guesses[i].timer;
+
+		if (timer && command_unlinks(command_queue_at(queue, i), timer))
+			wheel_prefetch(&timer->timer);
+	}
 	for (size_t i = 0; i < count; i++)
 		shelf_prefetch_reset(shelf, command_queue_at(queue, i));
 }
@@ -120,7 +135,7 @@ size_t shelf_expire(struct shelf *shelf, struct timer **expired, size_t most)
 {
 	size_t count = wheel_expire(shelf->wheel, expired, most);
 	struct keyed_timer *keyed[SHELF_BATCH];
-	struct keyed_timer *guesses[SHELF_BATCH];
+	struct timer_guess guesses[SHELF_BATCH];
 	uint32_t hashes[SHELF_BATCH] = {0};
 	size_t keys = 0;
 

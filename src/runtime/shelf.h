@@ -40,8 +40,9 @@ void shelf_destroy(struct shelf *shelf);
 bool shelf_discard(struct shelf *shelf);
 
 /* Brings into the cache what applying the queue's first `count` commands, SHELF_BATCH at most,
- * touches. */
-void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count);
+ * touches; and guesses the timer of each. */
+void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count,
+		    struct timer_guess *guesses);
 
 /* There must be none with its key. */
 void shelf_add(struct shelf *shelf, struct keyed_timer *timer);

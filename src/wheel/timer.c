@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys up to 16 bytes make a timer of two cache lines, up to 80 one of three, up to 144 one of
+ * Keys up to 32 bytes make a timer of two cache lines, up to 96 one of three, up to 160 one of
  * four; these are recycled by slabs. Timers with longer keys come from malloc.
  */
 #include "timer.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "base/key.h"
 
 static const size_t class_sizes[TIMER_SIZE_CLASSES] = {128, 192, 256};
 
-_Static_assert(offsetof(struct keyed_timer, hh) + offsetof(UT_hash_handle, hh_prev) >= CACHE_LINE,
+_Static_assert(offsetof(struct keyed_timer, hh.hh_prev) == CACHE_LINE &&
+		       sizeof(struct timer) <= CACHE_LINE,
 	       "the index must not touch the wheel's line");
-_Static_assert(offsetof(struct keyed_timer, key) == 112,
-	       "a key of 16 bytes must end with its line");
+_Static_assert(offsetof(struct keyed_timer, key) + TIMER_SMALL_KEY == 2 * CACHE_LINE,
+	       "a small key must end with its line");
 
 void timer_store_init(struct timer_store *store)
 {
@@ -42,6 +44,16 @@ static uint8_t timer_size_class(size_t size)
 	return size_class;
 }
 
+static void timer_fill(struct keyed_timer *timer, uint8_t size_class, const void *key,
+		       size_t key_size, uint32_t hash)
+{
+	timer->timer.class = size_class;
+	timer->hh.key = timer->key;
+	timer->hh.keylen = (unsigned)key_size;
+	timer->hh.hashv = hash;
+	key_copy(timer->key, key, key_size);
+}
+
 struct keyed_timer *timer_new(struct timer_store *store, const void *key, size_t key_size,
 			      uint32_t hash)
 {
@@ -53,13 +65,8 @@ struct keyed_timer *timer_new(struct timer_store *store, const void *key, size_t
 		timer = slab_take(&store->slabs[size_class]);
 	else
 		timer = malloc(size);
-	if (!timer)
-		return NULL;
-	timer->timer.class = size_class;
-	timer->hh.key = timer->key;
-	timer->hh.keylen = (unsigned)key_size;
-	timer->hh.hashv = hash;
-	memcpy(timer->key, key, key_size);
+	if (timer)
+		timer_fill(timer, size_class, key, key_size, hash);
 	return timer;
 }
 
@@ -71,4 +78,19 @@ void timer_free(struct timer_store *store, struct timer_bin *bin, struct keyed_t
 		slab_give(&store->slabs[size_class], &bin->bins[size_class], timer);
 	else
 		free(timer);
+}
+
+size_t timer_take_memory(struct timer_store *store, struct keyed_timer **timers, size_t count)
+{
+	return slab_take_many(&store->slabs[0], (void **)timers, count);
+}
+
+void timer_give_memory(struct timer_store *store, struct timer_bin *bin, struct keyed_timer *timer)
+{
+	slab_give(&store->slabs[0], &bin->bins[0], timer);
+}
+
+void timer_make(struct keyed_timer *timer, const void *key, size_t key_size, uint32_t hash)
+{
+	timer_fill(timer, 0, key, key_size, hash);
 }

@@ -68,14 +68,26 @@ struct timer {
 	uint16_t shelf;        /* of these: the number of the shelf it is on; the owner's */
 };
 
-/* A timer with a key. Two cache lines for a key of up to 16 bytes: a find needs only the second. */
+/*
+ * A timer with a key. Two cache lines for a key of up to 32 bytes; a find needs only the second.
+ * uthash's handle begins with three pointers that its macros on one bucket never touch: the wheel's
+ * part lies over them.
+ */
 struct keyed_timer {
-	struct timer timer;
-	UT_hash_handle hh; /* key, its size and hash; from hh_prev on in the second line */
+	union {
+		struct timer timer;
+		struct {
+			char wheel_part[CACHE_LINE - offsetof(UT_hash_handle, hh_prev)];
+			UT_hash_handle hh; /* key, its size and hash */
+		};
+	};
 	unsigned char key[];
 };
 
-enum { TIMER_SIZE_CLASSES = 3 };
+enum {
+	TIMER_SIZE_CLASSES = 3,
+	TIMER_SMALL_KEY = 32 /* the largest key in a timer of the first size class */
+};
 
 /* Where timers come from. One a wheel; any thread. */
 struct timer_store {
@@ -98,6 +110,13 @@ void timer_store_flush(struct timer_store *store, struct timer_bin *bin);
 struct keyed_timer *timer_new(struct timer_store *store, const void *key, size_t key_size,
 			      uint32_t hash);
 void timer_free(struct timer_store *store, struct timer_bin *bin, struct keyed_timer *timer);
+/*
+ * The same in two steps, for keys of up to TIMER_SMALL_KEY bytes: memory that is not touched yet,
+ * for up to SLAB_MAGAZINE timers, fewer when it runs out; and the timer in it.
+ */
+size_t timer_take_memory(struct timer_store *store, struct keyed_timer **timers, size_t count);
+void timer_give_memory(struct timer_store *store, struct timer_bin *bin, struct keyed_timer *timer);
+void timer_make(struct keyed_timer *timer, const void *key, size_t key_size, uint32_t hash);
 
 /* relaxed, both: it publishes nothing; a thread that does not have the timer learns of no more. */
 static inline enum timer_place timer_place(const struct timer *timer)

@@ -7,12 +7,13 @@
  * splits two where growth is behind, and a removal merges up to four: as many buckets as a timer
  * has at that point, so that shrinking keeps pace with the removals.
  *
- * Buckets lie in segments of 64 KiB found through a directory; growth allocates a segment, or a
- * directory of twice the size, now and then. If that fails the table stays as it is: chains get
- * longer, nothing is refused, and the next insertion tries again, and catches up. So uthash's own
- * expansion, which would reject the insertion, is switched off, and of uthash only the macros on
- * one bucket are used: the list in order of insertion that the others keep would cost two more
- * cache misses a call.
+ * Buckets lie in segments of 2 MiB, a huge page each, found through a directory; growth maps a
+ * segment, or allocates a directory of twice the size, now and then. If that fails the table stays
+ * as it is: chains get longer, nothing is refused, and the next insertion tries again, and catches
+ * up. So uthash's own expansion, which would reject the insertion, is switched off, and of uthash
+ * only the macros on one bucket are used: the list in order of insertion that the others keep would
+ * cost two more cache misses a call. Of a bucket only the head of its chain is kept: the count that
+ * uthash has beside it tells it when to expand.
  *
  * Invariants: 2^level ≤ buckets < 2^(level + 1), mask = 2^(level + 1) - 1. A hash belongs to
  * bucket hash & mask if there is one, else to hash & mask / 2. Bucket b ≥ 2^level was split from
@@ -21,41 +22,58 @@
 #include "timer_index.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/key.h"
+#include "base/pages.h"
 #include "base/prefetch.h"
 
 #undef HASH_KEYCMP
 #define HASH_KEYCMP(a, b, size) (!keys_are_equal(a, b, size))
 
-/* No bucket ever expands by uthash's doing. */
+/* No bucket ever expands by uthash's doing: nor does a handle know its table. */
 #undef HASH_BKT_CAPACITY_THRESH
 #define HASH_BKT_CAPACITY_THRESH UINT32_MAX
 
 enum {
-	SEGMENT_SHIFT = 12,
+	SEGMENT_SHIFT = 18,
 	SEGMENT_BUCKETS = 1 << SEGMENT_SHIFT,
 	FEWEST_BUCKETS = 64,
-	FIRST_ROOM = 16,
+	FIRST_ROOM = 2,
 	MOST_SPLITS = 2,     /* in an insertion */
 	MOST_MERGES = 4,     /* in a removal */
 	SPLIT_PREFETCH = 8,  /* how many splits ahead */
 	MERGE_PREFETCH = 16, /* how many merges ahead */
-	MERGE_EXCESS = 4,    /* buckets a timer at which buckets are merged */
-	DISCARD_SEGMENTS = 4 /* freed in one step */
+	MERGE_EXCESS = 4     /* buckets a timer at which buckets are merged */
 };
 
-static inline UT_hash_bucket *bucket_at(const struct timer_index *index, uint32_t number)
+static const size_t segment_size = SEGMENT_BUCKETS * sizeof(UT_hash_handle *);
+
+static inline UT_hash_handle **bucket_at(const struct timer_index *index, uint32_t number)
 {
 	return &index->segments[number >> SEGMENT_SHIFT][number & (SEGMENT_BUCKETS - 1)];
 }
 
-static inline UT_hash_bucket *bucket_of(const struct timer_index *index, uint32_t hash)
+static inline UT_hash_handle **bucket_of(const struct timer_index *index, uint32_t hash)
 {
 	uint32_t number = hash & index->mask;
 
 	return bucket_at(index, number < index->buckets ? number : number & index->mask / 2);
+}
+
+static inline void bucket_add(UT_hash_handle **first, UT_hash_handle *handle)
+{
+	UT_hash_bucket bucket = {.hh_head = *first};
+
+	HASH_ADD_TO_BKT(bucket, hh, handle, (void)0);
+	*first = bucket.hh_head;
+}
+
+static inline void bucket_remove(UT_hash_handle **first, UT_hash_handle *handle)
+{
+	UT_hash_bucket bucket = {.hh_head = *first};
+
+	HASH_DEL_IN_BKT(bucket, handle);
+	*first = bucket.hh_head;
 }
 
 static inline struct keyed_timer *timer_of_handle(UT_hash_handle *handle)
@@ -65,19 +83,24 @@ static inline struct keyed_timer *timer_of_handle(UT_hash_handle *handle)
 
 static bool timer_index_add_segment(struct timer_index *index)
 {
+	UT_hash_handle **segment;
+
 	if (index->segment_count == index->segment_room) {
 		size_t room = index->segment_room ? 2 * index->segment_room : FIRST_ROOM;
-		UT_hash_bucket **segments = realloc(index->segments, room * sizeof(*segments));
+		UT_hash_handle ***segments = realloc(index->segments, room * sizeof(*segments));
 
 		if (!segments)
 			return false;
 		index->segments = segments;
 		index->segment_room = room;
 	}
-	index->segments[index->segment_count] = calloc(SEGMENT_BUCKETS, sizeof(UT_hash_bucket));
-	if (!index->segments[index->segment_count])
+	segment = pages_map_aligned(segment_size);
+	if (!segment)
 		return false;
-	index->segment_count++;
+	/* A small index touches only what it uses of its first. */
+	if (index->segment_count > 0)
+		pages_want_huge(segment, segment_size);
+	index->segments[index->segment_count++] = segment;
 	return true;
 }
 
@@ -93,10 +116,10 @@ bool timer_index_init(struct timer_index *index)
 
 bool timer_index_discard(struct timer_index *index)
 {
-	for (int i = 0; i < DISCARD_SEGMENTS && index->segment_count > 0; i++)
-		free(index->segments[--index->segment_count]);
-	if (index->segment_count > 0)
+	if (index->segment_count > 0) {
+		pages_unmap_aligned(index->segments[--index->segment_count], segment_size);
 		return false;
+	}
 	free(index->segments);
 	index->segments = NULL;
 	return true;
@@ -105,25 +128,40 @@ bool timer_index_discard(struct timer_index *index)
 struct keyed_timer *timer_index_find(const struct timer_index *index, const void *key,
 				     size_t key_size, uint32_t hash)
 {
-	UT_hash_bucket *bucket = bucket_of(index, hash);
+	UT_hash_bucket bucket = {.hh_head = *bucket_of(index, hash)};
 	struct keyed_timer *timer;
 
-	HASH_FIND_IN_BKT(&index->table, hh, *bucket, key, (unsigned)key_size, hash, timer);
+	HASH_FIND_IN_BKT(&index->table, hh, bucket, key, (unsigned)key_size, hash, timer);
 	return timer;
 }
 
+/* A guess is in the index still if nothing was removed since, or if it is the first of its bucket.
+ * Else it may be anything by now. */
+struct keyed_timer *timer_index_confirm(const struct timer_index *index, const void *key,
+					size_t key_size, uint32_t hash,
+					const struct timer_guess *guess)
+{
+	struct keyed_timer *timer = guess->timer;
+
+	if (timer &&
+	    (index->removals == guess->removals || *bucket_of(index, hash) == &timer->hh) &&
+	    timer->hh.keylen == key_size && keys_are_equal(timer->key, key, key_size))
+		return timer;
+	return timer_index_find(index, key, key_size, hash);
+}
+
 /* Moves from bucket `from` to bucket `to` the timers whose hash now leads there. */
-static void timer_index_redistribute(struct timer_index *index, UT_hash_bucket *from,
-				     UT_hash_bucket *to)
+static void timer_index_redistribute(struct timer_index *index, UT_hash_handle **from,
+				     UT_hash_handle **to)
 {
 	UT_hash_handle *next;
 
-	for (UT_hash_handle *handle = from->hh_head; handle; handle = next) {
+	for (UT_hash_handle *handle = *from; handle; handle = next) {
 		next = handle->hh_next;
 		if (bucket_of(index, handle->hashv) != to)
 			continue;
-		HASH_DEL_IN_BKT(*from, handle);
-		HASH_ADD_TO_BKT(*to, hh, handle, (void)0);
+		bucket_remove(from, handle);
+		bucket_add(to, handle);
 	}
 }
 
@@ -132,11 +170,11 @@ static void timer_index_redistribute(struct timer_index *index, UT_hash_bucket *
 static void timer_index_prefetch_split(const struct timer_index *index, uint32_t from)
 {
 	uint32_t mask = index->mask / 2;
-	const UT_hash_handle *first = bucket_at(index, (from + 2 * SPLIT_PREFETCH) & mask)->hh_head;
+	const UT_hash_handle *first = *bucket_at(index, (from + 2 * SPLIT_PREFETCH) & mask);
 
 	if (first)
 		prefetch_to_write(&first->hh_prev);
-	first = bucket_at(index, (from + SPLIT_PREFETCH) & mask)->hh_head;
+	first = *bucket_at(index, (from + SPLIT_PREFETCH) & mask);
 	if (first && first->hh_next)
 		prefetch_to_write(&first->hh_next->hh_prev);
 }
@@ -163,12 +201,12 @@ static bool timer_index_split(struct timer_index *index)
 static void timer_index_prefetch_merge(const struct timer_index *index, uint32_t from)
 {
 	uint32_t ahead = from > MERGE_PREFETCH ? from - MERGE_PREFETCH : 0;
-	const UT_hash_handle *first = bucket_at(index, ahead)->hh_head;
+	const UT_hash_handle *first = *bucket_at(index, ahead);
 
 	if (!first)
 		return;
 	prefetch_to_write(&first->hh_prev);
-	first = bucket_at(index, ahead & index->mask / 2)->hh_head;
+	first = *bucket_at(index, ahead & index->mask / 2);
 	if (first)
 		prefetch_to_write(&first->hh_prev);
 }
@@ -185,7 +223,7 @@ static void timer_index_merge(struct timer_index *index)
 	timer_index_redistribute(index, bucket_at(index, from), bucket_of(index, from));
 	/* One segment is kept in hand, so that a count that goes up and down allocates nothing. */
 	if ((from >> SEGMENT_SHIFT) + 2 < index->segment_count)
-		free(index->segments[--index->segment_count]);
+		pages_unmap_aligned(index->segments[--index->segment_count], segment_size);
 }
 
 static bool timer_index_is_sparse(const struct timer_index *index)
@@ -195,10 +233,7 @@ static bool timer_index_is_sparse(const struct timer_index *index)
 
 void timer_index_add(struct timer_index *index, struct keyed_timer *timer)
 {
-	UT_hash_bucket *bucket = bucket_of(index, timer->hh.hashv);
-
-	timer->hh.tbl = NULL; /* read only where a bucket is to expand, and none ever is */
-	HASH_ADD_TO_BKT(*bucket, hh, &timer->hh, (void)0);
+	bucket_add(bucket_of(index, timer->hh.hashv), &timer->hh);
 	index->count++;
 	for (int i = 0; i < MOST_SPLITS && index->count > index->buckets; i++)
 		if (!timer_index_split(index))
@@ -207,10 +242,9 @@ void timer_index_add(struct timer_index *index, struct keyed_timer *timer)
 
 void timer_index_remove(struct timer_index *index, struct keyed_timer *timer)
 {
-	UT_hash_bucket *bucket = bucket_of(index, timer->hh.hashv);
-
-	HASH_DEL_IN_BKT(*bucket, &timer->hh);
+	bucket_remove(bucket_of(index, timer->hh.hashv), &timer->hh);
 	index->count--;
+	index->removals++;
 	for (int i = 0; i < MOST_MERGES && timer_index_is_sparse(index); i++)
 		timer_index_merge(index);
 }
@@ -222,11 +256,14 @@ static struct keyed_timer *chain_guess(UT_hash_handle *handle, uint32_t hash)
 	return handle ? timer_of_handle(handle) : NULL;
 }
 
-/* In steps, each of which needs only what the one before has fetched: see shelf.c. */
+/*
+ * In steps, each of which needs only what the one before has fetched: see shelf.c. A chain is
+ * followed to its third timer.
+ */
 void timer_index_prefetch(const struct timer_index *index, const uint32_t *hashes, size_t count,
-			  struct keyed_timer **guesses)
+			  struct timer_guess *guesses)
 {
-	const UT_hash_bucket *buckets[TIMER_INDEX_BATCH];
+	UT_hash_handle **buckets[TIMER_INDEX_BATCH];
 	UT_hash_handle *chains[TIMER_INDEX_BATCH];
 
 	for (size_t i = 0; i < count; i++) {
@@ -234,16 +271,19 @@ void timer_index_prefetch(const struct timer_index *index, const uint32_t *hashe
 		prefetch_to_write(buckets[i]);
 	}
 	for (size_t i = 0; i < count; i++) {
-		chains[i] = buckets[i]->hh_head;
+		chains[i] = *buckets[i];
 		if (chains[i])
 			prefetch_to_write(&chains[i]->hh_prev);
 	}
-	for (size_t i = 0; i < count; i++) {
-		const UT_hash_handle *first = chains[i];
-
-		if (first && first->hashv != hashes[i] && first->hh_next)
-			prefetch_to_write(&first->hh_next->hh_prev);
-	}
+	for (int round = 0; round < 2; round++)
+		for (size_t i = 0; i < count; i++) {
+			if (!chains[i] || chains[i]->hashv == hashes[i])
+				continue;
+			chains[i] = chains[i]->hh_next;
+			if (chains[i])
+				prefetch_to_write(&chains[i]->hh_prev);
+		}
 	for (size_t i = 0; i < count; i++)
-		guesses[i] = chain_guess(chains[i], hashes[i]);
+		guesses[i] =
+			(struct timer_guess){chain_guess(chains[i], hashes[i]), index->removals};
 }

@@ -10,16 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/prefetch.h"
 #include "timer.h"
 
 struct timer_index {
 	struct UT_hash_table table; /* tells uthash where the handles lie */
-	struct UT_hash_bucket **segments;
-	size_t segment_room; /* segments that the directory has room for */
+	UT_hash_handle ***segments; /* of each bucket the first timer's handle, or NULL */
+	size_t segment_room;        /* segments that the directory has room for */
 	size_t segment_count;
 	uint32_t buckets; /* buckets in use */
 	uint32_t mask; /* for hashes: 2 * 2^level - 1, where 2^level ≤ buckets < 2^(level + 1) */
 	size_t count;  /* timers */
+	uint64_t removals; /* since ever */
 };
 
 /* False: out of memory. */
@@ -29,6 +31,15 @@ bool timer_index_discard(struct timer_index *index);
 
 struct keyed_timer *timer_index_find(const struct timer_index *index, const void *key,
 				     size_t key_size, uint32_t hash);
+/* The timer that a key probably has. */
+struct timer_guess {
+	struct keyed_timer *timer; /* or NULL */
+	uint64_t removals;         /* of the index, when it was made */
+};
+/* timer_index_find(), which a good guess makes cheaper. */
+struct keyed_timer *timer_index_confirm(const struct timer_index *index, const void *key,
+					size_t key_size, uint32_t hash,
+					const struct timer_guess *guess);
 /* There must be none with its key. */
 void timer_index_add(struct timer_index *index, struct keyed_timer *timer);
 void timer_index_remove(struct timer_index *index, struct keyed_timer *timer);
@@ -37,10 +48,16 @@ enum { TIMER_INDEX_BATCH = 64 };
 
 /*
  * Brings into the cache what finding, adding or removing these keys will touch, all at once, for
- * count ≤ TIMER_INDEX_BATCH hashes. Each guess is the timer that the key probably has, or NULL;
- * of the timers it has not been touched but the handle.
+ * count ≤ TIMER_INDEX_BATCH hashes. Of the timers guessed it has not been touched but the handle.
  */
 void timer_index_prefetch(const struct timer_index *index, const uint32_t *hashes, size_t count,
-			  struct keyed_timer **guesses);
+			  struct timer_guess *guesses);
+
+/* The same for what taking the timer out will touch of the next in its chain. */
+static inline void timer_index_prefetch_neighbour(const struct keyed_timer *timer)
+{
+	if (timer->hh.hh_next)
+		prefetch_to_write(&timer->hh.hh_next->hh_prev);
+}
 
 #endif
