@@ -423,13 +423,10 @@ bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t s
 	       handle_is_here(handle, shelf);
 }
 
-enum handle_action handle_apply_reset(struct handle *handle, uint64_t id, uint16_t shelf)
+void handle_apply_reset(struct handle *handle)
 {
-	if (!handle_is_pending_here(handle, id, shelf))
-		return HANDLE_KEEP;
 	/* An earlier reset's command has taken the deadline of this one too, if it is not RESET. */
 	(void)handle_take_deadline(handle);
-	return HANDLE_REFILE;
 }
 
 enum handle_action handle_apply_set(struct handle *handle)

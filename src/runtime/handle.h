@@ -99,10 +99,10 @@ enum handle_action {
 enum handle_action handle_apply_stop(struct handle *handle, uint16_t shelf);
 enum handle_action handle_apply_return(struct handle *handle);
 enum handle_action handle_apply_set(struct handle *handle);
-/* `handle` may be no timer's by now, or another's. */
-enum handle_action handle_apply_reset(struct handle *handle, uint64_t id, uint16_t shelf);
-/* Whether the owner has that timer, pending. The same. */
+/* Whether the owner has that timer, pending. `handle` may be no timer's by now, or another's. */
 bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t shelf);
+/* Of one that is: its deadline is the one of its last reset. */
+void handle_apply_reset(struct handle *handle);
 /* Takes a timer that left the wheel out of reach of stop and reset; false: it was stopped. */
 bool handle_claim(struct handle *handle);
 

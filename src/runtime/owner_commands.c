@@ -14,7 +14,7 @@
 
 static const void *command_key(const struct command *command)
 {
-	return command->key_size > COMMAND_KEY_INLINE ? command->timer->key : command->key;
+	return command->key_size > COMMAND_KEY_INLINE ? command->timer->hh.key : command->key;
 }
 
 static struct keyed_timer *owner_find(struct owner *owner, const struct command *command,
@@ -28,7 +28,7 @@ static struct keyed_timer *owner_find(struct owner *owner, const struct command 
 static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool in_next_turn)
 {
 	if (owner->out.pool_is_limited) {
-		wheel_move(owner->shelf.wheel, &timer->timer, 0);
+		wheel_moved(owner->shelf.wheel, &timer->timer, timer->timer.deadline, true);
 		return;
 	}
 	shelf_remove(&owner->shelf, timer);
@@ -58,9 +58,11 @@ static struct keyed_timer *command_timer(const struct command *command)
 static void owner_renew(struct owner *owner, struct keyed_timer *old, void *value,
 			tw_duration deadline)
 {
+	tw_duration before = old->timer.deadline;
+
 	old->timer.value = value;
 	old->timer.deadline = deadline;
-	wheel_move(owner->shelf.wheel, &old->timer, clock_tick_after(&owner->clock, deadline));
+	wheel_moved(owner->shelf.wheel, &old->timer, before, false);
 }
 
 static void owner_replace(struct owner *owner, struct keyed_timer *old, struct keyed_timer *timer)
@@ -84,7 +86,6 @@ static struct keyed_timer *owner_arm(struct owner *owner, struct keyed_timer *ti
 		return old;
 	}
 	counter_add_ordered(&owner->out.counts.set, 1);
-	timer->timer.expiry = clock_tick_after(&owner->clock, timer->timer.deadline);
 	shelf_add(&owner->shelf, timer);
 	return timer;
 }
@@ -115,14 +116,15 @@ static void owner_move(struct owner *owner, const struct command *command,
 		       const struct timer_guess *guess)
 {
 	struct keyed_timer *timer = owner_find(owner, command, guess);
+	tw_duration before;
 
 	if (!timer)
 		return;
-	counter_add_ordered(&owner->out.counts.moved, 1);
+	before = timer->timer.deadline;
 	timer->timer.deadline = command->deadline;
+	counter_add_ordered(&owner->out.counts.moved, 1);
 	if (command->kind == COMMAND_MOVE) {
-		wheel_move(owner->shelf.wheel, &timer->timer,
-			   clock_tick_after(&owner->clock, command->deadline));
+		wheel_moved(owner->shelf.wheel, &timer->timer, before, false);
 		return;
 	}
 	owner_fire_now(owner, timer, false);
@@ -209,7 +211,8 @@ static struct keyed_timer *owner_find_old(struct owner *owner, struct timer *tim
 	if (timer_is_handle(timer))
 		return NULL;
 	keyed = timer_keyed(timer);
-	return timer_index_find(&owner->shelf.index, keyed->key, keyed->hh.keylen, keyed->hh.hashv);
+	return timer_index_find(&owner->shelf.index, keyed->hh.key, keyed->hh.keylen,
+				keyed->hh.hashv);
 }
 
 /* Arms a timer that has its place, or replaces the old one. */

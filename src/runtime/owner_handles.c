@@ -6,12 +6,10 @@
 #include "owner_keyless.h"
 #include "owner_retire.h"
 
-/* The tick of a new deadline. One that is not after now is due at once. */
-static uint64_t owner_expiry(struct owner *owner, tw_duration deadline)
+/* It has a new deadline. One that is not after now is due at once. */
+static bool owner_is_due_at_once(struct owner *owner, tw_duration deadline)
 {
-	if (deadline <= clock_now(&owner->clock) && deadline != TW_FOREVER)
-		return 0;
-	return clock_tick_after(&owner->clock, deadline);
+	return deadline <= clock_now(&owner->clock) && deadline != TW_FOREVER;
 }
 
 void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
@@ -22,7 +20,7 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 	case HANDLE_REFILE:
 	case HANDLE_REPEAT:
 		if (handle->timer.deadline != deadline)
-			handle->timer.expiry = owner_expiry(owner, handle->timer.deadline);
+			handle->timer.at_once = owner_is_due_at_once(owner, handle->timer.deadline);
 		counter_add_ordered(&owner->out.counts.set, 1);
 		owner_place(owner, &handle->timer, in_task);
 		return;
@@ -51,20 +49,23 @@ static void owner_remove_handle(struct owner *owner, struct handle *handle)
 void owner_reset_handle(struct owner *owner, const struct command *command)
 {
 	struct handle *handle = command->handle;
-	struct wheel *wheel = owner->shelf.wheel;
-	uint64_t expiry;
+	struct timer *timer;
+	tw_duration before;
+	bool at_once;
 
-	if (!handle || handle_apply_reset(handle, command->id, owner->shelf.number) == HANDLE_KEEP)
+	if (!handle || !handle_is_pending_here(handle, command->id, owner->shelf.number))
 		return;
-	expiry = owner_expiry(owner, handle->timer.deadline);
-	if (timer_place(&handle->timer) == TIMER_IN_WHEEL &&
-	    !(command->in_task && expiry <= wheel_now(wheel))) {
-		wheel_move(wheel, &handle->timer, expiry);
+	timer = &handle->timer;
+	before = timer->deadline;
+	handle_apply_reset(handle);
+	at_once = owner_is_due_at_once(owner, timer->deadline);
+	if (timer_place(timer) == TIMER_IN_WHEEL && !(command->in_task && at_once)) {
+		wheel_moved(owner->shelf.wheel, timer, before, at_once);
 		return;
 	}
-	owner_unplace(owner, &handle->timer);
-	handle->timer.expiry = expiry;
-	owner_place(owner, &handle->timer, command->in_task);
+	owner_unplace(owner, timer);
+	timer->at_once = at_once;
+	owner_place(owner, timer, command->in_task);
 }
 
 static void owner_take_back_handle(struct owner *owner, struct handle *handle, bool in_task)
@@ -74,7 +75,7 @@ static void owner_take_back_handle(struct owner *owner, struct handle *handle, b
 		return;
 	}
 	(void)limit_take_over(&owner->out.places);
-	handle->timer.expiry = owner_expiry(owner, handle->timer.deadline);
+	handle->timer.at_once = owner_is_due_at_once(owner, handle->timer.deadline);
 	owner_place(owner, &handle->timer, in_task);
 }
 

@@ -118,7 +118,8 @@ static void set_deadline(struct tw_wheel *wheel, struct set *set, tw_duration no
 	const struct clock *clock = &wheel->owner.clock;
 
 	/* A delay under one interval counts as one interval. */
-	set->deadline = time_add(now, delay < clock->interval ? clock->interval : delay);
+	set->deadline =
+		time_add(now, delay < clock->ticks.interval ? clock->ticks.interval : delay);
 }
 
 enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size, void *value,
@@ -194,7 +195,7 @@ enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, size_t key
 		return TW_INVALID;
 	clock = &wheel->owner.clock;
 	command.deadline = time_add(clock_now(clock), delay);
-	if (delay < clock->interval)
+	if (delay < clock->ticks.interval)
 		command.kind = COMMAND_MOVE_NOW;
 	return wheel_command(wheel, key, key_size, &command);
 }

@@ -62,9 +62,7 @@ static struct handle *wheel_new_handle(struct tw_wheel *wheel, const struct hand
 	}
 	handle->timer.value = set->argument;
 	handle->timer.deadline = set->deadline;
-	handle->timer.expiry = set->deadline <= set->now && set->deadline != TW_FOREVER
-				       ? 0 /* now */
-				       : clock_tick_after(&wheel->owner.clock, set->deadline);
+	handle->timer.at_once = set->deadline <= set->now && set->deadline != TW_FOREVER;
 	return handle;
 }
 

@@ -136,7 +136,7 @@ enum tw_clock tw_clock_of(const struct tw_wheel *wheel)
 
 tw_duration tw_interval_of(const struct tw_wheel *wheel)
 {
-	return wheel ? wheel->owner.clock.interval : 0;
+	return wheel ? wheel->owner.clock.ticks.interval : 0;
 }
 
 /* What the workers and the owner tell of the jobs they did. */
