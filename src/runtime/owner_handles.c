@@ -7,11 +7,26 @@
 #include "owner_retire.h"
 
 /* The tick of a new deadline. One that is not after now is due at once. */
-static uint64_t owner_expiry(struct owner *owner, tw_duration deadline)
+static uint64_t owner_expiry(struct owner *owner, tw_duration now, tw_duration deadline)
 {
-	if (deadline <= clock_now(&owner->clock) && deadline != TW_FOREVER)
+	if (deadline <= now && deadline != TW_FOREVER)
 		return 0;
 	return clock_tick_after(&owner->clock, deadline);
+}
+
+/*
+ * The time for all commands of a batch: it is read when the first of them needs it, so after each
+ * of them was given. While a batch is applied the queue's head stands still.
+ */
+static tw_duration owner_batch_time(struct owner *owner)
+{
+	uint64_t head = command_queue_head(&owner->queue);
+
+	if (owner->batch_head != head) {
+		owner->batch_head = head;
+		owner->batch_time = clock_now(&owner->clock);
+	}
+	return owner->batch_time;
 }
 
 void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
@@ -22,7 +37,8 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 	case HANDLE_REFILE:
 	case HANDLE_REPEAT:
 		if (handle->timer.deadline != deadline)
-			handle->timer.expiry = owner_expiry(owner, handle->timer.deadline);
+			handle->timer.expiry = owner_expiry(owner, clock_now(&owner->clock),
+							    handle->timer.deadline);
 		counter_add_ordered(&owner->out.counts.set, 1);
 		owner_place(owner, &handle->timer, in_task);
 		return;
@@ -56,7 +72,7 @@ void owner_reset_handle(struct owner *owner, const struct command *command)
 
 	if (!handle || handle_apply_reset(handle, command->id, owner->shelf.number) == HANDLE_KEEP)
 		return;
-	expiry = owner_expiry(owner, handle->timer.deadline);
+	expiry = owner_expiry(owner, owner_batch_time(owner), handle->timer.deadline);
 	if (timer_place(&handle->timer) == TIMER_IN_WHEEL &&
 	    !(command->in_task && expiry <= wheel_now(wheel))) {
 		wheel_move(wheel, &handle->timer, expiry);
@@ -74,7 +90,8 @@ static void owner_take_back_handle(struct owner *owner, struct handle *handle, b
 		return;
 	}
 	(void)limit_take_over(&owner->out.places);
-	handle->timer.expiry = owner_expiry(owner, handle->timer.deadline);
+	handle->timer.expiry =
+		owner_expiry(owner, clock_now(&owner->clock), handle->timer.deadline);
 	owner_place(owner, &handle->timer, in_task);
 }
 

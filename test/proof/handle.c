@@ -256,6 +256,15 @@ static struct schedule *schedule_make(void)
 
 /* ---- Doors 1 and 2 ---- */
 
+/* One command is a batch. */
+uint64_t command_queue_head(struct command_queue *queue)
+{
+	static uint64_t head;
+
+	(void)queue;
+	return head++;
+}
+
 /* Commands on their way, by the thread that gives them: published by a store, taken once. */
 static struct command commands[THREADS + 1];
 static atomic_bool command_is_there[THREADS + 1];
