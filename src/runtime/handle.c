@@ -67,6 +67,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/prefetch.h"
 #include "base/thread.h"
 
 enum {
@@ -250,6 +251,14 @@ static bool state_is_live(uint64_t state, uint64_t id)
 	uint64_t phase = state & PHASE;
 
 	return generation_of(state) == id >> INDEX_BITS && (phase == PENDING || phase == RUNNING);
+}
+
+void handle_prefetch(const struct handle_table *table, uint64_t id)
+{
+	const struct handle *handle = handle_find(table, id);
+
+	if (handle)
+		prefetch_to_write(&handle->state);
 }
 
 enum tw_status handle_stop(struct handle_table *table, uint64_t id, bool *changed)

@@ -69,6 +69,8 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle
 /* Says that run is a schedule's; before it is set. */
 void handle_make_periodic(struct handle *handle, struct schedule *schedule);
 
+/* Any thread: brings what a stop or a reset changes first into the cache. */
+void handle_prefetch(const struct handle_table *table, uint64_t id);
 /* Any thread. Answers as tw_timer_stop; *changed: the owner is to be woken. */
 enum tw_status handle_stop(struct handle_table *table, uint64_t id, bool *changed);
 /* Any thread, from begin to end: others wait for it. NULL: it is done, stopped or unknown. */

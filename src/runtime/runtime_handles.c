@@ -234,6 +234,8 @@ enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_
 
 	if (status != TW_OK)
 		return status;
+	/* The handle is in no cache; the clock is read while it comes. */
+	handle_prefetch(&wheel->owner.out.handles, timer.id);
 	return wheel_reset_handle(wheel, timer.id,
 				  deadline_after(clock_now(&wheel->owner.clock), delay));
 }
