@@ -26,16 +26,23 @@ struct inbox {
 	_Alignas(CACHE_LINE) struct inbox_link *taken; /* the owner's */
 };
 
+/* Any thread: links that their `next` joins, together; the first of them counts as the newest. */
+static inline void inbox_add_chain(struct inbox *inbox, struct inbox_link *first,
+				   struct inbox_link *last)
+{
+	/* relaxed: the exchange below decides. */
+	last->next = atomic_load_explicit(&inbox->newest, memory_order_relaxed);
+	/* seq_cst: publishes the links, before the look for a sleeping owner; pairs with
+	 * inbox_take() and inbox_has_some(). */
+	while (!atomic_compare_exchange_weak_explicit(&inbox->newest, &last->next, first,
+						      memory_order_seq_cst, memory_order_relaxed))
+		continue;
+}
+
 /* Any thread. */
 static inline void inbox_add(struct inbox *inbox, struct inbox_link *link)
 {
-	/* relaxed: the exchange below decides. */
-	link->next = atomic_load_explicit(&inbox->newest, memory_order_relaxed);
-	/* seq_cst: publishes the link, before the look for a sleeping owner; pairs with
-	 * inbox_take() and inbox_has_some(). */
-	while (!atomic_compare_exchange_weak_explicit(&inbox->newest, &link->next, link,
-						      memory_order_seq_cst, memory_order_relaxed))
-		continue;
+	inbox_add_chain(inbox, link, link);
 }
 
 /* Owner: the last one added first. NULL: there is none. */

@@ -118,10 +118,8 @@ static size_t owner_see_returned(struct owner *owner)
 static size_t owner_see_stopped(struct owner *owner)
 {
 	struct handle *batch[SHELF_BATCH];
-	size_t count = 0;
+	size_t count = handle_take_stopped(&owner->out.handles, batch, SHELF_BATCH);
 
-	while (count < SHELF_BATCH && (batch[count] = handle_take_stopped(&owner->out.handles)))
-		count++;
 	for (size_t i = 0; i < count; i++)
 		if (handle_is_here(batch[i], owner->shelf.number))
 			wheel_prefetch(&batch[i]->timer);

@@ -167,12 +167,11 @@ enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
 {
 	enum tw_status status = wheel_state(wheel);
-	bool changed;
 
 	if (status != TW_OK)
 		return status;
-	status = handle_stop(&wheel->owner.out.handles, timer.id, &changed);
-	if (changed)
+	status = handle_stop(&wheel->owner.out.handles, timer.id);
+	if (status == TW_OK)
 		event_count_notify(&wheel->owner.event, EVENT_COUNT_SLEEPING);
 	return status;
 }
@@ -191,6 +190,16 @@ enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
 	if (status == TW_RUNNING || status == TW_REARMED)
 		handle_wait(&wheel->owner.out.handles, timer.id);
 	return status == TW_REARMED ? TW_OK : status;
+}
+
+static void wheel_fill_reset(struct tw_wheel *wheel, struct command_cell *cell,
+			     struct handle *handle, uint64_t id)
+{
+	cell->command.hash = 0;
+	cell->command.kind = COMMAND_RESET_HANDLE;
+	cell->command.in_task = owner_is_here(&wheel->owner);
+	cell->command.id = id;
+	cell->command.handle = handle;
 }
 
 /*
@@ -219,11 +228,7 @@ static enum tw_status wheel_reset_handle(struct tw_wheel *wheel, uint64_t id, tw
 	}
 	if (handle)
 		handle_end_reset(handle, &deadline);
-	cell->command.hash = 0;
-	cell->command.kind = COMMAND_RESET_HANDLE;
-	cell->command.in_task = owner_is_here(&wheel->owner);
-	cell->command.id = id;
-	cell->command.handle = handle;
+	wheel_fill_reset(wheel, cell, handle, id);
 	wheel_publish(wheel, cell, position);
 	return handle ? TW_OK : TW_NOT_FOUND;
 }
