@@ -64,15 +64,21 @@ static inline enum tw_status wheel_claim_for_timer(struct tw_wheel *wheel,
 	return status;
 }
 
-static inline void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell,
-				 uint64_t position)
+/* The owner is told of `count` published commands, the last of them at `last`. */
+static inline void wheel_tell(struct tw_wheel *wheel, uint64_t last, size_t count)
 {
-	bool half_full = (position & wheel->wake_mask) == 0;
+	bool half_full = (last & wheel->wake_mask) < count;
 
-	command_queue_publish(cell, position);
 	owner_note_call(&wheel->owner);
 	event_count_notify(&wheel->owner.event,
 			   half_full ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
+}
+
+static inline void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell,
+				 uint64_t position)
+{
+	command_queue_publish(cell, position);
+	wheel_tell(wheel, position, 1);
 }
 
 /* A limit has been reached: counts it and answers TW_FULL. */
