@@ -54,7 +54,7 @@ static inline struct inbox_link *inbox_take(struct inbox *inbox)
 		/* relaxed: what is added later is looked for before sleep. */
 		if (!atomic_load_explicit(&inbox->newest, memory_order_relaxed))
 			return NULL;
-		/* acquire: what was done before the links were added; pairs with inbox_add(). */
+		/* acquire: what was done before the links were added; pairs with inbox_add_chain(). */
 		link = atomic_exchange_explicit(&inbox->newest, NULL, memory_order_acquire);
 	}
 	inbox->taken = link->next;
@@ -83,7 +83,7 @@ static inline struct inbox_link *inbox_take_oldest(struct inbox *inbox)
 /* Owner: the second look before it sleeps. */
 static inline bool inbox_has_some(const struct inbox *inbox)
 {
-	/* seq_cst: after the announcement; pairs with the exchange in inbox_add(). */
+	/* seq_cst: after the announcement; pairs with the exchange in inbox_add_chain(). */
 	return inbox->taken || atomic_load_explicit(&inbox->newest, memory_order_seq_cst);
 }
 
