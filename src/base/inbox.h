@@ -54,7 +54,8 @@ static inline struct inbox_link *inbox_take(struct inbox *inbox)
 		/* relaxed: what is added later is looked for before sleep. */
 		if (!atomic_load_explicit(&inbox->newest, memory_order_relaxed))
 			return NULL;
-		/* acquire: what was done before the links were added; pairs with inbox_add_chain(). */
+		/* acquire: what was done before the links were added; pairs with
+		 * inbox_add_chain(). */
 		link = atomic_exchange_explicit(&inbox->newest, NULL, memory_order_acquire);
 	}
 	inbox->taken = link->next;
