@@ -24,7 +24,8 @@ enum {
 	PIECES = TEST_SHARE_OF(200000),
 	CALLERS = 4,
 	KEYS = 300,
-	HANDLES = 200, /* that any caller may stop */
+	HANDLES = 200,   /* that any caller may stop */
+	STOPS_MOST = 40, /* at once */
 	TRIES = 3,
 	ROUNDS_A_FORK = 50
 };
@@ -186,31 +187,69 @@ static void call_by_handle(struct caller *caller, struct piece *piece)
 		status = tw_after_func(show->wheel, delay, try_again, piece, &piece->timer);
 	accept(show, piece, status);
 	if (status == TW_OK)
-		/* release: publishes the handle; pairs with the acquire in stop_some(). */
+		/* release: publishes the handle; pairs with the acquire in choose_piece(). */
 		atomic_store_explicit(&show->handles[random_below(&caller->random, HANDLES)],
 				      (size_t)(piece - show->pieces) + 1, memory_order_release);
 }
 
-static void stop_some(struct caller *caller)
+/* One that was set by handle, or NULL. */
+static struct piece *choose_piece(struct caller *caller)
 {
 	struct show *show = caller->show;
 	/* acquire: pairs with the release in call_by_handle(). */
 	size_t number = atomic_load_explicit(&show->handles[random_below(&caller->random, HANDLES)],
 					     memory_order_acquire);
-	struct piece *piece;
-	enum tw_status status;
 
-	if (number == 0)
-		return;
-	piece = &show->pieces[number - 1];
-	if (random_once_in(&caller->random, 2))
-		status = tw_timer_stop(show->wheel, piece->timer);
-	else
-		status = tw_timer_stop_wait(show->wheel, piece->timer);
+	return number > 0 ? &show->pieces[number - 1] : NULL;
+}
+
+static void book_stop(struct piece *piece, enum tw_status status)
+{
 	if (status == TW_OK || status == TW_REARMED)
 		book(piece);
 	else
-		expect(show, status == TW_RUNNING || status == TW_NOT_FOUND || status == TW_CLOSED);
+		expect(piece->show,
+		       status == TW_RUNNING || status == TW_NOT_FOUND || status == TW_CLOSED);
+}
+
+/* One of them may be there twice. */
+static void stop_several(struct caller *caller)
+{
+	struct piece *pieces[STOPS_MOST];
+	struct tw_timer timers[STOPS_MOST];
+	enum tw_status statuses[STOPS_MOST];
+	size_t count = random_below(&caller->random, STOPS_MOST);
+	size_t found = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		pieces[found] = choose_piece(caller);
+		if (pieces[found]) {
+			timers[found] = pieces[found]->timer;
+			found++;
+		}
+	}
+	(void)judge(caller->show,
+		    tw_timers_stop(caller->show->wheel, timers, found, statuses, NULL));
+	for (size_t i = 0; i < found; i++)
+		book_stop(pieces[i], statuses[i]);
+}
+
+static void stop_some(struct caller *caller)
+{
+	struct tw_wheel *wheel = caller->show->wheel;
+	struct piece *piece;
+
+	if (random_once_in(&caller->random, 20)) {
+		stop_several(caller);
+		return;
+	}
+	piece = choose_piece(caller);
+	if (!piece)
+		return;
+	if (random_once_in(&caller->random, 2))
+		book_stop(piece, tw_timer_stop(wheel, piece->timer));
+	else
+		book_stop(piece, tw_timer_stop_wait(wheel, piece->timer));
 }
 
 static void call_alarm(struct caller *caller)

@@ -449,6 +449,33 @@ TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer tim
 				     tw_duration delay);
 
 /*
+ * tw_timer_stop for each timer, in order, at a lower price a piece: their memory is fetched ahead,
+ * where single calls wait for each. statuses[i] (`statuses` may be NULL) becomes what tw_timer_stop
+ * answers for timers[i]; of a timer that is there twice, the second is TW_NOT_FOUND or TW_RUNNING.
+ * *stopped (may be NULL) tells how many are TW_OK. Any thread.
+ * TW_OK: each was asked for, whatever the answers. TW_INVALID: no wheel, or no timers and n > 0;
+ * TW_CLOSED, also when the wheel is stopped meanwhile: then those not asked for yet have that
+ * status.
+ */
+TW_API enum tw_status tw_timers_stop(struct tw_wheel *wheel, const struct tw_timer *timers,
+				     size_t n, enum tw_status *statuses, size_t *stopped);
+
+/* One of many timers to reset. */
+struct tw_reset {
+	struct tw_timer timer;
+	tw_duration delay;
+};
+
+/*
+ * tw_timer_reset for each item, likewise; the clock is read once for some 32 of them. *accepted
+ * (may be NULL) tells how many are TW_OK. Statuses as tw_timers_stop; also TW_FULL, at the first
+ * that there is no room for where when_full says not to wait: it and those after it have that
+ * status, and nothing of them has changed.
+ */
+TW_API enum tw_status tw_timers_reset(struct tw_wheel *wheel, const struct tw_reset *resets,
+				      size_t n, enum tw_status *statuses, size_t *accepted);
+
+/*
  * Alarms: timers that are made once, for a struct of the program's own that needs one as long as it
  * lives (a connection, a session, a cache). Setting and stopping them needs no memory and no room
  * in the queue, and is never refused before the wheel is stopped. An alarm counts in no max_pending

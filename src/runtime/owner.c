@@ -74,6 +74,7 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL;
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
+	owner->batch_head = UINT64_MAX; /* no batch begins there */
 	owner_init_lists(owner);
 	if (!clock_init(&owner->clock, options->clock, interval))
 		return TW_SYSTEM;

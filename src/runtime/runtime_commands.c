@@ -259,7 +259,7 @@ static bool wheel_set_together(struct tw_wheel *wheel, const struct set *sets, s
 		wheel_fill_set(wheel, &cell->command, &sets[i], hash, timers[i]);
 		command_queue_publish(cell, position + i);
 	}
-	wheel_tell(wheel, position, count);
+	wheel_tell(wheel, position + count - 1, count);
 	return true;
 }
 

@@ -21,6 +21,9 @@ int main()
 		return 1;
 	}
 	expired.get_future().wait();
+	if (tw_timers_stop(wheel, nullptr, 0, nullptr, nullptr) != TW_OK ||
+	    tw_timers_reset(wheel, nullptr, 0, nullptr, nullptr) != TW_OK)
+		return 1;
 	tw_destroy(wheel);
 	/* One of redis.h, and its library is not linked. */
 	return tw_status_name(static_cast<tw_status>(64)) != std::string("TW_UNKNOWN");

@@ -727,33 +727,60 @@ static void timer_bring(tw_duration *low, tw_duration asked, bool is_alone)
 		*low = asked;
 }
 
-/* Of what is asked by a thread, or by its own run (TASKS_THREAD). One that fails changes nothing.
- */
-static enum tw_status timer_reset(struct handle_timer *timer, unsigned thread, tw_duration delay)
+/* A reset under way: of a thread, or of the timer's own run (TASKS_THREAD). */
+struct reset_call {
+	struct handle_timer *timer;
+	unsigned thread;
+	tw_duration asked;
+	bool is_alone;
+	uint64_t number;
+};
+
+static unsigned *reset_counter(const struct reset_call *call)
 {
-	unsigned *resets = thread == TASKS_THREAD ? &timer->own_resets : &timer->resets;
-	bool is_alone = timer_asked(timer) == TW_FOREVER;
-	uint64_t number = ++timer->resets_begun;
-	tw_duration asked = time_add(now_here(), delay);
+	return call->thread == TASKS_THREAD ? &call->timer->own_resets : &call->timer->resets;
+}
+
+/* Before the call: others may see what it did before it comes back. */
+static struct reset_call reset_begin(struct handle_timer *timer, unsigned thread, tw_duration delay)
+{
+	struct reset_call call = {.timer = timer,
+				  .thread = thread,
+				  .asked = time_add(now_here(), delay),
+				  .is_alone = timer_asked(timer) == TW_FOREVER,
+				  .number = ++timer->resets_begun};
+
+	++*reset_counter(&call);
+	timer->asked[thread] = call.asked;
+	return call;
+}
+
+/* One that fails changes nothing. */
+static void reset_end(const struct reset_call *call, enum tw_status status)
+{
+	struct handle_timer *timer = call->timer;
+	bool is_alone = call->is_alone && call->number == timer->resets_begun;
+
+	timer->asked[call->thread] = TW_FOREVER;
+	if (status != TW_OK) {
+		--*reset_counter(call);
+		return;
+	}
+	timer_bring(&timer->low, call->asked, is_alone);
+	timer_bring(&timer->low_reset, call->asked, is_alone);
+}
+
+static void timer_reset(struct handle_timer *timer, unsigned thread, tw_duration delay)
+{
+	struct reset_call call = reset_begin(timer, thread, delay);
 	enum tw_status status;
 
-	/* Before the call: others may see what it did before it comes back. */
-	++*resets;
-	timer->asked[thread] = asked;
 	if (thread == TASKS_THREAD)
 		status = tw_timer_reset(world.wheel, timer->timer, delay);
 	else
 		status =
 			CALL(&world.user[thread], tw_timer_reset(world.wheel, timer->timer, delay));
-	timer->asked[thread] = TW_FOREVER;
-	if (status != TW_OK) {
-		--*resets;
-		return status;
-	}
-	is_alone &= number == timer->resets_begun;
-	timer_bring(&timer->low, asked, is_alone);
-	timer_bring(&timer->low_reset, asked, is_alone);
-	return status;
+	reset_end(&call, status);
 }
 
 /* How often it has been reset, by whichever thread. */
@@ -794,7 +821,7 @@ static void timer_run(void *argument)
 	task_behave();
 	if (timer->kind == ONE_SHOT && timer->timer.id != 0 && timer->own_resets < 3 &&
 	    sim_draw(6) == 0)
-		(void)timer_reset(timer, TASKS_THREAD, draw_between(1, 3 * world.interval));
+		timer_reset(timer, TASKS_THREAD, draw_between(1, 3 * world.interval));
 	timer->is_running = false;
 	if (timer->kind == ONE_SHOT && timer->own_resets == resets)
 		timer->given++;
@@ -933,7 +960,82 @@ static void user_reset_timer(struct user *user)
 	timer = &world.timer[sim_draw(world.timers)];
 	if (!timer->is_accepted || timer->ends)
 		return;
-	(void)timer_reset(timer, user->caller.number, draw_between(1, 5 * world.interval));
+	timer_reset(timer, user->caller.number, draw_between(1, 5 * world.interval));
+}
+
+/* Some of the timers, each once, or now and then twice. */
+static size_t choose_timers(struct handle_timer **chosen, bool may_repeat)
+{
+	size_t count = (size_t)draw_between(0, BATCH_MOST);
+	size_t found = 0;
+
+	for (size_t i = 0; i < count && world.timers > 0; i++) {
+		struct handle_timer *timer = &world.timer[sim_draw(world.timers)];
+		bool is_new = timer->is_accepted && !timer->ends;
+
+		for (size_t k = 0; k < found && !may_repeat; k++)
+			is_new &= chosen[k] != timer;
+		if (is_new)
+			chosen[found++] = timer;
+	}
+	return found;
+}
+
+static void check_count(const enum tw_status *statuses, size_t count, size_t told)
+{
+	size_t ok = 0;
+
+	for (size_t i = 0; i < count; i++)
+		ok += statuses[i] == TW_OK;
+	if (ok != told)
+		sim_fail("%zu timers are said to be done with, and %zu are", told, ok);
+}
+
+static void user_stop_timers(struct user *user)
+{
+	struct handle_timer *chosen[BATCH_MOST];
+	struct tw_timer timers[BATCH_MOST];
+	enum tw_status statuses[BATCH_MOST];
+	size_t count = choose_timers(chosen, true);
+	size_t stopped = SIZE_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		timers[i] = chosen[i]->timer;
+		chosen[i]->stops++;
+	}
+	(void)CALL(user, tw_timers_stop(world.wheel, timers, count, statuses, &stopped));
+	check_count(statuses, count, stopped);
+	for (size_t i = 0; i < count; i++) {
+		struct handle_timer *timer = chosen[i];
+
+		if (statuses[i] == TW_CLOSED)
+			continue;
+		if (statuses[i] == TW_OK && timer->is_running)
+			sim_fail("a timer runs after a stop with TW_OK");
+		check_stop(timer, statuses[i], timer->runs);
+		timer_end_runs(timer, statuses[i] == TW_RUNNING || statuses[i] == TW_REARMED,
+			       timer->is_running);
+	}
+}
+
+static void user_reset_timers(struct user *user)
+{
+	struct handle_timer *chosen[BATCH_MOST];
+	struct tw_reset resets[BATCH_MOST];
+	struct reset_call calls[BATCH_MOST];
+	enum tw_status statuses[BATCH_MOST];
+	size_t count = choose_timers(chosen, false);
+	size_t accepted = SIZE_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		resets[i] =
+			(struct tw_reset){chosen[i]->timer, draw_between(1, 5 * world.interval)};
+		calls[i] = reset_begin(chosen[i], user->caller.number, resets[i].delay);
+	}
+	(void)CALL(user, tw_timers_reset(world.wheel, resets, count, statuses, &accepted));
+	check_count(statuses, count, accepted);
+	for (size_t i = 0; i < count; i++)
+		reset_end(&calls[i], statuses[i]);
 }
 
 /* ---- Alarms ---- */
@@ -1062,6 +1164,12 @@ static void user_command(struct user *user)
 	case 20:
 	case 21:
 		user_reset_timer(user);
+		break;
+	case 35:
+		user_stop_timers(user);
+		break;
+	case 36:
+		user_reset_timers(user);
 		break;
 	case 22:
 	case 23:
