@@ -73,7 +73,9 @@ phases_rows() {
 	timers=$(throughput "$2" timers "$1" | awk '{ printf "%.0f\n", $1 }' | with_commas)
 	producers=$(throughput "$2" producers "$1")
 	phases_row "$3: $timers timers, producers: $producers" "$1" "$2"
-	phases_row "go-zero's design" "$1" go-zero
+	if grep -q '^go-zero,' "$folder/$1.csv"; then
+		phases_row "go-zero's design" "$1" go-zero
+	fi
 }
 
 # column FILE CONTENDER NUMBER
@@ -233,9 +235,9 @@ fi
 need cache_expiry plain
 need million_summary machine timers set_per_second
 need lateness timers lateness_after_p50_ns
-for file in throughput_1 throughput_4 throughput_10m; do
-	need $file levels go-zero
-done
+need throughput_1 levels go-zero
+need throughput_4 levels go-zero
+need throughput_10m levels
 need throughput_inline inline go-zero
 need idle levels go-zero
 need expiry levels go-zero

@@ -567,17 +567,18 @@ static void print_turns(struct figures *figures)
 	printf("\n");
 }
 
-static void print_phases(struct figures *const columns[COLUMN_COUNT])
+static void print_phases(struct figures *const columns[COLUMN_COUNT], int count)
 {
 	print_head_of_phases("million a second");
-	for (int i = 0; i < COLUMN_COUNT; i++)
+	for (int i = 0; i < count; i++)
 		print_rates(columns[i]);
-	print_ratios(columns);
+	if (count == COLUMN_COUNT)
+		print_ratios(columns);
 	print_head_of_phases("ns by side, a command");
-	for (int i = 0; i < COLUMN_COUNT; i++)
+	for (int i = 0; i < count; i++)
 		print_sides(columns[i]);
 	print_head_of_phases("longest turn so far");
-	for (int i = 0; i < COLUMN_COUNT; i++)
+	for (int i = 0; i < count; i++)
 		print_turns(columns[i]);
 	printf("\nfill: new keys; again: keys removed before; set: existing keys; move: sooner or "
 	       "later; later: later only\n"
@@ -602,7 +603,7 @@ static void print_paced(struct figures *const columns[COLUMN_COUNT], enum pacing
 
 static void print_figures(const struct plan *plan, struct figures *const columns[COLUMN_COUNT])
 {
-	print_phases(columns);
+	print_phases(columns, COLUMN_COUNT);
 	figures_print_head("", columns);
 	figures_print_cost("resident bytes a timer", columns,
 			   FIGURE(struct result, bytes_per_timer), format_count);
@@ -627,8 +628,8 @@ static void parse(int argc, char **argv, struct settings *settings)
 		 .help = "threads that command"},
 		{"runs", OPTION_COUNT, &settings->runs, 1, FIGURES_RUNS,
 		 .help = "runs; medians are printed"},
-		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 1, FIGURES_RUNS,
-		 .help = "runs of each baseline"},
+		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 0, FIGURES_RUNS,
+		 .help = "runs of the baseline; 0: the table of phases alone, without it"},
 		{"interval", OPTION_DURATION, &settings->plan.interval, 1000, MINUTE,
 		 .help = "the tick"},
 		{"slots", OPTION_COUNT, &settings->plan.slots, 1, TW_SLOTS_MAX,
@@ -692,7 +693,10 @@ int main(int argc, char **argv)
 	columns[0] = figures_create(settings.plan.contender->title);
 	columns[1] = figures_create(baseline_plan(&settings).contender->title);
 	run_all(&settings, csv, columns);
-	print_figures(&settings.plan, columns);
+	if (settings.baseline_runs > 0)
+		print_figures(&settings.plan, columns);
+	else
+		print_phases(columns, 1);
 	for (int i = 0; i < COLUMN_COUNT; i++)
 		figures_destroy(columns[i]);
 	csv_close(csv);
