@@ -35,8 +35,8 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 	case HANDLE_REFILE:
 	case HANDLE_REPEAT:
 		if (handle->timer.deadline != deadline)
-			handle->timer.at_once = is_due_at_once(handle->timer.deadline,
-							       clock_now(&owner->clock));
+			handle->timer.at_once =
+				is_due_at_once(handle->timer.deadline, clock_now(&owner->clock));
 		counter_add_ordered(&owner->out.counts.set, 1);
 		owner_place(owner, &handle->timer, in_task);
 		return;
