@@ -2,8 +2,8 @@
 /*
  * One wheel of slots, as in go-zero and Netty: a timer lies in slot tick % slots and waits there
  * for the hand to come round as often as it must. go-zero counts the rounds down in each timer, and
- * errs by a lap when a timer is moved across the hand; here a timer knows its deadline, and the round
- * it waits for follows from that.
+ * errs by a lap when a timer is moved across the hand; here a timer knows its deadline, and the
+ * round it waits for follows from that.
  *
  * When a slot comes up, all its timers are looked at, a bounded number a call (wheel_expire), and
  * those of later rounds go back into it. That is the price of this layout, and the reason why the
