@@ -217,11 +217,14 @@ static struct timer *wheel_look_at_coming(struct wheel *wheel, struct list *comi
 	return timer_of_link(coming->next);
 }
 
+/* The next one but one is fetched: the next one's links are at hand. */
 static void wheel_take_out(struct timer *timer)
 {
+	struct list *next = timer->link.next;
+
 	list_remove(&timer->link);
-	wheel_prefetch(timer);
-	prefetch_to_read(&timer_of_link(timer->link.next)->deadline);
+	prefetch_to_write(next->next);
+	prefetch_to_write(&timer_of_link(next->next)->deadline);
 }
 
 /* Looks at one timer, or goes on sorting. False: all that came up is sorted, and in due. */
@@ -276,6 +279,36 @@ static struct list *wheel_next_list(struct wheel *wheel)
 	return list_is_empty(&wheel->late) ? NULL : &wheel->late;
 }
 
+/* Cuts off the first timers of a list, up to `most`, and has their deadlines fetched: not the list
+ * but these are a miss each. */
+static size_t wheel_cut(struct list *list, struct timer **timers, size_t most)
+{
+	struct list *link = list->next;
+	size_t count = 0;
+
+	for (; count < most && link != list; link = link->next) {
+		timers[count] = timer_of_link(link);
+		prefetch_to_write(&timers[count++]->deadline);
+	}
+	list->next = link;
+	link->previous = list;
+	return count;
+}
+
+/* Of timers in no list, files those that are not due; the others stay in the array. */
+static size_t wheel_keep_due(struct wheel *wheel, struct timer **timers, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (wheel_is_due(wheel, timers[i]))
+			timers[kept++] = timers[i];
+		else
+			wheel_place_in_slot(wheel, timers[i]);
+	}
+	return kept;
+}
+
 /* It was to expire at an earlier tick. */
 static bool wheel_is_overdue(const struct wheel *wheel, const struct timer *timer)
 {
@@ -285,31 +318,34 @@ static bool wheel_is_overdue(const struct wheel *wheel, const struct timer *time
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 {
 	size_t count = 0;
+	size_t looked;
 
-	for (size_t seen = 0; seen < most; seen++) {
+	for (size_t seen = 0; seen < most; seen += looked) {
 		struct list *list;
-		struct timer *timer;
+		size_t due;
 		bool late;
 
+		looked = 1;
 		if (wheel->ordered && wheel_sort_some(wheel))
 			continue;
 		list = wheel_next_list(wheel);
 		if (!list)
 			break;
-		timer = list == &wheel->due || list == &wheel->late
-				? timer_of_link(list->next)
-				: wheel_look_at_coming(wheel, list);
-		late = list == &wheel->late ||
-		       (list != &wheel->due && wheel_is_overdue(wheel, timer));
+		late = list == &wheel->late;
+		if (list != &wheel->due && !late) {
+			expired[count] = wheel_look_at_coming(wheel, list);
+			late = wheel_is_overdue(wheel, expired[count]);
+		}
 		if (count > 0 && late != wheel->expired_late)
 			break;
-		wheel_take_out(timer);
-		if (!wheel_is_due(wheel, timer)) {
-			wheel_place_in_slot(wheel, timer);
-			continue;
-		}
-		wheel->expired_late = late;
-		expired[count++] = timer;
+		if (list == &wheel->due || list == &wheel->late)
+			looked = wheel_cut(list, expired + count, most - seen);
+		else
+			wheel_take_out(expired[count]);
+		due = wheel_keep_due(wheel, expired + count, looked);
+		if (due > 0)
+			wheel->expired_late = late;
+		count += due;
 	}
 	wheel->count -= count;
 	return count;
