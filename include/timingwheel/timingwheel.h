@@ -515,6 +515,27 @@ struct tw_set {
 TW_API enum tw_status tw_set_timers(struct tw_wheel *wheel, const struct tw_set *items, size_t n,
 				    size_t *accepted);
 
+/* One of many timers to move. */
+struct tw_move {
+	const void *key;
+	size_t key_size;
+	tw_duration delay;
+};
+
+/* tw_move_timer for each item, as tw_set_timers: *accepted tells how many commands went in. */
+TW_API enum tw_status tw_move_timers(struct tw_wheel *wheel, const struct tw_move *items, size_t n,
+				     size_t *accepted);
+
+/* The key of one of many timers. */
+struct tw_key {
+	const void *key;
+	size_t key_size;
+};
+
+/* tw_remove_timer for each key, likewise. */
+TW_API enum tw_status tw_remove_timers(struct tw_wheel *wheel, const struct tw_key *keys, size_t n,
+				       size_t *accepted);
+
 /*
  * How long `count` things took, in nanoseconds: half of them no longer than p50, 90 of 100 no
  * longer than p90, 99 of 100 no longer than p99, each to within 1 in 32; `max` is exact. All 0

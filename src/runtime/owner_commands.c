@@ -42,16 +42,15 @@ static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool 
 	list_append(&owner->out.next_jobs, &timer->timer.link);
 }
 
-/* The timer of a set command: whole, if it wasn't yet. */
+/* The timer of a set command, now whole. */
 static struct keyed_timer *command_timer(const struct command *command)
 {
 	struct keyed_timer *timer = command->timer;
 
-	if (command->key_size <= COMMAND_KEY_INLINE) {
+	if (command->key_size <= COMMAND_KEY_INLINE)
 		timer_make(timer, command->key, command->key_size, command->hash);
-		timer->timer.value = command->value;
-		timer->timer.deadline = command->deadline;
-	}
+	timer->timer.value = command->value;
+	timer->timer.deadline = command->time;
 	return timer;
 }
 
@@ -101,7 +100,7 @@ static void owner_set(struct owner *owner, const struct command *command,
 		/* Nobody is to be told of the old value: the new timer's memory is not needed. */
 		counter_add_ordered(&owner->out.counts.replaced, 1);
 		timer_give_memory(&owner->out.store, &owner->out.bin, command->timer);
-		owner_renew(owner, old, command->value, command->deadline);
+		owner_renew(owner, old, command->value, command->time);
 		pending = old;
 	} else {
 		pending = owner_arm(owner, command_timer(command), old);
@@ -119,10 +118,10 @@ static void owner_move(struct owner *owner, const struct command *command,
 	if (!timer)
 		return;
 	counter_add_ordered(&owner->out.counts.moved, 1);
-	timer->timer.deadline = command->deadline;
+	timer->timer.deadline = command->time;
 	if (command->kind == COMMAND_MOVE) {
 		wheel_move(owner->shelf.wheel, &timer->timer,
-			   clock_tick_after(&owner->clock, command->deadline));
+			   clock_tick_after(&owner->clock, command->time));
 		return;
 	}
 	owner_fire_now(owner, timer, false);

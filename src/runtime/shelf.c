@@ -53,7 +53,7 @@ static bool command_unlinks(const struct command *command, const struct keyed_ti
 {
 	if (command->kind != COMMAND_SET && command->kind != COMMAND_MOVE)
 		return true;
-	return command->deadline < timer->timer.deadline;
+	return command->time < timer->timer.deadline;
 }
 
 static void shelf_prefetch_reset(const struct shelf *shelf, const struct command *command)
