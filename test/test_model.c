@@ -413,7 +413,8 @@ static void stop_trial(struct trial *trial)
 	check_after_drive(trial, trial->model->now);
 }
 
-static void trial_begin(struct trial *trial, const struct setting *setting, struct random random)
+static void trial_begin(struct trial *trial, const struct setting *setting,
+			enum tw_delay_from delay_from, struct random random)
 {
 	static const tw_duration intervals[] = {1000, 7, 1000003};
 	struct tw_options options = {.context = trial,
@@ -422,7 +423,8 @@ static void trial_begin(struct trial *trial, const struct setting *setting, stru
 				     .clock = TW_CLOCK_MANUAL,
 				     .drive = TW_DRIVE_CALLER,
 				     .workers = TW_WORKERS_INLINE,
-				     .queue_capacity = setting->queue_capacity};
+				     .queue_capacity = setting->queue_capacity,
+				     .delay_from = delay_from};
 	tw_duration interval;
 
 	*trial = (struct trial){.setting = setting, .random = random};
@@ -447,7 +449,8 @@ static void run_trial(const struct setting *setting, uint64_t stream)
 {
 	struct trial trial;
 
-	trial_begin(&trial, setting, random_from(seed_choose(), stream));
+	trial_begin(&trial, setting, stream % 2 ? TW_FROM_APPLIED : TW_FROM_CALL,
+		    random_from(seed_choose(), stream));
 	while (trial.operation < OPERATIONS && trial.wrong[0] == '\0') {
 		trial.operation++;
 		operate(&trial);

@@ -181,11 +181,26 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 	}
 }
 
+/* The delays of the queue's first `count` commands count from now. */
+static void owner_date_commands(struct owner *owner, size_t count)
+{
+	tw_duration now = clock_now(&owner->clock);
+
+	for (size_t i = 0; i < count; i++) {
+		struct command *command = command_queue_at(&owner->queue, i);
+
+		command->kind =
+			(uint8_t)command_date(command->kind, &command->time, &owner->clock, now);
+	}
+}
+
 /* Applies the queue's first `count` commands, SHELF_BATCH at most, and pops them. */
 static void owner_apply_commands(struct owner *owner, size_t count)
 {
 	struct timer_guess guesses[SHELF_BATCH];
 
+	if (owner->dates_delays)
+		owner_date_commands(owner, count);
 	if (!owner->is_stopped)
 		shelf_prefetch(&owner->shelf, &owner->queue, count, guesses);
 	for (size_t i = 0; i < count; i++) {

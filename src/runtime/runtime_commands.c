@@ -30,7 +30,7 @@ static void wheel_date(struct tw_wheel *wheel, struct order *orders, size_t coun
 	const struct clock *clock = &wheel->owner.clock;
 	tw_duration now;
 
-	if (!command_has_delay(orders->kind))
+	if (wheel->owner.dates_delays || !command_has_delay(orders->kind))
 		return;
 	now = clock_now(clock);
 	for (size_t i = 0; i < count; i++)
@@ -65,10 +65,11 @@ static void wheel_free_timer(struct tw_wheel *wheel, struct keyed_timer *timer, 
 	timer_store_flush(store, &bin);
 }
 
-/* The limit is reached: the owner, which knows the keys, must say. */
+/* The limit is reached: the owner, which knows the keys, must say. A delay counts from here. */
 static enum tw_status wheel_ask_for_place(struct tw_wheel *wheel, const struct order *order,
 					  uint32_t hash)
 {
+	const struct clock *clock = &wheel->owner.clock;
 	struct keyed_timer *timer =
 		timer_new(&wheel->owner.out.store, order->key, order->key_size, hash);
 	enum tw_status status;
@@ -77,6 +78,8 @@ static enum tw_status wheel_ask_for_place(struct tw_wheel *wheel, const struct o
 		return TW_NO_MEMORY;
 	timer->timer.value = order->value;
 	timer->timer.deadline = order->time;
+	if (command_has_delay(order->kind))
+		(void)command_date(order->kind, &timer->timer.deadline, clock, clock_now(clock));
 	status = wheel_set_by_request(wheel, &timer->timer);
 	if (status != TW_OK)
 		wheel_free_timer(wheel, timer, true);
