@@ -341,6 +341,8 @@ static void limit_of_pending_timers_does_not_concern_them(void **state)
 
 	assert_sets(recorder, numbered->sets, 9, TW_FULL, 3);
 	assert_moves(recorder, numbered->moves, 9, TW_OK, 9);
+	assert_moves(recorder, numbered->moves + 8, 1, TW_OK, 1);
+	assert_removes(recorder, numbered->keys + 8, 1, TW_OK, 1);
 	assert_removes(recorder, numbered->keys + 1, 9, TW_OK, 9);
 	flush_wheel(recorder);
 	assert_sets(recorder, numbered->sets + 4, 9, TW_FULL, 2);
