@@ -24,6 +24,12 @@ static bool order_is_set(const struct order *order)
 	       order->kind == COMMAND_SET_NOW;
 }
 
+static bool order_is_valid(const struct order *order)
+{
+	return key_is_valid(order->key, order->key_size) &&
+	       (order->time > 0 || !command_has_delay(order->kind));
+}
+
 /* Delays that count from the call become deadlines; either all of them are delays, or none. */
 static void wheel_date(struct tw_wheel *wheel, struct order *orders, size_t count)
 {
@@ -128,49 +134,14 @@ static enum tw_status wheel_give(struct tw_wheel *wheel, const struct order *ord
 	return TW_OK;
 }
 
-/* An item becomes an order: TW_OK, or why it can't. */
-typedef enum tw_status look_fn(const void *items, size_t index, struct order *order);
-
-static enum tw_status look_at_set(const void *items, size_t index, struct order *order)
-{
-	const struct tw_set *item = (const struct tw_set *)items + index;
-
-	if (!key_is_valid(item->key, item->key_size) || item->delay <= 0)
-		return TW_INVALID;
-	*order = (struct order){item->key, item->key_size, item->value, item->delay,
-				COMMAND_SET_AFTER};
-	return TW_OK;
-}
-
-static enum tw_status look_at_move(const void *items, size_t index, struct order *order)
-{
-	const struct tw_move *item = (const struct tw_move *)items + index;
-
-	if (!key_is_valid(item->key, item->key_size) || item->delay <= 0)
-		return TW_INVALID;
-	*order = (struct order){item->key, item->key_size, NULL, item->delay, COMMAND_MOVE_AFTER};
-	return TW_OK;
-}
-
-static enum tw_status look_at_key(const void *keys, size_t index, struct order *order)
-{
-	const struct tw_key *key = (const struct tw_key *)keys + index;
-
-	if (!key_is_valid(key->key, key->key_size))
-		return TW_INVALID;
-	*order = (struct order){key->key, key->key_size, NULL, 0, COMMAND_REMOVE};
-	return TW_OK;
-}
-
-static inline enum tw_status wheel_give_one(struct tw_wheel *wheel, look_fn *look, const void *item)
+static inline enum tw_status wheel_give_one(struct tw_wheel *wheel, struct order order)
 {
 	enum tw_status status = wheel_state(wheel);
-	struct order order;
 
-	if (status == TW_OK)
-		status = look(item, 0, &order);
 	if (status != TW_OK)
 		return status;
+	if (!order_is_valid(&order))
+		return TW_INVALID;
 	wheel_date(wheel, &order, 1);
 	return wheel_give(wheel, &order);
 }
@@ -178,7 +149,9 @@ static inline enum tw_status wheel_give_one(struct tw_wheel *wheel, look_fn *loo
 enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size, void *value,
 			    tw_duration delay)
 {
-	return wheel_give_one(wheel, look_at_set, &(struct tw_set){key, key_size, value, delay});
+	struct order order = {key, key_size, value, delay, COMMAND_SET_AFTER};
+
+	return wheel_give_one(wheel, order);
 }
 
 enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, size_t key_size,
@@ -199,37 +172,62 @@ enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, size_t k
 enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 			     tw_duration delay)
 {
-	return wheel_give_one(wheel, look_at_move, &(struct tw_move){key, key_size, delay});
+	struct order order = {key, key_size, NULL, delay, COMMAND_MOVE_AFTER};
+
+	return wheel_give_one(wheel, order);
 }
 
 enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, size_t key_size)
 {
-	return wheel_give_one(wheel, look_at_key, &(struct tw_key){key, key_size});
+	struct order order = {key, key_size, NULL, 0, COMMAND_REMOVE};
+
+	return wheel_give_one(wheel, order);
 }
 
 /* ---- Many at once ---- */
 
 enum { GROUP = 16 }; /* items whose commands are claimed together */
 
-/*
- * The orders of the next items, up to GROUP, that go together: a key too long for a cell goes
- * alone. None: *status tells why.
- */
-static size_t look_at_some(look_fn *look, const void *items, size_t index, size_t n,
-			   struct order *orders, enum tw_status *status)
+/* Items that become commands of that kind. */
+struct batch {
+	const void *items;
+	size_t count;
+	enum command_kind kind;
+};
+
+static struct order batch_order(const struct batch *batch, size_t index)
 {
-	size_t most = n - index < GROUP ? n - index : GROUP;
+	const struct tw_set *set = batch->items;
+	const struct tw_move *move = batch->items;
+	const struct tw_key *key = batch->items;
+
+	switch (batch->kind) {
+	case COMMAND_SET_AFTER:
+		set += index;
+		return (struct order){set->key, set->key_size, set->value, set->delay, batch->kind};
+	case COMMAND_MOVE_AFTER:
+		move += index;
+		return (struct order){move->key, move->key_size, NULL, move->delay, batch->kind};
+	default:
+		key += index;
+		return (struct order){key->key, key->key_size, NULL, 0, batch->kind};
+	}
+}
+
+/* The orders of the next items, up to GROUP, that go together: a key too long for a cell goes
+ * alone. None: the first is invalid. */
+static size_t batch_look(const struct batch *batch, size_t index, struct order *orders)
+{
+	size_t most = batch->count - index < GROUP ? batch->count - index : GROUP;
 	size_t count;
 
-	*status = look(items, index, orders);
-	if (*status != TW_OK)
-		return 0;
-	if (orders->key_size > COMMAND_KEY_INLINE)
-		return 1;
-	for (count = 1; count < most; count++)
-		if (look(items, index + count, &orders[count]) != TW_OK ||
-		    orders[count].key_size > COMMAND_KEY_INLINE)
+	for (count = 0; count < most; count++) {
+		orders[count] = batch_order(batch, index + count);
+		if (!order_is_valid(&orders[count]))
 			break;
+		if (orders[count].key_size > COMMAND_KEY_INLINE)
+			return count > 0 ? count : 1;
+	}
 	return count;
 }
 
@@ -261,13 +259,14 @@ static bool wheel_give_together(struct tw_wheel *wheel, const struct order *orde
 }
 
 /* Gives the commands of the next items, at least one; answers how many, and why no more. */
-static size_t wheel_give_some(struct tw_wheel *wheel, look_fn *look, const void *items,
-			      size_t index, size_t n, enum tw_status *status)
+static size_t wheel_give_some(struct tw_wheel *wheel, const struct batch *batch, size_t index,
+			      enum tw_status *status)
 {
 	struct order orders[GROUP];
-	size_t count = look_at_some(look, items, index, n, orders, status);
-	bool is_limited = wheel->owner.out.places.most > 0 && count > 0 && order_is_set(orders);
+	size_t count = batch_look(batch, index, orders);
+	bool is_limited = wheel->owner.out.places.most > 0 && batch->kind == COMMAND_SET_AFTER;
 
+	*status = count > 0 ? TW_OK : TW_INVALID;
 	if (count == 0)
 		return 0;
 	wheel_date(wheel, orders, count);
@@ -277,16 +276,15 @@ static size_t wheel_give_some(struct tw_wheel *wheel, look_fn *look, const void 
 	return *status == TW_OK;
 }
 
-static enum tw_status wheel_give_all(struct tw_wheel *wheel, look_fn *look, const void *items,
-				     size_t n, size_t *accepted)
+static enum tw_status wheel_give_all(struct tw_wheel *wheel, struct batch batch, size_t *accepted)
 {
 	enum tw_status status = wheel_state(wheel);
 	size_t done = 0;
 
-	if (status == TW_OK && !items && n > 0)
+	if (status == TW_OK && !batch.items && batch.count > 0)
 		status = TW_INVALID;
-	while (done < n && status == TW_OK)
-		done += wheel_give_some(wheel, look, items, done, n, &status);
+	while (done < batch.count && status == TW_OK)
+		done += wheel_give_some(wheel, &batch, done, &status);
 	if (accepted)
 		*accepted = done;
 	return status;
@@ -295,17 +293,17 @@ static enum tw_status wheel_give_all(struct tw_wheel *wheel, look_fn *look, cons
 enum tw_status tw_set_timers(struct tw_wheel *wheel, const struct tw_set *items, size_t n,
 			     size_t *accepted)
 {
-	return wheel_give_all(wheel, look_at_set, items, n, accepted);
+	return wheel_give_all(wheel, (struct batch){items, n, COMMAND_SET_AFTER}, accepted);
 }
 
 enum tw_status tw_move_timers(struct tw_wheel *wheel, const struct tw_move *items, size_t n,
 			      size_t *accepted)
 {
-	return wheel_give_all(wheel, look_at_move, items, n, accepted);
+	return wheel_give_all(wheel, (struct batch){items, n, COMMAND_MOVE_AFTER}, accepted);
 }
 
 enum tw_status tw_remove_timers(struct tw_wheel *wheel, const struct tw_key *keys, size_t n,
 				size_t *accepted)
 {
-	return wheel_give_all(wheel, look_at_key, keys, n, accepted);
+	return wheel_give_all(wheel, (struct batch){keys, n, COMMAND_REMOVE}, accepted);
 }
