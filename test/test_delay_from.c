@@ -317,7 +317,7 @@ static void set_behind_the_stop_comes_back_with_a_deadline(void **state)
 	recorder_close(recorder);
 }
 
-/* On a real clock: the deadline lies behind every time that was read before the wheel was driven. */
+/* On a real clock: the deadline lies behind each time that was read before a drive. */
 static void real_clock_is_read_when_commands_are_applied(void **state)
 {
 	struct recorder *recorder = recorder_create();

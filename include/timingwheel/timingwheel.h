@@ -263,9 +263,9 @@ TW_API enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, s
 
 /*
  * Gives the key's timer a new deadline, `delay` from now (see tw_delay_from), sooner or later than
- * before. With a delay under one interval it is taken out of the wheel and runs now, once. An unknown key: nothing
- * happens. Any thread; costs as tw_set_timer. TW_OK: the command was accepted; TW_INVALID as for
- * tw_set_timer; TW_FULL; TW_NO_MEMORY (only for keys over 24 bytes); TW_CLOSED.
+ * before. With a delay under one interval it is taken out of the wheel and runs now, once. An
+ * unknown key: nothing happens. Any thread; costs as tw_set_timer. TW_OK: the command was accepted;
+ * TW_INVALID as for tw_set_timer; TW_FULL; TW_NO_MEMORY (only for keys over 24 bytes); TW_CLOSED.
  */
 TW_API enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				    tw_duration delay);

@@ -31,7 +31,7 @@ static bool order_is_valid(const struct order *order)
 }
 
 /* Delays that count from the call become deadlines; either all of them are delays, or none. */
-static void wheel_date(struct tw_wheel *wheel, struct order *orders, size_t count)
+static inline void wheel_date(struct tw_wheel *wheel, struct order *orders, size_t count)
 {
 	const struct clock *clock = &wheel->owner.clock;
 	tw_duration now;
@@ -44,8 +44,8 @@ static void wheel_date(struct tw_wheel *wheel, struct order *orders, size_t coun
 }
 
 /* `timer`: see struct command. */
-static void wheel_fill(struct tw_wheel *wheel, struct command *command, const struct order *order,
-		       uint32_t hash, struct keyed_timer *timer)
+static inline void wheel_fill(struct tw_wheel *wheel, struct command *command,
+			      const struct order *order, uint32_t hash, struct keyed_timer *timer)
 {
 	command->hash = hash;
 	command->key_size = (uint16_t)order->key_size;
@@ -195,7 +195,7 @@ struct batch {
 	enum command_kind kind;
 };
 
-static struct order batch_order(const struct batch *batch, size_t index)
+static inline struct order batch_order(const struct batch *batch, size_t index)
 {
 	const struct tw_set *set = batch->items;
 	const struct tw_move *move = batch->items;
