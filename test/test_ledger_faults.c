@@ -159,6 +159,24 @@ static size_t random_key(struct caller *caller, uint64_t key[8])
 	return number % 4 ? sizeof(key[0]) : 8 * sizeof(key[0]);
 }
 
+/* What is short of memory, or room, at the second has done the first. */
+static void call_for_two(struct caller *caller, tw_duration delay)
+{
+	struct tw_wheel *wheel = caller->show->wheel;
+	uint64_t bytes[2][8];
+	struct tw_move moves[2];
+	struct tw_key keys[2];
+
+	for (int i = 0; i < 2; i++) {
+		size_t size = random_key(caller, bytes[i]);
+
+		moves[i] = (struct tw_move){bytes[i], size, delay};
+		keys[i] = (struct tw_key){bytes[i], size};
+	}
+	(void)judge(caller->show, tw_move_timers(wheel, moves, 2, NULL));
+	(void)judge(caller->show, tw_remove_timers(wheel, keys, 2, NULL));
+}
+
 static void call_by_key(struct caller *caller, struct piece *piece)
 {
 	struct show *show = caller->show;
@@ -172,6 +190,8 @@ static void call_by_key(struct caller *caller, struct piece *piece)
 		(void)judge(show, tw_move_timer(show->wheel, key, size, delay));
 	else if (random_once_in(&caller->random, 2))
 		(void)judge(show, tw_remove_timer(show->wheel, key, size));
+	else
+		call_for_two(caller, delay);
 }
 
 static void call_by_handle(struct caller *caller, struct piece *piece)
@@ -380,14 +400,16 @@ static void make_trouble(struct show *show, struct caller *callers, pthread_t *t
 static void show_begin(struct show *show, const struct variant *variant,
 		       enum tw_when_full when_full, size_t max_pending, size_t max_unfinished)
 {
-	struct tw_options options =
-		variant_options(variant, (struct tw_options){.context = show,
-							     .release = release,
-							     .queue_capacity = 64,
-							     .max_workers = 64,
-							     .max_pending = max_pending,
-							     .when_full = when_full,
-							     .max_unfinished = max_unfinished});
+	struct tw_options options = variant_options(
+		variant, (struct tw_options){.context = show,
+					     .release = release,
+					     .queue_capacity = 64,
+					     .max_workers = 64,
+					     .max_pending = max_pending,
+					     .when_full = when_full,
+					     .max_unfinished = max_unfinished,
+					     .delay_from = max_unfinished > 0 ? TW_FROM_APPLIED
+									      : TW_FROM_CALL});
 
 	memset(show, 0, sizeof(*show));
 	show->pieces = calloc(PIECES, sizeof(show->pieces[0]));

@@ -72,6 +72,7 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->drains.most = DRAINS_MOST;
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
 	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL;
+	owner->dates_delays = options->delay_from == TW_FROM_APPLIED;
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
 	owner->batch_head = UINT64_MAX; /* no batch begins there */

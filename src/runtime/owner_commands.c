@@ -42,16 +42,15 @@ static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool 
 	list_append(&owner->out.next_jobs, &timer->timer.link);
 }
 
-/* The timer of a set command: whole, if it wasn't yet. */
+/* The timer of a set command, now whole. */
 static struct keyed_timer *command_timer(const struct command *command)
 {
 	struct keyed_timer *timer = command->timer;
 
-	if (command->key_size <= COMMAND_KEY_INLINE) {
+	if (command->key_size <= COMMAND_KEY_INLINE)
 		timer_make(timer, command->key, command->key_size, command->hash);
-		timer->timer.value = command->value;
-		timer->timer.deadline = command->deadline;
-	}
+	timer->timer.value = command->value;
+	timer->timer.deadline = command->time;
 	return timer;
 }
 
@@ -102,7 +101,7 @@ static void owner_set(struct owner *owner, const struct command *command,
 		/* Nobody is to be told of the old value: the new timer's memory is not needed. */
 		counter_add_ordered(&owner->out.counts.replaced, 1);
 		timer_give_memory(&owner->out.store, &owner->out.bin, command->timer);
-		owner_renew(owner, old, command->value, command->deadline);
+		owner_renew(owner, old, command->value, command->time);
 		pending = old;
 	} else {
 		pending = owner_arm(owner, command_timer(command), old);
@@ -121,7 +120,7 @@ static void owner_move(struct owner *owner, const struct command *command,
 	if (!timer)
 		return;
 	before = timer->timer.deadline;
-	timer->timer.deadline = command->deadline;
+	timer->timer.deadline = command->time;
 	counter_add_ordered(&owner->out.counts.moved, 1);
 	if (command->kind == COMMAND_MOVE) {
 		wheel_moved(owner->shelf.wheel, &timer->timer, before, false);
@@ -184,11 +183,26 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 	}
 }
 
+/* The delays of the queue's first `count` commands count from now. */
+static void owner_date_commands(struct owner *owner, size_t count)
+{
+	tw_duration now = clock_now(&owner->clock);
+
+	for (size_t i = 0; i < count; i++) {
+		struct command *command = command_queue_at(&owner->queue, i);
+
+		command->kind =
+			(uint8_t)command_date(command->kind, &command->time, &owner->clock, now);
+	}
+}
+
 /* Applies the queue's first `count` commands, SHELF_BATCH at most, and pops them. */
 static void owner_apply_commands(struct owner *owner, size_t count)
 {
 	struct timer_guess guesses[SHELF_BATCH];
 
+	if (owner->dates_delays)
+		owner_date_commands(owner, count);
 	if (!owner->is_stopped)
 		shelf_prefetch(&owner->shelf, &owner->queue, count, guesses);
 	for (size_t i = 0; i < count; i++) {

@@ -81,7 +81,8 @@ struct owner {
 	/* Constant after owner_init. */
 	struct shelf_plan plan;
 	bool has_thread;
-	bool overtakes; /* a tick may begin before the one before it is done */
+	bool overtakes;    /* a tick may begin before the one before it is done */
+	bool dates_delays; /* TW_FROM_APPLIED */
 	pthread_t thread;
 	/* Any thread. */
 	struct clock clock;

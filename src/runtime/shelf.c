@@ -19,8 +19,8 @@ bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan)
 		return false;
 	shelf->wheel =
 		wheel_create(plan->layout, plan->slots, plan->ticks, plan->ordered, plan->patience);
-	if (!shelf->wheel)
-		(void)timer_index_discard(&shelf->index);
+	while (!shelf->wheel && !timer_index_discard(&shelf->index))
+		continue;
 	return shelf->wheel;
 }
 
@@ -54,7 +54,7 @@ static bool command_unlinks(const struct command *command, const struct keyed_ti
 {
 	if (command->kind != COMMAND_SET && command->kind != COMMAND_MOVE)
 		return true;
-	return command->deadline < timer->timer.deadline;
+	return command->time < timer->timer.deadline;
 }
 
 /* What a command touches of the timer that its key probably has. */
