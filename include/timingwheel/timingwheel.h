@@ -17,9 +17,9 @@
  *    given to tw_drain, or to `release` with the reason. A call that fails leaves the value with
  *    its caller.
  *  - A timer runs late, never early: its deadline counts from the call (see tw_delay_from) and is
- *    rounded up to a tick of `interval`. It runs within one tick of the deadline, plus the time that the commands before
- *    it and the tasks before it in the pool take. (One exception: a move to less than one interval
- *    runs the task at once.)
+ *    rounded up to a tick of `interval`. It runs within one tick of the deadline, plus the time
+ *    that the commands before it and the tasks before it in the pool take. (One exception: a move
+ *    to less than one interval runs the task at once.)
  *  - The commands of one thread take effect in the order in which it gave them.
  *  - No call is a cancellation point (pthread_cancel): a thread that is cancelled in a call goes on
  *    to its end. So do the tasks that run inline in a call.
@@ -247,12 +247,13 @@ TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, s
  * under one interval counts as one interval; one too large for the clock never ends. If the key has
  * a timer, its value is replaced (the old one goes to release, TW_REPLACED) and it moves as if
  * newly set. From the moment a task is handed to the pool its key is free. Any thread. Costs a
- * clock read (but see tw_delay_from), a hash and one place in the queue; no system call unless the owner sleeps, the queue
- * is full, or max_pending is reached, where the owner is asked. An owner that has just been busy
- * naps for 50 µs before it looks again. TW_OK: the wheel owns the value. Anything else: the caller
- * still does. TW_INVALID: no wheel, key NULL, empty or over TW_KEY_SIZE_MAX, delay ≤ 0; TW_FULL
- * (see tw_options.when_full; with max_pending reached, also from an inline task, from any task with
- * max_unfinished, or with TW_DRIVE_CALLER, where waiting could not end); TW_NO_MEMORY; TW_CLOSED.
+ * clock read (but see tw_delay_from), a hash and one place in the queue; no system call unless the
+ * owner sleeps, the queue is full, or max_pending is reached, where the owner is asked. An owner
+ * that has just been busy naps for 50 µs before it looks again. TW_OK: the wheel owns the value.
+ * Anything else: the caller still does. TW_INVALID: no wheel, key NULL, empty or over
+ * TW_KEY_SIZE_MAX, delay ≤ 0; TW_FULL (see tw_options.when_full; with max_pending reached, also
+ * from an inline task, from any task with max_unfinished, or with TW_DRIVE_CALLER, where waiting
+ * could not end); TW_NO_MEMORY; TW_CLOSED.
  */
 TW_API enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				   void *value, tw_duration delay);
