@@ -76,7 +76,8 @@ static inline enum command_kind command_date(enum command_kind kind, tw_duration
 		return kind;
 	is_short = *time < clock->ticks.interval;
 	/* A delay under one interval counts as one interval, in a move as none. */
-	*time = time_add(now, kind == COMMAND_SET_AFTER && is_short ? clock->ticks.interval : *time);
+	*time = time_add(now,
+			 kind == COMMAND_SET_AFTER && is_short ? clock->ticks.interval : *time);
 	if (kind == COMMAND_SET_AFTER)
 		return COMMAND_SET;
 	return is_short ? COMMAND_MOVE_NOW : COMMAND_MOVE;

@@ -75,6 +75,31 @@ static void shelf_prefetch_reset(const struct shelf *shelf, const struct command
 		wheel_prefetch(&handle->timer);
 }
 
+/*
+ * Where most of a batch's sets were of new keys, those of the next will be, too: their memory, two
+ * lines each, is fetched a batch ahead.
+ */
+static void shelf_prefetch_next_memory(struct command_queue *queue, size_t count,
+				       const struct timer_guess *guesses)
+{
+	size_t sets = 0;
+	size_t of_new_keys = 0;
+	size_t end;
+
+	for (size_t i = 0; i < count; i++) {
+		bool is_set = command_brings_memory(command_queue_at(queue, i));
+
+		sets += is_set;
+		of_new_keys += is_set && !guesses[i].timer;
+	}
+	if (2 * of_new_keys <= sets)
+		return;
+	end = command_queue_peek(queue, count + SHELF_BATCH);
+	for (size_t i = count; i < end; i++)
+		if (command_brings_memory(command_queue_at(queue, i)))
+			prefetch_both_lines(command_queue_at(queue, i)->timer);
+}
+
 void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count,
 		    struct timer_guess *guesses)
 {
@@ -104,6 +129,7 @@ void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size
 	}
 	for (size_t i = 0; i < count; i++)
 		shelf_prefetch_reset(shelf, command_queue_at(queue, i));
+	shelf_prefetch_next_memory(queue, count, guesses);
 }
 
 void shelf_add(struct shelf *shelf, struct keyed_timer *timer)
