@@ -18,8 +18,8 @@ bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan)
 	if (!timer_index_init(&shelf->index))
 		return false;
 	shelf->wheel = wheel_create(plan->layout, plan->slots, plan->ordered, plan->patience);
-	if (!shelf->wheel)
-		(void)timer_index_discard(&shelf->index);
+	while (!shelf->wheel && !timer_index_discard(&shelf->index))
+		continue;
 	return shelf->wheel;
 }
 
