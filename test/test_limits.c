@@ -633,7 +633,7 @@ static void replacing_sets_take_no_places(void **state)
 static void refused_sets_keep_no_memory(void **state)
 {
 	enum { SETS = 40000 };
-	static const size_t sizes[] = {16, 80, 144, 1000};
+	static const size_t sizes[] = {24, 32, 96, 160, 1000};
 	static const char key[1000];
 	struct recorder *recorder;
 

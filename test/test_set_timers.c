@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/ask.h"
+
 #define ITEM(key, value, delay)                           \
 	{                                                 \
 		key, sizeof(key) - 1, VALUE(value), delay \
@@ -332,6 +334,40 @@ static void bad_item_counts_before_a_full_queue(void **state)
 	recorder_close(recorder);
 }
 
+/* The caller owns the wheel: it says that its owner naps, and asks whether a batch ended that. */
+static bool batch_ends_a_nap(struct recorder *recorder, size_t count)
+{
+	static struct numbered numbered;
+	const struct tw_set *items = number_items(&numbered, 1, (int)count, INTERVAL);
+	atomic_int *state = &recorder->wheel->owner.event.state;
+	bool is_awake;
+
+	atomic_store(state, EVENT_COUNT_NAPPING);
+	assert_accepts(recorder, items, count, TW_OK, count);
+	is_awake = atomic_load(state) == EVENT_COUNT_AWAKE;
+	atomic_store(state, EVENT_COUNT_AWAKE);
+	flush_wheel(recorder);
+	return is_awake;
+}
+
+/* Of the cells that it fills, one must begin a half of the ring. */
+static void batch_ends_a_nap_where_it_reaches_half_of_the_queue(void **state)
+{
+	struct recorder *recorder = open_with_queue_of_16(*state);
+	uint64_t position = 0;
+
+	for (int turn = 0; turn < 20; turn++)
+		for (size_t count = 1; count <= 16; count++) {
+			bool reaches = (position + 7) / 8 * 8 < position + count;
+
+			assert_int_equal(command_queue_tail(&recorder->wheel->owner.queue),
+					 position);
+			assert_int_equal(batch_ends_a_nap(recorder, count), reaches);
+			position += count;
+		}
+	recorder_close(recorder);
+}
+
 static void batches_larger_than_the_queue_go_in_where_the_caller_may_wait(void **state)
 {
 	static const size_t capacities[] = {2, 8, 16, 64, 1000};
@@ -601,14 +637,14 @@ static void compare(struct twins *twins)
 	}
 }
 
-static void random_batches_do_what_single_sets_do(void **state)
+static void assert_batches_do_what_single_sets_do(const struct variant *variant, size_t max_pending)
 {
-	struct tw_options few = {.queue_capacity = 32, .max_pending = 30};
-	struct twins twins = {.batched = recorder_open_with(*state, 10, few),
-			      .single = recorder_open_with(*state, 10, few)};
+	struct tw_options few = {.queue_capacity = 32, .max_pending = max_pending};
+	struct twins twins = {.batched = recorder_open_with(variant, 10, few),
+			      .single = recorder_open_with(variant, 10, few)};
 
 	twins.random = random_from(seed_choose(), 1);
-	for (int round = 0; round < ROUNDS; round++) {
+	for (int round = 0; round < ROUNDS / 2; round++) {
 		tw_duration by = random_between(&twins.random, 0, 20 * INTERVAL);
 
 		set_twice(&twins);
@@ -622,6 +658,13 @@ static void random_batches_do_what_single_sets_do(void **state)
 	}
 	recorder_close(twins.batched);
 	recorder_close(twins.single);
+}
+
+/* Without a limit they are claimed together. */
+static void random_batches_do_what_single_sets_do(void **state)
+{
+	assert_batches_do_what_single_sets_do(*state, 30);
+	assert_batches_do_what_single_sets_do(*state, 0);
 }
 
 enum { CROWD = 4, CROWD_BATCHES = TEST_SHARE_OF(1000), CROWD_VALUES = CROWD_BATCHES * BATCH };
@@ -731,6 +774,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(inline, full_queue_stops_the_rest),
 	TEST_BOTH(workers, full_queue_stops_the_rest),
 	TEST_BOTH(inline, bad_item_counts_before_a_full_queue),
+	TEST_BOTH(inline, batch_ends_a_nap_where_it_reaches_half_of_the_queue),
 	TEST_EVERYWHERE(batches_larger_than_the_queue_go_in_where_the_caller_may_wait),
 	TEST_EVERYWHERE(task_may_set_more_than_the_queue_holds),
 	TEST_EVERYWHERE(limit_of_pending_timers_stops_the_rest),
