@@ -154,6 +154,28 @@ static void keys_and_items_are_copied(void **state)
 	recorder_close(recorder);
 }
 
+/* Around the largest key that travels in a cell, and the largest of the smallest timers. */
+static void keys_of_sizes_at_the_borders_go_in(void **state)
+{
+	enum { FIRST = 20, LAST = 40, ITEMS = LAST - FIRST + 1 };
+	struct recorder *recorder = recorder_open(*state, 10);
+	char keys[ITEMS][LAST];
+	struct tw_set items[ITEMS];
+
+	for (size_t i = 0; i < ITEMS; i++) {
+		memset(keys[i], 'a' + (int)i, LAST);
+		items[i] = (struct tw_set){keys[i], FIRST + i, VALUE(FIRST + i), INTERVAL * 2};
+	}
+	assert_accepts(recorder, items, ITEMS, TW_OK, ITEMS);
+	pass_ticks(recorder, 2);
+	for (uintptr_t size = FIRST; size <= LAST; size++) {
+		assert_executed_at(recorder, size, INTERVAL * 2);
+		assert_int_equal(event_of(recorder, size).key_size, size);
+		assert_memory_equal(event_of(recorder, size).key, keys[size - FIRST], FIRST);
+	}
+	recorder_close(recorder);
+}
+
 static void many_items_go_in_at_once(void **state)
 {
 	enum { ITEMS = 50000 };
@@ -764,6 +786,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(existing_keys_are_replaced_also_by_a_later_item),
 	TEST_EVERYWHERE(commands_before_and_behind_keep_their_order),
 	TEST_EVERYWHERE(keys_and_items_are_copied),
+	TEST_EVERYWHERE(keys_of_sizes_at_the_borders_go_in),
 	TEST_EVERYWHERE(many_items_go_in_at_once),
 	TEST_EVERYWHERE(no_items_are_fine_and_accept_nothing),
 	TEST_EVERYWHERE(missing_wheel_or_items_are_invalid),
