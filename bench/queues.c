@@ -14,6 +14,10 @@
  * and round; each run measures how long a cache line takes from the first core to the second and
  * back, before and after; and near and far runs have tables of their own.
  *
+ * Producers that claim at the same time fail at it and try again: of the designs that do so, the
+ * retries a claim are counted. Many producers on few cores mostly take turns; what they do to each
+ * other when they run together, only as many cores show.
+ *
  * The designs are in support/queue_designs.c; the baseline is a mutex.
  */
 #include "support/csv.h"
@@ -35,18 +39,22 @@
 #define PACED_COMMANDS 200000
 
 /* Three and three make a table. */
-enum { SETTINGS_A_TABLE = 3, TABLES = 3, PACED = TABLES * SETTINGS_A_TABLE, SETTINGS };
+enum { SETTINGS_A_TABLE = 3, TABLES = 5, PACED = TABLES * SETTINGS_A_TABLE, SETTINGS };
 
 static const struct queue_setting settings[SETTINGS] = {
 	{"polls_1", REST_NONE, 1, false},   {"polls_2", REST_NONE, 2, false},
 	{"polls_4", REST_NONE, 4, false},   {"pauses_1", REST_PAUSE, 1, false},
 	{"pauses_2", REST_PAUSE, 2, false}, {"pauses_4", REST_PAUSE, 4, false},
 	{"naps_1", REST_NAP, 1, false},     {"naps_2", REST_NAP, 2, false},
-	{"naps_4", REST_NAP, 4, false},     [PACED] = {"paced", REST_NAP, 1, true},
+	{"naps_4", REST_NAP, 4, false},     {"polls_8", REST_NONE, 8, false},
+	{"polls_16", REST_NONE, 16, false}, {"polls_64", REST_NONE, 64, false},
+	{"naps_8", REST_NAP, 8, false},     {"naps_16", REST_NAP, 16, false},
+	{"naps_64", REST_NAP, 64, false},   [PACED] = {"paced", REST_NAP, 1, true},
 };
 
-static const char *const measure_names[MEASURES] = {"ns_per_command", "call_p50_ns", "call_p99_ns",
-						    "call_p999_ns", "line_round_trip_ns"};
+static const char *const measure_names[MEASURES] = {"ns_per_command", "retries_per_claim",
+						    "call_p50_ns",    "call_p99_ns",
+						    "call_p999_ns",   "line_round_trip_ns"};
 
 /* --- All runs --------------------------------------------------------------------------------- */
 
@@ -72,9 +80,14 @@ static struct queue_plan plan_of(const struct options *options, const struct que
 				   .count = each - each % QUEUE_GROUP};
 }
 
-static bool is_measured(const struct queue_setting *setting, enum queue_measure measure)
+static bool is_measured(const struct queue_plan *plan, enum queue_measure measure)
 {
-	return measure == MEASURE_TRIP || (measure == MEASURE_COMMAND) != setting->is_paced;
+	if (measure == MEASURE_TRIP)
+		return true;
+	if (measure == MEASURE_RETRIES && !plan->design->retries)
+		return false;
+	return (measure == MEASURE_COMMAND || measure == MEASURE_RETRIES) !=
+	       plan->setting->is_paced;
 }
 
 static void write_run(struct csv csv, const struct queue_plan *plan, int run,
@@ -83,8 +96,8 @@ static void write_run(struct csv csv, const struct queue_plan *plan, int run,
 	static const char *const distances[] = {"near", "far", "unsettled"};
 
 	for (enum queue_measure i = 0; i < MEASURES; i++) {
-		if (is_measured(plan->setting, i))
-			csv_row(csv, "%s,%s,%s,%d,%s,%.1f", plan->design->name, plan->setting->name,
+		if (is_measured(plan, i))
+			csv_row(csv, "%s,%s,%s,%d,%s,%.4g", plan->design->name, plan->setting->name,
 				distances[result->distance], run + 1, measure_names[i],
 				result->values[i]);
 	}
@@ -200,15 +213,45 @@ static bool has_baseline(const struct selection *selection, size_t first, size_t
 	return true;
 }
 
-static void print_rates(const struct selection *selection, const char *title, size_t first)
+static void print_head(const char *title, size_t first)
 {
-	if (!has_baseline(selection, first, first + SETTINGS_A_TABLE))
-		return;
-	printf("\n%-27s %23s %23s %23s\n", title, "1 producer", "2 producers", "4 producers");
+	printf("\n%-27s", title);
+	for (size_t i = first; i < first + SETTINGS_A_TABLE; i++)
+		printf(" %13zu producer%s", settings[i].producers,
+		       settings[i].producers == 1 ? " " : "s");
+	printf("\n");
+}
+
+static void print_rates(const struct selection *selection, size_t first)
+{
+	static const char *const titles[] = {[REST_NONE] = "ns a command, polling",
+					     [REST_PAUSE] = "ns a command, pausing",
+					     [REST_NAP] = "ns a command, napping"};
+
+	print_head(titles[settings[first].rest], first);
 	for (size_t design = 0; queue_designs[design].name; design++) {
 		printf("  %-25s", queue_designs[design].title);
 		for (size_t i = first; i < first + SETTINGS_A_TABLE; i++)
 			print_rate(selection, design, i);
+		printf("\n");
+	}
+}
+
+static void print_retries(const struct selection *selection, size_t first)
+{
+	print_head("  retries a claim", first);
+	for (size_t design = 0; queue_designs[design].name; design++) {
+		if (!queue_designs[design].retries)
+			continue;
+		printf("  %-25s", queue_designs[design].title);
+		for (size_t i = first; i < first + SETTINGS_A_TABLE; i++) {
+			struct spread own;
+
+			if (spread_over_runs(selection, design, i, MEASURE_RETRIES, &own))
+				printf(" %7.4f (%6.4f-%6.4f)", own.median, own.least, own.most);
+			else
+				printf(" %23s", "-");
+		}
 		printf("\n");
 	}
 }
@@ -260,9 +303,12 @@ static void print_tables(const struct selection *selection)
 	printf("\n== %s cores: a line's round trip takes %.0f ns; "
 	       "%zu runs, complete tables only ==\n",
 	       place, trip, count);
-	print_rates(selection, "ns a command, polling", 0);
-	print_rates(selection, "ns a command, pausing", SETTINGS_A_TABLE);
-	print_rates(selection, "ns a command, napping", 2 * SETTINGS_A_TABLE);
+	for (size_t first = 0; first < PACED; first += SETTINGS_A_TABLE) {
+		if (has_baseline(selection, first, first + SETTINGS_A_TABLE)) {
+			print_rates(selection, first);
+			print_retries(selection, first);
+		}
+	}
 	print_calls(selection);
 }
 
@@ -270,10 +316,11 @@ int main(int argc, char **argv)
 {
 	struct options options = {.count = 1000000, .runs = 5, .capacity = 8192};
 	const struct program_option table[] = {
-		{"count", OPTION_COUNT, &options.count, 1000, 1000000000, .help = "commands a run"},
+		{"count", OPTION_COUNT, &options.count, QUEUE_PRODUCERS * QUEUE_GROUP, 1000000000,
+		 .help = "commands a run"},
 		{"runs", OPTION_COUNT, &options.runs, 1, MAX_RUNS,
 		 .help = "runs; medians are printed"},
-		{"capacity", OPTION_COUNT, &options.capacity, 1024, 1 << 26,
+		{"capacity", OPTION_COUNT, &options.capacity, QUEUE_CAPACITY, 1 << 26,
 		 .help = "commands that a queue holds, a power of two"},
 		{"csv", OPTION_TEXT, &options.csv_path, .help = "every run's figures to this file"},
 		{0},

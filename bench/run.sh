@@ -44,7 +44,22 @@ few=--count=20000
 one="$few --runs=1"
 run million "$few --seconds=2" --csv="$programs/million.csv" \
 	--summary="$programs/million_summary.csv"
+# All set before the first is due, so that the lateness of all is that of the time after.
+run million "$few --seconds=2" --count=100k --set-only --rate=0 \
+	--summary="$programs/lateness.csv"
 run throughput "$one --baseline-runs=1" --csv="$programs/throughput.csv"
+# The same table with other producers, and of a larger wheel.
+table="--unpaced --runs=3 --baseline-runs=1"
+# shellcheck disable=SC2086 # several options
+{
+	run throughput "$one" $table --producers=1 --csv="$programs/throughput_1.csv"
+	run throughput "$one" $table --producers=4 --csv="$programs/throughput_4.csv"
+	run throughput "$one" $table --producers=1 --inline \
+		--csv="$programs/throughput_inline.csv"
+	# The baseline is never done with a slot of so many, and its timers come due meanwhile.
+	run throughput "$few" $table --count=10m --runs=1 --baseline-runs=0 \
+		--csv="$programs/throughput_10m.csv"
+}
 run idle "$few --seconds=1" --csv="$programs/idle.csv"
 run expiry "$one" --csv="$programs/expiry.csv"
 run handles "$one" --csv="$programs/handles.csv"

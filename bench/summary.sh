@@ -41,10 +41,41 @@ median() {
 		END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
-# throughput CONTENDER MEASURE
+# throughput CONTENDER MEASURE [FILE]
 throughput() {
 	awk -F, -v who="$1" -v what="$2" '$1 == who && $3 == what { print $4 }' \
-		"$folder/throughput.csv" | median
+		"$folder/${3-throughput}.csv" | median
+}
+
+# with_commas: groups the digits of the number on stdin
+with_commas() {
+	sed -e :a -e 's/\([0-9]\)\([0-9]\{3\}\)\($\|,\)/\1,\2\3/;ta'
+}
+
+# phases_row TITLE FILE CONTENDER: one line of the table of phases
+phases_row() {
+	printf '| %s |' "$1"
+	for phase in fill again set move later remove; do
+		echo "$(throughput "$3" ${phase}_per_second "$2")" \
+			"$(throughput "$3" ${phase}_producers_ns "$2")" \
+			"$(throughput "$3" ${phase}_owner_ns "$2")" | awk '{
+				printf " %.2f (%.0f", $1 / 1e6, $2
+				if ($3 > 0) printf " + %.0f", $3
+				printf ") |"
+			}'
+	done
+	throughput "$3" bytes_per_timer "$2" | awk '{ printf " %.0f |", $1 }'
+	throughput "$3" remove_longest_turn_ns "$2" | awk '{ printf " %.2f |\n", $1 / 1e6 }'
+}
+
+# phases_rows FILE CONTENDER TITLE: those of the library and of the baseline
+phases_rows() {
+	timers=$(throughput "$2" timers "$1" | awk '{ printf "%.0f\n", $1 }' | with_commas)
+	producers=$(throughput "$2" producers "$1")
+	phases_row "$3: $timers timers, producers: $producers" "$1" "$2"
+	if grep -q '^go-zero,' "$folder/$1.csv"; then
+		phases_row "go-zero's design" "$1" go-zero
+	fi
 }
 
 # column FILE CONTENDER NUMBER
@@ -80,20 +111,22 @@ handle_millions() {
 	handle_rate "$1" | awk '{ printf "%.1f", $1 / 1e6 }'
 }
 
-# million MEASURE
+# million MEASURE [FILE]
 million() {
-	awk -F, -v what="$1" '$1 == what { print $2 }' "$folder/million_summary.csv"
+	awk -F, -v what="$1" '$1 == what { print $2 }' "$folder/${2-million_summary}.csv"
 }
 
-# million_ms MEASURE: nanoseconds as milliseconds
+# million_ms MEASURE [FILE]: nanoseconds as milliseconds
 million_ms() {
-	million "$1" | awk '{ printf "%.2f", $1 / 1e6 }'
+	million "$@" | awk '{ printf "%.2f", $1 / 1e6 }'
 }
 
-# million_lateness WHEN: p50 / p99 / max in milliseconds
+# million_lateness WHEN [FILE]: p50 / p99 / max in milliseconds
 million_lateness() {
-	echo "$(million_ms "lateness_$1_p50_ns") / $(million_ms "lateness_$1_p99_ns") /" \
-		"$(million_ms "lateness_$1_max_ns")"
+	file=${2-million_summary}
+	echo "$(million_ms "lateness_$1_p50_ns" "$file") /" \
+		"$(million_ms "lateness_$1_p99_ns" "$file") /" \
+		"$(million_ms "lateness_$1_max_ns" "$file")"
 }
 
 # row TITLE FORMAT FACTOR LIBRARY BASELINE more|less: one line of the table; what is better, more or
@@ -114,18 +147,27 @@ compare() {
 	row "$1" "$2" "$3" "$(throughput levels "$4")" "$(throughput go-zero "$4")" "$5"
 }
 
-# paced CALL PERCENTILE: its time at a million calls a second. Who does not get there has no time to
-# compare: the longer one watched, the longer its callers would have waited.
+# paced TITLE CALL: its time at both paces. A contender that does not reach the fast one has
+# no time to compare: the longer one watched, the longer its callers would have waited.
 paced() {
-	printf '| %s |' "caller's time of a $1 at a million calls a second, $2: ns"
+	printf '| %s |' "$1"
 	for who in levels go-zero; do
-		printf ' %s |' "$(throughput $who "$1_reached_per_second" | awk \
-			-v time="$(throughput $who "$1_call_$2_ns")" '{
-				if ($1 >= 0.95e6) printf "%.0f", time
-				else printf "reaches %.2f million", $1 / 1e6
-			}')"
+		for aim in 1e6 1e5; do
+			test $aim = 1e6 && pace= || pace=slow_
+			times=
+			for percentile in p50 p99 p99.9; do
+				time=$(throughput $who "$2_${pace}call_${percentile}_ns" |
+					awk '{ printf "%.0f", $1 }')
+				times="$times${times:+ / }$time"
+			done
+			throughput $who "$2_${pace}reached_per_second" |
+				awk -v times="$times" -v aim=$aim '{
+					if ($1 >= 0.95 * aim) printf " %s |", times
+					else printf " reaches %.2f million |", $1 / 1e6
+				}'
+		done
 	done
-	echo ' |'
+	echo
 }
 
 # compare_column TITLE FORMAT FACTOR FILE COLUMN, where less is better
@@ -160,8 +202,8 @@ expiring() {
 
 need throughput levels go-zero
 if [ "${2-}" = --rates ]; then
-	for phase in fill:'set, new' set:'set, existing' move:move later:'move later' \
-		remove:remove; do
+	for phase in fill:'set, new' again:'set again' set:'set, existing' move:move \
+		later:'move later' remove:remove; do
 		measure=${phase%%:*}_per_second
 		printf '"%s" %s %s\n' "${phase#*:}" "$(throughput levels "$measure")" \
 			"$(throughput go-zero "$measure")"
@@ -192,11 +234,17 @@ fi
 
 need cache_expiry plain
 need million_summary machine timers set_per_second
+need lateness timers lateness_after_p50_ns
+need throughput_1 levels go-zero
+need throughput_4 levels go-zero
+need throughput_10m levels
+need throughput_inline inline go-zero
 need idle levels go-zero
 need expiry levels go-zero
 need handles handles
 need storms timingwheel cascading
-timers=$(million timers | sed -e :a -e 's/\([0-9]\)\([0-9]\{3\}\)\($\|,\)/\1,\2\3/;ta')
+timers=$(million timers | with_commas)
+seconds=$(million longest_delay_ns lateness | awk '{ printf "%.0f", $1 / 1e9 }')
 
 # Here too a backslash at the end of a line joins it to the next: a row of a table is one line.
 cat <<END
@@ -208,17 +256,11 @@ timingwheel | go-zero's design in C | times better |
 |---|--:|--:|--:|
 END
 compare 'set, new key: million a second, 2 producers' %.2f 1e-6 fill_per_second more
+compare 'set, key removed before' %.2f 1e-6 again_per_second more
 compare 'set, existing key' %.2f 1e-6 set_per_second more
 compare 'move, sooner or later' %.2f 1e-6 move_per_second more
 compare 'move, later only' %.2f 1e-6 later_per_second more
 compare 'remove' %.2f 1e-6 remove_per_second more
-for call in set move; do
-	for percentile in p50 p99; do
-		paced $call $percentile
-		compare "the same at a hundred thousand calls a second" %.0f 1 \
-			"${call}_slow_call_${percentile}_ns" less
-	done
-done
 compare 'resident memory of a timer: bytes' %.0f 1 bytes_per_timer less
 compare "owner's longest turn through all this, work: ms" %.2f 1e-6 remove_longest_turn_ns less
 compare 'the same, by the clock' %.2f 1e-6 longest_turn_wall_ns less
@@ -228,10 +270,35 @@ compare_column "owner's longest turn then, work: ms" %.2f 1e-6 expiry 5
 
 cat <<END
 
+| Million commands a second (ns of processor time a command, producers + owner) | fill | \
+again | set, existing | move | move, later | remove | bytes a timer | longest turn, work: ms |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|
+END
+phases_rows throughput levels timingwheel
+phases_rows throughput_1 levels timingwheel
+phases_rows throughput_4 levels timingwheel
+phases_rows throughput_inline inline 'timingwheel, polled by its producer'
+phases_rows throughput_10m levels timingwheel
+
+cat <<END
+
+| Caller's time, p50 / p99 / p99.9: ns | timingwheel, a million calls a second | \
+a hundred thousand | go-zero's design, a million | a hundred thousand |
+|---|--:|--:|--:|--:|
+END
+paced 'set, existing key' set
+paced 'set, key removed before' again
+paced move move
+paced remove remove
+
+cat <<END
+
 | \`make run\`: $timers timers of 0.1 to 10 s, set, moved and removed by 4 threads | |
 |---|--:|
 | lateness while setting, p50 / p99 / max: ms | $(million_lateness setting) |
 | lateness afterwards, p50 / p99 / max: ms | $(million_lateness after) |
+| lateness of $(million timers lateness | with_commas) timers over $seconds s, \
+all set and none early: ms | $(million_lateness after lateness) |
 | owner's longest turn, work / by the clock: ms | \
 $(million_ms longest_turn_ns) / $(million_ms longest_turn_wall_ns) |
 | CPU time: s, in $(million seconds) s | $(million cpu_seconds) |

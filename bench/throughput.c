@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many commands a second does a wheel apply that holds a million timers, what does a call cost
- * its caller, and how much memory does a timer take?
+ * How many commands a second does a wheel apply that holds a million timers, how much processor
+ * time does a command cost the producers and how much the owner, what does a call cost its caller,
+ * and how much memory does a timer take?
  *
  * Keys are 16 random bytes, made and shuffled before each phase; the producers share them out and
  * go through them in memory order, so that the wheel meets them at random. A phase lasts from the
- * producers' start until all its commands have been applied. No timer comes due meanwhile. Every
- * run is a process of its own.
+ * producers' start until all its commands have been applied. "again" sets keys that were removed
+ * just before, in another order: the wheel need not grow for them. No timer comes due meanwhile.
+ * Every run is a process of its own.
  *
  * What a call costs is asked at two paces. A contender that can't hold the fast one shows how far
  * it got, and how long its callers waited for those before them.
+ *
+ * With --inline one thread gives the commands and polls the wheel, which has no thread of its own;
+ * its processor time is that of both sides.
  *
  * The baseline is go-zero's design in C (support/simple_wheel.h), with the same keys and producers.
  */
@@ -35,21 +40,37 @@
 
 #define MINUTE (60 * NANOSECONDS_PER_SECOND)
 
-enum phase { PHASE_FILL, PHASE_SET, PHASE_MOVE, PHASE_LATER, PHASE_REMOVE, PHASE_COUNT };
+/* Commands from one poll to the next, where the producer drives the wheel. */
+#define POLL_EVERY 64
+
+enum call { CALL_SET, CALL_MOVE, CALL_REMOVE };
+
+/* In their order. */
+enum phase {
+	PHASE_FILL,
+	PHASE_AGAIN,
+	PHASE_SET,
+	PHASE_MOVE,
+	PHASE_LATER,
+	PHASE_REMOVE,
+	PHASE_COUNT
+};
 
 struct phase_plan {
-	const char *name; /* in the CSV file */
+	const char *name; /* in the CSV file and the table */
 	const char *title;
+	enum call call;
 	int64_t shortest; /* delays */
 	int64_t longest;
 };
 
 static const struct phase_plan phases[PHASE_COUNT] = {
-	[PHASE_FILL] = {"fill", "set, new key", 1 * MINUTE, 60 * MINUTE},
-	[PHASE_SET] = {"set", "set, existing key", 1 * MINUTE, 60 * MINUTE},
-	[PHASE_MOVE] = {"move", "move, sooner or later", 1 * MINUTE, 60 * MINUTE},
-	[PHASE_LATER] = {"later", "move, later only", 61 * MINUTE, 120 * MINUTE},
-	[PHASE_REMOVE] = {"remove", "remove", 0, 1},
+	[PHASE_FILL] = {"fill", "set, new key", CALL_SET, 1 * MINUTE, 60 * MINUTE},
+	[PHASE_AGAIN] = {"again", "set, key removed before", CALL_SET, 1 * MINUTE, 60 * MINUTE},
+	[PHASE_SET] = {"set", "set, existing key", CALL_SET, 1 * MINUTE, 60 * MINUTE},
+	[PHASE_MOVE] = {"move", "move, sooner or later", CALL_MOVE, 1 * MINUTE, 60 * MINUTE},
+	[PHASE_LATER] = {"later", "move, later only", CALL_MOVE, 61 * MINUTE, 120 * MINUTE},
+	[PHASE_REMOVE] = {"remove", "remove", CALL_REMOVE, 0, 1},
 };
 
 /* One caller at a steady pace, what its calls took it. The slow pace is one that all can hold. */
@@ -67,9 +88,22 @@ static const struct pacing_plan pacings[PACING_COUNT] = {
 	[PACING_SLOW] = {"slow_", "a hundred thousand calls a second", 10000, 100000},
 };
 
-enum paced { PACED_SET, PACED_MOVE, PACED_COUNT };
+/* In their order: what was removed is set again. */
+enum paced { PACED_SET, PACED_MOVE, PACED_REMOVE, PACED_AGAIN, PACED_COUNT };
 
-static const char *const paced_names[PACED_COUNT] = {"set", "move"};
+struct paced_plan {
+	const char *name; /* in the CSV file */
+	const char *title;
+	enum call call;
+};
+
+static const struct paced_plan paced_plans[PACED_COUNT] = {
+	[PACED_SET] = {"set", "set, existing", CALL_SET},
+	[PACED_MOVE] = {"move", "move", CALL_MOVE},
+	[PACED_REMOVE] = {"remove", "remove", CALL_REMOVE},
+	[PACED_AGAIN] = {"again", "set, removed", CALL_SET},
+};
+
 static const double paced_percents[] = {50, 99, 99.9};
 
 #define PERCENT_COUNT (sizeof(paced_percents) / sizeof(paced_percents[0]))
@@ -82,11 +116,16 @@ struct plan {
 	int64_t interval;
 	int64_t slots;
 	uint64_t seed;
+	bool unpaced;
 };
+
+/* Whose processor time. */
+enum side { SIDE_PRODUCERS, SIDE_OWNER, SIDES };
 
 /* All doubles, one measure each. */
 struct result {
 	double per_second[PHASE_COUNT];
+	double cpu_time[SIDES][PHASE_COUNT];       /* nanoseconds a command */
 	double longest_turn[PHASE_COUNT];          /* so far, nanoseconds of CPU time */
 	double longest_turn_wall;                  /* of the whole run, by the clock */
 	double reached[PACING_COUNT][PACED_COUNT]; /* calls a second */
@@ -99,10 +138,11 @@ struct producer {
 	pthread_barrier_t *start;
 	const struct contender *contender;
 	void *wheel;
-	enum phase phase;
+	const struct phase_plan *phase;
 	const struct random_key *keys;
 	size_t count;
 	struct generator generator;
+	int64_t cpu_time; /* that it took */
 };
 
 struct trial {
@@ -115,35 +155,53 @@ struct trial {
 
 /* --- Producers -------------------------------------------------------------------------------- */
 
-static void produce(struct producer *producer,
-		    void (*call)(void *wheel, const struct random_key *key, int64_t delay))
+static void give_command(const struct contender *contender, void *wheel, enum call call,
+			 const struct random_key *key, int64_t delay)
 {
-	const struct phase_plan *plan = &phases[producer->phase];
+	if (call == CALL_SET)
+		contender->calls->set(wheel, key, delay);
+	else if (call == CALL_MOVE)
+		contender->calls->move(wheel, key, delay);
+	else
+		contender->calls->remove(wheel, key);
+}
 
-	for (size_t i = 0; i < producer->count; i++)
-		call(producer->wheel, &producer->keys[i],
-		     generator_range(&producer->generator, plan->shortest, plan->longest));
+/* After the command of this number. */
+static void poll_in_turn(const struct contender *contender, void *wheel, size_t number)
+{
+	if (number % POLL_EVERY == POLL_EVERY - 1)
+		contender->calls->poll(wheel);
+}
+
+static void produce(struct producer *producer)
+{
+	const struct phase_plan *phase = producer->phase;
+
+	for (size_t i = 0; i < producer->count; i++) {
+		int64_t delay =
+			generator_range(&producer->generator, phase->shortest, phase->longest);
+
+		give_command(producer->contender, producer->wheel, phase->call, &producer->keys[i],
+			     delay);
+		poll_in_turn(producer->contender, producer->wheel, i);
+	}
+	producer->contender->calls->poll(producer->wheel);
 }
 
 static void *producer_run(void *argument)
 {
 	struct producer *producer = argument;
-	const struct contender *contender = producer->contender;
+	int64_t start;
 
 	pthread_barrier_wait(producer->start);
-	if (producer->phase == PHASE_REMOVE) {
-		for (size_t i = 0; i < producer->count; i++)
-			contender->calls->remove(producer->wheel, &producer->keys[i]);
-	} else if (producer->phase == PHASE_FILL || producer->phase == PHASE_SET) {
-		produce(producer, contender->calls->set);
-	} else {
-		produce(producer, contender->calls->move);
-	}
+	start = stopwatch_thread_cpu();
+	produce(producer);
+	producer->cpu_time = stopwatch_thread_cpu() - start;
 	return NULL;
 }
 
-static struct producer *producers_start(struct trial *trial, enum phase phase, size_t commands,
-					pthread_barrier_t *start)
+static struct producer *producers_start(struct trial *trial, const struct phase_plan *phase,
+					size_t commands, pthread_barrier_t *start)
 {
 	size_t count = (size_t)trial->plan->producers;
 	struct producer *producers = process_allocate(count * sizeof(*producers));
@@ -166,6 +224,19 @@ static struct producer *producers_start(struct trial *trial, enum phase phase, s
 	return producers;
 }
 
+/* Answers the processor time that all of them took. */
+static int64_t producers_join(struct producer *producers, int64_t count)
+{
+	int64_t cpu_time = 0;
+
+	for (int64_t i = 0; i < count; i++) {
+		pthread_join(producers[i].thread, NULL);
+		cpu_time += producers[i].cpu_time;
+	}
+	free(producers);
+	return cpu_time;
+}
+
 /* --- One run ---------------------------------------------------------------------------------- */
 
 /* The count may trail what has been applied by a turn of the owner. */
@@ -181,73 +252,134 @@ static int64_t settled_pending(struct trial *trial, int64_t expected)
 	return pending;
 }
 
-static void expect_pending(struct trial *trial, enum phase phase, size_t commands)
+/* All but so many. */
+static void expect_removed(struct trial *trial, const char *after, int64_t removed)
 {
-	int64_t expected = trial->plan->count - (phase == PHASE_REMOVE ? (int64_t)commands : 0);
+	int64_t expected = trial->plan->count - removed;
 	int64_t pending = settled_pending(trial, expected);
 
 	if (pending != expected)
 		process_fail("%s: %s pending after %s, should be %s", trial->plan->contender->name,
-			     format_count(pending).characters, phases[phase].title,
+			     format_count(pending).characters, after,
 			     format_count(expected).characters);
+}
+
+/* Nanoseconds. */
+struct cost {
+	int64_t wall;
+	int64_t cpu_time[SIDES];
+};
+
+/* One for each of the first keys, until all have been applied. */
+static struct cost run_commands(struct trial *trial, const struct phase_plan *phase,
+				size_t commands)
+{
+	const struct contender_calls *calls = trial->plan->contender->calls;
+	struct cost cost = {.cpu_time[SIDE_OWNER] = -calls->owner_cpu(trial->wheel)};
+	struct producer *producers;
+	pthread_barrier_t barrier;
+
+	pthread_barrier_init(&barrier, NULL, (unsigned)trial->plan->producers + 1);
+	producers = producers_start(trial, phase, commands, &barrier);
+	/* Before the barrier: after it the producers may run and this thread may not. */
+	cost.wall = -stopwatch_now();
+	pthread_barrier_wait(&barrier);
+	cost.cpu_time[SIDE_PRODUCERS] = producers_join(producers, trial->plan->producers);
+	calls->flush(trial->wheel);
+	cost.wall += stopwatch_now();
+	cost.cpu_time[SIDE_OWNER] += calls->owner_cpu(trial->wheel);
+	pthread_barrier_destroy(&barrier);
+	return cost;
+}
+
+static size_t commands_of(const struct plan *plan, enum phase phase)
+{
+	int64_t half = plan->count / 2;
+
+	if (phase == PHASE_FILL)
+		return (size_t)plan->count;
+	if (phase == PHASE_AGAIN && plan->commands > half)
+		return (size_t)half;
+	return (size_t)plan->commands;
+}
+
+static void shuffle_all(struct trial *trial)
+{
+	keys_shuffle(trial->keys, (size_t)trial->plan->count, &trial->generator);
 }
 
 static void run_phase(struct trial *trial, enum phase phase)
 {
-	const struct contender *contender = trial->plan->contender;
-	size_t commands =
-		(size_t)(phase == PHASE_FILL ? trial->plan->count : trial->plan->commands);
-	struct producer *producers;
-	pthread_barrier_t barrier;
-	int64_t start;
+	size_t commands = commands_of(trial->plan, phase);
+	struct result *result = trial->result;
+	struct cost cost;
 
-	keys_shuffle(trial->keys, (size_t)trial->plan->count, &trial->generator);
-	pthread_barrier_init(&barrier, NULL, (unsigned)trial->plan->producers + 1);
-	producers = producers_start(trial, phase, commands, &barrier);
-	/* Before the barrier: after it the producers may run and this thread may not. */
-	start = stopwatch_now();
-	pthread_barrier_wait(&barrier);
-	for (int64_t i = 0; i < trial->plan->producers; i++)
-		pthread_join(producers[i].thread, NULL);
-	contender->calls->flush(trial->wheel);
-	trial->result->per_second[phase] = (double)commands / seconds_of(stopwatch_now() - start);
-	trial->result->longest_turn[phase] =
-		(double)contender->calls->state(trial->wheel).longest_turn;
-	expect_pending(trial, phase, commands);
-	pthread_barrier_destroy(&barrier);
-	free(producers);
+	shuffle_all(trial);
+	if (phase == PHASE_AGAIN) {
+		(void)run_commands(trial, &phases[PHASE_REMOVE], commands);
+		expect_removed(trial, "half of the removes", (int64_t)commands);
+		keys_shuffle(trial->keys, commands, &trial->generator);
+	}
+	cost = run_commands(trial, &phases[phase], commands);
+	result->per_second[phase] = (double)commands / seconds_of(cost.wall);
+	for (enum side side = 0; side < SIDES; side++)
+		result->cpu_time[side][phase] = (double)cost.cpu_time[side] / (double)commands;
+	result->longest_turn[phase] =
+		(double)trial->plan->contender->calls->state(trial->wheel).longest_turn;
+	expect_removed(trial, phases[phase].title, phase == PHASE_REMOVE ? (int64_t)commands : 0);
+}
+
+/* Each key has one call at most. */
+static int64_t paced_calls(const struct plan *plan, enum pacing pacing)
+{
+	return pacings[pacing].calls < plan->count ? pacings[pacing].calls : plan->count;
 }
 
 /* Answers how many calls a second it reached. */
 static double call_paced(struct trial *trial, enum pacing pacing, enum paced paced,
 			 struct percentiles *times)
 {
-	const struct contender_calls *calls = trial->plan->contender->calls;
-	const struct phase_plan *plan = &phases[PHASE_MOVE];
+	const struct phase_plan *delays = &phases[PHASE_MOVE];
+	int64_t calls = paced_calls(trial->plan, pacing);
 	struct pace pace = pace_start(pacings[pacing].step);
 
-	for (int64_t i = 0; i < pacings[pacing].calls; i++) {
-		const struct random_key *key = &trial->keys[i % trial->plan->count];
-		int64_t delay = generator_range(&trial->generator, plan->shortest, plan->longest);
+	for (int64_t i = 0; i < calls; i++) {
+		int64_t delay =
+			generator_range(&trial->generator, delays->shortest, delays->longest);
 		int64_t start = pace_await(&pace);
 
-		(paced == PACED_SET ? calls->set : calls->move)(trial->wheel, key, delay);
+		give_command(trial->plan->contender, trial->wheel, paced_plans[paced].call,
+			     &trial->keys[i], delay);
+		poll_in_turn(trial->plan->contender, trial->wheel, (size_t)i);
 		percentiles_record(times, pace_took(&pace, start));
 	}
-	return pace_reached(&pace, pacings[pacing].calls);
+	return pace_reached(&pace, calls);
 }
 
 static void run_paced(struct trial *trial, enum pacing pacing, enum paced paced)
 {
 	struct percentiles *times = percentiles_create();
+	int64_t calls = paced_calls(trial->plan, pacing);
 
-	keys_shuffle(trial->keys, (size_t)trial->plan->count, &trial->generator);
+	if (paced == PACED_AGAIN)
+		keys_shuffle(trial->keys, (size_t)calls, &trial->generator);
+	else
+		shuffle_all(trial);
 	trial->result->reached[pacing][paced] = call_paced(trial, pacing, paced, times);
 	trial->plan->contender->calls->flush(trial->wheel);
 	for (size_t i = 0; i < PERCENT_COUNT; i++)
 		trial->result->call_time[pacing][paced][i] =
 			(double)percentiles_at(times, paced_percents[i]);
 	percentiles_destroy(times);
+	expect_removed(trial, paced_plans[paced].title, paced == PACED_REMOVE ? calls : 0);
+}
+
+static void run_all_paced(struct trial *trial)
+{
+	for (enum pacing pacing = 0; pacing < PACING_COUNT; pacing++) {
+		for (enum paced paced = 0; paced < PACED_COUNT; paced++)
+			run_paced(trial, pacing, paced);
+	}
 }
 
 static void run_trial(const void *argument, void *result)
@@ -263,13 +395,10 @@ static void run_trial(const void *argument, void *result)
 	run_phase(&trial, PHASE_FILL);
 	trial.result->bytes_per_timer =
 		(double)(process_resident() - resident) / (double)plan->count;
-	run_phase(&trial, PHASE_SET);
-	run_phase(&trial, PHASE_MOVE);
-	run_phase(&trial, PHASE_LATER);
-	for (enum pacing pacing = 0; pacing < PACING_COUNT; pacing++) {
-		run_paced(&trial, pacing, PACED_SET);
-		run_paced(&trial, pacing, PACED_MOVE);
-	}
+	for (enum phase phase = PHASE_AGAIN; phase < PHASE_REMOVE; phase++)
+		run_phase(&trial, phase);
+	if (!plan->unpaced)
+		run_all_paced(&trial);
 	run_phase(&trial, PHASE_REMOVE);
 	trial.result->longest_turn_wall =
 		(double)plan->contender->calls->state(trial.wheel).longest_turn_wall;
@@ -284,6 +413,7 @@ struct settings {
 	int64_t runs;
 	int64_t baseline_runs;
 	int layout;
+	bool is_inline;
 	int baseline; /* 0: with a buffered channel; 1: unbuffered */
 	const char *csv_path;
 };
@@ -312,24 +442,33 @@ static void write_paced(struct csv csv, const char *name, int run, const struct 
 
 		for (enum paced paced = 0; paced < PACED_COUNT; paced++) {
 			csv_row(csv, "%s,%d,%s_%sreached_per_second,%.0f", name, run,
-				paced_names[paced], pace, result->reached[pacing][paced]);
+				paced_plans[paced].name, pace, result->reached[pacing][paced]);
 			for (size_t i = 0; i < PERCENT_COUNT; i++)
 				csv_row(csv, "%s,%d,%s_%scall_p%g_ns,%.0f", name, run,
-					paced_names[paced], pace, paced_percents[i],
+					paced_plans[paced].name, pace, paced_percents[i],
 					result->call_time[pacing][paced][i]);
 		}
 	}
 }
 
-static void write_run(struct csv csv, const char *name, int run, const struct result *result)
+static void write_run(struct csv csv, const struct plan *plan, int run, const struct result *result)
 {
+	const char *name = plan->contender->name;
+
+	csv_row(csv, "%s,%d,timers,%" PRId64, name, run, plan->count);
+	csv_row(csv, "%s,%d,producers,%" PRId64, name, run, plan->producers);
 	for (enum phase phase = 0; phase < PHASE_COUNT; phase++) {
 		csv_row(csv, "%s,%d,%s_per_second,%.0f", name, run, phases[phase].name,
 			result->per_second[phase]);
+		csv_row(csv, "%s,%d,%s_producers_ns,%.1f", name, run, phases[phase].name,
+			result->cpu_time[SIDE_PRODUCERS][phase]);
+		csv_row(csv, "%s,%d,%s_owner_ns,%.1f", name, run, phases[phase].name,
+			result->cpu_time[SIDE_OWNER][phase]);
 		csv_row(csv, "%s,%d,%s_longest_turn_ns,%.0f", name, run, phases[phase].name,
 			result->longest_turn[phase]);
 	}
-	write_paced(csv, name, run, result);
+	if (!plan->unpaced)
+		write_paced(csv, name, run, result);
 	csv_row(csv, "%s,%d,longest_turn_wall_ns,%.0f", name, run, result->longest_turn_wall);
 	csv_row(csv, "%s,%d,bytes_per_timer,%.1f", name, run, result->bytes_per_timer);
 }
@@ -341,7 +480,7 @@ static void run_contender(const struct plan *plan, int run, struct csv csv, stru
 
 	own.seed = plan->seed + (uint64_t)run;
 	figures_run(figures, run_trial, &own, &result, sizeof(result));
-	write_run(csv, plan->contender->name, run + 1, &result);
+	write_run(csv, plan, run + 1, &result);
 }
 
 /* The contenders take turns, so that a noisy time meets both. */
@@ -366,37 +505,116 @@ static void run_all(const struct settings *settings, struct csv csv,
 
 /* --- The table -------------------------------------------------------------------------------- */
 
+/* A column for each phase. */
+static void print_head_of_phases(const char *title)
+{
+	printf("\n%-23s", title);
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++)
+		printf(" %13s", phases[phase].name);
+	printf("\n");
+}
+
+static void print_rates(struct figures *figures)
+{
+	printf("  %-21s", figures_title(figures));
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++)
+		printf(" %13.2f",
+		       figures_median(figures, FIGURE(struct result, per_second[phase])) / 1e6);
+	printf("\n  %-21s", "  least to most");
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++) {
+		struct spread rate =
+			figures_spread(figures, FIGURE(struct result, per_second[phase]));
+
+		printf("   %5.2f-%5.2f", rate.least / 1e6, rate.most / 1e6);
+	}
+	printf("\n");
+}
+
+static void print_ratios(struct figures *const columns[COLUMN_COUNT])
+{
+	printf("  %-21s", "ratio");
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++) {
+		size_t measure = FIGURE(struct result, per_second[phase]);
+
+		printf(" %12.1fx",
+		       figures_median(columns[0], measure) / figures_median(columns[1], measure));
+	}
+	printf("\n");
+}
+
+static void print_sides(struct figures *figures)
+{
+	printf("  %-21s", figures_title(figures));
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++) {
+		double median[SIDES];
+
+		for (enum side side = 0; side < SIDES; side++)
+			median[side] = figures_median(figures,
+						      FIGURE(struct result, cpu_time[side][phase]));
+		printf("  %4.0f + %5.0f", median[SIDE_PRODUCERS], median[SIDE_OWNER]);
+	}
+	printf("\n");
+}
+
+static void print_turns(struct figures *figures)
+{
+	printf("  %-21s", figures_title(figures));
+	for (enum phase phase = 0; phase < PHASE_COUNT; phase++) {
+		double turn = figures_median(figures, FIGURE(struct result, longest_turn[phase]));
+
+		printf(" %13s", format_duration((int64_t)turn).characters);
+	}
+	printf("\n");
+}
+
+static void print_phases(struct figures *const columns[COLUMN_COUNT], int count)
+{
+	print_head_of_phases("million a second");
+	for (int i = 0; i < count; i++)
+		print_rates(columns[i]);
+	if (count == COLUMN_COUNT)
+		print_ratios(columns);
+	print_head_of_phases("ns by side, a command");
+	for (int i = 0; i < count; i++)
+		print_sides(columns[i]);
+	print_head_of_phases("longest turn so far");
+	for (int i = 0; i < count; i++)
+		print_turns(columns[i]);
+	printf("\nfill: new keys; again: keys removed before; set: existing keys; move: sooner or "
+	       "later; later: later only\n"
+	       "ns by side: processor time, producers + owner; longest turn: the owner's work\n");
+}
+
 static void print_paced(struct figures *const columns[COLUMN_COUNT], enum pacing pacing)
 {
 	char title[64];
 
 	printf("caller's time, %s\n", pacings[pacing].title);
 	for (enum paced paced = 0; paced < PACED_COUNT; paced++) {
-		snprintf(title, sizeof(title), "%s, million a second", paced_names[paced]);
+		const char *name = paced_plans[paced].title;
+
+		snprintf(title, sizeof(title), "%s: million/s", name);
 		figures_print_rate(title, columns, FIGURE(struct result, reached[pacing][paced]));
-		figures_print_percentiles(paced_names[paced], columns,
+		figures_print_percentiles(name, columns,
 					  FIGURE(struct result, call_time[pacing][paced]),
 					  paced_percents, PERCENT_COUNT);
 	}
 }
 
-static void print_figures(struct figures *const columns[COLUMN_COUNT])
+static void print_figures(const struct plan *plan, struct figures *const columns[COLUMN_COUNT])
 {
-	figures_print_head("million a second", columns);
-	for (enum phase phase = 0; phase < PHASE_COUNT; phase++)
-		figures_print_rate(phases[phase].title, columns,
-				   FIGURE(struct result, per_second[phase]));
-	for (enum pacing pacing = 0; pacing < PACING_COUNT; pacing++)
-		print_paced(columns, pacing);
-	printf("memory\n");
+	print_phases(columns, COLUMN_COUNT);
+	figures_print_head("", columns);
 	figures_print_cost("resident bytes a timer", columns,
 			   FIGURE(struct result, bytes_per_timer), format_count);
-	printf("owner's longest turn, work, from the start to the end of\n");
-	for (enum phase phase = 0; phase < PHASE_COUNT; phase++)
-		figures_print_cost(phases[phase].title, columns,
-				   FIGURE(struct result, longest_turn[phase]), format_duration);
-	figures_print_cost("all, by the clock", columns, FIGURE(struct result, longest_turn_wall),
-			   format_duration);
+	figures_print_cost("longest turn, work", columns,
+			   FIGURE(struct result, longest_turn[PHASE_REMOVE]), format_duration);
+	figures_print_cost("the same, by the clock", columns,
+			   FIGURE(struct result, longest_turn_wall), format_duration);
+	if (plan->unpaced)
+		return;
+	for (enum pacing pacing = 0; pacing < PACING_COUNT; pacing++)
+		print_paced(columns, pacing);
 }
 
 /* --- The command line ------------------------------------------------------------------------- */
@@ -410,14 +628,18 @@ static void parse(int argc, char **argv, struct settings *settings)
 		 .help = "threads that command"},
 		{"runs", OPTION_COUNT, &settings->runs, 1, FIGURES_RUNS,
 		 .help = "runs; medians are printed"},
-		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 1, FIGURES_RUNS,
-		 .help = "runs of each baseline"},
+		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 0, FIGURES_RUNS,
+		 .help = "runs of the baseline; 0: the table of phases alone, without it"},
 		{"interval", OPTION_DURATION, &settings->plan.interval, 1000, MINUTE,
 		 .help = "the tick"},
 		{"slots", OPTION_COUNT, &settings->plan.slots, 1, TW_SLOTS_MAX,
 		 .help = "the slots"},
 		{"layout", OPTION_CHOICE, &settings->layout, .choices = "levels,rounds",
 		 .help = "the library's layout"},
+		{"inline", OPTION_FLAG, &settings->is_inline,
+		 .help = "the library without threads: its one producer polls"},
+		{"unpaced", OPTION_FLAG, &settings->plan.unpaced,
+		 .help = "without the calls at a steady pace"},
 		{"baseline", OPTION_CHOICE, &settings->baseline, .choices = "buffered,unbuffered",
 		 .help = "its channel; go-zero's is unbuffered"},
 		{"csv", OPTION_TEXT, &settings->csv_path,
@@ -427,6 +649,15 @@ static void parse(int argc, char **argv, struct settings *settings)
 
 	options_parse(argc, argv, "How many commands a second, at what cost a call and a timer?",
 		      options);
+	if (settings->is_inline && (settings->plan.producers != 1 || settings->layout))
+		options_refuse("--inline: needs --producers=1 and --layout=levels");
+}
+
+static const struct contender *library_of(const struct settings *settings)
+{
+	if (settings->is_inline)
+		return &contender_inline;
+	return settings->layout ? &contender_rounds : &contender_levels;
 }
 
 static void print_head(const struct settings *settings)
@@ -457,12 +688,15 @@ int main(int argc, char **argv)
 	parse(argc, argv, &settings);
 	csv = csv_open(settings.csv_path, "contender,run,measure,value");
 	settings.plan.commands = settings.plan.count;
-	settings.plan.contender = settings.layout ? &contender_rounds : &contender_levels;
+	settings.plan.contender = library_of(&settings);
 	print_head(&settings);
 	columns[0] = figures_create(settings.plan.contender->title);
 	columns[1] = figures_create(baseline_plan(&settings).contender->title);
 	run_all(&settings, csv, columns);
-	print_figures(columns);
+	if (settings.baseline_runs > 0)
+		print_figures(&settings.plan, columns);
+	else
+		print_phases(columns, 1);
 	for (int i = 0; i < COLUMN_COUNT; i++)
 		figures_destroy(columns[i]);
 	csv_close(csv);

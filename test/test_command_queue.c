@@ -33,7 +33,7 @@ static void fill(struct command *command, uint32_t producer, uint64_t number)
 	command->kind = (uint8_t)(number % 5);
 	command->in_task = number % 2 == 0;
 	command->id = number;
-	command->deadline = (tw_duration)(number * 3 + producer);
+	command->time = (tw_duration)(number * 3 + producer);
 	command->timer = NULL;
 	memset(command->key, (int)((number + producer) & 0xff), sizeof(command->key));
 }
@@ -45,7 +45,7 @@ static bool is_whole(const struct command *command)
 	memset(&right, 0, sizeof(right));
 	fill(&right, command->hash, command->id);
 	return command->key_size == right.key_size && command->kind == right.kind &&
-	       command->in_task == right.in_task && command->deadline == right.deadline &&
+	       command->in_task == right.in_task && command->time == right.time &&
 	       !command->timer && memcmp(command->key, right.key, sizeof(right.key)) == 0;
 }
 

@@ -237,6 +237,34 @@ static void stop_and_reset_of_a_handle_make_it_readable(void **state)
 	tw_destroy(loop.wheel);
 }
 
+/* Stops wait in several places for the owner: it looks into each. */
+static void stop_given_before_the_descriptor_was_asked_for_is_not_missed(void **state)
+{
+	enum { TIMERS = 64 };
+	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+
+	(void)state;
+	for (int i = 0; i < TIMERS; i++) {
+		struct tw_timer timers[TIMERS];
+		struct loop loop = {0};
+
+		assert_int_equal(tw_create(&loop.wheel, TW_MILLISECOND, 64, count_fired, &options),
+				 TW_OK);
+		for (int k = 0; k < TIMERS; k++)
+			assert_int_equal(
+				tw_after_func(loop.wheel, TW_HOUR, ignore_run, NULL, &timers[k]),
+				TW_OK);
+		assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+		assert_int_equal(tw_timer_stop(loop.wheel, timers[i]), TW_OK);
+		loop.descriptor = tw_fd(loop.wheel);
+		assert_int_equal(is_readable(&loop, 0), 1);
+		assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+		assert_int_equal(is_readable(&loop, 0), 0);
+		assert_int_equal(tw_pending(loop.wheel), TIMERS - 1);
+		tw_destroy(loop.wheel);
+	}
+}
+
 static void wheel_with_an_owner_thread_has_no_descriptor(void **state)
 {
 	struct tw_wheel *wheel;
@@ -250,6 +278,33 @@ static void wheel_with_an_owner_thread_has_no_descriptor(void **state)
 	tw_destroy(wheel);
 }
 
+static void groups_of_stops_and_resets_make_it_readable(void **state)
+{
+	enum { TIMERS = 40 };
+	struct tw_timer timers[TIMERS];
+	struct tw_reset resets[TIMERS];
+	struct loop loop;
+
+	(void)state;
+	loop_open(&loop, TW_CLOCK_MANUAL);
+	for (int i = 0; i < TIMERS; i++) {
+		assert_int_equal(tw_after_func(loop.wheel, TW_SECOND, ignore_run, NULL, &timers[i]),
+				 TW_OK);
+		resets[i] = (struct tw_reset){timers[i], TW_HOUR};
+	}
+	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 0);
+	assert_int_equal(tw_timers_reset(loop.wheel, resets, TIMERS, NULL, NULL), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 1);
+	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 0);
+	assert_int_equal(tw_timers_stop(loop.wheel, timers, TIMERS, NULL, NULL), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 1);
+	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(tw_pending(loop.wheel), 0);
+	tw_destroy(loop.wheel);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(command_makes_the_descriptor_readable_and_poll_makes_it_quiet),
 	cmocka_unit_test(descriptor_is_closed_with_the_wheel),
@@ -259,6 +314,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(deadline_makes_the_descriptor_readable_in_epoll),
 	cmocka_unit_test(command_of_another_thread_ends_the_sleep),
 	cmocka_unit_test(stop_and_reset_of_a_handle_make_it_readable),
+	cmocka_unit_test(groups_of_stops_and_resets_make_it_readable),
+	cmocka_unit_test(stop_given_before_the_descriptor_was_asked_for_is_not_missed),
 	cmocka_unit_test(wheel_with_an_owner_thread_has_no_descriptor),
 };
 

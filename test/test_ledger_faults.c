@@ -24,7 +24,8 @@ enum {
 	PIECES = TEST_SHARE_OF(200000),
 	CALLERS = 4,
 	KEYS = 300,
-	HANDLES = 200, /* that any caller may stop */
+	HANDLES = 200,   /* that any caller may stop */
+	STOPS_MOST = 40, /* at once */
 	TRIES = 3,
 	ROUNDS_A_FORK = 50
 };
@@ -158,6 +159,24 @@ static size_t random_key(struct caller *caller, uint64_t key[8])
 	return number % 4 ? sizeof(key[0]) : 8 * sizeof(key[0]);
 }
 
+/* What is short of memory, or room, at the second has done the first. */
+static void call_for_two(struct caller *caller, tw_duration delay)
+{
+	struct tw_wheel *wheel = caller->show->wheel;
+	uint64_t bytes[2][8];
+	struct tw_move moves[2];
+	struct tw_key keys[2];
+
+	for (int i = 0; i < 2; i++) {
+		size_t size = random_key(caller, bytes[i]);
+
+		moves[i] = (struct tw_move){bytes[i], size, delay};
+		keys[i] = (struct tw_key){bytes[i], size};
+	}
+	(void)judge(caller->show, tw_move_timers(wheel, moves, 2, NULL));
+	(void)judge(caller->show, tw_remove_timers(wheel, keys, 2, NULL));
+}
+
 static void call_by_key(struct caller *caller, struct piece *piece)
 {
 	struct show *show = caller->show;
@@ -171,6 +190,8 @@ static void call_by_key(struct caller *caller, struct piece *piece)
 		(void)judge(show, tw_move_timer(show->wheel, key, size, delay));
 	else if (random_once_in(&caller->random, 2))
 		(void)judge(show, tw_remove_timer(show->wheel, key, size));
+	else
+		call_for_two(caller, delay);
 }
 
 static void call_by_handle(struct caller *caller, struct piece *piece)
@@ -186,31 +207,69 @@ static void call_by_handle(struct caller *caller, struct piece *piece)
 		status = tw_after_func(show->wheel, delay, try_again, piece, &piece->timer);
 	accept(show, piece, status);
 	if (status == TW_OK)
-		/* release: publishes the handle; pairs with the acquire in stop_some(). */
+		/* release: publishes the handle; pairs with the acquire in choose_piece(). */
 		atomic_store_explicit(&show->handles[random_below(&caller->random, HANDLES)],
 				      (size_t)(piece - show->pieces) + 1, memory_order_release);
 }
 
-static void stop_some(struct caller *caller)
+/* One that was set by handle, or NULL. */
+static struct piece *choose_piece(struct caller *caller)
 {
 	struct show *show = caller->show;
 	/* acquire: pairs with the release in call_by_handle(). */
 	size_t number = atomic_load_explicit(&show->handles[random_below(&caller->random, HANDLES)],
 					     memory_order_acquire);
-	struct piece *piece;
-	enum tw_status status;
 
-	if (number == 0)
-		return;
-	piece = &show->pieces[number - 1];
-	if (random_once_in(&caller->random, 2))
-		status = tw_timer_stop(show->wheel, piece->timer);
-	else
-		status = tw_timer_stop_wait(show->wheel, piece->timer);
+	return number > 0 ? &show->pieces[number - 1] : NULL;
+}
+
+static void book_stop(struct piece *piece, enum tw_status status)
+{
 	if (status == TW_OK || status == TW_REARMED)
 		book(piece);
 	else
-		expect(show, status == TW_RUNNING || status == TW_NOT_FOUND || status == TW_CLOSED);
+		expect(piece->show,
+		       status == TW_RUNNING || status == TW_NOT_FOUND || status == TW_CLOSED);
+}
+
+/* One of them may be there twice. */
+static void stop_several(struct caller *caller)
+{
+	struct piece *pieces[STOPS_MOST];
+	struct tw_timer timers[STOPS_MOST];
+	enum tw_status statuses[STOPS_MOST];
+	size_t count = random_below(&caller->random, STOPS_MOST);
+	size_t found = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		pieces[found] = choose_piece(caller);
+		if (pieces[found]) {
+			timers[found] = pieces[found]->timer;
+			found++;
+		}
+	}
+	(void)judge(caller->show,
+		    tw_timers_stop(caller->show->wheel, timers, found, statuses, NULL));
+	for (size_t i = 0; i < found; i++)
+		book_stop(pieces[i], statuses[i]);
+}
+
+static void stop_some(struct caller *caller)
+{
+	struct tw_wheel *wheel = caller->show->wheel;
+	struct piece *piece;
+
+	if (random_once_in(&caller->random, 20)) {
+		stop_several(caller);
+		return;
+	}
+	piece = choose_piece(caller);
+	if (!piece)
+		return;
+	if (random_once_in(&caller->random, 2))
+		book_stop(piece, tw_timer_stop(wheel, piece->timer));
+	else
+		book_stop(piece, tw_timer_stop_wait(wheel, piece->timer));
 }
 
 static void call_alarm(struct caller *caller)
@@ -341,14 +400,16 @@ static void make_trouble(struct show *show, struct caller *callers, pthread_t *t
 static void show_begin(struct show *show, const struct variant *variant,
 		       enum tw_when_full when_full, size_t max_pending, size_t max_unfinished)
 {
-	struct tw_options options =
-		variant_options(variant, (struct tw_options){.context = show,
-							     .release = release,
-							     .queue_capacity = 64,
-							     .max_workers = 64,
-							     .max_pending = max_pending,
-							     .when_full = when_full,
-							     .max_unfinished = max_unfinished});
+	struct tw_options options = variant_options(
+		variant, (struct tw_options){.context = show,
+					     .release = release,
+					     .queue_capacity = 64,
+					     .max_workers = 64,
+					     .max_pending = max_pending,
+					     .when_full = when_full,
+					     .max_unfinished = max_unfinished,
+					     .delay_from = max_unfinished > 0 ? TW_FROM_APPLIED
+									      : TW_FROM_CALL});
 
 	memset(show, 0, sizeof(*show));
 	show->pieces = calloc(PIECES, sizeof(show->pieces[0]));

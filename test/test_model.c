@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OPERATIONS = TEST_SHARE_OF(60000) };
+enum { OPERATIONS = TEST_SHARE_OF(60000), MANY = 40 };
 
 struct setting {
 	struct variant *variant;
@@ -223,20 +223,64 @@ static uint32_t random_key(struct trial *trial)
 	return (uint32_t)random_below(&trial->random, trial->setting->keys);
 }
 
-static void give_command(struct trial *trial)
+static struct command make_command(struct trial *trial, enum command_kind kind)
 {
-	enum command_kind kind = random_kind(trial);
-	struct command command = {
+	return (struct command){
 		.kind = kind,
 		.key = random_key(trial),
 		.value = ++trial->values,
 		.time = kind == COMMAND_SET_AT ? random_deadline(trial) : random_delay(trial),
 		.in_task = trial->in_task,
 	};
+}
+
+static void give_command(struct trial *trial)
+{
+	struct command command = make_command(trial, random_kind(trial));
 
 	model_give(trial->model, &command);
 	if (give_to_wheel(trial, &command) != TW_OK)
 		complain(trial, "a command was refused", NULL, NULL);
+}
+
+static enum tw_status give_many_to_wheel(struct trial *trial, const struct command *commands,
+					 size_t count, size_t *accepted)
+{
+	struct tw_set sets[MANY];
+	struct tw_move moves[MANY];
+	struct tw_key keys[MANY];
+
+	for (size_t i = 0; i < count; i++) {
+		const uint32_t *key = &commands[i].key;
+		tw_duration time = commands[i].time;
+
+		sets[i] = (struct tw_set){key, sizeof(*key), VALUE(commands[i].value), time};
+		moves[i] = (struct tw_move){key, sizeof(*key), time};
+		keys[i] = (struct tw_key){key, sizeof(*key)};
+	}
+	if (commands->kind == COMMAND_SET)
+		return tw_set_timers(trial->wheel, sets, count, accepted);
+	if (commands->kind == COMMAND_MOVE)
+		return tw_move_timers(trial->wheel, moves, count, accepted);
+	return tw_remove_timers(trial->wheel, keys, count, accepted);
+}
+
+/* Commands of one kind, in one call. */
+static void give_many_commands(struct trial *trial)
+{
+	static const enum command_kind kinds[] = {COMMAND_SET, COMMAND_MOVE, COMMAND_REMOVE};
+	enum command_kind kind = kinds[random_below(&trial->random, 3)];
+	size_t count =
+		(size_t)random_between(&trial->random, 1, kind == COMMAND_REMOVE ? MANY / 4 : MANY);
+	struct command commands[MANY];
+	size_t accepted = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		commands[i] = make_command(trial, kind);
+		model_give(trial->model, &commands[i]);
+	}
+	if (give_many_to_wheel(trial, commands, count, &accepted) != TW_OK || accepted != count)
+		complain(trial, "a command of many was refused", NULL, NULL);
 }
 
 static void give_commands_in_task(struct trial *trial)
@@ -247,6 +291,8 @@ static void give_commands_in_task(struct trial *trial)
 	trial->in_task = true;
 	for (uint64_t i = random_below(&trial->random, 3); i < 3; i++)
 		give_command(trial);
+	if (random_once_in(&trial->random, 30))
+		give_many_commands(trial);
 	trial->in_task = false;
 }
 
@@ -345,8 +391,10 @@ static void operate(struct trial *trial)
 {
 	uint64_t roll = random_below(&trial->random, 100);
 
-	if (roll < 70)
+	if (roll < 69)
 		give_command(trial);
+	else if (roll < 70)
+		give_many_commands(trial);
 	else if (roll < 95)
 		advance_wheel(trial, random_advance(trial));
 	else if (roll < 98)
@@ -365,7 +413,8 @@ static void stop_trial(struct trial *trial)
 	check_after_drive(trial, trial->model->now);
 }
 
-static void trial_begin(struct trial *trial, const struct setting *setting, struct random random)
+static void trial_begin(struct trial *trial, const struct setting *setting,
+			enum tw_delay_from delay_from, struct random random)
 {
 	static const tw_duration intervals[] = {1000, 7, 1000003};
 	struct tw_options options = {.context = trial,
@@ -374,7 +423,8 @@ static void trial_begin(struct trial *trial, const struct setting *setting, stru
 				     .clock = TW_CLOCK_MANUAL,
 				     .drive = TW_DRIVE_CALLER,
 				     .workers = TW_WORKERS_INLINE,
-				     .queue_capacity = setting->queue_capacity};
+				     .queue_capacity = setting->queue_capacity,
+				     .delay_from = delay_from};
 	tw_duration interval;
 
 	*trial = (struct trial){.setting = setting, .random = random};
@@ -399,7 +449,8 @@ static void run_trial(const struct setting *setting, uint64_t stream)
 {
 	struct trial trial;
 
-	trial_begin(&trial, setting, random_from(seed_choose(), stream));
+	trial_begin(&trial, setting, stream % 2 ? TW_FROM_APPLIED : TW_FROM_CALL,
+		    random_from(seed_choose(), stream));
 	while (trial.operation < OPERATIONS && trial.wrong[0] == '\0') {
 		trial.operation++;
 		operate(&trial);

@@ -33,8 +33,10 @@ static struct kind levels_ordered = {TW_LAYOUT_LEVELS, true};
 static struct kind rounds = {TW_LAYOUT_ROUNDS, false};
 static struct kind rounds_ordered = {TW_LAYOUT_ROUNDS, true};
 
-/* Of all wheels here, in ticks. */
+/* Of all wheels here. */
 enum { PATIENCE = 1500 };
+/* A nanosecond each, so that a deadline is its tick. */
+static const struct ticks ticks = {.interval = 1};
 
 static const size_t slot_counts[] = {1, 2, 3, 10, 64, 300, 512};
 enum { SLOT_COUNTS = sizeof(slot_counts) / sizeof(slot_counts[0]) };
@@ -67,7 +69,7 @@ static struct world world_open(const struct kind *kind, size_t slots, size_t siz
 {
 	struct world world = {.kind = kind, .slots = slots, .random = random, .size = size};
 
-	world.wheel = wheel_create(kind->layout, slots, kind->ordered, PATIENCE);
+	world.wheel = wheel_create(kind->layout, slots, &ticks, kind->ordered, PATIENCE);
 	world.entries = calloc(size, sizeof(*world.entries));
 	world.timers = calloc(size, TIMER_STRIDE);
 	assert_non_null(world.wheel);
@@ -101,35 +103,56 @@ static void look_after(struct world *world)
 		wheel_check(world->wheel);
 }
 
+/* TW_FOREVER, the tick before the last, is the last. */
 static void command(struct world *world, size_t i, uint64_t expiry)
 {
 	struct entry *entry = &world->entries[i];
 	uint64_t now = wheel_now(world->wheel);
 
+	if (expiry == TW_FOREVER)
+		expiry = TICK_NEVER;
 	entry->due = expiry > now ? expiry : now;
 	entry->sequence = ++world->sequence;
 }
 
+/* Its deadline; true: it is due at once, if not by its deadline. */
+static bool set_deadline(struct world *world, struct timer *timer, uint64_t expiry)
+{
+	uint64_t now = wheel_now(world->wheel);
+	bool at_once = expiry <= now && now < TW_FOREVER - 10 && random_below(&world->random, 2);
+
+	timer->deadline = at_once ? (tw_duration)(now + random_below(&world->random, 10))
+			  : expiry < TICK_NEVER ? (tw_duration)expiry
+						: TW_FOREVER;
+	return at_once;
+}
+
 static void add(struct world *world, size_t i, uint64_t expiry)
 {
+	struct timer *timer = timer_at(world, i);
+
 	command(world, i, expiry);
 	world->entries[i].pending = true;
 	world->pending++;
-	timer_at(world, i)->expiry = expiry;
-	wheel_add(world->wheel, timer_at(world, i));
+	timer->at_once = set_deadline(world, timer, expiry);
+	wheel_add(world->wheel, timer);
 	look_after(world);
 }
 
 static void move(struct world *world, size_t i, uint64_t expiry)
 {
 	struct timer *timer = timer_at(world, i);
-	struct list before = timer->link;
-	bool unlinks = wheel_move_unlinks(world->wheel, timer, expiry);
+	struct list link = timer->link;
+	tw_duration before = timer->deadline;
+	bool at_once;
+	bool unlinks;
 
 	command(world, i, expiry);
-	wheel_move(world->wheel, timer, expiry);
+	at_once = set_deadline(world, timer, expiry);
+	unlinks = at_once || wheel_move_unlinks(world->wheel, before, timer->deadline);
+	wheel_moved(world->wheel, timer, before, at_once);
 	if (!unlinks)
-		assert_memory_equal(&timer->link, &before, sizeof(before));
+		assert_memory_equal(&timer->link, &link, sizeof(link));
 	look_after(world);
 }
 
@@ -949,6 +972,8 @@ static void far_timer_wakes_the_wheel_at_most_once_a_level(void **state)
 
 static void timers_near_the_end_of_time_come_out_at_their_ticks(void **state)
 {
+	/* The last nanosecond is never. */
+	static const uint64_t end = TICK_NEVER - 1;
 	static const uint64_t before_the_end[] = {1, 2, 3, 64, 511, 512, 513, 1000, 65536};
 	uint64_t seed = seed_choose();
 
@@ -958,15 +983,14 @@ static void timers_near_the_end_of_time_come_out_at_their_ticks(void **state)
 		struct random *random = &world.random;
 
 		for (size_t k = 0; k < 9; k++)
-			add(&world, k, TICK_NEVER - before_the_end[k]);
+			add(&world, k, end - before_the_end[k]);
 		for (size_t k = 9; k < 50; k++)
-			add(&world, k, TICK_NEVER - 1 - random_below(random, (uint64_t)1 << k));
+			add(&world, k, end - 1 - random_below(random, (uint64_t)1 << k));
 		advance_to(&world, TICK_NEVER - ((uint64_t)1 << 55));
 		for (size_t k = 50; k < 99; k++)
-			add(&world, k,
-			    TICK_NEVER - 1 - random_below(random, (uint64_t)1 << (k / 2)));
+			add(&world, k, end - 1 - random_below(random, (uint64_t)1 << (k / 2)));
 		add(&world, 99, TICK_NEVER);
-		advance_to(&world, TICK_NEVER - 1);
+		advance_to(&world, end - 1);
 		assert_int_equal(world.pending, 1);
 		assert_true(world.entries[99].pending);
 		assert_true(next_tick(&world) >= TICK_NEVER);
@@ -1068,10 +1092,49 @@ static void a_million_timers_in_one_slot_are_looked_at_64_at_a_time(void **state
 #define TEST_UNORDERED(test) TEST_IN(levels, test), TEST_IN(rounds, test)
 #define TEST_ALL(test) TEST_ORDERED(test), TEST_UNORDERED(test)
 
+/* Ticks of 10 ns from 1003 ns on: deadlines lie between them, before the first, and at the end. */
+static void timer_comes_out_at_the_first_tick_that_is_not_before_its_deadline(void **state)
+{
+	static const struct ticks coarse = {.interval = 10, .origin = 1003};
+	static const struct {
+		tw_duration deadline;
+		uint64_t tick;
+	} cases[] = {{-5, 0},   {1003, 0},   {1004, 1},   {1013, 1},   {1014, 2},
+		     {1023, 2}, {2002, 100}, {2003, 100}, {2004, 101}, {501003, 50000}};
+	const struct kind *kind = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wheel *wheel = wheel_create(kind->layout, 10, &coarse, kind->ordered, 1000);
+		struct timer moved = {.deadline = cases[i].deadline / 2 + 1};
+		struct timer timer = {.deadline = cases[i].deadline};
+		struct timer never = {.deadline = TW_FOREVER};
+		tw_duration before = moved.deadline;
+		struct timer *expired[4];
+		size_t count = 0;
+
+		assert_non_null(wheel);
+		wheel_add(wheel, &timer);
+		wheel_add(wheel, &never);
+		wheel_add(wheel, &moved);
+		moved.deadline = cases[i].deadline;
+		wheel_moved(wheel, &moved, before, false);
+		while (count < 2) {
+			if (!wheel_is_busy(wheel))
+				wheel_advance(wheel, wheel_next_tick(wheel));
+			count += wheel_expire(wheel, expired + count, 2);
+			assert_true(count == 0 || wheel_now(wheel) == cases[i].tick);
+		}
+		assert_true(wheel_next_tick(wheel) > 50000);
+		while (!wheel_discard(wheel))
+			continue;
+	}
+}
+
 static void wheel_is_discarded_in_steps(void **state)
 {
 	const struct kind *kind = *state;
-	struct wheel *wheel = wheel_create(kind->layout, TW_SLOTS_MAX, kind->ordered, PATIENCE);
+	struct wheel *wheel =
+		wheel_create(kind->layout, TW_SLOTS_MAX, &ticks, kind->ordered, PATIENCE);
 	int steps = 1;
 
 	assert_non_null(wheel);
@@ -1085,6 +1148,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_ALL(every_operation_keeps_the_invariants_and_its_bounds),
 	TEST_ALL(wheels_of_very_many_slots_are_as_exact),
 	TEST_ALL(wheel_is_discarded_in_steps),
+	TEST_ALL(timer_comes_out_at_the_first_tick_that_is_not_before_its_deadline),
 	TEST_ALL(many_timers_come_out_at_exactly_their_ticks),
 	TEST_UNORDERED(wheel_advanced_while_busy_is_late_never_early_and_loses_nothing),
 	TEST_ALL(moved_timer_comes_out_once_at_its_new_tick_wherever_the_hand_is),

@@ -21,16 +21,19 @@ struct crowd {
 	size_t left;
 };
 
+/* A deadline is its tick. */
+static const struct ticks ticks = {.interval = 1};
+
 static void crowd_open(struct crowd *crowd)
 {
-	crowd->wheel = wheel_create(TW_LAYOUT_LEVELS, SLOTS, false, 1);
+	crowd->wheel = wheel_create(TW_LAYOUT_LEVELS, SLOTS, &ticks, false, 1);
 	assert_non_null(crowd->wheel);
 	crowd->left = 0;
 }
 
 static void add(struct crowd *crowd, size_t number, uint64_t expiry)
 {
-	crowd->timers[number] = (struct timer){.expiry = expiry};
+	crowd->timers[number] = (struct timer){.deadline = (tw_duration)expiry};
 	wheel_add(crowd->wheel, &crowd->timers[number]);
 	crowd->left++;
 }
@@ -46,7 +49,7 @@ static size_t step(struct crowd *crowd, struct timer **expired)
 	size_t count = wheel_expire(crowd->wheel, expired, STEP);
 
 	for (size_t i = 0; i < count; i++)
-		assert_true(expired[i]->expiry <= wheel_now(crowd->wheel));
+		assert_true(expired[i]->deadline <= (tw_duration)wheel_now(crowd->wheel));
 	crowd->left -= count;
 	return count;
 }
@@ -122,7 +125,8 @@ static void timer_that_repeats_is_the_first_of_its_tick(void **state)
 	(void)state;
 	crowd_open(&crowd);
 	add_crowd(&crowd, tick);
-	crowd.timers[CROWD] = (struct timer){.expiry = tick, .class = TIMER_PERIODIC};
+	crowd.timers[CROWD] =
+		(struct timer){.deadline = (tw_duration)tick, .class = TIMER_PERIODIC};
 	wheel_add(crowd.wheel, &crowd.timers[CROWD]);
 	crowd.left++;
 	while (wheel_now(crowd.wheel) < tick) {

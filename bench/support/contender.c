@@ -6,9 +6,13 @@
 #include "simple_wheel.h"
 #include "stopwatch.h"
 
+#include "runtime/ask.h" /* the owner's thread, for its clock */
+
 #include <stdlib.h>
 
 #define CHANNEL_CAPACITY 1024
+/* A variant of the library's, beside its layouts. */
+#define VARIANT_INLINE (-1)
 /* Ticks from the start to the tick in which the baseline's timers are due together. */
 #define TICKS_TOGETHER 100
 
@@ -20,11 +24,14 @@ static void library_execute(void *context, const struct tw_task *task)
 	(void)task;
 }
 
-static void *library_create(int layout, int64_t interval, size_t slots)
+static void *library_create(int variant, int64_t interval, size_t slots)
 {
-	struct tw_options options = {.layout = (enum tw_layout)layout, .max_workers = 2};
+	struct tw_options inline_options = {.workers = TW_WORKERS_INLINE, .drive = TW_DRIVE_CALLER};
+	struct tw_options options = {.layout = (enum tw_layout)variant, .max_workers = 2};
 	struct tw_wheel *wheel;
 
+	if (variant == VARIANT_INLINE)
+		options = inline_options;
 	expect_ok(tw_create(&wheel, interval, slots, library_execute, &options), "tw_create");
 	return wheel;
 }
@@ -54,9 +61,27 @@ static void library_remove(void *wheel, const struct random_key *key)
 	expect_ok(tw_remove_timer(wheel, key, sizeof(*key)), "tw_remove_timer");
 }
 
+static bool library_has_owner(void *wheel)
+{
+	return ((struct tw_wheel *)wheel)->owner.has_thread;
+}
+
+static void library_poll(void *wheel)
+{
+	if (!library_has_owner(wheel))
+		expect_ok(tw_poll(wheel, NULL), "tw_poll");
+}
+
 static void library_flush(void *wheel)
 {
 	expect_ok(tw_flush(wheel), "tw_flush");
+}
+
+static int64_t library_owner_cpu(void *wheel)
+{
+	if (!library_has_owner(wheel))
+		return 0;
+	return stopwatch_cpu_of(((struct tw_wheel *)wheel)->owner.thread);
 }
 
 static struct contender_state library_state(void *wheel)
@@ -106,7 +131,9 @@ static const struct contender_calls library_calls = {
 	.set = library_set,
 	.move = library_move,
 	.remove = library_remove,
+	.poll = library_poll,
 	.flush = library_flush,
+	.owner_cpu = library_owner_cpu,
 	.state = library_state,
 	.set_together = library_set_together,
 	.wait_fired = library_wait_fired,
@@ -124,6 +151,13 @@ const struct contender contender_rounds = {
 	.title = "timingwheel, rounds",
 	.calls = &library_calls,
 	.variant = TW_LAYOUT_ROUNDS,
+};
+
+const struct contender contender_inline = {
+	.name = "inline",
+	.title = "timingwheel, inline",
+	.calls = &library_calls,
+	.variant = VARIANT_INLINE,
 };
 
 /* --- go-zero's design ------------------------------------------------------------------------- */
@@ -175,6 +209,16 @@ static void baseline_remove(void *wheel, const struct random_key *key)
 	simple_wheel_remove(((struct baseline *)wheel)->wheel, key);
 }
 
+static void baseline_poll(void *wheel)
+{
+	(void)wheel;
+}
+
+static int64_t baseline_owner_cpu(void *wheel)
+{
+	return simple_wheel_owner_cpu(((struct baseline *)wheel)->wheel);
+}
+
 static void baseline_flush(void *wheel)
 {
 	simple_wheel_flush(((struct baseline *)wheel)->wheel);
@@ -217,7 +261,9 @@ static const struct contender_calls baseline_calls = {
 	.set = baseline_set,
 	.move = baseline_move,
 	.remove = baseline_remove,
+	.poll = baseline_poll,
 	.flush = baseline_flush,
+	.owner_cpu = baseline_owner_cpu,
 	.state = baseline_state,
 	.set_together = baseline_set_together,
 	.wait_fired = baseline_wait_fired,

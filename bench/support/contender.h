@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The wheels that the benches compare, behind one set of calls: the library in both layouts, and
- * go-zero's design with a buffered and an unbuffered channel. Tasks do nothing. A call that fails
- * ends the program.
+ * without threads of its own; go-zero's design with a buffered and an unbuffered channel. Tasks do
+ * nothing. A call that fails ends the program.
  */
 #ifndef BENCH_SUPPORT_CONTENDER_H
 #define BENCH_SUPPORT_CONTENDER_H
@@ -33,8 +33,12 @@ struct contender_calls {
 	void (*set)(void *wheel, const struct random_key *key, int64_t delay);
 	void (*move)(void *wheel, const struct random_key *key, int64_t delay);
 	void (*remove)(void *wheel, const struct random_key *key);
+	/* Applies commands and runs what is due, where the wheel has no owner thread. */
+	void (*poll)(void *wheel);
 	/* Waits until the commands before have been applied. */
 	void (*flush)(void *wheel);
+	/* CPU time of the owner's thread so far, nanoseconds; 0 where there is none. */
+	int64_t (*owner_cpu)(void *wheel);
 	struct contender_state (*state)(void *wheel);
 	/*
 	 * Sets `count` timers that are all due in one tick, and answers when that is, on the
@@ -60,6 +64,7 @@ static inline void *contender_create(const struct contender *contender, int64_t 
 
 extern const struct contender contender_levels;
 extern const struct contender contender_rounds;
+extern const struct contender contender_inline; /* one thread sets and polls */
 extern const struct contender contender_buffered;
 extern const struct contender contender_unbuffered;
 

@@ -27,6 +27,11 @@ void figures_destroy(struct figures *figures)
 	free(figures);
 }
 
+const char *figures_title(const struct figures *figures)
+{
+	return figures->title;
+}
+
 void figures_run(struct figures *figures, void (*trial)(const void *argument, void *result),
 		 const void *argument, void *result, size_t result_size)
 {

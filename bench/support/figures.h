@@ -38,6 +38,7 @@ struct figures;
 /* `title` heads the column; it is not copied. Ends the program when memory is out. */
 struct figures *figures_create(const char *title);
 void figures_destroy(struct figures *figures);
+const char *figures_title(const struct figures *figures);
 
 /*
  * Runs a trial in a process of its own (process_run_trial), keeps its result's measures, and leaves

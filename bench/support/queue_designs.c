@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ring: src/command_queue. The variant with fetch-and-add differs from it in the claim and in how a
- * producer waits, and shares its cells and its consumer.
+ * Ring: src/runtime/command_queue.c, its retries counted (counted_queue.h). The variant with
+ * fetch-and-add differs from it in the claim and in how a producer waits, and shares its cells and
+ * its consumer.
  *
  * Linked list, after Dmitry Vyukov: a producer exchanges the tail for its node, then links the node
  * before to it. Nodes come from an array of the producer's own, used in turn, which is the cheapest
@@ -16,6 +17,7 @@
  */
 #include "queue_designs.h"
 
+#include "counted_queue.h"
 #include "process.h"
 
 #include <stdlib.h>
@@ -63,8 +65,8 @@ static void ring_push(void *ring, const struct command *commands, size_t group)
 	uint64_t position;
 
 	for (size_t i = 0; i < group; i++) {
-		if (!command_queue_claim(queue, &position))
-			(void)command_queue_wait(queue, &position);
+		if (!counted_queue_claim(queue, &position))
+			(void)counted_queue_wait(queue, &position);
 		ring_fill(queue, position, &commands[i]);
 	}
 }
@@ -75,7 +77,7 @@ static void ring_push_together(void *ring, const struct command *commands, size_
 	struct command_queue *queue = ring;
 	uint64_t position;
 
-	if (!command_queue_claim_many(queue, group, &position)) {
+	if (!counted_queue_claim_many(queue, group, &position)) {
 		ring_push(ring, commands, group);
 		return;
 	}
@@ -521,11 +523,11 @@ static void locked_pop(void *array, size_t count)
 
 /* --- All of them ------------------------------------------------------------------------------ */
 
-#define RING(push) ring_create, ring_destroy, push, ring_peek, ring_pop
+#define RING(push) ring_create, ring_destroy, push, ring_peek, ring_pop, counted_queue_retries
 #define ADDING_RING \
-	adding_ring_create, adding_ring_destroy, adding_ring_push, ring_peek, adding_ring_pop
-#define LINKED(create) create, linked_destroy, linked_push, linked_peek, linked_pop
-#define LOCKED locked_create, locked_destroy, locked_push, locked_peek, locked_pop
+	adding_ring_create, adding_ring_destroy, adding_ring_push, ring_peek, adding_ring_pop, NULL
+#define LINKED(create) create, linked_destroy, linked_push, linked_peek, linked_pop, NULL
+#define LOCKED locked_create, locked_destroy, locked_push, locked_peek, locked_pop, NULL
 
 enum { BASELINE = 4 };
 

@@ -12,9 +12,11 @@
 #include <stddef.h>
 
 enum {
-	QUEUE_PRODUCERS = 16, /* at most */
+	QUEUE_PRODUCERS = 64, /* at most */
 	QUEUE_GROUP = 16,     /* at most in one push */
-	QUEUE_BATCH = 64      /* at most in one peek */
+	QUEUE_BATCH = 64,     /* at most in one peek */
+	/* At least: a producer that shares the nodes of a list needs room for two groups. */
+	QUEUE_CAPACITY = QUEUE_PRODUCERS * QUEUE_GROUP * 2
 };
 
 struct queue_design {
@@ -30,6 +32,8 @@ struct queue_design {
 	size_t (*peek)(void *queue, const struct command **commands);
 	/* Consumer: it is done with `count` commands of the last peek, at least one. */
 	void (*pop)(void *queue, size_t count);
+	/* Producer: how often its claims have failed and were tried again; NULL: they can't. */
+	uint64_t (*retries)(void);
 };
 
 /* A NULL name ends the list. */

@@ -31,6 +31,7 @@ struct producer {
 	const cpu_set_t *cores;
 	uint32_t number;
 	struct percentiles *calls; /* of a paced one */
+	uint64_t retries;
 };
 
 /* What the consumer has seen. */
@@ -55,7 +56,7 @@ static void producer_push(struct producer *producer, struct command *commands, u
 		uint64_t payload = payload_of(producer->number, sequence + i);
 
 		commands[i].hash = producer->number;
-		commands[i].expiry = sequence + i;
+		commands[i].id = sequence + i;
 		commands[i].timer = (void *)(uintptr_t)payload;
 	}
 	design->push(producer->queue, commands, design->group);
@@ -94,6 +95,8 @@ static void *producer_run(void *argument)
 		producer_push_paced(producer);
 	else
 		producer_push_all(producer);
+	if (producer->plan->design->retries)
+		producer->retries = producer->plan->design->retries();
 	return NULL;
 }
 
@@ -116,14 +119,19 @@ static struct producer *producers_start(const struct queue_plan *plan, void *que
 	return producers;
 }
 
-static void producers_join(struct producer *producers, size_t count, struct percentiles *calls)
+/* Answers their retries. */
+static uint64_t producers_join(struct producer *producers, size_t count, struct percentiles *calls)
 {
+	uint64_t retries = 0;
+
 	for (size_t i = 0; i < count; i++) {
 		pthread_join(producers[i].thread, NULL);
 		percentiles_merge(calls, producers[i].calls);
 		percentiles_destroy(producers[i].calls);
+		retries += producers[i].retries;
 	}
 	free(producers);
+	return retries;
 }
 
 /* --- The consumer ----------------------------------------------------------------------------- */
@@ -146,7 +154,7 @@ static void consumer_rest(enum queue_rest rest)
 
 static void tally_add(struct tally *tally, const struct command *command)
 {
-	if (command->hash >= QUEUE_PRODUCERS || command->expiry != tally->sequences[command->hash])
+	if (command->hash >= QUEUE_PRODUCERS || command->id != tally->sequences[command->hash])
 		process_fail("a command is lost, doubled or out of order");
 	tally->sequences[command->hash]++;
 	tally->sum += (uintptr_t)command->timer;
@@ -203,7 +211,8 @@ static void run_queue(const struct queue_plan *plan, const cpu_set_t *cores,
 	consume(plan, queue, &tally);
 	result->values[MEASURE_COMMAND] =
 		(double)(stopwatch_now() - start) / (double)tally.commands;
-	producers_join(producers, producer_count, calls);
+	result->values[MEASURE_RETRIES] = (double)producers_join(producers, producer_count, calls) *
+					  (double)plan->design->group / (double)tally.commands;
 	tally_check(&tally, plan);
 	plan->design->destroy(queue);
 	pthread_barrier_destroy(&barrier);

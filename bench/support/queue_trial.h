@@ -20,9 +20,10 @@ struct queue_setting {
 	bool is_paced;
 };
 
-/* All in nanoseconds; of the calls only in the paced setting. */
+/* In nanoseconds but for the retries; of the calls only in the paced setting. */
 enum queue_measure {
 	MEASURE_COMMAND,
+	MEASURE_RETRIES, /* a claim */
 	MEASURE_P50,
 	MEASURE_P99,
 	MEASURE_P999,

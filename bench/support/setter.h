@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Threads that share the keys of a wheel and give its commands, in three phases that all begin
- * together: each sets all of its share, moves the second of each four and removes the fourth. Every
- * call is noted in the ledger; what was asked for is to be audited at the end.
+ * together: each sets all of its share, moves the second of each four and removes the fourth, or
+ * none of them. Every call is noted in the ledger; what was asked for is to be audited at the end.
  */
 #ifndef BENCH_SUPPORT_SETTER_H
 #define BENCH_SUPPORT_SETTER_H
@@ -12,6 +12,7 @@
 
 #include <timingwheel/timingwheel.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum setter_phase { SETTER_SET, SETTER_MOVE, SETTER_REMOVE, SETTER_PHASES };
@@ -25,6 +26,7 @@ struct setters_plan {
 	uint64_t seed;
 	tw_duration shortest_delay;
 	tw_duration longest_delay;
+	bool set_only;
 	struct witnesses *witnesses; /* know wheel and ledger; they are told when all is given */
 };
 

@@ -401,6 +401,11 @@ void simple_wheel_remove(struct simple_wheel *wheel, const struct random_key *ke
 	send_command(wheel, &(struct command){COMMAND_REMOVE, *key, NULL, 0});
 }
 
+int64_t simple_wheel_owner_cpu(const struct simple_wheel *wheel)
+{
+	return stopwatch_cpu_of(wheel->thread);
+}
+
 void simple_wheel_flush(struct simple_wheel *wheel)
 {
 	struct channel *channel = &wheel->channel;

@@ -47,6 +47,9 @@ void simple_wheel_set(struct simple_wheel *wheel, const struct random_key *key, 
 void simple_wheel_move(struct simple_wheel *wheel, const struct random_key *key, int64_t delay);
 void simple_wheel_remove(struct simple_wheel *wheel, const struct random_key *key);
 
+/* CPU time of its owner so far, nanoseconds. */
+int64_t simple_wheel_owner_cpu(const struct simple_wheel *wheel);
+
 /* Waits until the commands sent before have been applied. */
 void simple_wheel_flush(struct simple_wheel *wheel);
 

@@ -3,6 +3,7 @@
 #ifndef BENCH_SUPPORT_STOPWATCH_H
 #define BENCH_SUPPORT_STOPWATCH_H
 
+#include <pthread.h>
 #include <stdint.h>
 
 #define NANOSECONDS_PER_SECOND INT64_C(1000000000)
@@ -15,8 +16,9 @@ int64_t stopwatch_overhead(void);
 /* CPU time of the whole process so far, all threads. */
 int64_t stopwatch_process_cpu(void);
 
-/* CPU time of the calling thread so far. */
+/* CPU time of the calling thread so far, and of one that has not been joined. */
 int64_t stopwatch_thread_cpu(void);
+int64_t stopwatch_cpu_of(pthread_t thread);
 
 void stopwatch_sleep(int64_t duration);
 

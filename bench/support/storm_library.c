@@ -134,7 +134,7 @@ static void library_create(struct storm_trial *trial)
 	expect_ok(
 		tw_create(&trial->wheel, plan->interval, (size_t)plan->slots, on_expiry, &options),
 		"tw_create");
-	trial->origin = trial->wheel->owner.clock.origin;
+	trial->origin = trial->wheel->owner.clock.ticks.origin;
 }
 
 static void library_destroy(struct storm_trial *trial)

@@ -16,10 +16,10 @@
  *  - Every value it accepted comes back exactly once: to `execute` (it expired), to the function
  *    given to tw_drain, or to `release` with the reason. A call that fails leaves the value with
  *    its caller.
- *  - A timer runs late, never early: its deadline counts from the call and is rounded up to a tick
- *    of `interval`. It runs within one tick of the deadline, plus the time that the commands before
- *    it and the tasks before it in the pool take. (One exception: a move to less than one interval
- *    runs the task at once.)
+ *  - A timer runs late, never early: its deadline counts from the call (see tw_delay_from) and is
+ *    rounded up to a tick of `interval`. It runs within one tick of the deadline, plus the time
+ *    that the commands before it and the tasks before it in the pool take. (One exception: a move
+ *    to less than one interval runs the task at once.)
  *  - The commands of one thread take effect in the order in which it gave them.
  *  - No call is a cancellation point (pthread_cancel): a thread that is cancelled in a call goes on
  *    to its end. So do the tasks that run inline in a call.
@@ -111,8 +111,8 @@ struct tw_task {
 	const void *key; /* the wheel's copy; of a timer by handle NULL */
 	size_t key_size; /* bytes */
 	void *value;     /* as given; from here on it is the called function's again */
-	/* On the wheel's clock: the time of the call plus the delay, or plus one interval where the
-	 * delay counts as that; not rounded up to a tick. */
+	/* On the wheel's clock: the time of the call (see tw_delay_from) plus the delay, or plus
+	 * one interval where the delay counts as that; not rounded up to a tick. */
 	tw_duration deadline;
 	/* Now minus the deadline, never negative: a move under one interval runs before its
 	 * deadline, and that counts as 0. */
@@ -165,6 +165,18 @@ enum tw_when_full {
 	TW_WHEN_FULL_FAIL /* the call answers TW_FULL */
 };
 
+/*
+ * What the delays of tw_set_timer, tw_set_timers, tw_move_timer and tw_move_timers count from. A
+ * delay by handle or of an alarm always counts from the call, as does that of a set with
+ * max_pending reached.
+ */
+enum tw_delay_from {
+	TW_FROM_CALL,
+	/* When the owner takes the command: later than the call by as long as it has waited in the
+	 * queue, never earlier. The call is spared the reading of the clock. */
+	TW_FROM_APPLIED
+};
+
 /* To be told of tasks that take long. */
 struct tw_slow_task {
 	tw_duration threshold; /* nanoseconds, ≥ 0; 0: nobody is told */
@@ -214,6 +226,7 @@ struct tw_options {
 	 * and drain calls are handed over all the same. 0: no limit; none with TW_WORKERS_INLINE.
 	 */
 	size_t max_unfinished;
+	enum tw_delay_from delay_from;
 };
 
 /* Largest tw_options.queue_capacity. */
@@ -234,12 +247,13 @@ TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, s
  * under one interval counts as one interval; one too large for the clock never ends. If the key has
  * a timer, its value is replaced (the old one goes to release, TW_REPLACED) and it moves as if
  * newly set. From the moment a task is handed to the pool its key is free. Any thread. Costs a
- * clock read, a hash and one place in the queue; no system call unless the owner sleeps, the queue
- * is full, or max_pending is reached, where the owner is asked. An owner that has just been busy
- * naps for 50 µs before it looks again. TW_OK: the wheel owns the value. Anything else: the caller
- * still does. TW_INVALID: no wheel, key NULL, empty or over TW_KEY_SIZE_MAX, delay ≤ 0; TW_FULL
- * (see tw_options.when_full; with max_pending reached, also from an inline task, from any task with
- * max_unfinished, or with TW_DRIVE_CALLER, where waiting could not end); TW_NO_MEMORY; TW_CLOSED.
+ * clock read (but see tw_delay_from), a hash and one place in the queue; no system call unless the
+ * owner sleeps, the queue is full, or max_pending is reached, where the owner is asked. An owner
+ * that has just been busy naps for 50 µs before it looks again. TW_OK: the wheel owns the value.
+ * Anything else: the caller still does. TW_INVALID: no wheel, key NULL, empty or over
+ * TW_KEY_SIZE_MAX, delay ≤ 0; TW_FULL (see tw_options.when_full; with max_pending reached, also
+ * from an inline task, from any task with max_unfinished, or with TW_DRIVE_CALLER, where waiting
+ * could not end); TW_NO_MEMORY; TW_CLOSED.
  */
 TW_API enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				   void *value, tw_duration delay);
@@ -249,10 +263,10 @@ TW_API enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, s
 				      void *value, tw_duration deadline);
 
 /*
- * Gives the key's timer a new deadline, `delay` from now, sooner or later than before. With a delay
- * under one interval it is taken out of the wheel and runs now, once. An unknown key: nothing
- * happens. Any thread; costs as tw_set_timer. TW_OK: the command was accepted; TW_INVALID as for
- * tw_set_timer; TW_FULL; TW_NO_MEMORY (only for keys over 24 bytes); TW_CLOSED.
+ * Gives the key's timer a new deadline, `delay` from now (see tw_delay_from), sooner or later than
+ * before. With a delay under one interval it is taken out of the wheel and runs now, once. An
+ * unknown key: nothing happens. Any thread; costs as tw_set_timer. TW_OK: the command was accepted;
+ * TW_INVALID as for tw_set_timer; TW_FULL; TW_NO_MEMORY (only for keys over 24 bytes); TW_CLOSED.
  */
 TW_API enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				    tw_duration delay);
@@ -449,6 +463,33 @@ TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer tim
 				     tw_duration delay);
 
 /*
+ * tw_timer_stop for each timer, in order, at a lower price a piece: their memory is fetched ahead,
+ * where single calls wait for each. statuses[i] (`statuses` may be NULL) becomes what tw_timer_stop
+ * answers for timers[i]; of a timer that is there twice, the second is TW_NOT_FOUND or TW_RUNNING.
+ * *stopped (may be NULL) tells how many are TW_OK. Any thread.
+ * TW_OK: each was asked for, whatever the answers. TW_INVALID: no wheel, or no timers and n > 0;
+ * TW_CLOSED, also when the wheel is stopped meanwhile: then those not asked for yet have that
+ * status.
+ */
+TW_API enum tw_status tw_timers_stop(struct tw_wheel *wheel, const struct tw_timer *timers,
+				     size_t n, enum tw_status *statuses, size_t *stopped);
+
+/* One of many timers to reset. */
+struct tw_reset {
+	struct tw_timer timer;
+	tw_duration delay;
+};
+
+/*
+ * tw_timer_reset for each item, likewise; the clock is read once for some 32 of them. *accepted
+ * (may be NULL) tells how many are TW_OK. Statuses as tw_timers_stop; also TW_FULL, at the first
+ * that there is no room for where when_full says not to wait: it and those after it have that
+ * status, and nothing of them has changed.
+ */
+TW_API enum tw_status tw_timers_reset(struct tw_wheel *wheel, const struct tw_reset *resets,
+				      size_t n, enum tw_status *statuses, size_t *accepted);
+
+/*
  * Alarms: timers that are made once, for a struct of the program's own that needs one as long as it
  * lives (a connection, a session, a cache). Setting and stopping them needs no memory and no room
  * in the queue, and is never refused before the wheel is stopped. An alarm counts in no max_pending
@@ -514,6 +555,27 @@ struct tw_set {
  */
 TW_API enum tw_status tw_set_timers(struct tw_wheel *wheel, const struct tw_set *items, size_t n,
 				    size_t *accepted);
+
+/* One of many timers to move. */
+struct tw_move {
+	const void *key;
+	size_t key_size;
+	tw_duration delay;
+};
+
+/* tw_move_timer for each item, as tw_set_timers: *accepted tells how many commands went in. */
+TW_API enum tw_status tw_move_timers(struct tw_wheel *wheel, const struct tw_move *items, size_t n,
+				     size_t *accepted);
+
+/* The key of one of many timers. */
+struct tw_key {
+	const void *key;
+	size_t key_size;
+};
+
+/* tw_remove_timer for each key, likewise. */
+TW_API enum tw_status tw_remove_timers(struct tw_wheel *wheel, const struct tw_key *keys, size_t n,
+				       size_t *accepted);
 
 /*
  * How long `count` things took, in nanoseconds: half of them no longer than p50, 90 of 100 no

@@ -15,8 +15,8 @@ bool clock_init(struct clock *clock, enum tw_clock kind, tw_duration interval)
 	clock->id = kind == TW_CLOCK_BOOTTIME ? clock_boottime : CLOCK_MONOTONIC;
 	if (clock_getres(clock->id, &resolution) != 0)
 		return false;
-	clock->interval = interval;
+	clock->ticks.interval = interval;
 	atomic_init(&clock->manual_now, 0);
-	clock->origin = kind == TW_CLOCK_MANUAL ? 0 : clock_read_real(clock->id);
+	clock->ticks.origin = kind == TW_CLOCK_MANUAL ? 0 : clock_read_real(clock->id);
 	return true;
 }

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The wheel's clock and its ticks. A tick is a multiple of the interval, counted from the clock's
- * origin: tick n stands at origin + n * interval. Reading and converting: any thread; setting a
- * manual clock: the owner.
- */
+/* The wheel's clock. Reading it: any thread; setting a manual clock: the owner. */
 #ifndef CLOCK_H
 #define CLOCK_H
 
@@ -14,15 +10,13 @@
 
 #include <timingwheel/timingwheel.h>
 
-/* Later than every tick that a clock can reach. */
-#define TICK_NEVER ((uint64_t)1 << 63)
+#include "ticks.h"
 
 struct clock {
 	/* Constant after clock_init. */
 	enum tw_clock kind;
-	clockid_t id;         /* of a real clock */
-	tw_duration interval; /* nanoseconds, > 0 */
-	tw_duration origin;
+	clockid_t id; /* of a real clock */
+	struct ticks ticks;
 	/* Written by the owner, read by any thread. */
 	_Atomic tw_duration manual_now;
 };
@@ -64,34 +58,6 @@ static inline tw_duration time_left(tw_duration deadline, tw_duration now)
 	if (deadline == TW_FOREVER)
 		return TW_FOREVER;
 	return deadline > now ? deadline - now : 0;
-}
-
-/* The last tick that is not after `time`. */
-static inline uint64_t clock_tick_before(const struct clock *clock, tw_duration time)
-{
-	return time <= clock->origin ? 0
-				     : (uint64_t)(time - clock->origin) / (uint64_t)clock->interval;
-}
-
-/* The first tick that is not before `time`: a timer may fire late, never early. */
-static inline uint64_t clock_tick_after(const struct clock *clock, tw_duration time)
-{
-	uint64_t since;
-
-	if (time <= clock->origin)
-		return 0;
-	if (time == TW_FOREVER)
-		return TICK_NEVER;
-	since = (uint64_t)(time - clock->origin) - 1;
-	return since / (uint64_t)clock->interval + 1;
-}
-
-/* When the tick is; TW_FOREVER where the clock never gets there. */
-static inline tw_duration clock_tick_time(const struct clock *clock, uint64_t tick)
-{
-	uint64_t most = (uint64_t)(TW_FOREVER - clock->origin) / (uint64_t)clock->interval;
-
-	return tick > most ? TW_FOREVER : clock->origin + (tw_duration)tick * clock->interval;
 }
 
 #endif

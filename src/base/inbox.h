@@ -26,16 +26,23 @@ struct inbox {
 	_Alignas(CACHE_LINE) struct inbox_link *taken; /* the owner's */
 };
 
+/* Any thread: links that their `next` joins, together; the first of them counts as the newest. */
+static inline void inbox_add_chain(struct inbox *inbox, struct inbox_link *first,
+				   struct inbox_link *last)
+{
+	/* relaxed: the exchange below decides. */
+	last->next = atomic_load_explicit(&inbox->newest, memory_order_relaxed);
+	/* seq_cst: publishes the links, before the look for a sleeping owner; pairs with
+	 * inbox_take() and inbox_has_some(). */
+	while (!atomic_compare_exchange_weak_explicit(&inbox->newest, &last->next, first,
+						      memory_order_seq_cst, memory_order_relaxed))
+		continue;
+}
+
 /* Any thread. */
 static inline void inbox_add(struct inbox *inbox, struct inbox_link *link)
 {
-	/* relaxed: the exchange below decides. */
-	link->next = atomic_load_explicit(&inbox->newest, memory_order_relaxed);
-	/* seq_cst: publishes the link, before the look for a sleeping owner; pairs with
-	 * inbox_take() and inbox_has_some(). */
-	while (!atomic_compare_exchange_weak_explicit(&inbox->newest, &link->next, link,
-						      memory_order_seq_cst, memory_order_relaxed))
-		continue;
+	inbox_add_chain(inbox, link, link);
 }
 
 /* Owner: the last one added first. NULL: there is none. */
@@ -47,7 +54,8 @@ static inline struct inbox_link *inbox_take(struct inbox *inbox)
 		/* relaxed: what is added later is looked for before sleep. */
 		if (!atomic_load_explicit(&inbox->newest, memory_order_relaxed))
 			return NULL;
-		/* acquire: what was done before the links were added; pairs with inbox_add(). */
+		/* acquire: what was done before the links were added; pairs with
+		 * inbox_add_chain(). */
 		link = atomic_exchange_explicit(&inbox->newest, NULL, memory_order_acquire);
 	}
 	inbox->taken = link->next;
@@ -76,7 +84,7 @@ static inline struct inbox_link *inbox_take_oldest(struct inbox *inbox)
 /* Owner: the second look before it sleeps. */
 static inline bool inbox_has_some(const struct inbox *inbox)
 {
-	/* seq_cst: after the announcement; pairs with the exchange in inbox_add(). */
+	/* seq_cst: after the announcement; pairs with the exchange in inbox_add_chain(). */
 	return inbox->taken || atomic_load_explicit(&inbox->newest, memory_order_seq_cst);
 }
 

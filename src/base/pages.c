@@ -2,11 +2,19 @@
 #include "pages.h"
 
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "sanitizer.h"
+
+/* It looks for pointers to what malloc gave, and does not know of mapped memory. */
+#if SANITIZER_ADDRESS
+#include <sanitizer/lsan_interface.h>
+#define pages_show_leak_detector __lsan_register_root_region
+#define pages_hide_from_leak_detector __lsan_unregister_root_region
+#else
+#define pages_show_leak_detector(memory, size) ((void)(memory), (void)(size))
+#define pages_hide_from_leak_detector(memory, size) ((void)(memory), (void)(size))
+#endif
 
 /* Else the owner would meet a page fault, of 2 us, with the first timer in each page. */
 #ifdef MAP_POPULATE
@@ -38,21 +46,6 @@ bool pages_unmap_some(struct pages *pages)
 	return kept == 0;
 }
 
-#if SANITIZER_ADDRESS
-/* Its leak detector looks for pointers in what malloc gives alone. */
-void *pages_map_aligned(size_t size)
-{
-	void *memory = aligned_alloc(size, size);
-
-	return memory ? memset(memory, 0, size) : NULL;
-}
-
-void pages_unmap_aligned(void *memory, size_t size)
-{
-	(void)size;
-	free(memory);
-}
-#else
 void *pages_map_aligned(size_t size)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -65,14 +58,15 @@ void *pages_map_aligned(size_t size)
 	if (before > 0)
 		munmap(all, before);
 	munmap(all + before + size, size - before);
+	pages_show_leak_detector(all + before, size);
 	return all + before;
 }
 
 void pages_unmap_aligned(void *memory, size_t size)
 {
+	pages_hide_from_leak_detector(memory, size);
 	munmap(memory, size);
 }
-#endif
 
 void pages_want_huge(void *memory, size_t size)
 {

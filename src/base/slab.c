@@ -122,17 +122,21 @@ static bool slab_begin_chunk(struct slab *slab)
 	return true;
 }
 
-/* Under the lock: up to `most` blocks never used. They are not touched. */
+/* Under the lock: up to `most` blocks never used, the last of which lies first: it is taken first,
+ * and timers that are set one after another lie so. They are not touched. */
 static unsigned slab_cut(struct slab *slab, void **blocks, unsigned most)
 {
-	unsigned count = 0;
+	size_t left = (size_t)(slab->fresh_end - slab->fresh) / slab->block_size;
+	unsigned count;
 
-	if ((size_t)(slab->fresh_end - slab->fresh) < slab->block_size && !slab_begin_chunk(slab))
-		return 0;
-	while (count < most && (size_t)(slab->fresh_end - slab->fresh) >= slab->block_size) {
-		blocks[count++] = slab->fresh;
-		slab->fresh += slab->block_size;
+	if (left == 0) {
+		if (!slab_begin_chunk(slab))
+			return 0;
+		left = most;
 	}
+	count = left < most ? (unsigned)left : most;
+	for (unsigned i = count; i > 0; slab->fresh += slab->block_size)
+		blocks[--i] = slab->fresh;
 	return count;
 }
 

@@ -162,7 +162,7 @@ static enum alarm_action alarm_action_for(struct tw_alarm *alarm, uint64_t word)
 		return ALARM_KEEP;
 	if (word & CLOSED)
 		return ALARM_FREE;
-	alarm->timer.expiry = word >> TICK_SHIFT;
+	alarm->timer.tick = word >> TICK_SHIFT;
 	return word & ARMED ? ALARM_FILE : ALARM_KEEP;
 }
 
@@ -190,7 +190,7 @@ static bool alarm_change_due(struct tw_alarm *alarm, uint64_t now, uint64_t clea
 		if (!(word & ARMED) || word >> TICK_SHIFT > now)
 			return false;
 	} while (!alarm_exchange(alarm, word, (word & ~clear) | set));
-	alarm->timer.expiry = word >> TICK_SHIFT;
+	alarm->timer.tick = word >> TICK_SHIFT;
 	return true;
 }
 

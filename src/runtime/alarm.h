@@ -61,14 +61,14 @@ struct tw_alarm *alarm_take_changed(struct alarm_table *table);
 /* What is to be done with an alarm that is in no list. */
 enum alarm_action {
 	ALARM_KEEP, /* nothing; or it is away, or will be taken from the inbox */
-	ALARM_FILE, /* it waits for its tick, timer.expiry */
+	ALARM_FILE, /* it waits for its tick, timer.tick */
 	ALARM_FREE
 };
 /* Of one just taken from the inbox. */
 enum alarm_action alarm_apply_change(struct tw_alarm *alarm);
 /* Of one that has left the wheel. */
 enum alarm_action alarm_look(struct tw_alarm *alarm);
-/* Its tick, timer.expiry, has come: true: it is to be handed over to run. */
+/* Its tick, timer.tick, has come: true: it is to be handed over to run. */
 bool alarm_claim(struct tw_alarm *alarm, uint64_t now);
 void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm *alarm);
 

@@ -64,11 +64,10 @@ static inline enum tw_status wheel_claim_for_timer(struct tw_wheel *wheel,
 	return status;
 }
 
-/* So many commands have been published, from that position on: the owner is to know. */
-static inline void wheel_tell(struct tw_wheel *wheel, uint64_t position, size_t count)
+/* The owner is told of `count` published commands, the last of them at `last`. */
+static inline void wheel_tell(struct tw_wheel *wheel, uint64_t last, size_t count)
 {
-	uint64_t mask = wheel->wake_mask;
-	bool half_full = ((position - 1) | mask) != ((position + count - 1) | mask);
+	bool half_full = (last & wheel->wake_mask) < count;
 
 	owner_note_call(&wheel->owner);
 	event_count_notify(&wheel->owner.event,

@@ -16,6 +16,7 @@
 
 #include <timingwheel/timingwheel.h>
 
+#include "base/clock.h"
 #include "base/slab.h"
 
 struct keyed_timer;
@@ -23,9 +24,11 @@ struct handle;
 
 enum command_kind {
 	COMMAND_SET,
-	COMMAND_SET_NOW, /* the deadline was past at the call */
+	COMMAND_SET_NOW,   /* the deadline was past at the call */
+	COMMAND_SET_AFTER, /* a delay that is to count from when the owner takes the command */
 	COMMAND_MOVE,
-	COMMAND_MOVE_NOW, /* the delay was under one interval */
+	COMMAND_MOVE_NOW,   /* the delay was under one interval */
+	COMMAND_MOVE_AFTER, /* as set after */
 	COMMAND_REMOVE,
 	COMMAND_SET_HANDLE,
 	COMMAND_RESET_HANDLE
@@ -37,16 +40,16 @@ enum { COMMAND_KEY_INLINE = 24 };
 struct command {
 	uint32_t hash; /* of the key; without one 0 */
 	uint16_t key_size;
-	uint8_t kind;         /* enum command_kind */
-	bool in_task;         /* set now: given by an inline task */
-	tw_duration deadline; /* nanoseconds; set and move by key */
+	uint8_t kind;     /* enum command_kind */
+	bool in_task;     /* set now: given by an inline task */
+	tw_duration time; /* set and move by key: the deadline; set and move after: the delay */
 	union {
 		void *value; /* set */
 		uint64_t id; /* reset handle */
 	};
 	/*
-	 * A key too long for the cell travels in a timer. A set's timer is whole then, with its
-	 * value and deadline; else it is memory that nobody has touched yet.
+	 * A key too long for the cell travels in a timer. With a shorter one a set brings memory
+	 * for its timer that nobody has touched yet.
 	 */
 	union {
 		struct keyed_timer *timer; /* move and remove: or NULL */
@@ -54,6 +57,30 @@ struct command {
 	};
 	unsigned char key[COMMAND_KEY_INLINE];
 };
+
+static inline bool command_has_delay(enum command_kind kind)
+{
+	return kind == COMMAND_SET_AFTER || kind == COMMAND_MOVE_AFTER;
+}
+
+/*
+ * A delay > 0 that counts from `now` becomes a deadline; answers the kind of command that it makes.
+ * Other kinds stay as they are.
+ */
+static inline enum command_kind command_date(enum command_kind kind, tw_duration *time,
+					     const struct clock *clock, tw_duration now)
+{
+	bool is_short;
+
+	if (!command_has_delay(kind))
+		return kind;
+	is_short = *time < clock->ticks.interval;
+	/* A delay under one interval counts as one interval, in a move as none. */
+	*time = time_add(now, kind == COMMAND_SET_AFTER && is_short ? clock->ticks.interval : *time);
+	if (kind == COMMAND_SET_AFTER)
+		return COMMAND_SET;
+	return is_short ? COMMAND_MOVE_NOW : COMMAND_MOVE;
+}
 
 struct command_cell {
 	/* The position it was published at, plus one. Alone decides whether the command may be

@@ -52,7 +52,7 @@
  *
  * Ownership. The wheel's part belongs to the owner while it is in the wheel, to a worker while it
  * is away. A stopped handle is freed by the later of two events: it was let go (LEFT), the owner
- * took it from the inbox (not LISTED). Both are changes of the same word, so each sees whether it
+ * took it from its inbox (not LISTED). Both are changes of the same word, so each sees whether it
  * is the later one. A handle that a worker finds reset, or that has run and is to run again, goes
  * back to the owner through an inbox of its own, which a million stops don't hold up.
  *
@@ -68,6 +68,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/prefetch.h"
 #include "base/thread.h"
 
 enum {
@@ -230,14 +231,14 @@ static bool handle_exchange(struct handle *handle, uint64_t from, uint64_t to)
 						       memory_order_seq_cst, memory_order_relaxed);
 }
 
-/* The same, and adds the handle to the inbox, unless it is in one already. */
-static bool handle_exchange_listed(struct inbox *inbox, struct handle *handle, uint64_t from,
-				   uint64_t to)
+/* The same, and adds the handle to the inbox of the returned, unless it is in one already. */
+static bool handle_exchange_returned(struct handle_table *table, struct handle *handle,
+				     uint64_t from, uint64_t to)
 {
 	if (!handle_exchange(handle, from, to | LISTED))
 		return false;
 	if (!(from & LISTED))
-		inbox_add(inbox, &handle->change);
+		inbox_add(&table->returned, &handle->change);
 	return true;
 }
 
@@ -254,11 +255,33 @@ static bool state_is_live(uint64_t state, uint64_t id)
 	return generation_of(state) == id >> INDEX_BITS && (phase == PENDING || phase == RUNNING);
 }
 
-enum tw_status handle_stop(struct handle_table *table, uint64_t id, bool *changed)
+void handle_prefetch(const struct handle_table *table, uint64_t id)
+{
+	const struct handle *handle = handle_find(table, id);
+
+	if (handle)
+		prefetch_to_write(&handle->state);
+}
+
+/* Links that are to be added to an inbox together. Zeroed: none. */
+struct chain {
+	struct inbox_link *first;
+	struct inbox_link *last;
+};
+
+static void chain_add(struct chain *chain, struct inbox_link *link)
+{
+	link->next = chain->first;
+	chain->first = link;
+	if (!chain->last)
+		chain->last = link;
+}
+
+/* Stops the timer; where the owner is to see it, it joins those that the caller then adds. */
+static enum tw_status handle_stop_into(struct handle_table *table, uint64_t id, struct chain *chain)
 {
 	struct handle *handle = handle_find(table, id);
 
-	*changed = false;
 	while (handle) {
 		uint64_t state = handle_state(handle);
 
@@ -269,13 +292,47 @@ enum tw_status handle_stop(struct handle_table *table, uint64_t id, bool *change
 
 			if (handle_exchange(handle, state, (state | LAST) & ~(uint64_t)RESET))
 				return further ? TW_REARMED : TW_RUNNING;
-		} else if (handle_exchange_listed(&table->stopped, handle, state,
-						  with_phase(state, STOPPED) & ~(uint64_t)RESET)) {
-			*changed = true;
+		} else if (handle_exchange(handle, state,
+					   with_phase(state | LISTED, STOPPED) &
+						   ~(uint64_t)RESET)) {
+			if (!(state & LISTED))
+				chain_add(chain, &handle->change);
 			return TW_OK;
 		}
 	}
 	return TW_NOT_FOUND;
+}
+
+/* Which inbox matters little: a group is walked beside other groups. */
+static void handle_add_stopped(struct handle_table *table, uint64_t id, const struct chain *chain)
+{
+	if (chain->first)
+		inbox_add_chain(&table->stopped[id % HANDLE_INBOXES], chain->first, chain->last);
+}
+
+enum tw_status handle_stop(struct handle_table *table, uint64_t id)
+{
+	struct chain chain = {0};
+	enum tw_status status = handle_stop_into(table, id, &chain);
+
+	handle_add_stopped(table, id, &chain);
+	return status;
+}
+
+size_t handle_stop_group(struct handle_table *table, const struct tw_timer *timers, size_t count,
+			 enum tw_status *answers)
+{
+	struct chain chain = {0};
+	size_t stopped = 0;
+
+	for (size_t i = 0; i < count; i++)
+		handle_prefetch(table, timers[i].id);
+	for (size_t i = 0; i < count; i++) {
+		answers[i] = handle_stop_into(table, timers[i].id, &chain);
+		stopped += answers[i] == TW_OK;
+	}
+	handle_add_stopped(table, timers[0].id, &chain);
+	return stopped;
 }
 
 struct handle *handle_begin_reset(struct handle_table *table, uint64_t id)
@@ -376,9 +433,24 @@ static struct handle *handle_take(struct inbox *inbox)
 	return link ? list_entry(link, struct handle, change) : NULL;
 }
 
-struct handle *handle_take_stopped(struct handle_table *table)
+/* One of each inbox after the other, so that the look at one link waits for no other. */
+size_t handle_take_stopped(struct handle_table *table, struct handle **taken, size_t most)
 {
-	return handle_take(&table->stopped);
+	size_t count = 0;
+	size_t before;
+
+	do {
+		before = count;
+		for (size_t i = 0; i < HANDLE_INBOXES && count < most; i++) {
+			taken[count] = handle_take(&table->stopped[i]);
+			if (!taken[count])
+				continue;
+			prefetch_to_write(&taken[count]->timer);
+			prefetch_to_write(&taken[count]->state);
+			count++;
+		}
+	} while (count > before);
+	return count;
 }
 
 struct handle *handle_take_returned(struct handle_table *table)
@@ -388,7 +460,10 @@ struct handle *handle_take_returned(struct handle_table *table)
 
 bool handle_table_has_some(struct handle_table *table)
 {
-	return inbox_has_some(&table->stopped) || inbox_has_some(&table->returned);
+	for (size_t i = 0; i < HANDLE_INBOXES; i++)
+		if (inbox_has_some(&table->stopped[i]))
+			return true;
+	return inbox_has_some(&table->returned);
 }
 
 /* acq_rel: it is taken from its inbox; of this and a worker's LEFT, the later sees the other. */
@@ -423,13 +498,10 @@ bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t s
 	       handle_is_here(handle, shelf);
 }
 
-enum handle_action handle_apply_reset(struct handle *handle, uint64_t id, uint16_t shelf)
+void handle_apply_reset(struct handle *handle)
 {
-	if (!handle_is_pending_here(handle, id, shelf))
-		return HANDLE_KEEP;
 	/* An earlier reset's command has taken the deadline of this one too, if it is not RESET. */
 	(void)handle_take_deadline(handle);
-	return HANDLE_REFILE;
 }
 
 enum handle_action handle_apply_set(struct handle *handle)
@@ -480,7 +552,7 @@ enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 			return HANDLE_STOPPED;
 		}
 		if (state & RESET) {
-			if (handle_exchange_listed(&table->returned, handle, state, state))
+			if (handle_exchange_returned(table, handle, state, state))
 				return HANDLE_RESET;
 		} else if (handle_exchange(handle, state, with_phase(state, RUNNING))) {
 			return HANDLE_BEGUN;
@@ -535,8 +607,8 @@ bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle 
 		if ((state & LAST) || ended || !(asked || (state & RESET))) {
 			if (handle_exchange(handle, state, with_phase(state, STOPPED)))
 				break;
-		} else if (handle_exchange_listed(&table->returned, handle, state,
-						  with_phase(state, PENDING))) {
+		} else if (handle_exchange_returned(table, handle, state,
+						    with_phase(state, PENDING))) {
 			return true;
 		}
 	}

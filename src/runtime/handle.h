@@ -46,11 +46,17 @@ static inline bool handle_is_here(const struct handle *handle, uint16_t shelf)
 	       (place == TIMER_IN_WHEEL && handle->timer.shelf == shelf);
 }
 
+/*
+ * Stops go to several inboxes, told apart by the handle's id: a link lies in the memory of the one
+ * before it, and was last written by another core. As many lists as these are walked at once.
+ */
+enum { HANDLE_INBOXES = 8 };
+
 /* All handles of a wheel, and those that the owner is to see. */
 struct handle_table {
 	struct slab slab;                     /* any thread */
 	_Atomic(struct slab_chunk *) *chunks; /* by number; set once each */
-	struct inbox stopped;                 /* while pending */
+	struct inbox stopped[HANDLE_INBOXES]; /* while pending */
 	struct inbox returned;                /* by workers: to be set again */
 	/* Threads that wait for a run to end, a handle's or an alarm's. */
 	_Alignas(CACHE_LINE) atomic_int waiters;
@@ -69,8 +75,14 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle
 /* Says that run is a schedule's; before it is set. */
 void handle_make_periodic(struct handle *handle, struct schedule *schedule);
 
-/* Any thread. Answers as tw_timer_stop; *changed: the owner is to be woken. */
-enum tw_status handle_stop(struct handle_table *table, uint64_t id, bool *changed);
+/* Any thread: brings what a stop or a reset changes first into the cache. */
+void handle_prefetch(const struct handle_table *table, uint64_t id);
+/* Any thread. Answers as tw_timer_stop; with TW_OK the owner is to be woken. */
+enum tw_status handle_stop(struct handle_table *table, uint64_t id);
+/* The same for each of HANDLE_GROUP at most: *answers, one each. Returns how many are TW_OK. */
+enum { HANDLE_GROUP = 32 };
+size_t handle_stop_group(struct handle_table *table, const struct tw_timer *timers, size_t count,
+			 enum tw_status *answers);
 /* Any thread, from begin to end: others wait for it. NULL: it is done, stopped or unknown. */
 struct handle *handle_begin_reset(struct handle_table *table, uint64_t id);
 /* The deadline counts from now on; the owner is to be told by a command. NULL: nothing changes. */
@@ -85,8 +97,9 @@ void handle_table_wait(struct handle_table *table, const _Atomic uint64_t *word,
 /* A run may have ended: a handle's, or an alarm's. */
 void handle_table_tell(struct handle_table *table);
 
-/* Owner, from here on. The next one of an inbox; NULL: none. */
-struct handle *handle_take_stopped(struct handle_table *table);
+/* Owner, from here on. Up to `most` that were stopped: how many. */
+size_t handle_take_stopped(struct handle_table *table, struct handle **taken, size_t most);
+/* The next one that has come back; NULL: none. */
 struct handle *handle_take_returned(struct handle_table *table);
 bool handle_table_has_some(struct handle_table *table);
 /* What to do about one that was taken, or about a command. */
@@ -99,10 +112,10 @@ enum handle_action {
 enum handle_action handle_apply_stop(struct handle *handle, uint16_t shelf);
 enum handle_action handle_apply_return(struct handle *handle);
 enum handle_action handle_apply_set(struct handle *handle);
-/* `handle` may be no timer's by now, or another's. */
-enum handle_action handle_apply_reset(struct handle *handle, uint64_t id, uint16_t shelf);
-/* Whether the owner has that timer, pending. The same. */
+/* Whether the owner has that timer, pending. `handle` may be no timer's by now, or another's. */
 bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t shelf);
+/* Of one that is: its deadline is the one of its last reset. */
+void handle_apply_reset(struct handle *handle);
 /* Takes a timer that left the wheel out of reach of stop and reset; false: it was stopped. */
 bool handle_claim(struct handle *handle);
 

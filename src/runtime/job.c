@@ -211,7 +211,7 @@ static void job_finish_alarm(struct job_target *target, struct tw_alarm *alarm,
 	struct tw_task task = job_task(&alarm->timer, now);
 
 	task.run = alarm->run;
-	if (job_may_run(target) && alarm_begin(alarm, clock_tick_before(target->clock, now)))
+	if (job_may_run(target) && alarm_begin(alarm, tick_before(&target->clock->ticks, now)))
 		job_run(target, seat, &alarm->timer, &task, now);
 	if (alarm_end(target->alarms, alarm))
 		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);

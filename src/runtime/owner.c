@@ -67,12 +67,15 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->plan = (struct shelf_plan){.layout = options->layout,
 					  .slots = slots,
 					  .ordered = options->workers == TW_WORKERS_INLINE};
-	owner->plan.patience = (uint64_t)(patience / interval) + 1;
+	owner->plan.ticks = &owner->clock.ticks;
+	owner->plan.patience = time_add(patience, interval);
 	owner->drains.most = DRAINS_MOST;
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
 	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL;
+	owner->dates_delays = options->delay_from == TW_FROM_APPLIED;
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
+	owner->batch_head = UINT64_MAX; /* no batch begins there */
 	owner_init_lists(owner);
 	if (!clock_init(&owner->clock, options->clock, interval))
 		return TW_SYSTEM;
@@ -144,7 +147,7 @@ static size_t owner_expire_some(struct owner *owner)
 
 static void owner_advance_to(struct owner *owner, uint64_t tick)
 {
-	tw_duration time = clock_tick_time(&owner->clock, tick);
+	tw_duration time = tick_time(&owner->clock.ticks, tick);
 
 	if (owner->clock.kind == TW_CLOCK_MANUAL && time > clock_now(&owner->clock))
 		clock_set_manual(&owner->clock, time);
@@ -278,7 +281,7 @@ bool owner_turn(struct owner *owner)
 	owner_dispatch(owner);
 	owner_begin_advances(owner);
 	owner->asked.idler_came = false;
-	done = owner_expire(owner, clock_tick_before(&owner->clock, owner_target_time(owner)));
+	done = owner_expire(owner, tick_before(&owner->clock.ticks, owner_target_time(owner)));
 	owner_retire(owner);
 	owner_dispatch(owner);
 	owner_answer_parked(owner);
@@ -304,7 +307,7 @@ tw_duration owner_next_time(struct owner *owner)
 {
 	if (owner->is_stopped || owner->held_back)
 		return TW_FOREVER;
-	return clock_tick_time(&owner->clock, wheel_next_tick(owner->shelf.wheel));
+	return tick_time(&owner->clock.ticks, wheel_next_tick(owner->shelf.wheel));
 }
 
 static bool owner_is_ending(struct owner *owner)

@@ -14,7 +14,7 @@
 
 static const void *command_key(const struct command *command)
 {
-	return command->key_size > COMMAND_KEY_INLINE ? command->timer->key : command->key;
+	return command->key_size > COMMAND_KEY_INLINE ? command->timer->hh.key : command->key;
 }
 
 static struct keyed_timer *owner_find(struct owner *owner, const struct command *command,
@@ -28,7 +28,7 @@ static struct keyed_timer *owner_find(struct owner *owner, const struct command 
 static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool in_next_turn)
 {
 	if (owner->out.pool_is_limited) {
-		wheel_move(owner->shelf.wheel, &timer->timer, 0);
+		wheel_moved(owner->shelf.wheel, &timer->timer, timer->timer.deadline, true);
 		return;
 	}
 	shelf_remove(&owner->shelf, timer);
@@ -42,25 +42,26 @@ static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool 
 	list_append(&owner->out.next_jobs, &timer->timer.link);
 }
 
-/* The timer of a set command: whole, if it wasn't yet. */
+/* The timer of a set command, now whole. */
 static struct keyed_timer *command_timer(const struct command *command)
 {
 	struct keyed_timer *timer = command->timer;
 
-	if (command->key_size <= COMMAND_KEY_INLINE) {
+	if (command->key_size <= COMMAND_KEY_INLINE)
 		timer_make(timer, command->key, command->key_size, command->hash);
-		timer->timer.value = command->value;
-		timer->timer.deadline = command->deadline;
-	}
+	timer->timer.value = command->value;
+	timer->timer.deadline = command->time;
 	return timer;
 }
 
 static void owner_renew(struct owner *owner, struct keyed_timer *old, void *value,
 			tw_duration deadline)
 {
+	tw_duration before = old->timer.deadline;
+
 	old->timer.value = value;
 	old->timer.deadline = deadline;
-	wheel_move(owner->shelf.wheel, &old->timer, clock_tick_after(&owner->clock, deadline));
+	wheel_moved(owner->shelf.wheel, &old->timer, before, false);
 }
 
 static void owner_replace(struct owner *owner, struct keyed_timer *old, struct keyed_timer *timer)
@@ -84,7 +85,6 @@ static struct keyed_timer *owner_arm(struct owner *owner, struct keyed_timer *ti
 		return old;
 	}
 	counter_add_ordered(&owner->out.counts.set, 1);
-	timer->timer.expiry = clock_tick_after(&owner->clock, timer->timer.deadline);
 	shelf_add(&owner->shelf, timer);
 	return timer;
 }
@@ -101,7 +101,7 @@ static void owner_set(struct owner *owner, const struct command *command,
 		/* Nobody is to be told of the old value: the new timer's memory is not needed. */
 		counter_add_ordered(&owner->out.counts.replaced, 1);
 		timer_give_memory(&owner->out.store, &owner->out.bin, command->timer);
-		owner_renew(owner, old, command->value, command->deadline);
+		owner_renew(owner, old, command->value, command->time);
 		pending = old;
 	} else {
 		pending = owner_arm(owner, command_timer(command), old);
@@ -115,14 +115,15 @@ static void owner_move(struct owner *owner, const struct command *command,
 		       const struct timer_guess *guess)
 {
 	struct keyed_timer *timer = owner_find(owner, command, guess);
+	tw_duration before;
 
 	if (!timer)
 		return;
+	before = timer->timer.deadline;
+	timer->timer.deadline = command->time;
 	counter_add_ordered(&owner->out.counts.moved, 1);
-	timer->timer.deadline = command->deadline;
 	if (command->kind == COMMAND_MOVE) {
-		wheel_move(owner->shelf.wheel, &timer->timer,
-			   clock_tick_after(&owner->clock, command->deadline));
+		wheel_moved(owner->shelf.wheel, &timer->timer, before, false);
 		return;
 	}
 	owner_fire_now(owner, timer, false);
@@ -182,11 +183,26 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 	}
 }
 
+/* The delays of the queue's first `count` commands count from now. */
+static void owner_date_commands(struct owner *owner, size_t count)
+{
+	tw_duration now = clock_now(&owner->clock);
+
+	for (size_t i = 0; i < count; i++) {
+		struct command *command = command_queue_at(&owner->queue, i);
+
+		command->kind =
+			(uint8_t)command_date(command->kind, &command->time, &owner->clock, now);
+	}
+}
+
 /* Applies the queue's first `count` commands, SHELF_BATCH at most, and pops them. */
 static void owner_apply_commands(struct owner *owner, size_t count)
 {
 	struct timer_guess guesses[SHELF_BATCH];
 
+	if (owner->dates_delays)
+		owner_date_commands(owner, count);
 	if (!owner->is_stopped)
 		shelf_prefetch(&owner->shelf, &owner->queue, count, guesses);
 	for (size_t i = 0; i < count; i++) {
@@ -209,7 +225,8 @@ static struct keyed_timer *owner_find_old(struct owner *owner, struct timer *tim
 	if (timer_is_handle(timer))
 		return NULL;
 	keyed = timer_keyed(timer);
-	return timer_index_find(&owner->shelf.index, keyed->key, keyed->hh.keylen, keyed->hh.hashv);
+	return timer_index_find(&owner->shelf.index, keyed->hh.key, keyed->hh.keylen,
+				keyed->hh.hashv);
 }
 
 /* Arms a timer that has its place, or replaces the old one. */

@@ -6,12 +6,25 @@
 #include "owner_keyless.h"
 #include "owner_retire.h"
 
-/* The tick of a new deadline. One that is not after now is due at once. */
-static uint64_t owner_expiry(struct owner *owner, tw_duration deadline)
+/* A deadline that is not after now is due at once. */
+static bool is_due_at_once(tw_duration deadline, tw_duration now)
 {
-	if (deadline <= clock_now(&owner->clock) && deadline != TW_FOREVER)
-		return 0;
-	return clock_tick_after(&owner->clock, deadline);
+	return deadline <= now && deadline != TW_FOREVER;
+}
+
+/*
+ * The time for all commands of a batch: it is read when the first of them needs it, so after each
+ * of them was given. While a batch is applied the queue's head stands still.
+ */
+static tw_duration owner_batch_time(struct owner *owner)
+{
+	uint64_t head = command_queue_head(&owner->queue);
+
+	if (owner->batch_head != head) {
+		owner->batch_head = head;
+		owner->batch_time = clock_now(&owner->clock);
+	}
+	return owner->batch_time;
 }
 
 void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
@@ -22,7 +35,8 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 	case HANDLE_REFILE:
 	case HANDLE_REPEAT:
 		if (handle->timer.deadline != deadline)
-			handle->timer.expiry = owner_expiry(owner, handle->timer.deadline);
+			handle->timer.at_once =
+				is_due_at_once(handle->timer.deadline, clock_now(&owner->clock));
 		counter_add_ordered(&owner->out.counts.set, 1);
 		owner_place(owner, &handle->timer, in_task);
 		return;
@@ -51,20 +65,23 @@ static void owner_remove_handle(struct owner *owner, struct handle *handle)
 void owner_reset_handle(struct owner *owner, const struct command *command)
 {
 	struct handle *handle = command->handle;
-	struct wheel *wheel = owner->shelf.wheel;
-	uint64_t expiry;
+	struct timer *timer;
+	tw_duration before;
+	bool at_once;
 
-	if (!handle || handle_apply_reset(handle, command->id, owner->shelf.number) == HANDLE_KEEP)
+	if (!handle || !handle_is_pending_here(handle, command->id, owner->shelf.number))
 		return;
-	expiry = owner_expiry(owner, handle->timer.deadline);
-	if (timer_place(&handle->timer) == TIMER_IN_WHEEL &&
-	    !(command->in_task && expiry <= wheel_now(wheel))) {
-		wheel_move(wheel, &handle->timer, expiry);
+	timer = &handle->timer;
+	before = timer->deadline;
+	handle_apply_reset(handle);
+	at_once = is_due_at_once(timer->deadline, owner_batch_time(owner));
+	if (timer_place(timer) == TIMER_IN_WHEEL && !(command->in_task && at_once)) {
+		wheel_moved(owner->shelf.wheel, timer, before, at_once);
 		return;
 	}
-	owner_unplace(owner, &handle->timer);
-	handle->timer.expiry = expiry;
-	owner_place(owner, &handle->timer, command->in_task);
+	owner_unplace(owner, timer);
+	timer->at_once = at_once;
+	owner_place(owner, timer, command->in_task);
 }
 
 static void owner_take_back_handle(struct owner *owner, struct handle *handle, bool in_task)
@@ -74,7 +91,7 @@ static void owner_take_back_handle(struct owner *owner, struct handle *handle, b
 		return;
 	}
 	(void)limit_take_over(&owner->out.places);
-	handle->timer.expiry = owner_expiry(owner, handle->timer.deadline);
+	handle->timer.at_once = is_due_at_once(handle->timer.deadline, clock_now(&owner->clock));
 	owner_place(owner, &handle->timer, in_task);
 }
 
@@ -101,10 +118,8 @@ static size_t owner_see_returned(struct owner *owner)
 static size_t owner_see_stopped(struct owner *owner)
 {
 	struct handle *batch[SHELF_BATCH];
-	size_t count = 0;
+	size_t count = handle_take_stopped(&owner->out.handles, batch, SHELF_BATCH);
 
-	while (count < SHELF_BATCH && (batch[count] = handle_take_stopped(&owner->out.handles)))
-		count++;
 	for (size_t i = 0; i < count; i++)
 		if (handle_is_here(batch[i], owner->shelf.number))
 			wheel_prefetch(&batch[i]->timer);

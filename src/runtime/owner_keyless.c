@@ -3,7 +3,7 @@
 
 void owner_place(struct owner *owner, struct timer *timer, bool in_task)
 {
-	if (in_task && timer->expiry <= wheel_now(owner->shelf.wheel)) {
+	if (in_task && wheel_is_due(owner->shelf.wheel, timer)) {
 		timer_set_place(timer, TIMER_IN_NEXT_TURN);
 		list_append(&owner->next_timers, &timer->link);
 		return;
@@ -34,8 +34,11 @@ static void owner_do_with_alarm(struct owner *owner, struct tw_alarm *alarm,
 {
 	if (action == ALARM_FREE)
 		alarm_free(&owner->out.alarms, &owner->out.bin.alarms, alarm);
-	else if (action == ALARM_FILE && !owner->is_stopped)
-		owner_place(owner, &alarm->timer, owner->in.in_dispatch);
+	if (action != ALARM_FILE || owner->is_stopped)
+		return;
+	alarm->timer.deadline = tick_time(&owner->clock.ticks, alarm->timer.tick);
+	alarm->timer.at_once = false;
+	owner_place(owner, &alarm->timer, owner->in.in_dispatch);
 }
 
 /* False: it is on a retired shelf, and will be seen to when it is taken from there. */
@@ -66,7 +69,7 @@ size_t owner_see_alarms(struct owner *owner, size_t most)
 bool owner_claim_alarm(struct owner *owner, struct tw_alarm *alarm)
 {
 	if (alarm_claim(alarm, wheel_now(owner->shelf.wheel))) {
-		alarm->timer.deadline = clock_tick_time(&owner->clock, alarm->timer.expiry);
+		alarm->timer.deadline = tick_time(&owner->clock.ticks, alarm->timer.tick);
 		return true;
 	}
 	owner_retire_alarm(owner, alarm);

@@ -8,7 +8,7 @@
 
 #include "owner_state.h"
 
-/* Puts it into the wheel by its expiry; what an inline task wants at once is put off. */
+/* Puts it into the wheel by its deadline; what an inline task wants at once is put off. */
 void owner_place(struct owner *owner, struct timer *timer, bool in_task);
 /* Takes it out of where it waits. */
 void owner_unplace(struct owner *owner, struct timer *timer);

@@ -81,7 +81,8 @@ struct owner {
 	/* Constant after owner_init. */
 	struct shelf_plan plan;
 	bool has_thread;
-	bool overtakes; /* a tick may begin before the one before it is done */
+	bool overtakes;    /* a tick may begin before the one before it is done */
+	bool dates_delays; /* TW_FROM_APPLIED */
 	pthread_t thread;
 	/* Any thread. */
 	struct clock clock;
@@ -102,9 +103,11 @@ struct owner {
 	struct owner_requests asked;
 	struct owner_inline in;
 	bool is_stopped;
-	bool held_back; /* timers are due, and the pool has no room for them */
-	size_t room;    /* in the pool, for this turn's timers */
-	size_t applied; /* commands and changes, in this turn */
+	bool held_back;         /* timers are due, and the pool has no room for them */
+	size_t room;            /* in the pool, for this turn's timers */
+	size_t applied;         /* commands and changes, in this turn */
+	uint64_t batch_head;    /* where the queue's head was when batch_time was read */
+	tw_duration batch_time; /* for a batch of commands */
 	unsigned tries; /* to sleep, in a row, while a producer had a command half written */
 };
 

@@ -46,10 +46,11 @@ enum tw_status tw_alarm_set(struct tw_alarm *alarm, tw_duration delay)
 	clock = &alarm->wheel->owner.clock;
 	now = clock_now(clock);
 	if (delay <= 0)
-		return wheel_set_alarm(alarm->wheel, alarm, clock_tick_before(clock, now));
-	if (delay < clock->interval)
-		delay = clock->interval;
-	return wheel_set_alarm(alarm->wheel, alarm, clock_tick_after(clock, time_add(now, delay)));
+		return wheel_set_alarm(alarm->wheel, alarm, tick_before(&clock->ticks, now));
+	if (delay < clock->ticks.interval)
+		delay = clock->ticks.interval;
+	return wheel_set_alarm(alarm->wheel, alarm,
+			       tick_after(&clock->ticks, time_add(now, delay)));
 }
 
 enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadline)
@@ -59,7 +60,7 @@ enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadline)
 	if (status != TW_OK)
 		return status;
 	return wheel_set_alarm(alarm->wheel, alarm,
-			       clock_tick_after(&alarm->wheel->owner.clock, deadline));
+			       tick_after(&alarm->wheel->owner.clock.ticks, deadline));
 }
 
 enum tw_status tw_alarm_stop(struct tw_alarm *alarm)

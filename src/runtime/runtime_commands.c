@@ -9,288 +9,301 @@
  */
 #include "ask.h"
 
-struct set {
+/* A command by key that is to be given. */
+struct order {
 	const void *key;
 	size_t key_size;
-	void *value;
-	tw_duration deadline;
-	bool now; /* the deadline is past */
+	void *value;      /* of a set */
+	tw_duration time; /* as in struct command */
+	enum command_kind kind;
 };
 
-/* The command of a set, whose timer is `timer`: memory for it, or whole. */
-static void wheel_fill_set(struct tw_wheel *wheel, struct command *command, const struct set *set,
-			   uint32_t hash, struct keyed_timer *timer)
+static bool order_is_set(const struct order *order)
+{
+	return order->kind == COMMAND_SET || order->kind == COMMAND_SET_AFTER ||
+	       order->kind == COMMAND_SET_NOW;
+}
+
+static bool order_is_valid(const struct order *order)
+{
+	return key_is_valid(order->key, order->key_size) &&
+	       (order->time > 0 || !command_has_delay(order->kind));
+}
+
+/* Delays that count from the call become deadlines; either all of them are delays, or none. */
+static inline void wheel_date(struct tw_wheel *wheel, struct order *orders, size_t count)
+{
+	const struct clock *clock = &wheel->owner.clock;
+	tw_duration now;
+
+	if (wheel->owner.dates_delays || !command_has_delay(orders->kind))
+		return;
+	now = clock_now(clock);
+	for (size_t i = 0; i < count; i++)
+		orders[i].kind = command_date(orders[i].kind, &orders[i].time, clock, now);
+}
+
+/* `timer`: see struct command. */
+static inline void wheel_fill(struct tw_wheel *wheel, struct command *command,
+			      const struct order *order, uint32_t hash, struct keyed_timer *timer)
 {
 	command->hash = hash;
-	command->key_size = (uint16_t)set->key_size;
-	command->kind = set->now ? COMMAND_SET_NOW : COMMAND_SET;
-	command->in_task = set->now && owner_is_here(&wheel->owner);
-	command->deadline = set->deadline;
-	command->value = set->value;
+	command->key_size = (uint16_t)order->key_size;
+	command->kind = (uint8_t)order->kind;
+	command->in_task = order->kind == COMMAND_SET_NOW && owner_is_here(&wheel->owner);
+	command->time = order->time;
+	command->value = order->value;
 	command->timer = timer;
-	if (set->key_size <= COMMAND_KEY_INLINE)
-		key_copy(command->key, set->key, set->key_size);
+	if (order->key_size <= COMMAND_KEY_INLINE)
+		key_copy(command->key, order->key, order->key_size);
 }
 
-/* A whole timer; NULL: out of memory. */
-static struct keyed_timer *wheel_make_timer(struct tw_wheel *wheel, const struct set *set,
-					    uint32_t hash)
-{
-	struct keyed_timer *timer =
-		timer_new(&wheel->owner.out.store, set->key, set->key_size, hash);
-
-	if (!timer)
-		return NULL;
-	timer->timer.value = set->value;
-	timer->timer.deadline = set->deadline;
-	return timer;
-}
-
-/* Gives back a timer that no command took: whole, or memory for one. */
-static void wheel_free_timer(struct tw_wheel *wheel, struct keyed_timer *timer, bool is_whole)
+/* Gives back a timer that no command took: with its key, or memory for one. */
+static void wheel_free_timer(struct tw_wheel *wheel, struct keyed_timer *timer, bool has_key)
 {
 	struct timer_store *store = &wheel->owner.out.store;
 	struct timer_bin bin = {0};
 
-	if (is_whole)
+	if (has_key)
 		timer_free(store, &bin, timer);
 	else
 		timer_give_memory(store, &bin, timer);
 	timer_store_flush(store, &bin);
 }
 
-/* The limit is reached: the owner, which knows the keys, must say. */
-static enum tw_status wheel_ask_for_place(struct tw_wheel *wheel, const struct set *set,
+/* The limit is reached: the owner, which knows the keys, must say. A delay counts from here. */
+static enum tw_status wheel_ask_for_place(struct tw_wheel *wheel, const struct order *order,
 					  uint32_t hash)
 {
-	struct keyed_timer *timer = wheel_make_timer(wheel, set, hash);
+	const struct clock *clock = &wheel->owner.clock;
+	struct keyed_timer *timer =
+		timer_new(&wheel->owner.out.store, order->key, order->key_size, hash);
 	enum tw_status status;
 
 	if (!timer)
 		return TW_NO_MEMORY;
+	timer->timer.value = order->value;
+	timer->timer.deadline = order->time;
+	if (command_has_delay(order->kind))
+		(void)command_date(order->kind, &timer->timer.deadline, clock, clock_now(clock));
 	status = wheel_set_by_request(wheel, &timer->timer);
 	if (status != TW_OK)
 		wheel_free_timer(wheel, timer, true);
 	return status;
 }
 
-/* NULL: out of memory. */
-static struct keyed_timer *wheel_take_memory(struct tw_wheel *wheel)
+/* What the command brings the owner, or NULL where it needs nothing; false: out of memory. */
+static bool wheel_take_timer(struct tw_wheel *wheel, const struct order *order, uint32_t hash,
+			     struct keyed_timer **timer)
 {
-	struct keyed_timer *timer;
+	struct timer_store *store = &wheel->owner.out.store;
 
-	return timer_take_memory(&wheel->owner.out.store, &timer, 1) == 1 ? timer : NULL;
+	*timer = NULL;
+	if (order->key_size > COMMAND_KEY_INLINE) {
+		*timer = timer_new(store, order->key, order->key_size, hash);
+		return *timer;
+	}
+	return !order_is_set(order) || timer_take_memory(store, timer, 1) == 1;
 }
 
 /*
- * The timer's memory is taken here and not touched: key and value travel in the cell, and the owner
+ * A set's memory is taken here and not touched: key and value travel in the cell, and the owner
  * lays them into it.
  */
-static enum tw_status wheel_set(struct tw_wheel *wheel, const struct set *set)
+static enum tw_status wheel_give(struct tw_wheel *wheel, const struct order *order)
 {
-	uint32_t hash = key_hash(&wheel->seed, set->key, set->key_size);
-	bool is_whole = set->key_size > COMMAND_KEY_INLINE;
+	uint32_t hash = key_hash(&wheel->seed, order->key, order->key_size);
 	struct keyed_timer *timer;
 	struct command_cell *cell;
 	uint64_t position;
 	enum tw_status status = TW_NO_MEMORY;
 
-	if (!limit_take(&wheel->owner.out.places))
-		return wheel_ask_for_place(wheel, set, hash);
-	timer = is_whole ? wheel_make_timer(wheel, set, hash) : wheel_take_memory(wheel);
-	if (timer)
+	if (order_is_set(order) && !limit_take(&wheel->owner.out.places))
+		return wheel_ask_for_place(wheel, order, hash);
+	if (wheel_take_timer(wheel, order, hash, &timer))
 		status = wheel_claim(wheel, &cell, &position);
 	if (status != TW_OK) {
-		limit_give(&wheel->owner.out.places, 1);
+		if (order_is_set(order))
+			limit_give(&wheel->owner.out.places, 1);
 		if (timer)
-			wheel_free_timer(wheel, timer, is_whole);
+			wheel_free_timer(wheel, timer, order->key_size > COMMAND_KEY_INLINE);
 		return status;
 	}
-	wheel_fill_set(wheel, &cell->command, set, hash, timer);
+	wheel_fill(wheel, &cell->command, order, hash, timer);
 	wheel_publish(wheel, cell, position);
 	return TW_OK;
 }
 
-/* delay > 0 */
-static void set_deadline(struct tw_wheel *wheel, struct set *set, tw_duration now,
-			 tw_duration delay)
+static inline enum tw_status wheel_give_one(struct tw_wheel *wheel, struct order order)
 {
-	const struct clock *clock = &wheel->owner.clock;
+	enum tw_status status = wheel_state(wheel);
 
-	/* A delay under one interval counts as one interval. */
-	set->deadline = time_add(now, delay < clock->interval ? clock->interval : delay);
+	if (status != TW_OK)
+		return status;
+	if (!order_is_valid(&order))
+		return TW_INVALID;
+	wheel_date(wheel, &order, 1);
+	return wheel_give(wheel, &order);
 }
 
 enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size, void *value,
 			    tw_duration delay)
 {
-	struct set set = {.key = key, .key_size = key_size, .value = value};
-	enum tw_status status = wheel_state(wheel);
+	struct order order = {key, key_size, value, delay, COMMAND_SET_AFTER};
 
-	if (status != TW_OK)
-		return status;
-	if (!key_is_valid(key, key_size) || delay <= 0)
-		return TW_INVALID;
-	set_deadline(wheel, &set, clock_now(&wheel->owner.clock), delay);
-	return wheel_set(wheel, &set);
+	return wheel_give_one(wheel, order);
 }
 
 enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, size_t key_size,
 			       void *value, tw_duration deadline)
 {
-	struct set set = {.key = key, .key_size = key_size, .value = value, .deadline = deadline};
+	struct order order = {key, key_size, value, deadline, COMMAND_SET};
 	enum tw_status status = wheel_state(wheel);
 
 	if (status != TW_OK)
 		return status;
 	if (!key_is_valid(key, key_size))
 		return TW_INVALID;
-	set.now = deadline <= clock_now(&wheel->owner.clock) && deadline != TW_FOREVER;
-	return wheel_set(wheel, &set);
-}
-
-/* Move and remove: a key too long for the cell is carried by a timer. */
-static enum tw_status wheel_command(struct tw_wheel *wheel, const void *key, size_t key_size,
-				    const struct command *command)
-{
-	struct command_cell *cell;
-	struct keyed_timer *carrier = NULL;
-	uint32_t hash = key_hash(&wheel->seed, key, key_size);
-	uint64_t position;
-	enum tw_status status;
-
-	if (key_size > COMMAND_KEY_INLINE) {
-		carrier = timer_new(&wheel->owner.out.store, key, key_size, hash);
-		if (!carrier)
-			return TW_NO_MEMORY;
-	}
-	status = wheel_claim(wheel, &cell, &position);
-	if (status != TW_OK) {
-		if (carrier)
-			wheel_free_timer(wheel, carrier, true);
-		return status;
-	}
-	cell->command.hash = hash;
-	cell->command.key_size = (uint16_t)key_size;
-	cell->command.kind = command->kind;
-	cell->command.deadline = command->deadline;
-	cell->command.timer = carrier;
-	if (!carrier)
-		key_copy(cell->command.key, key, key_size);
-	wheel_publish(wheel, cell, position);
-	return TW_OK;
+	if (deadline <= clock_now(&wheel->owner.clock) && deadline != TW_FOREVER)
+		order.kind = COMMAND_SET_NOW;
+	return wheel_give(wheel, &order);
 }
 
 enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 			     tw_duration delay)
 {
-	enum tw_status status = wheel_state(wheel);
-	struct command command = {.kind = COMMAND_MOVE};
-	const struct clock *clock;
+	struct order order = {key, key_size, NULL, delay, COMMAND_MOVE_AFTER};
 
-	if (status != TW_OK)
-		return status;
-	if (!key_is_valid(key, key_size) || delay <= 0)
-		return TW_INVALID;
-	clock = &wheel->owner.clock;
-	command.deadline = time_add(clock_now(clock), delay);
-	if (delay < clock->interval)
-		command.kind = COMMAND_MOVE_NOW;
-	return wheel_command(wheel, key, key_size, &command);
+	return wheel_give_one(wheel, order);
 }
 
 enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, size_t key_size)
 {
-	static const struct command command = {.kind = COMMAND_REMOVE};
-	enum tw_status status = wheel_state(wheel);
+	struct order order = {key, key_size, NULL, 0, COMMAND_REMOVE};
 
-	if (status != TW_OK)
-		return status;
-	if (!key_is_valid(key, key_size))
-		return TW_INVALID;
-	return wheel_command(wheel, key, key_size, &command);
+	return wheel_give_one(wheel, order);
 }
 
 /* ---- Many at once ---- */
 
 enum { GROUP = 16 }; /* items whose commands are claimed together */
 
-/* TW_OK, or why the item is no set. */
-static enum tw_status wheel_look_at_set(struct tw_wheel *wheel, const struct tw_set *item,
-					tw_duration now, struct set *set)
+/* Items that become commands of that kind. */
+struct batch {
+	const void *items;
+	size_t count;
+	enum command_kind kind;
+};
+
+static inline struct order batch_order(const struct batch *batch, size_t index)
 {
-	if (!key_is_valid(item->key, item->key_size) || item->delay <= 0)
-		return TW_INVALID;
-	*set = (struct set){.key = item->key, .key_size = item->key_size, .value = item->value};
-	set_deadline(wheel, set, now, item->delay);
-	return TW_OK;
+	const struct tw_set *set = batch->items;
+	const struct tw_move *move = batch->items;
+	const struct tw_key *key = batch->items;
+
+	switch (batch->kind) {
+	case COMMAND_SET_AFTER:
+		set += index;
+		return (struct order){set->key, set->key_size, set->value, set->delay, batch->kind};
+	case COMMAND_MOVE_AFTER:
+		move += index;
+		return (struct order){move->key, move->key_size, NULL, move->delay, batch->kind};
+	default:
+		key += index;
+		return (struct order){key->key, key->key_size, NULL, 0, batch->kind};
+	}
 }
 
-/* The first items, up to GROUP, that are sets whose keys travel in cells. */
-static size_t wheel_look_at_sets(struct tw_wheel *wheel, const struct tw_set *items, size_t n,
-				 tw_duration now, struct set *sets)
+/* The orders of the next items, up to GROUP, that go together: a key too long for a cell goes
+ * alone. None: the first is invalid. */
+static size_t batch_look(const struct batch *batch, size_t index, struct order *orders)
 {
-	size_t count = 0;
+	size_t most = batch->count - index < GROUP ? batch->count - index : GROUP;
+	size_t count;
 
-	while (count < n && count < GROUP && items[count].key_size <= COMMAND_KEY_INLINE &&
-	       wheel_look_at_set(wheel, &items[count], now, &sets[count]) == TW_OK)
-		count++;
+	for (count = 0; count < most; count++) {
+		orders[count] = batch_order(batch, index + count);
+		if (!order_is_valid(&orders[count]))
+			break;
+		if (orders[count].key_size > COMMAND_KEY_INLINE)
+			return count > 0 ? count : 1;
+	}
 	return count;
 }
 
 /* All of them in one claim; false: there is no room for all, or no memory. */
-static bool wheel_set_together(struct tw_wheel *wheel, const struct set *sets, size_t count)
+static bool wheel_give_together(struct tw_wheel *wheel, const struct order *orders, size_t count)
 {
 	struct command_queue *queue = &wheel->owner.queue;
-	struct keyed_timer *timers[GROUP];
-	size_t taken = timer_take_memory(&wheel->owner.out.store, timers, count);
+	struct keyed_timer *timers[GROUP] = {NULL};
+	size_t needed = order_is_set(orders) ? count : 0;
+	size_t taken = 0;
 	uint64_t position;
 
-	if (taken < count || !command_queue_claim_many(queue, count, &position)) {
+	if (needed > 0)
+		taken = timer_take_memory(&wheel->owner.out.store, timers, needed);
+	if (taken < needed || !command_queue_claim_many(queue, count, &position)) {
 		while (taken > 0)
 			wheel_free_timer(wheel, timers[--taken], false);
 		return false;
 	}
 	for (size_t i = 0; i < count; i++) {
 		struct command_cell *cell = command_queue_cell(queue, position + i);
-		uint32_t hash = key_hash(&wheel->seed, sets[i].key, sets[i].key_size);
+		uint32_t hash = key_hash(&wheel->seed, orders[i].key, orders[i].key_size);
 
-		wheel_fill_set(wheel, &cell->command, &sets[i], hash, timers[i]);
+		wheel_fill(wheel, &cell->command, &orders[i], hash, timers[i]);
 		command_queue_publish(cell, position + i);
 	}
-	wheel_tell(wheel, position, count);
+	wheel_tell(wheel, position + count - 1, count);
 	return true;
 }
 
-/* Sets the first items, at least one; answers how many, and why no more. */
-static size_t wheel_set_some(struct tw_wheel *wheel, const struct tw_set *items, size_t n,
-			     enum tw_status *status)
+/* Gives the commands of the next items, at least one; answers how many, and why no more. */
+static size_t wheel_give_some(struct tw_wheel *wheel, const struct batch *batch, size_t index,
+			      enum tw_status *status)
 {
-	tw_duration now = clock_now(&wheel->owner.clock);
-	struct set sets[GROUP];
-	size_t count = wheel_look_at_sets(wheel, items, n, now, sets);
+	struct order orders[GROUP];
+	size_t count = batch_look(batch, index, orders);
+	bool is_limited = wheel->owner.out.places.most > 0 && batch->kind == COMMAND_SET_AFTER;
 
-	*status = TW_OK;
-	if (count > 1 && wheel->owner.out.places.most == 0 &&
-	    wheel_set_together(wheel, sets, count))
+	*status = count > 0 ? TW_OK : TW_INVALID;
+	if (count == 0)
+		return 0;
+	wheel_date(wheel, orders, count);
+	if (count > 1 && !is_limited && wheel_give_together(wheel, orders, count))
 		return count;
-	*status = wheel_look_at_set(wheel, items, now, sets);
-	if (*status == TW_OK)
-		*status = wheel_set(wheel, sets);
+	*status = wheel_give(wheel, orders);
 	return *status == TW_OK;
+}
+
+static enum tw_status wheel_give_all(struct tw_wheel *wheel, struct batch batch, size_t *accepted)
+{
+	enum tw_status status = wheel_state(wheel);
+	size_t done = 0;
+
+	if (status == TW_OK && !batch.items && batch.count > 0)
+		status = TW_INVALID;
+	while (done < batch.count && status == TW_OK)
+		done += wheel_give_some(wheel, &batch, done, &status);
+	if (accepted)
+		*accepted = done;
+	return status;
 }
 
 enum tw_status tw_set_timers(struct tw_wheel *wheel, const struct tw_set *items, size_t n,
 			     size_t *accepted)
 {
-	enum tw_status status = wheel_state(wheel);
-	size_t done = 0;
+	return wheel_give_all(wheel, (struct batch){items, n, COMMAND_SET_AFTER}, accepted);
+}
 
-	if (status == TW_OK && !items && n > 0)
-		status = TW_INVALID;
-	while (done < n && status == TW_OK)
-		done += wheel_set_some(wheel, items + done, n - done, &status);
-	if (accepted)
-		*accepted = done;
-	return status;
+enum tw_status tw_move_timers(struct tw_wheel *wheel, const struct tw_move *items, size_t n,
+			      size_t *accepted)
+{
+	return wheel_give_all(wheel, (struct batch){items, n, COMMAND_MOVE_AFTER}, accepted);
+}
+
+enum tw_status tw_remove_timers(struct tw_wheel *wheel, const struct tw_key *keys, size_t n,
+				size_t *accepted)
+{
+	return wheel_give_all(wheel, (struct batch){keys, n, COMMAND_REMOVE}, accepted);
 }

@@ -2,6 +2,9 @@
 /*
  * The public calls for timers by handle. Setting one is a command like any other; a reset counts on
  * the spot, and tells the owner by a command; a stop is done on the spot (handle.c).
+ *
+ * What a single stop or reset costs is mostly the first touch of the handle, which is in no cache.
+ * Calls for many fetch the handles of a group together, and wake the owner once a group.
  */
 #include <stdlib.h>
 
@@ -62,9 +65,7 @@ static struct handle *wheel_new_handle(struct tw_wheel *wheel, const struct hand
 	}
 	handle->timer.value = set->argument;
 	handle->timer.deadline = set->deadline;
-	handle->timer.expiry = set->deadline <= set->now && set->deadline != TW_FOREVER
-				       ? 0 /* now */
-				       : clock_tick_after(&wheel->owner.clock, set->deadline);
+	handle->timer.at_once = set->deadline <= set->now && set->deadline != TW_FOREVER;
 	return handle;
 }
 
@@ -167,12 +168,11 @@ enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
 {
 	enum tw_status status = wheel_state(wheel);
-	bool changed;
 
 	if (status != TW_OK)
 		return status;
-	status = handle_stop(&wheel->owner.out.handles, timer.id, &changed);
-	if (changed)
+	status = handle_stop(&wheel->owner.out.handles, timer.id);
+	if (status == TW_OK)
 		event_count_notify(&wheel->owner.event, EVENT_COUNT_SLEEPING);
 	return status;
 }
@@ -191,6 +191,16 @@ enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
 	if (status == TW_RUNNING || status == TW_REARMED)
 		handle_wait(&wheel->owner.out.handles, timer.id);
 	return status == TW_REARMED ? TW_OK : status;
+}
+
+static void wheel_fill_reset(struct tw_wheel *wheel, struct command_cell *cell,
+			     struct handle *handle, uint64_t id)
+{
+	cell->command.hash = 0;
+	cell->command.kind = COMMAND_RESET_HANDLE;
+	cell->command.in_task = owner_is_here(&wheel->owner);
+	cell->command.id = id;
+	cell->command.handle = handle;
 }
 
 /*
@@ -219,11 +229,7 @@ static enum tw_status wheel_reset_handle(struct tw_wheel *wheel, uint64_t id, tw
 	}
 	if (handle)
 		handle_end_reset(handle, &deadline);
-	cell->command.hash = 0;
-	cell->command.kind = COMMAND_RESET_HANDLE;
-	cell->command.in_task = owner_is_here(&wheel->owner);
-	cell->command.id = id;
-	cell->command.handle = handle;
+	wheel_fill_reset(wheel, cell, handle, id);
 	wheel_publish(wheel, cell, position);
 	return handle ? TW_OK : TW_NOT_FOUND;
 }
@@ -234,6 +240,123 @@ enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_
 
 	if (status != TW_OK)
 		return status;
+	/* The handle is in no cache; the clock is read while it comes. */
+	handle_prefetch(&wheel->owner.out.handles, timer.id);
 	return wheel_reset_handle(wheel, timer.id,
 				  deadline_after(clock_now(&wheel->owner.clock), delay));
+}
+
+/* ---- Many at once ---- */
+
+/* The timers from `from` on were not asked for: all have the same answer. */
+static enum tw_status answer_rest(enum tw_status *statuses, size_t from, size_t n,
+				  enum tw_status status)
+{
+	for (size_t i = from; statuses && i < n; i++)
+		statuses[i] = status;
+	return status;
+}
+
+static size_t group_of(size_t left)
+{
+	return left < HANDLE_GROUP ? left : HANDLE_GROUP;
+}
+
+enum tw_status tw_timers_stop(struct tw_wheel *wheel, const struct tw_timer *timers, size_t n,
+			      enum tw_status *statuses, size_t *stopped)
+{
+	enum tw_status unwanted[HANDLE_GROUP];
+	enum tw_status status = wheel_state(wheel);
+	size_t done = 0;
+	size_t changed = 0;
+
+	if (status == TW_OK && !timers && n > 0)
+		status = TW_INVALID;
+	while (done < n && status == TW_OK) {
+		size_t count = group_of(n - done);
+		size_t ok = handle_stop_group(&wheel->owner.out.handles, timers + done, count,
+					      statuses ? statuses + done : unwanted);
+
+		if (ok > 0)
+			event_count_notify(&wheel->owner.event, EVENT_COUNT_SLEEPING);
+		changed += ok;
+		done += count;
+		if (done < n)
+			status = wheel_state(wheel);
+	}
+	if (stopped)
+		*stopped = changed;
+	return answer_rest(statuses, done, n, status);
+}
+
+/* Together. The cells come before what may wait for another thread's reset, as for a thread that
+ * waited for room: several handles must not be busy at once. */
+static void wheel_reset_in_cells(struct tw_wheel *wheel, const struct tw_reset *resets,
+				 size_t count, uint64_t position, enum tw_status *answers)
+{
+	struct handle_table *handles = &wheel->owner.out.handles;
+	tw_duration now = clock_now(&wheel->owner.clock);
+
+	for (size_t i = 0; i < count; i++) {
+		struct command_cell *cell = command_queue_cell(&wheel->owner.queue, position + i);
+		uint64_t id = resets[i].timer.id;
+		tw_duration deadline = deadline_after(now, resets[i].delay);
+		struct handle *handle = handle_begin_reset(handles, id);
+
+		if (handle)
+			handle_end_reset(handle, &deadline);
+		answers[i] = handle ? TW_OK : TW_NOT_FOUND;
+		wheel_fill_reset(wheel, cell, handle, id);
+		command_queue_publish(cell, position + i);
+	}
+	wheel_tell(wheel, position + count - 1, count);
+}
+
+/* Together if there is room. Returns how many have their answer, and in *status why no more. */
+static size_t wheel_reset_group(struct tw_wheel *wheel, const struct tw_reset *resets, size_t count,
+				enum tw_status *answers, enum tw_status *status)
+{
+	uint64_t position;
+
+	/* They come while cells are claimed and the clock is read. */
+	for (size_t i = 0; i < count; i++)
+		handle_prefetch(&wheel->owner.out.handles, resets[i].timer.id);
+	if (command_queue_claim_many(&wheel->owner.queue, count, &position)) {
+		wheel_reset_in_cells(wheel, resets, count, position, answers);
+		return count;
+	}
+	for (size_t i = 0; i < count; i++) {
+		*status = tw_timer_reset(wheel, resets[i].timer, resets[i].delay);
+		if (*status != TW_OK && *status != TW_NOT_FOUND)
+			return i;
+		answers[i] = *status;
+		*status = TW_OK;
+	}
+	return count;
+}
+
+enum tw_status tw_timers_reset(struct tw_wheel *wheel, const struct tw_reset *resets, size_t n,
+			       enum tw_status *statuses, size_t *accepted)
+{
+	enum tw_status unwanted[HANDLE_GROUP];
+	enum tw_status status = wheel_state(wheel);
+	size_t done = 0;
+	size_t ok = 0;
+
+	if (status == TW_OK && !resets && n > 0)
+		status = TW_INVALID;
+	while (done < n && status == TW_OK) {
+		enum tw_status *answers = statuses ? statuses + done : unwanted;
+		size_t count = wheel_reset_group(wheel, resets + done, group_of(n - done), answers,
+						 &status);
+
+		for (size_t i = 0; i < count; i++)
+			ok += answers[i] == TW_OK;
+		done += count;
+		if (done < n && status == TW_OK)
+			status = wheel_state(wheel);
+	}
+	if (accepted)
+		*accepted = ok;
+	return answer_rest(statuses, done, n, status);
 }

@@ -21,7 +21,8 @@ static bool options_are_valid(const struct tw_options *options)
 {
 	return options->layout <= TW_LAYOUT_ROUNDS && options->clock <= TW_CLOCK_MANUAL &&
 	       options->drive <= TW_DRIVE_CALLER && options->when_full <= TW_WHEN_FULL_FAIL &&
-	       workers_are_valid(options) && options->patience_for_worker >= 0 &&
+	       options->delay_from <= TW_FROM_APPLIED && workers_are_valid(options) &&
+	       options->patience_for_worker >= 0 &&
 	       options->queue_capacity <= TW_QUEUE_CAPACITY_MAX &&
 	       options->slow_task.threshold >= 0;
 }
@@ -136,7 +137,7 @@ enum tw_clock tw_clock_of(const struct tw_wheel *wheel)
 
 tw_duration tw_interval_of(const struct tw_wheel *wheel)
 {
-	return wheel ? wheel->owner.clock.interval : 0;
+	return wheel ? wheel->owner.clock.ticks.interval : 0;
 }
 
 /* What the workers and the owner tell of the jobs they did. */

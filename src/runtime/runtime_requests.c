@@ -169,7 +169,7 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 	if (more)
 		next = now;
 	else if (wheel->owner.held_back)
-		next = time_add(now, wheel->owner.clock.interval);
+		next = time_add(now, wheel->owner.clock.ticks.interval);
 	wheel_end_drive(wheel);
 	if (until_next)
 		*until_next = time_left(next, now);

@@ -17,7 +17,8 @@ bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan)
 	shelf->alarms = 0;
 	if (!timer_index_init(&shelf->index))
 		return false;
-	shelf->wheel = wheel_create(plan->layout, plan->slots, plan->ordered, plan->patience);
+	shelf->wheel =
+		wheel_create(plan->layout, plan->slots, plan->ticks, plan->ordered, plan->patience);
 	while (!shelf->wheel && !timer_index_discard(&shelf->index))
 		continue;
 	return shelf->wheel;
@@ -53,7 +54,16 @@ static bool command_unlinks(const struct command *command, const struct keyed_ti
 {
 	if (command->kind != COMMAND_SET && command->kind != COMMAND_MOVE)
 		return true;
-	return command->deadline < timer->timer.deadline;
+	return command->time < timer->timer.deadline;
+}
+
+/* What a command touches of the timer that its key probably has. */
+static void command_prefetch_timer(const struct command *command, const struct keyed_timer *timer)
+{
+	if (command_unlinks(command, timer) || command->kind == COMMAND_SET)
+		prefetch_to_write(&timer->timer.link);
+	if (command->kind == COMMAND_REMOVE)
+		timer_index_prefetch_neighbour(timer);
 }
 
 static void shelf_prefetch_reset(const struct shelf *shelf, const struct command *command)
@@ -80,16 +90,11 @@ void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size
 	timer_index_prefetch(&shelf->index, hashes, count, guesses);
 	for (size_t i = 0; i < count; i++) {
 		const struct command *command = command_queue_at(queue, i);
-		const struct keyed_timer *timer = guesses[i].timer;
 
-		if (!timer) {
-			if (command_brings_memory(command))
-				prefetch_both_lines(command->timer);
-			continue;
-		}
-		prefetch_to_write(timer);
-		if (command->kind == COMMAND_REMOVE)
-			timer_index_prefetch_neighbour(timer);
+		if (guesses[i].timer)
+			command_prefetch_timer(command, guesses[i].timer);
+		else if (command_brings_memory(command))
+			prefetch_both_lines(command->timer);
 	}
 	for (size_t i = 0; i < count; i++) {
 		const struct keyed_timer *timer = guesses[i].timer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pending timers: in the wheel by expiry, in the index by key. Owner only. A drain or a stop
+ * The pending timers: in the wheel by deadline, in the index by key. Owner only. A drain or a stop
  * takes the whole shelf away at once and empties it at leisure.
  */
 #ifndef SHELF_H
@@ -29,7 +29,8 @@ struct shelf_plan {
 	enum tw_layout layout;
 	size_t slots;
 	bool ordered;
-	uint64_t patience; /* see wheel_create() */
+	const struct ticks *ticks;
+	tw_duration patience; /* see wheel_create() */
 };
 
 /* False: out of memory. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys up to 32 bytes make a timer of two cache lines, up to 96 one of three, up to 160 one of
+ * Keys up to 24 bytes make a timer of two cache lines, up to 80 one of three, up to 144 one of
  * four; these are recycled by slabs. Timers with longer keys come from malloc.
  */
 #include "timer.h"
@@ -11,11 +11,8 @@
 
 static const size_t class_sizes[TIMER_SIZE_CLASSES] = {128, 192, 256};
 
-_Static_assert(offsetof(struct keyed_timer, hh.hh_prev) == CACHE_LINE &&
-		       sizeof(struct timer) <= CACHE_LINE,
-	       "the index must not touch the wheel's line");
-_Static_assert(offsetof(struct keyed_timer, key) + TIMER_SMALL_KEY == 2 * CACHE_LINE,
-	       "a small key must end with its line");
+_Static_assert(offsetof(struct keyed_timer, timer.link) == CACHE_LINE,
+	       "a find and a move to later must not touch the second line");
 
 void timer_store_init(struct timer_store *store)
 {
@@ -47,17 +44,20 @@ static uint8_t timer_size_class(size_t size)
 static void timer_fill(struct keyed_timer *timer, uint8_t size_class, const void *key,
 		       size_t key_size, uint32_t hash)
 {
+	unsigned char *place = key_size <= TIMER_SMALL_KEY ? timer->small_key : timer->large_key;
+
 	timer->timer.class = size_class;
-	timer->hh.key = timer->key;
+	timer->timer.at_once = false;
+	timer->hh.key = place;
 	timer->hh.keylen = (unsigned)key_size;
 	timer->hh.hashv = hash;
-	key_copy(timer->key, key, key_size);
+	key_copy(place, key, key_size);
 }
 
 struct keyed_timer *timer_new(struct timer_store *store, const void *key, size_t key_size,
 			      uint32_t hash)
 {
-	size_t size = offsetof(struct keyed_timer, key) + key_size;
+	size_t size = sizeof(struct keyed_timer) + (key_size <= TIMER_SMALL_KEY ? 0 : key_size);
 	uint8_t size_class = timer_size_class(size);
 	struct keyed_timer *timer;
 

@@ -48,46 +48,44 @@ enum timer_place {
 
 /* The part that all timers have: what the wheel and the pool touch. 56 bytes. */
 struct timer {
-	struct list link; /* in a slot; later in a batch of jobs */
+	tw_duration deadline; /* nanoseconds, not rounded to a tick */
+	struct list link;     /* in a slot; later in a batch of jobs */
 	union {
-		uint64_t expiry;          /* in the wheel: tick at or after which it may fire */
-		tw_duration submitted_at; /* in the first timer of a batch of jobs */
-	};
-	union {
-		uint64_t sequence;   /* in the wheel: order of its last command */
+		uint64_t sequence;   /* in an ordered wheel: order of its last command */
 		struct drain *drain; /* as a TIMER_DRAIN job */
 	};
-	void *value;           /* of a handle: its argument */
-	tw_duration deadline;  /* nanoseconds, not rounded to a tick */
-	uint8_t job;           /* enum timer_job */
-	uint8_t reason;        /* enum tw_reason */
-	uint8_t epoch;         /* in the pool: which wait for idle counts it */
-	uint8_t class;         /* enum timer_class, or a size class of a keyed timer */
-	uint8_t batch_size;    /* in the first timer of a batch of jobs */
+	void *value; /* of a handle: its argument */
+	union {
+		uint64_t tick;            /* of an alarm: its deadline */
+		tw_duration submitted_at; /* in the first timer of a batch of jobs */
+	};
+	uint8_t job;    /* enum timer_job */
+	uint8_t reason; /* enum tw_reason */
+	uint8_t epoch;  /* in the pool: which wait for idle counts it */
+	uint8_t class;  /* enum timer_class, or a size class of a keyed timer */
+	union {
+		bool at_once;       /* in the wheel: due whatever its deadline says */
+		uint8_t batch_size; /* in the first timer of a batch of jobs */
+	};
 	_Atomic uint8_t place; /* of a handle or alarm: enum timer_place */
 	uint16_t shelf;        /* of these: the number of the shelf it is on; the owner's */
 };
 
 /*
- * A timer with a key. Two cache lines for a key of up to 32 bytes; a find needs only the second.
- * uthash's handle begins with three pointers that its macros on one bucket never touch: the wheel's
- * part lies over them.
+ * A timer with a key. Two cache lines for a key of up to 24 bytes; to find it, and to move it to
+ * later, needs only the first. uthash's handle begins with three pointers that its macros on one
+ * bucket never touch: a small key lies over them.
  */
 struct keyed_timer {
 	union {
-		struct timer timer;
-		struct {
-			char wheel_part[CACHE_LINE - offsetof(UT_hash_handle, hh_prev)];
-			UT_hash_handle hh; /* key, its size and hash */
-		};
+		unsigned char small_key[offsetof(UT_hash_handle, hh_prev)];
+		UT_hash_handle hh; /* where the key is, its size and hash */
 	};
-	unsigned char key[];
+	struct timer timer;
+	unsigned char large_key[];
 };
 
-enum {
-	TIMER_SIZE_CLASSES = 3,
-	TIMER_SMALL_KEY = 32 /* the largest key in a timer of the first size class */
-};
+enum { TIMER_SIZE_CLASSES = 3, TIMER_SMALL_KEY = sizeof(((struct keyed_timer *)0)->small_key) };
 
 /* Where timers come from. One a wheel; any thread. */
 struct timer_store {

@@ -145,7 +145,7 @@ struct keyed_timer *timer_index_confirm(const struct timer_index *index, const v
 
 	if (timer &&
 	    (index->removals == guess->removals || *bucket_of(index, hash) == &timer->hh) &&
-	    timer->hh.keylen == key_size && keys_are_equal(timer->key, key, key_size))
+	    timer->hh.keylen == key_size && keys_are_equal(timer->hh.key, key, key_size))
 		return timer;
 	return timer_index_find(index, key, key_size, hash);
 }

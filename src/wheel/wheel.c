@@ -11,16 +11,17 @@
  * Slots come up as whole lists, at once. Their timers are looked at one by one in wheel_expire(), a
  * bounded number a call, so that a crowded slot stalls nobody; and those to be re-filed take turns,
  * so that a crowd in one does not hold up the others. A timer looked at too early (it was moved to
- * a later tick, or comes from a coarser slot) is filed again by its real expiry. So a move to a
- * later tick need not touch the lists: it rewrites the timer, and its slot comes up early for it.
+ * a later tick, or comes from a coarser slot) is filed again by its deadline. So a move to a later
+ * tick need not touch the lists, nor the line that the links are in: it rewrites the deadline, and
+ * the timer's slot comes up early for it.
  *
  * Unless early is not early enough. Where a wheel is advanced while busy, a timer in a crowd is
  * looked at after those that became due since, and wheel_next_tick() does not know of it. So two
  * moves to later file the timer anew at once: of a timer that is due already, for it may lie in due
- * or late; and by less than `patience` ticks, for its slot may come up no sooner than at its old
- * expiry. All others leave time to be looked at: patience ticks, or, for a timer that lies in a
- * coarser slot, the span that such a slot comes up early by. Nothing overtakes in an ordered wheel:
- * there each move to later just rewrites.
+ * or late; and by less than the patience, for its slot may come up no sooner than at its old tick.
+ * All others leave time to be looked at: the patience, or, for a timer that lies in a coarser slot,
+ * the span that such a slot comes up early by. Nothing overtakes in an ordered wheel: there each
+ * move to later just rewrites.
  *
  * Order. Slots are filled in any order: a timer set long ago may come down from a coarser slot
  * after one set later. Each command gives its timer the next sequence number, and an ordered wheel
@@ -30,7 +31,7 @@
  * due in one tick keep the owner from nothing but their own tick. Timers that are added or moved to
  * now meanwhile are last in order, and wait in due.
  *
- * Invariants: no timer in a slot is due (expiry > now). All timers of an ordered wheel's due list
+ * Invariants: no timer in a slot is due. All timers of an ordered wheel's due list
  * are due, rise in sequence, and come after all that are in coming or sort. count is the number of
  * timers in all places.
  */
@@ -47,13 +48,30 @@ enum { SORT_STEPS = 8 };
 /* Timers of a list to re-file that are looked at before the next list's. */
 enum { COMING_SHARE = 16 };
 
-struct wheel *wheel_create(enum tw_layout layout, size_t slots, bool ordered, uint64_t patience)
+/* From now on it is that tick. */
+static void wheel_set_now(struct wheel *wheel, uint64_t tick)
+{
+	wheel->now = tick;
+	wheel->now_time = tick_time(&wheel->ticks, tick);
+	if (wheel->due_until < wheel->now_time)
+		wheel->due_until = wheel->now_time;
+}
+
+struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct ticks *ticks,
+			   bool ordered, tw_duration patience)
 {
 	struct wheel *wheel = layout == TW_LAYOUT_ROUNDS ? wheel_rounds_create(slots, ordered)
 							 : wheel_levels_create(slots, ordered);
 
-	if (wheel)
-		wheel->patience = patience;
+	if (!wheel)
+		return NULL;
+	wheel->ticks = *ticks;
+	wheel->patience = patience;
+	wheel->early_after = TW_FOREVER;
+	if (wheel->early_from <= (uint64_t)(TW_FOREVER / ticks->interval))
+		wheel->early_after = (tw_duration)(wheel->early_from - 1) * ticks->interval;
+	wheel->due_until = INT64_MIN;
+	wheel_set_now(wheel, 0);
 	return wheel;
 }
 
@@ -75,17 +93,32 @@ size_t wheel_count(const struct wheel *wheel)
 	return wheel->count;
 }
 
+bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
+{
+	return timer->deadline <= wheel->now_time || timer->at_once;
+}
+
+/* Of a timer that is not due. */
+static void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
+{
+	wheel->layout->place(wheel, timer, tick_after(&wheel->ticks, timer->deadline));
+}
+
 static void wheel_place(struct wheel *wheel, struct timer *timer)
 {
-	if (timer->expiry > wheel->now)
-		wheel->layout->place(wheel, timer);
-	else
-		wheel_link(wheel, &wheel->due, timer);
+	if (wheel->ordered)
+		timer->sequence = ++wheel->sequence;
+	if (!wheel_is_due(wheel, timer)) {
+		wheel_place_in_slot(wheel, timer);
+		return;
+	}
+	if (wheel->due_until < timer->deadline)
+		wheel->due_until = timer->deadline;
+	wheel_link(wheel, &wheel->due, timer);
 }
 
 void wheel_add(struct wheel *wheel, struct timer *timer)
 {
-	timer->sequence = ++wheel->sequence;
 	wheel->count++;
 	wheel_place(wheel, timer);
 }
@@ -99,25 +132,24 @@ static void wheel_unlink(struct wheel *wheel, struct timer *timer)
 		wheel->layout->emptied(wheel, next);
 }
 
-bool wheel_move_unlinks(const struct wheel *wheel, const struct timer *timer, uint64_t expiry)
+bool wheel_move_unlinks(const struct wheel *wheel, tw_duration before, tw_duration after)
 {
-	if (expiry < timer->expiry || timer->expiry <= wheel->now)
+	if (after < before || before <= wheel->due_until)
 		return true;
-	if (wheel->ordered || expiry == timer->expiry || expiry - timer->expiry >= wheel->patience)
+	if (wheel->ordered || after == before || after - before >= wheel->patience)
 		return false;
-	return timer->expiry - wheel->now < wheel->early_from;
+	return before - wheel->now_time <= wheel->early_after;
 }
 
-void wheel_move(struct wheel *wheel, struct timer *timer, uint64_t expiry)
+void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool at_once)
 {
-	bool unlinks = wheel_move_unlinks(wheel, timer, expiry);
-
-	timer->expiry = expiry;
-	timer->sequence = ++wheel->sequence;
-	if (!unlinks)
-		return;
-	wheel_unlink(wheel, timer);
-	wheel_place(wheel, timer);
+	if (at_once || wheel_move_unlinks(wheel, before, timer->deadline)) {
+		wheel_unlink(wheel, timer);
+		timer->at_once = at_once;
+		wheel_place(wheel, timer);
+	} else if (wheel->ordered) {
+		timer->sequence = ++wheel->sequence;
+	}
 }
 
 void wheel_remove(struct wheel *wheel, struct timer *timer)
@@ -173,7 +205,7 @@ void wheel_advance(struct wheel *wheel, uint64_t tick)
 	if (tick == wheel->now)
 		return;
 	wheel_put_off(wheel);
-	wheel->now = tick;
+	wheel_set_now(wheel, tick);
 	wheel->layout->take_slots(wheel);
 }
 
@@ -185,10 +217,14 @@ static struct timer *wheel_look_at_coming(struct wheel *wheel, struct list *comi
 	return timer_of_link(coming->next);
 }
 
+/* The next one but one is fetched: the next one's links are at hand. */
 static void wheel_take_out(struct timer *timer)
 {
+	struct list *next = timer->link.next;
+
 	list_remove(&timer->link);
-	wheel_prefetch(timer);
+	prefetch_to_write(next->next);
+	prefetch_to_write(&timer_of_link(next->next)->deadline);
 }
 
 /* Looks at one timer, or goes on sorting. False: all that came up is sorted, and in due. */
@@ -206,10 +242,10 @@ static bool wheel_sort_step(struct wheel *wheel)
 		struct timer *timer = wheel_look_at_coming(wheel, coming);
 
 		wheel_take_out(timer);
-		if (timer->expiry > wheel->now)
-			wheel->layout->place(wheel, timer);
-		else
+		if (wheel_is_due(wheel, timer))
 			wheel_sort_add(sort, timer);
+		else
+			wheel_place_in_slot(wheel, timer);
 		return true;
 	}
 	if (sort->is_active && !sort->is_ending) {
@@ -243,33 +279,73 @@ static struct list *wheel_next_list(struct wheel *wheel)
 	return list_is_empty(&wheel->late) ? NULL : &wheel->late;
 }
 
+/* Cuts off the first timers of a list, up to `most`, and has their deadlines fetched: not the list
+ * but these are a miss each. */
+static size_t wheel_cut(struct list *list, struct timer **timers, size_t most)
+{
+	struct list *link = list->next;
+	size_t count = 0;
+
+	for (; count < most && link != list; link = link->next) {
+		timers[count] = timer_of_link(link);
+		prefetch_to_write(&timers[count++]->deadline);
+	}
+	list->next = link;
+	link->previous = list;
+	return count;
+}
+
+/* Of timers in no list, files those that are not due; the others stay in the array. */
+static size_t wheel_keep_due(struct wheel *wheel, struct timer **timers, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (wheel_is_due(wheel, timers[i]))
+			timers[kept++] = timers[i];
+		else
+			wheel_place_in_slot(wheel, timers[i]);
+	}
+	return kept;
+}
+
+/* It was to expire at an earlier tick. */
+static bool wheel_is_overdue(const struct wheel *wheel, const struct timer *timer)
+{
+	return wheel->now > 0 && timer->deadline <= tick_time(&wheel->ticks, wheel->now - 1);
+}
+
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 {
 	size_t count = 0;
+	size_t looked;
 
-	for (size_t seen = 0; seen < most; seen++) {
+	for (size_t seen = 0; seen < most; seen += looked) {
 		struct list *list;
-		struct timer *timer;
+		size_t due;
 		bool late;
 
+		looked = 1;
 		if (wheel->ordered && wheel_sort_some(wheel))
 			continue;
 		list = wheel_next_list(wheel);
 		if (!list)
 			break;
-		timer = list == &wheel->due || list == &wheel->late
-				? timer_of_link(list->next)
-				: wheel_look_at_coming(wheel, list);
-		late = list == &wheel->late || (list != &wheel->due && timer->expiry < wheel->now);
+		late = list == &wheel->late;
+		if (list != &wheel->due && !late) {
+			expired[count] = wheel_look_at_coming(wheel, list);
+			late = wheel_is_overdue(wheel, expired[count]);
+		}
 		if (count > 0 && late != wheel->expired_late)
 			break;
-		wheel_take_out(timer);
-		if (timer->expiry > wheel->now) {
-			wheel->layout->place(wheel, timer);
-			continue;
-		}
-		wheel->expired_late = late;
-		expired[count++] = timer;
+		if (list == &wheel->due || list == &wheel->late)
+			looked = wheel_cut(list, expired + count, most - seen);
+		else
+			wheel_take_out(expired[count]);
+		due = wheel_keep_due(wheel, expired + count, looked);
+		if (due > 0)
+			wheel->expired_late = late;
+		count += due;
 	}
 	wheel->count -= count;
 	return count;
@@ -290,7 +366,7 @@ size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most)
 
 		if (!list) {
 			/* Its time goes on, to where the next slot comes up. */
-			wheel->now = wheel->layout->next_tick(wheel);
+			wheel_set_now(wheel, wheel->layout->next_tick(wheel));
 			wheel->layout->take_slots(wheel);
 			continue;
 		}
@@ -302,11 +378,11 @@ size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most)
 
 void wheel_check(struct wheel *wheel)
 {
-	size_t count = wheel_check_list(&wheel->due, 0) + wheel_check_list(&wheel->late, 0) +
-		       wheel_sort_check(&wheel->sort);
+	size_t count = wheel_check_list(wheel, &wheel->due, 0) +
+		       wheel_check_list(wheel, &wheel->late, 0) + wheel_sort_check(&wheel->sort);
 
 	for (int i = 0; i < WHEEL_COMING; i++)
-		count += wheel_check_list(&wheel->coming[i], 0);
+		count += wheel_check_list(wheel, &wheel->coming[i], 0);
 	count += wheel->layout->check(wheel);
 	assert(count == wheel->count);
 	(void)count;

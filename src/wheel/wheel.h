@@ -16,6 +16,7 @@
 #include <timingwheel/timingwheel.h>
 
 #include "base/prefetch.h"
+#include "base/ticks.h"
 #include "timer.h"
 
 struct wheel;
@@ -24,19 +25,25 @@ struct wheel;
  * In an ordered wheel timers expire by tick, and within a tick in the order of their last command.
  * A wheel that isn't ordered may be advanced while it is busy; then the timers that have just
  * become due expire before those left over from earlier ticks, so that a crowd in one tick does not
- * hold up the next ticks. patience: ticks that a crowd may take to be worked off. slots: 1 to
+ * hold up the next ticks. patience: what a crowd may take to be worked off. slots: 1 to
  * TW_SLOTS_MAX. NULL: out of memory.
  */
-struct wheel *wheel_create(enum tw_layout layout, size_t slots, bool ordered, uint64_t patience);
+struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct ticks *ticks,
+			   bool ordered, tw_duration patience);
 /* In steps: gives back some of its memory; true: it is destroyed. Timers still in it are not
  * touched. */
 bool wheel_discard(struct wheel *wheel);
 
-/* Adds a timer whose expiry is set; one whose expiry has come is due at once. */
+/* Adds a timer whose deadline and at_once are set. It expires at the first tick that is not before
+ * the deadline, or at once. */
 void wheel_add(struct wheel *wheel, struct timer *timer);
-void wheel_move(struct wheel *wheel, struct timer *timer, uint64_t expiry);
-/* Whether that move takes the timer out of its list, and does not only rewrite it. */
-bool wheel_move_unlinks(const struct wheel *wheel, const struct timer *timer, uint64_t expiry);
+/* The timer's deadline was `before` and is another now. */
+void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool at_once);
+/* Whether such a move takes a timer out of its list, and touches no more of it than the deadline
+ * else. */
+bool wheel_move_unlinks(const struct wheel *wheel, tw_duration before, tw_duration after);
+/* Whether the timer would be due at once. */
+bool wheel_is_due(const struct wheel *wheel, const struct timer *timer);
 void wheel_remove(struct wheel *wheel, struct timer *timer);
 
 uint64_t wheel_now(const struct wheel *wheel);
@@ -59,7 +66,7 @@ void wheel_put_off(struct wheel *wheel);
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most);
 /* Whether what wheel_expire() returned last was left over or re-filed too late; no mixture. */
 bool wheel_expired_late(const struct wheel *wheel);
-/* Takes up to `most` timers out, whatever their expiry; fewer only when the wheel is empty. The
+/* Takes up to `most` timers out, whatever their deadline; fewer only when the wheel is empty. The
  * wheel is from then on good for this and wheel_remove() alone. */
 size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most);
 

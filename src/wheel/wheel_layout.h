@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "base/pages.h"
+#include "base/ticks.h"
 #include "timer.h"
 #include "wheel_sort.h"
 
@@ -22,8 +23,8 @@ enum { WHEEL_COMING = 64 };
 #define TICK_NONE UINT64_MAX
 
 struct wheel_layout {
-	/* Links a timer that is not due into its slot. */
-	void (*place)(struct wheel *wheel, struct timer *timer);
+	/* Links a timer that is not due before `tick`, which is to come, into its slot. */
+	void (*place)(struct wheel *wheel, struct timer *timer, uint64_t tick);
 	/* The next tick at which a slot comes up; TICK_NONE: no slot is used. */
 	uint64_t (*next_tick)(struct wheel *wheel);
 	/* now has become a tick: takes the slots that come up. */
@@ -38,13 +39,17 @@ struct wheel {
 	const struct wheel_layout *layout;
 	struct pages pages; /* the slots, and what leads to them */
 	bool ordered;
-	uint64_t patience; /* ticks that a crowd may take to be worked off */
+	struct ticks ticks;
+	tw_duration patience; /* what a crowd may take to be worked off */
 	/* The slot of a timer that is due so many ticks after now, or more, comes up sooner than
 	 * the timer is due. UINT64_MAX: no slot does. */
 	uint64_t early_from;
+	tw_duration early_after; /* the same: a deadline that is farther from now_time */
 	bool expired_late;
 	uint64_t now;
-	uint64_t sequence; /* of the last command */
+	tw_duration now_time;  /* of that tick */
+	tw_duration due_until; /* a timer whose deadline is not before it is in no slot */
+	uint64_t sequence;     /* of the last command */
 	size_t count;
 	struct list due;  /* of the newest tick */
 	struct list late; /* left over from earlier ticks; not in an ordered wheel */
@@ -71,7 +76,7 @@ void wheel_take_due(struct wheel *wheel, struct list *slot);
 
 /* Asserts that a list or slot holds together, and no timer that is due before `first`; returns the
  * count. */
-size_t wheel_check_list(const struct list *list, uint64_t first);
+size_t wheel_check_list(const struct wheel *wheel, const struct list *list, uint64_t first);
 
 /* Links a timer into a slot or into due, as the last one. But one that repeats becomes the first,
  * where order does not count: then no crowd in its tick holds it up. */

@@ -2,7 +2,7 @@
 /*
  * Levels of slots that overflow upward, after Varghese and Lauck's hierarchical wheels (1987) and
  * Kafka's timer. A slot of level 0 is a tick; a slot of level n + 1 spans as many ticks as `slots`
- * slots of level n. A timer lies in the finest level whose window holds its expiry; when a coarser
+ * slots of level n. A timer lies in the finest level whose window holds its tick; when a coarser
  * slot comes up, its timers are re-filed into finer ones.
  *
  * No cascade storms. Elsewhere a coarse slot is emptied at the moment its first tick arrives, all
@@ -18,8 +18,8 @@
  * later, and no delay is too long.
  *
  * Invariants, with number(t, l) = t >> shift of level l:
- *   level 0 holds expiries t with now < t < now + window;
- *   level l > 0 holds timers filed under an expiry t with
+ *   level 0 holds ticks t with now < t < now + window;
+ *   level l > 0 holds timers filed under a tick t with
  *       number(now, l) + 1 < number(t, l) < number(now, l) + window,
  *   for a timer that does not fit level l - 1 is at least two spans of level l away. So a slot of
  *   level l comes up when number(now, l) becomes its number - 1, always in the future.
@@ -59,15 +59,15 @@ static struct list *level_slot(const struct wheel_levels *levels, int level, uin
 	return &levels->levels[level].slots[number & (levels->window - 1)];
 }
 
-static void levels_place(struct wheel *wheel, struct timer *timer)
+static void levels_place(struct wheel *wheel, struct timer *timer, uint64_t tick)
 {
 	struct wheel_levels *levels = levels_of(wheel);
 	int level = 0;
-	uint64_t number = timer->expiry;
+	uint64_t number = tick;
 
 	while (number - (wheel->now >> levels->levels[level].shift) >= levels->window) {
 		level++;
-		number = timer->expiry >> levels->levels[level].shift;
+		number = tick >> levels->levels[level].shift;
 	}
 	wheel_link(wheel, level_slot(levels, level, number), timer);
 	slot_set_add(&levels->levels[level].used, number & (levels->window - 1));
@@ -131,7 +131,8 @@ static void levels_take_slots(struct wheel *wheel)
 static size_t level_check_slot(struct wheel_levels *levels, int level, uint64_t number)
 {
 	struct list *slot = level_slot(levels, level, number);
-	size_t count = wheel_check_list(slot, number << levels->levels[level].shift);
+	size_t count =
+		wheel_check_list(&levels->wheel, slot, number << levels->levels[level].shift);
 
 	assert(count == 0 ||
 	       slot_set_next(&levels->levels[level].used, number & (levels->window - 1)) ==
@@ -171,7 +172,7 @@ struct wheel *wheel_levels_create(size_t slots, bool ordered)
 	while (bits < most_bits && (uint64_t)1 << bits < slots)
 		bits++;
 	levels->window = (uint64_t)2 << bits;
-	/* An expiry is at most TICK_NEVER, 2^63: in a level of this shift it is in the window. */
+	/* A tick is at most TICK_NEVER, 2^63: in a level of this shift it is in the window. */
 	levels->level_count = (int)((62 + bits) / bits);
 	words = slot_set_words(levels->window);
 	if (!pages_map(&levels->wheel.pages,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One wheel of slots, as in go-zero and Netty: a timer lies in slot expiry % slots and waits there
+ * One wheel of slots, as in go-zero and Netty: a timer lies in slot tick % slots and waits there
  * for the hand to come round as often as it must. go-zero counts the rounds down in each timer, and
- * errs by a lap when a timer is moved across the hand; here a timer knows its expiry, and the round
- * it waits for follows from that.
+ * errs by a lap when a timer is moved across the hand; here a timer knows its deadline, and the
+ * round it waits for follows from that.
  *
  * When a slot comes up, all its timers are looked at, a bounded number a call (wheel_expire), and
  * those of later rounds go back into it. That is the price of this layout, and the reason why the
@@ -12,14 +12,14 @@
  * The slot goes to due as a whole: which timer is of a later round is known only by looking, and
  * later ticks must be able to overtake what is left of it.
  *
- * Empty ticks cost nothing all the same. Each slot knows the earliest expiry that was filed in it
+ * Empty ticks cost nothing all the same. Each slot knows the earliest tick that was filed in it
  * since it was last empty or came up, and a tournament tree over the slots knows the least of
  * these: the next tick at which any slot must be looked at. Removing or moving a timer leaves that
  * of its slot as it is while there are others; then the slot comes up once for nothing.
  *
  * The tree holds complements, so that zeroed memory says that there is no timer.
  *
- * Invariants: earliest at leaf s ≤ the expiry of every timer in slot s, > now; at an inner node
+ * Invariants: earliest at leaf s ≤ the tick of every timer in slot s, > now; at an inner node
  * it is the lesser of that at its two children.
  */
 #include <assert.h>
@@ -53,11 +53,11 @@ static uint64_t earliest_below(const struct wheel_rounds *rounds, size_t node)
 	return left < right ? left : right;
 }
 
-static void rounds_set_earliest(struct wheel_rounds *rounds, size_t slot, uint64_t expiry)
+static void rounds_set_earliest(struct wheel_rounds *rounds, size_t slot, uint64_t tick)
 {
 	size_t node = rounds->leaves + slot;
 
-	rounds->tree[node] = ~expiry;
+	rounds->tree[node] = ~tick;
 	for (node /= 2; node >= 1; node /= 2) {
 		uint64_t earliest = earliest_below(rounds, node);
 
@@ -67,14 +67,14 @@ static void rounds_set_earliest(struct wheel_rounds *rounds, size_t slot, uint64
 	}
 }
 
-static void rounds_place(struct wheel *wheel, struct timer *timer)
+static void rounds_place(struct wheel *wheel, struct timer *timer, uint64_t tick)
 {
 	struct wheel_rounds *rounds = rounds_of(wheel);
-	size_t slot = (size_t)(timer->expiry % rounds->slot_count);
+	size_t slot = (size_t)(tick % rounds->slot_count);
 
 	wheel_link(wheel, &rounds->slots[slot], timer);
-	if (timer->expiry < earliest_at(rounds, rounds->leaves + slot))
-		rounds_set_earliest(rounds, slot, timer->expiry);
+	if (tick < earliest_at(rounds, rounds->leaves + slot))
+		rounds_set_earliest(rounds, slot, tick);
 }
 
 static uint64_t rounds_next_tick(struct wheel *wheel)
@@ -111,7 +111,7 @@ static size_t rounds_check(struct wheel *wheel)
 		uint64_t earliest = earliest_at(rounds, rounds->leaves + i);
 
 		assert(earliest > wheel->now);
-		count += wheel_check_list(&rounds->slots[i], earliest);
+		count += wheel_check_list(wheel, &rounds->slots[i], earliest);
 	}
 	for (size_t node = 1; node < rounds->leaves; node++)
 		assert(earliest_at(rounds, node) == earliest_below(rounds, node));

@@ -16,11 +16,21 @@ int main()
 	tw_status status = tw_create(&wheel, TW_MILLISECOND, 64, execute, nullptr);
 	if (status == TW_OK)
 		status = tw_set_timer(wheel, "key", 3, &expired, 2 * TW_MILLISECOND);
+	const tw_move sooner = {"key", 3, TW_MILLISECOND};
+	const tw_key other = {"other", 5};
+	size_t accepted;
+	if (status == TW_OK)
+		status = tw_move_timers(wheel, &sooner, 1, &accepted);
+	if (status == TW_OK)
+		status = tw_remove_timers(wheel, &other, 1, &accepted);
 	if (status != TW_OK) {
 		std::cerr << tw_status_text(status) << '\n';
 		return 1;
 	}
 	expired.get_future().wait();
+	if (tw_timers_stop(wheel, nullptr, 0, nullptr, nullptr) != TW_OK ||
+	    tw_timers_reset(wheel, nullptr, 0, nullptr, nullptr) != TW_OK)
+		return 1;
 	tw_destroy(wheel);
 	/* One of redis.h, and its library is not linked. */
 	return tw_status_name(static_cast<tw_status>(64)) != std::string("TW_UNKNOWN");

@@ -96,12 +96,11 @@ static void *asker_run(void *argument)
 {
 	/* relaxed: as above. */
 	uint64_t id = atomic_load_explicit(&passed_id, memory_order_relaxed);
-	bool changed;
 	enum tw_status status;
 
 	if (id == 0)
 		return argument;
-	status = handle_stop(&table, id, &changed);
+	status = handle_stop(&table, id);
 	assert(status == TW_OK || status == TW_NOT_FOUND);
 	return argument;
 }

@@ -37,7 +37,8 @@ enum {
 struct window {
 	tw_duration low;
 	tw_duration high;
-	bool at_once; /* a move under one interval: runs before its deadline */
+	tw_duration delay; /* from when the owner takes the command, until a flush tells of that */
+	bool at_once;      /* a move under one interval: runs before its deadline */
 	bool is_struck;
 	bool is_filed;  /* a flush has come back before it was due */
 	uint64_t order; /* of its command */
@@ -394,9 +395,18 @@ static void drain_each(void *context, const struct tw_task *task)
 
 /* ---- Commands ---- */
 
+/* The command has been accepted. */
 static void window_end(struct window *window, tw_duration delay)
 {
-	window->high = time_add(now_here(), delay > world.interval ? delay : world.interval);
+	if (world.options.delay_from == TW_FROM_APPLIED)
+		window->delay = delay;
+	else
+		window->high = time_add(now_here(), delay);
+}
+
+static tw_duration delay_of_set(tw_duration delay)
+{
+	return delay > world.interval ? delay : world.interval;
 }
 
 static bool is_counted(enum tw_status status)
@@ -442,7 +452,7 @@ static enum tw_status set_in_task(struct user *tasks, struct value *value, const
 static void user_set_either(struct user *user, unsigned key, struct set set)
 {
 	struct value *value = value_new(user, key);
-	tw_duration delay = set.time > world.interval ? set.time : world.interval;
+	tw_duration delay = delay_of_set(set.time);
 	struct window *window;
 	enum tw_status status;
 
@@ -465,7 +475,7 @@ static void user_set_either(struct user *user, unsigned key, struct set set)
 	if (set.is_to_deadline)
 		window->high = set.time;
 	else
-		window_end(window, set.time);
+		window_end(window, delay);
 	undo(user, key);
 	user->current[key] = value;
 }
@@ -497,9 +507,7 @@ static void user_set_many(struct user *user)
 		values[i] = value_new(user, key);
 		if (!values[i])
 			return;
-		(void)value_add_window(
-			values[i], 0,
-			time_add(now_here(), delay > world.interval ? delay : world.interval));
+		(void)value_add_window(values[i], 0, time_add(now_here(), delay_of_set(delay)));
 		sets[i] = (struct tw_set){names[i], key_name(user->caller.number, key, names[i]),
 					  values[i], delay};
 	}
@@ -514,28 +522,65 @@ static void user_set_many(struct user *user)
 			sim_fail("a value was given back by a set that failed");
 		if (i >= accepted)
 			continue;
-		window_end(value_last_window(values[i]), sets[i].delay);
+		window_end(value_last_window(values[i]), delay_of_set(sets[i].delay));
 		undo(user, values[i]->key);
 		user->current[values[i]->key] = values[i];
 	}
 }
 
-static void user_move(struct user *user, unsigned key, tw_duration delay)
+/* What a move by that delay may bring about; NULL: nothing. */
+static struct window *move_begin(struct user *user, unsigned key, tw_duration delay)
 {
 	struct value *value = user->current[key];
-	struct window *window = NULL;
+
+	sim_trace("  key %u/%u", user->caller.number, key);
+	return value ? value_add_window(value, delay, time_add(now_here(), delay)) : NULL;
+}
+
+/* The last to begin is the first to end. */
+static void move_end(struct user *user, unsigned key, struct window *window, tw_duration delay,
+		     bool is_accepted)
+{
+	struct value *value = user->current[key];
+
+	if (window && is_accepted)
+		window_end(window, delay);
+	else if (window && !value->is_loose)
+		value->windows--;
+}
+
+static void user_move(struct user *user, unsigned key, tw_duration delay)
+{
 	char name[64];
 	size_t size = key_name(user->caller.number, key, name);
+	struct window *window = move_begin(user, key, delay);
+	enum tw_status status = CALL(user, tw_move_timer(world.wheel, name, size, delay));
 
-	if (value)
-		window = value_add_window(value, delay, time_add(now_here(), delay));
-	sim_trace("  key %u/%u", user->caller.number, key);
-	if (CALL(user, tw_move_timer(world.wheel, name, size, delay)) == TW_OK) {
-		if (window)
-			window->high = time_add(now_here(), delay);
-	} else if (window && !value->is_loose) {
-		value->windows--;
+	move_end(user, key, window, delay, status == TW_OK);
+}
+
+static tw_duration draw_delay(void);
+
+static void user_move_many(struct user *user)
+{
+	struct tw_move moves[BATCH_MOST];
+	struct window *windows[BATCH_MOST];
+	unsigned keys[BATCH_MOST];
+	char names[BATCH_MOST][64];
+	size_t count = (size_t)draw_between(1, BATCH_MOST);
+	size_t accepted = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		keys[i] = (unsigned)sim_draw(KEYS_A_USER);
+		moves[i] = (struct tw_move){
+			names[i], key_name(user->caller.number, keys[i], names[i]), draw_delay()};
+		windows[i] = move_begin(user, keys[i], moves[i].delay);
 	}
+	if ((CALL(user, tw_move_timers(world.wheel, moves, count, &accepted)) == TW_OK) !=
+	    (accepted == count))
+		sim_fail("tw_move_timers has accepted %zu of %zu", accepted, count);
+	for (size_t i = count; i-- > 0;)
+		move_end(user, keys[i], windows[i], moves[i].delay, i < accepted);
 }
 
 static void user_remove(struct user *user, unsigned key)
@@ -550,6 +595,27 @@ static void user_remove(struct user *user, unsigned key)
 	user->current[key] = NULL;
 }
 
+static void user_remove_many(struct user *user)
+{
+	struct tw_key names[KEYS_A_USER];
+	char bytes[KEYS_A_USER][64];
+	unsigned first = (unsigned)sim_draw(KEYS_A_USER);
+	size_t count = (size_t)draw_between(1, KEYS_A_USER);
+	size_t accepted = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		names[i] = (struct tw_key){bytes[i], key_name(user->caller.number,
+							      (first + i) % KEYS_A_USER, bytes[i])};
+	sim_trace("  %zu keys from %u/%u on", count, user->caller.number, first);
+	if ((CALL(user, tw_remove_timers(world.wheel, names, count, &accepted)) == TW_OK) !=
+	    (accepted == count))
+		sim_fail("tw_remove_timers has accepted %zu of %zu", accepted, count);
+	for (unsigned i = 0; i < accepted; i++) {
+		undo(user, (first + i) % KEYS_A_USER);
+		user->current[(first + i) % KEYS_A_USER] = NULL;
+	}
+}
+
 /* All commands of this thread have been applied: what they undid and was still to come by now. */
 static void user_strike(struct user *user, tw_duration now)
 {
@@ -562,6 +628,9 @@ static void user_strike(struct user *user, tw_duration now)
 			struct window *window = &value->window[j];
 			bool is_last = j + 1 == value->windows;
 
+			if (window->delay > 0)
+				window->high = time_add(now, window->delay);
+			window->delay = 0;
 			if (window->low > now && !window->at_once && (value->is_undone || !is_last))
 				window->is_struck = true;
 			window->is_filed |= is_last && window->low > now;
@@ -727,33 +796,60 @@ static void timer_bring(tw_duration *low, tw_duration asked, bool is_alone)
 		*low = asked;
 }
 
-/* Of what is asked by a thread, or by its own run (TASKS_THREAD). One that fails changes nothing.
- */
-static enum tw_status timer_reset(struct handle_timer *timer, unsigned thread, tw_duration delay)
+/* A reset under way: of a thread, or of the timer's own run (TASKS_THREAD). */
+struct reset_call {
+	struct handle_timer *timer;
+	unsigned thread;
+	tw_duration asked;
+	bool is_alone;
+	uint64_t number;
+};
+
+static unsigned *reset_counter(const struct reset_call *call)
 {
-	unsigned *resets = thread == TASKS_THREAD ? &timer->own_resets : &timer->resets;
-	bool is_alone = timer_asked(timer) == TW_FOREVER;
-	uint64_t number = ++timer->resets_begun;
-	tw_duration asked = time_add(now_here(), delay);
+	return call->thread == TASKS_THREAD ? &call->timer->own_resets : &call->timer->resets;
+}
+
+/* Before the call: others may see what it did before it comes back. */
+static struct reset_call reset_begin(struct handle_timer *timer, unsigned thread, tw_duration delay)
+{
+	struct reset_call call = {.timer = timer,
+				  .thread = thread,
+				  .asked = time_add(now_here(), delay),
+				  .is_alone = timer_asked(timer) == TW_FOREVER,
+				  .number = ++timer->resets_begun};
+
+	++*reset_counter(&call);
+	timer->asked[thread] = call.asked;
+	return call;
+}
+
+/* One that fails changes nothing. */
+static void reset_end(const struct reset_call *call, enum tw_status status)
+{
+	struct handle_timer *timer = call->timer;
+	bool is_alone = call->is_alone && call->number == timer->resets_begun;
+
+	timer->asked[call->thread] = TW_FOREVER;
+	if (status != TW_OK) {
+		--*reset_counter(call);
+		return;
+	}
+	timer_bring(&timer->low, call->asked, is_alone);
+	timer_bring(&timer->low_reset, call->asked, is_alone);
+}
+
+static void timer_reset(struct handle_timer *timer, unsigned thread, tw_duration delay)
+{
+	struct reset_call call = reset_begin(timer, thread, delay);
 	enum tw_status status;
 
-	/* Before the call: others may see what it did before it comes back. */
-	++*resets;
-	timer->asked[thread] = asked;
 	if (thread == TASKS_THREAD)
 		status = tw_timer_reset(world.wheel, timer->timer, delay);
 	else
 		status =
 			CALL(&world.user[thread], tw_timer_reset(world.wheel, timer->timer, delay));
-	timer->asked[thread] = TW_FOREVER;
-	if (status != TW_OK) {
-		--*resets;
-		return status;
-	}
-	is_alone &= number == timer->resets_begun;
-	timer_bring(&timer->low, asked, is_alone);
-	timer_bring(&timer->low_reset, asked, is_alone);
-	return status;
+	reset_end(&call, status);
 }
 
 /* How often it has been reset, by whichever thread. */
@@ -794,7 +890,7 @@ static void timer_run(void *argument)
 	task_behave();
 	if (timer->kind == ONE_SHOT && timer->timer.id != 0 && timer->own_resets < 3 &&
 	    sim_draw(6) == 0)
-		(void)timer_reset(timer, TASKS_THREAD, draw_between(1, 3 * world.interval));
+		timer_reset(timer, TASKS_THREAD, draw_between(1, 3 * world.interval));
 	timer->is_running = false;
 	if (timer->kind == ONE_SHOT && timer->own_resets == resets)
 		timer->given++;
@@ -933,7 +1029,82 @@ static void user_reset_timer(struct user *user)
 	timer = &world.timer[sim_draw(world.timers)];
 	if (!timer->is_accepted || timer->ends)
 		return;
-	(void)timer_reset(timer, user->caller.number, draw_between(1, 5 * world.interval));
+	timer_reset(timer, user->caller.number, draw_between(1, 5 * world.interval));
+}
+
+/* Some of the timers, each once, or now and then twice. */
+static size_t choose_timers(struct handle_timer **chosen, bool may_repeat)
+{
+	size_t count = (size_t)draw_between(0, BATCH_MOST);
+	size_t found = 0;
+
+	for (size_t i = 0; i < count && world.timers > 0; i++) {
+		struct handle_timer *timer = &world.timer[sim_draw(world.timers)];
+		bool is_new = timer->is_accepted && !timer->ends;
+
+		for (size_t k = 0; k < found && !may_repeat; k++)
+			is_new &= chosen[k] != timer;
+		if (is_new)
+			chosen[found++] = timer;
+	}
+	return found;
+}
+
+static void check_count(const enum tw_status *statuses, size_t count, size_t told)
+{
+	size_t ok = 0;
+
+	for (size_t i = 0; i < count; i++)
+		ok += statuses[i] == TW_OK;
+	if (ok != told)
+		sim_fail("%zu timers are said to be done with, and %zu are", told, ok);
+}
+
+static void user_stop_timers(struct user *user)
+{
+	struct handle_timer *chosen[BATCH_MOST];
+	struct tw_timer timers[BATCH_MOST];
+	enum tw_status statuses[BATCH_MOST];
+	size_t count = choose_timers(chosen, true);
+	size_t stopped = SIZE_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		timers[i] = chosen[i]->timer;
+		chosen[i]->stops++;
+	}
+	(void)CALL(user, tw_timers_stop(world.wheel, timers, count, statuses, &stopped));
+	check_count(statuses, count, stopped);
+	for (size_t i = 0; i < count; i++) {
+		struct handle_timer *timer = chosen[i];
+
+		if (statuses[i] == TW_CLOSED)
+			continue;
+		if (statuses[i] == TW_OK && timer->is_running)
+			sim_fail("a timer runs after a stop with TW_OK");
+		check_stop(timer, statuses[i], timer->runs);
+		timer_end_runs(timer, statuses[i] == TW_RUNNING || statuses[i] == TW_REARMED,
+			       timer->is_running);
+	}
+}
+
+static void user_reset_timers(struct user *user)
+{
+	struct handle_timer *chosen[BATCH_MOST];
+	struct tw_reset resets[BATCH_MOST];
+	struct reset_call calls[BATCH_MOST];
+	enum tw_status statuses[BATCH_MOST];
+	size_t count = choose_timers(chosen, false);
+	size_t accepted = SIZE_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		resets[i] =
+			(struct tw_reset){chosen[i]->timer, draw_between(1, 5 * world.interval)};
+		calls[i] = reset_begin(chosen[i], user->caller.number, resets[i].delay);
+	}
+	(void)CALL(user, tw_timers_reset(world.wheel, resets, count, statuses, &accepted));
+	check_count(statuses, count, accepted);
+	for (size_t i = 0; i < count; i++)
+		reset_end(&calls[i], statuses[i]);
 }
 
 /* ---- Alarms ---- */
@@ -1035,8 +1206,15 @@ static void user_command(struct user *user)
 			    now_here() + draw_between(-world.interval, 6 * world.interval));
 		break;
 	case 7:
-	case 8:
 		user_set_many(user);
+		break;
+	case 8:
+		if (sim_draw(2) == 0)
+			user_set_many(user);
+		else if (sim_draw(2) == 0)
+			user_move_many(user);
+		else
+			user_remove_many(user);
 		break;
 	case 9:
 	case 10:
@@ -1062,6 +1240,12 @@ static void user_command(struct user *user)
 	case 20:
 	case 21:
 		user_reset_timer(user);
+		break;
+	case 35:
+		user_stop_timers(user);
+		break;
+	case 36:
+		user_reset_timers(user);
 		break;
 	case 22:
 	case 23:
@@ -1160,6 +1344,7 @@ static void draw_world(void)
 	options->workers = (int)DRAW_ONE_OF(TW_WORKERS_INLINE, 1, 2, 2, 3);
 	options->queue_capacity = (size_t)DRAW_ONE_OF(2, 4, 8, 64);
 	options->when_full = (enum tw_when_full)sim_draw(2);
+	options->delay_from = (enum tw_delay_from)sim_draw(2);
 	world.is_manual = options->clock == TW_CLOCK_MANUAL;
 	world.is_inline = options->workers == TW_WORKERS_INLINE;
 	if (sim_draw(4) == 0)
@@ -1293,7 +1478,7 @@ void wheel_world_describe(void)
 	const struct tw_options *options = &world.options;
 
 	printf("   %s, %s, %s, interval %lld, %zu slots, %d to %d workers, queue of %zu, %s, "
-	       "max_pending %zu, max_unfinished %zu, %u users of %u calls\n",
+	       "delays from the %s, max_pending %zu, max_unfinished %zu, %u users of %u calls\n",
 	       options->layout == TW_LAYOUT_LEVELS ? "levels" : "rounds",
 	       world.is_manual                        ? "manual clock"
 	       : options->clock == TW_CLOCK_MONOTONIC ? "monotonic clock"
@@ -1304,6 +1489,7 @@ void wheel_world_describe(void)
 	       (long long)world.interval, world.slots, options->workers, options->max_workers,
 	       options->queue_capacity,
 	       options->when_full == TW_WHEN_FULL_WAIT ? "waits when full" : "fails when full",
+	       options->delay_from == TW_FROM_CALL ? "call" : "owner's taking",
 	       options->max_pending, options->max_unfinished, world.users, world.calls);
 }
 
