@@ -96,8 +96,10 @@ static bool make_shelf(void)
 {
 	struct shelf shelf;
 
-	if (!shelf_init(&shelf, &(struct shelf_plan){
-					.layout = TW_LAYOUT_LEVELS, .slots = 512, .patience = 512}))
+	if (!shelf_init(&shelf, &(struct shelf_plan){.ticks = &ticks,
+						     .layout = TW_LAYOUT_LEVELS,
+						     .slots = 512,
+						     .patience = 512}))
 		return false;
 	shelf_destroy(&shelf);
 	return true;
