@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
+#include "support/stats.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -305,8 +306,9 @@ static void keys_may_hold_zero_bytes(void **state)
 }
 
 static const size_t key_sizes[] = {
-	1,  2,  7,  8,  15,  16,  17,  23,  24,  25,  31,   32,   33,   63,    64,
-	65, 79, 80, 81, 127, 128, 255, 256, 257, 999, 4095, 4096, 4097, 65534, TW_KEY_SIZE_MAX};
+	1,   2,   7,   8,   15,  16,  17,   23,   24,   25,    31,
+	32,  33,  63,  64,  65,  95,  96,   97,   127,  128,   159,
+	160, 161, 255, 256, 257, 999, 4095, 4096, 4097, 65534, TW_KEY_SIZE_MAX};
 enum { KEY_SIZES = sizeof(key_sizes) / sizeof(key_sizes[0]) };
 
 /* Two keys of each size, that differ in the last byte, and two commands for each. */
@@ -413,6 +415,42 @@ static void without_release_a_wheel_drops_its_values_silently(void **state)
 	tw_destroy(recorder->wheel);
 	recorder->wheel = NULL;
 	assert_order(recorder, 2);
+	recorder_close(recorder);
+}
+
+/* Set three times each: replaced in its slot, then where it runs at once. */
+static void without_release_keys_of_all_sizes_are_replaced(void **state)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, *state);
+	char *key = calloc(1, TW_KEY_SIZE_MAX);
+
+	assert_non_null(key);
+	options.release = NULL;
+	recorder_start(recorder, INTERVAL, 10, &options);
+	advance(recorder, INTERVAL * 5);
+	for (size_t i = 0; i < KEY_SIZES; i++) {
+		struct tw_wheel *wheel = recorder->wheel;
+		size_t size = key_sizes[i];
+
+		key[size - 1] = 1;
+		assert_status(tw_set_timer(wheel, key, size, VALUE(100 + i), INTERVAL * 9), TW_OK);
+		assert_status(tw_set_timer(wheel, key, size, VALUE(200 + i), INTERVAL * 4), TW_OK);
+		key[size - 1] = 2;
+		assert_status(tw_set_timer(wheel, key, size, VALUE(300 + i), INTERVAL), TW_OK);
+		assert_status(tw_set_timer_at(wheel, key, size, VALUE(400 + i), INTERVAL), TW_OK);
+		key[size - 1] = 0;
+	}
+	free(key);
+	pass_ticks(recorder, 10);
+	for (size_t i = 0; i < KEY_SIZES; i++) {
+		assert_executed_at(recorder, 200 + i, INTERVAL * 9);
+		assert_int_equal(event_of(recorder, 200 + i).deadline, INTERVAL * 9);
+		assert_int_equal(event_of(recorder, 400 + i).deadline, INTERVAL);
+		assert_int_equal(event_of(recorder, 400 + i).key_size, key_sizes[i]);
+	}
+	assert_int_equal(event_count(recorder), 2 * KEY_SIZES);
+	assert_int_equal(stats_of_wheel(recorder->wheel).replaced, 2 * KEY_SIZES);
 	recorder_close(recorder);
 }
 
@@ -535,6 +573,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(contains_follows_set_fire_remove_and_drain),
 	TEST_EVERYWHERE(destroy_releases_what_is_pending),
 	TEST_EVERYWHERE(without_release_a_wheel_drops_its_values_silently),
+	TEST_EVERYWHERE(without_release_keys_of_all_sizes_are_replaced),
 	TEST_EVERYWHERE(stopped_wheel_answers_closed),
 	TEST_EVERYWHERE(in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on),
 };

@@ -633,7 +633,7 @@ static void replacing_sets_take_no_places(void **state)
 static void refused_sets_keep_no_memory(void **state)
 {
 	enum { SETS = 40000 };
-	static const size_t sizes[] = {16, 80, 144, 1000};
+	static const size_t sizes[] = {24, 32, 96, 160, 1000};
 	static const char key[1000];
 	struct recorder *recorder;
 
@@ -649,6 +649,39 @@ static void refused_sets_keep_no_memory(void **state)
 				      TW_FULL);
 		assert_in_range(resident_memory(), 1, before + (2 << 20));
 	}
+	recorder_close(recorder);
+}
+
+/* The same where the queue is full, and their memory was other timers' before. */
+static void sets_refused_by_the_queue_keep_no_memory(void **state)
+{
+	enum { SETS = 40000 };
+	static const size_t sizes[] = {24, 32, 96, 160, 1000};
+	static const char key[1000];
+	struct recorder *recorder;
+
+	if (TEST_HAS_SANITIZER)
+		skip();
+	recorder = open_with_queue(*state, 512, TW_WHEN_FULL_FAIL);
+	for (int i = 0; i < 500; i++)
+		assert_status(set_number(recorder->wheel, i, INTERVAL), TW_OK);
+	pass_ticks(recorder, 1);
+	assert_int_equal(event_count(recorder), 500);
+	while (tw_remove_timer(recorder->wheel, "none", 4) == TW_OK)
+		continue;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		long before = resident_memory();
+
+		for (int n = 0; n < SETS; n++)
+			assert_status(tw_set_timer(recorder->wheel, key, sizes[i], NULL, TW_HOUR),
+				      TW_FULL);
+		assert_in_range(resident_memory(), 1, before + (2 << 20));
+	}
+	settle(recorder);
+	for (int i = 0; i < 500; i++)
+		assert_status(set_number(recorder->wheel, 500 + i, INTERVAL), TW_OK);
+	pass_ticks(recorder, 1);
+	assert_int_equal(event_count(recorder), 1000);
 	recorder_close(recorder);
 }
 
@@ -683,6 +716,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(owner, sets_of_one_key_at_max_pending_share_a_place),
 	TEST_BOTH(threads, sets_of_one_key_at_max_pending_share_a_place),
 	TEST_IN(levels_inline, refused_sets_keep_no_memory),
+	TEST_IN(levels_inline, sets_refused_by_the_queue_keep_no_memory),
 };
 
 TEST_PROGRAM(tests)

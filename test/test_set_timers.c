@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/ask.h"
+
 #define ITEM(key, value, delay)                           \
 	{                                                 \
 		key, sizeof(key) - 1, VALUE(value), delay \
@@ -148,6 +150,28 @@ static void keys_and_items_are_copied(void **state)
 		assert_executed_at(recorder, i, INTERVAL * 2);
 		assert_int_equal(event_of(recorder, i).key_size, i == 0 ? 3 : 30 * i);
 		assert_int_equal(event_of(recorder, i).key[2], 'a' + i);
+	}
+	recorder_close(recorder);
+}
+
+/* Around the largest key that travels in a cell, and the largest of the smallest timers. */
+static void keys_of_sizes_at_the_borders_go_in(void **state)
+{
+	enum { FIRST = 20, LAST = 40, ITEMS = LAST - FIRST + 1 };
+	struct recorder *recorder = recorder_open(*state, 10);
+	char keys[ITEMS][LAST];
+	struct tw_set items[ITEMS];
+
+	for (size_t i = 0; i < ITEMS; i++) {
+		memset(keys[i], 'a' + (int)i, LAST);
+		items[i] = (struct tw_set){keys[i], FIRST + i, VALUE(FIRST + i), INTERVAL * 2};
+	}
+	assert_accepts(recorder, items, ITEMS, TW_OK, ITEMS);
+	pass_ticks(recorder, 2);
+	for (uintptr_t size = FIRST; size <= LAST; size++) {
+		assert_executed_at(recorder, size, INTERVAL * 2);
+		assert_int_equal(event_of(recorder, size).key_size, size);
+		assert_memory_equal(event_of(recorder, size).key, keys[size - FIRST], FIRST);
 	}
 	recorder_close(recorder);
 }
@@ -329,6 +353,40 @@ static void bad_item_counts_before_a_full_queue(void **state)
 	pass_ticks(recorder, 1);
 	assert_int_equal(event_count_of_kind(recorder, EVENT_EXECUTE), 16);
 	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 5);
+	recorder_close(recorder);
+}
+
+/* The caller owns the wheel: it says that its owner naps, and asks whether a batch ended that. */
+static bool batch_ends_a_nap(struct recorder *recorder, size_t count)
+{
+	static struct numbered numbered;
+	const struct tw_set *items = number_items(&numbered, 1, (int)count, INTERVAL);
+	atomic_int *state = &recorder->wheel->owner.event.state;
+	bool is_awake;
+
+	atomic_store(state, EVENT_COUNT_NAPPING);
+	assert_accepts(recorder, items, count, TW_OK, count);
+	is_awake = atomic_load(state) == EVENT_COUNT_AWAKE;
+	atomic_store(state, EVENT_COUNT_AWAKE);
+	flush_wheel(recorder);
+	return is_awake;
+}
+
+/* Of the cells that it fills, one must begin a half of the ring. */
+static void batch_ends_a_nap_where_it_reaches_half_of_the_queue(void **state)
+{
+	struct recorder *recorder = open_with_queue_of_16(*state);
+	uint64_t position = 0;
+
+	for (int turn = 0; turn < 20; turn++)
+		for (size_t count = 1; count <= 16; count++) {
+			bool reaches = (position + 7) / 8 * 8 < position + count;
+
+			assert_int_equal(command_queue_tail(&recorder->wheel->owner.queue),
+					 position);
+			assert_int_equal(batch_ends_a_nap(recorder, count), reaches);
+			position += count;
+		}
 	recorder_close(recorder);
 }
 
@@ -601,14 +659,14 @@ static void compare(struct twins *twins)
 	}
 }
 
-static void random_batches_do_what_single_sets_do(void **state)
+static void assert_batches_do_what_single_sets_do(const struct variant *variant, size_t max_pending)
 {
-	struct tw_options few = {.queue_capacity = 32, .max_pending = 30};
-	struct twins twins = {.batched = recorder_open_with(*state, 10, few),
-			      .single = recorder_open_with(*state, 10, few)};
+	struct tw_options few = {.queue_capacity = 32, .max_pending = max_pending};
+	struct twins twins = {.batched = recorder_open_with(variant, 10, few),
+			      .single = recorder_open_with(variant, 10, few)};
 
 	twins.random = random_from(seed_choose(), 1);
-	for (int round = 0; round < ROUNDS; round++) {
+	for (int round = 0; round < ROUNDS / 2; round++) {
 		tw_duration by = random_between(&twins.random, 0, 20 * INTERVAL);
 
 		set_twice(&twins);
@@ -622,6 +680,13 @@ static void random_batches_do_what_single_sets_do(void **state)
 	}
 	recorder_close(twins.batched);
 	recorder_close(twins.single);
+}
+
+/* Without a limit they are claimed together. */
+static void random_batches_do_what_single_sets_do(void **state)
+{
+	assert_batches_do_what_single_sets_do(*state, 30);
+	assert_batches_do_what_single_sets_do(*state, 0);
 }
 
 enum { CROWD = 4, CROWD_BATCHES = TEST_SHARE_OF(1000), CROWD_VALUES = CROWD_BATCHES * BATCH };
@@ -721,6 +786,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(existing_keys_are_replaced_also_by_a_later_item),
 	TEST_EVERYWHERE(commands_before_and_behind_keep_their_order),
 	TEST_EVERYWHERE(keys_and_items_are_copied),
+	TEST_EVERYWHERE(keys_of_sizes_at_the_borders_go_in),
 	TEST_EVERYWHERE(many_items_go_in_at_once),
 	TEST_EVERYWHERE(no_items_are_fine_and_accept_nothing),
 	TEST_EVERYWHERE(missing_wheel_or_items_are_invalid),
@@ -731,6 +797,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(inline, full_queue_stops_the_rest),
 	TEST_BOTH(workers, full_queue_stops_the_rest),
 	TEST_BOTH(inline, bad_item_counts_before_a_full_queue),
+	TEST_BOTH(inline, batch_ends_a_nap_where_it_reaches_half_of_the_queue),
 	TEST_EVERYWHERE(batches_larger_than_the_queue_go_in_where_the_caller_may_wait),
 	TEST_EVERYWHERE(task_may_set_more_than_the_queue_holds),
 	TEST_EVERYWHERE(limit_of_pending_timers_stops_the_rest),

@@ -378,6 +378,128 @@ static void blocks_lie_in_numbered_chunks_until_the_hook_wants_no_more(void **st
 	free(blocks);
 }
 
+/* One whose chunks are noted, and whose blocks come round under any sanitizer. */
+static void open_hooked(struct slab *slab, struct slab_chunk **chunks)
+{
+	memset(chunks, 0, CHUNKS * sizeof(struct slab_chunk *));
+	slab_init_hooked(slab, HANDLE_SIZE, HANDLE_ROOM, note_chunk, chunks);
+}
+
+static void assert_all_different(void **blocks, size_t count)
+{
+	qsort(blocks, count, sizeof(*blocks), compare_addresses);
+	for (size_t i = 1; i < count; i++)
+		assert_ptr_not_equal(blocks[i], blocks[i - 1]);
+}
+
+/*
+ * So many are taken and given back; then all that were ever cut are taken, and no more are cut.
+ * Where the lock is taken meanwhile, the bin keeps what it fills.
+ */
+static void take_and_give_then_take_all(size_t held, bool is_locked)
+{
+	enum { MAGAZINE = 5, MOST = 200 };
+	struct slab_chunk *chunks[CHUNKS];
+	void *blocks[MOST + MAGAZINE];
+	struct slab_bin bin = {0};
+	struct slab slab;
+	const char *fresh;
+
+	open_hooked(&slab, chunks);
+	for (int turn = 0; turn < 3; turn++) {
+		take_all(&slab, blocks, held);
+		fresh = slab.fresh;
+		if (is_locked)
+			pthread_mutex_lock(&slab.lock);
+		for (size_t i = 0; i < held; i++)
+			slab_give(&slab, &bin, blocks[i]);
+		if (is_locked)
+			pthread_mutex_unlock(&slab.lock);
+		slab_flush(&slab, &bin);
+		assert_null(bin.magazines);
+		assert_int_equal(bin.count, 0);
+	}
+	held = (held + MAGAZINE - 1) / MAGAZINE * MAGAZINE;
+	take_all(&slab, blocks, held);
+	assert_all_different(blocks, held);
+	assert_ptr_equal(slab.fresh, fresh);
+	slab_destroy(&slab);
+}
+
+static void every_block_given_back_is_there_again_once(void **state)
+{
+	(void)state;
+	for (size_t held = 1; held <= 200; held++) {
+		take_and_give_then_take_all(held, false);
+		take_and_give_then_take_all(held, true);
+	}
+}
+
+static void free_block_is_not_written_past_its_room(void **state)
+{
+	enum { HELD = 100 };
+	struct slab_chunk *chunks[CHUNKS];
+	unsigned char *blocks[HELD];
+	struct slab slab;
+
+	(void)state;
+	open_hooked(&slab, chunks);
+	take_all(&slab, (void **)blocks, HELD);
+	for (size_t i = 0; i < HELD; i++)
+		memset(blocks[i], (int)i, HANDLE_SIZE);
+	give_all(&slab, (void **)blocks, HELD);
+	for (size_t i = 0; i < HELD; i++)
+		for (size_t byte = HANDLE_ROOM; byte < HANDLE_SIZE; byte++)
+			assert_int_equal(blocks[i][byte], i);
+	slab_destroy(&slab);
+}
+
+static void next_chunk_is_ready_before_it_is_needed(void **state)
+{
+	struct slab_chunk *chunks[CHUNKS];
+	struct slab_chunk *spare;
+	struct slab slab;
+
+	(void)state;
+	open_hooked(&slab, chunks);
+	for (size_t number = 0; number + 1 < CHUNKS; number++) {
+		do
+			assert_non_null(slab_take(&slab));
+		while (!slab.spare);
+		spare = slab.spare;
+		assert_int_equal(slab.chunk_count, number + 1);
+		assert_in_range(slab.fresh_end - slab.fresh, SLAB_CHUNK / 16, SLAB_CHUNK / 4);
+		while (slab.chunk_count == number + 1)
+			assert_non_null(slab_take(&slab));
+		assert_ptr_equal(chunks[number + 1], spare);
+		assert_null(slab.spare);
+	}
+	slab_destroy(&slab);
+}
+
+static void many_are_taken_at_once_and_fewer_when_memory_ends(void **state)
+{
+	enum { ALL = CHUNKS * ((SLAB_CHUNK - CACHE_LINE) / HANDLE_SIZE) };
+	struct slab_chunk *chunks[CHUNKS];
+	void **blocks = calloc(ALL + SLAB_MAGAZINE, sizeof(*blocks));
+	struct slab slab;
+	size_t taken = 0;
+
+	(void)state;
+	assert_non_null(blocks);
+	open_hooked(&slab, chunks);
+	for (size_t wanted = 1; taken + wanted <= ALL; wanted = wanted % SLAB_MAGAZINE + 1) {
+		assert_int_equal(slab_take_many(&slab, blocks + taken, wanted), wanted);
+		taken += wanted;
+	}
+	taken += slab_take_many(&slab, blocks + taken, SLAB_MAGAZINE);
+	assert_int_equal(taken, ALL);
+	assert_int_equal(slab_take_many(&slab, blocks + taken, SLAB_MAGAZINE), 0);
+	assert_all_different(blocks, ALL);
+	slab_destroy(&slab);
+	free(blocks);
+}
+
 /* The sanitizer's own; not there without it, whatever the compiler calls it. */
 int __asan_address_is_poisoned(const volatile void *address) __attribute__((weak));
 
@@ -442,6 +564,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(memory_does_not_grow_where_one_thread_takes_and_another_gives),
 	cmocka_unit_test(thread_that_finds_all_stripes_in_use_sleeps_until_one_is_free),
 	cmocka_unit_test(blocks_lie_in_numbered_chunks_until_the_hook_wants_no_more),
+	cmocka_unit_test(every_block_given_back_is_there_again_once),
+	cmocka_unit_test(free_block_is_not_written_past_its_room),
+	cmocka_unit_test(next_chunk_is_ready_before_it_is_needed),
+	cmocka_unit_test(many_are_taken_at_once_and_fewer_when_memory_ends),
 	cmocka_unit_test(address_sanitizer_sees_a_block_used_after_it_was_given_back),
 };
 

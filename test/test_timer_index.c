@@ -32,8 +32,8 @@ struct model {
 /* Sizes from 1 to LONGEST, most of them short; the number is in all keys that have room for it. */
 static size_t key_of_any_size(const struct model *model, size_t number, unsigned char key[LONGEST])
 {
-	static const size_t sizes[] = {4,  5,  7,  8,  9,  12,  15,  16, 17,
-				       20, 24, 25, 80, 81, 144, 145, 300};
+	static const size_t sizes[] = {4,  5,  7,  8,  9,  12, 15,  16, 17,
+				       20, 24, 25, 32, 33, 96, 160, 300};
 	size_t size = sizes[number % (sizeof(sizes) / sizeof(sizes[0]))];
 	uint32_t half = (uint32_t)number;
 
@@ -355,6 +355,25 @@ static void index_shrinks_as_fast_as_timers_are_removed_and_loses_none(void **st
 	model_close(&model);
 }
 
+static void index_gives_segments_back_as_it_shrinks(void **state)
+{
+	enum { KEYS = 600000 };
+	struct model model;
+
+	(void)state;
+	model_open(&model, KEYS);
+	for (size_t number = 0; number < KEYS; number++)
+		add(&model, number);
+	assert_int_equal(model.index.segment_count, 3);
+	while (model.count > 0)
+		take_out(&model, model.count - 1);
+	assert_int_equal(model.index.segment_count, 2);
+	for (size_t number = 0; number < 1000; number++)
+		add(&model, number);
+	a_few_random_keys_are_found(&model);
+	model_close(&model);
+}
+
 /* The count is hidden from the index meanwhile, so it does not grow, as without memory. */
 static void add_without_growth(struct model *model, size_t from, size_t to)
 {
@@ -577,6 +596,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(every_key_is_found_after_every_bucket_that_comes_or_goes),
 	cmocka_unit_test(index_grows_with_200_000_keys_and_loses_none),
 	cmocka_unit_test(index_shrinks_as_fast_as_timers_are_removed_and_loses_none),
+	cmocka_unit_test(index_gives_segments_back_as_it_shrinks),
 	cmocka_unit_test(index_that_could_not_grow_catches_up),
 	cmocka_unit_test(random_adds_and_removals_agree_with_the_model),
 	cmocka_unit_test(index_at_a_bound_does_not_grow_and_shrink_in_turn),

@@ -103,10 +103,12 @@ size_t slab_chunk_number(const struct slab_chunk *chunk)
 	return 0;
 }
 
-void slab_init_chunks(struct slab *slab, size_t block_size, slab_chunk_hook *hook, void *argument)
+void slab_init_hooked(struct slab *slab, size_t block_size, size_t room, slab_chunk_hook *hook,
+		      void *argument)
 {
 	(void)slab;
 	(void)block_size;
+	(void)room;
 	(void)hook;
 	(void)argument;
 }

@@ -29,8 +29,8 @@
 void *calloc(size_t count, size_t size);
 
 /* One chunk holds two handles. */
-#undef SLAB_CHUNK_LARGEST
-#define SLAB_CHUNK_LARGEST ((size_t)256)
+#undef SLAB_CHUNK
+#define SLAB_CHUNK ((size_t)256)
 
 struct slab_chunk {
 	_Alignas(CACHE_LINE) size_t number;
@@ -79,7 +79,7 @@ static atomic_int freed;
 /* By its place in the chunk: no memory is looked at. */
 static int handle_number(const struct handle *handle)
 {
-	return ((uintptr_t)handle & (SLAB_CHUNK_LARGEST - 1)) != CACHE_LINE;
+	return ((uintptr_t)handle & (SLAB_CHUNK - 1)) != CACHE_LINE;
 }
 
 void *slab_take(struct slab *slab)
@@ -403,7 +403,7 @@ static void timer_reset(int number)
 	has_reset[number] = true;
 }
 
-static struct handle *timer_make(uint64_t *id, struct argument *argument)
+static struct handle *timer_set_up(uint64_t *id, struct argument *argument)
 {
 	struct handle *handle = handle_new(&owner.out.handles, id);
 
@@ -415,12 +415,12 @@ static struct handle *timer_make(uint64_t *id, struct argument *argument)
 }
 
 /* Maybe in memory that the first one leaves. */
-static void timer_make_another(int number, bool stops)
+static void timer_set_up_another(int number, bool stops)
 {
 	enum tw_status status;
 	uint64_t id;
 
-	command_publish(number, COMMAND_SET_HANDLE, timer_make(&id, &arguments[1]), 0);
+	command_publish(number, COMMAND_SET_HANDLE, timer_set_up(&id, &arguments[1]), 0);
 	assert(id != timer_id);
 	if (!stops)
 		return;
@@ -464,7 +464,7 @@ static void *thread_run(void *argument)
 		break;
 	case DO_MAKE:
 	case DO_MAKE_STOP:
-		timer_make_another(number, event_of(number) == DO_MAKE_STOP);
+		timer_set_up_another(number, event_of(number) == DO_MAKE_STOP);
 		break;
 	case DO_STOP_GROUP:
 		timer_stop_group(number);
@@ -549,7 +549,7 @@ static void judge(void)
 static void begin(void)
 {
 	struct handle_table *table = &owner.out.handles;
-	struct slab_chunk *chunk = aligned_alloc(SLAB_CHUNK_LARGEST, SLAB_CHUNK_LARGEST);
+	struct slab_chunk *chunk = aligned_alloc(SLAB_CHUNK, SLAB_CHUNK);
 	static _Atomic(struct slab_chunk *) chunks[1];
 	struct handle *handle;
 
@@ -557,12 +557,12 @@ static void begin(void)
 	table->chunks = chunks;
 	for (int i = 0; i < 2; i++) {
 		handles[i] = chunk_first(chunk) + i;
-		atomic_init(&handles[i]->state, (uint64_t)1 << GENERATION_SHIFT);
+		atomic_init(&handles[i]->state, 0);
 	}
 	atomic_init(&chunks[0], chunk);
 	owner.clock.kind = TW_CLOCK_MANUAL;
 	owner.clock.interval = 1;
-	handle = timer_make(&timer_id, &arguments[0]);
+	handle = timer_set_up(&timer_id, &arguments[0]);
 	if (PERIODIC_RUNS > 0)
 		handle_make_periodic(handle, schedule_make());
 	command_publish(0, COMMAND_SET_HANDLE, handle, 0);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slab: threads take blocks, write to them, and give them back, by a chain or all at once. No
- * block is with two threads (their writes would race), each take sees what was done with the block
- * before, and at the end all blocks are in the slab again, each once. Bounds:
+ * The slab: threads take blocks, write to them, and give them back, by a magazine or all at once.
+ * No block is with two threads (their writes would race), each take sees what was done with the
+ * block before, and at the end all blocks are in the slab again, each once, and with them all the
+ * chunks that were mapped. Bounds:
  *
  *   THREADS, TAKES   each thread takes so many blocks and gives them back,
  *   ROUNDS           so many times
+ *   TOGETHER         1: it takes them in one call
+ *   MAGAZINE         blocks in a magazine, beside its own: 0 to 2
+ *   CHUNK            bytes of a chunk; of 256 all is used at once, and a spare one wanted
  *   ONE_STRIPE       1: all threads begin at the same stripe
- *   GIVES            CHAIN: at the first block its bin has filled a chain; FLUSH: it is flushed
+ *   GIVES            LATE: the bin is flushed when all is done; FLUSH: after each round
  */
 #include <assert.h>
 #include <genmc.h>
@@ -16,12 +20,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include "base/slab.h"
-
-/* A chunk holds three blocks of a cache line. */
-#undef SLAB_CHUNK_LARGEST
-#define SLAB_CHUNK_LARGEST ((size_t)256)
 
 #ifndef THREADS
 #define THREADS 2
@@ -32,6 +30,15 @@
 #ifndef ROUNDS
 #define ROUNDS 2
 #endif
+#ifndef TOGETHER
+#define TOGETHER 0
+#endif
+#ifndef MAGAZINE
+#define MAGAZINE 2
+#endif
+#ifndef CHUNK
+#define CHUNK 512
+#endif
 #ifndef ONE_STRIPE
 #define ONE_STRIPE 1
 #endif
@@ -39,7 +46,12 @@
 #define GIVES FLUSH
 #endif
 
-enum gives { CHAIN, FLUSH };
+#include "base/slab.h"
+
+#undef SLAB_CHUNK
+#define SLAB_CHUNK ((size_t)CHUNK)
+
+enum gives { LATE, FLUSH };
 
 static inline pthread_t proof_self(void)
 {
@@ -50,23 +62,55 @@ static inline pthread_t proof_self(void)
 #include "base/slab.c"
 #undef pthread_self
 
-/* The assignment of a whole bin, which is the one that there is: as clang calls it. */
+/* Of addresses, as the slab calls it. */
 void *memcpy(void *to, const void *from, size_t size)
 {
-	assert(size == sizeof(struct slab_bin));
-	((struct slab_bin *)to)->first = ((const struct slab_bin *)from)->first;
-	((struct slab_bin *)to)->count = ((const struct slab_bin *)from)->count;
+	for (size_t i = 0; i < size / sizeof(void *); i++)
+		((void **)to)[i] = ((void *const *)from)[i];
 	return to;
 }
 
 struct block {
-	void *links[2]; /* the slab's, while it has the block */
+	void *room[4]; /* the slab's, while it has the block */
 	int uses;
 	bool is_taken;
 	_Alignas(CACHE_LINE) char end[];
 };
 
-enum { BLOCKS_A_CHUNK = 3, BLOCKS_MOST = 2 * ROUNDS * THREADS * TAKES + BLOCKS_A_CHUNK };
+_Static_assert(offsetof(struct slab_magazine, blocks) + MAGAZINE * sizeof(void *) <=
+		       offsetof(struct block, uses),
+	       "a magazine must lie in the slab's part of a block");
+
+enum { BLOCKS_A_CHUNK = CHUNK / CACHE_LINE - 1 };
+
+/* Chunks mapped, by the thread that mapped them; the last place is the main thread's. */
+static int mapped[THREADS + 1];
+static _Thread_local int thread_number = THREADS;
+
+void *pages_map_aligned(size_t size)
+{
+	mapped[thread_number]++;
+	return aligned_alloc(size, size);
+}
+
+void pages_unmap_aligned(void *memory, size_t size)
+{
+	(void)size;
+	mapped[thread_number]--;
+	free(memory);
+}
+
+void pages_want_huge(void *memory, size_t size)
+{
+	(void)memory;
+	(void)size;
+}
+
+void pages_populate(void *memory, size_t size)
+{
+	(void)memory;
+	(void)size;
+}
 
 /* Under the slab's lock: what a block says of itself before it is used. */
 static bool chunk_begin(void *argument, struct slab_chunk *chunk, size_t number)
@@ -74,7 +118,7 @@ static bool chunk_begin(void *argument, struct slab_chunk *chunk, size_t number)
 	struct block *blocks = (struct block *)(void *)(chunk + 1);
 
 	(void)argument;
-	assert(number < BLOCKS_MOST);
+	(void)number;
 	for (int i = 0; i < BLOCKS_A_CHUNK; i++) {
 		blocks[i].uses = 0;
 		blocks[i].is_taken = false;
@@ -82,11 +126,12 @@ static bool chunk_begin(void *argument, struct slab_chunk *chunk, size_t number)
 	return true;
 }
 
-/* As slab_init_chunks(), whose assignment of a whole struct GenMC refuses. */
+/* As slab_init_hooked(), whose assignment of a whole struct GenMC refuses. */
 static struct slab slab = {.block_size = sizeof(struct block),
+			   .magazine = MAGAZINE,
 			   .recycles = true,
-			   .next_chunk_size = SLAB_CHUNK_LARGEST,
 			   .hook = chunk_begin};
+static struct slab_bin bins[THREADS];
 
 /* Looking for a free stripe goes on until one is found; an order in which it takes longer shows no
  * more. */
@@ -96,22 +141,17 @@ void thread_back_off(unsigned *tries)
 	__VERIFIER_assume(false);
 }
 
-int madvise(void *memory, size_t size, int advice)
+static void blocks_take(struct block **blocks)
 {
-	(void)memory;
-	(void)size;
-	(void)advice;
-	return 0;
-}
-
-static struct block *block_take(void)
-{
-	struct block *block = slab_take(&slab);
-
-	assert(block && !block->is_taken);
-	block->is_taken = true;
-	block->uses++;
-	return block;
+	if (TOGETHER)
+		assert(slab_take_many(&slab, (void **)blocks, TAKES) == TAKES);
+	for (int i = 0; i < TAKES; i++) {
+		if (!TOGETHER)
+			blocks[i] = slab_take(&slab);
+		assert(blocks[i] && !blocks[i]->is_taken);
+		blocks[i]->is_taken = true;
+		blocks[i]->uses++;
+	}
 }
 
 static void block_give(struct slab_bin *bin, struct block *block)
@@ -124,28 +164,38 @@ static void block_give(struct slab_bin *bin, struct block *block)
 static void *thread_run(void *argument)
 {
 	struct block *blocks[TAKES];
-	struct slab_bin bin = {.count = GIVES == CHAIN ? CHAIN_LENGTH - 1 : 0};
+	struct slab_bin *bin;
 
+	thread_number = (int)(intptr_t)argument;
+	bin = &bins[thread_number];
 	for (int round = 0; round < ROUNDS; round++) {
+		blocks_take(blocks);
 		for (int i = 0; i < TAKES; i++)
-			blocks[i] = block_take();
-		for (int i = 0; i < TAKES; i++)
-			block_give(&bin, blocks[i]);
+			block_give(bin, blocks[i]);
 		if (GIVES == FLUSH || round == ROUNDS - 1)
-			slab_flush(&slab, &bin);
+			slab_flush(&slab, bin);
 	}
-	assert(!bin.first);
-	return argument;
+	assert(!bin->magazines && bin->count == 0);
+	return NULL;
 }
 
 /* Counts a block that the slab has, once. */
-static void block_meet(struct slab_block *links, int *met)
+static void block_meet(void *met_block, int *met)
 {
-	struct block *block = (struct block *)(void *)links;
+	struct block *block = met_block;
 
 	assert(!block->is_taken);
 	block->is_taken = true;
 	++*met;
+}
+
+static int chunks_mapped(void)
+{
+	int count = 0;
+
+	for (int i = 0; i <= THREADS; i++)
+		count += mapped[i];
+	return count;
 }
 
 static void judge(void)
@@ -153,27 +203,31 @@ static void judge(void)
 	int met = 0;
 
 	for (int i = 0; i < SLAB_STRIPES; i++) {
-		for (struct slab_block *block = slab.stripes[i].first; block; block = block->next)
-			block_meet(block, &met);
+		for (unsigned j = 0; j < slab.stripes[i].count; j++)
+			block_meet(slab.stripes[i].blocks[j], &met);
 		/* relaxed: no thread is left. */
 		assert(!atomic_load_explicit(&slab.stripes[i].busy, memory_order_relaxed));
 	}
-	for (struct slab_block *chain = slab.chains; chain; chain = chain->next_chain)
-		for (struct slab_block *block = chain; block; block = block->next)
-			block_meet(block, &met);
+	for (struct slab_magazine *magazine = slab.magazines; magazine; magazine = magazine->next) {
+		for (size_t i = 0; i < magazine->count; i++)
+			block_meet(magazine->blocks[i], &met);
+		block_meet(magazine, &met);
+	}
 	met += (int)((size_t)(slab.fresh_end - slab.fresh) / sizeof(struct block));
 	assert(met == (int)slab.chunk_count * BLOCKS_A_CHUNK);
+	assert(!slab.preparing);
 }
 
 int main(void)
 {
 	pthread_t threads[THREADS];
 
-	for (int i = 0; i < THREADS; i++)
-		pthread_create(&threads[i], NULL, thread_run, NULL);
+	for (intptr_t i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, thread_run, (void *)i);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	judge();
 	slab_destroy(&slab);
+	assert(chunks_mapped() == 0);
 	return 0;
 }
