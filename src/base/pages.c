@@ -68,13 +68,14 @@ void pages_unmap_aligned(void *memory, size_t size)
 	munmap(memory, size);
 }
 
-void pages_want_huge(void *memory, size_t size)
+void pages_use_huge(void *memory, size_t size, bool huge)
 {
 #ifdef MADV_HUGEPAGE
-	(void)madvise(memory, size, MADV_HUGEPAGE);
+	(void)madvise(memory, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 #else
 	(void)memory;
 	(void)size;
+	(void)huge;
 #endif
 }
 

@@ -22,8 +22,8 @@ bool pages_unmap_some(struct pages *pages);
 /* Zeroed, untouched, aligned to its size, which is a power of two; NULL: out of memory. */
 void *pages_map_aligned(size_t size);
 void pages_unmap_aligned(void *memory, size_t size);
-/* The kernel may use huge pages for it. */
-void pages_want_huge(void *memory, size_t size);
+/* Whether the kernel is to use huge pages for it; before it is touched. */
+void pages_use_huge(void *memory, size_t size, bool huge);
 /* Has its pages there now, as far as the system can. */
 void pages_populate(void *memory, size_t size);
 

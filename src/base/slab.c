@@ -112,8 +112,7 @@ static bool slab_begin_chunk(struct slab *slab)
 		pages_unmap_aligned(chunk, SLAB_CHUNK);
 		return false;
 	}
-	if (slab->chunk_count > 0)
-		pages_want_huge(chunk, SLAB_CHUNK);
+	pages_use_huge(chunk, SLAB_CHUNK, slab->chunk_count > 0);
 	chunk->number = slab->chunk_count++;
 	chunk->next = slab->chunks;
 	slab->chunks = chunk;
@@ -161,7 +160,7 @@ static void slab_prepare(struct slab *slab)
 		return;
 	chunk = pages_map_aligned(SLAB_CHUNK);
 	if (chunk) {
-		pages_want_huge(chunk, SLAB_CHUNK);
+		pages_use_huge(chunk, SLAB_CHUNK, true);
 		pages_populate(chunk, SLAB_CHUNK);
 	}
 	pthread_mutex_lock(&slab->lock);
@@ -187,7 +186,8 @@ static unsigned slab_take_magazine(struct slab *slab, void **blocks)
 	if (!magazine)
 		return 0;
 	slab->magazines = magazine->next;
-	slab_fetch(slab->magazines); /* for the next that comes */
+	if (slab->magazines)
+		slab_fetch(slab->magazines); /* for the next that comes */
 	count = (unsigned)magazine->count;
 	memcpy(blocks, magazine->blocks, count * sizeof(*blocks));
 	blocks[count] = magazine;

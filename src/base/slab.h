@@ -75,7 +75,8 @@ size_t slab_chunk_number(const struct slab_chunk *chunk);
 /* Frees all memory; every block must have been given back, or be forgotten by now. */
 void slab_destroy(struct slab *slab);
 
-/* A block aligned as its size is, its content undefined; NULL: out of memory. */
+/* A block, in lines of its own where its size is a multiple of one; its content is undefined. NULL:
+ * out of memory. */
 void *slab_take(struct slab *slab);
 /* Up to `count` ≤ SLAB_MAGAZINE blocks; fewer: out of memory. */
 size_t slab_take_many(struct slab *slab, void **blocks, size_t count);

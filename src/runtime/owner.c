@@ -68,7 +68,9 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 					  .slots = slots,
 					  .ordered = options->workers == TW_WORKERS_INLINE};
 	owner->plan.ticks = &owner->clock.ticks;
-	owner->plan.patience = time_add(patience, interval);
+	/* Where the pool is limited, a crowd may take as long as its tasks. */
+	owner->plan.patience =
+		options->max_unfinished > 0 ? TW_FOREVER : time_add(patience, interval);
 	owner->drains.most = DRAINS_MOST;
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
 	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL;

@@ -12,6 +12,9 @@
 #include "owner_handles.h"
 #include "owner_retire.h"
 
+_Static_assert((int)COMMAND_KEY_INLINE <= (int)TIMER_SMALL_KEY,
+	       "a key that travels in a cell fits a timer of the first size class");
+
 static const void *command_key(const struct command *command)
 {
 	return command->key_size > COMMAND_KEY_INLINE ? command->timer->hh.key : command->key;

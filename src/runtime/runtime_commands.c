@@ -123,8 +123,11 @@ static enum tw_status wheel_give(struct tw_wheel *wheel, const struct order *ord
 	if (wheel_take_timer(wheel, order, hash, &timer))
 		status = wheel_claim(wheel, &cell, &position);
 	if (status != TW_OK) {
-		if (order_is_set(order))
+		if (order_is_set(order)) {
 			limit_give(&wheel->owner.out.places, 1);
+			/* A set may have been parked for want of this place. */
+			wheel_wake(wheel);
+		}
 		if (timer)
 			wheel_free_timer(wheel, timer, order->key_size > COMMAND_KEY_INLINE);
 		return status;
@@ -235,16 +238,20 @@ static size_t batch_look(const struct batch *batch, size_t index, struct order *
 static bool wheel_give_together(struct tw_wheel *wheel, const struct order *orders, size_t count)
 {
 	struct command_queue *queue = &wheel->owner.queue;
+	struct timer_store *store = &wheel->owner.out.store;
 	struct keyed_timer *timers[GROUP] = {NULL};
 	size_t needed = order_is_set(orders) ? count : 0;
 	size_t taken = 0;
 	uint64_t position;
 
 	if (needed > 0)
-		taken = timer_take_memory(&wheel->owner.out.store, timers, needed);
+		taken = timer_take_memory(store, timers, needed);
 	if (taken < needed || !command_queue_claim_many(queue, count, &position)) {
+		struct timer_bin bin = {0};
+
 		while (taken > 0)
-			wheel_free_timer(wheel, timers[--taken], false);
+			timer_give_memory(store, &bin, timers[--taken]);
+		timer_store_flush(store, &bin);
 		return false;
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -264,6 +271,7 @@ static size_t wheel_give_some(struct tw_wheel *wheel, const struct batch *batch,
 {
 	struct order orders[GROUP];
 	size_t count = batch_look(batch, index, orders);
+	size_t done = 0;
 	bool is_limited = wheel->owner.out.places.most > 0 && batch->kind == COMMAND_SET_AFTER;
 
 	*status = count > 0 ? TW_OK : TW_INVALID;
@@ -272,8 +280,9 @@ static size_t wheel_give_some(struct tw_wheel *wheel, const struct batch *batch,
 	wheel_date(wheel, orders, count);
 	if (count > 1 && !is_limited && wheel_give_together(wheel, orders, count))
 		return count;
-	*status = wheel_give(wheel, orders);
-	return *status == TW_OK;
+	while (done < count && (*status = wheel_give(wheel, &orders[done])) == TW_OK)
+		done++;
+	return done;
 }
 
 static enum tw_status wheel_give_all(struct tw_wheel *wheel, struct batch batch, size_t *accepted)

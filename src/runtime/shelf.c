@@ -45,7 +45,8 @@ static void prefetch_both_lines(const void *memory)
 /* Whether it has nothing but memory for a timer, which a set of an existing key does not need. */
 static bool command_brings_memory(const struct command *command)
 {
-	return (command->kind == COMMAND_SET || command->kind == COMMAND_SET_NOW) &&
+	return (command->kind == COMMAND_SET || command->kind == COMMAND_SET_NOW ||
+		command->kind == COMMAND_SET_AFTER) &&
 	       command->key_size <= COMMAND_KEY_INLINE;
 }
 

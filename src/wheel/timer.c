@@ -14,6 +14,8 @@ static const size_t class_sizes[TIMER_SIZE_CLASSES] = {128, 192, 256};
 _Static_assert(offsetof(struct keyed_timer, timer.link) == CACHE_LINE,
 	       "a find and a move to later must not touch the second line");
 
+_Static_assert(sizeof(struct keyed_timer) <= 2 * CACHE_LINE, "a small key takes no more lines");
+
 void timer_store_init(struct timer_store *store)
 {
 	for (int i = 0; i < TIMER_SIZE_CLASSES; i++)
@@ -82,7 +84,12 @@ void timer_free(struct timer_store *store, struct timer_bin *bin, struct keyed_t
 
 size_t timer_take_memory(struct timer_store *store, struct keyed_timer **timers, size_t count)
 {
-	return slab_take_many(&store->slabs[0], (void **)timers, count);
+	void *blocks[SLAB_MAGAZINE];
+	size_t taken = slab_take_many(&store->slabs[0], blocks, count);
+
+	for (size_t i = 0; i < taken; i++)
+		timers[i] = blocks[i];
+	return taken;
 }
 
 void timer_give_memory(struct timer_store *store, struct timer_bin *bin, struct keyed_timer *timer)

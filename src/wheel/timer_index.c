@@ -98,8 +98,7 @@ static bool timer_index_add_segment(struct timer_index *index)
 	if (!segment)
 		return false;
 	/* A small index touches only what it uses of its first. */
-	if (index->segment_count > 0)
-		pages_want_huge(segment, segment_size);
+	pages_use_huge(segment, segment_size, index->segment_count > 0);
 	index->segments[index->segment_count++] = segment;
 	return true;
 }
@@ -258,7 +257,7 @@ static struct keyed_timer *chain_guess(UT_hash_handle *handle, uint32_t hash)
 
 /*
  * In steps, each of which needs only what the one before has fetched: see shelf.c. A chain is
- * followed to its third timer.
+ * fetched up to its third timer.
  */
 void timer_index_prefetch(const struct timer_index *index, const uint32_t *hashes, size_t count,
 			  struct timer_guess *guesses)

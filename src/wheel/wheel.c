@@ -53,6 +53,9 @@ static void wheel_set_now(struct wheel *wheel, uint64_t tick)
 {
 	wheel->now = tick;
 	wheel->now_time = tick_time(&wheel->ticks, tick);
+	/* At the end of time, too, TW_FOREVER is not now. */
+	if (wheel->now_time == TW_FOREVER)
+		wheel->now_time--;
 	if (wheel->due_until < wheel->now_time)
 		wheel->due_until = wheel->now_time;
 }

@@ -47,9 +47,10 @@ struct wheel {
 	tw_duration early_after; /* the same: a deadline that is farther from now_time */
 	bool expired_late;
 	uint64_t now;
-	tw_duration now_time;  /* of that tick */
-	tw_duration due_until; /* a timer whose deadline is not before it is in no slot */
-	uint64_t sequence;     /* of the last command */
+	tw_duration now_time; /* of that tick */
+	/* No timer that is due, by its deadline or at once, has a later deadline. */
+	tw_duration due_until;
+	uint64_t sequence; /* of the last command */
 	size_t count;
 	struct list due;  /* of the newest tick */
 	struct list late; /* left over from earlier ticks; not in an ordered wheel */
