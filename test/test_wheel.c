@@ -1130,6 +1130,21 @@ static void timer_comes_out_at_the_first_tick_that_is_not_before_its_deadline(vo
 	}
 }
 
+static void forever_is_not_now_even_at_the_end_of_time(void **state)
+{
+	const struct kind *kind = *state;
+	struct wheel *wheel = wheel_create(kind->layout, 10, &ticks, kind->ordered, PATIENCE);
+	struct timer timer = {.deadline = TW_FOREVER};
+
+	assert_non_null(wheel);
+	wheel_advance(wheel, TICK_NEVER - 1);
+	wheel_add(wheel, &timer);
+	assert_false(wheel_is_busy(wheel));
+	assert_true(wheel_next_tick(wheel) >= TICK_NEVER);
+	while (!wheel_discard(wheel))
+		continue;
+}
+
 static void wheel_is_discarded_in_steps(void **state)
 {
 	const struct kind *kind = *state;
@@ -1148,6 +1163,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_ALL(every_operation_keeps_the_invariants_and_its_bounds),
 	TEST_ALL(wheels_of_very_many_slots_are_as_exact),
 	TEST_ALL(wheel_is_discarded_in_steps),
+	TEST_ALL(forever_is_not_now_even_at_the_end_of_time),
 	TEST_ALL(timer_comes_out_at_the_first_tick_that_is_not_before_its_deadline),
 	TEST_ALL(many_timers_come_out_at_exactly_their_ticks),
 	TEST_UNORDERED(wheel_advanced_while_busy_is_late_never_early_and_loses_nothing),
