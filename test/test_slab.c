@@ -6,13 +6,13 @@
  */
 #include "support/test.h"
 
+#include "support/memory.h"
 #include "support/seed.h"
 #include "support/wait.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -164,23 +164,12 @@ static void blocks_given_back_are_taken_again(void **state)
 	}
 }
 
-static size_t resident_bytes(void)
-{
-	unsigned long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
-
-	assert_non_null(file);
-	assert_int_equal(fscanf(file, "%*u %lu", &pages), 1);
-	fclose(file);
-	return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 static void a_million_cycles_take_no_more_memory_than_a_thousand(void **state)
 {
 	enum { HELD = 200 };
 	void *blocks[HELD];
 	struct slab slab;
-	size_t before = 0;
+	long before = 0;
 
 	(void)state;
 	if (TEST_HAS_SANITIZER)
@@ -191,10 +180,10 @@ static void a_million_cycles_take_no_more_memory_than_a_thousand(void **state)
 		memset(blocks[0], 1, 256);
 		give_all(&slab, blocks, HELD);
 		if (cycle == 5)
-			before = resident_bytes();
+			before = resident_memory();
 	}
 	/* 256 MB had passed. */
-	assert_in_range(resident_bytes(), 0, before + ((size_t)1 << 20));
+	assert_in_range(resident_memory(), 1, before + (1 << 20));
 	slab_destroy(&slab);
 }
 
@@ -477,6 +466,52 @@ static void next_chunk_is_ready_before_it_is_needed(void **state)
 	slab_destroy(&slab);
 }
 
+/* More than the process maps for other reasons. */
+enum { UNMAP_ROUNDS = 20 };
+static const long mapped_excess = UNMAP_ROUNDS / 2 * (long)SLAB_CHUNK;
+
+static void destroyed_slab_unmaps_its_chunks_and_the_one_made_ready(void **state)
+{
+	struct slab_chunk *chunks[CHUNKS];
+	struct slab slab;
+	long before = mapped_memory();
+
+	(void)state;
+	if (TEST_HAS_SANITIZER)
+		skip();
+	for (int round = 0; round < UNMAP_ROUNDS; round++) {
+		open_hooked(&slab, chunks);
+		do
+			assert_non_null(slab_take(&slab));
+		while (!slab.spare);
+		slab_destroy(&slab);
+	}
+	assert_in_range(mapped_memory(), 1, before + mapped_excess);
+}
+
+static bool refuse_chunk(void *argument, struct slab_chunk *chunk, size_t number)
+{
+	(void)argument;
+	(void)chunk;
+	(void)number;
+	return false;
+}
+
+static void chunk_that_the_hook_refuses_is_unmapped(void **state)
+{
+	struct slab slab;
+	long before = mapped_memory();
+
+	(void)state;
+	if (TEST_HAS_SANITIZER)
+		skip();
+	slab_init_hooked(&slab, HANDLE_SIZE, HANDLE_ROOM, refuse_chunk, NULL);
+	for (int round = 0; round < UNMAP_ROUNDS; round++)
+		assert_null(slab_take(&slab));
+	assert_in_range(mapped_memory(), 1, before + mapped_excess);
+	slab_destroy(&slab);
+}
+
 static void many_are_taken_at_once_and_fewer_when_memory_ends(void **state)
 {
 	enum { ALL = CHUNKS * ((SLAB_CHUNK - CACHE_LINE) / HANDLE_SIZE) };
@@ -567,6 +602,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(every_block_given_back_is_there_again_once),
 	cmocka_unit_test(free_block_is_not_written_past_its_room),
 	cmocka_unit_test(next_chunk_is_ready_before_it_is_needed),
+	cmocka_unit_test(destroyed_slab_unmaps_its_chunks_and_the_one_made_ready),
+	cmocka_unit_test(chunk_that_the_hook_refuses_is_unmapped),
 	cmocka_unit_test(many_are_taken_at_once_and_fewer_when_memory_ends),
 	cmocka_unit_test(address_sanitizer_sees_a_block_used_after_it_was_given_back),
 };

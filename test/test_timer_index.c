@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/memory.h"
 #include "support/seed.h"
 
 #include <stdbool.h>
@@ -588,6 +589,25 @@ static void discard_frees_the_table_in_steps_and_leaves_the_timers_alone(void **
 	model_close(&model);
 }
 
+static void discard_unmaps_every_segment(void **state)
+{
+	enum { ROUNDS = 20 };
+	const long segment_size = 2 << 20;
+	long before = mapped_memory();
+
+	(void)state;
+	if (TEST_HAS_SANITIZER)
+		skip();
+	for (int round = 0; round < ROUNDS; round++) {
+		struct timer_index index;
+
+		assert_true(timer_index_init(&index));
+		while (!timer_index_discard(&index))
+			continue;
+	}
+	assert_in_range(mapped_memory(), 1, before + ROUNDS / 2 * segment_size);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(empty_index_finds_nothing_and_prefetches_nothing),
 	cmocka_unit_test(single_key_is_found_until_it_is_removed),
@@ -606,6 +626,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(keys_that_differ_in_any_one_bit_are_told_apart),
 	cmocka_unit_test(crowd_of_one_hash_does_not_hide_other_keys),
 	cmocka_unit_test(discard_frees_the_table_in_steps_and_leaves_the_timers_alone),
+	cmocka_unit_test(discard_unmaps_every_segment),
 };
 
 TEST_PROGRAM(tests)

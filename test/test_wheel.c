@@ -801,19 +801,24 @@ static void newly_due_timers_overtake_a_slot_of_several_rounds(void **state)
 	world_close(&world);
 }
 
-/* Timer 0 and, behind it, a crowd, all due at tick 5; timer 1 is due at tick 6. */
-static struct world open_crowd(const struct kind *kind)
+/* Timer 0 amid a crowd, all due at that tick; timer 1 is due at the next. */
+static struct world open_crowd_at(const struct kind *kind, uint64_t tick)
 {
 	struct world world = world_open(kind, 16, 1000, random_from(1, 1));
 
 	world.lags = true;
 	for (size_t i = 2; i < 500; i++)
-		add(&world, i, 5);
-	add(&world, 0, 5);
+		add(&world, i, tick);
+	add(&world, 0, tick);
 	for (size_t i = 500; i < 1000; i++)
-		add(&world, i, 5);
-	add(&world, 1, 6);
+		add(&world, i, tick);
+	add(&world, 1, tick + 1);
 	return world;
+}
+
+static struct world open_crowd(const struct kind *kind)
+{
+	return open_crowd_at(kind, 5);
 }
 
 /* Timer 0 comes out at `tick` and is the first to, although the crowd is still there. */
@@ -873,6 +878,17 @@ static void timer_moved_to_soon_after_a_crowd_is_not_held_up_by_it(void **state)
 		move(&world, 0, later);
 		let_crowd_outlast_its_tick(&world);
 		assert_overtakes(&world, later);
+	}
+}
+
+/* Up to the last slot of the finest of levels of 16 slots; those behind it come up early. */
+static void timer_moved_a_little_later_overtakes_a_crowd_in_any_slot(void **state)
+{
+	for (uint64_t tick = 1; tick < 32; tick++) {
+		struct world world = open_crowd_at(*state, tick);
+
+		move(&world, 0, tick + 2);
+		assert_overtakes(&world, tick + 2);
 	}
 }
 
@@ -1182,6 +1198,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_UNORDERED(timer_moved_to_later_while_it_is_due_leaves_the_crowd),
 	TEST_UNORDERED(timer_moved_to_later_while_it_is_late_leaves_the_crowd),
 	TEST_UNORDERED(timer_moved_to_soon_after_a_crowd_is_not_held_up_by_it),
+	TEST_UNORDERED(timer_moved_a_little_later_overtakes_a_crowd_in_any_slot),
 	TEST_UNORDERED(timer_moved_by_little_again_and_again_is_not_held_up),
 	TEST_IN(levels, timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd),
 	TEST_ALL(take_gives_each_timer_once_whatever_its_expiry),

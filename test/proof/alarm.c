@@ -132,6 +132,12 @@ uint64_t wheel_now(const struct wheel *wheel)
 	return (uint64_t)atomic_load_explicit(&now, memory_order_relaxed);
 }
 
+/* A tick is a nanosecond. */
+bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
+{
+	return timer->deadline <= (tw_duration)wheel_now(wheel) || timer->at_once;
+}
+
 size_t shelf_count(const struct shelf *shelf)
 {
 	(void)shelf;
@@ -174,7 +180,7 @@ static void owner_take_due(void)
 {
 	struct tw_alarm *due = in_wheel;
 
-	if (!due || due->timer.expiry > wheel_now(NULL))
+	if (!due || !wheel_is_due(NULL, &due->timer))
 		return;
 	/* As owner_expire(): out of the wheel, then it is asked. */
 	owner_unplace(&owner, &due->timer);
@@ -204,7 +210,7 @@ static void worker_turn(void)
 	/* relaxed: a clock; not before what the owner saw. */
 	tick = (uint64_t)atomic_load_explicit(&now, memory_order_relaxed);
 	if (alarm_begin(due, tick)) {
-		assert(due->timer.expiry <= tick);
+		assert(due->timer.tick <= tick);
 		due->run(due->timer.value);
 	}
 	(void)alarm_end(&owner.out.alarms, due);
@@ -329,7 +335,7 @@ int main(void)
 	bool changed;
 
 	alarm = alarm_create(&owner.out.alarms, NULL, argument_run, NULL);
-	owner.clock.interval = 1;
+	owner.clock.ticks.interval = 1;
 	if (ARMED_BEFORE) {
 		(void)alarm_set(&owner.out.alarms, alarm, FIRST_TICK, &changed);
 		(void)owner_see_alarms(&owner, 4);

@@ -132,10 +132,13 @@ bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duratio
 static struct owner owner;
 static struct handle *in_wheel[2];
 
-uint64_t wheel_now(const struct wheel *wheel)
+/* No task of the owner sets a timer here. */
+bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 {
 	(void)wheel;
-	return 0;
+	(void)timer;
+	assert(false);
+	return false;
 }
 
 size_t shelf_count(const struct shelf *shelf)
@@ -163,13 +166,14 @@ void shelf_remove_keyless(struct shelf *shelf, struct timer *timer)
 	in_wheel[handle_number(handle)] = NULL;
 }
 
-void wheel_move(struct wheel *wheel, struct timer *timer, uint64_t expiry)
+void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool at_once)
 {
 	struct handle *handle = timer_handle(timer);
 
 	(void)wheel;
+	assert(before == FIRST_DEADLINE || before == NEW_DEADLINE);
+	assert(!at_once);
 	assert(in_wheel[handle_number(handle)] == handle);
-	timer->expiry = expiry;
 }
 
 void owner_retire_timer(struct owner *unused, struct timer *timer, struct drain *drain)
@@ -409,7 +413,7 @@ static struct handle *timer_set_up(uint64_t *id, struct argument *argument)
 
 	handle->timer.value = argument;
 	handle->timer.deadline = FIRST_DEADLINE;
-	handle->timer.expiry = FIRST_DEADLINE;
+	handle->timer.at_once = false;
 	handle->run = argument_run;
 	return handle;
 }
@@ -436,7 +440,7 @@ static void timer_stop_group(int number)
 	enum tw_status answers[3];
 	size_t stopped;
 
-	command_publish(number, COMMAND_SET_HANDLE, timer_make(&timers[1].id, &arguments[1]), 0);
+	command_publish(number, COMMAND_SET_HANDLE, timer_set_up(&timers[1].id, &arguments[1]), 0);
 	stopped = handle_stop_group(&owner.out.handles, timers, 3, answers);
 	assert(stopped == (size_t)(answers[0] == TW_OK) + (size_t)(answers[1] == TW_OK));
 	assert(answers[2] == TW_NOT_FOUND ||
@@ -561,7 +565,7 @@ static void begin(void)
 	}
 	atomic_init(&chunks[0], chunk);
 	owner.clock.kind = TW_CLOCK_MANUAL;
-	owner.clock.interval = 1;
+	owner.clock.ticks.interval = 1;
 	handle = timer_set_up(&timer_id, &arguments[0]);
 	if (PERIODIC_RUNS > 0)
 		handle_make_periodic(handle, schedule_make());

@@ -5,5 +5,7 @@
 
 /* Bytes of resident memory. */
 long resident_memory(void);
+/* Bytes mapped, touched or not: a leak detector does not know of what mmap gave. */
+long mapped_memory(void);
 
 #endif
