@@ -100,10 +100,11 @@ void pages_unmap_aligned(void *memory, size_t size)
 	free(memory);
 }
 
-void pages_want_huge(void *memory, size_t size)
+void pages_use_huge(void *memory, size_t size, bool huge)
 {
 	(void)memory;
 	(void)size;
+	(void)huge;
 }
 
 void pages_populate(void *memory, size_t size)
