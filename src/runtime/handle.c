@@ -94,7 +94,7 @@ static const size_t most_chunks = (size_t)1 << 14;
 
 _Static_assert(offsetof(struct timer, place) > offsetof(struct timer, job) &&
 		       offsetof(struct timer, shelf) > offsetof(struct timer, job) &&
-		       offsetof(struct handle, state) > offsetof(struct handle, timer.job),
+		       offsetof(struct handle, state) > sizeof(struct timer),
 	       "the slab leaves alone what an old id may look at");
 
 static size_t chunk_handles(void)
