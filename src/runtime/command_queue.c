@@ -41,7 +41,7 @@
  *   mutex and swapped arrays             34  50  63    40  71
  *   this ring, 16 cells claimed at once  13  12  12
  *
- * A producer whose exchange has failed pauses, and looks at the tail again: other producers get on
+ * After a failed exchange a producer pauses, and looks at the tail again: other producers get on
  * meanwhile without handing its line about. The same bench, ns a command and retries a claim, for
  * 1, 2, 4, 8, 16 and 64 producers (on two cores: what as many cores do is not measured):
  *

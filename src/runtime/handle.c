@@ -57,8 +57,8 @@
  * back to the owner through an inbox of its own, which a million stops don't hold up.
  *
  * A handle's memory is never anything else, so an old id may look at its state and its place for
- * ever. Each use has a generation of its own, from 1 on; a handle whose generations (2^36) are used
- * up is not used again.
+ * ever. Each use has a generation of its own, from 1 on; a handle that has had its 2^36 generations
+ * is not used again.
  *
  * Linearization of a stop, a reset and the beginning of a run: their exchange of the state.
  */

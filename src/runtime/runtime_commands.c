@@ -189,7 +189,7 @@ enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, size_t k
 
 /* ---- Many at once ---- */
 
-enum { GROUP = 16 }; /* items whose commands are claimed together */
+enum { GROUP = 16 }; /* items that go in one claim */
 
 /* Items that become commands of that kind. */
 struct batch {

@@ -34,7 +34,7 @@ struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct tic
  * touched. */
 bool wheel_discard(struct wheel *wheel);
 
-/* Adds a timer whose deadline and at_once are set. It expires at the first tick that is not before
+/* Adds a timer; its deadline and at_once are set. It expires at the first tick that is not before
  * the deadline, or at once. */
 void wheel_add(struct wheel *wheel, struct timer *timer);
 /* The timer's deadline was `before` and is another now. */

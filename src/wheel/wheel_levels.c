@@ -2,8 +2,8 @@
 /*
  * Levels of slots that overflow upward, after Varghese and Lauck's hierarchical wheels (1987) and
  * Kafka's timer. A slot of level 0 is a tick; a slot of level n + 1 spans as many ticks as `slots`
- * slots of level n. A timer lies in the finest level whose window holds its tick; when a coarser
- * slot comes up, its timers are re-filed into finer ones.
+ * slots of level n. A timer lies in the finest level that has its tick in its window; when a
+ * coarser slot comes up, its timers are re-filed into finer ones.
  *
  * No cascade storms. Elsewhere a coarse slot is emptied at the moment its first tick arrives, all
  * of it at once. Here each level's window is two laps long (2 * slots slots), so a coarse slot can
