@@ -23,6 +23,17 @@ enum { PAGES_FLAGS = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE };
 enum { PAGES_FLAGS = MAP_PRIVATE | MAP_ANONYMOUS };
 #endif
 
+#ifdef MADV_HUGEPAGE
+enum { ADVICE_HUGE = MADV_HUGEPAGE, ADVICE_SMALL = MADV_NOHUGEPAGE };
+#else
+enum { ADVICE_HUGE = POSIX_MADV_NORMAL, ADVICE_SMALL = POSIX_MADV_NORMAL };
+#endif
+#ifdef MADV_POPULATE_WRITE
+enum { ADVICE_POPULATE = MADV_POPULATE_WRITE };
+#else
+enum { ADVICE_POPULATE = POSIX_MADV_NORMAL };
+#endif
+
 static const size_t largest_step = (size_t)256 << 10; /* a multiple of the size of a page */
 
 bool pages_map(struct pages *pages, size_t size)
@@ -70,21 +81,10 @@ void pages_unmap_aligned(void *memory, size_t size)
 
 void pages_use_huge(void *memory, size_t size, bool huge)
 {
-#ifdef MADV_HUGEPAGE
-	(void)madvise(memory, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-#else
-	(void)memory;
-	(void)size;
-	(void)huge;
-#endif
+	(void)madvise(memory, size, huge ? ADVICE_HUGE : ADVICE_SMALL);
 }
 
 void pages_populate(void *memory, size_t size)
 {
-#ifdef MADV_POPULATE_WRITE
-	(void)madvise(memory, size, MADV_POPULATE_WRITE);
-#else
-	(void)memory;
-	(void)size;
-#endif
+	(void)madvise(memory, size, ADVICE_POPULATE);
 }

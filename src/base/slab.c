@@ -6,8 +6,8 @@
  *
  * The idea: blocks travel in magazines. A magazine is a free block in which the addresses of others
  * are written (Bonwick's magazines, 2001, with their room taken from the blocks): 15 blocks of 128
- * bytes. So nobody touches a free block to pass it on, and the thread that
- * takes it need not wait for its lines, which another core wrote last.
+ * bytes. So nobody touches a free block to pass it on, and the thread that takes it need not wait
+ * for its lines, which another core wrote last.
  *
  * A thread that takes a block looks into the stripe that its identity points at: a magazine spread
  * out under a flag. If the flag is set it goes on to the next stripe rather than wait, so a thread
@@ -18,9 +18,9 @@
  *
  * Chunks are 2 MiB, which the kernel can back with one huge page: a million timers touched at
  * random miss the TLB otherwise. A small slab touches only what it uses of its first. For the
- * kernel, a new huge page is some 100 us of work: the thread that finds little left of a
- * chunk makes the next one ready, and no other waits for it. Memory goes back to
- * the system with the slab.
+ * kernel, a new huge page is some 100 us of work: the thread that finds little left of a chunk
+ * makes the next one ready, and no other waits for it. Memory goes back to the system with the
+ * slab.
  *
  * Under AddressSanitizer every block comes from malloc and goes to free, so that use after free and
  * leaks show.

@@ -58,6 +58,11 @@ struct command {
 	unsigned char key[COMMAND_KEY_INLINE];
 };
 
+static inline bool command_is_set(enum command_kind kind)
+{
+	return kind == COMMAND_SET || kind == COMMAND_SET_NOW || kind == COMMAND_SET_AFTER;
+}
+
 static inline bool command_has_delay(enum command_kind kind)
 {
 	return kind == COMMAND_SET_AFTER || kind == COMMAND_MOVE_AFTER;

@@ -145,15 +145,10 @@ static void owner_remove(struct owner *owner, const struct command *command,
 	outbox_release(&owner->out, &timer->timer, TW_REMOVED);
 }
 
-static bool command_is_set(const struct command *command)
-{
-	return command->kind == COMMAND_SET || command->kind == COMMAND_SET_NOW;
-}
-
 static void owner_apply_command(struct owner *owner, const struct command *command,
 				const struct timer_guess *guess)
 {
-	if (command_is_set(command)) {
+	if (command_is_set(command->kind)) {
 		owner_set(owner, command, guess);
 		return;
 	}
@@ -176,7 +171,7 @@ static void owner_apply_command(struct owner *owner, const struct command *comma
 /* After a stop: a set was accepted before it, so its value must come back. */
 static void owner_refuse_command(struct owner *owner, const struct command *command)
 {
-	if (command_is_set(command)) {
+	if (command_is_set(command->kind)) {
 		counter_add_ordered(&owner->out.counts.stopped, 1);
 		outbox_release(&owner->out, &command_timer(command)->timer, TW_STOPPED);
 	} else if (command->kind == COMMAND_SET_HANDLE) {

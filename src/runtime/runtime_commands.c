@@ -18,12 +18,6 @@ struct order {
 	enum command_kind kind;
 };
 
-static bool order_is_set(const struct order *order)
-{
-	return order->kind == COMMAND_SET || order->kind == COMMAND_SET_AFTER ||
-	       order->kind == COMMAND_SET_NOW;
-}
-
 static bool order_is_valid(const struct order *order)
 {
 	return key_is_valid(order->key, order->key_size) &&
@@ -103,7 +97,7 @@ static bool wheel_take_timer(struct tw_wheel *wheel, const struct order *order, 
 		*timer = timer_new(store, order->key, order->key_size, hash);
 		return *timer;
 	}
-	return !order_is_set(order) || timer_take_memory(store, timer, 1) == 1;
+	return !command_is_set(order->kind) || timer_take_memory(store, timer, 1) == 1;
 }
 
 /*
@@ -118,12 +112,12 @@ static enum tw_status wheel_give(struct tw_wheel *wheel, const struct order *ord
 	uint64_t position;
 	enum tw_status status = TW_NO_MEMORY;
 
-	if (order_is_set(order) && !limit_take(&wheel->owner.out.places))
+	if (command_is_set(order->kind) && !limit_take(&wheel->owner.out.places))
 		return wheel_ask_for_place(wheel, order, hash);
 	if (wheel_take_timer(wheel, order, hash, &timer))
 		status = wheel_claim(wheel, &cell, &position);
 	if (status != TW_OK) {
-		if (order_is_set(order)) {
+		if (command_is_set(order->kind)) {
 			limit_give(&wheel->owner.out.places, 1);
 			/* A set may have been parked for want of this place. */
 			wheel_wake(wheel);
@@ -240,7 +234,7 @@ static bool wheel_give_together(struct tw_wheel *wheel, const struct order *orde
 	struct command_queue *queue = &wheel->owner.queue;
 	struct timer_store *store = &wheel->owner.out.store;
 	struct keyed_timer *timers[GROUP] = {NULL};
-	size_t needed = order_is_set(orders) ? count : 0;
+	size_t needed = command_is_set(orders->kind) ? count : 0;
 	size_t taken = 0;
 	uint64_t position;
 
