@@ -19,7 +19,7 @@
 
 #include "base/slab.h"
 
-static const size_t block_sizes[] = {64, 128, 192, 256, 448};
+static const size_t block_sizes[] = {128, 192, 256, 448};
 enum { BLOCK_SIZES = sizeof(block_sizes) / sizeof(block_sizes[0]) };
 
 static int compare_addresses(const void *a, const void *b)
@@ -112,7 +112,7 @@ static void flush_of_an_empty_bin_does_nothing(void **state)
 	struct slab slab;
 
 	(void)state;
-	slab_init(&slab, 64);
+	slab_init(&slab, 128);
 	slab_flush(&slab, &bin);
 	assert_null(bin.magazines);
 	assert_int_equal(bin.count, 0);
@@ -124,7 +124,7 @@ static void slab_that_was_never_used_can_be_destroyed(void **state)
 	struct slab slab;
 
 	(void)state;
-	slab_init(&slab, 64);
+	slab_init(&slab, 128);
 	slab_destroy(&slab);
 }
 
@@ -321,57 +321,62 @@ static void memory_does_not_grow_where_one_thread_takes_and_another_gives(void *
 enum { CHUNKS = 3, HANDLE_SIZE = 88, HANDLE_ROOM = 48 };
 
 /* Takes note of the first CHUNKS chunks, wants no more. */
-static bool note_chunk(void *argument, struct slab_chunk *chunk, size_t number)
+static bool note_chunk(void *argument, struct chunk *chunk)
 {
-	struct slab_chunk **chunks = argument;
+	struct chunk **chunks = argument;
 
-	if (number >= CHUNKS)
+	if (chunk->number >= CHUNKS)
 		return false;
-	chunks[number] = chunk;
+	chunks[chunk->number] = chunk;
 	return true;
 }
 
-/* Finds a block by where it lies, as a handle is found by its id. */
-static void assert_lies_in_its_chunk(struct slab_chunk **chunks, const char *block)
-{
-	size_t offset = (uintptr_t)block % SLAB_CHUNK;
-	const struct slab_chunk *chunk = (const struct slab_chunk *)(const void *)(block - offset);
+static struct slab_hooks noting = {.begin = note_chunk};
 
-	assert_in_range(slab_chunk_number(chunk), 0, CHUNKS - 1);
-	assert_ptr_equal(chunks[slab_chunk_number(chunk)], chunk);
-	assert_int_equal((offset - CACHE_LINE) % HANDLE_SIZE, 0);
-	assert_true(offset >= CACHE_LINE && offset + HANDLE_SIZE <= SLAB_CHUNK);
+/* One whose chunks are noted, and whose blocks come round under any sanitizer. */
+static void open_hooked(struct slab *slab, struct chunk **chunks)
+{
+	memset(chunks, 0, CHUNKS * sizeof(struct chunk *));
+	noting.argument = chunks;
+	slab_init_hooked(slab, HANDLE_SIZE, HANDLE_ROOM, &noting);
 }
+
+/* Finds a block by where it lies, as a handle is found by its id. */
+static void assert_lies_in_its_chunk(struct chunk **chunks, const char *block)
+{
+	const struct chunk *chunk = chunk_of(block);
+	size_t offset = (size_t)(block - (const char *)chunk);
+
+	assert_in_range(chunk->number, 0, CHUNKS - 1);
+	assert_ptr_equal(chunks[chunk->number], chunk);
+	assert_int_equal((offset - CHUNK_HEADER) % HANDLE_SIZE, 0);
+	assert_true(offset >= CHUNK_HEADER && offset + HANDLE_SIZE <= CHUNK_SIZE);
+}
+
+enum { HANDLES_A_CHUNK = (CHUNK_SIZE - CHUNK_HEADER) / HANDLE_SIZE };
 
 static void blocks_lie_in_numbered_chunks_until_the_hook_wants_no_more(void **state)
 {
-	enum { A_CHUNK = (SLAB_CHUNK - CACHE_LINE) / HANDLE_SIZE };
-	struct slab_chunk *chunks[CHUNKS] = {0};
-	void **blocks = calloc(CHUNKS * A_CHUNK, sizeof(*blocks));
+	enum { ALL = CHUNKS * HANDLES_A_CHUNK };
+	struct chunk *chunks[CHUNKS];
+	void **blocks = calloc(ALL, sizeof(*blocks));
 	struct slab slab;
 
 	(void)state;
 	assert_non_null(blocks);
-	slab_init_hooked(&slab, HANDLE_SIZE, HANDLE_ROOM, note_chunk, chunks);
+	open_hooked(&slab, chunks);
 	for (int turn = 0; turn < 3; turn++) {
-		take_all(&slab, blocks, CHUNKS * A_CHUNK);
+		take_all(&slab, blocks, ALL);
 		assert_null(slab_take(&slab));
-		for (size_t i = 0; i < CHUNKS * A_CHUNK; i++)
+		for (size_t i = 0; i < ALL; i++)
 			assert_lies_in_its_chunk(chunks, blocks[i]);
-		qsort(blocks, CHUNKS * A_CHUNK, sizeof(*blocks), compare_addresses);
-		for (size_t i = 1; i < CHUNKS * A_CHUNK; i++)
+		qsort(blocks, ALL, sizeof(*blocks), compare_addresses);
+		for (size_t i = 1; i < ALL; i++)
 			assert_true((char *)blocks[i] >= (char *)blocks[i - 1] + HANDLE_SIZE);
-		give_all(&slab, blocks, CHUNKS * A_CHUNK);
+		give_all(&slab, blocks, ALL);
 	}
 	slab_destroy(&slab);
 	free(blocks);
-}
-
-/* One whose chunks are noted, and whose blocks come round under any sanitizer. */
-static void open_hooked(struct slab *slab, struct slab_chunk **chunks)
-{
-	memset(chunks, 0, CHUNKS * sizeof(struct slab_chunk *));
-	slab_init_hooked(slab, HANDLE_SIZE, HANDLE_ROOM, note_chunk, chunks);
 }
 
 static void assert_all_different(void **blocks, size_t count)
@@ -388,16 +393,16 @@ static void assert_all_different(void **blocks, size_t count)
 static void take_and_give_then_take_all(size_t held, bool is_locked)
 {
 	enum { MAGAZINE = 5, MOST = 200 };
-	struct slab_chunk *chunks[CHUNKS];
+	struct chunk *chunks[CHUNKS];
 	void *blocks[MOST + MAGAZINE];
 	struct slab_bin bin = {0};
 	struct slab slab;
-	const char *fresh;
+	size_t uncut = 0;
 
 	open_hooked(&slab, chunks);
 	for (int turn = 0; turn < 3; turn++) {
 		take_all(&slab, blocks, held);
-		fresh = slab.fresh;
+		uncut = slab.free_count;
 		if (is_locked)
 			pthread_mutex_lock(&slab.lock);
 		for (size_t i = 0; i < held; i++)
@@ -411,7 +416,7 @@ static void take_and_give_then_take_all(size_t held, bool is_locked)
 	held = (held + MAGAZINE - 1) / MAGAZINE * MAGAZINE;
 	take_all(&slab, blocks, held);
 	assert_all_different(blocks, held);
-	assert_ptr_equal(slab.fresh, fresh);
+	assert_int_equal(slab.free_count, uncut);
 	slab_destroy(&slab);
 }
 
@@ -427,7 +432,7 @@ static void every_block_given_back_is_there_again_once(void **state)
 static void free_block_is_not_written_past_its_room(void **state)
 {
 	enum { HELD = 100 };
-	struct slab_chunk *chunks[CHUNKS];
+	struct chunk *chunks[CHUNKS];
 	unsigned char *blocks[HELD];
 	struct slab slab;
 
@@ -445,8 +450,8 @@ static void free_block_is_not_written_past_its_room(void **state)
 
 static void next_chunk_is_ready_before_it_is_needed(void **state)
 {
-	struct slab_chunk *chunks[CHUNKS];
-	struct slab_chunk *spare;
+	struct chunk *chunks[CHUNKS];
+	struct chunk *spare;
 	struct slab slab;
 
 	(void)state;
@@ -457,7 +462,7 @@ static void next_chunk_is_ready_before_it_is_needed(void **state)
 		while (!slab.spare);
 		spare = slab.spare;
 		assert_int_equal(slab.chunk_count, number + 1);
-		assert_in_range(slab.fresh_end - slab.fresh, SLAB_CHUNK / 16, SLAB_CHUNK / 4);
+		assert_in_range(slab.free_count, HANDLES_A_CHUNK / 16, HANDLES_A_CHUNK / 4);
 		while (slab.chunk_count == number + 1)
 			assert_non_null(slab_take(&slab));
 		assert_ptr_equal(chunks[number + 1], spare);
@@ -468,11 +473,11 @@ static void next_chunk_is_ready_before_it_is_needed(void **state)
 
 /* More than the process maps for other reasons. */
 enum { UNMAP_ROUNDS = 20 };
-static const long mapped_excess = UNMAP_ROUNDS / 2 * (long)SLAB_CHUNK;
+static const long mapped_excess = UNMAP_ROUNDS / 2 * (long)CHUNK_SIZE;
 
 static void destroyed_slab_unmaps_its_chunks_and_the_one_made_ready(void **state)
 {
-	struct slab_chunk *chunks[CHUNKS];
+	struct chunk *chunks[CHUNKS];
 	struct slab slab;
 	long before = mapped_memory();
 
@@ -489,23 +494,23 @@ static void destroyed_slab_unmaps_its_chunks_and_the_one_made_ready(void **state
 	assert_in_range(mapped_memory(), 1, before + mapped_excess);
 }
 
-static bool refuse_chunk(void *argument, struct slab_chunk *chunk, size_t number)
+static bool refuse_chunk(void *argument, struct chunk *chunk)
 {
 	(void)argument;
 	(void)chunk;
-	(void)number;
 	return false;
 }
 
 static void chunk_that_the_hook_refuses_is_unmapped(void **state)
 {
+	static const struct slab_hooks refusing = {.begin = refuse_chunk};
 	struct slab slab;
 	long before = mapped_memory();
 
 	(void)state;
 	if (TEST_HAS_SANITIZER)
 		skip();
-	slab_init_hooked(&slab, HANDLE_SIZE, HANDLE_ROOM, refuse_chunk, NULL);
+	slab_init_hooked(&slab, HANDLE_SIZE, HANDLE_ROOM, &refusing);
 	for (int round = 0; round < UNMAP_ROUNDS; round++)
 		assert_null(slab_take(&slab));
 	assert_in_range(mapped_memory(), 1, before + mapped_excess);
@@ -514,8 +519,8 @@ static void chunk_that_the_hook_refuses_is_unmapped(void **state)
 
 static void many_are_taken_at_once_and_fewer_when_memory_ends(void **state)
 {
-	enum { ALL = CHUNKS * ((SLAB_CHUNK - CACHE_LINE) / HANDLE_SIZE) };
-	struct slab_chunk *chunks[CHUNKS];
+	enum { ALL = CHUNKS * HANDLES_A_CHUNK };
+	struct chunk *chunks[CHUNKS];
 	void **blocks = calloc(ALL + SLAB_MAGAZINE, sizeof(*blocks));
 	struct slab slab;
 	size_t taken = 0;
@@ -547,7 +552,7 @@ static void address_sanitizer_sees_a_block_used_after_it_was_given_back(void **s
 	(void)state;
 	if (!__asan_address_is_poisoned)
 		skip();
-	slab_init(&slab, 64);
+	slab_init(&slab, 128);
 	block = slab_take(&slab);
 	assert_non_null(block);
 	assert_false(__asan_address_is_poisoned(block));

@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "sanitizer.h"
 
@@ -87,4 +88,20 @@ void pages_use_huge(void *memory, size_t size, bool huge)
 void pages_populate(void *memory, size_t size)
 {
 	(void)madvise(memory, size, ADVICE_POPULATE);
+}
+
+size_t pages_size(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+bool pages_release(void *memory, size_t size)
+{
+#ifdef MADV_DONTNEED
+	return madvise(memory, size, MADV_DONTNEED) == 0;
+#else
+	(void)memory;
+	(void)size;
+	return false;
+#endif
 }

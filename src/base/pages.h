@@ -24,6 +24,10 @@ void *pages_map_aligned(size_t size);
 void pages_unmap_aligned(void *memory, size_t size);
 /* Whether the kernel is to use huge pages for it; before it is touched. */
 void pages_use_huge(void *memory, size_t size, bool huge);
+/* The size of a page. */
+size_t pages_size(void);
+/* Gives whole pages back to the system; from then on they read as zero. False: they stay. */
+bool pages_release(void *memory, size_t size);
 /* Has its pages there now, as far as the system can. */
 void pages_populate(void *memory, size_t size);
 

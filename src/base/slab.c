@@ -19,8 +19,13 @@
  * Chunks are 2 MiB, which the kernel can back with one huge page: a million timers touched at
  * random miss the TLB otherwise. A small slab touches only what it uses of its first. For the
  * kernel, a new huge page is some 100 us of work: the thread that finds little left of a chunk
- * makes the next one ready, and no other waits for it. Memory goes back to the system with the
- * slab.
+ * makes the next one ready, and no other waits for it.
+ *
+ * Memory goes back to the system when the slab is trimmed. The depot's blocks are scattered over
+ * all chunks, so they are collected first: their bits are set in their chunks. Then the pages on
+ * which all blocks are free can go, and chunks that have no others; a thread that gives pages back
+ * has taken their blocks meanwhile like any other. Blocks are cut from chunks again once the depot
+ * is empty, whether their pages are there or not.
  *
  * Under AddressSanitizer every block comes from malloc and goes to free, so that use after free and
  * leaks show.
@@ -31,6 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counter.h"
 #include "pages.h"
 #include "prefetch.h"
 #include "sanitizer.h"
@@ -38,18 +44,19 @@
 
 static const bool slab_recycles = !SANITIZER_ADDRESS;
 
-/* So many bytes before a chunk is used up, the next is wanted. */
-static const ptrdiff_t spare_before = SLAB_CHUNK / 8;
+/* Of a trim, in a step: so much takes some 50 us. */
+enum {
+	MAGAZINES_A_LOCK = 16,
+	LOCKS_A_STEP = 8,
+	PAGES_A_STEP = 256,
+	PAGES_A_CALL = 64,
+	CALL_IN_PAGES = 8 /* what a system call, or a look at a chunk, costs beside its pages */
+};
 
 struct slab_magazine {
 	struct slab_magazine *next;
 	size_t count;
 	void *blocks[];
-};
-
-struct slab_chunk {
-	_Alignas(CACHE_LINE) struct slab_chunk *next;
-	size_t number; /* of those before it */
 };
 
 static void slab_init_any(struct slab *slab, size_t block_size, size_t room)
@@ -58,6 +65,8 @@ static void slab_init_any(struct slab *slab, size_t block_size, size_t room)
 
 	*slab = (struct slab){.block_size = block_size};
 	slab->magazine = (unsigned)(others < SLAB_MAGAZINE ? others : SLAB_MAGAZINE - 1);
+	list_init(&slab->with_free);
+	list_init(&slab->used_up);
 	pthread_mutex_init(&slab->lock, NULL);
 }
 
@@ -67,89 +76,113 @@ void slab_init(struct slab *slab, size_t block_size)
 	slab->recycles = slab_recycles;
 }
 
-void slab_init_hooked(struct slab *slab, size_t block_size, size_t room, slab_chunk_hook *hook,
-		      void *argument)
+void slab_init_hooked(struct slab *slab, size_t block_size, size_t room,
+		      const struct slab_hooks *hooks)
 {
 	slab_init_any(slab, block_size, room);
 	slab->recycles = true;
-	slab->hook = hook;
-	slab->hook_argument = argument;
+	slab->hooks = hooks;
 }
 
-size_t slab_chunk_number(const struct slab_chunk *chunk)
+static void slab_unmap_all(struct list *chunks)
 {
-	return chunk->number;
+	struct list *link;
+
+	while ((link = list_take_first(chunks)))
+		pages_unmap_aligned(list_entry(link, struct chunk, link), CHUNK_SIZE);
 }
 
 void slab_destroy(struct slab *slab)
 {
-	struct slab_chunk *chunk = slab->chunks;
-
 	if (slab->spare)
-		pages_unmap_aligned(slab->spare, SLAB_CHUNK);
-	while (chunk) {
-		struct slab_chunk *next = chunk->next;
-
-		pages_unmap_aligned(chunk, SLAB_CHUNK);
-		chunk = next;
-	}
+		pages_unmap_aligned(slab->spare, CHUNK_SIZE);
+	slab_unmap_all(&slab->with_free);
+	slab_unmap_all(&slab->used_up);
 	pthread_mutex_destroy(&slab->lock);
 }
 
-/* ---- Fresh memory ---- */
+/* ---- Chunks: all under the lock ---- */
 
-/* Under the lock: has a chunk to cut blocks from; false: out of memory. */
-static bool slab_begin_chunk(struct slab *slab)
+/* What changed for a chunk that had so many free blocks and pages. */
+static void slab_count(struct slab *slab, struct chunk *chunk, uint32_t free_before,
+		       uint32_t held_before)
 {
-	struct slab_chunk *chunk = slab->spare;
-
-	slab->spare = NULL;
-	if (!chunk)
-		chunk = pages_map_aligned(SLAB_CHUNK);
-	if (!chunk)
-		return false;
-	if (slab->hook && !slab->hook(slab->hook_argument, chunk, slab->chunk_count)) {
-		pages_unmap_aligned(chunk, SLAB_CHUNK);
-		return false;
-	}
-	pages_use_huge(chunk, SLAB_CHUNK, slab->chunk_count > 0);
-	chunk->number = slab->chunk_count++;
-	chunk->next = slab->chunks;
-	slab->chunks = chunk;
-	slab->fresh = (char *)(chunk + 1);
-	slab->fresh_end = (char *)chunk + SLAB_CHUNK;
-	return true;
+	slab->free_count += (size_t)chunk->free_count - free_before;
+	counter_add(&slab->held, ((uint64_t)chunk->held - held_before) * chunk->page_size);
+	if ((free_before > 0) == (chunk->free_count > 0))
+		return;
+	list_remove(&chunk->link);
+	list_append(chunk->free_count > 0 ? slab->with_free.next : &slab->used_up, &chunk->link);
 }
 
-/* Under the lock: up to `most` blocks never used, the last of which lies first: it is taken first,
- * and timers that are set one after another lie so. They are not touched. */
+/* Has a chunk to take blocks from; NULL: out of memory. */
+static struct chunk *slab_begin_chunk(struct slab *slab)
+{
+	struct chunk *chunk = slab->spare;
+	bool is_first = slab->chunk_count == 0;
+
+	if (chunk)
+		counter_subtract(&slab->held, CHUNK_SIZE);
+	else
+		chunk = pages_map_aligned(CHUNK_SIZE);
+	slab->spare = NULL;
+	if (!chunk)
+		return NULL;
+	/* A small slab touches only what it uses. */
+	pages_use_huge(chunk, CHUNK_SIZE, !is_first);
+	chunk_init(chunk, slab->chunk_count, slab->block_size, !is_first);
+	if (slab->hooks && !slab->hooks->begin(slab->hooks->argument, chunk)) {
+		pages_unmap_aligned(chunk, CHUNK_SIZE);
+		return NULL;
+	}
+	chunk->visit = slab->visit;
+	chunk->is_small = is_first;
+	slab->chunk_count++;
+	list_append(&slab->used_up, &chunk->link);
+	slab_count(slab, chunk, 0, 0);
+	return chunk;
+}
+
+/* Up to `most` free blocks of a chunk, the last of which lies first: it is taken first, and timers
+ * that are set one after another lie so. They are not touched. */
 static unsigned slab_cut(struct slab *slab, void **blocks, unsigned most)
 {
-	size_t left = (size_t)(slab->fresh_end - slab->fresh) / slab->block_size;
+	struct chunk *chunk = list_entry(slab->with_free.next, struct chunk, link);
+	uint32_t free_before;
+	uint32_t held_before;
 	unsigned count;
 
-	if (left == 0) {
-		if (!slab_begin_chunk(slab))
-			return 0;
-		left = most;
-	}
-	count = left < most ? (unsigned)left : most;
-	for (unsigned i = count; i > 0; slab->fresh += slab->block_size)
-		blocks[--i] = slab->fresh;
+	if (list_is_empty(&slab->with_free) && !(chunk = slab_begin_chunk(slab)))
+		return 0;
+	free_before = chunk->free_count;
+	held_before = chunk->held;
+	count = chunk_take(chunk, blocks, most);
+	slab_count(slab, chunk, free_before, held_before);
 	return count;
 }
 
-/* Under the lock. */
+/* The blocks go back to their chunks. */
+static void slab_uncut(struct slab *slab, void **blocks, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct chunk *chunk = chunk_of(blocks[i]);
+
+		chunk_give(chunk, blocks[i]);
+		slab_count(slab, chunk, chunk->free_count - 1, chunk->held);
+	}
+}
+
+/* An eighth of a chunk before it is used up, the next is wanted. */
 static bool slab_wants_spare(const struct slab *slab)
 {
-	return slab->chunks && !slab->spare && !slab->preparing &&
-	       slab->fresh_end - slab->fresh < spare_before;
+	return slab->free_count < CHUNK_SIZE / 8 / slab->block_size && !slab->spare &&
+	       !slab->preparing;
 }
 
 /* Has the next chunk ready before it is needed. Under no lock and in no stripe. */
 static void slab_prepare(struct slab *slab)
 {
-	struct slab_chunk *chunk;
+	struct chunk *chunk;
 	bool wants;
 
 	pthread_mutex_lock(&slab->lock);
@@ -158,13 +191,14 @@ static void slab_prepare(struct slab *slab)
 	pthread_mutex_unlock(&slab->lock);
 	if (!wants)
 		return;
-	chunk = pages_map_aligned(SLAB_CHUNK);
+	chunk = pages_map_aligned(CHUNK_SIZE);
 	if (chunk) {
-		pages_use_huge(chunk, SLAB_CHUNK, true);
-		pages_populate(chunk, SLAB_CHUNK);
+		pages_use_huge(chunk, CHUNK_SIZE, true);
+		pages_populate(chunk, CHUNK_SIZE);
 	}
 	pthread_mutex_lock(&slab->lock);
 	slab->spare = chunk;
+	counter_add(&slab->held, chunk ? CHUNK_SIZE : 0);
 	slab->preparing = false;
 	pthread_mutex_unlock(&slab->lock);
 }
@@ -191,23 +225,33 @@ static unsigned slab_take_magazine(struct slab *slab, void **blocks)
 	count = (unsigned)magazine->count;
 	memcpy(blocks, magazine->blocks, count * sizeof(*blocks));
 	blocks[count] = magazine;
+	slab->depot_count -= count + 1;
 	return count + 1;
 }
 
 /* Answers whether a spare chunk is wanted. */
 static bool slab_refill(struct slab *slab, struct slab_stripe *stripe)
 {
-	bool wants;
+	bool wants = false;
 
 	pthread_mutex_lock(&slab->lock);
 	stripe->count = slab_take_magazine(slab, stripe->blocks);
-	if (stripe->count == 0)
+	if (stripe->count == 0) {
 		stripe->count = slab_cut(slab, stripe->blocks, slab->magazine + 1);
-	wants = slab_wants_spare(slab);
+		wants = slab_wants_spare(slab);
+	}
+	counter_add(&slab->out, stripe->count);
+	counter_raise(&slab->most, counter_read(&slab->out));
 	pthread_mutex_unlock(&slab->lock);
 	for (unsigned i = stripe->count; slab->fetches && i > 0; i--)
 		slab_fetch(stripe->blocks[i - 1]);
 	return wants;
+}
+
+static bool slab_try_stripe(struct slab_stripe *stripe)
+{
+	/* acquire: sees the last user's blocks; pairs with the release in slab_leave_stripe(). */
+	return !atomic_exchange_explicit(&stripe->busy, true, memory_order_acquire);
 }
 
 /* The stripe of this thread, or the next that is free. */
@@ -220,9 +264,7 @@ static struct slab_stripe *slab_enter_stripe(struct slab *slab)
 	for (size_t i = first;; i++) {
 		struct slab_stripe *stripe = &slab->stripes[i % SLAB_STRIPES];
 
-		/* acquire: sees the last user's blocks; pairs with the release in
-		 * slab_leave_stripe(). */
-		if (!atomic_exchange_explicit(&stripe->busy, true, memory_order_acquire))
+		if (slab_try_stripe(stripe))
 			return stripe;
 		if ((i + 1 - first) % SLAB_STRIPES == 0)
 			thread_back_off(&tries);
@@ -231,7 +273,7 @@ static struct slab_stripe *slab_enter_stripe(struct slab *slab)
 
 static void slab_leave_stripe(struct slab_stripe *stripe)
 {
-	/* release: hands the blocks on; pairs with the acquire in slab_enter_stripe(). */
+	/* release: hands the blocks on; pairs with the acquire in slab_try_stripe(). */
 	atomic_store_explicit(&stripe->busy, false, memory_order_release);
 }
 
@@ -281,6 +323,7 @@ static void slab_fill_magazine(struct slab_bin *bin, void *block)
 {
 	struct slab_magazine *magazine = block;
 
+	bin->full += bin->count + 1;
 	magazine->count = bin->count;
 	memcpy(magazine->blocks, bin->blocks, bin->count * sizeof(*bin->blocks));
 	magazine->next = bin->magazines;
@@ -296,6 +339,10 @@ static void slab_put_magazines(struct slab *slab, struct slab_bin *bin)
 	bin->last->next = slab->magazines;
 	slab->magazines = bin->magazines;
 	bin->magazines = NULL;
+	slab->depot_count += bin->full;
+	counter_add(&slab->given, bin->full);
+	counter_subtract(&slab->out, bin->full);
+	bin->full = 0;
 }
 
 void slab_give(struct slab *slab, struct slab_bin *bin, void *block)
@@ -324,4 +371,209 @@ void slab_flush(struct slab *slab, struct slab_bin *bin)
 	pthread_mutex_lock(&slab->lock);
 	slab_put_magazines(slab, bin);
 	pthread_mutex_unlock(&slab->lock);
+}
+
+/* ---- Giving memory back to the system ---- */
+
+struct slab_use slab_use(const struct slab *slab)
+{
+	return (struct slab_use){.held = counter_read(&slab->held),
+				 .in_use = counter_read(&slab->out) * slab->block_size};
+}
+
+uint64_t slab_traffic(const struct slab *slab)
+{
+	/* All that was taken is out, or was given back. */
+	return (2 * counter_read(&slab->given) + counter_read(&slab->out)) * slab->block_size;
+}
+
+uint64_t slab_surplus(const struct slab *slab)
+{
+	uint64_t given = (counter_read(&slab->given) - slab->trimmed_given) * slab->block_size;
+	struct slab_use use = slab_use(slab);
+	uint64_t unused = use.held > use.in_use ? use.held - use.in_use : 0;
+
+	return unused < given ? unused : given;
+}
+
+uint64_t slab_need(const struct slab *slab)
+{
+	uint64_t most = counter_read(&slab->most);
+
+	return (most > slab->most_before ? most : slab->most_before) * slab->block_size;
+}
+
+void slab_begin_minute(struct slab *slab)
+{
+	pthread_mutex_lock(&slab->lock);
+	slab->most_before = counter_read(&slab->most);
+	/* relaxed: written under the lock; a statistic, orders nothing. */
+	atomic_store_explicit(&slab->most, counter_read(&slab->out), memory_order_relaxed);
+	pthread_mutex_unlock(&slab->lock);
+}
+
+/* What lies in stripes keeps a page each. */
+static void slab_empty_stripes(struct slab *slab)
+{
+	for (int i = 0; i < SLAB_STRIPES; i++) {
+		struct slab_stripe *stripe = &slab->stripes[i];
+
+		if (!slab_try_stripe(stripe))
+			continue;
+		pthread_mutex_lock(&slab->lock);
+		slab_uncut(slab, stripe->blocks, stripe->count);
+		counter_add(&slab->given, stripe->count);
+		counter_subtract(&slab->out, stripe->count);
+		pthread_mutex_unlock(&slab->lock);
+		stripe->count = 0;
+		slab_leave_stripe(stripe);
+	}
+}
+
+static void slab_begin_trim(struct slab *slab)
+{
+	struct chunk *spare;
+
+	slab_empty_stripes(slab);
+	pthread_mutex_lock(&slab->lock);
+	slab->visit++;
+	slab->to_collect = slab->depot_count;
+	spare = slab->spare;
+	slab->spare = NULL;
+	counter_subtract(&slab->held, spare ? CHUNK_SIZE : 0);
+	pthread_mutex_unlock(&slab->lock);
+	if (spare)
+		pages_unmap_aligned(spare, CHUNK_SIZE);
+}
+
+/* Some blocks of the depot go back to their chunks; true: there are more of those that were there
+ * when the trim began. */
+static bool slab_collect(struct slab *slab)
+{
+	for (int i = 0; i < LOCKS_A_STEP && slab->to_collect > 0; i++) {
+		pthread_mutex_lock(&slab->lock);
+		for (int j = 0; j < MAGAZINES_A_LOCK && slab->to_collect > 0; j++) {
+			void *blocks[SLAB_MAGAZINE];
+			unsigned count = slab_take_magazine(slab, blocks);
+
+			slab_uncut(slab, blocks, count);
+			/* Others may have taken the rest. */
+			slab->to_collect = count > 0 && count < slab->to_collect
+						   ? slab->to_collect - count
+						   : 0;
+		}
+		pthread_mutex_unlock(&slab->lock);
+	}
+	return slab->to_collect > 0;
+}
+
+/* Under the lock: a chunk that this trim has not looked at; NULL: it is done. */
+static struct chunk *slab_next_to_look_at(const struct slab *slab, uint64_t keep)
+{
+	struct chunk *chunk = list_entry(slab->with_free.next, struct chunk, link);
+
+	if (list_is_empty(&slab->with_free) || chunk->visit == slab->visit ||
+	    counter_read(&slab->held) <= keep)
+		return NULL;
+	return chunk;
+}
+
+/* Under the lock: takes free pages of the chunk; false: all of it has been looked at. */
+static bool slab_take_pages(struct slab *slab, struct chunk *chunk, struct chunk_pages *pages)
+{
+	uint32_t free_before = chunk->free_count;
+
+	if (chunk_take_pages(chunk, PAGES_A_CALL, pages)) {
+		slab_count(slab, chunk, free_before, chunk->held);
+		return true;
+	}
+	chunk->visit = slab->visit;
+	list_remove(&chunk->link);
+	list_append(&slab->with_free, &chunk->link);
+	return false;
+}
+
+/* Under no lock. */
+static bool slab_release_pages(struct slab *slab, struct chunk *chunk,
+			       const struct chunk_pages *pages)
+{
+	size_t size = (size_t)(pages->end - pages->first) * chunk->page_size;
+
+	if (slab->hooks && !slab->hooks->forget(slab->hooks->argument, chunk, pages))
+		return false;
+	/* Else the kernel makes a huge page of it again. */
+	if (!chunk->is_small)
+		pages_use_huge(chunk, CHUNK_SIZE, false);
+	chunk->is_small = true;
+	return pages_release((char *)chunk + (size_t)pages->first * chunk->page_size, size);
+}
+
+static void slab_give_pages(struct slab *slab, struct chunk *chunk, const struct chunk_pages *pages,
+			    bool are_gone)
+{
+	uint32_t free_before;
+	uint32_t held_before;
+
+	pthread_mutex_lock(&slab->lock);
+	free_before = chunk->free_count;
+	held_before = chunk->held;
+	chunk_give_pages(chunk, pages, are_gone);
+	slab_count(slab, chunk, free_before, held_before);
+	pthread_mutex_unlock(&slab->lock);
+}
+
+/* Under the lock. */
+static void slab_forget_chunk(struct slab *slab, struct chunk *chunk)
+{
+	list_remove(&chunk->link);
+	slab->chunk_count--;
+	slab->free_count -= chunk->free_count;
+	counter_subtract(&slab->held, (uint64_t)chunk->held * chunk->page_size);
+}
+
+/* Gives back a chunk, or some pages of one; returns what that cost, in pages; 0: it is done. */
+static unsigned slab_release_some(struct slab *slab, uint64_t keep)
+{
+	struct chunk_pages pages = {0};
+	struct chunk *chunk;
+	bool is_unused;
+	bool found;
+
+	pthread_mutex_lock(&slab->lock);
+	chunk = slab_next_to_look_at(slab, keep);
+	is_unused = chunk && !slab->hooks && chunk_is_unused(chunk);
+	found = chunk && !is_unused && slab_take_pages(slab, chunk, &pages);
+	if (is_unused)
+		slab_forget_chunk(slab, chunk);
+	pthread_mutex_unlock(&slab->lock);
+	if (!chunk)
+		return 0;
+	if (is_unused)
+		pages_unmap_aligned(chunk, CHUNK_SIZE);
+	else if (found)
+		slab_give_pages(slab, chunk, &pages, slab_release_pages(slab, chunk, &pages));
+	return is_unused ? PAGES_A_STEP : CALL_IN_PAGES + pages.end - pages.first;
+}
+
+bool slab_trim(struct slab *slab, uint64_t keep)
+{
+	if (!slab->is_trimming) {
+		if (counter_read(&slab->held) <= keep)
+			return false;
+		slab_begin_trim(slab);
+		slab->is_trimming = true;
+	}
+	if (slab_collect(slab))
+		return true;
+	for (unsigned cost = 0; cost < PAGES_A_STEP;) {
+		unsigned more = slab_release_some(slab, keep);
+
+		if (more == 0) {
+			slab->trimmed_given = counter_read(&slab->given);
+			slab->is_trimming = false;
+			return false;
+		}
+		cost += more;
+	}
+	return true;
 }

@@ -12,11 +12,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#define CACHE_LINE 64
-
-/* Chunks are so large, and aligned to that; their blocks begin CACHE_LINE after it. */
-#define SLAB_CHUNK ((size_t)2 << 20)
+#include "chunk.h"
+#include "list.h"
 
 enum {
 	SLAB_STRIPES = 16,
@@ -24,10 +23,15 @@ enum {
 };
 
 struct slab_magazine;
-struct slab_chunk;
 
-/* Told of each new chunk, before any of its blocks is used; false: it is not to be. */
-typedef bool slab_chunk_hook(void *argument, struct slab_chunk *chunk, size_t number);
+/* What the user of a slab wants to know of its memory. */
+struct slab_hooks {
+	/* A new chunk, before any of its blocks is used; false: it is not to be. Under the lock. */
+	bool (*begin)(void *argument, struct chunk *chunk);
+	/* What free blocks have kept is about to become zero; false: it is to stay. */
+	bool (*forget)(void *argument, struct chunk *chunk, const struct chunk_pages *pages);
+	void *argument;
+};
 
 /* Some free blocks for the next thread that comes by. */
 struct slab_stripe {
@@ -43,35 +47,46 @@ struct slab {
 	unsigned magazine; /* blocks in a magazine, beside its own */
 	bool recycles;
 	bool fetches; /* a block is written to at once when it is taken: brings it nearer before */
-	slab_chunk_hook *hook;
-	void *hook_argument;
+	const struct slab_hooks *hooks;           /* or NULL: chunks come and go */
 	struct slab_stripe stripes[SLAB_STRIPES]; /* any thread */
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	struct slab_magazine *magazines;
-	struct slab_chunk *chunks; /* all memory taken from the system */
-	struct slab_chunk *spare;  /* the next chunk, ready before it is needed; not in `chunks` */
-	bool preparing;            /* a thread is about to have one */
-	size_t chunk_count;        /* numbers given to chunks */
-	char *fresh;               /* the part of the last chunk never handed out */
-	char *fresh_end;
+	struct list with_free; /* chunks that have free blocks */
+	struct list used_up;   /* the others */
+	size_t chunk_count;
+	size_t free_count;   /* blocks free in chunks */
+	size_t depot_count;  /* and in magazines */
+	struct chunk *spare; /* the next chunk, ready before it is needed; in no list */
+	bool preparing;      /* a thread is about to have one */
+	/* The same, read by any thread as statistics. */
+	_Atomic uint64_t held;  /* bytes the system has given */
+	_Atomic uint64_t given; /* blocks that came back, since ever */
+	_Atomic uint64_t out;   /* blocks that are in no chunk and no magazine of the depot */
+	_Atomic uint64_t most;  /* of these at a time, since slab_begin_minute() */
+	/* Of the one thread that trims. */
+	uint64_t most_before;   /* in the minute before */
+	uint64_t trimmed_given; /* `given` at the end of the last trim */
+	size_t to_collect;      /* blocks of the depot, in this trim */
+	uint32_t visit;         /* number of this trim */
+	bool is_trimming;
 };
 
 /* Blocks that one thread is about to give back. All zero: none. */
 struct slab_bin {
 	struct slab_magazine *magazines; /* full ones */
 	struct slab_magazine *last;      /* of these, the first that was filled */
+	size_t full;                     /* blocks in these, their own with them */
 	unsigned count;
 	void *blocks[SLAB_MAGAZINE];
 };
 
-/* block_size: a multiple of 8, at least 32. */
+/* block_size: a multiple of 8, at least 72. */
 void slab_init(struct slab *slab, size_t block_size);
-/* The same, with a hook. Its blocks are never anything else, under no sanitizer either, and of a
- * free one only the first `room` bytes are written. */
-void slab_init_hooked(struct slab *slab, size_t block_size, size_t room, slab_chunk_hook *hook,
-		      void *argument);
-size_t slab_chunk_number(const struct slab_chunk *chunk);
+/* The same, with hooks. Its blocks are never anything else, under no sanitizer either. Of a free
+ * one only the first `room` bytes are written, unless `forget` has been told. */
+void slab_init_hooked(struct slab *slab, size_t block_size, size_t room,
+		      const struct slab_hooks *hooks);
 /* Frees all memory; every block must have been given back, or be forgotten by now. */
 void slab_destroy(struct slab *slab);
 
@@ -82,5 +97,27 @@ void *slab_take(struct slab *slab);
 size_t slab_take_many(struct slab *slab, void **blocks, size_t count);
 void slab_give(struct slab *slab, struct slab_bin *bin, void *block);
 void slab_flush(struct slab *slab, struct slab_bin *bin);
+
+/* Any thread, as statistics: bytes that the slab has from the system, and that are taken. */
+struct slab_use {
+	uint64_t held;
+	uint64_t in_use;
+};
+struct slab_use slab_use(const struct slab *slab);
+
+/* ---- One thread at a time, from here on ---- */
+
+/* Bytes taken and given back since ever. */
+uint64_t slab_traffic(const struct slab *slab);
+/* Bytes that a trim may find. */
+uint64_t slab_surplus(const struct slab *slab);
+/* Bytes that were in use at most in this minute and the one before it; which begins when told. */
+uint64_t slab_need(const struct slab *slab);
+void slab_begin_minute(struct slab *slab);
+/*
+ * Gives memory back to the system until no more than `keep` bytes are held, as far as the blocks
+ * in use let it. A step, of some 50 us at most; true: there is more to do.
+ */
+bool slab_trim(struct slab *slab, uint64_t keep);
 
 #endif

@@ -58,7 +58,8 @@
  *
  * A handle's memory is never anything else, so an old id may look at its state and its place for
  * ever. Each use has a generation of its own, from 1 on; a handle that has had its 2^36 generations
- * is not used again.
+ * is not used again. Pages of free handles that were given back to the system read as 0, which is
+ * no generation; their chunk's floor remembers the generations that are used up.
  *
  * Linearization of a stop, a reset and the beginning of a run: their exchange of the state.
  */
@@ -88,6 +89,7 @@ enum {
 };
 
 static const uint64_t last_generation = ((uint64_t)1 << (64 - INDEX_BITS)) - 1;
+static const uint64_t last_forgotten = ((uint64_t)1 << (64 - INDEX_BITS - 4)) - 1;
 static const size_t most_chunks = (size_t)1 << 14;
 
 /* ---- Memory and ids ---- */
@@ -97,25 +99,54 @@ _Static_assert(offsetof(struct timer, place) > offsetof(struct timer, job) &&
 		       offsetof(struct handle, state) > sizeof(struct timer),
 	       "the slab leaves alone what an old id may look at");
 
-static size_t chunk_handles(void)
+enum { CHUNK_HANDLES = (CHUNK_SIZE - CHUNK_HEADER) / sizeof(struct handle) };
+
+static struct handle *chunk_handle(const struct chunk *chunk, size_t number)
 {
-	return (SLAB_CHUNK - CACHE_LINE) / sizeof(struct handle);
+	return chunk_block(chunk, sizeof(struct handle), number);
 }
 
-static struct handle *chunk_first(struct slab_chunk *chunk)
+static uint64_t generation_of(uint64_t state)
 {
-	return (struct handle *)(void *)((char *)chunk + CACHE_LINE);
+	return state >> GENERATION_SHIFT;
 }
 
-/* Under the slab's lock. The states of a new chunk's handles are 0: free, of no generation yet. */
-static bool handle_table_add_chunk(void *argument, struct slab_chunk *chunk, size_t number)
+/* The states of a new chunk's handles are 0: free, of no generation yet. */
+static bool handle_table_begin_chunk(void *argument, struct chunk *chunk)
 {
 	struct handle_table *table = argument;
 
-	if (number >= most_chunks || (number + 1) * chunk_handles() > (size_t)1 << INDEX_BITS)
+	if ((chunk->number + 1) * CHUNK_HANDLES > (size_t)1 << INDEX_BITS)
 		return false;
+	/* relaxed: published with the chunk. */
+	atomic_store_explicit(&chunk->floor, 1, memory_order_relaxed);
 	/* release: publishes the chunk; pairs with the acquire in handle_find(). */
-	atomic_store_explicit(&table->chunks[number], chunk, memory_order_release);
+	atomic_store_explicit(&table->chunks[chunk->number], chunk, memory_order_release);
+	return true;
+}
+
+/*
+ * The generations of these handles are about to become 0. Their next ones follow after all that
+ * there were. A handle that has had very many keeps its memory, lest the others lose as many.
+ */
+static bool handle_table_forget(void *argument, struct chunk *chunk,
+				const struct chunk_pages *pages)
+{
+	/* relaxed, here and below: the handles are free, and nobody else changes the floor. The
+	 * next user of one of them takes it from the slab. */
+	uint64_t floor = atomic_load_explicit(&chunk->floor, memory_order_relaxed);
+
+	(void)argument;
+	for (size_t i = pages->first_block; i < pages->end_block; i++) {
+		struct handle *handle = chunk_handle(chunk, i);
+		uint64_t generation =
+			generation_of(atomic_load_explicit(&handle->state, memory_order_relaxed));
+
+		floor = generation > floor ? generation : floor;
+	}
+	if (floor > last_forgotten)
+		return false;
+	atomic_store_explicit(&chunk->floor, floor, memory_order_relaxed);
 	return true;
 }
 
@@ -125,8 +156,9 @@ bool handle_table_init(struct handle_table *table)
 	table->chunks = calloc(most_chunks, sizeof(*table->chunks));
 	if (!table->chunks)
 		return false;
+	table->hooks = (struct slab_hooks){handle_table_begin_chunk, handle_table_forget, table};
 	slab_init_hooked(&table->slab, sizeof(struct handle), offsetof(struct handle, timer.job),
-			 handle_table_add_chunk, table);
+			 &table->hooks);
 	table->slab.fetches = true;
 	pthread_mutex_init(&table->lock, NULL);
 	pthread_cond_init(&table->run_ended, NULL);
@@ -141,44 +173,41 @@ void handle_table_destroy(struct handle_table *table)
 	free(table->chunks);
 }
 
-static uint64_t generation_of(uint64_t state)
-{
-	return state >> GENERATION_SHIFT;
-}
-
 static uint64_t handle_id(const struct handle *handle, uint64_t generation)
 {
-	uintptr_t chunk = (uintptr_t)handle & ~(uintptr_t)(SLAB_CHUNK - 1);
-	size_t number = slab_chunk_number((const struct slab_chunk *)chunk);
-	size_t index = (size_t)(handle - chunk_first((struct slab_chunk *)chunk));
+	const struct chunk *chunk = chunk_of(handle);
+	size_t index = (size_t)(handle - chunk_handle(chunk, 0));
 
-	return generation << INDEX_BITS | (number * chunk_handles() + index);
+	return generation << INDEX_BITS | (chunk->number * CHUNK_HANDLES + index);
 }
 
 /* The handle of an id, whatever it is by now; NULL: the id is no wheel's. */
 static struct handle *handle_find(const struct handle_table *table, uint64_t id)
 {
 	size_t index = (size_t)(id & (((uint64_t)1 << INDEX_BITS) - 1));
-	size_t number = index / chunk_handles();
-	struct slab_chunk *chunk;
+	size_t number = index / CHUNK_HANDLES;
+	const struct chunk *chunk;
 
 	if (number >= most_chunks)
 		return NULL;
-	/* acquire: sees the chunk; pairs with the release in handle_table_add_chunk(). */
+	/* acquire: sees the chunk; pairs with the release in handle_table_begin_chunk(). */
 	chunk = atomic_load_explicit(&table->chunks[number], memory_order_acquire);
-	return chunk ? chunk_first(chunk) + index % chunk_handles() : NULL;
+	return chunk ? chunk_handle(chunk, index % CHUNK_HANDLES) : NULL;
 }
 
 struct handle *handle_new(struct handle_table *table, uint64_t *id)
 {
 	struct handle *handle = slab_take(&table->slab);
 	uint64_t generation;
+	uint64_t floor;
 
 	if (!handle)
 		return NULL;
-	/* relaxed: nobody else changes a free one. */
+	/* relaxed, both: nobody else changes a free one; see handle_table_forget(). */
 	generation = generation_of(atomic_load_explicit(&handle->state, memory_order_relaxed));
-	generation += generation == 0;
+	floor = atomic_load_explicit(&chunk_of(handle)->floor, memory_order_relaxed);
+	if (generation < floor)
+		generation = floor;
 	handle->timer.class = TIMER_HANDLE;
 	timer_set_place(&handle->timer, TIMER_IN_QUEUE);
 	*id = handle_id(handle, generation);

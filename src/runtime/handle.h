@@ -55,7 +55,8 @@ enum { HANDLE_INBOXES = 8 };
 /* All handles of a wheel, and those that the owner is to see. */
 struct handle_table {
 	struct slab slab;                     /* any thread */
-	_Atomic(struct slab_chunk *) *chunks; /* by number; set once each */
+	struct slab_hooks hooks;              /* constant */
+	_Atomic(struct chunk *) *chunks;      /* by number; set once each */
 	struct inbox stopped[HANDLE_INBOXES]; /* while pending */
 	struct inbox returned;                /* by workers: to be set again */
 	/* Threads that wait for a run to end, a handle's or an alarm's. */

@@ -4,6 +4,8 @@
 #include "memory.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static void read_statm(long *size, long *resident)
@@ -33,4 +35,18 @@ long mapped_memory(void)
 
 	read_statm(&size, &resident);
 	return size;
+}
+
+size_t resident_pages(const void *memory, size_t size)
+{
+	size_t count = size / (size_t)sysconf(_SC_PAGESIZE);
+	unsigned char *pages = calloc(count, 1);
+	size_t resident = 0;
+
+	assert_non_null(pages);
+	assert_int_equal(mincore((void *)(uintptr_t)memory, size, pages), 0);
+	for (size_t i = 0; i < count; i++)
+		resident += pages[i] & 1;
+	free(pages);
+	return resident;
 }

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "chunk.h"
+
+#include "pages.h"
+
+/* The bits from `first` to `last` that lie in that word. */
+static uint64_t bits_of_word(size_t word, size_t first, size_t last)
+{
+	uint64_t mask = UINT64_MAX;
+
+	if (word == first / 64)
+		mask &= UINT64_MAX << first % 64;
+	if (word == last / 64)
+		mask &= UINT64_MAX >> (63 - last % 64);
+	return mask;
+}
+
+static bool bits_are_set(const uint64_t *words, size_t first, size_t end)
+{
+	for (size_t word = first / 64; first < end && word <= (end - 1) / 64; word++)
+		if (~words[word] & bits_of_word(word, first, end - 1))
+			return false;
+	return true;
+}
+
+static void bits_set(uint64_t *words, size_t first, size_t end, bool set)
+{
+	for (size_t word = first / 64; first < end && word <= (end - 1) / 64; word++) {
+		uint64_t mask = bits_of_word(word, first, end - 1);
+
+		words[word] = set ? words[word] | mask : words[word] & ~mask;
+	}
+}
+
+void chunk_init(struct chunk *chunk, size_t number, size_t block_size, bool is_there)
+{
+	size_t page_size = pages_size();
+
+	chunk->number = number;
+	chunk->block_size = (uint32_t)block_size;
+	chunk->block_count = (uint32_t)((CHUNK_SIZE - CHUNK_HEADER) / block_size);
+	chunk->page_size = (uint32_t)page_size;
+	chunk->free_count = chunk->block_count;
+	chunk->next_page = 1;
+	chunk->held = is_there ? (uint32_t)(CHUNK_SIZE / page_size) : 1;
+	bits_set(chunk->free, 0, chunk->block_count, true);
+	if (!is_there)
+		bits_set(chunk->absent, 1, CHUNK_SIZE / page_size, true);
+}
+
+/* The block will be touched. */
+static void chunk_hold(struct chunk *chunk, size_t number)
+{
+	size_t offset = CHUNK_HEADER + number * chunk->block_size;
+	size_t last = (offset + chunk->block_size - 1) / chunk->page_size;
+
+	for (size_t page = offset / chunk->page_size; page <= last; page++) {
+		uint64_t bit = (uint64_t)1 << page % 64;
+
+		chunk->held += (chunk->absent[page / 64] & bit) != 0;
+		chunk->absent[page / 64] &= ~bit;
+	}
+}
+
+unsigned chunk_take(struct chunk *chunk, void **blocks, unsigned most)
+{
+	unsigned count = chunk->free_count < most ? chunk->free_count : most;
+	size_t word = chunk->first_word;
+
+	for (unsigned left = count; left > 0;) {
+		size_t number = word * 64;
+
+		if (chunk->free[word] == 0) {
+			word++;
+			continue;
+		}
+		number += (size_t)__builtin_ctzll(chunk->free[word]);
+		chunk->free[word] &= chunk->free[word] - 1;
+		if (chunk->held < CHUNK_SIZE / chunk->page_size)
+			chunk_hold(chunk, number);
+		blocks[--left] = chunk_block(chunk, chunk->block_size, number);
+	}
+	chunk->first_word = (uint32_t)word;
+	chunk->free_count -= count;
+	return count;
+}
+
+void chunk_give(struct chunk *chunk, void *block)
+{
+	size_t offset = (size_t)((char *)block - (char *)chunk) - CHUNK_HEADER;
+	uint32_t number = (uint32_t)offset / chunk->block_size;
+
+	chunk->free[number / 64] |= (uint64_t)1 << number % 64;
+	chunk->free_count++;
+	if (number / 64 < chunk->first_word)
+		chunk->first_word = number / 64;
+}
+
+/* The first page is the header's. */
+static struct chunk_pages chunk_page(const struct chunk *chunk, uint32_t page)
+{
+	size_t from = (size_t)page * chunk->page_size - CHUNK_HEADER;
+	size_t last = (from + chunk->page_size - 1) / chunk->block_size;
+
+	return (struct chunk_pages){.first = page,
+				    .end = page + 1,
+				    .first_block = (uint32_t)(from / chunk->block_size),
+				    .end_block = last < chunk->block_count ? (uint32_t)last + 1
+									   : chunk->block_count};
+}
+
+static bool chunk_has_page_free(const struct chunk *chunk, const struct chunk_pages *page)
+{
+	return !(chunk->absent[page->first / 64] >> page->first % 64 & 1) &&
+	       bits_are_set(chunk->free, page->first_block, page->end_block);
+}
+
+bool chunk_take_pages(struct chunk *chunk, uint32_t most, struct chunk_pages *pages)
+{
+	uint32_t end = (uint32_t)(CHUNK_SIZE / chunk->page_size);
+
+	*pages = (struct chunk_pages){0};
+	for (; chunk->next_page < end && pages->end - pages->first < most; chunk->next_page++) {
+		struct chunk_pages next = chunk_page(chunk, chunk->next_page);
+
+		if (chunk_has_page_free(chunk, &next)) {
+			if (pages->end == 0)
+				*pages = next;
+			pages->end = next.end;
+			pages->end_block = next.end_block;
+		} else if (pages->end > 0) {
+			break;
+		}
+	}
+	if (pages->end == 0) {
+		chunk->next_page = 1;
+		return false;
+	}
+	bits_set(chunk->free, pages->first_block, pages->end_block, false);
+	chunk->free_count -= pages->end_block - pages->first_block;
+	return true;
+}
+
+void chunk_give_pages(struct chunk *chunk, const struct chunk_pages *pages, bool are_gone)
+{
+	bits_set(chunk->free, pages->first_block, pages->end_block, true);
+	chunk->free_count += pages->end_block - pages->first_block;
+	if (pages->first_block / 64 < chunk->first_word)
+		chunk->first_word = pages->first_block / 64;
+	if (!are_gone)
+		return;
+	bits_set(chunk->absent, pages->first, pages->end, true);
+	chunk->held -= pages->end - pages->first;
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trimmed slab has given back every page that no block in use lies on, and nothing else: what is
+ * in use stays as it was, beside threads that take and give too, and all blocks can be taken again.
+ * The slabs have hooks that want every chunk, so that they are no malloc under a sanitizer, but for
+ * one that has none.
+ */
+#include "support/test.h"
+
+#include "support/memory.h"
+#include "support/seed.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/slab.h"
+
+enum { CHUNKS = 4, BLOCK = 88, ROOM = 48, A_CHUNK = (CHUNK_SIZE - CHUNK_HEADER) / BLOCK };
+enum { BLOCKS = CHUNKS * A_CHUNK };
+
+/* A slab, the chunks it has had, and the blocks taken from it. */
+struct world {
+	struct slab slab;
+	struct slab_hooks hooks;
+	struct chunk *chunks[CHUNKS + 1];
+	size_t chunk_count;
+	size_t forgotten; /* pages that it told of */
+	bool keeps;       /* what is told is not to be forgotten */
+	uint64_t *blocks[BLOCKS];
+	struct random random;
+};
+
+static bool world_begin_chunk(void *argument, struct chunk *chunk)
+{
+	struct world *world = argument;
+
+	if (chunk->number > CHUNKS)
+		return false;
+	world->chunks[chunk->number] = chunk;
+	world->chunk_count++;
+	return true;
+}
+
+static bool world_forget(void *argument, struct chunk *chunk, const struct chunk_pages *pages)
+{
+	struct world *world = argument;
+
+	(void)chunk;
+	world->forgotten += pages->end - pages->first;
+	return !world->keeps;
+}
+
+static struct world *world_create(void)
+{
+	struct world *world = calloc(1, sizeof(*world));
+
+	assert_non_null(world);
+	world->hooks = (struct slab_hooks){world_begin_chunk, world_forget, world};
+	world->random = random_from(seed_choose(), 1);
+	slab_init_hooked(&world->slab, BLOCK, ROOM, &world->hooks);
+	return world;
+}
+
+static void world_destroy(struct world *world)
+{
+	slab_destroy(&world->slab);
+	free(world);
+}
+
+static void stamp(uint64_t *block, uint64_t number)
+{
+	for (size_t word = 0; word < BLOCK / sizeof(*block); word++)
+		block[word] = number + word;
+}
+
+static bool is_stamped(const uint64_t *block, uint64_t number)
+{
+	for (size_t word = 0; word < BLOCK / sizeof(*block); word++)
+		if (block[word] != number + word)
+			return false;
+	return true;
+}
+
+static void world_fill(struct world *world)
+{
+	for (size_t i = 0; i < BLOCKS; i++) {
+		world->blocks[i] = slab_take(&world->slab);
+		assert_non_null(world->blocks[i]);
+		stamp(world->blocks[i], i << 8);
+	}
+}
+
+/* In a random order, all but one in so many, 0: all. */
+static void world_give_all_but(struct world *world, uint64_t one_in)
+{
+	struct slab_bin bin = {0};
+	size_t *order = calloc(BLOCKS, sizeof(*order));
+
+	assert_non_null(order);
+	for (size_t i = 0; i < BLOCKS; i++) {
+		size_t other = (size_t)random_below(&world->random, i + 1);
+
+		order[i] = order[other];
+		order[other] = i;
+	}
+	for (size_t i = 0; i < BLOCKS; i++) {
+		if (one_in > 0 && random_once_in(&world->random, one_in))
+			continue;
+		slab_give(&world->slab, &bin, world->blocks[order[i]]);
+		world->blocks[order[i]] = NULL;
+	}
+	slab_flush(&world->slab, &bin);
+	free(order);
+}
+
+/* Returns the steps it took. */
+static size_t trim(struct slab *slab, uint64_t keep)
+{
+	size_t steps = 1;
+
+	while (slab_trim(slab, keep))
+		steps++;
+	return steps;
+}
+
+static size_t world_resident_pages(const struct world *world)
+{
+	size_t pages = 0;
+
+	for (size_t i = 0; i < world->chunk_count; i++)
+		pages += resident_pages(world->chunks[i], CHUNK_SIZE);
+	return pages;
+}
+
+/* Pages that some block in use lies on, or a chunk's header. */
+static size_t world_used_pages(const struct world *world)
+{
+	size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
+	size_t used = world->chunk_count;
+
+	for (size_t i = 0; i < world->chunk_count; i++) {
+		bool is_used[CHUNK_PAGES_MOST] = {true};
+
+		for (size_t j = 0; j < BLOCKS; j++) {
+			const char *block = (const char *)world->blocks[j];
+			size_t from = (size_t)(block - (const char *)world->chunks[i]);
+
+			if (!block || chunk_of(block) != world->chunks[i])
+				continue;
+			for (size_t page = from / page_size; page <= (from + BLOCK - 1) / page_size;
+			     page++) {
+				used += !is_used[page];
+				is_used[page] = true;
+			}
+		}
+	}
+	return used;
+}
+
+static void world_expect_stamps(const struct world *world)
+{
+	for (size_t i = 0; i < BLOCKS; i++)
+		assert_true(!world->blocks[i] || is_stamped(world->blocks[i], i << 8));
+}
+
+static void pages_that_no_block_in_use_lies_on_are_given_back(void **state)
+{
+	static const uint64_t survivors[] = {0, 2, 20, 100, 1000, 10000};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(survivors) / sizeof(survivors[0]); i++) {
+		struct world *world = world_create();
+		uint64_t held;
+
+		world_fill(world);
+		world_give_all_but(world, survivors[i]);
+		(void)trim(&world->slab, 0);
+		world_expect_stamps(world);
+		held = slab_use(&world->slab).held / (uint64_t)sysconf(_SC_PAGESIZE);
+		assert_int_equal(held, world_used_pages(world));
+		assert_int_equal(world_resident_pages(world), held);
+		world_destroy(world);
+	}
+}
+
+static void slab_without_hooks_unmaps_the_chunks_that_nothing_is_left_of(void **state)
+{
+	enum { TAKEN = 50000 };
+	void **blocks = calloc(TAKEN, sizeof(*blocks));
+	struct slab_bin bin = {0};
+	struct slab slab;
+	long before;
+
+	(void)state;
+	if (TEST_HAS_SANITIZER) {
+		free(blocks);
+		skip();
+	}
+	assert_non_null(blocks);
+	slab_init(&slab, 256);
+	before = mapped_memory();
+	for (size_t i = 0; i < TAKEN; i++)
+		blocks[i] = slab_take(&slab);
+	assert_true(mapped_memory() >= before + TAKEN * 256L);
+	for (size_t i = 0; i < TAKEN; i++)
+		slab_give(&slab, &bin, blocks[i]);
+	slab_flush(&slab, &bin);
+	(void)trim(&slab, 0);
+	assert_int_equal(slab_use(&slab).held, 0);
+	assert_int_equal(slab.chunk_count, 0);
+	assert_in_range(mapped_memory(), 0, before + (long)CHUNK_SIZE);
+	blocks[0] = slab_take(&slab);
+	assert_non_null(blocks[0]);
+	slab_destroy(&slab);
+	free(blocks);
+}
+
+static int compare_blocks(const void *a, const void *b)
+{
+	const uint64_t *left = *(uint64_t *const *)a;
+	const uint64_t *right = *(uint64_t *const *)b;
+
+	return (left > right) - (left < right);
+}
+
+static void all_blocks_can_be_taken_again_after_each_trim(void **state)
+{
+	struct world *world = world_create();
+
+	(void)state;
+	for (int round = 0; round < 4; round++) {
+		world_fill(world);
+		assert_in_range(world->chunk_count, CHUNKS, CHUNKS + 1);
+		world_give_all_but(world, 0);
+		(void)trim(&world->slab, 0);
+	}
+	world_fill(world);
+	qsort(world->blocks, BLOCKS, sizeof(world->blocks[0]), compare_blocks);
+	for (size_t i = 1; i < BLOCKS; i++)
+		assert_true((char *)world->blocks[i] >= (char *)world->blocks[i - 1] + BLOCK);
+	assert_in_range(world->chunk_count, CHUNKS, CHUNKS + 1);
+	world_destroy(world);
+}
+
+static void blocks_in_use_survive_many_trims_in_between(void **state)
+{
+	struct world *world = world_create();
+	struct slab_bin bin = {0};
+
+	(void)state;
+	world_fill(world);
+	world_give_all_but(world, 50);
+	for (int i = 0; i < TEST_SHARE_OF(300000); i++) {
+		size_t place = (size_t)random_below(&world->random, BLOCKS / 8);
+		uint64_t *block = world->blocks[place];
+
+		if (block) {
+			assert_true(is_stamped(block, place << 8));
+			slab_give(&world->slab, &bin, block);
+			world->blocks[place] = NULL;
+		} else {
+			world->blocks[place] = slab_take(&world->slab);
+			assert_non_null(world->blocks[place]);
+			stamp(world->blocks[place], place << 8);
+		}
+		if (random_once_in(&world->random, 100))
+			(void)slab_trim(&world->slab, 0);
+		if (random_once_in(&world->random, 1000))
+			slab_flush(&world->slab, &bin);
+	}
+	slab_flush(&world->slab, &bin);
+	world_expect_stamps(world);
+	(void)trim(&world->slab, 0);
+	world_expect_stamps(world);
+	assert_int_equal(world_resident_pages(world), world_used_pages(world));
+	world_destroy(world);
+}
+
+static void no_more_is_given_back_than_asked_for(void **state)
+{
+	struct world *world = world_create();
+	uint64_t all;
+
+	(void)state;
+	world_fill(world);
+	all = slab_use(&world->slab).held;
+	world_give_all_but(world, 0);
+	assert_int_equal(trim(&world->slab, all), 1);
+	assert_int_equal(slab_use(&world->slab).held, all);
+	(void)trim(&world->slab, all / 2);
+	assert_in_range(slab_use(&world->slab).held, all / 2 - (1 << 20), all / 2);
+	assert_int_equal(world_resident_pages(world) * (size_t)sysconf(_SC_PAGESIZE),
+			 slab_use(&world->slab).held);
+	world_destroy(world);
+}
+
+static void what_is_not_to_be_forgotten_stays(void **state)
+{
+	struct world *world = world_create();
+	const unsigned char *seventh;
+	size_t resident;
+
+	(void)state;
+	world_fill(world);
+	memset(world->blocks[7], 0x77, BLOCK);
+	seventh = (const unsigned char *)world->blocks[7];
+	resident = world_resident_pages(world);
+	world->keeps = true;
+	world_give_all_but(world, 0);
+	(void)trim(&world->slab, 0);
+	for (size_t byte = ROOM; byte < BLOCK; byte++)
+		assert_int_equal(seventh[byte], 0x77);
+	assert_true(world->forgotten >= (CHUNKS - 1) * (CHUNK_PAGES_MOST - 1));
+	assert_in_range(world_resident_pages(world), resident - CHUNK_PAGES_MOST, resident);
+	world_fill(world);
+	world_destroy(world);
+}
+
+static void surplus_is_what_came_back_and_was_not_trimmed(void **state)
+{
+	struct world *world = world_create();
+	uint64_t taken = (uint64_t)BLOCKS * BLOCK;
+
+	(void)state;
+	world_fill(world);
+	assert_int_equal(slab_surplus(&world->slab), 0);
+	assert_in_range(slab_use(&world->slab).in_use, taken, taken + ROOM * BLOCK);
+	assert_in_range(slab_traffic(&world->slab), taken, taken + ROOM * BLOCK);
+	world_give_all_but(world, 100);
+	assert_in_range(slab_surplus(&world->slab), taken / 100 * 95, taken);
+	assert_in_range(slab_need(&world->slab), taken, taken + ROOM * BLOCK);
+	(void)trim(&world->slab, 0);
+	assert_int_equal(slab_surplus(&world->slab), 0);
+	slab_begin_minute(&world->slab);
+	assert_in_range(slab_need(&world->slab), taken, taken + ROOM * BLOCK);
+	slab_begin_minute(&world->slab);
+	assert_in_range(slab_need(&world->slab), taken / 1000 * 5, taken / 1000 * 15);
+	world_destroy(world);
+}
+
+/* ---- Beside threads ---- */
+
+enum { THREADS = 4, HELD = 5000 };
+
+struct taker {
+	struct world *world;
+	uint64_t number;
+	atomic_bool *is_over;
+	unsigned broken;
+	uint64_t *blocks[HELD];
+};
+
+/* Takes and gives, now many, now few, so that there is something to trim. */
+static void *take_and_give(void *argument)
+{
+	struct taker *taker = argument;
+	struct random random = random_from(seed_choose(), taker->number + 2);
+	struct slab *slab = &taker->world->slab;
+	struct slab_bin bin = {0};
+
+	while (!atomic_load(taker->is_over)) {
+		size_t most = random_below(&random, HELD);
+
+		for (size_t i = 0; i < most; i++) {
+			taker->blocks[i] = slab_take(slab);
+			stamp(taker->blocks[i], taker->number << 40 | i << 8);
+		}
+		for (size_t i = 0; i < most; i++) {
+			taker->broken +=
+				!is_stamped(taker->blocks[i], taker->number << 40 | i << 8);
+			slab_give(slab, &bin, taker->blocks[i]);
+		}
+		if (random_once_in(&random, 2))
+			slab_flush(slab, &bin);
+	}
+	slab_flush(slab, &bin);
+	return NULL;
+}
+
+static bool trim_has_forgotten(struct world *world, size_t pages)
+{
+	for (int i = 0; i < 100; i++)
+		(void)slab_trim(&world->slab, 0);
+	return world->forgotten >= pages;
+}
+
+static void trims_go_on_beside_threads_that_take_and_give(void **state)
+{
+	struct world *world = world_create();
+	struct taker *takers = calloc(THREADS, sizeof(*takers));
+	atomic_bool is_over = false;
+	pthread_t threads[THREADS];
+
+	(void)state;
+	assert_non_null(takers);
+	for (size_t i = 0; i < THREADS; i++) {
+		takers[i].world = world;
+		takers[i].number = i;
+		takers[i].is_over = &is_over;
+		assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, &takers[i]), 0);
+	}
+	WAIT_UNTIL(trim_has_forgotten(world, TEST_SHARE_OF(5000)));
+	atomic_store(&is_over, true);
+	for (size_t i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], NULL);
+		assert_int_equal(takers[i].broken, 0);
+	}
+	(void)trim(&world->slab, 0);
+	(void)trim(&world->slab, 0);
+	assert_int_equal(slab_use(&world->slab).in_use, 0);
+	assert_int_equal(world_resident_pages(world), world->chunk_count);
+	free(takers);
+	world_destroy(world);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(pages_that_no_block_in_use_lies_on_are_given_back),
+	cmocka_unit_test(slab_without_hooks_unmaps_the_chunks_that_nothing_is_left_of),
+	cmocka_unit_test(all_blocks_can_be_taken_again_after_each_trim),
+	cmocka_unit_test(blocks_in_use_survive_many_trims_in_between),
+	cmocka_unit_test(no_more_is_given_back_than_asked_for),
+	cmocka_unit_test(what_is_not_to_be_forgotten_stays),
+	cmocka_unit_test(surplus_is_what_came_back_and_was_not_trimmed),
+	cmocka_unit_test(trims_go_on_beside_threads_that_take_and_give),
+};
+
+TEST_PROGRAM(tests)
