@@ -320,6 +320,15 @@ TW_API enum tw_status tw_flush(struct tw_wheel *wheel);
 TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
 
 /*
+ * Gives all memory back to the system that no timer needs, in steps between which the wheel goes
+ * on; waits until that is done. The wheel does it without being asked, too: within some 8 seconds
+ * of its clock when hardly a timer is set, expires or is removed; and what a minute of work has not
+ * needed, also in between. Timers that are left keep the pages of 4 KiB that they lie on. Fine in a
+ * pool task. TW_OK; TW_INVALID: no wheel, or called from an inline task; TW_CLOSED.
+ */
+TW_API enum tw_status tw_trim(struct tw_wheel *wheel);
+
+/*
  * Whether the key has a timer once the commands accepted before have been applied; asks the owner
  * and waits for the answer. *remaining (may be NULL) is the time to its deadline, 0 when past,
  * TW_FOREVER when never. TW_OK: it has; TW_NOT_FOUND; TW_INVALID: no wheel, a bad key, or called
@@ -626,6 +635,11 @@ struct tw_stats {
 	uint64_t workers_most;        /* the most there were at a time */
 	uint64_t workers_not_started; /* times one more could not be started; it is tried again */
 	uint64_t held_back; /* turns in which timers were due that max_unfinished held back */
+	/* Bytes of memory for timers, as far as the wheel knows: it has them from the system; they
+	 * are in use; it had so many at most. Keys over 912 bytes have theirs from malloc. */
+	uint64_t memory;
+	uint64_t memory_in_use;
+	uint64_t memory_peak;
 };
 
 /*

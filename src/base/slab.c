@@ -430,17 +430,19 @@ static void slab_empty_stripes(struct slab *slab)
 	}
 }
 
-static void slab_begin_trim(struct slab *slab)
+static void slab_begin_trim(struct slab *slab, uint64_t keep)
 {
-	struct chunk *spare;
+	struct chunk *spare = NULL;
 
 	slab_empty_stripes(slab);
 	pthread_mutex_lock(&slab->lock);
 	slab->visit++;
 	slab->to_collect = slab->depot_count;
-	spare = slab->spare;
-	slab->spare = NULL;
-	counter_subtract(&slab->held, spare ? CHUNK_SIZE : 0);
+	if (slab->spare && counter_read(&slab->held) >= keep + CHUNK_SIZE) {
+		spare = slab->spare;
+		slab->spare = NULL;
+		counter_subtract(&slab->held, CHUNK_SIZE);
+	}
 	pthread_mutex_unlock(&slab->lock);
 	if (spare)
 		pages_unmap_aligned(spare, CHUNK_SIZE);
@@ -560,7 +562,7 @@ bool slab_trim(struct slab *slab, uint64_t keep)
 	if (!slab->is_trimming) {
 		if (counter_read(&slab->held) <= keep)
 			return false;
-		slab_begin_trim(slab);
+		slab_begin_trim(slab, keep);
 		slab->is_trimming = true;
 	}
 	if (slab_collect(slab))

@@ -40,6 +40,8 @@
 /* All pending timers were taken away, so many. */
 #define TRACE_DRAIN(count) TRACE_PROBE1(drain, count)
 #define TRACE_STOP(count) TRACE_PROBE1(stop, count)
+/* So many bytes have gone back to the system. */
+#define TRACE_GIVE_BACK(bytes) TRACE_PROBE1(give_back, bytes)
 /* The owner goes to sleep until that time of its clock (TW_FOREVER: no end), and wakes. */
 #define TRACE_SLEEP(until) TRACE_PROBE1(sleep, until)
 #define TRACE_WAKE() TRACE_PROBE(wake)

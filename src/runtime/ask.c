@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "owner_commands.h"
 #include "owner_handles.h"
+#include "owner_memory.h"
 
 enum {
 	TURNS_A_POLL = 64,
@@ -111,7 +112,8 @@ static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *re
 
 	wheel_begin_drive(wheel);
 	while (!request_is_answered(request)) {
-		if (owner_turn(&wheel->owner) || request_is_answered(request))
+		if (owner_turn(&wheel->owner) || owner_is_trimming(&wheel->owner) ||
+		    request_is_answered(request))
 			continue;
 		/* A command claimed but not yet published is for its producer to finish; and tasks
 		 * that the pool is full of may have to drive the wheel. */

@@ -29,6 +29,7 @@
 #include "owner_handles.h"
 #include "owner_inline.h"
 #include "owner_keyless.h"
+#include "owner_memory.h"
 #include "owner_retire.h"
 
 enum {
@@ -57,6 +58,7 @@ static void owner_init_lists(struct owner *owner)
 	list_init(&owner->asked.advances);
 	list_init(&owner->asked.idlers);
 	list_init(&owner->asked.parked);
+	owner_init_memory(owner);
 }
 
 enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slots,
@@ -287,6 +289,7 @@ bool owner_turn(struct owner *owner)
 	owner_retire(owner);
 	owner_dispatch(owner);
 	owner_answer_parked(owner);
+	owner_tend_memory(owner);
 	owner_publish(owner, &start);
 	TRACE_TURN_END(owner->applied);
 	if (owner->held_back)
@@ -341,10 +344,16 @@ int owner_descriptor(struct owner *owner)
 	return owner->event.timer;
 }
 
-/* Till when to sleep. */
-static tw_duration owner_sleep_end(struct owner *owner)
+tw_duration owner_sleep_end(struct owner *owner)
 {
-	return owner->clock.kind == TW_CLOCK_MANUAL ? TW_FOREVER : owner_next_time(owner);
+	tw_duration next;
+	tw_duration memory;
+
+	if (owner->clock.kind == TW_CLOCK_MANUAL)
+		return TW_FOREVER;
+	next = owner_next_time(owner);
+	memory = owner_memory_time(owner);
+	return next < memory ? next : memory;
 }
 
 void owner_begin_sleep(struct owner *owner, bool more)
@@ -393,7 +402,7 @@ static void *owner_run(void *argument)
 	owner_set_here(owner, true);
 	thread_be_prompt();
 	for (;;) {
-		if (owner_turn(owner) || owner_has_next_jobs(owner))
+		if (owner_turn(owner) || owner_has_next_jobs(owner) || owner_is_trimming(owner))
 			continue;
 		if (owner_is_ending(owner))
 			break;

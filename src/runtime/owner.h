@@ -33,6 +33,8 @@ bool owner_is_busy(struct owner *owner);
 bool owner_has_next_jobs(struct owner *owner);
 /* The time of the next turn that is known of; TW_FOREVER: none, or it waits for room. */
 tw_duration owner_next_time(struct owner *owner);
+/* Until when to sleep. */
+tw_duration owner_sleep_end(struct owner *owner);
 /*
  * For a caller that drives the wheel and sleeps in poll() or epoll; -1: errno tells.
  * Before it sleeps, owner_begin_sleep(), which is told whether there is more to do at once; when it

@@ -10,6 +10,7 @@
 #include "owner_commands.h"
 
 #include "owner_handles.h"
+#include "owner_memory.h"
 #include "owner_retire.h"
 
 _Static_assert((int)COMMAND_KEY_INLINE <= (int)TIMER_SMALL_KEY,
@@ -330,6 +331,9 @@ static void owner_serve(struct owner *owner, struct request *request)
 		break;
 	case REQUEST_ADVANCE:
 		list_append(&owner->asked.advances, &request->link);
+		break;
+	case REQUEST_TRIM:
+		owner_trim(owner, request);
 		break;
 	case REQUEST_DRAIN:
 		owner_drain(owner, (struct drain_request *)request);

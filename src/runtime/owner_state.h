@@ -67,6 +67,21 @@ struct owner_inline {
 	bool commands_wait;    /* and so it leaves the queue alone */
 };
 
+/* What goes back to the system: owner_memory.c. Times are by the wheel's clock. */
+struct owner_memory {
+	tw_duration next_look;
+	tw_duration quiet_since;
+	tw_duration minute_began;
+	unsigned tries;   /* passes that are left in this minute while the wheel is not quiet */
+	uint64_t traffic; /* bytes taken and given back, at the last look */
+	unsigned part;    /* of the pass under way */
+	bool keeps_need;  /* that pass */
+	uint64_t held_before;
+	struct list trims;       /* REQUEST_TRIM: the next pass is theirs */
+	struct list trims_begun; /* this one is */
+	_Atomic uint64_t peak;   /* any thread reads it */
+};
+
 /* Of the loop's statistics: the owner writes, any thread reads. */
 struct owner_counts {
 	_Atomic uint64_t turns;
@@ -102,6 +117,7 @@ struct owner {
 	struct list retirements;
 	struct owner_requests asked;
 	struct owner_inline in;
+	struct owner_memory memory;
 	bool is_stopped;
 	bool held_back;         /* timers are due, and the pool has no room for them */
 	size_t room;            /* in the pool, for this turn's timers */

@@ -23,6 +23,7 @@ enum request_kind {
 	REQUEST_CONTAINS,
 	REQUEST_SET,
 	REQUEST_ADVANCE,
+	REQUEST_TRIM,
 	REQUEST_DRAIN, /* not answered */
 	REQUEST_STOP   /* not answered */
 };

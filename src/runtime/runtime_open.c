@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ask.h"
+#include "owner_memory.h"
 
 enum { DEFAULT_QUEUE_CAPACITY = 8192, DEFAULT_WORKERS = 2, DEFAULT_MAX_WORKERS = 64 };
 
@@ -185,6 +186,7 @@ static struct tw_stats wheel_stats_of_owner(struct tw_wheel *wheel)
 
 	if (wheel->owner.out.pool)
 		worker_pool_count(wheel->owner.out.pool, &stats);
+	owner_count_memory(&wheel->owner, &stats);
 	/* What became of the timers before how many were set, so that it is never more. */
 	stats.fired = counter_read_ordered(&counts->fired);
 	stats.drained = counter_read_ordered(&counts->drained);

@@ -4,6 +4,7 @@
 
 #include "ask.h"
 #include "base/thread.h"
+#include "owner_memory.h"
 #include "owner_retire.h"
 
 /* With TW_DRIVE_CALLER: does what the owner has to do now, unless that is already going on here. */
@@ -79,6 +80,14 @@ enum tw_status tw_stop(struct tw_wheel *wheel)
 enum tw_status tw_flush(struct tw_wheel *wheel)
 {
 	struct request request = {.kind = REQUEST_FLUSH};
+	enum tw_status status = wheel_may_ask(wheel);
+
+	return status == TW_OK ? wheel_ask_and_wait(wheel, &request) : status;
+}
+
+enum tw_status tw_trim(struct tw_wheel *wheel)
+{
+	struct request request = {.kind = REQUEST_TRIM};
 	enum tw_status status = wheel_may_ask(wheel);
 
 	return status == TW_OK ? wheel_ask_and_wait(wheel, &request) : status;
@@ -164,12 +173,14 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 	more = wheel_turn_while_due(wheel);
 	owner_begin_sleep(&wheel->owner, more);
 	now = clock_now(&wheel->owner.clock);
-	more |= owner_has_next_jobs(&wheel->owner);
+	more |= owner_has_next_jobs(&wheel->owner) || owner_is_trimming(&wheel->owner);
 	next = owner_next_time(&wheel->owner);
 	if (more)
 		next = now;
 	else if (wheel->owner.held_back)
 		next = time_add(now, wheel->owner.clock.ticks.interval);
+	else if (wheel->owner.clock.kind != TW_CLOCK_MANUAL)
+		next = owner_sleep_end(&wheel->owner);
 	wheel_end_drive(wheel);
 	if (until_next)
 		*until_next = time_left(next, now);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys up to 24 bytes make a timer of two cache lines, up to 80 one of three, up to 144 one of
- * four; these are recycled by slabs. Timers with longer keys come from malloc.
+ * Keys up to 24 bytes make a timer of two cache lines, up to 80 one of three, up to 912 one of at
+ * most sixteen; these are recycled by slabs, and their memory goes back to the system. Timers with
+ * longer keys come from malloc.
  */
 #include "timer.h"
 
@@ -9,7 +10,7 @@
 
 #include "base/key.h"
 
-static const size_t class_sizes[TIMER_SIZE_CLASSES] = {128, 192, 256};
+static const size_t class_sizes[TIMER_SIZE_CLASSES] = {128, 192, 256, 384, 512, 768, 1024};
 
 _Static_assert(offsetof(struct keyed_timer, timer.link) == CACHE_LINE,
 	       "a find and a move to later must not touch the second line");

@@ -29,8 +29,8 @@ enum timer_job {
 
 /* Where a timer's memory came from, which also tells what is behind its common part. */
 enum timer_class {
-	TIMER_KEYED, /* and the two after it: by size of the key */
-	TIMER_KEYED_LARGE = 3,
+	TIMER_KEYED, /* and those up to the next: by size of the key */
+	TIMER_KEYED_LARGE = 7,
 	TIMER_HANDLE,   /* struct handle */
 	TIMER_PERIODIC, /* likewise, with a schedule */
 	TIMER_ALARM     /* struct tw_alarm */
@@ -85,7 +85,10 @@ struct keyed_timer {
 	unsigned char large_key[];
 };
 
-enum { TIMER_SIZE_CLASSES = 3, TIMER_SMALL_KEY = sizeof(((struct keyed_timer *)0)->small_key) };
+enum {
+	TIMER_SIZE_CLASSES = TIMER_KEYED_LARGE,
+	TIMER_SMALL_KEY = sizeof(((struct keyed_timer *)0)->small_key)
+};
 
 /* Where timers come from. One a wheel; any thread. */
 struct timer_store {

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Once a second of the wheel's clock, where there is a turn or it may be worth waking for one, the
+ * owner looks at what memory the wheel has and what it needs.
+ *
+ * Quiet is when hardly any memory is taken or given back: in a second, a 64th of what is free.
+ * After a while of that all that is free goes back. While the wheel is not quiet, a load that comes
+ * and goes must not fault its pages in each time: what was in use at most within the last minute is
+ * kept, and in the first seconds of each minute what goes beyond that is given back; more than one
+ * try, for blocks in use at that moment may lie on every page.
+ *
+ * A pass goes through slabs, index and queue, and does a step in each turn.
+ */
+#include "owner_memory.h"
+
+#include "base/trace.h"
+
+enum {
+	SLABS = TIMER_SIZE_CLASSES + 2,
+	PARTS = SLABS, /* of a pass */
+	QUIET_SHARE = 64,
+	TRIES_A_MINUTE = 8
+};
+
+static const tw_duration look_period = TW_SECOND;
+static const tw_duration quiet_period = 6 * TW_SECOND;
+static const tw_duration need_period = TW_MINUTE;
+/* Less is not worth a pass, or a wake. */
+static const uint64_t least_surplus = (uint64_t)1 << 20;
+
+/* The alarms' comes last. */
+static struct slab *owner_slab(struct owner *owner, unsigned number)
+{
+	if (number < TIMER_SIZE_CLASSES)
+		return &owner->out.store.slabs[number];
+	return number == TIMER_SIZE_CLASSES ? &owner->out.handles.slab : &owner->out.alarms.slab;
+}
+
+/* Bytes of all slabs. */
+struct memory_sums {
+	uint64_t held;
+	uint64_t in_use;
+	uint64_t surplus;
+	uint64_t traffic;
+};
+
+static struct memory_sums owner_sum_memory(struct owner *owner)
+{
+	struct memory_sums sums = {0};
+
+	for (unsigned i = 0; i < SLABS; i++) {
+		const struct slab *slab = owner_slab(owner, i);
+		struct slab_use use = slab_use(slab);
+
+		sums.held += use.held;
+		sums.in_use += use.in_use;
+		sums.surplus += slab_surplus(slab);
+		sums.traffic += slab_traffic(slab);
+	}
+	return sums;
+}
+
+void owner_init_memory(struct owner *owner)
+{
+	owner->memory.part = PARTS;
+	list_init(&owner->memory.trims);
+	list_init(&owner->memory.trims_begun);
+}
+
+/* ---- A pass ---- */
+
+static void owner_begin_pass(struct owner *owner, bool keeps_need)
+{
+	struct owner_memory *memory = &owner->memory;
+
+	job_flush(&owner->out.target, &owner->out.bin);
+	memory->part = 0;
+	memory->keeps_need = keeps_need;
+	memory->held_before = owner_sum_memory(owner).held;
+	counter_raise(&memory->peak, memory->held_before);
+	if (!keeps_need)
+		list_append_all(&memory->trims_begun, &memory->trims);
+}
+
+static void owner_end_pass(struct owner *owner)
+{
+	struct owner_memory *memory = &owner->memory;
+	uint64_t held = owner_sum_memory(owner).held;
+	struct list *link;
+
+	TRACE_GIVE_BACK(memory->held_before > held ? memory->held_before - held : 0);
+	while ((link = list_take_first(&memory->trims_begun)))
+		requests_answer(&owner->requests, list_entry(link, struct request, link), TW_OK);
+}
+
+/* A load that comes and goes is not quite the same each time. */
+static uint64_t need_with_room(const struct slab *slab)
+{
+	uint64_t need = slab_need(slab);
+
+	return need + need / 8 + CHUNK_SIZE;
+}
+
+static void owner_trim_some(struct owner *owner)
+{
+	struct owner_memory *memory = &owner->memory;
+	struct slab *slab = owner_slab(owner, memory->part);
+
+	if (slab_trim(slab, memory->keeps_need ? need_with_room(slab) : 0))
+		return;
+	if (++memory->part == PARTS)
+		owner_end_pass(owner);
+}
+
+bool owner_is_trimming(const struct owner *owner)
+{
+	return owner->memory.part < PARTS || !list_is_empty(&owner->memory.trims);
+}
+
+void owner_trim(struct owner *owner, struct request *request)
+{
+	list_append(&owner->memory.trims, &request->link);
+}
+
+/* ---- When ---- */
+
+static void owner_begin_minute(struct owner *owner, tw_duration now)
+{
+	owner->memory.minute_began = now;
+	owner->memory.tries = TRIES_A_MINUTE;
+	for (unsigned i = 0; i < SLABS; i++)
+		slab_begin_minute(owner_slab(owner, i));
+}
+
+static void owner_look_at_memory(struct owner *owner, tw_duration now)
+{
+	struct owner_memory *memory = &owner->memory;
+	struct memory_sums sums = owner_sum_memory(owner);
+
+	if (now - memory->minute_began >= need_period)
+		owner_begin_minute(owner, now);
+	counter_raise(&memory->peak, sums.held);
+	memory->next_look = time_add(now, look_period);
+	if (sums.traffic - memory->traffic > sums.surplus / QUIET_SHARE)
+		memory->quiet_since = now;
+	memory->traffic = sums.traffic;
+	if (sums.surplus < least_surplus)
+		return;
+	if (now - memory->quiet_since >= quiet_period) {
+		owner_begin_pass(owner, false);
+	} else if (memory->tries > 0) {
+		memory->tries--;
+		owner_begin_pass(owner, true);
+	}
+}
+
+void owner_tend_memory(struct owner *owner)
+{
+	struct owner_memory *memory = &owner->memory;
+	tw_duration now;
+
+	if (memory->part < PARTS) {
+		owner_trim_some(owner);
+		return;
+	}
+	if (!list_is_empty(&memory->trims)) {
+		owner_begin_pass(owner, false);
+		return;
+	}
+	now = clock_now(&owner->clock);
+	if (now >= memory->next_look)
+		owner_look_at_memory(owner, now);
+}
+
+/* Whether timers have left the wheel whose memory is still to come back: their tasks last. */
+static bool owner_expects_memory(struct owner *owner)
+{
+	uint64_t pending = counter_read(&owner->counts.pending);
+	uint64_t taken = 0;
+
+	for (unsigned i = 0; i < SLABS - 1; i++) {
+		const struct slab *slab = owner_slab(owner, i);
+
+		taken += slab_use(slab).in_use / slab->block_size;
+	}
+	return taken >= pending + least_surplus / sizeof(struct handle);
+}
+
+tw_duration owner_memory_time(struct owner *owner)
+{
+	const struct owner_memory *memory = &owner->memory;
+	struct memory_sums sums = owner_sum_memory(owner);
+
+	if (owner_expects_memory(owner))
+		return memory->next_look;
+	if (sums.surplus < least_surplus)
+		return TW_FOREVER;
+	if (sums.traffic != memory->traffic)
+		return memory->next_look;
+	return time_add(memory->quiet_since, quiet_period);
+}
+
+void owner_count_memory(struct owner *owner, struct tw_stats *stats)
+{
+	struct memory_sums sums = owner_sum_memory(owner);
+	uint64_t peak = counter_read(&owner->memory.peak);
+
+	stats->memory = sums.held;
+	stats->memory_in_use = sums.in_use;
+	stats->memory_peak = peak > sums.held ? peak : sums.held;
+}

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory that a storm of timers took goes back to the system: without any call some seconds after
+ * the storm, by the wheel's clock, which is a manual one here; at once by tw_trim; never while a
+ * load that comes and goes will need it again. What is left is as before; an old id is nobody's.
+ *
+ * The bounds leave room for what else the process maps. Under a sanitizer, where memory means
+ * little, the same storms are gone through without them.
+ */
+#include "support/test.h"
+
+#include "support/gate.h"
+#include "support/memory.h"
+#include "support/seed.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <timingwheel/timingwheel.h>
+
+enum { TIMERS = TEST_SHARE_OF(200000), KEY_SIZE = 16 };
+
+static const long allowance = 4L << 20;
+
+static atomic_size_t runs;
+
+static void count_run(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+	atomic_fetch_add(&runs, 1);
+}
+
+static void count_handle(void *argument)
+{
+	(void)argument;
+	atomic_fetch_add(&runs, 1);
+}
+
+/* A wheel that is filled and emptied, and what memory the process had. */
+struct storm {
+	struct tw_wheel *wheel;
+	struct random random;
+	struct tw_timer *timers; /* ids of handles */
+	bool uses_handles;
+	size_t key_size;
+	long before;
+	long peak;
+};
+
+static struct storm storm_open(struct tw_options options, bool uses_handles)
+{
+	struct storm storm = {.uses_handles = uses_handles, .key_size = KEY_SIZE};
+
+	options.clock = TW_CLOCK_MANUAL;
+	storm.random = random_from(seed_choose(), 1);
+	storm.timers = calloc(TIMERS, sizeof(*storm.timers));
+	assert_non_null(storm.timers);
+	memset(storm.timers, 1, TIMERS * sizeof(*storm.timers));
+	storm.before = resident_memory();
+	assert_int_equal(tw_create(&storm.wheel, TW_MILLISECOND, 512, count_run, &options), TW_OK);
+	atomic_store(&runs, 0);
+	return storm;
+}
+
+static void storm_close(struct storm *storm)
+{
+	tw_destroy(storm->wheel);
+	free(storm->timers);
+}
+
+/* Due within a second, or, one in so many, after an hour: how many these are. */
+static size_t storm_fill(struct storm *storm, size_t count, uint64_t survivors_one_in)
+{
+	unsigned char key[256] = {0};
+	size_t survivors = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		bool survives =
+			survivors_one_in > 0 && random_once_in(&storm->random, survivors_one_in);
+		tw_duration delay =
+			survives ? TW_HOUR : random_between(&storm->random, 1, TW_SECOND);
+
+		survivors += survives;
+		memcpy(key, &i, sizeof(i));
+		assert_int_equal(
+			storm->uses_handles
+				? tw_after_func(storm->wheel, delay, count_handle, NULL,
+						&storm->timers[i])
+				: tw_set_timer(storm->wheel, key, storm->key_size, NULL, delay),
+			TW_OK);
+	}
+	assert_int_equal(tw_flush(storm->wheel), TW_OK);
+	storm->peak = resident_memory();
+	return survivors;
+}
+
+static void storm_pass(struct storm *storm)
+{
+	assert_int_equal(tw_advance(storm->wheel, TW_SECOND), TW_OK);
+	assert_int_equal(tw_wait_idle(storm->wheel), TW_OK);
+}
+
+static struct tw_stats storm_stats(const struct storm *storm)
+{
+	struct tw_stats stats;
+
+	assert_int_equal(tw_get_stats(storm->wheel, &stats), TW_OK);
+	return stats;
+}
+
+/* Of what the process has taken for the storm no more is left than that. */
+static void storm_expect_left(const struct storm *storm, long percent)
+{
+	long taken = storm->peak - storm->before;
+
+	if (TEST_HAS_SANITIZER)
+		return;
+	assert_in_range(taken, TIMERS * 80L, TIMERS * 400L);
+	assert_in_range(resident_memory(), 0, storm->before + taken / 100 * percent + allowance);
+}
+
+/* ---- At once ---- */
+
+static void storm_and_trim(bool uses_handles, uint64_t survivors_one_in, long percent)
+{
+	struct storm storm = storm_open((struct tw_options){0}, uses_handles);
+	size_t survivors = 0;
+
+	for (int round = 0; round < 3; round++) {
+		survivors = storm_fill(&storm, TIMERS, survivors_one_in);
+		storm_pass(&storm);
+		assert_int_equal(tw_trim(storm.wheel), TW_OK);
+		assert_int_equal(tw_pending(storm.wheel), survivors);
+		storm_expect_left(&storm, percent);
+		assert_int_equal(tw_advance(storm.wheel, TW_HOUR), TW_OK);
+		assert_int_equal(tw_wait_idle(storm.wheel), TW_OK);
+		assert_int_equal(atomic_exchange(&runs, 0), TIMERS);
+		assert_int_equal(tw_trim(storm.wheel), TW_OK);
+		storm_expect_left(&storm, 10);
+	}
+	storm_close(&storm);
+}
+
+static void trim_gives_back_what_keyed_timers_had(void **state)
+{
+	(void)state;
+	storm_and_trim(false, 0, 10);
+}
+
+static void trim_gives_back_what_handles_had(void **state)
+{
+	(void)state;
+	storm_and_trim(true, 0, 10);
+}
+
+static void keyed_timers_that_are_left_keep_a_third(void **state)
+{
+	(void)state;
+	storm_and_trim(false, 100, 35);
+}
+
+static void handles_that_are_left_keep_less_than_a_half(void **state)
+{
+	(void)state;
+	storm_and_trim(true, 100, 45);
+}
+
+static void keys_of_many_lengths_in_turn_leave_nothing_behind(void **state)
+{
+	static const size_t sizes[] = {16, 60, 130, 8, 200, 250, 100};
+	struct storm storm = storm_open((struct tw_options){0}, false);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		storm.key_size = sizes[i];
+		(void)storm_fill(&storm, TIMERS, 0);
+		storm_pass(&storm);
+		assert_int_equal(tw_trim(storm.wheel), TW_OK);
+		storm_expect_left(&storm, 10);
+	}
+	storm_close(&storm);
+}
+
+static void statistics_tell_of_memory(void **state)
+{
+	struct storm storm = storm_open((struct tw_options){0}, true);
+	uint64_t needed = TIMERS * 88u;
+	struct tw_stats stats;
+
+	(void)state;
+	assert_int_equal(storm_stats(&storm).memory_in_use, 0);
+	(void)storm_fill(&storm, TIMERS, 0);
+	stats = storm_stats(&storm);
+	assert_in_range(stats.memory_in_use, needed, needed + needed / 50);
+	assert_in_range(stats.memory, stats.memory_in_use, needed + needed / 10 + (4u << 20));
+	assert_int_equal(stats.memory_peak, stats.memory);
+	storm_pass(&storm);
+	assert_int_equal(tw_trim(storm.wheel), TW_OK);
+	assert_in_range(storm_stats(&storm).memory, 0, stats.memory / 20);
+	assert_in_range(storm_stats(&storm).memory_in_use, 0, needed / 100);
+	assert_int_equal(storm_stats(&storm).memory_peak, stats.memory);
+	storm_close(&storm);
+}
+
+/* ---- Without a call ---- */
+
+static const struct tw_options drives[] = {
+	{.workers = 0},
+	{.workers = TW_WORKERS_INLINE},
+	{.drive = TW_DRIVE_CALLER},
+	{.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE},
+};
+enum { DRIVES = sizeof(drives) / sizeof(drives[0]) };
+
+/* A turn or more; with a thread it goes on by itself. */
+static bool storm_has_at_most(const struct storm *storm, uint64_t memory)
+{
+	assert_int_equal(tw_flush(storm->wheel), TW_OK);
+	return storm_stats(storm).memory <= memory;
+}
+
+static void quiet_wheel_gives_back_within_ten_seconds(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2 * DRIVES; i++) {
+		struct storm storm = storm_open(drives[i / 2], i % 2 == 1);
+		uint64_t most = TIMERS / 100 * (i % 2 == 1 ? 88u * 45 : 128u * 35);
+
+		/* Storm, quiet, storm, quiet. Of handles one in 100 is left after both. */
+		for (int round = 0; round < 2; round++) {
+			(void)storm_fill(&storm, TIMERS, i % 2 == 1 ? 200 : 100);
+			storm_pass(&storm);
+			for (int second = 0; second < 10; second++)
+				assert_int_equal(tw_advance(storm.wheel, TW_SECOND), TW_OK);
+			/* Its steps, by turns, of which a flush may make but one. */
+			WAIT_UNTIL(storm_has_at_most(&storm, most));
+			storm_expect_left(&storm, 45);
+		}
+		storm_close(&storm);
+	}
+}
+
+static long page_faults(void)
+{
+	struct rusage usage;
+
+	assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+	return usage.ru_minflt;
+}
+
+static void load_that_comes_and_goes_keeps_its_pages(void **state)
+{
+	struct storm storm = storm_open((struct tw_options){0}, false);
+	uint64_t most = 0;
+	long faults = 0;
+
+	(void)state;
+	for (int tooth = 0; tooth < 30; tooth++) {
+		uint64_t memory;
+
+		(void)storm_fill(&storm, TIMERS / 4, 0);
+		storm_pass(&storm);
+		assert_int_equal(tw_advance(storm.wheel, 3 * TW_SECOND), TW_OK);
+		memory = storm_stats(&storm).memory;
+		assert_true(memory >= most - most / 8);
+		most = memory > most ? memory : most;
+		if (tooth == 4)
+			faults = page_faults();
+	}
+	/* Of some 1,560 pages in each tooth. */
+	if (!TEST_HAS_SANITIZER)
+		assert_in_range(page_faults() - faults, 0, 3000);
+	storm_close(&storm);
+}
+
+static void busy_wheel_gives_back_what_the_last_minute_did_not_need(void **state)
+{
+	struct storm storm = storm_open(drives[DRIVES - 1], false);
+	uint64_t peak;
+
+	(void)state;
+	(void)storm_fill(&storm, TIMERS, 0);
+	storm_pass(&storm);
+	peak = storm_stats(&storm).memory;
+	if (peak == 0) {
+		storm_close(&storm);
+		skip(); /* it is malloc's */
+	}
+	for (int second = 0; second < 59; second++) {
+		(void)storm_fill(&storm, TIMERS / 10, 0);
+		storm_pass(&storm);
+		assert_true(storm_stats(&storm).memory >= peak - peak / 10);
+	}
+	for (int second = 0; second < 70; second++) {
+		(void)storm_fill(&storm, TIMERS / 10, 0);
+		storm_pass(&storm);
+		for (int turn = 0; turn < 200; turn++)
+			assert_int_equal(tw_flush(storm.wheel), TW_OK);
+	}
+	assert_in_range(storm_stats(&storm).memory, peak / 10, peak / 4 + (2u << 20));
+	storm_close(&storm);
+}
+
+static void small_wheel_wakes_for_no_memory(void **state)
+{
+	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+	struct tw_wheel *wheel;
+	tw_duration until_next;
+
+	(void)state;
+	assert_int_equal(tw_create(&wheel, TW_MILLISECOND, 10, count_run, &options), TW_OK);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(tw_set_timer(wheel, &i, sizeof(i), NULL, 1), TW_OK);
+	do
+		assert_int_equal(tw_poll(wheel, &until_next), TW_OK);
+	while (tw_pending(wheel) > 0);
+	assert_int_equal(tw_poll(wheel, &until_next), TW_OK);
+	assert_int_equal(until_next, TW_FOREVER);
+	tw_destroy(wheel);
+}
+
+static void caller_is_told_when_memory_wants_a_turn(void **state)
+{
+	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+	struct tw_wheel *wheel;
+	tw_duration until_next;
+
+	(void)state;
+	if (SANITIZER_ADDRESS)
+		skip();
+	assert_int_equal(tw_create(&wheel, TW_MILLISECOND, 10, count_run, &options), TW_OK);
+	for (int i = 0; i < 20000; i++)
+		assert_int_equal(tw_set_timer(wheel, &i, sizeof(i), NULL, 1), TW_OK);
+	do
+		assert_int_equal(tw_poll(wheel, &until_next), TW_OK);
+	while (tw_pending(wheel) > 0);
+	assert_int_equal(tw_poll(wheel, &until_next), TW_OK);
+	assert_in_range(until_next, 0, 7 * TW_SECOND);
+	assert_int_equal(tw_trim(wheel), TW_OK);
+	assert_int_equal(tw_poll(wheel, &until_next), TW_OK);
+	assert_int_equal(until_next, TW_FOREVER);
+	tw_destroy(wheel);
+}
+
+/* ---- Ids of before ---- */
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint64_t left = ((const struct tw_timer *)a)->id;
+	uint64_t right = ((const struct tw_timer *)b)->id;
+
+	return (left > right) - (left < right);
+}
+
+static void ids_of_before_a_trim_are_nobody_s(void **state)
+{
+	enum { ROUNDS = 3, ALL = ROUNDS * TIMERS };
+	struct storm storm = storm_open((struct tw_options){0}, true);
+	struct tw_timer *all = calloc(ALL, sizeof(*all));
+	uint64_t memory;
+
+	(void)state;
+	assert_non_null(all);
+	for (size_t round = 0; round < ROUNDS; round++) {
+		/* Some of them more often used than others. */
+		(void)storm_fill(&storm, TIMERS / 10 * (round + 1), 0);
+		storm_pass(&storm);
+		(void)storm_fill(&storm, TIMERS, 0);
+		memcpy(all + round * TIMERS, storm.timers, TIMERS * sizeof(*all));
+		if (round > 0)
+			for (size_t i = 0; i < round * TIMERS; i++)
+				assert_int_equal(tw_timer_stop(storm.wheel, all[i]), TW_NOT_FOUND);
+		assert_int_equal(tw_pending(storm.wheel), TIMERS);
+		storm_pass(&storm);
+		assert_int_equal(tw_trim(storm.wheel), TW_OK);
+	}
+	memory = storm_stats(&storm).memory;
+	for (size_t i = 0; i < ALL; i++) {
+		assert_int_equal(tw_timer_stop(storm.wheel, all[i]), TW_NOT_FOUND);
+		assert_int_equal(tw_timer_reset(storm.wheel, all[i], TW_SECOND), TW_NOT_FOUND);
+		assert_int_equal(tw_timer_stop_wait(storm.wheel, all[i]), TW_NOT_FOUND);
+	}
+	assert_int_equal(storm_stats(&storm).memory, memory);
+	qsort(all, ALL, sizeof(*all), compare_ids);
+	for (size_t i = 1; i < ALL; i++)
+		assert_true(all[i].id > all[i - 1].id);
+	storm_close(&storm);
+	free(all);
+}
+
+/* ---- Who may trim, and when ---- */
+
+static enum tw_status status_in_task;
+
+static void trim_in_task(void *context, const struct tw_task *task)
+{
+	(void)context;
+	status_in_task = tw_trim(task->value);
+}
+
+static void task_of_the_pool_may_trim_an_inline_one_not(void **state)
+{
+	(void)state;
+	for (int i = 0; i < DRIVES; i++) {
+		struct tw_wheel *wheel;
+
+		assert_int_equal(tw_create(&wheel, TW_MILLISECOND, 10, trim_in_task, &drives[i]),
+				 TW_OK);
+		assert_int_equal(tw_set_timer(wheel, "a", 1, wheel, 1), TW_OK);
+		WAIT_UNTIL(tw_wait_idle(wheel) == TW_OK && tw_pending(wheel) == 0);
+		assert_int_equal(tw_wait_idle(wheel), TW_OK);
+		assert_int_equal(status_in_task,
+				 drives[i].workers == TW_WORKERS_INLINE ? TW_INVALID : TW_OK);
+		tw_destroy(wheel);
+	}
+}
+
+static void trim_of_a_wheel_without_timers_and_of_none(void **state)
+{
+	(void)state;
+	assert_int_equal(tw_trim(NULL), TW_INVALID);
+	for (int i = 0; i < DRIVES; i++) {
+		struct storm storm = storm_open(drives[i], false);
+
+		assert_int_equal(tw_trim(storm.wheel), TW_OK);
+		assert_int_equal(tw_trim(storm.wheel), TW_OK);
+		assert_int_equal(tw_stop(storm.wheel), TW_OK);
+		assert_int_equal(tw_trim(storm.wheel), TW_CLOSED);
+		storm_close(&storm);
+	}
+}
+
+static void *trim_again_and_again(void *argument)
+{
+	struct tw_wheel *wheel = argument;
+	size_t count = 0;
+
+	while (tw_trim(wheel) == TW_OK)
+		count++;
+	return VALUE(count);
+}
+
+static void storms_go_on_while_threads_trim(void **state)
+{
+	enum { TRIMMERS = 2 };
+	pthread_t threads[TRIMMERS];
+
+	(void)state;
+	for (int i = 0; i < 2 * DRIVES; i++) {
+		struct storm storm = storm_open(drives[i / 2], i % 2 == 1);
+		size_t set = 0;
+
+		for (int t = 0; t < TRIMMERS; t++)
+			assert_int_equal(pthread_create(&threads[t], NULL, trim_again_and_again,
+							storm.wheel),
+					 0);
+		for (int round = 0; round < 5; round++) {
+			(void)storm_fill(&storm, TIMERS / 20, 0);
+			set += TIMERS / 20;
+			storm_pass(&storm);
+		}
+		assert_int_equal(atomic_load(&runs), set);
+		assert_int_equal(tw_stop(storm.wheel), TW_OK);
+		for (int t = 0; t < TRIMMERS; t++) {
+			void *count;
+
+			pthread_join(threads[t], &count);
+			assert_non_null(count);
+		}
+		storm_close(&storm);
+	}
+}
+
+static void drained_and_stopped_wheels_give_back_too(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct storm storm = storm_open((struct tw_options){0}, i == 1);
+
+		(void)storm_fill(&storm, TIMERS, 0);
+		assert_int_equal(tw_drain(storm.wheel, count_run, NULL), TW_OK);
+		assert_int_equal(tw_wait_idle(storm.wheel), TW_OK);
+		assert_int_equal(atomic_load(&runs), TIMERS);
+		assert_int_equal(tw_trim(storm.wheel), TW_OK);
+		storm_expect_left(&storm, 10);
+		storm_close(&storm);
+	}
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(trim_gives_back_what_keyed_timers_had),
+	cmocka_unit_test(trim_gives_back_what_handles_had),
+	cmocka_unit_test(keyed_timers_that_are_left_keep_a_third),
+	cmocka_unit_test(handles_that_are_left_keep_less_than_a_half),
+	cmocka_unit_test(keys_of_many_lengths_in_turn_leave_nothing_behind),
+	cmocka_unit_test(statistics_tell_of_memory),
+	cmocka_unit_test(quiet_wheel_gives_back_within_ten_seconds),
+	cmocka_unit_test(load_that_comes_and_goes_keeps_its_pages),
+	cmocka_unit_test(busy_wheel_gives_back_what_the_last_minute_did_not_need),
+	cmocka_unit_test(small_wheel_wakes_for_no_memory),
+	cmocka_unit_test(caller_is_told_when_memory_wants_a_turn),
+	cmocka_unit_test(ids_of_before_a_trim_are_nobody_s),
+	cmocka_unit_test(task_of_the_pool_may_trim_an_inline_one_not),
+	cmocka_unit_test(trim_of_a_wheel_without_timers_and_of_none),
+	cmocka_unit_test(storms_go_on_while_threads_trim),
+	cmocka_unit_test(drained_and_stopped_wheels_give_back_too),
+};
+
+TEST_PROGRAM(tests)
