@@ -6,6 +6,7 @@
 #include "support/test.h"
 
 #include "support/blocked_call.h"
+#include "support/memory.h"
 #include "support/seed.h"
 #include "support/wait.h"
 
@@ -91,6 +92,32 @@ static void capacity_is_rounded_up_to_a_power_of_two(void **state)
 		assert_false(push(&queue, 0, 0));
 		command_queue_destroy(&queue);
 	}
+}
+
+static size_t page_size(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t queue_resident_pages(struct command_queue *queue)
+{
+	return resident_pages(queue->cells, queue->capacity * sizeof(*queue->cells));
+}
+
+static void ring_is_touched_as_far_as_commands_have_come(void **state)
+{
+	const size_t cells_a_page = page_size() / sizeof(struct command_cell);
+	struct command_queue queue;
+
+	(void)state;
+	open_queue(&queue, 8192);
+	assert_int_equal(queue_resident_pages(&queue), 0);
+	for (uint64_t number = 0; number < 8192; number++) {
+		assert_true(push(&queue, 0, number));
+		if (number % 1000 == 0)
+			assert_int_equal(queue_resident_pages(&queue), number / cells_a_page + 1);
+	}
+	command_queue_destroy(&queue);
 }
 
 static void empty_queue_has_nothing_to_peek_at(void **state)
@@ -713,6 +740,7 @@ static void closed_queue_is_not_opened_by_a_wake(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(capacity_is_rounded_up_to_a_power_of_two),
+	cmocka_unit_test(ring_is_touched_as_far_as_commands_have_come),
 	cmocka_unit_test(empty_queue_has_nothing_to_peek_at),
 	cmocka_unit_test(full_queue_takes_one_command_for_each_that_is_popped),
 	cmocka_unit_test(peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication),

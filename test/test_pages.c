@@ -2,6 +2,8 @@
 /* Memory straight from the kernel. */
 #include "support/test.h"
 
+#include "support/memory.h"
+
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -61,17 +63,31 @@ static void memory_is_given_back_in_steps_from_the_end(void **state)
 	assert_true(pages_unmap_some(&pages));
 }
 
+static void untouched_memory_is_not_there_before_it_is_touched(void **state)
+{
+	char *memory = pages_map_untouched(SIZE);
+
+	(void)state;
+	assert_non_null(memory);
+	assert_int_equal(resident_pages(memory, SIZE), 0);
+	memory[SIZE - 1] = 1;
+	assert_int_equal(resident_pages(memory, SIZE), 1);
+	pages_unmap_aligned(memory, SIZE);
+}
+
 static void more_than_there_is_is_refused(void **state)
 {
 	struct pages pages;
 
 	(void)state;
+	assert_null(pages_map_untouched((size_t)1 << 62));
 	assert_false(pages_map(&pages, (size_t)1 << 62));
 }
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(memory_is_zero_and_there),
 	cmocka_unit_test(memory_is_given_back_in_steps_from_the_end),
+	cmocka_unit_test(untouched_memory_is_not_there_before_it_is_touched),
 	cmocka_unit_test(more_than_there_is_is_refused),
 };
 

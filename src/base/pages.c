@@ -58,13 +58,29 @@ bool pages_unmap_some(struct pages *pages)
 	return kept == 0;
 }
 
+static void *pages_map_some(size_t size)
+{
+	void *memory =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+void *pages_map_untouched(size_t size)
+{
+	void *memory = pages_map_some(size);
+
+	if (memory)
+		pages_show_leak_detector(memory, size);
+	return memory;
+}
+
 void *pages_map_aligned(size_t size)
 {
-	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-	char *all = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, flags, -1, 0);
+	char *all = pages_map_some(2 * size);
 	size_t before;
 
-	if (all == MAP_FAILED)
+	if (!all)
 		return NULL;
 	before = -(uintptr_t)all & (size - 1);
 	if (before > 0)

@@ -19,8 +19,11 @@ bool pages_map(struct pages *pages, size_t size);
 /* Gives some of it back, from the end; true: there is nothing left. */
 bool pages_unmap_some(struct pages *pages);
 
-/* Zeroed, untouched, aligned to its size, which is a power of two; NULL: out of memory. */
+/* Zeroed and untouched; NULL: out of memory. */
+void *pages_map_untouched(size_t size);
+/* The same, aligned to its size, which is a power of two. */
 void *pages_map_aligned(size_t size);
+/* Gives back what either has returned. */
 void pages_unmap_aligned(void *memory, size_t size);
 /* Whether the kernel is to use huge pages for it; before it is touched. */
 void pages_use_huge(void *memory, size_t size, bool huge);

@@ -10,7 +10,8 @@
  *
  * Invariants: head ≤ tail ≤ head + capacity. A cell belongs to the producer from its claim to
  * its publication, then to the consumer until the pop. A cell's turn is position + 1 of its last
- * publication: it can't be taken for another round's, for positions are never reused.
+ * publication, or 0, as the kernel gave it: it can't be taken for another round's, for positions are
+ * never reused. So the ring is touched only as far as commands have come.
  *
  * May run together: claim, publish, wait, close, tail, head, count by any number of threads, with
  * peek, at and pop by one consumer.
@@ -61,8 +62,7 @@
  */
 #include "command_queue.h"
 
-#include <stdlib.h>
-
+#include "base/pages.h"
 #include "base/thread.h"
 
 enum { COMMANDS_A_WAKE = 4096 };
@@ -86,11 +86,10 @@ bool command_queue_init(struct command_queue *queue, size_t capacity)
 	*queue = (struct command_queue){.capacity = rounded};
 	if (rounded > SIZE_MAX / sizeof(*queue->cells))
 		return false;
-	queue->cells = aligned_alloc(CACHE_LINE, rounded * sizeof(*queue->cells));
+	queue->cells = pages_map_untouched(rounded * sizeof(*queue->cells));
 	if (!queue->cells)
 		return false;
-	for (uint64_t i = 0; i < rounded; i++)
-		atomic_init(&queue->cells[i].turn, 0);
+	pages_use_huge(queue->cells, rounded * sizeof(*queue->cells), false);
 	pthread_mutex_init(&queue->lock, NULL);
 	pthread_cond_init(&queue->room, NULL);
 	return true;
@@ -100,7 +99,7 @@ void command_queue_destroy(struct command_queue *queue)
 {
 	pthread_cond_destroy(&queue->room);
 	pthread_mutex_destroy(&queue->lock);
-	free(queue->cells);
+	pages_unmap_aligned(queue->cells, queue->capacity * sizeof(*queue->cells));
 }
 
 /*

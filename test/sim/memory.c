@@ -296,10 +296,7 @@ int sim_munmap(void *memory, size_t size)
 
 int sim_madvise(void *memory, size_t size, int advice)
 {
-	(void)memory;
-	(void)size;
-	(void)advice;
-	return 0;
+	return advice == MADV_DONTNEED ? madvise(memory, size, advice) : 0;
 }
 
 ssize_t sim_getrandom(void *buffer, size_t size, unsigned flags)
