@@ -9,8 +9,10 @@
 #include "support/seed.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/key_hash.h"
 #include "wheel/timer_index.h"
@@ -128,6 +130,7 @@ static void take_out(struct model *model, size_t number)
 	model->timers[number] = NULL;
 	model->count--;
 	assert_int_equal(model->index.count, model->count);
+	assert_in_range(model->index.buckets, 64, 4 * model->count + 64);
 }
 
 static struct keyed_timer *find(const struct model *model, size_t number)
@@ -429,6 +432,8 @@ static void random_adds_and_removals_agree_with_the_model(void **state)
 				change(&model, number);
 			assert_finds(&model, number);
 			a_few_random_keys_are_found(&model);
+			if (random_below(&model.random, 1000) == 0)
+				(void)timer_index_trim(&model.index);
 		}
 		assert_finds_all(&model);
 	}
@@ -456,6 +461,160 @@ static void index_at_a_bound_does_not_grow_and_shrink_in_turn(void **state)
 		assert_ptr_equal(model.index.segments[1], segment);
 	}
 	assert_finds_all(&model);
+	model_close(&model);
+}
+
+enum { SEGMENT = 262144, SEGMENT_SIZE = SEGMENT * 8 };
+
+/* Bytes resident in all segments. */
+static size_t resident(const struct timer_index *index)
+{
+	size_t pages = 0;
+
+	for (size_t i = 0; i < index->segment_count; i++)
+		pages += resident_pages(index->segments[i], SEGMENT_SIZE);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* What the buckets in use need, to whole 64 KiB. */
+static size_t memory_in_use(const struct timer_index *index)
+{
+	const size_t unit = (size_t)64 << 10;
+
+	return (index->buckets * sizeof(*index->segments[0]) + unit - 1) / unit * unit;
+}
+
+/* To the end; each step gives back a segment at most. Then nothing but what is in use is there. */
+static void trim(struct timer_index *index)
+{
+	bool more = true;
+
+	while (more) {
+		size_t before = timer_index_memory(index);
+
+		more = timer_index_trim(index);
+		assert_in_range(before - timer_index_memory(index), more ? 1 : 0, SEGMENT_SIZE);
+	}
+	assert_int_equal(index->segment_count, (index->buckets + SEGMENT - 1) / SEGMENT);
+	assert_in_range(resident(index), 0, memory_in_use(index));
+	assert_in_range(timer_index_memory(index), memory_in_use(index),
+			memory_in_use(index) + 1024);
+}
+
+/* Three segments, or two. */
+enum { MANY = TEST_HAS_SANITIZER ? 300000 : 600000 };
+
+/* In an order of its own: 7919 is a prime that divides no size here, so each number has a turn. */
+static void take_out_any(struct model *model, size_t left)
+{
+	size_t number = (size_t)random_below(&model->random, model->size);
+
+	for (; model->count > left; number = (number + 7919) % model->size)
+		if (model->timers[number])
+			take_out(model, number);
+}
+
+static void trimmed_index_has_memory_for_the_buckets_in_use_alone(void **state)
+{
+	static const size_t lefts[] = {MANY / 100, 300, 0};
+	struct model model;
+
+	(void)state;
+	model_open(&model, MANY);
+	for (size_t i = 0; i < sizeof(lefts) / sizeof(lefts[0]); i++) {
+		for (size_t number = 0; number < MANY; number++)
+			if (!model.timers[number])
+				add(&model, number);
+		assert_in_range(timer_index_memory(&model.index), resident(&model.index),
+				3 * SEGMENT_SIZE + 1024);
+		take_out_any(&model, lefts[i]);
+		trim(&model.index);
+		assert_finds_all(&model);
+	}
+	model_close(&model);
+}
+
+/* It is huge pages' otherwise, where the system has them. */
+static void rest_of_a_segment_is_given_back_and_stays_away(void **state)
+{
+	enum { MORE = 20000, KEYS = SEGMENT + SEGMENT / 4 };
+	struct model model;
+	size_t before;
+
+	(void)state;
+	model_open(&model, KEYS + MORE);
+	for (size_t number = 0; number < KEYS; number++)
+		add(&model, number);
+	trim(&model.index);
+	assert_int_equal(model.index.segment_count, 2);
+	assert_finds_all(&model);
+	before = resident(&model.index);
+	for (size_t number = KEYS; number < KEYS + MORE; number++) {
+		add(&model, number);
+		assert_in_range(timer_index_memory(&model.index), memory_in_use(&model.index),
+				memory_in_use(&model.index) + 1024);
+	}
+	assert_in_range(resident(&model.index), before + 1, memory_in_use(&model.index));
+	trim(&model.index);
+	assert_finds_all(&model);
+	model_close(&model);
+}
+
+/* Whether smaps tells that flag, such as " nh", of the mapping that memory lies in. */
+static bool mapping_has_flag(const void *memory, const char *flag)
+{
+	FILE *file = fopen("/proc/self/smaps", "r");
+	bool is_here = false;
+	bool has = false;
+	char line[512];
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		void *begin;
+		void *end;
+
+		if (sscanf(line, "%p-%p ", &begin, &end) == 2)
+			is_here = (const char *)memory >= (char *)begin &&
+				  (const char *)memory < (char *)end;
+		else if (is_here && strncmp(line, "VmFlags:", 8) == 0)
+			has = strstr(line, flag) != NULL;
+	}
+	fclose(file);
+	return has;
+}
+
+static void segment_of_which_a_part_was_given_back_has_small_pages(void **state)
+{
+	enum { KEYS = SEGMENT + 1000 };
+	struct model model;
+	bool may_be_huge;
+
+	(void)state;
+	model_open(&model, KEYS);
+	for (size_t number = 0; number < KEYS; number++)
+		add(&model, number);
+	may_be_huge = mapping_has_flag(model.index.segments[1], " hg");
+	trim(&model.index);
+	assert_int_equal(mapping_has_flag(model.index.segments[1], " nh"), may_be_huge);
+	model_close(&model);
+}
+
+/* Somebody else's page behind the buckets in use shows whether the system was called. */
+static void what_was_given_back_is_not_given_back_again(void **state)
+{
+	struct model model;
+	char *segment;
+
+	(void)state;
+	model_open(&model, 100000);
+	for (size_t number = 0; number < model.size; number++)
+		add(&model, number);
+	take_out_any(&model, 100);
+	trim(&model.index);
+	segment = (char *)model.index.segments[0];
+	*(volatile char *)&segment[memory_in_use(&model.index)] = 0;
+	assert_false(timer_index_trim(&model.index));
+	assert_int_equal(resident_pages(segment + memory_in_use(&model.index), 1), 1);
 	model_close(&model);
 }
 
@@ -620,6 +779,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(index_that_could_not_grow_catches_up),
 	cmocka_unit_test(random_adds_and_removals_agree_with_the_model),
 	cmocka_unit_test(index_at_a_bound_does_not_grow_and_shrink_in_turn),
+	cmocka_unit_test(trimmed_index_has_memory_for_the_buckets_in_use_alone),
+	cmocka_unit_test(rest_of_a_segment_is_given_back_and_stays_away),
+	cmocka_unit_test(segment_of_which_a_part_was_given_back_has_small_pages),
+	cmocka_unit_test(what_was_given_back_is_not_given_back_again),
 	cmocka_unit_test(keys_of_the_same_hash_are_told_apart),
 	cmocka_unit_test(keys_of_the_same_bucket_are_told_apart),
 	cmocka_unit_test(keys_that_begin_alike_are_told_apart_by_their_size),

@@ -15,9 +15,14 @@
  * cost two more cache misses a call. Of a bucket only the head of its chain is kept: the count that
  * uthash has beside it tells it when to expand.
  *
+ * A bucket that was merged away is empty, and empty is zero: so the memory behind the buckets in
+ * use may go back to the system at any time, and is zero when the index grows into it again. A
+ * segment of which a part was given back has small pages from then on, lest the kernel fill it up.
+ *
  * Invariants: 2^level ≤ buckets < 2^(level + 1), mask = 2^(level + 1) - 1. A hash belongs to
  * bucket hash & mask if there is one, else to hash & mask / 2. Bucket b ≥ 2^level was split from
- * bucket b - 2^level.
+ * bucket b - 2^level. buckets ≤ touched ≤ all buckets of the segments; buckets ≤ 4 * count + 64
+ * after a removal.
  */
 #include "timer_index.h"
 
@@ -37,6 +42,8 @@
 enum {
 	SEGMENT_SHIFT = 18,
 	SEGMENT_BUCKETS = 1 << SEGMENT_SHIFT,
+	/* Buckets are given back so many at a time: 64 KiB, whole pages on all systems. */
+	TRIM_BUCKETS = 8192,
 	FEWEST_BUCKETS = 64,
 	FIRST_ROOM = 2,
 	MOST_SPLITS = 2,     /* in an insertion */
@@ -81,6 +88,12 @@ static inline struct keyed_timer *timer_of_handle(UT_hash_handle *handle)
 	return list_entry(handle, struct keyed_timer, hh);
 }
 
+/* The buckets that share pages with the first `buckets`. */
+static size_t buckets_touched_with(uint32_t buckets)
+{
+	return ((size_t)buckets + TRIM_BUCKETS - 1) / TRIM_BUCKETS * TRIM_BUCKETS;
+}
+
 static bool timer_index_add_segment(struct timer_index *index)
 {
 	UT_hash_handle **segment;
@@ -97,15 +110,29 @@ static bool timer_index_add_segment(struct timer_index *index)
 	segment = pages_map_aligned(segment_size);
 	if (!segment)
 		return false;
-	/* A small index touches only what it uses of its first. */
-	pages_use_huge(segment, segment_size, index->segment_count > 0);
 	index->segments[index->segment_count++] = segment;
+	/* A small index touches only what it uses of its first; a huge page is touched as one. */
+	pages_use_huge(segment, segment_size, index->segment_count > 1);
+	if (index->segment_count > 1)
+		index->touched = index->segment_count * SEGMENT_BUCKETS;
 	return true;
+}
+
+/* The last, in which no bucket is in use. */
+static void timer_index_drop_segment(struct timer_index *index)
+{
+	size_t left = --index->segment_count * SEGMENT_BUCKETS;
+
+	pages_unmap_aligned(index->segments[index->segment_count], segment_size);
+	if (index->touched > left)
+		index->touched = left;
 }
 
 bool timer_index_init(struct timer_index *index)
 {
-	*index = (struct timer_index){.buckets = FEWEST_BUCKETS, .mask = 2 * FEWEST_BUCKETS - 1};
+	*index = (struct timer_index){.buckets = FEWEST_BUCKETS,
+				      .mask = 2 * FEWEST_BUCKETS - 1,
+				      .touched = buckets_touched_with(FEWEST_BUCKETS)};
 	index->table.hho = offsetof(struct keyed_timer, hh);
 	if (timer_index_add_segment(index))
 		return true;
@@ -116,7 +143,7 @@ bool timer_index_init(struct timer_index *index)
 bool timer_index_discard(struct timer_index *index)
 {
 	if (index->segment_count > 0) {
-		pages_unmap_aligned(index->segments[--index->segment_count], segment_size);
+		timer_index_drop_segment(index);
 		return false;
 	}
 	free(index->segments);
@@ -190,6 +217,8 @@ static bool timer_index_split(struct timer_index *index)
 		return false;
 	timer_index_prefetch_split(index, from);
 	index->buckets++;
+	if (index->buckets > index->touched)
+		index->touched += TRIM_BUCKETS;
 	timer_index_redistribute(index, bucket_at(index, from), bucket_at(index, to));
 	if (index->buckets > index->mask)
 		index->mask = 2 * index->mask + 1;
@@ -222,7 +251,29 @@ static void timer_index_merge(struct timer_index *index)
 	timer_index_redistribute(index, bucket_at(index, from), bucket_of(index, from));
 	/* One segment is kept in hand, so that a count that goes up and down allocates nothing. */
 	if ((from >> SEGMENT_SHIFT) + 2 < index->segment_count)
-		pages_unmap_aligned(index->segments[--index->segment_count], segment_size);
+		timer_index_drop_segment(index);
+}
+
+bool timer_index_trim(struct timer_index *index)
+{
+	size_t kept = buckets_touched_with(index->buckets);
+	size_t used = (kept + SEGMENT_BUCKETS - 1) / SEGMENT_BUCKETS; /* segments */
+
+	if (index->segment_count > used) {
+		timer_index_drop_segment(index);
+	} else if (index->touched > kept) {
+		pages_use_huge(index->segments[used - 1], segment_size, false);
+		(void)pages_release(bucket_at(index, (uint32_t)kept),
+				    (index->touched - kept) * sizeof(UT_hash_handle *));
+		index->touched = kept;
+	}
+	return index->segment_count > used || index->touched > kept;
+}
+
+size_t timer_index_memory(const struct timer_index *index)
+{
+	return index->touched * sizeof(UT_hash_handle *) +
+	       index->segment_room * sizeof(UT_hash_handle **);
 }
 
 static bool timer_index_is_sparse(const struct timer_index *index)

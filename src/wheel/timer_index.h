@@ -19,8 +19,9 @@ struct timer_index {
 	size_t segment_room;        /* segments that the directory has room for */
 	size_t segment_count;
 	uint32_t buckets; /* buckets in use */
-	uint32_t mask; /* for hashes: 2 * 2^level - 1, where 2^level ≤ buckets < 2^(level + 1) */
-	size_t count;  /* timers */
+	uint32_t mask;  /* for hashes: 2 * 2^level - 1, where 2^level ≤ buckets < 2^(level + 1) */
+	size_t touched; /* no bucket behind these many was in use since it was given back */
+	size_t count;   /* timers */
 	uint64_t removals; /* since ever */
 };
 
@@ -28,6 +29,13 @@ struct timer_index {
 bool timer_index_init(struct timer_index *index);
 /* Frees the table in steps: true when nothing is left. The timers are not touched. */
 bool timer_index_discard(struct timer_index *index);
+/*
+ * Gives memory behind the buckets in use back to the system, a segment at most, which takes some
+ * 100 us; no system call where nothing was used since the last. True: there is more to do.
+ */
+bool timer_index_trim(struct timer_index *index);
+/* Bytes that it has from the system, as far as it knows. */
+size_t timer_index_memory(const struct timer_index *index);
 
 struct keyed_timer *timer_index_find(const struct timer_index *index, const void *key,
 				     size_t key_size, uint32_t hash);

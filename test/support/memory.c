@@ -39,7 +39,8 @@ long mapped_memory(void)
 
 size_t resident_pages(const void *memory, size_t size)
 {
-	size_t count = size / (size_t)sysconf(_SC_PAGESIZE);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t count = (size + page - 1) / page;
 	unsigned char *pages = calloc(count, 1);
 	size_t resident = 0;
 

@@ -9,7 +9,7 @@
 long resident_memory(void);
 /* Bytes mapped, touched or not: a leak detector does not know of what mmap gave. */
 long mapped_memory(void);
-/* Of whole pages from `memory` on: how many are there. */
+/* How many of the pages that this memory lies in are resident; it begins at a page. */
 size_t resident_pages(const void *memory, size_t size);
 
 #endif
