@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "process.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,18 +11,61 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-int64_t process_resident(void)
+/* In bytes; all 0: the system doesn't say. */
+struct sizes {
+	int64_t mapped;
+	int64_t resident;
+};
+
+static struct sizes read_sizes(void)
 {
 	FILE *file = fopen("/proc/self/statm", "r");
-	long total, resident = 0;
+	int64_t page = sysconf(_SC_PAGESIZE);
+	long mapped, resident;
+	struct sizes sizes = {0};
 
 	if (!file)
-		return 0;
-	if (fscanf(file, "%ld %ld", &total, &resident) != 2)
-		resident = 0;
+		return sizes;
+	if (fscanf(file, "%ld %ld", &mapped, &resident) == 2)
+		sizes = (struct sizes){mapped * page, resident * page};
 	fclose(file);
-	return (int64_t)resident * sysconf(_SC_PAGESIZE);
+	return sizes;
 }
+
+int64_t process_resident(void)
+{
+	return read_sizes().resident;
+}
+
+int64_t process_address_space(void)
+{
+	return read_sizes().mapped;
+}
+
+int64_t process_resident_exact(void)
+{
+	FILE *file = fopen("/proc/self/smaps_rollup", "r");
+	long resident = -1;
+	char line[256];
+
+	if (!file)
+		return process_resident();
+	while (resident < 0 && fgets(line, sizeof(line), file))
+		sscanf(line, "Rss: %ld kB", &resident);
+	fclose(file);
+	return resident < 0 ? process_resident() : (int64_t)resident * 1024;
+}
+
+#ifdef __GLIBC__
+void process_trim_heap(void)
+{
+	malloc_trim(0);
+}
+#else
+void process_trim_heap(void)
+{
+}
+#endif
 
 static struct rusage resource_usage(void)
 {
@@ -39,6 +83,11 @@ int64_t process_peak_resident(void)
 int64_t process_voluntary_switches(void)
 {
 	return resource_usage().ru_nvcsw;
+}
+
+int64_t process_page_faults(void)
+{
+	return resource_usage().ru_minflt;
 }
 
 static bool ended_well(pid_t child)

@@ -11,6 +11,21 @@
 int64_t process_resident(void);
 int64_t process_peak_resident(void);
 
+/*
+ * The same to the page, where process_resident() may leave out some dozens of pages a core. Has the
+ * kernel walk through the page tables: about a millisecond for 256 MiB of 4 KiB pages.
+ */
+int64_t process_resident_exact(void);
+
+/* Bytes of address space that are mapped now, touched or not. 0: the system doesn't say. */
+int64_t process_address_space(void);
+
+/* Page faults without a read from disk so far, of all threads. */
+int64_t process_page_faults(void);
+
+/* What free() has kept for later goes back to the system; nothing where that is not glibc's. */
+void process_trim_heap(void);
+
 /* How often a thread of this process gave up its core by itself. */
 int64_t process_voluntary_switches(void);
 
