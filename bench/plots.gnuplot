@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Draws rates, cache, hits and million.svg in `folder` from the files there; run.sh calls it.
+# Draws rates, cache, hits, million and memory.svg in `folder` from the files there; run.sh calls it.
 if (!exists("folder") || !exists("timers")) exit error "plots.gnuplot: run.sh tells folder and timers"
-do for [file in "rates.dat cache.dat hits.dat million.csv"] {
+do for [file in "rates.dat cache.dat hits.dat million.csv memory.csv"] {
 	if (system("test -s '".folder."/".file."' && echo yes") ne "yes") {
 		exit error "plots.gnuplot: ".folder."/".file." is not there"
 	}
@@ -64,3 +64,19 @@ plot folder."/million.csv" every ::1 using 1:($2/1e3) title "pending" lw 2 lc rg
      "" every ::1 using 1:($4/1e3) title "fired a second" lw 2 lc rgb "#61a5c2", \
      "" every ::1 using 1:($5/1e6) axes x1y2 title "lateness p50 (right)" lw 2 lc rgb "#e9c46a", \
      "" every ::1 using 1:($6/1e6) axes x1y2 title "lateness p99 (right)" lw 2 lc rgb "#e76f51"
+
+set output folder."/memory.svg"
+set title timers." timers fire, then nothing is called"
+set ylabel "resident MiB"
+unset y2label
+unset y2tics
+set border 3
+of(load) = strcol(1) eq load ? column(2) : NaN
+plot folder."/memory.csv" every ::1 using (of("storm_keyed")):($3/2**20) title "by key" \
+	lw 2 lc rgb "#2a6f97", \
+     "" every ::1 using (of("survivors_keyed")):($3/2**20) title "by key, 1 % stay" \
+	lw 2 lc rgb "#61a5c2", \
+     "" every ::1 using (of("storm_handles")):($3/2**20) title "by handle" \
+	lw 2 lc rgb "#e76f51", \
+     "" every ::1 using (of("survivors_handles")):($3/2**20) title "by handle, 1 % stay" \
+	lw 2 lc rgb "#e9c46a"

@@ -61,6 +61,8 @@ table="--unpaced --runs=3 --baseline-runs=1"
 		--csv="$programs/throughput_10m.csv"
 }
 run idle "$few --seconds=1" --csv="$programs/idle.csv"
+run memory "$few --calm=500ms --teeth=3" --csv="$programs/memory.csv" \
+	--summary="$programs/memory_summary.csv"
 run expiry "$one" --csv="$programs/expiry.csv"
 run handles "$one" --csv="$programs/handles.csv"
 run storms "$one --calm=500ms" --csv="$programs/storms.csv" --runs=3 --baseline-runs=1

@@ -175,6 +175,32 @@ compare_column() {
 	row "$1" "$2" "$3" "$(column "$4" levels "$5")" "$(column "$4" go-zero "$5")" less
 }
 
+# memory LOAD MEASURE: a figure
+memory() {
+	awk -F, -v load="$1" -v what="$2" '$1 == load && $2 == what { print $3 }' \
+		"$folder/memory_summary.csv"
+}
+
+# mebibytes LOAD MEASURE
+mebibytes() {
+	memory "$@" | awk '{ printf "%.1f", $1 / 1048576 }'
+}
+
+# memory_row LOAD TITLE
+memory_row() {
+	printf '| %s | %s | %s | %s |' "$2" "$(mebibytes "$1" peak_bytes)" \
+		"$(mebibytes "$1" fired_bytes)" "$(mebibytes "$1" later_bytes)"
+	echo "$(memory "$1" peak_bytes)" "$(memory "$1" later_bytes)" \
+		"$(memory "$1" peak_address_space_bytes)" |
+		awk '{ printf " %.0f | %.2f |\n", 100 * $2 / $1, $3 / $1 }'
+}
+
+# faults LOAD: page faults of the first storm, and of a later one
+faults() {
+	echo "$(memory "$1" first_faults | with_commas) pages, then" \
+		"$(memory "$1" later_faults | with_commas)"
+}
+
 # cache CONTENDER MIX THREADS MEASURE
 cache() {
 	awk -F, -v who="$1" -v mix="$2" -v threads="$3" -v what="$4" \
@@ -243,6 +269,8 @@ need idle levels go-zero
 need expiry levels go-zero
 need handles handles
 need storms timingwheel cascading
+need memory_summary all storm_keyed storm_handles survivors_keyed survivors_handles keys_16 \
+	keys_1000 teeth_keyed teeth_handles unused
 timers=$(million timers | with_commas)
 seconds=$(million longest_delay_ns lateness | awk '{ printf "%.0f", $1 / 1e9 }')
 
@@ -325,6 +353,29 @@ storm_row slot 'all come down from one coarse slot'
 storm_row tick 'all due in one tick'
 storm_row drain 'all drained'
 storm_row stops 'all stopped one by one'
+
+cat <<END
+
+| Resident memory of a wheel: MiB | $(memory all timers | with_commas) set | all fired | \
+$(memory all later_ns | awk '{ printf "%g", $1 / 1e9 }') s later | % of the peak | \
+address space at the peak, times as much |
+|---|--:|--:|--:|--:|--:|
+END
+memory_row storm_keyed 'by key'
+memory_row storm_handles 'by handle'
+memory_row survivors_keyed 'by key, 1 % stay'
+memory_row survivors_handles 'by handle, 1 % stay'
+memory_row keys_16 'keys of 16 bytes'
+for size in 40 100 200 1000; do
+	memory_row keys_$size "on the same wheel, then keys of $size bytes"
+done
+
+cat <<END
+
+An unused wheel of 512 slots has $(memory unused made_bytes | awk '{ printf "%.0f", $1 / 1024 }') \
+KiB resident. With a storm each second, the first one faults on $(faults teeth_keyed) a storm; \
+by handle on $(faults teeth_handles).
+END
 
 cat <<END
 
