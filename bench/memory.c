@@ -6,7 +6,8 @@
  * nothing is called for 12 s. Resident memory is looked at each 250 ms, and when all are set, when
  * all have fired, and 10 s after that. The same where one timer in a hundred, at random, is an hour
  * away; with a storm each second; and with keys of other lengths, a storm of each, one after the
- * other on one wheel. And a wheel that has never been used.
+ * other on one wheel. And a wheel that has never been used, and one that is trimmed when all have
+ * fired.
  *
  * Every run is a process of its own. All figures are what the process has more than before the
  * wheel was made, with the threads, the C library and the code warm: another wheel was made, used
@@ -50,6 +51,9 @@ enum { KEY_SIZE_COUNT = sizeof(key_sizes) / sizeof(key_sizes[0]) };
 struct memory {
 	int64_t resident;
 	int64_t address_space;
+	/* As tw_stats tells. */
+	int64_t told;
+	int64_t in_use;
 };
 
 struct sample {
@@ -59,9 +63,12 @@ struct sample {
 
 struct storm {
 	struct memory peak;
-	int64_t fired; /* resident when the last timer has run */
-	int64_t later; /* and 10 s later, or at the end of a shorter calm */
-	int64_t end;   /* and at the end of the calm */
+	uint64_t told_peak;  /* as tw_stats tells */
+	int64_t fired;       /* resident when the last timer has run */
+	struct memory later; /* and 10 s later, or at the end of a shorter calm */
+	int64_t end;         /* and at the end of the calm */
+	int64_t trimmed;     /* or when tw_trim is back, at once */
+	int64_t trim_took;   /* nanoseconds */
 };
 
 struct tooth {
@@ -117,19 +124,21 @@ struct trial {
 
 static struct memory process_memory(void)
 {
-	return (struct memory){process_resident_exact(), process_address_space()};
+	return (struct memory){.resident = process_resident_exact(),
+			       .address_space = process_address_space()};
 }
 
 static struct memory wheel_memory(const struct trial *trial)
 {
 	struct memory now = process_memory();
+	struct tw_stats stats = expect_stats(trial->wheel);
 
 	return (struct memory){now.resident - trial->before.resident,
-			       now.address_space - trial->before.address_space};
+			       now.address_space - trial->before.address_space,
+			       (int64_t)stats.memory, (int64_t)stats.memory_in_use};
 }
 
-/* Returns what is resident. */
-static int64_t sample(struct trial *trial)
+static struct memory sample(struct trial *trial)
 {
 	struct result *result = trial->result;
 	struct memory memory = wheel_memory(trial);
@@ -141,7 +150,7 @@ static int64_t sample(struct trial *trial)
 	if (memory.resident > trial->storm->peak.resident)
 		trial->storm->peak = memory;
 	trial->next_sample = now + SAMPLE_PITCH;
-	return memory.resident;
+	return memory;
 }
 
 static void sample_if_due(struct trial *trial)
@@ -235,10 +244,9 @@ static int64_t later_of(const struct plan *plan)
 }
 
 /* 2.5 us for each timer to be set in. */
-static void run_one_storm(struct trial *trial, struct storm *storm)
+static void fire_storm(struct trial *trial, struct storm *storm)
 {
 	int64_t first = stopwatch_now() + NANOSECONDS_PER_SECOND / 2 + trial->plan->count * 2500;
-	int64_t start;
 
 	trial->storm = storm;
 	set_all(trial, first, NANOSECONDS_PER_SECOND);
@@ -247,17 +255,37 @@ static void run_one_storm(struct trial *trial, struct storm *storm)
 	if (stopwatch_now() >= first)
 		process_fail("the machine is too slow to set all timers before they are due");
 	await_fired(trial, first + NANOSECONDS_PER_SECOND);
+	storm->fired = sample(trial).resident;
+	storm->told_peak = expect_stats(trial->wheel).memory_peak;
+}
+
+static void run_one_storm(struct trial *trial, struct storm *storm)
+{
+	int64_t start;
+
+	fire_storm(trial, storm);
 	start = stopwatch_now();
-	storm->fired = sample(trial);
 	sample_until(trial, start + later_of(trial->plan));
 	storm->later = sample(trial);
 	sample_until(trial, start + trial->plan->calm);
-	storm->end = sample(trial);
+	storm->end = sample(trial).resident;
 }
 
 static void run_storm(struct trial *trial)
 {
 	run_one_storm(trial, trial->result->storms);
+}
+
+static void run_trim(struct trial *trial)
+{
+	struct storm *storm = trial->result->storms;
+	int64_t start;
+
+	fire_storm(trial, storm);
+	start = stopwatch_now();
+	expect_ok(tw_trim(trial->wheel), "tw_trim");
+	storm->trim_took = stopwatch_now() - start;
+	storm->trimmed = sample(trial).resident;
 }
 
 static void run_key_sizes(struct trial *trial)
@@ -313,6 +341,7 @@ static void warm_up(struct trial *trial)
 	}
 	stopwatch_sleep(100 * MILLISECOND);
 	expect_ok(tw_wait_idle(trial->wheel), "tw_wait_idle");
+	expect_stats(trial->wheel);
 	tw_destroy(trial->wheel);
 	process_trim_heap();
 	trial->due = fates_counted(FATE_RAN);
@@ -348,8 +377,8 @@ static void print_storm_head(const struct plan *plan)
 
 	snprintf(later, sizeof(later), "after %s", format_duration(later_of(plan)).characters);
 	snprintf(end, sizeof(end), "after %s", format_duration(plan->calm).characters);
-	printf("\n%-24s %8s %8s %10s %12s %10s %12s %8s\n", "resident MiB", "made", "peak",
-	       "all fired", later, "% of peak", end, "mapped");
+	printf("\n%-24s %8s %8s %10s %12s %10s %12s %8s %12s %12s\n", "resident MiB", "made",
+	       "peak", "all fired", later, "% of peak", end, "mapped", "peak told", later);
 }
 
 static double mebibytes(int64_t bytes)
@@ -361,10 +390,11 @@ static void print_storm(const char *title, int64_t made, const struct storm *sto
 {
 	double peak = (double)storm->peak.resident;
 
-	printf("  %-22s %8.1f %8.1f %10.1f %12.1f %10.1f %12.1f %7.2fx\n", title, mebibytes(made),
-	       mebibytes(storm->peak.resident), mebibytes(storm->fired), mebibytes(storm->later),
-	       100 * (double)storm->later / peak, mebibytes(storm->end),
-	       (double)storm->peak.address_space / peak);
+	printf("  %-22s %8.1f %8.1f %10.1f %12.1f %10.1f %12.1f %7.2fx %12.1f %12.1f\n", title,
+	       mebibytes(made), mebibytes(storm->peak.resident), mebibytes(storm->fired),
+	       mebibytes(storm->later.resident), 100 * (double)storm->later.resident / peak,
+	       mebibytes(storm->end), (double)storm->peak.address_space / peak,
+	       mebibytes((int64_t)storm->told_peak), mebibytes(storm->later.told));
 }
 
 static void write_storm(struct csv summary, const char *name, const struct storm *storm)
@@ -372,7 +402,9 @@ static void write_storm(struct csv summary, const char *name, const struct storm
 	csv_row(summary, "%s,peak_bytes,%" PRId64, name, storm->peak.resident);
 	csv_row(summary, "%s,peak_address_space_bytes,%" PRId64, name, storm->peak.address_space);
 	csv_row(summary, "%s,fired_bytes,%" PRId64, name, storm->fired);
-	csv_row(summary, "%s,later_bytes,%" PRId64, name, storm->later);
+	csv_row(summary, "%s,told_peak_bytes,%" PRIu64, name, storm->told_peak);
+	csv_row(summary, "%s,later_bytes,%" PRId64, name, storm->later.resident);
+	csv_row(summary, "%s,later_told_bytes,%" PRId64, name, storm->later.told);
 	csv_row(summary, "%s,end_bytes,%" PRId64, name, storm->end);
 }
 
@@ -435,6 +467,26 @@ static void report_teeth(const struct plan *plan, const struct result *result, s
 	csv_row(summary, "%s,tooth_ns,%.0f", name, durations.median);
 }
 
+static void print_trim_head(const struct plan *plan)
+{
+	printf("\n%-24s %8s %10s %10s %10s\n", "resident MiB, tw_trim", "peak", "all fired",
+	       "trimmed", "took");
+	(void)plan;
+}
+
+static void report_trim(const struct plan *plan, const struct result *result, struct csv summary)
+{
+	const struct storm *storm = result->storms;
+	const char *name = plan->load->name;
+
+	printf("  %-22s %8.1f %10.1f %10.1f %10s\n", plan->load->title,
+	       mebibytes(storm->peak.resident), mebibytes(storm->fired), mebibytes(storm->trimmed),
+	       format_duration(storm->trim_took).characters);
+	csv_row(summary, "%s,peak_bytes,%" PRId64, name, storm->peak.resident);
+	csv_row(summary, "%s,trimmed_bytes,%" PRId64, name, storm->trimmed);
+	csv_row(summary, "%s,trim_ns,%" PRId64, name, storm->trim_took);
+}
+
 static void report_unused(const struct plan *plan, const struct result *result, struct csv summary)
 {
 	printf("\na wheel of %d slots before its first command: %s resident, ", SLOTS,
@@ -457,6 +509,12 @@ static const struct load loads[] = {
 	 report_storm},
 	{"key_sizes", "storm, keys of", set_keyed, run_key_sizes, 0, print_storm_head,
 	 report_key_sizes},
+	{"trim_keyed", "storm, by key", set_keyed, run_trim, 0, print_trim_head, report_trim},
+	{"trim_handles", "storm, by handle", set_handle, run_trim, 0, print_trim_head, report_trim},
+	{"trim_survivors_keyed", "1 % stay, by key", set_keyed, run_trim, 1, print_trim_head,
+	 report_trim},
+	{"trim_survivors_handles", "1 % stay, by handle", set_handle, run_trim, 1, print_trim_head,
+	 report_trim},
 	{"teeth_keyed", "a storm a second, by key", set_keyed, run_teeth, 0, print_teeth_head,
 	 report_teeth},
 	{"teeth_handles", "by handle", set_handle, run_teeth, 0, print_teeth_head, report_teeth},
@@ -470,9 +528,9 @@ static void write_samples(struct csv csv, const struct plan *plan, const struct 
 	for (size_t i = 0; i < result->sample_count; i++) {
 		const struct sample *sample = &result->samples[i];
 
-		csv_row(csv, "%s,%.3f,%" PRId64 ",%" PRId64, plan->load->name,
-			seconds_of(sample->time), sample->memory.resident,
-			sample->memory.address_space);
+		csv_row(csv, "%s,%.3f,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
+			plan->load->name, seconds_of(sample->time), sample->memory.resident,
+			sample->memory.address_space, sample->memory.told, sample->memory.in_use);
 	}
 }
 
@@ -516,7 +574,8 @@ static void parse(int argc, char **argv, struct plan *plan, int *load, const cha
 		 .help = "storms, a second from one to the next"},
 		{"load", OPTION_CHOICE, load,
 		 .choices = "all,storm_keyed,storm_handles,survivors_keyed,survivors_handles,"
-			    "key_sizes,teeth_keyed,teeth_handles,unused",
+			    "key_sizes,trim_keyed,trim_handles,trim_survivors_keyed,"
+			    "trim_survivors_handles,teeth_keyed,teeth_handles,unused",
 		 .help = "which"},
 		{"csv", OPTION_TEXT, csv_path, .help = "four rows a second to this file"},
 		{"summary", OPTION_TEXT, summary_path, .help = "the tables' figures to this file"},
@@ -536,7 +595,8 @@ int main(int argc, char **argv)
 	int load = 0;
 
 	parse(argc, argv, &plan, &load, &csv_path, &summary_path);
-	csv = csv_open(csv_path, "load,seconds,resident_bytes,address_space_bytes");
+	csv = csv_open(csv_path, "load,seconds,resident_bytes,address_space_bytes,"
+				 "memory_bytes,memory_in_use_bytes");
 	summary = csv_open(summary_path, "load,measure,value");
 	csv_row(summary, "all,timers,%" PRId64, plan.count);
 	csv_row(summary, "all,later_ns,%" PRId64, later_of(&plan));

@@ -195,6 +195,12 @@ memory_row() {
 		awk '{ printf " %.0f | %.2f |\n", 100 * $2 / $1, $3 / $1 }'
 }
 
+# trim LOAD: what a tw_trim leaves, and its time
+trim() {
+	memory "$1" trim_ns | awk -v left="$(mebibytes "$1" trimmed_bytes)" \
+		'{ printf "%s MiB after %.0f ms", left, $1 / 1e6 }'
+}
+
 # faults LOAD: page faults of the first storm, and of a later one
 faults() {
 	echo "$(memory "$1" first_faults | with_commas) pages, then" \
@@ -270,7 +276,7 @@ need expiry levels go-zero
 need handles handles
 need storms timingwheel cascading
 need memory_summary all storm_keyed storm_handles survivors_keyed survivors_handles keys_16 \
-	keys_1000 teeth_keyed teeth_handles unused
+	keys_1000 trim_keyed trim_handles teeth_keyed teeth_handles unused
 timers=$(million timers | with_commas)
 seconds=$(million longest_delay_ns lateness | awk '{ printf "%.0f", $1 / 1e9 }')
 
@@ -374,7 +380,8 @@ cat <<END
 
 An unused wheel of 512 slots has $(memory unused made_bytes | awk '{ printf "%.0f", $1 / 1024 }') \
 KiB resident. With a storm each second, the first one faults on $(faults teeth_keyed) a storm; \
-by handle on $(faults teeth_handles).
+by handle on $(faults teeth_handles). A tw_trim when all have fired leaves $(trim trim_keyed) \
+by key, $(trim trim_handles) by handle.
 END
 
 cat <<END
