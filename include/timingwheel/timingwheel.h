@@ -635,8 +635,9 @@ struct tw_stats {
 	uint64_t workers_most;        /* the most there were at a time */
 	uint64_t workers_not_started; /* times one more could not be started; it is tried again */
 	uint64_t held_back; /* turns in which timers were due that max_unfinished held back */
-	/* Bytes of memory for timers, as far as the wheel knows: it has them from the system; they
-	 * are in use; it had so many at most. Keys over 912 bytes have theirs from malloc. */
+	/* Bytes of memory for timers, their index and the queue, as far as the wheel knows: that it
+	 * has from the system now; of these, that timers use; that it had at most. Timers with keys
+	 * over 912 bytes are not counted: malloc has theirs. */
 	uint64_t memory;
 	uint64_t memory_in_use;
 	uint64_t memory_peak;

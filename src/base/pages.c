@@ -60,8 +60,7 @@ bool pages_unmap_some(struct pages *pages)
 
 static void *pages_map_some(size_t size)
 {
-	void *memory =
-		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return memory == MAP_FAILED ? NULL : memory;
 }

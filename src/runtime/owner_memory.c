@@ -17,7 +17,8 @@
 
 enum {
 	SLABS = TIMER_SIZE_CLASSES + 2,
-	PARTS = SLABS, /* of a pass */
+	PART_INDEX = SLABS, /* of a pass, after the slabs */
+	PARTS,
 	QUIET_SHARE = 64,
 	TRIES_A_MINUTE = 8
 };
@@ -36,11 +37,11 @@ static struct slab *owner_slab(struct owner *owner, unsigned number)
 	return number == TIMER_SIZE_CLASSES ? &owner->out.handles.slab : &owner->out.alarms.slab;
 }
 
-/* Bytes of all slabs. */
+/* Bytes. */
 struct memory_sums {
 	uint64_t held;
-	uint64_t in_use;
-	uint64_t surplus;
+	uint64_t in_use;  /* by timers */
+	uint64_t surplus; /* what a pass may find */
 	uint64_t traffic;
 };
 
@@ -57,6 +58,34 @@ static struct memory_sums owner_sum_memory(struct owner *owner)
 		sums.surplus += slab_surplus(slab);
 		sums.traffic += slab_traffic(slab);
 	}
+	sums.held += counter_read(&owner->memory.index);
+	return sums;
+}
+
+static struct timer_index *owner_index(struct owner *owner)
+{
+	return owner->is_stopped ? NULL : &owner->shelf.index;
+}
+
+/* Any thread may ask for the sums, but only the owner looks at the index. */
+static void owner_publish_index(struct owner *owner)
+{
+	const struct timer_index *index = owner_index(owner);
+
+	/* relaxed: a statistic, orders nothing. */
+	atomic_store_explicit(&owner->memory.index, index ? timer_index_memory(index) : 0,
+			      memory_order_relaxed);
+}
+
+/* The same with what the index may give back. */
+static struct memory_sums owner_sum_surplus(struct owner *owner)
+{
+	struct timer_index *index = owner_index(owner);
+	struct memory_sums sums;
+
+	owner_publish_index(owner);
+	sums = owner_sum_memory(owner);
+	sums.surplus += index ? timer_index_surplus(index) : 0;
 	return sums;
 }
 
@@ -76,7 +105,7 @@ static void owner_begin_pass(struct owner *owner, bool keeps_need)
 	job_flush(&owner->out.target, &owner->out.bin);
 	memory->part = 0;
 	memory->keeps_need = keeps_need;
-	memory->held_before = owner_sum_memory(owner).held;
+	memory->held_before = owner_sum_surplus(owner).held;
 	counter_raise(&memory->peak, memory->held_before);
 	if (!keeps_need)
 		list_append_all(&memory->trims_begun, &memory->trims);
@@ -85,7 +114,7 @@ static void owner_begin_pass(struct owner *owner, bool keeps_need)
 static void owner_end_pass(struct owner *owner)
 {
 	struct owner_memory *memory = &owner->memory;
-	uint64_t held = owner_sum_memory(owner).held;
+	uint64_t held = owner_sum_surplus(owner).held;
 	struct list *link;
 
 	TRACE_GIVE_BACK(memory->held_before > held ? memory->held_before - held : 0);
@@ -101,12 +130,23 @@ static uint64_t need_with_room(const struct slab *slab)
 	return need + need / 8 + CHUNK_SIZE;
 }
 
+/* A step in a part of the pass; true: it has more. */
+static bool owner_trim_part(struct owner *owner, unsigned part)
+{
+	struct timer_index *index = owner_index(owner);
+	struct slab *slab;
+
+	if (part == PART_INDEX)
+		return index && timer_index_trim(index);
+	slab = owner_slab(owner, part);
+	return slab_trim(slab, owner->memory.keeps_need ? need_with_room(slab) : 0);
+}
+
 static void owner_trim_some(struct owner *owner)
 {
 	struct owner_memory *memory = &owner->memory;
-	struct slab *slab = owner_slab(owner, memory->part);
 
-	if (slab_trim(slab, memory->keeps_need ? need_with_room(slab) : 0))
+	if (owner_trim_part(owner, memory->part))
 		return;
 	if (++memory->part == PARTS)
 		owner_end_pass(owner);
@@ -135,7 +175,7 @@ static void owner_begin_minute(struct owner *owner, tw_duration now)
 static void owner_look_at_memory(struct owner *owner, tw_duration now)
 {
 	struct owner_memory *memory = &owner->memory;
-	struct memory_sums sums = owner_sum_memory(owner);
+	struct memory_sums sums = owner_sum_surplus(owner);
 
 	if (now - memory->minute_began >= need_period)
 		owner_begin_minute(owner, now);
@@ -189,7 +229,7 @@ static bool owner_expects_memory(struct owner *owner)
 tw_duration owner_memory_time(struct owner *owner)
 {
 	const struct owner_memory *memory = &owner->memory;
-	struct memory_sums sums = owner_sum_memory(owner);
+	struct memory_sums sums = owner_sum_surplus(owner);
 
 	if (owner_expects_memory(owner))
 		return memory->next_look;

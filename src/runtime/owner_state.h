@@ -79,7 +79,9 @@ struct owner_memory {
 	uint64_t held_before;
 	struct list trims;       /* REQUEST_TRIM: the next pass is theirs */
 	struct list trims_begun; /* this one is */
-	_Atomic uint64_t peak;   /* any thread reads it */
+	/* Read by any thread, as statistics. */
+	_Atomic uint64_t index; /* bytes that the index has */
+	_Atomic uint64_t peak;
 };
 
 /* Of the loop's statistics: the owner writes, any thread reads. */

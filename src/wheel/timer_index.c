@@ -276,6 +276,11 @@ size_t timer_index_memory(const struct timer_index *index)
 	       index->segment_room * sizeof(UT_hash_handle **);
 }
 
+size_t timer_index_surplus(const struct timer_index *index)
+{
+	return (index->touched - buckets_touched_with(index->buckets)) * sizeof(UT_hash_handle *);
+}
+
 static bool timer_index_is_sparse(const struct timer_index *index)
 {
 	return index->buckets > FEWEST_BUCKETS && index->count < index->buckets / MERGE_EXCESS;

@@ -34,8 +34,9 @@ bool timer_index_discard(struct timer_index *index);
  * 100 us; no system call where nothing was used since the last. True: there is more to do.
  */
 bool timer_index_trim(struct timer_index *index);
-/* Bytes that it has from the system, as far as it knows. */
+/* Bytes that it has from the system, as far as it knows; of these, what a trim gives back. */
 size_t timer_index_memory(const struct timer_index *index);
+size_t timer_index_surplus(const struct timer_index *index);
 
 struct keyed_timer *timer_index_find(const struct timer_index *index, const void *key,
 				     size_t key_size, uint32_t hash);
