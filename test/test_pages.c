@@ -75,6 +75,21 @@ static void untouched_memory_is_not_there_before_it_is_touched(void **state)
 	pages_unmap_aligned(memory, SIZE);
 }
 
+static void released_memory_is_gone_and_reads_as_zero(void **state)
+{
+	size_t page = page_size();
+	char *memory = pages_map_untouched(4 * page);
+
+	(void)state;
+	assert_non_null(memory);
+	memset(memory, 1, 4 * page);
+	pages_release(memory + page, 2 * page);
+	assert_int_equal(resident_pages(memory, 4 * page), 2);
+	for (size_t i = 0; i < 4 * page; i++)
+		assert_int_equal(memory[i], i / page == 0 || i / page == 3);
+	pages_unmap_aligned(memory, 4 * page);
+}
+
 static void more_than_there_is_is_refused(void **state)
 {
 	struct pages pages;
@@ -88,6 +103,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(memory_is_zero_and_there),
 	cmocka_unit_test(memory_is_given_back_in_steps_from_the_end),
 	cmocka_unit_test(untouched_memory_is_not_there_before_it_is_touched),
+	cmocka_unit_test(released_memory_is_gone_and_reads_as_zero),
 	cmocka_unit_test(more_than_there_is_is_refused),
 };
 

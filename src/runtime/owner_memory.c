@@ -18,6 +18,7 @@
 enum {
 	SLABS = TIMER_SIZE_CLASSES + 2,
 	PART_INDEX = SLABS, /* of a pass, after the slabs */
+	PART_QUEUE,
 	PARTS,
 	QUIET_SHARE = 64,
 	TRIES_A_MINUTE = 8
@@ -58,7 +59,8 @@ static struct memory_sums owner_sum_memory(struct owner *owner)
 		sums.surplus += slab_surplus(slab);
 		sums.traffic += slab_traffic(slab);
 	}
-	sums.held += counter_read(&owner->memory.index);
+	sums.held += counter_read(&owner->memory.index) + command_queue_memory(&owner->queue);
+	sums.traffic += command_queue_head(&owner->queue) * sizeof(struct command_cell);
 	return sums;
 }
 
@@ -77,7 +79,7 @@ static void owner_publish_index(struct owner *owner)
 			      memory_order_relaxed);
 }
 
-/* The same with what the index may give back. */
+/* The same with what index and queue may give back. */
 static struct memory_sums owner_sum_surplus(struct owner *owner)
 {
 	struct timer_index *index = owner_index(owner);
@@ -85,7 +87,8 @@ static struct memory_sums owner_sum_surplus(struct owner *owner)
 
 	owner_publish_index(owner);
 	sums = owner_sum_memory(owner);
-	sums.surplus += index ? timer_index_surplus(index) : 0;
+	sums.surplus += (index ? timer_index_surplus(index) : 0) +
+			command_queue_memory(&owner->queue);
 	return sums;
 }
 
@@ -138,6 +141,8 @@ static bool owner_trim_part(struct owner *owner, unsigned part)
 
 	if (part == PART_INDEX)
 		return index && timer_index_trim(index);
+	if (part == PART_QUEUE)
+		return command_queue_trim(&owner->queue);
 	slab = owner_slab(owner, part);
 	return slab_trim(slab, owner->memory.keeps_need ? need_with_room(slab) : 0);
 }
