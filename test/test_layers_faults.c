@@ -173,7 +173,8 @@ static void blocks_given_back_can_be_taken_without_memory(void **state)
 
 static void timer_of_any_size_without_memory_is_null(void **state)
 {
-	static const size_t sizes[] = {1, 24, 25, 80, 81, 144, 145, 65535};
+	static const size_t sizes[] = {1,   24,  25,  80,  81,  144, 145, 272,
+				       273, 400, 401, 656, 657, 912, 913, 65535};
 	static const unsigned char key[65535];
 
 	(void)state;

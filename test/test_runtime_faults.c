@@ -32,13 +32,15 @@ struct scenario {
 	size_t no_memory; /* calls that answered so */
 };
 
-static const size_t key_sizes[] = {16, 40, 100, 400};
+/* Two travel in a timer, one of these from malloc. */
+enum { LONGEST_KEY = 1000 };
+static const size_t key_sizes[] = {16, 40, 100, LONGEST_KEY};
 
 /* The key of a timer and its size. */
-static size_t key_of(size_t timer, char key[400])
+static size_t key_of(size_t timer, char key[LONGEST_KEY])
 {
-	memset(key, 'k', 400);
-	snprintf(key, 400, "%zu", timer);
+	memset(key, 'k', LONGEST_KEY);
+	snprintf(key, LONGEST_KEY, "%zu", timer);
 	return key_sizes[timer % 4];
 }
 
@@ -53,7 +55,7 @@ static bool judge(struct scenario *scenario, enum tw_status status)
 
 static void set_all(struct scenario *scenario, tw_duration delay)
 {
-	char key[400];
+	char key[LONGEST_KEY];
 
 	for (size_t timer = 0; timer < TIMERS; timer++) {
 		size_t size = key_of(timer, key);
@@ -67,7 +69,7 @@ static void set_all(struct scenario *scenario, tw_duration delay)
 
 static void move_some(struct scenario *scenario, size_t first, tw_duration delay)
 {
-	char key[400];
+	char key[LONGEST_KEY];
 
 	for (size_t timer = first; timer < TIMERS; timer += 3) {
 		size_t size = key_of(timer, key);
@@ -78,7 +80,7 @@ static void move_some(struct scenario *scenario, size_t first, tw_duration delay
 
 static void remove_some(struct scenario *scenario)
 {
-	char key[400];
+	char key[LONGEST_KEY];
 
 	for (size_t timer = 1; timer < TIMERS; timer += 5) {
 		size_t size = key_of(timer, key);
@@ -262,7 +264,7 @@ static void worker_that_cannot_start_is_counted_and_tried_again(void **state)
 static void timer_whose_move_failed_keeps_its_deadline(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
-	char key[400];
+	char key[LONGEST_KEY];
 	size_t size = key_of(3, key);
 	enum tw_status moved;
 	enum tw_status removed;

@@ -330,8 +330,7 @@ bool command_queue_trim(struct command_queue *queue)
 	if (head == queue->trim_end || !command_queue_claim_empty(queue, head, end))
 		return false;
 	if (end - head == part)
-		(void)pages_release(command_queue_cell(queue, head),
-				    part * sizeof(*queue->cells));
+		(void)pages_release(command_queue_cell(queue, head), part * sizeof(*queue->cells));
 	if (touched > queue->trim_end - end)
 		touched = queue->trim_end - end;
 	/* relaxed: as in command_queue_touched(). */

@@ -87,8 +87,8 @@ static struct memory_sums owner_sum_surplus(struct owner *owner)
 
 	owner_publish_index(owner);
 	sums = owner_sum_memory(owner);
-	sums.surplus += (index ? timer_index_surplus(index) : 0) +
-			command_queue_memory(&owner->queue);
+	sums.surplus +=
+		(index ? timer_index_surplus(index) : 0) + command_queue_memory(&owner->queue);
 	return sums;
 }
 
