@@ -3,6 +3,7 @@
  * Memory that a storm of timers took goes back to the system: without any call some seconds after
  * the storm, by the wheel's clock, which is a manual one here; at once by tw_trim; never while a
  * load that comes and goes will need it again. What is left is as before; an old id is nobody's.
+ * A wheel that has not seen a storm has little.
  *
  * The bounds leave room for what else the process maps. Under a sanitizer, where memory means
  * little, the same storms are gone through without them.
@@ -123,6 +124,28 @@ static void storm_expect_left(const struct storm *storm, long percent)
 		return;
 	assert_in_range(taken, TIMERS * 80L, TIMERS * 500L);
 	assert_in_range(resident_memory(), 0, storm->before + taken / 100 * percent + allowance);
+}
+
+/* With its four threads, of which the last wheel's may still be starting. */
+static void idle_wheel_has_less_than_192_KiB(void **state)
+{
+	enum { WHEELS = 8 };
+	struct tw_wheel *wheels[WHEELS];
+	long before = 0;
+
+	(void)state;
+	/* The first one brings what the process has once. */
+	for (int i = 0; i < WHEELS; i++) {
+		if (i == 1)
+			before = resident_memory();
+		assert_int_equal(tw_create(&wheels[i], TW_MILLISECOND, 512, count_run, NULL),
+				 TW_OK);
+		assert_int_equal(tw_wait_idle(wheels[i]), TW_OK);
+	}
+	if (!TEST_HAS_SANITIZER)
+		assert_in_range(resident_memory() - before, 0, (WHEELS - 1) * (192L << 10));
+	for (int i = 0; i < WHEELS; i++)
+		tw_destroy(wheels[i]);
 }
 
 /* ---- At once ---- */
@@ -494,6 +517,7 @@ static void drained_and_stopped_wheels_give_back_too(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(idle_wheel_has_less_than_192_KiB),
 	cmocka_unit_test(trim_gives_back_what_keyed_timers_had),
 	cmocka_unit_test(trim_gives_back_what_handles_had),
 	cmocka_unit_test(keyed_timers_that_are_left_keep_a_third),

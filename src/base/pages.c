@@ -17,11 +17,10 @@
 #define pages_hide_from_leak_detector(memory, size) ((void)(memory), (void)(size))
 #endif
 
-/* Else the owner would meet a page fault, of 2 us, with the first timer in each page. */
 #ifdef MAP_POPULATE
-enum { PAGES_FLAGS = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE };
+enum { FLAG_POPULATE = MAP_POPULATE };
 #else
-enum { PAGES_FLAGS = MAP_PRIVATE | MAP_ANONYMOUS };
+enum { FLAG_POPULATE = 0 };
 #endif
 
 #ifdef MADV_HUGEPAGE
@@ -36,12 +35,23 @@ enum { ADVICE_POPULATE = POSIX_MADV_NORMAL };
 #endif
 
 static const size_t largest_step = (size_t)256 << 10; /* a multiple of the size of a page */
+/* The owner meets a page fault, of 2 us, with the first timer in each page that is not there. For
+ * so little memory these are few, and most of it may never be touched. */
+static const size_t little = (size_t)256 << 10;
+
+static void *pages_map_some(size_t size, int flags)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags,
+			    -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
 
 bool pages_map(struct pages *pages, size_t size)
 {
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, PAGES_FLAGS, -1, 0);
+	void *memory = pages_map_some(size, size > little ? FLAG_POPULATE : 0);
 
-	if (memory == MAP_FAILED)
+	if (!memory)
 		return false;
 	*pages = (struct pages){memory, size};
 	return true;
@@ -58,16 +68,9 @@ bool pages_unmap_some(struct pages *pages)
 	return kept == 0;
 }
 
-static void *pages_map_some(size_t size)
-{
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return memory == MAP_FAILED ? NULL : memory;
-}
-
 void *pages_map_untouched(size_t size)
 {
-	void *memory = pages_map_some(size);
+	void *memory = pages_map_some(size, 0);
 
 	if (memory)
 		pages_show_leak_detector(memory, size);
@@ -76,7 +79,7 @@ void *pages_map_untouched(size_t size)
 
 void *pages_map_aligned(size_t size)
 {
-	char *all = pages_map_some(2 * size);
+	char *all = pages_map_some(2 * size, 0);
 	size_t before;
 
 	if (!all)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Large zeroed memory straight from the kernel. Taking it touches it all, and is for a thread that
- * may take its time; giving it back, a millisecond for some 10 MiB, is done in steps.
+ * Zeroed memory straight from the kernel. Taking much of it touches it all, and is for a thread
+ * that may take its time; giving it back, a millisecond for some 10 MiB, is done in steps.
  */
 #ifndef PAGES_H
 #define PAGES_H
@@ -14,7 +14,7 @@ struct pages {
 	size_t size; /* 0: all was given back */
 };
 
-/* With its pages there. False: out of memory. */
+/* With its pages there, if it is more than 256 KiB. False: out of memory. */
 bool pages_map(struct pages *pages, size_t size);
 /* Gives some of it back, from the end; true: there is nothing left. */
 bool pages_unmap_some(struct pages *pages);

@@ -69,6 +69,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/pages.h"
 #include "base/prefetch.h"
 #include "base/thread.h"
 
@@ -153,7 +154,7 @@ static bool handle_table_forget(void *argument, struct chunk *chunk,
 bool handle_table_init(struct handle_table *table)
 {
 	memset(table, 0, sizeof(*table));
-	table->chunks = calloc(most_chunks, sizeof(*table->chunks));
+	table->chunks = pages_map_untouched(most_chunks * sizeof(*table->chunks));
 	if (!table->chunks)
 		return false;
 	table->hooks = (struct slab_hooks){handle_table_begin_chunk, handle_table_forget, table};
@@ -170,7 +171,7 @@ void handle_table_destroy(struct handle_table *table)
 	pthread_cond_destroy(&table->run_ended);
 	pthread_mutex_destroy(&table->lock);
 	slab_destroy(&table->slab);
-	free(table->chunks);
+	pages_unmap_aligned(table->chunks, most_chunks * sizeof(*table->chunks));
 }
 
 static uint64_t handle_id(const struct handle *handle, uint64_t generation)
