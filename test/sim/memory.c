@@ -296,6 +296,7 @@ int sim_munmap(void *memory, size_t size)
 
 int sim_madvise(void *memory, size_t size, int advice)
 {
+	sim_point();
 	return advice == MADV_DONTNEED ? madvise(memory, size, advice) : 0;
 }
 

@@ -315,9 +315,9 @@ static void task_behave(void)
 			 draw_between(1, 4 * world.interval));
 		break;
 	case 5:
-		status = tw_flush(world.wheel);
+		status = sim_draw(2) ? tw_flush(world.wheel) : tw_trim(world.wheel);
 		if (status != (world.is_inline ? TW_INVALID : TW_OK) && status != TW_CLOSED)
-			sim_fail("a flush in a task: %s", tw_status_name(status));
+			sim_fail("a flush or trim in a task: %s", tw_status_name(status));
 		break;
 	case 6:
 		status = tw_wait_idle(world.wheel);
@@ -963,7 +963,9 @@ static void timer_end_runs(struct handle_timer *timer, bool may_begin, bool was_
 
 static void check_stop(struct handle_timer *timer, enum tw_status status, uint64_t runs)
 {
-	bool may_be_done = timer->stops > 1 || timer->drains != world.drains_begun || timer->ends;
+	/* A call that has begun before the wheel's stop may find what that has released. */
+	bool may_be_done = timer->stops > 1 || timer->drains != world.drains_begun ||
+			   timer->ends || world.stop_begun;
 
 	switch (status) {
 	case TW_OK:
@@ -1218,7 +1220,10 @@ static void user_command(struct user *user)
 		break;
 	case 9:
 	case 10:
-		user_flush(user);
+		if (sim_draw(3) == 0)
+			(void)CALL(user, tw_trim(world.wheel));
+		else
+			user_flush(user);
 		break;
 	case 11:
 		user_wait_idle(user);
