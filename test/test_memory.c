@@ -224,8 +224,9 @@ static void statistics_tell_of_memory(void **state)
 	assert_in_range(stats.memory, stats.memory_in_use, needed + needed / 10 + (4u << 20));
 	assert_int_equal(stats.memory_peak, stats.memory);
 	storm_pass(&storm);
-	assert_int_equal(tw_trim(storm.wheel), TW_OK);
-	assert_in_range(storm_stats(&storm).memory, 0, stats.memory / 20);
+	/* Workers give what they have when they come to rest. */
+	WAIT_UNTIL(tw_trim(storm.wheel) == TW_OK &&
+		   storm_stats(&storm).memory <= stats.memory / 20 + (128u << 10));
 	assert_in_range(storm_stats(&storm).memory_in_use, 0, needed / 100);
 	assert_int_equal(storm_stats(&storm).memory_peak, stats.memory);
 	storm_close(&storm);
@@ -291,7 +292,7 @@ static void load_that_comes_and_goes_keeps_its_pages(void **state)
 		storm_pass(&storm);
 		assert_int_equal(tw_advance(storm.wheel, 3 * TW_SECOND), TW_OK);
 		memory = storm_stats(&storm).memory;
-		assert_true(memory >= most - most / 8);
+		assert_true(TEST_HAS_SANITIZER || memory >= most - most / 8);
 		most = memory > most ? memory : most;
 		if (tooth == 4)
 			faults = page_faults();

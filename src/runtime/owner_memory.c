@@ -42,10 +42,11 @@ static struct slab *owner_slab(struct owner *owner, unsigned number)
 struct memory_sums {
 	uint64_t held;
 	uint64_t in_use;  /* by timers */
-	uint64_t surplus; /* what a pass may find */
+	uint64_t surplus; /* what a pass may find: the owner's to ask, as is the next */
 	uint64_t traffic;
 };
 
+/* Any thread. */
 static struct memory_sums owner_sum_memory(struct owner *owner)
 {
 	struct memory_sums sums = {0};
@@ -56,11 +57,8 @@ static struct memory_sums owner_sum_memory(struct owner *owner)
 
 		sums.held += use.held;
 		sums.in_use += use.in_use;
-		sums.surplus += slab_surplus(slab);
-		sums.traffic += slab_traffic(slab);
 	}
 	sums.held += counter_read(&owner->memory.index) + command_queue_memory(&owner->queue);
-	sums.traffic += command_queue_head(&owner->queue) * sizeof(struct command_cell);
 	return sums;
 }
 
@@ -69,7 +67,6 @@ static struct timer_index *owner_index(struct owner *owner)
 	return owner->is_stopped ? NULL : &owner->shelf.index;
 }
 
-/* Any thread may ask for the sums, but only the owner looks at the index. */
 static void owner_publish_index(struct owner *owner)
 {
 	const struct timer_index *index = owner_index(owner);
@@ -79,7 +76,7 @@ static void owner_publish_index(struct owner *owner)
 			      memory_order_relaxed);
 }
 
-/* The same with what index and queue may give back. */
+/* All of them. */
 static struct memory_sums owner_sum_surplus(struct owner *owner)
 {
 	struct timer_index *index = owner_index(owner);
@@ -87,8 +84,13 @@ static struct memory_sums owner_sum_surplus(struct owner *owner)
 
 	owner_publish_index(owner);
 	sums = owner_sum_memory(owner);
-	sums.surplus +=
-		(index ? timer_index_surplus(index) : 0) + command_queue_memory(&owner->queue);
+	for (unsigned i = 0; i < SLABS; i++) {
+		sums.surplus += slab_surplus(owner_slab(owner, i));
+		sums.traffic += slab_traffic(owner_slab(owner, i));
+	}
+	sums.surplus += index ? timer_index_surplus(index) : 0;
+	sums.surplus += command_queue_memory(&owner->queue);
+	sums.traffic += command_queue_head(&owner->queue) * sizeof(struct command_cell);
 	return sums;
 }
 

@@ -964,8 +964,8 @@ static void timer_end_runs(struct handle_timer *timer, bool may_begin, bool was_
 static void check_stop(struct handle_timer *timer, enum tw_status status, uint64_t runs)
 {
 	/* A call that has begun before the wheel's stop may find what that has released. */
-	bool may_be_done = timer->stops > 1 || timer->drains != world.drains_begun ||
-			   timer->ends || world.stop_begun;
+	bool may_be_done = timer->stops > 1 || timer->drains != world.drains_begun || timer->ends ||
+			   world.stop_begun;
 
 	switch (status) {
 	case TW_OK:
