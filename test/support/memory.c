@@ -19,11 +19,29 @@ static void read_statm(long *size, long *resident)
 	*resident *= sysconf(_SC_PAGESIZE);
 }
 
+/* The counts in statm are off by some pages a processor. */
+static long read_rollup(void)
+{
+	FILE *file = fopen("/proc/self/smaps_rollup", "r");
+	char line[256];
+	long kibibytes = 0;
+
+	if (!file)
+		return 0;
+	while (kibibytes == 0 && fgets(line, sizeof(line), file))
+		(void)sscanf(line, "Rss: %ld kB", &kibibytes);
+	fclose(file);
+	return kibibytes << 10;
+}
+
 long resident_memory(void)
 {
+	long exact = read_rollup();
 	long size;
 	long resident;
 
+	if (exact > 0)
+		return exact;
 	read_statm(&size, &resident);
 	return resident;
 }
