@@ -6,6 +6,7 @@
 #include "support/test.h"
 
 #include "support/blocked_call.h"
+#include "support/memory.h"
 #include "support/wait.h"
 
 #include <pthread.h>
@@ -578,29 +579,56 @@ static uint64_t tasks_ended(struct fixture *fixture)
 {
 	static struct job_sums sums;
 
-	memset(&sums, 0, sizeof(sums));
 	worker_pool_sum(fixture->pool, &sums);
 	return histogram_percentiles(&sums.duration).count;
+}
+
+enum { MANY_WORKERS = 64 };
+
+/* That many workers have done a job each, which makes so many in all. */
+static void have_many_workers(struct fixture *fixture, uint64_t jobs)
+{
+	block_all(fixture);
+	WAIT_UNTIL(atomic_load(&fixture->begun) == jobs);
+	let_all_go(fixture);
+	assert_int_equal(tasks_ended(fixture), jobs);
+	assert_int_equal(stats_of(fixture).workers_most, MANY_WORKERS);
+}
+
+/* It looks at what they counted all the while, also when another takes it over. */
+static bool only_two_are_left(struct fixture *fixture)
+{
+	assert_int_equal(tasks_ended(fixture), MANY_WORKERS);
+	assert_int_equal(stats_of(fixture).unfinished, 0);
+	return stats_of(fixture).workers == 2;
+}
+
+/* What the pool keeps for those that ended, and the system for their threads. */
+static bool memory_is_back(long resident, long mapped, long peak)
+{
+	return resident_memory() - resident <= 512 << 10 &&
+	       mapped_memory() - mapped <= (peak - mapped) / 4;
 }
 
 /* And those that are needed again sit where they sat. */
 static void workers_that_were_idle_for_long_end_and_what_they_counted_stays(void **state)
 {
 	struct fixture fixture;
+	long resident;
+	long mapped;
+	long peak;
 
 	(void)state;
-	fixture_open_growing(&fixture, 2, 64, 20);
-	for (uint64_t turn = 1; turn <= 2; turn++) {
-		block_all(&fixture);
-		WAIT_UNTIL(atomic_load(&fixture.begun) == 20 * turn);
-		let_all_go(&fixture);
-		assert_int_equal(tasks_ended(&fixture), 20 * turn);
-		assert_in_range(stats_of(&fixture).workers_most, 20, 22);
-		if (turn == 1)
-			WAIT_UNTIL(stats_of(&fixture).workers == 2);
-		assert_int_equal(tasks_ended(&fixture), 20 * turn);
-		assert_int_equal(stats_of(&fixture).unfinished, 0);
-	}
+	fixture_open_growing(&fixture, 2, MANY_WORKERS, MANY_WORKERS);
+	resident = resident_memory();
+	mapped = mapped_memory();
+	have_many_workers(&fixture, MANY_WORKERS);
+	peak = mapped_memory();
+	assert_true(TEST_HAS_SANITIZER || !memory_is_back(resident, mapped, peak));
+	WAIT_UNTIL(only_two_are_left(&fixture));
+	WAIT_UNTIL(TEST_HAS_SANITIZER || memory_is_back(resident, mapped, peak));
+	assert_int_equal(tasks_ended(&fixture), MANY_WORKERS);
+	have_many_workers(&fixture, 2 * MANY_WORKERS);
 	fixture_close(&fixture);
 }
 

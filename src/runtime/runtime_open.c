@@ -144,10 +144,11 @@ tw_duration tw_interval_of(const struct tw_wheel *wheel)
 /* What the workers and the owner tell of the jobs they did. */
 static void wheel_sum_jobs(const struct tw_wheel *wheel, struct job_sums *sums)
 {
-	memset(sums, 0, sizeof(*sums));
-	job_sums_add(sums, &wheel->owner.out.seat);
 	if (wheel->owner.out.pool)
 		worker_pool_sum(wheel->owner.out.pool, sums);
+	else
+		memset(sums, 0, sizeof(*sums));
+	job_sums_add(sums, &wheel->owner.out.seat);
 }
 
 static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums)

@@ -36,8 +36,10 @@
  * again, so that as many start at once as are held up. But if others have taken a batch meanwhile,
  * they have much to do rather than being held up, and the next worker starts a patience later; so
  * does one that could not be started. The worker that became idle last is woken first, so workers
- * that are not needed come to rest, and end after 10 s, down to as many as at the start. A seat,
- * with all that was counted there, goes to the next worker that starts.
+ * that are not needed come to rest, and end after 10 s, down to as many as at the start. The
+ * watcher adds what such a worker counted to the sums of those before it, gives its counts back to
+ * the system and joins its thread. The seat goes to the next worker that starts, and its tray with
+ * it: a slow helper may still compare the generation.
  *
  * Room. If there was none below the limit of unfinished jobs, a worker tells the submitter once
  * half of it is free, or sooner where no job waits: the worker that claims the last job of its
@@ -54,6 +56,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/pages.h"
 #include "base/prefetch.h"
 #include "base/thread.h"
 
@@ -76,10 +79,19 @@ struct sleeper {
 	pthread_cond_t wake; /* no longer so */
 };
 
+/* What a worker counts, and what it is about to give back. It writes, all read. */
+struct worker_counts {
+	_Atomic uint64_t finished[EPOCHS]; /* since it started, by timer.epoch */
+	struct job_seat seat;
+	struct timer_bin bin; /* the worker's own */
+};
+
 /* A seat, and the thread that works there, if there is one. */
 struct worker {
 	/* Constant. */
 	struct worker_pool *pool;
+	/* The worker's, or under either lock; changed under both. NULL: the seat is cleared. */
+	struct worker_counts *counts;
 	/* The pool's creator's and destroyer's, between them the watcher's. */
 	pthread_t thread;
 	bool is_joinable;
@@ -91,13 +103,10 @@ struct worker {
 		tray; /* generation, end, own, next: 32, 16, 8, 8 bits */
 	_Atomic(struct timer *) jobs[WORKER_BATCH];
 	_Atomic tw_duration submitted_at; /* those jobs; where the pool may grow */
-	/* The worker's own; `finished` is read by all. */
-	_Alignas(CACHE_LINE) _Atomic uint64_t finished[EPOCHS]; /* since ever, by timer.epoch */
-	size_t victim;                                          /* the last one it looked at */
-	uint64_t victim_progress; /* as it was when it came to that tray */
-	int epoch;                /* of its last job; NO_EPOCH: has begun none */
-	struct timer_bin bin;
-	struct job_seat seat;
+	/* The worker's own. */
+	_Alignas(CACHE_LINE) size_t victim; /* the last one it looked at */
+	uint64_t victim_progress;           /* as it was when it came to that tray */
+	int epoch;                          /* of its last job; NO_EPOCH: has begun none */
 };
 
 /* The pool that the calling thread works for. */
@@ -132,8 +141,11 @@ struct worker_pool {
 	/* Epochs are numbered from 0; timer.epoch is the lower 8 bits. */
 	uint64_t oldest_epoch;      /* all before it are empty and closed */
 	uint64_t epoch;             /* the current one, in which submitted jobs count */
-	uint64_t submitted[EPOCHS]; /* since ever, by timer.epoch */
+	uint64_t submitted[EPOCHS]; /* by timer.epoch, less those that `ended` has */
 	bool ending;
+	/* Any thread, under this lock, which is taken before the other. */
+	_Alignas(CACHE_LINE) pthread_mutex_t sums_lock;
+	struct job_sums ended; /* what the workers tell that have ended */
 	/* Written under the lock, read by any thread. */
 	_Alignas(CACHE_LINE) atomic_bool has_sleepers;
 	atomic_bool room_is_wanted;
@@ -381,10 +393,13 @@ static uint64_t worker_pool_unfinished_in(struct worker_pool *pool, uint64_t epo
 	uint64_t unfinished = pool->submitted[epoch % EPOCHS];
 
 	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
+		const struct worker_counts *counts = pool->workers[i].counts;
+
 		/* seq_cst, as an acquire: sees what the tasks did; and after the store in
 		 * worker_pool_room(); pairs with those in worker_finish(). */
-		unfinished -= atomic_load_explicit(&pool->workers[i].finished[epoch % EPOCHS],
-						   memory_order_seq_cst);
+		if (counts)
+			unfinished -= atomic_load_explicit(&counts->finished[epoch % EPOCHS],
+							   memory_order_seq_cst);
 	}
 	return unfinished;
 }
@@ -449,7 +464,7 @@ static void worker_leave_seat(struct worker *worker)
 {
 	worker->is_taken = false;
 	worker->pool->live--;
-	/* The watcher of a full pool waits for that. */
+	/* The watcher waits for that: it clears the seat. */
 	pthread_cond_signal(&worker->pool->watching.wake);
 }
 
@@ -462,7 +477,7 @@ static bool worker_sleep(struct worker *worker)
 	bool in_time = true;
 	bool stays;
 
-	job_flush(pool->target, &worker->bin);
+	job_flush(pool->target, &worker->counts->bin);
 	pthread_mutex_lock(&pool->lock);
 	worker_tell(worker);
 	worker_pool_set_asleep(pool, sleeper, true);
@@ -494,7 +509,7 @@ static bool worker_may_tell(struct worker *worker, const struct timer *timer)
 
 static void worker_finish(struct worker *worker, struct timer *timer)
 {
-	_Atomic uint64_t *finished = &worker->finished[timer->epoch];
+	_Atomic uint64_t *finished = &worker->counts->finished[timer->epoch];
 	uint64_t count;
 
 	if (worker_may_tell(worker, timer)) {
@@ -503,7 +518,7 @@ static void worker_finish(struct worker *worker, struct timer *timer)
 		worker_tell(worker);
 		pthread_mutex_unlock(&worker->pool->lock);
 	}
-	job_finish(worker->pool->target, timer, &worker->seat);
+	job_finish(worker->pool->target, timer, &worker->counts->seat);
 	/* relaxed: written by this thread alone. */
 	count = atomic_load_explicit(finished, memory_order_relaxed) + 1;
 	/* release: publishes what the task did; seq_cst: and before the load in worker_may_tell().
@@ -527,7 +542,7 @@ static void *worker_run(void *argument)
 	return NULL;
 }
 
-/* Under the lock: the first free seat, of which there must be one. */
+/* Under the lock: the first free seat, of which there must be one; it has been cleared. */
 static struct worker *worker_pool_free_seat(struct worker_pool *pool)
 {
 	size_t seats = worker_pool_seats(pool);
@@ -542,18 +557,44 @@ static struct worker *worker_pool_free_seat(struct worker_pool *pool)
 	memset(worker, 0, sizeof(*worker));
 	worker->pool = pool;
 	worker->victim = number;
-	worker->seat.bin = &worker->bin;
 	condition_init(&worker->sleeper.wake);
 	/* release: publishes the seat; pairs with the load in worker_pool_seats(). */
 	atomic_store_explicit(&pool->seats, seats + 1, memory_order_release);
 	return worker;
 }
 
+static void worker_set_counts(struct worker *worker, struct worker_counts *counts)
+{
+	struct worker_pool *pool = worker->pool;
+
+	pthread_mutex_lock(&pool->sums_lock);
+	pthread_mutex_lock(&pool->lock);
+	worker->counts = counts;
+	pthread_mutex_unlock(&pool->lock);
+	pthread_mutex_unlock(&pool->sums_lock);
+}
+
+/* 0 or an errno value. */
+static int worker_start(struct worker *worker)
+{
+	struct worker_counts *counts = pages_map_untouched(sizeof(*counts));
+	char role[12];
+	int error;
+
+	if (!counts)
+		return ENOMEM;
+	counts->seat.bin = &counts->bin;
+	worker_set_counts(worker, counts);
+	snprintf(role, sizeof(role), "%d", (int)(worker - worker->pool->workers));
+	error = thread_start(&worker->thread, worker_run, worker, worker->pool->name, role);
+	worker->is_joinable = error == 0;
+	return error;
+}
+
 /* Under the lock, which it leaves meanwhile: one more worker starts; 0 or an errno value. */
 static int worker_pool_add_worker(struct worker_pool *pool)
 {
 	struct worker *worker = worker_pool_free_seat(pool);
-	char role[12];
 	int error;
 
 	worker->is_taken = true;
@@ -561,15 +602,49 @@ static int worker_pool_add_worker(struct worker_pool *pool)
 	pool->live++;
 	pool->starting = worker;
 	pthread_mutex_unlock(&pool->lock);
-	if (worker->is_joinable)
-		pthread_join(worker->thread, NULL);
-	snprintf(role, sizeof(role), "%d", (int)(worker - pool->workers));
-	error = thread_start(&worker->thread, worker_run, worker, pool->name, role);
-	worker->is_joinable = error == 0;
+	error = worker_start(worker);
 	pthread_mutex_lock(&pool->lock);
 	if (error != 0)
 		worker_leave_seat(worker);
 	return error;
+}
+
+/* Adds what a worker that has ended counted to the pool's own, and gives it back. */
+static void worker_fold_counts(struct worker *worker)
+{
+	struct worker_pool *pool = worker->pool;
+	struct worker_counts *counts = worker->counts;
+
+	pthread_mutex_lock(&pool->sums_lock);
+	job_sums_add(&pool->ended, &counts->seat);
+	pthread_mutex_lock(&pool->lock);
+	/* relaxed: the worker wrote them before it left its seat, under the lock. */
+	for (int i = 0; i < EPOCHS; i++)
+		pool->submitted[i] -=
+			atomic_load_explicit(&counts->finished[i], memory_order_relaxed);
+	worker->counts = NULL;
+	pthread_mutex_unlock(&pool->lock);
+	pthread_mutex_unlock(&pool->sums_lock);
+	pages_unmap_aligned(counts, sizeof(*counts));
+}
+
+/* Under the lock, which it leaves meanwhile: the first seat that a worker has left. False: none. */
+static bool worker_pool_clear_seat(struct worker_pool *pool)
+{
+	struct worker *worker = pool->workers;
+	const struct worker *end = worker + worker_pool_seats(pool);
+
+	while (worker < end && (worker->is_taken || !worker->counts))
+		worker++;
+	if (worker == end)
+		return false;
+	pthread_mutex_unlock(&pool->lock);
+	worker_fold_counts(worker);
+	if (worker->is_joinable)
+		pthread_join(worker->thread, NULL);
+	worker->is_joinable = false;
+	pthread_mutex_lock(&pool->lock);
+	return true;
 }
 
 /* Under the lock, which it leaves meanwhile: one more worker, and a pause where one is enough. */
@@ -599,6 +674,8 @@ static void *worker_pool_watch(void *argument)
 	while (!pool->ending) {
 		tw_duration time = TW_FOREVER;
 
+		if (worker_pool_clear_seat(pool))
+			continue;
 		if (pool->live < pool->most) {
 			/* Before the look at the trays, as a worker does. */
 			worker_pool_set_asleep(pool, &pool->watching, true);
@@ -627,12 +704,17 @@ static void worker_pool_end(struct worker_pool *pool)
 	if (pool->most > pool->least)
 		pthread_join(pool->watcher, NULL);
 	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
-		if (pool->workers[i].is_joinable)
-			pthread_join(pool->workers[i].thread, NULL);
-		pthread_cond_destroy(&pool->workers[i].sleeper.wake);
+		struct worker *worker = &pool->workers[i];
+
+		if (worker->is_joinable)
+			pthread_join(worker->thread, NULL);
+		if (worker->counts)
+			pages_unmap_aligned(worker->counts, sizeof(*worker->counts));
+		pthread_cond_destroy(&worker->sleeper.wake);
 	}
 	pthread_cond_destroy(&pool->watching.wake);
 	pthread_cond_destroy(&pool->epoch_is_over);
+	pthread_mutex_destroy(&pool->sums_lock);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);
 }
@@ -672,6 +754,7 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	pool->patience = options->patience_for_worker;
 	pool->max_unfinished = options->max_unfinished;
 	pthread_mutex_init(&pool->lock, NULL);
+	pthread_mutex_init(&pool->sums_lock, NULL);
 	condition_init(&pool->watching.wake);
 	pthread_cond_init(&pool->epoch_is_over, NULL);
 	error = worker_pool_start(pool);
@@ -759,10 +842,14 @@ bool worker_pool_is_here(const struct worker_pool *pool)
 	return pool_here == pool;
 }
 
-void worker_pool_sum(const struct worker_pool *pool, struct job_sums *sums)
+void worker_pool_sum(struct worker_pool *pool, struct job_sums *sums)
 {
+	pthread_mutex_lock(&pool->sums_lock);
+	*sums = pool->ended;
 	for (size_t i = 0; i < worker_pool_seats(pool); i++)
-		job_sums_add(sums, &pool->workers[i].seat);
+		if (pool->workers[i].counts)
+			job_sums_add(sums, &pool->workers[i].counts->seat);
+	pthread_mutex_unlock(&pool->sums_lock);
 }
 
 void worker_pool_count(struct worker_pool *pool, struct tw_stats *stats)

@@ -57,8 +57,8 @@ size_t worker_pool_room(struct worker_pool *pool);
 void worker_pool_wait(struct worker_pool *pool);
 /* Whether the calling thread is one of the pool's. */
 bool worker_pool_is_here(const struct worker_pool *pool);
-/* Adds what the workers tell of what they did, those that have ended too. */
-void worker_pool_sum(const struct worker_pool *pool, struct job_sums *sums);
+/* What the workers tell of what they did, those that have ended too. */
+void worker_pool_sum(struct worker_pool *pool, struct job_sums *sums);
 /* Fills in `unfinished` and what the statistics have of workers. */
 void worker_pool_count(struct worker_pool *pool, struct tw_stats *stats);
 

@@ -2,13 +2,16 @@
 /*
  * The worker pool: each job that is submitted is done once, and what leads to it is seen by the
  * worker that does it; no worker sleeps while a job waits for one; a submitter that waits for room
- * is told; the pool ends. What is shown, by SHOWS:
+ * is told; the counts of a worker that has ended go once to the pool's; the pool ends. What is
+ * shown, by SHOWS:
  *
  *   TRAYS    the first worker fills its tray twice and takes from it; OTHERS help
  *   SLEEP    the first worker fills its tray and is held up by its first job, which waits for the
  *            second: another, that is about to sleep, does it
  *   SEATS    a second worker takes a seat and fills its tray, the first helps it
  *   ROOM     one worker finishes jobs while the submitter, which is at its limit, asks for room
+ *   LEAVE    a worker that has done its jobs leaves its seat, the watcher clears it, another thread
+ *            sums up; the pool ends
  *   WHOLE    a pool of WORKERS does BATCHES batches of JOBS jobs, is waited for and destroyed
  *
  * A job's memory is plain: to do it twice, or before what was written for it is seen, is a race. A
@@ -58,7 +61,7 @@ static void proof_clear_seat(void *memory);
 #undef free
 #undef memset
 
-enum shows { TRAYS, SLEEP, SEATS, ROOM, WHOLE };
+enum shows { TRAYS, SLEEP, SEATS, ROOM, LEAVE, WHOLE };
 
 enum { SEATS_MOST = 3, TIMERS = 4 };
 
@@ -87,10 +90,13 @@ static atomic_bool is_done[TIMERS];
 
 /* ---- What the pool calls ---- */
 
-/* The assignment of all batches, which is the only one of a struct. */
+/* The assignments of structs: all batches, and sums, of which the counts are enough here. */
 void *memcpy(void *to, const void *from, size_t size)
 {
-	assert(size == sizeof(struct job_batches));
+	if (size == sizeof(struct job_sums))
+		size = sizeof(((struct job_sums *)NULL)->counts);
+	else
+		assert(size == sizeof(struct job_batches));
 	for (size_t i = 0; i < size / sizeof(void *); i++)
 		((void **)to)[i] = ((void *const *)from)[i];
 	return to;
@@ -127,10 +133,29 @@ void job_flush(struct job_target *unused, struct timer_bin *bin)
 	(void)bin;
 }
 
+/* Counts that no worker has yet. */
+static struct worker_counts counts[SEATS_MOST];
+static int counts_taken;
+
+/* One thread's: the creator's, or whoever takes a seat. */
+void *pages_map_untouched(size_t size)
+{
+	assert(size == sizeof(*counts));
+	return &counts[counts_taken++];
+}
+
+/* Plain: a race with all that still read them. */
+void pages_unmap_aligned(void *memory, size_t size)
+{
+	(void)size;
+	((struct worker_counts *)memory)->seat.bin = NULL;
+}
+
 void job_sums_add(struct job_sums *sums, const struct job_seat *seat)
 {
-	(void)sums;
-	(void)seat;
+	assert(seat->bin != NULL);
+	sums->counts[JOB_RELEASED] +=
+		atomic_load_explicit(&seat->counts[JOB_RELEASED], memory_order_relaxed);
 }
 
 static bool job_is_held_up(int number)
@@ -179,6 +204,8 @@ static struct worker *seat_take(void)
 
 	worker->is_taken = true;
 	worker->epoch = NO_EPOCH;
+	worker->counts = pages_map_untouched(sizeof(*worker->counts));
+	worker->counts->seat.bin = &worker->counts->bin;
 	pool->live++;
 	return worker;
 }
@@ -193,7 +220,7 @@ static void tray_empty(struct worker *worker, int first)
 	pool->submitted[0] += 2;
 	worker_fill_tray(worker, batches.first);
 	while ((timer = worker_claim(worker, CLAIM_BY_ITSELF)))
-		job_finish(&target, timer, &worker->seat);
+		job_finish(&target, timer, &worker->counts->seat);
 }
 
 static void *tray_owner_run(void *argument)
@@ -281,7 +308,7 @@ static void *helping_run(void *argument)
 	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
 		timer = worker_help(worker);
 		if (timer)
-			job_finish(&target, timer, &worker->seat);
+			job_finish(&target, timer, &worker->counts->seat);
 	}
 	return NULL;
 }
@@ -307,6 +334,56 @@ static void show_room(void)
 	pthread_join(thread, NULL);
 }
 
+/* Has done two jobs, and a third's release. */
+static void *leaving_run(void *argument)
+{
+	struct worker *worker = argument;
+
+	atomic_store_explicit(&worker->counts->finished[0], 2, memory_order_seq_cst);
+	atomic_store_explicit(&worker->counts->seat.counts[JOB_RELEASED], 1, memory_order_relaxed);
+	pthread_mutex_lock(&pool->lock);
+	worker_leave_seat(worker);
+	pthread_mutex_unlock(&pool->lock);
+	return NULL;
+}
+
+static uint64_t released_by_all(void)
+{
+	static struct job_sums sums;
+
+	sums.counts[JOB_RELEASED] = 0;
+	worker_pool_sum(pool, &sums);
+	return sums.counts[JOB_RELEASED];
+}
+
+static uint64_t unfinished_by_all(void)
+{
+	uint64_t unfinished;
+
+	pthread_mutex_lock(&pool->lock);
+	unfinished = worker_pool_unfinished_in_all(pool);
+	pthread_mutex_unlock(&pool->lock);
+	return unfinished;
+}
+
+static void show_leave(void)
+{
+	struct worker *worker = seat_take();
+	uint64_t released;
+	uint64_t unfinished;
+
+	pool->most = pool->least + 1;
+	pool->submitted[0] = 2;
+	worker->is_joinable = true;
+	pthread_create(&worker->thread, NULL, leaving_run, worker);
+	pthread_create(&pool->watcher, NULL, worker_pool_watch, pool);
+	unfinished = unfinished_by_all();
+	assert(unfinished == 2 || (unfinished == 0 && unfinished_by_all() == 0));
+	released = released_by_all();
+	assert(released == 0 || (released == 1 && released_by_all() == 1));
+	worker_pool_end(pool);
+}
+
 static void show_pool(void)
 {
 	int error = worker_pool_start(pool);
@@ -326,7 +403,7 @@ static void show_pool(void)
 
 int main(void)
 {
-	int jobs = SHOWS == TRAYS ? 4 : BATCHES * JOBS;
+	int jobs = SHOWS == TRAYS ? 4 : SHOWS == LEAVE ? 0 : BATCHES * JOBS;
 
 	/* As worker_pool_create(). */
 	list_init(&pool->sleepers);
@@ -343,6 +420,8 @@ int main(void)
 		threads_run(second_run, NULL, helping_run, seat_take());
 	else if (SHOWS == ROOM)
 		show_room();
+	else if (SHOWS == LEAVE)
+		show_leave();
 	else
 		show_pool();
 	for (int i = 0; i < jobs; i++)
