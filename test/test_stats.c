@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/ask.h"
+
 /* One whose tasks, releases and drain functions do as the value says, a struct job or NULL. */
 static void run_job(void *argument);
 
@@ -435,8 +437,107 @@ static void inline_tasks_are_no_part_of_the_longest_turn(void **state)
 	tw_destroy(wheel);
 }
 
+/* Waits, then tells since when the oldest command has, by the clock, at most and at least. */
+static void expect_age(struct tw_wheel *wheel, int64_t begun, int64_t given)
+{
+	struct tw_stats stats;
+	int64_t looked;
+
+	busy_for(2 * TW_MILLISECOND);
+	looked = wall_clock();
+	stats = stats_of_wheel(wheel);
+	assert_int_equal(stats.queued, 1);
+	assert_true(stats.queue_age >= looked - given);
+	assert_true(stats.queue_age <= wall_clock() - begun);
+}
+
+static void expect_none_queued(struct tw_wheel *wheel)
+{
+	assert_status(tw_flush(wheel), TW_OK);
+	assert_int_equal(stats_of_wheel(wheel).queued, 0);
+	assert_int_equal(stats_of_wheel(wheel).queue_age, 0);
+}
+
+static void command_waits_since_the_last_turn_of_its_caller(void **state)
+{
+	struct tw_wheel *wheel = open_wheel(*state);
+
+	for (int i = 0; i < 3; i++) {
+		int64_t turn = wall_clock();
+
+		expect_none_queued(wheel);
+		set(wheel, "key", NULL, INTERVAL);
+		expect_age(wheel, turn, wall_clock());
+	}
+	tw_destroy(wheel);
+}
+
+static void command_waits_for_an_owner_that_is_held_up(void **state)
+{
+	int64_t start = wall_clock();
+	struct tw_wheel *wheel = open_wheel(*state);
+	atomic_bool begun = false;
+	sem_t gate;
+	struct job job = {.gate = &gate, .begun = &begun};
+
+	sem_init(&gate, 0, 0);
+	expect_none_queued(wheel);
+	assert_status(tw_set_timer_at(wheel, "held", 4, &job, 0), TW_OK);
+	WAIT_UNTIL(atomic_load(&begun));
+	assert_int_equal(stats_of_wheel(wheel).queue_age, 0);
+	set(wheel, "key", NULL, INTERVAL);
+	expect_age(wheel, start, wall_clock());
+	sem_post(&gate);
+	expect_none_queued(wheel);
+	tw_destroy(wheel);
+	sem_destroy(&gate);
+}
+
+/* However long it has slept. */
+static void command_that_wakes_the_owner_is_new(void **state)
+{
+	struct tw_wheel *wheel = open_wheel(*state);
+	atomic_bool begun = false;
+	sem_t gate;
+	struct job job = {.gate = &gate, .begun = &begun};
+	int64_t woken;
+
+	sem_init(&gate, 0, 0);
+	WAIT_UNTIL(atomic_load(&wheel->owner.queue_age.since) == TW_FOREVER);
+	busy_for(5 * TW_MILLISECOND);
+	woken = wall_clock();
+	assert_status(tw_set_timer_at(wheel, "held", 4, &job, 0), TW_OK);
+	WAIT_UNTIL(atomic_load(&begun));
+	set(wheel, "key", NULL, INTERVAL);
+	expect_age(wheel, woken, wall_clock());
+	sem_post(&gate);
+	expect_none_queued(wheel);
+	tw_destroy(wheel);
+	sem_destroy(&gate);
+}
+
+/* The program's own loop, that is. */
+static void command_that_wakes_a_loop_is_new(void **state)
+{
+	struct tw_wheel *wheel = open_wheel(*state);
+
+	assert_true(tw_fd(wheel) >= 0);
+	for (int i = 0; i < 3; i++) {
+		int64_t woken;
+
+		busy_for(5 * TW_MILLISECOND);
+		woken = wall_clock();
+		set(wheel, "key", NULL, INTERVAL);
+		expect_age(wheel, woken, wall_clock());
+		assert_status(tw_poll(wheel, NULL), TW_OK);
+		assert_int_equal(stats_of_wheel(wheel).queue_age, 0);
+	}
+	tw_destroy(wheel);
+}
+
 struct reader {
 	struct tw_wheel *wheel;
+	int64_t start;
 	atomic_bool ended;
 	unsigned broken;
 };
@@ -454,6 +555,9 @@ static void *read_stats(void *argument)
 		if (stats.lateness.p50 > stats.lateness.p99 ||
 		    stats.lateness.p99 > stats.lateness.max)
 			reader->broken++;
+		if (stats.queue_age < 0 || stats.queue_age > wall_clock() - reader->start ||
+		    (stats.queued == 0 && stats.queue_age > 0))
+			reader->broken++;
 		if (stats.task_duration.count < last.task_duration.count ||
 		    stats.fired > stats.set || stats.running > 2)
 			reader->broken++;
@@ -464,10 +568,11 @@ static void *read_stats(void *argument)
 
 static void statistics_may_be_read_at_any_time(void **state)
 {
-	struct reader reader = {.wheel = open_wheel(*state)};
+	struct reader reader = {.start = wall_clock()};
 	int count = TEST_SHARE_OF(20000);
 	pthread_t thread;
 
+	reader.wheel = open_wheel(*state);
 	assert_int_equal(pthread_create(&thread, NULL, read_stats, &reader), 0);
 	for (int i = 0; i < count; i++) {
 		assert_status(tw_set_timer(reader.wheel, &i, sizeof(i), NULL, INTERVAL), TW_OK);
@@ -822,6 +927,10 @@ static const struct CMUnitTest tests[] = {
 	TEST_INLINE(task_on_time_has_no_lateness),
 	TEST_EVERYWHERE(durations_of_tasks_are_real_time),
 	TEST_INLINE(inline_tasks_are_no_part_of_the_longest_turn),
+	TEST_DRIVEN(command_waits_since_the_last_turn_of_its_caller),
+	TEST_BOTH(owner, command_waits_for_an_owner_that_is_held_up),
+	TEST_BOTH(owner, command_that_wakes_the_owner_is_new),
+	TEST_DRIVEN(command_that_wakes_a_loop_is_new),
 	TEST_EVERYWHERE(statistics_may_be_read_at_any_time),
 	TEST_EVERYWHERE(slow_task_is_told_with_its_key),
 	TEST_EVERYWHERE(slow_run_is_told_with_its_handle),

@@ -641,6 +641,10 @@ struct tw_stats {
 	uint64_t memory;
 	uint64_t memory_in_use;
 	uint64_t memory_peak;
+	/* Real time for which the oldest command in the queue has waited, at most: since a turn of
+	 * the owner's loop that left none before it, or since the owner was woken; where callers
+	 * drive the wheel, since the last turn. 0: there is none. */
+	tw_duration queue_age;
 };
 
 /*

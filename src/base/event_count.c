@@ -91,7 +91,8 @@ void event_count_prepare(struct event_count *event, enum event_count_state state
 {
 	if (event->timer >= 0)
 		timer_set(event->timer, until);
-	/* seq_cst: before the sleeper's second look; pairs with the load in event_count_notify() */
+	/* seq_cst: before the sleeper's second look; pairs with the load in
+	 * event_count_is_asleep(). */
 	atomic_store_explicit(&event->state, (int)state, memory_order_seq_cst);
 }
 

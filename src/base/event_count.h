@@ -54,10 +54,16 @@ int event_count_descriptor(struct event_count *event, clockid_t clock);
 /* Any thread. The slow part of event_count_notify(). */
 void event_count_wake(struct event_count *event);
 
-static inline void event_count_notify(struct event_count *event, enum event_count_state at_least)
+/* Any thread. The quick part. */
+static inline bool event_count_is_asleep(struct event_count *event, enum event_count_state at_least)
 {
 	/* seq_cst: after the caller's publication; pairs with the store in event_count_prepare() */
-	if (atomic_load_explicit(&event->state, memory_order_seq_cst) >= (int)at_least)
+	return atomic_load_explicit(&event->state, memory_order_seq_cst) >= (int)at_least;
+}
+
+static inline void event_count_notify(struct event_count *event, enum event_count_state at_least)
+{
+	if (event_count_is_asleep(event, at_least))
 		event_count_wake(event);
 }
 

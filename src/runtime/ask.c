@@ -48,6 +48,12 @@ void wheel_end_drive(struct tw_wheel *wheel)
 	pthread_setcancelstate(state, &state);
 }
 
+void wheel_rouse(struct tw_wheel *wheel)
+{
+	queue_age_end_sleep(&wheel->owner.queue_age, clock_read_real(CLOCK_MONOTONIC));
+	event_count_wake(&wheel->owner.event);
+}
+
 enum tw_status wheel_refuse(struct tw_wheel *wheel)
 {
 	/* relaxed: statistic, orders nothing. */

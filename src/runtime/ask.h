@@ -36,9 +36,19 @@ static inline enum tw_status wheel_state(const struct tw_wheel *wheel)
 	return fork_guard_state(wheel->guard) == FORK_GUARD_OPEN ? TW_OK : TW_CLOSED;
 }
 
+/* The slow part of wheel_notify(). */
+void wheel_rouse(struct tw_wheel *wheel);
+
+/* As event_count_notify() does; commands that come now count as waiting from now on. */
+static inline void wheel_notify(struct tw_wheel *wheel, enum event_count_state at_least)
+{
+	if (event_count_is_asleep(&wheel->owner.event, at_least))
+		wheel_rouse(wheel);
+}
+
 static inline void wheel_wake(struct tw_wheel *wheel)
 {
-	event_count_notify(&wheel->owner.event, EVENT_COUNT_NAPPING);
+	wheel_notify(wheel, EVENT_COUNT_NAPPING);
 }
 
 /* The queue is full: waits for a cell or fails. */
@@ -70,8 +80,7 @@ static inline void wheel_tell(struct tw_wheel *wheel, uint64_t last, size_t coun
 	bool half_full = (last & wheel->wake_mask) < count;
 
 	owner_note_call(&wheel->owner);
-	event_count_notify(&wheel->owner.event,
-			   half_full ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
+	wheel_notify(wheel, half_full ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
 }
 
 static inline void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell,

@@ -80,6 +80,7 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
 	owner->batch_head = UINT64_MAX; /* no batch begins there */
+	queue_age_init(&owner->queue_age, clock_read_real(CLOCK_MONOTONIC));
 	owner_init_lists(owner);
 	if (!clock_init(&owner->clock, options->clock, interval))
 		return TW_SYSTEM;
@@ -250,6 +251,7 @@ static void owner_publish(struct owner *owner, const struct turn_start *start)
 	tw_duration work = owner->in.task_time > 0 ? took : end.work - start->work;
 
 	owner_publish_pending(owner);
+	queue_age_note(&owner->queue_age, &owner->queue, end.clock);
 	counter_raise(&owner->counts.longest_turn, (uint64_t)work);
 	counter_raise(&owner->counts.longest_turn_wall, (uint64_t)took);
 	counter_add(&owner->counts.turns, 1);
@@ -281,6 +283,7 @@ bool owner_turn(struct owner *owner)
 	bool done;
 
 	TRACE_TURN_BEGIN();
+	queue_age_end_sleep(&owner->queue_age, start.clock);
 	more = owner_begin_turn(owner);
 	owner_dispatch(owner);
 	owner_begin_advances(owner);
@@ -364,6 +367,8 @@ void owner_begin_sleep(struct owner *owner, bool more)
 	if (more || owner_must_stay_awake(owner, EVENT_COUNT_SLEEPING) ||
 	    owner_has_next_jobs(owner))
 		event_count_wake(&owner->event);
+	else
+		queue_age_begin_sleep(&owner->queue_age);
 }
 
 static void owner_sleep(struct owner *owner)
@@ -389,6 +394,8 @@ static void owner_sleep(struct owner *owner)
 	}
 	owner->tries = 0;
 	job_flush(&owner->out.target, &owner->out.bin);
+	if (sleep == EVENT_COUNT_SLEEPING)
+		queue_age_begin_sleep(&owner->queue_age);
 	TRACE_SLEEP(until);
 	event_count_wait(&owner->event, until);
 	TRACE_WAKE();

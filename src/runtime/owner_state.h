@@ -21,6 +21,7 @@
 #include "base/list.h"
 #include "command_queue.h"
 #include "outbox.h"
+#include "queue_age.h"
 #include "request.h"
 #include "shelf.h"
 
@@ -104,6 +105,7 @@ struct owner {
 	/* Any thread. */
 	struct clock clock;
 	struct command_queue queue;
+	struct queue_age queue_age; /* also the owner's */
 	struct requests requests;
 	struct event_count event;
 	pthread_mutex_t drive;    /* its holder is the owner; not with a thread */

@@ -22,7 +22,7 @@ enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *), void
 static void wheel_tell_of_alarm(struct tw_wheel *wheel)
 {
 	owner_note_call(&wheel->owner);
-	event_count_notify(&wheel->owner.event, EVENT_COUNT_SLEEPING);
+	wheel_notify(wheel, EVENT_COUNT_SLEEPING);
 }
 
 static enum tw_status wheel_set_alarm(struct tw_wheel *wheel, struct tw_alarm *alarm, uint64_t tick)

@@ -173,7 +173,7 @@ enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
 		return status;
 	status = handle_stop(&wheel->owner.out.handles, timer.id);
 	if (status == TW_OK)
-		event_count_notify(&wheel->owner.event, EVENT_COUNT_SLEEPING);
+		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
 	return status;
 }
 
@@ -278,7 +278,7 @@ enum tw_status tw_timers_stop(struct tw_wheel *wheel, const struct tw_timer *tim
 					      statuses ? statuses + done : unwanted);
 
 		if (ok > 0)
-			event_count_notify(&wheel->owner.event, EVENT_COUNT_SLEEPING);
+			wheel_notify(wheel, EVENT_COUNT_SLEEPING);
 		changed += ok;
 		done += count;
 		if (done < n)

@@ -185,6 +185,9 @@ static struct tw_stats wheel_stats_of_owner(struct tw_wheel *wheel)
 		.refused = counter_read(&wheel->refused),
 	};
 
+	if (stats.queued > 0)
+		stats.queue_age =
+			queue_age_read(&wheel->owner.queue_age, clock_read_real(CLOCK_MONOTONIC));
 	if (wheel->owner.out.pool)
 		worker_pool_count(wheel->owner.out.pool, &stats);
 	owner_count_memory(&wheel->owner, &stats);
