@@ -15,9 +15,12 @@
 
 #define CACHE_LINE 64
 
-/* Chunks are so large, and aligned to that; so much of it is the header's. */
+/* Chunks are so large, and aligned to that; so much of it is the header's. Model-checked with
+ * smaller ones. */
+#ifndef CHUNK_SIZE
 #define CHUNK_SIZE ((size_t)2 << 20)
 #define CHUNK_HEADER ((size_t)4096)
+#endif
 
 enum { CHUNK_PAGES_MOST = 512 };
 

@@ -97,20 +97,13 @@ void slab_destroy(struct slab *slab)
 	(void)slab;
 }
 
-size_t slab_chunk_number(const struct slab_chunk *chunk)
-{
-	(void)chunk;
-	return 0;
-}
-
-void slab_init_hooked(struct slab *slab, size_t block_size, size_t room, slab_chunk_hook *hook,
-		      void *argument)
+void slab_init_hooked(struct slab *slab, size_t block_size, size_t room,
+		      const struct slab_hooks *hooks)
 {
 	(void)slab;
 	(void)block_size;
 	(void)room;
-	(void)hook;
-	(void)argument;
+	(void)hooks;
 }
 
 void thread_back_off(unsigned *tries)

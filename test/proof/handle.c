@@ -24,17 +24,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/slab.h"
+/* One chunk holds two handles. */
+#define CHUNK_SIZE ((size_t)512)
+#define CHUNK_HEADER ((size_t)256)
 
 void *calloc(size_t count, size_t size);
-
-/* One chunk holds two handles. */
-#undef SLAB_CHUNK
-#define SLAB_CHUNK ((size_t)256)
-
-struct slab_chunk {
-	_Alignas(CACHE_LINE) size_t number;
-};
 
 #include "runtime/handle.c"
 
@@ -79,7 +73,7 @@ static atomic_int freed;
 /* By its place in the chunk: no memory is looked at. */
 static int handle_number(const struct handle *handle)
 {
-	return ((uintptr_t)handle & (SLAB_CHUNK - 1)) != CACHE_LINE;
+	return ((uintptr_t)handle & (CHUNK_SIZE - 1)) != CHUNK_HEADER;
 }
 
 void *slab_take(struct slab *slab)
@@ -103,11 +97,6 @@ void slab_give(struct slab *slab, struct slab_bin *bin, void *block)
 	assert(was_taken);
 	/* relaxed: looked at when all threads are done. */
 	atomic_fetch_add_explicit(&freed, 1, memory_order_relaxed);
-}
-
-size_t slab_chunk_number(const struct slab_chunk *chunk)
-{
-	return chunk->number;
 }
 
 /* Written so that GenMC takes no loop around it for one that waits, and looks for an end of it. */
@@ -553,17 +542,17 @@ static void judge(void)
 static void begin(void)
 {
 	struct handle_table *table = &owner.out.handles;
-	struct slab_chunk *chunk = aligned_alloc(SLAB_CHUNK, SLAB_CHUNK);
-	static _Atomic(struct slab_chunk *) chunks[1];
+	struct chunk *chunk = aligned_alloc(CHUNK_SIZE, CHUNK_SIZE);
+	static _Atomic(struct chunk *) chunks[1];
 	struct handle *handle;
 
-	chunk->number = 0;
 	table->chunks = chunks;
+	chunk->number = 0;
+	(void)handle_table_begin_chunk(table, chunk);
 	for (int i = 0; i < 2; i++) {
-		handles[i] = chunk_first(chunk) + i;
+		handles[i] = chunk_handle(chunk, (size_t)i);
 		atomic_init(&handles[i]->state, 0);
 	}
-	atomic_init(&chunks[0], chunk);
 	owner.clock.kind = TW_CLOCK_MANUAL;
 	owner.clock.ticks.interval = 1;
 	handle = timer_set_up(&timer_id, &arguments[0]);
