@@ -23,7 +23,7 @@
 #define USED CAPACITY /* cells, before the producers begin */
 #endif
 
-void pages_release(void *memory, size_t size)
+bool pages_release(void *memory, size_t size)
 {
 	struct command_cell *cell = memory;
 
@@ -32,6 +32,7 @@ void pages_release(void *memory, size_t size)
 		/* relaxed: the kernel orders nothing. */
 		atomic_store_explicit(&cell[i].turn, 0, memory_order_relaxed);
 	}
+	return true;
 }
 
 static struct command_cell *producer_claim(uint64_t *position)
