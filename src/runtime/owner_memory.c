@@ -119,10 +119,13 @@ static void owner_begin_pass(struct owner *owner, bool keeps_need)
 static void owner_end_pass(struct owner *owner)
 {
 	struct owner_memory *memory = &owner->memory;
-	uint64_t held = owner_sum_surplus(owner).held;
+	struct memory_sums sums = owner_sum_surplus(owner);
+	uint64_t given = memory->held_before > sums.held ? memory->held_before - sums.held : 0;
 	struct list *link;
 
-	TRACE_GIVE_BACK(memory->held_before > held ? memory->held_before - held : 0);
+	/* What the pass has moved is no load. */
+	memory->traffic = sums.traffic;
+	TRACE_GIVE_BACK(given);
 	while ((link = list_take_first(&memory->trims_begun)))
 		requests_answer(&owner->requests, list_entry(link, struct request, link), TW_OK);
 }
