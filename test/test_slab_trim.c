@@ -247,6 +247,26 @@ static void all_blocks_can_be_taken_again_after_each_trim(void **state)
 	world_destroy(world);
 }
 
+static void blocks_between_others_in_use_are_taken_again(void **state)
+{
+	struct world *world = world_create();
+
+	(void)state;
+	world_fill(world);
+	world_give_all_but(world, 2);
+	(void)trim(&world->slab, 0);
+	for (size_t i = 0; i < BLOCKS; i++) {
+		if (world->blocks[i])
+			continue;
+		world->blocks[i] = slab_take(&world->slab);
+		assert_non_null(world->blocks[i]);
+		stamp(world->blocks[i], i << 8);
+	}
+	world_expect_stamps(world);
+	assert_in_range(world->chunk_count, CHUNKS, CHUNKS + 1);
+	world_destroy(world);
+}
+
 static void blocks_in_use_survive_many_trims_in_between(void **state)
 {
 	struct world *world = world_create();
@@ -422,6 +442,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(pages_that_no_block_in_use_lies_on_are_given_back),
 	cmocka_unit_test(slab_without_hooks_unmaps_the_chunks_that_nothing_is_left_of),
 	cmocka_unit_test(all_blocks_can_be_taken_again_after_each_trim),
+	cmocka_unit_test(blocks_between_others_in_use_are_taken_again),
 	cmocka_unit_test(blocks_in_use_survive_many_trims_in_between),
 	cmocka_unit_test(no_more_is_given_back_than_asked_for),
 	cmocka_unit_test(what_is_not_to_be_forgotten_stays),
