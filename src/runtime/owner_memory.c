@@ -141,15 +141,16 @@ static uint64_t need_with_room(const struct slab *slab)
 /* A step in a part of the pass; true: it has more. */
 static bool owner_trim_part(struct owner *owner, unsigned part)
 {
+	bool keeps_need = owner->memory.keeps_need;
 	struct timer_index *index = owner_index(owner);
 	struct slab *slab;
 
 	if (part == PART_INDEX)
-		return index && timer_index_trim(index);
+		return !keeps_need && index && timer_index_trim(index);
 	if (part == PART_QUEUE)
-		return command_queue_trim(&owner->queue);
+		return !keeps_need && command_queue_trim(&owner->queue);
 	slab = owner_slab(owner, part);
-	return slab_trim(slab, owner->memory.keeps_need ? need_with_room(slab) : 0);
+	return slab_trim(slab, keeps_need ? need_with_room(slab) : 0);
 }
 
 static void owner_trim_some(struct owner *owner)
@@ -240,14 +241,15 @@ tw_duration owner_memory_time(struct owner *owner)
 {
 	const struct owner_memory *memory = &owner->memory;
 	struct memory_sums sums = owner_sum_surplus(owner);
+	tw_duration quiet_end = time_add(memory->quiet_since, quiet_period);
 
 	if (owner_expects_memory(owner))
 		return memory->next_look;
 	if (sums.surplus < least_surplus)
 		return TW_FOREVER;
-	if (sums.traffic != memory->traffic)
+	if (sums.traffic != memory->traffic || quiet_end < memory->next_look)
 		return memory->next_look;
-	return time_add(memory->quiet_since, quiet_period);
+	return quiet_end;
 }
 
 void owner_count_memory(struct owner *owner, struct tw_stats *stats)
