@@ -96,46 +96,43 @@ void chunk_give(struct chunk *chunk, void *block)
 		chunk->first_word = number / 64;
 }
 
-/* The first page is the header's. */
-static struct chunk_pages chunk_page(const struct chunk *chunk, uint32_t page)
+/* Fills in the blocks; no page of these is the header's. */
+static void chunk_find_blocks(const struct chunk *chunk, struct chunk_pages *pages)
 {
-	size_t from = (size_t)page * chunk->page_size - CHUNK_HEADER;
-	size_t last = (from + chunk->page_size - 1) / chunk->block_size;
+	size_t from = (size_t)pages->first * chunk->page_size - CHUNK_HEADER;
+	size_t last =
+		((size_t)pages->end * chunk->page_size - CHUNK_HEADER - 1) / chunk->block_size;
 
-	return (struct chunk_pages){.first = page,
-				    .end = page + 1,
-				    .first_block = (uint32_t)(from / chunk->block_size),
-				    .end_block = last < chunk->block_count ? (uint32_t)last + 1
-									   : chunk->block_count};
+	pages->first_block = (uint32_t)(from / chunk->block_size);
+	pages->end_block = last < chunk->block_count ? (uint32_t)last + 1 : chunk->block_count;
 }
 
-static bool chunk_has_page_free(const struct chunk *chunk, const struct chunk_pages *page)
+static bool chunk_has_page_free(const struct chunk *chunk, uint32_t page)
 {
-	return !(chunk->absent[page->first / 64] >> page->first % 64 & 1) &&
-	       bits_are_set(chunk->free, page->first_block, page->end_block);
+	struct chunk_pages pages = {.first = page, .end = page + 1};
+
+	chunk_find_blocks(chunk, &pages);
+	return !(chunk->absent[page / 64] >> page % 64 & 1) &&
+	       bits_are_set(chunk->free, pages.first_block, pages.end_block);
 }
 
 bool chunk_take_pages(struct chunk *chunk, uint32_t most, struct chunk_pages *pages)
 {
+	uint32_t page = chunk->next_page;
 	uint32_t end = (uint32_t)(CHUNK_SIZE / chunk->page_size);
 
-	*pages = (struct chunk_pages){0};
-	for (; chunk->next_page < end && pages->end - pages->first < most; chunk->next_page++) {
-		struct chunk_pages next = chunk_page(chunk, chunk->next_page);
-
-		if (chunk_has_page_free(chunk, &next)) {
-			if (pages->end == 0)
-				*pages = next;
-			pages->end = next.end;
-			pages->end_block = next.end_block;
-		} else if (pages->end > 0) {
-			break;
-		}
-	}
-	if (pages->end == 0) {
+	while (page < end && !chunk_has_page_free(chunk, page))
+		page++;
+	pages->first = page;
+	while (page < end && page - pages->first < most && chunk_has_page_free(chunk, page))
+		page++;
+	pages->end = page;
+	chunk->next_page = page;
+	if (pages->first == pages->end) {
 		chunk->next_page = 1;
 		return false;
 	}
+	chunk_find_blocks(chunk, pages);
 	bits_set(chunk->free, pages->first_block, pages->end_block, false);
 	chunk->free_count -= pages->end_block - pages->first_block;
 	return true;
