@@ -1,47 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ids of handles, while the table grows: one thread makes timers, the last of them in a
- * new chunk, and passes its id on without any order; another asks for it. It finds nothing, or the
- * timer: never memory that is not written yet.
+ * Ids of handles, by one thread that makes timers and passes their ids on without any order, and
+ * another that asks for one of them. Bounds:
+ *
+ *   SHOWS   GROWTH: the last timer made lies in a new chunk. The other thread finds nothing, or
+ *           the timer: never memory that is not written yet
+ *           TRIM: each timer ends before the next is made, and the table is trimmed meanwhile, so
+ *           that the next may lie in the same memory, or in such as reads as zero. No two have one
+ *           id, and a stop takes no timer but its own
+ *   TURNS   of TRIM: timers made
  */
-#include <assert.h>
-#include <genmc.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#ifndef SHOWS
+#define SHOWS GROWTH
+#endif
+#ifndef TURNS
+#define TURNS 2
+#endif
 
-#include "base/slab.h"
-
-/* A chunk holds two handles. */
-#undef SLAB_CHUNK
-#define SLAB_CHUNK ((size_t)256)
+/* A chunk holds two handles, on one page. */
+#include "proof_slab.h"
 
 void *calloc(size_t count, size_t size);
 
-#include "base/slab.c"
 #include "runtime/handle.c"
 
-enum { HANDLES = 4, CHUNKS = 4 };
+enum shows { GROWTH, TRIM };
+enum { HANDLES = 4, CHUNKS = 4, TRIMMER = 1 };
 
 static struct handle_table table;
+static uint64_t ids[TURNS];
 static _Atomic uint64_t passed_id;
-
-/* No magazine is filled here, nor taken. */
-void *memcpy(void *to, const void *from, size_t size)
-{
-	(void)from;
-	(void)size;
-	assert(false);
-	return to;
-}
-
-void thread_back_off(unsigned *tries)
-{
-	++*tries;
-	__VERIFIER_assume(false);
-}
+/* A stop came before the timer's end. */
+static uint64_t lost_id;
+static uint64_t stopped_id;
 
 bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duration until)
 {
@@ -49,53 +40,72 @@ bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duratio
 	return pthread_cond_wait(condition, lock) == 0;
 }
 
-/* Zeroed by the thread that maps it, as under a sanitizer. */
-void *pages_map_aligned(size_t size)
+static void blocks_clear(void *memory, size_t size)
 {
-	char *memory = aligned_alloc(size, size);
-	struct handle *handles = (struct handle *)(void *)(memory + CACHE_LINE);
+	struct handle *handles = memory;
 
-	for (size_t i = 0; i < chunk_handles(); i++)
-		atomic_init(&handles[i].state, 0);
-	return memory;
+	for (size_t i = 0; i < size / sizeof(*handles); i++) {
+		handles[i].timer.value = NULL;
+		handles[i].timer.deadline = 0;
+		/* relaxed: the kernel orders nothing. */
+		atomic_store_explicit(&handles[i].state, 0, memory_order_relaxed);
+	}
 }
 
-void pages_unmap_aligned(void *memory, size_t size)
+static uint64_t handle_make(struct handle **handle)
 {
-	(void)size;
-	free(memory);
+	uint64_t id;
+
+	*handle = handle_new(&table, &id);
+	assert(*handle && handle_find(&table, id) == *handle && id >> INDEX_BITS != 0);
+	/* relaxed: the table alone must see to it that the id can be used. */
+	atomic_store_explicit(&passed_id, id, memory_order_relaxed);
+	return id;
 }
 
-void pages_use_huge(void *memory, size_t size, bool huge)
+/* As a drain does it; false: it was stopped. */
+static bool handle_finish(struct handle *handle)
 {
-	(void)memory;
-	(void)size;
-	(void)huge;
+	struct slab_bin bin = {0};
+
+	handle->timer.value = NULL;
+	if (!handle_claim(handle))
+		return false;
+	handle_let_go(&table, &bin, handle);
+	slab_flush(&table.slab, &bin);
+	return true;
 }
 
-void pages_populate(void *memory, size_t size)
+static void handles_make_and_finish(void)
 {
-	(void)memory;
-	(void)size;
+	struct handle *handle;
+
+	for (int i = 0; i < TURNS; i++) {
+		ids[i] = handle_make(&handle);
+		for (int j = 0; j < i; j++)
+			assert(ids[i] != ids[j]);
+		if (!handle_finish(handle)) {
+			lost_id = ids[i];
+			return;
+		}
+	}
 }
 
 static void *maker_run(void *argument)
 {
-	uint64_t id = 0;
+	struct handle *handle;
 
-	for (int i = 0; i < HANDLES; i++) {
-		struct handle *handle = handle_new(&table, &id);
-
-		assert(handle && handle_find(&table, id) == handle);
-	}
-	/* relaxed: the table alone must see to it that the id can be used. */
-	atomic_store_explicit(&passed_id, id, memory_order_relaxed);
+	if (SHOWS == TRIM)
+		handles_make_and_finish();
+	else
+		for (int i = 0; i < HANDLES; i++)
+			(void)handle_make(&handle);
 	return argument;
 }
 
 static void *asker_run(void *argument)
 {
-	/* relaxed: as above. */
+	/* relaxed: see handle_make(). */
 	uint64_t id = atomic_load_explicit(&passed_id, memory_order_relaxed);
 	enum tw_status status;
 
@@ -103,24 +113,42 @@ static void *asker_run(void *argument)
 		return argument;
 	status = handle_stop(&table, id);
 	assert(status == TW_OK || status == TW_NOT_FOUND);
+	if (status == TW_OK)
+		stopped_id = id;
 	return argument;
 }
 
+static void *trimmer_run(void *argument)
+{
+	thread_number = TRIMMER;
+	while (slab_trim(&table.slab, 0))
+		continue;
+	return argument;
+}
+
+static void *(*const runs[])(void *) = {maker_run, asker_run, trimmer_run};
+
 int main(void)
 {
-	static _Atomic(struct slab_chunk *) chunks[CHUNKS];
-	pthread_t threads[2];
+	static _Atomic(struct chunk *) chunks[CHUNKS];
+	static const struct slab_hooks hooks = {handle_table_begin_chunk, handle_table_forget,
+						&table};
+	pthread_t threads[3];
+	int count = SHOWS == TRIM ? 3 : 2;
 
 	table.chunks = chunks;
 	table.slab.block_size = sizeof(struct handle);
 	table.slab.magazine = 1;
 	table.slab.recycles = true;
-	table.slab.hook = handle_table_add_chunk;
-	table.slab.hook_argument = &table;
-	pthread_create(&threads[0], NULL, maker_run, NULL);
-	pthread_create(&threads[1], NULL, asker_run, NULL);
-	pthread_join(threads[0], NULL);
-	pthread_join(threads[1], NULL);
+	table.slab.hooks = &hooks;
+	list_init(&table.slab.with_free);
+	list_init(&table.slab.used_up);
+	for (int i = 0; i < count; i++)
+		pthread_create(&threads[i], NULL, runs[i], NULL);
+	for (int i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+	assert(SHOWS != TRIM || lost_id == stopped_id);
 	slab_destroy(&table.slab);
+	assert(chunks_mapped() == 0);
 	return 0;
 }

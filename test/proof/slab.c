@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slab: threads take blocks, write to them, and give them back, by a magazine or all at once.
- * No block is with two threads (their writes would race), each take sees what was done with the
- * block before, and at the end all blocks are in the slab again, each once, and with them all the
- * chunks that were mapped. Bounds:
+ * The slab: threads take blocks, write to them, and give them back, by a magazine or all at once;
+ * one more may trim it meanwhile. No block is with two threads (their writes would race), each take
+ * sees what was done with the block before, and at the end all blocks are in the slab again, each
+ * once, counted right, and with them all the chunks that were mapped. Pages are given back to the
+ * system only where all blocks are free: it writes zero to them. Bounds:
  *
  *   THREADS, TAKES   each thread takes so many blocks and gives them back,
  *   ROUNDS           so many times
  *   TOGETHER         1: it takes them in one call
- *   MAGAZINE         blocks in a magazine, beside its own: 0 to 2
- *   CHUNK            bytes of a chunk; of 256 all is used at once, and a spare one wanted
+ *   MAGAZINE         blocks in a magazine, beside its own: 0 to 3
+ *   CHUNK, HEADER    bytes of a chunk, and of these its header's. Where all is used at once, a
+ *                    spare one is wanted
  *   ONE_STRIPE       1: all threads begin at the same stripe
+ *   STRIPES          of the slab; up to 16
  *   GIVES            LATE: the bin is flushed when all is done; FLUSH: after each round
+ *   TRIMS            how often one thread trims meanwhile. A page is as large as the header
+ *   HOOKS            1: the chunks stay, with their headers; 0: unused ones are unmapped
+ *   USED             blocks that are taken and given back before the threads begin
  */
-#include <assert.h>
-#include <genmc.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #ifndef THREADS
 #define THREADS 2
 #endif
@@ -36,42 +34,25 @@
 #ifndef MAGAZINE
 #define MAGAZINE 2
 #endif
-#ifndef CHUNK
-#define CHUNK 512
-#endif
-#ifndef ONE_STRIPE
-#define ONE_STRIPE 1
-#endif
 #ifndef GIVES
 #define GIVES FLUSH
 #endif
+#ifndef TRIMS
+#define TRIMS 0
+#endif
+#ifndef HOOKS
+#define HOOKS 1
+#endif
+#ifndef USED
+#define USED 0
+#endif
 
-#include "base/slab.h"
-
-#undef SLAB_CHUNK
-#define SLAB_CHUNK ((size_t)CHUNK)
+#include "proof_slab.h"
 
 enum gives { LATE, FLUSH };
 
-static inline pthread_t proof_self(void)
-{
-	return ONE_STRIPE ? 0 : pthread_self();
-}
-
-#define pthread_self proof_self
-#include "base/slab.c"
-#undef pthread_self
-
-/* Of addresses, as the slab calls it. */
-void *memcpy(void *to, const void *from, size_t size)
-{
-	for (size_t i = 0; i < size / sizeof(void *); i++)
-		((void **)to)[i] = ((void *const *)from)[i];
-	return to;
-}
-
 struct block {
-	void *room[4]; /* the slab's, while it has the block */
+	void *room[5]; /* the slab's, while it has the block */
 	int uses;
 	bool is_taken;
 	_Alignas(CACHE_LINE) char end[];
@@ -81,66 +62,51 @@ _Static_assert(offsetof(struct slab_magazine, blocks) + MAGAZINE * sizeof(void *
 		       offsetof(struct block, uses),
 	       "a magazine must lie in the slab's part of a block");
 
-enum { BLOCKS_A_CHUNK = CHUNK / CACHE_LINE - 1 };
+enum { BLOCKS_A_CHUNK = (CHUNK - HEADER) / CACHE_LINE, BLOCKS_A_PAGE = HEADER / CACHE_LINE };
 
-/* Chunks mapped, by the thread that mapped them; the last place is the main thread's. */
-static int mapped[THREADS + 1];
-static _Thread_local int thread_number = THREADS;
+_Static_assert(BLOCKS_A_CHUNK <= 64, "they must have bits");
+_Static_assert(TRIMS == 0 || CHUNK % HEADER == 0, "a chunk must have whole pages");
 
-void *pages_map_aligned(size_t size)
+/* The trimmer's and main's numbers. */
+enum { TRIMMER = THREADS, MAIN = THREADS + 1 };
+
+_Static_assert(MAIN < PROOF_MAPPERS, "each thread has a number");
+
+static void blocks_clear(void *memory, size_t size)
 {
-	mapped[thread_number]++;
-	return aligned_alloc(size, size);
-}
+	struct block *blocks = memory;
 
-void pages_unmap_aligned(void *memory, size_t size)
-{
-	(void)size;
-	mapped[thread_number]--;
-	free(memory);
-}
-
-void pages_use_huge(void *memory, size_t size, bool huge)
-{
-	(void)memory;
-	(void)size;
-	(void)huge;
-}
-
-void pages_populate(void *memory, size_t size)
-{
-	(void)memory;
-	(void)size;
-}
-
-/* Under the slab's lock: what a block says of itself before it is used. */
-static bool chunk_begin(void *argument, struct slab_chunk *chunk, size_t number)
-{
-	struct block *blocks = (struct block *)(void *)(chunk + 1);
-
-	(void)argument;
-	(void)number;
-	for (int i = 0; i < BLOCKS_A_CHUNK; i++) {
+	for (size_t i = 0; i < size / sizeof(*blocks); i++) {
+		for (int j = 0; j < 5; j++)
+			blocks[i].room[j] = NULL;
 		blocks[i].uses = 0;
 		blocks[i].is_taken = false;
 	}
+}
+
+static bool chunk_may_begin(void *argument, struct chunk *chunk)
+{
+	(void)argument;
+	(void)chunk;
 	return true;
 }
+
+static bool chunk_may_forget(void *argument, struct chunk *chunk, const struct chunk_pages *pages)
+{
+	(void)argument;
+	(void)chunk;
+	(void)pages;
+	return true;
+}
+
+static const struct slab_hooks hooks = {chunk_may_begin, chunk_may_forget, NULL};
 
 /* As slab_init_hooked(), whose assignment of a whole struct GenMC refuses. */
 static struct slab slab = {.block_size = sizeof(struct block),
 			   .magazine = MAGAZINE,
 			   .recycles = true,
-			   .hook = chunk_begin};
+			   .hooks = HOOKS ? &hooks : NULL};
 static struct slab_bin bins[THREADS];
-
-/* Looking for a free stripe goes on until one is found; an order in which it takes longer shows no
- * more. */
-void thread_back_off(unsigned *tries)
-{
-	++*tries;
-	__VERIFIER_assume(false);
-}
 
 static void blocks_take(struct block **blocks)
 {
@@ -180,52 +146,128 @@ static void *thread_run(void *argument)
 	return NULL;
 }
 
-/* Counts a block that the slab has, once. */
-static void block_meet(void *met_block, int *met)
+static void *trimmer_run(void *argument)
+{
+	thread_number = TRIMMER;
+	for (int i = 0; i < TRIMS; i++)
+		while (slab_trim(&slab, 0))
+			continue;
+	return argument;
+}
+
+/* Before any thread: what was used lies in the depot. */
+static void slab_use_some(void)
+{
+	struct slab_bin bin = {0};
+	void *blocks[USED + 1];
+
+	for (int i = 0; i < USED; i++)
+		blocks[i] = slab_take(&slab);
+	for (int i = 0; i < USED; i++)
+		slab_give(&slab, &bin, blocks[i]);
+	slab_flush(&slab, &bin);
+}
+
+/* ---- The end ---- */
+
+/* Blocks that the slab has, each met once. */
+static uint64_t block_meet(void *met_block)
 {
 	struct block *block = met_block;
 
 	assert(!block->is_taken);
 	block->is_taken = true;
-	++*met;
+	return 1;
 }
 
-static int chunks_mapped(void)
+static uint64_t judge_stripes(void)
 {
-	int count = 0;
+	uint64_t met = 0;
 
-	for (int i = 0; i <= THREADS; i++)
-		count += mapped[i];
-	return count;
+	for (int i = 0; i < SLAB_STRIPES; i++) {
+		for (unsigned j = 0; j < slab.stripes[i].count; j++)
+			met += block_meet(slab.stripes[i].blocks[j]);
+		/* relaxed: no thread is left. */
+		assert(!atomic_load_explicit(&slab.stripes[i].busy, memory_order_relaxed));
+	}
+	assert(met == counter_read(&slab.out));
+	return met;
+}
+
+static uint64_t judge_depot(void)
+{
+	uint64_t met = 0;
+
+	for (struct slab_magazine *magazine = slab.magazines; magazine; magazine = magazine->next) {
+		for (size_t i = 0; i < magazine->count; i++)
+			met += block_meet(magazine->blocks[i]);
+		met += block_meet(magazine);
+	}
+	assert(met == slab.depot_count);
+	return met;
+}
+
+/* Pages that are not there have free blocks only. */
+static void judge_pages(const struct chunk *chunk)
+{
+	uint32_t held = 1;
+
+	for (uint32_t page = 1; page < CHUNK / HEADER; page++) {
+		bool is_absent = chunk->absent[0] >> page & 1;
+		uint64_t all = ((uint64_t)1 << BLOCKS_A_PAGE) - 1;
+
+		held += !is_absent;
+		assert(!is_absent || (~chunk->free[0] >> (page - 1) * BLOCKS_A_PAGE & all) == 0);
+	}
+	assert(chunk->held == held);
+}
+
+/* Bytes of the chunks go to *held. */
+static uint64_t judge_chunks(const struct list *chunks, bool has_free, uint64_t *held)
+{
+	uint64_t met = 0;
+
+	for (const struct list *link = chunks->next; link != chunks; link = link->next) {
+		struct chunk *chunk = list_entry((struct list *)link, struct chunk, link);
+		uint64_t met_before = met;
+
+		for (size_t i = 0; i < BLOCKS_A_CHUNK; i++)
+			if (chunk->free[0] >> i & 1)
+				met += block_meet(chunk_block(chunk, sizeof(struct block), i));
+		assert(met - met_before == chunk->free_count);
+		assert((chunk->free_count > 0) == has_free);
+		if (CHUNK % HEADER == 0)
+			judge_pages(chunk);
+		*held += (uint64_t)chunk->held * HEADER;
+	}
+	return met;
 }
 
 static void judge(void)
 {
-	int met = 0;
+	uint64_t held = slab.spare ? CHUNK : 0;
+	uint64_t in_chunks = judge_chunks(&slab.with_free, true, &held) +
+			     judge_chunks(&slab.used_up, false, &held);
 
-	for (int i = 0; i < SLAB_STRIPES; i++) {
-		for (unsigned j = 0; j < slab.stripes[i].count; j++)
-			block_meet(slab.stripes[i].blocks[j], &met);
-		/* relaxed: no thread is left. */
-		assert(!atomic_load_explicit(&slab.stripes[i].busy, memory_order_relaxed));
-	}
-	for (struct slab_magazine *magazine = slab.magazines; magazine; magazine = magazine->next) {
-		for (size_t i = 0; i < magazine->count; i++)
-			block_meet(magazine->blocks[i], &met);
-		block_meet(magazine, &met);
-	}
-	met += (int)((size_t)(slab.fresh_end - slab.fresh) / sizeof(struct block));
-	assert(met == (int)slab.chunk_count * BLOCKS_A_CHUNK);
+	assert(in_chunks == slab.free_count);
+	assert(in_chunks + judge_depot() + judge_stripes() == slab.chunk_count * BLOCKS_A_CHUNK);
+	assert(held == counter_read(&slab.held));
 	assert(!slab.preparing);
 }
 
 int main(void)
 {
-	pthread_t threads[THREADS];
+	pthread_t threads[THREADS + 1];
 
+	thread_number = MAIN;
+	list_init(&slab.with_free);
+	list_init(&slab.used_up);
+	slab_use_some();
 	for (intptr_t i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, thread_run, (void *)i);
-	for (int i = 0; i < THREADS; i++)
+	if (TRIMS > 0)
+		pthread_create(&threads[THREADS], NULL, trimmer_run, NULL);
+	for (int i = 0; i < THREADS + (TRIMS > 0); i++)
 		pthread_join(threads[i], NULL);
 	judge();
 	slab_destroy(&slab);
