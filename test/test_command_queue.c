@@ -468,7 +468,7 @@ static void producer_that_waits_is_not_overtaken_by_trimming(void **state)
 	struct command_queue queue;
 
 	(void)state;
-	open_queue(&queue, 2048);
+	open_queue(&queue, 4096);
 	use(&queue, 100);
 	/* As if one were about to claim. */
 	atomic_fetch_add(&queue.waiting, 1);
@@ -484,7 +484,7 @@ static void small_ring_keeps_its_memory(void **state)
 	struct command_queue queue;
 
 	(void)state;
-	open_queue(&queue, 1024);
+	open_queue(&queue, 2048);
 	use(&queue, 10000);
 	assert_false(command_queue_trim(&queue));
 	assert_int_equal(queue_resident_pages(&queue) * page_size(), ring_size(&queue));

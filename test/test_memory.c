@@ -15,6 +15,7 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -242,6 +243,12 @@ static const struct tw_options drives[] = {
 };
 enum { DRIVES = sizeof(drives) / sizeof(drives[0]) };
 
+static void quiet(const struct storm *storm)
+{
+	for (int second = 0; second < 10; second++)
+		assert_int_equal(tw_advance(storm->wheel, TW_SECOND), TW_OK);
+}
+
 /* A turn or more; with a thread it goes on by itself. */
 static bool storm_has_at_most(const struct storm *storm, uint64_t memory)
 {
@@ -260,14 +267,61 @@ static void quiet_wheel_gives_back_within_ten_seconds(void **state)
 		for (int round = 0; round < 2; round++) {
 			(void)storm_fill(&storm, TIMERS, i % 2 == 1 ? 200 : 100);
 			storm_pass(&storm);
-			for (int second = 0; second < 10; second++)
-				assert_int_equal(tw_advance(storm.wheel, TW_SECOND), TW_OK);
+			quiet(&storm);
 			/* Its steps, by turns, of which a flush may make but one. */
 			WAIT_UNTIL(storm_has_at_most(&storm, most));
 			storm_expect_left(&storm, 45);
 		}
 		storm_close(&storm);
 	}
+}
+
+static void memory_of_those_that_were_left_comes_back_when_they_go(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct storm storm = storm_open(drives[DRIVES - 1], i == 1);
+		uint64_t all;
+
+		(void)storm_fill(&storm, TIMERS, 100);
+		all = storm_stats(&storm).memory;
+		storm_pass(&storm);
+		quiet(&storm);
+		/* A step in each turn. */
+		for (int turn = 0; turn < 2000; turn++)
+			assert_int_equal(tw_flush(storm.wheel), TW_OK);
+		assert_in_range(storm_stats(&storm).memory, 0, all / 100 * 45 + (256u << 10));
+		assert_int_equal(tw_advance(storm.wheel, TW_HOUR), TW_OK);
+		assert_int_equal(tw_pending(storm.wheel), 0);
+		quiet(&storm);
+		WAIT_UNTIL(storm_has_at_most(&storm, all / 10 + (256u << 10)));
+		storm_close(&storm);
+	}
+}
+
+/* The descriptor rings until all has gone back. */
+static void loop_that_waits_for_the_descriptor_gives_back_too(void **state)
+{
+	struct storm storm = storm_open(drives[DRIVES - 1], true);
+	struct pollfd ready = {.fd = tw_fd(storm.wheel), .events = POLLIN};
+	uint64_t all;
+	uint64_t left;
+	size_t polls = 0;
+
+	(void)state;
+	assert_true(ready.fd >= 0);
+	(void)storm_fill(&storm, TIMERS, 0);
+	all = storm_stats(&storm).memory;
+	storm_pass(&storm);
+	quiet(&storm);
+	assert_int_equal(tw_poll(storm.wheel, NULL), TW_OK);
+	for (left = storm_stats(&storm).memory; left > all / 10; polls++) {
+		assert_true(polls < 10000 && poll(&ready, 1, 0) == 1);
+		assert_int_equal(tw_poll(storm.wheel, NULL), TW_OK);
+		left = storm_stats(&storm).memory;
+	}
+	assert_true(TEST_HAS_SANITIZER || polls > 10);
+	storm_close(&storm);
 }
 
 static long page_faults(void)
@@ -526,6 +580,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(keys_of_many_lengths_in_turn_leave_nothing_behind),
 	cmocka_unit_test(statistics_tell_of_memory),
 	cmocka_unit_test(quiet_wheel_gives_back_within_ten_seconds),
+	cmocka_unit_test(memory_of_those_that_were_left_comes_back_when_they_go),
+	cmocka_unit_test(loop_that_waits_for_the_descriptor_gives_back_too),
 	cmocka_unit_test(load_that_comes_and_goes_keeps_its_pages),
 	cmocka_unit_test(busy_wheel_gives_back_what_the_last_minute_did_not_need),
 	cmocka_unit_test(small_wheel_wakes_for_no_memory),

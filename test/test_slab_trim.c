@@ -109,7 +109,8 @@ static void world_give_all_but(struct world *world, uint64_t one_in)
 		order[other] = i;
 	}
 	for (size_t i = 0; i < BLOCKS; i++) {
-		if (one_in > 0 && random_once_in(&world->random, one_in))
+		if (!world->blocks[order[i]] ||
+		    (one_in > 0 && random_once_in(&world->random, one_in)))
 			continue;
 		slab_give(&world->slab, &bin, world->blocks[order[i]]);
 		world->blocks[order[i]] = NULL;
@@ -319,6 +320,75 @@ static void no_more_is_given_back_than_asked_for(void **state)
 	world_destroy(world);
 }
 
+static void trim_that_kept_some_leaves_the_rest_to_the_next(void **state)
+{
+	struct world *world = world_create();
+	uint64_t all;
+
+	(void)state;
+	for (uint64_t part = 1; part < 8; part++) {
+		world_fill(world);
+		all = slab_use(&world->slab).held;
+		world_give_all_but(world, 0);
+		(void)trim(&world->slab, all / 8 * part);
+		assert_in_range(slab_surplus(&world->slab), all / 8 * part - (1 << 20), all);
+		(void)trim(&world->slab, 0);
+		assert_int_equal(world_resident_pages(world), world->chunk_count);
+	}
+	world_destroy(world);
+}
+
+static void pages_of_a_few_that_were_left_are_surplus_when_these_go(void **state)
+{
+	struct world *world = world_create();
+
+	(void)state;
+	world_fill(world);
+	world_give_all_but(world, 100);
+	(void)trim(&world->slab, 0);
+	assert_int_equal(slab_surplus(&world->slab), 0);
+	world_give_all_but(world, 0);
+	assert_in_range(slab_surplus(&world->slab), 2 << 20, slab_use(&world->slab).held);
+	(void)trim(&world->slab, 0);
+	assert_int_equal(world_resident_pages(world), world->chunk_count);
+	assert_int_equal(slab_surplus(&world->slab), 0);
+	world_destroy(world);
+}
+
+static void spare_chunk_that_comes_first_is_counted_as_there(void **state)
+{
+	enum { TAKEN = 10000 };
+	struct slab_bin bin = {0};
+	struct slab slab;
+	void **blocks;
+	size_t taken = 0;
+
+	(void)state;
+	if (SANITIZER_ADDRESS)
+		skip();
+	blocks = calloc(TAKEN, sizeof(*blocks));
+	assert_non_null(blocks);
+	slab_init(&slab, 256);
+	while (!slab.spare && taken < TAKEN)
+		blocks[taken++] = slab_take(&slab);
+	assert_non_null(slab.spare);
+	for (size_t i = 0; i < taken; i++)
+		slab_give(&slab, &bin, blocks[i]);
+	slab_flush(&slab, &bin);
+	(void)trim(&slab, CHUNK_SIZE);
+	assert_int_equal(slab.chunk_count, 0);
+	assert_int_equal(slab_use(&slab).held, CHUNK_SIZE);
+	blocks[0] = slab_take(&slab);
+	assert_int_equal(slab.chunk_count, 1);
+	assert_int_equal(slab_use(&slab).held, CHUNK_SIZE);
+	slab_give(&slab, &bin, blocks[0]);
+	slab_flush(&slab, &bin);
+	(void)trim(&slab, 0);
+	assert_int_equal(slab_use(&slab).held, 0);
+	slab_destroy(&slab);
+	free(blocks);
+}
+
 static void what_is_not_to_be_forgotten_stays(void **state)
 {
 	struct world *world = world_create();
@@ -445,6 +515,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(blocks_between_others_in_use_are_taken_again),
 	cmocka_unit_test(blocks_in_use_survive_many_trims_in_between),
 	cmocka_unit_test(no_more_is_given_back_than_asked_for),
+	cmocka_unit_test(trim_that_kept_some_leaves_the_rest_to_the_next),
+	cmocka_unit_test(pages_of_a_few_that_were_left_are_surplus_when_these_go),
+	cmocka_unit_test(spare_chunk_that_comes_first_is_counted_as_there),
 	cmocka_unit_test(what_is_not_to_be_forgotten_stays),
 	cmocka_unit_test(surplus_is_what_came_back_and_was_not_trimmed),
 	cmocka_unit_test(trims_go_on_beside_threads_that_take_and_give),

@@ -636,8 +636,8 @@ struct tw_stats {
 	uint64_t workers_not_started; /* times one more could not be started; it is tried again */
 	uint64_t held_back; /* turns in which timers were due that max_unfinished held back */
 	/* Bytes of memory for timers, their index and the queue, as far as the wheel knows: that it
-	 * has from the system now; of these, that timers use; that it had at most. Timers with keys
-	 * over 912 bytes are not counted: malloc has theirs. */
+	 * has from the system now; of these, that timers use; that it had at most. What malloc has
+	 * is not counted: timers with keys over 912 bytes, schedules of periodic ones. */
 	uint64_t memory;
 	uint64_t memory_in_use;
 	uint64_t memory_peak;

@@ -3,6 +3,8 @@
 
 #include "pages.h"
 
+enum { CHUNK_LOOKED_AT = CHUNK_PAGES_MOST + 1 }; /* next_page: all pages */
+
 /* The bits from `first` to `last` that lie in that word. */
 static uint64_t bits_of_word(size_t word, size_t first, size_t last)
 {
@@ -41,7 +43,7 @@ void chunk_init(struct chunk *chunk, size_t number, size_t block_size, bool is_t
 	chunk->block_count = (uint32_t)((CHUNK_SIZE - CHUNK_HEADER) / block_size);
 	chunk->page_size = (uint32_t)page_size;
 	chunk->free_count = chunk->block_count;
-	chunk->next_page = 1;
+	chunk->next_page = CHUNK_LOOKED_AT;
 	chunk->held = is_there ? (uint32_t)(CHUNK_SIZE / page_size) : 1;
 	bits_set(chunk->free, 0, chunk->block_count, true);
 	if (!is_there)
@@ -129,13 +131,23 @@ bool chunk_take_pages(struct chunk *chunk, uint32_t most, struct chunk_pages *pa
 	pages->end = page;
 	chunk->next_page = page;
 	if (pages->first == pages->end) {
-		chunk->next_page = 1;
+		chunk->next_page = CHUNK_LOOKED_AT;
 		return false;
 	}
 	chunk_find_blocks(chunk, pages);
 	bits_set(chunk->free, pages->first_block, pages->end_block, false);
 	chunk->free_count -= pages->end_block - pages->first_block;
 	return true;
+}
+
+void chunk_begin_look(struct chunk *chunk)
+{
+	chunk->next_page = 1;
+}
+
+bool chunk_is_looked_at(const struct chunk *chunk)
+{
+	return chunk->next_page == CHUNK_LOOKED_AT;
 }
 
 void chunk_give_pages(struct chunk *chunk, const struct chunk_pages *pages, bool are_gone)

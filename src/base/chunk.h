@@ -31,14 +31,16 @@ struct chunk {
 	uint32_t block_size;
 	uint32_t block_count;
 	uint32_t page_size;
-	/* The user's: where blocks begin anew whose memory was given back. Any thread reads it. */
+	/* The user's: the least generation of a block whose page was given back. Any thread reads
+	 * it. */
 	_Atomic uint64_t floor;
-	uint32_t free_count;
+	/* Written with each block. */
+	_Alignas(CACHE_LINE) uint32_t free_count;
 	uint32_t first_word; /* of `free`: those before it are 0 */
 	uint32_t held;       /* pages that are there */
 	uint32_t next_page;  /* that chunk_take_pages() looks at */
 	/* The slab's. */
-	uint32_t visit; /* its trim that has looked at all pages */
+	uint32_t visit; /* its trim that has begun to look at the pages */
 	bool is_small;  /* not for huge pages */
 	uint64_t absent[CHUNK_PAGES_MOST / 64];
 	uint64_t free[];
@@ -74,8 +76,10 @@ static inline bool chunk_is_unused(const struct chunk *chunk)
 }
 
 /* The next pages in a row, at most `most`, that are there and have only free blocks: takes these
- * blocks. False: there are no more, and it begins anew. */
+ * blocks. False: it has looked at all since chunk_begin_look(). */
 bool chunk_take_pages(struct chunk *chunk, uint32_t most, struct chunk_pages *pages);
+void chunk_begin_look(struct chunk *chunk);
+bool chunk_is_looked_at(const struct chunk *chunk);
 /* Gives the blocks back; are_gone: without their pages. */
 void chunk_give_pages(struct chunk *chunk, const struct chunk_pages *pages, bool are_gone);
 

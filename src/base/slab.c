@@ -44,10 +44,10 @@
 
 static const bool slab_recycles = !SANITIZER_ADDRESS;
 
-/* Of a trim, in a step: so much takes some 50 us. */
+/* Of a trim, in a step: so much takes some 50 us, and little more where a step ends with more. */
 enum {
-	MAGAZINES_A_LOCK = 16,
-	LOCKS_A_STEP = 8,
+	BLOCKS_A_LOCK = 64,
+	LOCKS_A_STEP = 32,
 	PAGES_A_STEP = 256,
 	PAGES_A_CALL = 64,
 	CALL_IN_PAGES = 8 /* what a system call, or a look at a chunk, costs beside its pages */
@@ -119,7 +119,7 @@ static void slab_count(struct slab *slab, struct chunk *chunk, uint32_t free_bef
 static struct chunk *slab_begin_chunk(struct slab *slab)
 {
 	struct chunk *chunk = slab->spare;
-	bool is_first = slab->chunk_count == 0;
+	bool is_small = !chunk && slab->chunk_count == 0;
 
 	if (chunk)
 		counter_subtract(&slab->held, CHUNK_SIZE);
@@ -129,14 +129,14 @@ static struct chunk *slab_begin_chunk(struct slab *slab)
 	if (!chunk)
 		return NULL;
 	/* A small slab touches only what it uses. */
-	pages_use_huge(chunk, CHUNK_SIZE, !is_first);
-	chunk_init(chunk, slab->chunk_count, slab->block_size, !is_first);
+	pages_use_huge(chunk, CHUNK_SIZE, !is_small);
+	chunk_init(chunk, slab->chunk_count, slab->block_size, !is_small);
 	if (slab->hooks && !slab->hooks->begin(slab->hooks->argument, chunk)) {
 		pages_unmap_aligned(chunk, CHUNK_SIZE);
 		return NULL;
 	}
 	chunk->visit = slab->visit;
-	chunk->is_small = is_first;
+	chunk->is_small = is_small;
 	slab->chunk_count++;
 	list_append(&slab->used_up, &chunk->link);
 	slab_count(slab, chunk, 0, 0);
@@ -393,6 +393,9 @@ uint64_t slab_surplus(const struct slab *slab)
 	struct slab_use use = slab_use(slab);
 	uint64_t unused = use.held > use.in_use ? use.held - use.in_use : 0;
 
+	/* A few blocks that were left kept many pages: these come now. */
+	if (counter_read(&slab->out) < slab->trimmed_out / 2)
+		return unused;
 	return unused < given ? unused : given;
 }
 
@@ -438,6 +441,8 @@ static void slab_begin_trim(struct slab *slab, uint64_t keep)
 	pthread_mutex_lock(&slab->lock);
 	slab->visit++;
 	slab->to_collect = slab->depot_count;
+	slab->begun_given = counter_read(&slab->given);
+	slab->begun_out = counter_read(&slab->out);
 	if (slab->spare && counter_read(&slab->held) >= keep + CHUNK_SIZE) {
 		spare = slab->spare;
 		slab->spare = NULL;
@@ -448,16 +453,16 @@ static void slab_begin_trim(struct slab *slab, uint64_t keep)
 		pages_unmap_aligned(spare, CHUNK_SIZE);
 }
 
-/* Some blocks of the depot go back to their chunks; true: there are more of those that were there
- * when the trim began. */
-static bool slab_collect(struct slab *slab)
+/* Some blocks of the depot go back to their chunks, of those that were there when it began. */
+static void slab_collect(struct slab *slab)
 {
 	for (int i = 0; i < LOCKS_A_STEP && slab->to_collect > 0; i++) {
 		pthread_mutex_lock(&slab->lock);
-		for (int j = 0; j < MAGAZINES_A_LOCK && slab->to_collect > 0; j++) {
+		for (unsigned done = 0; done < BLOCKS_A_LOCK && slab->to_collect > 0;) {
 			void *blocks[SLAB_MAGAZINE];
 			unsigned count = slab_take_magazine(slab, blocks);
 
+			done += count;
 			slab_uncut(slab, blocks, count);
 			/* Others may have taken the rest. */
 			slab->to_collect = count > 0 && count < slab->to_collect
@@ -466,18 +471,19 @@ static bool slab_collect(struct slab *slab)
 		}
 		pthread_mutex_unlock(&slab->lock);
 	}
-	return slab->to_collect > 0;
 }
 
 /* Under the lock: a chunk that this trim has not looked at; NULL: it is done. */
-static struct chunk *slab_next_to_look_at(const struct slab *slab, uint64_t keep)
+static struct chunk *slab_next_to_look_at(struct slab *slab, uint64_t keep)
 {
 	struct chunk *chunk = list_entry(slab->with_free.next, struct chunk, link);
 
-	if (list_is_empty(&slab->with_free) || chunk->visit == slab->visit ||
-	    counter_read(&slab->held) <= keep)
+	if (list_is_empty(&slab->with_free) || counter_read(&slab->held) <= keep)
 		return NULL;
-	return chunk;
+	if (chunk->visit != slab->visit)
+		chunk_begin_look(chunk);
+	chunk->visit = slab->visit;
+	return chunk_is_looked_at(chunk) ? NULL : chunk;
 }
 
 /* Under the lock: takes free pages of the chunk; false: all of it has been looked at. */
@@ -489,7 +495,6 @@ static bool slab_take_pages(struct slab *slab, struct chunk *chunk, struct chunk
 		slab_count(slab, chunk, free_before, chunk->held);
 		return true;
 	}
-	chunk->visit = slab->visit;
 	list_remove(&chunk->link);
 	list_append(&slab->with_free, &chunk->link);
 	return false;
@@ -557,6 +562,16 @@ static unsigned slab_release_some(struct slab *slab, uint64_t keep)
 	return is_unused ? PAGES_A_STEP : CALL_IN_PAGES + pages.end - pages.first;
 }
 
+static void slab_end_trim(struct slab *slab, uint64_t keep)
+{
+	slab->is_trimming = false;
+	/* Else there may be more to find. */
+	if (counter_read(&slab->held) > keep || keep == 0) {
+		slab->trimmed_given = slab->begun_given;
+		slab->trimmed_out = slab->begun_out;
+	}
+}
+
 bool slab_trim(struct slab *slab, uint64_t keep)
 {
 	if (!slab->is_trimming) {
@@ -564,15 +579,17 @@ bool slab_trim(struct slab *slab, uint64_t keep)
 			return false;
 		slab_begin_trim(slab, keep);
 		slab->is_trimming = true;
-	}
-	if (slab_collect(slab))
 		return true;
+	}
+	if (slab->to_collect > 0) {
+		slab_collect(slab);
+		return true;
+	}
 	for (unsigned cost = 0; cost < PAGES_A_STEP;) {
 		unsigned more = slab_release_some(slab, keep);
 
 		if (more == 0) {
-			slab->trimmed_given = counter_read(&slab->given);
-			slab->is_trimming = false;
+			slab_end_trim(slab, keep);
 			return false;
 		}
 		cost += more;

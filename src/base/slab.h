@@ -28,7 +28,8 @@ struct slab_magazine;
 struct slab_hooks {
 	/* A new chunk, before any of its blocks is used; false: it is not to be. Under the lock. */
 	bool (*begin)(void *argument, struct chunk *chunk);
-	/* What free blocks have kept is about to become zero; false: it is to stay. */
+	/* What free blocks on these pages have kept may become zero; false: it is to stay. Under no
+	 * lock. */
 	bool (*forget)(void *argument, struct chunk *chunk, const struct chunk_pages *pages);
 	void *argument;
 };
@@ -65,10 +66,13 @@ struct slab {
 	_Atomic uint64_t out;   /* blocks that are in no chunk and no magazine of the depot */
 	_Atomic uint64_t most;  /* of these at a time, since slab_begin_minute() */
 	/* Of the one thread that trims. */
-	uint64_t most_before;   /* in the minute before */
-	uint64_t trimmed_given; /* `given` at the end of the last trim */
-	size_t to_collect;      /* blocks of the depot, in this trim */
-	uint32_t visit;         /* number of this trim */
+	uint64_t most_before; /* in the minute before */
+	uint64_t begun_given; /* `given` and `out` when this trim began */
+	uint64_t begun_out;
+	uint64_t trimmed_given; /* the same of the last one that looked at all chunks */
+	uint64_t trimmed_out;
+	size_t to_collect; /* blocks of the depot, in this trim */
+	uint32_t visit;    /* number of this trim */
 	bool is_trimming;
 };
 
@@ -116,7 +120,7 @@ uint64_t slab_need(const struct slab *slab);
 void slab_begin_minute(struct slab *slab);
 /*
  * Gives memory back to the system until no more than `keep` bytes are held, as far as the blocks
- * in use let it. A step, of some 50 us at most; true: there is more to do.
+ * in use let it. A step, of some 100 us; true: there is more to do.
  */
 bool slab_trim(struct slab *slab, uint64_t keep);
 

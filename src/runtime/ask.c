@@ -118,9 +118,11 @@ static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *re
 
 	wheel_begin_drive(wheel);
 	while (!request_is_answered(request)) {
-		if (owner_turn(&wheel->owner) || owner_is_trimming(&wheel->owner) ||
-		    request_is_answered(request))
+		if (owner_turn(&wheel->owner) || request_is_answered(request))
 			continue;
+		/* A step of a trim, after which others may have their turn. */
+		if (owner_is_trimming(&wheel->owner))
+			tries = 0;
 		/* A command claimed but not yet published is for its producer to finish; and tasks
 		 * that the pool is full of may have to drive the wheel. */
 		wheel_end_drive(wheel);

@@ -92,7 +92,7 @@ bool command_queue_init(struct command_queue *queue, size_t capacity)
 	while (rounded < capacity)
 		rounded *= 2;
 	*queue = (struct command_queue){.capacity = rounded};
-	queue->trim_cells = rounded > TRIM_CELLS ? TRIM_CELLS : 0;
+	queue->trim_cells = rounded >= 4 * TRIM_CELLS ? TRIM_CELLS : 0;
 	if (rounded > SIZE_MAX / sizeof(*queue->cells))
 		return false;
 	queue->cells = pages_map_untouched(rounded * sizeof(*queue->cells));

@@ -365,7 +365,7 @@ void owner_begin_sleep(struct owner *owner, bool more)
 		return;
 	event_count_prepare(&owner->event, EVENT_COUNT_SLEEPING, owner_sleep_end(owner));
 	if (more || owner_must_stay_awake(owner, EVENT_COUNT_SLEEPING) ||
-	    owner_has_next_jobs(owner))
+	    owner_has_next_jobs(owner) || owner_is_trimming(owner))
 		event_count_wake(&owner->event);
 	else
 		queue_age_begin_sleep(&owner->queue_age);
@@ -409,10 +409,12 @@ static void *owner_run(void *argument)
 	owner_set_here(owner, true);
 	thread_be_prompt();
 	for (;;) {
-		if (owner_turn(owner) || owner_has_next_jobs(owner) || owner_is_trimming(owner))
+		if (owner_turn(owner) || owner_has_next_jobs(owner))
 			continue;
 		if (owner_is_ending(owner))
 			break;
+		if (owner_is_trimming(owner))
+			continue;
 		owner_sleep(owner);
 	}
 	return NULL;

@@ -29,6 +29,8 @@ static const tw_duration quiet_period = 6 * TW_SECOND;
 static const tw_duration need_period = TW_MINUTE;
 /* Less is not worth a pass, or a wake. */
 static const uint64_t least_surplus = (uint64_t)1 << 20;
+/* Blocks that are out, and no timer pending: more than stripes and bins ever have. */
+static const uint64_t least_expected = 4096;
 
 /* The alarms' comes last. */
 static struct slab *owner_slab(struct owner *owner, unsigned number)
@@ -123,8 +125,9 @@ static void owner_end_pass(struct owner *owner)
 	uint64_t given = memory->held_before > sums.held ? memory->held_before - sums.held : 0;
 	struct list *link;
 
-	/* What the pass has moved is no load. */
+	/* What the pass has moved is no load. The next look sees a second of it. */
 	memory->traffic = sums.traffic;
+	memory->next_look = time_add(clock_now(&owner->clock), look_period);
 	TRACE_GIVE_BACK(given);
 	while ((link = list_take_first(&memory->trims_begun)))
 		requests_answer(&owner->requests, list_entry(link, struct request, link), TW_OK);
@@ -183,6 +186,14 @@ static void owner_begin_minute(struct owner *owner, tw_duration now)
 		slab_begin_minute(owner_slab(owner, i));
 }
 
+static bool owner_has_more_than_needed(struct owner *owner)
+{
+	for (unsigned i = 0; i < SLABS; i++)
+		if (slab_use(owner_slab(owner, i)).held > need_with_room(owner_slab(owner, i)))
+			return true;
+	return false;
+}
+
 static void owner_look_at_memory(struct owner *owner, tw_duration now)
 {
 	struct owner_memory *memory = &owner->memory;
@@ -199,7 +210,7 @@ static void owner_look_at_memory(struct owner *owner, tw_duration now)
 		return;
 	if (now - memory->quiet_since >= quiet_period) {
 		owner_begin_pass(owner, false);
-	} else if (memory->tries > 0) {
+	} else if (memory->tries > 0 && owner_has_more_than_needed(owner)) {
 		memory->tries--;
 		owner_begin_pass(owner, true);
 	}
@@ -234,7 +245,7 @@ static bool owner_expects_memory(struct owner *owner)
 
 		taken += slab_use(slab).in_use / slab->block_size;
 	}
-	return taken >= pending + least_surplus / sizeof(struct handle);
+	return taken >= pending + least_expected;
 }
 
 tw_duration owner_memory_time(struct owner *owner)
