@@ -296,6 +296,8 @@ static void blocks_in_use_survive_many_trims_in_between(void **state)
 	}
 	slab_flush(&world->slab, &bin);
 	world_expect_stamps(world);
+	/* The first may be one that has begun before. */
+	(void)trim(&world->slab, 0);
 	(void)trim(&world->slab, 0);
 	world_expect_stamps(world);
 	assert_int_equal(world_resident_pages(world), world_used_pages(world));
