@@ -790,9 +790,9 @@ static tw_duration timer_asked(const struct handle_timer *timer)
 
 /* The deadline that was in force, and did not begin a run, is not in force any more; where a run
  * may have begun by it, or resets ran side by side, either may be. */
-static void timer_bring(tw_duration *low, tw_duration asked, bool is_alone)
+static void timer_bring(tw_duration *low, tw_duration asked, bool is_alone, tw_duration now)
 {
-	if (asked < *low || (is_alone && *low > now_here()))
+	if (asked < *low || (is_alone && *low > now))
 		*low = asked;
 }
 
@@ -828,6 +828,8 @@ static struct reset_call reset_begin(struct handle_timer *timer, unsigned thread
 static void reset_end(const struct reset_call *call, enum tw_status status)
 {
 	struct handle_timer *timer = call->timer;
+	/* First: to ask for the time lets others run, which the rest must not. */
+	tw_duration now = now_here();
 	bool is_alone = call->is_alone && call->number == timer->resets_begun;
 
 	timer->asked[call->thread] = TW_FOREVER;
@@ -835,8 +837,8 @@ static void reset_end(const struct reset_call *call, enum tw_status status)
 		--*reset_counter(call);
 		return;
 	}
-	timer_bring(&timer->low, call->asked, is_alone);
-	timer_bring(&timer->low_reset, call->asked, is_alone);
+	timer_bring(&timer->low, call->asked, is_alone, now);
+	timer_bring(&timer->low_reset, call->asked, is_alone, now);
 }
 
 static void timer_reset(struct handle_timer *timer, unsigned thread, tw_duration delay)
