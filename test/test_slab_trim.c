@@ -192,16 +192,15 @@ static void pages_that_no_block_in_use_lies_on_are_given_back(void **state)
 static void slab_without_hooks_unmaps_the_chunks_that_nothing_is_left_of(void **state)
 {
 	enum { TAKEN = 50000 };
-	void **blocks = calloc(TAKEN, sizeof(*blocks));
 	struct slab_bin bin = {0};
 	struct slab slab;
+	void **blocks;
 	long before;
 
 	(void)state;
-	if (TEST_HAS_SANITIZER) {
-		free(blocks);
+	if (TEST_HAS_SANITIZER)
 		skip();
-	}
+	blocks = calloc(TAKEN, sizeof(*blocks));
 	assert_non_null(blocks);
 	slab_init(&slab, 256);
 	before = mapped_memory();
