@@ -484,6 +484,29 @@ static void each_visits_what_may_be_read_once(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* Time passes in each visit. */
+static int visit_slowly(void *context, const struct tw_cache_entry *entry)
+{
+	struct visits *visits = context;
+
+	if (tw_cache_entry_deadline(entry) <= tw_now(visits->recorder->wheel))
+		abort();
+	cache_pass(visits->recorder, INTERVAL);
+	return ++visits->count < visits->most;
+}
+
+static void each_visits_none_that_expires_before_its_turn(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
+	struct visits visits = {.recorder = recorder, .most = 1000};
+
+	for (int i = 0; i < 300; i++)
+		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), &i, sizeof(i)), TW_OK);
+	assert_status(tw_cache_each(recorder->cache, visit_slowly, &visits), TW_OK);
+	assert_int_equal(visits.count, 10);
+	cache_recorder_close(recorder);
+}
+
 static void each_ends_when_the_visitor_says_so(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -571,6 +594,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(keys_of_one_hash_are_told_apart),
 	TEST_CACHE(many_keys_are_got_at_once),
 	TEST_CACHE(each_visits_what_may_be_read_once),
+	TEST_CACHE(each_visits_none_that_expires_before_its_turn),
 	TEST_CACHE(each_ends_when_the_visitor_says_so),
 	TEST_CACHE(counts_are_exact),
 };

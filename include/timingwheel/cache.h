@@ -334,9 +334,9 @@ TW_API enum tw_status tw_cache_clear(struct tw_cache *cache);
 /*
  * Calls visit(context, entry) for the entries that may be read, until it answers 0: each that is
  * there from begin to end exactly once, what comes and goes meanwhile at most once for each value.
- * Neither hits nor uses. No lock is held: `visit` may call the cache, and may keep an entry by
- * tw_cache_entry_pin. Any thread; costs a list of pointers to one shard's entries, which is made
- * under that shard's lock.
+ * None is past its deadline when its visit begins. Neither hits nor uses. No lock is held: `visit`
+ * may call the cache, and may keep an entry by tw_cache_entry_pin. Any thread; costs a list of
+ * pointers to one shard's entries, which is made under that shard's lock.
  * TW_OK, also when ended by `visit`; TW_INVALID: no cache or no visit; TW_NO_MEMORY: not all were
  * met.
  */

@@ -22,10 +22,9 @@ struct visit_list {
 	struct tw_cache_entry **entries;
 };
 
-/* Between begin and end: pins what may be read. */
+/* Between begin and end: pins what is there, absences aside. */
 static void visit_list_fill(struct visit_list *list, struct shard *shard)
 {
-	tw_duration now = tw_now(shard->domain->wheel);
 	size_t position = 0;
 	size_t listed = table_list(shard_table(shard), &position, list->entries, list->capacity);
 
@@ -33,7 +32,7 @@ static void visit_list_fill(struct visit_list *list, struct shard *shard)
 	for (size_t i = 0; i < listed; i++) {
 		struct tw_cache_entry *entry = list->entries[i];
 
-		if ((entry->kind & ENTRY_ABSENT) || entry_deadline(entry) <= now)
+		if (entry->kind & ENTRY_ABSENT)
 			continue;
 		entry_pin(entry);
 		list->entries[list->count++] = entry;
@@ -63,6 +62,13 @@ static bool visit_list_take(struct visit_list *list, struct shard *shard)
 	}
 }
 
+static bool cache_may_be_read(const struct tw_cache *cache, const struct tw_cache_entry *entry)
+{
+	const struct domain *domain = &cache->domain;
+
+	return !domain_is_past(domain, entry_deadline(entry), domain_coarse_now(domain));
+}
+
 enum tw_status tw_cache_each(struct tw_cache *cache,
 			     int (*visit)(void *context, const struct tw_cache_entry *entry),
 			     void *context)
@@ -79,7 +85,9 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 			break;
 		}
 		for (size_t k = 0; k < list.count; k++) {
-			goes_on = goes_on && visit(context, list.entries[k]);
+			/* Judged at its visit: those before it may have taken long. */
+			if (goes_on && cache_may_be_read(cache, list.entries[k]))
+				goes_on = visit(context, list.entries[k]);
 			tw_cache_entry_release(list.entries[k]);
 		}
 	}
