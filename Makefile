@@ -90,7 +90,7 @@ include src/redis/redis.mk
 TEST_PROGRAMS := $(patsubst test/%.c,%,$(wildcard test/test_*.c))
 # With a sanitizer, which is slow enough, the library is not compiled a second time.
 ifneq ($(SANITIZE),)
-TEST_PROGRAMS := $(filter-out test_histories_yields,$(TEST_PROGRAMS))
+TEST_PROGRAMS := $(filter-out %_yields,$(TEST_PROGRAMS))
 endif
 TEST_SCRIPTS := check_layers check_lines check_comments check_exports check_runner readme_example \
 	install/test_install
@@ -190,8 +190,8 @@ $(BUILD)/test/%: $(BUILD)/test/%.o $(TEST_SUPPORT) $(LIB_OBJECTS)
 	$(call say_once,LD,$(@D)/test_*)
 	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka
 
-$(BUILD)/test/test_histories_yields: $(BUILD)/test/test_histories_yields.o $(TEST_SUPPORT) \
-		$(BUILD)/test/yields/yield.o $(YIELD_OBJECTS)
+$(BUILD)/test/%_yields: $(BUILD)/test/%_yields.o $(TEST_SUPPORT) $(BUILD)/test/yields/yield.o \
+		$(YIELD_OBJECTS)
 	$(call say_once,LD,$(@D)/test_*)
 	$(Q)$(LINK) -o $@ $^ -lcmocka
 

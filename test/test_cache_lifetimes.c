@@ -76,6 +76,29 @@ static void lifetime_shorter_than_the_idle_time_holds(void **state)
 	cache_recorder_close(recorder);
 }
 
+static void assert_expires_at(struct cache_recorder *recorder, const char *key,
+			      tw_duration deadline)
+{
+	const struct tw_cache_entry *entry = cache_pinned(recorder, key);
+
+	assert_true(tw_cache_entry_deadline(entry) == deadline);
+	tw_cache_entry_release(entry);
+}
+
+static void deadline_that_no_clock_reaches_is_none(void **state)
+{
+	struct cache_recorder *recorder = open_sliding(*state, TW_FOREVER, TW_FOREVER / 2);
+
+	cache_set_for(recorder, "first", "value", TW_FOREVER / 2);
+	assert_expires_at(recorder, "first", TW_FOREVER / 2);
+	cache_pass(recorder, INTERVAL);
+	cache_set_for(recorder, "set", "value", TW_FOREVER / 2);
+	assert_expires_at(recorder, "set", TW_FOREVER);
+	assert_status(tw_cache_touch(recorder->cache, "first", 5, TW_FOREVER / 2), TW_OK);
+	assert_expires_at(recorder, "first", TW_FOREVER);
+	cache_recorder_close(recorder);
+}
+
 enum { JITTERED = 20000, BINS = 20 };
 
 static struct cache_recorder *open_jittered(const struct variant *variant, double jitter)
@@ -152,6 +175,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(idle_time_counts_from_the_last_lookup_exactly),
 	TEST_CACHE(lifetime_shorter_than_the_idle_time_holds),
 	TEST_CACHE(idle_time_counts_from_the_last_lookup_within_a_lifetime_too),
+	TEST_CACHE(deadline_that_no_clock_reaches_is_none),
 	TEST_IN(levels_inline, jitter_spreads_lifetimes_evenly),
 	TEST_IN(levels_inline, negative_jitter_is_none),
 };

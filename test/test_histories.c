@@ -392,7 +392,8 @@ struct judge {
 /* How the models use a state. Deadlines: half ticks since the history began. */
 struct key_state {
 	uint8_t value;
-	uint8_t is_fresh; /* armed since the advance under way began */
+	uint8_t is_fresh;   /* armed since the advance under way began */
+	uint8_t is_expired; /* an entry that a call has found past its deadline */
 	int16_t deadline;
 };
 
@@ -586,13 +587,24 @@ static bool timers_may_end(void *context, const union model_state *bytes)
 	return true;
 }
 
-/* The value of the entry that is there leaves at `now`, by a call with that cause; false: it was
- * told otherwise. */
-static bool entry_leaves(struct judge *judge, struct key_state *key, int now, unsigned cause)
+static bool entry_is_there(const struct key_state *key, int now)
+{
+	return key->value != 0 && !key->is_expired && key->deadline > now;
+}
+
+/* Whether the call may have found that there is none: by the clock that it read, or a lookup beside
+ * it by a later one. */
+static bool entry_may_be_gone(const struct key_state *key, const struct call *call)
+{
+	return key->value == 0 || key->is_expired || key->deadline <= call->to;
+}
+
+/* The value of the entry that is there leaves for that cause; false: it was told otherwise. */
+static bool entry_leaves(struct judge *judge, struct key_state *key, unsigned cause)
 {
 	const struct end *end = end_of(judge, key->value);
-	bool fits = end->reason == (key->deadline <= now ? TW_CAUSE_EXPIRED : cause) &&
-		    end->deadline == key->deadline && end->at < judge->history->over;
+	bool fits = end->reason == cause && end->deadline == key->deadline &&
+		    end->at < judge->history->over;
 
 	*key = (struct key_state){0};
 	return fits;
@@ -601,8 +613,16 @@ static bool entry_leaves(struct judge *judge, struct key_state *key, int now, un
 static bool entry_is_put(struct judge *judge, const struct call *call, int now,
 			 struct key_state *key)
 {
-	bool fits = key->value == 0 || entry_leaves(judge, key, now, TW_CAUSE_REPLACED);
+	unsigned cause = key->value == 0 ? TW_CAUSE_EXPIRED : end_of(judge, key->value)->reason;
+	bool is_gone = cause == TW_CAUSE_EXPIRED && entry_may_be_gone(key, call);
+	/* A set does not tell; so it may judge by its own clock what a lookup has found expired. */
+	bool is_there = cause == TW_CAUSE_REPLACED && key->deadline > now &&
+			(call->action == SET || !key->is_expired);
+	bool fits = (is_gone && call->action != REPLACE) ||
+		    (is_there && (call->action == SET || call->action == REPLACE));
 
+	if (key->value != 0)
+		fits &= entry_leaves(judge, key, cause);
 	*key = (struct key_state){.value = (uint8_t)call->value,
 				  .deadline = (int16_t)(now + call->length)};
 	return fits;
@@ -636,35 +656,38 @@ static bool take_was_given(struct judge *judge, const struct call *call)
 
 static bool take_fits(struct judge *judge, const struct call *call, int now, struct key_state *key)
 {
-	bool is_there = key->value != 0 && key->deadline > now;
-
+	if (call->has_loaded && call->found != call->value)
+		return false;
 	if (call->has_loaded && atomic_load(&end_of(judge, call->value)->count) > 0)
-		return call->found == call->value && !is_there &&
-		       entry_is_put(judge, call, now, key);
+		return entry_is_put(judge, call, now, key);
 	if (call->has_loaded)
-		return call->found == call->value && !is_there && take_was_given(judge, call);
-	return (is_there && call->found == key->value) || take_was_given(judge, call);
+		return entry_may_be_gone(key, call) && take_was_given(judge, call);
+	return (entry_is_there(key, now) && call->found == key->value) ||
+	       take_was_given(judge, call);
 }
 
 static bool entry_call_fits(struct judge *judge, const struct call *call, int now,
 			    struct key_state *key)
 {
-	bool is_there = key->value != 0 && key->deadline > now;
+	bool is_there = entry_is_there(key, now);
 	bool succeeded = call->status == TW_OK;
 
+	/* What one call finds expired, no later one finds there. */
+	if (call->action == GET || call->action == REPLACE || call->action == TOUCH)
+		key->is_expired = key->value != 0 && !is_there;
 	switch (call->action) {
 	case GET:
 		return call->found == (is_there ? key->value : 0);
 	case SET:
 		return entry_is_put(judge, call, now, key);
 	case ADD:
-		return succeeded == !is_there &&
-		       (!succeeded || entry_is_put(judge, call, now, key));
+		return succeeded ? entry_is_put(judge, call, now, key) : is_there;
 	case REPLACE:
-		return succeeded == is_there && (!succeeded || entry_is_put(judge, call, now, key));
+		return succeeded ? entry_is_put(judge, call, now, key) : !is_there;
 	case DELETE:
 		return succeeded == is_there &&
-		       (key->value == 0 || entry_leaves(judge, key, now, TW_CAUSE_EXPLICIT));
+		       (key->value == 0 ||
+			entry_leaves(judge, key, is_there ? TW_CAUSE_EXPLICIT : TW_CAUSE_EXPIRED));
 	case TOUCH:
 		if (succeeded)
 			key->deadline = (int16_t)(now + call->length);

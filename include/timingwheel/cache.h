@@ -20,7 +20,7 @@
  * What the cache guarantees:
  *  - No call hands out a value at or past its deadline, however late its timer is; none is removed
  *    for its age before it. Lookups find out by a coarse clock, and read the precise one only near
- *    the deadline.
+ *    the deadline. What one call has found expired, no other finds there.
  *  - Every entry that came in leaves exactly once, with one cause, and on_remove is told of it.
  *  - Entries past their deadline leave without any traffic, within two ticks of the wheel.
  *  - A lookup waits for nothing: not for other lookups, not for a thread that sleeps with a pinned
@@ -188,7 +188,8 @@ TW_API void tw_cache_destroy(struct tw_cache *cache);
 TW_API enum tw_status tw_cache_set(struct tw_cache *cache, const void *key, size_t key_size,
 				   const void *value, size_t value_size);
 
-/* As tw_cache_set, with its own lifetime: > 0, or TW_FOREVER; ≤ 0: TW_INVALID. */
+/* As tw_cache_set, with its own lifetime: > 0, or TW_FOREVER, as which counts what would end 146
+ * years after the clock began, or later; ≤ 0: TW_INVALID. */
 TW_API enum tw_status tw_cache_set_with_expire(struct tw_cache *cache, const void *key,
 					       size_t key_size, const void *value,
 					       size_t value_size, tw_duration expire);

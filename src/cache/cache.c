@@ -62,13 +62,6 @@ static bool visit_list_take(struct visit_list *list, struct shard *shard)
 	}
 }
 
-static bool cache_may_be_read(const struct tw_cache *cache, const struct tw_cache_entry *entry)
-{
-	const struct domain *domain = &cache->domain;
-
-	return !domain_is_past(domain, entry_deadline(entry), domain_coarse_now(domain));
-}
-
 enum tw_status tw_cache_each(struct tw_cache *cache,
 			     int (*visit)(void *context, const struct tw_cache_entry *entry),
 			     void *context)
@@ -86,7 +79,8 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 		}
 		for (size_t k = 0; k < list.count; k++) {
 			/* Judged at its visit: those before it may have taken long. */
-			if (goes_on && cache_may_be_read(cache, list.entries[k]))
+			if (goes_on && !cache_finds_past(cache, list.entries[k],
+							 domain_coarse_now(&cache->domain)))
 				goes_on = visit(context, list.entries[k]);
 			tw_cache_entry_release(list.entries[k]);
 		}

@@ -44,6 +44,19 @@ static inline struct shard *cache_shard(const struct tw_cache *cache, uint64_t h
 	return &cache->shards[(unsigned)(hash >> 32) & cache->shard_mask];
 }
 
+/* Whether the entry is past its deadline at this moment, given a coarse time. If it is, it stays
+ * so: no touch or replacement finds it there any more. */
+static inline bool cache_finds_past(const struct tw_cache *cache, struct tw_cache_entry *entry,
+				    tw_duration coarse)
+{
+	tw_duration deadline = entry_deadline(entry);
+
+	while (domain_is_past(&cache->domain, deadline, coarse))
+		if (deadline < 0 || entry_move_deadline(entry, &deadline, -deadline))
+			return true;
+	return false;
+}
+
 /* Evicts in all shards by turns, in short steps, until the limits are kept; not `spared` (or NULL,
  * or gone): it was set just now. */
 void cache_evict(struct tw_cache *cache, const struct tw_cache_entry *spared);

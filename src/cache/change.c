@@ -28,7 +28,7 @@ tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, 
 /* Of an entry that is used now and ends then. */
 static tw_duration cache_deadline(const struct tw_cache *cache, tw_duration now, tw_duration end)
 {
-	tw_duration idle_end = time_add(now, cache->idle);
+	tw_duration idle_end = deadline_after(now, cache->idle);
 
 	return cache->idle > 0 && idle_end < end ? idle_end : end;
 }
@@ -36,7 +36,7 @@ static tw_duration cache_deadline(const struct tw_cache *cache, tw_duration now,
 void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
 		      tw_duration lifetime)
 {
-	tw_duration end = time_add(now, lifetime);
+	tw_duration end = deadline_after(now, lifetime);
 
 	if (cache->idle > 0)
 		entry_set_end(entry, end);
@@ -103,6 +103,9 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 	if ((!old && !shard_reserve(shard)) ||
 	    !shard_watch(shard, hash, entry, old ? entry_filed(old) : 0, entry_deadline(entry)))
 		return TW_NO_MEMORY;
+	/* A lookup may have found it expired since then. */
+	if (mode == PUT_REPLACE && !shard_try_to_succeed(shard, old, entry, now))
+		return TW_NOT_FOUND;
 	if (mode != PUT_LOADED && shard->flights)
 		flights_override(shard->flights, hash, key, entry->key_size);
 	if (old && cache_has_bytes_for(cache, old, entry)) {
@@ -278,8 +281,10 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
 	if (!cache || !key_is_valid(key, key_size))
 		return TW_INVALID;
 	is_there = change_begin(&change, cache, key, key_size);
+	/* A lookup may have found it expired since then. */
 	if (change.entry)
-		shard_unlink(change.shard, change.entry, TW_CAUSE_EXPLICIT, change.now);
+		is_there &= shard_unlink(change.shard, change.entry, TW_CAUSE_EXPLICIT,
+					 change.now) == TW_CAUSE_EXPLICIT;
 	flights_override(change.shard->flights, change.hash, key, key_size);
 	shard_end(change.shard);
 	return is_there ? TW_OK : TW_NOT_FOUND;
@@ -290,15 +295,21 @@ static enum tw_status cache_touch_entry(struct tw_cache *cache, const struct cha
 					tw_duration lifetime)
 {
 	struct tw_cache_entry *entry = change->entry;
-	tw_duration end = time_add(change->now, lifetime);
+	tw_duration end = deadline_after(change->now, lifetime);
 	tw_duration deadline = cache_deadline(cache, change->now, end);
+	tw_duration before = entry_deadline(entry);
 
 	if (!shard_watch(change->shard, change->hash, entry, entry_filed(entry), deadline))
 		return TW_NO_MEMORY;
 	if (cache->idle > 0)
 		entry_set_end(entry, end);
-	/* release: after the entry's end was set; pairs with entry_move_deadline(). */
-	atomic_exchange_explicit(&entry->deadline, deadline, memory_order_release);
+	do {
+		/* A lookup has found it expired since then. */
+		if (before < 0)
+			return TW_NOT_FOUND;
+		/* release: after the entry's end was set; pairs with entry_move_deadline(). */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&entry->deadline, &before, deadline, memory_order_release, memory_order_relaxed));
 	if (policy_use(&change->shard->policy, entry))
 		policy_settle(&change->shard->policy);
 	return TW_OK;

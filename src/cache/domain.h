@@ -92,11 +92,11 @@ static inline tw_duration domain_coarse_now(const struct domain *domain)
 	return clock_read_real(CLOCK_MONOTONIC_COARSE);
 }
 
-/* Whether the deadline has passed at this moment, given a coarse time. */
+/* Whether the deadline has passed at this moment, given a coarse time; a negative one has. */
 static inline bool domain_is_past(const struct domain *domain, tw_duration deadline,
 				  tw_duration coarse)
 {
-	if (__builtin_expect(deadline - coarse > domain->coarse_margin, 1))
+	if (__builtin_expect(deadline > coarse + domain->coarse_margin, 1))
 		return false;
 	return deadline <= coarse ||
 	       (domain->has_coarse_clock && deadline <= tw_now(domain->wheel));

@@ -95,12 +95,30 @@ bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now)
 
 	do {
 		if (deadline < 0)
-			return true;
+			return !deadline_is_replaced(deadline);
 		if (deadline > now)
 			return false;
 		/* relaxed: of this and a hit that moves the deadline one wins, nothing else. */
 	} while (!atomic_compare_exchange_weak_explicit(&entry->deadline, &deadline, -deadline,
 							memory_order_relaxed,
+							memory_order_relaxed));
+	return true;
+}
+
+bool entry_try_to_replace(struct tw_cache_entry *entry, tw_duration now)
+{
+	tw_duration deadline = entry_deadline(entry);
+
+	do {
+		if (deadline <= now)
+			return false;
+		/* No lookup finds it past that. */
+		if (deadline == TW_FOREVER)
+			return true;
+		/* release: the successor, which was set before; pairs with
+		 * shard_successor_of(). */
+	} while (!atomic_compare_exchange_weak_explicit(&entry->deadline, &deadline,
+							deadline + INT64_MIN, memory_order_release,
 							memory_order_relaxed));
 	return true;
 }
@@ -143,6 +161,8 @@ tw_duration tw_cache_entry_deadline(const struct tw_cache_entry *entry)
 {
 	tw_duration deadline = entry_deadline(entry);
 
+	if (deadline_is_replaced(deadline))
+		return deadline - INT64_MIN;
 	return deadline < 0 ? -deadline : deadline;
 }
 

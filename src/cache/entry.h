@@ -14,6 +14,7 @@
 
 #include <timingwheel/cache.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "pool.h"
 
@@ -66,8 +67,7 @@ struct tw_cache_entry {
 	uint8_t kind;                /* constant */
 	_Atomic uint8_t uses;        /* S3-FIFO's two bits: any thread */
 	uint32_t value_size;         /* of a copied value; constant */
-	/* Under the shard's lock, and by hits where lifetimes slide. Negative: it has expired, and
-	 * that was its deadline. */
+	/* Changed by compare-and-swap, by a lookup too; negative: its last (entry_deadline()). */
 	_Atomic tw_duration deadline;
 	unsigned char bytes[]; /* extension, adopted, key, value; constant but for what slides */
 };
@@ -216,10 +216,30 @@ static inline bool entry_is_small(const struct tw_cache_entry *entry)
 		       1024;
 }
 
+/* The last deadline that is a time; later ones are TW_FOREVER. */
+#define DEADLINE_LAST (TW_FOREVER / 2)
+
+static inline tw_duration deadline_after(tw_duration now, tw_duration lifetime)
+{
+	tw_duration deadline = time_add(now, lifetime);
+
+	return deadline <= DEADLINE_LAST ? deadline : TW_FOREVER;
+}
+
+/*
+ * Positive: it may be read until then. Negative, and for good: it may not be read any more, by
+ * whatever clock. Either it was found past its deadline, -deadline; or the shard's successor took
+ * its place before: deadline_is_replaced(), deadline + INT64_MIN.
+ */
 static inline tw_duration entry_deadline(const struct tw_cache_entry *entry)
 {
 	/* relaxed: a number by itself; the entry was published with its first one. */
 	return atomic_load_explicit(&entry->deadline, memory_order_relaxed);
+}
+
+static inline bool deadline_is_replaced(tw_duration deadline)
+{
+	return deadline < -DEADLINE_LAST;
 }
 
 /* Of an extended entry. */
@@ -239,15 +259,17 @@ static inline void entry_set_end(struct tw_cache_entry *entry, tw_duration end)
 static inline bool entry_move_deadline(struct tw_cache_entry *entry, tw_duration *deadline,
 				       tw_duration moved)
 {
-	/* acquire, also where it fails: the end that was set before the deadline; pairs with the
-	 * exchange in cache_touch_entry(). What reads this one reads from that one, too: a change
-	 * by exchange hands it on. */
+	/* acquire, also where it fails: the end that was set before the deadline; pairs with
+	 * cache_touch_entry(). What reads this one reads from that one, too: a change by exchange
+	 * hands it on. */
 	return atomic_compare_exchange_strong_explicit(&entry->deadline, deadline, moved,
 						       memory_order_acquire, memory_order_acquire);
 }
 
-/* Under the shard's lock: true if it is past its deadline; then no hit can move that any more. */
+/* Under the shard's lock: true if it is past its deadline; then nothing moves that any more. */
 bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now);
+/* Under the shard's lock, which has a successor for it: false if it is past its deadline. */
+bool entry_try_to_replace(struct tw_cache_entry *entry, tw_duration now);
 
 /* The caller has a reference, or is inside an epoch: so it can't be freed meanwhile. */
 static inline void entry_pin(const struct tw_cache_entry *entry)

@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A lookup enters an epoch, finds the entry in the shard's table, judges its deadline, and copies
- * or pins it; it takes no lock and writes to nothing that is shared but the entry's bits of use.
+ * or pins it; it takes no lock and writes to nothing that is shared but the entry's bits of use,
+ * and the deadline once it is past.
+ *
+ * Judgements. A lookup that finds an entry past its deadline has the deadline say so. A touch
+ * changes the same word; of the two one comes first, and the other sees it. A replacement that
+ * needs the old entry to be there (PUT_REPLACE) has two words to change: first the deadline, after
+ * which lookups go on from the entry to the shard's successor; then the slot. A lookup that may not
+ * read what it found looks once more at the slot: if that has changed, what was judged was not the
+ * key's any more, and it looks again.
+ *
+ * Linearization: the load of the slot; of what has expired, the last one; of a successor that is
+ * not in its slot yet, the change of the deadline.
  */
 #include "cache.h"
 
@@ -15,7 +26,8 @@ static __attribute__((noinline)) bool cache_slide(const struct tw_cache *cache,
 						  struct tw_cache_entry *entry,
 						  tw_duration deadline, tw_duration coarse)
 {
-	tw_duration later = time_add(time_add(coarse, cache->domain.coarse_step), cache->idle);
+	tw_duration later =
+		deadline_after(time_add(coarse, cache->domain.coarse_step), cache->idle);
 
 	while (deadline >= 0) {
 		tw_duration end = entry_end(entry);
@@ -34,6 +46,52 @@ static __attribute__((noinline)) bool cache_slide(const struct tw_cache *cache,
 	return false;
 }
 
+/* Whether the entry may be read, given a coarse time. A hit. */
+static ALWAYS_INLINE bool cache_may_read(const struct tw_cache *cache, struct tw_cache_entry *entry,
+					 tw_duration coarse)
+{
+	tw_duration deadline = entry_deadline(entry);
+
+	return deadline == TW_FOREVER ||
+	       (!cache_finds_past(cache, entry, coarse) &&
+		(cache->idle == 0 || cache_slide(cache, entry, deadline, coarse)));
+}
+
+/* Whether the table that lookups use has the entry in the slot where it was found. */
+static bool entry_is_in_place(const struct shard *shard, const struct table *table,
+			      const _Atomic uint64_t *slot, const struct tw_cache_entry *entry)
+{
+	return shard_table(shard) == table && slot_entry(slot_load(slot)) == entry;
+}
+
+/* As cache_find_at(), of a key whose entry could not be read at first sight. */
+static __attribute__((noinline)) struct tw_cache_entry *cache_find_other(
+	struct tw_cache *cache, tw_duration coarse, uint64_t hash, const void *key, size_t key_size)
+{
+	const struct shard *shard = cache_shard(cache, hash);
+
+	for (;;) {
+		const struct table *table = shard_table(shard);
+		_Atomic uint64_t *slot;
+		struct tw_cache_entry *entry = table_find(table, hash, key, key_size, &slot);
+		struct tw_cache_entry *successor;
+
+		if (!entry || cache_may_read(cache, entry, coarse))
+			return entry;
+		successor = shard_successor_of(shard, entry);
+		if (successor && entry_is_in_place(shard, table, slot, entry)) {
+			if (cache_may_read(cache, successor, coarse))
+				return successor;
+			/* Then the slot is seen to have changed. */
+			if (shard_successor_of(shard, successor))
+				continue;
+		}
+		/* Else what was judged was not the key's any more. */
+		if (entry_is_in_place(shard, table, slot, entry))
+			return NULL;
+	}
+}
+
 /*
  * As cache_find(), at a coarse time that was read in this call: an entry that outlives it, and is
  * found, was there at that time, or came later in the call with its lifetime before it.
@@ -45,17 +103,11 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 	struct shard *shard = cache_shard(cache, hash);
 	_Atomic uint64_t *slot;
 	struct tw_cache_entry *entry = table_find(shard_table(shard), hash, key, key_size, &slot);
-	tw_duration deadline;
 
+	if (entry && !cache_may_read(cache, entry, coarse))
+		entry = cache_find_other(cache, coarse, hash, key, key_size);
 	if (!entry)
 		return NULL;
-	deadline = entry_deadline(entry);
-	if (deadline != TW_FOREVER) {
-		if (domain_is_past(&cache->domain, deadline, coarse))
-			return NULL;
-		if (cache->idle > 0 && !cache_slide(cache, entry, deadline, coarse))
-			return NULL;
-	}
 	if (domain_counts_uses(&cache->domain) && policy_use(&shard->policy, entry))
 		shard_try_settle(shard);
 	return entry;

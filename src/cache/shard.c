@@ -121,9 +121,10 @@ static size_t shard_walk_on(struct shard *shard, struct shard_walk *walk,
 
 /* ---- Changes ---- */
 
-/* The one place where entries leave. The table and the policy know it no more. */
-static void shard_drop(struct shard *shard, struct tw_cache_entry *entry, enum tw_cache_cause cause,
-		       tw_duration now)
+/* The one place where entries leave. The table and the policy know it no more. Returns the cause
+ * that it has left for. */
+static enum tw_cache_cause shard_drop(struct shard *shard, struct tw_cache_entry *entry,
+				      enum tw_cache_cause cause, tw_duration now)
 {
 	if (cause != TW_CAUSE_SHUTDOWN && entry_try_to_expire(entry, now))
 		cause = TW_CAUSE_EXPIRED;
@@ -136,15 +137,16 @@ static void shard_drop(struct shard *shard, struct tw_cache_entry *entry, enum t
 	}
 	limbo_add(shard->unlinks_to && entry_is_small(entry) ? shard->unlinks_to : &shard->limbo,
 		  entry);
+	return cause;
 }
 
-void shard_unlink(struct shard *shard, struct tw_cache_entry *entry, enum tw_cache_cause cause,
-		  tw_duration now)
+enum tw_cache_cause shard_unlink(struct shard *shard, struct tw_cache_entry *entry,
+				 enum tw_cache_cause cause, tw_duration now)
 {
 	table_remove(shard_table(shard), entry);
 	policy_remove(&shard->policy, entry);
 	domain_count(shard->domain, -1, -(int64_t)entry_weight(entry));
-	shard_drop(shard, entry, cause, now);
+	return shard_drop(shard, entry, cause, now);
 }
 
 unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
@@ -170,6 +172,14 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	policy_add(&shard->policy, entry);
 	table_add(shard_table(shard), hash, entry);
+}
+
+bool shard_try_to_succeed(struct shard *shard, struct tw_cache_entry *old,
+			  struct tw_cache_entry *entry, tw_duration now)
+{
+	/* release: pairs with shard_successor_of(). */
+	atomic_store_explicit(&shard->successor, entry, memory_order_release);
+	return entry_try_to_replace(old, now);
 }
 
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,

@@ -37,6 +37,8 @@ struct shard {
 	tw_duration armed;          /* when the alarm is to run; TW_FOREVER: not */
 	bool is_refiling;           /* somebody files everything anew: entry_filed() may be wrong */
 	bool must_refile;           /* likewise: memory was out, so that is done at the next tick */
+	/* Written under the lock; read by any thread inside an epoch: shard_successor_of(). */
+	_Atomic(struct tw_cache_entry *) successor;
 	struct tw_alarm *alarm;
 	struct pool *pool;
 	struct expiry expiry;
@@ -79,6 +81,22 @@ static inline struct table *shard_table(const struct shard *shard)
 	return atomic_load_explicit(&((struct shard *)shard)->table, memory_order_seq_cst);
 }
 
+/* Inside an epoch: what takes the place of an entry that was found in the table and has been; NULL:
+ * nothing does. Wrong if the table has it no more by now. */
+static inline struct tw_cache_entry *shard_successor_of(const struct shard *shard,
+							const struct tw_cache_entry *entry)
+{
+	/* acquire: pairs with entry_try_to_replace(). */
+	tw_duration deadline = atomic_load_explicit(&((struct tw_cache_entry *)entry)->deadline,
+						    memory_order_acquire);
+
+	if (!deadline_is_replaced(deadline))
+		return NULL;
+	/* acquire: the entry; and if it is that of a later change, that the table has another in
+	 * the slot. Pairs with the store in shard_try_to_succeed(). */
+	return atomic_load_explicit(&((struct shard *)shard)->successor, memory_order_acquire);
+}
+
 /* Room for one entry more; false: out of memory. */
 bool shard_reserve(struct shard *shard);
 /* Has the key looked at when the deadline of its entry comes. `filed`: of what was its entry so
@@ -88,11 +106,16 @@ bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entr
 /* Puts a new key's entry, which is watched, in, after making room for it; what that leaves over the
  * limits is for cache_evict(), with the lock let go in between. */
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now);
+/* From now on lookups that find `old` go on to the entry, which shard_replace() has to put in its
+ * place then. False: it is past its deadline. */
+bool shard_try_to_succeed(struct shard *shard, struct tw_cache_entry *old,
+			  struct tw_cache_entry *entry, tw_duration now);
 /* Puts the entry, which is watched, in the place of `old` of the same key. */
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
 		   struct tw_cache_entry *entry, tw_duration now);
-void shard_unlink(struct shard *shard, struct tw_cache_entry *entry, enum tw_cache_cause cause,
-		  tw_duration now);
+/* Returns the cause that it has left for. */
+enum tw_cache_cause shard_unlink(struct shard *shard, struct tw_cache_entry *entry,
+				 enum tw_cache_cause cause, tw_duration now);
 /* Evicts up to `most` entries while the limits are exceeded, but not `spared` (or NULL); how
  * many. */
 unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,

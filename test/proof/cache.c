@@ -10,13 +10,16 @@
  *   FAST             1: the first reader, the only one, is known to its thread, so that a GET
  *                    goes the short way
  *   CHANGE, CHANGES  what the writer does, and how often: REPLACE, DELETE, GROW (another table),
- *                    STASH (a replacement whose entry goes to the thread's own limbo)
+ *                    STASH (a replacement whose entry goes to the thread's own limbo), RENEW (a
+ *                    replacement if the entry is there, which by the readers' clock is past its
+ *                    deadline)
  *   UPKEEP           1: another thread clears the stash, or frees what the shard has; 2: it goes on
  *                    by an epoch, as the writers of other shards do
+ *   URGENT           0: the writer does not look whether what it has replaced may be freed
  *
  * What is freed goes to free() of the model, and GenMC reports each use after that, and each
  * value read before it is seen to be written. A key that is there all the time must be found, with
- * a value that it had during the call.
+ * a value that it had during the call. A reader finds none exactly where one was not renewed.
  */
 #include <assert.h>
 #include <genmc.h>
@@ -47,6 +50,9 @@
 #endif
 #ifndef UPKEEP
 #define UPKEEP 0
+#endif
+#ifndef URGENT
+#define URGENT 1
 #endif
 
 /* Each entry is freed by itself; the vectors that readers use are four loads, as table.h says. */
@@ -141,7 +147,9 @@ static inline uint64_t key_hash_short(const struct key_hash_seed *seed, const vo
 #undef FEW
 
 enum read { NOTHING, GET, PIN, LEAVE };
-enum change { REPLACE, DELETE, GROW, STASH };
+enum change { REPLACE, DELETE, GROW, STASH, RENEW };
+
+enum { WRITERS_NOW = 1, DEADLINE = 2, READERS_NOW = 3 };
 
 static const uint64_t key_word = (uint64_t)7 << 48 | 1;
 
@@ -165,7 +173,7 @@ struct reader *epochs_find_reader(struct epochs *epochs)
 tw_duration tw_now(struct tw_wheel *wheel)
 {
 	(void)wheel;
-	return 1;
+	return CHANGE == RENEW ? READERS_NOW : WRITERS_NOW;
 }
 
 struct arena_span arena_take(struct arena *arena, size_t size)
@@ -220,14 +228,19 @@ void domain_ask_upkeep(struct domain *domain)
 
 /* ---- Readers ---- */
 
+static atomic_bool has_missed;
+static uint64_t renewed;
+
 static void value_judge(uint64_t value)
 {
 	assert(value <= CHANGES);
+	/* All others are past their deadlines. */
+	assert(CHANGE != RENEW || value == CHANGES);
 }
 
 static bool key_may_be_gone(void)
 {
-	return CHANGE == DELETE;
+	return CHANGE == DELETE || CHANGE == RENEW;
 }
 
 static void reader_get(void)
@@ -241,6 +254,8 @@ static void reader_get(void)
 	assert(status == TW_OK || (status == TW_NOT_FOUND && key_may_be_gone()));
 	if (status == TW_OK)
 		value_judge(value);
+	else
+		atomic_store_explicit(&has_missed, true, memory_order_relaxed);
 }
 
 static void reader_pin(void)
@@ -292,7 +307,23 @@ static struct tw_cache_entry *entry_of(uint64_t value)
 					.value = &value,
 					.value_size = sizeof(value)};
 
-	return entry_make(pool_take(NULL, plan_size(&plan)), &plan);
+	struct tw_cache_entry *entry = entry_make(pool_take(NULL, plan_size(&plan)), &plan);
+
+	if (CHANGE == RENEW && value < CHANGES)
+		atomic_init(&entry->deadline, DEADLINE);
+	return entry;
+}
+
+static void entry_renew(struct tw_cache_entry *old, _Atomic uint64_t *slot, uint64_t value)
+{
+	struct tw_cache_entry *entry = entry_of(value);
+
+	if (!shard_try_to_succeed(&shard, old, entry, WRITERS_NOW)) {
+		entry_discard(entry);
+		return;
+	}
+	shard_replace(&shard, slot, old, entry, WRITERS_NOW);
+	renewed++;
 }
 
 static void change_do(uint64_t value)
@@ -305,14 +336,17 @@ static void change_do(uint64_t value)
 	switch (CHANGE) {
 	case REPLACE:
 	case STASH:
-		shard_replace(&shard, slot, old, entry_of(value), 1);
+		shard_replace(&shard, slot, old, entry_of(value), WRITERS_NOW);
 		break;
 	case DELETE:
 		if (old)
-			shard_unlink(&shard, old, TW_CAUSE_EXPLICIT, 1);
+			shard_unlink(&shard, old, TW_CAUSE_EXPLICIT, WRITERS_NOW);
 		break;
 	case GROW:
 		(void)shard_resize(&shard, 1);
+		break;
+	case RENEW:
+		entry_renew(old, slot, value);
 		break;
 	}
 }
@@ -327,7 +361,7 @@ static void *writer_run(void *argument)
 		shard_begin(&shard);
 		shard.unlinks_to = stashes ? &stash.limbo : NULL;
 		/* What is fresh is not kept for others to join it. */
-		shard.limbo.is_urgent = true;
+		shard.limbo.is_urgent = URGENT;
 		change_do(i);
 		shard_end(&shard);
 		if (stashes) {
@@ -429,6 +463,7 @@ int main(void)
 		pthread_join(threads[2], NULL);
 	if (UPKEEP)
 		pthread_join(threads[3], NULL);
+	assert(CHANGE != RENEW || has_missed == (renewed < CHANGES));
 	end();
 	return 0;
 }

@@ -2,11 +2,12 @@
 /*
  * Lifetimes that slide: hits move an entry's deadline, beside a touch that gives it another end,
  * and beside its expiry. At the end the deadline is not beyond the entry's end, and what has
- * expired stays so. Bounds:
+ * expired stays so. What a lookup finds expired, the touch does not find there. Bounds:
  *
  *   HITS       so many threads
  *   LIFETIME   of the touch, at the time 4; 8 comes to the very deadline that was there before
  *   EXPIRES    1: another thread expires it, if it is past its deadline
+ *   LOOKS      1: another thread looks it up, when its first deadline has passed
  */
 #include <assert.h>
 #include <genmc.h>
@@ -25,6 +26,9 @@
 #endif
 #ifndef EXPIRES
 #define EXPIRES 0
+#endif
+#ifndef LOOKS
+#define LOOKS 0
 #endif
 
 #undef __SSE2__
@@ -52,6 +56,7 @@ static struct tw_cache cache;
 static struct shard shard;
 static struct tw_cache_entry *entry;
 static bool has_expired;
+static enum tw_status touch_status;
 
 bool shard_watch(struct shard *unused, uint64_t hash, struct tw_cache_entry *watched,
 		 unsigned filed, tw_duration deadline)
@@ -76,7 +81,7 @@ static void *touch_run(void *argument)
 {
 	struct change change = {.shard = &shard, .entry = entry, .now = NOW};
 
-	(void)cache_touch_entry(&cache, &change, LIFETIME);
+	touch_status = cache_touch_entry(&cache, &change, LIFETIME);
 	return argument;
 }
 
@@ -86,9 +91,15 @@ static void *expire_run(void *argument)
 	return argument;
 }
 
+static void *look_run(void *argument)
+{
+	has_expired = cache_finds_past(&cache, entry, LATE);
+	return argument;
+}
+
 int main(void)
 {
-	pthread_t threads[HITS + 1];
+	pthread_t threads[HITS + 2];
 
 	entry = malloc(sizeof(*entry) + sizeof(struct entry_extension));
 	entry->kind = ENTRY_EXTENDED;
@@ -99,9 +110,12 @@ int main(void)
 	for (intptr_t i = 0; i < HITS; i++)
 		pthread_create(&threads[i], NULL, hit_run, (void *)i);
 	pthread_create(&threads[HITS], NULL, EXPIRES ? expire_run : touch_run, NULL);
-	for (int i = 0; i <= HITS; i++)
+	if (LOOKS)
+		pthread_create(&threads[HITS + 1], NULL, look_run, NULL);
+	for (int i = 0; i < HITS + 1 + LOOKS; i++)
 		pthread_join(threads[i], NULL);
 	assert(entry_deadline(entry) <= entry_end(entry));
+	assert(!LOOKS || has_expired == (touch_status == TW_NOT_FOUND));
 	assert(!EXPIRES || has_expired == (entry_deadline(entry) < 0));
 	free(entry);
 	return 0;

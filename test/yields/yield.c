@@ -4,7 +4,10 @@
  * has random numbers of its own; they are no part of a test's seed, for which thread comes first is
  * the system's choice anyway.
  */
+#include "yield.h"
+
 #include <sched.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -15,11 +18,26 @@ enum { YIELD_ONCE_IN = 4, LINGER_ONCE_IN = 8, SLEEP_ONCE_IN = 256 };
 
 static _Thread_local uint64_t numbers;
 
+_Thread_local void (*yield_instead)(void);
+
+static void yield_as_told(void)
+{
+	void (*instead)(void) = yield_instead;
+
+	yield_instead = NULL;
+	instead();
+	yield_instead = instead;
+}
+
 void yield_at_atomic(void)
 {
 	static const struct timespec moment = {.tv_nsec = 1000};
 	uint64_t number = numbers;
 
+	if (yield_instead) {
+		yield_as_told();
+		return;
+	}
 	if (number == 0)
 		number = ((uint64_t)(uintptr_t)&numbers ^ (uint64_t)time(NULL) << 32) | 1;
 	number ^= number << 13;
