@@ -4,6 +4,10 @@
 
 #include "support/cache_recorder.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
 static struct cache_recorder *open_sliding(const struct variant *variant, tw_duration expire,
 					   tw_duration idle)
 {
@@ -158,6 +162,53 @@ static void jitter_spreads_lifetimes_evenly(void **state)
 	}
 }
 
+enum { SETTERS = 100 };
+
+/* Threads that are there at the same time: each draws its first number. */
+struct setters {
+	struct cache_recorder *recorder;
+	pthread_barrier_t barrier;
+	atomic_int next;
+};
+
+static void *set_once(void *argument)
+{
+	struct setters *setters = argument;
+	int key = atomic_fetch_add(&setters->next, 1);
+
+	pthread_barrier_wait(&setters->barrier);
+	if (tw_cache_set(setters->recorder->cache, &key, sizeof(key), "v", 1) != TW_OK)
+		abort();
+	pthread_barrier_wait(&setters->barrier);
+	return NULL;
+}
+
+static void first_lifetimes_of_many_threads_are_spread(void **state)
+{
+	struct setters setters = {.recorder = open_jittered(*state, 0.05)};
+	pthread_t threads[SETTERS];
+	double sum = 0;
+	double squares = 0;
+	double variance;
+
+	assert_int_equal(pthread_barrier_init(&setters.barrier, NULL, SETTERS), 0);
+	for (int i = 0; i < SETTERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, set_once, &setters), 0);
+	for (int i = 0; i < SETTERS; i++)
+		pthread_join(threads[i], NULL);
+	for (int key = 0; key < SETTERS; key++) {
+		double part = (lifetime_in_hours(setters.recorder, key) - 1) / 0.05;
+
+		sum += part;
+		squares += part * part;
+	}
+	/* Of numbers from -1 to 1: a third, within five deviations. */
+	variance = squares / SETTERS - sum / SETTERS * sum / SETTERS;
+	assert_true(variance > 0.18 && variance < 0.48);
+	pthread_barrier_destroy(&setters.barrier);
+	cache_recorder_close(setters.recorder);
+}
+
 static void negative_jitter_is_none(void **state)
 {
 	struct cache_recorder *recorder = open_jittered(*state, -0.1);
@@ -177,6 +228,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(idle_time_counts_from_the_last_lookup_within_a_lifetime_too),
 	TEST_CACHE(deadline_that_no_clock_reaches_is_none),
 	TEST_IN(levels_inline, jitter_spreads_lifetimes_evenly),
+	TEST_IN(levels_inline, first_lifetimes_of_many_threads_are_spread),
 	TEST_IN(levels_inline, negative_jitter_is_none),
 };
 

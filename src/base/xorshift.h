@@ -5,7 +5,10 @@
 
 #include <stdint.h>
 
-/* The next one; *state is not 0. xorshift64: Marsaglia, "Xorshift RNGs", 2003. */
+/*
+ * The next one; *state is not 0. From states that differ in few bits the first numbers differ
+ * little: it begins with one that is mixed. xorshift64: Marsaglia, "Xorshift RNGs", 2003.
+ */
 static inline uint64_t xorshift_next(uint64_t *state)
 {
 	*state ^= *state << 13;

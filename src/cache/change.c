@@ -18,6 +18,9 @@ tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, 
 
 	if (cache->jitter == 0 || expire == TW_FOREVER)
 		return expire;
+	/* As no other thread, cache or process begins. */
+	if (reader->random == 0)
+		reader->random = key_hash_wide(&cache->domain.seed, &reader, sizeof(reader)) | 1;
 	part = (double)(xorshift_next(&reader->random) >> 11) / (double)((uint64_t)1 << 52) - 1;
 	lifetime = (double)expire * (1 + cache->jitter * part);
 	if (lifetime >= (double)TW_FOREVER)

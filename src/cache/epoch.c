@@ -148,7 +148,6 @@ static struct reader *reader_new(const struct epochs *epochs)
 		return NULL;
 	memset(reader, 0, epochs->reader_size);
 	reader->is_taken = true;
-	reader->random = ((uint64_t)(uintptr_t)reader ^ epochs->id << 48) | 1;
 	return reader;
 }
 
