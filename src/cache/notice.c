@@ -18,8 +18,13 @@
 
 enum { CROWD = 1024 };
 
-/* So often a thread that waits looks whether the wheel goes on. */
-static const tw_duration look_interval = 20 * TW_MILLISECOND;
+/*
+ * A thread that waits looks whether the wheel goes on, and drives it if that is the caller's part:
+ * soon after each crowd, for the run ends a moment after it has told of progress, and only then is
+ * the next one handed over; and ever later while a listener takes its time.
+ */
+static const tw_duration first_look = 50 * TW_MICROSECOND;
+static const tw_duration last_look = 20 * TW_MILLISECOND;
 
 void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry)
 {
@@ -133,6 +138,7 @@ void notices_add(struct notices *notices, struct notice_list *list)
 enum tw_status notices_wait(struct notices *notices, bool later)
 {
 	enum tw_status status = TW_OK;
+	tw_duration look = first_look;
 	uint64_t target;
 	int state;
 
@@ -144,12 +150,14 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 	target = notices->added;
 	while (counter_read(&notices->told) < target && status == TW_OK) {
 		pthread_mutex_unlock(&notices->lock);
-		/* Drives the wheel if that is the caller's part, and tells whether it goes on. */
 		status = tw_flush(notices->domain->wheel);
 		pthread_mutex_lock(&notices->lock);
-		if (counter_read(&notices->told) < target && status == TW_OK)
-			condition_wait(&notices->progress, &notices->lock,
-				       clock_read_real(CLOCK_MONOTONIC) + look_interval);
+		if (counter_read(&notices->told) < target && status == TW_OK) {
+			bool goes_on = condition_wait(&notices->progress, &notices->lock,
+						      clock_read_real(CLOCK_MONOTONIC) + look);
+
+			look = goes_on ? first_look : look * 2 < last_look ? look * 2 : last_look;
+		}
 		/* What a listener makes leave is added before its own entry counts as told. */
 		if (later)
 			target = notices->added;
