@@ -48,6 +48,29 @@ static void fill_queue(struct tw_wheel *wheel)
 		key++;
 }
 
+static void ignore_stats(void *context, const struct tw_cache_stats *stats)
+{
+	(void)context;
+	(void)stats;
+}
+
+/* With as many alarms as a cache may have. */
+static void cache_is_made_though_the_wheel_has_no_room(void **state)
+{
+	struct cache_recorder *recorder = create_narrow(*state, TW_WHEN_FULL_FAIL);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	options.shards = TW_CACHE_SHARDS_MAX;
+	options.on_stats = ignore_stats;
+	fill_queue(recorder->wheel);
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	cache_set_for(recorder, "key", "value", INTERVAL);
+	cache_pass(recorder, 2 * INTERVAL);
+	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
+	fill_queue(recorder->wheel);
+	cache_recorder_close(recorder);
+}
+
 static void entry_expires_though_the_wheel_has_no_room(void **state)
 {
 	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_FAIL);
@@ -335,6 +358,8 @@ static void nothing_is_left_where_many_fill_the_queue(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_inline, cache_is_made_though_the_wheel_has_no_room),
+	TEST_IN(levels_workers, cache_is_made_though_the_wheel_has_no_room),
 	TEST_IN(levels_inline, entry_expires_though_the_wheel_has_no_room),
 	TEST_IN(levels_workers, entry_expires_though_the_wheel_has_no_room),
 	TEST_IN(levels_inline, removals_are_told_though_the_wheel_has_no_room),

@@ -156,8 +156,8 @@ struct tw_cache_options {
  * Makes a cache whose entries live for `expire` (> 0, or TW_FOREVER) where nothing else is said.
  * `options` may be NULL; it is copied. Costs about 5 KiB a shard, and with a wheel of its own three
  * threads. TW_OK; TW_INVALID: no cache to fill, expire ≤ 0, an option out of range; TW_NO_MEMORY;
- * TW_SYSTEM: a thread could not be started; TW_CLOSED: the given wheel was stopped.
- * On failure *cache is NULL.
+ * TW_SYSTEM: a thread could not be started; TW_CLOSED: the given wheel was stopped. Never TW_FULL:
+ * it needs no room in the given wheel's queue. On failure *cache is NULL.
  */
 TW_API enum tw_status tw_cache_create(struct tw_cache **cache, tw_duration expire,
 				      const struct tw_cache_options *options);
