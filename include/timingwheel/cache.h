@@ -14,7 +14,8 @@
  *
  * Every call may be made from any thread, also from a listener, a loader or a task of the wheel;
  * only tw_cache_flush is refused there, for it waits for others who may wait for that one, and
- * tw_cache_destroy must be the last one and none of those. Keys are bytes, 1 to
+ * tw_cache_destroy must be the last one and none of those. TW_CLOSED is what a call answers that
+ * began after tw_cache_stop; tw_cache_get_stats alone still tells. Keys are bytes, 1 to
  * TW_KEY_SIZE_MAX long, copied. Times are on the wheel's clock (tw_now), in nanoseconds.
  *
  * What the cache guarantees:
@@ -163,13 +164,24 @@ TW_API enum tw_status tw_cache_create(struct tw_cache **cache, tw_duration expir
 				      const struct tw_cache_options *options);
 
 /*
- * Ends the cache: takes that wait answer TW_CLOSED; waits until they and the loads that run have
- * returned; removes every entry, waits until on_remove was told of all, and frees everything but
- * the entries that are still pinned, which stay readable until they are released. The cause is
+ * Has all threads stop using the cache, so that it can be destroyed: calls that begin later answer
+ * TW_CLOSED, and so do takes that wait for a load. Calls under way end as they would have; no set
+ * of theirs comes in after the return. A load that runs goes on, and its own take is given what it
+ * brings. What is in the cache stays until its deadline or tw_cache_destroy, and on_remove is told
+ * as before. Any thread, also from a listener, a loader or a task, any number of times, beside all
+ * calls but tw_cache_destroy. Waits for no call; costs a lock for each shard. TW_OK; TW_CLOSED: it
+ * was stopped before; TW_INVALID: no cache.
+ */
+TW_API enum tw_status tw_cache_stop(struct tw_cache *cache);
+
+/*
+ * Ends the cache: stops it; waits until takes that waited and the loads that run have returned;
+ * removes every entry, waits until on_remove was told of all, and frees everything but the entries
+ * that are still pinned, which stay readable until they are released. The cause is
  * TW_CAUSE_SHUTDOWN for each of them, also for one past its deadline that had not left yet. NULL is
  * fine. Beside those takes no call on the cache may be running or follow. Not from a listener, a
  * loader or any other task of the wheel, where it could not return; from a callback of this cache
- * it does nothing. While it runs, listeners may call the cache, but sets answer TW_CLOSED. With
+ * it does nothing. While it runs, listeners may call the cache, which answers TW_CLOSED. With
  * TW_DRIVE_CALLER it drives the wheel, as tw_flush does. If the wheel has been stopped, on_remove
  * is called by this thread.
  */
@@ -182,8 +194,7 @@ TW_API void tw_cache_destroy(struct tw_cache *cache);
  * precise clock; no system call unless the new deadline is the earliest of its shard or entries
  * leave that somebody is to be told of. TW_OK; TW_INVALID: no cache, a key that is NULL, empty or
  * over TW_KEY_SIZE_MAX, a NULL value that is not empty, a value over UINT32_MAX bytes; TW_FULL: it
- * weighs more than max_bytes by itself; TW_NO_MEMORY; TW_CLOSED: tw_cache_destroy has begun. On
- * failure nothing has changed.
+ * weighs more than max_bytes by itself; TW_NO_MEMORY; TW_CLOSED. On failure nothing has changed.
  */
 TW_API enum tw_status tw_cache_set(struct tw_cache *cache, const void *key, size_t key_size,
 				   const void *value, size_t value_size);
@@ -220,7 +231,7 @@ TW_API enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, si
  * its full size, 0 where there is none. Counts as a use. Any thread; waits for nobody (the first
  * call of a thread allocates). Costs a hash, three cache lines, the copy, and a coarse clock.
  * TW_OK; TW_TRUNCATED: it does not fit, and what fits was copied; TW_NOT_FOUND; TW_INVALID: no
- * cache, a bad key, no buffer with a capacity; TW_NO_MEMORY.
+ * cache, a bad key, no buffer with a capacity; TW_NO_MEMORY; TW_CLOSED.
  */
 TW_API enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_size,
 				   void *buffer, size_t capacity, size_t *value_size);
@@ -228,7 +239,7 @@ TW_API enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size
 /*
  * Pins the key's entry instead of copying: it stays readable, whatever becomes of the key or the
  * cache, until tw_cache_entry_release. Otherwise as tw_cache_get. Except on TW_OK *entry is NULL.
- * TW_OK; TW_NOT_FOUND; TW_INVALID: no cache, a bad key, nothing to fill; TW_NO_MEMORY.
+ * TW_OK; TW_NOT_FOUND; TW_INVALID: no cache, a bad key, nothing to fill; TW_NO_MEMORY; TW_CLOSED.
  */
 TW_API enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t key_size,
 				       const struct tw_cache_entry **entry);
@@ -247,15 +258,15 @@ TW_API void tw_cache_entry_release(const struct tw_cache_entry *entry);
 /*
  * Removes the key's entry (TW_CAUSE_EXPLICIT). A load of the key that runs will not be kept. Any
  * thread; costs as tw_cache_set. TW_OK; TW_NOT_FOUND: it had none, or one past its deadline, which
- * is gone now; TW_INVALID: no cache, a bad key.
+ * is gone now; TW_INVALID: no cache, a bad key; TW_CLOSED.
  */
 TW_API enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t key_size);
 
 /*
  * Gives the key's entry a new lifetime from now on, shorter or longer. A later deadline commands
  * the wheel nothing. Neither a hit nor a miss, but a use. Any thread; costs a lock as tw_cache_set.
- * TW_OK; TW_NOT_FOUND; TW_INVALID: no cache, a bad key, expire ≤ 0; TW_NO_MEMORY, and nothing has
- * changed: the thread's first call allocates, and so may a deadline that comes sooner.
+ * TW_OK; TW_NOT_FOUND; TW_INVALID: no cache, a bad key, expire ≤ 0; TW_CLOSED; TW_NO_MEMORY, and
+ * nothing has changed: the thread's first call allocates, and so may a deadline that comes sooner.
  */
 TW_API enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t key_size,
 				     tw_duration expire);
@@ -301,7 +312,7 @@ TW_API enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void
  * TW_TIMED_OUT; TW_INVALID: no cache, a bad key, no loader, nothing to fill, or the wait would be
  * for itself: from inside a load of this key, or of one that waits for this thread's load (a circle
  * that leads through several caches and threads is not seen: there `wait` is the limit);
- * TW_NO_MEMORY; TW_CLOSED: tw_cache_destroy has begun. Except on TW_OK *entry is NULL.
+ * TW_NO_MEMORY; TW_CLOSED. Except on TW_OK *entry is NULL.
  */
 TW_API enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key_size,
 				    tw_cache_load *load, void *argument, tw_duration wait,
@@ -320,7 +331,8 @@ struct tw_cache_lookup {
 /*
  * tw_cache_get for each item, with their memory fetched side by side, which takes about half the
  * time. *found (may be NULL) is the number of items with TW_OK or TW_TRUNCATED.
- * TW_OK; TW_INVALID: no cache or no items; TW_NO_MEMORY. Each item has a status of its own.
+ * TW_OK; TW_INVALID: no cache or no items; TW_NO_MEMORY; TW_CLOSED. On TW_OK each item has a status
+ * of its own.
  */
 TW_API enum tw_status tw_cache_get_many(struct tw_cache *cache, struct tw_cache_lookup *items,
 					size_t n, size_t *found);
@@ -328,7 +340,7 @@ TW_API enum tw_status tw_cache_get_many(struct tw_cache *cache, struct tw_cache_
 /*
  * Removes every entry that was set before the call (TW_CAUSE_EXPLICIT), and keeps no load that
  * runs. What is set meanwhile may stay or go. Any thread; in short steps, 64 entries to a lock.
- * TW_OK; TW_INVALID: no cache.
+ * TW_OK; TW_INVALID: no cache; TW_CLOSED.
  */
 TW_API enum tw_status tw_cache_clear(struct tw_cache *cache);
 
@@ -338,8 +350,8 @@ TW_API enum tw_status tw_cache_clear(struct tw_cache *cache);
  * None is past its deadline when its visit begins. Neither hits nor uses. No lock is held: `visit`
  * may call the cache, and may keep an entry by tw_cache_entry_pin. Any thread; costs a list of
  * pointers to one shard's entries, which is made under that shard's lock.
- * TW_OK, also when ended by `visit`; TW_INVALID: no cache or no visit; TW_NO_MEMORY: not all were
- * met.
+ * TW_OK, also when ended by `visit`; TW_INVALID: no cache or no visit; TW_CLOSED; TW_NO_MEMORY: not
+ * all were met.
  */
 TW_API enum tw_status tw_cache_each(struct tw_cache *cache,
 				    int (*visit)(void *context, const struct tw_cache_entry *entry),
@@ -349,7 +361,7 @@ TW_API enum tw_status tw_cache_each(struct tw_cache *cache,
  * New limits, 0: none. On return no more is there than they allow (TW_CAUSE_SIZE), other threads'
  * sets of this moment aside. Any thread; in short steps, while others read and write (the first
  * limit puts each shard's entries in order, under its lock, about 35 ns an entry).
- * TW_OK; TW_INVALID: no cache.
+ * TW_OK; TW_INVALID: no cache; TW_CLOSED.
  */
 TW_API enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries,
 					 uint64_t max_bytes);
@@ -366,7 +378,7 @@ TW_API enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache
  * removal before the call; and frees what nobody reads any more. With TW_DRIVE_CALLER it drives the
  * wheel, as tw_flush. TW_OK; TW_INVALID: no cache, or called from a task of the wheel (on_remove
  * and on_stats are such) or from a loader of this cache, where it does nothing; TW_CLOSED: the
- * wheel was stopped, so that on_remove is not told of all before tw_cache_destroy.
+ * cache was stopped, or the wheel, so that on_remove is not told of all before tw_cache_destroy.
  */
 TW_API enum tw_status tw_cache_flush(struct tw_cache *cache);
 

@@ -10,6 +10,8 @@ enum tw_status tw_cache_clear(struct tw_cache *cache)
 {
 	if (!cache)
 		return TW_INVALID;
+	if (domain_is_closed(&cache->domain))
+		return TW_CLOSED;
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_clear(&cache->shards[i], TW_CAUSE_EXPLICIT);
 	return TW_OK;
@@ -72,6 +74,8 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 
 	if (!cache || !visit)
 		return TW_INVALID;
+	if (domain_is_closed(&cache->domain))
+		return TW_CLOSED;
 	for (unsigned i = 0; i <= cache->shard_mask && goes_on; i++) {
 		if (!visit_list_take(&list, &cache->shards[i])) {
 			status = TW_NO_MEMORY;
@@ -129,6 +133,8 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 {
 	if (!cache)
 		return TW_INVALID;
+	if (domain_is_closed(&cache->domain))
+		return TW_CLOSED;
 	if (max_entries > 0 || max_bytes > 0) {
 		/* relaxed: see domain_counts_uses(). */
 		atomic_store_explicit(&cache->domain.counts_uses, true, memory_order_relaxed);

@@ -13,7 +13,8 @@ struct tw_cache {
 	/* Constant after tw_cache_create. */
 	struct shard *shards;
 	unsigned shard_mask;
-	bool lookups_are_plain; /* hits don't move deadlines: for tw_cache_get() */
+	/* Hits don't move deadlines, and it is not stopped: for tw_cache_get(). Any thread. */
+	atomic_bool lookups_are_plain;
 	bool is_lru;
 	struct tw_wheel *own_wheel; /* the domain's, or NULL */
 	tw_duration expire;

@@ -144,7 +144,7 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 {
 	cache->expire = expire;
 	cache->idle = options->idle;
-	cache->lookups_are_plain = options->idle == 0;
+	atomic_init(&cache->lookups_are_plain, options->idle == 0);
 	cache->is_lru = options->policy == TW_POLICY_LRU;
 	cache->negative_expire = options->negative_expire;
 	cache->jitter = options->jitter == 0 ? 0.05 : options->jitter < 0 ? 0 : options->jitter;
@@ -230,17 +230,30 @@ enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
 	return status;
 }
 
-/* ---- Destroy ---- */
+/* ---- Stop ---- */
 
-static void cache_end_takes(struct tw_cache *cache)
+enum tw_status tw_cache_stop(struct tw_cache *cache)
 {
-	/* release: pairs with domain_is_closed(). */
-	atomic_store_explicit(&cache->domain.is_closed, true, memory_order_release);
+	if (!cache)
+		return TW_INVALID;
+	/* acq_rel: pairs with domain_is_closed(), and itself. */
+	if (atomic_exchange_explicit(&cache->domain.is_closed, true, memory_order_acq_rel))
+		return TW_CLOSED;
+	/* relaxed: lookups look at is_closed then. */
+	atomic_store_explicit(&cache->lookups_are_plain, false, memory_order_relaxed);
+	/* What has found it open under a shard's lock is over on return. */
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		shard_begin(&cache->shards[i]);
 		flights_wake(cache->shards[i].flights);
 		shard_end(&cache->shards[i]);
 	}
+	return TW_OK;
+}
+
+/* ---- Destroy ---- */
+
+static void cache_wait_for_takes(struct tw_cache *cache)
+{
 	pthread_mutex_lock(&cache->takes_lock);
 	while (cache->takes > 0)
 		pthread_cond_wait(&cache->takes_are_over, &cache->takes_lock);
@@ -262,7 +275,8 @@ void tw_cache_destroy(struct tw_cache *cache)
 		return;
 	/* A cancelled thread would leave half a cache. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	cache_end_takes(cache);
+	(void)tw_cache_stop(cache);
+	cache_wait_for_takes(cache);
 	tw_alarm_destroy(cache->stats);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_stop(&cache->shards[i]);
@@ -282,6 +296,8 @@ enum tw_status tw_cache_flush(struct tw_cache *cache)
 
 	if (!cache || cache_is_in_callback(cache) || tw_is_in_task(cache->domain.wheel))
 		return TW_INVALID;
+	if (domain_is_closed(&cache->domain))
+		return TW_CLOSED;
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		shard_expire(&cache->shards[i]);
 		/* That may have been another thread's part. */

@@ -283,6 +283,8 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
 
 	if (!cache || !key_is_valid(key, key_size))
 		return TW_INVALID;
+	if (domain_is_closed(&cache->domain))
+		return TW_CLOSED;
 	is_there = change_begin(&change, cache, key, key_size);
 	/* A lookup may have found it expired since then. */
 	if (change.entry)
@@ -327,6 +329,8 @@ enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t ke
 
 	if (!cache || !key_is_valid(key, key_size) || expire <= 0)
 		return TW_INVALID;
+	if (domain_is_closed(&cache->domain))
+		return TW_CLOSED;
 	reader = epochs_reader(&cache->domain.epochs);
 	if (!reader)
 		return TW_NO_MEMORY;

@@ -62,7 +62,7 @@ static inline uint64_t domain_excess(const _Atomic uint64_t *count, const _Atomi
 
 static inline bool domain_is_closed(const struct domain *domain)
 {
-	/* acquire: pairs with the store in cache_end_takes(). */
+	/* acquire: pairs with the exchange in tw_cache_stop(). */
 	return atomic_load_explicit(&((struct domain *)domain)->is_closed, memory_order_acquire);
 }
 

@@ -34,7 +34,7 @@ struct reader {
 	_Alignas(128) _Atomic uint64_t epoch;
 	/* Written by its thread. */
 	_Atomic uint64_t counts[READER_COUNTS];
-	uint64_t random; /* 0: not begun (change.c) */
+	uint64_t random;    /* 0: not begun (change.c) */
 	unsigned callbacks; /* listeners and loaders of this cache that the thread is inside of */
 	/* Under the lock of the waits (flight.c). */
 	const struct flight *waits_for;

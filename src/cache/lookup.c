@@ -202,12 +202,13 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
 
 	if (cache && key_is_valid(key, key_size) && (buffer || capacity == 0)) {
 		struct reader *reader = epochs_reader(&cache->domain.epochs);
+		bool is_closed = domain_is_closed(&cache->domain);
 
-		if (reader)
+		if (reader && !is_closed)
 			return cache_get_hashed(cache, reader,
 						key_hash_wide(&cache->domain.seed, key, key_size),
 						key, key_size, buffer, capacity, value_size);
-		status = TW_NO_MEMORY;
+		status = is_closed ? TW_CLOSED : TW_NO_MEMORY;
 	}
 	/* Not before the key was read: callers may have both in one place. */
 	if (value_size)
@@ -235,8 +236,11 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 	uint64_t hash;
 	size_t size;
 
-	if (__builtin_expect(!cache || !cache->lookups_are_plain || !key ||
-				     !key_is_short(key_size) || !buffer,
+	/* relaxed: a call that begins after the stop has it from there. */
+	if (__builtin_expect(!cache ||
+				     !atomic_load_explicit(&cache->lookups_are_plain,
+							   memory_order_relaxed) ||
+				     !key || !key_is_short(key_size) || !buffer,
 			     0))
 		goto any;
 	hash = key_hash_short(&cache->domain.seed, key, key_size);
@@ -291,6 +295,8 @@ enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t 
 	*entry = NULL;
 	if (!cache || !key_is_valid(key, key_size))
 		return TW_INVALID;
+	if (domain_is_closed(&cache->domain))
+		return TW_CLOSED;
 	reader = epochs_reader(&cache->domain.epochs);
 	if (!reader)
 		return TW_NO_MEMORY;
@@ -355,6 +361,8 @@ enum tw_status tw_cache_get_many(struct tw_cache *cache, struct tw_cache_lookup 
 		*found = 0;
 	if (!cache || (!items && n > 0))
 		return TW_INVALID;
+	if (domain_is_closed(&cache->domain))
+		return TW_CLOSED;
 	reader = epochs_reader(&cache->domain.epochs);
 	if (!reader)
 		return TW_NO_MEMORY;

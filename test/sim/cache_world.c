@@ -8,8 +8,9 @@
  * The oracle: no value is handed out at or past its deadline, none that is older than it may be; a
  * key that must be there is found; a value is whole, as long as it is pinned; one load a key at a
  * time; each entry leaves once and is told of once; what was adopted is freed once, after its pins;
- * after the end nothing is left but what is pinned. When all threads sleep, no call may be waiting
- * for time to pass, and no entry may be past its deadline for more than two ticks.
+ * after the end nothing is left but what is pinned; a cache that is stopped answers so. When all
+ * threads sleep, no call may be waiting for time to pass, and no entry may be past its deadline for
+ * more than two ticks.
  */
 #include "world.h"
 
@@ -87,6 +88,8 @@ static struct world {
 	bool has_limits;
 	bool writes_much;
 	bool is_ending;
+	bool stop_begun; /* of the cache, by tw_cache_stop */
+	bool is_stopped; /* that has returned */
 	bool wheel_is_stopped;
 	bool in_listener;
 	unsigned users;
@@ -112,7 +115,21 @@ static tw_duration now_here(void)
 	return now.tv_sec * TW_SECOND + now.tv_nsec;
 }
 
-#define CALL(user, expression) CALLER_CALLS(&(user)->caller, expression)
+static void check_stopped(bool was_stopped, const char *call, enum tw_status status)
+{
+	if (was_stopped && status != TW_CLOSED && status != TW_NO_MEMORY)
+		sim_fail("%s: %s, and the cache is stopped", call, tw_status_name(status));
+	if (status == TW_CLOSED && !world.stop_begun && !world.wheel_is_stopped)
+		sim_fail("%s: TW_CLOSED, and nothing is stopped", call);
+}
+
+#define CALL(user, expression)                                                     \
+	__extension__({                                                            \
+		bool was_stopped = world.is_stopped;                               \
+		enum tw_status answer = CALLER_CALLS(&(user)->caller, expression); \
+		check_stopped(was_stopped, #expression, answer);                   \
+		answer;                                                            \
+	})
 
 static void sleep_for(tw_duration most)
 {
@@ -347,10 +364,14 @@ static void user_touch(struct user *user, unsigned number)
 static void user_clear(struct user *user)
 {
 	uint64_t began = ++world.events;
+	enum tw_status status;
 
 	world.clears_begun++;
-	if (CALL(user, tw_cache_clear(world.cache)) != TW_OK)
-		sim_fail("tw_cache_clear");
+	status = CALL(user, tw_cache_clear(world.cache));
+	if (status == TW_CLOSED)
+		return;
+	if (status != TW_OK)
+		sim_fail("tw_cache_clear: %s", tw_status_name(status));
 	world.clears_over++;
 	for (unsigned i = 0; i < world.values; i++) {
 		struct value *value = &world.value[i];
@@ -436,7 +457,7 @@ static void user_get(struct user *user, unsigned number)
 		check_found(&look, value_of_bytes(number, buffer, value_size));
 	else if (status == TW_NOT_FOUND)
 		check_not_found(&look);
-	else if (status != TW_NO_MEMORY)
+	else if (status != TW_NO_MEMORY && status != TW_CLOSED)
 		sim_fail("tw_cache_get: %s", tw_status_name(status));
 }
 
@@ -582,7 +603,7 @@ static void user_flush(struct user *user)
 {
 	enum tw_status status = CALL(user, tw_cache_flush(world.cache));
 
-	if (status != TW_OK && (status != TW_CLOSED || !world.wheel_is_stopped))
+	if (status != TW_OK && status != TW_CLOSED)
 		sim_fail("tw_cache_flush: %s", tw_status_name(status));
 }
 
@@ -761,6 +782,13 @@ static void run_users(void)
 	if (sim_draw(6) == 0 && has_user[0]) {
 		user_sleep();
 		(void)sim_pthread_cancel(world.user[0].caller.thread);
+	}
+	if (sim_draw(12) == 0) {
+		user_sleep();
+		world.stop_begun = true;
+		if (tw_cache_stop(world.cache) != TW_OK)
+			sim_fail("tw_cache_stop");
+		world.is_stopped = true;
 	}
 	if (world.wheel && sim_draw(16) == 0) {
 		world.wheel_is_stopped = true;

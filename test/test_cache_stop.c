@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/* A cache that is stopped: what calls answer, who is woken, and what becomes of what is in it. */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/cache_source.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int visit_none(void *context, const struct tw_cache_entry *entry)
+{
+	(void)context;
+	(void)entry;
+	abort();
+}
+
+static enum tw_status load_none(void *argument, const void *key, size_t key_size,
+				struct tw_cache_loading *loading)
+{
+	(void)argument;
+	(void)key;
+	(void)key_size;
+	(void)loading;
+	abort();
+}
+
+static void assert_all_is_closed(struct tw_cache *cache)
+{
+	static char adopted[] = "adopted";
+	char buffer[8] = "before";
+	struct tw_cache_lookup item = {"key", 3, buffer, sizeof(buffer), 0, TW_OK};
+	const struct tw_cache_entry *entry = (const void *)buffer;
+	size_t size = 1;
+
+	assert_status(tw_cache_set(cache, "key", 3, "v", 1), TW_CLOSED);
+	assert_status(tw_cache_set_with_expire(cache, "key", 3, "v", 1, TW_HOUR), TW_CLOSED);
+	assert_status(tw_cache_add(cache, "new", 3, "v", 1, TW_HOUR), TW_CLOSED);
+	assert_status(tw_cache_replace(cache, "key", 3, "v", 1, TW_HOUR), TW_CLOSED);
+	assert_status(tw_cache_adopt(cache, "key", 3, adopted, 7, 0, NULL, NULL, TW_HOUR),
+		      TW_CLOSED);
+	assert_status(tw_cache_get(cache, "key", 3, buffer, sizeof(buffer), &size), TW_CLOSED);
+	assert_int_equal(size, 0);
+	/* The short way of a get is for keys of 8 bytes and more. */
+	assert_status(tw_cache_get(cache, "long key", 8, buffer, sizeof(buffer), NULL), TW_CLOSED);
+	assert_status(tw_cache_acquire(cache, "key", 3, &entry), TW_CLOSED);
+	assert_null(entry);
+	assert_status(tw_cache_get_many(cache, &item, 1, &size), TW_CLOSED);
+	assert_string_equal(buffer, "before");
+	assert_status(tw_cache_take(cache, "key", 3, load_none, NULL, TW_HOUR, &entry), TW_CLOSED);
+	assert_status(tw_cache_delete(cache, "key", 3), TW_CLOSED);
+	assert_status(tw_cache_touch(cache, "key", 3, TW_HOUR), TW_CLOSED);
+	assert_status(tw_cache_clear(cache), TW_CLOSED);
+	assert_status(tw_cache_each(cache, visit_none, NULL), TW_CLOSED);
+	assert_status(tw_cache_set_limit(cache, 1, 1), TW_CLOSED);
+	assert_status(tw_cache_flush(cache), TW_CLOSED);
+	assert_status(tw_cache_stop(cache), TW_CLOSED);
+	/* Bad arguments are as bad as before. */
+	assert_status(tw_cache_get(cache, NULL, 3, buffer, sizeof(buffer), NULL), TW_INVALID);
+	assert_status(tw_cache_delete(cache, "key", 0), TW_INVALID);
+}
+
+static void stopped_cache_answers_closed(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache_stats before;
+	struct tw_cache_stats after;
+
+	assert_status(tw_cache_stop(NULL), TW_INVALID);
+	cache_set(recorder, "key", "value");
+	cache_set(recorder, "long key", "value");
+	before = cache_stats(recorder);
+	assert_status(tw_cache_stop(recorder->cache), TW_OK);
+	assert_all_is_closed(recorder->cache);
+	after = cache_stats(recorder);
+	assert_memory_equal(&before, &after, sizeof(before));
+	tw_cache_destroy(recorder->cache);
+	recorder->cache = NULL;
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SHUTDOWN), 2);
+	cache_recorder_close(recorder);
+}
+
+static void sliding_cache_answers_closed_too(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.idle = TW_MINUTE});
+
+	cache_set(recorder, "key", "value");
+	assert_status(tw_cache_stop(recorder->cache), TW_OK);
+	assert_all_is_closed(recorder->cache);
+	cache_recorder_close(recorder);
+}
+
+static void takes_that_wait_are_woken_and_the_load_goes_on(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct load load;
+
+	source_open(&load.source, "loaded");
+	load_start(&load, recorder, "key");
+	assert_status(tw_cache_stop(recorder->cache), TW_OK);
+	assert_takers_end(load.others, TW_CLOSED, NULL);
+	gate_open(&load.source.gate);
+	assert_taker_ends(&load.first, TW_OK, "loaded");
+	/* It was not kept. */
+	assert_int_equal(cache_stats(recorder).inserts, 0);
+	cache_recorder_close(recorder);
+}
+
+static void entries_expire_and_are_told_of_after_the_stop(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	const struct tw_cache_entry *pinned;
+
+	cache_set_for(recorder, "short", "expired", INTERVAL);
+	cache_set(recorder, "deleted", "deleted");
+	cache_set(recorder, "left", "left");
+	pinned = cache_pinned(recorder, "left");
+	assert_status(tw_cache_delete(recorder->cache, "deleted", 7), TW_OK);
+	assert_status(tw_cache_stop(recorder->cache), TW_OK);
+	cache_pass(recorder, 3 * INTERVAL);
+	assert_removed(recorder, "expired", TW_CAUSE_EXPIRED);
+	assert_removed(recorder, "deleted", TW_CAUSE_EXPLICIT);
+	assert_int_equal(cache_stats(recorder).entries, 1);
+	tw_cache_destroy(recorder->cache);
+	recorder->cache = NULL;
+	assert_removed(recorder, "left", TW_CAUSE_SHUTDOWN);
+	assert_value(pinned, "left");
+	tw_cache_entry_release(pinned);
+	cache_recorder_close(recorder);
+}
+
+static void stop_in_listener(struct cache_recorder *recorder, const struct tw_cache_entry *entry,
+			     enum tw_cache_cause cause)
+{
+	(void)entry;
+	if (tw_cache_stop(recorder->cache) != (cause == TW_CAUSE_EXPLICIT ? TW_OK : TW_CLOSED) ||
+	    cache_get(recorder, "other") != TW_CLOSED)
+		abort();
+}
+
+static void listener_may_stop_its_cache(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+
+	recorder->on_remove = stop_in_listener;
+	cache_set(recorder, "key", "value");
+	cache_set(recorder, "other", "other");
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+	cache_pass(recorder, INTERVAL);
+	assert_removed(recorder, "value", TW_CAUSE_EXPLICIT);
+	tw_cache_destroy(recorder->cache);
+	recorder->cache = NULL;
+	assert_removed(recorder, "other", TW_CAUSE_SHUTDOWN);
+	cache_recorder_close(recorder);
+}
+
+static enum tw_status load_and_stop(void *argument, const void *key, size_t key_size,
+				    struct tw_cache_loading *loading)
+{
+	struct source *source = argument;
+
+	if (tw_cache_stop(source->cache) != TW_OK)
+		abort();
+	return source_load(source, key, key_size, loading);
+}
+
+static void loader_may_stop_its_cache(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	const struct tw_cache_entry *entry;
+	struct source source;
+
+	source_open(&source, "loaded");
+	source.cache = recorder->cache;
+	assert_status(
+		tw_cache_take(recorder->cache, "key", 3, load_and_stop, &source, TW_HOUR, &entry),
+		TW_OK);
+	assert_value(entry, "loaded");
+	tw_cache_entry_release(entry);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	cache_recorder_close(recorder);
+}
+
+/* ---- A server with threads that nobody joins ---- */
+
+enum { SERVERS = 8, SERVER_KEYS = 64 };
+
+struct server {
+	struct cache_recorder *recorder;
+	atomic_int number;
+	atomic_int at_work;
+	atomic_int calls;
+};
+
+static enum tw_status serve_once(struct tw_cache *cache, int number, int turn)
+{
+	int key = (number + turn) % SERVER_KEYS;
+	const struct tw_cache_entry *entry;
+	enum tw_status status;
+
+	switch (number % 4) {
+	case 0:
+		return tw_cache_set(cache, &key, sizeof(key), &turn, sizeof(turn));
+	case 1:
+		return tw_cache_get(cache, &key, sizeof(key), NULL, 0, NULL);
+	case 2:
+		return tw_cache_delete(cache, &key, sizeof(key));
+	default:
+		status = tw_cache_acquire(cache, &key, sizeof(key), &entry);
+		tw_cache_entry_release(entry);
+		return status;
+	}
+}
+
+static void *server_run(void *argument)
+{
+	struct server *server = argument;
+	int number = atomic_fetch_add(&server->number, 1);
+
+	pthread_detach(pthread_self());
+	for (int turn = 0; serve_once(server->recorder->cache, number, turn) != TW_CLOSED; turn++)
+		atomic_fetch_add(&server->calls, 1);
+	/* The last that it does with the cache; and with this. */
+	atomic_fetch_sub(&server->at_work, 1);
+	return NULL;
+}
+
+static void threads_that_nobody_joins_end_with_the_cache(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	static struct server server;
+	struct tw_cache_stats stats;
+	pthread_t thread;
+
+	server = (struct server){.recorder = recorder, .at_work = SERVERS};
+	for (int i = 0; i < SERVERS; i++)
+		assert_int_equal(pthread_create(&thread, NULL, server_run, &server), 0);
+	WAIT_UNTIL(atomic_load(&server.calls) > 1000);
+	assert_status(tw_cache_stop(recorder->cache), TW_OK);
+	stats = cache_stats(recorder);
+	WAIT_UNTIL(atomic_load(&server.at_work) == 0);
+	/* No set came in after the stop. */
+	assert_int_equal(cache_stats(recorder).inserts, stats.inserts);
+	tw_cache_destroy(recorder->cache);
+	recorder->cache = NULL;
+	assert_int_equal(removal_count(recorder), stats.inserts);
+	cache_recorder_close(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(stopped_cache_answers_closed),
+	TEST_CACHE(sliding_cache_answers_closed_too),
+	TEST_CACHE(takes_that_wait_are_woken_and_the_load_goes_on),
+	TEST_CACHE(entries_expire_and_are_told_of_after_the_stop),
+	TEST_CACHE(listener_may_stop_its_cache),
+	TEST_CACHE(loader_may_stop_its_cache),
+	TEST_CACHE(threads_that_nobody_joins_end_with_the_cache),
+};
+
+TEST_PROGRAM(tests)
