@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A call is held up before each of its atomic operations in turn, while the key's deadline passes
- * and another thread looks the key up: what that one has found expired, the call does not find
- * there. With the library of test_histories_yields.
+ * A call is held up before each of its atomic operations in turn, while another thread looks the
+ * key up, most often after the key's deadline has passed: what that one has found expired, the call
+ * does not find there; and a key that is there all the time it finds. With the library of
+ * test_histories_yields.
  */
 #include "support/test.h"
 
@@ -26,6 +27,7 @@ static struct onlooker {
 	struct cache_recorder *recorder;
 	struct gate gate;
 	bool ends;
+	tw_duration passes; /* before it looks */
 	enum tw_status status;
 	/* Of the call: operations until it is held up. */
 	int operations;
@@ -34,7 +36,7 @@ static struct onlooker {
 static void *onlooker_run(void *unused)
 {
 	for (gate_pass(&onlooker.gate); !onlooker.ends; gate_pass(&onlooker.gate)) {
-		if (tw_advance(onlooker.recorder->wheel, AFTER - BEFORE) != TW_OK)
+		if (tw_advance(onlooker.recorder->wheel, onlooker.passes) != TW_OK)
 			abort();
 		onlooker.status = cache_get(onlooker.recorder, "key");
 	}
@@ -49,9 +51,7 @@ static void hold_up(void)
 	gate_await(&onlooker.gate);
 }
 
-typedef enum tw_status changing_call(struct tw_cache *cache);
-
-/* Of what is held up there. */
+/* Of what is held up at an operation. */
 struct outcome {
 	bool is_held_up; /* false: it has no such operation any more */
 	enum tw_status status;
@@ -59,19 +59,28 @@ struct outcome {
 	bool has_expired;      /* the entry has left as one past its deadline */
 };
 
-static struct outcome hold_up_at(int operation, changing_call *call, const struct variant *variant,
-				 tw_duration idle)
+struct trial {
+	enum tw_status (*call)(struct tw_cache *cache);
+	void (*judge)(struct outcome);
+	tw_duration passes; /* AFTER - BEFORE: the deadline does */
+	struct tw_cache_options options;
+};
+
+static struct outcome trial_hold_up_at(const struct trial *trial, const struct variant *variant,
+				       int operation)
 {
-	struct cache_recorder *recorder = cache_recorder_open_quiet(
-		variant, TW_HOUR, (struct tw_cache_options){.shards = 1, .idle = idle});
+	struct cache_recorder *recorder =
+		cache_recorder_open_quiet(variant, TW_HOUR, trial->options);
 	struct outcome outcome;
 
 	onlooker.recorder = recorder;
+	onlooker.passes = trial->passes;
 	onlooker.operations = operation;
+	cache_set_letters(recorder, "abcdefghij");
 	cache_set_for(recorder, "key", "old", LIFE);
 	cache_pass(recorder, BEFORE);
 	yield_instead = hold_up;
-	outcome.status = call(recorder->cache);
+	outcome.status = trial->call(recorder->cache);
 	yield_instead = NULL;
 	outcome.is_held_up = onlooker.operations <= 0;
 	outcome.looked = onlooker.status;
@@ -80,28 +89,30 @@ static struct outcome hold_up_at(int operation, changing_call *call, const struc
 	return outcome;
 }
 
-/* Until the call is done without. It finds the key there at some, and not at others. */
-static void hold_up_everywhere(changing_call *call, void (*judge)(struct outcome),
-			       const struct variant *variant, tw_duration idle)
+/* At each, until the call is done before it comes to the next. */
+static void trial_run(struct trial trial, const struct variant *variant)
 {
 	struct outcome outcome;
 	pthread_t thread;
-	int found = 0;
+	int failed = 0;
 	int operation = 1;
 
+	trial.options.shards = 1;
 	onlooker.ends = false;
 	gate_init(&onlooker.gate);
 	assert_int_equal(pthread_create(&thread, NULL, onlooker_run, NULL), 0);
 	gate_await(&onlooker.gate);
 	for (;; operation++) {
-		outcome = hold_up_at(operation, call, variant, idle);
+		outcome = trial_hold_up_at(&trial, variant, operation);
 		if (!outcome.is_held_up)
 			break;
-		judge(outcome);
-		found += outcome.status == TW_OK;
+		trial.judge(outcome);
+		failed += outcome.status != TW_OK;
 	}
 	assert_status(outcome.status, TW_OK);
-	assert_true(operation > OPERATIONS_LEAST && found > 0 && found < operation - 1);
+	assert_true(operation > OPERATIONS_LEAST && failed < operation - 1);
+	/* It has read the clock after its first operations. */
+	assert_int_equal(failed > 0, trial.passes > 0);
 	onlooker.ends = true;
 	gate_open(&onlooker.gate);
 	pthread_join(thread, NULL);
@@ -133,25 +144,48 @@ static void entry_leaves_as_answered(struct outcome outcome)
 
 static void touch_finds_nothing_that_a_lookup_has_found_expired(void **state)
 {
-	hold_up_everywhere(touch, both_find_the_same, *state, 0);
-	hold_up_everywhere(touch, both_find_the_same, *state, TW_HOUR);
+	trial_run((struct trial){touch, both_find_the_same, AFTER - BEFORE, {0}}, *state);
+	trial_run((struct trial){touch, both_find_the_same, AFTER - BEFORE, {.idle = TW_HOUR}},
+		  *state);
 }
 
 static void replace_finds_nothing_that_a_lookup_has_found_expired(void **state)
 {
-	hold_up_everywhere(replace, both_find_the_same, *state, 0);
-	hold_up_everywhere(replace, both_find_the_same, *state, TW_HOUR);
+	trial_run((struct trial){replace, both_find_the_same, AFTER - BEFORE, {0}}, *state);
+	trial_run((struct trial){replace, both_find_the_same, AFTER - BEFORE, {.idle = TW_HOUR}},
+		  *state);
 }
 
 static void delete_finds_nothing_that_a_lookup_has_found_expired(void **state)
 {
-	hold_up_everywhere(delete, entry_leaves_as_answered, *state, 0);
+	trial_run((struct trial){delete, entry_leaves_as_answered, AFTER - BEFORE, {0}}, *state);
+}
+
+/* 20 bytes of letters and 33 of this one. */
+enum { BYTES_MOST = 40 };
+
+static enum tw_status set_heavier(struct tw_cache *cache)
+{
+	return tw_cache_set(cache, "key", 3, "thirty bytes, much more than 3", 30);
+}
+
+static void key_that_is_set_to_a_heavier_value_is_found_meanwhile(void **state)
+{
+	static const enum tw_cache_policy policies[] = {TW_POLICY_LRU, TW_POLICY_S3FIFO};
+
+	for (int i = 0; i < 2; i++)
+		trial_run((struct trial){set_heavier,
+					 both_find_the_same,
+					 0,
+					 {.max_bytes = BYTES_MOST, .policy = policies[i]}},
+			  *state);
 }
 
 static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, touch_finds_nothing_that_a_lookup_has_found_expired),
 	TEST_IN(levels_inline, replace_finds_nothing_that_a_lookup_has_found_expired),
 	TEST_IN(levels_inline, delete_finds_nothing_that_a_lookup_has_found_expired),
+	TEST_IN(levels_inline, key_that_is_set_to_a_heavier_value_is_found_meanwhile),
 };
 
 TEST_PROGRAM(tests)

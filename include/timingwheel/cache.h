@@ -189,8 +189,8 @@ TW_API void tw_cache_destroy(struct tw_cache *cache);
 
 /*
  * Sets the key's value, for the cache's own lifetime; key and value are copied before it returns. A
- * value may be empty (then NULL is fine). Replaces the value that the key has (TW_CAUSE_REPLACED).
- * Any thread. Costs a hash, an allocation, a copy, a lock that nobody holds for long, and the
+ * value may be empty (then NULL is fine). Replaces the value that the key has (TW_CAUSE_REPLACED);
+ * lookups beside it find the one or the other. Any thread. Costs a hash, an allocation, a copy, a lock that nobody holds for long, and the
  * precise clock; no system call unless the new deadline is the earliest of its shard or entries
  * leave that somebody is to be told of. TW_OK; TW_INVALID: no cache, a key that is NULL, empty or
  * over TW_KEY_SIZE_MAX, a NULL value that is not empty, a value over UINT32_MAX bytes; TW_FULL: it

@@ -76,16 +76,6 @@ static bool entry_is_there(const struct tw_cache_entry *entry, tw_duration now)
 	return entry && !(entry->kind & ENTRY_ABSENT) && entry_deadline(entry) > now;
 }
 
-/* Whether `entry` may stand in for `old` without going over max_bytes. */
-static bool cache_has_bytes_for(struct tw_cache *cache, const struct tw_cache_entry *old,
-				const struct tw_cache_entry *entry)
-{
-	uint64_t most = counter_read(&cache->domain.max_bytes);
-
-	return most == 0 || entry_weight(entry) <= entry_weight(old) ||
-	       counter_read(&cache->domain.bytes) + entry_weight(entry) - entry_weight(old) <= most;
-}
-
 enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
 			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
 {
@@ -111,13 +101,10 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 		return TW_NOT_FOUND;
 	if (mode != PUT_LOADED && shard->flights)
 		flights_override(shard->flights, hash, key, entry->key_size);
-	if (old && cache_has_bytes_for(cache, old, entry)) {
-		shard_replace(shard, slot, old, entry, now);
-		return TW_OK;
-	}
 	if (old)
-		shard_unlink(shard, old, TW_CAUSE_REPLACED, now);
-	shard_link(shard, hash, entry, now);
+		shard_replace(shard, slot, old, entry, now);
+	else
+		shard_link(shard, hash, entry, now);
 	return TW_OK;
 }
 

@@ -195,6 +195,9 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 	shard_drop(shard, old, TW_CAUSE_REPLACED, now);
 	if (should_settle)
 		policy_settle(&shard->policy);
+	/* Not before: lookups find the one or the other all the time. */
+	if (heavier > 0)
+		shard_evict(shard, SHARD_STEP, entry, now);
 }
 
 void shard_try_settle(struct shard *shard)

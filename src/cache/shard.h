@@ -110,7 +110,8 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
  * place then. False: it is past its deadline. */
 bool shard_try_to_succeed(struct shard *shard, struct tw_cache_entry *old,
 			  struct tw_cache_entry *entry, tw_duration now);
-/* Puts the entry, which is watched, in the place of `old` of the same key. */
+/* Puts the entry, which is watched, in the place of `old` of the same key, and then has others make
+ * room, as shard_link() does. */
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
 		   struct tw_cache_entry *entry, tw_duration now);
 /* Returns the cause that it has left for. */
