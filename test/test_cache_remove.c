@@ -235,6 +235,114 @@ static void listener_that_sleeps_blocks_no_call_and_no_expiry(void **state)
 	cache_recorder_close(recorder);
 }
 
+enum { QUEUED_MOST = 10 };
+
+/* The listener is inside with the first of so many that left. */
+static struct cache_recorder *open_behind(const struct variant *variant, struct sleeper *sleeper)
+{
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		variant, TW_HOUR, (struct tw_cache_options){.max_queued_removals = QUEUED_MOST});
+
+	gate_init(&sleeper->gate);
+	recorder->argument = sleeper;
+	recorder->on_remove = sleep_at_gate;
+	cache_set(recorder, "key", "value");
+	for (int i = 0; i < QUEUED_MOST; i++) {
+		assert_int_equal(cache_stats(recorder).queued_removals, i);
+		cache_set(recorder, "key", "value");
+	}
+	assert_status(tw_flush(recorder->wheel), TW_OK);
+	gate_await(&sleeper->gate);
+	assert_int_equal(cache_stats(recorder).queued_removals, QUEUED_MOST);
+	return recorder;
+}
+
+static enum tw_status load_value(void *argument, const void *key, size_t key_size,
+				 struct tw_cache_loading *loading)
+{
+	(void)argument;
+	(void)key;
+	(void)key_size;
+	return tw_cache_load_copy(loading, "loaded", 6, 0);
+}
+
+static void sets_are_refused_while_the_listener_is_far_behind(void **state)
+{
+	struct sleeper sleeper = {0};
+	struct cache_recorder *recorder = open_behind(*state, &sleeper);
+	struct tw_cache *cache = recorder->cache;
+	const struct tw_cache_entry *entry;
+	struct tw_cache_stats before = cache_stats(recorder);
+	struct tw_cache_stats stats;
+	static char adopted[] = "adopted";
+
+	assert_int_equal(before.refused, 0);
+	assert_status(tw_cache_set(cache, "key", 3, "new", 3), TW_FULL);
+	assert_status(tw_cache_set(cache, "another", 7, "new", 3), TW_FULL);
+	assert_status(tw_cache_add(cache, "another", 7, "new", 3, TW_HOUR), TW_FULL);
+	assert_status(tw_cache_add(cache, "key", 3, "new", 3, TW_HOUR), TW_EXISTS);
+	assert_status(tw_cache_replace(cache, "key", 3, "new", 3, TW_HOUR), TW_FULL);
+	assert_status(tw_cache_replace(cache, "another", 7, "new", 3, TW_HOUR), TW_NOT_FOUND);
+	assert_status(tw_cache_adopt(cache, "key", 3, adopted, 7, 0, NULL, NULL, TW_HOUR), TW_FULL);
+	assert_status(tw_cache_take(cache, "another", 7, load_value, NULL, 0, &entry), TW_OK);
+	assert_value(entry, "loaded");
+	tw_cache_entry_release(entry);
+	assert_holds_none(recorder, "another");
+	assert_holds(recorder, "key", "value");
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.refused, 6);
+	assert_int_equal(stats.inserts, before.inserts);
+	assert_int_equal(stats.queued_removals, QUEUED_MOST);
+	/* All else goes on. */
+	assert_status(tw_cache_touch(cache, "key", 3, TW_MINUTE), TW_OK);
+	assert_status(tw_cache_delete(cache, "key", 3), TW_OK);
+	assert_int_equal(cache_stats(recorder).queued_removals, QUEUED_MOST + 1);
+	/* One and another has been told. */
+	gate_open(&sleeper.gate);
+	gate_await(&sleeper.gate);
+	assert_status(tw_cache_set(cache, "key", 3, "new", 3), TW_FULL);
+	gate_open(&sleeper.gate);
+	gate_await(&sleeper.gate);
+	cache_set(recorder, "key", "new");
+	for (int i = 2; i < QUEUED_MOST + 1; i++)
+		gate_open(&sleeper.gate);
+	cache_settle(recorder);
+	assert_int_equal(cache_stats(recorder).queued_removals, 0);
+	assert_int_equal(cache_stats(recorder).notified, QUEUED_MOST + 1);
+	assert_holds(recorder, "key", "new");
+	/* For the last, which leaves now. */
+	gate_open(&sleeper.gate);
+	cache_recorder_close(recorder);
+}
+
+static void set_inside(struct cache_recorder *recorder, const struct tw_cache_entry *entry,
+		       enum tw_cache_cause cause)
+{
+	(void)entry;
+	if (cause == TW_CAUSE_REPLACED &&
+	    tw_cache_set(recorder->cache, "inside", 6, "inside", 6) == TW_FULL)
+		atomic_fetch_add((atomic_int *)recorder->argument, 1);
+}
+
+/* One call of on_remove at a time: a set in it that waited would wait for itself. */
+static void listener_is_refused_too_and_nothing_waits(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.max_queued_removals = 1});
+	atomic_int refused = 0;
+
+	recorder->argument = &refused;
+	recorder->on_remove = set_inside;
+	cache_set(recorder, "key", "value");
+	cache_set(recorder, "key", "value");
+	cache_settle(recorder);
+	assert_int_equal(atomic_load(&refused), 1);
+	cache_set(recorder, "key", "value");
+	cache_settle(recorder);
+	assert_int_equal(atomic_load(&refused), 2);
+	cache_recorder_close(recorder);
+}
+
 struct told {
 	int times;
 	struct tw_cache_stats last;
@@ -532,6 +640,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(listener_may_call_the_cache),
 	TEST_CACHE(flush_and_destroy_in_a_listener_do_nothing),
 	TEST_POOL(listener_that_sleeps_blocks_no_call_and_no_expiry),
+	TEST_POOL(sets_are_refused_while_the_listener_is_far_behind),
+	TEST_CACHE(listener_is_refused_too_and_nothing_waits),
 	TEST_CACHE(statistics_are_told_at_their_interval),
 	TEST_CACHE(two_caches_share_a_wheel_and_one_is_destroyed),
 	TEST_CACHE(destroy_tells_of_all_though_the_wheel_is_stopped),

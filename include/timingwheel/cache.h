@@ -107,9 +107,11 @@ struct tw_cache_stats {
 	/* Entries that left, by cause; their sum and `entries` make `inserts`. */
 	uint64_t removed[TW_CACHE_CAUSES];
 	uint64_t notified; /* calls of on_remove that returned */
+	uint64_t refused;  /* sets, and values loaded, for max_queued_removals */
 	/* State at the moment. */
 	uint64_t entries; /* absences and entries past their deadline included, until they leave */
 	uint64_t bytes;   /* the sum of their weights */
+	uint64_t queued_removals; /* wait for on_remove, or its return */
 };
 
 /* All zero means all defaults. */
@@ -140,6 +142,13 @@ struct tw_cache_options {
 	 * told without asking the source. With jitter. ≥ 0; 0: not kept. */
 	tw_duration negative_expire;
 	tw_cache_remove_fn *on_remove; /* NULL: nobody is told */
+	/*
+	 * While so many removals wait for on_remove, or its return, sets answer TW_FULL, and what
+	 * was loaded is given out and not kept: so a listener that is slower than the sets, or
+	 * stuck, piles up no memory. What leaves without a set is queued all the same, and the last
+	 * set below the limit may go over it by what it evicts. 0: no limit.
+	 */
+	uint64_t max_queued_removals;
 	/* Called on the wheel's pool every stats_interval (0: a minute) with the counts; NULL:
 	 * not. */
 	tw_duration stats_interval;
@@ -190,11 +199,12 @@ TW_API void tw_cache_destroy(struct tw_cache *cache);
 /*
  * Sets the key's value, for the cache's own lifetime; key and value are copied before it returns. A
  * value may be empty (then NULL is fine). Replaces the value that the key has (TW_CAUSE_REPLACED);
- * lookups beside it find the one or the other. Any thread. Costs a hash, an allocation, a copy, a lock that nobody holds for long, and the
- * precise clock; no system call unless the new deadline is the earliest of its shard or entries
- * leave that somebody is to be told of. TW_OK; TW_INVALID: no cache, a key that is NULL, empty or
- * over TW_KEY_SIZE_MAX, a NULL value that is not empty, a value over UINT32_MAX bytes; TW_FULL: it
- * weighs more than max_bytes by itself; TW_NO_MEMORY; TW_CLOSED. On failure nothing has changed.
+ * lookups beside it find the one or the other. Any thread. Costs a hash, an allocation, a copy, a
+ * lock that nobody holds for long, and the precise clock; no system call unless the new deadline is
+ * the earliest of its shard or entries leave that somebody is to be told of. TW_OK; TW_INVALID: no
+ * cache, a key that is NULL, empty or over TW_KEY_SIZE_MAX, a NULL value that is not empty, a value
+ * over UINT32_MAX bytes; TW_FULL: it weighs more than max_bytes by itself, or max_queued_removals
+ * wait; TW_NO_MEMORY; TW_CLOSED. On failure nothing has changed.
  */
 TW_API enum tw_status tw_cache_set(struct tw_cache *cache, const void *key, size_t key_size,
 				   const void *value, size_t value_size);
@@ -305,7 +315,7 @@ TW_API enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void
  * key, however many take it: the others wait for its end, `wait` at most: real time, on a manual
  * clock too; ≤ 0: not at all; TW_FOREVER: as long as it takes. They are told the same. The entry
  * is given out even if it can't be kept: when the key was set or deleted during the load (the value
- * set meanwhile stays), when it is too heavy, or its lifetime is over. A take that begins after
+ * set meanwhile stays), when a set of it would answer TW_FULL, or its lifetime is over. A take that begins after
  * such a set or delete waits for the end of that load, and then looks again, or loads itself.
  * Counts as a hit, a miss or an absence, by what it found first. TW_OK; what the loader answered,
  * or TW_LOAD_FAILED; TW_NOT_FOUND: absent, says the loader or what is kept of its answer;

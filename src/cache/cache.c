@@ -151,6 +151,7 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 static void shard_sum(struct shard *shard, struct tw_cache_stats *stats)
 {
 	shard_begin(shard);
+	stats->refused += shard->refused;
 	/* What came in is there still or was removed. */
 	stats->inserts += shard_table(shard)->count;
 	for (int i = 0; i < TW_CACHE_CAUSES; i++) {
@@ -181,6 +182,7 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_sum(&cache->shards[i], stats);
 	stats->notified = counter_read(&cache->notices.told);
+	stats->queued_removals = notices_waiting(&cache->notices);
 	stats->entries = counter_read(&cache->domain.entries);
 	stats->bytes = counter_read(&cache->domain.bytes);
 	return TW_OK;

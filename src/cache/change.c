@@ -93,6 +93,10 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 		return TW_NOT_FOUND;
 	if (most > 0 && entry_weight(entry) > most)
 		return TW_FULL;
+	if (notices_are_full(shard->notices)) {
+		shard->refused++;
+		return TW_FULL;
+	}
 	if ((!old && !shard_reserve(shard)) ||
 	    !shard_watch(shard, hash, entry, old ? entry_filed(old) : 0, entry_deadline(entry)))
 		return TW_NO_MEMORY;

@@ -60,7 +60,6 @@ static bool notices_tell_crowd(struct notices *notices)
 	struct reader *reader = epochs_reader(&notices->domain->epochs);
 	struct tw_cache_entry *entry;
 	struct tw_cache_entry *next;
-	uint64_t count = 0;
 	bool is_more;
 
 	pthread_mutex_lock(&notices->lock);
@@ -71,15 +70,15 @@ static bool notices_tell_crowd(struct notices *notices)
 	/* So that tw_cache_flush and tw_cache_destroy know where they are called from. */
 	if (reader)
 		reader->callbacks++;
-	for (; entry; entry = next, count++) {
+	for (; entry; entry = next) {
 		next = entry->notice_next;
 		notices->on_remove(notices->context, entry, entry_cause(entry));
 		tw_cache_entry_release(entry);
+		counter_add_ordered(&notices->told, 1);
 	}
 	if (reader)
 		reader->callbacks--;
 	pthread_mutex_lock(&notices->lock);
-	counter_add(&notices->told, count);
 	notices->is_awake = is_more = notices->first != NULL;
 	pthread_cond_broadcast(&notices->progress);
 	pthread_mutex_unlock(&notices->lock);
@@ -102,6 +101,7 @@ enum tw_status notices_open(struct notices *notices, struct domain *domain,
 {
 	notices->on_remove = options->on_remove;
 	notices->context = options->context;
+	notices->most = options->max_queued_removals;
 	notices->domain = domain;
 	if (!notices->on_remove)
 		return TW_OK;
@@ -127,7 +127,7 @@ void notices_add(struct notices *notices, struct notice_list *list)
 	else
 		notices->first = list->first;
 	notices->last = list->last;
-	notices->added += list->count;
+	counter_add(&notices->added, list->count);
 	if (!notices->is_awake)
 		(void)tw_alarm_set(notices->alarm, 0);
 	notices->is_awake = true;
@@ -147,12 +147,12 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 	/* A cancelled thread would keep the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&notices->lock);
-	target = notices->added;
-	while (counter_read(&notices->told) < target && status == TW_OK) {
+	target = counter_read(&notices->added);
+	while (counter_read_ordered(&notices->told) < target && status == TW_OK) {
 		pthread_mutex_unlock(&notices->lock);
 		status = tw_flush(notices->domain->wheel);
 		pthread_mutex_lock(&notices->lock);
-		if (counter_read(&notices->told) < target && status == TW_OK) {
+		if (counter_read_ordered(&notices->told) < target && status == TW_OK) {
 			bool goes_on = condition_wait(&notices->progress, &notices->lock,
 						      clock_read_real(CLOCK_MONOTONIC) + look);
 
@@ -160,7 +160,7 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 		}
 		/* What a listener makes leave is added before its own entry counts as told. */
 		if (later)
-			target = notices->added;
+			target = counter_read(&notices->added);
 	}
 	pthread_mutex_unlock(&notices->lock);
 	pthread_setcancelstate(state, &state);

@@ -15,16 +15,18 @@ struct notices {
 	/* Constant. */
 	tw_cache_remove_fn *on_remove; /* NULL: nobody is told */
 	void *context;
+	uint64_t most; /* of those that wait; 0: no limit */
 	struct domain *domain;
 	/* Any thread, under the lock, which is taken inside those of shards. */
 	pthread_mutex_t lock;
 	pthread_cond_t progress;
 	struct tw_cache_entry *first;
 	struct tw_cache_entry *last;
-	uint64_t added;
-	_Atomic uint64_t told; /* read by any thread */
-	bool is_awake;         /* the alarm is set, or runs and will look again */
+	_Atomic uint64_t added; /* read by any thread */
+	bool is_awake;          /* the alarm is set, or runs and will look again */
 	struct tw_alarm *alarm;
+	/* Written by the thread that tells; read by any. */
+	_Atomic uint64_t told;
 };
 
 /* Entries that left, of one shard, in order; each with a reference for this. */
@@ -37,6 +39,19 @@ struct notice_list {
 enum tw_status notices_open(struct notices *notices, struct domain *domain,
 			    const struct tw_cache_options *options);
 void notices_close(struct notices *notices);
+/* How many on_remove has not returned from. */
+static inline uint64_t notices_waiting(const struct notices *notices)
+{
+	uint64_t told = counter_read_ordered(&notices->told);
+
+	return counter_read(&notices->added) - told;
+}
+
+static inline bool notices_are_full(const struct notices *notices)
+{
+	return notices->most > 0 && notices_waiting(notices) >= notices->most;
+}
+
 /* Under the shard's lock that guards the list. */
 void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry);
 /* Under the same lock, at last: empties the list, which is not empty. */

@@ -30,6 +30,7 @@ struct shard {
 	_Alignas(64) pthread_mutex_t lock;
 	struct limbo *unlinks_to; /* until shard_end(), what is small; NULL: the shard's own */
 	uint64_t removed[TW_CACHE_CAUSES];
+	uint64_t refused;           /* for the removals that wait to be told */
 	struct flight *flights;     /* loads that run */
 	struct limbo limbo;         /* unlinked, maybe still seen by readers */
 	struct notice_list to_tell; /* since shard_begin */

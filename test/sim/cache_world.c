@@ -724,6 +724,8 @@ static void draw_world(void)
 		options->negative_expire = draw_between(1, 4 * world.interval);
 	if (sim_draw(4) != 0)
 		options->on_remove = on_remove;
+	if (sim_draw(6) == 0)
+		options->max_queued_removals = (uint64_t)draw_between(1, 20);
 	world.writes_much = sim_draw(2) == 0;
 	world.expire = draw_between(world.interval, 5 * world.interval);
 	world.users = (unsigned)draw_between(1, USERS_MOST);
