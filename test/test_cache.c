@@ -267,7 +267,7 @@ static void every_removal_is_told_once_with_its_cause(void **state)
 	assert_status(tw_cache_get_stats(fixture.cache, &stats), TW_OK);
 	assert_int_equal(stats.inserts, 151);
 	assert_int_equal(stats.entries, 1);
-	assert_int_equal(stats.bytes, 8);
+	assert_int_equal(stats.bytes, 64 + 40);
 	assert_int_equal(stats.notified, 150);
 	assert_int_equal(stats.removed[TW_CAUSE_EXPLICIT], 1);
 	assert_int_equal(stats.removed[TW_CAUSE_REPLACED], 1);

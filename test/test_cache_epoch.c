@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Epochs on their own: none goes on past a reader that is behind, what was unlinked is in sight as
- * long as it may be, and readers are found again and handed on.
+ * Eras on their own: what a reader may be looking at is in its sight, nothing else, and readers are
+ * found again and handed on.
  */
 #include "support/test.h"
 
@@ -11,50 +11,64 @@
 
 static void open_epochs(struct epochs *epochs)
 {
-	assert_true(epochs_init(epochs, sizeof(struct reader)));
+	assert_true(epochs_init(epochs, sizeof(struct reader), NULL));
 }
 
-static void reader_inside_holds_up_the_epoch_after_the_next(void **state)
+/* Of the readers inside. */
+static uint64_t era_in(struct epochs *epochs, uint64_t birth, uint64_t stamp)
+{
+	struct eras eras;
+
+	epochs_gather(epochs, stamp, &eras);
+	return eras_find(&eras, birth, stamp);
+}
+
+static void reader_inside_sees_what_lived_in_its_era(void **state)
 {
 	struct epochs epochs;
 	struct reader *reader;
-	uint64_t stamp;
+	uint64_t era;
 
 	(void)state;
 	open_epochs(&epochs);
 	reader = epochs_reader(&epochs);
-	assert_true(epochs_advance(&epochs));
-	reader_enter(reader, &epochs);
-	stamp = epochs_stamp(&epochs);
-	assert_true(epochs_advance(&epochs));
-	for (int i = 0; i < 3; i++)
-		assert_false(epochs_advance(&epochs));
-	assert_false(stamp_is_over(stamp, epochs_current(&epochs)));
+	epochs_advance(&epochs, 1);
+	era = reader_enter(reader, &epochs);
+	assert_int_equal(era, 2);
+	assert_true(epochs_is_in(&epochs, era));
+	epochs_advance(&epochs, 2);
+	epochs_advance(&epochs, 2);
+	assert_int_equal(epochs_stamp(&epochs), 3);
+	assert_false(epochs_is_in(&epochs, era));
+	/* Gone before, from before till after, made after. */
+	assert_int_equal(era_in(&epochs, 1, 1), 0);
+	assert_int_equal(era_in(&epochs, 1, 2), era);
+	assert_int_equal(era_in(&epochs, 2, 3), era);
+	assert_int_equal(era_in(&epochs, 3, 3), 0);
 	reader_leave(reader);
-	assert_true(epochs_advance(&epochs));
-	assert_true(stamp_is_over(stamp, epochs_current(&epochs)));
+	assert_int_equal(era_in(&epochs, 1, 3), 0);
 	epochs_destroy(&epochs);
 }
 
-/* It has the reader's epoch, and the reader may have found it. */
-static void stamp_of_the_next_epoch_waits_for_the_reader_too(void **state)
+/* What does not fit into the list of eras counts as a whole. */
+static void many_readers_hold_all_between_them(void **state)
 {
+	enum { READERS = ERAS_MOST + 10 };
+	struct reader *readers[READERS];
 	struct epochs epochs;
-	struct reader *reader;
-	uint64_t stamp;
 
 	(void)state;
 	open_epochs(&epochs);
-	reader = epochs_reader(&epochs);
-	reader_enter(reader, &epochs);
-	assert_true(epochs_advance(&epochs));
-	stamp = epochs_stamp(&epochs);
-	assert_false(epochs_advance(&epochs));
-	reader_leave(reader);
-	assert_true(epochs_advance(&epochs));
-	assert_false(stamp_is_over(stamp, epochs_current(&epochs)));
-	assert_true(epochs_advance(&epochs));
-	assert_true(stamp_is_over(stamp, epochs_current(&epochs)));
+	for (uint64_t i = 0; i < READERS; i++) {
+		readers[i] = epochs_add_reader(&epochs);
+		assert_int_equal(reader_enter(readers[i], &epochs), 10 * i + 1);
+		for (uint64_t k = 1; k <= 10; k++)
+			epochs_advance(&epochs, 10 * i + k);
+	}
+	for (uint64_t i = 0; i < READERS; i++)
+		assert_int_not_equal(era_in(&epochs, 10 * i + 1, 10 * i + 1), 0);
+	assert_int_equal(era_in(&epochs, 2, 10), 0);
+	assert_int_equal(era_in(&epochs, 10 * READERS, 10 * READERS), 0);
 	epochs_destroy(&epochs);
 }
 
@@ -87,7 +101,7 @@ static void reader_of_a_thread_that_ended_is_the_next_one_s(void **state)
 		first = first ? first : reader;
 		assert_ptr_equal(reader, first);
 	}
-	assert_int_equal(epochs_readers(&epochs), 1);
+	assert_int_equal(epochs_readers(&epochs), 0);
 	epochs_destroy(&epochs);
 }
 
@@ -112,8 +126,8 @@ static void thread_keeps_its_reader_while_others_caches_come_and_go(void **state
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(reader_inside_holds_up_the_epoch_after_the_next),
-	cmocka_unit_test(stamp_of_the_next_epoch_waits_for_the_reader_too),
+	cmocka_unit_test(reader_inside_sees_what_lived_in_its_era),
+	cmocka_unit_test(many_readers_hold_all_between_them),
 	cmocka_unit_test(reader_of_a_thread_that_ended_is_the_next_one_s),
 	cmocka_unit_test(thread_keeps_its_reader_while_others_caches_come_and_go),
 };

@@ -302,8 +302,8 @@ static void meet_fault(struct run *run, long number, bool and_all_after_it)
 	long no_memory = run->no_memory;
 
 	fail_allocation(number, and_all_after_it);
-	/* There are far more allocations than one in six steps; not all faults are told. */
-	for (long i = 0; run->no_memory == no_memory && i < 6 * number + 200; i++)
+	/* There are far more allocations than one in forty steps; not all faults are told. */
+	for (long i = 0; run->no_memory == no_memory && i < 40 * number + 1000; i++)
 		step(run);
 	for (int i = 0; and_all_after_it && i < 100; i++)
 		step(run);

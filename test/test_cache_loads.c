@@ -126,16 +126,16 @@ static void failed_load_leaves_what_was_set_meanwhile(void **state)
 static void value_too_heavy_is_given_and_not_kept(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR, (struct tw_cache_options){.max_bytes = 20});
+		*state, TW_HOUR, (struct tw_cache_options){.max_bytes = 120});
 	struct source source;
 
-	source_open(&source, "heavier than twenty bytes");
-	assert_taken(recorder, "key", &source, "heavier than twenty bytes");
+	source_open(&source, "heavier than the limit in bytes");
+	assert_taken(recorder, "key", &source, "heavier than the limit in bytes");
 	assert_holds_none(recorder, "key");
 	source.value = "light";
 	assert_taken(recorder, "key", &source, "light");
 	assert_holds(recorder, "key", "light");
-	assert_int_equal(cache_stats(recorder).bytes, 8);
+	assert_int_equal(cache_stats(recorder).bytes, cache_weight(3, 5));
 	cache_recorder_close(recorder);
 }
 
@@ -386,7 +386,7 @@ static int weigh_visited(void *context, const struct tw_cache_entry *entry)
 	(void)tw_cache_entry_key(entry, &key_size);
 	(void)tw_cache_entry_value(entry, &value_size);
 	weighing->entries++;
-	weighing->bytes += key_size + value_size;
+	weighing->bytes += cache_weight(key_size, value_size);
 	return 1;
 }
 

@@ -352,22 +352,22 @@ static void weights_stay_within_their_limit(void **state)
 
 static void value_too_heavy_is_refused_and_leaves_the_old_one(void **state)
 {
-	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 0, 20);
+	static const char too_heavy[150];
+	static const char just_light[100];
+	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 0, 216);
 
 	cache_set(recorder, "key", "value");
 	cache_set(recorder, "other", "value");
-	assert_status(tw_cache_set(recorder->cache, "key", 3, "eighteen byte long", 18), TW_FULL);
-	assert_status(tw_cache_add(recorder->cache, "new", 3, "eighteen byte long", 18, 1),
-		      TW_FULL);
-	assert_status(tw_cache_replace(recorder->cache, "key", 3, "eighteen byte long", 18, 1),
-		      TW_FULL);
+	assert_status(tw_cache_set(recorder->cache, "key", 3, too_heavy, 150), TW_FULL);
+	assert_status(tw_cache_add(recorder->cache, "new", 3, too_heavy, 150, 1), TW_FULL);
+	assert_status(tw_cache_replace(recorder->cache, "key", 3, too_heavy, 150, 1), TW_FULL);
 	assert_holds(recorder, "key", "value");
 	assert_holds(recorder, "other", "value");
-	assert_int_equal(cache_stats(recorder).bytes, 18);
-	assert_status(tw_cache_set(recorder->cache, "key", 3, "seventeen bytes..", 17), TW_OK);
-	assert_holds(recorder, "key", "seventeen bytes..");
+	assert_int_equal(cache_stats(recorder).bytes, 2 * cache_weight(3, 5));
+	assert_status(tw_cache_set(recorder->cache, "key", 3, just_light, 100), TW_OK);
+	assert_status(cache_get(recorder, "key"), TW_OK);
 	assert_holds_none(recorder, "other");
-	assert_int_equal(cache_stats(recorder).bytes, 20);
+	assert_int_equal(cache_stats(recorder).bytes, cache_weight(3, 100));
 	cache_settle(recorder);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_REPLACED), 1);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SIZE), 1);

@@ -109,13 +109,15 @@ static void all_entries_of_a_hash_are_met_once(void **state)
 	static _Alignas(16) struct tw_cache_entry entries[SAME + OTHERS];
 	static bool is_met[SAME + OTHERS];
 	const uint64_t hash = UINT64_C(0x8001000000000007);
-	struct arena *arena = arena_create();
-	struct table *table = table_new(arena, 96);
+	struct arena arena;
+	struct table *table;
 	struct tw_cache_entry *entry;
 	size_t position = 0;
 	int met = 0;
 
 	(void)state;
+	arena_init(&arena);
+	table = table_new(&arena, 1, 96);
 	assert_non_null(table);
 	for (int i = 0; i < SAME + OTHERS; i++) {
 		/* The others are told apart by what the slot does not keep. */
@@ -131,7 +133,7 @@ static void all_entries_of_a_hash_are_met_once(void **state)
 	}
 	assert_int_equal(met, SAME);
 	table_free(table);
-	arena_release(arena);
+	arena_destroy(&arena);
 }
 
 static void table_of_a_cleared_cache_is_small_again(void **state)

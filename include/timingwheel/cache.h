@@ -130,9 +130,18 @@ struct tw_cache_options {
 	/* Each lifetime given is multiplied by a random number between 1 - jitter and 1 + jitter,
 	 * so that what was set together does not expire together. 0: 0.05; negative: none; < 1. */
 	double jitter;
-	uint64_t max_entries;     /* 0: no limit */
-	uint64_t max_bytes;       /* 0: no limit; counts weights */
-	tw_cache_weigh_fn *weigh; /* NULL: an entry weighs key_size + value_size */
+	uint64_t max_entries; /* 0: no limit */
+	/*
+	 * Counts weights; 0: no limit. Without `weigh` an entry weighs what it takes of memory: 48
+	 * bytes, the key rounded up to 8, and the value, together rounded up to the next size of a
+	 * cell (by 16 to 256, then by a sixth on average, from 16 KiB on by 4 KiB), and 40 for its
+	 * share of the table; an adopted value beside that its size. The memory that the cache has
+	 * of the system is then 1.25 times max_bytes and 4 MiB at most, whatever sizes come and go:
+	 * beside what only pins and removals that on_remove is still to be told of hold, adopted
+	 * values, and sets under way.
+	 */
+	uint64_t max_bytes;
+	tw_cache_weigh_fn *weigh;
 	enum tw_cache_policy policy;
 	/* Sliding lifetime: an entry that is not looked up for so long expires, before its own
 	 * lifetime ends; each hit starts it anew. Counts from the coarse clock's next step, a few

@@ -79,15 +79,20 @@ void *pages_map_untouched(size_t size)
 
 void *pages_map_aligned(size_t size)
 {
-	char *all = pages_map_some(2 * size, 0);
+	return pages_map_at(size, size);
+}
+
+void *pages_map_at(size_t alignment, size_t size)
+{
+	char *all = pages_map_some(size + alignment, 0);
 	size_t before;
 
 	if (!all)
 		return NULL;
-	before = -(uintptr_t)all & (size - 1);
+	before = -(uintptr_t)all & (alignment - 1);
 	if (before > 0)
 		munmap(all, before);
-	munmap(all + before + size, size - before);
+	munmap(all + before + size, alignment - before);
 	pages_show_leak_detector(all + before, size);
 	return all + before;
 }

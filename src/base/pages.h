@@ -23,7 +23,9 @@ bool pages_unmap_some(struct pages *pages);
 void *pages_map_untouched(size_t size);
 /* The same, aligned to its size, which is a power of two. */
 void *pages_map_aligned(size_t size);
-/* Gives back what either has returned. */
+/* Likewise at a multiple of `alignment`, a power of two. */
+void *pages_map_at(size_t alignment, size_t size);
+/* Gives back what any of them has returned. */
 void pages_unmap_aligned(void *memory, size_t size);
 /* Whether the kernel is to use huge pages for it; before it is touched. */
 void pages_use_huge(void *memory, size_t size, bool huge);

@@ -3,120 +3,95 @@
  * A lookup in a large cache misses the processor's cache of page addresses twice as well, for the
  * bucket and for the entry, and under a hypervisor that costs about as much as the memory itself.
  * So memory comes in regions of 2 MiB at multiples of 2 MiB, which the system is asked to back with
- * one large page each. All shards share them: a cache with few entries holds one region, which is
- * left in small pages, of which only those in use are resident.
+ * one large page each, as soon as all of a region counts as resident anyway.
+ *
+ * Invariants: a leaf of a region is in one span at most; `idle` counts the leaves of regions that
+ * are resident and in none.
  *
  * Within a region spans are handed out as buddies: `longest` is a binary tree over its 512 leaves
  * of 4 KiB, and tells for each node the order of the largest free span below it (0: none; a leaf
- * is of order 1). Node 1 is the root, and node n has the children 2n and 2n + 1.
+ * is of order 1). Node 1 is the root, and node n has the children 2n and 2n + 1. Below a node that
+ * is free or taken as a whole, nodes tell of a whole free span: so a span of any number of leaves
+ * takes of the next power of two those pieces that its number has as bits, largest first.
  *
- * A region that is wholly free goes back to the system, but for the last one. Where there is no
- * region to be had, and for what is smaller or larger, the C library is asked.
+ * The first leaf of a region holds its head: so an address tells the arena that it is of. A span
+ * that no region has room for is a mapping by itself, with such a leaf before it.
  *
- * May run together: all but the last arena_release. One lock, inside those of the shards.
+ * Memory is resident from its first use on. What comes back stays so for its next use, up to a
+ * share of what is used; what is more is given back to the system at once, by the leaf, and a
+ * region that is wholly free, too. A region that gave leaves back has small pages until all of it
+ * is in use again: the system would fill a large one.
+ *
+ * May run together: all but arena_init() and arena_destroy(). One lock, inside those of the shards
+ * and of the pool.
  */
 #include "arena.h"
 
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#include "base/list.h"
-#include "base/sanitizer.h"
+#include "base/pages.h"
 
-#define REGION_SIZE ((size_t)ARENA_SPAN_MOST)
-
-/* The address sanitizer looks for leaks in memory that it knows. */
-#define REGIONS_ARE_USED (!SANITIZER_ADDRESS)
-
-enum { LINE = 64, LEAVES = ARENA_SPAN_MOST / ARENA_SPAN_LEAST, ROOT_ORDER = 10 };
+enum {
+	LINE = 64,
+	LEAVES = ARENA_REGION / ARENA_LEAF,
+	ROOT_ORDER = 10,
+	WORD = 64,
+	WORDS = LEAVES / WORD
+};
 
 _Static_assert(1 << (ROOT_ORDER - 1) == LEAVES, "a leaf is of order 1");
 
+/* What may be idle: a share of what is used, and some. With a limit in bytes little. */
+enum { IDLE_SHARE = 8, IDLE_SHARE_TIGHT = 64, IDLE_LEAST = 4 << 20, IDLE_LEAST_TIGHT = 1 << 19 };
+
 struct arena_region {
-	unsigned char *memory; /* constant */
+	struct arena *arena; /* constant */
 	/* Under the lock. */
 	struct list link; /* of those with something free */
+	bool has_large_page;
+	unsigned used_count;
+	unsigned resident_count;
+	uint64_t used[WORDS]; /* a bit for each leaf */
+	uint64_t resident[WORDS];
 	uint8_t longest[2 * LEAVES];
 };
 
-struct arena {
-	pthread_mutex_t lock;
-	/* Under it. */
-	unsigned owners;
-	unsigned regions;
-	struct list free_regions; /* with something free */
-};
+_Static_assert(sizeof(struct arena_region) <= ARENA_LEAF, "the head fits into a leaf");
 
-struct arena *arena_create(void)
+void arena_init(struct arena *arena)
 {
-	struct arena *arena = calloc(1, sizeof(*arena));
-
-	if (!arena)
-		return NULL;
+	memset(arena, 0, sizeof(*arena));
 	pthread_mutex_init(&arena->lock, NULL);
-	list_init(&arena->free_regions);
-	arena->owners = 1;
-	return arena;
+	list_init(&arena->regions);
 }
 
-void arena_acquire(struct arena *arena)
+void arena_set_tight(struct arena *arena, bool is_tight)
 {
 	pthread_mutex_lock(&arena->lock);
-	arena->owners++;
+	arena->is_tight = is_tight;
 	pthread_mutex_unlock(&arena->lock);
 }
 
-/* ---- Regions ---- */
-
-/* At a multiple of its size; NULL: the system has none. */
-static unsigned char *region_map(void)
+static struct arena_region *region_of(const void *memory)
 {
-	unsigned char *memory = mmap(NULL, 2 * REGION_SIZE, PROT_READ | PROT_WRITE,
-				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	size_t before;
-
-	if (memory == MAP_FAILED)
-		return NULL;
-	before = -(uintptr_t)memory & (REGION_SIZE - 1);
-	if (before > 0)
-		munmap(memory, before);
-	memory += before;
-	munmap(memory + REGION_SIZE, REGION_SIZE - before);
-	return memory;
+	return (struct arena_region *)((uintptr_t)memory & ~(uintptr_t)(ARENA_REGION - 1));
 }
 
-static struct arena_region *region_new(bool is_large_page)
+struct arena *arena_of(const void *memory)
 {
-	struct arena_region *region = malloc(sizeof(*region));
-	unsigned order = ROOT_ORDER;
-
-	if (!region)
-		return NULL;
-	region->memory = region_map();
-	if (!region->memory) {
-		free(region);
-		return NULL;
-	}
-	/* One that refuses has small pages. */
-	if (is_large_page)
-		(void)madvise(region->memory, REGION_SIZE, MADV_HUGEPAGE);
-	for (unsigned node = 1; node < 2 * LEAVES; node++) {
-		if (node >> (ROOT_ORDER - order + 1))
-			order--;
-		region->longest[node] = (uint8_t)order;
-	}
-	return region;
+	return region_of(memory)->arena;
 }
 
-static void region_free(struct arena_region *region)
+/* Under the lock. */
+static uint64_t arena_idle_most(const struct arena *arena)
 {
-	munmap(region->memory, REGION_SIZE);
-	free(region);
+	if (arena->is_tight)
+		return arena->used / IDLE_SHARE_TIGHT + IDLE_LEAST_TIGHT;
+	return arena->used / IDLE_SHARE + IDLE_LEAST;
 }
+
+/* ---- A region's tree ---- */
 
 /* What the children of each node above amount to: two that are whole are one. */
 static void region_sum_above(struct arena_region *region, unsigned node, unsigned order)
@@ -131,8 +106,8 @@ static void region_sum_above(struct arena_region *region, unsigned node, unsigne
 	}
 }
 
-/* Of a region that has it. */
-static void *region_take(struct arena_region *region, unsigned order)
+/* The first leaf of a free span of that order, which the region has. */
+static unsigned region_seek(const struct arena_region *region, unsigned order)
 {
 	unsigned node = 1;
 
@@ -143,120 +118,280 @@ static void *region_take(struct arena_region *region, unsigned order)
 
 		node = 2 * node + (left < order || (right >= order && right < left));
 	}
-	region->longest[node] = 0;
-	region_sum_above(region, node, order);
-	return region->memory + (((size_t)node << (order - 1)) - LEAVES) * ARENA_SPAN_LEAST;
+	return (node << (order - 1)) - LEAVES;
 }
 
-static void region_give(struct arena_region *region, const void *memory, unsigned order)
+/* Of the least power of two that is not less. */
+static unsigned order_of(unsigned leaves)
 {
-	size_t leaf = (size_t)((const unsigned char *)memory - region->memory) / ARENA_SPAN_LEAST;
-	unsigned node = (unsigned)(leaf + LEAVES) >> (order - 1);
+	return leaves == 1 ? 1 : 33 - (unsigned)__builtin_clz(leaves - 1);
+}
 
-	region->longest[node] = (uint8_t)order;
-	region_sum_above(region, node, order);
+/* Takes the pieces of a span, or gives them back. */
+static void region_mark(struct arena_region *region, unsigned leaf, unsigned leaves, bool is_taken)
+{
+	while (leaves > 0) {
+		unsigned order = 32 - (unsigned)__builtin_clz(leaves);
+		unsigned node = (leaf + LEAVES) >> (order - 1);
+
+		region->longest[node] = is_taken ? 0 : (uint8_t)order;
+		region_sum_above(region, node, order);
+		leaf += 1u << (order - 1);
+		leaves -= 1u << (order - 1);
+	}
+}
+
+/* ---- Regions ---- */
+
+/* Under the lock: a span's leaves are used, and resident from now on. */
+static void region_use(struct arena_region *region, unsigned leaf, unsigned leaves)
+{
+	struct arena *arena = region->arena;
+
+	for (unsigned i = leaf; i < leaf + leaves; i++) {
+		uint64_t bit = (uint64_t)1 << i % WORD;
+
+		region->used[i / WORD] |= bit;
+		if (region->resident[i / WORD] & bit) {
+			arena->idle -= ARENA_LEAF;
+		} else {
+			region->resident[i / WORD] |= bit;
+			region->resident_count++;
+		}
+	}
+	region->used_count += leaves;
+	arena->used += (uint64_t)leaves * ARENA_LEAF;
+	if (region->resident_count == LEAVES && !region->has_large_page) {
+		region->has_large_page = true;
+		pages_use_huge(region, ARENA_REGION, true);
+	}
+}
+
+/* Under the lock: they are in no span. */
+static void region_unuse(struct arena_region *region, unsigned leaf, unsigned leaves)
+{
+	for (unsigned i = leaf; i < leaf + leaves; i++)
+		region->used[i / WORD] &= ~((uint64_t)1 << i % WORD);
+	region->used_count -= leaves;
+	region->arena->used -= (uint64_t)leaves * ARENA_LEAF;
+	region->arena->idle += (uint64_t)leaves * ARENA_LEAF;
+}
+
+/* Under the lock: gives the memory of resident leaves that are in no span back to the system. */
+static void region_purge(struct arena_region *region, unsigned leaf, unsigned leaves)
+{
+	if (region->has_large_page)
+		pages_use_huge(region, ARENA_REGION, false);
+	region->has_large_page = false;
+	(void)pages_release((char *)region + (size_t)leaf * ARENA_LEAF, (size_t)leaves * ARENA_LEAF);
+	for (unsigned i = leaf; i < leaf + leaves; i++)
+		region->resident[i / WORD] &= ~((uint64_t)1 << i % WORD);
+	region->resident_count -= leaves;
+	region->arena->idle -= (uint64_t)leaves * ARENA_LEAF;
+}
+
+static bool region_is_idle(const struct arena_region *region, unsigned leaf)
+{
+	uint64_t bits = ~region->used[leaf / WORD] & region->resident[leaf / WORD];
+
+	return bits >> leaf % WORD & 1;
+}
+
+static void region_trim(struct arena_region *region)
+{
+	unsigned leaf = 1;
+
+	while (leaf < LEAVES) {
+		unsigned end = leaf;
+
+		while (end < LEAVES && region_is_idle(region, end))
+			end++;
+		if (end > leaf)
+			region_purge(region, leaf, end - leaf);
+		leaf = end + 1;
+	}
+}
+
+/* Under the lock; NULL: the system has none. */
+static struct arena_region *region_new(struct arena *arena)
+{
+	struct arena_region *region = pages_map_aligned(ARENA_REGION);
+	bool has_large_page = arena->idle + ARENA_REGION <= arena_idle_most(arena);
+	unsigned order = ROOT_ORDER;
+
+	if (!region)
+		return NULL;
+	pages_use_huge(region, ARENA_REGION, has_large_page);
+	region->arena = arena;
+	region->has_large_page = has_large_page;
+	for (unsigned node = 1; node < 2 * LEAVES; node++) {
+		if (node >> (ROOT_ORDER - order + 1))
+			order--;
+		region->longest[node] = (uint8_t)order;
+	}
+	if (has_large_page) {
+		memset(region->resident, 0xff, sizeof(region->resident));
+		region->resident_count = LEAVES;
+		arena->idle += ARENA_REGION;
+	}
+	/* The head. */
+	region_mark(region, 0, 1, true);
+	region_use(region, 0, 1);
+	arena->region_count++;
+	list_append(arena->regions.next, &region->link);
+	return region;
+}
+
+/* Under the lock: one whose spans are all back. */
+static void region_free(struct arena_region *region)
+{
+	struct arena *arena = region->arena;
+
+	list_remove(&region->link);
+	arena->region_count--;
+	arena->used -= ARENA_LEAF;
+	arena->idle -= (uint64_t)(region->resident_count - 1) * ARENA_LEAF;
+	pages_unmap_aligned(region, ARENA_REGION);
 }
 
 /* ---- Under the lock ---- */
 
-/* In front of the others. */
-static void arena_list(struct arena *arena, struct arena_region *region)
-{
-	list_append(arena->free_regions.next, &region->link);
-}
-
 /* NULL: there is none to be had. */
 static struct arena_region *arena_find(struct arena *arena, unsigned order)
 {
-	struct arena_region *region;
+	for (struct list *link = arena->regions.next; link != &arena->regions; link = link->next) {
+		struct arena_region *region = list_entry(link, struct arena_region, link);
 
-	for (struct list *link = arena->free_regions.next; link != &arena->free_regions;
-	     link = link->next) {
-		region = list_entry(link, struct arena_region, link);
 		if (region->longest[1] >= order)
 			return region;
 	}
-	region = region_new(arena->regions > 0);
-	if (region) {
-		arena->regions++;
-		arena_list(arena, region);
-	}
-	return region;
+	return region_new(arena);
+}
+
+static void *arena_take_leaves(struct arena *arena, unsigned leaves)
+{
+	struct arena_region *region = arena_find(arena, order_of(leaves));
+	unsigned leaf;
+
+	if (!region)
+		return NULL;
+	leaf = region_seek(region, order_of(leaves));
+	region_mark(region, leaf, leaves, true);
+	region_use(region, leaf, leaves);
+	if (region->longest[1] == 0)
+		list_remove(&region->link);
+	return (char *)region + (size_t)leaf * ARENA_LEAF;
+}
+
+static void arena_give_leaves(struct arena *arena, void *memory, unsigned leaves)
+{
+	struct arena_region *region = region_of(memory);
+	unsigned leaf = (unsigned)((uintptr_t)memory % ARENA_REGION / ARENA_LEAF);
+
+	if (region->longest[1] == 0)
+		list_append(arena->regions.next, &region->link);
+	region_mark(region, leaf, leaves, false);
+	region_unuse(region, leaf, leaves);
+	if (region->used_count == 1 && arena->region_count > 1)
+		region_free(region);
+	else if (arena->idle > arena_idle_most(arena))
+		region_purge(region, leaf, leaves);
 }
 
 /* ---- Spans ---- */
 
-static void *library_take(size_t size)
+static unsigned leaves_of(size_t size)
 {
-	void *memory = aligned_alloc(size > REGION_SIZE ? REGION_SIZE : LINE, size);
+	return (unsigned)((size + ARENA_LEAF - 1) / ARENA_LEAF);
+}
 
-	/* As for regions; one that refuses has small pages. */
-	if (memory && size > REGION_SIZE)
-		(void)madvise(memory, size, MADV_HUGEPAGE);
+size_t arena_span_size(size_t size)
+{
+	if (size < ARENA_LEAF)
+		return (size + LINE - 1) / LINE * LINE;
+	return (leaves_of(size) + (size_t)(size > ARENA_SPAN_MOST)) * ARENA_LEAF;
+}
+
+/* With a leaf before it for its head. */
+static void *mapping_take(struct arena *arena, size_t size)
+{
+	struct arena_region *head = pages_map_at(ARENA_REGION, arena_span_size(size));
+
+	if (!head)
+		return NULL;
+	pages_use_huge(head, arena_span_size(size), true);
+	head->arena = arena;
+	return (char *)head + ARENA_LEAF;
+}
+
+static void arena_count(struct arena *arena, int64_t used)
+{
+	pthread_mutex_lock(&arena->lock);
+	arena->used += (uint64_t)used;
+	pthread_mutex_unlock(&arena->lock);
+}
+
+void *arena_take(struct arena *arena, size_t size)
+{
+	void *memory;
+
+	if (size < ARENA_LEAF) {
+		memory = aligned_alloc(LINE, arena_span_size(size));
+	} else if (size > ARENA_SPAN_MOST) {
+		memory = mapping_take(arena, size);
+	} else {
+		pthread_mutex_lock(&arena->lock);
+		memory = arena_take_leaves(arena, leaves_of(size));
+		pthread_mutex_unlock(&arena->lock);
+		return memory;
+	}
+	if (memory)
+		arena_count(arena, (int64_t)arena_span_size(size));
 	return memory;
 }
 
-static unsigned order_of(size_t size)
+void arena_give(struct arena *arena, void *memory, size_t size)
 {
-	return (unsigned)__builtin_ctzll(size / ARENA_SPAN_LEAST) + 1;
-}
-
-struct arena_span arena_take(struct arena *arena, size_t size)
-{
-	struct arena_span span = {NULL, NULL, LINE};
-
-	while (span.size < size)
-		span.size *= 2;
-	if (REGIONS_ARE_USED && span.size >= ARENA_SPAN_LEAST && span.size <= ARENA_SPAN_MOST) {
+	if (size >= ARENA_LEAF && size <= ARENA_SPAN_MOST) {
 		pthread_mutex_lock(&arena->lock);
-		span.region = arena_find(arena, order_of(span.size));
-		if (span.region) {
-			span.memory = region_take(span.region, order_of(span.size));
-			if (span.region->longest[1] == 0)
-				list_remove(&span.region->link);
-		}
+		arena_give_leaves(arena, memory, leaves_of(size));
 		pthread_mutex_unlock(&arena->lock);
-	}
-	if (!span.memory)
-		span.memory = library_take(span.size);
-	return span;
-}
-
-void arena_give(struct arena *arena, const struct arena_span *span)
-{
-	struct arena_region *region = span->region;
-	bool is_free = false;
-
-	if (!region) {
-		free(span->memory);
 		return;
 	}
-	pthread_mutex_lock(&arena->lock);
-	if (region->longest[1] == 0)
-		arena_list(arena, region);
-	region_give(region, span->memory, order_of(span->size));
-	if (region->longest[1] == ROOT_ORDER && arena->regions > 1) {
-		list_remove(&region->link);
-		arena->regions--;
-		is_free = true;
-	}
-	pthread_mutex_unlock(&arena->lock);
-	if (is_free)
-		region_free(region);
+	if (size < ARENA_LEAF)
+		free(memory);
+	else
+		pages_unmap_aligned(region_of(memory), arena_span_size(size));
+	arena_count(arena, -(int64_t)arena_span_size(size));
 }
 
-void arena_release(struct arena *arena)
+bool arena_trim(struct arena *arena)
+{
+	enum { STEP = 8 };
+	bool is_more;
+
+	pthread_mutex_lock(&arena->lock);
+	for (unsigned i = 0; i < STEP && i < arena->region_count; i++) {
+		struct list *link;
+
+		if (arena->idle <= arena_idle_most(arena))
+			break;
+		link = list_take_first(&arena->regions);
+		if (!link)
+			break;
+		region_trim(list_entry(link, struct arena_region, link));
+		list_append(&arena->regions, link);
+	}
+	is_more = arena->idle > arena_idle_most(arena);
+	pthread_mutex_unlock(&arena->lock);
+	return is_more;
+}
+
+void arena_destroy(struct arena *arena)
 {
 	struct list *link;
-	unsigned owners;
 
-	pthread_mutex_lock(&arena->lock);
-	owners = --arena->owners;
-	pthread_mutex_unlock(&arena->lock);
-	if (owners > 0)
-		return;
-	while ((link = list_take_first(&arena->free_regions)))
-		region_free(list_entry(link, struct arena_region, link));
+	while ((link = list_take_first(&arena->regions)))
+		pages_unmap_aligned(list_entry(link, struct arena_region, link), ARENA_REGION);
 	pthread_mutex_destroy(&arena->lock);
-	free(arena);
 }

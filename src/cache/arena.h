@@ -1,32 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of one cache for what is large or many: tables, and the chunks that entries are cut from.
- * Any thread. Lives until its last owner lets go of it, which may be long after the cache.
+ * Memory of one cache for what is large or many: tables, large entries, and the pages that others
+ * are cut from. Any thread.
  */
 #ifndef CACHE_ARENA_H
 #define CACHE_ARENA_H
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-struct arena;
+#include "base/list.h"
+
+/* Spans of up to ARENA_SPAN_MOST lie in regions; larger ones are mapped each by itself. */
+enum { ARENA_LEAF = 4096, ARENA_SPAN_MOST = 1 << 20, ARENA_REGION = 1 << 21 };
+
 struct arena_region;
 
-/* A power of two of bytes, at a multiple of 64. */
-struct arena_span {
-	void *memory;
-	struct arena_region *region; /* NULL: it came from the C library */
-	size_t size;
+struct arena {
+	pthread_mutex_t lock;
+	/* Under it. */
+	struct list regions; /* with something free */
+	unsigned region_count;
+	bool is_tight; /* there is a limit in bytes */
+	uint64_t used; /* bytes in spans */
+	uint64_t idle; /* bytes that are in none, and resident */
 };
 
-enum { ARENA_SPAN_LEAST = 4096, ARENA_SPAN_MOST = 1 << 21 };
-
-/* With one owner; NULL: out of memory. */
-struct arena *arena_create(void);
-void arena_acquire(struct arena *arena);
-/* All spans of the owner that lets go have been given back. */
-void arena_release(struct arena *arena);
-/* At least `size` bytes, of any content; memory NULL: out of memory. */
-struct arena_span arena_take(struct arena *arena, size_t size);
-void arena_give(struct arena *arena, const struct arena_span *span);
+void arena_init(struct arena *arena);
+/* All spans have been given back. */
+void arena_destroy(struct arena *arena);
+/* Whether little may be idle. */
+void arena_set_tight(struct arena *arena, bool is_tight);
+/*
+ * At least `size` bytes, of any content, at a multiple of 64; a power of two from ARENA_LEAF to
+ * ARENA_SPAN_MOST stands at a multiple of itself. NULL: out of memory.
+ */
+void *arena_take(struct arena *arena, size_t size);
+/* With the size it was taken with. */
+void arena_give(struct arena *arena, void *memory, size_t size);
+/* How many bytes a span of that size takes. */
+size_t arena_span_size(size_t size);
+/* Gives back to the system some of what is idle beyond what may be. True: there is more. */
+bool arena_trim(struct arena *arena);
+/* The arena of a span of ARENA_LEAF and more, from any address in its first MiB. */
+struct arena *arena_of(const void *memory);
 
 #endif

@@ -142,6 +142,7 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 			shard_turn_policy_on(&cache->shards[i]);
 	}
 	domain_set_limits(&cache->domain, max_entries, max_bytes);
+	pool_set_limit(cache->domain.pool, max_bytes);
 	cache_evict(cache, NULL);
 	return TW_OK;
 }

@@ -62,8 +62,13 @@ static inline bool cache_finds_past(const struct tw_cache *cache, struct tw_cach
  * or gone): it was set just now. */
 void cache_evict(struct tw_cache *cache, const struct tw_cache_entry *spared);
 
-/* lookup.c. Inside an epoch: the key's entry if it may be read, absences too, else NULL. A use. */
-struct tw_cache_entry *cache_find(struct tw_cache *cache, uint64_t hash, const void *key,
-				  size_t key_size);
+/* compact.c. Moves entries out of sparse pages, of `bytes` in all, while more is free than should
+ * be; `at_rest`: than for what is there now. True: there may be more to do. */
+bool cache_compact(struct tw_cache *cache, size_t bytes, bool at_rest);
+
+/* lookup.c. Enters an era, which the caller leaves: the key's entry if it may be read, absences
+ * too, else NULL. A use. */
+struct tw_cache_entry *cache_find(struct tw_cache *cache, struct reader *reader, uint64_t hash,
+				  const void *key, size_t key_size);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stash.h"
+#include "retire.h"
 
 enum {
 	SHARDS_DEFAULT = 64,
@@ -57,28 +57,34 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache,
 }
 
 /* False: something is left in one. */
-static bool cache_clear_stashes(struct tw_cache *cache)
+static bool cache_clear_threads(struct tw_cache *cache)
 {
 	struct reader *reader = epochs_first_reader(&cache->domain.epochs);
 	bool is_done = true;
 
 	for (; reader; reader = reader->next)
-		is_done &= stash_clear(reader_stash(reader), cache);
+		is_done &= thread_clear(reader_thread(reader), &cache->domain);
 	return is_done;
 }
 
 static void cache_run_upkeep(void *argument)
 {
+	enum { COMPACTED = 64 << 20 };
 	struct tw_cache *cache = argument;
+	bool goes_on;
 
 	/* seq_cst: a caller that asks from here on is served by another run; and before the look at
 	 * the list of readers: one that comes into it later finds this, when it asks. Pairs with
 	 * the load in domain_ask_upkeep(). */
 	atomic_store_explicit(&cache->domain.upkeep_is_set, false, memory_order_seq_cst);
-	if (!cache_clear_stashes(cache))
+	goes_on = !cache_clear_threads(cache);
+	pool_readmit(cache->domain.pool);
+	if (cache_compact(cache, COMPACTED, true))
+		goes_on = true;
+	while (arena_trim(&cache->domain.pool->arena))
+		continue;
+	if (goes_on)
 		domain_ask_upkeep(&cache->domain);
-	for (unsigned i = 0; i <= cache->shard_mask; i++)
-		shard_reclaim(&cache->shards[i]);
 }
 
 static void cache_run_stats(void *argument)
@@ -166,8 +172,13 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 	if (status != TW_OK)
 		return status;
 	domain_init_clock(&cache->domain);
-	cache->domain.arena = arena_create();
-	if (!cache->domain.arena || !epochs_init(&cache->domain.epochs, sizeof(struct stash)))
+	cache->domain.pool = pool_create();
+	if (!cache->domain.pool ||
+	    !epochs_init(&cache->domain.epochs, sizeof(struct thread_cache), thread_init))
+		return TW_NO_MEMORY;
+	pool_set_limit(cache->domain.pool, options->max_bytes);
+	cache->domain.nobody = epochs_add_reader(&cache->domain.epochs);
+	if (!cache->domain.nobody)
 		return TW_NO_MEMORY;
 	status = notices_open(&cache->notices, &cache->domain, options);
 	if (status == TW_OK)
@@ -188,14 +199,14 @@ static void cache_close(struct tw_cache *cache)
 	notices_close(&cache->notices);
 	tw_alarm_destroy(cache->domain.upkeep);
 	for (; reader; reader = reader->next)
-		stash_close(reader_stash(reader));
+		thread_close(reader_thread(reader), &cache->domain);
 	for (unsigned i = 0; cache->shards && i <= cache->shard_mask; i++)
 		if (cache->shards[i].domain)
 			shard_close(&cache->shards[i]);
 	free(cache->shards);
 	epochs_destroy(&cache->domain.epochs);
-	if (cache->domain.arena)
-		arena_release(cache->domain.arena);
+	if (cache->domain.pool)
+		pool_close(cache->domain.pool);
 	tw_destroy(cache->own_wheel);
 	pthread_cond_destroy(&cache->takes_are_over);
 	pthread_mutex_destroy(&cache->takes_lock);

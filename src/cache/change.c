@@ -6,7 +6,7 @@
 #include "change.h"
 
 #include "base/xorshift.h"
-#include "stash.h"
+#include "retire.h"
 
 /* ---- Lifetimes ---- */
 
@@ -54,21 +54,17 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 {
 	const struct entry_adopted *adopted = plan->adopted;
 
-	if (plan->is_absent)
-		plan->weight = plan->key_size;
-	else if (plan->weight == 0 && cache->weigh)
+	plan->is_extended = plan->weight > 0 || cache->weigh || cache->idle > 0;
+	if (plan->weight == 0 && cache->weigh && !plan->is_absent)
 		plan->weight = cache->weigh(cache->context, plan->key, plan->key_size,
 					    adopted ? adopted->value : plan->value,
 					    adopted ? adopted->value_size : plan->value_size);
 	else if (plan->weight == 0)
-		plan->weight = plan->key_size + (adopted ? adopted->value_size : plan->value_size);
-	else
-		plan->is_extended = true;
+		plan->weight = plan_weight(plan);
 	if (plan->weight > TW_CACHE_WEIGHT_MAX) {
 		plan->weight = TW_CACHE_WEIGHT_MAX;
 		plan->is_extended = true;
 	}
-	plan->is_extended = plan->is_extended || cache->weigh || cache->idle > 0;
 }
 
 static bool entry_is_there(const struct tw_cache_entry *entry, tw_duration now)
@@ -84,6 +80,7 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 	struct tw_cache_entry *old =
 		table_find(shard_table(shard), hash, key, entry->key_size, &slot);
 	uint64_t most = counter_read(&cache->domain.max_bytes);
+	tw_duration old_deadline = TW_FOREVER;
 
 	if (domain_is_closed(&cache->domain))
 		return TW_CLOSED;
@@ -100,54 +97,35 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 	if ((!old && !shard_reserve(shard)) ||
 	    !shard_watch(shard, hash, entry, old ? entry_filed(old) : 0, entry_deadline(entry)))
 		return TW_NO_MEMORY;
-	/* A lookup may have found it expired since then. */
-	if (mode == PUT_REPLACE && !shard_try_to_succeed(shard, old, entry, now))
-		return TW_NOT_FOUND;
+	if (mode == PUT_REPLACE) {
+		old_deadline = entry_deadline(old);
+		do
+			/* A lookup may have found it expired since then. */
+			if (old_deadline <= now)
+				return TW_NOT_FOUND;
+		while (!entry_try_to_forward(old, &old_deadline, entry));
+	}
 	if (mode != PUT_LOADED && shard->flights)
 		flights_override(shard->flights, hash, key, entry->key_size);
 	if (old)
-		shard_replace(shard, slot, old, entry, now);
+		shard_replace(shard, hash, slot, old, entry, now);
 	else
 		shard_link(shard, hash, entry, now);
+	if (mode == PUT_REPLACE)
+		entry_end_forward(old, old_deadline);
 	return TW_OK;
 }
 
-/* Between begin and end, where the entry is made if it needs the pool. */
-static enum tw_status cache_put_planned(struct tw_cache *cache, struct shard *shard,
-					const struct entry_plan *plan,
-					struct tw_cache_entry **entry, enum put_mode mode,
-					tw_duration lifetime)
+/* Between begin and end. */
+static enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
+				    struct tw_cache_entry *entry, enum put_mode mode,
+				    tw_duration lifetime)
 {
-	enum tw_status status;
-	tw_duration now;
-
 	/* Not before the lock: what is judged by it is judged as it is now. */
-	now = tw_now(cache->domain.wheel);
-	if (!*entry)
-		*entry = entry_make(pool_take(shard->pool, plan_size(plan)), plan);
-	if (!*entry)
-		return TW_NO_MEMORY;
-	cache_start_life(cache, *entry, now, lifetime);
-	status = cache_put(cache, shard, plan->hash, *entry, mode, now);
-	if (status != TW_OK)
-		entry_discard(*entry);
-	return status;
-}
+	tw_duration now = tw_now(cache->domain.wheel);
 
-/* Makes it without the shard's lock if it can. False: out of memory. */
-static bool cache_make_entry(struct stash *stash, const struct entry_plan *plan,
-			     struct tw_cache_entry **entry)
-{
-	size_t size = plan_size(plan);
-	bool needs_pool = pool_has_size(size);
-	struct pool_block *block = NULL;
-
-	if (!needs_pool)
-		block = pool_take(NULL, size);
-	else if (stash)
-		block = spare_take(&stash->spare, size);
-	*entry = entry_make(block, plan);
-	return *entry || needs_pool;
+	cache_start_life(cache, entry, now, lifetime);
+	return cache_put(cache, shard, hash, entry, mode, now);
 }
 
 /*
@@ -158,11 +136,13 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 					enum put_mode mode, tw_duration expire)
 {
 	struct reader *reader = epochs_reader(&cache->domain.epochs);
-	struct stash *stash = NULL;
+	enum tw_status status = TW_NO_MEMORY;
+	struct thread_cache *thread;
 	struct tw_cache_entry *entry;
 	struct shard *shard;
-	enum tw_status status = TW_NO_MEMORY;
 	tw_duration lifetime;
+	bool refiles = false;
+	size_t taken;
 
 	if (!reader)
 		return status;
@@ -172,20 +152,24 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	__builtin_prefetch(&shard->lock, 1);
 	lifetime = cache_lifetime(cache, reader, expire);
 	cache_plan(cache, plan);
-	/* A call from here on, from a user's function, goes without it. */
-	if (stash_begin(reader_stash(reader), cache))
-		stash = reader_stash(reader);
-	if (cache_make_entry(stash, plan, &entry)) {
-		reader_enter(reader, &cache->domain.epochs);
-		__builtin_prefetch(table_guess(shard_table(shard), plan->hash), 1);
-		reader_leave(reader);
+	thread = thread_begin(&cache->domain);
+	entry = entry_from(thread, &cache->domain, plan);
+	if (entry) {
+		shard_prefetch_guess(shard, reader, plan->hash);
 		shard_begin(shard);
-		shard->unlinks_to = stash ? &stash->limbo : NULL;
-		status = cache_put_planned(cache, shard, plan, &entry, mode, lifetime);
-		shard_end(shard);
+		status = cache_put_new(cache, shard, plan->hash, entry, mode, lifetime);
+		refiles = shard_end_in(shard, thread);
+		if (status != TW_OK)
+			entry_let_go_to_spare(entry, &thread->spare);
 	}
-	if (stash)
-		stash_end(stash, cache);
+	taken = thread->spare.taken;
+	thread->spare.taken = 0;
+	thread_end(thread, &cache->domain);
+	/* As much as was taken, and as much again to catch up. */
+	if (taken > 0)
+		(void)cache_compact(cache, 2 * taken, false);
+	if (refiles)
+		shard_refile(shard);
 	if (status == TW_OK && domain_is_over_limit(&cache->domain))
 		cache_evict(cache, entry);
 	return status;
@@ -306,8 +290,8 @@ static enum tw_status cache_touch_entry(struct tw_cache *cache, const struct cha
 		/* release: after the entry's end was set; pairs with entry_move_deadline(). */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&entry->deadline, &before, deadline, memory_order_release, memory_order_relaxed));
-	if (policy_use(&change->shard->policy, entry))
-		policy_settle(&change->shard->policy);
+	if (policy_use(&change->shard->policy, entry, change->hash))
+		policy_settle(&change->shard->policy, shard_table(change->shard));
 	return TW_OK;
 }
 

@@ -14,7 +14,7 @@
 #include "base/key_hash.h"
 #include "epoch.h"
 
-struct arena;
+struct pool;
 
 struct domain {
 	/* Constant after tw_cache_create; what a lookup needs is on the first cache line. */
@@ -24,7 +24,8 @@ struct domain {
 	bool has_coarse_clock;
 	tw_duration coarse_step; /* the coarse clock's resolution; 0 without one */
 	tw_duration granule;     /* ticks by which keys are filed (expiry.c) */
-	struct arena *arena;
+	struct pool *pool;
+	struct reader *nobody; /* for threads that have no memory for one */
 
 	/* Read by all, seldom written. */
 	_Alignas(64) _Atomic uint64_t max_entries;
@@ -79,8 +80,7 @@ static inline void domain_count(struct domain *domain, int64_t entries, int64_t 
 
 static inline bool domain_counts_uses(const struct domain *domain)
 {
-	/* relaxed: uses that come before it is seen are lost. A reader that notes one has seen it,
-	 * and then leaves its epoch: what finds that it did sees it, too (stash_free()). */
+	/* relaxed: uses that come before it is seen are lost. */
 	return atomic_load_explicit(&((struct domain *)domain)->counts_uses, memory_order_relaxed);
 }
 

@@ -10,6 +10,7 @@
 #include "entry.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 _Static_assert(sizeof(struct tw_cache_entry) == 48, "two cache lines with a usual key and value");
@@ -23,6 +24,12 @@ size_t plan_size(const struct entry_plan *plan)
 	return size + (plan->adopted ? sizeof(struct entry_adopted) : plan->value_size);
 }
 
+uint64_t plan_weight(const struct entry_plan *plan)
+{
+	return ENTRY_SHARE + pool_cell_size(plan_size(plan)) +
+	       (plan->adopted ? plan->adopted->value_size : 0);
+}
+
 struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_plan *plan)
 {
 	struct tw_cache_entry *entry = (struct tw_cache_entry *)(void *)block;
@@ -30,6 +37,7 @@ struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_p
 
 	if (!entry)
 		return NULL;
+	entry_set_birth(entry, plan->birth);
 	entry_set_state(entry, 0);
 	atomic_init(&entry->references, 1);
 	entry->hash = (uint32_t)plan->hash;
@@ -55,38 +63,60 @@ struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_p
 }
 
 /* As plan_size() of its plan. */
-static size_t entry_size(const struct tw_cache_entry *entry)
+size_t entry_size(const struct tw_cache_entry *entry)
 {
 	size_t before = (size_t)(entry_key(entry) - (const unsigned char *)entry);
 
 	return before + entry_padded_key_size(entry->key_size) + entry->value_size;
 }
 
+struct tw_cache_entry *entry_copy(void *block, const struct tw_cache_entry *entry, uint64_t birth)
+{
+	struct tw_cache_entry *copy = block;
+
+	if (!copy)
+		return NULL;
+	entry_set_birth(copy, birth);
+	entry_set_state(copy, entry_state(entry));
+	atomic_init(&copy->references, 1);
+	copy->hash = entry->hash;
+	copy->key_size = entry->key_size;
+	copy->kind = entry->kind;
+	atomic_init(&copy->uses, 0);
+	copy->value_size = entry->value_size;
+	atomic_init(&copy->deadline, entry_deadline(entry));
+	memcpy(copy->bytes, entry->bytes, entry_size(entry) - sizeof(*entry));
+	return copy;
+}
+
 void entry_discard(struct tw_cache_entry *entry)
 {
-	pool_return(&entry->block, entry_size(entry));
+	pool_give(entry, entry_size(entry));
 }
 
 /* True: that was the last reference. */
 static bool entry_unpin(struct tw_cache_entry *entry)
 {
-	/* acquire: nobody else has one, so nobody else can be looking at it; pairs with itself. */
-	if (atomic_load_explicit(&entry->references, memory_order_acquire) == 1)
-		return true;
 	/* acq_rel: every reader is done with it before the last one frees it; pairs with itself. */
 	return atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) == 1;
 }
 
-void entry_release_here(struct pool *pool, struct tw_cache_entry *entry)
+/* Gives up the reference that is no pin. True: that was the last one. */
+static bool entry_leave_to_pins(struct tw_cache_entry *entry)
 {
-	if (entry_unpin(entry))
-		pool_give(pool, &entry->block, entry_size(entry));
-}
+	size_t size;
+	struct pool *pool;
 
-void entry_release_to_spare(struct pool_spare *spare, struct tw_cache_entry *entry)
-{
-	if (entry_unpin(entry))
-		spare_give(spare, &entry->block, entry_size(entry));
+	if (entry_is_alone(entry))
+		return true;
+	/* Counted first: then it is the pins' to free. */
+	size = entry_size(entry);
+	pool = pool_of(entry);
+	pool_count_pinned(pool, size, true);
+	if (!entry_unpin(entry))
+		return false;
+	pool_count_pinned(pool, size, false);
+	return true;
 }
 
 bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now)
@@ -95,7 +125,7 @@ bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now)
 
 	do {
 		if (deadline < 0)
-			return !deadline_is_replaced(deadline);
+			return !deadline_forward(deadline);
 		if (deadline > now)
 			return false;
 		/* relaxed: of this and a hit that moves the deadline one wins, nothing else. */
@@ -105,22 +135,26 @@ bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now)
 	return true;
 }
 
-bool entry_try_to_replace(struct tw_cache_entry *entry, tw_duration now)
+bool entry_try_to_forward(struct tw_cache_entry *entry, tw_duration *deadline,
+			  const struct tw_cache_entry *next)
 {
-	tw_duration deadline = entry_deadline(entry);
+	tw_duration forward = (tw_duration)((uint64_t)INT64_MIN | (uintptr_t)next);
 
-	do {
-		if (deadline <= now)
-			return false;
-		/* No lookup finds it past that. */
-		if (deadline == TW_FOREVER)
-			return true;
-		/* release: the successor, which was set before; pairs with
-		 * shard_successor_of(). */
-	} while (!atomic_compare_exchange_weak_explicit(&entry->deadline, &deadline,
-							deadline + INT64_MIN, memory_order_release,
-							memory_order_relaxed));
-	return true;
+	/* What is for ever, or past, no lookup judges. */
+	if (*deadline < 0 || *deadline == TW_FOREVER)
+		return true;
+	/* release: the other entry; pairs with entry_deadline_or_forward(). relaxed: of this and a
+	 * lookup one wins, and the other looks again. */
+	return atomic_compare_exchange_strong_explicit(&entry->deadline, deadline, forward,
+						       memory_order_release, memory_order_relaxed);
+}
+
+void entry_end_forward(struct tw_cache_entry *entry, tw_duration deadline)
+{
+	/* release: after the slot, which a lookup that finds this looks at again; pairs with
+	 * entry_deadline_or_forward(). */
+	if (deadline >= 0 && deadline != TW_FOREVER)
+		atomic_store_explicit(&entry->deadline, -deadline, memory_order_release);
 }
 
 const void *entry_value_beyond(const struct tw_cache_entry *entry, size_t *size)
@@ -135,12 +169,11 @@ const void *entry_value_beyond(const struct tw_cache_entry *entry, size_t *size)
 
 uint64_t entry_weight(const struct tw_cache_entry *entry)
 {
-	size_t value_size;
+	uint64_t weight = ENTRY_SHARE + pool_cell_size(entry_size(entry));
 
 	if (entry->kind & ENTRY_EXTENDED)
 		return entry_extension(entry)->weight;
-	entry_value(entry, &value_size);
-	return entry->key_size + (uint64_t)value_size;
+	return weight + (entry->kind & ENTRY_ADOPTED ? entry_adopted(entry)->value_size : 0);
 }
 
 const void *tw_cache_entry_value(const struct tw_cache_entry *entry, size_t *size)
@@ -159,10 +192,13 @@ const void *tw_cache_entry_key(const struct tw_cache_entry *entry, size_t *size)
 
 tw_duration tw_cache_entry_deadline(const struct tw_cache_entry *entry)
 {
-	tw_duration deadline = entry_deadline(entry);
+	tw_duration deadline = entry_deadline_or_forward(entry);
 
-	if (deadline_is_replaced(deadline))
-		return deadline - INT64_MIN;
+	/* Another is about to have its slot, under the shard's lock. */
+	while (deadline_forward(deadline)) {
+		sched_yield();
+		deadline = entry_deadline_or_forward(entry);
+	}
 	return deadline < 0 ? -deadline : deadline;
 }
 
@@ -184,13 +220,31 @@ static void adopted_free(const struct entry_adopted *adopted)
 	pthread_setcancelstate(state, &state);
 }
 
+static void entry_free(struct tw_cache_entry *entry)
+{
+	if (entry->kind & ENTRY_ADOPTED)
+		adopted_free(entry_adopted(entry));
+	entry_discard(entry);
+}
+
+void entry_let_go(struct tw_cache_entry *entry)
+{
+	if (entry && entry_leave_to_pins(entry))
+		entry_free(entry);
+}
+
+void entry_let_go_to_spare(struct tw_cache_entry *entry, struct pool_spare *spare)
+{
+	if (entry_leave_to_pins(entry))
+		spare_give(spare, entry, entry_size(entry));
+}
+
 void tw_cache_entry_release(const struct tw_cache_entry *constant)
 {
 	struct tw_cache_entry *entry = (struct tw_cache_entry *)constant;
 
 	if (!entry || !entry_unpin(entry))
 		return;
-	if (entry->kind & ENTRY_ADOPTED)
-		adopted_free(entry_adopted(entry));
-	entry_discard(entry);
+	pool_count_pinned(pool_of(entry), entry_size(entry), false);
+	entry_free(entry);
 }

@@ -36,7 +36,7 @@ enum {
 };
 
 struct entry_extension {
-	uint64_t weight;
+	uint64_t weight; /* constant */
 	/* Of its own lifetime, where each hit moves the deadline. Under the shard's lock; any
 	 * reader. */
 	_Atomic tw_duration end;
@@ -54,10 +54,10 @@ struct tw_cache_entry {
 	union {
 		/* While it is in the table: under the shard's lock. */
 		struct list policy_link;
-		/* After that: limbo under the shard's lock, or of the thread that has begun the
-		 * stash; notice under the lock of the notices. */
+		/* After that: retired under the lock of the shard, then of the thread that has it;
+		 * notice under the lock of the notices. */
 		struct {
-			struct tw_cache_entry *limbo_next;
+			struct tw_cache_entry *retired_next;
 			struct tw_cache_entry *notice_next;
 		};
 	};
@@ -67,7 +67,7 @@ struct tw_cache_entry {
 	uint8_t kind;                /* constant */
 	_Atomic uint8_t uses;        /* S3-FIFO's two bits: any thread */
 	uint32_t value_size;         /* of a copied value; constant */
-	/* Changed by compare-and-swap, by a lookup too; negative: its last (entry_deadline()). */
+	/* Changed by compare-and-swap, by a lookup too: entry_deadline(). */
 	_Atomic tw_duration deadline;
 	unsigned char bytes[]; /* extension, adopted, key, value; constant but for what slides */
 };
@@ -81,20 +81,30 @@ struct entry_plan {
 	size_t value_size;
 	const struct entry_adopted *adopted; /* NULL: the value is copied */
 	bool is_absent;
-	bool is_extended; /* else it weighs key_size + value_size */
+	bool is_extended; /* else it weighs what it takes */
 	uint64_t weight;
+	uint64_t birth; /* the era in which it is made */
 };
 
+/* What an entry takes beside its cell: its share of the table, and of what is filed. */
+enum { ENTRY_SHARE = 40 };
+
+/* What it takes of memory, with the value, adopted or not. */
+uint64_t plan_weight(const struct entry_plan *plan);
 /* How large a block it needs. */
 size_t plan_size(const struct entry_plan *plan);
 /* In the block, if there is one, with one reference, the caller's. NULL: there is none. */
 struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_plan *plan);
 /* Frees it, but leaves an adopted value with its caller. Any thread. */
 void entry_discard(struct tw_cache_entry *entry);
-/* As tw_cache_entry_release, under the lock of the pool. Calls no user: not for adopted values. */
-void entry_release_here(struct pool *pool, struct tw_cache_entry *entry);
-/* Likewise, into spare cells. */
-void entry_release_to_spare(struct pool_spare *spare, struct tw_cache_entry *entry);
+/* The same, in another block, with a reference of its own: not of one with an adopted value. */
+struct tw_cache_entry *entry_copy(void *block, const struct tw_cache_entry *entry, uint64_t birth);
+/* How large its block is. */
+size_t entry_size(const struct tw_cache_entry *entry);
+/* Gives up the reference of the table, or the maker's, as tw_cache_entry_release. */
+void entry_let_go(struct tw_cache_entry *entry);
+/* Likewise, into spare cells of its pool. Calls no user: not for adopted values. */
+void entry_let_go_to_spare(struct tw_cache_entry *entry, struct pool_spare *spare);
 uint64_t entry_weight(const struct tw_cache_entry *entry);
 
 /* entry_value() of an entry with something before its key. */
@@ -135,12 +145,27 @@ static inline __attribute__((always_inline)) void bytes_copy(void *to, const voi
 /* Under the shard's lock; constant once it was removed. */
 static inline unsigned entry_state(const struct tw_cache_entry *entry)
 {
-	return entry->block.free_for_taker;
+	/* relaxed: written under the same lock, or read by what is told of the removal. */
+	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->block.state,
+				    memory_order_relaxed);
 }
 
 static inline void entry_set_state(struct tw_cache_entry *entry, unsigned state)
 {
-	entry->block.free_for_taker = (uint16_t)state;
+	/* release: all of an entry that is linked; pairs with the load in compact.c. */
+	atomic_store_explicit(&entry->block.state, (uint16_t)state, memory_order_release);
+}
+
+/* The era in which it was made. */
+static inline uint64_t entry_birth(const struct tw_cache_entry *entry)
+{
+	return (uint64_t)entry->block.birth_high << 32 | entry->block.birth_low;
+}
+
+static inline void entry_set_birth(struct tw_cache_entry *entry, uint64_t era)
+{
+	entry->block.birth_low = (uint32_t)era;
+	entry->block.birth_high = (uint16_t)(era >> 32);
 }
 
 static inline unsigned entry_filed(const struct tw_cache_entry *entry)
@@ -207,15 +232,6 @@ static inline const void *entry_value(const struct tw_cache_entry *entry, size_t
 	return entry->bytes + entry_padded_key_size(entry->key_size);
 }
 
-/* Whether a thread may keep its memory (stash.h): copied, and of 1 KiB at most. */
-static inline bool entry_is_small(const struct tw_cache_entry *entry)
-{
-	return !(entry->kind & ENTRY_ADOPTED) &&
-	       sizeof(*entry) + sizeof(struct entry_extension) +
-			       entry_padded_key_size(entry->key_size) + entry->value_size <=
-		       1024;
-}
-
 /* The last deadline that is a time; later ones are TW_FOREVER. */
 #define DEADLINE_LAST (TW_FOREVER / 2)
 
@@ -228,8 +244,8 @@ static inline tw_duration deadline_after(tw_duration now, tw_duration lifetime)
 
 /*
  * Positive: it may be read until then. Negative, and for good: it may not be read any more, by
- * whatever clock. Either it was found past its deadline, -deadline; or the shard's successor took
- * its place before: deadline_is_replaced(), deadline + INT64_MIN.
+ * whatever clock; it was found past its deadline, or another took its place before, and its
+ * deadline was -deadline. While that other is about to get its slot: deadline_forward().
  */
 static inline tw_duration entry_deadline(const struct tw_cache_entry *entry)
 {
@@ -237,9 +253,21 @@ static inline tw_duration entry_deadline(const struct tw_cache_entry *entry)
 	return atomic_load_explicit(&entry->deadline, memory_order_relaxed);
 }
 
-static inline bool deadline_is_replaced(tw_duration deadline)
+/* What lookups go on to from an entry with this deadline; NULL: nothing. The caller has to see to
+ * it that it may be looked at. */
+static inline struct tw_cache_entry *deadline_forward(tw_duration deadline)
 {
-	return deadline < -DEADLINE_LAST;
+	if (__builtin_expect(deadline >= -DEADLINE_LAST, 1))
+		return NULL;
+	return (struct tw_cache_entry *)(uintptr_t)((uint64_t)deadline & INT64_MAX);
+}
+
+static inline tw_duration entry_deadline_or_forward(const struct tw_cache_entry *entry)
+{
+	/* acquire: what it goes on to, or that this has its slot; pairs with entry_try_to_forward()
+	 * and entry_end_forward(). */
+	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->deadline,
+				    memory_order_acquire);
 }
 
 /* Of an extended entry. */
@@ -268,8 +296,23 @@ static inline bool entry_move_deadline(struct tw_cache_entry *entry, tw_duration
 
 /* Under the shard's lock: true if it is past its deadline; then nothing moves that any more. */
 bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now);
-/* Under the shard's lock, which has a successor for it: false if it is past its deadline. */
-bool entry_try_to_replace(struct tw_cache_entry *entry, tw_duration now);
+/*
+ * Under the shard's lock: from now on what lookups judge of the entry they judge of `next`, which
+ * then gets its slot; after that comes entry_end_forward(). The deadline is given, and is changed to
+ * what it is if it was another: false.
+ */
+bool entry_try_to_forward(struct tw_cache_entry *entry, tw_duration *deadline,
+			  const struct tw_cache_entry *next);
+void entry_end_forward(struct tw_cache_entry *entry, tw_duration deadline);
+
+/* Whether the one reference is the caller's. */
+static inline bool entry_is_alone(const struct tw_cache_entry *entry)
+{
+	/* acquire: nobody else has one, so nobody else can be looking at it; pairs with
+	 * entry_unpin(). */
+	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->references,
+				    memory_order_acquire) == 1;
+}
 
 /* The caller has a reference, or is inside an epoch: so it can't be freed meanwhile. */
 static inline void entry_pin(const struct tw_cache_entry *entry)

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Epoch-based reclamation. The epoch goes from e to e + 1 when every reader that is inside has seen
- * e. So while a reader is inside at e, the epoch is e or e + 1, and what is unlinked under its eyes
- * is stamped e or e + 1, or later, and not freed before e + 2, which needs the reader to leave.
+ * Eras, and readers. A reader publishes the era in which it enters, then loads slots, and looks
+ * again at the era before it follows what it loaded. So the birth of what it follows is not after
+ * its era, and neither is its own era after the stamp of what is unlinked under its eyes: the era
+ * of a reader that may be looking at something lies from the one's birth to its stamp. The eras go
+ * on whether readers do or not, so one that sleeps holds what was there when it fell asleep.
  *
- * Threads come and go, and so do caches. A thread's reader is found by a memo of the last cache it
- * used, then in the thread's own list, by the cache's id, which is never used twice: what that list
- * holds of a cache that is gone is never looked at. When a thread ends, its readers are given to
- * others, counts and all; that needs to know which caches still live. Therefore the list of all
- * epochs, the lock and the key below, which are the one thing in the library that belongs to the
- * process: threads do.
+ * Threads come and go, and so do caches. Each cache has a number, the least that was free, and a
+ * thread finds its reader by it in an array of its own; the cache's id, which is never used twice,
+ * tells whether what stands there is of this one. The last cache that a thread used it finds by a
+ * memo. When a thread ends, its readers are given to others, counts and all; that needs to know
+ * which caches still live. Therefore the array of all epochs, the lock and the key below, which are
+ * the one thing in the library that belongs to the process: threads do.
  *
- * May run together: everything but epochs_destroy. Linearization of an advance: its exchange.
+ * Readers are never freed while their cache lives, for they may be being looked at. But only those
+ * of threads that live stand in the blocks that a look goes through.
+ *
+ * May run together: everything but epochs_destroy.
  */
 #include "epoch.h"
 
@@ -21,10 +26,17 @@
 
 _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
 
-/* What a thread knows: its readers, those of caches that are gone too. */
+enum { BLOCK_READERS = 63 };
+
+struct reader_block {
+	_Alignas(64) _Atomic(struct reader_block *) next; /* grows only */
+	_Atomic(struct reader *) readers[BLOCK_READERS];
+};
+
+/* What a thread knows: its readers by the numbers of their caches, those of caches that are gone
+ * too. */
 static _Thread_local struct {
 	size_t count;
-	size_t capacity;
 	struct reader_memo *memos;
 } mine;
 
@@ -32,25 +44,12 @@ static pthread_once_t threads_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t threads_key;
 static bool threads_have_key;
-/* Under the lock. */
-static struct epochs *all_epochs;
+/* Under the lock: by number; NULL: free. */
+static struct epochs **all_epochs;
+static size_t all_count;
+static size_t live_count;
+static size_t first_free; /* none below it is free */
 static uint64_t last_id;
-
-/* Under the lock: forgets the readers of caches that are gone. */
-static void thread_forget_gone(void)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < mine.count; i++) {
-		const struct epochs *epochs = all_epochs;
-
-		while (epochs && epochs->id != mine.memos[i].id)
-			epochs = epochs->next;
-		if (epochs)
-			mine.memos[kept++] = mine.memos[i];
-	}
-	mine.count = kept;
-}
 
 /* A thread ends: its readers are for others. */
 static void thread_give_back(void *argument)
@@ -58,9 +57,17 @@ static void thread_give_back(void *argument)
 	(void)argument;
 	memset(&reader_memo, 0, sizeof(reader_memo));
 	pthread_mutex_lock(&threads_lock);
-	thread_forget_gone();
-	for (size_t i = 0; i < mine.count; i++)
-		mine.memos[i].reader->is_taken = false;
+	for (size_t i = 0; i < mine.count && i < all_count; i++) {
+		struct reader_memo *memo = &mine.memos[i];
+
+		if (!all_epochs[i] || all_epochs[i]->id != memo->id)
+			continue;
+		/* relaxed: it is not inside, and will not be before it has a place again. */
+		atomic_store_explicit(memo->reader->place, NULL, memory_order_relaxed);
+		memo->reader->place = NULL;
+		/* relaxed: see epochs_readers(). */
+		atomic_fetch_sub_explicit(&all_epochs[i]->reader_count, 1, memory_order_relaxed);
+	}
 	pthread_mutex_unlock(&threads_lock);
 	free(mine.memos);
 	memset(&mine, 0, sizeof(mine));
@@ -84,95 +91,176 @@ static void threads_init(void)
 		pthread_key_create(&threads_key, thread_give_back) == 0;
 }
 
-bool epochs_init(struct epochs *epochs, size_t reader_size)
+/* Under the lock; false: out of memory. */
+static bool epochs_take_number(struct epochs *epochs)
 {
+	while (first_free < all_count && all_epochs[first_free])
+		first_free++;
+	if (first_free == all_count) {
+		size_t count = 2 * all_count + 4;
+		struct epochs **larger = realloc(all_epochs, count * sizeof(struct epochs *));
+
+		if (!larger)
+			return false;
+		memset(larger + all_count, 0, (count - all_count) * sizeof(struct epochs *));
+		all_epochs = larger;
+		all_count = count;
+	}
+	epochs->number = first_free;
+	epochs->id = ++last_id;
+	all_epochs[first_free] = epochs;
+	live_count++;
+	return true;
+}
+
+bool epochs_init(struct epochs *epochs, size_t reader_size, void (*init)(struct reader *reader))
+{
+	bool has_number;
+
 	pthread_once(&threads_once, threads_init);
 	if (!threads_have_key)
 		return false;
-	*epochs = (struct epochs){.current = 1, .reader_size = reader_size};
+	*epochs = (struct epochs){.era = 1, .reader_size = reader_size, .init_reader = init};
 	pthread_mutex_lock(&threads_lock);
-	epochs->id = ++last_id;
-	epochs->next = all_epochs;
-	all_epochs = epochs;
+	has_number = epochs_take_number(epochs);
 	pthread_mutex_unlock(&threads_lock);
-	return true;
+	return has_number;
+}
+
+/* Under the lock. */
+static void epochs_give_number(const struct epochs *epochs)
+{
+	if (epochs->id == 0)
+		return;
+	all_epochs[epochs->number] = NULL;
+	if (epochs->number < first_free)
+		first_free = epochs->number;
+	if (--live_count > 0)
+		return;
+	/* The last one leaves nothing behind. */
+	free(all_epochs);
+	all_epochs = NULL;
+	all_count = 0;
+	first_free = 0;
 }
 
 void epochs_destroy(struct epochs *epochs)
 {
-	struct epochs **place = &all_epochs;
 	struct reader *reader = epochs_first_reader(epochs);
-	struct reader *next;
+	/* relaxed: nobody comes any more. */
+	struct reader_block *block = atomic_load_explicit(&epochs->blocks, memory_order_relaxed);
 
 	pthread_mutex_lock(&threads_lock);
-	while (*place && *place != epochs)
-		place = &(*place)->next;
-	if (*place)
-		*place = epochs->next;
+	epochs_give_number(epochs);
 	pthread_mutex_unlock(&threads_lock);
 
-	for (; reader; reader = next) {
-		next = reader->next;
+	while (reader) {
+		struct reader *next = reader->next;
+
 		free(reader);
+		reader = next;
+	}
+	while (block) {
+		/* relaxed: as above. */
+		struct reader_block *next =
+			atomic_load_explicit(&block->next, memory_order_relaxed);
+
+		free(block);
+		block = next;
 	}
 }
 
-/* Makes room in the thread's list for one more; false: out of memory. */
-static bool thread_make_room(void)
+/* Makes room in the thread's array for that number; false: out of memory. */
+static bool thread_make_room(size_t number)
 {
+	size_t count = number + number / 2 + 4;
 	struct reader_memo *larger;
 
-	if (mine.count < mine.capacity)
-		return true;
-	pthread_mutex_lock(&threads_lock);
-	thread_forget_gone();
-	pthread_mutex_unlock(&threads_lock);
-	if (mine.count < mine.capacity)
+	if (number < mine.count)
 		return true;
 	/* The value only has the key's destructor called. */
 	if (pthread_setspecific(threads_key, &mine) != 0)
 		return false;
-	larger = realloc(mine.memos, (2 * mine.count + 4) * sizeof(*larger));
+	larger = realloc(mine.memos, count * sizeof(*larger));
 	if (!larger)
 		return false;
+	memset(larger + mine.count, 0, (count - mine.count) * sizeof(*larger));
 	mine.memos = larger;
-	mine.capacity = 2 * mine.count + 4;
+	mine.count = count;
 	return true;
 }
 
-static struct reader *reader_new(const struct epochs *epochs)
-{
-	struct reader *reader = aligned_alloc(_Alignof(struct reader), epochs->reader_size);
+/* ---- Under the lock ---- */
 
-	if (!reader)
+/* Where a reader may stand; NULL: out of memory. */
+static _Atomic(struct reader *) *epochs_find_place(struct epochs *epochs)
+{
+	_Atomic(struct reader_block *) *next = &epochs->blocks;
+	struct reader_block *block;
+
+	/* relaxed: only written under the lock, here and below. */
+	while ((block = atomic_load_explicit(next, memory_order_relaxed))) {
+		for (int i = 0; i < BLOCK_READERS; i++)
+			if (!atomic_load_explicit(&block->readers[i], memory_order_relaxed))
+				return &block->readers[i];
+		next = &block->next;
+	}
+	block = aligned_alloc(_Alignof(struct reader_block), sizeof(*block));
+	if (!block)
 		return NULL;
-	memset(reader, 0, epochs->reader_size);
-	reader->is_taken = true;
-	return reader;
+	memset(block, 0, sizeof(*block));
+	/* seq_cst: a look after a reader in it has entered finds it; pairs with epochs_gather(). */
+	atomic_store_explicit(next, block, memory_order_seq_cst);
+	return &block->readers[0];
 }
 
-/* Under the lock: one left by a thread that has ended, or a new one; NULL: out of memory. */
-static struct reader *epochs_take_reader(struct epochs *epochs)
+/* One left by a thread that has ended, or a new one; NULL: out of memory. */
+static struct reader *epochs_find_free(struct epochs *epochs)
 {
 	/* relaxed: only written under the lock. */
 	struct reader *first = atomic_load_explicit(&epochs->readers, memory_order_relaxed);
 	struct reader *reader = first;
 
-	while (reader && reader->is_taken)
+	while (reader && reader->place)
 		reader = reader->next;
-	if (reader) {
-		reader->is_taken = true;
+	if (reader)
 		return reader;
-	}
-	reader = reader_new(epochs);
+	reader = aligned_alloc(_Alignof(struct reader), epochs->reader_size);
 	if (!reader)
 		return NULL;
+	memset(reader, 0, epochs->reader_size);
+	if (epochs->init_reader)
+		epochs->init_reader(reader);
 	reader->next = first;
-	/* seq_cst: a scan after this reader has entered finds it; pairs with
-	 * epochs_first_reader(). */
+	/* seq_cst: upkeep after this finds it; pairs with epochs_first_reader(). */
 	atomic_store_explicit(&epochs->readers, reader, memory_order_seq_cst);
+	return reader;
+}
+
+static struct reader *epochs_take_reader(struct epochs *epochs)
+{
+	_Atomic(struct reader *) *place = epochs_find_place(epochs);
+	struct reader *reader = place ? epochs_find_free(epochs) : NULL;
+
+	if (!reader)
+		return NULL;
+	reader->place = place;
+	/* seq_cst: a look after this reader has entered finds it; pairs with epochs_gather(). */
+	atomic_store_explicit(place, reader, memory_order_seq_cst);
 	/* relaxed: see epochs_readers(). */
 	atomic_fetch_add_explicit(&epochs->reader_count, 1, memory_order_relaxed);
+	return reader;
+}
+
+/* ---- Readers ---- */
+
+struct reader *epochs_add_reader(struct epochs *epochs)
+{
+	struct reader *reader;
+
+	pthread_mutex_lock(&threads_lock);
+	reader = epochs_take_reader(epochs);
+	pthread_mutex_unlock(&threads_lock);
 	return reader;
 }
 
@@ -180,39 +268,61 @@ struct reader *epochs_find_reader(struct epochs *epochs)
 {
 	struct reader *reader;
 
-	for (size_t i = 0; i < mine.count; i++)
-		if (mine.memos[i].id == epochs->id) {
-			reader_memo = mine.memos[i];
-			return reader_memo.reader;
-		}
-	if (!thread_make_room())
+	if (epochs->number < mine.count && mine.memos[epochs->number].id == epochs->id) {
+		reader_memo = mine.memos[epochs->number];
+		return reader_memo.reader;
+	}
+	if (!thread_make_room(epochs->number))
 		return NULL;
-	pthread_mutex_lock(&threads_lock);
-	reader = epochs_take_reader(epochs);
-	pthread_mutex_unlock(&threads_lock);
+	reader = epochs_add_reader(epochs);
 	if (!reader)
 		return NULL;
 	reader_memo = (struct reader_memo){epochs->id, reader};
-	mine.memos[mine.count++] = reader_memo;
+	mine.memos[epochs->number] = reader_memo;
 	return reader;
 }
 
-bool epochs_advance(struct epochs *epochs)
+/* ---- Eras ---- */
+
+static void eras_add(struct eras *eras, uint64_t era)
 {
-	/* Before the scan. */
-	uint64_t current = epochs_current(epochs);
-	struct reader *reader = epochs_first_reader(epochs);
-
-	for (; reader; reader = reader->next) {
-		/* seq_cst: pairs with reader_enter() and reader_leave(). */
-		uint64_t seen = atomic_load_explicit(&reader->epoch, memory_order_seq_cst);
-
-		if (seen != 0 && seen != current)
-			return false;
+	if (eras->count < ERAS_MOST) {
+		eras->eras[eras->count++] = era;
+		return;
 	}
-	/* seq_cst: after the scan; pairs with epochs_stamp() and epochs_current(). One that fails
-	 * was overtaken by another's advance. */
-	atomic_compare_exchange_strong_explicit(&epochs->current, &current, current + 1,
-						memory_order_seq_cst, memory_order_relaxed);
-	return true;
+	if (era < eras->first || eras->first == 0)
+		eras->first = era;
+	if (era > eras->last)
+		eras->last = era;
+}
+
+void epochs_gather(struct epochs *epochs, uint64_t last, struct eras *eras)
+{
+	/* seq_cst: here and below pairs with epochs_take_reader(). */
+	struct reader_block *block = atomic_load_explicit(&epochs->blocks, memory_order_seq_cst);
+
+	eras->count = 0;
+	eras->first = 0;
+	eras->last = 0;
+	for (; block; block = atomic_load_explicit(&block->next, memory_order_seq_cst))
+		for (int i = 0; i < BLOCK_READERS; i++) {
+			struct reader *reader =
+				atomic_load_explicit(&block->readers[i], memory_order_seq_cst);
+			uint64_t era;
+
+			if (!reader)
+				continue;
+			/* seq_cst: pairs with reader_enter() and reader_leave(). */
+			era = atomic_load_explicit(&reader->era, memory_order_seq_cst);
+			if (era != 0 && era <= last)
+				eras_add(eras, era);
+		}
+}
+
+uint64_t eras_find(const struct eras *eras, uint64_t birth, uint64_t stamp)
+{
+	for (unsigned i = 0; i < eras->count; i++)
+		if (eras->eras[i] >= birth && eras->eras[i] <= stamp)
+			return eras->eras[i];
+	return eras->first != 0 && eras->first <= stamp && eras->last >= birth ? eras->first : 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which threads read without a lock, and when what was unlinked may be freed. A reader is inside an
- * epoch from reader_enter to reader_leave; what was unlinked and stamped in an epoch is out of
- * every reader's sight two epochs later.
+ * Which threads read without a lock, and what they may be looking at. Time goes by eras. A reader
+ * is inside from reader_enter to reader_leave, with the era that it found; what was made after that
+ * era, or was out of the tables before it, it can't be looking at (retire.h).
  */
 #ifndef CACHE_EPOCH_H
 #define CACHE_EPOCH_H
@@ -15,6 +15,7 @@
 #include "base/counter.h"
 
 struct flight;
+struct reader_block;
 
 /* The counts of one thread; summed by tw_cache_get_stats(). */
 enum reader_count {
@@ -28,10 +29,10 @@ enum reader_count {
 	READER_COUNTS
 };
 
-/* A thread's part of one cache; alone on its cache lines. More may follow it (stash.h). */
+/* A thread's part of one cache; alone on its cache lines. More may follow it (retire.h). */
 struct reader {
 	/* Written by its thread, read before what was unlinked is freed. 0: outside. */
-	_Alignas(128) _Atomic uint64_t epoch;
+	_Alignas(128) _Atomic uint64_t era;
 	/* Written by its thread. */
 	_Atomic uint64_t counts[READER_COUNTS];
 	uint64_t random;    /* 0: not begun (change.c) */
@@ -41,16 +42,18 @@ struct reader {
 	/* Constant once it is in the list. */
 	struct reader *next;
 	/* Under the lock of the threads (epoch.c). */
-	bool is_taken;
+	_Atomic(struct reader *) *place; /* in a block; NULL: its thread has ended */
 };
 
 struct epochs {
-	uint64_t id; /* of no other in this process; constant */
-	_Atomic uint64_t current;
-	_Atomic(struct reader *) readers; /* grows only */
-	atomic_uint reader_count;         /* likewise */
-	size_t reader_size;               /* constant */
-	struct epochs *next;              /* under the lock of the threads */
+	uint64_t id;   /* of no other in this process; constant */
+	size_t number; /* of no other that lives; constant */
+	_Atomic uint64_t era;
+	_Atomic(struct reader_block *) blocks; /* of the readers of threads that live */
+	_Atomic(struct reader *) readers; /* all, those of threads that ended too; grows only */
+	atomic_uint reader_count;         /* of threads that live */
+	size_t reader_size;               /* constant, as the next */
+	void (*init_reader)(struct reader *reader);
 };
 
 /* The epochs that this thread used last. */
@@ -61,14 +64,31 @@ struct reader_memo {
 
 extern _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
 
-/* Its readers are the first part of so many bytes, zeroed. False: the system has no thread-specific
- * data left, or no memory for a handler of forks. */
-bool epochs_init(struct epochs *epochs, size_t reader_size);
+/* Its readers are the first part of so many bytes, zeroed and then given to `init`, unless that is
+ * NULL. False: the system has no thread-specific data left, or no memory. */
+bool epochs_init(struct epochs *epochs, size_t reader_size, void (*init)(struct reader *reader));
 /* No thread is inside or comes again. */
 void epochs_destroy(struct epochs *epochs);
 struct reader *epochs_find_reader(struct epochs *epochs);
-/* Goes on to the next epoch; false: a reader is behind. */
-bool epochs_advance(struct epochs *epochs);
+/* A reader of no thread, for what has none; under a lock of its user's. NULL: out of memory. */
+struct reader *epochs_add_reader(struct epochs *epochs);
+
+/* The eras of readers that are inside. */
+enum { ERAS_MOST = 64 };
+
+struct eras {
+	unsigned count;
+	uint64_t eras[ERAS_MOST];
+	/* What did not fit lies from first to last. */
+	uint64_t first;
+	uint64_t last;
+};
+
+/* Of those up to `last`. What was unlinked before an epochs_stamp() before this is hidden from all
+ * others. */
+void epochs_gather(struct epochs *epochs, uint64_t last, struct eras *eras);
+/* One that lies from `birth` to `stamp`; 0: none. */
+uint64_t eras_find(const struct eras *eras, uint64_t birth, uint64_t stamp);
 
 /* How many readers one look at all of them meets. */
 static inline unsigned epochs_readers(struct epochs *epochs)
@@ -91,41 +111,71 @@ static inline struct reader *epochs_reader(struct epochs *epochs)
 								 : epochs_find_reader(epochs);
 }
 
-static inline void reader_enter(struct reader *reader, struct epochs *epochs)
+/* Returns the reader's era. Also for one that is inside: what it has loaded it sees no more. */
+static inline uint64_t reader_enter(struct reader *reader, struct epochs *epochs)
 {
-	/* seq_cst: before the slots, so that what was stamped before this epoch began is not met,
-	 * whichever thread began it (an acquire would not order that one's look at the readers);
-	 * pairs with the exchange in epochs_advance(). An older epoch only delays the freeing. */
-	uint64_t current = atomic_load_explicit(&epochs->current, memory_order_seq_cst);
+	/* seq_cst: before the slots, so that what was stamped before this era began is not met,
+	 * whichever thread began it; pairs with the fence in retire.c. An older era only delays the
+	 * freeing. */
+	uint64_t era = atomic_load_explicit(&epochs->era, memory_order_seq_cst);
 
-	/* seq_cst: before this reader loads a table or a slot; pairs with the scan in
-	 * epochs_advance(), which comes after the slot was cleared. */
-	atomic_store_explicit(&reader->epoch, current, memory_order_seq_cst);
+	/* seq_cst: before this reader loads a table or a slot; pairs with epochs_gather(), which
+	 * comes after the slot was cleared. */
+	atomic_store_explicit(&reader->era, era, memory_order_seq_cst);
+	return era;
 }
 
 static inline void reader_leave(struct reader *reader)
 {
-	/* release: all that it read, it has read; pairs with the scan in epochs_advance(). */
-	atomic_store_explicit(&reader->epoch, 0, memory_order_release);
+	/* release: all that it read, it has read; pairs with epochs_gather(). */
+	atomic_store_explicit(&reader->era, 0, memory_order_release);
 }
 
-/* After limbo_fence(): what was unlinked before may be freed when stamp_is_over(). */
+/* Whether what was loaded before this, inside that era, was made in it or before: then it may be
+ * looked at. */
+static inline bool epochs_is_in(const struct epochs *epochs, uint64_t era)
+{
+	/* relaxed: what was loaded was loaded by acquire, and its maker had read the era before it
+	 * was published, with epochs_era(): so this reads no older one. */
+	return __builtin_expect(
+		atomic_load_explicit(&((struct epochs *)epochs)->era, memory_order_relaxed) == era,
+		1);
+}
+
+/* One lookup. */
+struct sight {
+	const struct epochs *epochs;
+	uint64_t era;
+	bool is_lost; /* it has to enter anew */
+};
+
+static inline bool sight_holds(struct sight *sight)
+{
+	sight->is_lost = !epochs_is_in(sight->epochs, sight->era);
+	return !sight->is_lost;
+}
+
+/* For what is made now. */
+static inline uint64_t epochs_era(struct epochs *epochs)
+{
+	/* relaxed: published with what is made; see epochs_is_in(). */
+	return atomic_load_explicit(&epochs->era, memory_order_relaxed);
+}
+
+/* After a fence that comes after the unlinking: what was unlinked is out of sight of readers of
+ * later eras. */
 static inline uint64_t epochs_stamp(struct epochs *epochs)
 {
-	/* seq_cst: not before the unlinking, or the fence after it; pairs with reader_enter(). */
-	return atomic_load_explicit(&epochs->current, memory_order_seq_cst);
+	/* seq_cst: not before the fence; pairs with reader_enter(). */
+	return atomic_load_explicit(&epochs->era, memory_order_seq_cst);
 }
 
-static inline uint64_t epochs_current(struct epochs *epochs)
+/* Goes on from that era, unless another has. */
+static inline void epochs_advance(struct epochs *epochs, uint64_t era)
 {
-	/* acquire: the readers of two epochs ago are done; pairs with the exchange in
-	 * epochs_advance(). */
-	return atomic_load_explicit(&epochs->current, memory_order_acquire);
-}
-
-static inline bool stamp_is_over(uint64_t stamp, uint64_t current)
-{
-	return current >= stamp + 2;
+	/* seq_cst: after the stamps; pairs with reader_enter(). relaxed: else it has gone on. */
+	atomic_compare_exchange_strong_explicit(&epochs->era, &era, era + 1, memory_order_seq_cst,
+						memory_order_relaxed);
 }
 
 static inline void reader_count(struct reader *reader, enum reader_count count, uint64_t more)

@@ -3,7 +3,7 @@
  * A timer in the wheel costs 88 bytes and a command; a million entries have no room for that. So
  * a shard has one timer, and keeps for itself what is to be looked at at which tick.
  *
- * What is kept is the hash of a key, and not its entry: 8 bytes in a block of up to 28. So an entry
+ * What is kept is the hash of a key, and not its entry: 8 bytes in a block of up to 30. So an entry
  * needs no links for it, and a removal touches no neighbours. The entry knows the place where its
  * hash is filed; a replacement files the hash again only for an earlier place. What that leaves
  * behind, and what removed entries do, comes up some day and is not wanted any more. When that
@@ -24,14 +24,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first block of a slot is small, for in a small cache it is the only one; the next are larger,
- * to 240 bytes. */
-enum { BLOCK_LEAST = 2, BLOCK_MOST = 28 };
+#include "pool.h"
 
-void expiry_init(struct expiry *expiry, uint64_t now)
+/* The first block of a slot is small, for in a small cache it is the only one; the next are larger,
+ * and the largest are the pool's, so that their memory comes back when they do. */
+enum { BLOCK_LEAST = 2, BLOCK_MOST = 30 };
+
+_Static_assert(sizeof(struct expiry_block) + BLOCK_MOST * sizeof(uint64_t) == POOL_OTHER,
+	       "the largest fill a block of the pool");
+
+void expiry_init(struct expiry *expiry, struct pool *pool, uint64_t now)
 {
 	memset(expiry, 0, sizeof(*expiry));
+	expiry->pool = pool;
 	expiry->now = now;
+}
+
+/* NULL: out of memory. */
+static struct expiry_block *block_new(const struct expiry *expiry, unsigned capacity)
+{
+	struct expiry_block *block;
+
+	if (capacity == BLOCK_MOST)
+		block = pool_take_other(expiry->pool);
+	else
+		block = malloc(sizeof(*block) + capacity * sizeof(block->hashes[0]));
+	if (!block)
+		return NULL;
+	block->count = 0;
+	block->capacity = (uint16_t)capacity;
+	return block;
+}
+
+static void block_free(struct expiry_block *block)
+{
+	if (block->capacity == BLOCK_MOST)
+		pool_give_other(block);
+	else
+		free(block);
 }
 
 static void blocks_free(struct expiry_block *block)
@@ -39,7 +69,7 @@ static void blocks_free(struct expiry_block *block)
 	while (block) {
 		struct expiry_block *next = block->next;
 
-		free(block);
+		block_free(block);
 		block = next;
 	}
 }
@@ -49,7 +79,7 @@ void expiry_clear(struct expiry *expiry)
 	for (unsigned place = 0; place < EXPIRY_LEVELS * EXPIRY_SLOTS; place++)
 		blocks_free(expiry->slots[place]);
 	blocks_free(expiry->due);
-	expiry_init(expiry, expiry->now);
+	expiry_init(expiry, expiry->pool, expiry->now);
 }
 
 unsigned expiry_place(const struct expiry *expiry, uint64_t tick)
@@ -80,11 +110,9 @@ bool expiry_file(struct expiry *expiry, uint64_t hash, unsigned place)
 
 		if (capacity > BLOCK_MOST)
 			capacity = BLOCK_MOST;
-		block = malloc(sizeof(*block) + capacity * sizeof(block->hashes[0]));
+		block = block_new(expiry, capacity);
 		if (!block)
 			return false;
-		block->count = 0;
-		block->capacity = (uint16_t)capacity;
 		expiry_list(expiry, block, place);
 	}
 	block->hashes[block->count++] = hash;
@@ -150,7 +178,7 @@ struct expiry_block *expiry_take(struct expiry *expiry, uint64_t now)
 void expiry_give_back(struct expiry *expiry, struct expiry_block *block, unsigned place)
 {
 	if (block->count == 0) {
-		free(block);
+		block_free(block);
 		return;
 	}
 	expiry_list(expiry, block, place);

@@ -15,6 +15,8 @@ enum { EXPIRY_DIGIT = 5, EXPIRY_LEVELS = 11, EXPIRY_SLOTS = 1 << EXPIRY_DIGIT };
 /* Later than every tick: they are less than 2^55. */
 #define EXPIRY_NEVER UINT64_MAX
 
+struct pool;
+
 struct expiry_block {
 	struct expiry_block *next;
 	uint16_t place; /* where it stands or stood last */
@@ -29,9 +31,10 @@ struct expiry {
 	struct expiry_block *due;     /* came up, not looked at yet */
 	size_t count;                 /* of hashes, those in `due` too */
 	struct expiry_block *slots[EXPIRY_LEVELS * EXPIRY_SLOTS];
+	struct pool *pool; /* constant */
 };
 
-void expiry_init(struct expiry *expiry, uint64_t now);
+void expiry_init(struct expiry *expiry, struct pool *pool, uint64_t now);
 /* Forgets all. */
 void expiry_clear(struct expiry *expiry);
 /*

@@ -2,7 +2,8 @@
 /*
  * A hash table of small buckets without links or deletions: a slot holds a hash and the number of
  * the eviction that brought it. It counts only while that number lies within the window, and a new
- * hash takes the oldest slot of its bucket. So the queue of ghosts needs no queue.
+ * hash takes the oldest slot of its bucket. So the queue of ghosts needs no queue. Where it becomes
+ * too small, or much too large, it begins anew: to lay all into another would take too long.
  */
 #include "ghost.h"
 
@@ -50,22 +51,19 @@ static void ghost_put(struct ghost *ghost, uint32_t hash, uint32_t time)
 
 void ghost_reserve(struct ghost *ghost, size_t entries)
 {
-	struct ghost larger = *ghost;
 	size_t buckets = 1;
+	struct ghost_slot *slots;
 
 	while (buckets * GHOST_BUCKET < entries + entries / 4)
 		buckets *= 2;
-	if (ghost->slots && buckets <= ghost->mask + 1)
+	if (ghost->slots && buckets <= ghost->mask + 1 && ghost->mask + 1 <= buckets * 4)
 		return;
-	larger.slots = calloc(buckets * GHOST_BUCKET, sizeof(*larger.slots));
-	if (!larger.slots)
+	slots = calloc(buckets * GHOST_BUCKET, sizeof(*slots));
+	if (!slots)
 		return;
-	larger.mask = buckets - 1;
-	for (size_t i = 0; ghost->slots && i < (ghost->mask + 1) * GHOST_BUCKET; i++)
-		if (ghost->slots[i].time != 0)
-			ghost_put(&larger, ghost->slots[i].hash, ghost->slots[i].time);
 	free(ghost->slots);
-	*ghost = larger;
+	ghost->slots = slots;
+	ghost->mask = buckets - 1;
 }
 
 void ghost_add(struct ghost *ghost, uint32_t hash)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lookup enters an epoch, finds the entry in the shard's table, judges its deadline, and copies
+ * A lookup enters an era, finds the entry in the shard's table, judges its deadline, and copies
  * or pins it; it takes no lock and writes to nothing that is shared but the entry's bits of use,
- * and the deadline once it is past.
+ * and the deadline where that slides or is past. What it loads it follows only if the era has not
+ * moved by then (epoch.c); else it enters anew.
  *
  * Judgements. A lookup that finds an entry past its deadline has the deadline say so. A touch
  * changes the same word; of the two one comes first, and the other sees it. A replacement that
- * needs the old entry to be there (PUT_REPLACE) has two words to change: first the deadline, after
- * which lookups go on from the entry to the shard's successor; then the slot. A lookup that may not
- * read what it found looks once more at the slot: if that has changed, what was judged was not the
- * key's any more, and it looks again.
+ * needs the old entry to be there (PUT_REPLACE), and a move (compact.c), have two words to change:
+ * first the deadline, from which lookups go on to the new entry; then the slot. A lookup that may
+ * not read what it found looks once more at the slot: if that has changed, what was judged was not
+ * the key's any more, and it looks again.
  *
- * Linearization: the load of the slot; of what has expired, the last one; of a successor that is
- * not in its slot yet, the change of the deadline.
+ * Linearization: the load of the slot; of what has expired, the last one; of an entry that is not
+ * in its slot yet, the change of the other's deadline.
  */
 #include "cache.h"
 
@@ -20,76 +21,80 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* A hit moves the deadline, to the entry's end at most; false: it had passed meanwhile. A touch
- * that runs beside it sets the end first, and then the deadline, which tells us of that end. */
-static __attribute__((noinline)) bool cache_slide(const struct tw_cache *cache,
-						  struct tw_cache_entry *entry,
-						  tw_duration deadline, tw_duration coarse)
+/* One lookup, and where it has found an entry. */
+struct find {
+	struct sight sight;
+	const struct shard *shard;
+	const struct table *table;
+	_Atomic uint64_t *slot;
+};
+
+/* Enters. */
+static ALWAYS_INLINE struct tw_cache_entry *find_begin(struct find *find, struct reader *reader,
+						       uint64_t hash, const void *key,
+						       size_t key_size)
 {
-	tw_duration later =
-		deadline_after(time_add(coarse, cache->domain.coarse_step), cache->idle);
+	struct epochs *epochs = &find->shard->domain->epochs;
 
-	while (deadline >= 0) {
-		tw_duration end = entry_end(entry);
-		tw_duration moved = later < end ? later : end;
-
-		if (deadline >= moved)
-			return true;
-		if (!entry_move_deadline(entry, &deadline, moved))
-			continue;
-		/* A touch may have come to the very deadline that was there before. */
-		end = entry_end(entry);
-		if (end < moved)
-			entry_move_deadline(entry, &moved, end);
-		return true;
-	}
-	return false;
-}
-
-/* Whether the entry may be read, given a coarse time. A hit. */
-static ALWAYS_INLINE bool cache_may_read(const struct tw_cache *cache, struct tw_cache_entry *entry,
-					 tw_duration coarse)
-{
-	tw_duration deadline = entry_deadline(entry);
-
-	return deadline == TW_FOREVER ||
-	       (!cache_finds_past(cache, entry, coarse) &&
-		(cache->idle == 0 || cache_slide(cache, entry, deadline, coarse)));
+	find->sight.epochs = epochs;
+	find->sight.era = reader_enter(reader, epochs);
+	find->table = shard_table(find->shard);
+	return sight_holds(&find->sight) ? table_find_in_sight(find->table, hash, key, key_size,
+							       &find->slot, &find->sight)
+					 : NULL;
 }
 
 /* Whether the table that lookups use has the entry in the slot where it was found. */
-static bool entry_is_in_place(const struct shard *shard, const struct table *table,
-			      const _Atomic uint64_t *slot, const struct tw_cache_entry *entry)
+static bool find_is_in_place(const struct find *find, const struct tw_cache_entry *entry)
 {
-	return shard_table(shard) == table && slot_entry(slot_load(slot)) == entry;
+	return shard_table(find->shard) == find->table && slot_entry(slot_load(find->slot)) == entry;
 }
 
-/* As cache_find_at(), of a key whose entry could not be read at first sight. */
-static __attribute__((noinline)) struct tw_cache_entry *cache_find_other(
-	struct tw_cache *cache, tw_duration coarse, uint64_t hash, const void *key, size_t key_size)
+/*
+ * Of an entry that is past its deadline at first sight, or whose deadline slides: what the key's
+ * lookup may read, that or what it goes on to; a hit. NULL: there is nothing, or the sight is lost.
+ * A hit moves the deadline, to the entry's end at most. A touch that runs beside it sets the end
+ * first, and then the deadline, which tells us of that end.
+ */
+static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct tw_cache *cache,
+								    struct find *find,
+								    struct tw_cache_entry *entry,
+								    tw_duration coarse)
 {
-	const struct shard *shard = cache_shard(cache, hash);
+	const struct tw_cache_entry *found = entry;
+	tw_duration later =
+		deadline_after(time_add(coarse, cache->domain.coarse_step), cache->idle);
+	tw_duration deadline = entry_deadline_or_forward(entry);
 
 	for (;;) {
-		const struct table *table = shard_table(shard);
-		_Atomic uint64_t *slot;
-		struct tw_cache_entry *entry = table_find(table, hash, key, key_size, &slot);
-		struct tw_cache_entry *successor;
+		tw_duration wanted = -deadline;
 
-		if (!entry || cache_may_read(cache, entry, coarse))
-			return entry;
-		successor = shard_successor_of(shard, entry);
-		if (successor && entry_is_in_place(shard, table, slot, entry)) {
-			if (cache_may_read(cache, successor, coarse))
-				return successor;
-			/* Then the slot is seen to have changed. */
-			if (shard_successor_of(shard, successor))
-				continue;
+		if (deadline_forward(deadline)) {
+			entry = deadline_forward(deadline);
+			if (!sight_holds(&find->sight))
+				return NULL;
+			deadline = entry_deadline_or_forward(entry);
+			continue;
 		}
-		/* Else what was judged was not the key's any more. */
-		if (entry_is_in_place(shard, table, slot, entry))
-			return NULL;
+		if (deadline < 0)
+			break;
+		if (!domain_is_past(&cache->domain, deadline, coarse)) {
+			tw_duration end;
+
+			if (cache->idle == 0)
+				return entry;
+			end = entry_end(entry);
+			wanted = later < end ? later : end;
+			if (deadline >= wanted && deadline <= end)
+				return entry;
+		}
+		/* Looks again then: a touch may have come to the very deadline that was there. */
+		if (entry_move_deadline(entry, &deadline, wanted))
+			deadline = wanted;
 	}
+	/* Else what was judged is not the key's any more. */
+	find->sight.is_lost = !find_is_in_place(find, found);
+	return NULL;
 }
 
 /*
@@ -97,26 +102,34 @@ static __attribute__((noinline)) struct tw_cache_entry *cache_find_other(
  * found, was there at that time, or came later in the call with its lifetime before it.
  */
 static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache,
-							  tw_duration coarse, uint64_t hash,
-							  const void *key, size_t key_size)
+							  struct reader *reader, tw_duration coarse,
+							  uint64_t hash, const void *key,
+							  size_t key_size)
 {
 	struct shard *shard = cache_shard(cache, hash);
-	_Atomic uint64_t *slot;
-	struct tw_cache_entry *entry = table_find(shard_table(shard), hash, key, key_size, &slot);
+	struct find find = {.shard = shard};
+	struct tw_cache_entry *entry;
 
-	if (entry && !cache_may_read(cache, entry, coarse))
-		entry = cache_find_other(cache, coarse, hash, key, key_size);
-	if (!entry)
-		return NULL;
-	if (domain_counts_uses(&cache->domain) && policy_use(&shard->policy, entry))
+	do {
+		tw_duration deadline;
+
+		entry = find_begin(&find, reader, hash, key, key_size);
+		if (!entry)
+			continue;
+		deadline = entry_deadline(entry);
+		if (deadline != TW_FOREVER &&
+		    (cache->idle > 0 || domain_is_past(&cache->domain, deadline, coarse)))
+			entry = cache_judge(cache, &find, entry, coarse);
+	} while (__builtin_expect(find.sight.is_lost, 0));
+	if (entry && domain_counts_uses(&cache->domain) && policy_use(&shard->policy, entry, hash))
 		shard_try_settle(shard);
 	return entry;
 }
 
-struct tw_cache_entry *cache_find(struct tw_cache *cache, uint64_t hash, const void *key,
-				  size_t key_size)
+struct tw_cache_entry *cache_find(struct tw_cache *cache, struct reader *reader, uint64_t hash,
+				  const void *key, size_t key_size)
 {
-	return cache_find_at(cache, domain_coarse_now(&cache->domain), hash, key, key_size);
+	return cache_find_at(cache, reader, domain_coarse_now(&cache->domain), hash, key, key_size);
 }
 
 /* ---- One key ---- */
@@ -137,12 +150,12 @@ static ALWAYS_INLINE enum tw_status reader_count_find(struct reader *reader,
 	return TW_OK;
 }
 
-/* Copies `copied` bytes and leaves the epoch. A large value is pinned meanwhile, so that it holds
- * up nobody's memory. */
+/* Copies `copied` bytes and leaves. A large value is pinned meanwhile, so that a buffer that is not
+ * there yet holds up nobody's memory. */
 static void cache_copy_and_leave(struct reader *reader, struct tw_cache_entry *entry, void *buffer,
 				 const void *value, size_t copied)
 {
-	enum { LARGE = 16384 };
+	enum { LARGE = 1024 };
 
 	if (copied <= LARGE) {
 		if (copied > 0)
@@ -156,12 +169,12 @@ static void cache_copy_and_leave(struct reader *reader, struct tw_cache_entry *e
 	}
 }
 
-/* Inside an epoch, which it leaves. value_size may be NULL. */
-static __attribute__((noinline)) enum tw_status cache_get_inside(
+/* Inside an era or not. value_size may be NULL. */
+static __attribute__((noinline)) enum tw_status cache_get_hashed(
 	struct tw_cache *cache, struct reader *reader, tw_duration coarse, uint64_t hash,
 	const void *key, size_t key_size, void *buffer, size_t capacity, size_t *value_size)
 {
-	struct tw_cache_entry *entry = cache_find_at(cache, coarse, hash, key, key_size);
+	struct tw_cache_entry *entry = cache_find_at(cache, reader, coarse, hash, key, key_size);
 	enum tw_status status = reader_count_find(reader, entry);
 	const void *value;
 	size_t size = 0;
@@ -180,18 +193,6 @@ static __attribute__((noinline)) enum tw_status cache_get_inside(
 	return status;
 }
 
-/* Not inside an epoch. value_size may be NULL. */
-static enum tw_status cache_get_hashed(struct tw_cache *cache, struct reader *reader, uint64_t hash,
-				       const void *key, size_t key_size, void *buffer,
-				       size_t capacity, size_t *value_size)
-{
-	tw_duration coarse = domain_coarse_now(&cache->domain);
-
-	reader_enter(reader, &cache->domain.epochs);
-	return cache_get_inside(cache, reader, coarse, hash, key, key_size, buffer, capacity,
-				value_size);
-}
-
 /* tw_cache_get, whatever it is asked. */
 static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *cache,
 							      const void *key, size_t key_size,
@@ -205,7 +206,7 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
 		bool is_closed = domain_is_closed(&cache->domain);
 
 		if (reader && !is_closed)
-			return cache_get_hashed(cache, reader,
+			return cache_get_hashed(cache, reader, domain_coarse_now(&cache->domain),
 						key_hash_wide(&cache->domain.seed, key, key_size),
 						key, key_size, buffer, capacity, value_size);
 		status = is_closed ? TW_CLOSED : TW_NO_MEMORY;
@@ -234,6 +235,7 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 	tw_duration margin_end;
 	uintptr_t place;
 	uint64_t hash;
+	uint64_t era;
 	size_t size;
 
 	/* relaxed: a call that begins after the stop has it from there. */
@@ -247,14 +249,17 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 	shard = cache_shard(cache, hash);
 	place = shard_prefetch_bucket(shard, hash);
 	margin_end = domain_coarse_now(&cache->domain) + cache->domain.coarse_margin;
-	if (__builtin_expect(reader_memo.id != cache->domain.epochs.id, 0))
+	reader = epochs_reader(&cache->domain.epochs);
+	if (__builtin_expect(!reader, 0))
 		goto any;
-	reader = reader_memo.reader;
 
-	reader_enter(reader, &cache->domain.epochs);
-	if (__builtin_expect(shard_place(shard) != place, 0))
+	era = reader_enter(reader, &cache->domain.epochs);
+	if (__builtin_expect(shard_place(shard) != place, 0) ||
+	    !epochs_is_in(&cache->domain.epochs, era))
 		goto inside;
 	entry = bucket_guess(place_bucket(place, hash), hash);
+	if (!epochs_is_in(&cache->domain.epochs, era))
+		goto inside;
 	if (__builtin_expect(!entry || entry->key_size != key_size || entry->kind != 0 ||
 				     !short_keys_are_equal(entry->bytes, key, key_size) ||
 				     entry_deadline(entry) <= margin_end,
@@ -263,7 +268,7 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 	size = entry->value_size;
 	if (__builtin_expect(size > capacity, 0))
 		goto inside;
-	if (domain_counts_uses(&cache->domain) && policy_use(&shard->policy, entry))
+	if (domain_counts_uses(&cache->domain) && policy_use(&shard->policy, entry, hash))
 		shard_try_settle(shard);
 	reader_count(reader, COUNT_HITS, 1);
 	value = entry->bytes + entry_padded_key_size(key_size);
@@ -277,7 +282,7 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 		*value_size = size;
 	return TW_OK;
 inside:
-	return cache_get_inside(cache, reader, margin_end - cache->domain.coarse_margin, hash, key,
+	return cache_get_hashed(cache, reader, margin_end - cache->domain.coarse_margin, hash, key,
 				key_size, buffer, capacity, value_size);
 any:
 	return cache_get_any(cache, key, key_size, buffer, capacity, value_size);
@@ -300,8 +305,8 @@ enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t 
 	reader = epochs_reader(&cache->domain.epochs);
 	if (!reader)
 		return TW_NO_MEMORY;
-	reader_enter(reader, &cache->domain.epochs);
-	found = cache_find(cache, key_hash_wide(&cache->domain.seed, key, key_size), key, key_size);
+	found = cache_find(cache, reader, key_hash_wide(&cache->domain.seed, key, key_size), key,
+			   key_size);
 	status = reader_count_find(reader, found);
 	if (status == TW_OK) {
 		entry_pin(found);
@@ -326,6 +331,7 @@ static size_t cache_get_some(struct tw_cache *cache, struct reader *reader,
 {
 	uint64_t hashes[LOOKUPS];
 	size_t found = 0;
+	uint64_t era;
 
 	/* What the lookups will touch is fetched, one kind after the other. */
 	for (unsigned i = 0; i < n; i++) {
@@ -335,17 +341,23 @@ static size_t cache_get_some(struct tw_cache *cache, struct reader *reader,
 				    : 0;
 		shard_prefetch_bucket(cache_shard(cache, hashes[i]), hashes[i]);
 	}
-	reader_enter(reader, &cache->domain.epochs);
-	for (unsigned i = 0; i < n; i++)
-		entry_prefetch(table_guess(shard_table(cache_shard(cache, hashes[i])), hashes[i]));
+	/* Each table is looked at only if it may be: where the era moves, less is fetched. */
+	era = reader_enter(reader, &cache->domain.epochs);
+	for (unsigned i = 0; i < n; i++) {
+		const struct table *table = shard_table(cache_shard(cache, hashes[i]));
+
+		if (epochs_is_in(&cache->domain.epochs, era))
+			entry_prefetch(table_guess(table, hashes[i]));
+	}
 	reader_leave(reader);
 	for (unsigned i = 0; i < n; i++) {
 		items[i].value_size = 0;
 		items[i].status = TW_INVALID;
 		if (lookup_is_valid(&items[i]))
-			items[i].status = cache_get_hashed(cache, reader, hashes[i], items[i].key,
-							   items[i].key_size, items[i].buffer,
-							   items[i].capacity, &items[i].value_size);
+			items[i].status = cache_get_hashed(
+				cache, reader, domain_coarse_now(&cache->domain), hashes[i],
+				items[i].key, items[i].key_size, items[i].buffer, items[i].capacity,
+				&items[i].value_size);
 		found += items[i].status == TW_OK || items[i].status == TW_TRUNCATED;
 	}
 	return found;

@@ -5,10 +5,7 @@
  * half filled the ring tries the lock to do so. So the order is exact for one thread at a time, and
  * loses a use only where a ring is overrun while another holds the lock.
  *
- * The ring holds addresses without references. An entry that is noted was found inside an epoch, so
- * it is not freed before its finder has left, and after that policy_settle() is called before the
- * shard frees anything: it empties the whole ring. (Threads free what no ring can hold: stash.c.)
- * Unlinked entries that it meets are skipped.
+ * The ring holds hashes, which the table knows: so nobody has the address of what was unlinked.
  *
  * S3-FIFO (Yang et al., 2023). New keys enter the small queue, a tenth of the entries. At its end,
  * what was used twice goes on to the main queue, others are evicted and their hashes remembered; a
@@ -77,40 +74,63 @@ static void policy_enter(struct policy *policy, struct tw_cache_entry *entry, bo
 
 /* ---- LRU ---- */
 
-bool policy_touch(struct policy *policy, struct tw_cache_entry *entry)
+bool policy_touch(struct policy *policy, uint64_t hash)
 {
 	/* relaxed: only a place in the ring. */
 	uint32_t place = atomic_fetch_add_explicit(&policy->touched, 1, memory_order_relaxed);
 
-	/* release: the entry's finder leaves its epoch after it; pairs with policy_settle(). */
-	atomic_store_explicit(&policy->touches[place % POLICY_TOUCHES], entry,
-			      memory_order_release);
+	/* relaxed: a number by itself. */
+	atomic_store_explicit(&policy->touches[place % POLICY_TOUCHES], hash, memory_order_relaxed);
 	return place % (POLICY_TOUCHES / 2) == POLICY_TOUCHES / 2 - 1;
 }
 
-void policy_settle(struct policy *policy)
+static void policy_move_to_end(struct policy *policy, const struct table *table, uint64_t hash)
 {
-	uint32_t place;
+	struct tw_cache_entry *entry;
+	size_t position = 0;
 
-	if (policy->kind != TW_POLICY_LRU || !policy_is_on(policy))
-		return;
-	/* relaxed: where the oldest is; a race with a touch costs order, nothing else. */
-	place = atomic_load_explicit(&policy->touched, memory_order_relaxed);
-	for (int i = 0; i < POLICY_TOUCHES; i++, place++) {
-		_Atomic(struct tw_cache_entry *) *touch = &policy->touches[place % POLICY_TOUCHES];
-		struct tw_cache_entry *entry;
-
-		/* relaxed: a look that spares the exchange. */
-		if (!atomic_load_explicit(touch, memory_order_relaxed))
-			continue;
-		/* acquire: pairs with the store in policy_touch(). */
-		entry = atomic_exchange_explicit(touch, NULL, memory_order_acquire);
-		if (!(entry_state(entry) & ENTRY_LINKED) ||
-		    policy->main.entries.previous == &entry->policy_link)
+	while ((entry = table_next_hashed(table, hash, &position))) {
+		if (policy->main.entries.previous == &entry->policy_link)
 			continue;
 		queue_remove(&policy->main, entry);
 		queue_push(&policy->main, entry);
 	}
+}
+
+/* Empties the ring, oldest first; how many. */
+static unsigned policy_take_touches(struct policy *policy, uint64_t *hashes)
+{
+	/* relaxed: where the oldest is; a race with a touch costs order, nothing else. */
+	uint32_t place = atomic_load_explicit(&policy->touched, memory_order_relaxed);
+	unsigned count = 0;
+
+	for (int i = 0; i < POLICY_TOUCHES; i++, place++) {
+		_Atomic uint64_t *touch = &policy->touches[place % POLICY_TOUCHES];
+
+		/* relaxed: a number by itself. Of a touch that comes in between, one is lost. */
+		hashes[count] = atomic_load_explicit(touch, memory_order_relaxed);
+		if (hashes[count] == 0)
+			continue;
+		/* relaxed: as above. */
+		atomic_store_explicit(touch, 0, memory_order_relaxed);
+		count++;
+	}
+	return count;
+}
+
+void policy_settle(struct policy *policy, struct table *table)
+{
+	uint64_t hashes[POLICY_TOUCHES];
+	unsigned count;
+
+	if (policy->kind != TW_POLICY_LRU || !policy_is_on(policy))
+		return;
+	count = policy_take_touches(policy, hashes);
+	/* What the moves will touch is fetched side by side. */
+	for (unsigned i = 0; i < count; i++)
+		__builtin_prefetch(table_guess(table, hashes[i]), 1);
+	for (unsigned i = 0; i < count; i++)
+		policy_move_to_end(policy, table, hashes[i]);
 }
 
 /* ---- S3-FIFO ---- */
@@ -163,7 +183,7 @@ void policy_add_early(struct policy *policy, struct tw_cache_entry *entry)
 	policy_enter(policy, entry, policy->kind == TW_POLICY_LRU);
 }
 
-void policy_add(struct policy *policy, struct tw_cache_entry *entry)
+void policy_add(struct policy *policy, struct table *table, struct tw_cache_entry *entry)
 {
 	bool main = true;
 
@@ -173,25 +193,23 @@ void policy_add(struct policy *policy, struct tw_cache_entry *entry)
 		main = ghost_take(&policy->ghost, entry->hash, policy_window(policy));
 	else
 		/* What was used before this one came is older. */
-		policy_settle(policy);
+		policy_settle(policy, table);
 	policy_enter(policy, entry, main);
 }
 
-bool policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
+void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
 {
 	unsigned place = entry_state(old) & ENTRY_MAIN;
 	/* relaxed: a hint. */
 	uint8_t uses = atomic_load_explicit(&old->uses, memory_order_relaxed);
 
 	if (!policy_is_on(policy))
-		return false;
+		return;
 	entry_set_state(entry, entry_state(entry) | place);
 	list_append(&old->policy_link, &entry->policy_link);
 	list_remove(&old->policy_link);
-	/* relaxed: a hint. */
-	atomic_store_explicit(&entry->uses, (uint8_t)(uses < 3 ? uses + 1 : 3),
-			      memory_order_relaxed);
-	return policy->kind == TW_POLICY_LRU && policy_touch(policy, entry);
+	/* relaxed: as above. */
+	atomic_store_explicit(&entry->uses, uses, memory_order_relaxed);
 }
 
 void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
@@ -202,14 +220,15 @@ void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
 		queue_remove(main ? &policy->main : &policy->small, entry);
 }
 
-struct tw_cache_entry *policy_victim(struct policy *policy, const struct tw_cache_entry *spared)
+struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table,
+				     const struct tw_cache_entry *spared)
 {
 	struct tw_cache_entry *victim;
 
 	if (policy->main.count + policy->small.count == 0)
 		return NULL;
 	if (policy->kind == TW_POLICY_LRU) {
-		policy_settle(policy);
+		policy_settle(policy, table);
 		return queue_first(&policy->main, spared);
 	}
 	victim = s3fifo_victim(policy);

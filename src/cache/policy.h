@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which entry of a shard is to make room. Under the shard's lock, but for policy_use(), which any
- * thread inside an epoch may call.
+ * thread inside an era may call.
  */
 #ifndef CACHE_POLICY_H
 #define CACHE_POLICY_H
@@ -12,6 +12,7 @@
 
 #include "entry.h"
 #include "ghost.h"
+#include "table.h"
 
 enum { POLICY_TOUCHES = 32 };
 
@@ -29,7 +30,7 @@ struct policy {
 	struct ghost ghost;
 	/* LRU: what was used since the order was last brought up to date. Any thread. */
 	_Alignas(64) _Atomic uint32_t touched;
-	_Atomic(struct tw_cache_entry *) touches[POLICY_TOUCHES];
+	_Atomic uint64_t touches[POLICY_TOUCHES]; /* hashes; 0: none */
 };
 
 void policy_init(struct policy *policy, enum tw_cache_policy kind);
@@ -38,18 +39,17 @@ void policy_destroy(struct policy *policy);
 /* From now on entries are known and uses count; those that are there were added before. */
 void policy_turn_on(struct policy *policy);
 void policy_add_early(struct policy *policy, struct tw_cache_entry *entry);
-void policy_add(struct policy *policy, struct tw_cache_entry *entry);
-/*
- * `entry` takes the place of `old`, and was used. True: policy_settle() should be called as soon as
- * `old` counts as unlinked.
- */
-bool policy_replace(struct policy *policy, struct tw_cache_entry *old,
+/* `table`: of all that are known. */
+void policy_add(struct policy *policy, struct table *table, struct tw_cache_entry *entry);
+/* `entry` takes the place of `old`. */
+void policy_replace(struct policy *policy, struct tw_cache_entry *old,
 		    struct tw_cache_entry *entry);
 void policy_remove(struct policy *policy, struct tw_cache_entry *entry);
 /* Which has to go; NULL: none but `spared` (or NULL) is there. It stays until policy_remove(). */
-struct tw_cache_entry *policy_victim(struct policy *policy, const struct tw_cache_entry *spared);
-/* Brings the order up to date. What was unlinked is met no more, by whatever epoch has passed. */
-void policy_settle(struct policy *policy);
+struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table,
+				     const struct tw_cache_entry *spared);
+/* Brings the order up to date. */
+void policy_settle(struct policy *policy, struct table *table);
 
 static inline bool policy_is_on(const struct policy *policy)
 {
@@ -58,17 +58,18 @@ static inline bool policy_is_on(const struct policy *policy)
 }
 
 /* LRU: true where the order should be brought up to date soon. */
-bool policy_touch(struct policy *policy, struct tw_cache_entry *entry);
+bool policy_touch(struct policy *policy, uint64_t hash);
 
-/* The entry was used. True: somebody should call policy_settle() if the lock is free. */
-static inline bool policy_use(struct policy *policy, struct tw_cache_entry *entry)
+/* The entry with that hash was used. True: somebody should call policy_settle() if the lock is
+ * free. */
+static inline bool policy_use(struct policy *policy, struct tw_cache_entry *entry, uint64_t hash)
 {
 	uint8_t uses;
 
 	if (!policy_is_on(policy))
 		return false;
 	if (policy->kind == TW_POLICY_LRU)
-		return policy_touch(policy, entry);
+		return policy_touch(policy, hash);
 	/* relaxed: a hint; of two uses at once one may be lost. */
 	uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
 	if (uses < 3)

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * malloc keeps its memory by thread: what one thread takes and another gives back is of use to
- * neither for long, and a cache that is written by several threads comes to hold twice what it
- * needs. Here it belongs to the shard. Cells of a class are cut from chunks as they are needed, go
- * into a list when they are given back, and a pool all of whose cells are back gives its chunks to
- * the arena. Chunks grow with the pool, so that few cells wait for their first use.
+ * malloc keeps its memory by thread and by size: what one thread takes and another gives back is of
+ * use to neither for long, and what was small once is never large. Here cells of a class are cut
+ * from pages, which the arena has; a page has its own list of free cells, and goes back to the
+ * arena when all of them are. Of pages that stay for a few cells, compact.c moves those elsewhere.
  *
- * Each block begins with its pool (NULL: it came from malloc), so that a reader can give back the
- * last pin of an entry without knowing a cache. Such blocks go onto a stack, which the owner takes
- * whole when a list is empty.
+ * Invariants, under the lock: a cell is taken, or in its page's list, or was never cut; a page with
+ * nothing taken is the arena's; one with something free is in its class's list, unless it leaves.
  *
- * The pool outlives its owner as long as cells are out. `balance` goes down by one with each
- * return; the close adds the number of cells that had been taken. What brings it to 0 after that
- * frees all.
+ * Cells of up to 256 bytes go by 16; larger ones are such that 4 to 7 times a power of two of them
+ * fill a page. So less than a fifth of a cell is wasted, and a fiftieth of a page. What is larger
+ * than a fourth of the largest page is a span of the arena. The page, and the pool, are found from
+ * a cell's address: its taker keeps nothing.
  *
- * May run together: pool_return() with everything. Linearization: of a return, the exchange that
- * pushes the cell.
+ * May run together: everything.
  */
 #include "pool.h"
 
@@ -24,302 +22,534 @@
 
 #include "base/sanitizer.h"
 
-/* The address sanitizer should see each entry by itself. */
-#define POOL_LARGEST (SANITIZER_ADDRESS ? 0 : 1024)
-
 enum {
-	CHUNK_CELLS = 16, /* at least, less one for the chunk's head */
-	CHUNK_SHARE = 16, /* of what the pool holds */
-	CHUNK_MOST = 32768,
-	SPARE_MOST = 64
+	STEP = 16,
+	FINE = 256,
+	FINE_CLASSES = FINE / STEP,
+	SMALL_PAGE = 16384,
+	SMALL_MOST = 1008,
+	LARGE_PAGE = 65536,
+	LARGE_FIRST = FINE_CLASSES + 8, /* class of the larger pages */
+	CELL_MOST = 16368,
+	OTHER_CLASS = POOL_CLASSES - 1,
+	HEAD = sizeof(struct pool_page),
+	BATCH_BYTES = 4096, /* of cells that a thread takes at once */
+	BATCH_MOST = 16
 };
 
-/* A block that is not taken. */
+/* What may be free: a part of what is used, and some. */
+enum { FREE_SHARE_OF_16 = 2, FREE_LEAST = 1 << 19 };
+
+/* One that is not taken. */
 struct pool_cell {
-	struct pool_block block;
+	struct pool_block block; /* as it was */
 	struct pool_cell *next;
-	unsigned class;
 };
 
-/* The first cell follows: at a multiple of 64, so that those that fill cache lines begin them. */
-struct pool_chunk {
-	_Alignas(64) struct pool_chunk *next;
-	struct arena_span span;
-};
+/* ---- Classes ---- */
 
-struct pool *pool_create(struct arena *arena)
+static size_t page_size_of(unsigned class)
 {
-	struct pool *pool = aligned_alloc(_Alignof(struct pool), sizeof(*pool));
+	return class >= LARGE_FIRST && class != OTHER_CLASS ? LARGE_PAGE : SMALL_PAGE;
+}
+
+/* Of a cell, at most CELL_MOST. */
+static unsigned class_of(size_t size)
+{
+	bool is_large = size > SMALL_MOST;
+	unsigned cells;
+	unsigned shift;
+
+	if (size <= FINE)
+		return (unsigned)((size + STEP - 1) / STEP) - 1;
+	size = (size + STEP - 1) / STEP * STEP;
+	cells = (unsigned)((size_t)((is_large ? LARGE_PAGE : SMALL_PAGE) - HEAD) / size);
+	/* 3 bits of it: 56 cells are the first of four in each power of two. */
+	shift = 29 - (unsigned)__builtin_clz(cells);
+	if (shift > 3)
+		return is_large ? LARGE_FIRST : FINE_CLASSES;
+	return (is_large ? LARGE_FIRST : FINE_CLASSES) + (3 - shift) * 4 + 7 - (cells >> shift);
+}
+
+static unsigned class_cells(unsigned class)
+{
+	unsigned coarse = class - (class >= LARGE_FIRST ? LARGE_FIRST : FINE_CLASSES);
+
+	if (class == OTHER_CLASS)
+		return (SMALL_PAGE - HEAD) / POOL_OTHER;
+	if (class < FINE_CLASSES)
+		return (SMALL_PAGE - HEAD) / ((class + 1) * STEP);
+	return (7 - coarse % 4) << (3 - coarse / 4);
+}
+
+static size_t class_size(unsigned class)
+{
+	if (class == OTHER_CLASS)
+		return POOL_OTHER;
+	if (class < FINE_CLASSES)
+		return (size_t)(class + 1) * STEP;
+	return (page_size_of(class) - sizeof(struct pool_page)) / class_cells(class) / STEP * STEP;
+}
+
+size_t pool_cell_size(size_t size)
+{
+	return size > CELL_MOST ? arena_span_size(size) : class_size(class_of(size));
+}
+
+/* ---- Opening and closing ---- */
+
+struct pool *pool_create(void)
+{
+	struct pool *pool = malloc(sizeof(*pool));
 
 	if (!pool)
 		return NULL;
 	memset(pool, 0, sizeof(*pool));
-	pool->arena = arena;
-	arena_acquire(arena);
-	atomic_init(&pool->returned, NULL);
-	atomic_init(&pool->balance, 0);
+	arena_init(&pool->arena);
+	pthread_mutex_init(&pool->lock, NULL);
+	for (unsigned class = 0; class < POOL_CLASSES; class ++)
+		list_init(&pool->classes[class].pages);
+	list_init(&pool->leaving);
 	return pool;
-}
-
-static void pool_free_chunks(struct pool *pool)
-{
-	struct pool_chunk *chunk;
-
-	while ((chunk = pool->chunks)) {
-		struct arena_span span = chunk->span;
-
-		pool->chunks = chunk->next;
-		arena_give(pool->arena, &span);
-	}
-	pool->held = 0;
-	memset(pool->free, 0, sizeof(pool->free));
-	memset(pool->fresh, 0, sizeof(pool->fresh));
-	memset(pool->end, 0, sizeof(pool->end));
 }
 
 static void pool_free(struct pool *pool)
 {
-	pool_free_chunks(pool);
-	arena_release(pool->arena);
+	arena_destroy(&pool->arena);
+	pthread_mutex_destroy(&pool->lock);
 	free(pool);
 }
 
 void pool_close(struct pool *pool)
 {
-	int64_t taken = pool->taken;
+	bool is_last;
 
-	/* acq_rel: the last one sees what the others did; pairs with itself and cell_return(). */
-	if (atomic_fetch_add_explicit(&pool->balance, taken, memory_order_acq_rel) + taken == 0)
+	pthread_mutex_lock(&pool->lock);
+	pool->is_closed = true;
+	is_last = pool->taken == 0;
+	pthread_mutex_unlock(&pool->lock);
+	if (is_last)
 		pool_free(pool);
 }
 
-/* ---- Classes: by 16 bytes to 256, then by an eighth of a power of two ---- */
-
-static unsigned class_of(size_t cell)
+void pool_set_limit(struct pool *pool, uint64_t limit)
 {
-	unsigned power;
-
-	if (cell <= POOL_FINE)
-		return (unsigned)((cell + POOL_STEP - 1) / POOL_STEP) - 1;
-	/* 8: 256 < cell ≤ 512; four classes each. */
-	power = 63u - (unsigned)__builtin_clzll(cell - 1);
-	return 16 + (power - 8) * 4 + (unsigned)((cell - 1) >> (power - 2) & 3);
+	pthread_mutex_lock(&pool->lock);
+	pool->limit = limit;
+	pthread_mutex_unlock(&pool->lock);
+	arena_set_tight(&pool->arena, limit > 0);
 }
 
-static size_t class_size(unsigned number)
+struct pool *pool_of(const void *block)
 {
-	unsigned power;
-
-	if (number < 16)
-		return (size_t)(number + 1) * POOL_STEP;
-	power = 8 + (number - 16) / 4;
-	return ((size_t)4 + (number - 16) % 4 + 1) << (power - 2);
+	return (struct pool *)(void *)arena_of(block);
 }
 
-bool pool_has_size(size_t size)
+void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned)
 {
-	return size <= POOL_LARGEST;
+	uint64_t bytes = pool_cell_size(size);
+
+	/* relaxed: a statistic. */
+	atomic_fetch_add_explicit(&pool->pinned, is_pinned ? bytes : 0 - bytes,
+				  memory_order_relaxed);
 }
 
-/* ---- Cells ---- */
+/* ---- Pages; under the lock ---- */
 
-static struct pool *block_pool(const struct pool_block *block)
+size_t page_size(const struct pool_page *page)
 {
-	return (struct pool *)(uintptr_t)((uint64_t)block->pool_high << 32 | block->pool_low);
+	return page_size_of(page->class);
 }
 
-static void block_set_pool(struct pool_block *block, const struct pool *pool)
+static struct pool_page *page_of(const void *cell, unsigned class)
 {
-	block->pool_low = (uint32_t)(uintptr_t)pool;
-	block->pool_high = (uint16_t)((uint64_t)(uintptr_t)pool >> 32);
+	return (struct pool_page *)((uintptr_t)cell & ~(uintptr_t)(page_size_of(class) - 1));
 }
 
-/* A block of its own from malloc. */
-static struct pool_block *block_new(size_t size)
+static enum page_state page_state(const struct pool_page *page)
 {
-	struct pool_block *block = malloc(size);
+	/* relaxed: a hint where the lock is not held. */
+	return (enum page_state)atomic_load_explicit(&((struct pool_page *)page)->state,
+						     memory_order_relaxed);
+}
 
-	if (block)
-		block_set_pool(block, NULL);
+static void pool_set_page_state(struct pool *pool, struct pool_page *page, enum page_state state)
+{
+	bool was_left = page_state(page) != PAGE_STAYS;
+	bool is_left = state != PAGE_STAYS;
+
+	/* relaxed: hints where the lock is not held. */
+	atomic_store_explicit(&page->state, (unsigned)state, memory_order_relaxed);
+	/* relaxed: as above. */
+	atomic_fetch_add_explicit(&pool->left_pages, (unsigned)is_left - (unsigned)was_left,
+				  memory_order_relaxed);
+}
+
+static unsigned page_free_cells(const struct pool_page *page)
+{
+	unsigned held = page_state(page) == PAGE_IS_EMPTIED;
+
+	return page->cells - (page->used - held);
+}
+
+static void pool_count_free(struct pool *pool, const struct pool_page *page, unsigned cells)
+{
+	pool->classes[page->class].free += cells;
+	pool->free += (uint64_t)cells * page->cell_size;
+}
+
+static void pool_discount_free(struct pool *pool, const struct pool_page *page, unsigned cells)
+{
+	pool->classes[page->class].free -= cells;
+	pool->free -= (uint64_t)cells * page->cell_size;
+}
+
+/* In front of the others; NULL: out of memory. */
+static struct pool_page *pool_add_page(struct pool *pool, unsigned class)
+{
+	size_t size = page_size_of(class);
+	struct pool_page *page = arena_take(&pool->arena, size);
+
+	if (!page)
+		return NULL;
+	memset(page, 0, sizeof(*page));
+	page->class = class;
+	page->cells = class_cells(class);
+	page->cell_size = class_size(class);
+	list_append(pool->classes[class].pages.next, &page->link);
+	pool_count_free(pool, page, page->cells);
+	sanitizer_hide(page + 1, size - HEAD);
+	return page;
+}
+
+/* One that is in no list. */
+static void pool_remove_page(struct pool *pool, struct pool_page *page)
+{
+	size_t size = page_size_of(page->class);
+
+	pool_set_page_state(pool, page, PAGE_STAYS);
+	sanitizer_show(page, size);
+	arena_give(&pool->arena, page, size);
+}
+
+/* ---- Cells; under the lock ---- */
+
+/* NULL: out of memory. A page that is added is counted in *taken. */
+static struct pool_cell *pool_take_cell(struct pool *pool, unsigned class, size_t *taken)
+{
+	struct list *pages = &pool->classes[class].pages;
+	struct pool_cell *cell;
+	struct pool_page *page;
+
+	if (list_is_empty(pages)) {
+		if (!pool_add_page(pool, class))
+			return NULL;
+		*taken += page_size_of(class);
+	}
+	page = list_entry(pages->next, struct pool_page, link);
+	cell = page->free;
+	if (cell) {
+		page->free = cell->next;
+	} else {
+		cell = page_cell(page, page->cut++);
+		sanitizer_show(cell, sizeof(*cell));
+		/* relaxed: what looks at it takes the lock first. */
+		atomic_store_explicit(&cell->block.state, 0, memory_order_relaxed);
+	}
+	if (!page->free && page->cut == page->cells)
+		list_remove(&page->link);
+	page->used++;
+	pool_discount_free(pool, page, 1);
+	pool->taken++;
+	pool->used += page->cell_size;
+	return cell;
+}
+
+static void pool_give_cell(struct pool *pool, struct pool_cell *cell, unsigned class)
+{
+	struct pool_page *page = page_of(cell, class);
+
+	if (page_state(page) == PAGE_STAYS) {
+		if (!page->free && page->cut == page->cells)
+			list_append(&pool->classes[class].pages, &page->link);
+		pool_count_free(pool, page, 1);
+	}
+	cell->next = page->free;
+	page->free = cell;
+	pool->taken--;
+	pool->used -= page->cell_size;
+	if (--page->used > 0)
+		return;
+	list_remove(&page->link);
+	if (page_state(page) == PAGE_STAYS)
+		pool_discount_free(pool, page, page->cells);
+	pool_remove_page(pool, page);
+}
+
+static void cell_hide(struct pool_cell *cell, size_t size)
+{
+	(void)cell;
+	(void)size;
+	sanitizer_hide(cell + 1, size - sizeof(*cell));
+}
+
+/* ---- One block ---- */
+
+static void pool_count_span(struct pool *pool, size_t size, bool is_taken)
+{
+	pthread_mutex_lock(&pool->lock);
+	pool->taken += is_taken ? 1 : (uint64_t)-1;
+	pool->used += is_taken ? size : 0 - (uint64_t)size;
+	pthread_mutex_unlock(&pool->lock);
+}
+
+static struct pool_block *pool_take_span(struct pool *pool, size_t size)
+{
+	struct pool_block *block = arena_take(&pool->arena, size);
+
+	if (!block)
+		return NULL;
+	atomic_init(&block->state, 0);
+	pool_count_span(pool, arena_span_size(size), true);
 	return block;
 }
 
-static void cell_push(struct pool_cell **cells, struct pool_cell *cell)
+static void *pool_take_of(struct pool *pool, unsigned class)
 {
-	cell->next = cells[cell->class];
-	cells[cell->class] = cell;
-}
+	struct pool_cell *cell;
+	size_t taken = 0;
 
-/* NULL: there is none. */
-static struct pool_cell *cell_pop(struct pool_cell **cells, unsigned class)
-{
-	struct pool_cell *cell = cells[class];
-
+	pthread_mutex_lock(&pool->lock);
+	cell = pool_take_cell(pool, class, &taken);
+	pthread_mutex_unlock(&pool->lock);
 	if (cell)
-		cells[class] = cell->next;
+		sanitizer_show(cell, class_size(class));
 	return cell;
 }
 
-/* A chunk's size for cells of this one. */
-static size_t pool_chunk_size(const struct pool *pool, size_t cell)
+static void pool_give_of(void *block, unsigned class)
 {
-	size_t size = ARENA_SPAN_LEAST;
+	struct pool *pool = pool_of(block);
+	bool is_last;
 
-	while (size < cell * CHUNK_CELLS || (size * CHUNK_SHARE < pool->held && size < CHUNK_MOST))
-		size *= 2;
-	return size;
-}
-
-/* False: out of memory. */
-static bool pool_add_chunk(struct pool *pool, unsigned class)
-{
-	size_t cell = class_size(class);
-	struct arena_span span = arena_take(pool->arena, pool_chunk_size(pool, cell));
-	struct pool_chunk *chunk = span.memory;
-
-	if (!chunk)
-		return false;
-	chunk->next = pool->chunks;
-	chunk->span = span;
-	pool->chunks = chunk;
-	pool->held += span.size;
-	pool->fresh[class] = (unsigned char *)(chunk + 1);
-	pool->end[class] = pool->fresh[class] + (span.size - sizeof(*chunk)) / cell * cell;
-	return true;
-}
-
-/* Sorts what came back from other threads into the lists. */
-static void pool_collect(struct pool *pool)
-{
-	struct pool_cell *cell;
-	struct pool_cell *next;
-
-	/* relaxed: a look that spares the exchange. */
-	if (!atomic_load_explicit(&pool->returned, memory_order_relaxed))
-		return;
-	/* acquire: the last reader is done with them; pairs with cell_return(). */
-	cell = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
-	for (; cell; cell = next) {
-		next = cell->next;
-		cell_push(pool->free, cell);
-	}
-}
-
-/* One that was never taken; NULL: out of memory. */
-static struct pool_cell *pool_cut(struct pool *pool, unsigned class)
-{
-	struct pool_cell *cell;
-
-	if (pool->fresh[class] == pool->end[class] && !pool_add_chunk(pool, class))
-		return NULL;
-	cell = (struct pool_cell *)(void *)pool->fresh[class];
-	pool->fresh[class] += class_size(class);
-	block_set_pool(&cell->block, pool);
-	return cell;
-}
-
-struct pool_block *pool_take(struct pool *pool, size_t size)
-{
-	unsigned class = class_of(size);
-	struct pool_cell *cell;
-
-	if (!pool_has_size(size))
-		return block_new(size);
-	cell = cell_pop(pool->free, class);
-	if (!cell) {
-		pool_collect(pool);
-		cell = cell_pop(pool->free, class);
-	}
-	if (!cell)
-		cell = pool_cut(pool, class);
-	if (!cell)
-		return NULL;
-	pool->taken++;
-	return &cell->block;
-}
-
-static void cell_return(struct pool_cell *cell)
-{
-	struct pool *pool = block_pool(&cell->block);
-
-	/* relaxed: the exchange below tells whether it still is so. */
-	cell->next = atomic_load_explicit(&pool->returned, memory_order_relaxed);
-	/* release: what takes the cell sees that it is free; pairs with pool_collect(). */
-	while (!atomic_compare_exchange_weak_explicit(&pool->returned, &cell->next, cell,
-						      memory_order_release, memory_order_relaxed))
-		continue;
-	/* acq_rel: pairs with pool_close(), pool_trim() and itself. */
-	if (atomic_fetch_sub_explicit(&pool->balance, 1, memory_order_acq_rel) == 1)
+	cell_hide(block, class_size(class));
+	pthread_mutex_lock(&pool->lock);
+	pool_give_cell(pool, block, class);
+	is_last = pool->is_closed && pool->taken == 0;
+	pthread_mutex_unlock(&pool->lock);
+	if (is_last)
 		pool_free(pool);
 }
 
-void pool_return(struct pool_block *block, size_t size)
+void *pool_take(struct pool *pool, size_t size)
 {
-	struct pool_cell *cell = (struct pool_cell *)block;
-
-	if (!block_pool(block)) {
-		free(block);
-		return;
-	}
-	cell->class = class_of(size);
-	cell_return(cell);
+	return size > CELL_MOST ? (void *)pool_take_span(pool, size)
+				: pool_take_of(pool, class_of(size));
 }
 
-void pool_give(struct pool *pool, struct pool_block *block, size_t size)
+void pool_give(void *block, size_t size)
 {
-	struct pool_cell *cell = (struct pool_cell *)block;
+	struct pool *pool = pool_of(block);
+	bool is_last;
 
-	if (block_pool(block) != pool) {
-		pool->gave_away |= block_pool(block) != NULL;
-		pool_return(block, size);
+	if (size <= CELL_MOST) {
+		pool_give_of(block, class_of(size));
 		return;
 	}
-	cell->class = class_of(size);
-	cell_push(pool->free, cell);
+	arena_give(&pool->arena, block, size);
+	pthread_mutex_lock(&pool->lock);
 	pool->taken--;
+	pool->used -= arena_span_size(size);
+	is_last = pool->is_closed && pool->taken == 0;
+	pthread_mutex_unlock(&pool->lock);
+	if (is_last)
+		pool_free(pool);
 }
 
-void spare_give(struct pool_spare *spare, struct pool_block *block, size_t size)
+void *pool_take_other(struct pool *pool)
 {
-	struct pool_cell *cell = (struct pool_cell *)block;
-
-	if (spare->count == SPARE_MOST || !block_pool(block)) {
-		pool_return(block, size);
-		return;
-	}
-	cell->class = class_of(size);
-	cell_push(spare->cells, cell);
-	spare->count++;
+	return pool_take_of(pool, OTHER_CLASS);
 }
 
-struct pool_block *spare_take(struct pool_spare *spare, size_t size)
+void pool_give_other(void *block)
 {
-	struct pool_cell *cell = cell_pop(spare->cells, class_of(size));
-
-	if (!cell)
-		return NULL;
-	spare->count--;
-	return &cell->block;
+	pool_give_of(block, OTHER_CLASS);
 }
 
-void spare_return(struct pool_spare *spare)
+/* ---- Spare cells ---- */
+
+static struct pool_cell *spare_pop(struct pool_spare *spare, unsigned class)
 {
+	struct pool_cell *cell = spare->cells[class];
+
+	spare->cells[class] = cell->next;
+	spare->bytes -= class_size(class);
+	return cell;
+}
+
+static void spare_push(struct pool_spare *spare, struct pool_cell *cell, unsigned class)
+{
+	cell->next = spare->cells[class];
+	spare->cells[class] = cell;
+	spare->bytes += class_size(class);
+}
+
+/* Some at once; false: out of memory. */
+static bool spare_fill(struct pool_spare *spare, struct pool *pool, unsigned class)
+{
+	size_t count = BATCH_BYTES / class_size(class);
 	struct pool_cell *cell;
 
-	for (unsigned i = 0; i < POOL_CLASSES && spare->count > 0; i++)
-		for (; (cell = cell_pop(spare->cells, i)); spare->count--)
-			cell_return(cell);
+	if (count > BATCH_MOST)
+		count = BATCH_MOST;
+	pthread_mutex_lock(&pool->lock);
+	do {
+		cell = pool_take_cell(pool, class, &spare->taken);
+		if (cell)
+			spare_push(spare, cell, class);
+	} while (cell && count-- > 1);
+	pthread_mutex_unlock(&pool->lock);
+	return spare->cells[class];
 }
 
-void pool_trim(struct pool *pool)
+void *spare_take(struct pool_spare *spare, struct pool *pool, size_t size)
 {
-	/* acquire: the threads that returned cells are done with the stack; pairs with
-	 * cell_return(). */
-	int64_t balance = atomic_load_explicit(&pool->balance, memory_order_acquire);
+	struct pool_cell *cell;
+	unsigned class;
 
-	if (pool->taken + balance != 0 || !pool->chunks)
+	if (size > CELL_MOST) {
+		spare->taken += arena_span_size(size);
+		return pool_take_span(pool, size);
+	}
+	class = class_of(size);
+	if (!spare->cells[class] && !spare_fill(spare, pool, class))
+		return NULL;
+	cell = spare_pop(spare, class);
+	sanitizer_show(cell, class_size(class));
+	return cell;
+}
+
+static bool block_is_left(const void *block, unsigned class)
+{
+	/* relaxed: a hint. */
+	return atomic_load_explicit(&pool_of(block)->left_pages, memory_order_relaxed) > 0 &&
+	       page_state(page_of(block, class)) != PAGE_STAYS;
+}
+
+void spare_give(struct pool_spare *spare, void *block, size_t size)
+{
+	/* What is to be emptied gets no new entries. */
+	if (size > CELL_MOST || block_is_left(block, class_of(size))) {
+		pool_give(block, size);
 		return;
-	/* relaxed: nobody returns anything. */
-	atomic_store_explicit(&pool->returned, NULL, memory_order_relaxed);
-	pool_free_chunks(pool);
+	}
+	cell_hide(block, class_size(class_of(size)));
+	spare_push(spare, block, class_of(size));
+}
+
+void spare_return(struct pool_spare *spare, struct pool *pool)
+{
+	if (spare->bytes == 0)
+		return;
+	/* The cache still has the pool: none of these is the last. */
+	pthread_mutex_lock(&pool->lock);
+	for (unsigned class = 0; class < POOL_CLASSES && spare->bytes > 0; class ++)
+		while (spare->cells[class])
+			pool_give_cell(pool, spare_pop(spare, class), class);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- Emptying pages ---- */
+
+bool pool_is_sparse(struct pool *pool, bool at_rest)
+{
+	uint64_t most;
+	bool is_sparse;
+
+	pthread_mutex_lock(&pool->lock);
+	most = pool->used > pool->limit || at_rest ? pool->used : pool->limit;
+	is_sparse = pool->free > most / 16 * FREE_SHARE_OF_16 + FREE_LEAST;
+	pthread_mutex_unlock(&pool->lock);
+	return is_sparse;
+}
+
+/* The class with most free bytes, of a page at least. */
+static struct pool_class *pool_choose_class(struct pool *pool)
+{
+	struct pool_class *chosen = NULL;
+	uint64_t most = 0;
+
+	for (unsigned class = 0; class < OTHER_CLASS; class ++) {
+		uint64_t bytes = pool->classes[class].free * class_size(class);
+
+		if (pool->classes[class].free <= class_cells(class) || bytes <= most)
+			continue;
+		most = bytes;
+		chosen = &pool->classes[class];
+	}
+	return chosen;
+}
+
+struct pool_page *pool_begin_leaving(struct pool *pool, unsigned *count)
+{
+	enum { LOOKS = 16 };
+	struct pool_page *chosen = NULL;
+	struct pool_class *class;
+	struct list *link;
+
+	pthread_mutex_lock(&pool->lock);
+	class = pool_choose_class(pool);
+	/* The first is being filled. */
+	link = class ? class->pages.previous : NULL;
+	for (unsigned i = 0; class && i < LOOKS && link != &class->pages; i++) {
+		struct pool_page *page = list_entry(link, struct pool_page, link);
+
+		link = link->previous;
+		if (!chosen || page->used < chosen->used)
+			chosen = page;
+	}
+	if (chosen) {
+		list_remove(&chosen->link);
+		list_init(&chosen->link);
+		pool_discount_free(pool, chosen, page_free_cells(chosen));
+		pool_set_page_state(pool, chosen, PAGE_IS_EMPTIED);
+		chosen->used++;
+		chosen->age = 0;
+		*count = chosen->cut;
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return chosen;
+}
+
+void pool_end_leaving(struct pool *pool, struct pool_page *page)
+{
+	pthread_mutex_lock(&pool->lock);
+	pool_set_page_state(pool, page, PAGE_WAITS);
+	if (--page->used > 0)
+		list_append(&pool->leaving, &page->link);
+	else
+		pool_remove_page(pool, page);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+void pool_readmit(struct pool *pool)
+{
+	struct list *link;
+	struct list *next;
+
+	pthread_mutex_lock(&pool->lock);
+	for (link = pool->leaving.next; link != &pool->leaving; link = next) {
+		struct pool_page *page = list_entry(link, struct pool_page, link);
+
+		next = link->next;
+		if (page->age++ == 0)
+			continue;
+		list_remove(link);
+		pool_set_page_state(pool, page, PAGE_STAYS);
+		pool_count_free(pool, page, page_free_cells(page));
+		/* Before the others: it is not the next to be emptied. */
+		if (page_free_cells(page) > 0)
+			list_append(pool->classes[page->class].pages.next, link);
+	}
+	pthread_mutex_unlock(&pool->lock);
 }

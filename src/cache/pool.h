@@ -1,72 +1,121 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A shard's memory for entries: cells by size, used again and again. Taking and giving back are
- * under the shard's lock; pool_return() is for any thread, also when the pool's owner has closed
- * it. Threads keep spare cells (stash.h): so one may come to hold an entry of another shard.
+ * A cache's memory for entries: cells by size, in pages of one size each, used again and again. Any
+ * thread, with or without the cache: the pool goes when it is closed and the last cell is back.
+ * Threads keep spare cells, to take most without a lock.
  */
 #ifndef CACHE_POOL_H
 #define CACHE_POOL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "arena.h"
+#include "base/list.h"
 
-enum { POOL_STEP = 16, POOL_FINE = 256, POOL_CLASSES = 32 };
+/* The last class is for what is no entry: for blocks of POOL_OTHER bytes. */
+enum { POOL_CLASSES = 41, POOL_OTHER = 256 };
 
 struct pool_cell;
-struct pool_chunk;
 
-/* What is taken begins with this, which is the pool's, but for what an address leaves free. */
+enum page_state {
+	PAGE_STAYS,
+	PAGE_IS_EMPTIED, /* by a thread that has it */
+	PAGE_WAITS       /* until the last cells come back */
+};
+
+/* What an entry begins with, the taker's; the pool leaves it as it was given back. */
 struct pool_block {
-	uint32_t pool_low; /* 48 bits of the pool's address; 0: it came from malloc */
-	uint16_t pool_high;
-	uint16_t free_for_taker;
+	uint32_t birth_low; /* 48 bits: the era in which it was made (epoch.h) */
+	uint16_t birth_high;
+	_Atomic uint16_t state; /* 0 in a cell that was never taken; see entry_state() */
+};
+
+/* At its beginning; the cells follow. */
+struct pool_page {
+	/* Constant. */
+	_Alignas(64) unsigned class;
+	unsigned cells;
+	size_t cell_size;
+	/* Under the lock. */
+	struct list link;       /* of the class's with something free, or those that are left */
+	struct pool_cell *free; /* those that came back */
+	unsigned cut;           /* so many have been taken once */
+	unsigned used;          /* cells, and the threads that empty it */
+	atomic_uint state;      /* enum page_state; read by any thread */
+	unsigned age;           /* of one that waits to be empty: how often upkeep has met it */
+};
+
+struct pool_class {
+	struct list pages; /* with something free */
+	uint64_t free;     /* cells in them */
 };
 
 struct pool {
-	struct arena *arena; /* constant */
-	/* Under the shard's lock. */
-	struct pool_cell *free[POOL_CLASSES];
-	unsigned char *fresh[POOL_CLASSES]; /* where the class's newest chunk goes on */
-	unsigned char *end[POOL_CLASSES];
-	struct pool_chunk *chunks;
-	size_t held;    /* bytes in them */
-	bool gave_away; /* cells of other pools: for shard_end() */
-	int64_t taken;  /* cells taken, without those given back under the lock */
-	/* Any thread. */
-	_Alignas(64) _Atomic(struct pool_cell *) returned;
-	_Atomic int64_t balance; /* less one for each cell returned; with `taken` after the close */
+	struct arena arena; /* its own lock */
+	pthread_mutex_t lock;
+	/* Under it. */
+	struct pool_class classes[POOL_CLASSES];
+	struct list leaving; /* pages that wait to be empty */
+	uint64_t limit;      /* in bytes, for all; 0: none */
+	uint64_t taken;      /* cells and spans */
+	uint64_t used;       /* bytes in them */
+	uint64_t free;       /* bytes of free cells, without pages that are leaving */
+	bool is_closed;
+	atomic_uint left_pages;  /* that are emptied, or wait; read by any thread */
+	_Atomic uint64_t pinned; /* bytes that only pins hold */
 };
 
-/* Cells of any pools that one thread keeps, to take them without a lock. Zeroed: none. */
+/* Cells of one pool that one thread keeps. Zeroed: none. */
 struct pool_spare {
 	struct pool_cell *cells[POOL_CLASSES];
-	unsigned count;
+	size_t bytes;
+	size_t taken; /* bytes of pages and spans for it, since its thread has set this to 0 */
 };
 
-/* Becomes one of the arena's owners. NULL: out of memory. */
-struct pool *pool_create(struct arena *arena);
-/* The pool goes when the last cell has come back. */
+/* NULL: out of memory. */
+struct pool *pool_create(void);
 void pool_close(struct pool *pool);
-/* Whether a block of that size comes from the pool; if not, `pool` may be NULL, and the lock
- * free. */
-bool pool_has_size(size_t size);
-/* A block at a multiple of 16, of that size with its beginning, which is at least 24; NULL: out of
- * memory. */
-struct pool_block *pool_take(struct pool *pool, size_t size);
-/* With the size it was taken with, from whatever pool: under the lock of this one; anywhere. */
-void pool_give(struct pool *pool, struct pool_block *block, size_t size);
-void pool_return(struct pool_block *block, size_t size);
-/* As pool_return(), but keeps what it can use. */
-void spare_give(struct pool_spare *spare, struct pool_block *block, size_t size);
-/* As pool_take(), of a size that comes from pools; NULL: there is none. */
-struct pool_block *spare_take(struct pool_spare *spare, size_t size);
+/* In bytes, for all that the cache has; 0: none. */
+void pool_set_limit(struct pool *pool, uint64_t limit);
+/* How many bytes a block of that size takes. */
+size_t pool_cell_size(size_t size);
+/* At a multiple of 16, of at least 16 bytes; NULL: out of memory. */
+void *pool_take(struct pool *pool, size_t size);
+/* With the size it was taken with; any thread. */
+void pool_give(void *block, size_t size);
+struct pool *pool_of(const void *block);
+/* Counts a block that only pins hold, or does so no more. */
+void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned);
+/* Likewise of POOL_OTHER bytes. */
+void *pool_take_other(struct pool *pool);
+void pool_give_other(void *block);
+
+/* As pool_take(). */
+void *spare_take(struct pool_spare *spare, struct pool *pool, size_t size);
+/* As pool_give(). */
+void spare_give(struct pool_spare *spare, void *block, size_t size);
 /* Returns all of them. */
-void spare_return(struct pool_spare *spare);
-/* Under the lock: frees the chunks if nothing is taken. */
-void pool_trim(struct pool *pool);
+void spare_return(struct pool_spare *spare, struct pool *pool);
+
+/* ---- Emptying pages (compact.c) ---- */
+
+/* Whether more is free than should be; `at_rest`: than should be for what is used now. */
+bool pool_is_sparse(struct pool *pool, bool at_rest);
+/* A page to be emptied, of which no cell is taken meanwhile, and that stays; NULL: none would help.
+ * *count: so many of its cells have been taken once. */
+struct pool_page *pool_begin_leaving(struct pool *pool, unsigned *count);
+size_t page_size(const struct pool_page *page);
+void pool_end_leaving(struct pool *pool, struct pool_page *page);
+/* Pages that were not emptied in the time between two calls can be used again. */
+void pool_readmit(struct pool *pool);
+
+static inline void *page_cell(struct pool_page *page, unsigned number)
+{
+	return (char *)(page + 1) + number * page->cell_size;
+}
 
 #endif

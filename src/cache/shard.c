@@ -5,9 +5,9 @@
  * order for the first limit, or to throw away what is filed). Memory is freed after the lock was
  * let go.
  *
- * Removal has one place: shard_drop() counts the entry out, queues the notice of it, and puts it
- * into limbo, where it waits until no reader can be looking at it. Tables that have grown wait
- * likewise.
+ * Removal has one place: shard_drop() counts the entry out, queues the notice of it, and has the
+ * thread retire it, with which it waits until no reader can be looking at it. Tables that have
+ * grown wait likewise.
  *
  * Each entry with a deadline has its hash filed under its deadline's tick or an earlier one, and
  * knows where; one that comes up too early is filed anew. The alarm stands at the first of these
@@ -73,12 +73,12 @@ struct shard_walk {
 	size_t position;
 };
 
-/* Publishes a table for so many, with the same entries; the old one goes into limbo. False: out of
+/* Publishes a table for so many, with the same entries; the old one is retired. False: out of
  * memory. */
 static bool shard_resize(struct shard *shard, size_t entries)
 {
 	struct table *old = shard_table(shard);
-	struct table *table = table_copy(old, entries);
+	struct table *table = table_copy(old, epochs_era(&shard->domain->epochs), entries);
 
 	if (!table)
 		return false;
@@ -87,7 +87,8 @@ static bool shard_resize(struct shard *shard, size_t entries)
 	/* seq_cst: likewise; pairs with shard_place(). */
 	atomic_store_explicit(&shard->place, table_place(table), memory_order_seq_cst);
 	shard->tables++;
-	limbo_add_table(&shard->limbo, &shard->domain->epochs, old);
+	old->retired_next = shard->old_tables;
+	shard->old_tables = old;
 	return true;
 }
 
@@ -135,9 +136,14 @@ static enum tw_cache_cause shard_drop(struct shard *shard, struct tw_cache_entry
 		entry_pin(entry);
 		notice_list_add(&shard->to_tell, entry);
 	}
-	limbo_add(shard->unlinks_to && entry_is_small(entry) ? shard->unlinks_to : &shard->limbo,
-		  entry);
+	retired_add(&shard->unlinked, entry);
 	return cause;
+}
+
+void shard_forget(struct shard *shard, struct tw_cache_entry *entry)
+{
+	entry_set_state(entry, entry_state(entry) & ~(unsigned)ENTRY_LINKED);
+	retired_add(&shard->unlinked, entry);
 }
 
 enum tw_cache_cause shard_unlink(struct shard *shard, struct tw_cache_entry *entry,
@@ -155,7 +161,8 @@ unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_e
 	unsigned count = 0;
 
 	while (count < most && domain_is_over_limit(shard->domain)) {
-		struct tw_cache_entry *victim = policy_victim(&shard->policy, spared);
+		struct tw_cache_entry *victim =
+			policy_victim(&shard->policy, shard_table(shard), spared);
 
 		if (!victim)
 			break;
@@ -170,31 +177,22 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
 	domain_count(shard->domain, 1, (int64_t)entry_weight(entry));
 	shard_evict(shard, SHARD_STEP, NULL, now);
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
-	policy_add(&shard->policy, entry);
+	policy_add(&shard->policy, shard_table(shard), entry);
 	table_add(shard_table(shard), hash, entry);
 }
 
-bool shard_try_to_succeed(struct shard *shard, struct tw_cache_entry *old,
-			  struct tw_cache_entry *entry, tw_duration now)
-{
-	/* release: pairs with shard_successor_of(). */
-	atomic_store_explicit(&shard->successor, entry, memory_order_release);
-	return entry_try_to_replace(old, now);
-}
-
-void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
-		   struct tw_cache_entry *entry, tw_duration now)
+void shard_replace(struct shard *shard, uint64_t hash, _Atomic uint64_t *slot,
+		   struct tw_cache_entry *old, struct tw_cache_entry *entry, tw_duration now)
 {
 	int64_t heavier = (int64_t)entry_weight(entry) - (int64_t)entry_weight(old);
-	bool should_settle;
 
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
-	should_settle = policy_replace(&shard->policy, old, entry);
+	policy_replace(&shard->policy, old, entry);
 	table_replace(slot, entry);
 	domain_count(shard->domain, 0, heavier);
 	shard_drop(shard, old, TW_CAUSE_REPLACED, now);
-	if (should_settle)
-		policy_settle(&shard->policy);
+	if (policy_use(&shard->policy, entry, hash))
+		policy_settle(&shard->policy, shard_table(shard));
 	/* Not before: lookups find the one or the other all the time. */
 	if (heavier > 0)
 		shard_evict(shard, SHARD_STEP, entry, now);
@@ -204,7 +202,7 @@ void shard_try_settle(struct shard *shard)
 {
 	if (pthread_mutex_trylock(&shard->lock) != 0)
 		return;
-	policy_settle(&shard->policy);
+	policy_settle(&shard->policy, shard_table(shard));
 	pthread_mutex_unlock(&shard->lock);
 }
 
@@ -228,28 +226,55 @@ static bool shard_begin_refiling(struct shard *shard)
 	return true;
 }
 
-void shard_end(struct shard *shard)
-{
-	struct limbo garbage = {.fresh = NULL};
-	bool refiles = shard_begin_refiling(shard);
-	bool asks;
+/* What is left to be done after the lock. */
+struct shard_rest {
+	struct retired_list unlinked;
+	struct table *tables;
+	bool refiles;
+};
 
-	limbo_take(&shard->limbo, &shard->domain->epochs, shard->pool, &shard->policy, &garbage);
-	/* Something is left, or another pool, or ours after this, may have all its cells. */
-	asks = !limbo_is_empty(&shard->limbo) || shard->pool->gave_away || garbage.fresh;
-	shard->pool->gave_away = false;
-	shard->unlinks_to = NULL;
+static struct shard_rest shard_unlock(struct shard *shard, bool may_refile)
+{
+	struct shard_rest rest = {shard->unlinked, shard->old_tables,
+				  may_refile && shard_begin_refiling(shard)};
+
+	shard->unlinked = (struct retired_list){NULL, NULL, 0, 0};
+	shard->old_tables = NULL;
 	if (shard->to_tell.count > 0)
 		notices_add(shard->notices, &shard->to_tell);
 	pthread_mutex_unlock(&shard->lock);
+	return rest;
+}
 
-	if (refiles)
+void shard_end(struct shard *shard)
+{
+	struct domain *domain = shard->domain;
+	struct shard_rest rest = shard_unlock(shard, true);
+
+	if (rest.unlinked.first || rest.tables) {
+		struct thread_cache *thread = thread_begin(domain);
+
+		thread_retire(thread, &rest.unlinked, rest.tables);
+		thread_end(thread, domain);
+	}
+	if (rest.refiles)
 		shard_refile(shard);
-	/* Late, for it calls users. */
-	if (garbage.fresh || garbage.tables)
-		limbo_close(&garbage);
-	if (asks)
-		domain_ask_upkeep(shard->domain);
+}
+
+bool shard_end_in(struct shard *shard, struct thread_cache *thread)
+{
+	struct shard_rest rest = shard_unlock(shard, true);
+
+	if (rest.unlinked.first || rest.tables)
+		thread_retire(thread, &rest.unlinked, rest.tables);
+	return rest.refiles;
+}
+
+void shard_end_move(struct shard *shard, struct thread_cache *thread)
+{
+	struct shard_rest rest = shard_unlock(shard, false);
+
+	thread_retire(thread, &rest.unlinked, rest.tables);
 }
 
 /* False: out of memory. */
@@ -420,30 +445,20 @@ void shard_turn_policy_on(struct shard *shard)
 	shard_end(shard);
 }
 
-void shard_reclaim(struct shard *shard)
-{
-	shard_begin(shard);
-	if (!limbo_is_empty(&shard->limbo))
-		shard->limbo.is_urgent = true;
-	else
-		pool_trim(shard->pool); /* others may have returned the last cell */
-	shard_end(shard);
-}
-
 /* ---- Opening and closing ---- */
 
 enum tw_status shard_open(struct shard *shard, struct domain *domain, struct notices *notices)
 {
-	struct table *table = table_new(domain->arena, 1);
+	struct table *table = table_new(&domain->pool->arena, epochs_era(&domain->epochs), 1);
 
 	shard->domain = domain;
 	shard->notices = notices;
 	shard->armed = TW_FOREVER;
-	shard->pool = pool_create(domain->arena);
-	expiry_init(&shard->expiry, (uint64_t)(tw_now(domain->wheel) / domain->granule));
+	expiry_init(&shard->expiry, domain->pool,
+		    (uint64_t)(tw_now(domain->wheel) / domain->granule));
 	shard->lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 	atomic_init(&shard->table, table);
-	if (!table || !shard->pool)
+	if (!table)
 		return TW_NO_MEMORY;
 	atomic_init(&shard->place, table_place(table));
 	return tw_alarm_create(domain->wheel, shard_expire, shard, &shard->alarm);
@@ -464,11 +479,8 @@ void shard_stop(struct shard *shard)
 void shard_close(struct shard *shard)
 {
 	tw_alarm_destroy(shard->alarm);
-	limbo_close(&shard->limbo);
 	expiry_clear(&shard->expiry);
 	table_free(shard_table(shard));
 	policy_destroy(&shard->policy);
-	if (shard->pool)
-		pool_close(shard->pool);
 	pthread_mutex_destroy(&shard->lock);
 }

@@ -11,37 +11,35 @@
 #include "domain.h"
 #include "expiry.h"
 #include "flight.h"
-#include "limbo.h"
 #include "notice.h"
 #include "policy.h"
+#include "retire.h"
 #include "table.h"
 
 enum { SHARD_STEP = 64 /* entries to a lock */ };
 
 struct shard {
-	/* Written under the lock, read by any thread inside an epoch. */
+	/* Written under the lock, read by any thread inside an era. */
 	_Alignas(64) _Atomic(struct table *) table;
 	_Atomic uintptr_t place; /* of its buckets; read by any thread, outside, too */
 	struct domain *domain;   /* constant */
 	struct notices *notices; /* constant */
-	/* Any thread inside an epoch may note uses; the rest under the lock. */
+	/* Any thread inside an era may note uses; the rest under the lock. */
 	struct policy policy;
 	/* Under the lock. */
 	_Alignas(64) pthread_mutex_t lock;
-	struct limbo *unlinks_to; /* until shard_end(), what is small; NULL: the shard's own */
 	uint64_t removed[TW_CACHE_CAUSES];
-	uint64_t refused;           /* for the removals that wait to be told */
-	struct flight *flights;     /* loads that run */
-	struct limbo limbo;         /* unlinked, maybe still seen by readers */
-	struct notice_list to_tell; /* since shard_begin */
-	uint64_t tables;            /* how many have been put in the place of another */
-	tw_duration armed;          /* when the alarm is to run; TW_FOREVER: not */
-	bool is_refiling;           /* somebody files everything anew: entry_filed() may be wrong */
-	bool must_refile;           /* likewise: memory was out, so that is done at the next tick */
-	/* Written under the lock; read by any thread inside an epoch: shard_successor_of(). */
-	_Atomic(struct tw_cache_entry *) successor;
+	uint64_t refused;       /* for the removals that wait to be told */
+	struct flight *flights; /* loads that run */
+	/* Since shard_begin. */
+	struct retired_list unlinked;
+	struct table *old_tables;
+	struct notice_list to_tell;
+	uint64_t tables;   /* how many have been put in the place of another */
+	tw_duration armed; /* when the alarm is to run; TW_FOREVER: not */
+	bool is_refiling;  /* somebody files everything anew: entry_filed() may be wrong */
+	bool must_refile;  /* likewise: memory was out, so that is done at the next tick */
 	struct tw_alarm *alarm;
-	struct pool *pool;
 	struct expiry expiry;
 };
 
@@ -49,14 +47,19 @@ struct shard {
 enum tw_status shard_open(struct shard *shard, struct domain *domain, struct notices *notices);
 /* Its alarm does not run any more. */
 void shard_stop(struct shard *shard);
-/* Frees it; it is empty but for its limbo, and nobody is inside an epoch. */
+/* Frees it; it is empty, and nobody is inside an era. */
 void shard_close(struct shard *shard);
 
 void shard_begin(struct shard *shard);
-/* Lets the lock go, and then frees and tells what is to be. */
+/* Lets the lock go, and then retires and tells what is to be. Not between thread_begin and
+ * thread_end; there shard_end_in(). */
 void shard_end(struct shard *shard);
+/* Returns whether shard_refile() has to follow. */
+bool shard_end_in(struct shard *shard, struct thread_cache *thread);
+/* As shard_end_in(), where no key came or went. */
+void shard_end_move(struct shard *shard, struct thread_cache *thread);
 
-/* Fetches the key's bucket; outside an epoch, too. Answers what shard_place() answers inside,
+/* Fetches the key's bucket; outside an era, too. Answers what shard_place() answers inside,
  * unless there is another table by then. */
 static inline uintptr_t shard_prefetch_bucket(const struct shard *shard, uint64_t hash)
 {
@@ -68,7 +71,7 @@ static inline uintptr_t shard_prefetch_bucket(const struct shard *shard, uint64_
 	return place;
 }
 
-/* Inside an epoch. */
+/* Inside an era. */
 static inline uintptr_t shard_place(const struct shard *shard)
 {
 	/* seq_cst: as in shard_table(). */
@@ -82,20 +85,17 @@ static inline struct table *shard_table(const struct shard *shard)
 	return atomic_load_explicit(&((struct shard *)shard)->table, memory_order_seq_cst);
 }
 
-/* Inside an epoch: what takes the place of an entry that was found in the table and has been; NULL:
- * nothing does. Wrong if the table has it no more by now. */
-static inline struct tw_cache_entry *shard_successor_of(const struct shard *shard,
-							const struct tw_cache_entry *entry)
+/* Fetches what is most likely the key's entry. */
+static inline void shard_prefetch_guess(const struct shard *shard, struct reader *reader,
+					uint64_t hash)
 {
-	/* acquire: pairs with entry_try_to_replace(). */
-	tw_duration deadline = atomic_load_explicit(&((struct tw_cache_entry *)entry)->deadline,
-						    memory_order_acquire);
+	struct epochs *epochs = &shard->domain->epochs;
+	uint64_t era = reader_enter(reader, epochs);
+	const struct table *table = shard_table(shard);
 
-	if (!deadline_is_replaced(deadline))
-		return NULL;
-	/* acquire: the entry; and if it is that of a later change, that the table has another in
-	 * the slot. Pairs with the store in shard_try_to_succeed(). */
-	return atomic_load_explicit(&((struct shard *)shard)->successor, memory_order_acquire);
+	if (epochs_is_in(epochs, era))
+		__builtin_prefetch(table_guess(table, hash), 1);
+	reader_leave(reader);
 }
 
 /* Room for one entry more; false: out of memory. */
@@ -107,17 +107,15 @@ bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entr
 /* Puts a new key's entry, which is watched, in, after making room for it; what that leaves over the
  * limits is for cache_evict(), with the lock let go in between. */
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now);
-/* From now on lookups that find `old` go on to the entry, which shard_replace() has to put in its
- * place then. False: it is past its deadline. */
-bool shard_try_to_succeed(struct shard *shard, struct tw_cache_entry *old,
-			  struct tw_cache_entry *entry, tw_duration now);
 /* Puts the entry, which is watched, in the place of `old` of the same key, and then has others make
  * room, as shard_link() does. */
-void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
-		   struct tw_cache_entry *entry, tw_duration now);
+void shard_replace(struct shard *shard, uint64_t hash, _Atomic uint64_t *slot,
+		   struct tw_cache_entry *old, struct tw_cache_entry *entry, tw_duration now);
 /* Returns the cause that it has left for. */
 enum tw_cache_cause shard_unlink(struct shard *shard, struct tw_cache_entry *entry,
 				 enum tw_cache_cause cause, tw_duration now);
+/* Another has its slot: it is retired, and nobody is told. */
+void shard_forget(struct shard *shard, struct tw_cache_entry *entry);
 /* Evicts up to `most` entries while the limits are exceeded, but not `spared` (or NULL); how
  * many. */
 unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
@@ -138,7 +136,5 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause);
 void shard_refile(struct shard *shard);
 /* From now on the policy knows all entries. */
 void shard_turn_policy_on(struct shard *shard);
-/* Frees what can be freed. */
-void shard_reclaim(struct shard *shard);
 
 #endif

@@ -34,11 +34,16 @@ enum { BUCKET_USED_MOST = 6 };
 static void slot_store(_Atomic uint64_t *slot, uint64_t word)
 {
 	/* release: publishes the entry; pairs with slot_load(). What it hides is stamped after a
-	 * fence (limbo.c). */
+	 * fence (retire.c). */
 	atomic_store_explicit(slot, word, SLOT_STORE_ORDER);
 }
 
-struct table *table_new(struct arena *arena, size_t entries)
+static size_t table_size(size_t buckets)
+{
+	return buckets * sizeof(struct bucket);
+}
+
+struct table *table_new(struct arena *arena, uint64_t era, size_t entries)
 {
 	struct table *table = aligned_alloc(_Alignof(struct table), sizeof(*table));
 	size_t buckets = 1;
@@ -49,13 +54,13 @@ struct table *table_new(struct arena *arena, size_t entries)
 		buckets *= 2;
 	memset(table, 0, sizeof(*table));
 	table->arena = arena;
-	table->span = arena_take(arena, buckets * sizeof(struct bucket));
-	table->buckets = table->span.memory;
+	table->birth = era;
+	table->buckets = arena_take(arena, table_size(buckets));
 	if (!table->buckets) {
 		free(table);
 		return NULL;
 	}
-	memset(table->buckets, 0, buckets * sizeof(struct bucket));
+	memset(table->buckets, 0, table_size(buckets));
 	table->mask = buckets - 1;
 	return table;
 }
@@ -64,12 +69,14 @@ void table_free(struct table *table)
 {
 	if (!table)
 		return;
-	arena_give(table->arena, &table->span);
+	arena_give(table->arena, table->buckets, table_size(table->mask + 1));
 	free(table);
 }
 
-struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, const void *key,
-				  size_t size, _Atomic uint64_t **slot)
+/* With a sight: an entry is looked at only if the era shows that it can't be freed meanwhile. */
+static inline __attribute__((always_inline)) struct tw_cache_entry *table_seek_key(
+	const struct table *table, uint64_t hash, const void *key, size_t size,
+	_Atomic uint64_t **slot, struct sight *sight)
 {
 	size_t number = (uint32_t)hash & table->mask;
 
@@ -83,6 +90,8 @@ struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, cons
 
 			*slot = &bucket->slots[__builtin_ctz(matches)];
 			entry = slot_entry(slot_load(*slot));
+			if (sight && !sight_holds(sight))
+				return NULL;
 			if (entry && entry_has_key(entry, key, size))
 				return entry;
 		}
@@ -90,6 +99,19 @@ struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, cons
 			break;
 	}
 	return NULL;
+}
+
+struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, const void *key,
+				  size_t size, _Atomic uint64_t **slot)
+{
+	return table_seek_key(table, hash, key, size, slot, NULL);
+}
+
+struct tw_cache_entry *table_find_in_sight(const struct table *table, uint64_t hash,
+					   const void *key, size_t size,
+					   _Atomic uint64_t **slot, struct sight *sight)
+{
+	return table_seek_key(table, hash, key, size, slot, sight);
 }
 
 static size_t table_slots(const struct table *table)
@@ -153,6 +175,21 @@ static _Atomic uint64_t *table_seek(struct table *table, uint32_t hash,
 	}
 }
 
+_Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
+				     const struct tw_cache_entry *entry)
+{
+	for (size_t n = 0; n <= table->mask; n++) {
+		struct bucket *bucket = table_bucket(table, (uint32_t)hash + n);
+
+		for (int i = 0; i < BUCKET_SLOTS; i++)
+			if (slot_entry(slot_load(&bucket->slots[i])) == entry)
+				return &bucket->slots[i];
+		if ((slot_load(&bucket->slots[0]) & SLOT_PASSED) == 0)
+			break;
+	}
+	return NULL;
+}
+
 static void table_add_slot(struct table *table, uint32_t hash, uint64_t word)
 {
 	size_t number;
@@ -212,10 +249,10 @@ struct tw_cache_entry *table_next_hashed(const struct table *table, uint64_t has
 	return NULL;
 }
 
-struct table *table_copy(const struct table *table, size_t entries)
+struct table *table_copy(const struct table *table, uint64_t era, size_t entries)
 {
 	enum { AHEAD = 4 };
-	struct table *copy = table_new(table->arena, entries);
+	struct table *copy = table_new(table->arena, era, entries);
 
 	if (!copy)
 		return NULL;

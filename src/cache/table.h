@@ -15,6 +15,7 @@
 #include "arena.h"
 #include "base/sanitizer.h"
 #include "entry.h"
+#include "epoch.h"
 #include "base/key_hash.h"
 
 /* The thread sanitizer knows only atomics. */
@@ -37,16 +38,17 @@ struct table {
 	/* Constant. */
 	size_t mask; /* buckets - 1 */
 	struct bucket *buckets;
-	struct arena *arena; /* the shard sees to it that it lives */
-	struct arena_span span;
+	struct arena *arena;
+	uint64_t birth; /* the era in which it was made */
 	/* Under the shard's lock; on another cache line, for it changes. */
 	_Alignas(64) size_t count;
-	struct table *limbo_next;
-	uint64_t limbo_epoch;
+	/* Once another has its place: under the lock of the thread that has it. */
+	struct table *retired_next;
+	uint64_t retired_at; /* the era */
 };
 
 /* Empty, for at least so many entries; NULL: out of memory. */
-struct table *table_new(struct arena *arena, size_t entries);
+struct table *table_new(struct arena *arena, uint64_t era, size_t entries);
 /* NULL is fine. */
 void table_free(struct table *table);
 
@@ -84,7 +86,8 @@ static inline const struct bucket *place_bucket(uintptr_t place, uint64_t hash)
 
 static inline uint64_t slot_load(const _Atomic uint64_t *slot)
 {
-	/* seq_cst: after reader_enter(); also acquires the entry that table_add() has published. */
+	/* seq_cst: after reader_enter(); also acquires the entry that table_add() has published,
+	 * and keeps the look at the era behind it. */
 	return atomic_load_explicit(slot, memory_order_seq_cst);
 }
 
@@ -152,9 +155,16 @@ static inline struct tw_cache_entry *table_guess(const struct table *table, uint
 	return bucket_guess(table_bucket(table, (uint32_t)hash), hash);
 }
 
-/* The key's entry, and its slot; NULL: it has none. */
+/* Under the shard's lock: the key's entry, and its slot; NULL: it has none. */
 struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, const void *key,
 				  size_t size, _Atomic uint64_t **slot);
+/* Inside an era, without the lock. NULL: it has none, or the sight is lost. */
+struct tw_cache_entry *table_find_in_sight(const struct table *table, uint64_t hash,
+					   const void *key, size_t size,
+					   _Atomic uint64_t **slot, struct sight *sight);
+/* Under the shard's lock: the slot that holds that address; NULL: it is not there. */
+_Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
+				     const struct tw_cache_entry *entry);
 
 /* Under the shard's lock. */
 bool table_is_full(const struct table *table);
@@ -170,7 +180,7 @@ void table_remove(struct table *table, struct tw_cache_entry *entry);
 struct tw_cache_entry *table_next_hashed(const struct table *table, uint64_t hash,
 					 size_t *position);
 /* The same entries in a table for so many; NULL: out of memory. */
-struct table *table_copy(const struct table *table, size_t entries);
+struct table *table_copy(const struct table *table, uint64_t era, size_t entries);
 /* Up to `most` entries from bucket *position on, which goes on; 0: no more. most ≥ 8. */
 size_t table_list(const struct table *table, size_t *position, struct tw_cache_entry **entries,
 		  size_t most);

@@ -39,26 +39,20 @@ struct tw_cache_loading {
 static enum tw_status loading_give(struct tw_cache_loading *loading, struct entry_plan *plan,
 				   tw_duration expire)
 {
+	struct domain *domain = &loading->cache->domain;
+	struct thread_cache *thread;
 	struct tw_cache_entry *entry;
-	struct pool_block *block;
-	size_t size;
 
 	plan->key = loading->key;
 	plan->key_size = loading->key_size;
 	plan->hash = loading->hash;
 	cache_plan(loading->cache, plan);
-	size = plan_size(plan);
-	if (pool_has_size(size)) {
-		shard_begin(loading->shard);
-		block = pool_take(loading->shard->pool, size);
-		shard_end(loading->shard);
-	} else {
-		block = pool_take(NULL, size);
-	}
-	entry = entry_make(block, plan);
+	thread = thread_begin(domain);
+	entry = entry_from(thread, domain, plan);
+	thread_end(thread, domain);
 	if (!entry)
 		return TW_NO_MEMORY;
-	tw_cache_entry_release(loading->given);
+	entry_let_go(loading->given);
 	loading->given = entry;
 	loading->expire = expire > 0 ? expire : loading->cache->expire;
 	return TW_OK;
@@ -99,7 +93,7 @@ static void loading_judge(struct tw_cache_loading *loading)
 	if (loading->status == TW_OK)
 		return;
 	reader_count(loading->reader, COUNT_LOAD_ERRORS, 1);
-	tw_cache_entry_release(loading->given);
+	entry_let_go(loading->given);
 	loading->given = NULL;
 	/* Without memory the absence is told, and not kept. */
 	if (loading->status == TW_NOT_FOUND && cache->negative_expire > 0)
@@ -153,7 +147,7 @@ static void loading_end(struct tw_cache_loading *loading)
 	unpinned = flight_let_go(loading->flight);
 	shard_end(loading->shard);
 	tw_cache_entry_release(unpinned);
-	tw_cache_entry_release(loading->given);
+	entry_let_go(loading->given);
 	cache_evict(cache, given);
 }
 
@@ -194,8 +188,7 @@ static bool take_look(struct tw_cache_loading *take)
 {
 	struct tw_cache_entry *there;
 
-	reader_enter(take->reader, &take->cache->domain.epochs);
-	there = cache_find(take->cache, take->hash, take->key, take->key_size);
+	there = cache_find(take->cache, take->reader, take->hash, take->key, take->key_size);
 	if (there && (there->kind & ENTRY_ABSENT)) {
 		take_count(take, COUNT_ABSENT);
 		take->status = TW_NOT_FOUND;

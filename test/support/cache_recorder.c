@@ -3,6 +3,8 @@
 
 #include "cache_recorder.h"
 
+#include "cache/pool.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +41,11 @@ void cache_recorder_start(struct cache_recorder *recorder, tw_duration expire,
 {
 	assert_status(tw_cache_create(&recorder->cache, expire, options), TW_OK);
 	assert_non_null(recorder->cache);
+}
+
+uint64_t cache_weight(size_t key_size, size_t value_size)
+{
+	return pool_cell_size(48 + (key_size + 7) / 8 * 8 + value_size) + 40;
 }
 
 struct cache_recorder *cache_recorder_open(const struct variant *variant, tw_duration expire)

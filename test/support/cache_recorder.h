@@ -49,6 +49,8 @@ struct tw_cache_options cache_recorder_options(struct cache_recorder *recorder);
 void cache_recorder_start(struct cache_recorder *recorder, tw_duration expire,
 			  const struct tw_cache_options *options);
 /* The three above at once. */
+/* What an entry weighs where nothing else is said: its cell, and its share of the table. */
+uint64_t cache_weight(size_t key_size, size_t value_size);
 struct cache_recorder *cache_recorder_open(const struct variant *variant, tw_duration expire);
 /* The same, and what `more` says holds too. */
 struct cache_recorder *cache_recorder_open_with(const struct variant *variant, tw_duration expire,

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Values change their sizes, and many go at once: then pages stay for a few entries each, in sizes
+ * that nobody sets any more. So entries move. Where more cells are free than should be, the
+ * sparsest pages of the class with most of them are emptied one by one: the entries that are left
+ * in them go into free cells of other pages of their class. A thread that takes pages for its sets
+ * empties as many and more, so that their number stays; and upkeep does so when all is quiet.
+ *
+ * A page's cells are free, or a thread's, or of entries that are being made, linked, pinned or
+ * retired, each under another lock. What is linked says so in its state, and an entry that says so
+ * inside an era, made in it or before, is not freed in that era: its key may be read, which tells
+ * the shard. Under the shard's lock the slot that holds this very address, if there still is one,
+ * tells that it is linked; whether it is the same entry is no matter.
+ *
+ * A move is a replacement by an equal entry, of which nobody is told: it keeps its place in the
+ * policy's order, and where its hash is filed. Lookups that have found the old one read it in
+ * peace, for it is retired as any other; so do pins that come at the last moment. What is pinned
+ * already, or has an adopted value, stays; then its page is used again some time later.
+ *
+ * A deadline changes under the shard's lock, and by lookups, which slide it or find it past. The
+ * old entry's is exchanged for the new one's address: what was first is carried over, what comes
+ * later goes on to the new entry. None waits.
+ */
+#include "cache.h"
+
+#include "retire.h"
+
+enum { CELLS_A_STEP = 32 };
+
+/* An entry that was linked a moment ago, if it is one: never looked at without the shard's lock. */
+struct move {
+	const struct tw_cache_entry *entry;
+	uint64_t hash;
+};
+
+/* The entries in cells *first and up, up to `count`; how many. */
+static unsigned moves_find(struct tw_cache *cache, struct reader *reader, struct pool_page *page,
+			   unsigned *first, unsigned count, struct move *moves)
+{
+	struct epochs *epochs = &cache->domain.epochs;
+	unsigned found = 0;
+	uint64_t era = reader_enter(reader, epochs);
+
+	for (; *first < count && found < CELLS_A_STEP; ++*first) {
+		struct tw_cache_entry *entry = page_cell(page, *first);
+		/* seq_cst: after this reader has entered, as of a slot; acquires the entry, pairs
+		 * with entry_set_state(). */
+		unsigned state = atomic_load_explicit(&entry->block.state, memory_order_seq_cst);
+
+		if (!(state & ENTRY_LINKED))
+			continue;
+		if (!epochs_is_in(epochs, era)) {
+			era = reader_enter(reader, epochs);
+			--*first;
+			continue;
+		}
+		if (entry->kind & ENTRY_ADOPTED)
+			continue;
+		moves[found++] =
+			(struct move){entry, key_hash_wide(&cache->domain.seed, entry_key(entry),
+							   entry->key_size)};
+	}
+	reader_leave(reader);
+	return found;
+}
+
+/* Under the shard's lock. False: out of memory. */
+static bool entry_move(struct tw_cache *cache, struct shard *shard, struct thread_cache *thread,
+		       struct tw_cache_entry *entry, _Atomic uint64_t *slot)
+{
+	void *block = spare_take(&thread->spare, cache->domain.pool, entry_size(entry));
+	struct tw_cache_entry *copy = entry_copy(block, entry, epochs_era(&cache->domain.epochs));
+	tw_duration deadline;
+
+	if (!copy)
+		return false;
+	policy_replace(&shard->policy, entry, copy);
+	deadline = entry_deadline(entry);
+	do
+		/* relaxed: published by what follows. */
+		atomic_store_explicit(&copy->deadline, deadline, memory_order_relaxed);
+	while (!entry_try_to_forward(entry, &deadline, copy));
+	table_replace(slot, copy);
+	entry_end_forward(entry, deadline);
+	shard_forget(shard, entry);
+	return true;
+}
+
+/* False: out of memory. */
+static bool move_do(struct tw_cache *cache, struct thread_cache *thread, const struct move *move)
+{
+	struct shard *shard = cache_shard(cache, move->hash);
+	_Atomic uint64_t *slot;
+	bool is_done = true;
+
+	shard_begin(shard);
+	slot = table_find_address(shard_table(shard), move->hash, move->entry);
+	if (slot) {
+		struct tw_cache_entry *entry = slot_entry(slot_load(slot));
+
+		if (!(entry->kind & ENTRY_ADOPTED) && entry_is_alone(entry))
+			is_done = entry_move(cache, shard, thread, entry, slot);
+	}
+	shard_end_move(shard, thread);
+	return is_done;
+}
+
+/* False: out of memory. */
+static bool cache_empty_page(struct tw_cache *cache, struct pool_page *page, unsigned count)
+{
+	struct domain *domain = &cache->domain;
+	struct move moves[CELLS_A_STEP];
+	unsigned first = 0;
+	bool is_done = true;
+
+	while (first < count && is_done) {
+		struct thread_cache *thread = thread_begin(domain);
+		unsigned found = moves_find(cache, &thread->reader, page, &first, count, moves);
+
+		for (unsigned i = 0; i < found; i++)
+			shard_prefetch_bucket(cache_shard(cache, moves[i].hash), moves[i].hash);
+		for (unsigned i = 0; i < found && is_done; i++)
+			is_done = move_do(cache, thread, &moves[i]);
+		thread_end(thread, domain);
+	}
+	return is_done;
+}
+
+bool cache_compact(struct tw_cache *cache, size_t bytes, bool at_rest)
+{
+	struct pool *pool = cache->domain.pool;
+	size_t emptied = 0;
+
+	while (emptied < bytes && pool_is_sparse(pool, at_rest)) {
+		unsigned count;
+		struct pool_page *page = pool_begin_leaving(pool, &count);
+		bool is_done;
+
+		if (!page)
+			return false;
+		emptied += page_size(page);
+		is_done = cache_empty_page(cache, page, count);
+		pool_end_leaving(pool, page);
+		if (!is_done)
+			return false;
+	}
+	return emptied >= bytes;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a thread keeps of one cache: the entries and tables that its calls put out of the table,
+ * until no reader sees them, and then their memory, for its next sets. Under a lock of its own,
+ * which is taken outside those of shards.
+ */
+#ifndef CACHE_RETIRE_H
+#define CACHE_RETIRE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "domain.h"
+#include "entry.h"
+#include "epoch.h"
+#include "table.h"
+
+/* Entries that no table knows, linked by retired_next, in order. */
+struct retired_list {
+	struct tw_cache_entry *first;
+	struct tw_cache_entry *last;
+	uint64_t count;
+	uint64_t bytes;
+};
+
+/* A reader, and what its thread keeps. Zeroed: nothing. */
+struct thread_cache {
+	struct reader reader;
+	pthread_mutex_t lock;
+	/* Under it. */
+	struct retired_list fresh;   /* not stamped yet */
+	struct retired_list stamped; /* those that were fresh together */
+	struct retired_list held;    /* when their turn came a reader might have seen them */
+	uint64_t stamp;              /* an era; of all that are stamped */
+	uint64_t held_stamp;         /* not before that of any that is held */
+	uint64_t held_by;            /* an era that holds one of them; 0: not known */
+	uint64_t era;                /* at the end of the last look */
+	bool is_urgent;              /* there is something of a user's */
+	struct table *tables;
+	struct pool_spare spare;
+};
+
+void retired_add(struct retired_list *list, struct tw_cache_entry *entry);
+
+/* For epochs_init(). */
+void thread_init(struct reader *reader);
+/* Begins with the calling thread's, or what is there for those without memory. */
+struct thread_cache *thread_begin(struct domain *domain);
+/* Takes over what no table knows any more: with each entry the table's reference. */
+void thread_retire(struct thread_cache *thread, struct retired_list *list, struct table *tables);
+/* Ends it. Frees what no reader sees, if that is worth the look: may call free functions of users.
+ * With no other lock held. */
+void thread_end(struct thread_cache *thread, struct domain *domain);
+/* Frees what can be freed, and keeps no memory. False: something is left to be freed. */
+bool thread_clear(struct thread_cache *thread, struct domain *domain);
+/* Likewise all; nobody is inside or comes again. */
+void thread_close(struct thread_cache *thread, struct domain *domain);
+
+/* All readers of a cache are made as such. */
+static inline struct thread_cache *reader_thread(struct reader *reader)
+{
+	return (struct thread_cache *)reader;
+}
+
+static inline struct tw_cache_entry *entry_from(struct thread_cache *thread, struct domain *domain,
+						struct entry_plan *plan)
+{
+	plan->birth = epochs_era(&domain->epochs);
+	return entry_make(spare_take(&thread->spare, domain->pool, plan_size(plan)), plan);
+}
+
+#endif

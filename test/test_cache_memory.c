@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Resident memory stays within what max_bytes allows, whatever sizes come and go, and comes back
+ * when entries do.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/memory.h"
+#include "support/seed.h"
+
+#include "cache/cache.h" /* to run the upkeep that a clock would */
+
+#include <time.h>
+
+enum { SIZES = 24, LARGEST = 40000, MIB = 1 << 20 };
+
+static const unsigned char bytes[LARGEST];
+
+/* What the header promises. */
+static long allowed(uint64_t max_bytes)
+{
+	return (long)(max_bytes + max_bytes / 4) + 4L * MIB;
+}
+
+static struct tw_cache *open_limited(uint64_t max_bytes, enum tw_cache_policy policy,
+				     tw_duration idle)
+{
+	struct tw_cache_options options = {.max_bytes = max_bytes, .policy = policy, .idle = idle};
+	struct tw_cache *cache;
+
+	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
+	return cache;
+}
+
+static void set_number(struct tw_cache *cache, uint64_t number, size_t size)
+{
+	uint64_t key[2] = {number, 0};
+
+	assert_status(tw_cache_set(cache, key, sizeof(key), bytes, size), TW_OK);
+}
+
+static size_t random_size(struct random *random)
+{
+	return random_below(random, (uint64_t)64 << random_below(random, 9));
+}
+
+/* Sets what fills the cache twice, of one size, or of random ones (0), and looks all the while. */
+static void fill_twice(struct tw_cache *cache, struct random *random, uint64_t max_bytes,
+		       size_t size, long most)
+{
+	enum { LOOKS = 50 };
+	uint64_t sets = 2 * max_bytes / ((size > 0 ? size : 1200) + 100);
+
+	for (uint64_t i = 0; i < sets; i++) {
+		set_number(cache, random_next(random), size > 0 ? size : random_size(random));
+		if (i % (sets / LOOKS + 1) == 0 && !TEST_HAS_SANITIZER)
+			assert_in_range(resident_memory(), 0, most);
+	}
+}
+
+/* In an order that has small follow large and large small. */
+static void check_sizes(uint64_t max_bytes, enum tw_cache_policy policy, tw_duration idle)
+{
+	struct random random = random_from(seed_choose(), 0);
+	long most = resident_memory() + allowed(max_bytes);
+	struct tw_cache *cache = open_limited(max_bytes, policy, idle);
+	struct tw_cache_stats stats;
+
+	for (int i = 0; i < SIZES; i++) {
+		double size = 40;
+
+		for (int k = 0; k < i * 7 % SIZES; k++)
+			size *= 1.33;
+		fill_twice(cache, &random, max_bytes, (size_t)size, most);
+	}
+	for (int i = 0; i < SIZES; i++)
+		fill_twice(cache, &random, max_bytes, 200 + 23 * (size_t)i, most);
+	fill_twice(cache, &random, max_bytes, 0, most);
+	assert_status(tw_cache_get_stats(cache, &stats), TW_OK);
+	assert_true(stats.bytes <= max_bytes && stats.bytes > max_bytes - max_bytes / 8);
+	assert_true(stats.removed[TW_CAUSE_SIZE] > stats.entries);
+	tw_cache_destroy(cache);
+}
+
+static void memory_is_bounded_whatever_sizes_come_and_go(void **state)
+{
+	(void)state;
+	check_sizes(TEST_SHARE_OF(8) * MIB, TW_POLICY_LRU, 0);
+	check_sizes(TEST_SHARE_OF(8) * MIB, TW_POLICY_S3FIFO, 0);
+	check_sizes(MIB, TW_POLICY_LRU, TW_MINUTE);
+}
+
+static void wait_until_resident(long most)
+{
+	const struct timespec while_looking = {0, 20000000};
+
+	for (int i = 0; i < 500 && resident_memory() > most; i++)
+		nanosleep(&while_looking, NULL);
+	if (!TEST_HAS_SANITIZER)
+		assert_in_range(resident_memory(), 0, most);
+}
+
+/* The cache's own wheel does it, without a call. One in twenty stays, and each page has some. */
+static void memory_comes_back_after_most_has_expired(void **state)
+{
+	enum { KEYS = TEST_SHARE_OF(200000), KEPT_EVERY = 20, VALUE = 200 };
+	const long entry = 48 + 16 + VALUE + 40;
+	long before = resident_memory();
+	struct tw_cache_options options = {.jitter = -1};
+	struct tw_cache *cache;
+
+	(void)state;
+	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
+	for (uint64_t i = 0; i < KEYS; i++) {
+		uint64_t key[2] = {i, 0};
+		tw_duration expire = i % KEPT_EVERY == 0 ? TW_HOUR : TW_SECOND;
+
+		assert_status(
+			tw_cache_set_with_expire(cache, key, sizeof(key), bytes, VALUE, expire),
+			TW_OK);
+	}
+	wait_until_resident(before + entry * (KEYS / KEPT_EVERY) * 5 / 4 + 8L * MIB);
+	for (uint64_t i = 0; i < KEYS; i += KEPT_EVERY) {
+		uint64_t key[2] = {i, 0};
+
+		assert_status(tw_cache_get(cache, key, sizeof(key), NULL, 0, NULL), TW_TRUNCATED);
+	}
+	tw_cache_destroy(cache);
+}
+
+static void memory_comes_back_after_a_lower_limit_and_a_clear(void **state)
+{
+	const uint64_t most = TEST_SHARE_OF(64) * (uint64_t)MIB;
+	struct random random = random_from(seed_choose(), 0);
+	long before = resident_memory();
+	struct tw_cache *cache = open_limited(most, TW_POLICY_LRU, 0);
+
+	(void)state;
+	fill_twice(cache, &random, most, 0, before + allowed(most));
+	assert_status(tw_cache_set_limit(cache, 0, most / 16), TW_OK);
+	wait_until_resident(before + allowed(most / 16));
+	assert_status(tw_cache_clear(cache), TW_OK);
+	wait_until_resident(before + allowed(0));
+	tw_cache_destroy(cache);
+}
+
+/* A reader that is inside all the while. */
+static void sleeping_reader_holds_what_was_there_once(void **state)
+{
+	const uint64_t most = 2 * (uint64_t)MIB;
+	struct random random = random_from(seed_choose(), 0);
+	long before = resident_memory();
+	struct tw_cache *cache = open_limited(most, TW_POLICY_LRU, 0);
+	struct reader *sleeper = epochs_add_reader(&cache->domain.epochs);
+
+	(void)state;
+	assert_non_null(sleeper);
+	fill_twice(cache, &random, most, 100, before + allowed(most));
+	reader_enter(sleeper, &cache->domain.epochs);
+	for (int i = 0; i < TEST_SHARE_OF(100); i++)
+		fill_twice(cache, &random, most, 100, before + allowed(most) + (long)most);
+	reader_leave(sleeper);
+	wait_until_resident(before + allowed(most));
+	tw_cache_destroy(cache);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(memory_is_bounded_whatever_sizes_come_and_go),
+	cmocka_unit_test(memory_comes_back_after_most_has_expired),
+	cmocka_unit_test(memory_comes_back_after_a_lower_limit_and_a_clear),
+	cmocka_unit_test(sleeping_reader_holds_what_was_there_once),
+};
+
+TEST_PROGRAM(tests)
