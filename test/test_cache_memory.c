@@ -165,11 +165,57 @@ static void sleeping_reader_holds_what_was_there_once(void **state)
 	tw_cache_destroy(cache);
 }
 
+static struct tw_cache_stats stats_of(struct tw_cache *cache)
+{
+	struct tw_cache_stats stats;
+
+	assert_status(tw_cache_get_stats(cache, &stats), TW_OK);
+	return stats;
+}
+
+static void statistics_tell_where_memory_is(void **state)
+{
+	enum { KEYS = 10000, VALUE = 192 };
+	struct tw_cache *cache = open_limited(0, TW_POLICY_LRU, 0);
+	struct reader *sleeper = epochs_add_reader(&cache->domain.epochs);
+	const struct tw_cache_entry *entry;
+	struct tw_cache_stats stats;
+	uint64_t key[2] = {1, 0};
+
+	(void)state;
+	assert_non_null(sleeper);
+	for (uint64_t i = 0; i < KEYS; i++)
+		set_number(cache, i, VALUE);
+	assert_status(tw_cache_flush(cache), TW_OK);
+	stats = stats_of(cache);
+	assert_int_equal(stats.bytes, KEYS * cache_weight(sizeof(key), VALUE));
+	assert_true(stats.memory >= stats.memory_in_use);
+	assert_true(stats.memory <= stats.memory_in_use + 2 * MIB);
+	assert_in_range(stats.memory_in_use, KEYS * (uint64_t)256, stats.bytes);
+	assert_int_equal(stats.memory_retired, 0);
+	assert_int_equal(stats.memory_pinned, 0);
+
+	assert_status(tw_cache_acquire(cache, key, sizeof(key), &entry), TW_OK);
+	assert_int_equal(stats_of(cache).memory_pinned, 0);
+	reader_enter(sleeper, &cache->domain.epochs);
+	assert_status(tw_cache_clear(cache), TW_OK);
+	assert_true(stats_of(cache).memory_retired >= KEYS * (uint64_t)256);
+	assert_true(stats_of(cache).memory_in_use < KEYS * (uint64_t)40);
+	reader_leave(sleeper);
+	assert_status(tw_cache_flush(cache), TW_OK);
+	assert_int_equal(stats_of(cache).memory_retired, 0);
+	assert_int_equal(stats_of(cache).memory_pinned, 256);
+	tw_cache_entry_release(entry);
+	assert_int_equal(stats_of(cache).memory_pinned, 0);
+	tw_cache_destroy(cache);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(memory_is_bounded_whatever_sizes_come_and_go),
 	cmocka_unit_test(memory_comes_back_after_most_has_expired),
 	cmocka_unit_test(memory_comes_back_after_a_lower_limit_and_a_clear),
 	cmocka_unit_test(sleeping_reader_holds_what_was_there_once),
+	cmocka_unit_test(statistics_tell_where_memory_is),
 };
 
 TEST_PROGRAM(tests)

@@ -112,6 +112,11 @@ struct tw_cache_stats {
 	uint64_t entries; /* absences and entries past their deadline included, until they leave */
 	uint64_t bytes;   /* the sum of their weights */
 	uint64_t queued_removals; /* wait for on_remove, or its return */
+	/* Bytes of memory, of adopted values not. */
+	uint64_t memory;         /* that the cache has of the system for entries and tables */
+	uint64_t memory_in_use;  /* of it, by entries that are there, the tables, what is filed */
+	uint64_t memory_retired; /* by what has left, but a lookup may still be looking at */
+	uint64_t memory_pinned;  /* by entries that have left, but are pinned */
 };
 
 /* All zero means all defaults. */

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "retire.h"
+
 /* ---- All entries ---- */
 
 enum tw_status tw_cache_clear(struct tw_cache *cache)
@@ -155,11 +157,29 @@ static void shard_sum(struct shard *shard, struct tw_cache_stats *stats)
 	stats->refused += shard->refused;
 	/* What came in is there still or was removed. */
 	stats->inserts += shard_table(shard)->count;
+	stats->memory_in_use += table_bytes(shard_table(shard));
 	for (int i = 0; i < TW_CACHE_CAUSES; i++) {
 		stats->inserts += shard->removed[i];
 		stats->removed[i] += shard->removed[i];
 	}
 	shard_end(shard);
+}
+
+/* With the tables summed. What moves meanwhile may be counted twice, or not. */
+static void cache_sum_memory(struct tw_cache *cache, struct tw_cache_stats *stats)
+{
+	struct pool *pool = cache->domain.pool;
+	struct reader *reader = epochs_first_reader(&cache->domain.epochs);
+	uint64_t spare = 0;
+	uint64_t others;
+	uint64_t used;
+
+	pool_sum(pool, &stats->memory, &used);
+	for (; reader; reader = reader->next)
+		thread_sum(reader_thread(reader), &stats->memory_retired, &spare);
+	stats->memory_pinned = counter_read(&pool->pinned);
+	others = stats->memory_retired + stats->memory_pinned + spare;
+	stats->memory_in_use += used > others ? used - others : 0;
 }
 
 enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
@@ -182,6 +202,7 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	stats->wait_timeouts = sums[COUNT_WAIT_TIMEOUTS];
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_sum(&cache->shards[i], stats);
+	cache_sum_memory(cache, stats);
 	stats->notified = counter_read(&cache->notices.told);
 	stats->queued_removals = notices_waiting(&cache->notices);
 	stats->entries = counter_read(&cache->domain.entries);

@@ -140,6 +140,16 @@ void pool_set_limit(struct pool *pool, uint64_t limit)
 	arena_set_tight(&pool->arena, limit > 0);
 }
 
+void pool_sum(struct pool *pool, uint64_t *memory, uint64_t *used)
+{
+	pthread_mutex_lock(&pool->lock);
+	*used = pool->used;
+	pthread_mutex_unlock(&pool->lock);
+	pthread_mutex_lock(&pool->arena.lock);
+	*memory = pool->arena.used + pool->arena.idle;
+	pthread_mutex_unlock(&pool->arena.lock);
+}
+
 struct pool *pool_of(const void *block)
 {
 	return (struct pool *)(void *)arena_of(block);

@@ -81,6 +81,8 @@ struct pool *pool_create(void);
 void pool_close(struct pool *pool);
 /* In bytes, for all that the cache has; 0: none. */
 void pool_set_limit(struct pool *pool, uint64_t limit);
+/* Bytes of the system, and of them those in blocks that are taken. */
+void pool_sum(struct pool *pool, uint64_t *memory, uint64_t *used);
 /* How many bytes a block of that size takes. */
 size_t pool_cell_size(size_t size);
 /* At a multiple of 16, of at least 16 bytes; NULL: out of memory. */

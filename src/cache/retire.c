@@ -329,6 +329,16 @@ bool thread_clear(struct thread_cache *thread, struct domain *domain)
 	return is_empty;
 }
 
+void thread_sum(struct thread_cache *thread, uint64_t *retired, uint64_t *spare)
+{
+	pthread_mutex_lock(&thread->lock);
+	*retired += thread->fresh.bytes + thread->stamped.bytes + thread->held.bytes;
+	for (const struct table *table = thread->tables; table; table = table->retired_next)
+		*retired += table_bytes(table);
+	*spare += thread->spare.bytes;
+	pthread_mutex_unlock(&thread->lock);
+}
+
 void thread_close(struct thread_cache *thread, struct domain *domain)
 {
 	struct garbage garbage = {.tables = thread->tables};

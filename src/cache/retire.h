@@ -54,7 +54,9 @@ void thread_retire(struct thread_cache *thread, struct retired_list *list, struc
 void thread_end(struct thread_cache *thread, struct domain *domain);
 /* Frees what can be freed, and keeps no memory. False: something is left to be freed. */
 bool thread_clear(struct thread_cache *thread, struct domain *domain);
-/* Likewise all; nobody is inside or comes again. */
+/* Bytes of what is retired, and of spare cells. */
+void thread_sum(struct thread_cache *thread, uint64_t *retired, uint64_t *spare);
+/* Frees all; nobody is inside or comes again. */
 void thread_close(struct thread_cache *thread, struct domain *domain);
 
 /* All readers of a cache are made as such. */

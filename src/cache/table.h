@@ -52,6 +52,12 @@ struct table *table_new(struct arena *arena, uint64_t era, size_t entries);
 /* NULL is fine. */
 void table_free(struct table *table);
 
+/* What it takes of memory. */
+static inline size_t table_bytes(const struct table *table)
+{
+	return arena_span_size((table->mask + 1) * sizeof(struct bucket));
+}
+
 static inline struct tw_cache_entry *slot_entry(uint64_t slot)
 {
 	return (struct tw_cache_entry *)(uintptr_t)(slot & 0x0000fffffffffff0u);

@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The cache's readers against what is replaced, removed, retired and freed: a shard with one
- * bucket, under the code of lookups, shards, limbo, epochs and entries. Bounds:
+ * bucket, under the code of lookups, shards, threads, eras and entries. Bounds:
  *
  *   FIRST, SECOND    what two readers do, each with a key that is there, or was: GET (a copy), PIN
- *                    (acquire, leave, look at the value, release), NOTHING; LEAVE: one that is
- *                    behind by an epoch, and leaves
+ *                    (acquire, leave, look at the value, release), FIND (what moves an entry looks
+ *                    for it in its cell), NOTHING
  *   JOINS            1: they come into the list of readers as they begin
  *   FAST             1: the first reader, the only one, is known to its thread, so that a GET
  *                    goes the short way
  *   CHANGE, CHANGES  what the writer does, and how often: REPLACE, DELETE, GROW (another table),
- *                    STASH (a replacement whose entry goes to the thread's own limbo), RENEW (a
- *                    replacement if the entry is there, which by the readers' clock is past its
- *                    deadline)
- *   UPKEEP           1: another thread clears the stash, or frees what the shard has; 2: it goes on
- *                    by an epoch, as the writers of other shards do
- *   URGENT           0: the writer does not look whether what it has replaced may be freed
+ *                    MOVE (the entry gets another cell)
+ *   UPKEEP           1: another thread goes on by an era, as the writers of other shards do; 2: and
+ *                    frees what the writer left
  *
  * What is freed goes to free() of the model, and GenMC reports each use after that, and each
  * value read before it is seen to be written. A key that is there all the time must be found, with
- * a value that it had during the call. A reader finds none exactly where one was not renewed.
+ * a value that it had during the call.
  */
 #include <assert.h>
 #include <genmc.h>
@@ -50,9 +47,6 @@
 #endif
 #ifndef UPKEEP
 #define UPKEEP 0
-#endif
-#ifndef URGENT
-#define URGENT 1
 #endif
 
 /* Each entry is freed by itself; the vectors that readers use are four loads, as table.h says. */
@@ -130,32 +124,33 @@ static inline uint64_t key_hash_short(const struct key_hash_seed *seed, const vo
 #define _Thread_local
 #define __attribute__(which)
 #include "cache/epoch.h"
-#define epochs_find_reader epochs_find_reader_of_list
+#define epochs_find_reader epochs_find_reader_of_array
+#define BLOCK_READERS 3
 #include "cache/epoch.c"
 #undef epochs_find_reader
 #undef __attribute__
 #undef _Thread_local
 
+#include "cache/pool.h"
+#define page_cell proof_page_cell
+static void *proof_page_cell(struct pool_page *page, unsigned number);
+
+#include "cache/compact.c"
 #include "cache/entry.c"
-#include "cache/limbo.c"
 #include "cache/lookup.c"
-#include "cache/pool.c"
+#include "cache/retire.c"
 #include "cache/shard.c"
 #include "cache/table.c"
-#define FEW STASH_FEW
-#include "cache/stash.c"
-#undef FEW
 
-enum read { NOTHING, GET, PIN, LEAVE };
-enum change { REPLACE, DELETE, GROW, STASH, RENEW };
-
-enum { WRITERS_NOW = 1, DEADLINE = 2, READERS_NOW = 3 };
+enum read { NOTHING, GET, PIN, FIND };
+enum change { REPLACE, DELETE, GROW, MOVE };
 
 static const uint64_t key_word = (uint64_t)7 << 48 | 1;
 
 static struct tw_cache cache;
 static struct shard shard;
 static struct pool pool;
+static struct tw_cache_entry *first_entry;
 static _Thread_local struct reader *own_reader;
 
 /* ---- What the sources call ---- */
@@ -173,19 +168,75 @@ struct reader *epochs_find_reader(struct epochs *epochs)
 tw_duration tw_now(struct tw_wheel *wheel)
 {
 	(void)wheel;
-	return CHANGE == RENEW ? READERS_NOW : WRITERS_NOW;
+	return 1;
 }
 
-struct arena_span arena_take(struct arena *arena, size_t size)
+void *arena_take(struct arena *arena, size_t size)
 {
 	(void)arena;
-	return (struct arena_span){aligned_alloc(64, size), NULL, size};
+	return aligned_alloc(64, size);
 }
 
-void arena_give(struct arena *arena, const struct arena_span *span)
+void arena_give(struct arena *arena, void *memory, size_t size)
 {
 	(void)arena;
-	free(span->memory);
+	(void)size;
+	free(memory);
+}
+
+/* A block is one by itself. */
+void *spare_take(struct pool_spare *spare, struct pool *from, size_t size)
+{
+	struct pool_block *block = malloc(size);
+
+	(void)spare;
+	(void)from;
+	atomic_init(&block->state, 0);
+	return block;
+}
+
+void spare_give(struct pool_spare *spare, void *block, size_t size)
+{
+	(void)spare;
+	(void)size;
+	free(block);
+}
+
+void spare_return(struct pool_spare *spare, struct pool *to)
+{
+	(void)spare;
+	(void)to;
+}
+
+void pool_give(void *block, size_t size)
+{
+	(void)size;
+	free(block);
+}
+
+struct pool *pool_of(const void *block)
+{
+	(void)block;
+	return &pool;
+}
+
+void pool_count_pinned(struct pool *of, size_t size, bool is_pinned)
+{
+	(void)of;
+	(void)size;
+	(void)is_pinned;
+}
+
+size_t pool_cell_size(size_t size)
+{
+	return size;
+}
+
+static void *proof_page_cell(struct pool_page *page, unsigned number)
+{
+	(void)page;
+	(void)number;
+	return first_entry;
 }
 
 /* No use is noted here, nothing expires, no listener is told, no load runs. */
@@ -194,25 +245,25 @@ static void proof_never(void)
 	assert(false);
 }
 
-void policy_settle(struct policy *policy)
+void policy_settle(struct policy *policy, struct table *table)
 {
 	(void)policy;
+	(void)table;
 }
 
-bool policy_touch(struct policy *policy, struct tw_cache_entry *entry)
+bool policy_touch(struct policy *policy, uint64_t hash)
 {
 	(void)policy;
-	(void)entry;
+	(void)hash;
 	proof_never();
 	return false;
 }
 
-bool policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
+void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
 {
 	(void)policy;
 	(void)old;
 	(void)entry;
-	return false;
 }
 
 void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
@@ -228,19 +279,14 @@ void domain_ask_upkeep(struct domain *domain)
 
 /* ---- Readers ---- */
 
-static atomic_bool has_missed;
-static uint64_t renewed;
-
 static void value_judge(uint64_t value)
 {
 	assert(value <= CHANGES);
-	/* All others are past their deadlines. */
-	assert(CHANGE != RENEW || value == CHANGES);
 }
 
 static bool key_may_be_gone(void)
 {
-	return CHANGE == DELETE || CHANGE == RENEW;
+	return CHANGE == DELETE;
 }
 
 static void reader_get(void)
@@ -254,8 +300,6 @@ static void reader_get(void)
 	assert(status == TW_OK || (status == TW_NOT_FOUND && key_may_be_gone()));
 	if (status == TW_OK)
 		value_judge(value);
-	else
-		atomic_store_explicit(&has_missed, true, memory_order_relaxed);
 }
 
 static void reader_pin(void)
@@ -272,14 +316,23 @@ static void reader_pin(void)
 	tw_cache_entry_release(entry);
 }
 
+/* The cell may be another entry's by now: freed it is not while it says that it is linked. */
+static void reader_find(void)
+{
+	struct move moves[CELLS_A_STEP];
+	unsigned first = 0;
+
+	(void)moves_find(&cache, own_reader, NULL, &first, 1, moves);
+}
+
 static void reader_do(enum read what)
 {
 	if (what == GET)
 		reader_get();
 	else if (what == PIN)
 		reader_pin();
-	else if (what == LEAVE)
-		reader_leave(own_reader);
+	else if (what == FIND)
+		reader_find();
 }
 
 static void *first_run(void *reader)
@@ -298,32 +351,18 @@ static void *second_run(void *reader)
 
 /* ---- The writer ---- */
 
+static struct thread_cache writer;
+
 static struct tw_cache_entry *entry_of(uint64_t value)
 {
 	uint64_t key = key_word;
-	const struct entry_plan plan = {.key = &key,
-					.key_size = sizeof(key),
-					.hash = key_word,
-					.value = &value,
-					.value_size = sizeof(value)};
+	struct entry_plan plan = {.key = &key,
+				  .key_size = sizeof(key),
+				  .hash = key_word,
+				  .value = &value,
+				  .value_size = sizeof(value)};
 
-	struct tw_cache_entry *entry = entry_make(pool_take(NULL, plan_size(&plan)), &plan);
-
-	if (CHANGE == RENEW && value < CHANGES)
-		atomic_init(&entry->deadline, DEADLINE);
-	return entry;
-}
-
-static void entry_renew(struct tw_cache_entry *old, _Atomic uint64_t *slot, uint64_t value)
-{
-	struct tw_cache_entry *entry = entry_of(value);
-
-	if (!shard_try_to_succeed(&shard, old, entry, WRITERS_NOW)) {
-		entry_discard(entry);
-		return;
-	}
-	shard_replace(&shard, slot, old, entry, WRITERS_NOW);
-	renewed++;
+	return entry_from(&writer, &cache.domain, &plan);
 }
 
 static void change_do(uint64_t value)
@@ -335,55 +374,44 @@ static void change_do(uint64_t value)
 	old = table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot);
 	switch (CHANGE) {
 	case REPLACE:
-	case STASH:
-		shard_replace(&shard, slot, old, entry_of(value), WRITERS_NOW);
+		shard_replace(&shard, key_word, slot, old, entry_of(value), 1);
 		break;
 	case DELETE:
 		if (old)
-			shard_unlink(&shard, old, TW_CAUSE_EXPLICIT, WRITERS_NOW);
+			shard_unlink(&shard, old, TW_CAUSE_EXPLICIT, 1);
 		break;
 	case GROW:
 		(void)shard_resize(&shard, 1);
 		break;
-	case RENEW:
-		entry_renew(old, slot, value);
+	case MOVE:
+		if (entry_is_alone(old))
+			(void)entry_move(&cache, &shard, &writer, old, slot);
 		break;
 	}
 }
 
-static struct stash stash;
-
 static void *writer_run(void *argument)
 {
 	for (uint64_t i = 1; i <= CHANGES; i++) {
-		bool stashes = CHANGE == STASH && stash_begin(&stash, &cache);
-
+		/* As thread_begin(), which would go by the memo. */
+		pthread_mutex_lock(&writer.lock);
 		shard_begin(&shard);
-		shard.unlinks_to = stashes ? &stash.limbo : NULL;
-		/* What is fresh is not kept for others to join it. */
-		shard.limbo.is_urgent = URGENT;
 		change_do(i);
-		shard_end(&shard);
-		if (stashes) {
-			stash_end(&stash, &cache);
-			if (!UPKEEP)
-				(void)stash_clear(&stash, &cache);
-		}
-		if (SECOND == LEAVE)
-			shard_reclaim(&shard);
+		shard_end_move(&shard, &writer);
+		/* What is fresh is not kept for others to join it. */
+		writer.is_urgent = UPKEEP < 2;
+		thread_end(&writer, &cache.domain);
 	}
 	return argument;
 }
 
-/* What another shard's writer does with the epochs that all share. */
+/* What another shard's writer does with the era that all share. */
 static void *upkeep_run(void *argument)
 {
 	if (UPKEEP == 2)
-		(void)epochs_advance(&cache.domain.epochs);
-	else if (CHANGE == STASH)
-		(void)stash_clear(&stash, &cache);
+		(void)thread_clear(&writer, &cache.domain);
 	else
-		shard_reclaim(&shard);
+		epochs_advance(&cache.domain.epochs, 1);
 	return argument;
 }
 
@@ -393,20 +421,23 @@ static void *upkeep_run(void *argument)
 static void begin(void)
 {
 	struct domain *domain = &cache.domain;
-	struct table *table = table_new(NULL, 1);
+	struct table *table = table_new(NULL, 1, 1);
 
 	cache.shards = &shard;
 	cache.lookups_are_plain = true;
 	domain->granule = 1;
 	domain->epochs.id = 1;
+	domain->pool = &pool;
 	domain->epochs.reader_size = sizeof(struct reader);
-	atomic_init(&domain->epochs.current, 1);
+	atomic_init(&domain->epochs.era, 1);
+	pthread_mutex_init(&writer.lock, NULL);
 	shard.domain = domain;
 	shard.notices = &cache.notices;
-	shard.pool = &pool;
 	atomic_init(&shard.table, table);
 	atomic_init(&shard.place, table_place(table));
-	table_add(table, key_word, entry_of(0));
+	first_entry = entry_of(0);
+	entry_set_state(first_entry, ENTRY_LINKED);
+	table_add(table, key_word, first_entry);
 }
 
 /* No reader is inside. What GenMC finds not freed after that, it tells. */
@@ -415,9 +446,8 @@ static void end(void)
 	uint64_t key = key_word;
 	_Atomic uint64_t *slot;
 
-	limbo_close(&shard.limbo);
-	limbo_close(&stash.limbo);
-	tw_cache_entry_release(table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot));
+	thread_close(&writer, &cache.domain);
+	entry_let_go(table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot));
 	table_free(shard_table(&shard));
 	for (struct reader *reader = epochs_first_reader(&cache.domain.epochs); reader;) {
 		struct reader *next = reader->next;
@@ -425,6 +455,7 @@ static void end(void)
 		free(reader);
 		reader = next;
 	}
+	free(atomic_load_explicit(&cache.domain.epochs.blocks, memory_order_relaxed));
 }
 
 static struct reader *reader_before(enum read what)
@@ -433,10 +464,6 @@ static struct reader *reader_before(enum read what)
 		return NULL;
 	own_reader = NULL;
 	(void)epochs_find_reader(&cache.domain.epochs);
-	if (what == LEAVE) {
-		reader_enter(own_reader, &cache.domain.epochs);
-		(void)epochs_advance(&cache.domain.epochs);
-	}
 	return own_reader;
 }
 
@@ -463,7 +490,6 @@ int main(void)
 		pthread_join(threads[2], NULL);
 	if (UPKEEP)
 		pthread_join(threads[3], NULL);
-	assert(CHANGE != RENEW || has_missed == (renewed < CHANGES));
 	end();
 	return 0;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lifetimes that slide: hits move an entry's deadline, beside a touch that gives it another end,
- * and beside its expiry. At the end the deadline is not beyond the entry's end, and what has
- * expired stays so. What a lookup finds expired, the touch does not find there. Bounds:
+ * beside its expiry, and beside its move to another cell. At the end the deadline is not beyond the
+ * entry's end, what has expired stays so, and no hit is lost. Bounds:
  *
  *   HITS       so many threads
  *   LIFETIME   of the touch, at the time 4; 8 comes to the very deadline that was there before
  *   EXPIRES    1: another thread expires it, if it is past its deadline
- *   LOOKS      1: another thread looks it up, when its first deadline has passed
+ *   MOVES      1: before the touch, by the same thread, under one lock each, it moves to another
+ *              cell; 2: nothing else
  */
 #include <assert.h>
 #include <genmc.h>
@@ -24,11 +25,11 @@
 #ifndef LIFETIME
 #define LIFETIME 8
 #endif
+#ifndef MOVES
+#define MOVES 0
+#endif
 #ifndef EXPIRES
 #define EXPIRES 0
-#endif
-#ifndef LOOKS
-#define LOOKS 0
 #endif
 
 #undef __SSE2__
@@ -55,8 +56,8 @@ struct reader_memo reader_memo;
 static struct tw_cache cache;
 static struct shard shard;
 static struct tw_cache_entry *entry;
+static struct tw_cache_entry *copy; /* NULL: it has not moved */
 static bool has_expired;
-static enum tw_status touch_status;
 
 bool shard_watch(struct shard *unused, uint64_t hash, struct tw_cache_entry *watched,
 		 unsigned filed, tw_duration deadline)
@@ -71,17 +72,33 @@ bool shard_watch(struct shard *unused, uint64_t hash, struct tw_cache_entry *wat
 
 static void *hit_run(void *argument)
 {
-	tw_duration deadline = entry_deadline(entry);
+	struct sight sight = {.epochs = &cache.domain.epochs, .era = 1};
 
-	(void)cache_slide(&cache, entry, deadline, NOW + (int)(intptr_t)argument);
+	assert(cache_slide(&cache, entry, &sight, NOW + (int)(intptr_t)argument) || EXPIRES);
 	return NULL;
+}
+
+static void move(void)
+{
+	copy = malloc(sizeof(*copy) + sizeof(struct entry_extension));
+	copy->kind = ENTRY_EXTENDED;
+	copy->key_size = entry->key_size;
+	entry_set_state(copy, 0);
+	atomic_init(&copy->deadline, 0);
+	entry_set_end(copy, entry_end(entry));
+	entry_forward(entry, copy);
 }
 
 static void *touch_run(void *argument)
 {
 	struct change change = {.shard = &shard, .entry = entry, .now = NOW};
 
-	touch_status = cache_touch_entry(&cache, &change, LIFETIME);
+	if (MOVES) {
+		move();
+		change.entry = copy;
+	}
+	if (MOVES < 2)
+		(void)cache_touch_entry(&cache, &change, LIFETIME);
 	return argument;
 }
 
@@ -91,31 +108,31 @@ static void *expire_run(void *argument)
 	return argument;
 }
 
-static void *look_run(void *argument)
-{
-	has_expired = cache_finds_past(&cache, entry, LATE);
-	return argument;
-}
-
 int main(void)
 {
-	pthread_t threads[HITS + 2];
+	pthread_t threads[HITS + 1];
 
 	entry = malloc(sizeof(*entry) + sizeof(struct entry_extension));
 	entry->kind = ENTRY_EXTENDED;
-	entry->block.free_for_taker = 0;
+	entry_set_state(entry, 0);
 	atomic_init(&entry->deadline, FIRST_DEADLINE);
+	entry->key_size = 8;
 	entry_set_end(entry, FIRST_END);
 	cache.idle = IDLE;
+	atomic_init(&cache.domain.epochs.era, 1);
 	for (intptr_t i = 0; i < HITS; i++)
 		pthread_create(&threads[i], NULL, hit_run, (void *)i);
 	pthread_create(&threads[HITS], NULL, EXPIRES ? expire_run : touch_run, NULL);
-	if (LOOKS)
-		pthread_create(&threads[HITS + 1], NULL, look_run, NULL);
-	for (int i = 0; i < HITS + 1 + LOOKS; i++)
+	for (int i = 0; i <= HITS; i++)
 		pthread_join(threads[i], NULL);
+	if (copy) {
+		assert(deadline_moved_to(entry_deadline(entry)) == copy);
+		free(entry);
+		entry = copy;
+	}
 	assert(entry_deadline(entry) <= entry_end(entry));
-	assert(!LOOKS || has_expired == (touch_status == TW_NOT_FOUND));
+	/* No hit is lost. */
+	assert(MOVES < 2 || entry_deadline(entry) == NOW + HITS - 1 + IDLE);
 	assert(!EXPIRES || has_expired == (entry_deadline(entry) < 0));
 	free(entry);
 	return 0;
