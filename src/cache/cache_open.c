@@ -77,6 +77,8 @@ static void cache_run_upkeep(void *argument)
 	 * the list of readers: one that comes into it later finds this, when it asks. Pairs with
 	 * the load in domain_ask_upkeep(). */
 	atomic_store_explicit(&cache->domain.upkeep_is_set, false, memory_order_seq_cst);
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_shrink(&cache->shards[i]);
 	goes_on = !cache_clear_threads(cache);
 	pool_readmit(cache->domain.pool);
 	if (cache_compact(cache, COMPACTED, true))

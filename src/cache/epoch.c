@@ -28,11 +28,12 @@ _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-e
 
 /* Fewer where a model checker is to go through all orders. */
 #ifndef BLOCK_READERS
-#define BLOCK_READERS 63
+#define BLOCK_READERS 62
 #endif
 
 struct reader_block {
 	_Alignas(64) _Atomic(struct reader_block *) next; /* grows only */
+	atomic_size_t used;                               /* places */
 	_Atomic(struct reader *) readers[BLOCK_READERS];
 };
 
@@ -54,6 +55,16 @@ static size_t live_count;
 static size_t first_free; /* none below it is free */
 static uint64_t last_id;
 
+/* Under the lock. */
+static void epochs_leave_place(struct reader *reader)
+{
+	/* relaxed: it is not inside, and will not be before it has a place again. */
+	atomic_store_explicit(reader->place, NULL, memory_order_relaxed);
+	/* relaxed: as above. */
+	atomic_fetch_sub_explicit(&reader->block->used, 1, memory_order_relaxed);
+	reader->place = NULL;
+}
+
 /* A thread ends: its readers are for others. */
 static void thread_give_back(void *argument)
 {
@@ -65,9 +76,7 @@ static void thread_give_back(void *argument)
 
 		if (!all_epochs[i] || all_epochs[i]->id != memo->id)
 			continue;
-		/* relaxed: it is not inside, and will not be before it has a place again. */
-		atomic_store_explicit(memo->reader->place, NULL, memory_order_relaxed);
-		memo->reader->place = NULL;
+		epochs_leave_place(memo->reader);
 		/* relaxed: see epochs_readers(). */
 		atomic_fetch_sub_explicit(&all_epochs[i]->reader_count, 1, memory_order_relaxed);
 	}
@@ -195,17 +204,16 @@ static bool thread_make_room(size_t number)
 
 /* ---- Under the lock ---- */
 
-/* Where a reader may stand; NULL: out of memory. */
-static _Atomic(struct reader *) *epochs_find_place(struct epochs *epochs)
+/* One with a place where a reader may stand; NULL: out of memory. */
+static struct reader_block *epochs_find_block(struct epochs *epochs)
 {
 	_Atomic(struct reader_block *) *next = &epochs->blocks;
 	struct reader_block *block;
 
 	/* relaxed: only written under the lock, here and below. */
 	while ((block = atomic_load_explicit(next, memory_order_relaxed))) {
-		for (int i = 0; i < BLOCK_READERS; i++)
-			if (!atomic_load_explicit(&block->readers[i], memory_order_relaxed))
-				return &block->readers[i];
+		if (atomic_load_explicit(&block->used, memory_order_relaxed) < BLOCK_READERS)
+			return block;
 		next = &block->next;
 	}
 	block = aligned_alloc(_Alignof(struct reader_block), sizeof(*block));
@@ -214,7 +222,7 @@ static _Atomic(struct reader *) *epochs_find_place(struct epochs *epochs)
 	memset(block, 0, sizeof(*block));
 	/* seq_cst: a look after a reader in it has entered finds it; pairs with epochs_gather(). */
 	atomic_store_explicit(next, block, memory_order_seq_cst);
-	return &block->readers[0];
+	return block;
 }
 
 /* One left by a thread that has ended, or a new one; NULL: out of memory. */
@@ -242,13 +250,21 @@ static struct reader *epochs_find_free(struct epochs *epochs)
 
 static struct reader *epochs_take_reader(struct epochs *epochs)
 {
-	_Atomic(struct reader *) *place = epochs_find_place(epochs);
-	struct reader *reader = place ? epochs_find_free(epochs) : NULL;
+	struct reader_block *block = epochs_find_block(epochs);
+	struct reader *reader = block ? epochs_find_free(epochs) : NULL;
+	_Atomic(struct reader *) *place;
 
 	if (!reader)
 		return NULL;
+	place = block->readers;
+	/* relaxed: only written under the lock. */
+	while (atomic_load_explicit(place, memory_order_relaxed))
+		place++;
 	reader->place = place;
-	/* seq_cst: a look after this reader has entered finds it; pairs with epochs_gather(). */
+	reader->block = block;
+	/* seq_cst: here and below a look after this reader has entered finds it; pairs with
+	 * epochs_gather(). */
+	atomic_fetch_add_explicit(&block->used, 1, memory_order_seq_cst);
 	atomic_store_explicit(place, reader, memory_order_seq_cst);
 	/* relaxed: see epochs_readers(). */
 	atomic_fetch_add_explicit(&epochs->reader_count, 1, memory_order_relaxed);
@@ -299,6 +315,23 @@ static void eras_add(struct eras *eras, uint64_t era)
 		eras->last = era;
 }
 
+static void block_gather(struct reader_block *block, uint64_t last, struct eras *eras)
+{
+	for (int i = 0; i < BLOCK_READERS; i++) {
+		/* seq_cst: pairs with epochs_take_reader(). */
+		struct reader *reader =
+			atomic_load_explicit(&block->readers[i], memory_order_seq_cst);
+		uint64_t era;
+
+		if (!reader)
+			continue;
+		/* seq_cst: pairs with reader_enter() and reader_leave(). */
+		era = atomic_load_explicit(&reader->era, memory_order_seq_cst);
+		if (era != 0 && era <= last)
+			eras_add(eras, era);
+	}
+}
+
 void epochs_gather(struct epochs *epochs, uint64_t last, struct eras *eras)
 {
 	/* seq_cst: here and below pairs with epochs_take_reader(). */
@@ -308,18 +341,8 @@ void epochs_gather(struct epochs *epochs, uint64_t last, struct eras *eras)
 	eras->first = 0;
 	eras->last = 0;
 	for (; block; block = atomic_load_explicit(&block->next, memory_order_seq_cst))
-		for (int i = 0; i < BLOCK_READERS; i++) {
-			struct reader *reader =
-				atomic_load_explicit(&block->readers[i], memory_order_seq_cst);
-			uint64_t era;
-
-			if (!reader)
-				continue;
-			/* seq_cst: pairs with reader_enter() and reader_leave(). */
-			era = atomic_load_explicit(&reader->era, memory_order_seq_cst);
-			if (era != 0 && era <= last)
-				eras_add(eras, era);
-		}
+		if (atomic_load_explicit(&block->used, memory_order_seq_cst) > 0)
+			block_gather(block, last, eras);
 }
 
 uint64_t eras_find(const struct eras *eras, uint64_t birth, uint64_t stamp)

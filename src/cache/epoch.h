@@ -42,7 +42,8 @@ struct reader {
 	/* Constant once it is in the list. */
 	struct reader *next;
 	/* Under the lock of the threads (epoch.c). */
-	_Atomic(struct reader *) *place; /* in a block; NULL: its thread has ended */
+	_Atomic(struct reader *) *place; /* in the block; NULL: its thread has ended */
+	struct reader_block *block;
 };
 
 struct epochs {

@@ -276,7 +276,7 @@ static bool thread_should_look(const struct thread_cache *thread, struct epochs 
 	unsigned readers = epochs_readers(epochs);
 
 	if (readers > CROWD)
-		return count >= 2 * MANY || thread->fresh.bytes >= 4 * MANY_BYTES;
+		return count >= 4 * MANY || thread->fresh.bytes >= 4 * MANY_BYTES;
 	return count >= MANY || thread->fresh.bytes >= MANY_BYTES ||
 	       (count >= FEW && count >= readers);
 }
@@ -286,13 +286,10 @@ static bool thread_should_look(const struct thread_cache *thread, struct epochs 
 /* Returns what of its memory is not for the next sets. */
 static void thread_trim(struct thread_cache *thread, struct domain *domain)
 {
-	uint64_t most = SPARE_ALL / (epochs_readers(&domain->epochs) + 1);
+	uint64_t bytes = thread->spare.bytes;
 
-	if (most > SPARE_MOST)
-		most = SPARE_MOST;
-	if (most < SPARE_LEAST)
-		most = SPARE_LEAST;
-	if (thread->spare.bytes > most)
+	if (bytes > SPARE_MOST ||
+	    (bytes > SPARE_LEAST && bytes * epochs_readers(&domain->epochs) > SPARE_ALL))
 		spare_return(&thread->spare, domain->pool);
 }
 

@@ -445,6 +445,13 @@ void shard_turn_policy_on(struct shard *shard)
 	shard_end(shard);
 }
 
+void shard_shrink(struct shard *shard)
+{
+	shard_begin(shard);
+	shard_try_to_shrink(shard);
+	shard_end(shard);
+}
+
 /* ---- Opening and closing ---- */
 
 enum tw_status shard_open(struct shard *shard, struct domain *domain, struct notices *notices)

@@ -134,6 +134,8 @@ void shard_wait_for_refiling(struct shard *shard);
 void shard_clear(struct shard *shard, enum tw_cache_cause cause);
 /* Files all entries anew, after is_refiling was set under the lock. */
 void shard_refile(struct shard *shard);
+/* A table with few entries becomes smaller. */
+void shard_shrink(struct shard *shard);
 /* From now on the policy knows all entries. */
 void shard_turn_policy_on(struct shard *shard);
 

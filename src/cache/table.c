@@ -131,7 +131,7 @@ bool table_has_room(const struct table *table)
 
 bool table_is_sparse(const struct table *table)
 {
-	return table->mask > 0 && table->count < table_slots(table) / 16;
+	return table->mask > 0 && table->count < table_slots(table) / 8;
 }
 
 /* One more has passed the bucket. */

@@ -150,7 +150,7 @@ static const uint64_t key_word = (uint64_t)7 << 48 | 1;
 static struct tw_cache cache;
 static struct shard shard;
 static struct pool pool;
-static struct tw_cache_entry *first_entry;
+static struct tw_cache_entry *first_entry; /* its cell stays, for it is looked into (FIND) */
 static _Thread_local struct reader *own_reader;
 
 /* ---- What the sources call ---- */
@@ -195,11 +195,19 @@ void *spare_take(struct pool_spare *spare, struct pool *from, size_t size)
 	return block;
 }
 
+static void block_free(void *block)
+{
+	if (FIRST == FIND && block == first_entry)
+		first_entry->key_size = 0; /* a race with what reads the key */
+	else
+		free(block);
+}
+
 void spare_give(struct pool_spare *spare, void *block, size_t size)
 {
 	(void)spare;
 	(void)size;
-	free(block);
+	block_free(block);
 }
 
 void spare_return(struct pool_spare *spare, struct pool *to)
@@ -211,7 +219,7 @@ void spare_return(struct pool_spare *spare, struct pool *to)
 void pool_give(void *block, size_t size)
 {
 	(void)size;
-	free(block);
+	block_free(block);
 }
 
 struct pool *pool_of(const void *block)
@@ -390,6 +398,18 @@ static void change_do(uint64_t value)
 	}
 }
 
+/* What is fresh is stamped, and freed if no reader sees it. */
+static void writer_look(void)
+{
+	struct garbage garbage = {.tables = NULL};
+
+	for (int i = 0; i < 2; i++) {
+		writer.era = epochs_stamp(&cache.domain.epochs);
+		thread_look(&writer, &cache.domain.epochs, &garbage);
+	}
+	garbage_free(&garbage);
+}
+
 static void *writer_run(void *argument)
 {
 	for (uint64_t i = 1; i <= CHANGES; i++) {
@@ -398,9 +418,9 @@ static void *writer_run(void *argument)
 		shard_begin(&shard);
 		change_do(i);
 		shard_end_move(&shard, &writer);
-		/* What is fresh is not kept for others to join it. */
-		writer.is_urgent = UPKEEP < 2;
-		thread_end(&writer, &cache.domain);
+		if (UPKEEP < 2)
+			writer_look();
+		pthread_mutex_unlock(&writer.lock);
 	}
 	return argument;
 }
@@ -456,6 +476,8 @@ static void end(void)
 		reader = next;
 	}
 	free(atomic_load_explicit(&cache.domain.epochs.blocks, memory_order_relaxed));
+	if (FIRST == FIND && first_entry->key_size == 0)
+		free(first_entry);
 }
 
 static struct reader *reader_before(enum read what)
