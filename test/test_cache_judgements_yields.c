@@ -161,8 +161,8 @@ static void delete_finds_nothing_that_a_lookup_has_found_expired(void **state)
 	trial_run((struct trial){delete, entry_leaves_as_answered, AFTER - BEFORE, {0}}, *state);
 }
 
-/* 20 bytes of letters and 33 of this one. */
-enum { BYTES_MOST = 40 };
+/* What ten letters and the light value weigh: each a cell of 64 bytes, and 40. */
+enum { BYTES_MOST = 11 * (64 + 40) };
 
 static enum tw_status set_heavier(struct tw_cache *cache)
 {

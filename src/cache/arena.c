@@ -183,7 +183,8 @@ static void region_purge(struct arena_region *region, unsigned leaf, unsigned le
 	if (region->has_large_page)
 		pages_use_huge(region, ARENA_REGION, false);
 	region->has_large_page = false;
-	(void)pages_release((char *)region + (size_t)leaf * ARENA_LEAF, (size_t)leaves * ARENA_LEAF);
+	(void)pages_release((char *)region + (size_t)leaf * ARENA_LEAF,
+			    (size_t)leaves * ARENA_LEAF);
 	for (unsigned i = leaf; i < leaf + leaves; i++)
 		region->resident[i / WORD] &= ~((uint64_t)1 << i % WORD);
 	region->resident_count -= leaves;

@@ -47,7 +47,8 @@ static ALWAYS_INLINE struct tw_cache_entry *find_begin(struct find *find, struct
 /* Whether the table that lookups use has the entry in the slot where it was found. */
 static bool find_is_in_place(const struct find *find, const struct tw_cache_entry *entry)
 {
-	return shard_table(find->shard) == find->table && slot_entry(slot_load(find->slot)) == entry;
+	return shard_table(find->shard) == find->table &&
+	       slot_entry(slot_load(find->slot)) == entry;
 }
 
 /*

@@ -108,8 +108,8 @@ struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, cons
 }
 
 struct tw_cache_entry *table_find_in_sight(const struct table *table, uint64_t hash,
-					   const void *key, size_t size,
-					   _Atomic uint64_t **slot, struct sight *sight)
+					   const void *key, size_t size, _Atomic uint64_t **slot,
+					   struct sight *sight)
 {
 	return table_seek_key(table, hash, key, size, slot, sight);
 }

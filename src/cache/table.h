@@ -166,8 +166,8 @@ struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, cons
 				  size_t size, _Atomic uint64_t **slot);
 /* Inside an era, without the lock. NULL: it has none, or the sight is lost. */
 struct tw_cache_entry *table_find_in_sight(const struct table *table, uint64_t hash,
-					   const void *key, size_t size,
-					   _Atomic uint64_t **slot, struct sight *sight);
+					   const void *key, size_t size, _Atomic uint64_t **slot,
+					   struct sight *sight);
 /* Under the shard's lock: the slot that holds that address; NULL: it is not there. */
 _Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
 				     const struct tw_cache_entry *entry);

@@ -10,13 +10,14 @@
  *   FAST             1: the first reader, the only one, is known to its thread, so that a GET
  *                    goes the short way
  *   CHANGE, CHANGES  what the writer does, and how often: REPLACE, DELETE, GROW (another table),
- *                    MOVE (the entry gets another cell)
+ *                    MOVE (the entry gets another cell), RENEW (a replacement if the entry is
+ *                    there, which by the readers' clock is past its deadline)
  *   UPKEEP           1: another thread goes on by an era, as the writers of other shards do; 2: and
  *                    frees what the writer left
  *
  * What is freed goes to free() of the model, and GenMC reports each use after that, and each
  * value read before it is seen to be written. A key that is there all the time must be found, with
- * a value that it had during the call.
+ * a value that it had during the call. A reader finds none exactly where one was not renewed.
  */
 #include <assert.h>
 #include <genmc.h>
@@ -143,7 +144,9 @@ static void *proof_page_cell(struct pool_page *page, unsigned number);
 #include "cache/table.c"
 
 enum read { NOTHING, GET, PIN, FIND };
-enum change { REPLACE, DELETE, GROW, MOVE };
+enum change { REPLACE, DELETE, GROW, MOVE, RENEW };
+
+enum { WRITERS_NOW = 1, DEADLINE = 2, READERS_NOW = 3 };
 
 static const uint64_t key_word = (uint64_t)7 << 48 | 1;
 
@@ -168,7 +171,7 @@ struct reader *epochs_find_reader(struct epochs *epochs)
 tw_duration tw_now(struct tw_wheel *wheel)
 {
 	(void)wheel;
-	return 1;
+	return CHANGE == RENEW ? READERS_NOW : WRITERS_NOW;
 }
 
 void *arena_take(struct arena *arena, size_t size)
@@ -287,14 +290,19 @@ void domain_ask_upkeep(struct domain *domain)
 
 /* ---- Readers ---- */
 
+static atomic_bool has_missed;
+static uint64_t renewed;
+
 static void value_judge(uint64_t value)
 {
 	assert(value <= CHANGES);
+	/* All others are past their deadlines. */
+	assert(CHANGE != RENEW || value == CHANGES);
 }
 
 static bool key_may_be_gone(void)
 {
-	return CHANGE == DELETE;
+	return CHANGE == DELETE || CHANGE == RENEW;
 }
 
 static void reader_get(void)
@@ -308,6 +316,8 @@ static void reader_get(void)
 	assert(status == TW_OK || (status == TW_NOT_FOUND && key_may_be_gone()));
 	if (status == TW_OK)
 		value_judge(value);
+	else
+		atomic_store_explicit(&has_missed, true, memory_order_relaxed);
 }
 
 static void reader_pin(void)
@@ -370,7 +380,26 @@ static struct tw_cache_entry *entry_of(uint64_t value)
 				  .value = &value,
 				  .value_size = sizeof(value)};
 
-	return entry_from(&writer, &cache.domain, &plan);
+	struct tw_cache_entry *entry = entry_from(&writer, &cache.domain, &plan);
+
+	if (CHANGE == RENEW && value < CHANGES)
+		atomic_init(&entry->deadline, DEADLINE);
+	return entry;
+}
+
+/* As cache_put(). */
+static void entry_renew(struct tw_cache_entry *old, _Atomic uint64_t *slot, uint64_t value)
+{
+	struct tw_cache_entry *entry = entry_of(value);
+	tw_duration deadline = entry_deadline(old);
+
+	if (deadline <= WRITERS_NOW || !entry_try_to_forward(old, &deadline, entry)) {
+		entry_discard(entry);
+		return;
+	}
+	shard_replace(&shard, key_word, slot, old, entry, WRITERS_NOW);
+	entry_end_forward(old, deadline);
+	renewed++;
 }
 
 static void change_do(uint64_t value)
@@ -382,11 +411,11 @@ static void change_do(uint64_t value)
 	old = table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot);
 	switch (CHANGE) {
 	case REPLACE:
-		shard_replace(&shard, key_word, slot, old, entry_of(value), 1);
+		shard_replace(&shard, key_word, slot, old, entry_of(value), WRITERS_NOW);
 		break;
 	case DELETE:
 		if (old)
-			shard_unlink(&shard, old, TW_CAUSE_EXPLICIT, 1);
+			shard_unlink(&shard, old, TW_CAUSE_EXPLICIT, WRITERS_NOW);
 		break;
 	case GROW:
 		(void)shard_resize(&shard, 1);
@@ -394,6 +423,9 @@ static void change_do(uint64_t value)
 	case MOVE:
 		if (entry_is_alone(old))
 			(void)entry_move(&cache, &shard, &writer, old, slot);
+		break;
+	case RENEW:
+		entry_renew(old, slot, value);
 		break;
 	}
 }
@@ -512,6 +544,7 @@ int main(void)
 		pthread_join(threads[2], NULL);
 	if (UPKEEP)
 		pthread_join(threads[3], NULL);
+	assert(CHANGE != RENEW || has_missed == (renewed < CHANGES));
 	end();
 	return 0;
 }

@@ -7,6 +7,8 @@
  *   HITS       so many threads
  *   LIFETIME   of the touch, at the time 4; 8 comes to the very deadline that was there before
  *   EXPIRES    1: another thread expires it, if it is past its deadline
+ *   LOOKS      1: another thread looks it up, when its first deadline has passed; what it finds
+ *              expired, the touch does not find
  *   MOVES      1: before the touch, by the same thread, under one lock each, it moves to another
  *              cell; 2: nothing else
  */
@@ -30,6 +32,9 @@
 #endif
 #ifndef EXPIRES
 #define EXPIRES 0
+#endif
+#ifndef LOOKS
+#define LOOKS 0
 #endif
 
 #undef __SSE2__
@@ -58,6 +63,9 @@ static struct shard shard;
 static struct tw_cache_entry *entry;
 static struct tw_cache_entry *copy; /* NULL: it has not moved */
 static bool has_expired;
+static enum tw_status touch_status;
+static struct table table;
+static _Atomic uint64_t slot; /* as the slots say it */
 
 bool shard_watch(struct shard *unused, uint64_t hash, struct tw_cache_entry *watched,
 		 unsigned filed, tw_duration deadline)
@@ -70,23 +78,39 @@ bool shard_watch(struct shard *unused, uint64_t hash, struct tw_cache_entry *wat
 	return true;
 }
 
+/* As cache_find_at(), of a key that stays in its slot. */
+static struct tw_cache_entry *look(tw_duration now)
+{
+	struct find find;
+
+	find.sight.epochs = &cache.domain.epochs;
+	find.sight.era = 1;
+	find.shard = &shard;
+	find.table = &table;
+	find.slot = &slot;
+	return cache_judge(&cache, &find, entry, now);
+}
+
 static void *hit_run(void *argument)
 {
-	struct sight sight = {.epochs = &cache.domain.epochs, .era = 1};
-
-	assert(cache_slide(&cache, entry, &sight, NOW + (int)(intptr_t)argument) || EXPIRES);
+	assert(look(NOW + (int)(intptr_t)argument) || EXPIRES || LOOKS);
 	return NULL;
 }
 
 static void move(void)
 {
+	tw_duration deadline;
+
 	copy = malloc(sizeof(*copy) + sizeof(struct entry_extension));
 	copy->kind = ENTRY_EXTENDED;
 	copy->key_size = entry->key_size;
 	entry_set_state(copy, 0);
 	atomic_init(&copy->deadline, 0);
 	entry_set_end(copy, entry_end(entry));
-	entry_forward(entry, copy);
+	deadline = entry_deadline(entry);
+	do
+		atomic_store_explicit(&copy->deadline, deadline, memory_order_relaxed);
+	while (!entry_try_to_forward(entry, &deadline, copy));
 }
 
 static void *touch_run(void *argument)
@@ -98,7 +122,7 @@ static void *touch_run(void *argument)
 		change.entry = copy;
 	}
 	if (MOVES < 2)
-		(void)cache_touch_entry(&cache, &change, LIFETIME);
+		touch_status = cache_touch_entry(&cache, &change, LIFETIME);
 	return argument;
 }
 
@@ -108,9 +132,15 @@ static void *expire_run(void *argument)
 	return argument;
 }
 
+static void *look_run(void *argument)
+{
+	has_expired = !look(LATE);
+	return argument;
+}
+
 int main(void)
 {
-	pthread_t threads[HITS + 1];
+	pthread_t threads[HITS + 2];
 
 	entry = malloc(sizeof(*entry) + sizeof(struct entry_extension));
 	entry->kind = ENTRY_EXTENDED;
@@ -120,17 +150,22 @@ int main(void)
 	entry_set_end(entry, FIRST_END);
 	cache.idle = IDLE;
 	atomic_init(&cache.domain.epochs.era, 1);
+	atomic_init(&shard.table, &table);
+	atomic_init(&slot, (uint64_t)(uintptr_t)entry);
 	for (intptr_t i = 0; i < HITS; i++)
 		pthread_create(&threads[i], NULL, hit_run, (void *)i);
 	pthread_create(&threads[HITS], NULL, EXPIRES ? expire_run : touch_run, NULL);
-	for (int i = 0; i <= HITS; i++)
+	if (LOOKS)
+		pthread_create(&threads[HITS + 1], NULL, look_run, NULL);
+	for (int i = 0; i < HITS + 1 + LOOKS; i++)
 		pthread_join(threads[i], NULL);
 	if (copy) {
-		assert(deadline_moved_to(entry_deadline(entry)) == copy);
+		assert(deadline_forward(entry_deadline(entry)) == copy);
 		free(entry);
 		entry = copy;
 	}
 	assert(entry_deadline(entry) <= entry_end(entry));
+	assert(!LOOKS || has_expired == (touch_status == TW_NOT_FOUND));
 	/* No hit is lost. */
 	assert(MOVES < 2 || entry_deadline(entry) == NOW + HITS - 1 + IDLE);
 	assert(!EXPIRES || has_expired == (entry_deadline(entry) < 0));
