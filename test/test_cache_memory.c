@@ -86,8 +86,8 @@ static void check_sizes(uint64_t max_bytes, enum tw_cache_policy policy, tw_dura
 static void memory_is_bounded_whatever_sizes_come_and_go(void **state)
 {
 	(void)state;
-	check_sizes(TEST_SHARE_OF(8) * MIB, TW_POLICY_LRU, 0);
-	check_sizes(TEST_SHARE_OF(8) * MIB, TW_POLICY_S3FIFO, 0);
+	check_sizes(TEST_SHARE_OF(8 * MIB), TW_POLICY_LRU, 0);
+	check_sizes(TEST_SHARE_OF(8 * MIB), TW_POLICY_S3FIFO, 0);
 	check_sizes(MIB, TW_POLICY_LRU, TW_MINUTE);
 }
 
