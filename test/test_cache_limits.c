@@ -8,6 +8,8 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
+#include "cache/cache.h" /* for a limit without its eviction */
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -36,7 +38,7 @@ static void set_numbers(struct tw_cache *cache, uint64_t count)
 
 enum { MANY = TEST_SHARE_OF(1000000), FEW = 1000 };
 
-struct reader {
+struct onlooker {
 	pthread_t thread;
 	struct tw_cache *cache;
 	uint64_t stream;
@@ -47,7 +49,7 @@ struct reader {
 
 static void *reader_run(void *argument)
 {
-	struct reader *reader = argument;
+	struct onlooker *reader = argument;
 	struct random random = random_from(1, reader->stream);
 
 	while (!atomic_load(reader->ended)) {
@@ -66,7 +68,7 @@ static void lower_while_it_is_read(const struct variant *variant, enum tw_cache_
 {
 	enum { READERS = 2 };
 	struct cache_recorder *recorder = open_quiet(variant, TW_HOUR, policy);
-	struct reader readers[READERS];
+	struct onlooker readers[READERS];
 	struct tw_cache_stats stats;
 	atomic_bool ended = false;
 	unsigned long before = 0;
@@ -77,7 +79,7 @@ static void lower_while_it_is_read(const struct variant *variant, enum tw_cache_
 	assert_int_equal(cache_stats(recorder).entries, MANY);
 	for (uint64_t i = 0; i < READERS; i++) {
 		readers[i] =
-			(struct reader){.cache = recorder->cache, .stream = i, .ended = &ended};
+			(struct onlooker){.cache = recorder->cache, .stream = i, .ended = &ended};
 		assert_int_equal(pthread_create(&readers[i].thread, NULL, reader_run, &readers[i]),
 				 0);
 	}
@@ -107,6 +109,51 @@ static void limit_is_lowered_while_the_cache_is_read(void **state)
 {
 	lower_while_it_is_read(*state, TW_POLICY_LRU);
 	lower_while_it_is_read(*state, TW_POLICY_S3FIFO);
+}
+
+/* As a set does that comes while tw_cache_set_limit() is about to evict all that. */
+static void sets_evict_little_each_when_the_limit_has_fallen(void **state)
+{
+	enum { KEYS = 20000, MOST = 500, SET_MOST = 3 * 64 };
+	struct cache_recorder *recorder = open_quiet(*state, TW_HOUR, TW_POLICY_LRU);
+	struct tw_cache *cache = recorder->cache;
+	uint64_t entries = KEYS;
+	int sets = 0;
+
+	assert_status(tw_cache_set_limit(cache, KEYS, 0), TW_OK);
+	set_numbers(cache, KEYS);
+	domain_set_limits(&cache->domain, MOST, 0);
+	for (; entries > MOST; sets++) {
+		uint64_t before = entries;
+		uint64_t key = KEYS + (uint64_t)sets;
+
+		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
+		entries = cache_stats(recorder).entries;
+		assert_in_range(entries, before - SET_MOST, before);
+	}
+	assert_in_range(sets, KEYS / SET_MOST, KEYS / 64);
+	cache_recorder_close(recorder);
+}
+
+/* One that weighs as much as many others. */
+static void set_of_much_keeps_the_limit(void **state)
+{
+	enum { KEYS = 3000, WEIGHT = 100, LARGE = 2000 };
+	struct cache_recorder *recorder = cache_recorder_open_quiet(
+		*state, TW_HOUR, (struct tw_cache_options){.max_bytes = KEYS * WEIGHT});
+	struct tw_cache *cache = recorder->cache;
+
+	for (uint64_t key = 0; key < KEYS; key++)
+		assert_status(tw_cache_adopt(cache, &key, sizeof(key), NULL, 0, WEIGHT, NULL, NULL,
+					     TW_HOUR),
+			      TW_OK);
+	assert_int_equal(cache_stats(recorder).entries, KEYS);
+	assert_status(
+		tw_cache_adopt(cache, "large", 5, NULL, 0, LARGE * WEIGHT, NULL, NULL, TW_HOUR),
+		TW_OK);
+	assert_int_equal(cache_stats(recorder).entries, KEYS - LARGE + 1);
+	assert_int_equal(cache_stats(recorder).bytes, KEYS * WEIGHT);
+	cache_recorder_close(recorder);
 }
 
 static void limit_may_come_and_go(void **state)
@@ -215,6 +262,8 @@ static void memory_is_given_back_when_entries_have_left(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_threads, limit_is_lowered_while_the_cache_is_read),
+	TEST_CACHE(sets_evict_little_each_when_the_limit_has_fallen),
+	TEST_CACHE(set_of_much_keeps_the_limit),
 	TEST_CACHE(limit_may_come_and_go),
 	TEST_CACHE(first_limit_finds_all_entries),
 	TEST_CACHE(bytes_are_back_to_nothing_after_each_of_a_hundred_rounds),

@@ -101,7 +101,6 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
  * others. */
 static unsigned cache_evict_share(const struct tw_cache *cache)
 {
-	enum { MOST = 64 };
 	const struct domain *domain = &cache->domain;
 	uint64_t entries = counter_read(&domain->entries);
 	uint64_t weight = counter_read(&domain->bytes) / (entries > 0 ? entries : 1) + 1;
@@ -109,25 +108,30 @@ static unsigned cache_evict_share(const struct tw_cache *cache)
 			  domain_excess(&domain->bytes, &domain->max_bytes) / weight;
 	uint64_t share = 1 + excess / (cache->shard_mask + 1) / 4;
 
-	return share < MOST ? (unsigned)share : MOST;
+	return share < SHARD_STEP ? (unsigned)share : SHARD_STEP;
 }
 
-void cache_evict(struct tw_cache *cache, const struct tw_cache_entry *spared)
+void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_entry *spared)
 {
+	enum { MORE = 64 };
+	struct evicted sum = {0, 0};
 	unsigned without = 0;
 
-	while (domain_is_over_limit(&cache->domain) && without <= cache->shard_mask) {
+	while (domain_is_over_limit(&cache->domain) && without <= cache->shard_mask &&
+	       (sum.entries < MORE || sum.weight < weight)) {
 		/* relaxed: any shard will do. */
 		unsigned next =
 			atomic_fetch_add_explicit(&cache->evict_next, 1, memory_order_relaxed);
 		struct shard *shard = &cache->shards[next & cache->shard_mask];
-		unsigned count;
+		struct evicted evicted;
 
 		shard_begin(shard);
-		count = shard_evict(shard, cache_evict_share(cache), spared,
-				    tw_now(cache->domain.wheel));
+		evicted = shard_evict(shard, cache_evict_share(cache), spared,
+				      tw_now(cache->domain.wheel));
 		shard_end(shard);
-		without = count > 0 ? 0 : without + 1;
+		sum.entries += evicted.entries;
+		sum.weight += evicted.weight;
+		without = evicted.entries > 0 ? 0 : without + 1;
 	}
 }
 
@@ -145,7 +149,7 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 	}
 	domain_set_limits(&cache->domain, max_entries, max_bytes);
 	pool_set_limit(cache->domain.pool, max_bytes);
-	cache_evict(cache, NULL);
+	cache_evict(cache, UINT64_MAX, NULL);
 	return TW_OK;
 }
 

@@ -58,9 +58,11 @@ static inline bool cache_finds_past(const struct tw_cache *cache, struct tw_cach
 	return false;
 }
 
-/* Evicts in all shards by turns, in short steps, until the limits are kept; not `spared` (or NULL,
- * or gone): it was set just now. */
-void cache_evict(struct tw_cache *cache, const struct tw_cache_entry *spared);
+/* Evicts in all shards by turns, in short steps, until the limits are kept, or entries of that
+ * weight, and a few more, have gone: a set makes room for what it sets, and those that follow catch
+ * up with a limit that has become much lower. Not `spared` (or NULL, or gone): it was set just
+ * now. */
+void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_entry *spared);
 
 /* compact.c. Moves entries out of sparse pages, of `bytes` in all, while more is free than should
  * be; `at_rest`: than for what is there now. True: there may be more to do. */

@@ -311,11 +311,8 @@ enum tw_status tw_cache_flush(struct tw_cache *cache)
 		return TW_INVALID;
 	if (domain_is_closed(&cache->domain))
 		return TW_CLOSED;
-	for (unsigned i = 0; i <= cache->shard_mask; i++) {
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_expire(&cache->shards[i]);
-		/* That may have been another thread's part. */
-		shard_wait_for_refiling(&cache->shards[i]);
-	}
 	status = notices_wait(&cache->notices, false);
 	cache_run_upkeep(cache);
 	return status;

@@ -141,7 +141,6 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	struct tw_cache_entry *entry;
 	struct shard *shard;
 	tw_duration lifetime;
-	bool refiles = false;
 	size_t taken;
 
 	if (!reader)
@@ -158,7 +157,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 		shard_prefetch_guess(shard, reader, plan->hash);
 		shard_begin(shard);
 		status = cache_put_new(cache, shard, plan->hash, entry, mode, lifetime);
-		refiles = shard_end_in(shard, thread);
+		shard_end_in(shard, thread);
 		if (status != TW_OK)
 			entry_let_go_to_spare(entry, &thread->spare);
 	}
@@ -168,10 +167,8 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	/* As much as was taken, and as much again to catch up. */
 	if (taken > 0)
 		(void)cache_compact(cache, 2 * taken, false);
-	if (refiles)
-		shard_refile(shard);
 	if (status == TW_OK && domain_is_over_limit(&cache->domain))
-		cache_evict(cache, entry);
+		cache_evict(cache, plan->weight, entry);
 	return status;
 }
 

@@ -13,12 +13,10 @@
  * knows where; one that comes up too early is filed anew. The alarm stands at the first of these
  * ticks, or earlier: it is only set, under the lock, when the first becomes sooner, and when it
  * runs it sets itself. When too much is filed that nobody needs any more, all of it is thrown away,
- * and the entries are filed anew, some at a time; what is set meanwhile is filed in any case. No
- * reader lives by it: lookups judge deadlines.
+ * and the entries are filed anew, some with each change and the rest by the alarm; what is set
+ * meanwhile is filed in any case. No reader lives by it: lookups judge deadlines.
  */
 #include "shard.h"
-
-#include "base/thread.h"
 
 /* A thread that finds the lock taken tries for a moment before it sleeps: it is let go sooner. */
 #ifndef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
@@ -35,8 +33,9 @@ static void shard_arm(struct shard *shard)
 	tw_duration granule = shard->domain->granule;
 	uint64_t tick = expiry_next(&shard->expiry);
 
-	if (shard->must_refile && tick > shard->expiry.now + 1)
-		tick = shard->expiry.now + 1; /* there may be memory again */
+	/* There may be memory again; or there are no more changes. */
+	if ((shard->must_refile || shard->is_refiling) && tick > shard->expiry.now + 1)
+		tick = shard->expiry.now + 1;
 	if (tick > (uint64_t)(TW_FOREVER / granule) || (tw_duration)tick * granule >= shard->armed)
 		return;
 	shard->armed = (tw_duration)tick * granule;
@@ -66,12 +65,6 @@ bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entr
 }
 
 /* ---- Tables ---- */
-
-/* Through all entries, from {0, 0} on, with the lock let go in between. */
-struct shard_walk {
-	uint64_t tables;
-	size_t position;
-};
 
 /* Publishes a table for so many, with the same entries; the old one is retired. False: out of
  * memory. */
@@ -109,15 +102,15 @@ static void shard_try_to_shrink(struct shard *shard)
 		(void)shard_resize(shard, table->count * 2);
 }
 
-/* Under the lock: up to SHARD_STEP entries more; 0: no more. */
+/* Under the lock: up to `most` entries more; 0: no more. */
 static size_t shard_walk_on(struct shard *shard, struct shard_walk *walk,
-			    struct tw_cache_entry **entries)
+			    struct tw_cache_entry **entries, size_t most)
 {
 	/* In another table everything stands elsewhere. */
 	if (walk->tables != shard->tables)
 		walk->position = 0;
 	walk->tables = shard->tables;
-	return table_list(shard_table(shard), &walk->position, entries, SHARD_STEP);
+	return table_list(shard_table(shard), &walk->position, entries, most);
 }
 
 /* ---- Changes ---- */
@@ -155,27 +148,28 @@ enum tw_cache_cause shard_unlink(struct shard *shard, struct tw_cache_entry *ent
 	return shard_drop(shard, entry, cause, now);
 }
 
-unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
-		     tw_duration now)
+struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
+			   tw_duration now)
 {
-	unsigned count = 0;
+	struct evicted sum = {0, 0};
 
-	while (count < most && domain_is_over_limit(shard->domain)) {
+	while (sum.entries < most && domain_is_over_limit(shard->domain)) {
 		struct tw_cache_entry *victim =
 			policy_victim(&shard->policy, shard_table(shard), spared);
 
 		if (!victim)
 			break;
+		sum.entries++;
+		sum.weight += entry_weight(victim);
 		shard_unlink(shard, victim, TW_CAUSE_SIZE, now);
-		count++;
 	}
-	return count;
+	return sum;
 }
 
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now)
 {
 	domain_count(shard->domain, 1, (int64_t)entry_weight(entry));
-	shard_evict(shard, SHARD_STEP, NULL, now);
+	(void)shard_evict(shard, SHARD_STEP, NULL, now);
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	policy_add(&shard->policy, shard_table(shard), entry);
 	table_add(shard_table(shard), hash, entry);
@@ -195,7 +189,7 @@ void shard_replace(struct shard *shard, uint64_t hash, _Atomic uint64_t *slot,
 		policy_settle(&shard->policy, shard_table(shard));
 	/* Not before: lookups find the one or the other all the time. */
 	if (heavier > 0)
-		shard_evict(shard, SHARD_STEP, entry, now);
+		(void)shard_evict(shard, SHARD_STEP, entry, now);
 }
 
 void shard_try_settle(struct shard *shard)
@@ -206,6 +200,57 @@ void shard_try_settle(struct shard *shard)
 	pthread_mutex_unlock(&shard->lock);
 }
 
+/* ---- Filing anew ---- */
+
+/* Under the lock, as the others here. */
+static void shard_begin_refiling(struct shard *shard)
+{
+	shard->is_refiling = true;
+	shard->must_refile = false;
+	shard->refile_walk = (struct shard_walk){0, 0};
+	expiry_clear(&shard->expiry);
+}
+
+static void shard_refile_one(struct shard *shard, struct tw_cache_entry *entry, tw_duration now)
+{
+	uint64_t hash = key_hash_wide(&shard->domain->seed, entry_key(entry), entry->key_size);
+
+	entry_set_filed(entry, 0);
+	if (entry_try_to_expire(entry, now))
+		shard_unlink(shard, entry, TW_CAUSE_EXPIRED, now);
+	else if (!shard_watch(shard, hash, entry, 0, entry_deadline(entry)))
+		shard->must_refile = true; /* out of memory */
+}
+
+/* Up to `most` entries more. */
+static void shard_refile_some(struct shard *shard, size_t most)
+{
+	struct tw_cache_entry *entries[SHARD_STEP];
+	tw_duration now = tw_now(shard->domain->wheel);
+	size_t count;
+
+	/* To go through an empty table takes as long as through a full one. */
+	shard_try_to_shrink(shard);
+	count = shard_walk_on(shard, &shard->refile_walk, entries, most);
+	for (size_t i = 0; i < count; i++)
+		__builtin_prefetch(entries[i], 1);
+	for (size_t i = 0; i < count; i++)
+		shard_refile_one(shard, entries[i], now);
+	shard->is_refiling = count > 0;
+	shard_arm(shard);
+}
+
+static void shard_tend_filing(struct shard *shard)
+{
+	enum { SPARE = 64, STEP = 2 * BUCKET_SLOTS };
+
+	if (!shard->is_refiling && shard->expiry.count > 2 * shard_table(shard)->count + SPARE &&
+	    !domain_is_closed(shard->domain))
+		shard_begin_refiling(shard);
+	if (shard->is_refiling)
+		shard_refile_some(shard, STEP);
+}
+
 /* ---- Begin and end ---- */
 
 void shard_begin(struct shard *shard)
@@ -213,30 +258,15 @@ void shard_begin(struct shard *shard)
 	pthread_mutex_lock(&shard->lock);
 }
 
-/* Under the lock: whether the caller has to file everything anew. */
-static bool shard_begin_refiling(struct shard *shard)
-{
-	enum { SPARE = 64 };
-
-	if (shard->is_refiling || shard->expiry.count <= 2 * shard_table(shard)->count + SPARE ||
-	    domain_is_closed(shard->domain))
-		return false;
-	shard->is_refiling = true;
-	expiry_clear(&shard->expiry);
-	return true;
-}
-
 /* What is left to be done after the lock. */
 struct shard_rest {
 	struct retired_list unlinked;
 	struct table *tables;
-	bool refiles;
 };
 
-static struct shard_rest shard_unlock(struct shard *shard, bool may_refile)
+static struct shard_rest shard_unlock(struct shard *shard)
 {
-	struct shard_rest rest = {shard->unlinked, shard->old_tables,
-				  may_refile && shard_begin_refiling(shard)};
+	struct shard_rest rest = {shard->unlinked, shard->old_tables};
 
 	shard->unlinked = (struct retired_list){NULL, NULL, 0, 0};
 	shard->old_tables = NULL;
@@ -249,87 +279,30 @@ static struct shard_rest shard_unlock(struct shard *shard, bool may_refile)
 void shard_end(struct shard *shard)
 {
 	struct domain *domain = shard->domain;
-	struct shard_rest rest = shard_unlock(shard, true);
+	struct shard_rest rest;
 
+	shard_tend_filing(shard);
+	rest = shard_unlock(shard);
 	if (rest.unlinked.first || rest.tables) {
 		struct thread_cache *thread = thread_begin(domain);
 
 		thread_retire(thread, &rest.unlinked, rest.tables);
 		thread_end(thread, domain);
 	}
-	if (rest.refiles)
-		shard_refile(shard);
 }
 
-bool shard_end_in(struct shard *shard, struct thread_cache *thread)
+void shard_end_in(struct shard *shard, struct thread_cache *thread)
 {
-	struct shard_rest rest = shard_unlock(shard, true);
-
-	if (rest.unlinked.first || rest.tables)
-		thread_retire(thread, &rest.unlinked, rest.tables);
-	return rest.refiles;
+	shard_tend_filing(shard);
+	shard_end_move(shard, thread);
 }
 
 void shard_end_move(struct shard *shard, struct thread_cache *thread)
 {
-	struct shard_rest rest = shard_unlock(shard, false);
+	struct shard_rest rest = shard_unlock(shard);
 
-	thread_retire(thread, &rest.unlinked, rest.tables);
-}
-
-/* False: out of memory. */
-static bool shard_refile_one(struct shard *shard, struct tw_cache_entry *entry, tw_duration now)
-{
-	const struct key_hash_seed *seed = &shard->domain->seed;
-
-	entry_set_filed(entry, 0);
-	if (!entry_try_to_expire(entry, now))
-		return shard_watch(shard, key_hash_wide(seed, entry_key(entry), entry->key_size),
-				   entry, 0, entry_deadline(entry));
-	shard_unlink(shard, entry, TW_CAUSE_EXPIRED, now);
-	return true;
-}
-
-void shard_refile(struct shard *shard)
-{
-	struct tw_cache_entry *entries[SHARD_STEP];
-	struct shard_walk walk = {0, 0};
-	bool has_all = true;
-	size_t count;
-
-	do {
-		tw_duration now;
-
-		shard_begin(shard);
-		now = tw_now(shard->domain->wheel);
-		/* To go through an empty table takes as long as through a full one. */
-		shard_try_to_shrink(shard);
-		count = shard_walk_on(shard, &walk, entries);
-		for (size_t i = 0; i < count; i++)
-			__builtin_prefetch(entries[i], 1);
-		for (size_t i = 0; i < count; i++)
-			has_all &= shard_refile_one(shard, entries[i], now);
-		if (count == 0)
-			shard->must_refile = !has_all;
-		shard_arm(shard);
-		shard_end(shard);
-	} while (count > 0);
-	/* Not before that end, which would begin anew if others have left much behind meanwhile. */
-	pthread_mutex_lock(&shard->lock);
-	shard->is_refiling = false;
-	pthread_mutex_unlock(&shard->lock);
-}
-
-void shard_wait_for_refiling(struct shard *shard)
-{
-	unsigned tries = 0;
-
-	pthread_mutex_lock(&shard->lock);
-	for (; shard->is_refiling; pthread_mutex_lock(&shard->lock)) {
-		pthread_mutex_unlock(&shard->lock);
-		thread_back_off(&tries);
-	}
-	pthread_mutex_unlock(&shard->lock);
+	if (rest.unlinked.first || rest.tables)
+		thread_retire(thread, &rest.unlinked, rest.tables);
 }
 
 /* ---- Expiry ---- */
@@ -387,23 +360,28 @@ void shard_expire(void *argument)
 	/* Not read anew: what can't be filed comes up at the next one, and this would never end. */
 	uint64_t tick = (uint64_t)(tw_now(shard->domain->wheel) / shard->domain->granule);
 	bool goes_on;
-	bool refiles;
+	bool refiles = false;
 
 	do {
 		shard_begin(shard);
 		goes_on = shard_expire_some(shard, tick);
-		refiles = !goes_on && shard->must_refile && !shard->is_refiling;
 		if (!goes_on) {
 			shard_try_to_shrink(shard);
-			shard->is_refiling |= refiles;
-			shard->must_refile &= !refiles;
+			if (shard->must_refile && !shard->is_refiling)
+				shard_begin_refiling(shard);
+			refiles = shard->is_refiling;
 			shard->armed = TW_FOREVER;
 			shard_arm(shard);
 		}
 		shard_end(shard);
 	} while (goes_on);
-	if (refiles)
-		shard_refile(shard);
+	while (refiles) {
+		shard_begin(shard);
+		if (shard->is_refiling)
+			shard_refile_some(shard, SHARD_STEP);
+		refiles = shard->is_refiling;
+		shard_end(shard);
+	}
 }
 
 /* ---- All entries ---- */
@@ -420,7 +398,7 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 		shard_begin(shard);
 		now = tw_now(shard->domain->wheel);
 		flights_override_all(shard->flights);
-		count = shard_walk_on(shard, &walk, entries);
+		count = shard_walk_on(shard, &walk, entries, SHARD_STEP);
 		for (size_t i = 0; i < count; i++)
 			shard_unlink(shard, entries[i], cause, now);
 		if (count == 0)

@@ -18,6 +18,12 @@
 
 enum { SHARD_STEP = 64 /* entries to a lock */ };
 
+/* Through all entries, from {0, 0} on, with the lock let go in between. */
+struct shard_walk {
+	uint64_t tables;
+	size_t position;
+};
+
 struct shard {
 	/* Written under the lock, read by any thread inside an era. */
 	_Alignas(64) _Atomic(struct table *) table;
@@ -37,8 +43,9 @@ struct shard {
 	struct notice_list to_tell;
 	uint64_t tables;   /* how many have been put in the place of another */
 	tw_duration armed; /* when the alarm is to run; TW_FOREVER: not */
-	bool is_refiling;  /* somebody files everything anew: entry_filed() may be wrong */
+	bool is_refiling;  /* all is being filed anew: entry_filed() may be wrong */
 	bool must_refile;  /* likewise: memory was out, so that is done at the next tick */
+	struct shard_walk refile_walk; /* how far that is */
 	struct tw_alarm *alarm;
 	struct expiry expiry;
 };
@@ -54,8 +61,7 @@ void shard_begin(struct shard *shard);
 /* Lets the lock go, and then retires and tells what is to be. Not between thread_begin and
  * thread_end; there shard_end_in(). */
 void shard_end(struct shard *shard);
-/* Returns whether shard_refile() has to follow. */
-bool shard_end_in(struct shard *shard, struct thread_cache *thread);
+void shard_end_in(struct shard *shard, struct thread_cache *thread);
 /* As shard_end_in(), where no key came or went. */
 void shard_end_move(struct shard *shard, struct thread_cache *thread);
 
@@ -116,10 +122,14 @@ enum tw_cache_cause shard_unlink(struct shard *shard, struct tw_cache_entry *ent
 				 enum tw_cache_cause cause, tw_duration now);
 /* Another has its slot: it is retired, and nobody is told. */
 void shard_forget(struct shard *shard, struct tw_cache_entry *entry);
-/* Evicts up to `most` entries while the limits are exceeded, but not `spared` (or NULL); how
- * many. */
-unsigned shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
-		     tw_duration now);
+struct evicted {
+	uint64_t entries;
+	uint64_t weight;
+};
+
+/* Evicts up to `most` entries while the limits are exceeded, but not `spared` (or NULL). */
+struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
+			   tw_duration now);
 
 /* Brings the order of uses up to date if the lock is free. */
 void shard_try_settle(struct shard *shard);
@@ -128,12 +138,8 @@ void shard_try_settle(struct shard *shard);
 
 /* Removes what is past its deadline: the alarm's run, too. */
 void shard_expire(void *shard);
-/* Waits until no thread files everything anew, which removes some of that, too. */
-void shard_wait_for_refiling(struct shard *shard);
 /* Removes all. */
 void shard_clear(struct shard *shard, enum tw_cache_cause cause);
-/* Files all entries anew, after is_refiling was set under the lock. */
-void shard_refile(struct shard *shard);
 /* A table with few entries becomes smaller. */
 void shard_shrink(struct shard *shard);
 /* From now on the policy knows all entries. */

@@ -133,11 +133,13 @@ static void loading_end(struct tw_cache_loading *loading)
 	struct tw_cache *cache = loading->cache;
 	const struct tw_cache_entry *unpinned;
 	const struct tw_cache_entry *given;
+	uint64_t weight;
 	tw_duration now;
 
 	loading->reader->callbacks--;
 	loading_judge(loading);
 	given = loading->given;
+	weight = given ? entry_weight(given) : 0;
 	shard_begin(loading->shard);
 	now = tw_now(cache->domain.wheel);
 	if (loading->given)
@@ -148,7 +150,7 @@ static void loading_end(struct tw_cache_loading *loading)
 	shard_end(loading->shard);
 	tw_cache_entry_release(unpinned);
 	entry_let_go(loading->given);
-	cache_evict(cache, given);
+	cache_evict(cache, weight, given);
 }
 
 /* The thread ends in its loader. */
