@@ -33,9 +33,8 @@ static void shard_arm(struct shard *shard)
 	tw_duration granule = shard->domain->granule;
 	uint64_t tick = expiry_next(&shard->expiry);
 
-	/* There may be memory again; or there are no more changes. */
-	if ((shard->must_refile || shard->is_refiling) && tick > shard->expiry.now + 1)
-		tick = shard->expiry.now + 1;
+	if (shard->must_refile && tick > shard->expiry.now + 1)
+		tick = shard->expiry.now + 1; /* there may be memory again */
 	if (tick > (uint64_t)(TW_FOREVER / granule) || (tw_duration)tick * granule >= shard->armed)
 		return;
 	shard->armed = (tw_duration)tick * granule;
@@ -200,9 +199,9 @@ void shard_try_settle(struct shard *shard)
 	pthread_mutex_unlock(&shard->lock);
 }
 
-/* ---- Filing anew ---- */
+/* ---- Filing anew; under the lock ---- */
 
-/* Under the lock, as the others here. */
+/* The alarm stands, at the first tick of what was filed or earlier: it sees to the rest. */
 static void shard_begin_refiling(struct shard *shard)
 {
 	shard->is_refiling = true;
