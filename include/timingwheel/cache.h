@@ -146,7 +146,7 @@ struct tw_cache_options {
 	 * values, and sets under way.
 	 */
 	uint64_t max_bytes;
-	tw_cache_weigh_fn *weigh;
+	tw_cache_weigh_fn *weigh; /* NULL: as above */
 	enum tw_cache_policy policy;
 	/* Sliding lifetime: an entry that is not looked up for so long expires, before its own
 	 * lifetime ends; each hit starts it anew. Counts from the coarse clock's next step, a few
@@ -329,8 +329,9 @@ TW_API enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void
  * key, however many take it: the others wait for its end, `wait` at most: real time, on a manual
  * clock too; ≤ 0: not at all; TW_FOREVER: as long as it takes. They are told the same. The entry
  * is given out even if it can't be kept: when the key was set or deleted during the load (the value
- * set meanwhile stays), when a set of it would answer TW_FULL, or its lifetime is over. A take that begins after
- * such a set or delete waits for the end of that load, and then looks again, or loads itself.
+ * set meanwhile stays), when a set of it would answer TW_FULL, or its lifetime is over. A take that
+ * begins after such a set or delete waits for the end of that load, and then looks again, or loads
+ * itself.
  * Counts as a hit, a miss or an absence, by what it found first. TW_OK; what the loader answered,
  * or TW_LOAD_FAILED; TW_NOT_FOUND: absent, says the loader or what is kept of its answer;
  * TW_TIMED_OUT; TW_INVALID: no cache, a bad key, no loader, nothing to fill, or the wait would be

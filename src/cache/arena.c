@@ -43,7 +43,7 @@ enum {
 _Static_assert(1 << (ROOT_ORDER - 1) == LEAVES, "a leaf is of order 1");
 
 /* What may be idle: a share of what is used, and some. With a limit in bytes little. */
-enum { IDLE_SHARE = 8, IDLE_SHARE_TIGHT = 64, IDLE_LEAST = 4 << 20, IDLE_LEAST_TIGHT = 1 << 19 };
+enum { IDLE_SHARE = 32, IDLE_SHARE_TIGHT = 64, IDLE_LEAST = 1 << 20, IDLE_LEAST_TIGHT = 1 << 19 };
 
 struct arena_region {
 	struct arena *arena; /* constant */

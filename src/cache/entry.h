@@ -298,8 +298,8 @@ static inline bool entry_move_deadline(struct tw_cache_entry *entry, tw_duration
 bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now);
 /*
  * Under the shard's lock: from now on what lookups judge of the entry they judge of `next`, which
- * then gets its slot; after that comes entry_end_forward(). The deadline is given, and is changed to
- * what it is if it was another: false.
+ * then gets its slot; after that comes entry_end_forward(). The deadline is given, and becomes what
+ * it is if it was another: false.
  */
 bool entry_try_to_forward(struct tw_cache_entry *entry, tw_duration *deadline,
 			  const struct tw_cache_entry *next);
