@@ -73,6 +73,7 @@ static void assert_pool_gets_empty(struct cache_recorder *recorder)
 static void check_idle_threads_keep_no_memory(struct cache_recorder *recorder)
 {
 	struct tw_cache *cache = recorder->cache;
+	uint64_t key[2] = {0, 0};
 	pthread_t threads[THREADS];
 
 	for (int i = 0; i < THREADS; i++)
@@ -80,6 +81,8 @@ static void check_idle_threads_keep_no_memory(struct cache_recorder *recorder)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	set_all_twice(cache);
+	/* Nor for what was refused. */
+	assert_status(tw_cache_add(cache, key, sizeof(key), "value", 5, TW_HOUR), TW_EXISTS);
 	assert_int_equal(cache_stats(recorder).entries, KEYS);
 	assert_true(free_cells(cache) > 0);
 
@@ -191,6 +194,30 @@ static void use_may_be_noted_of_what_was_put_out_before_the_limit(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* One that is inside all the while, whatever becomes of the memory around. */
+static void what_a_reader_has_found_stays_as_it_is(void **state)
+{
+	struct cache_recorder *recorder =
+		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){0});
+	struct tw_cache *cache = recorder->cache;
+	struct reader *reader = epochs_add_reader(&cache->domain.epochs);
+	uint64_t hash = key_hash_wide(&cache->domain.seed, "the key", 7);
+
+	assert_non_null(reader);
+	for (int round = 0; round < 20; round++) {
+		const struct tw_cache_entry *entry;
+
+		cache_set(recorder, "the key", "old");
+		entry = cache_find(cache, reader, hash, "the key", 7);
+		assert_non_null(entry);
+		for (int i = 0; i < 200; i++)
+			cache_set(recorder, "the key", "new");
+		assert_value(entry, "old");
+		reader_leave(reader);
+	}
+	cache_recorder_close(recorder);
+}
+
 struct traffic {
 	struct tw_cache *cache;
 	uint64_t seed;
@@ -264,6 +291,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(memory_of_adopted_values_comes_back),
 	TEST_CACHE(values_set_others_when_they_are_freed),
 	TEST_CACHE(use_may_be_noted_of_what_was_put_out_before_the_limit),
+	TEST_CACHE(what_a_reader_has_found_stays_as_it_is),
 	cmocka_unit_test(limit_may_come_while_all_threads_set),
 };
 
