@@ -7,6 +7,9 @@
 
 #include "cache/arena.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -69,8 +72,10 @@ static void spans_of_all_sizes_never_overlap(void **state)
 	for (int i = 0; i < SPANS; i++)
 		if (held[i].memory)
 			give(&arena, &held[i]);
-	assert_true(arena.used <= ARENA_LEAF);
-	assert_true(arena.region_count <= 1);
+	while (arena_trim(&arena) > 0)
+		continue;
+	assert_int_equal(arena.used, arena.region_count * (uint64_t)ARENA_LEAF);
+	assert_true(arena.idle <= 2 << 20);
 	arena_destroy(&arena);
 }
 
@@ -109,7 +114,7 @@ static void leaves_that_came_back_are_not_resident(void **state)
 		take(&arena, &leaves[i], ARENA_LEAF, (unsigned char)i);
 	for (int i = 0; i < LEAVES; i += 2)
 		give(&arena, &leaves[i]);
-	while (arena_trim(&arena))
+	while (arena_trim(&arena) > 0)
 		continue;
 	assert_int_equal(arena.region_count, 4);
 	assert_true(arena.idle < 600 << 10);
@@ -121,7 +126,92 @@ static void leaves_that_came_back_are_not_resident(void **state)
 	arena_destroy(&arena);
 }
 
+/* ---- Large pages ---- */
+
+struct upkeep {
+	struct arena *arena;
+	atomic_bool is_over;
+};
+
+static void *keep_up(void *argument)
+{
+	struct upkeep *upkeep = argument;
+
+	while (!atomic_load(&upkeep->is_over)) {
+		(void)arena_use_large_pages(upkeep->arena, 1);
+		(void)arena_trim(upkeep->arena);
+	}
+	return NULL;
+}
+
+/* Regions and mappings are filled, and given back while they get large pages. */
+static void spans_keep_their_bytes_while_they_get_large_pages(void **state)
+{
+	enum { ROUNDS = 200, HELD = 64 };
+	struct held_span held[HELD] = {0};
+	struct random random = random_from(seed_choose(), 0);
+	struct arena arena;
+	struct upkeep upkeep = {.arena = &arena};
+	pthread_t thread;
+
+	(void)state;
+	arena_init(&arena);
+	assert_int_equal(pthread_create(&thread, NULL, keep_up, &upkeep), 0);
+	for (int round = 0; round < TEST_SHARE_OF(ROUNDS); round++) {
+		for (int i = 0; i < HELD; i++)
+			take(&arena, &held[i], (size_t)1 << (15 + random_below(&random, 7)),
+			     (unsigned char)(round + i));
+		for (int i = 0; i < HELD; i++) {
+			struct held_span *one = &held[random_below(&random, HELD)];
+
+			if (one->memory)
+				give(&arena, one);
+		}
+		for (int i = 0; i < HELD; i++)
+			if (held[i].memory)
+				give(&arena, &held[i]);
+	}
+	atomic_store(&upkeep.is_over, true);
+	pthread_join(thread, NULL);
+	assert_false(arena_use_large_pages(&arena, 1000));
+	while (arena_trim(&arena) > 0)
+		continue;
+	assert_int_equal(arena.used, arena.region_count * (uint64_t)ARENA_LEAF);
+	assert_true(arena.idle <= 2 << 20);
+	arena_destroy(&arena);
+}
+
+/* All of a mapping but its beginning. */
+static void large_span_comes_back_in_steps(void **state)
+{
+	enum { SIZE = 16 << 20, STEP = 1 << 18 };
+	struct arena arena;
+	struct held_span large;
+	uint64_t used;
+	int steps = 0;
+
+	(void)state;
+	arena_init(&arena);
+	take(&arena, &large, SIZE, 1);
+	used = arena.used;
+	while (!arena_give_some(&arena, large.memory, SIZE)) {
+		assert_true(used - arena.used <= STEP);
+		used = arena.used;
+		steps++;
+	}
+	assert_true(steps >= SIZE / STEP - 2);
+	assert_false(arena_use_large_pages(&arena, 1));
+	arena_give(&arena, large.memory, SIZE);
+	assert_int_equal(arena.used, 0);
+	take(&arena, &large, ARENA_SPAN_MOST, 1);
+	assert_true(arena_give_some(&arena, large.memory, ARENA_SPAN_MOST));
+	give(&arena, &large);
+	arena_destroy(&arena);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(spans_keep_their_bytes_while_they_get_large_pages),
+	cmocka_unit_test(large_span_comes_back_in_steps),
 	cmocka_unit_test(spans_of_all_sizes_never_overlap),
 	cmocka_unit_test(small_spans_that_came_back_make_room_for_a_large_one),
 	cmocka_unit_test(leaves_that_came_back_are_not_resident),

@@ -8,6 +8,8 @@
 #include "cache/epoch.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
 
 static void open_epochs(struct epochs *epochs)
 {
@@ -125,10 +127,53 @@ static void thread_keeps_its_reader_while_others_caches_come_and_go(void **state
 	epochs_destroy(&epochs);
 }
 
+/* What a thread reads inside, and no more when it has ended. */
+struct reading {
+	struct epochs epochs;
+	int *value;
+	atomic_bool has_begun;
+};
+
+static void *read_and_end(void *argument)
+{
+	struct reading *reading = argument;
+	struct reader *reader = epochs_reader(&reading->epochs);
+
+	/* relaxed, here and below: that orders nothing, so nothing but the places does. */
+	atomic_store_explicit(&reading->has_begun, true, memory_order_relaxed);
+	(void)reader_enter(reader, &reading->epochs);
+	if (*reading->value != 1)
+		abort();
+	reader_leave(reader);
+	return NULL;
+}
+
+/* The thread sanitizer judges: nothing else lies between what the thread read and the freeing. */
+static void what_a_thread_read_before_it_ended_may_be_freed(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		struct reading reading = {.value = malloc(sizeof(int))};
+		pthread_t thread;
+
+		*reading.value = 1;
+		open_epochs(&reading.epochs);
+		assert_int_equal(pthread_create(&thread, NULL, read_and_end, &reading), 0);
+		while (!atomic_load_explicit(&reading.has_begun, memory_order_relaxed) ||
+		       epochs_readers(&reading.epochs) > 0)
+			sched_yield();
+		assert_int_equal(era_in(&reading.epochs, 1, 1), 0);
+		free(reading.value);
+		pthread_join(thread, NULL);
+		epochs_destroy(&reading.epochs);
+	}
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(reader_inside_sees_what_lived_in_its_era),
 	cmocka_unit_test(many_readers_hold_all_between_them),
 	cmocka_unit_test(reader_of_a_thread_that_ended_is_the_next_one_s),
+	cmocka_unit_test(what_a_thread_read_before_it_ended_may_be_freed),
 	cmocka_unit_test(thread_keeps_its_reader_while_others_caches_come_and_go),
 };
 

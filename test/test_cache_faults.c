@@ -192,11 +192,186 @@ static void step_take(struct run *run, int key)
 		run->versions[key] = version;
 }
 
+static enum tw_cache_verdict compute(void *context, const struct tw_cache_entry *entry,
+				     struct tw_cache_computed *computed)
+{
+	struct run *run = context;
+	static char value[VALUE_MOST];
+
+	if (entry && run->next_version % 2 == 0)
+		return TW_CACHE_DELETE;
+	computed->value = value;
+	computed->value_size = value_bytes(run->next_version, value);
+	return TW_CACHE_REPLACE;
+}
+
+static void step_compute(struct run *run, int key)
+{
+	char bytes[64];
+	size_t size = key_bytes(key, bytes);
+	bool deletes = run->versions[key] != ABSENT && run->next_version % 2 == 0;
+	int version = run->next_version;
+
+	if (judge(run, tw_cache_compute(run->cache, bytes, size, compute, run), TW_OK))
+		run->versions[key] = deletes ? ABSENT : version;
+	run->next_version++;
+}
+
+static void step_pop(struct run *run, int key)
+{
+	const struct tw_cache_entry *entry;
+	char bytes[64];
+	size_t size = key_bytes(key, bytes);
+	enum tw_status status = tw_cache_pop(run->cache, bytes, size, &entry);
+
+	if (!judge(run, status, run->versions[key] == ABSENT ? TW_NOT_FOUND : TW_OK))
+		return;
+	if (entry)
+		assert_memory_equal(tw_cache_entry_value(entry, NULL), &run->versions[key],
+				    sizeof(int));
+	tw_cache_entry_release(entry);
+	run->versions[key] = ABSENT;
+}
+
+enum { SOME = 10 };
+
+static void step_set_many(struct run *run, int first)
+{
+	static char values[SOME][VALUE_MOST];
+	char keys[SOME][64];
+	struct tw_cache_item items[SOME];
+	size_t set;
+	size_t accepted = 0;
+	enum tw_status status;
+
+	for (int i = 0; i < SOME; i++)
+		items[i] = (struct tw_cache_item){
+			.key = keys[i],
+			.key_size = key_bytes((first + i * i) % KEYS, keys[i]),
+			.value = values[i],
+			.value_size = value_bytes(run->next_version + i, values[i]),
+			.status = TW_INVALID,
+		};
+	status = tw_cache_set_many(run->cache, items, SOME, &set);
+	if (judge(run, status, TW_OK))
+		for (int i = 0; i < SOME; i++) {
+			if (!judge(run, items[i].status, TW_OK))
+				continue;
+			accepted++;
+			run->versions[(first + i * i) % KEYS] = run->next_version + i;
+		}
+	assert_int_equal(set, accepted);
+	run->next_version += SOME;
+}
+
+static void step_delete_many(struct run *run, int first)
+{
+	char bytes[SOME][64];
+	struct tw_cache_key keys[SOME];
+	size_t deleted;
+	size_t expected = 0;
+
+	for (int i = 0; i < SOME; i++)
+		keys[i] = (struct tw_cache_key){
+			bytes[i], key_bytes((first + i * i) % KEYS, bytes[i]), TW_INVALID};
+	if (!judge(run, tw_cache_delete_many(run->cache, keys, SOME, &deleted), TW_OK))
+		return;
+	for (int i = 0; i < SOME; i++) {
+		int *version = &run->versions[(first + i * i) % KEYS];
+
+		assert_status(keys[i].status, *version == ABSENT ? TW_NOT_FOUND : TW_OK);
+		expected += *version != ABSENT;
+		*version = ABSENT;
+	}
+	assert_int_equal(deleted, expected);
+}
+
 static int visit(void *context, const struct tw_cache_entry *entry)
 {
 	(void)entry;
 	++*(int *)context;
 	return 1;
+}
+
+/* All are given the same version, the next. */
+static enum tw_status load_many(void *argument, struct tw_cache_missing *missing, size_t n)
+{
+	enum tw_status status = TW_OK;
+
+	for (size_t i = 0; i < n && status == TW_OK; i++)
+		status = load(argument, missing[i].key, missing[i].key_size, missing[i].loading);
+	return status;
+}
+
+/* What a take was given, with the key's pin. If there was no memory to keep it, it is not kept. */
+static void judge_taken(struct run *run, int key, const struct tw_cache_entry *entry)
+{
+	char bytes[64];
+	size_t size = key_bytes(key, bytes);
+	int version;
+
+	memcpy(&version, tw_cache_entry_value(entry, NULL), sizeof(version));
+	tw_cache_entry_release(entry);
+	assert_int_equal(version,
+			 run->versions[key] != ABSENT ? run->versions[key] : run->next_version);
+	if (tw_cache_get(run->cache, bytes, size, NULL, 0, NULL) == TW_TRUNCATED)
+		run->versions[key] = version;
+}
+
+static void step_take_many(struct run *run, int first)
+{
+	char bytes[SOME][64];
+	struct tw_cache_taking items[SOME];
+	size_t found;
+	size_t expected = 0;
+	enum tw_status status;
+
+	for (int i = 0; i < SOME; i++)
+		items[i] = (struct tw_cache_taking){
+			.key = bytes[i], .key_size = key_bytes((first + i * i) % KEYS, bytes[i])};
+	status = tw_cache_take_many(run->cache, items, SOME, load_many, run, 0, &found);
+	judge(run, status, TW_OK);
+	for (int i = 0; i < SOME; i++)
+		if (status == TW_OK && judge(run, items[i].status, TW_OK)) {
+			judge_taken(run, (first + i * i) % KEYS, items[i].entry);
+			expected++;
+		} else {
+			assert_null(items[i].entry);
+		}
+	assert_int_equal(found, expected);
+	run->next_version++;
+}
+
+struct told {
+	enum tw_status status;
+	const struct tw_cache_entry *entry;
+	atomic_int times;
+};
+
+static void be_told(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+{
+	struct told *told = context;
+
+	told->status = status;
+	told->entry = entry ? tw_cache_entry_pin(entry) : NULL;
+	atomic_fetch_add(&told->times, 1);
+}
+
+/* By a thread of the cache. */
+static void step_take_async(struct run *run, int key)
+{
+	char bytes[64];
+	size_t size = key_bytes(key, bytes);
+	struct told told = {.times = 0};
+
+	if (!judge(run, tw_cache_take_async(run->cache, bytes, size, be_told, &told), TW_OK))
+		return;
+	WAIT_UNTIL(atomic_load(&told.times) == 1);
+	if (judge(run, told.status, TW_OK))
+		judge_taken(run, key, told.entry);
+	else
+		assert_null(told.entry);
+	run->next_version++;
 }
 
 static void step_seldom(struct run *run)
@@ -221,8 +396,20 @@ static void step(struct run *run)
 	uint64_t die = random_below(&run->random, 1000);
 	char bytes[64];
 
-	if (die < 400)
+	if (die < 300)
 		step_set(run, key, (int)(die % 4));
+	else if (die < 360)
+		step_compute(run, key);
+	else if (die < 380)
+		step_pop(run, key);
+	else if (die < 390)
+		step_set_many(run, key);
+	else if (die < 400)
+		step_delete_many(run, key);
+	else if (die < 410)
+		step_take_many(run, key);
+	else if (die < 430)
+		step_take_async(run, key);
 	else if (die < 550)
 		step_adopt(run, key);
 	else if (die < 700)
@@ -246,8 +433,13 @@ static enum tw_status run_open(struct run *run, uint64_t seed)
 					   .drive = TW_DRIVE_CALLER,
 					   .workers = TW_WORKERS_INLINE,
 					   .queue_capacity = 64};
-	struct tw_cache_options options = {
-		.context = run, .jitter = -1, .on_remove = count_removal, .shards = 2};
+	struct tw_cache_options options = {.context = run,
+					   .jitter = -1,
+					   .on_remove = count_removal,
+					   .shards = 2,
+					   .load = load,
+					   .load_context = run,
+					   .loaders = 1};
 	enum tw_status status;
 
 	memset(run, 0, sizeof(*run));
@@ -347,10 +539,11 @@ static void memory_may_run_out_at_any_allocation(void **state)
 
 static enum tw_status create_with_own_wheel(struct tw_cache **cache)
 {
+	struct tw_cache_options options = {.load = load};
 	int anything;
 
 	*cache = (void *)&anything;
-	return tw_cache_create(cache, TW_HOUR, NULL);
+	return tw_cache_create(cache, TW_HOUR, &options);
 }
 
 static void creation_may_fail_at_each_allocation(void **state)
@@ -383,7 +576,7 @@ static void creation_may_fail_at_each_thread(void **state)
 	struct tw_cache *cache;
 
 	(void)state;
-	for (long number = 1; number <= 3; number++) {
+	for (long number = 1; number <= 5; number++) {
 		fail_thread(number);
 		errno = 0;
 		assert_status(create_with_own_wheel(&cache), TW_SYSTEM);

@@ -211,11 +211,11 @@ static void keys_of_one_hash_leave_each_in_its_tick(void **state)
  * note of their places is not true. */
 static void throw_filed_away(struct shard *shard)
 {
-	pthread_mutex_lock(&shard->lock);
+	turn_lock_take(&shard->lock);
 	shard->is_refiling = true;
-	shard->refile_walk = (struct shard_walk){shard->tables, shard_table(shard)->mask + 1};
+	shard->refile_walk = (struct shard_walk){shard->tables, shard_table(shard)->mask + 1, true};
 	expiry_clear(&shard->expiry);
-	pthread_mutex_unlock(&shard->lock);
+	turn_lock_let_go(&shard->lock);
 }
 
 static void key_that_is_set_while_all_is_filed_anew_is_filed(void **state)
@@ -233,7 +233,7 @@ static void key_that_is_set_while_all_is_filed_anew_is_filed(void **state)
 	assert_int_equal(filed(recorder), 1);
 	/* And the first one again. */
 	shard->is_refiling = true;
-	shard->refile_walk = (struct shard_walk){0, 0};
+	shard->refile_walk = (struct shard_walk){0};
 	cache_pass(recorder, 20 * INTERVAL);
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(filed(recorder), 0);

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 
 /* The deadline lies between two moments of one tick: no alarm runs in between. */
-#define LIFE (INTERVAL * 6 / 5)
-#define BEFORE INTERVAL
-#define AFTER (INTERVAL * 3 / 2)
+#define LIFE (INTERVAL * 16 / 5)
+#define BEFORE (3 * INTERVAL)
+#define AFTER (INTERVAL * 7 / 2)
 
 enum { OPERATIONS_LEAST = 8 };
 
@@ -64,6 +64,8 @@ struct trial {
 	void (*judge)(struct outcome);
 	tw_duration passes; /* AFTER - BEFORE: the deadline does */
 	struct tw_cache_options options;
+	bool is_of_another; /* key: the call finds it, always */
+	int forgotten;      /* keys that were set and deleted before */
 };
 
 static struct outcome trial_hold_up_at(const struct trial *trial, const struct variant *variant,
@@ -78,6 +80,10 @@ static struct outcome trial_hold_up_at(const struct trial *trial, const struct v
 	onlooker.operations = operation;
 	cache_set_letters(recorder, "abcdefghij");
 	cache_set_for(recorder, "key", "old", LIFE);
+	for (int i = 0; i < trial->forgotten; i++) {
+		cache_set(recorder, "forgotten", "value");
+		assert_status(tw_cache_delete(recorder->cache, "forgotten", 9), TW_OK);
+	}
 	cache_pass(recorder, BEFORE);
 	yield_instead = hold_up;
 	outcome.status = trial->call(recorder->cache);
@@ -112,7 +118,7 @@ static void trial_run(struct trial trial, const struct variant *variant)
 	assert_status(outcome.status, TW_OK);
 	assert_true(operation > OPERATIONS_LEAST && failed < operation - 1);
 	/* It has read the clock after its first operations. */
-	assert_int_equal(failed > 0, trial.passes > 0);
+	assert_int_equal(failed > 0, trial.passes > 0 && !trial.is_of_another);
 	onlooker.ends = true;
 	gate_open(&onlooker.gate);
 	pthread_join(thread, NULL);
@@ -144,21 +150,36 @@ static void entry_leaves_as_answered(struct outcome outcome)
 
 static void touch_finds_nothing_that_a_lookup_has_found_expired(void **state)
 {
-	trial_run((struct trial){touch, both_find_the_same, AFTER - BEFORE, {0}}, *state);
-	trial_run((struct trial){touch, both_find_the_same, AFTER - BEFORE, {.idle = TW_HOUR}},
+	trial_run((struct trial){.call = touch,
+				 .judge = both_find_the_same,
+				 .passes = AFTER - BEFORE},
+		  *state);
+	trial_run((struct trial){.call = touch,
+				 .judge = both_find_the_same,
+				 .passes = AFTER - BEFORE,
+				 .options = {.idle = TW_HOUR}},
 		  *state);
 }
 
 static void replace_finds_nothing_that_a_lookup_has_found_expired(void **state)
 {
-	trial_run((struct trial){replace, both_find_the_same, AFTER - BEFORE, {0}}, *state);
-	trial_run((struct trial){replace, both_find_the_same, AFTER - BEFORE, {.idle = TW_HOUR}},
+	trial_run((struct trial){.call = replace,
+				 .judge = both_find_the_same,
+				 .passes = AFTER - BEFORE},
+		  *state);
+	trial_run((struct trial){.call = replace,
+				 .judge = both_find_the_same,
+				 .passes = AFTER - BEFORE,
+				 .options = {.idle = TW_HOUR}},
 		  *state);
 }
 
 static void delete_finds_nothing_that_a_lookup_has_found_expired(void **state)
 {
-	trial_run((struct trial){delete, entry_leaves_as_answered, AFTER - BEFORE, {0}}, *state);
+	trial_run((struct trial){.call = delete,
+				 .judge = entry_leaves_as_answered,
+				 .passes = AFTER - BEFORE},
+		  *state);
 }
 
 /* What ten letters and the light value weigh: each a cell of 64 bytes, and 40. */
@@ -174,17 +195,39 @@ static void key_that_is_set_to_a_heavier_value_is_found_meanwhile(void **state)
 	static const enum tw_cache_policy policies[] = {TW_POLICY_LRU, TW_POLICY_S3FIFO};
 
 	for (int i = 0; i < 2; i++)
-		trial_run((struct trial){set_heavier,
-					 both_find_the_same,
-					 0,
-					 {.max_bytes = BYTES_MOST, .policy = policies[i]}},
-			  *state);
+		trial_run(
+			(struct trial){.call = set_heavier,
+				       .judge = both_find_the_same,
+				       .options = {.max_bytes = BYTES_MOST, .policy = policies[i]}},
+			*state);
+}
+
+static enum tw_status delete_another(struct tw_cache *cache)
+{
+	return tw_cache_delete(cache, "a", 1);
+}
+
+static void key_is_not_found(struct outcome outcome)
+{
+	assert_status(outcome.looked, TW_NOT_FOUND);
+}
+
+/* Of 86 filings 11 are wanted: one entry fewer, and the shard files them anew, in the call. */
+static void what_is_filed_anew_may_be_found_expired_meanwhile(void **state)
+{
+	trial_run((struct trial){.call = delete_another,
+				 .judge = key_is_not_found,
+				 .passes = AFTER - BEFORE,
+				 .is_of_another = true,
+				 .forgotten = 75},
+		  *state);
 }
 
 static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, touch_finds_nothing_that_a_lookup_has_found_expired),
 	TEST_IN(levels_inline, replace_finds_nothing_that_a_lookup_has_found_expired),
 	TEST_IN(levels_inline, delete_finds_nothing_that_a_lookup_has_found_expired),
+	TEST_IN(levels_inline, what_is_filed_anew_may_be_found_expired_meanwhile),
 	TEST_IN(levels_inline, key_that_is_set_to_a_heavier_value_is_found_meanwhile),
 };
 

@@ -8,9 +8,11 @@
 #include "support/cache_recorder.h"
 #include "support/memory.h"
 #include "support/seed.h"
+#include "support/wait.h"
 
 #include "cache/cache.h" /* to run the upkeep that a clock would */
 
+#include <limits.h>
 #include <time.h>
 
 enum { SIZES = 24, LARGEST = 40000, MIB = 1 << 20 };
@@ -135,20 +137,37 @@ static void memory_comes_back_after_most_has_expired(void **state)
 	tw_cache_destroy(cache);
 }
 
-static void memory_comes_back_after_a_lower_limit_and_a_clear(void **state)
+static struct tw_cache_stats stats_of(struct tw_cache *cache)
+{
+	struct tw_cache_stats stats;
+
+	assert_status(tw_cache_get_stats(cache, &stats), TW_OK);
+	return stats;
+}
+
+/* Values of that size, or of any: 0. */
+static void check_return(enum tw_cache_policy policy, size_t size)
 {
 	const uint64_t most = TEST_SHARE_OF(64) * (uint64_t)MIB;
 	struct random random = random_from(seed_choose(), 0);
 	long before = resident_memory();
-	struct tw_cache *cache = open_limited(most, TW_POLICY_LRU, 0);
+	struct tw_cache *cache = open_limited(most, policy, 0);
 
-	(void)state;
-	fill_twice(cache, &random, most, 0, before + allowed(most));
+	fill_twice(cache, &random, most, size, before + allowed(most));
 	assert_status(tw_cache_set_limit(cache, 0, most / 16), TW_OK);
 	wait_until_resident(before + allowed(most / 16));
 	assert_status(tw_cache_clear(cache), TW_OK);
 	wait_until_resident(before + allowed(0));
+	WAIT_UNTIL(stats_of(cache).memory_in_use < MIB / 4);
 	tw_cache_destroy(cache);
+}
+
+static void memory_comes_back_after_a_lower_limit_and_a_clear(void **state)
+{
+	(void)state;
+	check_return(TW_POLICY_LRU, 0);
+	/* With as many keys remembered as there were. */
+	check_return(TW_POLICY_S3FIFO, 40);
 }
 
 /* A reader that is inside all the while. */
@@ -171,12 +190,29 @@ static void sleeping_reader_holds_what_was_there_once(void **state)
 	tw_cache_destroy(cache);
 }
 
-static struct tw_cache_stats stats_of(struct tw_cache *cache)
+/* Beside one that is inside all the while. */
+static void readers_hold_nothing_when_they_have_left(void **state)
 {
-	struct tw_cache_stats stats;
+	const uint64_t most = 2 * (uint64_t)MIB;
+	struct random random = random_from(seed_choose(), 0);
+	struct tw_cache *cache = open_limited(most, TW_POLICY_LRU, 0);
+	struct reader *sleeper = epochs_add_reader(&cache->domain.epochs);
+	struct reader *reader = epochs_add_reader(&cache->domain.epochs);
 
-	assert_status(tw_cache_get_stats(cache, &stats), TW_OK);
-	return stats;
+	(void)state;
+	assert_true(sleeper && reader);
+	fill_twice(cache, &random, most, 100, LONG_MAX);
+	reader_enter(sleeper, &cache->domain.epochs);
+	for (int i = 0; i < 20; i++) {
+		reader_enter(reader, &cache->domain.epochs);
+		fill_twice(cache, &random, most, 100, LONG_MAX);
+		reader_leave(reader);
+		fill_twice(cache, &random, most, 100, LONG_MAX);
+		/* The sleeper's, and what is on its way. */
+		assert_in_range(stats_of(cache).memory_retired, 0, most + most / 2);
+	}
+	reader_leave(sleeper);
+	tw_cache_destroy(cache);
 }
 
 static void statistics_tell_where_memory_is(void **state)
@@ -221,6 +257,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(memory_comes_back_after_most_has_expired),
 	cmocka_unit_test(memory_comes_back_after_a_lower_limit_and_a_clear),
 	cmocka_unit_test(sleeping_reader_holds_what_was_there_once),
+	cmocka_unit_test(readers_hold_nothing_when_they_have_left),
 	cmocka_unit_test(statistics_tell_where_memory_is),
 };
 

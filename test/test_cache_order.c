@@ -72,6 +72,38 @@ struct caller {
 	struct random random;
 };
 
+static unsigned value_in(const struct tw_cache_entry *entry)
+{
+	unsigned value;
+
+	memcpy(&value, tw_cache_entry_value(entry, NULL), sizeof(value));
+	return value;
+}
+
+static enum tw_status pop(struct tw_cache *cache, struct call *call)
+{
+	const struct tw_cache_entry *entry;
+	enum tw_status status = tw_cache_pop(cache, "key", 3, &entry);
+
+	if (status == TW_OK)
+		call->value = value_in(entry);
+	tw_cache_entry_release(entry);
+	return status;
+}
+
+static enum tw_cache_verdict compute(void *context, const struct tw_cache_entry *entry,
+				     struct tw_cache_computed *computed)
+{
+	struct call *call = context;
+
+	call->seen = entry ? value_in(entry) : 0;
+	if (call->seen != 0 && call->seen % 2 == 0)
+		return TW_CACHE_DELETE;
+	computed->value = &call->value;
+	computed->value_size = sizeof(call->value);
+	return TW_CACHE_REPLACE;
+}
+
 static enum tw_status make_call(struct tw_cache *cache, struct call *call)
 {
 	unsigned value = call->value;
@@ -87,6 +119,10 @@ static enum tw_status make_call(struct tw_cache *cache, struct call *call)
 		return tw_cache_replace(cache, "key", 3, &value, sizeof(value), TW_HOUR);
 	case CALL_DELETE:
 		return tw_cache_delete(cache, "key", 3);
+	case CALL_POP:
+		return pop(cache, call);
+	case CALL_COMPUTE:
+		return tw_cache_compute(cache, "key", 3, compute, call);
 	case CALL_KINDS:
 		break;
 	}
@@ -103,7 +139,8 @@ static void *caller_run(void *argument)
 			struct call *call = &caller->calls[i];
 
 			call->kind = (enum call_kind)random_below(&caller->random, CALL_KINDS);
-			call->value = call->kind == CALL_GET || call->kind == CALL_DELETE
+			call->value = call->kind == CALL_GET || call->kind == CALL_DELETE ||
+						      call->kind == CALL_POP
 					      ? 0
 					      : caller->first_value + (unsigned)i;
 			linger(&caller->random, 100);
@@ -118,13 +155,14 @@ static void *caller_run(void *argument)
 
 static void print_history(const struct call *calls)
 {
-	static const char *const names[] = {"get", "set", "add", "replace", "delete"};
+	static const char *const names[] = {"get",    "set", "add",    "replace",
+					    "delete", "pop", "compute"};
 
 	for (int i = 0; i < HISTORY_MOST; i++)
-		print_message("thread %d: %llu to %llu: %s %u: %s\n", i / CALLS,
+		print_message("thread %d: %llu to %llu: %s %u: %s, seen %u\n", i / CALLS,
 			      (unsigned long long)calls[i].began,
 			      (unsigned long long)calls[i].ended, names[calls[i].kind],
-			      calls[i].value, calls[i].succeeded ? "yes" : "no");
+			      calls[i].value, calls[i].succeeded ? "yes" : "no", calls[i].seen);
 }
 
 static void calls_for_one_key_are_linearizable(void **state)
@@ -166,28 +204,36 @@ static void calls_for_one_key_are_linearizable(void **state)
 /* The judge is no use if it finds everything right. */
 static void histories_that_are_not_linearizable_are_found(void **state)
 {
-	const struct call lost[] = {{CALL_SET, 1, true, 1, 2}, {CALL_GET, 0, false, 3, 4}};
-	const struct call stale[] = {
-		{CALL_SET, 1, true, 1, 2}, {CALL_SET, 2, true, 3, 4}, {CALL_GET, 1, true, 5, 6}};
-	const struct call back_and_forth[] = {{CALL_SET, 1, true, 1, 2},
-					      {CALL_SET, 2, true, 3, 10},
-					      {CALL_GET, 2, true, 4, 5},
-					      {CALL_GET, 1, true, 6, 7}};
-	const struct call twice[] = {{CALL_SET, 1, true, 1, 2},
-				     {CALL_DELETE, 0, true, 3, 8},
-				     {CALL_DELETE, 0, true, 4, 7}};
-	const struct call fine[] = {{CALL_SET, 1, true, 1, 10},
-				    {CALL_GET, 0, false, 2, 3},
-				    {CALL_GET, 1, true, 4, 5},
-				    {CALL_ADD, 2, false, 4, 6},
-				    {CALL_REPLACE, 3, true, 6, 7}};
+	const struct call lost[] = {{CALL_SET, 1, true, 0, 1, 2}, {CALL_GET, 0, false, 0, 3, 4}};
+	const struct call stale[] = {{CALL_SET, 1, true, 0, 1, 2},
+				     {CALL_SET, 2, true, 0, 3, 4},
+				     {CALL_GET, 1, true, 0, 5, 6}};
+	const struct call back_and_forth[] = {{CALL_SET, 1, true, 0, 1, 2},
+					      {CALL_SET, 2, true, 0, 3, 10},
+					      {CALL_GET, 2, true, 0, 4, 5},
+					      {CALL_GET, 1, true, 0, 6, 7}};
+	const struct call twice[] = {{CALL_SET, 1, true, 0, 1, 2},
+				     {CALL_DELETE, 0, true, 0, 3, 8},
+				     {CALL_DELETE, 0, true, 0, 4, 7}};
+	const struct call popped_twice[] = {{CALL_SET, 1, true, 0, 1, 2},
+					    {CALL_POP, 1, true, 0, 3, 8},
+					    {CALL_POP, 1, true, 0, 4, 7}};
+	const struct call torn[] = {{CALL_COMPUTE, 1, true, 0, 1, 8},
+				    {CALL_COMPUTE, 3, true, 0, 2, 7}};
+	const struct call fine[] = {
+		{CALL_SET, 1, true, 0, 1, 10},    {CALL_GET, 0, false, 0, 2, 3},
+		{CALL_GET, 1, true, 0, 4, 5},     {CALL_ADD, 2, false, 0, 4, 6},
+		{CALL_REPLACE, 3, true, 0, 6, 7}, {CALL_COMPUTE, 4, true, 3, 10, 12},
+		{CALL_POP, 4, true, 0, 11, 13}};
 
 	(void)state;
 	assert_false(history_is_linearizable(lost, 2));
 	assert_false(history_is_linearizable(stale, 3));
 	assert_false(history_is_linearizable(back_and_forth, 4));
 	assert_false(history_is_linearizable(twice, 3));
-	assert_true(history_is_linearizable(fine, 5));
+	assert_false(history_is_linearizable(popped_twice, 3));
+	assert_false(history_is_linearizable(torn, 2));
+	assert_true(history_is_linearizable(fine, 7));
 }
 
 enum { MEETINGS = TEST_SHARE_OF(50000) }; /* in each of two variants */

@@ -7,6 +7,7 @@
 
 #include "support/cache_recorder.h"
 #include "support/gate.h"
+#include "support/seed.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -355,6 +356,249 @@ static void adopted_value_may_be_anything(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* ---- Pins of one thread that another releases ---- */
+
+struct elsewhere {
+	struct cache_recorder *recorder;
+	const struct tw_cache_entry *entry;
+};
+
+static void *pin_run(void *argument)
+{
+	struct elsewhere *elsewhere = argument;
+
+	elsewhere->entry = cache_pinned(elsewhere->recorder, "key");
+	return NULL;
+}
+
+static void *release_run(void *argument)
+{
+	struct elsewhere *elsewhere = argument;
+
+	tw_cache_entry_release(elsewhere->entry);
+	return NULL;
+}
+
+static void run_elsewhere(void *(*run)(void *), struct elsewhere *elsewhere)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, run, elsewhere), 0);
+	pthread_join(thread, NULL);
+}
+
+static void any_thread_may_release_a_pin(void **state)
+{
+	for (int i = 0; i < ENDS; i++) {
+		struct cache_recorder *recorder = open_small(*state);
+		struct elsewhere elsewhere = {.recorder = recorder};
+		struct adoptee adoptee = {0};
+		const struct tw_cache_entry *own;
+
+		assert_status(adopt(recorder, "key", &adoptee), TW_OK);
+		elsewhere.entry = cache_pinned(recorder, "key");
+		run_elsewhere(release_run, &elsewhere);
+		own = cache_pinned(recorder, "key");
+		/* That thread ends with its pin. */
+		run_elsewhere(pin_run, &elsewhere);
+		ends[i].end(recorder);
+		if (recorder->cache != NULL)
+			cache_settle(recorder);
+		use_memory(recorder);
+		tw_cache_entry_release(own);
+		assert_int_equal(adoptee.freed, 0);
+		tw_cache_entry_release(elsewhere.entry);
+		use_memory(recorder);
+		assert_int_equal(adoptee.freed, 1);
+		cache_recorder_close(recorder);
+		assert_int_equal(adoptee.freed, 1);
+	}
+}
+
+/* All released elsewhere: before it leaves so many, the others after that. */
+static void check_released_elsewhere(struct cache_recorder *recorder, int pins, int before)
+{
+	struct elsewhere elsewhere = {.recorder = recorder};
+	struct adoptee adoptee = {0};
+
+	assert_status(adopt(recorder, "key", &adoptee), TW_OK);
+	for (int i = 0; i < pins; i++)
+		elsewhere.entry = cache_pinned(recorder, "key");
+	for (int i = 0; i < pins; i++) {
+		if (i == before)
+			end_by_delete(recorder);
+		assert_int_equal(adoptee.freed, 0);
+		run_elsewhere(release_run, &elsewhere);
+	}
+	if (before == pins)
+		end_by_delete(recorder);
+	use_memory(recorder);
+	assert_int_equal(adoptee.freed, 1);
+}
+
+static void pins_may_be_many_and_all_be_released_elsewhere(void **state)
+{
+	enum { MANY = 20 };
+	struct cache_recorder *recorder = open_small(*state);
+
+	for (int pins = 1; pins <= MANY; pins++)
+		for (int before = 0; before <= pins; before += before < 2 ? 1 : 5)
+			if (before <= pins)
+				check_released_elsewhere(recorder, pins, before);
+	cache_recorder_close(recorder);
+}
+
+/* More threads than a look at their pins remembers all of. */
+enum { HOLDERS = 20, HELD_EACH = 6 };
+
+struct holder {
+	pthread_t thread;
+	struct cache_recorder *recorder;
+	char key[2];
+	struct adoptee adoptee;
+	pthread_barrier_t *all_hold;
+	pthread_barrier_t *all_is_gone;
+};
+
+static void *holder_run(void *argument)
+{
+	struct holder *holder = argument;
+	const struct tw_cache_entry *entries[HELD_EACH];
+
+	for (int i = 0; i < HELD_EACH; i++)
+		entries[i] = cache_pinned(holder->recorder, holder->key);
+	pthread_barrier_wait(holder->all_hold);
+	pthread_barrier_wait(holder->all_is_gone);
+	for (int i = 0; i < HELD_EACH; i++)
+		tw_cache_entry_release(entries[i]);
+	return NULL;
+}
+
+static void values_outlive_the_pins_of_many_threads(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct holder holders[HOLDERS];
+	pthread_barrier_t all_hold;
+	pthread_barrier_t all_is_gone;
+
+	pthread_barrier_init(&all_hold, NULL, HOLDERS + 1);
+	pthread_barrier_init(&all_is_gone, NULL, HOLDERS + 1);
+	for (int i = 0; i < HOLDERS; i++) {
+		holders[i] = (struct holder){.recorder = recorder,
+					     .key = {(char)('a' + i)},
+					     .all_hold = &all_hold,
+					     .all_is_gone = &all_is_gone};
+		assert_status(adopt(recorder, holders[i].key, &holders[i].adoptee), TW_OK);
+		assert_int_equal(pthread_create(&holders[i].thread, NULL, holder_run, &holders[i]),
+				 0);
+	}
+	pthread_barrier_wait(&all_hold);
+	end_by_clear(recorder);
+	use_memory(recorder);
+	for (int i = 0; i < HOLDERS; i++)
+		assert_int_equal(holders[i].adoptee.freed, 0);
+	pthread_barrier_wait(&all_is_gone);
+	for (int i = 0; i < HOLDERS; i++) {
+		pthread_join(holders[i].thread, NULL);
+		assert_int_equal(holders[i].adoptee.freed, 1);
+	}
+	pthread_barrier_destroy(&all_hold);
+	pthread_barrier_destroy(&all_is_gone);
+	cache_recorder_close(recorder);
+}
+
+/* Threads that pin, exchange their pins, and release what they have got, while others replace. */
+enum { EXCHANGES = 8, HOT_KEYS = 4, TRADERS = 4, TRADES = TEST_SHARE_OF(20000) };
+
+struct market {
+	struct tw_cache *cache;
+	_Atomic(const struct tw_cache_entry *) exchanges[EXCHANGES];
+	uint64_t seed;
+	atomic_ulong adopted;
+	atomic_ulong freed;
+	atomic_int wrong;
+};
+
+struct trader {
+	pthread_t thread;
+	struct market *market;
+	uint64_t number;
+};
+
+static const uint64_t goods_word = 0x123456789abcdef;
+
+static void free_goods(void *value, size_t size, void *context)
+{
+	struct market *market = context;
+
+	(void)size;
+	if (*(uint64_t *)value != goods_word)
+		atomic_fetch_add(&market->wrong, 1);
+	*(uint64_t *)value = 0;
+	free(value);
+	atomic_fetch_add(&market->freed, 1);
+}
+
+static void trader_adopt(struct market *market, uint64_t key)
+{
+	uint64_t *goods = malloc(sizeof(*goods));
+
+	if (!goods)
+		abort();
+	*goods = goods_word;
+	atomic_fetch_add(&market->adopted, 1);
+	if (tw_cache_adopt(market->cache, &key, sizeof(key), goods, sizeof(*goods), 0, free_goods,
+			   market, TW_HOUR) != TW_OK)
+		abort();
+}
+
+static void *trader_run(void *argument)
+{
+	struct trader *trader = argument;
+	struct market *market = trader->market;
+	struct random random = random_from(market->seed, trader->number);
+
+	for (int i = 0; i < TRADES; i++) {
+		uint64_t key = random_below(&random, HOT_KEYS);
+		const struct tw_cache_entry *entry = NULL;
+
+		if (random_once_in(&random, 5))
+			trader_adopt(market, key);
+		else if (random_once_in(&random, 20))
+			(void)tw_cache_delete(market->cache, &key, sizeof(key));
+		else
+			(void)tw_cache_acquire(market->cache, &key, sizeof(key), &entry);
+		if (entry && !random_once_in(&random, 3))
+			entry = atomic_exchange(
+				&market->exchanges[random_below(&random, EXCHANGES)], entry);
+		if (entry && *(const uint64_t *)tw_cache_entry_value(entry, NULL) != goods_word)
+			atomic_fetch_add(&market->wrong, 1);
+		tw_cache_entry_release(entry);
+	}
+	return NULL;
+}
+
+static void values_outlive_pins_that_change_hands(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct market market = {.cache = recorder->cache, .seed = seed_choose()};
+	struct trader traders[TRADERS];
+
+	for (uint64_t i = 0; i < TRADERS; i++) {
+		traders[i] = (struct trader){.market = &market, .number = i};
+		assert_int_equal(pthread_create(&traders[i].thread, NULL, trader_run, &traders[i]),
+				 0);
+	}
+	for (int i = 0; i < TRADERS; i++)
+		pthread_join(traders[i].thread, NULL);
+	end_by_destroy(recorder);
+	for (int i = 0; i < EXCHANGES; i++)
+		tw_cache_entry_release(atomic_load(&market.exchanges[i]));
+	assert_int_equal(atomic_load(&market.wrong), 0);
+	assert_int_equal(atomic_load(&market.freed), atomic_load(&market.adopted));
+	cache_recorder_close(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(pinned_entry_stays_readable_whatever_becomes_of_it),
 	TEST_CACHE(listener_may_keep_the_entry),
@@ -364,6 +608,10 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(adoption_that_fails_leaves_the_value_with_its_caller),
 	TEST_CACHE(adoption_while_the_cache_ends_leaves_the_value_with_its_caller),
 	TEST_CACHE(adopted_value_may_be_anything),
+	TEST_CACHE(any_thread_may_release_a_pin),
+	TEST_CACHE(pins_may_be_many_and_all_be_released_elsewhere),
+	TEST_CACHE(values_outlive_the_pins_of_many_threads),
+	TEST_CACHE(values_outlive_pins_that_change_hands),
 };
 
 TEST_PROGRAM(tests)

@@ -9,6 +9,8 @@
 #include "support/cache_source.h"
 #include "support/seed.h"
 
+#include "cache/cache.h" /* to look at the uses */
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -124,6 +126,32 @@ static void gets_of_usual_keys_are_uses(void **state)
 		assert_holds(recorder, "key of b", "b");
 		cache_recorder_close(recorder);
 	}
+}
+
+/* An eviction looks at some entries and not at all: the others keep their uses. */
+static void eviction_is_short_where_all_is_used(void **state)
+{
+	enum { KEYS = 1000, LOOKS = 512, USES = 3 };
+	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_S3FIFO, KEYS, 0);
+	struct shard *shard = &recorder->cache->shards[0];
+	struct tw_cache_entry *entry;
+	int changed = 0;
+
+	for (int key = 0; key <= KEYS; key++) {
+		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
+		for (int use = 0; use < USES && key < KEYS; use++)
+			assert_status(
+				tw_cache_get(recorder->cache, &key, sizeof(key), NULL, 0, NULL),
+				TW_TRUNCATED);
+	}
+	assert_int_equal(cache_stats(recorder).entries, KEYS);
+	for (size_t i = 0; i <= shard_table(shard)->mask; i++)
+		for (int k = 0; k < BUCKET_SLOTS; k++) {
+			entry = slot_entry(slot_load(&shard_table(shard)->buckets[i].slots[k]));
+			changed += entry && atomic_load(&entry->uses) != USES;
+		}
+	assert_in_range(changed, 1, LOOKS + 1);
+	cache_recorder_close(recorder);
 }
 
 static void visits_and_failures_are_no_use(void **state)
@@ -443,6 +471,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(s3fifo_key_used_once_goes_and_one_used_twice_stays),
 	TEST_CACHE(every_kind_of_use_keeps_an_entry),
 	TEST_CACHE(gets_of_usual_keys_are_uses),
+	TEST_IN(levels_inline, eviction_is_short_where_all_is_used),
 	TEST_CACHE(visits_and_failures_are_no_use),
 	TEST_IN(levels_inline, lru_is_exact_in_one_shard),
 	TEST_IN(levels_inline, replacements_lose_no_use_of_others),

@@ -634,6 +634,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(flush_waits_for_removals_that_are_under_way),
 	TEST_IN(levels_threads, flush_waits_for_what_left_before_it_though_others_leave),
 	TEST_IN(levels_threads, flush_waits_no_longer_than_the_pool_takes),
+	TEST_IN(levels_inline, flush_and_destroy_do_not_sleep_from_run_to_run),
 	TEST_IN(levels_workers, flush_and_destroy_do_not_sleep_from_run_to_run),
 	TEST_CACHE(destroy_reports_every_entry_as_shutdown),
 	TEST_CACHE(causes_and_entries_make_inserts_after_any_calls),

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A cache that is stopped: what calls answer, who is woken, and what becomes of what is in it. */
+/*
+ * A cache that is stopped: what calls answer, which threads are woken, and what becomes of what
+ * is in it.
+ */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"

@@ -7,7 +7,7 @@
 
 #include "cache/cache.h" /* to look at the buckets */
 
-enum { SLOTS = 512 * BUCKET_SLOTS, TURNOVERS = TEST_SHARE_OF(300) };
+enum { SLOTS = 512 * BUCKET_SLOTS, TURNOVERS = TEST_SHARE_OF(300), KEYS = TEST_SHARE_OF(30000) };
 
 static struct cache_recorder *open_limited(const struct variant *variant, uint64_t max_entries,
 					   enum tw_cache_policy policy)
@@ -150,7 +150,74 @@ static void table_of_a_cleared_cache_is_small_again(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* ---- Another size ---- */
+
+struct model {
+	struct cache_recorder *recorder;
+	uint64_t values[KEYS]; /* 0: it is not there */
+};
+
+static void model_compare(const struct model *model)
+{
+	for (uint64_t key = 0; key < KEYS; key++) {
+		uint64_t value = 0;
+		enum tw_status status = tw_cache_get(model->recorder->cache, &key, sizeof(key),
+						     &value, sizeof(value), NULL);
+
+		assert_int_equal(value, model->values[key]);
+		assert_status(status, value != 0 ? TW_OK : TW_NOT_FOUND);
+	}
+}
+
+static void model_change(struct model *model, uint64_t key, uint64_t value)
+{
+	struct tw_cache *cache = model->recorder->cache;
+	struct shard *shard = &cache->shards[0];
+	const struct table *next = shard->next;
+	size_t cleared = shard->next_cleared;
+	size_t copied = shard->next_copied;
+	uint64_t tables = shard->tables;
+
+	if (value != 0)
+		assert_status(tw_cache_set(cache, &key, sizeof(key), &value, sizeof(value)), TW_OK);
+	else
+		assert_status(tw_cache_delete(cache, &key, sizeof(key)),
+			      model->values[key] != 0 ? TW_OK : TW_NOT_FOUND);
+	model->values[key] = value;
+	if (shard->tables != tables) {
+		assert_true(shard->tables == tables + 1);
+		model_compare(model);
+	} else if (shard->next && shard->next == next) {
+		assert_true(shard->next_cleared - cleared <= 64);
+		assert_true(shard->next_copied - copied <= 4);
+	}
+}
+
+static void table_changes_its_size_in_steps(void **state)
+{
+	static struct model model;
+	struct random random = random_from(seed_choose(), 0);
+	const struct shard *shard;
+	size_t largest;
+
+	model = (struct model){.recorder = open_limited(*state, 0, TW_POLICY_LRU)};
+	shard = &model.recorder->cache->shards[0];
+	/* Mostly new keys, with some set anew and deleted in between; then the other way round. */
+	for (uint64_t i = 1; i <= 4 * KEYS; i++)
+		model_change(&model, random_below(&random, KEYS),
+			     random_once_in(&random, 8) ? 0 : i);
+	largest = shard_table(shard)->mask;
+	assert_true(largest >= KEYS / BUCKET_SLOTS && shard->tables >= 8);
+	for (uint64_t i = 1; i <= 8 * KEYS; i++)
+		model_change(&model, random_below(&random, KEYS),
+			     random_once_in(&random, 100) ? i : 0);
+	assert_true(shard_table(shard)->mask <= largest / 2 || shard->next);
+	model_compare(&model);
+	cache_recorder_close(model.recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_inline, table_changes_its_size_in_steps),
 	TEST_IN(levels_inline, table_of_a_cleared_cache_is_small_again),
 	TEST_IN(levels_inline, misses_stay_short_where_keys_come_and_go),
 	TEST_IN(levels_inline, buckets_whose_keys_are_gone_were_passed_by_nobody),

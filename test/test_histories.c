@@ -20,6 +20,10 @@
  * to the threads that wait and puts it nowhere. Each value that was kept leaves with the cause that
  * the order explains.
  *
+ * With a loader of the cache (refresh_after, stale_if_error, tw_cache_take_async) the end of each
+ * load is a step too: from the call of tw_cache_load_end to its return. Loads of the key come one
+ * after the other, and none is kept over what was set or deleted while it ran.
+ *
  * HISTORIES=n runs so many in each case; SEED=n replays what the threads do, though not when.
  * test_histories_yields runs the same with a library that gives way at its atomic operations.
  */
@@ -39,13 +43,17 @@
 enum {
 	THREADS_MOST = 4,
 	CALLS_A_HISTORY = 12,
-	VALUES = CALLS_A_HISTORY + 1, /* by the number of their call, from 1 on */
+	LOADS_MOST = 32, /* by the cache's loader */
+	CALLS_MOST = CALLS_A_HISTORY + LOADS_MOST,
+	VALUES = CALLS_MOST + 1, /* by the number of their call, from 1 on */
 	KEYS = 2,
 	HISTORIES = TEST_SHARE_OF(1000), /* of each case, unless the environment says */
 };
 
 /* Times in the models: half ticks since the history began. */
 #define HALF (INTERVAL / 2)
+/* How long a value may be given after its deadline, where that is so: half ticks. */
+#define STALE 4
 
 enum action {
 	/* Of timers. */
@@ -64,13 +72,16 @@ enum action {
 	DELETE,
 	TOUCH,
 	TAKE,
+	TAKE_ASYNC,
+	LOAD, /* the end of a load by the cache's loader */
 	/* Of both. */
 	ADVANCE
 };
 
 static const char *const action_names[] = {
-	"set_timer", "move_timer", "move_now", "remove_timer", "contains", "drain", "flush",  "get",
-	"set",       "add",        "replace",  "delete",       "touch",    "take",  "advance"};
+	"set_timer", "move_timer", "move_now",   "remove_timer", "contains", "drain",
+	"flush",     "get",        "set",        "add",          "replace",  "delete",
+	"touch",     "take",       "take_async", "load",         "advance"};
 
 struct call {
 	enum action action;
@@ -86,8 +97,14 @@ struct call {
 	enum tw_status status;
 	unsigned found; /* value; 0: none */
 	int remaining;  /* half ticks */
+	int target;     /* of an advance */
+	/* When its loader, if that ran, was called and returned. */
 	bool has_loaded;
-	int target; /* of an advance */
+	uint64_t called;
+	uint64_t returned;
+	/* For an asynchronous take. */
+	struct history *history;
+	atomic_uint told;
 };
 
 /* What became of a value. */
@@ -110,7 +127,9 @@ struct history {
 	int calls_each;
 	tw_duration base; /* the clock when it began */
 	atomic_ulong time;
-	struct call calls[CALLS_A_HISTORY];
+	struct call calls[CALLS_MOST];
+	atomic_uint loads; /* at the end of the calls */
+	bool has_loader;
 	struct end ends[VALUES];
 	uint64_t over; /* when all calls were */
 	/* Rounds that all threads begin at the same moment. */
@@ -132,6 +151,12 @@ static int half_ticks(const struct history *history, tw_duration time)
 static int history_now(struct history *history)
 {
 	return half_ticks(history, tw_now(history->wheel));
+}
+
+/* With the loads by the cache's loader. */
+static unsigned history_calls(const struct history *history)
+{
+	return CALLS_A_HISTORY + history->loads;
 }
 
 static int histories_of_a_case(void)
@@ -245,12 +270,58 @@ static enum tw_status load(void *argument, const void *key, size_t key_size,
 			   struct tw_cache_loading *loading)
 {
 	struct call *call = argument;
+	enum tw_status status;
 
 	(void)key;
 	(void)key_size;
 	call->has_loaded = true;
+	call->called = history_stamp(call->history);
 	sched_yield();
-	return tw_cache_load_copy(loading, &call->value, sizeof(call->value), call->length * HALF);
+	status =
+		tw_cache_load_copy(loading, &call->value, sizeof(call->value), call->length * HALF);
+	call->returned = history_stamp(call->history);
+	return status;
+}
+
+/* The cache's: brings a value, fails, or finds none. Any other key ends the queue of loads. */
+static enum tw_status load_in_background(void *context, const void *key, size_t key_size,
+					 struct tw_cache_loading *loading)
+{
+	struct history *history = context;
+	unsigned number = CALLS_A_HISTORY + atomic_fetch_add(&history->loads, 1);
+	struct call *call = &history->calls[number];
+
+	if (key_size != 3 || memcmp(key, "key", 3) != 0) {
+		atomic_fetch_sub(&history->loads, 1);
+		return TW_NOT_FOUND;
+	}
+	assert_true(number < CALLS_MOST);
+	*call = (struct call){.action = LOAD,
+			      .thread = THREADS_MOST,
+			      .value = number + 1,
+			      .length = 2 + 2 * (int)(number % 3),
+			      .has_loaded = true,
+			      .called = history_stamp(history)};
+	for (uint64_t i = history->base / INTERVAL % 4; i > 0; i--)
+		sched_yield();
+	/* The base differs from history to history. */
+	switch ((number + (uint64_t)(history->base / INTERVAL)) % 4) {
+	case 0:
+		call->status = TW_LOAD_FAILED;
+		break;
+	case 1:
+		call->status = TW_NOT_FOUND;
+		break;
+	default:
+		call->status = tw_cache_load_copy(loading, &call->value, sizeof(call->value),
+						  call->length * HALF);
+	}
+	call->from = history_now(history);
+	call->step.began = call->returned = history_stamp(history);
+	(void)tw_cache_load_end(loading, call->status);
+	call->to = history_now(history);
+	call->step.ended = history_stamp(history);
+	return TW_OK;
 }
 
 static enum tw_status call_take(struct history *history, struct call *call)
@@ -263,6 +334,24 @@ static enum tw_status call_take(struct history *history, struct call *call)
 		memcpy(&call->found, tw_cache_entry_value(entry, NULL), sizeof(call->found));
 	tw_cache_entry_release(entry);
 	return status;
+}
+
+static void on_value(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+{
+	struct call *call = context;
+
+	if (entry)
+		memcpy(&call->found, tw_cache_entry_value(entry, NULL), sizeof(call->found));
+	call->status = status;
+	call->to = history_now(call->history);
+	call->step.ended = history_stamp(call->history);
+	atomic_fetch_add(&call->told, 1);
+}
+
+/* It ends when the value is told. */
+static void call_take_async(struct history *history, struct call *call)
+{
+	assert_int_equal(tw_cache_take_async(history->cache, "key", 3, on_value, call), TW_OK);
 }
 
 static enum tw_status call_cache(struct history *history, struct call *call)
@@ -301,18 +390,25 @@ static enum action random_action(struct random *random, const struct history *hi
 					     MOVE_NOW,   DRAIN,        FLUSH};
 	static const enum action entries[] = {GET,     GET,    GET,   SET,  SET, ADD,
 					      REPLACE, DELETE, TOUCH, TAKE, TAKE};
+	static const enum action loaded[] = {GET,  GET,        GET,        SET,
+					     ADD,  REPLACE,    DELETE,     TOUCH,
+					     TAKE, TAKE_ASYNC, TAKE_ASYNC, TAKE_ASYNC};
 
 	if (is_first && random_once_in(random, 3))
 		return ADVANCE;
+	if (history->has_loader)
+		return loaded[random_below(random, sizeof(loaded) / sizeof(loaded[0]))];
 	return history->cache ? entries[random_below(random, sizeof(entries) / sizeof(entries[0]))]
 			      : timers[random_below(random, sizeof(timers) / sizeof(timers[0]))];
 }
 
-static void draw_call(struct random *random, const struct history *history, struct call *call)
+static void draw_call(struct random *random, struct history *history, struct call *call)
 {
 	unsigned number = (unsigned)(call - history->calls);
 
-	*call = (struct call){.thread = (int)number / history->calls_each, .value = number + 1};
+	*call = (struct call){.thread = (int)number / history->calls_each,
+			      .value = number + 1,
+			      .history = history};
 	call->action = random_action(random, history, call->thread == 0);
 	call->key = random_once_in(random, 4);
 	/* One to three ticks. */
@@ -325,6 +421,10 @@ static void make_call(struct history *history, struct call *call, struct drained
 {
 	call->step.began = history_stamp(history);
 	call->from = history_now(history);
+	if (call->action == TAKE_ASYNC) {
+		call_take_async(history, call);
+		return;
+	}
 	call->status =
 		history->cache ? call_cache(history, call) : call_timer(history, call, drained);
 	call->to = history_now(history);
@@ -615,11 +715,12 @@ static bool entry_is_put(struct judge *judge, const struct call *call, int now,
 {
 	unsigned cause = key->value == 0 ? TW_CAUSE_EXPIRED : end_of(judge, key->value)->reason;
 	bool is_gone = cause == TW_CAUSE_EXPIRED && entry_may_be_gone(key, call);
+	bool is_set = call->action == SET || call->action == LOAD;
 	/* A set does not tell; so it may judge by its own clock what a lookup has found expired. */
-	bool is_there = cause == TW_CAUSE_REPLACED && key->deadline > now &&
-			(call->action == SET || !key->is_expired);
+	bool is_there =
+		cause == TW_CAUSE_REPLACED && key->deadline > now && (is_set || !key->is_expired);
 	bool fits = (is_gone && call->action != REPLACE) ||
-		    (is_there && (call->action == SET || call->action == REPLACE));
+		    (is_there && (is_set || call->action == REPLACE));
 
 	if (key->value != 0)
 		fits &= entry_leaves(judge, key, cause);
@@ -633,29 +734,113 @@ static bool calls_overlap(const struct call *left, const struct call *right)
 	return left->step.began < right->step.ended && right->step.began < left->step.ended;
 }
 
+static bool overrides(const struct call *call)
+{
+	return call->action == SET || call->action == ADD || call->action == REPLACE ||
+	       call->action == DELETE;
+}
+
+/* Loads come one after the other: it had not begun before the one before it could end. */
+static uint64_t load_first_moment(const struct history *history, const struct call *load)
+{
+	uint64_t first = 0;
+
+	for (unsigned i = 0; i < history_calls(history); i++) {
+		const struct call *other = &history->calls[i];
+
+		if (other->has_loaded && other->returned < load->called && other->returned > first)
+			first = other->returned;
+	}
+	return first;
+}
+
+/* Whether a set or delete may have come while it ran, and before the take, which waited for it,
+ * looked again instead. */
+static bool load_may_be_overridden(const struct history *history, const struct call *load,
+				   const struct call *take)
+{
+	uint64_t first = load_first_moment(history, load);
+
+	for (int i = 0; i < CALLS_A_HISTORY; i++) {
+		const struct call *other = &history->calls[i];
+
+		if (overrides(other) && other->step.ended > first &&
+		    other->step.began < load->step.ended &&
+		    (!take || take->step.began < other->step.ended))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a set or delete did come while its loader ran. */
+static bool load_is_overridden(const struct history *history, const struct call *load)
+{
+	for (int i = 0; i < CALLS_A_HISTORY; i++) {
+		const struct call *other = &history->calls[i];
+
+		if (overrides(other) && other->status == TW_OK &&
+		    other->step.began > load->called && other->step.ended < load->returned)
+			return true;
+	}
+	return false;
+}
+
 /* Whether the value is that of a load, by this take or one that overlaps it, that a set or delete
  * overrode. A take that begins when that one is over looks again instead. */
 static bool take_was_given(struct judge *judge, const struct call *call)
 {
 	const struct call *loader = &judge->history->calls[call->found - 1];
-	bool is_overridden = false;
 
-	if (loader->action != TAKE || !loader->has_loaded || !calls_overlap(loader, call) ||
-	    atomic_load(&end_of(judge, call->found)->count) > 0)
-		return false;
-	for (int i = 0; i < CALLS_A_HISTORY; i++) {
-		const struct call *other = &judge->history->calls[i];
+	return (loader->action == TAKE || loader->action == LOAD) && loader->has_loaded &&
+	       loader->status == TW_OK && calls_overlap(loader, call) &&
+	       atomic_load(&end_of(judge, call->found)->count) == 0 &&
+	       load_may_be_overridden(judge->history, loader, call);
+}
 
-		is_overridden |= (other->action == SET || other->action == ADD ||
-				  other->action == REPLACE || other->action == DELETE) &&
-				 calls_overlap(loader, other) &&
-				 call->step.began < other->step.ended;
+/* Whether a load that ended so, while the take waited, is what it was told of. */
+static bool load_told(struct judge *judge, const struct call *call, enum tw_status status)
+{
+	for (unsigned i = CALLS_A_HISTORY; i < history_calls(judge->history); i++) {
+		const struct call *load = &judge->history->calls[i];
+
+		if (load->status == status && calls_overlap(load, call))
+			return true;
 	}
-	return is_overridden;
+	return false;
+}
+
+/* What is past its deadline stays for a while, to be given if a load fails. */
+static bool entry_may_be_stale(const struct key_state *key, const struct call *call)
+{
+	return key->value != 0 && (key->is_expired || key->deadline <= call->to) &&
+	       key->deadline + STALE > call->from;
+}
+
+static bool entry_must_be_stale(const struct key_state *key, const struct call *call)
+{
+	return key->value != 0 && key->deadline <= call->from && key->deadline + STALE > call->to;
+}
+
+/* A take that has no value, or an old one. */
+static bool failure_fits(struct judge *judge, const struct call *call, const struct key_state *key)
+{
+	switch ((int)call->status) {
+	case TW_STALE:
+		return load_told(judge, call, TW_LOAD_FAILED) && call->found == key->value &&
+		       entry_may_be_stale(key, call);
+	case TW_LOAD_FAILED:
+		return load_told(judge, call, TW_LOAD_FAILED) && call->found == 0 &&
+		       !entry_must_be_stale(key, call);
+	default:
+		return call->status == TW_NOT_FOUND && load_told(judge, call, TW_NOT_FOUND) &&
+		       call->found == 0 && entry_may_be_gone(key, call);
+	}
 }
 
 static bool take_fits(struct judge *judge, const struct call *call, int now, struct key_state *key)
 {
+	if (call->status != TW_OK)
+		return !call->has_loaded && failure_fits(judge, call, key);
 	if (call->has_loaded && call->found != call->value)
 		return false;
 	if (call->has_loaded && atomic_load(&end_of(judge, call->value)->count) > 0)
@@ -664,6 +849,36 @@ static bool take_fits(struct judge *judge, const struct call *call, int now, str
 		return entry_may_be_gone(key, call) && take_was_given(judge, call);
 	return (entry_is_there(key, now) && call->found == key->value) ||
 	       take_was_given(judge, call);
+}
+
+/* The end of a load by the cache's loader. Where the source has none the entry leaves, unless it
+ * was set meanwhile. */
+static bool load_fits(struct judge *judge, const struct call *load, int now, bool is_kept,
+		      struct key_state *key)
+{
+	if (!is_kept)
+		return load->status == TW_LOAD_FAILED ||
+		       load_may_be_overridden(judge->history, load, NULL);
+	if (load->status == TW_OK)
+		return entry_is_put(judge, load, now, key);
+	return load->status == TW_NOT_FOUND && !load_is_overridden(judge->history, load) &&
+	       (key->value == 0 ||
+		entry_leaves(judge, key,
+			     entry_is_there(key, now) ? TW_CAUSE_EXPLICIT : TW_CAUSE_EXPIRED));
+}
+
+static enum step_answer load_take(struct judge *judge, const struct call *load, unsigned choice,
+				  struct key_state *key)
+{
+	bool is_kept = choice % 2;
+	int now;
+
+	if (!clock_read(load, choice / 2, &now))
+		return STEP_HAS_NO_MORE_CHOICES;
+	if (load->status == TW_OK &&
+	    is_kept != (atomic_load(&end_of(judge, load->value)->count) > 0))
+		return STEP_DOES_NOT;
+	return load_fits(judge, load, now, is_kept, key) ? STEP_FITS : STEP_DOES_NOT;
 }
 
 static bool entry_call_fits(struct judge *judge, const struct call *call, int now,
@@ -693,6 +908,7 @@ static bool entry_call_fits(struct judge *judge, const struct call *call, int no
 			key->deadline = (int16_t)(now + call->length);
 		return succeeded == is_there;
 	case TAKE:
+	case TAKE_ASYNC:
 		return take_fits(judge, call, now, key);
 	default:
 		return true;
@@ -704,19 +920,24 @@ static enum step_answer entry_take(void *context, size_t step, unsigned choice,
 {
 	struct judge *judge = context;
 	const struct call *call = &judge->history->calls[step];
+	enum step_answer answer;
 	struct key_state key;
-	bool fits;
+	bool is_old;
 	int now;
 
-	if (!clock_read(call, choice, &now) || (call->action == ADVANCE && choice > 0))
+	if (call->action != LOAD &&
+	    (!clock_read(call, choice, &now) || (call->action == ADVANCE && choice > 0)))
 		return STEP_HAS_NO_MORE_CHOICES;
 	memcpy(&key, bytes, sizeof(key));
 	/* An entry that was replaced or deleted was so before its listener was told. */
-	fits = key.value == 0 || end_of(judge, key.value)->reason == TW_CAUSE_EXPIRED ||
-	       end_of(judge, key.value)->at > call->step.began;
-	fits = fits && entry_call_fits(judge, call, now, &key);
+	is_old = key.value != 0 && end_of(judge, key.value)->reason != TW_CAUSE_EXPIRED &&
+		 end_of(judge, key.value)->at < call->step.began;
+	if (call->action == LOAD)
+		answer = load_take(judge, call, choice, &key);
+	else
+		answer = entry_call_fits(judge, call, now, &key) ? STEP_FITS : STEP_DOES_NOT;
 	memcpy(bytes, &key, sizeof(key));
-	return fits ? STEP_FITS : STEP_DOES_NOT;
+	return is_old && answer == STEP_FITS ? STEP_DOES_NOT : answer;
 }
 
 /* What is left has expired, or was cleared after the history. */
@@ -781,23 +1002,23 @@ static void judge_timers(struct judge *judge, struct history *history)
 static void judge_entry(struct judge *judge, struct history *history)
 {
 	*judge = (struct judge){.history = history};
-	for (int i = 0; i < CALLS_A_HISTORY; i++)
+	for (unsigned i = 0; i < history_calls(history); i++)
 		judge_add(judge, history->calls[i].step.began, history->calls[i].step.ended, NULL,
 			  0);
 }
 
 static void print_history(const struct history *history)
 {
-	for (int i = 0; i < CALLS_A_HISTORY; i++) {
+	for (unsigned i = 0; i < history_calls(history); i++) {
 		const struct call *call = &history->calls[i];
 
 		print_message("thread %d, %llu to %llu, clock %d to %d: %s %u value %u length %d: "
-			      "%s, found %u, remaining %d%s\n",
+			      "%s, found %u, remaining %d, loaded from %llu to %llu\n",
 			      call->thread, (unsigned long long)call->step.began,
 			      (unsigned long long)call->step.ended, call->from, call->to,
 			      action_names[call->action], call->key, call->value, call->length,
 			      tw_status_name(call->status), call->found, call->remaining,
-			      call->has_loaded ? ", loaded" : "");
+			      (unsigned long long)call->called, (unsigned long long)call->returned);
 	}
 	for (unsigned value = 1; value < VALUES; value++) {
 		const struct end *end = &history->ends[value];
@@ -811,31 +1032,70 @@ static void print_history(const struct history *history)
 	}
 }
 
+/* Why what became of the call's value can't be, or NULL. */
+static const char *value_fault(const struct history *history, const struct call *call)
+{
+	const struct end *end = &history->ends[call->value];
+	bool is_given = history->cache ? (call->action == SET || call->action == ADD ||
+					  call->action == REPLACE) &&
+						 call->status == TW_OK
+				       : call->action == SET_TIMER;
+	bool may_be_given = history->cache && call->has_loaded && call->status == TW_OK;
+
+	if (end->count > 1 || (is_given && end->count == 0))
+		return "a value did not come back once";
+	if (!is_given && !may_be_given && end->count > 0)
+		return "a value came back that was not taken";
+	if (end->count > 0 && end->now < end->deadline &&
+	    (history->cache ? end->reason == TW_CAUSE_EXPIRED
+			    : end->kind == END_EXECUTED && end->deadline % 2 == 0))
+		return "a value expired early";
+	return NULL;
+}
+
+/* Why the load can't be, or NULL. */
+static const char *load_fault(const struct history *history, const struct call *load)
+{
+	if (history->ends[load->value].count > 0 && load_is_overridden(history, load))
+		return "a load was kept over what was set or deleted meanwhile";
+	for (unsigned i = 0; i < history_calls(history); i++) {
+		const struct call *other = &history->calls[i];
+
+		if (other != load && other->has_loaded && other->called < load->returned &&
+		    load->called < other->returned)
+			return "two loads of the key ran at the same time";
+	}
+	return NULL;
+}
+
+static const char *take_fault(const struct history *history, const struct call *take)
+{
+	bool has_value = take->status == TW_OK || take->status == TW_STALE;
+
+	if (has_value ? take->found == 0 || take->found >= VALUES
+		      : take->found != 0 || !history->has_loader)
+		return "a take failed, or found no value of the history";
+	if (take->action == TAKE_ASYNC && take->told != 1)
+		return "a take was not told once";
+	return NULL;
+}
+
 /* Why the history can't be, or NULL, without looking for an order. */
 static const char *history_fault(const struct history *history)
 {
-	for (int i = 0; i < CALLS_A_HISTORY; i++) {
+	for (unsigned i = 0; i < history_calls(history); i++) {
 		const struct call *call = &history->calls[i];
-		const struct end *end = &history->ends[call->value];
-		bool is_given = history->cache ? (call->action == SET || call->action == ADD ||
-						  call->action == REPLACE) &&
-							 call->status == TW_OK
-					       : call->action == SET_TIMER;
-		bool may_be_given = history->cache && call->action == TAKE && call->has_loaded;
+		bool is_take = call->action == TAKE || call->action == TAKE_ASYNC;
+		const char *fault = value_fault(history, call);
 
 		if (!history->cache && call->status != TW_OK && call->action != CONTAINS)
 			return "a call failed";
-		if (history->cache && call->action == TAKE &&
-		    (call->status != TW_OK || call->found == 0 || call->found >= VALUES))
-			return "a take failed, or found no value of the history";
-		if (end->count > 1 || (is_given && end->count == 0))
-			return "a value did not come back once";
-		if (!is_given && !may_be_given && end->count > 0)
-			return "a value came back that was not taken";
-		if (end->count > 0 && end->now < end->deadline &&
-		    (history->cache ? end->reason == TW_CAUSE_EXPIRED
-				    : end->kind == END_EXECUTED && end->deadline % 2 == 0))
-			return "a value expired early";
+		if (!fault && is_take)
+			fault = take_fault(history, call);
+		if (!fault && call->has_loaded)
+			fault = load_fault(history, call);
+		if (fault)
+			return fault;
 	}
 	return NULL;
 }
@@ -868,8 +1128,31 @@ static void history_begin(struct history *history)
 {
 	history->base = tw_now(history->wheel);
 	atomic_store(&history->time, 1);
+	atomic_store(&history->loads, 0);
 	for (unsigned value = 0; value < VALUES; value++)
 		history->ends[value] = (struct end){0};
+}
+
+static void on_end_of_queue(void *context, enum tw_status status,
+			    const struct tw_cache_entry *entry)
+{
+	assert_int_equal(status, TW_NOT_FOUND);
+	assert_null(entry);
+	atomic_store((atomic_uint *)context, 1);
+}
+
+/* Waits for the loads that were queued, and for those that takes queue which came too late for
+ * them: the one thread that loads has them in order. */
+static void wait_for_loads(struct history *history)
+{
+	for (int i = 0; i < 2; i++) {
+		atomic_uint is_told = 0;
+
+		assert_int_equal(
+			tw_cache_take_async(history->cache, "end", 3, on_end_of_queue, &is_told),
+			TW_OK);
+		spin_until(&is_told, 1);
+	}
 }
 
 /* All is over: what is left goes, and is told of. */
@@ -877,6 +1160,8 @@ static void history_settle(struct history *history)
 {
 	struct drained rest = {history, NULL};
 
+	if (history->has_loader)
+		wait_for_loads(history);
 	assert_int_equal(tw_wait_idle(history->wheel), TW_OK);
 	if (history->cache)
 		assert_int_equal(tw_cache_flush(history->cache), TW_OK);
@@ -946,18 +1231,33 @@ static void run_timers(const struct variant *variant, int threads, size_t capaci
 	history_close(history);
 }
 
-static void run_entries(const struct variant *variant, int threads)
+static void run_cache(struct history *history, struct tw_cache_options options)
 {
-	struct history *history = history_open(variant, threads, 0);
-	const struct tw_cache_options options = {.context = history,
-						 .wheel = history->wheel,
-						 .jitter = -1,
-						 .on_remove = on_removal,
-						 .shards = 1};
-
+	options.context = history;
+	options.wheel = history->wheel;
+	options.jitter = -1;
+	options.on_remove = on_removal;
+	options.shards = 1;
 	assert_int_equal(tw_cache_create(&history->cache, TW_HOUR, &options), TW_OK);
 	run_histories(history);
 	history_close(history);
+}
+
+static void run_entries(const struct variant *variant, int threads)
+{
+	run_cache(history_open(variant, threads, 0), (struct tw_cache_options){0});
+}
+
+static void run_loads(const struct variant *variant, int threads)
+{
+	struct history *history = history_open(variant, threads, 0);
+
+	history->has_loader = true;
+	run_cache(history, (struct tw_cache_options){.load = load_in_background,
+						     .load_context = history,
+						     .loaders = 1,
+						     .refresh_after = HALF,
+						     .stale_if_error = STALE * HALF});
 }
 
 static void timers_of_three_threads_are_linearizable(void **state)
@@ -983,6 +1283,16 @@ static void entries_of_three_threads_are_linearizable(void **state)
 static void entries_of_four_threads_are_linearizable(void **state)
 {
 	run_entries(*state, 4);
+}
+
+static void loads_of_three_threads_are_linearizable(void **state)
+{
+	run_loads(*state, 3);
+}
+
+static void loads_of_four_threads_are_linearizable(void **state)
+{
+	run_loads(*state, 4);
 }
 
 /* ---- The judge is no use if it finds everything right ---- */
@@ -1141,6 +1451,117 @@ static bool given_fits(bool begins_after_set)
 	return linearize(judge.steps, judge.count, &entry, NULL);
 }
 
+static struct call *write_load(struct written *written, enum tw_status status)
+{
+	unsigned number = CALLS_A_HISTORY + atomic_fetch_add(&written->history.loads, 1);
+	struct call *load = &written->history.calls[number];
+
+	*load = (struct call){.action = LOAD,
+			      .value = number + 1,
+			      .length = 4,
+			      .status = status,
+			      .has_loaded = true,
+			      .called = written->time,
+			      .returned = written->time + 1,
+			      .step = {written->time + 1, written->time + 2}};
+	written->time += 3;
+	return load;
+}
+
+static bool loads_fit(struct written *written)
+{
+	struct judge judge;
+	const struct sequential entry = {&judge, entry_take, entry_may_end};
+
+	written->history.over = written->time++;
+	if (history_fault(&written->history))
+		return false;
+	judge_entry(&judge, &written->history);
+	return linearize(judge.steps, judge.count, &entry, NULL);
+}
+
+static struct written *loads_begin(void)
+{
+	static struct written written;
+	static char anything;
+
+	memset(&written, 0, sizeof(written));
+	/* Nobody looks at it: it says that the history is one of a cache. */
+	written.history.cache = (struct tw_cache *)&anything;
+	written.history.has_loader = true;
+	written.time = 1;
+	return &written;
+}
+
+/* A value with a deadline at 2, and a take at that clock, whose load fails, that is told this. */
+static bool failed_take_fits(int clock, enum tw_status told, enum tw_status ended)
+{
+	struct written *written = loads_begin();
+	struct call *take;
+
+	write_call(written, SET, 0, 2);
+	take = write_call(written, TAKE_ASYNC, 0, 0);
+	write_load(written, ended);
+	take->from = take->to = clock;
+	take->status = told;
+	take->found = told == TW_STALE ? 1 : 0;
+	take->told = 1;
+	take->step.ended = written->time++;
+	write_rest(written);
+	write_end(written, 1, END_RELEASED, TW_CAUSE_EXPIRED, 2)->now = clock;
+	return loads_fit(written);
+}
+
+/* A load whose value replaces what was set before its loader was called, or meanwhile. */
+static bool kept_load_fits(bool is_set_meanwhile)
+{
+	struct written *written = loads_begin();
+	struct call *load;
+
+	if (!is_set_meanwhile)
+		write_call(written, SET, 0, 4);
+	load = write_load(written, TW_OK);
+	if (is_set_meanwhile) {
+		write_call(written, SET, 0, 4);
+		load->returned = load->step.began = written->time++;
+		load->step.ended = written->time++;
+	}
+	write_rest(written);
+	write_end(written, 1, END_RELEASED, TW_CAUSE_REPLACED, 4);
+	write_end(written, load->value, END_RELEASED, TW_CAUSE_EXPIRED, 4)->now = 4;
+	return loads_fit(written);
+}
+
+/* Two loads, one after the other or at the same time. */
+static bool two_loads_fit(bool is_apart)
+{
+	struct written *written = loads_begin();
+	struct call *first = write_load(written, TW_LOAD_FAILED);
+
+	write_load(written, TW_LOAD_FAILED);
+	if (!is_apart)
+		first->returned = first->step.began = first->step.ended = written->time++;
+	write_rest(written);
+	return loads_fit(written);
+}
+
+static void loads_that_are_not_linearizable_are_found(void **state)
+{
+	(void)state;
+	assert_true(failed_take_fits(2, TW_STALE, TW_LOAD_FAILED));
+	assert_false(failed_take_fits(2, TW_STALE, TW_OK));          /* nothing failed */
+	assert_false(failed_take_fits(1, TW_STALE, TW_LOAD_FAILED)); /* not past its deadline */
+	assert_false(failed_take_fits(2 + STALE, TW_STALE, TW_LOAD_FAILED)); /* too old */
+	assert_true(failed_take_fits(2 + STALE, TW_LOAD_FAILED, TW_LOAD_FAILED));
+	assert_false(failed_take_fits(2, TW_LOAD_FAILED, TW_LOAD_FAILED)); /* one could be given */
+	assert_true(failed_take_fits(2, TW_NOT_FOUND, TW_NOT_FOUND));
+	assert_false(failed_take_fits(2, TW_NOT_FOUND, TW_LOAD_FAILED));
+	assert_true(kept_load_fits(false));
+	assert_false(kept_load_fits(true));
+	assert_true(two_loads_fit(true));
+	assert_false(two_loads_fit(false));
+}
+
 static void entries_that_are_not_linearizable_are_found(void **state)
 {
 	(void)state;
@@ -1169,6 +1590,7 @@ static void timers_that_are_not_linearizable_are_found(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(timers_that_are_not_linearizable_are_found),
 	cmocka_unit_test(entries_that_are_not_linearizable_are_found),
+	cmocka_unit_test(loads_that_are_not_linearizable_are_found),
 	TEST_IN(levels_inline, timers_of_three_threads_are_linearizable),
 	TEST_IN(levels_owner, timers_of_four_threads_are_linearizable),
 	TEST_IN(rounds_workers, timers_of_three_threads_are_linearizable),
@@ -1178,6 +1600,9 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, entries_of_three_threads_are_linearizable),
 	TEST_IN(levels_owner, entries_of_four_threads_are_linearizable),
 	TEST_IN(levels_threads, entries_of_four_threads_are_linearizable),
+	TEST_IN(levels_inline, loads_of_three_threads_are_linearizable),
+	TEST_IN(levels_owner, loads_of_four_threads_are_linearizable),
+	TEST_IN(levels_threads, loads_of_four_threads_are_linearizable),
 };
 
 TEST_PROGRAM(tests)

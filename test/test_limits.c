@@ -445,6 +445,7 @@ struct parked {
 	atomic_int id; /* the system's, of the thread */
 	const char *key;
 	uintptr_t value;
+	tw_duration delay; /* 0: ten ticks */
 	atomic_bool done;
 	enum tw_status status;
 };
@@ -455,7 +456,8 @@ static void *set_and_wait(void *argument)
 
 	atomic_store(&parked->id, gettid());
 	parked->status = tw_set_timer(parked->recorder->wheel, parked->key, strlen(parked->key),
-				      VALUE(parked->value), 10 * INTERVAL);
+				      VALUE(parked->value),
+				      parked->delay > 0 ? parked->delay : 10 * INTERVAL);
 	atomic_store(&parked->done, true);
 	return NULL;
 }
@@ -528,6 +530,28 @@ static void sets_of_one_key_at_max_pending_share_a_place(void **state)
 	assert_released(recorder, 2, TW_REPLACED);
 	assert_int_equal(tw_pending(recorder->wheel), 1);
 	assert_int_equal(atomic_load(&recorder->wheel->owner.out.places.taken), 1);
+	recorder_close(recorder);
+}
+
+/* The owner sleeps for long after the turn in which the place became free. */
+static void set_that_waited_for_a_place_gives_back_at_once_what_it_replaces(void **state)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, *state);
+	struct parked first = {.key = "same", .value = 2, .delay = TW_HOUR};
+	struct parked second = {.key = "same", .value = 3, .delay = TW_HOUR};
+
+	options.clock = TW_CLOCK_MONOTONIC;
+	options.max_pending = 1;
+	recorder_start(recorder, INTERVAL, 16, &options);
+	set_timer(recorder, "only", 1, TW_HOUR);
+	parked_start(&first, recorder, 1);
+	parked_start(&second, recorder, 2);
+	move_timer(recorder, "only", 10 * INTERVAL);
+	parked_end(&first);
+	parked_end(&second);
+	WAIT_UNTIL(times_returned(recorder, 2) == 1);
+	assert_released(recorder, 2, TW_REPLACED);
 	recorder_close(recorder);
 }
 
@@ -729,6 +753,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(owner, sets_at_max_pending_are_not_overtaken_by_later_ones),
 	TEST_BOTH(owner, sets_of_one_key_at_max_pending_share_a_place),
 	TEST_BOTH(threads, sets_of_one_key_at_max_pending_share_a_place),
+	TEST_BOTH(owner, set_that_waited_for_a_place_gives_back_at_once_what_it_replaces),
+	TEST_BOTH(threads, set_that_waited_for_a_place_gives_back_at_once_what_it_replaces),
 	TEST_IN(levels_inline, refused_sets_keep_no_memory),
 	TEST_IN(levels_inline, sets_refused_by_the_queue_keep_no_memory),
 };

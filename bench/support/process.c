@@ -61,7 +61,16 @@ void process_trim_heap(void)
 {
 	malloc_trim(0);
 }
+
+void process_use_one_heap(void)
+{
+	mallopt(M_ARENA_MAX, 1);
+}
 #else
+void process_use_one_heap(void)
+{
+}
+
 void process_trim_heap(void)
 {
 }

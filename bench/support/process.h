@@ -25,6 +25,8 @@ int64_t process_page_faults(void);
 
 /* What free() has kept for later goes back to the system; nothing where that is not glibc's. */
 void process_trim_heap(void);
+/* The C library may have 8 heaps a core, and each keeps some of what it has had. */
+void process_use_one_heap(void);
 
 /* How often a thread of this process gave up its core by itself. */
 int64_t process_voluntary_switches(void);

@@ -19,11 +19,13 @@
  * TW_KEY_SIZE_MAX long, copied. Times are on the wheel's clock (tw_now), in nanoseconds.
  *
  * What the cache guarantees:
- *  - No call hands out a value at or past its deadline, however late its timer is; none is removed
- *    for its age before it. Lookups find out by a coarse clock, and read the precise one only near
- *    the deadline. What one call has found expired, no other finds there.
+ *  - No call hands out a value at or past its deadline, however late its timer is, but for takes
+ *    that say so by TW_STALE (stale_if_error); none is removed for its age before it. Lookups find
+ *    out by a coarse clock, and read the precise one only near the deadline. What one call has
+ *    found expired, no other finds there.
  *  - Every entry that came in leaves exactly once, with one cause, and on_remove is told of it.
- *  - Entries past their deadline leave without any traffic, within two ticks of the wheel.
+ *  - Entries past their deadline, and stale_if_error, leave without any traffic, within two ticks
+ *    of the wheel.
  *  - A lookup waits for nothing: not for other lookups, not for a thread that sleeps with a pinned
  *    entry, not for the removal of a million others.
  *  - A call that fails changes nothing, and leaves its values with the caller.
@@ -48,13 +50,15 @@ struct tw_cache_entry;
 
 /* Most shards of a cache. */
 #define TW_CACHE_SHARDS_MAX 1024
+/* Most threads for loads. */
+#define TW_CACHE_LOADERS_MAX 1024
 /* What an entry weighs at most: more counts as this. */
 #define TW_CACHE_WEIGHT_MAX ((uint64_t)1 << 48)
 
 /* Why an entry left the cache. One past its deadline has expired, whichever call but
  * tw_cache_destroy removes it. */
 enum tw_cache_cause {
-	TW_CAUSE_EXPLICIT, /* tw_cache_delete, tw_cache_clear */
+	TW_CAUSE_EXPLICIT, /* tw_cache_delete, tw_cache_clear; refresh_after: the source lost it */
 	TW_CAUSE_REPLACED, /* another value was set under its key */
 	TW_CAUSE_SIZE,     /* it had to make room: max_entries, max_bytes */
 	TW_CAUSE_EXPIRED,  /* its deadline has passed */
@@ -93,17 +97,40 @@ typedef uint64_t tw_cache_weigh_fn(void *context, const void *key, size_t key_si
 typedef void tw_cache_remove_fn(void *context, const struct tw_cache_entry *entry,
 				enum tw_cache_cause cause);
 
+/* A load that runs, for its loader: what it leaves its value in. */
+struct tw_cache_loading;
+
+/*
+ * Fetches the key's value from the source, and gives it to `loading` by tw_cache_load_copy or
+ * tw_cache_load_adopt. Called by tw_cache_take in the calling thread, or as tw_cache_options.load
+ * by a thread of the cache, with no lock held; may sleep, and may call the cache, tw_cache_take of
+ * other keys too. Answers TW_OK: the value was given; TW_NOT_FOUND: the source has none, which is
+ * kept for negative_expire; anything else is an error, which all waiting callers are told and none
+ * after them; numbers that are no status are passed on too. A value given is ignored then, and
+ * freed. TW_OK without a value counts as TW_LOAD_FAILED, and so does a loader that ends its thread
+ * (pthread_exit, cancellation). With its return the load has ended, and `loading` is gone, unless
+ * it was kept.
+ */
+typedef enum tw_status tw_cache_load(void *argument, const void *key, size_t key_size,
+				     struct tw_cache_loading *loading);
+
 /* Counts since tw_cache_create, exact when no other call runs; see tw_cache_get_stats. */
 struct tw_cache_stats {
 	/* Each key asked for by get, get_many, acquire or take counts as one of these three. */
 	uint64_t hits;
-	uint64_t misses; /* not there, or past its deadline; a take that waits for a load too */
-	uint64_t absent; /* known to be absent (negative_expire) */
-	uint64_t loads;  /* loaders called */
+	uint64_t misses;    /* not there, or past its deadline; a take that waits for a load too */
+	uint64_t absent;    /* known to be absent (negative_expire) */
+	uint64_t loads;     /* loaders called, once for each key */
+	uint64_t refreshes; /* of those: of values that could still be read (refresh_after) */
 	uint64_t load_errors;   /* of those: gave no value, absences included */
-	uint64_t load_waits;    /* takes that waited for another's load */
+	uint64_t load_waits;    /* takes that waited for another's load, or to be told of it */
 	uint64_t wait_timeouts; /* of those: gave up, TW_TIMED_OUT */
-	uint64_t inserts;       /* entries that came in, replacements and absences included */
+	/* How long loads took, of those that have ended, and the sum: real time, on a manual clock
+	 * too. */
+	struct tw_percentiles load_time;
+	tw_duration load_time_total;
+	uint64_t stale;   /* takes that were given TW_STALE */
+	uint64_t inserts; /* entries that came in, replacements and absences included */
 	/* Entries that left, by cause; their sum and `entries` make `inserts`. */
 	uint64_t removed[TW_CACHE_CAUSES];
 	uint64_t notified; /* calls of on_remove that returned */
@@ -163,6 +190,37 @@ struct tw_cache_options {
 	 * set below the limit may go over it by what it evicts. 0: no limit.
 	 */
 	uint64_t max_queued_removals;
+	/*
+	 * The cache's own loader, and its argument, which must live as long as the cache: for
+	 * tw_cache_take_async, and takes without a loader of theirs. It is called on threads made
+	 * for that, NAME-load, so many as `loaders` says (0: 2; at most TW_CACHE_LOADERS_MAX),
+	 * whatever drives the wheel. NULL: there is none, and no such threads.
+	 */
+	tw_cache_load *load;
+	void *load_context;
+	unsigned loaders;
+	/*
+	 * A value that was set so long ago is loaded anew by the cache's own loader when it is
+	 * looked up (by get, get_many, acquire, or a take of any kind): once for all these calls,
+	 * which are given the old value at once until the new one is there. With jitter, the same
+	 * for a key each time. A reload that brings no value leaves the old one, until its
+	 * deadline, and is tried again after a 16th of the time, an 8th, and so on up to a half,
+	 * and then each half; but where the source has the key no more (TW_NOT_FOUND) it leaves,
+	 * with TW_CAUSE_REPLACED if that is kept (negative_expire), else TW_CAUSE_EXPLICIT. What is
+	 * set or deleted meanwhile stays so. Takes 16 bytes an entry. Shorter than lifetimes, or
+	 * it does nothing. ≥ 0; 0: nothing is loaded anew; else `load` must be given.
+	 */
+	tw_duration refresh_after;
+	/* While so many of these loads wait for a thread or run, the old value is given and that is
+	 * all. 0: 64. */
+	unsigned max_refreshing;
+	/*
+	 * So long a value stays in memory after its deadline, for takes whose load fails: these are
+	 * given it with TW_STALE. No other call finds it; it counts for the limits, in
+	 * tw_cache_count and in what there is, and may have to make room. Not where the source has
+	 * the key no more (TW_NOT_FOUND), which removes it. ≥ 0; 0: nothing stays.
+	 */
+	tw_duration stale_if_error;
 	/* Called on the wheel's pool every stats_interval (0: a minute) with the counts; NULL:
 	 * not. */
 	tw_duration stats_interval;
@@ -190,15 +248,17 @@ TW_API enum tw_status tw_cache_create(struct tw_cache **cache, tw_duration expir
  * Has all threads stop using the cache, so that it can be destroyed: calls that begin later answer
  * TW_CLOSED, and so do takes that wait for a load. Calls under way end as they would have; no set
  * of theirs comes in after the return. A load that runs goes on, and its own take is given what it
- * brings. What is in the cache stays until its deadline or tw_cache_destroy, and on_remove is told
- * as before. Any thread, also from a listener, a loader or a task, any number of times, beside all
- * calls but tw_cache_destroy. Waits for no call; costs a lock for each shard. TW_OK; TW_CLOSED: it
- * was stopped before; TW_INVALID: no cache.
+ * brings; takes that were to be told by a call are told TW_CLOSED before the return. What is in the
+ * cache stays until its deadline or tw_cache_destroy, and on_remove is told as before. Any thread,
+ * also from a listener, a loader or a task, any number of times, beside all calls but
+ * tw_cache_destroy. Waits for no call; costs a lock for each shard. TW_OK; TW_CLOSED: it was
+ * stopped before; TW_INVALID: no cache.
  */
 TW_API enum tw_status tw_cache_stop(struct tw_cache *cache);
 
 /*
- * Ends the cache: stops it; waits until takes that waited and the loads that run have returned;
+ * Ends the cache: stops it; waits until takes that waited and the loaders that run have returned;
+ * ends the loads that loaders have kept;
  * removes every entry, waits until on_remove was told of all, and frees everything but the entries
  * that are still pinned, which stay readable until they are released. The cause is
  * TW_CAUSE_SHUTDOWN for each of them, also for one past its deadline that had not left yet. NULL is
@@ -229,7 +289,8 @@ TW_API enum tw_status tw_cache_set_with_expire(struct tw_cache *cache, const voi
 					       size_t key_size, const void *value,
 					       size_t value_size, tw_duration expire);
 
-/* As tw_cache_set_with_expire, if the key has no value that may still be read; else TW_EXISTS. */
+/* As tw_cache_set_with_expire, if the key has no value that may still be read; else TW_EXISTS. An
+ * absence that is remembered (negative_expire) is no value: it gives way. */
 TW_API enum tw_status tw_cache_add(struct tw_cache *cache, const void *key, size_t key_size,
 				   const void *value, size_t value_size, tw_duration expire);
 
@@ -268,6 +329,22 @@ TW_API enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size
 TW_API enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t key_size,
 				       const struct tw_cache_entry **entry);
 
+/*
+ * As tw_cache_acquire, but only to look: neither a hit nor a miss nor a use, and with `idle` the
+ * entry's lifetime does not begin anew. Statuses as for tw_cache_acquire.
+ */
+TW_API enum tw_status tw_cache_peek(struct tw_cache *cache, const void *key, size_t key_size,
+				    const struct tw_cache_entry **entry);
+
+/*
+ * How long the key's entry may still be read, in nanoseconds: > 0; TW_FOREVER: it does not expire.
+ * Looks as tw_cache_peek does; reads the precise clock. Any thread.
+ * TW_OK; TW_NOT_FOUND; TW_INVALID: no cache, a bad key, nothing to fill; TW_NO_MEMORY; TW_CLOSED.
+ * Except on TW_OK *remaining is 0.
+ */
+TW_API enum tw_status tw_cache_remaining(struct tw_cache *cache, const void *key, size_t key_size,
+					 tw_duration *remaining);
+
 /* Of a pinned entry, or inside a callback that was given it. Any thread. `size` may be NULL. An
  * empty value that was copied is not NULL. */
 TW_API const void *tw_cache_entry_value(const struct tw_cache_entry *entry, size_t *size);
@@ -281,10 +358,54 @@ TW_API void tw_cache_entry_release(const struct tw_cache_entry *entry);
 
 /*
  * Removes the key's entry (TW_CAUSE_EXPLICIT). A load of the key that runs will not be kept. Any
- * thread; costs as tw_cache_set. TW_OK; TW_NOT_FOUND: it had none, or one past its deadline, which
- * is gone now; TW_INVALID: no cache, a bad key; TW_CLOSED.
+ * thread; costs as tw_cache_set. TW_OK; TW_NOT_FOUND: it had none, or one past its deadline, or a
+ * remembered absence (negative_expire), which are gone now; TW_INVALID: no cache, a bad key;
+ * TW_CLOSED.
  */
 TW_API enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t key_size);
+
+/*
+ * As tw_cache_delete, and gives the entry that was there, pinned: of several threads that pop a key
+ * one has it. Neither a hit nor a miss. Except on TW_OK *entry is NULL.
+ * TW_OK; TW_NOT_FOUND; TW_INVALID: no cache, a bad key, nothing to fill; TW_CLOSED.
+ */
+TW_API enum tw_status tw_cache_pop(struct tw_cache *cache, const void *key, size_t key_size,
+				   const struct tw_cache_entry **entry);
+
+/* What is to become of a key. */
+enum tw_cache_verdict {
+	TW_CACHE_KEEP,    /* it stays as it is */
+	TW_CACHE_REPLACE, /* it gets the value that was computed */
+	TW_CACHE_DELETE   /* as by tw_cache_delete */
+};
+
+/* A value that was computed; may be read until tw_cache_compute returns. */
+struct tw_cache_computed {
+	const void *value; /* is copied */
+	size_t value_size;
+	tw_duration expire; /* > 0, or TW_FOREVER; 0: the cache's own */
+};
+
+/*
+ * Judges the key by its entry, NULL: it has none that may be read, and for TW_CACHE_REPLACE fills
+ * in what it shall have, which is all 0 before. Called under the lock of the key's shard: it must
+ * be quick, must not call the cache nor end its thread, and may be called again where the entry's
+ * deadline comes at that very moment. The entry may be pinned by tw_cache_entry_pin.
+ */
+typedef enum tw_cache_verdict tw_cache_compute_fn(void *context, const struct tw_cache_entry *entry,
+						  struct tw_cache_computed *computed);
+
+/*
+ * Reads and changes the key in one step, between which no other call for it comes. A replaced value
+ * leaves with TW_CAUSE_REPLACED, a deleted one with TW_CAUSE_EXPLICIT; a load of the key that runs
+ * will not be kept then. Neither a hit nor a miss. Waits for no load. Any thread; costs as
+ * tw_cache_set, and `compute`.
+ * TW_OK: it is as `compute` said, also where that was to delete nothing; TW_INVALID: no cache, a
+ * bad key, no `compute`, no such verdict, a value or a lifetime as tw_cache_set_with_expire would
+ * not have it; TW_FULL, as tw_cache_set; TW_NO_MEMORY; TW_CLOSED. On failure nothing has changed.
+ */
+TW_API enum tw_status tw_cache_compute(struct tw_cache *cache, const void *key, size_t key_size,
+				       tw_cache_compute_fn *compute, void *context);
 
 /*
  * Gives the key's entry a new lifetime from now on, shorter or longer. A later deadline commands
@@ -295,26 +416,12 @@ TW_API enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, s
 TW_API enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t key_size,
 				     tw_duration expire);
 
-/* What a loader leaves its value in. */
-struct tw_cache_loading;
-
 /*
- * Fetches the key's value from the source, and gives it to `loading` by one of the two calls below.
- * Called by tw_cache_take in the calling thread, with no lock held; may sleep, and may call the
- * cache, tw_cache_take of other keys too. Answers TW_OK: the value was given; TW_NOT_FOUND: the
- * source has none, which is kept for negative_expire; anything else is an error, which all
- * waiting callers are told and none after them; numbers that are no status are passed on too. A
- * value given is ignored then, and freed. TW_OK without a value counts as TW_LOAD_FAILED, and so
- * does a loader that ends its thread (pthread_exit, cancellation).
- */
-typedef enum tw_status tw_cache_load(void *argument, const void *key, size_t key_size,
-				     struct tw_cache_loading *loading);
-
-/*
- * For the loader, in its own thread: gives a copy of the value, or the value itself (as
- * tw_cache_adopt), with its lifetime; `expire` 0: the cache's own. Given twice, the last counts.
- * TW_OK; TW_INVALID: no loading, expire < 0, a value as tw_cache_set would not have it;
- * TW_NO_MEMORY: the loader should answer that.
+ * For the loader, or the thread that has its loading: gives a copy of the value, or the value
+ * itself (as tw_cache_adopt), with its lifetime; `expire` 0: the cache's own. Given twice, the last
+ * counts. TW_OK; TW_INVALID: no loading, expire < 0, a value as tw_cache_set would not have it;
+ * TW_NO_MEMORY: the loader should answer that; TW_CLOSED: the load has ended, by tw_cache_destroy
+ * or before. Except on TW_OK an adopted value is still the caller's.
  */
 TW_API enum tw_status tw_cache_load_copy(struct tw_cache_loading *loading, const void *value,
 					 size_t value_size, tw_duration expire);
@@ -325,23 +432,100 @@ TW_API enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void
 					  void *context, tw_duration expire);
 
 /*
- * The key's entry, pinned; if it has none, `load` is called to fetch it, once at a time for each
- * key, however many take it: the others wait for its end, `wait` at most: real time, on a manual
- * clock too; ≤ 0: not at all; TW_FOREVER: as long as it takes. They are told the same. The entry
- * is given out even if it can't be kept: when the key was set or deleted during the load (the value
- * set meanwhile stays), when a set of it would answer TW_FULL, or its lifetime is over. A take that
- * begins after such a set or delete waits for the end of that load, and then looks again, or loads
- * itself.
- * Counts as a hit, a miss or an absence, by what it found first. TW_OK; what the loader answered,
- * or TW_LOAD_FAILED; TW_NOT_FOUND: absent, says the loader or what is kept of its answer;
- * TW_TIMED_OUT; TW_INVALID: no cache, a bad key, no loader, nothing to fill, or the wait would be
- * for itself: from inside a load of this key, or of one that waits for this thread's load (a circle
- * that leads through several caches and threads is not seen: there `wait` is the limit);
- * TW_NO_MEMORY; TW_CLOSED. Except on TW_OK *entry is NULL.
+ * For the loader, before it returns: its load does not end with it, and what it answers counts for
+ * nothing. `loading` stays, also beyond tw_cache_destroy, until tw_cache_load_end, which some
+ * thread has to call, exactly once: so a loader may send a request and go on. Meanwhile takes of
+ * the key wait. TW_OK; TW_INVALID: no loading, kept already, or ended.
+ */
+TW_API enum tw_status tw_cache_load_keep(struct tw_cache_loading *loading);
+
+/*
+ * Ends the load, as if its loader had returned `status`; to abandon it: TW_LOAD_FAILED. For the
+ * loader, or once for a loading that was kept, which is gone then. Any thread, with no limit of
+ * time; costs as tw_cache_set, and calls the functions of tw_cache_take_async that wait.
+ * TW_OK; TW_CLOSED: it had ended, by tw_cache_destroy or in the loader; TW_INVALID: no loading.
+ */
+TW_API enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum tw_status status);
+
+/*
+ * The key's entry, pinned; if it has none, `load` is called to fetch it, in this thread, once at a
+ * time for each key, however many take it: the others wait for its end. They are told the same.
+ * NULL: the cache's own loader (tw_cache_options.load), with load_context. `wait` bounds the
+ * waiting for what others load, and for a load that its loader keeps; not the loader's own call in
+ * this thread. It is real time, on a manual clock too; ≤ 0: not at all; TW_FOREVER: as long as it
+ * takes. The entry is given out even if it can't be kept: when the key was set or deleted during
+ * the load (the value set meanwhile stays), when a set of it would answer TW_FULL, or its lifetime
+ * is over. A take that begins after such a set or delete waits for the end of that load, and then
+ * looks again, or loads itself. A load that waits for a thread of the cache is not waited for: the
+ * take runs its own loader. Counts as a hit, a miss or an absence, by what it found first. TW_OK;
+ * TW_STALE: the load failed, or gave nothing, and the entry is past its deadline (stale_if_error);
+ * what the loader answered, or TW_LOAD_FAILED; TW_NOT_FOUND: absent, says the loader or what is
+ * kept of its answer; TW_TIMED_OUT; TW_INVALID: no cache, a bad key, no loader, nothing to fill, or
+ * the wait would be for itself: from inside a load of this key, or of one that waits for this
+ * thread's load (a circle that leads through several caches and threads, or a load that is kept, is
+ * not seen: there `wait` is the limit); TW_NO_MEMORY; TW_CLOSED. Except on TW_OK and TW_STALE
+ * *entry is NULL.
  */
 TW_API enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key_size,
 				    tw_cache_load *load, void *argument, tw_duration wait,
 				    const struct tw_cache_entry **entry);
+
+/* One of many keys to take. */
+struct tw_cache_taking {
+	const void *key;
+	size_t key_size;
+	const struct tw_cache_entry *entry; /* filled in: pinned, or NULL */
+	enum tw_status status;              /* filled in, as tw_cache_take answers */
+};
+
+/* One of many keys to load, with a loading of its own. */
+struct tw_cache_missing {
+	const void *key;
+	size_t key_size;
+	struct tw_cache_loading *loading;
+};
+
+/*
+ * Loads all these keys at once, in the order in which they were asked for, as a tw_cache_load does
+ * one. TW_OK: what it gave no value for the source has not, as with TW_NOT_FOUND there; anything
+ * else holds for all keys whose load it has not ended. It may end some by tw_cache_load_end, each
+ * with a status of its own, and keep some.
+ */
+typedef enum tw_status tw_cache_load_many(void *argument, struct tw_cache_missing *missing,
+					  size_t n);
+
+/*
+ * tw_cache_take for each item, with one call of `load` for all that are not there and that nobody
+ * else loads; seldom with more: for keys set or deleted while others loaded them. These are waited
+ * for when the own ones have ended, `wait` at most for all together. *found (may be NULL) is the
+ * number of items with an entry; each has to be released. A key may stand there more than once.
+ * TW_OK; TW_INVALID: no cache, no items or no loader; TW_NO_MEMORY: no item has an entry;
+ * TW_CLOSED. On TW_OK each item has a status of its own, on TW_NO_MEMORY that.
+ */
+TW_API enum tw_status tw_cache_take_many(struct tw_cache *cache, struct tw_cache_taking *items,
+					 size_t n, tw_cache_load_many *load, void *argument,
+					 tw_duration wait, size_t *found);
+
+/*
+ * Told what a take has found, once: `status` as tw_cache_take answers, and on TW_OK and TW_STALE
+ * the entry, else NULL. It may be read until the call returns, and longer if it is pinned with
+ * tw_cache_entry_pin. Called with no lock held by the thread that ends the load, or stops the
+ * cache, or, where the answer is known at once, in the take itself: it should be quick; may call
+ * the cache, but not tw_cache_destroy or tw_cache_flush; must not end its thread.
+ */
+typedef void tw_cache_value_fn(void *context, enum tw_status status,
+			       const struct tw_cache_entry *entry);
+
+/*
+ * tw_cache_take for threads that may not wait, as those of event loops: what has to be loaded is
+ * loaded by the cache's own loader on its threads (tw_cache_options.load, loaders), once for all
+ * takes of the key of any kind. Any thread. Costs a lookup, and what is not there an allocation
+ * for each take, of which as many wait as are made: there is no limit but the caller's.
+ * TW_OK: on_value is called exactly once, maybe before the return. TW_INVALID: no cache, a bad key,
+ * no on_value, or the cache has no loader; TW_NO_MEMORY; TW_CLOSED: it is not called.
+ */
+TW_API enum tw_status tw_cache_take_async(struct tw_cache *cache, const void *key, size_t key_size,
+					  tw_cache_value_fn *on_value, void *context);
 
 /* One of many keys to get. */
 struct tw_cache_lookup {
@@ -362,6 +546,39 @@ struct tw_cache_lookup {
 TW_API enum tw_status tw_cache_get_many(struct tw_cache *cache, struct tw_cache_lookup *items,
 					size_t n, size_t *found);
 
+/* One of many keys to set. */
+struct tw_cache_item {
+	const void *key;
+	size_t key_size;
+	const void *value;
+	size_t value_size;
+	tw_duration expire;    /* as for tw_cache_set_with_expire; 0: the cache's own */
+	enum tw_status status; /* filled in */
+};
+
+/*
+ * tw_cache_set_with_expire for each item, 64 at a time: with their memory fetched side by side, and
+ * one lock for those of a shard, 16 at most. Items of one key take effect in their order; lookups
+ * of others may see some set and some not yet. *set (may be NULL) is the number of items with
+ * TW_OK. Any thread.
+ * TW_OK; TW_INVALID: no cache or no items; TW_NO_MEMORY; TW_CLOSED. On TW_OK each item has a status
+ * of its own.
+ */
+TW_API enum tw_status tw_cache_set_many(struct tw_cache *cache, struct tw_cache_item *items,
+					size_t n, size_t *set);
+
+/* One of many keys. */
+struct tw_cache_key {
+	const void *key;
+	size_t key_size;
+	enum tw_status status; /* filled in */
+};
+
+/* tw_cache_delete for each of them, in the same way; *deleted (may be NULL) is the number of those
+ * with TW_OK. Statuses as for tw_cache_set_many. */
+TW_API enum tw_status tw_cache_delete_many(struct tw_cache *cache, struct tw_cache_key *keys,
+					   size_t n, size_t *deleted);
+
 /*
  * Removes every entry that was set before the call (TW_CAUSE_EXPLICIT), and keeps no load that
  * runs. What is set meanwhile may stay or go. Any thread; in short steps, 64 entries to a lock.
@@ -374,7 +591,7 @@ TW_API enum tw_status tw_cache_clear(struct tw_cache *cache);
  * there from begin to end exactly once, what comes and goes meanwhile at most once for each value.
  * None is past its deadline when its visit begins. Neither hits nor uses. No lock is held: `visit`
  * may call the cache, and may keep an entry by tw_cache_entry_pin. Any thread; costs a list of
- * pointers to one shard's entries, which is made under that shard's lock.
+ * pointers to one shard's entries, pinned before the first of them is visited; in short steps.
  * TW_OK, also when ended by `visit`; TW_INVALID: no cache or no visit; TW_CLOSED; TW_NO_MEMORY: not
  * all were met.
  */
@@ -397,13 +614,29 @@ TW_API enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_en
  */
 TW_API enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats);
 
+/* How many entries there are, as tw_cache_stats.entries tells, for the cost of one load; 0: no
+ * cache. Any thread, also after tw_cache_stop. */
+TW_API uint64_t tw_cache_count(const struct tw_cache *cache);
+
 /*
- * Removes what was past its deadline at the wheel's last tick, so that what has passed it since
- * then may stay up to a tick longer (nobody is given it); waits until on_remove was told of every
- * removal before the call; and frees what nobody reads any more. With TW_DRIVE_CALLER it drives the
- * wheel, as tw_flush. TW_OK; TW_INVALID: no cache, or called from a task of the wheel (on_remove
- * and on_stats are such) or from a loader of this cache, where it does nothing; TW_CLOSED: the
- * cache was stopped, or the wheel, so that on_remove is not told of all before tw_cache_destroy.
+ * Writes the counts of tw_cache_get_stats as text for Prometheus (its format 0.0.4), line by line:
+ * times in seconds, and each name begins with `prefix` and "_"; NULL: "tw_cache". `write` is called
+ * with `context` and whole lines, in this thread, with no lock held. Any thread, also after
+ * tw_cache_stop; costs as tw_cache_get_stats.
+ * TW_OK; TW_INVALID: no cache, no `write`, a prefix that no name may begin with, or of more than
+ * TW_METRICS_PREFIX_MAX bytes.
+ */
+TW_API enum tw_status tw_cache_write_metrics(struct tw_cache *cache, tw_write_fn *write,
+					     void *context, const char *prefix);
+
+/*
+ * Removes what was past its deadline (and stale_if_error) at the wheel's last tick, so that what
+ * has passed it since then may stay up to a tick longer (nobody is given it); waits until on_remove
+ * was told of every removal before the call; and frees what nobody reads any more. With
+ * TW_DRIVE_CALLER it drives the wheel, as tw_flush. TW_OK; TW_INVALID: no cache, or called from a
+ * task of the wheel (on_remove and on_stats are such) or from a loader of this cache, where it does
+ * nothing; TW_CLOSED: the cache was stopped, or the wheel, so that on_remove is not told of all
+ * before tw_cache_destroy.
  */
 TW_API enum tw_status tw_cache_flush(struct tw_cache *cache);
 

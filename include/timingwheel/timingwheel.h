@@ -83,7 +83,8 @@ typedef int64_t tw_duration;
 	X(TW_SYSTEM, "a system call failed; errno tells why")                \
 	X(TW_TRUNCATED, "the value is larger than the buffer")               \
 	X(TW_TIMED_OUT, "the wait took too long")                            \
-	X(TW_LOAD_FAILED, "the loader gave no value")
+	X(TW_LOAD_FAILED, "the loader gave no value")                        \
+	X(TW_STALE, "the load failed; the value is past its deadline")
 
 enum tw_status {
 #define TW_STATUS_NAME(name, text) name,
@@ -598,6 +599,13 @@ struct tw_percentiles {
 	tw_duration max;
 	uint64_t count;
 };
+
+/* Takes text that a call writes bit by bit; `text` is valid in the call. What goes wrong there is
+ * for the context to remember. */
+typedef void tw_write_fn(void *context, const char *text, size_t size);
+
+/* Longest prefix of the names that tw_cache_write_metrics writes. */
+#define TW_METRICS_PREFIX_MAX 64
 
 /*
  * Counts since tw_create and states at the moment; read without stopping anyone, so what is read

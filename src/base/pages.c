@@ -34,6 +34,15 @@ enum { ADVICE_POPULATE = MADV_POPULATE_WRITE };
 enum { ADVICE_POPULATE = POSIX_MADV_NORMAL };
 #endif
 
+/* Linux 6.1. */
+#ifdef MADV_COLLAPSE
+enum { ADVICE_COLLAPSE = MADV_COLLAPSE };
+#elif defined(__linux__)
+enum { ADVICE_COLLAPSE = 25 };
+#else
+enum { ADVICE_COLLAPSE = POSIX_MADV_NORMAL };
+#endif
+
 static const size_t largest_step = (size_t)256 << 10; /* a multiple of the size of a page */
 /* The owner meets a page fault, of 2 us, with the first timer in each page that is not there. For
  * so little memory these are few, and most of it may never be touched. */
@@ -106,6 +115,12 @@ void pages_unmap_aligned(void *memory, size_t size)
 void pages_use_huge(void *memory, size_t size, bool huge)
 {
 	(void)madvise(memory, size, huge ? ADVICE_HUGE : ADVICE_SMALL);
+}
+
+void pages_make_huge(void *memory, size_t size)
+{
+	pages_use_huge(memory, size, true);
+	(void)madvise(memory, size, ADVICE_COLLAPSE);
 }
 
 void pages_populate(void *memory, size_t size)

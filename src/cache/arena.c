@@ -2,8 +2,10 @@
 /*
  * A lookup in a large cache misses the processor's cache of page addresses twice as well, for the
  * bucket and for the entry, and under a hypervisor that costs about as much as the memory itself.
- * So memory comes in regions of 2 MiB at multiples of 2 MiB, which the system is asked to back with
- * one large page each, as soon as all of a region counts as resident anyway.
+ * So memory comes in regions of 2 MiB at multiples of 2 MiB, to be backed with one large page each
+ * as soon as all of a region is resident anyway. To touch a new large page takes as long as to fill
+ * it, 0.2 ms or, where a hypervisor has to find it, 5 ms: so memory comes in small pages, and the
+ * cache's upkeep has the system make large ones of them.
  *
  * Invariants: a leaf of a region is in one span at most; `idle` counts the leaves of regions that
  * are resident and in none.
@@ -18,9 +20,10 @@
  * that no region has room for is a mapping by itself, with such a leaf before it.
  *
  * Memory is resident from its first use on. What comes back stays so for its next use, up to a
- * share of what is used; what is more is given back to the system at once, by the leaf, and a
- * region that is wholly free, too. A region that gave leaves back has small pages until all of it
- * is in use again: the system would fill a large one.
+ * share of what is used; what is more is given back to the system, by the leaf, and a region that
+ * is wholly free, too: at once where there is a limit, else by upkeep. A region that gave leaves
+ * back has small pages until all of it is in use again: the system would fill a large one. While it
+ * gets a large one it gives nothing back.
  *
  * May run together: all but arena_init() and arena_destroy(). One lock, inside those of the shards
  * and of the pool.
@@ -42,14 +45,28 @@ enum {
 
 _Static_assert(1 << (ROOT_ORDER - 1) == LEAVES, "a leaf is of order 1");
 
+/* Of a region that gets a large page so many leaves may not be resident: pages of 64 KiB, after the
+ * head, leave out 15. */
+enum { LEFT_OUT = 15 };
+
+/* A caller unmaps no more leaves than that at once, which takes some 25 us. */
+enum { UNMAPPED_MOST = 128 };
+
 /* What may be idle: a share of what is used, and some. With a limit in bytes little. */
-enum { IDLE_SHARE = 32, IDLE_SHARE_TIGHT = 64, IDLE_LEAST = 1 << 20, IDLE_LEAST_TIGHT = 1 << 19 };
+enum { IDLE_SHARE = 32, IDLE_SHARE_TIGHT = 64, IDLE_LEAST = 1 << 20, IDLE_LEAST_TIGHT = 1 << 18 };
 
 struct arena_region {
 	struct arena *arena; /* constant */
 	/* Under the lock. */
-	struct list link; /* of those with something free */
+	struct list link;       /* of those with something free */
+	struct list small_link; /* of those that wait for a large page */
+	bool waits;
+	bool is_enlarged; /* gets it now: stays mapped */
+	bool is_given;    /* a mapping that was given back meanwhile */
 	bool has_large_page;
+	/* Of a mapping; of a region 0. */
+	size_t mapped;
+	size_t released; /* from its end on */
 	unsigned used_count;
 	unsigned resident_count;
 	uint64_t used[WORDS]; /* a bit for each leaf */
@@ -62,15 +79,16 @@ _Static_assert(sizeof(struct arena_region) <= ARENA_LEAF, "the head fits into a 
 void arena_init(struct arena *arena)
 {
 	memset(arena, 0, sizeof(*arena));
-	pthread_mutex_init(&arena->lock, NULL);
+	turn_lock_init(&arena->lock);
 	list_init(&arena->regions);
+	list_init(&arena->small);
 }
 
 void arena_set_tight(struct arena *arena, bool is_tight)
 {
-	pthread_mutex_lock(&arena->lock);
+	turn_lock_take(&arena->lock);
 	arena->is_tight = is_tight;
-	pthread_mutex_unlock(&arena->lock);
+	turn_lock_let_go(&arena->lock);
 }
 
 static struct arena_region *region_of(const void *memory)
@@ -143,6 +161,20 @@ static void region_mark(struct arena_region *region, unsigned leaf, unsigned lea
 
 /* ---- Regions ---- */
 
+/* Under the lock. */
+static void region_begin_waiting(struct arena_region *region)
+{
+	region->waits = true;
+	list_append(&region->arena->small, &region->small_link);
+}
+
+static void region_end_waiting(struct arena_region *region)
+{
+	if (region->waits)
+		list_remove(&region->small_link);
+	region->waits = false;
+}
+
 /* Under the lock: a span's leaves are used, and resident from now on. */
 static void region_use(struct arena_region *region, unsigned leaf, unsigned leaves)
 {
@@ -161,10 +193,9 @@ static void region_use(struct arena_region *region, unsigned leaf, unsigned leav
 	}
 	region->used_count += leaves;
 	arena->used += (uint64_t)leaves * ARENA_LEAF;
-	if (region->resident_count == LEAVES && !region->has_large_page) {
-		region->has_large_page = true;
-		pages_use_huge(region, ARENA_REGION, true);
-	}
+	if (LEAVES - region->resident_count <= LEFT_OUT && !region->has_large_page &&
+	    !region->waits)
+		region_begin_waiting(region);
 }
 
 /* Under the lock: they are in no span. */
@@ -183,6 +214,7 @@ static void region_purge(struct arena_region *region, unsigned leaf, unsigned le
 	if (region->has_large_page)
 		pages_use_huge(region, ARENA_REGION, false);
 	region->has_large_page = false;
+	region_end_waiting(region);
 	(void)pages_release((char *)region + (size_t)leaf * ARENA_LEAF,
 			    (size_t)leaves * ARENA_LEAF);
 	for (unsigned i = leaf; i < leaf + leaves; i++)
@@ -198,42 +230,39 @@ static bool region_is_idle(const struct arena_region *region, unsigned leaf)
 	return bits >> leaf % WORD & 1;
 }
 
-static void region_trim(struct arena_region *region)
+/* Purges up to `most` leaves; how many. */
+static unsigned region_trim(struct arena_region *region, unsigned most)
 {
 	unsigned leaf = 1;
+	unsigned count = 0;
 
-	while (leaf < LEAVES) {
+	while (leaf < LEAVES && count < most) {
 		unsigned end = leaf;
 
-		while (end < LEAVES && region_is_idle(region, end))
+		while (end < LEAVES && count + end - leaf < most && region_is_idle(region, end))
 			end++;
 		if (end > leaf)
 			region_purge(region, leaf, end - leaf);
+		count += end - leaf;
 		leaf = end + 1;
 	}
+	return count;
 }
 
 /* Under the lock; NULL: the system has none. */
 static struct arena_region *region_new(struct arena *arena)
 {
 	struct arena_region *region = pages_map_aligned(ARENA_REGION);
-	bool has_large_page = arena->idle + ARENA_REGION <= arena_idle_most(arena);
 	unsigned order = ROOT_ORDER;
 
 	if (!region)
 		return NULL;
-	pages_use_huge(region, ARENA_REGION, has_large_page);
+	pages_use_huge(region, ARENA_REGION, false);
 	region->arena = arena;
-	region->has_large_page = has_large_page;
 	for (unsigned node = 1; node < 2 * LEAVES; node++) {
 		if (node >> (ROOT_ORDER - order + 1))
 			order--;
 		region->longest[node] = (uint8_t)order;
-	}
-	if (has_large_page) {
-		memset(region->resident, 0xff, sizeof(region->resident));
-		region->resident_count = LEAVES;
-		arena->idle += ARENA_REGION;
 	}
 	/* The head. */
 	region_mark(region, 0, 1, true);
@@ -243,12 +272,19 @@ static struct arena_region *region_new(struct arena *arena)
 	return region;
 }
 
+/* Under the lock: whether it need not stay. */
+static bool region_is_free(const struct arena_region *region)
+{
+	return region->used_count == 1 && region->arena->region_count > 1;
+}
+
 /* Under the lock: one whose spans are all back. */
 static void region_free(struct arena_region *region)
 {
 	struct arena *arena = region->arena;
 
 	list_remove(&region->link);
+	region_end_waiting(region);
 	arena->region_count--;
 	arena->used -= ARENA_LEAF;
 	arena->idle -= (uint64_t)(region->resident_count - 1) * ARENA_LEAF;
@@ -293,9 +329,11 @@ static void arena_give_leaves(struct arena *arena, void *memory, unsigned leaves
 		list_append(arena->regions.next, &region->link);
 	region_mark(region, leaf, leaves, false);
 	region_unuse(region, leaf, leaves);
-	if (region->used_count == 1 && arena->region_count > 1)
+	if (region->is_enlarged)
+		return;
+	if (region_is_free(region) && region->resident_count <= UNMAPPED_MOST)
 		region_free(region);
-	else if (arena->idle > arena_idle_most(arena))
+	else if (arena->is_tight && arena->idle > arena_idle_most(arena))
 		region_purge(region, leaf, leaves);
 }
 
@@ -320,16 +358,55 @@ static void *mapping_take(struct arena *arena, size_t size)
 
 	if (!head)
 		return NULL;
-	pages_use_huge(head, arena_span_size(size), true);
+	pages_use_huge(head, arena_span_size(size), false);
 	head->arena = arena;
+	head->mapped = arena_span_size(size);
+	turn_lock_take(&arena->lock);
+	arena->used += head->mapped;
+	region_begin_waiting(head);
+	turn_lock_let_go(&arena->lock);
 	return (char *)head + ARENA_LEAF;
+}
+
+static void mapping_give(struct arena *arena, struct arena_region *head)
+{
+	bool is_enlarged;
+
+	turn_lock_take(&arena->lock);
+	arena->used -= head->mapped - head->released;
+	region_end_waiting(head);
+	is_enlarged = head->is_enlarged;
+	head->is_given = true;
+	turn_lock_let_go(&arena->lock);
+	if (!is_enlarged)
+		pages_unmap_aligned(head, head->mapped);
+}
+
+bool arena_give_some(struct arena *arena, void *memory, size_t size)
+{
+	enum { STEP = 1 << 18 };
+	struct arena_region *head = region_of(memory);
+	bool is_rest;
+
+	if (size <= ARENA_SPAN_MOST)
+		return true;
+	turn_lock_take(&arena->lock);
+	region_end_waiting(head);
+	is_rest = head->mapped - head->released <= 2 * STEP;
+	if (!is_rest && !head->is_enlarged) {
+		head->released += STEP;
+		arena->used -= STEP;
+		(void)pages_release((char *)head + head->mapped - head->released, STEP);
+	}
+	turn_lock_let_go(&arena->lock);
+	return is_rest;
 }
 
 static void arena_count(struct arena *arena, int64_t used)
 {
-	pthread_mutex_lock(&arena->lock);
+	turn_lock_take(&arena->lock);
 	arena->used += (uint64_t)used;
-	pthread_mutex_unlock(&arena->lock);
+	turn_lock_let_go(&arena->lock);
 }
 
 void *arena_take(struct arena *arena, size_t size)
@@ -338,54 +415,132 @@ void *arena_take(struct arena *arena, size_t size)
 
 	if (size < ARENA_LEAF) {
 		memory = aligned_alloc(LINE, arena_span_size(size));
+		if (memory)
+			arena_count(arena, (int64_t)arena_span_size(size));
 	} else if (size > ARENA_SPAN_MOST) {
 		memory = mapping_take(arena, size);
 	} else {
-		pthread_mutex_lock(&arena->lock);
+		turn_lock_take(&arena->lock);
 		memory = arena_take_leaves(arena, leaves_of(size));
-		pthread_mutex_unlock(&arena->lock);
-		return memory;
+		turn_lock_let_go(&arena->lock);
 	}
-	if (memory)
-		arena_count(arena, (int64_t)arena_span_size(size));
 	return memory;
 }
 
 void arena_give(struct arena *arena, void *memory, size_t size)
 {
-	if (size >= ARENA_LEAF && size <= ARENA_SPAN_MOST) {
-		pthread_mutex_lock(&arena->lock);
-		arena_give_leaves(arena, memory, leaves_of(size));
-		pthread_mutex_unlock(&arena->lock);
-		return;
-	}
-	if (size < ARENA_LEAF)
+	if (size < ARENA_LEAF) {
 		free(memory);
-	else
-		pages_unmap_aligned(region_of(memory), arena_span_size(size));
-	arena_count(arena, -(int64_t)arena_span_size(size));
+		arena_count(arena, -(int64_t)arena_span_size(size));
+	} else if (size > ARENA_SPAN_MOST) {
+		mapping_give(arena, region_of(memory));
+	} else {
+		turn_lock_take(&arena->lock);
+		arena_give_leaves(arena, memory, leaves_of(size));
+		turn_lock_let_go(&arena->lock);
+	}
 }
 
-bool arena_trim(struct arena *arena)
+/* ---- Upkeep ---- */
+
+/* Under the lock: the same of an arena's regions, one after the other. */
+static unsigned arena_trim_some(struct arena *arena, unsigned most)
 {
-	enum { STEP = 8 };
-	bool is_more;
+	unsigned count = 0;
 
-	pthread_mutex_lock(&arena->lock);
-	for (unsigned i = 0; i < STEP && i < arena->region_count; i++) {
-		struct list *link;
+	for (unsigned i = 0; i < arena->region_count && count < most; i++) {
+		struct list *link = list_take_first(&arena->regions);
+		struct arena_region *region;
 
-		if (arena->idle <= arena_idle_most(arena))
-			break;
-		link = list_take_first(&arena->regions);
 		if (!link)
 			break;
-		region_trim(list_entry(link, struct arena_region, link));
 		list_append(&arena->regions, link);
+		region = list_entry(link, struct arena_region, link);
+		if (region->is_enlarged || region->resident_count == region->used_count)
+			continue;
+		count += region_trim(region, most - count);
+		if (region_is_free(region) && region->resident_count <= UNMAPPED_MOST)
+			region_free(region);
 	}
-	is_more = arena->idle > arena_idle_most(arena);
-	pthread_mutex_unlock(&arena->lock);
-	return is_more;
+	return count;
+}
+
+size_t arena_trim(struct arena *arena)
+{
+	unsigned count = 0;
+
+	turn_lock_give_way(&arena->lock);
+	turn_lock_take(&arena->lock);
+	if (arena->idle > arena_idle_most(arena))
+		count = arena_trim_some(arena, UNMAPPED_MOST);
+	turn_lock_let_go(&arena->lock);
+	return (size_t)count * ARENA_LEAF;
+}
+
+/* Under the lock: all of it will be resident. False: too much would be idle. */
+static bool region_begin_enlarging(struct arena_region *region)
+{
+	struct arena *arena = region->arena;
+	uint64_t more = (uint64_t)(LEAVES - region->resident_count) * ARENA_LEAF;
+
+	if (region->mapped == 0) {
+		if (more > 0 && arena->idle + more > arena_idle_most(arena))
+			return false;
+		memset(region->resident, 0xff, sizeof(region->resident));
+		region->resident_count = LEAVES;
+		arena->idle += more;
+	}
+	region->is_enlarged = true;
+	region->has_large_page = true;
+	return true;
+}
+
+/* The next one that waits, which is mapped until region_end_enlarging(); NULL: there is none. */
+static struct arena_region *arena_begin_enlarging(struct arena *arena)
+{
+	struct arena_region *found = NULL;
+	struct list *link;
+
+	turn_lock_take(&arena->lock);
+	while (!found && (link = list_take_first(&arena->small))) {
+		struct arena_region *region = list_entry(link, struct arena_region, small_link);
+
+		region->waits = false;
+		if (region_begin_enlarging(region))
+			found = region;
+	}
+	turn_lock_let_go(&arena->lock);
+	return found;
+}
+
+static void region_end_enlarging(struct arena_region *region)
+{
+	struct arena *arena = region->arena;
+	size_t unmapped;
+
+	turn_lock_take(&arena->lock);
+	region->is_enlarged = false;
+	unmapped = region->is_given ? region->mapped : 0;
+	if (region->mapped == 0 && region_is_free(region))
+		region_free(region);
+	turn_lock_let_go(&arena->lock);
+	if (unmapped > 0)
+		pages_unmap_aligned(region, unmapped);
+}
+
+bool arena_use_large_pages(struct arena *arena, unsigned regions)
+{
+	struct arena_region *region = NULL;
+	unsigned count = 0;
+
+	while (count < regions && (region = arena_begin_enlarging(arena))) {
+		size_t size = region->mapped > 0 ? region->mapped : ARENA_REGION;
+
+		pages_make_huge(region, size);
+		region_end_enlarging(region);
+		count += (unsigned)(size / ARENA_REGION);
+	}
+	return region;
 }
 
 void arena_destroy(struct arena *arena)
@@ -394,5 +549,5 @@ void arena_destroy(struct arena *arena)
 
 	while ((link = list_take_first(&arena->regions)))
 		pages_unmap_aligned(list_entry(link, struct arena_region, link), ARENA_REGION);
-	pthread_mutex_destroy(&arena->lock);
+	turn_lock_destroy(&arena->lock);
 }

@@ -6,12 +6,12 @@
 #ifndef CACHE_ARENA_H
 #define CACHE_ARENA_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/turn_lock.h"
 
 /* Spans of up to ARENA_SPAN_MOST lie in regions; larger ones are mapped each by itself. */
 enum { ARENA_LEAF = 4096, ARENA_SPAN_MOST = 1 << 20, ARENA_REGION = 1 << 21 };
@@ -19,9 +19,10 @@ enum { ARENA_LEAF = 4096, ARENA_SPAN_MOST = 1 << 20, ARENA_REGION = 1 << 21 };
 struct arena_region;
 
 struct arena {
-	pthread_mutex_t lock;
+	struct turn_lock lock;
 	/* Under it. */
 	struct list regions; /* with something free */
+	struct list small; /* regions and mappings that large pages are for, and have small ones */
 	unsigned region_count;
 	bool is_tight; /* there is a limit in bytes */
 	uint64_t used; /* bytes in spans */
@@ -40,10 +41,16 @@ void arena_set_tight(struct arena *arena, bool is_tight);
 void *arena_take(struct arena *arena, size_t size);
 /* With the size it was taken with. */
 void arena_give(struct arena *arena, void *memory, size_t size);
+/* One of the steps in which a large span goes back, which nobody looks at any more. True: what is
+ * left is for arena_give(), with the whole size. */
+bool arena_give_some(struct arena *arena, void *memory, size_t size);
 /* How many bytes a span of that size takes. */
 size_t arena_span_size(size_t size);
-/* Gives back to the system some of what is idle beyond what may be. True: there is more. */
-bool arena_trim(struct arena *arena);
+/* Gives back to the system some of what is idle beyond what may be: how many bytes; 0: no more. */
+size_t arena_trim(struct arena *arena);
+/* Has up to so many regions in large pages that are resident in small ones: for a thread that may
+ * take its time. True: there is more. */
+bool arena_use_large_pages(struct arena *arena, unsigned regions);
 /* The arena of a span of ARENA_LEAF and more, from any address in its first MiB. */
 struct arena *arena_of(const void *memory);
 

@@ -3,6 +3,7 @@
 #include "cache.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "retire.h"
 
@@ -26,44 +27,63 @@ struct visit_list {
 	struct tw_cache_entry **entries;
 };
 
-/* Between begin and end: pins what is there, absences aside. */
-static void visit_list_fill(struct visit_list *list, struct shard *shard)
+/* Room for a step more; false: out of memory. */
+static bool visit_list_reserve(struct visit_list *list)
 {
-	size_t position = 0;
-	size_t listed = table_list(shard_table(shard), &position, list->entries, list->capacity);
+	struct tw_cache_entry **larger;
+	size_t capacity = list->capacity + list->capacity / 2 + SHARD_STEP;
 
-	list->count = 0;
-	for (size_t i = 0; i < listed; i++) {
-		struct tw_cache_entry *entry = list->entries[i];
-
-		if (entry->kind & ENTRY_ABSENT)
-			continue;
-		entry_pin(entry);
-		list->entries[list->count++] = entry;
-	}
+	if (list->capacity - list->count >= SHARD_STEP)
+		return true;
+	larger = realloc(list->entries, capacity * sizeof(struct tw_cache_entry *));
+	if (!larger)
+		return false;
+	list->entries = larger;
+	list->capacity = capacity;
+	return true;
 }
 
-/* False: out of memory. */
-static bool visit_list_take(struct visit_list *list, struct shard *shard)
+/* Those from `first` on stay, and are the first then. */
+static void visit_list_release_before(struct visit_list *list, size_t first)
 {
-	for (;;) {
-		struct tw_cache_entry **larger;
-		size_t wanted;
+	for (size_t i = 0; i < first; i++)
+		tw_cache_entry_release(list->entries[i]);
+	list->count -= first;
+	memmove(list->entries, list->entries + first, list->count * sizeof(list->entries[0]));
+}
 
-		shard_begin(shard);
-		wanted = shard_table(shard)->count + BUCKET_SLOTS;
-		if (wanted <= list->capacity)
-			visit_list_fill(list, shard);
-		shard_end(shard);
-		if (wanted <= list->capacity)
-			return true;
-		wanted += wanted / 8 + 8 * BUCKET_SLOTS;
-		larger = realloc(list->entries, wanted * sizeof(struct tw_cache_entry *));
-		if (!larger)
+/* With room for it: pins what comes next, absences aside. */
+static void visit_list_add(struct visit_list *list, struct shard *shard, struct shard_walk *walk)
+{
+	struct tw_cache_entry **entries = &list->entries[list->count];
+	size_t first = list->count;
+	uint64_t tables = walk->tables;
+	size_t listed;
+
+	shard_begin_again(shard);
+	listed = shard_walk_on(shard, walk, entries, SHARD_STEP);
+	for (size_t i = 0; i < listed; i++)
+		if (!(entries[i]->kind & ENTRY_ABSENT)) {
+			entry_pin(entries[i]);
+			list->entries[list->count++] = entries[i];
+		}
+	shard_end(shard);
+	if (walk->tables != tables)
+		visit_list_release_before(list, first);
+}
+
+/* All of a shard, before the first visit: a visitor may be slow, and the table may change. False:
+ * out of memory. */
+static bool visit_list_fill(struct visit_list *list, struct shard *shard)
+{
+	struct shard_walk walk = {0};
+
+	while (!walk.is_over) {
+		if (!visit_list_reserve(list))
 			return false;
-		list->entries = larger;
-		list->capacity = wanted;
+		visit_list_add(list, shard, &walk);
 	}
+	return true;
 }
 
 enum tw_status tw_cache_each(struct tw_cache *cache,
@@ -79,9 +99,9 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 	if (domain_is_closed(&cache->domain))
 		return TW_CLOSED;
 	for (unsigned i = 0; i <= cache->shard_mask && goes_on; i++) {
-		if (!visit_list_take(&list, &cache->shards[i])) {
+		if (!visit_list_fill(&list, &cache->shards[i])) {
 			status = TW_NO_MEMORY;
-			break;
+			goes_on = 0;
 		}
 		for (size_t k = 0; k < list.count; k++) {
 			/* Judged at its visit: those before it may have taken long. */
@@ -90,6 +110,7 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 				goes_on = visit(context, list.entries[k]);
 			tw_cache_entry_release(list.entries[k]);
 		}
+		list.count = 0;
 	}
 	free(list.entries);
 	return status;
@@ -113,7 +134,7 @@ static unsigned cache_evict_share(const struct tw_cache *cache)
 
 void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_entry *spared)
 {
-	enum { MORE = 64 };
+	enum { MORE = 32 };
 	struct evicted sum = {0, 0};
 	unsigned without = 0;
 
@@ -125,7 +146,7 @@ void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_
 		struct shard *shard = &cache->shards[next & cache->shard_mask];
 		struct evicted evicted;
 
-		shard_begin(shard);
+		shard_begin_again(shard);
 		evicted = shard_evict(shard, cache_evict_share(cache), spared,
 				      tw_now(cache->domain.wheel));
 		shard_end(shard);
@@ -161,7 +182,8 @@ static void shard_sum(struct shard *shard, struct tw_cache_stats *stats)
 	stats->refused += shard->refused;
 	/* What came in is there still or was removed. */
 	stats->inserts += shard_table(shard)->count;
-	stats->memory_in_use += table_bytes(shard_table(shard));
+	stats->memory += policy_bytes(&shard->policy);
+	stats->memory_in_use += table_bytes(shard_table(shard)) + policy_bytes(&shard->policy);
 	for (int i = 0; i < TW_CACHE_CAUSES; i++) {
 		stats->inserts += shard->removed[i];
 		stats->removed[i] += shard->removed[i];
@@ -169,21 +191,31 @@ static void shard_sum(struct shard *shard, struct tw_cache_stats *stats)
 	shard_end(shard);
 }
 
-/* With the tables summed. What moves meanwhile may be counted twice, or not. */
+/* With the shards summed. What moves meanwhile may be counted twice, or not. */
 static void cache_sum_memory(struct tw_cache *cache, struct tw_cache_stats *stats)
 {
 	struct pool *pool = cache->domain.pool;
 	struct reader *reader = epochs_first_reader(&cache->domain.epochs);
 	uint64_t spare = 0;
+	uint64_t memory;
 	uint64_t others;
 	uint64_t used;
 
-	pool_sum(pool, &stats->memory, &used);
+	pool_sum(pool, &memory, &used);
+	stats->memory += memory;
 	for (; reader; reader = reader->next)
 		thread_sum(reader_thread(reader), &stats->memory_retired, &spare);
 	stats->memory_pinned = counter_read(&pool->pinned);
 	others = stats->memory_retired + stats->memory_pinned + spare;
 	stats->memory_in_use += used > others ? used - others : 0;
+}
+
+static struct tw_percentiles cache_load_time(const struct tw_cache *cache)
+{
+	struct histogram_sum sum = {.longest = 0};
+
+	histogram_add(&sum, &cache->load_times);
+	return histogram_percentiles(&sum);
 }
 
 enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
@@ -201,9 +233,13 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	stats->misses = sums[COUNT_MISSES];
 	stats->absent = sums[COUNT_ABSENT];
 	stats->loads = sums[COUNT_LOADS];
+	stats->refreshes = sums[COUNT_REFRESHES];
 	stats->load_errors = sums[COUNT_LOAD_ERRORS];
 	stats->load_waits = sums[COUNT_LOAD_WAITS];
 	stats->wait_timeouts = sums[COUNT_WAIT_TIMEOUTS];
+	stats->stale = sums[COUNT_STALE];
+	stats->load_time = cache_load_time(cache);
+	stats->load_time_total = (tw_duration)counter_read(&cache->load_time);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_sum(&cache->shards[i], stats);
 	cache_sum_memory(cache, stats);
@@ -212,4 +248,9 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	stats->entries = counter_read(&cache->domain.entries);
 	stats->bytes = counter_read(&cache->domain.bytes);
 	return TW_OK;
+}
+
+uint64_t tw_cache_count(const struct tw_cache *cache)
+{
+	return cache ? counter_read(&cache->domain.entries) : 0;
 }

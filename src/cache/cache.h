@@ -5,7 +5,10 @@
 
 #include <timingwheel/cache.h>
 
+#include "base/histogram.h"
+#include "base/limit.h"
 #include "domain.h"
+#include "loaders.h"
 #include "notice.h"
 #include "shard.h"
 
@@ -22,6 +25,9 @@ struct tw_cache {
 	tw_duration negative_expire;
 	double jitter; /* 0: none */
 	tw_cache_weigh_fn *weigh;
+	tw_cache_load *load; /* NULL: takes alone load */
+	void *load_context;
+	tw_duration refresh_after; /* 0: nothing is loaded anew */
 	void *context;
 	void (*on_stats)(void *context, const struct tw_cache_stats *stats);
 	tw_duration stats_interval;
@@ -30,19 +36,33 @@ struct tw_cache {
 
 	struct domain domain;
 
+	struct limit refreshing; /* loads of values that may still be read */
+
 	/* Any thread that evicts: the shard to begin with where one must make room for others. */
 	_Atomic unsigned evict_next;
 
 	/* Their own locks. */
 	_Alignas(64) struct notices notices;
+	struct loaders loaders;
 	pthread_mutex_t takes_lock;
 	pthread_cond_t takes_are_over;
-	unsigned takes; /* in a load or waiting for one */
+	unsigned takes;              /* in a load or waiting for one */
+	struct histogram load_times; /* written under takes_lock */
+	_Atomic uint64_t load_time;  /* their sum; likewise */
 };
 
 static inline struct shard *cache_shard(const struct tw_cache *cache, uint64_t hash)
 {
 	return &cache->shards[(unsigned)(hash >> 32) & cache->shard_mask];
+}
+
+/* Most calls begin with it: the thread's reader. TW_OK; TW_CLOSED; TW_NO_MEMORY. */
+static inline enum tw_status cache_admit(struct tw_cache *cache, struct reader **reader)
+{
+	if (domain_is_closed(&cache->domain))
+		return TW_CLOSED;
+	*reader = epochs_reader(&cache->domain.epochs);
+	return *reader ? TW_OK : TW_NO_MEMORY;
 }
 
 /* Whether the entry is past its deadline at this moment, given a coarse time. If it is, it stays

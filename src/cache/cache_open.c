@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Making and ending a cache. */
-#include "cache.h"
+#include "load.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,8 @@
 #include "retire.h"
 
 enum {
+	LOADERS_DEFAULT = 2,
+	REFRESHING_DEFAULT = 64,
 	SHARDS_DEFAULT = 64,
 	SHARD_ENTRIES_LEAST = 512, /* with a limit */
 	OWN_SLOTS = 300
@@ -19,7 +21,9 @@ static bool options_are_valid(const struct tw_cache_options *options)
 {
 	return options->jitter < 1 && options->policy <= TW_POLICY_S3FIFO && options->idle >= 0 &&
 	       options->negative_expire >= 0 && options->stats_interval >= 0 &&
-	       options->shards <= TW_CACHE_SHARDS_MAX;
+	       options->shards <= TW_CACHE_SHARDS_MAX && options->loaders <= TW_CACHE_LOADERS_MAX &&
+	       options->refresh_after >= 0 && options->stale_if_error >= 0 &&
+	       (options->load || options->refresh_after == 0);
 }
 
 static unsigned options_shards(const struct tw_cache_options *options)
@@ -42,12 +46,16 @@ static void nothing(void *context, const struct tw_task *task)
 	(void)task;
 }
 
+static const char *options_name(const struct tw_cache_options *options)
+{
+	return options->name ? options->name : "proc";
+}
+
 static enum tw_status cache_open_wheel(struct tw_cache *cache,
 				       const struct tw_cache_options *options)
 {
 	/* A worker for the listeners, of which one is called at a time, and one for the shards. */
-	struct tw_options own = {
-		.name = options->name ? options->name : "proc", .workers = 2, .max_workers = 2};
+	struct tw_options own = {.name = options_name(options), .workers = 2, .max_workers = 2};
 	enum tw_status status = TW_OK;
 
 	if (!options->wheel)
@@ -67,24 +75,40 @@ static bool cache_clear_threads(struct tw_cache *cache)
 	return is_done;
 }
 
+/* True: there is more. */
+static bool cache_trim(struct tw_cache *cache, size_t most)
+{
+	size_t trimmed = 0;
+	size_t more;
+
+	while (trimmed < most && (more = arena_trim(&cache->domain.pool->arena)) > 0)
+		trimmed += more;
+	return trimmed >= most;
+}
+
 static void cache_run_upkeep(void *argument)
 {
-	enum { COMPACTED = 64 << 20 };
+	/* In a run, some 15 ms each: an event loop may drive the wheel, and a lookup of what
+	 * gets a large page waits for it. */
+	enum { TIDIED = 8192, COMPACTED = 64 << 20, ENLARGED = 32, TRIMMED = 256 << 20 };
 	struct tw_cache *cache = argument;
+	size_t steps = TIDIED;
 	bool goes_on;
 
 	/* seq_cst: a caller that asks from here on is served by another run; and before the look at
 	 * the list of readers: one that comes into it later finds this, when it asks. Pairs with
 	 * the load in domain_ask_upkeep(). */
 	atomic_store_explicit(&cache->domain.upkeep_is_set, false, memory_order_seq_cst);
-	for (unsigned i = 0; i <= cache->shard_mask; i++)
-		shard_shrink(&cache->shards[i]);
-	goes_on = !cache_clear_threads(cache);
+	for (unsigned i = 0; i <= cache->shard_mask && steps > 0; i++)
+		steps = shard_tidy(&cache->shards[i], steps);
+	goes_on = !cache_clear_threads(cache) || steps == 0;
 	pool_readmit(cache->domain.pool);
 	if (cache_compact(cache, COMPACTED, true))
 		goes_on = true;
-	while (arena_trim(&cache->domain.pool->arena))
-		continue;
+	if (arena_use_large_pages(&cache->domain.pool->arena, ENLARGED))
+		goes_on = true;
+	if (cache_trim(cache, TRIMMED))
+		goes_on = true;
 	if (goes_on)
 		domain_ask_upkeep(&cache->domain);
 }
@@ -138,9 +162,9 @@ static enum tw_status cache_open_shards(struct tw_cache *cache,
 	cache->shard_mask = count - 1;
 	for (unsigned i = 0; i < count && status == TW_OK; i++) {
 		policy_init(&cache->shards[i].policy, options->policy);
-		if (domain_counts_uses(&cache->domain))
-			policy_turn_on(&cache->shards[i].policy);
 		status = shard_open(&cache->shards[i], &cache->domain, &cache->notices);
+		if (status == TW_OK && domain_counts_uses(&cache->domain))
+			shard_turn_policy_on(&cache->shards[i]);
 	}
 	return status;
 }
@@ -157,6 +181,12 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->negative_expire = options->negative_expire;
 	cache->jitter = options->jitter == 0 ? 0.05 : options->jitter < 0 ? 0 : options->jitter;
 	cache->weigh = options->weigh;
+	cache->load = options->load;
+	cache->load_context = options->load_context;
+	cache->refresh_after = options->refresh_after;
+	cache->domain.stale = options->stale_if_error;
+	cache->refreshing.most =
+		options->max_refreshing > 0 ? options->max_refreshing : REFRESHING_DEFAULT;
 	cache->context = options->context;
 	cache->on_stats = options->on_stats;
 	domain_set_limits(&cache->domain, options->max_entries, options->max_bytes);
@@ -190,6 +220,10 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 		status = cache_open_shards(cache, options);
 	if (status == TW_OK)
 		status = cache_open_stats(cache, options);
+	if (status == TW_OK && options->load)
+		status = loaders_open(&cache->loaders,
+				      options->loaders > 0 ? options->loaders : LOADERS_DEFAULT,
+				      options_name(options), load_run_queued, cache);
 	return status;
 }
 
@@ -198,6 +232,7 @@ static void cache_close(struct tw_cache *cache)
 {
 	struct reader *reader = epochs_first_reader(&cache->domain.epochs);
 
+	loaders_close(&cache->loaders);
 	notices_close(&cache->notices);
 	tw_alarm_destroy(cache->domain.upkeep);
 	for (; reader; reader = reader->next)
@@ -247,6 +282,8 @@ enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
 
 enum tw_status tw_cache_stop(struct tw_cache *cache)
 {
+	struct waiter *waiters = NULL;
+
 	if (!cache)
 		return TW_INVALID;
 	/* acq_rel: pairs with domain_is_closed(), and itself. */
@@ -257,9 +294,10 @@ enum tw_status tw_cache_stop(struct tw_cache *cache)
 	/* What has found it open under a shard's lock is over on return. */
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		shard_begin(&cache->shards[i]);
-		flights_wake(cache->shards[i].flights);
+		flights_wake(cache->shards[i].flights, &waiters);
 		shard_end(&cache->shards[i]);
 	}
+	waiters_dismiss(cache, waiters);
 	return TW_OK;
 }
 
@@ -271,6 +309,18 @@ static void cache_wait_for_takes(struct tw_cache *cache)
 	while (cache->takes > 0)
 		pthread_cond_wait(&cache->takes_are_over, &cache->takes_lock);
 	pthread_mutex_unlock(&cache->takes_lock);
+}
+
+/* No load runs after that, and what a loader keeps knows the cache no more. A call that found the
+ * cache open, in a listener or at the end of a load, may still queue a load that was ended here. */
+static void cache_end_loads(struct tw_cache *cache)
+{
+	loaders_stop(&cache->loaders);
+	do
+		cache_wait_for_takes(cache);
+	while (loads_cancel(cache));
+	/* An end that began since then has its load out of the list before it is over. */
+	cache_wait_for_takes(cache);
 }
 
 static bool cache_is_in_callback(struct tw_cache *cache)
@@ -289,7 +339,7 @@ void tw_cache_destroy(struct tw_cache *cache)
 	/* A cancelled thread would leave half a cache. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	(void)tw_cache_stop(cache);
-	cache_wait_for_takes(cache);
+	cache_end_loads(cache);
 	tw_alarm_destroy(cache->stats);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_stop(&cache->shards[i]);

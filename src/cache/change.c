@@ -6,7 +6,7 @@
 #include "change.h"
 
 #include "base/xorshift.h"
-#include "retire.h"
+#include "refresh.h"
 
 /* ---- Lifetimes ---- */
 
@@ -43,6 +43,8 @@ void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry
 
 	if (cache->idle > 0)
 		entry_set_end(entry, end);
+	if (entry->kind & ENTRY_AGING)
+		entry_set_refresh_at(entry, cache_refresh_time(cache, entry->hash, now));
 	/* relaxed: published with the entry. */
 	atomic_store_explicit(&entry->deadline, cache_deadline(cache, now, end),
 			      memory_order_relaxed);
@@ -54,6 +56,7 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 {
 	const struct entry_adopted *adopted = plan->adopted;
 
+	plan->is_aging = cache->refresh_after > 0 && !plan->is_absent;
 	plan->is_extended = plan->weight > 0 || cache->weigh || cache->idle > 0;
 	if (plan->weight == 0 && cache->weigh && !plan->is_absent)
 		plan->weight = cache->weigh(cache->context, plan->key, plan->key_size,
@@ -116,16 +119,28 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 	return TW_OK;
 }
 
-/* Between begin and end. */
-static enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-				    struct tw_cache_entry *entry, enum put_mode mode,
-				    tw_duration lifetime)
+enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
+			     struct tw_cache_entry *entry, enum put_mode mode, tw_duration lifetime)
 {
 	/* Not before the lock: what is judged by it is judged as it is now. */
 	tw_duration now = tw_now(cache->domain.wheel);
 
 	cache_start_life(cache, entry, now, lifetime);
 	return cache_put(cache, shard, hash, entry, mode, now);
+}
+
+void cache_end_sets(struct tw_cache *cache, struct thread_cache *thread, uint64_t weight,
+		    const struct tw_cache_entry *spared)
+{
+	size_t taken = thread->spare.taken;
+
+	thread->spare.taken = 0;
+	thread_end(thread, &cache->domain);
+	/* As much as was taken, and as much again to catch up. */
+	if (taken > 0)
+		(void)cache_compact(cache, 2 * taken, false);
+	if (weight > 0 && domain_is_over_limit(&cache->domain))
+		cache_evict(cache, weight, spared);
 }
 
 /*
@@ -141,7 +156,6 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	struct tw_cache_entry *entry;
 	struct shard *shard;
 	tw_duration lifetime;
-	size_t taken;
 
 	if (!reader)
 		return status;
@@ -161,14 +175,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 		if (status != TW_OK)
 			entry_let_go_to_spare(entry, &thread->spare);
 	}
-	taken = thread->spare.taken;
-	thread->spare.taken = 0;
-	thread_end(thread, &cache->domain);
-	/* As much as was taken, and as much again to catch up. */
-	if (taken > 0)
-		(void)cache_compact(cache, 2 * taken, false);
-	if (status == TW_OK && domain_is_over_limit(&cache->domain))
-		cache_evict(cache, plan->weight, entry);
+	cache_end_sets(cache, thread, status == TW_OK ? plan->weight : 0, entry);
 	return status;
 }
 
@@ -226,26 +233,33 @@ enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t ke
 
 /* ---- Delete and touch ---- */
 
-/* Of a key that is there or not; between shard_begin and shard_end. */
-struct change {
-	struct shard *shard;
-	uint64_t hash;
-	struct tw_cache_entry *entry; /* so far; NULL: none */
-	tw_duration now;
-};
+bool change_find(struct change *change, struct tw_cache *cache, const void *key, size_t key_size)
+{
+	_Atomic uint64_t *slot;
+
+	change->now = tw_now(cache->domain.wheel);
+	change->entry = table_find(shard_table(change->shard), change->hash, key, key_size, &slot);
+	return entry_is_there(change->entry, change->now);
+}
+
+bool change_delete(struct change *change, bool is_there, const void *key, size_t key_size)
+{
+	/* A lookup may have found it expired since then. */
+	if (change->entry)
+		is_there &= shard_unlink(change->shard, change->entry, TW_CAUSE_EXPLICIT,
+					 change->now) == TW_CAUSE_EXPLICIT;
+	flights_override(change->shard->flights, change->hash, key, key_size);
+	return is_there;
+}
 
 /* Returns whether the key is there. */
 static bool change_begin(struct change *change, struct tw_cache *cache, const void *key,
 			 size_t key_size)
 {
-	_Atomic uint64_t *slot;
-
 	change->hash = key_hash_wide(&cache->domain.seed, key, key_size);
 	change->shard = cache_shard(cache, change->hash);
 	shard_begin(change->shard);
-	change->now = tw_now(cache->domain.wheel);
-	change->entry = table_find(shard_table(change->shard), change->hash, key, key_size, &slot);
-	return entry_is_there(change->entry, change->now);
+	return change_find(change, cache, key, key_size);
 }
 
 enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t key_size)
@@ -258,12 +272,36 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
 	if (domain_is_closed(&cache->domain))
 		return TW_CLOSED;
 	is_there = change_begin(&change, cache, key, key_size);
-	/* A lookup may have found it expired since then. */
-	if (change.entry)
-		is_there &= shard_unlink(change.shard, change.entry, TW_CAUSE_EXPLICIT,
-					 change.now) == TW_CAUSE_EXPLICIT;
-	flights_override(change.shard->flights, change.hash, key, key_size);
+	is_there = change_delete(&change, is_there, key, key_size);
 	shard_end(change.shard);
+	return is_there ? TW_OK : TW_NOT_FOUND;
+}
+
+enum tw_status tw_cache_pop(struct tw_cache *cache, const void *key, size_t key_size,
+			    const struct tw_cache_entry **entry)
+{
+	struct tw_cache_entry *popped = NULL;
+	struct change change;
+	bool is_there;
+
+	if (!entry)
+		return TW_INVALID;
+	*entry = NULL;
+	if (!cache || !key_is_valid(key, key_size))
+		return TW_INVALID;
+	if (domain_is_closed(&cache->domain))
+		return TW_CLOSED;
+	is_there = change_begin(&change, cache, key, key_size);
+	if (is_there) {
+		popped = change.entry;
+		entry_pin(popped);
+	}
+	is_there = change_delete(&change, is_there, key, key_size);
+	shard_end(change.shard);
+	if (is_there)
+		*entry = popped;
+	else
+		tw_cache_entry_release(popped);
 	return is_there ? TW_OK : TW_NOT_FOUND;
 }
 
@@ -295,17 +333,16 @@ static enum tw_status cache_touch_entry(struct tw_cache *cache, const struct cha
 enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t key_size,
 			      tw_duration expire)
 {
-	enum tw_status status = TW_NOT_FOUND;
 	struct reader *reader;
 	struct change change;
+	enum tw_status status;
 
 	if (!cache || !key_is_valid(key, key_size) || expire <= 0)
 		return TW_INVALID;
-	if (domain_is_closed(&cache->domain))
-		return TW_CLOSED;
-	reader = epochs_reader(&cache->domain.epochs);
-	if (!reader)
-		return TW_NO_MEMORY;
+	status = cache_admit(cache, &reader);
+	if (status != TW_OK)
+		return status;
+	status = TW_NOT_FOUND;
 	if (change_begin(&change, cache, key, key_size))
 		status = cache_touch_entry(cache, &change, cache_lifetime(cache, reader, expire));
 	shard_end(change.shard);

@@ -4,6 +4,7 @@
 #define CACHE_CHANGE_H
 
 #include "cache.h"
+#include "retire.h"
 
 /* A lifetime with jitter. */
 tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, tw_duration expire);
@@ -24,5 +25,27 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan);
  * still the caller's: TW_EXISTS, TW_NOT_FOUND, TW_FULL, TW_NO_MEMORY, TW_CLOSED. */
 enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
 			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now);
+
+/* Between begin and end: gives a new entry its lifetime from now on, and puts it. */
+enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
+			     struct tw_cache_entry *entry, enum put_mode mode,
+			     tw_duration lifetime);
+/* Ends what thread_begin() began, after entries of that weight came in, if any did, `spared` the
+ * last: their pages and their room are made up for. */
+void cache_end_sets(struct tw_cache *cache, struct thread_cache *thread, uint64_t weight,
+		    const struct tw_cache_entry *spared);
+
+/* Of a key that is there or not; between shard_begin and shard_end. */
+struct change {
+	struct shard *shard;
+	uint64_t hash;
+	struct tw_cache_entry *entry; /* so far; NULL: none */
+	tw_duration now;
+};
+
+/* Between begin and end, with shard and hash filled in: returns whether the key is there. */
+bool change_find(struct change *change, struct tw_cache *cache, const void *key, size_t key_size);
+/* Removes what was found, and has loads not be kept. Returns whether it could be read until now. */
+bool change_delete(struct change *change, bool is_there, const void *key, size_t key_size);
 
 #endif

@@ -74,13 +74,13 @@ static bool entry_move(struct tw_cache *cache, struct shard *shard, struct threa
 
 	if (!copy)
 		return false;
-	policy_replace(&shard->policy, entry, copy);
+	policy_replace(entry, copy);
 	deadline = entry_deadline(entry);
 	do
 		/* relaxed: published by what follows. */
 		atomic_store_explicit(&copy->deadline, deadline, memory_order_relaxed);
 	while (!entry_try_to_forward(entry, &deadline, copy));
-	table_replace(slot, copy);
+	shard_put_in_place(shard, slot, copy);
 	entry_end_forward(entry, deadline);
 	shard_forget(shard, entry);
 	return true;

@@ -23,6 +23,7 @@ struct domain {
 	tw_duration coarse_margin; /* so much before a deadline the precise clock is asked */
 	bool has_coarse_clock;
 	tw_duration coarse_step; /* the coarse clock's resolution; 0 without one */
+	tw_duration stale;       /* so long values stay after their deadline; 0: not */
 	tw_duration granule;     /* ticks by which keys are filed (expiry.c) */
 	struct pool *pool;
 	struct reader *nobody; /* for threads that have no memory for one */
@@ -40,7 +41,7 @@ struct domain {
 	_Alignas(64) _Atomic uint64_t entries;
 	_Atomic uint64_t bytes;
 
-	/* For struct reader.waits_for and struct flight.is_over. */
+	/* For struct reader.waits_for and struct tw_cache_loading.is_over. */
 	_Alignas(64) pthread_mutex_t waits_lock;
 };
 

@@ -4,8 +4,8 @@
  * adopted value), the key, and the copied value. So a reader that has found the key has the value
  * in the same or the next cache line, and one of 16 and 64 bytes fills two lines.
  *
- * The table holds one reference, and gives it up when no reader can be looking at the entry without
- * one (epoch.c). Until then a reader inside an epoch may pin it by one addition.
+ * The table holds a reference, and gives it up when no reader can be looking at the entry without
+ * one (epoch.c). Until then a reader inside an epoch may pin it (pins.h).
  */
 #include "entry.h"
 
@@ -21,6 +21,7 @@ size_t plan_size(const struct entry_plan *plan)
 	size_t size = sizeof(struct tw_cache_entry) + entry_padded_key_size(plan->key_size);
 
 	size += plan->is_extended ? sizeof(struct entry_extension) : 0;
+	size += plan->is_aging ? sizeof(struct entry_age) : 0;
 	return size + (plan->adopted ? sizeof(struct entry_adopted) : plan->value_size);
 }
 
@@ -39,12 +40,14 @@ struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_p
 		return NULL;
 	entry_set_birth(entry, plan->birth);
 	entry_set_state(entry, 0);
-	atomic_init(&entry->references, 1);
+	entry->policy_link.next = NULL;
+	atomic_init(&entry->references, ENTRY_OF_TABLE);
 	entry->hash = (uint32_t)plan->hash;
 	entry->key_size = (uint16_t)plan->key_size;
-	entry->kind = (uint8_t)((plan->is_extended ? ENTRY_EXTENDED : 0) |
-				(plan->adopted ? ENTRY_ADOPTED : 0) |
-				(plan->is_absent ? ENTRY_ABSENT : 0));
+	entry->kind =
+		(uint8_t)((plan->is_extended ? ENTRY_EXTENDED : 0) |
+			  (plan->adopted ? ENTRY_ADOPTED : 0) | (plan->is_aging ? ENTRY_AGING : 0) |
+			  (plan->is_absent ? ENTRY_ABSENT : 0));
 	atomic_init(&entry->uses, 0);
 	entry->value_size = plan->adopted ? 0 : (uint32_t)plan->value_size;
 	atomic_init(&entry->deadline, TW_FOREVER);
@@ -54,6 +57,10 @@ struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_p
 	}
 	if (plan->adopted)
 		*entry_adopted(entry) = *plan->adopted;
+	if (plan->is_aging) {
+		atomic_init(&entry_age(entry)->refresh_at, TW_FOREVER);
+		entry_age(entry)->failures = 0;
+	}
 	key = (unsigned char *)entry_key(entry);
 	bytes_copy(key, plan->key, plan->key_size);
 	if (!plan->adopted && plan->value_size > 0)
@@ -78,7 +85,8 @@ struct tw_cache_entry *entry_copy(void *block, const struct tw_cache_entry *entr
 		return NULL;
 	entry_set_birth(copy, birth);
 	entry_set_state(copy, entry_state(entry));
-	atomic_init(&copy->references, 1);
+	copy->policy_link.next = NULL;
+	atomic_init(&copy->references, ENTRY_OF_TABLE);
 	copy->hash = entry->hash;
 	copy->key_size = entry->key_size;
 	copy->kind = entry->kind;
@@ -94,11 +102,12 @@ void entry_discard(struct tw_cache_entry *entry)
 	pool_give(entry, entry_size(entry));
 }
 
-/* True: that was the last reference. */
-static bool entry_unpin(struct tw_cache_entry *entry)
+/* Gives up references. True: these were the last ones. */
+static bool entry_give_up(struct tw_cache_entry *entry, uint32_t references)
 {
 	/* acq_rel: every reader is done with it before the last one frees it; pairs with itself. */
-	return atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) == 1;
+	return atomic_fetch_sub_explicit(&entry->references, references, memory_order_acq_rel) ==
+	       references;
 }
 
 /* Gives up the reference that is no pin. True: that was the last one. */
@@ -113,23 +122,26 @@ static bool entry_leave_to_pins(struct tw_cache_entry *entry)
 	size = entry_size(entry);
 	pool = pool_of(entry);
 	pool_count_pinned(pool, size, true);
-	if (!entry_unpin(entry))
+	if (!entry_give_up(entry, ENTRY_OF_TABLE))
 		return false;
 	pool_count_pinned(pool, size, false);
 	return true;
 }
 
-bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now)
+bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now, tw_duration *deadline)
 {
-	tw_duration deadline = entry_deadline(entry);
-
+	*deadline = entry_deadline(entry);
 	do {
-		if (deadline < 0)
-			return !deadline_forward(deadline);
-		if (deadline > now)
+		if (deadline_forward(*deadline))
+			return false;
+		if (*deadline < 0) {
+			*deadline = -*deadline;
+			return true;
+		}
+		if (*deadline > now)
 			return false;
 		/* relaxed: of this and a hit that moves the deadline one wins, nothing else. */
-	} while (!atomic_compare_exchange_weak_explicit(&entry->deadline, &deadline, -deadline,
+	} while (!atomic_compare_exchange_weak_explicit(&entry->deadline, deadline, -*deadline,
 							memory_order_relaxed,
 							memory_order_relaxed));
 	return true;
@@ -202,12 +214,6 @@ tw_duration tw_cache_entry_deadline(const struct tw_cache_entry *entry)
 	return deadline < 0 ? -deadline : deadline;
 }
 
-const struct tw_cache_entry *tw_cache_entry_pin(const struct tw_cache_entry *entry)
-{
-	entry_pin(entry);
-	return entry;
-}
-
 /* A cancelled thread would end in a user's function, and leave what its caller has still to do. */
 static void adopted_free(const struct entry_adopted *adopted)
 {
@@ -239,11 +245,9 @@ void entry_let_go_to_spare(struct tw_cache_entry *entry, struct pool_spare *spar
 		spare_give(spare, entry, entry_size(entry));
 }
 
-void tw_cache_entry_release(const struct tw_cache_entry *constant)
+void entry_unpin(struct tw_cache_entry *entry)
 {
-	struct tw_cache_entry *entry = (struct tw_cache_entry *)constant;
-
-	if (!entry || !entry_unpin(entry))
+	if (!entry_give_up(entry, 1))
 		return;
 	pool_count_pinned(pool_of(entry), entry_size(entry), false);
 	entry_free(entry);

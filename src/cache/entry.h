@@ -23,8 +23,13 @@ enum {
 	/* What lies before the key, in this order. */
 	ENTRY_EXTENDED = 1, /* struct entry_extension */
 	ENTRY_ADOPTED = 2,  /* struct entry_adopted */
-	ENTRY_ABSENT = 4    /* no value: the source is known to have none */
+	ENTRY_AGING = 4,    /* struct entry_age */
+	ENTRY_ABSENT = 8    /* no value: the source is known to have none */
 };
+
+/* What the table's reference counts, in `references`: more than all pins, less than none of them
+ * (pins.c). */
+#define ENTRY_OF_TABLE (UINT32_C(1) << 31)
 
 /* How it stands with its shard. */
 enum {
@@ -49,10 +54,16 @@ struct entry_adopted {
 	void *context;
 };
 
+/* Of one that is loaded anew when it is old. Written under the shard's lock. */
+struct entry_age {
+	_Atomic tw_duration refresh_at; /* read by any thread; TW_FOREVER: never, or it is loaded */
+	unsigned failures;              /* in a row, up to a few */
+};
+
 struct tw_cache_entry {
 	struct pool_block block; /* see entry_state() */
 	union {
-		/* While it is in the table: under the shard's lock. */
+		/* While it is in the table: under the shard's lock. next NULL: in no queue. */
 		struct list policy_link;
 		/* After that: retired under the lock of the shard, then of the thread that has it;
 		 * notice under the lock of the notices. */
@@ -61,7 +72,7 @@ struct tw_cache_entry {
 			struct tw_cache_entry *notice_next;
 		};
 	};
-	_Atomic uint32_t references; /* the table's, until no reader can find it; each pin */
+	_Atomic uint32_t references; /* the table's, until no reader can find it; counted pins */
 	uint32_t hash;               /* the lower half; constant */
 	uint16_t key_size;           /* constant */
 	uint8_t kind;                /* constant */
@@ -69,7 +80,7 @@ struct tw_cache_entry {
 	uint32_t value_size;         /* of a copied value; constant */
 	/* Changed by compare-and-swap, by a lookup too: entry_deadline(). */
 	_Atomic tw_duration deadline;
-	unsigned char bytes[]; /* extension, adopted, key, value; constant but for what slides */
+	unsigned char bytes[]; /* extension, adopted, age, key, value; constant but for times */
 };
 
 /* What an entry is made of. */
@@ -82,6 +93,7 @@ struct entry_plan {
 	const struct entry_adopted *adopted; /* NULL: the value is copied */
 	bool is_absent;
 	bool is_extended; /* else it weighs what it takes */
+	bool is_aging;
 	uint64_t weight;
 	uint64_t birth; /* the era in which it is made */
 };
@@ -195,10 +207,18 @@ static inline struct entry_adopted *entry_adopted(const struct tw_cache_entry *e
 	return (struct entry_adopted *)(void *)(entry->bytes + before);
 }
 
+static inline struct entry_age *entry_age(const struct tw_cache_entry *entry)
+{
+	size_t before = (entry->kind & ENTRY_EXTENDED ? sizeof(struct entry_extension) : 0) +
+			(entry->kind & ENTRY_ADOPTED ? sizeof(struct entry_adopted) : 0);
+
+	return (struct entry_age *)(void *)(entry->bytes + before);
+}
+
 /* Whether there is more than the key and the value. */
 static inline bool entry_has_more(const struct tw_cache_entry *entry)
 {
-	return entry->kind & (ENTRY_EXTENDED | ENTRY_ADOPTED);
+	return entry->kind & (ENTRY_EXTENDED | ENTRY_ADOPTED | ENTRY_AGING);
 }
 
 static inline const unsigned char *entry_key(const struct tw_cache_entry *entry)
@@ -208,6 +228,7 @@ static inline const unsigned char *entry_key(const struct tw_cache_entry *entry)
 	if (__builtin_expect(entry_has_more(entry), 0)) {
 		bytes += entry->kind & ENTRY_EXTENDED ? sizeof(struct entry_extension) : 0;
 		bytes += entry->kind & ENTRY_ADOPTED ? sizeof(struct entry_adopted) : 0;
+		bytes += entry->kind & ENTRY_AGING ? sizeof(struct entry_age) : 0;
 	}
 	return bytes;
 }
@@ -283,6 +304,19 @@ static inline void entry_set_end(struct tw_cache_entry *entry, tw_duration end)
 	atomic_store_explicit(&entry_extension(entry)->end, end, memory_order_relaxed);
 }
 
+/* Of an aging entry. */
+static inline tw_duration entry_refresh_at(const struct tw_cache_entry *entry)
+{
+	/* relaxed: a number by itself. */
+	return atomic_load_explicit(&entry_age(entry)->refresh_at, memory_order_relaxed);
+}
+
+static inline void entry_set_refresh_at(struct tw_cache_entry *entry, tw_duration time)
+{
+	/* relaxed: a number by itself. */
+	atomic_store_explicit(&entry_age(entry)->refresh_at, time, memory_order_relaxed);
+}
+
 /* False: it was not *deadline any more, which is what it is now. */
 static inline bool entry_move_deadline(struct tw_cache_entry *entry, tw_duration *deadline,
 				       tw_duration moved)
@@ -294,8 +328,16 @@ static inline bool entry_move_deadline(struct tw_cache_entry *entry, tw_duration
 						       memory_order_acquire, memory_order_acquire);
 }
 
-/* Under the shard's lock: true if it is past its deadline; then nothing moves that any more. */
-bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now);
+/* Under the shard's lock: true if it is past its deadline; then nothing moves that any more. Else a
+ * lookup with a later clock may find it past at any time. *deadline is what it is or was. */
+bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now, tw_duration *deadline);
+/* Of one past that deadline: whether that is less than `stale` ago, and it has a value. */
+static inline bool entry_is_stale(const struct tw_cache_entry *entry, tw_duration deadline,
+				  tw_duration now, tw_duration stale)
+{
+	return !(entry->kind & ENTRY_ABSENT) && time_add(deadline, stale) > now;
+}
+
 /*
  * Under the shard's lock: from now on what lookups judge of the entry they judge of `next`, which
  * then gets its slot; after that comes entry_end_forward(). The deadline is given, and becomes what
@@ -309,9 +351,9 @@ void entry_end_forward(struct tw_cache_entry *entry, tw_duration deadline);
 static inline bool entry_is_alone(const struct tw_cache_entry *entry)
 {
 	/* acquire: nobody else has one, so nobody else can be looking at it; pairs with
-	 * entry_unpin(). */
+	 * entry_give_up(). */
 	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->references,
-				    memory_order_acquire) == 1;
+				    memory_order_acquire) == ENTRY_OF_TABLE;
 }
 
 /* The caller has a reference, or is inside an epoch: so it can't be freed meanwhile. */
@@ -323,5 +365,8 @@ static inline void entry_pin(const struct tw_cache_entry *entry)
 	 * done. */
 	atomic_fetch_add_explicit(&mutable_entry->references, 1, memory_order_relaxed);
 }
+
+/* Gives up a counted pin; the last reference frees it. */
+void entry_unpin(struct tw_cache_entry *entry);
 
 #endif

@@ -24,6 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pins.h"
+
 _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
 
 /* Fewer where a model checker is to go through all orders. */
@@ -58,10 +60,10 @@ static uint64_t last_id;
 /* Under the lock. */
 static void epochs_leave_place(struct reader *reader)
 {
-	/* relaxed: it is not inside, and will not be before it has a place again. */
-	atomic_store_explicit(reader->place, NULL, memory_order_relaxed);
-	/* relaxed: as above. */
-	atomic_fetch_sub_explicit(&reader->block->used, 1, memory_order_relaxed);
+	/* release, both: all that it read, it has read: a look that does not find it here does not
+	 * see that it has left; pairs with epochs_gather(). */
+	atomic_store_explicit(reader->place, NULL, memory_order_release);
+	atomic_fetch_sub_explicit(&reader->block->used, 1, memory_order_release);
 	reader->place = NULL;
 }
 
@@ -80,6 +82,9 @@ static void thread_give_back(void *argument)
 		/* relaxed: see epochs_readers(). */
 		atomic_fetch_sub_explicit(&all_epochs[i]->reader_count, 1, memory_order_relaxed);
 	}
+	hazards_give_back();
+	if (live_count == 0)
+		hazards_free();
 	pthread_mutex_unlock(&threads_lock);
 	free(mine.memos);
 	memset(&mine, 0, sizeof(mine));
@@ -149,7 +154,8 @@ static void epochs_give_number(const struct epochs *epochs)
 		first_free = epochs->number;
 	if (--live_count > 0)
 		return;
-	/* The last one leaves nothing behind. */
+	/* The last one leaves nothing behind, but what threads that live have. */
+	hazards_free();
 	free(all_epochs);
 	all_epochs = NULL;
 	all_count = 0;

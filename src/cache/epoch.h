@@ -14,7 +14,7 @@
 
 #include "base/counter.h"
 
-struct flight;
+struct tw_cache_loading;
 struct reader_block;
 
 /* The counts of one thread; summed by tw_cache_get_stats(). */
@@ -23,9 +23,11 @@ enum reader_count {
 	COUNT_MISSES,
 	COUNT_ABSENT,
 	COUNT_LOADS,
+	COUNT_REFRESHES,
 	COUNT_LOAD_ERRORS,
 	COUNT_LOAD_WAITS,
 	COUNT_WAIT_TIMEOUTS,
+	COUNT_STALE,
 	READER_COUNTS
 };
 
@@ -38,7 +40,7 @@ struct reader {
 	uint64_t random;    /* 0: not begun (change.c) */
 	unsigned callbacks; /* listeners and loaders of this cache that the thread is inside of */
 	/* Under the lock of the waits (flight.c). */
-	const struct flight *waits_for;
+	const struct tw_cache_loading *waits_for;
 	/* Constant once it is in the list. */
 	struct reader *next;
 	/* Under the lock of the threads (epoch.c). */

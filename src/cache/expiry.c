@@ -21,6 +21,7 @@
  */
 #include "expiry.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,28 +65,53 @@ static void block_free(struct expiry_block *block)
 		free(block);
 }
 
-static void blocks_free(struct expiry_block *block)
+/* The hashes of what is forgotten are not wanted any more: one is the link to the next list. */
+static void expiry_forget(struct expiry *expiry, struct expiry_block **list)
 {
-	while (block) {
-		struct expiry_block *next = block->next;
-
-		block_free(block);
-		block = next;
-	}
+	if (!*list)
+		return;
+	(*list)->hashes[0] = (uintptr_t)expiry->forgotten;
+	expiry->forgotten = *list;
+	*list = NULL;
 }
 
 void expiry_clear(struct expiry *expiry)
 {
 	for (unsigned place = 0; place < EXPIRY_LEVELS * EXPIRY_SLOTS; place++)
-		blocks_free(expiry->slots[place]);
-	blocks_free(expiry->due);
-	expiry_init(expiry, expiry->pool, expiry->now);
+		expiry_forget(expiry, &expiry->slots[place]);
+	expiry_forget(expiry, &expiry->due);
+	memset(expiry->used, 0, sizeof(expiry->used));
+	expiry->count = 0;
+}
+
+bool expiry_free_some(struct expiry *expiry, unsigned blocks)
+{
+	for (; blocks > 0 && expiry->forgotten; blocks--) {
+		struct expiry_block *block = expiry->forgotten;
+
+		if (block->next) {
+			expiry->forgotten = block->next;
+			expiry->forgotten->hashes[0] = block->hashes[0];
+		} else {
+			expiry->forgotten = (struct expiry_block *)(uintptr_t)block->hashes[0];
+		}
+		block_free(block);
+	}
+	return expiry->forgotten;
+}
+
+void expiry_close(struct expiry *expiry)
+{
+	expiry_clear(expiry);
+	while (expiry_free_some(expiry, 1))
+		continue;
 }
 
 unsigned expiry_place(const struct expiry *expiry, uint64_t tick)
 {
 	unsigned level;
 
+	assert(tick >> EXPIRY_LEVELS * EXPIRY_DIGIT == 0);
 	if (tick <= expiry->now)
 		tick = expiry->now + 1;
 	level = (63u - (unsigned)__builtin_clzll(tick ^ expiry->now)) / EXPIRY_DIGIT;

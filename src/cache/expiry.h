@@ -31,12 +31,16 @@ struct expiry {
 	struct expiry_block *due;     /* came up, not looked at yet */
 	size_t count;                 /* of hashes, those in `due` too */
 	struct expiry_block *slots[EXPIRY_LEVELS * EXPIRY_SLOTS];
-	struct pool *pool; /* constant */
+	struct expiry_block *forgotten; /* lists, linked by the first block's first hash */
+	struct pool *pool;              /* constant */
 };
 
 void expiry_init(struct expiry *expiry, struct pool *pool, uint64_t now);
-/* Forgets all. */
+void expiry_close(struct expiry *expiry);
+/* Forgets all; the memory is for expiry_free_some(). */
 void expiry_clear(struct expiry *expiry);
+/* Frees up to so many blocks of what is forgotten; false: nothing is left. */
+bool expiry_free_some(struct expiry *expiry, unsigned blocks);
 /*
  * The place of what is to be looked at at that tick, or, if that is not after now, at the next one:
  * not 0. What has a smaller place comes up before. A place keeps its number until it comes up.

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads that run, and the threads that wait for them. A shard's flights are a list, under its lock,
- * which is held in all calls.
+ * Loads that run or are about to, and the takes that wait for them. A shard's flights are a list,
+ * under its lock, which is held in all calls but those that say otherwise.
  */
 #ifndef CACHE_FLIGHT_H
 #define CACHE_FLIGHT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,46 +15,91 @@
 #include "domain.h"
 #include "entry.h"
 
-struct flight {
+struct shard;
+
+/* A take that is told by a call of its function. */
+struct waiter {
+	struct waiter *next;
+	tw_cache_value_fn *on_value;
+	void *context;
+	bool is_late; /* its take began after the key was set or deleted: it looks again */
+};
+
+/* What the loader knows as its loading. */
+struct tw_cache_loading {
 	/* Constant. */
 	uint64_t hash;
-	const void *key; /* of the loading thread; only while the flight is listed */
 	size_t key_size;
-	struct reader *loader;
+	struct shard *shard;
+	bool is_refresh; /* of a value that may still be read */
+	/* Each thread that waits, the queue, the list, and a loader that keeps it have one. */
+	atomic_uint references;
 	/* Under the shard's lock. */
-	struct flight *next;
-	unsigned references;
+	struct tw_cache_loading *next;
+	struct waiter *waiters;
+	bool is_queued; /* nobody has begun to load yet */
 	bool is_overridden;
 	enum tw_status status;
 	const struct tw_cache_entry *entry; /* pinned, or NULL */
 	pthread_cond_t ended;
 	/* Written under both the shard's lock and that of the waits. */
 	bool is_over;
+	/* Under the lock of the waits: the thread that loads; NULL: none does. */
+	struct reader *loader;
+	/* Of the loaders (loaders.h). */
+	struct tw_cache_loading *queue_next;
+	/* Of the load, under its own lock, which is taken outside of the shard's. */
+	pthread_mutex_t lock;
+	struct tw_cache *cache; /* NULL: somebody ends it, or has */
+	bool is_kept;
+	tw_duration began;            /* real time; 0: not */
+	tw_duration expire;           /* of what was given */
+	struct tw_cache_entry *given; /* by the loader, or NULL; one reference */
+	/* Constant. */
+	unsigned char key[];
 };
 
 /* NULL: no load of the key runs. */
-struct flight *flights_find(struct flight *flights, uint64_t hash, const void *key,
-			    size_t key_size);
+struct tw_cache_loading *flights_find(struct tw_cache_loading *flights, uint64_t hash,
+				      const void *key, size_t key_size);
 /* The key was set or deleted: what is being loaded will not be kept. */
-void flights_override(struct flight *flights, uint64_t hash, const void *key, size_t key_size);
-void flights_override_all(struct flight *flights);
-/* Wakes the threads that wait, to look whether the cache is closed. */
-void flights_wake(struct flight *flights);
+void flights_override(struct tw_cache_loading *flights, uint64_t hash, const void *key,
+		      size_t key_size);
+void flights_override_all(struct tw_cache_loading *flights);
+/* Wakes the threads that wait, to look whether the cache is closed, and takes out all waiters, to
+ * be put before those in the list. */
+void flights_wake(struct tw_cache_loading *flights, struct waiter **waiters);
 
-/* Lists a new one, with one reference; NULL: out of memory. */
-struct flight *flight_begin(struct flight **flights, struct reader *loader, uint64_t hash,
-			    const void *key, size_t key_size);
-/* Takes it out of the list, and tells the threads that wait. */
-void flight_end(struct flight *flight, struct flight **flights, struct domain *domain);
-/* Returns the entry to release when the lock is let go, or NULL. */
-const struct tw_cache_entry *flight_let_go(struct flight *flight);
+/* A new one for the key, that nobody has begun, not listed yet, with one reference; NULL: out of
+ * memory. No lock is needed. */
+struct tw_cache_loading *flight_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
+				    const void *key, size_t key_size);
+/* Lists it; the reference is the list's. */
+void flight_list(struct tw_cache_loading *flight, struct tw_cache_loading **flights);
+/* The reader's thread begins to load; NULL: no thread does any more. */
+void flight_set_loader(struct tw_cache_loading *flight, struct domain *domain,
+		       struct reader *loader);
+/* Takes it out of the list, whose reference is the caller's then, and tells the threads that wait.
+ */
+void flight_end(struct tw_cache_loading *flight, struct tw_cache_loading **flights,
+		struct domain *domain);
+/* The two below need no lock. */
+static inline struct tw_cache_loading *flight_hold(struct tw_cache_loading *flight)
+{
+	/* relaxed: the caller has one, or the list has under the lock. */
+	atomic_fetch_add_explicit(&flight->references, 1, memory_order_relaxed);
+	return flight;
+}
+/* NULL is fine. With no lock held: may free an adopted value. */
+void flight_let_go(struct tw_cache_loading *flight);
 
 /* False: the reader would wait for itself. Else it is noted as waiting: flight_wait() has to
  * follow. */
-bool flight_may_wait(const struct flight *flight, struct domain *domain, struct reader *reader);
+bool flight_may_wait(const struct tw_cache_loading *flight, struct domain *domain,
+		     struct reader *reader);
 /* Waits until the real time `until`; 0: not at all. TW_OK: the flight is over; TW_TIMED_OUT;
  * TW_CLOSED. */
-enum tw_status flight_wait(struct flight *flight, struct domain *domain, struct reader *reader,
-			   pthread_mutex_t *lock, tw_duration until);
+enum tw_status flight_wait(struct tw_cache_loading *flight, struct domain *domain,
+			   struct reader *reader, pthread_mutex_t *lock, tw_duration until);
 
 #endif

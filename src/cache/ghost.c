@@ -16,9 +16,15 @@ void ghost_init(struct ghost *ghost)
 	*ghost = (struct ghost){.time = 1};
 }
 
-void ghost_destroy(struct ghost *ghost)
+void ghost_forget(struct ghost *ghost)
 {
 	free(ghost->slots);
+	ghost->slots = NULL;
+}
+
+size_t ghost_bytes(const struct ghost *ghost)
+{
+	return ghost->slots ? (ghost->mask + 1) * GHOST_BUCKET * sizeof(*ghost->slots) : 0;
 }
 
 static struct ghost_slot *ghost_bucket(const struct ghost *ghost, uint32_t hash)

@@ -19,7 +19,9 @@ struct ghost {
 };
 
 void ghost_init(struct ghost *ghost);
-void ghost_destroy(struct ghost *ghost);
+/* Of one that remembers nothing there is nothing to be freed. */
+void ghost_forget(struct ghost *ghost);
+size_t ghost_bytes(const struct ghost *ghost);
 /* Makes room for so many; if memory is short, fewer are remembered. */
 void ghost_reserve(struct ghost *ghost, size_t entries);
 void ghost_add(struct ghost *ghost, uint32_t hash);

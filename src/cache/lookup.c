@@ -15,7 +15,8 @@
  * Linearization: the load of the slot; of what has expired, the last one; of an entry that is not
  * in its slot yet, the change of the other's deadline.
  */
-#include "cache.h"
+#include "pins.h"
+#include "refresh.h"
 
 #include <string.h>
 
@@ -60,7 +61,7 @@ static bool find_is_in_place(const struct find *find, const struct tw_cache_entr
 static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct tw_cache *cache,
 								    struct find *find,
 								    struct tw_cache_entry *entry,
-								    tw_duration coarse)
+								    tw_duration coarse, bool is_use)
 {
 	const struct tw_cache_entry *found = entry;
 	tw_duration later =
@@ -82,7 +83,7 @@ static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct
 		if (!domain_is_past(&cache->domain, deadline, coarse)) {
 			tw_duration end;
 
-			if (cache->idle == 0)
+			if (cache->idle == 0 || !is_use)
 				return entry;
 			end = entry_end(entry);
 			wanted = later < end ? later : end;
@@ -105,7 +106,7 @@ static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct
 static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache,
 							  struct reader *reader, tw_duration coarse,
 							  uint64_t hash, const void *key,
-							  size_t key_size)
+							  size_t key_size, bool is_use)
 {
 	struct shard *shard = cache_shard(cache, hash);
 	struct find find = {.shard = shard};
@@ -120,9 +121,10 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 		deadline = entry_deadline(entry);
 		if (deadline != TW_FOREVER &&
 		    (cache->idle > 0 || domain_is_past(&cache->domain, deadline, coarse)))
-			entry = cache_judge(cache, &find, entry, coarse);
+			entry = cache_judge(cache, &find, entry, coarse, is_use);
 	} while (__builtin_expect(find.sight.is_lost, 0));
-	if (entry && domain_counts_uses(&cache->domain) && policy_use(&shard->policy, entry, hash))
+	if (is_use && entry && domain_counts_uses(&cache->domain) &&
+	    policy_use(&shard->policy, entry, hash))
 		shard_try_settle(shard);
 	return entry;
 }
@@ -130,7 +132,8 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 struct tw_cache_entry *cache_find(struct tw_cache *cache, struct reader *reader, uint64_t hash,
 				  const void *key, size_t key_size)
 {
-	return cache_find_at(cache, reader, domain_coarse_now(&cache->domain), hash, key, key_size);
+	return cache_find_at(cache, reader, domain_coarse_now(&cache->domain), hash, key, key_size,
+			     true);
 }
 
 /* ---- One key ---- */
@@ -175,8 +178,10 @@ static __attribute__((noinline)) enum tw_status cache_get_hashed(
 	struct tw_cache *cache, struct reader *reader, tw_duration coarse, uint64_t hash,
 	const void *key, size_t key_size, void *buffer, size_t capacity, size_t *value_size)
 {
-	struct tw_cache_entry *entry = cache_find_at(cache, reader, coarse, hash, key, key_size);
+	struct tw_cache_entry *entry =
+		cache_find_at(cache, reader, coarse, hash, key, key_size, true);
 	enum tw_status status = reader_count_find(reader, entry);
+	bool is_old = entry && entry_wants_refresh(entry, coarse);
 	const void *value;
 	size_t size = 0;
 	size_t copied;
@@ -189,6 +194,8 @@ static __attribute__((noinline)) enum tw_status cache_get_hashed(
 	} else {
 		reader_leave(reader);
 	}
+	if (is_old)
+		cache_refresh(cache, hash, key, key_size);
 	if (value_size)
 		*value_size = size;
 	return status;
@@ -295,26 +302,76 @@ enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t 
 	struct reader *reader;
 	struct tw_cache_entry *found;
 	enum tw_status status;
+	tw_duration coarse;
+	uint64_t hash;
+	bool is_old;
 
 	if (!entry)
 		return TW_INVALID;
 	*entry = NULL;
 	if (!cache || !key_is_valid(key, key_size))
 		return TW_INVALID;
-	if (domain_is_closed(&cache->domain))
-		return TW_CLOSED;
-	reader = epochs_reader(&cache->domain.epochs);
-	if (!reader)
-		return TW_NO_MEMORY;
-	found = cache_find(cache, reader, key_hash_wide(&cache->domain.seed, key, key_size), key,
-			   key_size);
+	status = cache_admit(cache, &reader);
+	if (status != TW_OK)
+		return status;
+	hash = key_hash_wide(&cache->domain.seed, key, key_size);
+	coarse = domain_coarse_now(&cache->domain);
+	found = cache_find_at(cache, reader, coarse, hash, key, key_size, true);
 	status = reader_count_find(reader, found);
+	is_old = found && entry_wants_refresh(found, coarse);
 	if (status == TW_OK) {
-		entry_pin(found);
+		entry_hold(found);
 		*entry = found;
 	}
 	reader_leave(reader);
+	if (is_old)
+		cache_refresh(cache, hash, key, key_size);
 	return status;
+}
+
+enum tw_status tw_cache_peek(struct tw_cache *cache, const void *key, size_t key_size,
+			     const struct tw_cache_entry **entry)
+{
+	struct tw_cache_entry *found;
+	struct reader *reader;
+	enum tw_status status;
+	uint64_t hash;
+
+	if (!entry)
+		return TW_INVALID;
+	*entry = NULL;
+	if (!cache || !key_is_valid(key, key_size))
+		return TW_INVALID;
+	status = cache_admit(cache, &reader);
+	if (status != TW_OK)
+		return status;
+	hash = key_hash_wide(&cache->domain.seed, key, key_size);
+	found = cache_find_at(cache, reader, domain_coarse_now(&cache->domain), hash, key, key_size,
+			      false);
+	if (found && !(found->kind & ENTRY_ABSENT)) {
+		entry_hold(found);
+		*entry = found;
+	}
+	reader_leave(reader);
+	return *entry ? TW_OK : TW_NOT_FOUND;
+}
+
+enum tw_status tw_cache_remaining(struct tw_cache *cache, const void *key, size_t key_size,
+				  tw_duration *remaining)
+{
+	const struct tw_cache_entry *entry;
+	enum tw_status status;
+
+	if (!remaining)
+		return TW_INVALID;
+	*remaining = 0;
+	status = tw_cache_peek(cache, key, key_size, &entry);
+	if (status != TW_OK)
+		return status;
+	*remaining = time_left(tw_cache_entry_deadline(entry), tw_now(cache->domain.wheel));
+	tw_cache_entry_release(entry);
+	/* The deadline may have come since then. */
+	return *remaining > 0 ? TW_OK : TW_NOT_FOUND;
 }
 
 /* ---- Many ---- */
@@ -368,17 +425,16 @@ enum tw_status tw_cache_get_many(struct tw_cache *cache, struct tw_cache_lookup 
 				 size_t *found)
 {
 	struct reader *reader;
+	enum tw_status status;
 	size_t sum = 0;
 
 	if (found)
 		*found = 0;
 	if (!cache || (!items && n > 0))
 		return TW_INVALID;
-	if (domain_is_closed(&cache->domain))
-		return TW_CLOSED;
-	reader = epochs_reader(&cache->domain.epochs);
-	if (!reader)
-		return TW_NO_MEMORY;
+	status = cache_admit(cache, &reader);
+	if (status != TW_OK)
+		return status;
 	for (size_t i = 0; i < n; i += LOOKUPS)
 		sum += cache_get_some(cache, reader, items + i,
 				      n - i < LOOKUPS ? (unsigned)(n - i) : LOOKUPS);

@@ -20,8 +20,9 @@ enum { CROWD = 1024 };
 
 /*
  * A thread that waits looks whether the wheel goes on, and drives it if that is the caller's part:
- * soon after each crowd, for the run ends a moment after it has told of progress, and only then is
- * the next one handed over; and ever later while a listener takes its time.
+ * at once as long as that tells crowds; soon after each crowd that a worker has told, for its run
+ * ends a moment after that, and only then is the next one handed over; and ever later while a
+ * listener takes its time.
  */
 static const tw_duration first_look = 50 * TW_MICROSECOND;
 static const tw_duration last_look = 20 * TW_MILLISECOND;
@@ -80,6 +81,7 @@ static bool notices_tell_crowd(struct notices *notices)
 		reader->callbacks--;
 	pthread_mutex_lock(&notices->lock);
 	notices->is_awake = is_more = notices->first != NULL;
+	notices->crowds++;
 	pthread_cond_broadcast(&notices->progress);
 	pthread_mutex_unlock(&notices->lock);
 	/* A pool may have all its cells. */
@@ -149,15 +151,19 @@ enum tw_status notices_wait(struct notices *notices, bool later)
 	pthread_mutex_lock(&notices->lock);
 	target = counter_read(&notices->added);
 	while (counter_read_ordered(&notices->told) < target && status == TW_OK) {
+		uint64_t crowds = notices->crowds;
+
 		pthread_mutex_unlock(&notices->lock);
 		status = tw_flush(notices->domain->wheel);
 		pthread_mutex_lock(&notices->lock);
-		if (counter_read_ordered(&notices->told) < target && status == TW_OK) {
-			bool goes_on = condition_wait(&notices->progress, &notices->lock,
-						      clock_read_real(CLOCK_MONOTONIC) + look);
-
-			look = goes_on ? first_look : look * 2 < last_look ? look * 2 : last_look;
-		}
+		if (counter_read_ordered(&notices->told) < target && status == TW_OK &&
+		    notices->crowds == crowds)
+			(void)condition_wait(&notices->progress, &notices->lock,
+					     clock_read_real(CLOCK_MONOTONIC) + look);
+		if (notices->crowds != crowds)
+			look = first_look;
+		else
+			look = look * 2 < last_look ? look * 2 : last_look;
 		/* What a listener makes leave is added before its own entry counts as told. */
 		if (later)
 			target = counter_read(&notices->added);

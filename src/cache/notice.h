@@ -24,6 +24,7 @@ struct notices {
 	struct tw_cache_entry *last;
 	_Atomic uint64_t added; /* read by any thread */
 	bool is_awake;          /* the alarm is set, or runs and will look again */
+	uint64_t crowds;        /* that were told */
 	struct tw_alarm *alarm;
 	/* Written by the thread that tells; read by any. */
 	_Atomic uint64_t told;

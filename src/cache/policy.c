@@ -27,9 +27,14 @@ void policy_init(struct policy *policy, enum tw_cache_policy kind)
 	ghost_init(&policy->ghost);
 }
 
-void policy_destroy(struct policy *policy)
+void policy_forget(struct policy *policy)
 {
-	ghost_destroy(&policy->ghost);
+	ghost_forget(&policy->ghost);
+}
+
+size_t policy_bytes(const struct policy *policy)
+{
+	return ghost_bytes(&policy->ghost);
 }
 
 void policy_turn_on(struct policy *policy)
@@ -39,6 +44,11 @@ void policy_turn_on(struct policy *policy)
 }
 
 /* ---- Queues ---- */
+
+static bool entry_is_known(const struct tw_cache_entry *entry)
+{
+	return entry->policy_link.next;
+}
 
 static void queue_push(struct policy_queue *queue, struct tw_cache_entry *entry)
 {
@@ -90,7 +100,7 @@ static void policy_move_to_end(struct policy *policy, const struct table *table,
 	size_t position = 0;
 
 	while ((entry = table_next_hashed(table, hash, &position))) {
-		if (policy->main.entries.previous == &entry->policy_link)
+		if (!entry_is_known(entry) || policy->main.entries.previous == &entry->policy_link)
 			continue;
 		queue_remove(&policy->main, entry);
 		queue_push(&policy->main, entry);
@@ -155,13 +165,13 @@ static struct tw_cache_entry *s3fifo_look(struct policy *policy, struct policy_q
 	return NULL;
 }
 
-static struct tw_cache_entry *s3fifo_victim(struct policy *policy)
+static struct tw_cache_entry *s3fifo_victim(struct policy *policy, unsigned *looks)
 {
 	struct tw_cache_entry *victim = NULL;
 	size_t count = policy->main.count + policy->small.count;
 
-	/* Lookups may go on using what was taken round: not for ever. */
-	for (size_t looks = 0; !victim && looks < 4 * count + 4; looks++)
+	/* Where all is used, the next has to go: a set does not look through a shard. */
+	for (; !victim && *looks > 0; --*looks)
 		victim = s3fifo_look(policy, policy->small.count * SMALL_SHARE >= count
 						     ? &policy->small
 						     : &policy->main);
@@ -180,7 +190,8 @@ static size_t policy_window(const struct policy *policy)
 
 void policy_add_early(struct policy *policy, struct tw_cache_entry *entry)
 {
-	policy_enter(policy, entry, policy->kind == TW_POLICY_LRU);
+	if (!entry_is_known(entry))
+		policy_enter(policy, entry, policy->kind == TW_POLICY_LRU);
 }
 
 void policy_add(struct policy *policy, struct table *table, struct tw_cache_entry *entry)
@@ -197,13 +208,13 @@ void policy_add(struct policy *policy, struct table *table, struct tw_cache_entr
 	policy_enter(policy, entry, main);
 }
 
-void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
+void policy_replace(struct tw_cache_entry *old, struct tw_cache_entry *entry)
 {
 	unsigned place = entry_state(old) & ENTRY_MAIN;
 	/* relaxed: a hint. */
 	uint8_t uses = atomic_load_explicit(&old->uses, memory_order_relaxed);
 
-	if (!policy_is_on(policy))
+	if (!entry_is_known(old))
 		return;
 	entry_set_state(entry, entry_state(entry) | place);
 	list_append(&old->policy_link, &entry->policy_link);
@@ -216,12 +227,12 @@ void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
 {
 	bool main = entry_state(entry) & ENTRY_MAIN;
 
-	if (policy_is_on(policy))
+	if (entry_is_known(entry))
 		queue_remove(main ? &policy->main : &policy->small, entry);
 }
 
 struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table,
-				     const struct tw_cache_entry *spared)
+				     const struct tw_cache_entry *spared, unsigned *looks)
 {
 	struct tw_cache_entry *victim;
 
@@ -231,7 +242,7 @@ struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table,
 		policy_settle(policy, table);
 		return queue_first(&policy->main, spared);
 	}
-	victim = s3fifo_victim(policy);
+	victim = s3fifo_victim(policy, looks);
 	if (victim == spared)
 		victim = queue_first(&policy->small, spared);
 	if (!victim)

@@ -25,6 +25,7 @@ struct policy_queue {
 struct policy {
 	enum tw_cache_policy kind; /* constant */
 	atomic_bool is_on;         /* else nothing is kept; written under the lock */
+	bool knows_all;            /* also what came before it was on */
 	struct policy_queue main;  /* LRU: the only one */
 	struct policy_queue small; /* S3-FIFO */
 	struct ghost ghost;
@@ -34,20 +35,23 @@ struct policy {
 };
 
 void policy_init(struct policy *policy, enum tw_cache_policy kind);
-/* Nobody is inside an epoch. */
-void policy_destroy(struct policy *policy);
-/* From now on entries are known and uses count; those that are there were added before. */
+/* What is remembered of keys that are not there: for the end, and where few entries are left. */
+void policy_forget(struct policy *policy);
+/* What it takes of memory beside `policy`. */
+size_t policy_bytes(const struct policy *policy);
+/* From now on entries that come are known and uses count. */
 void policy_turn_on(struct policy *policy);
+/* One that was there before, if it is not known yet. */
 void policy_add_early(struct policy *policy, struct tw_cache_entry *entry);
 /* `table`: of all that are known. */
 void policy_add(struct policy *policy, struct table *table, struct tw_cache_entry *entry);
 /* `entry` takes the place of `old`. */
-void policy_replace(struct policy *policy, struct tw_cache_entry *old,
-		    struct tw_cache_entry *entry);
+void policy_replace(struct tw_cache_entry *old, struct tw_cache_entry *entry);
 void policy_remove(struct policy *policy, struct tw_cache_entry *entry);
-/* Which has to go; NULL: none but `spared` (or NULL) is there. It stays until policy_remove(). */
+/* Which has to go; NULL: none but `spared` (or NULL) is there. It stays until policy_remove().
+ * Looks at no more than *looks entries, and counts that down. */
 struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table,
-				     const struct tw_cache_entry *spared);
+				     const struct tw_cache_entry *spared, unsigned *looks);
 /* Brings the order up to date. */
 void policy_settle(struct policy *policy, struct table *table);
 

@@ -38,7 +38,7 @@ enum {
 };
 
 /* What may be free: a part of what is used, and some. */
-enum { FREE_SHARE_OF_16 = 2, FREE_LEAST = 1 << 19 };
+enum { FREE_SHARE_OF_32 = 3, FREE_LEAST = 1 << 19 };
 
 /* One that is not taken. */
 struct pool_cell {
@@ -145,9 +145,9 @@ void pool_sum(struct pool *pool, uint64_t *memory, uint64_t *used)
 	pthread_mutex_lock(&pool->lock);
 	*used = pool->used;
 	pthread_mutex_unlock(&pool->lock);
-	pthread_mutex_lock(&pool->arena.lock);
+	turn_lock_take(&pool->arena.lock);
 	*memory = pool->arena.used + pool->arena.idle;
-	pthread_mutex_unlock(&pool->arena.lock);
+	turn_lock_let_go(&pool->arena.lock);
 }
 
 struct pool *pool_of(const void *block)
@@ -457,16 +457,25 @@ void spare_give(struct pool_spare *spare, void *block, size_t size)
 	spare_push(spare, block, class_of(size));
 }
 
-void spare_return(struct pool_spare *spare, struct pool *pool)
+bool spare_return_some(struct pool_spare *spare, struct pool *pool, unsigned cells)
 {
 	if (spare->bytes == 0)
-		return;
+		return false;
 	/* The cache still has the pool: none of these is the last. */
 	pthread_mutex_lock(&pool->lock);
-	for (unsigned class = 0; class < POOL_CLASSES && spare->bytes > 0; class ++)
-		while (spare->cells[class])
+	for (unsigned class = 0; class < POOL_CLASSES && cells > 0; class ++)
+		for (; spare->cells[class] && cells > 0; cells--)
 			pool_give_cell(pool, spare_pop(spare, class), class);
 	pthread_mutex_unlock(&pool->lock);
+	return spare->bytes > 0;
+}
+
+void spare_return(struct pool_spare *spare, struct pool *pool)
+{
+	enum { CELLS = 8 };
+
+	while (spare_return_some(spare, pool, CELLS))
+		continue;
 }
 
 /* ---- Emptying pages ---- */
@@ -478,7 +487,7 @@ bool pool_is_sparse(struct pool *pool, bool at_rest)
 
 	pthread_mutex_lock(&pool->lock);
 	most = pool->used > pool->limit || at_rest ? pool->used : pool->limit;
-	is_sparse = pool->free > most / 16 * FREE_SHARE_OF_16 + FREE_LEAST;
+	is_sparse = pool->free > most / 32 * FREE_SHARE_OF_32 + FREE_LEAST;
 	pthread_mutex_unlock(&pool->lock);
 	return is_sparse;
 }

@@ -100,7 +100,9 @@ void pool_give_other(void *block);
 void *spare_take(struct pool_spare *spare, struct pool *pool, size_t size);
 /* As pool_give(). */
 void spare_give(struct pool_spare *spare, void *block, size_t size);
-/* Returns all of them. */
+/* Returns up to so many; false: none is left. Each may be the last of its page. */
+bool spare_return_some(struct pool_spare *spare, struct pool *pool, unsigned cells);
+/* Returns all of them, in steps. */
 void spare_return(struct pool_spare *spare, struct pool *pool);
 
 /* ---- Emptying pages (compact.c) ---- */

@@ -22,9 +22,11 @@
  * moved under them, hardly ever do.
  *
  * An entry that a reader may be looking at then is held: mostly for one that lost the processor
- * inside. As long as that one's era stands among the readers', nothing that is held is looked at;
- * then some at a time. They have one stamp in common, the latest, which may keep them for a look
- * longer.
+ * inside. As long as that one's era stands among the readers', nothing that is held for it is
+ * looked at; then some at a time. There is a list for each such era: in one list, what is held for
+ * a moment would stay as long as what is held for a reader that sleeps, and for one moment after
+ * the other that is without end. They have one stamp in common, the latest, which may keep them for
+ * a look longer. With more readers asleep at once than there are lists, some share one.
  *
  * What stays here when the thread sets no more is small, but may keep pages from being given back.
  * So the cache's upkeep, which runs in the tick after, clears all threads.
@@ -36,6 +38,7 @@
 #include <stdlib.h>
 
 #include "base/sanitizer.h"
+#include "pins.h"
 
 enum {
 	/* Wait for so many before the readers are looked at, and the more where there are more
@@ -124,15 +127,22 @@ void thread_retire(struct thread_cache *thread, struct retired_list *list, struc
 
 /* ---- Looks ---- */
 
+/* What was seen of the readers, and then of what threads have pinned. */
+struct look {
+	struct eras eras;
+	struct hazards_seen hazards;
+};
+
 /* What may not be freed under the lock. */
 struct garbage {
 	struct retired_list entries;
 	struct table *tables;
 };
 
-static void thread_free(struct thread_cache *thread, struct tw_cache_entry *entry,
-			struct garbage *garbage)
+static void thread_free(struct thread_cache *thread, const struct look *look,
+			struct tw_cache_entry *entry, struct garbage *garbage)
 {
+	hazards_count(&look->hazards, entry);
 	if (entry->kind & ENTRY_ADOPTED)
 		retired_add(&garbage->entries, entry);
 	else
@@ -151,52 +161,77 @@ static void garbage_free(struct garbage *garbage)
 	}
 }
 
-/* Frees it, or has it held: true. */
-static bool thread_free_or_hold(struct thread_cache *thread, const struct eras *eras,
+/* The list of that era, or an empty one, or one to be shared. */
+static struct held *thread_held_for(struct thread_cache *thread, uint64_t era)
+{
+	struct held *empty = NULL;
+
+	for (int i = 0; i < HELDS; i++) {
+		struct held *held = &thread->held[i];
+
+		if (held->list.first && held->era == era)
+			return held;
+		if (!held->list.first)
+			empty = held;
+	}
+	return empty ? empty : &thread->held[era % HELDS];
+}
+
+/* Frees it, or has it held. */
+static void thread_free_or_hold(struct thread_cache *thread, const struct look *look,
 				uint64_t stamp, struct tw_cache_entry *entry,
 				struct garbage *garbage)
 {
-	uint64_t era = eras_find(eras, entry_birth(entry), stamp);
+	uint64_t era = eras_find(&look->eras, entry_birth(entry), stamp);
+	struct held *held;
 
 	if (era == 0) {
-		thread_free(thread, entry, garbage);
-		return false;
+		thread_free(thread, look, entry, garbage);
+		return;
 	}
-	thread->held_by = era;
-	retired_add(&thread->held, entry);
-	return true;
+	held = thread_held_for(thread, era);
+	held->era = era;
+	if (!held->list.first || held->stamp < stamp)
+		held->stamp = stamp;
+	retired_add(&held->list, entry);
 }
 
 /* What is stamped is out of sight, or held. */
-static void thread_free_stamped(struct thread_cache *thread, const struct eras *eras,
+static void thread_free_stamped(struct thread_cache *thread, const struct look *look,
 				struct garbage *garbage)
 {
-	bool is_held = false;
-
 	while (thread->stamped.first)
-		is_held |= thread_free_or_hold(thread, eras, thread->stamp,
-					       retired_pop(&thread->stamped), garbage);
-	if (is_held)
-		thread->held_stamp = thread->stamp;
+		thread_free_or_hold(thread, look, thread->stamp, retired_pop(&thread->stamped),
+				    garbage);
 }
 
-static void thread_free_held(struct thread_cache *thread, const struct eras *eras,
-			     struct garbage *garbage)
+static void thread_free_held(struct thread_cache *thread, struct held *held,
+			     const struct look *look, struct garbage *garbage)
 {
-	uint64_t count = thread->held.count < HELD_STEP ? thread->held.count : HELD_STEP;
+	uint64_t count = held->list.count < HELD_STEP ? held->list.count : HELD_STEP;
+	uint64_t stamp = held->stamp;
 
-	if (thread->held_by != 0 && eras_find(eras, thread->held_by, thread->held_by) != 0)
+	if (held->era != 0 && eras_find(&look->eras, held->era, held->era) != 0)
 		return;
-	thread->held_by = 0;
+	held->era = 0;
 	while (count-- > 0)
-		(void)thread_free_or_hold(thread, eras, thread->held_stamp,
-					  retired_pop(&thread->held), garbage);
+		thread_free_or_hold(thread, look, stamp, retired_pop(&held->list), garbage);
 }
 
-/* Those not stamped yet get this one, others are out of sight or stay. */
-static void thread_free_tables(struct thread_cache *thread, const struct eras *eras, uint64_t stamp,
+static uint64_t thread_held_count(const struct thread_cache *thread)
+{
+	uint64_t count = 0;
+
+	for (int i = 0; i < HELDS; i++)
+		count += thread->held[i].list.count;
+	return count;
+}
+
+/* Those not stamped yet get this one, others are out of sight or stay. Large ones go in steps. */
+static bool thread_free_tables(struct thread_cache *thread, const struct look *look, uint64_t stamp,
 			       struct garbage *garbage)
 {
+	bool has_freed = false;
 	struct table **place = &thread->tables;
 	struct table *table;
 
@@ -204,14 +239,18 @@ static void thread_free_tables(struct thread_cache *thread, const struct eras *e
 		if (table->retired_at == 0) {
 			table->retired_at = stamp;
 		} else if (table->retired_at < stamp &&
-			   eras_find(eras, table->birth, table->retired_at) == 0) {
-			*place = table->retired_next;
-			table->retired_next = garbage->tables;
-			garbage->tables = table;
-			continue;
+			   eras_find(&look->eras, table->birth, table->retired_at) == 0) {
+			has_freed = true;
+			if (table_free_some(table)) {
+				*place = table->retired_next;
+				table->retired_next = garbage->tables;
+				garbage->tables = table;
+				continue;
+			}
 		}
 		place = &table->retired_next;
 	}
+	return has_freed;
 }
 
 /* Between slot_store() and what follows. The thread sanitizer knows no fences: for it each
@@ -224,21 +263,26 @@ static void retire_fence(void)
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Goes through the readers; then what is fresh is stamped. */
-static void thread_look(struct thread_cache *thread, struct epochs *epochs, struct garbage *garbage)
+/* Goes through the readers; then what is fresh is stamped. True: something was freed. */
+static bool thread_look(struct thread_cache *thread, struct epochs *epochs, struct garbage *garbage)
 {
-	struct eras eras;
+	uint64_t before = thread->stamped.count + thread_held_count(thread);
+	struct look look;
 	uint64_t stamp;
+	bool has_freed = false;
 
 	retire_fence();
 	stamp = epochs_stamp(epochs);
-	epochs_gather(epochs, stamp - 1, &eras);
+	epochs_gather(epochs, stamp - 1, &look.eras);
+	hazards_look(&look.hazards);
 	if (thread->stamped.first && thread->stamp < stamp)
-		thread_free_stamped(thread, &eras, garbage);
-	if (thread->held.first && thread->held_stamp < stamp)
-		thread_free_held(thread, &eras, garbage);
+		thread_free_stamped(thread, &look, garbage);
+	for (int i = 0; i < HELDS; i++)
+		if (thread->held[i].list.first && thread->held[i].stamp < stamp)
+			thread_free_held(thread, &thread->held[i], &look, garbage);
 	if (thread->tables)
-		thread_free_tables(thread, &eras, stamp, garbage);
+		has_freed = thread_free_tables(thread, &look, stamp, garbage);
+	has_freed |= thread->stamped.count + thread_held_count(thread) < before;
 	if (!thread->stamped.first) {
 		retired_append(&thread->stamped, &thread->fresh);
 		thread->stamp = stamp;
@@ -246,11 +290,13 @@ static void thread_look(struct thread_cache *thread, struct epochs *epochs, stru
 	if (stamp == thread->era)
 		epochs_advance(epochs, stamp);
 	thread->era = epochs_stamp(epochs);
+	return has_freed;
 }
 
 static bool thread_has_retired(const struct thread_cache *thread)
 {
-	return thread->fresh.first || thread->stamped.first || thread->held.first || thread->tables;
+	return thread->fresh.first || thread->stamped.first || thread_held_count(thread) > 0 ||
+	       thread->tables;
 }
 
 /* As long as that frees something. */
@@ -260,12 +306,9 @@ static void thread_look_on(struct thread_cache *thread, struct epochs *epochs,
 	enum { LOOKS = 3 };
 
 	for (unsigned looks = 0; looks < LOOKS && thread_has_retired(thread); looks++) {
-		uint64_t before = thread->stamped.count + thread->held.count;
-
 		/* The era should go on. */
 		thread->era = epochs_stamp(epochs);
-		thread_look(thread, epochs, garbage);
-		if (thread->stamped.count + thread->held.count < before)
+		if (thread_look(thread, epochs, garbage))
 			looks = 0;
 	}
 }
@@ -286,11 +329,16 @@ static bool thread_should_look(const struct thread_cache *thread, struct epochs 
 /* Returns what of its memory is not for the next sets. */
 static void thread_trim(struct thread_cache *thread, struct domain *domain)
 {
+	enum { STEP = 8, BYTES_A_CELL_MORE = 1024 };
+	uint64_t most = SPARE_ALL / (epochs_readers(&domain->epochs) + 1);
 	uint64_t bytes = thread->spare.bytes;
 
-	if (bytes > SPARE_MOST ||
-	    (bytes > SPARE_LEAST && bytes * epochs_readers(&domain->epochs) > SPARE_ALL))
-		spare_return(&thread->spare, domain->pool);
+	if (bytes <= SPARE_LEAST)
+		return;
+	most = most > SPARE_MOST ? SPARE_MOST : most < SPARE_LEAST ? SPARE_LEAST : most;
+	if (bytes > most)
+		(void)spare_return_some(&thread->spare, domain->pool,
+					STEP + (unsigned)((bytes - most) / BYTES_A_CELL_MORE));
 }
 
 void thread_end(struct thread_cache *thread, struct domain *domain)
@@ -301,7 +349,7 @@ void thread_end(struct thread_cache *thread, struct domain *domain)
 	if (thread->is_urgent)
 		thread_look_on(thread, &domain->epochs, &garbage);
 	else if (thread_should_look(thread, &domain->epochs))
-		thread_look(thread, &domain->epochs, &garbage);
+		(void)thread_look(thread, &domain->epochs, &garbage);
 	thread->is_urgent = false;
 	thread_trim(thread, domain);
 	asks = thread_has_retired(thread) || thread->spare.bytes > 0;
@@ -329,7 +377,9 @@ bool thread_clear(struct thread_cache *thread, struct domain *domain)
 void thread_sum(struct thread_cache *thread, uint64_t *retired, uint64_t *spare)
 {
 	pthread_mutex_lock(&thread->lock);
-	*retired += thread->fresh.bytes + thread->stamped.bytes + thread->held.bytes;
+	*retired += thread->fresh.bytes + thread->stamped.bytes;
+	for (int i = 0; i < HELDS; i++)
+		*retired += thread->held[i].list.bytes;
 	for (const struct table *table = thread->tables; table; table = table->retired_next)
 		*retired += table_bytes(table);
 	*spare += thread->spare.bytes;
@@ -339,11 +389,17 @@ void thread_sum(struct thread_cache *thread, uint64_t *retired, uint64_t *spare)
 void thread_close(struct thread_cache *thread, struct domain *domain)
 {
 	struct garbage garbage = {.tables = thread->tables};
+	struct hazards_seen seen;
+	struct tw_cache_entry *entry;
 
 	thread->tables = NULL;
 	retired_append(&garbage.entries, &thread->fresh);
 	retired_append(&garbage.entries, &thread->stamped);
-	retired_append(&garbage.entries, &thread->held);
+	for (int i = 0; i < HELDS; i++)
+		retired_append(&garbage.entries, &thread->held[i].list);
+	hazards_look(&seen);
+	for (entry = garbage.entries.first; entry; entry = entry->retired_next)
+		hazards_count(&seen, entry);
 	garbage_free(&garbage);
 	spare_return(&thread->spare, domain->pool);
 	pthread_mutex_destroy(&thread->lock);

@@ -25,16 +25,23 @@ struct retired_list {
 };
 
 /* A reader, and what its thread keeps. Zeroed: nothing. */
+enum { HELDS = 8 };
+
+/* Entries that a reader in one era might have seen. */
+struct held {
+	struct retired_list list;
+	uint64_t era;   /* 0: not known */
+	uint64_t stamp; /* not before that of any of them */
+};
+
 struct thread_cache {
 	struct reader reader;
 	pthread_mutex_t lock;
 	/* Under it. */
 	struct retired_list fresh;   /* not stamped yet */
 	struct retired_list stamped; /* those that were fresh together */
-	struct retired_list held;    /* when their turn came a reader might have seen them */
+	struct held held[HELDS];     /* when their turn came a reader might have seen them */
 	uint64_t stamp;              /* an era; of all that are stamped */
-	uint64_t held_stamp;         /* not before that of any that is held */
-	uint64_t held_by;            /* an era that holds one of them; 0: not known */
 	uint64_t era;                /* at the end of the last look */
 	bool is_urgent;              /* there is something of a user's */
 	struct table *tables;

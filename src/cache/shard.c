@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All changes of a shard are made under its lock, which no thread holds for longer than it takes to
- * change 64 entries (or to grow the table, to list its entries for tw_cache_each, to put them in
- * order for the first limit, or to throw away what is filed). Memory is freed after the lock was
- * let go.
+ * change 64 entries. Memory is freed after the lock was let go.
  *
  * Removal has one place: shard_drop() counts the entry out, queues the notice of it, and has the
  * thread retire it, with which it waits until no reader can be looking at it. Tables that have
@@ -17,11 +15,6 @@
  * meanwhile is filed in any case. No reader lives by it: lookups judge deadlines.
  */
 #include "shard.h"
-
-/* A thread that finds the lock taken tries for a moment before it sleeps: it is let go sooner. */
-#ifndef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
-#define PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP PTHREAD_MUTEX_INITIALIZER
-#endif
 
 _Static_assert(ENTRY_FILED + 1 >= EXPIRY_LEVELS * EXPIRY_SLOTS, "a place fits into a state");
 
@@ -47,6 +40,9 @@ bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entr
 	tw_duration granule = shard->domain->granule;
 	unsigned place = 0;
 
+	if (!(entry->kind & ENTRY_ABSENT))
+		deadline = deadline_after(deadline, shard->domain->stale);
+
 	/* Until everything is filed anew, an entry that says it is filed may be wrong. */
 	if (shard->is_refiling || shard->must_refile)
 		filed = 0;
@@ -65,51 +61,133 @@ bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entr
 
 /* ---- Tables ---- */
 
-/* Publishes a table for so many, with the same entries; the old one is retired. False: out of
- * memory. */
-static bool shard_resize(struct shard *shard, size_t entries)
+/*
+ * One of another size is made beside the present one: each change clears or fills a part of it. A
+ * change in a bucket that is copied already is made in both; when all are, the new one takes the
+ * other's place. Under the lock, as all that follows.
+ */
+
+/* Unless one is being made. */
+static void shard_begin_resizing(struct shard *shard, size_t entries)
+{
+	struct domain *domain = shard->domain;
+
+	if (shard->next)
+		return;
+	shard->next =
+		table_new_uncleared(&domain->pool->arena, epochs_era(&domain->epochs), entries);
+	shard->next_cleared = 0;
+	shard->next_copied = 0;
+}
+
+/* Nobody has seen it, but to free it may take long: that is for after the lock, too. */
+static void shard_drop_next(struct shard *shard)
+{
+	shard->next->retired_next = shard->old_tables;
+	shard->old_tables = shard->next;
+	shard->next = NULL;
+}
+
+/* Publishes the next table; the old one is retired. */
+static void shard_end_resizing(struct shard *shard)
 {
 	struct table *old = shard_table(shard);
-	struct table *table = table_copy(old, epochs_era(&shard->domain->epochs), entries);
+	struct table *table = shard->next;
 
-	if (!table)
-		return false;
-	/* seq_cst: publishes the copy, before the stamp is taken; pairs with shard_table(). */
+	/* seq_cst: publishes the table, before the stamp is taken; pairs with shard_table(). */
 	atomic_store_explicit(&shard->table, table, memory_order_seq_cst);
 	/* seq_cst: likewise; pairs with shard_place(). */
 	atomic_store_explicit(&shard->place, table_place(table), memory_order_seq_cst);
+	shard->next = NULL;
 	shard->tables++;
 	old->retired_next = shard->old_tables;
 	shard->old_tables = old;
-	return true;
+}
+
+static void shard_resize_some(struct shard *shard, size_t steps)
+{
+	enum { CLEARED = 64, COPIED = 4 };
+	const struct table *table = shard_table(shard);
+	struct table *next = shard->next;
+
+	/* It was to become smaller, and has become fuller. */
+	if (!table_is_for(next, table->count)) {
+		shard_drop_next(shard);
+		return;
+	}
+	if (shard->next_cleared <= next->mask)
+		(void)table_clear_some(next, &shard->next_cleared, steps * CLEARED);
+	else if (!table_copy_some(table, &shard->next_copied, steps * COPIED, next))
+		shard_end_resizing(shard);
+}
+
+static void shard_add(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry)
+{
+	struct table *table = shard_table(shard);
+	size_t number = table_add(table, hash, entry);
+
+	if (!shard->next || number >= shard->next_copied)
+		return;
+	if (table_is_for(shard->next, table->count))
+		(void)table_add(shard->next, hash, entry);
+	else
+		shard_drop_next(shard);
+}
+
+static void shard_remove(struct shard *shard, struct tw_cache_entry *entry)
+{
+	size_t number = table_remove(shard_table(shard), entry);
+
+	if (shard->next && number < shard->next_copied)
+		(void)table_remove(shard->next, entry);
+}
+
+void shard_put_in_place(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *entry)
+{
+	struct tw_cache_entry *old = slot_entry(slot_load(slot));
+
+	table_replace(slot, entry);
+	if (shard->next && table_bucket_number(shard_table(shard), slot) < shard->next_copied)
+		table_replace(table_find_address(shard->next, old->hash, old), entry);
 }
 
 bool shard_reserve(struct shard *shard)
 {
 	const struct table *table = shard_table(shard);
 
-	return !table_is_full(table) || shard_resize(shard, (table->mask + 1) * BUCKET_SLOTS) ||
-	       table_has_room(table);
+	if (!table_is_for(table, table->count))
+		shard_begin_resizing(shard, (table->mask + 1) * BUCKET_SLOTS);
+	/* Only where there was no memory for a larger one for long: as a rule it is done by now. */
+	while (shard->next && !table_has_room(shard_table(shard)))
+		shard_resize_some(shard, 1);
+	return table_has_room(shard_table(shard));
 }
 
-/* Under the lock: a table with few entries becomes smaller, if there is memory. */
+/* A table with few entries becomes smaller, if there is memory; so does what the policy knows of
+ * others. */
 static void shard_try_to_shrink(struct shard *shard)
 {
 	const struct table *table = shard_table(shard);
 
-	if (table_is_sparse(table))
-		(void)shard_resize(shard, table->count * 2);
+	if (!table_is_sparse(table))
+		return;
+	policy_forget(&shard->policy);
+	shard_begin_resizing(shard, table->count + table->count / 2);
 }
 
-/* Under the lock: up to `most` entries more; 0: no more. */
-static size_t shard_walk_on(struct shard *shard, struct shard_walk *walk,
-			    struct tw_cache_entry **entries, size_t most)
+size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries,
+		     size_t most)
 {
+	const struct table *table = shard_table(shard);
+	size_t count;
+
 	/* In another table everything stands elsewhere. */
 	if (walk->tables != shard->tables)
 		walk->position = 0;
 	walk->tables = shard->tables;
-	return table_list(shard_table(shard), &walk->position, entries, most);
+	count = table_list(table, &walk->position, entries, most);
+	walk->is_over = walk->position > table->mask;
+	return count;
 }
 
 /* ---- Changes ---- */
@@ -119,7 +197,9 @@ static size_t shard_walk_on(struct shard *shard, struct shard_walk *walk,
 static enum tw_cache_cause shard_drop(struct shard *shard, struct tw_cache_entry *entry,
 				      enum tw_cache_cause cause, tw_duration now)
 {
-	if (cause != TW_CAUSE_SHUTDOWN && entry_try_to_expire(entry, now))
+	tw_duration deadline;
+
+	if (cause != TW_CAUSE_SHUTDOWN && entry_try_to_expire(entry, now, &deadline))
 		cause = TW_CAUSE_EXPIRED;
 	entry_set_state(entry, (entry_state(entry) & ~(unsigned)ENTRY_LINKED) |
 				       (unsigned)cause << ENTRY_CAUSE_SHIFT);
@@ -141,7 +221,7 @@ void shard_forget(struct shard *shard, struct tw_cache_entry *entry)
 enum tw_cache_cause shard_unlink(struct shard *shard, struct tw_cache_entry *entry,
 				 enum tw_cache_cause cause, tw_duration now)
 {
-	table_remove(shard_table(shard), entry);
+	shard_remove(shard, entry);
 	policy_remove(&shard->policy, entry);
 	domain_count(shard->domain, -1, -(int64_t)entry_weight(entry));
 	return shard_drop(shard, entry, cause, now);
@@ -151,10 +231,11 @@ struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_c
 			   tw_duration now)
 {
 	struct evicted sum = {0, 0};
+	unsigned looks = 512; /* each may be a cache miss */
 
 	while (sum.entries < most && domain_is_over_limit(shard->domain)) {
 		struct tw_cache_entry *victim =
-			policy_victim(&shard->policy, shard_table(shard), spared);
+			policy_victim(&shard->policy, shard_table(shard), spared, &looks);
 
 		if (!victim)
 			break;
@@ -171,7 +252,7 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
 	(void)shard_evict(shard, SHARD_STEP, NULL, now);
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	policy_add(&shard->policy, shard_table(shard), entry);
-	table_add(shard_table(shard), hash, entry);
+	shard_add(shard, hash, entry);
 }
 
 void shard_replace(struct shard *shard, uint64_t hash, _Atomic uint64_t *slot,
@@ -180,8 +261,8 @@ void shard_replace(struct shard *shard, uint64_t hash, _Atomic uint64_t *slot,
 	int64_t heavier = (int64_t)entry_weight(entry) - (int64_t)entry_weight(old);
 
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
-	policy_replace(&shard->policy, old, entry);
-	table_replace(slot, entry);
+	policy_replace(old, entry);
+	shard_put_in_place(shard, slot, entry);
 	domain_count(shard->domain, 0, heavier);
 	shard_drop(shard, old, TW_CAUSE_REPLACED, now);
 	if (policy_use(&shard->policy, entry, hash))
@@ -193,10 +274,19 @@ void shard_replace(struct shard *shard, uint64_t hash, _Atomic uint64_t *slot,
 
 void shard_try_settle(struct shard *shard)
 {
-	if (pthread_mutex_trylock(&shard->lock) != 0)
+	if (!shard_try_begin(shard))
 		return;
 	policy_settle(&shard->policy, shard_table(shard));
-	pthread_mutex_unlock(&shard->lock);
+	turn_lock_let_go(&shard->lock);
+}
+
+/* Under the lock: whether it has expired, and no failed load will be made good for by it either.
+ * *deadline is what it is or was. */
+static bool shard_has_done_with(const struct shard *shard, struct tw_cache_entry *entry,
+				tw_duration now, tw_duration *deadline)
+{
+	return entry_try_to_expire(entry, now, deadline) &&
+	       !entry_is_stale(entry, *deadline, now, shard->domain->stale);
 }
 
 /* ---- Filing anew; under the lock ---- */
@@ -206,18 +296,19 @@ static void shard_begin_refiling(struct shard *shard)
 {
 	shard->is_refiling = true;
 	shard->must_refile = false;
-	shard->refile_walk = (struct shard_walk){0, 0};
+	shard->refile_walk = (struct shard_walk){0};
 	expiry_clear(&shard->expiry);
 }
 
 static void shard_refile_one(struct shard *shard, struct tw_cache_entry *entry, tw_duration now)
 {
 	uint64_t hash = key_hash_wide(&shard->domain->seed, entry_key(entry), entry->key_size);
+	tw_duration deadline;
 
 	entry_set_filed(entry, 0);
-	if (entry_try_to_expire(entry, now))
+	if (shard_has_done_with(shard, entry, now, &deadline))
 		shard_unlink(shard, entry, TW_CAUSE_EXPIRED, now);
-	else if (!shard_watch(shard, hash, entry, 0, entry_deadline(entry)))
+	else if (!shard_watch(shard, hash, entry, 0, deadline))
 		shard->must_refile = true; /* out of memory */
 }
 
@@ -235,16 +326,28 @@ static void shard_refile_some(struct shard *shard, size_t most)
 		__builtin_prefetch(entries[i], 1);
 	for (size_t i = 0; i < count; i++)
 		shard_refile_one(shard, entries[i], now);
-	shard->is_refiling = count > 0;
+	shard->is_refiling = !shard->refile_walk.is_over;
 	shard_arm(shard);
 }
 
-static void shard_tend_filing(struct shard *shard)
+static bool shard_files_too_much(const struct shard *shard)
 {
-	enum { SPARE = 64, STEP = 2 * BUCKET_SLOTS };
+	enum { SPARE = 64 };
 
-	if (!shard->is_refiling && shard->expiry.count > 2 * shard_table(shard)->count + SPARE &&
-	    !domain_is_closed(shard->domain))
+	return !shard->is_refiling && shard->expiry.count > 2 * shard_table(shard)->count + SPARE &&
+	       !domain_is_closed(shard->domain);
+}
+
+/* A part of what is done in steps. */
+static void shard_tend(struct shard *shard)
+{
+	enum { STEP = 2 * BUCKET_SLOTS, FREED = 2 };
+
+	shard_try_to_shrink(shard);
+	if (shard->next)
+		shard_resize_some(shard, 1);
+	(void)expiry_free_some(&shard->expiry, FREED);
+	if (shard_files_too_much(shard))
 		shard_begin_refiling(shard);
 	if (shard->is_refiling)
 		shard_refile_some(shard, STEP);
@@ -254,7 +357,18 @@ static void shard_tend_filing(struct shard *shard)
 
 void shard_begin(struct shard *shard)
 {
-	pthread_mutex_lock(&shard->lock);
+	turn_lock_take(&shard->lock);
+}
+
+void shard_begin_again(struct shard *shard)
+{
+	turn_lock_give_way(&shard->lock);
+	shard_begin(shard);
+}
+
+bool shard_try_begin(struct shard *shard)
+{
+	return turn_lock_try(&shard->lock);
 }
 
 /* What is left to be done after the lock. */
@@ -271,7 +385,7 @@ static struct shard_rest shard_unlock(struct shard *shard)
 	shard->old_tables = NULL;
 	if (shard->to_tell.count > 0)
 		notices_add(shard->notices, &shard->to_tell);
-	pthread_mutex_unlock(&shard->lock);
+	turn_lock_let_go(&shard->lock);
 	return rest;
 }
 
@@ -280,7 +394,7 @@ void shard_end(struct shard *shard)
 	struct domain *domain = shard->domain;
 	struct shard_rest rest;
 
-	shard_tend_filing(shard);
+	shard_tend(shard);
 	rest = shard_unlock(shard);
 	if (rest.unlinked.first || rest.tables) {
 		struct thread_cache *thread = thread_begin(domain);
@@ -292,7 +406,7 @@ void shard_end(struct shard *shard)
 
 void shard_end_in(struct shard *shard, struct thread_cache *thread)
 {
-	shard_tend_filing(shard);
+	shard_tend(shard);
 	shard_end_move(shard, thread);
 }
 
@@ -302,6 +416,35 @@ void shard_end_move(struct shard *shard, struct thread_cache *thread)
 
 	if (rest.unlinked.first || rest.tables)
 		thread_retire(thread, &rest.unlinked, rest.tables);
+}
+
+/* True: there is more. */
+static bool shard_tidy_some(struct shard *shard)
+{
+	enum { RESIZED = 16 };
+	bool goes_on;
+
+	shard_begin_again(shard);
+	if (shard_files_too_much(shard))
+		shard_begin_refiling(shard);
+	if (shard->is_refiling)
+		shard_refile_some(shard, SHARD_STEP);
+	goes_on = expiry_free_some(&shard->expiry, SHARD_STEP) || shard->is_refiling;
+	/* Perhaps once more, for entries have left since the last one was begun. */
+	shard_try_to_shrink(shard);
+	if (shard->next) {
+		shard_resize_some(shard, RESIZED);
+		goes_on = true;
+	}
+	shard_end(shard);
+	return goes_on;
+}
+
+size_t shard_tidy(struct shard *shard, size_t steps)
+{
+	while (steps > 0 && shard_tidy_some(shard))
+		steps--;
+	return steps;
 }
 
 /* ---- Expiry ---- */
@@ -317,12 +460,14 @@ static bool shard_look_at(struct shard *shard, uint64_t hash, unsigned from, uns
 	bool is_filed = true;
 
 	while ((entry = table_next_hashed(table, hash, &position))) {
+		tw_duration deadline;
+
 		/* Else it is filed elsewhere, too, and that one counts. */
 		if (entry_filed(entry) != from)
 			continue;
-		if (entry_try_to_expire(entry, now)) {
+		if (shard_has_done_with(shard, entry, now, &deadline)) {
 			shard_unlink(shard, entry, TW_CAUSE_EXPIRED, now);
-		} else if (!shard_watch(shard, hash, entry, 0, entry_deadline(entry))) {
+		} else if (!shard_watch(shard, hash, entry, 0, deadline)) {
 			entry_set_filed(entry, next);
 			is_filed = false;
 		}
@@ -359,28 +504,19 @@ void shard_expire(void *argument)
 	/* Not read anew: what can't be filed comes up at the next one, and this would never end. */
 	uint64_t tick = (uint64_t)(tw_now(shard->domain->wheel) / shard->domain->granule);
 	bool goes_on;
-	bool refiles = false;
 
 	do {
-		shard_begin(shard);
+		shard_begin_again(shard);
 		goes_on = shard_expire_some(shard, tick);
 		if (!goes_on) {
-			shard_try_to_shrink(shard);
 			if (shard->must_refile && !shard->is_refiling)
 				shard_begin_refiling(shard);
-			refiles = shard->is_refiling;
 			shard->armed = TW_FOREVER;
 			shard_arm(shard);
 		}
 		shard_end(shard);
 	} while (goes_on);
-	while (refiles) {
-		shard_begin(shard);
-		if (shard->is_refiling)
-			shard_refile_some(shard, SHARD_STEP);
-		refiles = shard->is_refiling;
-		shard_end(shard);
-	}
+	(void)shard_tidy(shard, SIZE_MAX);
 }
 
 /* ---- All entries ---- */
@@ -388,45 +524,42 @@ void shard_expire(void *argument)
 void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 {
 	struct tw_cache_entry *entries[SHARD_STEP];
-	struct shard_walk walk = {0, 0};
-	size_t count;
+	struct shard_walk walk = {0};
 
 	do {
 		tw_duration now;
+		size_t count;
 
-		shard_begin(shard);
+		shard_begin_again(shard);
 		now = tw_now(shard->domain->wheel);
 		flights_override_all(shard->flights);
 		count = shard_walk_on(shard, &walk, entries, SHARD_STEP);
 		for (size_t i = 0; i < count; i++)
 			shard_unlink(shard, entries[i], cause, now);
-		if (count == 0)
-			shard_try_to_shrink(shard);
 		shard_end(shard);
-	} while (count > 0);
+	} while (!walk.is_over);
+	(void)shard_tidy(shard, SIZE_MAX);
 }
 
 void shard_turn_policy_on(struct shard *shard)
 {
 	struct tw_cache_entry *entries[SHARD_STEP];
-	size_t position = 0;
-	size_t count;
+	struct shard_walk walk = {0};
+	bool goes_on;
 
-	shard_begin(shard);
-	if (!policy_is_on(&shard->policy)) {
-		while ((count = table_list(shard_table(shard), &position, entries, SHARD_STEP)) > 0)
+	do {
+		shard_begin_again(shard);
+		policy_turn_on(&shard->policy);
+		goes_on = !shard->policy.knows_all;
+		if (goes_on) {
+			size_t count = shard_walk_on(shard, &walk, entries, SHARD_STEP);
+
 			for (size_t i = 0; i < count; i++)
 				policy_add_early(&shard->policy, entries[i]);
-		policy_turn_on(&shard->policy);
-	}
-	shard_end(shard);
-}
-
-void shard_shrink(struct shard *shard)
-{
-	shard_begin(shard);
-	shard_try_to_shrink(shard);
-	shard_end(shard);
+			shard->policy.knows_all = walk.is_over;
+		}
+		shard_end(shard);
+	} while (goes_on);
 }
 
 /* ---- Opening and closing ---- */
@@ -440,7 +573,7 @@ enum tw_status shard_open(struct shard *shard, struct domain *domain, struct not
 	shard->armed = TW_FOREVER;
 	expiry_init(&shard->expiry, domain->pool,
 		    (uint64_t)(tw_now(domain->wheel) / domain->granule));
-	shard->lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
+	turn_lock_init(&shard->lock);
 	atomic_init(&shard->table, table);
 	if (!table)
 		return TW_NO_MEMORY;
@@ -453,18 +586,19 @@ void shard_stop(struct shard *shard)
 	struct tw_alarm *alarm;
 
 	/* A listener's call may be about to set it. */
-	pthread_mutex_lock(&shard->lock);
+	turn_lock_take(&shard->lock);
 	alarm = shard->alarm;
 	shard->alarm = NULL;
-	pthread_mutex_unlock(&shard->lock);
+	turn_lock_let_go(&shard->lock);
 	tw_alarm_destroy(alarm);
 }
 
 void shard_close(struct shard *shard)
 {
 	tw_alarm_destroy(shard->alarm);
-	expiry_clear(&shard->expiry);
+	expiry_close(&shard->expiry);
+	table_free(shard->next);
 	table_free(shard_table(shard));
-	policy_destroy(&shard->policy);
-	pthread_mutex_destroy(&shard->lock);
+	policy_forget(&shard->policy);
+	turn_lock_destroy(&shard->lock);
 }

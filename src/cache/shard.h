@@ -6,8 +6,7 @@
 #ifndef CACHE_SHARD_H
 #define CACHE_SHARD_H
 
-#include <pthread.h>
-
+#include "base/turn_lock.h"
 #include "domain.h"
 #include "expiry.h"
 #include "flight.h"
@@ -18,10 +17,11 @@
 
 enum { SHARD_STEP = 64 /* entries to a lock */ };
 
-/* Through all entries, from {0, 0} on, with the lock let go in between. */
+/* Through all entries, from {0} on, with the lock let go in between. */
 struct shard_walk {
-	uint64_t tables;
+	uint64_t tables; /* another than before: it has begun anew */
 	size_t position;
+	bool is_over;
 };
 
 struct shard {
@@ -33,18 +33,21 @@ struct shard {
 	/* Any thread inside an era may note uses; the rest under the lock. */
 	struct policy policy;
 	/* Under the lock. */
-	_Alignas(64) pthread_mutex_t lock;
+	_Alignas(64) struct turn_lock lock;
 	uint64_t removed[TW_CACHE_CAUSES];
-	uint64_t refused;       /* for the removals that wait to be told */
-	struct flight *flights; /* loads that run */
+	uint64_t refused;                 /* for the removals that wait to be told */
+	struct tw_cache_loading *flights; /* loads that run */
 	/* Since shard_begin. */
 	struct retired_list unlinked;
 	struct table *old_tables;
 	struct notice_list to_tell;
-	uint64_t tables;   /* how many have been put in the place of another */
-	tw_duration armed; /* when the alarm is to run; TW_FOREVER: not */
-	bool is_refiling;  /* all is being filed anew: entry_filed() may be wrong */
-	bool must_refile;  /* likewise: memory was out, so that is done at the next tick */
+	struct table *next;  /* being made, to take the table's place; NULL: none */
+	size_t next_cleared; /* buckets of it */
+	size_t next_copied;  /* buckets of the table whose entries it has */
+	uint64_t tables;     /* how many have been put in the place of another */
+	tw_duration armed;   /* when the alarm is to run; TW_FOREVER: not */
+	bool is_refiling;    /* all is being filed anew: entry_filed() may be wrong */
+	bool must_refile;    /* likewise: memory was out, so that is done at the next tick */
 	struct shard_walk refile_walk; /* how far that is */
 	struct tw_alarm *alarm;
 	struct expiry expiry;
@@ -58,6 +61,13 @@ void shard_stop(struct shard *shard);
 void shard_close(struct shard *shard);
 
 void shard_begin(struct shard *shard);
+/* False: the lock is not free. */
+bool shard_try_begin(struct shard *shard);
+/* Of one that has just ended, for what it does in steps. */
+void shard_begin_again(struct shard *shard);
+/* In between: up to `most` entries more, which may be none before it is over. most ≥ 8. */
+size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries,
+		     size_t most);
 /* Lets the lock go, and then retires and tells what is to be. Not between thread_begin and
  * thread_end; there shard_end_in(). */
 void shard_end(struct shard *shard);
@@ -86,8 +96,8 @@ static inline uintptr_t shard_place(const struct shard *shard)
 
 static inline struct table *shard_table(const struct shard *shard)
 {
-	/* seq_cst: after reader_enter(); also acquires the table that shard_resize()
-	 * published. */
+	/* seq_cst: after reader_enter(); also acquires the table that
+	 * shard_end_resizing() published. */
 	return atomic_load_explicit(&((struct shard *)shard)->table, memory_order_seq_cst);
 }
 
@@ -120,6 +130,8 @@ void shard_replace(struct shard *shard, uint64_t hash, _Atomic uint64_t *slot,
 /* Returns the cause that it has left for. */
 enum tw_cache_cause shard_unlink(struct shard *shard, struct tw_cache_entry *entry,
 				 enum tw_cache_cause cause, tw_duration now);
+/* Puts the entry in the slot of another of the same key. */
+void shard_put_in_place(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *entry);
 /* Another has its slot: it is retired, and nobody is told. */
 void shard_forget(struct shard *shard, struct tw_cache_entry *entry);
 struct evicted {
@@ -140,8 +152,9 @@ void shard_try_settle(struct shard *shard);
 void shard_expire(void *shard);
 /* Removes all. */
 void shard_clear(struct shard *shard, enum tw_cache_cause cause);
-/* A table with few entries becomes smaller. */
-void shard_shrink(struct shard *shard);
+/* Goes on, up to so many steps, with what changes do a part of: filing anew, another table, smaller
+ * where few entries are left. Returns how many steps are left; 0: there is more to do. */
+size_t shard_tidy(struct shard *shard, size_t steps);
 /* From now on the policy knows all entries. */
 void shard_turn_policy_on(struct shard *shard);
 

@@ -12,8 +12,9 @@
  * and go, sooner or later every bucket got there, and then each miss searched the whole table.)
  *
  * Readers. An entry never moves within a table, and a replacement is one store, so a key that is
- * there all the time is found at any moment. A table that has grown is published whole; a
- * lookup in the old one sees it as it was at that moment, which lies within its call.
+ * there all the time is found at any moment. A table of another size is filled in steps, bucket by
+ * bucket, and published whole (shard.c); a lookup in the old one sees it as it was at that moment,
+ * which lies within its call.
  *
  * May run together: one change, under the lock, with any number of lookups. Linearization: the
  * store into the slot; of a lookup, its load of the slot, or of the slots that were empty.
@@ -43,7 +44,7 @@ static size_t table_size(size_t buckets)
 	return buckets * sizeof(struct bucket);
 }
 
-struct table *table_new(struct arena *arena, uint64_t era, size_t entries)
+struct table *table_new_uncleared(struct arena *arena, uint64_t era, size_t entries)
 {
 	struct table *table = aligned_alloc(_Alignof(struct table), sizeof(*table));
 	size_t buckets = 1;
@@ -60,9 +61,34 @@ struct table *table_new(struct arena *arena, uint64_t era, size_t entries)
 		free(table);
 		return NULL;
 	}
-	memset(table->buckets, 0, table_size(buckets));
 	table->mask = buckets - 1;
 	return table;
+}
+
+bool table_clear_some(struct table *table, size_t *position, size_t buckets)
+{
+	size_t left = table->mask + 1 - *position;
+
+	if (buckets > left)
+		buckets = left;
+	memset(&table->buckets[*position], 0, table_size(buckets));
+	*position += buckets;
+	return buckets < left;
+}
+
+struct table *table_new(struct arena *arena, uint64_t era, size_t entries)
+{
+	struct table *table = table_new_uncleared(arena, era, entries);
+	size_t position = 0;
+
+	if (table)
+		(void)table_clear_some(table, &position, table->mask + 1);
+	return table;
+}
+
+bool table_free_some(struct table *table)
+{
+	return arena_give_some(table->arena, table->buckets, table_size(table->mask + 1));
 }
 
 void table_free(struct table *table)
@@ -119,9 +145,9 @@ static size_t table_slots(const struct table *table)
 	return (table->mask + 1) * BUCKET_SLOTS;
 }
 
-bool table_is_full(const struct table *table)
+bool table_is_for(const struct table *table, size_t entries)
 {
-	return table->count >= (table->mask + 1) * BUCKET_USED_MOST;
+	return entries < (table->mask + 1) * BUCKET_USED_MOST;
 }
 
 bool table_has_room(const struct table *table)
@@ -131,7 +157,7 @@ bool table_has_room(const struct table *table)
 
 bool table_is_sparse(const struct table *table)
 {
-	return table->mask > 0 && table->count < table_slots(table) / 8;
+	return table->mask > 0 && table->count < table_slots(table) / 4;
 }
 
 /* One more has passed the bucket. */
@@ -190,7 +216,13 @@ _Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
 	return NULL;
 }
 
-static void table_add_slot(struct table *table, uint32_t hash, uint64_t word)
+size_t table_bucket_number(const struct table *table, const _Atomic uint64_t *slot)
+{
+	return (size_t)(slot - table->buckets[0].slots) / BUCKET_SLOTS;
+}
+
+/* Returns the number of its bucket. */
+static size_t table_add_slot(struct table *table, uint32_t hash, uint64_t word)
 {
 	size_t number;
 	_Atomic uint64_t *slot = table_seek(table, hash, NULL, &number);
@@ -199,13 +231,14 @@ static void table_add_slot(struct table *table, uint32_t hash, uint64_t word)
 		bucket_count_passed(table_bucket(table, passed));
 	slot_store(slot, word | (slot_load(slot) & SLOT_PASSED));
 	table->count++;
+	return number & table->mask;
 }
 
-void table_add(struct table *table, uint64_t hash, struct tw_cache_entry *entry)
+size_t table_add(struct table *table, uint64_t hash, struct tw_cache_entry *entry)
 {
 	assert(table_has_room(table));
-	table_add_slot(table, (uint32_t)hash,
-		       (uint64_t)(uintptr_t)entry | (hash & 0xffff000000000000u));
+	return table_add_slot(table, (uint32_t)hash,
+			      (uint64_t)(uintptr_t)entry | (hash & 0xffff000000000000u));
 }
 
 void table_replace(_Atomic uint64_t *slot, struct tw_cache_entry *entry)
@@ -215,7 +248,7 @@ void table_replace(_Atomic uint64_t *slot, struct tw_cache_entry *entry)
 	slot_store(slot, kept | (uint64_t)(uintptr_t)entry);
 }
 
-void table_remove(struct table *table, struct tw_cache_entry *entry)
+size_t table_remove(struct table *table, struct tw_cache_entry *entry)
 {
 	size_t number;
 	_Atomic uint64_t *slot = table_seek(table, entry->hash, entry, &number);
@@ -224,6 +257,7 @@ void table_remove(struct table *table, struct tw_cache_entry *entry)
 	table->count--;
 	for (size_t passed = entry->hash; passed != number; passed++)
 		bucket_uncount_passed(table_bucket(table, passed));
+	return number & table->mask;
 }
 
 struct tw_cache_entry *table_next_hashed(const struct table *table, uint64_t hash, size_t *position)
@@ -249,16 +283,14 @@ struct tw_cache_entry *table_next_hashed(const struct table *table, uint64_t has
 	return NULL;
 }
 
-struct table *table_copy(const struct table *table, uint64_t era, size_t entries)
+bool table_copy_some(const struct table *table, size_t *position, size_t buckets,
+		     struct table *copy)
 {
 	enum { AHEAD = 4 };
-	struct table *copy = table_new(table->arena, era, entries);
 
-	if (!copy)
-		return NULL;
-	for (size_t number = 0; number <= table->mask; number++) {
-		const struct bucket *bucket = table_bucket(table, number);
-		const struct bucket *ahead = table_bucket(table, number + AHEAD);
+	for (; *position <= table->mask && buckets > 0; ++*position, buckets--) {
+		const struct bucket *bucket = table_bucket(table, *position);
+		const struct bucket *ahead = table_bucket(table, *position + AHEAD);
 
 		for (int i = 0; i < BUCKET_SLOTS; i++)
 			entry_prefetch(slot_entry(slot_load(&ahead->slots[i])));
@@ -266,19 +298,23 @@ struct table *table_copy(const struct table *table, uint64_t era, size_t entries
 			uint64_t slot = slot_load(&bucket->slots[i]);
 
 			if (slot_entry(slot))
-				table_add_slot(copy, slot_entry(slot)->hash,
-					       slot & ~(uint64_t)SLOT_PASSED);
+				(void)table_add_slot(copy, slot_entry(slot)->hash,
+						     slot & ~(uint64_t)SLOT_PASSED);
 		}
 	}
-	return copy;
+	return *position <= table->mask;
 }
 
 size_t table_list(const struct table *table, size_t *position, struct tw_cache_entry **entries,
 		  size_t most)
 {
+	enum { BUCKETS = 64 };
+	size_t end = *position + BUCKETS;
 	size_t count = 0;
 
-	for (; *position <= table->mask && count + BUCKET_SLOTS <= most; ++*position) {
+	if (end > table->mask + 1)
+		end = table->mask + 1;
+	for (; *position < end && count + BUCKET_SLOTS <= most; ++*position) {
 		const struct bucket *bucket = table_bucket(table, *position);
 
 		for (int i = 0; i < BUCKET_SLOTS; i++) {

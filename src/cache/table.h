@@ -49,6 +49,12 @@ struct table {
 
 /* Empty, for at least so many entries; NULL: out of memory. */
 struct table *table_new(struct arena *arena, uint64_t era, size_t entries);
+/* The same, but what table_clear_some() has not cleared yet may be anything. */
+struct table *table_new_uncleared(struct arena *arena, uint64_t era, size_t entries);
+/* From *position on, 0 first, so many buckets; false: none is left. */
+bool table_clear_some(struct table *table, size_t *position, size_t buckets);
+/* A part of what it takes; true: what is left is little, for table_free(). Nobody looks at it. */
+bool table_free_some(struct table *table);
 /* NULL is fine. */
 void table_free(struct table *table);
 
@@ -173,21 +179,26 @@ _Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
 				     const struct tw_cache_entry *entry);
 
 /* Under the shard's lock. */
-bool table_is_full(const struct table *table);
+/* Whether so many are less than it should have at most. */
+bool table_is_for(const struct table *table, size_t entries);
 bool table_has_room(const struct table *table);
 bool table_is_sparse(const struct table *table);
-/* A new key, with room for it. */
-void table_add(struct table *table, uint64_t hash, struct tw_cache_entry *entry);
+/* A new key, with room for it. Returns the number of its bucket, as the two below. */
+size_t table_add(struct table *table, uint64_t hash, struct tw_cache_entry *entry);
 /* Puts `entry` in the place of another of the same key. */
 void table_replace(_Atomic uint64_t *slot, struct tw_cache_entry *entry);
-void table_remove(struct table *table, struct tw_cache_entry *entry);
+size_t table_remove(struct table *table, struct tw_cache_entry *entry);
+size_t table_bucket_number(const struct table *table, const _Atomic uint64_t *slot);
 /* The next entry with that hash, as far as the table keeps it; NULL: no more. *position begins with
  * 0, and goes on; what was answered may be removed in between. */
 struct tw_cache_entry *table_next_hashed(const struct table *table, uint64_t hash,
 					 size_t *position);
-/* The same entries in a table for so many; NULL: out of memory. */
-struct table *table_copy(const struct table *table, uint64_t era, size_t entries);
-/* Up to `most` entries from bucket *position on, which goes on; 0: no more. most ≥ 8. */
+/* From *position on, 0 first: the entries of so many buckets come into `copy`, too, which has room.
+ * False: none is left. */
+bool table_copy_some(const struct table *table, size_t *position, size_t buckets,
+		     struct table *copy);
+/* Up to `most` entries of the buckets from *position on, which goes on, by 64 at most; behind the
+ * mask there are no more. most ≥ 8. */
 size_t table_list(const struct table *table, size_t *position, struct tw_cache_entry **entries,
 		  size_t most);
 

@@ -43,6 +43,10 @@ void wheel_end_drive(struct tw_wheel *wheel)
 	struct owner *owner = &wheel->owner;
 	int state = owner->cancel_state;
 
+	/* A program that polls may wait at the descriptor since before these turns, which may have
+	 * used the room that it would have been told of: it is told of the next. */
+	if (owner->held_back && worker_pool_room(owner->out.pool) > 0)
+		event_count_wake(&owner->event);
 	owner_set_here(owner, false);
 	pthread_mutex_unlock(&owner->drive);
 	pthread_setcancelstate(state, &state);

@@ -292,11 +292,15 @@ bool owner_turn(struct owner *owner)
 	owner_retire(owner);
 	owner_dispatch(owner);
 	owner_answer_parked(owner);
+	/* What these sets have replaced; inline that is for the next turn. */
+	if (owner->out.pool)
+		outbox_submit(&owner->out);
 	owner_tend_memory(owner);
 	owner_publish(owner, &start);
 	TRACE_TURN_END(owner->applied);
 	if (owner->held_back)
-		return more || !list_is_empty(&owner->retirements);
+		return more || !list_is_empty(&owner->retirements) ||
+		       worker_pool_room(owner->out.pool) > 0;
 	if (!done || owner_is_busy(owner))
 		return true;
 	/* An idler that came while inline tasks ran waits for what has become due since, too. */

@@ -21,8 +21,8 @@
  *
  * Invariants: 2^level ≤ buckets < 2^(level + 1), mask = 2^(level + 1) - 1. A hash belongs to
  * bucket hash & mask if there is one, else to hash & mask / 2. Bucket b ≥ 2^level was split from
- * bucket b - 2^level. buckets ≤ touched ≤ all buckets of the segments; buckets ≤ 4 * count + 64
- * after a removal.
+ * bucket b - 2^level. buckets ≤ touched ≤ all buckets of the segments; after a removal
+ * buckets ≤ 4 * count + 64.
  */
 #include "timer_index.h"
 

@@ -4,8 +4,10 @@
  * bucket, under the code of lookups, shards, threads, eras and entries. Bounds:
  *
  *   FIRST, SECOND    what two readers do, each with a key that is there, or was: GET (a copy), PIN
- *                    (acquire, leave, look at the value, release), FIND (what moves an entry looks
- *                    for it in its cell), NOTHING
+ *                    (acquire, leave, look at the value, release), HAND (acquire, and leave it to
+ *                    another to release), RELEASE (what the other has acquired), FIND (what moves
+ *                    an entry looks for it in its cell), NOTHING
+ *   PINS             how often a reader pins
  *   JOINS            1: they come into the list of readers as they begin
  *   FAST             1: the first reader, the only one, is known to its thread, so that a GET
  *                    goes the short way
@@ -33,6 +35,9 @@
 #endif
 #ifndef SECOND
 #define SECOND NOTHING
+#endif
+#ifndef PINS
+#define PINS 1
 #endif
 #ifndef JOINS
 #define JOINS 0
@@ -122,6 +127,8 @@ static inline uint64_t key_hash_short(const struct key_hash_seed *seed, const vo
  * GenMC knows no struct that each thread has its own of: the memo is one for all, and each thread's
  * reader is found by a word of the thread. So only a single reader may go by the memo (FAST).
  */
+#define HAZARDS 1
+#include "cache/pins.h"
 #define _Thread_local
 #define __attribute__(which)
 #include "cache/epoch.h"
@@ -139,11 +146,12 @@ static void *proof_page_cell(struct pool_page *page, unsigned number);
 #include "cache/compact.c"
 #include "cache/entry.c"
 #include "cache/lookup.c"
+#include "cache/pins.c"
 #include "cache/retire.c"
 #include "cache/shard.c"
 #include "cache/table.c"
 
-enum read { NOTHING, GET, PIN, FIND };
+enum read { NOTHING, GET, PIN, HAND, RELEASE, FIND };
 enum change { REPLACE, DELETE, GROW, MOVE, RENEW };
 
 enum { WRITERS_NOW = 1, DEADLINE = 2, READERS_NOW = 3 };
@@ -180,6 +188,14 @@ void *arena_take(struct arena *arena, size_t size)
 	return aligned_alloc(64, size);
 }
 
+bool arena_give_some(struct arena *arena, void *memory, size_t size)
+{
+	(void)arena;
+	(void)memory;
+	(void)size;
+	return true;
+}
+
 void arena_give(struct arena *arena, void *memory, size_t size)
 {
 	(void)arena;
@@ -213,10 +229,17 @@ void spare_give(struct pool_spare *spare, void *block, size_t size)
 	block_free(block);
 }
 
-void spare_return(struct pool_spare *spare, struct pool *to)
+bool spare_return_some(struct pool_spare *spare, struct pool *to, unsigned cells)
 {
 	(void)spare;
 	(void)to;
+	(void)cells;
+	return false;
+}
+
+void spare_return(struct pool_spare *spare, struct pool *to)
+{
+	(void)spare_return_some(spare, to, 0);
 }
 
 void pool_give(void *block, size_t size)
@@ -270,9 +293,8 @@ bool policy_touch(struct policy *policy, uint64_t hash)
 	return false;
 }
 
-void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
+void policy_replace(struct tw_cache_entry *old, struct tw_cache_entry *entry)
 {
-	(void)policy;
 	(void)old;
 	(void)entry;
 }
@@ -320,18 +342,36 @@ static void reader_get(void)
 		atomic_store_explicit(&has_missed, true, memory_order_relaxed);
 }
 
+static _Atomic(const struct tw_cache_entry *) handed;
+
+static void entry_use(const struct tw_cache_entry *entry)
+{
+	size_t size;
+
+	value_judge(*(const uint64_t *)tw_cache_entry_value(entry, &size));
+	tw_cache_entry_release(entry);
+}
+
 static void reader_pin(void)
 {
 	uint64_t key = key_word;
 	const struct tw_cache_entry *entry;
 	enum tw_status status = tw_cache_acquire(&cache, &key, sizeof(key), &entry);
-	size_t size;
 
 	assert(status == TW_OK || (status == TW_NOT_FOUND && key_may_be_gone()));
-	if (status != TW_OK)
-		return;
-	value_judge(*(const uint64_t *)tw_cache_entry_value(entry, &size));
-	tw_cache_entry_release(entry);
+	if (status == TW_OK && FIRST == HAND)
+		atomic_store_explicit(&handed, entry, memory_order_release);
+	else if (status == TW_OK)
+		entry_use(entry);
+}
+
+static void reader_release(void)
+{
+	const struct tw_cache_entry *entry =
+		atomic_exchange_explicit(&handed, NULL, memory_order_acquire);
+
+	if (entry)
+		entry_use(entry);
 }
 
 /* The cell may be another entry's by now: freed it is not while it says that it is linked. */
@@ -347,8 +387,11 @@ static void reader_do(enum read what)
 {
 	if (what == GET)
 		reader_get();
-	else if (what == PIN)
-		reader_pin();
+	else if (what == PIN || what == HAND)
+		for (int i = 0; i < PINS; i++)
+			reader_pin();
+	else if (what == RELEASE)
+		reader_release();
 	else if (what == FIND)
 		reader_find();
 }
@@ -357,6 +400,7 @@ static void *first_run(void *reader)
 {
 	own_reader = reader;
 	reader_do(FIRST);
+	hazards_give_back();
 	return NULL;
 }
 
@@ -364,6 +408,7 @@ static void *second_run(void *reader)
 {
 	own_reader = reader;
 	reader_do(SECOND);
+	hazards_give_back();
 	return NULL;
 }
 
@@ -418,7 +463,9 @@ static void change_do(uint64_t value)
 			shard_unlink(&shard, old, TW_CAUSE_EXPLICIT, WRITERS_NOW);
 		break;
 	case GROW:
-		(void)shard_resize(&shard, 1);
+		shard_begin_resizing(&shard, 1);
+		while (shard.next)
+			shard_resize_some(&shard, 1);
 		break;
 	case MOVE:
 		if (entry_is_alone(old))
@@ -496,9 +543,15 @@ static void begin(void)
 static void end(void)
 {
 	uint64_t key = key_word;
+	struct hazards_seen seen;
 	_Atomic uint64_t *slot;
 
+	if (SECOND == RELEASE)
+		reader_release();
 	thread_close(&writer, &cache.domain);
+	/* As destroy, which retires all that is there. */
+	hazards_look(&seen);
+	hazards_count(&seen, table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot));
 	entry_let_go(table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot));
 	table_free(shard_table(&shard));
 	for (struct reader *reader = epochs_first_reader(&cache.domain.epochs); reader;) {
@@ -508,13 +561,14 @@ static void end(void)
 		reader = next;
 	}
 	free(atomic_load_explicit(&cache.domain.epochs.blocks, memory_order_relaxed));
+	hazards_free();
 	if (FIRST == FIND && first_entry->key_size == 0)
 		free(first_entry);
 }
 
 static struct reader *reader_before(enum read what)
 {
-	if (JOINS || what == NOTHING)
+	if (JOINS || what == NOTHING || what == RELEASE)
 		return NULL;
 	own_reader = NULL;
 	(void)epochs_find_reader(&cache.domain.epochs);

@@ -88,7 +88,7 @@ static struct tw_cache_entry *look(tw_duration now)
 	find.shard = &shard;
 	find.table = &table;
 	find.slot = &slot;
-	return cache_judge(&cache, &find, entry, now);
+	return cache_judge(&cache, &find, entry, now, true);
 }
 
 static void *hit_run(void *argument)
@@ -128,7 +128,9 @@ static void *touch_run(void *argument)
 
 static void *expire_run(void *argument)
 {
-	has_expired = entry_try_to_expire(entry, LATE);
+	tw_duration deadline;
+
+	has_expired = entry_try_to_expire(entry, LATE, &deadline);
 	return argument;
 }
 

@@ -3,38 +3,23 @@
  * A cache with options drawn at random, and a few threads that use it. Of most keys one thread is
  * the only writer, and all read; so each write has a number, and a reader knows which values it may
  * find: none older than the last write that was over before it looked, none that was not begun. The
- * other keys are loaded by any thread, and deleted.
+ * other keys are loaded by any thread, and deleted. In some cases all keys are loaded
+ * (cache_loads.c), so that a value may take another's place which nobody has written: it may be
+ * found only if its load began after the last change of the key that was over.
  *
  * The oracle: no value is handed out at or past its deadline, none that is older than it may be; a
  * key that must be there is found; a value is whole, as long as it is pinned; one load a key at a
- * time; each entry leaves once and is told of once; what was adopted is freed once, after its pins;
- * after the end nothing is left but what is pinned; a cache that is stopped answers so. When all
- * threads sleep, no call may be waiting for time to pass, and no entry may be past its deadline for
- * more than two ticks.
+ * time; each entry leaves once and is told of once, for a cause that there was; what was adopted is
+ * freed once, after its pins; after the end nothing is left but what is pinned; a cache that is
+ * stopped answers so. When all threads sleep, no call may be waiting for time to pass, and no entry
+ * may be past its deadline for more than two ticks.
  */
-#include "world.h"
+#include "cache_world.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include <timingwheel/cache.h>
-
-#include "base/clock.h"
-#include "caller.h"
-
-enum {
-	USERS_MOST = 4,
-	KEYS_A_USER = 3,
-	LOADED_KEYS = 3,
-	KEYS = USERS_MOST * KEYS_A_USER + LOADED_KEYS,
-	FIRST_LOADED = USERS_MOST * KEYS_A_USER,
-	VALUES_MOST = 2048,
-	PINS_A_USER = 4,
-	LONGEST = 1500,
-	LOADER_ERROR = 200
-};
-
-enum fate { OFFERED, ACCEPTED, REFUSED };
+#include "cache_loads.h"
 
 /* What a value begins with; the rest is the number's last byte. */
 struct content {
@@ -42,69 +27,10 @@ struct content {
 	uint32_t key;
 };
 
-struct value {
-	unsigned key;
-	size_t size;
-	enum fate fate;
-	bool is_adopted;
-	bool is_cleared;  /* by a call that is over */
-	uint64_t write;   /* number of the write, of its key */
-	uint64_t began;   /* when its load began, in events */
-	uint64_t over;    /* when its set was over */
-	uint64_t cleared; /* when the clear was over */
-	uint64_t clears;  /* over before it was set */
-	tw_duration low;  /* its deadline */
-	tw_duration high;
-	tw_duration life; /* of one that is loaded */
-	unsigned touches;
-	unsigned pins;
-	unsigned told;
-	unsigned freed;
-	unsigned char memory[LONGEST]; /* of one that is adopted */
-};
+struct world world;
+struct value values[VALUES_MOST];
 
-struct key {
-	uint64_t writes_begun;
-	uint64_t writes_over;  /* the number of the last that is */
-	struct value *current; /* NULL: deleted, as far as its writer knows */
-	bool is_loading;
-	uint64_t delete_begun; /* of the last delete that is over */
-};
-
-struct user {
-	struct caller caller;
-	const struct tw_cache_entry *pins[PINS_A_USER];
-	struct value *loaded; /* by the take that is under way */
-};
-
-static struct world {
-	struct tw_cache *cache;
-	struct tw_cache_options options;
-	struct tw_wheel *wheel; /* NULL: the cache's own */
-	struct tw_options wheel_options;
-	tw_duration interval;
-	tw_duration expire;
-	bool is_manual;
-	bool has_limits;
-	bool writes_much;
-	bool is_ending;
-	bool stop_begun; /* of the cache, by tw_cache_stop */
-	bool is_stopped; /* that has returned */
-	bool wheel_is_stopped;
-	bool in_listener;
-	unsigned users;
-	unsigned calls;
-	unsigned sleeping; /* listeners and loaders */
-	uint64_t events;
-	uint64_t clears_begun;
-	uint64_t clears_over;
-	struct user user[USERS_MOST];
-	struct key key[KEYS];
-	unsigned values;
-	struct value value[VALUES_MOST];
-} world;
-
-static tw_duration now_here(void)
+tw_duration now_here(void)
 {
 	struct timespec now;
 
@@ -115,7 +41,7 @@ static tw_duration now_here(void)
 	return now.tv_sec * TW_SECOND + now.tv_nsec;
 }
 
-static void check_stopped(bool was_stopped, const char *call, enum tw_status status)
+void check_stopped(bool was_stopped, const char *call, enum tw_status status)
 {
 	if (was_stopped && status != TW_CLOSED && status != TW_NO_MEMORY)
 		sim_fail("%s: %s, and the cache is stopped", call, tw_status_name(status));
@@ -123,45 +49,55 @@ static void check_stopped(bool was_stopped, const char *call, enum tw_status sta
 		sim_fail("%s: TW_CLOSED, and nothing is stopped", call);
 }
 
-#define CALL(user, expression)                                                     \
-	__extension__({                                                            \
-		bool was_stopped = world.is_stopped;                               \
-		enum tw_status answer = CALLER_CALLS(&(user)->caller, expression); \
-		check_stopped(was_stopped, #expression, answer);                   \
-		answer;                                                            \
-	})
+/* The thread is cancelled in its sleep. */
+static void wake_up(void *unused)
+{
+	(void)unused;
+	world.sleeping--;
+}
 
-static void sleep_for(tw_duration most)
+void sleep_for(tw_duration most)
 {
 	struct timespec time = {.tv_nsec = draw_between(1, most)};
+	struct sim_cleanup cleanup;
 
 	world.sleeping++;
+	sim_cleanup_push(&cleanup, wake_up, NULL);
 	sim_nanosleep(&time, NULL);
-	world.sleeping--;
+	sim_cleanup_pop(&cleanup, 1);
 }
 
 /* ---- Values ---- */
 
-static size_t key_name(unsigned key, char *name)
+size_t key_name(unsigned key, char *name)
 {
-	return (size_t)snprintf(name, 64, "key %u%s", key,
+	return (size_t)snprintf(name, NAME_SIZE, "key %u%s", key,
 				key % 3 == 0 ? ", with a name that is a little longer" : "");
 }
 
-static struct value *value_new(unsigned key)
+struct value *value_new(unsigned key)
 {
 	struct value *value;
 	struct content content;
 
 	if (world.values == VALUES_MOST)
 		return NULL;
-	value = &world.value[world.values++];
-	*value = (struct value){.key = key, .high = TW_FOREVER, .clears = world.clears_over};
+	value = &values[world.values++];
+	*value = (struct value){.key = key,
+				.high = TW_FOREVER,
+				.clears = world.clears_over,
+				.deletes = world.key[key].deletes_over,
+				.key_touches = world.key[key].touches_over};
 	value->size = (size_t)DRAW_ONE_OF(sizeof(content), 20, 100, 300, LONGEST);
-	content = (struct content){(uint32_t)(value - world.value), (uint32_t)key};
+	content = (struct content){(uint32_t)(value - values), (uint32_t)key};
 	memset(value->memory, (int)(content.number & 0xff), value->size);
 	memcpy(value->memory, &content, sizeof(content));
 	return value;
+}
+
+int value_number(const struct value *value)
+{
+	return (int)(value - values);
 }
 
 static struct value *value_of_bytes(unsigned key, const void *bytes, size_t size)
@@ -175,7 +111,7 @@ static struct value *value_of_bytes(unsigned key, const void *bytes, size_t size
 	memcpy(&content, bytes, sizeof(content));
 	if (content.number >= world.values || content.key != key)
 		sim_fail("what is found under key %u is no value of it", key);
-	value = &world.value[content.number];
+	value = &values[content.number];
 	if (value->size != size)
 		sim_fail("value %u has %zu bytes instead of %zu", content.number, size,
 			 value->size);
@@ -185,14 +121,14 @@ static struct value *value_of_bytes(unsigned key, const void *bytes, size_t size
 	return value;
 }
 
-static struct value *value_of_entry(const struct tw_cache_entry *entry)
+struct value *value_of_entry(const struct tw_cache_entry *entry)
 {
 	size_t size;
 	size_t key_size;
 	const void *bytes = tw_cache_entry_value(entry, &size);
 	const void *key = tw_cache_entry_key(entry, &key_size);
 	struct content content;
-	char name[64];
+	char name[NAME_SIZE];
 
 	if (size < sizeof(content))
 		sim_fail("an entry of %zu bytes", size);
@@ -203,7 +139,7 @@ static struct value *value_of_entry(const struct tw_cache_entry *entry)
 	return value_of_bytes(content.key, bytes, size);
 }
 
-static void free_value(void *memory, size_t size, void *context)
+void free_value(void *memory, size_t size, void *context)
 {
 	struct value *value = context;
 
@@ -211,9 +147,64 @@ static void free_value(void *memory, size_t size, void *context)
 	(void)value_of_bytes(value->key, value->memory, size);
 	if (++value->freed > 1)
 		sim_fail("an adopted value is freed again");
+	if (value->fate == REFUSED)
+		sim_fail("an adopted value is freed that was refused");
 	if (value->pins > 0)
 		sim_fail("an adopted value is freed while it is pinned");
 	memset(value->memory, 0xee, value->size);
+}
+
+/* Whether somebody may have removed it by its key. */
+static bool value_is_deleted(const struct value *value)
+{
+	const struct key *key = &world.key[value->key];
+
+	return key->deletes_begun > value->deletes || world.clears_begun > value->clears ||
+	       (world.options.refresh_after > 0 && key->absences > 0 && key->loaded > value->began);
+}
+
+/* Whether another value may have taken its place while it could be read. */
+static bool value_is_replaced(const struct value *value)
+{
+	const struct key *key = &world.key[value->key];
+	bool is_written = value->is_loaded ? key->writes_begun > 0 && value->key < FIRST_LOADED
+					   : key->writes_begun > value->write;
+
+	return is_written || (world.options.refresh_after > 0 && key->loaded > value->began);
+}
+
+/* Since the value was loaded: maybe in its place. */
+static bool key_was_touched(const struct value *value)
+{
+	return world.key[value->key].touches_begun > value->key_touches;
+}
+
+static void check_cause(const struct value *value, enum tw_cache_cause cause)
+{
+	int number = value_number(value);
+
+	switch (cause) {
+	case TW_CAUSE_EXPLICIT:
+		if (!value_is_deleted(value))
+			sim_fail("value %d leaves as deleted, and nobody deletes it", number);
+		break;
+	case TW_CAUSE_REPLACED:
+		if (!value_is_replaced(value))
+			sim_fail("value %d is replaced, and nothing comes in its place", number);
+		break;
+	case TW_CAUSE_SIZE:
+		if (!world.has_limits)
+			sim_fail("TW_CAUSE_SIZE without limits");
+		break;
+	case TW_CAUSE_EXPIRED:
+		if (world.options.idle == 0 && now_here() < value->low &&
+		    (!value->is_loaded || !key_was_touched(value)))
+			sim_fail("value %d has expired before its deadline", number);
+		break;
+	case TW_CAUSE_SHUTDOWN:
+		if (!world.is_ending)
+			sim_fail("TW_CAUSE_SHUTDOWN before the end");
+	}
 }
 
 static void on_remove(void *context, const struct tw_cache_entry *entry, enum tw_cache_cause cause)
@@ -224,27 +215,22 @@ static void on_remove(void *context, const struct tw_cache_entry *entry, enum tw
 	if (world.in_listener)
 		sim_fail("two calls of on_remove at a time");
 	world.in_listener = true;
-	if (value->fate == REFUSED || ++value->told > 1)
-		sim_fail("on_remove is told of value %d, %s", (int)(value - world.value),
-			 value->fate == REFUSED ? "which was refused" : "again");
-	if (cause == TW_CAUSE_EXPIRED && world.options.idle == 0 && now_here() < value->low)
-		sim_fail("expired before its deadline");
-	/* No key is loaded while its value may be read, and nobody sets it. */
-	if (cause == TW_CAUSE_REPLACED && world.options.idle == 0 && value->key >= FIRST_LOADED)
-		sim_fail("a loaded value is replaced");
-	if (cause == TW_CAUSE_SHUTDOWN && !world.is_ending)
-		sim_fail("TW_CAUSE_SHUTDOWN before the end");
-	if (cause == TW_CAUSE_SIZE && !world.has_limits)
-		sim_fail("TW_CAUSE_SIZE without limits");
+	world.told++;
+	if (value->fate == REFUSED || value->fate == DROPPED || ++value->told > 1)
+		sim_fail("on_remove is told of value %d, %s", value_number(value),
+			 value->told > 1 ? "again" : "which was not accepted");
+	check_cause(value, cause);
 	if (sim_draw(10) == 0)
 		sleep_for(3 * TW_MILLISECOND);
 	(void)value_of_entry(entry);
 	world.in_listener = false;
 }
 
+static void check_found(const struct look *look, struct value *value);
+
 /* ---- Writing ---- */
 
-static tw_duration draw_lifetime(void)
+tw_duration draw_lifetime(void)
 {
 	switch (sim_draw(6)) {
 	case 0:
@@ -256,28 +242,102 @@ static tw_duration draw_lifetime(void)
 	}
 }
 
-static void begin_write(struct key *key, struct value *value)
+/* Keys that are loaded alone have no writer: any thread may delete them. */
+static bool key_has_writer(unsigned number)
 {
-	value->write = ++key->writes_begun;
+	return number < FIRST_LOADED;
+}
+
+/* Whether the key may have a value that its writer knows nothing of, or knows to be there. */
+static bool key_may_be_there(const struct key *key)
+{
+	return key->current || key->loaded > key->changed;
+}
+
+/* A set or delete of the key that is about to be called, or, with many keys, one of those. */
+struct change {
+	unsigned key;
+	struct value *value; /* NULL: a delete */
+	uint64_t began;
+	uint64_t write;
+	bool may_be_there;
+	tw_duration life;
+};
+
+static struct change change_begin(unsigned number, struct value *value)
+{
+	struct key *key = &world.key[number];
+	struct change change = {.key = number,
+				.value = value,
+				.began = ++world.events,
+				.may_be_there = key_may_be_there(key)};
+
+	if (key_has_writer(number))
+		change.write = ++key->writes_begun;
+	key->deletes_begun += !value;
+	return change;
+}
+
+/* With its lifetime. */
+static struct change change_begin_set(unsigned number, struct value *value, tw_duration life)
+{
+	struct change change = change_begin(number, value);
+
+	change.life = life;
+	value->began = change.began;
+	value->write = change.write;
+	value->low = time_add(now_here(), life);
+	return change;
+}
+
+/* `is_done`: the key is as the change wants it. */
+static void change_end(const struct change *change, bool is_done)
+{
+	struct key *key = &world.key[change->key];
+	struct value *value = change->value;
+
+	if (value) {
+		value->fate = is_done ? ACCEPTED : REFUSED;
+		value->high = time_add(now_here(), change->life);
+		value->over = ++world.events;
+		if (!is_done && (value->told > 0 || value->freed > 0))
+			sim_fail("a value that was refused is told of or freed");
+		sim_trace("  value %d of key %u%s", value_number(value), change->key,
+			  is_done ? "" : " is refused");
+	} else {
+		key->deletes_over++;
+	}
+	if (!is_done)
+		return;
+	if (change->began > key->changed)
+		key->changed = change->began;
+	if (!key_has_writer(change->key))
+		return;
+	key->writes_over = change->write;
+	key->current = value;
+}
+
+static void change_end_delete(const struct change *change, enum tw_status status)
+{
+	if (status == TW_OK && key_has_writer(change->key) && !change->may_be_there &&
+	    !key_may_be_there(&world.key[change->key]))
+		sim_fail("a key that is not there is deleted");
+	change_end(change, status == TW_OK || status == TW_NOT_FOUND);
 }
 
 static void user_set(struct user *user, unsigned number)
 {
-	struct key *key = &world.key[number];
 	struct value *value = value_new(number);
 	tw_duration life = draw_lifetime();
-	char name[64];
+	char name[NAME_SIZE];
 	size_t size = key_name(number, name);
-	bool had = key->current != NULL;
 	int kind = (int)sim_draw(6);
+	struct change change;
 	enum tw_status status;
 
 	if (!value)
 		return;
-	begin_write(key, value);
-	if (kind == 0)
-		life = world.expire;
-	value->low = time_add(now_here(), life);
+	change = change_begin_set(number, value, kind == 0 ? world.expire : life);
 	switch (kind) {
 	case 0:
 		status = CALL(user,
@@ -300,64 +360,193 @@ static void user_set(struct user *user, unsigned number)
 		status = CALL(user, tw_cache_set_with_expire(world.cache, name, size, value->memory,
 							     value->size, life));
 	}
-	sim_trace("  value %d of key %u", (int)(value - world.value), number);
-	value->fate = status == TW_OK ? ACCEPTED : REFUSED;
-	value->high = time_add(now_here(), life);
-	value->over = ++world.events;
-	if (status == TW_EXISTS && !had)
+	change_end(&change, status == TW_OK);
+	if (status == TW_EXISTS && !change.may_be_there && !key_may_be_there(&world.key[number]))
 		sim_fail("tw_cache_add finds a key that is not there");
-	if (value->fate == REFUSED && (value->told > 0 || value->freed > 0))
-		sim_fail("a value that was refused is told of or freed");
-	if (value->fate == REFUSED)
-		return;
-	key->writes_over = value->write;
-	key->current = value;
 }
 
-static void user_delete(struct user *user, unsigned number)
+void user_delete(struct user *user, unsigned number)
 {
-	struct key *key = &world.key[number];
-	uint64_t began = ++world.events;
-	char name[64];
+	struct change change = change_begin(number, NULL);
+	char name[NAME_SIZE];
 	size_t size = key_name(number, name);
-	bool is_own = number < FIRST_LOADED;
-	uint64_t write = 0;
+
+	change_end_delete(&change, CALL(user, tw_cache_delete(world.cache, name, size)));
+}
+
+static void user_pop(struct user *user, unsigned number)
+{
+	struct look look = look_begin(number);
+	struct change change = change_begin(number, NULL);
+	const struct tw_cache_entry *entry;
+	char name[NAME_SIZE];
+	size_t size = key_name(number, name);
+	enum tw_status status = CALL(user, tw_cache_pop(world.cache, name, size, &entry));
+
+	if (status == TW_OK) {
+		struct value *value = value_of_entry(entry);
+
+		check_found(&look, value);
+		if (value->is_popped)
+			sim_fail("value %d is popped twice", value_number(value));
+		value->is_popped = true;
+		user_pin(user, entry);
+	} else if (entry) {
+		sim_fail("a pop that fails leaves an entry");
+	} else if (status == TW_NOT_FOUND) {
+		look.own_writes = key_has_writer(number);
+		check_not_found(&look);
+	}
+	change_end_delete(&change, status);
+}
+
+static void user_set_many(struct user *user)
+{
+	struct tw_cache_item items[ITEMS_MOST] = {{.key = NULL}};
+	struct change changes[ITEMS_MOST];
+	char names[ITEMS_MOST][NAME_SIZE];
+	unsigned count = 0;
+	size_t set;
+	size_t sum = 0;
 	enum tw_status status;
 
-	if (is_own)
-		write = ++key->writes_begun;
-	status = CALL(user, tw_cache_delete(world.cache, name, size));
-	if (status != TW_OK && status != TW_NOT_FOUND)
+	for (unsigned most = (unsigned)draw_between(1, ITEMS_MOST); count < most; count++) {
+		unsigned number =
+			user->caller.number * KEYS_A_USER + (unsigned)sim_draw(KEYS_A_USER);
+		struct value *value = value_new(number);
+		struct tw_cache_item *item = &items[count];
+
+		if (!value)
+			break;
+		item->key = names[count];
+		item->key_size = key_name(number, names[count]);
+		item->value = value->memory;
+		item->value_size = value->size;
+		item->expire = sim_draw(4) == 0 ? 0 : draw_lifetime();
+		changes[count] = change_begin_set(number, value,
+						  item->expire > 0 ? item->expire : world.expire);
+	}
+	status = CALL(user, tw_cache_set_many(world.cache, items, count, &set));
+	for (unsigned i = 0; i < count; i++) {
+		bool is_done = status == TW_OK && items[i].status == TW_OK;
+
+		sum += is_done;
+		change_end(&changes[i], is_done);
+	}
+	if (sum != set)
+		sim_fail("tw_cache_set_many: %zu of %zu are set", sum, set);
+}
+
+static void user_delete_many(struct user *user)
+{
+	struct tw_cache_key keys[ITEMS_MOST];
+	struct change changes[ITEMS_MOST];
+	char names[ITEMS_MOST][NAME_SIZE];
+	unsigned count = (unsigned)draw_between(1, ITEMS_MOST);
+	size_t deleted;
+	size_t sum = 0;
+	enum tw_status status;
+
+	for (unsigned i = 0; i < count; i++) {
+		unsigned number = sim_draw(3) == 0 ? FIRST_LOADED + (unsigned)sim_draw(LOADED_KEYS)
+						   : user->caller.number * KEYS_A_USER +
+							     (unsigned)sim_draw(KEYS_A_USER);
+
+		keys[i].key = names[i];
+		keys[i].key_size = key_name(number, names[i]);
+		changes[i] = change_begin(number, NULL);
+	}
+	status = CALL(user, tw_cache_delete_many(world.cache, keys, count, &deleted));
+	for (unsigned i = 0; i < count; i++) {
+		enum tw_status answer = status == TW_OK ? keys[i].status : status;
+
+		sum += answer == TW_OK;
+		change_end_delete(&changes[i], answer);
+	}
+	if (sum != deleted)
+		sim_fail("tw_cache_delete_many: %zu of %zu are deleted", sum, deleted);
+}
+
+/* A tw_cache_compute that is under way. */
+struct computing {
+	struct look look;
+	struct value *value; /* to replace */
+	tw_duration life;
+	enum tw_cache_verdict verdict;
+};
+
+static enum tw_cache_verdict compute(void *context, const struct tw_cache_entry *entry,
+				     struct tw_cache_computed *computed)
+{
+	struct computing *computing = context;
+
+	if (entry)
+		check_found(&computing->look, value_of_entry(entry));
+	else
+		check_not_found(&computing->look);
+	if (computing->verdict == TW_CACHE_REPLACE) {
+		computed->value = computing->value->memory;
+		computed->value_size = computing->value->size;
+		computed->expire = computing->life;
+	}
+	return computing->verdict;
+}
+
+static void user_compute(struct user *user, unsigned number)
+{
+	struct computing computing = {.verdict = (enum tw_cache_verdict)(key_has_writer(number)
+										 ? sim_draw(3)
+										 : 2 * sim_draw(2)),
+				      .life = draw_lifetime()};
+	struct change change;
+	char name[NAME_SIZE];
+	size_t size = key_name(number, name);
+	enum tw_status status;
+
+	if (computing.verdict == TW_CACHE_REPLACE)
+		computing.value = value_new(number);
+	if (computing.verdict == TW_CACHE_REPLACE && !computing.value)
 		return;
-	if (began > key->delete_begun)
-		key->delete_begun = began;
-	if (!is_own)
-		return;
-	if (status == TW_OK && !key->current)
-		sim_fail("a key that is not there is deleted");
-	key->writes_over = write;
-	key->current = NULL;
+	computing.look = look_begin(number);
+	if (computing.verdict == TW_CACHE_REPLACE)
+		change = change_begin_set(number, computing.value, computing.life);
+	else if (computing.verdict == TW_CACHE_DELETE)
+		change = change_begin(number, NULL);
+	computing.look.own_writes = computing.verdict != TW_CACHE_KEEP && key_has_writer(number);
+	status = CALL(user, tw_cache_compute(world.cache, name, size, compute, &computing));
+	if (computing.verdict != TW_CACHE_KEEP)
+		change_end(&change, status == TW_OK);
 }
 
 static void user_touch(struct user *user, unsigned number)
 {
-	struct value *value = world.key[number].current;
+	struct key *key = &world.key[number];
+	struct value *value = key->current;
 	tw_duration life = draw_lifetime();
-	char name[64];
+	char name[NAME_SIZE];
 	size_t size = key_name(number, name);
 	tw_duration low = time_add(now_here(), life);
+	enum tw_status status;
 
+	key->touches_begun++;
 	if (value) {
 		value->touches++;
 		value->low = low < value->low ? low : value->low;
 	}
-	if (CALL(user, tw_cache_touch(world.cache, name, size, life)) != TW_OK || !value) {
+	status = CALL(user, tw_cache_touch(world.cache, name, size, life));
+	key->touches_over++;
+	if (status != TW_OK || !value) {
 		if (value)
 			value->touches++;
 		return;
 	}
-	value->high = time_add(now_here(), life);
-	value->low = low;
+	/* Else it may be another that was touched. */
+	if (key->loaded < value->began) {
+		value->high = time_add(now_here(), life);
+		value->low = low;
+	} else {
+		value->high = TW_FOREVER;
+	}
 	value->touches++;
 }
 
@@ -373,81 +562,101 @@ static void user_clear(struct user *user)
 	if (status != TW_OK)
 		sim_fail("tw_cache_clear: %s", tw_status_name(status));
 	world.clears_over++;
-	for (unsigned i = 0; i < world.values; i++) {
-		struct value *value = &world.value[i];
-
-		if (value->fate != ACCEPTED || value->is_cleared || value->over == 0 ||
-		    value->over > began)
-			continue;
-		value->is_cleared = true;
-		value->cleared = ++world.events;
-	}
+	if (began > world.cleared)
+		world.cleared = began;
 }
 
 /* ---- Reading ---- */
 
-/* What a reader knows before it looks. */
-struct look {
-	unsigned key;
-	uint64_t event;
-	uint64_t writes_over;
-	uint64_t writes_begun;
-	struct value *current;
-	uint64_t touches; /* of that */
-	tw_duration now;
-};
-
-static struct look look_begin(unsigned number)
+struct look look_begin(unsigned number)
 {
 	const struct key *key = &world.key[number];
 	struct look look = {.key = number,
 			    .event = ++world.events,
 			    .writes_over = key->writes_over,
 			    .writes_begun = key->writes_begun,
+			    .gone = key->changed > world.cleared ? key->changed : world.cleared,
+			    .seen = key->seen,
 			    .current = key->current,
+			    .failures = key->failures,
+			    .absences = key->absences,
+			    .outcome = key->outcome,
 			    .now = now_here()};
 
 	look.touches = look.current ? look.current->touches : 0;
 	return look;
 }
 
-static void check_found(const struct look *look, const struct value *value)
+void check_known(const struct look *look, const struct value *value)
 {
 	const struct key *key = &world.key[look->key];
-	int number = (int)(value - world.value);
+	int number = value_number(value);
 
-	if (value->fate == REFUSED)
-		sim_fail("value %d is found, which was refused", number);
-	if (value->write < look->writes_over || value->write > key->writes_begun)
+	if (value->key != look->key)
+		sim_fail("value %d is of key %u, not of %u", number, value->key, look->key);
+	if (value->fate == REFUSED || value->fate == DROPPED)
+		sim_fail("value %d is found, which was not accepted", number);
+	if (!value->is_loaded &&
+	    (value->write < look->writes_over || value->write > key->writes_begun))
 		sim_fail("value %d is found, of write %llu; %llu were over", number,
 			 (unsigned long long)value->write, (unsigned long long)look->writes_over);
-	if (value->is_cleared && value->cleared < look->event)
-		sim_fail("value %d is found after a clear", number);
-	if (value != look->current || value->touches != look->touches)
+	if (value->is_loaded && value->began < look->gone)
+		sim_fail("value %d is found, whose load began before a change that was over",
+			 number);
+	if (value->over > 0 && (value->over < look->gone || value->over < look->seen))
+		sim_fail("value %d is found after %s", number,
+			 value->over < look->gone ? "a clear" : "one that was loaded later");
+}
+
+/* By a lookup: so it is in the cache. */
+static void check_found(const struct look *look, struct value *value)
+{
+	struct key *key = &world.key[look->key];
+
+	check_known(look, value);
+	if (value->is_loaded) {
+		if (value->over == 0)
+			value->over = ++world.events;
+		if (value->began > key->seen)
+			key->seen = value->began;
+		if (key_was_touched(value))
+			return;
+	} else if (value != look->current || value->touches != look->touches ||
+		   value->touches % 2 != 0) {
 		return;
+	}
 	if (value->high <= look->now)
-		sim_fail("value %d is found at %lld, past its deadline %lld", number,
+		sim_fail("value %d is found at %lld, past its deadline %lld", value_number(value),
 			 (long long)look->now, (long long)value->high);
 }
 
-static void check_not_found(const struct look *look)
+/* Whether the key had its writer's last value all the time, if it did not expire or make room. */
+static bool look_is_settled(const struct look *look)
 {
 	const struct key *key = &world.key[look->key];
 	const struct value *value = look->current;
 
-	if (world.has_limits || world.options.idle > 0 || !value ||
-	    key->writes_begun != look->writes_begun || look->writes_begun != look->writes_over ||
-	    value->touches != look->touches || value->touches % 2 != 0 ||
-	    value->clears != world.clears_begun || value->low <= now_here())
-		return;
-	sim_fail("value %d, of key %u, is not found", (int)(value - world.value), look->key);
+	return value && look->writes_begun == look->writes_over &&
+	       key->writes_begun == look->writes_begun + look->own_writes &&
+	       value->touches == look->touches && value->touches % 2 == 0 &&
+	       value->clears == world.clears_begun && key->loaded < value->began;
 }
 
-static void user_get(struct user *user, unsigned number)
+void check_not_found(const struct look *look)
+{
+	const struct value *value = look->current;
+
+	if (world.has_limits || world.options.idle > 0 || !look_is_settled(look) ||
+	    value->low <= now_here())
+		return;
+	sim_fail("value %d, of key %u, is not found", value_number(value), look->key);
+}
+
+void user_get(struct user *user, unsigned number)
 {
 	unsigned char buffer[LONGEST];
 	struct look look = look_begin(number);
-	char name[64];
+	char name[NAME_SIZE];
 	size_t size = key_name(number, name);
 	size_t value_size;
 	enum tw_status status = CALL(
@@ -459,6 +668,7 @@ static void user_get(struct user *user, unsigned number)
 		check_not_found(&look);
 	else if (status != TW_NO_MEMORY && status != TW_CLOSED)
 		sim_fail("tw_cache_get: %s", tw_status_name(status));
+	world.asked += status == TW_OK || status == TW_NOT_FOUND;
 }
 
 static void user_unpin(struct user *user, unsigned place)
@@ -474,7 +684,13 @@ static void user_unpin(struct user *user, unsigned place)
 	tw_cache_entry_release(entry);
 }
 
-static void user_pin(struct user *user, const struct tw_cache_entry *entry)
+void user_unpin_all(struct user *user)
+{
+	for (unsigned i = 0; i < PINS_A_USER; i++)
+		user_unpin(user, i);
+}
+
+void user_pin(struct user *user, const struct tw_cache_entry *entry)
 {
 	unsigned place = (unsigned)sim_draw(PINS_A_USER);
 
@@ -483,118 +699,48 @@ static void user_pin(struct user *user, const struct tw_cache_entry *entry)
 	user->pins[place] = entry;
 }
 
+/* By tw_cache_acquire or tw_cache_peek. */
 static void user_acquire(struct user *user, unsigned number)
 {
 	struct look look = look_begin(number);
 	const struct tw_cache_entry *entry;
-	char name[64];
+	char name[NAME_SIZE];
 	size_t size = key_name(number, name);
-	enum tw_status status = CALL(user, tw_cache_acquire(world.cache, name, size, &entry));
+	bool peeks = sim_draw(3) == 0;
+	enum tw_status status =
+		peeks ? CALL(user, tw_cache_peek(world.cache, name, size, &entry))
+		      : CALL(user, tw_cache_acquire(world.cache, name, size, &entry));
 
 	if (status == TW_OK) {
 		check_found(&look, value_of_entry(entry));
+		if (tw_cache_entry_deadline(entry) <= look.now)
+			sim_fail("an entry is found past its deadline");
 		user_pin(user, entry);
 	} else if (status == TW_NOT_FOUND) {
 		check_not_found(&look);
 	}
+	world.asked += !peeks && (status == TW_OK || status == TW_NOT_FOUND);
 }
 
-/* ---- Loading ---- */
-
-/* The thread is cancelled in its loader, in its sleep. */
-static void abandon(void *argument)
+static void user_ask_remaining(struct user *user, unsigned number)
 {
-	struct value *value = argument;
-
-	world.key[value->key].is_loading = false;
-	world.sleeping--;
-	value->fate = REFUSED;
-	/* The library's handlers run as in a call. */
-	sim_call_begin();
-}
-
-static enum tw_status load(void *argument, const void *key_bytes, size_t key_size,
-			   struct tw_cache_loading *loading)
-{
-	struct user *user = argument;
-	struct value *value;
-	struct key *key;
-	unsigned number = FIRST_LOADED;
-	char name[64];
-	enum tw_status status;
-	tw_duration life = draw_lifetime();
-
-	while (key_name(number, name) != key_size || memcmp(name, key_bytes, key_size) != 0)
-		number++;
-	key = &world.key[number];
-	if (key->is_loading)
-		sim_fail("two loads of a key at a time");
-	value = value_new(number);
-	if (!value)
-		return (enum tw_status)LOADER_ERROR;
-	key->is_loading = true;
-	value->began = ++world.events;
-	if (sim_draw(3) == 0) {
-		struct sim_cleanup cleanup;
-
-		/* The loader is the program's own: there it may be cancelled. */
-		caller_end(&user->caller);
-		sim_cleanup_push(&cleanup, abandon, value);
-		sleep_for(3 * TW_MILLISECOND);
-		sim_cleanup_pop(&cleanup, 0);
-		caller_begin(&user->caller, "tw_cache_take");
-	}
-	key->is_loading = false;
-	if (sim_draw(5) == 0) {
-		value->fate = REFUSED;
-		return sim_draw(2) == 0 ? TW_NOT_FOUND : (enum tw_status)LOADER_ERROR;
-	}
-	value->is_adopted = sim_draw(2) == 0;
-	/* Its lifetime counts from the loader's end, at some time before the take's. */
-	value->life = life;
-	value->low = time_add(now_here(), life);
-	user->loaded = value;
-	if (value->is_adopted)
-		status = tw_cache_load_adopt(loading, value->memory, value->size, 0, free_value,
-					     value, life);
-	else
-		status = tw_cache_load_copy(loading, value->memory, value->size, life);
-	/* Accepted or not: it may be given out and not kept. */
-	value->is_adopted &= status == TW_OK;
-	value->fate = status == TW_OK ? OFFERED : REFUSED;
-	return status;
-}
-
-static void user_take(struct user *user, unsigned number)
-{
-	uint64_t deleted = world.key[number].delete_begun;
-	uint64_t event = ++world.events;
-	const struct tw_cache_entry *entry;
-	struct value *value;
-	char name[64];
+	struct look look = look_begin(number);
+	tw_duration remaining;
+	char name[NAME_SIZE];
 	size_t size = key_name(number, name);
-	tw_duration wait = DRAW_ONE_OF(0, TW_MILLISECOND, TW_FOREVER, TW_FOREVER);
-	tw_duration now = now_here();
-	enum tw_status status;
+	enum tw_status status = CALL(user, tw_cache_remaining(world.cache, name, size, &remaining));
 
-	user->loaded = NULL;
-	status = CALL(user, tw_cache_take(world.cache, name, size, load, user, wait, &entry));
-	if (user->loaded)
-		user->loaded->high = time_add(now_here(), user->loaded->life);
-	if (status != TW_OK) {
-		if (entry)
-			sim_fail("a take that fails leaves an entry");
-		return;
-	}
-	value = value_of_entry(entry);
-	if (value->began < deleted)
-		sim_fail("a take is given what was loaded before a delete that was over");
-	if (value->is_cleared && value->cleared < event)
-		sim_fail("a take is given what was cleared");
-	if (value->high <= now)
-		sim_fail("a take at %lld is given value %d, past its deadline %lld", (long long)now,
-			 (int)(value - world.value), (long long)value->high);
-	user_pin(user, entry);
+	if ((status == TW_OK) != (remaining > 0))
+		sim_fail("tw_cache_remaining: %s and %lld", tw_status_name(status),
+			 (long long)remaining);
+	if (status == TW_NOT_FOUND)
+		check_not_found(&look);
+	if (status == TW_OK && world.options.idle == 0 && look_is_settled(&look) &&
+	    (time_add(now_here(), remaining) < look.current->low ||
+	     time_add(look.now, remaining) > look.current->high))
+		sim_fail("%lld remain of value %d, from %lld to %lld", (long long)remaining,
+			 value_number(look.current), (long long)look.current->low,
+			 (long long)look.current->high);
 }
 
 /* ---- Users ---- */
@@ -627,12 +773,14 @@ static void user_sleep(void)
 static void user_command(struct user *user)
 {
 	unsigned own = user->caller.number * KEYS_A_USER + (unsigned)sim_draw(KEYS_A_USER);
-	unsigned any = (unsigned)sim_draw(FIRST_LOADED);
+	unsigned any = (unsigned)sim_draw(KEYS);
 	unsigned loaded = FIRST_LOADED + (unsigned)sim_draw(LOADED_KEYS);
 	struct tw_cache_stats stats;
 	/* Where it writes much, memory is used again soon. */
-	uint64_t command = sim_draw(world.writes_much ? 48 : 24);
+	uint64_t command = sim_draw(world.writes_much ? 48 : 28);
 
+	if (world.loads_much && sim_draw(3) == 0)
+		command = 11;
 	if (command >= 40)
 		command = 3;
 	switch (command) {
@@ -661,7 +809,7 @@ static void user_command(struct user *user)
 	case 12:
 	case 13:
 	case 14:
-		user_take(user, loaded);
+		loads_command(user);
 		break;
 	case 15:
 		user_delete(user, loaded);
@@ -684,6 +832,21 @@ static void user_command(struct user *user)
 	case 20:
 		if (tw_cache_get_stats(world.cache, &stats) != TW_OK)
 			sim_fail("tw_cache_get_stats");
+		break;
+	case 21:
+		user_compute(user, sim_draw(4) == 0 ? loaded : own);
+		break;
+	case 22:
+		user_pop(user, sim_draw(4) == 0 ? loaded : own);
+		break;
+	case 23:
+		user_set_many(user);
+		break;
+	case 24:
+		if (sim_draw(2) == 0)
+			user_delete_many(user);
+		else
+			user_ask_remaining(user, own);
 		break;
 	default:
 		user_set(user, own);
@@ -727,6 +890,7 @@ static void draw_world(void)
 	if (sim_draw(6) == 0)
 		options->max_queued_removals = (uint64_t)draw_between(1, 20);
 	world.writes_much = sim_draw(2) == 0;
+	loads_draw();
 	world.expire = draw_between(world.interval, 5 * world.interval);
 	world.users = (unsigned)draw_between(1, USERS_MOST);
 	world.calls = (unsigned)DRAW_ONE_OF(5, 10, 20, 40, 80, 300);
@@ -783,9 +947,10 @@ static void run_users(void)
 						 &world.user[i]) == 0;
 	if (sim_draw(6) == 0 && has_user[0]) {
 		user_sleep();
+		world.ends_threads = true;
 		(void)sim_pthread_cancel(world.user[0].caller.thread);
 	}
-	if (sim_draw(12) == 0) {
+	if (sim_draw(world.options.load ? 6 : 12) == 0) {
 		user_sleep();
 		world.stop_begun = true;
 		if (tw_cache_stop(world.cache) != TW_OK)
@@ -814,22 +979,28 @@ static void check_stats(void)
 		sim_fail("%llu inserts, %llu left and %llu there",
 			 (unsigned long long)stats.inserts, (unsigned long long)left,
 			 (unsigned long long)stats.entries);
+	loads_check_stats();
 }
 
-static void close_cache(void)
+/* How many have come in, when none will any more; 0: not asked. */
+static uint64_t stop_cache(void)
 {
-	struct user *body = &world.user[0];
+	struct tw_cache_stats stats = {.inserts = 0};
 
-	world.is_ending = true;
-	caller_begin(&body->caller, "tw_cache_destroy");
-	tw_cache_destroy(world.cache);
-	caller_end(&body->caller);
-	world.cache = NULL;
-	for (unsigned i = 0; i < USERS_MOST; i++)
-		for (unsigned j = 0; j < PINS_A_USER; j++)
-			user_unpin(&world.user[i], j);
+	if (!world.is_stopped && sim_draw(2) == 0) {
+		world.stop_begun = true;
+		(void)tw_cache_stop(world.cache);
+		world.is_stopped = true;
+	}
+	if (world.is_stopped)
+		(void)tw_cache_get_stats(world.cache, &stats);
+	return stats.inserts;
+}
+
+static void check_values(uint64_t inserts)
+{
 	for (unsigned i = 0; i < world.values; i++) {
-		const struct value *value = &world.value[i];
+		const struct value *value = &values[i];
 
 		if (value->fate == ACCEPTED && world.options.on_remove && value->told != 1)
 			sim_fail("on_remove was told %u times of value %u, of key %u", value->told,
@@ -837,6 +1008,30 @@ static void close_cache(void)
 		if (value->fate != REFUSED && value->is_adopted && value->freed != 1)
 			sim_fail("adopted value %u was freed %u times", i, value->freed);
 	}
+	if (inserts > 0 && world.options.on_remove && world.options.negative_expire == 0 &&
+	    world.told != inserts)
+		sim_fail("%llu came in, and on_remove was told of %llu",
+			 (unsigned long long)inserts, (unsigned long long)world.told);
+}
+
+static void close_cache(void)
+{
+	struct user *body = &world.user[0];
+	uint64_t inserts;
+
+	loads_let_go();
+	inserts = stop_cache();
+	world.is_ending = true;
+	world.stop_begun = true;
+	caller_begin(&body->caller, "tw_cache_destroy");
+	tw_cache_destroy(world.cache);
+	caller_end(&body->caller);
+	world.is_over = true;
+	world.cache = NULL;
+	loads_close();
+	for (unsigned i = 0; i < USERS_MOST; i++)
+		user_unpin_all(&world.user[i]);
+	check_values(inserts);
 }
 
 void cache_world_run(void *argument)
@@ -845,7 +1040,9 @@ void cache_world_run(void *argument)
 	draw_world();
 	sim_limit_time_step(world.interval / 4);
 	if (open_cache()) {
+		loads_open();
 		run_users();
+		loads_rest();
 		if (sim_draw(2) == 0)
 			user_flush(&world.user[0]);
 		check_stats();
@@ -869,6 +1066,7 @@ void cache_world_describe(void)
 	       (unsigned long long)options->max_entries, (unsigned long long)options->max_bytes,
 	       (long long)options->idle, (long long)options->negative_expire,
 	       options->on_remove ? "on_remove" : "nobody is told", world.users, world.calls);
+	loads_describe();
 }
 
 /* ---- When all sleep ---- */
@@ -877,11 +1075,12 @@ void cache_world_idle(void *argument, int64_t now, int64_t next)
 {
 	/* So often a flush looks whether the wheel goes on. */
 	tw_duration longest_look = 21 * TW_MILLISECOND;
-	tw_duration slack = 2 * world.interval + 20 * TW_MILLISECOND;
+	tw_duration slack = 2 * world.interval + 20 * TW_MILLISECOND + world.options.stale_if_error;
 
 	(void)argument;
 	if (!world.cache || world.sleeping > 0 || next - now <= WORLD_NAP)
 		return;
+	loads_check_idle();
 	for (unsigned i = 0; i < USERS_MOST && next - now > longest_look; i++)
 		if (world.user[i].caller.call)
 			sim_fail("%s waits, and all sleep for %lld ns", world.user[i].caller.call,
@@ -890,7 +1089,7 @@ void cache_world_idle(void *argument, int64_t now, int64_t next)
 	    world.is_ending || (world.wheel && world.wheel_options.drive == TW_DRIVE_CALLER))
 		return;
 	for (unsigned i = 0; i < world.values; i++) {
-		const struct value *value = &world.value[i];
+		const struct value *value = &values[i];
 
 		if (value->fate == ACCEPTED && value->told == 0 && value->touches % 2 == 0 &&
 		    time_add(value->high, slack) < next)

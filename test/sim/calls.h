@@ -29,6 +29,7 @@
 /* Threads. */
 #define pthread_create sim_pthread_create
 #define pthread_join sim_pthread_join
+#define pthread_detach sim_pthread_detach
 #define pthread_exit sim_pthread_exit
 #define pthread_self sim_pthread_self
 #define pthread_setcancelstate sim_pthread_setcancelstate

@@ -71,6 +71,8 @@ uint64_t sim_thread_number(const struct thread *thread);
 struct thread *sim_thread_start(void *(*run)(void *), void *argument);
 /* Waits for its end, and forgets it. */
 void *sim_thread_join(struct thread *thread);
+/* Nobody will join it. */
+void sim_thread_detach(struct thread *thread);
 struct thread *sim_thread_find(uint64_t number);
 _Noreturn void sim_thread_end(void *result);
 void sim_thread_name(struct thread *thread, const char *name);

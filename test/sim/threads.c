@@ -91,6 +91,17 @@ int sim_pthread_join(pthread_t number, void **result)
 	return 0;
 }
 
+int sim_pthread_detach(pthread_t number)
+{
+	struct thread *thread = sim_thread_find((uint64_t)number);
+
+	if (!thread)
+		sim_fail("detach of thread %llu, which is none", (unsigned long long)number);
+	sim_point();
+	sim_thread_detach(thread);
+	return 0;
+}
+
 _Noreturn void sim_pthread_exit(void *result)
 {
 	thread_end(result);

@@ -16,6 +16,7 @@
 int sim_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
 		       void *argument);
 int sim_pthread_join(pthread_t thread, void **result);
+int sim_pthread_detach(pthread_t thread);
 _Noreturn void sim_pthread_exit(void *result);
 pthread_t sim_pthread_self(void);
 int sim_pthread_cancel(pthread_t thread);

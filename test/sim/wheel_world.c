@@ -50,6 +50,7 @@ struct value {
 	unsigned user;
 	unsigned key;
 	enum fate fate;
+	uint64_t fate_order; /* of that, among the commands */
 	unsigned given;
 	bool is_undone;  /* replaced or removed by a command of its thread */
 	uint64_t drains; /* over before it was set */
@@ -207,6 +208,13 @@ static size_t key_name(unsigned user, unsigned key, char *name)
 			      key == 0 ? "/a key longer than a cell has room for" : "");
 
 	return (size_t)length;
+}
+
+/* The call that offers it has ended. */
+static void value_decide(struct value *value, bool is_accepted)
+{
+	value->fate = is_accepted ? ACCEPTED : REFUSED;
+	value->fate_order = ++world.commands;
 }
 
 static void value_give(struct value *value, const char *how)
@@ -465,7 +473,7 @@ static void user_set_either(struct user *user, unsigned key, struct set set)
 		status = set_in_task(user, value, &set);
 	else
 		status = CALL(user, set_call(value, &set));
-	value->fate = is_counted(status) ? ACCEPTED : REFUSED;
+	value_decide(value, is_counted(status));
 	sim_trace("  value %d of key %u/%u, %s %lld", (int)(value - world.value), value->user, key,
 		  set.is_to_deadline ? "deadline" : "delay", (long long)set.time);
 	if (value->fate == REFUSED && value->given > 0)
@@ -514,7 +522,7 @@ static void user_set_many(struct user *user)
 	user->caller.may_take_time = world.options.max_pending > 0;
 	(void)CALL(user, tw_set_timers(world.wheel, sets, count, &accepted));
 	for (size_t i = 0; i < count; i++) {
-		values[i]->fate = i < accepted ? ACCEPTED : REFUSED;
+		value_decide(values[i], i < accepted);
 		sim_trace("  value %d of key %u/%u, delay %lld: %s", (int)(values[i] - world.value),
 			  user->caller.number, values[i]->key, (long long)sets[i].delay,
 			  i < accepted ? "accepted" : "refused");
@@ -667,7 +675,7 @@ static void user_wait_idle(struct user *user)
 {
 	tw_duration before = now_here();
 	bool was_stopped = world.stop_ended;
-	unsigned values = world.values;
+	uint64_t commands = world.commands;
 
 	/* It is fine after a stop: the check of the status is not for it. */
 	caller_begin(&user->caller, "tw_wait_idle");
@@ -675,13 +683,17 @@ static void user_wait_idle(struct user *user)
 		sim_fail("tw_wait_idle does not answer TW_OK");
 	caller_end(&user->caller);
 	user_strike(user, now_here());
-	for (unsigned i = 0; i < values; i++) {
+	for (unsigned i = 0; i < world.values; i++) {
 		struct value *value = &world.value[i];
 
-		if (value->fate != ACCEPTED || (value->user != user->caller.number && !was_stopped))
+		/* A set that was under way at the stop may be accepted after the wait. */
+		if (value->fate != ACCEPTED || value->fate_order > commands ||
+		    (value->user != user->caller.number && !was_stopped))
 			continue;
-		if (was_stopped || value->is_undone || value_last_window(value)->at_once ||
-		    tick_at(value_last_window(value)->high) <= before)
+		/* Of a loose one the last window is not known to be in force. */
+		if (was_stopped || value->is_undone ||
+		    (!value->is_loose && (value_last_window(value)->at_once ||
+					  tick_at(value_last_window(value)->high) <= before)))
 			check_given(value, "an idle wait");
 	}
 	if (was_stopped)
@@ -1135,6 +1147,7 @@ static void user_use_alarm(struct user *user)
 	struct alarm_timer *alarm = &user->alarms[sim_draw(ALARMS_A_USER)];
 	tw_duration delay = draw_between(-1, 5 * world.interval);
 	tw_duration low;
+	uint64_t runs;
 	enum tw_status status;
 
 	if (!alarm->alarm)
@@ -1157,12 +1170,14 @@ static void user_use_alarm(struct user *user)
 	low = time_add(now_here(), delay < 0 ? 0 : delay);
 	if (low < alarm->low)
 		alarm->low = low;
+	runs = alarm->runs;
 	alarm->runs_most++;
 	alarm->is_set = false;
 	alarm->high = TW_FOREVER;
 	if (CALL(user, tw_alarm_set(alarm->alarm, delay)) == TW_OK) {
 		alarm->high = time_add(now_here(), delay > world.interval ? delay : world.interval);
-		alarm->is_set = alarm->runs < alarm->runs_most;
+		/* A run meanwhile may have been for this. */
+		alarm->is_set = alarm->runs == runs;
 	}
 }
 
@@ -1527,7 +1542,7 @@ static void check_values(int64_t next)
 		struct value *value = &world.value[i];
 
 		if (value->fate == ACCEPTED && value->given == 0 && !value->is_undone &&
-		    time_add(value_last_window(value)->high, slack) < next)
+		    !value->is_loose && time_add(value_last_window(value)->high, slack) < next)
 			sim_fail("value %u of key %u/%u is due until %lld, and all sleep until "
 				 "%lld",
 				 i, value->user, value->key,

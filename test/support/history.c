@@ -17,13 +17,19 @@ static bool call_fits(const struct call *call, unsigned value, unsigned *after)
 	bool is_there = value != 0;
 
 	*after = value;
-	if (call->succeeded && call->kind == CALL_DELETE)
+	if (call->succeeded && (call->kind == CALL_DELETE || call->kind == CALL_POP))
+		*after = 0;
+	else if (call->kind == CALL_COMPUTE && value != 0 && value % 2 == 0)
 		*after = 0;
 	else if (call->succeeded && call->kind != CALL_GET)
 		*after = call->value;
 	switch (call->kind) {
 	case CALL_GET:
 		return call->value == value;
+	case CALL_POP:
+		return call->value == value && call->succeeded == is_there;
+	case CALL_COMPUTE:
+		return call->succeeded && call->seen == value;
 	case CALL_SET:
 		return call->succeeded;
 	case CALL_ADD:

@@ -13,12 +13,22 @@
 /* Most calls of a history; their values are 1 to this. */
 enum { HISTORY_MOST = 12 };
 
-enum call_kind { CALL_GET, CALL_SET, CALL_ADD, CALL_REPLACE, CALL_DELETE, CALL_KINDS };
+enum call_kind {
+	CALL_GET,
+	CALL_SET,
+	CALL_ADD,
+	CALL_REPLACE,
+	CALL_DELETE,
+	CALL_POP,
+	CALL_COMPUTE, /* sets the value if it finds none or an odd one, else deletes it */
+	CALL_KINDS
+};
 
 struct call {
 	enum call_kind kind;
-	unsigned value; /* that it gave or, CALL_GET, was given; 0: none */
+	unsigned value; /* that it gave or, CALL_GET and CALL_POP, was given; 0: none */
 	bool succeeded; /* set, added, replaced, deleted */
+	unsigned seen;  /* by CALL_COMPUTE; 0: none */
 	/* Drawn from one counter. */
 	uint64_t began;
 	uint64_t ended;

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tw_cache_compute: the user's function runs under the shard's lock, on the entry that is there,
+ * and what it wants is done before the lock is let go. The entry is judged by the time of the look:
+ * a lookup may find it expired while the function runs, without the lock. Then the replacement of
+ * it fails (PUT_REPLACE), and the function is asked again, about a key that has no value.
+ */
+#include "change.h"
+
+struct compute {
+	struct tw_cache *cache;
+	struct reader *reader;
+	const void *key;
+	size_t key_size;
+	tw_cache_compute_fn *function;
+	void *context;
+	struct change change;
+	uint64_t weight; /* of what came in; 0: nothing did */
+	const struct tw_cache_entry *entry;
+};
+
+/* Between begin and end. TW_NOT_FOUND: what is to be replaced has expired. */
+static enum tw_status compute_replace(struct compute *compute, struct thread_cache *thread,
+				      const struct tw_cache_computed *computed, bool is_there)
+{
+	struct tw_cache *cache = compute->cache;
+	struct entry_plan plan = {.key = compute->key,
+				  .key_size = compute->key_size,
+				  .hash = compute->change.hash,
+				  .value = computed->value,
+				  .value_size = computed->value_size};
+	tw_duration expire = computed->expire > 0 ? computed->expire : cache->expire;
+	struct tw_cache_entry *entry;
+	enum tw_status status;
+
+	if ((!computed->value && computed->value_size > 0) || computed->value_size > UINT32_MAX ||
+	    computed->expire < 0)
+		return TW_INVALID;
+	cache_plan(cache, &plan);
+	entry = entry_from(thread, &cache->domain, &plan);
+	if (!entry)
+		return TW_NO_MEMORY;
+	status = cache_put_new(cache, compute->change.shard, compute->change.hash, entry,
+			       is_there ? PUT_REPLACE : PUT_SET,
+			       cache_lifetime(cache, compute->reader, expire));
+	if (status == TW_OK) {
+		compute->weight = plan.weight;
+		compute->entry = entry;
+	} else {
+		entry_let_go_to_spare(entry, &thread->spare);
+	}
+	return status;
+}
+
+/* Likewise. */
+static enum tw_status compute_once(struct compute *compute, struct thread_cache *thread)
+{
+	struct tw_cache_computed computed = {NULL, 0, 0};
+	struct change *change = &compute->change;
+	bool is_there = change_find(change, compute->cache, compute->key, compute->key_size);
+
+	if (domain_is_closed(&compute->cache->domain))
+		return TW_CLOSED;
+	switch (compute->function(compute->context, is_there ? change->entry : NULL, &computed)) {
+	case TW_CACHE_KEEP:
+		return TW_OK;
+	case TW_CACHE_REPLACE:
+		return compute_replace(compute, thread, &computed, is_there);
+	case TW_CACHE_DELETE:
+		(void)change_delete(change, is_there, compute->key, compute->key_size);
+		return TW_OK;
+	}
+	return TW_INVALID;
+}
+
+static enum tw_status compute_run(struct compute *compute)
+{
+	struct tw_cache *cache = compute->cache;
+	struct thread_cache *thread;
+	enum tw_status status;
+	int state;
+
+	/* A cancelled thread would keep the locks. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	thread = thread_begin(&cache->domain);
+	shard_begin(compute->change.shard);
+	do
+		status = compute_once(compute, thread);
+	while (status == TW_NOT_FOUND);
+	shard_end_in(compute->change.shard, thread);
+	cache_end_sets(cache, thread, compute->weight, compute->entry);
+	pthread_setcancelstate(state, &state);
+	return status;
+}
+
+enum tw_status tw_cache_compute(struct tw_cache *cache, const void *key, size_t key_size,
+				tw_cache_compute_fn *function, void *context)
+{
+	struct compute compute = {.cache = cache,
+				  .key = key,
+				  .key_size = key_size,
+				  .function = function,
+				  .context = context};
+	enum tw_status status;
+
+	if (!cache || !key_is_valid(key, key_size) || !function)
+		return TW_INVALID;
+	status = cache_admit(cache, &compute.reader);
+	if (status != TW_OK)
+		return status;
+	compute.change.hash = key_hash_wide(&cache->domain.seed, key, key_size);
+	compute.change.shard = cache_shard(cache, compute.change.hash);
+	return compute_run(&compute);
+}

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A load is a flight: listed in the key's shard, from the moment that somebody wants it loaded to
+ * its end, so there is one for a key at a time. It is begun by a take, which runs its own loader,
+ * or queued for the threads of the cache, until one of these, or a take that came before it, begins
+ * it. It ends once, when the loader returns, or, where the loader keeps it, by tw_cache_load_end,
+ * or by tw_cache_destroy: whichever finds the flight's cache set, under the flight's lock, and
+ * takes that away.
+ *
+ * At the end the value is put into the table, the flight taken out of the list, and its result left
+ * in it for the threads that wait, all under the shard's lock; so a look that finds neither entry
+ * nor flight knows that nobody loads. Then waiters without a thread are told, with no lock held.
+ *
+ * A set or delete of the key marks its flight under the same lock: then what was loaded is given to
+ * those that wait already, and not kept. One that comes later waits for the end of such a flight,
+ * and then looks anew.
+ */
+#include "load.h"
+
+#include <stdlib.h>
+
+#include "change.h"
+#include "refresh.h"
+
+void cache_count_take(struct tw_cache *cache, int difference)
+{
+	pthread_mutex_lock(&cache->takes_lock);
+	cache->takes += (unsigned)difference;
+	if (cache->takes == 0)
+		pthread_cond_broadcast(&cache->takes_are_over);
+	pthread_mutex_unlock(&cache->takes_lock);
+}
+
+static void cache_count_load_time(struct tw_cache *cache, tw_duration time)
+{
+	pthread_mutex_lock(&cache->takes_lock);
+	histogram_record(&cache->load_times, time);
+	counter_add(&cache->load_time, (uint64_t)time);
+	pthread_mutex_unlock(&cache->takes_lock);
+}
+
+/* ---- What the loader gives ---- */
+
+static enum tw_status loading_give(struct tw_cache_loading *loading, struct entry_plan *plan,
+				   tw_duration expire)
+{
+	struct tw_cache_entry *before = NULL;
+	enum tw_status status = TW_CLOSED;
+	struct tw_cache *cache;
+
+	pthread_mutex_lock(&loading->lock);
+	cache = loading->cache;
+	if (cache) {
+		struct thread_cache *thread;
+		struct tw_cache_entry *entry;
+
+		plan->key = loading->key;
+		plan->key_size = loading->key_size;
+		plan->hash = loading->hash;
+		cache_plan(cache, plan);
+		thread = thread_begin(&cache->domain);
+		entry = entry_from(thread, &cache->domain, plan);
+		thread_end(thread, &cache->domain);
+		status = entry ? TW_OK : TW_NO_MEMORY;
+		if (entry) {
+			before = loading->given;
+			loading->given = entry;
+			loading->expire = expire > 0 ? expire : cache->expire;
+		}
+	}
+	pthread_mutex_unlock(&loading->lock);
+	entry_let_go(before);
+	return status;
+}
+
+enum tw_status tw_cache_load_copy(struct tw_cache_loading *loading, const void *value,
+				  size_t value_size, tw_duration expire)
+{
+	struct entry_plan plan = {.value = value, .value_size = value_size};
+
+	if (!loading || (!value && value_size > 0) || value_size > UINT32_MAX || expire < 0)
+		return TW_INVALID;
+	return loading_give(loading, &plan, expire);
+}
+
+enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void *value, size_t value_size,
+				   uint64_t weight,
+				   void (*free_value)(void *value, size_t value_size,
+						      void *context),
+				   void *context, tw_duration expire)
+{
+	struct entry_adopted adopted = {value, value_size, free_value, context};
+	struct entry_plan plan = {.adopted = &adopted, .weight = weight};
+
+	if (!loading || expire < 0)
+		return TW_INVALID;
+	return loading_give(loading, &plan, expire);
+}
+
+enum tw_status tw_cache_load_keep(struct tw_cache_loading *loading)
+{
+	enum tw_status status = TW_INVALID;
+
+	if (!loading)
+		return status;
+	pthread_mutex_lock(&loading->lock);
+	if (loading->cache && !loading->is_kept) {
+		loading->is_kept = true;
+		(void)flight_hold(loading);
+		status = TW_OK;
+	}
+	pthread_mutex_unlock(&loading->lock);
+	return status;
+}
+
+bool load_has_value(struct tw_cache_loading *loading)
+{
+	bool has_value;
+
+	pthread_mutex_lock(&loading->lock);
+	has_value = loading->given || !loading->cache;
+	pthread_mutex_unlock(&loading->lock);
+	return has_value;
+}
+
+/* ---- Waiters ---- */
+
+void waiter_tell(struct tw_cache *cache, struct waiter *waiter, enum tw_status status,
+		 const struct tw_cache_entry *entry)
+{
+	struct reader *reader = epochs_reader(&cache->domain.epochs);
+	int state;
+
+	/* A cancelled thread would leave the others untold. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	if (reader && status == TW_STALE)
+		reader_count(reader, COUNT_STALE, 1);
+	if (reader)
+		reader->callbacks++;
+	waiter->on_value(waiter->context, status, entry);
+	if (reader)
+		reader->callbacks--;
+	pthread_setcancelstate(state, &state);
+	free(waiter);
+}
+
+/* Of a flight that is over. */
+static void waiters_tell(struct tw_cache *cache, struct waiter *waiters,
+			 const struct tw_cache_loading *flight)
+{
+	struct waiter *next;
+
+	for (; waiters; waiters = next) {
+		next = waiters->next;
+		if (waiters->is_late)
+			load_for_waiter(cache, flight->hash, flight->key, flight->key_size,
+					waiters);
+		else
+			waiter_tell(cache, waiters, flight->status, flight->entry);
+	}
+}
+
+void waiters_dismiss(struct tw_cache *cache, struct waiter *waiters)
+{
+	struct waiter *next;
+
+	for (; waiters; waiters = next) {
+		next = waiters->next;
+		waiter_tell(cache, waiters, TW_CLOSED, NULL);
+	}
+}
+
+/* ---- The end ---- */
+
+/* The loader's answer and what it gave agree then. What is to be kept, or NULL. */
+static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
+					    struct tw_cache_loading *loading,
+					    struct thread_cache *thread, enum tw_status *status)
+{
+	struct entry_plan absence = {.key = loading->key,
+				     .key_size = loading->key_size,
+				     .hash = loading->hash,
+				     .is_absent = true};
+
+	if (*status == TW_OK && !loading->given)
+		*status = TW_LOAD_FAILED;
+	if (*status == TW_OK)
+		return loading->given;
+	if (loading->began > 0)
+		reader_count(&thread->reader, COUNT_LOAD_ERRORS, 1);
+	if (*status != TW_NOT_FOUND || cache->negative_expire == 0)
+		return NULL;
+	cache_plan(cache, &absence);
+	loading->expire = cache->negative_expire;
+	/* Without memory the absence is told, and not kept. */
+	return entry_from(thread, &cache->domain, &absence);
+}
+
+/* Between begin and end: the key has no value any more. */
+static void loading_remove_old(struct tw_cache_loading *loading, tw_duration now)
+{
+	_Atomic uint64_t *slot;
+	struct tw_cache_entry *old = table_find(shard_table(loading->shard), loading->hash,
+						loading->key, loading->key_size, &slot);
+
+	if (old)
+		(void)shard_unlink(loading->shard, old, TW_CAUSE_EXPLICIT, now);
+}
+
+/* Between begin and end: the load has failed, and an old value may do. Answers the status. */
+static enum tw_status loading_fall_back(struct tw_cache *cache, struct tw_cache_loading *loading,
+					enum tw_status status, tw_duration now)
+{
+	struct tw_cache_entry *old;
+	_Atomic uint64_t *slot;
+	tw_duration deadline;
+
+	if (cache->domain.stale == 0 || domain_is_closed(&cache->domain))
+		return status;
+	old = table_find(shard_table(loading->shard), loading->hash, loading->key,
+			 loading->key_size, &slot);
+	if (!old || !entry_try_to_expire(old, now, &deadline) ||
+	    !entry_is_stale(old, deadline, now, cache->domain.stale))
+		return status;
+	loading->entry = tw_cache_entry_pin(old);
+	return TW_STALE;
+}
+
+/* Between begin and end: keeps what was loaded, and ends the flight. True: it was kept. */
+static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loading,
+			 struct tw_cache_entry *entry, enum tw_status status, tw_duration now)
+{
+	bool is_kept =
+		entry && !loading->is_overridden &&
+		cache_put(cache, loading->shard, loading->hash, entry, PUT_LOADED, now) == TW_OK;
+
+	/* The source has it no more, and nobody was to be told of that. */
+	if (status == TW_NOT_FOUND && !is_kept && !loading->is_overridden)
+		loading_remove_old(loading, now);
+	if (loading->is_refresh)
+		cache_end_refresh(cache, loading, now);
+	if (status == TW_OK)
+		loading->entry = tw_cache_entry_pin(entry);
+	else if (status != TW_NOT_FOUND)
+		status = loading_fall_back(cache, loading, status, now);
+	loading->status = status;
+	flight_end(loading, &loading->shard->flights, &cache->domain);
+	return is_kept;
+}
+
+/* By the one thread that ends it. Its lifetime counts from now on. */
+static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading,
+			enum tw_status status)
+{
+	struct thread_cache *thread = thread_begin(&cache->domain);
+	struct tw_cache_entry *entry = loading_judge(cache, loading, thread, &status);
+	uint64_t weight = entry ? entry_weight(entry) : 0;
+	struct waiter *waiters;
+	bool is_kept;
+	tw_duration now;
+
+	shard_begin(loading->shard);
+	now = tw_now(cache->domain.wheel);
+	if (entry)
+		cache_start_life(cache, entry, now,
+				 cache_lifetime(cache, &thread->reader, loading->expire));
+	is_kept = loading_land(cache, loading, entry, status, now);
+	waiters = loading->waiters;
+	loading->waiters = NULL;
+	shard_end_in(loading->shard, thread);
+	cache_end_sets(cache, thread, is_kept ? weight : 0, entry);
+	if (!is_kept)
+		entry_let_go(entry);
+	if (loading->given && loading->given != entry)
+		entry_let_go(loading->given);
+	loading->given = NULL;
+	if (loading->began > 0)
+		cache_count_load_time(cache, clock_read_real(CLOCK_MONOTONIC) - loading->began);
+	waiters_tell(cache, waiters, loading);
+	flight_let_go(loading);
+}
+
+enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum tw_status status)
+{
+	struct tw_cache *cache;
+	bool is_kept;
+
+	if (!loading)
+		return TW_INVALID;
+	pthread_mutex_lock(&loading->lock);
+	cache = loading->cache;
+	is_kept = loading->is_kept;
+	loading->cache = NULL;
+	/* The cache is there until this is over. */
+	if (cache)
+		cache_count_take(cache, 1);
+	pthread_mutex_unlock(&loading->lock);
+	if (cache) {
+		loading_end(cache, loading, status);
+		cache_count_take(cache, -1);
+	}
+	if (is_kept)
+		flight_let_go(loading);
+	return cache ? TW_OK : TW_CLOSED;
+}
+
+/* Ends it, unless another thread does already: false. */
+static bool loading_cancel(struct tw_cache *cache, struct tw_cache_loading *loading)
+{
+	bool is_mine;
+
+	pthread_mutex_lock(&loading->lock);
+	is_mine = loading->cache;
+	loading->cache = NULL;
+	pthread_mutex_unlock(&loading->lock);
+	if (is_mine)
+		loading_end(cache, loading, TW_CLOSED);
+	return is_mine;
+}
+
+bool loads_cancel(struct tw_cache *cache)
+{
+	bool was_any = false;
+
+	for (unsigned i = 0; i <= cache->shard_mask; i++) {
+		struct shard *shard = &cache->shards[i];
+		struct tw_cache_loading *flight;
+		bool goes_on;
+
+		do {
+			shard_begin(shard);
+			flight = shard->flights ? flight_hold(shard->flights) : NULL;
+			shard_end(shard);
+			goes_on = flight && loading_cancel(cache, flight);
+			was_any |= flight != NULL;
+			flight_let_go(flight);
+		} while (goes_on);
+	}
+	return was_any;
+}
+
+/* ---- Running ---- */
+
+void load_claim(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *flight)
+{
+	flight_set_loader(flight, &cache->domain, reader);
+}
+
+struct tw_cache_loading *load_begin(struct tw_cache *cache, struct shard *shard,
+				    struct reader *reader, uint64_t hash, const void *key,
+				    size_t key_size)
+{
+	struct tw_cache_loading *flight = flight_new(cache, shard, hash, key, key_size);
+
+	if (!flight)
+		return NULL;
+	flight_list(flight_hold(flight), &shard->flights);
+	load_claim(cache, reader, flight);
+	return flight;
+}
+
+void load_note_begin(struct reader *reader, struct tw_cache_loading *flight, tw_duration now)
+{
+	reader_count(reader, COUNT_LOADS, 1);
+	if (flight->is_refresh)
+		reader_count(reader, COUNT_REFRESHES, 1);
+	flight->began = now;
+}
+
+void load_return(struct tw_cache *cache, struct tw_cache_loading *flight, enum tw_status status)
+{
+	bool is_kept;
+
+	pthread_mutex_lock(&cache->domain.waits_lock);
+	flight->loader = NULL;
+	pthread_mutex_unlock(&cache->domain.waits_lock);
+	pthread_mutex_lock(&flight->lock);
+	is_kept = flight->is_kept;
+	pthread_mutex_unlock(&flight->lock);
+	if (!is_kept)
+		(void)tw_cache_load_end(flight, status);
+}
+
+/* A loader's call. */
+struct load_call {
+	struct tw_cache *cache;
+	struct reader *reader;
+	struct tw_cache_loading *flight;
+};
+
+/* The thread ends in its loader. */
+static void load_abandon(void *argument)
+{
+	struct load_call *call = argument;
+
+	call->reader->callbacks--;
+	load_return(call->cache, call->flight, TW_LOAD_FAILED);
+}
+
+void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *flight,
+	      tw_cache_load *load, void *argument)
+{
+	struct load_call call = {cache, reader, flight};
+	enum tw_status status;
+
+	load_note_begin(reader, flight, clock_read_real(CLOCK_MONOTONIC));
+	reader->callbacks++;
+	pthread_cleanup_push(load_abandon, &call);
+	status = load(argument, flight->key, flight->key_size, flight);
+	pthread_cleanup_pop(0);
+	reader->callbacks--;
+	load_return(cache, flight, status);
+}
+
+/* ---- On the cache's threads ---- */
+
+void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *flight)
+{
+	struct reader *reader = epochs_reader(&cache->domain.epochs);
+	bool is_closed = domain_is_closed(&cache->domain);
+	bool is_mine;
+
+	shard_begin(flight->shard);
+	is_mine = flight->is_queued;
+	if (is_mine)
+		load_claim(cache, reader, flight);
+	/* The value was set or deleted meanwhile, and nobody waits. */
+	if (flight->is_refresh && flight->is_overridden && !flight->waiters)
+		is_closed = true;
+	shard_end(flight->shard);
+	if (!is_mine)
+		return;
+	if (reader && !is_closed)
+		load_run(cache, reader, flight, cache->load, cache->load_context);
+	else
+		(void)tw_cache_load_end(flight, is_closed ? TW_CLOSED : TW_NO_MEMORY);
+}
+
+/* What a look for a waiter has found, if it is told at once. */
+struct answer {
+	enum tw_status status;
+	const struct tw_cache_entry *entry; /* pinned */
+};
+
+/* Between begin and end. False: it waits for a load; *queued is one to be added to the loaders. */
+static bool waiter_look(struct tw_cache *cache, struct reader *reader, struct shard *shard,
+			uint64_t hash, const void *key, size_t key_size, struct waiter *waiter,
+			struct answer *answer, struct tw_cache_loading **queued)
+{
+	struct tw_cache_entry *there = cache_find(cache, reader, hash, key, key_size);
+	struct tw_cache_loading *flight;
+
+	*answer = (struct answer){TW_NOT_FOUND, NULL};
+	if (there && !(there->kind & ENTRY_ABSENT))
+		*answer = (struct answer){TW_OK, tw_cache_entry_pin(there)};
+	reader_leave(reader);
+	if (there)
+		return true;
+	answer->status = TW_CLOSED;
+	if (domain_is_closed(&cache->domain))
+		return true;
+	flight = flights_find(shard->flights, hash, key, key_size);
+	waiter->is_late = flight && flight->is_overridden;
+	if (flight) {
+		reader_count(reader, COUNT_LOAD_WAITS, 1);
+	} else {
+		answer->status = TW_NO_MEMORY;
+		flight = flight_new(cache, shard, hash, key, key_size);
+		if (!flight)
+			return true;
+		*queued = flight_hold(flight);
+		flight_list(flight, &shard->flights);
+	}
+	waiter->next = flight->waiters;
+	flight->waiters = waiter;
+	return false;
+}
+
+void load_for_waiter(struct tw_cache *cache, uint64_t hash, const void *key, size_t key_size,
+		     struct waiter *waiter)
+{
+	struct reader *reader = epochs_reader(&cache->domain.epochs);
+	struct shard *shard = cache_shard(cache, hash);
+	struct tw_cache_loading *queued = NULL;
+	struct answer answer = {TW_NO_MEMORY, NULL};
+	bool is_told = true;
+
+	if (reader) {
+		shard_begin(shard);
+		is_told = waiter_look(cache, reader, shard, hash, key, key_size, waiter, &answer,
+				      &queued);
+		shard_end(shard);
+	}
+	if (queued)
+		loaders_add(&cache->loaders, queued);
+	if (is_told)
+		waiter_tell(cache, waiter, answer.status, answer.entry);
+	tw_cache_entry_release(answer.entry);
+}

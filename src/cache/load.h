@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Loads: begun by takes of all kinds, run on some thread, ended once. With no lock held. */
+#ifndef CACHE_LOAD_H
+#define CACHE_LOAD_H
+
+#include "cache.h"
+
+/* Under the shard's lock, but for load_run(): */
+/* A load of the key by this reader's thread, which is listed, with a reference for the caller;
+ * load_run() has to follow. NULL: out of memory. */
+struct tw_cache_loading *load_begin(struct tw_cache *cache, struct shard *shard,
+				    struct reader *reader, uint64_t hash, const void *key,
+				    size_t key_size);
+/* The same of one that is queued. */
+void load_claim(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *flight);
+
+/* Calls the loader, and ends the load unless the loader keeps it. If the loader ends its thread,
+ * that ends the load too. */
+void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *flight,
+	      tw_cache_load *load, void *argument);
+/* The two halves of it, with the loader called in between, for many loads by one. */
+void load_note_begin(struct reader *reader, struct tw_cache_loading *flight, tw_duration now);
+void load_return(struct tw_cache *cache, struct tw_cache_loading *flight, enum tw_status status);
+/* Whether a value was given, or nothing will be any more. */
+bool load_has_value(struct tw_cache_loading *flight);
+
+/* By a thread of the loaders: begins and runs a load that is queued, if nobody has begun it. */
+void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *flight);
+/* Tells the waiter of the key's value, now or when it has been loaded; frees it. */
+void load_for_waiter(struct tw_cache *cache, uint64_t hash, const void *key, size_t key_size,
+		     struct waiter *waiter);
+/* Tells it, and frees it. */
+void waiter_tell(struct tw_cache *cache, struct waiter *waiter, enum tw_status status,
+		 const struct tw_cache_entry *entry);
+/* All these are told TW_CLOSED. */
+void waiters_dismiss(struct tw_cache *cache, struct waiter *waiters);
+/* Ends what is queued or kept, by its loader; false: there was nothing. The cache is closed, and
+ * nothing loads. */
+bool loads_cancel(struct tw_cache *cache);
+
+/* Takes, ends of loads, and loads by takes, for which tw_cache_destroy waits. */
+void cache_count_take(struct tw_cache *cache, int difference);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* The threads of a cache that are made for loads, and the flights that wait for them, in order. */
+#ifndef CACHE_LOADERS_H
+#define CACHE_LOADERS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <timingwheel/cache.h>
+
+#include "flight.h"
+
+struct loader {
+	struct loaders *loaders; /* constant */
+	pthread_t thread;        /* under the lock */
+};
+
+struct loaders {
+	/* Constant once open. */
+	void (*run)(struct tw_cache *cache, struct tw_cache_loading *flight);
+	struct tw_cache *cache;
+	char name[9];           /* of its threads */
+	struct loader *threads; /* NULL: none, and nothing may be added */
+	unsigned count;         /* 0 once they are stopped */
+	/* Any thread, under the lock, which is taken inside those of shards. */
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	struct tw_cache_loading *first;
+	struct tw_cache_loading *last;
+	bool is_closing;
+};
+
+/* TW_OK; TW_NO_MEMORY; TW_SYSTEM. On failure there is still something to close. `run` may end its
+ * thread, which is replaced then. */
+enum tw_status loaders_open(struct loaders *loaders, unsigned count, const char *name,
+			    void (*run)(struct tw_cache *cache, struct tw_cache_loading *flight),
+			    struct tw_cache *cache);
+/* Takes over a reference to the flight. Any thread, until loaders_close(). */
+void loaders_add(struct loaders *loaders, struct tw_cache_loading *flight);
+/* Waits for what runs: nothing else will. Also of one that was never opened, zeroed. */
+void loaders_stop(struct loaders *loaders);
+/* The same, and lets go of what waits. */
+void loaders_close(struct loaders *loaders);
+
+#endif

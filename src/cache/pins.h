@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pins: what keeps an entry after the call that found it. A count in the entry is one line of
+ * memory for all threads, and the hottest entry's line goes from core to core with each pin and
+ * each release. So a thread notes what a lookup of its own has found in hazard pointers (Michael,
+ * 2004), which are a line of its own. What frees entries looks at the hazards of all threads when
+ * no reader sees the entry any more, and makes counted pins of those that name it, before it gives
+ * up the table's reference.
+ */
+#ifndef CACHE_PINS_H
+#define CACHE_PINS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "entry.h"
+
+/* Fewer where a model checker is to go through all orders. */
+#ifndef HAZARDS
+#define HAZARDS 6
+#endif
+
+/* Of one thread; when it ends another has them, as they are. */
+struct hazards {
+	/* Set by the thread; set to NULL by it, or by what counts the pin. */
+	_Alignas(64) _Atomic(const struct tw_cache_entry *) entries[HAZARDS];
+	struct hazards *next; /* constant while there is a cache */
+	atomic_bool is_taken; /* a thread has it */
+};
+
+extern _Thread_local struct hazards *own_hazards __attribute__((tls_model("initial-exec")));
+
+/* Gives the thread its hazards, or NULL without memory. */
+struct hazards *hazards_take(void);
+/* The thread ends. */
+void hazards_give_back(void);
+/* Frees those of threads that have ended. There is no cache, nor will there be one meanwhile. */
+void hazards_free(void);
+
+/* Pins what the caller has found in the era that it is inside of, and in a table. */
+static inline void entry_hold(const struct tw_cache_entry *entry)
+{
+	struct hazards *own = own_hazards ? own_hazards : hazards_take();
+
+	for (int i = 0; own && i < HAZARDS; i++) {
+		/* relaxed: others only make it NULL. */
+		if (atomic_load_explicit(&own->entries[i], memory_order_relaxed))
+			continue;
+		/* release: of what this replaces all has been read; and a look that sees that the
+		 * reader has left its era sees this (reader_leave, epochs_gather, hazards_look). */
+		atomic_store_explicit(&own->entries[i], entry, memory_order_release);
+		return;
+	}
+	entry_pin(entry);
+}
+
+/* What threads hold by hazards. */
+enum { HAZARDS_SEEN = 64 };
+
+struct hazards_seen {
+	const struct tw_cache_entry *entries[HAZARDS_SEEN];
+	unsigned count; /* HAZARDS_SEEN: maybe more */
+};
+
+/* After a look at the readers. Of what was out of their sight then, all that is held is there. */
+void hazards_look(struct hazards_seen *seen);
+/* For one of these, before entry_let_go(): what holds it is a counted pin from now on. */
+void hazards_count(const struct hazards_seen *seen, struct tw_cache_entry *entry);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* A key that is taken by a thread which waits for it. */
+#ifndef CACHE_TAKE_H
+#define CACHE_TAKE_H
+
+#include "cache.h"
+
+struct take {
+	struct tw_cache *cache;
+	struct shard *shard;
+	struct reader *reader;
+	uint64_t hash;
+	const void *key;
+	size_t key_size;
+	bool has_waited;
+	bool is_counted; /* as a hit, a miss or an absence */
+	bool is_late;    /* the load had begun before the key was set or deleted */
+	enum tw_status status;
+	const struct tw_cache_entry *entry; /* pinned for the caller, or NULL */
+	struct tw_cache_loading *flight;    /* with a reference, or NULL */
+};
+
+enum take_step {
+	TAKE_ENDS,  /* status and entry are known */
+	TAKE_LOADS, /* the caller has to run the load in `flight`; then take_join() */
+	TAKE_WAITS  /* for the load in `flight`, by take_join() */
+};
+
+void take_init(struct take *take, struct tw_cache *cache, struct reader *reader, const void *key,
+	       size_t key_size);
+/* Looks the key up, and counts what it finds; false: it is to be loaded. */
+bool take_look(struct take *take);
+/* Where it was not found at a glance: looks once more, and joins or begins a load. */
+enum take_step take_begin(struct take *take);
+/* Waits for the end of the load until the real time `until` (0: not at all), and lets go of it.
+ * True: it has to begin again. */
+bool take_join(struct take *take, tw_duration until);
+/* How long to wait, as a real time. */
+tw_duration take_until(tw_duration wait);
+
+#endif

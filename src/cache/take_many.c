@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tw_cache_take_many, in rounds: each begins a load for every key that nobody loads, has one loader
+ * load them all, and ends these loads; only then it waits for those of others. So two such calls
+ * never wait for each other's keys. What was set or deleted while others loaded it takes part in
+ * the next round.
+ */
+#include <stdlib.h>
+
+#include "load.h"
+#include "take.h"
+
+enum { GLANCES = 16 /* so many at a time: their cache misses overlap */ };
+
+enum missed_state { MISSED_OPEN, MISSED_LOADS, MISSED_WAITS, MISSED_DONE };
+
+/* An item that was not found at a glance. */
+struct missed {
+	struct take take;
+	struct tw_cache_taking *item;
+	enum missed_state state;
+};
+
+struct many {
+	struct tw_cache *cache;
+	struct reader *reader;
+	struct tw_cache_taking *items;
+	size_t n;
+	tw_cache_load_many *load;
+	void *argument;
+	tw_duration until;
+	/* Those that were missed, in order, and in this round the loads among them. */
+	size_t count;
+	struct missed *missed;
+	size_t loads;
+	struct tw_cache_missing *missing;
+};
+
+/* ---- At a glance ---- */
+
+static void many_glance_some(struct many *many, struct tw_cache_taking *items, unsigned n)
+{
+	struct take takes[GLANCES];
+
+	for (unsigned i = 0; i < n; i++) {
+		items[i].entry = NULL;
+		items[i].status = TW_INVALID;
+		if (!key_is_valid(items[i].key, items[i].key_size))
+			continue;
+		items[i].status = TW_RUNNING;
+		take_init(&takes[i], many->cache, many->reader, items[i].key, items[i].key_size);
+		shard_prefetch_bucket(takes[i].shard, takes[i].hash);
+	}
+	for (unsigned i = 0; i < n; i++) {
+		if (items[i].status != TW_RUNNING)
+			continue;
+		if (take_look(&takes[i])) {
+			items[i].status = takes[i].status;
+			items[i].entry = takes[i].entry;
+		} else {
+			many->count++;
+		}
+	}
+}
+
+/* True: all that was missed is noted; false: out of memory. */
+static bool many_glance(struct many *many)
+{
+	struct missed *next;
+
+	for (size_t i = 0; i < many->n; i += GLANCES)
+		many_glance_some(many, many->items + i,
+				 many->n - i < GLANCES ? (unsigned)(many->n - i) : GLANCES);
+	if (many->count == 0)
+		return true;
+	many->missed = calloc(many->count, sizeof(struct missed));
+	many->missing = malloc(many->count * sizeof(struct tw_cache_missing));
+	if (!many->missed || !many->missing)
+		return false;
+	next = many->missed;
+	for (size_t i = 0; i < many->n; i++) {
+		if (many->items[i].status != TW_RUNNING)
+			continue;
+		take_init(&next->take, many->cache, many->reader, many->items[i].key,
+			  many->items[i].key_size);
+		next->item = &many->items[i];
+		next->state = MISSED_OPEN;
+		next++;
+	}
+	return true;
+}
+
+/* ---- A round ---- */
+
+static void many_begin(struct many *many)
+{
+	many->loads = 0;
+	for (size_t i = 0; i < many->count; i++) {
+		struct missed *missed = &many->missed[i];
+		enum take_step step;
+
+		if (missed->state != MISSED_OPEN)
+			continue;
+		step = take_begin(&missed->take);
+		missed->state = step == TAKE_LOADS   ? MISSED_LOADS
+				: step == TAKE_WAITS ? MISSED_WAITS
+						     : MISSED_DONE;
+		if (step == TAKE_LOADS)
+			many->missing[many->loads++] = (struct tw_cache_missing){
+				missed->take.key, missed->take.key_size, missed->take.flight};
+	}
+}
+
+/* The loader has answered. What it gave no value for is absent. */
+static void many_return(struct many *many, enum tw_status status)
+{
+	many->reader->callbacks--;
+	for (size_t i = 0; i < many->loads; i++) {
+		struct tw_cache_loading *flight = many->missing[i].loading;
+
+		load_return(many->cache, flight,
+			    status == TW_OK && !load_has_value(flight) ? TW_NOT_FOUND : status);
+	}
+}
+
+static void many_free(struct many *many)
+{
+	free(many->missed);
+	free(many->missing);
+}
+
+/* The thread ends in its loader. */
+static void many_abandon(void *argument)
+{
+	struct many *many = argument;
+
+	many_return(many, TW_LOAD_FAILED);
+	for (size_t i = 0; i < many->count; i++) {
+		flight_let_go(many->missed[i].take.flight);
+		tw_cache_entry_release(many->missed[i].take.entry);
+	}
+	for (size_t i = 0; i < many->n; i++)
+		tw_cache_entry_release(many->items[i].entry);
+	many_free(many);
+	cache_count_take(many->cache, -1);
+}
+
+static void many_load(struct many *many)
+{
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	enum tw_status status;
+
+	for (size_t i = 0; i < many->loads; i++)
+		load_note_begin(many->reader, many->missing[i].loading, now);
+	many->reader->callbacks++;
+	pthread_cleanup_push(many_abandon, many);
+	status = many->load(many->argument, many->missing, many->loads);
+	pthread_cleanup_pop(0);
+	many_return(many, status);
+}
+
+/* Waits for all loads, others' and those that are kept. True: some are open still. */
+static bool many_join(struct many *many)
+{
+	bool goes_on = false;
+
+	for (size_t i = 0; i < many->count; i++) {
+		struct missed *missed = &many->missed[i];
+		bool again;
+
+		if (missed->state != MISSED_LOADS && missed->state != MISSED_WAITS)
+			continue;
+		again = take_join(&missed->take, many->until);
+		missed->state = again ? MISSED_OPEN : MISSED_DONE;
+		goes_on |= again;
+	}
+	return goes_on;
+}
+
+static void many_run(struct many *many)
+{
+	do {
+		many_begin(many);
+		if (many->loads > 0)
+			many_load(many);
+	} while (many_join(many));
+	for (size_t i = 0; i < many->count; i++) {
+		many->missed[i].item->status = many->missed[i].take.status;
+		many->missed[i].item->entry = many->missed[i].take.entry;
+	}
+}
+
+/* ---- The call ---- */
+
+static enum tw_status many_take(struct many *many)
+{
+	if (!many_glance(many)) {
+		many_free(many);
+		for (size_t i = 0; i < many->n; i++) {
+			tw_cache_entry_release(many->items[i].entry);
+			many->items[i].entry = NULL;
+			many->items[i].status = TW_NO_MEMORY;
+		}
+		return TW_NO_MEMORY;
+	}
+	if (many->count == 0)
+		return TW_OK;
+	cache_count_take(many->cache, 1);
+	many_run(many);
+	cache_count_take(many->cache, -1);
+	many_free(many);
+	return TW_OK;
+}
+
+enum tw_status tw_cache_take_many(struct tw_cache *cache, struct tw_cache_taking *items, size_t n,
+				  tw_cache_load_many *load, void *argument, tw_duration wait,
+				  size_t *found)
+{
+	struct many many = {
+		.cache = cache, .items = items, .n = n, .load = load, .argument = argument};
+	enum tw_status status;
+
+	if (found)
+		*found = 0;
+	if (!cache || (!items && n > 0) || !load)
+		return TW_INVALID;
+	status = cache_admit(cache, &many.reader);
+	if (status != TW_OK)
+		return status;
+	many.until = take_until(wait);
+	status = many_take(&many);
+	for (size_t i = 0; found && i < n; i++)
+		*found += items[i].entry != NULL;
+	return status;
+}

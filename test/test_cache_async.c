@@ -1,0 +1,641 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Takes that are told by a call, the cache's own loader and its threads, and loads that their
+ * loader keeps, to be ended by another thread, or never.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/cache_source.h"
+#include "support/stats.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* What a take was told. */
+struct told {
+	atomic_int times;
+	enum tw_status status;
+	const struct tw_cache_entry *entry; /* pinned */
+	pthread_t thread;
+	void (*call)(struct told *told); /* from inside */
+	struct cache_recorder *recorder; /* for that */
+};
+
+static void be_told(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+{
+	struct told *told = context;
+
+	told->status = status;
+	told->entry = entry ? tw_cache_entry_pin(entry) : NULL;
+	told->thread = pthread_self();
+	if (told->call)
+		told->call(told);
+	atomic_fetch_add(&told->times, 1);
+}
+
+static void take_async(struct cache_recorder *recorder, const char *key, struct told *told)
+{
+	void (*call)(struct told *) = told->call;
+
+	*told = (struct told){.times = 0, .call = call, .recorder = recorder};
+	assert_status(tw_cache_take_async(recorder->cache, key, strlen(key), be_told, told), TW_OK);
+}
+
+#define assert_told(told, status, value) assert_told_(told, status, value, __FILE__, __LINE__)
+static void assert_told_(struct told *told, enum tw_status status, const char *value,
+			 const char *file, int line)
+{
+	WAIT_UNTIL(atomic_load(&told->times) > 0);
+	_assert_int_equal(atomic_load(&told->times), 1, file, line);
+	_assert_string_equal(tw_status_name(told->status), tw_status_name(status), file, line);
+	if (value)
+		assert_value_(told->entry, value, file, line);
+	else
+		_assert_true(told->entry == NULL, "no entry", file, line);
+	tw_cache_entry_release(told->entry);
+	told->entry = NULL;
+}
+
+static struct cache_recorder *open_with_source(void *state, struct source *source,
+					       struct tw_cache_options more)
+{
+	source_open(source, "loaded");
+	more.load = source_load;
+	more.load_context = source;
+	return cache_recorder_open_with(state, TW_HOUR, more);
+}
+
+static void value_that_is_there_is_told_at_once(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_with_source(*state, &source, (struct tw_cache_options){0});
+	struct told told = {.call = NULL};
+
+	cache_set(recorder, "key", "set");
+	take_async(recorder, "key", &told);
+	assert_int_equal(told.times, 1);
+	assert_true(pthread_equal(told.thread, pthread_self()));
+	assert_told(&told, TW_OK, "set");
+	assert_int_equal(source.loads, 0);
+	assert_cache_counts(recorder->cache, .hits = 1, .inserts = 1, .entries = 1);
+	cache_recorder_close(recorder);
+}
+
+static void value_that_is_not_there_is_loaded_by_the_caches_threads(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_with_source(*state, &source, (struct tw_cache_options){0});
+	struct told told = {.call = NULL};
+	struct told others[TAKERS] = {{.call = NULL}};
+
+	source.gated = true;
+	take_async(recorder, "key", &told);
+	gate_await(&source.gate);
+	for (int i = 0; i < TAKERS; i++)
+		take_async(recorder, "key", &others[i]);
+	assert_int_equal(told.times, 0);
+	gate_open(&source.gate);
+	assert_told(&told, TW_OK, "loaded");
+	assert_false(pthread_equal(told.thread, pthread_self()));
+	for (int i = 0; i < TAKERS; i++)
+		assert_told(&others[i], TW_OK, "loaded");
+	assert_holds(recorder, "key", "loaded");
+	assert_int_equal(source.loads, 1);
+	assert_cache_counts(recorder->cache, .hits = 1, .misses = TAKERS + 1, .loads = 1,
+			    .load_waits = TAKERS, .inserts = 1, .entries = 1);
+	cache_recorder_close(recorder);
+}
+
+static void takes_of_both_kinds_share_a_load(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_with_source(*state, &source, (struct tw_cache_options){0});
+	struct told told = {.call = NULL};
+	struct taker taker;
+	struct source other;
+
+	/* The load is a thread's that waits for it. */
+	source_open(&other, "by the taker");
+	taker_start_load(&taker, recorder, "key", &other);
+	take_async(recorder, "key", &told);
+	gate_open(&other.gate);
+	assert_taker_ends(&taker, TW_OK, "by the taker");
+	assert_told(&told, TW_OK, "by the taker");
+	/* The load is the cache's. */
+	source.gated = true;
+	take_async(recorder, "second", &told);
+	gate_await(&source.gate);
+	taker_start(&taker, recorder, "second", &other, TW_FOREVER);
+	WAIT_UNTIL(cache_stats(recorder).load_waits == 2);
+	gate_open(&source.gate);
+	assert_taker_ends(&taker, TW_OK, "loaded");
+	assert_told(&told, TW_OK, "loaded");
+	assert_int_equal(source.loads, 1);
+	cache_recorder_close(recorder);
+}
+
+static void errors_and_absences_are_told(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder = open_with_source(
+		*state, &source, (struct tw_cache_options){.negative_expire = TW_HOUR});
+	struct told told = {.call = NULL};
+
+	source.status = TW_SYSTEM;
+	take_async(recorder, "key", &told);
+	assert_told(&told, TW_SYSTEM, NULL);
+	source.status = TW_OK;
+	source.value = NULL;
+	take_async(recorder, "key", &told);
+	assert_told(&told, TW_LOAD_FAILED, NULL);
+	source.status = TW_NOT_FOUND;
+	take_async(recorder, "key", &told);
+	assert_told(&told, TW_NOT_FOUND, NULL);
+	take_async(recorder, "key", &told);
+	assert_int_equal(told.times, 1);
+	assert_told(&told, TW_NOT_FOUND, NULL);
+	assert_int_equal(source.loads, 3);
+	assert_cache_counts(recorder->cache, .misses = 3, .absent = 1, .loads = 3, .load_errors = 3,
+			    .inserts = 1, .entries = 1);
+	cache_recorder_close(recorder);
+}
+
+static void take_without_a_loader_has_the_caches(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_with_source(*state, &source, (struct tw_cache_options){0});
+	const struct tw_cache_entry *entry;
+
+	assert_status(tw_cache_take(recorder->cache, "key", 3, NULL, NULL, 0, &entry), TW_OK);
+	assert_value(entry, "loaded");
+	tw_cache_entry_release(entry);
+	assert_int_equal(source.loads, 1);
+	cache_recorder_close(recorder);
+}
+
+/* All threads of the cache are busy: a take that waits does not wait for them. */
+static void take_runs_a_load_that_waits_for_a_thread(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_with_source(*state, &source, (struct tw_cache_options){.loaders = 1});
+	struct told told = {.call = NULL};
+	struct told queued = {.call = NULL};
+	struct source own;
+
+	source.gated = true;
+	take_async(recorder, "slow", &told);
+	gate_await(&source.gate);
+	take_async(recorder, "key", &queued);
+	assert_int_equal(queued.times, 0);
+	source_open(&own, "own");
+	assert_taken(recorder, "key", &own, "own");
+	assert_int_equal(queued.times, 1);
+	assert_told(&queued, TW_OK, "own");
+	gate_open(&source.gate);
+	assert_told(&told, TW_OK, "loaded");
+	assert_holds(recorder, "key", "own");
+	assert_int_equal(source.loads, 1);
+	cache_recorder_close(recorder);
+}
+
+static void take_after_a_delete_looks_again(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_with_source(*state, &source, (struct tw_cache_options){0});
+	struct told early = {.call = NULL};
+	struct told late = {.call = NULL};
+
+	source.gated = true;
+	take_async(recorder, "key", &early);
+	gate_await(&source.gate);
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_NOT_FOUND);
+	take_async(recorder, "key", &late);
+	gate_open(&source.gate);
+	assert_told(&early, TW_OK, "loaded");
+	gate_await(&source.gate);
+	assert_int_equal(late.times, 0);
+	assert_holds_none(recorder, "key");
+	gate_open(&source.gate);
+	assert_told(&late, TW_OK, "loaded");
+	assert_holds(recorder, "key", "loaded");
+	assert_int_equal(source.loads, 2);
+	/* What was set meanwhile is what it finds. */
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+	take_async(recorder, "key", &early);
+	gate_await(&source.gate);
+	cache_set_for(recorder, "key", "set", TW_HOUR);
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+	take_async(recorder, "key", &late);
+	cache_set(recorder, "key", "set");
+	gate_open(&source.gate);
+	assert_told(&early, TW_OK, "loaded");
+	assert_told(&late, TW_OK, "set");
+	assert_int_equal(source.loads, 3);
+	cache_recorder_close(recorder);
+}
+
+static void loader_that_ends_a_thread_of_the_cache_has_failed(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_with_source(*state, &source, (struct tw_cache_options){.loaders = 1});
+	struct told told = {.call = NULL};
+
+	source.dies = true;
+	for (int i = 0; i < 3; i++) {
+		take_async(recorder, "key", &told);
+		assert_told(&told, TW_LOAD_FAILED, NULL);
+	}
+	source.dies = false;
+	take_async(recorder, "key", &told);
+	assert_told(&told, TW_OK, "loaded");
+	assert_int_equal(cache_stats(recorder).load_errors, 3);
+	cache_recorder_close(recorder);
+}
+
+static void take_again(struct told *told)
+{
+	struct told *inner = told->recorder->argument;
+
+	assert_status(tw_cache_flush(told->recorder->cache), TW_INVALID);
+	tw_cache_destroy(told->recorder->cache);
+	take_async(told->recorder, "inner", inner);
+}
+
+static void who_is_told_may_take_and_may_not_destroy(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_with_source(*state, &source, (struct tw_cache_options){0});
+	struct told told = {.call = take_again};
+	struct told inner = {.call = NULL};
+
+	recorder->argument = &inner;
+	take_async(recorder, "key", &told);
+	assert_told(&told, TW_OK, "loaded");
+	assert_told(&inner, TW_OK, "loaded");
+	assert_holds(recorder, "inner", "loaded");
+	cache_recorder_close(recorder);
+}
+
+static void bad_arguments_of_take_async_are_refused(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_with_source(*state, &source, (struct tw_cache_options){0});
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct tw_cache *cache = recorder->cache;
+	struct tw_cache *other;
+	struct told told = {.call = NULL};
+
+	assert_status(tw_cache_take_async(NULL, "k", 1, be_told, &told), TW_INVALID);
+	assert_status(tw_cache_take_async(cache, NULL, 1, be_told, &told), TW_INVALID);
+	assert_status(tw_cache_take_async(cache, "k", 0, be_told, &told), TW_INVALID);
+	assert_status(tw_cache_take_async(cache, "k", 1, NULL, &told), TW_INVALID);
+	assert_status(tw_cache_create(&other, TW_HOUR, &options), TW_OK);
+	assert_status(tw_cache_take_async(other, "k", 1, be_told, &told), TW_INVALID);
+	tw_cache_destroy(other);
+	options.load = source_load;
+	options.loaders = TW_CACHE_LOADERS_MAX + 1;
+	assert_status(tw_cache_create(&other, TW_HOUR, &options), TW_INVALID);
+	assert_status(tw_cache_stop(cache), TW_OK);
+	assert_status(tw_cache_take_async(cache, "k", 1, be_told, &told), TW_CLOSED);
+	assert_int_equal(told.times, 0);
+	cache_recorder_close(recorder);
+}
+
+/* ---- Loads that are kept ---- */
+
+/* A loader that sends a request, so to speak. */
+struct request {
+	struct tw_cache_loading *loading;
+	atomic_int sent;
+	enum tw_status answer; /* the loader's, which counts for nothing */
+	enum tw_status second; /* of keeping it once more */
+};
+
+static enum tw_status request_load(void *argument, const void *key, size_t key_size,
+				   struct tw_cache_loading *loading)
+{
+	struct request *request = argument;
+
+	(void)key;
+	(void)key_size;
+	request->loading = loading;
+	if (tw_cache_load_keep(loading) != TW_OK)
+		return TW_SYSTEM;
+	request->second = tw_cache_load_keep(loading);
+	atomic_fetch_add(&request->sent, 1);
+	return request->answer;
+}
+
+static struct cache_recorder *open_with_request(void *state, struct request *request)
+{
+	*request = (struct request){.answer = TW_TIMED_OUT};
+	return cache_recorder_open_with(
+		state, TW_HOUR,
+		(struct tw_cache_options){.load = request_load, .load_context = request});
+}
+
+static void *request_taker_run(void *argument)
+{
+	struct taker *taker = argument;
+
+	taker->status =
+		tw_cache_take(taker->recorder->cache, taker->key, strlen(taker->key), request_load,
+			      taker->recorder->argument, taker->wait, &taker->entry);
+	return NULL;
+}
+
+static void kept_load_ends_when_another_thread_says_so(void **state)
+{
+	struct request request;
+	struct cache_recorder *recorder = open_with_request(*state, &request);
+	struct told told = {.call = NULL};
+	struct taker takers[TAKERS];
+	struct source never;
+
+	take_async(recorder, "key", &told);
+	WAIT_UNTIL(atomic_load(&request.sent) == 1);
+	source_open(&never, "never");
+	start_waiters(takers, recorder, "key", &never);
+	assert_int_equal(told.times, 0);
+	assert_status(request.second, TW_INVALID);
+	assert_status(tw_cache_load_copy(request.loading, "first", 5, 0), TW_OK);
+	assert_status(tw_cache_load_copy(request.loading, "answer", 6, TW_FOREVER), TW_OK);
+	assert_holds_none(recorder, "key");
+	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
+	assert_int_equal(told.times, 1);
+	assert_told(&told, TW_OK, "answer");
+	assert_true(pthread_equal(told.thread, pthread_self()));
+	assert_takers_end(takers, TW_OK, "answer");
+	assert_holds(recorder, "key", "answer");
+	assert_int_equal(never.loads, 0);
+	assert_int_equal(cache_stats(recorder).loads, 1);
+	assert_int_equal(cache_stats(recorder).load_errors, 0);
+	assert_int_equal(cache_stats(recorder).load_time.count, 1);
+	cache_recorder_close(recorder);
+}
+
+static void abandoned_load_is_told_as_failed(void **state)
+{
+	struct request request;
+	struct cache_recorder *recorder = open_with_request(*state, &request);
+	struct told told = {.call = NULL};
+
+	take_async(recorder, "key", &told);
+	WAIT_UNTIL(atomic_load(&request.sent) == 1);
+	assert_status(tw_cache_load_copy(request.loading, "ignored", 7, 0), TW_OK);
+	assert_status(tw_cache_load_end(request.loading, TW_LOAD_FAILED), TW_OK);
+	assert_told(&told, TW_LOAD_FAILED, NULL);
+	assert_holds_none(recorder, "key");
+	assert_int_equal(cache_stats(recorder).load_errors, 1);
+	/* The next take begins anew. */
+	take_async(recorder, "key", &told);
+	WAIT_UNTIL(atomic_load(&request.sent) == 2);
+	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
+	assert_told(&told, TW_LOAD_FAILED, NULL);
+	cache_recorder_close(recorder);
+}
+
+static void take_waits_for_its_own_load_that_is_kept_as_long_as_it_likes(void **state)
+{
+	struct request request;
+	struct cache_recorder *recorder = open_with_request(*state, &request);
+	const struct tw_cache_entry *entry = (const void *)state;
+	struct taker taker = {.recorder = recorder, .key = "key", .wait = TW_FOREVER};
+
+	assert_status(tw_cache_take(recorder->cache, "key", 3, NULL, NULL, TW_MILLISECOND, &entry),
+		      TW_TIMED_OUT);
+	assert_null(entry);
+	assert_int_equal(cache_stats(recorder).wait_timeouts, 1);
+	assert_status(tw_cache_load_copy(request.loading, "late", 4, 0), TW_OK);
+	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
+	assert_holds(recorder, "key", "late");
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+	recorder->argument = &request;
+	assert_int_equal(pthread_create(&taker.thread, NULL, request_taker_run, &taker), 0);
+	WAIT_UNTIL(atomic_load(&request.sent) == 2);
+	assert_status(tw_cache_load_copy(request.loading, "again", 5, 0), TW_OK);
+	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
+	assert_taker_ends(&taker, TW_OK, "again");
+	cache_recorder_close(recorder);
+}
+
+static void key_changed_while_its_load_is_kept_stays_so(void **state)
+{
+	struct request request;
+	struct cache_recorder *recorder = open_with_request(*state, &request);
+	struct told told = {.call = NULL};
+
+	take_async(recorder, "key", &told);
+	WAIT_UNTIL(atomic_load(&request.sent) == 1);
+	cache_set(recorder, "key", "set");
+	assert_status(tw_cache_load_copy(request.loading, "loaded", 6, 0), TW_OK);
+	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
+	assert_told(&told, TW_OK, "loaded");
+	assert_holds(recorder, "key", "set");
+	cache_recorder_close(recorder);
+}
+
+static enum tw_status load_that_ends_itself(void *argument, const void *key, size_t key_size,
+					    struct tw_cache_loading *loading)
+{
+	int *wrong = argument;
+	int freed = 0;
+
+	*wrong += tw_cache_load_copy(loading, key, key_size, 0) != TW_OK;
+	*wrong += tw_cache_load_end(loading, TW_OK) != TW_OK;
+	*wrong += tw_cache_load_end(loading, TW_OK) != TW_CLOSED;
+	*wrong += tw_cache_load_keep(loading) != TW_INVALID;
+	*wrong += tw_cache_load_copy(loading, "late", 4, 0) != TW_CLOSED;
+	*wrong += tw_cache_load_adopt(loading, &freed, 1, 1, NULL, NULL, 0) != TW_CLOSED;
+	return TW_SYSTEM;
+}
+
+static void loader_may_end_its_load_itself(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	const struct tw_cache_entry *entry;
+	int wrong = 0;
+
+	assert_status(
+		tw_cache_take(recorder->cache, "key", 3, load_that_ends_itself, &wrong, 0, &entry),
+		TW_OK);
+	assert_value(entry, "key");
+	tw_cache_entry_release(entry);
+	assert_int_equal(wrong, 0);
+	assert_holds(recorder, "key", "key");
+	assert_int_equal(cache_stats(recorder).load_errors, 0);
+	assert_status(tw_cache_load_end(NULL, TW_OK), TW_INVALID);
+	assert_status(tw_cache_load_keep(NULL), TW_INVALID);
+	cache_recorder_close(recorder);
+}
+
+/* ---- The end of the cache ---- */
+
+static void stop_tells_takes_that_wait(void **state)
+{
+	struct request request;
+	struct cache_recorder *recorder = open_with_request(*state, &request);
+	struct told told = {.call = NULL};
+	struct told second = {.call = NULL};
+	struct taker taker;
+	struct source never;
+
+	take_async(recorder, "key", &told);
+	take_async(recorder, "key", &second);
+	WAIT_UNTIL(atomic_load(&request.sent) == 1);
+	source_open(&never, "never");
+	taker_start(&taker, recorder, "key", &never, TW_FOREVER);
+	WAIT_UNTIL(cache_stats(recorder).load_waits == 2);
+	assert_status(tw_cache_stop(recorder->cache), TW_OK);
+	assert_int_equal(told.times + second.times, 2);
+	assert_told(&told, TW_CLOSED, NULL);
+	assert_told(&second, TW_CLOSED, NULL);
+	assert_taker_ends(&taker, TW_CLOSED, NULL);
+	assert_status(tw_cache_load_copy(request.loading, "late", 4, 0), TW_OK);
+	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
+	assert_int_equal(tw_cache_count(recorder->cache), 0);
+	cache_recorder_close(recorder);
+}
+
+static void load_that_is_kept_for_ever_holds_up_no_destroy(void **state)
+{
+	struct request request;
+	struct cache_recorder *recorder = open_with_request(*state, &request);
+	struct told told = {.call = NULL};
+
+	take_async(recorder, "key", &told);
+	WAIT_UNTIL(atomic_load(&request.sent) == 1);
+	assert_status(tw_cache_load_copy(request.loading, "given", 5, 0), TW_OK);
+	tw_cache_destroy(recorder->cache);
+	recorder->cache = NULL;
+	assert_told(&told, TW_CLOSED, NULL);
+	assert_status(tw_cache_load_copy(request.loading, "late", 4, 0), TW_CLOSED);
+	assert_status(tw_cache_load_keep(request.loading), TW_INVALID);
+	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_CLOSED);
+	cache_recorder_close(recorder);
+}
+
+static void destroy_waits_for_the_loader_and_drops_what_is_queued(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_with_source(*state, &source, (struct tw_cache_options){.loaders = 1});
+	struct told told = {.call = NULL};
+	struct told queued = {.call = NULL};
+
+	source.gated = true;
+	take_async(recorder, "running", &told);
+	gate_await(&source.gate);
+	take_async(recorder, "queued", &queued);
+	assert_status(tw_cache_stop(recorder->cache), TW_OK);
+	assert_told(&told, TW_CLOSED, NULL);
+	assert_told(&queued, TW_CLOSED, NULL);
+	gate_open(&source.gate);
+	tw_cache_destroy(recorder->cache);
+	recorder->cache = NULL;
+	assert_int_equal(source.loads, 1);
+	cache_recorder_close(recorder);
+}
+
+/* Loads are ended by one thread while another destroys the cache. */
+enum { RACES = TEST_SHARE_OF(2000), KEPT = 4 };
+
+struct kept {
+	struct tw_cache_loading *loading[KEPT];
+	atomic_int count;
+	atomic_int is_on;
+};
+
+static enum tw_status kept_load(void *argument, const void *key, size_t key_size,
+				struct tw_cache_loading *loading)
+{
+	struct kept *kept = argument;
+
+	(void)key_size;
+	(void)tw_cache_load_keep(loading);
+	kept->loading[*(const char *)key - '0'] = loading;
+	atomic_fetch_add(&kept->count, 1);
+	return TW_OK;
+}
+
+static void *kept_ender_run(void *argument)
+{
+	struct kept *kept = argument;
+
+	while (!atomic_load(&kept->is_on))
+		continue;
+	for (int i = 0; i < KEPT; i++) {
+		(void)tw_cache_load_copy(kept->loading[i], "value", 5, 0);
+		(void)tw_cache_load_end(kept->loading[i], TW_OK);
+	}
+	return NULL;
+}
+
+static void loads_may_end_while_the_cache_does(void **state)
+{
+	for (int race = 0; race < RACES; race++) {
+		struct kept kept = {.count = 0};
+		struct cache_recorder *recorder = cache_recorder_open_quiet(
+			*state, TW_HOUR,
+			(struct tw_cache_options){
+				.load = kept_load, .load_context = &kept, .loaders = 1});
+		struct told told[KEPT] = {{.call = NULL}};
+		pthread_t ender;
+
+		for (int i = 0; i < KEPT; i++) {
+			char key[2] = {(char)('0' + i), 0};
+
+			take_async(recorder, key, &told[i]);
+		}
+		WAIT_UNTIL(atomic_load(&kept.count) == KEPT);
+		assert_int_equal(pthread_create(&ender, NULL, kept_ender_run, &kept), 0);
+		atomic_store(&kept.is_on, 1);
+		for (volatile int i = 0; i < race * 20 % 20000; i++)
+			;
+		tw_cache_destroy(recorder->cache);
+		recorder->cache = NULL;
+		pthread_join(ender, NULL);
+		for (int i = 0; i < KEPT; i++) {
+			assert_int_equal(told[i].times, 1);
+			assert_true(told[i].status == TW_OK || told[i].status == TW_CLOSED);
+			tw_cache_entry_release(told[i].entry);
+		}
+		cache_recorder_close(recorder);
+	}
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(value_that_is_there_is_told_at_once),
+	TEST_CACHE(value_that_is_not_there_is_loaded_by_the_caches_threads),
+	TEST_CACHE(takes_of_both_kinds_share_a_load),
+	TEST_CACHE(errors_and_absences_are_told),
+	TEST_CACHE(take_without_a_loader_has_the_caches),
+	TEST_CACHE(take_runs_a_load_that_waits_for_a_thread),
+	TEST_CACHE(take_after_a_delete_looks_again),
+	TEST_CACHE(loader_that_ends_a_thread_of_the_cache_has_failed),
+	TEST_CACHE(who_is_told_may_take_and_may_not_destroy),
+	TEST_CACHE(bad_arguments_of_take_async_are_refused),
+	TEST_CACHE(kept_load_ends_when_another_thread_says_so),
+	TEST_CACHE(abandoned_load_is_told_as_failed),
+	TEST_CACHE(take_waits_for_its_own_load_that_is_kept_as_long_as_it_likes),
+	TEST_CACHE(key_changed_while_its_load_is_kept_stays_so),
+	TEST_CACHE(loader_may_end_its_load_itself),
+	TEST_CACHE(stop_tells_takes_that_wait),
+	TEST_CACHE(load_that_is_kept_for_ever_holds_up_no_destroy),
+	TEST_CACHE(destroy_waits_for_the_loader_and_drops_what_is_queued),
+	TEST_IN(levels_threads, loads_may_end_while_the_cache_does),
+};
+
+TEST_PROGRAM(tests)

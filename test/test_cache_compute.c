@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* Keys read and changed in one step: tw_cache_compute, tw_cache_pop. */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/cache_source.h"
+#include "support/stats.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <string.h>
+
+/* What the function is to answer, and what it was asked. */
+struct computer {
+	enum tw_cache_verdict verdict;
+	const char *value;
+	tw_duration expire;
+	struct cache_recorder *recorder; /* not NULL: lets the time pass by then */
+	unsigned calls;
+	char seen[32]; /* "": none */
+	const struct tw_cache_entry *pinned;
+};
+
+static enum tw_cache_verdict compute(void *context, const struct tw_cache_entry *entry,
+				     struct tw_cache_computed *computed)
+{
+	struct computer *computer = context;
+	size_t size = 0;
+
+	computer->calls++;
+	if (entry) {
+		const void *value = tw_cache_entry_value(entry, &size);
+
+		memcpy(computer->seen, value, size);
+		if (!computer->pinned)
+			computer->pinned = tw_cache_entry_pin(entry);
+	}
+	computer->seen[size] = '\0';
+	computed->value = computer->value;
+	computed->value_size = computer->value ? strlen(computer->value) : 0;
+	computed->expire = computer->expire;
+	return computer->verdict;
+}
+
+static enum tw_status computed(struct cache_recorder *recorder, struct computer *computer)
+{
+	return tw_cache_compute(recorder->cache, "key", 3, compute, computer);
+}
+
+static void key_is_kept_replaced_or_deleted(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
+	struct computer computer = {.verdict = TW_CACHE_KEEP, .value = "no"};
+
+	assert_status(computed(recorder, &computer), TW_OK);
+	assert_string_equal(computer.seen, "");
+	assert_holds_none(recorder, "key");
+	computer.verdict = TW_CACHE_DELETE;
+	assert_status(computed(recorder, &computer), TW_OK);
+	computer.verdict = TW_CACHE_REPLACE;
+	computer.value = "first";
+	assert_status(computed(recorder, &computer), TW_OK);
+	assert_string_equal(computer.seen, "");
+	assert_holds(recorder, "key", "first");
+	computer.value = "second";
+	computer.expire = 20 * INTERVAL;
+	assert_status(computed(recorder, &computer), TW_OK);
+	assert_string_equal(computer.seen, "first");
+	cache_settle(recorder);
+	assert_removed(recorder, "first", TW_CAUSE_REPLACED);
+	computer.verdict = TW_CACHE_KEEP;
+	assert_status(computed(recorder, &computer), TW_OK);
+	assert_string_equal(computer.seen, "second");
+	assert_lives_for(recorder, "key", "second", 20 * INTERVAL);
+	assert_status(computed(recorder, &computer), TW_OK);
+	assert_string_equal(computer.seen, "");
+	cache_set(recorder, "key", "third");
+	computer.verdict = TW_CACHE_DELETE;
+	assert_status(computed(recorder, &computer), TW_OK);
+	assert_string_equal(computer.seen, "third");
+	cache_settle(recorder);
+	assert_removed(recorder, "third", TW_CAUSE_EXPLICIT);
+	assert_holds_none(recorder, "key");
+	assert_value(computer.pinned, "first");
+	tw_cache_entry_release(computer.pinned);
+	assert_int_equal(cache_stats(recorder).misses, 3);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void computed_value_may_be_empty_or_live_for_ever(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
+	struct computer computer = {.verdict = TW_CACHE_REPLACE, .expire = TW_FOREVER};
+
+	assert_status(computed(recorder, &computer), TW_OK);
+	cache_pass(recorder, TW_HOUR);
+	assert_holds(recorder, "key", "");
+	cache_recorder_close(recorder);
+}
+
+static void failed_compute_changes_nothing(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.max_bytes = 1000, .shards = 1});
+	static char large[2001];
+	struct computer computer = {.verdict = TW_CACHE_REPLACE, .value = large};
+
+	memset(large, 'l', sizeof(large) - 1);
+	cache_set(recorder, "key", "value");
+	assert_status(computed(recorder, &computer), TW_FULL);
+	computer.value = "other";
+	computer.expire = -1;
+	assert_status(computed(recorder, &computer), TW_INVALID);
+	computer.verdict = (enum tw_cache_verdict)3;
+	computer.expire = 0;
+	assert_status(computed(recorder, &computer), TW_INVALID);
+	assert_int_equal(computer.calls, 3);
+	assert_holds(recorder, "key", "value");
+	tw_cache_entry_release(computer.pinned);
+	cache_recorder_close_balanced(recorder);
+}
+
+static enum tw_cache_verdict compute_null_of_a_size(void *context,
+						    const struct tw_cache_entry *entry,
+						    struct tw_cache_computed *result)
+{
+	(void)context;
+	(void)entry;
+	result->value_size = 1;
+	return TW_CACHE_REPLACE;
+}
+
+static void bad_arguments_of_compute_and_pop_are_refused(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache *cache = recorder->cache;
+	struct computer computer = {.verdict = TW_CACHE_KEEP};
+	const struct tw_cache_entry *entry = (const void *)state;
+
+	assert_status(tw_cache_compute(NULL, "k", 1, compute, &computer), TW_INVALID);
+	assert_status(tw_cache_compute(cache, NULL, 1, compute, &computer), TW_INVALID);
+	assert_status(tw_cache_compute(cache, "k", 0, compute, &computer), TW_INVALID);
+	assert_status(tw_cache_compute(cache, "k", 1, NULL, &computer), TW_INVALID);
+	assert_status(tw_cache_compute(cache, "k", 1, compute_null_of_a_size, NULL), TW_INVALID);
+	assert_status(tw_cache_pop(NULL, "k", 1, &entry), TW_INVALID);
+	assert_null(entry);
+	assert_status(tw_cache_pop(cache, "k", 0, &entry), TW_INVALID);
+	assert_status(tw_cache_pop(cache, "k", 1, NULL), TW_INVALID);
+	assert_status(tw_cache_stop(cache), TW_OK);
+	assert_status(tw_cache_compute(cache, "k", 1, compute, &computer), TW_CLOSED);
+	assert_status(tw_cache_pop(cache, "k", 1, &entry), TW_CLOSED);
+	assert_int_equal(computer.calls, 0);
+	cache_recorder_close(recorder);
+}
+
+/* Several threads count in one key: none of their steps is lost. */
+enum { COUNTERS = 4, COUNTS = TEST_SHARE_OF(20000) };
+
+static enum tw_cache_verdict compute_next(void *context, const struct tw_cache_entry *entry,
+					  struct tw_cache_computed *computed)
+{
+	unsigned *count = context;
+
+	*count = entry ? *(const unsigned *)tw_cache_entry_value(entry, NULL) + 1 : 1;
+	computed->value = count;
+	computed->value_size = sizeof(*count);
+	return TW_CACHE_REPLACE;
+}
+
+static void *counter_run(void *argument)
+{
+	struct cache_recorder *recorder = argument;
+	unsigned count;
+
+	for (int i = 0; i < COUNTS; i++)
+		if (tw_cache_compute(recorder->cache, "count", 5, compute_next, &count) != TW_OK)
+			return argument;
+	return NULL;
+}
+
+static void computes_of_several_threads_lose_nothing(void **state)
+{
+	struct cache_recorder *recorder =
+		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){0});
+	pthread_t threads[COUNTERS];
+	unsigned count = 0;
+	void *failed;
+
+	for (int i = 0; i < COUNTERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, counter_run, recorder), 0);
+	for (int i = 0; i < COUNTERS; i++) {
+		assert_int_equal(pthread_join(threads[i], &failed), 0);
+		assert_null(failed);
+	}
+	assert_status(tw_cache_get(recorder->cache, "count", 5, &count, sizeof(count), NULL),
+		      TW_OK);
+	assert_int_equal(count, COUNTERS * COUNTS);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void compute_that_changes_the_key_overrides_its_load(void **state)
+{
+	static const enum tw_cache_verdict verdicts[] = {TW_CACHE_REPLACE, TW_CACHE_DELETE,
+							 TW_CACHE_KEEP};
+
+	for (int i = 0; i < 3; i++) {
+		struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+		struct computer computer = {.verdict = verdicts[i], .value = "computed"};
+		struct taker taker;
+		struct source source;
+
+		source_open(&source, "loaded");
+		taker_start_load(&taker, recorder, "key", &source);
+		assert_status(computed(recorder, &computer), TW_OK);
+		assert_string_equal(computer.seen, "");
+		gate_open(&source.gate);
+		assert_taker_ends(&taker, TW_OK, "loaded");
+		if (verdicts[i] == TW_CACHE_REPLACE)
+			assert_holds(recorder, "key", "computed");
+		else if (verdicts[i] == TW_CACHE_DELETE)
+			assert_holds_none(recorder, "key");
+		else
+			assert_holds(recorder, "key", "loaded");
+		cache_recorder_close(recorder);
+	}
+}
+
+static void never_run(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+static void *getter_run(void *argument)
+{
+	struct cache_recorder *recorder = argument;
+
+	return cache_get(recorder, "key") == TW_NOT_FOUND ? NULL : argument;
+}
+
+/* The time comes, and a lookup of another thread finds that out, while the function runs. */
+static enum tw_cache_verdict compute_too_late(void *context, const struct tw_cache_entry *entry,
+					      struct tw_cache_computed *computed)
+{
+	struct computer *computer = context;
+	tw_duration now = tw_now(computer->recorder->wheel);
+	pthread_t thread;
+	void *status;
+
+	computer->calls++;
+	computed->value = "new";
+	computed->value_size = 3;
+	if (!entry || computer->calls > 1) {
+		computer->calls += !entry && computer->calls == 1 ? 100 : 0;
+		return TW_CACHE_REPLACE;
+	}
+	WAIT_UNTIL(tw_now(computer->recorder->wheel) > tw_cache_entry_deadline(entry));
+	assert_true(tw_cache_entry_deadline(entry) > now);
+	assert_int_equal(pthread_create(&thread, NULL, getter_run, computer->recorder), 0);
+	assert_int_equal(pthread_join(thread, &status), 0);
+	assert_null(status);
+	return TW_CACHE_REPLACE;
+}
+
+static void value_that_expires_under_compute_is_judged_again(void **state)
+{
+	struct tw_cache_options options = {.jitter = -1};
+	struct cache_recorder recorder = {.argument = NULL};
+	struct computer computer = {.recorder = &recorder};
+	unsigned tries = 0;
+
+	(void)state;
+	assert_status(tw_create(&recorder.wheel, TW_HOUR, 8, never_run, NULL), TW_OK);
+	options.wheel = recorder.wheel;
+	assert_status(tw_cache_create(&recorder.cache, TW_HOUR, &options), TW_OK);
+	/* On a real clock: the entry may be gone before the function is asked at all. */
+	do {
+		computer.calls = 0;
+		assert_true(tries++ < 100);
+		cache_set_for(&recorder, "key", "old", 20 * TW_MILLISECOND);
+		assert_status(
+			tw_cache_compute(recorder.cache, "key", 3, compute_too_late, &computer),
+			TW_OK);
+	} while (computer.calls != 2);
+	assert_holds(&recorder, "key", "new");
+	tw_cache_destroy(recorder.cache);
+	tw_destroy(recorder.wheel);
+}
+
+static void popped_entry_is_the_callers_and_gone(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
+	const struct tw_cache_entry *entry = (const void *)state;
+
+	assert_status(tw_cache_pop(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
+	assert_null(entry);
+	cache_set(recorder, "key", "value");
+	assert_status(tw_cache_pop(recorder->cache, "key", 3, &entry), TW_OK);
+	assert_value(entry, "value");
+	assert_holds_none(recorder, "key");
+	cache_settle(recorder);
+	assert_removed(recorder, "value", TW_CAUSE_EXPLICIT);
+	tw_cache_entry_release(entry);
+	assert_status(tw_cache_pop(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
+	cache_set(recorder, "key", "late");
+	cache_pass(recorder, 10 * INTERVAL);
+	assert_status(tw_cache_pop(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
+	assert_null(entry);
+	assert_int_equal(cache_stats(recorder).hits, 0);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void remembered_absence_is_no_value_for_any_change(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.negative_expire = TW_HOUR});
+	struct tw_cache *cache = recorder->cache;
+	struct computer computer = {.verdict = TW_CACHE_KEEP};
+	const struct tw_cache_entry *entry;
+	struct source source;
+
+	source_open(&source, NULL);
+	source.status = TW_NOT_FOUND;
+	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
+	assert_status(computed(recorder, &computer), TW_OK);
+	assert_string_equal(computer.seen, "");
+	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
+	assert_int_equal(source.loads, 1);
+	assert_status(tw_cache_pop(cache, "key", 3, &entry), TW_NOT_FOUND);
+	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
+	assert_int_equal(source.loads, 2);
+	assert_status(tw_cache_delete(cache, "key", 3), TW_NOT_FOUND);
+	assert_int_equal(tw_cache_count(cache), 0);
+	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
+	assert_status(tw_cache_add(cache, "key", 3, "value", 5, TW_HOUR), TW_OK);
+	assert_holds(recorder, "key", "value");
+	cache_recorder_close(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(key_is_kept_replaced_or_deleted),
+	TEST_CACHE(computed_value_may_be_empty_or_live_for_ever),
+	TEST_CACHE(failed_compute_changes_nothing),
+	TEST_CACHE(bad_arguments_of_compute_and_pop_are_refused),
+	TEST_IN(levels_threads, computes_of_several_threads_lose_nothing),
+	TEST_CACHE(compute_that_changes_the_key_overrides_its_load),
+	cmocka_unit_test(value_that_expires_under_compute_is_judged_again),
+	TEST_CACHE(popped_entry_is_the_callers_and_gone),
+	TEST_CACHE(remembered_absence_is_no_value_for_any_change),
+};
+
+TEST_PROGRAM(tests)

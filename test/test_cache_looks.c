@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looking in without being noticed: peek, the remaining lifetime, the count, how long loads took,
+ * and the statistics as text.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/cache_source.h"
+#include "support/stats.h"
+#include "support/wait.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct tw_cache_entry *peeked(struct cache_recorder *recorder, const char *key)
+{
+	const struct tw_cache_entry *entry;
+	enum tw_status status = tw_cache_peek(recorder->cache, key, strlen(key), &entry);
+
+	assert_status(status, entry ? TW_OK : TW_NOT_FOUND);
+	return entry;
+}
+
+static void peek_finds_what_may_be_read_and_counts_nothing(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
+	const struct tw_cache_entry *entry;
+
+	assert_null(peeked(recorder, "key"));
+	cache_set(recorder, "key", "value");
+	entry = peeked(recorder, "key");
+	assert_value(entry, "value");
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+	assert_value(entry, "value");
+	tw_cache_entry_release(entry);
+	cache_set(recorder, "key", "value");
+	cache_pass(recorder, 10 * INTERVAL);
+	assert_null(peeked(recorder, "key"));
+	assert_cache_counts(recorder->cache, .inserts = 2, .entries = 0);
+	cache_recorder_close(recorder);
+}
+
+static void peek_is_no_use(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 2});
+
+	cache_set_letters(recorder, "ab");
+	tw_cache_entry_release(peeked(recorder, "a"));
+	cache_set(recorder, "c", "c");
+	assert_null(peeked(recorder, "a"));
+	assert_holds(recorder, "b", "b");
+	cache_set(recorder, "d", "d");
+	assert_holds_none(recorder, "c");
+	cache_recorder_close(recorder);
+}
+
+static void peek_leaves_a_sliding_lifetime_alone(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.idle = 10 * INTERVAL});
+
+	cache_set(recorder, "peeked", "value");
+	cache_set(recorder, "read", "value");
+	cache_pass(recorder, 9 * INTERVAL);
+	tw_cache_entry_release(peeked(recorder, "peeked"));
+	assert_holds(recorder, "read", "value");
+	cache_pass(recorder, INTERVAL);
+	assert_null(peeked(recorder, "peeked"));
+	assert_holds(recorder, "read", "value");
+	cache_recorder_close(recorder);
+}
+
+static void remaining_lifetime_is_told_by_key(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
+	struct tw_cache *cache = recorder->cache;
+	tw_duration remaining = 4711;
+
+	assert_status(tw_cache_remaining(cache, "key", 3, &remaining), TW_NOT_FOUND);
+	assert_int_equal(remaining, 0);
+	cache_set(recorder, "key", "value");
+	assert_status(tw_cache_remaining(cache, "key", 3, &remaining), TW_OK);
+	assert_int_equal(remaining, 10 * INTERVAL);
+	cache_pass(recorder, 9 * INTERVAL);
+	assert_status(tw_cache_remaining(cache, "key", 3, &remaining), TW_OK);
+	assert_int_equal(remaining, INTERVAL);
+	assert_status(tw_cache_touch(cache, "key", 3, TW_FOREVER), TW_OK);
+	assert_status(tw_cache_remaining(cache, "key", 3, &remaining), TW_OK);
+	assert_true(remaining == TW_FOREVER);
+	assert_status(tw_cache_touch(cache, "key", 3, INTERVAL), TW_OK);
+	cache_pass(recorder, INTERVAL);
+	assert_status(tw_cache_remaining(cache, "key", 3, &remaining), TW_NOT_FOUND);
+	assert_int_equal(cache_stats(recorder).hits + cache_stats(recorder).misses, 0);
+	cache_recorder_close(recorder);
+}
+
+static void absence_is_neither_seen_nor_alive(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.negative_expire = TW_HOUR});
+	struct source source;
+	tw_duration remaining;
+
+	source_open(&source, NULL);
+	source.status = TW_NOT_FOUND;
+	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
+	assert_null(peeked(recorder, "key"));
+	assert_status(tw_cache_remaining(recorder->cache, "key", 3, &remaining), TW_NOT_FOUND);
+	assert_int_equal(tw_cache_count(recorder->cache), 1);
+	assert_int_equal(cache_stats(recorder).absent, 0);
+	cache_recorder_close(recorder);
+}
+
+static void count_is_that_of_the_statistics(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
+
+	assert_int_equal(tw_cache_count(NULL), 0);
+	assert_int_equal(tw_cache_count(recorder->cache), 0);
+	cache_set_letters(recorder, "abc");
+	cache_set(recorder, "a", "again");
+	assert_int_equal(tw_cache_count(recorder->cache), 3);
+	assert_status(tw_cache_delete(recorder->cache, "b", 1), TW_OK);
+	assert_int_equal(tw_cache_count(recorder->cache), 2);
+	cache_pass(recorder, 10 * INTERVAL);
+	assert_int_equal(tw_cache_count(recorder->cache), 0);
+	assert_status(tw_cache_stop(recorder->cache), TW_OK);
+	assert_int_equal(tw_cache_count(recorder->cache), 0);
+	cache_recorder_close(recorder);
+}
+
+static void bad_arguments_of_looks_are_refused(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	const struct tw_cache_entry *entry = (const void *)state;
+	tw_duration remaining = 1;
+
+	assert_status(tw_cache_peek(NULL, "k", 1, &entry), TW_INVALID);
+	assert_null(entry);
+	assert_status(tw_cache_peek(recorder->cache, NULL, 1, &entry), TW_INVALID);
+	assert_status(tw_cache_peek(recorder->cache, "k", 0, &entry), TW_INVALID);
+	assert_status(tw_cache_peek(recorder->cache, "k", 1, NULL), TW_INVALID);
+	assert_status(tw_cache_remaining(NULL, "k", 1, &remaining), TW_INVALID);
+	assert_int_equal(remaining, 0);
+	assert_status(tw_cache_remaining(recorder->cache, "k", 0, &remaining), TW_INVALID);
+	assert_status(tw_cache_remaining(recorder->cache, "k", 1, NULL), TW_INVALID);
+	assert_status(tw_cache_stop(recorder->cache), TW_OK);
+	assert_status(tw_cache_peek(recorder->cache, "k", 1, &entry), TW_CLOSED);
+	assert_status(tw_cache_remaining(recorder->cache, "k", 1, &remaining), TW_CLOSED);
+	cache_recorder_close(recorder);
+}
+
+static void loads_are_timed(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct source source;
+	struct taker taker;
+	struct tw_cache_stats stats = cache_stats(recorder);
+	int64_t began;
+
+	assert_int_equal(stats.load_time.count, 0);
+	source_open(&source, "value");
+	assert_taken(recorder, "quick", &source, "value");
+	source.status = TW_SYSTEM;
+	assert_not_taken(recorder, "failed", &source, TW_SYSTEM);
+	source.status = TW_OK;
+	taker_start_load(&taker, recorder, "slow", &source);
+	began = wall_clock();
+	WAIT_UNTIL(wall_clock() - began > 5 * TW_MILLISECOND);
+	gate_open(&source.gate);
+	assert_taker_ends(&taker, TW_OK, "value");
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.load_time.count, 3);
+	assert_true(stats.load_time.max >= 5 * TW_MILLISECOND);
+	assert_true(stats.load_time.p50 <= stats.load_time.max);
+	assert_true(stats.load_time_total >= stats.load_time.max);
+	assert_true(stats.load_time_total < 3 * TW_MINUTE);
+	cache_recorder_close(recorder);
+}
+
+/* ---- Text ---- */
+
+struct text {
+	size_t size;
+	unsigned writes;
+	bool is_torn; /* a write did not end with a line */
+	char bytes[32768];
+};
+
+static void text_write(void *context, const char *bytes, size_t size)
+{
+	struct text *text = context;
+
+	assert_true(size > 0 && text->size + size < sizeof(text->bytes));
+	memcpy(text->bytes + text->size, bytes, size);
+	text->size += size;
+	text->writes++;
+	text->is_torn |= bytes[size - 1] != '\n';
+}
+
+static bool text_has_line(const struct text *text, const char *line)
+{
+	size_t size = strlen(line);
+
+	for (const char *at = text->bytes; at && *at; at = strchr(at, '\n') + 1)
+		if (strncmp(at, line, size) == 0 && at[size] == '\n')
+			return true;
+	return false;
+}
+
+static void statistics_are_written_for_prometheus(void **state)
+{
+	static struct text text;
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct source source;
+	double seconds;
+	const char *at;
+
+	memset(&text, 0, sizeof(text));
+	source_open(&source, "value");
+	cache_set_letters(recorder, "ab");
+	assert_holds(recorder, "a", "a");
+	assert_taken(recorder, "key", &source, "value");
+	assert_status(tw_cache_delete(recorder->cache, "b", 1), TW_OK);
+	cache_settle(recorder);
+	assert_status(tw_cache_write_metrics(recorder->cache, text_write, &text, "shop:users"),
+		      TW_OK);
+	assert_false(text.is_torn);
+	assert_true(text_has_line(&text, "# TYPE shop:users_hits_total counter"));
+	assert_true(text_has_line(&text, "shop:users_hits_total 1"));
+	assert_true(text_has_line(&text, "shop:users_misses_total 1"));
+	assert_true(text_has_line(&text, "shop:users_loads_total 1"));
+	assert_true(text_has_line(&text, "shop:users_inserts_total 3"));
+	assert_true(text_has_line(&text, "shop:users_removed_total{cause=\"explicit\"} 1"));
+	assert_true(text_has_line(&text, "shop:users_removed_total{cause=\"size\"} 0"));
+	assert_true(text_has_line(&text, "# TYPE shop:users_entries gauge"));
+	assert_true(text_has_line(&text, "shop:users_entries 2"));
+	assert_true(text_has_line(&text, "# TYPE shop:users_load_seconds summary"));
+	assert_true(text_has_line(&text, "shop:users_load_seconds_count 1"));
+	at = strstr(text.bytes, "\nshop:users_load_seconds_sum ");
+	assert_non_null(at);
+	seconds = atof(strchr(at, ' '));
+	assert_true(seconds > 0 &&
+		    seconds * (double)TW_SECOND - (double)cache_stats(recorder).load_time_total <
+			    1);
+	/* Each line is a comment, or a name, a space and a number. */
+	for (at = text.bytes; *at; at = strchr(at, '\n') + 1) {
+		char *end;
+
+		assert_true(strncmp(at, "# ", 2) == 0 || strncmp(at, "shop:users_", 11) == 0);
+		if (*at == '#')
+			continue;
+		(void)strtod(strchr(at, ' ') + 1, &end);
+		assert_int_equal(*end, '\n');
+	}
+	assert_status(tw_cache_stop(recorder->cache), TW_OK);
+	assert_status(tw_cache_write_metrics(recorder->cache, text_write, &text, NULL), TW_OK);
+	assert_true(text_has_line(&text, "tw_cache_hits_total 1"));
+	cache_recorder_close(recorder);
+}
+
+static void bad_prefixes_are_refused(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache *cache = recorder->cache;
+	static const char *const bad[] = {"", "1a", "a b", "a-b", "a\n", "\xc3\xa4"};
+	static struct text text;
+	char longest[TW_METRICS_PREFIX_MAX + 2];
+
+	memset(&text, 0, sizeof(text));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_status(tw_cache_write_metrics(cache, text_write, &text, bad[i]), TW_INVALID);
+	assert_status(tw_cache_write_metrics(NULL, text_write, &text, "a"), TW_INVALID);
+	assert_status(tw_cache_write_metrics(cache, NULL, &text, "a"), TW_INVALID);
+	memset(longest, 'p', sizeof(longest));
+	longest[TW_METRICS_PREFIX_MAX + 1] = '\0';
+	assert_status(tw_cache_write_metrics(cache, text_write, &text, longest), TW_INVALID);
+	assert_int_equal(text.size, 0);
+	longest[TW_METRICS_PREFIX_MAX] = '\0';
+	assert_status(tw_cache_write_metrics(cache, text_write, &text, longest), TW_OK);
+	assert_false(text.is_torn);
+	assert_true(text.writes > 1);
+	cache_recorder_close(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(peek_finds_what_may_be_read_and_counts_nothing),
+	TEST_CACHE(peek_is_no_use),
+	TEST_CACHE(peek_leaves_a_sliding_lifetime_alone),
+	TEST_CACHE(remaining_lifetime_is_told_by_key),
+	TEST_CACHE(absence_is_neither_seen_nor_alive),
+	TEST_CACHE(count_is_that_of_the_statistics),
+	TEST_CACHE(bad_arguments_of_looks_are_refused),
+	TEST_CACHE(loads_are_timed),
+	TEST_CACHE(statistics_are_written_for_prometheus),
+	TEST_CACHE(bad_prefixes_are_refused),
+};
+
+TEST_PROGRAM(tests)

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Values that are loaded anew before they expire: each lookup is given the old one at once, and one
+ * load brings the new one, or leaves the old.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/cache_source.h"
+#include "support/stats.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OLD = 160 * INTERVAL, LIFE = 1000 * INTERVAL };
+
+static struct cache_recorder *open_refreshing(void *state, struct source *source,
+					      struct tw_cache_options more)
+{
+	source_open(source, "loaded");
+	more.load = source_load;
+	more.load_context = source;
+	if (more.refresh_after == 0)
+		more.refresh_after = OLD;
+	return cache_recorder_open_with(state, LIFE, more);
+}
+
+/* Loads that have ended. */
+static uint64_t loads_ended(struct cache_recorder *recorder)
+{
+	return cache_stats(recorder).load_time.count;
+}
+
+static void be_told(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+{
+	assert_status(status, TW_OK);
+	assert_value(entry, context);
+}
+
+enum look { LOOK_GET, LOOK_GET_MANY, LOOK_ACQUIRE, LOOK_TAKE, LOOK_ASYNC, LOOK_TAKE_MANY, LOOKS };
+
+static enum tw_status load_none(void *argument, struct tw_cache_missing *missing, size_t n)
+{
+	(void)argument;
+	(void)missing;
+	(void)n;
+	return TW_SYSTEM;
+}
+
+/* The key has this value, says any call that looks it up. */
+static void look(struct cache_recorder *recorder, enum look how, const char *key, char *value)
+{
+	struct tw_cache *cache = recorder->cache;
+	const struct tw_cache_entry *entry = NULL;
+	char buffer[16];
+	struct tw_cache_lookup lookup = {key, strlen(key), buffer, sizeof(buffer), 0, TW_OK};
+	struct tw_cache_taking taking = {.key = key, .key_size = strlen(key)};
+
+	switch (how) {
+	case LOOK_GET:
+		assert_holds(recorder, key, value);
+		break;
+	case LOOK_GET_MANY:
+		assert_status(tw_cache_get_many(cache, &lookup, 1, NULL), TW_OK);
+		assert_int_equal(lookup.value_size, strlen(value));
+		assert_memory_equal(buffer, value, strlen(value));
+		break;
+	case LOOK_ACQUIRE:
+		assert_status(tw_cache_acquire(cache, key, strlen(key), &entry), TW_OK);
+		break;
+	case LOOK_TAKE:
+		assert_status(tw_cache_take(cache, key, strlen(key), NULL, NULL, 0, &entry), TW_OK);
+		break;
+	case LOOK_ASYNC:
+		assert_status(tw_cache_take_async(cache, key, strlen(key), be_told, value), TW_OK);
+		break;
+	case LOOK_TAKE_MANY:
+		assert_status(tw_cache_take_many(cache, &taking, 1, load_none, NULL, 0, NULL),
+			      TW_OK);
+		entry = taking.entry;
+		assert_non_null(entry);
+		break;
+	case LOOKS:
+		break;
+	}
+	if (entry)
+		assert_value(entry, value);
+	tw_cache_entry_release(entry);
+}
+
+static void old_value_is_given_and_loaded_anew(void **state)
+{
+	for (int how = 0; how < LOOKS; how++) {
+		struct source source;
+		struct cache_recorder *recorder =
+			open_refreshing(*state, &source, (struct tw_cache_options){0});
+
+		cache_set(recorder, "key", "set");
+		cache_pass(recorder, OLD - 1);
+		look(recorder, how, "key", "set");
+		assert_int_equal(cache_stats(recorder).hits, 1);
+		cache_pass(recorder, 1);
+		source.gated = true;
+		look(recorder, how, "key", "set");
+		gate_await(&source.gate);
+		/* Once for all lookups meanwhile. */
+		for (int other = 0; other < LOOKS; other++)
+			look(recorder, other, "key", "set");
+		gate_open(&source.gate);
+		WAIT_UNTIL(loads_ended(recorder) == 1);
+		look(recorder, how, "key", "loaded");
+		assert_int_equal(source.loads, 1);
+		assert_int_equal(cache_stats(recorder).refreshes, 1);
+		assert_int_equal(cache_stats(recorder).misses, 0);
+		cache_settle(recorder);
+		assert_removed(recorder, "set", TW_CAUSE_REPLACED);
+		/* It is new then. */
+		source.gated = false;
+		cache_pass(recorder, OLD - 1);
+		look(recorder, how, "key", "loaded");
+		assert_int_equal(source.loads, 1);
+		source.value = "again";
+		cache_pass(recorder, 1);
+		look(recorder, how, "key", "loaded");
+		WAIT_UNTIL(loads_ended(recorder) == 2);
+		look(recorder, how, "key", "again");
+		cache_recorder_close(recorder);
+	}
+}
+
+static int visit_all(void *context, const struct tw_cache_entry *entry)
+{
+	(void)context;
+	(void)entry;
+	return 1;
+}
+
+static enum tw_cache_verdict keep(void *context, const struct tw_cache_entry *entry,
+				  struct tw_cache_computed *computed)
+{
+	(void)context;
+	(void)entry;
+	(void)computed;
+	return TW_CACHE_KEEP;
+}
+
+static void who_only_looks_in_has_nothing_loaded(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_refreshing(*state, &source, (struct tw_cache_options){0});
+	struct tw_cache *cache = recorder->cache;
+	const struct tw_cache_entry *entry;
+	tw_duration remaining;
+
+	cache_set(recorder, "key", "set");
+	cache_pass(recorder, OLD);
+	assert_status(tw_cache_peek(cache, "key", 3, &entry), TW_OK);
+	tw_cache_entry_release(entry);
+	assert_status(tw_cache_remaining(cache, "key", 3, &remaining), TW_OK);
+	assert_int_equal(remaining, LIFE - OLD);
+	assert_status(tw_cache_touch(cache, "key", 3, LIFE), TW_OK);
+	assert_status(tw_cache_each(cache, visit_all, NULL), TW_OK);
+	assert_status(tw_cache_compute(cache, "key", 3, keep, NULL), TW_OK);
+	cache_settle(recorder);
+	tw_cache_destroy(cache);
+	recorder->cache = NULL;
+	assert_int_equal(source.loads, 0);
+	cache_recorder_close(recorder);
+}
+
+static void failed_reload_leaves_the_old_value_and_is_tried_ever_later(void **state)
+{
+	static const int pauses[] = {16, 8, 4, 2, 2, 2};
+	struct source source;
+	struct cache_recorder *recorder =
+		open_refreshing(*state, &source, (struct tw_cache_options){0});
+	uint64_t loads = 1;
+
+	cache_set(recorder, "key", "set");
+	source.status = TW_SYSTEM;
+	cache_pass(recorder, OLD);
+	assert_holds(recorder, "key", "set");
+	WAIT_UNTIL(loads_ended(recorder) == loads);
+	for (size_t i = 0; i < sizeof(pauses) / sizeof(pauses[0]); i++) {
+		tw_duration pause = OLD / pauses[i];
+
+		cache_pass(recorder, pause - 1);
+		assert_holds(recorder, "key", "set");
+		cache_pass(recorder, 1);
+		assert_int_equal(source.loads, loads);
+		assert_holds(recorder, "key", "set");
+		loads++;
+		WAIT_UNTIL(loads_ended(recorder) == loads);
+	}
+	assert_int_equal(cache_stats(recorder).load_errors, loads);
+	assert_int_equal(cache_stats(recorder).misses, 0);
+	/* One that brings a value makes good for all that. */
+	source.status = TW_OK;
+	cache_pass(recorder, OLD / 2);
+	assert_holds(recorder, "key", "set");
+	WAIT_UNTIL(loads_ended(recorder) == loads + 1);
+	assert_holds(recorder, "key", "loaded");
+	source.status = TW_SYSTEM;
+	cache_pass(recorder, OLD);
+	assert_holds(recorder, "key", "loaded");
+	WAIT_UNTIL(loads_ended(recorder) == loads + 2);
+	cache_pass(recorder, OLD / 16);
+	assert_holds(recorder, "key", "loaded");
+	WAIT_UNTIL(loads_ended(recorder) == loads + 3);
+	/* Until its deadline. */
+	cache_pass(recorder, LIFE - OLD - OLD / 16 - 1);
+	assert_holds(recorder, "key", "loaded");
+	cache_pass(recorder, 1);
+	assert_holds_none(recorder, "key");
+	cache_recorder_close(recorder);
+}
+
+static void set_and_delete_win_over_a_reload(void **state)
+{
+	for (int deletes = 0; deletes < 2; deletes++) {
+		struct source source;
+		struct cache_recorder *recorder =
+			open_refreshing(*state, &source, (struct tw_cache_options){0});
+
+		cache_set(recorder, "key", "old");
+		cache_pass(recorder, OLD);
+		source.gated = true;
+		assert_holds(recorder, "key", "old");
+		gate_await(&source.gate);
+		if (deletes)
+			assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+		else
+			cache_set(recorder, "key", "new");
+		gate_open(&source.gate);
+		WAIT_UNTIL(loads_ended(recorder) == 1);
+		if (deletes)
+			assert_holds_none(recorder, "key");
+		else
+			assert_holds(recorder, "key", "new");
+		/* What was set is new, and in its time it is loaded anew. */
+		source.gated = false;
+		if (!deletes) {
+			cache_pass(recorder, OLD - 1);
+			assert_holds(recorder, "key", "new");
+			cache_pass(recorder, 1);
+			assert_holds(recorder, "key", "new");
+			WAIT_UNTIL(loads_ended(recorder) == 2);
+			assert_holds(recorder, "key", "loaded");
+		}
+		cache_recorder_close(recorder);
+	}
+}
+
+static void reload_that_waits_is_not_done_for_what_was_set(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_refreshing(*state, &source, (struct tw_cache_options){.loaders = 1});
+
+	cache_set(recorder, "first", "old");
+	cache_set(recorder, "key", "old");
+	cache_pass(recorder, OLD);
+	source.gated = true;
+	assert_holds(recorder, "first", "old");
+	gate_await(&source.gate);
+	assert_holds(recorder, "key", "old");
+	cache_set(recorder, "key", "new");
+	source.gated = false;
+	gate_open(&source.gate);
+	/* The one thread comes to this when it is through with all before. */
+	assert_status(tw_cache_take_async(recorder->cache, "last", 4, be_told, "loaded"), TW_OK);
+	WAIT_UNTIL(cache_get(recorder, "last") == TW_OK);
+	assert_int_equal(source.loads, 2);
+	assert_holds(recorder, "key", "new");
+	cache_recorder_close(recorder);
+}
+
+static void so_many_reloads_run_and_no_more(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder = open_refreshing(
+		*state, &source, (struct tw_cache_options){.loaders = 4, .max_refreshing = 2});
+
+	cache_set_letters(recorder, "abc");
+	cache_pass(recorder, OLD);
+	source.gated = true;
+	assert_holds(recorder, "a", "a");
+	gate_await(&source.gate);
+	assert_holds(recorder, "b", "b");
+	gate_await(&source.gate);
+	assert_holds(recorder, "c", "c");
+	source.gated = false;
+	/* Loads that somebody waits for are not counted. */
+	assert_status(tw_cache_take_async(recorder->cache, "d", 1, be_told, "loaded"), TW_OK);
+	WAIT_UNTIL(cache_get(recorder, "d") == TW_OK);
+	assert_int_equal(source.loads, 3);
+	assert_holds(recorder, "c", "c");
+	gate_open(&source.gate);
+	WAIT_UNTIL(loads_ended(recorder) == 2);
+	assert_holds(recorder, "c", "c");
+	WAIT_UNTIL(loads_ended(recorder) == 3);
+	gate_open(&source.gate);
+	WAIT_UNTIL(loads_ended(recorder) == 4);
+	assert_int_equal(cache_stats(recorder).refreshes, 3);
+	assert_holds(recorder, "a", "loaded");
+	assert_holds(recorder, "b", "loaded");
+	assert_holds(recorder, "c", "loaded");
+	cache_recorder_close(recorder);
+}
+
+static void value_that_the_source_has_no_more_leaves(void **state)
+{
+	for (int kept = 0; kept < 2; kept++) {
+		struct source source;
+		struct cache_recorder *recorder = open_refreshing(
+			*state, &source,
+			(struct tw_cache_options){.negative_expire = kept ? TW_HOUR : 0});
+
+		cache_set(recorder, "key", "old");
+		cache_pass(recorder, OLD);
+		source.value = NULL;
+		source.status = TW_NOT_FOUND;
+		assert_holds(recorder, "key", "old");
+		WAIT_UNTIL(loads_ended(recorder) == 1);
+		assert_holds_none(recorder, "key");
+		cache_settle(recorder);
+		assert_removed(recorder, "old", kept ? TW_CAUSE_REPLACED : TW_CAUSE_EXPLICIT);
+		assert_int_equal(tw_cache_count(recorder->cache), kept);
+		cache_recorder_close_balanced(recorder);
+	}
+}
+
+static void take_of_what_expires_meanwhile_waits_for_the_reload(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_refreshing(*state, &source, (struct tw_cache_options){0});
+	struct taker taker;
+	struct source never;
+
+	cache_set(recorder, "key", "old");
+	cache_pass(recorder, LIFE - 1);
+	source.gated = true;
+	assert_holds(recorder, "key", "old");
+	gate_await(&source.gate);
+	cache_pass(recorder, 1);
+	source_open(&never, "never");
+	taker_start(&taker, recorder, "key", &never, TW_FOREVER);
+	WAIT_UNTIL(cache_stats(recorder).load_waits == 1);
+	gate_open(&source.gate);
+	assert_taker_ends(&taker, TW_OK, "loaded");
+	assert_holds(recorder, "key", "loaded");
+	assert_int_equal(never.loads, 0);
+	cache_recorder_close(recorder);
+}
+
+static uint64_t weigh_one(void *context, const void *key, size_t key_size, const void *value,
+			  size_t value_size)
+{
+	(void)context;
+	(void)key;
+	(void)key_size;
+	(void)value;
+	(void)value_size;
+	return 1;
+}
+
+static void count_freed(void *value, size_t size, void *context)
+{
+	(void)value;
+	(void)size;
+	++*(int *)context;
+}
+
+/* An entry with all that can lie before its key. */
+static void adopted_weighed_and_sliding_value_is_loaded_anew(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder = open_refreshing(
+		*state, &source,
+		(struct tw_cache_options){.weigh = weigh_one, .max_bytes = 10, .idle = LIFE});
+	static char adopted[] = "adopted";
+	int freed = 0;
+
+	assert_status(
+		tw_cache_adopt(recorder->cache, "key", 3, adopted, 7, 5, count_freed, &freed, LIFE),
+		TW_OK);
+	assert_int_equal(cache_stats(recorder).bytes, 5);
+	cache_pass(recorder, OLD);
+	assert_holds(recorder, "key", "adopted");
+	WAIT_UNTIL(loads_ended(recorder) == 1);
+	assert_holds(recorder, "key", "loaded");
+	assert_int_equal(cache_stats(recorder).bytes, 1);
+	cache_settle(recorder);
+	assert_int_equal(freed, 1);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void keys_set_together_are_not_loaded_anew_together(void **state)
+{
+	enum { COUNT = 100 };
+	struct source source;
+	struct cache_recorder *recorder = open_refreshing(
+		*state, &source,
+		(struct tw_cache_options){.jitter = 0.5, .max_refreshing = COUNT, .loaders = 1});
+	for (int i = 0; i < COUNT; i++)
+		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "v", 1), TW_OK);
+	cache_pass(recorder, OLD / 2 - 1);
+	for (int i = 0; i < COUNT; i++)
+		assert_status(tw_cache_get(recorder->cache, &i, sizeof(i), NULL, 0, NULL),
+			      TW_TRUNCATED);
+	assert_int_equal(source.loads, 0);
+	cache_pass(recorder, OLD / 2 + 1);
+	for (int i = 0; i < COUNT; i++)
+		assert_status(tw_cache_get(recorder->cache, &i, sizeof(i), NULL, 0, NULL),
+			      TW_TRUNCATED);
+	/* The one thread comes to this when it is through with all before. */
+	assert_status(tw_cache_take_async(recorder->cache, "last", 4, be_told, "loaded"), TW_OK);
+	WAIT_UNTIL(cache_get(recorder, "last") == TW_OK);
+	/* About half of them; fewer or more than that are far out. */
+	assert_in_range(source.loads - 1, COUNT / 5, COUNT - COUNT / 5);
+	cache_recorder_close(recorder);
+}
+
+static void bad_options_of_refreshing_are_refused(void **state)
+{
+	struct tw_cache_options options[] = {{.refresh_after = 1},
+					     {.load = source_load, .refresh_after = -1}};
+	struct tw_cache *cache;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		cache = (void *)state;
+		assert_status(tw_cache_create(&cache, TW_HOUR, &options[i]), TW_INVALID);
+		assert_null(cache);
+	}
+}
+
+static void stop_and_destroy_end_reloads(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_refreshing(*state, &source, (struct tw_cache_options){.loaders = 1});
+
+	cache_set_letters(recorder, "ab");
+	cache_pass(recorder, OLD);
+	source.gated = true;
+	assert_holds(recorder, "a", "a");
+	gate_await(&source.gate);
+	assert_holds(recorder, "b", "b");
+	assert_status(tw_cache_stop(recorder->cache), TW_OK);
+	gate_open(&source.gate);
+	tw_cache_destroy(recorder->cache);
+	recorder->cache = NULL;
+	assert_int_equal(source.loads, 1);
+	assert_removed(recorder, "a", TW_CAUSE_SHUTDOWN);
+	cache_recorder_close(recorder);
+}
+
+/* ---- Several threads ---- */
+
+enum { READERS = 2, STEPS = TEST_SHARE_OF(4000), VERSIONED = 4 };
+
+/* What the source has: the key is the number. */
+struct versions {
+	atomic_uint now[VERSIONED];
+	atomic_uint loads;
+	atomic_bool is_over;
+	struct tw_cache *cache;
+	atomic_uint wrong;
+};
+
+static enum tw_status load_version(void *argument, const void *key, size_t key_size,
+				   struct tw_cache_loading *loading)
+{
+	struct versions *versions = argument;
+	unsigned version = atomic_load(&versions->now[*(const unsigned *)key]);
+
+	(void)key_size;
+	/* Now and then the source has none for the moment. */
+	if (atomic_fetch_add(&versions->loads, 1) % 8 == 7)
+		return TW_SYSTEM;
+	return tw_cache_load_copy(loading, &version, sizeof(version), 0);
+}
+
+/* A key that is there is found each time, and never an older version than before. */
+static void *reader_run(void *argument)
+{
+	struct versions *versions = argument;
+	unsigned seen[VERSIONED] = {0};
+
+	for (unsigned i = 0; !atomic_load(&versions->is_over); i++) {
+		unsigned key = i % VERSIONED;
+		unsigned version = 0;
+		enum tw_status status = tw_cache_get(versions->cache, &key, sizeof(key), &version,
+						     sizeof(version), NULL);
+
+		if (status != TW_OK || version < seen[key])
+			atomic_fetch_add(&versions->wrong, 1);
+		seen[key] = version;
+	}
+	return NULL;
+}
+
+static void no_reload_brings_back_what_was_there_before(void **state)
+{
+	struct versions versions = {.loads = 0};
+	struct cache_recorder *recorder =
+		cache_recorder_open_quiet(*state, TW_FOREVER,
+					  (struct tw_cache_options){.load = load_version,
+								    .load_context = &versions,
+								    .refresh_after = INTERVAL,
+								    .shards = 2});
+	pthread_t readers[READERS];
+
+	versions.cache = recorder->cache;
+	for (unsigned key = 0; key < VERSIONED; key++)
+		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), &key, sizeof(key)),
+			      TW_OK);
+	for (unsigned key = 0; key < VERSIONED; key++)
+		atomic_store(&versions.now[key], key);
+	for (int i = 0; i < READERS; i++)
+		assert_int_equal(pthread_create(&readers[i], NULL, reader_run, &versions), 0);
+	/* As long as it takes until the readers have had some loaded anew, too. */
+	for (unsigned step = 0; step < STEPS || atomic_load(&versions.loads) <= 20; step++) {
+		unsigned key = step % VERSIONED;
+		unsigned version = atomic_fetch_add(&versions.now[key], 1) + 1;
+
+		if (step % 3 != 0)
+			assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), &version,
+						   sizeof(version)),
+				      TW_OK);
+		assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	}
+	atomic_store(&versions.is_over, true);
+	for (int i = 0; i < READERS; i++)
+		pthread_join(readers[i], NULL);
+	assert_int_equal(versions.wrong, 0);
+	assert_int_equal(cache_stats(recorder).misses, 0);
+	tw_cache_destroy(recorder->cache);
+	recorder->cache = NULL;
+	cache_recorder_close(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(old_value_is_given_and_loaded_anew),
+	TEST_CACHE(who_only_looks_in_has_nothing_loaded),
+	TEST_CACHE(failed_reload_leaves_the_old_value_and_is_tried_ever_later),
+	TEST_CACHE(set_and_delete_win_over_a_reload),
+	TEST_CACHE(reload_that_waits_is_not_done_for_what_was_set),
+	TEST_CACHE(so_many_reloads_run_and_no_more),
+	TEST_CACHE(value_that_the_source_has_no_more_leaves),
+	TEST_CACHE(take_of_what_expires_meanwhile_waits_for_the_reload),
+	TEST_CACHE(adopted_weighed_and_sliding_value_is_loaded_anew),
+	TEST_CACHE(keys_set_together_are_not_loaded_anew_together),
+	cmocka_unit_test(bad_options_of_refreshing_are_refused),
+	TEST_CACHE(stop_and_destroy_end_reloads),
+	TEST_CACHE(no_reload_brings_back_what_was_there_before),
+};
+
+TEST_PROGRAM(tests)

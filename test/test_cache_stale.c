@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/* Values past their deadline, given to takes whose load fails, and to nobody else. */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/cache_source.h"
+#include "support/seed.h"
+#include "support/stats.h"
+#include "support/wait.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum { LIFE = 10 * INTERVAL, STALE = 100 * INTERVAL };
+
+static struct cache_recorder *open_stale(void *state, struct tw_cache_options more)
+{
+	more.stale_if_error = STALE;
+	return cache_recorder_open_with(state, LIFE, more);
+}
+
+#define assert_stale(recorder, key, source, value) \
+	assert_stale_(recorder, key, source, value, __FILE__, __LINE__)
+static void assert_stale_(struct cache_recorder *recorder, const char *key, struct source *source,
+			  const char *value, const char *file, int line)
+{
+	const struct tw_cache_entry *entry;
+	enum tw_status status = take(recorder, key, source, TW_FOREVER, &entry);
+
+	_assert_string_equal(tw_status_name(status), "TW_STALE", file, line);
+	assert_value_(entry, value, file, line);
+	_assert_true(tw_cache_entry_deadline(entry) <= tw_now(recorder->wheel), "is past", file,
+		     line);
+	tw_cache_entry_release(entry);
+}
+
+static int visit_none(void *context, const struct tw_cache_entry *entry)
+{
+	(void)entry;
+	++*(int *)context;
+	return 1;
+}
+
+static void failed_load_gives_the_old_value_and_says_so(void **state)
+{
+	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
+	const struct tw_cache_entry *entry;
+	struct source source;
+	int visited = 0;
+
+	source_open(&source, NULL);
+	cache_set(recorder, "key", "old");
+	cache_pass(recorder, LIFE);
+	/* With a failure, and with nothing given. */
+	source.status = TW_SYSTEM;
+	assert_stale(recorder, "key", &source, "old");
+	source.status = TW_OK;
+	assert_stale(recorder, "key", &source, "old");
+	assert_int_equal(source.loads, 2);
+	/* No other call finds it. */
+	assert_holds_none(recorder, "key");
+	assert_status(tw_cache_peek(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
+	assert_status(tw_cache_touch(recorder->cache, "key", 3, TW_HOUR), TW_NOT_FOUND);
+	assert_status(tw_cache_replace(recorder->cache, "key", 3, "v", 1, TW_HOUR), TW_NOT_FOUND);
+	assert_status(tw_cache_each(recorder->cache, visit_none, &visited), TW_OK);
+	assert_int_equal(visited, 0);
+	assert_cache_counts(recorder->cache, .misses = 3, .loads = 2, .load_errors = 2, .stale = 2,
+			    .inserts = 1, .entries = 1);
+	/* A load that brings a value replaces it. */
+	source.value = "new";
+	assert_taken(recorder, "key", &source, "new");
+	cache_settle(recorder);
+	assert_removed(recorder, "old", TW_CAUSE_EXPIRED);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void old_value_leaves_in_its_time(void **state)
+{
+	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
+	struct source source;
+
+	source_open(&source, NULL);
+	source.status = TW_SYSTEM;
+	cache_set(recorder, "key", "old");
+	cache_set_for(recorder, "unread", "old too", 2 * LIFE);
+	cache_set_for(recorder, "for ever", "kept", TW_FOREVER);
+	cache_pass(recorder, LIFE + STALE - 1);
+	assert_stale(recorder, "key", &source, "old");
+	assert_int_equal(removal_count(recorder), 0);
+	cache_pass(recorder, 1);
+	assert_not_taken(recorder, "key", &source, TW_SYSTEM);
+	cache_pass(recorder, 2 * INTERVAL);
+	assert_removed(recorder, "old", TW_CAUSE_EXPIRED);
+	assert_int_equal(tw_cache_count(recorder->cache), 2);
+	cache_pass(recorder, LIFE);
+	assert_removed(recorder, "old too", TW_CAUSE_EXPIRED);
+	assert_int_equal(tw_cache_count(recorder->cache), 1);
+	assert_holds(recorder, "for ever", "kept");
+	cache_recorder_close_balanced(recorder);
+}
+
+static void value_that_was_touched_is_stale_from_its_last_deadline_on(void **state)
+{
+	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
+	struct source source;
+
+	source_open(&source, NULL);
+	source.status = TW_SYSTEM;
+	cache_set(recorder, "key", "old");
+	assert_status(tw_cache_touch(recorder->cache, "key", 3, 5 * LIFE), TW_OK);
+	cache_pass(recorder, 5 * LIFE + STALE - 1);
+	assert_stale(recorder, "key", &source, "old");
+	cache_pass(recorder, 1 + 2 * INTERVAL);
+	assert_int_equal(tw_cache_count(recorder->cache), 0);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void deleted_cleared_and_absent_values_are_not_given(void **state)
+{
+	struct cache_recorder *recorder =
+		open_stale(*state, (struct tw_cache_options){.negative_expire = 5 * INTERVAL});
+	struct source source;
+
+	source_open(&source, NULL);
+	source.status = TW_SYSTEM;
+	cache_set_letters(recorder, "abc");
+	cache_pass(recorder, LIFE);
+	assert_status(tw_cache_delete(recorder->cache, "a", 1), TW_NOT_FOUND);
+	assert_not_taken(recorder, "a", &source, TW_SYSTEM);
+	assert_stale(recorder, "b", &source, "b");
+	/* The source says that there is none. */
+	source.status = TW_NOT_FOUND;
+	assert_not_taken(recorder, "b", &source, TW_NOT_FOUND);
+	source.status = TW_SYSTEM;
+	assert_not_taken(recorder, "b", &source, TW_NOT_FOUND);
+	/* An absence is no value: it leaves in its time, and nothing is given. */
+	cache_pass(recorder, 5 * INTERVAL);
+	assert_not_taken(recorder, "b", &source, TW_SYSTEM);
+	cache_pass(recorder, 2 * INTERVAL);
+	assert_int_equal(tw_cache_count(recorder->cache), 1);
+	assert_status(tw_cache_clear(recorder->cache), TW_OK);
+	assert_not_taken(recorder, "c", &source, TW_SYSTEM);
+	assert_int_equal(tw_cache_count(recorder->cache), 0);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void source_that_lost_the_key_ends_the_old_value(void **state)
+{
+	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
+	struct source source;
+
+	source_open(&source, NULL);
+	source.status = TW_NOT_FOUND;
+	cache_set(recorder, "key", "old");
+	cache_pass(recorder, LIFE);
+	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
+	cache_settle(recorder);
+	assert_removed(recorder, "old", TW_CAUSE_EXPIRED);
+	source.status = TW_SYSTEM;
+	assert_not_taken(recorder, "key", &source, TW_SYSTEM);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void what_was_set_during_the_load_is_not_given_as_old(void **state)
+{
+	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
+	struct source source;
+	struct taker taker;
+
+	source_open(&source, NULL);
+	source.status = TW_SYSTEM;
+	cache_set(recorder, "key", "old");
+	cache_pass(recorder, LIFE);
+	taker_start_load(&taker, recorder, "key", &source);
+	cache_set(recorder, "key", "new");
+	gate_open(&source.gate);
+	assert_taker_ends(&taker, TW_SYSTEM, NULL);
+	assert_holds(recorder, "key", "new");
+	cache_recorder_close(recorder);
+}
+
+static void old_values_make_room_as_others(void **state)
+{
+	struct cache_recorder *recorder =
+		open_stale(*state, (struct tw_cache_options){.max_entries = 3});
+	struct source source;
+
+	source_open(&source, NULL);
+	source.status = TW_SYSTEM;
+	cache_set_letters(recorder, "abc");
+	cache_pass(recorder, LIFE);
+	assert_int_equal(tw_cache_count(recorder->cache), 3);
+	cache_set_letters(recorder, "de");
+	assert_int_equal(tw_cache_count(recorder->cache), 3);
+	assert_not_taken(recorder, "a", &source, TW_SYSTEM);
+	assert_stale(recorder, "c", &source, "c");
+	cache_settle(recorder);
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), 2);
+	cache_recorder_close_balanced(recorder);
+}
+
+struct told {
+	atomic_int times;
+	enum tw_status status;
+	const struct tw_cache_entry *entry;
+};
+
+static void be_told(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+{
+	struct told *told = context;
+
+	told->status = status;
+	told->entry = entry ? tw_cache_entry_pin(entry) : NULL;
+	atomic_fetch_add(&told->times, 1);
+}
+
+static enum tw_status fail_many(void *argument, struct tw_cache_missing *missing, size_t n)
+{
+	(void)argument;
+	(void)missing;
+	(void)n;
+	return TW_SYSTEM;
+}
+
+static void takes_of_all_kinds_are_given_the_old_value(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder = open_stale(
+		*state, (struct tw_cache_options){.load = source_load, .load_context = &source});
+	struct told told = {.times = 0};
+	struct tw_cache_taking items[] = {{.key = "a", .key_size = 1}, {.key = "x", .key_size = 1}};
+	struct taker takers[TAKERS];
+	struct taker first;
+	size_t found;
+
+	source_open(&source, NULL);
+	source.status = TW_SYSTEM;
+	cache_set_letters(recorder, "abc");
+	cache_pass(recorder, LIFE);
+	assert_status(tw_cache_take_many(recorder->cache, items, 2, fail_many, NULL, 0, &found),
+		      TW_OK);
+	assert_int_equal(found, 1);
+	assert_status(items[0].status, TW_STALE);
+	assert_value(items[0].entry, "a");
+	tw_cache_entry_release(items[0].entry);
+	assert_status(items[1].status, TW_SYSTEM);
+	assert_status(tw_cache_take_async(recorder->cache, "b", 1, be_told, &told), TW_OK);
+	WAIT_UNTIL(atomic_load(&told.times) == 1);
+	assert_status(told.status, TW_STALE);
+	assert_value(told.entry, "b");
+	tw_cache_entry_release(told.entry);
+	/* And takes that wait for another's load. */
+	taker_start_load(&first, recorder, "c", &source);
+	start_waiters(takers, recorder, "c", &source);
+	gate_open(&source.gate);
+	for (int i = -1; i < TAKERS; i++) {
+		struct taker *taker = i < 0 ? &first : &takers[i];
+
+		pthread_join(taker->thread, NULL);
+		assert_status(taker->status, TW_STALE);
+		assert_value(taker->entry, "c");
+		tw_cache_entry_release(taker->entry);
+	}
+	assert_int_equal(cache_stats(recorder).stale, TAKERS + 3);
+	cache_recorder_close(recorder);
+}
+
+static void bad_lengths_of_staleness_are_refused(void **state)
+{
+	struct tw_cache_options options = {.stale_if_error = -1};
+	struct tw_cache *cache;
+
+	(void)state;
+	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
+	options.stale_if_error = TW_FOREVER;
+	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
+	tw_cache_destroy(cache);
+}
+
+/* With deadlines of all kinds, and lookups that find them past, each leaves in its own time. */
+static void many_old_values_leave_each_in_its_time(void **state)
+{
+	enum { COUNT = 2000, SPAN = 300 };
+	struct cache_recorder *recorder =
+		open_stale(*state, (struct tw_cache_options){.shards = 2});
+	static tw_duration ends[COUNT];
+	uint64_t seed = seed_choose();
+	struct random random = random_from(seed, 1);
+
+	for (int i = 0; i < COUNT; i++) {
+		tw_duration life = (tw_duration)random_below(&random, SPAN * INTERVAL) + 1;
+
+		assert_status(tw_cache_set_with_expire(recorder->cache, &i, sizeof(i), &i,
+						       sizeof(i), life),
+			      TW_OK);
+		ends[i] = life + STALE;
+	}
+	for (int step = 0; step < SPAN + STALE / INTERVAL + 3; step++) {
+		tw_duration now = tw_now(recorder->wheel);
+		uint64_t least = 0;
+		uint64_t most = 0;
+
+		for (int i = 0; i < COUNT; i++) {
+			least += ends[i] > now;
+			most += ends[i] > now - 2 * INTERVAL;
+		}
+		assert_in_range(tw_cache_count(recorder->cache), least, most);
+		for (int i = 0; i < 50; i++) {
+			int key = (int)random_below(&random, COUNT);
+			enum tw_status status =
+				tw_cache_get(recorder->cache, &key, sizeof(key), NULL, 0, NULL);
+
+			assert_status(status,
+				      ends[key] - STALE > now ? TW_TRUNCATED : TW_NOT_FOUND);
+		}
+		cache_pass(recorder, INTERVAL);
+	}
+	assert_int_equal(tw_cache_count(recorder->cache), 0);
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), COUNT);
+	cache_recorder_close_balanced(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(failed_load_gives_the_old_value_and_says_so),
+	TEST_CACHE(old_value_leaves_in_its_time),
+	TEST_CACHE(value_that_was_touched_is_stale_from_its_last_deadline_on),
+	TEST_CACHE(deleted_cleared_and_absent_values_are_not_given),
+	TEST_CACHE(source_that_lost_the_key_ends_the_old_value),
+	TEST_CACHE(what_was_set_during_the_load_is_not_given_as_old),
+	TEST_CACHE(old_values_make_room_as_others),
+	TEST_CACHE(takes_of_all_kinds_are_given_the_old_value),
+	cmocka_unit_test(bad_lengths_of_staleness_are_refused),
+	TEST_CACHE(many_old_values_leave_each_in_its_time),
+};
+
+TEST_PROGRAM(tests)
