@@ -257,6 +257,7 @@ uninstall: uninstall-redis
 endif
 
 include test/sim/sim.mk
+include test/soak/soak.mk
 
 builds: ## build with other compilers and flags, for other processors, and analyze
 	@test/builds/check_builds.sh
@@ -304,7 +305,8 @@ clean: ## remove all that was built, of every variant
 	@rm -rf build
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile test/sim/sim.mk | expand -t 24
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile test/sim/sim.mk \
+		test/soak/soak.mk | expand -t 24
 	@echo
 	@echo 'V=1 shows the commands. REDIS=no leaves out the part on Redis. Variants, each in a'
 	@echo 'folder of its own: DEBUG=1, SANITIZE=thread, SANITIZE=address,undefined. TEST_JOBS=n'
