@@ -7,7 +7,7 @@
  * their 64-byte values are copied out. Every so many of a hundred calls is a set of such a key.
  * Each thread calls as fast as it can for a given time, and stays on one core, round and round:
  * else two would share a core for a while now and then, and not meet. Every run is a process of its
- * own, and fills its cache in random order first.
+ * own, and fills its cache in random order first; then nothing is called for 6 s.
  *
  * The baseline is support/simple_cache.h: uthash behind one mutex, with neither expiry nor limit.
  * The library's cache expires its entries in all cases; it is measured without a limit, and with
@@ -45,6 +45,8 @@ enum {
 };
 
 #define ZIPF_EXPONENT 0.99
+/* The cache asks for large pages 64 MiB at a time, once a second. */
+#define SETTLING (6 * NANOSECONDS_PER_SECOND)
 #define LIFETIME (10 * TW_MINUTE)
 
 static const int mix_sets[MIXES] = {0, 10, 50}; /* of a hundred calls */
@@ -321,6 +323,7 @@ static void run_trial(const void *argument, void *result_memory)
 	void *cache = plan->contender->create(plan->count);
 
 	result->bytes_per_entry = fill(plan, cache);
+	stopwatch_sleep(SETTLING);
 	for (int mix = 0; mix < MIXES; mix++) {
 		for (int i = 0; i < THREAD_CASES; i++)
 			result->per_second[mix][i] =

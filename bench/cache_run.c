@@ -4,9 +4,10 @@
  * is all that it says true?
  *
  * Threads take keys as Zipf's law with exponent 0.99 has it. What is not in the cache is loaded
- * from a source that sleeps, one load a key at a time, and expires after a while; there is room for
- * a tenth of the keys. Some keys the source does not have. Now and then a thread changes a key in
- * the source and deletes it from the cache, as programs do.
+ * from a source that sleeps, one load a key at a time, and expires after a while; what is asked for
+ * in the second half of that time is loaded anew ahead of it, on threads of the cache (--refresh).
+ * There is room for a tenth of the keys. Some keys the source does not have. Now and then a thread
+ * changes a key in the source and deletes it from the cache, as programs do.
  *
  * At the end it is verified that every value taken was its key's, and none older than the last
  * change before the take; that none was past its deadline; that no key was loaded twice at a time;
@@ -36,8 +37,10 @@
 #define MOST_THREADS 256
 
 enum {
-	ABSENT_EVERY = 97,  /* of so many keys the source lacks one */
-	CHANGE_EVERY = 5000 /* of so many takes one is followed by a change */
+	ABSENT_EVERY = 97,   /* of so many keys the source lacks one */
+	CHANGE_EVERY = 5000, /* of so many takes one is followed by a change */
+	LOADERS = 16,
+	REFRESHING_MOST = 4096
 };
 
 struct settings {
@@ -46,6 +49,7 @@ struct settings {
 	tw_duration seconds;
 	tw_duration source_time;
 	tw_duration expire;
+	tw_duration refresh; /* 0: nothing is loaded anew */
 	int policy;
 	bool quiet;
 };
@@ -55,6 +59,8 @@ struct row {
 	_Atomic uint32_t version; /* 1 … */
 	_Atomic uint32_t settled; /* the cache has been told of all changes up to this one */
 	_Atomic uint32_t loading; /* loads of it that run */
+	/* Of the last value that a take was given; 0: it made room, or was deleted. */
+	_Atomic tw_duration deadline;
 };
 
 struct value {
@@ -78,6 +84,8 @@ struct job {
 	_Atomic uint64_t lacks; /* loads of keys that the source lacks */
 	_Atomic uint64_t changes;
 	_Atomic uint64_t told; /* entries that left */
+	_Atomic uint64_t late; /* takes that had to load what had expired */
+	struct taker *takers;
 	/* What must not be. */
 	_Atomic uint64_t wrong_values;
 	_Atomic uint64_t stale_values;
@@ -91,8 +99,12 @@ struct taker {
 	pthread_t thread;
 	struct generator generator;
 	uint64_t takes;
-	struct percentiles *times;
+	struct percentiles *hits;  /* how long takes took that waited for no load */
+	struct percentiles *waits; /* and the others */
 };
+
+/* Loads that this thread has run. */
+static _Thread_local uint64_t loads_here;
 
 static void count(_Atomic uint64_t *counter)
 {
@@ -132,6 +144,7 @@ static enum tw_status load(void *argument, const void *key, size_t key_size,
 
 	memcpy(&number, key, key_size);
 	row = &job->rows[number];
+	loads_here++;
 	count(&job->loads);
 	/* relaxed: a witness of its own; the cache orders the loads */
 	if (atomic_fetch_add_explicit(&row->loading, 1, memory_order_relaxed) != 0)
@@ -188,24 +201,60 @@ static void judge(struct job *job, uint64_t number, const struct tw_cache_entry 
 		count(&job->expired_values);
 }
 
+/* When what is given, or NULL, was loaded. */
+static tw_duration loaded_at(const struct tw_cache_entry *entry)
+{
+	struct value value = {.loaded = 0};
+
+	if (entry)
+		memcpy(&value, tw_cache_entry_value(entry, NULL), sizeof(value));
+	return value.loaded;
+}
+
+static void note_time(struct taker *taker, const struct tw_cache_entry *entry, tw_duration asked,
+		      bool has_loaded)
+{
+	tw_duration took = tw_now(taker->job->wheel) - asked;
+	/* It may have come upon another's load. */
+	bool has_waited = loaded_at(entry) > asked && took >= taker->job->settings.source_time / 2;
+
+	percentiles_record(has_loaded || has_waited ? taker->waits : taker->hits, took);
+}
+
+/* Of a take that was given a value: whether it had to load what had been there and expired. */
+static void note_deadline(struct job *job, struct row *row, const struct tw_cache_entry *entry,
+			  tw_duration asked, bool has_loaded)
+{
+	/* relaxed, both: a statistic */
+	tw_duration before = atomic_exchange_explicit(
+		&row->deadline, tw_cache_entry_deadline(entry), memory_order_relaxed);
+
+	if (has_loaded && before > 0 && before <= asked)
+		count(&job->late);
+}
+
 static void take(struct taker *taker)
 {
 	struct job *job = taker->job;
 	uint64_t number = zipf_draw(job->zipf, &taker->generator);
+	struct row *row = &job->rows[number];
 	/* acquire: pairs with change() */
-	uint32_t oldest = atomic_load_explicit(&job->rows[number].settled, memory_order_acquire);
+	uint32_t oldest = atomic_load_explicit(&row->settled, memory_order_acquire);
 	const struct tw_cache_entry *entry;
+	uint64_t loads_before = loads_here;
 	tw_duration asked = tw_now(job->wheel);
 	enum tw_status status =
 		tw_cache_take(job->cache, &number, sizeof(number), load, job, TW_FOREVER, &entry);
-	tw_duration took = tw_now(job->wheel) - asked;
+	bool has_loaded = loads_here > loads_before;
 
 	taker->takes++;
-	percentiles_record(taker->times, took);
+	note_time(taker, entry, asked, has_loaded);
 	if (status != (source_lacks(number) ? TW_NOT_FOUND : TW_OK))
 		count(&job->wrong_answers);
-	if (status == TW_OK)
+	if (status == TW_OK) {
 		judge(job, number, entry, oldest, asked);
+		note_deadline(job, row, entry, asked, has_loaded);
+	}
 	tw_cache_entry_release(entry);
 	if (generator_range(&taker->generator, 0, CHANGE_EVERY) == 0)
 		change(job, number);
@@ -228,7 +277,8 @@ static struct taker *takers_start(struct job *job)
 	for (int64_t i = 0; i < job->settings.threads; i++) {
 		takers[i].job = job;
 		takers[i].generator.state = scramble((uint64_t)i + 1);
-		takers[i].times = percentiles_create();
+		takers[i].hits = percentiles_create();
+		takers[i].waits = percentiles_create();
 		if (pthread_create(&takers[i].thread, NULL, taker_run, &takers[i]) != 0)
 			process_fail("thread %" PRId64 " could not be started", i + 1);
 	}
@@ -240,8 +290,21 @@ static struct taker *takers_start(struct job *job)
 static void show_head(const struct job *job)
 {
 	if (!job->settings.quiet)
-		printf("%8s %11s %9s %8s %9s %11s %9s %8s\n", "", "takes", "takes/s", "hits",
-		       "loads", "saved", "entries", "expired");
+		printf("%8s %11s %9s %8s %9s %9s %9s %9s\n", "", "takes", "takes/s", "hits",
+		       "loads", "anew", "late", "hit p99.9");
+}
+
+/* Of all takers, so far. */
+static tw_duration longest_hits(const struct job *job)
+{
+	struct percentiles *hits = percentiles_create();
+	tw_duration longest;
+
+	for (int64_t i = 0; i < job->settings.threads; i++)
+		percentiles_merge(hits, job->takers[i].hits);
+	longest = percentiles_at(hits, 99.9);
+	percentiles_destroy(hits);
+	return longest;
 }
 
 /* Fits into 80 columns. */
@@ -255,15 +318,15 @@ static void show(struct job *job, struct progress *progress, uint64_t takes_befo
 	tw_cache_get_stats(job->cache, &stats);
 	takes = stats.hits + stats.misses + stats.absent;
 	hit_ratio = takes > 0 ? 100 * (double)(stats.hits + stats.absent) / (double)takes : 0;
-	progress_show(progress, "%6.1f s %11s %9s %7.2f%% %9s %11s %9s %8s",
+	progress_show(progress, "%6.1f s %11s %9s %7.2f%% %9s %9s %9s %9s",
 		      seconds_of(stopwatch_now() - job->start),
 		      format_count((int64_t)takes).characters,
 		      format_count((int64_t)((double)(takes - takes_before) / seconds_of(interval)))
 			      .characters,
 		      hit_ratio, format_count((int64_t)stats.loads).characters,
-		      format_count((int64_t)(takes - stats.loads)).characters,
-		      format_count((int64_t)stats.entries).characters,
-		      format_count((int64_t)stats.removed[TW_CAUSE_EXPIRED]).characters);
+		      format_count((int64_t)stats.refreshes).characters,
+		      format_count((int64_t)counted(&job->late)).characters,
+		      format_duration(longest_hits(job)).characters);
 }
 
 static uint64_t takes_so_far(struct job *job)
@@ -314,8 +377,8 @@ static bool verify_counts(struct job *job, uint64_t takes, const struct tw_cache
 		       takes);
 	right &= check("loads", stats->loads, counted(&job->loads));
 	right &= check("loads that gave nothing", stats->load_errors, counted(&job->lacks));
-	right &= check("misses that loaded or waited", stats->loads + stats->load_waits,
-		       stats->misses);
+	right &= check("misses that loaded or waited",
+		       stats->loads - stats->refreshes + stats->load_waits, stats->misses);
 	right &= check("entries and removals", stats->entries + removed, stats->inserts);
 	right &= check("entries over the limit",
 		       stats->entries > limit ? stats->entries - limit : 0, 0);
@@ -334,11 +397,21 @@ static bool verify_values(struct job *job)
 	return right;
 }
 
-static void print_summary(struct job *job, const struct percentiles *times, uint64_t takes,
+static void print_times(const char *what, const struct percentiles *times)
+{
+	printf("%s: p50 %s, p90 %s, p99 %s, p99.9 %s\n", what,
+	       format_duration(percentiles_at(times, 50)).characters,
+	       format_duration(percentiles_at(times, 90)).characters,
+	       format_duration(percentiles_at(times, 99)).characters,
+	       format_duration(percentiles_at(times, 99.9)).characters);
+}
+
+static void print_summary(struct job *job, const struct percentiles *hits,
+			  const struct percentiles *waits, uint64_t takes,
 			  const struct tw_cache_stats *stats)
 {
 	double seconds = seconds_of(stopwatch_now() - job->start);
-	uint64_t saved = takes - stats->loads;
+	uint64_t saved = takes - (stats->loads - stats->refreshes);
 
 	printf("%s takes in %.1f s, %s a second: hit ratio %.2f %%\n",
 	       format_count((int64_t)takes).characters, seconds,
@@ -351,11 +424,11 @@ static void print_summary(struct job *job, const struct percentiles *times, uint
 	       format_duration(job->settings.source_time).characters,
 	       format_count((int64_t)saved).characters,
 	       format_duration((int64_t)saved * job->settings.source_time).characters);
-	printf("a take: p50 %s, p90 %s, p99 %s, p99.9 %s\n",
-	       format_duration(percentiles_at(times, 50)).characters,
-	       format_duration(percentiles_at(times, 90)).characters,
-	       format_duration(percentiles_at(times, 99)).characters,
-	       format_duration(percentiles_at(times, 99.9)).characters);
+	printf("%s of the loads were ahead of a deadline; %s takes came after one, and loaded\n",
+	       format_count((int64_t)stats->refreshes).characters,
+	       format_count((int64_t)counted(&job->late)).characters);
+	print_times("a take of what is there", hits);
+	print_times("a take that waits for a load", waits);
 	printf("left: %s expired, %s to make room, %s deleted after %s changes\n",
 	       format_count((int64_t)stats->removed[TW_CAUSE_EXPIRED]).characters,
 	       format_count((int64_t)stats->removed[TW_CAUSE_SIZE]).characters,
@@ -374,10 +447,14 @@ static void execute_nothing(void *context, const struct tw_task *task)
 static void on_remove(void *context, const struct tw_cache_entry *entry, enum tw_cache_cause cause)
 {
 	struct job *job = context;
+	uint64_t number;
 
-	(void)entry;
-	(void)cause;
 	count(&job->told);
+	if (cause != TW_CAUSE_SIZE && cause != TW_CAUSE_EXPLICIT)
+		return;
+	memcpy(&number, tw_cache_entry_key(entry, NULL), sizeof(number));
+	/* relaxed: a statistic */
+	atomic_store_explicit(&job->rows[number].deadline, 0, memory_order_relaxed);
 }
 
 static void open_cache(struct job *job)
@@ -388,6 +465,11 @@ static void open_cache(struct job *job)
 		.max_entries = (uint64_t)job->settings.keys / 10,
 		.policy = job->settings.policy ? TW_POLICY_LRU : TW_POLICY_S3FIFO,
 		.on_remove = on_remove,
+		.load = load,
+		.load_context = job,
+		.loaders = LOADERS,
+		.refresh_after = job->settings.refresh,
+		.max_refreshing = REFRESHING_MOST,
 	};
 
 	if (tw_create(&job->wheel, TW_MILLISECOND, 512, execute_nothing, &wheel_options) != TW_OK)
@@ -398,8 +480,9 @@ static void open_cache(struct job *job)
 }
 
 /* Waits for the takers, and answers how many takes there were. */
-static uint64_t takers_end(struct job *job, struct taker *takers, struct percentiles *times)
+static uint64_t takers_end(struct job *job, struct percentiles *hits, struct percentiles *waits)
 {
+	struct taker *takers = job->takers;
 	uint64_t takes = 0;
 
 	/* relaxed: the joins come after it */
@@ -407,8 +490,10 @@ static uint64_t takers_end(struct job *job, struct taker *takers, struct percent
 	for (int64_t i = 0; i < job->settings.threads; i++) {
 		pthread_join(takers[i].thread, NULL);
 		takes += takers[i].takes;
-		percentiles_merge(times, takers[i].times);
-		percentiles_destroy(takers[i].times);
+		percentiles_merge(hits, takers[i].hits);
+		percentiles_merge(waits, takers[i].waits);
+		percentiles_destroy(takers[i].hits);
+		percentiles_destroy(takers[i].waits);
 	}
 	free(takers);
 	return takes;
@@ -416,26 +501,27 @@ static uint64_t takers_end(struct job *job, struct taker *takers, struct percent
 
 static bool run(struct job *job)
 {
-	struct percentiles *times = percentiles_create();
+	struct percentiles *hits = percentiles_create();
+	struct percentiles *waits = percentiles_create();
 	struct tw_cache_stats stats;
-	struct taker *takers;
 	uint64_t takes;
 	bool right;
 
 	open_cache(job);
 	job->start = stopwatch_now();
-	takers = takers_start(job);
+	job->takers = takers_start(job);
 	watch(job);
-	takes = takers_end(job, takers, times);
+	takes = takers_end(job, hits, waits);
 	tw_cache_flush(job->cache);
 	tw_cache_get_stats(job->cache, &stats);
-	print_summary(job, times, takes, &stats);
+	print_summary(job, hits, waits, takes, &stats);
 	right = verify_counts(job, takes, &stats);
 	tw_cache_destroy(job->cache);
 	right &= check("entries that left", counted(&job->told), stats.inserts);
 	right &= verify_values(job);
 	tw_destroy(job->wheel);
-	percentiles_destroy(times);
+	percentiles_destroy(hits);
+	percentiles_destroy(waits);
 	return right;
 }
 
@@ -451,8 +537,10 @@ static void parse(int argc, char **argv, struct settings *settings)
 		 .help = "time of a load"},
 		{"expire", OPTION_DURATION, &settings->expire, 1, TW_HOUR,
 		 .help = "lifetime of an entry"},
+		{"refresh", OPTION_DURATION, &settings->refresh, 0, TW_HOUR,
+		 .help = "after which an entry is loaded anew; 0: none is"},
 		{"policy", OPTION_CHOICE, &settings->policy, .choices = "s3fifo,lru",
-		 .help = "who makes room"},
+		 .help = "how room is made"},
 		{"quiet", OPTION_FLAG, &settings->quiet, .help = "no progress line"},
 		{0},
 	};
@@ -467,7 +555,8 @@ int main(int argc, char **argv)
 			     .threads = 32,
 			     .seconds = 10 * TW_SECOND,
 			     .source_time = TW_MILLISECOND,
-			     .expire = 2 * TW_SECOND},
+			     .expire = 2 * TW_SECOND,
+			     .refresh = TW_SECOND},
 	};
 	struct zipf *zipf;
 	bool right;
