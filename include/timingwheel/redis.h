@@ -18,7 +18,7 @@
  *    (appendonly, replication: the server's settings).
  *  - At most one task has a key. Adding it again replaces it or is refused, as the caller says.
  *  - Each run has a token higher than those of all earlier runs of the task. A service that keeps
- *    the highest token seen can refuse a run that comes late; Redis itself refuses its
+ *    the highest token seen of each key can refuse a run that comes late; Redis itself refuses its
  *    acknowledgement. Tokens are microseconds since 1970, by the server's clock, or a little more:
  *    they go up even where a server crashed and forgot the last of them, unless its clock went
  *    back.
@@ -102,21 +102,45 @@ struct tw_redis_error {
 struct tw_redis_options {
 	/*
 	 * redis://[[user]:password@]host[:port][/database], parts with %XX where need be; rediss://
-	 * is the same over TLS, where the library was built with it. NULL: redis://127.0.0.1:6379.
-	 * Of a cluster, any node: the others are asked for.
+	 * is the same over TLS. NULL: redis://127.0.0.1:6379. Of a cluster, any node: the others
+	 * are asked for; several may be given, host:port,host:port: the first that answers is
+	 * taken. Also
+	 *   redis+unix://[[user]:password@]/path, of up to 107 bytes; nodes of a cluster that tells
+	 *                    of no hosts are looked for on this machine then
+	 *   redis+sentinel://[[user]:password@]host:port,host:port/master[/database], and rediss+:
+	 *                    the master is asked for at each connecting; both over TLS or neither
+	 * and behind all of them ?name=value&name=value: timeout (in seconds: both time limits
+	 * below), database, client_name, ca_file, certificate_file, key_file, server_name.
 	 */
 	const char *url;
-	const char *user;       /* NULL: as in url; only with a password */
-	const char *password;   /* NULL: as in url */
+	const char *user;     /* NULL: as in url; only with a password */
+	const char *password; /* NULL: as in url */
+	/* The Sentinels' own login; NULL: none. */
+	const char *sentinel_user;
+	const char *sentinel_password;
+	/* What CLIENT LIST shows; NULL: as in url, or "timingwheel". */
+	const char *client_name;
+	/*
+	 * TLS, 1.2 at least. Files in PEM; NULL: as in url. The server's certificate must come from
+	 * an authority of ca_file (NULL: of the system's store), and be for server_name (NULL: for
+	 * the host by which it is reached). The certificate, with the chain behind it, and its key
+	 * are ours, for servers that ask for one.
+	 */
+	const char *ca_file;
+	const char *certificate_file;
+	const char *key_file;
+	const char *server_name;
 	const char *name_space; /* NULL: "default" */
 	/* Shards of the namespace, 1 to TW_REDIS_SHARDS_MAX; 0: 64. Fixed by the first to open
 	 * it. */
 	unsigned shards;
-	tw_duration connect_timeout; /* for one connection; 0: 2 s */
-	tw_duration reply_timeout;   /* for one reply; 0: 5 s */
-	/* How long a call goes on trying while the server can't be reached, loads, is read-only or
-	 * moves slots. 0: 5 s; TW_FOREVER: without end; negative: it tries once. tw_redis_open
-	 * itself tries once. */
+	/* For one connection, TLS's beginning included; 0: 2 s. The addresses of one name are tried
+	 * in their order, and share it: one that is silent has its part of what is left. */
+	tw_duration connect_timeout;
+	tw_duration reply_timeout; /* for one whole reply; 0: 5 s */
+	/* How long a call goes on trying while the server can't be reached, loads, is busy with a
+	 * script, is read-only or moves slots, also where it says so as it is connected to. 0: 5 s;
+	 * TW_FOREVER: without end; negative: it tries once. tw_redis_open itself tries once. */
 	tw_duration patience;
 	/* Work even where the server may evict our keys (maxmemory-policy allkeys-…), or won't
 	 * tell. */
@@ -129,9 +153,11 @@ struct tw_redis;
  * Connects, logs in, and looks at the server: its version (5 or later), its eviction policy,
  * whether it is a cluster, and the namespace's number of shards. Any number may be open; each has
  * one connection to every node it needs. *error (may be NULL) tells what went wrong. TW_OK;
- * TW_INVALID: a bad option or URL; TW_REDIS_UNREACHABLE: nobody answers there; TW_REDIS_REFUSED:
- * login or permission refused; TW_REDIS_UNFIT: the server can't be used: too old, may evict,
- * another number of shards, no TLS in this build; TW_REDIS_FAILED: the server answered with an
+ * TW_INVALID: a bad option or URL, a file that can't be used, no such database;
+ * TW_REDIS_UNREACHABLE: nobody answers there, or the server is not ready: it loads, is busy with a
+ * script, has no room for another client; TW_REDIS_REFUSED: login or permission refused;
+ * TW_REDIS_UNFIT: the server can't be used: too old, may evict, another number of shards, a
+ * certificate that can't be trusted, a Sentinel; TW_REDIS_FAILED: the server answered with an
  * error; TW_NO_MEMORY. On failure *redis is NULL.
  */
 TW_API enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
@@ -141,8 +167,10 @@ TW_API enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_red
 TW_API void tw_redis_close(struct tw_redis *redis);
 
 /*
- * Every call below that takes a struct tw_redis may be made from any thread; one at a time is
- * served, others wait. They reconnect by themselves. Beside those named, each may answer
+ * Every call below that takes a struct tw_redis may be made from any thread; those that are made at
+ * the same time share round trips. They reconnect by themselves. A node of a cluster that is slow
+ * to reply holds up those for other nodes by some 4 ms; only while it is connected to anew do
+ * all wait, for connect_timeout and reply_timeout at most. Beside those named, each may answer
  *   TW_INVALID               no redis, a bad argument, a key that is empty or too long
  *   TW_REDIS_UNREACHABLE     nothing was sent or nothing was changed; tried for `patience`
  *   TW_REDIS_OUTCOME_UNKNOWN the connection broke after a change was sent and before its reply: it
@@ -151,7 +179,15 @@ TW_API void tw_redis_close(struct tw_redis *redis);
  *   TW_REDIS_REFUSED         login or permission refused
  *   TW_REDIS_FAILED          the server answered with an error that trying again won't mend
  *   TW_NO_MEMORY
+ * None is a cancellation point while it talks to a server: a thread that is cancelled in a call,
+ * or in tw_redis_open, goes on to its end, which its time limits and `patience` bound.
+ * A fork's child may use what was open before: it gets connections of its own. The calls that other
+ * threads were making are the parent's alone.
  */
+
+/* How long the calls that this thread makes go on trying, of any tw_redis, from now on: as the
+ * option `patience`; 0: as that option says. Returns what it was. */
+TW_API tw_duration tw_redis_set_patience(tw_duration patience);
 
 /* What went wrong in the last call that failed, of any thread; TW_INVALID and TW_NO_MEMORY, which
  * need no words, may leave it as it was. */
@@ -174,7 +210,17 @@ enum tw_redis_mode {
 	TW_REDIS_REPLACE /* add only if a task has the key: else TW_NOT_FOUND */
 };
 
-enum tw_redis_method { TW_REDIS_POST, TW_REDIS_GET };
+enum tw_redis_method {
+	TW_REDIS_POST,
+	TW_REDIS_GET,
+	TW_REDIS_PUT,
+	TW_REDIS_PATCH,
+	TW_REDIS_DELETE,
+	TW_REDIS_HEAD
+};
+
+/* "POST" and so on; NULL: it is none. */
+TW_API const char *tw_redis_method_name(enum tw_redis_method method);
 
 /* A task to add. All zero but the key: due now, no body, for a handler. */
 struct tw_redis_task {
@@ -188,7 +234,7 @@ struct tw_redis_task {
 	/* Runs that it may have until it becomes a dead letter, those that a worker's death ended
 	 * among them. 0: 8; up to TW_REDIS_ATTEMPTS_MAX. */
 	unsigned max_attempts;
-	/* Any bytes; a POST's body (JSON, if no header Content-Type says otherwise). */
+	/* Any bytes; the request's body (JSON, if no header Content-Type says otherwise). */
 	const void *body;
 	size_t body_size; /* up to TW_REDIS_BODY_MAX */
 	/* The callback, http:// or https://; NULL: the task is for a handler. */
@@ -204,16 +250,17 @@ struct tw_redis_task {
  * TW_OK; TW_EXISTS, TW_NOT_FOUND: see tw_redis_mode; TW_REDIS_BAD_DATA: a URL that is not http or
  * https, or has no host or a blank, a header with no name or a control character, or one that the
  * worker sets itself (Tw-…, Content-Length, Host, Transfer-Encoding, Connection, Expect), headers
- * without a URL, a GET with a body, text that is not UTF-8, or over a limit. One round trip.
+ * without a URL, a HEAD with a body, text that is not UTF-8, or over a limit. One round trip.
  */
 TW_API enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
 				   int64_t *due_ms);
 
 /*
- * Adds many, pipelined: up to 256 share a round trip, and those of one shard a script call. Tasks
- * of one key are added in their order. each[i] (may be NULL) is what tw_redis_add would answer for
- * tasks[i]; all are tried, whatever happens to others, until the server is gone. TW_OK: all were
- * added; else the status of the first that was not.
+ * Adds many, pipelined: up to 256 share a round trip and a script call, in a cluster those of one
+ * shard. Tasks of one key are added in their order. each[i] (may be NULL) is what tw_redis_add
+ * would answer for tasks[i]; all are tried, whatever happens to others, until the server is gone.
+ * TW_OK: all were added; else the status of the first that was not. TW_REDIS_UNFIT: the server has
+ * become a cluster since tw_redis_open.
  */
 TW_API enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_task *tasks,
 					size_t count, enum tw_status *each);
@@ -247,7 +294,7 @@ struct tw_redis_info {
 	struct tw_redis_task task;
 	enum tw_redis_state state;
 	/* Milliseconds since 1970, server's time: due, next attempt, end of the lease; of a dead
-	 * letter when it died. */
+	 * letter when it died. Something else may have written it: INT64_MAX is inf, or beyond. */
 	int64_t due_ms;
 	int64_t now_ms;    /* the server's time when it was read */
 	unsigned attempts; /* begun so far */
@@ -261,7 +308,7 @@ struct tw_redis_info {
 typedef bool tw_redis_each_fn(void *context, const struct tw_redis_info *info);
 
 /*
- * Gives the key's task to `each`, once. May call nothing of this tw_redis meanwhile. TW_OK;
+ * Gives the key's task to `each`, once. `each` may call this tw_redis. TW_OK;
  * TW_NOT_FOUND: no task has the key (a dead letter doesn't count). One round trip.
  */
 TW_API enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
@@ -313,7 +360,8 @@ struct tw_redis_job {
 	size_t header_count;
 	unsigned attempt; /* 1 the first time */
 	unsigned max_attempts;
-	uint64_t token; /* higher than of every earlier run of this task */
+	/* Higher than of every earlier run of this task; others' runs may have the same. */
+	uint64_t token;
 	int64_t due_ms; /* when it was due, or its earlier lease ended; server's time */
 	/* How late it was when it was claimed, or, in a handler, when that began: server's time. */
 	tw_duration lateness;
@@ -420,6 +468,10 @@ struct tw_redis_worker_options {
 	 * to 1024. */
 	unsigned handlers;
 	unsigned callbacks;
+	/* Of these callbacks, for one host and port (0: an eighth, rounded up). Hosts take turns.
+	 * Tasks for one that has its share and answers none for 100 ms go back to Redis, due again
+	 * a little later, so that they hold up no others. */
+	unsigned callbacks_per_host;
 	/* How long a task is leased, 100 ms to 1 day; extended at a third of it, while it runs. 0:
 	 * 30 s. A dead worker's tasks run again after this time. */
 	tw_duration lease;
@@ -451,11 +503,15 @@ struct tw_redis_worker;
 /*
  * Starts a worker: a main thread that claims and acknowledges, one for callbacks, and the
  * handlers'. It opens its own connections with `redis_options`. Strings are copied. Callbacks are
- * sent with the task's headers and Tw-Key, Tw-Attempt and Tw-Token; http and https only, redirects
- * are not followed, and no proxy of the environment is used. 2xx: done. 408, 429 and 5xx, and no
- * answer: tried again later, after Retry-After if that is longer (up to one day). All else: a dead
- * letter. Statuses as tw_redis_open; TW_SYSTEM: a thread could not be started. On failure *worker
- * is NULL.
+ * sent with the task's headers and Tw-Key, Tw-Attempt, Tw-Token and Idempotency-Key (if the task
+ * has none of its own): key and token, "order:7 17". One token may arrive twice: where a connection
+ * that was kept breaks before the answer's first byte the request is sent again. http and https
+ * only, redirects are not followed, and no proxy of the environment is used. Of an answer's body
+ * 64 KiB are read; if there is more, its status counts and the connection is closed. 2xx: done.
+ * 408, 429 and 5xx, and no answer: tried again later, after Retry-After if that is longer (up to
+ * one day). All else: a dead letter. A worker is its process's: a fork's child has none of its
+ * threads, and must leave it alone, also its end. Statuses as tw_redis_open; TW_SYSTEM: a thread
+ * could not be started. On failure *worker is NULL.
  */
 TW_API enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
 					    const struct tw_redis_options *redis_options,
@@ -467,12 +523,19 @@ TW_API enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
  * within `grace` (≥ 0; TW_FOREVER: without a limit). Then callbacks are broken off and their
  * tasks given back, to run again. Waits for all that. NULL is fine.
  * Redis has 2 s more to hear of it; what it can't be told will run again (TW_REDIS_END_UNTOLD).
- * TW_OK: all has ended, and the worker is freed. TW_RUNNING: handlers still run, which can't be
- * broken off; they go on, and so do their leases. The worker still exists: call again, or exit.
- * TW_INVALID: called from a handler or hook of this worker, or grace < 0; nothing happens.
- * One thread at a time.
+ * TW_OK: all has ended; also when it had before. TW_RUNNING: handlers still run, which can't be
+ * broken off; they go on, and so do their leases: call again, or exit. TW_INVALID: called from a
+ * handler or hook of this worker, or grace < 0; nothing happens. Any thread, any number of times;
+ * of several at a time the shortest grace counts. Then tw_redis_worker_destroy frees it.
  */
 TW_API enum tw_status tw_redis_worker_stop(struct tw_redis_worker *worker, tw_duration grace);
+
+/*
+ * Frees the worker; stops it with a grace of 0 if that has not been done, and waits for handlers
+ * that still run. TW_OK; TW_INVALID: called from a handler or hook of this worker; nothing happens.
+ * NULL is fine. The last call: no other may run or follow.
+ */
+TW_API enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker);
 
 /* Counts since the start, and states at the moment. */
 struct tw_redis_worker_stats {
@@ -483,6 +546,7 @@ struct tw_redis_worker_stats {
 	uint64_t stale;
 	uint64_t released;
 	uint64_t untold;
+	uint64_t put_off;  /* given back for a while, since their host did not answer; no ends */
 	uint64_t extended; /* leases extended */
 	uint64_t buried; /* tasks made dead letters at a claim: their attempts had all been begun */
 	uint64_t claims; /* script calls that claim */
@@ -492,8 +556,7 @@ struct tw_redis_worker_stats {
 	uint64_t running; /* of these, being run */
 };
 
-/* TW_OK; TW_INVALID: no worker or nothing to fill. Any thread, until tw_redis_worker_stop is
- * called. */
+/* TW_OK; TW_INVALID: no worker or nothing to fill. Any thread, also once it has been stopped. */
 TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
 						struct tw_redis_worker_stats *stats);
 

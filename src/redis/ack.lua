@@ -1,23 +1,27 @@
--- Takes out tasks that are done. ARGV: how many, then key and run ("attempt:token") of each.
--- Answers a letter for each: o done, g gone, s stale: the lease is another's.
+-- Takes out tasks that are done. ARGV: how many, then their keys, then their runs
+-- ("attempt:token"). Answers a letter for each: o done, g gone, s stale: the lease is another's.
 local count = tonumber(ARGV[1])
-local keys, mine, answers = {}, {}, {}
+local runs = redis.call('HMGET', KEYS[3], unpack(ARGV, 2, count + 1))
+local answers
+local mine = {}
 
 for i = 1, count do
-	keys[i] = ARGV[2 * i]
-end
-local runs = redis.call('HMGET', KEYS[3], unpack(keys))
-for i = 1, count do
-	if runs[i] == ARGV[2 * i + 1] then
-		mine[#mine + 1] = keys[i]
-		answers[i] = 'o'
+	if runs[i] == ARGV[count + 1 + i] then
+		mine[#mine + 1] = ARGV[i + 1]
 	else
-		answers[i] = redis.call('ZSCORE', KEYS[1], keys[i]) and 's' or 'g'
+		answers = answers or {}
+		answers[i] = redis.call('ZSCORE', KEYS[1], ARGV[i + 1]) and 's' or 'g'
 	end
 end
 if #mine > 0 then
 	redis.call('ZREM', KEYS[1], unpack(mine))
 	redis.call('HDEL', KEYS[2], unpack(mine))
 	redis.call('HDEL', KEYS[3], unpack(mine))
+end
+if not answers then
+	return string.rep('o', count)
+end
+for i = 1, count do
+	answers[i] = answers[i] or 'o'
 end
 return table.concat(answers)

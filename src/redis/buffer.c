@@ -91,6 +91,14 @@ void buffer_bulk_text(struct buffer *buffer, const char *text)
 	buffer_bulk(buffer, text, strlen(text));
 }
 
+void buffer_bulk_of_two(struct buffer *buffer, const char *first, const char *second)
+{
+	buffer_mark(buffer, '$', strlen(first) + strlen(second));
+	buffer_append_text(buffer, first);
+	buffer_append_text(buffer, second);
+	buffer_append(buffer, "\r\n", 2);
+}
+
 void buffer_bulk_number(struct buffer *buffer, int64_t number)
 {
 	char text[24];

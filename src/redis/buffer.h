@@ -28,6 +28,8 @@ void buffer_append_text(struct buffer *buffer, const char *text);
 /* The head of a request of `count` arguments; the arguments. */
 void buffer_array(struct buffer *buffer, size_t count);
 void buffer_bulk(struct buffer *buffer, const void *data, size_t size);
+/* One argument of two parts. */
+void buffer_bulk_of_two(struct buffer *buffer, const char *first, const char *second);
 void buffer_bulk_text(struct buffer *buffer, const char *text);
 void buffer_bulk_number(struct buffer *buffer, int64_t number);
 

@@ -20,6 +20,7 @@
 /* How long the thread sleeps at most, if curl wants nothing earlier. */
 enum { SLEEP_MS = 1000 };
 static const tw_duration retry_after_max = 24 * TW_HOUR;
+static const size_t body_max = (size_t)64 * 1024;
 
 /* A place for one request at a time. */
 struct request {
@@ -27,6 +28,7 @@ struct request {
 	CURL *easy;
 	struct run *run; /* NULL: idle */
 	struct curl_slist *headers;
+	size_t body_size; /* of the answer, as far as it was read */
 	tw_duration start;
 };
 
@@ -37,11 +39,14 @@ static void curl_begin(void)
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-static size_t body_ignore(char *data, size_t size, size_t count, void *argument)
+/* The answer's body is of no interest; one that is too long breaks the transfer off. */
+static size_t body_take(char *data, size_t size, size_t count, void *argument)
 {
+	struct request *request = argument;
+
 	(void)data;
-	(void)argument;
-	return size * count;
+	request->body_size += size * count;
+	return request->body_size > body_max ? CURL_WRITEFUNC_ERROR : size * count;
 }
 
 /* The value of the answer's header; "" if it has none. */
@@ -88,7 +93,7 @@ static void answer_judge(struct request *request, CURLcode result)
 	long status = 0;
 
 	curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
-	if (result == CURLE_OK) {
+	if (result == CURLE_OK || request->body_size > body_max) {
 		run->http_status = (int)status;
 		run->outcome = outcome_of(status);
 		run->retry_least = retry_after(request->easy);
@@ -128,8 +133,9 @@ static bool header_add(struct request *request, const char *header)
 
 static bool headers_write(struct request *request, const struct tw_redis_job *job)
 {
-	char line[16 + 3 * TW_REDIS_KEY_MAX] = "Tw-Key: ";
+	char line[48 + 3 * TW_REDIS_KEY_MAX] = "Tw-Key: ";
 	bool typed = false;
+	bool named = false;
 	bool fine;
 
 	tw_redis_write_key(job->key, job->key_size, line + strlen(line));
@@ -140,11 +146,34 @@ static bool headers_write(struct request *request, const struct tw_redis_job *jo
 	fine = fine && headers_add(request, line) && headers_add(request, "Expect:");
 	for (size_t i = 0; i < job->header_count && fine; i++) {
 		typed = typed || !strncasecmp(job->headers[i], "Content-Type:", 13);
+		named = named || !strncasecmp(job->headers[i], "Idempotency-Key:", 16);
 		fine = header_add(request, job->headers[i]);
 	}
-	if (!typed && job->method == TW_REDIS_POST)
+	strcpy(line, "Idempotency-Key: ");
+	tw_redis_write_key(job->key, job->key_size, line + strlen(line));
+	snprintf(line + strlen(line), 24, " %" PRIu64, job->token);
+	if (!named)
+		fine = fine && headers_add(request, line);
+	if (!typed && (job->method == TW_REDIS_POST || job->body_size))
 		fine = fine && headers_add(request, "Content-Type: application/json");
 	return fine;
+}
+
+/* As curl wants it: POST is what sends a body, whatever the method is called. */
+static bool method_set(CURL *easy, const struct tw_redis_job *job)
+{
+	const char *name = tw_redis_method_name(job->method);
+
+	if (job->method == TW_REDIS_HEAD)
+		return !curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+	if (!job->body_size && (job->method == TW_REDIS_GET || job->method == TW_REDIS_DELETE))
+		return !curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L) &&
+		       !curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, name);
+	/* The body stays where it is, in the batch. */
+	return !curl_easy_setopt(easy, CURLOPT_POST, 1L) &&
+	       !curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, name) &&
+	       !curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)job->body_size) &&
+	       !curl_easy_setopt(easy, CURLOPT_POSTFIELDS, job->body_size ? job->body : "");
 }
 
 /* Every one of these can fail for want of memory alone, and then the request would not be what it
@@ -168,23 +197,21 @@ static bool request_fill(struct callbacks *callbacks, struct request *request)
 	       !curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) &&
 	       !curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms) &&
 	       !curl_easy_setopt(easy, CURLOPT_USERAGENT, "timingwheel") &&
-	       !curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, body_ignore) &&
+	       !curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, body_take) &&
+	       !curl_easy_setopt(easy, CURLOPT_WRITEDATA, request) &&
 	       !curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers) &&
 	       !curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
-	if (job->method == TW_REDIS_GET)
-		return fine && !curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
-	/* The body stays where it is, in the batch. */
-	return fine && !curl_easy_setopt(easy, CURLOPT_POST, 1L) &&
-	       !curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)job->body_size) &&
-	       !curl_easy_setopt(easy, CURLOPT_POSTFIELDS, job->body_size ? job->body : "");
+	return fine && method_set(easy, job);
 }
 
 static void request_end(struct callbacks *callbacks, struct request *request)
 {
 	struct run *run = request->run;
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 
 	curl_multi_remove_handle(callbacks->multi, request->easy);
-	run->took = clock_read_real(CLOCK_MONOTONIC) - request->start;
+	run->took = now - request->start;
+	hosts_end(&callbacks->hosts, run, now, run->http_status);
 	curl_slist_free_all(request->headers);
 	request->headers = NULL;
 	request->run = NULL;
@@ -201,6 +228,7 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 
 	callbacks->idle = request->next;
 	request->run = run;
+	request->body_size = 0;
 	request->start = clock_read_real(CLOCK_MONOTONIC);
 	run_begin(run, request->start);
 	if (request_fill(callbacks, request) &&
@@ -211,22 +239,47 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 	request_end(callbacks, request);
 }
 
-/* Starts what waits, as far as there is room. False: the thread is to end. */
-static bool callbacks_begin(struct callbacks *callbacks)
+/* Takes in what was handed over. False: the thread is to end. */
+static bool callbacks_take(struct callbacks *callbacks, tw_duration now)
+{
+	struct runner *runner = &callbacks->runner;
+	struct run_list fresh;
+	struct run *run;
+	bool give_back;
+	bool stop;
+
+	run_list_init(&fresh);
+	pthread_mutex_lock(&runner->lock);
+	run_list_move(&fresh, &runner->waiting);
+	give_back = callbacks->give_back;
+	stop = runner->stop;
+	pthread_mutex_unlock(&runner->lock);
+	while ((run = run_list_take(&fresh)))
+		hosts_add(&callbacks->hosts, run, now);
+	hosts_check(&callbacks->hosts, now);
+	if (give_back)
+		hosts_give_back(&callbacks->hosts);
+	return !stop;
+}
+
+/* Starts what waits, as far as there is room, and gives back what is put off. */
+static void callbacks_begin(struct callbacks *callbacks, tw_duration now)
 {
 	struct runner *runner = &callbacks->runner;
 	struct run *run;
-	bool stop;
 
-	pthread_mutex_lock(&runner->lock);
-	while (callbacks->idle && (run = runner_take(runner))) {
+	while (callbacks->idle && (run = hosts_take(&callbacks->hosts, now))) {
+		pthread_mutex_lock(&runner->lock);
+		runner->running++;
 		pthread_mutex_unlock(&runner->lock);
 		request_start(callbacks, run);
-		pthread_mutex_lock(&runner->lock);
 	}
-	stop = runner->stop;
+	if (!callbacks->hosts.put_off.count)
+		return;
+	pthread_mutex_lock(&runner->lock);
+	while ((run = run_list_take(&callbacks->hosts.put_off)))
+		runner_return(runner, run);
 	pthread_mutex_unlock(&runner->lock);
-	return !stop;
 }
 
 static void callbacks_collect(struct callbacks *callbacks)
@@ -265,17 +318,28 @@ static void callbacks_break_off(struct callbacks *callbacks)
 	}
 }
 
+/* Until a host is to be looked at. */
+static int sleep_ms(const struct callbacks *callbacks, tw_duration now)
+{
+	int64_t until_ms = delay_to_ms(callbacks->hosts.check_at - now);
+
+	return callbacks->hosts.check_at && until_ms < SLEEP_MS ? (int)until_ms : SLEEP_MS;
+}
+
 static void *callbacks_thread(void *argument)
 {
 	struct callbacks *callbacks = argument;
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	int running;
 
-	while (callbacks_begin(callbacks)) {
+	while (callbacks_take(callbacks, now)) {
+		callbacks_begin(callbacks, now);
 		/* At once, if some have begun. */
-		curl_multi_poll(callbacks->multi, NULL, 0, SLEEP_MS, NULL);
+		curl_multi_poll(callbacks->multi, NULL, 0, sleep_ms(callbacks, now), NULL);
 		curl_multi_perform(callbacks->multi, &running);
 		callbacks_collect(callbacks);
 		callbacks_break_off(callbacks);
+		now = clock_read_real(CLOCK_MONOTONIC);
 	}
 	return NULL;
 }
@@ -288,6 +352,7 @@ static void callbacks_free(struct callbacks *callbacks)
 	free(callbacks->requests);
 	if (callbacks->multi)
 		curl_multi_cleanup(callbacks->multi);
+	hosts_destroy(&callbacks->hosts);
 	runner_destroy(&callbacks->runner);
 }
 
@@ -320,6 +385,7 @@ enum tw_status callbacks_start(struct callbacks *callbacks,
 	memset(callbacks, 0, sizeof(*callbacks));
 	callbacks->options = options;
 	runner_init(&callbacks->runner, mailbox);
+	hosts_init(&callbacks->hosts, options->callbacks_per_host);
 	if (!requests_create(callbacks)) {
 		callbacks_free(callbacks);
 		return TW_NO_MEMORY;
@@ -359,4 +425,9 @@ void callbacks_submit(struct callbacks *callbacks, struct run_list *runs)
 void callbacks_abort(struct callbacks *callbacks)
 {
 	callbacks_tell(callbacks, &callbacks->abort);
+}
+
+void callbacks_give_back(struct callbacks *callbacks)
+{
+	callbacks_tell(callbacks, &callbacks->give_back);
 }

@@ -8,6 +8,7 @@
 
 #include <curl/curl.h>
 
+#include "hosts.h"
 #include "run.h"
 
 struct request;
@@ -21,9 +22,11 @@ struct callbacks {
 	/* The thread's own. */
 	struct request *requests; /* the options' `callbacks` of them */
 	struct request *idle;
+	struct hosts hosts;
 
 	struct runner runner; /* its lock is for all below */
 	bool abort;           /* break off all that run */
+	bool give_back;       /* begin nothing any more */
 };
 
 /* TW_OK, TW_NO_MEMORY or TW_SYSTEM; else nothing is to be stopped. */
@@ -35,6 +38,8 @@ void callbacks_stop(struct callbacks *callbacks);
 
 /* Hands over all of the list. */
 void callbacks_submit(struct callbacks *callbacks, struct run_list *runs);
+/* From now on none begins: those that wait come back soon, as given back. */
+void callbacks_give_back(struct callbacks *callbacks);
 /* Breaks off those that run: they come back soon, as given back. */
 void callbacks_abort(struct callbacks *callbacks);
 

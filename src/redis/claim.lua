@@ -1,11 +1,11 @@
 -- Leases what is due. ARGV: limit, lease in milliseconds. A task that has begun all its attempts
 -- and whose lease ended becomes a dead letter. What is over 4 MiB stays for the next claim. Answers
 -- now in microseconds; when the next is to be looked at, -1 if none is; how many were buried; the
--- first token; then key, due time, attempt and record of each, with tokens that count up. As text:
--- Redis would print a number as one with a fraction, for each task anew.
-local lease_end = string.format('%d', now + ARGV[2])
+-- token of all these runs; key and due time of each; its record; its attempt, nothing if each has
+-- its first. As it came from Redis where that can be: what is made anew here, for each task, costs
+-- more than reading it.
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])
-local reply = {string.format('%.0f', now_us), -1, 0, 0}
+local reply = {string.format('%.0f', now_us), -1, 0, 0, due, {}, {}}
 
 local function bury(key, attempts, record)
 	local reason = 'its last lease ended without a word from its worker'
@@ -20,60 +20,70 @@ local function bury(key, attempts, record)
 	end
 end
 
--- The records of the keys from number `first` on: so few at a time that hardly any is read that
--- stays for the next claim.
-local SOME = 25
-local function some_records(keys, first)
-	return redis.call('HMGET', KEYS[2], unpack(keys, first, math.min(first + SOME - 1, #keys)))
-end
-
 if #due > 0 then
+	local count = #due / 2
 	local keys = {}
-	for i = 1, #due, 2 do
-		keys[#keys + 1] = due[i]
+	for i = 1, count do
+		keys[i] = due[2 * i - 1]
 	end
 	local runs = redis.call('HMGET', KEYS[3], unpack(keys))
 	-- The time, so that tokens go up even where a server has lost the last of them.
 	local token = math.max(tonumber(redis.call('GET', KEYS[4]) or 0) + 1, now_us)
+	local token_text = string.format('%.0f', token)
+	local lease_end = string.format('%d', now + ARGV[2])
+	local first_run = '1:' .. token_text
+	local taken, records, attempts = {}, reply[6], {}
 	local scores, states = {}, {}
-	local bytes = 0
-	local records
+	local n, bytes, again = 0, 0, false
+	local some
 
-	redis.call('SET', KEYS[4], string.format('%.0f', token + #keys - 1))
+	redis.call('SET', KEYS[4], token_text)
 	reply[4] = token
-	for i, key in ipairs(keys) do
-		if i % SOME == 1 then
-			records = some_records(keys, i)
+	for i = 1, count do
+		-- So few records at a time that hardly any is read that stays for the next claim.
+		if i % 25 == 1 then
+			some = redis.call('HMGET', KEYS[2],
+				unpack(keys, i, math.min(i + 24, count)))
 		end
-		local record, run = records[(i - 1) % SOME + 1], runs[i]
-		local attempts = run and tonumber(string.match(run, '^%d+')) or 0
+		local key, record, run = keys[i], some[(i - 1) % 25 + 1], runs[i]
+		local begun = run and tonumber(string.match(run, '^%d+')) or 0
 		-- One that is not ours is claimed, too: the worker makes it a dead letter.
-		if not record or attempts >= tonumber(string.match(record, '^%d+') or 1) then
-			bury(key, attempts, record)
+		if not record or run and begun >= tonumber(string.match(record, '^%d+') or 1) then
+			bury(key, begun, record)
 		else
-			scores[#scores + 1] = lease_end
-			scores[#scores + 1] = key
-			states[#states + 1] = key
-			states[#states + 1] = string.format('%d:%.0f', attempts + 1, token)
-			local n = #reply
-			reply[n + 1] = key
-			reply[n + 2] = due[2 * i]
-			reply[n + 3] = attempts + 1
-			reply[n + 4] = record
-			token = token + 1
+			n = n + 1
+			taken[n] = i
+			records[n] = record
+			attempts[n] = begun + 1
+			again = again or begun > 0
+			scores[2 * n - 1] = lease_end
+			scores[2 * n] = key
+			states[2 * n - 1] = key
+			states[2 * n] = begun == 0 and first_run or begun + 1 .. ':' .. token_text
 			bytes = bytes + #record
 		end
 		if bytes > 4194304 then
 			break
 		end
 	end
-	if #scores > 0 then
+	if n > 0 then
 		redis.call('ZADD', KEYS[1], unpack(scores))
 		redis.call('HSET', KEYS[3], unpack(states))
+	end
+	if again then
+		reply[7] = attempts
+	end
+	if n < count then
+		reply[5] = {}
+		for i = 1, n do
+			reply[5][2 * i - 1] = keys[taken[i]]
+			reply[5][2 * i] = due[2 * taken[i]]
+		end
 	end
 end
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 if first[2] then
-	reply[2] = tonumber(first[2])
+	-- Something else may have written any number.
+	reply[2] = math.min(math.max(tonumber(first[2]), 0), 9007199254740991)
 end
 return reply

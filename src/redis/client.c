@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening, and the calls about one task. A call holds the lock while it talks to Redis: one
- * connection serves one caller at a time. What a script answers is a number: 0 or a due time, or
+ * Opening, and the calls about one task. What a script answers is a number: 0 or a due time, or
  * below zero why not.
  */
 #include "client.h"
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "record.h"
+#include "tls.h"
 
 /* How the keys of a namespace are laid out; another one could not be read by this library. */
 enum { LAYOUT_VERSION = 1 };
@@ -70,11 +70,17 @@ static enum tw_status layout_check(struct tw_redis *redis)
 
 	strcat(key, "layout");
 	snprintf(value, sizeof(value), "%d %u", LAYOUT_VERSION, redis->space.shards);
-	status = router_ask(&redis->router, slot, 4, set, &reply);
-	if (status != TW_OK)
-		return status;
-	freeReplyObject(reply);
+	/* Read first: a replica, and a server whose memory is full, can't write. */
 	status = router_ask(&redis->router, slot, 2, get, &reply);
+	if (status == TW_OK && reply->type == REDIS_REPLY_NIL) {
+		freeReplyObject(reply);
+		status = router_ask(&redis->router, slot, 4, set, &reply);
+		if (status != TW_OK)
+			return status;
+		freeReplyObject(reply);
+		/* Another client may have been first. */
+		status = router_ask(&redis->router, slot, 2, get, &reply);
+	}
 	if (status != TW_OK)
 		return status;
 	status = layout_compare(redis, reply);
@@ -84,10 +90,15 @@ static enum tw_status layout_check(struct tw_redis *redis)
 
 static enum tw_status open_router(struct tw_redis *redis, struct tw_redis_error *error)
 {
-	enum tw_status status = router_open(&redis->router, &redis->settings, &redis->space);
+	enum tw_status status;
+	int state;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	status = router_open(&redis->router, &redis->settings, &redis->space);
 	if (status == TW_OK)
 		status = layout_check(redis);
+	pthread_setcancelstate(state, &state);
+	redis->one_server = !redis->router.map.cluster;
 	if (status != TW_OK && error) {
 		*error = redis->router.error;
 		error->status = status;
@@ -108,8 +119,10 @@ enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_opti
 	opened = calloc(1, sizeof(*opened));
 	if (!opened)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
-	pthread_mutex_init(&opened->lock, NULL);
+	calls_init(&opened->calls, &opened->router);
 	status = settings_read(&opened->settings, options, error);
+	if (status == TW_OK)
+		status = tls_context_create(&opened->settings, error);
 	if (status == TW_OK) {
 		space_init(&opened->space, opened->settings.name_space, opened->settings.shards);
 		status = open_router(opened, error);
@@ -126,11 +139,10 @@ void tw_redis_close(struct tw_redis *redis)
 {
 	if (!redis)
 		return;
+	calls_destroy(&redis->calls);
 	router_close(&redis->router);
-	command_free(&redis->command);
-	buffer_free(&redis->record);
+	tls_context_free(&redis->settings);
 	settings_free(&redis->settings);
-	pthread_mutex_destroy(&redis->lock);
 	free(redis);
 }
 
@@ -138,9 +150,9 @@ void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error)
 {
 	if (!redis || !error)
 		return;
-	pthread_mutex_lock(&redis->lock);
-	*error = redis->router.error;
-	pthread_mutex_unlock(&redis->lock);
+	pthread_mutex_lock(&redis->calls.lock);
+	*error = redis->calls.error;
+	pthread_mutex_unlock(&redis->calls.lock);
 }
 
 unsigned tw_redis_shard(const struct tw_redis *redis, const void *key, size_t key_size)
@@ -165,74 +177,67 @@ unsigned tw_redis_shard_count(const struct tw_redis *redis)
 	return redis ? redis->space.shards : 0;
 }
 
-bool call_enter(struct tw_redis *redis, const struct script *script, const void *key,
-		size_t key_size)
+enum tw_status call_enter(struct tw_redis *redis, const struct script *script, const void *key,
+			  size_t key_size, struct call **call)
 {
 	if (!redis || !key || !key_size || key_size > TW_REDIS_KEY_MAX)
-		return false;
-	pthread_mutex_lock(&redis->lock);
-	command_begin(&redis->command, script, space_shard(&redis->space, key, key_size));
-	return true;
+		return TW_INVALID;
+	*call = call_begin(&redis->calls);
+	if (!*call)
+		return TW_NO_MEMORY;
+	command_begin(&(*call)->command, script, space_shard(&redis->space, key, key_size));
+	return TW_OK;
 }
 
-enum tw_status call_run(struct tw_redis *redis)
+enum tw_status call_ask(struct tw_redis *redis, struct call *call)
 {
-	struct command *command = &redis->command;
-
-	router_run(&redis->router, command, 1);
-	if (command->status != TW_OK)
-		redis->router.error.status = command->status;
-	return command->status;
+	call_run(&redis->calls, call, &call->command, 1);
+	return call->command.status;
 }
 
-void call_leave(struct tw_redis *redis)
+/* Runs a command that is answered by a number, and ends the call; *due_ms may be NULL. */
+static enum tw_status call_answer(struct tw_redis *redis, struct call *call, int64_t *due_ms)
 {
-	pthread_mutex_unlock(&redis->lock);
-}
-
-/* Runs a command that is answered by a number; *due_ms may be NULL. */
-static enum tw_status call_answer(struct tw_redis *redis, int64_t *due_ms)
-{
-	enum tw_status status = call_run(redis);
+	enum tw_status status = call_ask(redis, call);
 
 	if (status == TW_OK) {
-		status = answer_status(&redis->command, 0);
+		status = answer_status(&call->command, 0);
 		if (status != TW_OK)
-			error_set(&redis->router.error, status, "%s", tw_status_text(status));
+			error_set(&call->error, status, "%s", tw_status_text(status));
 		else if (due_ms)
-			*due_ms = command_integer(&redis->command, 0, 0);
+			*due_ms = command_integer(&call->command, 0, 0);
 	}
-	call_leave(redis);
-	return status;
+	return call_end(&redis->calls, call, status);
 }
 
 enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took)
 {
 	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
+	struct call *call;
 	enum tw_status status;
 
 	if (!redis)
 		return TW_INVALID;
-	pthread_mutex_lock(&redis->lock);
-	command_begin(&redis->command, &script_count, 0);
-	status = call_run(redis);
-	call_leave(redis);
+	call = call_begin(&redis->calls);
+	if (!call)
+		return TW_NO_MEMORY;
+	command_begin(&call->command, &script_count, 0);
+	status = call_end(&redis->calls, call, call_ask(redis, call));
 	if (status == TW_OK && took)
 		*took = clock_read_real(CLOCK_MONOTONIC) - start;
 	return status;
 }
 
 /* Checks the task and makes its record. */
-static enum tw_status add_prepare(struct tw_redis *redis, const struct tw_redis_task *task)
+static enum tw_status add_prepare(struct call *call, const struct tw_redis_task *task)
 {
-	struct tw_redis_error *error = &redis->router.error;
-	enum tw_status status = task_check(task, error);
+	enum tw_status status = task_check(task, &call->error);
 
-	return status == TW_OK ? record_write(&redis->record, task, error) : status;
+	return status == TW_OK ? record_write(&call->record, task, &call->error) : status;
 }
 
 /* Adds it to a command for its shard. */
-static void add_write(struct tw_redis *redis, struct command *command,
+static void add_write(const struct call *call, struct command *command,
 		      const struct tw_redis_task *task)
 {
 	static const char *const modes[] = {"any", "new", "replace"};
@@ -241,36 +246,42 @@ static void add_write(struct tw_redis *redis, struct command *command,
 	command_argument(command, task->key, task->key_size);
 	command_number(command, task->at_ms);
 	command_number(command, delay_to_us(task->delay));
-	command_argument(command, redis->record.data, redis->record.size);
+	command_argument(command, call->record.data, call->record.size);
+	command->answers++;
 }
 
 enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
 			    int64_t *due_ms)
 {
+	struct call *call;
 	enum tw_status status;
 
-	if (!redis || !task || !call_enter(redis, &script_add, task->key, task->key_size))
+	if (!task)
 		return TW_INVALID;
-	status = add_prepare(redis, task);
-	if (status == TW_OK) {
-		add_write(redis, &redis->command, task);
-		command_hint(&redis->command, &redis->space);
-		return call_answer(redis, due_ms);
-	}
-	call_leave(redis);
-	return status;
+	status = call_enter(redis, &script_add, task->key, task->key_size, &call);
+	if (status != TW_OK)
+		return status;
+	status = add_prepare(call, task);
+	if (status != TW_OK)
+		return call_end(&redis->calls, call, status);
+	add_write(call, &call->command, task);
+	command_hint(&call->command, &redis->space);
+	return call_answer(redis, call, due_ms);
 }
 
 /* Runs a script about the key alone. */
 static enum tw_status key_call(struct tw_redis *redis, const struct script *script, const void *key,
 			       size_t key_size)
 {
-	if (!call_enter(redis, script, key, key_size))
-		return TW_INVALID;
-	command_argument(&redis->command, key, key_size);
+	struct call *call;
+	enum tw_status status = call_enter(redis, script, key, key_size, &call);
+
+	if (status != TW_OK)
+		return status;
+	command_argument(&call->command, key, key_size);
 	if (script->hints)
-		command_hint(&redis->command, &redis->space);
-	return call_answer(redis, NULL);
+		command_hint(&call->command, &redis->space);
+	return call_answer(redis, call, NULL);
 }
 
 enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size)
@@ -294,20 +305,27 @@ enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key
 	const struct tw_redis_task moved = {
 		.key = key, .key_size = key_size, .at_ms = at_ms, .delay = delay};
 
-	if (task_check(&moved, NULL) != TW_OK || !call_enter(redis, &script_move, key, key_size))
-		return TW_INVALID;
-	command_argument(&redis->command, key, key_size);
-	command_number(&redis->command, at_ms);
-	command_number(&redis->command, delay_to_us(delay));
-	command_hint(&redis->command, &redis->space);
-	return call_answer(redis, due_ms);
+	struct call *call;
+	enum tw_status status = task_check(&moved, NULL);
+
+	if (status == TW_OK)
+		status = call_enter(redis, &script_move, key, key_size, &call);
+	if (status != TW_OK)
+		return status;
+	command_argument(&call->command, key, key_size);
+	command_number(&call->command, at_ms);
+	command_number(&call->command, delay_to_us(delay));
+	command_hint(&call->command, &redis->space);
+	return call_answer(redis, call, due_ms);
 }
 
-enum { ADDS_AT_ONCE = 256, ADD_ARGUMENTS = 5 };
+enum { ADDS_AT_ONCE = 256 };
 
-/* Tasks of one shard share a command: a call costs as much as the adding. */
+/* Tasks of one server, in a cluster those of one shard, share a command: a call costs as much as
+ * the adding. */
 struct adding {
 	struct tw_redis *redis;
+	struct call *call;
 	const struct tw_redis_task *tasks;
 	enum tw_status *each;        /* of the caller; may be NULL */
 	struct tw_redis_error error; /* of the first that was not added */
@@ -327,7 +345,7 @@ struct adding {
 static void adding_note(struct adding *adding, size_t index, const struct command *command,
 			enum tw_status status)
 {
-	struct tw_redis_error *error = &adding->redis->router.error;
+	struct tw_redis_error *error = &adding->call->error;
 
 	if (adding->each)
 		adding->each[index] = status;
@@ -335,7 +353,7 @@ static void adding_note(struct adding *adding, size_t index, const struct comman
 		return;
 	/* Say once more what was wrong with the task, for others may have come after it. */
 	if (!command)
-		(void)add_prepare(adding->redis, &adding->tasks[index]);
+		(void)add_prepare(adding->call, &adding->tasks[index]);
 	else if (command->status == TW_OK)
 		error_set(error, status, "%s", tw_status_text(status));
 	adding->error = *error;
@@ -344,15 +362,36 @@ static void adding_note(struct adding *adding, size_t index, const struct comman
 
 static struct command *adding_command(struct adding *adding, const struct tw_redis_task *task)
 {
-	unsigned shard = space_shard(&adding->redis->space, task->key, task->key_size);
+	bool one_server = adding->redis->one_server;
+	unsigned shard =
+		one_server ? 0 : space_shard(&adding->redis->space, task->key, task->key_size);
 	struct command *command = &adding->commands[adding->of_shard[shard]];
 
 	if (adding->of_shard[shard] < adding->used && command->shard == shard)
 		return command;
 	adding->of_shard[shard] = (uint16_t)adding->used;
 	command = &adding->commands[adding->used++];
-	command_begin(command, &script_add, shard);
+	command_begin(command, one_server ? &script_add_many : &script_add, shard);
+	command->one_server = one_server;
 	return command;
+}
+
+static void adding_add(struct adding *adding, struct command *command,
+		       const struct tw_redis_task *task)
+{
+	const struct space *space = &adding->redis->space;
+
+	if (command->one_server)
+		command_number(command, space_shard(space, task->key, task->key_size));
+	add_write(adding->call, command, task);
+}
+
+static void adding_hint(struct adding *adding, struct command *command)
+{
+	if (command->one_server)
+		command_text(command, adding->redis->space.channel);
+	else
+		command_hint(command, &adding->redis->space);
 }
 
 static void adding_write(struct adding *adding, size_t base, size_t count)
@@ -362,16 +401,16 @@ static void adding_write(struct adding *adding, size_t base, size_t count)
 		const struct tw_redis_task *task = &adding->tasks[base + i];
 		struct command *command = NULL;
 
-		adding->work[i].status = add_prepare(adding->redis, task);
+		adding->work[i].status = add_prepare(adding->call, task);
 		if (adding->work[i].status == TW_OK) {
 			command = adding_command(adding, task);
-			adding->work[i].place = command->count / ADD_ARGUMENTS;
-			add_write(adding->redis, command, task);
+			adding->work[i].place = command->answers;
+			adding_add(adding, command, task);
 		}
 		adding->work[i].command = command;
 	}
 	for (size_t i = 0; i < adding->used; i++)
-		command_hint(&adding->commands[i], &adding->redis->space);
+		adding_hint(adding, &adding->commands[i]);
 }
 
 /* Adds `count` tasks, ADDS_AT_ONCE at most, whose first is number `base`. False: the server is
@@ -381,7 +420,7 @@ static bool adding_run(struct adding *adding, size_t base, size_t count)
 	bool reached = true;
 
 	adding_write(adding, base, count);
-	router_run(&adding->redis->router, adding->commands, adding->used);
+	call_run(&adding->redis->calls, adding->call, adding->commands, adding->used);
 	for (size_t i = 0; i < count; i++) {
 		const struct command *command = adding->work[i].command;
 		enum tw_status status = command ? command->status : adding->work[i].status;
@@ -411,7 +450,7 @@ enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_t
 				 size_t count, enum tw_status *each)
 {
 	struct adding *adding;
-	enum tw_status status;
+	enum tw_status status = TW_NO_MEMORY;
 
 	if (!redis || (count && !tasks))
 		return TW_INVALID;
@@ -419,14 +458,15 @@ enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_t
 	if (!adding)
 		return TW_NO_MEMORY;
 	adding->redis = redis;
+	adding->call = call_begin(&redis->calls);
 	adding->tasks = tasks;
 	adding->each = each;
-	pthread_mutex_lock(&redis->lock);
-	adding_run_all(adding, count);
-	status = adding->error.status;
-	if (status != TW_OK)
-		redis->router.error = adding->error;
-	pthread_mutex_unlock(&redis->lock);
+	if (adding->call) {
+		adding_run_all(adding, count);
+		status = adding->error.status;
+		adding->call->error = adding->error;
+		call_end(&redis->calls, adding->call, status);
+	}
 	for (size_t i = 0; i < ADDS_AT_ONCE; i++)
 		command_free(&adding->commands[i]);
 	free(adding);

@@ -3,10 +3,9 @@
 #ifndef TIMINGWHEEL_REDIS_CLIENT_H
 #define TIMINGWHEEL_REDIS_CLIENT_H
 
-#include <pthread.h>
-
 #include <timingwheel/redis.h>
 
+#include "call.h"
 #include "command.h"
 #include "router.h"
 #include "settings.h"
@@ -17,23 +16,22 @@ struct tw_redis {
 	struct settings settings;
 	struct space space;
 
-	pthread_mutex_t lock; /* for all below, but in a worker, which has one to itself */
-	struct router router;
-	struct command command; /* for calls that need one */
-	struct buffer record;   /* for adding */
+	bool one_server; /* no cluster: a command may be about many shards */
+
+	struct router router; /* of the calls' leader; in a worker, of its main thread */
+	struct calls calls;
 };
 
 /* Milliseconds, rounded up, so that nothing is early. A delay ≤ 0 is 0. */
 int64_t delay_to_ms(tw_duration delay);
 
 /*
- * Locks it and begins its command for the key's shard. False: the arguments are bad, and nothing is
- * locked. Then call_end runs the command, notes what went wrong and answers the status; the lock is
- * held until call_leave.
+ * Begins a call with its command for the key's shard. TW_OK; TW_INVALID: the arguments are bad;
+ * TW_NO_MEMORY: then nothing is to be ended.
  */
-bool call_enter(struct tw_redis *redis, const struct script *script, const void *key,
-		size_t key_size);
-enum tw_status call_run(struct tw_redis *redis);
-void call_leave(struct tw_redis *redis);
+enum tw_status call_enter(struct tw_redis *redis, const struct script *script, const void *key,
+			  size_t key_size, struct call **call);
+/* Runs its command. */
+enum tw_status call_ask(struct tw_redis *redis, struct call *call);
 
 #endif

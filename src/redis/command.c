@@ -41,15 +41,21 @@ void command_hint(struct command *command, const struct space *space)
 	command_number(command, command->shard);
 }
 
-void command_write(const struct command *command, const struct space *space, struct buffer *request)
+void command_write(const struct command *command, const struct space *space, bool flagged,
+		   struct buffer *request)
 {
 	const struct script *script = command->script;
+	bool full = flagged && script->at_full_memory;
+	unsigned keys = command->one_key ? 1 : script->keys;
 
-	buffer_array(request, 3 + script->keys + command->count);
+	buffer_array(request, 3 + keys + command->count);
 	buffer_bulk_text(request, command->whole ? "EVAL" : "EVALSHA");
-	buffer_bulk_text(request, command->whole ? script->text : script->digest);
-	buffer_bulk_number(request, script->keys);
-	space_write_keys(space, command->shard, script->keys, request);
+	if (command->whole)
+		buffer_bulk_of_two(request, full ? SCRIPT_AT_FULL_MEMORY : "", script->text);
+	else
+		buffer_bulk_text(request, full ? script->full_digest : script->digest);
+	buffer_bulk_number(request, keys);
+	space_write_keys(space, command->shard, keys, request);
 	buffer_append(request, command->arguments.data, command->arguments.size);
 	if (command->arguments.failed)
 		request->failed = true;
@@ -62,6 +68,20 @@ int64_t command_integer(const struct command *command, size_t index, int64_t oth
 	if (reply && reply->type == REDIS_REPLY_ARRAY)
 		reply = index < reply->elements ? reply->element[index] : NULL;
 	return reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : otherwise;
+}
+
+struct command **command_queue(struct command *command, tw_duration now, struct command **last,
+			       tw_duration *next)
+{
+	if (command->stage != COMMAND_WAITING)
+		return last;
+	if (command->retry_at > now) {
+		*next = command->retry_at < *next ? command->retry_at : *next;
+		return last;
+	}
+	*last = command;
+	command->next = NULL;
+	return &command->next;
 }
 
 void command_end(struct command *command, enum tw_status status, redisReply *reply)

@@ -21,13 +21,19 @@
 
 struct node;
 
-enum command_stage { COMMAND_WAITING, COMMAND_SENT, COMMAND_ENDED };
+enum command_stage {
+	COMMAND_WAITING,
+	COMMAND_ASKED, /* sent behind ASKING, whose reply comes first */
+	COMMAND_SENT,
+	COMMAND_ENDED
+};
 
 struct command {
 	const struct script *script;
 	unsigned shard;
 	struct buffer arguments; /* written out */
 	size_t count;
+	size_t answers; /* how many its reply is to have; 0: any number */
 
 	/* What came of it. */
 	enum tw_status status;
@@ -37,8 +43,15 @@ struct command {
 	enum command_stage stage;
 	struct node *node; /* where it was sent, or is to be sent; NULL: where the shard lies */
 	bool asking;       /* the slot is on its way to that node: it must be asked for */
+	bool one_key;      /* declare one key alone */
+	bool one_server;   /* it is about many shards: not for a cluster */
 	bool whole;        /* the script is unknown there: send its text */
 	unsigned redirects;
+	tw_duration deadline;         /* monotonic: tried until then */
+	tw_duration retry_at;         /* monotonic: not before */
+	tw_duration pause;            /* the last, before it was tried again */
+	struct command *next;         /* of those in a pass, then of those sent to the node */
+	struct tw_redis_error *error; /* told what went wrong; NULL: nobody */
 	bool away; /* in the last pass its node could not be reached, or was not ready to serve */
 };
 
@@ -49,13 +62,20 @@ void command_number(struct command *command, int64_t number);
 /* The last ones of scripts that give hints. */
 void command_hint(struct command *command, const struct space *space);
 
-/* Writes the request as it is to be sent now. */
-void command_write(const struct command *command, const struct space *space,
+/* Writes the request as it is to be sent now; `flagged`: the server knows flags of scripts. */
+void command_write(const struct command *command, const struct space *space, bool flagged,
 		   struct buffer *request);
 
 /* The reply's whole number, or the one at `index` in a reply of many; `otherwise` if there is
  * none. */
 int64_t command_integer(const struct command *command, size_t index, int64_t otherwise);
+
+/*
+ * If it waits: puts it at *last, the end of a list, if it may be tried now; else *next becomes when
+ * it may, if that is earlier. Returns the new end of the list.
+ */
+struct command **command_queue(struct command *command, tw_duration now, struct command **last,
+			       tw_duration *next);
 
 void command_end(struct command *command, enum tw_status status, redisReply *reply);
 void command_free(struct command *command);

@@ -1,62 +1,92 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Three habits of hiredis are handled here. It writes with write(), which raises SIGPIPE when the
- * server is gone: the signal is blocked in the calling thread meanwhile, and taken away if it was
- * ours. Its redisReconnect forgets the read timeout: we never use it, a new context is made and its
- * timeouts are set. And it has TLS only as a separate library (connection_tls.c).
+ * Replies are put together by hiredis' reader; what it may make of a server's words is bounded
+ * here: so many bytes, so many elements. Each reply has a deadline for the whole of it.
  *
  * A server is looked at each time that we connect, since it may be another one by now: its eviction
  * policy must not drop keys that have no time to live, for ours have none.
  */
 #include "connection.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "buffer.h"
-#include "connection_tls.h"
+#include "base/clock.h"
 
-enum { VERSION_NEEDED = 5 }; /* scripts are replicated by their effects */
+enum {
+	VERSION_NEEDED = 5, /* scripts are replicated by their effects */
+	VERSION_WITH_FLAGS = 7
+};
+enum { READ_SIZE = 16384, ELEMENTS_MAX = 1 << 20 };
+/* A page of tasks has up to 100 bodies and headers. */
+static const size_t reply_size_max = (size_t)64 << 20;
 
-/* time > 0 */
-static struct timeval to_timeval(tw_duration time)
+/* hiredis 1.0 has another type for the number of elements. */
+#if HIREDIS_MAJOR >= 1
+typedef size_t element_count;
+#else
+typedef int element_count;
+#endif
+
+static redisReplyObjectFunctions functions;
+static void *(*array_create_freely)(const redisReadTask *task, element_count count);
+static pthread_once_t functions_once = PTHREAD_ONCE_INIT;
+
+/* Refused as if there were no memory for it. */
+static void *array_create(const redisReadTask *task, element_count count)
 {
-	/* Rounded up: 0 would be no limit. */
-	int64_t microseconds = (time - 1) / TW_MICROSECOND + 1;
+	return count <= ELEMENTS_MAX ? array_create_freely(task, count) : NULL;
+}
 
-	return (struct timeval){microseconds / 1000000, microseconds % 1000000};
+static void functions_fill(void)
+{
+	redisReader *reader = redisReaderCreate();
+
+	if (!reader)
+		return;
+	functions = *reader->fn;
+	array_create_freely = functions.createArray;
+	functions.createArray = array_create;
+	redisReaderFree(reader);
+}
+
+bool connection_is_open(const struct connection *connection)
+{
+	return connection->stream;
+}
+
+int connection_descriptor(const struct connection *connection)
+{
+	return connection->stream ? connection->stream->descriptor : -1;
 }
 
 void connection_close(struct connection *connection)
 {
-	if (connection->context)
-		redisFree(connection->context);
+	if (connection->reader)
+		redisReaderFree(connection->reader);
+	stream_close(connection->stream);
+	buffer_free(&connection->request);
 	memset(connection, 0, sizeof(*connection));
 }
 
-static void connection_broken(struct connection *connection, struct tw_redis_error *error)
+void connection_break(struct connection *connection, const char *reason,
+		      struct tw_redis_error *error)
 {
 	bool wrote = connection->wrote;
-	const char *text = connection->context->errstr;
 
-	if (connection->context->err == REDIS_ERR_IO && errno == EAGAIN)
-		text = "no reply in time";
-	error_set(error, TW_REDIS_UNREACHABLE, "the connection broke: %s", text);
+	error_set(error, TW_REDIS_UNREACHABLE, "the connection broke: %s", reason);
 	connection_close(connection);
 	connection->wrote = wrote;
 }
 
 bool connection_is_lost(struct connection *connection)
 {
-	redisContext *context = connection->context;
+	char byte;
 
-	/* Nothing is expected: what can be read is the end. */
-	if (context && poll(&(struct pollfd){.fd = context->fd, .events = POLLIN}, 1, 0) == 0)
+	/* No reply is expected: what can be read is the end. TLS may have something to say. */
+	if (connection->stream && stream_read(connection->stream, &byte, 1, 0) == 0)
 		return false;
 	connection_close(connection);
 	return true;
@@ -64,50 +94,84 @@ bool connection_is_lost(struct connection *connection)
 
 bool connection_append(struct connection *connection, const char *request, size_t size)
 {
-	return redisAppendFormattedCommand(connection->context, request, size) == REDIS_OK;
-}
+	bool fine;
 
-static bool write_all(struct connection *connection)
-{
-	connection->wrote = false;
-	for (int done = 0; !done; connection->wrote = true)
-		if (redisBufferWrite(connection->context, &done) != REDIS_OK)
-			return false;
-	return true;
+	buffer_append(&connection->request, request, size);
+	fine = !connection->request.failed;
+	/* Nothing of it is there: the requests of others are sent all the same. */
+	connection->request.failed = false;
+	return fine;
 }
 
 bool connection_write(struct connection *connection, struct tw_redis_error *error)
 {
-	const struct timespec now = {0, 0};
-	sigset_t pipe_signal;
-	sigset_t pending;
-	sigset_t before;
-	bool fine;
+	tw_duration deadline =
+		time_add(clock_read_real(CLOCK_MONOTONIC), connection->reply_timeout);
+	bool fine = stream_write(connection->stream, connection->request.data,
+				 connection->request.size, deadline, &connection->wrote);
 
-	sigemptyset(&pipe_signal);
-	sigaddset(&pipe_signal, SIGPIPE);
-	sigpending(&pending);
-	pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-	fine = write_all(connection);
+	/* It may hold a password. */
+	if (connection->request.data && connection->secret)
+		explicit_bzero(connection->request.data, connection->request.size);
+	connection->secret = false;
+	buffer_clear(&connection->request);
 	if (!fine)
-		connection_broken(connection, error);
-	/* One that was pending before is not ours to take. */
-	if (!fine && !sigismember(&pending, SIGPIPE))
-		while (sigtimedwait(&pipe_signal, NULL, &now) < 0 && errno == EINTR)
-			;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+		connection_break(connection, connection->stream->reason, error);
 	return fine;
+}
+
+/* The next reply among what has been read. False: it is broken. */
+static bool reply_take(struct connection *connection, redisReply **reply,
+		       struct tw_redis_error *error)
+{
+	void *taken = NULL;
+
+	if (redisReaderGetReply(connection->reader, &taken) != REDIS_OK) {
+		connection_break(connection, connection->reader->errstr, error);
+		return false;
+	}
+	*reply = taken;
+	if (taken)
+		connection->unread = 0;
+	else if (connection->unread > reply_size_max)
+		connection_break(connection, "the reply is too large", error);
+	return connection->stream;
+}
+
+/* Reads some more. 0: nothing has come by the deadline; -1: it is broken. */
+static ssize_t some_read(struct connection *connection, tw_duration deadline,
+			 struct tw_redis_error *error)
+{
+	char data[READ_SIZE];
+	ssize_t got = stream_read(connection->stream, data, sizeof(data), deadline);
+
+	if (got < 0) {
+		connection_break(connection, connection->stream->reason, error);
+	} else if (got) {
+		connection->unread += (size_t)got;
+		if (redisReaderFeed(connection->reader, data, (size_t)got) != REDIS_OK) {
+			connection_break(connection, connection->reader->errstr, error);
+			return -1;
+		}
+	}
+	return got;
 }
 
 redisReply *connection_read(struct connection *connection, struct tw_redis_error *error)
 {
-	void *reply = NULL;
+	tw_duration deadline =
+		time_add(clock_read_real(CLOCK_MONOTONIC), connection->reply_timeout);
+	redisReply *reply = NULL;
 
-	errno = 0;
-	/* Nothing is left to be written, so there is no SIGPIPE. */
-	if (redisGetReply(connection->context, &reply) != REDIS_OK) {
-		connection_broken(connection, error);
-		return NULL;
+	while (reply_take(connection, &reply, error) && !reply) {
+		ssize_t got = clock_read_real(CLOCK_MONOTONIC) < deadline
+				      ? some_read(connection, deadline, error)
+				      : 0;
+
+		if (!got)
+			connection_break(connection, "no reply in time", error);
+		if (got <= 0)
+			return NULL;
 	}
 	return reply;
 }
@@ -115,7 +179,11 @@ redisReply *connection_read(struct connection *connection, struct tw_redis_error
 redisReply *connection_ask(struct connection *connection, int count, const char **words,
 			   struct tw_redis_error *error)
 {
-	if (redisAppendCommandArgv(connection->context, count, words, NULL) != REDIS_OK) {
+	buffer_array(&connection->request, (size_t)count);
+	for (int i = 0; i < count; i++)
+		buffer_bulk_text(&connection->request, words[i]);
+	if (connection->request.failed) {
+		buffer_clear(&connection->request);
 		error_set(error, TW_NO_MEMORY, "out of memory");
 		return NULL;
 	}
@@ -124,16 +192,45 @@ redisReply *connection_ask(struct connection *connection, int count, const char 
 
 redisReply *connection_poll(struct connection *connection, struct tw_redis_error *error)
 {
-	redisContext *context = connection->context;
-	void *reply = NULL;
-	bool fine = redisGetReplyFromReader(context, &reply) == REDIS_OK;
+	redisReply *reply = NULL;
 
-	if (fine && !reply && poll(&(struct pollfd){.fd = context->fd, .events = POLLIN}, 1, 0) > 0)
-		fine = redisBufferRead(context) == REDIS_OK &&
-		       redisGetReplyFromReader(context, &reply) == REDIS_OK;
-	if (!fine)
-		connection_broken(connection, error);
+	while (reply_take(connection, &reply, error) && !reply &&
+	       some_read(connection, 0, error) > 0)
+		;
 	return reply;
+}
+
+static bool starts_with(const char *text, const char *start)
+{
+	return !strncmp(text, start, strlen(start));
+}
+
+/* Redis 5 and 6 begin the script, and tell it as the script's own error. */
+bool server_error_is_read_only(const char *text)
+{
+	return starts_with(text, "READONLY") ||
+	       (starts_with(text, "ERR Error running script") && strstr(text, " -READONLY "));
+}
+
+enum tw_status server_error_status(const char *text)
+{
+	static const struct {
+		const char *start;
+		enum tw_status status;
+	} known[] = {{"TRYAGAIN", TW_REDIS_UNREACHABLE},
+		     {"LOADING", TW_REDIS_UNREACHABLE},
+		     {"CLUSTERDOWN", TW_REDIS_UNREACHABLE},
+		     {"MASTERDOWN", TW_REDIS_UNREACHABLE},
+		     {"BUSY", TW_REDIS_UNREACHABLE},
+		     {"ERR max number of clients", TW_REDIS_UNREACHABLE},
+		     {"NOAUTH", TW_REDIS_REFUSED},
+		     {"NOPERM", TW_REDIS_REFUSED},
+		     {"WRONGPASS", TW_REDIS_REFUSED}};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (starts_with(text, known[i].start))
+			return known[i].status;
+	return server_error_is_read_only(text) ? TW_REDIS_UNREACHABLE : TW_REDIS_FAILED;
 }
 
 /* The value in what INFO tells; name ends with the colon. NULL: it is not told. */
@@ -154,9 +251,18 @@ static enum tw_status info_check(struct connection *connection, const redisReply
 	const char *version = info_find(info, "redis_version:");
 	const char *cluster = info_find(info, "cluster_enabled:");
 	const char *loading = info_find(info, "loading:");
+	const char *mode = info_find(info, "redis_mode:");
+	const char *role = info_find(info, "role:");
+	const char *port = info_find(info, "tcp_port:");
 
+	connection->flags = version && atoi(version) >= VERSION_WITH_FLAGS;
 	connection->cluster = cluster && *cluster == '1';
+	connection->tcp_port = port ? atoi(port) : 0;
 	connection->loading = loading && *loading == '1';
+	connection->replica = role && !strncmp(role, "slave", 5);
+	if (mode && !strncmp(mode, "sentinel", 8))
+		return error_set(error, TW_REDIS_UNFIT,
+				 "this is a Sentinel: redis+sentinel://host:port/master asks it");
 	if (version && atoi(version) < VERSION_NEEDED)
 		return error_set(error, TW_REDIS_UNFIT, "Redis %d or later is needed",
 				 VERSION_NEEDED);
@@ -173,53 +279,94 @@ static enum tw_status info_check(struct connection *connection, const redisReply
 	return TW_OK;
 }
 
+/* Of a request that a login consists of: what won't pass is a refusal. */
 static enum tw_status refusal(const redisReply *reply, struct tw_redis_error *error)
 {
-	if (!strncmp(reply->str, "LOADING", 7) || !strncmp(reply->str, "ERR max number", 14))
-		return error_set(error, TW_REDIS_UNREACHABLE, "%s", reply->str);
-	return error_set(error, TW_REDIS_REFUSED, "%s", reply->str);
+	enum tw_status status = server_error_status(reply->str);
+
+	if (starts_with(reply->str, "ERR DB index"))
+		return error_set(error, TW_INVALID, "the server has no such database: %s",
+				 reply->str);
+	return error_set(error, status == TW_REDIS_FAILED ? TW_REDIS_REFUSED : status, "%s",
+			 reply->str);
 }
 
-/* Writes AUTH and SELECT, where they are asked for, and INFO; answers how many come before it. */
-static int greeting_write(const struct settings *settings, struct buffer *request)
+static void login_write(struct connection *connection, const char *user, const char *password)
 {
-	int before = 0;
+	struct buffer *request = &connection->request;
 
-	if (settings->password) {
-		buffer_array(request, settings->user ? 3 : 2);
-		buffer_bulk_text(request, "AUTH");
-		if (settings->user)
-			buffer_bulk_text(request, settings->user);
-		buffer_bulk_text(request, settings->password);
-		before++;
-	}
-	if (settings->database) {
+	buffer_array(request, user ? 3 : 2);
+	buffer_bulk_text(request, "AUTH");
+	if (user)
+		buffer_bulk_text(request, user);
+	buffer_bulk_text(request, password);
+	connection->secret = true;
+}
+
+/* The requests of a greeting, in their order. */
+enum greeting { GREET_LOGIN, GREET_DATABASE, GREET_NAME, GREET_INFO, GREETINGS };
+
+/* Writes those that are needed. */
+static void greeting_write(struct connection *connection, const struct settings *settings,
+			   bool wanted[GREETINGS])
+{
+	struct buffer *request = &connection->request;
+
+	wanted[GREET_LOGIN] = settings->password;
+	wanted[GREET_DATABASE] = settings->database;
+	wanted[GREET_NAME] = wanted[GREET_INFO] = true;
+	if (wanted[GREET_LOGIN])
+		login_write(connection, settings->user, settings->password);
+	if (wanted[GREET_DATABASE]) {
 		buffer_array(request, 2);
 		buffer_bulk_text(request, "SELECT");
 		buffer_bulk_number(request, settings->database);
-		before++;
 	}
+	buffer_array(request, 3);
+	buffer_bulk_text(request, "CLIENT");
+	buffer_bulk_text(request, "SETNAME");
+	buffer_bulk_text(request, settings->client_name ? settings->client_name : "timingwheel");
 	buffer_array(request, 1);
 	buffer_bulk_text(request, "INFO");
-	return before;
+}
+
+static enum tw_status greeting_take(struct connection *connection, enum greeting greeting,
+				    const redisReply *reply, const struct settings *settings,
+				    struct tw_redis_error *error)
+{
+	bool refused = reply->type == REDIS_REPLY_ERROR;
+
+	/* That it passes is the same whatever was asked. */
+	if (refused && server_error_status(reply->str) == TW_REDIS_UNREACHABLE)
+		return refusal(reply, error);
+	switch (greeting) {
+	case GREET_LOGIN:
+	case GREET_DATABASE:
+		return refused ? refusal(reply, error) : TW_OK;
+	case GREET_INFO:
+		if (refused && starts_with(reply->str, "NOAUTH"))
+			return refusal(reply, error);
+		return info_check(connection, reply, settings, error);
+	default:
+		/* A user may lack the permission: it is a name. */
+		return TW_OK;
+	}
 }
 
 static enum tw_status greeting_read(struct connection *connection, const struct settings *settings,
-				    int before, struct tw_redis_error *error)
+				    const bool wanted[GREETINGS], struct tw_redis_error *error)
 {
 	enum tw_status status = TW_OK;
 
-	for (int i = 0; i <= before && status == TW_OK; i++) {
-		redisReply *reply = connection_read(connection, error);
+	for (enum greeting i = 0; i < GREETINGS && status == TW_OK; i++) {
+		redisReply *reply;
 
+		if (!wanted[i])
+			continue;
+		reply = connection_read(connection, error);
 		if (!reply)
 			return TW_REDIS_UNREACHABLE;
-		if (reply->type == REDIS_REPLY_ERROR &&
-		    (i < before || !strncmp(reply->str, "NOAUTH", 6) ||
-		     !strncmp(reply->str, "ERR max", 7)))
-			status = refusal(reply, error);
-		else if (i == before)
-			status = info_check(connection, reply, settings, error);
+		status = greeting_take(connection, i, reply, settings, error);
 		freeReplyObject(reply);
 	}
 	return status;
@@ -229,39 +376,78 @@ static enum tw_status connection_greet(struct connection *connection,
 				       const struct settings *settings,
 				       struct tw_redis_error *error)
 {
-	struct buffer request = {0};
-	int before = greeting_write(settings, &request);
-	enum tw_status status = TW_OK;
+	bool wanted[GREETINGS];
 
-	if (request.failed || !connection_append(connection, request.data, request.size))
-		status = error_set(error, TW_NO_MEMORY, "out of memory");
-	else if (!connection_write(connection, error))
-		status = TW_REDIS_UNREACHABLE;
-	if (request.data)
-		explicit_bzero(request.data, request.size);
-	buffer_free(&request);
-	return status == TW_OK ? greeting_read(connection, settings, before, error) : status;
+	greeting_write(connection, settings, wanted);
+	if (connection->request.failed) {
+		buffer_clear(&connection->request);
+		return error_set(error, TW_NO_MEMORY, "out of memory");
+	}
+	if (!connection_write(connection, error))
+		return TW_REDIS_UNREACHABLE;
+	return greeting_read(connection, settings, wanted, error);
+}
+
+/* Connects, and no more. */
+static enum tw_status connection_begin(struct connection *connection,
+				       const struct settings *settings,
+				       const struct address *address, struct tw_redis_error *error)
+{
+	tw_duration deadline =
+		time_add(clock_read_real(CLOCK_MONOTONIC), settings->connect_timeout);
+	struct tw_redis_error own;
+
+	error = error ? error : &own;
+	memset(connection, 0, sizeof(*connection));
+	connection->reply_timeout = settings->reply_timeout;
+	pthread_once(&functions_once, functions_fill);
+	connection->reader =
+		array_create_freely ? redisReaderCreateWithFunctions(&functions) : NULL;
+	if (!connection->reader)
+		return error_set(error, TW_NO_MEMORY, "out of memory");
+	connection->stream = stream_open(settings, address, deadline, error);
+	return connection->stream ? TW_OK : error->status;
 }
 
 enum tw_status connection_open(struct connection *connection, const struct settings *settings,
-			       const char *host, int port, struct tw_redis_error *error)
+			       const struct address *address, struct tw_redis_error *error)
 {
-	redisContext *context;
-	enum tw_status status = TW_OK;
+	enum tw_status status = connection_begin(connection, settings, address, error);
 
-	memset(connection, 0, sizeof(*connection));
-	context = redisConnectWithTimeout(host, port, to_timeval(settings->connect_timeout));
-	if (!context)
-		return error_set(error, TW_NO_MEMORY, "out of memory");
-	connection->context = context;
-	if (context->err ||
-	    redisSetTimeout(context, to_timeval(settings->reply_timeout)) != REDIS_OK)
-		status = error_set(error, TW_REDIS_UNREACHABLE, "%.150s:%d: %s", host, port,
-				   context->errstr);
-	if (status == TW_OK && settings->tls)
-		status = connection_secure(context, host, error);
 	if (status == TW_OK)
 		status = connection_greet(connection, settings, error);
+	if (status != TW_OK)
+		connection_close(connection);
+	return status;
+}
+
+static enum tw_status sentinel_greet(struct connection *connection, const struct settings *settings,
+				     struct tw_redis_error *error)
+{
+	enum tw_status status = TW_OK;
+	redisReply *reply;
+
+	if (!settings->sentinel_password)
+		return TW_OK;
+	login_write(connection, settings->sentinel_user, settings->sentinel_password);
+	if (connection->request.failed)
+		return error_set(error, TW_NO_MEMORY, "out of memory");
+	if (!connection_write(connection, error) || !(reply = connection_read(connection, error)))
+		return TW_REDIS_UNREACHABLE;
+	if (reply->type == REDIS_REPLY_ERROR)
+		status = refusal(reply, error);
+	freeReplyObject(reply);
+	return status;
+}
+
+enum tw_status connection_open_sentinel(struct connection *connection,
+					const struct settings *settings,
+					const struct address *address, struct tw_redis_error *error)
+{
+	enum tw_status status = connection_begin(connection, settings, address, error);
+
+	if (status == TW_OK)
+		status = sentinel_greet(connection, settings, error);
 	if (status != TW_OK)
 		connection_close(connection);
 	return status;

@@ -3,4 +3,5 @@
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 
 return {now, redis.call('ZCARD', KEYS[1]), redis.call('ZCOUNT', KEYS[1], '-inf', now),
-	redis.call('HLEN', KEYS[3]), redis.call('HLEN', KEYS[5]), tonumber(first[2] or -1)}
+	redis.call('HLEN', KEYS[3]), redis.call('HLEN', KEYS[5]), first[2] and
+	math.min(math.max(tonumber(first[2]), 0), 9007199254740991) or -1}

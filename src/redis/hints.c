@@ -13,12 +13,12 @@ static const tw_duration retry_time = TW_SECOND;
 
 bool hints_are_connected(const struct hints *hints)
 {
-	return hints->connection.context;
+	return connection_is_open(&hints->connection);
 }
 
 int hints_descriptor(const struct hints *hints)
 {
-	return hints->connection.context ? hints->connection.context->fd : -1;
+	return connection_descriptor(&hints->connection);
 }
 
 static bool subscribe(struct hints *hints, const char *channel)
@@ -37,16 +37,12 @@ void hints_connect(struct hints *hints, struct tw_redis *redis, tw_duration now)
 	struct node_map *map = &redis->router.map;
 	const struct node *node;
 
-	if (hints->connection.context || now < hints->retry_at)
+	if (hints_are_connected(hints) || now < hints->retry_at)
 		return;
 	hints->retry_at = now + retry_time;
-	node = map->nodes[hints->node++ % map->count];
-	if (connection_open(&hints->connection, &redis->settings, node->host, node->port, NULL) !=
-	    TW_OK)
-		return;
-	if (subscribe(hints, redis->space.channel))
-		redisEnableKeepAlive(hints->connection.context);
-	else
+	node = map->cluster ? map->nodes[hints->node++ % map->count] : node_map_of_slot(map, 0);
+	if (connection_open(&hints->connection, &redis->settings, &node->address, NULL) == TW_OK &&
+	    !subscribe(hints, redis->space.channel))
 		connection_close(&hints->connection);
 }
 
@@ -68,7 +64,7 @@ bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait)
 {
 	redisReply *reply;
 
-	while (hints->connection.context && (reply = connection_poll(&hints->connection, NULL))) {
+	while (hints_are_connected(hints) && (reply = connection_poll(&hints->connection, NULL))) {
 		bool fine = message_read(reply, shard, wait);
 
 		freeReplyObject(reply);

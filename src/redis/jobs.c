@@ -14,9 +14,8 @@
 static const tw_duration lease_min = 10 * TW_MILLISECOND;
 static const tw_duration lease_max = 24 * TW_HOUR;
 
-/* Before the jobs in a claim's reply, and for each of them. */
-enum { CLAIM_NOW, CLAIM_NEXT, CLAIM_BURIED, CLAIM_TOKEN, CLAIM_HEAD };
-enum { JOB_KEY, JOB_DUE, JOB_ATTEMPT, JOB_RECORD, JOB_PARTS };
+/* A claim's reply; of the last three the elements belong together. */
+enum { CLAIM_NOW, CLAIM_NEXT, CLAIM_BURIED, CLAIM_TOKEN, CLAIM_DUE, CLAIM_RECORDS, CLAIM_ATTEMPTS };
 
 void claim_write(struct command *command, unsigned shard, size_t limit, tw_duration lease)
 {
@@ -25,33 +24,47 @@ void claim_write(struct command *command, unsigned shard, size_t limit, tw_durat
 	command_number(command, delay_to_ms(lease));
 }
 
+/* A due time that is none of ours may be any number. */
+static tw_duration lateness_of(int64_t now_us, int64_t due_ms)
+{
+	static const int64_t most_us = TW_REDIS_DELAY_MAX / TW_MICROSECOND;
+
+	if (due_ms < (now_us - most_us) / 1000)
+		return TW_REDIS_DELAY_MAX;
+	return due_ms < now_us / 1000 ? (now_us - due_ms * 1000) * TW_MICROSECOND : 0;
+}
+
 static enum tw_status job_read(struct tw_redis_batch *batch, size_t index, unsigned shard,
 			       int64_t now_us)
 {
-	redisReply **parts = batch->reply->element + CLAIM_HEAD + index * JOB_PARTS;
+	redisReply **parts = batch->reply->element;
+	const redisReply *key = parts[CLAIM_DUE]->element[2 * index];
+	const redisReply *due = parts[CLAIM_DUE]->element[2 * index + 1];
+	const redisReply *data = parts[CLAIM_RECORDS]->element[index];
+	const redisReply *attempts = parts[CLAIM_ATTEMPTS];
 	struct tw_redis_job *job = &batch->jobs[index];
 	struct record *record = &batch->records[index];
-	enum tw_status status = record_read(record, parts[JOB_RECORD]->str, parts[JOB_RECORD]->len);
+	enum tw_status status = record_read(record, data->str, data->len);
 
 	if (status == TW_NO_MEMORY)
 		return status;
-	batch->broken[index] = status != TW_OK || parts[JOB_KEY]->len > TW_REDIS_KEY_MAX;
+	batch->broken[index] = status != TW_OK || !key->len || key->len > TW_REDIS_KEY_MAX;
 	*job = (struct tw_redis_job){
-		.key = parts[JOB_KEY]->str,
-		.key_size = parts[JOB_KEY]->len,
+		.key = key->str,
+		.key_size = key->len,
 		.body = record->task.body,
 		.body_size = record->task.body_size,
 		.url = record->task.url,
 		.method = record->task.method,
 		.headers = record->task.headers,
 		.header_count = record->task.header_count,
-		.attempt = (unsigned)parts[JOB_ATTEMPT]->integer,
+		.attempt = attempts->elements ? (unsigned)attempts->element[index]->integer : 1,
 		.max_attempts = record->task.max_attempts,
-		.token = (uint64_t)(batch->reply->element[CLAIM_TOKEN]->integer) + index,
-		.due_ms = strtoll(parts[JOB_DUE]->str, NULL, 10),
+		.token = (uint64_t)parts[CLAIM_TOKEN]->integer,
+		.due_ms = score_read(due->str),
 		.shard = shard,
 	};
-	job->lateness = (now_us - job->due_ms * 1000) * TW_MICROSECOND;
+	job->lateness = lateness_of(now_us, job->due_ms);
 	return TW_OK;
 }
 
@@ -73,24 +86,26 @@ static struct tw_redis_batch *batch_create(size_t count)
 static tw_duration next_read(const redisReply *reply, int64_t now_us)
 {
 	int64_t next_ms = reply->element[CLAIM_NEXT]->integer;
-	int64_t wait_us = next_ms * 1000 - now_us;
+	int64_t wait_us;
 
-	if (next_ms < 0 || wait_us > TW_REDIS_DELAY_MAX / TW_MICROSECOND)
+	if (next_ms < 0 || next_ms > (now_us + TW_REDIS_DELAY_MAX / TW_MICROSECOND) / 1000)
 		return TW_FOREVER;
+	wait_us = next_ms * 1000 - now_us;
 	return wait_us > 0 ? wait_us * TW_MICROSECOND : 0;
 }
 
 enum tw_status claim_read(struct command *command, struct tw_redis_batch **batch)
 {
 	redisReply *reply = command->reply;
+	size_t attempts;
 	size_t count;
 	int64_t now_us;
 
 	*batch = NULL;
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements < CLAIM_HEAD ||
-	    (reply->elements - CLAIM_HEAD) % JOB_PARTS)
+	count = reply->element[CLAIM_RECORDS]->elements;
+	attempts = reply->element[CLAIM_ATTEMPTS]->elements;
+	if (reply->element[CLAIM_DUE]->elements != 2 * count || (attempts && attempts != count))
 		return TW_REDIS_FAILED;
-	count = (reply->elements - CLAIM_HEAD) / JOB_PARTS;
 	*batch = batch_create(count);
 	if (!*batch)
 		return TW_NO_MEMORY;
@@ -112,6 +127,7 @@ enum tw_status claim_read(struct command *command, struct tw_redis_batch **batch
 enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t limit,
 			      tw_duration lease, struct tw_redis_batch **batch, tw_duration *next)
 {
+	struct call *call;
 	enum tw_status status;
 
 	if (batch)
@@ -119,12 +135,16 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 	if (!redis || !batch || shard >= redis->space.shards || !limit ||
 	    limit > TW_REDIS_BATCH_MAX || lease < lease_min || lease > lease_max)
 		return TW_INVALID;
-	pthread_mutex_lock(&redis->lock);
-	claim_write(&redis->command, shard, limit, lease);
-	status = call_run(redis);
+	call = call_begin(&redis->calls);
+	if (!call)
+		return TW_NO_MEMORY;
+	claim_write(&call->command, shard, limit, lease);
+	status = call_ask(redis, call);
 	if (status == TW_OK)
-		status = claim_read(&redis->command, batch);
-	call_leave(redis);
+		status = claim_read(&call->command, batch);
+	if (status == TW_REDIS_FAILED && call->command.status == TW_OK)
+		error_set(&call->error, status, "a claim's tasks and records are not as many");
+	call_end(&redis->calls, call, status);
 	if (status == TW_OK && next)
 		*next = (*batch)->next;
 	return status;
@@ -153,16 +173,33 @@ void tw_redis_batch_free(struct tw_redis_batch *batch)
 void jobs_begin(struct command *command, const struct script *script, unsigned shard, size_t count)
 {
 	command_begin(command, script, shard);
+	command->answers = count;
 	command_number(command, (int64_t)count);
 }
 
-void jobs_add(struct command *command, const struct tw_redis_job *job)
+void jobs_add_key(struct command *command, const struct tw_redis_job *job)
+{
+	command_argument(command, job->key, job->key_size);
+}
+
+void jobs_add_run(struct command *command, const struct tw_redis_job *job)
 {
 	char run[40];
 	int size = snprintf(run, sizeof(run), "%u:%" PRIu64, job->attempt, job->token);
 
-	command_argument(command, job->key, job->key_size);
 	command_argument(command, run, (size_t)size);
+}
+
+void jobs_add(struct command *command, const struct tw_redis_job *job)
+{
+	jobs_add_key(command, job);
+	jobs_add_run(command, job);
+}
+
+void jobs_add_released(struct command *command, const struct tw_redis_job *job, tw_duration wait)
+{
+	jobs_add(command, job);
+	command_number(command, delay_to_ms(wait));
 }
 
 void jobs_add_failed(struct command *command, const struct tw_redis_job *job, tw_duration wait,
@@ -179,8 +216,6 @@ enum tw_status jobs_answer(const struct command *command, size_t index)
 {
 	if (command->status != TW_OK)
 		return command->status;
-	if (command->reply->type != REDIS_REPLY_STRING || index >= command->reply->len)
-		return TW_REDIS_FAILED;
 	switch (command->reply->str[index]) {
 	case 'o':
 		return TW_OK;
@@ -209,9 +244,15 @@ static void question_write(struct command *command, const struct question *quest
 		if (question->script == &script_fail)
 			jobs_add_failed(command, &jobs[i], last ? -1 : question->time,
 					question->reason);
+		else if (question->script == &script_release)
+			jobs_add_released(command, &jobs[i], 0);
+		else if (question->script == &script_ack)
+			jobs_add_key(command, &jobs[i]);
 		else
 			jobs_add(command, &jobs[i]);
 	}
+	for (size_t i = 0; i < count && question->script == &script_ack; i++)
+		jobs_add_run(command, &jobs[i]);
 	if (question->script == &script_extend)
 		command_number(command, delay_to_ms(question->time));
 	if (question->script->hints)
@@ -248,6 +289,7 @@ static enum tw_status ask(struct tw_redis *redis, const struct question *questio
 			  const struct tw_redis_job *jobs, size_t count, enum tw_status *each)
 {
 	struct command *commands;
+	struct call *call;
 	size_t same;
 	size_t used = 0;
 	enum tw_status status;
@@ -258,18 +300,18 @@ static enum tw_status ask(struct tw_redis *redis, const struct question *questio
 		if (jobs[i].shard >= redis->space.shards)
 			return TW_INVALID;
 	commands = calloc(count + 1, sizeof(*commands));
-	if (!commands)
+	call = commands ? call_begin(&redis->calls) : NULL;
+	if (!call) {
+		free(commands);
 		return TW_NO_MEMORY;
-	pthread_mutex_lock(&redis->lock);
+	}
 	for (size_t at = 0; at < count; at += same) {
 		same = same_shard(jobs + at, count - at);
 		question_write(&commands[used++], question, redis, jobs + at, same);
 	}
-	router_run(&redis->router, commands, used);
+	call_run(&redis->calls, call, commands, used);
 	status = answers_read(commands, jobs, count, each);
-	if (status != TW_OK)
-		redis->router.error.status = status;
-	pthread_mutex_unlock(&redis->lock);
+	call_end(&redis->calls, call, status);
 	for (size_t i = 0; i < used; i++)
 		command_free(&commands[i]);
 	free(commands);

@@ -38,7 +38,12 @@ enum tw_status claim_read(struct command *command, struct tw_redis_batch **batch
  * be, then one call for each, then, for those that give hints, command_hint.
  */
 void jobs_begin(struct command *command, const struct script *script, unsigned shard, size_t count);
+/* With script_ack: the keys of all, then the runs of all. */
+void jobs_add_key(struct command *command, const struct tw_redis_job *job);
+void jobs_add_run(struct command *command, const struct tw_redis_job *job);
 void jobs_add(struct command *command, const struct tw_redis_job *job);
+/* With script_release. Due again after the wait. */
+void jobs_add_released(struct command *command, const struct tw_redis_job *job, tw_duration wait);
 /* With script_fail. wait < 0: no further attempt. */
 void jobs_add_failed(struct command *command, const struct tw_redis_job *job, tw_duration wait,
 		     const char *reason);

@@ -68,7 +68,7 @@ static void run_read(struct tw_redis_info *info, const char *run)
 static enum tw_status give_task(struct listing *listing, struct tw_redis_info *info,
 				redisReply *const *parts)
 {
-	info->due_ms = strtoll(parts[0]->str, NULL, 10);
+	info->due_ms = score_read(parts[0]->str);
 	info->reason = "";
 	run_read(info, parts[1]->str);
 	return give(listing, info, parts[2]->str, parts[2]->len);
@@ -79,46 +79,56 @@ enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_
 {
 	struct listing listing = {.each = each, .context = context};
 	struct tw_redis_info info = {.task = {.key = key, .key_size = key_size}};
+	struct call *call;
 	enum tw_status status;
 	redisReply *reply;
 
-	if (!each || !call_enter(redis, &script_get, key, key_size))
+	if (!each)
 		return TW_INVALID;
-	command_argument(&redis->command, key, key_size);
-	status = call_run(redis);
-	reply = redis->command.reply;
-	info.shard = redis->command.shard;
-	if (status == TW_OK && reply->elements < GET_PARTS) {
-		status = error_set(&redis->router.error, TW_NOT_FOUND, "no such task");
+	status = call_enter(redis, &script_get, key, key_size, &call);
+	if (status != TW_OK)
+		return status;
+	command_argument(&call->command, key, key_size);
+	status = call_ask(redis, call);
+	reply = call->command.reply;
+	info.shard = call->command.shard;
+	if (status == TW_OK && reply->elements > GET_PARTS) {
+		status = error_set(&call->error, TW_REDIS_FAILED, "several tasks have the key");
+	} else if (status == TW_OK && !reply->elements) {
+		status = error_set(&call->error, TW_NOT_FOUND, "no such task");
 	} else if (status == TW_OK) {
 		info.now_ms = reply->element[GET_NOW]->integer;
 		status = give_task(&listing, &info, reply->element + GET_DUE);
 	}
-	call_leave(redis);
-	return status;
+	return call_end(&redis->calls, call, status);
 }
 
-/* Runs the redis's command and takes its reply away. */
+/* Runs the command for the next page and takes its reply away. */
 static enum tw_status page_fetch(const struct listing *listing, redisReply **reply)
 {
 	struct tw_redis *redis = listing->redis;
-	struct command *command = &redis->command;
+	struct call *call = call_begin(&redis->calls);
+	struct command *command;
 	enum tw_status status;
 
-	pthread_mutex_lock(&redis->lock);
+	if (!call)
+		return TW_NO_MEMORY;
+	command = &call->command;
 	command_begin(command, listing->script, listing->shard);
 	if (listing->script == &script_list) {
-		command_number(command, listing->from_ms);
+		if (listing->from_ms == INT64_MIN)
+			command_text(command, "-inf");
+		else
+			command_number(command, listing->from_ms);
 		command_number(command, (int64_t)listing->seen);
 		command_number(command, PAGE);
 	} else {
 		command_text(command, listing->cursor);
 	}
-	status = call_run(redis);
+	status = call_ask(redis, call);
 	*reply = command->reply;
 	command->reply = NULL;
-	call_leave(redis);
-	return status;
+	return call_end(&redis->calls, call, status);
 }
 
 static struct tw_redis_info info_begin(const struct listing *listing, const redisReply *reply,
@@ -131,7 +141,7 @@ static struct tw_redis_info info_begin(const struct listing *listing, const redi
 
 static enum tw_status give_page(struct listing *listing, const redisReply *reply)
 {
-	size_t count = reply->elements ? (reply->elements - 1) / ITEM_PARTS : 0;
+	size_t count = (reply->elements - 1) / ITEM_PARTS;
 	enum tw_status status = TW_OK;
 
 	for (size_t i = 0; i < count && !listing->ended && status == TW_OK; i++) {
@@ -139,12 +149,15 @@ static enum tw_status give_page(struct listing *listing, const redisReply *reply
 		struct tw_redis_info info = info_begin(listing, reply, item[ITEM_KEY]);
 
 		status = give_task(listing, &info, item + ITEM_DUE);
+		/* A page that goes back would never end. */
+		if (info.due_ms < listing->from_ms)
+			return TW_REDIS_FAILED;
 		listing->seen = info.due_ms == listing->from_ms ? listing->seen + 1 : 1;
 		listing->from_ms = info.due_ms;
 	}
 	if (count < PAGE) {
 		listing->shard++;
-		listing->from_ms = 0;
+		listing->from_ms = INT64_MIN;
 		listing->seen = 0;
 	}
 	return status;
@@ -172,10 +185,11 @@ static enum tw_status give_letter(struct listing *listing, struct tw_redis_info 
 
 static enum tw_status give_letters(struct listing *listing, const redisReply *reply)
 {
-	const redisReply *items = reply->elements >= 3 ? reply->element[2] : NULL;
+	const redisReply *items = reply->element[2];
 	enum tw_status status = TW_OK;
 
-	if (!items)
+	/* It would never end. */
+	if (!strcmp(reply->element[1]->str, listing->cursor) && strcmp(listing->cursor, "0"))
 		return TW_REDIS_FAILED;
 	snprintf(listing->cursor, sizeof(listing->cursor), "%.20s", reply->element[1]->str);
 	for (size_t i = 0; i + 1 < items->elements && !listing->ended && status == TW_OK; i += 2) {
@@ -190,7 +204,8 @@ static enum tw_status give_letters(struct listing *listing, const redisReply *re
 static enum tw_status list_all(struct tw_redis *redis, const struct script *script,
 			       tw_redis_each_fn *each, void *context)
 {
-	struct listing listing = {redis, script, each, context, .cursor = "0"};
+	struct listing listing = {redis,        script, each, context, .from_ms = INT64_MIN,
+				  .cursor = "0"};
 	enum tw_status status = TW_OK;
 	redisReply *reply;
 
@@ -203,6 +218,9 @@ static enum tw_status list_all(struct tw_redis *redis, const struct script *scri
 		status = script == &script_list ? give_page(&listing, reply)
 						: give_letters(&listing, reply);
 		freeReplyObject(reply);
+		if (status == TW_REDIS_FAILED)
+			calls_note(&redis->calls, status,
+				   "the server lists what it has listed before");
 	}
 	return status;
 }
@@ -236,6 +254,7 @@ enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats 
 {
 	enum tw_status status = TW_OK;
 	struct command *commands;
+	struct call *call;
 	unsigned shards;
 
 	if (!redis || !stats)
@@ -243,22 +262,21 @@ enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats 
 	memset(stats, 0, sizeof(*stats));
 	shards = redis->space.shards;
 	commands = calloc(shards, sizeof(*commands));
-	if (!commands)
+	call = commands ? call_begin(&redis->calls) : NULL;
+	if (!call) {
+		free(commands);
 		return TW_NO_MEMORY;
+	}
 	for (unsigned shard = 0; shard < shards; shard++)
 		command_begin(&commands[shard], &script_count, shard);
-	pthread_mutex_lock(&redis->lock);
-	router_run(&redis->router, commands, shards);
-	pthread_mutex_unlock(&redis->lock);
+	call_run(&redis->calls, call, commands, shards);
 	for (unsigned shard = 0; shard < shards; shard++) {
 		if (status == TW_OK)
 			status = commands[shard].status;
-		if (status == TW_OK && commands[shard].reply->elements < COUNT_PARTS)
-			status = TW_REDIS_FAILED;
 		if (status == TW_OK)
 			stats_add(stats, commands[shard].reply);
 		command_free(&commands[shard]);
 	}
 	free(commands);
-	return status;
+	return call_end(&redis->calls, call, status);
 }

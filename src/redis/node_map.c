@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "sentinel.h"
 
 /* Between attempts to connect to one node: one that is away without a word costs a time limit
  * each. */
@@ -35,17 +36,36 @@ struct node *node_map_find(struct node_map *map, const char *host, int port)
 	struct node *node;
 
 	for (size_t i = 0; i < map->count; i++)
-		if (map->nodes[i]->port == port && !strcmp(map->nodes[i]->host, host))
+		if (map->nodes[i]->address.port == port &&
+		    !strcmp(map->nodes[i]->address.host, host))
 			return map->nodes[i];
 	if (map->count == NODES_MAX || strlen(host) >= HOST_SIZE)
 		return NULL;
 	node = calloc(1, sizeof(*node));
 	if (!node)
 		return NULL;
-	snprintf(node->host, sizeof(node->host), "%s", host);
-	node->port = port;
+	snprintf(node->address.host, HOST_SIZE, "%s", host);
+	node->address.port = port;
 	map->nodes[map->count++] = node;
 	return node;
+}
+
+struct node *node_map_find_told(struct node_map *map, struct node *teller, const char *host,
+				int port)
+{
+	if (host && *host)
+		return node_map_find(map, host, port);
+	if (teller->address.port)
+		return node_map_find(map, teller->address.host, port);
+	if (teller->connection.tcp_port == port)
+		return teller;
+	return node_map_find(map, "127.0.0.1", port);
+}
+
+void node_map_set_only(struct node_map *map, const struct node *node)
+{
+	for (unsigned slot = 0; slot < SLOTS; slot++)
+		node_map_move(map, slot, node);
 }
 
 void node_map_move(struct node_map *map, unsigned slot, const struct node *node)
@@ -61,15 +81,39 @@ void node_map_begin(struct node_map *map)
 	for (size_t i = 0; i < map->count; i++) {
 		map->nodes[i]->checked = false;
 		map->nodes[i]->failed = false;
-		map->nodes[i]->sent = false;
+		map->nodes[i]->owed = map->nodes[i]->first;
 	}
 }
 
-static enum tw_status node_fail(struct node_map *map, struct node *node, enum tw_status status)
+static enum tw_status node_explain(const struct node *node, struct tw_redis_error *error)
+{
+	*error = node->failure;
+	return error->status;
+}
+
+static enum tw_status node_fail(struct node_map *map, struct node *node,
+				struct tw_redis_error *error)
 {
 	node->failed = true;
 	map->stale = map->cluster;
-	return status;
+	return node_explain(node, error);
+}
+
+/* With Sentinels the one node is their master, wherever that is by now. */
+static enum tw_status node_open(struct node *node, const struct settings *settings,
+				struct tw_redis_error *error)
+{
+	enum tw_status status = TW_OK;
+
+	if (settings->master)
+		status = sentinel_find_master(settings, &node->address, error);
+	if (status == TW_OK)
+		status = connection_open(&node->connection, settings, &node->address, error);
+	if (status != TW_OK || !settings->master || !node->connection.replica)
+		return status;
+	connection_close(&node->connection);
+	return error_set(error, TW_REDIS_UNREACHABLE, "%.150s:%d, said to be master, is a replica",
+			 node->address.host, node->address.port);
 }
 
 enum tw_status node_connect(struct node_map *map, struct node *node,
@@ -78,20 +122,21 @@ enum tw_status node_connect(struct node_map *map, struct node *node,
 	enum tw_status status;
 
 	if (node->failed)
-		return TW_REDIS_UNREACHABLE;
-	if (node->checked && node->connection.context)
+		return node_explain(node, error);
+	if (node->checked && connection_is_open(&node->connection))
 		return TW_OK;
 	node->checked = true;
 	if (!connection_is_lost(&node->connection))
 		return TW_OK;
 	if (clock_read_real(CLOCK_MONOTONIC) < node->retry_at)
-		return node_fail(map, node, TW_REDIS_UNREACHABLE);
-	status = connection_open(&node->connection, settings, node->host, node->port, error);
+		return node_fail(map, node, error);
+	status = node_open(node, settings, &node->failure);
 	if (status != TW_OK) {
 		node->backoff = node->backoff ? 2 * node->backoff : backoff_first;
 		node->backoff = node->backoff < backoff_max ? node->backoff : backoff_max;
 		node->retry_at = clock_read_real(CLOCK_MONOTONIC) + node->backoff;
-		return node_fail(map, node, status);
+		node->failure.status = status;
+		return node_fail(map, node, error);
 	}
 	node->backoff = 0;
 	if (node->connection.cluster && !map->cluster)
@@ -100,41 +145,48 @@ enum tw_status node_connect(struct node_map *map, struct node *node,
 }
 
 /* One range of CLUSTER SLOTS: first, last, (host, port, ...) of the master, … */
-static void range_read(struct node_map *map, const redisReply *range, const char *asked_host)
+static void range_read(struct node_map *map, struct node *asked, const redisReply *range,
+		       unsigned *slots_left)
 {
 	const redisReply *master = range->elements >= 3 ? range->element[2] : NULL;
-	const char *host;
 	struct node *node;
 
-	if (!master || master->elements < 2 || master->element[1]->type != REDIS_REPLY_INTEGER)
+	if (!master || master->elements < 2 || master->element[1]->type != REDIS_REPLY_INTEGER ||
+	    master->element[1]->integer <= 0 || master->element[1]->integer > 65535)
 		return;
-	/* No host: the one that it was reached by. */
-	host = master->element[0]->str && *master->element[0]->str ? master->element[0]->str
-								   : asked_host;
-	node = node_map_find(map, host, (int)master->element[1]->integer);
+	node = node_map_find_told(map, asked, master->element[0]->str,
+				  (int)master->element[1]->integer);
 	for (long long slot = range->element[0]->integer;
-	     node && slot >= 0 && slot <= range->element[1]->integer && slot < SLOTS; slot++)
+	     node && slot >= 0 && slot <= range->element[1]->integer && slot < SLOTS && *slots_left;
+	     slot++, --*slots_left)
 		node_map_move(map, (unsigned)slot, node);
+}
+
+/* Asks the node for the map. False: it does not know. */
+static bool map_read(struct node_map *map, struct node *node, struct tw_redis_error *error)
+{
+	const char *words[] = {"CLUSTER", "SLOTS"};
+	redisReply *reply = connection_ask(&node->connection, 2, words, error);
+	bool knows = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements;
+	unsigned slots_left = SLOTS;
+
+	for (size_t range = 0; knows && range < reply->elements; range++)
+		range_read(map, node, reply->element[range], &slots_left);
+	freeReplyObject(reply);
+	return knows;
 }
 
 void node_map_refresh(struct node_map *map, const struct settings *settings,
 		      struct tw_redis_error *error)
 {
-	const char *words[] = {"CLUSTER", "SLOTS"};
 	size_t count = map->count;
 
-	for (size_t i = 0; i < count && map->cluster && map->stale; i++) {
-		struct node *node = map->nodes[i];
-		redisReply *reply;
+	/* Those that are connected first: to connect one that is silent takes long. */
+	for (size_t i = 0; i < 2 * count && map->cluster && map->stale; i++) {
+		struct node *node = map->nodes[i % count];
 
-		if (node_connect(map, node, settings, error) != TW_OK ||
-		    !(reply = connection_ask(&node->connection, 2, words, error)))
-			continue;
-		if (reply->type == REDIS_REPLY_ARRAY && reply->elements) {
-			for (size_t range = 0; range < reply->elements; range++)
-				range_read(map, reply->element[range], node->host);
-			map->stale = false;
-		}
-		freeReplyObject(reply);
+		if (!node->first && connection_is_open(&node->connection) == (i < count) &&
+		    node_connect(map, node, settings, error) == TW_OK)
+			map->stale = !map_read(map, node, error);
 	}
 }

@@ -16,20 +16,27 @@
 
 enum { NODES_MAX = 1024 };
 
+struct command;
+
 struct node {
-	char host[HOST_SIZE];
-	int port;
+	struct address address;
 	struct connection connection;
-	tw_duration retry_at; /* monotonic: not to be connected before */
-	tw_duration backoff;  /* the last wait until then */
-	bool checked;         /* for life, in this pass */
-	bool failed;          /* could not be connected, in this pass */
-	bool sent;            /* requests were appended, in this pass */
+	tw_duration retry_at;          /* monotonic: not to be connected before */
+	tw_duration backoff;           /* the last wait until then */
+	struct tw_redis_error failure; /* why it could not be connected, or broke, last */
+	bool checked;                  /* for life, in this pass */
+	bool failed;                   /* could not be connected, in this pass */
+	bool is_former; /* a replica now, by its own word: to be closed once it owes nothing */
+	bool owed;      /* it owed replies when this pass began */
+	/* Commands whose replies it owes, in the order in which they were sent. */
+	struct command *first;
+	struct command **last;
+	tw_duration reply_by; /* monotonic: the first's */
 };
 
 /* A zeroed one is empty. */
 struct node_map {
-	struct node *nodes[NODES_MAX]; /* [0] is the one we were told of */
+	struct node *nodes[NODES_MAX]; /* the first are those we were told of */
 	size_t count;
 	uint16_t slots[SLOTS]; /* index of the node */
 	bool cluster;
@@ -41,20 +48,28 @@ void node_map_close(struct node_map *map);
 struct node *node_map_of_slot(struct node_map *map, unsigned slot);
 /* The node with this address, made if need be; NULL without memory or with too many. */
 struct node *node_map_find(struct node_map *map, const char *host, int port);
+/*
+ * The node that another one tells of, likewise. No host ("" or NULL): that by which the teller was
+ * reached. That is a unix socket: the teller itself, if it has this port, or one on this machine.
+ */
+struct node *node_map_find_told(struct node_map *map, struct node *teller, const char *host,
+				int port);
 /* The slot lies there from now on. */
 void node_map_move(struct node_map *map, unsigned slot, const struct node *node);
+/* All slots lie there. */
+void node_map_set_only(struct node_map *map, const struct node *node);
 
 /*
  * Connects the node if it is not, and has not failed in this pass; a connection that is up is
- * looked at once a pass. TW_OK, or as tw_redis_open. Where that finds a cluster, its map is to be
- * read next.
+ * looked at once a pass. TW_OK, or as tw_redis_open, with the error, also where the node is not
+ * asked again because it has just failed. Where that finds a cluster, its map is to be read next.
  */
 enum tw_status node_connect(struct node_map *map, struct node *node,
 			    const struct settings *settings, struct tw_redis_error *error);
 
 /* Begins a pass. */
 void node_map_begin(struct node_map *map);
-/* Reads the map (CLUSTER SLOTS) from any node that answers, if it is stale. */
+/* Reads the map (CLUSTER SLOTS), if it is stale, from any node that answers and owes nothing. */
 void node_map_refresh(struct node_map *map, const struct settings *settings,
 		      struct tw_redis_error *error);
 

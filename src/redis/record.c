@@ -16,6 +16,13 @@
 enum { DEFAULT_ATTEMPTS = 8 };
 static const int64_t at_ms_max = INT64_C(253402300799999); /* the end of the year 9999 */
 
+const char *tw_redis_method_name(enum tw_redis_method method)
+{
+	static const char *const names[] = {"POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"};
+
+	return method <= TW_REDIS_HEAD ? names[method] : NULL;
+}
+
 static bool has_control(const char *text, bool blanks)
 {
 	for (; *text; text++) {
@@ -108,8 +115,8 @@ static enum tw_status callback_check(const struct tw_redis_task *task, struct tw
 		return task->header_count
 			       ? error_set(error, TW_REDIS_BAD_DATA, "headers without a callback")
 			       : TW_OK;
-	if (task->method == TW_REDIS_GET && task->body_size)
-		return error_set(error, TW_REDIS_BAD_DATA, "a GET has no body");
+	if (task->method == TW_REDIS_HEAD && task->body_size)
+		return error_set(error, TW_REDIS_BAD_DATA, "a HEAD has no body");
 	status = url_check(task->url, error);
 	return status == TW_OK ? headers_check(task, error) : status;
 }
@@ -120,7 +127,7 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 		return error_set(error, TW_INVALID, "a key has 1 to %d bytes", TW_REDIS_KEY_MAX);
 	if (task->at_ms < 0 || task->at_ms > at_ms_max || task->delay > TW_REDIS_DELAY_MAX)
 		return error_set(error, TW_INVALID, "the due time is out of range");
-	if (task->mode > TW_REDIS_REPLACE || task->method > TW_REDIS_GET ||
+	if (task->mode > TW_REDIS_REPLACE || task->method > TW_REDIS_HEAD ||
 	    task->max_attempts > TW_REDIS_ATTEMPTS_MAX || (task->header_count && !task->headers) ||
 	    (task->body_size && !task->body))
 		return error_set(error, TW_INVALID, "a field of the task is out of range");
@@ -134,7 +141,7 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 static json_t *callback_write(const struct tw_redis_task *task)
 {
 	json_t *callback = json_pack("{s:s, s:s}", "url", task->url, "method",
-				     task->method == TW_REDIS_GET ? "GET" : "POST");
+				     tw_redis_method_name(task->method));
 	json_t *headers = task->header_count ? json_array() : NULL;
 	int failed = !callback;
 
@@ -177,9 +184,13 @@ static enum tw_status callback_read(struct record *record)
 	const char *method = json_string_value(json_object_get(record->json, "method"));
 
 	task->url = json_string_value(json_object_get(record->json, "url"));
-	task->method = method && !strcmp(method, "GET") ? TW_REDIS_GET : TW_REDIS_POST;
+	/* None: POST. */
+	while (method && tw_redis_method_name(task->method) &&
+	       strcmp(method, tw_redis_method_name(task->method)))
+		task->method++;
 	task->header_count = json_array_size(headers);
-	if (!task->url || task->header_count > TW_REDIS_HEADER_COUNT_MAX)
+	if (!task->url || task->method > TW_REDIS_HEAD ||
+	    task->header_count > TW_REDIS_HEADER_COUNT_MAX)
 		return TW_REDIS_BAD_DATA;
 	record->headers = calloc(task->header_count + 1, sizeof(*record->headers));
 	if (!record->headers)
@@ -188,6 +199,16 @@ static enum tw_status callback_read(struct record *record)
 		record->headers[i] = json_string_value(json_array_get(headers, i));
 	task->headers = record->headers;
 	return callback_check(task, NULL);
+}
+
+int64_t score_read(const char *score)
+{
+	/* "inf" and "1e+300" are numbers, too. A locale's point cuts a fraction off, as we do. */
+	double number = strtod(score, NULL);
+
+	if (number >= 0x1p63)
+		return INT64_MAX;
+	return number > -0x1p63 ? (int64_t)number : INT64_MIN;
 }
 
 /* "NUMBER END": the number, and where it ends; NULL if it isn't one. */

@@ -31,6 +31,12 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *task,
 			    struct tw_redis_error *error);
 
+/*
+ * A task's time, as Redis writes the score that it keeps it in: any number, if something else has
+ * written it. Beyond what fits it is INT64_MAX or INT64_MIN.
+ */
+int64_t score_read(const char *score);
+
 /* TW_OK; TW_REDIS_BAD_DATA: it isn't one of ours; TW_NO_MEMORY. Else nothing is to be freed. */
 enum tw_status record_read(struct record *record, const char *data, size_t size);
 void record_free(struct record *record);

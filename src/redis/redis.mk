@@ -10,13 +10,11 @@
 # can be, so that `make deps test` works where `deps` has yet to bring the packages.
 
 REDIS ?= auto
-REDIS_PACKAGES := libhiredis-dev libcurl4-openssl-dev libjansson-dev redis-server redis-tools
-REDIS_MODULES := hiredis libcurl jansson
-# TLS is a library of its own, which Debian 12 does not have.
-redis_tls = $(shell pkg-config --exists hiredis_ssl && echo hiredis_ssl)
-redis_cflags = $(shell pkg-config --cflags $(REDIS_MODULES) $(redis_tls)) \
-	$(if $(redis_tls),-DTW_REDIS_TLS=1)
-redis_libs = $(shell pkg-config --libs $(REDIS_MODULES) $(redis_tls))
+REDIS_PACKAGES := libhiredis-dev libssl-dev libcurl4-openssl-dev libjansson-dev redis-server \
+	redis-tools
+REDIS_MODULES := hiredis openssl libcurl jansson
+redis_cflags = $(shell pkg-config --cflags $(REDIS_MODULES))
+redis_libs = $(shell pkg-config --libs $(REDIS_MODULES))
 
 # Not the one that a make around this one exports.
 REDIS_FOUND :=

@@ -1,22 +1,28 @@
 -- with: hint
--- Gives back what was not begun: due now, and the attempt does not count. ARGV and answer as ack's.
+-- Gives back what was not begun: the attempt does not count. ARGV: how many, then key, run and wait
+-- in milliseconds until it is due again of each. Answers as ack does.
 local count = tonumber(ARGV[1])
 local answers = {}
+local earliest
 
-for i = 1, count do
-	local key, run = ARGV[2 * i], ARGV[2 * i + 1]
+for i = 0, count - 1 do
+	local key, run, wait = unpack(ARGV, 3 * i + 2, 3 * i + 4)
 	if redis.call('HGET', KEYS[3], key) ~= run then
-		answers[i] = redis.call('ZSCORE', KEYS[1], key) and 's' or 'g'
+		answers[i + 1] = redis.call('ZSCORE', KEYS[1], key) and 's' or 'g'
 	else
 		local attempts = tonumber(string.match(run, '^%d+')) - 1
-		redis.call('ZADD', KEYS[1], now, key)
+		local due = now + wait
+		redis.call('ZADD', KEYS[1], string.format('%d', due), key)
 		if attempts > 0 then
 			redis.call('HSET', KEYS[3], key, attempts)
 		else
 			redis.call('HDEL', KEYS[3], key)
 		end
-		answers[i] = 'o'
+		answers[i + 1] = 'o'
+		earliest = math.min(due, earliest or due)
 	end
 end
-hint(now)
+if earliest then
+	hint(earliest)
+end
 return table.concat(answers)

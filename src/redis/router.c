@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A run is made of passes. A pass sends every command that waits, to the node of its slot, then
- * reads the replies in the order in which they were sent. Most end there. Others wait for another
- * pass:
+ * reads the replies as they come, of each node in the order in which it was asked. What a node
+ * still owes when the pass's time is over is read in the next ones, which send it nothing, so a
+ * slow node holds up no command for another. Most commands end with their reply. Others wait for
+ * another pass:
  *
  *   NOSCRIPT                          its text is sent instead of its name
- *   MOVED, ASK                        it is sent there; a limit, for nodes may differ
+ *   MOVED, ASK                        it is sent there; a limit, for nodes may differ. ASK comes
+ *                                     from a node that has none of the keys (Redis 7): they are
+ *                                     all there, or nowhere, and one key stands for them
  *   TRYAGAIN, LOADING, READONLY, CLUSTERDOWN, MASTERDOWN, BUSY
  *                                     the same again after a pause, which doubles
  *   not connected, or nothing sent    the same
@@ -18,11 +22,13 @@
 #include "router.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "shape.h"
 
 enum { REDIRECTS_MAX = 16 };
 static const tw_duration pause_first = 10 * TW_MILLISECOND;
@@ -31,14 +37,23 @@ static const tw_duration pause_max = 400 * TW_MILLISECOND;
 enum tw_status router_open(struct router *router, const struct settings *settings,
 			   const struct space *space)
 {
-	enum tw_status status;
+	enum tw_status status = TW_REDIS_UNREACHABLE;
 
 	memset(router, 0, sizeof(*router));
 	router->settings = settings;
 	router->space = space;
-	if (!node_map_find(&router->map, settings->host, settings->port))
-		return error_set(&router->error, TW_NO_MEMORY, "out of memory");
-	status = node_connect(&router->map, router->map.nodes[0], settings, &router->error);
+	/* Sentinels stand for one node. */
+	for (size_t i = 0; i < (settings->master ? 1 : settings->address_count); i++) {
+		const struct address *address = &settings->addresses[i];
+		struct node *node = node_map_find(&router->map, address->host, address->port);
+
+		if (!node)
+			return error_set(&router->error, TW_NO_MEMORY, "out of memory");
+		status = node_connect(&router->map, node, settings, &router->error);
+		node_map_set_only(&router->map, node);
+		if (status != TW_REDIS_UNREACHABLE)
+			break;
+	}
 	if (status != TW_OK)
 		return status;
 	if (router->map.cluster && settings->database)
@@ -53,18 +68,49 @@ void router_close(struct router *router)
 	buffer_free(&router->request);
 }
 
+void router_renew(struct router *router, bool torn)
+{
+	for (size_t i = 0; i < router->map.count; i++) {
+		struct connection *connection = &router->map.nodes[i]->connection;
+
+		if (torn)
+			*connection = (struct connection){0};
+		else
+			connection_close(connection);
+		router->map.nodes[i]->first = NULL;
+	}
+	if (torn)
+		router->request = (struct buffer){0};
+}
+
+static void command_stop(struct router *router, struct command *command, enum tw_status status)
+{
+	if (command->error)
+		*command->error = router->error;
+	command_end(command, status, NULL);
+}
+
 static void command_wait(struct router *router, struct command *command, bool pause)
 {
+	tw_duration now;
+
 	command->stage = COMMAND_WAITING;
-	router->waiting = true;
-	router->pause |= pause;
+	if (!pause)
+		return;
+	now = clock_read_real(CLOCK_MONOTONIC);
+	command->pause = !command->pause              ? pause_first
+			 : command->pause < pause_max ? 2 * command->pause
+						      : command->pause;
+	command->retry_at = now + command->pause;
+	if (command->retry_at > command->deadline)
+		command_stop(router, command, TW_REDIS_UNREACHABLE);
 }
 
 /* After a pause, and to where its slot lies by then. */
 static void command_retry(struct router *router, struct command *command)
 {
 	command->node = NULL;
-	command->asking = false;
+	command->asking = command->one_key = false;
 	command_wait(router, command, true);
 }
 
@@ -75,11 +121,21 @@ static enum tw_status append_command(struct router *router, const struct command
 	buffer_clear(request);
 	if (command->asking)
 		buffer_append_text(request, "*1\r\n$6\r\nASKING\r\n");
-	command_write(command, router->space, request);
+	command_write(command, router->space, command->node->connection.flags, request);
 	if (!request->failed &&
 	    connection_append(&command->node->connection, request->data, request->size))
 		return TW_OK;
 	return error_set(&router->error, TW_NO_MEMORY, "out of memory");
+}
+
+static void node_owes(struct node *node, struct command *command)
+{
+	if (!node->first)
+		node->last = &node->first;
+	command->stage = command->asking ? COMMAND_ASKED : COMMAND_SENT;
+	command->next = NULL;
+	*node->last = command;
+	node->last = &command->next;
 }
 
 static void send_command(struct router *router, struct command *command)
@@ -89,29 +145,43 @@ static void send_command(struct router *router, struct command *command)
 	if (!command->node)
 		command->node =
 			node_map_of_slot(&router->map, space_slot(router->space, command->shard));
+	/* Its turn comes when those before it have theirs: it can wait without a risk. */
+	if (command->node->owed)
+		return;
 	status = node_connect(&router->map, command->node, router->settings, &router->error);
+	if (status == TW_OK && command->one_server && router->map.cluster)
+		status = error_set(&router->error, TW_REDIS_UNFIT,
+				   "the server has become a cluster: open it anew");
 	if (status == TW_OK)
 		status = append_command(router, command);
 	if (status == TW_OK) {
-		command->stage = COMMAND_SENT;
-		command->node->sent = true;
+		node_owes(command->node, command);
 	} else if (status == TW_REDIS_UNREACHABLE) {
 		command->away = true;
 		command_retry(router, command);
 	} else {
-		command_end(command, status, NULL);
+		command_stop(router, command, status);
 	}
 }
 
-/* Writes out what every node is to be sent. On failure its commands see that when they read. */
-static void flush_nodes(struct router *router)
+/* Writes out what every node is to be sent. On failure its commands see that when they read.
+ * Returns the time. */
+static tw_duration flush_nodes(struct router *router)
 {
+	tw_duration now;
+
 	for (size_t i = 0; i < router->map.count; i++) {
 		struct node *node = router->map.nodes[i];
 
-		if (node->sent && node->connection.context)
-			connection_write(&node->connection, &router->error);
+		if (node->first && !node->owed && connection_is_open(&node->connection))
+			connection_write(&node->connection, &node->failure);
 	}
+	now = clock_read_real(CLOCK_MONOTONIC);
+	for (size_t i = 0; i < router->map.count; i++)
+		if (!router->map.nodes[i]->owed)
+			router->map.nodes[i]->reply_by =
+				time_add(now, router->settings->reply_timeout);
+	return now;
 }
 
 static bool starts_with(const char *text, const char *start)
@@ -120,17 +190,19 @@ static bool starts_with(const char *text, const char *start)
 }
 
 /* "MOVED 3999 host:port": the node there; NULL if it can't be read or made. */
-static struct node *redirect_target(struct router *router, const struct node *from,
-				    const char *text)
+static struct node *redirect_target(struct router *router, struct node *from, const char *text)
 {
 	char address[HOST_SIZE + 8];
 	char *colon;
+	long port;
 
 	if (sscanf(text, "%*s %*s %263s", address) != 1 || !(colon = strrchr(address, ':')))
 		return NULL;
 	*colon = '\0';
-	/* No host: the one that it was reached by. */
-	return node_map_find(&router->map, *address ? address : from->host, atoi(colon + 1));
+	port = strtol(colon + 1, NULL, 10);
+	if (port <= 0 || port > 65535)
+		return NULL;
+	return node_map_find_told(&router->map, from, address, (int)port);
 }
 
 static void follow_redirect(struct router *router, struct command *command, const char *text)
@@ -139,39 +211,17 @@ static void follow_redirect(struct router *router, struct command *command, cons
 
 	error_set(&router->error, TW_REDIS_UNREACHABLE, "redirected too often: %s", text);
 	if (!target || ++command->redirects > REDIRECTS_MAX) {
-		command_end(command, TW_REDIS_UNREACHABLE, NULL);
+		command_stop(router, command, TW_REDIS_UNREACHABLE);
 		return;
 	}
 	command->asking = starts_with(text, "ASK");
+	command->one_key = command->asking && command->node->connection.flags;
 	command->node = target;
 	if (!command->asking) {
 		router->map.cluster = true;
 		node_map_move(&router->map, space_slot(router->space, command->shard), target);
 	}
 	command_wait(router, command, command->redirects > 2);
-}
-
-/* Redis 5 and 6 begin the script, and tell it as the script's own error. */
-static bool is_read_only(const char *text)
-{
-	return starts_with(text, "READONLY") ||
-	       (starts_with(text, "ERR Error running script") && strstr(text, " -READONLY "));
-}
-
-static enum tw_status error_status(const char *text)
-{
-	static const char *const passing[] = {"TRYAGAIN", "LOADING", "CLUSTERDOWN", "MASTERDOWN",
-					      "BUSY"};
-
-	for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
-		if (starts_with(text, passing[i]))
-			return TW_REDIS_UNREACHABLE;
-	if (is_read_only(text))
-		return TW_REDIS_UNREACHABLE;
-	return starts_with(text, "NOAUTH") || starts_with(text, "NOPERM") ||
-			       starts_with(text, "WRONGPASS")
-		       ? TW_REDIS_REFUSED
-		       : TW_REDIS_FAILED;
 }
 
 static void take_error(struct router *router, struct command *command, const char *text)
@@ -187,14 +237,15 @@ static void take_error(struct router *router, struct command *command, const cha
 		follow_redirect(router, command, text);
 		return;
 	}
-	status = error_set(&router->error, error_status(text), "%s", text);
+	status = error_set(&router->error, server_error_status(text), "%s",
+			   *text ? text : "an error without a word");
 	if (status != TW_REDIS_UNREACHABLE) {
-		command_end(command, status, NULL);
+		command_stop(router, command, status);
 		return;
 	}
 	/* It may be another server's turn now: ask for the map, and connect anew. */
 	router->map.stale = router->map.cluster;
-	command->node->failed |= is_read_only(text);
+	command->node->is_former |= server_error_is_read_only(text);
 	command->away = !starts_with(text, "TRYAGAIN") && !starts_with(text, "BUSY");
 	command_retry(router, command);
 }
@@ -207,57 +258,141 @@ static void lose_reply(struct router *router, struct command *command)
 	if (command->script->repeatable || !command->node->connection.wrote)
 		command_retry(router, command);
 	else
-		command_end(command, TW_REDIS_OUTCOME_UNKNOWN, NULL);
+		command_stop(router, command, TW_REDIS_OUTCOME_UNKNOWN);
 }
 
-static redisReply *read_reply(struct router *router, const struct command *command)
+static void take_reply(struct router *router, struct command *command, redisReply *reply)
 {
-	struct connection *connection = &command->node->connection;
-	redisReply *reply =
-		connection->context ? connection_read(connection, &router->error) : NULL;
+	char came[SHAPE_SIZE];
 
-	if (!reply || !command->asking)
-		return reply;
-	freeReplyObject(reply); /* that to ASKING */
-	return connection_read(connection, &router->error);
+	if (shape_fits(command->script->shape, command->answers, reply)) {
+		command_end(command, TW_OK, reply);
+		return;
+	}
+	shape_write(reply, came);
+	freeReplyObject(reply);
+	error_set(&router->error, TW_REDIS_FAILED,
+		  "the script %s answered %s, not %s (i: number, s: string, -: nothing, "
+		  "[]: several)",
+		  command->script->name, came, command->script->shape);
+	command_stop(router, command, TW_REDIS_FAILED);
 }
 
-static void read_command(struct router *router, struct command *command)
+/* NULL: the connection is broken; each command that was sent over it is told why. */
+static void read_command(struct router *router, struct command *command, redisReply *reply)
 {
-	redisReply *reply = read_reply(router, command);
-
 	if (!reply) {
+		router->error = command->node->failure;
 		lose_reply(router, command);
 	} else if (reply->type == REDIS_REPLY_ERROR) {
 		take_error(router, command, reply->str);
 		freeReplyObject(reply);
 	} else {
-		command_end(command, TW_OK, reply);
+		take_reply(router, command, reply);
 	}
+}
+
+/* The next reply that has come, NULL: none. It is too late for it if the connection is closed. */
+static redisReply *node_poll(struct node *node, tw_duration now)
+{
+	struct connection *connection = &node->connection;
+	redisReply *reply = NULL;
+
+	if (connection_is_open(connection))
+		reply = connection_poll(connection, &node->failure);
+	if (!reply && connection_is_open(connection) && now >= node->reply_by)
+		connection_break(connection, "no reply in time", &node->failure);
+	return reply;
+}
+
+/* Takes what has come of the replies that the node owes. */
+static void read_node(struct router *router, struct node *node, tw_duration now)
+{
+	while (node->first) {
+		struct command *command = node->first;
+		redisReply *reply = node_poll(node, now);
+
+		if (!reply && connection_is_open(&node->connection))
+			return;
+		node->reply_by = time_add(now, router->settings->reply_timeout);
+		if (reply && command->stage == COMMAND_ASKED) {
+			command->stage = COMMAND_SENT;
+			freeReplyObject(reply);
+			continue;
+		}
+		node->first = command->next;
+		read_command(router, command, reply);
+	}
+}
+
+/* Waits until a node says something that owes replies, no longer than until one of them is overdue.
+ * False: none owes any. */
+static bool replies_wait(const struct router *router, tw_duration now, tw_duration until)
+{
+	struct pollfd descriptors[NODES_MAX];
+	struct timespec time;
+	tw_duration left;
+	nfds_t count = 0;
+
+	for (size_t i = 0; i < router->map.count; i++) {
+		const struct node *node = router->map.nodes[i];
+
+		if (!node->first)
+			continue;
+		descriptors[count++] = (struct pollfd){
+			.fd = connection_descriptor(&node->connection), .events = POLLIN};
+		until = node->reply_by < until ? node->reply_by : until;
+	}
+	if (!count)
+		return false;
+	left = until > now ? until - now : 0;
+	time = (struct timespec){left / TW_SECOND, left % TW_SECOND};
+	ppoll(descriptors, count, &time, NULL);
+	return true;
 }
 
 /* A server that was only asked to be read from may be a former master: its address is looked up
  * anew. */
-static void close_failed(struct router *router)
+static void close_former(struct router *router)
 {
-	for (size_t i = 0; i < router->map.count; i++)
-		if (router->map.nodes[i]->failed)
-			connection_close(&router->map.nodes[i]->connection);
+	for (size_t i = 0; i < router->map.count; i++) {
+		struct node *node = router->map.nodes[i];
+
+		if (!node->is_former || node->first)
+			continue;
+		connection_close(&node->connection);
+		node->is_former = false;
+	}
 }
 
-static void run_pass(struct router *router, struct command *commands, size_t count)
+bool router_is_owed(const struct router *router)
 {
-	router->waiting = router->pause = false;
+	for (size_t i = 0; i < router->map.count; i++)
+		if (router->map.nodes[i]->first)
+			return true;
+	return false;
+}
+
+void router_pass(struct router *router, struct command *commands, tw_duration until)
+{
+	struct command *next;
+	tw_duration now;
+
 	node_map_begin(&router->map);
 	node_map_refresh(&router->map, router->settings, &router->error);
-	for (size_t i = 0; i < count; i++)
-		if (commands[i].stage == COMMAND_WAITING)
-			send_command(router, &commands[i]);
-	flush_nodes(router);
-	for (size_t i = 0; i < count; i++)
-		if (commands[i].stage == COMMAND_SENT)
-			read_command(router, &commands[i]);
-	close_failed(router);
+	for (; commands; commands = next) {
+		next = commands->next;
+		send_command(router, commands);
+	}
+	now = flush_nodes(router);
+	for (;;) {
+		for (size_t i = 0; i < router->map.count; i++)
+			read_node(router, router->map.nodes[i], now);
+		if (now >= until || !replies_wait(router, now, until))
+			break;
+		now = clock_read_real(CLOCK_MONOTONIC);
+	}
+	close_former(router);
 }
 
 static void sleep_for(tw_duration time)
@@ -273,22 +408,24 @@ void router_run(struct router *router, struct command *commands, size_t count)
 	tw_duration patience = router->settings->patience;
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	tw_duration deadline = time_add(now, patience > 0 ? patience : 0);
-	tw_duration pause = pause_first;
 
-	for (;;) {
-		run_pass(router, commands, count);
-		if (!router->waiting)
-			return;
-		if (!router->pause)
-			continue;
-		if (clock_read_real(CLOCK_MONOTONIC) + pause > deadline)
-			break;
-		sleep_for(pause);
-		pause = pause < pause_max ? 2 * pause : pause;
-	}
 	for (size_t i = 0; i < count; i++)
-		if (commands[i].stage == COMMAND_WAITING)
-			command_end(&commands[i], TW_REDIS_UNREACHABLE, NULL);
+		commands[i].deadline = deadline;
+	for (;;) {
+		struct command *first = NULL;
+		struct command **last = &first;
+		tw_duration next = TW_FOREVER;
+
+		now = clock_read_real(CLOCK_MONOTONIC);
+		for (size_t i = 0; i < count; i++)
+			last = command_queue(&commands[i], now, last, &next);
+		if (first)
+			router_pass(router, first, TW_FOREVER);
+		else if (next != TW_FOREVER)
+			sleep_for(next - now);
+		else
+			return;
+	}
 }
 
 enum tw_status router_ask(struct router *router, unsigned slot, int count, const char **words,
@@ -310,7 +447,7 @@ enum tw_status router_ask(struct router *router, unsigned slot, int count, const
 		if ((*reply)->type != REDIS_REPLY_ERROR)
 			return TW_OK;
 		text = (*reply)->str;
-		status = error_set(&router->error, error_status(text), "%s", text);
+		status = error_set(&router->error, server_error_status(text), "%s", text);
 		if (starts_with(text, "MOVED "))
 			target = redirect_target(router, node, text);
 		freeReplyObject(*reply);

@@ -20,16 +20,24 @@ struct router {
 	struct node_map map;
 	struct buffer request;       /* the one being sent */
 	struct tw_redis_error error; /* the last that went wrong */
-
-	/* Of this pass. */
-	bool waiting; /* some command is to be sent again */
-	bool pause;   /* not at once */
 };
 
 /* Connects to the first server, and reads its map. Statuses as tw_redis_open. */
 enum tw_status router_open(struct router *router, const struct settings *settings,
 			   const struct space *space);
 void router_close(struct router *router);
+/* In a fork's child: the connections are the parent's, and are let go. `torn`: the parent was in a
+ * pass; what it was changing is left as it is, sockets and memory. */
+void router_renew(struct router *router, bool torn);
+
+/*
+ * Sends the commands of the list, linked by their `next` (NULL: none), and reads the replies that
+ * come until then, also those to what earlier passes sent. Each command has ended then, or is to be
+ * tried again, or its reply is still owed.
+ */
+void router_pass(struct router *router, struct command *commands, tw_duration until);
+/* Whether a reply is owed: another pass is needed, be it without commands. */
+bool router_is_owed(const struct router *router);
 
 /* Runs all; each has its status and reply then. Tries for as long as the settings' patience. */
 void router_run(struct router *router, struct command *commands, size_t count);

@@ -110,6 +110,12 @@ struct run *runner_take(struct runner *runner)
 	return run;
 }
 
+void runner_return(struct runner *runner, struct run *run)
+{
+	run->given_back = true;
+	mailbox_put(runner->mailbox, run);
+}
+
 void runner_end(struct runner *runner, struct run *run)
 {
 	runner->running--;

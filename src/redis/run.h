@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "jobs.h"
 
+struct host;
 struct shard;
 
 struct run {
@@ -35,7 +36,9 @@ struct run {
 	struct tw_redis_verdict verdict;
 	tw_duration retry_least; /* Retry-After */
 	int http_status;
-	bool given_back; /* it was not begun, or was broken off: neither done nor failed */
+	bool given_back;     /* it was not begun, or was broken off: neither done nor failed */
+	struct host *host;   /* of a callback */
+	tw_duration put_off; /* given back: due again after that */
 
 	/* The main thread's all the time. */
 	struct list lease;         /* among those that are to be extended */
@@ -91,6 +94,8 @@ void runner_init(struct runner *runner, struct mailbox *mailbox);
 void runner_destroy(struct runner *runner);
 /* A run that has not begun, which then counts as running; NULL: there is none. Lock held. */
 struct run *runner_take(struct runner *runner);
+/* It is given back, without having begun. Lock held. */
+void runner_return(struct runner *runner, struct run *run);
 /* It has ended. Lock held. */
 void runner_end(struct runner *runner, struct run *run);
 /* Takes back those that have not begun. */

@@ -6,7 +6,16 @@
  */
 #include "script.h"
 
-#define SCRIPT_DEFINE(name, keys, repeatable, hints)                                             \
-	const struct script script_##name = {script_##name##_digest, script_##name##_text, keys, \
-					     repeatable, hints};
+#define SCRIPT_DEFINE(of, with_keys, is_repeatable, gives_hints, runs_full, has_shape) \
+	const struct script script_##of = {                                            \
+		.name = #of,                                                           \
+		.shape = has_shape,                                                    \
+		.digest = script_##of##_digest,                                        \
+		.text = script_##of##_text,                                            \
+		.full_digest = script_##of##_full_digest,                              \
+		.keys = with_keys,                                                     \
+		.repeatable = is_repeatable,                                           \
+		.at_full_memory = runs_full,                                           \
+		.hints = gives_hints,                                                  \
+	};
 SCRIPT_LIST(SCRIPT_DEFINE)

@@ -6,35 +6,46 @@
 #include <stdbool.h>
 
 struct script {
+	const char *name;
+	const char *shape;  /* of its reply (shape.h) */
 	const char *digest; /* SHA-1 of the text, in hexadecimal: its name in Redis */
 	const char *text;
+	const char *full_digest; /* that of SCRIPT_AT_FULL_MEMORY and the text */
 	unsigned keys; /* how many of a shard's keys it is given, in the order of space.h */
 	/* To run it again after a lost reply would do no more than to run it once: it changes
 	 * nothing, or sets the same again. */
 	bool repeatable;
+	/* It only marks tasks or takes them away, and so may run while the memory is full. */
+	bool at_full_memory;
 	bool hints; /* its last arguments are the channel for hints and the shard */
 };
 
-/* X(name, keys, repeatable, hints) */
-#define SCRIPT_LIST(X)                \
-	X(add, 3, false, true)        \
-	X(cancel, 3, false, false)    \
-	X(move, 3, false, true)       \
-	X(claim, 5, false, false)     \
-	X(ack, 3, false, false)       \
-	X(extend, 3, true, false)     \
-	X(fail, 5, false, true)       \
-	X(release, 3, false, true)    \
-	X(get, 3, true, false)        \
-	X(list, 3, true, false)       \
-	X(count, 5, true, false)      \
-	X(dead_list, 5, true, false)  \
-	X(dead_retry, 5, false, true) \
-	X(dead_drop, 5, false, false)
+/* What Redis 7 and later are given before the text of a script that runs at full memory. */
+#define SCRIPT_AT_FULL_MEMORY "#!lua flags=allow-oom\n"
 
-#define SCRIPT_DECLARE(name, keys, repeatable, hints) \
-	extern const char script_##name##_digest[];   \
-	extern const char script_##name##_text[];     \
+/* X(name, keys, repeatable, hints, at_full_memory, shape) */
+#define SCRIPT_LIST(X)                                         \
+	X(add, 3, false, true, false, "[*i]")                  \
+	X(add_many, 1, false, false, false, "[*i]")            \
+	X(cancel, 3, false, false, false, "i")                 \
+	X(move, 3, false, true, false, "i")                    \
+	X(claim, 5, false, false, true, "[dinn[*ss][*s][*n]]") \
+	X(ack, 3, false, false, false, "a")                    \
+	X(extend, 3, true, false, true, "a")                   \
+	X(fail, 5, false, true, true, "a")                     \
+	X(release, 3, false, true, true, "a")                  \
+	X(get, 3, true, false, false, "[*isss]")               \
+	X(list, 3, true, false, false, "[i*ssss]")             \
+	X(count, 5, true, false, false, "[nnnnni]")            \
+	X(dead_list, 5, true, false, false, "[id[*ss]]")       \
+	X(dead_retry, 5, false, true, false, "i")              \
+	X(dead_drop, 5, false, false, false, "i")              \
+	X(look, 1, true, false, false, "[*i]")
+
+#define SCRIPT_DECLARE(name, keys, repeatable, hints, at_full_memory, shape) \
+	extern const char script_##name##_digest[];                          \
+	extern const char script_##name##_text[];                            \
+	extern const char script_##name##_full_digest[];                     \
 	extern const struct script script_##name;
 SCRIPT_LIST(SCRIPT_DECLARE)
 #undef SCRIPT_DECLARE

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The URL is taken apart by hand: redis[s]://[[user]:password@]host[:port][/database]. Errors name
- * the part that is wrong and never repeat the URL, which may hold a password.
+ * The URL is taken apart by hand:
+ *
+ *   redis[s]://[[user]:password@]host[:port][,host[:port]...][/database][?name=value&...]
+ *   redis[s]+sentinel://[[user]:password@]host[:port][,...]/master[/database][?...]
+ *   redis+unix://[[user]:password@]/path[?database=N&...]
+ *
+ * Errors name the part that is wrong and never repeat the URL, which may hold a password.
  */
 #include "settings.h"
 
@@ -11,7 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_PORT = 6379, DEFAULT_SHARDS = 64, DATABASE_MAX = 65535 };
+enum { DEFAULT_PORT = 6379, SENTINEL_PORT = 26379, DEFAULT_SHARDS = 64, DATABASE_MAX = 65535 };
+enum { UNIX_PATH_MAX = 107 };
+static const tw_duration timeout_max = 24 * TW_HOUR;
 
 enum tw_status error_set(struct tw_redis_error *error, enum tw_status status, const char *format,
 			 ...)
@@ -88,15 +95,15 @@ static bool login_read(struct settings *settings, const char *login, size_t size
 }
 
 /* host[:port], an IPv6 address in brackets. */
-static bool host_read(struct settings *settings, const char *host, size_t size)
+static bool host_read(struct address *address, const char *host, size_t size, int default_port)
 {
 	const char *bracket = size && *host == '[' ? memchr(host, ']', size) : NULL;
 	const char *end = bracket ? bracket + 1 : memchr(host, ':', size);
 	size_t host_size = end ? (size_t)(end - host) : size;
 	size_t rest = size - host_size;
 
-	settings->port = DEFAULT_PORT;
-	if (rest && (*end != ':' || (settings->port = number_read(end + 1, rest - 1, 65535)) <= 0))
+	address->port = default_port;
+	if (rest && (*end != ':' || (address->port = number_read(end + 1, rest - 1, 65535)) <= 0))
 		return false;
 	if (bracket) {
 		host++;
@@ -106,33 +113,187 @@ static bool host_read(struct settings *settings, const char *host, size_t size)
 		host = "127.0.0.1";
 		host_size = strlen(host);
 	}
-	return snprintf(settings->host, HOST_SIZE, "%.*s", (int)host_size, host) < HOST_SIZE;
+	return snprintf(address->host, HOST_SIZE, "%.*s", (int)host_size, host) < HOST_SIZE;
+}
+
+/* One address, or several with commas between them. */
+static bool hosts_read(struct settings *settings, const char *hosts, size_t size)
+{
+	int default_port = settings->master ? SENTINEL_PORT : DEFAULT_PORT;
+
+	for (size_t part;; hosts += part + 1, size -= part + 1) {
+		const char *comma = memchr(hosts, ',', size);
+
+		part = comma ? (size_t)(comma - hosts) : size;
+		if (settings->address_count == ADDRESSES_MAX ||
+		    !host_read(&settings->addresses[settings->address_count++], hosts, part,
+			       default_port))
+			return false;
+		if (!comma)
+			return true;
+	}
+}
+
+static bool socket_path_read(struct settings *settings, const char *path, size_t size)
+{
+	char *decoded = part_decode(path, size);
+	struct address *address = &settings->addresses[settings->address_count++];
+	bool fine = decoded && *decoded && strlen(decoded) <= UNIX_PATH_MAX;
+
+	if (fine)
+		snprintf(address->host, HOST_SIZE, "%s", decoded);
+	free(decoded);
+	return fine;
+}
+
+/* Seconds, perhaps with a fraction. */
+static bool timeout_read(const char *text, tw_duration *timeout)
+{
+	size_t whole = strspn(text, "0123456789");
+	int seconds = number_read(text, whole, (int)(timeout_max / TW_SECOND));
+	tw_duration unit = TW_SECOND;
+
+	if (seconds < 0 || (text[whole] && text[whole] != '.'))
+		return false;
+	*timeout = seconds * TW_SECOND;
+	for (text += whole + !!text[whole]; isdigit((unsigned char)*text); text++)
+		*timeout += (*text - '0') * (unit /= 10);
+	return !*text && *timeout > 0;
+}
+
+static bool database_read(struct settings *settings, const char *text, size_t size)
+{
+	settings->database = number_read(text, size, DATABASE_MAX);
+	return settings->database >= 0;
+}
+
+/* Takes over the value. False: there is no such setting, or not with that value. */
+static bool setting_take(struct settings *settings, const char *name, size_t size, char *value)
+{
+	const struct {
+		const char *name;
+		char **place;
+	} texts[] = {{"client_name", &settings->client_name},
+		     {"ca_file", &settings->ca_file},
+		     {"certificate_file", &settings->certificate_file},
+		     {"key_file", &settings->key_file},
+		     {"server_name", &settings->server_name}};
+	bool fine = false;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (strlen(texts[i].name) != size || memcmp(texts[i].name, name, size))
+			continue;
+		free(*texts[i].place);
+		*texts[i].place = value;
+		return *value;
+	}
+	if (size == 7 && !memcmp(name, "timeout", size)) {
+		fine = timeout_read(value, &settings->reply_timeout);
+		settings->connect_timeout = settings->reply_timeout;
+	} else if (size == 8 && !memcmp(name, "database", size)) {
+		fine = database_read(settings, value, strlen(value));
+	}
+	free(value);
+	return fine;
+}
+
+/* name=value&name=value */
+static bool query_read(struct settings *settings, const char *query)
+{
+	while (*query) {
+		size_t size = strcspn(query, "&");
+		const char *equals = memchr(query, '=', size);
+		char *value;
+
+		if (!equals)
+			return false;
+		value = part_decode(equals + 1, (size_t)(query + size - equals - 1));
+		if (!value || !setting_take(settings, query, (size_t)(equals - query), value))
+			return false;
+		query += size + (query[size] == '&');
+	}
+	return true;
+}
+
+/* The URL's scheme: what it asks for is set. Returns what follows; NULL: it is none of ours. */
+static const char *scheme_read(struct settings *settings, const char *url, bool *local,
+			       bool *sentinel)
+{
+	static const struct {
+		const char *text;
+		bool tls;
+		bool local;
+		bool sentinel;
+	} schemes[] = {{"redis://", false, false, false},
+		       {"rediss://", true, false, false},
+		       {"redis+unix://", false, true, false},
+		       {"redis+sentinel://", false, false, true},
+		       {"rediss+sentinel://", true, false, true}};
+
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+		size_t size = strlen(schemes[i].text);
+
+		if (strncmp(url, schemes[i].text, size))
+			continue;
+		settings->tls = schemes[i].tls;
+		*local = schemes[i].local;
+		*sentinel = schemes[i].sentinel;
+		return url + size;
+	}
+	return NULL;
+}
+
+/* What stands between the hosts and the query: /master, and /database. */
+static bool path_read(struct settings *settings, const char *path, size_t size, bool sentinel)
+{
+	const char *slash;
+
+	if (sentinel) {
+		slash = size ? memchr(path + 1, '/', size - 1) : NULL;
+		settings->master = part_decode(path + !!size,
+					       (slash ? (size_t)(slash - path) : size) - !!size);
+		if (!settings->master || !*settings->master)
+			return false;
+		size -= slash ? (size_t)(slash - path) : size;
+		path = slash;
+	}
+	return size <= 1 || database_read(settings, path + 1, size - 1);
 }
 
 static enum tw_status url_read(struct settings *settings, const char *url,
 			       struct tw_redis_error *error)
 {
-	const char *rest;
+	bool local = false;
+	bool sentinel = false;
+	const char *rest = scheme_read(settings, url, &local, &sentinel);
 	const char *slash;
+	const char *end;
 	const char *at;
 
-	settings->tls = !strncmp(url, "rediss://", 9);
-	if (!settings->tls && strncmp(url, "redis://", 8))
+	if (!rest)
 		return error_set(error, TW_INVALID, "the URL does not begin with redis://");
-	rest = url + (settings->tls ? 9 : 8);
 	/* The last @ before the path: a password may have one that is not escaped. */
 	slash = rest + strcspn(rest, "/?#");
 	at = memrchr(rest, '@', (size_t)(slash - rest));
 	if (at && !login_read(settings, rest, (size_t)(at - rest)))
 		return error_set(error, TW_INVALID, "the URL's user or password is malformed");
 	rest = at ? at + 1 : rest;
-	if (!host_read(settings, rest, (size_t)(slash - rest)))
-		return error_set(error, TW_INVALID, "the URL's host or port is malformed");
-	if (*slash && slash[1]) {
-		settings->database = number_read(slash + 1, strlen(slash + 1), DATABASE_MAX);
-		if (*slash != '/' || settings->database < 0)
-			return error_set(error, TW_INVALID, "the URL's database is malformed");
-	}
+	end = slash + strcspn(slash, "?#");
+	if (local && (rest != slash || !socket_path_read(settings, slash, (size_t)(end - slash))))
+		return error_set(error, TW_INVALID,
+				 "the URL's path is malformed: it begins with / and has up to %d "
+				 "bytes",
+				 UNIX_PATH_MAX);
+	if (!local && !path_read(settings, slash, (size_t)(end - slash), sentinel))
+		return error_set(error, TW_INVALID, "the URL's %s is malformed",
+				 sentinel ? "master or database" : "database");
+	if (!local && !hosts_read(settings, rest, (size_t)(slash - rest)))
+		return error_set(error, TW_INVALID,
+				 "the URL's host or port is malformed: up to %d hosts, of up to %d "
+				 "bytes",
+				 ADDRESSES_MAX, HOST_SIZE - 1);
+	if (*end && (*end != '?' || !query_read(settings, end + 1)))
+		return error_set(error, TW_INVALID, "the URL's settings are malformed");
 	return TW_OK;
 }
 
@@ -157,6 +318,24 @@ static bool override(char **text, const char *option)
 	return *text;
 }
 
+/* An option goes before what the URL says, and that before the default. */
+static void timeout_default(tw_duration *timeout, tw_duration option, tw_duration otherwise)
+{
+	if (option || !*timeout)
+		*timeout = option ? option : otherwise;
+}
+
+/* As Redis wants it. */
+static bool client_name_is_fit(const char *name)
+{
+	for (; *name; name++)
+		if (*name <= ' ' || *name > '~')
+			return false;
+	return true;
+}
+
+enum { SERVER_NAME_MOST = 255 };
+
 static enum tw_status options_read(struct settings *settings,
 				   const struct tw_redis_options *options,
 				   struct tw_redis_error *error)
@@ -168,9 +347,6 @@ static enum tw_status options_read(struct settings *settings,
 	if (options->shards > TW_REDIS_SHARDS_MAX)
 		return error_set(error, TW_INVALID, "more than %d shards", TW_REDIS_SHARDS_MAX);
 	settings->shards = options->shards ? options->shards : DEFAULT_SHARDS;
-	settings->connect_timeout =
-		options->connect_timeout ? options->connect_timeout : 2 * TW_SECOND;
-	settings->reply_timeout = options->reply_timeout ? options->reply_timeout : 5 * TW_SECOND;
 	settings->patience = options->patience ? options->patience : 5 * TW_SECOND;
 	settings->allow_eviction = options->allow_eviction;
 	if (!name_space_read(settings, options->name_space ? options->name_space : "default"))
@@ -180,9 +356,28 @@ static enum tw_status options_read(struct settings *settings,
 	status = url_read(settings, options->url ? options->url : "redis://127.0.0.1", error);
 	if (status != TW_OK)
 		return status;
+	timeout_default(&settings->connect_timeout, options->connect_timeout, 2 * TW_SECOND);
+	timeout_default(&settings->reply_timeout, options->reply_timeout, 5 * TW_SECOND);
 	if (!override(&settings->user, options->user) ||
-	    !override(&settings->password, options->password))
+	    !override(&settings->password, options->password) ||
+	    !override(&settings->sentinel_user, options->sentinel_user) ||
+	    !override(&settings->sentinel_password, options->sentinel_password) ||
+	    !override(&settings->client_name, options->client_name) ||
+	    !override(&settings->ca_file, options->ca_file) ||
+	    !override(&settings->certificate_file, options->certificate_file) ||
+	    !override(&settings->key_file, options->key_file) ||
+	    !override(&settings->server_name, options->server_name))
 		return error_set(error, TW_NO_MEMORY, "out of memory");
+	if (settings->server_name &&
+	    (!*settings->server_name || strlen(settings->server_name) > SERVER_NAME_MOST))
+		return error_set(error, TW_INVALID, "a server's name has 1 to %d letters",
+				 SERVER_NAME_MOST);
+	if (settings->client_name && !client_name_is_fit(settings->client_name))
+		return error_set(error, TW_INVALID, "the client's name has a blank in it");
+	if (!settings->certificate_file != !settings->key_file)
+		return error_set(error, TW_INVALID, "a certificate and its key go together");
+	if (settings->sentinel_user && !settings->sentinel_password)
+		return error_set(error, TW_INVALID, "a user without a password");
 	if (settings->user && !*settings->user) {
 		free(settings->user);
 		settings->user = NULL;
@@ -207,7 +402,15 @@ enum tw_status settings_read(struct settings *settings, const struct tw_redis_op
 
 void settings_free(struct settings *settings)
 {
-	free(settings->user);
 	secret_free(settings->password);
-	settings->user = settings->password = NULL;
+	secret_free(settings->sentinel_password);
+	free(settings->user);
+	free(settings->master);
+	free(settings->sentinel_user);
+	free(settings->client_name);
+	free(settings->ca_file);
+	free(settings->certificate_file);
+	free(settings->key_file);
+	free(settings->server_name);
+	memset(settings, 0, sizeof(*settings));
 }

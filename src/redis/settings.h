@@ -4,24 +4,41 @@
 #define TIMINGWHEEL_REDIS_SETTINGS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <timingwheel/redis.h>
 
-enum { HOST_SIZE = 256 }; /* with the NUL */
+enum { HOST_SIZE = 256, ADDRESSES_MAX = 32 }; /* HOST_SIZE: with the NUL */
+
+struct address {
+	char host[HOST_SIZE]; /* with port 0 the path of a unix socket */
+	int port;
+};
 
 struct settings {
-	char host[HOST_SIZE];
-	int port;
+	struct address addresses[ADDRESSES_MAX]; /* of servers, or of Sentinels */
+	size_t address_count;
 	int database;
 	bool tls;
-	char *user;     /* NULL: none */
-	char *password; /* NULL: no login */
+	/* Each NULL: none. */
+	char *user;
+	char *password;
+	char *master; /* the name that the Sentinels at the addresses know */
+	char *sentinel_user;
+	char *sentinel_password;
+	char *client_name;
+	char *ca_file;
+	char *certificate_file;
+	char *key_file;
+	char *server_name;
 	char name_space[TW_REDIS_NAMESPACE_MAX + 1];
 	unsigned shards;
 	tw_duration connect_timeout;
 	tw_duration reply_timeout;
 	tw_duration patience; /* negative: try once */
 	bool allow_eviction;
+	struct ssl_ctx_st
+		*tls_context; /* made by tls_context_create(); not read from the options */
 };
 
 /* TW_OK; TW_INVALID and TW_NO_MEMORY, with the error's text; then nothing is to be freed. */

@@ -22,6 +22,7 @@ enum step_kind {
 	STEP_ENDS,
 	STEP_EXTEND = STEP_ENDS,
 	STEP_CLAIM,
+	STEP_LOOK, /* at all shards at once; its shard is the first */
 	STEP_KINDS
 };
 
@@ -32,6 +33,7 @@ struct shard {
 
 	tw_duration look_at; /* monotonic: when it becomes due, as far as we know; 0: it is */
 	struct tw_timer timer;
+	bool has_many; /* its last claim brought several, or left some that are due */
 
 	bool blocked; /* its node does not answer; a timer ends that */
 	tw_duration backoff;
@@ -46,7 +48,6 @@ struct step {
 	struct command *command;
 	struct list leases;
 	struct run_list runs;
-	size_t limit; /* of a claim */
 };
 
 enum { LANE_CALLBACKS, LANE_HANDLERS, LANES }; /* the number is run.by_handler */
@@ -76,6 +77,8 @@ struct tw_redis_worker {
 	struct hints hints;
 	struct shard *shards;
 	unsigned shard_count;
+	struct tw_timer look; /* at all shards, without a hint */
+	bool look_is_due;
 	unsigned first_shard;     /* where claiming begins next */
 	struct command *commands; /* STEP_KINDS for each shard, and their steps */
 	struct step *steps;
@@ -96,9 +99,10 @@ struct tw_redis_worker {
 	pthread_mutex_t lock; /* for all below */
 	pthread_cond_t answered;
 	struct tw_redis_worker_stats shown;
-	bool stop_asked; /* and not answered */
-	tw_duration grace;
-	enum tw_status stop_status;
+	bool stop_asked;     /* and not answered */
+	tw_duration stop_by; /* monotonic: the end of the shortest grace of the stops */
+	size_t stop_answers; /* how often a stop was told that handlers still run */
+	bool ended;          /* the thread has come to its end */
 };
 
 #endif

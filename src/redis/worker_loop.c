@@ -62,7 +62,7 @@ static void give_back_waiting(struct tw_redis_worker *worker)
 	struct run *run;
 
 	run_list_init(&back);
-	runner_take_back(&worker->callbacks.runner, &back);
+	callbacks_give_back(&worker->callbacks);
 	runner_take_back(&worker->handlers.runner, &back);
 	while ((run = run_list_take(&back))) {
 		run->given_back = true;
@@ -82,26 +82,29 @@ static void drop_untold(struct tw_redis_worker *worker)
 	}
 }
 
-static void stop_answer(struct tw_redis_worker *worker, enum tw_status status)
+/* Tells the stops that wait: all has ended, or handlers still run. */
+static void stop_answer(struct tw_redis_worker *worker, bool ended)
 {
 	worker->stop_stage = STOP_NONE;
 	pthread_mutex_lock(&worker->lock);
 	worker->stop_asked = false;
-	worker->stop_status = status;
-	pthread_cond_signal(&worker->answered);
+	worker->stop_answers++;
+	worker->ended = ended;
+	pthread_cond_broadcast(&worker->answered);
 	pthread_mutex_unlock(&worker->lock);
 }
 
 static void stop_begin(struct tw_redis_worker *worker)
 {
-	bool begins;
+	bool asked;
 
 	pthread_mutex_lock(&worker->lock);
-	begins = worker->stop_asked && worker->stop_stage == STOP_NONE;
-	if (begins)
-		worker->stop_at = time_add(clock_read_real(CLOCK_MONOTONIC), worker->grace);
+	asked = worker->stop_asked;
+	/* Another caller may have less patience. */
+	if (asked && worker->stop_stage != STOP_BREAKING)
+		worker->stop_at = worker->stop_by;
 	pthread_mutex_unlock(&worker->lock);
-	if (!begins)
+	if (!asked || worker->stop_stage != STOP_NONE)
 		return;
 	worker->stop_stage = STOP_ASKED;
 	worker->stopping = true;
@@ -134,11 +137,10 @@ static bool stop_go_on(struct tw_redis_worker *worker)
 		if (clock_read_real(CLOCK_MONOTONIC) >= worker->stop_at)
 			drop_untold(worker);
 		if (running && worker->stats.held == running)
-			stop_answer(worker, TW_RUNNING);
+			stop_answer(worker, false);
 	}
 	if (worker->stats.held)
 		return false;
-	stop_answer(worker, TW_OK);
 	return true;
 }
 
@@ -178,7 +180,10 @@ static void sleep_until(struct tw_redis_worker *worker, tw_duration until)
 void *worker_thread(void *argument)
 {
 	struct tw_redis_worker *worker = argument;
+	int state;
 
+	/* A hook may cancel its own thread. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	for (;;) {
 		tw_duration until = 0;
 		bool any;
@@ -186,8 +191,11 @@ void *worker_thread(void *argument)
 		tw_poll(worker->wheel, &until);
 		any = collect(worker);
 		any |= hear(worker);
-		if (stop_go_on(worker))
-			break;
+		if (stop_go_on(worker)) {
+			show_stats(worker);
+			stop_answer(worker, true);
+			return NULL;
+		}
 		any |= worker_turn(worker);
 		callbacks_submit(&worker->callbacks, &worker->lanes[LANE_CALLBACKS].fresh);
 		handlers_submit(&worker->handlers, &worker->lanes[LANE_HANDLERS].fresh);
@@ -195,5 +203,4 @@ void *worker_thread(void *argument)
 		if (!any)
 			sleep_until(worker, until);
 	}
-	return NULL;
 }

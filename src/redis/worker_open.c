@@ -43,6 +43,8 @@ static bool options_complete(struct tw_redis_worker_options *options)
 {
 	return count_default(&options->handlers, 4, HANDLERS_MAX) &&
 	       count_default(&options->callbacks, 64, CALLBACKS_MAX) &&
+	       count_default(&options->callbacks_per_host, (options->callbacks + 7) / 8,
+			     CALLBACKS_MAX) &&
 	       count_default(&options->batch, 100, TW_REDIS_BATCH_MAX) &&
 	       time_default(&options->lease, 30 * TW_SECOND, lease_min, day) &&
 	       time_default(&options->retry_first, TW_SECOND, 1, TW_REDIS_DELAY_MAX) &&
@@ -201,9 +203,48 @@ enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
 	return status;
 }
 
-/* Its thread has come to its end. */
-static void worker_take_apart(struct tw_redis_worker *worker)
+static bool worker_is_caller(const struct tw_redis_worker *worker)
 {
+	return pthread_equal(worker->thread, pthread_self()) ||
+	       handlers_are_caller(&worker->handlers);
+}
+
+enum tw_status tw_redis_worker_stop(struct tw_redis_worker *worker, tw_duration grace)
+{
+	tw_duration stop_by;
+	enum tw_status status;
+	size_t answers;
+
+	if (!worker)
+		return TW_OK;
+	if (grace < 0 || worker_is_caller(worker))
+		return TW_INVALID;
+	stop_by = time_add(clock_read_real(CLOCK_MONOTONIC), grace);
+	pthread_mutex_lock(&worker->lock);
+	if (!worker->stop_asked || stop_by < worker->stop_by)
+		worker->stop_by = stop_by;
+	worker->stop_asked = true;
+	answers = worker->stop_answers;
+	mailbox_ring(&worker->mailbox);
+	while (!worker->ended && worker->stop_answers == answers)
+		condition_wait(&worker->answered, &worker->lock, TW_FOREVER);
+	status = worker->ended ? TW_OK : TW_RUNNING;
+	pthread_mutex_unlock(&worker->lock);
+	return status;
+}
+
+enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker)
+{
+	int state;
+
+	if (!worker)
+		return TW_OK;
+	if (worker_is_caller(worker))
+		return TW_INVALID;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	if (tw_redis_worker_stop(worker, 0) == TW_RUNNING)
+		while (tw_redis_worker_stop(worker, TW_FOREVER) == TW_RUNNING)
+			;
 	pthread_join(worker->thread, NULL);
 	runners_stop(worker);
 	mailbox_destroy(&worker->mailbox);
@@ -211,28 +252,8 @@ static void worker_take_apart(struct tw_redis_worker *worker)
 	connection_close(&worker->hints.connection);
 	tables_free(worker);
 	worker_free(worker);
-}
-
-enum tw_status tw_redis_worker_stop(struct tw_redis_worker *worker, tw_duration grace)
-{
-	enum tw_status status;
-
-	if (!worker)
-		return TW_OK;
-	if (grace < 0 || pthread_equal(worker->thread, pthread_self()) ||
-	    handlers_are_caller(&worker->handlers))
-		return TW_INVALID;
-	pthread_mutex_lock(&worker->lock);
-	worker->stop_asked = true;
-	worker->grace = grace;
-	mailbox_ring(&worker->mailbox);
-	while (worker->stop_asked)
-		pthread_cond_wait(&worker->answered, &worker->lock);
-	status = worker->stop_status;
-	pthread_mutex_unlock(&worker->lock);
-	if (status == TW_OK)
-		worker_take_apart(worker);
-	return status;
+	pthread_setcancelstate(state, &state);
+	return TW_OK;
 }
 
 enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,

@@ -110,6 +110,7 @@ static void count_end(struct tw_redis_worker_stats *stats, enum tw_redis_end end
 		[TW_REDIS_END_STALE] = &stats->stale,
 		[TW_REDIS_END_RELEASED] = &stats->released,
 		[TW_REDIS_END_UNTOLD] = &stats->untold,
+		[END_PUT_OFF] = &stats->put_off,
 	};
 
 	++*counts[end];
@@ -128,7 +129,7 @@ void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redi
 	};
 
 	count_end(&worker->stats, end);
-	if (worker->options.report)
+	if (worker->options.report && end != END_PUT_OFF)
 		worker->options.report(worker->options.context, &report);
 	worker->stats.held--;
 	if (!--batch->held)

@@ -5,6 +5,9 @@
 
 #include "worker.h"
 
+/* The end of a run that was put off: counted, and not reported, for it comes again soon. */
+#define END_PUT_OFF ((enum tw_redis_end)(TW_REDIS_END_UNTOLD + 1))
+
 /* Hands a claimed run to its runner, or ends it at once if there is none. */
 void worker_take_run(struct tw_redis_worker *worker, struct run *run);
 /* The runner has ended it, or gives it back: it goes to the list of what Redis is to be told. */

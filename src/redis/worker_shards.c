@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each shard has one time when it is to be looked at: what its last claim told, or a hint, or the
- * poll interval, whichever is earliest. So an idle worker wakes for the poll alone.
+ * poll interval, whichever is earliest. So an idle worker wakes for the poll alone. While hints
+ * come, a server that is no cluster is asked for all shards in one call (look.lua).
  */
 #include "worker_shards.h"
 
@@ -21,13 +22,42 @@ static void shard_become_due(void *argument)
 	shard->timer.id = 0;
 }
 
+static bool looks_at_all(const struct tw_redis_worker *worker)
+{
+	return hints_are_connected(&worker->hints) && !worker->redis->router.map.cluster;
+}
+
+/* How often a shard is looked at by itself. */
+static tw_duration shard_poll(const struct tw_redis_worker *worker)
+{
+	if (looks_at_all(worker))
+		return TW_FOREVER;
+	return hints_are_connected(&worker->hints) ? poll_with_hints : worker->options.poll;
+}
+
+static void look_become_due(void *argument)
+{
+	struct tw_redis_worker *worker = argument;
+
+	worker->look.id = 0;
+	worker->look_is_due = looks_at_all(worker);
+}
+
+void shards_look_later(struct tw_redis_worker *worker)
+{
+	if (!looks_at_all(worker) || worker->look.id)
+		return;
+	if (tw_after_func(worker->wheel, poll_with_hints, look_become_due, worker, &worker->look) !=
+	    TW_OK)
+		look_become_due(worker);
+}
+
 void shard_look_in(struct shard *shard, tw_duration wait)
 {
 	struct tw_redis_worker *worker = shard->worker;
-	tw_duration poll =
-		hints_are_connected(&worker->hints) ? poll_with_hints : worker->options.poll;
+	tw_duration poll = shard_poll(worker);
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-	tw_duration at = wait > 0 ? now + (wait < poll ? wait : poll) : 0;
+	tw_duration at = wait > 0 ? time_add(now, wait < poll ? wait : poll) : 0;
 
 	if (at >= shard->look_at)
 		return;
@@ -41,6 +71,7 @@ void shard_look_in(struct shard *shard, tw_duration wait)
 
 void shards_look_now(struct tw_redis_worker *worker)
 {
+	shards_look_later(worker);
 	for (unsigned i = 0; i < worker->shard_count; i++)
 		shard_look_in(&worker->shards[i], 0);
 }

@@ -8,6 +8,8 @@
 /* The shard is to be looked at in so long, or earlier if that is known already. */
 void shard_look_in(struct shard *shard, tw_duration wait);
 /* All are to be looked at now. */
+/* While hints come and the server is no cluster: asks for all shards at once, in 10 s. */
+void shards_look_later(struct tw_redis_worker *worker);
 void shards_look_now(struct tw_redis_worker *worker);
 /* Its node does not answer: it is left alone for a while, longer each time. */
 void shard_block(struct shard *shard);

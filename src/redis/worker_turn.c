@@ -6,6 +6,7 @@
  *
  * How much is claimed: as many tasks as can begin within ahead_time, by what runs took lately, so
  * that they don't lie here while another worker is idle; shared out among the shards that are due.
+ * A claim tells exactly when its shard is to be looked at next, also where it took all it might.
  *
  * A reply that was lost leaves it open whether Redis was told. It is told again, and then "gone" or
  * "stale" is what success looks like (run.unsure).
@@ -18,7 +19,7 @@
 #include "worker_runs.h"
 #include "worker_shards.h"
 
-enum { AHEAD_BATCHES = 10, CLAIM_LEAST = 16 };
+enum { AHEAD_BATCHES = 10, CLAIM_LEAST = 16, MANY = 4 };
 static const tw_duration ahead_time = 20 * TW_MILLISECOND;
 
 static struct step *step_begin(struct tw_redis_worker *worker, enum step_kind kind,
@@ -73,10 +74,15 @@ static void step_tell(struct tw_redis_worker *worker, struct shard *shard, enum 
 
 		if (kind == STEP_FAIL)
 			jobs_add_failed(step->command, run->job, run->wait, run->verdict.reason);
+		else if (kind == STEP_RELEASE)
+			jobs_add_released(step->command, run->job, run->put_off);
 		else
-			jobs_add(step->command, run->job);
+			jobs_add_key(step->command, run->job);
 		run_list_add(&step->runs, run);
 	}
+	if (kind == STEP_ACK)
+		for (struct list *at = step->runs.runs.next; at != &step->runs.runs; at = at->next)
+			jobs_add_run(step->command, list_entry(at, struct run, link)->job);
 	if (scripts[kind]->hints)
 		command_hint(step->command, &worker->redis->space);
 }
@@ -120,36 +126,75 @@ static bool shard_wants_claim(const struct shard *shard)
 	return !shard->look_at && !shard->blocked;
 }
 
+/* How many may be claimed from the shard, of a room that `share` would be its part of. */
+static size_t claim_limit(const struct tw_redis_worker *worker, const struct shard *shard,
+			  size_t room, size_t share)
+{
+	/* Much from a few that have many, for a call costs more than a task; the others come next.
+	 * From those that hardly have more than one, little from many: their time is now. */
+	size_t least = shard->has_many ? CLAIM_LEAST : 1;
+	size_t limit = share > least ? share : least;
+
+	limit = limit < room ? limit : room;
+	return limit < worker->options.batch ? limit : worker->options.batch;
+}
+
 static void step_claims(struct tw_redis_worker *worker)
 {
 	size_t room = worker_room(worker);
+	size_t left = room;
 	unsigned count = worker->shard_count;
 	size_t due = 0;
-	size_t limit;
 	unsigned i;
 
 	for (i = 0; i < count && room; i++)
 		due += shard_wants_claim(&worker->shards[i]);
 	if (!due)
 		return;
-	/* Little room: much from a few, for a call costs more than a task; the others come next. */
-	limit = room / due > CLAIM_LEAST ? room / due : CLAIM_LEAST;
-	limit = limit < room ? limit : room;
-	if (limit > worker->options.batch)
-		limit = worker->options.batch;
-	for (i = 0; i < count && room >= limit; i++) {
+	for (i = 0; i < count; i++) {
 		struct shard *shard = &worker->shards[(worker->first_shard + i) % count];
+		size_t limit = claim_limit(worker, shard, room, room / due);
 		struct step *step;
 
 		if (!shard_wants_claim(shard))
 			continue;
+		if (limit > left)
+			break;
 		step = step_begin(worker, STEP_CLAIM, shard);
 		claim_write(step->command, shard->number, limit, worker->options.lease);
-		step->limit = limit;
 		shard->look_at = TW_FOREVER;
-		room -= limit;
+		left -= limit;
 	}
 	worker->first_shard = (worker->first_shard + i) % count;
+}
+
+static void step_look(struct tw_redis_worker *worker)
+{
+	struct step *step;
+
+	if (!worker->look_is_due || worker->stopping)
+		return;
+	worker->look_is_due = false;
+	step = step_begin(worker, STEP_LOOK, &worker->shards[0]);
+	command_begin(step->command, &script_look, 0);
+	step->command->answers = worker->shard_count;
+	command_number(step->command, worker->shard_count);
+}
+
+static void look_read(struct tw_redis_worker *worker, const struct step *step)
+{
+	bool fine = step->command->status == TW_OK;
+
+	for (unsigned i = 0; i < worker->shard_count && fine; i++) {
+		int64_t wait_ms = command_integer(step->command, i, -1);
+
+		if (wait_ms >= 0 && wait_ms < TW_REDIS_DELAY_MAX / TW_MILLISECOND)
+			shard_look_in(&worker->shards[i], wait_ms * TW_MILLISECOND);
+	}
+	shards_look_later(worker);
+	/* Then each tells for itself. */
+	if (!fine)
+		shards_look_now(worker);
 }
 
 /* A slot that is on its way to another node, say, is none. */
@@ -188,7 +233,8 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	worker->stats.claimed += batch->count;
 	worker->stats.buried += batch->buried;
 	step->shard->look_at = TW_FOREVER;
-	shard_look_in(step->shard, batch->count == step->limit ? 0 : batch->next);
+	step->shard->has_many = batch->count >= MANY || !batch->next;
+	shard_look_in(step->shard, batch->next);
 	for (size_t i = 0; i < batch->count; i++) {
 		struct run *run = calloc(1, sizeof(*run));
 
@@ -231,7 +277,7 @@ static enum tw_redis_end end_of(const struct run *run, enum step_kind kind, enum
 	if (kind == STEP_ACK)
 		return TW_REDIS_END_DONE;
 	if (kind == STEP_RELEASE)
-		return TW_REDIS_END_RELEASED;
+		return run->put_off ? END_PUT_OFF : TW_REDIS_END_RELEASED;
 	return run->wait < 0 ? TW_REDIS_END_DEAD : TW_REDIS_END_RETRIED;
 }
 
@@ -248,12 +294,18 @@ static void tell_read(struct tw_redis_worker *worker, struct step *step)
 		}
 		if (step->kind == STEP_FAIL && run->wait >= 0)
 			shard_look_in(step->shard, run->wait);
+		if (step->kind == STEP_RELEASE && !worker->stopping)
+			shard_look_in(step->shard, run->put_off);
 		worker_report(worker, run, end_of(run, step->kind, jobs_answer(step->command, i)));
 	}
 }
 
 static void step_read(struct tw_redis_worker *worker, struct step *step)
 {
+	if (step->kind == STEP_LOOK) {
+		look_read(worker, step);
+		return;
+	}
 	if (step->command->status == TW_OK)
 		step->shard->backoff = 0;
 	else if (!step->shard->blocked)
@@ -281,6 +333,7 @@ bool worker_turn(struct tw_redis_worker *worker)
 			step_tell(worker, shard, kind);
 	}
 	step_claims(worker);
+	step_look(worker);
 	if (!worker->step_count)
 		return false;
 	router_run(&worker->redis->router, worker->commands, worker->step_count);

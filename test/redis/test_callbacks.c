@@ -40,6 +40,11 @@ static void answer_by_path(void *context, const struct http_request *request,
 		answer->delay_ms = atoi(request->path + 6);
 	} else if (path_starts(request, "/slow-first") && request->attempt == 1) {
 		answer->delay_ms = 5000;
+	} else if (path_starts(request, "/endless/")) {
+		answer->status = atoi(request->path + 9);
+		answer->body_size = SIZE_MAX;
+	} else if (path_starts(request, "/long/")) {
+		answer->body_size = (size_t)atoi(request->path + 6);
 	} else if (path_starts(request, "/302")) {
 		answer->status = 302;
 		answer->headers = "Location: /200\r\n";
@@ -158,6 +163,86 @@ static void content_type_of_the_task_stands_alone(void **state)
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_non_null(strstr(request_of("a", 0).headers, "content-type: text/plain\r\n"));
 	assert_null(strstr(request_of("a", 0).headers, "application/json"));
+	worker_stop(worker);
+}
+
+static void every_method_is_sent_with_its_body(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	size_t ends = 0;
+
+	for (enum tw_redis_method method = TW_REDIS_POST; method <= TW_REDIS_HEAD; method++) {
+		const char *name = tw_redis_method_name(method);
+		char url[64];
+		struct tw_redis_task task = {
+			.key = name, .key_size = strlen(name), .url = url, .method = method};
+
+		snprintf(url, sizeof(url), "http://127.0.0.1:%d/long/100", http.port);
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+		WAIT_UNTIL(ends_count(&runs) == ends + 1);
+		assert_string_equal(request_of(name, 0).method, name);
+		assert_int_equal(request_of(name, 0).body_size, 0);
+		ends++;
+		task.body = "{}";
+		task.body_size = 2;
+		if (method == TW_REDIS_HEAD) {
+			assert_int_equal(tw_redis_add(fixture->redis, &task, NULL),
+					 TW_REDIS_BAD_DATA);
+			continue;
+		}
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+		WAIT_UNTIL(ends_count(&runs) == ends + 1);
+		assert_string_equal(request_of(name, 1).method, name);
+		assert_string_equal(request_of(name, 1).body, "{}");
+		assert_non_null(strstr(request_of(name, 1).headers, "application/json"));
+		ends++;
+	}
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), ends);
+	worker_stop(worker);
+}
+
+static void answer_without_end_counts_by_its_status(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	int64_t before = wall_clock();
+
+	add_call(fixture, "fine", "/endless/200");
+	add_call(fixture, "gone", "/endless/404");
+	/* As much as is read, and one byte more. */
+	add_call(fixture, "most", "/long/65536");
+	add_call(fixture, "more", "/long/65537");
+	WAIT_UNTIL(ends_count(&runs) == 4);
+	assert_true(wall_clock() - before < 10 * TW_SECOND);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 3);
+	assert_int_equal(end_of(&runs, "fine", 0).http_status, 200);
+	assert_int_equal(end_of(&runs, "gone", 0).end, TW_REDIS_END_DEAD);
+	assert_string_equal(end_of(&runs, "gone", 0).reason, "HTTP 404");
+	worker_stop(worker);
+}
+
+static void idempotency_key_is_key_and_token(void **state)
+{
+	static const char *const header = "idempotency-key: mine";
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	char url[64];
+	char expected[64];
+	struct tw_redis_task task = {
+		.key = "b", .key_size = 1, .url = url, .headers = &header, .header_count = 1};
+
+	add_call(fixture, "a 1", "/200");
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	snprintf(expected, sizeof(expected), "Idempotency-Key: a%%201 %llu\r\n",
+		 (unsigned long long)request_of("a%201", 0).token);
+	assert_non_null(strstr(request_of("a%201", 0).headers, expected));
+	/* The task's own stands alone. */
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	WAIT_UNTIL(ends_count(&runs) == 2);
+	assert_non_null(strstr(request_of("b", 0).headers, "idempotency-key: mine\r\n"));
+	assert_null(strstr(request_of("b", 0).headers, "Idempotency-Key"));
 	worker_stop(worker);
 }
 
@@ -358,7 +443,8 @@ static void no_more_callbacks_at_a_time_than_asked_for(void **state)
 	struct tw_redis_worker *worker;
 
 	add_calls(fixture, 60, "/slow/30");
-	worker = start_with(fixture, (struct tw_redis_worker_options){.callbacks = 8});
+	worker = start_with(
+		fixture, (struct tw_redis_worker_options){.callbacks = 8, .callbacks_per_host = 8});
 	WAIT_UNTIL(ends_count(&runs) == 60);
 	assert_in_range(http_server_busiest(&http), 2, 8);
 	worker_stop(worker);
@@ -370,9 +456,70 @@ static void sixty_four_callbacks_run_at_a_time(void **state)
 	struct tw_redis_worker *worker;
 
 	add_calls(fixture, 128, "/slow/600");
-	worker = start(fixture);
+	worker = start_with(fixture, (struct tw_redis_worker_options){.callbacks_per_host = 64});
 	WAIT_UNTIL(ends_count(&runs) == 128);
 	assert_int_equal(http_server_busiest(&http), 64);
+	worker_stop(worker);
+}
+
+static void add_call_to(struct fixture *fixture, const struct http_server *server, const char *key,
+			const char *path)
+{
+	char url[128];
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d%s", server->port, path);
+	add_callback(fixture->redis, key, url, 5);
+}
+
+static void host_that_hangs_holds_up_no_other(void **state)
+{
+	enum { HANGING = 300, OTHERS = 100 };
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	struct tw_redis_worker_stats stats;
+	struct http_server other;
+	int64_t before;
+	char key[KEY_SIZE];
+
+	http_server_start(&other, NULL, NULL);
+	for (int i = 0; i < HANGING; i++) {
+		snprintf(key, sizeof(key), "hangs-%d", i);
+		add_call(fixture, key, "/slow/60000");
+	}
+	worker = start(fixture);
+	WAIT_UNTIL(http_server_count(&http) == 8);
+	before = wall_clock();
+	for (int i = 0; i < OTHERS; i++) {
+		number_key(key, i);
+		add_call_to(fixture, &other, key, "/200");
+	}
+	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == OTHERS);
+	assert_true(wall_clock() - before < 3 * TW_SECOND);
+	/* No more than its share, and nothing was lost of what was put off. */
+	assert_int_equal(http_server_busiest(&http), 8);
+	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+	assert_true(stats.put_off > 0);
+	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	assert_int_equal(stats_of(fixture->redis).tasks, HANGING);
+	assert_int_equal(stats_of(fixture->redis).started, 0);
+	http_server_stop(&other);
+}
+
+static void slow_host_gets_all_its_calls_in_time(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	int64_t before = wall_clock();
+
+	add_calls(fixture, 40, "/slow/300");
+	worker = start(fixture);
+	WAIT_UNTIL(ends_count(&runs) == 40);
+	/* Five rounds of eight, and the waits between them. */
+	assert_in_range(wall_clock() - before, 1500 * TW_MILLISECOND, 6 * TW_SECOND);
+	assert_int_equal(http_server_count(&http), 40);
+	assert_int_equal(http_server_busiest(&http), 8);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 40);
 	worker_stop(worker);
 }
 
@@ -400,6 +547,7 @@ static void stop_breaks_off_callbacks_after_the_grace_and_gives_them_back(void *
 	WAIT_UNTIL(http_server_count(&http) == 1);
 	before = wall_clock();
 	assert_int_equal(tw_redis_worker_stop(worker, 200 * TW_MILLISECOND), TW_OK);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 	assert_in_range(wall_clock() - before, 200 * TW_MILLISECOND, 3 * TW_SECOND);
 	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_RELEASED);
 	assert_int_equal(stats_of(fixture->redis).due, 1);
@@ -441,6 +589,9 @@ int main(void)
 		CALLBACK_TEST(post_carries_body_headers_key_attempt_and_token),
 		CALLBACK_TEST(content_type_of_the_task_stands_alone),
 		CALLBACK_TEST(get_has_no_body),
+		CALLBACK_TEST(every_method_is_sent_with_its_body),
+		CALLBACK_TEST(answer_without_end_counts_by_its_status),
+		CALLBACK_TEST(idempotency_key_is_key_and_token),
 		CALLBACK_TEST(key_that_is_not_printable_is_escaped),
 		CALLBACK_TEST(large_body_arrives_whole),
 		CALLBACK_TEST(every_2xx_is_success),
@@ -453,6 +604,8 @@ int main(void)
 		CALLBACK_TEST(callback_longer_than_its_lease_is_extended_and_made_once),
 		CALLBACK_TEST(no_more_callbacks_at_a_time_than_asked_for),
 		CALLBACK_TEST(sixty_four_callbacks_run_at_a_time),
+		CALLBACK_TEST(host_that_hangs_holds_up_no_other),
+		CALLBACK_TEST(slow_host_gets_all_its_calls_in_time),
 		CALLBACK_TEST(two_thousand_callbacks_are_made_once_each),
 		CALLBACK_TEST(stop_breaks_off_callbacks_after_the_grace_and_gives_them_back),
 		CALLBACK_TEST(handler_may_take_callbacks_too),

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "support/cluster.h"
 #include "support/runs.h"
@@ -211,6 +212,192 @@ static void slots_moved_in_mid_run_lose_nothing(void **state)
 	run_disturbed(move_all_slots, 1);
 }
 
+static int version_of(struct redis_server *server)
+{
+	redisReply *reply = redis_server_ask(server, "INFO server");
+	int version = atoi(strstr(reply->str, "redis_version:") + 14);
+
+	freeReplyObject(reply);
+	return version;
+}
+
+static void empty_slot_on_its_way_takes_tasks_at_once(void **state)
+{
+	unsigned slot = slot_of(tw_redis_shard(redis, "a", 1));
+	int source = cluster_owner(&cluster, slot);
+	int target = (source + 1) % CLUSTER_NODES;
+	struct tw_redis_batch *batch;
+	tw_duration before;
+
+	(void)state;
+	if (version_of(&cluster.nodes[0]) < 7)
+		skip();
+	cluster_begin_move(&cluster, slot, source, target);
+	before = wall_clock();
+	/* The first to come, one that replaces it, and a run. */
+	add_task(redis, "a", 0);
+	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_REPLACE), TW_OK);
+	batch = await_claim(redis, "a", TW_MINUTE);
+	assert_ok(redis, tw_redis_release(redis, only_job(batch), 1, NULL));
+	assert_int_equal(find_task(redis, "a").status, TW_OK);
+	assert_int_equal(cancel_task(redis, "a"), TW_OK);
+	add_task(redis, "a", TW_HOUR);
+	assert_true(wall_clock() - before < 5 * TW_SECOND);
+	cluster_end_move(&cluster, slot, source, target);
+	cluster_wait_until_well(&cluster);
+	assert_int_equal(find_task(redis, "a").status, TW_OK);
+	tw_redis_batch_free(batch);
+}
+
+/* One key of a slot is still at the old node: what is done at the new one would be torn in two. */
+static void slot_half_on_its_way_is_waited_for(void **state)
+{
+	unsigned slot = slot_of(tw_redis_shard(redis, "a", 1));
+	int source = cluster_owner(&cluster, slot);
+	int target = (source + 1) % CLUSTER_NODES;
+	struct tw_redis_error error;
+
+	(void)state;
+	if (version_of(&cluster.nodes[0]) < 7)
+		skip();
+	add_task(redis, "a", TW_HOUR);
+	cluster_begin_move(&cluster, slot, source, target);
+	tw_redis_set_patience(100 * TW_MILLISECOND);
+	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_ANY), TW_REDIS_UNREACHABLE);
+	tw_redis_last_error(redis, &error);
+	assert_non_null(strstr(error.text, "TRYAGAIN"));
+	tw_redis_set_patience(0);
+	/* Back to where it was. */
+	freeReplyObject(
+		redis_server_ask(&cluster.nodes[source], "CLUSTER SETSLOT %u STABLE", slot));
+	freeReplyObject(
+		redis_server_ask(&cluster.nodes[target], "CLUSTER SETSLOT %u STABLE", slot));
+	assert_int_equal(cancel_task(redis, "a"), TW_OK);
+}
+
+static void tell_hosts(const char *how)
+{
+	for (int i = 0; i < CLUSTER_NODES; i++)
+		freeReplyObject(redis_server_ask(
+			&cluster.nodes[i], "CONFIG SET cluster-preferred-endpoint-type %s", how));
+}
+
+/* Reached by a unix socket, and told ports alone: the others are on this machine. */
+static void nodes_without_hosts_are_found_from_a_unix_socket(void **state)
+{
+	unsigned slot = slot_of(tw_redis_shard(redis, "a", 1));
+	int owner = cluster_owner(&cluster, slot);
+	struct tw_redis *local;
+	redisReply *clients;
+	char path[320];
+	char url[400];
+
+	(void)state;
+	if (version_of(&cluster.nodes[0]) < 7)
+		skip();
+	tell_hosts("unknown-endpoint");
+	redis_server_path(&cluster.nodes[0], "redis.sock", path, sizeof(path));
+	snprintf(url, sizeof(url), "redis+unix://%s?client_name=local", path);
+	options.url = url;
+	options.patience = TW_SECOND;
+	local = client_open(&options);
+	assert_ok(local, tw_redis_get_stats(local, &(struct tw_redis_stats){0}));
+	/* The node behind the socket is not reached by its port as well. */
+	clients = redis_server_ask(&cluster.nodes[0], "CLIENT LIST");
+	assert_non_null(strstr(clients->str, "name=local "));
+	assert_null(strstr(strstr(clients->str, "name=local ") + 1, "name=local "));
+	freeReplyObject(clients);
+	/* A redirect is understood likewise. */
+	cluster_move_slot(&cluster, slot, (owner + 1) % CLUSTER_NODES, 0);
+	add_task(local, "a", TW_HOUR);
+	assert_int_equal(cancel_task(redis, "a"), TW_OK);
+	tw_redis_close(local);
+	tell_hosts("ip");
+}
+
+/* A key whose shard lies on that node. */
+static void key_at(int node, char key[KEY_SIZE])
+{
+	for (int i = 0;; i++) {
+		number_key(key, i);
+		if (cluster_owner(&cluster, slot_of(tw_redis_shard(redis, key, strlen(key)))) ==
+		    node)
+			return;
+	}
+}
+
+static void *cancel_by_key(void *key)
+{
+	return VALUE(cancel_task(redis, key));
+}
+
+static void demand_full_coverage(const char *demand)
+{
+	for (int i = 0; i < CLUSTER_NODES; i++)
+		freeReplyObject(redis_server_ask(
+			&cluster.nodes[i], "CONFIG SET cluster-require-full-coverage %s", demand));
+}
+
+static void silent_node_holds_up_no_call_for_another(void **state)
+{
+	enum { CALLS = 20 };
+	char silent[KEY_SIZE];
+	char others[CLUSTER_NODES - 1][KEY_SIZE];
+	int64_t longest = 0;
+	pthread_t thread;
+	void *status;
+
+	(void)state;
+	key_at(0, silent);
+	for (int i = 1; i < CLUSTER_NODES; i++)
+		key_at(i, others[i - 1]);
+	demand_full_coverage("no");
+	assert_ok(redis, tw_redis_get_stats(redis, &(struct tw_redis_stats){0}));
+	assert_int_equal(kill(cluster.nodes[0].pid, SIGSTOP), 0);
+	pthread_create(&thread, NULL, cancel_by_key, silent);
+	wait_for(50 * TW_MILLISECOND);
+	for (int i = 0; i < CALLS; i++) {
+		int64_t before = wall_clock();
+
+		assert_int_equal(cancel_task(redis, others[i % (CLUSTER_NODES - 1)]), TW_NOT_FOUND);
+		longest = wall_clock() - before > longest ? wall_clock() - before : longest;
+	}
+	assert_int_equal(kill(cluster.nodes[0].pid, SIGCONT), 0);
+	pthread_join(thread, &status);
+	assert_ptr_equal(status, VALUE(TW_NOT_FOUND));
+	assert_true(longest < TW_SECOND);
+	demand_full_coverage("yes");
+	cluster_wait_until_well(&cluster);
+}
+
+/* Not even when the map is to be read anew, and the node would have to be connected for that. */
+static void node_that_was_silent_is_not_asked_for_the_map(void **state)
+{
+	char silent[KEY_SIZE];
+	char other[KEY_SIZE];
+	struct tw_redis *hasty;
+	int64_t before;
+
+	(void)state;
+	key_at(0, silent);
+	key_at(1, other);
+	options.url = cluster.nodes[0].url;
+	options.reply_timeout = TW_SECOND;
+	options.patience = -1;
+	hasty = client_open(&options);
+	demand_full_coverage("no");
+	assert_ok(hasty, tw_redis_get_stats(hasty, &(struct tw_redis_stats){0}));
+	assert_int_equal(kill(cluster.nodes[0].pid, SIGSTOP), 0);
+	assert_int_equal(cancel_task(hasty, silent), TW_REDIS_OUTCOME_UNKNOWN);
+	before = wall_clock();
+	assert_int_equal(cancel_task(hasty, other), TW_NOT_FOUND);
+	assert_true(wall_clock() - before < TW_SECOND / 2);
+	assert_int_equal(kill(cluster.nodes[0].pid, SIGCONT), 0);
+	demand_full_coverage("yes");
+	cluster_wait_until_well(&cluster);
+	tw_redis_close(hasty);
+}
+
 static void restart_a_node(void)
 {
 	WAIT_UNTIL(added_so_far() > LEAST / 4);
@@ -235,6 +422,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CLUSTER_TEST(tasks_of_all_nodes_run_once),
 		CLUSTER_TEST(calls_reach_every_node),
+		CLUSTER_TEST(empty_slot_on_its_way_takes_tasks_at_once),
+		CLUSTER_TEST(slot_half_on_its_way_is_waited_for),
+		CLUSTER_TEST(nodes_without_hosts_are_found_from_a_unix_socket),
+		CLUSTER_TEST(silent_node_holds_up_no_call_for_another),
+		CLUSTER_TEST(node_that_was_silent_is_not_asked_for_the_map),
 		CLUSTER_TEST(slots_moved_in_mid_run_lose_nothing),
 		CLUSTER_TEST(node_restarted_in_mid_run_loses_nothing),
 	};

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "hints.h"
+#include "support/runs.h"
 #include "support/wait.h"
 
 /* The next hint within so long. */
@@ -157,10 +158,63 @@ static void user_who_may_not_publish_has_all_but_hints(void **state)
 	for (int i = 0; i < 1000 && !atomic_load_explicit(&runs, memory_order_relaxed); i++)
 		wait_for(10 * TW_MILLISECOND);
 	assert_int_equal(tw_redis_worker_stop(worker, TW_SECOND), TW_OK);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 	/* relaxed: the worker's threads have ended. */
 	assert_int_equal(atomic_load_explicit(&runs, memory_order_relaxed), 1);
 	assert_int_equal(stats_of(redis).tasks, 0);
 	tw_redis_close(redis);
+}
+
+/* How many scripts the server has run since this was asked last. */
+static int64_t scripts_run(struct fixture *fixture)
+{
+	redisReply *reply = redis_server_ask(&fixture->server, "INFO commandstats");
+	const char *at = strstr(reply->str, "cmdstat_evalsha:calls=");
+	int64_t count = at ? atoll(strchr(at, '=') + 1) : 0;
+
+	freeReplyObject(reply);
+	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG RESETSTAT"));
+	return count;
+}
+
+static bool worker_has_hints(struct fixture *fixture)
+{
+	redisReply *reply = redis_server_ask(&fixture->server, "PUBSUB NUMSUB tw/many/hint");
+	bool has = reply->element[1]->integer;
+
+	freeReplyObject(reply);
+	return has;
+}
+
+static void idle_worker_asks_for_all_shards_at_once(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct tw_redis_options redis_options = {.url = fixture->server.url,
+						       .name_space = "many"};
+	struct tw_redis_worker_options options = {0};
+	struct tw_redis *redis = client_open(&redis_options);
+	struct tw_redis_worker *worker;
+	struct runs runs;
+	int64_t before;
+
+	runs_init(&runs, 10);
+	runs_attach(&runs, &options);
+	worker = worker_start(&redis_options, &options);
+	WAIT_UNTIL(worker_has_hints(fixture));
+	/* Until it has looked at each of them. */
+	wait_for(500 * TW_MILLISECOND);
+	add_task(redis, "a", TW_HOUR);
+	scripts_run(fixture);
+	before = wall_clock();
+	/* Nobody tells of it. */
+	redis_server_set_due(&fixture->server, redis, "many", "a", -1);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_true(wall_clock() - before < 12 * TW_SECOND);
+	/* It looked, claimed, acknowledged; each script may have been unknown. */
+	assert_in_range(scripts_run(fixture), 3, 6);
+	worker_stop(worker);
+	tw_redis_close(redis);
+	runs_free(&runs);
 }
 
 int main(void)
@@ -171,6 +225,7 @@ int main(void)
 		FIXTURE_TEST(released_task_is_hinted),
 		FIXTURE_TEST(later_and_far_tasks_are_not_hinted),
 		FIXTURE_TEST(user_who_may_not_publish_has_all_but_hints),
+		FIXTURE_TEST(idle_worker_asks_for_all_shards_at_once),
 	};
 
 	return FIXTURE_RUN(tests);

@@ -128,6 +128,32 @@ static void task_is_added_shown_moved_and_cancelled(void **state)
 	assert_int_equal(find_task(fixture->redis, "order:7").status, TW_NOT_FOUND);
 }
 
+static void fraction_of_a_time_is_rounded_up(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		TWR("add", "a", "--handler", "--at", "2070-01-01T00:00:00.0009Z", "--json"), 0);
+	assert_int_equal(said_number("due_ms"), INT64_C(3155760000001));
+	assert_int_equal(TWR("move", "a", "--at", "2070-01-01T00:00:59.9999Z", "--json"), 0);
+	assert_int_equal(said_number("due_ms"), INT64_C(3155760060000));
+	assert_int_equal(TWR("move", "a", "--at", "3155760000.0001", "--json"), 0);
+	assert_int_equal(said_number("due_ms"), INT64_C(3155760000001));
+}
+
+static void task_that_no_twr_can_run_is_warned_of(void **state)
+{
+	(void)state;
+	assert_int_equal(TWR("add", "a", "--in", "1h"), 0);
+	assert_true(said("no --callback"));
+	assert_int_equal(TWR("add", "a", "--in", "1h", "--handler"), 0);
+	assert_false(said("no --callback"));
+	assert_int_equal(TWR("add", "a", "--in", "1h", "--callback", callback, "--method", "PUT"),
+			 0);
+	assert_false(said("no --callback"));
+	assert_int_equal(TWR("get", "a", "--json"), 0);
+	assert_member("method", "PUT");
+}
+
 static void lists_and_stats_show_what_there_is(void **state)
 {
 	(void)state;
@@ -205,7 +231,7 @@ static void wrong_usage_is_2(void **state)
 	assert_int_equal(TWR("add", "a", "--at", "2031-05-01T12:00:00"), 2);
 	assert_int_equal(TWR("add", "a", "--at", "2031-04-31T12:00:00Z"), 2);
 	assert_int_equal(TWR("add", "a", "--at", "99999999999"), 2);
-	assert_int_equal(TWR("add", "a", "--method", "PUT"), 2);
+	assert_int_equal(TWR("add", "a", "--method", "put"), 2);
 	assert_int_equal(TWR("add", "a", "--max-attempts", "0"), 2);
 	assert_int_equal(TWR("add", "a", "--lease", "1s"), 2);
 	assert_int_equal(TWR("move", "a"), 2);
@@ -261,7 +287,7 @@ static void bad_data_is_65(void **state)
 	assert_int_equal(TWR("add", "a", "--callback", callback, "--header", "Tw-Token: 1"), 65);
 	assert_int_equal(TWR("add", "a", "--callback", callback, "--data", argument), 65);
 	assert_int_equal(TWR("add", "a", "--callback", callback, "--data", "not JSON"), 65);
-	assert_int_equal(TWR("add", "a", "--callback", callback, "--method=GET", "--data", "1"),
+	assert_int_equal(TWR("add", "a", "--callback", callback, "--method=HEAD", "--data", "1"),
 			 65);
 	assert_int_equal(TWR("add", "a", "--header", "X: y"), 65);
 	assert_int_equal(TWR("add", long_key), 65);
@@ -559,6 +585,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		PROGRAM_TEST(task_is_added_shown_moved_and_cancelled),
+		PROGRAM_TEST(fraction_of_a_time_is_rounded_up),
+		PROGRAM_TEST(task_that_no_twr_can_run_is_warned_of),
 		PROGRAM_TEST(lists_and_stats_show_what_there_is),
 		PROGRAM_TEST(unknown_existing_and_leased_tasks_are_1),
 		PROGRAM_TEST(data_comes_from_a_file_or_standard_input),

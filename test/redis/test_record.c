@@ -110,7 +110,7 @@ static void bad_callbacks_are_refused(void **state)
 			fail_msg("%s was accepted", urls[i]);
 	assert_int_equal(task_check(&(struct tw_redis_task){KEY, .url = "HTTPS://h"}, NULL), TW_OK);
 	assert_int_equal(
-		task_check(&(struct tw_redis_task){KEY, .url = "http://h", .method = TW_REDIS_GET,
+		task_check(&(struct tw_redis_task){KEY, .url = "http://h", .method = TW_REDIS_HEAD,
 						   .body = "x", .body_size = 1},
 			   &error),
 		TW_REDIS_BAD_DATA);

@@ -100,6 +100,7 @@ static void slow_lookup_of_a_host_holds_up_nobody(void **state)
 	WAIT_UNTIL(lookups_begun() == 2);
 	before = wall_clock();
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 	assert_true(wall_clock() - before < 2 * TW_SECOND);
 	assert_false(lookups_have_ended());
 	pthread_mutex_lock(&lookups.lock);

@@ -42,14 +42,15 @@ static void answer_script(char *answer, size_t room)
 	pthread_mutex_unlock(&server.lock);
 }
 
-/* Requests come whole: they are short, and each waits for its answer; ASKING precedes another. */
+/* Requests come whole: they are short, and each waits for its answer; ASKING and CLIENT SETNAME
+ * precede another. */
 static void answer(int connection, const char *request)
 {
 	static const char info[] =
 		"redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\ncluster_enabled:0\r\n";
 	char text[256];
 
-	if (strstr(request, "\r\nASKING\r\n"))
+	if (strstr(request, "\r\nASKING\r\n") || strstr(request, "\r\nSETNAME\r\n"))
 		socket_send(connection, "+OK\r\n", 5);
 	if (strstr(request, "\r\nEVAL"))
 		answer_script(text, sizeof(text));

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/un.h>
 
 #include "settings.h"
 #include "space.h"
@@ -20,8 +21,8 @@ static void no_options_mean_a_server_on_this_machine(void **state)
 
 	(void)state;
 	assert_int_equal(settings_read(&settings, NULL, NULL), TW_OK);
-	assert_string_equal(settings.host, "127.0.0.1");
-	assert_int_equal(settings.port, 6379);
+	assert_string_equal(settings.addresses[0].host, "127.0.0.1");
+	assert_int_equal(settings.addresses[0].port, 6379);
 	assert_int_equal(settings.database, 0);
 	assert_false(settings.tls);
 	assert_null(settings.password);
@@ -38,8 +39,8 @@ static void a_url_with_all_parts_is_taken_apart(void **state)
 	assert_int_equal(read_url(&settings, "redis://ann:p%40ss%3aw@[::1]:7000/12", NULL), TW_OK);
 	assert_string_equal(settings.user, "ann");
 	assert_string_equal(settings.password, "p@ss:w");
-	assert_string_equal(settings.host, "::1");
-	assert_int_equal(settings.port, 7000);
+	assert_string_equal(settings.addresses[0].host, "::1");
+	assert_int_equal(settings.addresses[0].port, 7000);
 	assert_int_equal(settings.database, 12);
 	settings_free(&settings);
 }
@@ -52,7 +53,7 @@ static void a_password_needs_no_user_and_may_hold_signs(void **state)
 	assert_int_equal(read_url(&settings, "redis://:a@b:c@host", NULL), TW_OK);
 	assert_null(settings.user);
 	assert_string_equal(settings.password, "a@b:c");
-	assert_string_equal(settings.host, "host");
+	assert_string_equal(settings.addresses[0].host, "host");
 	settings_free(&settings);
 }
 
@@ -70,6 +71,109 @@ static void options_go_before_the_url(void **state)
 	settings_free(&settings);
 }
 
+static void a_url_may_have_several_hosts_and_settings(void **state)
+{
+	struct settings settings;
+
+	(void)state;
+	assert_int_equal(read_url(&settings,
+				  "rediss://:p@a,b:7000,[::1]:7001/2?timeout=1.25&client_name=me"
+				  "&ca_file=%2Fca&certificate_file=c&key_file=k&server_name=n",
+				  NULL),
+			 TW_OK);
+	assert_true(settings.tls);
+	assert_int_equal(settings.address_count, 3);
+	assert_string_equal(settings.addresses[0].host, "a");
+	assert_int_equal(settings.addresses[0].port, 6379);
+	assert_string_equal(settings.addresses[1].host, "b");
+	assert_int_equal(settings.addresses[1].port, 7000);
+	assert_string_equal(settings.addresses[2].host, "::1");
+	assert_int_equal(settings.addresses[2].port, 7001);
+	assert_int_equal(settings.database, 2);
+	assert_true(settings.reply_timeout == 1250 * TW_MILLISECOND);
+	assert_true(settings.connect_timeout == 1250 * TW_MILLISECOND);
+	assert_string_equal(settings.client_name, "me");
+	assert_string_equal(settings.ca_file, "/ca");
+	assert_string_equal(settings.certificate_file, "c");
+	assert_string_equal(settings.key_file, "k");
+	assert_string_equal(settings.server_name, "n");
+	settings_free(&settings);
+}
+
+static void a_url_of_sentinels_names_the_master(void **state)
+{
+	struct settings settings;
+
+	(void)state;
+	assert_int_equal(
+		read_url(&settings, "rediss+sentinel://u:p@a,b:7000/main/3?timeout=9", NULL),
+		TW_OK);
+	assert_true(settings.tls);
+	assert_string_equal(settings.master, "main");
+	assert_int_equal(settings.database, 3);
+	assert_int_equal(settings.addresses[0].port, 26379);
+	assert_int_equal(settings.addresses[1].port, 7000);
+	settings_free(&settings);
+}
+
+static void a_url_of_a_unix_socket_has_a_path(void **state)
+{
+	struct settings settings;
+
+	(void)state;
+	assert_int_equal(read_url(&settings, "redis+unix://:p@/run/a%20b.sock?database=4", NULL),
+			 TW_OK);
+	assert_string_equal(settings.addresses[0].host, "/run/a b.sock");
+	assert_int_equal(settings.addresses[0].port, 0);
+	assert_int_equal(settings.database, 4);
+	assert_string_equal(settings.password, "p");
+	settings_free(&settings);
+}
+
+/* A path of so many bytes, with its slash. */
+static void unix_url(char *url, size_t size)
+{
+	strcpy(url, "redis+unix:///");
+	memset(url + 14, 'p', size - 1);
+	url[13 + size] = '\0';
+}
+
+static void longest_path_of_a_unix_socket_is_taken_whole(void **state)
+{
+	const size_t longest = sizeof(((struct sockaddr_un *)0)->sun_path) - 1;
+	char url[400];
+	struct settings settings;
+	struct tw_redis_error error;
+
+	(void)state;
+	unix_url(url, longest);
+	assert_int_equal(read_url(&settings, url, NULL), TW_OK);
+	assert_int_equal(strlen(settings.addresses[0].host), longest);
+	settings_free(&settings);
+	unix_url(url, longest + 1);
+	assert_int_equal(read_url(&settings, url, &error), TW_INVALID);
+	assert_non_null(strstr(error.text, "up to 107 bytes"));
+	/* Longer than a host may be. */
+	unix_url(url, 300);
+	assert_int_equal(read_url(&settings, url, &error), TW_INVALID);
+}
+
+static void longest_host_is_taken_whole(void **state)
+{
+	char url[400] = "redis://";
+	struct settings settings;
+	struct tw_redis_error error;
+
+	(void)state;
+	memset(url + 8, 'h', HOST_SIZE - 1);
+	assert_int_equal(read_url(&settings, url, NULL), TW_OK);
+	assert_int_equal(strlen(settings.addresses[0].host), HOST_SIZE - 1);
+	settings_free(&settings);
+	url[8 + HOST_SIZE - 1] = 'h';
+	assert_int_equal(read_url(&settings, url, &error), TW_INVALID);
+	assert_non_null(strstr(error.text, "up to 255 bytes"));
+}
+
 static void malformed_urls_are_refused_and_not_repeated(void **state)
 {
 	static const char *const urls[] = {"",
@@ -85,6 +189,23 @@ static void malformed_urls_are_refused_and_not_repeated(void **state)
 					   "redis://:secret%00@host",
 					   "redis://:secret%zz@host",
 					   "redis://[::1",
+					   "redis://:secret@host?timeout",
+					   "redis://:secret@host?timeout=0",
+					   "redis://:secret@host?timeout=-1",
+					   "redis://:secret@host?timeout=1s",
+					   "redis://:secret@host?timeout=1..5",
+					   "redis://:secret@host?time=1",
+					   "redis://:secret@host?client_name=",
+					   "redis://:secret@host?client_name=a%20b",
+					   "redis://:secret@host?database=x",
+					   "redis://:secret@host?key_file=alone",
+					   "redis://:secret@host#x",
+					   "redis+unix://:secret@host/path",
+					   "redis+unix://:secret@",
+					   "redis+sentinel://:secret@host",
+					   "redis+sentinel://:secret@host/",
+					   "redis+sentinel://:secret@host//1",
+					   "redis+sentinel://:secret@host/main/x",
 					   "redis://secret@host"};
 
 	(void)state;
@@ -103,10 +224,10 @@ static void malformed_urls_are_refused_and_not_repeated(void **state)
 static void options_out_of_range_are_refused(void **state)
 {
 	static const struct tw_redis_options options[] = {
-		{.name_space = ""},          {.name_space = "a b"},
-		{.name_space = "a{b}"},      {.shards = TW_REDIS_SHARDS_MAX + 1},
-		{.connect_timeout = -1},     {.reply_timeout = -1},
-		{.user = "without password"}};
+		{.name_space = ""},           {.name_space = "a b"},
+		{.name_space = "a{b}"},       {.shards = TW_REDIS_SHARDS_MAX + 1},
+		{.connect_timeout = -1},      {.reply_timeout = -1},
+		{.user = "without password"}, {.server_name = ""}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
@@ -182,6 +303,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_options_mean_a_server_on_this_machine),
 		cmocka_unit_test(a_url_with_all_parts_is_taken_apart),
+		cmocka_unit_test(a_url_may_have_several_hosts_and_settings),
+		cmocka_unit_test(a_url_of_sentinels_names_the_master),
+		cmocka_unit_test(a_url_of_a_unix_socket_has_a_path),
+		cmocka_unit_test(longest_path_of_a_unix_socket_is_taken_whole),
+		cmocka_unit_test(longest_host_is_taken_whole),
 		cmocka_unit_test(a_password_needs_no_user_and_may_hold_signs),
 		cmocka_unit_test(options_go_before_the_url),
 		cmocka_unit_test(malformed_urls_are_refused_and_not_repeated),

@@ -284,7 +284,7 @@ static void bad_data_is_refused(void **state)
 	task = (struct tw_redis_task){.key = "a",
 				      .key_size = 1,
 				      .url = "http://host/",
-				      .method = TW_REDIS_GET,
+				      .method = TW_REDIS_HEAD,
 				      .body = "x",
 				      .body_size = 1};
 	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
@@ -845,27 +845,53 @@ static void malformed_options_are_invalid_and_no_password_is_told(void **state)
 	}
 }
 
-static void tls_is_there_or_a_clear_error(void **state)
+/* Something else writes any number where the due time stands. */
+static bool note_due(void *context, const struct tw_redis_info *info)
 {
-	struct fixture *fixture = *state;
-	struct tw_redis_options options = fixture->options;
-	struct tw_redis_error error = {0};
-	struct tw_redis *redis;
-	char url[64];
+	int64_t *due = context;
 
-	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", fixture->server.port);
-	options.url = url;
-	options.connect_timeout = options.reply_timeout = TW_SECOND;
-	/* Our server has no TLS: where the library has, the handshake fails. */
-	switch ((int)tw_redis_open(&redis, &options, &error)) {
-	case TW_REDIS_UNFIT:
-		assert_non_null(strstr(error.text, "TLS"));
-		break;
-	case TW_REDIS_UNREACHABLE:
-		break;
-	default:
-		fail();
+	due[*(const char *)info->task.key - 'a'] = info->due_ms;
+	return true;
+}
+
+static void absurd_due_times_are_listed_and_run(void **state)
+{
+	static const char *const scores[] = {"-inf", "-1e300", "-5.5", "1e300", "inf"};
+	static const int64_t listed[] = {INT64_MIN, INT64_MIN, -5, INT64_MAX, INT64_MAX};
+	struct fixture *fixture = *state;
+	int64_t due[5] = {0};
+	char key[2] = "a";
+	struct tw_redis_batch *batch;
+	struct tw_redis_stats stats;
+	tw_duration next;
+
+	for (size_t i = 0; i < 5; i++, key[0]++) {
+		add_task(fixture->redis, key, TW_HOUR);
+		redis_server_number(&fixture->server, "ZADD {tw/%s/%u}due %s %s",
+				    fixture->name_space, tw_redis_shard(fixture->redis, key, 1),
+				    scores[i], key);
 	}
+	assert_ok(fixture->redis, tw_redis_each(fixture->redis, note_due, due));
+	assert_memory_equal(due, listed, sizeof(due));
+	assert_int_equal(find_task(fixture->redis, "e").state, TW_REDIS_PENDING);
+	stats = stats_of(fixture->redis);
+	assert_int_equal(stats.due, 3);
+	/* Those before now are claimed, and late by no more than can be told. */
+	for (key[0] = 'a'; key[0] <= 'c'; key[0]++) {
+		batch = await_claim(fixture->redis, key, long_lease);
+		assert_in_range(only_job(batch)->lateness, TW_HOUR, TW_REDIS_DELAY_MAX);
+		assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(batch), 1, NULL));
+		tw_redis_batch_free(batch);
+	}
+	assert_ok(fixture->redis,
+		  tw_redis_claim(fixture->redis, tw_redis_shard(fixture->redis, "e", 1), 1,
+				 long_lease, &batch, &next));
+	assert_int_equal(tw_redis_batch_count(batch), 0);
+	assert_true(next == TW_FOREVER);
+	tw_redis_batch_free(batch);
+	assert_int_equal(cancel_task(fixture->redis, "d"), TW_OK);
+	assert_int_equal(move_task(fixture->redis, "e", 0), TW_OK);
+	assert_int_equal(stats_of(fixture->redis).due, 1);
 }
 
 static void scripts_that_redis_forgets_are_sent_again(void **state)
@@ -1025,7 +1051,7 @@ int main(void)
 		FIXTURE_TEST(namespaces_share_nothing),
 		FIXTURE_TEST(another_number_of_shards_is_refused),
 		FIXTURE_TEST(malformed_options_are_invalid_and_no_password_is_told),
-		FIXTURE_TEST(tls_is_there_or_a_clear_error),
+		FIXTURE_TEST(absurd_due_times_are_listed_and_run),
 		FIXTURE_TEST(scripts_that_redis_forgets_are_sent_again),
 		FIXTURE_TEST(ping_measures_a_round_trip),
 		FIXTURE_TEST(random_calls_answer_as_the_model_does),

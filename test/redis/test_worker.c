@@ -96,6 +96,30 @@ static void task_due_in_the_past_runs_now(void **state)
 	worker_stop(worker);
 }
 
+/* A claim tells exactly when there is more: one that took all it might is not followed by another
+ * that finds nothing. */
+static void single_task_is_taken_by_a_single_claim(void **state)
+{
+	enum { COUNT = 10 };
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker =
+		start_with(fixture, (struct tw_redis_worker_options){.batch = 1});
+	uint64_t before;
+
+	wait_for(300 * TW_MILLISECOND);
+	before = worker_stats(worker).claims;
+	for (int i = 0; i < COUNT; i++) {
+		char key[KEY_SIZE];
+
+		number_key(key, i);
+		add_task(fixture->redis, key, 20 * TW_MILLISECOND);
+		WAIT_UNTIL(ends_count(&runs) == (size_t)i + 1);
+	}
+	wait_for(50 * TW_MILLISECOND);
+	assert_int_equal(worker_stats(worker).claims, before + COUNT);
+	worker_stop(worker);
+}
+
 static void what_came_due_while_no_worker_was_there_for_five_minutes_runs(void **state)
 {
 	enum { COUNT = 300 };
@@ -428,7 +452,107 @@ static void handler_longer_than_the_grace_still_runs_and_the_stop_says_so(void *
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_RUNNING);
 	runs_open_gate(&runs);
 	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 	assert_int_equal(ends_count(&runs), 1);
+}
+
+static void *stop_without_limit(void *argument)
+{
+	/* NULL: TW_OK */
+	return VALUE(tw_redis_worker_stop(argument, TW_FOREVER));
+}
+
+static void worker_may_be_stopped_twice_and_by_several_threads(void **state)
+{
+	enum { THREADS = 4 };
+	struct fixture *fixture = *state;
+	struct tw_redis_worker_stats stats;
+	struct tw_redis_worker *worker;
+	pthread_t threads[THREADS];
+
+	runs.gate_is_shut = true;
+	worker = start(fixture);
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(runs_running(&runs) == 1);
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, stop_without_limit, worker);
+	runs_open_gate(&runs);
+	for (int i = 0; i < THREADS; i++) {
+		void *status;
+
+		pthread_join(threads[i], &status);
+		assert_null(status);
+	}
+	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
+	assert_int_equal(ends_count_of(&runs, "a", TW_REDIS_END_DONE), 1);
+	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+	assert_int_equal(stats.done, 1);
+	assert_int_equal(stats.held, 0);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+}
+
+static void worker_that_was_not_stopped_may_be_destroyed(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+
+	runs.takes = 100 * TW_MILLISECOND;
+	worker = start(fixture);
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(runs_running(&runs) == 1);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	assert_int_equal(ends_count_of(&runs, "a", TW_REDIS_END_DONE), 1);
+	assert_int_equal(tw_redis_worker_destroy(NULL), TW_OK);
+}
+
+/* A hook of a program that is careless: it cancels the thread that it is called on. */
+static void report_and_cancel(void *context, const struct tw_redis_report *report)
+{
+	(void)context;
+	(void)report;
+	pthread_cancel(pthread_self());
+}
+
+static void worker_goes_on_after_its_thread_was_cancelled(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker_options options = {0};
+	struct tw_redis_worker *worker;
+
+	runs_attach(&runs, &options);
+	options.report = report_and_cancel;
+	worker = worker_start(&fixture->options, &options);
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(worker_stats(worker).done == 1);
+	add_task(fixture->redis, "b", 0);
+	WAIT_UNTIL(worker_stats(worker).done == 2);
+	worker_stop(worker);
+}
+
+static void *stop_with_patience(void *worker)
+{
+	return VALUE(tw_redis_worker_stop(worker, TW_MINUTE) + 1);
+}
+
+static void thread_that_is_cancelled_in_a_stop_holds_up_nobody(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	pthread_t thread;
+	void *result;
+
+	runs.gate_is_shut = true;
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(runs_running(&runs) == 1);
+	pthread_create(&thread, NULL, stop_with_patience, worker);
+	wait_for(100 * TW_MILLISECOND);
+	pthread_cancel(thread);
+	/* It would have left the lock behind. */
+	assert_int_equal(worker_stats(worker).held, 1);
+	runs_open_gate(&runs);
+	pthread_join(thread, &result);
+	assert_ptr_equal(result, VALUE(TW_OK + 1));
+	worker_stop(worker);
 }
 
 static void bad_worker_options_are_invalid(void **state)
@@ -487,6 +611,7 @@ int main(void)
 		WORKER_TEST(task_due_in_a_second_runs_once_and_never_early),
 		WORKER_TEST(many_tasks_run_none_early),
 		WORKER_TEST(task_due_in_the_past_runs_now),
+		WORKER_TEST(single_task_is_taken_by_a_single_claim),
 		WORKER_TEST(what_came_due_while_no_worker_was_there_for_five_minutes_runs),
 		WORKER_TEST(cancelled_task_does_not_run),
 		WORKER_TEST(sleeping_worker_hears_of_an_earlier_task),
@@ -504,6 +629,10 @@ int main(void)
 		WORKER_TEST(dead_letter_that_is_retried_runs_again),
 		WORKER_TEST(stop_waits_for_what_runs_and_gives_back_the_rest),
 		WORKER_TEST(handler_longer_than_the_grace_still_runs_and_the_stop_says_so),
+		WORKER_TEST(worker_that_was_not_stopped_may_be_destroyed),
+		WORKER_TEST(worker_may_be_stopped_twice_and_by_several_threads),
+		WORKER_TEST(worker_goes_on_after_its_thread_was_cancelled),
+		WORKER_TEST(thread_that_is_cancelled_in_a_stop_holds_up_nobody),
 		WORKER_TEST(bad_worker_options_are_invalid),
 		WORKER_TEST(scripts_flushed_in_mid_run_lose_nothing),
 	};

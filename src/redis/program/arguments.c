@@ -148,8 +148,10 @@ static bool take_method(void *place, const struct program_option *option, char *
 	enum tw_redis_method *method = place;
 
 	(void)option;
-	*method = strcmp(value, "GET") ? TW_REDIS_POST : TW_REDIS_GET;
-	return *method == TW_REDIS_GET || !strcmp(value, "POST");
+	for (*method = TW_REDIS_POST; tw_redis_method_name(*method); ++*method)
+		if (!strcmp(value, tw_redis_method_name(*method)))
+			return true;
+	return false;
 }
 
 static bool take_header(void *place, const struct program_option *option, char *value)
@@ -211,8 +213,8 @@ static take_option take_help;
 #define DURATION(member, least, most) TAKE(take_duration, member, least, most)
 
 static const struct program_option table[] = {
-	{"url", "URL", EVERY, "redis://[[user]:password@]host[:port][/database]", take_url, 0, 0,
-	 0},
+	{"url", "URL", EVERY, "redis[s]://[[user]:password@]host[:port][/database][?...]", take_url,
+	 0, 0, 0},
 	{"namespace", "NAME", EVERY, "whose tasks (default)", TEXT(redis.name_space)},
 	{"shards", "N", EVERY, "shards of a namespace that is new, up to 1024 (64)",
 	 NUMBER(redis.shards, 1, TW_REDIS_SHARDS_MAX)},
@@ -232,8 +234,10 @@ static const struct program_option table[] = {
 	{"replace", NULL, ADD, "only if a task has the key",
 	 TAKE(take_mode, task.mode, TW_REDIS_REPLACE, 0)},
 	{"callback", "URL", ADD, "http:// or https://", TEXT(task.url)},
-	{"method", "GET|POST", ADD, "of the callback (POST)", TAKE(take_method, task.method, 0, 0)},
+	{"method", "NAME", ADD, "GET, PUT, PATCH, DELETE, HEAD (POST)",
+	 TAKE(take_method, task.method, 0, 0)},
 	{"header", "'NAME: VALUE'", ADD, "of the callback; several", take_header, 0, 0, 0},
+	{"handler", NULL, ADD, "no callback: a worker's own handler runs it", FLAG(handler)},
 	{"data", "TEXT|@FILE|@-", ADD, "its body: JSON, if no Content-Type says otherwise",
 	 TEXT(data)},
 	{"max-attempts", "N", ADD, "until it is dead (8)",
@@ -244,6 +248,8 @@ static const struct program_option table[] = {
 	 DURATION(worker.lease, 100 * TW_MILLISECOND, 24 * TW_HOUR)},
 	{"concurrency", "N", WORKER, "callbacks at a time, up to 1024 (64)",
 	 NUMBER(worker.callbacks, 1, 1024)},
+	{"per-host", "N", WORKER, "of these, for one host (an eighth)",
+	 NUMBER(worker.callbacks_per_host, 1, 1024)},
 	{"batch", "N", WORKER, "most tasks taken at once, up to 1000 (100)",
 	 NUMBER(worker.batch, 1, TW_REDIS_BATCH_MAX)},
 	{"timeout", "TIME", WORKER, "for one callback, 1ms to 1d (30s)",

@@ -23,7 +23,6 @@ static const char *const end_names[] = {
 	[TW_REDIS_END_DEAD] = "dead",         [TW_REDIS_END_STALE] = "stale",
 	[TW_REDIS_END_RELEASED] = "released", [TW_REDIS_END_UNTOLD] = "untold",
 };
-static const char *const method_names[] = {[TW_REDIS_POST] = "POST", [TW_REDIS_GET] = "GET"};
 
 static char *base64_write(const unsigned char *bytes, size_t size)
 {
@@ -89,7 +88,7 @@ static void json_set_callback(json_t *object, const struct tw_redis_task *task)
 	for (size_t i = 0; i < task->header_count; i++)
 		json_array_append_new(headers, json_string(task->headers[i]));
 	json_object_set_new(object, "callback", json_string(task->url));
-	json_object_set_new(object, "method", json_string(method_names[task->method]));
+	json_object_set_new(object, "method", json_string(tw_redis_method_name(task->method)));
 	json_object_set_new(object, "headers", headers);
 }
 
@@ -180,7 +179,7 @@ void show_task(const struct tw_redis_info *info, bool json)
 	if (info->state == TW_REDIS_DEAD)
 		show_field("reason", info->reason);
 	if (task->url) {
-		printf("%-9s %s ", "callback", method_names[task->method]);
+		printf("%-9s %s ", "callback", tw_redis_method_name(task->method));
 		show_text(task->url, strlen(task->url));
 		putchar('\n');
 	}

@@ -34,6 +34,10 @@ int command_add(struct tw_redis *redis, struct arguments *arguments)
 	int exit_code = data_read(arguments, &body);
 	int64_t due_ms;
 
+	if (exit_code == EXIT_DONE && !arguments->task.url && !arguments->handler)
+		fputs("twr: no --callback: only a worker with a handler of its own can run this "
+		      "(--handler says that it is meant so)\n",
+		      stderr);
 	if (exit_code == EXIT_DONE)
 		exit_code = outcome_of_call(redis, tw_redis_add(redis, &arguments->task, &due_ms));
 	free(body);

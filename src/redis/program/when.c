@@ -120,7 +120,8 @@ static const char *date_read(const char *text, struct tm *date, int *ms)
 	if (!end || nanos >= TW_MINUTE)
 		return NULL;
 	date->tm_sec = (int)(nanos / TW_SECOND);
-	*ms = (int)(nanos % TW_SECOND / TW_MILLISECOND);
+	/* Up: never early. */
+	*ms = (int)((nanos % TW_SECOND + TW_MILLISECOND - 1) / TW_MILLISECOND);
 	return end;
 }
 
@@ -183,6 +184,9 @@ const char *time_write(int64_t at_ms, char text[WHEN_SIZE])
 	struct tm date;
 	size_t size;
 
+	/* What is no time of ours, as Redis would write it. */
+	if (at_ms == INT64_MAX || at_ms == INT64_MIN)
+		return strcpy(text, at_ms < 0 ? "-inf" : "inf");
 	if (!gmtime_r(&seconds, &date)) {
 		snprintf(text, WHEN_SIZE, "%" PRId64 " ms", at_ms);
 		return text;

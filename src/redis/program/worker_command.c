@@ -87,6 +87,7 @@ static int stop(struct tw_redis_worker *worker, const struct console *console)
 	pthread_sigmask(SIG_UNBLOCK, &interrupt, NULL);
 	if (tw_redis_worker_stop(worker, console->arguments->grace) != TW_OK)
 		return EXIT_SYSTEM;
+	tw_redis_worker_destroy(worker);
 	fprintf(stderr,
 		"twr: the worker has ended; done %" PRIu64 ", to be tried again %" PRIu64
 		", dead %" PRIu64 ", given back %" PRIu64 ", untold %" PRIu64 "\n",

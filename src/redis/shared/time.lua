@@ -8,6 +8,13 @@
 --   5 dead   hash: key to "died:attempts:size of reason:reason" and the record
 -- Times are this server's, taken here. A script that begins with "with:" has the named files of
 -- this folder before it, too; only those, for each call makes their functions anew.
+if #KEYS == 1 then
+	-- Of a slot on its way to this node one key alone is declared: a node refuses several as
+	-- long as one of them is not there, as those are that have nothing to hold (router.c).
+	local tag = string.sub(KEYS[1], 1, -4)
+	KEYS[2], KEYS[3] = tag .. 'body', tag .. 'run'
+	KEYS[4], KEYS[5] = tag .. 'token', tag .. 'dead'
+end
 local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now = math.floor(now_us / 1000)

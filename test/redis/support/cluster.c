@@ -133,23 +133,31 @@ static bool move_key(struct redis_server *source, struct redis_server *target, u
 	return any;
 }
 
-void cluster_move_slot(struct cluster *cluster, unsigned slot, int target_index, long pause_ms)
+void cluster_begin_move(struct cluster *cluster, unsigned slot, int source, int target)
 {
-	int source_index = cluster_owner(cluster, slot);
-	struct redis_server *source = &cluster->nodes[source_index];
-	struct redis_server *target = &cluster->nodes[target_index];
+	freeReplyObject(redis_server_ask(&cluster->nodes[target], "CLUSTER SETSLOT %u IMPORTING %s",
+					 slot, cluster->ids[source]));
+	freeReplyObject(redis_server_ask(&cluster->nodes[source], "CLUSTER SETSLOT %u MIGRATING %s",
+					 slot, cluster->ids[target]));
+}
+
+void cluster_end_move(struct cluster *cluster, unsigned slot, int source, int target)
+{
+	freeReplyObject(redis_server_ask(&cluster->nodes[target], "CLUSTER SETSLOT %u NODE %s",
+					 slot, cluster->ids[target]));
+	freeReplyObject(redis_server_ask(&cluster->nodes[source], "CLUSTER SETSLOT %u NODE %s",
+					 slot, cluster->ids[target]));
+}
+
+void cluster_move_slot(struct cluster *cluster, unsigned slot, int target, long pause_ms)
+{
+	int source = cluster_owner(cluster, slot);
 
 	if (source == target)
 		return;
-	freeReplyObject(redis_server_ask(target, "CLUSTER SETSLOT %u IMPORTING %s", slot,
-					 cluster->ids[source_index]));
-	freeReplyObject(redis_server_ask(source, "CLUSTER SETSLOT %u MIGRATING %s", slot,
-					 cluster->ids[target_index]));
+	cluster_begin_move(cluster, slot, source, target);
 	do
 		wait_for(pause_ms * TW_MILLISECOND);
-	while (move_key(source, target, slot));
-	freeReplyObject(redis_server_ask(target, "CLUSTER SETSLOT %u NODE %s", slot,
-					 cluster->ids[target_index]));
-	freeReplyObject(redis_server_ask(source, "CLUSTER SETSLOT %u NODE %s", slot,
-					 cluster->ids[target_index]));
+	while (move_key(&cluster->nodes[source], &cluster->nodes[target], slot));
+	cluster_end_move(cluster, slot, source, target);
 }

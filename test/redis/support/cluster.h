@@ -22,6 +22,9 @@ void cluster_wait_until_down(struct cluster *cluster, int index);
 
 /* The node that has the slot now, by its own word. */
 int cluster_owner(struct cluster *cluster, unsigned slot);
+/* The slot is on its way, and no key has been moved; it lies at the target. */
+void cluster_begin_move(struct cluster *cluster, unsigned slot, int source, int target);
+void cluster_end_move(struct cluster *cluster, unsigned slot, int source, int target);
 /* Moves the slot, key by key, with a pause before each, as redis-cli would. */
 void cluster_move_slot(struct cluster *cluster, unsigned slot, int target, long pause_ms);
 

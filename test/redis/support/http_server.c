@@ -132,6 +132,20 @@ static void delay(struct http_server *server, int64_t time_ms)
 	pthread_mutex_unlock(&server->lock);
 }
 
+static bool body_send(int descriptor, size_t size)
+{
+	static const char zeros[4096];
+
+	while (size) {
+		size_t some = size < sizeof(zeros) ? size : sizeof(zeros);
+
+		if (!socket_send(descriptor, zeros, some))
+			return false;
+		size -= size == SIZE_MAX ? 0 : some;
+	}
+	return true;
+}
+
 static bool request_answer(struct connection *connection, const struct http_request *request)
 {
 	struct http_server *server = connection->server;
@@ -148,9 +162,13 @@ static bool request_answer(struct connection *connection, const struct http_requ
 	pthread_mutex_unlock(&server->lock);
 	if (answer.hang_up)
 		return false;
-	size = snprintf(text, sizeof(text), "HTTP/1.1 %d Said\r\n%sContent-Length: 0\r\n\r\n",
-			answer.status, answer.headers ? answer.headers : "");
-	return socket_send(connection->descriptor, text, (size_t)size);
+	size = snprintf(text, sizeof(text), "HTTP/1.1 %d Said\r\n%sContent-Length: %zu\r\n\r\n",
+			answer.status, answer.headers ? answer.headers : "",
+			answer.body_size < INT64_MAX ? answer.body_size : INT64_MAX);
+	if (!socket_send(connection->descriptor, text, (size_t)size))
+		return false;
+	return !strcmp(request->method, "HEAD") ||
+	       body_send(connection->descriptor, answer.body_size);
 }
 
 static void *connection_serve(void *argument)

@@ -30,6 +30,7 @@ struct http_answer {
 	const char *headers; /* lines that end with CR LF; NULL: none */
 	int64_t delay_ms;    /* before the answer */
 	bool hang_up;        /* no answer: the connection ends */
+	size_t body_size;    /* zeros; SIZE_MAX: without end, until the other side is gone */
 };
 
 /* On a thread of the server. Requests of other connections are answered meanwhile. */

@@ -45,6 +45,25 @@ static bool forward_request(struct link *link)
 	return socket_send(link->server, data, (size_t)size);
 }
 
+static bool send_reply(struct link *link, const char *data, size_t size)
+{
+	long apart_ms;
+
+	pthread_mutex_lock(&link->proxy->lock);
+	apart_ms = link->proxy->drip_ms;
+	pthread_mutex_unlock(&link->proxy->lock);
+	if (!apart_ms)
+		return socket_send(link->client, data, size);
+	for (size_t i = 0; i < size; i++) {
+		struct pollfd gone = {.fd = link->client, .events = POLLRDHUP};
+
+		/* The end is waited for meanwhile: the client's, or ours. */
+		if (poll(&gone, 1, (int)apart_ms) || !socket_send(link->client, data + i, 1))
+			return false;
+	}
+	return true;
+}
+
 static bool forward_reply(struct link *link)
 {
 	char data[65536];
@@ -53,7 +72,7 @@ static bool forward_reply(struct link *link)
 	if (size <= 0)
 		return false;
 	if (!link->loses)
-		return socket_send(link->client, data, (size_t)size);
+		return send_reply(link, data, (size_t)size);
 	pthread_mutex_lock(&link->proxy->lock);
 	link->proxy->lost++;
 	pthread_mutex_unlock(&link->proxy->lock);
@@ -204,4 +223,11 @@ void proxy_lose_reply(struct proxy *proxy, const char *marker)
 size_t proxy_lost(struct proxy *proxy)
 {
 	return locked_read(&proxy->lock, &proxy->lost);
+}
+
+void proxy_drip(struct proxy *proxy, long apart_ms)
+{
+	pthread_mutex_lock(&proxy->lock);
+	proxy->drip_ms = apart_ms;
+	pthread_mutex_unlock(&proxy->lock);
 }

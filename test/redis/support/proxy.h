@@ -23,6 +23,7 @@ struct proxy {
 	bool cut;
 	char marker[64]; /* "": no reply is to be lost */
 	size_t lost;     /* replies lost so far */
+	long drip_ms;    /* between a reply's bytes, each of which comes alone; 0: whole */
 	struct {
 		int client; /* -1: free */
 		int server;
@@ -41,6 +42,8 @@ void proxy_mend(struct proxy *proxy);
 /* The next request in which the marker stands reaches Redis, its reply is lost, and the connection
  * breaks. Once. */
 void proxy_lose_reply(struct proxy *proxy, const char *marker);
+/* From now on replies come a byte at a time, so far apart; 0: whole. */
+void proxy_drip(struct proxy *proxy, long apart_ms);
 /* How many were lost. */
 size_t proxy_lost(struct proxy *proxy);
 

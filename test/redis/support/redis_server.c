@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/certificates.h"
 #include "support/sockets.h"
 #include "support/wait.h"
 
@@ -42,8 +43,27 @@ static void config_write(const struct redis_server *server,
 	file = fopen(path, "w");
 	if (!file)
 		support_failed(path);
-	fprintf(file, "bind 127.0.0.1\nport %d\ndir %s\nlogfile redis.log\nsave \"\"\n",
-		server->port, server->folder);
+	fprintf(file, "bind 127.0.0.1\nport %d\ndir %s\nlogfile redis.log\n%s", server->port,
+		server->folder, options->sentinel_of ? "" : "save \"\"\n");
+	if (options->sentinel_of) {
+		fprintf(file,
+			"sentinel monitor main 127.0.0.1 %d 2\n"
+			"sentinel down-after-milliseconds main 500\n"
+			"sentinel failover-timeout main 3000\n",
+			options->sentinel_of);
+		fclose(file);
+		return;
+	}
+	/* In its folder. */
+	fputs("unixsocket redis.sock\n", file);
+	if (options->replica_of)
+		fprintf(file, "replicaof 127.0.0.1 %d\nrepl-diskless-sync-delay 0\n",
+			options->replica_of);
+	if (options->tls)
+		fprintf(file,
+			"tls-port %d\ntls-ca-cert-file ca.pem\ntls-cert-file server.pem\n"
+			"tls-key-file key.pem\ntls-auth-clients no\n",
+			server->tls_port);
 	fprintf(file, "appendonly %s\nappendfsync %s\nmaxmemory-policy %s\n",
 		options->append_only ? "yes" : "no", options->no_fsync ? "no" : "everysec",
 		options->policy ? options->policy : "noeviction");
@@ -57,6 +77,7 @@ static void config_write(const struct redis_server *server,
 
 static void process_start(struct redis_server *server)
 {
+	const char *program = getenv("REDIS_SERVER");
 	char path[sizeof(server->folder) + 16];
 
 	snprintf(path, sizeof(path), "%s/redis.conf", server->folder);
@@ -68,7 +89,8 @@ static void process_start(struct redis_server *server)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(open("/dev/null", O_WRONLY), 1);
 	dup2(1, 2);
-	execlp("redis-server", "redis-server", path, (char *)NULL);
+	program = program && *program ? program : "redis-server";
+	execlp(program, program, path, server->is_sentinel ? "--sentinel" : NULL, (char *)NULL);
 	_exit(127);
 }
 
@@ -154,9 +176,14 @@ void redis_server_start(struct redis_server *server, const struct redis_server_o
 		memset(server, 0, sizeof(*server));
 		server->port = port_free();
 		server->bus_port = port_free();
+		server->is_sentinel = options && options->sentinel_of;
 		server->password = options ? options->password : NULL;
 		snprintf(server->url, sizeof(server->url), "redis://127.0.0.1:%d", server->port);
 		folder_create(server);
+		if (options && options->tls) {
+			server->tls_port = port_free();
+			certificates_make(server->folder);
+		}
 		config_write(server, options ? options : &plain);
 		process_start(server);
 		if (wait_until_it_answers(server))
@@ -192,6 +219,13 @@ void redis_server_stop(struct redis_server *server)
 {
 	redis_server_end(server, SIGKILL);
 	nftw(server->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+void redis_server_path(const struct redis_server *server, const char *file, char *path, size_t room)
+{
+	const char *here = *server->folder == '/' ? "" : "/proc/self/cwd/";
+
+	snprintf(path, room, "%s%s/%s", here, server->folder, file);
 }
 
 static redisReply *ask(struct redis_server *server, const char *format, va_list arguments)

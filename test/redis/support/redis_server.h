@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A redis-server of our own: on loopback, at a free port, in its own folder, which goes with it. It
- * dies when the test does. What should not fail ends the program.
+ * A redis-server of our own, or what REDIS_SERVER in the environment names: on loopback, at a free
+ * port, in its own folder, which goes with it. It dies when the test does. What should not fail
+ * ends the program.
  */
 #ifndef REDIS_SUPPORT_REDIS_SERVER_H
 #define REDIS_SUPPORT_REDIS_SERVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -22,13 +24,18 @@ struct redis_server_options {
 	bool cluster;
 	const char *password; /* NULL: none */
 	const char *policy;   /* maxmemory-policy; NULL: noeviction */
+	bool tls;             /* at tls_port too; certificates_make() fills the folder */
+	int replica_of;       /* the port of its master; 0: it is a master */
+	int sentinel_of;      /* it is a Sentinel for the master "main" at this port */
 };
 
 struct redis_server {
 	int port;
 	int bus_port; /* of a cluster's node */
-	pid_t pid;    /* 0: it does not run */
+	int tls_port;
+	pid_t pid; /* 0: it does not run */
 	char folder[256];
+	bool is_sentinel;
 	char url[64]; /* without the password */
 	const char *password;
 	redisContext *context; /* for what the test asks itself; NULL: not connected */
@@ -42,6 +49,11 @@ void redis_server_restart(struct redis_server *server);
 void redis_server_end(struct redis_server *server, int signal);
 /* Ends it and removes the folder. */
 void redis_server_stop(struct redis_server *server);
+
+/* The absolute path of a file in its folder, redis.sock say; short, as those of sockets have to
+ * be. */
+void redis_server_path(const struct redis_server *server, const char *file, char *path,
+		       size_t room);
 
 /* One command; printf's arguments as hiredis takes them. The reply is the caller's; no error. */
 redisReply *redis_server_ask(struct redis_server *server, const char *format, ...);

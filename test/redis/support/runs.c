@@ -125,6 +125,7 @@ struct tw_redis_worker *worker_start(const struct tw_redis_options *redis,
 void worker_stop(struct tw_redis_worker *worker)
 {
 	assert_int_equal(tw_redis_worker_stop(worker, 10 * TW_SECOND), TW_OK);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
 void runs_open_gate(struct runs *runs)

@@ -1,0 +1,51 @@
+-- Adds tasks of many shards, one after the other, on a server that is no cluster. ARGV: for each
+-- its shard and what add.lua has, then the channel for hints. Answers as add.lua does; see there.
+local tag = string.match(KEYS[1], '^(.*/)%d+}due$')
+local dues, bodies, runs, earliest = {}, {}, {}, {}
+local answers = {}
+local n = 0
+
+for i = 1, #ARGV - 1, 6 do
+	local shard, mode, key, at, delay = unpack(ARGV, i, i + 4)
+	local due_key = dues[shard]
+	local due = at ~= '0' and tonumber(at) or delay == '0' and now or
+		math.ceil((now_us + delay) / 1000)
+	if due < now then
+		due = now
+	end
+	if not due_key then
+		due_key = tag .. shard .. '}due'
+		dues[shard] = due_key
+		bodies[shard] = tag .. shard .. '}body'
+		runs[shard] = tag .. shard .. '}run'
+	end
+	local score, answer = string.format('%d', due), due
+
+	if mode == 'new' then
+		if redis.call('ZADD', due_key, 'NX', score, key) == 0 then
+			answer = -1
+		end
+	elseif mode == 'replace' and not redis.call('ZSCORE', due_key, key) then
+		answer = -2
+	elseif redis.call('ZADD', due_key, score, key) == 0 then
+		redis.call('HDEL', runs[shard], key)
+	end
+	if answer > 0 then
+		redis.call('HSET', bodies[shard], key, ARGV[i + 5])
+		if not earliest[shard] or due < earliest[shard] then
+			earliest[shard] = due
+		end
+	end
+	n = n + 1
+	answers[n] = answer
+end
+-- As hint.lua.
+for shard, due in pairs(earliest) do
+	local before = string.format('(%d', due)
+
+	if due - now <= 12000 and redis.call('ZCOUNT', dues[shard], '-inf', before) == 0 then
+		redis.pcall('PUBLISH', ARGV[#ARGV], shard .. ' ' ..
+			string.format('%d', math.max(0, due * 1000 - now_us)))
+	end
+end
+return answers

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The first caller becomes the leader: it sends what all calls that are there have to send, in one
+ * pass of the router, and tells those whose commands have ended. Callers that come meanwhile are in
+ * its next pass. Once its own call has ended the next caller leads. So the router has one user at a
+ * time, no call waits for another's retries, or for a reply of a node that it has no business with,
+ * and the more threads call the more share a round trip. Connecting is the exception: the leader
+ * waits for that, within the time limits, and all others for the leader.
+ *
+ * A fork's child has the calls that ran in the parent no more, and leaves the parent's connections
+ * alone: its first leader closes its copies, which the server does not notice, and connects anew.
+ *
+ * Invariants: `led` while calls run, but for the moment in which the next leader wakes. A command
+ * is touched by its caller alone before call_run() and after it, by the leader alone in between.
+ */
+#include "call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+
+enum { IDLE_MAX = 16 };
+static const size_t record_kept_max = 65536;
+/* Replies that take longer than that are left to the next pass, and calls that came meanwhile get
+ * their turn: a node that is slow or silent holds up no call for another by more. */
+static const tw_duration pass_most = 2 * TW_MILLISECOND;
+
+/* 0: the settings'. */
+static _Thread_local tw_duration patience_of_thread;
+
+tw_duration tw_redis_set_patience(tw_duration patience)
+{
+	tw_duration before = patience_of_thread;
+
+	patience_of_thread = patience;
+	return before;
+}
+
+/* All that are open: a fork's child looks after them. */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list open_calls = {&open_calls, &open_calls};
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void fork_begins(void)
+{
+	pthread_mutex_lock(&open_lock);
+}
+
+static void parent_goes_on(void)
+{
+	pthread_mutex_unlock(&open_lock);
+}
+
+/* In the child, before its one thread goes on. */
+static void calls_inherit(struct calls *calls)
+{
+	if (pthread_mutex_trylock(&calls->lock)) {
+		/* Another thread of the parent held it: what it guards may be half changed. */
+		pthread_mutex_init(&calls->lock, NULL);
+		calls->idle = NULL;
+		calls->idle_count = 0;
+	} else {
+		pthread_mutex_unlock(&calls->lock);
+	}
+	condition_init(&calls->arrived);
+	list_init(&calls->running);
+	calls->inherited = true;
+	calls->torn = calls->torn || calls->led;
+	calls->led = calls->leader_waits = false;
+}
+
+static void child_goes_on(void)
+{
+	for (struct list *at = open_calls.next; at != &open_calls; at = at->next)
+		calls_inherit(list_entry(at, struct calls, open));
+	pthread_mutex_unlock(&open_lock);
+}
+
+static void fork_watch(void)
+{
+	(void)pthread_atfork(fork_begins, parent_goes_on, child_goes_on);
+}
+
+/* Lets the parent's connections go. */
+static void calls_own(struct calls *calls)
+{
+	if (calls->inherited)
+		router_renew(calls->router, calls->torn);
+	calls->inherited = calls->torn = false;
+}
+
+void calls_init(struct calls *calls, struct router *router)
+{
+	*calls = (struct calls){.router = router};
+	pthread_mutex_init(&calls->lock, NULL);
+	condition_init(&calls->arrived);
+	list_init(&calls->running);
+	pthread_once(&fork_once, fork_watch);
+	pthread_mutex_lock(&open_lock);
+	list_append(&open_calls, &calls->open);
+	pthread_mutex_unlock(&open_lock);
+}
+
+static void call_free(struct call *call)
+{
+	command_free(&call->command);
+	buffer_free(&call->record);
+	pthread_cond_destroy(&call->wake);
+	free(call);
+}
+
+void calls_destroy(struct calls *calls)
+{
+	pthread_mutex_lock(&open_lock);
+	list_remove(&calls->open);
+	pthread_mutex_unlock(&open_lock);
+	calls_own(calls);
+	while (calls->idle) {
+		struct call *call = calls->idle;
+
+		calls->idle = call->next_idle;
+		call_free(call);
+	}
+	pthread_cond_destroy(&calls->arrived);
+	pthread_mutex_destroy(&calls->lock);
+}
+
+void calls_note(struct calls *calls, enum tw_status status, const char *text)
+{
+	pthread_mutex_lock(&calls->lock);
+	error_set(&calls->error, status, "%s", text);
+	pthread_mutex_unlock(&calls->lock);
+}
+
+struct call *call_begin(struct calls *calls)
+{
+	struct call *call;
+
+	pthread_mutex_lock(&calls->lock);
+	call = calls->idle;
+	if (call) {
+		calls->idle = call->next_idle;
+		calls->idle_count--;
+	}
+	pthread_mutex_unlock(&calls->lock);
+	if (!call) {
+		call = calloc(1, sizeof(*call));
+		if (!call)
+			return NULL;
+		condition_init(&call->wake);
+	}
+	call->error.status = TW_OK;
+	*call->error.text = '\0';
+	return call;
+}
+
+static bool call_has_ended(const struct call *call)
+{
+	for (size_t i = 0; i < call->count; i++)
+		if (call->commands[i].stage != COMMAND_ENDED)
+			return false;
+	return true;
+}
+
+/* The commands whose time has come, of all calls; else when the first one's will come. */
+static struct command *commands_gather(struct calls *calls, tw_duration *next)
+{
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	struct command *first = NULL;
+	struct command **last = &first;
+
+	*next = TW_FOREVER;
+	for (struct list *at = calls->running.next; at != &calls->running; at = at->next) {
+		struct call *call = list_entry(at, struct call, link);
+
+		for (size_t i = 0; i < call->count; i++)
+			last = command_queue(&call->commands[i], now, last, next);
+	}
+	return first;
+}
+
+static void ended_tell(struct calls *calls)
+{
+	struct list *next;
+
+	for (struct list *at = calls->running.next; at != &calls->running; at = next) {
+		struct call *call = list_entry(at, struct call, link);
+
+		next = at->next;
+		if (!call_has_ended(call))
+			continue;
+		list_remove(at);
+		call->ended = true;
+		pthread_cond_signal(&call->wake);
+	}
+}
+
+static void leader_wait(struct calls *calls, tw_duration until)
+{
+	calls->leader_waits = true;
+	condition_wait(&calls->arrived, &calls->lock, until);
+	calls->leader_waits = false;
+}
+
+/* With one node there is no call for another. */
+static tw_duration pass_end(const struct router *router)
+{
+	return router->map.count > 1 ? clock_read_real(CLOCK_MONOTONIC) + pass_most : TW_FOREVER;
+}
+
+/* Sends for all until the leader's own call has ended. Lock held, but for the round trips. */
+static void lead(struct calls *calls, const struct call *own)
+{
+	calls->led = true;
+	calls_own(calls);
+	while (!own->ended) {
+		tw_duration next;
+		struct command *commands = commands_gather(calls, &next);
+
+		if (!commands && !router_is_owed(calls->router)) {
+			leader_wait(calls, next);
+			continue;
+		}
+		pthread_mutex_unlock(&calls->lock);
+		router_pass(calls->router, commands, pass_end(calls->router));
+		pthread_mutex_lock(&calls->lock);
+		ended_tell(calls);
+	}
+	calls->led = false;
+	if (calls->running.next != &calls->running)
+		pthread_cond_signal(&list_entry(calls->running.next, struct call, link)->wake);
+}
+
+void call_run(struct calls *calls, struct call *call, struct command *commands, size_t count)
+{
+	tw_duration patience =
+		patience_of_thread ? patience_of_thread : calls->router->settings->patience;
+	tw_duration deadline =
+		time_add(clock_read_real(CLOCK_MONOTONIC), patience > 0 ? patience : 0);
+	int state;
+
+	if (!count)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		commands[i].deadline = deadline;
+		commands[i].error = &call->error;
+	}
+	call->commands = commands;
+	call->count = count;
+	call->ended = false;
+	/* A leader that is cancelled in a round trip would never hand over. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(&calls->lock);
+	list_append(&calls->running, &call->link);
+	if (calls->leader_waits)
+		pthread_cond_signal(&calls->arrived);
+	while (!call->ended) {
+		if (calls->led)
+			pthread_cond_wait(&call->wake, &calls->lock);
+		else
+			lead(calls, call);
+	}
+	pthread_mutex_unlock(&calls->lock);
+	pthread_setcancelstate(state, &state);
+}
+
+enum tw_status call_end(struct calls *calls, struct call *call, enum tw_status status)
+{
+	if (call->record.capacity > record_kept_max)
+		buffer_free(&call->record);
+	if (call->command.arguments.capacity > record_kept_max)
+		command_free(&call->command);
+	pthread_mutex_lock(&calls->lock);
+	if (status != TW_OK) {
+		calls->error = call->error;
+		calls->error.status = status;
+	}
+	if (calls->idle_count < IDLE_MAX) {
+		call->next_idle = calls->idle;
+		calls->idle = call;
+		calls->idle_count++;
+		call = NULL;
+	}
+	pthread_mutex_unlock(&calls->lock);
+	if (call)
+		call_free(call);
+	return status;
+}

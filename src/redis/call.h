@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls of many threads on one router. A call is begun, given commands, run, and ended; calls that
+ * run at the same time share round trips.
+ */
+#ifndef TIMINGWHEEL_REDIS_CALL_H
+#define TIMINGWHEEL_REDIS_CALL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <timingwheel/redis.h>
+
+#include "base/list.h"
+#include "buffer.h"
+#include "command.h"
+#include "router.h"
+
+struct call {
+	/* The caller's. */
+	struct command command;      /* for calls that need one */
+	struct buffer record;        /* for adding */
+	struct tw_redis_error error; /* what went wrong */
+
+	/* From here on that of call.c. */
+	struct list link; /* among those that run */
+	struct call *next_idle;
+	struct command *commands; /* what it runs */
+	size_t count;
+	pthread_cond_t wake;
+	bool ended; /* under the lock */
+};
+
+struct calls {
+	struct router *router; /* constant; the leader's alone */
+	struct list open;      /* among all of the process; under the lock of those */
+
+	pthread_mutex_t lock; /* for all below */
+	pthread_cond_t arrived;
+	struct list running;
+	bool led;          /* one of those that run sends for all */
+	bool leader_waits; /* until a command's next try, or another call arrives */
+	bool inherited;    /* from the parent of this process, and not used here yet */
+	bool torn;         /* so, while a call of the parent was under way */
+	struct call *idle; /* kept for their memory */
+	size_t idle_count;
+	struct tw_redis_error error; /* of the last call that failed */
+};
+
+void calls_init(struct calls *calls, struct router *router);
+/* None may run. Before the router is closed. */
+void calls_destroy(struct calls *calls);
+
+/* Notes what went wrong outside of a call. */
+void calls_note(struct calls *calls, enum tw_status status, const char *text);
+
+/* NULL without memory. */
+struct call *call_begin(struct calls *calls);
+/* Runs the commands; each has its status and reply then. Tries for as long as the thread's patience
+ * (tw_redis_set_patience). */
+void call_run(struct calls *calls, struct call *call, struct command *commands, size_t count);
+/* Notes what went wrong, if anything has, and frees the call. Returns the status. */
+enum tw_status call_end(struct calls *calls, struct call *call, enum tw_status status);
+
+#endif

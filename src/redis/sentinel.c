@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * No connection to a Sentinel is kept: it is asked at each connecting to the master, which is rare,
+ * and whichever answers is good enough. One that is behind names a former master; that one says of
+ * itself that it is a replica, or does not answer, and the Sentinels are asked again later.
+ */
+#include "sentinel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "connection.h"
+
+/* [host, port]; nothing if it knows no such master. */
+static enum tw_status reply_read(const redisReply *reply, const struct settings *settings,
+				 struct address *master, struct tw_redis_error *error)
+{
+	const redisReply *host;
+	const redisReply *port;
+
+	if (reply->type == REDIS_REPLY_ERROR) {
+		enum tw_status status = server_error_status(reply->str);
+
+		/* A server that is no Sentinel does not know the request. */
+		return error_set(error, status == TW_REDIS_FAILED ? TW_REDIS_UNFIT : status,
+				 "the Sentinel says: %s", reply->str);
+	}
+	if (reply->type != REDIS_REPLY_ARRAY)
+		return error_set(error, TW_REDIS_UNFIT, "the Sentinels know no master %.100s",
+				 settings->master);
+	host = reply->elements == 2 ? reply->element[0] : NULL;
+	port = reply->elements == 2 ? reply->element[1] : NULL;
+	if (!host || host->type != REDIS_REPLY_STRING || port->type != REDIS_REPLY_STRING ||
+	    host->len >= HOST_SIZE || atoi(port->str) <= 0)
+		return error_set(error, TW_REDIS_UNFIT, "the Sentinel tells no address");
+	snprintf(master->host, HOST_SIZE, "%s", host->str);
+	master->port = atoi(port->str);
+	return TW_OK;
+}
+
+static enum tw_status sentinel_ask(const struct settings *settings, const struct address *sentinel,
+				   struct address *master, struct tw_redis_error *error)
+{
+	const char *words[] = {"SENTINEL", "get-master-addr-by-name", settings->master};
+	struct connection connection;
+	enum tw_status status = connection_open_sentinel(&connection, settings, sentinel, error);
+	redisReply *reply = NULL;
+
+	if (status == TW_OK) {
+		reply = connection_ask(&connection, 3, words, error);
+		status = reply ? reply_read(reply, settings, master, error) : TW_REDIS_UNREACHABLE;
+	}
+	freeReplyObject(reply);
+	connection_close(&connection);
+	return status;
+}
+
+enum tw_status sentinel_find_master(const struct settings *settings, struct address *master,
+				    struct tw_redis_error *error)
+{
+	error->status = TW_REDIS_UNREACHABLE;
+	for (size_t i = 0; i < settings->address_count; i++) {
+		struct tw_redis_error own;
+		enum tw_status status =
+			sentinel_ask(settings, &settings->addresses[i], master, &own);
+
+		if (status == TW_OK)
+			return TW_OK;
+		/* One that answered knows more than one that did not. */
+		if (status == TW_REDIS_UNREACHABLE && error->status != status)
+			continue;
+		*error = own;
+		error->status = status;
+	}
+	return error->status;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#include "shape.h"
+
+#include <string.h>
+
+enum { DIGITS_MAX = 18, ELEMENTS_SHOWN = 8 };
+
+/* Whether it is a string of these letters alone. */
+static bool is_of(const redisReply *reply, const char *letters)
+{
+	return reply->type == REDIS_REPLY_STRING && strspn(reply->str, letters) == reply->len;
+}
+
+static bool fits_one(char kind, size_t answers, const redisReply *reply)
+{
+	switch (kind) {
+	case 'i':
+		return reply->type == REDIS_REPLY_INTEGER;
+	case 'n':
+		return reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0;
+	case 's':
+		return reply->type == REDIS_REPLY_STRING;
+	case 'd':
+		return is_of(reply, "0123456789") && reply->len && reply->len <= DIGITS_MAX;
+	default:
+		return is_of(reply, "ogs") && reply->len == answers;
+	}
+}
+
+/* What follows the shape's first item. */
+static const char *item_skip(const char *shape)
+{
+	int depth = 0;
+
+	do {
+		depth += *shape == '[';
+		depth -= *shape == ']';
+		shape++;
+	} while (depth);
+	return shape;
+}
+
+/* The shape stands behind its '['. Arrays in it are few and not deep: it is one of ours. */
+static bool fits_array(const char *shape, size_t answers, const redisReply *reply)
+{
+	const char *round = NULL;
+	size_t i = 0;
+
+	for (;;) {
+		if (*shape == '*') {
+			round = ++shape;
+			if (answers && (reply->elements - i) != answers)
+				return false;
+		}
+		if (*shape == ']' && (!round || i == reply->elements))
+			return i == reply->elements;
+		if (*shape == ']')
+			shape = round;
+		if (i == reply->elements)
+			return shape == round;
+		if (!shape_fits(shape, answers, reply->element[i++]))
+			return false;
+		shape = item_skip(shape);
+	}
+}
+
+bool shape_fits(const char *shape, size_t answers, const redisReply *reply)
+{
+	if (*shape != '[')
+		return fits_one(*shape, answers, reply);
+	return reply->type == REDIS_REPLY_ARRAY && fits_array(shape + 1, answers, reply);
+}
+
+/* Returns the end; room for the last ']' stays at each level. */
+static char *reply_write(const redisReply *reply, char *text, const char *end)
+{
+	static const char kinds[] = "?s[i-+e";
+	int type = reply->type;
+
+	if (text >= end)
+		return text;
+	*text++ = type > 0 && type < (int)sizeof(kinds) - 1 ? kinds[type] : '?';
+	if (type != REDIS_REPLY_ARRAY)
+		return text;
+	for (size_t i = 0; i < reply->elements && i < ELEMENTS_SHOWN; i++)
+		text = reply_write(reply->element[i], text, end - 2);
+	if (reply->elements > ELEMENTS_SHOWN && text < end)
+		*text++ = '~';
+	if (text <= end)
+		*text++ = ']';
+	return text;
+}
+
+void shape_write(const redisReply *reply, char text[SHAPE_SIZE])
+{
+	*reply_write(reply, text, text + SHAPE_SIZE - 8) = '\0';
+}

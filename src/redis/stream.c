@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The socket never blocks; waiting is done with ppoll(), until the deadline. A stream tries first
+ * and waits then: most often there is room to write, and the reply has come.
+ */
+#include "stream.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include "base/clock.h"
+#include "tls.h"
+
+/* A peer that is gone without a word is noticed within 30 s. */
+enum { KEEPALIVE_IDLE = 15, KEEPALIVE_INTERVAL = 5, KEEPALIVE_COUNT = 3 };
+
+static bool stream_break(struct stream *stream, const char *reason)
+{
+	snprintf(stream->reason, sizeof(stream->reason), "%s", reason);
+	return false;
+}
+
+/* False: the deadline came first. */
+static bool descriptor_wait(int descriptor, short events, tw_duration deadline)
+{
+	struct pollfd waited = {.fd = descriptor, .events = events};
+
+	for (;;) {
+		tw_duration left = deadline - clock_read_real(CLOCK_MONOTONIC);
+		struct timespec time = {left / TW_SECOND, left % TW_SECOND};
+
+		if (left <= 0)
+			return false;
+		if (ppoll(&waited, 1, &time, NULL) > 0)
+			return true;
+	}
+}
+
+static bool would_block(void)
+{
+	return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+/* What a call of OpenSSL waits for; 0: nothing, it failed, and the stream is broken. */
+static short tls_waits_for(struct stream *stream, int result)
+{
+	switch (SSL_get_error(stream->tls, result)) {
+	case SSL_ERROR_WANT_READ:
+		return POLLIN;
+	case SSL_ERROR_WANT_WRITE:
+		return POLLOUT;
+	case SSL_ERROR_SYSCALL:
+		stream_break(stream, errno ? strerror(errno) : "the server closed it");
+		break;
+	case SSL_ERROR_ZERO_RETURN:
+		stream_break(stream, "the server closed it");
+		break;
+	default:
+		tls_explain(stream->tls, stream->reason, sizeof(stream->reason));
+	}
+	/* With TLS 1.3 a server refuses after the handshake; its reason may be lost on the way. */
+	if (!stream->answered && tls_lacks_certificate(stream->tls))
+		stream_break(stream, "the server wants a client certificate");
+	return 0;
+}
+
+/* The next two try once: how many bytes; 0: it has to wait for *events; -1: broken. */
+static ssize_t write_some(struct stream *stream, const char *data, size_t size, short *events)
+{
+	size_t done = 0;
+	ssize_t sent;
+
+	*events = POLLOUT;
+	if (stream->tls) {
+		int result;
+
+		ERR_clear_error();
+		errno = 0;
+		result = SSL_write_ex(stream->tls, data, size, &done);
+		if (result == 1)
+			return (ssize_t)done;
+		*events = tls_waits_for(stream, result);
+		return *events ? 0 : -1;
+	}
+	sent = send(stream->descriptor, data, size, MSG_NOSIGNAL);
+	if (sent >= 0 || would_block())
+		return sent > 0 ? sent : 0;
+	stream_break(stream, strerror(errno));
+	return -1;
+}
+
+static ssize_t read_some(struct stream *stream, char *data, size_t room, short *events)
+{
+	size_t done = 0;
+	ssize_t got;
+
+	*events = POLLIN;
+	if (stream->tls) {
+		int result;
+
+		ERR_clear_error();
+		errno = 0;
+		result = SSL_read_ex(stream->tls, data, room, &done);
+		stream->answered = stream->answered || result == 1;
+		if (result == 1)
+			return (ssize_t)done;
+		*events = tls_waits_for(stream, result);
+		return *events ? 0 : -1;
+	}
+	got = recv(stream->descriptor, data, room, 0);
+	if (got > 0 || (got < 0 && would_block()))
+		return got > 0 ? got : 0;
+	stream_break(stream, got ? strerror(errno) : "the server closed it");
+	return -1;
+}
+
+bool stream_write(struct stream *stream, const char *data, size_t size, tw_duration deadline,
+		  bool *some)
+{
+	*some = false;
+	while (size) {
+		short events;
+		ssize_t sent = write_some(stream, data, size, &events);
+
+		if (sent < 0)
+			return false;
+		*some = *some || sent;
+		data += sent;
+		size -= (size_t)sent;
+		if (!sent && !descriptor_wait(stream->descriptor, events, deadline))
+			return stream_break(stream, "the server takes nothing");
+	}
+	return true;
+}
+
+ssize_t stream_read(struct stream *stream, char *data, size_t room, tw_duration deadline)
+{
+	for (;;) {
+		short events;
+		ssize_t got = read_some(stream, data, room, &events);
+
+		if (got || !deadline || !descriptor_wait(stream->descriptor, events, deadline))
+			return got;
+	}
+}
+
+static void options_set(int descriptor, int family)
+{
+	const struct {
+		int level;
+		int option;
+		int value;
+	} options[] = {{IPPROTO_TCP, TCP_NODELAY, 1},
+		       {SOL_SOCKET, SO_KEEPALIVE, 1},
+		       {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE},
+		       {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL},
+		       {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT}};
+
+	/* Each is for the better alone. */
+	for (size_t i = 0; family != AF_UNIX && i < sizeof(options) / sizeof(options[0]); i++)
+		(void)setsockopt(descriptor, options[i].level, options[i].option, &options[i].value,
+				 sizeof(options[i].value));
+}
+
+/* -1, and errno tells. */
+static int socket_connect(const struct sockaddr *address, socklen_t size, tw_duration deadline)
+{
+	int descriptor = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int reason = 0;
+	socklen_t reason_size = sizeof(reason);
+
+	if (descriptor < 0)
+		return -1;
+	options_set(descriptor, address->sa_family);
+	if (connect(descriptor, address, size) == 0)
+		return descriptor;
+	reason = errno;
+	if (reason == EINPROGRESS || reason == EINTR) {
+		if (!descriptor_wait(descriptor, POLLOUT, deadline))
+			reason = ETIMEDOUT;
+		else
+			getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &reason, &reason_size);
+	}
+	if (!reason)
+		return descriptor;
+	close(descriptor);
+	errno = reason;
+	return -1;
+}
+
+static const struct timespec queue_pause = {.tv_nsec = 5 * TW_MILLISECOND};
+
+static int unix_connect(const char *path, tw_duration deadline)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.107s", path);
+	for (;;) {
+		int descriptor = socket_connect((const struct sockaddr *)&address, sizeof(address),
+						deadline);
+
+		/* Its queue is full. When there is room is not told: there is nothing to poll. */
+		if (descriptor >= 0 || errno != EAGAIN ||
+		    clock_read_real(CLOCK_MONOTONIC) >= deadline)
+			return descriptor;
+		nanosleep(&queue_pause, NULL);
+	}
+}
+
+/* Of the time that is left, the next of so many addresses has its share: a silent one leaves some
+ * to the others. */
+static tw_duration share_end(tw_duration deadline, int addresses)
+{
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+
+	return now + (deadline - now) / addresses;
+}
+
+/* Tries the host's addresses in their order; *reason says why none will do. */
+static int host_connect(const struct address *address, tw_duration deadline, const char **reason)
+{
+	const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo *found;
+	char service[8];
+	int descriptor = -1;
+	int left = 0;
+	int failed;
+
+	snprintf(service, sizeof(service), "%d", address->port);
+	failed = getaddrinfo(address->host, service, &wanted, &found);
+	if (failed) {
+		*reason = gai_strerror(failed);
+		return -1;
+	}
+	for (const struct addrinfo *at = found; at; at = at->ai_next)
+		left++;
+	errno = ETIMEDOUT;
+	for (const struct addrinfo *at = found; at && descriptor < 0; at = at->ai_next)
+		descriptor =
+			socket_connect(at->ai_addr, at->ai_addrlen, share_end(deadline, left--));
+	if (descriptor < 0)
+		*reason = strerror(errno);
+	freeaddrinfo(found);
+	return descriptor;
+}
+
+static enum tw_status handshake(struct stream *stream, const struct address *address,
+				tw_duration deadline, struct tw_redis_error *error)
+{
+	char reason[REASON_SIZE];
+	bool distrusted;
+	short events;
+	int result;
+
+	do {
+		ERR_clear_error();
+		result = SSL_do_handshake(stream->tls);
+		if (result == 1)
+			return TW_OK;
+		/* The reason is asked for below, with the certificate's. */
+		switch (SSL_get_error(stream->tls, result)) {
+		case SSL_ERROR_WANT_READ:
+			events = POLLIN;
+			break;
+		case SSL_ERROR_WANT_WRITE:
+			events = POLLOUT;
+			break;
+		default:
+			distrusted = tls_explain(stream->tls, reason, sizeof(reason));
+			return error_set(error, distrusted ? TW_REDIS_UNFIT : TW_REDIS_UNREACHABLE,
+					 "%.100s:%d: TLS: %s", address->host, address->port,
+					 reason);
+		}
+	} while (descriptor_wait(stream->descriptor, events, deadline));
+	return error_set(error, TW_REDIS_UNREACHABLE,
+			 "%.100s:%d: TLS: no answer in time: is it a port for TLS?", address->host,
+			 address->port);
+}
+
+struct stream *stream_open(const struct settings *settings, const struct address *address,
+			   tw_duration deadline, struct tw_redis_error *error)
+{
+	struct stream *stream = calloc(1, sizeof(*stream));
+	const char *reason = NULL;
+
+	if (!stream) {
+		error_set(error, TW_NO_MEMORY, "out of memory");
+		return NULL;
+	}
+	stream->descriptor = address->port ? host_connect(address, deadline, &reason)
+					   : unix_connect(address->host, deadline);
+	if (stream->descriptor < 0) {
+		error_set(error, TW_REDIS_UNREACHABLE, "%.150s:%d: %s", address->host,
+			  address->port, reason ? reason : strerror(errno));
+		goto failed;
+	}
+	if (!settings->tls)
+		return stream;
+	stream->tls = tls_begin(settings, stream->descriptor, address->host);
+	if (!stream->tls) {
+		error_set(error, TW_NO_MEMORY, "out of memory");
+		goto failed;
+	}
+	if (handshake(stream, address, deadline, error) == TW_OK)
+		return stream;
+failed:
+	stream_close(stream);
+	return NULL;
+}
+
+void stream_close(struct stream *stream)
+{
+	if (!stream)
+		return;
+	SSL_free(stream->tls);
+	if (stream->descriptor >= 0)
+		close(stream->descriptor);
+	free(stream);
+}

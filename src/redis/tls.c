@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * OpenSSL's own BIO for sockets writes with write(), which raises SIGPIPE when the server is gone.
+ * The BIO here sends with MSG_NOSIGNAL.
+ */
+#include "tls.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
+
+static pthread_once_t method_once = PTHREAD_ONCE_INIT;
+static BIO_METHOD *method;
+
+static int bio_socket(BIO *bio)
+{
+	return (int)(intptr_t)BIO_get_data(bio);
+}
+
+static bool would_block(void)
+{
+	return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+static int bio_write(BIO *bio, const char *data, int size)
+{
+	ssize_t sent = send(bio_socket(bio), data, (size_t)size, MSG_NOSIGNAL);
+
+	BIO_clear_retry_flags(bio);
+	if (sent < 0 && would_block())
+		BIO_set_retry_write(bio);
+	return (int)sent;
+}
+
+static int bio_read(BIO *bio, char *data, int size)
+{
+	ssize_t got = recv(bio_socket(bio), data, (size_t)size, 0);
+
+	BIO_clear_retry_flags(bio);
+	if (got < 0 && would_block())
+		BIO_set_retry_read(bio);
+	return (int)got;
+}
+
+static long bio_control(BIO *bio, int command, long number, void *pointer)
+{
+	(void)bio;
+	(void)number;
+	(void)pointer;
+	return command == BIO_CTRL_FLUSH;
+}
+
+static int bio_create(BIO *bio)
+{
+	BIO_set_init(bio, 1);
+	return 1;
+}
+
+static void method_create(void)
+{
+	BIO_METHOD *made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
+
+	if (made && BIO_meth_set_write(made, bio_write) && BIO_meth_set_read(made, bio_read) &&
+	    BIO_meth_set_ctrl(made, bio_control) && BIO_meth_set_create(made, bio_create))
+		method = made;
+	else
+		BIO_meth_free(made);
+}
+
+static enum tw_status file_refused(const char *what, const char *path, struct tw_redis_error *error)
+{
+	char reason[100];
+
+	tls_explain(NULL, reason, sizeof(reason));
+	return error_set(error, TW_INVALID, "%s %.100s: %s", what, path, reason);
+}
+
+static enum tw_status files_read(const struct settings *settings, SSL_CTX *context,
+				 struct tw_redis_error *error)
+{
+	const char *certificate = settings->certificate_file;
+
+	if (!settings->ca_file && SSL_CTX_set_default_verify_paths(context) != 1)
+		return error_set(error, TW_INVALID, "the system's authorities can't be read");
+	if (settings->ca_file &&
+	    SSL_CTX_load_verify_locations(context, settings->ca_file, NULL) != 1)
+		return file_refused("authorities", settings->ca_file, error);
+	if (!certificate)
+		return TW_OK;
+	if (SSL_CTX_use_certificate_chain_file(context, certificate) != 1)
+		return file_refused("certificate", certificate, error);
+	/* This compares the key with the certificate too. */
+	if (SSL_CTX_use_PrivateKey_file(context, settings->key_file, SSL_FILETYPE_PEM) != 1)
+		return file_refused("key", settings->key_file, error);
+	return TW_OK;
+}
+
+/* Called when the server asks for our certificate. */
+static int certificate_asked(SSL *tls, void *argument)
+{
+	(void)argument;
+	SSL_set_app_data(tls, tls); /* anything but NULL */
+	return 1;
+}
+
+bool tls_lacks_certificate(const SSL *tls)
+{
+	return SSL_get_app_data(tls) && !SSL_get_certificate(tls);
+}
+
+enum tw_status tls_context_create(struct settings *settings, struct tw_redis_error *error)
+{
+	SSL_CTX *context;
+	enum tw_status status;
+
+	if (!settings->tls)
+		return TW_OK;
+	pthread_once(&method_once, method_create);
+	context = method ? SSL_CTX_new(TLS_client_method()) : NULL;
+	if (!context)
+		return error_set(error, TW_NO_MEMORY, "out of memory");
+	SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE |
+					  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+					  SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_set_cert_cb(context, certificate_asked, NULL);
+	ERR_clear_error();
+	status = files_read(settings, context, error);
+	if (status == TW_OK)
+		settings->tls_context = context;
+	else
+		SSL_CTX_free(context);
+	return status;
+}
+
+void tls_context_free(struct settings *settings)
+{
+	SSL_CTX_free(settings->tls_context);
+	settings->tls_context = NULL;
+}
+
+/* Says which name or address the server's certificate must have. */
+static bool name_expect(SSL *tls, const char *name)
+{
+	unsigned char address[sizeof(struct in6_addr)];
+
+	if (inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1)
+		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls), name) == 1;
+	return SSL_set1_host(tls, name) == 1 && SSL_set_tlsext_host_name(tls, name) == 1;
+}
+
+SSL *tls_begin(const struct settings *settings, int descriptor, const char *host)
+{
+	SSL *tls = SSL_new(settings->tls_context);
+	BIO *bio = BIO_new(method);
+
+	if (!tls || !bio ||
+	    !name_expect(tls, settings->server_name ? settings->server_name : host)) {
+		BIO_free(bio);
+		SSL_free(tls);
+		return NULL;
+	}
+	BIO_set_data(bio, (void *)(intptr_t)descriptor);
+	SSL_set_bio(tls, bio, bio);
+	SSL_set_connect_state(tls);
+	return tls;
+}
+
+bool tls_explain(const SSL *tls, char *text, size_t room)
+{
+	unsigned long code = ERR_get_error();
+	long verdict = tls ? SSL_get_verify_result(tls) : X509_V_OK;
+	const char *reason = code ? ERR_reason_error_string(code) : NULL;
+
+	/* One of the system's stands in the low bits. */
+	if (code && ERR_SYSTEM_ERROR(code))
+		reason = strerror(ERR_GET_REASON(code));
+	if (verdict != X509_V_OK)
+		snprintf(text, room, "the server's certificate: %s",
+			 X509_verify_cert_error_string(verdict));
+	else
+		snprintf(text, room, "%s", reason ? reason : "it was ended");
+	ERR_clear_error();
+	return verdict != X509_V_OK;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/false_server.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support/sockets.h"
+
+enum { REPLY_MAX = 65536 };
+
+static size_t reply_text(char *reply, const char *text)
+{
+	return (size_t)sprintf(reply, "$%zu\r\n%s\r\n", strlen(text), text);
+}
+
+static bool refuse(struct false_server *server, const char *word, char *reply, size_t *size)
+{
+	bool refused;
+
+	pthread_mutex_lock(&server->lock);
+	refused = server->refusals && !strcmp(word, server->refused);
+	if (refused) {
+		server->refusals--;
+		*size = (size_t)sprintf(reply, "%s\r\n", server->refusal);
+	}
+	pthread_mutex_unlock(&server->lock);
+	return refused;
+}
+
+static size_t answer(struct false_server *server, const redisReply *request, char *reply)
+{
+	const char *word = request->element[0]->str;
+	size_t size;
+
+	if (refuse(server, word, reply, &size))
+		return size;
+	if (!strncmp(word, "EVAL", 4))
+		return server->answer(server->context, request, reply, REPLY_MAX);
+	if (!strcmp(word, "INFO"))
+		return reply_text(reply, "redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\n"
+					 "cluster_enabled:0\r\nrole:master\r\n");
+	if (!strcmp(word, "GET"))
+		return reply_text(reply, "1 4");
+	if (!strcmp(word, "SUBSCRIBE"))
+		return (size_t)sprintf(reply, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n");
+	return (size_t)sprintf(reply, "+OK\r\n");
+}
+
+/* False: the other side is gone. */
+static bool requests_take(struct false_server *server, size_t index)
+{
+	static _Thread_local char data[REPLY_MAX];
+	int descriptor = server->connections[index].descriptor;
+	redisReader *reader = server->connections[index].reader;
+	ssize_t size = recv(descriptor, data, sizeof(data), 0);
+	void *request = NULL;
+	bool fine = size > 0;
+
+	if (!fine)
+		return false;
+	/* A request has the form of a reply. */
+	redisReaderFeed(reader, data, (size_t)size);
+	while (fine && redisReaderGetReply(reader, &request) == REDIS_OK && request) {
+		size_t reply = answer(server, request, data);
+
+		fine = reply != FALSE_CLOSE && socket_send(descriptor, data, reply);
+		freeReplyObject(request);
+		request = NULL;
+	}
+	return fine;
+}
+
+static void connection_end(struct false_server *server, size_t index)
+{
+	close(server->connections[index].descriptor);
+	redisReaderFree(server->connections[index].reader);
+	server->connections[index] = server->connections[--server->open];
+}
+
+static void *serve(void *argument)
+{
+	struct false_server *server = argument;
+
+	for (;;) {
+		struct pollfd descriptors[FALSE_CONNECTIONS_MAX + 2] = {
+			{.fd = server->stop, .events = POLLIN},
+			{.fd = server->listener, .events = POLLIN}};
+		size_t open = server->open;
+
+		for (size_t i = 0; i < open; i++)
+			descriptors[i + 2] = (struct pollfd){
+				.fd = server->connections[i].descriptor, .events = POLLIN};
+		poll(descriptors, open + 2, -1);
+		if (descriptors[0].revents)
+			return NULL;
+		/* From the end: one that goes is replaced by the last. */
+		for (size_t i = open; i-- > 0;)
+			if (descriptors[i + 2].revents && !requests_take(server, i))
+				connection_end(server, i);
+		if (!descriptors[1].revents || server->open == FALSE_CONNECTIONS_MAX)
+			continue;
+		server->connections[server->open].descriptor =
+			accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
+		server->connections[server->open++].reader = redisReaderCreate();
+	}
+}
+
+void false_server_start_at(struct false_server *server, int listener,
+			   false_answer_fn *answer_script, void *context)
+{
+	*server = (struct false_server){
+		.listener = listener, .answer = answer_script, .context = context};
+	pthread_mutex_init(&server->lock, NULL);
+	server->stop = eventfd(0, EFD_CLOEXEC);
+	if (server->stop < 0 || pthread_create(&server->thread, NULL, serve, server))
+		support_failed("the false server");
+}
+
+void false_server_start(struct false_server *server, false_answer_fn *answer_script, void *context)
+{
+	int port = 0;
+	int listener = socket_listen(&port);
+
+	false_server_start_at(server, listener, answer_script, context);
+	server->port = port;
+	snprintf(server->url, sizeof(server->url), "redis://127.0.0.1:%d", port);
+}
+
+void false_server_refuse(struct false_server *server, const char *word, const char *error,
+			 int times)
+{
+	pthread_mutex_lock(&server->lock);
+	snprintf(server->refused, sizeof(server->refused), "%s", word);
+	snprintf(server->refusal, sizeof(server->refusal), "%s", error);
+	server->refusals = times;
+	pthread_mutex_unlock(&server->lock);
+}
+
+void false_server_stop(struct false_server *server)
+{
+	eventfd_write(server->stop, 1);
+	pthread_join(server->thread, NULL);
+	while (server->open)
+		connection_end(server, server->open - 1);
+	close(server->listener);
+	close(server->stop);
+	pthread_mutex_destroy(&server->lock);
+}

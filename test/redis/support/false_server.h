@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Says what Redis would say to one that connects, and to scripts what the test wants. */
+#ifndef REDIS_SUPPORT_FALSE_SERVER_H
+#define REDIS_SUPPORT_FALSE_SERVER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <hiredis/hiredis.h>
+
+/*
+ * Writes the reply to a script call in Redis's protocol, and returns its size; up to `room` bytes.
+ * 0: it is not answered; FALSE_CLOSE: the connection is closed. On the server's thread.
+ */
+typedef size_t false_answer_fn(void *context, const redisReply *request, char *reply, size_t room);
+
+#define FALSE_CLOSE SIZE_MAX
+
+enum { FALSE_CONNECTIONS_MAX = 64 };
+
+struct false_server {
+	/* Constant after the start. */
+	int port;
+	char url[64];
+	int listener;
+	int stop; /* an eventfd */
+	pthread_t thread;
+	false_answer_fn *answer;
+	void *context;
+
+	pthread_mutex_t lock; /* for all below that is not its thread's */
+	char refused[16];     /* the word */
+	char refusal[160];
+	int refusals; /* still to come */
+
+	/* Its thread's. */
+	struct {
+		int descriptor;
+		redisReader *reader;
+	} connections[FALSE_CONNECTIONS_MAX];
+	size_t open;
+};
+
+/* For namespaces of 4 shards. */
+void false_server_start(struct false_server *server, false_answer_fn *answer, void *context);
+/* The same behind a socket that listens; it is closed at the stop. Its url is the caller's. */
+void false_server_start_at(struct false_server *server, int listener, false_answer_fn *answer,
+			   void *context);
+/* From now on requests that begin with the word get this error, with the - before it, so often. */
+void false_server_refuse(struct false_server *server, const char *word, const char *error,
+			 int times);
+void false_server_stop(struct false_server *server);
+
+#endif

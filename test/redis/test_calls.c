@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls of many threads on one struct tw_redis: they share round trips, and wait for nobody. */
+#include "support/fixture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "support/false_server.h"
+#include "support/sockets.h"
+#include "support/wait.h"
+
+enum { THREADS = 16, EACH = 200 };
+
+struct caller {
+	struct tw_redis *redis;
+	pthread_t thread;
+	int number;
+	size_t failed;
+};
+
+static void caller_key(const struct caller *caller, int index, char key[KEY_SIZE])
+{
+	snprintf(key, KEY_SIZE, "%d-%d", caller->number, index);
+}
+
+/* Adds, looks, cancels every other one. */
+static void *call_about_tasks(void *argument)
+{
+	struct caller *caller = argument;
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < EACH; i++) {
+		struct tw_redis_stats stats;
+
+		caller_key(caller, i, key);
+		caller->failed += try_add(caller->redis, key, TW_HOUR, TW_REDIS_NEW) != TW_OK;
+		caller->failed += try_add(caller->redis, key, TW_HOUR, TW_REDIS_NEW) != TW_EXISTS;
+		if (i % 2)
+			caller->failed += cancel_task(caller->redis, key) != TW_OK;
+		if (i % 50 == 0)
+			caller->failed += tw_redis_get_stats(caller->redis, &stats) != TW_OK;
+	}
+	return NULL;
+}
+
+static void calls_of_many_threads_have_their_own_answers(void **state)
+{
+	struct fixture *fixture = *state;
+	struct caller callers[THREADS];
+	redisReply *clients;
+	int connections = 0;
+
+	for (int i = 0; i < THREADS; i++) {
+		callers[i] = (struct caller){.redis = fixture->redis, .number = i};
+		pthread_create(&callers[i].thread, NULL, call_about_tasks, &callers[i]);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(callers[i].thread, NULL);
+		assert_int_equal(callers[i].failed, 0);
+	}
+	assert_int_equal(stats_of(fixture->redis).tasks, THREADS * EACH / 2);
+	/* All of that over one. */
+	clients = redis_server_ask(&fixture->server, "CLIENT LIST");
+	for (const char *at = clients->str; (at = strstr(at, "name=timingwheel")); at++)
+		connections++;
+	freeReplyObject(clients);
+	assert_int_equal(connections, 1);
+}
+
+/* What the false server does to a call about the key "stuck" until that is let go. */
+static atomic_bool let_go;
+static atomic_size_t stuck_asked;
+
+static size_t answer_but_stuck(void *context, const redisReply *request, char *reply, size_t room)
+{
+	(void)context;
+	for (size_t i = 3; i < request->elements; i++) {
+		if (strcmp(request->element[i]->str, "stuck"))
+			continue;
+		/* relaxed: each stands for itself */
+		atomic_fetch_add_explicit(&stuck_asked, 1, memory_order_relaxed);
+		if (!atomic_load_explicit(&let_go, memory_order_relaxed))
+			return (size_t)snprintf(reply, room, "-TRYAGAIN not now\r\n");
+	}
+	return (size_t)snprintf(reply, room, ":0\r\n");
+}
+
+static void *cancel_stuck(void *argument)
+{
+	struct caller *caller = argument;
+
+	caller->failed = cancel_task(caller->redis, "stuck") != TW_OK;
+	return NULL;
+}
+
+static void call_that_is_tried_again_holds_up_no_other(void **state)
+{
+	struct false_server server;
+	struct caller caller = {0};
+
+	(void)state;
+	false_server_start(&server, answer_but_stuck, NULL);
+	caller.redis = client_open(&(struct tw_redis_options){
+		.url = server.url, .shards = 4, .patience = 30 * TW_SECOND});
+	pthread_create(&caller.thread, NULL, cancel_stuck, &caller);
+	/* relaxed, as above */
+	WAIT_UNTIL(atomic_load_explicit(&stuck_asked, memory_order_relaxed) >= 2);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(cancel_task(caller.redis, "other"), TW_OK);
+	assert_false(atomic_load_explicit(&let_go, memory_order_relaxed));
+	atomic_store_explicit(&let_go, true, memory_order_relaxed);
+	pthread_join(caller.thread, NULL);
+	assert_int_equal(caller.failed, 0);
+	tw_redis_close(caller.redis);
+	false_server_stop(&server);
+}
+
+static void thread_may_have_a_patience_of_its_own(void **state)
+{
+	struct false_server server;
+	struct tw_redis_error error;
+	struct tw_redis *redis;
+	int64_t before;
+
+	(void)state;
+	atomic_store_explicit(&let_go, false, memory_order_relaxed);
+	false_server_start(&server, answer_but_stuck, NULL);
+	redis = client_open(
+		&(struct tw_redis_options){.url = server.url, .shards = 4, .patience = TW_FOREVER});
+	assert_true(tw_redis_set_patience(50 * TW_MILLISECOND) == 0);
+	before = wall_clock();
+	assert_int_equal(cancel_task(redis, "stuck"), TW_REDIS_UNREACHABLE);
+	assert_true(wall_clock() - before < 5 * TW_SECOND);
+	tw_redis_last_error(redis, &error);
+	assert_non_null(strstr(error.text, "TRYAGAIN"));
+	assert_true(tw_redis_set_patience(0) == 50 * TW_MILLISECOND);
+	tw_redis_close(redis);
+	false_server_stop(&server);
+}
+
+/* What the next false server does to calls about "silent": no reply ever. */
+static size_t answer_but_silent(void *context, const redisReply *request, char *reply, size_t room)
+{
+	(void)context;
+	for (size_t i = 3; i < request->elements; i++) {
+		if (strcmp(request->element[i]->str, "silent"))
+			continue;
+		/* relaxed: a count */
+		atomic_fetch_add_explicit(&stuck_asked, 1, memory_order_relaxed);
+		return 0;
+	}
+	return (size_t)snprintf(reply, room, ":0\r\n");
+}
+
+/* One call of a thread that may be cancelled in it. Not on a stack: a call may outlive its test. */
+struct one_call {
+	struct tw_redis *redis;
+	const char *key;
+	pthread_t thread;
+	atomic_int id;    /* of the thread; 0: not known yet */
+	atomic_int ended; /* with which status; -1: not yet */
+};
+
+static void *make_one_call(void *argument)
+{
+	struct one_call *call = argument;
+	int status;
+
+	/* relaxed, both: each stands for itself */
+	atomic_store_explicit(&call->id, (int)syscall(SYS_gettid), memory_order_relaxed);
+	status = (int)cancel_task(call->redis, call->key);
+	atomic_store_explicit(&call->ended, status, memory_order_relaxed);
+	return NULL;
+}
+
+static void one_call_start(struct one_call *call, struct tw_redis *redis, const char *key)
+{
+	call->redis = redis;
+	call->key = key;
+	/* relaxed: the thread does not run yet */
+	atomic_store_explicit(&call->id, 0, memory_order_relaxed);
+	atomic_store_explicit(&call->ended, -1, memory_order_relaxed);
+	pthread_create(&call->thread, NULL, make_one_call, call);
+}
+
+static int one_call_status(struct one_call *call)
+{
+	/* relaxed: stands for itself */
+	return atomic_load_explicit(&call->ended, memory_order_relaxed);
+}
+
+static void one_call_await_sleep(struct one_call *call)
+{
+	/* relaxed: stands for itself */
+	WAIT_UNTIL(thread_is_asleep(atomic_load_explicit(&call->id, memory_order_relaxed)));
+}
+
+static void thread_that_is_cancelled_in_a_call_holds_up_no_other(void **state)
+{
+	static struct one_call calls[3];
+	struct false_server server;
+	struct tw_redis *redis;
+
+	(void)state;
+	atomic_store_explicit(&stuck_asked, 0, memory_order_relaxed);
+	false_server_start(&server, answer_but_silent, NULL);
+	redis = client_open(&(struct tw_redis_options){
+		.url = server.url, .shards = 4, .reply_timeout = 500 * TW_MILLISECOND});
+	/* One that waits for a reply, one that waits for it. */
+	one_call_start(&calls[0], redis, "silent");
+	WAIT_UNTIL(atomic_load_explicit(&stuck_asked, memory_order_relaxed));
+	one_call_start(&calls[1], redis, "second");
+	one_call_await_sleep(&calls[1]);
+	pthread_cancel(calls[0].thread);
+	pthread_cancel(calls[1].thread);
+	one_call_start(&calls[2], redis, "third");
+	WAIT_UNTIL(one_call_status(&calls[2]) >= 0);
+	assert_int_equal(one_call_status(&calls[2]), TW_OK);
+	for (int i = 0; i < 3; i++)
+		pthread_join(calls[i].thread, NULL);
+	/* Both went on to the end. */
+	assert_int_equal(one_call_status(&calls[0]), TW_REDIS_OUTCOME_UNKNOWN);
+	assert_int_equal(one_call_status(&calls[1]), TW_OK);
+	tw_redis_close(redis);
+	false_server_stop(&server);
+}
+
+static void *open_one(void *argument)
+{
+	struct one_call *call = argument;
+	int status;
+
+	/* relaxed, both: each stands for itself */
+	atomic_store_explicit(&call->id, (int)syscall(SYS_gettid), memory_order_relaxed);
+	status = (int)tw_redis_open(
+		&call->redis,
+		&(struct tw_redis_options){.url = call->key, .reply_timeout = 300 * TW_MILLISECOND},
+		NULL);
+	atomic_store_explicit(&call->ended, status, memory_order_relaxed);
+	return NULL;
+}
+
+static void thread_that_is_cancelled_as_it_opens_goes_on_to_its_end(void **state)
+{
+	static struct one_call opening = {.ended = -1};
+	char url[64];
+	int port = 0;
+	int listener = socket_listen(&port);
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port);
+	opening.key = url;
+	pthread_create(&opening.thread, NULL, open_one, &opening);
+	one_call_await_sleep(&opening);
+	pthread_cancel(opening.thread);
+	pthread_join(opening.thread, NULL);
+	assert_int_equal(one_call_status(&opening), TW_REDIS_UNREACHABLE);
+	close(listener);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(calls_of_many_threads_have_their_own_answers),
+		FIXTURE_TEST(call_that_is_tried_again_holds_up_no_other),
+		FIXTURE_TEST(thread_may_have_a_patience_of_its_own),
+		FIXTURE_TEST(thread_that_is_cancelled_in_a_call_holds_up_no_other),
+		FIXTURE_TEST(thread_that_is_cancelled_as_it_opens_goes_on_to_its_end),
+	};
+
+	return FIXTURE_RUN(tests);
+}

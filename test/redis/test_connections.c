@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: MIT */
+/* How a server is reached: TLS and its refusals, unix sockets, several addresses, time limits. */
+#include "support/fixture.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "support/false_server.h"
+#include "support/proxy.h"
+#include "support/runs.h"
+#include "support/sockets.h"
+#include "support/wait.h"
+
+enum { URL_SIZE = 1200, PATH_SIZE = 320 };
+
+static struct redis_server server;
+static char url[URL_SIZE];
+static char ca[PATH_SIZE];
+static char key[PATH_SIZE];
+
+static int open_server(void **state)
+{
+	*state = NULL;
+	redis_server_start(&server, &(struct redis_server_options){.tls = true});
+	snprintf(ca, sizeof(ca), "%s/ca.pem", server.folder);
+	snprintf(key, sizeof(key), "%s/key.pem", server.folder);
+	return 0;
+}
+
+static int close_server(void **state)
+{
+	(void)state;
+	redis_server_stop(&server);
+	return 0;
+}
+
+/* Each test begins with the server's good certificate, and clients need none. */
+static int reset_server(void **state)
+{
+	(void)state;
+	freeReplyObject(redis_server_ask(
+		&server, "CONFIG SET tls-cert-file server.pem tls-auth-clients no"));
+	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", server.tls_port);
+	return 0;
+}
+
+static struct tw_redis_options secure_options(void)
+{
+	return (struct tw_redis_options){.url = url, .shards = 4, .ca_file = ca};
+}
+
+static void present_certificate(const char *name)
+{
+	freeReplyObject(redis_server_ask(&server, "CONFIG SET tls-cert-file %s", name));
+}
+
+/* Opening with these options ends so, and says that. */
+static void assert_refused(const struct tw_redis_options *options, enum tw_status expected,
+			   const char *words)
+{
+	struct tw_redis_error error = {0};
+	struct tw_redis *redis;
+	enum tw_status status = tw_redis_open(&redis, options, &error);
+
+	if (status != expected || error.status != status || !strstr(error.text, words))
+		fail_msg("%s: %s", tw_status_name(status), error.text);
+	assert_null(redis);
+}
+
+/* How many connections the server has whose line in CLIENT LIST has these words. */
+static int connections_with(const char *words)
+{
+	redisReply *reply = redis_server_ask(&server, "CLIENT LIST");
+	int count = 0;
+
+	for (const char *at = reply->str; (at = strstr(at, words)); at++)
+		count++;
+	freeReplyObject(reply);
+	return count;
+}
+
+static void tasks_and_their_worker_go_over_tls(void **state)
+{
+	struct tw_redis_options options = secure_options();
+	struct tw_redis_worker_options worker_options = {0};
+	struct tw_redis_worker *worker;
+	struct tw_redis *redis = client_open(&options);
+	struct tw_redis_worker_stats stats;
+	struct runs runs;
+
+	(void)state;
+	runs_init(&runs, 100);
+	runs_attach(&runs, &worker_options);
+	worker = worker_start(&options, &worker_options);
+	add_tasks(redis, 50, 0, 20 * TW_MILLISECOND);
+	WAIT_UNTIL(ends_count(&runs) == 50);
+	assert_each_ran(&runs, 50, 1);
+	/* Hints come over TLS as well. */
+	add_task(redis, "later", 200 * TW_MILLISECOND);
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.hints > 0);
+	worker_stop(worker);
+	tw_redis_close(redis);
+	runs_free(&runs);
+}
+
+static void large_body_goes_over_tls(void **state)
+{
+	const struct tw_redis_options options = secure_options();
+	struct tw_redis *redis = client_open(&options);
+	struct tw_redis_task task = {.key = "large", .key_size = 5, .body_size = TW_REDIS_BODY_MAX};
+	struct tw_redis_batch *batch;
+	char *body = malloc(TW_REDIS_BODY_MAX);
+
+	(void)state;
+	for (size_t i = 0; i < TW_REDIS_BODY_MAX; i++)
+		body[i] = (char)(i * 31 >> 3);
+	task.body = body;
+	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+	batch = await_claim(redis, "large", TW_MINUTE);
+	assert_int_equal(only_job(batch)->body_size, TW_REDIS_BODY_MAX);
+	assert_memory_equal(only_job(batch)->body, body, TW_REDIS_BODY_MAX);
+	assert_ok(redis, tw_redis_ack(redis, only_job(batch), 1, NULL));
+	tw_redis_batch_free(batch);
+	tw_redis_close(redis);
+	free(body);
+}
+
+static void certificate_for_another_name_is_refused(void **state)
+{
+	struct tw_redis_options options = secure_options();
+
+	(void)state;
+	present_certificate("elsewhere.pem");
+	assert_refused(&options, TW_REDIS_UNFIT, "mismatch");
+	/* Unless that is the name that it is to have. */
+	options.server_name = "elsewhere.example";
+	tw_redis_close(client_open(&options));
+	present_certificate("server.pem");
+	assert_refused(&options, TW_REDIS_UNFIT, "mismatch");
+}
+
+static void certificate_of_an_unknown_authority_is_refused(void **state)
+{
+	struct tw_redis_options options = secure_options();
+	char other[PATH_SIZE];
+
+	(void)state;
+	snprintf(other, sizeof(other), "%s/other.pem", server.folder);
+	options.ca_file = other;
+	assert_refused(&options, TW_REDIS_UNFIT, "certificate");
+	/* The system's store does not know ours either. */
+	options.ca_file = NULL;
+	assert_refused(&options, TW_REDIS_UNFIT, "certificate");
+}
+
+static void expired_certificate_is_refused(void **state)
+{
+	const struct tw_redis_options options = secure_options();
+
+	(void)state;
+	present_certificate("expired.pem");
+	assert_refused(&options, TW_REDIS_UNFIT, "expired");
+}
+
+static void server_that_wants_a_certificate_gets_one(void **state)
+{
+	struct tw_redis_options options = secure_options();
+	char path[PATH_SIZE];
+
+	(void)state;
+	freeReplyObject(redis_server_ask(&server, "CONFIG SET tls-auth-clients yes"));
+	assert_refused(&options, TW_REDIS_UNREACHABLE, "certificate");
+	snprintf(path, sizeof(path), "%s/client.pem", server.folder);
+	options.certificate_file = path;
+	options.key_file = key;
+	tw_redis_close(client_open(&options));
+	/* The same through the URL. */
+	snprintf(url, sizeof(url),
+		 "rediss://127.0.0.1:%d?ca_file=%s&certificate_file=%s&key_file=%s",
+		 server.tls_port, ca, path, key);
+	tw_redis_close(client_open(&(struct tw_redis_options){.url = url, .shards = 4}));
+}
+
+static void files_that_cannot_be_used_are_named(void **state)
+{
+	struct tw_redis_options options = secure_options();
+	char longer[PATH_MAX + 10];
+
+	(void)state;
+	options.ca_file = "/nowhere/ca.pem";
+	assert_refused(&options, TW_INVALID, "/nowhere/ca.pem");
+	options.ca_file = ca;
+	options.certificate_file = ca;
+	assert_refused(&options, TW_INVALID, "key");
+	/* One that belongs to another certificate. */
+	options.key_file = key;
+	assert_refused(&options, TW_INVALID, "key");
+	/* Names that no file can have: the reason is told, and not cut off. */
+	memset(longer, 'n', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	options.key_file = longer;
+	assert_refused(&options, TW_INVALID, "too long");
+	options.certificate_file = longer;
+	assert_refused(&options, TW_INVALID, "too long");
+	options.ca_file = longer;
+	assert_refused(&options, TW_INVALID, "too long");
+}
+
+static void plain_port_is_no_port_for_tls(void **state)
+{
+	struct tw_redis_options options = secure_options();
+	int64_t before = wall_clock();
+
+	(void)state;
+	options.connect_timeout = TW_SECOND;
+	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", server.port);
+	assert_refused(&options, TW_REDIS_UNREACHABLE, "TLS");
+	assert_true(wall_clock() - before < 5 * TW_SECOND);
+	/* And the other way round. */
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.tls_port);
+	assert_refused(&options, TW_REDIS_UNREACHABLE, "");
+}
+
+static void unix_socket_is_a_server_too(void **state)
+{
+	struct tw_redis_options options = {.url = url, .shards = 4, .client_name = "by-path"};
+	char path[PATH_SIZE];
+	struct tw_redis *redis;
+
+	(void)state;
+	redis_server_path(&server, "redis.sock", path, sizeof(path));
+	snprintf(url, sizeof(url), "redis+unix://%s?database=3", path);
+	redis = client_open(&options);
+	add_task(redis, "a", 0);
+	assert_int_equal(connections_with("name=by-path"), 1);
+	freeReplyObject(redis_server_ask(&server, "SELECT 3"));
+	assert_int_equal(redis_server_number(&server, "EXISTS {tw/default}layout"), 1);
+	freeReplyObject(redis_server_ask(&server, "SELECT 0"));
+	tw_redis_close(redis);
+	redis_server_path(&server, "nothing.sock", path, sizeof(path));
+	snprintf(url, sizeof(url), "redis+unix://%s", path);
+	assert_refused(&options, TW_REDIS_UNREACHABLE, "nothing.sock");
+}
+
+static size_t answer_nothing(void *context, const redisReply *request, char *reply, size_t room)
+{
+	(void)context;
+	(void)request;
+	return (size_t)snprintf(reply, room, ":0\r\n");
+}
+
+static void *open_by_path(void *argument)
+{
+	struct tw_redis *redis = NULL;
+	enum tw_status status = tw_redis_open(&redis, argument, NULL);
+
+	tw_redis_close(redis);
+	return VALUE(status);
+}
+
+/* Listens there with a queue that is full: of the fillers, all that have a place. */
+static int crowded_listen(const char *path, int fillers[2])
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.107s", path);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(listener, 0), 0);
+	for (int i = 0; i < 2; i++) {
+		fillers[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		(void)connect(fillers[i], (struct sockaddr *)&address, sizeof(address));
+	}
+	assert_int_equal(errno, EAGAIN);
+	return listener;
+}
+
+static void unix_socket_with_a_full_queue_is_waited_for(void **state)
+{
+	struct tw_redis_options options = {.url = url, .shards = 4};
+	char path[PATH_SIZE];
+	struct false_server crowded;
+	int64_t before = wall_clock();
+	pthread_t thread;
+	void *status;
+	int fillers[2];
+	int listener;
+
+	(void)state;
+	redis_server_path(&server, "crowded.sock", path, sizeof(path));
+	snprintf(url, sizeof(url), "redis+unix://%s", path);
+	listener = crowded_listen(path, fillers);
+	options.connect_timeout = 200 * TW_MILLISECOND;
+	assert_refused(&options, TW_REDIS_UNREACHABLE, path);
+	assert_in_range(wall_clock() - before, 200 * TW_MILLISECOND, 3 * TW_SECOND);
+	/* There is room meanwhile. */
+	options.connect_timeout = TW_MINUTE;
+	pthread_create(&thread, NULL, open_by_path, &options);
+	wait_for(50 * TW_MILLISECOND);
+	false_server_start_at(&crowded, listener, answer_nothing, NULL);
+	pthread_join(thread, &status);
+	assert_ptr_equal(status, VALUE(TW_OK));
+	close(fillers[0]);
+	close(fillers[1]);
+	false_server_stop(&crowded);
+}
+
+static void first_address_that_answers_is_taken(void **state)
+{
+	const struct tw_redis_options options = {.url = url, .shards = 4};
+	struct tw_redis *redis;
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%d,127.0.0.1:%d", port_free(), server.port);
+	redis = client_open(&options);
+	add_task(redis, "several", 0);
+	assert_int_equal(cancel_task(redis, "several"), TW_OK);
+	tw_redis_close(redis);
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%d,127.0.0.1:%d", port_free(), port_free());
+	assert_refused(&options, TW_REDIS_UNREACHABLE, "refused");
+}
+
+/* Ports of 127.0.0.1 that stand for the addresses of the host "two.invalid". */
+static int two_ports[2];
+
+typedef int lookup_fn(const char *host, const char *service, const struct addrinfo *hints,
+		      struct addrinfo **found);
+
+/* Seen before libc's. */
+__attribute__((visibility("default"))) int getaddrinfo(const char *restrict host,
+						       const char *restrict service,
+						       const struct addrinfo *restrict hints,
+						       struct addrinfo **restrict found)
+{
+	union {
+		void *address;
+		lookup_fn *function;
+	} next = {.address = dlsym(RTLD_NEXT, "getaddrinfo")};
+	int failed = 0;
+
+	if (!host || strcmp(host, "two.invalid"))
+		return next.function(host, service, hints, found);
+	/* libc frees the parts of a list one by one. */
+	for (int i = 0; i < 2 && !failed; i++) {
+		char port[8];
+
+		snprintf(port, sizeof(port), "%d", two_ports[i]);
+		failed = next.function("127.0.0.1", port, hints, found);
+		found = &(*found)->ai_next;
+	}
+	return failed;
+}
+
+/* A port that lets nobody in and refuses nobody: its queue is full. */
+static int silent_listen(int *port, int fillers[2])
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	int listener = socket_listen(port);
+
+	assert_int_equal(listen(listener, 0), 0);
+	address.sin_port = htons((uint16_t)*port);
+	for (int i = 0; i < 2; i++) {
+		fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		(void)connect(fillers[i], (struct sockaddr *)&address, sizeof(address));
+	}
+	return listener;
+}
+
+static void silent_address_of_a_name_leaves_time_for_the_next(void **state)
+{
+	const struct tw_redis_options options = {
+		.url = "redis://two.invalid", .shards = 4, .connect_timeout = TW_SECOND};
+	int fillers[2];
+	int listener = silent_listen(&two_ports[0], fillers);
+	int64_t before = wall_clock();
+
+	(void)state;
+	two_ports[1] = server.port;
+	tw_redis_close(client_open(&options));
+	/* The first had its share. */
+	assert_in_range(wall_clock() - before, 400 * TW_MILLISECOND, 3 * TW_SECOND);
+	/* And it is one limit for both. */
+	two_ports[1] = two_ports[0];
+	before = wall_clock();
+	assert_refused(&options, TW_REDIS_UNREACHABLE, "timed out");
+	assert_in_range(wall_clock() - before, 900 * TW_MILLISECOND, 3 * TW_SECOND);
+	close(fillers[0]);
+	close(fillers[1]);
+	close(listener);
+}
+
+static void limits_of_time_may_be_none(void **state)
+{
+	const struct tw_redis_options options = {.url = url,
+						 .shards = 4,
+						 .connect_timeout = TW_FOREVER,
+						 .reply_timeout = TW_FOREVER};
+	struct tw_redis *redis;
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
+	redis = client_open(&options);
+	add_task(redis, "patient", 0);
+	assert_int_equal(cancel_task(redis, "patient"), TW_OK);
+	tw_redis_close(redis);
+}
+
+static void connections_have_a_name_and_keepalive(void **state)
+{
+	struct tw_redis_options options = {.url = url, .shards = 4};
+	struct tw_redis_worker_options worker_options = {0};
+	struct tw_redis_worker *worker;
+	struct runs runs;
+	struct tw_redis *redis;
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%d?client_name=billing", server.port);
+	redis = client_open(&options);
+	assert_int_equal(connections_with("name=billing "), 1);
+	runs_init(&runs, 1);
+	runs_attach(&runs, &worker_options);
+	worker = worker_start(&options, &worker_options);
+	/* The worker's, and that for hints. */
+	WAIT_UNTIL(connections_with("name=billing ") == 3);
+	worker_stop(worker);
+	options.client_name = "two words";
+	assert_refused(&options, TW_INVALID, "name");
+	tw_redis_close(redis);
+	runs_free(&runs);
+}
+
+static void database_out_of_range_is_not_a_refused_login(void **state)
+{
+	const struct tw_redis_options options = {.url = url, .shards = 4};
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%d/9999", server.port);
+	assert_refused(&options, TW_INVALID, "database");
+}
+
+static void reply_that_drips_has_one_deadline(void **state)
+{
+	const struct tw_redis_options options = {.url = url, .shards = 4, .patience = -1};
+	struct tw_redis *redis;
+	struct proxy proxy;
+	int64_t before;
+
+	(void)state;
+	proxy_start(&proxy, server.port);
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%d?timeout=0.5", proxy.port);
+	redis = client_open(&options);
+	add_task(redis, "slow", TW_HOUR);
+	proxy_drip(&proxy, 100);
+	before = wall_clock();
+	assert_int_equal(find_task(redis, "slow").status, TW_REDIS_UNREACHABLE);
+	assert_true(wall_clock() - before < 2 * TW_SECOND);
+	proxy_drip(&proxy, 0);
+	tw_redis_close(redis);
+	proxy_stop(&proxy);
+}
+
+#define CONNECTION_TEST(test) cmocka_unit_test_setup(test, reset_server)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CONNECTION_TEST(tasks_and_their_worker_go_over_tls),
+		CONNECTION_TEST(large_body_goes_over_tls),
+		CONNECTION_TEST(certificate_for_another_name_is_refused),
+		CONNECTION_TEST(certificate_of_an_unknown_authority_is_refused),
+		CONNECTION_TEST(expired_certificate_is_refused),
+		CONNECTION_TEST(server_that_wants_a_certificate_gets_one),
+		CONNECTION_TEST(files_that_cannot_be_used_are_named),
+		CONNECTION_TEST(plain_port_is_no_port_for_tls),
+		CONNECTION_TEST(unix_socket_is_a_server_too),
+		CONNECTION_TEST(unix_socket_with_a_full_queue_is_waited_for),
+		CONNECTION_TEST(first_address_that_answers_is_taken),
+		CONNECTION_TEST(silent_address_of_a_name_leaves_time_for_the_next),
+		CONNECTION_TEST(limits_of_time_may_be_none),
+		CONNECTION_TEST(connections_have_a_name_and_keepalive),
+		CONNECTION_TEST(database_out_of_range_is_not_a_refused_login),
+		CONNECTION_TEST(reply_that_drips_has_one_deadline),
+	};
+
+	return cmocka_run_group_tests(tests, open_server, close_server);
+}

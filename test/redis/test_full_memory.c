@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* Redis without room for more, and a replica that may not write: what has to go on there. */
+#include "support/fixture.h"
+
+#include <stdio.h>
+
+#include "support/runs.h"
+#include "support/wait.h"
+
+static struct runs runs;
+
+static void set_memory(struct fixture *fixture, const char *limit)
+{
+	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG SET maxmemory %s", limit));
+}
+
+static int version_of(struct redis_server *server)
+{
+	redisReply *reply = redis_server_ask(server, "INFO server");
+	int version = atoi(strstr(reply->str, "redis_version:") + 14);
+
+	freeReplyObject(reply);
+	return version;
+}
+
+static bool each_ends(void *context, const struct tw_redis_info *info)
+{
+	(void)info;
+	++*(int *)context;
+	return true;
+}
+
+static void full_memory_stops_adds_alone(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis *other;
+	struct tw_redis_error error;
+	int listed = 0;
+
+	add_task(fixture->redis, "a", TW_HOUR);
+	add_task(fixture->redis, "b", TW_HOUR);
+	set_memory(fixture, "1");
+	/* One that is opened now, too. */
+	other = client_open(&fixture->options);
+	assert_int_equal(try_add(other, "c", 0, TW_REDIS_ANY), TW_REDIS_FAILED);
+	tw_redis_last_error(other, &error);
+	assert_non_null(strstr(error.text, "maxmemory"));
+	assert_int_equal(stats_of(other).tasks, 2);
+	assert_int_equal(find_task(other, "a").status, TW_OK);
+	assert_ok(other, tw_redis_each(other, each_ends, &listed));
+	assert_int_equal(listed, 2);
+	assert_ok(other, cancel_task(other, "a"));
+	set_memory(fixture, "0");
+	assert_int_equal(stats_of(other).tasks, 1);
+	tw_redis_close(other);
+}
+
+static void workers_drain_a_full_memory(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker_options options = {.lease = 300 * TW_MILLISECOND,
+						  .retry_first = TW_MILLISECOND};
+	struct tw_redis_worker *worker;
+
+	if (version_of(&fixture->server) < 7)
+		skip();
+	runs_init(&runs, 100);
+	add_tasks(fixture->redis, 20, 0, 0);
+	set_memory(fixture, "1");
+	runs_attach(&runs, &options);
+	/* So that leases are extended, and one run fails for good. */
+	runs.takes = 200 * TW_MILLISECOND;
+	runs.outcome = TW_REDIS_KILL;
+	worker = worker_start(&fixture->options, &options);
+	WAIT_UNTIL(ends_count(&runs) >= 1);
+	pthread_mutex_lock(&runs.lock);
+	runs.outcome = TW_REDIS_DONE;
+	pthread_mutex_unlock(&runs.lock);
+	WAIT_UNTIL(stats_of(fixture->redis).tasks == 0);
+	worker_stop(worker);
+	assert_each_ran(&runs, 20, 1);
+	assert_true(stats_of(fixture->redis).dead >= 1);
+	set_memory(fixture, "0");
+	runs_free(&runs);
+}
+
+static bool replica_has(struct redis_server *replica, const char *name_space)
+{
+	return redis_server_number(replica, "EXISTS {tw/%s}layout", name_space) == 1 &&
+	       redis_server_count_keys(replica, name_space) > 0;
+}
+
+static void replica_can_be_looked_at(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_options options = fixture->options;
+	struct redis_server replica;
+	struct tw_redis *redis;
+	int listed = 0;
+
+	add_task(fixture->redis, "a", TW_HOUR);
+	redis_server_start(&replica,
+			   &(struct redis_server_options){.replica_of = fixture->server.port});
+	WAIT_UNTIL(replica_has(&replica, fixture->name_space));
+	options.url = replica.url;
+	options.patience = -1;
+	redis = client_open(&options);
+	assert_int_equal(stats_of(redis).tasks, 1);
+	assert_int_equal(find_task(redis, "a").status, TW_OK);
+	assert_ok(redis, tw_redis_each(redis, each_ends, &listed));
+	assert_ok(redis, tw_redis_dead_each(redis, each_ends, &listed));
+	assert_int_equal(listed, 1);
+	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_UNREACHABLE);
+	tw_redis_close(redis);
+	redis_server_stop(&replica);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(full_memory_stops_adds_alone),
+		FIXTURE_TEST(workers_drain_a_full_memory),
+		FIXTURE_TEST(replica_can_be_looked_at),
+	};
+
+	return FIXTURE_RUN(tests);
+}

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Replies that no Redis of ours would give: each call ends with a clear error, and none crashes,
+ * hangs or calls it a success. First hand-picked ones to every call, then random ones.
+ */
+#include "support/fixture.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "script.h"
+#include "support/false_server.h"
+#include "support/seed.h"
+#include "support/runs.h"
+#include "support/wait.h"
+
+enum { REPLY_SIZE = 40000, LISTED_MAX = 500 };
+
+static struct false_server server;
+static struct tw_redis *redis;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for the two below */
+static char reply[REPLY_SIZE];
+static size_t reply_size;
+
+static size_t answer_reply(void *context, const redisReply *request, char *text, size_t room)
+{
+	size_t size;
+
+	(void)context;
+	(void)request;
+	(void)room;
+	pthread_mutex_lock(&lock);
+	size = reply_size;
+	memcpy(text, reply, size);
+	pthread_mutex_unlock(&lock);
+	return size;
+}
+
+static void set_reply(const char *text, size_t size)
+{
+	pthread_mutex_lock(&lock);
+	memcpy(reply, text, size);
+	reply_size = size;
+	pthread_mutex_unlock(&lock);
+}
+
+static int open_all(void **state)
+{
+	*state = NULL;
+	false_server_start(&server, answer_reply, NULL);
+	redis = client_open(&(struct tw_redis_options){.url = server.url,
+						       .shards = 4,
+						       .patience = -1,
+						       .reply_timeout = 20 * TW_MILLISECOND});
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	(void)state;
+	tw_redis_close(redis);
+	false_server_stop(&server);
+	return 0;
+}
+
+static bool list_some(void *context, const struct tw_redis_info *info)
+{
+	size_t *count = context;
+
+	/* All that is told can be read. */
+	assert_non_null(info->task.key);
+	assert_non_null(info->reason);
+	return ++*count < LISTED_MAX;
+}
+
+static const struct tw_redis_job job = {
+	.key = "a", .key_size = 1, .attempt = 1, .max_attempts = 3, .token = 7};
+static const struct tw_redis_task task = {.key = "a", .key_size = 1, .delay = TW_SECOND};
+
+static enum tw_status call_add(void)
+{
+	return tw_redis_add(redis, &task, NULL);
+}
+
+static enum tw_status call_add_many(void)
+{
+	const struct tw_redis_task tasks[] = {task, task, task};
+	enum tw_status each[3];
+
+	return tw_redis_add_many(redis, tasks, 3, each);
+}
+
+static enum tw_status call_cancel(void)
+{
+	return tw_redis_cancel(redis, "a", 1);
+}
+
+static enum tw_status call_move(void)
+{
+	int64_t due_ms;
+
+	return tw_redis_move(redis, "a", 1, 0, TW_SECOND, &due_ms);
+}
+
+static enum tw_status call_get(void)
+{
+	size_t count = 0;
+
+	return tw_redis_get(redis, "a", 1, list_some, &count);
+}
+
+static enum tw_status call_each(void)
+{
+	size_t count = 0;
+
+	return tw_redis_each(redis, list_some, &count);
+}
+
+static enum tw_status call_dead_each(void)
+{
+	size_t count = 0;
+
+	return tw_redis_dead_each(redis, list_some, &count);
+}
+
+static enum tw_status call_stats(void)
+{
+	struct tw_redis_stats stats;
+
+	return tw_redis_get_stats(redis, &stats);
+}
+
+static enum tw_status call_ping(void)
+{
+	return tw_redis_ping(redis, NULL);
+}
+
+static enum tw_status call_dead_retry(void)
+{
+	return tw_redis_dead_retry(redis, "a", 1);
+}
+
+static enum tw_status call_dead_drop(void)
+{
+	return tw_redis_dead_drop(redis, "a", 1);
+}
+
+static enum tw_status call_claim(void)
+{
+	struct tw_redis_batch *batch = NULL;
+	tw_duration next;
+	enum tw_status status = tw_redis_claim(redis, 0, 10, TW_SECOND, &batch, &next);
+
+	for (size_t i = 0; i < tw_redis_batch_count(batch); i++)
+		assert_non_null(tw_redis_batch_jobs(batch)[i].key);
+	tw_redis_batch_free(batch);
+	return status;
+}
+
+static enum tw_status call_ack(void)
+{
+	enum tw_status each = TW_OK;
+	enum tw_status status = tw_redis_ack(redis, &job, 1, &each);
+
+	return status == TW_OK ? each : status;
+}
+
+static enum tw_status call_extend(void)
+{
+	enum tw_status each = TW_OK;
+	enum tw_status status = tw_redis_extend(redis, &job, 1, TW_SECOND, &each);
+
+	return status == TW_OK ? each : status;
+}
+
+static enum tw_status call_fail(void)
+{
+	enum tw_status each = TW_OK;
+	enum tw_status status = tw_redis_fail(redis, &job, 1, 0, "reason", &each);
+
+	return status == TW_OK ? each : status;
+}
+
+static enum tw_status call_release(void)
+{
+	enum tw_status each = TW_OK;
+	enum tw_status status = tw_redis_release(redis, &job, 1, &each);
+
+	return status == TW_OK ? each : status;
+}
+
+/* `fits`: the kinds below that are a reply to it, by their mark. */
+static const struct {
+	const char *name;
+	enum tw_status (*call)(void);
+	const char *fits;
+} calls[] = {{"add", call_add, "1"},
+	     {"add_many", call_add_many, "3"},
+	     {"cancel", call_cancel, "i-"},
+	     {"move", call_move, "i-"},
+	     {"get", call_get, "0g"},
+	     {"each", call_each, "1-l"},
+	     {"dead_each", call_dead_each, "d"},
+	     {"stats", call_stats, "6"},
+	     {"ping", call_ping, "6"},
+	     {"dead_retry", call_dead_retry, "i-"},
+	     {"dead_drop", call_dead_drop, "i-"},
+	     {"claim", call_claim, "c"},
+	     {"ack", call_ack, "o"},
+	     {"extend", call_extend, "o"},
+	     {"fail", call_fail, "o"},
+	     {"release", call_release, "o"}};
+enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
+
+/* The mark says for whom it is a reply; a blank: for nobody. */
+static const struct {
+	char mark;
+	const char *text;
+} kinds[] = {
+	{' ', "$-1\r\n"},
+	{' ', "*-1\r\n"},
+	{' ', "+OK\r\n"},
+	{' ', "+\r\n"},
+	{' ', "$0\r\n\r\n"},
+	{' ', "$1\r\nx\r\n"},
+	{'o', "$1\r\no\r\n"},
+	{' ', "$2\r\noo\r\n"},
+	{' ', "$1\r\n\0\r\n"},
+	{'i', ":0\r\n"},
+	{'i', ":9223372036854775807\r\n"},
+	{' ', ":-9223372036854775808\r\n"},
+	{' ', ":-4\r\n"},
+	{'0', "*0\r\n"},
+	{'1', "*1\r\n:1\r\n"},
+	{' ', "*1\r\n$-1\r\n"},
+	{' ', "*1\r\n+OK\r\n"},
+	{' ', "*1\r\n$1\r\n1\r\n"},
+	{' ', "*1\r\n*0\r\n"},
+	{' ', "*1\r\n*-1\r\n"},
+	{' ', "*1\r\n-ERR inside\r\n"},
+	{' ', "*2\r\n:1\r\n:1\r\n"},
+	{'3', "*3\r\n:1\r\n:1\r\n:1\r\n"},
+	{' ', "*3\r\n:1\r\n:1\r\n$1\r\n1\r\n"},
+	{' ', "*4\r\n:1\r\n$-1\r\n$-1\r\n$-1\r\n"},
+	{' ', "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
+	{' ', "*4\r\n$1\r\n1\r\n:1\r\n:1\r\n$1\r\n1\r\n"},
+	{' ', "*4\r\n$1\r\n1\r\n:1\r\n:-1\r\n:1\r\n"},
+	{' ', "*4\r\n$1\r\nx\r\n:1\r\n:1\r\n:1\r\n"},
+	{' ', "*4\r\n$0\r\n\r\n:1\r\n:1\r\n:1\r\n"},
+	{' ', "*4\r\n$19\r\n9999999999999999999\r\n:1\r\n:1\r\n:1\r\n"},
+	{' ', "*4\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"},
+	{'c', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"},
+	{'c', "*7\r\n$18\r\n999999999999999999\r\n:-9223372036854775808\r\n:0\r\n:0\r\n"
+	      "*0\r\n*0\r\n*0\r\n"},
+	{'c', "*7\r\n$1\r\n0\r\n:9223372036854775807\r\n:9223372036854775807\r\n"
+	      ":9223372036854775807\r\n*0\r\n*0\r\n*0\r\n"},
+	{'g', "*4\r\n:1\r\n$3\r\ninf\r\n$0\r\n\r\n$0\r\n\r\n"},
+	{'g', "*4\r\n:1\r\n$4\r\n-inf\r\n$3\r\n1:2\r\n$6\r\n3 0\nxy\r\n"},
+	{' ', "*4\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n*0\r\n"},
+	{' ', "*4\r\n:1\r\n$1\r\n1\r\n:1\r\n$0\r\n\r\n"},
+	{' ', "*8\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$0\r\n\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$0\r\n\r\n"},
+	{'l', "*5\r\n:1\r\n$1\r\nk\r\n$6\r\n1e+300\r\n$0\r\n\r\n$0\r\n\r\n"},
+	{' ', "*5\r\n:1\r\n$1\r\nk\r\n$1\r\n1\r\n$0\r\n\r\n$-1\r\n"},
+	{' ', "*5\r\n:1\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$0\r\n\r\n"},
+	{' ', "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
+	{'6', "*6\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n"},
+	{' ', "*6\r\n:1\r\n:-1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
+	{' ', "*6\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n$-1\r\n"},
+	{' ', "*7\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
+	{'c', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$4\r\n-inf\r\n*1\r\n$0\r\n\r\n*0\r\n"},
+	{'c',
+	 "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	 "*2\r\n$0\r\n\r\n$3\r\nnan\r\n*1\r\n$9\r\n1 99\nabcd\r\n*1\r\n:9223372036854775807\r\n"},
+	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*1\r\n:-1\r\n"},
+	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$-1\r\n*0\r\n"},
+	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$-1\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*0\r\n"},
+	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*0\r\n*0\r\n"},
+	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*2\r\n$0\r\n\r\n$0\r\n\r\n*0\r\n"},
+	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*2\r\n:1\r\n:1\r\n"},
+	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*1\r\n$1\r\nk\r\n*1\r\n$0\r\n\r\n*0\r\n"},
+	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "$-1\r\n*1\r\n$0\r\n\r\n*0\r\n"},
+	{'d', "*3\r\n:1\r\n$1\r\n0\r\n*0\r\n"},
+	{'d', "*3\r\n:1\r\n$1\r\n0\r\n*2\r\n$1\r\nk\r\n$1\r\nx\r\n"},
+	{' ', "*3\r\n:1\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n"},
+	{' ', "*3\r\n:1\r\n$1\r\n0\r\n*2\r\n$1\r\nk\r\n$-1\r\n"},
+	{' ', "*3\r\n:1\r\n$1\r\n7\r\n*0\r\n"},
+	{' ', "*3\r\n:1\r\n$2\r\n-1\r\n*0\r\n"},
+	{' ', "*3\r\n:1\r\n:0\r\n*0\r\n"},
+	{' ', "*3\r\n:1\r\n$1\r\n0\r\n$-1\r\n"},
+	/* What the protocol does not know, and what does not come to its end. */
+	{' ', "?\r\n"},
+	{' ', "*2147483647\r\n"},
+	{' ', "*-7\r\n"},
+	{' ', "$-7\r\n"},
+	{' ', "$99999999999\r\n"},
+	{' ', "$5\r\nabc"},
+	{' ', ":12a\r\n"},
+	{' ', ":99999999999999999999\r\n"},
+	{' ', "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n"},
+	{' ', "\r\n"},
+	{' ', "-\r\n"},
+	{' ', "-ERR x\r\n"},
+};
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+static void every_call_tells_a_wrong_reply(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < KINDS; i++) {
+		const char *text = kinds[i].text;
+
+		/* One has a NUL in it. */
+		set_reply(text, *text == '$' && text[1] == '1' && !text[4] ? 7 : strlen(text));
+		for (size_t k = 0; k < CALLS; k++) {
+			struct tw_redis_error error = {0};
+			enum tw_status status = calls[k].call();
+
+			if (kinds[i].mark != ' ' && strchr(calls[k].fits, kinds[i].mark))
+				continue;
+			tw_redis_last_error(redis, &error);
+			if (status == TW_OK || status == TW_NOT_FOUND || status == TW_EXISTS ||
+			    status == TW_RUNNING || !*error.text)
+				fail_msg("%s of %s: %s: %s", calls[k].name, text,
+					 tw_status_name(status), error.text);
+		}
+	}
+}
+
+/* Appends a random reply. */
+static size_t random_reply(struct random *random, char *text, size_t room, int depth)
+{
+	static const char *const parts[] = {":0\r\n",
+					    ":1\r\n",
+					    ":-1\r\n",
+					    ":1700000000000\r\n",
+					    ":9223372036854775807\r\n",
+					    ":-9223372036854775808\r\n",
+					    "$-1\r\n",
+					    "$0\r\n\r\n",
+					    "$1\r\no\r\n",
+					    "$1\r\n0\r\n",
+					    "$3\r\ninf\r\n",
+					    "$4\r\n-inf\r\n",
+					    "$6\r\n1e+300\r\n",
+					    "$3\r\n3:9\r\n",
+					    "$4\r\n8 0\n\r\n",
+					    "$13\r\n8 9\n{\"url\":1}\r\n",
+					    "$23\r\n8 19\n{\"url\":\"http://h/\"}\r\n",
+					    "$16\r\n1700000000000000\r\n",
+					    "+OK\r\n",
+					    "-ERR no\r\n",
+					    "$8\r\n1:2:3:ab\r\n",
+					    "$7\r\n1:2:1:a\r\n"};
+	size_t size;
+	size_t elements;
+
+	if (depth == 3 || (depth && random_below(random, 4)))
+		return (size_t)snprintf(
+			text, room, "%s",
+			parts[random_below(random, sizeof(parts) / sizeof(parts[0]))]);
+	elements = random_below(random, 10);
+	size = (size_t)snprintf(text, room, "*%zu\r\n", elements);
+	for (size_t i = 0; i < elements; i++)
+		size += random_reply(random, text + size, room - size, depth + 1);
+	return size;
+}
+
+static size_t random_part(struct random *random, char kind, char *text, size_t room)
+{
+	static const char *const numbers[] = {"0",
+					      "1",
+					      "7",
+					      "1700000000000",
+					      "9007199254740993",
+					      "9223372036854775807",
+					      "-1",
+					      "-9223372036854775808"};
+	static const char *const strings[] = {"",       "k",      "3:9",     "4",       "inf",
+					      "-inf",   "1e300",  "-1e300",  "nan",     "8 0\n",
+					      "1 0\nx", "8 99\n", "1:2:1:a", "1:2:9:a", "0"};
+	static const char *const digits[] = {"0", "1", "1700000000000000", "999999999999999999"};
+	const char *string;
+
+	switch (kind) {
+	case 'i':
+		return (size_t)snprintf(text, room, ":%s\r\n", numbers[random_below(random, 8)]);
+	case 'n':
+		return (size_t)snprintf(text, room, ":%s\r\n", numbers[random_below(random, 6)]);
+	case 'd':
+		string = digits[random_below(random, 4)];
+		break;
+	case 'a':
+		string = &"gso"[random_below(random, 3)];
+		return (size_t)snprintf(text, room, "$1\r\n%c\r\n", *string);
+	default:
+		string = strings[random_below(random, 15)];
+	}
+	return (size_t)snprintf(text, room, "$%zu\r\n%s\r\n", strlen(string), string);
+}
+
+/* Appends one that fits the shape, or nearly; *shape moves behind it. */
+static size_t random_fitting(struct random *random, const char **shape, uint64_t most_rounds,
+			     char *text, size_t room)
+{
+	const char *round = NULL;
+	size_t elements = 0;
+	size_t size = 0;
+	/* Arrays that belong together have as many, most often. */
+	uint64_t rounds = random_once_in(random, 8) ? random_below(random, 4) : most_rounds;
+	char parts[4096];
+
+	if (**shape != '[') {
+		char kind = *(*shape)++;
+
+		return random_once_in(random, 20) ? random_reply(random, text, room, 2)
+						  : random_part(random, kind, text, room);
+	}
+	for (++*shape; **shape != ']' || (round && rounds); elements++) {
+		if (**shape == '*')
+			round = ++*shape;
+		if (**shape == ']') {
+			*shape = round;
+			rounds--;
+		}
+		if (round && !rounds) {
+			*shape = round + strspn(round, "sindag");
+			elements--;
+			continue;
+		}
+		size += random_fitting(random, shape, most_rounds, parts + size,
+				       sizeof(parts) - size);
+	}
+	++*shape;
+	return (size_t)snprintf(text, room, "*%zu\r\n%.*s", elements, (int)size, parts);
+}
+
+/* One for some script; now and then one for none. */
+static void set_random_reply(struct random *random, const struct script *script)
+{
+	char text[REPLY_SIZE];
+	const char *shape = script->shape;
+
+	set_reply(text, random_once_in(random, 8)
+				? random_reply(random, text, sizeof(text), 0)
+				: random_fitting(random, &shape, random_below(random, 4), text,
+						 sizeof(text)));
+}
+
+static void random_replies_crash_nothing(void **state)
+{
+	enum { ROUNDS = TEST_SHARE_OF(4000) };
+	static const struct script *const scripts[] = {
+		&script_add,   &script_add,        &script_cancel,    &script_move,
+		&script_get,   &script_list,       &script_dead_list, &script_count,
+		&script_count, &script_dead_retry, &script_dead_drop, &script_claim,
+		&script_ack,   &script_extend,     &script_fail,      &script_release};
+	struct random random = random_from(seed_choose(), 0);
+	size_t fine = 0;
+
+	(void)state;
+	for (int i = 0; i < ROUNDS; i++) {
+		size_t call = random_below(&random, CALLS);
+
+		set_random_reply(&random, scripts[call]);
+		fine += calls[call].call() == TW_OK;
+	}
+	/* Some were as they should be. */
+	assert_in_range(fine, 1, ROUNDS - 1);
+}
+
+static void worker_outlives_random_replies(void **state)
+{
+	enum { ROUNDS = TEST_SHARE_OF(400) };
+	const struct tw_redis_options redis_options = {
+		.url = server.url, .shards = 4, .reply_timeout = 20 * TW_MILLISECOND};
+	struct tw_redis_worker_options options = {.lease = 100 * TW_MILLISECOND,
+						  .poll = 10 * TW_MILLISECOND};
+	struct random random = random_from(seed_choose(), 1);
+	static const char idle[] = "*7\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n"
+				   "*0\r\n*0\r\n*0\r\n";
+	struct tw_redis_worker_stats before;
+	struct tw_redis_worker_stats stats;
+	struct tw_redis_worker *worker;
+	struct runs runs;
+
+	(void)state;
+	runs_init(&runs, 100);
+	runs_attach(&runs, &options);
+	worker = worker_start(&redis_options, &options);
+	for (int i = 0; i < ROUNDS; i++) {
+		set_random_reply(&random, random_once_in(&random, 4) ? &script_ack : &script_claim);
+		wait_for(5 * TW_MILLISECOND);
+	}
+	set_reply(idle, sizeof(idle) - 1);
+	/* It goes on. */
+	assert_int_equal(tw_redis_worker_get_stats(worker, &before), TW_OK);
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK &&
+		   stats.claims > before.claims);
+	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	runs_free(&runs);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_call_tells_a_wrong_reply),
+		cmocka_unit_test(random_replies_crash_nothing),
+		cmocka_unit_test(worker_outlives_random_replies),
+	};
+
+	return cmocka_run_group_tests(tests, open_all, close_all);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A master, its replica and three Sentinels: a client that asks them finds the master, also the
+ * next one.
+ */
+#include "support/fixture.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#include "support/runs.h"
+#include "support/sockets.h"
+#include "support/wait.h"
+
+enum { SENTINELS = 3, URL_SIZE = 256 };
+
+static struct redis_server servers[2];
+static struct redis_server sentinels[SENTINELS];
+static char url[URL_SIZE];
+
+static int field_of(struct redis_server *server, const char *command, const char *field)
+{
+	redisReply *reply = redis_server_ask(server, command);
+	int value = -1;
+
+	/* [name, value, name, value, ...] */
+	for (size_t i = 0; i + 1 < reply->elements; i += 2)
+		if (!strcmp(reply->element[i]->str, field))
+			value = atoi(reply->element[i + 1]->str);
+	freeReplyObject(reply);
+	return value;
+}
+
+static bool sentinels_are_ready(void)
+{
+	for (int i = 0; i < SENTINELS; i++) {
+		if (field_of(&sentinels[i], "SENTINEL MASTER main", "num-slaves") != 1 ||
+		    field_of(&sentinels[i], "SENTINEL MASTER main", "num-other-sentinels") !=
+			    SENTINELS - 1)
+			return false;
+	}
+	return true;
+}
+
+static bool replica_is_connected(void)
+{
+	redisReply *reply = redis_server_ask(&servers[1], "INFO replication");
+	bool connected = strstr(reply->str, "master_link_status:up");
+
+	freeReplyObject(reply);
+	return connected;
+}
+
+static int open_all(void **state)
+{
+	*state = NULL;
+	redis_server_start(&servers[0], NULL);
+	redis_server_start(&servers[1],
+			   &(struct redis_server_options){.replica_of = servers[0].port});
+	WAIT_UNTIL(replica_is_connected());
+	for (int i = 0; i < SENTINELS; i++)
+		redis_server_start(&sentinels[i],
+				   &(struct redis_server_options){.sentinel_of = servers[0].port});
+	WAIT_UNTIL(sentinels_are_ready());
+	snprintf(url, sizeof(url),
+		 "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/main?timeout=1",
+		 sentinels[0].port, sentinels[1].port, sentinels[2].port);
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	(void)state;
+	for (int i = 0; i < SENTINELS; i++)
+		redis_server_stop(&sentinels[i]);
+	for (int i = 0; i < 2; i++)
+		redis_server_stop(&servers[i]);
+	return 0;
+}
+
+static void assert_refused(const char *at, enum tw_status expected, const char *words)
+{
+	const struct tw_redis_options options = {.url = at};
+	struct tw_redis_error error = {0};
+	struct tw_redis *redis;
+	enum tw_status status = tw_redis_open(&redis, &options, &error);
+
+	if (status != expected || !strstr(error.text, words))
+		fail_msg("%s: %s", tw_status_name(status), error.text);
+}
+
+static void sentinels_that_are_of_no_use_are_told_apart(void **state)
+{
+	char at[URL_SIZE];
+
+	(void)state;
+	snprintf(at, sizeof(at), "redis+sentinel://127.0.0.1:%d/other", sentinels[0].port);
+	assert_refused(at, TW_REDIS_UNFIT, "other");
+	snprintf(at, sizeof(at), "redis+sentinel://127.0.0.1:%d/main", port_free());
+	assert_refused(at, TW_REDIS_UNREACHABLE, "refused");
+	/* A Sentinel is no Redis, nor the other way round. */
+	snprintf(at, sizeof(at), "redis://127.0.0.1:%d", sentinels[0].port);
+	assert_refused(at, TW_REDIS_UNFIT, "Sentinel");
+	snprintf(at, sizeof(at), "redis+sentinel://127.0.0.1:%d/main", servers[0].port);
+	assert_refused(at, TW_REDIS_UNFIT, "Sentinel");
+}
+
+static void sentinel_that_is_away_is_passed_over(void **state)
+{
+	const struct tw_redis_options options = {.url = url, .shards = 4};
+	char at[URL_SIZE];
+	struct tw_redis *redis;
+
+	(void)state;
+	snprintf(at, sizeof(at), "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/main", port_free(),
+		 sentinels[1].port);
+	redis = client_open(&(struct tw_redis_options){.url = at, .shards = 4});
+	add_task(redis, "passed", 0);
+	tw_redis_close(redis);
+	redis = client_open(&options);
+	assert_int_equal(cancel_task(redis, "passed"), TW_OK);
+	tw_redis_close(redis);
+}
+
+static void master_that_is_killed_gives_way_to_the_next(void **state)
+{
+	const struct tw_redis_options options = {
+		.url = url, .shards = 4, .patience = 40 * TW_SECOND};
+	struct tw_redis_worker_options worker_options = {.lease = TW_SECOND};
+	struct tw_redis_worker *worker;
+	struct tw_redis *redis = client_open(&options);
+	struct runs runs;
+
+	(void)state;
+	runs_init(&runs, 100);
+	runs_attach(&runs, &worker_options);
+	worker = worker_start(&options, &worker_options);
+	add_tasks(redis, 20, TW_SECOND, 50 * TW_MILLISECOND);
+	/* The replica has them. */
+	assert_true(redis_server_number(&servers[0], "WAIT 1 5000") == 1);
+	redis_server_end(&servers[0], SIGKILL);
+	assert_int_equal(try_add(redis, "task-20", 0, TW_REDIS_ANY), TW_OK);
+	WAIT_UNTIL(runs_count_of(&runs, "task-20") >= 1 && runs_count(&runs) >= 21);
+	assert_each_ran(&runs, 21, 2);
+	worker_stop(worker);
+	tw_redis_close(redis);
+	runs_free(&runs);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sentinels_that_are_of_no_use_are_told_apart),
+		cmocka_unit_test(sentinel_that_is_away_is_passed_over),
+		cmocka_unit_test(master_that_is_killed_gives_way_to_the_next),
+	};
+
+	return cmocka_run_group_tests(tests, open_all, close_all);
+}
