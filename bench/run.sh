@@ -70,6 +70,9 @@ run storms "$few --calm=500ms" --crowds --csv="$programs/crowds.csv" --calm=500m
 run turns "$one --seconds=500ms" --csv="$programs/turns.csv" --runs=3
 run queues "$one" --csv="$programs/queues.csv"
 run cache "$one --baseline-runs=1 --duration=20ms" --csv="$programs/cache.csv"
+run cache_calls "--count=20000 --runs=1 --duration=20ms" --csv="$programs/cache_calls.csv"
+run cache_bounds "--runs=1" --csv="$programs/cache_bounds.csv" --runs=3
+run cache_many "$one" --csv="$programs/cache_many.csv"
 run cache_expiry "$one" --csv="$programs/cache_expiry.csv"
 run cache_hits "--keys=10000 --limit=1000 --requests=100000" --csv="$programs/cache_hits.csv"
 

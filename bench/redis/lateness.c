@@ -170,7 +170,8 @@ static struct result judge(void)
 static struct result run_trial(int64_t rate, const char *url)
 {
 	const struct tw_redis_options options = {.url = server.url};
-	const struct tw_redis_worker_options worker_options = {.handler = run_handler};
+	const struct tw_redis_worker_options worker_options = {.handler = run_handler,
+							       .callbacks_per_host = 64};
 	struct tw_redis_error error;
 	struct tw_redis_worker *worker = NULL;
 	struct tw_redis *redis;
@@ -192,6 +193,7 @@ static struct result run_trial(int64_t rate, const char *url)
 	wait_for_all();
 	result = judge();
 	tw_redis_worker_stop(worker, TW_FOREVER);
+	tw_redis_worker_destroy(worker);
 	tw_redis_close(redis);
 	free(trial.due_ms);
 	free((void *)trial.ran_at);

@@ -4,8 +4,10 @@
  *
  * Adds, 100 to a round trip, of tasks that are due in an hour; then claims of 100 and their
  * acknowledgement, two round trips. A redis-server of its own, with appendonly, fsync each second.
- * The baseline beside the adds is what Redis does if it is only told to keep them: ZADD and HSET,
- * 100 of each to a round trip, no script, no guarantee. Medians of several runs.
+ * The baselines are what Redis does if it is only told to keep them and to give them out, no
+ * script, no guarantee: ZADD and HSET, 100 of each to a round trip; ZPOPMIN of 100, then HMGET and
+ * HDEL. At last adds of one task at a time, by one thread, and by 16 that share a client. Medians
+ * of several runs.
  */
 #include "support/csv.h"
 #include "support/format.h"
@@ -22,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 100, CLIENTS_MAX = 16, RUNS_MAX = 99 };
+enum { BATCH = 100, CLIENTS_MAX = 16, RUNS_MAX = 99, THREADS = 16 };
 
 static struct redis_server server;
 static int64_t count = 100000, clients = 1, runs = 5, body_size = 64;
@@ -140,6 +142,42 @@ static void *keep(void *argument)
 	return NULL;
 }
 
+/* The other baseline: out of the same, by 100. A reply each, of which the keys are needed. */
+static void *take(void *argument)
+{
+	const struct share *share = argument;
+	redisContext *context = redisConnect("127.0.0.1", server.port);
+
+	for (unsigned set = share->shard_first; set < share->shard_end;) {
+		const char *words[BATCH + 2];
+		char name[32];
+		redisReply *taken =
+			redisCommand(context, "ZPOPMIN kept-due-%u %d", set, (int)BATCH);
+		int size = 2;
+		void *reply;
+
+		if (!taken)
+			give_up(NULL, TW_REDIS_FAILED);
+		snprintf(name, sizeof(name), "kept-body-%u", set);
+		words[1] = name;
+		for (size_t i = 0; i < taken->elements; i += 2)
+			words[size++] = taken->element[i]->str;
+		set += size < BATCH + 2;
+		for (int i = 0; i < 2 && size > 2; i++) {
+			words[0] = i ? "HDEL" : "HMGET";
+			redisAppendCommandArgv(context, size, words, NULL);
+		}
+		for (int i = 0; i < 2 && size > 2; i++) {
+			if (redisGetReply(context, &reply) != REDIS_OK)
+				give_up(NULL, TW_REDIS_FAILED);
+			freeReplyObject(reply);
+		}
+		freeReplyObject(taken);
+	}
+	redisFree(context);
+	return NULL;
+}
+
 /* All clients do it at once; answers how many tasks a second that is. */
 static double rate_of(void *(*work)(void *), int run, tw_duration delay)
 {
@@ -169,6 +207,51 @@ static double rate_of(void *(*work)(void *), int run, tw_duration delay)
 	for (int64_t i = 0; i < clients; i++)
 		tw_redis_close(shares[i].redis);
 	return (double)count / seconds_of(took);
+}
+
+static void *add_singly(void *argument)
+{
+	static char body[TW_REDIS_BODY_MAX];
+	const struct share *share = argument;
+
+	for (int64_t i = share->first; i < share->end; i++) {
+		char key[24];
+		const struct tw_redis_task task = {
+			.key = key,
+			.key_size = (size_t)snprintf(key, sizeof(key), "task-%" PRId64, i),
+			.delay = share->delay,
+			.body = body,
+			.body_size = (size_t)body_size};
+		enum tw_status status = tw_redis_add(share->redis, &task, NULL);
+
+		if (status != TW_OK)
+			give_up(share->redis, status);
+	}
+	return NULL;
+}
+
+/* Threads with one client add one task at a time; answers how many a second that is. */
+static double rate_of_threads(int run, int64_t number, int64_t tasks)
+{
+	struct tw_redis *redis = client_open(run);
+	struct share shares[THREADS];
+	pthread_t threads[THREADS];
+	int64_t start = stopwatch_now();
+	int64_t took;
+
+	for (int64_t i = 0; i < number; i++) {
+		shares[i] = (struct share){.redis = redis,
+					   .first = tasks * i / number,
+					   .end = tasks * (i + 1) / number,
+					   .delay = TW_HOUR};
+		if (pthread_create(&threads[i], NULL, add_singly, &shares[i]))
+			give_up(NULL, TW_SYSTEM);
+	}
+	for (int64_t i = 0; i < number; i++)
+		pthread_join(threads[i], NULL);
+	took = stopwatch_now() - start;
+	tw_redis_close(redis);
+	return (double)tasks / seconds_of(took);
 }
 
 static void tell(struct csv csv, const char *name, const char *title, double *rates, double goal)
@@ -205,8 +288,11 @@ static void parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	double kept[RUNS_MAX];
+	double taken[RUNS_MAX];
 	double added[RUNS_MAX];
 	double claimed[RUNS_MAX];
+	double by_one[RUNS_MAX];
+	double by_many[RUNS_MAX];
 	struct progress progress = progress_start(stderr, false);
 	struct redis_server_options options;
 	struct csv csv;
@@ -222,17 +308,25 @@ int main(int argc, char **argv)
 		progress_show(&progress, "run %d of %d", run + 1, (int)runs);
 		redis_server_start(&server, &options);
 		kept[run] = rate_of(keep, run, 0);
+		taken[run] = rate_of(take, run, 0);
 		added[run] = rate_of(add, run, TW_HOUR);
 		/* Due now, in another namespace. */
 		rate_of(add, RUNS_MAX + run, 0);
 		claimed[run] = rate_of(claim_and_ack, RUNS_MAX + run, 0);
+		by_one[run] = rate_of_threads(2 * RUNS_MAX + run, 1, count / 10);
+		by_many[run] = rate_of_threads(3 * RUNS_MAX + run, THREADS, count);
 		redis_server_stop(&server);
 	}
 	progress_wipe(&progress);
 	printf("%-34s %12s %12s %12s   %s\n", "a second", "median", "least", "most", "goal");
 	tell(csv, "kept", "ZADD and HSET alone, by 100", kept, 0);
-	tell(csv, "added", "add, by 100", added, 100000);
-	tell(csv, "claimed", "claim and acknowledge, by 100", claimed, 60000);
+	tell(csv, "taken", "ZPOPMIN, HMGET, HDEL alone, by 100", taken, 0);
+	tell(csv, "added", "add, by 100", added, 0.85 * spread_of(kept, (size_t)runs).median);
+	tell(csv, "claimed", "claim and acknowledge, by 100", claimed,
+	     0.8 * spread_of(taken, (size_t)runs).median);
+	tell(csv, "by_one", "add, one thread, one at a time", by_one, 0);
+	tell(csv, "by_many", "add, 16 threads, one connection", by_many,
+	     5 * spread_of(by_one, (size_t)runs).median);
 	csv_close(csv);
 	return 0;
 }
