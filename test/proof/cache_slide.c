@@ -45,6 +45,7 @@ typedef int pthread_once_t;
 #define _Thread_local
 #define __attribute__(which)
 #include "cache/epoch.h"
+#include "cache/pins.h"
 #undef __attribute__
 #undef _Thread_local
 
@@ -57,6 +58,7 @@ typedef int pthread_once_t;
 enum { NOW = 4, FIRST_DEADLINE = 12, FIRST_END = 100, IDLE = 10, LATE = 13 };
 
 struct reader_memo reader_memo;
+struct hazards *own_hazards; /* no entry is pinned here */
 
 static struct tw_cache cache;
 static struct shard shard;
