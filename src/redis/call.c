@@ -4,8 +4,9 @@
  * pass of the router, and tells those whose commands have ended. Callers that come meanwhile are in
  * its next pass. Once its own call has ended the next caller leads. So the router has one user at a
  * time, no call waits for another's retries, or for a reply of a node that it has no business with,
- * and the more threads call the more share a round trip. Connecting is the exception: the leader
- * waits for that, within the time limits, and all others for the leader.
+ * and the more threads call the more share a round trip. What blocks is done by the caller that
+ * needs it: a node is connected by one of those whose commands wait for it, beside the passes, and
+ * the leader takes the connection. A leader that is to connect hands over before it does.
  *
  * A fork's child has the calls that ran in the parent no more, and leaves the parent's connections
  * alone: its first leader closes its copies, which the server does not notice, and connects anew.
@@ -164,6 +165,29 @@ static bool call_has_ended(const struct call *call)
 	return true;
 }
 
+/* Takes what callers have connected, or failed to, and tells the commands that waited for it. */
+static void connections_take(struct calls *calls)
+{
+	struct node_map *map = &calls->router->map;
+
+	for (size_t i = 0; i < map->count; i++) {
+		struct node *node = map->nodes[i];
+
+		if (!node->tried)
+			continue;
+		node->tried = false;
+		node_take_attempt(map, node, &node->attempt);
+		node->attempt = (struct attempt){0};
+	}
+	for (struct list *at = calls->running.next; at != &calls->running; at = at->next) {
+		struct call *call = list_entry(at, struct call, link);
+
+		for (size_t i = 0; i < call->count; i++)
+			if (call->commands[i].needs && !call->commands[i].needs->connecting)
+				router_settle(calls->router, &call->commands[i]);
+	}
+}
+
 /* The commands whose time has come, of all calls; else when the first one's will come. */
 static struct command *commands_gather(struct calls *calls, tw_duration *next)
 {
@@ -179,6 +203,44 @@ static struct command *commands_gather(struct calls *calls, tw_duration *next)
 			last = command_queue(&call->commands[i], now, last, next);
 	}
 	return first;
+}
+
+/* Each node that commands wait for is connected by one of their callers. */
+static void connecting_share(struct calls *calls)
+{
+	for (struct list *at = calls->running.next; at != &calls->running; at = at->next) {
+		struct call *call = list_entry(at, struct call, link);
+
+		for (size_t i = 0; i < call->count; i++) {
+			struct node *node = call->commands[i].needs;
+
+			if (!node || node->connecting || node->tried)
+				continue;
+			node->connecting = true;
+			node->next_wanted = call->connects;
+			call->connects = node;
+			pthread_cond_signal(&call->wake);
+		}
+	}
+}
+
+/* Connects the first of the nodes that the call is to. Lock held, but while it does. */
+static void call_connect(struct calls *calls, struct call *call)
+{
+	struct node *node = call->connects;
+	struct attempt attempt = {.address = node->address};
+
+	call->connects = node->next_wanted;
+	call->connecting = true;
+	pthread_mutex_unlock(&calls->lock);
+	attempt_make(&attempt, calls->router->settings);
+	pthread_mutex_lock(&calls->lock);
+	call->connecting = false;
+	node->attempt = attempt;
+	node->tried = true;
+	node->connecting = false;
+	if (calls->leader_waits)
+		pthread_cond_signal(&calls->arrived);
 }
 
 static void ended_tell(struct calls *calls)
@@ -210,15 +272,36 @@ static tw_duration pass_end(const struct router *router)
 	return router->map.count > 1 ? clock_read_real(CLOCK_MONOTONIC) + pass_most : TW_FOREVER;
 }
 
-/* Sends for all until the leader's own call has ended. Lock held, but for the round trips. */
+/* To one that does nothing else. */
+static void leader_hand_over(struct calls *calls)
+{
+	calls->led = false;
+	for (struct list *at = calls->running.next; at != &calls->running; at = at->next) {
+		struct call *call = list_entry(at, struct call, link);
+
+		if (call->connects || call->connecting)
+			continue;
+		pthread_cond_signal(&call->wake);
+		return;
+	}
+}
+
+/* Sends for all until the leader's own call has ended, or has a node to connect. Lock held, but for
+ * the round trips. */
 static void lead(struct calls *calls, const struct call *own)
 {
 	calls->led = true;
 	calls_own(calls);
-	while (!own->ended) {
+	for (;;) {
+		struct command *commands;
 		tw_duration next;
-		struct command *commands = commands_gather(calls, &next);
 
+		connecting_share(calls);
+		connections_take(calls);
+		ended_tell(calls);
+		if (own->ended || own->connects)
+			break;
+		commands = commands_gather(calls, &next);
 		if (!commands && !router_is_owed(calls->router)) {
 			leader_wait(calls, next);
 			continue;
@@ -226,11 +309,8 @@ static void lead(struct calls *calls, const struct call *own)
 		pthread_mutex_unlock(&calls->lock);
 		router_pass(calls->router, commands, pass_end(calls->router));
 		pthread_mutex_lock(&calls->lock);
-		ended_tell(calls);
 	}
-	calls->led = false;
-	if (calls->running.next != &calls->running)
-		pthread_cond_signal(&list_entry(calls->running.next, struct call, link)->wake);
+	leader_hand_over(calls);
 }
 
 void call_run(struct calls *calls, struct call *call, struct command *commands, size_t count)
@@ -257,7 +337,9 @@ void call_run(struct calls *calls, struct call *call, struct command *commands, 
 	if (calls->leader_waits)
 		pthread_cond_signal(&calls->arrived);
 	while (!call->ended) {
-		if (calls->led)
+		if (call->connects)
+			call_connect(calls, call);
+		else if (calls->led)
 			pthread_cond_wait(&call->wake, &calls->lock);
 		else
 			lead(calls, call);

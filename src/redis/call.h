@@ -29,7 +29,10 @@ struct call {
 	struct command *commands; /* what it runs */
 	size_t count;
 	pthread_cond_t wake;
-	bool ended; /* under the lock */
+	/* Under the lock. */
+	struct node *connects; /* nodes that its caller is to connect, before all else */
+	bool connecting;       /* its caller does */
+	bool ended;
 };
 
 struct calls {

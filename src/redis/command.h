@@ -23,7 +23,8 @@ struct node;
 
 enum command_stage {
 	COMMAND_WAITING,
-	COMMAND_ASKED, /* sent behind ASKING, whose reply comes first */
+	COMMAND_CONNECTS, /* until the node that it needs has been tried to be connected */
+	COMMAND_ASKED,    /* sent behind ASKING, whose reply comes first */
 	COMMAND_SENT,
 	COMMAND_ENDED
 };
@@ -41,11 +42,12 @@ struct command {
 
 	/* The router's. */
 	enum command_stage stage;
-	struct node *node; /* where it was sent, or is to be sent; NULL: where the shard lies */
-	bool asking;       /* the slot is on its way to that node: it must be asked for */
-	bool one_key;      /* declare one key alone */
-	bool one_server;   /* it is about many shards: not for a cluster */
-	bool whole;        /* the script is unknown there: send its text */
+	struct node *node;  /* where it was sent, or is to be sent; NULL: where the shard lies */
+	struct node *needs; /* to be connected: `node`, or one that can tell where the slot lies */
+	bool asking;        /* the slot is on its way to that node: it must be asked for */
+	bool one_key;       /* declare one key alone */
+	bool one_server;    /* it is about many shards: not for a cluster */
+	bool whole;         /* the script is unknown there: send its text */
 	unsigned redirects;
 	tw_duration deadline;         /* monotonic: tried until then */
 	tw_duration retry_at;         /* monotonic: not before */

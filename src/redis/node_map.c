@@ -22,6 +22,7 @@ void node_map_close(struct node_map *map)
 {
 	for (size_t i = 0; i < map->count; i++) {
 		connection_close(&map->nodes[i]->connection);
+		connection_close(&map->nodes[i]->attempt.connection);
 		free(map->nodes[i]);
 	}
 }
@@ -80,68 +81,87 @@ void node_map_begin(struct node_map *map)
 {
 	for (size_t i = 0; i < map->count; i++) {
 		map->nodes[i]->checked = false;
-		map->nodes[i]->failed = false;
 		map->nodes[i]->owed = map->nodes[i]->first;
 	}
 }
 
-static enum tw_status node_explain(const struct node *node, struct tw_redis_error *error)
+enum node_state node_look(struct node_map *map, struct node *node)
 {
-	*error = node->failure;
-	return error->status;
-}
-
-static enum tw_status node_fail(struct node_map *map, struct node *node,
-				struct tw_redis_error *error)
-{
-	node->failed = true;
+	if (node->checked && connection_is_open(&node->connection))
+		return NODE_READY;
+	node->checked = true;
+	if (!connection_is_lost(&node->connection))
+		return NODE_READY;
+	if (clock_read_real(CLOCK_MONOTONIC) >= node->retry_at)
+		return NODE_DOWN;
 	map->stale = map->cluster;
-	return node_explain(node, error);
+	return NODE_AWAY;
 }
 
 /* With Sentinels the one node is their master, wherever that is by now. */
-static enum tw_status node_open(struct node *node, const struct settings *settings,
-				struct tw_redis_error *error)
+void attempt_make(struct attempt *attempt, const struct settings *settings)
 {
-	enum tw_status status = TW_OK;
+	struct address *address = &attempt->address;
+	struct connection *connection = &attempt->connection;
 
+	attempt->status = TW_OK;
 	if (settings->master)
-		status = sentinel_find_master(settings, &node->address, error);
-	if (status == TW_OK)
-		status = connection_open(&node->connection, settings, &node->address, error);
-	if (status != TW_OK || !settings->master || !node->connection.replica)
-		return status;
-	connection_close(&node->connection);
-	return error_set(error, TW_REDIS_UNREACHABLE, "%.150s:%d, said to be master, is a replica",
-			 node->address.host, node->address.port);
+		attempt->status = sentinel_find_master(settings, address, &attempt->error);
+	if (attempt->status == TW_OK)
+		attempt->status = connection_open(connection, settings, address, &attempt->error);
+	if (attempt->status != TW_OK || !settings->master || !connection->replica)
+		return;
+	connection_close(connection);
+	attempt->status = error_set(&attempt->error, TW_REDIS_UNREACHABLE,
+				    "%.150s:%d, said to be master, is a replica", address->host,
+				    address->port);
+}
+
+void node_take_attempt(struct node_map *map, struct node *node, const struct attempt *attempt)
+{
+	node->address = attempt->address;
+	if (attempt->status != TW_OK) {
+		node->backoff = node->backoff ? 2 * node->backoff : backoff_first;
+		node->backoff = node->backoff < backoff_max ? node->backoff : backoff_max;
+		node->retry_at = clock_read_real(CLOCK_MONOTONIC) + node->backoff;
+		node->failure = attempt->error;
+		map->stale = map->cluster;
+		return;
+	}
+	node->connection = attempt->connection;
+	node->checked = true;
+	node->backoff = 0;
+	if (node->connection.cluster && !map->cluster)
+		map->cluster = map->stale = true;
 }
 
 enum tw_status node_connect(struct node_map *map, struct node *node,
 			    const struct settings *settings, struct tw_redis_error *error)
 {
-	enum tw_status status;
+	struct attempt attempt = {.address = node->address};
+	enum node_state state = node_look(map, node);
 
-	if (node->failed)
-		return node_explain(node, error);
-	if (node->checked && connection_is_open(&node->connection))
-		return TW_OK;
-	node->checked = true;
-	if (!connection_is_lost(&node->connection))
-		return TW_OK;
-	if (clock_read_real(CLOCK_MONOTONIC) < node->retry_at)
-		return node_fail(map, node, error);
-	status = node_open(node, settings, &node->failure);
-	if (status != TW_OK) {
-		node->backoff = node->backoff ? 2 * node->backoff : backoff_first;
-		node->backoff = node->backoff < backoff_max ? node->backoff : backoff_max;
-		node->retry_at = clock_read_real(CLOCK_MONOTONIC) + node->backoff;
-		node->failure.status = status;
-		return node_fail(map, node, error);
+	if (state == NODE_DOWN) {
+		attempt_make(&attempt, settings);
+		node_take_attempt(map, node, &attempt);
 	}
-	node->backoff = 0;
-	if (node->connection.cluster && !map->cluster)
-		map->cluster = map->stale = true;
-	return TW_OK;
+	if (connection_is_open(&node->connection))
+		return TW_OK;
+	*error = node->failure;
+	return error->status;
+}
+
+struct node *node_map_teller(const struct node_map *map)
+{
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+
+	for (size_t i = 0; i < map->count && map->cluster && map->stale; i++) {
+		struct node *node = map->nodes[i];
+
+		if (!connection_is_open(&node->connection) && now >= node->retry_at)
+			return node;
+	}
+	return NULL;
 }
 
 /* One range of CLUSTER SLOTS: first, last, (host, port, ...) of the master, … */
@@ -176,17 +196,13 @@ static bool map_read(struct node_map *map, struct node *node, struct tw_redis_er
 	return knows;
 }
 
-void node_map_refresh(struct node_map *map, const struct settings *settings,
-		      struct tw_redis_error *error)
+void node_map_refresh(struct node_map *map, struct tw_redis_error *error)
 {
-	size_t count = map->count;
+	for (size_t i = 0; i < map->count && map->cluster && map->stale; i++) {
+		struct node *node = map->nodes[i];
 
-	/* Those that are connected first: to connect one that is silent takes long. */
-	for (size_t i = 0; i < 2 * count && map->cluster && map->stale; i++) {
-		struct node *node = map->nodes[i % count];
-
-		if (!node->first && connection_is_open(&node->connection) == (i < count) &&
-		    node_connect(map, node, settings, error) == TW_OK)
+		if (!node->first && connection_is_open(&node->connection) &&
+		    node_look(map, node) == NODE_READY)
 			map->stale = !map_read(map, node, error);
 	}
 }

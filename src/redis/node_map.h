@@ -18,6 +18,14 @@ enum { NODES_MAX = 1024 };
 
 struct command;
 
+/* To connect a node. */
+struct attempt {
+	struct address address; /* where it is tried, and where it was found */
+	enum tw_status status;
+	struct connection connection;
+	struct tw_redis_error error;
+};
+
 struct node {
 	struct address address;
 	struct connection connection;
@@ -25,13 +33,25 @@ struct node {
 	tw_duration backoff;           /* the last wait until then */
 	struct tw_redis_error failure; /* why it could not be connected, or broke, last */
 	bool checked;                  /* for life, in this pass */
-	bool failed;                   /* could not be connected, in this pass */
 	bool is_former; /* a replica now, by its own word: to be closed once it owes nothing */
 	bool owed;      /* it owed replies when this pass began */
 	/* Commands whose replies it owes, in the order in which they were sent. */
 	struct command *first;
 	struct command **last;
 	tw_duration reply_by; /* monotonic: the first's */
+
+	/* Connected by a caller of call.c, beside the passes; under the lock of the calls. */
+	bool connecting;
+	bool tried; /* and that is what has come of it: */
+	struct attempt attempt;
+	struct node *next_wanted; /* of those that the same caller is to connect */
+};
+
+/* What is to be said of a node before it is sent anything. */
+enum node_state {
+	NODE_READY,
+	NODE_DOWN, /* to be connected */
+	NODE_AWAY  /* it could not be connected a moment ago */
 };
 
 /* A zeroed one is empty. */
@@ -59,18 +79,23 @@ void node_map_move(struct node_map *map, unsigned slot, const struct node *node)
 /* All slots lie there. */
 void node_map_set_only(struct node_map *map, const struct node *node);
 
-/*
- * Connects the node if it is not, and has not failed in this pass; a connection that is up is
- * looked at once a pass. TW_OK, or as tw_redis_open, with the error, also where the node is not
- * asked again because it has just failed. Where that finds a cluster, its map is to be read next.
- */
+/* Looks at a connection, once a pass. */
+enum node_state node_look(struct node_map *map, struct node *node);
+/* Connects. Any thread: it touches the attempt alone. Statuses as tw_redis_open. */
+void attempt_make(struct attempt *attempt, const struct settings *settings);
+/* Takes what has come of it: the connection, or why there is none. Where that finds a cluster, its
+ * map is to be read next. */
+void node_take_attempt(struct node_map *map, struct node *node, const struct attempt *attempt);
+/* Both, unless it is connected or was tried a moment ago: TW_OK, or as tw_redis_open. */
 enum tw_status node_connect(struct node_map *map, struct node *node,
 			    const struct settings *settings, struct tw_redis_error *error);
+/* A node to be connected so that it tells the map. NULL: it is known, or all were tried a moment
+ * ago. */
+struct node *node_map_teller(const struct node_map *map);
 
 /* Begins a pass. */
 void node_map_begin(struct node_map *map);
-/* Reads the map (CLUSTER SLOTS), if it is stale, from any node that answers and owes nothing. */
-void node_map_refresh(struct node_map *map, const struct settings *settings,
-		      struct tw_redis_error *error);
+/* Reads the map (CLUSTER SLOTS), if it is stale, from a node that is connected and owes nothing. */
+void node_map_refresh(struct node_map *map, struct tw_redis_error *error);
 
 #endif

@@ -18,6 +18,9 @@
  * until the patience is over. All these were refused before they changed anything. A reply that is
  * lost when a change may have been made ends the command with TW_REDIS_OUTCOME_UNKNOWN: only the
  * caller knows whether to do it again.
+ *
+ * A pass connects no node, for that may take long: commands wait until the node has been tried, by
+ * router_run(), or by a caller beside the passes (call.c).
  */
 #include "router.h"
 
@@ -58,7 +61,7 @@ enum tw_status router_open(struct router *router, const struct settings *setting
 		return status;
 	if (router->map.cluster && settings->database)
 		return error_set(&router->error, TW_INVALID, "a cluster has no databases but 0");
-	node_map_refresh(&router->map, settings, &router->error);
+	node_map_refresh(&router->map, &router->error);
 	return TW_OK;
 }
 
@@ -71,13 +74,15 @@ void router_close(struct router *router)
 void router_renew(struct router *router, bool torn)
 {
 	for (size_t i = 0; i < router->map.count; i++) {
-		struct connection *connection = &router->map.nodes[i]->connection;
+		struct node *node = router->map.nodes[i];
 
 		if (torn)
-			*connection = (struct connection){0};
+			node->connection = (struct connection){0};
 		else
-			connection_close(connection);
-		router->map.nodes[i]->first = NULL;
+			connection_close(&node->connection);
+		node->first = NULL;
+		node->connecting = node->tried = false;
+		node->attempt = (struct attempt){0};
 	}
 	if (torn)
 		router->request = (struct buffer){0};
@@ -138,6 +143,44 @@ static void node_owes(struct node *node, struct command *command)
 	node->last = &command->next;
 }
 
+/* The node could not be connected, or broke. */
+static void command_fail(struct router *router, struct command *command, const struct node *node)
+{
+	router->error = node->failure;
+	if (node == command->node && node->failure.status != TW_REDIS_UNREACHABLE) {
+		command_stop(router, command, node->failure.status);
+	} else {
+		command->away = true;
+		command_retry(router, command);
+	}
+}
+
+/* Whether the command's node can be sent it. */
+static bool node_is_ready(struct router *router, struct command *command)
+{
+	enum node_state state = node_look(&router->map, command->node);
+
+	if (state == NODE_READY)
+		return true;
+	command->needs = state == NODE_DOWN ? command->node : node_map_teller(&router->map);
+	if (command->needs)
+		command->stage = COMMAND_CONNECTS;
+	else
+		command_fail(router, command, command->node);
+	return false;
+}
+
+void router_settle(struct router *router, struct command *command)
+{
+	const struct node *needed = command->needs;
+
+	command->needs = NULL;
+	if (connection_is_open(&needed->connection))
+		command_wait(router, command, false);
+	else
+		command_fail(router, command, needed);
+}
+
 static void send_command(struct router *router, struct command *command)
 {
 	enum tw_status status;
@@ -146,22 +189,17 @@ static void send_command(struct router *router, struct command *command)
 		command->node =
 			node_map_of_slot(&router->map, space_slot(router->space, command->shard));
 	/* Its turn comes when those before it have theirs: it can wait without a risk. */
-	if (command->node->owed)
+	if (command->node->owed || !node_is_ready(router, command))
 		return;
-	status = node_connect(&router->map, command->node, router->settings, &router->error);
-	if (status == TW_OK && command->one_server && router->map.cluster)
+	if (command->one_server && router->map.cluster)
 		status = error_set(&router->error, TW_REDIS_UNFIT,
 				   "the server has become a cluster: open it anew");
-	if (status == TW_OK)
+	else
 		status = append_command(router, command);
-	if (status == TW_OK) {
+	if (status == TW_OK)
 		node_owes(command->node, command);
-	} else if (status == TW_REDIS_UNREACHABLE) {
-		command->away = true;
-		command_retry(router, command);
-	} else {
+	else
 		command_stop(router, command, status);
-	}
 }
 
 /* Writes out what every node is to be sent. On failure its commands see that when they read.
@@ -379,7 +417,7 @@ void router_pass(struct router *router, struct command *commands, tw_duration un
 	tw_duration now;
 
 	node_map_begin(&router->map);
-	node_map_refresh(&router->map, router->settings, &router->error);
+	node_map_refresh(&router->map, &router->error);
 	for (; commands; commands = next) {
 		next = commands->next;
 		send_command(router, commands);
@@ -403,6 +441,22 @@ static void sleep_for(tw_duration time)
 		;
 }
 
+/* Connects the nodes that commands wait for. */
+static void connect_nodes(struct router *router, struct command *commands, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct node *node = commands[i].needs;
+
+		if (!node)
+			continue;
+		node_map_begin(&router->map);
+		node_connect(&router->map, node, router->settings, &router->error);
+		for (size_t j = i; j < count; j++)
+			if (commands[j].needs == node)
+				router_settle(router, &commands[j]);
+	}
+}
+
 void router_run(struct router *router, struct command *commands, size_t count)
 {
 	tw_duration patience = router->settings->patience;
@@ -419,12 +473,14 @@ void router_run(struct router *router, struct command *commands, size_t count)
 		now = clock_read_real(CLOCK_MONOTONIC);
 		for (size_t i = 0; i < count; i++)
 			last = command_queue(&commands[i], now, last, &next);
-		if (first)
+		if (first) {
 			router_pass(router, first, TW_FOREVER);
-		else if (next != TW_FOREVER)
+			connect_nodes(router, commands, count);
+		} else if (next != TW_FOREVER) {
 			sleep_for(next - now);
-		else
+		} else {
 			return;
+		}
 	}
 }
 

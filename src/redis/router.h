@@ -33,9 +33,12 @@ void router_renew(struct router *router, bool torn);
 /*
  * Sends the commands of the list, linked by their `next` (NULL: none), and reads the replies that
  * come until then, also those to what earlier passes sent. Each command has ended then, or is to be
- * tried again, or its reply is still owed.
+ * tried again, or its reply is still owed, or it waits for a node that is to be connected
+ * (COMMAND_CONNECTS).
  */
 void router_pass(struct router *router, struct command *commands, tw_duration until);
+/* The node that the command needs has been tried: it is to be sent, or has failed. */
+void router_settle(struct router *router, struct command *command);
 /* Whether a reply is owed: another pass is needed, be it without commands. */
 bool router_is_owed(const struct router *router);
 

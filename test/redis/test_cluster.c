@@ -326,11 +326,6 @@ static void key_at(int node, char key[KEY_SIZE])
 	}
 }
 
-static void *cancel_by_key(void *key)
-{
-	return VALUE(cancel_task(redis, key));
-}
-
 static void demand_full_coverage(const char *demand)
 {
 	for (int i = 0; i < CLUSTER_NODES; i++)
@@ -338,36 +333,84 @@ static void demand_full_coverage(const char *demand)
 			&cluster.nodes[i], "CONFIG SET cluster-require-full-coverage %s", demand));
 }
 
-static void silent_node_holds_up_no_call_for_another(void **state)
+struct silent_call {
+	struct tw_redis *redis;
+	char key[KEY_SIZE];
+	enum tw_status status;
+};
+
+static void *cancel_silent(void *argument)
+{
+	struct silent_call *call = argument;
+
+	call->status = cancel_task(call->redis, call->key);
+	return NULL;
+}
+
+/* Two calls about the node that says nothing, and how long others take meanwhile, also those that
+ * find that their slot has moved. */
+static void calls_beside_silence(struct tw_redis *client)
 {
 	enum { CALLS = 20 };
-	char silent[KEY_SIZE];
+	struct silent_call silent[2] = {{.redis = client}, {.redis = client}};
+	pthread_t threads[2];
 	char others[CLUSTER_NODES - 1][KEY_SIZE];
 	int64_t longest = 0;
-	pthread_t thread;
-	void *status;
+	unsigned slot;
 
-	(void)state;
-	key_at(0, silent);
 	for (int i = 1; i < CLUSTER_NODES; i++)
 		key_at(i, others[i - 1]);
-	demand_full_coverage("no");
-	assert_ok(redis, tw_redis_get_stats(redis, &(struct tw_redis_stats){0}));
+	slot = slot_of(tw_redis_shard(client, others[0], strlen(others[0])));
+	key_at(0, silent[0].key);
+	key_at(0, silent[1].key);
 	assert_int_equal(kill(cluster.nodes[0].pid, SIGSTOP), 0);
-	pthread_create(&thread, NULL, cancel_by_key, silent);
-	wait_for(50 * TW_MILLISECOND);
+	for (int i = 0; i < 2; i++) {
+		pthread_create(&threads[i], NULL, cancel_silent, &silent[i]);
+		wait_for(50 * TW_MILLISECOND);
+	}
 	for (int i = 0; i < CALLS; i++) {
-		int64_t before = wall_clock();
+		const char *key = others[i % (CLUSTER_NODES - 1)];
+		int64_t before;
 
-		assert_int_equal(cancel_task(redis, others[i % (CLUSTER_NODES - 1)]), TW_NOT_FOUND);
+		if (i == CALLS / 2) {
+			cluster_begin_move(&cluster, slot, 1, 2);
+			cluster_end_move(&cluster, slot, 1, 2);
+		}
+		before = wall_clock();
+		assert_int_equal(cancel_task(client, key), TW_NOT_FOUND);
 		longest = wall_clock() - before > longest ? wall_clock() - before : longest;
 	}
 	assert_int_equal(kill(cluster.nodes[0].pid, SIGCONT), 0);
-	pthread_join(thread, &status);
-	assert_ptr_equal(status, VALUE(TW_NOT_FOUND));
+	for (int i = 0; i < 2; i++) {
+		pthread_join(threads[i], NULL);
+		assert_int_equal(silent[i].status, TW_NOT_FOUND);
+	}
 	assert_true(longest < TW_SECOND);
+}
+
+static void silent_node_holds_up_no_call_for_another(void **state)
+{
+	(void)state;
+	demand_full_coverage("no");
+	assert_ok(redis, tw_redis_get_stats(redis, &(struct tw_redis_stats){0}));
+	calls_beside_silence(redis);
 	demand_full_coverage("yes");
 	cluster_wait_until_well(&cluster);
+}
+
+/* It takes connections, for the system does that, and then says nothing. */
+static void connecting_a_silent_node_holds_up_no_call_for_another(void **state)
+{
+	struct tw_redis *fresh;
+
+	(void)state;
+	options.url = cluster.nodes[1].url;
+	fresh = client_open(&options);
+	demand_full_coverage("no");
+	calls_beside_silence(fresh);
+	demand_full_coverage("yes");
+	cluster_wait_until_well(&cluster);
+	tw_redis_close(fresh);
 }
 
 /* Not even when the map is to be read anew, and the node would have to be connected for that. */
@@ -426,6 +469,7 @@ int main(void)
 		CLUSTER_TEST(slot_half_on_its_way_is_waited_for),
 		CLUSTER_TEST(nodes_without_hosts_are_found_from_a_unix_socket),
 		CLUSTER_TEST(silent_node_holds_up_no_call_for_another),
+		CLUSTER_TEST(connecting_a_silent_node_holds_up_no_call_for_another),
 		CLUSTER_TEST(node_that_was_silent_is_not_asked_for_the_map),
 		CLUSTER_TEST(slots_moved_in_mid_run_lose_nothing),
 		CLUSTER_TEST(node_restarted_in_mid_run_loses_nothing),
