@@ -169,8 +169,8 @@ TW_API void tw_redis_close(struct tw_redis *redis);
 /*
  * Every call below that takes a struct tw_redis may be made from any thread; those that are made at
  * the same time share round trips. They reconnect by themselves. A node of a cluster that is slow
- * to reply holds up those for other nodes by some 4 ms; only while it is connected to anew do
- * all wait, for connect_timeout and reply_timeout at most. Beside those named, each may answer
+ * to reply, or to be connected to, holds up those for other nodes by some 4 ms. Beside those named,
+ * each may answer
  *   TW_INVALID               no redis, a bad argument, a key that is empty or too long
  *   TW_REDIS_UNREACHABLE     nothing was sent or nothing was changed; tried for `patience`
  *   TW_REDIS_OUTCOME_UNKNOWN the connection broke after a change was sent and before its reply: it
@@ -421,12 +421,15 @@ TW_API enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_r
 enum tw_redis_outcome {
 	TW_REDIS_DONE,  /* the task is done */
 	TW_REDIS_RETRY, /* it failed: again later, if attempts are left */
-	TW_REDIS_KILL   /* it failed for good: make it a dead letter */
+	TW_REDIS_KILL,  /* it failed for good: make it a dead letter */
+	TW_REDIS_SNOOZE /* not now: again later, and this attempt does not count */
 };
 
 /* What a handler may say beside; zeroed before the call. */
 struct tw_redis_verdict {
-	tw_duration retry_in; /* with TW_REDIS_RETRY; ≤ 0: the worker's own backoff */
+	/* With TW_REDIS_RETRY, ≤ 0: the worker's own backoff; with TW_REDIS_SNOOZE, ≤ 0: the
+	 * worker's retry_first. */
+	tw_duration retry_in;
 	char reason[TW_REDIS_REASON_MAX + 1]; /* kept with a dead letter, and told to the hook */
 };
 
@@ -445,7 +448,8 @@ enum tw_redis_end {
 	TW_REDIS_END_DEAD,     /* failed for the last time, a dead letter now */
 	TW_REDIS_END_STALE,    /* another run or a new task came between, or it is gone */
 	TW_REDIS_END_RELEASED, /* given back, by tw_redis_worker_stop */
-	TW_REDIS_END_UNTOLD    /* ran, but Redis could not be told: it will run again */
+	TW_REDIS_END_UNTOLD,   /* ran, but Redis could not be told: it will run again */
+	TW_REDIS_END_SNOOZED   /* put off by its handler or receiver; the attempt does not count */
 };
 
 struct tw_redis_report {
@@ -453,7 +457,7 @@ struct tw_redis_report {
 	enum tw_redis_end end;
 	int http_status;      /* 0: no callback, or no answer */
 	tw_duration took;     /* the run itself; 0 if it did not begin */
-	tw_duration retry_in; /* with TW_REDIS_END_RETRIED */
+	tw_duration retry_in; /* with TW_REDIS_END_RETRIED and TW_REDIS_END_SNOOZED */
 	const char *reason;   /* of a failure; "" where there is none */
 };
 
@@ -509,7 +513,8 @@ struct tw_redis_worker;
  * only, redirects are not followed, and no proxy of the environment is used. Of an answer's body
  * 64 KiB are read; if there is more, its status counts and the connection is closed. 2xx: done.
  * 408, 429 and 5xx, and no answer: tried again later, after Retry-After if that is longer (up to
- * one day). All else: a dead letter. A worker is its process's: a fork's child has none of its
+ * one day). All else: a dead letter. Whatever the status, an answer with the header Tw-Snooze: N
+ * puts the task off by N seconds (1 or more), and the attempt does not count. A worker is its process's: a fork's child has none of its
  * threads, and must leave it alone, also its end. Statuses as tw_redis_open; TW_SYSTEM: a thread
  * could not be started. On failure *worker is NULL.
  */
@@ -546,6 +551,7 @@ struct tw_redis_worker_stats {
 	uint64_t stale;
 	uint64_t released;
 	uint64_t untold;
+	uint64_t snoozed;
 	uint64_t put_off;  /* given back for a while, since their host did not answer; no ends */
 	uint64_t extended; /* leases extended */
 	uint64_t buried; /* tasks made dead letters at a claim: their attempts had all been begun */

@@ -78,6 +78,15 @@ static tw_duration retry_after(CURL *easy)
 	return seconds > 0 ? seconds * TW_SECOND : 0;
 }
 
+/* 0: it has no such header, or a bad one. */
+static tw_duration snooze_wanted(CURL *easy)
+{
+	const char *text = header_value(easy, "Tw-Snooze");
+	long long seconds = isdigit((unsigned char)*text) ? strtoll(text, NULL, 10) : 0;
+
+	return seconds < TW_REDIS_DELAY_MAX / TW_SECOND ? seconds * TW_SECOND : TW_REDIS_DELAY_MAX;
+}
+
 static enum tw_redis_outcome outcome_of(long status)
 {
 	if (status >= 200 && status < 300)
@@ -95,9 +104,10 @@ static void answer_judge(struct request *request, CURLcode result)
 	curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (result == CURLE_OK || request->body_size > body_max) {
 		run->http_status = (int)status;
-		run->outcome = outcome_of(status);
+		run->verdict.retry_in = snooze_wanted(request->easy);
+		run->outcome = run->verdict.retry_in ? TW_REDIS_SNOOZE : outcome_of(status);
 		run->retry_least = retry_after(request->easy);
-		if (run->outcome != TW_REDIS_DONE)
+		if (outcome_of(status) != TW_REDIS_DONE)
 			snprintf(run->verdict.reason, sizeof(run->verdict.reason), "HTTP %ld",
 				 status);
 		return;

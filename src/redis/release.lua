@@ -1,5 +1,5 @@
 -- with: hint
--- Gives back what was not begun: the attempt does not count. ARGV: how many, then key, run and wait
+-- Gives back what was not begun, or is to run later: the attempt does not count. ARGV: how many, then key, run and wait
 -- in milliseconds until it is due again of each. Answers as ack does.
 local count = tonumber(ARGV[1])
 local answers = {}
@@ -11,7 +11,8 @@ for i = 0, count - 1 do
 		answers[i + 1] = redis.call('ZSCORE', KEYS[1], key) and 's' or 'g'
 	else
 		local attempts = tonumber(string.match(run, '^%d+')) - 1
-		local due = now + wait
+		-- As fail does.
+		local due = wait == '0' and now or math.ceil(now_us / 1000) + wait
 		redis.call('ZADD', KEYS[1], string.format('%d', due), key)
 		if attempts > 0 then
 			redis.call('HSET', KEYS[3], key, attempts)

@@ -45,7 +45,7 @@ struct run {
 	struct tw_timer extension; /* when it will be among them */
 	bool extending;            /* it is */
 	bool unsure;               /* Redis may have been told already: the reply was lost */
-	tw_duration wait;          /* until the next attempt; < 0: a dead letter */
+	tw_duration wait;          /* until it is due again; < 0: a dead letter */
 };
 
 /* First in, first out. */

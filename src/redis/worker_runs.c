@@ -71,19 +71,35 @@ static tw_duration run_backoff(struct tw_redis_worker *worker, const struct run 
 
 static void run_judge(struct tw_redis_worker *worker, struct run *run)
 {
-	if (run->outcome != TW_REDIS_RETRY || run->job->attempt >= run->job->max_attempts)
+	bool again = run->outcome == TW_REDIS_SNOOZE ||
+		     (run->outcome == TW_REDIS_RETRY && run->job->attempt < run->job->max_attempts);
+
+	if (!again)
 		run->wait = -1;
 	else if (run->verdict.retry_in > 0)
 		run->wait = run->verdict.retry_in < TW_REDIS_DELAY_MAX ? run->verdict.retry_in
 								       : TW_REDIS_DELAY_MAX;
+	else if (run->outcome == TW_REDIS_SNOOZE)
+		run->wait = worker->options.retry_first;
 	else
 		run->wait = run_backoff(worker, run);
+}
+
+static enum step_kind run_settle(struct tw_redis_worker *worker, struct run *run)
+{
+	if (run->given_back) {
+		run->wait = run->put_off;
+		return STEP_RELEASE;
+	}
+	if (run->outcome == TW_REDIS_DONE)
+		return STEP_ACK;
+	run_judge(worker, run);
+	return run->outcome == TW_REDIS_SNOOZE ? STEP_RELEASE : STEP_FAIL;
 }
 
 void worker_end_run(struct tw_redis_worker *worker, struct run *run)
 {
 	struct lane *lane = &worker->lanes[run->by_handler];
-	enum step_kind kind = STEP_FAIL;
 
 	lane->pending--;
 	if (run->begun && !run->given_back)
@@ -92,13 +108,7 @@ void worker_end_run(struct tw_redis_worker *worker, struct run *run)
 		tw_timer_stop(worker->wheel, run->extension);
 	if (run->extending)
 		list_remove(&run->lease);
-	if (run->given_back)
-		kind = STEP_RELEASE;
-	else if (run->outcome == TW_REDIS_DONE)
-		kind = STEP_ACK;
-	else
-		run_judge(worker, run);
-	run_list_add(&run->shard->ends[kind], run);
+	run_list_add(&run->shard->ends[run_settle(worker, run)], run);
 }
 
 static void count_end(struct tw_redis_worker_stats *stats, enum tw_redis_end end)
@@ -110,6 +120,7 @@ static void count_end(struct tw_redis_worker_stats *stats, enum tw_redis_end end
 		[TW_REDIS_END_STALE] = &stats->stale,
 		[TW_REDIS_END_RELEASED] = &stats->released,
 		[TW_REDIS_END_UNTOLD] = &stats->untold,
+		[TW_REDIS_END_SNOOZED] = &stats->snoozed,
 		[END_PUT_OFF] = &stats->put_off,
 	};
 
@@ -124,7 +135,8 @@ void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redi
 		.end = end,
 		.http_status = run->http_status,
 		.took = run->took,
-		.retry_in = end == TW_REDIS_END_RETRIED ? run->wait : 0,
+		.retry_in =
+			end == TW_REDIS_END_RETRIED || end == TW_REDIS_END_SNOOZED ? run->wait : 0,
 		.reason = run->verdict.reason,
 	};
 

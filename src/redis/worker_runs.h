@@ -6,7 +6,7 @@
 #include "worker.h"
 
 /* The end of a run that was put off: counted, and not reported, for it comes again soon. */
-#define END_PUT_OFF ((enum tw_redis_end)(TW_REDIS_END_UNTOLD + 1))
+#define END_PUT_OFF ((enum tw_redis_end)(TW_REDIS_END_SNOOZED + 1))
 
 /* Hands a claimed run to its runner, or ends it at once if there is none. */
 void worker_take_run(struct tw_redis_worker *worker, struct run *run);

@@ -75,7 +75,7 @@ static void step_tell(struct tw_redis_worker *worker, struct shard *shard, enum 
 		if (kind == STEP_FAIL)
 			jobs_add_failed(step->command, run->job, run->wait, run->verdict.reason);
 		else if (kind == STEP_RELEASE)
-			jobs_add_released(step->command, run->job, run->put_off);
+			jobs_add_released(step->command, run->job, run->wait);
 		else
 			jobs_add_key(step->command, run->job);
 		run_list_add(&step->runs, run);
@@ -276,6 +276,8 @@ static enum tw_redis_end end_of(const struct run *run, enum step_kind kind, enum
 		return TW_REDIS_END_STALE;
 	if (kind == STEP_ACK)
 		return TW_REDIS_END_DONE;
+	if (kind == STEP_RELEASE && !run->given_back)
+		return TW_REDIS_END_SNOOZED;
 	if (kind == STEP_RELEASE)
 		return run->put_off ? END_PUT_OFF : TW_REDIS_END_RELEASED;
 	return run->wait < 0 ? TW_REDIS_END_DEAD : TW_REDIS_END_RETRIED;
@@ -295,7 +297,7 @@ static void tell_read(struct tw_redis_worker *worker, struct step *step)
 		if (step->kind == STEP_FAIL && run->wait >= 0)
 			shard_look_in(step->shard, run->wait);
 		if (step->kind == STEP_RELEASE && !worker->stopping)
-			shard_look_in(step->shard, run->put_off);
+			shard_look_in(step->shard, run->wait);
 		worker_report(worker, run, end_of(run, step->kind, jobs_answer(step->command, i)));
 	}
 }

@@ -30,6 +30,9 @@ static void answer_by_path(void *context, const struct http_request *request,
 	} else if (path_starts(request, "/limited") && request->attempt == 1) {
 		answer->status = 429;
 		answer->headers = "Retry-After: 1\r\n";
+	} else if (path_starts(request, "/snooze/") && http_server_count(&http) <= 3) {
+		answer->status = atoi(request->path + 8);
+		answer->headers = "Tw-Snooze: 1\r\n";
 	} else if (path_starts(request, "/dated") && request->attempt == 1) {
 		answer->status = 503;
 		answer->headers = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
@@ -347,6 +350,26 @@ static void retry_after_is_honoured(void **state)
 	worker_stop(worker);
 }
 
+/* Whatever the status. */
+static void answer_may_snooze(void **state)
+{
+	static const char *const paths[] = {"/snooze/200", "/snooze/503", "/snooze/404"};
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+
+	for (size_t i = 0; i < 3; i++)
+		add_call(fixture, paths[i], paths[i]);
+	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_in_range(request_of(paths[i], 1).at - request_of(paths[i], 0).at, TW_SECOND,
+				TW_MINUTE);
+		assert_int_equal(request_of(paths[i], 1).attempt, 1);
+		assert_int_equal(end_of(&runs, paths[i], 0).end, TW_REDIS_END_SNOOZED);
+		assert_int_equal(end_of(&runs, paths[i], 0).retry_in, TW_SECOND);
+	}
+	worker_stop(worker);
+}
+
 static void other_4xx_and_redirects_are_dead_at_once(void **state)
 {
 	static const char *const paths[] = {"/400", "/401", "/404", "/410",
@@ -597,6 +620,7 @@ int main(void)
 		CALLBACK_TEST(every_2xx_is_success),
 		CALLBACK_TEST(unavailable_server_is_called_again),
 		CALLBACK_TEST(retry_after_is_honoured),
+		CALLBACK_TEST(answer_may_snooze),
 		CALLBACK_TEST(other_4xx_and_redirects_are_dead_at_once),
 		CALLBACK_TEST(failures_that_may_pass_are_retried_until_dead),
 		CALLBACK_TEST(no_answer_is_retried),

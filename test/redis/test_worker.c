@@ -384,6 +384,54 @@ static void verdict_says_when_to_try_again(void **state)
 	worker_stop(worker);
 }
 
+/* As often as it likes: it has one attempt, and that is still to come. */
+static void snoozed_task_runs_again_and_keeps_its_attempt(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	struct tw_redis_worker_stats stats;
+	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 1};
+
+	runs.outcome = TW_REDIS_SNOOZE;
+	runs.retry_in = 300 * TW_MILLISECOND;
+	worker = start(fixture);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	WAIT_UNTIL(runs_count(&runs) == 2);
+	pthread_mutex_lock(&runs.lock);
+	runs.outcome = TW_REDIS_DONE;
+	pthread_mutex_unlock(&runs.lock);
+	WAIT_UNTIL(ends_count_of(&runs, "a", TW_REDIS_END_DONE) == 1);
+	for (size_t i = 1; i < runs_count(&runs); i++) {
+		struct run_seen run = run_of(&runs, "a", i);
+
+		assert_int_equal(run.attempt, 1);
+		assert_true(run.token > run_of(&runs, "a", i - 1).token);
+		assert_true(run.began - run_of(&runs, "a", i - 1).began >= 300 * TW_MILLISECOND);
+		assert_int_equal(end_of(&runs, "a", i - 1).end, TW_REDIS_END_SNOOZED);
+		assert_int_equal(end_of(&runs, "a", i - 1).retry_in, 300 * TW_MILLISECOND);
+	}
+	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+	assert_int_equal(stats.snoozed, runs_count(&runs) - 1);
+	worker_stop(worker);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+/* With no time of its own it waits for as long as a first retry. */
+static void snoozed_task_waits_for_the_workers_time(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+
+	runs.outcome = TW_REDIS_SNOOZE;
+	worker = start_with(fixture,
+			    (struct tw_redis_worker_options){.retry_first = 50 * TW_MILLISECOND});
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(ends_count_of(&runs, "a", TW_REDIS_END_SNOOZED) >= 2);
+	assert_int_equal(end_of(&runs, "a", 0).retry_in, 50 * TW_MILLISECOND);
+	worker_stop(worker);
+	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+}
+
 static void killed_task_is_dead_at_once(void **state)
 {
 	struct fixture *fixture = *state;
@@ -625,6 +673,8 @@ int main(void)
 		WORKER_TEST(tasks_that_come_together_run_at_a_time),
 		WORKER_TEST(task_that_always_fails_is_dead_after_its_attempts),
 		WORKER_TEST(verdict_says_when_to_try_again),
+		WORKER_TEST(snoozed_task_runs_again_and_keeps_its_attempt),
+		WORKER_TEST(snoozed_task_waits_for_the_workers_time),
 		WORKER_TEST(killed_task_is_dead_at_once),
 		WORKER_TEST(dead_letter_that_is_retried_runs_again),
 		WORKER_TEST(stop_waits_for_what_runs_and_gives_back_the_rest),

@@ -22,6 +22,7 @@ static const char *const end_names[] = {
 	[TW_REDIS_END_DONE] = "done",         [TW_REDIS_END_RETRIED] = "retry",
 	[TW_REDIS_END_DEAD] = "dead",         [TW_REDIS_END_STALE] = "stale",
 	[TW_REDIS_END_RELEASED] = "released", [TW_REDIS_END_UNTOLD] = "untold",
+	[TW_REDIS_END_SNOOZED] = "snoozed",
 };
 
 static char *base64_write(const unsigned char *bytes, size_t size)

@@ -20,7 +20,7 @@
 /* Written by the worker's main thread; read when that has ended. */
 struct console {
 	const struct arguments *arguments;
-	uint64_t counts[TW_REDIS_END_UNTOLD + 1]; /* by how runs ended */
+	uint64_t counts[TW_REDIS_END_SNOOZED + 1]; /* by how runs ended */
 };
 
 static void take_report(void *context, const struct tw_redis_report *report)
@@ -47,10 +47,10 @@ static void tell_counts(const struct tw_redis_worker_stats *stats)
 {
 	fprintf(stderr,
 		"twr: done %" PRIu64 ", to be tried again %" PRIu64 ", dead %" PRIu64
-		", stale %" PRIu64 ", given back %" PRIu64 ", untold %" PRIu64 "; running %" PRIu64
-		"\n",
-		stats->done, stats->retried, stats->dead + stats->buried, stats->stale,
-		stats->released, stats->untold, stats->running);
+		", snoozed %" PRIu64 ", stale %" PRIu64 ", given back %" PRIu64 ", untold %" PRIu64
+		"; running %" PRIu64 "\n",
+		stats->done, stats->retried, stats->dead + stats->buried, stats->snoozed,
+		stats->stale, stats->released, stats->untold, stats->running);
 }
 
 static void block_signals(sigset_t *signals)
@@ -90,9 +90,11 @@ static int stop(struct tw_redis_worker *worker, const struct console *console)
 	tw_redis_worker_destroy(worker);
 	fprintf(stderr,
 		"twr: the worker has ended; done %" PRIu64 ", to be tried again %" PRIu64
-		", dead %" PRIu64 ", given back %" PRIu64 ", untold %" PRIu64 "\n",
+		", dead %" PRIu64 ", snoozed %" PRIu64 ", given back %" PRIu64 ", untold %" PRIu64
+		"\n",
 		counts[TW_REDIS_END_DONE], counts[TW_REDIS_END_RETRIED], counts[TW_REDIS_END_DEAD],
-		counts[TW_REDIS_END_RELEASED], counts[TW_REDIS_END_UNTOLD]);
+		counts[TW_REDIS_END_SNOOZED], counts[TW_REDIS_END_RELEASED],
+		counts[TW_REDIS_END_UNTOLD]);
 	return EXIT_DONE;
 }
 
