@@ -328,12 +328,23 @@ struct tw_redis_stats {
 	uint64_t
 		started; /* of these, with an attempt behind them: leased, or waiting for another */
 	uint64_t dead;   /* dead letters */
+	uint64_t paused; /* shards that are paused: none, or all */
 	int64_t next_ms; /* when the next is to be looked at, server's time; 0: none */
 	int64_t now_ms;  /* the server's time */
 };
 
 /* TW_OK. Costs one round trip for all shards of a node. */
 TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats);
+
+/*
+ * Pauses the namespace: once it has returned, nothing of it is leased, by a worker or by
+ * tw_redis_claim, until it is resumed, also after a restart of the server. What runs goes on, and
+ * leases that end run again after it; adds, moves and cancels go on, too. Resuming tells all
+ * workers. TW_OK, also where it was so before; else some shards may be paused and others not: call
+ * again. Costs one round trip for all shards of a node.
+ */
+TW_API enum tw_status tw_redis_pause(struct tw_redis *redis);
+TW_API enum tw_status tw_redis_resume(struct tw_redis *redis);
 
 /* As tw_redis_each, for dead letters, in no order. They stay until they are retried or dropped. */
 TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,
@@ -514,9 +525,9 @@ struct tw_redis_worker;
  * 64 KiB are read; if there is more, its status counts and the connection is closed. 2xx: done.
  * 408, 429 and 5xx, and no answer: tried again later, after Retry-After if that is longer (up to
  * one day). All else: a dead letter. Whatever the status, an answer with the header Tw-Snooze: N
- * puts the task off by N seconds (1 or more), and the attempt does not count. A worker is its process's: a fork's child has none of its
- * threads, and must leave it alone, also its end. Statuses as tw_redis_open; TW_SYSTEM: a thread
- * could not be started. On failure *worker is NULL.
+ * puts the task off by N seconds (1 or more), and the attempt does not count. A worker is its
+ * process's: a fork's child has none of its threads, and must leave it alone, also its end.
+ * Statuses as tw_redis_open; TW_SYSTEM: a thread could not be started. On failure *worker is NULL.
  */
 TW_API enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
 					    const struct tw_redis_options *redis_options,

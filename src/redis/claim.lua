@@ -1,9 +1,12 @@
--- Leases what is due. ARGV: limit, lease in milliseconds. A task that has begun all its attempts
--- and whose lease ended becomes a dead letter. What is over 4 MiB stays for the next claim. Answers
--- now in microseconds; when the next is to be looked at, -1 if none is; how many were buried; the
--- token of all these runs; key and due time of each; its record; its attempt, nothing if each has
--- its first. As it came from Redis where that can be: what is made anew here, for each task, costs
--- more than reading it.
+-- Leases what is due; nothing while the shard is paused. ARGV: limit, lease in milliseconds. A task
+-- that has begun all its attempts and whose lease ended becomes a dead letter. What is over 4 MiB
+-- stays for the next claim. Answers now in microseconds; when the next is to be looked at, -1 if
+-- none is; how many were buried; the token of all these runs; key and due time of each; its record;
+-- its attempt, nothing if each has its first. As it came from Redis where that can be: what is made
+-- anew here, for each task, costs more than reading it.
+if redis.call('EXISTS', KEYS[6]) == 1 then
+	return {string.format('%.0f', now_us), -1, 0, 0, {}, {}, {}}
+end
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])
 local reply = {string.format('%.0f', now_us), -1, 0, 0, due, {}, {}}
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls that look: one task, all tasks, dead letters, counts. A listing goes through the shards
+ * The calls that look: one task, all tasks, dead letters. A listing goes through the shards
  * one page at a time and remembers where it was: tasks by due time, and how many of that time it
  * has seen; dead letters by Redis's own cursor. Between pages nothing is locked, so `each` may call
  * us.
@@ -233,50 +233,4 @@ enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, voi
 enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context)
 {
 	return list_all(redis, &script_dead_list, each, context);
-}
-
-enum { COUNT_NOW, COUNT_TASKS, COUNT_DUE, COUNT_STARTED, COUNT_DEAD, COUNT_NEXT, COUNT_PARTS };
-
-static void stats_add(struct tw_redis_stats *stats, const redisReply *reply)
-{
-	int64_t next = reply->element[COUNT_NEXT]->integer;
-
-	stats->now_ms = reply->element[COUNT_NOW]->integer;
-	stats->tasks += (uint64_t)reply->element[COUNT_TASKS]->integer;
-	stats->due += (uint64_t)reply->element[COUNT_DUE]->integer;
-	stats->started += (uint64_t)reply->element[COUNT_STARTED]->integer;
-	stats->dead += (uint64_t)reply->element[COUNT_DEAD]->integer;
-	if (next >= 0 && (!stats->next_ms || next < stats->next_ms))
-		stats->next_ms = next;
-}
-
-enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats)
-{
-	enum tw_status status = TW_OK;
-	struct command *commands;
-	struct call *call;
-	unsigned shards;
-
-	if (!redis || !stats)
-		return TW_INVALID;
-	memset(stats, 0, sizeof(*stats));
-	shards = redis->space.shards;
-	commands = calloc(shards, sizeof(*commands));
-	call = commands ? call_begin(&redis->calls) : NULL;
-	if (!call) {
-		free(commands);
-		return TW_NO_MEMORY;
-	}
-	for (unsigned shard = 0; shard < shards; shard++)
-		command_begin(&commands[shard], &script_count, shard);
-	call_run(&redis->calls, call, commands, shards);
-	for (unsigned shard = 0; shard < shards; shard++) {
-		if (status == TW_OK)
-			status = commands[shard].status;
-		if (status == TW_OK)
-			stats_add(stats, commands[shard].reply);
-		command_free(&commands[shard]);
-	}
-	free(commands);
-	return call_end(&redis->calls, call, status);
 }

@@ -1,6 +1,6 @@
 -- with: hint
--- Gives back what was not begun, or is to run later: the attempt does not count. ARGV: how many, then key, run and wait
--- in milliseconds until it is due again of each. Answers as ack does.
+-- Gives back what was not begun, or is to run later: the attempt does not count. ARGV: how many,
+-- then key, run and wait in milliseconds until it is due again of each. Answers as ack does.
 local count = tonumber(ARGV[1])
 local answers = {}
 local earliest

@@ -29,18 +29,19 @@ struct script {
 	X(add_many, 1, false, false, false, "[*i]")            \
 	X(cancel, 3, false, false, false, "i")                 \
 	X(move, 3, false, true, false, "i")                    \
-	X(claim, 5, false, false, true, "[dinn[*ss][*s][*n]]") \
+	X(claim, 6, false, false, true, "[dinn[*ss][*s][*n]]") \
 	X(ack, 3, false, false, false, "a")                    \
 	X(extend, 3, true, false, true, "a")                   \
 	X(fail, 5, false, true, true, "a")                     \
 	X(release, 3, false, true, true, "a")                  \
 	X(get, 3, true, false, false, "[*isss]")               \
 	X(list, 3, true, false, false, "[i*ssss]")             \
-	X(count, 5, true, false, false, "[nnnnni]")            \
+	X(count, 6, true, false, false, "[nnnnnin]")           \
 	X(dead_list, 5, true, false, false, "[id[*ss]]")       \
 	X(dead_retry, 5, false, true, false, "i")              \
 	X(dead_drop, 5, false, false, false, "i")              \
-	X(look, 1, true, false, false, "[*i]")
+	X(look, 1, true, false, false, "[*i]")                 \
+	X(pause, 6, true, true, true, "n")
 
 #define SCRIPT_DECLARE(name, keys, repeatable, hints, at_full_memory, shape) \
 	extern const char script_##name##_digest[];                          \

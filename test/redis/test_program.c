@@ -172,6 +172,19 @@ static void lists_and_stats_show_what_there_is(void **state)
 	assert_int_equal(TWR("ping", "--json"), 0);
 }
 
+static void paused_is_told_by_stats(void **state)
+{
+	(void)state;
+	assert_int_equal(TWR("pause"), 0);
+	assert_int_equal(TWR("stats"), 0);
+	assert_true(said("(paused)"));
+	assert_int_equal(TWR("stats", "--json"), 0);
+	assert_true(said("\"paused\": true") || said("\"paused\":true"));
+	assert_int_equal(TWR("resume"), 0);
+	assert_int_equal(TWR("stats"), 0);
+	assert_false(said("(paused)"));
+}
+
 static void unknown_existing_and_leased_tasks_are_1(void **state)
 {
 	struct fixture *fixture = *state;
@@ -588,6 +601,7 @@ int main(void)
 		PROGRAM_TEST(fraction_of_a_time_is_rounded_up),
 		PROGRAM_TEST(task_that_no_twr_can_run_is_warned_of),
 		PROGRAM_TEST(lists_and_stats_show_what_there_is),
+		PROGRAM_TEST(paused_is_told_by_stats),
 		PROGRAM_TEST(unknown_existing_and_leased_tasks_are_1),
 		PROGRAM_TEST(data_comes_from_a_file_or_standard_input),
 		PROGRAM_TEST(wrong_usage_is_2),

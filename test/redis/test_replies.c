@@ -146,6 +146,11 @@ static enum tw_status call_dead_drop(void)
 	return tw_redis_dead_drop(redis, "a", 1);
 }
 
+static enum tw_status call_pause(void)
+{
+	return tw_redis_pause(redis);
+}
+
 static enum tw_status call_claim(void)
 {
 	struct tw_redis_batch *batch = NULL;
@@ -202,10 +207,11 @@ static const struct {
 	     {"get", call_get, "0g"},
 	     {"each", call_each, "1-l"},
 	     {"dead_each", call_dead_each, "d"},
-	     {"stats", call_stats, "6"},
-	     {"ping", call_ping, "6"},
+	     {"stats", call_stats, "7"},
+	     {"ping", call_ping, "7"},
 	     {"dead_retry", call_dead_retry, "i-"},
 	     {"dead_drop", call_dead_drop, "i-"},
+	     {"pause", call_pause, "i"},
 	     {"claim", call_claim, "c"},
 	     {"ack", call_ack, "o"},
 	     {"extend", call_extend, "o"},
@@ -264,10 +270,12 @@ static const struct {
 	{' ', "*5\r\n:1\r\n$1\r\nk\r\n$1\r\n1\r\n$0\r\n\r\n$-1\r\n"},
 	{' ', "*5\r\n:1\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$0\r\n\r\n"},
 	{' ', "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
-	{'6', "*6\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n"},
-	{' ', "*6\r\n:1\r\n:-1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
-	{' ', "*6\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n$-1\r\n"},
-	{' ', "*7\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
+	{'7', "*7\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n:1\r\n"},
+	{' ', "*7\r\n:1\r\n:-1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
+	{' ', "*7\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n$-1\r\n:0\r\n"},
+	{' ', "*7\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n"},
+	{' ', "*6\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
+	{' ', "*8\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
 	{'c', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
 	      "*2\r\n$1\r\nk\r\n$4\r\n-inf\r\n*1\r\n$0\r\n\r\n*0\r\n"},
 	{'c',
@@ -460,10 +468,11 @@ static void random_replies_crash_nothing(void **state)
 {
 	enum { ROUNDS = TEST_SHARE_OF(4000) };
 	static const struct script *const scripts[] = {
-		&script_add,   &script_add,        &script_cancel,    &script_move,
-		&script_get,   &script_list,       &script_dead_list, &script_count,
-		&script_count, &script_dead_retry, &script_dead_drop, &script_claim,
-		&script_ack,   &script_extend,     &script_fail,      &script_release};
+		&script_add,    &script_add,        &script_cancel,    &script_move,
+		&script_get,    &script_list,       &script_dead_list, &script_count,
+		&script_count,  &script_dead_retry, &script_dead_drop, &script_pause,
+		&script_claim,  &script_ack,        &script_extend,    &script_fail,
+		&script_release};
 	struct random random = random_from(seed_choose(), 0);
 	size_t fine = 0;
 

@@ -389,7 +389,6 @@ static void snoozed_task_runs_again_and_keeps_its_attempt(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
-	struct tw_redis_worker_stats stats;
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 1};
 
 	runs.outcome = TW_REDIS_SNOOZE;
@@ -410,8 +409,7 @@ static void snoozed_task_runs_again_and_keeps_its_attempt(void **state)
 		assert_int_equal(end_of(&runs, "a", i - 1).end, TW_REDIS_END_SNOOZED);
 		assert_int_equal(end_of(&runs, "a", i - 1).retry_in, 300 * TW_MILLISECOND);
 	}
-	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
-	assert_int_equal(stats.snoozed, runs_count(&runs) - 1);
+	assert_int_equal(worker_stats(worker).snoozed, runs_count(&runs) - 1);
 	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
@@ -430,6 +428,55 @@ static void snoozed_task_waits_for_the_workers_time(void **state)
 	assert_int_equal(end_of(&runs, "a", 0).retry_in, 50 * TW_MILLISECOND);
 	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+}
+
+static void paused_namespace_runs_nothing_until_it_is_resumed(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	struct tw_redis_batch *batch = NULL;
+	tw_duration next;
+	int64_t resumed;
+
+	runs.gate_is_shut = true;
+	add_task(fixture->redis, "begun", 0);
+	WAIT_UNTIL(runs_count(&runs) == 1);
+	assert_ok(fixture->redis, tw_redis_pause(fixture->redis));
+	assert_int_equal(stats_of(fixture->redis).paused, tw_redis_shard_count(fixture->redis));
+	add_task(fixture->redis, "later", 0);
+	assert_ok(fixture->redis,
+		  tw_redis_claim(fixture->redis, tw_redis_shard(fixture->redis, "later", 5), 1,
+				 TW_SECOND, &batch, &next));
+	assert_int_equal(tw_redis_batch_count(batch), 0);
+	assert_int_equal(next, TW_FOREVER);
+	tw_redis_batch_free(batch);
+	/* What runs goes on, and is acknowledged. */
+	runs_open_gate(&runs);
+	WAIT_UNTIL(ends_count_of(&runs, "begun", TW_REDIS_END_DONE) == 1);
+	assert_int_equal(runs_count(&runs), 1);
+	assert_int_equal(stats_of(fixture->redis).due, 1);
+	wait_for(500 * TW_MILLISECOND);
+	resumed = wall_clock();
+	assert_ok(fixture->redis, tw_redis_resume(fixture->redis));
+	assert_int_equal(stats_of(fixture->redis).paused, 0);
+	WAIT_UNTIL(ends_count_of(&runs, "later", TW_REDIS_END_DONE) == 1);
+	assert_true(run_of(&runs, "later", 0).began >= resumed);
+	/* Without a hint it would have slept for ten seconds. */
+	assert_true(run_of(&runs, "later", 0).began - resumed < 6 * TW_SECOND);
+	worker_stop(worker);
+}
+
+static void pausing_twice_is_pausing_once(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_int_equal(tw_redis_pause(NULL), TW_INVALID);
+	assert_int_equal(tw_redis_resume(NULL), TW_INVALID);
+	for (int i = 0; i < 2; i++)
+		assert_ok(fixture->redis, tw_redis_pause(fixture->redis));
+	for (int i = 0; i < 2; i++)
+		assert_ok(fixture->redis, tw_redis_resume(fixture->redis));
+	assert_int_equal(stats_of(fixture->redis).paused, 0);
 }
 
 static void killed_task_is_dead_at_once(void **state)
@@ -675,6 +722,8 @@ int main(void)
 		WORKER_TEST(verdict_says_when_to_try_again),
 		WORKER_TEST(snoozed_task_runs_again_and_keeps_its_attempt),
 		WORKER_TEST(snoozed_task_waits_for_the_workers_time),
+		WORKER_TEST(paused_namespace_runs_nothing_until_it_is_resumed),
+		WORKER_TEST(pausing_twice_is_pausing_once),
 		WORKER_TEST(killed_task_is_dead_at_once),
 		WORKER_TEST(dead_letter_that_is_retried_runs_again),
 		WORKER_TEST(stop_waits_for_what_runs_and_gives_back_the_rest),

@@ -28,7 +28,7 @@ enum {
 	DEAD_ONES = BIT(COMMAND_DEAD_RETRY) | BIT(COMMAND_DEAD_DROP),
 	ONE_TASK = ADD | BIT(COMMAND_CANCEL) | BIT(COMMAND_MOVE) | BIT(COMMAND_GET) | DEAD_ONES,
 	WORKER = BIT(COMMAND_WORKER),
-	EVERY = BIT(COMMAND_PING + 1) - 1
+	EVERY = BIT(COMMAND_RESUME + 1) - 1
 };
 
 static const char *const commands[][2] = {
@@ -43,6 +43,8 @@ static const char *const commands[][2] = {
 	[COMMAND_DEAD_DROP] = {"dead drop", "delete one"},
 	[COMMAND_WORKER] = {"worker", "run what is due, until SIGTERM"},
 	[COMMAND_PING] = {"ping", "is Redis there?"},
+	[COMMAND_PAUSE] = {"pause", "have workers take no more of the namespace"},
+	[COMMAND_RESUME] = {"resume", "have them go on"},
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 

@@ -42,6 +42,12 @@ int command_stats(struct tw_redis *redis, struct arguments *arguments)
 	return exit_code;
 }
 
+int command_pause(struct tw_redis *redis, struct arguments *arguments)
+{
+	return outcome_of_call(redis, arguments->command == COMMAND_PAUSE ? tw_redis_pause(redis)
+									  : tw_redis_resume(redis));
+}
+
 int command_ping(struct tw_redis *redis, struct arguments *arguments)
 {
 	tw_duration took;

@@ -214,10 +214,10 @@ void show_stats(const struct tw_redis_stats *stats, bool json)
 	if (stats->next_ms)
 		time_write(stats->next_ms, next);
 	if (json) {
-		json_t *object =
-			json_pack("{s:I, s:I, s:I, s:I}", "tasks", (json_int_t)stats->tasks, "due",
-				  (json_int_t)stats->due, "started", (json_int_t)stats->started,
-				  "dead", (json_int_t)stats->dead);
+		json_t *object = json_pack(
+			"{s:I, s:I, s:I, s:I, s:b}", "tasks", (json_int_t)stats->tasks, "due",
+			(json_int_t)stats->due, "started", (json_int_t)stats->started, "dead",
+			(json_int_t)stats->dead, "paused", (int)(stats->paused > 0));
 
 		if (stats->next_ms)
 			json_set_time(object, "next", stats->next_ms);
@@ -226,8 +226,9 @@ void show_stats(const struct tw_redis_stats *stats, bool json)
 		return;
 	}
 	printf("tasks    %" PRIu64 "\ndue      %" PRIu64 "\nstarted  %" PRIu64 "\ndead     %" PRIu64
-	       "\nnext     %s\n",
-	       stats->tasks, stats->due, stats->started, stats->dead, next);
+	       "\nnext     %s%s\n",
+	       stats->tasks, stats->due, stats->started, stats->dead, next,
+	       stats->paused ? " (paused)" : "");
 }
 
 static json_t *report_json(const struct tw_redis_report *report)

@@ -15,6 +15,7 @@ static command_run *const commands[] = {
 	[COMMAND_LIST] = command_list,      [COMMAND_STATS] = command_stats,
 	[COMMAND_DEAD_LIST] = command_list, [COMMAND_DEAD_RETRY] = command_key,
 	[COMMAND_DEAD_DROP] = command_key,  [COMMAND_PING] = command_ping,
+	[COMMAND_PAUSE] = command_pause,    [COMMAND_RESUME] = command_pause,
 };
 
 /* A key that is too long is bad data, and to the library a bad argument. */

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* The calls about all shards at once, in one round trip to each node: counts, pausing. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+
+enum { COUNT_NOW, COUNT_TASKS, COUNT_DUE, COUNT_STARTED, COUNT_DEAD, COUNT_NEXT, COUNT_PAUSED };
+
+static void stats_add(struct tw_redis_stats *stats, const redisReply *reply)
+{
+	int64_t next = reply->element[COUNT_NEXT]->integer;
+
+	stats->now_ms = reply->element[COUNT_NOW]->integer;
+	stats->tasks += (uint64_t)reply->element[COUNT_TASKS]->integer;
+	stats->due += (uint64_t)reply->element[COUNT_DUE]->integer;
+	stats->started += (uint64_t)reply->element[COUNT_STARTED]->integer;
+	stats->dead += (uint64_t)reply->element[COUNT_DEAD]->integer;
+	stats->paused += (uint64_t)reply->element[COUNT_PAUSED]->integer;
+	if (next >= 0 && (!stats->next_ms || next < stats->next_ms))
+		stats->next_ms = next;
+}
+
+/* Runs the script for every shard, with the argument (NULL: none). Counts are added to `stats`
+ * (NULL: there are none). */
+static enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
+				 const char *argument, struct tw_redis_stats *stats)
+{
+	unsigned shards = redis->space.shards;
+	struct command *commands = calloc(shards, sizeof(*commands));
+	struct call *call = commands ? call_begin(&redis->calls) : NULL;
+	enum tw_status status = TW_OK;
+
+	if (!call) {
+		free(commands);
+		return TW_NO_MEMORY;
+	}
+	for (unsigned shard = 0; shard < shards; shard++) {
+		command_begin(&commands[shard], script, shard);
+		if (argument)
+			command_text(&commands[shard], argument);
+		if (script->hints)
+			command_hint(&commands[shard], &redis->space);
+	}
+	call_run(&redis->calls, call, commands, shards);
+	for (unsigned shard = 0; shard < shards; shard++) {
+		if (status == TW_OK)
+			status = commands[shard].status;
+		if (status == TW_OK && stats)
+			stats_add(stats, commands[shard].reply);
+		command_free(&commands[shard]);
+	}
+	free(commands);
+	return call_end(&redis->calls, call, status);
+}
+
+enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats)
+{
+	if (!redis || !stats)
+		return TW_INVALID;
+	memset(stats, 0, sizeof(*stats));
+	return shards_run(redis, &script_count, NULL, stats);
+}
+
+enum tw_status tw_redis_pause(struct tw_redis *redis)
+{
+	return redis ? shards_run(redis, &script_pause, "1", NULL) : TW_INVALID;
+}
+
+enum tw_status tw_redis_resume(struct tw_redis *redis)
+{
+	return redis ? shards_run(redis, &script_pause, "0", NULL) : TW_INVALID;
+}
