@@ -222,6 +222,13 @@ enum tw_redis_method {
 /* "POST" and so on; NULL: it is none. */
 TW_API const char *tw_redis_method_name(enum tw_redis_method method);
 
+/* What becomes of the times of a recurring task that pass while an earlier one has not ended. */
+enum tw_redis_missed {
+	TW_REDIS_MISSED_ONE,  /* it runs once for all of them, at once */
+	TW_REDIS_MISSED_SKIP, /* nothing */
+	TW_REDIS_MISSED_ALL   /* it runs once for each, one after the other */
+};
+
 /* A task to add. All zero but the key: due now, no body, for a handler. */
 struct tw_redis_task {
 	const void *key;
@@ -230,6 +237,15 @@ struct tw_redis_task {
 	 * past, and a delay ≤ 0, are now. Rounded up to a millisecond. */
 	int64_t at_ms;     /* milliseconds since 1970 UTC, up to the end of the year 9999; ≥ 0 */
 	tw_duration delay; /* nanoseconds, up to TW_REDIS_DELAY_MAX */
+	/*
+	 * 0: it runs once. Else it recurs: due first as above, where a time that has passed means
+	 * the next of its times, and again this long after each time that it was due, 1 ms to
+	 * TW_REDIS_DELAY_MAX; what its runs take does not add up. Each occurrence has max_attempts;
+	 * the script that ends one, done, dead or cancelled, sets the next in the same step: none
+	 * is lost, none comes twice, and there are never two at a time.
+	 */
+	tw_duration every; /* rounded up to a millisecond */
+	enum tw_redis_missed missed;
 	enum tw_redis_mode mode;
 	/* Runs that it may have until it becomes a dead letter, those that a worker's death ended
 	 * among them. 0: 8; up to TW_REDIS_ATTEMPTS_MAX. */
@@ -266,10 +282,15 @@ TW_API enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_
 					size_t count, enum tw_status *each);
 
 /*
- * Takes the task out: it will not run. TW_OK; TW_NOT_FOUND: no such task, or it is done;
- * TW_RUNNING: a worker has it on lease right now; nothing changes. One round trip.
+ * Takes the task out: it will not run. Of a recurring task that is this occurrence; the next one
+ * follows. TW_OK; TW_NOT_FOUND: no such task, or it is done; TW_RUNNING: a worker has it on lease
+ * right now; nothing changes. One round trip.
  */
 TW_API enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size);
+
+/* As tw_redis_cancel, for good: none follows. TW_RUNNING: a worker has it on lease right now; that
+ * run goes on, and is the last. */
+TW_API enum tw_status tw_redis_end(struct tw_redis *redis, const void *key, size_t key_size);
 
 /*
  * Gives the task another due time, sooner or later: `at_ms` if it is not 0, else `delay` from now.
@@ -328,9 +349,10 @@ struct tw_redis_stats {
 	uint64_t
 		started; /* of these, with an attempt behind them: leased, or waiting for another */
 	uint64_t dead;   /* dead letters */
-	uint64_t paused; /* shards that are paused: none, or all */
-	int64_t next_ms; /* when the next is to be looked at, server's time; 0: none */
-	int64_t now_ms;  /* the server's time */
+	uint64_t recurring; /* of the tasks */
+	uint64_t paused;    /* shards that are paused: none, or all */
+	int64_t next_ms;    /* when the next is to be looked at, server's time; 0: none */
+	int64_t now_ms;     /* the server's time */
 };
 
 /* TW_OK. Costs one round trip for all shards of a node. */
@@ -352,7 +374,8 @@ TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_f
 
 /*
  * Makes the dead letter a task again, due now, with all its attempts before it. TW_OK;
- * TW_NOT_FOUND: no such dead letter; TW_EXISTS: a task has the key meanwhile; nothing changes.
+ * TW_NOT_FOUND: no such dead letter; TW_EXISTS: a task has the key meanwhile, a recurring one, say;
+ * nothing changes.
  */
 TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size);
 

@@ -1,3 +1,4 @@
+-- with: hint again
 -- Takes out tasks that are done. ARGV: how many, then their keys, then their runs
 -- ("attempt:token"). Answers a letter for each: o done, g gone, s stale: the lease is another's.
 local count = tonumber(ARGV[1])
@@ -12,6 +13,16 @@ for i = 1, count do
 		answers = answers or {}
 		answers[i] = redis.call('ZSCORE', KEYS[1], ARGV[i + 1]) and 's' or 'g'
 	end
+end
+if #mine > 0 and redis.call('EXISTS', KEYS[7]) == 1 then
+	local last = {}
+
+	for _, key in ipairs(mine) do
+		if not again(key) then
+			last[#last + 1] = key
+		end
+	end
+	mine = last
 end
 if #mine > 0 then
 	redis.call('ZREM', KEYS[1], unpack(mine))

@@ -24,6 +24,7 @@ for i = 1, #ARGV - 2, 5 do
 		answer = -2
 	elseif redis.call('ZADD', KEYS[1], score, key) == 0 then
 		redis.call('HDEL', KEYS[3], key)
+		redis.call('HDEL', KEYS[7], key)
 	end
 	if answer > 0 then
 		redis.call('HSET', KEYS[2], key, ARGV[i + 4])

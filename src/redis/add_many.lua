@@ -29,6 +29,7 @@ for i = 1, #ARGV - 1, 6 do
 		answer = -2
 	elseif redis.call('ZADD', due_key, score, key) == 0 then
 		redis.call('HDEL', runs[shard], key)
+		redis.call('HDEL', tag .. shard .. '}every', key)
 	end
 	if answer > 0 then
 		redis.call('HSET', bodies[shard], key, ARGV[i + 5])

@@ -1,13 +1,20 @@
--- with: leased
--- Takes a task out. ARGV: key. Answers 0, or -2: there is none, -3: it is on lease.
+-- with: leased hint again
+-- Takes a task out, or one occurrence of a recurring task: the next one follows. ARGV: key, and 1
+-- if none is to follow. Answers 0, or -2: there is none, -3: it is on lease.
 local key = ARGV[1]
 local score = redis.call('ZSCORE', KEYS[1], key)
 
+if ARGV[2] == '1' then
+	redis.call('HDEL', KEYS[7], key)
+end
 if not score then
 	return -2
 end
 if leased(redis.call('HGET', KEYS[3], key), score) then
 	return -3
+end
+if again(key) then
+	return 0
 end
 redis.call('ZREM', KEYS[1], key)
 redis.call('HDEL', KEYS[2], key)

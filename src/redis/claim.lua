@@ -1,3 +1,4 @@
+-- with: hint again
 -- Leases what is due; nothing while the shard is paused. ARGV: limit, lease in milliseconds. A task
 -- that has begun all its attempts and whose lease ended becomes a dead letter. What is over 4 MiB
 -- stays for the next claim. Answers now in microseconds; when the next is to be looked at, -1 if
@@ -14,9 +15,11 @@ local function bury(key, attempts, record)
 	local reason = 'its last lease ended without a word from its worker'
 
 	reply[3] = reply[3] + 1
-	redis.call('ZREM', KEYS[1], key)
-	redis.call('HDEL', KEYS[2], key)
-	redis.call('HDEL', KEYS[3], key)
+	if not again(key) then
+		redis.call('ZREM', KEYS[1], key)
+		redis.call('HDEL', KEYS[2], key)
+		redis.call('HDEL', KEYS[3], key)
+	end
 	if record then
 		redis.call('HSET', KEYS[5], key,
 			string.format('%d:%d:%d:', now, attempts, #reason) .. reason .. record)

@@ -240,6 +240,7 @@ static enum tw_status add_prepare(struct call *call, const struct tw_redis_task 
 static void add_write(const struct call *call, struct command *command,
 		      const struct tw_redis_task *task)
 {
+	static const char *const missed[] = {"one", "skip", "all"};
 	static const char *const modes[] = {"any", "new", "replace"};
 
 	command_text(command, modes[task->mode]);
@@ -247,7 +248,12 @@ static void add_write(const struct call *call, struct command *command,
 	command_number(command, task->at_ms);
 	command_number(command, delay_to_us(task->delay));
 	command_argument(command, call->record.data, call->record.size);
-	command->answers++;
+	if (command->script == &script_every) {
+		command_number(command, delay_to_ms(task->every));
+		command_text(command, missed[task->missed]);
+	} else {
+		command->answers++;
+	}
 }
 
 enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
@@ -258,7 +264,8 @@ enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *
 
 	if (!task)
 		return TW_INVALID;
-	status = call_enter(redis, &script_add, task->key, task->key_size, &call);
+	status = call_enter(redis, task->every ? &script_every : &script_add, task->key,
+			    task->key_size, &call);
 	if (status != TW_OK)
 		return status;
 	status = add_prepare(call, task);
@@ -269,9 +276,9 @@ enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *
 	return call_answer(redis, call, due_ms);
 }
 
-/* Runs a script about the key alone. */
+/* Runs a script about the key alone; `more` (NULL: none) is another argument. */
 static enum tw_status key_call(struct tw_redis *redis, const struct script *script, const void *key,
-			       size_t key_size)
+			       size_t key_size, const char *more)
 {
 	struct call *call;
 	enum tw_status status = call_enter(redis, script, key, key_size, &call);
@@ -279,6 +286,8 @@ static enum tw_status key_call(struct tw_redis *redis, const struct script *scri
 	if (status != TW_OK)
 		return status;
 	command_argument(&call->command, key, key_size);
+	if (more)
+		command_text(&call->command, more);
 	if (script->hints)
 		command_hint(&call->command, &redis->space);
 	return call_answer(redis, call, NULL);
@@ -286,17 +295,22 @@ static enum tw_status key_call(struct tw_redis *redis, const struct script *scri
 
 enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size)
 {
-	return key_call(redis, &script_cancel, key, key_size);
+	return key_call(redis, &script_cancel, key, key_size, "0");
+}
+
+enum tw_status tw_redis_end(struct tw_redis *redis, const void *key, size_t key_size)
+{
+	return key_call(redis, &script_cancel, key, key_size, "1");
 }
 
 enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size)
 {
-	return key_call(redis, &script_dead_retry, key, key_size);
+	return key_call(redis, &script_dead_retry, key, key_size, NULL);
 }
 
 enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size)
 {
-	return key_call(redis, &script_dead_drop, key, key_size);
+	return key_call(redis, &script_dead_drop, key, key_size, NULL);
 }
 
 enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key_size,
@@ -332,6 +346,7 @@ struct adding {
 
 	struct command commands[ADDS_AT_ONCE];
 	size_t used;
+	size_t shared; /* commands from this one on take more tasks of their shard */
 	/* Of each task in work: its command, and the place in that one's reply. */
 	struct {
 		struct command *command; /* NULL: it has its status already */
@@ -362,17 +377,26 @@ static void adding_note(struct adding *adding, size_t index, const struct comman
 
 static struct command *adding_command(struct adding *adding, const struct tw_redis_task *task)
 {
-	bool one_server = adding->redis->one_server;
+	bool one_server = adding->redis->one_server && !task->every;
 	unsigned shard =
 		one_server ? 0 : space_shard(&adding->redis->space, task->key, task->key_size);
-	struct command *command = &adding->commands[adding->of_shard[shard]];
+	size_t index = adding->of_shard[shard];
+	struct command *command = &adding->commands[index];
 
-	if (adding->of_shard[shard] < adding->used && command->shard == shard)
+	if (index >= adding->shared && index < adding->used && command->shard == shard &&
+	    !task->every)
 		return command;
 	adding->of_shard[shard] = (uint16_t)adding->used;
 	command = &adding->commands[adding->used++];
-	command_begin(command, one_server ? &script_add_many : &script_add, shard);
+	command_begin(command,
+		      task->every  ? &script_every
+		      : one_server ? &script_add_many
+				   : &script_add,
+		      shard);
 	command->one_server = one_server;
+	/* It has one of its own, and those after it come after it: the key may be the same. */
+	if (task->every)
+		adding->shared = adding->used;
 	return command;
 }
 
@@ -396,7 +420,7 @@ static void adding_hint(struct adding *adding, struct command *command)
 
 static void adding_write(struct adding *adding, size_t base, size_t count)
 {
-	adding->used = 0;
+	adding->used = adding->shared = 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct tw_redis_task *task = &adding->tasks[base + i];
 		struct command *command = NULL;

@@ -1,4 +1,4 @@
--- with: hint
+-- with: hint again
 -- Ends failed runs. ARGV: how many, then key, run, wait in milliseconds until the next attempt (-1:
 -- there is none, it is a dead letter) and reason of each. Answers as ack does.
 local count = tonumber(ARGV[1])
@@ -10,6 +10,9 @@ local function bury(key, attempts, reason)
 
 	redis.call('HSET', KEYS[5], key, string.format('%d:%d:%d:', now, attempts, #reason) ..
 		reason .. (record or ''))
+	if again(key) then
+		return
+	end
 	redis.call('ZREM', KEYS[1], key)
 	redis.call('HDEL', KEYS[2], key)
 	redis.call('HDEL', KEYS[3], key)

@@ -17,11 +17,13 @@ static const tw_duration lease_max = 24 * TW_HOUR;
 /* A claim's reply; of the last three the elements belong together. */
 enum { CLAIM_NOW, CLAIM_NEXT, CLAIM_BURIED, CLAIM_TOKEN, CLAIM_DUE, CLAIM_RECORDS, CLAIM_ATTEMPTS };
 
-void claim_write(struct command *command, unsigned shard, size_t limit, tw_duration lease)
+void claim_write(struct command *command, const struct space *space, unsigned shard, size_t limit,
+		 tw_duration lease)
 {
 	command_begin(command, &script_claim, shard);
 	command_number(command, (int64_t)limit);
 	command_number(command, delay_to_ms(lease));
+	command_hint(command, space);
 }
 
 /* A due time that is none of ours may be any number. */
@@ -138,7 +140,7 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 	call = call_begin(&redis->calls);
 	if (!call)
 		return TW_NO_MEMORY;
-	claim_write(&call->command, shard, limit, lease);
+	claim_write(&call->command, &redis->space, shard, limit, lease);
 	status = call_ask(redis, call);
 	if (status == TW_OK)
 		status = claim_read(&call->command, batch);

@@ -29,7 +29,8 @@ struct tw_redis_batch {
 	size_t held; /* the worker's: jobs not ended */
 };
 
-void claim_write(struct command *command, unsigned shard, size_t limit, tw_duration lease);
+void claim_write(struct command *command, const struct space *space, unsigned shard, size_t limit,
+		 tw_duration lease);
 /* Takes the reply from the command. TW_OK, TW_NO_MEMORY or TW_REDIS_FAILED. */
 enum tw_status claim_read(struct command *command, struct tw_redis_batch **batch);
 

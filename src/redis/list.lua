@@ -1,5 +1,5 @@
 -- ARGV: from which due time on, how many of that time to leave out, limit. Answers now, then key,
--- due time, run ("" if none) and record of each.
+-- due time, run ("" if none), record and recurrence ("" if none) of each.
 local found = redis.call('ZRANGEBYSCORE', KEYS[1], ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', ARGV[2],
 	ARGV[3])
 local keys, reply = {}, {now}
@@ -12,11 +12,13 @@ for i = 1, #found, 2 do
 end
 local records = redis.call('HMGET', KEYS[2], unpack(keys))
 local runs = redis.call('HMGET', KEYS[3], unpack(keys))
+local every = redis.call('HMGET', KEYS[7], unpack(keys))
 for i, key in ipairs(keys) do
 	local n = #reply
 	reply[n + 1] = key
 	reply[n + 2] = found[2 * i]
 	reply[n + 3] = runs[i] or ''
 	reply[n + 4] = records[i] or ''
+	reply[n + 5] = every[i] or ''
 end
 return reply

@@ -16,8 +16,8 @@
 enum { PAGE = 100 };
 
 /* The parts of a task in a reply, and those of one task of a page. */
-enum { GET_NOW, GET_DUE, GET_RUN, GET_RECORD, GET_PARTS };
-enum { ITEM_KEY, ITEM_DUE, ITEM_RUN, ITEM_RECORD, ITEM_PARTS };
+enum { GET_NOW, GET_DUE, GET_RUN, GET_RECORD, GET_EVERY, GET_PARTS };
+enum { ITEM_KEY, ITEM_DUE, ITEM_RUN, ITEM_RECORD, ITEM_EVERY, ITEM_PARTS };
 
 /* What is given to `each`, and where in the shards that is. */
 struct listing {
@@ -44,6 +44,8 @@ static enum tw_status give(struct listing *listing, struct tw_redis_info *info, 
 	record.task.key = info->task.key;
 	record.task.key_size = info->task.key_size;
 	record.task.at_ms = info->due_ms;
+	record.task.every = info->task.every;
+	record.task.missed = info->task.missed;
 	info->task = record.task;
 	listing->ended = !listing->each(listing->context, info);
 	record_free(&record);
@@ -64,13 +66,29 @@ static void run_read(struct tw_redis_info *info, const char *run)
 	}
 }
 
-/* Gives a task: parts are due time, run and record. */
+/* "one 1700000000000 60000", or "" */
+static void every_read(struct tw_redis_task *task, const char *every)
+{
+	char missed[8] = "";
+	int64_t period = 0;
+
+	if (sscanf(every, "%7s %*d %" SCNd64, missed, &period) != 2 || period <= 0)
+		return;
+	task->every = period < TW_REDIS_DELAY_MAX / TW_MILLISECOND ? period * TW_MILLISECOND
+								   : TW_REDIS_DELAY_MAX;
+	task->missed = !strcmp(missed, "skip")  ? TW_REDIS_MISSED_SKIP
+		       : !strcmp(missed, "all") ? TW_REDIS_MISSED_ALL
+						: TW_REDIS_MISSED_ONE;
+}
+
+/* Gives a task: parts are due time, run, record and recurrence. */
 static enum tw_status give_task(struct listing *listing, struct tw_redis_info *info,
 				redisReply *const *parts)
 {
 	info->due_ms = score_read(parts[0]->str);
 	info->reason = "";
 	run_read(info, parts[1]->str);
+	every_read(&info->task, parts[3]->str);
 	return give(listing, info, parts[2]->str, parts[2]->len);
 }
 

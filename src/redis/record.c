@@ -127,6 +127,9 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 		return error_set(error, TW_INVALID, "a key has 1 to %d bytes", TW_REDIS_KEY_MAX);
 	if (task->at_ms < 0 || task->at_ms > at_ms_max || task->delay > TW_REDIS_DELAY_MAX)
 		return error_set(error, TW_INVALID, "the due time is out of range");
+	if (task->every && (task->every < TW_MILLISECOND || task->every > TW_REDIS_DELAY_MAX ||
+			    task->missed > TW_REDIS_MISSED_ALL))
+		return error_set(error, TW_INVALID, "how often it recurs is out of range");
 	if (task->mode > TW_REDIS_REPLACE || task->method > TW_REDIS_HEAD ||
 	    task->max_attempts > TW_REDIS_ATTEMPTS_MAX || (task->header_count && !task->headers) ||
 	    (task->body_size && !task->body))

@@ -24,23 +24,24 @@ struct script {
 #define SCRIPT_AT_FULL_MEMORY "#!lua flags=allow-oom\n"
 
 /* X(name, keys, repeatable, hints, at_full_memory, shape) */
-#define SCRIPT_LIST(X)                                         \
-	X(add, 3, false, true, false, "[*i]")                  \
-	X(add_many, 1, false, false, false, "[*i]")            \
-	X(cancel, 3, false, false, false, "i")                 \
-	X(move, 3, false, true, false, "i")                    \
-	X(claim, 6, false, false, true, "[dinn[*ss][*s][*n]]") \
-	X(ack, 3, false, false, false, "a")                    \
-	X(extend, 3, true, false, true, "a")                   \
-	X(fail, 5, false, true, true, "a")                     \
-	X(release, 3, false, true, true, "a")                  \
-	X(get, 3, true, false, false, "[*isss]")               \
-	X(list, 3, true, false, false, "[i*ssss]")             \
-	X(count, 6, true, false, false, "[nnnnnin]")           \
-	X(dead_list, 5, true, false, false, "[id[*ss]]")       \
-	X(dead_retry, 5, false, true, false, "i")              \
-	X(dead_drop, 5, false, false, false, "i")              \
-	X(look, 1, true, false, false, "[*i]")                 \
+#define SCRIPT_LIST(X)                                        \
+	X(add, 7, false, true, false, "[*i]")                 \
+	X(every, 7, false, true, false, "i")                  \
+	X(add_many, 1, false, false, false, "[*i]")           \
+	X(cancel, 7, false, true, false, "i")                 \
+	X(move, 3, false, true, false, "i")                   \
+	X(claim, 7, false, true, true, "[dinn[*ss][*s][*n]]") \
+	X(ack, 7, false, true, false, "a")                    \
+	X(extend, 3, true, false, true, "a")                  \
+	X(fail, 7, false, true, true, "a")                    \
+	X(release, 3, false, true, true, "a")                 \
+	X(get, 7, true, false, false, "[*issss]")             \
+	X(list, 7, true, false, false, "[i*sssss]")           \
+	X(count, 7, true, false, false, "[nnnnninn]")         \
+	X(dead_list, 5, true, false, false, "[id[*ss]]")      \
+	X(dead_retry, 5, false, true, false, "i")             \
+	X(dead_drop, 5, false, false, false, "i")             \
+	X(look, 1, true, false, false, "[*i]")                \
 	X(pause, 6, true, true, true, "n")
 
 #define SCRIPT_DECLARE(name, keys, repeatable, hints, at_full_memory, shape) \

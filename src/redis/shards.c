@@ -5,7 +5,16 @@
 
 #include "client.h"
 
-enum { COUNT_NOW, COUNT_TASKS, COUNT_DUE, COUNT_STARTED, COUNT_DEAD, COUNT_NEXT, COUNT_PAUSED };
+enum {
+	COUNT_NOW,
+	COUNT_TASKS,
+	COUNT_DUE,
+	COUNT_STARTED,
+	COUNT_DEAD,
+	COUNT_NEXT,
+	COUNT_PAUSED,
+	COUNT_RECURRING
+};
 
 static void stats_add(struct tw_redis_stats *stats, const redisReply *reply)
 {
@@ -17,6 +26,7 @@ static void stats_add(struct tw_redis_stats *stats, const redisReply *reply)
 	stats->started += (uint64_t)reply->element[COUNT_STARTED]->integer;
 	stats->dead += (uint64_t)reply->element[COUNT_DEAD]->integer;
 	stats->paused += (uint64_t)reply->element[COUNT_PAUSED]->integer;
+	stats->recurring += (uint64_t)reply->element[COUNT_RECURRING]->integer;
 	if (next >= 0 && (!stats->next_ms || next < stats->next_ms))
 		stats->next_ms = next;
 }

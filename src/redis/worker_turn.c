@@ -161,7 +161,8 @@ static void step_claims(struct tw_redis_worker *worker)
 		if (limit > left)
 			break;
 		step = step_begin(worker, STEP_CLAIM, shard);
-		claim_write(step->command, shard->number, limit, worker->options.lease);
+		claim_write(step->command, &worker->redis->space, shard->number, limit,
+			    worker->options.lease);
 		shard->look_at = TW_FOREVER;
 		left -= limit;
 	}

@@ -172,6 +172,27 @@ static void lists_and_stats_show_what_there_is(void **state)
 	assert_int_equal(TWR("ping", "--json"), 0);
 }
 
+static void recurring_tasks_recur(void **state)
+{
+	(void)state;
+	assert_int_equal(TWR("every", "a", "--handler"), 2);
+	assert_int_equal(TWR("add", "a", "--every", "1h", "--handler"), 2);
+	assert_int_equal(TWR("every", "a", "--every", "1h", "--missed", "some"), 2);
+	assert_int_equal(TWR("every", "a", "--every", "1h", "--missed", "skip", "--handler"), 0);
+	assert_int_equal(TWR("get", "a", "--json"), 0);
+	assert_int_equal(said_number("every_ms"), 3600000);
+	assert_member("missed", "skip");
+	assert_int_equal(TWR("get", "a"), 0);
+	assert_true(said("missed: skip"));
+	assert_int_equal(TWR("stats", "--json"), 0);
+	assert_int_equal(said_number("recurring"), 1);
+	assert_int_equal(TWR("cancel", "a"), 0);
+	assert_int_equal(TWR("get", "a"), 0);
+	assert_int_equal(TWR("end", "a"), 0);
+	assert_int_equal(TWR("get", "a"), 1);
+	assert_int_equal(TWR("end", "a"), 1);
+}
+
 static void paused_is_told_by_stats(void **state)
 {
 	(void)state;
@@ -602,6 +623,7 @@ int main(void)
 		PROGRAM_TEST(task_that_no_twr_can_run_is_warned_of),
 		PROGRAM_TEST(lists_and_stats_show_what_there_is),
 		PROGRAM_TEST(paused_is_told_by_stats),
+		PROGRAM_TEST(recurring_tasks_recur),
 		PROGRAM_TEST(unknown_existing_and_leased_tasks_are_1),
 		PROGRAM_TEST(data_comes_from_a_file_or_standard_input),
 		PROGRAM_TEST(wrong_usage_is_2),

@@ -19,21 +19,25 @@
 #include "outcome.h"
 #include "when.h"
 
-#define BIT(number) (1u << (number))
+#define BIT(number) (UINT64_C(1) << (number))
 /* Of the commands that an option is for. */
 enum {
-	ADD = BIT(COMMAND_ADD),
-	TIMED = ADD | BIT(COMMAND_MOVE), /* add and move */
+	RECURRING = BIT(COMMAND_EVERY),
+	ADD = BIT(COMMAND_ADD) | RECURRING,
+	TIMED = ADD | BIT(COMMAND_MOVE),
 	LISTS = BIT(COMMAND_LIST) | BIT(COMMAND_DEAD_LIST),
 	DEAD_ONES = BIT(COMMAND_DEAD_RETRY) | BIT(COMMAND_DEAD_DROP),
-	ONE_TASK = ADD | BIT(COMMAND_CANCEL) | BIT(COMMAND_MOVE) | BIT(COMMAND_GET) | DEAD_ONES,
+	ONE_TASK = ADD | BIT(COMMAND_CANCEL) | BIT(COMMAND_END) | BIT(COMMAND_MOVE) |
+		   BIT(COMMAND_GET) | DEAD_ONES,
 	WORKER = BIT(COMMAND_WORKER),
 	EVERY = BIT(COMMAND_RESUME + 1) - 1
 };
 
 static const char *const commands[][2] = {
 	[COMMAND_ADD] = {"add", "schedule a task"},
-	[COMMAND_CANCEL] = {"cancel", "take it out"},
+	[COMMAND_EVERY] = {"every", "schedule one that recurs, or in the place of one that does"},
+	[COMMAND_CANCEL] = {"cancel", "take it out; of one that recurs this time alone"},
+	[COMMAND_END] = {"end", "take it out, and let it recur no more"},
 	[COMMAND_MOVE] = {"move", "give it another due time"},
 	[COMMAND_GET] = {"get", "show it"},
 	[COMMAND_LIST] = {"list", "show all tasks"},
@@ -55,7 +59,7 @@ typedef bool take_option(void *place, const struct program_option *option, char 
 struct program_option {
 	const char *name;
 	const char *value; /* what it is called in the help; NULL: it has none */
-	unsigned commands;
+	uint64_t commands;
 	const char *help;
 	take_option *take;
 	size_t place;  /* in struct arguments; 0: the whole of it */
@@ -156,6 +160,18 @@ static bool take_method(void *place, const struct program_option *option, char *
 	return false;
 }
 
+static bool take_missed(void *place, const struct program_option *option, char *value)
+{
+	static const char *const names[] = {"one", "skip", "all"};
+	enum tw_redis_missed *missed = place;
+
+	(void)option;
+	for (*missed = TW_REDIS_MISSED_ONE; *missed <= TW_REDIS_MISSED_ALL; ++*missed)
+		if (!strcmp(value, names[*missed]))
+			return true;
+	return false;
+}
+
 static bool take_header(void *place, const struct program_option *option, char *value)
 {
 	struct arguments *arguments = place;
@@ -244,6 +260,10 @@ static const struct program_option table[] = {
 	 TEXT(data)},
 	{"max-attempts", "N", ADD, "until it is dead (8)",
 	 NUMBER(task.max_attempts, 1, TW_REDIS_ATTEMPTS_MAX)},
+	{"every", "TIME", RECURRING, "between the times when it is due; first then, or --at, --in",
+	 DURATION(task.every, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
+	{"missed", "WHAT", RECURRING, "times that it missed: one run for all (one), skip, all",
+	 TAKE(take_missed, task.missed, 0, 0)},
 	{"limit", "N", LISTS, "show no more", NUMBER(limit, 1, UINT32_MAX)},
 	{"all", NULL, DEAD_ONES, "every dead letter", FLAG(all)},
 	{"lease", "TIME", WORKER, "after which a dead worker's tasks run again, 100ms to 1d (30s)",
@@ -271,11 +291,15 @@ enum { TABLE_SIZE = sizeof(table) / sizeof(table[0]), FIRST_OPTION = 256 /* no c
 static bool take_help(void *place, const struct program_option *option, char *value)
 {
 	static const struct {
-		unsigned commands;
+		uint64_t commands;
 		const char *title;
-	} groups[] = {{EVERY, "Every command"},   {ONE_TASK, "One task"},
-		      {TIMED, "add, move"},       {ADD, "add"},
-		      {LISTS, "list, dead list"}, {DEAD_ONES, "dead retry, dead drop"},
+	} groups[] = {{EVERY, "Every command"},
+		      {ONE_TASK, "One task"},
+		      {TIMED, "add, every, move"},
+		      {ADD, "add, every"},
+		      {RECURRING, "every"},
+		      {LISTS, "list, dead list"},
+		      {DEAD_ONES, "dead retry, dead drop"},
 		      {WORKER, "worker"}};
 
 	puts("usage: twr COMMAND [OPTION...] [KEY]\n\n"
@@ -354,10 +378,10 @@ static size_t command_find(struct arguments *arguments, char **words)
 }
 
 /* `used` are the bits of the table's options that were given. */
-static int words_read(struct arguments *arguments, char **words, unsigned used)
+static int words_read(struct arguments *arguments, char **words, uint64_t used)
 {
 	size_t length = command_find(arguments, words);
-	unsigned command = BIT(arguments->command);
+	uint64_t command = BIT(arguments->command);
 	bool timed = false;
 
 	if (!length)
@@ -379,6 +403,10 @@ static int words_read(struct arguments *arguments, char **words, unsigned used)
 		return usage_error("which task? --key is missing");
 	if (arguments->all && arguments->task.key)
 		return usage_error("--all and a key");
+	if (command & RECURRING && !arguments->task.every)
+		return usage_error("how often? --every is missing");
+	if (command & RECURRING && !timed)
+		arguments->task.delay = arguments->task.every;
 	if (command & BIT(COMMAND_MOVE) && !timed)
 		return usage_error("move when? --at or --in is missing");
 	return EXIT_DONE;
@@ -393,7 +421,7 @@ static int option_refuse(int found)
 			   found == ':' ? "has no value" : "takes no value");
 }
 
-static int options_read(struct arguments *arguments, int count, char **texts, unsigned *used)
+static int options_read(struct arguments *arguments, int count, char **texts, uint64_t *used)
 {
 	struct option options[TABLE_SIZE + 1] = {{0}};
 	int found;
@@ -420,7 +448,7 @@ static int options_read(struct arguments *arguments, int count, char **texts, un
 
 int arguments_read(struct arguments *arguments, int count, char **texts)
 {
-	unsigned used = 0;
+	uint64_t used = 0;
 	int exit_code = EXIT_SYSTEM;
 
 	*arguments = (struct arguments){.grace = 30 * TW_SECOND, .count_every = TW_MINUTE};

@@ -18,6 +18,11 @@ static const char *const state_names[] = {
 	[TW_REDIS_WAITING] = "waiting",
 	[TW_REDIS_DEAD] = "dead",
 };
+static const char *const missed_names[] = {
+	[TW_REDIS_MISSED_ONE] = "one",
+	[TW_REDIS_MISSED_SKIP] = "skip",
+	[TW_REDIS_MISSED_ALL] = "all",
+};
 static const char *const end_names[] = {
 	[TW_REDIS_END_DONE] = "done",         [TW_REDIS_END_RETRIED] = "retry",
 	[TW_REDIS_END_DEAD] = "dead",         [TW_REDIS_END_STALE] = "stale",
@@ -106,6 +111,10 @@ static json_t *task_json(const struct tw_redis_info *info)
 	json_object_set_new(object, "attempts", json_integer(info->attempts));
 	json_object_set_new(object, "max_attempts", json_integer(task->max_attempts));
 	json_object_set_new(object, "shard", json_integer(info->shard));
+	if (task->every) {
+		json_object_set_new(object, "every_ms", json_integer(task->every / TW_MILLISECOND));
+		json_object_set_new(object, "missed", json_string(missed_names[task->missed]));
+	}
 	if (info->token)
 		json_object_set_new(object, "token", json_integer((json_int_t)info->token));
 	if (info->state == TW_REDIS_DEAD)
@@ -175,6 +184,9 @@ void show_task(const struct tw_redis_info *info, bool json)
 						  : "due",
 		   time_write(info->due_ms, due));
 	printf("%-9s %u of %u\n", "attempts", info->attempts, task->max_attempts);
+	if (task->every)
+		printf("%-9s %s, missed: %s\n", "every", duration_write(task->every, due),
+		       missed_names[task->missed]);
 	if (info->token)
 		printf("%-9s %" PRIu64 "\n", "token", info->token);
 	if (info->state == TW_REDIS_DEAD)
@@ -215,9 +227,10 @@ void show_stats(const struct tw_redis_stats *stats, bool json)
 		time_write(stats->next_ms, next);
 	if (json) {
 		json_t *object = json_pack(
-			"{s:I, s:I, s:I, s:I, s:b}", "tasks", (json_int_t)stats->tasks, "due",
+			"{s:I, s:I, s:I, s:I, s:I, s:b}", "tasks", (json_int_t)stats->tasks, "due",
 			(json_int_t)stats->due, "started", (json_int_t)stats->started, "dead",
-			(json_int_t)stats->dead, "paused", (int)(stats->paused > 0));
+			(json_int_t)stats->dead, "recurring", (json_int_t)stats->recurring,
+			"paused", (int)(stats->paused > 0));
 
 		if (stats->next_ms)
 			json_set_time(object, "next", stats->next_ms);
@@ -225,9 +238,9 @@ void show_stats(const struct tw_redis_stats *stats, bool json)
 		show_json(object);
 		return;
 	}
-	printf("tasks    %" PRIu64 "\ndue      %" PRIu64 "\nstarted  %" PRIu64 "\ndead     %" PRIu64
-	       "\nnext     %s%s\n",
-	       stats->tasks, stats->due, stats->started, stats->dead, next,
+	printf("tasks    %" PRIu64 "\ndue      %" PRIu64 "\nstarted  %" PRIu64 "\nrecur    %" PRIu64
+	       "\ndead     %" PRIu64 "\nnext     %s%s\n",
+	       stats->tasks, stats->due, stats->started, stats->recurring, stats->dead, next,
 	       stats->paused ? " (paused)" : "");
 }
 

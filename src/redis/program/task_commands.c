@@ -112,6 +112,7 @@ static int sweep_all(struct tw_redis *redis, const struct arguments *arguments, 
 int command_key(struct tw_redis *redis, struct arguments *arguments)
 {
 	static key_call *const calls[] = {[COMMAND_CANCEL] = tw_redis_cancel,
+					  [COMMAND_END] = tw_redis_end,
 					  [COMMAND_DEAD_RETRY] = tw_redis_dead_retry,
 					  [COMMAND_DEAD_DROP] = tw_redis_dead_drop};
 	const struct tw_redis_task *task = &arguments->task;

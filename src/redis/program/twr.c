@@ -11,6 +11,7 @@ typedef int command_run(struct tw_redis *redis, struct arguments *arguments);
 
 static command_run *const commands[] = {
 	[COMMAND_ADD] = command_add,        [COMMAND_CANCEL] = command_key,
+	[COMMAND_EVERY] = command_add,      [COMMAND_END] = command_key,
 	[COMMAND_MOVE] = command_move,      [COMMAND_GET] = command_get,
 	[COMMAND_LIST] = command_list,      [COMMAND_STATS] = command_stats,
 	[COMMAND_DEAD_LIST] = command_list, [COMMAND_DEAD_RETRY] = command_key,

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Recurring tasks: what ends an occurrence sets the next one, whatever it is; times don't drift;
+ * missed ones are as wanted; none is lost or comes twice.
+ */
+#include "support/fixture.h"
+
+#include "support/runs.h"
+#include "support/wait.h"
+
+enum { PERIOD_MS = 100 };
+
+static struct tw_redis_task recurring(const char *key, int64_t at_ms, enum tw_redis_missed missed)
+{
+	return (struct tw_redis_task){.key = key,
+				      .key_size = strlen(key),
+				      .at_ms = at_ms,
+				      .every = PERIOD_MS * TW_MILLISECOND,
+				      .missed = missed};
+}
+
+/* Adds one with that period, from now on; returns when it is due first. */
+static int64_t add_recurring(struct fixture *fixture, const char *key, enum tw_redis_missed missed)
+{
+	struct tw_redis_task task = recurring(key, 0, missed);
+	int64_t due_ms;
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	return due_ms;
+}
+
+static enum tw_status ack(struct fixture *fixture, const struct tw_redis_batch *batch)
+{
+	enum tw_status each;
+
+	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(batch), 1, &each));
+	return each;
+}
+
+static void occurrences_follow_each_other_without_a_drift(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
+	uint64_t token = 0;
+
+	for (int i = 0; i < 8; i++) {
+		struct tw_redis_batch *batch = await_claim(fixture->redis, "a", TW_MINUTE);
+		const struct tw_redis_job *job = only_job(batch);
+
+		assert_int_equal(job->due_ms, first + i * PERIOD_MS);
+		assert_int_equal(job->attempt, 1);
+		assert_true(job->token > token);
+		token = job->token;
+		assert_int_equal(ack(fixture, batch), TW_OK);
+		/* Said twice, it ends nothing else. */
+		assert_int_equal(ack(fixture, batch), TW_REDIS_STALE);
+		tw_redis_batch_free(batch);
+		assert_int_equal(stats_of(fixture->redis).tasks, 1);
+	}
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, first + 8 * PERIOD_MS);
+	assert_int_equal(stats_of(fixture->redis).recurring, 1);
+}
+
+/* When it is due next, after a run that took over ten periods; and the time when that was seen. */
+static struct found after_missed(struct fixture *fixture, enum tw_redis_missed missed,
+				 int64_t *first)
+{
+	struct tw_redis_batch *batch;
+
+	*first = add_recurring(fixture, "a", missed);
+	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	wait_for(10 * PERIOD_MS * TW_MILLISECOND + 50 * TW_MILLISECOND);
+	assert_int_equal(ack(fixture, batch), TW_OK);
+	tw_redis_batch_free(batch);
+	return find_task(fixture->redis, "a");
+}
+
+static void missed_times_are_made_up_for_by_one_run(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+	int64_t first;
+	struct found found = after_missed(fixture, TW_REDIS_MISSED_ONE, &first);
+
+	/* The last of those that were missed. */
+	assert_true(found.due_ms >= first + 10 * PERIOD_MS);
+	assert_true(found.due_ms <= found.now_ms);
+	assert_int_equal((found.due_ms - first) % PERIOD_MS, 0);
+	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	assert_int_equal(only_job(batch)->due_ms, found.due_ms);
+	tw_redis_batch_free(batch);
+}
+
+static void missed_times_are_skipped(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t first;
+	int64_t before;
+	struct found found;
+
+	found = after_missed(fixture, TW_REDIS_MISSED_SKIP, &first);
+	before = found.now_ms;
+	/* It was not due when it was set, which was up to a moment before it was seen. */
+	assert_true(found.due_ms > first + 10 * PERIOD_MS);
+	assert_true(found.due_ms > before - 5 * PERIOD_MS);
+	assert_int_equal((found.due_ms - first) % PERIOD_MS, 0);
+}
+
+static void missed_times_are_all_made_up_for(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t first;
+	struct found found = after_missed(fixture, TW_REDIS_MISSED_ALL, &first);
+
+	assert_int_equal(found.due_ms, first + PERIOD_MS);
+}
+
+/* What a program does at each of its starts. */
+static void same_beginning_in_the_past_means_the_same_times(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
+	int64_t now_ms = stats_of(fixture->redis).now_ms;
+	int64_t due_ms[2];
+
+	task.every = TW_HOUR;
+	task.at_ms = now_ms - 10 * TW_HOUR / TW_MILLISECOND - 1000;
+	for (int i = 0; i < 2; i++) {
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms[i]));
+		assert_int_equal(due_ms[i], task.at_ms + 11 * TW_HOUR / TW_MILLISECOND);
+		assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms[i]);
+	}
+	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+	task.mode = TW_REDIS_NEW;
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_EXISTS);
+	task.key = "b";
+	task.mode = TW_REDIS_REPLACE;
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_NOT_FOUND);
+	assert_int_equal(stats_of(fixture->redis).recurring, 1);
+}
+
+static void cancelled_occurrence_is_followed_by_the_next(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
+	int64_t due_ms;
+
+	task.every = TW_HOUR;
+	task.delay = TW_MINUTE;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms + TW_HOUR / TW_MILLISECOND);
+	assert_int_equal(tw_redis_end(fixture->redis, "a", 1), TW_OK);
+	assert_int_equal(tw_redis_end(fixture->redis, "a", 1), TW_NOT_FOUND);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+	assert_int_equal(stats_of(fixture->redis).recurring, 0);
+}
+
+/* A move is of this occurrence: the times after it stay. */
+static void moved_occurrence_moves_no_other(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
+	struct tw_redis_batch *batch;
+	int64_t due_ms;
+
+	task.every = TW_HOUR;
+	task.delay = TW_MINUTE;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
+	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	assert_int_equal(ack(fixture, batch), TW_OK);
+	tw_redis_batch_free(batch);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms + TW_HOUR / TW_MILLISECOND);
+}
+
+static void ended_while_it_runs_it_is_the_last(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+
+	add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
+	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	assert_int_equal(tw_redis_end(fixture->redis, "a", 1), TW_RUNNING);
+	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+	assert_int_equal(ack(fixture, batch), TW_OK);
+	tw_redis_batch_free(batch);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+static void dead_occurrence_is_followed_by_the_next(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
+	struct tw_redis_batch *batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	struct found found;
+
+	assert_ok(fixture->redis,
+		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "hopeless", NULL));
+	tw_redis_batch_free(batch);
+	assert_string_equal(find_dead(fixture->redis, "a").reason, "hopeless");
+	found = find_task(fixture->redis, "a");
+	assert_int_equal(found.due_ms, first + PERIOD_MS);
+	assert_int_equal(found.attempts, 0);
+	/* The key has a task: the letter is not made one. */
+	assert_int_equal(tw_redis_dead_retry(fixture->redis, "a", 1), TW_EXISTS);
+}
+
+/* A retry is of the same occurrence. */
+static void failed_occurrence_keeps_its_time(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
+	struct tw_redis_batch *batch = await_claim(fixture->redis, "a", TW_MINUTE);
+
+	assert_ok(fixture->redis, tw_redis_fail(fixture->redis, only_job(batch), 1,
+						250 * TW_MILLISECOND, "", NULL));
+	tw_redis_batch_free(batch);
+	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	assert_int_equal(only_job(batch)->attempt, 2);
+	assert_int_equal(ack(fixture, batch), TW_OK);
+	tw_redis_batch_free(batch);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, first + PERIOD_MS);
+}
+
+/* Its worker died, in its last attempt. */
+static void buried_occurrence_is_followed_by_the_next(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
+	int64_t first;
+
+	task.every = TW_HOUR;
+	task.max_attempts = 1;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &first));
+	tw_redis_batch_free(await_claim(fixture->redis, "a", 10 * TW_MILLISECOND));
+	wait_for(30 * TW_MILLISECOND);
+	assert_nothing_due(fixture->redis, "a");
+	assert_int_equal(find_dead(fixture->redis, "a").status, TW_OK);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, first + TW_HOUR / TW_MILLISECOND);
+}
+
+static void overtaken_run_sets_nothing(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ALL);
+	struct tw_redis_batch *late;
+	struct tw_redis_batch *now;
+	int64_t first;
+
+	task.every = TW_HOUR;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &first));
+	late = await_claim(fixture->redis, "a", 10 * TW_MILLISECOND);
+	wait_for(30 * TW_MILLISECOND);
+	now = await_claim(fixture->redis, "a", TW_MINUTE);
+	assert_int_equal(ack(fixture, late), TW_REDIS_STALE);
+	assert_int_equal(find_task(fixture->redis, "a").state, TW_REDIS_LEASED);
+	assert_int_equal(ack(fixture, now), TW_OK);
+	assert_int_equal(ack(fixture, late), TW_REDIS_STALE);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, first + TW_HOUR / TW_MILLISECOND);
+	tw_redis_batch_free(late);
+	tw_redis_batch_free(now);
+}
+
+static void plain_task_takes_the_place_of_a_recurring_one(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+
+	add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
+	add_task(fixture->redis, "a", 0);
+	assert_int_equal(stats_of(fixture->redis).recurring, 0);
+	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	assert_int_equal(ack(fixture, batch), TW_OK);
+	tw_redis_batch_free(batch);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+/* In the order in which they are given, also of one key. */
+static void many_are_added_with_others(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct tw_redis_task once = {.key = "a", .key_size = 1, .delay = TW_HOUR};
+	struct tw_redis_task tasks[5] = {once, recurring("a", 0, TW_REDIS_MISSED_ONE), once,
+					 recurring("b", 0, TW_REDIS_MISSED_ONE), once};
+	enum tw_status each[5];
+
+	tasks[4].key = "b";
+	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 4, each));
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(each[i], TW_OK);
+	assert_int_equal(stats_of(fixture->redis).tasks, 2);
+	assert_int_equal(stats_of(fixture->redis).recurring, 1);
+	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 5, NULL));
+	assert_int_equal(stats_of(fixture->redis).recurring, 0);
+	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks + 1, 1, NULL));
+	assert_int_equal(stats_of(fixture->redis).recurring, 1);
+}
+
+static bool told_each(void *context, const struct tw_redis_info *info)
+{
+	*(struct tw_redis_task *)context = info->task;
+	return false;
+}
+
+static void listings_tell_how_it_recurs(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task told;
+
+	for (enum tw_redis_missed missed = 0; missed <= TW_REDIS_MISSED_ALL; missed++) {
+		add_recurring(fixture, "a", missed);
+		assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, told_each, &told));
+		assert_int_equal(told.every, PERIOD_MS * TW_MILLISECOND);
+		assert_int_equal(told.missed, missed);
+		assert_ok(fixture->redis, tw_redis_each(fixture->redis, told_each, &told));
+		assert_int_equal(told.every, PERIOD_MS * TW_MILLISECOND);
+		assert_int_equal(told.missed, missed);
+	}
+	add_task(fixture->redis, "a", TW_HOUR);
+	assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, told_each, &told));
+	assert_int_equal(told.every, 0);
+}
+
+static void bad_recurrences_are_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	static const tw_duration bad[] = {1, TW_MILLISECOND - 1, -1, TW_REDIS_DELAY_MAX + 1,
+					  TW_FOREVER};
+	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		task.every = bad[i];
+		assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+	}
+	task.every = TW_SECOND;
+	task.missed = TW_REDIS_MISSED_ALL + 1;
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_end(fixture->redis, "", 0), TW_INVALID);
+	assert_int_equal(tw_redis_end(NULL, "a", 1), TW_INVALID);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+/* Redis says itself when the next one is due: no worker waits for its next look. */
+static void worker_runs_each_occurrence_once_and_never_early(void **state)
+{
+	enum { RUNS = 10 };
+	struct fixture *fixture = *state;
+	struct tw_redis_worker_options options = {.poll = 10 * TW_SECOND};
+	struct tw_redis_worker *worker;
+	struct runs runs;
+	int64_t first;
+
+	runs_init(&runs, 1000);
+	runs_attach(&runs, &options);
+	worker = worker_start(&fixture->options, &options);
+	first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
+	WAIT_UNTIL(ends_count(&runs) >= RUNS);
+	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
+	tw_redis_worker_destroy(worker);
+	for (int i = 0; i < RUNS; i++) {
+		struct run_seen run = run_of(&runs, "a", (size_t)i);
+
+		assert_int_equal(run.due_ms, first + i * PERIOD_MS);
+		assert_int_equal(run.attempt, 1);
+		assert_true(run.lateness >= 0);
+	}
+	assert_true(run_of(&runs, "a", RUNS - 1).began - run_of(&runs, "a", 0).began <
+		    9 * TW_SECOND);
+	runs_free(&runs);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(occurrences_follow_each_other_without_a_drift),
+		FIXTURE_TEST(missed_times_are_made_up_for_by_one_run),
+		FIXTURE_TEST(missed_times_are_skipped),
+		FIXTURE_TEST(missed_times_are_all_made_up_for),
+		FIXTURE_TEST(same_beginning_in_the_past_means_the_same_times),
+		FIXTURE_TEST(cancelled_occurrence_is_followed_by_the_next),
+		FIXTURE_TEST(moved_occurrence_moves_no_other),
+		FIXTURE_TEST(ended_while_it_runs_it_is_the_last),
+		FIXTURE_TEST(dead_occurrence_is_followed_by_the_next),
+		FIXTURE_TEST(failed_occurrence_keeps_its_time),
+		FIXTURE_TEST(buried_occurrence_is_followed_by_the_next),
+		FIXTURE_TEST(overtaken_run_sets_nothing),
+		FIXTURE_TEST(plain_task_takes_the_place_of_a_recurring_one),
+		FIXTURE_TEST(many_are_added_with_others),
+		FIXTURE_TEST(listings_tell_how_it_recurs),
+		FIXTURE_TEST(bad_recurrences_are_refused),
+		FIXTURE_TEST(worker_runs_each_occurrence_once_and_never_early),
+	};
+
+	return FIXTURE_RUN(tests);
+}
