@@ -368,6 +368,23 @@ TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis
 TW_API enum tw_status tw_redis_pause(struct tw_redis *redis);
 TW_API enum tw_status tw_redis_resume(struct tw_redis *redis);
 
+/* How much of a namespace its workers do, all together; 0: no limit. */
+struct tw_redis_limits {
+	unsigned running;    /* tasks on lease with workers at a time */
+	unsigned per_second; /* tasks taken; up to a tenth of that at once */
+};
+
+/*
+ * Sets the limits; workers hear of it at once, else within 10 s. They are kept exactly, by the
+ * clock of the one node that has the namespace's own keys: a worker asks there before it claims,
+ * which costs it a round trip, and what a worker had that died is free again when its leases would
+ * have ended. tw_redis_claim is not bound by them. TW_OK; TW_INVALID: no limits given.
+ */
+TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis,
+					  const struct tw_redis_limits *limits);
+/* TW_OK; TW_INVALID: nothing to fill. */
+TW_API enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits);
+
 /* As tw_redis_each, for dead letters, in no order. They stay until they are retried or dropped. */
 TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,
 					 void *context);

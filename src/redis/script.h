@@ -42,7 +42,9 @@ struct script {
 	X(dead_retry, 5, false, true, false, "i")             \
 	X(dead_drop, 5, false, false, false, "i")             \
 	X(look, 1, true, false, false, "[*i]")                \
-	X(pause, 6, true, true, true, "n")
+	X(pause, 6, true, true, true, "n")                    \
+	X(limits, 1, true, false, true, "[nn]")               \
+	X(permit, 1, true, false, true, "[ii]")
 
 #define SCRIPT_DECLARE(name, keys, repeatable, hints, at_full_memory, shape) \
 	extern const char script_##name##_digest[];                          \

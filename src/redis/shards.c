@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls about all shards at once, in one round trip to each node: counts, pausing. */
+/* The calls about a whole namespace: counts and pausing, in one round trip to each node; limits. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,4 +80,38 @@ enum tw_status tw_redis_pause(struct tw_redis *redis)
 enum tw_status tw_redis_resume(struct tw_redis *redis)
 {
 	return redis ? shards_run(redis, &script_pause, "0", NULL) : TW_INVALID;
+}
+
+/* Sets them, if `limits` is not NULL; *found (NULL: it is not wanted) becomes what they are. */
+static enum tw_status limits_call(struct tw_redis *redis, const struct tw_redis_limits *limits,
+				  struct tw_redis_limits *found)
+{
+	struct call *call = redis ? call_begin(&redis->calls) : NULL;
+	enum tw_status status;
+
+	if (!call)
+		return redis ? TW_NO_MEMORY : TW_INVALID;
+	command_begin(&call->command, &script_limits, SHARD_NONE);
+	if (limits) {
+		command_number(&call->command, limits->running);
+		command_number(&call->command, limits->per_second);
+		command_text(&call->command, redis->space.channel);
+		command_number(&call->command, redis->space.shards);
+	}
+	status = call_ask(redis, call);
+	if (status == TW_OK && found) {
+		found->running = (unsigned)command_integer(&call->command, 0, 0);
+		found->per_second = (unsigned)command_integer(&call->command, 1, 0);
+	}
+	return call_end(&redis->calls, call, status);
+}
+
+enum tw_status tw_redis_set_limits(struct tw_redis *redis, const struct tw_redis_limits *limits)
+{
+	return limits ? limits_call(redis, limits, NULL) : TW_INVALID;
+}
+
+enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits)
+{
+	return limits ? limits_call(redis, NULL, limits) : TW_INVALID;
 }

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { TAG_SIZE = TW_REDIS_NAMESPACE_MAX + 24 };
+
 /* CCITT polynomial, highest bit first, as XMODEM has it; four bits at a time. */
 uint16_t crc16(const void *data, size_t size)
 {
@@ -38,26 +40,34 @@ unsigned space_shard(const struct space *space, const void *key, size_t key_size
 	return crc16(key, key_size) % space->shards;
 }
 
+/* The text in braces. */
+static size_t tag_write(const struct space *space, unsigned shard, char *text, size_t room)
+{
+	return (size_t)(shard == SHARD_NONE ? snprintf(text, room, "tw/%s", space->name)
+					    : snprintf(text, room, "tw/%s/%u", space->name, shard));
+}
+
 unsigned space_slot(const struct space *space, unsigned shard)
 {
-	char tag[TW_REDIS_NAMESPACE_MAX + 24];
-	int size = snprintf(tag, sizeof(tag), "tw/%s/%u", space->name, shard);
+	char tag[TAG_SIZE];
 
-	return crc16(tag, (size_t)size) % SLOTS;
+	return crc16(tag, tag_write(space, shard, tag, sizeof(tag))) % SLOTS;
 }
 
 void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 		      struct buffer *buffer)
 {
-	static const char *const names[] = {"due",  "body",  "run",  "token",
-					    "dead", "pause", "every"};
-	char key[TW_REDIS_NAMESPACE_MAX + 32];
-	int tag = snprintf(key, sizeof(key), "{tw/%s/%u}", space->name, shard);
+	static const char *const of_shard[] = {"due",  "body",  "run",  "token",
+					       "dead", "pause", "every"};
+	static const char *const of_namespace[] = {"limits"};
+	const char *const *names = shard == SHARD_NONE ? of_namespace : of_shard;
+	char tag[TAG_SIZE];
+	char key[TAG_SIZE + 16];
 
+	tag_write(space, shard, tag, sizeof(tag));
 	for (unsigned i = 0; i < count; i++) {
-		size_t size = strlen(names[i]);
+		int size = snprintf(key, sizeof(key), "{%s}%s", tag, names[i]);
 
-		memcpy(key + tag, names[i], size);
-		buffer_bulk(buffer, key, (size_t)tag + size);
+		buffer_bulk(buffer, key, (size_t)size);
 	}
 }

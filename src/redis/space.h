@@ -3,6 +3,7 @@
 #ifndef TIMINGWHEEL_REDIS_SPACE_H
 #define TIMINGWHEEL_REDIS_SPACE_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,8 @@
 #include "buffer.h"
 
 enum { SLOTS = 16384 }; /* of a cluster */
+/* In place of a shard: the keys are the namespace's own. */
+#define SHARD_NONE UINT_MAX
 
 struct space {
 	char name[TW_REDIS_NAMESPACE_MAX + 1];
@@ -25,7 +28,7 @@ unsigned space_shard(const struct space *space, const void *key, size_t key_size
 unsigned space_slot(const struct space *space, unsigned shard);
 
 /* Writes the first `count` keys of the shard as arguments: due, body, run, token, dead, pause,
- * every. */
+ * every; of the namespace: limits. */
 void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 		      struct buffer *buffer);
 

@@ -22,7 +22,8 @@ enum step_kind {
 	STEP_ENDS,
 	STEP_EXTEND = STEP_ENDS,
 	STEP_CLAIM,
-	STEP_LOOK, /* at all shards at once; its shard is the first */
+	STEP_PERMIT, /* how many may be claimed; its shard is any */
+	STEP_LOOK,   /* at all shards at once; its shard is the first */
 	STEP_KINDS
 };
 
@@ -48,6 +49,19 @@ struct step {
 	struct command *command;
 	struct list leases;
 	struct run_list runs;
+	size_t limit; /* of a claim */
+};
+
+/* What the namespace's limits allow. Main thread only. */
+struct permits {
+	uint64_t name; /* the worker's, there */
+	bool limited;  /* as far as is known; at first it is */
+	bool due;      /* to be asked for whatever there is */
+	bool waiting;  /* fewer were given than wanted, a moment ago */
+	size_t left;   /* so many may be claimed */
+	size_t asked;  /* it had so many when it asked */
+	size_t told;   /* it has so many, with those that were given, by its last word */
+	struct tw_timer timer;
 };
 
 enum { LANE_CALLBACKS, LANE_HANDLERS, LANES }; /* the number is run.by_handler */
@@ -79,6 +93,7 @@ struct tw_redis_worker {
 	unsigned shard_count;
 	struct tw_timer look; /* at all shards, without a hint */
 	bool look_is_due;
+	struct permits permits;
 	unsigned first_shard;     /* where claiming begins next */
 	struct command *commands; /* STEP_KINDS for each shard, and their steps */
 	struct step *steps;

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "worker_permits.h"
 #include "worker_runs.h"
 #include "worker_shards.h"
 #include "worker_turn.h"
@@ -48,6 +49,8 @@ static bool hear(struct tw_redis_worker *worker)
 		any = true;
 		if (shard < worker->shard_count)
 			shard_look_in(&worker->shards[shard], wait);
+		else
+			worker->permits.due = true;
 	}
 	if (hints_are_connected(&worker->hints) == was_connected)
 		return any;
@@ -192,6 +195,7 @@ void *worker_thread(void *argument)
 		any = collect(worker);
 		any |= hear(worker);
 		if (stop_go_on(worker)) {
+			permits_leave(worker);
 			show_stats(worker);
 			stop_answer(worker, true);
 			return NULL;

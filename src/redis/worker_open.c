@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "worker_loop.h"
+#include "worker_permits.h"
 
 enum { TICKS = 512, HANDLERS_MAX = 256, CALLBACKS_MAX = 1024 };
 static const tw_duration tick = 500 * TW_MICROSECOND;
@@ -84,6 +85,7 @@ static enum tw_status tables_create(struct tw_redis_worker *worker)
 	if (getrandom(&worker->random, sizeof(worker->random), GRND_NONBLOCK) < 0)
 		worker->random = (uint64_t)clock_read_real(CLOCK_MONOTONIC);
 	worker->random |= 1;
+	permits_init(worker);
 	return TW_OK;
 }
 

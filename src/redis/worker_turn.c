@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "worker_permits.h"
 #include "worker_runs.h"
 #include "worker_shards.h"
 
@@ -139,18 +140,13 @@ static size_t claim_limit(const struct tw_redis_worker *worker, const struct sha
 	return limit < worker->options.batch ? limit : worker->options.batch;
 }
 
-static void step_claims(struct tw_redis_worker *worker)
+/* Of that many shards that are due, so many tasks at most. */
+static void step_claims(struct tw_redis_worker *worker, size_t due, size_t room)
 {
-	size_t room = worker_room(worker);
 	size_t left = room;
 	unsigned count = worker->shard_count;
-	size_t due = 0;
 	unsigned i;
 
-	for (i = 0; i < count && room; i++)
-		due += shard_wants_claim(&worker->shards[i]);
-	if (!due)
-		return;
 	for (i = 0; i < count; i++) {
 		struct shard *shard = &worker->shards[(worker->first_shard + i) % count];
 		size_t limit = claim_limit(worker, shard, room, room / due);
@@ -161,12 +157,32 @@ static void step_claims(struct tw_redis_worker *worker)
 		if (limit > left)
 			break;
 		step = step_begin(worker, STEP_CLAIM, shard);
+		step->limit = limit;
+		permits_take(worker, limit);
 		claim_write(step->command, &worker->redis->space, shard->number, limit,
 			    worker->options.lease);
 		shard->look_at = TW_FOREVER;
 		left -= limit;
 	}
 	worker->first_shard = (worker->first_shard + i) % count;
+}
+
+/* Asks how many may be claimed, or claims. */
+static void step_take(struct tw_redis_worker *worker)
+{
+	size_t due = 0;
+	size_t room;
+
+	for (unsigned i = 0; i < worker->shard_count; i++)
+		due += shard_wants_claim(&worker->shards[i]);
+	room = due ? worker_room(worker) : 0;
+	if (permits_are_due(worker, room)) {
+		struct step *step = step_begin(worker, STEP_PERMIT, &worker->shards[0]);
+
+		permits_write(worker, step->command, room);
+	} else if (permits_of(worker, room)) {
+		step_claims(worker, due, permits_of(worker, room));
+	}
 }
 
 static void step_look(struct tw_redis_worker *worker)
@@ -230,6 +246,7 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 		shard_look_in(step->shard, 0);
 		return;
 	}
+	permits_give_back(worker, step->limit - batch->count);
 	worker->stats.claims++;
 	worker->stats.claimed += batch->count;
 	worker->stats.buried += batch->buried;
@@ -309,6 +326,10 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 		look_read(worker, step);
 		return;
 	}
+	if (step->kind == STEP_PERMIT) {
+		permits_read(worker, step->command);
+		return;
+	}
 	if (step->command->status == TW_OK)
 		step->shard->backoff = 0;
 	else if (!step->shard->blocked)
@@ -335,7 +356,7 @@ bool worker_turn(struct tw_redis_worker *worker)
 		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)
 			step_tell(worker, shard, kind);
 	}
-	step_claims(worker);
+	step_take(worker);
 	step_look(worker);
 	if (!worker->step_count)
 		return false;

@@ -193,6 +193,22 @@ static void recurring_tasks_recur(void **state)
 	assert_int_equal(TWR("end", "a"), 1);
 }
 
+static void limits_are_set_and_shown(void **state)
+{
+	(void)state;
+	assert_int_equal(TWR("limits"), 0);
+	assert_true(said("running     no limit"));
+	assert_int_equal(TWR("limits", "--running", "7"), 0);
+	assert_int_equal(TWR("limits", "--json"), 0);
+	assert_int_equal(said_number("running"), 7);
+	assert_int_equal(said_number("per_second"), 0);
+	assert_int_equal(TWR("limits", "--per-second", "100"), 0);
+	assert_int_equal(TWR("limits"), 0);
+	assert_true(said("running     no limit") && said("per second  100"));
+	assert_int_equal(TWR("limits", "--running", "-1"), 2);
+	assert_int_equal(TWR("add", "a", "--running", "1"), 2);
+}
+
 static void paused_is_told_by_stats(void **state)
 {
 	(void)state;
@@ -623,6 +639,7 @@ int main(void)
 		PROGRAM_TEST(task_that_no_twr_can_run_is_warned_of),
 		PROGRAM_TEST(lists_and_stats_show_what_there_is),
 		PROGRAM_TEST(paused_is_told_by_stats),
+		PROGRAM_TEST(limits_are_set_and_shown),
 		PROGRAM_TEST(recurring_tasks_recur),
 		PROGRAM_TEST(unknown_existing_and_leased_tasks_are_1),
 		PROGRAM_TEST(data_comes_from_a_file_or_standard_input),

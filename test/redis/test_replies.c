@@ -146,6 +146,13 @@ static enum tw_status call_dead_drop(void)
 	return tw_redis_dead_drop(redis, "a", 1);
 }
 
+static enum tw_status call_limits(void)
+{
+	struct tw_redis_limits limits;
+
+	return tw_redis_get_limits(redis, &limits);
+}
+
 static enum tw_status call_pause(void)
 {
 	return tw_redis_pause(redis);
@@ -212,6 +219,7 @@ static const struct {
 	     {"dead_retry", call_dead_retry, "i-"},
 	     {"dead_drop", call_dead_drop, "i-"},
 	     {"pause", call_pause, "i"},
+	     {"limits", call_limits, "2"},
 	     {"claim", call_claim, "c"},
 	     {"ack", call_ack, "o"},
 	     {"extend", call_extend, "o"},
@@ -245,7 +253,8 @@ static const struct {
 	{' ', "*1\r\n*0\r\n"},
 	{' ', "*1\r\n*-1\r\n"},
 	{' ', "*1\r\n-ERR inside\r\n"},
-	{' ', "*2\r\n:1\r\n:1\r\n"},
+	{'2', "*2\r\n:1\r\n:1\r\n"},
+	{' ', "*2\r\n:1\r\n:-1\r\n"},
 	{'3', "*3\r\n:1\r\n:1\r\n:1\r\n"},
 	{' ', "*3\r\n:1\r\n:1\r\n$1\r\n1\r\n"},
 	{' ', "*4\r\n:1\r\n$-1\r\n$-1\r\n$-1\r\n"},
@@ -474,8 +483,8 @@ static void random_replies_crash_nothing(void **state)
 		&script_add,    &script_add,        &script_cancel,    &script_move,
 		&script_get,    &script_list,       &script_dead_list, &script_count,
 		&script_count,  &script_dead_retry, &script_dead_drop, &script_pause,
-		&script_claim,  &script_ack,        &script_extend,    &script_fail,
-		&script_release};
+		&script_limits, &script_claim,      &script_ack,       &script_extend,
+		&script_fail,   &script_release};
 	struct random random = random_from(seed_choose(), 0);
 	size_t fine = 0;
 
@@ -500,24 +509,33 @@ static void worker_outlives_random_replies(void **state)
 	struct random random = random_from(seed_choose(), 1);
 	static const char idle[] = "*7\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n"
 				   "*0\r\n*0\r\n*0\r\n";
+	static const char no_limits[] = "*2\r\n:-1\r\n:-1\r\n";
+	static const struct script *const scripts[] = {&script_claim, &script_ack, &script_permit,
+						       &script_claim};
 	struct tw_redis_worker_stats before;
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
 	struct runs runs;
+	int tries = 0;
 
 	(void)state;
 	runs_init(&runs, 100);
 	runs_attach(&runs, &options);
 	worker = worker_start(&redis_options, &options);
 	for (int i = 0; i < ROUNDS; i++) {
-		set_random_reply(&random, random_once_in(&random, 4) ? &script_ack : &script_claim);
+		set_random_reply(&random, scripts[random_below(&random, 4)]);
 		wait_for(5 * TW_MILLISECOND);
 	}
-	set_reply(idle, sizeof(idle) - 1);
-	/* It goes on. */
+	/* It goes on: it hears that there are no limits, and claims. */
 	assert_int_equal(tw_redis_worker_get_stats(worker, &before), TW_OK);
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK &&
-		   stats.claims > before.claims);
+	do {
+		assert_in_range(++tries, 1, 100);
+		set_reply(no_limits, sizeof(no_limits) - 1);
+		wait_for(150 * TW_MILLISECOND);
+		set_reply(idle, sizeof(idle) - 1);
+		wait_for(150 * TW_MILLISECOND);
+		assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+	} while (stats.claims == before.claims);
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 	runs_free(&runs);

@@ -30,7 +30,8 @@ enum {
 	ONE_TASK = ADD | BIT(COMMAND_CANCEL) | BIT(COMMAND_END) | BIT(COMMAND_MOVE) |
 		   BIT(COMMAND_GET) | DEAD_ONES,
 	WORKER = BIT(COMMAND_WORKER),
-	EVERY = BIT(COMMAND_RESUME + 1) - 1
+	LIMITS = BIT(COMMAND_LIMITS),
+	EVERY = BIT(COMMAND_LIMITS + 1) - 1
 };
 
 static const char *const commands[][2] = {
@@ -49,6 +50,7 @@ static const char *const commands[][2] = {
 	[COMMAND_PING] = {"ping", "is Redis there?"},
 	[COMMAND_PAUSE] = {"pause", "have workers take no more of the namespace"},
 	[COMMAND_RESUME] = {"resume", "have them go on"},
+	[COMMAND_LIMITS] = {"limits", "show or set how much they do, all together"},
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
@@ -264,6 +266,10 @@ static const struct program_option table[] = {
 	 DURATION(task.every, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
 	{"missed", "WHAT", RECURRING, "times that it missed: one run for all (one), skip, all",
 	 TAKE(take_missed, task.missed, 0, 0)},
+	{"running", "N", LIMITS, "tasks at a time (0, or not given: no limit)",
+	 NUMBER(limits.running, 0, UINT32_MAX)},
+	{"per-second", "N", LIMITS, "tasks a second, likewise",
+	 NUMBER(limits.per_second, 0, UINT32_MAX)},
 	{"limit", "N", LISTS, "show no more", NUMBER(limit, 1, UINT32_MAX)},
 	{"all", NULL, DEAD_ONES, "every dead letter", FLAG(all)},
 	{"lease", "TIME", WORKER, "after which a dead worker's tasks run again, 100ms to 1d (30s)",
@@ -293,13 +299,10 @@ static bool take_help(void *place, const struct program_option *option, char *va
 	static const struct {
 		uint64_t commands;
 		const char *title;
-	} groups[] = {{EVERY, "Every command"},
-		      {ONE_TASK, "One task"},
-		      {TIMED, "add, every, move"},
-		      {ADD, "add, every"},
-		      {RECURRING, "every"},
-		      {LISTS, "list, dead list"},
-		      {DEAD_ONES, "dead retry, dead drop"},
+	} groups[] = {{EVERY, "Every command"},    {ONE_TASK, "One task"},
+		      {TIMED, "add, every, move"}, {ADD, "add, every"},
+		      {RECURRING, "every"},        {LIMITS, "limits"},
+		      {LISTS, "list, dead list"},  {DEAD_ONES, "dead retry, dead drop"},
 		      {WORKER, "worker"}};
 
 	puts("usage: twr COMMAND [OPTION...] [KEY]\n\n"
@@ -393,6 +396,7 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 		if (!(table[i].commands & command))
 			return usage_error("--%s is not for this command", table[i].name);
 		timed = timed || table[i].commands == TIMED;
+		arguments->limits_given |= table[i].commands == LIMITS;
 	}
 	if (*words && command & ONE_TASK && !arguments->task.key &&
 	    take_key(&arguments->task, NULL, *words))

@@ -22,7 +22,8 @@ enum command_name {
 	COMMAND_WORKER,
 	COMMAND_PING,
 	COMMAND_PAUSE,
-	COMMAND_RESUME
+	COMMAND_RESUME,
+	COMMAND_LIMITS
 };
 
 struct arguments {
@@ -40,6 +41,8 @@ struct arguments {
 	bool handler;     /* --handler: no callback is meant */
 	bool all;         /* dead letters: every one */
 	unsigned limit;   /* of a list; 0: none */
+	struct tw_redis_limits limits;
+	bool limits_given;
 
 	struct tw_redis_worker_options worker;
 	tw_duration grace;

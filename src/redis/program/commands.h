@@ -18,6 +18,7 @@ int command_list(struct tw_redis *redis, struct arguments *arguments);
 int command_stats(struct tw_redis *redis, struct arguments *arguments);
 /* pause, resume */
 int command_pause(struct tw_redis *redis, struct arguments *arguments);
+int command_limits(struct tw_redis *redis, struct arguments *arguments);
 int command_ping(struct tw_redis *redis, struct arguments *arguments);
 
 /* worker_command.c: opens its own connections. */

@@ -48,6 +48,33 @@ int command_pause(struct tw_redis *redis, struct arguments *arguments)
 									  : tw_redis_resume(redis));
 }
 
+static void show_limit(const char *name, unsigned limit)
+{
+	if (limit)
+		printf("%-11s %u\n", name, limit);
+	else
+		printf("%-11s no limit\n", name);
+}
+
+int command_limits(struct tw_redis *redis, struct arguments *arguments)
+{
+	struct tw_redis_limits *limits = &arguments->limits;
+	int exit_code = outcome_of_call(redis, arguments->limits_given
+						       ? tw_redis_set_limits(redis, limits)
+						       : tw_redis_get_limits(redis, limits));
+
+	if (exit_code != EXIT_DONE || arguments->limits_given)
+		return exit_code;
+	if (arguments->json) {
+		show_json(json_pack("{s:I, s:I}", "running", (json_int_t)limits->running,
+				    "per_second", (json_int_t)limits->per_second));
+		return exit_code;
+	}
+	show_limit("running", limits->running);
+	show_limit("per second", limits->per_second);
+	return exit_code;
+}
+
 int command_ping(struct tw_redis *redis, struct arguments *arguments)
 {
 	tw_duration took;

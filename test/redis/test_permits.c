@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* A namespace's limits: how many tasks may run, how many a second, over all its workers. */
+#include "support/fixture.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "support/runs.h"
+#include "support/wait.h"
+
+/* What the handlers of all workers of a test do together. Relaxed: counts alone. */
+struct crowd {
+	_Atomic int running;
+	_Atomic int most;
+	_Atomic int done;
+	tw_duration takes;
+};
+
+static enum tw_redis_outcome join_crowd(void *context, const struct tw_redis_job *job,
+					struct tw_redis_verdict *verdict)
+{
+	struct crowd *crowd = context;
+	int running = atomic_fetch_add_explicit(&crowd->running, 1, memory_order_relaxed) + 1;
+	int most = atomic_load_explicit(&crowd->most, memory_order_relaxed);
+
+	(void)job;
+	(void)verdict;
+	while (running > most &&
+	       !atomic_compare_exchange_weak_explicit(&crowd->most, &most, running,
+						      memory_order_relaxed, memory_order_relaxed))
+		;
+	wait_for(crowd->takes);
+	atomic_fetch_sub_explicit(&crowd->running, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&crowd->done, 1, memory_order_relaxed);
+	return TW_REDIS_DONE;
+}
+
+static int done(struct crowd *crowd)
+{
+	return atomic_load_explicit(&crowd->done, memory_order_relaxed);
+}
+
+static struct tw_redis_worker *start(struct fixture *fixture, struct crowd *crowd)
+{
+	const struct tw_redis_worker_options options = {
+		.context = crowd, .handler = join_crowd, .handlers = 8, .lease = 3 * TW_SECOND};
+
+	return worker_start(&fixture->options, &options);
+}
+
+static void stop(struct tw_redis_worker *worker)
+{
+	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+}
+
+static void set_limits(struct fixture *fixture, unsigned running, unsigned per_second)
+{
+	const struct tw_redis_limits limits = {running, per_second};
+
+	assert_ok(fixture->redis, tw_redis_set_limits(fixture->redis, &limits));
+}
+
+static long long workers_told(struct fixture *fixture)
+{
+	return redis_server_number(&fixture->server, "HLEN {tw/%s}running", fixture->name_space);
+}
+
+static void no_more_run_than_may(void **state)
+{
+	enum { COUNT = 60, MOST = 3 };
+	struct fixture *fixture = *state;
+	struct crowd crowd = {.takes = 10 * TW_MILLISECOND};
+	struct tw_redis_worker *workers[2];
+
+	set_limits(fixture, MOST, 0);
+	for (int i = 0; i < 2; i++)
+		workers[i] = start(fixture, &crowd);
+	add_tasks(fixture->redis, COUNT, 0, 0);
+	WAIT_UNTIL(done(&crowd) == COUNT);
+	assert_in_range(crowd.most, 1, MOST);
+	for (int i = 0; i < 2; i++)
+		stop(workers[i]);
+	/* Those that have ended have nothing any more. */
+	assert_int_equal(workers_told(fixture), 0);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+static void no_more_begin_in_a_second_than_may(void **state)
+{
+	enum { COUNT = 45, RATE = 30 };
+	struct fixture *fixture = *state;
+	struct crowd crowd = {0};
+	struct tw_redis_worker *worker;
+	int64_t begin;
+
+	set_limits(fixture, 0, RATE);
+	worker = start(fixture, &crowd);
+	begin = wall_clock();
+	add_tasks(fixture->redis, COUNT, 0, 0);
+	WAIT_UNTIL(done(&crowd) == COUNT);
+	/* A tenth of a second's worth may be there at the beginning. */
+	assert_true(wall_clock() - begin >= (COUNT - RATE / 10) * TW_SECOND / RATE);
+	stop(worker);
+}
+
+static void limits_that_are_lifted_hold_up_nothing(void **state)
+{
+	enum { COUNT = 200 };
+	struct fixture *fixture = *state;
+	struct crowd crowd = {.takes = TW_MILLISECOND};
+	struct tw_redis_limits found;
+	struct tw_redis_worker *worker;
+	int64_t begin;
+
+	set_limits(fixture, 0, 1);
+	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, &found));
+	assert_int_equal(found.running, 0);
+	assert_int_equal(found.per_second, 1);
+	worker = start(fixture, &crowd);
+	add_tasks(fixture->redis, COUNT, 0, 0);
+	WAIT_UNTIL(done(&crowd) >= 1);
+	begin = wall_clock();
+	set_limits(fixture, 0, 0);
+	WAIT_UNTIL(done(&crowd) == COUNT);
+	assert_true(wall_clock() - begin < 60 * TW_SECOND);
+	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, &found));
+	assert_int_equal(found.running + found.per_second, 0);
+	stop(worker);
+}
+
+/* Its word is good for a lease's time. */
+static void what_a_dead_worker_had_is_free_again(void **state)
+{
+	struct fixture *fixture = *state;
+	struct crowd crowd = {0};
+	struct tw_redis_worker *worker;
+	int64_t until_ms = stats_of(fixture->redis).now_ms + 700;
+	char word[40];
+
+	set_limits(fixture, 2, 0);
+	/* %b: a blank parts words. */
+	snprintf(word, sizeof(word), "2 %lld", (long long)until_ms);
+	freeReplyObject(redis_server_ask(&fixture->server, "HSET {tw/%s}running dead %b",
+					 fixture->name_space, word, strlen(word)));
+	worker = start(fixture, &crowd);
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(done(&crowd) == 1);
+	assert_true(stats_of(fixture->redis).now_ms >= until_ms);
+	stop(worker);
+	assert_int_equal(workers_told(fixture), 0);
+}
+
+/* Not with the next look alone, which is a third of a lease off. */
+static void ends_are_told_at_once(void **state)
+{
+	struct fixture *fixture = *state;
+	struct crowd crowd = {.takes = 300 * TW_MILLISECOND};
+	const struct tw_redis_worker_options options = {
+		.context = &crowd, .handler = join_crowd, .lease = TW_HOUR};
+	struct tw_redis_worker *worker;
+	int64_t begin;
+
+	set_limits(fixture, 5, 0);
+	worker = worker_start(&fixture->options, &options);
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(atomic_load_explicit(&crowd.running, memory_order_relaxed) == 1);
+	begin = wall_clock();
+	WAIT_UNTIL(workers_told(fixture) == 0);
+	assert_true(wall_clock() - begin < 8 * TW_SECOND);
+	assert_int_equal(done(&crowd), 1);
+	/* Also if it is stopped meanwhile. */
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(atomic_load_explicit(&crowd.running, memory_order_relaxed) == 1);
+	stop(worker);
+	assert_int_equal(workers_told(fixture), 0);
+	assert_int_equal(done(&crowd), 2);
+}
+
+static void bad_arguments_are_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_limits limits = {1, 1};
+
+	assert_int_equal(tw_redis_set_limits(NULL, &limits), TW_INVALID);
+	assert_int_equal(tw_redis_set_limits(fixture->redis, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_get_limits(NULL, &limits), TW_INVALID);
+	assert_int_equal(tw_redis_get_limits(fixture->redis, NULL), TW_INVALID);
+	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, &limits));
+	assert_int_equal(limits.running + limits.per_second, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(no_more_run_than_may),
+		FIXTURE_TEST(no_more_begin_in_a_second_than_may),
+		FIXTURE_TEST(limits_that_are_lifted_hold_up_nothing),
+		FIXTURE_TEST(what_a_dead_worker_had_is_free_again),
+		FIXTURE_TEST(ends_are_told_at_once),
+		FIXTURE_TEST(bad_arguments_are_refused),
+	};
+
+	return FIXTURE_RUN(tests);
+}
