@@ -258,6 +258,7 @@ endif
 
 include test/sim/sim.mk
 include test/soak/soak.mk
+include test/redis/torture/torture.mk
 
 builds: ## build with other compilers and flags, for other processors, and analyze
 	@test/builds/check_builds.sh
@@ -306,7 +307,7 @@ clean: ## remove all that was built, of every variant
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile test/sim/sim.mk \
-		test/soak/soak.mk | expand -t 24
+		test/soak/soak.mk test/redis/torture/torture.mk | expand -t 24
 	@echo
 	@echo 'V=1 shows the commands. REDIS=no leaves out the part on Redis. Variants, each in a'
 	@echo 'folder of its own: DEBUG=1, SANITIZE=thread, SANITIZE=address,undefined. TEST_JOBS=n'

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A deed is done to a target that is well, and healed after a while that is drawn, too; meanwhile
+ * others are done to other targets. What is drawn does not depend on what happens, but on which
+ * targets are well at that time.
+ */
+#include "nemesis.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "history.h"
+#include "support/wait.h"
+#include "torture.h"
+
+enum { PAUSE_LEAST_MS = 50, PAUSE_MOST_MS = 650 };
+static const int64_t look_time = 10 * TW_MILLISECOND;
+
+struct deed_kind {
+	const char *name; /* in the history; the checker knows those that break connections */
+	enum target_kind target;
+	unsigned weight; /* how often */
+	void (*harm)(struct nemesis *nemesis, int target);
+	void (*heal)(struct nemesis *nemesis, int target); /* NULL: nothing is to be done */
+	/* How long it lasts. */
+	int64_t least_ms;
+	int64_t most_ms;
+};
+
+static struct child *worker_of(struct nemesis *nemesis, int target)
+{
+	return &nemesis->children->all[CLIENTS + target];
+}
+
+static void worker_kill(struct nemesis *nemesis, int target)
+{
+	child_kill(worker_of(nemesis, target));
+}
+
+static void worker_start_again(struct nemesis *nemesis, int target)
+{
+	child_start(nemesis->children, worker_of(nemesis, target));
+}
+
+static void worker_freeze(struct nemesis *nemesis, int target)
+{
+	kill(worker_of(nemesis, target)->pid, SIGSTOP);
+}
+
+static void worker_thaw(struct nemesis *nemesis, int target)
+{
+	kill(worker_of(nemesis, target)->pid, SIGCONT);
+}
+
+static void connections_cut(struct nemesis *nemesis, int target)
+{
+	proxy_cut(&nemesis->children->all[target].proxy);
+}
+
+static void connections_mend(struct nemesis *nemesis, int target)
+{
+	proxy_mend(&nemesis->children->all[target].proxy);
+}
+
+static void reply_lose(struct nemesis *nemesis, int target)
+{
+	proxy_lose_reply(&nemesis->children->all[target].proxy, "EVALSHA");
+}
+
+static void reply_keep(struct nemesis *nemesis, int target)
+{
+	proxy_lose_reply(&nemesis->children->all[target].proxy, "");
+}
+
+static void server_kill(struct nemesis *nemesis, int target)
+{
+	(void)target;
+	redis_server_end(nemesis->server, SIGKILL);
+}
+
+static void server_start(struct nemesis *nemesis, int target)
+{
+	(void)target;
+	redis_server_restart(nemesis->server);
+}
+
+static void server_ask(struct nemesis *nemesis, const char *command)
+{
+	redisReply *reply = redis_server_ask(nemesis->server, command);
+
+	freeReplyObject(reply);
+}
+
+static void memory_fill(struct nemesis *nemesis, int target)
+{
+	(void)target;
+	server_ask(nemesis, "CONFIG SET maxmemory 1");
+}
+
+static void memory_free(struct nemesis *nemesis, int target)
+{
+	(void)target;
+	server_ask(nemesis, "CONFIG SET maxmemory 0");
+}
+
+static void scripts_flush(struct nemesis *nemesis, int target)
+{
+	(void)target;
+	server_ask(nemesis, "SCRIPT FLUSH");
+}
+
+static const struct deed_kind deed_kinds[] = {
+	{"kill", TARGET_WORKER, 3, worker_kill, worker_start_again, 0, 800},
+	{"freeze", TARGET_WORKER, 4, worker_freeze, worker_thaw, LEASE_MS / 2, 2500},
+	{"cut", TARGET_PROXY, 3, connections_cut, connections_mend, 0, 1500},
+	{"lose", TARGET_PROXY, 6, reply_lose, reply_keep, 100, 500},
+	{"server", TARGET_SERVER, 2, server_kill, server_start, 0, 1500},
+	{"full", TARGET_SERVER, 1, memory_fill, memory_free, 100, 1000},
+	{"flush", TARGET_SERVER, 1, scripts_flush, NULL, 0, 0},
+};
+enum { DEED_KINDS = sizeof(deed_kinds) / sizeof(*deed_kinds) };
+static const int target_counts[TARGET_KINDS] = {WORKERS, CHILDREN, 1};
+
+void nemesis_init(struct nemesis *nemesis, struct children *children, struct redis_server *server,
+		  uint64_t seed)
+{
+	memset(nemesis, 0, sizeof(*nemesis));
+	nemesis->children = children;
+	nemesis->server = server;
+	nemesis->random = random_from(seed, 0);
+}
+
+static void tell(struct nemesis *nemesis, const char *what, const struct deed_kind *deed,
+		 int target)
+{
+	const char *name = "server";
+
+	if (deed->target == TARGET_WORKER)
+		name = worker_of(nemesis, target)->name;
+	else if (deed->target == TARGET_PROXY)
+		name = nemesis->children->all[target].name;
+	history_write("nemesis", "%s %s %s", what, deed->name, name);
+}
+
+static void harm_end(struct nemesis *nemesis, struct harm *harm, int target)
+{
+	const struct deed_kind *deed = harm->deed;
+
+	if (deed->heal)
+		deed->heal(nemesis, target);
+	tell(nemesis, "heal", deed, target);
+	harm->deed = NULL;
+}
+
+/* Heals what has lasted long enough by then. */
+static void heal(struct nemesis *nemesis, int64_t now)
+{
+	for (int kind = 0; kind < TARGET_KINDS; kind++)
+		for (int target = 0; target < target_counts[kind]; target++) {
+			struct harm *harm = &nemesis->harms[kind][target];
+
+			if (harm->deed && now >= harm->heals_at)
+				harm_end(nemesis, harm, target);
+		}
+}
+
+static const struct deed_kind *deed_draw(struct random *random)
+{
+	uint64_t all = 0;
+	uint64_t drawn;
+	int i;
+
+	for (i = 0; i < DEED_KINDS; i++)
+		all += deed_kinds[i].weight;
+	drawn = random_below(random, all);
+	for (i = 0; drawn >= deed_kinds[i].weight; i++)
+		drawn -= deed_kinds[i].weight;
+	return &deed_kinds[i];
+}
+
+static void harm_begin(struct nemesis *nemesis, int64_t now)
+{
+	struct random *random = &nemesis->random;
+	const struct deed_kind *deed = deed_draw(random);
+	int target = (int)random_below(random, (uint64_t)target_counts[deed->target]);
+	int64_t lasts_ms = random_between(random, deed->least_ms, deed->most_ms);
+	struct harm *harm = &nemesis->harms[deed->target][target];
+
+	if (harm->deed)
+		return;
+	/* Before it: what it breaks comes later. */
+	tell(nemesis, "deed", deed, target);
+	harm->deed = deed;
+	harm->heals_at = now + lasts_ms * TW_MILLISECOND;
+	deed->harm(nemesis, target);
+}
+
+bool nemesis_run(struct nemesis *nemesis, int64_t duration)
+{
+	int64_t end = wall_clock() + duration;
+	int64_t next = 0;
+	bool all_run = true;
+
+	for (int64_t now = wall_clock(); now < end && all_run; now = wall_clock()) {
+		heal(nemesis, now);
+		if (now >= next) {
+			harm_begin(nemesis, now);
+			next = now +
+			       random_between(&nemesis->random, PAUSE_LEAST_MS, PAUSE_MOST_MS) *
+				       TW_MILLISECOND;
+		}
+		wait_for(look_time);
+		all_run = children_run(nemesis->children);
+	}
+	heal(nemesis, INT64_MAX);
+	return all_run;
+}

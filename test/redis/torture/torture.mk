@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+#
+# Torture of the part on Redis: processes, a nemesis, and a checker of what they tell. Part of the
+# Makefile.
+
+.PHONY: torture-redis
+
+ifeq ($(REDIS_FOUND),yes)
+TORTURE_OBJECTS := $(call objects,test/redis/torture/*.c)
+TORTURE_CHECKER := $(addprefix $(BUILD)/test/redis/torture/,checker.o check_runs.o story.o \
+	story_read.o)
+TORTURE := $(BUILD)/test/redis/torture/torture
+
+$(TORTURE_OBJECTS): EXTRA = -UNDEBUG -Itest -Itest/redis $(redis_cflags)
+
+$(TORTURE): $(TORTURE_OBJECTS) $(REDIS_TEST_SUPPORT) $(TEST_SUPPORT) $(REDIS_OBJECTS) \
+		$(LIB_OBJECTS)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -o $@ $^ -lcmocka $(redis_libs)
+
+# The checker's own tests, and a short torture.
+$(BUILD)/test/redis/test_torture_checker: $(TORTURE_CHECKER)
+ifneq ($(filter redis/test_torture,$(TESTS)),)
+test: $(TORTURE)
+endif
+
+torture-redis: $(TORTURE) ## torture workers and Redis: SECONDS= SEED=; HISTORY=file: check that
+	@$(if $(HISTORY),$< check $(HISTORY),$< run $(or $(SECONDS),60) \
+		$(or $(SEED),$$(date +%s)) $(SUMMARY))
+
+-include $(TORTURE_OBJECTS:.o=.d)
+else
+torture-redis:
+	@echo "the part on Redis is not built: try 'make deps', and not REDIS=no" >&2; false
+endif
