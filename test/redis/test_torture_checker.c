@@ -182,6 +182,10 @@ static void early_run_is_found(void **state)
 		     NULL);
 	/* nor need one that was not answered have happened. */
 	assert_fault(BEGIN ADD "20 a call move k 500\n" RUN DONE END, NULL);
+	/* The call's answer is earlier than it asked for. */
+	assert_fault(BEGIN "10 a call add k t any 50\n"
+			   "12 a answer TW_OK 12\n" RUN DONE END,
+		     "early");
 	/* An attempt before its time. */
 	assert_fault(BEGIN ADD RUN "90 w report k t 65000 retried 100\n"
 				   "150 w begin k t 140000 2\n"
@@ -199,14 +203,14 @@ static void token_that_does_not_rise_is_found(void **state)
 				   "126 w report k t 64000 done 0\n" END,
 		     "token falls,overtaken,two at once");
 	/* Of another task with the key. */
-	assert_fault(BEGIN ADD "70 w begin k t 69000 1\n"
-			       "75 w end k t 69000\n"
-			       "76 w report k t 69000 done 0\n"
+	assert_fault(BEGIN ADD "70 w begin k t 79000 1\n"
+			       "75 w end k t 79000\n"
+			       "76 w report k t 79000 done 0\n"
 			       "77 a call add k u any 0\n"
-			       "78 a answer TW_OK 0\n"
-			       "79 w begin k u 69000 1\n"
-			       "80 w end k u 69000\n"
-			       "81 w report k u 69000 done 0\n" END,
+			       "78 a answer TW_OK 78\n"
+			       "80 w begin k u 79000 1\n"
+			       "81 w end k u 79000\n"
+			       "82 w report k u 79000 done 0\n" END,
 		     "token falls");
 }
 
@@ -276,6 +280,35 @@ static void two_runs_under_one_lease_are_found(void **state)
 			       "95 w end k t 65000\n"
 			       "96 w report k t 65000 stale 0\n" END,
 		     "two at once");
+}
+
+static void cancel_and_move_of_a_leased_task_are_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
+			       "75 a call move k 500\n"
+			       "77 a answer TW_OK 577\n"
+			       "80 w end k t 65000\n"
+			       "82 w report k t 65000 stale 0\n"
+			       "600 w begin k t 590000 2\n"
+			       "605 w end k t 590000\n"
+			       "606 w report k t 590000 done 0\n" END,
+		     "on lease");
+	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
+			       "75 a call cancel k\n"
+			       "77 a answer TW_OK 0\n"
+			       "80 w end k t 65000\n"
+			       "82 w report k t 65000 stale 0\n" END,
+		     "on lease");
+	/* The task that was cancelled was another. */
+	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
+			       "71 a call add k u any 50\n"
+			       "72 a answer TW_OK 122\n"
+			       "73 a call cancel k\n"
+			       "74 a answer TW_OK 0\n"
+			       "80 w end k t 65000\n"
+			       "82 w report k t 65000 stale 0\n" END,
+		     NULL);
 }
 
 static void run_after_a_cancel_is_found(void **state)
@@ -377,6 +410,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(end_of_an_overtaken_run_is_found),
 	cmocka_unit_test(end_whose_answer_may_have_been_lost_is_not_sure),
 	cmocka_unit_test(two_runs_under_one_lease_are_found),
+	cmocka_unit_test(cancel_and_move_of_a_leased_task_are_found),
 	cmocka_unit_test(run_after_a_cancel_is_found),
 	cmocka_unit_test(run_after_its_end_is_found),
 	cmocka_unit_test(unknown_add_that_happened_twice_is_found),

@@ -4,6 +4,7 @@
 
 /* A lease's end is cut to a millisecond, and the clock of a line is read a little later. */
 static const int64_t slack_us = 2000;
+static const int64_t slack = 2000000;
 
 /* No earlier than this it may be due, by what the call says; milliseconds since 1970. */
 static int64_t call_due_least(const struct call *call)
@@ -39,6 +40,9 @@ static void check_due(const struct run *run, const struct life *life, struct fau
 	int64_t last = last_sure_move(run, life);
 	const struct call *least = added;
 
+	if (call_certainty(added) == CERTAIN_YES &&
+	    added->due_ms * 1000 < added->begin_real_us + added->delay_ms * 1000 - slack_us)
+		fault_add(faults, "early", key, run->task->id, added->line, added->answer);
 	if (added->end < last)
 		least = NULL;
 	for (size_t i = 0; i < key->calls.count; i++) {
@@ -144,17 +148,54 @@ void check_tokens(const struct key *key, struct faults *faults)
 	}
 }
 
-void check_answers(const struct key *key, const struct life *lives, struct faults *faults)
+/* Whether another task may have taken the key within that time. */
+static bool may_be_replaced(const struct task *task, int64_t from, int64_t to)
+{
+	for (size_t i = task->added->index + 1; i < task->key->calls.count; i++) {
+		const struct call *call = task->key->calls.items[i];
+
+		if (call->begin > to)
+			return false;
+		if (call->kind == CALL_ADD && call->end > from &&
+		    call_certainty(call) != CERTAIN_NO)
+			return true;
+	}
+	return false;
+}
+
+/* A cancel or a move that succeeded while one of the task's runs had it on lease. */
+static void check_leases(const struct story *story, const struct call *call,
+			 const struct task *task, struct faults *faults)
+{
+	for (size_t i = 0; i < task->runs.count && task->added; i++) {
+		const struct run *run = task->runs.items[i];
+		int64_t until = run->claim + story->lease_ms * 1000000;
+
+		if (until > run->end)
+			until = run->end;
+		if (call->begin > run->claim + slack && call->end < until - slack &&
+		    !may_be_replaced(task, run->claim, call->end))
+			fault_add(faults, "on lease", task->key, task->id, run->begin_line,
+				  call->answer);
+	}
+}
+
+void check_answers(const struct story *story, const struct key *key, const struct life *lives,
+		   struct faults *faults)
 {
 	for (size_t i = 0; i < key->calls.count; i++) {
 		const struct call *call = key->calls.items[i];
 		bool none = call_says_none(call);
 		bool some = call_says_some(call);
+		bool takes = (call->kind == CALL_CANCEL || call->kind == CALL_MOVE) &&
+			     call_certainty(call) == CERTAIN_YES;
 		bool might = false;
 
 		for (size_t k = 0; k < key->tasks.count && (none || some); k++) {
 			const struct task *task = key->tasks.items[k];
 
+			if (takes)
+				check_leases(story, call, task, faults);
 			if (none && lives[k].from < call->begin && lives[k].seen > call->end)
 				fault_add(faults, "denied", key, task->id, call->answer,
 					  lives[k].seen_line);

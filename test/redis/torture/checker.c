@@ -205,7 +205,7 @@ static void check_key(const struct story *story, const struct key *key, struct f
 		check_task(story, key->tasks.items[i], &lives[i], faults);
 	}
 	check_tokens(key, faults);
-	check_answers(key, lives, faults);
+	check_answers(story, key, lives, faults);
 	free(lives);
 }
 

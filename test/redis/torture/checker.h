@@ -15,6 +15,7 @@
  *     token falls      a later run of a key has no higher token
  *     overtaken        the end of a run was accepted though a later one had begun
  *     two at once      a task was claimed while a run had it on lease
+ *     on lease         a task was cancelled or moved while a run had it on lease
  *     denied           a call answered that no task has the key, and one had it all the while
  *     from nothing     a call answered that a task has the key, and none had it all the while
  */
@@ -61,6 +62,7 @@ bool run_end_is_sure(const struct story *story, const struct run *run);
 void check_runs(const struct story *story, const struct task *task, const struct life *life,
 		struct faults *faults);
 void check_tokens(const struct key *key, struct faults *faults);
-void check_answers(const struct key *key, const struct life *lives, struct faults *faults);
+void check_answers(const struct story *story, const struct key *key, const struct life *lives,
+		   struct faults *faults);
 
 #endif

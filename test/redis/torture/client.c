@@ -19,7 +19,7 @@
 #include "support/sockets.h"
 #include "support/wait.h"
 
-enum { THREADS = 3, HOT_KEYS = 6, RECENT = 16, DELAY_MOST_MS = 1500, PAUSE_MOST_MS = 16 };
+enum { THREADS = 3, HOT_KEYS = 6, RECENT = 64, DELAY_MOST_MS = 1500, PAUSE_MOST_MS = 16 };
 
 struct thread {
 	pthread_t thread;

@@ -3,7 +3,7 @@
 # Torture of the part on Redis: processes, a nemesis, and a checker of what they tell. Part of the
 # Makefile.
 
-.PHONY: torture-redis
+.PHONY: torture-redis torture-seeded
 
 ifeq ($(REDIS_FOUND),yes)
 TORTURE_OBJECTS := $(call objects,test/redis/torture/*.c)
@@ -28,8 +28,11 @@ torture-redis: $(TORTURE) ## torture workers and Redis: SECONDS= SEED=; HISTORY=
 	@$(if $(HISTORY),$< check $(HISTORY),$< run $(or $(SECONDS),60) \
 		$(or $(SEED),$$(date +%s)) $(SUMMARY))
 
+torture-seeded: $(TORTURE) ## put faults into a copy of src/, and find them by torture
+	@SECONDS_OF_EACH=$(SECONDS) test/redis/torture/seeded.sh
+
 -include $(TORTURE_OBJECTS:.o=.d)
 else
-torture-redis:
+torture-redis torture-seeded:
 	@echo "the part on Redis is not built: try 'make deps', and not REDIS=no" >&2; false
 endif
