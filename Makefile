@@ -96,7 +96,8 @@ TEST_SCRIPTS := check_layers check_lines check_comments check_exports check_runn
 	install/test_install
 TESTS_OF_ALL := $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
 # Those that take longest are begun first; those that measure time run alone, at the end.
-TESTS_LONG := $(filter $(TESTS_OF_ALL),redis/test_outages redis/test_core_alone test_cache_remove \
+TESTS_LONG := $(filter $(TESTS_OF_ALL),redis/test_outages redis/test_core_alone redis/test_torture \
+	test_cache_remove \
 	test_handle_limits test_wheel redis/test_worker test_handle_races redis/test_cluster \
 	test_periodic test_cache_order test_handle_stops redis/test_storm)
 TESTS_ALONE := test_real_clock

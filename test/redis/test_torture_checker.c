@@ -12,7 +12,7 @@
 
 #include "torture/checker.h"
 
-#define BEGIN "1 main settings 1 1 1000\n"
+#define BEGIN "1 main settings 1 1 1000 single\n"
 #define END "9000 rest rest all -\n"
 #define ADD                          \
 	"10 a call add k t any 50\n" \

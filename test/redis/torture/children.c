@@ -13,6 +13,7 @@
 
 void child_start(struct children *children, struct child *child)
 {
+	const char *url = children->url ? children->url : child->proxy.url;
 	char seed[32];
 
 	snprintf(seed, sizeof(seed), "%" PRIu64,
@@ -23,16 +24,18 @@ void child_start(struct children *children, struct child *child)
 	if (child->pid)
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	execl("/proc/self/exe", "torture", child->kind, child->name, child->proxy.url,
-	      children->folder, seed, (char *)NULL);
+	execl("/proc/self/exe", "torture", child->kind, child->name, url, children->folder, seed,
+	      (char *)NULL);
 	_exit(127);
 }
 
-void children_start(struct children *children, const char *folder, uint64_t seed, int port)
+void children_start(struct children *children, const char *folder, uint64_t seed, int port,
+		    const char *url)
 {
 	memset(children, 0, sizeof(*children));
 	children->folder = folder;
 	children->seed = seed;
+	children->url = url;
 	for (int i = 0; i < CHILDREN; i++) {
 		struct child *child = &children->all[i];
 		int number = i < CLIENTS ? i : i - CLIENTS;

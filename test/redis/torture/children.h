@@ -21,12 +21,17 @@ struct child {
 
 struct children {
 	const char *folder;
+	const char *url; /* NULL: each by its proxy */
 	uint64_t seed;
 	struct child all[CHILDREN]; /* clients, then workers */
 };
 
-/* Starts proxies to the port, and all processes. What should not fail ends the program. */
-void children_start(struct children *children, const char *folder, uint64_t seed, int port);
+/*
+ * Starts all processes, and proxies to the port for them; url: they reach Redis by that instead.
+ * What should not fail ends the program.
+ */
+void children_start(struct children *children, const char *folder, uint64_t seed, int port,
+		    const char *url);
 void child_start(struct children *children, struct child *child);
 /* Sends SIGKILL, and waits for its end. */
 void child_kill(struct child *child);

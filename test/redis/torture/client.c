@@ -36,7 +36,7 @@ static struct plan plan_draw(struct thread *thread, bool may_die)
 {
 	struct random *random = &thread->random;
 	struct plan plan = {.kind = PLAN_DONE,
-			    .takes_ms = (int)random_below(random, 20),
+			    .takes_ms = (int)random_below(random, 60),
 			    .wait_ms = (int)random_between(random, 10, 500)};
 
 	snprintf(plan.id, sizeof(plan.id), "%s.%u", thread->name, thread->number++);
@@ -171,8 +171,9 @@ int client_main(const struct part *part)
 
 	signal_block();
 	history_open(part->folder, part->name);
-	if (tw_redis_open(&redis, &options, NULL) != TW_OK)
-		support_failed("no Redis");
+	/* Redis may be away now. */
+	while (tw_redis_open(&redis, &options, NULL) != TW_OK)
+		wait_for(50 * TW_MILLISECOND);
 	for (int i = 0; i < THREADS; i++) {
 		snprintf(threads[i].name, sizeof(threads[i].name), "%st%d", part->name, i);
 		threads[i].random = random_from(part->seed, (uint64_t)i);

@@ -26,7 +26,7 @@
  *     rest task KEY ID                 what is in Redis at the end
  *     rest dead KEY ID
  *     rest all                         that was all
- *     settings SEED SECONDS LEASE_MS
+ *     settings SEED SECONDS LEASE_MS MODE
  */
 #ifndef TORTURE_HISTORY_H
 #define TORTURE_HISTORY_H

@@ -16,6 +16,9 @@
 enum { PAUSE_LEAST_MS = 50, PAUSE_MOST_MS = 650 };
 static const int64_t look_time = 10 * TW_MILLISECOND;
 
+/* A cluster's nodes tell of each other: no proxy stands before them. */
+enum deed_place { EVERYWHERE, ON_ONE_SERVER, ON_A_CLUSTER };
+
 struct deed_kind {
 	const char *name; /* in the history; the checker knows those that break connections */
 	enum target_kind target;
@@ -25,6 +28,7 @@ struct deed_kind {
 	/* How long it lasts. */
 	int64_t least_ms;
 	int64_t most_ms;
+	enum deed_place place;
 };
 
 static struct child *worker_of(struct nemesis *nemesis, int target)
@@ -74,59 +78,78 @@ static void reply_keep(struct nemesis *nemesis, int target)
 
 static void server_kill(struct nemesis *nemesis, int target)
 {
+	uint64_t count = (uint64_t)nemesis->servers->count;
+
 	(void)target;
-	redis_server_end(nemesis->server, SIGKILL);
+	servers_kill(nemesis->servers, (int)random_below(&nemesis->random, count));
 }
 
 static void server_start(struct nemesis *nemesis, int target)
 {
 	(void)target;
-	redis_server_restart(nemesis->server);
-}
-
-static void server_ask(struct nemesis *nemesis, const char *command)
-{
-	redisReply *reply = redis_server_ask(nemesis->server, command);
-
-	freeReplyObject(reply);
+	servers_heal(nemesis->servers);
 }
 
 static void memory_fill(struct nemesis *nemesis, int target)
 {
 	(void)target;
-	server_ask(nemesis, "CONFIG SET maxmemory 1");
+	servers_ask(nemesis->servers, "CONFIG SET maxmemory 1");
 }
 
 static void memory_free(struct nemesis *nemesis, int target)
 {
 	(void)target;
-	server_ask(nemesis, "CONFIG SET maxmemory 0");
+	servers_ask(nemesis->servers, "CONFIG SET maxmemory 0");
 }
 
 static void scripts_flush(struct nemesis *nemesis, int target)
 {
 	(void)target;
-	server_ask(nemesis, "SCRIPT FLUSH");
+	servers_ask(nemesis->servers, "SCRIPT FLUSH");
+}
+
+static void connections_drop(struct nemesis *nemesis, int target)
+{
+	(void)target;
+	servers_ask(nemesis->servers, "CLIENT KILL TYPE normal SKIPME yes");
+}
+
+static void shard_move(struct nemesis *nemesis, int target)
+{
+	unsigned shard = (unsigned)random_below(&nemesis->random, SHARDS);
+
+	(void)target;
+	servers_move_shard(nemesis->servers, shard,
+			   (int)random_below(&nemesis->random, CLUSTER_NODES));
+}
+
+static void fail_over(struct nemesis *nemesis, int target)
+{
+	(void)target;
+	servers_fail_over(nemesis->servers);
 }
 
 static const struct deed_kind deed_kinds[] = {
-	{"kill", TARGET_WORKER, 3, worker_kill, worker_start_again, 0, 800},
-	{"freeze", TARGET_WORKER, 4, worker_freeze, worker_thaw, LEASE_MS / 2, 2500},
-	{"cut", TARGET_PROXY, 3, connections_cut, connections_mend, 0, 1500},
-	{"lose", TARGET_PROXY, 6, reply_lose, reply_keep, 100, 500},
-	{"server", TARGET_SERVER, 2, server_kill, server_start, 0, 1500},
-	{"full", TARGET_SERVER, 1, memory_fill, memory_free, 100, 1000},
-	{"flush", TARGET_SERVER, 1, scripts_flush, NULL, 0, 0},
+	{"kill", TARGET_WORKER, 3, worker_kill, worker_start_again, 0, 800, EVERYWHERE},
+	{"freeze", TARGET_WORKER, 4, worker_freeze, worker_thaw, LEASE_MS / 2, 2500, EVERYWHERE},
+	{"cut", TARGET_PROXY, 3, connections_cut, connections_mend, 0, 1500, ON_ONE_SERVER},
+	{"lose", TARGET_PROXY, 6, reply_lose, reply_keep, 100, 500, ON_ONE_SERVER},
+	{"server", TARGET_SERVER, 2, server_kill, server_start, 0, 1500, EVERYWHERE},
+	{"full", TARGET_SERVER, 1, memory_fill, memory_free, 100, 1000, EVERYWHERE},
+	{"flush", TARGET_SERVER, 1, scripts_flush, NULL, 0, 0, EVERYWHERE},
+	{"drop", TARGET_SERVER, 2, connections_drop, NULL, 0, 0, ON_A_CLUSTER},
+	{"move-slot", TARGET_SERVER, 4, shard_move, NULL, 0, 0, ON_A_CLUSTER},
+	{"fail-over", TARGET_SERVER, 2, fail_over, NULL, 0, 0, ON_A_CLUSTER},
 };
 enum { DEED_KINDS = sizeof(deed_kinds) / sizeof(*deed_kinds) };
 static const int target_counts[TARGET_KINDS] = {WORKERS, CHILDREN, 1};
 
-void nemesis_init(struct nemesis *nemesis, struct children *children, struct redis_server *server,
+void nemesis_init(struct nemesis *nemesis, struct children *children, struct servers *servers,
 		  uint64_t seed)
 {
 	memset(nemesis, 0, sizeof(*nemesis));
 	nemesis->children = children;
-	nemesis->server = server;
+	nemesis->servers = servers;
 	nemesis->random = random_from(seed, 0);
 }
 
@@ -164,24 +187,31 @@ static void heal(struct nemesis *nemesis, int64_t now)
 		}
 }
 
-static const struct deed_kind *deed_draw(struct random *random)
+static unsigned deed_weight(const struct nemesis *nemesis, const struct deed_kind *deed)
+{
+	if (deed->place == (nemesis->servers->is_cluster ? ON_ONE_SERVER : ON_A_CLUSTER))
+		return 0;
+	return deed->weight;
+}
+
+static const struct deed_kind *deed_draw(struct nemesis *nemesis)
 {
 	uint64_t all = 0;
 	uint64_t drawn;
 	int i;
 
 	for (i = 0; i < DEED_KINDS; i++)
-		all += deed_kinds[i].weight;
-	drawn = random_below(random, all);
-	for (i = 0; drawn >= deed_kinds[i].weight; i++)
-		drawn -= deed_kinds[i].weight;
+		all += deed_weight(nemesis, &deed_kinds[i]);
+	drawn = random_below(&nemesis->random, all);
+	for (i = 0; drawn >= deed_weight(nemesis, &deed_kinds[i]); i++)
+		drawn -= deed_weight(nemesis, &deed_kinds[i]);
 	return &deed_kinds[i];
 }
 
 static void harm_begin(struct nemesis *nemesis, int64_t now)
 {
 	struct random *random = &nemesis->random;
-	const struct deed_kind *deed = deed_draw(random);
+	const struct deed_kind *deed = deed_draw(nemesis);
 	int target = (int)random_below(random, (uint64_t)target_counts[deed->target]);
 	int64_t lasts_ms = random_between(random, deed->least_ms, deed->most_ms);
 	struct harm *harm = &nemesis->harms[deed->target][target];

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "children.h"
-#include "support/redis_server.h"
+#include "servers.h"
 #include "support/seed.h"
 
 /* To whom or to what: one deed at a time of each. */
@@ -20,12 +20,12 @@ struct harm {
 
 struct nemesis {
 	struct children *children;
-	struct redis_server *server;
+	struct servers *servers;
 	struct random random;
 	struct harm harms[TARGET_KINDS][CHILDREN];
 };
 
-void nemesis_init(struct nemesis *nemesis, struct children *children, struct redis_server *server,
+void nemesis_init(struct nemesis *nemesis, struct children *children, struct servers *servers,
 		  uint64_t seed);
 /* Does harm for so long, and heals all. False: a process has ended by itself. */
 bool nemesis_run(struct nemesis *nemesis, int64_t duration);

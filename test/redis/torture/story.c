@@ -321,10 +321,11 @@ static bool read_words(struct story *story, const struct words *words)
 		return read_deed(story, words);
 	if (is(words, 3, "rest"))
 		return read_rest(story, words);
-	if (is(words, 3, "settings") && words->count == 7) {
+	if (is(words, 3, "settings") && words->count == 8) {
 		story->seed = strtoll(words->all[4], NULL, 10);
 		story->seconds = strtoll(words->all[5], NULL, 10);
 		story->lease_ms = strtoll(words->all[6], NULL, 10);
+		story->mode = words->all[7];
 		return true;
 	}
 	return false;

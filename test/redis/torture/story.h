@@ -114,7 +114,8 @@ struct story {
 	int64_t lease_ms;
 	int64_t seed;
 	int64_t seconds;
-	bool has_rest; /* it tells what was in Redis at the end */
+	const char *mode; /* NULL: not told */
+	bool has_rest;    /* it tells what was in Redis at the end */
 };
 
 /* Adds an item; what should not fail ends the program. */

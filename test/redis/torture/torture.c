@@ -3,8 +3,10 @@
  * Torture of workers and Redis: does any promise of redis.h break when processes are killed and
  * frozen, connections cut, and the server killed?
  *
- *     torture run SECONDS SEED [SUMMARY]   prints a summary, also into that file
- *     torture check HISTORY...             checks saved histories
+ *     torture run MODE SECONDS SEED [SUMMARY]   prints a summary, also into that file
+ *     torture check HISTORY...                  checks saved histories
+ *
+ * MODE: single, one server; or cluster, three nodes and a replica.
  *
  * Clients and workers are processes that write down what happens to them (history.h). After SECONDS
  * all is healed and the clients end; the workers have a while to run what is left. What is in Redis
@@ -24,12 +26,12 @@
 #include "history.h"
 #include "nemesis.h"
 #include "summary.h"
-#include "support/redis_server.h"
+#include "servers.h"
 #include "support/sockets.h"
 #include "support/wait.h"
 
 /* In which all that was added has run, once nothing is in the way any more. */
-static const int64_t quiet_time = 120 * TW_SECOND;
+static const int64_t quiet_time = 60 * TW_SECOND;
 
 /* Reads the histories, and says what is wrong; the exit status. */
 static int check(char *const *paths, size_t count, const char *summary_path)
@@ -51,7 +53,9 @@ static int check(char *const *paths, size_t count, const char *summary_path)
 		summary_write(summary, &story, &faults);
 		fclose(summary);
 	}
-	status = faults.count > 0;
+	status = faults.count > 0 || !story.runs.count;
+	if (!story.runs.count)
+		puts("FAULT: nothing has run");
 	faults_free(&faults);
 	story_free(&story);
 	return status;
@@ -90,25 +94,24 @@ static void take_inventory(struct tw_redis *redis)
 }
 
 /* From the start of all to the inventory. False: a process did not do what it should. */
-static bool torture(const char *folder, uint64_t seed, int64_t duration)
+static bool torture(const char *folder, bool is_cluster, uint64_t seed, int64_t duration)
 {
-	static const struct redis_server_options server_options = {.append_only = true,
-								   .fsync_always = true};
 	static struct children children;
+	static struct servers servers;
 	struct nemesis nemesis;
-	struct redis_server server;
 	struct part part = {.name = "rest", .folder = folder};
 	struct tw_redis_options options;
 	struct tw_redis *redis;
 	bool is_fine;
 
-	redis_server_start(&server, &server_options);
-	part.url = server.url;
+	servers_start(&servers, is_cluster);
+	part.url = servers.url;
 	options = part_options(&part);
 	if (tw_redis_open(&redis, &options, NULL) != TW_OK)
 		support_failed("no Redis");
-	children_start(&children, folder, seed, server.port);
-	nemesis_init(&nemesis, &children, &server, seed);
+	children_start(&children, folder, seed, servers.cluster.nodes[0].port,
+		       is_cluster ? servers.url : NULL);
+	nemesis_init(&nemesis, &children, &servers, seed);
 	is_fine = nemesis_run(&nemesis, duration);
 	for (int i = 0; i < CLIENTS; i++)
 		is_fine &= child_stop(&children.all[i]);
@@ -118,7 +121,7 @@ static bool torture(const char *folder, uint64_t seed, int64_t duration)
 	take_inventory(redis);
 	tw_redis_close(redis);
 	children_end(&children);
-	redis_server_stop(&server);
+	servers_stop(&servers);
 	return is_fine;
 }
 
@@ -137,7 +140,8 @@ static void merge(const char *folder, const char *path)
 		support_failed("merging the histories");
 }
 
-static int run(const char *seconds_text, const char *seed_text, const char *summary_path)
+static int run(const char *mode, const char *seconds_text, const char *seed_text,
+	       const char *summary_path)
 {
 	const char *build = getenv("BUILD");
 	uint64_t seed = strtoull(seed_text, NULL, 0);
@@ -145,8 +149,13 @@ static int run(const char *seconds_text, const char *seed_text, const char *summ
 	char folder[256];
 	char path[300];
 	char *paths[] = {path};
+	bool is_cluster = !strcmp(mode, "cluster");
 	bool is_fine;
 
+	if (!is_cluster && strcmp(mode, "single")) {
+		fputs("MODE is to be single or cluster\n", stderr);
+		return 2;
+	}
 	if (seconds < 1 || seconds > 1000000) {
 		fputs("SECONDS is to be 1 to 1000000\n", stderr);
 		return 2;
@@ -158,8 +167,9 @@ static int run(const char *seconds_text, const char *seed_text, const char *summ
 	snprintf(path, sizeof(path), "%s.txt", folder);
 	printf("SEED=%" PRIu64 ", the history: %s\n", seed, path);
 	history_open(folder, "main");
-	history_write("main", "settings %" PRIu64 " %" PRId64 " %d", seed, seconds, LEASE_MS);
-	is_fine = torture(folder, seed, seconds * TW_SECOND);
+	history_write("main", "settings %" PRIu64 " %" PRId64 " %d %s", seed, seconds, LEASE_MS,
+		      mode);
+	is_fine = torture(folder, is_cluster, seed, seconds * TW_SECOND);
 	merge(folder, path);
 	return check(paths, 1, summary_path) || !is_fine;
 }
@@ -170,12 +180,13 @@ int main(int argc, char **argv)
 	struct part part;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (!strcmp(what, "run") && (argc == 4 || argc == 5))
-		return run(argv[2], argv[3], argc == 5 ? argv[4] : NULL);
+	if (!strcmp(what, "run") && (argc == 5 || argc == 6))
+		return run(argv[2], argv[3], argv[4], argc == 6 ? argv[5] : NULL);
 	if (!strcmp(what, "check") && argc > 2)
 		return check(argv + 2, (size_t)argc - 2, NULL);
 	if (argc != 6) {
-		fputs("torture run SECONDS SEED [SUMMARY] | torture check HISTORY...\n", stderr);
+		fputs("torture run MODE SECONDS SEED [SUMMARY] | torture check HISTORY...\n",
+		      stderr);
 		return 2;
 	}
 	part = (struct part){.name = argv[2],
@@ -186,5 +197,7 @@ int main(int argc, char **argv)
 		return client_main(&part);
 	if (!strcmp(what, "worker"))
 		return worker_main(&part);
-	return hand_main(&part);
+	if (!strcmp(what, "hand"))
+		return hand_main(&part);
+	return 2;
 }

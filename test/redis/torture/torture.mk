@@ -24,8 +24,8 @@ ifneq ($(filter redis/test_torture,$(TESTS)),)
 test: $(TORTURE)
 endif
 
-torture-redis: $(TORTURE) ## torture workers and Redis: SECONDS= SEED=; HISTORY=file: check that
-	@$(if $(HISTORY),$< check $(HISTORY),$< run $(or $(SECONDS),60) \
+torture-redis: $(TORTURE) ## torture workers and Redis: MODE= SECONDS= SEED=, HISTORY=
+	@$(if $(HISTORY),$< check $(HISTORY),$< run $(or $(MODE),single) $(or $(SECONDS),60) \
 		$(or $(SEED),$$(date +%s)) $(SUMMARY))
 
 torture-seeded: $(TORTURE) ## put faults into a copy of src/, and find them by torture

@@ -15,7 +15,7 @@
 #include "support/sockets.h"
 #include "support/wait.h"
 
-enum { HANDLERS = 4, BATCH = 20, BY_HAND = 3 };
+enum { HANDLERS = 24, BATCH = 20, BY_HAND = 12 };
 static const int64_t again = 50 * TW_MILLISECOND;
 
 /* Runs the job as its body says; answers what becomes of it. */
