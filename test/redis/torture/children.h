@@ -14,7 +14,7 @@ enum { CLIENTS = 2, WORKERS = 3, CHILDREN = CLIENTS + WORKERS };
 
 struct child {
 	const char *kind; /* "client", "worker", "hand" */
-	char name[8];     /* c0, w0, h0 */
+	char name[16];    /* c0, w0, h0 */
 	pid_t pid;        /* 0: it does not run */
 	struct proxy proxy;
 };

@@ -127,8 +127,8 @@ bool story_add(struct story *story, const char *line, char *words);
 
 /* Of a text, which is copied. */
 void story_read(struct story *story, const char *text);
-/* Of files, one after the other. What should not fail ends the program. */
-void story_read_files(struct story *story, char *const *paths, size_t count);
+/* Of a file. What should not fail ends the program. */
+void story_read_file(struct story *story, const char *path);
 void story_free(struct story *story);
 
 enum certainty call_certainty(const struct call *call);

@@ -81,28 +81,16 @@ void story_read(struct story *story, const char *text)
 	read_text(story, copied);
 }
 
-void story_read_files(struct story *story, char *const *paths, size_t count)
+void story_read_file(struct story *story, const char *path)
 {
+	FILE *file = fopen(path, "r");
 	char *text = NULL;
-	size_t size = 0;
-	FILE *all = open_memstream(&text, &size);
+	size_t room = 0;
 
-	if (!all)
-		support_failed("open_memstream");
-	for (size_t i = 0; i < count; i++) {
-		FILE *file = fopen(paths[i], "r");
-		char part[65536];
-		size_t got;
-
-		if (!file)
-			support_failed(paths[i]);
-		while ((got = fread(part, 1, sizeof(part), file)))
-			fwrite(part, 1, got, all);
-		fputc('\n', all);
-		fclose(file);
-	}
-	if (fclose(all))
-		support_failed("the history");
+	/* There is no NUL in it: it comes as a whole. */
+	if (!file || (getdelim(&text, &room, '\0', file) < 0 && ferror(file)) || !text)
+		support_failed(path);
+	fclose(file);
 	read_text(story, text);
 }
 

@@ -4,7 +4,7 @@
  * frozen, connections cut, and the server killed?
  *
  *     torture run MODE SECONDS SEED [SUMMARY]   prints a summary, also into that file
- *     torture check HISTORY...                  checks saved histories
+ *     torture check HISTORY [SUMMARY]           checks a saved history
  *
  * MODE: single, one server; or cluster, three nodes and a replica.
  *
@@ -33,15 +33,15 @@
 /* In which all that was added has run, once nothing is in the way any more. */
 static const int64_t quiet_time = 60 * TW_SECOND;
 
-/* Reads the histories, and says what is wrong; the exit status. */
-static int check(char *const *paths, size_t count, const char *summary_path)
+/* Reads the history, and says what is wrong; the exit status. */
+static int check(const char *path, const char *summary_path)
 {
 	struct story story;
 	struct faults faults;
 	FILE *summary;
 	int status;
 
-	story_read_files(&story, paths, count);
+	story_read_file(&story, path);
 	story_check(&story, &faults);
 	faults_print(&faults, &story);
 	summary_write(stdout, &story, &faults);
@@ -148,7 +148,6 @@ static int run(const char *mode, const char *seconds_text, const char *seed_text
 	int64_t seconds = strtoll(seconds_text, NULL, 0);
 	char folder[256];
 	char path[300];
-	char *paths[] = {path};
 	bool is_cluster = !strcmp(mode, "cluster");
 	bool is_fine;
 
@@ -171,7 +170,7 @@ static int run(const char *mode, const char *seconds_text, const char *seed_text
 		      mode);
 	is_fine = torture(folder, is_cluster, seed, seconds * TW_SECOND);
 	merge(folder, path);
-	return check(paths, 1, summary_path) || !is_fine;
+	return check(path, summary_path) || !is_fine;
 }
 
 int main(int argc, char **argv)
@@ -182,10 +181,10 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!strcmp(what, "run") && (argc == 5 || argc == 6))
 		return run(argv[2], argv[3], argv[4], argc == 6 ? argv[5] : NULL);
-	if (!strcmp(what, "check") && argc > 2)
-		return check(argv + 2, (size_t)argc - 2, NULL);
+	if (!strcmp(what, "check") && (argc == 3 || argc == 4))
+		return check(argv[2], argc == 4 ? argv[3] : NULL);
 	if (argc != 6) {
-		fputs("torture run MODE SECONDS SEED [SUMMARY] | torture check HISTORY...\n",
+		fputs("torture run MODE SECONDS SEED [SUMMARY] | torture check HISTORY [SUMMARY]\n",
 		      stderr);
 		return 2;
 	}
