@@ -25,8 +25,8 @@ test: $(TORTURE)
 endif
 
 torture-redis: $(TORTURE) ## torture workers and Redis: MODE= SECONDS= SEED=, HISTORY=
-	@$(if $(HISTORY),$< check $(HISTORY) $(SUMMARY),$< run $(or $(MODE),single) $(or $(SECONDS),60) \
-		$(or $(SEED),$$(date +%s)) $(SUMMARY))
+	@$< $(if $(HISTORY),check $(HISTORY),run $(or $(MODE),single) $(or $(SECONDS),60) \
+		$(or $(SEED),$$(date +%s))) $(SUMMARY)
 
 torture-seeded: $(TORTURE) ## put faults into a copy of src/, and find them by torture
 	@SECONDS_OF_EACH=$(SECONDS) test/redis/torture/seeded.sh
