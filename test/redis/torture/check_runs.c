@@ -81,15 +81,17 @@ static void check_pair(const struct story *story, const struct run *first, const
 	const char *id = first->task->id;
 	int64_t between_us = (int64_t)(second->token - first->token);
 	bool is_sure = run_end_is_sure(story, first);
-	bool came_before_end = (int64_t)second->token < first->end_real_us - slack_us;
+	bool is_clear = !first->is_unclear && !second->is_unclear;
+	bool came_before_end = is_clear && (int64_t)second->token < first->end_real_us - slack_us;
 
 	if (first->attempt >= second->attempt || first->token == second->token)
 		fault_add(faults, "token falls", key, id, first->begin_line, second->begin_line);
 	if (is_sure && (first->outcome != RUN_RETRIED || came_before_end))
 		fault_add(faults, "overtaken", key, id, first->report_line, second->begin_line);
-	if (first->end >= second->claim && between_us < story->lease_ms * 1000 - slack_us)
+	if (is_clear && first->end >= second->claim &&
+	    between_us < story->lease_ms * 1000 - slack_us)
 		fault_add(faults, "two at once", key, id, first->begin_line, second->begin_line);
-	if (is_sure && first->outcome == RUN_RETRIED && !came_before_end &&
+	if (is_clear && is_sure && first->outcome == RUN_RETRIED && !came_before_end &&
 	    (int64_t)second->token < first->end_real_us + first->wait_ms * 1000 - slack_us &&
 	    !may_be_moved(key, first->end, second->claim))
 		fault_add(faults, "early", key, id, first->report_line, second->begin_line);
@@ -101,7 +103,8 @@ void check_runs(const struct story *story, const struct task *task, const struct
 	for (size_t i = 0; i < task->runs.count; i++) {
 		const struct run *run = task->runs.items[i];
 
-		check_due(run, life, faults);
+		if (!run->is_unclear)
+			check_due(run, life, faults);
 		for (size_t k = i + 1; k < task->runs.count; k++) {
 			const struct run *other = task->runs.items[k];
 			bool in_order = run->token < other->token ||
@@ -173,8 +176,8 @@ static void check_leases(const struct story *story, const struct call *call,
 
 		if (until > run->end)
 			until = run->end;
-		if (call->begin > run->claim + slack && call->end < until - slack &&
-		    !may_be_replaced(task, run->claim, call->end))
+		if (!run->is_unclear && call->begin > run->claim + slack &&
+		    call->end < until - slack && !may_be_replaced(task, run->claim, call->end))
 			fault_add(faults, "on lease", task->key, task->id, run->begin_line,
 				  call->answer);
 	}

@@ -124,7 +124,8 @@ struct life life_of(const struct story *story, const struct task *task)
 	for (size_t i = 0; i < task->runs.count; i++) {
 		const struct run *run = task->runs.items[i];
 
-		life_seen(&life, run->claim - slack, run->begin_line);
+		if (!run->is_unclear)
+			life_seen(&life, run->claim - slack, run->begin_line);
 		if (!run_end_is_sure(story, run))
 			continue;
 		life_seen(&life, run->end, run->report_line);

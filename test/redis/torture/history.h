@@ -5,9 +5,9 @@
  *
  *     TIME REAL ACTOR WHAT ...
  *
- * TIME is the machine's monotonic clock in nanoseconds, REAL its clock of day in microseconds,
- * which is the server's, too. ACTOR is a thread that makes one call at a time, or a worker's
- * process. What follows:
+ * TIME is the machine's monotonic clock in nanoseconds, REAL the server's clock of day in
+ * microseconds: the machine's, and what the file "clock" in the folder adds to it. ACTOR is a
+ * thread that makes one call at a time, or a worker's process. What follows:
  *
  *     call add KEY ID MODE DELAY_MS    mode: any, new, replace; each ID is added once
  *     call move KEY DELAY_MS
@@ -31,10 +31,15 @@
 #ifndef TORTURE_HISTORY_H
 #define TORTURE_HISTORY_H
 
-/* Opens FOLDER/PROCESS.log, to append. What should not fail ends the program. */
+#include <stdint.h>
+
+/* Opens FOLDER/PROCESS.log, to append, and FOLDER/clock. What should not fail ends the program. */
 void history_open(const char *folder, const char *process);
 /* Writes a line of this moment. Any thread; lines of threads don't mix. */
 __attribute__((format(printf, 2, 3))) void history_write(const char *actor, const char *format,
 							 ...);
+
+/* From now on the server's clock is so many microseconds ahead of the machine's. */
+void history_shift_clock(int64_t by_us);
 
 #endif

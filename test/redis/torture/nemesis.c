@@ -13,11 +13,11 @@
 #include "support/wait.h"
 #include "torture.h"
 
-enum { PAUSE_LEAST_MS = 50, PAUSE_MOST_MS = 650 };
+enum { PAUSE_LEAST_MS = 50, PAUSE_MOST_MS = 650, CLOCK_MOST_MS = 3000 };
 static const int64_t look_time = 10 * TW_MILLISECOND;
 
 /* A cluster's nodes tell of each other: no proxy stands before them. */
-enum deed_place { EVERYWHERE, ON_ONE_SERVER, ON_A_CLUSTER };
+enum { ON_ONE_SERVER = MODE_SINGLE | MODE_CLOCK, EVERYWHERE = ON_ONE_SERVER | MODE_CLUSTER };
 
 struct deed_kind {
 	const char *name; /* in the history; the checker knows those that break connections */
@@ -28,7 +28,7 @@ struct deed_kind {
 	/* How long it lasts. */
 	int64_t least_ms;
 	int64_t most_ms;
-	enum deed_place place;
+	unsigned modes; /* in which it is done */
 };
 
 static struct child *worker_of(struct nemesis *nemesis, int target)
@@ -129,6 +129,13 @@ static void fail_over(struct nemesis *nemesis, int target)
 	servers_fail_over(nemesis->servers);
 }
 
+/* No more than CLOCK_MOST_MS in all, either way. */
+static void clock_step(struct nemesis *nemesis, int target)
+{
+	(void)target;
+	history_shift_clock(random_between(&nemesis->random, -CLOCK_MOST_MS, CLOCK_MOST_MS) * 1000);
+}
+
 static const struct deed_kind deed_kinds[] = {
 	{"kill", TARGET_WORKER, 3, worker_kill, worker_start_again, 0, 800, EVERYWHERE},
 	{"freeze", TARGET_WORKER, 4, worker_freeze, worker_thaw, LEASE_MS / 2, 2500, EVERYWHERE},
@@ -137,9 +144,10 @@ static const struct deed_kind deed_kinds[] = {
 	{"server", TARGET_SERVER, 2, server_kill, server_start, 0, 1500, EVERYWHERE},
 	{"full", TARGET_SERVER, 1, memory_fill, memory_free, 100, 1000, EVERYWHERE},
 	{"flush", TARGET_SERVER, 1, scripts_flush, NULL, 0, 0, EVERYWHERE},
-	{"drop", TARGET_SERVER, 2, connections_drop, NULL, 0, 0, ON_A_CLUSTER},
-	{"move-slot", TARGET_SERVER, 4, shard_move, NULL, 0, 0, ON_A_CLUSTER},
-	{"fail-over", TARGET_SERVER, 2, fail_over, NULL, 0, 0, ON_A_CLUSTER},
+	{"drop", TARGET_SERVER, 2, connections_drop, NULL, 0, 0, MODE_CLUSTER},
+	{"move-slot", TARGET_SERVER, 4, shard_move, NULL, 0, 0, MODE_CLUSTER},
+	{"clock", TARGET_SERVER, 6, clock_step, NULL, 0, 0, MODE_CLOCK},
+	{"fail-over", TARGET_SERVER, 2, fail_over, NULL, 0, 0, MODE_CLUSTER},
 };
 enum { DEED_KINDS = sizeof(deed_kinds) / sizeof(*deed_kinds) };
 static const int target_counts[TARGET_KINDS] = {WORKERS, CHILDREN, 1};
@@ -189,9 +197,7 @@ static void heal(struct nemesis *nemesis, int64_t now)
 
 static unsigned deed_weight(const struct nemesis *nemesis, const struct deed_kind *deed)
 {
-	if (deed->place == (nemesis->servers->is_cluster ? ON_ONE_SERVER : ON_A_CLUSTER))
-		return 0;
-	return deed->weight;
+	return deed->modes & nemesis->servers->mode ? deed->weight : 0;
 }
 
 static const struct deed_kind *deed_draw(struct nemesis *nemesis)

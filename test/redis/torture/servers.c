@@ -62,17 +62,18 @@ static void replica_start(struct servers *servers)
 	await_word(replica, "INFO replication", "master_link_status:up");
 }
 
-void servers_start(struct servers *servers, bool is_cluster)
+void servers_start(struct servers *servers, enum mode mode)
 {
 	static const struct redis_server_options options = {.append_only = true,
 							    .fsync_always = true};
 	struct redis_server *nodes = servers->cluster.nodes;
 
 	memset(servers, 0, sizeof(*servers));
-	servers->is_cluster = is_cluster;
-	servers->count = is_cluster ? CLUSTER_NODES : 1;
+	servers->mode = mode;
+	servers->is_cluster = mode == MODE_CLUSTER;
+	servers->count = servers->is_cluster ? CLUSTER_NODES : 1;
 	servers->down = -1;
-	if (!is_cluster) {
+	if (!servers->is_cluster) {
 		redis_server_start(&nodes[0], &options);
 		snprintf(servers->url, sizeof(servers->url), "%s", nodes[0].url);
 		return;

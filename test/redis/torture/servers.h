@@ -11,7 +11,15 @@
 #include "support/cluster.h"
 #include "support/redis_server.h"
 
+/* One bit each. */
+enum mode {
+	MODE_SINGLE = 1,  /* one server */
+	MODE_CLUSTER = 2, /* three nodes, and a replica of the first */
+	MODE_CLOCK = 4    /* one server, whose clock can be stepped */
+};
+
 struct servers {
+	enum mode mode;
 	bool is_cluster;
 	int count;              /* that have tasks; without the replica */
 	struct cluster cluster; /* the one server is its first node */
@@ -22,7 +30,7 @@ struct servers {
 };
 
 /* What should not fail ends the program, here and below. */
-void servers_start(struct servers *servers, bool is_cluster);
+void servers_start(struct servers *servers, enum mode mode);
 void servers_stop(struct servers *servers);
 /* Kills one of them, and starts it again; then all is well. */
 void servers_kill(struct servers *servers, int index);

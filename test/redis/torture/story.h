@@ -51,6 +51,8 @@ struct run {
 	uint64_t token;
 	unsigned attempt;
 	int64_t claim; /* when it was claimed, by its token */
+	/* The server's clock was stepped not long before: its token does not tell when. */
+	bool is_unclear;
 	int64_t begin;
 	int64_t end; /* of the handler; INT64_MAX: it did not end */
 	int64_t end_real_us;

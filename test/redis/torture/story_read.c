@@ -50,6 +50,23 @@ static struct line *lines_cut(char *text, size_t *count)
 	return lines;
 }
 
+/* After a step back tokens are ahead of the clock for as long as that step; no step is longer. */
+static void find_unclear_runs(struct story *story)
+{
+	static const int64_t long_ago = INT64_C(15000000000);
+
+	for (size_t i = 0; i < story->deeds.count; i++) {
+		const struct deed *deed = story->deeds.items[i];
+
+		for (size_t k = 0; k < story->runs.count && !strcmp(deed->name, "clock"); k++) {
+			struct run *run = story->runs.items[k];
+			int64_t last = run->end == INT64_MAX ? run->begin : run->end;
+
+			run->is_unclear |= deed->end > run->begin - long_ago && deed->begin < last;
+		}
+	}
+}
+
 /* Takes the text. */
 static void read_text(struct story *story, char *text)
 {
@@ -70,6 +87,7 @@ static void read_text(struct story *story, char *text)
 			list_add(&story->wrong, lines[i].text);
 	}
 	free(lines);
+	find_unclear_runs(story);
 }
 
 void story_read(struct story *story, const char *text)

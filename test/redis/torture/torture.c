@@ -6,7 +6,8 @@
  *     torture run MODE SECONDS SEED [SUMMARY]   prints a summary, also into that file
  *     torture check HISTORY [SUMMARY]           checks a saved history
  *
- * MODE: single, one server; or cluster, three nodes and a replica.
+ * MODE: single, one server; cluster, three nodes and a replica; clock, one server whose clock of
+ * day is stepped, too.
  *
  * Clients and workers are processes that write down what happens to them (history.h). After SECONDS
  * all is healed and the clients end; the workers have a while to run what is left. What is in Redis
@@ -94,7 +95,7 @@ static void take_inventory(struct tw_redis *redis)
 }
 
 /* From the start of all to the inventory. False: a process did not do what it should. */
-static bool torture(const char *folder, bool is_cluster, uint64_t seed, int64_t duration)
+static bool torture(const char *folder, enum mode mode, uint64_t seed, int64_t duration)
 {
 	static struct children children;
 	static struct servers servers;
@@ -104,13 +105,13 @@ static bool torture(const char *folder, bool is_cluster, uint64_t seed, int64_t 
 	struct tw_redis *redis;
 	bool is_fine;
 
-	servers_start(&servers, is_cluster);
+	servers_start(&servers, mode);
 	part.url = servers.url;
 	options = part_options(&part);
 	if (tw_redis_open(&redis, &options, NULL) != TW_OK)
 		support_failed("no Redis");
 	children_start(&children, folder, seed, servers.cluster.nodes[0].port,
-		       is_cluster ? servers.url : NULL);
+		       servers.is_cluster ? servers.url : NULL);
 	nemesis_init(&nemesis, &children, &servers, seed);
 	is_fine = nemesis_run(&nemesis, duration);
 	for (int i = 0; i < CLIENTS; i++)
@@ -140,19 +141,49 @@ static void merge(const char *folder, const char *path)
 		support_failed("merging the histories");
 }
 
-static int run(const char *mode, const char *seconds_text, const char *seed_text,
-	       const char *summary_path)
+static const char *build_folder(void)
 {
 	const char *build = getenv("BUILD");
+
+	return build ? build : "build";
+}
+
+/* 0: it is none. */
+static enum mode mode_named(const char *name)
+{
+	if (!strcmp(name, "single"))
+		return MODE_SINGLE;
+	if (!strcmp(name, "cluster"))
+		return MODE_CLUSTER;
+	return strcmp(name, "clock") ? 0 : MODE_CLOCK;
+}
+
+/* The server that is started has another clock, which is in the folder. */
+static void set_environment(const char *folder)
+{
+	const char *server = getenv("REDIS_SERVER");
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/clock", folder);
+	if (server && *server)
+		setenv("TORTURE_SERVER", server, 1);
+	setenv("TORTURE_CLOCK", path, 1);
+	setenv("REDIS_SERVER", "test/redis/torture/shifted_server.sh", 1);
+	setenv("BUILD", build_folder(), 1);
+}
+
+static int run(const char *mode_text, const char *seconds_text, const char *seed_text,
+	       const char *summary_path)
+{
 	uint64_t seed = strtoull(seed_text, NULL, 0);
 	int64_t seconds = strtoll(seconds_text, NULL, 0);
 	char folder[256];
 	char path[300];
-	bool is_cluster = !strcmp(mode, "cluster");
+	enum mode mode = mode_named(mode_text);
 	bool is_fine;
 
-	if (!is_cluster && strcmp(mode, "single")) {
-		fputs("MODE is to be single or cluster\n", stderr);
+	if (!mode) {
+		fputs("MODE is to be single, cluster or clock\n", stderr);
 		return 2;
 	}
 	if (seconds < 1 || seconds > 1000000) {
@@ -160,15 +191,17 @@ static int run(const char *mode, const char *seconds_text, const char *seed_text
 		return 2;
 	}
 	snprintf(folder, sizeof(folder), "%s/test/redis/torture/history-%" PRIu64 "-XXXXXX",
-		 build ? build : "build", seed);
+		 build_folder(), seed);
 	if (!mkdtemp(folder))
 		support_failed(folder);
 	snprintf(path, sizeof(path), "%s.txt", folder);
 	printf("SEED=%" PRIu64 ", the history: %s\n", seed, path);
 	history_open(folder, "main");
 	history_write("main", "settings %" PRIu64 " %" PRId64 " %d %s", seed, seconds, LEASE_MS,
-		      mode);
-	is_fine = torture(folder, is_cluster, seed, seconds * TW_SECOND);
+		      mode_text);
+	if (mode == MODE_CLOCK)
+		set_environment(folder);
+	is_fine = torture(folder, mode, seed, seconds * TW_SECOND);
 	merge(folder, path);
 	return check(path, summary_path) || !is_fine;
 }

@@ -18,6 +18,14 @@ $(TORTURE): $(TORTURE_OBJECTS) $(REDIS_TEST_SUPPORT) $(TEST_SUPPORT) $(REDIS_OBJ
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ -lcmocka $(redis_libs)
 
+# Not of the build's flags: it goes into a redis-server.
+$(BUILD)/test/redis/torture/shifted_clock.so: test/redis/torture/preload/shifted_clock.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -shared -fPIC -o $@ $<
+
+$(TORTURE): | $(BUILD)/test/redis/torture/shifted_clock.so
+
 # The checker's own tests, and a short torture.
 $(BUILD)/test/redis/test_torture_checker: $(TORTURE_CHECKER)
 ifneq ($(filter redis/test_torture,$(TESTS)),)
