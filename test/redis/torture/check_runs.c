@@ -80,7 +80,7 @@ static void check_pair(const struct story *story, const struct run *first, const
 	const struct key *key = first->task->key;
 	const char *id = first->task->id;
 	int64_t between_us = (int64_t)(second->token - first->token);
-	bool is_sure = run_end_is_sure(story, first);
+	bool is_sure = run_end_is_sure(first);
 	bool is_clear = !first->is_unclear && !second->is_unclear;
 	bool came_before_end = is_clear && (int64_t)second->token < first->end_real_us - slack_us;
 

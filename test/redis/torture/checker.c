@@ -17,7 +17,7 @@ enum { PRINTED_MOST = 5 };
 /* Between a token and the clocks of a line; they are one clock, read at two moments. */
 static const int64_t slack = 2000000;
 /* In which a worker that is not frozen notices that its connection is broken. */
-static const int64_t notice_time = 1000000000;
+static const int64_t notice_time = 2000000000;
 
 void fault_add(struct faults *faults, const char *name, const struct key *key, const char *text,
 	       const char *one_line, const char *other_line)
@@ -43,31 +43,50 @@ static bool deed_breaks(const struct deed *deed, const struct actor *worker)
 	       !strcmp(deed->name, "fail-over");
 }
 
-/* When a worker may last notice that the deed broke its connection: it may have been frozen. */
-static int64_t last_notice(const struct story *story, const struct deed *deed)
+/* When the worker may last notice that the deed broke its connection: it may have been frozen. */
+static int64_t last_notice(const struct story *story, const struct deed *deed,
+			   const struct actor *worker)
 {
 	int64_t last = deed->end;
 
 	for (size_t i = 0; i < story->deeds.count; i++) {
 		const struct deed *other = story->deeds.items[i];
 
-		if (!strcmp(other->name, "freeze") && other->begin <= deed->end &&
-		    other->end >= deed->begin && other->end > last)
+		if (!strcmp(other->name, "freeze") && !strcmp(other->target, worker->name) &&
+		    other->begin <= deed->end && other->end >= deed->begin && other->end > last)
 			last = other->end;
 	}
 	return last > INT64_MAX - notice_time ? INT64_MAX : last + notice_time;
 }
 
-bool run_end_is_sure(const struct story *story, const struct run *run)
+static void find_breaks(const struct story *story, struct actor *worker)
 {
+	for (size_t i = 0; i < story->deeds.count; i++) {
+		const struct deed *deed = story->deeds.items[i];
+		struct interval *interval;
+
+		if (!deed_breaks(deed, worker))
+			continue;
+		interval = malloc(sizeof(*interval));
+		if (!interval)
+			support_failed("malloc");
+		interval->begin = deed->begin;
+		interval->end = last_notice(story, deed, worker);
+		list_add(&worker->breaks, interval);
+	}
+}
+
+bool run_end_is_sure(const struct run *run)
+{
+	const struct list_of *breaks = &run->actor->breaks;
+
 	if (run->report == INT64_MAX || run->end == INT64_MAX ||
 	    (run->outcome != RUN_DONE && run->outcome != RUN_RETRIED && run->outcome != RUN_DEAD))
 		return false;
-	for (size_t i = 0; i < story->deeds.count && !run->was_told; i++) {
-		const struct deed *deed = story->deeds.items[i];
+	for (size_t i = 0; i < breaks->count && !run->was_told; i++) {
+		const struct interval *interval = breaks->items[i];
 
-		if (deed->begin < run->report && deed_breaks(deed, run->actor) &&
-		    last_notice(story, deed) > run->end)
+		if (interval->begin < run->report && interval->end > run->end)
 			return false;
 	}
 	return true;
@@ -112,7 +131,7 @@ static void life_find_removal(struct life *life, const struct task *task)
 	}
 }
 
-struct life life_of(const struct story *story, const struct task *task)
+struct life life_of(const struct task *task)
 {
 	struct life life = {.from = INT64_MAX, .seen = INT64_MIN, .gone = INT64_MAX};
 
@@ -126,7 +145,7 @@ struct life life_of(const struct story *story, const struct task *task)
 
 		if (!run->is_unclear)
 			life_seen(&life, run->claim - slack, run->begin_line);
-		if (!run_end_is_sure(story, run))
+		if (!run_end_is_sure(run))
 			continue;
 		life_seen(&life, run->end, run->report_line);
 		if (run_is_final(run))
@@ -203,7 +222,7 @@ static void check_key(const struct story *story, const struct key *key, struct f
 	if (!lives)
 		support_failed("calloc");
 	for (size_t i = 0; i < key->tasks.count; i++) {
-		lives[i] = life_of(story, key->tasks.items[i]);
+		lives[i] = life_of(key->tasks.items[i]);
 		check_task(story, key->tasks.items[i], &lives[i], faults);
 	}
 	check_tokens(key, faults);
@@ -218,6 +237,8 @@ void story_check(struct story *story, struct faults *faults)
 		fault_add(faults, "unread", NULL, "", story->wrong.items[i], NULL);
 	if (!story->has_rest)
 		fault_add(faults, "unread", NULL, "it does not tell of the end", NULL, NULL);
+	for (struct actor *actor = story->actors; actor; actor = actor->hh.next)
+		find_breaks(story, actor);
 	for (const struct key *key = story->keys; key; key = key->hh.next)
 		check_key(story, key, faults);
 }

@@ -54,9 +54,12 @@ struct life {
 	const char *gone_line;
 };
 
-struct life life_of(const struct story *story, const struct task *task);
-/* Whether Redis has accepted the run's end: told again after a lost answer, it may be another's. */
-bool run_end_is_sure(const struct story *story, const struct run *run);
+struct life life_of(const struct task *task);
+/*
+ * Whether Redis has accepted the run's end: told again after a lost answer, it may be another's. In
+ * a story that has been checked.
+ */
+bool run_end_is_sure(const struct run *run);
 
 /* The parts: of one task, and of one key. */
 void check_runs(const struct story *story, const struct task *task, const struct life *life,

@@ -137,17 +137,19 @@ static void clock_step(struct nemesis *nemesis, int target)
 }
 
 static const struct deed_kind deed_kinds[] = {
-	{"kill", TARGET_WORKER, 3, worker_kill, worker_start_again, 0, 800, EVERYWHERE},
-	{"freeze", TARGET_WORKER, 4, worker_freeze, worker_thaw, LEASE_MS / 2, 2500, EVERYWHERE},
-	{"cut", TARGET_PROXY, 3, connections_cut, connections_mend, 0, 1500, ON_ONE_SERVER},
-	{"lose", TARGET_PROXY, 6, reply_lose, reply_keep, 100, 500, ON_ONE_SERVER},
-	{"server", TARGET_SERVER, 2, server_kill, server_start, 0, 1500, EVERYWHERE},
-	{"full", TARGET_SERVER, 1, memory_fill, memory_free, 100, 1000, EVERYWHERE},
-	{"flush", TARGET_SERVER, 1, scripts_flush, NULL, 0, 0, EVERYWHERE},
-	{"drop", TARGET_SERVER, 2, connections_drop, NULL, 0, 0, MODE_CLUSTER},
-	{"move-slot", TARGET_SERVER, 4, shard_move, NULL, 0, 0, MODE_CLUSTER},
-	{"clock", TARGET_SERVER, 6, clock_step, NULL, 0, 0, MODE_CLOCK},
-	{"fail-over", TARGET_SERVER, 2, fail_over, NULL, 0, 0, MODE_CLUSTER},
+	{"kill", TARGET_WORKER, 6, worker_kill, worker_start_again, 0, 800, EVERYWHERE},
+	{"freeze", TARGET_WORKER, 8, worker_freeze, worker_thaw, LEASE_MS / 2, 2500, EVERYWHERE},
+	{"cut", TARGET_PROXY, 6, connections_cut, connections_mend, 0, 1500, ON_ONE_SERVER},
+	{"lose", TARGET_PROXY, 12, reply_lose, reply_keep, 100, 500, ON_ONE_SERVER},
+	{"server", TARGET_SERVER, 4, server_kill, server_start, 0, 1500, ON_ONE_SERVER},
+	/* A cluster takes seconds until it is well again. */
+	{"server", TARGET_SERVER, 1, server_kill, server_start, 0, 1500, MODE_CLUSTER},
+	{"full", TARGET_SERVER, 2, memory_fill, memory_free, 100, 1000, EVERYWHERE},
+	{"flush", TARGET_SERVER, 2, scripts_flush, NULL, 0, 0, EVERYWHERE},
+	{"drop", TARGET_SERVER, 1, connections_drop, NULL, 0, 0, MODE_CLUSTER},
+	{"move-slot", TARGET_SERVER, 12, shard_move, NULL, 0, 0, MODE_CLUSTER},
+	{"clock", TARGET_SERVER, 12, clock_step, NULL, 0, 0, MODE_CLOCK},
+	{"fail-over", TARGET_SERVER, 3, fail_over, NULL, 0, 0, MODE_CLUSTER},
 };
 enum { DEED_KINDS = sizeof(deed_kinds) / sizeof(*deed_kinds) };
 static const int target_counts[TARGET_KINDS] = {WORKERS, CHILDREN, 1};

@@ -8,7 +8,7 @@
 
 #include "support/wait.h"
 
-enum { TRIES = 6000, MOVE_PAUSE_MS = 5 }; /* tries: of 10 ms */
+enum { TRIES = 6000, FAIL_OVER_TRIES = 600, MOVE_PAUSE_MS = 5 }; /* tries: of 10 ms */
 
 /* Whether what the server answers to the command has this text. */
 static bool server_says(struct redis_server *server, const char *command, const char *text)
@@ -20,13 +20,22 @@ static bool server_says(struct redis_server *server, const char *command, const 
 	return says;
 }
 
-static void await_word(struct redis_server *server, const char *command, const char *text)
+/* Whether it does so in time. */
+static bool comes_to_say(struct redis_server *server, const char *command, const char *text,
+			 int tries)
 {
-	for (int i = 0; i < TRIES; i++) {
+	for (int i = 0; i < tries; i++) {
 		if (server_says(server, command, text))
-			return;
+			return true;
 		wait_for(10 * TW_MILLISECOND);
 	}
+	return false;
+}
+
+static void await_word(struct redis_server *server, const char *command, const char *text)
+{
+	if (comes_to_say(server, command, text, TRIES))
+		return;
 	fprintf(stderr, "the server at %d: %s does not become %s\n", server->port, command, text);
 	exit(1);
 }
@@ -128,13 +137,25 @@ void servers_move_shard(struct servers *servers, unsigned shard, int target)
 	await_well(servers);
 }
 
+/* It refuses as long as it takes its master for one that has failed, and gives up after 5 s. */
+static void replica_promote(struct redis_server *replica)
+{
+	for (int i = 0; i < TRIES / FAIL_OVER_TRIES; i++) {
+		await_word(replica, "CLUSTER INFO", "cluster_state:ok");
+		freeReplyObject(redisCommand(replica->context, "CLUSTER FAILOVER"));
+		if (comes_to_say(replica, "INFO replication", "role:master", FAIL_OVER_TRIES))
+			return;
+	}
+	fputs("the replica does not take over\n", stderr);
+	exit(1);
+}
+
 void servers_fail_over(struct servers *servers)
 {
 	struct redis_server before = servers->cluster.nodes[0];
 	char id[64];
 
-	freeReplyObject(redis_server_ask(&servers->replica, "CLUSTER FAILOVER"));
-	await_word(&servers->replica, "INFO replication", "role:master");
+	replica_promote(&servers->replica);
 	await_word(&servers->cluster.nodes[0], "INFO replication", "master_link_status:up");
 	servers->cluster.nodes[0] = servers->replica;
 	servers->replica = before;

@@ -15,10 +15,18 @@
 struct task;
 struct call;
 
-/* A thread that makes one call at a time. */
+/* Pointers; the first is items[0]. */
+struct list_of {
+	void **items;
+	size_t count;
+	size_t room;
+};
+
+/* A thread that makes one call at a time, or a worker. */
 struct actor {
 	char *name;
-	struct call *open; /* NULL: none */
+	struct call *open;     /* NULL: none */
+	struct list_of breaks; /* intervals in which its connections broke; the checker's */
 	UT_hash_handle hh;
 };
 
@@ -67,13 +75,6 @@ struct run {
 
 enum rest { REST_NONE, REST_TASK, REST_DEAD };
 
-/* Pointers; the first is items[0]. */
-struct list_of {
-	void **items;
-	size_t count;
-	size_t room;
-};
-
 struct key {
 	char *name;
 	struct list_of calls;
@@ -100,6 +101,12 @@ struct deed {
 	int64_t begin;
 	int64_t end;
 	const char *line;
+};
+
+/* From when on a worker's connection was broken, and when it may have noticed that last. */
+struct interval {
+	int64_t begin;
+	int64_t end;
 };
 
 struct story {

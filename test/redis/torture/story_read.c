@@ -158,6 +158,7 @@ void story_free(struct story *story)
 	keys_free(story);
 	HASH_ITER (hh, story->actors, actor, next) {
 		HASH_DEL(story->actors, actor);
+		list_free_all(&actor->breaks);
 		free(actor->name);
 		free(actor);
 	}

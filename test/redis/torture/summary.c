@@ -73,7 +73,7 @@ static void write_runs(FILE *file, const struct story *story)
 		const struct run *run = story->runs.items[i];
 
 		count(&counts, titles[run->outcome]);
-		sure += run_end_is_sure(story, run);
+		sure += run_end_is_sure(run);
 	}
 	counts_write(file, "runs", story->runs.count, &counts);
 	fprintf(file, "| … whose end Redis has accepted for certain | %lu |\n", sure);
