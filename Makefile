@@ -96,7 +96,8 @@ TEST_SCRIPTS := check_layers check_lines check_comments check_exports check_runn
 	install/test_install
 TESTS_OF_ALL := $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
 # Those that take longest are begun first; those that measure time run alone, at the end.
-TESTS_LONG := $(filter $(TESTS_OF_ALL),redis/test_outages redis/test_core_alone test_cache_remove \
+TESTS_LONG := $(filter $(TESTS_OF_ALL),redis/test_outages redis/test_core_alone redis/test_torture \
+	test_cache_remove \
 	test_handle_limits test_wheel redis/test_worker test_handle_races redis/test_cluster \
 	test_periodic test_cache_order test_handle_stops redis/test_storm)
 TESTS_ALONE := test_real_clock
@@ -258,6 +259,7 @@ endif
 
 include test/sim/sim.mk
 include test/soak/soak.mk
+include test/redis/torture/torture.mk
 
 builds: ## build with other compilers and flags, for other processors, and analyze
 	@test/builds/check_builds.sh
@@ -306,7 +308,7 @@ clean: ## remove all that was built, of every variant
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile test/sim/sim.mk \
-		test/soak/soak.mk | expand -t 24
+		test/soak/soak.mk test/redis/torture/torture.mk | expand -t 24
 	@echo
 	@echo 'V=1 shows the commands. REDIS=no leaves out the part on Redis. Variants, each in a'
 	@echo 'folder of its own: DEBUG=1, SANITIZE=thread, SANITIZE=address,undefined. TEST_JOBS=n'

@@ -65,7 +65,10 @@ static void config_write(const struct redis_server *server,
 			"tls-key-file key.pem\ntls-auth-clients no\n",
 			server->tls_port);
 	fprintf(file, "appendonly %s\nappendfsync %s\nmaxmemory-policy %s\n",
-		options->append_only ? "yes" : "no", options->no_fsync ? "no" : "everysec",
+		options->append_only ? "yes" : "no",
+		options->no_fsync       ? "no"
+		: options->fsync_always ? "always"
+					: "everysec",
 		options->policy ? options->policy : "noeviction");
 	if (options->cluster)
 		fprintf(file, "cluster-enabled yes\ncluster-port %d\ncluster-node-timeout 1000\n",

@@ -21,6 +21,7 @@ struct redis_server_options {
 	/* appendfsync no: what was answered outlives a kill, for its writing never waits for an
 	 * fsync, as it does for up to two seconds with everysec. */
 	bool no_fsync;
+	bool fsync_always; /* appendfsync always */
 	bool cluster;
 	const char *password; /* NULL: none */
 	const char *policy;   /* maxmemory-policy; NULL: noeviction */

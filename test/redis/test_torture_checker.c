@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The checker of `make torture-redis` on histories made by hand: a right one passes, and each kind
+ * of fault is found, alone. Lines here begin with one time, in milliseconds; all clocks are the
+ * same, so a token of 65000 was claimed at 65.
+ */
+#include "support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "torture/checker.h"
+
+#define BEGIN "1 main settings 1 1 1000 single\n"
+#define END "9000 rest rest all -\n"
+#define ADD                          \
+	"10 a call add k t any 50\n" \
+	"12 a answer TW_OK 61\n"
+#define RUN                        \
+	"70 w begin k t 65000 1\n" \
+	"80 w end k t 65000\n"
+#define DONE "90 w report k t 65000 done 0\n"
+
+/* The line as a process would write it. */
+static void line_write(FILE *file, const char *line)
+{
+	char *rest;
+	long ms = strtol(line, &rest, 10);
+
+	fprintf(file, "%ld000000 %ld000%s\n", ms, ms, rest);
+}
+
+static bool faults_have(const struct faults *faults, const char *name)
+{
+	for (size_t i = 0; i < faults->count; i++)
+		if (!strcmp(faults->items[i].name, name))
+			return true;
+	return false;
+}
+
+/* These faults and no others; the names are apart by commas. */
+static void assert_names(const struct faults *faults, const char *names)
+{
+	char *copied = strdup(names);
+	char *rest = NULL;
+
+	for (size_t i = 0; i < faults->count; i++)
+		if (!strstr(names, faults->items[i].name))
+			fail_msg("%s: %s", faults->items[i].name, faults->items[i].text);
+	for (char *name = strtok_r(copied, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
+		if (!faults_have(faults, name))
+			fail_msg("not found: %s", name);
+	free(copied);
+}
+
+/* The history has these faults; NULL: none. */
+static void assert_fault(const char *lines, const char *names)
+{
+	char *copied = strdup(lines);
+	char *text = NULL;
+	size_t size = 0;
+	char *rest = NULL;
+	FILE *file = open_memstream(&text, &size);
+	struct story story;
+	struct faults faults;
+
+	for (char *line = strtok_r(copied, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		line_write(file, line);
+	fclose(file);
+	story_read(&story, text);
+	story_check(&story, &faults);
+	assert_names(&faults, names ? names : "");
+	faults_free(&faults);
+	story_free(&story);
+	free(copied);
+	free(text);
+}
+
+static void right_history_passes(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN ADD RUN DONE END, NULL);
+	/* Moved, retried, overtaken after its lease, seen, cancelled, and a dead letter. */
+	assert_fault(BEGIN ADD "20 a call move k 20\n"
+			       "22 a answer TW_OK 41\n" /* sooner */
+			       "50 w begin k t 45000 1\n"
+			       "60 w end k t 45000\n"
+			       "62 w report k t 45000 retried 100\n"
+			       "100 a call get k\n"
+			       "101 a answer TW_OK t\n"
+			       "170 w begin k t 165000 2\n"
+			       "1300 v begin k t 1200000 3\n"
+			       "1310 v end k t 1200000\n"
+			       "1320 v report k t 1200000 done 0\n"
+			       "1400 w end k t 165000\n"
+			       "1410 w report k t 165000 stale 0\n"
+			       "1500 a call cancel k\n"
+			       "1501 a answer TW_NOT_FOUND 0\n"
+			       "1600 a call add k u new 100\n"
+			       "1602 a answer TW_OK 1702\n"
+			       "1610 a call cancel k\n"
+			       "1612 a answer TW_OK 0\n"
+			       "1700 a call add l x any 0\n"
+			       "1701 a answer TW_OK 1701\n"
+			       "1702 w begin l x 1701500 1\n"
+			       "1710 w end l x 1701500\n"
+			       "1720 w report l x 1701500 dead 0\n"
+			       "8999 rest rest dead l x\n" END,
+		     NULL);
+}
+
+static void order_of_lines_does_not_matter(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN RUN DONE END ADD, NULL);
+}
+
+static void history_that_does_not_tell_of_the_end_is_none(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN ADD RUN DONE, "unread");
+	assert_fault(BEGIN "5 a call shout k\n" END, "unread");
+	assert_fault(BEGIN "5 a answer TW_OK 0\n" END, "unread");
+	assert_fault(BEGIN ADD RUN DONE END "what is this?\n", "unread");
+}
+
+static void lost_task_is_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN ADD END, "lost");
+	/* Its run was killed before its end. */
+	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n" END, "lost");
+	/* It is a dead letter that is not there. */
+	assert_fault(BEGIN ADD RUN "90 w report k t 65000 dead 0\n" END, "lost");
+	assert_fault(BEGIN ADD RUN "90 w report k t 65000 stale 0\n" END, "lost");
+	/* What might have taken it out was too early, or was refused, or takes nothing out. */
+	assert_fault(BEGIN "2 a call cancel k\n"
+			   "3 a answer TW_NOT_FOUND 0\n" ADD END,
+		     "lost");
+	assert_fault(BEGIN ADD "20 a call add k u replace 5\n"
+			       "21 a answer TW_REDIS_FAILED 0\n" END,
+		     "lost");
+	assert_fault(BEGIN ADD "20 b call add k u new 5\n"
+			       "21 b answer TW_REDIS_OUTCOME_UNKNOWN 0\n" END,
+		     "lost");
+}
+
+static void task_that_may_have_been_removed_is_not_lost(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN ADD "20 a call cancel k\n"
+			       "21 a answer TW_REDIS_OUTCOME_UNKNOWN 0\n" END,
+		     NULL);
+	assert_fault(BEGIN ADD "20 a call cancel k\n" END, NULL);
+	assert_fault(BEGIN ADD RUN END, NULL);
+	assert_fault(BEGIN ADD RUN "90 w report k t 65000 untold 0\n" END, NULL);
+}
+
+static void task_that_does_not_run_is_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN ADD "8999 rest rest task k t\n" END, "stays");
+}
+
+static void early_run_is_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN ADD "59 w begin k t 58000 1\n"
+			       "80 w end k t 58000\n"
+			       "90 w report k t 58000 done 0\n" END,
+		     "early");
+	/* A move to later counts, */
+	assert_fault(BEGIN ADD "20 a call move k 100\n"
+			       "22 a answer TW_OK 121\n" RUN DONE END,
+		     "early");
+	/* one that may have happened at the same time as another may not be the last, */
+	assert_fault(BEGIN ADD "20 a call move k 100\n"
+			       "21 b call move k 20\n"
+			       "22 b answer TW_OK 41\n"
+			       "23 a answer TW_OK 121\n" RUN DONE END,
+		     NULL);
+	/* nor need one that was not answered have happened. */
+	assert_fault(BEGIN ADD "20 a call move k 500\n" RUN DONE END, NULL);
+	/* The call's answer is earlier than it asked for. */
+	assert_fault(BEGIN "10 a call add k t any 50\n"
+			   "12 a answer TW_OK 12\n" RUN DONE END,
+		     "early");
+	/* An attempt before its time. */
+	assert_fault(BEGIN ADD RUN "90 w report k t 65000 retried 100\n"
+				   "150 w begin k t 140000 2\n"
+				   "155 w end k t 140000\n"
+				   "156 w report k t 140000 done 0\n" END,
+		     "early");
+}
+
+static void token_that_does_not_rise_is_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN ADD RUN "90 w report k t 65000 retried 1\n"
+				   "120 w begin k t 64000 2\n"
+				   "125 w end k t 64000\n"
+				   "126 w report k t 64000 done 0\n" END,
+		     "token falls,overtaken,two at once");
+	/* Of another task with the key. */
+	assert_fault(BEGIN ADD "70 w begin k t 79000 1\n"
+			       "75 w end k t 79000\n"
+			       "76 w report k t 79000 done 0\n"
+			       "77 a call add k u any 0\n"
+			       "78 a answer TW_OK 78\n"
+			       "80 w begin k u 79000 1\n"
+			       "81 w end k u 79000\n"
+			       "82 w report k u 79000 done 0\n" END,
+		     "token falls");
+}
+
+static void end_of_an_overtaken_run_is_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
+			       "1100 v begin k t 1090000 2\n"
+			       "1200 w end k t 65000\n"
+			       "1201 w report k t 65000 done 0\n"
+			       "1300 v end k t 1090000\n"
+			       "1301 v report k t 1090000 stale 0\n" END,
+		     "overtaken");
+	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
+			       "1100 v begin k t 1090000 2\n"
+			       "1200 w end k t 65000\n"
+			       "1201 w report k t 65000 retried 10\n"
+			       "1300 v end k t 1090000\n"
+			       "1301 v report k t 1090000 done 0\n" END,
+		     "overtaken");
+}
+
+/* It was told again, and "gone" was taken for what it was told before. */
+static void end_whose_answer_may_have_been_lost_is_not_sure(void **state)
+{
+	static const char overtaken[] = BEGIN ADD "70 w begin k t 65000 1\n"
+						  "1100 v begin k t 1090000 2\n"
+						  "1110 v end k t 1090000\n"
+						  "1120 v report k t 1090000 done 0\n"
+						  "1200 w end k t 65000\n"
+						  "1900 w report k t 65000 done 0\n" END;
+	static const char told[] = BEGIN ADD "70 w begin k t 65000 1\n"
+					     "1100 v begin k t 1090000 2\n"
+					     "1110 v end k t 1090000\n"
+					     "1120 v report k t 1090000 done 0\n"
+					     "1200 w end k t 65000\n"
+					     "1900 w told k t 65000 done 0\n" END;
+	char text[1024];
+
+	(void)state;
+	assert_fault(overtaken, "overtaken,comes back");
+	snprintf(text, sizeof(text), "%s%s", overtaken,
+		 "1210 nemesis deed cut w\n1800 nemesis heal cut w\n");
+	assert_fault(text, NULL);
+	/* It was frozen when its connection broke. */
+	snprintf(text, sizeof(text), "%s%s", overtaken,
+		 "20 nemesis deed freeze w\n30 nemesis deed server server\n"
+		 "40 nemesis heal server server\n1199 nemesis heal freeze w\n");
+	assert_fault(text, NULL);
+	/* Another's connection. */
+	snprintf(text, sizeof(text), "%s%s", overtaken,
+		 "1210 nemesis deed cut v\n1800 nemesis heal cut v\n");
+	assert_fault(text, "overtaken,comes back");
+	/* One call's answer leaves no doubt. */
+	snprintf(text, sizeof(text), "%s%s", told,
+		 "1210 nemesis deed cut w\n1800 nemesis heal cut w\n");
+	assert_fault(text, "overtaken,comes back");
+}
+
+static void two_runs_under_one_lease_are_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
+			       "80 v begin k t 75000 2\n"
+			       "90 v end k t 75000\n"
+			       "91 v report k t 75000 done 0\n"
+			       "95 w end k t 65000\n"
+			       "96 w report k t 65000 stale 0\n" END,
+		     "two at once");
+}
+
+static void cancel_and_move_of_a_leased_task_are_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
+			       "75 a call move k 500\n"
+			       "77 a answer TW_OK 577\n"
+			       "80 w end k t 65000\n"
+			       "82 w report k t 65000 stale 0\n"
+			       "600 w begin k t 590000 2\n"
+			       "605 w end k t 590000\n"
+			       "606 w report k t 590000 done 0\n" END,
+		     "on lease");
+	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
+			       "75 a call cancel k\n"
+			       "77 a answer TW_OK 0\n"
+			       "80 w end k t 65000\n"
+			       "82 w report k t 65000 stale 0\n" END,
+		     "on lease");
+	/* The task that was cancelled was another. */
+	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
+			       "71 a call add k u any 50\n"
+			       "72 a answer TW_OK 122\n"
+			       "73 a call cancel k\n"
+			       "74 a answer TW_OK 0\n"
+			       "80 w end k t 65000\n"
+			       "82 w report k t 65000 stale 0\n" END,
+		     NULL);
+}
+
+static void run_after_a_cancel_is_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN ADD "20 a call cancel k\n"
+			       "22 a answer TW_OK 0\n"
+			       "70 w begin k t 65000 1\n" END,
+		     "comes back");
+	assert_fault(BEGIN ADD "20 a call cancel k\n"
+			       "22 a answer TW_OK 0\n"
+			       "30 a call get k\n"
+			       "31 a answer TW_OK t\n" END,
+		     "comes back");
+	/* An acknowledgement after its lease and the cancel. */
+	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
+			       "1100 a call cancel k\n"
+			       "1101 a answer TW_OK 0\n"
+			       "1110 w end k t 65000\n"
+			       "1111 w report k t 65000 done 0\n" END,
+		     "comes back");
+	/* It had been claimed before, and its worker was frozen. */
+	assert_fault(BEGIN ADD "1100 a call cancel k\n"
+			       "1101 a answer TW_OK 0\n"
+			       "1110 w begin k t 65000 1\n"
+			       "1111 w end k t 65000\n"
+			       "1112 w report k t 65000 stale 0\n" END,
+		     NULL);
+}
+
+static void run_after_its_end_is_found(void **state)
+{
+	(void)state;
+	/* Replaced. */
+	assert_fault(BEGIN ADD "20 a call add k u any 50\n"
+			       "22 a answer TW_OK 71\n" RUN DONE "100 w begin k u 98000 1\n"
+			       "101 w end k u 98000\n"
+			       "102 w report k u 98000 done 0\n" END,
+		     "comes back");
+	/* Acknowledged; it is overtaken as well. */
+	assert_fault(BEGIN ADD RUN DONE "100 a call get k\n"
+					"101 a answer TW_OK t\n" END,
+		     "comes back");
+}
+
+static void unknown_add_that_happened_twice_is_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN "10 a call add k t any 50\n"
+			   "12 a answer TW_REDIS_OUTCOME_UNKNOWN 0\n" RUN DONE
+			   "95 v begin k t 92000 1\n"
+			   "96 v end k t 92000\n"
+			   "97 v report k t 92000 done 0\n" END,
+		     "token falls,overtaken,comes back");
+	/* Once, or not at all. */
+	assert_fault(BEGIN "10 a call add k t any 50\n"
+			   "12 a answer TW_REDIS_OUTCOME_UNKNOWN 0\n" RUN DONE END,
+		     NULL);
+	assert_fault(BEGIN "10 a call add k t any 50\n"
+			   "12 a answer TW_REDIS_OUTCOME_UNKNOWN 0\n" END,
+		     NULL);
+}
+
+static void run_of_a_task_that_was_refused_is_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN "10 a call add k t any 50\n"
+			   "12 a answer TW_REDIS_FAILED 0\n" RUN DONE END,
+		     "refused");
+	assert_fault(BEGIN RUN DONE END, "unknown");
+}
+
+static void wrong_answers_are_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN ADD "20 a call cancel k\n"
+			       "22 a answer TW_NOT_FOUND 0\n" RUN DONE END,
+		     "denied");
+	assert_fault(BEGIN ADD "20 a call add k u replace 9\n"
+			       "22 a answer TW_NOT_FOUND 0\n" RUN DONE END,
+		     "denied");
+	assert_fault(BEGIN "10 a call cancel k\n"
+			   "12 a answer TW_OK 0\n" END,
+		     "from nothing");
+	assert_fault(BEGIN ADD RUN DONE "100 a call add k u new 0\n"
+					"101 a answer TW_EXISTS 0\n" END,
+		     "from nothing");
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(right_history_passes),
+	cmocka_unit_test(order_of_lines_does_not_matter),
+	cmocka_unit_test(history_that_does_not_tell_of_the_end_is_none),
+	cmocka_unit_test(lost_task_is_found),
+	cmocka_unit_test(task_that_may_have_been_removed_is_not_lost),
+	cmocka_unit_test(task_that_does_not_run_is_found),
+	cmocka_unit_test(early_run_is_found),
+	cmocka_unit_test(token_that_does_not_rise_is_found),
+	cmocka_unit_test(end_of_an_overtaken_run_is_found),
+	cmocka_unit_test(end_whose_answer_may_have_been_lost_is_not_sure),
+	cmocka_unit_test(two_runs_under_one_lease_are_found),
+	cmocka_unit_test(cancel_and_move_of_a_leased_task_are_found),
+	cmocka_unit_test(run_after_a_cancel_is_found),
+	cmocka_unit_test(run_after_its_end_is_found),
+	cmocka_unit_test(unknown_add_that_happened_twice_is_found),
+	cmocka_unit_test(run_of_a_task_that_was_refused_is_found),
+	cmocka_unit_test(wrong_answers_are_found),
+};
+
+TEST_PROGRAM(tests)

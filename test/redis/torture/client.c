@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A client process: threads that add, move, cancel and look at tasks, one call at a time each. Keys
+ * that all threads use make for conflicts; keys of their own make for tasks whose way can be told
+ * exactly. Only tasks that are alone with their key for ever may become dead letters, so that no
+ * dead letter takes another's place.
+ */
+#include "torture.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "history.h"
+#include "support/seed.h"
+#include "support/sockets.h"
+#include "support/wait.h"
+
+enum { THREADS = 3, HOT_KEYS = 6, RECENT = 64, DELAY_MOST_MS = 1500, PAUSE_MOST_MS = 16 };
+
+struct thread {
+	pthread_t thread;
+	char name[16];
+	struct random random;
+	struct tw_redis *redis;
+	unsigned number; /* of its next task */
+	char recent[RECENT][NAME_SIZE];
+};
+
+static atomic_bool is_over;
+
+static struct plan plan_draw(struct thread *thread, bool may_die)
+{
+	struct random *random = &thread->random;
+	struct plan plan = {.kind = PLAN_DONE,
+			    .takes_ms = (int)random_below(random, 60),
+			    .wait_ms = (int)random_between(random, 10, 500)};
+
+	snprintf(plan.id, sizeof(plan.id), "%s.%u", thread->name, thread->number++);
+	if (random_once_in(random, 16))
+		plan.takes_ms = (int)random_between(random, LEASE_MS / 2, 2 * LEASE_MS);
+	if (random_once_in(random, 8))
+		plan.kind = PLAN_RETRY;
+	else if (may_die && random_once_in(random, 12))
+		plan.kind = random_once_in(random, 2) ? PLAN_KILL : PLAN_FAIL;
+	return plan;
+}
+
+static void add(struct thread *thread, const char *key, enum tw_redis_mode mode, bool may_die)
+{
+	static const char *const modes[] = {
+		[TW_REDIS_ANY] = "any", [TW_REDIS_NEW] = "new", [TW_REDIS_REPLACE] = "replace"};
+	struct plan plan = plan_draw(thread, may_die);
+	int64_t delay_ms = (int64_t)random_below(&thread->random, DELAY_MOST_MS);
+	char body[PLAN_TEXT_SIZE];
+	struct tw_redis_task task = {.key = key, .key_size = strlen(key), .mode = mode};
+	enum tw_status status;
+	int64_t due_ms = 0;
+
+	if (random_once_in(&thread->random, 5))
+		delay_ms = 0;
+	plan_write(&plan, body);
+	task.delay = delay_ms * TW_MILLISECOND;
+	task.body = body;
+	task.body_size = strlen(body);
+	task.max_attempts = may_die ? 4 : TW_REDIS_ATTEMPTS_MAX;
+	history_write(thread->name, "call add %s %s %s %" PRId64, key, plan.id, modes[mode],
+		      delay_ms);
+	status = tw_redis_add(thread->redis, &task, &due_ms);
+	history_write(thread->name, "answer %s %" PRId64, tw_status_name(status), due_ms);
+}
+
+static void move(struct thread *thread, const char *key)
+{
+	int64_t delay_ms = (int64_t)random_below(&thread->random, DELAY_MOST_MS);
+	enum tw_status status;
+	int64_t due_ms = 0;
+
+	history_write(thread->name, "call move %s %" PRId64, key, delay_ms);
+	status = tw_redis_move(thread->redis, key, strlen(key), 0, delay_ms * TW_MILLISECOND,
+			       &due_ms);
+	history_write(thread->name, "answer %s %" PRId64, tw_status_name(status), due_ms);
+}
+
+static void cancel(struct thread *thread, const char *key)
+{
+	enum tw_status status;
+
+	history_write(thread->name, "call cancel %s", key);
+	status = tw_redis_cancel(thread->redis, key, strlen(key));
+	history_write(thread->name, "answer %s 0", tw_status_name(status));
+}
+
+static bool note_found(void *context, const struct tw_redis_info *info)
+{
+	struct plan plan;
+
+	if (plan_read(&plan, info->task.body, info->task.body_size))
+		memcpy(context, plan.id, sizeof(plan.id));
+	return true;
+}
+
+static void get(struct thread *thread, const char *key)
+{
+	char id[NAME_SIZE] = "-";
+	enum tw_status status;
+
+	history_write(thread->name, "call get %s", key);
+	status = tw_redis_get(thread->redis, key, strlen(key), note_found, id);
+	history_write(thread->name, "answer %s %s", tw_status_name(status), id);
+}
+
+/* A task of a key that no other ever has, or one that others may take. */
+static void add_fresh(struct thread *thread)
+{
+	bool may_die = random_once_in(&thread->random, 2);
+	char *key = thread->recent[random_below(&thread->random, RECENT)];
+	char alone[NAME_SIZE];
+
+	if (may_die) {
+		snprintf(alone, sizeof(alone), "alone-%s-%u", thread->name, thread->number);
+		add(thread, alone, TW_REDIS_ANY, true);
+		return;
+	}
+	snprintf(key, NAME_SIZE, "key-%s-%u", thread->name, thread->number);
+	add(thread, key, random_once_in(&thread->random, 2) ? TW_REDIS_NEW : TW_REDIS_ANY, false);
+}
+
+static void change(struct thread *thread, const char *key)
+{
+	uint64_t kind = random_below(&thread->random, 10);
+
+	if (kind < 4)
+		add(thread, key, (enum tw_redis_mode)random_below(&thread->random, 3), false);
+	else if (kind < 6)
+		move(thread, key);
+	else if (kind < 8)
+		cancel(thread, key);
+	else
+		get(thread, key);
+}
+
+static void *thread_run(void *argument)
+{
+	struct thread *thread = argument;
+	char hot[NAME_SIZE];
+
+	/* relaxed: a flag alone, orders nothing */
+	while (!atomic_load_explicit(&is_over, memory_order_relaxed)) {
+		const char *recent = thread->recent[random_below(&thread->random, RECENT)];
+		uint64_t kind = random_below(&thread->random, 10);
+
+		snprintf(hot, sizeof(hot), "hot-%d", (int)random_below(&thread->random, HOT_KEYS));
+		if (kind < 4 || !*recent)
+			add_fresh(thread);
+		else
+			change(thread, kind < 7 ? recent : hot);
+		wait_for((int64_t)random_below(&thread->random, PAUSE_MOST_MS) * TW_MILLISECOND);
+	}
+	return NULL;
+}
+
+int client_main(const struct part *part)
+{
+	struct tw_redis_options options = part_options(part);
+	static struct thread threads[THREADS];
+	struct tw_redis *redis;
+
+	signal_block();
+	history_open(part->folder, part->name);
+	/* Redis may be away now. */
+	while (tw_redis_open(&redis, &options, NULL) != TW_OK)
+		wait_for(50 * TW_MILLISECOND);
+	for (int i = 0; i < THREADS; i++) {
+		snprintf(threads[i].name, sizeof(threads[i].name), "%st%d", part->name, i);
+		threads[i].random = random_from(part->seed, (uint64_t)i);
+		threads[i].redis = redis;
+		if (pthread_create(&threads[i].thread, NULL, thread_run, &threads[i]))
+			support_failed("pthread_create");
+	}
+	signal_await();
+	/* relaxed: a flag alone, orders nothing */
+	atomic_store_explicit(&is_over, true, memory_order_relaxed);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i].thread, NULL);
+	tw_redis_close(redis);
+	return 0;
+}

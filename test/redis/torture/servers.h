@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The Redis of a torture: one server, or a cluster whose first node has a replica. Nothing that was
+ * answered is lost by what is done to them here: a fail-over is one that waits for the replica.
+ */
+#ifndef TORTURE_SERVERS_H
+#define TORTURE_SERVERS_H
+
+#include <stdbool.h>
+
+#include "support/cluster.h"
+#include "support/redis_server.h"
+
+/* One bit each. */
+enum mode {
+	MODE_SINGLE = 1,  /* one server */
+	MODE_CLUSTER = 2, /* three nodes, and a replica of the first */
+	MODE_CLOCK = 4    /* one server, whose clock can be stepped */
+};
+
+struct servers {
+	enum mode mode;
+	bool is_cluster;
+	int count;              /* that have tasks; without the replica */
+	struct cluster cluster; /* the one server is its first node */
+	struct redis_server replica;
+	char replica_id[64];
+	char url[128];
+	int down; /* which one has been killed; -1: none */
+};
+
+/* What should not fail ends the program, here and below. */
+void servers_start(struct servers *servers, enum mode mode);
+void servers_stop(struct servers *servers);
+/* Kills one of them, and starts it again; then all is well. */
+void servers_kill(struct servers *servers, int index);
+void servers_heal(struct servers *servers);
+/* Gives the command to all. */
+void servers_ask(struct servers *servers, const char *command);
+/* Of a cluster: moves the slot of a shard to another node. */
+void servers_move_shard(struct servers *servers, unsigned shard, int target);
+/* Of a cluster: the first node and its replica change places. */
+void servers_fail_over(struct servers *servers);
+
+#endif

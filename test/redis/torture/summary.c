@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "summary.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+enum { NAMES_MOST = 32 };
+
+/* How often each name came. */
+struct counts {
+	const char *names[NAMES_MOST];
+	unsigned long counts[NAMES_MOST];
+	size_t size;
+};
+
+static void count(struct counts *counts, const char *name)
+{
+	size_t i = 0;
+
+	while (i < counts->size && strcmp(counts->names[i], name))
+		i++;
+	if (i == NAMES_MOST)
+		return;
+	counts->names[i] = name;
+	counts->size += i == counts->size;
+	counts->counts[i]++;
+}
+
+static void counts_write(FILE *file, const char *title, unsigned long all,
+			 const struct counts *counts)
+{
+	fprintf(file, "| %s | %lu |\n", title, all);
+	for (size_t i = 0; i < counts->size; i++)
+		fprintf(file, "| … %s | %lu |\n", counts->names[i], counts->counts[i]);
+}
+
+static void write_calls(FILE *file, const struct story *story)
+{
+	static const char *const titles[] = {[CALL_ADD] = "adds",
+					     [CALL_MOVE] = "moves",
+					     [CALL_CANCEL] = "cancels",
+					     [CALL_GET] = "gets"};
+
+	for (enum call_kind kind = CALL_ADD; kind <= CALL_GET; kind++) {
+		struct counts counts = {.size = 0};
+		unsigned long all = 0;
+
+		for (size_t i = 0; i < story->calls.count; i++) {
+			const struct call *call = story->calls.items[i];
+
+			if (call->kind != kind)
+				continue;
+			all++;
+			count(&counts, call->status ? call->status : "no answer");
+		}
+		counts_write(file, titles[kind], all, &counts);
+	}
+}
+
+static void write_runs(FILE *file, const struct story *story)
+{
+	static const char *const titles[] = {[RUN_NO_END] = "did not get to their end",
+					     [RUN_DONE] = "done",
+					     [RUN_RETRIED] = "to be tried again",
+					     [RUN_DEAD] = "dead letters",
+					     [RUN_STALE] = "overtaken",
+					     [RUN_UNTOLD] = "could not be told"};
+	struct counts counts = {.size = 0};
+	unsigned long sure = 0;
+
+	for (size_t i = 0; i < story->runs.count; i++) {
+		const struct run *run = story->runs.items[i];
+
+		count(&counts, titles[run->outcome]);
+		sure += run_end_is_sure(run);
+	}
+	counts_write(file, "runs", story->runs.count, &counts);
+	fprintf(file, "| … whose end Redis has accepted for certain | %lu |\n", sure);
+}
+
+static void write_deeds(FILE *file, const struct story *story)
+{
+	struct counts counts = {.size = 0};
+
+	for (size_t i = 0; i < story->deeds.count; i++)
+		count(&counts, ((const struct deed *)story->deeds.items[i])->name);
+	counts_write(file, "deeds of the nemesis", story->deeds.count, &counts);
+}
+
+void summary_write(FILE *file, const struct story *story, const struct faults *faults)
+{
+	unsigned long tasks = HASH_COUNT(story->tasks);
+	unsigned long keys = HASH_COUNT(story->keys);
+	char date[16] = "";
+	time_t start = 0;
+	int64_t real_us = 0;
+	struct counts counts = {.size = 0};
+
+	if (story->lines.count)
+		sscanf(story->lines.items[0], "%*s %" SCNd64, &real_us);
+	start = (time_t)(real_us / 1000000);
+	strftime(date, sizeof(date), "%Y-%m-%d", gmtime(&start));
+	fprintf(file, "| Torture of %s, MODE=%s, %" PRId64 " s, SEED=%" PRId64 " | |\n|---|--:|\n",
+		date, story->mode ? story->mode : "?", story->seconds, story->seed);
+	fprintf(file, "| keys | %lu |\n| tasks | %lu |\n", keys, tasks);
+	write_calls(file, story);
+	write_runs(file, story);
+	write_deeds(file, story);
+	for (size_t i = 0; i < faults->count; i++)
+		count(&counts, faults->items[i].name);
+	counts_write(file, "**faults**", faults->count, &counts);
+}

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+#
+# Torture of the part on Redis: processes, a nemesis, and a checker of what they tell. Part of the
+# Makefile.
+
+.PHONY: torture-redis torture-seeded
+
+ifeq ($(REDIS_FOUND),yes)
+TORTURE_OBJECTS := $(call objects,test/redis/torture/*.c)
+TORTURE_CHECKER := $(addprefix $(BUILD)/test/redis/torture/,checker.o check_runs.o story.o \
+	story_read.o)
+TORTURE := $(BUILD)/test/redis/torture/torture
+
+$(TORTURE_OBJECTS): EXTRA = -UNDEBUG -Itest -Itest/redis $(redis_cflags)
+
+$(TORTURE): $(TORTURE_OBJECTS) $(REDIS_TEST_SUPPORT) $(TEST_SUPPORT) $(REDIS_OBJECTS) \
+		$(LIB_OBJECTS)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -o $@ $^ -lcmocka $(redis_libs)
+
+# Not of the build's flags: it goes into a redis-server.
+$(BUILD)/test/redis/torture/shifted_clock.so: test/redis/torture/preload/shifted_clock.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -shared -fPIC -o $@ $<
+
+$(TORTURE): | $(BUILD)/test/redis/torture/shifted_clock.so
+
+# The checker's own tests, and a short torture.
+$(BUILD)/test/redis/test_torture_checker: $(TORTURE_CHECKER)
+ifneq ($(filter redis/test_torture,$(TESTS)),)
+test: $(TORTURE)
+endif
+
+torture-redis: $(TORTURE) ## torture workers and Redis: MODE= SECONDS= SEED=, HISTORY=
+	@$< $(if $(HISTORY),check $(HISTORY),run $(or $(MODE),single) $(or $(SECONDS),60) \
+		$(or $(SEED),$$(date +%s))) $(SUMMARY)
+
+torture-seeded: $(TORTURE) ## put faults into a copy of src/, and find them by torture
+	@SECONDS_OF_EACH=$(SECONDS) test/redis/torture/seeded.sh
+
+-include $(TORTURE_OBJECTS:.o=.d)
+else
+torture-redis torture-seeded:
+	@echo "the part on Redis is not built: try 'make deps', and not REDIS=no" >&2; false
+endif
