@@ -28,6 +28,7 @@ enum {
 	DEAD_ONES = BIT(COMMAND_DEAD_RETRY) | BIT(COMMAND_DEAD_DROP),
 	ONE_TASK = ADD | BIT(COMMAND_CANCEL) | BIT(COMMAND_MOVE) | BIT(COMMAND_GET) | DEAD_ONES,
 	WORKER = BIT(COMMAND_WORKER),
+	TOP = BIT(COMMAND_TOP),
 	EVERY = BIT(COMMAND_PING + 1) - 1
 };
 
@@ -42,6 +43,7 @@ static const char *const commands[][2] = {
 	[COMMAND_DEAD_RETRY] = {"dead retry", "make one a task again, due now"},
 	[COMMAND_DEAD_DROP] = {"dead drop", "delete one"},
 	[COMMAND_WORKER] = {"worker", "run what is due, until SIGTERM"},
+	[COMMAND_TOP] = {"top", "show how many there are each second, until SIGINT"},
 	[COMMAND_PING] = {"ping", "is Redis there?"},
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
@@ -165,6 +167,29 @@ static bool take_header(void *place, const struct program_option *option, char *
 	return true;
 }
 
+static bool take_listen(void *place, const struct program_option *option, char *value)
+{
+	return take_text(place, option, value) && listen_address_is_valid(value);
+}
+
+static bool take_listen_host(void *place, const struct program_option *option, char *value)
+{
+	struct arguments *arguments = place;
+	size_t *count = &arguments->listen.host_count;
+
+	(void)option;
+	if (*count == LISTEN_HOSTS_MAX)
+		return false;
+	arguments->listen_hosts[(*count)++] = value;
+	return *value;
+}
+
+static bool take_worker_url(void *place, const struct program_option *option, char *value)
+{
+	return take_text(place, option, value) &&
+	       (!strncasecmp(value, "http://", 7) || !strncasecmp(value, "https://", 8));
+}
+
 /* Overwrites the password of "redis://user:password@host"; false: there is none. */
 static bool password_blot_out(char *url)
 {
@@ -263,6 +288,15 @@ static const struct program_option table[] = {
 	{"count-every", "TIME", WORKER, "tell the counts (1m)",
 	 DURATION(count_every, TW_MILLISECOND, TW_FOREVER)},
 	{"verbose", NULL, WORKER, "a line for each task", FLAG(verbose)},
+	{"listen", "HOST:PORT", WORKER, "pages and /metrics there, without a password",
+	 TAKE(take_listen, listen.address, 0, 0)},
+	{"listen-host", "NAME", WORKER, "another name by which they may be asked for; several",
+	 take_listen_host, 0, 0, 0},
+	{"health-limit", "TIME", WORKER, "/healthz fails when its loop stands for so long (1m)",
+	 DURATION(listen.health_limit, TW_MILLISECOND, TW_FOREVER)},
+	{"worker", "URL", TOP, "ask the worker that listens there, and not Redis",
+	 TAKE(take_worker_url, worker_url, 0, 0)},
+	{"every", "TIME", TOP, "how often (1s)", DURATION(every, 100 * TW_MILLISECOND, TW_HOUR)},
 };
 enum { TABLE_SIZE = sizeof(table) / sizeof(table[0]), FIRST_OPTION = 256 /* no character */ };
 
@@ -274,7 +308,7 @@ static bool take_help(void *place, const struct program_option *option, char *va
 	} groups[] = {{EVERY, "Every command"},   {ONE_TASK, "One task"},
 		      {TIMED, "add, move"},       {ADD, "add"},
 		      {LISTS, "list, dead list"}, {DEAD_ONES, "dead retry, dead drop"},
-		      {WORKER, "worker"}};
+		      {WORKER, "worker"},         {TOP, "top"}};
 
 	puts("usage: twr COMMAND [OPTION...] [KEY]\n\n"
 	     "Tasks that are scheduled in Redis and run once they are due, by any worker.\n");
@@ -352,7 +386,7 @@ static size_t command_find(struct arguments *arguments, char **words)
 }
 
 /* `used` are the bits of the table's options that were given. */
-static int words_read(struct arguments *arguments, char **words, unsigned used)
+static int words_read(struct arguments *arguments, char **words, uint64_t used)
 {
 	size_t length = command_find(arguments, words);
 	unsigned command = BIT(arguments->command);
@@ -362,7 +396,7 @@ static int words_read(struct arguments *arguments, char **words, unsigned used)
 		return usage_error(words[0] ? "there is no such command" : "which command?");
 	words += length;
 	for (size_t i = 0; i < TABLE_SIZE; i++) {
-		if (!(used & BIT(i)))
+		if (!(used >> i & 1))
 			continue;
 		if (!(table[i].commands & command))
 			return usage_error("--%s is not for this command", table[i].name);
@@ -379,6 +413,8 @@ static int words_read(struct arguments *arguments, char **words, unsigned used)
 		return usage_error("--all and a key");
 	if (command & BIT(COMMAND_MOVE) && !timed)
 		return usage_error("move when? --at or --in is missing");
+	if (arguments->listen.host_count && !arguments->listen.address)
+		return usage_error("--listen-host without --listen");
 	return EXIT_DONE;
 }
 
@@ -391,7 +427,7 @@ static int option_refuse(int found)
 			   found == ':' ? "has no value" : "takes no value");
 }
 
-static int options_read(struct arguments *arguments, int count, char **texts, unsigned *used)
+static int options_read(struct arguments *arguments, int count, char **texts, uint64_t *used)
 {
 	struct option options[TABLE_SIZE + 1] = {{0}};
 	int found;
@@ -411,18 +447,22 @@ static int options_read(struct arguments *arguments, int count, char **texts, un
 		if (!option->take((char *)arguments + option->place, option, optarg))
 			return usage_error("--%s needs a fitting %s: %s", option->name,
 					   option->value, option->help);
-		*used |= BIT(option - table);
+		*used |= UINT64_C(1) << (option - table);
 	}
 	return EXIT_DONE;
 }
 
 int arguments_read(struct arguments *arguments, int count, char **texts)
 {
-	unsigned used = 0;
+	uint64_t used = 0;
 	int exit_code = EXIT_SYSTEM;
 
-	*arguments = (struct arguments){.grace = 30 * TW_SECOND, .count_every = TW_MINUTE};
+	*arguments = (struct arguments){.grace = 30 * TW_SECOND,
+					.count_every = TW_MINUTE,
+					.listen.health_limit = TW_MINUTE,
+					.every = TW_SECOND};
 	arguments->task.headers = arguments->headers;
+	arguments->listen.hosts = arguments->listen_hosts;
 	if (environment_read(arguments))
 		exit_code = options_read(arguments, count, texts, &used);
 	else

@@ -7,6 +7,10 @@
 
 #include <timingwheel/redis.h>
 
+#include "listener.h"
+
+enum { LISTEN_HOSTS_MAX = 32 };
+
 enum command_name {
 	COMMAND_ADD,
 	COMMAND_CANCEL,
@@ -18,6 +22,7 @@ enum command_name {
 	COMMAND_DEAD_RETRY,
 	COMMAND_DEAD_DROP,
 	COMMAND_WORKER,
+	COMMAND_TOP,
 	COMMAND_PING
 };
 
@@ -40,6 +45,11 @@ struct arguments {
 	struct tw_redis_worker_options worker;
 	tw_duration grace;
 	tw_duration count_every;
+	struct listener_options listen; /* no address: not asked for */
+	const char *listen_hosts[LISTEN_HOSTS_MAX];
+
+	const char *worker_url; /* of top: the worker's pages; NULL: Redis is asked */
+	tw_duration every;
 
 	bool json;
 	bool verbose;
