@@ -26,7 +26,7 @@
 #include "page.h"
 #include "status_page.h"
 
-enum { CONNECTIONS_MAX = 64, SILENCE_SECONDS = 10, REQUEST_MAX = 16 * 1024, BACKLOG = 64 };
+enum { CONNECTIONS_MAX = 64, SILENCE_SECONDS = 5, REQUEST_MAX = 16 * 1024, BACKLOG = 64 };
 enum { NAME_MAX_SIZE = 256, POLICY_SIZE = 512, DIGEST_SIZE = 32, DIGEST_TEXT_SIZE = 48 };
 
 struct listener {
@@ -51,7 +51,7 @@ static const char *address_split(const char *address, char host[NAME_MAX_SIZE])
 	if (size > 2 && address[0] == '[' && address[size - 1] == ']') {
 		address++;
 		size -= 2;
-	} else if (!size || memchr(address, ':', size)) {
+	} else if (!size || *address == '[' || memchr(address, ':', size)) {
 		return NULL;
 	}
 	if (size >= NAME_MAX_SIZE || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")])
