@@ -44,8 +44,15 @@ static int open_all(void **state)
 	return result;
 }
 
+/* What still runs is told to end: a sanitizer has something to say then, too. */
 static int close_all(void **state)
 {
+	if (worker.pid) {
+		kill(worker.pid, SIGTERM);
+		assert_int_equal(program_wait(&worker), 0);
+	}
+	if (worker.output >= 0)
+		assert_null(strstr(program_text(&worker), "Sanitizer"));
 	program_end(&worker);
 	http_server_stop(&http);
 	return fixture_close(state);
@@ -93,7 +100,7 @@ static void call(struct tw_redis *redis, const char *key, const char *path, unsi
 	add_callback(redis, key, url, attempts);
 }
 
-/* Makes the key a dead letter with that reason. */
+/* Makes the key a dead letter with that reason; before there is a worker that would claim it. */
 static void bury(struct tw_redis *redis, const char *key, const char *reason)
 {
 	struct tw_redis_batch *batch = claim_new(redis, key, TW_MINUTE);
@@ -581,7 +588,7 @@ static void last_dead_letters_come_first(void **state)
 	/* Some died in one millisecond. */
 	assert_true(json_is_false(json_object_get(status, "letters_cut")));
 	json_decref(status);
-	bury(fixture->redis, "the-last", "so");
+	call(fixture->redis, "the-last", "/404", 1);
 	for (int i = 0; i < 3000; i++) {
 		bool first;
 
@@ -643,6 +650,9 @@ static void worker_that_ends_is_healthy_and_not_ready(void **state)
 	assert_string_equal(reply.body, "the worker ends\n");
 	free(reply.text);
 	assert_int_equal(status_of_path("/healthz"), 200);
+	assert_int_equal(status_of_path("/status.json"), 200);
+	kill(worker.pid, SIGKILL);
+	assert_int_equal(program_wait(&worker), 128 + SIGKILL);
 }
 
 static void loop_that_stands_is_not_healthy(void **state)

@@ -80,8 +80,8 @@ browse()
 shows()
 {
 	if ! grep -qF -e "$1" "$folder/page"; then
-		echo "the page does not show: $1"
 		cat "$folder/page"
+		echo "the page does not show: $1"
 		exit 1
 	fi
 }
@@ -101,8 +101,8 @@ shows '<td>bytes%01%FF</td>'
 shows '<td>&lt;/td&gt;&lt;script&gt;document.title="ran"&lt;/script&gt;&lt;img/src'
 shows '<path class="half"'
 if test "$(grep -oi '<script' "$folder/page" | wc -l)" != 1 || grep -qi '<img' "$folder/page"; then
-	echo "what others chose became an element"
 	cat "$folder/page"
+	echo "what others chose became an element"
 	exit 1
 fi
 

@@ -58,6 +58,7 @@ static void top_end(int signal)
 {
 	kill(top.pid, signal);
 	assert_int_equal(program_wait(&top), 0);
+	assert_null(strstr(program_text(&top), "Sanitizer"));
 }
 
 /* "--worker=http://127.0.0.1:PORT", of a new worker. */
@@ -70,6 +71,7 @@ static const char *worker_option(void)
 	return text;
 }
 
+/* Makes the key a dead letter; before there is a worker that would claim it. */
 static void bury(struct tw_redis *redis, const char *key, const char *reason)
 {
 	struct tw_redis_batch *batch = claim_new(redis, key, TW_MINUTE);
@@ -257,10 +259,11 @@ static void screen_is_redrawn_and_given_back(void **state)
 	static const char end[] = "\033[?7h\033[?25h\033[?1049l";
 	static struct terminal terminal;
 	struct fixture *fixture = *state;
-	const char *option = worker_option();
+	const char *option;
 
 	bury(fixture->redis, "bad\033[2J", "evil\033]0;title\a\xc2\x9b\x31m end");
 	add_task(fixture->redis, "a", TW_HOUR);
+	option = worker_option();
 	terminal_start(&terminal, option);
 	assert_true(terminal_wait_text(&terminal, "scheduled 1  "));
 	assert_memory_equal(terminal.text, begin, strlen(begin));
@@ -280,7 +283,7 @@ static void screen_has_no_more_lines_than_the_terminal(void **state)
 {
 	static struct terminal terminal;
 	struct fixture *fixture = *state;
-	const char *option = worker_option();
+	const char *option;
 	const char *frame;
 	char key[KEY_SIZE];
 	int lines = 0;
@@ -289,6 +292,7 @@ static void screen_has_no_more_lines_than_the_terminal(void **state)
 		number_key(key, i);
 		bury(fixture->redis, key, "so");
 	}
+	option = worker_option();
 	terminal_start(&terminal, option);
 	assert_true(terminal_wait_text(&terminal, "  so\033[K"));
 	frame = strstr(terminal.text, "dead letters");

@@ -185,12 +185,13 @@ static void answers_are_counted_by_host_and_class(void **state)
 		     {"localhost", 200}, {"me:you@localhost", 500}};
 	enum { COUNT = sizeof(calls) / sizeof(calls[0]) };
 	static const uint64_t expected[][TW_REDIS_ANSWERS] = {
-		{0}, {1, 0, 2, 1, 1, 1}, {0, 0, 1, 0, 0, 1}};
+		{0}, {1, 0, 2, 1, 1, 1}, {0, 0, 1, 0, 0, 1}, {1}};
 	struct fixture *fixture = *state;
 	struct tw_redis_host_stats hosts[TW_REDIS_HOSTS_MAX + 1];
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
 	char name[64];
+	char url[64];
 	size_t count;
 
 	/* One at a time, so that the hosts come in this order. */
@@ -202,15 +203,20 @@ static void answers_are_counted_by_host_and_class(void **state)
 		add_at(fixture->redis, key, calls[i].host, calls[i].status);
 		stats = await_ends(worker, (uint64_t)i + 1);
 	}
+	/* A host whose name another's begins with; nobody answers at a port of one digit. */
+	snprintf(name, sizeof(name), "%d", http.port);
+	snprintf(url, sizeof(url), "http://localhost:%.1s/", name);
+	add_callback(fixture->redis, "prefix", url, 1);
+	stats = await_ends(worker, COUNT + 1);
 	assert_int_equal(tw_redis_worker_get_hosts(worker, hosts, 51, &count), TW_OK);
-	assert_int_equal(count, 3);
+	assert_int_equal(count, 4);
 	snprintf(name, sizeof(name), "127.0.0.1:%d", http.port);
 	assert_string_equal(hosts[1].name, name);
 	snprintf(name, sizeof(name), "localhost:%d", http.port);
 	assert_string_equal(hosts[2].name, name);
 	for (size_t i = 0; i < count; i++)
 		assert_memory_equal(hosts[i].answers, expected[i], sizeof(expected[i]));
-	assert_int_equal(histogram_count(&stats.duration), COUNT);
+	assert_int_equal(histogram_count(&stats.duration), COUNT + 1);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
