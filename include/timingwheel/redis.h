@@ -593,6 +593,18 @@ TW_API enum tw_status tw_redis_worker_stop(struct tw_redis_worker *worker, tw_du
  */
 TW_API enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker);
 
+/* Times by their lengths. Buckets do not overlap: the sum of all is how many there were. */
+#define TW_REDIS_BUCKETS 18
+struct tw_redis_histogram {
+	/* counts[i]: longer than tw_redis_bucket_bound(i - 1), up to tw_redis_bucket_bound(i). */
+	uint64_t counts[TW_REDIS_BUCKETS];
+	uint64_t total_us; /* the sum of all times, in microseconds */
+};
+
+/* The longest time that the bucket counts: 1 ms in the first, 5 min in the last but one; of the
+ * last, and beyond: TW_FOREVER. */
+TW_API tw_duration tw_redis_bucket_bound(unsigned bucket);
+
 /* Counts since the start, and states at the moment. */
 struct tw_redis_worker_stats {
 	uint64_t claimed; /* runs taken on lease */
@@ -609,13 +621,49 @@ struct tw_redis_worker_stats {
 	uint64_t claims; /* script calls that claim */
 	uint64_t hints;  /* hints received */
 	uint64_t losses; /* times that Redis was lost */
-	uint64_t held;   /* tasks on lease now: running, waiting to, or to be acknowledged */
+	/* Times that it was there again; less than losses: it is lost now. */
+	uint64_t reconnects;
+	/* To Redis; to all nodes that there is something to say to at once. */
+	uint64_t round_trips;
+	uint64_t held;    /* tasks on lease now: running, waiting to, or to be acknowledged */
 	uint64_t running; /* of these, being run */
+	/* Of runs that began and came to an end by themselves, once they are counted as an end: how
+	 * late they began, and how long they took. */
+	struct tw_redis_histogram lateness;
+	struct tw_redis_histogram duration;
+	/* How long ago the main thread last went round; it does every 10 s, if nothing holds it up:
+	 * a server that does not answer, within the time limits, or a hook. */
+	tw_duration turned;
 };
 
 /* TW_OK; TW_INVALID: no worker or nothing to fill. Any thread, also once it has been stopped. */
 TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
 						struct tw_redis_worker_stats *stats);
+
+/* Most hosts whose callbacks are counted each for itself, and the longest name of one. */
+#define TW_REDIS_HOSTS_MAX 50
+#define TW_REDIS_HOST_NAME_MAX 255
+/* Classes of answers. */
+#define TW_REDIS_ANSWERS 6
+
+/* Callbacks to one host since the start, of the runs that lateness and duration count. */
+struct tw_redis_host_stats {
+	/* Host and port as in the URL; "": all that have no row of their own. */
+	char name[TW_REDIS_HOST_NAME_MAX + 1];
+	/* By the answer's status: answers[2]: 200 to 299; the last: 500 and above; answers[0]:
+	 * those without an answer. */
+	uint64_t answers[TW_REDIS_ANSWERS];
+};
+
+/*
+ * Fills hosts[] with up to `room` rows (TW_REDIS_HOSTS_MAX + 1 are always enough), and *count with
+ * how many there are: first that of all others, then hosts in the order in which the worker met
+ * them. A row, once there, stays. TW_OK; TW_INVALID: no worker or nothing to fill. Any thread, also
+ * once it has been stopped.
+ */
+TW_API enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,
+						struct tw_redis_host_stats *hosts, size_t room,
+						size_t *count);
 
 #ifdef __cplusplus
 }

@@ -48,8 +48,7 @@ void hosts_destroy(struct hosts *hosts)
 	}
 }
 
-/* Name and port, as they stand in the URL. */
-static const char *url_host(const char *url, size_t *size)
+const char *url_host(const char *url, size_t *size)
 {
 	const char *host = strstr(url, "://") + 3;
 	const char *at;

@@ -7,6 +7,7 @@
 #define TIMINGWHEEL_REDIS_HOSTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/list.h"
 #include "run.h"
@@ -20,6 +21,9 @@ struct hosts {
 	struct run_list put_off;          /* to be given back; each run's put_off is set */
 	tw_duration check_at;             /* monotonic: when to look for stalled hosts; 0: never */
 };
+
+/* Name and port, `size` bytes in the URL, which is one of http or https. */
+const char *url_host(const char *url, size_t *size);
 
 void hosts_init(struct hosts *hosts, unsigned limit);
 void hosts_destroy(struct hosts *hosts);

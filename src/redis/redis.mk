@@ -10,11 +10,15 @@
 # can be, so that `make deps test` works where `deps` has yet to bring the packages.
 
 REDIS ?= auto
-REDIS_PACKAGES := libhiredis-dev libssl-dev libcurl4-openssl-dev libjansson-dev redis-server \
-	redis-tools
+REDIS_PACKAGES := libhiredis-dev libssl-dev libcurl4-openssl-dev libjansson-dev \
+	libmicrohttpd-dev redis-server redis-tools
 REDIS_MODULES := hiredis openssl libcurl jansson
+# The program's alone.
+TWR_MODULES := libmicrohttpd
 redis_cflags = $(shell pkg-config --cflags $(REDIS_MODULES))
 redis_libs = $(shell pkg-config --libs $(REDIS_MODULES))
+twr_cflags = $(shell pkg-config --cflags $(TWR_MODULES))
+twr_libs = $(shell pkg-config --libs $(TWR_MODULES))
 
 # Not the one that a make around this one exports.
 REDIS_FOUND :=
@@ -22,11 +26,11 @@ ifneq ($(REDIS),no)
 PACKAGES += $(REDIS_PACKAGES)
 # There for this compiler, which may be one for another processor.
 REDIS_FOUND := $(if $(filter deps,$(MAKECMDGOALS)),yes,$(shell \
-	pkg-config --exists $(REDIS_MODULES) 2>/dev/null && \
+	pkg-config --exists $(REDIS_MODULES) $(TWR_MODULES) 2>/dev/null && \
 	echo 'int main(void) { return 0; }' | $(CC) -xc - -o /dev/null \
-		$$(pkg-config --libs $(REDIS_MODULES)) 2>/dev/null && echo yes))
+		$$(pkg-config --libs $(REDIS_MODULES) $(TWR_MODULES)) 2>/dev/null && echo yes))
 ifeq ($(REDIS)$(REDIS_FOUND),yes)
-$(error REDIS=yes, and $(REDIS_MODULES) are not all there: try 'make deps')
+$(error REDIS=yes, and $(REDIS_MODULES) $(TWR_MODULES) are not all there: try 'make deps')
 endif
 endif
 
@@ -40,6 +44,7 @@ REDIS_SCRIPTS := $(wildcard src/redis/*.lua)
 REDIS_SHARED := $(wildcard src/redis/shared/*.lua)
 REDIS_OBJECTS := $(call objects,src/redis/*.c) $(BUILD)/src/redis/scripts.o
 REDIS_PROGRAM_OBJECTS := $(call objects,src/redis/program/*.c)
+REDIS_PROGRAM_OBJECTS += $(if $(REDIS_PROGRAM_OBJECTS),$(BUILD)/src/redis/program/page.o)
 REDIS_TEST_OBJECTS := $(call objects,test/redis/test_*.c)
 REDIS_TEST_SUPPORT := $(call objects,test/redis/support/*.c)
 REDIS_BENCH_OBJECTS := $(call objects,bench/redis/*.c)

@@ -6,8 +6,10 @@ REDIS_OURS := $(REDIS_OBJECTS) $(REDIS_PROGRAM_OBJECTS) $(REDIS_TEST_OBJECTS) \
 	$(REDIS_TEST_SUPPORT) $(REDIS_BENCH_OBJECTS) $(REDIS_BENCH_SUPPORT)
 
 $(REDIS_OURS): EXTRA += $(redis_cflags)
+$(REDIS_PROGRAM_OBJECTS): EXTRA += $(twr_cflags)
 # Also for those made by a program: the folder that they would lie in.
 $(BUILD)/src/redis/scripts.o: EXTRA += -Isrc/redis
+$(BUILD)/src/redis/program/page.o: EXTRA += -Isrc/redis/program
 $(REDIS_TEST_OBJECTS) $(REDIS_TEST_SUPPORT): EXTRA += -UNDEBUG -Itest -Itest/redis -Isrc/redis
 $(REDIS_BENCH_OBJECTS) $(REDIS_BENCH_SUPPORT): EXTRA += -O2 -Ibench -Ibench/redis -Isrc/redis \
 	-Itest/redis
@@ -21,6 +23,15 @@ $(BUILD)/src/redis/scripts.c: src/redis/embed.sh $(REDIS_SCRIPTS) $(REDIS_SHARED
 	$(Q)sh src/redis/embed.sh $(REDIS_SCRIPTS) >$@
 
 $(BUILD)/src/redis/scripts.o: $(BUILD)/src/redis/scripts.c $(BUILD)/flags | $(AFTER_DEPS)
+	$(call say_once,CC,$(<D)/*.c)
+	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $<
+
+$(BUILD)/src/redis/program/page.c: src/redis/program/embed.sh src/redis/program/page.html
+	$(call say,HTML,$@)
+	@mkdir -p $(@D)
+	$(Q)sh $^ >$@
+
+$(BUILD)/src/redis/program/page.o: $(BUILD)/src/redis/program/page.c $(BUILD)/flags | $(AFTER_DEPS)
 	$(call say_once,CC,$(<D)/*.c)
 	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $<
 
@@ -47,7 +58,7 @@ $(BUILD)/$(REDIS_LINK_NAME): $(BUILD)/$(REDIS_SONAME)
 # The program is a user of the two libraries, linked so that it runs from anywhere.
 $(BUILD)/twr: $(REDIS_PROGRAM_OBJECTS) $(BUILD)/$(REDIS_STATIC_LIB) $(BUILD)/$(STATIC_LIB)
 	$(call say,LD,$@)
-	$(Q)$(LINK) -o $@ $^ $(redis_libs)
+	$(Q)$(LINK) -o $@ $^ $(redis_libs) $(twr_libs)
 
 # As in the core, tests and benches see the inner names.
 $(BUILD)/test/redis/%: $(BUILD)/test/redis/%.o $(REDIS_TEST_SUPPORT) $(TEST_SUPPORT) \

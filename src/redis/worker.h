@@ -114,6 +114,10 @@ struct tw_redis_worker {
 	pthread_mutex_t lock; /* for all below */
 	pthread_cond_t answered;
 	struct tw_redis_worker_stats shown;
+	tw_duration shown_at; /* monotonic */
+	/* The first is that of all which have no row of their own. */
+	struct tw_redis_host_stats hosts[TW_REDIS_HOSTS_MAX + 1];
+	size_t host_count;
 	bool stop_asked;     /* and not answered */
 	tw_duration stop_by; /* monotonic: the end of the shortest grace of the stops */
 	size_t stop_answers; /* how often a stop was told that handlers still run */

@@ -153,6 +153,7 @@ static void show_stats(struct tw_redis_worker *worker)
 				runner_running(&worker->handlers.runner);
 	pthread_mutex_lock(&worker->lock);
 	worker->shown = worker->stats;
+	worker->shown_at = clock_read_real(CLOCK_MONOTONIC);
 	pthread_mutex_unlock(&worker->lock);
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "worker_counts.h"
 #include "worker_loop.h"
 #include "worker_permits.h"
 
@@ -195,6 +196,7 @@ enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
 		started->options = *options;
 	pthread_mutex_init(&started->lock, NULL);
 	pthread_cond_init(&started->answered, NULL);
+	worker_counts_init(started);
 	status = worker_open(started, redis_options, error);
 	if (status == TW_OK)
 		status = worker_build(started, error);
@@ -255,16 +257,5 @@ enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker)
 	tables_free(worker);
 	worker_free(worker);
 	pthread_setcancelstate(state, &state);
-	return TW_OK;
-}
-
-enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
-					 struct tw_redis_worker_stats *stats)
-{
-	if (!worker || !stats)
-		return TW_INVALID;
-	pthread_mutex_lock(&worker->lock);
-	*stats = worker->shown;
-	pthread_mutex_unlock(&worker->lock);
 	return TW_OK;
 }

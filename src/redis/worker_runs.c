@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/xorshift.h"
+#include "worker_counts.h"
 
 static void extension_is_due(void *argument)
 {
@@ -141,6 +142,8 @@ void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redi
 	};
 
 	count_end(&worker->stats, end);
+	if (run->begun && !run->given_back)
+		worker_count_run(worker, run);
 	if (worker->options.report && end != END_PUT_OFF)
 		worker->options.report(worker->options.context, &report);
 	worker->stats.held--;

@@ -231,6 +231,7 @@ static void note_connection(struct tw_redis_worker *worker, enum tw_status failu
 		return;
 	worker->lost = lost;
 	worker->stats.losses += lost;
+	worker->stats.reconnects += !lost;
 	error->status = failure;
 	if (worker->options.connection)
 		worker->options.connection(worker->options.context, lost ? error : NULL);
@@ -360,6 +361,7 @@ bool worker_turn(struct tw_redis_worker *worker)
 	step_look(worker);
 	if (!worker->step_count)
 		return false;
+	worker->stats.round_trips++;
 	router_run(&worker->redis->router, worker->commands, worker->step_count);
 	for (size_t i = 0; i < worker->step_count; i++)
 		if (is_loss(&worker->commands[i]))

@@ -31,6 +31,7 @@ enum {
 		   BIT(COMMAND_GET) | DEAD_ONES,
 	WORKER = BIT(COMMAND_WORKER),
 	LIMITS = BIT(COMMAND_LIMITS),
+	TOP = BIT(COMMAND_TOP),
 	EVERY = BIT(COMMAND_LIMITS + 1) - 1
 };
 
@@ -47,6 +48,7 @@ static const char *const commands[][2] = {
 	[COMMAND_DEAD_RETRY] = {"dead retry", "make one a task again, due now"},
 	[COMMAND_DEAD_DROP] = {"dead drop", "delete one"},
 	[COMMAND_WORKER] = {"worker", "run what is due, until SIGTERM"},
+	[COMMAND_TOP] = {"top", "show how many there are each second, until SIGINT"},
 	[COMMAND_PING] = {"ping", "is Redis there?"},
 	[COMMAND_PAUSE] = {"pause", "have workers take no more of the namespace"},
 	[COMMAND_RESUME] = {"resume", "have them go on"},
@@ -185,6 +187,29 @@ static bool take_header(void *place, const struct program_option *option, char *
 	return true;
 }
 
+static bool take_listen(void *place, const struct program_option *option, char *value)
+{
+	return take_text(place, option, value) && listen_address_is_valid(value);
+}
+
+static bool take_listen_host(void *place, const struct program_option *option, char *value)
+{
+	struct arguments *arguments = place;
+	size_t *count = &arguments->listen.host_count;
+
+	(void)option;
+	if (*count == LISTEN_HOSTS_MAX)
+		return false;
+	arguments->listen_hosts[(*count)++] = value;
+	return *value;
+}
+
+static bool take_worker_url(void *place, const struct program_option *option, char *value)
+{
+	return take_text(place, option, value) &&
+	       (!strncasecmp(value, "http://", 7) || !strncasecmp(value, "https://", 8));
+}
+
 /* Overwrites the password of "redis://user:password@host"; false: there is none. */
 static bool password_blot_out(char *url)
 {
@@ -291,6 +316,16 @@ static const struct program_option table[] = {
 	{"count-every", "TIME", WORKER, "tell the counts (1m)",
 	 DURATION(count_every, TW_MILLISECOND, TW_FOREVER)},
 	{"verbose", NULL, WORKER, "a line for each task", FLAG(verbose)},
+	{"listen", "HOST:PORT", WORKER, "pages and /metrics there, without a password",
+	 TAKE(take_listen, listen.address, 0, 0)},
+	{"listen-host", "NAME", WORKER, "another name by which they may be asked for; several",
+	 take_listen_host, 0, 0, 0},
+	{"health-limit", "TIME", WORKER, "/healthz fails when its loop stands for so long (1m)",
+	 DURATION(listen.health_limit, TW_MILLISECOND, TW_FOREVER)},
+	{"worker", "URL", TOP, "ask the worker that listens there, and not Redis",
+	 TAKE(take_worker_url, worker_url, 0, 0)},
+	{"interval", "TIME", TOP, "how often (1s)",
+	 DURATION(interval, 100 * TW_MILLISECOND, TW_HOUR)},
 };
 enum { TABLE_SIZE = sizeof(table) / sizeof(table[0]), FIRST_OPTION = 256 /* no character */ };
 
@@ -303,7 +338,7 @@ static bool take_help(void *place, const struct program_option *option, char *va
 		      {TIMED, "add, every, move"}, {ADD, "add, every"},
 		      {RECURRING, "every"},        {LIMITS, "limits"},
 		      {LISTS, "list, dead list"},  {DEAD_ONES, "dead retry, dead drop"},
-		      {WORKER, "worker"}};
+		      {WORKER, "worker"},          {TOP, "top"}};
 
 	puts("usage: twr COMMAND [OPTION...] [KEY]\n\n"
 	     "Tasks that are scheduled in Redis and run once they are due, by any worker.\n");
@@ -391,7 +426,7 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 		return usage_error(words[0] ? "there is no such command" : "which command?");
 	words += length;
 	for (size_t i = 0; i < TABLE_SIZE; i++) {
-		if (!(used & BIT(i)))
+		if (!(used >> i & 1))
 			continue;
 		if (!(table[i].commands & command))
 			return usage_error("--%s is not for this command", table[i].name);
@@ -413,6 +448,8 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 		arguments->task.delay = arguments->task.every;
 	if (command & BIT(COMMAND_MOVE) && !timed)
 		return usage_error("move when? --at or --in is missing");
+	if (arguments->listen.host_count && !arguments->listen.address)
+		return usage_error("--listen-host without --listen");
 	return EXIT_DONE;
 }
 
@@ -445,7 +482,7 @@ static int options_read(struct arguments *arguments, int count, char **texts, ui
 		if (!option->take((char *)arguments + option->place, option, optarg))
 			return usage_error("--%s needs a fitting %s: %s", option->name,
 					   option->value, option->help);
-		*used |= BIT(option - table);
+		*used |= UINT64_C(1) << (option - table);
 	}
 	return EXIT_DONE;
 }
@@ -455,8 +492,12 @@ int arguments_read(struct arguments *arguments, int count, char **texts)
 	uint64_t used = 0;
 	int exit_code = EXIT_SYSTEM;
 
-	*arguments = (struct arguments){.grace = 30 * TW_SECOND, .count_every = TW_MINUTE};
+	*arguments = (struct arguments){.grace = 30 * TW_SECOND,
+					.count_every = TW_MINUTE,
+					.listen.health_limit = TW_MINUTE,
+					.interval = TW_SECOND};
 	arguments->task.headers = arguments->headers;
+	arguments->listen.hosts = arguments->listen_hosts;
 	if (environment_read(arguments))
 		exit_code = options_read(arguments, count, texts, &used);
 	else

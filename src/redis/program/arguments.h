@@ -7,6 +7,10 @@
 
 #include <timingwheel/redis.h>
 
+#include "listener.h"
+
+enum { LISTEN_HOSTS_MAX = 32 };
+
 enum command_name {
 	COMMAND_ADD,
 	COMMAND_EVERY,
@@ -20,6 +24,7 @@ enum command_name {
 	COMMAND_DEAD_RETRY,
 	COMMAND_DEAD_DROP,
 	COMMAND_WORKER,
+	COMMAND_TOP,
 	COMMAND_PING,
 	COMMAND_PAUSE,
 	COMMAND_RESUME,
@@ -47,6 +52,11 @@ struct arguments {
 	struct tw_redis_worker_options worker;
 	tw_duration grace;
 	tw_duration count_every;
+	struct listener_options listen; /* no address: not asked for */
+	const char *listen_hosts[LISTEN_HOSTS_MAX];
+
+	const char *worker_url; /* of top: the worker's pages; NULL: Redis is asked */
+	tw_duration interval;
 
 	bool json;
 	bool verbose;

@@ -38,6 +38,8 @@ static int run(struct arguments *arguments)
 
 	if (arguments->command == COMMAND_WORKER)
 		return command_worker(arguments);
+	if (arguments->command == COMMAND_TOP)
+		return command_top(arguments);
 	status = tw_redis_open(&redis, &arguments->redis, &error);
 	if (status != TW_OK)
 		return outcome(status, &error);

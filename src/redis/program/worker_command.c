@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "board.h"
+#include "listener.h"
 #include "outcome.h"
 #include "show.h"
 
@@ -76,17 +78,48 @@ static void wait_for_signal(struct tw_redis_worker *worker, const sigset_t *sign
 	}
 }
 
-static int stop(struct tw_redis_worker *worker, const struct console *console)
+/* The pages, where they are asked for. */
+struct pages {
+	struct listener *listener;
+	struct board *board;
+};
+
+static int pages_serve(struct pages *pages, struct tw_redis_worker *worker,
+		       const struct arguments *arguments)
+{
+	struct tw_redis_error error = {0};
+	enum tw_status status;
+
+	if (!pages->listener)
+		return EXIT_DONE;
+	status = board_start(&pages->board, worker, &arguments->redis, &error);
+	if (status == TW_OK && !listener_serve(pages->listener, pages->board))
+		status = TW_SYSTEM;
+	if (status == TW_OK)
+		fprintf(stderr, "twr: listens on http://%s/\n", listener_name(pages->listener));
+	return outcome(status, &error);
+}
+
+static void pages_end(struct pages *pages)
+{
+	listener_close(pages->listener);
+	board_stop(pages->board);
+}
+
+static int stop(struct tw_redis_worker *worker, const struct console *console, struct pages *pages)
 {
 	const uint64_t *counts = console->counts;
 	sigset_t interrupt;
 
 	fputs("twr: finishing what runs\n", stderr);
+	if (pages->board)
+		board_tell_end(pages->board);
 	sigemptyset(&interrupt);
 	sigaddset(&interrupt, SIGINT);
 	pthread_sigmask(SIG_UNBLOCK, &interrupt, NULL);
 	if (tw_redis_worker_stop(worker, console->arguments->grace) != TW_OK)
 		return EXIT_SYSTEM;
+	pages_end(pages);
 	tw_redis_worker_destroy(worker);
 	fprintf(stderr,
 		"twr: the worker has ended; done %" PRIu64 ", to be tried again %" PRIu64
@@ -98,23 +131,43 @@ static int stop(struct tw_redis_worker *worker, const struct console *console)
 	return EXIT_DONE;
 }
 
-int command_worker(struct arguments *arguments)
+/* With the pages open, if they are asked for. */
+static int worker_run(struct arguments *arguments, struct pages *pages, const sigset_t *signals)
 {
 	struct tw_redis_worker_options *options = &arguments->worker;
 	struct console console = {.arguments = arguments};
 	struct tw_redis_error error = {0};
 	struct tw_redis_worker *worker;
 	enum tw_status status;
-	sigset_t signals;
+	int exit_code;
 
-	block_signals(&signals);
 	options->context = &console;
 	options->report = take_report;
 	options->connection = tell_connection;
 	status = tw_redis_worker_start(&worker, &arguments->redis, options, &error);
-	if (status != TW_OK)
-		return outcome(status, &error);
+	exit_code = outcome(status, &error);
+	if (exit_code == EXIT_DONE)
+		exit_code = pages_serve(pages, worker, arguments);
+	if (exit_code != EXIT_DONE) {
+		pages_end(pages);
+		tw_redis_worker_destroy(worker);
+		return exit_code;
+	}
 	fputs("twr: the worker runs\n", stderr);
-	wait_for_signal(worker, &signals, arguments->count_every);
-	return stop(worker, &console);
+	wait_for_signal(worker, signals, arguments->count_every);
+	return stop(worker, &console, pages);
+}
+
+int command_worker(struct arguments *arguments)
+{
+	struct pages pages = {0};
+	sigset_t signals;
+
+	block_signals(&signals);
+	if (arguments->listen.address) {
+		pages.listener = listener_open(&arguments->listen);
+		if (!pages.listener)
+			return EXIT_SYSTEM;
+	}
+	return worker_run(arguments, &pages, &signals);
 }

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One thread asks Redis and fills the board; what is shown is copied under the lock, which nobody
+ * holds while Redis is asked. The worker's own statistics cost nothing and are read at each look.
+ *
+ * Dead letters are in no order, and have bodies: so many are looked at as LETTERS_SEEN, only while
+ * somebody looks, and only when their number is another or letters_again has passed.
+ */
+#include "board.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LETTERS_SEEN = 1000 };
+static const tw_duration ask_every = TW_SECOND;
+static const tw_duration letters_again = 30 * TW_SECOND;
+static const tw_duration look_lasts = 10 * TW_SECOND;
+static const tw_duration answer_lasts = 10 * TW_SECOND;
+
+struct board {
+	/* Constant after the start. */
+	struct tw_redis_worker *worker;
+	struct tw_redis *redis; /* tries once */
+	pthread_t thread;
+	tw_duration start; /* monotonic, as all times here */
+
+	/* The thread's own. */
+	struct tw_redis_worker_stats last; /* at the end of the last second */
+	tw_duration last_at;
+	uint64_t letters_known; /* so many there were when they were read */
+	tw_duration letters_at; /* 0: never */
+	struct letters reading;
+	size_t seen;
+
+	pthread_mutex_t lock; /* for all below */
+	pthread_cond_t changed;
+	bool stop;
+	bool stopping;
+	tw_duration letters_until; /* somebody looks at them */
+	bool answered;
+	tw_duration answered_at; /* 0: never */
+	struct tw_redis_stats tasks;
+	struct letters letters;
+	struct second seconds[BOARD_SECONDS]; /* a ring */
+	size_t second_count;                  /* all that ever were */
+};
+
+static tw_duration now_read(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * TW_SECOND + time.tv_nsec;
+}
+
+/* ---- The last second ---- */
+
+/* At most how late, in seconds, that share of the runs between the two was; negative: there were
+ * none. Times of a bucket are taken as evenly spread. */
+static double lateness_of(const struct tw_redis_histogram *before,
+			  const struct tw_redis_histogram *after, double share)
+{
+	double count = 0;
+	double below = 0;
+
+	for (unsigned i = 0; i < TW_REDIS_BUCKETS; i++)
+		count += (double)(after->counts[i] - before->counts[i]);
+	for (unsigned i = 0; i < TW_REDIS_BUCKETS && count > 0; i++) {
+		double here = (double)(after->counts[i] - before->counts[i]);
+		double from = i ? (double)tw_redis_bucket_bound(i - 1) / TW_SECOND : 0;
+		double to = (double)tw_redis_bucket_bound(i) / TW_SECOND;
+
+		below += here;
+		if (below < share * count)
+			continue;
+		if (i == TW_REDIS_BUCKETS - 1)
+			return from;
+		return to - (to - from) * (below - share * count) / here;
+	}
+	return -1;
+}
+
+static void second_add(struct board *board, tw_duration now)
+{
+	double time = (double)(now - board->last_at) / TW_SECOND;
+	struct tw_redis_worker_stats stats = board->last;
+	const struct tw_redis_worker_stats *last = &board->last;
+	struct second second;
+
+	tw_redis_worker_get_stats(board->worker, &stats);
+	second = (struct second){
+		.claimed = (double)(stats.claimed - last->claimed) / time,
+		.done = (double)(stats.done - last->done) / time,
+		.retried = (double)(stats.retried - last->retried) / time,
+		.dead = (double)(stats.dead + stats.buried - last->dead - last->buried) / time,
+		.late_half = lateness_of(&last->lateness, &stats.lateness, 0.5),
+		.late_most = lateness_of(&last->lateness, &stats.lateness, 0.99),
+	};
+	board->last = stats;
+	board->last_at = now;
+	pthread_mutex_lock(&board->lock);
+	board->seconds[board->second_count++ % BOARD_SECONDS] = second;
+	pthread_mutex_unlock(&board->lock);
+}
+
+/* ---- What Redis says ---- */
+
+/* Lays the letter among those that died last, if it is one of them. */
+static bool letter_take(void *context, const struct tw_redis_info *info)
+{
+	struct board *board = context;
+	struct letters *letters = &board->reading;
+	size_t place = letters->count;
+	struct letter *letter;
+
+	if (++board->seen > LETTERS_SEEN) {
+		letters->cut = true;
+		return false;
+	}
+	while (place && letters->rows[place - 1].died_ms < info->due_ms)
+		place--;
+	if (place == BOARD_LETTERS)
+		return true;
+	letters->count += letters->count < BOARD_LETTERS;
+	letter = &letters->rows[place];
+	memmove(letter + 1, letter, (letters->count - place - 1) * sizeof(*letter));
+	*letter = (struct letter){.died_ms = info->due_ms, .attempts = info->attempts};
+	/* Something else may have written a key of any length. */
+	letter->key_size =
+		info->task.key_size < TW_REDIS_KEY_MAX ? info->task.key_size : TW_REDIS_KEY_MAX;
+	memcpy(letter->key, info->task.key, letter->key_size);
+	strncpy(letter->reason, info->reason, TW_REDIS_REASON_MAX);
+	return true;
+}
+
+static void letters_ask(struct board *board, uint64_t count, tw_duration now)
+{
+	if (board->letters_at && count == board->letters_known &&
+	    now - board->letters_at < letters_again)
+		return;
+	memset(&board->reading, 0, sizeof(board->reading));
+	board->seen = 0;
+	if (tw_redis_dead_each(board->redis, letter_take, board) != TW_OK)
+		return;
+	board->letters_known = count;
+	board->letters_at = now;
+	pthread_mutex_lock(&board->lock);
+	board->letters = board->reading;
+	pthread_mutex_unlock(&board->lock);
+}
+
+static void redis_ask(struct board *board)
+{
+	struct tw_redis_stats tasks;
+	bool answered = tw_redis_get_stats(board->redis, &tasks) == TW_OK;
+	tw_duration now = now_read();
+	bool looked_at;
+
+	pthread_mutex_lock(&board->lock);
+	board->answered = answered;
+	if (answered) {
+		board->answered_at = now;
+		board->tasks = tasks;
+	}
+	looked_at = now < board->letters_until;
+	pthread_mutex_unlock(&board->lock);
+	if (answered && looked_at)
+		letters_ask(board, tasks.dead, now);
+}
+
+/* Sleeps until the time, or the end. False: it is the end. */
+static bool board_sleep(struct board *board, tw_duration until)
+{
+	const struct timespec time = {until / TW_SECOND, until % TW_SECOND};
+	bool stop;
+
+	pthread_mutex_lock(&board->lock);
+	while (!board->stop && now_read() < until)
+		pthread_cond_timedwait(&board->changed, &board->lock, &time);
+	stop = board->stop;
+	pthread_mutex_unlock(&board->lock);
+	return !stop;
+}
+
+static void *board_thread(void *argument)
+{
+	struct board *board = argument;
+
+	do {
+		redis_ask(board);
+		second_add(board, now_read());
+	} while (board_sleep(board, board->last_at + ask_every));
+	return NULL;
+}
+
+/* ---- The calls ---- */
+
+static void board_free(struct board *board)
+{
+	tw_redis_close(board->redis);
+	pthread_cond_destroy(&board->changed);
+	pthread_mutex_destroy(&board->lock);
+	free(board);
+}
+
+static enum tw_status board_open(struct board *board, const struct tw_redis_options *options,
+				 struct tw_redis_error *error)
+{
+	struct tw_redis_options once = *options;
+	enum tw_status status;
+
+	once.patience = -1;
+	status = tw_redis_open(&board->redis, &once, error);
+	if (status != TW_OK)
+		return status;
+	tw_redis_worker_get_stats(board->worker, &board->last);
+	board->start = now_read();
+	/* Not by the clock's very next tick: rates are over this time. */
+	board->last_at = board->start - ask_every;
+	return pthread_create(&board->thread, NULL, board_thread, board) ? TW_SYSTEM : TW_OK;
+}
+
+enum tw_status board_start(struct board **board, struct tw_redis_worker *worker,
+			   const struct tw_redis_options *options, struct tw_redis_error *error)
+{
+	struct board *started = calloc(1, sizeof(*started));
+	pthread_condattr_t monotonic;
+	enum tw_status status;
+
+	*board = NULL;
+	if (!started)
+		return TW_NO_MEMORY;
+	started->worker = worker;
+	pthread_mutex_init(&started->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&started->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	status = board_open(started, options, error);
+	if (status == TW_OK)
+		*board = started;
+	else
+		board_free(started);
+	return status;
+}
+
+void board_stop(struct board *board)
+{
+	if (!board)
+		return;
+	pthread_mutex_lock(&board->lock);
+	board->stop = true;
+	pthread_cond_signal(&board->changed);
+	pthread_mutex_unlock(&board->lock);
+	pthread_join(board->thread, NULL);
+	board_free(board);
+}
+
+void board_tell_end(struct board *board)
+{
+	pthread_mutex_lock(&board->lock);
+	board->stopping = true;
+	pthread_mutex_unlock(&board->lock);
+}
+
+/* A host may be called "other", as all others are where they are shown. */
+static void hosts_fold(struct figures *figures)
+{
+	for (size_t i = 1; i < figures->host_count; i++) {
+		struct tw_redis_host_stats *host = &figures->hosts[i];
+
+		if (strcmp(host->name, "other") != 0)
+			continue;
+		for (unsigned k = 0; k < TW_REDIS_ANSWERS; k++)
+			figures->hosts[0].answers[k] += host->answers[k];
+		*host = figures->hosts[--figures->host_count];
+		return;
+	}
+}
+
+void board_look(struct board *board, bool letters, struct figures *figures)
+{
+	tw_duration now = now_read();
+	size_t first;
+
+	memset(figures, 0, sizeof(*figures));
+	/* Hosts first: whatever is counted there is counted in the others, too, or soon will be. */
+	tw_redis_worker_get_hosts(board->worker, figures->hosts, BOARD_HOSTS, &figures->host_count);
+	tw_redis_worker_get_stats(board->worker, &figures->worker);
+	hosts_fold(figures);
+	figures->uptime = now - board->start;
+	pthread_mutex_lock(&board->lock);
+	if (letters)
+		board->letters_until = now + look_lasts;
+	figures->stopping = board->stopping;
+	figures->answered = board->answered;
+	figures->answer_age = board->answered_at ? now - board->answered_at : TW_FOREVER;
+	figures->tasks = board->tasks;
+	figures->letters = board->letters;
+	first = board->second_count > BOARD_SECONDS ? board->second_count - BOARD_SECONDS : 0;
+	for (size_t i = first; i < board->second_count; i++)
+		figures->seconds[figures->second_count++] = board->seconds[i % BOARD_SECONDS];
+	pthread_mutex_unlock(&board->lock);
+}
+
+bool figures_are_healthy(const struct figures *figures, tw_duration limit)
+{
+	return figures->worker.turned <= limit;
+}
+
+bool figures_are_ready(const struct figures *figures)
+{
+	return figures->answered && figures->answer_age <= answer_lasts &&
+	       figures->worker.losses == figures->worker.reconnects && !figures->stopping;
+}
+
+double figures_oldest_due(const struct figures *figures)
+{
+	const struct tw_redis_stats *tasks = &figures->tasks;
+
+	if (!tasks->due || tasks->next_ms > tasks->now_ms)
+		return 0;
+	return (double)(tasks->now_ms - tasks->next_ms) / 1000;
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One thread of libmicrohttpd answers all. What a stranger can make it hold is bounded: so many
+ * connections, each with so much memory for its request, and closed when it is silent.
+ *
+ * The pages have no password, so a browser on this machine must not lend them to other sites. A
+ * name that an attacker points at this address is refused by the Host header. Of the page itself
+ * the browser runs the one script whose digest the policy names, and loads nothing; nobody may
+ * frame it, and other origins may not read it.
+ */
+#include "listener.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <microhttpd.h>
+#include <openssl/evp.h>
+
+#include "metrics.h"
+#include "page.h"
+#include "status_page.h"
+
+enum { CONNECTIONS_MAX = 64, SILENCE_SECONDS = 5, REQUEST_MAX = 16 * 1024, BACKLOG = 64 };
+enum { NAME_MAX_SIZE = 256, POLICY_SIZE = 512, DIGEST_SIZE = 32, DIGEST_TEXT_SIZE = 48 };
+
+struct listener {
+	/* Constant while it serves. */
+	const struct listener_options *options;
+	struct board *board;
+	char host[NAME_MAX_SIZE]; /* of the address, without brackets */
+	char name[NAME_MAX_SIZE];
+	char policy[POLICY_SIZE];
+	int descriptor; /* -1: the daemon's */
+	struct MHD_Daemon *daemon;
+};
+
+/* ---- The address ---- */
+
+/* Takes "host:port" or "[host]:port" apart. NULL: it is neither; else the port, digits alone. */
+static const char *address_split(const char *address, char host[NAME_MAX_SIZE])
+{
+	const char *colon = strrchr(address, ':');
+	size_t size = colon ? (size_t)(colon - address) : 0;
+
+	if (size > 2 && address[0] == '[' && address[size - 1] == ']') {
+		address++;
+		size -= 2;
+	} else if (!size || *address == '[' || memchr(address, ':', size)) {
+		return NULL;
+	}
+	if (size >= NAME_MAX_SIZE || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")])
+		return NULL;
+	memcpy(host, address, size);
+	host[size] = '\0';
+	return colon + 1;
+}
+
+bool listen_address_is_valid(const char *address)
+{
+	char host[NAME_MAX_SIZE];
+	const char *port = address_split(address, host);
+
+	return port && strlen(port) <= 5 && strtol(port, NULL, 10) <= UINT16_MAX;
+}
+
+/* -1, with errno: that address can't be had. */
+static int address_listen(const struct addrinfo *address)
+{
+	int descriptor = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	const int yes = 1;
+	int error;
+
+	if (descriptor < 0)
+		return -1;
+	setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+	if (!bind(descriptor, address->ai_addr, address->ai_addrlen) &&
+	    !listen(descriptor, BACKLOG))
+		return descriptor;
+	error = errno;
+	close(descriptor);
+	errno = error;
+	return -1;
+}
+
+/* What it is called, with the port that it has got. */
+static void name_write(struct listener *listener)
+{
+	struct sockaddr_storage address;
+	socklen_t size = sizeof(address);
+	char port[8] = "?";
+	bool bracketed = strchr(listener->host, ':');
+
+	if (!getsockname(listener->descriptor, (struct sockaddr *)&address, &size))
+		getnameinfo((struct sockaddr *)&address, size, NULL, 0, port, sizeof(port),
+			    NI_NUMERICSERV);
+	snprintf(listener->name, sizeof(listener->name), "%s%.240s%s:%s", bracketed ? "[" : "",
+		 listener->host, bracketed ? "]" : "", port);
+}
+
+/* NULL, or why it can't listen. */
+static const char *listener_listen(struct listener *listener)
+{
+	const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+				       .ai_socktype = SOCK_STREAM};
+	const char *port = address_split(listener->options->address, listener->host);
+	struct addrinfo *found;
+	int error;
+
+	if (!port)
+		return "that is no address";
+	error = getaddrinfo(listener->host, port, &hints, &found);
+	if (error)
+		return gai_strerror(error);
+	for (struct addrinfo *at = found; at && listener->descriptor < 0; at = at->ai_next)
+		listener->descriptor = address_listen(at);
+	error = errno;
+	freeaddrinfo(found);
+	if (listener->descriptor < 0)
+		return strerror(error);
+	name_write(listener);
+	return NULL;
+}
+
+/* ---- Who is answered what ---- */
+
+static bool host_is_ours(const struct listener *listener, const char *host, size_t size)
+{
+	static const char *const own[] = {"localhost", "127.0.0.1", "::1"};
+	const struct listener_options *options = listener->options;
+
+	if (size > 2 && host[0] == '[' && host[size - 1] == ']') {
+		host++;
+		size -= 2;
+	}
+	if (strlen(listener->host) == size && !strncasecmp(listener->host, host, size))
+		return true;
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (strlen(own[i]) == size && !strncasecmp(own[i], host, size))
+			return true;
+	for (size_t i = 0; i < options->host_count; i++)
+		if (strlen(options->hosts[i]) == size &&
+		    !strncasecmp(options->hosts[i], host, size))
+			return true;
+	return false;
+}
+
+struct host_search {
+	const char *host;
+	unsigned count;
+};
+
+static enum MHD_Result host_find(void *argument, enum MHD_ValueKind kind, const char *name,
+				 const char *value)
+{
+	struct host_search *search = argument;
+
+	(void)kind;
+	if (!strcasecmp(name, "Host")) {
+		search->host = value ? value : "";
+		search->count++;
+	}
+	return MHD_YES;
+}
+
+/* There is one Host, and it is a name of ours, with any port: somebody may forward one. */
+static bool host_is_allowed(const struct listener *listener, struct MHD_Connection *connection)
+{
+	struct host_search search = {0};
+	size_t size;
+
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, host_find, &search);
+	if (search.count != 1)
+		return false;
+	size = strlen(search.host);
+	while (size && search.host[size - 1] >= '0' && search.host[size - 1] <= '9')
+		size--;
+	/* "127.0.0.1", say, has no port. */
+	size = size && search.host[size - 1] == ':' ? size - 1 : strlen(search.host);
+	return host_is_ours(listener, search.host, size);
+}
+
+struct answer {
+	unsigned status;
+	const char *type;
+	char *text; /* malloc'ed; NULL: out of memory */
+};
+
+static void answer_plainly(struct answer *answer, unsigned status, const char *text)
+{
+	answer->status = status;
+	answer->type = "text/plain; charset=utf-8";
+	answer->text = strdup(text);
+}
+
+static void answer_page(const struct listener *listener, struct figures *figures,
+			struct answer *answer)
+{
+	(void)listener;
+	(void)figures;
+	answer->type = "text/html; charset=utf-8";
+	answer->text = strndup(page_html, page_html_size);
+}
+
+static void answer_status(const struct listener *listener, struct figures *figures,
+			  struct answer *answer)
+{
+	board_look(listener->board, true, figures);
+	answer->type = "application/json";
+	answer->text = status_page_write(figures, listener->name);
+}
+
+static void answer_metrics(const struct listener *listener, struct figures *figures,
+			   struct answer *answer)
+{
+	board_look(listener->board, false, figures);
+	answer->type = "text/plain; version=0.0.4; charset=utf-8";
+	answer->text = metrics_write(figures);
+}
+
+static void answer_health(const struct listener *listener, struct figures *figures,
+			  struct answer *answer)
+{
+	board_look(listener->board, false, figures);
+	if (figures_are_healthy(figures, listener->options->health_limit))
+		answer_plainly(answer, MHD_HTTP_OK, "ok\n");
+	else
+		answer_plainly(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
+			       "the worker's loop does not go round\n");
+}
+
+static void answer_readiness(const struct listener *listener, struct figures *figures,
+			     struct answer *answer)
+{
+	board_look(listener->board, false, figures);
+	if (figures_are_ready(figures))
+		answer_plainly(answer, MHD_HTTP_OK, "ok\n");
+	else
+		answer_plainly(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
+			       figures->stopping ? "the worker ends\n" : "Redis does not answer\n");
+}
+
+static const struct {
+	const char *path;
+	void (*answer)(const struct listener *listener, struct figures *figures,
+		       struct answer *answer);
+} routes[] = {{"/", answer_page},
+	      {"/status.json", answer_status},
+	      {"/metrics", answer_metrics},
+	      {"/healthz", answer_health},
+	      {"/readyz", answer_readiness}};
+enum { ROUTES = sizeof(routes) / sizeof(routes[0]) };
+
+static void answer_path(const struct listener *listener, const char *path, struct answer *answer)
+{
+	struct figures *figures = malloc(sizeof(*figures));
+	size_t i = 0;
+
+	while (i < ROUTES && strcmp(path, routes[i].path) != 0)
+		i++;
+	answer->status = MHD_HTTP_OK;
+	if (i == ROUTES)
+		answer_plainly(answer, MHD_HTTP_NOT_FOUND, "there is no such page\n");
+	else if (figures)
+		routes[i].answer(listener, figures, answer);
+	free(figures);
+}
+
+static enum MHD_Result answer_send(const struct listener *listener,
+				   struct MHD_Connection *connection, struct answer *answer)
+{
+	struct MHD_Response *response;
+	enum MHD_Result result;
+
+	/* Without memory the connection is closed. */
+	if (!answer->text)
+		return MHD_NO;
+	response = MHD_create_response_from_buffer(strlen(answer->text), answer->text,
+						   MHD_RESPMEM_MUST_FREE);
+	if (!response) {
+		free(answer->text);
+		return MHD_NO;
+	}
+	result = MHD_add_response_header(response, "Content-Type", answer->type) &&
+				 MHD_add_response_header(response, "Content-Security-Policy",
+							 listener->policy) &&
+				 MHD_add_response_header(response, "X-Content-Type-Options",
+							 "nosniff") &&
+				 MHD_add_response_header(response, "Referrer-Policy",
+							 "no-referrer") &&
+				 MHD_add_response_header(response, "Cross-Origin-Resource-Policy",
+							 "same-origin") &&
+				 MHD_add_response_header(response, "Cache-Control", "no-store") &&
+				 (answer->status != MHD_HTTP_METHOD_NOT_ALLOWED ||
+				  MHD_add_response_header(response, "Allow", "GET, HEAD"))
+			 ? MHD_queue_response(connection, answer->status, response)
+			 : MHD_NO;
+	MHD_destroy_response(response);
+	return result;
+}
+
+/* Called when the headers have come. The answer is given at once: no request has a body for us. */
+static enum MHD_Result request_answer(void *argument, struct MHD_Connection *connection,
+				      const char *path, const char *method, const char *version,
+				      const char *data, size_t *data_size, void **state)
+{
+	const struct listener *listener = argument;
+	struct answer answer = {0};
+
+	(void)version;
+	(void)data;
+	(void)data_size;
+	(void)state;
+	if (!host_is_allowed(listener, connection))
+		answer_plainly(&answer, MHD_HTTP_MISDIRECTED_REQUEST,
+			       "not by this name (--listen-host)\n");
+	else if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+		answer_plainly(&answer, MHD_HTTP_METHOD_NOT_ALLOWED, "GET or HEAD\n");
+	else
+		answer_path(listener, path, &answer);
+	return answer_send(listener, connection, &answer);
+}
+
+/* ---- The policy ---- */
+
+/* Writes "sha256-..." of what the page has between the two texts. False: it has no such part. */
+static bool part_digest(const char *begin, const char *end, char text[DIGEST_TEXT_SIZE + 8])
+{
+	const char *from = memmem(page_html, page_html_size, begin, strlen(begin));
+	const char *to;
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	unsigned size = 0;
+
+	if (!from)
+		return false;
+	from += strlen(begin);
+	to = memmem(from, page_html_size - (size_t)(from - page_html), end, strlen(end));
+	if (!to || !EVP_Digest(from, (size_t)(to - from), digest, &size, EVP_sha256(), NULL) ||
+	    size != DIGEST_SIZE)
+		return false;
+	strcpy(text, "sha256-");
+	EVP_EncodeBlock((unsigned char *)text + strlen(text), digest, DIGEST_SIZE);
+	return true;
+}
+
+static bool policy_write(struct listener *listener)
+{
+	char script[DIGEST_TEXT_SIZE + 8];
+	char style[DIGEST_TEXT_SIZE + 8];
+
+	if (!part_digest("<script>", "</script>", script) ||
+	    !part_digest("<style>", "</style>", style))
+		return false;
+	snprintf(listener->policy, sizeof(listener->policy),
+		 "default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; "
+		 "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+		 script, style);
+	return true;
+}
+
+/* ---- The calls ---- */
+
+struct listener *listener_open(const struct listener_options *options)
+{
+	struct listener *listener = calloc(1, sizeof(*listener));
+	const char *failure = "out of memory";
+
+	if (listener) {
+		listener->options = options;
+		listener->descriptor = -1;
+		failure = policy_write(listener) ? listener_listen(listener)
+						 : "the page can't be read";
+	}
+	if (!failure)
+		return listener;
+	fprintf(stderr, "twr: can't listen on %s: %s\n", options->address, failure);
+	free(listener);
+	return NULL;
+}
+
+const char *listener_name(const struct listener *listener)
+{
+	return listener->name;
+}
+
+bool listener_serve(struct listener *listener, struct board *board)
+{
+	listener->board = board;
+	listener->daemon = MHD_start_daemon(
+		MHD_USE_POLL_INTERNAL_THREAD, 0, NULL, NULL, request_answer, listener,
+		MHD_OPTION_LISTEN_SOCKET, listener->descriptor, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_SECONDS,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MAX, MHD_OPTION_END);
+	if (listener->daemon)
+		listener->descriptor = -1;
+	return listener->daemon;
+}
+
+void listener_close(struct listener *listener)
+{
+	if (!listener)
+		return;
+	if (listener->daemon)
+		MHD_stop_daemon(listener->daemon);
+	if (listener->descriptor >= 0)
+		close(listener->descriptor);
+	free(listener);
+}

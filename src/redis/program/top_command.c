@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * twr top: how many tasks there are, each second: of Redis alone its counts, of a worker that
+ * listens all that its page shows. Both come as the same JSON (status_page.h), the former without
+ * most of its members.
+ *
+ * On a terminal a screen of its own is redrawn and taken away at the end; signals are waited for,
+ * so nothing ends the program in between. Elsewhere it is a line each time.
+ */
+#include "commands.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <curl/curl.h>
+
+#include "board.h"
+#include "outcome.h"
+#include "show.h"
+#include "status_page.h"
+#include "when.h"
+
+enum { ANSWER_MAX = 4 * 1024 * 1024, ANSWER_MS = 5000, URL_ROOM = 2048, ROWS = 24 };
+
+struct top {
+	const struct arguments *arguments;
+	struct tw_redis *redis; /* NULL: the worker is asked */
+	CURL *curl;             /* NULL: Redis is */
+	bool terminal;
+	char url[URL_ROOM];
+	char error[CURL_ERROR_SIZE]; /* why there is no status */
+};
+
+/* ---- Asking ---- */
+
+static size_t answer_take(char *data, size_t size, size_t count, void *argument)
+{
+	FILE *answer = argument;
+
+	if (ftell(answer) > ANSWER_MAX)
+		return CURL_WRITEFUNC_ERROR;
+	return fwrite(data, size, count, answer);
+}
+
+/* NULL: no answer, or none of a worker. */
+static json_t *worker_ask(struct top *top)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *answer = open_memstream(&text, &size);
+	json_t *status = NULL;
+	CURLcode result = CURLE_OUT_OF_MEMORY;
+
+	*top->error = '\0';
+	if (answer) {
+		curl_easy_setopt(top->curl, CURLOPT_WRITEDATA, answer);
+		result = curl_easy_perform(top->curl);
+		if (fclose(answer) && result == CURLE_OK)
+			result = CURLE_OUT_OF_MEMORY;
+	}
+	if (result == CURLE_OK)
+		status = json_loadb(text, size, 0, NULL);
+	if (!json_is_object(status)) {
+		json_decref(status);
+		status = NULL;
+	}
+	if (!status && !*top->error)
+		snprintf(top->error, sizeof(top->error), "%s",
+			 result == CURLE_OK ? "that is no worker's answer"
+					    : curl_easy_strerror(result));
+	free(text);
+	return status;
+}
+
+static json_t *redis_ask(struct top *top)
+{
+	struct figures *figures = calloc(1, sizeof(*figures));
+	struct tw_redis_error error = {0};
+	json_t *status = NULL;
+
+	snprintf(top->error, sizeof(top->error), "out of memory");
+	if (figures && tw_redis_get_stats(top->redis, &figures->tasks) == TW_OK) {
+		status = json_pack("{s:o}", "tasks", status_page_tasks(figures));
+	} else if (figures) {
+		tw_redis_last_error(top->redis, &error);
+		snprintf(top->error, sizeof(top->error), "%.200s", error.text);
+	}
+	free(figures);
+	return status;
+}
+
+/* ---- Showing ---- */
+
+/* A terminal must not obey it: neither bytes below blank nor, in UTF-8, those above 0x7f. */
+static void write_text(FILE *out, const char *text)
+{
+	for (size_t i = 0; text && text[i]; i++) {
+		unsigned char byte = (unsigned char)text[i];
+		unsigned char next = (unsigned char)text[i + 1];
+
+		bool control = byte == 0xc2 && next >= 0x80 && next < 0xa0;
+
+		if (byte < ' ' || byte == 0x7f || control)
+			fprintf(out, "%%%02X", byte);
+		else
+			fputc(byte, out);
+		if (control)
+			fprintf(out, "%%%02X", (unsigned char)text[++i]);
+	}
+}
+
+static void write_member(FILE *out, const json_t *object, const char *name, int width)
+{
+	const json_t *value = json_object_get(object, name);
+
+	if (json_is_integer(value))
+		fprintf(out, "%*" JSON_INTEGER_FORMAT, width, json_integer_value(value));
+	else if (json_is_real(value))
+		fprintf(out, "%*.1f", width, json_real_value(value));
+	else
+		fprintf(out, "%*s", width, "-");
+}
+
+static void write_time(FILE *out, const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+	double seconds = json_number_value(value);
+	char text[WHEN_SIZE];
+
+	/* A worker that is none may say anything. */
+	if (!json_is_number(value) || !(seconds >= 0 && seconds < 4e9))
+		fputs("-", out);
+	else
+		fputs(duration_write((tw_duration)(seconds * TW_SECOND), text), out);
+}
+
+/* "scheduled 5  started 2 ..." of the members that the object has. */
+static void write_pairs(FILE *out, const json_t *object, const char *const *names)
+{
+	for (; *names; names++) {
+		fprintf(out, "%s ", *names);
+		write_member(out, object, *names, 1);
+		fputs("  ", out);
+	}
+}
+
+static void write_counts(FILE *out, const json_t *status)
+{
+	static const char *const names[] = {"scheduled", "started", "due", "dead", NULL};
+	const json_t *tasks = json_object_get(status, "tasks");
+
+	write_pairs(out, tasks, names);
+	fputs("longest due ", out);
+	write_time(out, tasks, "oldest_due_s");
+}
+
+static void write_rates(FILE *out, const json_t *status)
+{
+	static const char *const names[] = {"claimed", "done", "retried", "dead", NULL};
+	const json_t *seconds = json_object_get(status, "seconds");
+	size_t count = json_array_size(seconds);
+	const json_t *last = json_array_get(seconds, count ? count - 1 : 0);
+
+	fputs("a second: ", out);
+	write_pairs(out, last, names);
+	fputs("late: half ", out);
+	write_time(out, last, "late_p50_s");
+	fputs(", most ", out);
+	write_time(out, last, "late_p99_s");
+}
+
+static void write_workers(FILE *out, const json_t *status)
+{
+	static const char *const names[] = {"running", "held",  "done",     "retried", "dead",
+					    "snoozed", "stale", "released", "untold"};
+	enum { NAMES = sizeof(names) / sizeof(names[0]) };
+	const json_t *workers = json_object_get(status, "workers");
+
+	fputs("\n", out);
+	for (size_t i = 0; i < NAMES; i++)
+		fprintf(out, "%9s", names[i]);
+	fputs("  worker\n", out);
+	for (size_t i = 0; i < json_array_size(workers); i++) {
+		const json_t *worker = json_array_get(workers, i);
+
+		for (size_t k = 0; k < NAMES; k++)
+			write_member(out, worker, names[k], 9);
+		fputs("  ", out);
+		write_text(out, json_string_value(json_object_get(worker, "name")));
+		fputs("\n", out);
+	}
+}
+
+static void write_letters(FILE *out, const json_t *status)
+{
+	const json_t *letters = json_object_get(status, "letters");
+
+	fputs("\ndead letters\n", out);
+	for (size_t i = 0; i < json_array_size(letters); i++) {
+		const json_t *letter = json_array_get(letters, i);
+
+		write_text(out, json_string_value(json_object_get(letter, "died")));
+		fputs("  ", out);
+		write_text(out, json_string_value(json_object_get(letter, "key")));
+		fputs("  ", out);
+		write_text(out, json_string_value(json_object_get(letter, "reason")));
+		fputs("\n", out);
+	}
+}
+
+/* What the screen shows, in lines. */
+static void write_screen(FILE *out, const struct top *top, const json_t *status)
+{
+	fprintf(out, "twr top  %s\n\n", top->curl ? top->arguments->worker_url : "Redis");
+	if (!status) {
+		write_text(out, top->error);
+		fputs("\n", out);
+		return;
+	}
+	if (top->curl)
+		fprintf(out, "%s\n",
+			json_is_true(json_object_get(status, "ready")) ? "ready" : "not ready");
+	write_counts(out, status);
+	fputs("\n", out);
+	if (!top->curl)
+		return;
+	write_rates(out, status);
+	fputs("\n", out);
+	write_workers(out, status);
+	write_letters(out, status);
+}
+
+/* Lines that the screen has no room for are left out, and so is the end of a long one. */
+static void screen_draw(const char *text)
+{
+	struct winsize size = {.ws_row = ROWS};
+	unsigned rows;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_row)
+		size.ws_row = ROWS;
+	rows = size.ws_row;
+	fputs("\033[H", stdout);
+	while (*text && --rows) {
+		size_t length = strcspn(text, "\n");
+
+		printf("%.*s\033[K\n", (int)length, text);
+		text += length + (text[length] == '\n');
+	}
+	fputs("\033[J", stdout);
+}
+
+static void show_screen(const struct top *top, const json_t *status)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	write_screen(out, top, status);
+	if (!fclose(out))
+		screen_draw(text);
+	free(text);
+}
+
+static void show_status(const struct top *top, const json_t *status)
+{
+	if (top->terminal) {
+		show_screen(top, status);
+	} else if (!status) {
+		fprintf(stderr, "twr: %s\n", top->error);
+	} else if (top->arguments->json) {
+		show_json(json_deep_copy(status));
+	} else {
+		write_counts(stdout, status);
+		if (top->curl) {
+			fputs("  ", stdout);
+			write_rates(stdout, status);
+		}
+		putchar('\n');
+	}
+	fflush(stdout);
+}
+
+/* Another screen, without a cursor, where long lines end at its edge; and back. */
+static void terminal_begin(const struct top *top)
+{
+	if (top->terminal)
+		fputs("\033[?1049h\033[?25l\033[?7l", stdout);
+}
+
+static void terminal_end(const struct top *top)
+{
+	if (!top->terminal)
+		return;
+	fputs("\033[?7h\033[?25h\033[?1049l", stdout);
+	fflush(stdout);
+}
+
+/* ---- The command ---- */
+
+static int worker_open(struct top *top)
+{
+	const char *url = top->arguments->worker_url;
+	size_t size = strlen(url);
+
+	while (size && url[size - 1] == '/')
+		size--;
+	top->curl = curl_easy_init();
+	if (!top->curl || size > URL_ROOM - 16)
+		return outcome(top->curl ? TW_INVALID : TW_NO_MEMORY, &(struct tw_redis_error){0});
+	snprintf(top->url, sizeof(top->url), "%.*s/status.json", (int)size, url);
+	curl_easy_setopt(top->curl, CURLOPT_URL, top->url);
+	curl_easy_setopt(top->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(top->curl, CURLOPT_PROXY, "");
+	curl_easy_setopt(top->curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(top->curl, CURLOPT_FAILONERROR, 1L);
+	curl_easy_setopt(top->curl, CURLOPT_TIMEOUT_MS, (long)ANSWER_MS);
+	curl_easy_setopt(top->curl, CURLOPT_ERRORBUFFER, top->error);
+	curl_easy_setopt(top->curl, CURLOPT_WRITEFUNCTION, answer_take);
+	return EXIT_DONE;
+}
+
+static int redis_open(struct top *top)
+{
+	struct tw_redis_error error = {0};
+
+	return outcome(tw_redis_open(&top->redis, &top->arguments->redis, &error), &error);
+}
+
+/* Asks and shows until a signal comes, or nobody reads. The first time there must be an answer. */
+static int top_run(struct top *top, const sigset_t *signals)
+{
+	const tw_duration every = top->arguments->interval;
+	const struct timespec time = {every / TW_SECOND, every % TW_SECOND};
+	json_t *status = top->curl ? worker_ask(top) : redis_ask(top);
+
+	if (!status) {
+		fprintf(stderr, "twr: %s\n", top->error);
+		return EXIT_UNREACHABLE;
+	}
+	terminal_begin(top);
+	for (;;) {
+		show_status(top, status);
+		json_decref(status);
+		if (ferror(stdout) || sigtimedwait(signals, NULL, &time) > 0)
+			break;
+		status = top->curl ? worker_ask(top) : redis_ask(top);
+	}
+	terminal_end(top);
+	return EXIT_DONE;
+}
+
+int command_top(struct arguments *arguments)
+{
+	struct top top = {.arguments = arguments, .terminal = isatty(STDOUT_FILENO)};
+	sigset_t signals;
+	int exit_code;
+
+	top.terminal = top.terminal && !arguments->json;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	exit_code = arguments->worker_url ? worker_open(&top) : redis_open(&top);
+	if (exit_code == EXIT_DONE)
+		exit_code = top_run(&top, &signals);
+	curl_easy_cleanup(top.curl);
+	tw_redis_close(top.redis);
+	return exit_code;
+}

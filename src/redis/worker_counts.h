@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* What a worker's statistics say of its runs: times by their lengths, answers by host. */
+#ifndef TIMINGWHEEL_REDIS_WORKER_COUNTS_H
+#define TIMINGWHEEL_REDIS_WORKER_COUNTS_H
+
+#include "worker.h"
+
+/* Before any thread of the worker. */
+void worker_counts_init(struct tw_redis_worker *worker);
+/* A run that began has come to an end by itself. Main thread only. */
+void worker_count_run(struct tw_redis_worker *worker, const struct run *run);
+
+#endif

@@ -1,0 +1,730 @@
+/* SPDX-License-Identifier: MIT */
+/* The pages of twr worker --listen: who is answered, with what, and that the figures add up. */
+#include "support/fixture.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "support/http_server.h"
+#include "support/pages.h"
+#include "support/sockets.h"
+#include "support/wait.h"
+
+static struct program_environment environment;
+static struct http_server http;
+static struct program worker;
+static int port;
+static const char *const no_options[] = {NULL};
+
+/* Answers with the status that the path begins with; /slow after half a minute. */
+static void answer_by_path(void *context, const struct http_request *request,
+			   struct http_answer *answer)
+{
+	(void)context;
+	if (!strcmp(request->path, "/slow"))
+		answer->delay_ms = 30000;
+	else
+		answer->status = atoi(request->path + 1);
+}
+
+static int open_all(void **state)
+{
+	struct fixture *fixture;
+	int result = fixture_open(state);
+
+	fixture = *state;
+	environment = (struct program_environment){.url = fixture->server.url,
+						   .name_space = fixture->name_space};
+	http_server_start(&http, answer_by_path, NULL);
+	worker = (struct program){.output = -1};
+	return result;
+}
+
+/* What still runs is told to end: a sanitizer has something to say then, too. */
+static int close_all(void **state)
+{
+	if (worker.pid) {
+		kill(worker.pid, SIGTERM);
+		assert_int_equal(program_wait(&worker), 0);
+	}
+	if (worker.output >= 0)
+		assert_null(strstr(program_text(&worker), "Sanitizer"));
+	program_end(&worker);
+	http_server_stop(&http);
+	return fixture_close(state);
+}
+
+static void start(const char *const *options)
+{
+	port = pages_start(&worker, &environment, options);
+}
+#define START(...) start(ARGUMENTS(__VA_ARGS__))
+
+/* The status of one request, given up to its last header; ends it, too. */
+static int status_of(const char *request)
+{
+	struct page_reply reply;
+	char text[1024];
+	int size = snprintf(text, sizeof(text), "%s\r\n\r\n", request);
+
+	reply = pages_ask(port, text, (size_t)size);
+	free(reply.text);
+	return reply.status;
+}
+
+static int status_of_path(const char *path)
+{
+	struct page_reply reply = pages_get(port, path);
+
+	free(reply.text);
+	return reply.status;
+}
+
+/* Waits until the path has the status, half a minute at most. */
+static bool await_status(const char *path, int status)
+{
+	for (int i = 0; i < 3000 && status_of_path(path) != status; i++)
+		wait_for(10 * TW_MILLISECOND);
+	return status_of_path(path) == status;
+}
+
+static void call(struct tw_redis *redis, const char *key, const char *path, unsigned attempts)
+{
+	char url[128];
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d%s", http.port, path);
+	add_callback(redis, key, url, attempts);
+}
+
+/* Makes the key a dead letter with that reason; before there is a worker that would claim it. */
+static void bury(struct tw_redis *redis, const char *key, const char *reason)
+{
+	struct tw_redis_batch *batch = claim_new(redis, key, TW_MINUTE);
+
+	assert_ok(redis, tw_redis_fail(redis, only_job(batch), 1, TW_FOREVER, reason, NULL));
+	tw_redis_batch_free(batch);
+}
+
+/* /status.json, once it has so many dead letters; the caller's. */
+static json_t *await_letters(size_t count)
+{
+	json_t *status = NULL;
+
+	for (int i = 0; i < 3000; i++) {
+		struct page_reply reply = pages_get(port, "/status.json");
+
+		json_decref(status);
+		status = json_loads(reply.body, 0, NULL);
+		assert_non_null(status);
+		/* Whatever is in it, the text is ASCII. */
+		for (const char *at = reply.body; *at; at++)
+			assert_true(*at >= ' ' && *at < 0x7f);
+		free(reply.text);
+		if (json_array_size(json_object_get(status, "letters")) == count)
+			return status;
+		wait_for(10 * TW_MILLISECOND);
+	}
+	fail_msg("there are no %zu dead letters", count);
+	return NULL;
+}
+
+/* ---- Who is answered what ---- */
+
+static void every_page_is_there_with_its_headers(void **state)
+{
+	static const char *const pages[][2] = {
+		{"/", "Content-Type: text/html; charset=utf-8"},
+		{"/?a=b", "Content-Type: text/html; charset=utf-8"},
+		{"/status.json", "Content-Type: application/json"},
+		{"/metrics", "Content-Type: text/plain; version=0.0.4; charset=utf-8"},
+		{"/healthz", "Content-Type: text/plain; charset=utf-8"},
+		{"/readyz", "Content-Type: text/plain; charset=utf-8"},
+	};
+
+	(void)state;
+	start(no_options);
+	assert_true(await_status("/readyz", 200));
+	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
+		struct page_reply reply = pages_get(port, pages[i][0]);
+
+		assert_int_equal(reply.status, 200);
+		assert_true(page_has_header(&reply, pages[i][1]));
+		assert_true(page_has_header(&reply, "X-Content-Type-Options: nosniff"));
+		assert_true(page_has_header(&reply, "Cache-Control: no-store"));
+		assert_non_null(strstr(reply.text, "\r\nContent-Security-Policy: default-src "
+						   "'none'; script-src 'sha256-"));
+		assert_null(strstr(reply.text, "unsafe"));
+		assert_null(strcasestr(reply.text, "\r\nSet-Cookie:"));
+		assert_true(strlen(reply.body) > 0);
+		free(reply.text);
+	}
+}
+
+static void page_loads_nothing_from_elsewhere(void **state)
+{
+	struct page_reply reply;
+
+	(void)state;
+	start(no_options);
+	reply = pages_get(port, "/");
+	/* But for the name of SVG's elements. */
+	assert_null(strstr(reply.body, "https:"));
+	assert_null(strstr(reply.body, "src="));
+	assert_null(strstr(reply.body, "href="));
+	assert_null(strstr(reply.body, "innerHTML"));
+	assert_null(strstr(reply.body, "url("));
+	free(reply.text);
+}
+
+static void head_has_the_headers_alone(void **state)
+{
+	static const char request[] = "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+	struct page_reply reply;
+
+	(void)state;
+	start(no_options);
+	reply = pages_ask(port, request, strlen(request));
+	assert_int_equal(reply.status, 200);
+	assert_true(page_has_header(&reply, "X-Content-Type-Options: nosniff"));
+	assert_string_equal(reply.body, "");
+	free(reply.text);
+}
+
+static void other_methods_are_refused(void **state)
+{
+	static const char *const methods[] = {"POST", "PUT",     "DELETE", "PATCH",
+					      "get",  "OPTIONS", "TRACE",  "X"};
+	char request[128];
+	struct page_reply reply;
+
+	(void)state;
+	start(no_options);
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		int size = snprintf(request, sizeof(request),
+				    "%s / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
+				    methods[i]);
+
+		reply = pages_ask(port, request, (size_t)size);
+		assert_int_equal(reply.status, 405);
+		assert_true(page_has_header(&reply, "Allow: GET, HEAD"));
+		free(reply.text);
+	}
+}
+
+static void other_paths_are_not_there(void **state)
+{
+	static const char *const paths[] = {
+		"/metrics/",  "/Metrics",       "//",
+		"/page.html", "/../etc/passwd", "http://127.0.0.1/metrics"};
+
+	(void)state;
+	start(no_options);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		assert_int_equal(status_of_path(paths[i]), 404);
+}
+
+static void only_named_hosts_are_answered(void **state)
+{
+	static const struct {
+		const char *host;
+		int status;
+	} hosts[] = {
+		{"127.0.0.1", 200},
+		{"127.0.0.1:1", 200},
+		{"localhost:9464", 200},
+		{"LocalHost", 200},
+		{"[::1]:9464", 200},
+		{"wheel.example", 200},
+		{"Wheel.Example:80", 200},
+		{"[2001:db8::7]:80", 200},
+		{"evil.example", 421},
+		{"localhost.evil.example", 421},
+		{"evil.example:127.0.0.1", 421},
+		{"localhost:", 200},
+		{"localhost:80:80", 421},
+		{"localhost:x", 421},
+		{"127.0.0.1.evil.example:9464", 421},
+		{"127.0.0.2", 421},
+		{"", 421},
+		{":80", 421},
+		{"[]", 421},
+	};
+	char request[256];
+
+	(void)state;
+	START("--listen-host=wheel.example", "--listen-host", "2001:db8::7");
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+		int status;
+
+		snprintf(request, sizeof(request), "GET /healthz HTTP/1.1\r\nHost: %s",
+			 hosts[i].host);
+		status = status_of(request);
+		if (status != hosts[i].status)
+			fail_msg("\"%s\" is answered %d", hosts[i].host, status);
+	}
+	assert_int_equal(status_of("GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost"), 421);
+	assert_int_equal(status_of("POST / HTTP/1.1\r\nHost: evil.example\r\n"
+				   "Content-Length: 0"),
+			 421);
+	assert_int_equal(status_of("GET / HTTP/1.0"), 421);
+	assert_int_equal(status_of("GET / HTTP/1.0\r\nHost: localhost"), 200);
+}
+
+static void bad_requests_are_refused_and_harm_nobody(void **state)
+{
+	static const char garbage[] = "\0\1\2\xff GET / / / HTTP/7\r\n\r\n\r\n\r\n";
+	static const char body[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+				   "Content-Length: 1000000\r\n\r\nabc";
+	enum { SIZE = 1024 * 1024 };
+	char *text = calloc(1, SIZE + 1);
+	struct page_reply reply;
+
+	(void)state;
+	start(no_options);
+	reply = pages_ask(port, garbage, sizeof(garbage) - 1);
+	assert_int_not_equal(reply.status, 200);
+	free(reply.text);
+	/* Its body is not waited for. */
+	reply = pages_ask(port, body, sizeof(body) - 1);
+	assert_int_equal(reply.status, 200);
+	free(reply.text);
+	memset(text, 'a', SIZE);
+	memcpy(text, "GET /", 5);
+	reply = pages_ask(port, text, SIZE);
+	assert_int_not_equal(reply.status, 200);
+	free(reply.text);
+	memcpy(text, "GET / HTTP/1.1\r\nHost: localhost\r\nA: ", 36);
+	reply = pages_ask(port, text, SIZE);
+	assert_int_not_equal(reply.status, 200);
+	free(reply.text);
+	free(text);
+	assert_int_equal(status_of_path("/healthz"), 200);
+}
+
+static void silent_connections_hold_nobody_up_for_long(void **state)
+{
+	enum { FEW = 40, MANY = 80 };
+	int descriptors[MANY];
+	char byte;
+
+	(void)state;
+	start(no_options);
+	for (int i = 0; i < FEW; i++)
+		descriptors[i] = socket_connect(port);
+	assert_int_equal(status_of_path("/healthz"), 200);
+	for (int i = FEW; i < MANY; i++)
+		descriptors[i] = socket_connect(port);
+	/* More than it serves at a time: they are closed, and then there is room again. */
+	assert_int_equal(status_of_path("/healthz"), 200);
+	assert_int_equal(read(descriptors[0], &byte, 1), 0);
+	for (int i = 0; i < MANY; i++)
+		close(descriptors[i]);
+}
+
+static void address_that_is_none_or_taken_is_refused(void **state)
+{
+	static const char *const bad[] = {
+		"9464",  ":9464", "127.0.0.1",       "127.0.0.1:", "127.0.0.1:x", "::1:9464",
+		"[::1]", "[]:1",  "127.0.0.1:65536", "a:b:1",      "127.0.0.1:-1"};
+	struct program program;
+	char taken[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(program_run(&program, &environment,
+					     ARGUMENTS("worker", "--listen", bad[i])),
+				 2);
+		program_end(&program);
+	}
+	assert_int_equal(
+		program_run(&program, &environment, ARGUMENTS("worker", "--listen-host=a")), 2);
+	program_end(&program);
+	snprintf(taken, sizeof(taken), "127.0.0.1:%d", http.port);
+	assert_int_equal(
+		program_run(&program, &environment, ARGUMENTS("worker", "--listen", taken)), 71);
+	assert_non_null(strstr(program_text(&program), "can't listen on 127.0.0.1:"));
+	program_end(&program);
+}
+
+/* ---- The figures ---- */
+
+static double total(const struct page_reply *reply, const char *name)
+{
+	double value = page_metric(reply, name);
+
+	if (value < 0)
+		fail_msg("there is no %s", name);
+	return value;
+}
+
+/* Sum of all metrics whose line begins so. */
+static double sum_of(const struct page_reply *reply, const char *begin)
+{
+	double sum = 0;
+
+	for (const char *at = reply->body; (at = strstr(at, begin)); at++)
+		sum += strtod(strchr(at, '}') + 1, NULL);
+	return sum;
+}
+
+static void assert_histogram(const struct page_reply *reply, const char *name, double count)
+{
+	char text[64];
+	double last = 0;
+	const char *at = reply->body;
+
+	snprintf(text, sizeof(text), "twr_%s_count", name);
+	assert_true(total(reply, text) == count);
+	snprintf(text, sizeof(text), "twr_%s_bucket{le=\"+Inf\"}", name);
+	assert_true(total(reply, text) == count);
+	snprintf(text, sizeof(text), "twr_%s_sum", name);
+	assert_true(total(reply, text) > 0);
+	snprintf(text, sizeof(text), "\ntwr_%s_bucket{le=", name);
+	for (unsigned i = 0; i < TW_REDIS_BUCKETS; i++) {
+		double value;
+
+		at = strstr(at, text);
+		assert_non_null(at);
+		value = strtod(strchr(++at, '}') + 1, NULL);
+		assert_true(value >= last);
+		last = value;
+	}
+	assert_null(strstr(at, text));
+}
+
+/* 5 done, 2 dead at once, 1 dead after two retries, 1 that waits for its second attempt. */
+static void run_some(struct fixture *fixture)
+{
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < 5; i++) {
+		number_key(key, i);
+		call(fixture->redis, key, "/200", 1);
+	}
+	call(fixture->redis, "bad-1", "/404", 8);
+	call(fixture->redis, "bad-2", "/301", 8);
+	call(fixture->redis, "hopeless", "/503", 3);
+	add_task(fixture->redis, "later", TW_HOUR);
+}
+
+static void figures_add_up_with_those_of_redis(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_stats stats;
+	struct page_reply reply;
+	struct program program;
+	json_t *object;
+
+	run_some(fixture);
+	START("--retry-first=10ms");
+	reply = pages_await_metric(port, "twr_dead_total", 3);
+	free(reply.text);
+	free(pages_await_metric(port, "twr_tasks{state=\"dead\"}", 3).text);
+	reply = pages_await_metric(port, "twr_done_total", 5);
+	assert_true(total(&reply, "twr_retried_total") == 2);
+	assert_true(total(&reply, "twr_claimed_total") == 10);
+	assert_true(total(&reply, "twr_held_tasks") == 0);
+	assert_true(total(&reply, "twr_running_tasks") == 0);
+	assert_true(total(&reply, "twr_redis_up") == 1);
+	assert_true(total(&reply, "twr_redis_reconnects_total") == 0);
+	assert_true(total(&reply, "twr_redis_round_trips_total") > 0);
+	assert_histogram(&reply, "lateness_seconds", 10);
+	assert_histogram(&reply, "duration_seconds", 10);
+	assert_true(sum_of(&reply, "\ntwr_callbacks_total{") == 10);
+
+	stats = stats_of(fixture->redis);
+	assert_true(total(&reply, "twr_tasks{state=\"scheduled\"}") == 1);
+	assert_int_equal(stats.tasks, 1);
+	assert_true(total(&reply, "twr_tasks{state=\"started\"}") == stats.started);
+	assert_true(total(&reply, "twr_due_tasks") == stats.due);
+	assert_int_equal(stats.dead, 3);
+	free(reply.text);
+
+	assert_int_equal(
+		program_run(&program, &environment, ARGUMENTS("stats", "--shards=4", "--json")), 0);
+	object = json_loads(program_text(&program), 0, NULL);
+	assert_int_equal(json_integer_value(json_object_get(object, "tasks")), 1);
+	assert_int_equal(json_integer_value(json_object_get(object, "dead")), 3);
+	json_decref(object);
+	program_end(&program);
+}
+
+static void callbacks_are_told_by_host_and_answer(void **state)
+{
+	struct fixture *fixture = *state;
+	struct page_reply reply;
+	char name[96];
+
+	run_some(fixture);
+	START("--retry-first=10ms");
+	free(pages_await_metric(port, "twr_done_total", 5).text);
+	reply = pages_await_metric(port, "twr_dead_total", 3);
+	for (int i = 0; i < 6; i++) {
+		static const char *const answers[] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
+		static const double counts[] = {0, 0, 5, 1, 1, 3};
+
+		snprintf(name, sizeof(name),
+			 "twr_callbacks_total{host=\"127.0.0.1:%d\",answer=\"%s\"}", http.port,
+			 answers[i]);
+		assert_true(total(&reply, name) == counts[i]);
+		snprintf(name, sizeof(name), "twr_callbacks_total{host=\"other\",answer=\"%s\"}",
+			 answers[i]);
+		assert_true(total(&reply, name) == 0);
+	}
+	free(reply.text);
+}
+
+static void hosts_with_any_name_are_labels(void **state)
+{
+	struct fixture *fixture = *state;
+	struct page_reply reply;
+
+	add_callback(fixture->redis, "a", "http://a\"b\\c{}/", 1);
+	add_callback(fixture->redis, "b", "http://\xc3\xa9%0A/", 1);
+	add_callback(fixture->redis, "c", "http://other/", 1);
+	START("--timeout=200ms");
+	reply = pages_await_metric(port, "twr_dead_total", 3);
+	assert_true(total(&reply, "twr_callbacks_total{host=\"a\\\"b\\\\c{}\",answer=\"none\"}") ==
+		    1);
+	assert_true(total(&reply, "twr_callbacks_total{host=\"%C3%A9%250A\",answer=\"none\"}") ==
+		    1);
+	assert_true(total(&reply, "twr_callbacks_total{host=\"other\",answer=\"none\"}") == 1);
+	free(reply.text);
+}
+
+static void promtool_finds_nothing_wrong(void **state)
+{
+	struct fixture *fixture = *state;
+	struct page_reply reply;
+	FILE *promtool;
+
+	if (system("command -v promtool >/dev/null 2>&1")) {
+		print_message("no promtool here\n");
+		skip();
+	}
+	run_some(fixture);
+	START("--retry-first=10ms");
+	reply = pages_await_metric(port, "twr_dead_total", 3);
+	promtool = popen("promtool check metrics", "w");
+	assert_non_null(promtool);
+	fputs(reply.body, promtool);
+	assert_int_equal(pclose(promtool), 0);
+	free(reply.text);
+}
+
+/* ---- What others chose is text ---- */
+
+static void hostile_keys_and_reasons_are_text(void **state)
+{
+	static const struct {
+		const char *key;
+		const char *reason;
+		const char *key_shown;
+		const char *reason_shown;
+	} letters[] = {
+		{"<script>alert(1)</script>", "</td><script>alert(2)</script>",
+		 "<script>alert(1)</script>", "</td><script>alert(2)</script>"},
+		{"\"quoted\\\"", "\"}],\"letters\":[", "\"quoted\\\"", "\"}],\"letters\":["},
+		{"a\x1b[2J\n\x7f%", "b\x1b[2J\n", "a%1B[2J%0A%7F%25", "b\x1b[2J\n"},
+		{"\xff\xfe", "\xff c", "%FF%FE", "%FF%20c"},
+		{"\xe2\x80\xae", "\xe2\x80\xae\xc2\x9b", "%E2%80%AE", "\xe2\x80\xae\xc2\x9b"},
+	};
+	enum { COUNT = sizeof(letters) / sizeof(letters[0]) };
+	struct fixture *fixture = *state;
+	json_t *status;
+
+	for (size_t i = 0; i < COUNT; i++)
+		bury(fixture->redis, letters[i].key, letters[i].reason);
+	start(no_options);
+	status = await_letters(COUNT);
+	for (size_t i = 0; i < COUNT; i++) {
+		const json_t *shown = NULL;
+		const json_t *letter;
+		size_t index;
+
+		json_array_foreach(
+			json_object_get(status, "letters"), index,
+			letter) if (!strcmp(json_string_value(json_object_get(letter, "key")),
+					    letters[i].key_shown)) shown = letter;
+		assert_non_null(shown);
+		assert_string_equal(json_string_value(json_object_get(shown, "reason")),
+				    letters[i].reason_shown);
+		assert_null(json_object_get(shown, "body"));
+	}
+	json_decref(status);
+}
+
+static void last_dead_letters_come_first(void **state)
+{
+	enum { COUNT = 30, SHOWN = 20 };
+	struct fixture *fixture = *state;
+	const char *last = "9999";
+	const json_t *letter;
+	json_t *status;
+	size_t index;
+
+	for (int i = 0; i < COUNT; i++) {
+		char key[KEY_SIZE];
+
+		number_key(key, i);
+		bury(fixture->redis, key, "so");
+	}
+	start(no_options);
+	status = await_letters(SHOWN);
+	json_array_foreach(json_object_get(status, "letters"), index, letter)
+	{
+		const char *died = json_string_value(json_object_get(letter, "died"));
+
+		assert_true(strcmp(died, last) <= 0);
+		last = died;
+	}
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(status, "tasks"), "dead")),
+		COUNT);
+	/* Some died in one millisecond. */
+	assert_true(json_is_false(json_object_get(status, "letters_cut")));
+	json_decref(status);
+	call(fixture->redis, "the-last", "/404", 1);
+	for (int i = 0; i < 3000; i++) {
+		bool first;
+
+		status = await_letters(SHOWN);
+		letter = json_array_get(json_object_get(status, "letters"), 0);
+		first = !strcmp(json_string_value(json_object_get(letter, "key")), "the-last");
+		json_decref(status);
+		if (first)
+			return;
+		wait_for(10 * TW_MILLISECOND);
+	}
+	fail_msg("the last dead letter is not the first");
+}
+
+/* ---- Health ---- */
+
+static void lost_redis_is_not_ready_and_no_figure(void **state)
+{
+	struct redis_server server;
+	struct page_reply reply;
+
+	(void)state;
+	redis_server_start(&server, NULL);
+	environment.url = server.url;
+	start(no_options);
+	assert_true(await_status("/readyz", 200));
+	redis_server_end(&server, SIGKILL);
+	assert_true(await_status("/readyz", 503));
+	reply = pages_await_metric(port, "twr_redis_up", 0);
+	assert_null(strstr(reply.body, "twr_tasks{"));
+	free(reply.text);
+	assert_int_equal(status_of_path("/healthz"), 200);
+	assert_int_equal(status_of_path("/status.json"), 200);
+	redis_server_restart(&server);
+	assert_true(await_status("/readyz", 200));
+	reply = pages_await_metric(port, "twr_redis_up", 1);
+	assert_true(total(&reply, "twr_redis_losses_total") >= 1);
+	assert_true(total(&reply, "twr_redis_reconnects_total") ==
+		    total(&reply, "twr_redis_losses_total"));
+	assert_true(total(&reply, "twr_tasks{state=\"scheduled\"}") == 0);
+	free(reply.text);
+	kill(worker.pid, SIGTERM);
+	assert_int_equal(program_wait(&worker), 0);
+	redis_server_stop(&server);
+}
+
+static void worker_that_ends_is_healthy_and_not_ready(void **state)
+{
+	struct fixture *fixture = *state;
+	struct page_reply reply;
+
+	call(fixture->redis, "slow", "/slow", 1);
+	START("--grace=1m");
+	free(pages_await_metric(port, "twr_running_tasks", 1).text);
+	assert_true(await_status("/readyz", 200));
+	kill(worker.pid, SIGTERM);
+	assert_true(await_status("/readyz", 503));
+	reply = pages_get(port, "/readyz");
+	assert_string_equal(reply.body, "the worker ends\n");
+	free(reply.text);
+	assert_int_equal(status_of_path("/healthz"), 200);
+	assert_int_equal(status_of_path("/status.json"), 200);
+	kill(worker.pid, SIGKILL);
+	assert_int_equal(program_wait(&worker), 128 + SIGKILL);
+}
+
+static void loop_that_stands_is_not_healthy(void **state)
+{
+	(void)state;
+	/* An idle one does, for longer than that. */
+	START("--health-limit=1ms");
+	assert_true(await_status("/healthz", 503));
+}
+
+/* ---- What it costs ---- */
+
+/* Calls of ZCOUNT, of which nothing but the counting of tasks makes one for each shard. */
+static int64_t counted(struct fixture *fixture)
+{
+	redisReply *reply = redis_server_ask(&fixture->server, "INFO commandstats");
+	const char *line = strstr(reply->str, "cmdstat_zcount:calls=");
+	int64_t calls = line ? atoll(strchr(line, '=') + 1) : 0;
+
+	freeReplyObject(reply);
+	return calls;
+}
+
+static void redis_is_asked_once_a_second_whoever_looks(void **state)
+{
+	enum { SHARDS = 4, LOOKS = 300 };
+	struct fixture *fixture = *state;
+	tw_duration begin;
+	tw_duration took;
+	int64_t before;
+
+	start(no_options);
+	assert_true(await_status("/readyz", 200));
+	before = counted(fixture);
+	begin = redis_server_now(&fixture->server);
+	for (int i = 0; i < LOOKS; i++) {
+		assert_int_equal(status_of_path("/status.json"), 200);
+		assert_int_equal(status_of_path("/metrics"), 200);
+	}
+	took = redis_server_now(&fixture->server) - begin;
+	assert_true(counted(fixture) - before <= SHARDS * (took / 1000 + 2));
+	/* It does ask. */
+	for (int i = 0; i < 3000 && counted(fixture) < before + 2 * SHARDS; i++)
+		wait_for(10 * TW_MILLISECOND);
+	assert_true(counted(fixture) >= before + 2 * SHARDS);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(every_page_is_there_with_its_headers),
+		TEST(page_loads_nothing_from_elsewhere),
+		TEST(head_has_the_headers_alone),
+		TEST(other_methods_are_refused),
+		TEST(other_paths_are_not_there),
+		TEST(only_named_hosts_are_answered),
+		TEST(bad_requests_are_refused_and_harm_nobody),
+		TEST(silent_connections_hold_nobody_up_for_long),
+		TEST(address_that_is_none_or_taken_is_refused),
+		TEST(figures_add_up_with_those_of_redis),
+		TEST(callbacks_are_told_by_host_and_answer),
+		TEST(hosts_with_any_name_are_labels),
+		TEST(promtool_finds_nothing_wrong),
+		TEST(hostile_keys_and_reasons_are_text),
+		TEST(last_dead_letters_come_first),
+		TEST(lost_redis_is_not_ready_and_no_figure),
+		TEST(worker_that_ends_is_healthy_and_not_ready),
+		TEST(loop_that_stands_is_not_healthy),
+		TEST(redis_is_asked_once_a_second_whoever_looks),
+	};
+
+	return FIXTURE_RUN(tests);
+}
