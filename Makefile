@@ -74,8 +74,8 @@ LINK_NAME := libtimingwheel.so
 # --- Files -------------------------------------------------------------------------------------
 objects = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)))
 PUBLIC_HEADERS := $(filter-out %/redis.h,$(wildcard include/timingwheel/*.h))
-LIB_OBJECTS := $(call objects,$(addprefix src/,base/*.c wheel/*.c runtime/*.c \
-	cache/*.c))
+LIB_OBJECTS := $(call objects,$(addprefix src/,base/*.c wheel/*.c runtime/*.c cache/*.c \
+	cron/*.c))
 TEST_OBJECTS := $(call objects,test/test_*.c)
 TEST_SUPPORT := $(call objects,test/support/*.c)
 # The library once more, with threads that give way at its atomic operations.
