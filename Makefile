@@ -84,7 +84,7 @@ BENCH_OBJECTS := $(call objects,bench/*.c)
 BENCH_SUPPORT := $(call objects,bench/support/*.c)
 LIBS := $(addprefix $(BUILD)/,$(STATIC_LIB) $(SHARED_LIB) $(SONAME) $(LINK_NAME))
 
-PACKAGES := uthash-dev libcmocka-dev pkg-config g++ systemtap-sdt-dev gnuplot-nox
+PACKAGES := uthash-dev libcmocka-dev pkg-config g++ systemtap-sdt-dev gnuplot-nox tzdata
 include src/redis/redis.mk
 
 TEST_PROGRAMS := $(patsubst test/%.c,%,$(wildcard test/test_*.c))

@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A zone is a chain of spans, in each of which local time is UTC and a constant. The search walks
- * along them. `shown` is the latest local time that the clocks have shown so far; it tells both
- * kinds of changes apart:
- *
- *     forward     the span begins after `shown`: the times from `shown` to there are skipped
- *     back        it begins before `shown`: the times from there to `shown` come again
- *
- * Invariants:
- *  - Each span that the search comes to begins at a later time than the one before it.
- *  - `shown` is right for all times after the one asked for: the walk begins so long before it that
- *    what the clocks showed still earlier is past, whatever the offsets were.
+ * The public calls. A schedule is the sets of its expression, and its zone; nothing of it changes,
+ * so any thread may read it.
  */
 #include <timingwheel/cron.h>
 
@@ -18,7 +9,7 @@
 #include <string.h>
 
 #include "calendar.h"
-#include "cron_fields.h"
+#include "cron_search.h"
 #include "zone_file.h"
 
 struct tw_cron {
@@ -26,8 +17,6 @@ struct tw_cron {
 	struct zone zone;
 };
 
-/* Offsets differ by less than 53 hours. */
-static const int64_t look_back_s = 4 * (int64_t)DAY_SECONDS;
 /* 1 January of the year 1, and that of the year 10000. */
 static const int64_t first_s = -62135596800;
 static const int64_t end_s = 253402300800;
@@ -92,51 +81,19 @@ void tw_cron_destroy(struct tw_cron *cron)
 	free(cron);
 }
 
-static int64_t later(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-/* The first time after `after` and before `limit`; false: there is none. All in UTC. */
-static bool search(const struct tw_cron *cron, int64_t after, int64_t limit, int64_t *next)
-{
-	int64_t shown = INT64_MIN;
-	int64_t until;
-
-	for (int64_t at = after - look_back_s; at < limit; at = until) {
-		int32_t offset = zone_offset(&cron->zone, at, &until);
-		int64_t begin = at + offset;
-		int64_t end = (until < limit ? until : limit) + offset;
-		int64_t found;
-
-		if (!cron->fields.every_hour && shown != INT64_MIN) {
-			if (at > after && cron_fields_find(&cron->fields, shown, begin, &found)) {
-				*next = at;
-				return true;
-			}
-			begin = later(begin, shown);
-		}
-		begin = later(begin, after + 1 + offset);
-		if (cron_fields_find(&cron->fields, begin, end, &found)) {
-			*next = found - offset;
-			return true;
-		}
-		shown = later(shown, end);
-	}
-	return false;
-}
-
 enum tw_status tw_cron_next(const struct tw_cron *cron, int64_t after_s, int64_t *next_s)
 {
-	int64_t limit = end_s;
+	int64_t limit;
 
 	if (!cron || !next_s)
 		return TW_INVALID;
 	if (after_s >= end_s)
 		return TW_NOT_FOUND;
 	/* That time itself is among those that may be found. */
-	after_s = later(after_s, first_s - 1);
-	if (limit - after_s > horizon_s)
-		limit = after_s + horizon_s;
-	return search(cron, after_s, limit, next_s) ? TW_OK : TW_NOT_FOUND;
+	if (after_s < first_s)
+		after_s = first_s - 1;
+	limit = end_s - after_s > horizon_s ? after_s + horizon_s : end_s;
+	if (!cron_search(&cron->fields, &cron->zone, after_s, limit, next_s))
+		return TW_NOT_FOUND;
+	return TW_OK;
 }
