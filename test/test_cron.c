@@ -20,6 +20,7 @@
 #include <timingwheel/cron.h>
 
 #include "cron/calendar.h"
+#include "cron/cron_search.h"
 
 /* The last second of the year 9999. */
 static const int64_t last_second = 253402300799;
@@ -294,6 +295,41 @@ static void offset_need_not_be_whole_minutes(void **state)
 
 	(void)state;
 	ASSERT_ALL_TIMES(runs);
+}
+
+/*
+ * On 1 January 1970 the clocks go back by an hour at 10:00 UTC, and at 10:20 forward by half of it:
+ * they show 09:00 to 09:20 and from 09:50 on once more. At 12:00 they go forward by half an hour.
+ */
+static void times_shown_before_do_not_come_with_a_second_change(void **state)
+{
+	static struct zone_change changes[] = {{36000, -3600}, {37200, -1800}, {43200, 0}};
+	static const struct zone zone = {.changes = changes, .change_count = 3};
+	static const struct {
+		const char *expression;
+		int64_t first;
+		int64_t second;
+	} cases[] = {
+		{"30 9 * * *", 34200, 34200 + DAY_SECONDS},
+		{"10 9 * * *", 33000, 33000 + DAY_SECONDS},
+		{"55 9 * * *", 35700, 35700 + DAY_SECONDS},
+		{"0 10 * * *", 37800, 36000 + DAY_SECONDS},
+		{"45 11 * * *", 43200, 42300 + DAY_SECONDS},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct cron_fields fields;
+		size_t position;
+		int64_t next;
+
+		assert_null(cron_fields_parse(&fields, cases[i].expression, &position));
+		assert_true(cron_search(&fields, &zone, 0, 10 * DAY_SECONDS, &next));
+		assert_int_equal(next, cases[i].first);
+		assert_true(cron_search(&fields, &zone, next, 10 * DAY_SECONDS, &next));
+		assert_int_equal(next, cases[i].second);
+		assert_false(cron_search(&fields, &zone, next, next + DAY_SECONDS, &next));
+	}
 }
 
 static void dates_that_come_seldom_are_found(void **state)
@@ -836,6 +872,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(lord_howe_changes_by_half_an_hour),
 	cmocka_unit_test(day_that_is_skipped_runs_as_the_next_begins),
 	cmocka_unit_test(offset_need_not_be_whole_minutes),
+	cmocka_unit_test(times_shown_before_do_not_come_with_a_second_change),
 	cmocka_unit_test(dates_that_come_seldom_are_found),
 	cmocka_unit_test(dates_that_never_come_are_not_found),
 	cmocka_unit_test(time_ends_with_the_year_9999),
