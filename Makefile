@@ -93,7 +93,7 @@ ifneq ($(SANITIZE),)
 TEST_PROGRAMS := $(filter-out %_yields,$(TEST_PROGRAMS))
 endif
 TEST_SCRIPTS := check_layers check_lines check_comments check_exports check_runner readme_example \
-	install/test_install
+	install/test_install fuzz/test_inputs
 TESTS_OF_ALL := $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
 # Those that take longest are begun first; those that measure time run alone, at the end.
 TESTS_LONG := $(filter $(TESTS_OF_ALL),redis/test_outages redis/test_core_alone test_cache_remove \
@@ -258,6 +258,7 @@ endif
 
 include test/sim/sim.mk
 include test/soak/soak.mk
+include test/fuzz/fuzz.mk
 
 builds: ## build with other compilers and flags, for other processors, and analyze
 	@test/builds/check_builds.sh
@@ -306,7 +307,7 @@ clean: ## remove all that was built, of every variant
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile test/sim/sim.mk \
-		test/soak/soak.mk | expand -t 24
+		test/soak/soak.mk test/fuzz/fuzz.mk | expand -t 24
 	@echo
 	@echo 'V=1 shows the commands. REDIS=no leaves out the part on Redis. Variants, each in a'
 	@echo 'folder of its own: DEBUG=1, SANITIZE=thread, SANITIZE=address,undefined. TEST_JOBS=n'
