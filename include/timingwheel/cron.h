@@ -53,11 +53,11 @@
  *    skip runs at the change; several of them run once. This holds for a skipped day too: what
  *    names the 30th of December 2011 in Pacific/Apia runs as the 31st begins. A time that comes
  *    twice runs the first time only.
- *  - A schedule for every hour (`*`, or written otherwise: 0-23) goes with the clock on the wall: it
- *    runs whenever that shows a minute it names. So the steps of real time stay the same: 30 * * * *
- *    runs once in each hour that passes, also in the hour that comes twice, and nothing is added for
- *    an hour that is skipped. Where the clocks change by half an hour, one of its steps is half an
- *    hour longer or shorter.
+ *  - A schedule for every hour (`*`, or written otherwise: 0-23) goes with the clock on the wall:
+ *    it runs whenever that shows a minute it names. So the steps of real time stay the same:
+ *    30 * * * * runs once in each hour that passes, also in the hour that comes twice, and nothing
+ *    is added for an hour that is skipped. Where the clocks change by half an hour, one of its
+ *    steps is half an hour longer or shorter.
  */
 #ifndef TIMINGWHEEL_CRON_H
 #define TIMINGWHEEL_CRON_H
@@ -88,16 +88,17 @@ struct tw_cron_error {
 };
 
 /*
- * Makes a schedule. `zone` is the name of an IANA time zone, such as "Europe/Berlin"; NULL and "UTC"
- * are UTC. The zone's rules are read here, once, from its file in the folder that the environment's
- * TZDIR names, or in /usr/share/zoneinfo. Both strings are copied as far as they are needed.
- * *error (may be NULL) is written unless the answer is TW_OK. Any thread, while none changes the
- * environment. Costs an allocation, and the reading of a small file. On failure *cron is NULL.
+ * Makes a schedule. `zone` is the name of an IANA time zone, such as "Europe/Berlin"; NULL and
+ * "UTC" are UTC. The zone's rules are read here, once, from its file in the folder that the
+ * environment's TZDIR names, or in /usr/share/zoneinfo. Both strings are copied as far as they are
+ * needed. *error (may be NULL) is written unless the answer is TW_OK. Any thread, while none
+ * changes the environment. Costs up to three allocations, and the reading of a small file. On
+ * failure *cron is NULL.
  * Returns:
  *   TW_OK: the caller owns *cron, until tw_cron_destroy.
- *   TW_INVALID: no cron to fill, no expression or a wrong one; a zone whose name is empty, too long,
- *     begins with '/', has an empty part, "." or ".." between '/', or another byte than letters,
- *     digits, '.', '_', '-' and '+'; a zone's file that is damaged, or counts leap seconds.
+ *   TW_INVALID: no cron to fill, no expression or a wrong one; a zone whose name is empty or too
+ *     long, begins with '/', has an empty part, "." or ".." between '/', or another byte than
+ *     letters, digits, '.', '_', '-' and '+'; a zone's file that is damaged, or counts leap seconds.
  *   TW_NOT_FOUND: there is no such zone.
  *   TW_NO_MEMORY
  *   TW_SYSTEM: the zone's file could not be read; errno tells why.
@@ -111,7 +112,7 @@ TW_API void tw_cron_destroy(struct tw_cron *cron);
 /*
  * The first time of the schedule that is later than `after_s`. Both are seconds since 1970 UTC;
  * after_s may be any, and what is before the year 1 counts as its beginning. Any thread, several at
- * a time. Allocates nothing, reads no file. Costs a microsecond or so; as much as some milliseconds
+ * a time. Allocates nothing, reads no file. Costs less than a microsecond; up to a millisecond
  * where the next time is decades off or does not exist. Except on TW_OK *next_s keeps its value.
  * Returns:
  *   TW_OK

@@ -7,7 +7,7 @@
 
 #include "zone.h"
 
-/* NULL: a zone may have this name; otherwise what is wrong, a static string, and *position where. */
+/* NULL: a zone may have this name; else what is wrong, a static string, and *position where. */
 const char *zone_name_check(const char *name, size_t *position);
 
 /*
