@@ -98,7 +98,7 @@ struct tw_cron_error {
  *   TW_OK: the caller owns *cron, until tw_cron_destroy.
  *   TW_INVALID: no cron to fill, no expression or a wrong one; a zone whose name is empty or too
  *     long, begins with '/', has an empty part, "." or ".." between '/', or another byte than
- *     letters, digits, '.', '_', '-' and '+'; a zone's file that is damaged, or counts leap seconds.
+ *     letters, digits, '.', '_', '-' and '+'; a zone's file that is damaged or counts leap seconds.
  *   TW_NOT_FOUND: there is no such zone.
  *   TW_NO_MEMORY
  *   TW_SYSTEM: the zone's file could not be read; errno tells why.

@@ -47,28 +47,35 @@ static enum tw_status cron_init(struct tw_cron *cron, const char *expression, co
 	return zone_open(&cron->zone, zone, error);
 }
 
+static enum tw_status cron_make(struct tw_cron **cron, const char *expression, const char *zone,
+				struct tw_cron_error *error)
+{
+	struct tw_cron *made;
+	enum tw_status status;
+
+	*error = (struct tw_cron_error){.text = "there is no place for the schedule"};
+	if (!cron)
+		return TW_INVALID;
+	*cron = NULL;
+	*error = (struct tw_cron_error){.text = "out of memory"};
+	made = malloc(sizeof(*made));
+	if (!made)
+		return TW_NO_MEMORY;
+	status = cron_init(made, expression, zone, error);
+	if (status == TW_OK)
+		*cron = made;
+	else
+		free(made);
+	return status;
+}
+
 enum tw_status tw_cron_create(struct tw_cron **cron, const char *expression, const char *zone,
 			      struct tw_cron_error *error)
 {
-	struct tw_cron made;
-	struct tw_cron_error wrong = {.text = "there is no place for the schedule"};
-	enum tw_status status = TW_INVALID;
+	struct tw_cron_error wrong;
+	enum tw_status status = cron_make(cron, expression, zone, &wrong);
 
-	if (cron) {
-		*cron = NULL;
-		status = cron_init(&made, expression, zone, &wrong);
-	}
-	if (status == TW_OK) {
-		*cron = malloc(sizeof(**cron));
-		if (*cron) {
-			**cron = made;
-			return TW_OK;
-		}
-		zone_destroy(&made.zone);
-		wrong = (struct tw_cron_error){.text = "out of memory"};
-		status = TW_NO_MEMORY;
-	}
-	if (error)
+	if (status != TW_OK && error)
 		*error = wrong;
 	return status;
 }
