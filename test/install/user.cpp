@@ -3,6 +3,7 @@
 #include <future>
 #include <iostream>
 #include <string>
+#include <timingwheel/cron.h>
 #include <timingwheel/timingwheel.h>
 
 int main()
@@ -32,6 +33,12 @@ int main()
 	    tw_timers_reset(wheel, nullptr, 0, nullptr, nullptr) != TW_OK)
 		return 1;
 	tw_destroy(wheel);
+	tw_cron *cron;
+	int64_t next_s;
+	if (tw_cron_create(&cron, "@daily", nullptr, nullptr) != TW_OK ||
+	    tw_cron_next(cron, 0, &next_s) != TW_OK || next_s != 86400)
+		return 1;
+	tw_cron_destroy(cron);
 	/* One of redis.h, and its library is not linked. */
 	return tw_status_name(static_cast<tw_status>(64)) != std::string("TW_UNKNOWN");
 }

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A file is a header and a body with times of 4 bytes and, from version 2 on, the same once more
+ * with times of 8 bytes, and a line with the rule for what comes after the last change. All numbers
+ * are big endian. A body:
+ *
+ *     times       time_count × 4 or 8
+ *     kinds       time_count × 1: an index into
+ *     types       type_count × 6: offset (4), is summer time (1), index into
+ *     names       name_bytes
+ *     leaps       leap_count × 8 or 12
+ *     standards   standard_count × 1, unused here, as
+ *     universals  universal_count × 1
+ *
+ * All parts are measured before one is read: counts of 32 bits, times at most 12, don't overflow 64
+ * bits. What would be of no consequence here, the names, is checked all the same where that costs
+ * nothing: a damaged file had better be refused.
+ */
+#include "zone.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEADER_SIZE = 44, TYPE_SIZE = 6, TYPES_MOST = 256, VERSION_AT = 4, COUNTS_AT = 20 };
+/* Offsets lie between these, RFC 9636 recommends. */
+enum { OFFSET_LEAST = -89999, OFFSET_MOST = 93599 };
+
+struct header {
+	char version;
+	uint64_t universal_count;
+	uint64_t standard_count;
+	uint64_t leap_count;
+	uint64_t time_count;
+	uint64_t type_count;
+	uint64_t name_bytes;
+};
+
+struct body {
+	size_t time_size;
+	const unsigned char *times;
+	const unsigned char *kinds;
+	const unsigned char *types;
+};
+
+static const char damaged[] = "the zone's file is damaged";
+
+static uint32_t read_32(const unsigned char *bytes)
+{
+	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
+	       bytes[3];
+}
+
+static int64_t read_time(const unsigned char *bytes, size_t size)
+{
+	if (size == 4)
+		return (int32_t)read_32(bytes);
+	return (int64_t)((uint64_t)read_32(bytes) << 32 | read_32(bytes + 4));
+}
+
+static bool header_read(struct header *header, const unsigned char *bytes, size_t size)
+{
+	const unsigned char *counts = bytes + COUNTS_AT;
+
+	if (size < HEADER_SIZE || memcmp(bytes, "TZif", 4) != 0)
+		return false;
+	*header = (struct header){
+		.version = (char)bytes[VERSION_AT],
+		.universal_count = read_32(counts),
+		.standard_count = read_32(counts + 4),
+		.leap_count = read_32(counts + 8),
+		.time_count = read_32(counts + 12),
+		.type_count = read_32(counts + 16),
+		.name_bytes = read_32(counts + 20),
+	};
+	return true;
+}
+
+static uint64_t body_size(const struct header *header, size_t time_size)
+{
+	return header->time_count * (time_size + 1) + header->type_count * TYPE_SIZE +
+	       header->name_bytes + header->leap_count * (time_size + 4) + header->standard_count +
+	       header->universal_count;
+}
+
+/* Whether a header may look like this. */
+static bool counts_are_sound(const struct header *header)
+{
+	uint64_t types = header->type_count;
+
+	return types > 0 && types <= TYPES_MOST && header->name_bytes > 0 &&
+	       (header->standard_count == 0 || header->standard_count == types) &&
+	       (header->universal_count == 0 || header->universal_count == types);
+}
+
+static bool types_are_sound(const struct header *header, const struct body *body)
+{
+	for (uint64_t i = 0; i < header->type_count; i++) {
+		const unsigned char *type = body->types + i * TYPE_SIZE;
+		int32_t offset = (int32_t)read_32(type);
+
+		if (offset < OFFSET_LEAST || offset > OFFSET_MOST || type[4] > 1 ||
+		    type[5] >= header->name_bytes)
+			return false;
+	}
+	return true;
+}
+
+static int32_t type_offset(const struct body *body, size_t type)
+{
+	return (int32_t)read_32(body->types + type * TYPE_SIZE);
+}
+
+/* The changes, in memory that is there; false: they are damaged. */
+static bool changes_read(struct zone *zone, const struct header *header, const struct body *body)
+{
+	for (size_t i = 0; i < header->time_count; i++) {
+		struct zone_change *change = &zone->changes[i];
+		unsigned char kind = body->kinds[i];
+
+		if (kind >= header->type_count)
+			return false;
+		change->at = read_time(body->times + i * body->time_size, body->time_size);
+		change->offset = type_offset(body, kind);
+		if (i > 0 && change->at <= change[-1].at)
+			return false;
+	}
+	zone->change_count = header->time_count;
+	return true;
+}
+
+static enum tw_status body_read(struct zone *zone, const struct header *header,
+				const unsigned char *bytes, size_t time_size, const char **wrong)
+{
+	struct body body = {.time_size = time_size, .times = bytes};
+
+	body.kinds = body.times + header->time_count * time_size;
+	body.types = body.kinds + header->time_count;
+	*wrong = damaged;
+	if (!counts_are_sound(header) || !types_are_sound(header, &body))
+		return TW_INVALID;
+	if (header->leap_count > 0) {
+		*wrong = "the zone counts leap seconds, and the system's clock does not";
+		return TW_INVALID;
+	}
+	zone->first_offset = type_offset(&body, 0);
+	if (header->time_count == 0)
+		return TW_OK;
+	zone->changes = malloc(header->time_count * sizeof(*zone->changes));
+	if (!zone->changes)
+		return TW_NO_MEMORY;
+	return changes_read(zone, header, &body) ? TW_OK : TW_INVALID;
+}
+
+/* The last line: a newline, the rule or nothing, and a newline. */
+static bool footer_read(struct zone *zone, const unsigned char *bytes, size_t size)
+{
+	const unsigned char *end;
+
+	if (size < 2 || bytes[0] != '\n')
+		return false;
+	end = memchr(bytes + 1, '\n', size - 1);
+	if (!end)
+		return false;
+	zone->has_rule = end > bytes + 1;
+	return !zone->has_rule ||
+	       zone_rule_parse(&zone->rule, (const char *)bytes + 1, (size_t)(end - bytes - 1));
+}
+
+/* From version 2 on: what follows the first body. */
+static enum tw_status second_part_read(struct zone *zone, const unsigned char *bytes, size_t size,
+				       const char **wrong)
+{
+	struct header header;
+	enum tw_status status;
+	uint64_t body;
+
+	*wrong = damaged;
+	if (!header_read(&header, bytes, size) || header.version < '2')
+		return TW_INVALID;
+	body = body_size(&header, 8);
+	if (body > size - HEADER_SIZE)
+		return TW_INVALID;
+	status = body_read(zone, &header, bytes + HEADER_SIZE, 8, wrong);
+	if (status != TW_OK)
+		return status;
+	bytes += HEADER_SIZE + body;
+	size -= HEADER_SIZE + body;
+	return footer_read(zone, bytes, size) ? TW_OK : TW_INVALID;
+}
+
+static enum tw_status file_read(struct zone *zone, const unsigned char *bytes, size_t size,
+				const char **wrong)
+{
+	struct header header;
+	uint64_t body;
+
+	if (!header_read(&header, bytes, size)) {
+		*wrong = "the zone's file is no TZif file";
+		return TW_INVALID;
+	}
+	*wrong = damaged;
+	body = body_size(&header, 4);
+	if (body > size - HEADER_SIZE)
+		return TW_INVALID;
+	if (header.version == '\0')
+		return body_read(zone, &header, bytes + HEADER_SIZE, 4, wrong);
+	if (header.version < '2' || header.version > '4') {
+		*wrong = "the zone's file is of a version that is not known here";
+		return TW_INVALID;
+	}
+	return second_part_read(zone, bytes + HEADER_SIZE + body, size - HEADER_SIZE - body, wrong);
+}
+
+void zone_init(struct zone *zone)
+{
+	*zone = (struct zone){0};
+}
+
+enum tw_status zone_parse(struct zone *zone, const void *bytes, size_t size, const char **wrong)
+{
+	enum tw_status status;
+
+	zone_init(zone);
+	status = file_read(zone, bytes, size, wrong);
+	if (status != TW_OK)
+		zone_destroy(zone);
+	return status;
+}
+
+void zone_destroy(struct zone *zone)
+{
+	free(zone->changes);
+	zone_init(zone);
+}
+
+/* How many of the changes are not later than this time. */
+static size_t changes_until(const struct zone *zone, int64_t time)
+{
+	size_t low = 0;
+	size_t high = zone->change_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (zone->changes[middle].at <= time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+int32_t zone_offset(const struct zone *zone, int64_t time, int64_t *until)
+{
+	size_t passed = changes_until(zone, time);
+
+	if (passed == zone->change_count && zone->has_rule)
+		return zone_rule_offset(&zone->rule, time, until);
+	*until = passed < zone->change_count ? zone->changes[passed].at : INT64_MAX;
+	return passed > 0 ? zone->changes[passed - 1].offset : zone->first_offset;
+}

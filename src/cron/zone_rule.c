@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The text is read with its size, for it has no NUL behind it in the file. A rule with summer time
+ * has two changes a year. Of those in the year, the one before and the one after, the last that is
+ * not later than a time decides. Where one year's summer ends as the next one's begins, the
+ * beginning is the later of the two: that is how a zone has summer time always.
+ */
+#include "zone_rule.h"
+
+#include "calendar.h"
+
+enum { OFFSET_HOURS_MOST = 24, TIME_HOURS_MOST = 167, NUMBER_MOST = 1000, NAME_LEAST = 3 };
+
+struct reader {
+	const char *next;
+	const char *end;
+};
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* '\0' at the end. */
+static char next_char(const struct reader *reader)
+{
+	return reader->next < reader->end ? *reader->next : '\0';
+}
+
+static bool skip(struct reader *reader, char c)
+{
+	if (reader->next == reader->end || *reader->next != c)
+		return false;
+	reader->next++;
+	return true;
+}
+
+static bool read_number(struct reader *reader, int least, int most, int *number)
+{
+	int read = 0;
+
+	if (!is_digit(next_char(reader)))
+		return false;
+	for (; is_digit(next_char(reader)); reader->next++)
+		if (read < NUMBER_MOST)
+			read = read * 10 + (next_char(reader) - '0');
+	*number = read;
+	return read >= least && read <= most;
+}
+
+/* [+-]hh[:mm[:ss]], as seconds. */
+static bool read_time(struct reader *reader, int hours_most, int32_t *seconds)
+{
+	bool is_negative = skip(reader, '-');
+	int hours;
+	int minutes = 0;
+	int rest = 0;
+
+	if (!is_negative)
+		skip(reader, '+');
+	if (!read_number(reader, 0, hours_most, &hours))
+		return false;
+	if (skip(reader, ':')) {
+		if (!read_number(reader, 0, 59, &minutes))
+			return false;
+		if (skip(reader, ':') && !read_number(reader, 0, 59, &rest))
+			return false;
+	}
+	*seconds = hours * HOUR_SECONDS + minutes * MINUTE_SECONDS + rest;
+	if (is_negative)
+		*seconds = -*seconds;
+	return true;
+}
+
+/* A zone's short name: letters, or between <> also digits and signs. */
+static bool skip_name(struct reader *reader)
+{
+	bool is_quoted = skip(reader, '<');
+	const char *start = reader->next;
+
+	for (char c; (c = next_char(reader)) != '\0'; reader->next++)
+		if (!is_letter(c) && !(is_quoted && (is_digit(c) || c == '+' || c == '-')))
+			break;
+	if (reader->next - start < NAME_LEAST)
+		return false;
+	return !is_quoted || skip(reader, '>');
+}
+
+static bool read_change_day(struct reader *reader, struct rule_change *change)
+{
+	if (skip(reader, 'M')) {
+		change->kind = RULE_DAY_OF_WEEK;
+		return read_number(reader, 1, 12, &change->month) && skip(reader, '.') &&
+		       read_number(reader, 1, 5, &change->week) && skip(reader, '.') &&
+		       read_number(reader, 0, 6, &change->day);
+	}
+	if (skip(reader, 'J')) {
+		change->kind = RULE_DAY_JULIAN;
+		return read_number(reader, 1, 365, &change->day);
+	}
+	change->kind = RULE_DAY_OF_YEAR;
+	return read_number(reader, 0, 365, &change->day);
+}
+
+static bool read_change(struct reader *reader, struct rule_change *change)
+{
+	*change = (struct rule_change){.time = 2 * HOUR_SECONDS};
+	if (!skip(reader, ',') || !read_change_day(reader, change))
+		return false;
+	return !skip(reader, '/') || read_time(reader, TIME_HOURS_MOST, &change->time);
+}
+
+/* Written as the time that is to be added for UTC: west is positive there. */
+static bool read_offset(struct reader *reader, int32_t *offset)
+{
+	if (!read_time(reader, OFFSET_HOURS_MOST, offset))
+		return false;
+	*offset = -*offset;
+	return true;
+}
+
+bool zone_rule_parse(struct zone_rule *rule, const char *text, size_t size)
+{
+	struct reader reader = {.next = text, .end = text + size};
+
+	*rule = (struct zone_rule){0};
+	if (!skip_name(&reader) || !read_offset(&reader, &rule->standard))
+		return false;
+	if (reader.next == reader.end)
+		return true;
+	rule->has_summer = true;
+	rule->summer = rule->standard + HOUR_SECONDS;
+	if (!skip_name(&reader))
+		return false;
+	if (next_char(&reader) != ',' && !read_offset(&reader, &rule->summer))
+		return false;
+	return read_change(&reader, &rule->begin) && read_change(&reader, &rule->end) &&
+	       reader.next == reader.end;
+}
+
+static int64_t change_day(const struct rule_change *change, int64_t year)
+{
+	int64_t first = day_of_date(year, 1, 1);
+	int day;
+
+	if (change->kind == RULE_DAY_OF_YEAR)
+		return first + change->day;
+	if (change->kind == RULE_DAY_JULIAN)
+		/* The 60th is 1 March. */
+		return first + change->day - 1 + (change->day >= 60 && year_is_leap(year));
+	first = day_of_date(year, change->month, 1);
+	day = (change->day - weekday_of_day(first) + 7) % 7 + 7 * (change->week - 1);
+	/* Only the 5th can be one that the month does not have. */
+	return first + (day < month_length(year, change->month) ? day : day - 7);
+}
+
+/* In UTC; `before` is the offset up to then. */
+static int64_t change_time(const struct rule_change *change, int64_t year, int32_t before)
+{
+	return change_day(change, year) * DAY_SECONDS + change->time - before;
+}
+
+int32_t zone_rule_offset(const struct zone_rule *rule, int64_t time, int64_t *until)
+{
+	int64_t year = date_of_day(floor_divide(time, DAY_SECONDS)).year;
+	int64_t last = INT64_MIN;
+	int32_t offset = rule->standard;
+
+	*until = INT64_MAX;
+	if (!rule->has_summer)
+		return offset;
+	for (int64_t at = year - 1; at <= year + 1; at++) {
+		int64_t end = change_time(&rule->end, at, rule->summer);
+		int64_t begin = change_time(&rule->begin, at, rule->standard);
+
+		if (end <= time && end >= last) {
+			last = end;
+			offset = rule->standard;
+		}
+		if (begin <= time && begin >= last) {
+			last = begin;
+			offset = rule->summer;
+		}
+		if (end > time && end < *until)
+			*until = end;
+		if (begin > time && begin < *until)
+			*until = begin;
+	}
+	return offset;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* What a fuzz target is: libFuzzer, or run_inputs.c, calls it with one input after the other. */
+#ifndef FUZZ_FUZZ_H
+#define FUZZ_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef NDEBUG
+#error "the fuzz targets need assert(): build them without NDEBUG"
+#endif
+
+/* Answers 0; what is wrong ends the program. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#endif

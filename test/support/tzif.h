@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* TZif files (RFC 9636) made for tests, byte by byte. */
+#ifndef SUPPORT_TZIF_H
+#define SUPPORT_TZIF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TZIF_MOST = 4096 };
+
+struct tzif {
+	unsigned char bytes[TZIF_MOST];
+	size_t size;
+};
+
+struct tzif_change {
+	int64_t at;
+	unsigned char type;
+};
+
+/* What is not said is none. */
+struct tzif_contents {
+	char version;           /* 0, '2' … */
+	const int32_t *offsets; /* of the types, in seconds */
+	unsigned char offset_count;
+	const struct tzif_change *changes;
+	unsigned char change_count;
+	unsigned char leap_count;
+	const char *rule; /* NULL: the line is empty */
+};
+
+/* From version 2 on the first body is one of a single type, as short as can be. */
+void tzif_write(struct tzif *file, const struct tzif_contents *contents);
+
+#endif

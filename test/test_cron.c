@@ -1,0 +1,888 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Schedules by the calendar: what an expression means, what it names where the clocks change, and,
+ * for random expressions, zones and times, the same as a reference that goes from minute to minute
+ * and asks the C library what the clocks show.
+ */
+#include "support/test.h"
+
+#include "support/recorder.h"
+#include "support/seed.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <timingwheel/cron.h>
+
+#include "cron/calendar.h"
+#include "cron/cron_search.h"
+
+/* The last second of the year 9999. */
+static const int64_t last_second = 253402300799;
+
+static struct tw_cron *open_cron(const char *expression, const char *zone)
+{
+	struct tw_cron_error error;
+	struct tw_cron *cron;
+
+	if (tw_cron_create(&cron, expression, zone, &error) != TW_OK)
+		fail_msg("%s: %s at %zu", expression, error.text, error.position);
+	return cron;
+}
+
+/* "2026-03-29 01:30" or "2026-03-29 01:30:15" in UTC. */
+static int64_t utc(const char *text)
+{
+	int year;
+	int month;
+	int day;
+	int hour;
+	int minute;
+	int second = 0;
+
+	assert_true(sscanf(text, "%d-%d-%d %d:%d:%d", &year, &month, &day, &hour, &minute,
+			   &second) >= 5);
+	return day_of_date(year, month, day) * DAY_SECONDS + hour * HOUR_SECONDS +
+	       minute * MINUTE_SECONDS + second;
+}
+
+static void print_utc(char text[64], int64_t time)
+{
+	time_t value = (time_t)time;
+	struct tm tm;
+
+	gmtime_r(&value, &tm);
+	strftime(text, 64, "%Y-%m-%d %H:%M:%S", &tm);
+}
+
+/* The times that follow one another, with ", " between. */
+struct run_of_times {
+	const char *expression;
+	const char *zone;
+	const char *after;
+	const char *times;
+};
+
+static void assert_times(const struct run_of_times *run)
+{
+	struct tw_cron *cron = open_cron(run->expression, run->zone);
+	int64_t at = utc(run->after);
+
+	for (const char *time = run->times; time; time = strstr(time, ", ")) {
+		char found[64];
+
+		time += time == run->times ? 0 : 2;
+		assert_status(tw_cron_next(cron, at, &at), TW_OK);
+		print_utc(found, at);
+		if (at != utc(time))
+			fail_msg("%s, %s: %s, not %s", run->expression,
+				 run->zone ? run->zone : "UTC", found, time);
+	}
+	tw_cron_destroy(cron);
+}
+
+static void assert_all_times(const struct run_of_times *runs, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		assert_times(&runs[i]);
+}
+
+#define ASSERT_ALL_TIMES(runs) assert_all_times(runs, sizeof(runs) / sizeof((runs)[0]))
+
+static void expressions_mean_what_they_say(void **state)
+{
+	/* 1 November 2026 is a Sunday. */
+	static const struct run_of_times runs[] = {
+		{"* * * * *", NULL, "2026-11-01 00:00", "2026-11-01 00:01, 2026-11-01 00:02"},
+		{"* * * * *", NULL, "2026-11-01 00:00:59", "2026-11-01 00:01"},
+		{"* * * * *", NULL, "2026-12-31 23:59:01", "2027-01-01 00:00"},
+		{"*/25 * * * *", NULL, "2026-11-01 00:00",
+		 "2026-11-01 00:25, 2026-11-01 00:50, 2026-11-01 01:00"},
+		{"7-59/20 5 * * *", NULL, "2026-11-01 00:00",
+		 "2026-11-01 05:07, 2026-11-01 05:27, 2026-11-01 05:47, 2026-11-02 05:07"},
+		{"0,30,15 12 * * *", NULL, "2026-11-01 00:00",
+		 "2026-11-01 12:00, 2026-11-01 12:15, 2026-11-01 12:30, 2026-11-02 12:00"},
+		{"59 23 31 12 *", "UTC", "2026-11-01 00:00", "2026-12-31 23:59, 2027-12-31 23:59"},
+		{"0 0 31 * *", NULL, "2026-11-01 00:00",
+		 "2026-12-31 00:00, 2027-01-31 00:00, "
+		 "2027-03-31 00:00, 2027-05-31 00:00"},
+		{"0 0 1 JAN,jul *", NULL, "2026-11-01 00:00", "2027-01-01 00:00, 2027-07-01 00:00"},
+		{"0 0 1 feb-Apr *", NULL, "2026-11-01 00:00",
+		 "2027-02-01 00:00, 2027-03-01 00:00, 2027-04-01 00:00, 2028-02-01 00:00"},
+		{"0 9 * * MON-FRI", NULL, "2026-11-06 00:00", "2026-11-06 09:00, 2026-11-09 09:00"},
+		{"0 9 * * 0", NULL, "2026-11-01 12:00", "2026-11-08 09:00"},
+		{"0 9 * * 7", NULL, "2026-11-01 12:00", "2026-11-08 09:00"},
+		{"0 9 * * 5-7", NULL, "2026-11-01 12:00",
+		 "2026-11-06 09:00, 2026-11-07 09:00, 2026-11-08 09:00, 2026-11-13 09:00"},
+		{"\t 5  4\t* * sUn ", NULL, "2026-11-01 12:00", "2026-11-08 04:05"},
+		{"00 007 * * *", NULL, "2026-11-01 12:00", "2026-11-02 07:00"},
+		{"@yearly", NULL, "2026-11-01 12:00", "2027-01-01 00:00, 2028-01-01 00:00"},
+		{"@annually", NULL, "2026-11-01 12:00", "2027-01-01 00:00, 2028-01-01 00:00"},
+		{"@monthly", NULL, "2026-11-01 12:00", "2026-12-01 00:00, 2027-01-01 00:00"},
+		{"@weekly", NULL, "2026-11-01 12:00", "2026-11-08 00:00, 2026-11-15 00:00"},
+		{"@daily", NULL, "2026-11-01 12:00", "2026-11-02 00:00, 2026-11-03 00:00"},
+		{"@midnight", NULL, "2026-11-01 12:00", "2026-11-02 00:00, 2026-11-03 00:00"},
+		{" @hourly ", NULL, "2026-11-01 12:00", "2026-11-01 13:00, 2026-11-01 14:00"},
+		/* Before 1970, and before the year 1. */
+		{"30 12 * * *", NULL, "1969-12-31 12:29:59", "1969-12-31 12:30, 1970-01-01 12:30"},
+		{"0 0 * * 1", NULL, "-9999-01-01 00:00", "1-01-01 00:00, 1-01-08 00:00"},
+	};
+
+	(void)state;
+	ASSERT_ALL_TIMES(runs);
+}
+
+static void either_day_is_enough_where_both_are_told(void **state)
+{
+	/* Friday the 13th is in November 2026. */
+	static const struct run_of_times runs[] = {
+		{"0 0 13 * 5", NULL, "2026-11-01 00:00",
+		 "2026-11-06 00:00, 2026-11-13 00:00, 2026-11-20 00:00, 2026-11-27 00:00, "
+		 "2026-12-04 00:00, 2026-12-11 00:00, 2026-12-13 00:00, 2026-12-18 00:00"},
+		{"0 0 13 2 FRI", NULL, "2026-11-01 00:00",
+		 "2027-02-05 00:00, 2027-02-12 00:00, 2027-02-13 00:00, 2027-02-19 00:00"},
+		/* What begins with a star is one, even with a step or a list behind it. */
+		{"0 0 */12 * 5", NULL, "2026-11-01 00:00", "2026-11-13 00:00, 2026-12-25 00:00"},
+		{"0 0 13 * */5", NULL, "2026-11-01 00:00", "2026-11-13 00:00, 2026-12-13 00:00"},
+		{"0 0 *,13 * 5", NULL, "2026-11-01 00:00", "2026-11-06 00:00, 2026-11-13 00:00"},
+		/* All of them, and still no star. */
+		{"0 0 1-31 * 5", NULL, "2026-11-01 00:00", "2026-11-02 00:00, 2026-11-03 00:00"},
+		{"0 0 13 * 0-6", NULL, "2026-11-01 00:00", "2026-11-02 00:00, 2026-11-03 00:00"},
+	};
+
+	(void)state;
+	ASSERT_ALL_TIMES(runs);
+}
+
+/* Central Europe: 29 March 2026 at 01:00 UTC, and 25 October 2026, likewise. */
+static void certain_hours_run_once_where_the_clocks_change_by_an_hour(void **state)
+{
+	static const char zone[] = "Europe/Berlin";
+	static const struct run_of_times runs[] = {
+		/* Skipped: at the change. */
+		{"30 2 * * *", zone, "2026-03-28 00:00",
+		 "2026-03-28 01:30, 2026-03-29 01:00, 2026-03-30 00:30"},
+		{"0 2 * * *", zone, "2026-03-28 02:00", "2026-03-29 01:00, 2026-03-30 00:00"},
+		{"*/20 2 * * *", zone, "2026-03-28 12:00",
+		 "2026-03-29 01:00, 2026-03-30 00:00, 2026-03-30 00:20, 2026-03-30 00:40"},
+		{"0 2,3 * * *", zone, "2026-03-28 12:00", "2026-03-29 01:00, 2026-03-30 00:00"},
+		{"30 2 29 3 *", zone, "2025-12-01 12:00", "2026-03-29 01:00, 2027-03-29 00:30"},
+		{"0 3 * * *", zone, "2026-03-28 12:00", "2026-03-29 01:00, 2026-03-30 01:00"},
+		{"59 1 * * *", zone, "2026-03-28 12:00", "2026-03-29 00:59, 2026-03-29 23:59"},
+		{"0 */2 * * *", zone, "2026-03-28 22:00",
+		 "2026-03-28 23:00, 2026-03-29 01:00, 2026-03-29 02:00, 2026-03-29 04:00"},
+		/* From the change on, and just before it. */
+		{"30 2 * * *", zone, "2026-03-29 01:00", "2026-03-30 00:30"},
+		{"30 2 * * *", zone, "2026-03-29 00:59:59", "2026-03-29 01:00"},
+		/* Twice: the first time. */
+		{"30 2 * * *", zone, "2026-10-24 12:00", "2026-10-25 00:30, 2026-10-26 01:30"},
+		{"30 2 * * *", zone, "2026-10-25 00:30", "2026-10-26 01:30"},
+		{"30 2 * * *", zone, "2026-10-25 01:10", "2026-10-26 01:30"},
+		{"0 2 * * *", zone, "2026-10-24 12:00", "2026-10-25 00:00, 2026-10-26 01:00"},
+		{"0 3 * * *", zone, "2026-10-24 12:00", "2026-10-25 02:00, 2026-10-26 02:00"},
+		{"*/20 1-3 * * *", zone, "2026-10-24 23:30",
+		 "2026-10-24 23:40, 2026-10-25 00:00, 2026-10-25 00:20, 2026-10-25 00:40, "
+		 "2026-10-25 02:00, 2026-10-25 02:20"},
+		/* By the rule behind the table: the last Sundays of March and October 2090. */
+		{"30 2 * * *", zone, "2090-03-25 12:00", "2090-03-26 01:00, 2090-03-27 00:30"},
+		{"30 2 * * *", zone, "2090-10-28 12:00", "2090-10-29 00:30, 2090-10-30 01:30"},
+	};
+
+	(void)state;
+	ASSERT_ALL_TIMES(runs);
+}
+
+static void every_hour_goes_with_the_clock(void **state)
+{
+	static const char zone[] = "Europe/Berlin";
+	static const struct run_of_times runs[] = {
+		{"30 * * * *", zone, "2026-03-29 00:00",
+		 "2026-03-29 00:30, 2026-03-29 01:30, 2026-03-29 02:30"},
+		{"30 * * * *", zone, "2026-10-24 23:00",
+		 "2026-10-24 23:30, 2026-10-25 00:30, 2026-10-25 01:30, 2026-10-25 02:30"},
+		{"*/30 * * * *", zone, "2026-03-29 00:15",
+		 "2026-03-29 00:30, 2026-03-29 01:00, 2026-03-29 01:30, 2026-03-29 02:00"},
+		{"*/30 * * * *", zone, "2026-10-25 00:15",
+		 "2026-10-25 00:30, 2026-10-25 01:00, 2026-10-25 01:30, 2026-10-25 02:00"},
+		/* However it is written. */
+		{"30 0-23 * * *", zone, "2026-10-24 23:00",
+		 "2026-10-24 23:30, 2026-10-25 00:30, 2026-10-25 01:30, 2026-10-25 02:30"},
+		{"@hourly", zone, "2026-10-24 23:30",
+		 "2026-10-25 00:00, 2026-10-25 01:00, 2026-10-25 02:00"},
+	};
+
+	(void)state;
+	ASSERT_ALL_TIMES(runs);
+}
+
+/* A quarter of an hour stays one over both changes, to the second. */
+static void quarters_of_an_hour_stay_quarters(void **state)
+{
+	static const char *const zones[] = {"Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia",
+					    "America/St_Johns"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(zones) / sizeof(zones[0]); i++) {
+		struct tw_cron *cron = open_cron("*/15 * * * *", zones[i]);
+		int64_t at = utc("2026-01-01 00:00");
+
+		while (at < utc("2028-01-01 00:00")) {
+			int64_t next;
+
+			assert_status(tw_cron_next(cron, at, &next), TW_OK);
+			assert_int_equal(next, at + 15 * MINUTE_SECONDS);
+			at = next;
+		}
+		tw_cron_destroy(cron);
+	}
+}
+
+/* By half an hour: 4 October 2026 at 15:30 UTC the day before, 5 April at 15:00 UTC before. */
+static void lord_howe_changes_by_half_an_hour(void **state)
+{
+	static const char zone[] = "Australia/Lord_Howe";
+	static const struct run_of_times runs[] = {
+		/* 02:00 to 02:30 is skipped. */
+		{"15 2 * * *", zone, "2026-10-02 20:00", "2026-10-03 15:30, 2026-10-04 15:15"},
+		{"45 2 * * *", zone, "2026-10-03 12:00", "2026-10-03 15:45, 2026-10-04 15:45"},
+		{"0 * * * *", zone, "2026-10-03 14:00", "2026-10-03 14:30, 2026-10-03 16:00"},
+		{"*/10 * * * *", zone, "2026-10-03 15:20",
+		 "2026-10-03 15:30, 2026-10-03 15:40, 2026-10-03 15:50"},
+		/* 01:30 to 02:00 comes twice. */
+		{"45 1 * * *", zone, "2026-04-04 12:00", "2026-04-04 14:45, 2026-04-05 15:15"},
+		{"0 2 * * *", zone, "2026-04-04 12:00", "2026-04-04 15:30, 2026-04-05 15:30"},
+		{"45 * * * *", zone, "2026-04-04 14:00",
+		 "2026-04-04 14:45, 2026-04-04 15:15, 2026-04-04 16:15"},
+	};
+
+	(void)state;
+	ASSERT_ALL_TIMES(runs);
+}
+
+/* 30 December 2011 was left out: from 24:00 on the 29th, 10:00 UTC on the 30th. */
+static void day_that_is_skipped_runs_as_the_next_begins(void **state)
+{
+	static const char zone[] = "Pacific/Apia";
+	static const struct run_of_times runs[] = {
+		{"0 12 30 12 *", zone, "2011-12-01 00:00", "2011-12-30 10:00, 2012-12-29 22:00"},
+		{"0 12 * * *", zone, "2011-12-29 00:00",
+		 "2011-12-29 22:00, 2011-12-30 10:00, 2011-12-30 22:00, 2011-12-31 22:00"},
+		{"0 0 * * *", zone, "2011-12-28 12:00",
+		 "2011-12-29 10:00, 2011-12-30 10:00, 2011-12-31 10:00"},
+		/* The 30th would have been a Friday. */
+		{"0 9 * * FRI", zone, "2011-12-28 12:00", "2011-12-30 10:00, 2012-01-05 19:00"},
+		{"0 * * * *", zone, "2011-12-30 08:30",
+		 "2011-12-30 09:00, 2011-12-30 10:00, 2011-12-30 11:00"},
+		{"0 * 30 * *", zone, "2011-12-20 00:00", "2012-01-29 10:00, 2012-01-29 11:00"},
+	};
+
+	(void)state;
+	ASSERT_ALL_TIMES(runs);
+}
+
+/* Until 1893 Berlin's clocks were 53 min 28 s before UTC. */
+static void offset_need_not_be_whole_minutes(void **state)
+{
+	static const struct run_of_times runs[] = {
+		{"0 12 * * *", "Europe/Berlin", "1893-03-30 00:00",
+		 "1893-03-30 11:06:32, 1893-03-31 11:06:32, 1893-04-01 11:00"},
+	};
+
+	(void)state;
+	ASSERT_ALL_TIMES(runs);
+}
+
+/*
+ * On 1 January 1970 the clocks go back by an hour at 10:00 UTC, and at 10:20 forward by half of it:
+ * they show 09:00 to 09:20 and from 09:50 on once more. At 12:00 they go forward by half an hour.
+ */
+static void times_shown_before_do_not_come_with_a_second_change(void **state)
+{
+	static struct zone_change changes[] = {{36000, -3600}, {37200, -1800}, {43200, 0}};
+	static const struct zone zone = {.changes = changes, .change_count = 3};
+	static const struct {
+		const char *expression;
+		int64_t first;
+		int64_t second;
+	} cases[] = {
+		{"30 9 * * *", 34200, 34200 + DAY_SECONDS},
+		{"10 9 * * *", 33000, 33000 + DAY_SECONDS},
+		{"55 9 * * *", 35700, 35700 + DAY_SECONDS},
+		{"0 10 * * *", 37800, 36000 + DAY_SECONDS},
+		{"45 11 * * *", 43200, 42300 + DAY_SECONDS},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct cron_fields fields;
+		size_t position;
+		int64_t next;
+
+		assert_null(cron_fields_parse(&fields, cases[i].expression, &position));
+		assert_true(cron_search(&fields, &zone, 0, 10 * DAY_SECONDS, &next));
+		assert_int_equal(next, cases[i].first);
+		assert_true(cron_search(&fields, &zone, next, 10 * DAY_SECONDS, &next));
+		assert_int_equal(next, cases[i].second);
+		assert_false(cron_search(&fields, &zone, next, next + DAY_SECONDS, &next));
+	}
+}
+
+static void dates_that_come_seldom_are_found(void **state)
+{
+	static const struct run_of_times runs[] = {
+		{"0 0 29 2 *", NULL, "2026-01-01 00:00", "2028-02-29 00:00, 2032-02-29 00:00"},
+		/* 2100 has none. */
+		{"0 0 29 2 *", NULL, "2096-02-29 00:00", "2104-02-29 00:00"},
+		{"0 0 29 2 *", "Europe/Berlin", "2096-02-29 00:00", "2104-02-28 23:00"},
+		/* A Sunday too. */
+		{"0 0 29 2 */7", NULL, "2032-01-01 00:00",
+		 "2032-02-29 00:00, 2060-02-29 00:00, "
+		 "2088-02-29 00:00, 2128-02-29 00:00"},
+	};
+
+	(void)state;
+	ASSERT_ALL_TIMES(runs);
+}
+
+static void assert_no_time(const char *expression, const char *zone, int64_t after)
+{
+	struct tw_cron *cron = open_cron(expression, zone);
+	int64_t next = 42;
+
+	assert_status(tw_cron_next(cron, after, &next), TW_NOT_FOUND);
+	assert_int_equal(next, 42);
+	tw_cron_destroy(cron);
+}
+
+static void dates_that_never_come_are_not_found(void **state)
+{
+	(void)state;
+	assert_no_time("0 0 30 2 *", NULL, 0);
+	assert_no_time("0 0 30,31 2 *", "Europe/Berlin", 0);
+	assert_no_time("0 0 31 4,6,9,11 *", "America/New_York", INT64_MIN);
+	assert_no_time("* * 31 2 *", "Pacific/Apia", 1325000000);
+}
+
+static void time_ends_with_the_year_9999(void **state)
+{
+	struct tw_cron *cron = open_cron("* * * * *", NULL);
+	int64_t next;
+
+	(void)state;
+	assert_status(tw_cron_next(cron, last_second - 60, &next), TW_OK);
+	assert_int_equal(next, last_second - 59);
+	assert_status(tw_cron_next(cron, next, &next), TW_NOT_FOUND);
+	assert_status(tw_cron_next(cron, last_second, &next), TW_NOT_FOUND);
+	assert_status(tw_cron_next(cron, last_second + 1, &next), TW_NOT_FOUND);
+	assert_status(tw_cron_next(cron, INT64_MAX, &next), TW_NOT_FOUND);
+	assert_status(tw_cron_next(cron, INT64_MIN, &next), TW_OK);
+	assert_int_equal(next, utc("1-01-01 00:00"));
+	tw_cron_destroy(cron);
+}
+
+static void wrong_expressions_are_refused_where_they_are_wrong(void **state)
+{
+	static const struct {
+		const char *expression;
+		size_t position;
+		const char *text; /* its beginning */
+	} wrongs[] = {
+		{"", 0, "a field is missing"},
+		{"  ", 2, "a field is missing"},
+		{"* * * *", 7, "a field is missing"},
+		{"* * * * ", 8, "a field is missing"},
+		{"* * * * * *", 10, "there are more than five"},
+		{"* * * * *\n", 9, "a blank or a comma"},
+		{"60 * * * *", 0, "a minute is"},
+		{"-1 * * * *", 0, "no number"},
+		{"* 24 * * *", 2, "an hour is"},
+		{"* * 0 * *", 4, "a day of the month"},
+		{"* * 32 * *", 4, "a day of the month"},
+		{"* * * 0 *", 6, "a month is"},
+		{"* * * 13 *", 6, "a month is"},
+		{"* * * * 8", 8, "a day of the week"},
+		{"* * * JANUARY *", 6, "a month is"},
+		{"* * * JA *", 6, "a month is"},
+		{"* * * MON *", 6, "a month is"},
+		{"* * * * JAN", 8, "a day of the week"},
+		{"* * * 1-DEZ *", 8, "a month is"},
+		{"JAN * * * *", 0, "a minute is"},
+		{"* * L * *", 4, "a day of the month"},
+		{"* * ? * *", 4, "no number"},
+		{"* * 15W * *", 6, "a blank or a comma"},
+		{"* * * * 5#2", 9, "a blank or a comma"},
+		{"1,,2 * * * *", 2, "no number"},
+		{"1, * * * *", 2, "a number or * is missing"},
+		{",1 * * * *", 0, "no number"},
+		{"5- * * * *", 2, "a number or * is missing"},
+		{"5-3 * * * *", 0, "the range ends"},
+		{"1,5-3 * * * *", 2, "the range ends"},
+		{"* 22-2 * * *", 2, "the range ends"},
+		{"* * * * FRI-SUN", 8, "the range ends"},
+		{"1-2-3 * * * *", 3, "a blank or a comma"},
+		{"*-5 * * * *", 1, "a blank or a comma"},
+		{"5* * * * *", 1, "a blank or a comma"},
+		{"*/0 * * * *", 2, "a step is 1"},
+		{"*/ * * * *", 2, "a step is a number"},
+		{"*/x * * * *", 2, "a step is a number"},
+		{"*/-1 * * * *", 2, "a step is a number"},
+		{"5/15 * * * *", 1, "a step needs"},
+		{"*/61 * * * *", 2, "the step is larger"},
+		{"*/5/5 * * * *", 3, "a blank or a comma"},
+		{"4294967301 * * * *", 0, "a minute is"},
+		{"*/18446744073709551617 * * * *", 2, "the step is larger"},
+		{"@reboot", 0, "there is no such"},
+		{"@", 0, "there is no such"},
+		{" @dail", 1, "there is no such"},
+		{"@dailyx", 0, "there is no such"},
+		{"@daily @daily", 7, "nothing may follow"},
+		{"* * * * * # each minute", 10, "there are more than five"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
+		const char *expression = wrongs[i].expression;
+		struct tw_cron_error error;
+		struct tw_cron *cron = VALUE(1);
+
+		assert_status(tw_cron_create(&cron, expression, NULL, &error), TW_INVALID);
+		assert_null(cron);
+		if (error.in_zone || error.position != wrongs[i].position ||
+		    strncmp(error.text, wrongs[i].text, strlen(wrongs[i].text)) != 0)
+			fail_msg("%s: %s at %zu", expression, error.text, error.position);
+		assert_status(tw_cron_create(&cron, expression, NULL, NULL), TW_INVALID);
+	}
+}
+
+static void wrong_zones_are_refused(void **state)
+{
+	struct tw_cron_error error;
+	struct tw_cron *cron;
+
+	(void)state;
+	assert_status(tw_cron_create(&cron, "@daily", "Europe/../Berlin", &error), TW_INVALID);
+	assert_null(cron);
+	assert_true(error.in_zone);
+	assert_int_equal(error.position, 7);
+	assert_status(tw_cron_create(&cron, "@daily", "Europe/Bielefeld", &error), TW_NOT_FOUND);
+	assert_true(error.in_zone);
+	assert_int_equal(error.position, 0);
+	assert_string_equal(error.text, "there is no such zone");
+	assert_status(tw_cron_create(&cron, "@daily", "", &error), TW_INVALID);
+	assert_true(error.in_zone);
+	assert_status(tw_cron_create(&cron, "@daily", "zone.tab", &error), TW_INVALID);
+	assert_true(error.in_zone);
+	/* The expression comes first. */
+	assert_status(tw_cron_create(&cron, "@", "Europe/Bielefeld", &error), TW_INVALID);
+	assert_false(error.in_zone);
+}
+
+static void what_is_missing_is_invalid(void **state)
+{
+	struct tw_cron *cron = open_cron("@daily", NULL);
+	struct tw_cron_error error = {0};
+	int64_t next;
+
+	(void)state;
+	assert_status(tw_cron_next(NULL, 0, &next), TW_INVALID);
+	assert_status(tw_cron_next(cron, 0, NULL), TW_INVALID);
+	tw_cron_destroy(cron);
+	tw_cron_destroy(NULL);
+	assert_status(tw_cron_create(NULL, "@daily", NULL, &error), TW_INVALID);
+	assert_non_null(error.text);
+	assert_status(tw_cron_create(NULL, "@daily", NULL, NULL), TW_INVALID);
+	cron = VALUE(1);
+	assert_status(tw_cron_create(&cron, NULL, NULL, &error), TW_INVALID);
+	assert_null(cron);
+	assert_false(error.in_zone);
+}
+
+/* --- Against a reference ------------------------------------------------------------------- */
+
+enum { FIELDS = 5, NUMBERS = 60, TEXT_SIZE = 512, LOOK_BACK = 4 * 24 * 60 };
+
+static const struct {
+	int low;
+	int high;
+} bounds[FIELDS] = {{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}};
+
+/* An expression, and what it means: made together, not read. */
+struct sample {
+	char text[TEXT_SIZE];
+	bool has[FIELDS][NUMBERS];
+	bool is_star[FIELDS];
+};
+
+static void add_text(struct sample *sample, const char *format, int a, int b, int c)
+{
+	size_t size = strlen(sample->text);
+
+	snprintf(sample->text + size, TEXT_SIZE - size, format, a, b, c);
+}
+
+static void add_range(struct sample *sample, int field, int low, int high, int step)
+{
+	for (int number = low; number <= high; number += step)
+		sample->has[field][field == 4 && number == 7 ? 0 : number] = true;
+}
+
+static void add_item(struct sample *sample, int field, bool is_first, struct random *random)
+{
+	int low = bounds[field].low;
+	int high = bounds[field].high;
+	int a = (int)random_between(random, low, high);
+	int b = (int)random_between(random, a, high);
+	int step = (int)random_between(random, 1, high - low + 1);
+
+	switch (random_below(random, 4)) {
+	case 0:
+		add_text(sample, "%d", a, 0, 0);
+		add_range(sample, field, a, a, 1);
+		break;
+	case 1:
+		add_text(sample, "%d-%d", a, b, 0);
+		add_range(sample, field, a, b, 1);
+		break;
+	case 2:
+		add_text(sample, "%d-%d/%d", a, b, step);
+		add_range(sample, field, a, b, step);
+		break;
+	default:
+		add_text(sample, "*/%d", step, 0, 0);
+		add_range(sample, field, low, high, step);
+		sample->is_star[field] |= is_first;
+	}
+}
+
+static void sample_make(struct sample *sample, struct random *random)
+{
+	memset(sample, 0, sizeof(*sample));
+	for (int field = 0; field < FIELDS; field++) {
+		add_text(sample, field > 0 ? " " : "", 0, 0, 0);
+		if (random_once_in(random, field == 1 ? 4 : 2)) {
+			add_text(sample, "*", 0, 0, 0);
+			add_range(sample, field, bounds[field].low, bounds[field].high, 1);
+			sample->is_star[field] = true;
+			continue;
+		}
+		add_item(sample, field, true, random);
+		while (random_once_in(random, 3)) {
+			add_text(sample, ",", 0, 0, 0);
+			add_item(sample, field, false, random);
+		}
+	}
+}
+
+/* Minutes since 1970, as the clock on the wall tells. */
+static bool names_minute(const struct sample *sample, int64_t local)
+{
+	time_t seconds = (time_t)local * 60;
+	bool by_month;
+	bool by_week;
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	by_month = sample->has[2][tm.tm_mday];
+	by_week = sample->has[4][tm.tm_wday];
+	if (!sample->has[0][tm.tm_min] || !sample->has[1][tm.tm_hour] ||
+	    !sample->has[3][tm.tm_mon + 1])
+		return false;
+	if (sample->is_star[2] || sample->is_star[4])
+		return by_month && by_week;
+	return by_month || by_week;
+}
+
+static bool names_every_hour(const struct sample *sample)
+{
+	for (int hour = 0; hour < 24; hour++)
+		if (!sample->has[1][hour])
+			return false;
+	return true;
+}
+
+static int64_t local_minute(int64_t minute)
+{
+	time_t seconds = (time_t)minute * 60;
+	struct tm tm;
+
+	localtime_r(&seconds, &tm);
+	return minute + tm.tm_gmtoff / 60;
+}
+
+/* Minute by minute, with TZ set; minutes since 1970, `limit` if there is none before. */
+static int64_t reference_next(const struct sample *sample, int64_t after, int64_t limit)
+{
+	bool every_hour = names_every_hour(sample);
+	int64_t last_shown = local_minute(after - LOOK_BACK);
+
+	for (int64_t minute = after - LOOK_BACK + 1; minute < limit; minute++) {
+		int64_t local = local_minute(minute);
+
+		if (minute > after) {
+			for (int64_t skipped = last_shown + 1; skipped < local; skipped++)
+				if (!every_hour && names_minute(sample, skipped))
+					return minute;
+			if ((every_hour || local > last_shown) && names_minute(sample, local))
+				return minute;
+		}
+		if (local > last_shown)
+			last_shown = local;
+	}
+	return limit;
+}
+
+/* A time shortly before a change, by hours; otherwise any. */
+static int64_t draw_minute(struct random *random)
+{
+	/* 1975 to 2100. */
+	int64_t minute = random_between(random, 2629440, 68374080);
+
+	if (random_once_in(random, 4))
+		return minute;
+	for (int days = 0; days < 400; days++) {
+		if (local_minute(minute) - minute !=
+		    local_minute(minute + 24 * 60) - (minute + 24 * 60))
+			return minute - random_between(random, 0, 2 * 24 * 60);
+		minute += 24 * 60;
+	}
+	return minute;
+}
+
+static void check_sample(const struct sample *sample, const char *zone, int64_t after,
+			 struct random *random)
+{
+	enum { HORIZON = 12 * 24 * 60 };
+	struct tw_cron *cron = open_cron(sample->text, zone);
+	int64_t expected = reference_next(sample, after, after + HORIZON);
+	int64_t next;
+	int64_t again;
+	enum tw_status status = tw_cron_next(cron, after * 60, &next);
+
+	if (expected == after + HORIZON) {
+		if (status == TW_OK && next < expected * 60)
+			fail_msg("%s, %s after %" PRId64 ": %" PRId64 ", too early", sample->text,
+				 zone, after * 60, next);
+	} else if (status != TW_OK || next != expected * 60) {
+		fail_msg("%s, %s after %" PRId64 ": %" PRId64 ", not %" PRId64, sample->text, zone,
+			 after * 60, next, expected * 60);
+	}
+	/* It is the same from any time before it. */
+	if (status == TW_OK) {
+		after = random_between(random, after * 60, next - 1);
+		assert_status(tw_cron_next(cron, after, &again), TW_OK);
+		assert_int_equal(again, next);
+	}
+	tw_cron_destroy(cron);
+}
+
+static void random_schedules_are_as_the_reference_says(void **state)
+{
+	static const char *const zones[] = {"UTC",
+					    "Europe/Berlin",
+					    "America/New_York",
+					    "Europe/Dublin",
+					    "America/Sao_Paulo",
+					    "Pacific/Apia",
+					    "Asia/Kolkata",
+					    "Australia/Lord_Howe",
+					    "Africa/Casablanca",
+					    "America/Nuuk",
+					    "Asia/Gaza",
+					    "Antarctica/Troll",
+					    "Asia/Pyongyang",
+					    "Pacific/Kwajalein"};
+	struct random random = random_from(seed_choose(), 1);
+
+	(void)state;
+	for (int i = 0; i < TEST_SHARE_OF(400); i++) {
+		const char *zone = zones[random_below(&random, sizeof(zones) / sizeof(zones[0]))];
+		struct sample sample;
+
+		sample_make(&sample, &random);
+		assert_int_equal(setenv("TZ", zone, 1), 0);
+		tzset();
+		check_sample(&sample, zone, draw_minute(&random), &random);
+	}
+}
+
+/* Day by day, over as many years as the search may take. */
+static int64_t reference_midnight(const struct sample *sample, int64_t after_day)
+{
+	for (int64_t day = after_day + 1; day < after_day + 45 * 366; day++)
+		if (names_minute(sample, day * 24 * 60))
+			return day;
+	return -1;
+}
+
+static void random_dates_are_as_the_calendar_says(void **state)
+{
+	struct random random = random_from(seed_choose(), 2);
+
+	(void)state;
+	for (int i = 0; i < TEST_SHARE_OF(1000); i++) {
+		/* 1970 to 2200. */
+		int64_t after = random_between(&random, 0, 84000);
+		int64_t expected;
+		int64_t next;
+		struct sample sample;
+		struct tw_cron *cron;
+		enum tw_status status;
+
+		memset(&sample, 0, sizeof(sample));
+		add_text(&sample, "0 0", 0, 0, 0);
+		sample.has[0][0] = sample.has[1][0] = true;
+		for (int field = 2; field < FIELDS; field++) {
+			add_text(&sample, " ", 0, 0, 0);
+			add_item(&sample, field, true, &random);
+		}
+		expected = reference_midnight(&sample, after);
+		cron = open_cron(sample.text, NULL);
+		status = tw_cron_next(cron, after * DAY_SECONDS, &next);
+		if (status != (expected < 0 ? TW_NOT_FOUND : TW_OK) ||
+		    (status == TW_OK && next != expected * DAY_SECONDS))
+			fail_msg("%s after day %" PRId64 ": %s, not day %" PRId64, sample.text,
+				 after, tw_status_name(status), expected);
+		tw_cron_destroy(cron);
+	}
+}
+
+/* --- With others --------------------------------------------------------------------------- */
+
+static void *walk(void *argument)
+{
+	const struct tw_cron *cron = argument;
+	int64_t at = 0;
+
+	for (int i = 0; i < 1000; i++)
+		if (tw_cron_next(cron, at, &at) != TW_OK)
+			return NULL;
+	return VALUE(at);
+}
+
+static void several_threads_may_ask_at_a_time(void **state)
+{
+	enum { THREADS = 4 };
+	struct tw_cron *cron = open_cron("30 2 * * *", "Europe/Berlin");
+	void *expected = walk(cron);
+	pthread_t threads[THREADS];
+	void *result;
+
+	(void)state;
+	assert_non_null(expected);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, walk, cron), 0);
+	for (int i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(threads[i], &result), 0);
+		assert_ptr_equal(result, expected);
+	}
+	tw_cron_destroy(cron);
+}
+
+enum { RUNS_MOST = 8 };
+
+/* A real clock that is the wheel's, but for where it began and what it was set by. */
+struct job {
+	struct tw_wheel *wheel;
+	struct tw_cron *cron;
+	int64_t last_s;
+	tw_duration real_began;
+	int64_t runs[RUNS_MOST];
+	int run_count;
+};
+
+static struct timespec job_real_time(struct job *job)
+{
+	tw_duration real = job->real_began + tw_now(job->wheel);
+
+	return (struct timespec){.tv_sec = real / TW_SECOND, .tv_nsec = real % TW_SECOND};
+}
+
+/* As in cron.h, but for the clock. */
+static tw_duration next_run(void *argument, tw_duration previous)
+{
+	struct job *job = argument;
+	struct timespec real = job_real_time(job);
+
+	if (job->last_s < real.tv_sec)
+		job->last_s = real.tv_sec;
+	if (tw_cron_next(job->cron, job->last_s, &job->last_s) != TW_OK)
+		return previous;
+	return tw_now(job->wheel) + (job->last_s - real.tv_sec) * TW_SECOND - real.tv_nsec;
+}
+
+static void note_run(void *argument)
+{
+	struct job *job = argument;
+
+	if (job->run_count < RUNS_MOST)
+		job->runs[job->run_count++] = job_real_time(job).tv_sec;
+}
+
+static void job_pass(struct job *job, tw_duration by)
+{
+	assert_status(tw_advance(job->wheel, by), TW_OK);
+}
+
+/* There is nothing with a key. */
+static void execute_nothing(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+	abort();
+}
+
+static void schedule_on_a_wheel_runs_each_time_once(void **state)
+{
+	static const struct tw_options options = {
+		.clock = TW_CLOCK_MANUAL, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+	struct job job = {.cron = open_cron("30 2 * * *", "Europe/Berlin"),
+			  .real_began = utc("2026-03-28 00:00:07") * TW_SECOND + 250};
+
+	(void)state;
+	assert_status(tw_create(&job.wheel, TW_SECOND, 512, execute_nothing, &options), TW_OK);
+	assert_status(tw_schedule_func(job.wheel, next_run, note_run, &job, NULL), TW_OK);
+	job_pass(&job, 72 * TW_HOUR);
+	assert_int_equal(job.run_count, 3);
+	assert_int_equal(job.runs[0], utc("2026-03-28 01:30"));
+	assert_int_equal(job.runs[1], utc("2026-03-29 01:00"));
+	assert_int_equal(job.runs[2], utc("2026-03-30 00:30"));
+
+	/* The real clock is set back while a timer waits: it runs, and that time not again. */
+	job_pass(&job, 10 * TW_MINUTE);
+	job.real_began -= 2 * TW_MINUTE;
+	job_pass(&job, 24 * TW_HOUR + 30 * TW_MINUTE);
+	assert_int_equal(job.run_count, 5);
+	assert_int_equal(job.runs[3], utc("2026-03-31 00:28"));
+	assert_int_equal(job.runs[4], utc("2026-04-01 00:30"));
+	tw_destroy(job.wheel);
+	tw_cron_destroy(job.cron);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(expressions_mean_what_they_say),
+	cmocka_unit_test(either_day_is_enough_where_both_are_told),
+	cmocka_unit_test(certain_hours_run_once_where_the_clocks_change_by_an_hour),
+	cmocka_unit_test(every_hour_goes_with_the_clock),
+	cmocka_unit_test(quarters_of_an_hour_stay_quarters),
+	cmocka_unit_test(lord_howe_changes_by_half_an_hour),
+	cmocka_unit_test(day_that_is_skipped_runs_as_the_next_begins),
+	cmocka_unit_test(offset_need_not_be_whole_minutes),
+	cmocka_unit_test(times_shown_before_do_not_come_with_a_second_change),
+	cmocka_unit_test(dates_that_come_seldom_are_found),
+	cmocka_unit_test(dates_that_never_come_are_not_found),
+	cmocka_unit_test(time_ends_with_the_year_9999),
+	cmocka_unit_test(wrong_expressions_are_refused_where_they_are_wrong),
+	cmocka_unit_test(wrong_zones_are_refused),
+	cmocka_unit_test(what_is_missing_is_invalid),
+	cmocka_unit_test(random_schedules_are_as_the_reference_says),
+	cmocka_unit_test(random_dates_are_as_the_calendar_says),
+	cmocka_unit_test(several_threads_may_ask_at_a_time),
+	cmocka_unit_test(schedule_on_a_wheel_runs_each_time_once),
+};
+
+TEST_PROGRAM(tests)
