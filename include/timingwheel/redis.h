@@ -345,6 +345,15 @@ TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_f
  */
 TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size);
 
+/*
+ * Puts a dead letter there, as tw_redis_dead_each gave it, from this Redis or another one: its
+ * task, but for at_ms and delay; due_ms, when it died, from 0 on up to the end of the year 9999;
+ * attempts; reason (NULL: none; a longer one than is kept is cut). One that has the key is
+ * replaced, if task.mode says nothing else. TW_OK; TW_EXISTS, TW_NOT_FOUND: see tw_redis_mode;
+ * TW_REDIS_BAD_DATA: as tw_redis_add. One round trip.
+ */
+TW_API enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_info *letter);
+
 /* Deletes the dead letter. TW_OK; TW_NOT_FOUND. */
 TW_API enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size);
 

@@ -10,6 +10,7 @@ local function bury(key, attempts, reason)
 
 	redis.call('HSET', KEYS[5], key, string.format('%d:%d:%d:', now, attempts, #reason) ..
 		reason .. (record or ''))
+	redis.call('ZADD', KEYS[6], string.format('%d', now), key)
 	redis.call('ZREM', KEYS[1], key)
 	redis.call('HDEL', KEYS[2], key)
 	redis.call('HDEL', KEYS[3], key)

@@ -32,14 +32,15 @@ struct script {
 	X(claim, 5, false, false, true, "[dinn[*ss][*s][*n]]") \
 	X(ack, 3, false, false, false, "a")                    \
 	X(extend, 3, true, false, true, "a")                   \
-	X(fail, 5, false, true, true, "a")                     \
+	X(fail, 6, false, true, true, "a")                     \
 	X(release, 3, false, true, true, "a")                  \
 	X(get, 3, true, false, false, "[*isss]")               \
 	X(list, 3, true, false, false, "[i*ssss]")             \
 	X(count, 5, true, false, false, "[nnnnni]")            \
 	X(dead_list, 5, true, false, false, "[id[*ss]]")       \
-	X(dead_retry, 5, false, true, false, "i")              \
-	X(dead_drop, 5, false, false, false, "i")              \
+	X(dead_add, 6, false, false, false, "i")               \
+	X(dead_retry, 6, false, true, false, "i")              \
+	X(dead_drop, 6, false, false, false, "i")              \
 	X(look, 1, true, false, false, "[*i]")
 
 #define SCRIPT_DECLARE(name, keys, repeatable, hints, at_full_memory, shape) \

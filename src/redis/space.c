@@ -49,7 +49,7 @@ unsigned space_slot(const struct space *space, unsigned shard)
 void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 		      struct buffer *buffer)
 {
-	static const char *const names[] = {"due", "body", "run", "token", "dead"};
+	static const char *const names[] = {"due", "body", "run", "token", "dead", "died"};
 	char key[TW_REDIS_NAMESPACE_MAX + 32];
 	int tag = snprintf(key, sizeof(key), "{tw/%s/%u}", space->name, shard);
 

@@ -24,7 +24,8 @@ unsigned space_shard(const struct space *space, const void *key, size_t key_size
 /* The cluster's slot that all keys of the shard lie in. */
 unsigned space_slot(const struct space *space, unsigned shard);
 
-/* Writes the first `count` keys of the shard as arguments: due, body, run, token, dead. */
+/* Writes the first `count` keys of the shard as arguments: due, body, run, token, dead,
+ * died. */
 void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 		      struct buffer *buffer);
 

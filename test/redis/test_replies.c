@@ -146,6 +146,13 @@ static enum tw_status call_dead_drop(void)
 	return tw_redis_dead_drop(redis, "a", 1);
 }
 
+static enum tw_status call_dead_add(void)
+{
+	const struct tw_redis_info letter = {.task = {.key = "a", .key_size = 1}, .due_ms = 1};
+
+	return tw_redis_dead_add(redis, &letter);
+}
+
 static enum tw_status call_claim(void)
 {
 	struct tw_redis_batch *batch = NULL;
@@ -206,6 +213,7 @@ static const struct {
 	     {"ping", call_ping, "6"},
 	     {"dead_retry", call_dead_retry, "i-"},
 	     {"dead_drop", call_dead_drop, "i-"},
+	     {"dead_add", call_dead_add, "i-"},
 	     {"claim", call_claim, "c"},
 	     {"ack", call_ack, "o"},
 	     {"extend", call_extend, "o"},
@@ -460,10 +468,11 @@ static void random_replies_crash_nothing(void **state)
 {
 	enum { ROUNDS = TEST_SHARE_OF(4000) };
 	static const struct script *const scripts[] = {
-		&script_add,   &script_add,        &script_cancel,    &script_move,
-		&script_get,   &script_list,       &script_dead_list, &script_count,
-		&script_count, &script_dead_retry, &script_dead_drop, &script_claim,
-		&script_ack,   &script_extend,     &script_fail,      &script_release};
+		&script_add,    &script_add,        &script_cancel,    &script_move,
+		&script_get,    &script_list,       &script_dead_list, &script_count,
+		&script_count,  &script_dead_retry, &script_dead_drop, &script_dead_add,
+		&script_claim,  &script_ack,        &script_extend,    &script_fail,
+		&script_release};
 	struct random random = random_from(seed_choose(), 0);
 	size_t fine = 0;
 

@@ -6,6 +6,8 @@
 --   3 run    hash: key to attempts begun; "3:17" is the third, on lease with token 17; none: 0
 --   4 token  the last fencing token, microseconds since 1970 or one more than the one before
 --   5 dead   hash: key to "died:attempts:size of reason:reason" and the record
+--   6 died   sorted set: key of each dead letter, by the millisecond when it died; those that
+--            claim.lua has made come into it when the letters are swept (dead_sweep.lua)
 -- Times are this server's, taken here. A script that begins with "with:" has the named files of
 -- this folder before it, too; only those, for each call makes their functions anew.
 if #KEYS == 1 then
@@ -13,7 +15,7 @@ if #KEYS == 1 then
 	-- long as one of them is not there, as those are that have nothing to hold (router.c).
 	local tag = string.sub(KEYS[1], 1, -4)
 	KEYS[2], KEYS[3] = tag .. 'body', tag .. 'run'
-	KEYS[4], KEYS[5] = tag .. 'token', tag .. 'dead'
+	KEYS[4], KEYS[5], KEYS[6] = tag .. 'token', tag .. 'dead', tag .. 'died'
 end
 local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
