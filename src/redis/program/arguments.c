@@ -20,6 +20,8 @@
 #include "when.h"
 
 #define BIT(number) (1u << (number))
+/* Of those that were given. */
+#define OPTION(number) (UINT64_C(1) << (number))
 /* Of the commands that an option is for. */
 enum {
 	ADD = BIT(COMMAND_ADD),
@@ -240,6 +242,8 @@ static const struct program_option table[] = {
 	{"handler", NULL, ADD, "no callback: a worker's own handler runs it", FLAG(handler)},
 	{"data", "TEXT|@FILE|@-", ADD, "its body: JSON, if no Content-Type says otherwise",
 	 TEXT(data)},
+	{"file", "FILE|-", ADD, "many: a JSON object a line, as list --json writes them",
+	 TEXT(file)},
 	{"max-attempts", "N", ADD, "until it is dead (8)",
 	 NUMBER(task.max_attempts, 1, TW_REDIS_ATTEMPTS_MAX)},
 	{"limit", "N", LISTS, "show no more", NUMBER(limit, 1, UINT32_MAX)},
@@ -351,8 +355,30 @@ static size_t command_find(struct arguments *arguments, char **words)
 	return 0;
 }
 
+/* Whether an option for one task may stand beside --file: it is about all of them. */
+static bool is_for_many(const struct program_option *option)
+{
+	return !(option->commands & ADD) || option->commands == EVERY ||
+	       option->take == take_mode || option->place == offsetof(struct arguments, file);
+}
+
+/* Whether it is said once which task is meant, or which tasks. */
+static int choice_check(const struct arguments *arguments, uint64_t used)
+{
+	if (!arguments->task.key && !arguments->all && !arguments->file)
+		return usage_error("which task? --key is missing");
+	if (arguments->all && arguments->task.key)
+		return usage_error("--all and a key");
+	if (arguments->file && arguments->task.key)
+		return usage_error("--file and a key");
+	for (size_t i = 0; i < TABLE_SIZE && arguments->file; i++)
+		if (used & OPTION(i) && !is_for_many(&table[i]))
+			return usage_error("--%s and --file", table[i].name);
+	return EXIT_DONE;
+}
+
 /* `used` are the bits of the table's options that were given. */
-static int words_read(struct arguments *arguments, char **words, unsigned used)
+static int words_read(struct arguments *arguments, char **words, uint64_t used)
 {
 	size_t length = command_find(arguments, words);
 	unsigned command = BIT(arguments->command);
@@ -362,7 +388,7 @@ static int words_read(struct arguments *arguments, char **words, unsigned used)
 		return usage_error(words[0] ? "there is no such command" : "which command?");
 	words += length;
 	for (size_t i = 0; i < TABLE_SIZE; i++) {
-		if (!(used & BIT(i)))
+		if (!(used & OPTION(i)))
 			continue;
 		if (!(table[i].commands & command))
 			return usage_error("--%s is not for this command", table[i].name);
@@ -373,13 +399,9 @@ static int words_read(struct arguments *arguments, char **words, unsigned used)
 		words++;
 	if (*words)
 		return usage_error("a word too many");
-	if (command & ONE_TASK && !arguments->task.key && !arguments->all)
-		return usage_error("which task? --key is missing");
-	if (arguments->all && arguments->task.key)
-		return usage_error("--all and a key");
 	if (command & BIT(COMMAND_MOVE) && !timed)
 		return usage_error("move when? --at or --in is missing");
-	return EXIT_DONE;
+	return command & ONE_TASK ? choice_check(arguments, used) : EXIT_DONE;
 }
 
 /* getopt_long has found something wrong. What was typed is not repeated: it may hold a password. */
@@ -391,7 +413,7 @@ static int option_refuse(int found)
 			   found == ':' ? "has no value" : "takes no value");
 }
 
-static int options_read(struct arguments *arguments, int count, char **texts, unsigned *used)
+static int options_read(struct arguments *arguments, int count, char **texts, uint64_t *used)
 {
 	struct option options[TABLE_SIZE + 1] = {{0}};
 	int found;
@@ -411,14 +433,14 @@ static int options_read(struct arguments *arguments, int count, char **texts, un
 		if (!option->take((char *)arguments + option->place, option, optarg))
 			return usage_error("--%s needs a fitting %s: %s", option->name,
 					   option->value, option->help);
-		*used |= BIT(option - table);
+		*used |= OPTION(option - table);
 	}
 	return EXIT_DONE;
 }
 
 int arguments_read(struct arguments *arguments, int count, char **texts)
 {
-	unsigned used = 0;
+	uint64_t used = 0;
 	int exit_code = EXIT_SYSTEM;
 
 	*arguments = (struct arguments){.grace = 30 * TW_SECOND, .count_every = TW_MINUTE};

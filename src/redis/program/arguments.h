@@ -33,6 +33,7 @@ struct arguments {
 	struct tw_redis_task task; /* body: data, once it has been read */
 	const char *headers[TW_REDIS_HEADER_COUNT_MAX + 1];
 	const char *data; /* as given: text, @file or @- */
+	const char *file; /* of many tasks, or "-"; NULL: one task */
 	bool handler;     /* --handler: no callback is meant */
 	bool all;         /* dead letters: every one */
 	unsigned limit;   /* of a list; 0: none */

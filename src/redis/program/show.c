@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base64.h"
 #include "when.h"
 
 static const char *const state_names[] = {
@@ -23,29 +24,6 @@ static const char *const end_names[] = {
 	[TW_REDIS_END_DEAD] = "dead",         [TW_REDIS_END_STALE] = "stale",
 	[TW_REDIS_END_RELEASED] = "released", [TW_REDIS_END_UNTOLD] = "untold",
 };
-
-static char *base64_write(const unsigned char *bytes, size_t size)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *text = malloc((size + 2) / 3 * 4 + 1);
-	char *at = text;
-
-	for (size_t i = 0; text && i < size; i += 3) {
-		size_t left = size - i;
-		unsigned group = (unsigned)bytes[i] << 16;
-
-		group |= left > 1 ? (unsigned)bytes[i + 1] << 8 : 0;
-		group |= left > 2 ? bytes[i + 2] : 0;
-		*at++ = digits[group >> 18];
-		*at++ = digits[group >> 12 & 63];
-		*at++ = left > 1 ? digits[group >> 6 & 63] : '=';
-		*at++ = left > 2 ? digits[group & 63] : '=';
-	}
-	if (text)
-		*at = '\0';
-	return text;
-}
 
 void json_set_bytes(json_t *object, const char *name, const void *bytes, size_t size)
 {
