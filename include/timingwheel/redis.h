@@ -60,6 +60,8 @@ extern "C" {
 /* Most tasks of one claim, and largest `batch` of a worker. */
 #define TW_REDIS_BATCH_MAX 1000
 #define TW_REDIS_ATTEMPTS_MAX 1000000
+/* Most patterns in each of a worker's lists `allow` and `deny`. */
+#define TW_REDIS_TARGETS_MAX 1024
 /* Longest delay from now: 100 years. */
 #define TW_REDIS_DELAY_MAX (100 * 365 * 24 * TW_HOUR)
 /* Longest reason of a failure that is kept, in bytes; longer ones are cut. */
@@ -496,6 +498,24 @@ struct tw_redis_worker_options {
 	 * day). */
 	tw_duration http_connect_timeout;
 	tw_duration http_timeout;
+	/*
+	 * Where callbacks may go. A pattern is a host, "shop.example"; all hosts below one,
+	 * "*.shop.example"; a network, "10.0.0.0/8", "fd00::/8"; an address; or "*", every address.
+	 * What fits most closely decides: of the patterns that fit the URL's host the longest; if
+	 * none does, of the networks that the address lies in the narrowest, and the address is the
+	 * one that is really connected to, after the name was looked up. What is both allowed and
+	 * denied is denied. What nothing fits is called if nothing at all is allowed, else denied:
+	 * so `allow` alone means nothing else, and with an allowed "*" too all but what is denied.
+	 * Link-local addresses (169.254.0.0/16, fe80::/10, also as ::ffff:169.254.0.0/112) are
+	 * denied, for hosts that are allowed too, unless that network or a part of it is allowed.
+	 * 0.0.0.0 and :: are 127.0.0.1 and ::1, as they are to the system.
+	 * A callback that is denied is not sent and not tried again: it becomes a dead letter, with
+	 * host or address in its reason. Tasks for handlers are none of this.
+	 */
+	const char *const *allow; /* strings, up to TW_REDIS_TARGETS_MAX; copied */
+	size_t allow_count;
+	const char *const *deny;
+	size_t deny_count;
 	/* How often a shard is looked at without a hint while hints can't be received, 10 ms to 10
 	 * s; 0: 1 s. While they can: every 10 s. */
 	tw_duration poll;

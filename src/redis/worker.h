@@ -13,6 +13,7 @@
 #include "handlers.h"
 #include "hints.h"
 #include "run.h"
+#include "targets.h"
 
 /* What Redis is told of a shard in a turn; the first STEP_ENDS are about runs that have ended. */
 enum step_kind {
@@ -69,6 +70,7 @@ enum stop_stage {
 struct tw_redis_worker {
 	/* Constant after the start. */
 	struct tw_redis_worker_options options; /* with the defaults filled in */
+	struct targets targets;
 	pthread_t thread;
 
 	/* Main thread only. */

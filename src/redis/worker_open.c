@@ -107,7 +107,7 @@ static enum tw_status runners_start(struct tw_redis_worker *worker)
 	handlers->slots = options->handler ? options->handlers : 0;
 	run_list_init(&callbacks->fresh);
 	run_list_init(&handlers->fresh);
-	status = callbacks_start(&worker->callbacks, options, &worker->mailbox);
+	status = callbacks_start(&worker->callbacks, options, &worker->targets, &worker->mailbox);
 	if (status != TW_OK)
 		return status;
 	status = handlers_start(&worker->handlers, options, &worker->mailbox);
@@ -159,9 +159,15 @@ static enum tw_status worker_open(struct tw_redis_worker *worker,
 {
 	struct tw_redis_options once =
 		redis_options ? *redis_options : (struct tw_redis_options){0};
+	enum tw_status status;
 
 	if (!options_complete(&worker->options))
 		return error_set(error, TW_INVALID, "an option of the worker is out of range");
+	status = targets_read(&worker->targets, &worker->options, error);
+	if (status != TW_OK)
+		return status;
+	/* The caller's lists may go. */
+	worker->options.allow = worker->options.deny = NULL;
 	/* The main thread has more to do than to wait: it comes back later by itself. */
 	once.patience = -1;
 	return tw_redis_open(&worker->redis, &once, error);
@@ -170,6 +176,7 @@ static enum tw_status worker_open(struct tw_redis_worker *worker,
 static void worker_free(struct tw_redis_worker *worker)
 {
 	tw_redis_close(worker->redis);
+	targets_free(&worker->targets);
 	pthread_cond_destroy(&worker->answered);
 	pthread_mutex_destroy(&worker->lock);
 	free(worker);

@@ -167,6 +167,30 @@ static bool take_header(void *place, const struct program_option *option, char *
 	return true;
 }
 
+/* Adds to a list; as of headers, one too many is kept. */
+static bool take_target(const char **list, size_t *count, const char *value)
+{
+	if (*count <= TW_REDIS_TARGETS_MAX)
+		list[(*count)++] = value;
+	return *value;
+}
+
+static bool take_allow(void *place, const struct program_option *option, char *value)
+{
+	struct arguments *arguments = place;
+
+	(void)option;
+	return take_target(arguments->allow, &arguments->worker.allow_count, value);
+}
+
+static bool take_deny(void *place, const struct program_option *option, char *value)
+{
+	struct arguments *arguments = place;
+
+	(void)option;
+	return take_target(arguments->deny, &arguments->worker.deny_count, value);
+}
+
 /* Overwrites the password of "redis://user:password@host"; false: there is none. */
 static bool password_blot_out(char *url)
 {
@@ -262,6 +286,10 @@ static const struct program_option table[] = {
 	 DURATION(worker.retry_first, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
 	{"retry-max", "TIME", WORKER, "up to (5m)",
 	 DURATION(worker.retry_max, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
+	{"allow", "PATTERN", WORKER,
+	 "callbacks to shop.example, *.shop.example, 10.0.0.0/8, *; several", take_allow, 0, 0, 0},
+	{"deny", "PATTERN", WORKER, "not to these; what fits most closely counts; several",
+	 take_deny, 0, 0, 0},
 	{"grace", "TIME", WORKER, "for running tasks to end after SIGTERM (30s)",
 	 DURATION(grace, 0, TW_FOREVER)},
 	{"count-every", "TIME", WORKER, "tell the counts (1m)",
@@ -445,6 +473,8 @@ int arguments_read(struct arguments *arguments, int count, char **texts)
 
 	*arguments = (struct arguments){.grace = 30 * TW_SECOND, .count_every = TW_MINUTE};
 	arguments->task.headers = arguments->headers;
+	arguments->worker.allow = arguments->allow;
+	arguments->worker.deny = arguments->deny;
 	if (environment_read(arguments))
 		exit_code = options_read(arguments, count, texts, &used);
 	else

@@ -39,6 +39,8 @@ struct arguments {
 	unsigned limit;   /* of a list; 0: none */
 
 	struct tw_redis_worker_options worker;
+	const char *allow[TW_REDIS_TARGETS_MAX + 1];
+	const char *deny[TW_REDIS_TARGETS_MAX + 1];
 	tw_duration grace;
 	tw_duration count_every;
 
