@@ -337,7 +337,8 @@ struct tw_redis_stats {
 /* TW_OK. Costs one round trip for all shards of a node. */
 TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats);
 
-/* As tw_redis_each, for dead letters, in no order. They stay until they are retried or dropped. */
+/* As tw_redis_each, for dead letters, in no order. They stay until they are retried or dropped, or
+ * a worker ends them (dead_max_age). */
 TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,
 					 void *context);
 
@@ -516,6 +517,16 @@ struct tw_redis_worker_options {
 	size_t allow_count;
 	const char *const *deny;
 	size_t deny_count;
+	/*
+	 * How old dead letters may become (0: as they like; up to TW_REDIS_DELAY_MAX), and how many
+	 * there may be in the namespace (0: as many as there are), the oldest going first. Each
+	 * shard has an equal share of the number, rounded up, and keeps to it exactly. A worker
+	 * looks at the letters of all shards when it starts and every minute, a hundred a call, and
+	 * at those of a shard where it has made one; several workers do no harm, and the strictest
+	 * counts.
+	 */
+	tw_duration dead_max_age;
+	unsigned dead_max_count;
 	/* How often a shard is looked at without a hint while hints can't be received, 10 ms to 10
 	 * s; 0: 1 s. While they can: every 10 s. */
 	tw_duration poll;
@@ -578,6 +589,7 @@ struct tw_redis_worker_stats {
 	uint64_t put_off;  /* given back for a while, since their host did not answer; no ends */
 	uint64_t extended; /* leases extended */
 	uint64_t buried; /* tasks made dead letters at a claim: their attempts had all been begun */
+	uint64_t swept;  /* dead letters deleted, by dead_max_age and dead_max_count */
 	uint64_t claims; /* script calls that claim */
 	uint64_t hints;  /* hints received */
 	uint64_t losses; /* times that Redis was lost */

@@ -41,6 +41,7 @@ struct script {
 	X(dead_add, 6, false, false, false, "i")               \
 	X(dead_retry, 6, false, true, false, "i")              \
 	X(dead_drop, 6, false, false, false, "i")              \
+	X(dead_sweep, 6, true, false, true, "[nnd]")           \
 	X(look, 1, true, false, false, "[*i]")
 
 #define SCRIPT_DECLARE(name, keys, repeatable, hints, at_full_memory, shape) \

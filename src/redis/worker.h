@@ -23,6 +23,7 @@ enum step_kind {
 	STEP_ENDS,
 	STEP_EXTEND = STEP_ENDS,
 	STEP_CLAIM,
+	STEP_SWEEP,
 	STEP_LOOK, /* at all shards at once; its shard is the first */
 	STEP_KINDS
 };
@@ -35,6 +36,9 @@ struct shard {
 	tw_duration look_at; /* monotonic: when it becomes due, as far as we know; 0: it is */
 	struct tw_timer timer;
 	bool has_many; /* its last claim brought several, or left some that are due */
+
+	bool sweep_is_due;     /* its dead letters are to be looked at */
+	char sweep_cursor[24]; /* where that goes on; "": at the beginning */
 
 	bool blocked; /* its node does not answer; a timer ends that */
 	tw_duration backoff;
@@ -82,6 +86,7 @@ struct tw_redis_worker {
 	struct tw_timer look; /* at all shards, without a hint */
 	bool look_is_due;
 	unsigned first_shard;     /* where claiming begins next */
+	unsigned sweep_shard;     /* where sweeping goes on */
 	struct command *commands; /* STEP_KINDS for each shard, and their steps */
 	struct step *steps;
 	size_t step_count;

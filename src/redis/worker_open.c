@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "worker_loop.h"
+#include "worker_shards.h"
 
 enum { TICKS = 512, HANDLERS_MAX = 256, CALLBACKS_MAX = 1024 };
 static const tw_duration tick = 500 * TW_MICROSECOND;
@@ -51,6 +52,7 @@ static bool options_complete(struct tw_redis_worker_options *options)
 	       time_default(&options->retry_max, 5 * TW_MINUTE, 1, TW_REDIS_DELAY_MAX) &&
 	       time_default(&options->http_connect_timeout, 5 * TW_SECOND, 1, TW_HOUR) &&
 	       time_default(&options->http_timeout, 30 * TW_SECOND, 1, day) &&
+	       options->dead_max_age >= 0 && options->dead_max_age <= TW_REDIS_DELAY_MAX &&
 	       time_default(&options->poll, TW_SECOND, poll_min, poll_max) &&
 	       (options->handler || !options->handler_for_callbacks);
 }
@@ -134,7 +136,9 @@ static enum tw_status worker_build(struct tw_redis_worker *worker, struct tw_red
 	status = tw_create(&worker->wheel, tick, TICKS, nothing_expires, &by_caller);
 	if (status != TW_OK)
 		goto no_tables;
-	status = mailbox_init(&worker->mailbox);
+	status = shards_sweep_start(worker);
+	if (status == TW_OK)
+		status = mailbox_init(&worker->mailbox);
 	if (status != TW_OK)
 		goto no_mailbox;
 	status = runners_start(worker);

@@ -492,8 +492,10 @@ static void worker_outlives_random_replies(void **state)
 	enum { ROUNDS = TEST_SHARE_OF(400) };
 	const struct tw_redis_options redis_options = {
 		.url = server.url, .shards = 4, .reply_timeout = 20 * TW_MILLISECOND};
-	struct tw_redis_worker_options options = {.lease = 100 * TW_MILLISECOND,
-						  .poll = 10 * TW_MILLISECOND};
+	struct tw_redis_worker_options options = {
+		.lease = 100 * TW_MILLISECOND, .poll = 10 * TW_MILLISECOND, .dead_max_count = 4};
+	static const struct script *const scripts[] = {&script_claim, &script_claim, &script_ack,
+						       &script_dead_sweep};
 	struct random random = random_from(seed_choose(), 1);
 	static const char idle[] = "*7\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n"
 				   "*0\r\n*0\r\n*0\r\n";
@@ -507,7 +509,7 @@ static void worker_outlives_random_replies(void **state)
 	runs_attach(&runs, &options);
 	worker = worker_start(&redis_options, &options);
 	for (int i = 0; i < ROUNDS; i++) {
-		set_random_reply(&random, random_once_in(&random, 4) ? &script_ack : &script_claim);
+		set_random_reply(&random, scripts[random_below(&random, 4)]);
 		wait_for(5 * TW_MILLISECOND);
 	}
 	set_reply(idle, sizeof(idle) - 1);
