@@ -13,6 +13,8 @@ REDIS ?= auto
 REDIS_PACKAGES := libhiredis-dev libssl-dev libcurl4-openssl-dev libjansson-dev redis-server \
 	redis-tools
 REDIS_MODULES := hiredis openssl libcurl jansson
+# Where the worker's unit is installed.
+SYSTEMDDIR ?= $(PREFIX)/lib/systemd/system
 redis_cflags = $(shell pkg-config --cflags $(REDIS_MODULES))
 redis_libs = $(shell pkg-config --libs $(REDIS_MODULES))
 
