@@ -201,7 +201,8 @@ make_tests()
 	shift 2
 	for test; do
 		targets+=("$(folder_of "$setting")/test/$test")
-		[[ $test != redis/test_program ]] || targets+=("$(folder_of "$setting")/twr")
+		[[ $test != redis/test_@(program*|letters|targets) ]] ||
+			targets+=("$(folder_of "$setting")/twr")
 	done
 	# CURDIR: or the flags would not be those that the objects have been made with.
 	# shellcheck disable=SC2086 # settings

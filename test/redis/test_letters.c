@@ -57,6 +57,21 @@ static void letter_that_is_put_there_is_all_that_it_was(void **state)
 	assert_int_equal(indexed(fixture, "a"), 0);
 }
 
+static void letter_of_a_failed_task_is_in_the_order_of_deaths(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
+
+	assert_ok(fixture->redis,
+		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "for good", NULL));
+	tw_redis_batch_free(batch);
+	assert_int_equal(indexed(fixture, "a"), 1);
+	assert_int_equal(redis_server_number(&fixture->server, "ZSCORE {tw/%s/%u}died a",
+					     fixture->name_space,
+					     tw_redis_shard(fixture->redis, "a", 1)),
+			 find_dead(fixture->redis, "a").due_ms);
+}
+
 static void letter_is_put_there_as_its_mode_says(void **state)
 {
 	struct fixture *fixture = *state;
@@ -185,6 +200,8 @@ static void share_of_a_shard_is_rounded_up(void **state)
 	struct tw_redis_worker *worker;
 
 	add_letters(fixture, 3, 5);
+	/* None of them any more, and it does not count as one that went. */
+	redis_server_number(&fixture->server, "ZADD {tw/%s/3}died 0 gone", fixture->name_space);
 	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 9});
 	WAIT_UNTIL(swept(worker) == 2);
 	assert_letters(fixture, 3, 3, 5);
@@ -216,10 +233,10 @@ static void letters_that_are_too_old_go(void **state)
 	worker_stop(worker);
 }
 
-/* As those are that claim.lua makes. */
+/* As those are that claim.lua makes. So many that Redis does not list them in one piece. */
 static void letters_that_are_in_no_order_yet_are_swept_in_it(void **state)
 {
-	enum { COUNT = 350 };
+	enum { COUNT = 700 };
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 
@@ -403,6 +420,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FIXTURE_TEST(letter_that_is_put_there_is_all_that_it_was),
+		FIXTURE_TEST(letter_of_a_failed_task_is_in_the_order_of_deaths),
 		FIXTURE_TEST(letter_is_put_there_as_its_mode_says),
 		FIXTURE_TEST(letter_that_is_none_is_refused),
 		WORKER_TEST(oldest_letters_go_if_there_are_too_many_in_a_shard),

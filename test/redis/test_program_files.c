@@ -95,7 +95,8 @@ static void lines_become_tasks(void **state)
 		   "\n"
 		   "  {\"key_base64\": \"Yg==\", \"due\": \"2070-01-01T00:00:00.5Z\", "
 		   "\"body_base64\": \"/+8=\"}\n"
-		   "{\"key\":\"c\",\"due_ms\":3155760000123}\n"
+		   "{\"key\":\"c\",\"due_ms\":3155760000123,"
+		   "\"due\":\"1971-01-01T00:00:00Z\"}\n"
 		   "{\"key\":\"d\"}");
 	assert_int_equal(TWR("add", "--file", path), 0);
 	assert_string_equal(program_text(&program), "4 added, 0 refused\n");
@@ -324,7 +325,7 @@ static void wrong_usage_of_files_is_told(void **state)
 	assert_true(said("/no/such/file: No such file"));
 	/* A folder can be opened, and not read. */
 	assert_int_equal(TWR("add", "--file", "/"), 65);
-	assert_true(said("can't be read") && said("0 added, 0 refused"));
+	assert_true(said("/ can't be read: Is a directory") && said("0 added, 0 refused"));
 }
 
 static void lost_reply_ends_it_and_tells_the_line(void **state)

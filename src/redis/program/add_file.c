@@ -30,6 +30,7 @@ struct add_file {
 	FILE *stream;
 	char *text; /* of the line at hand, LINE_SIZE_MAX + 1 bytes */
 	size_t size;
+	int failure; /* errno: it can't be read; 0: it can */
 
 	uint64_t number; /* of the line at hand, from 1 */
 	uint64_t added;
@@ -82,17 +83,25 @@ static void line_refuse(struct add_file *file, uint64_t number, int exit_code)
 		file->exit_code = exit_code;
 }
 
+/* What the library says of the status, if it is of that one still. */
+static struct tw_redis_error error_of(const struct add_file *file, enum tw_status status)
+{
+	struct tw_redis_error error = {0};
+
+	tw_redis_last_error(file->redis, &error);
+	return error.status == status ? error : (struct tw_redis_error){0};
+}
+
 /* The call for many keeps the reason of the first alone. What is wrong with a task's data is found
  * without asking the server, so it is asked for once more. */
 static void data_refuse(struct add_file *file, size_t place, enum tw_status status)
 {
 	const struct task_line *line = &file->lines[place];
-	struct tw_redis_error error = {0};
+	struct tw_redis_error error;
 
-	if (line->info.state == TW_REDIS_DEAD || tw_redis_add(file->redis, &line->info.task, NULL))
-		tw_redis_last_error(file->redis, &error);
-	if (error.status != status)
-		error = (struct tw_redis_error){0};
+	if (line->info.state != TW_REDIS_DEAD)
+		tw_redis_add(file->redis, &line->info.task, NULL);
+	error = error_of(file, status);
 	line_refuse(file, file->numbers[place], EXIT_BAD_DATA);
 	outcome_say(status, &error);
 }
@@ -109,11 +118,13 @@ static void line_settle(struct add_file *file, size_t place, enum tw_status stat
 		line_refuse(file, file->numbers[place], outcome_code(status));
 		outcome_say(status, &error);
 	} else if (!file->ended) {
+		error = error_of(file, status);
 		file->ended = true;
 		progress_clear(file);
-		file->exit_code = outcome_of_call(file->redis, status);
+		file->exit_code = outcome(status, &error);
+		/* Dead letters of the batch come behind its tasks. */
 		fprintf(stderr, "twr: line %" PRIu64 " and what follows is to be added again\n",
-			file->numbers[place]);
+			file->numbers[0]);
 	}
 }
 
@@ -150,6 +161,7 @@ static bool text_read(struct add_file *file)
 {
 	int byte = getc_unlocked(file->stream);
 
+	file->failure = byte == EOF && ferror(file->stream) ? errno : 0;
 	if (byte == EOF)
 		return false;
 	for (file->size = 0; byte != EOF && byte != '\n'; byte = getc_unlocked(file->stream))
@@ -194,11 +206,12 @@ static void lines_add(struct add_file *file)
 		if (file->count == BATCH || file->bytes >= BATCH_SIZE_MAX)
 			batch_send(file);
 	}
-	batch_send(file);
+	if (file->count)
+		batch_send(file);
 	progress_clear(file);
-	if (ferror(file->stream)) {
+	if (file->failure) {
 		fprintf(stderr, "twr: %s can't be read: %s\n", file->arguments->file,
-			strerror(errno));
+			strerror(file->failure));
 		file->exit_code = EXIT_BAD_DATA;
 	}
 	if (file->arguments->json)
