@@ -60,6 +60,8 @@ extern "C" {
 /* Most tasks of one claim, and largest `batch` of a worker. */
 #define TW_REDIS_BATCH_MAX 1000
 #define TW_REDIS_ATTEMPTS_MAX 1000000
+/* Most patterns in each of a worker's lists `allow` and `deny`. */
+#define TW_REDIS_TARGETS_MAX 1024
 /* Longest delay from now: 100 years. */
 #define TW_REDIS_DELAY_MAX (100 * 365 * 24 * TW_HOUR)
 /* Longest reason of a failure that is kept, in bytes; longer ones are cut. */
@@ -385,7 +387,8 @@ TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis,
 /* TW_OK; TW_INVALID: nothing to fill. */
 TW_API enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits);
 
-/* As tw_redis_each, for dead letters, in no order. They stay until they are retried or dropped. */
+/* As tw_redis_each, for dead letters, in no order. They stay until they are retried or dropped, or
+ * a worker ends them (dead_max_age). */
 TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,
 					 void *context);
 
@@ -395,6 +398,15 @@ TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_f
  * nothing changes.
  */
 TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size);
+
+/*
+ * Puts a dead letter there, as tw_redis_dead_each gave it, from this Redis or another one: its
+ * task, but for at_ms and delay; due_ms, when it died, from 0 on up to the end of the year 9999;
+ * attempts; reason (NULL: none; a longer one than is kept is cut). One that has the key is
+ * replaced, if task.mode says nothing else. TW_OK; TW_EXISTS, TW_NOT_FOUND: see tw_redis_mode;
+ * TW_REDIS_BAD_DATA: as tw_redis_add. One round trip.
+ */
+TW_API enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_info *letter);
 
 /* Deletes the dead letter. TW_OK; TW_NOT_FOUND. */
 TW_API enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size);
@@ -542,6 +554,34 @@ struct tw_redis_worker_options {
 	 * day). */
 	tw_duration http_connect_timeout;
 	tw_duration http_timeout;
+	/*
+	 * Where callbacks may go. A pattern is a host, "shop.example"; all hosts below one,
+	 * "*.shop.example"; a network, "10.0.0.0/8", "fd00::/8"; an address; or "*", every address.
+	 * What fits most closely decides: of the patterns that fit the URL's host the longest; if
+	 * none does, of the networks that the address lies in the narrowest, and the address is the
+	 * one that is really connected to, after the name was looked up. What is both allowed and
+	 * denied is denied. What nothing fits is called if nothing at all is allowed, else denied:
+	 * so `allow` alone means nothing else, and with an allowed "*" too all but what is denied.
+	 * Link-local addresses (169.254.0.0/16, fe80::/10, also as ::ffff:169.254.0.0/112) are
+	 * denied, for hosts that are allowed too, unless that network or a part of it is allowed.
+	 * 0.0.0.0 and :: are 127.0.0.1 and ::1, as they are to the system.
+	 * A callback that is denied is not sent and not tried again: it becomes a dead letter, with
+	 * host or address in its reason. Tasks for handlers are none of this.
+	 */
+	const char *const *allow; /* strings, up to TW_REDIS_TARGETS_MAX; copied */
+	size_t allow_count;
+	const char *const *deny;
+	size_t deny_count;
+	/*
+	 * How old dead letters may become (0: as they like; up to TW_REDIS_DELAY_MAX), and how many
+	 * there may be in the namespace (0: as many as there are), the oldest going first. Each
+	 * shard has an equal share of the number, rounded up, and keeps to it exactly. A worker
+	 * looks at the letters of all shards when it starts and every minute, a hundred a call, and
+	 * at those of a shard where it has made one; several workers do no harm, and the strictest
+	 * counts.
+	 */
+	tw_duration dead_max_age;
+	unsigned dead_max_count;
 	/* How often a shard is looked at without a hint while hints can't be received, 10 ms to 10
 	 * s; 0: 1 s. While they can: every 10 s. */
 	tw_duration poll;
@@ -618,6 +658,7 @@ struct tw_redis_worker_stats {
 	uint64_t put_off;  /* given back for a while, since their host did not answer; no ends */
 	uint64_t extended; /* leases extended */
 	uint64_t buried; /* tasks made dead letters at a claim: their attempts had all been begun */
+	uint64_t swept;  /* dead letters deleted, by dead_max_age and dead_max_count */
 	uint64_t claims; /* script calls that claim */
 	uint64_t hints;  /* hints received */
 	uint64_t losses; /* times that Redis was lost */

@@ -28,7 +28,11 @@ struct request {
 	CURL *easy;
 	struct run *run; /* NULL: idle */
 	struct curl_slist *headers;
-	size_t body_size; /* of the answer, as far as it was read */
+	const struct targets *targets;
+	enum target_verdict host;
+	char denied[INET6_ADDRSTRLEN]; /* the last address that was; "": none */
+	bool opened;                   /* there was one that was not */
+	size_t body_size;              /* of the answer, as far as it was read */
 	tw_duration start;
 };
 
@@ -57,6 +61,50 @@ static const char *header_value(CURL *easy, const char *name)
 	return curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK
 		       ? header->value
 		       : "";
+}
+
+/* curl asks for a socket to each address that it tries; a connection that is kept is one to the
+ * same host, which was asked about. */
+static curl_socket_t socket_open(void *argument, curlsocktype purpose, struct curl_sockaddr *to)
+{
+	struct request *request = argument;
+	char text[INET6_ADDRSTRLEN];
+
+	(void)purpose;
+	if (!targets_allow_address(request->targets, request->host, &to->addr, text)) {
+		memcpy(request->denied, text, sizeof(text));
+		return CURL_SOCKET_BAD;
+	}
+	request->opened = true;
+	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
+/* Asks about the host as curl will read it from the URL. False: it is not to be called, and the run
+ * has its outcome. */
+static bool host_judge(struct request *request)
+{
+	struct run *run = request->run;
+	struct tw_redis_verdict *verdict = &run->verdict;
+	CURLUcode failed = CURLUE_OUT_OF_MEMORY;
+	CURLU *url = curl_url();
+	char *host = NULL;
+
+	if (url)
+		failed = curl_url_set(url, CURLUPART_URL, run->job->url, 0);
+	if (!failed)
+		failed = curl_url_get(url, CURLUPART_HOST, &host, CURLU_PUNYCODE);
+	request->host = failed ? TARGET_DENIED : targets_judge_host(request->targets, host);
+	if (failed)
+		snprintf(verdict->reason, sizeof(verdict->reason), "%s", curl_url_strerror(failed));
+	else if (request->host == TARGET_DENIED)
+		snprintf(verdict->reason, sizeof(verdict->reason), "its host is denied: %.200s",
+			 host);
+	curl_free(host);
+	curl_url_cleanup(url);
+	if (request->host != TARGET_DENIED)
+		return true;
+	run->outcome = failed == CURLUE_OUT_OF_MEMORY ? TW_REDIS_RETRY : TW_REDIS_KILL;
+	return false;
 }
 
 static tw_duration retry_after(CURL *easy)
@@ -110,6 +158,12 @@ static void answer_judge(struct request *request, CURLcode result)
 		if (outcome_of(status) != TW_REDIS_DONE)
 			snprintf(run->verdict.reason, sizeof(run->verdict.reason), "HTTP %ld",
 				 status);
+		return;
+	}
+	if (*request->denied && !request->opened) {
+		run->outcome = TW_REDIS_KILL;
+		snprintf(run->verdict.reason, sizeof(run->verdict.reason),
+			 "its address is denied: %s", request->denied);
 		return;
 	}
 	run->outcome = result == CURLE_URL_MALFORMAT || result == CURLE_UNSUPPORTED_PROTOCOL
@@ -209,6 +263,8 @@ static bool request_fill(struct callbacks *callbacks, struct request *request)
 	       !curl_easy_setopt(easy, CURLOPT_USERAGENT, "timingwheel") &&
 	       !curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, body_take) &&
 	       !curl_easy_setopt(easy, CURLOPT_WRITEDATA, request) &&
+	       !curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, socket_open) &&
+	       !curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, request) &&
 	       !curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers) &&
 	       !curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
 	return fine && method_set(easy, job);
@@ -238,9 +294,17 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 
 	callbacks->idle = request->next;
 	request->run = run;
+	request->targets = callbacks->targets;
+	request->host = TARGET_BY_ADDRESS;
+	*request->denied = '\0';
+	request->opened = false;
 	request->body_size = 0;
 	request->start = clock_read_real(CLOCK_MONOTONIC);
 	run_begin(run, request->start);
+	if (callbacks->targets->any_hosts && !host_judge(request)) {
+		request_end(callbacks, request);
+		return;
+	}
 	if (request_fill(callbacks, request) &&
 	    curl_multi_add_handle(callbacks->multi, request->easy) == CURLM_OK)
 		return;
@@ -389,11 +453,12 @@ static bool requests_create(struct callbacks *callbacks)
 
 enum tw_status callbacks_start(struct callbacks *callbacks,
 			       const struct tw_redis_worker_options *options,
-			       struct mailbox *mailbox)
+			       const struct targets *targets, struct mailbox *mailbox)
 {
 	pthread_once(&curl_once, curl_begin);
 	memset(callbacks, 0, sizeof(*callbacks));
 	callbacks->options = options;
+	callbacks->targets = targets;
 	runner_init(&callbacks->runner, mailbox);
 	hosts_init(&callbacks->hosts, options->callbacks_per_host);
 	if (!requests_create(callbacks)) {

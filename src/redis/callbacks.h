@@ -10,12 +10,14 @@
 
 #include "hosts.h"
 #include "run.h"
+#include "targets.h"
 
 struct request;
 
 struct callbacks {
 	/* Constant after the start. */
 	const struct tw_redis_worker_options *options;
+	const struct targets *targets;
 	pthread_t thread;
 	CURLM *multi;
 
@@ -32,7 +34,7 @@ struct callbacks {
 /* TW_OK, TW_NO_MEMORY or TW_SYSTEM; else nothing is to be stopped. */
 enum tw_status callbacks_start(struct callbacks *callbacks,
 			       const struct tw_redis_worker_options *options,
-			       struct mailbox *mailbox);
+			       const struct targets *targets, struct mailbox *mailbox);
 /* Ends the thread; nothing may be waiting or running. */
 void callbacks_stop(struct callbacks *callbacks);
 

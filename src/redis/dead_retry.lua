@@ -14,5 +14,6 @@ local head, size = string.match(letter, '^(%d+:%d+:(%d+):)')
 redis.call('HSET', KEYS[2], key, string.sub(letter, #head + size + 1))
 redis.call('ZADD', KEYS[1], now, key)
 redis.call('HDEL', KEYS[5], key)
+redis.call('ZREM', KEYS[8], key)
 hint(now)
 return 0

@@ -10,6 +10,7 @@ local function bury(key, attempts, reason)
 
 	redis.call('HSET', KEYS[5], key, string.format('%d:%d:%d:', now, attempts, #reason) ..
 		reason .. (record or ''))
+	redis.call('ZADD', KEYS[8], string.format('%d', now), key)
 	if again(key) then
 		return
 	end

@@ -15,6 +15,8 @@ REDIS_PACKAGES := libhiredis-dev libssl-dev libcurl4-openssl-dev libjansson-dev 
 REDIS_MODULES := hiredis openssl libcurl jansson
 # The program's alone.
 TWR_MODULES := libmicrohttpd
+# Where the worker's unit is installed.
+SYSTEMDDIR ?= $(PREFIX)/lib/systemd/system
 redis_cflags = $(shell pkg-config --cflags $(REDIS_MODULES))
 redis_libs = $(shell pkg-config --libs $(REDIS_MODULES))
 twr_cflags = $(shell pkg-config --cflags $(TWR_MODULES))

@@ -95,7 +95,10 @@ install-redis: $(REDIS_LIBS) $(REDIS_PROGRAM)
 	$(Q)install -m 755 $(BUILD)/$(REDIS_SHARED_LIB) $(DESTDIR)$(LIBDIR)
 	$(Q)ln -sf $(REDIS_SHARED_LIB) $(DESTDIR)$(LIBDIR)/$(REDIS_SONAME)
 	$(Q)ln -sf $(REDIS_SONAME) $(DESTDIR)$(LIBDIR)/$(REDIS_LINK_NAME)
-	$(Q)$(if $(REDIS_PROGRAM),install -m 755 $(REDIS_PROGRAM) $(DESTDIR)$(PREFIX)/bin)
+	$(Q)install -m 755 $(REDIS_PROGRAM) $(DESTDIR)$(PREFIX)/bin
+	$(Q)install -d $(DESTDIR)$(SYSTEMDDIR)
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' src/redis/packaging/twr-worker.service.in \
+		>$(DESTDIR)$(SYSTEMDDIR)/twr-worker.service
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 		-e 's|@PRIVATE@|$(REDIS_MODULES)|' src/redis/timingwheel-redis.pc.in \
@@ -103,5 +106,6 @@ install-redis: $(REDIS_LIBS) $(REDIS_PROGRAM)
 
 uninstall-redis:
 	$(Q)rm -f $(DESTDIR)$(INCLUDEDIR)/timingwheel/redis.h $(DESTDIR)$(PREFIX)/bin/twr
+	$(Q)rm -f $(DESTDIR)$(SYSTEMDDIR)/twr-worker.service
 	$(Q)rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(REDIS_LIBS)) \
 		pkgconfig/timingwheel-redis.pc)

@@ -33,18 +33,20 @@ struct script {
 	X(claim, 7, false, true, true, "[dinn[*ss][*s][*n]]") \
 	X(ack, 7, false, true, false, "a")                    \
 	X(extend, 3, true, false, true, "a")                  \
-	X(fail, 7, false, true, true, "a")                    \
+	X(fail, 8, false, true, true, "a")                    \
 	X(release, 3, false, true, true, "a")                 \
 	X(get, 7, true, false, false, "[*issss]")             \
 	X(list, 7, true, false, false, "[i*sssss]")           \
 	X(count, 7, true, false, false, "[nnnnninn]")         \
 	X(dead_list, 5, true, false, false, "[id[*ss]]")      \
-	X(dead_retry, 5, false, true, false, "i")             \
-	X(dead_drop, 5, false, false, false, "i")             \
+	X(dead_retry, 8, false, true, false, "i")             \
+	X(dead_drop, 8, false, false, false, "i")             \
 	X(look, 1, true, false, false, "[*i]")                \
 	X(pause, 6, true, true, true, "n")                    \
 	X(limits, 1, true, false, true, "[nn]")               \
-	X(permit, 1, true, false, true, "[ii]")
+	X(permit, 1, true, false, true, "[ii]")               \
+	X(dead_add, 8, false, false, false, "i")              \
+	X(dead_sweep, 8, true, false, true, "[nnd]")
 
 #define SCRIPT_DECLARE(name, keys, repeatable, hints, at_full_memory, shape) \
 	extern const char script_##name##_digest[];                          \

@@ -13,6 +13,7 @@
 #include "handlers.h"
 #include "hints.h"
 #include "run.h"
+#include "targets.h"
 
 /* What Redis is told of a shard in a turn; the first STEP_ENDS are about runs that have ended. */
 enum step_kind {
@@ -22,6 +23,7 @@ enum step_kind {
 	STEP_ENDS,
 	STEP_EXTEND = STEP_ENDS,
 	STEP_CLAIM,
+	STEP_SWEEP,
 	STEP_PERMIT, /* how many may be claimed; its shard is any */
 	STEP_LOOK,   /* at all shards at once; its shard is the first */
 	STEP_KINDS
@@ -35,6 +37,9 @@ struct shard {
 	tw_duration look_at; /* monotonic: when it becomes due, as far as we know; 0: it is */
 	struct tw_timer timer;
 	bool has_many; /* its last claim brought several, or left some that are due */
+
+	bool sweep_is_due;     /* its dead letters are to be looked at */
+	char sweep_cursor[24]; /* where that goes on; "": at the beginning */
 
 	bool blocked; /* its node does not answer; a timer ends that */
 	tw_duration backoff;
@@ -83,6 +88,7 @@ enum stop_stage {
 struct tw_redis_worker {
 	/* Constant after the start. */
 	struct tw_redis_worker_options options; /* with the defaults filled in */
+	struct targets targets;
 	pthread_t thread;
 
 	/* Main thread only. */
@@ -95,6 +101,7 @@ struct tw_redis_worker {
 	bool look_is_due;
 	struct permits permits;
 	unsigned first_shard;     /* where claiming begins next */
+	unsigned sweep_shard;     /* where sweeping goes on */
 	struct command *commands; /* STEP_KINDS for each shard, and their steps */
 	struct step *steps;
 	size_t step_count;

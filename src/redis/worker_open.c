@@ -18,6 +18,7 @@
 #include "worker_counts.h"
 #include "worker_loop.h"
 #include "worker_permits.h"
+#include "worker_shards.h"
 
 enum { TICKS = 512, HANDLERS_MAX = 256, CALLBACKS_MAX = 1024 };
 static const tw_duration tick = 500 * TW_MICROSECOND;
@@ -53,6 +54,7 @@ static bool options_complete(struct tw_redis_worker_options *options)
 	       time_default(&options->retry_max, 5 * TW_MINUTE, 1, TW_REDIS_DELAY_MAX) &&
 	       time_default(&options->http_connect_timeout, 5 * TW_SECOND, 1, TW_HOUR) &&
 	       time_default(&options->http_timeout, 30 * TW_SECOND, 1, day) &&
+	       options->dead_max_age >= 0 && options->dead_max_age <= TW_REDIS_DELAY_MAX &&
 	       time_default(&options->poll, TW_SECOND, poll_min, poll_max) &&
 	       (options->handler || !options->handler_for_callbacks);
 }
@@ -110,7 +112,7 @@ static enum tw_status runners_start(struct tw_redis_worker *worker)
 	handlers->slots = options->handler ? options->handlers : 0;
 	run_list_init(&callbacks->fresh);
 	run_list_init(&handlers->fresh);
-	status = callbacks_start(&worker->callbacks, options, &worker->mailbox);
+	status = callbacks_start(&worker->callbacks, options, &worker->targets, &worker->mailbox);
 	if (status != TW_OK)
 		return status;
 	status = handlers_start(&worker->handlers, options, &worker->mailbox);
@@ -137,7 +139,9 @@ static enum tw_status worker_build(struct tw_redis_worker *worker, struct tw_red
 	status = tw_create(&worker->wheel, tick, TICKS, nothing_expires, &by_caller);
 	if (status != TW_OK)
 		goto no_tables;
-	status = mailbox_init(&worker->mailbox);
+	status = shards_sweep_start(worker);
+	if (status == TW_OK)
+		status = mailbox_init(&worker->mailbox);
 	if (status != TW_OK)
 		goto no_mailbox;
 	status = runners_start(worker);
@@ -162,9 +166,15 @@ static enum tw_status worker_open(struct tw_redis_worker *worker,
 {
 	struct tw_redis_options once =
 		redis_options ? *redis_options : (struct tw_redis_options){0};
+	enum tw_status status;
 
 	if (!options_complete(&worker->options))
 		return error_set(error, TW_INVALID, "an option of the worker is out of range");
+	status = targets_read(&worker->targets, &worker->options, error);
+	if (status != TW_OK)
+		return status;
+	/* The caller's lists may go. */
+	worker->options.allow = worker->options.deny = NULL;
 	/* The main thread has more to do than to wait: it comes back later by itself. */
 	once.patience = -1;
 	return tw_redis_open(&worker->redis, &once, error);
@@ -173,6 +183,7 @@ static enum tw_status worker_open(struct tw_redis_worker *worker,
 static void worker_free(struct tw_redis_worker *worker)
 {
 	tw_redis_close(worker->redis);
+	targets_free(&worker->targets);
 	pthread_cond_destroy(&worker->answered);
 	pthread_mutex_destroy(&worker->lock);
 	free(worker);

@@ -13,6 +13,7 @@
 static const tw_duration poll_with_hints = 10 * TW_SECOND;
 static const tw_duration backoff_first = 20 * TW_MILLISECOND;
 static const tw_duration backoff_max = TW_SECOND;
+static const tw_duration sweep_apart = TW_MINUTE;
 
 static void shard_become_due(void *argument)
 {
@@ -92,4 +93,27 @@ void shard_block(struct shard *shard)
 	if (tw_after_func(shard->worker->wheel, shard->backoff, shard_unblock, shard, NULL) !=
 	    TW_OK)
 		shard->blocked = false;
+}
+
+static void sweep_become_due(void *argument)
+{
+	struct tw_redis_worker *worker = argument;
+
+	for (unsigned i = 0; i < worker->shard_count; i++)
+		worker->shards[i].sweep_is_due = true;
+}
+
+enum tw_status shards_sweep_start(struct tw_redis_worker *worker)
+{
+	const struct tw_redis_worker_options *options = &worker->options;
+
+	if (!options->dead_max_age && !options->dead_max_count)
+		return TW_OK;
+	return tw_every(worker->wheel, 0, sweep_apart, TW_MISSED_SKIP, sweep_become_due, worker,
+			NULL);
+}
+
+void shard_sweep(struct shard *shard)
+{
+	shard->sweep_is_due |= shard->worker->options.dead_max_count;
 }

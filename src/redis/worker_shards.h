@@ -14,4 +14,10 @@ void shards_look_now(struct tw_redis_worker *worker);
 /* Its node does not answer: it is left alone for a while, longer each time. */
 void shard_block(struct shard *shard);
 
+/* If dead letters are to end: has all shards swept now, and from now on every minute. TW_OK or
+ * TW_NO_MEMORY. */
+enum tw_status shards_sweep_start(struct tw_redis_worker *worker);
+/* The shard has a letter more: sweeps it soon, if their number is limited. */
+void shard_sweep(struct shard *shard);
+
 #endif

@@ -13,6 +13,7 @@
  */
 #include "worker_turn.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -198,6 +199,47 @@ static void step_look(struct tw_redis_worker *worker)
 	command_number(step->command, worker->shard_count);
 }
 
+/* Of one shard at a time, so that they hold up nothing that is due. */
+static void step_sweep(struct tw_redis_worker *worker)
+{
+	const struct tw_redis_worker_options *options = &worker->options;
+	unsigned count = worker->shard_count;
+	/* The number's, rounded up. */
+	int64_t share = ((int64_t)options->dead_max_count + count - 1) / count;
+	struct shard *shard = NULL;
+	struct step *step;
+
+	for (unsigned i = 0; i < count && !shard && !worker->stopping; i++) {
+		struct shard *next = &worker->shards[(worker->sweep_shard + i) % count];
+
+		if (next->sweep_is_due && !next->blocked)
+			shard = next;
+	}
+	if (!shard)
+		return;
+	worker->sweep_shard = (shard->number + 1) % count;
+	step = step_begin(worker, STEP_SWEEP, shard);
+	command_begin(step->command, &script_dead_sweep, shard->number);
+	command_number(step->command,
+		       options->dead_max_age ? delay_to_ms(options->dead_max_age) : -1);
+	command_number(step->command, options->dead_max_count ? share : -1);
+	command_text(step->command, *shard->sweep_cursor ? shard->sweep_cursor : "0");
+}
+
+/* As long as it can't be told it stays due. */
+static void sweep_read(struct tw_redis_worker *worker, struct step *step)
+{
+	const redisReply *reply = step->command->reply;
+	struct shard *shard = step->shard;
+
+	*shard->sweep_cursor = '\0';
+	if (step->command->status != TW_OK)
+		return;
+	worker->stats.swept += (uint64_t)reply->element[0]->integer;
+	shard->sweep_is_due = reply->element[1]->integer;
+	snprintf(shard->sweep_cursor, sizeof(shard->sweep_cursor), "%.20s", reply->element[2]->str);
+}
+
 static void look_read(struct tw_redis_worker *worker, const struct step *step)
 {
 	bool fine = step->command->status == TW_OK;
@@ -251,6 +293,8 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	worker->stats.claims++;
 	worker->stats.claimed += batch->count;
 	worker->stats.buried += batch->buried;
+	if (batch->buried)
+		shard_sweep(step->shard);
 	step->shard->look_at = TW_FOREVER;
 	step->shard->has_many = batch->count >= MANY || !batch->next;
 	shard_look_in(step->shard, batch->next);
@@ -315,6 +359,8 @@ static void tell_read(struct tw_redis_worker *worker, struct step *step)
 		}
 		if (step->kind == STEP_FAIL && run->wait >= 0)
 			shard_look_in(step->shard, run->wait);
+		if (step->kind == STEP_FAIL && run->wait < 0)
+			shard_sweep(step->shard);
 		if (step->kind == STEP_RELEASE && !worker->stopping)
 			shard_look_in(step->shard, run->wait);
 		worker_report(worker, run, end_of(run, step->kind, jobs_answer(step->command, i)));
@@ -339,6 +385,8 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 		claim_take(worker, step);
 	else if (step->kind == STEP_EXTEND)
 		extend_read(worker, step);
+	else if (step->kind == STEP_SWEEP)
+		sweep_read(worker, step);
 	else
 		tell_read(worker, step);
 }
@@ -358,6 +406,7 @@ bool worker_turn(struct tw_redis_worker *worker)
 			step_tell(worker, shard, kind);
 	}
 	step_take(worker);
+	step_sweep(worker);
 	step_look(worker);
 	if (!worker->step_count)
 		return false;

@@ -201,7 +201,7 @@ make_tests()
 	shift 2
 	for test; do
 		targets+=("$(folder_of "$setting")/test/$test")
-		[[ $test != redis/test_@(program|listen|top) ]] ||
+		[[ $test != redis/test_@(program*|letters|targets|listen|top) ]] ||
 			targets+=("$(folder_of "$setting")/twr")
 	done
 	# CURDIR: or the flags would not be those that the objects have been made with.

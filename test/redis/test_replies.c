@@ -158,6 +158,13 @@ static enum tw_status call_pause(void)
 	return tw_redis_pause(redis);
 }
 
+static enum tw_status call_dead_add(void)
+{
+	const struct tw_redis_info letter = {.task = {.key = "a", .key_size = 1}, .due_ms = 1};
+
+	return tw_redis_dead_add(redis, &letter);
+}
+
 static enum tw_status call_claim(void)
 {
 	struct tw_redis_batch *batch = NULL;
@@ -220,6 +227,7 @@ static const struct {
 	     {"dead_drop", call_dead_drop, "i-"},
 	     {"pause", call_pause, "i"},
 	     {"limits", call_limits, "2"},
+	     {"dead_add", call_dead_add, "i-"},
 	     {"claim", call_claim, "c"},
 	     {"ack", call_ack, "o"},
 	     {"extend", call_extend, "o"},
@@ -482,9 +490,9 @@ static void random_replies_crash_nothing(void **state)
 	static const struct script *const scripts[] = {
 		&script_add,    &script_add,        &script_cancel,    &script_move,
 		&script_get,    &script_list,       &script_dead_list, &script_count,
-		&script_count,  &script_dead_retry, &script_dead_drop, &script_pause,
-		&script_limits, &script_claim,      &script_ack,       &script_extend,
-		&script_fail,   &script_release};
+		&script_count,  &script_dead_retry, &script_dead_drop, &script_dead_add,
+		&script_pause,  &script_limits,     &script_claim,     &script_ack,
+		&script_extend, &script_fail,       &script_release};
 	struct random random = random_from(seed_choose(), 0);
 	size_t fine = 0;
 
@@ -504,8 +512,10 @@ static void worker_outlives_random_replies(void **state)
 	enum { ROUNDS = TEST_SHARE_OF(400) };
 	const struct tw_redis_options redis_options = {
 		.url = server.url, .shards = 4, .reply_timeout = 20 * TW_MILLISECOND};
-	struct tw_redis_worker_options options = {.lease = 100 * TW_MILLISECOND,
-						  .poll = 10 * TW_MILLISECOND};
+	struct tw_redis_worker_options options = {
+		.lease = 100 * TW_MILLISECOND, .poll = 10 * TW_MILLISECOND, .dead_max_count = 4};
+	static const struct script *const scripts[] = {&script_claim, &script_claim, &script_ack,
+						       &script_dead_sweep};
 	struct random random = random_from(seed_choose(), 1);
 	static const char idle[] = "*7\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n"
 				   "*0\r\n*0\r\n*0\r\n";

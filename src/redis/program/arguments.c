@@ -166,14 +166,8 @@ static bool take_method(void *place, const struct program_option *option, char *
 
 static bool take_missed(void *place, const struct program_option *option, char *value)
 {
-	static const char *const names[] = {"one", "skip", "all"};
-	enum tw_redis_missed *missed = place;
-
 	(void)option;
-	for (*missed = TW_REDIS_MISSED_ONE; *missed <= TW_REDIS_MISSED_ALL; ++*missed)
-		if (!strcmp(value, names[*missed]))
-			return true;
-	return false;
+	return missed_read(value, place);
 }
 
 static bool take_header(void *place, const struct program_option *option, char *value)
@@ -208,6 +202,30 @@ static bool take_worker_url(void *place, const struct program_option *option, ch
 {
 	return take_text(place, option, value) &&
 	       (!strncasecmp(value, "http://", 7) || !strncasecmp(value, "https://", 8));
+}
+
+/* Adds to a list; as of headers, one too many is kept. */
+static bool take_target(const char **list, size_t *count, const char *value)
+{
+	if (*count <= TW_REDIS_TARGETS_MAX)
+		list[(*count)++] = value;
+	return *value;
+}
+
+static bool take_allow(void *place, const struct program_option *option, char *value)
+{
+	struct arguments *arguments = place;
+
+	(void)option;
+	return take_target(arguments->allow, &arguments->worker.allow_count, value);
+}
+
+static bool take_deny(void *place, const struct program_option *option, char *value)
+{
+	struct arguments *arguments = place;
+
+	(void)option;
+	return take_target(arguments->deny, &arguments->worker.deny_count, value);
 }
 
 /* Overwrites the password of "redis://user:password@host"; false: there is none. */
@@ -285,6 +303,8 @@ static const struct program_option table[] = {
 	{"handler", NULL, ADD, "no callback: a worker's own handler runs it", FLAG(handler)},
 	{"data", "TEXT|@FILE|@-", ADD, "its body: JSON, if no Content-Type says otherwise",
 	 TEXT(data)},
+	{"file", "FILE|-", ADD, "many: a JSON object a line, as list --json writes them",
+	 TEXT(file)},
 	{"max-attempts", "N", ADD, "until it is dead (8)",
 	 NUMBER(task.max_attempts, 1, TW_REDIS_ATTEMPTS_MAX)},
 	{"every", "TIME", RECURRING, "between the times when it is due; first then, or --at, --in",
@@ -311,6 +331,14 @@ static const struct program_option table[] = {
 	 DURATION(worker.retry_first, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
 	{"retry-max", "TIME", WORKER, "up to (5m)",
 	 DURATION(worker.retry_max, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
+	{"allow", "PATTERN", WORKER,
+	 "callbacks to shop.example, *.shop.example, 10.0.0.0/8, *; several", take_allow, 0, 0, 0},
+	{"deny", "PATTERN", WORKER, "not to these; what fits most closely counts; several",
+	 take_deny, 0, 0, 0},
+	{"dead-max-age", "TIME", WORKER, "delete dead letters that are older (never)",
+	 DURATION(worker.dead_max_age, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
+	{"dead-max-count", "N", WORKER, "delete the oldest if there are more (never)",
+	 NUMBER(worker.dead_max_count, 1, UINT32_MAX)},
 	{"grace", "TIME", WORKER, "for running tasks to end after SIGTERM (30s)",
 	 DURATION(grace, 0, TW_FOREVER)},
 	{"count-every", "TIME", WORKER, "tell the counts (1m)",
@@ -415,6 +443,28 @@ static size_t command_find(struct arguments *arguments, char **words)
 	return 0;
 }
 
+/* Whether an option for one task may stand beside --file: it is about all of them. */
+static bool is_for_many(const struct program_option *option)
+{
+	return !(option->commands & ADD) || option->commands == EVERY ||
+	       option->take == take_mode || option->place == offsetof(struct arguments, file);
+}
+
+/* Whether it is said once which task is meant, or which tasks. */
+static int choice_check(const struct arguments *arguments, uint64_t used)
+{
+	if (!arguments->task.key && !arguments->all && !arguments->file)
+		return usage_error("which task? --key is missing");
+	if (arguments->all && arguments->task.key)
+		return usage_error("--all and a key");
+	if (arguments->file && arguments->task.key)
+		return usage_error("--file and a key");
+	for (size_t i = 0; i < TABLE_SIZE && arguments->file; i++)
+		if (used & BIT(i) && !is_for_many(&table[i]))
+			return usage_error("--%s and --file", table[i].name);
+	return EXIT_DONE;
+}
+
 /* `used` are the bits of the table's options that were given. */
 static int words_read(struct arguments *arguments, char **words, uint64_t used)
 {
@@ -426,7 +476,7 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 		return usage_error(words[0] ? "there is no such command" : "which command?");
 	words += length;
 	for (size_t i = 0; i < TABLE_SIZE; i++) {
-		if (!(used >> i & 1))
+		if (!(used & BIT(i)))
 			continue;
 		if (!(table[i].commands & command))
 			return usage_error("--%s is not for this command", table[i].name);
@@ -438,10 +488,6 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 		words++;
 	if (*words)
 		return usage_error("a word too many");
-	if (command & ONE_TASK && !arguments->task.key && !arguments->all)
-		return usage_error("which task? --key is missing");
-	if (arguments->all && arguments->task.key)
-		return usage_error("--all and a key");
 	if (command & RECURRING && !arguments->task.every)
 		return usage_error("how often? --every is missing");
 	if (command & RECURRING && !timed)
@@ -450,7 +496,7 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 		return usage_error("move when? --at or --in is missing");
 	if (arguments->listen.host_count && !arguments->listen.address)
 		return usage_error("--listen-host without --listen");
-	return EXIT_DONE;
+	return command & ONE_TASK ? choice_check(arguments, used) : EXIT_DONE;
 }
 
 /* getopt_long has found something wrong. What was typed is not repeated: it may hold a password. */
@@ -482,7 +528,7 @@ static int options_read(struct arguments *arguments, int count, char **texts, ui
 		if (!option->take((char *)arguments + option->place, option, optarg))
 			return usage_error("--%s needs a fitting %s: %s", option->name,
 					   option->value, option->help);
-		*used |= UINT64_C(1) << (option - table);
+		*used |= BIT(option - table);
 	}
 	return EXIT_DONE;
 }
@@ -498,6 +544,8 @@ int arguments_read(struct arguments *arguments, int count, char **texts)
 					.interval = TW_SECOND};
 	arguments->task.headers = arguments->headers;
 	arguments->listen.hosts = arguments->listen_hosts;
+	arguments->worker.allow = arguments->allow;
+	arguments->worker.deny = arguments->deny;
 	if (environment_read(arguments))
 		exit_code = options_read(arguments, count, texts, &used);
 	else

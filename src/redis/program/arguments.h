@@ -43,6 +43,7 @@ struct arguments {
 	struct tw_redis_task task; /* body: data, once it has been read */
 	const char *headers[TW_REDIS_HEADER_COUNT_MAX + 1];
 	const char *data; /* as given: text, @file or @- */
+	const char *file; /* of many tasks, or "-"; NULL: one task */
 	bool handler;     /* --handler: no callback is meant */
 	bool all;         /* dead letters: every one */
 	unsigned limit;   /* of a list; 0: none */
@@ -50,6 +51,8 @@ struct arguments {
 	bool limits_given;
 
 	struct tw_redis_worker_options worker;
+	const char *allow[TW_REDIS_TARGETS_MAX + 1];
+	const char *deny[TW_REDIS_TARGETS_MAX + 1];
 	tw_duration grace;
 	tw_duration count_every;
 	struct listener_options listen; /* no address: not asked for */

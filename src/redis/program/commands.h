@@ -12,6 +12,9 @@ int command_get(struct tw_redis *redis, struct arguments *arguments);
 /* cancel, dead retry, dead drop */
 int command_key(struct tw_redis *redis, struct arguments *arguments);
 
+/* add_file.c: add --file */
+int command_add_file(struct tw_redis *redis, struct arguments *arguments);
+
 /* list_commands.c */
 /* list, dead list */
 int command_list(struct tw_redis *redis, struct arguments *arguments);

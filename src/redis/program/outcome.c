@@ -21,20 +21,42 @@ static const struct {
 };
 enum { OUTCOME_COUNT = sizeof(outcomes) / sizeof(outcomes[0]) };
 
-int outcome(enum tw_status status, const struct tw_redis_error *error)
+static size_t outcome_find(enum tw_status status)
 {
 	size_t i = 0;
 
-	if (status == TW_OK)
-		return EXIT_DONE;
 	while (i < OUTCOME_COUNT && outcomes[i].status != status)
 		i++;
-	if (i < OUTCOME_COUNT && outcomes[i].text)
-		fprintf(stderr, "twr: %s\n", outcomes[i].text);
-	else
-		fprintf(stderr, "twr: %s%s%s\n", tw_status_text(status), *error->text ? ": " : "",
-			error->text);
+	return i;
+}
+
+int outcome_code(enum tw_status status)
+{
+	size_t i = outcome_find(status);
+
+	if (status == TW_OK)
+		return EXIT_DONE;
 	return i < OUTCOME_COUNT ? (int)outcomes[i].exit_code : EXIT_SYSTEM;
+}
+
+void outcome_say(enum tw_status status, const struct tw_redis_error *error)
+{
+	size_t i = outcome_find(status);
+
+	if (i < OUTCOME_COUNT && outcomes[i].text)
+		fprintf(stderr, "%s\n", outcomes[i].text);
+	else
+		fprintf(stderr, "%s%s%s\n", tw_status_text(status), *error->text ? ": " : "",
+			error->text);
+}
+
+int outcome(enum tw_status status, const struct tw_redis_error *error)
+{
+	if (status != TW_OK) {
+		fputs("twr: ", stderr);
+		outcome_say(status, error);
+	}
+	return outcome_code(status);
 }
 
 int outcome_of_call(struct tw_redis *redis, enum tw_status status)

@@ -16,6 +16,10 @@ enum exit_code {
 	EXIT_REFUSED = 77
 };
 
+/* The exit code of a status. */
+int outcome_code(enum tw_status status);
+/* Explains a status that isn't TW_OK on stderr: the rest of a line. */
+void outcome_say(enum tw_status status, const struct tw_redis_error *error);
 /* The exit code of a status, which is explained on stderr if it isn't TW_OK. */
 int outcome(enum tw_status status, const struct tw_redis_error *error);
 /* The same for a call's status, with the error that the redis kept. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base64.h"
 #include "when.h"
 
 static const char *const state_names[] = {
@@ -18,40 +19,12 @@ static const char *const state_names[] = {
 	[TW_REDIS_WAITING] = "waiting",
 	[TW_REDIS_DEAD] = "dead",
 };
-static const char *const missed_names[] = {
-	[TW_REDIS_MISSED_ONE] = "one",
-	[TW_REDIS_MISSED_SKIP] = "skip",
-	[TW_REDIS_MISSED_ALL] = "all",
-};
 static const char *const end_names[] = {
 	[TW_REDIS_END_DONE] = "done",         [TW_REDIS_END_RETRIED] = "retry",
 	[TW_REDIS_END_DEAD] = "dead",         [TW_REDIS_END_STALE] = "stale",
 	[TW_REDIS_END_RELEASED] = "released", [TW_REDIS_END_UNTOLD] = "untold",
 	[TW_REDIS_END_SNOOZED] = "snoozed",
 };
-
-static char *base64_write(const unsigned char *bytes, size_t size)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *text = malloc((size + 2) / 3 * 4 + 1);
-	char *at = text;
-
-	for (size_t i = 0; text && i < size; i += 3) {
-		size_t left = size - i;
-		unsigned group = (unsigned)bytes[i] << 16;
-
-		group |= left > 1 ? (unsigned)bytes[i + 1] << 8 : 0;
-		group |= left > 2 ? bytes[i + 2] : 0;
-		*at++ = digits[group >> 18];
-		*at++ = digits[group >> 12 & 63];
-		*at++ = left > 1 ? digits[group >> 6 & 63] : '=';
-		*at++ = left > 2 ? digits[group & 63] : '=';
-	}
-	if (text)
-		*at = '\0';
-	return text;
-}
 
 void json_set_bytes(json_t *object, const char *name, const void *bytes, size_t size)
 {
@@ -113,7 +86,7 @@ static json_t *task_json(const struct tw_redis_info *info)
 	json_object_set_new(object, "shard", json_integer(info->shard));
 	if (task->every) {
 		json_object_set_new(object, "every_ms", json_integer(task->every / TW_MILLISECOND));
-		json_object_set_new(object, "missed", json_string(missed_names[task->missed]));
+		json_object_set_new(object, "missed", json_string(missed_name(task->missed)));
 	}
 	if (info->token)
 		json_object_set_new(object, "token", json_integer((json_int_t)info->token));
@@ -186,7 +159,7 @@ void show_task(const struct tw_redis_info *info, bool json)
 	printf("%-9s %u of %u\n", "attempts", info->attempts, task->max_attempts);
 	if (task->every)
 		printf("%-9s %s, missed: %s\n", "every", duration_write(task->every, due),
-		       missed_names[task->missed]);
+		       missed_name(task->missed));
 	if (info->token)
 		printf("%-9s %" PRIu64 "\n", "token", info->token);
 	if (info->state == TW_REDIS_DEAD)

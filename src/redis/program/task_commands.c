@@ -31,9 +31,12 @@ static void show_due(const struct arguments *arguments, int64_t due_ms)
 int command_add(struct tw_redis *redis, struct arguments *arguments)
 {
 	char *body = NULL;
-	int exit_code = data_read(arguments, &body);
+	int exit_code;
 	int64_t due_ms;
 
+	if (arguments->file)
+		return command_add_file(redis, arguments);
+	exit_code = data_read(arguments, &body);
 	if (exit_code == EXIT_DONE && !arguments->task.url && !arguments->handler)
 		fputs("twr: no --callback: only a worker with a handler of its own can run this "
 		      "(--handler says that it is meant so)\n",

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Times and lengths of time as text. All times are UTC; no clock is read here. */
+/* Times, lengths of time and what becomes of missed ones, as text. All times are UTC; no clock is
+ * read here. */
 #ifndef TIMINGWHEEL_REDIS_PROGRAM_WHEN_H
 #define TIMINGWHEEL_REDIS_PROGRAM_WHEN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <timingwheel/timingwheel.h>
+#include <timingwheel/redis.h>
 
 enum { WHEN_SIZE = 32 };
 
@@ -22,5 +23,9 @@ const char *time_write(int64_t at_ms, char text[WHEN_SIZE]);
 
 /* "250 us", "12.3 ms", "4.56 s". Returns the text. */
 const char *duration_write(tw_duration duration, char text[WHEN_SIZE]);
+
+/* "one", "skip" or "all"; false: the text is none of them. */
+const char *missed_name(enum tw_redis_missed missed);
+bool missed_read(const char *text, enum tw_redis_missed *missed);
 
 #endif

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+/* Dead letters that come from elsewhere, and those that end by their age or number. */
+#include "support/fixture.h"
+
+#include <stdio.h>
+
+#include "script.h"
+
+#include "support/program.h"
+#include "support/runs.h"
+#include "support/wait.h"
+
+/* A letter for a handler, with a body. */
+static struct tw_redis_info letter_of(const char *key, int64_t died_ms)
+{
+	return (struct tw_redis_info){.task = {.key = key,
+					       .key_size = strlen(key),
+					       .max_attempts = 5,
+					       .body = "the body",
+					       .body_size = 8},
+				      .due_ms = died_ms,
+				      .attempts = 3,
+				      .reason = "its reason"};
+}
+
+static enum tw_status add_letter(struct tw_redis *redis, const char *key, int64_t died_ms,
+				 enum tw_redis_mode mode)
+{
+	struct tw_redis_info letter = letter_of(key, died_ms);
+
+	letter.task.mode = mode;
+	return tw_redis_dead_add(redis, &letter);
+}
+
+static int64_t indexed(struct fixture *fixture, const char *key)
+{
+	return redis_server_number(&fixture->server, "ZCARD {tw/%s/%u}died", fixture->name_space,
+				   tw_redis_shard(fixture->redis, key, strlen(key)));
+}
+
+static void letter_that_is_put_there_is_all_that_it_was(void **state)
+{
+	struct fixture *fixture = *state;
+	struct found found;
+
+	assert_ok(fixture->redis, add_letter(fixture->redis, "a", 1234567, TW_REDIS_ANY));
+	found = find_dead(fixture->redis, "a");
+	assert_int_equal(found.state, TW_REDIS_DEAD);
+	assert_int_equal(found.due_ms, 1234567);
+	assert_int_equal(found.attempts, 3);
+	assert_int_equal(found.max_attempts, 5);
+	assert_string_equal(found.reason, "its reason");
+	assert_string_equal(found.body, "the body");
+	assert_int_equal(indexed(fixture, "a"), 1);
+	assert_ok(fixture->redis, tw_redis_dead_retry(fixture->redis, "a", 1));
+	assert_string_equal(find_task(fixture->redis, "a").body, "the body");
+	assert_int_equal(indexed(fixture, "a"), 0);
+}
+
+static void letter_of_a_failed_task_is_in_the_order_of_deaths(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
+
+	assert_ok(fixture->redis,
+		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "for good", NULL));
+	tw_redis_batch_free(batch);
+	assert_int_equal(indexed(fixture, "a"), 1);
+	assert_int_equal(redis_server_number(&fixture->server, "ZSCORE {tw/%s/%u}died a",
+					     fixture->name_space,
+					     tw_redis_shard(fixture->redis, "a", 1)),
+			 find_dead(fixture->redis, "a").due_ms);
+}
+
+static void letter_is_put_there_as_its_mode_says(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis *redis = fixture->redis;
+
+	assert_int_equal(add_letter(redis, "a", 1, TW_REDIS_REPLACE), TW_NOT_FOUND);
+	assert_ok(redis, add_letter(redis, "a", 1, TW_REDIS_NEW));
+	assert_int_equal(add_letter(redis, "a", 2, TW_REDIS_NEW), TW_EXISTS);
+	assert_int_equal(find_dead(redis, "a").due_ms, 1);
+	assert_ok(redis, add_letter(redis, "a", 3, TW_REDIS_REPLACE));
+	assert_int_equal(find_dead(redis, "a").due_ms, 3);
+	assert_ok(redis, add_letter(redis, "a", 4, TW_REDIS_ANY));
+	assert_int_equal(find_dead(redis, "a").due_ms, 4);
+	assert_int_equal(stats_of(redis).dead, 1);
+	assert_ok(redis, tw_redis_dead_drop(redis, "a", 1));
+	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
+}
+
+static void letter_that_is_none_is_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis *redis = fixture->redis;
+	struct tw_redis_info letter = letter_of("a", 1);
+	char reason[TW_REDIS_REASON_MAX + 20];
+
+	assert_int_equal(tw_redis_dead_add(redis, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_dead_add(NULL, &letter), TW_INVALID);
+	assert_int_equal(add_letter(redis, "", 1, TW_REDIS_ANY), TW_INVALID);
+	assert_int_equal(add_letter(redis, "a", -1, TW_REDIS_ANY), TW_INVALID);
+	assert_int_equal(add_letter(redis, "a", INT64_MAX, TW_REDIS_ANY), TW_INVALID);
+	letter.task.url = "ftp://127.0.0.1/";
+	assert_int_equal(tw_redis_dead_add(redis, &letter), TW_REDIS_BAD_DATA);
+	assert_int_equal(stats_of(redis).dead, 0);
+	letter = letter_of("a", 0);
+	memset(reason, 'r', sizeof(reason));
+	reason[sizeof(reason) - 1] = '\0';
+	letter.reason = reason;
+	assert_ok(redis, tw_redis_dead_add(redis, &letter));
+	assert_int_equal(strlen(find_dead(redis, "a").reason), TW_REDIS_REASON_MAX);
+	letter.reason = NULL;
+	assert_ok(redis, tw_redis_dead_add(redis, &letter));
+	assert_string_equal(find_dead(redis, "a").reason, "");
+	assert_string_equal(find_dead(redis, "a").body, "the body");
+}
+
+/* Writes a key of the shard, another one for each number. */
+static void key_of_shard(const struct tw_redis *redis, unsigned shard, int number,
+			 char key[KEY_SIZE])
+{
+	for (int i = 0; i == 0 || tw_redis_shard(redis, key, strlen(key)) != shard; i++)
+		snprintf(key, KEY_SIZE, "letter-%d-%d", number, i);
+}
+
+/* Adds letters to the shard that died so many milliseconds after 1970, the first of them last. */
+static void add_letters(struct fixture *fixture, unsigned shard, int count)
+{
+	char key[KEY_SIZE];
+
+	for (int i = count; i > 0; i--) {
+		key_of_shard(fixture->redis, shard, i, key);
+		assert_ok(fixture->redis, add_letter(fixture->redis, key, i, TW_REDIS_ANY));
+	}
+}
+
+/* The letters that are there are those that died from `first` to `last`. */
+static void assert_letters(struct fixture *fixture, unsigned shard, int first, int last)
+{
+	char key[KEY_SIZE];
+
+	assert_int_equal(stats_of(fixture->redis).dead, last - first + 1);
+	for (int i = first; i <= last; i++) {
+		key_of_shard(fixture->redis, shard, i, key);
+		assert_int_equal(find_dead(fixture->redis, key).due_ms, i);
+	}
+}
+
+static struct runs runs;
+
+static int open_all(void **state)
+{
+	runs_init(&runs, 100);
+	return fixture_open(state);
+}
+
+static int close_all(void **state)
+{
+	runs_free(&runs);
+	return fixture_close(state);
+}
+
+static struct tw_redis_worker *start(struct fixture *fixture,
+				     struct tw_redis_worker_options options)
+{
+	runs_attach(&runs, &options);
+	return worker_start(&fixture->options, &options);
+}
+
+static uint64_t swept(struct tw_redis_worker *worker)
+{
+	struct tw_redis_worker_stats stats;
+
+	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+	return stats.swept;
+}
+
+/* Eight are two in each of the four shards. */
+static void oldest_letters_go_if_there_are_too_many_in_a_shard(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	char key[KEY_SIZE];
+
+	add_letters(fixture, 1, 5);
+	add_letters(fixture, 2, 1);
+	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 8});
+	WAIT_UNTIL(swept(worker) == 3);
+	key_of_shard(fixture->redis, 2, 1, key);
+	assert_ok(fixture->redis, tw_redis_dead_drop(fixture->redis, key, strlen(key)));
+	assert_letters(fixture, 1, 4, 5);
+	worker_stop(worker);
+}
+
+static void share_of_a_shard_is_rounded_up(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+
+	add_letters(fixture, 3, 5);
+	/* None of them any more, and it does not count as one that went. */
+	redis_server_number(&fixture->server, "ZADD {tw/%s/3}died 0 gone", fixture->name_space);
+	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 9});
+	WAIT_UNTIL(swept(worker) == 2);
+	assert_letters(fixture, 3, 3, 5);
+	worker_stop(worker);
+}
+
+static void letters_that_are_too_old_go(void **state)
+{
+	enum { MINUTE_MS = 60 * 1000 };
+	struct fixture *fixture = *state;
+	int64_t now = redis_server_now(&fixture->server);
+	struct tw_redis_worker *worker;
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < 12; i++) {
+		number_key(key, i);
+		/* Half an hour old, an hour and a half, ... */
+		assert_ok(fixture->redis,
+			  add_letter(fixture->redis, key, now - (i * 60 + 30) * MINUTE_MS,
+				     TW_REDIS_ANY));
+	}
+	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_age = 3 * TW_HOUR});
+	WAIT_UNTIL(swept(worker) == 9);
+	assert_int_equal(stats_of(fixture->redis).dead, 3);
+	for (int i = 0; i < 3; i++) {
+		number_key(key, i);
+		assert_int_equal(find_dead(fixture->redis, key).status, TW_OK);
+	}
+	worker_stop(worker);
+}
+
+/* As those are that claim.lua makes. So many that Redis does not list them in one piece. */
+static void letters_that_are_in_no_order_yet_are_swept_in_it(void **state)
+{
+	enum { COUNT = 700 };
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+
+	add_letters(fixture, 0, COUNT);
+	redis_server_number(&fixture->server, "DEL {tw/%s/0}died", fixture->name_space);
+	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 4 * 12});
+	WAIT_UNTIL(swept(worker) == COUNT - 12);
+	assert_letters(fixture, 0, COUNT - 11, COUNT);
+	assert_int_equal(
+		redis_server_number(&fixture->server, "ZCARD {tw/%s/0}died", fixture->name_space),
+		12);
+	worker_stop(worker);
+}
+
+static void letter_that_died_again_counts_from_then(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	char key[KEY_SIZE];
+
+	add_letters(fixture, 1, 4);
+	key_of_shard(fixture->redis, 1, 1, key);
+	/* The order of deaths does not know it, and has a key besides that is none any more. */
+	redis_server_number(&fixture->server, "HSET {tw/%s/1}dead %s %s", fixture->name_space, key,
+			    "9:1:0:5 0\n");
+	redis_server_number(&fixture->server, "ZADD {tw/%s/1}died 0 gone", fixture->name_space);
+	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 8});
+	WAIT_UNTIL(swept(worker) == 2);
+	assert_int_equal(stats_of(fixture->redis).dead, 2);
+	assert_int_equal(find_dead(fixture->redis, key).due_ms, 9);
+	key_of_shard(fixture->redis, 1, 4, key);
+	assert_int_equal(find_dead(fixture->redis, key).due_ms, 4);
+	WAIT_UNTIL(redis_server_number(&fixture->server, "ZCARD {tw/%s/1}died",
+				       fixture->name_space) == 2);
+	worker_stop(worker);
+}
+
+static void letter_that_is_not_ours_goes_first(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+
+	add_letters(fixture, 1, 2);
+	redis_server_number(&fixture->server, "HSET {tw/%s/1}dead other nonsense",
+			    fixture->name_space);
+	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 8});
+	WAIT_UNTIL(swept(worker) == 1);
+	assert_letters(fixture, 1, 1, 2);
+	worker_stop(worker);
+}
+
+/* Without a wait for the next minute. */
+static void worker_that_makes_letters_keeps_to_their_number(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	char key[KEY_SIZE];
+
+	runs.outcome = TW_REDIS_KILL;
+	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 4});
+	for (int i = 0; i < 10; i++) {
+		key_of_shard(fixture->redis, 2, i, key);
+		add_task(fixture->redis, key, 0);
+		WAIT_UNTIL(ends_count(&runs) == (size_t)i + 1);
+	}
+	WAIT_UNTIL(swept(worker) == 9);
+	assert_int_equal(stats_of(fixture->redis).dead, 1);
+	assert_int_equal(find_dead(fixture->redis, key).status, TW_OK);
+	worker_stop(worker);
+}
+
+static void letters_of_workers_that_died_are_swept_too(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	char key[KEY_SIZE];
+
+	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 4});
+	for (int i = 0; i < 3; i++) {
+		struct tw_redis_task task = {.key = key, .delay = TW_HOUR, .max_attempts = 1};
+
+		key_of_shard(fixture->redis, 2, i, key);
+		task.key_size = strlen(key);
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+		redis_server_number(&fixture->server, "HSET {tw/%s/2}run %s 1:7",
+				    fixture->name_space, key);
+		redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, key,
+				     -1);
+	}
+	/* So that the worker looks there at once. */
+	key_of_shard(fixture->redis, 2, 3, key);
+	add_task(fixture->redis, key, 0);
+	WAIT_UNTIL(swept(worker) == 2);
+	assert_int_equal(stats_of(fixture->redis).dead, 1);
+	worker_stop(worker);
+}
+
+static void letters_stay_if_nobody_ends_them(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+
+	add_letters(fixture, 1, 5);
+	worker = start(fixture, (struct tw_redis_worker_options){0});
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_int_equal(swept(worker), 0);
+	assert_letters(fixture, 1, 1, 5);
+	worker_stop(worker);
+}
+
+static redisReply *sweep(struct fixture *fixture, const char *limits)
+{
+	return redis_server_ask(&fixture->server, limits, script_dead_sweep.digest,
+				fixture->name_space, fixture->name_space, fixture->name_space,
+				fixture->name_space, fixture->name_space, fixture->name_space);
+}
+#define SWEEP                                                                                \
+	"EVALSHA %s 6 {tw/%s/0}due {tw/%s/0}body {tw/%s/0}run {tw/%s/0}token {tw/%s/0}dead " \
+	"{tw/%s/0}died "
+
+static void sweep_is_done_in_steps(void **state)
+{
+	struct fixture *fixture = *state;
+	redisReply *reply;
+
+	freeReplyObject(
+		redis_server_ask(&fixture->server, "SCRIPT LOAD %s", script_dead_sweep.text));
+	add_letters(fixture, 0, 230);
+	for (int i = 0; i < 3; i++) {
+		reply = sweep(fixture, SWEEP "-1 5 0");
+		assert_int_equal(reply->element[0]->integer, i < 2 ? 100 : 25);
+		assert_int_equal(reply->element[1]->integer, i < 2);
+		freeReplyObject(reply);
+	}
+	assert_letters(fixture, 0, 226, 230);
+	reply = sweep(fixture, SWEEP "60000 -1 0");
+	assert_int_equal(reply->element[0]->integer, 5);
+	freeReplyObject(reply);
+	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
+}
+
+static void limits_out_of_range_are_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker_options options = {.dead_max_age = -1};
+	struct tw_redis_worker *worker;
+
+	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, &options, NULL),
+			 TW_INVALID);
+	options.dead_max_age = TW_REDIS_DELAY_MAX + 1;
+	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, &options, NULL),
+			 TW_INVALID);
+}
+
+static void worker_of_twr_ends_letters(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct program_environment environment = {.url = fixture->server.url,
+							.name_space = fixture->name_space};
+	struct program program;
+
+	add_letters(fixture, 1, 5);
+	program_start(&program, &environment,
+		      ARGUMENTS("worker", "--shards=4", "--dead-max-count", "8"));
+	WAIT_UNTIL(stats_of(fixture->redis).dead == 2);
+	program_end(&program);
+	program_start(&program, &environment,
+		      ARGUMENTS("worker", "--shards=4", "--dead-max-age", "30d"));
+	WAIT_UNTIL(stats_of(fixture->redis).dead == 0);
+	program_end(&program);
+	assert_int_equal(
+		program_run(&program, &environment, ARGUMENTS("worker", "--dead-max-count", "0")),
+		2);
+	program_end(&program);
+}
+
+#define WORKER_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(letter_that_is_put_there_is_all_that_it_was),
+		FIXTURE_TEST(letter_of_a_failed_task_is_in_the_order_of_deaths),
+		FIXTURE_TEST(letter_is_put_there_as_its_mode_says),
+		FIXTURE_TEST(letter_that_is_none_is_refused),
+		WORKER_TEST(oldest_letters_go_if_there_are_too_many_in_a_shard),
+		WORKER_TEST(share_of_a_shard_is_rounded_up),
+		WORKER_TEST(letters_that_are_too_old_go),
+		WORKER_TEST(letters_that_are_in_no_order_yet_are_swept_in_it),
+		WORKER_TEST(letter_that_died_again_counts_from_then),
+		WORKER_TEST(letter_that_is_not_ours_goes_first),
+		WORKER_TEST(worker_that_makes_letters_keeps_to_their_number),
+		WORKER_TEST(letters_of_workers_that_died_are_swept_too),
+		WORKER_TEST(letters_stay_if_nobody_ends_them),
+		WORKER_TEST(sweep_is_done_in_steps),
+		WORKER_TEST(limits_out_of_range_are_refused),
+		WORKER_TEST(worker_of_twr_ends_letters),
+	};
+
+	return FIXTURE_RUN(tests);
+}

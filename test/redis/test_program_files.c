@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: MIT */
+/* twr add --file: what a line may be, what is refused, and that it is the inverse of the lists. */
+#include "support/fixture.h"
+
+#include <pty.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "support/program.h"
+#include "support/proxy.h"
+
+static struct program_environment environment;
+static struct program program; /* the last that `twr` ran */
+static char path[320];         /* of the file that the test writes */
+
+static int open_all(void **state)
+{
+	struct fixture *fixture;
+	int result = fixture_open(state);
+
+	fixture = *state;
+	environment = (struct program_environment){.url = fixture->server.url,
+						   .name_space = fixture->name_space};
+	snprintf(path, sizeof(path), "%s/lines", fixture->server.folder);
+	program = (struct program){.output = -1};
+	return result;
+}
+
+static int close_all(void **state)
+{
+	program_end(&program);
+	return fixture_close(state);
+}
+
+/* Runs it to its end and answers its exit code; what it said is kept until the next. */
+static int twr(const char *const *arguments)
+{
+	/* As many as the fixture has. */
+	const char *words[32] = {"--shards=4"};
+	size_t count = 1;
+
+	program_end(&program);
+	for (; *arguments && count < 31; arguments++)
+		words[count++] = *arguments;
+	return program_run(&program, &environment, words);
+}
+#define TWR(...) twr(ARGUMENTS(__VA_ARGS__))
+
+static bool said(const char *text)
+{
+	return strstr(program_text(&program), text);
+}
+
+static void file_write(const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static FILE *file_open(void)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	return file;
+}
+
+static json_t *task_json(const char *key)
+{
+	json_t *object;
+
+	assert_int_equal(TWR("get", key, "--json"), 0);
+	object = json_loads(program_text(&program), JSON_DISABLE_EOF_CHECK, NULL);
+	assert_non_null(object);
+	return object;
+}
+
+static void lines_become_tasks(void **state)
+{
+	struct fixture *fixture = *state;
+	struct found found;
+	json_t *object;
+
+	file_write("{\"key\":\"a\",\"in\":\"1h\",\"callback\":\"http://shop.example/\","
+		   "\"method\":\"PUT\",\"headers\":[\"X-Shop: 7\"],\"body\":\"[1]\","
+		   "\"max_attempts\":3}\r\n"
+		   "\n"
+		   "  {\"key_base64\": \"Yg==\", \"due\": \"2070-01-01T00:00:00.5Z\", "
+		   "\"body_base64\": \"/+8=\"}\n"
+		   "{\"key\":\"c\",\"due_ms\":3155760000123,"
+		   "\"due\":\"1971-01-01T00:00:00Z\"}\n"
+		   "{\"key\":\"d\"}");
+	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_string_equal(program_text(&program), "4 added, 0 refused\n");
+	found = find_task(fixture->redis, "a");
+	assert_in_range(found.due_ms - found.now_ms, 3500 * 1000, 3600 * 1000);
+	assert_int_equal(found.max_attempts, 3);
+	assert_string_equal(found.body, "[1]");
+	found = find_task(fixture->redis, "b");
+	assert_int_equal(found.due_ms, INT64_C(3155760000500));
+	assert_int_equal(found.body_size, 2);
+	assert_memory_equal(found.body, "\xff\xef", 2);
+	assert_int_equal(find_task(fixture->redis, "c").due_ms, INT64_C(3155760000123));
+	assert_true(find_task(fixture->redis, "d").due_ms <= redis_server_now(&fixture->server));
+	object = task_json("a");
+	assert_string_equal(json_string_value(json_object_get(object, "method")), "PUT");
+	assert_string_equal(json_string_value(json_object_get(object, "callback")),
+			    "http://shop.example/");
+	assert_string_equal(
+		json_string_value(json_array_get(json_object_get(object, "headers"), 0)),
+		"X-Shop: 7");
+	json_decref(object);
+}
+
+static void lines_come_from_standard_input(void **state)
+{
+	struct fixture *fixture = *state;
+
+	file_write("{\"key\":\"a\",\"in\":\"1h\"}\n");
+	assert_non_null(freopen(path, "r", stdin));
+	assert_int_equal(TWR("add", "--file", "-", "--json"), 0);
+	assert_string_equal(program_text(&program), "{\"added\":1,\"refused\":0}\n");
+	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+}
+
+/* What a line is refused for; the library's own reasons last. */
+static const char *const bad_lines[][2] = {
+	{"nonsense", "it is not JSON"},
+	{"{\"key\":\"a\"", "it is not JSON"},
+	{"{\"key\":\"a\"} {\"key\":\"b\"}", "it is not JSON"},
+	{"[1]", "it is not a JSON object"},
+	{"{}", "it has no key"},
+	{"{\"key\":\"a\",\"key\":\"b\"}", "a field stands there twice"},
+	{"{\"key\":\"a\",\"key_base64\":\"YQ==\"}", "\"key\" and \"key_base64\""},
+	{"{\"key\":\"a\",\"body\":\"a\",\"body_base64\":\"YQ==\"}", "\"body\" and \"body_base64\""},
+	{"{\"key\":\"a\",\"in\":\"1s\",\"due_ms\":1}", "\"in\" and \"due_ms\""},
+	{"{\"key\":\"a\",\"in\":\"1s\",\"due\":\"7\"}", "\"in\" and \"due\""},
+	{"{\"key\":\"\"}", "\"key\" is not a text of 1 to 1024 bytes"},
+	{"{\"key\":7}", "\"key\" is not a text"},
+	{"{\"key_base64\":\"\"}", "\"key_base64\" is not 1 to 1024 bytes"},
+	{"{\"key_base64\":\"YQ=\"}", "\"key_base64\" is not"},
+	{"{\"key_base64\":\"YR==\"}", "\"key_base64\" is not"},
+	{"{\"key_base64\":\"Y===\"}", "\"key_base64\" is not"},
+	{"{\"key_base64\":\"YQ==YQ==\"}", "\"key_base64\" is not"},
+	{"{\"key_base64\":\"Y Q=\"}", "\"key_base64\" is not"},
+	{"{\"key\":\"a\",\"bdoy\":\"a\"}", "there is no field \"bdoy\""},
+	{"{\"key\":\"a\",\"\\u001b[0m\":1}", "there is no field \"%1B[0m\""},
+	{"{\"key\":\"a\",\"body\":{}}", "\"body\" is not a text"},
+	{"{\"key\":\"a\",\"body_base64\":\"YWI\"}", "\"body_base64\" is not"},
+	{"{\"key\":\"a\",\"due_ms\":\"1\"}", "\"due_ms\" is not"},
+	{"{\"key\":\"a\",\"due_ms\":1.5}", "\"due_ms\" is not"},
+	{"{\"key\":\"a\",\"due_ms\":-1}", "\"due_ms\" is not"},
+	{"{\"key\":\"a\",\"due_ms\":9223372036854775807}", "\"due_ms\" is not"},
+	{"{\"key\":\"a\",\"due\":\"2031-04-31T12:00:00Z\"}", "\"due\" is not a time"},
+	{"{\"key\":\"a\",\"due\":\"99999999999\"}", "\"due\" is not a time"},
+	{"{\"key\":\"a\",\"in\":\"-5\"}", "\"in\" is not"},
+	{"{\"key\":\"a\",\"in\":90}", "\"in\" is not"},
+	{"{\"key\":\"a\",\"in\":\"40000d\"}", "\"in\" is not"},
+	{"{\"key\":\"a\",\"max_attempts\":0}", "\"max_attempts\" is not"},
+	{"{\"key\":\"a\",\"max_attempts\":1000001}", "\"max_attempts\" is not"},
+	{"{\"key\":\"a\",\"callback\":\"http://a/\",\"method\":\"put\"}", "\"method\" is not"},
+	{"{\"key\":\"a\",\"callback\":\"http://a/\\u0000\"}", "\"callback\" is not"},
+	{"{\"key\":\"a\",\"callback\":\"http://a/\",\"headers\":\"X: y\"}", "\"headers\" is not"},
+	{"{\"key\":\"a\",\"callback\":\"http://a/\",\"headers\":[1]}", "\"headers\" is not"},
+	{"{\"key\":\"a\",\"state\":\"undead\"}", "\"state\" is not"},
+	{"{\"key\":\"a\",\"state\":\"dead\"}", "when it died"},
+	{"{\"key\":\"a\",\"state\":\"dead\",\"due_ms\":1,\"attempts\":-1}", "\"attempts\" is not"},
+	{"{\"key\":\"a\",\"state\":\"dead\",\"due_ms\":1,\"callback\":\"ftp://a/\"}",
+	 "a callback is http:// or https://"},
+	{"{\"key\":\"a\",\"callback\":\"ftp://a/\"}", "a callback is http:// or https://"},
+	{"{\"key\":\"a\",\"callback\":\"http:///\"}", "the URL has no host"},
+	{"{\"key\":\"a\",\"headers\":[\"X: y\"]}", "headers without a callback"},
+	{"{\"key\":\"a\",\"callback\":\"http://a/\",\"headers\":[\"Tw-Key: y\"]}",
+	 "the header Tw-Key is set by the worker"},
+};
+enum { BAD_LINES = sizeof(bad_lines) / sizeof(bad_lines[0]) };
+
+static void bad_lines_are_told_by_number_and_the_others_go_in(void **state)
+{
+	struct fixture *fixture = *state;
+	FILE *file = file_open();
+	char expected[160];
+
+	for (int i = 0; i < BAD_LINES; i++)
+		fprintf(file, "%s\n{\"key\":\"good-%d\",\"in\":\"1h\"}\n", bad_lines[i][0], i);
+	fclose(file);
+	assert_int_equal(TWR("add", "--file", path), 65);
+	for (int i = 0; i < BAD_LINES; i++) {
+		const char *line;
+
+		snprintf(expected, sizeof(expected), "twr: line %d: ", 2 * i + 1);
+		line = strstr(program_text(&program), expected);
+		assert_non_null(line);
+		if (!memmem(line, strcspn(line, "\n"), bad_lines[i][1], strlen(bad_lines[i][1])))
+			fail_msg("%s: %.*s", bad_lines[i][0], (int)strcspn(line, "\n"), line);
+	}
+	snprintf(expected, sizeof(expected), "%d added, %d refused\n", BAD_LINES, BAD_LINES);
+	assert_true(said(expected));
+	assert_int_equal(stats_of(fixture->redis).tasks, BAD_LINES);
+	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
+}
+
+static void line_that_is_too_long_is_refused_and_the_next_goes_in(void **state)
+{
+	struct fixture *fixture = *state;
+	FILE *file = file_open();
+	struct tw_redis_stats stats;
+
+	/* The longest body, as long as JSON can write it, and one longer. */
+	fputs("{\"key\":\"most\",\"in\":\"1h\",\"body\":\"", file);
+	for (size_t i = 0; i < TW_REDIS_BODY_MAX; i++)
+		fputs("\\u0000", file);
+	fputs("\"}\n{\"key\":\"more\",\"in\":\"1h\",\"body\":\"", file);
+	for (size_t i = 0; i <= TW_REDIS_BODY_MAX; i++)
+		fputs("\\u0000", file);
+	fputs("\"}\n{\"key\":\"long\",\"body\":\"", file);
+	for (int i = 0; i < 3 * 1024 * 1024; i++)
+		putc('x', file);
+	fputs("\"}\n{\"key\":\"next\",\"in\":\"1h\"}\n", file);
+	fclose(file);
+	assert_int_equal(TWR("add", "--file", path), 65);
+	assert_true(said("twr: line 2: ") && said("the body is larger than 262144 bytes"));
+	assert_true(said("twr: line 3: it is longer than 2097152 bytes"));
+	assert_true(said("2 added, 2 refused"));
+	assert_int_equal(find_task(fixture->redis, "most").body_size, TW_REDIS_BODY_MAX);
+	assert_int_equal(find_task(fixture->redis, "next").status, TW_OK);
+	stats = stats_of(fixture->redis);
+	assert_int_equal(stats.tasks, 2);
+}
+
+static int64_t script_calls(struct fixture *fixture)
+{
+	redisReply *reply = redis_server_ask(&fixture->server, "INFO commandstats");
+	const char *at = strstr(reply->str, "cmdstat_evalsha:calls=");
+	int64_t calls = at ? atoll(at + strlen("cmdstat_evalsha:calls=")) : 0;
+
+	freeReplyObject(reply);
+	return calls;
+}
+
+static void many_lines_share_a_few_calls(void **state)
+{
+	enum { COUNT = 2000 };
+	struct fixture *fixture = *state;
+	FILE *file = file_open();
+	int64_t before = script_calls(fixture);
+
+	for (int i = 0; i < COUNT; i++)
+		fprintf(file, "{\"key\":\"task-%d\",\"in\":\"1h\"}\n", i);
+	fclose(file);
+	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_true(said("2000 added, 0 refused"));
+	assert_int_equal(stats_of(fixture->redis).tasks, COUNT);
+	/* Those of 256, a script that was not known, and the look at the server. */
+	assert_in_range(script_calls(fixture) - before, 1, 16);
+}
+
+/* 100 MB of tasks; run before the others, for it is the largest child that is measured. */
+static void memory_is_bounded_whatever_the_file_has(void **state)
+{
+	enum { COUNT = 500, BODY = 200 * 1024 };
+	struct fixture *fixture = *state;
+	FILE *file = file_open();
+	struct rusage usage;
+
+	for (int i = 0; i < COUNT; i++) {
+		fprintf(file, "{\"key\":\"task-%d\",\"in\":\"1h\",\"body\":\"", i % 7);
+		for (int k = 0; k < BODY / 16; k++)
+			fputs("0123456789abcdef", file);
+		fputs("\"}\n", file);
+	}
+	fclose(file);
+	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_int_equal(stats_of(fixture->redis).tasks, 7);
+	assert_int_equal(getrusage(RUSAGE_CHILDREN, &usage), 0);
+	if (!TEST_HAS_SANITIZER)
+		assert_in_range(usage.ru_maxrss, 1, 48 * 1024);
+}
+
+static void modes_are_for_all_lines(void **state)
+{
+	struct fixture *fixture = *state;
+
+	add_task(fixture->redis, "there", TW_HOUR);
+	file_write("{\"key\":\"there\",\"in\":\"2h\",\"body\":\"x\"}\n"
+		   "{\"key\":\"new\",\"in\":\"2h\"}\n"
+		   "{\"key\":\"new\",\"state\":\"dead\",\"due_ms\":5}\n");
+	assert_int_equal(TWR("add", "--file", path, "--new"), 1);
+	assert_true(said("twr: line 1: a task has that key\n"));
+	assert_true(said("2 added, 1 refused"));
+	assert_int_equal(find_task(fixture->redis, "there").body_size, 0);
+	assert_int_equal(find_dead(fixture->redis, "new").due_ms, 5);
+	assert_ok(fixture->redis, tw_redis_dead_drop(fixture->redis, "new", 3));
+	assert_int_equal(cancel_task(fixture->redis, "new"), TW_OK);
+	assert_int_equal(TWR("add", "--file", path, "--replace"), 1);
+	assert_true(said("twr: line 2: there is no such task\n"));
+	assert_true(said("twr: line 3: there is no such task\n"));
+	assert_true(said("1 added, 2 refused"));
+	assert_int_equal(find_task(fixture->redis, "there").body_size, 1);
+	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+}
+
+static void wrong_usage_of_files_is_told(void **state)
+{
+	(void)state;
+	file_write("{\"key\":\"a\"}\n");
+	assert_int_equal(TWR("add", "--file", path, "a"), 2);
+	assert_int_equal(TWR("add", "--file", path, "--key", "a"), 2);
+	assert_int_equal(TWR("add", "--file", path, "--in", "1h"), 2);
+	assert_true(said("--in and --file"));
+	assert_int_equal(TWR("add", "--file", path, "--callback", "http://a/"), 2);
+	assert_int_equal(TWR("add", "--file", path, "--data", "1"), 2);
+	assert_int_equal(TWR("add", "--file", path, "--handler"), 2);
+	assert_int_equal(TWR("move", "--file", path, "--in", "1h"), 2);
+	assert_int_equal(TWR("add", "--file"), 2);
+	assert_int_equal(TWR("add", "--file", "/no/such/file"), 65);
+	assert_true(said("/no/such/file: No such file"));
+	/* A folder can be opened, and not read. */
+	assert_int_equal(TWR("add", "--file", "/"), 65);
+	assert_true(said("/ can't be read: Is a directory") && said("0 added, 0 refused"));
+}
+
+static void lost_reply_ends_it_and_tells_the_line(void **state)
+{
+	struct fixture *fixture = *state;
+	struct proxy proxy;
+	FILE *file = file_open();
+
+	for (int i = 0; i < 300; i++)
+		fprintf(file, "{\"key\":\"task-%d\",\"in\":\"1h\"}\n", i);
+	fputs("{\"key\":\"the-lost-one\",\"in\":\"1h\"}\n", file);
+	fclose(file);
+	proxy_start(&proxy, fixture->server.port);
+	environment.url = proxy.url;
+	/* The script is known by then. */
+	add_task(fixture->redis, "first", TW_HOUR);
+	proxy_lose_reply(&proxy, "the-lost-one");
+	assert_int_equal(TWR("add", "--file", path), 75);
+	assert_true(said("twr: line 257 and what follows is to be added again\n"));
+	assert_true(said("256 added, 0 refused"));
+	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_int_equal(stats_of(fixture->redis).tasks, 302);
+	proxy_stop(&proxy);
+}
+
+/* Adds tasks with all that a task can have, and dead letters. */
+static void add_everything(struct fixture *fixture)
+{
+	static const char *const headers[] = {"X-Shop: s\xc3\xbc\xc3\x9f", "Empty:"};
+	static const struct tw_redis_task tasks[] = {
+		{.key = "plain", .key_size = 5, .at_ms = INT64_C(3155760000123)},
+		{.key = "a\0b\xff", .key_size = 4, .at_ms = INT64_C(3155760000124)},
+		{.key = "n\0ul", .key_size = 4, .at_ms = INT64_C(253402300799999)},
+		{.key = "\xc3\xbc \"\\%",
+		 .key_size = 6,
+		 .body = "\0\x80",
+		 .body_size = 2,
+		 .at_ms = INT64_C(3155760000125)},
+		{.key = "text",
+		 .key_size = 4,
+		 .body = "a\0\n\xc3\xbc",
+		 .body_size = 5,
+		 .max_attempts = 1000000,
+		 .at_ms = INT64_C(3155760000126)},
+		{.key = "call",
+		 .key_size = 4,
+		 .url = "http://shop.example:81/a?b=\xc3\xbc#c",
+		 .method = TW_REDIS_PATCH,
+		 .headers = headers,
+		 .header_count = 2,
+		 .body = "{}",
+		 .body_size = 2,
+		 .at_ms = INT64_C(3155760000127)},
+		{.key = "head",
+		 .key_size = 4,
+		 .url = "https://[::1]/",
+		 .method = TW_REDIS_HEAD,
+		 .at_ms = INT64_C(3155760000128)},
+	};
+	const char *const reason = "odd\x80 reason";
+
+	for (size_t i = 0; i < sizeof(tasks) / sizeof(tasks[0]); i++) {
+		struct tw_redis_info letter = {.task = tasks[i],
+					       .due_ms = 1000 + (int64_t)i,
+					       .attempts = (unsigned)i,
+					       .reason = i ? reason + i % 4 : ""};
+
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &tasks[i], NULL));
+		assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &letter));
+	}
+}
+
+/* The lines of both lists, as an array, without what is of the moment; the caller's. */
+static json_t *lists_json(void)
+{
+	json_t *lines = json_array();
+
+	for (int dead = 0; dead < 2; dead++) {
+		assert_int_equal(dead ? TWR("dead", "list", "--json") : TWR("list", "--json"), 0);
+		for (const char *at = program_text(&program); *at; at = strchr(at, '\n') + 1) {
+			json_t *line =
+				json_loads(at, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, NULL);
+
+			assert_non_null(line);
+			assert_int_equal(json_object_del(line, "now_ms"), 0);
+			json_array_append_new(lines, line);
+		}
+	}
+	return lines;
+}
+
+/* Writes what `twr` said to the end of the file. */
+static void said_write(const char *mode)
+{
+	FILE *file = fopen(path, mode);
+
+	assert_non_null(file);
+	fputs(program_text(&program), file);
+	fclose(file);
+}
+
+/* Dead letters come in no order. */
+static void assert_same_lines(const json_t *before, const json_t *after)
+{
+	size_t count = json_array_size(before);
+
+	assert_int_equal(json_array_size(after), count);
+	for (size_t i = 0; i < count; i++) {
+		const json_t *line = json_array_get(before, i);
+		size_t met = 0;
+
+		for (size_t k = 0; k < count; k++)
+			met += (size_t)json_equal(line, json_array_get(after, k));
+		if (met != 1)
+			fail_msg("%s is not in\n%s", json_dumps(line, 0), json_dumps(after, 0));
+	}
+}
+
+static void lists_are_a_backup(void **state)
+{
+	struct fixture *fixture = *state;
+	json_t *before;
+	json_t *after;
+
+	add_everything(fixture);
+	before = lists_json();
+	assert_int_equal(json_array_size(before), 14);
+	assert_int_equal(TWR("list", "--json"), 0);
+	said_write("w");
+	assert_int_equal(TWR("dead", "list", "--json"), 0);
+	said_write("a");
+	environment.name_space = "the-copy";
+	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_true(said("14 added, 0 refused"));
+	after = lists_json();
+	assert_same_lines(before, after);
+	json_decref(before);
+	json_decref(after);
+	assert_int_equal(TWR("dead", "drop", "--all"), 0);
+}
+
+static void task_that_has_been_tried_has_all_its_attempts_again(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_HOUR);
+	int64_t lease_end = find_task(fixture->redis, "a").due_ms;
+
+	assert_int_equal(TWR("list", "--json"), 0);
+	assert_true(said("\"state\":\"leased\""));
+	said_write("w");
+	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
+	assert_int_equal(find_task(fixture->redis, "a").state, TW_REDIS_PENDING);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, lease_end);
+	tw_redis_batch_free(batch);
+}
+
+/* Runs `add --file` with a terminal and answers its exit code; what it wrote there is the text. */
+static int twr_at_terminal(char *text, size_t room)
+{
+	const char *build = getenv("BUILD");
+	char program_path[256];
+	size_t size = 0;
+	int terminal;
+	int status;
+	ssize_t got;
+	pid_t pid;
+
+	snprintf(program_path, sizeof(program_path), "%s/twr", build ? build : "build");
+	pid = forkpty(&terminal, NULL, NULL, NULL);
+	assert_true(pid >= 0);
+	if (!pid) {
+		execl(program_path, "twr", "--shards=4", "--url", environment.url, "--namespace",
+		      environment.name_space, "add", "--file", path, NULL);
+		_exit(127);
+	}
+	while (size < room - 1 && (got = read(terminal, text + size, room - 1 - size)) > 0)
+		size += (size_t)got;
+	text[size] = '\0';
+	close(terminal);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void progress_is_shown_at_a_terminal_alone(void **state)
+{
+	char text[4096];
+
+	(void)state;
+	file_write("{\"key\":\"a\",\"in\":\"1h\"}\nnonsense\n{\"key\":\"b\",\"in\":\"1h\"}\n");
+	assert_int_equal(twr_at_terminal(text, sizeof(text)), 65);
+	assert_non_null(strstr(text, "twr: line 3, 2 added, 1 refused"));
+	assert_non_null(strstr(text, "twr: line 2: it is not JSON"));
+	assert_non_null(strstr(text, "\033[K2 added, 1 refused\r\n"));
+	assert_int_equal(TWR("add", "--file", path), 65);
+	assert_false(said("line 3") || said("\033"));
+}
+
+#define FILE_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FILE_TEST(memory_is_bounded_whatever_the_file_has),
+		FILE_TEST(lines_become_tasks),
+		FILE_TEST(lines_come_from_standard_input),
+		FILE_TEST(bad_lines_are_told_by_number_and_the_others_go_in),
+		FILE_TEST(line_that_is_too_long_is_refused_and_the_next_goes_in),
+		FILE_TEST(many_lines_share_a_few_calls),
+		FILE_TEST(modes_are_for_all_lines),
+		FILE_TEST(wrong_usage_of_files_is_told),
+		FILE_TEST(lost_reply_ends_it_and_tells_the_line),
+		FILE_TEST(lists_are_a_backup),
+		FILE_TEST(task_that_has_been_tried_has_all_its_attempts_again),
+		FILE_TEST(progress_is_shown_at_a_terminal_alone),
+	};
+
+	return FIXTURE_RUN(tests);
+}
