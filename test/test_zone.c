@@ -263,7 +263,7 @@ static struct tzif_contents contents_of(char version)
 		.offset_count = 3,
 		.changes = changes,
 		.change_count = 3,
-		.rule = "XXX-1YYY,M3.5.0,M10.5.0/3",
+		.rule = "ABC-1DEF,M3.5.0,M10.5.0/3",
 	};
 }
 

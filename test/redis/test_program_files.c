@@ -83,6 +83,26 @@ static json_t *task_json(const char *key)
 	return object;
 }
 
+static void recurring_tasks_come_back_as_such(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t due_ms;
+
+	assert_int_equal(TWR("every", "a", "--every", "1h", "--missed", "skip", "--handler"), 0);
+	due_ms = find_task(fixture->redis, "a").due_ms;
+	assert_int_equal(TWR("list", "--json"), 0);
+	file_write(program_text(&program));
+	assert_int_equal(TWR("end", "a"), 0);
+	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
+	assert_int_equal(stats_of(fixture->redis).recurring, 1);
+	assert_int_equal(TWR("get", "a"), 0);
+	assert_true(said("missed: skip"));
+	file_write("{\"key\":\"b\",\"every_ms\":0}\n{\"key\":\"b\",\"missed\":\"some\"}\n");
+	assert_int_not_equal(TWR("add", "--file", path), 0);
+	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+}
+
 static void lines_become_tasks(void **state)
 {
 	struct fixture *fixture = *state;
@@ -531,6 +551,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FILE_TEST(memory_is_bounded_whatever_the_file_has),
 		FILE_TEST(lines_become_tasks),
+		FILE_TEST(recurring_tasks_come_back_as_such),
 		FILE_TEST(lines_come_from_standard_input),
 		FILE_TEST(bad_lines_are_told_by_number_and_the_others_go_in),
 		FILE_TEST(line_that_is_too_long_is_refused_and_the_next_goes_in),

@@ -515,13 +515,11 @@ static void worker_outlives_random_replies(void **state)
 	struct tw_redis_worker_options options = {
 		.lease = 100 * TW_MILLISECOND, .poll = 10 * TW_MILLISECOND, .dead_max_count = 4};
 	static const struct script *const scripts[] = {&script_claim, &script_claim, &script_ack,
-						       &script_dead_sweep};
+						       &script_dead_sweep, &script_permit};
 	struct random random = random_from(seed_choose(), 1);
 	static const char idle[] = "*7\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n"
 				   "*0\r\n*0\r\n*0\r\n";
 	static const char no_limits[] = "*2\r\n:-1\r\n:-1\r\n";
-	static const struct script *const scripts[] = {&script_claim, &script_ack, &script_permit,
-						       &script_claim};
 	struct tw_redis_worker_stats before;
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
@@ -533,7 +531,7 @@ static void worker_outlives_random_replies(void **state)
 	runs_attach(&runs, &options);
 	worker = worker_start(&redis_options, &options);
 	for (int i = 0; i < ROUNDS; i++) {
-		set_random_reply(&random, scripts[random_below(&random, 4)]);
+		set_random_reply(&random, scripts[random_below(&random, 5)]);
 		wait_for(5 * TW_MILLISECOND);
 	}
 	/* It goes on: it hears that there are no limits, and claims. */
