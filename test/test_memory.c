@@ -15,6 +15,7 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -120,15 +121,36 @@ static struct tw_stats storm_stats(const struct storm *storm)
 	return stats;
 }
 
-/* Of what the process has taken for the storm no more is left than that. */
-static void storm_expect_left(const struct storm *storm, long percent)
+/* How much may be left, with that share of what the process has taken for the storm. */
+static long storm_most(const struct storm *storm, long percent)
 {
 	long taken = storm->peak - storm->before;
 
 	if (TEST_HAS_SANITIZER)
-		return;
+		return LONG_MAX;
 	assert_in_range(taken, TIMERS * 80L, TIMERS * 500L);
-	assert_in_range(resident_memory(), 0, storm->before + taken / 100 * percent + allowance);
+	return storm->before + taken / 100 * percent + allowance;
+}
+
+static void storm_expect_left(const struct storm *storm, long percent)
+{
+	assert_in_range(resident_memory(), 0, storm_most(storm, percent));
+}
+
+/*
+ * A trim leaves no more. A worker that loses the processor, or meets a lock whose holder has lost
+ * it, may still have the blocks of what it has run in its hands: they come a moment later.
+ */
+static void storm_trim(const struct storm *storm, long percent)
+{
+	long most = storm_most(storm, percent);
+
+	assert_int_equal(tw_trim(storm->wheel), TW_OK);
+	for (int tries = 0; resident_memory() > most && tries < 20; tries++) {
+		wait_for(50 * TW_MILLISECOND);
+		assert_int_equal(tw_trim(storm->wheel), TW_OK);
+	}
+	storm_expect_left(storm, percent);
 }
 
 /* With its four threads, of which the last wheel's may still be starting. */
@@ -163,14 +185,12 @@ static void storm_and_trim(bool uses_handles, uint64_t survivors_one_in, long pe
 	for (int round = 0; round < 3; round++) {
 		survivors = storm_fill(&storm, TIMERS, survivors_one_in);
 		storm_pass(&storm);
-		assert_int_equal(tw_trim(storm.wheel), TW_OK);
+		storm_trim(&storm, percent);
 		assert_int_equal(tw_pending(storm.wheel), survivors);
-		storm_expect_left(&storm, percent);
 		assert_int_equal(tw_advance(storm.wheel, TW_HOUR), TW_OK);
 		assert_int_equal(tw_wait_idle(storm.wheel), TW_OK);
 		assert_int_equal(atomic_exchange(&runs, 0), TIMERS);
-		assert_int_equal(tw_trim(storm.wheel), TW_OK);
-		storm_expect_left(&storm, 10);
+		storm_trim(&storm, 10);
 	}
 	storm_close(&storm);
 }
@@ -209,8 +229,7 @@ static void keys_of_many_lengths_in_turn_leave_nothing_behind(void **state)
 		storm.key_size = sizes[i];
 		(void)storm_fill(&storm, TIMERS, 0);
 		storm_pass(&storm);
-		assert_int_equal(tw_trim(storm.wheel), TW_OK);
-		storm_expect_left(&storm, 10);
+		storm_trim(&storm, 10);
 	}
 	storm_close(&storm);
 }
@@ -575,8 +594,7 @@ static void drained_and_stopped_wheels_give_back_too(void **state)
 		assert_int_equal(tw_drain(storm.wheel, count_run, NULL), TW_OK);
 		assert_int_equal(tw_wait_idle(storm.wheel), TW_OK);
 		assert_int_equal(atomic_load(&runs), TIMERS);
-		assert_int_equal(tw_trim(storm.wheel), TW_OK);
-		storm_expect_left(&storm, 10);
+		storm_trim(&storm, 10);
 		storm_close(&storm);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The pages of twr worker --listen: who is answered, with what, and that the figures add up. */
+/* The pages of twr worker --listen: methods, hosts, texts as they are, and figures that add up. */
 #include "support/fixture.h"
 
 #include <signal.h>
@@ -132,7 +132,7 @@ static json_t *await_letters(size_t count)
 	return NULL;
 }
 
-/* ---- Who is answered what ---- */
+/* ---- Methods and hosts ---- */
 
 static void every_page_is_there_with_its_headers(void **state)
 {

@@ -127,7 +127,7 @@ static const char *listener_listen(struct listener *listener)
 	return NULL;
 }
 
-/* ---- Who is answered what ---- */
+/* ---- Methods and hosts ---- */
 
 static bool host_is_ours(const struct listener *listener, const char *host, size_t size)
 {
