@@ -961,7 +961,10 @@ static void model_step(struct fixture *fixture, struct modelled *modelled, const
 		modelled->there &= status != TW_OK;
 		break;
 	case 4:
-		if (!modelled->there)
+		/* A lease that ended after the last attempt would bury the task instead. */
+		if (!modelled->there ||
+		    (modelled->leased &&
+		     only_job(modelled->batch)->attempt == only_job(modelled->batch)->max_attempts))
 			break;
 		/* It is due, and claimed; the run that had it loses it. */
 		redis_server_set_due(&fixture->server, redis, fixture->name_space, key, -1000);
