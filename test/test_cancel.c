@@ -115,6 +115,19 @@ static enum tw_status look_up(struct call *call)
 	return tw_contains(call->recorder->wheel, "pending", 7, &remaining);
 }
 
+static enum tw_status add(struct call *call)
+{
+	return tw_add_timer(call->recorder->wheel, "new", 3, VALUE(5), INTERVAL);
+}
+
+static enum tw_status take(struct call *call)
+{
+	void *value;
+
+	return tw_take_timer(call->recorder->wheel, "new", 3, &value) == TW_NOT_FOUND ? TW_OK
+										      : TW_INVALID;
+}
+
 static enum tw_status advance_by_one(struct call *call)
 {
 	return tw_advance(call->recorder->wheel, INTERVAL);
@@ -145,7 +158,8 @@ static enum tw_status destroy(struct call *call)
 static void thread_cancelled_in_a_call_gets_its_answer_first(void **state)
 {
 	static enum tw_status (*const calls[])(struct call *) = {
-		flush, wait_idle, look_up, advance_by_one, stop_and_wait, set_until_full, destroy};
+		flush,          wait_idle,     look_up,        add,    take,
+		advance_by_one, stop_and_wait, set_until_full, destroy};
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		struct call call = {.make = calls[i]};

@@ -161,6 +161,7 @@ struct bustle {
 	struct busy {
 		struct bustle *bustle;
 		struct tw_timer timer;
+		tw_duration deadline;
 		tw_duration run_at; /* INT64_MAX: never */
 		bool may_be_later;  /* set in a task for now: it waits for the next turn */
 		bool is_running;
@@ -175,6 +176,7 @@ static void bustle_expect(struct busy *busy, tw_duration delay)
 {
 	tw_duration now = tw_now(busy->bustle->wheel);
 
+	busy->deadline = now + delay;
 	busy->run_at = delay <= 0 ? now : tick_at_or_after(now + delay);
 	busy->may_be_later = delay <= 0;
 }
@@ -210,6 +212,20 @@ static void bustle_command(struct bustle *bustle, struct busy *busy)
 	}
 }
 
+static void bustle_ask(struct bustle *bustle, const struct busy *busy)
+{
+	bool is_armed = busy->run_at != INT64_MAX;
+	enum tw_status expected = is_armed ? TW_OK : TW_NOT_FOUND;
+	tw_duration left = busy->deadline - tw_now(bustle->wheel);
+	tw_duration remaining = -1;
+
+	if (busy->is_running)
+		expected = TW_RUNNING;
+	if (tw_timer_remaining(bustle->wheel, busy->timer, &remaining) != expected ||
+	    (expected == TW_OK && remaining != (left > 0 ? left : 0)))
+		bustle->wrong++;
+}
+
 static void run_busy(void *argument)
 {
 	struct busy *busy = argument;
@@ -229,6 +245,9 @@ static void run_busy(void *argument)
 			bustle_command(bustle, other);
 		stopped_itself |= other == busy && busy->run_at == INT64_MAX;
 	}
+	/* Not in each: the commands of most wait for the end of the task. */
+	if (random_once_in(&bustle->random, 8))
+		bustle_ask(bustle, &bustle->timers[random_below(&bustle->random, BUSY_TIMERS)]);
 	busy->is_running = false;
 }
 
@@ -249,6 +268,7 @@ static void random_commands_in_tasks_take_effect_at_once(void **state)
 		assert_status(
 			tw_advance(bustle.wheel, random_between(&bustle.random, 0, 3) * INTERVAL),
 			TW_OK);
+		bustle_ask(&bustle, &bustle.timers[random_below(&bustle.random, BUSY_TIMERS)]);
 		assert_int_equal(bustle.wrong, 0);
 	}
 	assert_true(bustle.runs > BUSY_ADVANCES / 2);

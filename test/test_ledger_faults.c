@@ -177,6 +177,26 @@ static void call_for_two(struct caller *caller, tw_duration delay)
 	(void)judge(caller->show, tw_remove_timers(wheel, keys, 2, NULL));
 }
 
+/* Calls that bring an answer. */
+static void call_for_answer(struct caller *caller, struct piece *piece, tw_duration delay)
+{
+	struct show *show = caller->show;
+	uint64_t key[8];
+	size_t size = random_key(caller, key);
+	enum tw_status status = tw_add_timer(show->wheel, key, size, piece, delay);
+	void *taken = NULL;
+
+	if (status != TW_EXISTS)
+		accept(show, piece, status);
+	size = random_key(caller, key);
+	status = tw_take_timer(show->wheel, key, size, &taken);
+	expect(show, (status == TW_OK) == (taken != NULL));
+	if (taken)
+		book(taken);
+	else
+		expect(show, status == TW_NOT_FOUND || status == TW_CLOSED);
+}
+
 static void call_by_key(struct caller *caller, struct piece *piece)
 {
 	struct show *show = caller->show;
@@ -184,6 +204,10 @@ static void call_by_key(struct caller *caller, struct piece *piece)
 	uint64_t key[8];
 	size_t size = random_key(caller, key);
 
+	if (random_once_in(&caller->random, 10)) {
+		call_for_answer(caller, piece, delay);
+		return;
+	}
 	accept(show, piece, tw_set_timer(show->wheel, key, size, piece, delay));
 	size = random_key(caller, key);
 	if (random_once_in(&caller->random, 2))
@@ -266,6 +290,8 @@ static void stop_some(struct caller *caller)
 	piece = choose_piece(caller);
 	if (!piece)
 		return;
+	if (random_once_in(&caller->random, 20))
+		expect(caller->show, tw_timer_remaining(wheel, piece->timer, NULL) != TW_INVALID);
 	if (random_once_in(&caller->random, 2))
 		book_stop(piece, tw_timer_stop(wheel, piece->timer));
 	else

@@ -213,6 +213,8 @@ static enum tw_status give_to_wheel(struct trial *trial, const struct command *c
 	case COMMAND_DRAIN:
 		return tw_drain(wheel, meet_drain, trial);
 	case COMMAND_CONTAINS:
+	case COMMAND_ADD:
+	case COMMAND_TAKE:
 		break;
 	}
 	return TW_INVALID;
@@ -283,6 +285,50 @@ static void give_many_commands(struct trial *trial)
 		complain(trial, "a command of many was refused", NULL, NULL);
 }
 
+static void check_remaining(struct trial *trial, tw_duration deadline, tw_duration remaining)
+{
+	tw_duration now = trial->model->now;
+	tw_duration expected = 0;
+
+	if (deadline == TW_FOREVER)
+		expected = TW_FOREVER;
+	else if (deadline > now)
+		expected = deadline - now;
+	if (remaining != expected)
+		complain(trial, "tw_contains tells another remaining time", NULL, NULL);
+}
+
+/* A command that has an answer, which is compared. */
+static void ask_for_key(struct trial *trial)
+{
+	static const enum command_kind kinds[] = {COMMAND_CONTAINS, COMMAND_ADD, COMMAND_TAKE};
+	struct command command = make_command(trial, kinds[random_below(&trial->random, 3)]);
+	enum tw_status if_there = command.kind == COMMAND_ADD ? TW_EXISTS : TW_OK;
+	enum tw_status if_not = command.kind == COMMAND_ADD ? TW_OK : TW_NOT_FOUND;
+	tw_duration remaining = -1;
+	void *value = trial;
+	struct found found;
+	enum tw_status status;
+
+	command.found = &found;
+	model_give(trial->model, &command);
+	if (command.kind == COMMAND_CONTAINS)
+		status = tw_contains(trial->wheel, &command.key, sizeof(command.key), &remaining);
+	else if (command.kind == COMMAND_ADD)
+		status = tw_add_timer(trial->wheel, &command.key, sizeof(command.key),
+				      VALUE(command.value), command.time);
+	else
+		status = tw_take_timer(trial->wheel, &command.key, sizeof(command.key), &value);
+	/* It and the commands before it have been applied. */
+	model_apply_all(trial->model);
+	if (status != (found.armed ? if_there : if_not))
+		complain(trial, "a call answers wrongly about a key", NULL, NULL);
+	else if (found.armed && command.kind == COMMAND_CONTAINS)
+		check_remaining(trial, found.deadline, remaining);
+	else if (found.armed && command.kind == COMMAND_TAKE && value != VALUE(found.value))
+		complain(trial, "tw_take_timer gives another value", NULL, NULL);
+}
+
 static void give_commands_in_task(struct trial *trial)
 {
 	if (trial->stopped || trial->setting->queue_capacity != 0 ||
@@ -293,6 +339,8 @@ static void give_commands_in_task(struct trial *trial)
 		give_command(trial);
 	if (random_once_in(&trial->random, 30))
 		give_many_commands(trial);
+	if (random_once_in(&trial->random, 10))
+		ask_for_key(trial);
 	trial->in_task = false;
 }
 
@@ -347,29 +395,6 @@ static void advance_wheel(struct trial *trial, tw_duration by)
 		complain(trial, "a timer of the past did not run", model_overdue(model), NULL);
 }
 
-static void ask_for_key(struct trial *trial)
-{
-	struct model *model = trial->model;
-	struct command command = {.kind = COMMAND_CONTAINS, .key = random_key(trial)};
-	tw_duration remaining = -1;
-	tw_duration expected = 0;
-	enum tw_status status;
-
-	model_give(model, &command);
-	status = tw_contains(trial->wheel, &command.key, sizeof(command.key), &remaining);
-	check_after_drive(trial, model->now);
-	if (status != (model->contained ? TW_OK : TW_NOT_FOUND))
-		complain(trial, "tw_contains answers wrongly", NULL, NULL);
-	if (status != TW_OK)
-		return;
-	if (model->contained_deadline == TW_FOREVER)
-		expected = TW_FOREVER;
-	else if (model->contained_deadline > model->now)
-		expected = model->contained_deadline - model->now;
-	if (remaining != expected)
-		complain(trial, "tw_contains tells another remaining time", NULL, NULL);
-}
-
 static void poll_trial(struct trial *trial)
 {
 	struct model *model = trial->model;
@@ -387,6 +412,12 @@ static void poll_trial(struct trial *trial)
 	}
 }
 
+static void ask_outside(struct trial *trial)
+{
+	ask_for_key(trial);
+	check_after_drive(trial, trial->model->now);
+}
+
 static void operate(struct trial *trial)
 {
 	uint64_t roll = random_below(&trial->random, 100);
@@ -398,7 +429,7 @@ static void operate(struct trial *trial)
 	else if (roll < 95)
 		advance_wheel(trial, random_advance(trial));
 	else if (roll < 98)
-		ask_for_key(trial);
+		ask_outside(trial);
 	else
 		poll_trial(trial);
 }

@@ -120,6 +120,7 @@ struct tw_task {
 	tw_duration lateness;
 	struct tw_timer timer;       /* the handle; id 0 where there is none */
 	void (*run)(void *argument); /* where there is no key: the function, value its argument */
+	struct tw_wheel *wheel;      /* the wheel that calls */
 };
 
 /* Runs an expired task. Called on a worker, or where the wheel is driven (TW_WORKERS_INLINE). */
@@ -235,9 +236,11 @@ struct tw_options {
 
 /*
  * Makes a wheel of the given tick (`interval`, nanoseconds) and `slots` slots (a level) and starts
- * its threads. `execute` runs each expired task. `options` may be NULL; it is copied.
- * TW_OK; TW_INVALID: interval ≤ 0, no slots or over TW_SLOTS_MAX, no execute, no wheel to fill,
- * an option out of range; TW_NO_MEMORY; TW_SYSTEM: a thread could not be started, or the system
+ * its threads. `execute` runs each expired task that has a key; it may be NULL in a program that
+ * sets timers by handle alone: then a set by key answers TW_INVALID. `options` may be NULL; it is
+ * copied.
+ * TW_OK; TW_INVALID: interval ≤ 0, no slots or over TW_SLOTS_MAX, no wheel to fill, an option out
+ * of range; TW_NO_MEMORY; TW_SYSTEM: a thread could not be started, or the system
  * has no such clock, or no descriptor left for TW_CLOCK_BOOTTIME. On failure *wheel is NULL.
  */
 TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, size_t slots,
@@ -251,10 +254,10 @@ TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, s
  * clock read (but see tw_delay_from), a hash and one place in the queue; no system call unless the
  * owner sleeps, the queue is full, or max_pending is reached, where the owner is asked. An owner
  * that has just been busy naps for 50 µs before it looks again. TW_OK: the wheel owns the value.
- * Anything else: the caller still does. TW_INVALID: no wheel, key NULL, empty or over
- * TW_KEY_SIZE_MAX, delay ≤ 0; TW_FULL (see tw_options.when_full; with max_pending reached, also
- * from an inline task, from any task with max_unfinished, or with TW_DRIVE_CALLER, where waiting
- * could not end); TW_NO_MEMORY; TW_CLOSED.
+ * Anything else: the caller still does. TW_INVALID: no wheel, one without execute, key NULL, empty
+ * or over TW_KEY_SIZE_MAX, delay ≤ 0; TW_FULL (see tw_options.when_full; with max_pending reached,
+ * also from an inline task, from any task with max_unfinished, or with TW_DRIVE_CALLER, where
+ * waiting could not end); TW_NO_MEMORY; TW_CLOSED.
  */
 TW_API enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				   void *value, tw_duration delay);
@@ -262,6 +265,30 @@ TW_API enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size
 /* As tw_set_timer, with a deadline on the wheel's clock (tw_now). A past one runs now. */
 TW_API enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, size_t key_size,
 				      void *value, tw_duration deadline);
+
+/*
+ * Arms a timer as tw_set_timer does, but only if the key has none. The owner says so: the call
+ * waits until the commands given before it have been applied and it has its answer; in an inline
+ * task they are applied on the spot. The delay counts from the call. Any thread.
+ * Returns:
+ *  TW_OK: the wheel owns the value. With any other status the caller still does.
+ *  TW_EXISTS: the key has a timer, which stays as it is.
+ *  TW_INVALID, TW_FULL, TW_NO_MEMORY, TW_CLOSED: as tw_set_timer.
+ */
+TW_API enum tw_status tw_add_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
+				   void *value, tw_duration delay);
+
+/*
+ * Takes the key's timer out and hands its value back to the caller: it will not run, and release is
+ * not called. Waits for the owner's answer as tw_add_timer does. Any thread.
+ * Returns:
+ *  TW_OK: *value is the value as it was given to the wheel, and the caller's again.
+ *  TW_NOT_FOUND: nothing is pending under the key; *value is as before.
+ *  TW_INVALID: no wheel, a bad key, or no place for the value.
+ *  TW_CLOSED: the wheel was stopped; its values go to release.
+ */
+TW_API enum tw_status tw_take_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
+				    void **value);
 
 /*
  * Gives the key's timer a new deadline, `delay` from now (see tw_delay_from), sooner or later than
@@ -331,9 +358,9 @@ TW_API enum tw_status tw_trim(struct tw_wheel *wheel);
 
 /*
  * Whether the key has a timer once the commands accepted before have been applied; asks the owner
- * and waits for the answer. *remaining (may be NULL) is the time to its deadline, 0 when past,
- * TW_FOREVER when never. TW_OK: it has; TW_NOT_FOUND; TW_INVALID: no wheel, a bad key, or called
- * from an inline task; TW_CLOSED.
+ * and waits for the answer; in an inline task they are applied on the spot. *remaining (may be
+ * NULL) is the time to its deadline, 0 when past, TW_FOREVER when never. TW_OK: it has;
+ * TW_NOT_FOUND; TW_INVALID: no wheel or a bad key; TW_CLOSED.
  */
 TW_API enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_size,
 				  tw_duration *remaining);
@@ -341,6 +368,14 @@ TW_API enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_
 /* Whether the caller is inside a task, release or drain function of this wheel: 1 or 0, which also
  * stands for no wheel. */
 TW_API int tw_is_in_task(struct tw_wheel *wheel);
+
+/*
+ * What the calling thread is doing for a wheel: inside a task, a release or drain function, the run
+ * of an alarm, or the hook of slow tasks, what that function is told, or would be; so a run(void *)
+ * needs no way back to its wheel and its handle of its own. Valid until that function returns.
+ * Where one inline task makes another run, the inner one. Outside: NULL.
+ */
+TW_API const struct tw_task *tw_current_task(void);
 
 /* Timers armed and not yet handed over, as far as commands have been applied. No wheel: 0. */
 TW_API size_t tw_pending(struct tw_wheel *wheel);
@@ -398,7 +433,8 @@ enum tw_missed {
  * Calls run(argument) once, `delay` from now, on the pool; a delay ≤ 0 runs it now, one under an
  * interval is rounded up like any other. *timer (may be NULL) becomes its handle. When the wheel is
  * stopped first, the argument goes to release (TW_STOPPED); when it is drained, to the drain
- * function; both are told the handle and `run`. Any thread; costs as tw_set_timer without the hash.
+ * function; both are told the handle and `run`. *timer is written before its run can begin. Any
+ * thread; costs as tw_set_timer without the hash.
  * TW_OK; TW_INVALID: no wheel or no function; TW_FULL and TW_NO_MEMORY as tw_set_timer; TW_CLOSED.
  * Except on TW_OK *timer is 0.
  */
@@ -471,6 +507,19 @@ TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer
  */
 TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer,
 				     tw_duration delay);
+
+/*
+ * How long it is until the timer's deadline, once the commands accepted before have been applied.
+ * Waits for the owner's answer as tw_contains does. Any thread.
+ * Returns:
+ *  TW_OK: it is pending; *remaining (may be NULL) is the time to its deadline, 0 where it is due,
+ *   TW_FOREVER where it never will be.
+ *  TW_RUNNING: a run is under way.
+ *  TW_NOT_FOUND: it is done, or was stopped or drained.
+ *  TW_INVALID: no wheel. TW_CLOSED: the wheel was stopped.
+ */
+TW_API enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer timer,
+					 tw_duration *remaining);
 
 /*
  * tw_timer_stop for each timer, in order, at a lower price a piece: their memory is fetched ahead,

@@ -148,6 +148,10 @@ void wheel_ask(struct tw_wheel *wheel, struct request *request)
 
 enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request)
 {
+	if (owner_is_here(&wheel->owner)) {
+		owner_serve_here(&wheel->owner, request);
+		return request->status;
+	}
 	wheel_ask(wheel, request);
 	if (!wheel->owner.has_thread)
 		wheel_turn_until_answered(wheel, request);
@@ -163,24 +167,17 @@ enum tw_status wheel_may_ask(struct tw_wheel *wheel)
 	return status;
 }
 
-enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
+enum tw_status wheel_set_by_request(struct tw_wheel *wheel, enum request_kind kind,
+				    struct timer *timer)
 {
 	struct owner *owner = &wheel->owner;
-	struct request request = {.kind = REQUEST_SET, .timer = timer};
+	struct request request = {.kind = kind, .timer = timer};
 	enum tw_status status;
 
 	/* A task that the pool is full of would wait for timers that wait for its own end. */
-	request.may_wait = wheel->waits_when_full && owner->has_thread &&
+	request.may_wait = wheel->waits_when_full && owner->has_thread && !owner_is_here(owner) &&
 			   !(owner->out.pool_is_limited && wheel_is_in_task(wheel));
-	if (owner_is_here(owner)) {
-		/* Timers that were stopped have given their places back, too. */
-		while (owner_apply(owner, owner->queue.capacity) ||
-		       owner_see_handles(owner, owner->queue.capacity) >= owner->queue.capacity)
-			continue;
-		status = owner_set_within_limit(owner, timer);
-	} else {
-		status = wheel_ask_and_wait(wheel, &request);
-	}
+	status = wheel_ask_and_wait(wheel, &request);
 	return status == TW_FULL ? wheel_refuse(wheel) : status;
 }
 

@@ -92,8 +92,10 @@ static inline void wheel_publish(struct tw_wheel *wheel, struct command_cell *ce
 
 /* A limit has been reached: counts it and answers TW_FULL. */
 enum tw_status wheel_refuse(struct tw_wheel *wheel);
-/* No place was free at a glance: the owner, which knows the keys, must say. */
-enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer);
+/* REQUEST_SET, where no place was free at a glance, and REQUEST_ADD: the owner, which knows the
+ * keys, must say. */
+enum tw_status wheel_set_by_request(struct tw_wheel *wheel, enum request_kind kind,
+				    struct timer *timer);
 
 /* With TW_DRIVE_CALLER: from begin to end, the calling thread is the owner. */
 void wheel_begin_drive(struct tw_wheel *wheel);
@@ -105,7 +107,8 @@ bool wheel_turn_while_due(struct tw_wheel *wheel);
 enum tw_status wheel_may_ask(struct tw_wheel *wheel);
 /* Leaves a request with the owner. */
 void wheel_ask(struct tw_wheel *wheel, struct request *request);
-/* Asks the owner and waits for the answer. Not where the caller is the owner. */
+/* Asks the owner and waits for the answer. Where the caller is the owner, in an inline task: only
+ * what the owner answers at once. */
 enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request);
 /* Whether the caller runs in a task, release or drain function of this wheel. */
 bool wheel_is_in_task(struct tw_wheel *wheel);

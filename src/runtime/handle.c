@@ -533,6 +533,32 @@ bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t s
 	       handle_is_here(handle, shelf);
 }
 
+enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t shelf,
+			       tw_duration *deadline)
+{
+	struct handle *handle = handle_find(table, id);
+	uint64_t state = handle ? handle_state(handle) : 0;
+	bool is_away = handle && timer_place(&handle->timer) == TIMER_AWAY;
+
+	if (!state_is_live(state, id))
+		return TW_NOT_FOUND;
+	if ((state & PHASE) == RUNNING)
+		return TW_RUNNING;
+	/* It is being drained, or its command has not been seen. */
+	if (!is_away && !handle_is_here(handle, shelf))
+		return TW_NOT_FOUND;
+	if (state & RESET) {
+		/* relaxed: published by the state; a later one is as good. */
+		*deadline = atomic_load_explicit(&handle->new_deadline, memory_order_relaxed);
+	} else if (is_away && !(state & LISTED)) {
+		/* A worker may be about to give it another one. */
+		*deadline = INT64_MIN;
+	} else {
+		*deadline = handle->timer.deadline;
+	}
+	return TW_OK;
+}
+
 void handle_apply_reset(struct handle *handle)
 {
 	/* An earlier reset's command has taken the deadline of this one too, if it is not RESET. */

@@ -115,6 +115,12 @@ enum handle_action handle_apply_return(struct handle *handle);
 enum handle_action handle_apply_set(struct handle *handle);
 /* Whether the owner has that timer, pending. `handle` may be no timer's by now, or another's. */
 bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t shelf);
+/*
+ * The deadline of that timer: TW_OK; TW_RUNNING; TW_NOT_FOUND: it is done, stopped or drained. Of
+ * one that is in the pool, about to run, it is the smallest number.
+ */
+enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t shelf,
+			       tw_duration *deadline);
 /* Of one that is: its deadline is the one of its last reset. */
 void handle_apply_reset(struct handle *handle);
 /* Takes a timer that left the wheel out of reach of stop and reset; false: it was stopped. */

@@ -7,13 +7,13 @@
 #include "base/counter.h"
 #include "base/trace.h"
 
-/* A handle's or an alarm's. */
 struct job {
 	const struct timer *timer;
+	struct tw_task task;     /* what the user's function is told */
 	const struct job *outer; /* which called what does this one */
 };
 
-/* The innermost of those that this thread is doing. */
+/* The innermost of those that this thread is doing; it lies on the thread's stack. */
 static _Thread_local const struct job *innermost;
 
 void drain_release(struct drain *drain)
@@ -72,11 +72,14 @@ static tw_duration lateness_at(tw_duration now, tw_duration deadline)
 	return deadline < now - TW_FOREVER ? TW_FOREVER : now - deadline;
 }
 
-static struct tw_task job_task(const struct timer *timer, tw_duration now)
+/* What every task is told. */
+static struct tw_task job_task(const struct job_target *target, const struct timer *timer,
+			       tw_duration now)
 {
 	return (struct tw_task){.value = timer->value,
 				.deadline = timer->deadline,
-				.lateness = lateness_at(now, timer->deadline)};
+				.lateness = lateness_at(now, timer->deadline),
+				.wheel = target->wheel};
 }
 
 /* Calls the release or drain function. */
@@ -140,20 +143,17 @@ static void job_run(struct job_target *target, struct job_seat *seat, const stru
 }
 
 static void job_finish_keyed(struct job_target *target, struct keyed_timer *timer,
-			     struct job_seat *seat)
+			     struct job_seat *seat, struct tw_task *task, tw_duration now)
 {
-	tw_duration now = clock_now(target->clock);
-	struct tw_task task = job_task(&timer->timer, now);
-
-	task.key = timer->hh.key;
-	task.key_size = timer->hh.keylen;
+	task->key = timer->hh.key;
+	task->key_size = timer->hh.keylen;
 	if (timer->timer.job != TIMER_RUN) {
-		job_return(target, seat, &timer->timer, &task);
+		job_return(target, seat, &timer->timer, task);
 	} else if (job_may_run(target)) {
-		job_run(target, seat, &timer->timer, &task, now);
+		job_run(target, seat, &timer->timer, task, now);
 	} else {
 		counter_add(&seat->counts[JOB_UNBEGUN_STOPPED], 1);
-		job_release(target, seat, &task, TW_STOPPED);
+		job_release(target, seat, task, TW_STOPPED);
 	}
 	timer_free(target->store, seat->bin, timer);
 }
@@ -184,20 +184,17 @@ static void job_run_handle(struct job_target *target, struct job_seat *seat, str
 }
 
 static void job_finish_handle(struct job_target *target, struct handle *handle,
-			      struct job_seat *seat)
+			      struct job_seat *seat, struct tw_task *task, tw_duration now)
 {
-	tw_duration now = clock_now(target->clock);
-	struct tw_task task = job_task(&handle->timer, now);
-
-	handle_describe(handle, &task);
+	handle_describe(handle, task);
 	if (handle->timer.job != TIMER_RUN) {
-		job_return(target, seat, &handle->timer, &task);
+		job_return(target, seat, &handle->timer, task);
 	} else if (job_may_run(target)) {
-		job_run_handle(target, seat, handle, &task, now);
+		job_run_handle(target, seat, handle, task, now);
 		return;
 	} else if (handle_claim(handle)) {
 		counter_add(&seat->counts[JOB_UNBEGUN_STOPPED], 1);
-		job_release(target, seat, &task, TW_STOPPED);
+		job_release(target, seat, task, TW_STOPPED);
 	} else {
 		counter_add(&seat->counts[JOB_UNBEGUN_REMOVED], 1);
 	}
@@ -205,34 +202,36 @@ static void job_finish_handle(struct job_target *target, struct handle *handle,
 }
 
 static void job_finish_alarm(struct job_target *target, struct tw_alarm *alarm,
-			     struct job_seat *seat)
+			     struct job_seat *seat, struct tw_task *task, tw_duration now)
 {
-	tw_duration now = clock_now(target->clock);
-	struct tw_task task = job_task(&alarm->timer, now);
-
-	task.run = alarm->run;
+	task->run = alarm->run;
 	if (job_may_run(target) && alarm_begin(alarm, tick_before(&target->clock->ticks, now)))
-		job_run(target, seat, &alarm->timer, &task, now);
+		job_run(target, seat, &alarm->timer, task, now);
 	if (alarm_end(target->alarms, alarm))
 		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
 }
 
 void job_finish(struct job_target *target, struct timer *timer, struct job_seat *seat)
 {
-	struct job job = {.timer = timer};
+	tw_duration now = clock_now(target->clock);
+	bool has_key = timer_has_key(timer);
+	struct job job = {.timer = timer, .task = job_task(target, timer, now), .outer = innermost};
 
-	if (timer_has_key(timer)) {
-		job_finish_keyed(target, timer_keyed(timer), seat);
-		return;
-	}
-	job.outer = innermost;
 	innermost = &job;
-	if (timer_is_handle(timer))
-		job_finish_handle(target, timer_handle(timer), seat);
+	if (has_key)
+		job_finish_keyed(target, timer_keyed(timer), seat, &job.task, now);
+	else if (timer_is_handle(timer))
+		job_finish_handle(target, timer_handle(timer), seat, &job.task, now);
 	else
-		job_finish_alarm(target, timer_alarm(timer), seat);
+		job_finish_alarm(target, timer_alarm(timer), seat, &job.task, now);
 	innermost = job.outer;
-	handle_table_tell(target->handles);
+	if (!has_key)
+		handle_table_tell(target->handles);
+}
+
+const struct tw_task *tw_current_task(void)
+{
+	return innermost ? &innermost->task : NULL;
 }
 
 bool job_is_here(const struct timer *timer)

@@ -28,14 +28,15 @@ void drain_release(struct drain *drain);
 /* The user's functions. One a wheel. */
 struct job_target {
 	/* Constant after init. */
+	struct tw_wheel *wheel;
 	const struct fork_guard *guard;
 	const struct clock *clock;
 	struct timer_store *store;
 	struct handle_table *handles;
 	struct alarm_table *alarms;
 	struct event_count *owner; /* woken when a handle is to run again */
-	tw_execute_fn *execute;
-	tw_release_fn *release; /* or NULL */
+	tw_execute_fn *execute;    /* NULL: no timer has a key */
+	tw_release_fn *release;    /* or NULL */
 	void *context;
 	struct tw_slow_task slow_task; /* its hook is NULL where nobody is to be told */
 	/* Any thread; written when the wheel is stopped. */

@@ -9,6 +9,7 @@
  */
 #include "owner_commands.h"
 
+#include "handle.h"
 #include "owner_handles.h"
 #include "owner_memory.h"
 #include "owner_retire.h"
@@ -133,6 +134,14 @@ static void owner_move(struct owner *owner, const struct command *command,
 	owner_fire_now(owner, timer, false);
 }
 
+/* The pending timer becomes the caller's. */
+static void owner_unset(struct owner *owner, struct keyed_timer *timer)
+{
+	counter_add_ordered(&owner->out.counts.removed, 1);
+	shelf_remove(&owner->shelf, timer);
+	limit_give(&owner->out.places, 1);
+}
+
 static void owner_remove(struct owner *owner, const struct command *command,
 			 const struct timer_guess *guess)
 {
@@ -140,9 +149,7 @@ static void owner_remove(struct owner *owner, const struct command *command,
 
 	if (!timer)
 		return;
-	counter_add_ordered(&owner->out.counts.removed, 1);
-	shelf_remove(&owner->shelf, timer);
-	limit_give(&owner->out.places, 1);
+	owner_unset(owner, timer);
 	outbox_release(&owner->out, &timer->timer, TW_REMOVED);
 }
 
@@ -246,31 +253,53 @@ static void owner_answer_all(struct owner *owner, struct list *requests, enum tw
 		requests_answer(&owner->requests, list_entry(link, struct request, link), status);
 }
 
-static void owner_look_up(struct owner *owner, struct request *request)
+static struct keyed_timer *owner_find_key(struct owner *owner, const struct request *request)
 {
-	const struct keyed_timer *timer = timer_index_find(&owner->shelf.index, request->key.bytes,
-							   request->key.size, request->key.hash);
-	if (timer)
-		request->deadline = timer->timer.deadline;
-	requests_answer(&owner->requests, request, timer ? TW_OK : TW_NOT_FOUND);
+	return timer_index_find(&owner->shelf.index, request->key.bytes, request->key.size,
+				request->key.hash);
 }
 
-enum tw_status owner_set_within_limit(struct owner *owner, struct timer *timer)
+static enum tw_status owner_look_up(struct owner *owner, struct request *request)
+{
+	const struct keyed_timer *timer = owner_find_key(owner, request);
+
+	if (!timer)
+		return TW_NOT_FOUND;
+	request->deadline = timer->timer.deadline;
+	return TW_OK;
+}
+
+static enum tw_status owner_take(struct owner *owner, struct request *request)
+{
+	struct keyed_timer *timer = owner_find_key(owner, request);
+
+	if (!timer)
+		return TW_NOT_FOUND;
+	request->value = timer->timer.value;
+	owner_unset(owner, timer);
+	timer_free(&owner->out.store, &owner->out.bin, timer);
+	owner_publish_pending(owner);
+	return TW_OK;
+}
+
+static enum tw_status owner_set_within_limit(struct owner *owner, const struct request *request)
 {
 	struct keyed_timer *old;
 
 	if (owner->is_stopped)
 		return TW_CLOSED;
-	old = owner_find_old(owner, timer);
+	old = owner_find_old(owner, request->timer);
+	if (old && request->kind == REQUEST_ADD)
+		return TW_EXISTS;
 	if (!old && !limit_take(&owner->out.places))
 		return TW_FULL;
-	owner_set_placed(owner, timer, old);
+	owner_set_placed(owner, request->timer, old);
 	return TW_OK;
 }
 
 static void owner_set_or_park(struct owner *owner, struct request *request)
 {
-	enum tw_status status = owner_set_within_limit(owner, request->timer);
+	enum tw_status status = owner_set_within_limit(owner, request);
 
 	if (status != TW_FULL || !request->may_wait) {
 		requests_answer(&owner->requests, request, status);
@@ -303,18 +332,32 @@ void owner_answer_parked(struct owner *owner)
 		owner->asked.parked_count--;
 		if (old)
 			limit_give(&owner->out.places, 1);
+		if (old && request->kind == REQUEST_ADD) {
+			requests_answer(&owner->requests, request, TW_EXISTS);
+			continue;
+		}
 		owner_set_placed(owner, request->timer, old);
 		requests_answer(&owner->requests, request, TW_OK);
 	}
 }
 
+/* Those that look at the pending timers. */
+static void owner_answer_look(struct owner *owner, struct request *request)
+{
+	enum tw_status status = TW_CLOSED;
+
+	if (!owner->is_stopped && request->kind == REQUEST_CONTAINS)
+		status = owner_look_up(owner, request);
+	else if (!owner->is_stopped && request->kind == REQUEST_TAKE)
+		status = owner_take(owner, request);
+	else if (!owner->is_stopped)
+		status = handle_deadline(&owner->out.handles, request->id, owner->shelf.number,
+					 &request->deadline);
+	requests_answer(&owner->requests, request, status);
+}
+
 static void owner_serve(struct owner *owner, struct request *request)
 {
-	if (owner->is_stopped &&
-	    (request->kind == REQUEST_CONTAINS || request->kind == REQUEST_ADVANCE)) {
-		requests_answer(&owner->requests, request, TW_CLOSED);
-		return;
-	}
 	switch (request->kind) {
 	case REQUEST_FLUSH:
 		requests_answer(&owner->requests, request, TW_OK);
@@ -324,13 +367,19 @@ static void owner_serve(struct owner *owner, struct request *request)
 		owner->asked.idler_came = true;
 		break;
 	case REQUEST_CONTAINS:
-		owner_look_up(owner, request);
+	case REQUEST_TAKE:
+	case REQUEST_REMAINING:
+		owner_answer_look(owner, request);
 		break;
 	case REQUEST_SET:
+	case REQUEST_ADD:
 		owner_set_or_park(owner, request);
 		break;
 	case REQUEST_ADVANCE:
-		list_append(&owner->asked.advances, &request->link);
+		if (owner->is_stopped)
+			requests_answer(&owner->requests, request, TW_CLOSED);
+		else
+			list_append(&owner->asked.advances, &request->link);
 		break;
 	case REQUEST_TRIM:
 		owner_trim(owner, request);
@@ -384,6 +433,16 @@ bool owner_apply(struct owner *owner, size_t most)
 		most -= count;
 	}
 	return true;
+}
+
+void owner_serve_here(struct owner *owner, struct request *request)
+{
+	size_t most = owner->queue.capacity;
+
+	/* Handles that were stopped have given their places back, too. */
+	while (owner_apply(owner, most) || owner_see_handles(owner, most) >= most)
+		continue;
+	owner_serve(owner, request);
 }
 
 void owner_answer_idlers(struct owner *owner)

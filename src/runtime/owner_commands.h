@@ -10,8 +10,8 @@
 
 /* Applies up to `most` commands and requests; runs nothing. True: there may be more. */
 bool owner_apply(struct owner *owner, size_t most);
-/* Arms the request's timer or answers TW_FULL or TW_CLOSED. */
-enum tw_status owner_set_within_limit(struct owner *owner, struct timer *timer);
+/* A request of an inline task that the owner answers at once, after the commands before it. */
+void owner_serve_here(struct owner *owner, struct request *request);
 /* Sets that wait for a place, in their order, while there are places. */
 void owner_answer_parked(struct owner *owner);
 /* Those that wait until nothing is due. */

@@ -21,7 +21,10 @@ enum request_kind {
 	REQUEST_FLUSH,
 	REQUEST_IDLE,
 	REQUEST_CONTAINS,
+	REQUEST_TAKE,
+	REQUEST_REMAINING,
 	REQUEST_SET,
+	REQUEST_ADD, /* a set of a key that has no timer */
 	REQUEST_ADVANCE,
 	REQUEST_TRIM,
 	REQUEST_DRAIN, /* not answered */
@@ -37,14 +40,18 @@ struct request {
 			const void *bytes;
 			size_t size;
 			uint32_t hash;
-		} key;               /* contains */
-		struct timer *timer; /* set: becomes the owner's on TW_OK */
+		} key;               /* contains, take */
+		uint64_t id;         /* remaining: of a handle */
+		struct timer *timer; /* set, add: becomes the owner's on TW_OK */
 		tw_duration time; /* advance: by how much, and once begun, the time where it ends */
 	};
-	tw_duration deadline; /* contains: the answer */
-	bool may_wait;        /* set: until a place is free */
-	bool begun;           /* advance: it is under way */
+	bool may_wait; /* set, add: until a place is free */
+	bool begun;    /* advance: it is under way */
 	/* The answer. */
+	union {
+		tw_duration deadline; /* contains, remaining */
+		void *value;          /* take */
+	};
 	enum tw_status status;
 	atomic_bool answered;
 };

@@ -18,10 +18,11 @@ struct order {
 	enum command_kind kind;
 };
 
-static bool order_is_valid(const struct order *order)
+static bool wheel_may_give(const struct tw_wheel *wheel, const struct order *order)
 {
 	return key_is_valid(order->key, order->key_size) &&
-	       (order->time > 0 || !command_has_delay(order->kind));
+	       (order->time > 0 || !command_has_delay(order->kind)) &&
+	       (wheel->owner.out.target.execute || !command_is_set(order->kind));
 }
 
 /* Delays that count from the call become deadlines; either all of them are delays, or none. */
@@ -65,9 +66,10 @@ static void wheel_free_timer(struct tw_wheel *wheel, struct keyed_timer *timer, 
 	timer_store_flush(store, &bin);
 }
 
-/* The limit is reached: the owner, which knows the keys, must say. A delay counts from here. */
-static enum tw_status wheel_ask_for_place(struct tw_wheel *wheel, const struct order *order,
-					  uint32_t hash)
+/* The owner, which knows the keys, must say whether the timer may be set, or added. A delay counts
+ * from here. */
+static enum tw_status wheel_ask_to_set(struct tw_wheel *wheel, enum request_kind kind,
+				       const struct order *order, uint32_t hash)
 {
 	const struct clock *clock = &wheel->owner.clock;
 	struct keyed_timer *timer =
@@ -80,7 +82,7 @@ static enum tw_status wheel_ask_for_place(struct tw_wheel *wheel, const struct o
 	timer->timer.deadline = order->time;
 	if (command_has_delay(order->kind))
 		(void)command_date(order->kind, &timer->timer.deadline, clock, clock_now(clock));
-	status = wheel_set_by_request(wheel, &timer->timer);
+	status = wheel_set_by_request(wheel, kind, &timer->timer);
 	if (status != TW_OK)
 		wheel_free_timer(wheel, timer, true);
 	return status;
@@ -113,7 +115,7 @@ static enum tw_status wheel_give(struct tw_wheel *wheel, const struct order *ord
 	enum tw_status status = TW_NO_MEMORY;
 
 	if (command_is_set(order->kind) && !limit_take(&wheel->owner.out.places))
-		return wheel_ask_for_place(wheel, order, hash);
+		return wheel_ask_to_set(wheel, REQUEST_SET, order, hash);
 	if (wheel_take_timer(wheel, order, hash, &timer))
 		status = wheel_claim(wheel, &cell, &position);
 	if (status != TW_OK) {
@@ -137,7 +139,7 @@ static inline enum tw_status wheel_give_one(struct tw_wheel *wheel, struct order
 
 	if (status != TW_OK)
 		return status;
-	if (!order_is_valid(&order))
+	if (!wheel_may_give(wheel, &order))
 		return TW_INVALID;
 	wheel_date(wheel, &order, 1);
 	return wheel_give(wheel, &order);
@@ -159,11 +161,24 @@ enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, size_t k
 
 	if (status != TW_OK)
 		return status;
-	if (!key_is_valid(key, key_size))
+	if (!wheel_may_give(wheel, &order))
 		return TW_INVALID;
 	if (deadline <= clock_now(&wheel->owner.clock) && deadline != TW_FOREVER)
 		order.kind = COMMAND_SET_NOW;
 	return wheel_give(wheel, &order);
+}
+
+enum tw_status tw_add_timer(struct tw_wheel *wheel, const void *key, size_t key_size, void *value,
+			    tw_duration delay)
+{
+	struct order order = {key, key_size, value, delay, COMMAND_SET_AFTER};
+	enum tw_status status = wheel_state(wheel);
+
+	if (status != TW_OK)
+		return status;
+	if (!wheel_may_give(wheel, &order))
+		return TW_INVALID;
+	return wheel_ask_to_set(wheel, REQUEST_ADD, &order, key_hash(&wheel->seed, key, key_size));
 }
 
 enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
@@ -213,14 +228,15 @@ static inline struct order batch_order(const struct batch *batch, size_t index)
 
 /* The orders of the next items, up to GROUP, that go together: a key too long for a cell goes
  * alone. None: the first is invalid. */
-static size_t batch_look(const struct batch *batch, size_t index, struct order *orders)
+static size_t batch_look(const struct tw_wheel *wheel, const struct batch *batch, size_t index,
+			 struct order *orders)
 {
 	size_t most = batch->count - index < GROUP ? batch->count - index : GROUP;
 	size_t count;
 
 	for (count = 0; count < most; count++) {
 		orders[count] = batch_order(batch, index + count);
-		if (!order_is_valid(&orders[count]))
+		if (!wheel_may_give(wheel, &orders[count]))
 			break;
 		if (orders[count].key_size > COMMAND_KEY_INLINE)
 			return count > 0 ? count : 1;
@@ -264,7 +280,7 @@ static size_t wheel_give_some(struct tw_wheel *wheel, const struct batch *batch,
 			      enum tw_status *status)
 {
 	struct order orders[GROUP];
-	size_t count = batch_look(batch, index, orders);
+	size_t count = batch_look(wheel, batch, index, orders);
 	size_t done = 0;
 	bool is_limited = wheel->owner.out.places.most > 0 && batch->kind == COMMAND_SET_AFTER;
 

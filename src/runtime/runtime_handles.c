@@ -84,7 +84,7 @@ static enum tw_status wheel_set_handle(struct tw_wheel *wheel, const struct hand
 	if (limit_take(&wheel->owner.out.places))
 		status = wheel_set_handle_by_command(wheel, handle);
 	else
-		status = wheel_set_by_request(wheel, &handle->timer);
+		status = wheel_set_by_request(wheel, REQUEST_SET, &handle->timer);
 	if (status == TW_OK)
 		return TW_OK;
 	wheel_free_handle(wheel, handle);
@@ -163,6 +163,20 @@ enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 	if (set.deadline <= set.now)
 		return TW_INVALID;
 	return wheel_set_handle(wheel, &set, timer);
+}
+
+enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer timer,
+				  tw_duration *remaining)
+{
+	struct request request = {.kind = REQUEST_REMAINING, .id = timer.id};
+	enum tw_status status = wheel_state(wheel);
+
+	if (status != TW_OK)
+		return status;
+	status = wheel_ask_and_wait(wheel, &request);
+	if (status == TW_OK && remaining)
+		*remaining = time_left(request.deadline, clock_now(&wheel->owner.clock));
+	return status;
 }
 
 enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)

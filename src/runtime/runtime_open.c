@@ -60,6 +60,7 @@ static enum tw_status wheel_open(struct tw_wheel *wheel, tw_duration interval, s
 	key_hash_seed_init(&wheel->seed);
 	wheel->waits_when_full = options->when_full == TW_WHEN_FULL_WAIT;
 	wheel->owner.out.target.guard = wheel->guard;
+	wheel->owner.out.target.wheel = wheel;
 	status = owner_init(&wheel->owner, interval, slots, execute, options);
 	if (status != TW_OK)
 		goto no_owner;
@@ -85,8 +86,7 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 	if (!result)
 		return TW_INVALID;
 	*result = NULL;
-	if (interval <= 0 || slots == 0 || slots > TW_SLOTS_MAX || !execute ||
-	    !options_are_valid(&options))
+	if (interval <= 0 || slots == 0 || slots > TW_SLOTS_MAX || !options_are_valid(&options))
 		return TW_INVALID;
 	wheel = aligned_alloc(CACHE_LINE, sizeof(*wheel));
 	if (!wheel)

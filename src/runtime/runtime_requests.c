@@ -126,19 +126,36 @@ enum tw_status tw_wait_idle(struct tw_wheel *wheel)
 	return TW_OK;
 }
 
+/* Asks for what the request's key has. */
+static enum tw_status wheel_ask_by_key(struct tw_wheel *wheel, struct request *request)
+{
+	enum tw_status status = wheel_state(wheel);
+
+	if (status != TW_OK)
+		return status;
+	if (!key_is_valid(request->key.bytes, request->key.size))
+		return TW_INVALID;
+	request->key.hash = key_hash(&wheel->seed, request->key.bytes, request->key.size);
+	return wheel_ask_and_wait(wheel, request);
+}
+
+enum tw_status tw_take_timer(struct tw_wheel *wheel, const void *key, size_t key_size, void **value)
+{
+	struct request request = {.kind = REQUEST_TAKE, .key = {.bytes = key, .size = key_size}};
+	enum tw_status status = value ? wheel_ask_by_key(wheel, &request) : TW_INVALID;
+
+	if (status == TW_OK)
+		*value = request.value;
+	return status;
+}
+
 enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_size,
 			   tw_duration *remaining)
 {
 	struct request request = {.kind = REQUEST_CONTAINS,
 				  .key = {.bytes = key, .size = key_size}};
-	enum tw_status status = wheel_may_ask(wheel);
+	enum tw_status status = wheel_ask_by_key(wheel, &request);
 
-	if (status != TW_OK)
-		return status;
-	if (!key_is_valid(key, key_size))
-		return TW_INVALID;
-	request.key.hash = key_hash(&wheel->seed, key, key_size);
-	status = wheel_ask_and_wait(wheel, &request);
 	if (status == TW_OK && remaining)
 		*remaining = time_left(request.deadline, clock_now(&wheel->owner.clock));
 	return status;

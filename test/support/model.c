@@ -129,11 +129,11 @@ void model_give(struct model *model, const struct command *command)
 {
 	struct dated_command dated = {.command = *command};
 	bool is_short = command->time < model->interval;
+	bool is_set = command->kind == COMMAND_SET || command->kind == COMMAND_ADD;
 
 	/* A delay under one interval counts as one, in a move as none. */
 	dated.deadline =
-		add_saturated(model->now, command->kind == COMMAND_SET && is_short ? model->interval
-										   : command->time);
+		add_saturated(model->now, is_set && is_short ? model->interval : command->time);
 	if (command->kind == COMMAND_SET_AT) {
 		dated.deadline = command->time;
 		dated.at_once = command->time <= model->now;
@@ -177,6 +177,9 @@ static void model_apply(struct model *model, const struct dated_command *dated)
 	uint32_t key = dated->command.key;
 	bool armed = model->tick[key] != MODEL_NOT_ARMED;
 
+	if (dated->command.found)
+		*dated->command.found =
+			(struct found){armed, model->deadline[key], model->value[key]};
 	switch (dated->command.kind) {
 	case COMMAND_SET:
 	case COMMAND_SET_AT:
@@ -194,8 +197,14 @@ static void model_apply(struct model *model, const struct dated_command *dated)
 		model_expect_all(model, EVENT_DRAIN, 0);
 		break;
 	case COMMAND_CONTAINS:
-		model->contained = armed;
-		model->contained_deadline = model->deadline[key];
+		break;
+	case COMMAND_ADD:
+		if (!armed)
+			model_set(model, dated);
+		break;
+	case COMMAND_TAKE:
+		model->armed -= armed;
+		model->tick[key] = MODEL_NOT_ARMED;
 		break;
 	}
 }

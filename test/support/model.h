@@ -26,15 +26,26 @@ enum command_kind {
 	COMMAND_MOVE,
 	COMMAND_REMOVE,
 	COMMAND_DRAIN,
-	COMMAND_CONTAINS
+	/* These have an answer. */
+	COMMAND_CONTAINS,
+	COMMAND_ADD,
+	COMMAND_TAKE
+};
+
+/* What a command finds under its key when it is applied. */
+struct found {
+	bool armed;
+	tw_duration deadline;
+	uint32_t value;
 };
 
 struct command {
 	enum command_kind kind;
 	uint32_t key;
 	uint32_t value;
-	tw_duration time; /* delay or deadline, as given to the wheel */
-	bool in_task;     /* given in one */
+	tw_duration time;    /* delay or deadline, as given to the wheel */
+	bool in_task;        /* given in one */
+	struct found *found; /* or NULL: written when it is applied */
 };
 
 struct expected {
@@ -70,10 +81,6 @@ struct model {
 	uint32_t armed;      /* timers */
 	uint64_t orders;     /* timers armed so far */
 	uint64_t groups;     /* of expected events so far */
-
-	/* What the last tw_contains must answer. */
-	bool contained;
-	tw_duration contained_deadline;
 
 	/* By key. */
 	int64_t *tick; /* MODEL_NOT_ARMED; MODEL_NEVER */

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls that bring an answer from the owner, anywhere and on the spot in an inline task: add and
+ * take by key, the time that a handle has left.
+ */
+#include "support/test.h"
+
+#include "support/blocked_call.h"
+#include "support/probe.h"
+#include "support/stats.h"
+#include "support/wait.h"
+
+#include <string.h>
+
+#include "runtime/ask.h"
+
+static enum tw_status add_timer(struct recorder *recorder, const char *key, uintptr_t value,
+				tw_duration delay)
+{
+	return tw_add_timer(recorder->wheel, key, strlen(key), VALUE(value), delay);
+}
+
+static enum tw_status take_timer(struct recorder *recorder, const char *key, uintptr_t *value)
+{
+	void *taken = NULL;
+	enum tw_status status = tw_take_timer(recorder->wheel, key, strlen(key), &taken);
+
+	*value = (uintptr_t)taken;
+	return status;
+}
+
+/* What the timer has left. */
+static void assert_left(struct recorder *recorder, struct tw_timer timer, tw_duration expected)
+{
+	tw_duration left = -1;
+
+	assert_status(tw_timer_remaining(recorder->wheel, timer, &left), TW_OK);
+	assert_int_equal(left, expected);
+	assert_status(tw_timer_remaining(recorder->wheel, timer, NULL), TW_OK);
+}
+
+static void assert_none_left(struct recorder *recorder, struct tw_timer timer,
+			     enum tw_status status)
+{
+	tw_duration left = 77;
+
+	assert_status(tw_timer_remaining(recorder->wheel, timer, &left), status);
+	assert_int_equal(left, 77);
+}
+
+/* ---- By key ---- */
+
+static void added_timer_is_one_that_was_set(void **state)
+{
+	static const char long_key[100] = "a key that travels in a timer of its own";
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct tw_wheel *wheel = recorder->wheel;
+
+	assert_status(add_timer(recorder, "short", 1, INTERVAL / 2), TW_OK);
+	assert_status(tw_add_timer(wheel, long_key, 100, VALUE(2), 3 * INTERVAL), TW_OK);
+	assert_status(add_timer(recorder, "never", 3, TW_FOREVER), TW_OK);
+	assert_int_equal(tw_pending(wheel), 3);
+	pass_ticks(recorder, 5);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_executed_at(recorder, 2, 3 * INTERVAL);
+	assert_int_equal(event_of(recorder, 2).key_size, 100);
+	assert_counts(wheel, .set = 3, .fired = 2, .pending = 1);
+	recorder_close(recorder);
+}
+
+static void key_that_has_a_timer_exists_and_keeps_it(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "any", 1, 4 * INTERVAL);
+	assert_status(add_timer(recorder, "any", 2, INTERVAL), TW_EXISTS);
+	pass_ticks(recorder, 4);
+	assert_order(recorder, 1);
+	assert_executed_at(recorder, 1, 4 * INTERVAL);
+	/* It has run, and its key is free. */
+	assert_status(add_timer(recorder, "any", 3, INTERVAL), TW_OK);
+	remove_timer(recorder, "any");
+	assert_status(add_timer(recorder, "any", 4, INTERVAL), TW_OK);
+	assert_status(add_timer(recorder, "any", 5, INTERVAL), TW_EXISTS);
+	pass_ticks(recorder, 1);
+	assert_released(recorder, 3, TW_REMOVED);
+	assert_executed_at(recorder, 4, 5 * INTERVAL);
+	assert_int_equal(event_count(recorder), 3);
+	recorder_close(recorder);
+}
+
+static void taken_value_is_the_callers_and_comes_nowhere_else(void **state)
+{
+	static const char long_key[1000] = "as long as that";
+	struct recorder *recorder = recorder_open(*state, 10);
+	void *value = recorder;
+	uintptr_t number;
+
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "other", 2, INTERVAL);
+	assert_status(take_timer(recorder, "any", &number), TW_OK);
+	assert_int_equal(number, 1);
+	assert_status(take_timer(recorder, "any", &number), TW_NOT_FOUND);
+	assert_int_equal(number, 0);
+	assert_status(tw_set_timer(recorder->wheel, long_key, 1000, NULL, INTERVAL), TW_OK);
+	assert_status(tw_take_timer(recorder->wheel, long_key, 1000, &value), TW_OK);
+	assert_null(value);
+	assert_int_equal(tw_pending(recorder->wheel), 1);
+	pass_ticks(recorder, 1);
+	assert_order(recorder, 2);
+	assert_status(take_timer(recorder, "other", &number), TW_NOT_FOUND);
+	assert_counts(recorder->wheel, .set = 3, .fired = 1, .removed = 2);
+	recorder_close(recorder);
+}
+
+/* In the order of commands: what was replaced and moved before is what is taken. */
+static void take_comes_after_the_commands_before_it(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	uintptr_t number;
+
+	for (uintptr_t i = 1; i <= 100; i++)
+		set_timer(recorder, "any", i, (tw_duration)i * INTERVAL);
+	assert_status(take_timer(recorder, "any", &number), TW_OK);
+	assert_int_equal(number, 100);
+	set_timer(recorder, "any", 101, INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 101, INTERVAL);
+	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 99);
+	recorder_close(recorder);
+}
+
+static void bad_arguments_and_a_stopped_wheel_are_told(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct tw_wheel *wheel = recorder->wheel;
+	struct tw_timer none = {0};
+	void *value = recorder;
+
+	assert_status(tw_add_timer(NULL, "any", 3, NULL, INTERVAL), TW_INVALID);
+	assert_status(tw_add_timer(wheel, NULL, 3, NULL, INTERVAL), TW_INVALID);
+	assert_status(tw_add_timer(wheel, "any", 0, NULL, INTERVAL), TW_INVALID);
+	assert_status(tw_add_timer(wheel, "any", TW_KEY_SIZE_MAX + 1, NULL, 1), TW_INVALID);
+	assert_status(tw_add_timer(wheel, "any", 3, NULL, 0), TW_INVALID);
+	assert_status(tw_add_timer(wheel, "any", 3, NULL, -1), TW_INVALID);
+	assert_status(tw_take_timer(NULL, "any", 3, &value), TW_INVALID);
+	assert_status(tw_take_timer(wheel, NULL, 3, &value), TW_INVALID);
+	assert_status(tw_take_timer(wheel, "any", 0, &value), TW_INVALID);
+	assert_status(tw_take_timer(wheel, "any", 3, NULL), TW_INVALID);
+	assert_status(tw_timer_remaining(NULL, none, NULL), TW_INVALID);
+	assert_none_left(recorder, none, TW_NOT_FOUND);
+	assert_none_left(recorder, (struct tw_timer){UINT64_MAX}, TW_NOT_FOUND);
+	set_timer(recorder, "any", 1, INTERVAL);
+	stop_wheel(recorder);
+	assert_status(add_timer(recorder, "new", 2, INTERVAL), TW_CLOSED);
+	assert_status(tw_take_timer(wheel, "any", 3, &value), TW_CLOSED);
+	assert_none_left(recorder, none, TW_CLOSED);
+	assert_ptr_equal(value, recorder);
+	assert_released(recorder, 1, TW_STOPPED);
+	assert_int_equal(event_count(recorder), 1);
+	recorder_close(recorder);
+}
+
+/* What an inline task or a worker was answered, for the main thread to judge. */
+struct answers {
+	enum tw_status exists, added, taken, gone, left;
+	void *value;
+	tw_duration remaining;
+	struct tw_timer timer;
+};
+
+static void ask_for_all(struct recorder *recorder, const struct tw_task *task)
+{
+	struct answers *answers = recorder->argument;
+	struct tw_wheel *wheel = task->wheel;
+
+	if (task->value != VALUE(1))
+		return;
+	(void)tw_set_timer(wheel, "mine", 4, VALUE(3), INTERVAL);
+	answers->exists = tw_add_timer(wheel, "mine", 4, VALUE(4), INTERVAL);
+	answers->added = tw_add_timer(wheel, "new", 3, VALUE(5), INTERVAL);
+	answers->taken = tw_take_timer(wheel, "other", 5, &answers->value);
+	answers->gone = tw_take_timer(wheel, "other", 5, &answers->value);
+	(void)tw_timer_reset(wheel, answers->timer, 7 * INTERVAL);
+	answers->left = tw_timer_remaining(wheel, answers->timer, &answers->remaining);
+}
+
+static void tasks_are_answered_too(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct answers answers = {0};
+
+	recorder->argument = &answers;
+	recorder->on_execute = ask_for_all;
+	assert_status(tw_after_func(recorder->wheel, TW_HOUR, run_nothing, NULL, &answers.timer),
+		      TW_OK);
+	set_timer(recorder, "any", 1, INTERVAL);
+	/* Of the same tick, and not run yet where tasks run one after the other. */
+	set_timer(recorder, "other", 2, 2 * INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_status(answers.exists, TW_EXISTS);
+	assert_status(answers.added, TW_OK);
+	assert_status(answers.taken, TW_OK);
+	assert_ptr_equal(answers.value, VALUE(2));
+	assert_status(answers.gone, TW_NOT_FOUND);
+	assert_status(answers.left, TW_OK);
+	assert_int_equal(answers.remaining, 7 * INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 3, 2 * INTERVAL);
+	assert_executed_at(recorder, 5, 2 * INTERVAL);
+	assert_int_equal(event_count(recorder), 3);
+	recorder_close(recorder);
+}
+
+static void take_what_comes_next(struct recorder *recorder, const struct tw_task *task)
+{
+	struct answers *answers = recorder->argument;
+
+	answers->taken = tw_take_timer(task->wheel, "second", 6, &answers->value);
+}
+
+static void inline_task_takes_another_of_its_tick(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct answers answers = {0};
+
+	recorder->argument = &answers;
+	recorder->on_execute = take_what_comes_next;
+	set_timer(recorder, "first", 1, INTERVAL);
+	set_timer(recorder, "second", 2, INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_order(recorder, 1);
+	assert_status(answers.taken, TW_OK);
+	assert_ptr_equal(answers.value, VALUE(2));
+	recorder_close(recorder);
+}
+
+/* ---- With a limit ---- */
+
+static struct recorder *open_with_limit(const struct variant *variant, enum tw_when_full when_full)
+{
+	return recorder_open_with(variant, 10,
+				  (struct tw_options){.max_pending = 2, .when_full = when_full});
+}
+
+static void add_counts_for_max_pending_and_take_gives_a_place_back(void **state)
+{
+	struct recorder *recorder = open_with_limit(*state, TW_WHEN_FULL_FAIL);
+	uintptr_t number;
+
+	assert_status(add_timer(recorder, "a", 1, INTERVAL), TW_OK);
+	assert_status(add_timer(recorder, "b", 2, INTERVAL), TW_OK);
+	assert_status(add_timer(recorder, "c", 3, INTERVAL), TW_FULL);
+	/* That it exists is told first. */
+	assert_status(add_timer(recorder, "b", 4, INTERVAL), TW_EXISTS);
+	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 1);
+	assert_status(take_timer(recorder, "a", &number), TW_OK);
+	assert_status(add_timer(recorder, "c", 5, INTERVAL), TW_OK);
+	assert_status(add_timer(recorder, "d", 6, INTERVAL), TW_FULL);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 2, INTERVAL);
+	assert_executed_at(recorder, 5, INTERVAL);
+	recorder_close(recorder);
+}
+
+struct late_add {
+	struct recorder *recorder;
+	const char *key;
+	enum tw_status status;
+};
+
+static void make_late_add(void *argument)
+{
+	struct late_add *add = argument;
+
+	add->status = add_timer(add->recorder, add->key, 9, 5 * INTERVAL);
+}
+
+/* Until so many calls wait for a place, beside the two timers that have one. */
+static void await_parked(struct recorder *recorder, size_t count)
+{
+	WAIT_UNTIL(tw_flush(recorder->wheel) == TW_OK &&
+		   atomic_load(&recorder->wheel->owner.out.places.taken) == 2 + count);
+}
+
+static void add_waits_for_a_place(void **state)
+{
+	struct recorder *recorder = open_with_limit(*state, TW_WHEN_FULL_WAIT);
+	struct late_add add = {.recorder = recorder, .key = "new"};
+	struct blocked_call call;
+	uintptr_t number;
+
+	set_timer(recorder, "a", 1, 2 * INTERVAL);
+	set_timer(recorder, "b", 2, 2 * INTERVAL);
+	blocked_call_start(&call, make_late_add, &add);
+	await_parked(recorder, 1);
+	assert_status(take_timer(recorder, "a", &number), TW_OK);
+	blocked_call_end(&call);
+	assert_status(add.status, TW_OK);
+	pass_ticks(recorder, 5);
+	assert_executed_at(recorder, 2, 2 * INTERVAL);
+	assert_executed_at(recorder, 9, 5 * INTERVAL);
+	recorder_close(recorder);
+}
+
+struct late_set {
+	struct recorder *recorder;
+	const char *key;
+};
+
+static void make_late_set(void *argument)
+{
+	const struct late_set *set = argument;
+
+	set_timer(set->recorder, set->key, 8, 3 * INTERVAL);
+}
+
+/* A set of the same key came first, and got the place. */
+static void add_that_waited_finds_that_its_key_has_a_timer_by_now(void **state)
+{
+	struct recorder *recorder = open_with_limit(*state, TW_WHEN_FULL_WAIT);
+	struct late_set set = {.recorder = recorder, .key = "new"};
+	struct late_add add = {.recorder = recorder, .key = "new"};
+	struct blocked_call calls[2];
+	uintptr_t number;
+
+	set_timer(recorder, "a", 1, 2 * INTERVAL);
+	set_timer(recorder, "b", 2, 2 * INTERVAL);
+	blocked_call_start(&calls[0], make_late_set, &set);
+	await_parked(recorder, 1);
+	blocked_call_start(&calls[1], make_late_add, &add);
+	await_parked(recorder, 2);
+	assert_status(take_timer(recorder, "a", &number), TW_OK);
+	blocked_call_end(&calls[0]);
+	blocked_call_end(&calls[1]);
+	assert_status(add.status, TW_EXISTS);
+	/* The place that it did not need is free again, once. */
+	assert_status(take_timer(recorder, "b", &number), TW_OK);
+	assert_status(add_timer(recorder, "c", 3, 3 * INTERVAL), TW_OK);
+	blocked_call_start(&calls[0], make_late_add, &(struct late_add){recorder, "d", TW_OK});
+	await_parked(recorder, 1);
+	pass_ticks(recorder, 3);
+	blocked_call_end(&calls[0]);
+	assert_executed_at(recorder, 8, 3 * INTERVAL);
+	assert_executed_at(recorder, 3, 3 * INTERVAL);
+	pass_ticks(recorder, 5);
+	assert_int_equal(times_returned(recorder, 9), 1);
+	recorder_close(recorder);
+}
+
+/* ---- By handle ---- */
+
+static void handle_tells_what_it_has_left(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[4] = {0};
+
+	probes_start_ms(recorder, probes, 1, 10, 20, 30);
+	assert_status(
+		tw_after_func(recorder->wheel, TW_FOREVER, run_nothing, NULL, &probes[3].timer),
+		TW_OK);
+	assert_left(recorder, probes[0].timer, 10 * INTERVAL);
+	assert_left(recorder, probes[3].timer, TW_FOREVER);
+	advance(recorder, 4 * INTERVAL + INTERVAL / 2);
+	assert_left(recorder, probes[0].timer, 5 * INTERVAL + INTERVAL / 2);
+	assert_status(probe_reset(&probes[0], 50 * INTERVAL), TW_OK);
+	assert_left(recorder, probes[0].timer, 50 * INTERVAL);
+	assert_status(probe_stop(&probes[1]), TW_OK);
+	assert_none_left(recorder, probes[1].timer, TW_NOT_FOUND);
+	advance(recorder, 40 * INTERVAL);
+	assert_none_left(recorder, probes[2].timer, TW_NOT_FOUND);
+	assert_left(recorder, probes[0].timer, 10 * INTERVAL);
+	assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
+	assert_none_left(recorder, probes[0].timer, TW_NOT_FOUND);
+	settle(recorder);
+	assert_none_left(recorder, probes[0].timer, TW_NOT_FOUND);
+	recorder_close(recorder);
+}
+
+static void periodic_timer_tells_how_long_it_is_to_its_next_run(void **state)
+{
+	struct probe probe = {0};
+	struct recorder *recorder = probes_open_repeating(*state, &probe, 10 * INTERVAL);
+
+	for (int i = 0; i < 3; i++) {
+		assert_left(recorder, probe.timer, 10 * INTERVAL);
+		pass_ticks(recorder, 3);
+		assert_left(recorder, probe.timer, 7 * INTERVAL);
+		pass_ticks(recorder, 7);
+	}
+	assert_runs_ms(recorder, 1, 10, 20, 30);
+	recorder_close(recorder);
+}
+
+static void running_timer_says_so(void **state)
+{
+	struct probe probe = {0};
+	struct recorder *recorder = probes_open_held(*state, &probe);
+
+	assert_none_left(recorder, probe.timer, TW_RUNNING);
+	assert_status(probe_reset(&probe, 5 * INTERVAL), TW_OK);
+	assert_none_left(recorder, probe.timer, TW_RUNNING);
+	gate_open(&probe.gate);
+	settle(recorder);
+	assert_left(recorder, probe.timer, 5 * INTERVAL);
+	recorder_close(recorder);
+}
+
+static void timer_that_waits_for_a_worker_is_due(void **state)
+{
+	struct probe held[2] = {0};
+	struct probe probes[2] = {0};
+	struct recorder *recorder = probes_open_waiting(*state, held, probes, 2);
+
+	assert_left(recorder, probes[0].timer, 0);
+	/* What was reset has left what the reset says, wherever it is. */
+	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
+	assert_left(recorder, probes[1].timer, 5 * INTERVAL);
+	assert_status(probe_stop(&probes[0]), TW_OK);
+	assert_none_left(recorder, probes[0].timer, TW_NOT_FOUND);
+	let_workers_go(recorder, held);
+	assert_left(recorder, probes[1].timer, 5 * INTERVAL);
+	recorder_close(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(added_timer_is_one_that_was_set),
+	TEST_EVERYWHERE(key_that_has_a_timer_exists_and_keeps_it),
+	TEST_EVERYWHERE(taken_value_is_the_callers_and_comes_nowhere_else),
+	TEST_EVERYWHERE(take_comes_after_the_commands_before_it),
+	TEST_EVERYWHERE(bad_arguments_and_a_stopped_wheel_are_told),
+	TEST_EVERYWHERE(tasks_are_answered_too),
+	TEST_INLINE(inline_task_takes_another_of_its_tick),
+	TEST_EVERYWHERE(add_counts_for_max_pending_and_take_gives_a_place_back),
+	TEST_BOTH(owner, add_waits_for_a_place),
+	TEST_BOTH(threads, add_waits_for_a_place),
+	TEST_BOTH(owner, add_that_waited_finds_that_its_key_has_a_timer_by_now),
+	TEST_BOTH(threads, add_that_waited_finds_that_its_key_has_a_timer_by_now),
+	TEST_EVERYWHERE(handle_tells_what_it_has_left),
+	TEST_EVERYWHERE(periodic_timer_tells_how_long_it_is_to_its_next_run),
+	TEST_POOL(running_timer_says_so),
+	TEST_POOL(timer_that_waits_for_a_worker_is_due),
+};
+
+TEST_PROGRAM(tests)

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* What a thread is doing for a wheel, and wheels that take timers by handle alone. */
+#include "support/test.h"
+
+#include "support/probe.h"
+#include "support/wait.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* The task is the one that the thread is doing, and of this wheel. */
+static bool is_current(const struct tw_task *task, const struct tw_wheel *wheel)
+{
+	const struct tw_task *current = tw_current_task();
+
+	return current && current->wheel == wheel && current->value == task->value &&
+	       current->key_size == task->key_size && current->deadline == task->deadline &&
+	       current->lateness == task->lateness && current->timer.id == task->timer.id &&
+	       current->run == task->run;
+}
+
+static void look_at_current(struct recorder *recorder, const struct tw_task *task)
+{
+	atomic_int *right = recorder->argument;
+
+	if (is_current(task, recorder->wheel) && tw_current_task()->key == task->key)
+		atomic_fetch_add(right, 1);
+}
+
+static void execute_release_and_drain_have_their_task(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	atomic_int right = 0;
+
+	recorder->argument = &right;
+	recorder->on_execute = recorder->on_release = recorder->on_drain = look_at_current;
+	assert_null(tw_current_task());
+	set_timer(recorder, "executed", 1, INTERVAL);
+	set_timer(recorder, "replaced", 2, INTERVAL);
+	set_timer(recorder, "replaced", 3, INTERVAL);
+	set_timer(recorder, "removed", 4, INTERVAL);
+	remove_timer(recorder, "removed");
+	pass_ticks(recorder, 1);
+	set_timer(recorder, "drained", 5, INTERVAL);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	settle(recorder);
+	set_timer(recorder, "stopped", 6, INTERVAL);
+	stop_wheel(recorder);
+	assert_int_equal(event_count(recorder), 6);
+	assert_int_equal(right, 6);
+	assert_null(tw_current_task());
+	recorder_close(recorder);
+}
+
+/* Runs of handles and alarms, whose argument knows no way back. */
+static struct tw_task told[4];
+static atomic_size_t told_count;
+
+static void note_current(void *argument)
+{
+	size_t number = atomic_load(&told_count);
+
+	(void)argument;
+	told[number] = *tw_current_task();
+	atomic_store(&told_count, number + 1);
+}
+
+static void assert_told(size_t number, const struct tw_wheel *wheel, struct tw_timer timer,
+			tw_duration deadline)
+{
+	assert_ptr_equal(told[number].wheel, wheel);
+	assert_true(told[number].run == note_current);
+	assert_null(told[number].key);
+	assert_int_equal(told[number].key_size, 0);
+	assert_int_equal(told[number].timer.id, timer.id);
+	assert_int_equal(told[number].deadline, deadline);
+	assert_ptr_equal(told[number].value, VALUE(number + 1));
+}
+
+static void run_without_key_has_its_task(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct tw_timer once;
+	struct tw_timer again;
+	struct tw_alarm *alarm;
+
+	atomic_store(&told_count, 0);
+	assert_status(tw_after_func(recorder->wheel, INTERVAL, note_current, VALUE(1), &once),
+		      TW_OK);
+	assert_status(tw_every(recorder->wheel, 2 * INTERVAL, TW_HOUR, TW_MISSED_SKIP, note_current,
+			       VALUE(2), &again),
+		      TW_OK);
+	assert_status(tw_alarm_create(recorder->wheel, note_current, VALUE(3), &alarm), TW_OK);
+	assert_status(tw_alarm_set(alarm, 3 * INTERVAL), TW_OK);
+	pass_ticks(recorder, 3);
+	assert_int_equal(atomic_load(&told_count), 3);
+	assert_told(0, recorder->wheel, once, INTERVAL);
+	assert_told(1, recorder->wheel, again, 2 * INTERVAL);
+	assert_told(2, recorder->wheel, (struct tw_timer){0}, 3 * INTERVAL);
+	tw_alarm_destroy(alarm);
+	recorder_close(recorder);
+}
+
+/* A task of one wheel drives another, whose task runs inside. */
+struct nest {
+	struct tw_wheel *inner;
+	atomic_int right;
+};
+
+static void look_inside(void *context, const struct tw_task *task)
+{
+	struct nest *nest = context;
+
+	atomic_fetch_add(&nest->right, is_current(task, nest->inner));
+}
+
+static void drive_inner(struct recorder *recorder, const struct tw_task *task)
+{
+	struct nest *nest = recorder->argument;
+
+	(void)tw_advance(nest->inner, INTERVAL);
+	atomic_fetch_add(&nest->right, is_current(task, recorder->wheel));
+}
+
+static void inner_task_goes_before_the_outer_one(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct nest nest = {0};
+	struct tw_options options = variant_options(*state, (struct tw_options){.context = &nest});
+
+	options.drive = TW_DRIVE_CALLER;
+	options.workers = TW_WORKERS_INLINE;
+	options.max_workers = 0;
+	assert_status(tw_create(&nest.inner, INTERVAL, 10, look_inside, &options), TW_OK);
+	assert_status(tw_set_timer(nest.inner, "in", 2, NULL, INTERVAL), TW_OK);
+	recorder->argument = &nest;
+	recorder->on_execute = drive_inner;
+	set_timer(recorder, "out", 1, INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_int_equal(atomic_load(&nest.right), 2);
+	tw_destroy(nest.inner);
+	recorder_close(recorder);
+}
+
+static void slow_hook(void *context, const struct tw_task *task, struct tw_timer timer,
+		      tw_duration took)
+{
+	atomic_int *right = context;
+
+	(void)timer;
+	(void)took;
+	atomic_fetch_add(right, is_current(task, task->wheel));
+}
+
+static void linger(void *argument)
+{
+	wait_for((tw_duration)(uintptr_t)argument);
+}
+
+static void hook_of_slow_tasks_has_the_task_it_is_told_of(void **state)
+{
+	atomic_int right = 0;
+	struct tw_options options = variant_options(
+		*state,
+		(struct tw_options){.context = &right, .slow_task = {TW_MICROSECOND, slow_hook}});
+	struct tw_wheel *wheel;
+
+	assert_status(tw_create(&wheel, INTERVAL, 10, NULL, &options), TW_OK);
+	assert_status(tw_after_func(wheel, 0, linger, VALUE(TW_MILLISECOND), NULL), TW_OK);
+	assert_status(tw_wait_idle(wheel), TW_OK);
+	assert_int_equal(atomic_load(&right), 1);
+	tw_destroy(wheel);
+}
+
+static void wheel_without_execute_takes_timers_by_handle_alone(void **state)
+{
+	struct tw_options options = variant_options(*state, (struct tw_options){0});
+	struct tw_set sets[2] = {{"a", 1, NULL, INTERVAL}, {"b", 1, NULL, INTERVAL}};
+	struct tw_wheel *wheel;
+	struct tw_timer timer;
+	size_t accepted = 7;
+
+	atomic_store(&told_count, 0);
+	assert_status(tw_create(&wheel, INTERVAL, 10, NULL, &options), TW_OK);
+	assert_status(tw_set_timer(wheel, "any", 3, NULL, INTERVAL), TW_INVALID);
+	assert_status(tw_set_timer_at(wheel, "any", 3, NULL, INTERVAL), TW_INVALID);
+	assert_status(tw_add_timer(wheel, "any", 3, NULL, INTERVAL), TW_INVALID);
+	assert_status(tw_set_timers(wheel, sets, 2, &accepted), TW_INVALID);
+	assert_int_equal(accepted, 0);
+	/* There is none by that key; that is fine. */
+	assert_status(tw_move_timer(wheel, "any", 3, INTERVAL), TW_OK);
+	assert_status(tw_remove_timer(wheel, "any", 3), TW_OK);
+	assert_status(tw_after_func(wheel, INTERVAL, note_current, VALUE(1), &timer), TW_OK);
+	assert_int_equal(tw_pending(wheel) <= 1, 1);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+	assert_status(tw_wait_idle(wheel), TW_OK);
+	assert_int_equal(atomic_load(&told_count), 1);
+	assert_told(0, wheel, timer, INTERVAL);
+	tw_destroy(wheel);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(execute_release_and_drain_have_their_task),
+	TEST_EVERYWHERE(run_without_key_has_its_task),
+	TEST_EVERYWHERE(inner_task_goes_before_the_outer_one),
+	TEST_EVERYWHERE(hook_of_slow_tasks_has_the_task_it_is_told_of),
+	TEST_EVERYWHERE(wheel_without_execute_takes_timers_by_handle_alone),
+};
+
+TEST_PROGRAM(tests)
