@@ -8,7 +8,8 @@
 #include "support/wait.h"
 
 enum { SLOTS = 16384 };
-enum { TRIES = 3000, MEET_TRIES = 150 }; /* of 10 ms */
+enum { TRIES = 3000, MEET_TRIES = 150, AGREE_TRIES = 6000 }; /* of 10 ms */
+enum { VIEW_LINES = 16, VIEW_SIZE = 4096 };
 
 static bool node_says(struct redis_server *node, const char *what)
 {
@@ -61,6 +62,82 @@ void cluster_wait_until_down(struct cluster *cluster, int index)
 		wait_for(10 * TW_MILLISECOND);
 	}
 	fputs("the cluster does not go down\n", stderr);
+	exit(1);
+}
+
+/*
+ * Copies what a line of CLUSTER NODES says of a node, without what only the node that is asked may
+ * say: which one it is itself, when it was heard of last, and its links.
+ */
+static void view_add(char *view, size_t room, char *line)
+{
+	char *words[5]; /* id, address, flags, its master, epoch: see below */
+	char *rest = NULL;
+	char *flags;
+
+	for (int i = 0; i < 4; i++)
+		words[i] = strtok_r(i ? NULL : line, " ", &rest);
+	(void)strtok_r(NULL, " ", &rest); /* when it was asked */
+	(void)strtok_r(NULL, " ", &rest); /* when it answered */
+	words[4] = strtok_r(NULL, " ", &rest);
+	(void)strtok_r(NULL, " ", &rest); /* the link's state */
+	if (!words[4])
+		return;
+	flags = strncmp(words[2], "myself,", 7) ? words[2] : words[2] + 7;
+	snprintf(view + strlen(view), room - strlen(view), "%s %s %s %s %s %s\n", words[0],
+		 words[1], flags, words[3], words[4], rest);
+}
+
+static int line_compare(const void *one, const void *other)
+{
+	return strcmp(*(char *const *)one, *(char *const *)other);
+}
+
+/* How the node sees the cluster: the same text at each node that sees the same. */
+static void view_of(struct redis_server *node, char *view, size_t room)
+{
+	redisReply *reply = redis_server_ask(node, "CLUSTER NODES");
+	char *lines[VIEW_LINES];
+	char *rest = NULL;
+	size_t count = 0;
+
+	for (char *line = strtok_r(reply->str, "\n", &rest); line && count < VIEW_LINES;
+	     line = strtok_r(NULL, "\n", &rest))
+		lines[count++] = line;
+	qsort(lines, count, sizeof(*lines), line_compare);
+	*view = '\0';
+	for (size_t i = 0; i < count; i++)
+		view_add(view, room, lines[i]);
+	freeReplyObject(reply);
+}
+
+static bool nodes_agree(struct redis_server *const nodes[], int count)
+{
+	char first[VIEW_SIZE];
+	char view[VIEW_SIZE];
+
+	view_of(nodes[0], first, sizeof(first));
+	/* Behind "master" or "slave", as ",fail" and ",fail?"; ",nofailover" is no harm. */
+	if (strstr(first, ",fail") || strstr(first, "handshake") || strstr(first, "noaddr"))
+		return false;
+	for (int i = 0; i < count; i++) {
+		view_of(nodes[i], view, sizeof(view));
+		if (strcmp(view, first) || !node_says(nodes[i], "cluster_state:ok"))
+			return false;
+	}
+	return true;
+}
+
+void cluster_await_agreement(struct redis_server *const nodes[], int count)
+{
+	for (int tries = 0; tries < AGREE_TRIES; tries++) {
+		if (nodes_agree(nodes, count))
+			return;
+		wait_for(10 * TW_MILLISECOND);
+	}
+	fputs("the nodes of the cluster do not come to agree\n", stderr);
+	for (int i = 0; i < count; i++)
+		redis_server_tell(nodes[i], "CLUSTER NODES");
 	exit(1);
 }
 

@@ -19,6 +19,9 @@ void cluster_stop(struct cluster *cluster);
 void cluster_wait_until_well(struct cluster *cluster);
 /* Waits until this node says that the cluster is down: one that it needs is away. */
 void cluster_wait_until_down(struct cluster *cluster, int index);
+/* Waits until these nodes say the same of all: addresses, roles, epochs and slots, and that no node
+ * has failed. */
+void cluster_await_agreement(struct redis_server *const nodes[], int count);
 
 /* The node that has the slot now, by its own word. */
 int cluster_owner(struct cluster *cluster, unsigned slot);

@@ -22,6 +22,7 @@
 
 enum { START_TRIES = 5 };
 enum { ANSWER_TRIES = 2000 }; /* of 10 ms */
+enum { TOLD_SIZE = 4000 };    /* of a log */
 
 static void folder_create(struct redis_server *server)
 {
@@ -71,7 +72,9 @@ static void config_write(const struct redis_server *server,
 					: "everysec",
 		options->policy ? options->policy : "noeviction");
 	if (options->cluster)
-		fprintf(file, "cluster-enabled yes\ncluster-port %d\ncluster-node-timeout 1000\n",
+		fprintf(file,
+			"cluster-enabled yes\ncluster-port %d\ncluster-node-timeout 1000\n"
+			"repl-diskless-sync-delay 0\n",
 			server->bus_port);
 	if (options->password)
 		fprintf(file, "requirepass \"%s\"\n", options->password);
@@ -231,6 +234,23 @@ void redis_server_path(const struct redis_server *server, const char *file, char
 	snprintf(path, room, "%s%s/%s", here, server->folder, file);
 }
 
+static void log_tell(const struct redis_server *server)
+{
+	char path[sizeof(server->folder) + 16];
+	char text[TOLD_SIZE + 1];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/redis.log", server->folder);
+	file = fopen(path, "r");
+	if (!file)
+		return;
+	if (fseek(file, -TOLD_SIZE, SEEK_END))
+		rewind(file);
+	text[fread(text, 1, TOLD_SIZE, file)] = '\0';
+	fclose(file);
+	fprintf(stderr, "the end of %s:\n%s", path, text);
+}
+
 static redisReply *ask(struct redis_server *server, const char *format, va_list arguments)
 {
 	redisReply *reply = NULL;
@@ -242,6 +262,19 @@ static redisReply *ask(struct redis_server *server, const char *format, va_list 
 		abort();
 	}
 	return reply;
+}
+
+void redis_server_tell(struct redis_server *server, const char *command)
+{
+	redisReply *reply = NULL;
+
+	if (server->context || context_open(server))
+		reply = redisCommand(server->context, command);
+	fprintf(stderr, "the server at %d answers to %s:\n%s\n", server->port, command,
+		reply && reply->str ? reply->str : "nothing");
+	if (reply)
+		freeReplyObject(reply);
+	log_tell(server);
 }
 
 redisReply *redis_server_ask(struct redis_server *server, const char *format, ...)

@@ -56,6 +56,9 @@ void redis_server_stop(struct redis_server *server);
 void redis_server_path(const struct redis_server *server, const char *file, char *path,
 		       size_t room);
 
+/* Prints what the server answers to the command, and the end of its log, for a test that fails. */
+void redis_server_tell(struct redis_server *server, const char *command);
+
 /* One command; printf's arguments as hiredis takes them. The reply is the caller's; no error. */
 redisReply *redis_server_ask(struct redis_server *server, const char *format, ...);
 /* The same for what answers a number, in digits too. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A deed is done to a target that is well, and healed after a while that is drawn, too; meanwhile
- * others are done to other targets. What is drawn does not depend on what happens, but on which
- * targets are well at that time.
+ * others are done to other targets. What is drawn does not depend on what happens; whether it is
+ * done does, for the target has to be well at that time.
  */
 #include "nemesis.h"
 
@@ -28,7 +28,8 @@ struct deed_kind {
 	/* How long it lasts. */
 	int64_t least_ms;
 	int64_t most_ms;
-	unsigned modes; /* in which it is done */
+	unsigned modes;                             /* in which it is done */
+	bool (*may)(const struct nemesis *nemesis); /* whether it can be done now; NULL: always */
 };
 
 static struct child *worker_of(struct nemesis *nemesis, int target)
@@ -123,6 +124,11 @@ static void shard_move(struct nemesis *nemesis, int target)
 			   (int)random_below(&nemesis->random, CLUSTER_NODES));
 }
 
+static bool may_fail_over(const struct nemesis *nemesis)
+{
+	return servers_may_fail_over(nemesis->servers);
+}
+
 static void fail_over(struct nemesis *nemesis, int target)
 {
 	(void)target;
@@ -149,7 +155,7 @@ static const struct deed_kind deed_kinds[] = {
 	{"drop", TARGET_SERVER, 1, connections_drop, NULL, 0, 0, MODE_CLUSTER},
 	{"move-slot", TARGET_SERVER, 12, shard_move, NULL, 0, 0, MODE_CLUSTER},
 	{"clock", TARGET_SERVER, 12, clock_step, NULL, 0, 0, MODE_CLOCK},
-	{"fail-over", TARGET_SERVER, 3, fail_over, NULL, 0, 0, MODE_CLUSTER},
+	{"fail-over", TARGET_SERVER, 3, fail_over, NULL, 0, 0, MODE_CLUSTER, may_fail_over},
 };
 enum { DEED_KINDS = sizeof(deed_kinds) / sizeof(*deed_kinds) };
 static const int target_counts[TARGET_KINDS] = {WORKERS, CHILDREN, 1};
@@ -224,7 +230,7 @@ static void harm_begin(struct nemesis *nemesis, int64_t now)
 	int64_t lasts_ms = random_between(random, deed->least_ms, deed->most_ms);
 	struct harm *harm = &nemesis->harms[deed->target][target];
 
-	if (harm->deed)
+	if (harm->deed || (deed->may && !deed->may(nemesis)))
 		return;
 	/* Before it: what it breaks comes later. */
 	tell(nemesis, "deed", deed, target);

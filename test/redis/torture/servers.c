@@ -8,6 +8,12 @@
 
 #include "support/wait.h"
 
+/*
+ * A replica that is told to take over less than twice an election's time limit (2 s here) after the
+ * election that it won last takes itself for elected by that one: it becomes a master with the
+ * old epoch, which the others refuse, and the node before it stays the master.
+ */
+static const int64_t election_time = 4500 * TW_MILLISECOND;
 enum { TRIES = 6000, FAIL_OVER_TRIES = 600, MOVE_PAUSE_MS = 5 }; /* tries: of 10 ms */
 
 /* Whether what the server answers to the command has this text. */
@@ -37,14 +43,25 @@ static void await_word(struct redis_server *server, const char *command, const c
 	if (comes_to_say(server, command, text, TRIES))
 		return;
 	fprintf(stderr, "the server at %d: %s does not become %s\n", server->port, command, text);
+	redis_server_tell(server, command);
 	exit(1);
 }
 
-/* Until each node says that all slots are served. */
+/*
+ * Until all nodes, the replica too, say the same of each other. News takes a while to reach all of
+ * them, and a deed that comes before it is refused: a slot can't go to a node that is not known to
+ * be a master.
+ */
 static void await_well(struct servers *servers)
 {
-	for (int i = 0; i < servers->count && servers->is_cluster; i++)
-		await_word(&servers->cluster.nodes[i], "CLUSTER INFO", "cluster_state:ok");
+	struct redis_server *all[CLUSTER_NODES + 1];
+
+	if (!servers->is_cluster)
+		return;
+	for (int i = 0; i < CLUSTER_NODES; i++)
+		all[i] = &servers->cluster.nodes[i];
+	all[CLUSTER_NODES] = &servers->replica;
+	cluster_await_agreement(all, CLUSTER_NODES + 1);
 }
 
 /* Of the first node. It takes over when it is told to, never by itself. */
@@ -69,6 +86,7 @@ static void replica_start(struct servers *servers)
 	await_word(replica, "CLUSTER INFO", "cluster_state:ok");
 	freeReplyObject(redis_server_ask(replica, "CLUSTER REPLICATE %s", servers->cluster.ids[0]));
 	await_word(replica, "INFO replication", "master_link_status:up");
+	await_well(servers);
 }
 
 void servers_start(struct servers *servers, enum mode mode)
@@ -113,13 +131,13 @@ void servers_heal(struct servers *servers)
 	struct redis_server *node = &servers->cluster.nodes[servers->down];
 
 	redis_server_restart(node);
-	if (servers->is_cluster && servers->down == 0) {
+	if (servers->is_cluster && servers->down == 0)
 		freeReplyObject(
 			redis_server_ask(node, "CONFIG SET cluster-replica-no-failover yes"));
-		await_word(&servers->replica, "INFO replication", "master_link_status:up");
-	}
-	servers->down = -1;
 	await_well(servers);
+	if (servers->is_cluster && servers->down == 0)
+		await_word(&servers->replica, "INFO replication", "master_link_status:up");
+	servers->down = -1;
 }
 
 void servers_ask(struct servers *servers, const char *command)
@@ -146,21 +164,32 @@ static void replica_promote(struct redis_server *replica)
 		if (comes_to_say(replica, "INFO replication", "role:master", FAIL_OVER_TRIES))
 			return;
 	}
-	fputs("the replica does not take over\n", stderr);
+	fprintf(stderr, "the replica at %d does not take over\n", replica->port);
+	redis_server_tell(replica, "CLUSTER NODES");
 	exit(1);
+}
+
+bool servers_may_fail_over(const struct servers *servers)
+{
+	return wall_clock() >= servers->may_take_over[1];
 }
 
 void servers_fail_over(struct servers *servers)
 {
 	struct redis_server before = servers->cluster.nodes[0];
+	int64_t may_take_over = servers->may_take_over[0];
+	int64_t elected;
 	char id[64];
 
 	replica_promote(&servers->replica);
+	elected = wall_clock();
+	await_well(servers);
 	await_word(&servers->cluster.nodes[0], "INFO replication", "master_link_status:up");
 	servers->cluster.nodes[0] = servers->replica;
 	servers->replica = before;
 	memcpy(id, servers->cluster.ids[0], sizeof(id));
 	memcpy(servers->cluster.ids[0], servers->replica_id, sizeof(id));
 	memcpy(servers->replica_id, id, sizeof(id));
-	await_well(servers);
+	servers->may_take_over[0] = elected + election_time;
+	servers->may_take_over[1] = may_take_over;
 }

@@ -7,6 +7,7 @@
 #define TORTURE_SERVERS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "support/cluster.h"
 #include "support/redis_server.h"
@@ -25,6 +26,7 @@ struct servers {
 	struct cluster cluster; /* the one server is its first node */
 	struct redis_server replica;
 	char replica_id[64];
+	int64_t may_take_over[2]; /* from when on the first node and the replica may, when told */
 	char url[128];
 	int down; /* which one has been killed; -1: none */
 };
@@ -39,7 +41,8 @@ void servers_heal(struct servers *servers);
 void servers_ask(struct servers *servers, const char *command);
 /* Of a cluster: moves the slot of a shard to another node. */
 void servers_move_shard(struct servers *servers, unsigned shard, int target);
-/* Of a cluster: the first node and its replica change places. */
+/* Of a cluster: the first node and its replica change places, if they may now. */
+bool servers_may_fail_over(const struct servers *servers);
 void servers_fail_over(struct servers *servers);
 
 #endif
