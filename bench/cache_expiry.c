@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A million entries expire in one tick: what does that cost an entry, and what do lookups of other
- * keys notice of it?
+ * keys removal of it?
  *
  * Some entries live on; one thread looks them up all the time and times each lookup, the clock's
  * own cost subtracted: before the crowd is due, and from then until it has left. What an entry

@@ -223,7 +223,7 @@ static void drain_and_release_never_meet_an_alarm(void **state)
 	assert_status(tw_set_timer(recorder->wheel, "a", 1, VALUE(1), INTERVAL * 9), TW_OK);
 	assert_int_equal(tw_pending(recorder->wheel) <= 1, 1);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	/* It may be on the drained shelf still. */
+	/* It may be on the drained pending set still. */
 	assert_status(tw_alarm_set(other.alarm, 20 * INTERVAL), TW_OK);
 	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
 	assert_int_equal(event_count(recorder), 1);

@@ -128,18 +128,18 @@ static void leaves_that_came_back_are_not_resident(void **state)
 
 /* ---- Large pages ---- */
 
-struct upkeep {
+struct maintenance {
 	struct arena *arena;
 	atomic_bool is_over;
 };
 
 static void *keep_up(void *argument)
 {
-	struct upkeep *upkeep = argument;
+	struct maintenance *maintenance = argument;
 
-	while (!atomic_load(&upkeep->is_over)) {
-		(void)arena_use_large_pages(upkeep->arena, 1);
-		(void)arena_trim(upkeep->arena);
+	while (!atomic_load(&maintenance->is_over)) {
+		(void)arena_use_large_pages(maintenance->arena, 1);
+		(void)arena_trim(maintenance->arena);
 	}
 	return NULL;
 }
@@ -151,12 +151,12 @@ static void spans_keep_their_bytes_while_they_get_large_pages(void **state)
 	struct held_span held[HELD] = {0};
 	struct random random = random_from(seed_choose(), 0);
 	struct arena arena;
-	struct upkeep upkeep = {.arena = &arena};
+	struct maintenance maintenance = {.arena = &arena};
 	pthread_t thread;
 
 	(void)state;
 	arena_init(&arena);
-	assert_int_equal(pthread_create(&thread, NULL, keep_up, &upkeep), 0);
+	assert_int_equal(pthread_create(&thread, NULL, keep_up, &maintenance), 0);
 	for (int round = 0; round < TEST_SHARE_OF(ROUNDS); round++) {
 		for (int i = 0; i < HELD; i++)
 			take(&arena, &held[i], (size_t)1 << (15 + random_below(&random, 7)),
@@ -171,7 +171,7 @@ static void spans_keep_their_bytes_while_they_get_large_pages(void **state)
 			if (held[i].memory)
 				give(&arena, &held[i]);
 	}
-	atomic_store(&upkeep.is_over, true);
+	atomic_store(&maintenance.is_over, true);
 	pthread_join(thread, NULL);
 	assert_false(arena_use_large_pages(&arena, 1000));
 	while (arena_trim(&arena) > 0)

@@ -76,26 +76,26 @@ static void await_destroyer(void)
 static struct tw_cache_loading *listed_load(void)
 {
 	struct shard *shard = &trial.recorder->cache->shards[0];
-	struct tw_cache_loading *flight;
+	struct tw_cache_loading *loading;
 
 	if (!turn_lock_try(&shard->lock))
 		return NULL;
-	flight =
-		shard->flights && shard->flights != trial.kept ? flight_hold(shard->flights) : NULL;
+	loading = shard->loadings && shard->loadings != trial.kept ? loading_hold(shard->loadings)
+								   : NULL;
 	turn_lock_let_go(&shard->lock);
-	return flight;
+	return loading;
 }
 
 static void hold_up(void)
 {
 	/* Once it was held up, the cache may be gone. */
-	struct tw_cache_loading *flight = trial.queued ? NULL : listed_load();
+	struct tw_cache_loading *loading = trial.queued ? NULL : listed_load();
 
-	if (!flight || --trial.operations != 0) {
-		flight_let_go(flight);
+	if (!loading || --trial.operations != 0) {
+		loading_let_go(loading);
 		return;
 	}
-	trial.queued = flight;
+	trial.queued = loading;
 	blocked_call_start(&trial.destroyer, destroy, trial.recorder->cache);
 	await_destroyer();
 }
@@ -138,7 +138,7 @@ static bool trial_hold_up_at(const struct variant *variant, int operation)
 		blocked_call_end(&trial.destroyer);
 		trial.recorder->cache = NULL;
 		assert_int_equal(atomic_load(&trial.queued->references), 1);
-		flight_let_go(trial.queued);
+		loading_let_go(trial.queued);
 	}
 	cache_recorder_close(trial.recorder);
 	assert_int_equal(atomic_load(&trial.told), 2);

@@ -10,7 +10,7 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-#include "cache/cache.h" /* to run the upkeep that a clock would */
+#include "cache/cache.h" /* to run the maintenance that a clock would */
 
 #include <limits.h>
 #include <time.h>

@@ -45,7 +45,7 @@ static uint64_t free_cells(struct tw_cache *cache)
 	return cells;
 }
 
-/* A listener's last look at an entry asks for upkeep, too. */
+/* A listener's last look at an entry asks for maintenance, too. */
 static void with_and_without_listener(const struct variant *variant, tw_duration expire,
 				      void (*check)(struct cache_recorder *))
 {

@@ -20,7 +20,7 @@
 #include "base/slab.h"
 #include "wheel/timer_index.h"
 #include "wheel/wheel.h"
-#include "runtime/shelf.h"
+#include "runtime/pending.h"
 #include "runtime/worker_pool.h"
 
 /* Makes a module and takes it down again; false: there was no memory. */
@@ -92,16 +92,16 @@ static bool make_levels_of_512(void)
 	return make_wheel(TW_LAYOUT_LEVELS, 512);
 }
 
-static bool make_shelf(void)
+static bool make_pending(void)
 {
-	struct shelf shelf;
+	struct pending pending;
 
-	if (!shelf_init(&shelf, &(struct shelf_plan){.ticks = &ticks,
-						     .layout = TW_LAYOUT_LEVELS,
-						     .slots = 512,
-						     .patience = 512}))
+	if (!pending_init(&pending, &(struct pending_plan){.ticks = &ticks,
+							   .layout = TW_LAYOUT_LEVELS,
+							   .slots = 512,
+							   .patience = 512}))
 		return false;
-	shelf_destroy(&shelf);
+	pending_destroy(&pending);
 	return true;
 }
 
@@ -113,7 +113,7 @@ static void module_is_not_made_where_any_of_its_memory_is_missing(void **state)
 	assert_int_equal(fail_each_allocation(make_rounds_of_10), 2);
 	assert_int_equal(fail_each_allocation(make_levels_of_2), 2);
 	assert_int_equal(fail_each_allocation(make_levels_of_512), 2);
-	assert_int_equal(fail_each_allocation(make_shelf), 4);
+	assert_int_equal(fail_each_allocation(make_pending), 4);
 }
 
 static void queue_larger_than_memory_is_refused(void **state)

@@ -167,7 +167,7 @@ struct overlap {
 	atomic_int overlaps;
 };
 
-static void notice_overlap(struct recorder *recorder, const struct tw_task *task)
+static void removal_overlap(struct recorder *recorder, const struct tw_task *task)
 {
 	struct overlap *overlap = recorder->argument;
 
@@ -203,7 +203,7 @@ static void threads_that_drive_one_wheel_take_turns(void **state)
 	struct driver drivers[DRIVERS];
 	pthread_t threads[DRIVERS];
 
-	recorder->on_execute = notice_overlap;
+	recorder->on_execute = removal_overlap;
 	recorder->argument = &overlap;
 	for (int i = 0; i < DRIVERS; i++) {
 		drivers[i] = (struct driver){.recorder = recorder, .number = i};

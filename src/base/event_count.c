@@ -98,7 +98,7 @@ void event_count_prepare(struct event_count *event, enum event_count_state state
 
 void event_count_cancel(struct event_count *event)
 {
-	/* relaxed: a notifier that still sees the announcement wakes nobody, and that is all. */
+	/* relaxed: a notifier that still sees the announcement wakes no thread, and that is all. */
 	atomic_store_explicit(&event->state, EVENT_COUNT_AWAKE, memory_order_relaxed);
 }
 

@@ -35,7 +35,7 @@ static inline bool short_keys_are_equal(const void *left, const void *right, siz
 
 /*
  * Of two keys of one size. For a short key memcmp may load more than the key and mask it off, which
- * costs the miss of a line that nobody asked for.
+ * costs the miss of a line that is not needed.
  */
 static inline bool keys_are_equal(const void *left, const void *right, size_t size)
 {

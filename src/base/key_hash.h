@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hash of a key: seeded, so that nobody who doesn't know the seed can choose keys that collide.
+ * The hash of a key: seeded, so that keys which collide cannot be chosen without the seed.
  * Any thread.
  */
 #ifndef KEY_HASH_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether this is compiled for a sanitizer: gcc defines a macro, clang answers __has_feature().
+ * Whether this is compiled for a sanitizer: gcc defines a macro, clang has __has_feature().
  */
 #ifndef SANITIZER_H
 #define SANITIZER_H

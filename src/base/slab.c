@@ -6,15 +6,15 @@
  *
  * The idea: blocks travel in magazines. A magazine is a free block in which the addresses of others
  * are written (Bonwick's magazines, 2001, with their room taken from the blocks): 15 blocks of 128
- * bytes. So nobody touches a free block to pass it on, and the thread that takes it need not wait
- * for its lines, which another core wrote last.
+ * bytes. So no thread touches a free block to pass it on, and the thread that takes it need not
+ * wait for its lines, which another core wrote last.
  *
  * A thread that takes a block looks into the stripe that its identity points at: a magazine spread
  * out under a flag. If the flag is set it goes on to the next stripe rather than wait, so a thread
- * that is descheduled inside holds up nobody. An empty stripe is refilled with a magazine from the
- * depot behind the lock, or with fresh memory. A thread that gives blocks back collects them in a
- * bin of its own, and hands over magazines when it has filled one; where the lock is taken it goes
- * on collecting, for the owner must not wait.
+ * that is descheduled inside holds up no other. An empty stripe is refilled with a magazine from
+ * the depot behind the lock, or with fresh memory. A thread that gives blocks back collects them in
+ * a bin of its own, and hands over magazines when it has filled one; where the lock is taken it
+ * goes on collecting, for the owner must not wait.
  *
  * Chunks are 2 MiB, which the kernel can back with one huge page: a million timers touched at
  * random miss the TLB otherwise. A small slab touches only what it uses of its first. For the
@@ -229,7 +229,7 @@ static unsigned slab_take_magazine(struct slab *slab, void **blocks)
 	return count + 1;
 }
 
-/* Answers whether a spare chunk is wanted. */
+/* Returns whether a spare chunk is wanted. */
 static bool slab_refill(struct slab *slab, struct slab_stripe *stripe)
 {
 	bool wants = false;

@@ -10,7 +10,7 @@
 
 /*
  * Starts a thread called NAME-ROLE (the system may cut that short). It takes no signals: those are
- * the program's. Answers 0 or an errno value, which is also left in errno.
+ * the program's. Returns 0 or an errno value, which is also left in errno.
  */
 int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const char *name,
 		 const char *role);

@@ -4,9 +4,9 @@
  *
  *     bpftrace -e 'usdt:./libtimingwheel.so:timingwheel:task_end { @ns = hist(arg1); }' -p PID
  *
- * Each is a nop in the code, and a note in the file that tells where; so they cost nothing while
- * nobody listens. Their arguments are values at hand. Without <sys/sdt.h> (systemtap-sdt-dev) where
- * the library is built there are none.
+ * Each is a nop in the code, and a note in the file that tells where; so they cost nothing while no
+ * tracer is attached. Their arguments are values at hand. Without <sys/sdt.h> (systemtap-sdt-dev)
+ * where the library is built there are none.
  */
 #ifndef TRACE_H
 #define TRACE_H

@@ -5,7 +5,7 @@
  * So memory comes in regions of 2 MiB at multiples of 2 MiB, to be backed with one large page each
  * as soon as all of a region is resident anyway. To touch a new large page takes as long as to fill
  * it, 0.2 ms or, where a hypervisor has to find it, 5 ms: so memory comes in small pages, and the
- * cache's upkeep has the system make large ones of them.
+ * cache's maintenance has the system make large ones of them.
  *
  * Invariants: a leaf of a region is in one span at most; `idle` counts the leaves of regions that
  * are resident and in none.
@@ -21,9 +21,9 @@
  *
  * Memory is resident from its first use on. What comes back stays so for its next use, up to a
  * share of what is used; what is more is given back to the system, by the leaf, and a region that
- * is wholly free, too: at once where there is a limit, else by upkeep. A region that gave leaves
- * back has small pages until all of it is in use again: the system would fill a large one. While it
- * gets a large one it gives nothing back.
+ * is wholly free, too: at once where there is a limit, else by maintenance. A region that gave
+ * leaves back has small pages until all of it is in use again: the system would fill a large one.
+ * While it gets a large one it gives nothing back.
  *
  * May run together: all but arena_init() and arena_destroy(). One lock, inside those of the shards
  * and of the pool.

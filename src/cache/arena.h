@@ -41,8 +41,8 @@ void arena_set_tight(struct arena *arena, bool is_tight);
 void *arena_take(struct arena *arena, size_t size);
 /* With the size it was taken with. */
 void arena_give(struct arena *arena, void *memory, size_t size);
-/* One of the steps in which a large span goes back, which nobody looks at any more. True: what is
- * left is for arena_give(), with the whole size. */
+/* One of the steps in which a large span goes back, which no thread looks at any more. True: what
+ * is left is for arena_give(), with the whole size. */
 bool arena_give_some(struct arena *arena, void *memory, size_t size);
 /* How many bytes a span of that size takes. */
 size_t arena_span_size(size_t size);

@@ -243,8 +243,8 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_sum(&cache->shards[i], stats);
 	cache_sum_memory(cache, stats);
-	stats->notified = counter_read(&cache->notices.told);
-	stats->queued_removals = notices_waiting(&cache->notices);
+	stats->notified = counter_read(&cache->removals.told);
+	stats->queued_removals = removals_waiting(&cache->removals);
 	stats->entries = counter_read(&cache->domain.entries);
 	stats->bytes = counter_read(&cache->domain.bytes);
 	return TW_OK;

@@ -9,7 +9,7 @@
 #include "base/limit.h"
 #include "domain.h"
 #include "loaders.h"
-#include "notice.h"
+#include "removal.h"
 #include "shard.h"
 
 struct tw_cache {
@@ -42,7 +42,7 @@ struct tw_cache {
 	_Atomic unsigned evict_next;
 
 	/* Their own locks. */
-	_Alignas(64) struct notices notices;
+	_Alignas(64) struct removals removals;
 	struct loaders loaders;
 	pthread_mutex_t takes_lock;
 	pthread_cond_t takes_are_over;

@@ -38,7 +38,7 @@ static unsigned options_shards(const struct tw_cache_options *options)
 	return shards;
 }
 
-/* ---- Own wheel, upkeep, statistics ---- */
+/* ---- Own wheel, maintenance, statistics ---- */
 
 static void nothing(void *context, const struct tw_task *task)
 {
@@ -86,7 +86,7 @@ static bool cache_trim(struct tw_cache *cache, size_t most)
 	return trimmed >= most;
 }
 
-static void cache_run_upkeep(void *argument)
+static void cache_run_maintenance(void *argument)
 {
 	/* In a run, some 15 ms each: an event loop may drive the wheel, and a lookup of what
 	 * gets a large page waits for it. */
@@ -97,8 +97,8 @@ static void cache_run_upkeep(void *argument)
 
 	/* seq_cst: a caller that asks from here on is served by another run; and before the look at
 	 * the list of readers: one that comes into it later finds this, when it asks. Pairs with
-	 * the load in domain_ask_upkeep(). */
-	atomic_store_explicit(&cache->domain.upkeep_is_set, false, memory_order_seq_cst);
+	 * the load in domain_ask_maintenance(). */
+	atomic_store_explicit(&cache->domain.maintenance_is_set, false, memory_order_seq_cst);
 	for (unsigned i = 0; i <= cache->shard_mask && steps > 0; i++)
 		steps = shard_tidy(&cache->shards[i], steps);
 	goes_on = !cache_clear_threads(cache) || steps == 0;
@@ -110,7 +110,7 @@ static void cache_run_upkeep(void *argument)
 	if (cache_trim(cache, TRIMMED))
 		goes_on = true;
 	if (goes_on)
-		domain_ask_upkeep(&cache->domain);
+		domain_ask_maintenance(&cache->domain);
 }
 
 static void cache_run_stats(void *argument)
@@ -162,7 +162,7 @@ static enum tw_status cache_open_shards(struct tw_cache *cache,
 	cache->shard_mask = count - 1;
 	for (unsigned i = 0; i < count && status == TW_OK; i++) {
 		policy_init(&cache->shards[i].policy, options->policy);
-		status = shard_open(&cache->shards[i], &cache->domain, &cache->notices);
+		status = shard_open(&cache->shards[i], &cache->domain, &cache->removals);
 		if (status == TW_OK && domain_counts_uses(&cache->domain))
 			shard_turn_policy_on(&cache->shards[i]);
 	}
@@ -212,10 +212,10 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 	cache->domain.nobody = epochs_add_reader(&cache->domain.epochs);
 	if (!cache->domain.nobody)
 		return TW_NO_MEMORY;
-	status = notices_open(&cache->notices, &cache->domain, options);
+	status = removals_open(&cache->removals, &cache->domain, options);
 	if (status == TW_OK)
-		status = tw_alarm_create(cache->domain.wheel, cache_run_upkeep, cache,
-					 &cache->domain.upkeep);
+		status = tw_alarm_create(cache->domain.wheel, cache_run_maintenance, cache,
+					 &cache->domain.maintenance);
 	if (status == TW_OK)
 		status = cache_open_shards(cache, options);
 	if (status == TW_OK)
@@ -233,8 +233,8 @@ static void cache_close(struct tw_cache *cache)
 	struct reader *reader = epochs_first_reader(&cache->domain.epochs);
 
 	loaders_close(&cache->loaders);
-	notices_close(&cache->notices);
-	tw_alarm_destroy(cache->domain.upkeep);
+	removals_close(&cache->removals);
+	tw_alarm_destroy(cache->domain.maintenance);
 	for (; reader; reader = reader->next)
 		thread_close(reader_thread(reader), &cache->domain);
 	for (unsigned i = 0; cache->shards && i <= cache->shard_mask; i++)
@@ -294,7 +294,7 @@ enum tw_status tw_cache_stop(struct tw_cache *cache)
 	/* What has found it open under a shard's lock is over on return. */
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		shard_begin(&cache->shards[i]);
-		flights_wake(cache->shards[i].flights, &waiters);
+		loadings_wake(cache->shards[i].loadings, &waiters);
 		shard_end(&cache->shards[i]);
 	}
 	waiters_dismiss(cache, waiters);
@@ -345,8 +345,8 @@ void tw_cache_destroy(struct tw_cache *cache)
 		shard_stop(&cache->shards[i]);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_clear(&cache->shards[i], TW_CAUSE_SHUTDOWN);
-	if (notices_wait(&cache->notices, true) != TW_OK)
-		notices_tell_here(&cache->notices);
+	if (removals_wait(&cache->removals, true) != TW_OK)
+		removals_tell_here(&cache->removals);
 	cache_close(cache);
 	pthread_setcancelstate(state, &state);
 }
@@ -363,7 +363,7 @@ enum tw_status tw_cache_flush(struct tw_cache *cache)
 		return TW_CLOSED;
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_expire(&cache->shards[i]);
-	status = notices_wait(&cache->notices, false);
-	cache_run_upkeep(cache);
+	status = removals_wait(&cache->removals, false);
+	cache_run_maintenance(cache);
 	return status;
 }

@@ -93,7 +93,7 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 		return TW_NOT_FOUND;
 	if (most > 0 && entry_weight(entry) > most)
 		return TW_FULL;
-	if (notices_are_full(shard->notices)) {
+	if (removals_are_full(shard->removals)) {
 		shard->refused++;
 		return TW_FULL;
 	}
@@ -108,8 +108,8 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 				return TW_NOT_FOUND;
 		while (!entry_try_to_forward(old, &old_deadline, entry));
 	}
-	if (mode != PUT_LOADED && shard->flights)
-		flights_override(shard->flights, hash, key, entry->key_size);
+	if (mode != PUT_LOADED && shard->loadings)
+		loadings_override(shard->loadings, hash, key, entry->key_size);
 	if (old)
 		shard_replace(shard, hash, slot, old, entry, now);
 	else
@@ -248,7 +248,7 @@ bool change_delete(struct change *change, bool is_there, const void *key, size_t
 	if (change->entry)
 		is_there &= shard_unlink(change->shard, change->entry, TW_CAUSE_EXPLICIT,
 					 change->now) == TW_CAUSE_EXPLICIT;
-	flights_override(change->shard->flights, change->hash, key, key_size);
+	loadings_override(change->shard->loadings, change->hash, key, key_size);
 	return is_there;
 }
 

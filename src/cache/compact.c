@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Values change their sizes, and many go at once: then pages stay for a few entries each, in sizes
- * that nobody sets any more. So entries move. Where more cells are free than should be, the
+ * that are no longer set. So entries move. Where more cells are free than should be, the
  * sparsest pages of the class with most of them are emptied one by one: the entries that are left
  * in them go into free cells of other pages of their class. A thread that takes pages for its sets
- * empties as many and more, so that their number stays; and upkeep does so when all is quiet.
+ * empties as many and more, so that their number stays; and maintenance does so when all is quiet.
  *
  * A page's cells are free, or a thread's, or of entries that are being made, linked, pinned or
  * retired, each under another lock. What is linked says so in its state, and an entry that says so
@@ -12,8 +12,8 @@
  * the shard. Under the shard's lock the slot that holds this very address, if there still is one,
  * tells that it is linked; whether it is the same entry is no matter.
  *
- * A move is a replacement by an equal entry, of which nobody is told: it keeps its place in the
- * policy's order, and where its hash is filed. Lookups that have found the old one read it in
+ * A move is a replacement by an equal entry, of which on_remove is not told: it keeps its place in
+ * the policy's order, and where its hash is filed. Lookups that have found the old one read it in
  * peace, for it is retired as any other; so do pins that come at the last moment. What is pinned
  * already, or has an adopted value, stays; then its page is used again some time later.
  *

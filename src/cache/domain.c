@@ -44,12 +44,12 @@ bool domain_is_over_limit(const struct domain *domain)
 	       domain_excess(&domain->bytes, &domain->max_bytes) > 0;
 }
 
-void domain_ask_upkeep(struct domain *domain)
+void domain_ask_maintenance(struct domain *domain)
 {
 	/* seq_cst: after this thread came into the list of readers; pairs with the store in
-	 * cache_run_upkeep(). relaxed: of those that ask at once one sets it, nothing else. */
-	if (atomic_load_explicit(&domain->upkeep_is_set, memory_order_seq_cst) ||
-	    atomic_exchange_explicit(&domain->upkeep_is_set, true, memory_order_relaxed))
+	 * cache_run_maintenance(). relaxed: of those that ask at once one sets it, nothing else. */
+	if (atomic_load_explicit(&domain->maintenance_is_set, memory_order_seq_cst) ||
+	    atomic_exchange_explicit(&domain->maintenance_is_set, true, memory_order_relaxed))
 		return;
-	(void)tw_alarm_set(domain->upkeep, domain->granule);
+	(void)tw_alarm_set(domain->maintenance, domain->granule);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What all parts of one cache share: the wheel, the clock, the limits and what counts for them, the
- * epochs, and the alarm of the upkeep. Any thread.
+ * epochs, and the alarm of the maintenance. Any thread.
  */
 #ifndef CACHE_DOMAIN_H
 #define CACHE_DOMAIN_H
@@ -33,8 +33,8 @@ struct domain {
 	_Atomic uint64_t max_bytes;
 	atomic_bool counts_uses; /* for a limit: once there is one, for ever */
 	atomic_bool is_closed;
-	atomic_bool upkeep_is_set;
-	struct tw_alarm *upkeep;
+	atomic_bool maintenance_is_set;
+	struct tw_alarm *maintenance;
 	struct epochs epochs;
 
 	/* Any thread that sets. */
@@ -51,7 +51,7 @@ void domain_init_clock(struct domain *domain);
 void domain_set_limits(struct domain *domain, uint64_t max_entries, uint64_t max_bytes);
 bool domain_is_over_limit(const struct domain *domain);
 /* Something is left to be freed: looks again in a tick. */
-void domain_ask_upkeep(struct domain *domain);
+void domain_ask_maintenance(struct domain *domain);
 
 /* By how much a count exceeds its limit. */
 static inline uint64_t domain_excess(const _Atomic uint64_t *count, const _Atomic uint64_t *limit)

@@ -66,10 +66,10 @@ struct tw_cache_entry {
 		/* While it is in the table: under the shard's lock. next NULL: in no queue. */
 		struct list policy_link;
 		/* After that: retired under the lock of the shard, then of the thread that has it;
-		 * notice under the lock of the notices. */
+		 * removal under the lock of the removals. */
 		struct {
 			struct tw_cache_entry *retired_next;
-			struct tw_cache_entry *notice_next;
+			struct tw_cache_entry *removal_next;
 		};
 	};
 	_Atomic uint32_t references; /* the table's, until no reader can find it; counted pins */
@@ -350,7 +350,7 @@ void entry_end_forward(struct tw_cache_entry *entry, tw_duration deadline);
 /* Whether the one reference is the caller's. */
 static inline bool entry_is_alone(const struct tw_cache_entry *entry)
 {
-	/* acquire: nobody else has one, so nobody else can be looking at it; pairs with
+	/* acquire: no other thread has one, so no other thread can be looking at it; pairs with
 	 * entry_give_up(). */
 	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->references,
 				    memory_order_acquire) == ENTRY_OF_TABLE;

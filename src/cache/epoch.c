@@ -165,7 +165,7 @@ static void epochs_give_number(const struct epochs *epochs)
 void epochs_destroy(struct epochs *epochs)
 {
 	struct reader *reader = epochs_first_reader(epochs);
-	/* relaxed: nobody comes any more. */
+	/* relaxed: no thread comes any more. */
 	struct reader_block *block = atomic_load_explicit(&epochs->blocks, memory_order_relaxed);
 
 	pthread_mutex_lock(&threads_lock);
@@ -249,7 +249,7 @@ static struct reader *epochs_find_free(struct epochs *epochs)
 	if (epochs->init_reader)
 		epochs->init_reader(reader);
 	reader->next = first;
-	/* seq_cst: upkeep after this finds it; pairs with epochs_first_reader(). */
+	/* seq_cst: maintenance after this finds it; pairs with epochs_first_reader(). */
 	atomic_store_explicit(&epochs->readers, reader, memory_order_seq_cst);
 	return reader;
 }

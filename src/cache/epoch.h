@@ -39,7 +39,7 @@ struct reader {
 	_Atomic uint64_t counts[READER_COUNTS];
 	uint64_t random;    /* 0: not begun (change.c) */
 	unsigned callbacks; /* listeners and loaders of this cache that the thread is inside of */
-	/* Under the lock of the waits (flight.c). */
+	/* Under the lock of the waits (loading.c). */
 	const struct tw_cache_loading *waits_for;
 	/* Constant once it is in the list. */
 	struct reader *next;
@@ -103,7 +103,7 @@ static inline unsigned epochs_readers(struct epochs *epochs)
 /* The readers so far, whole, linked by next. */
 static inline struct reader *epochs_first_reader(struct epochs *epochs)
 {
-	/* seq_cst: pairs with epochs_take_reader(); see also cache_run_upkeep(). */
+	/* seq_cst: pairs with epochs_take_reader(); see also cache_run_maintenance(). */
 	return atomic_load_explicit(&epochs->readers, memory_order_seq_cst);
 }
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A load is a flight: listed in the key's shard, from the moment that somebody wants it loaded to
- * its end, so there is one for a key at a time. It is begun by a take, which runs its own loader,
- * or queued for the threads of the cache, until one of these, or a take that came before it, begins
- * it. It ends once, when the loader returns, or, where the loader keeps it, by tw_cache_load_end,
- * or by tw_cache_destroy: whichever finds the flight's cache set, under the flight's lock, and
- * takes that away.
+ * A load is listed in the key's shard from the moment that a caller wants the key loaded to the
+ * load's end, so there is one for a key at a time. A take begins it and runs its own loader; or it
+ * is queued for the threads of the cache, until one of these, or a take that came before it, begins
+ * it. It ends once: when the loader returns, or, where the loader keeps it, by tw_cache_load_end or
+ * by tw_cache_destroy. The first of these that finds the load's cache set, under the load's lock,
+ * takes that away and ends the load.
  *
- * At the end the value is put into the table, the flight taken out of the list, and its result left
+ * At the end the value is put into the table, the load taken out of the list, and its result left
  * in it for the threads that wait, all under the shard's lock; so a look that finds neither entry
- * nor flight knows that nobody loads. Then waiters without a thread are told, with no lock held.
+ * nor load knows that no thread loads. Then waiters without a thread are told, with no lock held.
  *
- * A set or delete of the key marks its flight under the same lock: then what was loaded is given to
- * those that wait already, and not kept. One that comes later waits for the end of such a flight,
+ * A set or delete of the key marks its load under the same lock: then what was loaded is given to
+ * those that wait already, and not kept. One that comes later waits for the end of such a load,
  * and then looks anew.
  */
 #include "load.h"
@@ -106,7 +106,7 @@ enum tw_status tw_cache_load_keep(struct tw_cache_loading *loading)
 	pthread_mutex_lock(&loading->lock);
 	if (loading->cache && !loading->is_kept) {
 		loading->is_kept = true;
-		(void)flight_hold(loading);
+		(void)loading_hold(loading);
 		status = TW_OK;
 	}
 	pthread_mutex_unlock(&loading->lock);
@@ -144,19 +144,19 @@ void waiter_tell(struct tw_cache *cache, struct waiter *waiter, enum tw_status s
 	free(waiter);
 }
 
-/* Of a flight that is over. */
+/* Of a load that is over. */
 static void waiters_tell(struct tw_cache *cache, struct waiter *waiters,
-			 const struct tw_cache_loading *flight)
+			 const struct tw_cache_loading *loading)
 {
 	struct waiter *next;
 
 	for (; waiters; waiters = next) {
 		next = waiters->next;
 		if (waiters->is_late)
-			load_for_waiter(cache, flight->hash, flight->key, flight->key_size,
+			load_for_waiter(cache, loading->hash, loading->key, loading->key_size,
 					waiters);
 		else
-			waiter_tell(cache, waiters, flight->status, flight->entry);
+			waiter_tell(cache, waiters, loading->status, loading->entry);
 	}
 }
 
@@ -172,7 +172,7 @@ void waiters_dismiss(struct tw_cache *cache, struct waiter *waiters)
 
 /* ---- The end ---- */
 
-/* The loader's answer and what it gave agree then. What is to be kept, or NULL. */
+/* The loader's status and what it gave agree then. What is to be kept, or NULL. */
 static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
 					    struct tw_cache_loading *loading,
 					    struct thread_cache *thread, enum tw_status *status)
@@ -207,7 +207,7 @@ static void loading_remove_old(struct tw_cache_loading *loading, tw_duration now
 		(void)shard_unlink(loading->shard, old, TW_CAUSE_EXPLICIT, now);
 }
 
-/* Between begin and end: the load has failed, and an old value may do. Answers the status. */
+/* Between begin and end: the load has failed, and an old value may do. Returns the status. */
 static enum tw_status loading_fall_back(struct tw_cache *cache, struct tw_cache_loading *loading,
 					enum tw_status status, tw_duration now)
 {
@@ -226,7 +226,7 @@ static enum tw_status loading_fall_back(struct tw_cache *cache, struct tw_cache_
 	return TW_STALE;
 }
 
-/* Between begin and end: keeps what was loaded, and ends the flight. True: it was kept. */
+/* Between begin and end: keeps what was loaded, and ends the load. True: it was kept. */
 static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loading,
 			 struct tw_cache_entry *entry, enum tw_status status, tw_duration now)
 {
@@ -234,7 +234,7 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 		entry && !loading->is_overridden &&
 		cache_put(cache, loading->shard, loading->hash, entry, PUT_LOADED, now) == TW_OK;
 
-	/* The source has it no more, and nobody was to be told of that. */
+	/* The source has it no more, and no function was to be told of that. */
 	if (status == TW_NOT_FOUND && !is_kept && !loading->is_overridden)
 		loading_remove_old(loading, now);
 	if (loading->is_refresh)
@@ -244,7 +244,7 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 	else if (status != TW_NOT_FOUND)
 		status = loading_fall_back(cache, loading, status, now);
 	loading->status = status;
-	flight_end(loading, &loading->shard->flights, &cache->domain);
+	loading_unlist(loading, &loading->shard->loadings, &cache->domain);
 	return is_kept;
 }
 
@@ -277,7 +277,7 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 	if (loading->began > 0)
 		cache_count_load_time(cache, clock_read_real(CLOCK_MONOTONIC) - loading->began);
 	waiters_tell(cache, waiters, loading);
-	flight_let_go(loading);
+	loading_let_go(loading);
 }
 
 enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum tw_status status)
@@ -300,7 +300,7 @@ enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum tw_statu
 		cache_count_take(cache, -1);
 	}
 	if (is_kept)
-		flight_let_go(loading);
+		loading_let_go(loading);
 	return cache ? TW_OK : TW_CLOSED;
 }
 
@@ -324,16 +324,16 @@ bool loads_cancel(struct tw_cache *cache)
 
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		struct shard *shard = &cache->shards[i];
-		struct tw_cache_loading *flight;
+		struct tw_cache_loading *loading;
 		bool goes_on;
 
 		do {
 			shard_begin(shard);
-			flight = shard->flights ? flight_hold(shard->flights) : NULL;
+			loading = shard->loadings ? loading_hold(shard->loadings) : NULL;
 			shard_end(shard);
-			goes_on = flight && loading_cancel(cache, flight);
-			was_any |= flight != NULL;
-			flight_let_go(flight);
+			goes_on = loading && loading_cancel(cache, loading);
+			was_any |= loading != NULL;
+			loading_let_go(loading);
 		} while (goes_on);
 	}
 	return was_any;
@@ -341,51 +341,51 @@ bool loads_cancel(struct tw_cache *cache)
 
 /* ---- Running ---- */
 
-void load_claim(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *flight)
+void load_claim(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *loading)
 {
-	flight_set_loader(flight, &cache->domain, reader);
+	loading_set_loader(loading, &cache->domain, reader);
 }
 
 struct tw_cache_loading *load_begin(struct tw_cache *cache, struct shard *shard,
 				    struct reader *reader, uint64_t hash, const void *key,
 				    size_t key_size)
 {
-	struct tw_cache_loading *flight = flight_new(cache, shard, hash, key, key_size);
+	struct tw_cache_loading *loading = loading_new(cache, shard, hash, key, key_size);
 
-	if (!flight)
+	if (!loading)
 		return NULL;
-	flight_list(flight_hold(flight), &shard->flights);
-	load_claim(cache, reader, flight);
-	return flight;
+	loading_list(loading_hold(loading), &shard->loadings);
+	load_claim(cache, reader, loading);
+	return loading;
 }
 
-void load_note_begin(struct reader *reader, struct tw_cache_loading *flight, tw_duration now)
+void load_note_begin(struct reader *reader, struct tw_cache_loading *loading, tw_duration now)
 {
 	reader_count(reader, COUNT_LOADS, 1);
-	if (flight->is_refresh)
+	if (loading->is_refresh)
 		reader_count(reader, COUNT_REFRESHES, 1);
-	flight->began = now;
+	loading->began = now;
 }
 
-void load_return(struct tw_cache *cache, struct tw_cache_loading *flight, enum tw_status status)
+void load_return(struct tw_cache *cache, struct tw_cache_loading *loading, enum tw_status status)
 {
 	bool is_kept;
 
 	pthread_mutex_lock(&cache->domain.waits_lock);
-	flight->loader = NULL;
+	loading->loader = NULL;
 	pthread_mutex_unlock(&cache->domain.waits_lock);
-	pthread_mutex_lock(&flight->lock);
-	is_kept = flight->is_kept;
-	pthread_mutex_unlock(&flight->lock);
+	pthread_mutex_lock(&loading->lock);
+	is_kept = loading->is_kept;
+	pthread_mutex_unlock(&loading->lock);
 	if (!is_kept)
-		(void)tw_cache_load_end(flight, status);
+		(void)tw_cache_load_end(loading, status);
 }
 
 /* A loader's call. */
 struct load_call {
 	struct tw_cache *cache;
 	struct reader *reader;
-	struct tw_cache_loading *flight;
+	struct tw_cache_loading *loading;
 };
 
 /* The thread ends in its loader. */
@@ -394,46 +394,46 @@ static void load_abandon(void *argument)
 	struct load_call *call = argument;
 
 	call->reader->callbacks--;
-	load_return(call->cache, call->flight, TW_LOAD_FAILED);
+	load_return(call->cache, call->loading, TW_LOAD_FAILED);
 }
 
-void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *flight,
+void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *loading,
 	      tw_cache_load *load, void *argument)
 {
-	struct load_call call = {cache, reader, flight};
+	struct load_call call = {cache, reader, loading};
 	enum tw_status status;
 
-	load_note_begin(reader, flight, clock_read_real(CLOCK_MONOTONIC));
+	load_note_begin(reader, loading, clock_read_real(CLOCK_MONOTONIC));
 	reader->callbacks++;
 	pthread_cleanup_push(load_abandon, &call);
-	status = load(argument, flight->key, flight->key_size, flight);
+	status = load(argument, loading->key, loading->key_size, loading);
 	pthread_cleanup_pop(0);
 	reader->callbacks--;
-	load_return(cache, flight, status);
+	load_return(cache, loading, status);
 }
 
 /* ---- On the cache's threads ---- */
 
-void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *flight)
+void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading)
 {
 	struct reader *reader = epochs_reader(&cache->domain.epochs);
 	bool is_closed = domain_is_closed(&cache->domain);
 	bool is_mine;
 
-	shard_begin(flight->shard);
-	is_mine = flight->is_queued;
+	shard_begin(loading->shard);
+	is_mine = loading->is_queued;
 	if (is_mine)
-		load_claim(cache, reader, flight);
-	/* The value was set or deleted meanwhile, and nobody waits. */
-	if (flight->is_refresh && flight->is_overridden && !flight->waiters)
+		load_claim(cache, reader, loading);
+	/* The value was set or deleted meanwhile, and no take waits. */
+	if (loading->is_refresh && loading->is_overridden && !loading->waiters)
 		is_closed = true;
-	shard_end(flight->shard);
+	shard_end(loading->shard);
 	if (!is_mine)
 		return;
 	if (reader && !is_closed)
-		load_run(cache, reader, flight, cache->load, cache->load_context);
+		load_run(cache, reader, loading, cache->load, cache->load_context);
 	else
-		(void)tw_cache_load_end(flight, is_closed ? TW_CLOSED : TW_NO_MEMORY);
+		(void)tw_cache_load_end(loading, is_closed ? TW_CLOSED : TW_NO_MEMORY);
 }
 
 /* What a look for a waiter has found, if it is told at once. */
@@ -448,7 +448,7 @@ static bool waiter_look(struct tw_cache *cache, struct reader *reader, struct sh
 			struct answer *answer, struct tw_cache_loading **queued)
 {
 	struct tw_cache_entry *there = cache_find(cache, reader, hash, key, key_size);
-	struct tw_cache_loading *flight;
+	struct tw_cache_loading *loading;
 
 	*answer = (struct answer){TW_NOT_FOUND, NULL};
 	if (there && !(there->kind & ENTRY_ABSENT))
@@ -459,20 +459,20 @@ static bool waiter_look(struct tw_cache *cache, struct reader *reader, struct sh
 	answer->status = TW_CLOSED;
 	if (domain_is_closed(&cache->domain))
 		return true;
-	flight = flights_find(shard->flights, hash, key, key_size);
-	waiter->is_late = flight && flight->is_overridden;
-	if (flight) {
+	loading = loadings_find(shard->loadings, hash, key, key_size);
+	waiter->is_late = loading && loading->is_overridden;
+	if (loading) {
 		reader_count(reader, COUNT_LOAD_WAITS, 1);
 	} else {
 		answer->status = TW_NO_MEMORY;
-		flight = flight_new(cache, shard, hash, key, key_size);
-		if (!flight)
+		loading = loading_new(cache, shard, hash, key, key_size);
+		if (!loading)
 			return true;
-		*queued = flight_hold(flight);
-		flight_list(flight, &shard->flights);
+		*queued = loading_hold(loading);
+		loading_list(loading, &shard->loadings);
 	}
-	waiter->next = flight->waiters;
-	flight->waiters = waiter;
+	waiter->next = loading->waiters;
+	loading->waiters = waiter;
 	return false;
 }
 

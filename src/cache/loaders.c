@@ -16,27 +16,27 @@
 /* The next one; NULL: the cache is being closed. */
 static struct tw_cache_loading *loaders_take(struct loaders *loaders)
 {
-	struct tw_cache_loading *flight = NULL;
+	struct tw_cache_loading *loading = NULL;
 
 	pthread_mutex_lock(&loaders->lock);
 	while (!loaders->first && !loaders->is_closing)
 		(void)condition_wait(&loaders->work, &loaders->lock, TW_FOREVER);
 	if (!loaders->is_closing) {
-		flight = loaders->first;
-		loaders->first = flight->queue_next;
+		loading = loaders->first;
+		loaders->first = loading->queue_next;
 		if (!loaders->first)
 			loaders->last = NULL;
 	}
 	pthread_mutex_unlock(&loaders->lock);
-	return flight;
+	return loading;
 }
 
 static void *loader_run(void *argument);
 
-/* A thread's flight of the moment. */
+/* A thread's load of the moment. */
 struct turn {
 	struct loader *loader;
-	struct tw_cache_loading *flight;
+	struct tw_cache_loading *loading;
 };
 
 /* The thread ends in `run`. */
@@ -47,7 +47,7 @@ static void turn_abandon(void *argument)
 	unsigned tries = 0;
 	bool is_done;
 
-	flight_let_go(turn->flight);
+	loading_let_go(turn->loading);
 	do {
 		pthread_t thread;
 
@@ -71,16 +71,16 @@ static void *loader_run(void *argument)
 	struct loaders *loaders = turn.loader->loaders;
 
 	pthread_cleanup_push(turn_abandon, &turn);
-	while ((turn.flight = loaders_take(loaders))) {
-		loaders->run(loaders->cache, turn.flight);
-		flight_let_go(turn.flight);
+	while ((turn.loading = loaders_take(loaders))) {
+		loaders->run(loaders->cache, turn.loading);
+		loading_let_go(turn.loading);
 	}
 	pthread_cleanup_pop(0);
 	return NULL;
 }
 
 enum tw_status loaders_open(struct loaders *loaders, unsigned count, const char *name,
-			    void (*run)(struct tw_cache *cache, struct tw_cache_loading *flight),
+			    void (*run)(struct tw_cache *cache, struct tw_cache_loading *loading),
 			    struct tw_cache *cache)
 {
 	loaders->run = run;
@@ -105,15 +105,15 @@ enum tw_status loaders_open(struct loaders *loaders, unsigned count, const char 
 	return TW_OK;
 }
 
-void loaders_add(struct loaders *loaders, struct tw_cache_loading *flight)
+void loaders_add(struct loaders *loaders, struct tw_cache_loading *loading)
 {
 	pthread_mutex_lock(&loaders->lock);
-	flight->queue_next = NULL;
+	loading->queue_next = NULL;
 	if (loaders->last)
-		loaders->last->queue_next = flight;
+		loaders->last->queue_next = loading;
 	else
-		loaders->first = flight;
-	loaders->last = flight;
+		loaders->first = loading;
+	loaders->last = loading;
 	pthread_cond_signal(&loaders->work);
 	pthread_mutex_unlock(&loaders->lock);
 }
@@ -138,7 +138,7 @@ void loaders_close(struct loaders *loaders)
 	while (loaders->first) {
 		struct tw_cache_loading *next = loaders->first->queue_next;
 
-		flight_let_go(loaders->first);
+		loading_let_go(loaders->first);
 		loaders->first = next;
 	}
 	pthread_cond_destroy(&loaders->work);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The threads of a cache that are made for loads, and the flights that wait for them, in order. */
+/* The threads of a cache that are made for loads, and the loads that wait for them, in order. */
 #ifndef CACHE_LOADERS_H
 #define CACHE_LOADERS_H
 
@@ -8,7 +8,7 @@
 
 #include <timingwheel/cache.h>
 
-#include "flight.h"
+#include "loading.h"
 
 struct loader {
 	struct loaders *loaders; /* constant */
@@ -17,7 +17,7 @@ struct loader {
 
 struct loaders {
 	/* Constant once open. */
-	void (*run)(struct tw_cache *cache, struct tw_cache_loading *flight);
+	void (*run)(struct tw_cache *cache, struct tw_cache_loading *loading);
 	struct tw_cache *cache;
 	char name[9];           /* of its threads */
 	struct loader *threads; /* NULL: none, and nothing may be added */
@@ -33,10 +33,10 @@ struct loaders {
 /* TW_OK; TW_NO_MEMORY; TW_SYSTEM. On failure there is still something to close. `run` may end its
  * thread, which is replaced then. */
 enum tw_status loaders_open(struct loaders *loaders, unsigned count, const char *name,
-			    void (*run)(struct tw_cache *cache, struct tw_cache_loading *flight),
+			    void (*run)(struct tw_cache *cache, struct tw_cache_loading *loading),
 			    struct tw_cache *cache);
-/* Takes over a reference to the flight. Any thread, until loaders_close(). */
-void loaders_add(struct loaders *loaders, struct tw_cache_loading *flight);
+/* Takes over a reference to the load. Any thread, until loaders_close(). */
+void loaders_add(struct loaders *loaders, struct tw_cache_loading *loading);
 /* Waits for what runs: nothing else will. Also of one that was never opened, zeroed. */
 void loaders_stop(struct loaders *loaders);
 /* The same, and lets go of what waits. */

@@ -138,7 +138,7 @@ struct tw_cache_entry *cache_find(struct tw_cache *cache, struct reader *reader,
 
 /* ---- One key ---- */
 
-/* What a lookup's end counts as, and answers. */
+/* What a lookup's end counts as, and returns. */
 static ALWAYS_INLINE enum tw_status reader_count_find(struct reader *reader,
 						      const struct tw_cache_entry *entry)
 {
@@ -155,7 +155,7 @@ static ALWAYS_INLINE enum tw_status reader_count_find(struct reader *reader,
 }
 
 /* Copies `copied` bytes and leaves. A large value is pinned meanwhile, so that a buffer that is not
- * there yet holds up nobody's memory. */
+ * there yet holds up no memory. */
 static void cache_copy_and_leave(struct reader *reader, struct tw_cache_entry *entry, void *buffer,
 				 const void *value, size_t copied)
 {

@@ -5,7 +5,7 @@
  * half filled the ring tries the lock to do so. So the order is exact for one thread at a time, and
  * loses a use only where a ring is overrun while another holds the lock.
  *
- * The ring holds hashes, which the table knows: so nobody has the address of what was unlinked.
+ * The ring holds hashes, which the table knows: so no thread has the address of what was unlinked.
  *
  * S3-FIFO (Yang et al., 2023). New keys enter the small queue, a tenth of the entries. At its end,
  * what was used twice goes on to the main queue, others are evicted and their hashes remembered; a
@@ -145,7 +145,7 @@ void policy_settle(struct policy *policy, struct table *table)
 
 /* ---- S3-FIFO ---- */
 
-/* Answers that the first entry of a queue with entries has to go, or takes it on to the end of the
+/* Returns that the first entry of a queue with entries has to go, or takes it on to the end of the
  * main queue: NULL. */
 static struct tw_cache_entry *s3fifo_look(struct policy *policy, struct policy_queue *queue)
 {

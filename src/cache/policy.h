@@ -64,7 +64,7 @@ static inline bool policy_is_on(const struct policy *policy)
 /* LRU: true where the order should be brought up to date soon. */
 bool policy_touch(struct policy *policy, uint64_t hash);
 
-/* The entry with that hash was used. True: somebody should call policy_settle() if the lock is
+/* The entry with that hash was used. True: the caller should call policy_settle() if the lock is
  * free. */
 static inline bool policy_use(struct policy *policy, struct tw_cache_entry *entry, uint64_t hash)
 {

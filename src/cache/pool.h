@@ -46,7 +46,7 @@ struct pool_page {
 	unsigned cut;           /* so many have been taken once */
 	unsigned used;          /* cells, and the threads that empty it */
 	atomic_uint state;      /* enum page_state; read by any thread */
-	unsigned age;           /* of one that waits to be empty: how often upkeep has met it */
+	unsigned age; /* of one that waits to be empty: how often maintenance has met it */
 };
 
 struct pool_class {

@@ -27,37 +27,37 @@ static struct tw_cache_loading *refresh_begin(struct tw_cache *cache, struct sha
 	tw_duration now = tw_now(cache->domain.wheel);
 	_Atomic uint64_t *slot;
 	struct tw_cache_entry *entry = table_find(shard_table(shard), hash, key, key_size, &slot);
-	struct tw_cache_loading *flight;
+	struct tw_cache_loading *loading;
 
 	if (!entry || !entry_wants_refresh(entry, now) || entry_deadline(entry) <= now ||
-	    domain_is_closed(&cache->domain) || flights_find(shard->flights, hash, key, key_size) ||
-	    !limit_take(&cache->refreshing))
+	    domain_is_closed(&cache->domain) ||
+	    loadings_find(shard->loadings, hash, key, key_size) || !limit_take(&cache->refreshing))
 		return NULL;
-	flight = flight_new(cache, shard, hash, key, key_size);
-	if (!flight) {
+	loading = loading_new(cache, shard, hash, key, key_size);
+	if (!loading) {
 		limit_give(&cache->refreshing, 1);
 		return NULL;
 	}
-	flight->is_refresh = true;
-	flight_list(flight, &shard->flights);
+	loading->is_refresh = true;
+	loading_list(loading, &shard->loadings);
 	entry_set_refresh_at(entry, TW_FOREVER);
-	return flight_hold(flight);
+	return loading_hold(loading);
 }
 
 void cache_refresh(struct tw_cache *cache, uint64_t hash, const void *key, size_t key_size)
 {
 	struct shard *shard = cache_shard(cache, hash);
-	struct tw_cache_loading *flight;
+	struct tw_cache_loading *loading;
 
 	if (limit_taken(&cache->refreshing) >= cache->refreshing.most || !shard_try_begin(shard))
 		return;
-	flight = refresh_begin(cache, shard, hash, key, key_size);
+	loading = refresh_begin(cache, shard, hash, key, key_size);
 	shard_end(shard);
-	if (flight)
-		loaders_add(&cache->loaders, flight);
+	if (loading)
+		loaders_add(&cache->loaders, loading);
 }
 
-void cache_end_refresh(struct tw_cache *cache, struct tw_cache_loading *flight, tw_duration now)
+void cache_end_refresh(struct tw_cache *cache, struct tw_cache_loading *loading, tw_duration now)
 {
 	struct tw_cache_entry *entry;
 	_Atomic uint64_t *slot;
@@ -65,8 +65,8 @@ void cache_end_refresh(struct tw_cache *cache, struct tw_cache_loading *flight, 
 	tw_duration pause;
 
 	limit_give(&cache->refreshing, 1);
-	entry = table_find(shard_table(flight->shard), flight->hash, flight->key, flight->key_size,
-			   &slot);
+	entry = table_find(shard_table(loading->shard), loading->hash, loading->key,
+			   loading->key_size, &slot);
 	/* Else another is there by now, which is new. */
 	if (!entry || !(entry->kind & ENTRY_AGING) || entry_refresh_at(entry) != TW_FOREVER)
 		return;

@@ -29,7 +29,7 @@
  * a look longer. With more readers asleep at once than there are lists, some share one.
  *
  * What stays here when the thread sets no more is small, but may keep pages from being given back.
- * So the cache's upkeep, which runs in the tick after, clears all threads.
+ * So the cache's maintenance, which runs in the tick after, clears all threads.
  *
  * May run together: everything, of threads under their locks.
  */
@@ -356,7 +356,7 @@ void thread_end(struct thread_cache *thread, struct domain *domain)
 	pthread_mutex_unlock(&thread->lock);
 	garbage_free(&garbage);
 	if (asks)
-		domain_ask_upkeep(domain);
+		domain_ask_maintenance(domain);
 }
 
 bool thread_clear(struct thread_cache *thread, struct domain *domain)

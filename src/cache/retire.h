@@ -63,7 +63,7 @@ void thread_end(struct thread_cache *thread, struct domain *domain);
 bool thread_clear(struct thread_cache *thread, struct domain *domain);
 /* Bytes of what is retired, and of spare cells. */
 void thread_sum(struct thread_cache *thread, uint64_t *retired, uint64_t *spare);
-/* Frees all; nobody is inside or comes again. */
+/* Frees all; no thread is inside or comes again. */
 void thread_close(struct thread_cache *thread, struct domain *domain);
 
 /* All readers of a cache are made as such. */

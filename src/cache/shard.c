@@ -3,14 +3,14 @@
  * All changes of a shard are made under its lock, which no thread holds for longer than it takes to
  * change 64 entries. Memory is freed after the lock was let go.
  *
- * Removal has one place: shard_drop() counts the entry out, queues the notice of it, and has the
- * thread retire it, with which it waits until no reader can be looking at it. Tables that have
+ * Removal has one place: shard_drop() counts the entry out, queues the call of on_remove, and has
+ * the thread retire it, with which it waits until no reader can be looking at it. Tables that have
  * grown wait likewise.
  *
  * Each entry with a deadline has its hash filed under its deadline's tick or an earlier one, and
  * knows where; one that comes up too early is filed anew. The alarm stands at the first of these
  * ticks, or earlier: it is only set, under the lock, when the first becomes sooner, and when it
- * runs it sets itself. When too much is filed that nobody needs any more, all of it is thrown away,
+ * runs it sets itself. When too much is filed that is no longer needed, all of it is thrown away,
  * and the entries are filed anew, some with each change and the rest by the alarm; what is set
  * meanwhile is filed in any case. No reader lives by it: lookups judge deadlines.
  */
@@ -80,7 +80,7 @@ static void shard_begin_resizing(struct shard *shard, size_t entries)
 	shard->next_copied = 0;
 }
 
-/* Nobody has seen it, but to free it may take long: that is for after the lock, too. */
+/* No thread has seen it, but to free it may take long: that is for after the lock, too. */
 static void shard_drop_next(struct shard *shard)
 {
 	shard->next->retired_next = shard->old_tables;
@@ -204,9 +204,9 @@ static enum tw_cache_cause shard_drop(struct shard *shard, struct tw_cache_entry
 	entry_set_state(entry, (entry_state(entry) & ~(unsigned)ENTRY_LINKED) |
 				       (unsigned)cause << ENTRY_CAUSE_SHIFT);
 	shard->removed[cause]++;
-	if (shard->notices->on_remove && !(entry->kind & ENTRY_ABSENT)) {
+	if (shard->removals->on_remove && !(entry->kind & ENTRY_ABSENT)) {
 		entry_pin(entry);
-		notice_list_add(&shard->to_tell, entry);
+		removal_list_add(&shard->to_tell, entry);
 	}
 	retired_add(&shard->unlinked, entry);
 	return cause;
@@ -384,7 +384,7 @@ static struct shard_rest shard_unlock(struct shard *shard)
 	shard->unlinked = (struct retired_list){NULL, NULL, 0, 0};
 	shard->old_tables = NULL;
 	if (shard->to_tell.count > 0)
-		notices_add(shard->notices, &shard->to_tell);
+		removals_add(shard->removals, &shard->to_tell);
 	turn_lock_let_go(&shard->lock);
 	return rest;
 }
@@ -532,7 +532,7 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 
 		shard_begin_again(shard);
 		now = tw_now(shard->domain->wheel);
-		flights_override_all(shard->flights);
+		loadings_override_all(shard->loadings);
 		count = shard_walk_on(shard, &walk, entries, SHARD_STEP);
 		for (size_t i = 0; i < count; i++)
 			shard_unlink(shard, entries[i], cause, now);
@@ -564,12 +564,12 @@ void shard_turn_policy_on(struct shard *shard)
 
 /* ---- Opening and closing ---- */
 
-enum tw_status shard_open(struct shard *shard, struct domain *domain, struct notices *notices)
+enum tw_status shard_open(struct shard *shard, struct domain *domain, struct removals *removals)
 {
 	struct table *table = table_new(&domain->pool->arena, epochs_era(&domain->epochs), 1);
 
 	shard->domain = domain;
-	shard->notices = notices;
+	shard->removals = removals;
 	shard->armed = TW_FOREVER;
 	expiry_init(&shard->expiry, domain->pool,
 		    (uint64_t)(tw_now(domain->wheel) / domain->granule));

@@ -9,8 +9,8 @@
 #include "base/turn_lock.h"
 #include "domain.h"
 #include "expiry.h"
-#include "flight.h"
-#include "notice.h"
+#include "loading.h"
+#include "removal.h"
 #include "policy.h"
 #include "retire.h"
 #include "table.h"
@@ -27,20 +27,20 @@ struct shard_walk {
 struct shard {
 	/* Written under the lock, read by any thread inside an era. */
 	_Alignas(64) _Atomic(struct table *) table;
-	_Atomic uintptr_t place; /* of its buckets; read by any thread, outside, too */
-	struct domain *domain;   /* constant */
-	struct notices *notices; /* constant */
+	_Atomic uintptr_t place;   /* of its buckets; read by any thread, outside, too */
+	struct domain *domain;     /* constant */
+	struct removals *removals; /* constant */
 	/* Any thread inside an era may note uses; the rest under the lock. */
 	struct policy policy;
 	/* Under the lock. */
 	_Alignas(64) struct turn_lock lock;
 	uint64_t removed[TW_CACHE_CAUSES];
-	uint64_t refused;                 /* for the removals that wait to be told */
-	struct tw_cache_loading *flights; /* loads that run */
+	uint64_t refused;                  /* for the removals that wait to be told */
+	struct tw_cache_loading *loadings; /* loads that run */
 	/* Since shard_begin. */
 	struct retired_list unlinked;
 	struct table *old_tables;
-	struct notice_list to_tell;
+	struct removal_list to_tell;
 	struct table *next;  /* being made, to take the table's place; NULL: none */
 	size_t next_cleared; /* buckets of it */
 	size_t next_copied;  /* buckets of the table whose entries it has */
@@ -54,10 +54,10 @@ struct shard {
 };
 
 /* Opens it; on failure, with a status of tw_alarm_create, there is still something to close. */
-enum tw_status shard_open(struct shard *shard, struct domain *domain, struct notices *notices);
+enum tw_status shard_open(struct shard *shard, struct domain *domain, struct removals *removals);
 /* Its alarm does not run any more. */
 void shard_stop(struct shard *shard);
-/* Frees it; it is empty, and nobody is inside an era. */
+/* Frees it; it is empty, and no thread is inside an era. */
 void shard_close(struct shard *shard);
 
 void shard_begin(struct shard *shard);
@@ -75,11 +75,11 @@ void shard_end_in(struct shard *shard, struct thread_cache *thread);
 /* As shard_end_in(), where no key came or went. */
 void shard_end_move(struct shard *shard, struct thread_cache *thread);
 
-/* Fetches the key's bucket; outside an era, too. Answers what shard_place() answers inside,
+/* Fetches the key's bucket; outside an era, too. Returns what shard_place() returns inside,
  * unless there is another table by then. */
 static inline uintptr_t shard_prefetch_bucket(const struct shard *shard, uint64_t hash)
 {
-	/* relaxed: nobody looks at what is there. */
+	/* relaxed: no thread looks at what is there. */
 	uintptr_t place =
 		atomic_load_explicit(&((struct shard *)shard)->place, memory_order_relaxed);
 
@@ -132,7 +132,7 @@ enum tw_cache_cause shard_unlink(struct shard *shard, struct tw_cache_entry *ent
 				 enum tw_cache_cause cause, tw_duration now);
 /* Puts the entry in the slot of another of the same key. */
 void shard_put_in_place(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *entry);
-/* Another has its slot: it is retired, and nobody is told. */
+/* Another has its slot: it is retired, and on_remove is not told. */
 void shard_forget(struct shard *shard, struct tw_cache_entry *entry);
 struct evicted {
 	uint64_t entries;

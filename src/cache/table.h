@@ -53,7 +53,8 @@ struct table *table_new(struct arena *arena, uint64_t era, size_t entries);
 struct table *table_new_uncleared(struct arena *arena, uint64_t era, size_t entries);
 /* From *position on, 0 first, so many buckets; false: none is left. */
 bool table_clear_some(struct table *table, size_t *position, size_t buckets);
-/* A part of what it takes; true: what is left is little, for table_free(). Nobody looks at it. */
+/* A part of what it takes; true: what is left is little, for table_free(). No thread looks at it.
+ * */
 bool table_free_some(struct table *table);
 /* NULL is fine. */
 void table_free(struct table *table);
@@ -190,7 +191,7 @@ void table_replace(_Atomic uint64_t *slot, struct tw_cache_entry *entry);
 size_t table_remove(struct table *table, struct tw_cache_entry *entry);
 size_t table_bucket_number(const struct table *table, const _Atomic uint64_t *slot);
 /* The next entry with that hash, as far as the table keeps it; NULL: no more. *position begins with
- * 0, and goes on; what was answered may be removed in between. */
+ * 0, and goes on; what was returned may be removed in between. */
 struct tw_cache_entry *table_next_hashed(const struct table *table, uint64_t hash,
 					 size_t *position);
 /* From *position on, 0 first: the entries of so many buckets come into `copy`, too, which has room.

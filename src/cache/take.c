@@ -48,15 +48,15 @@ bool take_look(struct take *take)
 	return there != NULL;
 }
 
-/* Between begin and end, with a reference to the flight. TW_OK: it is over. */
+/* Between begin and end, with a reference to the load. TW_OK: it is over. */
 static enum tw_status take_wait(struct take *take, tw_duration until)
 {
 	struct domain *domain = &take->cache->domain;
 	enum tw_status status;
 
-	if (!flight_may_wait(take->flight, domain, take->reader))
+	if (!loading_may_wait(take->loading, domain, take->reader))
 		return TW_INVALID;
-	status = flight_wait(take->flight, domain, take->reader, &take->shard->lock.mutex, until);
+	status = loading_wait(take->loading, domain, take->reader, &take->shard->lock.mutex, until);
 	if (status == TW_TIMED_OUT)
 		reader_count(take->reader, COUNT_WAIT_TIMEOUTS, 1);
 	return status;
@@ -64,34 +64,35 @@ static enum tw_status take_wait(struct take *take, tw_duration until)
 
 bool take_join(struct take *take, tw_duration until)
 {
-	struct tw_cache_loading *flight = take->flight;
+	struct tw_cache_loading *loading = take->loading;
 	bool again;
 
 	shard_begin(take->shard);
-	take->status = flight->is_over ? TW_OK : take_wait(take, until);
+	take->status = loading->is_over ? TW_OK : take_wait(take, until);
 	again = take->status == TW_OK && take->is_late;
 	if (take->status == TW_OK && !again) {
-		take->status = flight->status;
+		take->status = loading->status;
 		if (take->status == TW_STALE)
 			reader_count(take->reader, COUNT_STALE, 1);
-		if (flight->entry)
-			take->entry = tw_cache_entry_pin(flight->entry);
+		if (loading->entry)
+			take->entry = tw_cache_entry_pin(loading->entry);
 	}
 	shard_end(take->shard);
-	take->flight = NULL;
-	flight_let_go(flight);
+	take->loading = NULL;
+	loading_let_go(loading);
 	return again;
 }
 
 /* Between begin and end: of what loads are there already. */
-static enum take_step take_found(struct take *take, struct tw_cache_loading *flight, bool is_closed)
+static enum take_step take_found(struct take *take, struct tw_cache_loading *loading,
+				 bool is_closed)
 {
-	take->flight = flight_hold(flight);
-	take->is_late = flight->is_overridden;
-	if (flight->is_queued && !is_closed) {
+	take->loading = loading_hold(loading);
+	take->is_late = loading->is_overridden;
+	if (loading->is_queued && !is_closed) {
 		/* The key has no value now: there is nothing that it would override. */
-		flight->is_overridden = take->is_late = false;
-		load_claim(take->cache, take->reader, flight);
+		loading->is_overridden = take->is_late = false;
+		load_claim(take->cache, take->reader, loading);
 		return TAKE_LOADS;
 	}
 	if (!take->has_waited)
@@ -102,7 +103,7 @@ static enum take_step take_found(struct take *take, struct tw_cache_loading *fli
 
 enum take_step take_begin(struct take *take)
 {
-	struct tw_cache_loading *flight;
+	struct tw_cache_loading *loading;
 	enum take_step step = TAKE_ENDS;
 	bool is_closed;
 
@@ -111,19 +112,19 @@ enum take_step take_begin(struct take *take)
 		shard_end(take->shard);
 		return TAKE_ENDS;
 	}
-	flight = flights_find(take->shard->flights, take->hash, take->key, take->key_size);
+	loading = loadings_find(take->shard->loadings, take->hash, take->key, take->key_size);
 	/* tw_cache_destroy waits for loads: no other begins after one that it has waited for. */
 	is_closed = domain_is_closed(&take->cache->domain);
 	take->status = is_closed ? TW_CLOSED : TW_NO_MEMORY;
 	take->is_late = false;
-	if (flight || !is_closed)
+	if (loading || !is_closed)
 		take_count(take, COUNT_MISSES);
-	if (flight)
-		step = take_found(take, flight, is_closed);
+	if (loading)
+		step = take_found(take, loading, is_closed);
 	else if (!is_closed)
-		take->flight = load_begin(take->cache, take->shard, take->reader, take->hash,
-					  take->key, take->key_size);
-	if (!flight && take->flight)
+		take->loading = load_begin(take->cache, take->shard, take->reader, take->hash,
+					   take->key, take->key_size);
+	if (!loading && take->loading)
 		step = TAKE_LOADS;
 	shard_end(take->shard);
 	return step;
@@ -141,14 +142,14 @@ static void take_abandon(void *argument)
 {
 	struct take *take = argument;
 
-	flight_let_go(take->flight);
+	loading_let_go(take->loading);
 	cache_count_take(take->cache, -1);
 }
 
 static void take_load(struct take *take, tw_cache_load *load, void *argument)
 {
 	pthread_cleanup_push(take_abandon, take);
-	load_run(take->cache, take->reader, take->flight, load, argument);
+	load_run(take->cache, take->reader, take->loading, load, argument);
 	pthread_cleanup_pop(0);
 }
 

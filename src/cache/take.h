@@ -17,13 +17,13 @@ struct take {
 	bool is_late;    /* the load had begun before the key was set or deleted */
 	enum tw_status status;
 	const struct tw_cache_entry *entry; /* pinned for the caller, or NULL */
-	struct tw_cache_loading *flight;    /* with a reference, or NULL */
+	struct tw_cache_loading *loading;   /* with a reference, or NULL */
 };
 
 enum take_step {
 	TAKE_ENDS,  /* status and entry are known */
-	TAKE_LOADS, /* the caller has to run the load in `flight`; then take_join() */
-	TAKE_WAITS  /* for the load in `flight`, by take_join() */
+	TAKE_LOADS, /* the caller has to run the load in `load`; then take_join() */
+	TAKE_WAITS  /* for the load in `load`, by take_join() */
 };
 
 void take_init(struct take *take, struct tw_cache *cache, struct reader *reader, const void *key,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tw_cache_take_many, in rounds: each begins a load for every key that nobody loads, has one loader
- * load them all, and ends these loads; only then it waits for those of others. So two such calls
- * never wait for each other's keys. What was set or deleted while others loaded it takes part in
- * the next round.
+ * tw_cache_take_many, in rounds: each begins a load for every key that no thread loads, has one
+ * loader load them all, and ends these loads; only then it waits for those of others. So two such
+ * calls never wait for each other's keys. What was set or deleted while others loaded it takes part
+ * in the next round.
  */
 #include <stdlib.h>
 
@@ -107,19 +107,19 @@ static void many_begin(struct many *many)
 						     : MISSED_DONE;
 		if (step == TAKE_LOADS)
 			many->missing[many->loads++] = (struct tw_cache_missing){
-				missed->take.key, missed->take.key_size, missed->take.flight};
+				missed->take.key, missed->take.key_size, missed->take.loading};
 	}
 }
 
-/* The loader has answered. What it gave no value for is absent. */
+/* The loader has returned. What it gave no value for is absent. */
 static void many_return(struct many *many, enum tw_status status)
 {
 	many->reader->callbacks--;
 	for (size_t i = 0; i < many->loads; i++) {
-		struct tw_cache_loading *flight = many->missing[i].loading;
+		struct tw_cache_loading *loading = many->missing[i].loading;
 
-		load_return(many->cache, flight,
-			    status == TW_OK && !load_has_value(flight) ? TW_NOT_FOUND : status);
+		load_return(many->cache, loading,
+			    status == TW_OK && !load_has_value(loading) ? TW_NOT_FOUND : status);
 	}
 }
 
@@ -136,7 +136,7 @@ static void many_abandon(void *argument)
 
 	many_return(many, TW_LOAD_FAILED);
 	for (size_t i = 0; i < many->count; i++) {
-		flight_let_go(many->missed[i].take.flight);
+		loading_let_go(many->missed[i].take.loading);
 		tw_cache_entry_release(many->missed[i].take.entry);
 	}
 	for (size_t i = 0; i < many->n; i++)

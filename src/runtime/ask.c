@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where nobody else would make room in a full queue, the caller does the owner's work itself: with
- * TW_DRIVE_CALLER, and wherever the caller is the owner (in an inline task). With TW_DRIVE_CALLER a
- * thread that waits for an answer does it too, under the drive lock.
+ * Where no other thread would make room in a full queue, the caller does the owner's work itself:
+ * with TW_DRIVE_CALLER, and wherever the caller is the owner (in an inline task). With
+ * TW_DRIVE_CALLER a thread that waits for an answer does it too, under the drive lock.
  */
 #include "ask.h"
 

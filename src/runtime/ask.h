@@ -90,7 +90,7 @@ static inline void wheel_publish(struct tw_wheel *wheel, struct command_cell *ce
 	wheel_tell(wheel, position, 1);
 }
 
-/* A limit has been reached: counts it and answers TW_FULL. */
+/* A limit has been reached: counts it and returns TW_FULL. */
 enum tw_status wheel_refuse(struct tw_wheel *wheel);
 /* REQUEST_SET, where no place was free at a glance, and REQUEST_ADD: the owner, which knows the
  * keys, must say. */

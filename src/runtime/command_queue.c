@@ -124,8 +124,8 @@ static bool command_queue_has_room(struct command_queue *queue, uint64_t tail)
 {
 	uint64_t head;
 
-	/* acquire: the consumer's reads of cells before the head that somebody saw come before our
-	 * writes; pairs with the release in the store below. */
+	/* acquire: the consumer's reads of cells before the head that another thread saw come
+	 * before our writes; pairs with the release in the store below. */
 	head = atomic_load_explicit(&queue->head_seen, memory_order_acquire);
 	if (command_queue_fits(queue, tail, head))
 		return true;
@@ -218,7 +218,7 @@ struct command_cell *command_queue_wait(struct command_queue *queue, uint64_t *p
 	while (!queue->closed && !(claimed = command_queue_claim_in_turn(queue, ticket, position)))
 		condition_wait(&queue->room, &queue->lock, TW_FOREVER);
 	queue->served++;
-	/* relaxed: a wake too many harms nobody, nor a cell kept for a moment longer. */
+	/* relaxed: a wake too many does no harm, nor a cell kept for a moment longer. */
 	atomic_fetch_sub_explicit(&queue->waiting, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&queue->lock);
 	return claimed ? command_queue_cell(queue, *position) : NULL;

@@ -49,7 +49,7 @@ struct command {
 	};
 	/*
 	 * A key too long for the cell travels in a timer. With a shorter one a set brings memory
-	 * for its timer that nobody has touched yet.
+	 * for its timer that no thread has touched yet.
 	 */
 	union {
 		struct keyed_timer *timer; /* move and remove: or NULL */
@@ -69,7 +69,7 @@ static inline bool command_has_delay(enum command_kind kind)
 }
 
 /*
- * A delay > 0 that counts from `now` becomes a deadline; answers the kind of command that it makes.
+ * A delay > 0 that counts from `now` becomes a deadline; returns the kind of command that it makes.
  * Other kinds stay as they are.
  */
 static inline enum command_kind command_date(enum command_kind kind, tw_duration *time,
@@ -141,7 +141,7 @@ void command_queue_publish(struct command_cell *cell, uint64_t position);
  * until then; NULL: the queue has been closed.
  */
 struct command_cell *command_queue_wait(struct command_queue *queue, uint64_t *position);
-/* Any thread: from now on nobody waits for room. */
+/* Any thread: from now on no thread waits for room. */
 void command_queue_close(struct command_queue *queue);
 
 /* Any thread: the position that the next command will get. */
@@ -153,7 +153,7 @@ size_t command_queue_count(struct command_queue *queue);
 
 /* Consumer: how many commands, up to `most`, can be read from the head on. */
 size_t command_queue_peek(struct command_queue *queue, size_t most);
-/* Consumer: the command `offset` behind the head; offset < what peek answered. */
+/* Consumer: the command `offset` behind the head; offset < what peek returned. */
 static inline struct command *command_queue_at(struct command_queue *queue, size_t offset)
 {
 	/* relaxed: only the consumer writes it. */

@@ -96,7 +96,7 @@ static const size_t most_chunks = (size_t)1 << 14;
 /* ---- Memory and ids ---- */
 
 _Static_assert(offsetof(struct timer, place) > offsetof(struct timer, job) &&
-		       offsetof(struct timer, shelf) > offsetof(struct timer, job) &&
+		       offsetof(struct timer, pending_set) > offsetof(struct timer, job) &&
 		       offsetof(struct handle, state) > sizeof(struct timer),
 	       "the slab leaves alone what an old id may look at");
 
@@ -133,7 +133,7 @@ static bool handle_table_begin_chunk(void *argument, struct chunk *chunk)
 static bool handle_table_forget(void *argument, struct chunk *chunk,
 				const struct chunk_pages *pages)
 {
-	/* relaxed, here and below: the handles are free, and nobody else changes the floor. The
+	/* relaxed, here and below: the handles are free, and no other thread changes the floor. The
 	 * next user of one of them takes it from the slab. */
 	uint64_t floor = atomic_load_explicit(&chunk->floor, memory_order_relaxed);
 
@@ -204,7 +204,7 @@ struct handle *handle_new(struct handle_table *table, uint64_t *id)
 
 	if (!handle)
 		return NULL;
-	/* relaxed, both: nobody else changes a free one; see handle_table_forget(). */
+	/* relaxed, both: no other thread changes a free one; see handle_table_forget(). */
 	generation = generation_of(atomic_load_explicit(&handle->state, memory_order_relaxed));
 	floor = atomic_load_explicit(&chunk_of(handle)->floor, memory_order_relaxed);
 	if (generation < floor)
@@ -230,7 +230,7 @@ void handle_make_periodic(struct handle *handle, struct schedule *schedule)
 
 void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
 {
-	/* relaxed: nobody else may change it any more. */
+	/* relaxed: no other thread may change it any more. */
 	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
 	uint64_t generation = generation_of(state) + 1;
 
@@ -244,7 +244,7 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle
 
 /* ---- Changing the state ---- */
 
-/* Once nobody is busy with it. acquire: pairs with handle_exchange(), handle_end_reset() and
+/* Once no thread is busy with it. acquire: pairs with handle_exchange(), handle_end_reset() and
  * handle_free(). */
 static uint64_t handle_state(struct handle *handle)
 {
@@ -418,7 +418,7 @@ void handle_table_wait(struct handle_table *table, const _Atomic uint64_t *word,
 	/* seq_cst: after the announcement; pairs with handle_exchange() and alarm_exchange(). */
 	while ((atomic_load_explicit(word, memory_order_seq_cst) & mask) == running)
 		condition_wait(&table->run_ended, &table->lock, TW_FOREVER);
-	/* relaxed: a wake too many harms nobody. */
+	/* relaxed: a wake too many does no harm. */
 	atomic_fetch_sub_explicit(&table->waiters, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&table->lock);
 }
@@ -507,9 +507,9 @@ static uint64_t handle_unlist(struct handle *handle)
 	return atomic_fetch_and_explicit(&handle->state, ~(uint64_t)LISTED, memory_order_acq_rel);
 }
 
-enum handle_action handle_apply_stop(struct handle *handle, uint16_t shelf)
+enum handle_action handle_apply_stop(struct handle *handle, uint16_t pending)
 {
-	bool is_here = handle_is_here(handle, shelf);
+	bool is_here = handle_is_here(handle, pending);
 
 	/* Before it is unlisted: then a worker may free it, and it may be set anew at once. */
 	if (timer_place(&handle->timer) == TIMER_IN_QUEUE)
@@ -524,16 +524,16 @@ enum handle_action handle_apply_return(struct handle *handle)
 	return handle_take_deadline(handle) ? HANDLE_REFILE : HANDLE_REPEAT;
 }
 
-bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t shelf)
+bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t pending)
 {
-	/* relaxed: what the owner has, nobody else makes another use of. */
+	/* relaxed: what the owner has, no other thread makes another use of. */
 	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
 
 	return generation_of(state) == id >> INDEX_BITS && (state & PHASE) == PENDING &&
-	       handle_is_here(handle, shelf);
+	       handle_is_here(handle, pending);
 }
 
-enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t shelf,
+enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t pending,
 			       tw_duration *deadline)
 {
 	struct handle *handle = handle_find(table, id);
@@ -545,7 +545,7 @@ enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t
 	if ((state & PHASE) == RUNNING)
 		return TW_RUNNING;
 	/* It is being drained, or its command has not been seen. */
-	if (!is_away && !handle_is_here(handle, shelf))
+	if (!is_away && !handle_is_here(handle, pending))
 		return TW_NOT_FOUND;
 	if (state & RESET) {
 		/* relaxed: published by the state; a later one is as good. */
@@ -658,7 +658,7 @@ bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle 
 	bool ended = false;
 
 	if (asked) {
-		/* That is part of the run. Nobody else looks at its deadline while it runs. */
+		/* That is part of the run. No other thread looks at its deadline while it runs. */
 		handle->timer.deadline =
 			schedule_next(handle->schedule, handle->timer.value, deadline, began);
 		ended = handle->timer.deadline <= deadline;

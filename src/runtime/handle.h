@@ -37,13 +37,14 @@ struct handle {
 	_Atomic tw_duration new_deadline; /* while its state says so */
 };
 
-/* Whether the owner has it. Also for one that may be freed by now: nobody else says so of any. */
-static inline bool handle_is_here(const struct handle *handle, uint16_t shelf)
+/* Whether the owner has it. Also for one that may be freed by now: no other thread says so of any.
+ * */
+static inline bool handle_is_here(const struct handle *handle, uint16_t pending)
 {
 	enum timer_place place = timer_place(&handle->timer);
 
 	return place == TIMER_IN_NEXT_TURN ||
-	       (place == TIMER_IN_WHEEL && handle->timer.shelf == shelf);
+	       (place == TIMER_IN_WHEEL && handle->timer.pending_set == pending);
 }
 
 /*
@@ -71,14 +72,14 @@ void handle_table_destroy(struct handle_table *table);
 
 /* Any thread: a pending one, to be set; NULL: out of memory. Its id goes to *id. */
 struct handle *handle_new(struct handle_table *table, uint64_t *id);
-/* Gives back one that nobody else has, or can find by its id. */
+/* Gives back one that no other thread has, or can find by its id. */
 void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle *handle);
 /* Says that run is a schedule's; before it is set. */
 void handle_make_periodic(struct handle *handle, struct schedule *schedule);
 
 /* Any thread: brings what a stop or a reset changes first into the cache. */
 void handle_prefetch(const struct handle_table *table, uint64_t id);
-/* Any thread. Answers as tw_timer_stop; with TW_OK the owner is to be woken. */
+/* Any thread. Returns as tw_timer_stop; with TW_OK the owner is to be woken. */
 enum tw_status handle_stop(struct handle_table *table, uint64_t id);
 /* The same for each of HANDLE_GROUP at most: *answers, one each. Returns how many are TW_OK. */
 enum { HANDLE_GROUP = 32 };
@@ -106,20 +107,20 @@ bool handle_table_has_some(struct handle_table *table);
 /* What to do about one that was taken, or about a command. */
 enum handle_action {
 	HANDLE_KEEP,   /* nothing */
-	HANDLE_FREE,   /* nobody else has it any more */
+	HANDLE_FREE,   /* no other thread has it any more */
 	HANDLE_REFILE, /* its deadline is a new one; if it was away, it is back */
 	HANDLE_REPEAT  /* the same, by its schedule */
 };
-enum handle_action handle_apply_stop(struct handle *handle, uint16_t shelf);
+enum handle_action handle_apply_stop(struct handle *handle, uint16_t pending);
 enum handle_action handle_apply_return(struct handle *handle);
 enum handle_action handle_apply_set(struct handle *handle);
 /* Whether the owner has that timer, pending. `handle` may be no timer's by now, or another's. */
-bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t shelf);
+bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t pending);
 /*
  * The deadline of that timer: TW_OK; TW_RUNNING; TW_NOT_FOUND: it is done, stopped or drained. Of
  * one that is in the pool, about to run, it is the smallest number.
  */
-enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t shelf,
+enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t pending,
 			       tw_duration *deadline);
 /* Of one that is: its deadline is the one of its last reset. */
 void handle_apply_reset(struct handle *handle);

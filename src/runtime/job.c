@@ -92,7 +92,7 @@ static void job_return(struct job_target *target, struct job_seat *seat, struct 
 		job_drain(target, seat, timer->drain, task);
 }
 
-/* A task is about to be called; `now` is the wheel's time. Answers when that was, in real time. */
+/* A task is about to be called; `now` is the wheel's time. Returns when that was, in real time. */
 static tw_duration job_begin(const struct job_target *target, struct job_seat *seat,
 			     const struct tw_task *task, tw_duration now)
 {
@@ -103,7 +103,7 @@ static tw_duration job_begin(const struct job_target *target, struct job_seat *s
 	return clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : now;
 }
 
-/* It has been called; answers how long it took. */
+/* It has been called; returns how long it took. */
 static tw_duration job_end(const struct job_target *target, struct job_seat *seat,
 			   tw_duration began)
 {

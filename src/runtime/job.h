@@ -38,7 +38,7 @@ struct job_target {
 	tw_execute_fn *execute;    /* NULL: no timer has a key */
 	tw_release_fn *release;    /* or NULL */
 	void *context;
-	struct tw_slow_task slow_task; /* its hook is NULL where nobody is to be told */
+	struct tw_slow_task slow_task; /* its hook is NULL where none is to be called */
 	/* Any thread; written when the wheel is stopped. */
 	atomic_bool stopped; /* tasks not begun are released instead */
 };

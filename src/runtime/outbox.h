@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The owner's way out: timers that left the wheel go to the pool, or into the lists of inline jobs,
- * or are freed where there is nobody to tell. The owner's, but for what any thread may touch.
+ * or are freed where there is no function to call. The owner's, but for what any thread may touch.
  */
 #ifndef OUTBOX_H
 #define OUTBOX_H
@@ -49,9 +49,8 @@ struct outbox {
 	struct job_batches batches[JOB_LANES]; /* to be submitted to the pool */
 	struct list jobs;                      /* to be run inline, in the order of events */
 	struct list next_jobs;                 /* the same, in the next turn */
-	struct list
-		*jobs_end; /* `jobs`, or what comes after a retired shelf's: see owner_retire.c */
-	struct job_seat seat; /* of inline tasks */
+	struct list *jobs_end; /* `jobs`, or what comes after a retirement's: owner_retire.c */
+	struct job_seat seat;  /* of inline tasks */
 };
 
 /* The target's clock, guard and owner are set. TW_OK, TW_NO_MEMORY, or TW_SYSTEM: errno tells. */

@@ -66,9 +66,9 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 {
 	enum tw_status status = TW_NO_MEMORY;
 
-	owner->plan = (struct shelf_plan){.layout = options->layout,
-					  .slots = slots,
-					  .ordered = options->workers == TW_WORKERS_INLINE};
+	owner->plan = (struct pending_plan){.layout = options->layout,
+					    .slots = slots,
+					    .ordered = options->workers == TW_WORKERS_INLINE};
 	owner->plan.ticks = &owner->clock.ticks;
 	/* Where the pool is limited, a crowd may take as long as its tasks. */
 	owner->plan.patience =
@@ -87,8 +87,8 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	if (!event_count_init(&owner->event,
 			      options->clock == TW_CLOCK_BOOTTIME && owner->has_thread))
 		return TW_SYSTEM;
-	if (!shelf_init(&owner->shelf, &owner->plan))
-		goto no_shelf;
+	if (!pending_init(&owner->pending, &owner->plan))
+		goto no_pending;
 	if (!command_queue_init(&owner->queue, options->queue_capacity))
 		goto no_queue;
 	status = outbox_init(&owner->out, execute, options);
@@ -100,8 +100,8 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 no_outbox:
 	command_queue_destroy(&owner->queue);
 no_queue:
-	shelf_destroy(&owner->shelf);
-no_shelf:
+	pending_destroy(&owner->pending);
+no_pending:
 	event_count_destroy(&owner->event);
 	return status;
 }
@@ -109,7 +109,7 @@ no_shelf:
 void owner_destroy(struct owner *owner)
 {
 	if (!owner->is_stopped)
-		shelf_destroy(&owner->shelf);
+		pending_destroy(&owner->pending);
 	pthread_mutex_destroy(&owner->drive);
 	requests_destroy(&owner->requests);
 	outbox_destroy(&owner->out);
@@ -131,10 +131,12 @@ static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, 
 static size_t owner_expire_some(struct owner *owner)
 {
 	const struct job_batches *batches = owner->out.batches;
-	struct timer *expired[SHELF_BATCH];
-	size_t most = !owner->out.pool ? 1 : owner->room < SHELF_BATCH ? owner->room : SHELF_BATCH;
-	size_t count = shelf_expire(&owner->shelf, expired, most);
-	bool late = wheel_expired_late(owner->shelf.wheel);
+	struct timer *expired[PENDING_BATCH];
+	size_t most = !owner->out.pool              ? 1
+		      : owner->room < PENDING_BATCH ? owner->room
+						    : PENDING_BATCH;
+	size_t count = pending_expire(&owner->pending, expired, most);
+	bool late = wheel_expired_late(owner->pending.wheel);
 	size_t fired = 0;
 
 	owner->room -= count;
@@ -156,15 +158,15 @@ static void owner_advance_to(struct owner *owner, uint64_t tick)
 
 	if (owner->clock.kind == TW_CLOCK_MANUAL && time > clock_now(&owner->clock))
 		clock_set_manual(&owner->clock, time);
-	wheel_advance(owner->shelf.wheel, tick);
+	wheel_advance(owner->pending.wheel, tick);
 	if (owner_checks)
-		wheel_check(owner->shelf.wheel);
+		wheel_check(owner->pending.wheel);
 }
 
 /* The next tick up to `target` begins; false: there is none. */
 static bool owner_begin_tick(struct owner *owner, uint64_t target)
 {
-	struct wheel *wheel = owner->shelf.wheel;
+	struct wheel *wheel = owner->pending.wheel;
 	uint64_t next = wheel_next_tick(wheel);
 
 	if (next <= target) {
@@ -188,13 +190,13 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 	if (!owner->in.resumed)
 		owner_begin_next_turn(owner);
 	while (!owner->is_stopped && !owner->in.is_crowded && seen < TIMERS_A_TURN) {
-		if (wheel_is_busy(owner->shelf.wheel)) {
+		if (wheel_is_busy(owner->pending.wheel)) {
 			if (owner->room == 0) {
 				counter_add(&owner->counts.held_back, 1);
 				owner->held_back = true;
 				return false;
 			}
-			if (owner->overtakes && !wheel_has_due(owner->shelf.wheel) &&
+			if (owner->overtakes && !wheel_has_due(owner->pending.wheel) &&
 			    owner_begin_tick(owner, target))
 				seen++;
 			else
@@ -216,7 +218,7 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 	}
 	/* A tick that has outlasted its turn. */
 	if (owner->overtakes && !owner->is_stopped)
-		wheel_put_off(owner->shelf.wheel);
+		wheel_put_off(owner->pending.wheel);
 	/* What inline tasks set in the past before the stop is still owed. */
 	if (owner->is_stopped)
 		owner_settle(owner);
@@ -226,7 +228,7 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 /* With a pool. Inline, owner_settle() does it. */
 static void owner_retire(struct owner *owner)
 {
-	for (int i = 0; i < RETIRED_A_TURN / SHELF_BATCH && owner->out.pool; i++)
+	for (int i = 0; i < RETIRED_A_TURN / PENDING_BATCH && owner->out.pool; i++)
 		if (!list_is_empty(&owner->retirements))
 			owner_retire_some(owner);
 }
@@ -260,7 +262,7 @@ static void owner_publish(struct owner *owner, const struct turn_start *start)
 bool owner_is_busy(struct owner *owner)
 {
 	return owner->in.is_crowded || !list_is_empty(&owner->retirements) ||
-	       (!owner->is_stopped && wheel_is_busy(owner->shelf.wheel));
+	       (!owner->is_stopped && wheel_is_busy(owner->pending.wheel));
 }
 
 /* Applies commands; true: there may be more. */
@@ -319,7 +321,7 @@ tw_duration owner_next_time(struct owner *owner)
 {
 	if (owner->is_stopped || owner->held_back)
 		return TW_FOREVER;
-	return tick_time(&owner->clock.ticks, wheel_next_tick(owner->shelf.wheel));
+	return tick_time(&owner->clock.ticks, wheel_next_tick(owner->pending.wheel));
 }
 
 static bool owner_is_ending(struct owner *owner)

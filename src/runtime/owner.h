@@ -23,8 +23,8 @@ void owner_end(struct owner *owner);
 /* Owner only, from here on. */
 
 /*
- * One turn of the loop: a bounded number of commands, due timers and timers of retired shelves.
- * True: there is more to do at once.
+ * One turn of the loop: a bounded number of commands, of due timers and of timers that a drain or a
+ * stop has retired. True: there is more to do at once.
  */
 bool owner_turn(struct owner *owner);
 /* Whether timers are due or retired, or jobs begun, that the last turn had to leave. */

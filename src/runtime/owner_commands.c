@@ -25,18 +25,18 @@ static const void *command_key(const struct command *command)
 static struct keyed_timer *owner_find(struct owner *owner, const struct command *command,
 				      const struct timer_guess *guess)
 {
-	return timer_index_confirm(&owner->shelf.index, command_key(command), command->key_size,
+	return timer_index_confirm(&owner->pending.index, command_key(command), command->key_size,
 				   command->hash, guess);
 }
 
-/* The timer leaves the shelf and runs now; where the pool has a limit, once there is room. */
+/* The timer leaves the pending set and runs now; where the pool has a limit, once there is room. */
 static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool in_next_turn)
 {
 	if (owner->out.pool_is_limited) {
-		wheel_moved(owner->shelf.wheel, &timer->timer, timer->timer.deadline, true);
+		wheel_moved(owner->pending.wheel, &timer->timer, timer->timer.deadline, true);
 		return;
 	}
-	shelf_remove(&owner->shelf, timer);
+	pending_remove(&owner->pending, timer);
 	counter_add_ordered(&owner->out.counts.fired, 1);
 	limit_give(&owner->out.places, 1);
 	if (!in_next_turn) {
@@ -66,7 +66,7 @@ static void owner_renew(struct owner *owner, struct keyed_timer *old, void *valu
 
 	old->timer.value = value;
 	old->timer.deadline = deadline;
-	wheel_moved(owner->shelf.wheel, &old->timer, before, false);
+	wheel_moved(owner->pending.wheel, &old->timer, before, false);
 }
 
 static void owner_replace(struct owner *owner, struct keyed_timer *old, struct keyed_timer *timer)
@@ -80,7 +80,7 @@ static void owner_replace(struct owner *owner, struct keyed_timer *old, struct k
 	owner_renew(owner, old, value, deadline);
 }
 
-/* Arms the timer, or replaces the value that its key has; answers the one that is pending now. */
+/* Arms the timer, or replaces the value that its key has; returns the one that is pending now. */
 static struct keyed_timer *owner_arm(struct owner *owner, struct keyed_timer *timer,
 				     struct keyed_timer *old)
 {
@@ -90,7 +90,7 @@ static struct keyed_timer *owner_arm(struct owner *owner, struct keyed_timer *ti
 		return old;
 	}
 	counter_add_ordered(&owner->out.counts.set, 1);
-	shelf_add(&owner->shelf, timer);
+	pending_add(&owner->pending, timer);
 	return timer;
 }
 
@@ -103,7 +103,7 @@ static void owner_set(struct owner *owner, const struct command *command,
 	if (old)
 		limit_give(&owner->out.places, 1);
 	if (old && !owner->out.target.release && command->key_size <= COMMAND_KEY_INLINE) {
-		/* Nobody is to be told of the old value: the new timer's memory is not needed. */
+		/* No function is told of the old value: the new timer's memory is not needed. */
 		counter_add_ordered(&owner->out.counts.replaced, 1);
 		timer_give_memory(&owner->out.store, &owner->out.bin, command->timer);
 		owner_renew(owner, old, command->value, command->time);
@@ -128,7 +128,7 @@ static void owner_move(struct owner *owner, const struct command *command,
 	timer->timer.deadline = command->time;
 	counter_add_ordered(&owner->out.counts.moved, 1);
 	if (command->kind == COMMAND_MOVE) {
-		wheel_moved(owner->shelf.wheel, &timer->timer, before, false);
+		wheel_moved(owner->pending.wheel, &timer->timer, before, false);
 		return;
 	}
 	owner_fire_now(owner, timer, false);
@@ -138,7 +138,7 @@ static void owner_move(struct owner *owner, const struct command *command,
 static void owner_unset(struct owner *owner, struct keyed_timer *timer)
 {
 	counter_add_ordered(&owner->out.counts.removed, 1);
-	shelf_remove(&owner->shelf, timer);
+	pending_remove(&owner->pending, timer);
 	limit_give(&owner->out.places, 1);
 }
 
@@ -202,15 +202,15 @@ static void owner_date_commands(struct owner *owner, size_t count)
 	}
 }
 
-/* Applies the queue's first `count` commands, SHELF_BATCH at most, and pops them. */
+/* Applies the queue's first `count` commands, PENDING_BATCH at most, and pops them. */
 static void owner_apply_commands(struct owner *owner, size_t count)
 {
-	struct timer_guess guesses[SHELF_BATCH];
+	struct timer_guess guesses[PENDING_BATCH];
 
 	if (owner->dates_delays)
 		owner_date_commands(owner, count);
 	if (!owner->is_stopped)
-		shelf_prefetch(&owner->shelf, &owner->queue, count, guesses);
+		pending_prefetch(&owner->pending, &owner->queue, count, guesses);
 	for (size_t i = 0; i < count; i++) {
 		const struct command *command = command_queue_at(&owner->queue, i);
 
@@ -231,7 +231,7 @@ static struct keyed_timer *owner_find_old(struct owner *owner, struct timer *tim
 	if (timer_is_handle(timer))
 		return NULL;
 	keyed = timer_keyed(timer);
-	return timer_index_find(&owner->shelf.index, keyed->hh.key, keyed->hh.keylen,
+	return timer_index_find(&owner->pending.index, keyed->hh.key, keyed->hh.keylen,
 				keyed->hh.hashv);
 }
 
@@ -255,7 +255,7 @@ static void owner_answer_all(struct owner *owner, struct list *requests, enum tw
 
 static struct keyed_timer *owner_find_key(struct owner *owner, const struct request *request)
 {
-	return timer_index_find(&owner->shelf.index, request->key.bytes, request->key.size,
+	return timer_index_find(&owner->pending.index, request->key.bytes, request->key.size,
 				request->key.hash);
 }
 
@@ -351,7 +351,7 @@ static void owner_answer_look(struct owner *owner, struct request *request)
 	else if (!owner->is_stopped && request->kind == REQUEST_TAKE)
 		status = owner_take(owner, request);
 	else if (!owner->is_stopped)
-		status = handle_deadline(&owner->out.handles, request->id, owner->shelf.number,
+		status = handle_deadline(&owner->out.handles, request->id, owner->pending.number,
 					 &request->deadline);
 	requests_answer(&owner->requests, request, status);
 }
@@ -413,7 +413,7 @@ bool owner_apply(struct owner *owner, size_t most)
 {
 	while (most > 0) {
 		bool request_is_next;
-		size_t batch = most < SHELF_BATCH ? most : SHELF_BATCH;
+		size_t batch = most < PENDING_BATCH ? most : PENDING_BATCH;
 		size_t count = owner_peek(owner, batch, &request_is_next);
 
 		if (request_is_next) {

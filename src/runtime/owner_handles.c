@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the actions that handle.c answers with do to the pending timers. */
+/* What the actions that handle.c returns do to the pending timers. */
 #include "owner_handles.h"
 
 #include "handle.h"
@@ -69,14 +69,14 @@ void owner_reset_handle(struct owner *owner, const struct command *command)
 	tw_duration before;
 	bool at_once;
 
-	if (!handle || !handle_is_pending_here(handle, command->id, owner->shelf.number))
+	if (!handle || !handle_is_pending_here(handle, command->id, owner->pending.number))
 		return;
 	timer = &handle->timer;
 	before = timer->deadline;
 	handle_apply_reset(handle);
 	at_once = is_due_at_once(timer->deadline, owner_batch_time(owner));
 	if (timer_place(timer) == TIMER_IN_WHEEL && !(command->in_task && at_once)) {
-		wheel_moved(owner->shelf.wheel, timer, before, at_once);
+		wheel_moved(owner->pending.wheel, timer, before, at_once);
 		return;
 	}
 	owner_unplace(owner, timer);
@@ -101,7 +101,8 @@ static size_t owner_see_returned(struct owner *owner)
 	struct handle *handle;
 	size_t seen = 0;
 
-	for (; seen < SHELF_BATCH && (handle = handle_take_returned(&owner->out.handles)); seen++) {
+	for (; seen < PENDING_BATCH && (handle = handle_take_returned(&owner->out.handles));
+	     seen++) {
 		enum handle_action action = handle_apply_return(handle);
 
 		if (action == HANDLE_FREE) {
@@ -114,17 +115,17 @@ static size_t owner_see_returned(struct owner *owner)
 	return seen;
 }
 
-/* In batches, whose neighbours are fetched together: see shelf.c. */
+/* In batches, whose neighbours are fetched together: see pending.c. */
 static size_t owner_see_stopped(struct owner *owner)
 {
-	struct handle *batch[SHELF_BATCH];
-	size_t count = handle_take_stopped(&owner->out.handles, batch, SHELF_BATCH);
+	struct handle *batch[PENDING_BATCH];
+	size_t count = handle_take_stopped(&owner->out.handles, batch, PENDING_BATCH);
 
 	for (size_t i = 0; i < count; i++)
-		if (handle_is_here(batch[i], owner->shelf.number))
+		if (handle_is_here(batch[i], owner->pending.number))
 			wheel_prefetch(&batch[i]->timer);
 	for (size_t i = 0; i < count; i++)
-		if (handle_apply_stop(batch[i], owner->shelf.number) == HANDLE_FREE)
+		if (handle_apply_stop(batch[i], owner->pending.number) == HANDLE_FREE)
 			owner_remove_handle(owner, batch[i]);
 	return count;
 }
@@ -137,7 +138,7 @@ size_t owner_see_handles(struct owner *owner, size_t most)
 	/* By turns, lest many of one kind hold up the others. */
 	do {
 		round = owner_see_returned(owner);
-		round += owner_see_alarms(owner, SHELF_BATCH);
+		round += owner_see_alarms(owner, PENDING_BATCH);
 		round += owner_see_stopped(owner);
 		seen += round;
 	} while (round > 0 && seen < most);

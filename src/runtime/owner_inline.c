@@ -28,7 +28,8 @@ enum {
 
 /*
  * Applies what the task that has just run has left in the queue, and so what lies before that. If
- * it left nothing, and nobody asks, the queue can wait: what others set must not keep a turn going.
+ * it left nothing, and no request is there, the queue can wait: what others set must not keep a
+ * turn going.
  */
 static void owner_apply_calls(struct owner *owner)
 {
@@ -104,14 +105,14 @@ void owner_dispatch(struct owner *owner)
 		owner_run_jobs(owner);
 }
 
-/* Empties retired shelves, until the turn is crowded. */
+/* Empties retired pending sets, until the turn is crowded. */
 static void owner_settle_retirements(struct owner *owner)
 {
 	while (!owner->in.is_crowded && !list_is_empty(&owner->retirements)) {
 		owner_retire_some(owner);
 		owner_run_jobs(owner);
-		/* Where there is nobody to tell, that made no jobs. */
-		owner_count_jobs(owner, SHELF_BATCH);
+		/* Where there is no function to call, that made no jobs. */
+		owner_count_jobs(owner, PENDING_BATCH);
 	}
 }
 

@@ -3,19 +3,19 @@
 
 void owner_place(struct owner *owner, struct timer *timer, bool in_task)
 {
-	if (in_task && wheel_is_due(owner->shelf.wheel, timer)) {
+	if (in_task && wheel_is_due(owner->pending.wheel, timer)) {
 		timer_set_place(timer, TIMER_IN_NEXT_TURN);
 		list_append(&owner->next_timers, &timer->link);
 		return;
 	}
 	timer_set_place(timer, TIMER_IN_WHEEL);
-	shelf_add_keyless(&owner->shelf, timer);
+	pending_add_keyless(&owner->pending, timer);
 }
 
 void owner_unplace(struct owner *owner, struct timer *timer)
 {
 	if (timer_place(timer) == TIMER_IN_WHEEL)
-		shelf_remove_keyless(&owner->shelf, timer);
+		pending_remove_keyless(&owner->pending, timer);
 	else if (timer_place(timer) == TIMER_IN_NEXT_TURN)
 		list_remove(&timer->link);
 }
@@ -41,10 +41,10 @@ static void owner_do_with_alarm(struct owner *owner, struct tw_alarm *alarm,
 	owner_place(owner, &alarm->timer, owner->in.in_dispatch);
 }
 
-/* False: it is on a retired shelf, and will be seen to when it is taken from there. */
+/* False: it is on a retired pending set, and will be seen to when it is taken from there. */
 static bool owner_unplace_alarm(struct owner *owner, struct timer *timer)
 {
-	if (timer_place(timer) == TIMER_IN_WHEEL && timer->shelf != owner->shelf.number)
+	if (timer_place(timer) == TIMER_IN_WHEEL && timer->pending_set != owner->pending.number)
 		return false;
 	owner_unplace(owner, timer);
 	timer_set_place(timer, TIMER_AWAY);
@@ -68,7 +68,7 @@ size_t owner_see_alarms(struct owner *owner, size_t most)
 
 bool owner_claim_alarm(struct owner *owner, struct tw_alarm *alarm)
 {
-	if (alarm_claim(alarm, wheel_now(owner->shelf.wheel))) {
+	if (alarm_claim(alarm, wheel_now(owner->pending.wheel))) {
 		alarm->timer.deadline = tick_time(&owner->clock.ticks, alarm->timer.tick);
 		return true;
 	}

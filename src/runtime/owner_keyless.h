@@ -19,7 +19,7 @@ void owner_begin_next_turn(struct owner *owner);
 size_t owner_see_alarms(struct owner *owner, size_t most);
 /* Of an alarm that has left the wheel. False: it is not to run, and was filed anew if need be. */
 bool owner_claim_alarm(struct owner *owner, struct tw_alarm *alarm);
-/* Of an alarm on a retired shelf: it goes to the one in use. */
+/* Of an alarm on a retired pending set: it goes to the one in use. */
 void owner_retire_alarm(struct owner *owner, struct tw_alarm *alarm);
 
 #endif

@@ -66,7 +66,7 @@ static struct memory_sums owner_sum_memory(struct owner *owner)
 
 static struct timer_index *owner_index(struct owner *owner)
 {
-	return owner->is_stopped ? NULL : &owner->shelf.index;
+	return owner->is_stopped ? NULL : &owner->pending.index;
 }
 
 static void owner_publish_index(struct owner *owner)

@@ -6,13 +6,13 @@
 #include "base/trace.h"
 #include "owner_keyless.h"
 
-struct drain_request *drain_request_create(const struct shelf_plan *plan, tw_execute_fn *each,
+struct drain_request *drain_request_create(const struct pending_plan *plan, tw_execute_fn *each,
 					   void *context)
 {
 	struct drain_request *request = calloc(1, sizeof(*request));
 	struct drain *drain = malloc(sizeof(*drain));
 
-	if (!request || !drain || !shelf_init(&request->retirement.shelf, plan)) {
+	if (!request || !drain || !pending_init(&request->retirement.pending, plan)) {
 		free(drain);
 		free(request);
 		return NULL;
@@ -60,9 +60,9 @@ void owner_retire_some(struct owner *owner)
 {
 	struct retirement *retirement =
 		list_entry(owner->retirements.next, struct retirement, link);
-	struct timer *taken[SHELF_BATCH];
+	struct timer *taken[PENDING_BATCH];
 	struct drain *drain = retirement->drain;
-	size_t count = wheel_take(retirement->shelf.wheel, taken, SHELF_BATCH);
+	size_t count = wheel_take(retirement->pending.wheel, taken, PENDING_BATCH);
 
 	if (drain) {
 		/* relaxed: the jobs are published by their submission. */
@@ -70,18 +70,18 @@ void owner_retire_some(struct owner *owner)
 	}
 	for (size_t i = 0; i < count; i++)
 		owner_retire_timer(owner, taken[i], drain);
-	if (count == 0 && shelf_discard(&retirement->shelf))
+	if (count == 0 && pending_discard(&retirement->pending))
 		owner_end_retirement(owner, retirement);
 }
 
-/* The owner's shelf becomes the retirement's, to be emptied by later turns. */
-static void owner_retire_shelf(struct owner *owner, struct retirement *retirement)
+/* The owner's pending set becomes the retirement's, to be emptied by later turns. */
+static void owner_retire_pending(struct owner *owner, struct retirement *retirement)
 {
-	retirement->shelf = owner->shelf;
-	/* Inline jobs keep the order of events, so they wait while the shelf is being emptied. */
+	retirement->pending = owner->pending;
+	/* Inline jobs keep the order of events, so they wait while the set is being emptied. */
 	list_init(&retirement->after);
 	owner->out.jobs_end = &retirement->after;
-	limit_give(&owner->out.places, shelf_count(&owner->shelf));
+	limit_give(&owner->out.places, pending_count(&owner->pending));
 	list_append(&owner->retirements, &retirement->link);
 	/* relaxed: a statistic, orders nothing. */
 	atomic_store_explicit(&owner->counts.pending, 0, memory_order_relaxed);
@@ -89,27 +89,27 @@ static void owner_retire_shelf(struct owner *owner, struct retirement *retiremen
 
 void owner_drain(struct owner *owner, struct drain_request *request)
 {
-	struct shelf fresh = request->retirement.shelf;
+	struct pending fresh = request->retirement.pending;
 	uint64_t now;
 
 	if (owner->is_stopped) {
-		shelf_destroy(&fresh);
+		pending_destroy(&fresh);
 		owner_end_drain(owner, &request->retirement);
 		return;
 	}
 	owner_begin_next_turn(owner);
-	TRACE_DRAIN(shelf_count(&owner->shelf));
-	now = wheel_now(owner->shelf.wheel);
-	fresh.number = (uint16_t)(owner->shelf.number + 1);
-	owner_retire_shelf(owner, &request->retirement);
+	TRACE_DRAIN(pending_count(&owner->pending));
+	now = wheel_now(owner->pending.wheel);
+	fresh.number = (uint16_t)(owner->pending.number + 1);
+	owner_retire_pending(owner, &request->retirement);
 	wheel_advance(fresh.wheel, now);
-	owner->shelf = fresh;
+	owner->pending = fresh;
 }
 
 void owner_stop(struct owner *owner)
 {
 	owner_begin_next_turn(owner);
-	TRACE_STOP(shelf_count(&owner->shelf));
-	owner_retire_shelf(owner, &owner->asked.stop_retirement);
+	TRACE_STOP(pending_count(&owner->pending));
+	owner_retire_pending(owner, &owner->asked.stop_retirement);
 	owner->is_stopped = true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Drains and stops: a whole shelf is taken away at once, and emptied bit by bit. */
+/* Drains and stops: a whole pending set is taken away at once, and emptied bit by bit. */
 #ifndef OWNER_RETIRE_H
 #define OWNER_RETIRE_H
 
@@ -8,19 +8,19 @@
 #include "owner_state.h"
 
 /* Any thread: all the memory that a drain needs; NULL: out of memory. */
-struct drain_request *drain_request_create(const struct shelf_plan *plan, tw_execute_fn *each,
+struct drain_request *drain_request_create(const struct pending_plan *plan, tw_execute_fn *each,
 					   void *context);
 
 /* Owner only, from here on. */
 
 /* Hands on a timer that a drain or a stop (`drain` is NULL) took. */
 void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain);
-/* Hands on some timers of the oldest retired shelf, of which there must be one; where it has none,
- * gives back some of its memory. */
+/* Hands on some timers of the oldest retired pending set, of which there must be one; where it has
+ * none, gives back some of its memory. */
 void owner_retire_some(struct owner *owner);
-/* Exchanges the shelf for the request's new one; after a stop, ends the drain. */
+/* Exchanges the pending set for the request's new one; after a stop, ends the drain. */
 void owner_drain(struct owner *owner, struct drain_request *request);
-/* Retires the shelf for good. */
+/* Retires the pending set for good. */
 void owner_stop(struct owner *owner);
 
 #endif

@@ -23,24 +23,24 @@
 #include "outbox.h"
 #include "queue_age.h"
 #include "request.h"
-#include "shelf.h"
+#include "pending.h"
 
-/* Drains at a time: their shelves' numbers tell them apart, and what is still to be emptied is
+/* Drains at a time: their pending sets' numbers tell them apart, and what is still to be emptied is
  * bounded. */
 enum { DRAINS_MOST = 64 };
 
-/* A shelf taken away; its timers are handed over bit by bit. */
+/* A pending set taken away; its timers are handed over bit by bit. */
 struct retirement {
 	struct list link;
-	struct shelf shelf;
+	struct pending pending;
 	struct drain *drain; /* or NULL: they are released, TW_STOPPED */
-	struct list after;   /* inline jobs that come after all of the shelf's */
+	struct list after;   /* inline jobs that come after all of the pending set's */
 };
 
 /* tw_drain's request, with all the memory it needs. */
 struct drain_request {
 	struct request request;
-	struct retirement retirement; /* its shelf is the new one until it is exchanged */
+	struct retirement retirement; /* its pending set is the new one until it is exchanged */
 };
 
 /* Requests that are not answered at once: owner_commands.c. */
@@ -97,7 +97,7 @@ struct owner_counts {
 
 struct owner {
 	/* Constant after owner_init. */
-	struct shelf_plan plan;
+	struct pending_plan plan;
 	bool has_thread;
 	bool overtakes;    /* a tick may begin before the one before it is done */
 	bool dates_delays; /* TW_FROM_APPLIED */
@@ -116,7 +116,7 @@ struct owner {
 	struct outbox out;   /* also the owner's */
 	/* The owner's, but for the reading of the counts. */
 	_Alignas(CACHE_LINE) struct owner_counts counts;
-	struct shelf shelf;
+	struct pending pending;
 	struct list next_timers; /* handles and alarms that inline tasks set for now: next turn */
 	struct list retirements;
 	struct owner_requests asked;
@@ -150,7 +150,7 @@ static inline void owner_set_here(struct owner *owner, bool is_here)
 /* Makes the number of pending timers known to all. */
 static inline void owner_publish_pending(struct owner *owner)
 {
-	uint64_t pending = owner->is_stopped ? 0 : shelf_count(&owner->shelf);
+	uint64_t pending = owner->is_stopped ? 0 : pending_count(&owner->pending);
 
 	/* relaxed: a statistic, orders nothing. */
 	atomic_store_explicit(&owner->counts.pending, pending, memory_order_relaxed);

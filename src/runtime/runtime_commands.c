@@ -275,7 +275,7 @@ static bool wheel_give_together(struct tw_wheel *wheel, const struct order *orde
 	return true;
 }
 
-/* Gives the commands of the next items, at least one; answers how many, and why no more. */
+/* Gives the commands of the next items, at least one; returns how many, and why no more. */
 static size_t wheel_give_some(struct tw_wheel *wheel, const struct batch *batch, size_t index,
 			      enum tw_status *status)
 {

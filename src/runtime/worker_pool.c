@@ -497,7 +497,7 @@ static bool worker_sleep(struct worker *worker)
 	return stays;
 }
 
-/* Before a job: whether somebody may be waiting for what this worker has done. */
+/* Before a job: whether a thread may be waiting for what this worker has done. */
 static bool worker_may_tell(struct worker *worker, const struct timer *timer)
 {
 	if (timer->epoch != worker->epoch)

@@ -41,7 +41,7 @@ enum timer_class {
 enum timer_place {
 	TIMER_IN_QUEUE,         /* a handle, with its set command */
 	TIMER_STOPPED_IN_QUEUE, /* its change has been taken, its set command not yet */
-	TIMER_IN_WHEEL,         /* of the shelf whose number it has */
+	TIMER_IN_WHEEL,         /* of the pending set whose number it has */
 	TIMER_IN_NEXT_TURN,     /* in the owner's list */
 	TIMER_AWAY              /* handed over; or an alarm that waits for no tick */
 };
@@ -68,7 +68,7 @@ struct timer {
 		uint8_t batch_size; /* in the first timer of a batch of jobs */
 	};
 	_Atomic uint8_t place; /* of a handle or alarm: enum timer_place */
-	uint16_t shelf;        /* of these: the number of the shelf it is on; the owner's */
+	uint16_t pending_set;  /* of these: the number of the one it is in; the owner's */
 };
 
 /*

@@ -312,7 +312,7 @@ static struct keyed_timer *chain_guess(UT_hash_handle *handle, uint32_t hash)
 }
 
 /*
- * In steps, each of which needs only what the one before has fetched: see shelf.c. A chain is
+ * In steps, each of which needs only what the one before has fetched: see pending.c. A chain is
  * fetched up to its third timer.
  */
 void timer_index_prefetch(const struct timer_index *index, const uint32_t *hashes, size_t count,

@@ -9,11 +9,11 @@
  *   sort     in an ordered wheel: due, on the way from coming to due.
  *
  * Slots come up as whole lists, at once. Their timers are looked at one by one in wheel_expire(), a
- * bounded number a call, so that a crowded slot stalls nobody; and those to be re-filed take turns,
- * so that a crowd in one does not hold up the others. A timer looked at too early (it was moved to
- * a later tick, or comes from a coarser slot) is filed again by its deadline. So a move to a later
- * tick need not touch the lists, nor the line that the links are in: it rewrites the deadline, and
- * the timer's slot comes up early for it.
+ * bounded number a call, so that a crowded slot stalls nothing else; and those to be re-filed take
+ * turns, so that a crowd in one does not hold up the others. A timer looked at too early (it was
+ * moved to a later tick, or comes from a coarser slot) is filed again by its deadline. So a move to
+ * a later tick need not touch the lists, nor the line that the links are in: it rewrites the
+ * deadline, and the timer's slot comes up early for it.
  *
  * Unless early is not early enough. Where a wheel is advanced while busy, a timer in a crowd is
  * looked at after those that became due since, and wheel_next_tick() does not know of it. So two

@@ -60,7 +60,7 @@ bool wheel_has_due(const struct wheel *wheel);
 void wheel_put_off(struct wheel *wheel);
 /*
  * Takes at most `most` timers in hand: the expired ones leave the wheel and are written to
- * `expired`, the others are re-filed. Answers how many expired: in an ordered wheel none until all
+ * `expired`, the others are re-filed. Returns how many expired: in an ordered wheel none until all
  * of the tick are sorted. Takes no longer than `most` timers take.
  */
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most);

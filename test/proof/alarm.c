@@ -131,22 +131,22 @@ bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 	return timer->deadline <= (tw_duration)wheel_now(wheel) || timer->at_once;
 }
 
-size_t shelf_count(const struct shelf *shelf)
+size_t pending_count(const struct pending *pending)
 {
-	(void)shelf;
+	(void)pending;
 	return 0;
 }
 
-void shelf_add_keyless(struct shelf *shelf, struct timer *timer)
+void pending_add_keyless(struct pending *pending, struct timer *timer)
 {
 	assert(!in_wheel);
-	timer->shelf = shelf->number;
+	timer->pending_set = pending->number;
 	in_wheel = timer_alarm(timer);
 }
 
-void shelf_remove_keyless(struct shelf *shelf, struct timer *timer)
+void pending_remove_keyless(struct pending *pending, struct timer *timer)
 {
-	(void)shelf;
+	(void)pending;
 	assert(in_wheel == timer_alarm(timer));
 	in_wheel = NULL;
 }

@@ -305,7 +305,7 @@ void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
 	(void)entry;
 }
 
-void domain_ask_upkeep(struct domain *domain)
+void domain_ask_maintenance(struct domain *domain)
 {
 	(void)domain;
 }
@@ -505,7 +505,7 @@ static void *writer_run(void *argument)
 }
 
 /* What another shard's writer does with the era that all share. */
-static void *upkeep_run(void *argument)
+static void *maintenance_run(void *argument)
 {
 	if (UPKEEP == 2)
 		(void)thread_clear(&writer, &cache.domain);
@@ -531,7 +531,7 @@ static void begin(void)
 	atomic_init(&domain->epochs.era, 1);
 	pthread_mutex_init(&writer.lock, NULL);
 	shard.domain = domain;
-	shard.notices = &cache.notices;
+	shard.removals = &cache.removals;
 	atomic_init(&shard.table, table);
 	atomic_init(&shard.place, table_place(table));
 	first_entry = entry_of(0);
@@ -591,7 +591,7 @@ int main(void)
 	if (SECOND != NOTHING)
 		pthread_create(&threads[2], NULL, second_run, second);
 	if (UPKEEP)
-		pthread_create(&threads[3], NULL, upkeep_run, NULL);
+		pthread_create(&threads[3], NULL, maintenance_run, NULL);
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);
 	if (SECOND != NOTHING)

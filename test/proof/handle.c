@@ -130,27 +130,27 @@ bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 	return false;
 }
 
-size_t shelf_count(const struct shelf *shelf)
+size_t pending_count(const struct pending *pending)
 {
-	(void)shelf;
+	(void)pending;
 	return 0;
 }
 
-void shelf_add_keyless(struct shelf *shelf, struct timer *timer)
+void pending_add_keyless(struct pending *pending, struct timer *timer)
 {
 	struct handle *handle = timer_handle(timer);
 
 	assert(!in_wheel[handle_number(handle)]);
-	timer->shelf = shelf->number;
+	timer->pending_set = pending->number;
 	list_init(&timer->link); /* which wheel_prefetch() looks at */
 	in_wheel[handle_number(handle)] = handle;
 }
 
-void shelf_remove_keyless(struct shelf *shelf, struct timer *timer)
+void pending_remove_keyless(struct pending *pending, struct timer *timer)
 {
 	struct handle *handle = timer_handle(timer);
 
-	(void)shelf;
+	(void)pending;
 	assert(in_wheel[handle_number(handle)] == handle);
 	in_wheel[handle_number(handle)] = NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tells on_remove, on the wheel's pool, of entries that have left. Any thread. */
-#ifndef CACHE_NOTICE_H
-#define CACHE_NOTICE_H
+#ifndef CACHE_REMOVAL_H
+#define CACHE_REMOVAL_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -11,9 +11,9 @@
 
 #include "domain.h"
 
-struct notices {
+struct removals {
 	/* Constant. */
-	tw_cache_remove_fn *on_remove; /* NULL: nobody is told */
+	tw_cache_remove_fn *on_remove; /* NULL: none is called */
 	void *context;
 	uint64_t most; /* of those that wait; 0: no limit */
 	struct domain *domain;
@@ -31,39 +31,39 @@ struct notices {
 };
 
 /* Entries that left, of one shard, in order; each with a reference for this. */
-struct notice_list {
+struct removal_list {
 	struct tw_cache_entry *first;
 	struct tw_cache_entry *last;
 	uint64_t count;
 };
 
-enum tw_status notices_open(struct notices *notices, struct domain *domain,
-			    const struct tw_cache_options *options);
-void notices_close(struct notices *notices);
+enum tw_status removals_open(struct removals *removals, struct domain *domain,
+			     const struct tw_cache_options *options);
+void removals_close(struct removals *removals);
 /* How many on_remove has not returned from. */
-static inline uint64_t notices_waiting(const struct notices *notices)
+static inline uint64_t removals_waiting(const struct removals *removals)
 {
-	uint64_t told = counter_read_ordered(&notices->told);
+	uint64_t told = counter_read_ordered(&removals->told);
 
-	return counter_read(&notices->added) - told;
+	return counter_read(&removals->added) - told;
 }
 
-static inline bool notices_are_full(const struct notices *notices)
+static inline bool removals_are_full(const struct removals *removals)
 {
-	return notices->most > 0 && notices_waiting(notices) >= notices->most;
+	return removals->most > 0 && removals_waiting(removals) >= removals->most;
 }
 
 /* Under the shard's lock that guards the list. */
-void notice_list_add(struct notice_list *list, struct tw_cache_entry *entry);
+void removal_list_add(struct removal_list *list, struct tw_cache_entry *entry);
 /* Under the same lock, at last: empties the list, which is not empty. */
-void notices_add(struct notices *notices, struct notice_list *list);
+void removals_add(struct removals *removals, struct removal_list *list);
 /*
  * Waits until all that were added are told; `later`: also those that listeners make leave
  * meanwhile. TW_CLOSED: the wheel was stopped, and nothing tells them; TW_INVALID: the wheel can't
  * be waited for from here.
  */
-enum tw_status notices_wait(struct notices *notices, bool later);
+enum tw_status removals_wait(struct removals *removals, bool later);
 /* Tells all that are left; the alarm does no more. */
-void notices_tell_here(struct notices *notices);
+void removals_tell_here(struct removals *removals);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads that run or are about to, and the takes that wait for them. A shard's flights are a list,
+ * Loads that run or are about to, and the takes that wait for them. A shard's loads are a list,
  * under its lock, which is held in all calls but those that say otherwise.
  */
-#ifndef CACHE_FLIGHT_H
-#define CACHE_FLIGHT_H
+#ifndef CACHE_LOADING_H
+#define CACHE_LOADING_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -37,7 +37,7 @@ struct tw_cache_loading {
 	/* Under the shard's lock. */
 	struct tw_cache_loading *next;
 	struct waiter *waiters;
-	bool is_queued; /* nobody has begun to load yet */
+	bool is_queued; /* no thread has begun to load yet */
 	bool is_overridden;
 	enum tw_status status;
 	const struct tw_cache_entry *entry; /* pinned, or NULL */
@@ -50,7 +50,7 @@ struct tw_cache_loading {
 	struct tw_cache_loading *queue_next;
 	/* Of the load, under its own lock, which is taken outside of the shard's. */
 	pthread_mutex_t lock;
-	struct tw_cache *cache; /* NULL: somebody ends it, or has */
+	struct tw_cache *cache; /* NULL: a thread ends it, or has */
 	bool is_kept;
 	tw_duration began;            /* real time; 0: not */
 	tw_duration expire;           /* of what was given */
@@ -60,46 +60,46 @@ struct tw_cache_loading {
 };
 
 /* NULL: no load of the key runs. */
-struct tw_cache_loading *flights_find(struct tw_cache_loading *flights, uint64_t hash,
-				      const void *key, size_t key_size);
+struct tw_cache_loading *loadings_find(struct tw_cache_loading *loadings, uint64_t hash,
+				       const void *key, size_t key_size);
 /* The key was set or deleted: what is being loaded will not be kept. */
-void flights_override(struct tw_cache_loading *flights, uint64_t hash, const void *key,
-		      size_t key_size);
-void flights_override_all(struct tw_cache_loading *flights);
+void loadings_override(struct tw_cache_loading *loadings, uint64_t hash, const void *key,
+		       size_t key_size);
+void loadings_override_all(struct tw_cache_loading *loadings);
 /* Wakes the threads that wait, to look whether the cache is closed, and takes out all waiters, to
  * be put before those in the list. */
-void flights_wake(struct tw_cache_loading *flights, struct waiter **waiters);
+void loadings_wake(struct tw_cache_loading *loadings, struct waiter **waiters);
 
-/* A new one for the key, that nobody has begun, not listed yet, with one reference; NULL: out of
+/* A new one for the key, that no thread has begun, not listed yet, with one reference; NULL: out of
  * memory. No lock is needed. */
-struct tw_cache_loading *flight_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-				    const void *key, size_t key_size);
+struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
+				     const void *key, size_t key_size);
 /* Lists it; the reference is the list's. */
-void flight_list(struct tw_cache_loading *flight, struct tw_cache_loading **flights);
+void loading_list(struct tw_cache_loading *loading, struct tw_cache_loading **loadings);
 /* The reader's thread begins to load; NULL: no thread does any more. */
-void flight_set_loader(struct tw_cache_loading *flight, struct domain *domain,
-		       struct reader *loader);
+void loading_set_loader(struct tw_cache_loading *loading, struct domain *domain,
+			struct reader *loader);
 /* Takes it out of the list, whose reference is the caller's then, and tells the threads that wait.
  */
-void flight_end(struct tw_cache_loading *flight, struct tw_cache_loading **flights,
-		struct domain *domain);
+void loading_unlist(struct tw_cache_loading *loading, struct tw_cache_loading **loadings,
+		    struct domain *domain);
 /* The two below need no lock. */
-static inline struct tw_cache_loading *flight_hold(struct tw_cache_loading *flight)
+static inline struct tw_cache_loading *loading_hold(struct tw_cache_loading *loading)
 {
 	/* relaxed: the caller has one, or the list has under the lock. */
-	atomic_fetch_add_explicit(&flight->references, 1, memory_order_relaxed);
-	return flight;
+	atomic_fetch_add_explicit(&loading->references, 1, memory_order_relaxed);
+	return loading;
 }
 /* NULL is fine. With no lock held: may free an adopted value. */
-void flight_let_go(struct tw_cache_loading *flight);
+void loading_let_go(struct tw_cache_loading *loading);
 
-/* False: the reader would wait for itself. Else it is noted as waiting: flight_wait() has to
+/* False: the reader would wait for itself. Else it is noted as waiting: loading_wait() has to
  * follow. */
-bool flight_may_wait(const struct tw_cache_loading *flight, struct domain *domain,
-		     struct reader *reader);
-/* Waits until the real time `until`; 0: not at all. TW_OK: the flight is over; TW_TIMED_OUT;
+bool loading_may_wait(const struct tw_cache_loading *loading, struct domain *domain,
+		      struct reader *reader);
+/* Waits until the real time `until`; 0: not at all. TW_OK: the load is over; TW_TIMED_OUT;
  * TW_CLOSED. */
-enum tw_status flight_wait(struct tw_cache_loading *flight, struct domain *domain,
-			   struct reader *reader, pthread_mutex_t *lock, tw_duration until);
+enum tw_status loading_wait(struct tw_cache_loading *loading, struct domain *domain,
+			    struct reader *reader, pthread_mutex_t *lock, tw_duration until);
 
 #endif

@@ -7,32 +7,32 @@
  * wheel's part of the timer, and its neighbours in the slot if it will leave it. Nothing is decided
  * on the way; a command applied in the meantime may make a fetch useless, not wrong.
  */
-#include "shelf.h"
+#include "pending.h"
 
 #include "handle.h"
 #include "base/prefetch.h"
 
-bool shelf_init(struct shelf *shelf, const struct shelf_plan *plan)
+bool pending_init(struct pending *pending, const struct pending_plan *plan)
 {
-	shelf->alarms = 0;
-	if (!timer_index_init(&shelf->index))
+	pending->alarms = 0;
+	if (!timer_index_init(&pending->index))
 		return false;
-	shelf->wheel =
+	pending->wheel =
 		wheel_create(plan->layout, plan->slots, plan->ticks, plan->ordered, plan->patience);
-	while (!shelf->wheel && !timer_index_discard(&shelf->index))
+	while (!pending->wheel && !timer_index_discard(&pending->index))
 		continue;
-	return shelf->wheel;
+	return pending->wheel;
 }
 
-void shelf_destroy(struct shelf *shelf)
+void pending_destroy(struct pending *pending)
 {
-	while (!shelf_discard(shelf))
+	while (!pending_discard(pending))
 		continue;
 }
 
-bool shelf_discard(struct shelf *shelf)
+bool pending_discard(struct pending *pending)
 {
-	return timer_index_discard(&shelf->index) && wheel_discard(shelf->wheel);
+	return timer_index_discard(&pending->index) && wheel_discard(pending->wheel);
 }
 
 /* Memory of a timer or a handle. */
@@ -65,12 +65,12 @@ static void command_prefetch_timer(const struct command *command, const struct k
 		timer_index_prefetch_neighbour(timer);
 }
 
-static void shelf_prefetch_reset(const struct shelf *shelf, const struct command *command)
+static void pending_prefetch_reset(const struct pending *pending, const struct command *command)
 {
 	struct handle *handle = command->handle;
 
 	if (command->kind == COMMAND_RESET_HANDLE && handle &&
-	    handle_is_pending_here(handle, command->id, shelf->number))
+	    handle_is_pending_here(handle, command->id, pending->number))
 		wheel_prefetch(&handle->timer);
 }
 
@@ -78,8 +78,8 @@ static void shelf_prefetch_reset(const struct shelf *shelf, const struct command
  * Where most of a batch's sets were of new keys, those of the next will be, too: their memory, two
  * lines each, is fetched a batch ahead.
  */
-static void shelf_prefetch_next_memory(struct command_queue *queue, size_t count,
-				       const struct timer_guess *guesses)
+static void pending_prefetch_next_memory(struct command_queue *queue, size_t count,
+					 const struct timer_guess *guesses)
 {
 	size_t sets = 0;
 	size_t of_new_keys = 0;
@@ -93,16 +93,16 @@ static void shelf_prefetch_next_memory(struct command_queue *queue, size_t count
 	}
 	if (2 * of_new_keys <= sets)
 		return;
-	end = command_queue_peek(queue, count + SHELF_BATCH);
+	end = command_queue_peek(queue, count + PENDING_BATCH);
 	for (size_t i = count; i < end; i++)
 		if (command_brings_memory(command_queue_at(queue, i)))
 			prefetch_both_lines(command_queue_at(queue, i)->timer);
 }
 
-void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size_t count,
-		    struct timer_guess *guesses)
+void pending_prefetch(const struct pending *pending, struct command_queue *queue, size_t count,
+		      struct timer_guess *guesses)
 {
-	uint32_t hashes[SHELF_BATCH] = {0};
+	uint32_t hashes[PENDING_BATCH] = {0};
 
 	for (size_t i = 0; i < count; i++) {
 		const struct command *command = command_queue_at(queue, i);
@@ -111,7 +111,7 @@ void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size
 		if (command->timer && !command_brings_memory(command))
 			prefetch_both_lines(command->timer);
 	}
-	timer_index_prefetch(&shelf->index, hashes, count, guesses);
+	timer_index_prefetch(&pending->index, hashes, count, guesses);
 	for (size_t i = 0; i < count; i++) {
 		const struct command *command = command_queue_at(queue, i);
 
@@ -127,58 +127,58 @@ void shelf_prefetch(const struct shelf *shelf, struct command_queue *queue, size
 			wheel_prefetch(&timer->timer);
 	}
 	for (size_t i = 0; i < count; i++)
-		shelf_prefetch_reset(shelf, command_queue_at(queue, i));
-	shelf_prefetch_next_memory(queue, count, guesses);
+		pending_prefetch_reset(pending, command_queue_at(queue, i));
+	pending_prefetch_next_memory(queue, count, guesses);
 }
 
-void shelf_add(struct shelf *shelf, struct keyed_timer *timer)
+void pending_add(struct pending *pending, struct keyed_timer *timer)
 {
-	timer_index_add(&shelf->index, timer);
-	wheel_add(shelf->wheel, &timer->timer);
+	timer_index_add(&pending->index, timer);
+	wheel_add(pending->wheel, &timer->timer);
 }
 
-void shelf_remove(struct shelf *shelf, struct keyed_timer *timer)
+void pending_remove(struct pending *pending, struct keyed_timer *timer)
 {
-	timer_index_remove(&shelf->index, timer);
-	wheel_remove(shelf->wheel, &timer->timer);
+	timer_index_remove(&pending->index, timer);
+	wheel_remove(pending->wheel, &timer->timer);
 }
 
-void shelf_add_keyless(struct shelf *shelf, struct timer *timer)
+void pending_add_keyless(struct pending *pending, struct timer *timer)
 {
-	timer->shelf = shelf->number;
-	shelf->alarms += timer_is_alarm(timer);
-	wheel_add(shelf->wheel, timer);
+	timer->pending_set = pending->number;
+	pending->alarms += timer_is_alarm(timer);
+	wheel_add(pending->wheel, timer);
 }
 
-void shelf_remove_keyless(struct shelf *shelf, struct timer *timer)
+void pending_remove_keyless(struct pending *pending, struct timer *timer)
 {
-	shelf->alarms -= timer_is_alarm(timer);
-	wheel_remove(shelf->wheel, timer);
+	pending->alarms -= timer_is_alarm(timer);
+	wheel_remove(pending->wheel, timer);
 }
 
-size_t shelf_count(const struct shelf *shelf)
+size_t pending_count(const struct pending *pending)
 {
-	return wheel_count(shelf->wheel) - shelf->alarms;
+	return wheel_count(pending->wheel) - pending->alarms;
 }
 
-size_t shelf_expire(struct shelf *shelf, struct timer **expired, size_t most)
+size_t pending_expire(struct pending *pending, struct timer **expired, size_t most)
 {
-	size_t count = wheel_expire(shelf->wheel, expired, most);
-	struct keyed_timer *keyed[SHELF_BATCH];
-	struct timer_guess guesses[SHELF_BATCH];
-	uint32_t hashes[SHELF_BATCH] = {0};
+	size_t count = wheel_expire(pending->wheel, expired, most);
+	struct keyed_timer *keyed[PENDING_BATCH];
+	struct timer_guess guesses[PENDING_BATCH];
+	uint32_t hashes[PENDING_BATCH] = {0};
 	size_t keys = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		shelf->alarms -= timer_is_alarm(expired[i]);
+		pending->alarms -= timer_is_alarm(expired[i]);
 		if (!timer_has_key(expired[i]))
 			continue;
 		keyed[keys] = timer_keyed(expired[i]);
 		hashes[keys] = keyed[keys]->hh.hashv;
 		keys++;
 	}
-	timer_index_prefetch(&shelf->index, hashes, keys, guesses);
+	timer_index_prefetch(&pending->index, hashes, keys, guesses);
 	for (size_t i = 0; i < keys; i++)
-		timer_index_remove(&shelf->index, keyed[i]);
+		timer_index_remove(&pending->index, keyed[i]);
 	return count;
 }

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A queue of entries, chained through themselves, and one alarm that empties it. What is added to
+ * an idle queue sets the alarm; the run goes on until the queue is empty, but lets other tasks of
+ * the pool come in between after each crowd. Runs of an alarm never overlap, so on_remove has one
+ * caller.
+ *
+ * An entry waits here with a reference of its own, so that its memory needs no other. It is
+ * added under the lock of the shard that it leaves, and the queue is told in order: so a thread
+ * that has seen it gone waits for it by waiting for as many as have been added, whatever leaves
+ * later.
+ */
+#include "removal.h"
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "entry.h"
+
+enum { CROWD = 1024 };
+
+/*
+ * A thread that waits looks whether the wheel goes on, and drives it if that is the caller's part:
+ * at once as long as that tells crowds; soon after each crowd that a worker has told, for its run
+ * ends a moment after that, and only then is the next one handed over; and ever later while a
+ * listener takes its time.
+ */
+static const tw_duration first_look = 50 * TW_MICROSECOND;
+static const tw_duration last_look = 20 * TW_MILLISECOND;
+
+void removal_list_add(struct removal_list *list, struct tw_cache_entry *entry)
+{
+	entry->removal_next = NULL;
+	if (list->last)
+		list->last->removal_next = entry;
+	else
+		list->first = entry;
+	list->last = entry;
+	list->count++;
+}
+
+/* Under the lock: the first crowd; NULL: there is none. */
+static struct tw_cache_entry *removals_take_crowd(struct removals *removals)
+{
+	struct tw_cache_entry *first = removals->first;
+	struct tw_cache_entry *last = first;
+
+	if (!first)
+		return NULL;
+	for (int i = 1; i < CROWD && last->removal_next; i++)
+		last = last->removal_next;
+	removals->first = last->removal_next;
+	if (!removals->first)
+		removals->last = NULL;
+	last->removal_next = NULL;
+	return first;
+}
+
+/* True: there are more by now. */
+static bool removals_tell_crowd(struct removals *removals)
+{
+	struct reader *reader = epochs_reader(&removals->domain->epochs);
+	struct tw_cache_entry *entry;
+	struct tw_cache_entry *next;
+	bool is_more;
+
+	pthread_mutex_lock(&removals->lock);
+	entry = removals_take_crowd(removals);
+	pthread_mutex_unlock(&removals->lock);
+	if (!entry)
+		return false;
+	/* So that tw_cache_flush and tw_cache_destroy know where they are called from. */
+	if (reader)
+		reader->callbacks++;
+	for (; entry; entry = next) {
+		next = entry->removal_next;
+		removals->on_remove(removals->context, entry, entry_cause(entry));
+		tw_cache_entry_release(entry);
+		counter_add_ordered(&removals->told, 1);
+	}
+	if (reader)
+		reader->callbacks--;
+	pthread_mutex_lock(&removals->lock);
+	removals->is_awake = is_more = removals->first != NULL;
+	removals->crowds++;
+	pthread_cond_broadcast(&removals->progress);
+	pthread_mutex_unlock(&removals->lock);
+	/* A pool may have all its cells. */
+	domain_ask_maintenance(removals->domain);
+	return is_more;
+}
+
+/* The alarm's run. */
+static void removals_run(void *argument)
+{
+	struct removals *removals = argument;
+
+	if (removals_tell_crowd(removals))
+		(void)tw_alarm_set(removals->alarm, 0);
+}
+
+enum tw_status removals_open(struct removals *removals, struct domain *domain,
+			     const struct tw_cache_options *options)
+{
+	removals->on_remove = options->on_remove;
+	removals->context = options->context;
+	removals->most = options->max_queued_removals;
+	removals->domain = domain;
+	if (!removals->on_remove)
+		return TW_OK;
+	pthread_mutex_init(&removals->lock, NULL);
+	condition_init(&removals->progress);
+	return tw_alarm_create(domain->wheel, removals_run, removals, &removals->alarm);
+}
+
+void removals_close(struct removals *removals)
+{
+	if (!removals->on_remove)
+		return;
+	tw_alarm_destroy(removals->alarm);
+	pthread_cond_destroy(&removals->progress);
+	pthread_mutex_destroy(&removals->lock);
+}
+
+void removals_add(struct removals *removals, struct removal_list *list)
+{
+	pthread_mutex_lock(&removals->lock);
+	if (removals->last)
+		removals->last->removal_next = list->first;
+	else
+		removals->first = list->first;
+	removals->last = list->last;
+	counter_add(&removals->added, list->count);
+	if (!removals->is_awake)
+		(void)tw_alarm_set(removals->alarm, 0);
+	removals->is_awake = true;
+	pthread_mutex_unlock(&removals->lock);
+	*list = (struct removal_list){NULL, NULL, 0};
+}
+
+enum tw_status removals_wait(struct removals *removals, bool later)
+{
+	enum tw_status status = TW_OK;
+	tw_duration look = first_look;
+	uint64_t target;
+	int state;
+
+	if (!removals->on_remove)
+		return TW_OK;
+	/* A cancelled thread would keep the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(&removals->lock);
+	target = counter_read(&removals->added);
+	while (counter_read_ordered(&removals->told) < target && status == TW_OK) {
+		uint64_t crowds = removals->crowds;
+
+		pthread_mutex_unlock(&removals->lock);
+		status = tw_flush(removals->domain->wheel);
+		pthread_mutex_lock(&removals->lock);
+		if (counter_read_ordered(&removals->told) < target && status == TW_OK &&
+		    removals->crowds == crowds)
+			(void)condition_wait(&removals->progress, &removals->lock,
+					     clock_read_real(CLOCK_MONOTONIC) + look);
+		if (removals->crowds != crowds)
+			look = first_look;
+		else
+			look = look * 2 < last_look ? look * 2 : last_look;
+		/* What a listener makes leave is added before its own entry counts as told. */
+		if (later)
+			target = counter_read(&removals->added);
+	}
+	pthread_mutex_unlock(&removals->lock);
+	pthread_setcancelstate(state, &state);
+	return status;
+}
+
+void removals_tell_here(struct removals *removals)
+{
+	tw_alarm_destroy(removals->alarm);
+	removals->alarm = NULL;
+	while (removals->on_remove && removals_tell_crowd(removals))
+		continue;
+}

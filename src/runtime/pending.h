@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pending timers: in the wheel by deadline, in the index by key. Owner only. A drain or a stop
+ * takes the whole pending set away at once and empties it at leisure.
+ */
+#ifndef PENDING_H
+#define PENDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "command_queue.h"
+#include "wheel/timer.h"
+#include "wheel/timer_index.h"
+#include "wheel/wheel.h"
+
+enum { PENDING_BATCH = TIMER_INDEX_BATCH }; /* timers or commands that are looked at together */
+
+struct pending {
+	struct wheel *wheel;
+	struct timer_index index;
+	size_t alarms;   /* in the wheel, and not counted */
+	uint16_t number; /* for handles: tells it from others about, of which there are few */
+};
+
+/* What a pending set is made of: constant. */
+struct pending_plan {
+	enum tw_layout layout;
+	size_t slots;
+	bool ordered;
+	const struct ticks *ticks;
+	tw_duration patience; /* see wheel_create() */
+};
+
+/* False: out of memory. */
+bool pending_init(struct pending *pending, const struct pending_plan *plan);
+/* The timers still on it are not touched. */
+void pending_destroy(struct pending *pending);
+/* In steps: gives back some of its memory; true: it is destroyed. */
+bool pending_discard(struct pending *pending);
+
+/* Brings into the cache what applying the queue's first `count` commands, PENDING_BATCH at most,
+ * touches; and guesses the timer of each. */
+void pending_prefetch(const struct pending *pending, struct command_queue *queue, size_t count,
+		      struct timer_guess *guesses);
+
+/* There must be none with its key. */
+void pending_add(struct pending *pending, struct keyed_timer *timer);
+void pending_remove(struct pending *pending, struct keyed_timer *timer);
+/* Those of handles and alarms. */
+void pending_add_keyless(struct pending *pending, struct timer *timer);
+void pending_remove_keyless(struct pending *pending, struct timer *timer);
+/* The timers on it, without alarms. */
+size_t pending_count(const struct pending *pending);
+/* Looks at up to `most` ≤ PENDING_BATCH timers; takes the expired ones out, returns how many. */
+size_t pending_expire(struct pending *pending, struct timer **expired, size_t most);
+
+#endif
