@@ -231,7 +231,7 @@ static size_t assert_batch(struct fixture *fixture, struct timer *first, size_t 
 	return size;
 }
 
-static void batches_hold_no_more_jobs_than_a_tray_and_keep_their_order(void **state)
+static void batches_hold_at_most_32_jobs_and_keep_their_order(void **state)
 {
 	struct fixture fixture;
 	struct list *batch;
@@ -501,7 +501,7 @@ static void set_flag(struct task *task)
 	atomic_store(&task->fixture->flag, true);
 }
 
-/* Also those that lie behind a blocked one on a tray, of which there are 30. */
+/* Also those that lie behind a blocked one on a batch, of which there are 30. */
 static void pool_grows_while_all_workers_are_blocked_and_jobs_wait(void **state)
 {
 	struct fixture fixture;
@@ -737,7 +737,7 @@ static void wait_ends_after_the_jobs_submitted_before(void **state)
 	finish(&fixture);
 }
 
-/* Several times, so that each epoch has its turn. */
+/* Several times, so that each cohort has its turn. */
 static void wait_does_not_wait_for_jobs_submitted_later(void **state)
 {
 	enum { TURNS = 5 };
@@ -832,7 +832,7 @@ static void wait_ends_after_the_jobs_of_earlier_waits_too(void **state)
 	finish(&fixture);
 }
 
-/* More than there are epochs, with a job before each. */
+/* More than there are cohorts, with a job before each. */
 static void any_number_may_wait_at_a_time(void **state)
 {
 	enum { MANY = 270 };
@@ -994,7 +994,7 @@ static void pool_without_jobs_can_be_destroyed_at_once(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(batches_hold_no_more_jobs_than_a_tray_and_keep_their_order),
+	cmocka_unit_test(batches_hold_at_most_32_jobs_and_keep_their_order),
 	cmocka_unit_test(jobs_of_one_submission_are_done_once),
 	cmocka_unit_test(jobs_of_many_submissions_are_done_once),
 	cmocka_unit_test(jobs_submitted_one_by_one_are_done_each_before_the_next),

@@ -4,14 +4,15 @@
  * a batch link.next leads to the next timer, and in its first timer link.previous leads to the
  * first timer of the next batch. So a lock held for a few instructions passes 32 jobs, both ways.
  *
- * A worker lays a batch out on its tray, and takes its jobs from there one at a time. So may every
- * other worker: a job is claimed by advancing the tray's word with compare-and-swap. A worker looks
- * at one other tray, each time the next, before it takes a new batch, and at all of them before it
- * sleeps; one that leaves jobs on a tray while others sleep wakes one. So a slow task holds up only
- * itself, and a batch behind it is finished by the others: soon, for a worker that has helped and
- * finds that the tray's own took no job meanwhile helps on there, before any new batch.
+ * A worker has one batch at a time, and takes the jobs of it one by one. So may every other worker:
+ * a job is claimed by advancing the batch's word with compare-and-swap. A worker looks at the batch
+ * of one other worker, each time the next, before it takes a new one, and at those of all before it
+ * sleeps; one that leaves jobs in its batch while others sleep wakes one. So a slow task holds up
+ * only itself, and the batch behind it is finished by the others: soon, for a worker that has
+ * helped, and finds that the batch's own worker took no job meanwhile, helps on there before it
+ * takes a new batch.
  *
- * The tray's word holds the next job's place, how many the worker took itself, the end, and a
+ * The batch's word holds the next job's place, how many the worker took itself, the end, and a
  * generation that changes with each filling, so that a claim made from an old look fails. (It comes
  * round after 2^32 fillings, within one claim.)
  *
@@ -19,35 +20,35 @@
  * million. A worker takes a prompt batch if there is one, so that a crowd delays what comes after
  * it by a batch or two; one batch in eight comes from the bulk lane all the same.
  *
- * Waiting. Jobs submitted after the call must not be waited for, so jobs are counted by epoch: a
+ * Waiting. Jobs submitted after the call must not be waited for, so jobs are counted by cohort: a
  * submitted job counts into the current one, a finished one is counted out by its worker. A waiter
- * that finds unfinished jobs in the current epoch closes it by beginning the next, and waits until
- * that is the oldest: all epochs before it are empty. Waiters with no jobs between them share an
- * epoch. There are 256 of them at a time, so only a wait that begins while 255 others wait, with
+ * that finds unfinished jobs in the current cohort closes it by beginning the next, and waits until
+ * that is the oldest: all cohorts before it are empty. Waiters with no jobs between them share a
+ * cohort. There are 256 of them at a time, so only a wait that begins while 255 others wait, with
  * unfinished jobs between any two of them, takes in jobs submitted after it, up to the end of the
  * first of the others.
  *
- * A worker looks whether an epoch has become empty only when it is about to begin a job of another
- * one, and before it sleeps. Until then it has an unfinished job of that epoch, or just had one.
+ * A worker looks whether a cohort has become empty only when it is about to begin a job of another
+ * one, and before it sleeps. Until then it has an unfinished job of that cohort, or just had one.
  *
  * Growth. A pool that may grow has one thread more: the watcher. It sleeps until a batch, or the
- * rest of a tray, finds no idle worker. Then it waits until the job that has waited longest has
+ * rest of a batch, finds no idle worker. Then it waits until the job that has waited longest has
  * done so for the patience, and starts a worker. Once that one has claimed a job, the watcher looks
  * again, so that as many start at once as are held up. But if others have taken a batch meanwhile,
  * they have much to do rather than being held up, and the next worker starts a patience later; so
  * does one that could not be started. The worker that became idle last is woken first, so workers
  * that are not needed come to rest, and end after 10 s, down to as many as at the start. The
  * watcher adds what such a worker counted to the sums of those before it, gives its counts back to
- * the system and joins its thread. The seat goes to the next worker that starts, and its tray with
+ * the system and joins its thread. The seat goes to the next worker that starts, and its batch with
  * it: a slow helper may still compare the generation.
  *
  * Room. If there was none below the limit of unfinished jobs, a worker tells the submitter once
  * half of it is free, or sooner where no job waits: the worker that claims the last job of its
- * tray, or is about to sleep.
+ * batch, or is about to sleep.
  *
  * May run together: submit by one thread, wait by any number, with all workers and the watcher.
  * Linearization: a job is handed over at the unlock in submit, claimed at the exchange of the
- * tray's word, done at the store to `finished`.
+ * batch's word, done at the store to `finished`.
  */
 #include "worker_pool.h"
 
@@ -62,14 +63,14 @@
 
 enum {
 	BULK_SHARE = 8, /* one batch in so many is taken from the bulk lane first */
-	EPOCHS = 256,   /* at a time; as many as there are values of struct timer's `epoch` */
-	NO_EPOCH = -1
+	COHORTS = 256,  /* at a time; as many as there are values of struct timer's `cohort` */
+	NO_COHORT = -1
 };
 
 /* So long a worker more than at the start may be idle. */
 static const tw_duration idle_time = 10 * TW_SECOND;
 
-/* What is added to a tray's word. */
+/* What is added to a batch's word. */
 enum claim { CLAIM_BY_OTHER = 0x001, CLAIM_BY_ITSELF = 0x101 };
 
 /* A worker while it is idle, or the watcher while all that waits has been looked after. */
@@ -81,7 +82,7 @@ struct sleeper {
 
 /* What a worker counts, and what it is about to give back. It writes, all read. */
 struct worker_counts {
-	_Atomic uint64_t finished[EPOCHS]; /* since it started, by timer.epoch */
+	_Atomic uint64_t finished[COHORTS]; /* since it started, by timer.cohort */
 	struct job_seat seat;
 	struct timer_bin bin; /* the worker's own */
 };
@@ -100,13 +101,13 @@ struct worker {
 	struct sleeper sleeper;
 	/* Filled by the worker, emptied by all. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t
-		tray; /* generation, end, own, next: 32, 16, 8, 8 bits */
+		batch; /* generation, end, own, next: 32, 16, 8, 8 bits */
 	_Atomic(struct timer *) jobs[WORKER_BATCH];
 	_Atomic tw_duration submitted_at; /* those jobs; where the pool may grow */
 	/* The worker's own. */
 	_Alignas(CACHE_LINE) size_t victim; /* the last one it looked at */
-	uint64_t victim_progress;           /* as it was when it came to that tray */
-	int epoch;                          /* of its last job; NO_EPOCH: has begun none */
+	uint64_t victim_progress;           /* as it was when it came to that batch */
+	int cohort;                         /* of its last job; NO_COHORT: has begun none */
 };
 
 /* The pool that the calling thread works for. */
@@ -129,19 +130,19 @@ struct worker_pool {
 	pthread_t watcher;     /* where most > least */
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
-	pthread_cond_t epoch_is_over; /* the oldest is another */
-	struct worker *starting;      /* has not looked for a job yet */
-	size_t live;                  /* workers */
-	size_t live_most;             /* since ever; so is the next */
+	pthread_cond_t cohort_is_over; /* the oldest is another */
+	struct worker *starting;       /* has not looked for a job yet */
+	size_t live;                   /* workers */
+	size_t live_most;              /* since ever; so is the next */
 	uint64_t not_started;
 	struct list sleepers;    /* the watcher first, the worker that fell asleep last */
 	struct sleeper watching; /* the watcher also waits at its `wake` for other news */
 	struct lane lanes[JOB_LANES];
 	unsigned batches_taken;
-	/* Epochs are numbered from 0; timer.epoch is the lower 8 bits. */
-	uint64_t oldest_epoch;      /* all before it are empty and closed */
-	uint64_t epoch;             /* the current one, in which submitted jobs count */
-	uint64_t submitted[EPOCHS]; /* by timer.epoch, less those that `ended` has */
+	/* Cohorts are numbered from 0; timer.cohort is the lower 8 bits. */
+	uint64_t oldest_cohort;      /* all before it are empty and closed */
+	uint64_t cohort;             /* the current one, in which submitted jobs count */
+	uint64_t submitted[COHORTS]; /* by timer.cohort, less those that `ended` has */
 	bool ending;
 	/* Any thread, under this lock, which is taken before the other. */
 	_Alignas(CACHE_LINE) pthread_mutex_t sums_lock;
@@ -183,39 +184,39 @@ static size_t worker_pool_seats(const struct worker_pool *pool)
 	return atomic_load_explicit(&pool->seats, memory_order_acquire);
 }
 
-static bool tray_is_empty(uint64_t tray)
+static bool batch_is_empty(uint64_t word)
 {
-	return (tray & 0xff) == (tray >> 16 & 0xffff);
+	return (word & 0xff) == (word >> 16 & 0xffff);
 }
 
-/* Changes when the worker itself takes a job or fills its tray, not when others help. */
-static uint64_t tray_progress(uint64_t tray)
+/* Changes when the worker itself takes a job or fills its batch, not when others help. */
+static uint64_t batch_progress(uint64_t word)
 {
-	return tray >> 8;
+	return word >> 8;
 }
 
-static bool worker_tray_is_empty(struct worker *worker)
+static bool worker_batch_is_empty(struct worker *worker)
 {
-	/* seq_cst: the sleeper's second look; pairs with the store in worker_fill_tray(). */
-	return tray_is_empty(atomic_load_explicit(&worker->tray, memory_order_seq_cst));
+	/* seq_cst: the sleeper's second look; pairs with the store in worker_fill_batch(). */
+	return batch_is_empty(atomic_load_explicit(&worker->batch, memory_order_seq_cst));
 }
 
-/* Claims the next job of the worker's tray; NULL: none. */
+/* Claims the next job of the worker's batch; NULL: none. */
 static struct timer *worker_claim(struct worker *worker, enum claim claim)
 {
-	/* acquire: sees the jobs and their timers; pairs with the store in worker_fill_tray(). */
-	uint64_t tray = atomic_load_explicit(&worker->tray, memory_order_acquire);
+	/* acquire: sees the jobs and their timers; pairs with the store in worker_fill_batch(). */
+	uint64_t word = atomic_load_explicit(&worker->batch, memory_order_acquire);
 	struct timer *timer;
 
 	do {
-		if (tray_is_empty(tray))
+		if (batch_is_empty(word))
 			return NULL;
 		/* relaxed: if it is of a later filling, the exchange fails. */
-		timer = atomic_load_explicit(&worker->jobs[tray & 0xff], memory_order_relaxed);
+		timer = atomic_load_explicit(&worker->jobs[word & 0xff], memory_order_relaxed);
 		/* acq_rel: our look at the job comes before it is seen as claimed, so before the
 		 * next filling; acquire as above. */
 	} while (!atomic_compare_exchange_weak_explicit(
-		&worker->tray, &tray, tray + claim, memory_order_acq_rel, memory_order_acquire));
+		&worker->batch, &word, word + claim, memory_order_acq_rel, memory_order_acquire));
 	return timer;
 }
 
@@ -237,8 +238,8 @@ static void worker_pool_set_asleep(struct worker_pool *pool, struct sleeper *sle
 }
 
 /*
- * Under the lock, for a batch or a tray's rest: wakes an idle worker. False: there is none; then it
- * wakes the watcher, if there is one that has to know.
+ * Under the lock, for a batch or the rest of one: wakes an idle worker. False: there is none; then
+ * it wakes the watcher, if there is one that has to know.
  */
 static bool worker_pool_wake(struct worker_pool *pool)
 {
@@ -251,10 +252,10 @@ static bool worker_pool_wake(struct worker_pool *pool)
 	return sleeper != &pool->watching;
 }
 
-/* Wakes an idle worker or the watcher, if one of them sleeps, for what lies on a tray. */
+/* Wakes an idle worker or the watcher, if one of them sleeps, for what is left of a batch. */
 static void worker_pool_call_help(struct worker_pool *pool)
 {
-	/* seq_cst: after the tray was filled; pairs with worker_pool_set_asleep(). */
+	/* seq_cst: after the batch was filled; pairs with worker_pool_set_asleep(). */
 	if (!atomic_load_explicit(&pool->has_sleepers, memory_order_seq_cst))
 		return;
 	pthread_mutex_lock(&pool->lock);
@@ -262,25 +263,25 @@ static void worker_pool_call_help(struct worker_pool *pool)
 	pthread_mutex_unlock(&pool->lock);
 }
 
-/* Lays a batch out on the worker's empty tray. */
-static void worker_fill_tray(struct worker *worker, struct timer *batch)
+/* Makes it the worker's batch, all of whose jobs are taken. */
+static void worker_fill_batch(struct worker *worker, struct timer *batch)
 {
-	/* relaxed: others only claim, and the tray is empty. */
-	uint64_t tray = atomic_load_explicit(&worker->tray, memory_order_relaxed);
-	uint8_t epoch = batch->epoch;
+	/* relaxed: others only claim, and the batch is empty. */
+	uint64_t word = atomic_load_explicit(&worker->batch, memory_order_relaxed);
+	uint8_t cohort = batch->cohort;
 	uint64_t count = 0;
 
 	for (struct timer *timer = batch; timer; timer = timer_or_null(timer->link.next)) {
 		prefetch_to_read(timer + 1);
-		timer->epoch = epoch;
-		/* relaxed: published by the tray's word. */
+		timer->cohort = cohort;
+		/* relaxed: published by the batch's word. */
 		atomic_store_explicit(&worker->jobs[count++], timer, memory_order_relaxed);
 	}
 	atomic_store_explicit(&worker->submitted_at, batch->submitted_at, memory_order_relaxed);
-	tray = ((tray >> 32) + 1) << 32 | count << 16;
+	word = ((word >> 32) + 1) << 32 | count << 16;
 	/* seq_cst, as a release: publishes jobs and timers to worker_claim(); and before the look
-	 * for sleepers; pairs with the load in worker_tray_is_empty(). */
-	atomic_store_explicit(&worker->tray, tray, memory_order_seq_cst);
+	 * for sleepers; pairs with the load in worker_batch_is_empty(). */
+	atomic_store_explicit(&worker->batch, word, memory_order_seq_cst);
 	if (count > 1)
 		worker_pool_call_help(worker->pool);
 }
@@ -315,7 +316,7 @@ static bool worker_take_batch(struct worker *worker)
 	pthread_mutex_unlock(&pool->lock);
 	if (!batch)
 		return false;
-	worker_fill_tray(worker, batch);
+	worker_fill_batch(worker, batch);
 	return true;
 }
 
@@ -325,18 +326,18 @@ static struct worker *worker_next_victim(struct worker *worker)
 	struct worker_pool *pool = worker->pool;
 	struct worker *victim = &pool->workers[worker->victim];
 	/* relaxed, both: a guess; worker_claim() looks for itself. */
-	uint64_t tray = atomic_load_explicit(&victim->tray, memory_order_relaxed);
+	uint64_t word = atomic_load_explicit(&victim->batch, memory_order_relaxed);
 
-	if (!tray_is_empty(tray) && tray_progress(tray) == worker->victim_progress)
+	if (!batch_is_empty(word) && batch_progress(word) == worker->victim_progress)
 		return victim;
 	worker->victim = (worker->victim + 1) % worker_pool_seats(pool);
 	victim = &pool->workers[worker->victim];
-	tray = atomic_load_explicit(&victim->tray, memory_order_relaxed);
-	worker->victim_progress = tray_progress(tray);
+	word = atomic_load_explicit(&victim->batch, memory_order_relaxed);
+	worker->victim_progress = batch_progress(word);
 	return victim;
 }
 
-/* Claims a job from another's tray. */
+/* Claims a job from another's batch. */
 static struct timer *worker_help(struct worker *worker)
 {
 	struct worker *victim = worker_next_victim(worker);
@@ -345,7 +346,7 @@ static struct timer *worker_help(struct worker *worker)
 	if (victim == worker)
 		return NULL;
 	timer = worker_claim(victim, CLAIM_BY_OTHER);
-	if (timer && !worker_tray_is_empty(victim))
+	if (timer && !worker_batch_is_empty(victim))
 		worker_pool_call_help(worker->pool);
 	return timer;
 }
@@ -378,8 +379,8 @@ static tw_duration worker_pool_waits_since(struct worker_pool *pool)
 		struct worker *worker = &pool->workers[i];
 		tw_duration at = TW_FOREVER;
 
-		/* relaxed: after the look at the tray, so of that filling or a later one. */
-		if (!worker_tray_is_empty(worker))
+		/* relaxed: after the look at the batch, so of that filling or a later one. */
+		if (!worker_batch_is_empty(worker))
 			at = atomic_load_explicit(&worker->submitted_at, memory_order_relaxed);
 		if (at < since)
 			since = at;
@@ -388,9 +389,9 @@ static tw_duration worker_pool_waits_since(struct worker_pool *pool)
 }
 
 /* Under the lock. */
-static uint64_t worker_pool_unfinished_in(struct worker_pool *pool, uint64_t epoch)
+static uint64_t worker_pool_unfinished_in(struct worker_pool *pool, uint64_t cohort)
 {
-	uint64_t unfinished = pool->submitted[epoch % EPOCHS];
+	uint64_t unfinished = pool->submitted[cohort % COHORTS];
 
 	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
 		const struct worker_counts *counts = pool->workers[i].counts;
@@ -398,7 +399,7 @@ static uint64_t worker_pool_unfinished_in(struct worker_pool *pool, uint64_t epo
 		/* seq_cst, as an acquire: sees what the tasks did; and after the store in
 		 * worker_pool_room(); pairs with those in worker_finish(). */
 		if (counts)
-			unfinished -= atomic_load_explicit(&counts->finished[epoch % EPOCHS],
+			unfinished -= atomic_load_explicit(&counts->finished[cohort % COHORTS],
 							   memory_order_seq_cst);
 	}
 	return unfinished;
@@ -409,8 +410,8 @@ static uint64_t worker_pool_unfinished_in_all(struct worker_pool *pool)
 {
 	uint64_t unfinished = 0;
 
-	for (uint64_t epoch = pool->oldest_epoch; epoch <= pool->epoch; epoch++)
-		unfinished += worker_pool_unfinished_in(pool, epoch);
+	for (uint64_t cohort = pool->oldest_cohort; cohort <= pool->cohort; cohort++)
+		unfinished += worker_pool_unfinished_in(pool, cohort);
 	return unfinished;
 }
 
@@ -431,18 +432,18 @@ static void worker_pool_tell_room(struct worker_pool *pool)
 	event_count_notify(pool->target->owner, EVENT_COUNT_NAPPING);
 }
 
-/* Under the lock: tells those that wait for room, or for epochs that have become empty. */
+/* Under the lock: tells those that wait for room, or for cohorts that have become empty. */
 static void worker_pool_tell(struct worker_pool *pool)
 {
-	uint64_t oldest = pool->oldest_epoch;
+	uint64_t oldest = pool->oldest_cohort;
 
 	worker_pool_tell_room(pool);
-	while (oldest != pool->epoch && worker_pool_unfinished_in(pool, oldest) == 0)
+	while (oldest != pool->cohort && worker_pool_unfinished_in(pool, oldest) == 0)
 		oldest++;
-	if (oldest == pool->oldest_epoch)
+	if (oldest == pool->oldest_cohort)
 		return;
-	pool->oldest_epoch = oldest;
-	pthread_cond_broadcast(&pool->epoch_is_over);
+	pool->oldest_cohort = oldest;
+	pthread_cond_broadcast(&pool->cohort_is_over);
 }
 
 /* Under the lock, when the worker has claimed a job or found none: tells of those before. */
@@ -500,20 +501,20 @@ static bool worker_sleep(struct worker *worker)
 /* Before a job: whether a thread may be waiting for what this worker has done. */
 static bool worker_may_tell(struct worker *worker, const struct timer *timer)
 {
-	if (timer->epoch != worker->epoch)
+	if (timer->cohort != worker->cohort)
 		return true;
 	/* seq_cst: after the store in worker_finish(); pairs with the one in worker_pool_room(). */
 	return atomic_load_explicit(&worker->pool->room_is_wanted, memory_order_seq_cst) &&
-	       worker_tray_is_empty(worker);
+	       worker_batch_is_empty(worker);
 }
 
 static void worker_finish(struct worker *worker, struct timer *timer)
 {
-	_Atomic uint64_t *finished = &worker->counts->finished[timer->epoch];
+	_Atomic uint64_t *finished = &worker->counts->finished[timer->cohort];
 	uint64_t count;
 
 	if (worker_may_tell(worker, timer)) {
-		worker->epoch = timer->epoch;
+		worker->cohort = timer->cohort;
 		pthread_mutex_lock(&worker->pool->lock);
 		worker_tell(worker);
 		pthread_mutex_unlock(&worker->pool->lock);
@@ -598,7 +599,7 @@ static int worker_pool_add_worker(struct worker_pool *pool)
 	int error;
 
 	worker->is_taken = true;
-	worker->epoch = NO_EPOCH;
+	worker->cohort = NO_COHORT;
 	pool->live++;
 	pool->starting = worker;
 	pthread_mutex_unlock(&pool->lock);
@@ -619,7 +620,7 @@ static void worker_fold_counts(struct worker *worker)
 	job_sums_add(&pool->ended, &counts->seat);
 	pthread_mutex_lock(&pool->lock);
 	/* relaxed: the worker wrote them before it left its seat, under the lock. */
-	for (int i = 0; i < EPOCHS; i++)
+	for (int i = 0; i < COHORTS; i++)
 		pool->submitted[i] -=
 			atomic_load_explicit(&counts->finished[i], memory_order_relaxed);
 	worker->counts = NULL;
@@ -677,7 +678,7 @@ static void *worker_pool_watch(void *argument)
 		if (worker_pool_clear_seat(pool))
 			continue;
 		if (pool->live < pool->most) {
-			/* Before the look at the trays, as a worker does. */
+			/* Before the look at the batches, as a worker does. */
 			worker_pool_set_asleep(pool, &pool->watching, true);
 			if (pool->sleepers.previous == &pool->watching.link)
 				time = time_add(worker_pool_waits_since(pool), pool->patience);
@@ -713,7 +714,7 @@ static void worker_pool_end(struct worker_pool *pool)
 		pthread_cond_destroy(&worker->sleeper.wake);
 	}
 	pthread_cond_destroy(&pool->watching.wake);
-	pthread_cond_destroy(&pool->epoch_is_over);
+	pthread_cond_destroy(&pool->cohort_is_over);
 	pthread_mutex_destroy(&pool->sums_lock);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);
@@ -756,7 +757,7 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_mutex_init(&pool->sums_lock, NULL);
 	condition_init(&pool->watching.wake);
-	pthread_cond_init(&pool->epoch_is_over, NULL);
+	pthread_cond_init(&pool->cohort_is_over, NULL);
 	error = worker_pool_start(pool);
 	if (error == 0)
 		return pool;
@@ -786,11 +787,11 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	pthread_mutex_lock(&pool->lock);
 	for (struct timer *batch = batches->first; batch;
 	     batch = timer_or_null(batch->link.previous)) {
-		batch->epoch = (uint8_t)(pool->epoch % EPOCHS);
+		batch->cohort = (uint8_t)(pool->cohort % COHORTS);
 		batch->submitted_at = now;
 		wake++;
 	}
-	pool->submitted[pool->epoch % EPOCHS] += batches->count;
+	pool->submitted[pool->cohort % COHORTS] += batches->count;
 	if (lane->first)
 		lane->last->link.previous = &batches->first->link;
 	else
@@ -804,19 +805,19 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 
 void worker_pool_wait(struct worker_pool *pool)
 {
-	uint64_t epoch;
+	uint64_t cohort;
 
 	pthread_mutex_lock(&pool->lock);
-	if (worker_pool_unfinished_in(pool, pool->epoch) != 0) {
-		while (pool->epoch - pool->oldest_epoch == EPOCHS - 1)
-			condition_wait(&pool->epoch_is_over, &pool->lock, TW_FOREVER);
-		pool->epoch++;
+	if (worker_pool_unfinished_in(pool, pool->cohort) != 0) {
+		while (pool->cohort - pool->oldest_cohort == COHORTS - 1)
+			condition_wait(&pool->cohort_is_over, &pool->lock, TW_FOREVER);
+		pool->cohort++;
 	}
-	epoch = pool->epoch;
-	/* While this waited for a free epoch, the one it closed may have become empty unseen. */
+	cohort = pool->cohort;
+	/* While this waited for a free cohort, the one it closed may have become empty unseen. */
 	worker_pool_tell(pool);
-	while (pool->oldest_epoch < epoch)
-		condition_wait(&pool->epoch_is_over, &pool->lock, TW_FOREVER);
+	while (pool->oldest_cohort < cohort)
+		condition_wait(&pool->cohort_is_over, &pool->lock, TW_FOREVER);
 	pthread_mutex_unlock(&pool->lock);
 }
 

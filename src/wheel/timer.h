@@ -61,7 +61,7 @@ struct timer {
 	};
 	uint8_t job;    /* enum timer_job */
 	uint8_t reason; /* enum tw_reason */
-	uint8_t epoch;  /* in the pool: which wait for idle counts it */
+	uint8_t cohort; /* in the pool: which wait for idle counts it */
 	uint8_t class;  /* enum timer_class, or a size class of a keyed timer */
 	union {
 		bool at_once;       /* in the wheel: due whatever its deadline says */

@@ -5,10 +5,10 @@
  * is told; the counts of a worker that has ended go once to the pool's; the pool ends. What is
  * shown, by SHOWS:
  *
- *   TRAYS    the first worker fills its tray twice and takes from it; OTHERS help
- *   SLEEP    the first worker fills its tray and is held up by its first job, which waits for the
+ *   TRAYS    the first worker fills its batch twice and takes from it; OTHERS help
+ *   SLEEP    the first worker fills its batch and is held up by its first job, which waits for the
  *            second: another, that is about to sleep, does it
- *   SEATS    a second worker takes a seat and fills its tray, the first helps it
+ *   SEATS    a second worker takes a seat and fills its batch, the first helps it
  *   ROOM     one worker finishes jobs while the submitter, which is at its limit, asks for room
  *   LEAVE    a worker that has done its jobs leaves its seat, the watcher clears it, another thread
  *            sums up; the pool ends
@@ -76,7 +76,7 @@ static void proof_clear_seat(void *memory)
 {
 	struct worker *worker = memory;
 
-	*(uint64_t *)(void *)&worker->tray = 0;
+	*(uint64_t *)(void *)&worker->batch = 0;
 }
 
 static struct worker_pool *const pool = &memory.pool;
@@ -203,34 +203,34 @@ static struct worker *seat_take(void)
 	struct worker *worker = worker_pool_free_seat(pool);
 
 	worker->is_taken = true;
-	worker->epoch = NO_EPOCH;
+	worker->cohort = NO_COHORT;
 	worker->counts = pages_map_untouched(sizeof(*worker->counts));
 	worker->counts->seat.bin = &worker->counts->bin;
 	pool->live++;
 	return worker;
 }
 
-/* Lays timers onto the first worker's tray, and does what it gets from there. */
-static void tray_empty(struct worker *worker, int first)
+/* Lays timers onto the first worker's batch, and does what it gets from there. */
+static void batch_empty(struct worker *worker, int first)
 {
 	struct job_batches batches = {0};
 	struct timer *timer;
 
 	batch_fill(&batches, first, 2);
 	pool->submitted[0] += 2;
-	worker_fill_tray(worker, batches.first);
+	worker_fill_batch(worker, batches.first);
 	while ((timer = worker_claim(worker, CLAIM_BY_ITSELF)))
 		job_finish(&target, timer, &worker->counts->seat);
 }
 
-static void *tray_owner_run(void *argument)
+static void *batch_owner_run(void *argument)
 {
-	tray_empty(argument, 0);
-	tray_empty(argument, 2);
+	batch_empty(argument, 0);
+	batch_empty(argument, 2);
 	return NULL;
 }
 
-static void *tray_helper_run(void *argument)
+static void *batch_helper_run(void *argument)
 {
 	for (int i = 0; i < 2; i++) {
 		struct timer *timer = worker_claim(argument, CLAIM_BY_OTHER);
@@ -244,7 +244,7 @@ static void *tray_helper_run(void *argument)
 /* The worker that has the batch. */
 static void *first_run(void *argument)
 {
-	tray_empty(argument, 0);
+	batch_empty(argument, 0);
 	return NULL;
 }
 
@@ -277,7 +277,7 @@ static void show_trays(void)
 {
 	struct worker *worker = seat_take();
 
-	threads_run(tray_owner_run, worker, tray_helper_run, worker);
+	threads_run(batch_owner_run, worker, batch_helper_run, worker);
 }
 
 static void show_sleep(void)
@@ -295,7 +295,7 @@ static void *second_run(void *argument)
 	pthread_mutex_lock(&pool->lock);
 	worker = seat_take();
 	pthread_mutex_unlock(&pool->lock);
-	tray_empty(worker, 0);
+	batch_empty(worker, 0);
 	return argument;
 }
 
