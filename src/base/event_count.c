@@ -10,6 +10,9 @@
  * it to now, comes after that. One that took an earlier announcement back and was held up may set
  * it later still: then a sleep ends early, and its sleeper looks once more for nothing.
  *
+ * Invariant: a notifier that comes after what the sleeper is to see either finds it announced and
+ * wakes it, or came before the announcement, after which the sleeper looks once more.
+ *
  * May run together: one sleeper (prepare, cancel, wait), any number of notifiers.
  * Linearization: prepare at its store, notify at its load, wake at its exchange.
  */

@@ -27,6 +27,10 @@
  * has taken their blocks meanwhile like any other. Blocks are cut from chunks again once the depot
  * is empty, whether their pages are there or not.
  *
+ * Invariants: a block is in one place: with its user, in a bin, in a stripe, in a magazine of the
+ * depot, or free in its chunk. A magazine's other blocks are free and written nowhere. A chunk with
+ * a free block is in `with_free`, any other but the spare in `used_up`.
+ *
  * Under AddressSanitizer every block comes from malloc and goes to free, so that use after free and
  * leaks show.
  */

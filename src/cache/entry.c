@@ -6,6 +6,9 @@
  *
  * The table holds a reference, and gives it up when no reader can be looking at the entry without
  * one (epoch.c). Until then a reader inside an epoch may pin it (pins.h).
+ *
+ * Invariants: key, value and weight never change. The memory goes back when the references are 0
+ * and no hazard names it, and an adopted value is freed once, before that.
  */
 #include "entry.h"
 

@@ -16,6 +16,9 @@
  * Readers are never freed while their cache lives, for they may be being looked at. But only those
  * of threads that live stand in the blocks that a look goes through.
  *
+ * Invariants: a thread that lives has one reader in a cache at most, and no other thread writes it.
+ * A reader is in the cache's list from its making on, and in a block while its thread lives.
+ *
  * May run together: everything but epochs_destroy.
  */
 #include "epoch.h"

@@ -16,6 +16,9 @@
  * due. One of a higher level comes up at its first tick, and its hashes are filed anew, lower: each
  * entry's deadline is looked at then anyway, for it may have moved to later without a new filing.
  *
+ * Invariants: each slot with hashes has its bit in `used`; every hash lies in a slot that comes up
+ * at its tick or before; `count` is the number of hashes in slots and in `due`.
+ *
  * What comes up is first moved to `due` as a whole, and taken from there a block at a time, so that
  * the lock can be let go in between.
  */

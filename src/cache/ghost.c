@@ -4,6 +4,8 @@
  * the eviction that brought it. It counts only while that number lies within the window, and a new
  * hash takes the oldest slot of its bucket. So the queue of ghosts needs no queue. Where it becomes
  * too small, or much too large, it begins anew: to lay all into another would take too long.
+ *
+ * Invariant: a slot's time is that of an eviction that was, so no later than `time`; 0 is none.
  */
 #include "ghost.h"
 

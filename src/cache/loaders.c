@@ -5,6 +5,9 @@
  *
  * A loader may end its thread, which starts another in its place then, if need be again and again
  * until the system can: so a queue is never left without threads.
+ *
+ * Invariant: each load in the list has a reference for it, and is begun by one thread of these, or
+ * by none where a take began it first.
  */
 #include "loaders.h"
 

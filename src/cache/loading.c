@@ -7,6 +7,10 @@
  * loader's thread, to the load which that one waits for, and so on. Arriving at itself it gives
  * up. The links of the chain, and the ends of loads, are under one lock of the cache, taken
  * inside a shard's. A load that no thread loads, queued or kept, ends the chain.
+ *
+ * Invariants: a shard's list has one load of a key at most. A load is over if and only if it has
+ * left the list; then its status and entry stay as they are. No chain of waits leads back to
+ * itself.
  */
 #include "loading.h"
 

@@ -11,6 +11,9 @@
  * what was used twice goes on to the main queue, others are evicted and their hashes remembered; a
  * key that comes back while it is remembered enters the main queue at once. At the end of the main
  * queue, what was used goes round again with one use less.
+ *
+ * Invariants, under the shard's lock: an entry is in one queue at most; once all are known, each
+ * entry of the table is in one. A queue's count is the number of its entries.
  */
 #include "policy.h"
 

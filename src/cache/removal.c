@@ -9,6 +9,9 @@
  * added under the lock of the shard that it leaves, and the queue is told in order: so a thread
  * that has seen it gone waits for it by waiting for as many as have been added, whatever leaves
  * later.
+ *
+ * Invariants: told ≤ added, and the list has the entries between; while there are some, the alarm
+ * is set, or its run will look again, unless the wheel was stopped.
  */
 #include "removal.h"
 

@@ -7,6 +7,10 @@
  * the thread retire it, with which it waits until no reader can be looking at it. Tables that have
  * grown wait likewise.
  *
+ * Invariants, under the lock: an entry that lookups can find is in the table; while a table of
+ * another size is being filled, what was copied is in both. Entries and weights of all shards add
+ * up to the domain's counts. At most one load of a key is listed.
+ *
  * Each entry with a deadline has its hash filed under its deadline's tick or an earlier one, and
  * knows where; one that comes up too early is filed anew. The alarm stands at the first of these
  * ticks, or earlier: it is only set, under the lock, when the first becomes sooner, and when it

@@ -16,6 +16,10 @@
  * bucket, and published whole (shard.c); a lookup in the old one sees it as it was at that moment,
  * which lies within its call.
  *
+ * Invariants: an entry is in one slot, in its hash's bucket or in one after it, with room in none
+ * that it passed when it came; each bucket that it passed counts it, or counts 120. `count` is the
+ * number of entries.
+ *
  * May run together: one change, under the lock, with any number of lookups. Linearization: the
  * store into the slot; of a lookup, its load of the slot, or of the slots that were empty.
  */

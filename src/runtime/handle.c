@@ -61,6 +61,10 @@
  * is not used again. Pages of free handles that were given back to the system read as 0, which is
  * no generation; their chunk's floor remembers the generations that are used up.
  *
+ * Invariants: LISTED means that it is in one inbox, once. Only the owner takes it from there. RESET
+ * and LAST are not set together while it runs. A handle is given back to the slab by one thread,
+ * which has seen it LEFT, or had it, and not LISTED.
+ *
  * Linearization of a stop, a reset and the beginning of a run: their exchange of the state.
  */
 #include "handle.h"

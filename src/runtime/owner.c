@@ -18,6 +18,10 @@
  * over at the end of its turn is late, and goes to the pool's bulk lane. On a manual clock, and
  * inline, everything is done in order: a tick is finished before the next begins.
  *
+ * Invariants, between turns: each timer that is pending by its commands is in the pending set; what
+ * left it is in a batch of the outbox, in a list of inline jobs, or handed over. The owner sleeps
+ * only where it has looked at queue, requests and inboxes after its announcement.
+ *
  * Where the pool's backlog has a limit, timers that are due stay in the wheel until the pool has
  * room, and no tick begins or overtakes meanwhile. All else goes on; the pool wakes the owner.
  */

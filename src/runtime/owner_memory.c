@@ -10,6 +10,8 @@
  * try, for blocks in use at that moment may lie on every page.
  *
  * A pass goes through slabs, index and queue, and does a step in each turn.
+ *
+ * Invariant: a tw_trim is answered by the end of a pass that began after it came.
  */
 #include "owner_memory.h"
 

@@ -6,6 +6,10 @@
  * needs only what the step before has fetched: bucket, first timer of the chain, second timer, the
  * wheel's part of the timer, and its neighbours in the slot if it will leave it. Nothing is decided
  * on the way; a command applied in the meantime may make a fetch useless, not wrong.
+ *
+ * Invariants: a keyed timer is in the wheel and in the index, or in neither; one without a key is
+ * in the wheel and has the set's number. `alarms` counts those of the wheel's timers that are
+ * alarms.
  */
 #include "pending.h"
 

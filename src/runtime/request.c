@@ -4,6 +4,9 @@
  * with some commands in sight, looks for the first request's position before it applies them, and
  * stops there. A thread that adds a request and then pushes a command can't be overtaken by itself:
  * an owner that sees the command, published later, sees the request's position too.
+ *
+ * Invariants: `waiting` is in the order of positions, and first_position is that of its first. A
+ * request is the owner's from requests_take() to requests_answer(), its maker's before and after.
  */
 #include "request.h"
 

@@ -46,6 +46,11 @@
  * half of it is free, or sooner where no job waits: the worker that claims the last job of its
  * batch, or is about to sleep.
  *
+ * Invariants: a job is claimed once, by the exchange that moves the batch's word past it. A batch
+ * is filled by its own worker, when all of it is claimed. Of each cohort, what was submitted less
+ * what workers have finished is not negative, and the oldest cohort is the current one or not empty
+ * when it was last looked at. While jobs wait, a worker is awake, or all are busy.
+ *
  * May run together: submit by one thread, wait by any number, with all workers and the watcher.
  * Linearization: a job is handed over at the unlock in submit, claimed at the exchange of the
  * batch's word, done at the store to `finished`.
