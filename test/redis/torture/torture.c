@@ -100,6 +100,7 @@ static bool torture(const char *folder, enum mode mode, uint64_t seed, int64_t d
 	static struct children children;
 	static struct servers servers;
 	struct nemesis nemesis;
+	const struct tw_redis_limits limits = {.running = RUNNING_MOST};
 	struct part part = {.name = "rest", .folder = folder};
 	struct tw_redis_options options;
 	struct tw_redis *redis;
@@ -108,7 +109,8 @@ static bool torture(const char *folder, enum mode mode, uint64_t seed, int64_t d
 	servers_start(&servers, mode);
 	part.url = servers.url;
 	options = part_options(&part);
-	if (tw_redis_open(&redis, &options, NULL) != TW_OK)
+	if (tw_redis_open(&redis, &options, NULL) != TW_OK ||
+	    tw_redis_set_limits(redis, &limits) != TW_OK)
 		support_failed("no Redis");
 	children_start(&children, folder, seed, servers.cluster.nodes[0].port,
 		       servers.has_replica ? servers.url : NULL);
@@ -199,8 +201,8 @@ static int run(const char *mode_text, const char *seconds_text, const char *seed
 	snprintf(path, sizeof(path), "%s.txt", folder);
 	printf("SEED=%" PRIu64 ", the history: %s\n", seed, path);
 	history_open(folder, "main");
-	history_write("main", "settings %" PRIu64 " %" PRId64 " %d %s", seed, seconds, LEASE_MS,
-		      mode_text);
+	history_write("main", "settings %" PRIu64 " %" PRId64 " %d %s %d", seed, seconds, LEASE_MS,
+		      mode_text, RUNNING_MOST);
 	if (mode == MODE_CLOCK)
 		set_environment(folder);
 	is_fine = torture(folder, mode, seed, seconds * TW_SECOND);
