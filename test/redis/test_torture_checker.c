@@ -453,6 +453,24 @@ static void recurring_task_that_is_right_passes(void **state)
 		     NULL);
 }
 
+/* A claim's token says nothing then: the worker was frozen when the cancel came. */
+static void occurrence_that_was_cancelled_at_a_stepped_clock_is_not_left_out(void **state)
+{
+	static const char story[] = BEGIN EVERY("all") "1100 a call cancel e\n"
+						       "1101 a answer TW_OK 0\n"
+						       "1200 w begin e r 1400000 1 61\n"
+						       "1210 w end e r 1400000\n"
+						       "1212 w report e r 1400000 stale 0\n"
+						       "1500 w begin e r 1499000 1 161\n" LAST END;
+	char text[1024];
+
+	(void)state;
+	assert_fault(story, "skipped");
+	snprintf(text, sizeof(text), "%s%s", story,
+		 "60 nemesis deed clock server\n61 nemesis heal clock server\n");
+	assert_fault(text, NULL);
+}
+
 static void occurrence_that_is_left_out_is_found(void **state)
 {
 	static const char later[] = "262 w begin e r 261500 1 261\n"
@@ -623,6 +641,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(run_of_a_task_that_was_refused_is_found),
 	cmocka_unit_test(wrong_answers_are_found),
 	cmocka_unit_test(recurring_task_that_is_right_passes),
+	cmocka_unit_test(occurrence_that_was_cancelled_at_a_stepped_clock_is_not_left_out),
 	cmocka_unit_test(occurrence_that_is_left_out_is_found),
 	cmocka_unit_test(occurrence_that_comes_twice_is_found),
 	cmocka_unit_test(occurrence_at_a_wrong_time_is_found),

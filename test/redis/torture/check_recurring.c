@@ -50,7 +50,7 @@ struct life life_of_recurring(const struct task *task)
 struct progress {
 	bool has_begun;
 	int64_t due_ms;      /* the occurrence's */
-	int64_t since;       /* when it was claimed */
+	int64_t since;       /* when it was claimed, or before */
 	int64_t may_have;    /* ends that Redis may have accepted */
 	int64_t have;        /* ends that it has */
 	int64_t last_end_ms; /* no end was later, by the server's clock */
@@ -131,7 +131,7 @@ static void check_occurrence(struct progress *progress, const struct run *run,
 		fault_add(faults, "skipped", task->key, task->id, progress->line, run->begin_line);
 	*progress = (struct progress){.has_begun = true,
 				      .due_ms = run->due_ms,
-				      .since = run->claim,
+				      .since = run->is_unclear ? progress->since : run->claim,
 				      .line = run->begin_line};
 }
 

@@ -154,6 +154,9 @@ static void recur(struct thread *thread)
 	enum tw_status status;
 	int64_t due_ms = 0;
 
+	/* So that times are missed. */
+	if (random_once_in(random, 3))
+		plan.takes_ms = (int)random_between(random, period_ms, 2 * period_ms);
 	snprintf(thread->recurring, sizeof(thread->recurring), "every-%s", plan.id);
 	task.key_size = strlen(thread->recurring);
 	plan_write(&plan, body);
