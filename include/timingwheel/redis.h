@@ -379,8 +379,8 @@ struct tw_redis_limits {
 /*
  * Sets the limits; workers hear of it at once, else within 10 s. They are kept exactly, by the
  * clock of the one node that has the namespace's own keys: a worker asks there before it claims,
- * which costs it a round trip, and what a worker had that died is free again when its leases would
- * have ended. tw_redis_claim is not bound by them. TW_OK; TW_INVALID: no limits given.
+ * which costs it a round trip, and what a worker had that died is free again within two leases'
+ * time. tw_redis_claim is not bound by them. TW_OK; TW_INVALID: no limits given.
  */
 TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis,
 					  const struct tw_redis_limits *limits);

@@ -59,13 +59,14 @@ struct step {
 
 /* What the namespace's limits allow. Main thread only. */
 struct permits {
-	uint64_t name; /* the worker's, there */
-	bool limited;  /* as far as is known; at first it is */
-	bool due;      /* to be asked for whatever there is */
-	bool waiting;  /* fewer were given than wanted, a moment ago */
-	size_t left;   /* so many may be claimed */
-	size_t asked;  /* it had so many when it asked */
-	size_t told;   /* it has so many, with those that were given, by its last word */
+	uint64_t name;        /* the worker's, there */
+	bool limited;         /* as far as is known; at first it is */
+	bool due;             /* to be asked for whatever there is */
+	bool waiting;         /* fewer were given than wanted, a moment ago */
+	size_t left;          /* so many may be claimed */
+	size_t asked;         /* it had so many when it asked */
+	tw_duration asked_at; /* when that was, monotonic */
+	size_t told;          /* it has so many, with those that were given, by its last word */
 	struct tw_timer timer;
 };
 

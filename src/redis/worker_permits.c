@@ -2,13 +2,17 @@
 /*
  * Where there are limits a turn either claims, with the permits that are left, or asks for more and
  * tells how many tasks the worker has: never both, so that what it tells is true. Redis takes its
- * word for a lease's time; it is told again before. Where there are none a look now and then costs
- * one call, and setting limits gives a hint.
+ * word for two leases' time; it is told again before. What is left half a lease after the worker
+ * has asked is not used: the worker may have stood still, and what it claims then would be on lease
+ * when others have been given its permits. Where there are no limits a look now and then costs one
+ * call, and setting limits gives a hint.
  */
 #include "worker_permits.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+
+#include "base/clock.h"
 
 static const tw_duration look_time = 10 * TW_SECOND;
 static const tw_duration failure_time = 100 * TW_MILLISECOND;
@@ -16,6 +20,13 @@ static const tw_duration failure_time = 100 * TW_MILLISECOND;
 void permits_init(struct tw_redis_worker *worker)
 {
 	worker->permits = (struct permits){.name = worker->random, .limited = true, .due = true};
+}
+
+static bool permits_are_old(const struct tw_redis_worker *worker)
+{
+	tw_duration age = clock_read_real(CLOCK_MONOTONIC) - worker->permits.asked_at;
+
+	return worker->permits.limited && age > worker->options.lease / 2;
 }
 
 bool permits_are_due(const struct tw_redis_worker *worker, size_t wanted)
@@ -26,7 +37,7 @@ bool permits_are_due(const struct tw_redis_worker *worker, size_t wanted)
 		return permits->due;
 	/* Others may need what is left. */
 	if (permits->left)
-		return !wanted;
+		return !wanted || permits_are_old(worker);
 	return permits->told != worker->stats.held || (wanted && !permits->waiting);
 }
 
@@ -36,13 +47,14 @@ void permits_write(struct tw_redis_worker *worker, struct command *command, size
 	char name[24];
 
 	permits->asked = worker->stats.held;
+	permits->asked_at = clock_read_real(CLOCK_MONOTONIC);
 	snprintf(name, sizeof(name), "%016" PRIx64, permits->name);
 	command_begin(command, &script_permit, SHARD_NONE);
 	command_text(command, name);
 	command_number(command, (int64_t)permits->asked);
 	command_number(command, (int64_t)wanted);
 	command_number(command, (int64_t)permits->left);
-	command_number(command, delay_to_ms(worker->options.lease));
+	command_number(command, delay_to_ms(2 * worker->options.lease));
 }
 
 static void permits_become_due(void *argument)

@@ -4,7 +4,9 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "support/proxy.h"
 #include "support/runs.h"
 #include "support/wait.h"
 
@@ -129,7 +131,7 @@ static void limits_that_are_lifted_hold_up_nothing(void **state)
 	stop(worker);
 }
 
-/* Its word is good for a lease's time. */
+/* Its word is good for no longer than it says. */
 static void what_a_dead_worker_had_is_free_again(void **state)
 {
 	struct fixture *fixture = *state;
@@ -151,11 +153,24 @@ static void what_a_dead_worker_had_is_free_again(void **state)
 	assert_int_equal(workers_told(fixture), 0);
 }
 
+/* Until when Redis takes the only worker's word, server's time; 0: there is none. */
+static int64_t word_until_ms(struct fixture *fixture)
+{
+	redisReply *reply =
+		redis_server_ask(&fixture->server, "HVALS {tw/%s}running", fixture->name_space);
+	const char *blank = reply->elements == 1 ? strchr(reply->element[0]->str, ' ') : NULL;
+	int64_t until_ms = blank ? atoll(blank) : 0;
+
+	freeReplyObject(reply);
+	return until_ms;
+}
+
 /* Not with the next look alone, which is a third of a lease off. */
 static void ends_are_told_at_once(void **state)
 {
 	struct fixture *fixture = *state;
-	struct crowd crowd = {.takes = 300 * TW_MILLISECOND};
+	enum { HOUR_MS = 3600000 };
+	struct crowd crowd = {.takes = TW_SECOND};
 	const struct tw_redis_worker_options options = {
 		.context = &crowd, .handler = join_crowd, .lease = TW_HOUR};
 	struct tw_redis_worker *worker;
@@ -165,6 +180,8 @@ static void ends_are_told_at_once(void **state)
 	worker = worker_start(&fixture->options, &options);
 	add_task(fixture->redis, "a", 0);
 	WAIT_UNTIL(atomic_load_explicit(&crowd.running, memory_order_relaxed) == 1);
+	/* Longer than a lease that begins with what it was given. */
+	assert_true(word_until_ms(fixture) - stats_of(fixture->redis).now_ms > HOUR_MS);
 	begin = wall_clock();
 	WAIT_UNTIL(workers_told(fixture) == 0);
 	assert_true(wall_clock() - begin < 8 * TW_SECOND);
@@ -175,6 +192,37 @@ static void ends_are_told_at_once(void **state)
 	stop(worker);
 	assert_int_equal(workers_told(fixture), 0);
 	assert_int_equal(done(&crowd), 2);
+}
+
+/* They may be another's by then: the worker asks once more instead of claiming. */
+static void permits_that_come_late_are_not_used(void **state)
+{
+	enum { LEASE_MS = 1000 };
+	struct fixture *fixture = *state;
+	struct crowd crowd = {0};
+	struct tw_redis_options options = fixture->options;
+	const struct tw_redis_worker_options worker_options = {
+		.context = &crowd, .handler = join_crowd, .lease = LEASE_MS * TW_MILLISECOND};
+	struct tw_redis_worker *worker;
+	struct proxy proxy;
+	int64_t first_ms;
+
+	proxy_start(&proxy, fixture->server.port);
+	options.url = proxy.url;
+	set_limits(fixture, 1, 0);
+	/* Later than the worker's start. */
+	add_task(fixture->redis, "a", 3 * TW_SECOND);
+	worker = worker_start(&options, &worker_options);
+	/* An answer of a dozen bytes takes longer than half a lease. */
+	proxy_drip(&proxy, 100);
+	WAIT_UNTIL(word_until_ms(fixture));
+	first_ms = word_until_ms(fixture);
+	WAIT_UNTIL(word_until_ms(fixture) > first_ms);
+	assert_int_equal(stats_of(fixture->redis).started, 0);
+	proxy_drip(&proxy, 0);
+	WAIT_UNTIL(done(&crowd) == 1);
+	stop(worker);
+	proxy_stop(&proxy);
 }
 
 static void bad_arguments_are_refused(void **state)
@@ -198,6 +246,7 @@ int main(void)
 		FIXTURE_TEST(limits_that_are_lifted_hold_up_nothing),
 		FIXTURE_TEST(what_a_dead_worker_had_is_free_again),
 		FIXTURE_TEST(ends_are_told_at_once),
+		FIXTURE_TEST(permits_that_come_late_are_not_used),
 		FIXTURE_TEST(bad_arguments_are_refused),
 	};
 

@@ -9,38 +9,15 @@
 #include <stdio.h>
 
 #include "support/runs.h"
+#include "support/sentinels.h"
 #include "support/sockets.h"
 #include "support/wait.h"
 
-enum { SENTINELS = 3, URL_SIZE = 256 };
+enum { URL_SIZE = 300 };
 
 static struct redis_server servers[2];
-static struct redis_server sentinels[SENTINELS];
+static struct sentinels sentinels;
 static char url[URL_SIZE];
-
-static int field_of(struct redis_server *server, const char *command, const char *field)
-{
-	redisReply *reply = redis_server_ask(server, command);
-	int value = -1;
-
-	/* [name, value, name, value, ...] */
-	for (size_t i = 0; i + 1 < reply->elements; i += 2)
-		if (!strcmp(reply->element[i]->str, field))
-			value = atoi(reply->element[i + 1]->str);
-	freeReplyObject(reply);
-	return value;
-}
-
-static bool sentinels_are_ready(void)
-{
-	for (int i = 0; i < SENTINELS; i++) {
-		if (field_of(&sentinels[i], "SENTINEL MASTER main", "num-slaves") != 1 ||
-		    field_of(&sentinels[i], "SENTINEL MASTER main", "num-other-sentinels") !=
-			    SENTINELS - 1)
-			return false;
-	}
-	return true;
-}
 
 static bool replica_is_connected(void)
 {
@@ -58,21 +35,15 @@ static int open_all(void **state)
 	redis_server_start(&servers[1],
 			   &(struct redis_server_options){.replica_of = servers[0].port});
 	WAIT_UNTIL(replica_is_connected());
-	for (int i = 0; i < SENTINELS; i++)
-		redis_server_start(&sentinels[i],
-				   &(struct redis_server_options){.sentinel_of = servers[0].port});
-	WAIT_UNTIL(sentinels_are_ready());
-	snprintf(url, sizeof(url),
-		 "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/main?timeout=1",
-		 sentinels[0].port, sentinels[1].port, sentinels[2].port);
+	sentinels_start(&sentinels, servers[0].port);
+	snprintf(url, sizeof(url), "%s?timeout=1", sentinels.url);
 	return 0;
 }
 
 static int close_all(void **state)
 {
 	(void)state;
-	for (int i = 0; i < SENTINELS; i++)
-		redis_server_stop(&sentinels[i]);
+	sentinels_stop(&sentinels);
 	for (int i = 0; i < 2; i++)
 		redis_server_stop(&servers[i]);
 	return 0;
@@ -94,12 +65,12 @@ static void sentinels_that_are_of_no_use_are_told_apart(void **state)
 	char at[URL_SIZE];
 
 	(void)state;
-	snprintf(at, sizeof(at), "redis+sentinel://127.0.0.1:%d/other", sentinels[0].port);
+	snprintf(at, sizeof(at), "redis+sentinel://127.0.0.1:%d/other", sentinels.all[0].port);
 	assert_refused(at, TW_REDIS_UNFIT, "other");
 	snprintf(at, sizeof(at), "redis+sentinel://127.0.0.1:%d/main", port_free());
 	assert_refused(at, TW_REDIS_UNREACHABLE, "refused");
 	/* A Sentinel is no Redis, nor the other way round. */
-	snprintf(at, sizeof(at), "redis://127.0.0.1:%d", sentinels[0].port);
+	snprintf(at, sizeof(at), "redis://127.0.0.1:%d", sentinels.all[0].port);
 	assert_refused(at, TW_REDIS_UNFIT, "Sentinel");
 	snprintf(at, sizeof(at), "redis+sentinel://127.0.0.1:%d/main", servers[0].port);
 	assert_refused(at, TW_REDIS_UNFIT, "Sentinel");
@@ -113,7 +84,7 @@ static void sentinel_that_is_away_is_passed_over(void **state)
 
 	(void)state;
 	snprintf(at, sizeof(at), "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/main", port_free(),
-		 sentinels[1].port);
+		 sentinels.all[1].port);
 	redis = client_open(&(struct tw_redis_options){.url = at, .shards = 4});
 	add_task(redis, "passed", 0);
 	tw_redis_close(redis);

@@ -22,6 +22,22 @@
 	"80 w end k t 65000\n"
 #define DONE "90 w report k t 65000 done 0\n"
 
+/* A recurring task, due at 61, 161, 261 and so on; two of its occurrences, and its end. */
+#define EVERY(missed)                             \
+	"10 a call every e r 50 100 " missed "\n" \
+	"12 a answer TW_OK 61\n"
+#define FIRST                         \
+	"62 w begin e r 61500 1 61\n" \
+	"70 w end e r 61500\n"        \
+	"72 w report e r 61500 done 0\n"
+#define SECOND                           \
+	"162 w begin e r 161500 1 161\n" \
+	"170 w end e r 161500\n"         \
+	"172 w report e r 161500 done 0\n"
+#define LAST                  \
+	"8000 a call end e\n" \
+	"8001 a answer TW_OK 0\n"
+
 /* The line as a process would write it. */
 static void line_write(FILE *file, const char *line)
 {
@@ -398,6 +414,214 @@ static void wrong_answers_are_found(void **state)
 		     "from nothing");
 }
 
+static void recurring_task_that_is_right_passes(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN EVERY("all") FIRST SECOND LAST END, NULL);
+	/* Retried, cancelled, seen, overtaken once its lease had ended, and missed times. */
+	assert_fault(BEGIN EVERY("all") "62 w begin e r 61500 1 61\n"
+					"70 w end e r 61500\n"
+					"72 w report e r 61500 retried 10\n"
+					"85 w begin e r 84000 2 80\n"
+					"90 w end e r 84000\n"
+					"92 w report e r 84000 done 0\n"
+					"100 a call cancel e\n"
+					"101 a answer TW_OK 0\n"
+					"110 a call get e\n"
+					"111 a answer TW_OK r\n"
+					"262 w begin e r 261500 1 261\n"
+					"1270 v begin e r 1262000 2 1261\n"
+					"1280 v end e r 1262000\n"
+					"1282 v report e r 1262000 done 0\n"
+					"1284 w end e r 261500\n"
+					"1285 w report e r 261500 stale 0\n"
+					"1290 v begin e r 1284000 1 361\n" LAST END,
+		     NULL);
+	assert_fault(BEGIN EVERY("one") FIRST "400 a call end e\n"
+					      "401 a answer TW_RUNNING 0\n" END,
+		     NULL);
+	/* Its last run's word came at 472: of the times up to there one is left, or none. */
+	assert_fault(BEGIN EVERY("one") "62 w begin e r 61500 1 61\n"
+					"470 w end e r 61500\n"
+					"472 w report e r 61500 done 0\n"
+					"480 w begin e r 473000 1 461\n" LAST END,
+		     NULL);
+	assert_fault(BEGIN EVERY("skip") "62 w begin e r 61500 1 61\n"
+					 "470 w end e r 61500\n"
+					 "472 w report e r 61500 done 0\n"
+					 "580 w begin e r 562000 1 561\n" LAST END,
+		     NULL);
+}
+
+/* A claim's token says nothing then: the worker was frozen when the cancel came. */
+static void occurrence_that_was_cancelled_at_a_stepped_clock_is_not_left_out(void **state)
+{
+	static const char story[] = BEGIN EVERY("all") "1100 a call cancel e\n"
+						       "1101 a answer TW_OK 0\n"
+						       "1200 w begin e r 1400000 1 61\n"
+						       "1210 w end e r 1400000\n"
+						       "1212 w report e r 1400000 stale 0\n"
+						       "1500 w begin e r 1499000 1 161\n" LAST END;
+	char text[1024];
+
+	(void)state;
+	assert_fault(story, "skipped");
+	snprintf(text, sizeof(text), "%s%s", story,
+		 "60 nemesis deed clock server\n61 nemesis heal clock server\n");
+	assert_fault(text, NULL);
+}
+
+static void occurrence_that_is_left_out_is_found(void **state)
+{
+	static const char later[] = "262 w begin e r 261500 1 261\n"
+				    "270 w end e r 261500\n"
+				    "272 w report e r 261500 done 0\n";
+	static const char *const all[] = {EVERY("all"), EVERY("one"), EVERY("skip")};
+	char text[1024];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		snprintf(text, sizeof(text), BEGIN "%s%s%s" LAST END, all[i], FIRST, later);
+		assert_fault(text, "skipped");
+		/* It was cancelled. */
+		snprintf(text, sizeof(text),
+			 BEGIN "%s%s%s" LAST END "100 a call cancel e\n101 a answer TW_OK 0\n",
+			 all[i], FIRST, later);
+		assert_fault(text, NULL);
+		/* The first one has not ended. */
+		snprintf(text, sizeof(text), BEGIN "%s62 w begin e r 61500 1 61\n%s" LAST END,
+			 all[i], SECOND);
+		assert_fault(text, "skipped,two at once");
+	}
+	/* Of missed times one is to be run, or all. */
+	assert_fault(BEGIN EVERY("one") "62 w begin e r 61500 1 61\n"
+					"470 w end e r 61500\n"
+					"472 w report e r 61500 done 0\n"
+					"580 w begin e r 562000 1 561\n" LAST END,
+		     "skipped");
+	assert_fault(BEGIN EVERY("all") "62 w begin e r 61500 1 61\n"
+					"470 w end e r 61500\n"
+					"472 w report e r 61500 done 0\n"
+					"480 w begin e r 473000 1 461\n" LAST END,
+		     "skipped");
+}
+
+static void occurrence_that_comes_twice_is_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN EVERY("all") FIRST "82 w begin e r 81500 1 61\n" LAST END, "twice");
+	/* Two attempts of one occurrence were accepted. */
+	assert_fault(BEGIN EVERY("all") FIRST "82 w begin e r 81500 2 80\n"
+					      "90 w end e r 81500\n"
+					      "92 w report e r 81500 done 0\n" SECOND LAST END,
+		     "twice");
+	/* Under one lease. */
+	assert_fault(BEGIN EVERY("all") "62 w begin e r 61500 1 61\n"
+					"82 v begin e r 81500 2 80\n"
+					"90 v end e r 81500\n"
+					"92 v report e r 81500 done 0\n"
+					"95 w end e r 61500\n"
+					"96 w report e r 61500 stale 0\n" LAST END,
+		     "two at once");
+}
+
+static void occurrence_at_a_wrong_time_is_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN EVERY("one") FIRST "170 w begin e r 169000 1 167\n" LAST END,
+		     "unplanned");
+	assert_fault(BEGIN EVERY("one") FIRST "158 w begin e r 157500 1 161\n" LAST END, "early");
+}
+
+static void recurring_task_that_is_not_there_is_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN EVERY("all") FIRST SECOND END, "lost");
+	assert_fault(BEGIN EVERY("all") FIRST "8000 a call end e\n"
+					      "8001 a answer TW_NOT_FOUND 0\n" END,
+		     "lost,denied");
+	assert_fault(BEGIN EVERY("all") FIRST "80 a call get e\n"
+					      "81 a answer TW_NOT_FOUND -\n" LAST END,
+		     "denied");
+	/* It is there: nothing has ended it. */
+	assert_fault(BEGIN EVERY("all") FIRST "8999 rest rest task e r\n" END, NULL);
+}
+
+static void recurring_task_that_outlives_its_end_is_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN EVERY("all") FIRST "100 a call end e\n"
+					      "101 a answer TW_OK 0\n" SECOND END,
+		     "comes back");
+	/* The run under way was its last. */
+	assert_fault(BEGIN EVERY("all") "62 w begin e r 61500 1 61\n"
+					"64 a call end e\n"
+					"65 a answer TW_RUNNING 0\n"
+					"70 w end e r 61500\n"
+					"72 w report e r 61500 done 0\n" SECOND END,
+		     "comes back");
+	assert_fault(BEGIN EVERY("all") FIRST LAST "8999 rest rest task e r\n" END, "stays");
+	assert_fault(BEGIN EVERY("all") "62 w begin e r 61500 1 61\n"
+					"65 a call end e\n"
+					"67 a answer TW_OK 0\n"
+					"80 w end e r 61500\n"
+					"82 w report e r 61500 stale 0\n" END,
+		     "on lease");
+}
+
+static void claim_during_a_pause_is_found(void **state)
+{
+	(void)state;
+	assert_fault(BEGIN ADD "30 p call pause -\n"
+			       "32 p answer TW_OK 0\n" RUN DONE "95 p call resume -\n"
+			       "96 p answer TW_OK 0\n" END,
+		     "paused");
+	assert_fault(BEGIN ADD "30 p call pause -\n"
+			       "32 p answer TW_OK 0\n" RUN DONE END,
+		     "paused");
+	/* Before the pause has returned, after it ended, and where it may have failed. */
+	assert_fault(BEGIN ADD "60 p call pause -\n"
+			       "70 p answer TW_OK 0\n" RUN DONE "95 p call resume -\n"
+			       "96 p answer TW_OK 0\n" END,
+		     NULL);
+	assert_fault(BEGIN ADD "30 p call pause -\n"
+			       "32 p answer TW_OK 0\n"
+			       "60 p call resume -\n"
+			       "90 p answer TW_OK 0\n" RUN DONE END,
+		     NULL);
+	assert_fault(BEGIN ADD "30 p call pause -\n"
+			       "32 p answer TW_REDIS_UNREACHABLE 0\n" RUN DONE END,
+		     NULL);
+}
+
+static void runs_over_the_limit_are_found(void **state)
+{
+	static const char other[] = "10 b call add l u any 50\n"
+				    "12 b answer TW_OK 61\n"
+				    "71 %s begin l u %d 1\n"
+				    "%d %s end l u %d\n"
+				    "%d %s report l u %d done 0\n";
+	static const char limited[] = "1 main settings 1 1 1000 single 1\n";
+	char text[1024];
+	char run[512];
+
+	(void)state;
+	snprintf(run, sizeof(run), other, "w1", 66000, 85, "w1", 66000, 91, "w1", 66000);
+	snprintf(text, sizeof(text), "%s%s" ADD RUN DONE END, limited, run);
+	assert_fault(text, "over the limit");
+	/* There is none, */
+	snprintf(text, sizeof(text), BEGIN "%s" ADD RUN DONE END, run);
+	assert_fault(text, NULL);
+	/* it is not for what is claimed by hand, */
+	snprintf(run, sizeof(run), other, "h1", 66000, 85, "h1", 66000, 91, "h1", 66000);
+	snprintf(text, sizeof(text), "%s%s" ADD RUN DONE END, limited, run);
+	assert_fault(text, NULL);
+	/* and the other one had ended. */
+	snprintf(run, sizeof(run), other, "w1", 64000, 85, "w1", 64000, 91, "w1", 64000);
+	snprintf(text, sizeof(text), "%s%s" ADD "95 w begin k t 92000 1\n" END, limited, run);
+	assert_fault(text, "lost");
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(right_history_passes),
 	cmocka_unit_test(order_of_lines_does_not_matter),
@@ -416,6 +640,15 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(unknown_add_that_happened_twice_is_found),
 	cmocka_unit_test(run_of_a_task_that_was_refused_is_found),
 	cmocka_unit_test(wrong_answers_are_found),
+	cmocka_unit_test(recurring_task_that_is_right_passes),
+	cmocka_unit_test(occurrence_that_was_cancelled_at_a_stepped_clock_is_not_left_out),
+	cmocka_unit_test(occurrence_that_is_left_out_is_found),
+	cmocka_unit_test(occurrence_that_comes_twice_is_found),
+	cmocka_unit_test(occurrence_at_a_wrong_time_is_found),
+	cmocka_unit_test(recurring_task_that_is_not_there_is_found),
+	cmocka_unit_test(recurring_task_that_outlives_its_end_is_found),
+	cmocka_unit_test(claim_during_a_pause_is_found),
+	cmocka_unit_test(runs_over_the_limit_are_found),
 };
 
 TEST_PROGRAM(tests)

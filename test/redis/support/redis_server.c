@@ -56,10 +56,9 @@ static void config_write(const struct redis_server *server,
 		return;
 	}
 	/* In its folder. */
-	fputs("unixsocket redis.sock\n", file);
+	fputs("unixsocket redis.sock\nrepl-diskless-sync-delay 0\n", file);
 	if (options->replica_of)
-		fprintf(file, "replicaof 127.0.0.1 %d\nrepl-diskless-sync-delay 0\n",
-			options->replica_of);
+		fprintf(file, "replicaof 127.0.0.1 %d\n", options->replica_of);
 	if (options->tls)
 		fprintf(file,
 			"tls-port %d\ntls-ca-cert-file ca.pem\ntls-cert-file server.pem\n"
@@ -72,9 +71,7 @@ static void config_write(const struct redis_server *server,
 					: "everysec",
 		options->policy ? options->policy : "noeviction");
 	if (options->cluster)
-		fprintf(file,
-			"cluster-enabled yes\ncluster-port %d\ncluster-node-timeout 1000\n"
-			"repl-diskless-sync-delay 0\n",
+		fprintf(file, "cluster-enabled yes\ncluster-port %d\ncluster-node-timeout 1000\n",
 			server->bus_port);
 	if (options->password)
 		fprintf(file, "requirepass \"%s\"\n", options->password);
@@ -209,6 +206,23 @@ void redis_server_restart(struct redis_server *server)
 	exit(1);
 }
 
+void redis_server_add_setting(const struct redis_server *server, const char *format, ...)
+{
+	char path[sizeof(server->folder) + 16];
+	va_list arguments;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/redis.conf", server->folder);
+	file = fopen(path, "a");
+	if (!file)
+		support_failed(path);
+	va_start(arguments, format);
+	vfprintf(file, format, arguments);
+	va_end(arguments);
+	fputc('\n', file);
+	fclose(file);
+}
+
 void redis_server_end(struct redis_server *server, int signal)
 {
 	int status;
@@ -255,8 +269,17 @@ static redisReply *ask(struct redis_server *server, const char *format, va_list 
 {
 	redisReply *reply = NULL;
 
-	if (server->context || context_open(server))
-		reply = redisvCommand(server->context, format, arguments);
+	for (int tries = 0; tries < 2 && !reply; tries++) {
+		va_list copied;
+
+		/* A Sentinel that gives it another role closes all its connections. */
+		if (server->context && server->context->err)
+			context_close(server);
+		va_copy(copied, arguments);
+		if (server->context || context_open(server))
+			reply = redisvCommand(server->context, format, copied);
+		va_end(copied);
+	}
 	if (!reply || reply->type == REDIS_REPLY_ERROR) {
 		fprintf(stderr, "%s: %s\n", format, reply ? reply->str : "no reply");
 		abort();

@@ -46,6 +46,9 @@ struct redis_server {
 void redis_server_start(struct redis_server *server, const struct redis_server_options *options);
 /* Starts it again, at the same port and in the same folder, and waits until it has loaded. */
 void redis_server_restart(struct redis_server *server);
+/* Adds a line to its settings, for the next start; printf's arguments. */
+__attribute__((format(printf, 2, 3))) void redis_server_add_setting(
+	const struct redis_server *server, const char *format, ...);
 /* Ends the process with the signal and waits for that; the folder stays. */
 void redis_server_end(struct redis_server *server, int signal);
 /* Ends it and removes the folder. */

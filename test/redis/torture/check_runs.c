@@ -60,23 +60,26 @@ static void check_due(const struct run *run, const struct life *life, struct fau
 			  least->answer ? least->answer : least->line, run->begin_line);
 }
 
-/* Whether a move may have happened between the two moments. */
+/*
+ * Whether a move may have happened between the two moments, or a cancel: of a recurring task that
+ * brings the next occurrence.
+ */
 static bool may_be_moved(const struct key *key, int64_t from, int64_t to)
 {
 	for (size_t i = 0; i < key->calls.count; i++) {
 		const struct call *call = key->calls.items[i];
 
-		if (call->kind == CALL_MOVE && call->begin < to && call->end > from &&
-		    call_certainty(call) != CERTAIN_NO)
+		if ((call->kind == CALL_MOVE || call->kind == CALL_CANCEL) && call->begin < to &&
+		    call->end > from && call_certainty(call) != CERTAIN_NO)
 			return true;
 	}
 	return false;
 }
 
-/* Two runs of a task, the second with the higher token. */
-static void check_pair(const struct story *story, const struct run *first, const struct run *second,
-		       struct faults *faults)
+void check_pair(const struct story *story, const struct run *first, const struct run *second,
+		struct faults *faults)
 {
+	bool recurs = first->task->period_ms;
 	const struct key *key = first->task->key;
 	const char *id = first->task->id;
 	int64_t between_us = (int64_t)(second->token - first->token);
@@ -84,9 +87,9 @@ static void check_pair(const struct story *story, const struct run *first, const
 	bool is_clear = !first->is_unclear && !second->is_unclear;
 	bool came_before_end = is_clear && (int64_t)second->token < first->end_real_us - slack_us;
 
-	if (first->attempt >= second->attempt || first->token == second->token)
+	if ((first->attempt >= second->attempt && !recurs) || first->token == second->token)
 		fault_add(faults, "token falls", key, id, first->begin_line, second->begin_line);
-	if (is_sure && (first->outcome != RUN_RETRIED || came_before_end))
+	if (is_sure && ((first->outcome != RUN_RETRIED && !recurs) || came_before_end))
 		fault_add(faults, "overtaken", key, id, first->report_line, second->begin_line);
 	if (is_clear && first->end >= second->claim &&
 	    between_us < story->lease_ms * 1000 - slack_us)
@@ -190,7 +193,8 @@ void check_answers(const struct story *story, const struct key *key, const struc
 		const struct call *call = key->calls.items[i];
 		bool none = call_says_none(call);
 		bool some = call_says_some(call);
-		bool takes = (call->kind == CALL_CANCEL || call->kind == CALL_MOVE) &&
+		bool takes = (call->kind == CALL_CANCEL || call->kind == CALL_MOVE ||
+			      call->kind == CALL_END) &&
 			     call_certainty(call) == CERTAIN_YES;
 		bool might = false;
 

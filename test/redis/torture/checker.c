@@ -222,8 +222,13 @@ static void check_key(const struct story *story, const struct key *key, struct f
 	if (!lives)
 		support_failed("calloc");
 	for (size_t i = 0; i < key->tasks.count; i++) {
-		lives[i] = life_of(key->tasks.items[i]);
-		check_task(story, key->tasks.items[i], &lives[i], faults);
+		const struct task *task = key->tasks.items[i];
+
+		lives[i] = task->period_ms ? life_of_recurring(task) : life_of(task);
+		if (task->period_ms)
+			check_recurring(story, task, &lives[i], faults);
+		else
+			check_task(story, task, &lives[i], faults);
 	}
 	check_tokens(key, faults);
 	check_answers(story, key, lives, faults);
@@ -241,6 +246,8 @@ void story_check(struct story *story, struct faults *faults)
 		find_breaks(story, actor);
 	for (const struct key *key = story->keys; key; key = key->hh.next)
 		check_key(story, key, faults);
+	check_pauses(story, faults);
+	check_limit(story, faults);
 }
 
 void faults_free(struct faults *faults)

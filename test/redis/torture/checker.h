@@ -18,6 +18,15 @@
  *     on lease         a task was cancelled or moved while a run had it on lease
  *     denied           a call answered that no task has the key, and one had it all the while
  *     from nothing     a call answered that a task has the key, and none had it all the while
+ *     paused           a task was claimed after a pause had returned and before it was resumed
+ *     over the limit   workers had more tasks on lease than they may
+ *
+ * A recurring task is one task from its add to its end; of its occurrences:
+ *
+ *     skipped          one began though those before it can't all have ended; of missed times more
+ *                      were left out than may be
+ *     twice            an occurrence began anew, or more of them ended than there were
+ *     unplanned        an occurrence was due at none of the task's times
  */
 #ifndef TORTURE_CHECKER_H
 #define TORTURE_CHECKER_H
@@ -55,6 +64,7 @@ struct life {
 };
 
 struct life life_of(const struct task *task);
+struct life life_of_recurring(const struct task *task);
 /*
  * Whether Redis has accepted the run's end: told again after a lost answer, it may be another's. In
  * a story that has been checked.
@@ -64,8 +74,16 @@ bool run_end_is_sure(const struct run *run);
 /* The parts: of one task, and of one key. */
 void check_runs(const struct story *story, const struct task *task, const struct life *life,
 		struct faults *faults);
+void check_recurring(const struct story *story, const struct task *task, const struct life *life,
+		     struct faults *faults);
+/* Of a run and a later one, by their tokens. */
+void check_pair(const struct story *story, const struct run *first, const struct run *second,
+		struct faults *faults);
 void check_tokens(const struct key *key, struct faults *faults);
 void check_answers(const struct story *story, const struct key *key, const struct life *lives,
 		   struct faults *faults);
+/* And of all. */
+void check_pauses(const struct story *story, struct faults *faults);
+void check_limit(const struct story *story, struct faults *faults);
 
 #endif

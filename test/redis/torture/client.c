@@ -3,7 +3,8 @@
  * A client process: threads that add, move, cancel and look at tasks, one call at a time each. Keys
  * that all threads use make for conflicts; keys of their own make for tasks whose way can be told
  * exactly. Only tasks that are alone with their key for ever may become dead letters, so that no
- * dead letter takes another's place.
+ * dead letter takes another's place. Each thread has a recurring task now and then, whose key
+ * no other uses. The first client pauses and resumes the namespace.
  */
 #include "torture.h"
 
@@ -20,6 +21,9 @@
 #include "support/wait.h"
 
 enum { THREADS = 3, HOT_KEYS = 6, RECENT = 64, DELAY_MOST_MS = 1500, PAUSE_MOST_MS = 16 };
+enum { PERIOD_LEAST_MS = 100, PERIOD_MOST_MS = 800 };
+/* Of the namespace. */
+enum { PAUSED_LEAST_MS = 50, PAUSED_MOST_MS = 500, RESUMED_LEAST_MS = 500, RESUMED_MOST_MS = 4000 };
 
 struct thread {
 	pthread_t thread;
@@ -28,6 +32,7 @@ struct thread {
 	struct tw_redis *redis;
 	unsigned number; /* of its next task */
 	char recent[RECENT][NAME_SIZE];
+	char recurring[NAME_SIZE + 8]; /* key of its recurring task; "": there is none */
 };
 
 static atomic_bool is_over;
@@ -129,6 +134,67 @@ static void add_fresh(struct thread *thread)
 	add(thread, key, random_once_in(&thread->random, 2) ? TW_REDIS_NEW : TW_REDIS_ANY, false);
 }
 
+static void recur(struct thread *thread)
+{
+	static const char *const names[] = {[TW_REDIS_MISSED_ONE] = "one",
+					    [TW_REDIS_MISSED_SKIP] = "skip",
+					    [TW_REDIS_MISSED_ALL] = "all"};
+	struct random *random = &thread->random;
+	struct plan plan = plan_draw(thread, false);
+	enum tw_redis_missed missed = (enum tw_redis_missed)random_below(random, 3);
+	int64_t period_ms = random_between(random, PERIOD_LEAST_MS, PERIOD_MOST_MS);
+	int64_t delay_ms = (int64_t)random_below(random, DELAY_MOST_MS);
+	char body[PLAN_TEXT_SIZE];
+	struct tw_redis_task task = {.key = thread->recurring,
+				     .delay = delay_ms * TW_MILLISECOND,
+				     .every = period_ms * TW_MILLISECOND,
+				     .missed = missed,
+				     .max_attempts = TW_REDIS_ATTEMPTS_MAX,
+				     .body = body};
+	enum tw_status status;
+	int64_t due_ms = 0;
+
+	/* So that times are missed. */
+	if (random_once_in(random, 3))
+		plan.takes_ms = (int)random_between(random, period_ms, 2 * period_ms);
+	snprintf(thread->recurring, sizeof(thread->recurring), "every-%s", plan.id);
+	task.key_size = strlen(thread->recurring);
+	plan_write(&plan, body);
+	task.body_size = strlen(body);
+	history_write(thread->name, "call every %s %s %" PRId64 " %" PRId64 " %s",
+		      thread->recurring, plan.id, delay_ms, period_ms, names[missed]);
+	status = tw_redis_add(thread->redis, &task, &due_ms);
+	history_write(thread->name, "answer %s %" PRId64, tw_status_name(status), due_ms);
+}
+
+/* Until it is known to be ended. */
+static void recur_no_more(struct thread *thread)
+{
+	const char *key = thread->recurring;
+	enum tw_status status;
+
+	do {
+		history_write(thread->name, "call end %s", key);
+		status = tw_redis_end(thread->redis, key, strlen(key));
+		history_write(thread->name, "answer %s 0", tw_status_name(status));
+	} while (status != TW_OK && status != TW_RUNNING && status != TW_NOT_FOUND);
+	*thread->recurring = '\0';
+}
+
+static void change_recurring(struct thread *thread)
+{
+	uint64_t kind = random_below(&thread->random, 16);
+
+	if (!*thread->recurring)
+		recur(thread);
+	else if (kind < 3)
+		cancel(thread, thread->recurring);
+	else if (kind < 15)
+		get(thread, thread->recurring);
+	else
+		recur_no_more(thread);
+}
+
 static void change(struct thread *thread, const char *key)
 {
 	uint64_t kind = random_below(&thread->random, 10);
@@ -154,11 +220,48 @@ static void *thread_run(void *argument)
 		uint64_t kind = random_below(&thread->random, 10);
 
 		snprintf(hot, sizeof(hot), "hot-%d", (int)random_below(&thread->random, HOT_KEYS));
-		if (kind < 4 || !*recent)
+		if (random_once_in(&thread->random, 32))
+			change_recurring(thread);
+		else if (kind < 4 || !*recent)
 			add_fresh(thread);
 		else
 			change(thread, kind < 7 ? recent : hot);
 		wait_for((int64_t)random_below(&thread->random, PAUSE_MOST_MS) * TW_MILLISECOND);
+	}
+	if (*thread->recurring)
+		recur_no_more(thread);
+	return NULL;
+}
+
+static enum tw_status tell_of_pause(struct thread *thread, const char *name,
+				    enum tw_status (*call)(struct tw_redis *))
+{
+	enum tw_status status;
+
+	history_write(thread->name, "call %s -", name);
+	status = call(thread->redis);
+	history_write(thread->name, "answer %s 0", tw_status_name(status));
+	return status;
+}
+
+static void wait_between(struct thread *thread, int64_t least_ms, int64_t most_ms)
+{
+	wait_for(random_between(&thread->random, least_ms, most_ms) * TW_MILLISECOND);
+}
+
+/* Pauses the namespace and resumes it. */
+static void *keeper_run(void *argument)
+{
+	struct thread *thread = argument;
+
+	/* relaxed: a flag alone, orders nothing */
+	while (!atomic_load_explicit(&is_over, memory_order_relaxed)) {
+		wait_between(thread, RESUMED_LEAST_MS, RESUMED_MOST_MS);
+		if (tell_of_pause(thread, "pause", tw_redis_pause) == TW_OK)
+			wait_between(thread, PAUSED_LEAST_MS, PAUSED_MOST_MS);
+		/* A pause that failed may have paused some shards. */
+		while (tell_of_pause(thread, "resume", tw_redis_resume) != TW_OK)
+			;
 	}
 	return NULL;
 }
@@ -166,7 +269,8 @@ static void *thread_run(void *argument)
 int client_main(const struct part *part)
 {
 	struct tw_redis_options options = part_options(part);
-	static struct thread threads[THREADS];
+	static struct thread threads[THREADS + 1];
+	int count = THREADS + !strcmp(part->name, "c0"); /* the last is the keeper */
 	struct tw_redis *redis;
 
 	signal_block();
@@ -174,17 +278,18 @@ int client_main(const struct part *part)
 	/* Redis may be away now. */
 	while (tw_redis_open(&redis, &options, NULL) != TW_OK)
 		wait_for(50 * TW_MILLISECOND);
-	for (int i = 0; i < THREADS; i++) {
+	for (int i = 0; i < count; i++) {
 		snprintf(threads[i].name, sizeof(threads[i].name), "%st%d", part->name, i);
 		threads[i].random = random_from(part->seed, (uint64_t)i);
 		threads[i].redis = redis;
-		if (pthread_create(&threads[i].thread, NULL, thread_run, &threads[i]))
+		if (pthread_create(&threads[i].thread, NULL, i < THREADS ? thread_run : keeper_run,
+				   &threads[i]))
 			support_failed("pthread_create");
 	}
 	signal_await();
 	/* relaxed: a flag alone, orders nothing */
 	atomic_store_explicit(&is_over, true, memory_order_relaxed);
-	for (int i = 0; i < THREADS; i++)
+	for (int i = 0; i < count; i++)
 		pthread_join(threads[i].thread, NULL);
 	tw_redis_close(redis);
 	return 0;

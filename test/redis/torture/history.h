@@ -10,11 +10,15 @@
  * thread that makes one call at a time, or a worker's process. What follows:
  *
  *     call add KEY ID MODE DELAY_MS    mode: any, new, replace; each ID is added once
+ *     call every KEY ID DELAY_MS PERIOD_MS MISSED   a recurring task; MISSED: one, skip, all
+ *     call end KEY                     of a recurring task, for good
  *     call move KEY DELAY_MS
  *     call cancel KEY
  *     call get KEY
+ *     call pause -                     of all
+ *     call resume -
  *     answer STATUS VALUE              of the actor's call: when it is due (ms); of a get the ID
- *     begin KEY ID TOKEN ATTEMPT       a run begins
+ *     begin KEY ID TOKEN ATTEMPT DUE   a run begins; DUE: when it was due (ms), if it is told
  *     end KEY ID TOKEN                 the handler has ended
  *     report KEY ID TOKEN END WAIT_MS  what became of it; END: done, retried, dead, stale,
  *                                      released, untold
@@ -26,7 +30,8 @@
  *     rest task KEY ID                 what is in Redis at the end
  *     rest dead KEY ID
  *     rest all                         that was all
- *     settings SEED SECONDS LEASE_MS MODE
+ *     settings SEED SECONDS LEASE_MS MODE LIMIT   LIMIT: how many may be on lease with workers
+ *                                      at a time (those named w...); 0 or none: any number
  */
 #ifndef TORTURE_HISTORY_H
 #define TORTURE_HISTORY_H

@@ -16,8 +16,9 @@
 enum { PAUSE_LEAST_MS = 50, PAUSE_MOST_MS = 650, CLOCK_MOST_MS = 3000 };
 static const int64_t look_time = 10 * TW_MILLISECOND;
 
-/* A cluster's nodes tell of each other: no proxy stands before them. */
-enum { ON_ONE_SERVER = MODE_SINGLE | MODE_CLOCK, EVERYWHERE = ON_ONE_SERVER | MODE_CLUSTER };
+/* A cluster's nodes tell of each other, and so do Sentinels: no proxy stands before them. */
+enum { ON_ONE_SERVER = MODE_SINGLE | MODE_CLOCK, ON_SEVERAL = MODE_CLUSTER | MODE_SENTINEL };
+enum { EVERYWHERE = ON_ONE_SERVER | ON_SEVERAL };
 
 struct deed_kind {
 	const char *name; /* in the history; the checker knows those that break connections */
@@ -28,8 +29,7 @@ struct deed_kind {
 	/* How long it lasts. */
 	int64_t least_ms;
 	int64_t most_ms;
-	unsigned modes;                             /* in which it is done */
-	bool (*may)(const struct nemesis *nemesis); /* whether it can be done now; NULL: always */
+	unsigned modes; /* in which it is done */
 };
 
 static struct child *worker_of(struct nemesis *nemesis, int target)
@@ -124,11 +124,6 @@ static void shard_move(struct nemesis *nemesis, int target)
 			   (int)random_below(&nemesis->random, CLUSTER_NODES));
 }
 
-static bool may_fail_over(const struct nemesis *nemesis)
-{
-	return servers_may_fail_over(nemesis->servers);
-}
-
 static void fail_over(struct nemesis *nemesis, int target)
 {
 	(void)target;
@@ -150,12 +145,13 @@ static const struct deed_kind deed_kinds[] = {
 	{"server", TARGET_SERVER, 4, server_kill, server_start, 0, 1500, ON_ONE_SERVER},
 	/* A cluster takes seconds until it is well again. */
 	{"server", TARGET_SERVER, 1, server_kill, server_start, 0, 1500, MODE_CLUSTER},
+	{"server", TARGET_SERVER, 8, server_kill, server_start, 0, 1500, MODE_SENTINEL},
 	{"full", TARGET_SERVER, 2, memory_fill, memory_free, 100, 1000, EVERYWHERE},
 	{"flush", TARGET_SERVER, 2, scripts_flush, NULL, 0, 0, EVERYWHERE},
-	{"drop", TARGET_SERVER, 1, connections_drop, NULL, 0, 0, MODE_CLUSTER},
+	{"drop", TARGET_SERVER, 1, connections_drop, NULL, 0, 0, ON_SEVERAL},
 	{"move-slot", TARGET_SERVER, 12, shard_move, NULL, 0, 0, MODE_CLUSTER},
 	{"clock", TARGET_SERVER, 12, clock_step, NULL, 0, 0, MODE_CLOCK},
-	{"fail-over", TARGET_SERVER, 3, fail_over, NULL, 0, 0, MODE_CLUSTER, may_fail_over},
+	{"fail-over", TARGET_SERVER, 3, fail_over, NULL, 0, 0, ON_SEVERAL},
 };
 enum { DEED_KINDS = sizeof(deed_kinds) / sizeof(*deed_kinds) };
 static const int target_counts[TARGET_KINDS] = {WORKERS, CHILDREN, 1};
@@ -222,6 +218,13 @@ static const struct deed_kind *deed_draw(struct nemesis *nemesis)
 	return &deed_kinds[i];
 }
 
+static bool deed_is_possible(const struct nemesis *nemesis, const struct deed_kind *deed)
+{
+	if (deed->harm == server_kill)
+		return servers_may_kill(nemesis->servers);
+	return deed->harm != fail_over || servers_may_fail_over(nemesis->servers);
+}
+
 static void harm_begin(struct nemesis *nemesis, int64_t now)
 {
 	struct random *random = &nemesis->random;
@@ -230,7 +233,7 @@ static void harm_begin(struct nemesis *nemesis, int64_t now)
 	int64_t lasts_ms = random_between(random, deed->least_ms, deed->most_ms);
 	struct harm *harm = &nemesis->harms[deed->target][target];
 
-	if (harm->deed || (deed->may && !deed->may(nemesis)))
+	if (harm->deed || !deed_is_possible(nemesis, deed))
 		return;
 	/* Before it: what it breaks comes later. */
 	tell(nemesis, "deed", deed, target);

@@ -14,6 +14,10 @@
  * old epoch, which the others refuse, and the node before it stays the master.
  */
 static const int64_t election_time = 4500 * TW_MILLISECOND;
+/* Sentinels begin no fail-over within twice their time limit for one, of 3 s. */
+static const int64_t between_fail_overs = 6500 * TW_MILLISECOND;
+/* Nor do they here unless the master has been killed: one that is but slow is let be. */
+enum { HOLD_MS = 600000, LET_BE_MS = 600000, KILLED_MS = 500 };
 enum { TRIES = 6000, FAIL_OVER_TRIES = 600, MOVE_PAUSE_MS = 5 }; /* tries: of 10 ms */
 
 /* Whether what the server answers to the command has this text. */
@@ -89,6 +93,100 @@ static void replica_start(struct servers *servers)
 	await_well(servers);
 }
 
+/* What was the replica is the first node now; from when on each of them may take over. */
+static void places_change(struct servers *servers, int64_t first, int64_t replica)
+{
+	struct redis_server before = servers->cluster.nodes[0];
+
+	servers->cluster.nodes[0] = servers->replica;
+	servers->replica = before;
+	servers->may_take_over[0] = first;
+	servers->may_take_over[1] = replica;
+}
+
+/* ---- A master that Sentinels watch ---- */
+
+static void watched_start(struct servers *servers)
+{
+	struct redis_server_options options = {.append_only = true, .no_fsync = true};
+
+	redis_server_start(&servers->cluster.nodes[0], &options);
+	options.replica_of = servers->cluster.nodes[0].port;
+	redis_server_start(&servers->replica, &options);
+	await_word(&servers->replica, "INFO replication", "master_link_status:up");
+	sentinels_start(&servers->sentinels, servers->cluster.nodes[0].port);
+	sentinels_set_patience(&servers->sentinels, LET_BE_MS);
+	snprintf(servers->url, sizeof(servers->url), "%s", servers->sentinels.url);
+}
+
+static int64_t offset_of(struct redis_server *server)
+{
+	static const char field[] = "master_repl_offset:";
+	redisReply *reply = redis_server_ask(server, "INFO replication");
+	const char *found = strstr(reply->str, field);
+	int64_t offset = found ? atoll(found + sizeof(field) - 1) : 0;
+
+	freeReplyObject(reply);
+	return offset;
+}
+
+/* From now on the master changes nothing, and its replica has all that it has changed. */
+static void watched_hold(struct servers *servers)
+{
+	struct redis_server *master = &servers->cluster.nodes[0];
+	int64_t offset;
+
+	freeReplyObject(redis_server_ask(master, "CLIENT PAUSE %d WRITE", HOLD_MS));
+	offset = offset_of(master);
+	for (int i = 0; i < TRIES; i++) {
+		if (offset_of(&servers->replica) >= offset)
+			return;
+		wait_for(10 * TW_MILLISECOND);
+	}
+	fprintf(stderr, "the replica at %d does not follow\n", servers->replica.port);
+	redis_server_tell(&servers->replica, "INFO replication");
+	exit(1);
+}
+
+/* Until the Sentinels agree that the one before is the replica now; they need a while between two
+ * fail-overs. */
+static void watched_settle(struct servers *servers)
+{
+	int64_t next = wall_clock() + between_fail_overs;
+
+	sentinels_await_master(&servers->sentinels, servers->replica.port);
+	await_word(&servers->cluster.nodes[0], "INFO replication", "master_link_status:up");
+	sentinels_await_replica(&servers->sentinels);
+	places_change(servers, next, next);
+}
+
+/* The Sentinels make the replica the master; only then the other one comes back, as its replica. */
+static void watched_heal(struct servers *servers)
+{
+	struct redis_server *before = &servers->cluster.nodes[0];
+
+	sentinels_set_patience(&servers->sentinels, KILLED_MS);
+	sentinels_await_master(&servers->sentinels, servers->replica.port);
+	sentinels_set_patience(&servers->sentinels, LET_BE_MS);
+	redis_server_add_setting(before, "replicaof 127.0.0.1 %d", servers->replica.port);
+	redis_server_restart(before);
+	watched_settle(servers);
+}
+
+/* The Sentinels leave the master as it is for some seconds; its clients wait until it is told. */
+static void watched_fail_over(struct servers *servers)
+{
+	struct redis_server *before = &servers->cluster.nodes[0];
+	struct redis_server *sentinel = &servers->sentinels.all[0];
+
+	watched_hold(servers);
+	freeReplyObject(redis_server_ask(sentinel, "SENTINEL FAILOVER main"));
+	await_word(&servers->replica, "INFO replication", "role:master");
+	freeReplyObject(redis_server_ask(before, "REPLICAOF 127.0.0.1 %d", servers->replica.port));
+	freeReplyObject(redis_server_ask(before, "CLIENT UNPAUSE"));
+	watched_settle(servers);
+}
+
 void servers_start(struct servers *servers, enum mode mode)
 {
 	static const struct redis_server_options options = {.append_only = true,
@@ -100,6 +198,11 @@ void servers_start(struct servers *servers, enum mode mode)
 	servers->is_cluster = mode == MODE_CLUSTER;
 	servers->count = servers->is_cluster ? CLUSTER_NODES : 1;
 	servers->down = -1;
+	servers->has_replica = servers->is_cluster || mode == MODE_SENTINEL;
+	if (mode == MODE_SENTINEL) {
+		watched_start(servers);
+		return;
+	}
 	if (!servers->is_cluster) {
 		redis_server_start(&nodes[0], &options);
 		snprintf(servers->url, sizeof(servers->url), "%s", nodes[0].url);
@@ -116,13 +219,27 @@ void servers_stop(struct servers *servers)
 {
 	for (int i = 0; i < servers->count; i++)
 		redis_server_stop(&servers->cluster.nodes[i]);
-	if (servers->is_cluster)
+	if (servers->has_replica)
 		redis_server_stop(&servers->replica);
+	if (servers->mode == MODE_SENTINEL)
+		sentinels_stop(&servers->sentinels);
+}
+
+bool servers_may_fail_over(const struct servers *servers)
+{
+	return wall_clock() >= servers->may_take_over[1];
+}
+
+bool servers_may_kill(const struct servers *servers)
+{
+	return servers->mode != MODE_SENTINEL || servers_may_fail_over(servers);
 }
 
 void servers_kill(struct servers *servers, int index)
 {
 	servers->down = index;
+	if (servers->mode == MODE_SENTINEL)
+		watched_hold(servers);
 	redis_server_end(&servers->cluster.nodes[index], SIGKILL);
 }
 
@@ -130,6 +247,11 @@ void servers_heal(struct servers *servers)
 {
 	struct redis_server *node = &servers->cluster.nodes[servers->down];
 
+	if (servers->mode == MODE_SENTINEL) {
+		servers->down = -1;
+		watched_heal(servers);
+		return;
+	}
 	redis_server_restart(node);
 	if (servers->is_cluster && servers->down == 0)
 		freeReplyObject(
@@ -169,15 +291,9 @@ static void replica_promote(struct redis_server *replica)
 	exit(1);
 }
 
-bool servers_may_fail_over(const struct servers *servers)
+/* Of a cluster. */
+static void nodes_change_places(struct servers *servers)
 {
-	return wall_clock() >= servers->may_take_over[1];
-}
-
-void servers_fail_over(struct servers *servers)
-{
-	struct redis_server before = servers->cluster.nodes[0];
-	int64_t may_take_over = servers->may_take_over[0];
 	int64_t elected;
 	char id[64];
 
@@ -185,11 +301,16 @@ void servers_fail_over(struct servers *servers)
 	elected = wall_clock();
 	await_well(servers);
 	await_word(&servers->cluster.nodes[0], "INFO replication", "master_link_status:up");
-	servers->cluster.nodes[0] = servers->replica;
-	servers->replica = before;
 	memcpy(id, servers->cluster.ids[0], sizeof(id));
 	memcpy(servers->cluster.ids[0], servers->replica_id, sizeof(id));
 	memcpy(servers->replica_id, id, sizeof(id));
-	servers->may_take_over[0] = elected + election_time;
-	servers->may_take_over[1] = may_take_over;
+	places_change(servers, elected + election_time, servers->may_take_over[0]);
+}
+
+void servers_fail_over(struct servers *servers)
+{
+	if (servers->is_cluster)
+		nodes_change_places(servers);
+	else
+		watched_fail_over(servers);
 }

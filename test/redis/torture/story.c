@@ -112,6 +112,40 @@ static bool read_add(struct story *story, const struct words *words, struct call
 	return true;
 }
 
+/* A recurring task is added for a key that no other has. */
+static bool read_every(struct story *story, const struct words *words, struct call *call,
+		       struct key *key)
+{
+	if (words->count != 10)
+		return false;
+	call->kind = CALL_ADD;
+	call->delay_ms = strtoll(words->all[7], NULL, 10);
+	call->task = task_of(story, key, words->all[6]);
+	call->task->period_ms = strtoll(words->all[8], NULL, 10);
+	call->task->missed = is(words, 9, "all")    ? MISSED_ALL
+			     : is(words, 9, "skip") ? MISSED_SKIP
+						    : MISSED_ONE;
+	if (call->task->added || key->tasks.count != 1 || call->task->period_ms < 1)
+		return false;
+	call->task->added = call;
+	return true;
+}
+
+/* Those that need no more than their key. */
+static bool read_plain_call(const struct words *words, struct call *call)
+{
+	static const char *const names[CALL_KINDS] = {[CALL_CANCEL] = "cancel",
+						      [CALL_GET] = "get",
+						      [CALL_END] = "end",
+						      [CALL_PAUSE] = "pause",
+						      [CALL_RESUME] = "resume"};
+
+	for (call->kind = 0; call->kind < CALL_KINDS; call->kind++)
+		if (names[call->kind] && is(words, 4, names[call->kind]))
+			return true;
+	return false;
+}
+
 static bool read_call(struct story *story, const struct words *words)
 {
 	struct actor *actor = actor_of(story, words->all[2]);
@@ -133,11 +167,10 @@ static bool read_call(struct story *story, const struct words *words)
 	} else if (is(words, 4, "move") && words->count == 7) {
 		call->kind = CALL_MOVE;
 		call->delay_ms = strtoll(words->all[6], NULL, 10);
-	} else if (is(words, 4, "cancel")) {
-		call->kind = CALL_CANCEL;
-	} else if (is(words, 4, "get")) {
-		call->kind = CALL_GET;
-	} else {
+	} else if (is(words, 4, "every")) {
+		if (!read_every(story, words, call, key))
+			return false;
+	} else if (!read_plain_call(words, call)) {
 		return false;
 	}
 	call->index = key->calls.count;
@@ -199,6 +232,7 @@ static void run_begin(struct story *story, const struct words *words, struct tas
 	run->actor = actor_of(story, words->all[2]);
 	run->token = token;
 	run->attempt = (unsigned)strtoul(words->all[7], NULL, 10);
+	run->due_ms = words->count > 8 ? strtoll(words->all[8], NULL, 10) : 0;
 	run->begin = words->time;
 	run->claim = words->time - (words->real_us - (int64_t)token) * 1000;
 	if (run->claim > run->begin)
@@ -238,7 +272,7 @@ static bool read_run(struct story *story, const struct words *words)
 	token = strtoull(words->all[6], NULL, 10);
 	list_add(&key->lines, words->line);
 	if (is(words, 3, "begin")) {
-		if (words->count != 8)
+		if (words->count != 8 && words->count != 9)
 			return false;
 		run_begin(story, words, task, token);
 		return true;
@@ -321,11 +355,12 @@ static bool read_words(struct story *story, const struct words *words)
 		return read_deed(story, words);
 	if (is(words, 3, "rest"))
 		return read_rest(story, words);
-	if (is(words, 3, "settings") && words->count == 8) {
+	if (is(words, 3, "settings") && words->count >= 8) {
 		story->seed = strtoll(words->all[4], NULL, 10);
 		story->seconds = strtoll(words->all[5], NULL, 10);
 		story->lease_ms = strtoll(words->all[6], NULL, 10);
 		story->mode = words->all[7];
+		story->limit = words->count > 8 ? strtoul(words->all[8], NULL, 10) : 0;
 		return true;
 	}
 	return false;

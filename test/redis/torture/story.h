@@ -30,8 +30,18 @@ struct actor {
 	UT_hash_handle hh;
 };
 
-enum call_kind { CALL_ADD, CALL_MOVE, CALL_CANCEL, CALL_GET };
+enum call_kind {
+	CALL_ADD,
+	CALL_MOVE,
+	CALL_CANCEL,
+	CALL_GET,
+	CALL_END,
+	CALL_PAUSE,
+	CALL_RESUME,
+	CALL_KINDS
+};
 enum add_mode { ADD_ANY, ADD_NEW, ADD_REPLACE };
+enum missed { MISSED_ONE, MISSED_SKIP, MISSED_ALL };
 
 /* What is known of a call: it has happened, it has not, it may have. */
 enum certainty { CERTAIN_YES, CERTAIN_NO, UNCERTAIN };
@@ -58,7 +68,8 @@ struct run {
 	struct actor *actor; /* the worker */
 	uint64_t token;
 	unsigned attempt;
-	int64_t claim; /* when it was claimed, by its token */
+	int64_t due_ms; /* when it was due, server's clock; 0: not told */
+	int64_t claim;  /* when it was claimed, by its token */
 	/* The server's clock was stepped not long before: its token does not tell when. */
 	bool is_unclear;
 	int64_t begin;
@@ -87,6 +98,8 @@ struct task {
 	char *id;
 	struct key *key;
 	struct call *added; /* NULL: the history does not tell of it */
+	int64_t period_ms;  /* 0: it runs once */
+	enum missed missed;
 	struct list_of runs;
 	struct list_of gets; /* that have seen it */
 	enum rest rest;
@@ -121,6 +134,7 @@ struct story {
 	struct list_of calls;
 	struct list_of runs;
 	int64_t lease_ms;
+	size_t limit; /* how many may be on lease with workers at a time; 0: any number */
 	int64_t seed;
 	int64_t seconds;
 	const char *mode; /* NULL: not told */

@@ -199,7 +199,7 @@ bool call_says_some(const struct call *call)
 		return false;
 	if (!strcmp(call->status, "TW_EXISTS") || !strcmp(call->status, "TW_RUNNING"))
 		return true;
-	if (strcmp(call->status, "TW_OK"))
+	if (strcmp(call->status, "TW_OK") || call->kind == CALL_PAUSE || call->kind == CALL_RESUME)
 		return false;
 	return call->kind != CALL_ADD || call->mode == ADD_REPLACE;
 }

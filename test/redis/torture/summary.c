@@ -40,9 +40,12 @@ static void write_calls(FILE *file, const struct story *story)
 	static const char *const titles[] = {[CALL_ADD] = "adds",
 					     [CALL_MOVE] = "moves",
 					     [CALL_CANCEL] = "cancels",
-					     [CALL_GET] = "gets"};
+					     [CALL_GET] = "gets",
+					     [CALL_END] = "ends of recurring tasks",
+					     [CALL_PAUSE] = "pauses",
+					     [CALL_RESUME] = "resumptions"};
 
-	for (enum call_kind kind = CALL_ADD; kind <= CALL_GET; kind++) {
+	for (enum call_kind kind = CALL_ADD; kind < CALL_KINDS; kind++) {
 		struct counts counts = {.size = 0};
 		unsigned long all = 0;
 
@@ -79,6 +82,18 @@ static void write_runs(FILE *file, const struct story *story)
 	fprintf(file, "| … whose end Redis has accepted for certain | %lu |\n", sure);
 }
 
+static void write_recurring(FILE *file, const struct story *story)
+{
+	unsigned long recurring = 0;
+	unsigned long runs = 0;
+
+	for (const struct task *task = story->tasks; task; task = task->hh.next)
+		recurring += task->period_ms > 0;
+	for (size_t i = 0; i < story->runs.count; i++)
+		runs += ((const struct run *)story->runs.items[i])->task->period_ms > 0;
+	fprintf(file, "| … recurring | %lu |\n| … … their runs | %lu |\n", recurring, runs);
+}
+
 static void write_deeds(FILE *file, const struct story *story)
 {
 	struct counts counts = {.size = 0};
@@ -104,6 +119,7 @@ void summary_write(FILE *file, const struct story *story, const struct faults *f
 	fprintf(file, "| Torture of %s, MODE=%s, %" PRId64 " s, SEED=%" PRId64 " | |\n|---|--:|\n",
 		date, story->mode ? story->mode : "?", story->seconds, story->seed);
 	fprintf(file, "| keys | %lu |\n| tasks | %lu |\n", keys, tasks);
+	write_recurring(file, story);
 	write_calls(file, story);
 	write_runs(file, story);
 	write_deeds(file, story);

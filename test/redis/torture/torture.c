@@ -6,8 +6,8 @@
  *     torture run MODE SECONDS SEED [SUMMARY]   prints a summary, also into that file
  *     torture check HISTORY [SUMMARY]           checks a saved history
  *
- * MODE: single, one server; cluster, three nodes and a replica; clock, one server whose clock of
- * day is stepped, too.
+ * MODE: single, one server; cluster, three nodes and a replica; sentinel, a master and a replica
+ * with three Sentinels; clock, one server whose clock of day is stepped, too.
  *
  * Clients and workers are processes that write down what happens to them (history.h). After SECONDS
  * all is healed and the clients end; the workers have a while to run what is left. What is in Redis
@@ -100,6 +100,7 @@ static bool torture(const char *folder, enum mode mode, uint64_t seed, int64_t d
 	static struct children children;
 	static struct servers servers;
 	struct nemesis nemesis;
+	const struct tw_redis_limits limits = {.running = RUNNING_MOST};
 	struct part part = {.name = "rest", .folder = folder};
 	struct tw_redis_options options;
 	struct tw_redis *redis;
@@ -108,10 +109,11 @@ static bool torture(const char *folder, enum mode mode, uint64_t seed, int64_t d
 	servers_start(&servers, mode);
 	part.url = servers.url;
 	options = part_options(&part);
-	if (tw_redis_open(&redis, &options, NULL) != TW_OK)
+	if (tw_redis_open(&redis, &options, NULL) != TW_OK ||
+	    tw_redis_set_limits(redis, &limits) != TW_OK)
 		support_failed("no Redis");
 	children_start(&children, folder, seed, servers.cluster.nodes[0].port,
-		       servers.is_cluster ? servers.url : NULL);
+		       servers.has_replica ? servers.url : NULL);
 	nemesis_init(&nemesis, &children, &servers, seed);
 	is_fine = nemesis_run(&nemesis, duration);
 	for (int i = 0; i < CLIENTS; i++)
@@ -155,6 +157,8 @@ static enum mode mode_named(const char *name)
 		return MODE_SINGLE;
 	if (!strcmp(name, "cluster"))
 		return MODE_CLUSTER;
+	if (!strcmp(name, "sentinel"))
+		return MODE_SENTINEL;
 	return strcmp(name, "clock") ? 0 : MODE_CLOCK;
 }
 
@@ -183,7 +187,7 @@ static int run(const char *mode_text, const char *seconds_text, const char *seed
 	bool is_fine;
 
 	if (!mode) {
-		fputs("MODE is to be single, cluster or clock\n", stderr);
+		fputs("MODE is to be single, cluster, sentinel or clock\n", stderr);
 		return 2;
 	}
 	if (seconds < 1 || seconds > 1000000) {
@@ -197,8 +201,8 @@ static int run(const char *mode_text, const char *seconds_text, const char *seed
 	snprintf(path, sizeof(path), "%s.txt", folder);
 	printf("SEED=%" PRIu64 ", the history: %s\n", seed, path);
 	history_open(folder, "main");
-	history_write("main", "settings %" PRIu64 " %" PRId64 " %d %s", seed, seconds, LEASE_MS,
-		      mode_text);
+	history_write("main", "settings %" PRIu64 " %" PRId64 " %d %s %d", seed, seconds, LEASE_MS,
+		      mode_text, RUNNING_MOST);
 	if (mode == MODE_CLOCK)
 		set_environment(folder);
 	is_fine = torture(folder, mode, seed, seconds * TW_SECOND);

@@ -7,8 +7,8 @@
 
 ifeq ($(REDIS_FOUND),yes)
 TORTURE_OBJECTS := $(call objects,test/redis/torture/*.c)
-TORTURE_CHECKER := $(addprefix $(BUILD)/test/redis/torture/,checker.o check_runs.o story.o \
-	story_read.o)
+TORTURE_CHECKER := $(addprefix $(BUILD)/test/redis/torture/,checker.o check_runs.o \
+	check_recurring.o check_all.o story.o story_read.o)
 TORTURE := $(BUILD)/test/redis/torture/torture
 
 $(TORTURE_OBJECTS): EXTRA = -UNDEBUG -Itest -Itest/redis $(redis_cflags)

@@ -28,8 +28,8 @@ static enum tw_redis_outcome job_run(const struct part *part, const struct tw_re
 
 	if (!plan_read(plan, job->body, job->body_size))
 		*plan = (struct plan){.id = "?"};
-	history_write(part->name, "begin %.*s %s %" PRIu64 " %u", key_size, key, plan->id,
-		      job->token, job->attempt);
+	history_write(part->name, "begin %.*s %s %" PRIu64 " %u %" PRId64, key_size, key, plan->id,
+		      job->token, job->attempt, job->due_ms);
 	wait_for(plan->takes_ms * TW_MILLISECOND);
 	if (plan->kind == PLAN_KILL)
 		outcome = TW_REDIS_KILL;

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* What the checker asks of all runs together: pauses, and the limit. */
+#include "checker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/sockets.h"
+
+/* Between a token and the clocks of a line. */
+static const int64_t slack = 2000000;
+
+/* Runs claimed between the answer to the pause and the call that resumes. */
+static void check_pause(const struct story *story, const struct call *pause, int64_t until,
+			struct faults *faults)
+{
+	for (size_t i = 0; i < story->runs.count; i++) {
+		const struct run *run = story->runs.items[i];
+
+		if (!run->is_unclear && run->claim > pause->end + slack &&
+		    run->claim < until - slack)
+			fault_add(faults, "paused", run->task->key, run->task->id, pause->answer,
+				  run->begin_line);
+	}
+}
+
+/* All calls that pause and resume have one key, so they stand in the order of their begin. */
+void check_pauses(const struct story *story, struct faults *faults)
+{
+	const struct call *pause = NULL;
+
+	for (size_t i = 0; i < story->calls.count; i++) {
+		const struct call *call = story->calls.items[i];
+
+		if (call->kind == CALL_PAUSE && call_certainty(call) == CERTAIN_YES && !pause)
+			pause = call;
+		if (call->kind != CALL_RESUME || !pause)
+			continue;
+		check_pause(story, pause, call->begin, faults);
+		pause = NULL;
+	}
+	if (pause)
+		check_pause(story, pause, INT64_MAX, faults);
+}
+
+/* A run comes on lease, or goes off it. */
+struct change {
+	int64_t time;
+	int by; /* 1 or -1 */
+	const struct run *run;
+};
+
+static int change_compare(const void *one, const void *other)
+{
+	const struct change *a = one;
+	const struct change *b = other;
+
+	if (a->time != b->time)
+		return a->time < b->time ? -1 : 1;
+	return a->by - b->by;
+}
+
+/*
+ * Until when the run's worker has it on lease for certain: it may have been extended, which the
+ * history does not tell, and a worker that is killed has none.
+ */
+static int64_t leased_until(const struct story *story, const struct run *run)
+{
+	int64_t until = run->claim + story->lease_ms * 1000000;
+	int64_t last = run->end == INT64_MAX ? run->begin : run->end;
+
+	return (last < until ? last : until) - slack;
+}
+
+/* All changes, by time; the caller's to free. */
+static struct change *changes_of(const struct story *story, size_t *count)
+{
+	struct change *changes = calloc(2 * story->runs.count + 1, sizeof(*changes));
+
+	if (!changes)
+		support_failed("calloc");
+	*count = 0;
+	for (size_t i = 0; i < story->runs.count; i++) {
+		const struct run *run = story->runs.items[i];
+		int64_t from = run->claim + slack;
+		int64_t until = leased_until(story, run);
+
+		if (*run->actor->name != 'w' || run->is_unclear || until <= from)
+			continue;
+		changes[(*count)++] = (struct change){from, 1, run};
+		changes[(*count)++] = (struct change){until, -1, run};
+	}
+	qsort(changes, *count, sizeof(*changes), change_compare);
+	return changes;
+}
+
+void check_limit(const struct story *story, struct faults *faults)
+{
+	struct change *changes;
+	size_t count;
+	size_t leased = 0;
+	char text[64];
+
+	if (!story->limit)
+		return;
+	changes = changes_of(story, &count);
+	for (size_t i = 0; i < count; i++) {
+		leased += (size_t)changes[i].by;
+		if (changes[i].by < 0 || leased <= story->limit)
+			continue;
+		snprintf(text, sizeof(text), "%zu are on lease", leased);
+		fault_add(faults, "over the limit", changes[i].run->task->key, text,
+			  changes[i].run->begin_line, NULL);
+	}
+	free(changes);
+}
