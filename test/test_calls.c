@@ -5,6 +5,7 @@
 #include "support/recorder.h"
 #include "support/stats.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -34,6 +35,20 @@ static void number_that_is_no_status_is_unknown(void **state)
 	assert_string_equal(tw_status_name((enum tw_status)9999), "TW_UNKNOWN");
 	assert_string_equal(tw_status_name((enum tw_status) - 1), "TW_UNKNOWN");
 	assert_true(strlen(tw_status_text((enum tw_status)9999)) > 0);
+}
+
+static void version_is_one_number_and_one_string(void **state)
+{
+	char text[32];
+
+	(void)state;
+	assert_int_equal(tw_version(), TW_VERSION);
+	assert_int_equal(TW_VERSION / 10000, TW_VERSION_MAJOR);
+	assert_int_equal(TW_VERSION / 100 % 100, TW_VERSION_MINOR);
+	assert_int_equal(TW_VERSION % 100, TW_VERSION_PATCH);
+	snprintf(text, sizeof(text), "%d.%d.%d", TW_VERSION_MAJOR, TW_VERSION_MINOR,
+		 TW_VERSION_PATCH);
+	assert_string_equal(TW_VERSION_STRING, text);
 }
 
 static void assert_create_refuses(tw_duration interval, size_t slots, tw_execute_fn *execute,
@@ -553,6 +568,7 @@ static void in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on(vo
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(every_status_has_its_name_and_a_text),
 	cmocka_unit_test(number_that_is_no_status_is_unknown),
+	cmocka_unit_test(version_is_one_number_and_one_string),
 	cmocka_unit_test(create_refuses_bad_arguments_and_leaves_no_wheel),
 	cmocka_unit_test(create_refuses_options_out_of_range),
 	TEST_DRIVEN(create_refuses_sizes_beyond_the_limits),

@@ -38,8 +38,14 @@
 #endif
 
 #define TW_VERSION_MAJOR 0
-#define TW_VERSION_MINOR 1
+#define TW_VERSION_MINOR 2
 #define TW_VERSION_PATCH 0
+/* One number, to compare by: 200 is 0.2.0, 10203 is 1.2.3. */
+#define TW_VERSION (TW_VERSION_MAJOR * 10000 + TW_VERSION_MINOR * 100 + TW_VERSION_PATCH)
+#define TW_VERSION_TEXT_(major, minor, patch) #major "." #minor "." #patch
+#define TW_VERSION_TEXT(major, minor, patch) TW_VERSION_TEXT_(major, minor, patch)
+/* "0.2.0" */
+#define TW_VERSION_STRING TW_VERSION_TEXT(TW_VERSION_MAJOR, TW_VERSION_MINOR, TW_VERSION_PATCH)
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,6 +56,10 @@ extern "C" {
 #else
 #define TW_API
 #endif
+
+/* TW_VERSION of the library that the program is running with, where the macro is that of the header
+ * that the program was compiled with. Any thread. */
+TW_API int tw_version(void);
 
 /* A length of time, or a point on the wheel's clock (tw_now), in nanoseconds. */
 typedef int64_t tw_duration;
@@ -207,8 +217,8 @@ struct tw_options {
 	size_t queue_capacity;       /* commands waiting, rounded up to a power of two; 0: 8192 */
 	enum tw_when_full when_full; /* for the queue, for max_pending and for drains */
 	size_t max_pending;          /* timers armed, or on the way to it, at a time; 0: no limit */
-	/* Cut to 8 bytes; threads are NAME-owner, NAME-0 …, and NAME-watch where there may be
-	 * more of them; NULL: "tw". */
+	/* Threads are NAME-owner, NAME-0 …, and NAME-watch where there may be more of them. Of NAME
+	 * as much is used as leaves such a name 15 bytes: 9 of it or more. NULL: "tw". */
 	const char *name;
 	struct tw_slow_task slow_task;
 	/*
