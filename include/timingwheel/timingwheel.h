@@ -163,7 +163,7 @@ enum tw_drive {
 	/* An owner thread drives the wheel. */
 	TW_DRIVE_THREAD,
 	/* No thread: a thread in tw_poll, tw_advance, tw_flush, tw_wait_idle, tw_contains,
-	 * tw_stop or tw_destroy drives it meanwhile, one at a time; so does a command that
+	 * tw_each, tw_stop or tw_destroy drives it meanwhile, one at a time; so does a command that
 	 * finds the queue full and may wait. A command from another thread does not end a sleep of
 	 * the caller of tw_poll. */
 	TW_DRIVE_CALLER
@@ -347,6 +347,46 @@ TW_API enum tw_status tw_trim(struct tw_wheel *wheel);
  */
 TW_API enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_size,
 				  tw_duration *remaining);
+
+/* A pending timer, as tw_each tells of it. The key's copy is valid in the call. */
+struct tw_pending_timer {
+	const void *key;             /* of a timer by handle NULL */
+	size_t key_size;             /* bytes */
+	void *value;                 /* as given; by handle, the argument */
+	tw_duration deadline;        /* on the wheel's clock, as in struct tw_task */
+	struct tw_timer timer;       /* the handle; id 0 where there is none */
+	void (*run)(void *argument); /* by handle, the function */
+	tw_duration period;          /* of tw_every; 0: none */
+};
+
+/* Called for a pending timer; an answer of 0 ends the visits. */
+typedef int tw_visit_fn(void *context, const struct tw_pending_timer *timer);
+
+/*
+ * Calls visit(context, timer) for the timers that are pending, until it answers 0.
+ *
+ * A timer that is pending from begin to end is visited once, also one that is moved, or whose value
+ * is replaced, meanwhile. What comes or goes meanwhile is visited once or not at all; a key or a
+ * handle is never visited twice. A timer that is told of was pending when the owner copied it, a
+ * moment ago, in the order of commands. In no order of deadlines. Alarms are not visited, nor a
+ * periodic timer while its run is under way.
+ *
+ * `visit` runs on the calling thread, with no lock held, and may call the library; it must return.
+ * It is told copies: by then the timer may have run or been removed. So `value` may only be read
+ * where the program itself keeps it alive, as where values are no pointers, are freed by nobody
+ * else, or are counted references. By handle there is another way: tw_timer_stop, which gives the
+ * argument to the caller with TW_OK.
+ *
+ * Any thread, also from a task; where the wheel is driven, the caller drives it meanwhile. Costs
+ * about a microsecond a timer, and 25 KiB of memory. The owner copies up to 128 timers in a turn,
+ * and does all else in between.
+ * Returns:
+ *  TW_OK: all were visited, or as many as `visit` wanted.
+ *  TW_INVALID: no wheel, or no visit.
+ *  TW_NO_MEMORY: not all were visited.
+ *  TW_CLOSED: not all were visited, for the wheel was stopped before or meanwhile.
+ */
+TW_API enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *context);
 
 /* Whether the caller is inside a task, release or drain function of this wheel: 1 or 0, which also
  * stands for no wheel. */

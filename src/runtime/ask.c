@@ -163,6 +163,15 @@ enum tw_status wheel_may_ask(struct tw_wheel *wheel)
 	return status;
 }
 
+void wheel_apply_here(struct tw_wheel *wheel)
+{
+	struct owner *owner = &wheel->owner;
+
+	while (owner_apply(owner, owner->queue.capacity) ||
+	       owner_see_handles(owner, owner->queue.capacity) >= owner->queue.capacity)
+		continue;
+}
+
 enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
 {
 	struct owner *owner = &wheel->owner;
@@ -174,9 +183,7 @@ enum tw_status wheel_set_by_request(struct tw_wheel *wheel, struct timer *timer)
 			   !(owner->out.pool_is_limited && wheel_is_in_task(wheel));
 	if (owner_is_here(owner)) {
 		/* Timers that were stopped have given their places back, too. */
-		while (owner_apply(owner, owner->queue.capacity) ||
-		       owner_see_handles(owner, owner->queue.capacity) >= owner->queue.capacity)
-			continue;
+		wheel_apply_here(wheel);
 		status = owner_set_within_limit(owner, timer);
 	} else {
 		status = wheel_ask_and_wait(wheel, &request);

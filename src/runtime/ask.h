@@ -107,6 +107,8 @@ enum tw_status wheel_may_ask(struct tw_wheel *wheel);
 void wheel_ask(struct tw_wheel *wheel, struct request *request);
 /* Asks the owner and waits for the answer. Not where the caller is the owner. */
 enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request);
+/* Where the caller is the owner, in an inline task: applies what was asked of it by now. */
+void wheel_apply_here(struct tw_wheel *wheel);
 /* Whether the caller runs in a task, release or drain function of this wheel. */
 bool wheel_is_in_task(struct tw_wheel *wheel);
 

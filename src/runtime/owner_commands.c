@@ -13,6 +13,8 @@
 #include "owner_memory.h"
 #include "owner_retire.h"
 
+enum { COMMANDS_A_WALK = 256 }; /* a step of a walk takes as long as so many, at most */
+
 _Static_assert((int)COMMAND_KEY_INLINE <= (int)TIMER_SMALL_KEY,
 	       "a key that travels in a cell fits a timer of the first size class");
 
@@ -311,7 +313,8 @@ void owner_answer_parked(struct owner *owner)
 static void owner_serve(struct owner *owner, struct request *request)
 {
 	if (owner->is_stopped &&
-	    (request->kind == REQUEST_CONTAINS || request->kind == REQUEST_ADVANCE)) {
+	    (request->kind == REQUEST_CONTAINS || request->kind == REQUEST_ADVANCE ||
+	     request->kind == REQUEST_WALK)) {
 		requests_answer(&owner->requests, request, TW_CLOSED);
 		return;
 	}
@@ -332,6 +335,10 @@ static void owner_serve(struct owner *owner, struct request *request)
 	case REQUEST_ADVANCE:
 		list_append(&owner->asked.advances, &request->link);
 		break;
+	case REQUEST_WALK:
+		walk_step(request->walk, &owner->shelf, &owner->out.handles);
+		requests_answer(&owner->requests, request, TW_OK);
+		break;
 	case REQUEST_TRIM:
 		owner_trim(owner, request);
 		break;
@@ -344,6 +351,12 @@ static void owner_serve(struct owner *owner, struct request *request)
 		owner_answer_all(owner, &owner->asked.parked, TW_CLOSED);
 		break;
 	}
+}
+
+/* What a request takes of a turn, in commands. */
+static size_t request_cost(const struct request *request)
+{
+	return request->kind == REQUEST_WALK ? COMMANDS_A_WALK : 1;
 }
 
 /* How many of the next commands, up to `most`, can be applied before the next request. */
@@ -370,11 +383,14 @@ bool owner_apply(struct owner *owner, size_t most)
 		if (request_is_next) {
 			/* It comes after the changes that were made before it, too. */
 			size_t seen = owner_see_handles(owner, most);
+			struct request *request;
 
 			if (seen >= most)
 				return true;
-			owner_serve(owner, requests_take(&owner->requests));
-			most -= seen + 1;
+			request = requests_take(&owner->requests);
+			seen += request_cost(request);
+			owner_serve(owner, request);
+			most -= seen < most ? seen : most;
 			continue;
 		}
 		if (count == 0)

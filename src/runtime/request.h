@@ -15,6 +15,7 @@
 #include <timingwheel/timingwheel.h>
 
 #include "base/list.h"
+#include "walk.h"
 #include "wheel/timer.h"
 
 enum request_kind {
@@ -23,6 +24,7 @@ enum request_kind {
 	REQUEST_CONTAINS,
 	REQUEST_SET,
 	REQUEST_ADVANCE,
+	REQUEST_WALK,
 	REQUEST_TRIM,
 	REQUEST_DRAIN, /* not answered */
 	REQUEST_STOP   /* not answered */
@@ -39,6 +41,7 @@ struct request {
 			uint32_t hash;
 		} key;               /* contains */
 		struct timer *timer; /* set: becomes the owner's on TW_OK */
+		struct walk *walk;   /* walk: the owner's for a step */
 		tw_duration time; /* advance: by how much, and once begun, the time where it ends */
 	};
 	tw_duration deadline; /* contains: the answer */
