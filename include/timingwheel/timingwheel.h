@@ -32,6 +32,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #if UINTPTR_MAX < UINT64_MAX
 #error "timingwheel needs a 64-bit processor"
@@ -388,6 +389,31 @@ typedef int tw_visit_fn(void *context, const struct tw_pending_timer *timer);
  */
 TW_API enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *context);
 
+/*
+ * Writes all that is pending as text, for people: a line of the wheel, and one a timer, as tw_each
+ * tells of it. Times are in nanoseconds; bytes of a key that are not printable ASCII are written as
+ * \xHH. Nothing is promised of the format. Ends with a flush of the file. Any thread; costs as
+ * tw_each, and the writing.
+ * Returns:
+ *  TW_OK: it is written.
+ *  TW_SYSTEM: the file could not be written; errno tells why.
+ *  TW_INVALID, TW_NO_MEMORY, TW_CLOSED: as tw_each; also TW_INVALID: no file.
+ */
+TW_API enum tw_status tw_dump(struct tw_wheel *wheel, FILE *file);
+
+/*
+ * The same for a debugger that has stopped the program: `call tw_dump_stopped(wheel, 2)` writes to
+ * the descriptor 2. Takes no lock, allocates nothing and asks no other thread: it reads the pending
+ * timers where they are. So all other threads must be stopped, and what a stopped owner was just
+ * changing may be told wrongly, or end the call with a fault. Commands in the queue have not been
+ * applied. After tw_stop it tells of no timer. Needs 8 KiB of stack.
+ * Returns:
+ *  TW_OK: it is written.
+ *  TW_SYSTEM: the descriptor could not be written; errno tells why.
+ *  TW_INVALID: no wheel.
+ */
+TW_API enum tw_status tw_dump_stopped(struct tw_wheel *wheel, int descriptor);
+
 /* Whether the caller is inside a task, release or drain function of this wheel: 1 or 0, which also
  * stands for no wheel. */
 TW_API int tw_is_in_task(struct tw_wheel *wheel);
@@ -654,7 +680,7 @@ struct tw_percentiles {
  * for the context to remember. */
 typedef void tw_write_fn(void *context, const char *text, size_t size);
 
-/* Longest prefix of the names that tw_cache_write_metrics writes. */
+/* Longest prefix of the names that tw_write_metrics and tw_cache_write_metrics write. */
 #define TW_METRICS_PREFIX_MAX 64
 
 /*
@@ -710,6 +736,22 @@ struct tw_stats {
  * Any thread. Costs the reading of 11 KiB for each worker, and 12 KiB of stack.
  */
 TW_API enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats);
+
+/*
+ * Writes the statistics in the text format of Prometheus, with a HELP and a TYPE line for each
+ * metric: write(context, text, size) is called once for each 4 KiB or less, with whole lines. Names
+ * begin with `prefix` and _ (NULL: "tw_wheel"); counts end with _total, times are in seconds. The
+ * times of tasks are summaries, by the percentiles of tw_stats, without a sum. Of several wheels
+ * each needs a prefix of its own. Any thread; costs what tw_get_stats does, and some 6 KiB more of
+ * stack.
+ * Returns:
+ *  TW_OK: it is written; also after tw_stop.
+ *  TW_INVALID: no wheel, no write, or a prefix that is empty, over TW_METRICS_PREFIX_MAX bytes, or
+ *   not one of letters, digits, _ and : without a digit first.
+ *  TW_CLOSED: in a fork's child.
+ */
+TW_API enum tw_status tw_write_metrics(struct tw_wheel *wheel, tw_write_fn *write, void *context,
+				       const char *prefix);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Walks through the pending timers, in steps between which the timers change. walk.c tells in which
- * order, and why that meets each timer once. Owner only, but for walk_create() and walk_free().
+ * order, and why that meets each timer once. Owner only, but for walk_init(), walk_destroy()
+ * and walk_grow().
  */
 #ifndef WALK_H
 #define WALK_H
