@@ -180,6 +180,22 @@ static void name_of_any_length_is_fine(void **state)
 	}
 }
 
+static int visit_nothing(void *context, const struct tw_pending_timer *timer)
+{
+	(void)context;
+	(void)timer;
+	fail_msg("a timer is told of");
+	return 0;
+}
+
+static void write_nothing(void *context, const char *text, size_t size)
+{
+	(void)context;
+	(void)text;
+	(void)size;
+	fail_msg("text is written");
+}
+
 static void calls_without_a_wheel_are_invalid(void **state)
 {
 	struct tw_stats stats;
@@ -197,6 +213,10 @@ static void calls_without_a_wheel_are_invalid(void **state)
 	assert_status(tw_advance(NULL, INTERVAL), TW_INVALID);
 	assert_status(tw_poll(NULL, NULL), TW_INVALID);
 	assert_status(tw_get_stats(NULL, &stats), TW_INVALID);
+	assert_status(tw_each(NULL, visit_nothing, NULL), TW_INVALID);
+	assert_status(tw_dump(NULL, stderr), TW_INVALID);
+	assert_status(tw_dump_stopped(NULL, 2), TW_INVALID);
+	assert_status(tw_write_metrics(NULL, write_nothing, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_pending(NULL), 0);
 	assert_int_equal(tw_now(NULL), 0);
 	tw_destroy(NULL);
@@ -252,6 +272,9 @@ static void other_bad_arguments_are_refused(void **state)
 	assert_status(tw_advance(recorder->wheel, -1), TW_INVALID);
 	assert_status(tw_advance(recorder->wheel, INT64_MIN), TW_INVALID);
 	assert_status(tw_get_stats(recorder->wheel, NULL), TW_INVALID);
+	assert_status(tw_each(recorder->wheel, NULL, recorder), TW_INVALID);
+	assert_status(tw_dump(recorder->wheel, NULL), TW_INVALID);
+	assert_status(tw_write_metrics(recorder->wheel, NULL, recorder, NULL), TW_INVALID);
 	assert_int_equal(tw_now(recorder->wheel), 0);
 	recorder_close(recorder);
 }
@@ -488,6 +511,8 @@ static void stopped_wheel_answers_closed(void **state)
 	assert_status(tw_contains(wheel, "any", 3, NULL), TW_CLOSED);
 	assert_status(tw_advance(wheel, INTERVAL), TW_CLOSED);
 	assert_status(tw_advance(wheel, 0), TW_CLOSED);
+	assert_status(tw_each(wheel, visit_nothing, NULL), TW_CLOSED);
+	assert_status(tw_dump(wheel, stderr), TW_CLOSED);
 	if (variant->drive == TW_DRIVE_CALLER)
 		assert_status(tw_poll(wheel, NULL), TW_CLOSED);
 	assert_status(tw_wait_idle(wheel), TW_OK);
@@ -531,6 +556,12 @@ static int calls_answer_closed(struct recorder *recorder, const struct variant *
 		return 11;
 	if (tw_stop(wheel) != TW_CLOSED)
 		return 12;
+	if (tw_each(wheel, visit_nothing, NULL) != TW_CLOSED)
+		return 14;
+	if (tw_dump(wheel, stderr) != TW_CLOSED)
+		return 15;
+	if (tw_write_metrics(wheel, write_nothing, NULL, NULL) != TW_CLOSED)
+		return 16;
 	tw_pending(wheel);
 	tw_now(wheel);
 	tw_destroy(wheel);
