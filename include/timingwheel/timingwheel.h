@@ -379,7 +379,7 @@ typedef int tw_visit_fn(void *context, const struct tw_pending_timer *timer);
  * argument to the caller with TW_OK.
  *
  * Any thread, also from a task; where the wheel is driven, the caller drives it meanwhile. Costs
- * about a microsecond a timer, and 25 KiB of memory. The owner copies up to 128 timers in a turn,
+ * some 200 ns a timer, and 25 KiB of memory. The owner copies up to 128 timers in a turn,
  * and does all else in between.
  * Returns:
  *  TW_OK: all were visited, or as many as `visit` wanted.
