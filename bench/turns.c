@@ -2,11 +2,12 @@
 /*
  * How long is the owner's longest turn?
  *
- * Six loads that each give the owner much to do at once, each on a fresh wheel in a process of its
- * own: many drains, timers that are due together, keys that are set and moved at a pace, handles
- * stopped while other threads wait for flushes. The longest turn is told in processor time of the
- * owner's thread, which is the work there was, and by the clock, which counts what other threads
- * had of the core meanwhile; it is that of the wheel's whole life, the filling included.
+ * Seven loads that each give the owner much to do at once, each on a fresh wheel, in a process of
+ * its own: many drains, timers that are due together, keys that are set and moved at a pace,
+ * handles stopped while other threads wait for flushes, tw_each over all that is pending while two
+ * threads set and remove. The longest turn is told in processor time of the owner's thread, which
+ * is the work there was, and by the clock, which counts what other threads had of the core
+ * meanwhile; it is that of the wheel's whole life, the filling included.
  *
  * The 16 drains are asked for before the owner looks: a caller drives that wheel, and begins when
  * all of them are there. Of the 2,000, the library lets 64 wait at a time.
@@ -40,7 +41,15 @@
 #define MINUTE (60 * NANOSECONDS_PER_SECOND)
 #define PACE 1000 /* nanoseconds from one call to the next: a million a second */
 
-enum { FEW_DRAINS = 16, MANY_DRAINS = 2000, SLOTS = 512, FLUSHERS = 2 };
+enum {
+	FEW_DRAINS = 16,
+	MANY_DRAINS = 2000,
+	SLOTS = 512,
+	FLUSHERS = 2,
+	SETTERS = 2,
+	SETTER_KEYS = 100000, /* each, beside what stays */
+	WALKS = 3
+};
 
 struct plan {
 	const struct load *load;
@@ -216,6 +225,71 @@ static void run_stops(struct trial *trial)
 	free(timers);
 }
 
+struct setter {
+	struct trial *trial;
+	uint64_t first; /* of its keys */
+	uint64_t number;
+};
+
+static void *setter_run(void *argument)
+{
+	struct setter *setter = argument;
+	struct trial *trial = setter->trial;
+	struct generator generator = {trial->plan->seed + setter->first};
+
+	/* relaxed: it tells when to end and nothing else */
+	while (!atomic_load_explicit(&trial->is_over, memory_order_relaxed)) {
+		uint64_t key =
+			setter->first + (uint64_t)generator_range(&generator, 0, SETTER_KEYS);
+
+		if (setter->number++ % 2 == 0)
+			expect_ok(tw_set_timer(trial->wheel, &key, sizeof(key), NULL,
+					       generator_range(&generator, MINUTE, 60 * MINUTE)),
+				  "tw_set_timer");
+		else
+			expect_ok(tw_remove_timer(trial->wheel, &key, sizeof(key)),
+				  "tw_remove_timer");
+	}
+	return NULL;
+}
+
+static int count_visit(void *count, const struct tw_pending_timer *timer)
+{
+	(void)timer;
+	++*(int64_t *)count;
+	return 1;
+}
+
+/* Half of the timers have keys, half are handles. */
+static void run_walks(struct trial *trial)
+{
+	int64_t count = trial->plan->count;
+	struct setter setters[SETTERS];
+	pthread_t threads[SETTERS];
+
+	for (uint64_t i = 0; i < (uint64_t)count / 2; i++) {
+		expect_ok(tw_set_timer(trial->wheel, &i, sizeof(i), NULL, random_delay(trial)),
+			  "tw_set_timer");
+		set_handle(trial, random_delay(trial));
+	}
+	for (uint64_t i = 0; i < SETTERS; i++) {
+		setters[i] = (struct setter){trial, (uint64_t)count + i * SETTER_KEYS, 0};
+		if (pthread_create(&threads[i], NULL, setter_run, &setters[i]) != 0)
+			process_fail("a thread could not be started");
+	}
+	for (int i = 0; i < WALKS; i++) {
+		int64_t visits = 0;
+
+		expect_ok(tw_each(trial->wheel, count_visit, &visits), "tw_each");
+		if (visits < count / 2 * 2 || visits > count + SETTERS * SETTER_KEYS)
+			process_fail("%s timers were visited", format_count(visits).characters);
+	}
+	/* relaxed: as in setter_run() */
+	atomic_store_explicit(&trial->is_over, true, memory_order_relaxed);
+	for (int i = 0; i < SETTERS; i++)
+		pthread_join(threads[i], NULL);
+}
+
 /* Measured as turns are. */
 static void run_machine(const struct plan *plan, struct result *result)
 {
@@ -254,6 +328,8 @@ static const struct load loads[] = {
 	 TW_DRIVE_THREAD, run_moves},
 	{"stops", "handles stopped beside flushes", SLOTS, TW_LAYOUT_LEVELS, TW_DRIVE_THREAD,
 	 run_stops},
+	{"walks", "tw_each beside sets and removes", SLOTS, TW_LAYOUT_LEVELS, TW_DRIVE_THREAD,
+	 run_walks},
 };
 
 enum { LOAD_COUNT = sizeof(loads) / sizeof(loads[0]) };
@@ -337,7 +413,7 @@ int main(int argc, char **argv)
 		{"seconds", OPTION_SECONDS, &plan.duration, MILLISECOND, MINUTE,
 		 .help = "how long to move keys"},
 		{"load", OPTION_CHOICE, &only,
-		 .choices = "all,machine,drains_levels,drains_rounds,drains,due,moves,stops",
+		 .choices = "all,machine,drains_levels,drains_rounds,drains,due,moves,stops,walks",
 		 .help = "which"},
 		{"runs", OPTION_COUNT, &runs, 1, FIGURES_RUNS, .help = "runs; medians are printed"},
 		{"csv", OPTION_TEXT, &csv_path, .help = "every run's figures to this file"},

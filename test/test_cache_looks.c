@@ -8,6 +8,7 @@
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
+#include "support/text.h"
 #include "support/wait.h"
 
 #include <stdio.h>
@@ -182,34 +183,6 @@ static void loads_are_timed(void **state)
 }
 
 /* ---- Text ---- */
-
-struct text {
-	size_t size;
-	unsigned writes;
-	bool is_torn; /* a write did not end with a line */
-	char bytes[32768];
-};
-
-static void text_write(void *context, const char *bytes, size_t size)
-{
-	struct text *text = context;
-
-	assert_true(size > 0 && text->size + size < sizeof(text->bytes));
-	memcpy(text->bytes + text->size, bytes, size);
-	text->size += size;
-	text->writes++;
-	text->is_torn |= bytes[size - 1] != '\n';
-}
-
-static bool text_has_line(const struct text *text, const char *line)
-{
-	size_t size = strlen(line);
-
-	for (const char *at = text->bytes; at && *at; at = strchr(at, '\n') + 1)
-		if (strncmp(at, line, size) == 0 && at[size] == '\n')
-			return true;
-	return false;
-}
 
 static void statistics_are_written_for_prometheus(void **state)
 {

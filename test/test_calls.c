@@ -5,6 +5,7 @@
 #include "support/recorder.h"
 #include "support/stats.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -34,6 +35,20 @@ static void number_that_is_no_status_is_unknown(void **state)
 	assert_string_equal(tw_status_name((enum tw_status)9999), "TW_UNKNOWN");
 	assert_string_equal(tw_status_name((enum tw_status) - 1), "TW_UNKNOWN");
 	assert_true(strlen(tw_status_text((enum tw_status)9999)) > 0);
+}
+
+static void version_is_one_number_and_one_string(void **state)
+{
+	char text[32];
+
+	(void)state;
+	assert_int_equal(tw_version(), TW_VERSION);
+	assert_int_equal(TW_VERSION / 10000, TW_VERSION_MAJOR);
+	assert_int_equal(TW_VERSION / 100 % 100, TW_VERSION_MINOR);
+	assert_int_equal(TW_VERSION % 100, TW_VERSION_PATCH);
+	snprintf(text, sizeof(text), "%d.%d.%d", TW_VERSION_MAJOR, TW_VERSION_MINOR,
+		 TW_VERSION_PATCH);
+	assert_string_equal(TW_VERSION_STRING, text);
 }
 
 static void assert_create_refuses(tw_duration interval, size_t slots, tw_execute_fn *execute,
@@ -164,6 +179,22 @@ static void name_of_any_length_is_fine(void **state)
 	}
 }
 
+static int visit_nothing(void *context, const struct tw_pending_timer *timer)
+{
+	(void)context;
+	(void)timer;
+	fail_msg("a timer is told of");
+	return 0;
+}
+
+static void write_nothing(void *context, const char *text, size_t size)
+{
+	(void)context;
+	(void)text;
+	(void)size;
+	fail_msg("text is written");
+}
+
 static void calls_without_a_wheel_are_invalid(void **state)
 {
 	struct tw_stats stats;
@@ -181,6 +212,10 @@ static void calls_without_a_wheel_are_invalid(void **state)
 	assert_status(tw_advance(NULL, INTERVAL), TW_INVALID);
 	assert_status(tw_poll(NULL, NULL), TW_INVALID);
 	assert_status(tw_get_stats(NULL, &stats), TW_INVALID);
+	assert_status(tw_each(NULL, visit_nothing, NULL), TW_INVALID);
+	assert_status(tw_dump(NULL, stderr), TW_INVALID);
+	assert_status(tw_dump_stopped(NULL, 2), TW_INVALID);
+	assert_status(tw_write_metrics(NULL, write_nothing, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_pending(NULL), 0);
 	assert_int_equal(tw_now(NULL), 0);
 	tw_destroy(NULL);
@@ -236,6 +271,9 @@ static void other_bad_arguments_are_refused(void **state)
 	assert_status(tw_advance(recorder->wheel, -1), TW_INVALID);
 	assert_status(tw_advance(recorder->wheel, INT64_MIN), TW_INVALID);
 	assert_status(tw_get_stats(recorder->wheel, NULL), TW_INVALID);
+	assert_status(tw_each(recorder->wheel, NULL, recorder), TW_INVALID);
+	assert_status(tw_dump(recorder->wheel, NULL), TW_INVALID);
+	assert_status(tw_write_metrics(recorder->wheel, NULL, recorder, NULL), TW_INVALID);
 	assert_int_equal(tw_now(recorder->wheel), 0);
 	recorder_close(recorder);
 }
@@ -472,6 +510,8 @@ static void stopped_wheel_answers_closed(void **state)
 	assert_status(tw_contains(wheel, "any", 3, NULL), TW_CLOSED);
 	assert_status(tw_advance(wheel, INTERVAL), TW_CLOSED);
 	assert_status(tw_advance(wheel, 0), TW_CLOSED);
+	assert_status(tw_each(wheel, visit_nothing, NULL), TW_CLOSED);
+	assert_status(tw_dump(wheel, stderr), TW_CLOSED);
 	if (variant->drive == TW_DRIVE_CALLER)
 		assert_status(tw_poll(wheel, NULL), TW_CLOSED);
 	assert_status(tw_wait_idle(wheel), TW_OK);
@@ -522,6 +562,12 @@ static int calls_answer_closed(struct recorder *recorder, const struct variant *
 		return 15;
 	if (tw_timer_remaining(wheel, (struct tw_timer){1}, &out) != TW_CLOSED)
 		return 16;
+	if (tw_each(wheel, visit_nothing, NULL) != TW_CLOSED)
+		return 17;
+	if (tw_dump(wheel, stderr) != TW_CLOSED)
+		return 18;
+	if (tw_write_metrics(wheel, write_nothing, NULL, NULL) != TW_CLOSED)
+		return 19;
 	tw_pending(wheel);
 	tw_now(wheel);
 	tw_destroy(wheel);
@@ -559,6 +605,7 @@ static void in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on(vo
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(every_status_has_its_name_and_a_text),
 	cmocka_unit_test(number_that_is_no_status_is_unknown),
+	cmocka_unit_test(version_is_one_number_and_one_string),
 	cmocka_unit_test(create_refuses_bad_arguments_and_leaves_no_wheel),
 	cmocka_unit_test(create_refuses_options_out_of_range),
 	TEST_DRIVEN(create_refuses_sizes_beyond_the_limits),

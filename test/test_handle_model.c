@@ -13,6 +13,7 @@ enum { MODEL_TIMERS = 60, MODEL_STEPS = TEST_SHARE_OF(30000) };
 /* What a timer must do, reckoned by hand. */
 struct expectation {
 	bool armed;
+	bool told;    /* by tw_each */
 	bool at_once; /* when the wheel is next driven */
 	tw_duration deadline;
 	tw_duration period; /* 0: once */
@@ -128,6 +129,31 @@ static void forecast_command(struct forecast *forecast, int i)
 	timer->order = forecast->orders++;
 }
 
+static int forecast_compare(void *context, const struct tw_pending_timer *timer)
+{
+	struct forecast *forecast = context;
+	const struct probe *probe = timer->value;
+	struct expectation *expected = &forecast->timers[probe - forecast->probes];
+
+	assert_true(expected->armed && !expected->told);
+	assert_true(timer->timer.id == probe->timer.id);
+	assert_true(timer->run == probe_run);
+	assert_int_equal(timer->deadline, expected->deadline);
+	assert_int_equal(timer->period, expected->period);
+	expected->told = true;
+	return 1;
+}
+
+/* tw_each tells of those that are armed. */
+static void forecast_walk(struct forecast *forecast)
+{
+	assert_status(tw_each(forecast->recorder->wheel, forecast_compare, forecast), TW_OK);
+	for (int i = 0; i < MODEL_TIMERS; i++) {
+		assert_int_equal(forecast->timers[i].told, forecast->timers[i].armed);
+		forecast->timers[i].told = false;
+	}
+}
+
 static void random_commands_do_what_a_model_foretells(void **state)
 {
 	static struct forecast forecast;
@@ -142,6 +168,8 @@ static void random_commands_do_what_a_model_foretells(void **state)
 
 		forecast_command(&forecast, i);
 		forecast_advance(&forecast, 0);
+		if (random_once_in(&forecast.random, 20))
+			forecast_walk(&forecast);
 		if (random_once_in(&forecast.random, 3))
 			forecast_advance(&forecast,
 					 random_between(&forecast.random, 0, 3 * INTERVAL));

@@ -320,6 +320,18 @@ static void call_alarm(struct caller *caller)
 	}
 }
 
+static int look_at(void *context, const struct tw_pending_timer *timer)
+{
+	struct caller *caller = context;
+
+	/* The value may be gone, but not out of the pieces, which live as long as the show. */
+	expect(caller->show,
+	       (const struct piece *)timer->value >= caller->show->pieces &&
+		       (const struct piece *)timer->value < caller->show->pieces + PIECES);
+	expect(caller->show, (timer->key != NULL) == (timer->timer.id == 0));
+	return !random_once_in(&caller->random, 1000);
+}
+
 static void go_home(void *argument)
 {
 	struct caller *caller = argument;
@@ -339,6 +351,8 @@ static void *make_calls(void *argument)
 			(void)judge(show, tw_drain(show->wheel, drained, show));
 		if (random_once_in(&caller->random, 300))
 			(void)judge(show, tw_wait_idle(show->wheel));
+		if (random_once_in(&caller->random, 100))
+			(void)judge(show, tw_each(show->wheel, look_at, caller));
 		if (random_once_in(&caller->random, 2))
 			call_by_key(caller, piece);
 		else
@@ -394,6 +408,7 @@ static void fork_one(struct show *show)
 	if (child == 0) {
 		bool is_closed = tw_set_timer(show->wheel, "a", 1, NULL, INTERVAL) == TW_CLOSED &&
 				 tw_timer_stop(show->wheel, (struct tw_timer){1}) == TW_CLOSED &&
+				 tw_each(show->wheel, look_at, show) == TW_CLOSED &&
 				 tw_wait_idle(show->wheel) == TW_CLOSED;
 
 		tw_alarm_destroy(show->bells[0].alarm);

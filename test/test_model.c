@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { OPERATIONS = TEST_SHARE_OF(60000), MANY = 40 };
@@ -395,6 +396,51 @@ static void advance_wheel(struct trial *trial, tw_duration by)
 		complain(trial, "a timer of the past did not run", model_overdue(model), NULL);
 }
 
+struct visits {
+	struct trial *trial;
+	uint32_t count;
+	bool *was_told; /* by key */
+};
+
+static int compare_with_model(void *context, const struct tw_pending_timer *timer)
+{
+	struct visits *visits = context;
+	struct trial *trial = visits->trial;
+	const struct model *model = trial->model;
+	uint32_t key = UINT32_MAX;
+
+	visits->count++;
+	if (timer->key_size == sizeof(key))
+		memcpy(&key, timer->key, sizeof(key));
+	if (key >= model->keys || visits->was_told[key])
+		complain(trial, "tw_each tells a key that is none, or twice", NULL, NULL);
+	else if (model->tick[key] == MODEL_NOT_ARMED)
+		complain(trial, "tw_each tells a timer that is not armed", NULL, NULL);
+	else if (timer->value != VALUE(model->value[key]))
+		complain(trial, "tw_each tells another value", NULL, NULL);
+	else if (timer->deadline != model->deadline[key])
+		complain(trial, "tw_each tells another deadline", NULL, NULL);
+	if (key < model->keys)
+		visits->was_told[key] = true;
+	return trial->wrong[0] == '\0';
+}
+
+static void walk_trial(struct trial *trial)
+{
+	struct model *model = trial->model;
+	struct visits visits = {.trial = trial};
+
+	advance_wheel(trial, 0);
+	visits.was_told = calloc(model->keys, sizeof(bool));
+	assert_non_null(visits.was_told);
+	if (tw_each(trial->wheel, compare_with_model, &visits) != TW_OK)
+		complain(trial, "tw_each failed", NULL, NULL);
+	if (visits.count != model->armed)
+		complain(trial, "tw_each tells too few or too many", NULL, NULL);
+	free(visits.was_told);
+	check_after_drive(trial, model->now);
+}
+
 static void poll_trial(struct trial *trial)
 {
 	struct model *model = trial->model;
@@ -422,7 +468,9 @@ static void operate(struct trial *trial)
 {
 	uint64_t roll = random_below(&trial->random, 100);
 
-	if (roll < 69)
+	if (random_once_in(&trial->random, 500))
+		walk_trial(trial);
+	else if (roll < 69)
 		give_command(trial);
 	else if (roll < 70)
 		give_many_commands(trial);

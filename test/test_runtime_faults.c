@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -283,6 +284,45 @@ static void timer_whose_move_failed_keeps_its_deadline(void **state)
 }
 
 /* More often than there may be drains at a time. */
+static int count_keys(void *count, const struct tw_pending_timer *timer)
+{
+	*(size_t *)count += timer->key_size == LONGEST_KEY;
+	return 1;
+}
+
+/* So many long keys, that the walk has to make more room for some of them. */
+static void walk_without_memory_says_so_and_changes_nothing(void **state)
+{
+	enum { MANY = 5, LONG_ONE = 60000 };
+	struct recorder *recorder = recorder_open(*state, 10);
+	char *key = calloc(1, LONG_ONE);
+	enum tw_status status = TW_NO_MEMORY;
+	size_t count = 0;
+	long failures = 0;
+
+	assert_non_null(key);
+	for (int i = 0; i < MANY; i++) {
+		key[0] = (char)i;
+		assert_status(tw_set_timer(recorder->wheel, key, LONGEST_KEY, NULL, TW_HOUR),
+			      TW_OK);
+	}
+	assert_status(tw_set_timer(recorder->wheel, key, LONG_ONE, NULL, TW_HOUR), TW_OK);
+	free(key);
+	settle(recorder);
+	for (; status == TW_NO_MEMORY; failures++) {
+		count = 0;
+		fail_allocation(failures + 1, false);
+		status = tw_each(recorder->wheel, count_keys, &count);
+		assert_int_equal(end_faults(), status == TW_NO_MEMORY);
+	}
+	assert_status(status, TW_OK);
+	assert_int_equal(count, MANY);
+	/* For the timers, for their keys, and for a longer one. */
+	assert_int_equal(failures, 4);
+	assert_int_equal(tw_pending(recorder->wheel), MANY + 1);
+	recorder_close(recorder);
+}
+
 static void drains_without_memory_leave_room_for_others(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -362,6 +402,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_POOL(worker_that_cannot_start_is_counted_and_tried_again),
 	TEST_EVERYWHERE(timer_whose_move_failed_keeps_its_deadline),
 	TEST_EVERYWHERE(drain_without_memory_drains_nothing),
+	TEST_EVERYWHERE(walk_without_memory_says_so_and_changes_nothing),
 	TEST_IN(levels_inline, drains_without_memory_leave_room_for_others),
 };
 

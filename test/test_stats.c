@@ -869,15 +869,17 @@ static void drained_timers_count_as_drained_where_nobody_releases(void **state)
 	tw_destroy(wheel);
 }
 
-static void long_names_of_threads_are_cut_to_eight_bytes(void **state)
+static void names_of_threads_have_fifteen_bytes_and_keep_their_role(void **state)
 {
 	struct tw_options options = options_of(*state);
 	struct tw_wheel *wheel;
 
-	options.name = "eightbytes";
+	options.name = "a_name_of_many_bytes";
+	options.max_workers = 3;
 	wheel = open_wheel_with(&options);
-	assert_int_equal(threads_named("eightbyt-owner"), 1);
-	assert_int_equal(threads_named("eightbyt-0"), 1);
+	assert_int_equal(threads_named("a_name_of-owner"), 1);
+	assert_int_equal(threads_named("a_name_of-watch"), 1);
+	assert_int_equal(threads_named("a_name_of_man-0"), 1);
 	tw_destroy(wheel);
 }
 
@@ -943,7 +945,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(releases_and_drains_are_no_slow_tasks),
 	TEST_IN(levels_inline, negative_threshold_is_invalid),
 	TEST_IN(levels_threads, threads_have_names),
-	TEST_IN(levels_threads, long_names_of_threads_are_cut_to_eight_bytes),
+	TEST_IN(levels_threads, names_of_threads_have_fifteen_bytes_and_keep_their_role),
 	TEST_EVERYWHERE(drained_timers_count_as_drained_where_nobody_releases),
 	TEST_IN(rounds_threads, threads_have_names),
 	TEST_EVERYWHERE(statistics_count_what_happened),

@@ -32,14 +32,21 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #if UINTPTR_MAX < UINT64_MAX
 #error "timingwheel needs a 64-bit processor"
 #endif
 
 #define TW_VERSION_MAJOR 0
-#define TW_VERSION_MINOR 1
+#define TW_VERSION_MINOR 2
 #define TW_VERSION_PATCH 0
+/* One number, to compare by: 200 is 0.2.0, 10203 is 1.2.3. */
+#define TW_VERSION (TW_VERSION_MAJOR * 10000 + TW_VERSION_MINOR * 100 + TW_VERSION_PATCH)
+#define TW_VERSION_TEXT_(major, minor, patch) #major "." #minor "." #patch
+#define TW_VERSION_TEXT(major, minor, patch) TW_VERSION_TEXT_(major, minor, patch)
+/* "0.2.0" */
+#define TW_VERSION_STRING TW_VERSION_TEXT(TW_VERSION_MAJOR, TW_VERSION_MINOR, TW_VERSION_PATCH)
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,6 +57,10 @@ extern "C" {
 #else
 #define TW_API
 #endif
+
+/* TW_VERSION of the library that the program is running with, where the macro is that of the header
+ * that the program was compiled with. Any thread. */
+TW_API int tw_version(void);
 
 /* A length of time, or a point on the wheel's clock (tw_now), in nanoseconds. */
 typedef int64_t tw_duration;
@@ -154,7 +165,7 @@ enum tw_drive {
 	/* An owner thread drives the wheel. */
 	TW_DRIVE_THREAD,
 	/* No thread: a thread in tw_poll, tw_advance, tw_flush, tw_wait_idle, tw_contains,
-	 * tw_stop or tw_destroy drives it meanwhile, one at a time; so does a command that
+	 * tw_each, tw_stop or tw_destroy drives it meanwhile, one at a time; so does a command that
 	 * finds the queue full and may wait. A command from another thread does not end a sleep of
 	 * the caller of tw_poll. */
 	TW_DRIVE_CALLER
@@ -208,8 +219,8 @@ struct tw_options {
 	size_t queue_capacity;       /* commands waiting, rounded up to a power of two; 0: 8192 */
 	enum tw_when_full when_full; /* for the queue, for max_pending and for drains */
 	size_t max_pending;          /* timers armed, or on the way to it, at a time; 0: no limit */
-	/* Cut to 8 bytes; threads are NAME-owner, NAME-0 …, and NAME-watch where there may be
-	 * more of them; NULL: "tw". */
+	/* Threads are NAME-owner, NAME-0 …, and NAME-watch where there may be more of them. Of NAME
+	 * as much is used as leaves such a name 15 bytes: 9 of it or more. NULL: "tw". */
 	const char *name;
 	struct tw_slow_task slow_task;
 	/*
@@ -364,6 +375,71 @@ TW_API enum tw_status tw_trim(struct tw_wheel *wheel);
  */
 TW_API enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_size,
 				  tw_duration *remaining);
+
+/* A pending timer, as tw_each tells of it. The key's copy is valid in the call. */
+struct tw_pending_timer {
+	const void *key;             /* of a timer by handle NULL */
+	size_t key_size;             /* bytes */
+	void *value;                 /* as given; by handle, the argument */
+	tw_duration deadline;        /* on the wheel's clock, as in struct tw_task */
+	struct tw_timer timer;       /* the handle; id 0 where there is none */
+	void (*run)(void *argument); /* by handle, the function */
+	tw_duration period;          /* of tw_every; 0: none */
+};
+
+/* Called for a pending timer; an answer of 0 ends the visits. */
+typedef int tw_visit_fn(void *context, const struct tw_pending_timer *timer);
+
+/*
+ * Calls visit(context, timer) for the timers that are pending, until it answers 0.
+ *
+ * A timer that is pending from begin to end is visited once, also one that is moved, or whose value
+ * is replaced, meanwhile. What comes or goes meanwhile is visited once or not at all; a key or a
+ * handle is never visited twice. A timer that is told of was pending when the owner copied it, a
+ * moment ago, in the order of commands. In no order of deadlines. Alarms are not visited, nor a
+ * periodic timer while its run is under way.
+ *
+ * `visit` runs on the calling thread, with no lock held, and may call the library; it must return.
+ * It is told copies: by then the timer may have run or been removed. So `value` may only be read
+ * where the program itself keeps it alive, as where values are no pointers, are freed by nobody
+ * else, or are counted references. By handle there is another way: tw_timer_stop, which gives the
+ * argument to the caller with TW_OK.
+ *
+ * Any thread, also from a task; where the wheel is driven, the caller drives it meanwhile. Costs
+ * some 200 ns a timer, and 25 KiB of memory. The owner copies up to 128 timers in a turn,
+ * and does all else in between.
+ * Returns:
+ *  TW_OK: all were visited, or as many as `visit` wanted.
+ *  TW_INVALID: no wheel, or no visit.
+ *  TW_NO_MEMORY: not all were visited.
+ *  TW_CLOSED: not all were visited, for the wheel was stopped before or meanwhile.
+ */
+TW_API enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *context);
+
+/*
+ * Writes all that is pending as text, for people: a line of the wheel, and one a timer, as tw_each
+ * tells of it. Times are in nanoseconds; bytes of a key that are not printable ASCII are written as
+ * \xHH. Nothing is promised of the format. Ends with a flush of the file. Any thread; costs as
+ * tw_each, and the writing.
+ * Returns:
+ *  TW_OK: it is written.
+ *  TW_SYSTEM: the file could not be written; errno tells why.
+ *  TW_INVALID, TW_NO_MEMORY, TW_CLOSED: as tw_each; also TW_INVALID: no file.
+ */
+TW_API enum tw_status tw_dump(struct tw_wheel *wheel, FILE *file);
+
+/*
+ * The same for a debugger that has stopped the program: `call tw_dump_stopped(wheel, 2)` writes to
+ * the descriptor 2. Takes no lock, allocates nothing and asks no other thread: it reads the pending
+ * timers where they are. So all other threads must be stopped, and what a stopped owner was just
+ * changing may be told wrongly, or end the call with a fault. Commands in the queue have not been
+ * applied. After tw_stop it tells of no timer. Needs 8 KiB of stack.
+ * Returns:
+ *  TW_OK: it is written.
+ *  TW_SYSTEM: the descriptor could not be written; errno tells why.
+ *  TW_INVALID: no wheel.
+ */
+TW_API enum tw_status tw_dump_stopped(struct tw_wheel *wheel, int descriptor);
 
 /* Whether the caller is inside a task, release or drain function of this wheel: 1 or 0, which also
  * stands for no wheel. */
@@ -653,7 +729,7 @@ struct tw_percentiles {
  * for the context to remember. */
 typedef void tw_write_fn(void *context, const char *text, size_t size);
 
-/* Longest prefix of the names that tw_cache_write_metrics writes. */
+/* Longest prefix of the names that tw_write_metrics and tw_cache_write_metrics write. */
 #define TW_METRICS_PREFIX_MAX 64
 
 /*
@@ -709,6 +785,22 @@ struct tw_stats {
  * Any thread. Costs the reading of 11 KiB for each worker, and 12 KiB of stack.
  */
 TW_API enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats);
+
+/*
+ * Writes the statistics in the text format of Prometheus, with a HELP and a TYPE line for each
+ * metric: write(context, text, size) is called once for each 4 KiB or less, with whole lines. Names
+ * begin with `prefix` and _ (NULL: "tw_wheel"); counts end with _total, times are in seconds. The
+ * times of tasks are summaries, by the percentiles of tw_stats, without a sum. Of several wheels
+ * each needs a prefix of its own. Any thread; costs what tw_get_stats does, and some 6 KiB more of
+ * stack.
+ * Returns:
+ *  TW_OK: it is written; also after tw_stop.
+ *  TW_INVALID: no wheel, no write, or a prefix that is empty, over TW_METRICS_PREFIX_MAX bytes, or
+ *   not one of letters, digits, _ and : without a digit first.
+ *  TW_CLOSED: in a fork's child.
+ */
+TW_API enum tw_status tw_write_metrics(struct tw_wheel *wheel, tw_write_fn *write, void *context,
+				       const char *prefix);
 
 #ifdef __cplusplus
 }

@@ -6,9 +6,10 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
-enum { NAME_SIZE = 16, ROLE_SIZE = 7 }; /* Linux keeps 15 characters of a thread's name */
+enum { NAME_SIZE = 16 }; /* Linux keeps 15 bytes of a thread's name, and refuses longer ones */
 enum { YIELDS = 16 };
 
 #ifdef __linux__
@@ -70,8 +71,9 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const 
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (errno != 0)
 		return errno;
-	snprintf(full_name, sizeof(full_name), "%.*s-%.*s", NAME_SIZE - ROLE_SIZE - 1, name,
-		 ROLE_SIZE - 1, role);
+	/* The role is kept whole: it tells the threads of one name apart. */
+	snprintf(full_name, sizeof(full_name), "%.*s-%s", NAME_SIZE - 2 - (int)strlen(role), name,
+		 role);
 	thread_set_name(*thread, full_name);
 	return 0;
 }

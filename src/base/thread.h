@@ -9,8 +9,9 @@
 #include <timingwheel/timingwheel.h>
 
 /*
- * Starts a thread called NAME-ROLE (the system may cut that short). It takes no signals: those are
- * the program's. Returns 0 or an errno value, which is also left in errno.
+ * Starts a thread called NAME-ROLE. NAME is cut so that both have 15 bytes; a role has 8 at most.
+ * The thread takes no signals: those are the program's. Returns 0 or an errno value, which is also
+ * left in errno.
  */
 int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const char *name,
 		 const char *role);

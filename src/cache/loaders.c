@@ -87,7 +87,7 @@ enum tw_status loaders_open(struct loaders *loaders, unsigned count, const char 
 			    struct tw_cache *cache)
 {
 	loaders->run = run;
-	snprintf(loaders->name, sizeof(loaders->name), "%.8s", name);
+	snprintf(loaders->name, sizeof(loaders->name), "%s", name);
 	loaders->cache = cache;
 	loaders->threads = calloc(count, sizeof(struct loader));
 	if (!loaders->threads)

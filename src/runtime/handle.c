@@ -563,6 +563,41 @@ enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t
 	return TW_OK;
 }
 
+uint64_t handle_table_end(const struct handle_table *table)
+{
+	uint64_t end = 0;
+
+	while (handle_find(table, end))
+		end += CHUNK_HANDLES;
+	return end;
+}
+
+const struct handle *handle_next(const struct handle_table *table, uint64_t *number, uint64_t end,
+				 size_t *looks, uint16_t pending)
+{
+	for (; *looks > 0 && *number < end; --*looks) {
+		/* A number is an id of generation 0. */
+		const struct handle *handle = handle_find(table, (*number)++);
+		uint64_t state;
+
+		if (!handle_is_here(handle, pending))
+			continue;
+		/* relaxed: stops that came before the step have been seen. */
+		state = atomic_load_explicit(&handle->state, memory_order_relaxed);
+		if ((state & PHASE) == PENDING)
+			return handle;
+	}
+	return NULL;
+}
+
+tw_duration handle_period(const struct handle *handle)
+{
+	/* relaxed: whether it is periodic is constant until it is freed. */
+	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
+
+	return state & PERIODIC ? handle->schedule->period : 0;
+}
+
 void handle_apply_reset(struct handle *handle)
 {
 	/* An earlier reset's command has taken the deadline of this one too, if it is not RESET. */

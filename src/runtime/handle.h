@@ -124,6 +124,14 @@ enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t
 			       tw_duration *deadline);
 /* Of one that is: its deadline is the one of its last reset. */
 void handle_apply_reset(struct handle *handle);
+/* All handles have numbers from 0 to before this, by their memory, which no timer leaves. */
+uint64_t handle_table_end(const struct handle_table *table);
+/* The first pending timer on this pending set from *number to before `end`: *number becomes that of
+ * the next. Looks at no more than *looks, which becomes fewer; NULL: there was none among these. */
+const struct handle *handle_next(const struct handle_table *table, uint64_t *number, uint64_t end,
+				 size_t *looks, uint16_t pending);
+/* The period of tw_every; 0: none. */
+tw_duration handle_period(const struct handle *handle);
 /* Takes a timer that left the wheel out of reach of stop and reset; false: it was stopped. */
 bool handle_claim(struct handle *handle);
 

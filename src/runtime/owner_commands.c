@@ -14,6 +14,8 @@
 #include "owner_memory.h"
 #include "owner_retire.h"
 
+enum { COMMANDS_A_WALK = 256 }; /* a step of a walk takes as long as so many, at most */
+
 _Static_assert((int)COMMAND_KEY_INLINE <= (int)TIMER_SMALL_KEY,
 	       "a key that travels in a cell fits a timer of the first size class");
 
@@ -342,18 +344,19 @@ void owner_answer_parked(struct owner *owner)
 }
 
 /* Those that look at the pending timers. */
-static void owner_answer_look(struct owner *owner, struct request *request)
+static enum tw_status owner_look(struct owner *owner, struct request *request)
 {
-	enum tw_status status = TW_CLOSED;
-
-	if (!owner->is_stopped && request->kind == REQUEST_CONTAINS)
-		status = owner_look_up(owner, request);
-	else if (!owner->is_stopped && request->kind == REQUEST_TAKE)
-		status = owner_take(owner, request);
-	else if (!owner->is_stopped)
-		status = handle_deadline(&owner->out.handles, request->id, owner->pending.number,
-					 &request->deadline);
-	requests_answer(&owner->requests, request, status);
+	if (owner->is_stopped)
+		return TW_CLOSED;
+	if (request->kind == REQUEST_CONTAINS)
+		return owner_look_up(owner, request);
+	if (request->kind == REQUEST_TAKE)
+		return owner_take(owner, request);
+	if (request->kind == REQUEST_REMAINING)
+		return handle_deadline(&owner->out.handles, request->id, owner->pending.number,
+				       &request->deadline);
+	walk_step(request->walk, &owner->pending, &owner->out.handles);
+	return TW_OK;
 }
 
 static void owner_serve(struct owner *owner, struct request *request)
@@ -369,7 +372,8 @@ static void owner_serve(struct owner *owner, struct request *request)
 	case REQUEST_CONTAINS:
 	case REQUEST_TAKE:
 	case REQUEST_REMAINING:
-		owner_answer_look(owner, request);
+	case REQUEST_WALK:
+		requests_answer(&owner->requests, request, owner_look(owner, request));
 		break;
 	case REQUEST_SET:
 	case REQUEST_ADD:
@@ -393,6 +397,12 @@ static void owner_serve(struct owner *owner, struct request *request)
 		owner_answer_all(owner, &owner->asked.parked, TW_CLOSED);
 		break;
 	}
+}
+
+/* What a request takes of a turn, in commands. */
+static size_t request_cost(const struct request *request)
+{
+	return request->kind == REQUEST_WALK ? COMMANDS_A_WALK : 1;
 }
 
 /* How many of the next commands, up to `most`, can be applied before the next request. */
@@ -419,11 +429,14 @@ bool owner_apply(struct owner *owner, size_t most)
 		if (request_is_next) {
 			/* It comes after the changes that were made before it, too. */
 			size_t seen = owner_see_handles(owner, most);
+			struct request *request;
 
 			if (seen >= most)
 				return true;
-			owner_serve(owner, requests_take(&owner->requests));
-			most -= seen + 1;
+			request = requests_take(&owner->requests);
+			seen += request_cost(request);
+			owner_serve(owner, request);
+			most -= seen < most ? seen : most;
 			continue;
 		}
 		if (count == 0)

@@ -15,6 +15,7 @@
 #include <timingwheel/timingwheel.h>
 
 #include "base/list.h"
+#include "walk.h"
 #include "wheel/timer.h"
 
 enum request_kind {
@@ -26,6 +27,7 @@ enum request_kind {
 	REQUEST_SET,
 	REQUEST_ADD, /* a set of a key that has no timer */
 	REQUEST_ADVANCE,
+	REQUEST_WALK,
 	REQUEST_TRIM,
 	REQUEST_DRAIN, /* not answered */
 	REQUEST_STOP   /* not answered */
@@ -43,6 +45,7 @@ struct request {
 		} key;               /* contains, take */
 		uint64_t id;         /* remaining: of a handle */
 		struct timer *timer; /* set, add: becomes the owner's on TW_OK */
+		struct walk *walk;   /* walk: the owner's for a step */
 		tw_duration time; /* advance: by how much, and once begun, the time where it ends */
 	};
 	bool may_wait; /* set, add: until a place is free */

@@ -176,6 +176,23 @@ struct keyed_timer *timer_index_confirm(const struct timer_index *index, const v
 	return timer_index_find(index, key, key_size, hash);
 }
 
+/* A bucket that has been split, and the one split from it, are told apart by one more bit. */
+struct keyed_timer *timer_index_bucket(const struct timer_index *index, uint32_t hash,
+				       unsigned *bits)
+{
+	UT_hash_handle *first = *bucket_of(index, hash);
+	uint32_t low = hash & index->mask / 2;
+	bool is_split = (uint64_t)low + index->mask / 2 + 1 < index->buckets;
+
+	*bits = (unsigned)__builtin_popcount(index->mask) - !is_split;
+	return first ? timer_of_handle(first) : NULL;
+}
+
+struct keyed_timer *timer_index_next_in_bucket(const struct keyed_timer *timer)
+{
+	return timer->hh.hh_next ? timer_of_handle(timer->hh.hh_next) : NULL;
+}
+
 /* Moves from bucket `from` to bucket `to` the timers whose hash now leads there. */
 static void timer_index_redistribute(struct timer_index *index, UT_hash_handle **from,
 				     UT_hash_handle **to)

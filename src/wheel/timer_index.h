@@ -49,6 +49,14 @@ struct timer_guess {
 struct keyed_timer *timer_index_confirm(const struct timer_index *index, const void *key,
 					size_t key_size, uint32_t hash,
 					const struct timer_guess *guess);
+/*
+ * The first timer of the hash's bucket, or NULL, and in *bits, how many low bits of their hashes
+ * all timers of the bucket have in common, and no others. Then those behind it, in no order.
+ */
+struct keyed_timer *timer_index_bucket(const struct timer_index *index, uint32_t hash,
+				       unsigned *bits);
+struct keyed_timer *timer_index_next_in_bucket(const struct keyed_timer *timer);
+
 /* There must be none with its key. */
 void timer_index_add(struct timer_index *index, struct keyed_timer *timer);
 void timer_index_remove(struct timer_index *index, struct keyed_timer *timer);

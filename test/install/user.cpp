@@ -29,6 +29,14 @@ int main()
 		return 1;
 	}
 	expired.get_future().wait();
+	auto visit = [](void *count, const tw_pending_timer *timer) {
+		*static_cast<size_t *>(count) += timer->key_size;
+		return 1;
+	};
+	size_t bytes = 0;
+	if (tw_set_timer(wheel, "later", 5, nullptr, TW_HOUR) != TW_OK ||
+	    tw_each(wheel, visit, &bytes) != TW_OK || bytes != 5 || tw_version() != TW_VERSION)
+		return 1;
 	if (tw_timers_stop(wheel, nullptr, 0, nullptr, nullptr) != TW_OK ||
 	    tw_timers_reset(wheel, nullptr, 0, nullptr, nullptr) != TW_OK)
 		return 1;

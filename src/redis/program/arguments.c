@@ -262,7 +262,7 @@ static bool take_url(void *place, const struct program_option *option, char *val
 
 static bool take_version(void *place, const struct program_option *option, char *value)
 {
-	printf("twr %d.%d.%d\n", TW_VERSION_MAJOR, TW_VERSION_MINOR, TW_VERSION_PATCH);
+	printf("twr %s\n", TW_VERSION_STRING);
 	return take_flag(place, option, value);
 }
 

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The order of a walk is one that no change of the timers changes: a place in it is a number, and
+ * is kept by the caller, so the owner remembers nothing of a walk between two steps.
+ *
+ * Timers with keys come first, by the hash of their key with its bits reversed. The timers of a
+ * bucket have the low bits of the hash in common, all or all but the highest of those that tell
+ * buckets apart: reversed, that is an interval, however often the index grows or shrinks. A split
+ * cuts the interval in two, a merge joins two. So a step begins in the bucket that has the
+ * position, leaves out what is before it, and ends where the bucket's interval ends.
+ *
+ * Handles come then, by the number of their memory, which is that of their id. A handle stays where
+ * it is; those of the free ones, and of those that are not on this pending set, are passed over.
+ * The walk ends where the table ended when the walk began: what lies behind came later. So it ends
+ * however many come.
+ *
+ * Invariants: a timer has one place in the order as long as it lives, whatever its deadline; a step
+ * meets all that are pending from its first place to its last; positions rise.
+ */
+#include "walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TIMERS_A_STEP = 128, BUCKETS_A_STEP = 512, HANDLES_A_STEP = 2048, KEY_BYTES = 16384 };
+
+/* Where the handles begin. */
+static const uint64_t first_handle = (uint64_t)1 << 32;
+
+bool walk_init(struct walk *walk)
+{
+	*walk = (struct walk){.room_needed = TIMERS_A_STEP, .bytes_needed = KEY_BYTES};
+	if (walk_grow(walk))
+		return true;
+	walk_destroy(walk);
+	return false;
+}
+
+void walk_destroy(struct walk *walk)
+{
+	free(walk->timers);
+	free(walk->keys);
+}
+
+/* What was copied has been seen. */
+bool walk_grow(struct walk *walk)
+{
+	if (walk->room_needed > walk->room) {
+		free(walk->timers);
+		walk->timers = calloc(walk->room_needed, sizeof(*walk->timers));
+		walk->room = walk->timers ? walk->room_needed : 0;
+	}
+	if (walk->bytes_needed > walk->bytes) {
+		free(walk->keys);
+		walk->keys = malloc(walk->bytes_needed);
+		walk->bytes = walk->keys ? walk->bytes_needed : 0;
+	}
+	return walk->timers && walk->keys;
+}
+
+static uint32_t reversed(uint32_t bits)
+{
+	bits = (bits & 0x55555555) << 1 | (bits >> 1 & 0x55555555);
+	bits = (bits & 0x33333333) << 2 | (bits >> 2 & 0x33333333);
+	bits = (bits & 0x0f0f0f0f) << 4 | (bits >> 4 & 0x0f0f0f0f);
+	return __builtin_bswap32(bits);
+}
+
+/* The timers of a bucket from the position on. */
+struct stretch {
+	struct keyed_timer *first; /* in the bucket's chain; or NULL */
+	uint32_t position;
+	uint64_t end;
+};
+
+static struct stretch stretch_at(const struct timer_index *index, uint32_t position)
+{
+	struct stretch stretch = {.position = position};
+	unsigned bits;
+
+	stretch.first = timer_index_bucket(index, reversed(position), &bits);
+	stretch.end = (position | (uint64_t)UINT32_MAX >> bits) + 1;
+	return stretch;
+}
+
+/* The first at `timer` or behind it in its chain that is not before the position; NULL: none. */
+static struct keyed_timer *stretch_next(const struct stretch *stretch, struct keyed_timer *timer)
+{
+	while (timer && reversed(timer->hh.hashv) < stretch->position)
+		timer = timer_index_next_in_bucket(timer);
+	return timer;
+}
+
+#define FOR_EACH_OF_STRETCH(timer, stretch)                                                      \
+	for (struct keyed_timer *timer = stretch_next(stretch, (stretch)->first); timer != NULL; \
+	     timer = stretch_next(stretch, timer_index_next_in_bucket(timer)))
+
+static struct tw_pending_timer keyed_view(const struct keyed_timer *timer)
+{
+	return (struct tw_pending_timer){.key = timer->hh.key,
+					 .key_size = timer->hh.keylen,
+					 .value = timer->timer.value,
+					 .deadline = timer->timer.deadline};
+}
+
+static struct tw_pending_timer handle_view(const struct handle *handle)
+{
+	struct tw_task task = {0};
+
+	handle_describe(handle, &task);
+	return (struct tw_pending_timer){.value = handle->timer.value,
+					 .deadline = handle->timer.deadline,
+					 .timer = task.timer,
+					 .run = task.run,
+					 .period = handle_period(handle)};
+}
+
+static bool walk_has_room(struct walk *walk, const struct stretch *stretch)
+{
+	size_t count = walk->count;
+	size_t bytes = walk->used;
+
+	FOR_EACH_OF_STRETCH(timer, stretch)
+	{
+		count++;
+		bytes += timer->hh.keylen;
+	}
+	if (count <= walk->room && bytes <= walk->bytes)
+		return true;
+	/* With some copied already, the next step has more room. */
+	if (walk->count == 0) {
+		walk->room_needed = count;
+		walk->bytes_needed = bytes;
+	}
+	return false;
+}
+
+static void walk_copy(struct walk *walk, const struct stretch *stretch)
+{
+	FOR_EACH_OF_STRETCH(timer, stretch)
+	{
+		struct tw_pending_timer *copy = &walk->timers[walk->count++];
+
+		*copy = keyed_view(timer);
+		memcpy(walk->keys + walk->used, copy->key, copy->key_size);
+		copy->key = walk->keys + walk->used;
+		walk->used += copy->key_size;
+	}
+}
+
+/* False: the step ends here. */
+static bool walk_keys(struct walk *walk, const struct timer_index *index)
+{
+	for (int looks = 0; walk->position < first_handle; looks++) {
+		struct stretch stretch;
+
+		if (looks == BUCKETS_A_STEP)
+			return false;
+		stretch = stretch_at(index, (uint32_t)walk->position);
+		if (!walk_has_room(walk, &stretch))
+			return false;
+		walk_copy(walk, &stretch);
+		walk->position = stretch.end;
+	}
+	return true;
+}
+
+static void walk_handles(struct walk *walk, const struct pending *pending,
+			 const struct handle_table *handles)
+{
+	uint64_t number = walk->position - first_handle;
+	size_t looks = HANDLES_A_STEP;
+
+	while (walk->count < walk->room && looks > 0 && number < walk->handles) {
+		const struct handle *handle =
+			handle_next(handles, &number, walk->handles, &looks, pending->number);
+
+		if (handle)
+			walk->timers[walk->count++] = handle_view(handle);
+	}
+	walk->position = number < walk->handles ? first_handle + number : WALK_END;
+}
+
+void walk_step(struct walk *walk, const struct pending *pending, const struct handle_table *handles)
+{
+	walk->count = 0;
+	walk->used = 0;
+	if (walk->position == 0)
+		walk->handles = handle_table_end(handles);
+	if (walk_keys(walk, &pending->index))
+		walk_handles(walk, pending, handles);
+}
+
+void walk_all(const struct pending *pending, const struct handle_table *handles,
+	      void (*visit)(void *context, const struct tw_pending_timer *timer), void *context)
+{
+	uint64_t end = handle_table_end(handles);
+
+	for (uint64_t position = 0; position < first_handle;) {
+		struct stretch stretch = stretch_at(&pending->index, (uint32_t)position);
+
+		FOR_EACH_OF_STRETCH(timer, &stretch)
+		{
+			struct tw_pending_timer view = keyed_view(timer);
+
+			visit(context, &view);
+		}
+		position = stretch.end;
+	}
+	for (uint64_t number = 0; number < end;) {
+		size_t looks = SIZE_MAX;
+		const struct handle *handle =
+			handle_next(handles, &number, end, &looks, pending->number);
+		struct tw_pending_timer view;
+
+		if (!handle)
+			break;
+		view = handle_view(handle);
+		visit(context, &view);
+	}
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* tw_write_metrics: the wheel's statistics as text for Prometheus. */
+#include "support/test.h"
+
+#include "support/recorder.h"
+#include "support/stats.h"
+#include "support/text.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void live(struct recorder *recorder)
+{
+	set_timer(recorder, "a", 1, INTERVAL * 2);
+	set_timer(recorder, "b", 2, INTERVAL * 20);
+	set_timer(recorder, "c", 3, INTERVAL * 30);
+	set_timer(recorder, "b", 4, INTERVAL * 20);
+	move_timer(recorder, "c", INTERVAL * 40);
+	settle(recorder);
+	advance(recorder, INTERVAL * 5);
+	remove_timer(recorder, "c");
+	settle(recorder);
+}
+
+static void statistics_are_written_by_their_kinds(void **state)
+{
+	static const char *const lines[] = {
+		"# TYPE shop:wheel_set_total counter",
+		"shop:wheel_set_total 3",
+		"shop:wheel_replaced_total 1",
+		"shop:wheel_moved_total 1",
+		"shop:wheel_removed_total 1",
+		"shop:wheel_fired_total 1",
+		"shop:wheel_released_total{reason=\"replaced\"} 1",
+		"shop:wheel_released_total{reason=\"removed\"} 1",
+		"shop:wheel_released_total{reason=\"stopped\"} 0",
+		"# TYPE shop:wheel_pending gauge",
+		"shop:wheel_pending 1",
+		"# TYPE shop:wheel_longest_turn_seconds gauge",
+		"# TYPE shop:wheel_lateness_seconds summary",
+		"shop:wheel_lateness_seconds_count 1",
+		"shop:wheel_task_seconds_count 1",
+	};
+	static struct text text;
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	memset(&text, 0, sizeof(text));
+	live(recorder);
+	assert_status(tw_write_metrics(recorder->wheel, text_write, &text, "shop:wheel"), TW_OK);
+	assert_false(text.is_torn);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (!text_has_line(&text, lines[i]))
+			fail_msg("%s: missing in %s", lines[i], text.bytes);
+	recorder_close(recorder);
+}
+
+static double number_of(const struct text *text, const char *name)
+{
+	const char *at = strstr(text->bytes, name);
+
+	assert_non_null(at);
+	return atof(at + strlen(name));
+}
+
+static void times_are_in_seconds(void **state)
+{
+	static struct text text;
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct tw_stats stats;
+	double longest;
+
+	memset(&text, 0, sizeof(text));
+	live(recorder);
+	set_timer_at(recorder, "late", 9, INTERVAL / 2);
+	settle(recorder);
+	assert_status(tw_write_metrics(recorder->wheel, text_write, &text, NULL), TW_OK);
+	assert_true(text_has_line(&text, "tw_wheel_lateness_seconds{quantile=\"1\"} 0.004500000"));
+	longest = number_of(&text, "\ntw_wheel_longest_turn_seconds ");
+	assert_true(longest > 0);
+	/* The owner's next turn may be longer. */
+	stats = stats_of_wheel(recorder->wheel);
+	assert_true(longest * (double)TW_SECOND <= (double)stats.longest_turn + 1);
+	recorder_close(recorder);
+}
+
+static void each_line_is_a_comment_or_a_name_with_a_number(void **state)
+{
+	static struct text text;
+	struct recorder *recorder = recorder_open(*state, 10);
+	size_t metrics = 0;
+
+	memset(&text, 0, sizeof(text));
+	assert_status(tw_write_metrics(recorder->wheel, text_write, &text, "w"), TW_OK);
+	for (const char *at = text.bytes; *at; at = strchr(at, '\n') + 1) {
+		char *end;
+
+		if (strncmp(at, "# HELP w_", 9) == 0 || strncmp(at, "# TYPE w_", 9) == 0)
+			continue;
+		assert_int_equal(strncmp(at, "w_", 2), 0);
+		(void)strtod(strchr(at, ' ') + 1, &end);
+		assert_int_equal(*end, '\n');
+		metrics++;
+	}
+	assert_true(metrics > 30);
+	recorder_close(recorder);
+}
+
+static void stopped_wheel_tells_its_metrics(void **state)
+{
+	static struct text text;
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	memset(&text, 0, sizeof(text));
+	set_timer(recorder, "a", 1, TW_HOUR);
+	flush_wheel(recorder);
+	stop_wheel(recorder);
+	assert_status(tw_write_metrics(recorder->wheel, text_write, &text, NULL), TW_OK);
+	assert_true(text_has_line(&text, "tw_wheel_released_total{reason=\"stopped\"} 1"));
+	assert_true(text_has_line(&text, "tw_wheel_stopped_total 1"));
+	recorder_close(recorder);
+}
+
+static void bad_arguments_are_refused_and_nothing_is_written(void **state)
+{
+	static const char *const bad[] = {"", "1a", "a b", "a-b", "a\n", "\xc3\xa4"};
+	static struct text text;
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct tw_wheel *wheel = recorder->wheel;
+	char longest[TW_METRICS_PREFIX_MAX + 2];
+
+	memset(&text, 0, sizeof(text));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_status(tw_write_metrics(wheel, text_write, &text, bad[i]), TW_INVALID);
+	assert_status(tw_write_metrics(NULL, text_write, &text, "a"), TW_INVALID);
+	assert_status(tw_write_metrics(wheel, NULL, &text, "a"), TW_INVALID);
+	memset(longest, 'p', sizeof(longest));
+	longest[TW_METRICS_PREFIX_MAX + 1] = '\0';
+	assert_status(tw_write_metrics(wheel, text_write, &text, longest), TW_INVALID);
+	assert_int_equal(text.size, 0);
+	longest[TW_METRICS_PREFIX_MAX] = '\0';
+	assert_status(tw_write_metrics(wheel, text_write, &text, longest), TW_OK);
+	assert_false(text.is_torn);
+	assert_true(text.writes > 1);
+	recorder_close(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(statistics_are_written_by_their_kinds),
+	TEST_EVERYWHERE(times_are_in_seconds),
+	TEST_EVERYWHERE(each_line_is_a_comment_or_a_name_with_a_number),
+	TEST_EVERYWHERE(stopped_wheel_tells_its_metrics),
+	TEST_EVERYWHERE(bad_arguments_are_refused_and_nothing_is_written),
+};
+
+TEST_PROGRAM(tests)

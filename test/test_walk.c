@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Steps of a walk by themselves, so small that hardly one ends where a bucket of a larger or a
+ * smaller index does. test_walks.c has the calls.
+ */
+#include "support/test.h"
+
+#include "support/seed.h"
+
+#include "runtime/walk.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Keys that stay, and keys that come and go all at once: the index grows and shrinks by several
+ * times, and what was told shares buckets with what was not. */
+enum { ROCKS = TEST_SHARE_OF(300), WATER = 20 * ROCKS, KEYS = ROCKS + WATER };
+enum { FEW = 2 }; /* timers that a step has room for, but where a bucket has more */
+
+struct shore {
+	struct pending pending; /* its index alone */
+	struct handle_table handles;
+	struct timer_store store;
+	struct timer_bin bin;
+	struct random random;
+	bool is_high;
+	struct keyed_timer *timers[KEYS];
+	unsigned char told[KEYS];
+};
+
+static void shore_add(struct shore *shore, uint32_t first, uint32_t end)
+{
+	for (uint32_t key = first; key < end; key++) {
+		uint32_t hash = (uint32_t)random_next(&shore->random);
+
+		shore->timers[key] = timer_new(&shore->store, &key, sizeof(key), hash);
+		assert_non_null(shore->timers[key]);
+		shore->timers[key]->timer.value = VALUE(key);
+		shore->timers[key]->timer.deadline = key;
+		timer_index_add(&shore->pending.index, shore->timers[key]);
+	}
+}
+
+static void shore_remove(struct shore *shore, uint32_t first, uint32_t end)
+{
+	for (uint32_t key = first; key < end; key++) {
+		timer_index_remove(&shore->pending.index, shore->timers[key]);
+		timer_free(&shore->store, &shore->bin, shore->timers[key]);
+	}
+}
+
+static struct shore *shore_open(void)
+{
+	struct shore *shore = calloc(1, sizeof(*shore));
+
+	assert_non_null(shore);
+	assert_true(timer_index_init(&shore->pending.index));
+	assert_true(handle_table_init(&shore->handles));
+	timer_store_init(&shore->store);
+	shore->random = random_from(seed_choose(), 1);
+	shore_add(shore, 0, ROCKS);
+	return shore;
+}
+
+static void shore_close(struct shore *shore)
+{
+	shore_remove(shore, 0, shore->is_high ? KEYS : ROCKS);
+	timer_store_flush(&shore->store, &shore->bin);
+	while (!timer_index_discard(&shore->pending.index))
+		continue;
+	timer_store_destroy(&shore->store);
+	handle_table_destroy(&shore->handles);
+	free(shore);
+}
+
+static void tide_turns(struct shore *shore)
+{
+	shore->is_high = !shore->is_high;
+	if (shore->is_high)
+		shore_add(shore, ROCKS, KEYS);
+	else
+		shore_remove(shore, ROCKS, KEYS);
+}
+
+static void shore_step(struct shore *shore, struct walk *walk)
+{
+	uint64_t before = walk->position;
+
+	walk_step(walk, &shore->pending, &shore->handles);
+	assert_true(walk->position > before || walk->room_needed > walk->room);
+	for (size_t i = 0; i < walk->count; i++) {
+		const struct tw_pending_timer *timer = &walk->timers[i];
+		uint32_t key;
+
+		assert_int_equal(timer->key_size, sizeof(key));
+		memcpy(&key, timer->key, sizeof(key));
+		assert_true(key < KEYS && timer->value == VALUE(key) && timer->deadline == key);
+		/* Water that comes again has another hash here. */
+		assert_true(++shore->told[key] == 1 || key >= ROCKS);
+	}
+	if (walk->count > 0)
+		walk->room = walk->room_needed = FEW;
+	assert_true(walk_grow(walk));
+}
+
+static void keys_that_stay_are_told_once_while_the_index_grows_and_shrinks(void **state)
+{
+	struct shore *shore = shore_open();
+	struct walk walk;
+	size_t steps = 0;
+
+	(void)state;
+	assert_true(walk_init(&walk));
+	walk.room = walk.room_needed = FEW;
+	for (; walk.position != WALK_END; steps++) {
+		shore_step(shore, &walk);
+		tide_turns(shore);
+	}
+	walk_destroy(&walk);
+	for (size_t key = 0; key < ROCKS; key++)
+		assert_int_equal(shore->told[key], 1);
+	assert_true(steps > ROCKS / 4);
+	shore_close(shore);
+}
+
+static void walk_of_nothing_ends_soon(void **state)
+{
+	struct shore *shore = shore_open();
+	struct walk walk;
+
+	(void)state;
+	shore_remove(shore, 0, ROCKS);
+	assert_true(walk_init(&walk));
+	walk_step(&walk, &shore->pending, &shore->handles);
+	assert_int_equal(walk.count, 0);
+	for (int steps = 0; walk.position != WALK_END; steps++) {
+		walk_step(&walk, &shore->pending, &shore->handles);
+		assert_int_equal(walk.count, 0);
+		assert_true(steps < 10);
+	}
+	walk_destroy(&walk);
+	shore_add(shore, 0, ROCKS);
+	shore_close(shore);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(keys_that_stay_are_told_once_while_the_index_grows_and_shrinks),
+	cmocka_unit_test(walk_of_nothing_ends_soon),
+};
+
+TEST_PROGRAM(tests)
