@@ -217,8 +217,8 @@ struct handle *handle_new(struct handle_table *table, uint64_t *id)
 	timer_set_place(&handle->timer, TIMER_IN_QUEUE);
 	*id = handle_id(handle, generation);
 	/* release: what was done with it before, for those that ask by an old id; pairs with
-	 * handle_state() and handle_table_wait(). What is new is published by the command, and to
-	 * others by what passes the id on. */
+	 * handle_state(), handle_next() and handle_table_wait(). What is new is published by the
+	 * command, and to others by what passes the id on. */
 	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT | PENDING,
 			      memory_order_release);
 	return handle;
@@ -578,13 +578,11 @@ const struct handle *handle_next(const struct handle_table *table, uint64_t *num
 	for (; *looks > 0 && *number < end; --*looks) {
 		/* A number is an id of generation 0. */
 		const struct handle *handle = handle_find(table, (*number)++);
-		uint64_t state;
+		/* acquire: a thread that uses the memory anew has said so in its place before;
+		 * pairs with the release in handle_new(). */
+		uint64_t state = atomic_load_explicit(&handle->state, memory_order_acquire);
 
-		if (!handle_is_here(handle, pending))
-			continue;
-		/* relaxed: stops that came before the step have been seen. */
-		state = atomic_load_explicit(&handle->state, memory_order_relaxed);
-		if ((state & PHASE) == PENDING)
+		if ((state & PHASE) == PENDING && handle_is_here(handle, pending))
 			return handle;
 	}
 	return NULL;
