@@ -548,13 +548,11 @@ const struct handle *handle_next(const struct handle_table *table, uint64_t *num
 	for (; *looks > 0 && *number < end; --*looks) {
 		/* A number is an id of generation 0. */
 		const struct handle *handle = handle_find(table, (*number)++);
-		uint64_t state;
+		/* acquire: before the look at its place, which of a new one is the queue; pairs
+		 * with the release in handle_new(). Its place when it was freed is there still. */
+		uint64_t state = atomic_load_explicit(&handle->state, memory_order_acquire);
 
-		if (!handle_is_here(handle, shelf))
-			continue;
-		/* relaxed: stops that came before the step have been seen. */
-		state = atomic_load_explicit(&handle->state, memory_order_relaxed);
-		if ((state & PHASE) == PENDING)
+		if ((state & PHASE) == PENDING && handle_is_here(handle, shelf))
 			return handle;
 	}
 	return NULL;
