@@ -84,16 +84,23 @@ static struct stretch stretch_at(const struct timer_index *index, uint32_t posit
 }
 
 /* The first at `timer` or behind it in its chain that is not before the position; NULL: none. */
-static struct keyed_timer *stretch_next(const struct stretch *stretch, struct keyed_timer *timer)
+static struct keyed_timer *stretch_from(const struct stretch *stretch, struct keyed_timer *timer)
 {
 	while (timer && reversed(timer->hh.hashv) < stretch->position)
 		timer = timer_index_next_in_bucket(timer);
 	return timer;
 }
 
-#define FOR_EACH_OF_STRETCH(timer, stretch)                                                      \
-	for (struct keyed_timer *timer = stretch_next(stretch, (stretch)->first); timer != NULL; \
-	     timer = stretch_next(stretch, timer_index_next_in_bucket(timer)))
+static struct keyed_timer *stretch_first(const struct stretch *stretch)
+{
+	return stretch_from(stretch, stretch->first);
+}
+
+static struct keyed_timer *stretch_next(const struct stretch *stretch,
+					const struct keyed_timer *timer)
+{
+	return stretch_from(stretch, timer_index_next_in_bucket(timer));
+}
 
 static struct tw_pending_timer keyed_view(const struct keyed_timer *timer)
 {
@@ -120,8 +127,8 @@ static bool walk_has_room(struct walk *walk, const struct stretch *stretch)
 	size_t count = walk->count;
 	size_t bytes = walk->used;
 
-	FOR_EACH_OF_STRETCH(timer, stretch)
-	{
+	for (const struct keyed_timer *timer = stretch_first(stretch); timer;
+	     timer = stretch_next(stretch, timer)) {
 		count++;
 		bytes += timer->hh.keylen;
 	}
@@ -137,8 +144,8 @@ static bool walk_has_room(struct walk *walk, const struct stretch *stretch)
 
 static void walk_copy(struct walk *walk, const struct stretch *stretch)
 {
-	FOR_EACH_OF_STRETCH(timer, stretch)
-	{
+	for (const struct keyed_timer *timer = stretch_first(stretch); timer;
+	     timer = stretch_next(stretch, timer)) {
 		struct tw_pending_timer *copy = &walk->timers[walk->count++];
 
 		*copy = keyed_view(timer);
@@ -199,8 +206,8 @@ void walk_all(const struct pending *pending, const struct handle_table *handles,
 	for (uint64_t position = 0; position < first_handle;) {
 		struct stretch stretch = stretch_at(&pending->index, (uint32_t)position);
 
-		FOR_EACH_OF_STRETCH(timer, &stretch)
-		{
+		for (const struct keyed_timer *timer = stretch_first(&stretch); timer;
+		     timer = stretch_next(&stretch, timer)) {
 			struct tw_pending_timer view = keyed_view(timer);
 
 			visit(context, &view);
