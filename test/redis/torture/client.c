@@ -183,13 +183,13 @@ static void recur_no_more(struct thread *thread)
 
 static void change_recurring(struct thread *thread)
 {
-	uint64_t kind = random_below(&thread->random, 16);
+	uint64_t kind = random_below(&thread->random, 32);
 
 	if (!*thread->recurring)
 		recur(thread);
 	else if (kind < 3)
 		cancel(thread, thread->recurring);
-	else if (kind < 15)
+	else if (kind < 31)
 		get(thread, thread->recurring);
 	else
 		recur_no_more(thread);
