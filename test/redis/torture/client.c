@@ -20,7 +20,7 @@
 #include "support/sockets.h"
 #include "support/wait.h"
 
-enum { THREADS = 3, HOT_KEYS = 6, RECENT = 64, DELAY_MOST_MS = 1500, PAUSE_MOST_MS = 16 };
+enum { THREADS = 3, HOT_KEYS = 6, RECENT = 64, DELAY_MOST_MS = 1500, PAUSE_MOST_MS = 24 };
 enum { PERIOD_LEAST_MS = 100, PERIOD_MOST_MS = 800 };
 /* Of the namespace. */
 enum { PAUSED_LEAST_MS = 50, PAUSED_MOST_MS = 500, RESUMED_LEAST_MS = 500, RESUMED_MOST_MS = 4000 };
