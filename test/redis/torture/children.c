@@ -16,8 +16,9 @@ void child_start(struct children *children, struct child *child)
 	const char *url = children->url ? children->url : child->proxy.url;
 	char seed[32];
 
+	/* Far apart: what is drawn from the next seed is the same, a step ahead. */
 	snprintf(seed, sizeof(seed), "%" PRIu64,
-		 children->seed * CHILDREN + (uint64_t)(child - children->all));
+		 children->seed + ((uint64_t)(child - children->all + 1) << 40));
 	child->pid = fork();
 	if (child->pid < 0)
 		support_failed("fork");

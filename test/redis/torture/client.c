@@ -20,7 +20,7 @@
 #include "support/sockets.h"
 #include "support/wait.h"
 
-enum { THREADS = 3, HOT_KEYS = 6, RECENT = 64, DELAY_MOST_MS = 1500, PAUSE_MOST_MS = 16 };
+enum { THREADS = 3, HOT_KEYS = 6, RECENT = 64, DELAY_MOST_MS = 1500, PAUSE_MOST_MS = 24 };
 enum { PERIOD_LEAST_MS = 100, PERIOD_MOST_MS = 800 };
 /* Of the namespace. */
 enum { PAUSED_LEAST_MS = 50, PAUSED_MOST_MS = 500, RESUMED_LEAST_MS = 500, RESUMED_MOST_MS = 4000 };
@@ -183,13 +183,13 @@ static void recur_no_more(struct thread *thread)
 
 static void change_recurring(struct thread *thread)
 {
-	uint64_t kind = random_below(&thread->random, 16);
+	uint64_t kind = random_below(&thread->random, 32);
 
 	if (!*thread->recurring)
 		recur(thread);
 	else if (kind < 3)
 		cancel(thread, thread->recurring);
-	else if (kind < 15)
+	else if (kind < 31)
 		get(thread, thread->recurring);
 	else
 		recur_no_more(thread);

@@ -9,7 +9,7 @@
 
 #include <timingwheel/redis.h>
 
-enum { LEASE_MS = 1000, SHARDS = 4, NAME_SIZE = 48, RUNNING_MOST = 24 };
+enum { LEASE_MS = 1000, SHARDS = 4, NAME_SIZE = 48, RUNNING_MOST = 40 };
 
 /* What a process is told. */
 struct part {
