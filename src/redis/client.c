@@ -94,7 +94,7 @@ static enum tw_status open_router(struct tw_redis *redis, struct tw_redis_error 
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	status = router_open(&redis->router, &redis->settings, &redis->space);
+	status = router_open(&redis->router, &redis->settings);
 	if (status == TW_OK)
 		status = layout_check(redis);
 	pthread_setcancelstate(state, &state);
@@ -185,7 +185,8 @@ enum tw_status call_enter(struct tw_redis *redis, const struct script *script, c
 	*call = call_begin(&redis->calls);
 	if (!*call)
 		return TW_NO_MEMORY;
-	command_begin(&(*call)->command, script, space_shard(&redis->space, key, key_size));
+	command_begin(&(*call)->command, script, &redis->space,
+		      space_shard(&redis->space, key, key_size));
 	return TW_OK;
 }
 
@@ -221,7 +222,7 @@ enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took)
 	call = call_begin(&redis->calls);
 	if (!call)
 		return TW_NO_MEMORY;
-	command_begin(&call->command, &script_count, 0);
+	command_begin(&call->command, &script_count, &redis->space, 0);
 	status = call_end(&redis->calls, call, call_ask(redis, call));
 	if (status == TW_OK && took)
 		*took = clock_read_real(CLOCK_MONOTONIC) - start;
@@ -272,7 +273,7 @@ enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *
 	if (status != TW_OK)
 		return call_end(&redis->calls, call, status);
 	add_write(call, &call->command, task);
-	command_hint(&call->command, &redis->space);
+	command_hint(&call->command);
 	return call_answer(redis, call, due_ms);
 }
 
@@ -289,7 +290,7 @@ static enum tw_status key_call(struct tw_redis *redis, const struct script *scri
 	if (more)
 		command_text(&call->command, more);
 	if (script->hints)
-		command_hint(&call->command, &redis->space);
+		command_hint(&call->command);
 	return call_answer(redis, call, NULL);
 }
 
@@ -329,7 +330,7 @@ enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key
 	command_argument(&call->command, key, key_size);
 	command_number(&call->command, at_ms);
 	command_number(&call->command, delay_to_us(delay));
-	command_hint(&call->command, &redis->space);
+	command_hint(&call->command);
 	return call_answer(redis, call, due_ms);
 }
 
@@ -392,7 +393,7 @@ static struct command *adding_command(struct adding *adding, const struct tw_red
 		      task->every  ? &script_every
 		      : one_server ? &script_add_many
 				   : &script_add,
-		      shard);
+		      &adding->redis->space, shard);
 	command->one_server = one_server;
 	/* It has one of its own, and those after it come after it: the key may be the same. */
 	if (task->every)
@@ -415,7 +416,7 @@ static void adding_hint(struct adding *adding, struct command *command)
 	if (command->one_server)
 		command_text(command, adding->redis->space.channel);
 	else
-		command_hint(command, &adding->redis->space);
+		command_hint(command);
 }
 
 static void adding_write(struct adding *adding, size_t base, size_t count)

@@ -20,10 +20,10 @@ enum { CLAIM_NOW, CLAIM_NEXT, CLAIM_BURIED, CLAIM_TOKEN, CLAIM_DUE, CLAIM_RECORD
 void claim_write(struct command *command, const struct space *space, unsigned shard, size_t limit,
 		 tw_duration lease)
 {
-	command_begin(command, &script_claim, shard);
+	command_begin(command, &script_claim, space, shard);
 	command_number(command, (int64_t)limit);
 	command_number(command, delay_to_ms(lease));
-	command_hint(command, space);
+	command_hint(command);
 }
 
 /* A due time that is none of ours may be any number. */
@@ -172,9 +172,10 @@ void tw_redis_batch_free(struct tw_redis_batch *batch)
 	free(batch);
 }
 
-void jobs_begin(struct command *command, const struct script *script, unsigned shard, size_t count)
+void jobs_begin(struct command *command, const struct script *script, const struct space *space,
+		unsigned shard, size_t count)
 {
-	command_begin(command, script, shard);
+	command_begin(command, script, space, shard);
 	command->answers = count;
 	command_number(command, (int64_t)count);
 }
@@ -239,7 +240,7 @@ static void question_write(struct command *command, const struct question *quest
 			   const struct tw_redis *redis, const struct tw_redis_job *jobs,
 			   size_t count)
 {
-	jobs_begin(command, question->script, jobs[0].shard, count);
+	jobs_begin(command, question->script, &redis->space, jobs[0].shard, count);
 	for (size_t i = 0; i < count; i++) {
 		bool last = jobs[i].attempt >= jobs[i].max_attempts;
 
@@ -258,7 +259,7 @@ static void question_write(struct command *command, const struct question *quest
 	if (question->script == &script_extend)
 		command_number(command, delay_to_ms(question->time));
 	if (question->script->hints)
-		command_hint(command, &redis->space);
+		command_hint(command);
 }
 
 /* How many jobs from the first on are of its shard, and no more than one call may have. */

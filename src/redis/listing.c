@@ -132,7 +132,7 @@ static enum tw_status page_fetch(const struct listing *listing, redisReply **rep
 	if (!call)
 		return TW_NO_MEMORY;
 	command = &call->command;
-	command_begin(command, listing->script, listing->shard);
+	command_begin(command, listing->script, &redis->space, listing->shard);
 	if (listing->script == &script_list) {
 		if (listing->from_ms == INT64_MIN)
 			command_text(command, "-inf");

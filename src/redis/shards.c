@@ -46,11 +46,11 @@ static enum tw_status shards_run(struct tw_redis *redis, const struct script *sc
 		return TW_NO_MEMORY;
 	}
 	for (unsigned shard = 0; shard < shards; shard++) {
-		command_begin(&commands[shard], script, shard);
+		command_begin(&commands[shard], script, &redis->space, shard);
 		if (argument)
 			command_text(&commands[shard], argument);
 		if (script->hints)
-			command_hint(&commands[shard], &redis->space);
+			command_hint(&commands[shard]);
 	}
 	call_run(&redis->calls, call, commands, shards);
 	for (unsigned shard = 0; shard < shards; shard++) {
@@ -91,7 +91,7 @@ static enum tw_status limits_call(struct tw_redis *redis, const struct tw_redis_
 
 	if (!call)
 		return redis ? TW_NO_MEMORY : TW_INVALID;
-	command_begin(&call->command, &script_limits, SHARD_NONE);
+	command_begin(&call->command, &script_limits, &redis->space, SHARD_NONE);
 	if (limits) {
 		command_number(&call->command, limits->running);
 		command_number(&call->command, limits->per_second);

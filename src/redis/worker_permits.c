@@ -37,7 +37,7 @@ void permits_write(struct tw_redis_worker *worker, struct command *command, size
 
 	permits->asked = worker->stats.held;
 	snprintf(name, sizeof(name), "%016" PRIx64, permits->name);
-	command_begin(command, &script_permit, SHARD_NONE);
+	command_begin(command, &script_permit, &worker->redis->space, SHARD_NONE);
 	command_text(command, name);
 	command_number(command, (int64_t)permits->asked);
 	command_number(command, (int64_t)wanted);

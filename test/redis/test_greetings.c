@@ -112,7 +112,7 @@ static void all_commands_of_a_pass_are_told_the_refusal(void **state)
 	for (int time = 0; time < 2; time++) {
 		call = call_begin(&redis->calls);
 		for (unsigned i = 0; i < 4; i++)
-			command_begin(&commands[i], &script_count, i);
+			command_begin(&commands[i], &script_count, &redis->space, i);
 		tw_redis_set_patience(-1);
 		call_run(&redis->calls, call, commands, 4);
 		tw_redis_set_patience(0);
