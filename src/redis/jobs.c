@@ -137,7 +137,7 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 	if (!redis || !batch || shard >= redis->space.shards || !limit ||
 	    limit > TW_REDIS_BATCH_MAX || lease < lease_min || lease > lease_max)
 		return TW_INVALID;
-	call = call_begin(&redis->calls);
+	call = call_begin(&redis->access->calls);
 	if (!call)
 		return TW_NO_MEMORY;
 	claim_write(&call->command, &redis->space, shard, limit, lease);
@@ -146,7 +146,7 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 		status = claim_read(&call->command, batch);
 	if (status == TW_REDIS_FAILED && call->command.status == TW_OK)
 		error_set(&call->error, status, "a claim's tasks and records are not as many");
-	call_end(&redis->calls, call, status);
+	call_end(&redis->access->calls, call, status);
 	if (status == TW_OK && next)
 		*next = (*batch)->next;
 	return status;
@@ -303,7 +303,7 @@ static enum tw_status ask(struct tw_redis *redis, const struct question *questio
 		if (jobs[i].shard >= redis->space.shards)
 			return TW_INVALID;
 	commands = calloc(count + 1, sizeof(*commands));
-	call = commands ? call_begin(&redis->calls) : NULL;
+	call = commands ? call_begin(&redis->access->calls) : NULL;
 	if (!call) {
 		free(commands);
 		return TW_NO_MEMORY;
@@ -312,9 +312,9 @@ static enum tw_status ask(struct tw_redis *redis, const struct question *questio
 		same = same_shard(jobs + at, count - at);
 		question_write(&commands[used++], question, redis, jobs + at, same);
 	}
-	call_run(&redis->calls, call, commands, used);
+	call_run(&redis->access->calls, call, commands, used);
 	status = answers_read(commands, jobs, count, each);
-	call_end(&redis->calls, call, status);
+	call_end(&redis->access->calls, call, status);
 	for (size_t i = 0; i < used; i++)
 		command_free(&commands[i]);
 	free(commands);

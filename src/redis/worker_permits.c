@@ -112,5 +112,5 @@ void permits_leave(struct tw_redis_worker *worker)
 	if (!worker->permits.limited || !worker->permits.told)
 		return;
 	permits_write(worker, worker->commands, 0);
-	router_run(&worker->redis->router, worker->commands, 1);
+	router_run(&worker->redis->access->router, worker->commands, 1);
 }

@@ -266,7 +266,7 @@ static bool is_loss(const struct command *command)
 
 static void note_connection(struct tw_redis_worker *worker, enum tw_status failure)
 {
-	struct tw_redis_error *error = &worker->redis->router.error;
+	struct tw_redis_error *error = &worker->redis->access->router.error;
 	bool lost = failure != TW_OK;
 
 	if (lost == worker->lost)
@@ -411,7 +411,7 @@ bool worker_turn(struct tw_redis_worker *worker)
 	if (!worker->step_count)
 		return false;
 	worker->stats.round_trips++;
-	router_run(&worker->redis->router, worker->commands, worker->step_count);
+	router_run(&worker->redis->access->router, worker->commands, worker->step_count);
 	for (size_t i = 0; i < worker->step_count; i++)
 		if (is_loss(&worker->commands[i]))
 			failure = worker->commands[i].status;
