@@ -165,7 +165,27 @@ struct tw_redis;
 TW_API enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
 				    struct tw_redis_error *error);
 
-/* Closes the connections and frees it. NULL is fine. The last call: no other may run or follow. */
+/*
+ * Opens another namespace over the connections that `redis` has. What both do goes over these: one
+ * to every node, however many namespaces there are, and calls about several of them share round
+ * trips. All options but name and shards are those of `redis`, and tw_redis_last_error() is one for
+ * all. Neither handle comes before the other: they may be closed in any order. Any thread may call
+ * it, as the calls below. name_space and shards are as in the options: NULL and 0 are their
+ * defaults. *error (may be NULL) tells what went wrong; on failure *beside is NULL. One round trip,
+ * tried for `patience`; a namespace that is new is set up.
+ * Returns:
+ *  TW_OK: *beside is the caller's, to be closed with tw_redis_close().
+ *  TW_INVALID: no redis or no beside, a name that is none, too many shards.
+ *  TW_REDIS_UNFIT: the namespace has another number of shards.
+ *  TW_REDIS_UNREACHABLE, TW_REDIS_REFUSED, TW_REDIS_FAILED: as the calls below.
+ *  TW_NO_MEMORY: nothing was opened.
+ */
+TW_API enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space,
+					   unsigned shards, struct tw_redis **beside,
+					   struct tw_redis_error *error);
+
+/* Frees it, and closes the connections if no other handle has them. NULL is fine. The last call
+ * about it: no other may run or follow. */
 TW_API void tw_redis_close(struct tw_redis *redis);
 
 /*

@@ -15,7 +15,7 @@
 #include "tls.h"
 
 /* How the keys of a namespace are laid out; another one could not be read by this library. */
-enum { LAYOUT_VERSION = 1 };
+enum { LAYOUT_VERSION = 1, LAYOUT_SIZE = 32 };
 
 /* Microseconds, rounded up, so that nothing is early. A delay ≤ 0 is 0. */
 static int64_t delay_to_us(tw_duration delay)
@@ -39,28 +39,32 @@ static enum tw_status answer_status(const struct command *command, size_t place)
 	return answer >= -3 ? refusals[-answer - 1] : TW_REDIS_FAILED;
 }
 
-static enum tw_status layout_compare(struct tw_redis *redis, const redisReply *reply)
+static enum tw_status layout_compare(const struct space *space, const redisReply *reply,
+				     struct tw_redis_error *error)
 {
 	unsigned version = 0;
 	unsigned shards = 0;
 
 	if (reply->type != REDIS_REPLY_STRING ||
 	    sscanf(reply->str, "%u %u", &version, &shards) != 2)
-		return error_set(&redis->router.error, TW_REDIS_UNFIT,
-				 "the namespace's layout can't be read");
-	if (version != LAYOUT_VERSION || shards != redis->space.shards)
-		return error_set(&redis->router.error, TW_REDIS_UNFIT,
+		return error_set(error, TW_REDIS_UNFIT, "the namespace's layout can't be read");
+	if (version != LAYOUT_VERSION || shards != space->shards)
+		return error_set(error, TW_REDIS_UNFIT,
 				 "namespace %s has layout %u with %u shards, not %d with %u",
-				 redis->space.name, version, shards, LAYOUT_VERSION,
-				 redis->space.shards);
+				 space->name, version, shards, LAYOUT_VERSION, space->shards);
 	return TW_OK;
+}
+
+static void layout_write(const struct space *space, char value[LAYOUT_SIZE])
+{
+	snprintf(value, LAYOUT_SIZE, "%d %u", LAYOUT_VERSION, space->shards);
 }
 
 /* All users of a namespace must agree on the number of shards: the first has written it. */
 static enum tw_status layout_check(struct tw_redis *redis)
 {
 	char key[TW_REDIS_NAMESPACE_MAX + 16];
-	char value[32];
+	char value[LAYOUT_SIZE];
 	const char *set[] = {"SET", key, value, "NX"};
 	const char *get[] = {"GET", key};
 	int tag = snprintf(key, sizeof(key), "{tw/%s}", redis->space.name) - 2;
@@ -69,21 +73,21 @@ static enum tw_status layout_check(struct tw_redis *redis)
 	redisReply *reply;
 
 	strcat(key, "layout");
-	snprintf(value, sizeof(value), "%d %u", LAYOUT_VERSION, redis->space.shards);
+	layout_write(&redis->space, value);
 	/* Read first: a replica, and a server whose memory is full, can't write. */
-	status = router_ask(&redis->router, slot, 2, get, &reply);
+	status = router_ask(&redis->access->router, slot, 2, get, &reply);
 	if (status == TW_OK && reply->type == REDIS_REPLY_NIL) {
 		freeReplyObject(reply);
-		status = router_ask(&redis->router, slot, 4, set, &reply);
+		status = router_ask(&redis->access->router, slot, 4, set, &reply);
 		if (status != TW_OK)
 			return status;
 		freeReplyObject(reply);
 		/* Another client may have been first. */
-		status = router_ask(&redis->router, slot, 2, get, &reply);
+		status = router_ask(&redis->access->router, slot, 2, get, &reply);
 	}
 	if (status != TW_OK)
 		return status;
-	status = layout_compare(redis, reply);
+	status = layout_compare(&redis->space, reply, &redis->access->router.error);
 	freeReplyObject(reply);
 	return status;
 }
@@ -94,37 +98,53 @@ static enum tw_status open_router(struct tw_redis *redis, struct tw_redis_error 
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	status = router_open(&redis->router, &redis->settings, &redis->space);
+	status = router_open(&redis->access->router, &redis->access->settings);
 	if (status == TW_OK)
 		status = layout_check(redis);
 	pthread_setcancelstate(state, &state);
-	redis->one_server = !redis->router.map.cluster;
+	redis->access->one_server = !redis->access->router.map.cluster;
 	if (status != TW_OK && error) {
-		*error = redis->router.error;
+		*error = redis->access->router.error;
 		error->status = status;
 	}
 	return status;
+}
+
+static struct tw_redis *handle_create(void)
+{
+	struct tw_redis *redis = calloc(1, sizeof(*redis));
+
+	if (redis)
+		redis->access = calloc(1, sizeof(*redis->access));
+	if (redis && redis->access) {
+		atomic_init(&redis->access->handles, 1);
+		calls_init(&redis->access->calls, &redis->access->router);
+		return redis;
+	}
+	free(redis);
+	return NULL;
 }
 
 enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
 			     struct tw_redis_error *error)
 {
 	struct tw_redis *opened;
+	struct settings *settings;
 	enum tw_status status;
 
 	error_set(error, TW_OK, "%s", "");
 	if (!redis)
 		return error_set(error, TW_INVALID, "nowhere to put it");
 	*redis = NULL;
-	opened = calloc(1, sizeof(*opened));
+	opened = handle_create();
 	if (!opened)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
-	calls_init(&opened->calls, &opened->router);
-	status = settings_read(&opened->settings, options, error);
+	settings = &opened->access->settings;
+	status = settings_read(settings, options, error);
 	if (status == TW_OK)
-		status = tls_context_create(&opened->settings, error);
+		status = tls_context_create(settings, error);
 	if (status == TW_OK) {
-		space_init(&opened->space, opened->settings.name_space, opened->settings.shards);
+		opened->space = settings->space;
 		status = open_router(opened, error);
 	}
 	if (status != TW_OK) {
@@ -135,14 +155,77 @@ enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_opti
 	return TW_OK;
 }
 
+/* As layout_check, beside the calls that other threads make. */
+static enum tw_status layout_call(struct tw_redis *redis, struct tw_redis_error *error)
+{
+	struct call *call = call_begin(&redis->access->calls);
+	char value[LAYOUT_SIZE];
+	enum tw_status status;
+
+	if (!call)
+		return error_set(error, TW_NO_MEMORY, "out of memory");
+	layout_write(&redis->space, value);
+	command_begin(&call->command, &script_layout, &redis->space, SHARD_NONE);
+	command_text(&call->command, value);
+	status = call_ask(redis, call);
+	if (status == TW_OK)
+		status = layout_compare(&redis->space, call->command.reply, &call->error);
+	if (status != TW_OK && error)
+		*error = call->error;
+	if (error)
+		error->status = status;
+	return call_end(&redis->access->calls, call, status);
+}
+
+enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space, unsigned shards,
+				    struct tw_redis **beside, struct tw_redis_error *error)
+{
+	struct tw_redis *opened;
+	enum tw_status status;
+
+	error_set(error, TW_OK, "%s", "");
+	if (!beside)
+		return error_set(error, TW_INVALID, "nowhere to put it");
+	*beside = NULL;
+	if (!redis)
+		return error_set(error, TW_INVALID, "no connections to use");
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return error_set(error, TW_NO_MEMORY, "out of memory");
+	status = space_read(&opened->space, name_space, shards, error);
+	if (status != TW_OK) {
+		free(opened);
+		return status;
+	}
+	opened->access = redis->access;
+	/* relaxed: the caller has a handle, so it is not freed meanwhile */
+	atomic_fetch_add_explicit(&opened->access->handles, 1, memory_order_relaxed);
+	status = layout_call(opened, error);
+	if (status != TW_OK) {
+		tw_redis_close(opened);
+		return status;
+	}
+	*beside = opened;
+	return TW_OK;
+}
+
+static void access_free(struct access *access)
+{
+	calls_destroy(&access->calls);
+	router_close(&access->router);
+	tls_context_free(&access->settings);
+	settings_free(&access->settings);
+	free(access);
+}
+
 void tw_redis_close(struct tw_redis *redis)
 {
 	if (!redis)
 		return;
-	calls_destroy(&redis->calls);
-	router_close(&redis->router);
-	tls_context_free(&redis->settings);
-	settings_free(&redis->settings);
+	/* release: publishes what this handle's calls have done; acquire: the last one sees what
+	 * those of all others have; each pairs with the other here */
+	if (atomic_fetch_sub_explicit(&redis->access->handles, 1, memory_order_acq_rel) == 1)
+		access_free(redis->access);
 	free(redis);
 }
 
@@ -150,9 +233,9 @@ void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error)
 {
 	if (!redis || !error)
 		return;
-	pthread_mutex_lock(&redis->calls.lock);
-	*error = redis->calls.error;
-	pthread_mutex_unlock(&redis->calls.lock);
+	pthread_mutex_lock(&redis->access->calls.lock);
+	*error = redis->access->calls.error;
+	pthread_mutex_unlock(&redis->access->calls.lock);
 }
 
 unsigned tw_redis_shard(const struct tw_redis *redis, const void *key, size_t key_size)
@@ -182,16 +265,17 @@ enum tw_status call_enter(struct tw_redis *redis, const struct script *script, c
 {
 	if (!redis || !key || !key_size || key_size > TW_REDIS_KEY_MAX)
 		return TW_INVALID;
-	*call = call_begin(&redis->calls);
+	*call = call_begin(&redis->access->calls);
 	if (!*call)
 		return TW_NO_MEMORY;
-	command_begin(&(*call)->command, script, space_shard(&redis->space, key, key_size));
+	command_begin(&(*call)->command, script, &redis->space,
+		      space_shard(&redis->space, key, key_size));
 	return TW_OK;
 }
 
 enum tw_status call_ask(struct tw_redis *redis, struct call *call)
 {
-	call_run(&redis->calls, call, &call->command, 1);
+	call_run(&redis->access->calls, call, &call->command, 1);
 	return call->command.status;
 }
 
@@ -207,7 +291,7 @@ static enum tw_status call_answer(struct tw_redis *redis, struct call *call, int
 		else if (due_ms)
 			*due_ms = command_integer(&call->command, 0, 0);
 	}
-	return call_end(&redis->calls, call, status);
+	return call_end(&redis->access->calls, call, status);
 }
 
 enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took)
@@ -218,11 +302,11 @@ enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took)
 
 	if (!redis)
 		return TW_INVALID;
-	call = call_begin(&redis->calls);
+	call = call_begin(&redis->access->calls);
 	if (!call)
 		return TW_NO_MEMORY;
-	command_begin(&call->command, &script_count, 0);
-	status = call_end(&redis->calls, call, call_ask(redis, call));
+	command_begin(&call->command, &script_count, &redis->space, 0);
+	status = call_end(&redis->access->calls, call, call_ask(redis, call));
 	if (status == TW_OK && took)
 		*took = clock_read_real(CLOCK_MONOTONIC) - start;
 	return status;
@@ -270,9 +354,9 @@ enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *
 		return status;
 	status = add_prepare(call, task);
 	if (status != TW_OK)
-		return call_end(&redis->calls, call, status);
+		return call_end(&redis->access->calls, call, status);
 	add_write(call, &call->command, task);
-	command_hint(&call->command, &redis->space);
+	command_hint(&call->command);
 	return call_answer(redis, call, due_ms);
 }
 
@@ -289,7 +373,7 @@ static enum tw_status key_call(struct tw_redis *redis, const struct script *scri
 	if (more)
 		command_text(&call->command, more);
 	if (script->hints)
-		command_hint(&call->command, &redis->space);
+		command_hint(&call->command);
 	return call_answer(redis, call, NULL);
 }
 
@@ -329,7 +413,7 @@ enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key
 	command_argument(&call->command, key, key_size);
 	command_number(&call->command, at_ms);
 	command_number(&call->command, delay_to_us(delay));
-	command_hint(&call->command, &redis->space);
+	command_hint(&call->command);
 	return call_answer(redis, call, due_ms);
 }
 
@@ -377,7 +461,7 @@ static void adding_note(struct adding *adding, size_t index, const struct comman
 
 static struct command *adding_command(struct adding *adding, const struct tw_redis_task *task)
 {
-	bool one_server = adding->redis->one_server && !task->every;
+	bool one_server = adding->redis->access->one_server && !task->every;
 	unsigned shard =
 		one_server ? 0 : space_shard(&adding->redis->space, task->key, task->key_size);
 	size_t index = adding->of_shard[shard];
@@ -392,7 +476,7 @@ static struct command *adding_command(struct adding *adding, const struct tw_red
 		      task->every  ? &script_every
 		      : one_server ? &script_add_many
 				   : &script_add,
-		      shard);
+		      &adding->redis->space, shard);
 	command->one_server = one_server;
 	/* It has one of its own, and those after it come after it: the key may be the same. */
 	if (task->every)
@@ -415,7 +499,7 @@ static void adding_hint(struct adding *adding, struct command *command)
 	if (command->one_server)
 		command_text(command, adding->redis->space.channel);
 	else
-		command_hint(command, &adding->redis->space);
+		command_hint(command);
 }
 
 static void adding_write(struct adding *adding, size_t base, size_t count)
@@ -444,7 +528,7 @@ static bool adding_run(struct adding *adding, size_t base, size_t count)
 	bool reached = true;
 
 	adding_write(adding, base, count);
-	call_run(&adding->redis->calls, adding->call, adding->commands, adding->used);
+	call_run(&adding->redis->access->calls, adding->call, adding->commands, adding->used);
 	for (size_t i = 0; i < count; i++) {
 		const struct command *command = adding->work[i].command;
 		enum tw_status status = command ? command->status : adding->work[i].status;
@@ -482,14 +566,14 @@ enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_t
 	if (!adding)
 		return TW_NO_MEMORY;
 	adding->redis = redis;
-	adding->call = call_begin(&redis->calls);
+	adding->call = call_begin(&redis->access->calls);
 	adding->tasks = tasks;
 	adding->each = each;
 	if (adding->call) {
 		adding_run_all(adding, count);
 		status = adding->error.status;
 		adding->call->error = adding->error;
-		call_end(&redis->calls, adding->call, status);
+		call_end(&redis->access->calls, adding->call, status);
 	}
 	for (size_t i = 0; i < ADDS_AT_ONCE; i++)
 		command_free(&adding->commands[i]);

@@ -3,6 +3,9 @@
 #ifndef TIMINGWHEEL_REDIS_CLIENT_H
 #define TIMINGWHEEL_REDIS_CLIENT_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include <timingwheel/redis.h>
 
 #include "call.h"
@@ -11,15 +14,22 @@
 #include "settings.h"
 #include "space.h"
 
-struct tw_redis {
+/* The connections, and the calls over them: of one handle, and of those opened beside it. */
+struct access {
 	/* Constant after opening. */
-	struct settings settings;
-	struct space space;
+	struct settings settings; /* of the first handle; the namespace in them is its own alone */
+	bool one_server;          /* no cluster: a command may be about many shards */
 
-	bool one_server; /* no cluster: a command may be about many shards */
+	atomic_uint handles; /* freed with the last */
 
 	struct router router; /* of the calls' leader; in a worker, of its main thread */
 	struct calls calls;
+};
+
+/* A namespace, and the way to it. Constant after opening. */
+struct tw_redis {
+	struct space space;
+	struct access *access;
 };
 
 /* Milliseconds, rounded up, so that nothing is early. A delay ≤ 0 is 0. */

@@ -9,13 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-void command_begin(struct command *command, const struct script *script, unsigned shard)
+void command_begin(struct command *command, const struct script *script, const struct space *space,
+		   unsigned shard)
 {
 	struct buffer arguments = command->arguments;
 
 	freeReplyObject(command->reply);
 	buffer_clear(&arguments);
-	*command = (struct command){.script = script, .shard = shard, .arguments = arguments};
+	*command = (struct command){
+		.script = script, .space = space, .shard = shard, .arguments = arguments};
 }
 
 void command_argument(struct command *command, const void *data, size_t size)
@@ -35,14 +37,13 @@ void command_number(struct command *command, int64_t number)
 	command->count++;
 }
 
-void command_hint(struct command *command, const struct space *space)
+void command_hint(struct command *command)
 {
-	command_text(command, space->channel);
+	command_text(command, command->space->channel);
 	command_number(command, command->shard);
 }
 
-void command_write(const struct command *command, const struct space *space, bool flagged,
-		   struct buffer *request)
+void command_write(const struct command *command, bool flagged, struct buffer *request)
 {
 	const struct script *script = command->script;
 	bool full = flagged && script->at_full_memory;
@@ -55,7 +56,7 @@ void command_write(const struct command *command, const struct space *space, boo
 	else
 		buffer_bulk_text(request, full ? script->full_digest : script->digest);
 	buffer_bulk_number(request, keys);
-	space_write_keys(space, command->shard, keys, request);
+	space_write_keys(command->space, command->shard, keys, request);
 	buffer_append(request, command->arguments.data, command->arguments.size);
 	if (command->arguments.failed)
 		request->failed = true;

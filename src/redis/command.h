@@ -31,6 +31,7 @@ enum command_stage {
 
 struct command {
 	const struct script *script;
+	const struct space *space; /* the caller's, until it has ended */
 	unsigned shard;
 	struct buffer arguments; /* written out */
 	size_t count;
@@ -57,16 +58,16 @@ struct command {
 	bool away; /* in the last pass its node could not be reached, or was not ready to serve */
 };
 
-void command_begin(struct command *command, const struct script *script, unsigned shard);
+void command_begin(struct command *command, const struct script *script, const struct space *space,
+		   unsigned shard);
 void command_argument(struct command *command, const void *data, size_t size);
 void command_text(struct command *command, const char *text);
 void command_number(struct command *command, int64_t number);
 /* The last ones of scripts that give hints. */
-void command_hint(struct command *command, const struct space *space);
+void command_hint(struct command *command);
 
 /* Writes the request as it is to be sent now; `flagged`: the server knows flags of scripts. */
-void command_write(const struct command *command, const struct space *space, bool flagged,
-		   struct buffer *request);
+void command_write(const struct command *command, bool flagged, struct buffer *request);
 
 /* The reply's whole number, or the one at `index` in a reply of many; `otherwise` if there is
  * none. */

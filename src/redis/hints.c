@@ -34,14 +34,15 @@ static bool subscribe(struct hints *hints, const char *channel)
 
 void hints_connect(struct hints *hints, struct tw_redis *redis, tw_duration now)
 {
-	struct node_map *map = &redis->router.map;
+	struct node_map *map = &redis->access->router.map;
 	const struct node *node;
 
 	if (hints_are_connected(hints) || now < hints->retry_at)
 		return;
 	hints->retry_at = now + retry_time;
 	node = map->cluster ? map->nodes[hints->node++ % map->count] : node_map_of_slot(map, 0);
-	if (connection_open(&hints->connection, &redis->settings, &node->address, NULL) == TW_OK &&
+	if (connection_open(&hints->connection, &redis->access->settings, &node->address, NULL) ==
+		    TW_OK &&
 	    !subscribe(hints, redis->space.channel))
 		connection_close(&hints->connection);
 }

@@ -20,10 +20,10 @@ enum { CLAIM_NOW, CLAIM_NEXT, CLAIM_BURIED, CLAIM_TOKEN, CLAIM_DUE, CLAIM_RECORD
 void claim_write(struct command *command, const struct space *space, unsigned shard, size_t limit,
 		 tw_duration lease)
 {
-	command_begin(command, &script_claim, shard);
+	command_begin(command, &script_claim, space, shard);
 	command_number(command, (int64_t)limit);
 	command_number(command, delay_to_ms(lease));
-	command_hint(command, space);
+	command_hint(command);
 }
 
 /* A due time that is none of ours may be any number. */
@@ -137,7 +137,7 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 	if (!redis || !batch || shard >= redis->space.shards || !limit ||
 	    limit > TW_REDIS_BATCH_MAX || lease < lease_min || lease > lease_max)
 		return TW_INVALID;
-	call = call_begin(&redis->calls);
+	call = call_begin(&redis->access->calls);
 	if (!call)
 		return TW_NO_MEMORY;
 	claim_write(&call->command, &redis->space, shard, limit, lease);
@@ -146,7 +146,7 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 		status = claim_read(&call->command, batch);
 	if (status == TW_REDIS_FAILED && call->command.status == TW_OK)
 		error_set(&call->error, status, "a claim's tasks and records are not as many");
-	call_end(&redis->calls, call, status);
+	call_end(&redis->access->calls, call, status);
 	if (status == TW_OK && next)
 		*next = (*batch)->next;
 	return status;
@@ -172,9 +172,10 @@ void tw_redis_batch_free(struct tw_redis_batch *batch)
 	free(batch);
 }
 
-void jobs_begin(struct command *command, const struct script *script, unsigned shard, size_t count)
+void jobs_begin(struct command *command, const struct script *script, const struct space *space,
+		unsigned shard, size_t count)
 {
-	command_begin(command, script, shard);
+	command_begin(command, script, space, shard);
 	command->answers = count;
 	command_number(command, (int64_t)count);
 }
@@ -239,7 +240,7 @@ static void question_write(struct command *command, const struct question *quest
 			   const struct tw_redis *redis, const struct tw_redis_job *jobs,
 			   size_t count)
 {
-	jobs_begin(command, question->script, jobs[0].shard, count);
+	jobs_begin(command, question->script, &redis->space, jobs[0].shard, count);
 	for (size_t i = 0; i < count; i++) {
 		bool last = jobs[i].attempt >= jobs[i].max_attempts;
 
@@ -258,7 +259,7 @@ static void question_write(struct command *command, const struct question *quest
 	if (question->script == &script_extend)
 		command_number(command, delay_to_ms(question->time));
 	if (question->script->hints)
-		command_hint(command, &redis->space);
+		command_hint(command);
 }
 
 /* How many jobs from the first on are of its shard, and no more than one call may have. */
@@ -302,7 +303,7 @@ static enum tw_status ask(struct tw_redis *redis, const struct question *questio
 		if (jobs[i].shard >= redis->space.shards)
 			return TW_INVALID;
 	commands = calloc(count + 1, sizeof(*commands));
-	call = commands ? call_begin(&redis->calls) : NULL;
+	call = commands ? call_begin(&redis->access->calls) : NULL;
 	if (!call) {
 		free(commands);
 		return TW_NO_MEMORY;
@@ -311,9 +312,9 @@ static enum tw_status ask(struct tw_redis *redis, const struct question *questio
 		same = same_shard(jobs + at, count - at);
 		question_write(&commands[used++], question, redis, jobs + at, same);
 	}
-	call_run(&redis->calls, call, commands, used);
+	call_run(&redis->access->calls, call, commands, used);
 	status = answers_read(commands, jobs, count, each);
-	call_end(&redis->calls, call, status);
+	call_end(&redis->access->calls, call, status);
 	for (size_t i = 0; i < used; i++)
 		command_free(&commands[i]);
 	free(commands);

@@ -38,7 +38,8 @@ enum tw_status claim_read(struct command *command, struct tw_redis_batch **batch
  * Commands about jobs of one shard, which answer a letter for each: begun with how many there will
  * be, then one call for each, then, for those that give hints, command_hint.
  */
-void jobs_begin(struct command *command, const struct script *script, unsigned shard, size_t count);
+void jobs_begin(struct command *command, const struct script *script, const struct space *space,
+		unsigned shard, size_t count);
 /* With script_ack: the keys of all, then the runs of all. */
 void jobs_add_key(struct command *command, const struct tw_redis_job *job);
 void jobs_add_run(struct command *command, const struct tw_redis_job *job);

@@ -68,5 +68,5 @@ enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_i
 	}
 	if (status == TW_OK)
 		status = answer_read(call);
-	return call_end(&redis->calls, call, status);
+	return call_end(&redis->access->calls, call, status);
 }

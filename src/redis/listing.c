@@ -118,21 +118,21 @@ enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_
 		info.now_ms = reply->element[GET_NOW]->integer;
 		status = give_task(&listing, &info, reply->element + GET_DUE);
 	}
-	return call_end(&redis->calls, call, status);
+	return call_end(&redis->access->calls, call, status);
 }
 
 /* Runs the command for the next page and takes its reply away. */
 static enum tw_status page_fetch(const struct listing *listing, redisReply **reply)
 {
 	struct tw_redis *redis = listing->redis;
-	struct call *call = call_begin(&redis->calls);
+	struct call *call = call_begin(&redis->access->calls);
 	struct command *command;
 	enum tw_status status;
 
 	if (!call)
 		return TW_NO_MEMORY;
 	command = &call->command;
-	command_begin(command, listing->script, listing->shard);
+	command_begin(command, listing->script, &redis->space, listing->shard);
 	if (listing->script == &script_list) {
 		if (listing->from_ms == INT64_MIN)
 			command_text(command, "-inf");
@@ -146,7 +146,7 @@ static enum tw_status page_fetch(const struct listing *listing, redisReply **rep
 	status = call_ask(redis, call);
 	*reply = command->reply;
 	command->reply = NULL;
-	return call_end(&redis->calls, call, status);
+	return call_end(&redis->access->calls, call, status);
 }
 
 static struct tw_redis_info info_begin(const struct listing *listing, const redisReply *reply,
@@ -237,7 +237,7 @@ static enum tw_status list_all(struct tw_redis *redis, const struct script *scri
 						: give_letters(&listing, reply);
 		freeReplyObject(reply);
 		if (status == TW_REDIS_FAILED)
-			calls_note(&redis->calls, status,
+			calls_note(&redis->access->calls, status,
 				   "the server lists what it has listed before");
 	}
 	return status;

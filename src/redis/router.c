@@ -37,14 +37,12 @@ enum { REDIRECTS_MAX = 16 };
 static const tw_duration pause_first = 10 * TW_MILLISECOND;
 static const tw_duration pause_max = 400 * TW_MILLISECOND;
 
-enum tw_status router_open(struct router *router, const struct settings *settings,
-			   const struct space *space)
+enum tw_status router_open(struct router *router, const struct settings *settings)
 {
 	enum tw_status status = TW_REDIS_UNREACHABLE;
 
 	memset(router, 0, sizeof(*router));
 	router->settings = settings;
-	router->space = space;
 	/* Sentinels stand for one node. */
 	for (size_t i = 0; i < (settings->master ? 1 : settings->address_count); i++) {
 		const struct address *address = &settings->addresses[i];
@@ -126,7 +124,7 @@ static enum tw_status append_command(struct router *router, const struct command
 	buffer_clear(request);
 	if (command->asking)
 		buffer_append_text(request, "*1\r\n$6\r\nASKING\r\n");
-	command_write(command, router->space, command->node->connection.flags, request);
+	command_write(command, command->node->connection.flags, request);
 	if (!request->failed &&
 	    connection_append(&command->node->connection, request->data, request->size))
 		return TW_OK;
@@ -187,7 +185,7 @@ static void send_command(struct router *router, struct command *command)
 
 	if (!command->node)
 		command->node =
-			node_map_of_slot(&router->map, space_slot(router->space, command->shard));
+			node_map_of_slot(&router->map, space_slot(command->space, command->shard));
 	/* Its turn comes when those before it have theirs: it can wait without a risk. */
 	if (command->node->owed || !node_is_ready(router, command))
 		return;
@@ -257,7 +255,7 @@ static void follow_redirect(struct router *router, struct command *command, cons
 	command->node = target;
 	if (!command->asking) {
 		router->map.cluster = true;
-		node_map_move(&router->map, space_slot(router->space, command->shard), target);
+		node_map_move(&router->map, space_slot(command->space, command->shard), target);
 	}
 	command_wait(router, command, command->redirects > 2);
 }

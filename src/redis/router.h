@@ -12,19 +12,16 @@
 #include "command.h"
 #include "node_map.h"
 #include "settings.h"
-#include "space.h"
 
 struct router {
 	const struct settings *settings;
-	const struct space *space;
 	struct node_map map;
 	struct buffer request;       /* the one being sent */
 	struct tw_redis_error error; /* the last that went wrong */
 };
 
 /* Connects to the first server, and reads its map. Statuses as tw_redis_open. */
-enum tw_status router_open(struct router *router, const struct settings *settings,
-			   const struct space *space);
+enum tw_status router_open(struct router *router, const struct settings *settings);
 void router_close(struct router *router);
 /* In a fork's child: the connections are the parent's, and are let go. `torn`: the parent was in a
  * pass; what it was changing is left as it is, sockets and memory. */

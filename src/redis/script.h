@@ -44,6 +44,7 @@ struct script {
 	X(look, 1, true, false, false, "[*i]")                \
 	X(pause, 6, true, true, true, "n")                    \
 	X(limits, 1, true, false, true, "[nn]")               \
+	X(layout, 1, true, false, false, "s")                 \
 	X(permit, 1, true, false, true, "[ii]")               \
 	X(dead_add, 8, false, false, false, "i")              \
 	X(dead_sweep, 8, true, false, true, "[nnd]")

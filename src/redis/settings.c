@@ -297,15 +297,25 @@ static enum tw_status url_read(struct settings *settings, const char *url,
 	return TW_OK;
 }
 
-static bool name_space_read(struct settings *settings, const char *name)
+static bool name_is_fit(const char *name)
 {
 	size_t size =
 		strspn(name, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._-");
 
-	if (!size || name[size] || size > TW_REDIS_NAMESPACE_MAX)
-		return false;
-	memcpy(settings->name_space, name, size + 1);
-	return true;
+	return size && !name[size] && size <= TW_REDIS_NAMESPACE_MAX;
+}
+
+enum tw_status space_read(struct space *space, const char *name, unsigned shards,
+			  struct tw_redis_error *error)
+{
+	if (shards > TW_REDIS_SHARDS_MAX)
+		return error_set(error, TW_INVALID, "more than %d shards", TW_REDIS_SHARDS_MAX);
+	if (name && !name_is_fit(name))
+		return error_set(error, TW_INVALID,
+				 "a namespace has 1 to %d letters, digits, '.', '_' or '-'",
+				 TW_REDIS_NAMESPACE_MAX);
+	space_init(space, name ? name : "default", shards ? shards : DEFAULT_SHARDS);
+	return TW_OK;
 }
 
 /* What an option says, NULL: nothing, goes before what the URL says. */
@@ -344,15 +354,11 @@ static enum tw_status options_read(struct settings *settings,
 
 	if (options->connect_timeout < 0 || options->reply_timeout < 0)
 		return error_set(error, TW_INVALID, "a time limit is negative");
-	if (options->shards > TW_REDIS_SHARDS_MAX)
-		return error_set(error, TW_INVALID, "more than %d shards", TW_REDIS_SHARDS_MAX);
-	settings->shards = options->shards ? options->shards : DEFAULT_SHARDS;
 	settings->patience = options->patience ? options->patience : 5 * TW_SECOND;
 	settings->allow_eviction = options->allow_eviction;
-	if (!name_space_read(settings, options->name_space ? options->name_space : "default"))
-		return error_set(error, TW_INVALID,
-				 "a namespace has 1 to %d letters, digits, '.', '_' or '-'",
-				 TW_REDIS_NAMESPACE_MAX);
+	status = space_read(&settings->space, options->name_space, options->shards, error);
+	if (status != TW_OK)
+		return status;
 	status = url_read(settings, options->url ? options->url : "redis://127.0.0.1", error);
 	if (status != TW_OK)
 		return status;

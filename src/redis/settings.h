@@ -8,6 +8,8 @@
 
 #include <timingwheel/redis.h>
 
+#include "space.h"
+
 enum { HOST_SIZE = 256, ADDRESSES_MAX = 32 }; /* HOST_SIZE: with the NUL */
 
 struct address {
@@ -31,8 +33,7 @@ struct settings {
 	char *certificate_file;
 	char *key_file;
 	char *server_name;
-	char name_space[TW_REDIS_NAMESPACE_MAX + 1];
-	unsigned shards;
+	struct space space; /* of tw_redis_open */
 	tw_duration connect_timeout;
 	tw_duration reply_timeout;
 	tw_duration patience; /* negative: try once */
@@ -45,6 +46,11 @@ struct settings {
 enum tw_status settings_read(struct settings *settings, const struct tw_redis_options *options,
 			     struct tw_redis_error *error);
 void settings_free(struct settings *settings);
+
+/* A namespace by its name (NULL: the default) and number of shards (0: the default). TW_OK;
+ * TW_INVALID, with the error's text. */
+enum tw_status space_read(struct space *space, const char *name, unsigned shards,
+			  struct tw_redis_error *error);
 
 /* Sets the error (may be NULL), and answers its status. */
 __attribute__((format(printf, 3, 4))) enum tw_status error_set(struct tw_redis_error *error,

@@ -38,7 +38,7 @@ static enum tw_status shards_run(struct tw_redis *redis, const struct script *sc
 {
 	unsigned shards = redis->space.shards;
 	struct command *commands = calloc(shards, sizeof(*commands));
-	struct call *call = commands ? call_begin(&redis->calls) : NULL;
+	struct call *call = commands ? call_begin(&redis->access->calls) : NULL;
 	enum tw_status status = TW_OK;
 
 	if (!call) {
@@ -46,13 +46,13 @@ static enum tw_status shards_run(struct tw_redis *redis, const struct script *sc
 		return TW_NO_MEMORY;
 	}
 	for (unsigned shard = 0; shard < shards; shard++) {
-		command_begin(&commands[shard], script, shard);
+		command_begin(&commands[shard], script, &redis->space, shard);
 		if (argument)
 			command_text(&commands[shard], argument);
 		if (script->hints)
-			command_hint(&commands[shard], &redis->space);
+			command_hint(&commands[shard]);
 	}
-	call_run(&redis->calls, call, commands, shards);
+	call_run(&redis->access->calls, call, commands, shards);
 	for (unsigned shard = 0; shard < shards; shard++) {
 		if (status == TW_OK)
 			status = commands[shard].status;
@@ -61,7 +61,7 @@ static enum tw_status shards_run(struct tw_redis *redis, const struct script *sc
 		command_free(&commands[shard]);
 	}
 	free(commands);
-	return call_end(&redis->calls, call, status);
+	return call_end(&redis->access->calls, call, status);
 }
 
 enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats)
@@ -86,12 +86,12 @@ enum tw_status tw_redis_resume(struct tw_redis *redis)
 static enum tw_status limits_call(struct tw_redis *redis, const struct tw_redis_limits *limits,
 				  struct tw_redis_limits *found)
 {
-	struct call *call = redis ? call_begin(&redis->calls) : NULL;
+	struct call *call = redis ? call_begin(&redis->access->calls) : NULL;
 	enum tw_status status;
 
 	if (!call)
 		return redis ? TW_NO_MEMORY : TW_INVALID;
-	command_begin(&call->command, &script_limits, SHARD_NONE);
+	command_begin(&call->command, &script_limits, &redis->space, SHARD_NONE);
 	if (limits) {
 		command_number(&call->command, limits->running);
 		command_number(&call->command, limits->per_second);
@@ -103,7 +103,7 @@ static enum tw_status limits_call(struct tw_redis *redis, const struct tw_redis_
 		found->running = (unsigned)command_integer(&call->command, 0, 0);
 		found->per_second = (unsigned)command_integer(&call->command, 1, 0);
 	}
-	return call_end(&redis->calls, call, status);
+	return call_end(&redis->access->calls, call, status);
 }
 
 enum tw_status tw_redis_set_limits(struct tw_redis *redis, const struct tw_redis_limits *limits)

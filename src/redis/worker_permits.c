@@ -49,7 +49,7 @@ void permits_write(struct tw_redis_worker *worker, struct command *command, size
 	permits->asked = worker->stats.held;
 	permits->asked_at = clock_read_real(CLOCK_MONOTONIC);
 	snprintf(name, sizeof(name), "%016" PRIx64, permits->name);
-	command_begin(command, &script_permit, SHARD_NONE);
+	command_begin(command, &script_permit, &worker->redis->space, SHARD_NONE);
 	command_text(command, name);
 	command_number(command, (int64_t)permits->asked);
 	command_number(command, (int64_t)wanted);
@@ -124,5 +124,5 @@ void permits_leave(struct tw_redis_worker *worker)
 	if (!worker->permits.limited || !worker->permits.told)
 		return;
 	permits_write(worker, worker->commands, 0);
-	router_run(&worker->redis->router, worker->commands, 1);
+	router_run(&worker->redis->access->router, worker->commands, 1);
 }

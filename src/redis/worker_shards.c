@@ -25,7 +25,7 @@ static void shard_become_due(void *argument)
 
 static bool looks_at_all(const struct tw_redis_worker *worker)
 {
-	return hints_are_connected(&worker->hints) && !worker->redis->router.map.cluster;
+	return hints_are_connected(&worker->hints) && !worker->redis->access->router.map.cluster;
 }
 
 /* How often a shard is looked at by itself. */

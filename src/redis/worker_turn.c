@@ -48,7 +48,7 @@ static void step_extend(struct tw_redis_worker *worker, struct shard *shard)
 	if (!count)
 		return;
 	step = step_begin(worker, STEP_EXTEND, shard);
-	jobs_begin(step->command, &script_extend, shard->number, count);
+	jobs_begin(step->command, &script_extend, &worker->redis->space, shard->number, count);
 	for (struct list *lease = leases->next; lease != leases; lease = lease->next)
 		jobs_add(step->command, list_entry(lease, struct run, lease)->job);
 	command_number(step->command, delay_to_ms(worker->options.lease));
@@ -70,7 +70,7 @@ static void step_tell(struct tw_redis_worker *worker, struct shard *shard, enum 
 	if (count > TW_REDIS_BATCH_MAX)
 		count = TW_REDIS_BATCH_MAX;
 	step = step_begin(worker, kind, shard);
-	jobs_begin(step->command, scripts[kind], shard->number, count);
+	jobs_begin(step->command, scripts[kind], &worker->redis->space, shard->number, count);
 	for (size_t i = 0; i < count; i++) {
 		struct run *run = run_list_take(&shard->ends[kind]);
 
@@ -86,7 +86,7 @@ static void step_tell(struct tw_redis_worker *worker, struct shard *shard, enum 
 		for (struct list *at = step->runs.runs.next; at != &step->runs.runs; at = at->next)
 			jobs_add_run(step->command, list_entry(at, struct run, link)->job);
 	if (scripts[kind]->hints)
-		command_hint(step->command, &worker->redis->space);
+		command_hint(step->command);
 }
 
 /* How many tasks of the kind may be taken; 0 if it is not worth a claim. */
@@ -194,7 +194,7 @@ static void step_look(struct tw_redis_worker *worker)
 		return;
 	worker->look_is_due = false;
 	step = step_begin(worker, STEP_LOOK, &worker->shards[0]);
-	command_begin(step->command, &script_look, 0);
+	command_begin(step->command, &script_look, &worker->redis->space, 0);
 	step->command->answers = worker->shard_count;
 	command_number(step->command, worker->shard_count);
 }
@@ -219,7 +219,7 @@ static void step_sweep(struct tw_redis_worker *worker)
 		return;
 	worker->sweep_shard = (shard->number + 1) % count;
 	step = step_begin(worker, STEP_SWEEP, shard);
-	command_begin(step->command, &script_dead_sweep, shard->number);
+	command_begin(step->command, &script_dead_sweep, &worker->redis->space, shard->number);
 	command_number(step->command,
 		       options->dead_max_age ? delay_to_ms(options->dead_max_age) : -1);
 	command_number(step->command, options->dead_max_count ? share : -1);
@@ -266,7 +266,7 @@ static bool is_loss(const struct command *command)
 
 static void note_connection(struct tw_redis_worker *worker, enum tw_status failure)
 {
-	struct tw_redis_error *error = &worker->redis->router.error;
+	struct tw_redis_error *error = &worker->redis->access->router.error;
 	bool lost = failure != TW_OK;
 
 	if (lost == worker->lost)
@@ -411,7 +411,7 @@ bool worker_turn(struct tw_redis_worker *worker)
 	if (!worker->step_count)
 		return false;
 	worker->stats.round_trips++;
-	router_run(&worker->redis->router, worker->commands, worker->step_count);
+	router_run(&worker->redis->access->router, worker->commands, worker->step_count);
 	for (size_t i = 0; i < worker->step_count; i++)
 		if (is_loss(&worker->commands[i]))
 			failure = worker->commands[i].status;

@@ -110,16 +110,16 @@ static void all_commands_of_a_pass_are_told_the_refusal(void **state)
 	refuse_next("AUTH", "-WRONGPASS invalid username-password pair", FOR_EVER);
 	/* The second time it is not asked again, so soon after. */
 	for (int time = 0; time < 2; time++) {
-		call = call_begin(&redis->calls);
+		call = call_begin(&redis->access->calls);
 		for (unsigned i = 0; i < 4; i++)
-			command_begin(&commands[i], &script_count, i);
+			command_begin(&commands[i], &script_count, &redis->space, i);
 		tw_redis_set_patience(-1);
-		call_run(&redis->calls, call, commands, 4);
+		call_run(&redis->access->calls, call, commands, 4);
 		tw_redis_set_patience(0);
 		for (unsigned i = 0; i < 4; i++)
 			assert_int_equal(commands[i].status, TW_REDIS_REFUSED);
 		assert_string_equal(call->error.text, refusal);
-		call_end(&redis->calls, call, TW_REDIS_REFUSED);
+		call_end(&redis->access->calls, call, TW_REDIS_REFUSED);
 	}
 	for (unsigned i = 0; i < 4; i++)
 		command_free(&commands[i]);

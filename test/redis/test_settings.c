@@ -26,8 +26,8 @@ static void no_options_mean_a_server_on_this_machine(void **state)
 	assert_int_equal(settings.database, 0);
 	assert_false(settings.tls);
 	assert_null(settings.password);
-	assert_string_equal(settings.name_space, "default");
-	assert_int_equal(settings.shards, 64);
+	assert_string_equal(settings.space.name, "default");
+	assert_int_equal(settings.space.shards, 64);
 	settings_free(&settings);
 }
 
@@ -67,7 +67,7 @@ static void options_go_before_the_url(void **state)
 	assert_int_equal(settings_read(&settings, &options, NULL), TW_OK);
 	assert_string_equal(settings.user, "bob");
 	assert_string_equal(settings.password, "new");
-	assert_int_equal(settings.shards, 8);
+	assert_int_equal(settings.space.shards, 8);
 	settings_free(&settings);
 }
 
@@ -246,7 +246,7 @@ static void longest_namespace_is_taken(void **state)
 	(void)state;
 	memset(name, 'n', TW_REDIS_NAMESPACE_MAX);
 	assert_int_equal(settings_read(&settings, &options, NULL), TW_OK);
-	assert_string_equal(settings.name_space, name);
+	assert_string_equal(settings.space.name, name);
 	settings_free(&settings);
 	name[TW_REDIS_NAMESPACE_MAX] = 'n';
 	assert_int_equal(settings_read(&settings, &options, NULL), TW_INVALID);

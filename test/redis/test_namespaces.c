@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* Several namespaces over the same connections: they share those, and nothing else. */
+#include "support/fixture.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "support/cluster.h"
+
+enum { SHARDS = 4, THREADS = 8, EACH = 100 };
+
+static struct tw_redis *open_beside(struct tw_redis *redis, const char *name, unsigned shards)
+{
+	struct tw_redis *beside = NULL;
+	struct tw_redis_error error;
+	enum tw_status status = tw_redis_open_beside(redis, name, shards, &beside, &error);
+
+	if (status != TW_OK)
+		fail_msg("%s: %s", tw_status_name(status), error.text);
+	assert_non_null(beside);
+	return beside;
+}
+
+/* "NAME.2": the namespace of the test, and one that is no other test's. */
+static struct tw_redis *open_second(const struct fixture *fixture)
+{
+	char name[48];
+
+	snprintf(name, sizeof(name), "%s.2", fixture->name_space);
+	return open_beside(fixture->redis, name, SHARDS);
+}
+
+static int count_clients(struct redis_server *server)
+{
+	redisReply *clients = redis_server_ask(server, "CLIENT LIST");
+	int count = 0;
+
+	for (const char *at = clients->str; (at = strstr(at, "name=timingwheel")); at++)
+		count++;
+	freeReplyObject(clients);
+	return count;
+}
+
+static void namespaces_share_the_connection_and_no_task(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis *second = open_second(fixture);
+
+	add_task(fixture->redis, "a", TW_HOUR);
+	assert_int_equal(find_task(second, "a").status, TW_NOT_FOUND);
+	assert_int_equal(try_add(second, "a", TW_HOUR, TW_REDIS_NEW), TW_OK);
+	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
+	assert_int_equal(find_task(second, "a").status, TW_OK);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+	assert_int_equal(stats_of(second).tasks, 1);
+	assert_int_equal(count_clients(&fixture->server), 1);
+	tw_redis_close(second);
+}
+
+static void pause_of_one_namespace_is_no_pause_of_another(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis *second = open_second(fixture);
+
+	assert_ok(fixture->redis, tw_redis_pause(fixture->redis));
+	add_task(fixture->redis, "a", 0);
+	assert_nothing_due(fixture->redis, "a");
+	tw_redis_batch_free(claim_new(second, "a", TW_MINUTE));
+	tw_redis_close(second);
+}
+
+static void handles_are_closed_in_any_order(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis *second = open_second(fixture);
+	struct tw_redis *third = open_beside(second, fixture->name_space, SHARDS);
+
+	add_task(fixture->redis, "a", TW_HOUR);
+	tw_redis_close(fixture->redis);
+	fixture->redis = NULL;
+	add_task(second, "b", TW_HOUR);
+	assert_int_equal(find_task(third, "a").status, TW_OK);
+	tw_redis_close(second);
+	assert_int_equal(cancel_task(third, "a"), TW_OK);
+	assert_int_equal(count_clients(&fixture->server), 1);
+	tw_redis_close(third);
+}
+
+static void another_number_of_shards_is_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_options options = fixture->options;
+	struct tw_redis *second = open_second(fixture);
+	struct tw_redis *other = second;
+	struct tw_redis_error error;
+	char name[48];
+
+	assert_int_equal(
+		tw_redis_open_beside(second, fixture->name_space, SHARDS + 1, &other, &error),
+		TW_REDIS_UNFIT);
+	assert_null(other);
+	assert_int_equal(error.status, TW_REDIS_UNFIT);
+	assert_non_null(strstr(error.text, "4 shards, not 1 with 5"));
+	/* What is refused leaves the others as they are. */
+	add_task(second, "a", TW_HOUR);
+	/* The first to open it fixed the number, for those that connect by themselves, too. */
+	snprintf(name, sizeof(name), "%s.2", fixture->name_space);
+	options.name_space = name;
+	options.shards = SHARDS + 1;
+	assert_int_equal(tw_redis_open(&other, &options, NULL), TW_REDIS_UNFIT);
+	tw_redis_close(second);
+}
+
+static void bad_namespaces_are_invalid(void **state)
+{
+	static const struct {
+		const char *name;
+		unsigned shards;
+	} bad[] = {{"", 1}, {"a b", 1}, {"a,b", 1}, {"a{", 1}, {"a", TW_REDIS_SHARDS_MAX + 1}};
+	struct fixture *fixture = *state;
+	char name[TW_REDIS_NAMESPACE_MAX + 2];
+	struct tw_redis *beside;
+	struct tw_redis_error error;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		beside = fixture->redis;
+		assert_int_equal(tw_redis_open_beside(fixture->redis, bad[i].name, bad[i].shards,
+						      &beside, &error),
+				 TW_INVALID);
+		assert_null(beside);
+		assert_string_not_equal(error.text, "");
+	}
+	memset(name, 'n', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	assert_int_equal(tw_redis_open_beside(fixture->redis, name, 1, &beside, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_open_beside(NULL, "a", 1, &beside, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_open_beside(fixture->redis, "a", 1, NULL, &error), TW_INVALID);
+	/* The longest is fine. */
+	name[sizeof(name) - 2] = '\0';
+	tw_redis_close(open_beside(fixture->redis, name, 1));
+}
+
+struct adder {
+	struct tw_redis *redis;
+	pthread_t thread;
+	int number;
+	int failed;
+};
+
+/* Opens a handle of its own, adds, and closes it, while others do. */
+static void *add_and_close(void *argument)
+{
+	struct adder *adder = argument;
+	struct tw_redis *own = NULL;
+	char name[24];
+	char key[KEY_SIZE];
+
+	snprintf(name, sizeof(name), "adder-%d", adder->number);
+	for (int i = 0; i < EACH; i++) {
+		if (tw_redis_open_beside(adder->redis, name, SHARDS, &own, NULL) != TW_OK) {
+			adder->failed++;
+			continue;
+		}
+		number_key(key, i);
+		adder->failed += try_add(own, key, TW_HOUR, TW_REDIS_NEW) != TW_OK;
+		adder->failed += tw_redis_shard_count(own) != SHARDS;
+		tw_redis_close(own);
+	}
+	return NULL;
+}
+
+static void handles_come_and_go_in_many_threads(void **state)
+{
+	struct fixture *fixture = *state;
+	struct adder adders[THREADS];
+
+	for (int i = 0; i < THREADS; i++) {
+		adders[i] = (struct adder){.redis = fixture->redis, .number = i};
+		pthread_create(&adders[i].thread, NULL, add_and_close, &adders[i]);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		char name[24];
+		struct tw_redis *own;
+
+		pthread_join(adders[i].thread, NULL);
+		assert_int_equal(adders[i].failed, 0);
+		snprintf(name, sizeof(name), "adder-%d", i);
+		own = open_beside(fixture->redis, name, SHARDS);
+		assert_int_equal(stats_of(own).tasks, EACH);
+		tw_redis_close(own);
+	}
+	assert_int_equal(count_clients(&fixture->server), 1);
+}
+
+static void nodes_of_a_cluster_have_one_connection_each(void **state)
+{
+	struct cluster cluster;
+	struct tw_redis_options options = {.shards = 64};
+	struct tw_redis *first;
+	struct tw_redis *second;
+
+	(void)state;
+	cluster_start(&cluster);
+	options.url = cluster.nodes[0].url;
+	first = client_open(&options);
+	second = open_beside(first, "second", 64);
+	add_tasks(first, 50, TW_HOUR, 0);
+	add_tasks(second, 70, TW_HOUR, 0);
+	assert_int_equal(stats_of(first).tasks, 50);
+	assert_int_equal(stats_of(second).tasks, 70);
+	for (int i = 0; i < CLUSTER_NODES; i++)
+		assert_int_equal(count_clients(&cluster.nodes[i]), 1);
+	tw_redis_close(first);
+	tw_redis_close(second);
+	cluster_stop(&cluster);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(namespaces_share_the_connection_and_no_task),
+		FIXTURE_TEST(pause_of_one_namespace_is_no_pause_of_another),
+		FIXTURE_TEST(handles_are_closed_in_any_order),
+		FIXTURE_TEST(another_number_of_shards_is_refused),
+		FIXTURE_TEST(bad_namespaces_are_invalid),
+		FIXTURE_TEST(handles_come_and_go_in_many_threads),
+		FIXTURE_TEST(nodes_of_a_cluster_have_one_connection_each),
+	};
+
+	return FIXTURE_RUN(tests);
+}
