@@ -258,6 +258,7 @@ uninstall: uninstall-redis
 endif
 
 include test/sim/sim.mk
+include test/examples/examples.mk
 include test/soak/soak.mk
 include test/redis/torture/torture.mk
 include test/fuzz/fuzz.mk

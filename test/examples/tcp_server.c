@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An echo server in one thread: connections that say nothing for a while are closed.
+ *
+ *     tcp_server PORT IDLE_MS
+ *
+ * The program's own epoll drives the wheel: no owner thread, no workers. Each connection has an
+ * alarm, made once, which every message moves to later: an atomic exchange, no memory, and never
+ * refused.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <timingwheel/timingwheel.h>
+#include <unistd.h>
+
+enum { EVENTS = 256, MESSAGE = 512 };
+
+struct connection {
+	int socket;
+	struct tw_alarm *idle;
+};
+
+static struct tw_wheel *wheel;
+static tw_duration idle_time;
+static int poller;
+
+/* Also from the alarm's own run, which is the wheel's last use of it. */
+static void close_connection(void *argument)
+{
+	struct connection *connection = argument;
+
+	tw_alarm_destroy(connection->idle);
+	close(connection->socket);
+	free(connection);
+}
+
+static void accept_connection(int listener)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	struct connection *connection = calloc(1, sizeof(*connection));
+	int socket = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (!connection || socket < 0) {
+		free(connection);
+		if (socket >= 0)
+			close(socket);
+		return;
+	}
+	connection->socket = socket;
+	event.data.ptr = connection;
+	if (tw_alarm_create(wheel, close_connection, connection, &connection->idle) != TW_OK ||
+	    tw_alarm_set(connection->idle, idle_time) != TW_OK ||
+	    epoll_ctl(poller, EPOLL_CTL_ADD, socket, &event) != 0)
+		close_connection(connection);
+}
+
+static void echo(struct connection *connection)
+{
+	char message[MESSAGE];
+	ssize_t size = read(connection->socket, message, sizeof(message));
+
+	if (size < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (size <= 0 || write(connection->socket, message, (size_t)size) != size) {
+		close_connection(connection);
+		return;
+	}
+	tw_alarm_set(connection->idle, idle_time);
+}
+
+static int listen_at(unsigned port)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_port = htons((uint16_t)port),
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (listener < 0 || bind(listener, (void *)&address, sizeof(address)) != 0 ||
+	    listen(listener, SOMAXCONN) != 0)
+		return -1;
+	return listener;
+}
+
+int main(int count, char **arguments)
+{
+	const struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+	struct epoll_event events[EVENTS];
+	int listener = count == 3 ? listen_at((unsigned)atoi(arguments[1])) : -1;
+
+	if (listener < 0 || tw_create(&wheel, TW_MILLISECOND, 512, NULL, &options) != TW_OK) {
+		fprintf(stderr, "tcp_server PORT IDLE_MS\n");
+		return 1;
+	}
+	idle_time = atoi(arguments[2]) * TW_MILLISECOND;
+	poller = epoll_create1(EPOLL_CLOEXEC);
+	/* Neither is a connection: told apart by their addresses. */
+	events[0] = (struct epoll_event){.events = EPOLLIN, .data.ptr = &listener};
+	epoll_ctl(poller, EPOLL_CTL_ADD, listener, &events[0]);
+	events[0] = (struct epoll_event){.events = EPOLLIN, .data.ptr = wheel};
+	epoll_ctl(poller, EPOLL_CTL_ADD, tw_fd(wheel), &events[0]);
+	for (;;) {
+		int ready = epoll_wait(poller, events, EVENTS, -1);
+
+		for (int i = 0; i < ready; i++)
+			if (events[i].data.ptr == &listener)
+				accept_connection(listener);
+			else if (events[i].data.ptr != wheel)
+				echo(events[i].data.ptr);
+		/* After the other events: an alarm may free a connection that has one. */
+		tw_poll(wheel, NULL);
+	}
+}

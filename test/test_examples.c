@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/* The programs in test/examples do what they say. */
+#include "support/test.h"
+
+#include "support/wait.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum { OUTPUT_MOST = 8192, PATH_MOST = 512 };
+
+/* Of the example, which may not be there for want of a library: then it is skipped. */
+static void example_path(const char *name, char path[PATH_MOST])
+{
+	const char *build = getenv("BUILD");
+
+	snprintf(path, PATH_MOST, "%s/test/examples/%s", build ? build : "build", name);
+	if (access(path, X_OK) != 0) {
+		print_message("%s was not built\n", path);
+		skip();
+	}
+}
+
+/* Runs it to its end, which must be a good one. */
+static void run_example(const char *name, char output[OUTPUT_MOST])
+{
+	char path[PATH_MOST];
+	FILE *pipe;
+	size_t size;
+
+	example_path(name, path);
+	pipe = popen(path, "r");
+	assert_non_null(pipe);
+	size = fread(output, 1, OUTPUT_MOST - 1, pipe);
+	output[size] = '\0';
+	assert_int_equal(pclose(pipe), 0);
+}
+
+static size_t count_of(const char *output, const char *text)
+{
+	size_t count = 0;
+
+	while ((output = strstr(output, text))) {
+		output += strlen(text);
+		count++;
+	}
+	return count;
+}
+
+static void cores_run_each_timer_once(void **state)
+{
+	char output[OUTPUT_MOST];
+
+	(void)state;
+	run_example("cores", output);
+	assert_string_equal(output, "200000 of 200000 timers ran\n");
+}
+
+static void retry_backs_off_cancels_and_gives_up(void **state)
+{
+	char output[OUTPUT_MOST];
+
+	(void)state;
+	run_example("retry", output);
+	assert_int_equal(count_of(output, "third time lucky, attempt"), 3);
+	assert_int_equal(count_of(output, "third time lucky is done"), 1);
+	/* In 121 s: at about 1, 2, 4, 8, 16, 32 and 92 s, an attempt more or less. */
+	assert_in_range(count_of(output, "hopeless, attempt"), 6, 9);
+	assert_int_equal(count_of(output, "hopeless is given up"), 1);
+	/* In 21 s. */
+	assert_in_range(count_of(output, "cancelled, attempt"), 4, 6);
+	assert_int_equal(count_of(output, " cancelled\n"), 1);
+	assert_int_equal(count_of(output, "is done"), 1);
+}
+
+static void lookup_asks_once_a_key_and_outlives_its_database(void **state)
+{
+	char output[OUTPUT_MOST];
+
+	(void)state;
+	run_example("lookup", output);
+	assert_string_equal(output,
+			    "all threads are through: user 42 is name 42 (TW_OK), 100 queries\n"
+			    "unknown: user 4711 is - (TW_NOT_FOUND), 101 queries\n"
+			    "unknown once more: user 4711 is - (TW_NOT_FOUND), 101 queries\n"
+			    "two minutes later: user 42 is name 42 (TW_OK), 102 queries\n"
+			    "the database fails: user 42 is name 42 (TW_STALE), 103 queries\n"
+			    "it is back: user 42 is name 42 (TW_OK), 104 queries\n");
+}
+
+/* ---- The server ---- */
+
+enum { CONNECTIONS_MOST = TEST_HAS_SANITIZER ? 1000 : 5000, ACTIVE = 10, TRIES = 20 };
+
+#define IDLE (1000 * TW_MILLISECOND)
+
+struct client {
+	int socket; /* -1: the server has closed it */
+	tw_duration connected_at;
+};
+
+struct clients {
+	pid_t server;
+	struct sockaddr_in address;
+	struct client client[CONNECTIONS_MOST]; /* the first are active */
+	size_t count;
+	tw_duration last_active;
+	tw_duration longest_pause; /* of all active ones */
+};
+
+static tw_duration now(void)
+{
+	return clock_read_real(CLOCK_MONOTONIC);
+}
+
+/* As many as descriptors go, with some for other things. */
+static size_t connections_possible(void)
+{
+	struct rlimit limit;
+	size_t possible;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	possible = limit.rlim_cur - 64;
+	return possible < CONNECTIONS_MOST ? possible : CONNECTIONS_MOST;
+}
+
+static struct sockaddr_in free_address(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(address);
+	int any = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_int_equal(bind(any, (struct sockaddr *)&address, size), 0);
+	assert_int_equal(getsockname(any, (struct sockaddr *)&address, &size), 0);
+	close(any);
+	return address;
+}
+
+static void server_start(struct clients *clients)
+{
+	char path[PATH_MOST];
+	char port[16];
+
+	example_path("tcp_server", path);
+	clients->address = free_address();
+	snprintf(port, sizeof(port), "%u", ntohs(clients->address.sin_port));
+	clients->server = fork();
+	assert_true(clients->server >= 0);
+	if (clients->server == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl(path, path, port, "1000", (char *)NULL);
+		_exit(127);
+	}
+}
+
+static void server_end(const struct clients *clients)
+{
+	int status;
+
+	kill(clients->server, SIGTERM);
+	assert_int_equal(waitpid(clients->server, &status, 0), clients->server);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+}
+
+static bool client_connect(struct clients *clients, struct client *client)
+{
+	client->socket = socket(AF_INET, SOCK_STREAM, 0);
+	assert_true(client->socket >= 0);
+	client->connected_at = now();
+	if (connect(client->socket, (struct sockaddr *)&clients->address,
+		    sizeof(clients->address)) == 0)
+		return true;
+	close(client->socket);
+	return false;
+}
+
+/* The server may have yet to begin. */
+static void connect_first(struct clients *clients)
+{
+	while (!client_connect(clients, &clients->client[0])) {
+		assert_int_equal(errno, ECONNREFUSED);
+		assert_int_equal(waitpid(clients->server, NULL, WNOHANG), 0);
+		wait_for(10 * TW_MILLISECOND);
+	}
+}
+
+/* False: one was closed. */
+static bool be_active(struct clients *clients)
+{
+	tw_duration pause;
+	char byte = 'x';
+
+	for (size_t i = 0; i < ACTIVE; i++)
+		if (send(clients->client[i].socket, &byte, 1, MSG_NOSIGNAL) != 1 ||
+		    recv(clients->client[i].socket, &byte, 1, 0) != 1)
+			return false;
+	pause = now() - clients->last_active;
+	clients->last_active = now();
+	if (pause > clients->longest_pause)
+		clients->longest_pause = pause;
+	return true;
+}
+
+/* Looks which were closed, none before its time; returns how many are open. */
+static size_t count_open(struct clients *clients)
+{
+	size_t open = 0;
+	char byte;
+
+	for (size_t i = ACTIVE; i < clients->count; i++) {
+		struct client *client = &clients->client[i];
+
+		if (client->socket < 0)
+			continue;
+		if (recv(client->socket, &byte, 1, MSG_DONTWAIT) != 0) {
+			open++;
+			continue;
+		}
+		assert_true(now() - client->connected_at >= IDLE);
+		close(client->socket);
+		client->socket = -1;
+	}
+	return open;
+}
+
+/* False: an active one was closed. */
+static bool idle_ones_are_closed_alone(struct clients *clients)
+{
+	bool active = true;
+
+	clients->last_active = now();
+	for (size_t i = 1; i < clients->count && active; i++) {
+		assert_true(client_connect(clients, &clients->client[i]));
+		/* The others have yet to be connected. */
+		if (i >= ACTIVE && i % 64 == 0)
+			active = be_active(clients);
+	}
+	while (active && count_open(clients) > 0) {
+		wait_for(20 * TW_MILLISECOND);
+		active = be_active(clients);
+	}
+	return active && be_active(clients);
+}
+
+static void close_all(struct clients *clients)
+{
+	for (size_t i = 0; i < clients->count; i++)
+		if (clients->client[i].socket >= 0)
+			close(clients->client[i].socket);
+}
+
+/* On a busy machine the test itself may be idle for too long: then once more. */
+static void server_closes_idle_connections_and_no_others(void **state)
+{
+	static struct clients clients;
+	bool right = false;
+
+	(void)state;
+	for (int i = 0; i < TRIES && !right; i++) {
+		memset(&clients, 0, sizeof(clients));
+		for (size_t j = 0; j < CONNECTIONS_MOST; j++)
+			clients.client[j].socket = -1;
+		clients.count = connections_possible();
+		server_start(&clients);
+		connect_first(&clients);
+		right = idle_ones_are_closed_alone(&clients);
+		clients.longest_pause += now() - clients.last_active;
+		close_all(&clients);
+		server_end(&clients);
+		assert_true(right || clients.longest_pause > IDLE / 2);
+	}
+	assert_true(right);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(cores_run_each_timer_once),
+	cmocka_unit_test(retry_backs_off_cancels_and_gives_up),
+	cmocka_unit_test(lookup_asks_once_a_key_and_outlives_its_database),
+	cmocka_unit_test(server_closes_idle_connections_and_no_others),
+};
+
+TEST_PROGRAM(tests)
