@@ -87,9 +87,12 @@ static int status_of_path(const char *path)
 /* Waits until the path has the status, half a minute at most. */
 static bool await_status(const char *path, int status)
 {
-	for (int i = 0; i < 3000 && status_of_path(path) != status; i++)
+	for (int i = 0; i < 3000; i++) {
+		if (status_of_path(path) == status)
+			return true;
 		wait_for(10 * TW_MILLISECOND);
-	return status_of_path(path) == status;
+	}
+	return false;
 }
 
 static void call(struct tw_redis *redis, const char *key, const char *path, unsigned attempts)

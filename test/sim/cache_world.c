@@ -922,10 +922,8 @@ static bool open_cache(void)
 	enum tw_status status = TW_OK;
 
 	if (sim_draw(4) != 0) {
-		status = tw_create(&world.wheel, world.interval, 4, NULL, NULL);
-		if (status != TW_INVALID)
-			sim_fail("a wheel without execute: %s", tw_status_name(status));
-		status = tw_create(&world.wheel, world.interval, 4, execute, &world.wheel_options);
+		status = tw_create(&world.wheel, world.interval, 4, sim_draw(2) ? execute : NULL,
+				   &world.wheel_options);
 		world.is_manual = world.wheel_options.clock == TW_CLOCK_MANUAL;
 	} else {
 		world.interval = TW_SECOND;
