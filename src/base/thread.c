@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 enum { NAME_SIZE = 16 }; /* Linux keeps 15 bytes of a thread's name, and refuses longer ones */
@@ -62,6 +61,7 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const 
 		 const char *role)
 {
 	char full_name[NAME_SIZE];
+	int end_size; /* of "-ROLE" */
 	sigset_t all;
 	sigset_t before;
 
@@ -72,8 +72,8 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const 
 	if (errno != 0)
 		return errno;
 	/* The role is kept whole: it tells the threads of one name apart. */
-	snprintf(full_name, sizeof(full_name), "%.*s-%s", NAME_SIZE - 2 - (int)strlen(role), name,
-		 role);
+	end_size = snprintf(full_name, sizeof(full_name), "-%s", role);
+	snprintf(full_name, sizeof(full_name), "%.*s-%s", NAME_SIZE - 1 - end_size, name, role);
 	thread_set_name(*thread, full_name);
 	return 0;
 }
