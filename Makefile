@@ -257,11 +257,8 @@ install: install-redis
 uninstall: uninstall-redis
 endif
 
-include test/sim/sim.mk
-include test/examples/examples.mk
-include test/soak/soak.mk
-include test/redis/torture/torture.mk
-include test/fuzz/fuzz.mk
+# None where the sources alone were copied, as into a container.
+include $(wildcard test/*/*.mk test/redis/*/*.mk)
 
 builds: ## build with other compilers and flags, for other processors, and analyze
 	@test/builds/check_builds.sh
