@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * curl_multi keeps the connections and tells when a request has ended; easy handles are kept and
- * used again, connections too. redis.h says what is sent and what becomes of the answer, by its
- * status alone. A Retry-After with a date is read against the answer's own Date: no clock of this
+ * used again, connections too. redis.h says what is sent and what becomes of the response, by its
+ * status alone. A Retry-After with a date is read against the response's own Date: no clock of this
  * machine is asked for the time of day.
  */
 #include "callbacks.h"
@@ -32,7 +32,7 @@ struct request {
 	enum target_verdict host;
 	char denied[INET6_ADDRSTRLEN]; /* the last address that was; "": none */
 	bool opened;                   /* there was one that was not */
-	size_t body_size;              /* of the answer, as far as it was read */
+	size_t body_size;              /* of the response, as far as it was read */
 	tw_duration start;
 };
 
@@ -43,7 +43,7 @@ static void curl_begin(void)
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* The answer's body is of no interest; one that is too long breaks the transfer off. */
+/* The response's body is of no interest; one that is too long breaks the transfer off. */
 static size_t body_take(char *data, size_t size, size_t count, void *argument)
 {
 	struct request *request = argument;
@@ -53,7 +53,7 @@ static size_t body_take(char *data, size_t size, size_t count, void *argument)
 	return request->body_size > body_max ? CURL_WRITEFUNC_ERROR : size * count;
 }
 
-/* The value of the answer's header; "" if it has none. */
+/* The value of the response's header; "" if it has none. */
 static const char *header_value(CURL *easy, const char *name)
 {
 	struct curl_header *header;

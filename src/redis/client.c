@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening, and the calls about one task. What a script answers is a number: 0 or a due time, or
+ * Opening, and the calls about one task. What a script returns is a number: 0 or a due time, or
  * below zero why not.
  */
 #include "client.h"

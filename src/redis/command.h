@@ -54,7 +54,7 @@ struct command {
 	tw_duration retry_at;         /* monotonic: not before */
 	tw_duration pause;            /* the last, before it was tried again */
 	struct command *next;         /* of those in a pass, then of those sent to the node */
-	struct tw_redis_error *error; /* told what went wrong; NULL: nobody */
+	struct tw_redis_error *error; /* told what went wrong; or NULL */
 	bool away; /* in the last pass its node could not be reached, or was not ready to serve */
 };
 

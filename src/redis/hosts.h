@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which callback begins next: each host has so many at a time, and hosts take turns. Runs that wait
- * for a host which does not answer are put off, so that they hold up nobody's else. One thread.
+ * for a host which does not answer are put off, so that they hold up no other's. One thread.
  */
 #ifndef TIMINGWHEEL_REDIS_HOSTS_H
 #define TIMINGWHEEL_REDIS_HOSTS_H

@@ -52,7 +52,7 @@ void settings_free(struct settings *settings);
 enum tw_status space_read(struct space *space, const char *name, unsigned shards,
 			  struct tw_redis_error *error);
 
-/* Sets the error (may be NULL), and answers its status. */
+/* Sets the error (may be NULL), and returns its status. */
 __attribute__((format(printf, 3, 4))) enum tw_status error_set(struct tw_redis_error *error,
 							       enum tw_status status,
 							       const char *format, ...);

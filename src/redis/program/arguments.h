@@ -68,7 +68,7 @@ struct arguments {
 
 /*
  * Reads all but the data itself. Passwords in `arguments` and the environment are copied and
- * overwritten where they were, so that nobody finds them in the process list. EXIT_DONE; else what
+ * overwritten where they were, so that they are not in the process list. EXIT_DONE; else what
  * is wrong has been said on stderr.
  */
 int arguments_read(struct arguments *arguments, int count, char **texts);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread asks Redis and fills the board; what is shown is copied under the lock, which nobody
- * holds while Redis is asked. The worker's own statistics cost nothing and are read at each look.
+ * One thread asks Redis and fills the board; what is shown is copied under the lock, which is not
+ * held while Redis is asked. The worker's own statistics cost nothing and are read at each look.
  *
  * Dead letters are in no order, and have bodies: so many are looked at as LETTERS_SEEN, only while
- * somebody looks, and only when their number is another or letters_again has passed.
+ * a page looks, and only when their number is another or letters_again has passed.
  */
 #include "board.h"
 
@@ -38,7 +38,7 @@ struct board {
 	pthread_cond_t changed;
 	bool stop;
 	bool stopping;
-	tw_duration letters_until; /* somebody looks at them */
+	tw_duration letters_until; /* a page looks at them */
 	bool answered;
 	tw_duration answered_at; /* 0: never */
 	struct tw_redis_stats tasks;

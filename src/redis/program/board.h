@@ -68,7 +68,7 @@ void board_stop(struct board *board);
 /* From now on the worker is not ready. */
 void board_tell_end(struct board *board);
 
-/* Any thread. `letters`: the caller shows dead letters; they are looked for as long as somebody
+/* Any thread. `letters`: the caller shows dead letters; they are looked for as long as a caller
  * does. */
 void board_look(struct board *board, bool letters, struct figures *figures);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What each command does. All answer an exit code, and have said on stderr what went wrong. */
+/* What each command does. All return an exit code, and have said on stderr what went wrong. */
 #ifndef TIMINGWHEEL_REDIS_PROGRAM_COMMANDS_H
 #define TIMINGWHEEL_REDIS_PROGRAM_COMMANDS_H
 

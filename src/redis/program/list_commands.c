@@ -19,7 +19,7 @@ static bool listing_each(void *argument, const struct tw_redis_info *info)
 	struct listing *listing = argument;
 
 	show_line(info, listing->json);
-	/* Nobody reads any more: head, for one. */
+	/* The reader has gone: head, for one. */
 	return !ferror(stdout) && ++listing->count != listing->limit;
 }
 

@@ -5,7 +5,7 @@
  *
  * The pages have no password, so a browser on this machine must not lend them to other sites. A
  * name that an attacker points at this address is refused by the Host header. Of the page itself
- * the browser runs the one script whose digest the policy names, and loads nothing; nobody may
+ * the browser runs the one script whose digest the policy names, and loads nothing; no page may
  * frame it, and other origins may not read it.
  */
 #include "listener.h"
@@ -168,7 +168,7 @@ static enum MHD_Result host_find(void *argument, enum MHD_ValueKind kind, const 
 	return MHD_YES;
 }
 
-/* There is one Host, and it is a name of ours, with any port: somebody may forward one. */
+/* There is one Host, and it is a name of ours, with any port: a proxy may forward one. */
 static bool host_is_allowed(const struct listener *listener, struct MHD_Connection *connection)
 {
 	struct host_search search = {0};

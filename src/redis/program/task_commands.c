@@ -86,7 +86,7 @@ struct sweep {
 	uint64_t count;
 };
 
-/* What somebody else took out meanwhile, and what has become a task again, is no reason to stop. */
+/* What was taken out meanwhile, and what has become a task again, is no reason to stop. */
 static bool sweep_each(void *argument, const struct tw_redis_info *info)
 {
 	struct sweep *sweep = argument;
