@@ -35,8 +35,8 @@ void claim_write(struct command *command, const struct space *space, unsigned sh
 enum tw_status claim_read(struct command *command, struct tw_redis_batch **batch);
 
 /*
- * Commands about jobs of one shard, whose scripts return a letter for each: begun with how many there will
- * be, then one call for each, then, for those that give hints, command_hint.
+ * Commands about jobs of one shard, whose scripts return a letter for each: begun with how many
+ * there will be, then one call for each, then, for those that give hints, command_hint.
  */
 void jobs_begin(struct command *command, const struct script *script, const struct space *space,
 		unsigned shard, size_t count);

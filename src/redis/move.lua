@@ -12,7 +12,7 @@ if leased(run, score) then
 	return -3
 end
 if run then
-	-- A lease that has ended is over now: the worker that had it may not end the task that was moved.
+	-- A lease that has ended is over now: its worker may not end the task that was moved.
 	redis.call('HSET', KEYS[3], key, (string.match(run, '^%d+')))
 end
 local due = due_time(ARGV[2], ARGV[3])

@@ -231,7 +231,8 @@ static const struct target *network_find(const struct target *list, size_t count
 	return found;
 }
 
-/* As the 16 bytes. To the system the address of all zeros is this machine. False: of another kind. */
+/* As the 16 bytes. To the system the address of all zeros is this machine. False: of another kind.
+ * */
 static bool address_take(const struct sockaddr *from, unsigned char address[ADDRESS_SIZE])
 {
 	static const unsigned char nobody[ADDRESS_SIZE];

@@ -21,8 +21,8 @@ struct listener_options {
 
 struct listener;
 
-/* Listens; no request is answered yet. NULL: that is not possible, and why has been said on stderr. The
- * options' strings must outlive it. */
+/* Listens; no request is answered yet. NULL: that is not possible, and why has been said on stderr.
+ * The options' strings must outlive it. */
 struct listener *listener_open(const struct listener_options *options);
 /* "127.0.0.1:9464", with the port it has. */
 const char *listener_name(const struct listener *listener);

@@ -335,7 +335,8 @@ static int redis_open(struct top *top)
 	return outcome(tw_redis_open(&top->redis, &top->arguments->redis, &error), &error);
 }
 
-/* Asks and shows until a signal comes, or its output is closed. The first time there must be an answer. */
+/* Asks and shows until a signal comes, or its output is closed. The first time there must be an
+ * answer. */
 static int top_run(struct top *top, const sigset_t *signals)
 {
 	const tw_duration every = top->arguments->interval;
