@@ -84,7 +84,8 @@ BENCH_OBJECTS := $(call objects,bench/*.c)
 BENCH_SUPPORT := $(call objects,bench/support/*.c)
 LIBS := $(addprefix $(BUILD)/,$(STATIC_LIB) $(SHARED_LIB) $(SONAME) $(LINK_NAME))
 
-PACKAGES := uthash-dev libcmocka-dev pkg-config g++ systemtap-sdt-dev gnuplot-nox tzdata
+PACKAGES := uthash-dev libcmocka-dev pkg-config g++ systemtap-sdt-dev gnuplot-nox tzdata \
+	mandoc
 include src/redis/redis.mk
 
 TEST_PROGRAMS := $(patsubst test/%.c,%,$(wildcard test/test_*.c))
@@ -92,11 +93,13 @@ TEST_PROGRAMS := $(patsubst test/%.c,%,$(wildcard test/test_*.c))
 ifneq ($(SANITIZE),)
 TEST_PROGRAMS := $(filter-out %_yields,$(TEST_PROGRAMS))
 endif
-TEST_SCRIPTS := check_layers check_lines check_comments check_exports check_runner readme_example \
-	install/test_install fuzz/test_inputs
+TEST_SCRIPTS := check_layers check_lines check_comments check_exports check_readme check_runner \
+	readme_example install/test_install fuzz/test_inputs man/test_man soak/test_soak \
+	proof/check_page
 TESTS_OF_ALL := $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
 # Those that take longest are begun first; those that measure time run alone, at the end.
 TESTS_LONG := $(filter $(TESTS_OF_ALL),redis/test_outages redis/test_core_alone redis/test_torture \
+	redis/test_program_faults \
 	test_cache_remove \
 	test_handle_limits test_wheel redis/test_worker test_handle_races redis/test_cluster \
 	test_periodic test_cache_order test_handle_stops redis/test_storm)
@@ -120,8 +123,8 @@ LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS)
 # After dlclose too: a thread that used a cache runs the library's code when it ends.
 STAYS := -Wl,-z,nodelete
 
-.PHONY: all deps deps-ci run run-cache builds test test-redis bench bench-redis proof install \
-	uninstall mutants layers format format-check clean help FORCE
+.PHONY: all deps deps-ci run run-cache builds test test-redis bench bench-redis model-check proof \
+	proof-page install uninstall mutants layers format format-check clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -198,7 +201,8 @@ $(BUILD)/test/%_yields: $(BUILD)/test/%_yields.o $(TEST_SUPPORT) $(BUILD)/test/y
 
 # Tests that let these calls fail.
 $(BUILD)/test/%_faults: WRAP = $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc \
-	posix_memalign mmap pthread_create)
+	posix_memalign strdup strndup open_memstream mmap pthread_create pthread_setspecific open \
+	fopen socket eventfd timerfd_create clock_getres getrandom fstat read send)
 $(filter %_faults,$(TEST_PROGRAMS:%=$(BUILD)/test/%)): $(BUILD)/test/faults/faults.o
 
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_SUPPORT) $(LIB_OBJECTS)
@@ -224,7 +228,8 @@ deps: ## install what build, tests and plots need (Debian; nothing if it is all 
 		$$missing
 
 deps-ci: PACKAGES += clang clang-format lld llvm gcc-s390x-linux-gnu libc6-dev-s390x-cross \
-	gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-i686-linux-gnu libc6-dev-i386-cross
+	gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-i686-linux-gnu libc6-dev-i386-cross \
+	cmake debhelper lintian gcovr qemu-user-static
 deps-ci: deps ## install also what .ci/run needs: other compilers
 
 run: $(BUILD)/bench/million ## run a million timers; ARGS="..." are its arguments
@@ -257,14 +262,22 @@ install: install-redis
 uninstall: uninstall-redis
 endif
 
+include src/man/man.mk src/packaging/packaging.mk
+
 # None where the sources alone were copied, as into a container.
 include $(wildcard test/*/*.mk test/redis/*/*.mk)
 
 builds: ## build with other compilers and flags, for other processors, and analyze
 	@test/builds/check_builds.sh
 
-proof: ## model-check the doors with GenMC; MORE=1: with larger bounds
+model-check: ## model-check the doors with GenMC; MORE=1: with larger bounds
 	@test/proof/run.sh
+
+proof: all ## all that shows the guarantees, in half an hour; writes test/PROOF.md
+	@test/proof/proof.sh
+
+proof-page: ## write test/PROOF.md anew of the records there are
+	@test/proof/page.sh
 
 mutants: ## put bugs in, one by one, and see the tests find them; ONLY="name*", SAMPLE=n
 	@test/mutants/run.sh
@@ -273,23 +286,19 @@ layers: all ## check that includes and calls in src/ go downward only
 	@test/check_layers.sh
 
 # --- Install -----------------------------------------------------------------------------------
-install: all ## install to PREFIX (/usr/local), LIBDIR, INCLUDEDIR, under DESTDIR
+install: all ## install to PREFIX (/usr/local), LIBDIR, INCLUDEDIR, MANDIR, under DESTDIR
 	$(call say,INSTALL,$(DESTDIR)$(PREFIX))
-	$(Q)install -d $(DESTDIR)$(INCLUDEDIR)/timingwheel $(DESTDIR)$(LIBDIR)/pkgconfig
+	$(Q)install -d $(DESTDIR)$(INCLUDEDIR)/timingwheel $(DESTDIR)$(LIBDIR)
 	$(Q)install -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(INCLUDEDIR)/timingwheel
 	$(Q)install -m 644 $(BUILD)/$(STATIC_LIB) $(DESTDIR)$(LIBDIR)
 	$(Q)install -m 755 $(BUILD)/$(SHARED_LIB) $(DESTDIR)$(LIBDIR)
 	$(Q)ln -sf $(SHARED_LIB) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	$(Q)ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/$(LINK_NAME)
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
-		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-		src/timingwheel.pc.in \
-		>$(DESTDIR)$(LIBDIR)/pkgconfig/timingwheel.pc
 
 uninstall: ## remove what install has put there
 	$(call say,RM,$(DESTDIR)$(PREFIX))
 	$(Q)rm -f $(PUBLIC_HEADERS:include/%=$(DESTDIR)$(INCLUDEDIR)/%)
-	$(Q)rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(LIBS)) pkgconfig/timingwheel.pc)
+	$(Q)rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(LIBS)))
 	$(Q)rmdir $(DESTDIR)$(INCLUDEDIR)/timingwheel 2>/dev/null || true
 
 # --- House -------------------------------------------------------------------------------------
@@ -306,8 +315,8 @@ clean: ## remove all that was built, of every variant
 	@rm -rf build
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile test/sim/sim.mk \
-		test/soak/soak.mk test/fuzz/fuzz.mk test/redis/torture/torture.mk | expand -t 24
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' \
+		$(filter Makefile %.mk,$(MAKEFILE_LIST)) | expand -t 26
 	@echo
 	@echo 'V=1 shows the commands. REDIS=no leaves out the part on Redis. Variants, each in a'
 	@echo 'folder of its own: DEBUG=1, SANITIZE=thread, SANITIZE=address,undefined. TEST_JOBS=n'

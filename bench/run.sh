@@ -5,7 +5,7 @@
 # tables, and leaves the figures as CSV, plots and a summary in build/bench/.
 #
 #     bench/run.sh            after `make bench` has built them
-#     bench/run.sh --update   also refreshes bench/results/, which the README shows
+#     bench/run.sh --update   also refreshes bench/results/, which bench/results/README.md shows
 #     bench/run.sh --quick    a small count, one run: shows that all works, not how fast
 #
 # BUILD is another variant's build folder.

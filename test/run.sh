@@ -5,9 +5,9 @@
 # A name is a cmocka program in $BUILD/test or a script in test/, which counts as one test (exit
 # status 77: skipped). `make test` calls this with the environment it needs. Tests run side by side,
 # $TEST_JOBS at a time: by default one more than there are processors, for many do nothing but wait
-# now and then. Those in $TESTS_ALONE come last, one by one. What is said of a test is said at once,
-# when it ends; what failed, and why, is said again at the end. The last line is always "N passed,
-# N failed".
+# now and then. Those in $TESTS_ALONE come last, one by one. $EMULATOR, a command with its options,
+# runs programs for another processor. What is said of a test is said at once, when it ends; what
+# failed, and why, is said again at the end. The last line is always "N passed, N failed".
 
 cd "$(dirname "$0")/.." || exit 1
 
@@ -20,8 +20,9 @@ run()
 	mkdir -p "$(dirname "$log")"
 	# --foreground: an interrupt from the terminal reaches the test too.
 	# In braces, so that what the shell says of a crash is in the log, too.
-	{ $fixed_addresses timeout --foreground -k 10 "$TEST_TIMEOUT" "$program" </dev/null; } \
-		>"$log" 2>&1
+	# shellcheck disable=SC2086 # a command and its options
+	{ $fixed_addresses timeout --foreground -k 10 "$TEST_TIMEOUT" $EMULATOR "$program" \
+		</dev/null; } >"$log" 2>&1
 	echo "$1 $?"
 }
 

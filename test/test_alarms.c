@@ -146,8 +146,10 @@ static void delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval(vo
 	assert_runs_after(recorder, &bell, INTERVAL, 3);
 	assert_status(tw_alarm_set_at(bell.alarm, tw_now(recorder->wheel) - 1), TW_OK);
 	assert_runs_after(recorder, &bell, INTERVAL, 4);
+	assert_status(tw_alarm_set_at(bell.alarm, INT64_MIN), TW_OK);
+	assert_runs_after(recorder, &bell, 0, 5);
 	assert_status(tw_alarm_set(bell.alarm, TW_FOREVER), TW_OK);
-	assert_runs_after(recorder, &bell, 1000000 * INTERVAL, 4);
+	assert_runs_after(recorder, &bell, 1000000 * INTERVAL, 5);
 	close_with_bell(recorder, &bell);
 }
 

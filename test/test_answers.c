@@ -148,6 +148,8 @@ static void bad_arguments_and_a_stopped_wheel_are_told(void **state)
 	assert_status(tw_take_timer(wheel, "any", 0, &value), TW_INVALID);
 	assert_status(tw_take_timer(wheel, "any", 3, NULL), TW_INVALID);
 	assert_status(tw_timer_remaining(NULL, none, NULL), TW_INVALID);
+	assert_int_equal(tw_clock_of(NULL), TW_CLOCK_MONOTONIC);
+	assert_int_equal(tw_interval_of(NULL), 0);
 	assert_none_left(recorder, none, TW_NOT_FOUND);
 	assert_none_left(recorder, (struct tw_timer){UINT64_MAX}, TW_NOT_FOUND);
 	set_timer(recorder, "any", 1, INTERVAL);

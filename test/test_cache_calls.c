@@ -40,6 +40,7 @@ static void bad_keys_and_values_are_refused(void **state)
 	assert_status(tw_cache_set(cache, "key", 3, "v", (size_t)UINT32_MAX + 1), TW_INVALID);
 	assert_status(tw_cache_get(cache, "key", 3, NULL, 1, NULL), TW_INVALID);
 	assert_status(tw_cache_acquire(cache, "key", 3, NULL), TW_INVALID);
+	assert_status(tw_cache_get_stats(cache, NULL), TW_INVALID);
 	assert_int_equal(cache_stats(recorder).inserts, 0);
 	assert_int_equal(cache_stats(recorder).misses, 0);
 	cache_recorder_close(recorder);
@@ -99,6 +100,34 @@ static void options_out_of_range_are_refused(void **state)
 		assert_status(tw_cache_create(&cache, TW_HOUR, &bad[i]), TW_INVALID);
 		assert_null(cache);
 	}
+}
+
+/* A part of so little rounds to nothing, and one more of nearly all is over the end. */
+static void lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter(void **state)
+{
+	enum { KEYS = 64 };
+	const struct tw_cache_options options = {.jitter = 0.5, .name = "ends"};
+	struct tw_cache *cache;
+	tw_duration remaining;
+
+	(void)state;
+	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
+	for (int key = 0; key < KEYS; key++) {
+		assert_status(
+			tw_cache_set_with_expire(cache, &key, sizeof(key), "v", 1, TW_FOREVER),
+			TW_OK);
+		assert_status(tw_cache_remaining(cache, &key, sizeof(key), &remaining), TW_OK);
+		assert_true(remaining == TW_FOREVER);
+		assert_status(
+			tw_cache_set_with_expire(cache, &key, sizeof(key), "v", 1, TW_FOREVER - 1),
+			TW_OK);
+		assert_status(tw_cache_remaining(cache, &key, sizeof(key), &remaining), TW_OK);
+		assert_true(remaining > TW_FOREVER / 4);
+		assert_status(tw_cache_set_with_expire(cache, &key, sizeof(key), "v", 1, 1), TW_OK);
+		assert_status(tw_cache_remaining(cache, &key, sizeof(key), &remaining),
+			      TW_NOT_FOUND);
+	}
+	tw_cache_destroy(cache);
 }
 
 static void add_and_replace_look_whether_the_key_is_there(void **state)
@@ -582,6 +611,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(bad_keys_and_values_are_refused),
 	cmocka_unit_test(calls_without_a_cache_are_refused),
 	cmocka_unit_test(options_out_of_range_are_refused),
+	cmocka_unit_test(lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter),
 	TEST_CACHE(add_and_replace_look_whether_the_key_is_there),
 	TEST_CACHE(keys_and_values_are_copied),
 	TEST_CACHE(keys_with_zero_bytes_are_whole_keys),

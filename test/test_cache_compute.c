@@ -87,6 +87,15 @@ static void key_is_kept_replaced_or_deleted(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
+static enum tw_cache_verdict compute_null(void *context, const struct tw_cache_entry *entry,
+					  struct tw_cache_computed *result)
+{
+	(void)context;
+	(void)entry;
+	(void)result;
+	return TW_CACHE_REPLACE;
+}
+
 static void computed_value_may_be_empty_or_live_for_ever(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
@@ -95,6 +104,8 @@ static void computed_value_may_be_empty_or_live_for_ever(void **state)
 	assert_status(computed(recorder, &computer), TW_OK);
 	cache_pass(recorder, TW_HOUR);
 	assert_holds(recorder, "key", "");
+	assert_status(tw_cache_compute(recorder->cache, "null", 4, compute_null, NULL), TW_OK);
+	assert_holds(recorder, "null", "");
 	cache_recorder_close(recorder);
 }
 
@@ -130,6 +141,16 @@ static enum tw_cache_verdict compute_null_of_a_size(void *context,
 	return TW_CACHE_REPLACE;
 }
 
+static enum tw_cache_verdict compute_too_large(void *context, const struct tw_cache_entry *entry,
+					       struct tw_cache_computed *result)
+{
+	(void)context;
+	(void)entry;
+	result->value = "v";
+	result->value_size = (size_t)UINT32_MAX + 1;
+	return TW_CACHE_REPLACE;
+}
+
 static void bad_arguments_of_compute_and_pop_are_refused(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -142,6 +163,7 @@ static void bad_arguments_of_compute_and_pop_are_refused(void **state)
 	assert_status(tw_cache_compute(cache, "k", 0, compute, &computer), TW_INVALID);
 	assert_status(tw_cache_compute(cache, "k", 1, NULL, &computer), TW_INVALID);
 	assert_status(tw_cache_compute(cache, "k", 1, compute_null_of_a_size, NULL), TW_INVALID);
+	assert_status(tw_cache_compute(cache, "k", 1, compute_too_large, NULL), TW_INVALID);
 	assert_status(tw_cache_pop(NULL, "k", 1, &entry), TW_INVALID);
 	assert_null(entry);
 	assert_status(tw_cache_pop(cache, "k", 0, &entry), TW_INVALID);

@@ -6,6 +6,7 @@
  */
 #include "support/test.h"
 
+#include "support/blocked_call.h"
 #include "support/cache_recorder.h"
 #include "support/seed.h"
 #include "support/stats.h"
@@ -730,6 +731,249 @@ static void limits_hold_without_memory(void **state)
 	run_close(&run);
 }
 
+/* ---- At one moment ---- */
+
+/* By a thread that the cache does not know yet, and can't come to know. */
+static void call_without_memory(void (*make)(void *argument), void *argument)
+{
+	struct blocked_call call;
+
+	fail_allocation(1, true);
+	blocked_call_start(&call, make, argument);
+	blocked_call_end(&call);
+	assert_true(end_faults());
+}
+
+/* There is none for the value, and there is for what the loader does then. */
+static enum tw_status load_without_memory(void *argument, const void *key, size_t key_size,
+					  struct tw_cache_loading *loading)
+{
+	static const char value[4 << 20];
+	size_t *size = argument;
+
+	(void)key;
+	(void)key_size;
+	assert_status(tw_cache_load_copy(loading, "first", 5, 0), TW_OK);
+	fail_allocation(1, true);
+	assert_status(tw_cache_load_copy(loading, value, sizeof(value), 0), TW_NO_MEMORY);
+	assert_true(end_faults());
+	if (*size == 0)
+		return TW_NO_MEMORY;
+	return *size > 5 ? tw_cache_load_copy(loading, value, *size, 0) : TW_OK;
+}
+
+static void loader_is_told_that_there_is_no_memory_for_its_value(void **state)
+{
+	static const size_t sizes[] = {0, 5, 4 << 20};
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	const struct tw_cache_entry *entry;
+
+	for (int i = 0; i < 3; i++) {
+		size_t size = sizes[i];
+
+		assert_status(tw_cache_take(recorder->cache, "key", 3, load_without_memory, &size,
+					    0, &entry),
+			      size > 0 ? TW_OK : TW_NO_MEMORY);
+		if (size == 0) {
+			assert_null(entry);
+			assert_holds_none(recorder, "key");
+			continue;
+		}
+		(void)tw_cache_entry_value(entry, &size);
+		assert_int_equal(size, sizes[i]);
+		tw_cache_entry_release(entry);
+		assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+	}
+	cache_recorder_close_balanced(recorder);
+}
+
+static enum tw_status load_new(void *argument, const void *key, size_t key_size,
+			       struct tw_cache_loading *loading)
+{
+	(void)key;
+	(void)key_size;
+	atomic_fetch_add((atomic_int *)argument, 1);
+	return tw_cache_load_copy(loading, "new", 3, 0);
+}
+
+/* And the one place for a load that refreshes is free again. */
+static void refresh_without_memory_is_for_the_next_lookup(void **state)
+{
+	atomic_int loads = 0;
+	struct cache_recorder *recorder =
+		cache_recorder_open_with(*state, TW_HOUR,
+					 (struct tw_cache_options){.load = load_new,
+								   .load_context = &loads,
+								   .loaders = 1,
+								   .refresh_after = TW_MINUTE,
+								   .max_refreshing = 1});
+
+	cache_set(recorder, "key", "old");
+	cache_pass(recorder, 2 * TW_MINUTE);
+	for (int i = 0; i < 3; i++) {
+		fail_allocation(1, true);
+		assert_holds(recorder, "key", "old");
+		assert_true(end_faults());
+	}
+	assert_int_equal(atomic_load(&loads), 0);
+	assert_holds(recorder, "key", "old");
+	WAIT_UNTIL(cache_stats(recorder).load_time.count == 1);
+	assert_holds(recorder, "key", "new");
+	cache_recorder_close_balanced(recorder);
+}
+
+static void count_stats(void *recorder, const struct tw_cache_stats *stats)
+{
+	struct cache_recorder *of = recorder;
+
+	assert_int_equal(stats->inserts, 2);
+	++*(int *)of->argument;
+}
+
+struct pass {
+	struct cache_recorder *recorder;
+	tw_duration by;
+	enum tw_status status;
+};
+
+static void advance_by(void *argument)
+{
+	struct pass *pass = argument;
+
+	pass->status = tw_advance(pass->recorder->wheel, pass->by);
+}
+
+/* The thread that drives the wheel tells of removals and statistics. */
+static void removals_and_statistics_are_told_by_a_thread_without_memory(void **state)
+{
+	int calls = 0;
+	struct cache_recorder *recorder = cache_recorder_create(*state);
+	struct tw_cache_options options = cache_recorder_options(recorder);
+	struct pass pass = {recorder, 10 * INTERVAL, TW_OK};
+
+	recorder->argument = &calls;
+	options.on_stats = count_stats;
+	options.stats_interval = 10 * INTERVAL;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	cache_set_for(recorder, "key", "expires", 5 * INTERVAL);
+	cache_set(recorder, "key of another", "stays");
+	call_without_memory(advance_by, &pass);
+	assert_status(pass.status, TW_OK);
+	assert_int_equal(calls, 1);
+	assert_int_equal(removal_count(recorder), 1);
+	assert_removed(recorder, "expires", TW_CAUSE_EXPIRED);
+	cache_pass(recorder, 10 * INTERVAL);
+	assert_int_equal(calls, 2);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void destroy_cache(void *cache)
+{
+	tw_cache_destroy(cache);
+}
+
+static void cache_is_destroyed_without_memory(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+
+	cache_set_letters(recorder, "abc");
+	call_without_memory(destroy_cache, recorder->cache);
+	recorder->cache = NULL;
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SHUTDOWN), 3);
+	cache_recorder_close(recorder);
+}
+
+struct kept {
+	struct tw_cache_loading *_Atomic loading;
+	enum tw_status status; /* of its end */
+};
+
+static enum tw_status load_keep(void *argument, const void *key, size_t key_size,
+				struct tw_cache_loading *loading)
+{
+	struct kept *kept = argument;
+
+	(void)key;
+	(void)key_size;
+	if (atomic_load(&kept->loading))
+		return tw_cache_load_copy(loading, "second", 6, 0);
+	assert_status(tw_cache_load_keep(loading), TW_OK);
+	atomic_store(&kept->loading, loading);
+	return TW_OK;
+}
+
+static void end_load(void *argument)
+{
+	struct kept *kept = argument;
+
+	kept->status = tw_cache_load_end(atomic_load(&kept->loading), TW_OK);
+}
+
+/* A take that has to look again after a load is told by the thread that ends it. */
+static void take_that_looks_again_without_memory_is_told_so(void **state)
+{
+	struct kept kept = {NULL, TW_OK};
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR,
+		(struct tw_cache_options){.load = load_keep, .load_context = &kept, .loaders = 1});
+	struct told early = {.times = 0};
+	struct told late = {.times = 0};
+
+	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_told, &early), TW_OK);
+	WAIT_UNTIL(atomic_load(&kept.loading));
+	assert_status(tw_cache_load_copy(atomic_load(&kept.loading), "first", 5, 0), TW_OK);
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_NOT_FOUND);
+	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_told, &late), TW_OK);
+	call_without_memory(end_load, &kept);
+	assert_int_equal(atomic_load(&early.times), 1);
+	assert_status(early.status, TW_OK);
+	assert_value(early.entry, "first");
+	tw_cache_entry_release(early.entry);
+	assert_int_equal(atomic_load(&late.times), 1);
+	assert_status(late.status, TW_NO_MEMORY);
+	assert_null(late.entry);
+	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_told, &late), TW_OK);
+	WAIT_UNTIL(atomic_load(&late.times) == 2);
+	assert_value(late.entry, "second");
+	tw_cache_entry_release(late.entry);
+	cache_recorder_close_balanced(recorder);
+}
+
+static enum tw_status load_and_end_thread(void *argument, const void *key, size_t key_size,
+					  struct tw_cache_loading *loading)
+{
+	(void)key;
+	(void)key_size;
+	(void)loading;
+	if (atomic_fetch_add((atomic_int *)argument, 1) == 0) {
+		fail_thread(1);
+		pthread_exit(NULL);
+	}
+	return tw_cache_load_copy(loading, "new", 3, 0);
+}
+
+/* The one thread of the cache. */
+static void loader_is_replaced_when_there_are_threads_again(void **state)
+{
+	atomic_int loads = 0;
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR,
+		(struct tw_cache_options){
+			.load = load_and_end_thread, .load_context = &loads, .loaders = 1});
+	struct told told = {.times = 0};
+
+	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_told, &told), TW_OK);
+	WAIT_UNTIL(atomic_load(&told.times) == 1);
+	assert_status(told.status, TW_LOAD_FAILED);
+	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_told, &told), TW_OK);
+	WAIT_UNTIL(atomic_load(&told.times) == 2);
+	assert_true(fault_was_met());
+	assert_status(told.status, TW_OK);
+	assert_value(told.entry, "new");
+	tw_cache_entry_release(told.entry);
+	cache_recorder_close_balanced(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(each_of_the_first_allocations_may_fail),
 	cmocka_unit_test(memory_may_run_out_at_any_allocation),
@@ -741,6 +985,12 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(flush_ends_without_memory),
 	cmocka_unit_test(touch_without_memory_changes_nothing),
 	cmocka_unit_test(limits_hold_without_memory),
+	TEST_IN(levels_inline, loader_is_told_that_there_is_no_memory_for_its_value),
+	TEST_IN(levels_inline, refresh_without_memory_is_for_the_next_lookup),
+	TEST_IN(levels_inline, removals_and_statistics_are_told_by_a_thread_without_memory),
+	TEST_IN(levels_inline, cache_is_destroyed_without_memory),
+	TEST_IN(levels_inline, take_that_looks_again_without_memory_is_told_so),
+	TEST_IN(levels_inline, loader_is_replaced_when_there_are_threads_again),
 };
 
 TEST_PROGRAM(tests)

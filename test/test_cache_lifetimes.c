@@ -76,7 +76,12 @@ static void lifetime_shorter_than_the_idle_time_holds(void **state)
 	struct cache_recorder *recorder = open_sliding(*state, 5 * INTERVAL, 10 * INTERVAL);
 
 	cache_set(recorder, "key", "value");
+	cache_set(recorder, "left", "other");
 	assert_lives_for(recorder, "key", "value", 5 * INTERVAL);
+	/* By itself: a look at it would set its deadline anew. */
+	cache_pass(recorder, INTERVAL);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	assert_int_equal(times_removed(recorder, "other"), 1);
 	cache_recorder_close(recorder);
 }
 

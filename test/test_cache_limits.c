@@ -171,6 +171,9 @@ static void limit_may_come_and_go(void **state)
 		assert_status(tw_cache_set_limit(recorder->cache, 0, 0), TW_OK);
 		set_numbers(recorder->cache, 5000);
 		assert_int_equal(cache_stats(recorder).entries, 5000);
+		assert_status(tw_cache_set_limit(recorder->cache, UINT64_MAX, UINT64_MAX), TW_OK);
+		set_numbers(recorder->cache, 6000);
+		assert_int_equal(cache_stats(recorder).entries, 6000);
 		assert_status(tw_cache_set_limit(recorder->cache, 0, 10000), TW_OK);
 		assert_true(cache_stats(recorder).bytes <= 10000);
 		assert_true(cache_stats(recorder).bytes > 9800);
@@ -195,6 +198,55 @@ static void first_limit_finds_all_entries(void **state)
 	for (char key[2] = "p"; key[0] <= 'y'; key[0]++)
 		assert_holds(recorder, key, key);
 	assert_int_equal(cache_stats(recorder).entries, 10);
+	cache_recorder_close(recorder);
+}
+
+static void cache_of_many_entries_has_the_usual_shards(void **state)
+{
+	static const uint64_t most[] = {0, (uint64_t)1 << 40};
+	unsigned masks[2];
+
+	for (int i = 0; i < 2; i++) {
+		struct cache_recorder *recorder = cache_recorder_open_with(
+			*state, TW_HOUR, (struct tw_cache_options){.max_entries = most[i]});
+
+		masks[i] = recorder->cache->shard_mask;
+		cache_recorder_close(recorder);
+	}
+	assert_int_equal(masks[0], masks[1]);
+}
+
+/* The value says what it weighs. */
+static uint64_t weigh_as_told(void *context, const void *key, size_t key_size, const void *value,
+			      size_t value_size)
+{
+	uint64_t weight;
+
+	(void)context;
+	(void)key;
+	(void)key_size;
+	assert_int_equal(value_size, sizeof(weight));
+	memcpy(&weight, value, sizeof(weight));
+	return weight;
+}
+
+static void adopted_value_without_a_weight_is_weighed(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR,
+		(struct tw_cache_options){.max_bytes = 1000, .weigh = weigh_as_told});
+	struct tw_cache *cache = recorder->cache;
+	uint64_t weight = 70;
+
+	assert_status(tw_cache_set(cache, "copied", 6, &weight, sizeof(weight)), TW_OK);
+	assert_status(tw_cache_adopt(cache, "adopted", 7, &weight, sizeof(weight), 0, NULL, NULL,
+				     TW_HOUR),
+		      TW_OK);
+	assert_int_equal(cache_stats(recorder).bytes, 2 * weight);
+	assert_status(tw_cache_adopt(cache, "adopted", 7, &weight, sizeof(weight), 30, NULL, NULL,
+				     TW_HOUR),
+		      TW_OK);
+	assert_int_equal(cache_stats(recorder).bytes, weight + 30);
 	cache_recorder_close(recorder);
 }
 
@@ -266,6 +318,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(set_of_much_keeps_the_limit),
 	TEST_CACHE(limit_may_come_and_go),
 	TEST_CACHE(first_limit_finds_all_entries),
+	TEST_CACHE(cache_of_many_entries_has_the_usual_shards),
+	TEST_CACHE(adopted_value_without_a_weight_is_weighed),
 	TEST_CACHE(bytes_are_back_to_nothing_after_each_of_a_hundred_rounds),
 	TEST_CACHE(memory_is_given_back_when_entries_have_left),
 };

@@ -261,6 +261,27 @@ static void absence_is_not_kept_unless_asked_for(void **state)
 	cache_recorder_close(recorder);
 }
 
+static enum tw_status load_null(void *argument, const void *key, size_t key_size,
+				struct tw_cache_loading *loading)
+{
+	(void)argument;
+	(void)key;
+	(void)key_size;
+	return tw_cache_load_copy(loading, NULL, 0, 0);
+}
+
+static void loaded_value_may_be_empty(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	const struct tw_cache_entry *entry;
+
+	assert_status(tw_cache_take(recorder->cache, "key", 3, load_null, NULL, 0, &entry), TW_OK);
+	assert_value(entry, "");
+	tw_cache_entry_release(entry);
+	assert_holds(recorder, "key", "");
+	cache_recorder_close(recorder);
+}
+
 /* A loader that adopts; its values count how often they are freed. */
 struct adopting {
 	int freed[2];
@@ -490,6 +511,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(absence_gives_way_to_a_value),
 	TEST_CACHE(absence_is_nobodys_value),
 	TEST_CACHE(absence_is_not_kept_unless_asked_for),
+	TEST_CACHE(loaded_value_may_be_empty),
 	TEST_CACHE(adopted_load_is_freed_after_its_last_reader),
 	TEST_CACHE(value_of_a_failed_load_is_freed),
 	TEST_IN(levels_threads, counts_are_exact_whoever_took),

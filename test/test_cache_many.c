@@ -73,10 +73,10 @@ static void bad_items_are_refused_and_the_others_set(void **state)
 	static char large[2001];
 	struct tw_cache_item items[] = {
 		item_of("a", "1"), item_of("", "2"),    item_of("c", "3"), item_of("d", "4"),
-		item_of("e", "5"), item_of("f", large), item_of("g", "7"),
+		item_of("e", "5"), item_of("f", large), item_of("g", "7"), item_of("h", ""),
 	};
 	static const enum tw_status expected[] = {TW_OK,      TW_INVALID, TW_INVALID, TW_INVALID,
-						  TW_INVALID, TW_FULL,    TW_OK};
+						  TW_INVALID, TW_FULL,    TW_OK,      TW_OK};
 	size_t set = 0;
 
 	memset(large, 'l', sizeof(large) - 1);
@@ -84,13 +84,15 @@ static void bad_items_are_refused_and_the_others_set(void **state)
 	items[3].expire = -1;
 	items[4].value_size = (size_t)UINT32_MAX + 1;
 	items[5].value_size = sizeof(large) - 1;
-	assert_status(tw_cache_set_many(recorder->cache, items, 7, &set), TW_OK);
-	for (int i = 0; i < 7; i++)
+	items[7].value = NULL;
+	assert_status(tw_cache_set_many(recorder->cache, items, 8, &set), TW_OK);
+	for (int i = 0; i < 8; i++)
 		assert_status(items[i].status, expected[i]);
-	assert_int_equal(set, 2);
+	assert_int_equal(set, 3);
 	assert_holds(recorder, "a", "1");
 	assert_holds(recorder, "g", "7");
-	assert_int_equal(tw_cache_count(recorder->cache), 2);
+	assert_holds(recorder, "h", "");
+	assert_int_equal(tw_cache_count(recorder->cache), 3);
 	cache_recorder_close_balanced(recorder);
 }
 

@@ -154,6 +154,21 @@ static void eviction_is_short_where_all_is_used(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* All that the main queue had was evicted meanwhile. */
+static void eviction_that_may_look_no_more_takes_a_key_that_was_used_once(void **state)
+{
+	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_S3FIFO, 10, 0);
+	struct shard *shard = &recorder->cache->shards[0];
+	unsigned looks = 0;
+	const struct tw_cache_entry *victim;
+
+	cache_set_letters(recorder, "ab");
+	victim = policy_victim(&shard->policy, shard_table(shard), NULL, &looks);
+	assert_value(victim, "a");
+	assert_int_equal(looks, 0);
+	cache_recorder_close(recorder);
+}
+
 static void visits_and_failures_are_no_use(void **state)
 {
 	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 3, 0);
@@ -378,6 +393,37 @@ static void weights_stay_within_their_limit(void **state)
 	}
 }
 
+/* What is remembered of those that were evicted is as much as fits the entries that are there. */
+static void memory_of_the_evicted_shrinks_with_the_limit(void **state)
+{
+	enum { MANY = 50000, FEW = 500 };
+	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_S3FIFO, MANY, 0);
+
+	for (int i = 0; i < MANY + 1000; i++)
+		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "v", 1), TW_OK);
+	assert_status(tw_cache_set_limit(recorder->cache, FEW, 0), TW_OK);
+	for (int i = 0; i < 2 * FEW; i++)
+		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "v", 1), TW_OK);
+	cache_settle(recorder);
+	assert_in_range(cache_stats(recorder).memory_in_use, FEW * 64, FEW * 200);
+	cache_recorder_close(recorder);
+}
+
+static void value_as_heavy_as_the_limit_fits_alone(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR,
+		(struct tw_cache_options){.max_bytes = 100, .weigh = weigh_by_first_byte});
+
+	assert_status(tw_cache_set(recorder->cache, "one", 3, "\1", 1), TW_OK);
+	assert_status(tw_cache_set(recorder->cache, "heavy", 5, "\144", 1), TW_OK);
+	assert_int_equal(cache_stats(recorder).bytes, 100);
+	assert_holds_none(recorder, "one");
+	assert_status(tw_cache_set(recorder->cache, "heavier", 7, "\145", 1), TW_FULL);
+	assert_int_equal(cache_stats(recorder).bytes, 100);
+	cache_recorder_close_balanced(recorder);
+}
+
 static void value_too_heavy_is_refused_and_leaves_the_old_one(void **state)
 {
 	static const char too_heavy[150];
@@ -472,6 +518,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(every_kind_of_use_keeps_an_entry),
 	TEST_CACHE(gets_of_usual_keys_are_uses),
 	TEST_IN(levels_inline, eviction_is_short_where_all_is_used),
+	TEST_IN(levels_inline, eviction_that_may_look_no_more_takes_a_key_that_was_used_once),
 	TEST_CACHE(visits_and_failures_are_no_use),
 	TEST_IN(levels_inline, lru_is_exact_in_one_shard),
 	TEST_IN(levels_inline, replacements_lose_no_use_of_others),
@@ -479,6 +526,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, s3fifo_keeps_used_entries_through_a_scan),
 	TEST_IN(levels_inline, entries_stay_within_their_limit),
 	TEST_CACHE(weights_stay_within_their_limit),
+	TEST_CACHE(memory_of_the_evicted_shrinks_with_the_limit),
+	TEST_CACHE(value_as_heavy_as_the_limit_fits_alone),
 	TEST_CACHE(value_too_heavy_is_refused_and_leaves_the_old_one),
 	TEST_CACHE(limit_holds_for_all_shards_together_whoever_sets),
 };

@@ -426,6 +426,26 @@ static void keys_set_together_are_not_loaded_anew_together(void **state)
 	cache_recorder_close(recorder);
 }
 
+static void refreshing_may_be_as_far_off_as_the_clocks_end(void **state)
+{
+	static const tw_duration after[] = {TW_FOREVER / 4, TW_FOREVER - 1, TW_FOREVER};
+
+	for (int i = 0; i < 3; i++) {
+		struct source source;
+		struct cache_recorder *recorder = open_refreshing(
+			*state, &source,
+			(struct tw_cache_options){.jitter = 0.5, .refresh_after = after[i]});
+
+		cache_set_for(recorder, "key", "old", TW_FOREVER);
+		cache_pass(recorder, TW_FOREVER / 16);
+		assert_holds(recorder, "key", "old");
+		tw_cache_destroy(recorder->cache);
+		recorder->cache = NULL;
+		assert_int_equal(source.loads, 0);
+		cache_recorder_close(recorder);
+	}
+}
+
 static void bad_options_of_refreshing_are_refused(void **state)
 {
 	struct tw_cache_options options[] = {{.refresh_after = 1},
@@ -557,6 +577,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(take_of_what_expires_meanwhile_waits_for_the_reload),
 	TEST_CACHE(adopted_weighed_and_sliding_value_is_loaded_anew),
 	TEST_CACHE(keys_set_together_are_not_loaded_anew_together),
+	TEST_CACHE(refreshing_may_be_as_far_off_as_the_clocks_end),
 	cmocka_unit_test(bad_options_of_refreshing_are_refused),
 	TEST_CACHE(stop_and_destroy_end_reloads),
 	TEST_CACHE(no_reload_brings_back_what_was_there_before),

@@ -842,6 +842,23 @@ static void waiting_producer_sleeps_and_is_woken_by_pops(void **state)
 	}
 }
 
+/* Not only after half of the ring. */
+static void waiting_producer_of_a_large_ring_is_woken_by_4096_pops(void **state)
+{
+	enum { POPS = 4096 };
+	struct command_queue queue;
+	struct waiter waiter;
+
+	(void)state;
+	open_with_waiter(&queue, 4 * POPS, &waiter);
+	command_queue_pop(&queue, POPS - 1);
+	assert_int_equal(atomic_load(&queue.waiting), 1);
+	command_queue_pop(&queue, 1);
+	assert_true(waiter_end(&waiter));
+	assert_int_equal(command_queue_count(&queue), 3 * POPS + 1);
+	command_queue_destroy(&queue);
+}
+
 static void all_who_wait_are_woken_by_one_pop_of_many(void **state)
 {
 	struct crowd crowd;
@@ -967,6 +984,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(claim_whose_guess_of_the_tail_went_stale_is_not_refused),
 	cmocka_unit_test(producer_need_not_wait_where_there_is_room),
 	cmocka_unit_test(waiting_producer_sleeps_and_is_woken_by_pops),
+	cmocka_unit_test(waiting_producer_of_a_large_ring_is_woken_by_4096_pops),
 	cmocka_unit_test(all_who_wait_are_woken_by_one_pop_of_many),
 	cmocka_unit_test(producers_that_wait_go_in_the_order_in_which_they_came),
 	cmocka_unit_test(room_is_kept_for_a_producer_that_waits),

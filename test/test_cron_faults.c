@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each allocation of the making of a schedule fails once, and all from there on: the call says so
- * and leaves nothing behind. Leaks are for the address sanitizer's run to find.
+ * Each allocation of the making of a schedule fails once, and all from there on, and each way of
+ * reading the zone's file: the call says so and leaves nothing behind. Leaks are for the address
+ * sanitizer's run to find.
  */
 #include "support/test.h"
 
 #include "faults/faults.h"
 #include "support/recorder.h"
 
+#include <errno.h>
 #include <stdbool.h>
 
 #include <timingwheel/cron.h>
@@ -53,8 +55,68 @@ static void schedule_without_memory_is_refused(void **state)
 	assert_int_equal(fail_each_allocation("Europe/Berlin"), 3);
 }
 
+static void make_with_fault(void *context)
+{
+	begin_faults();
+	(void)make_and_destroy(context);
+}
+
+static void schedule_meets_the_failure_of_each_two_allocations(void **state)
+{
+	(void)state;
+	(void)fail_each(FAULT_PAIR, make_with_fault, "Europe/Berlin");
+}
+
+static void assert_unreadable(int error)
+{
+	struct tw_cron *cron = VALUE(1);
+	struct tw_cron_error told = {0};
+
+	errno = 0;
+	assert_status(tw_cron_create(&cron, "30 2 * * *", "Europe/Berlin", &told), TW_SYSTEM);
+	assert_true(end_faults());
+	assert_int_equal(errno, error);
+	assert_null(cron);
+	assert_string_equal(told.text, "the zone's file can't be read");
+}
+
+static void zone_that_cannot_be_read_is_refused_and_errno_tells_why(void **state)
+{
+	(void)state;
+	fail_descriptor(1);
+	assert_unreadable(EMFILE);
+	fail_calls("fstat", EIO);
+	assert_unreadable(EIO);
+	fail_calls("read", EIO);
+	assert_unreadable(EIO);
+}
+
+static void zone_that_ends_before_its_size_is_refused(void **state)
+{
+	struct tw_cron *cron;
+	struct tw_cron_error told = {0};
+
+	(void)state;
+	fail_calls("read", 0);
+	assert_status(tw_cron_create(&cron, "30 2 * * *", "Europe/Berlin", &told), TW_INVALID);
+	assert_true(end_faults());
+	assert_string_equal(told.text, "the zone's file changes");
+}
+
+static void interrupted_read_of_a_zone_is_made_again(void **state)
+{
+	(void)state;
+	fail_calls("read", EINTR);
+	assert_true(make_and_destroy("Europe/Berlin"));
+	assert_true(fault_was_met());
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(schedule_without_memory_is_refused),
+	cmocka_unit_test(schedule_meets_the_failure_of_each_two_allocations),
+	cmocka_unit_test(zone_that_cannot_be_read_is_refused_and_errno_tells_why),
+	cmocka_unit_test(zone_that_ends_before_its_size_is_refused),
+	cmocka_unit_test(interrupted_read_of_a_zone_is_made_again),
 };
 
 TEST_PROGRAM(tests)

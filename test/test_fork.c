@@ -72,7 +72,7 @@ static struct recorder *open_family(const struct variant *variant, struct family
 {
 	struct recorder *recorder;
 
-	if (SANITIZER_THREAD)
+	if (!TEST_CAN_FORK)
 		skip();
 	assert_int_equal(pthread_key_create(&last_thread, leave), 0);
 	recorder = recorder_open(variant, 10);

@@ -448,7 +448,7 @@ static void in_a_forks_child_handle_calls_answer_closed(void **state)
 	int exit_status;
 	pid_t child;
 
-	if (SANITIZER_THREAD)
+	if (!TEST_CAN_FORK)
 		skip();
 	recorder = probes_open(*state);
 	probe_start(recorder, &probe, 1, INTERVAL);

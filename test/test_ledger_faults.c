@@ -431,7 +431,7 @@ static void make_trouble(struct show *show, struct caller *callers, pthread_t *t
 		wait_for(TW_MILLISECOND);
 		faults += end_faults();
 		cancel_one(show, callers, threads, random);
-		if (!SANITIZER_THREAD && round % ROUNDS_A_FORK == 1)
+		if (TEST_CAN_FORK && round % ROUNDS_A_FORK == 1)
 			fork_one(show);
 	}
 	/* On a busy machine the callers may be through before this thread has its turn. */

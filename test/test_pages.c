@@ -32,7 +32,8 @@ static void memory_is_zero_and_there(void **state)
 
 	(void)state;
 	assert_true(pages_map(&pages, SIZE));
-	for (size_t i = 0; i < SIZE; i += page_size())
+	/* qemu passes no MAP_POPULATE on. */
+	for (size_t i = 0; i < SIZE && !TEST_IS_EMULATED; i += page_size())
 		assert_true(is_resident(&pages, i));
 	for (size_t i = 0; i < SIZE; i++)
 		assert_int_equal(pages.memory[i], 0);

@@ -7,8 +7,10 @@
 #include "support/wait.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -805,8 +807,8 @@ static void negative_threshold_is_invalid(void **state)
 	assert_null(wheel);
 }
 
-/* How many of this process's threads have the name. */
-static int threads_named(const char *name)
+/* How many of this process's threads have the name, and block these signals (a bit for each). */
+static int threads_that_block(uint64_t signals, const char *name)
 {
 	DIR *directory = opendir("/proc/self/task");
 	struct dirent *entry;
@@ -815,20 +817,47 @@ static int threads_named(const char *name)
 	assert_non_null(directory);
 	while ((entry = readdir(directory))) {
 		char path[300];
-		char line[32] = "";
+		char line[200];
+		char found[32] = "";
+		uint64_t blocked = 0;
 		FILE *file;
 
-		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", entry->d_name);
 		file = fopen(path, "r");
-		if (!file)
-			continue;
-		if (fgets(line, sizeof(line), file))
-			line[strcspn(line, "\n")] = '\0';
-		fclose(file);
-		count += strcmp(line, name) == 0;
+		while (file && fgets(line, sizeof(line), file))
+			(void)(sscanf(line, "Name:\t%31[^\n]", found) == 1 ||
+			       sscanf(line, "SigBlk:\t%" SCNx64, &blocked) == 1);
+		if (file)
+			fclose(file);
+		count += !strcmp(found, name) && (blocked & signals) == signals;
 	}
 	closedir(directory);
 	return count;
+}
+
+static int threads_named(const char *name)
+{
+	return threads_that_block(0, name);
+}
+
+/* Else a program's handler could run on a thread that it knows nothing of. */
+static void threads_leave_signals_to_the_program(void **state)
+{
+	const uint64_t signals = 1U << (SIGTERM - 1) | 1U << (SIGUSR1 - 1) | 1U << (SIGINT - 1);
+	struct tw_options options = options_of(*state);
+	struct tw_wheel *wheel;
+	sigset_t before;
+
+	/* An emulator keeps the program's masks to itself. */
+	if (TEST_IS_EMULATED)
+		skip();
+	options.name = "quiet";
+	wheel = open_wheel_with(&options);
+	assert_int_equal(threads_that_block(signals, "quiet-owner"), 1);
+	assert_int_equal(threads_that_block(signals, "quiet-0"), 1);
+	assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &before), 0);
+	assert_false(sigismember(&before, SIGTERM));
+	tw_destroy(wheel);
 }
 
 static void threads_have_names(void **state)
@@ -945,6 +974,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(releases_and_drains_are_no_slow_tasks),
 	TEST_IN(levels_inline, negative_threshold_is_invalid),
 	TEST_IN(levels_threads, threads_have_names),
+	TEST_IN(levels_threads, threads_leave_signals_to_the_program),
 	TEST_IN(levels_threads, names_of_threads_have_fifteen_bytes_and_keep_their_role),
 	TEST_EVERYWHERE(drained_timers_count_as_drained_where_nobody_releases),
 	TEST_IN(rounds_threads, threads_have_names),

@@ -398,6 +398,43 @@ static void many_handles_that_rearm_themselves_let_others_go_on(void **state)
 	recorder_close(recorder);
 }
 
+/* So many tasks of one tick that they take several turns. */
+enum { CROWD = 6000, REMOVING = 500 };
+
+static void *remove_last_of_crowd(void *argument)
+{
+	struct recorder *recorder = argument;
+	uintptr_t last = CROWD;
+
+	assert_status(tw_remove_timer(recorder->wheel, &last, sizeof(last)), TW_OK);
+	return NULL;
+}
+
+/* By a thread of its own: what a task itself gives is applied at once. */
+static void have_last_of_crowd_removed(struct recorder *recorder, const struct tw_task *task)
+{
+	pthread_t remover;
+
+	if (task->value != VALUE(REMOVING))
+		return;
+	assert_int_equal(pthread_create(&remover, NULL, remove_last_of_crowd, recorder), 0);
+	assert_int_equal(pthread_join(remover, NULL), 0);
+}
+
+static void command_of_another_thread_does_not_wait_for_the_end_of_a_crowd(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = have_last_of_crowd_removed;
+	for (uintptr_t i = 1; i <= CROWD; i++)
+		assert_status(tw_set_timer(recorder->wheel, &i, sizeof(i), VALUE(i), INTERVAL),
+			      TW_OK);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	assert_executed_at(recorder, CROWD - 1, INTERVAL);
+	assert_released(recorder, CROWD, TW_REMOVED);
+	recorder_close(recorder);
+}
+
 static void drain_and_set_again(struct recorder *recorder, const struct tw_task *task)
 {
 	if (task->value != VALUE(1))
@@ -659,6 +696,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_INLINE(task_that_moves_itself_to_now_for_ever_lets_others_go_on),
 	TEST_INLINE(many_that_rearm_themselves_let_others_go_on),
 	TEST_INLINE(many_handles_that_rearm_themselves_let_others_go_on),
+	TEST_INLINE(command_of_another_thread_does_not_wait_for_the_end_of_a_crowd),
 	TEST_INLINE(drain_of_an_inline_task_is_given_out_before_the_next_tick),
 	TEST_EVERYWHERE(key_of_a_running_task_is_free),
 	TEST_INLINE(stop_in_an_inline_task_lets_nothing_later_run),

@@ -144,9 +144,45 @@ static void walk_of_nothing_ends_soon(void **state)
 	shore_close(shore);
 }
 
+/* Every second bucket is empty, and these come together in the order of a walk. */
+static void step_looks_at_no_more_than_some_empty_buckets(void **state)
+{
+	enum { TIMERS = 4096, LOOKS_MOST = TIMERS / 4 };
+	static struct keyed_timer *timers[TIMERS];
+	struct shore *shore = shore_open();
+	struct walk walk;
+	size_t told = 0;
+	int empty_steps = 0;
+
+	(void)state;
+	shore_remove(shore, 0, ROCKS);
+	for (uint32_t i = 0; i < TIMERS; i++) {
+		timers[i] = timer_new(&shore->store, &i, sizeof(i), 2 * i);
+		assert_non_null(timers[i]);
+		timer_index_add(&shore->pending.index, timers[i]);
+	}
+	assert_true(walk_init(&walk));
+	while (walk.position != WALK_END) {
+		walk_step(&walk, &shore->pending, &shore->handles);
+		assert_true(walk_grow(&walk));
+		told += walk.count;
+		empty_steps += walk.count == 0;
+	}
+	walk_destroy(&walk);
+	assert_int_equal(told, TIMERS);
+	assert_true(empty_steps >= TIMERS / 2 / LOOKS_MOST);
+	for (uint32_t i = 0; i < TIMERS; i++) {
+		timer_index_remove(&shore->pending.index, timers[i]);
+		timer_free(&shore->store, &shore->bin, timers[i]);
+	}
+	shore_add(shore, 0, ROCKS);
+	shore_close(shore);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(keys_that_stay_are_told_once_while_the_index_grows_and_shrinks),
 	cmocka_unit_test(walk_of_nothing_ends_soon),
+	cmocka_unit_test(step_looks_at_no_more_than_some_empty_buckets),
 };
 
 TEST_PROGRAM(tests)

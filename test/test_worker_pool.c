@@ -450,11 +450,10 @@ static void note_when(struct task *task)
  * One worker is blocked by the first job of a batch, the other only looks at the rest of it once
  * there is a crowd of later batches.
  */
-static void rest_of_a_batch_is_done_before_a_crowd_of_later_ones(void **state)
+static void rest_of_a_batch_comes_before_a_crowd(void)
 {
 	struct fixture fixture;
 
-	(void)state;
 	fixture_open(&fixture, 2, 5000);
 	for (size_t i = 0; i < 2; i++)
 		block(&fixture, i);
@@ -473,6 +472,14 @@ static void rest_of_a_batch_is_done_before_a_crowd_of_later_ones(void **state)
 	assert_in_range(atomic_load(&fixture.done_before), WORKER_BATCH - 1, 3 * WORKER_BATCH);
 	let_go(&fixture, 1);
 	finish(&fixture);
+}
+
+/* Either worker may be the blocked one. */
+static void rest_of_a_batch_is_done_before_a_crowd_of_later_ones(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 10; round++)
+		rest_of_a_batch_comes_before_a_crowd();
 }
 
 /* All the fixture's jobs at once, each of which waits. */
@@ -626,7 +633,8 @@ static void workers_that_were_idle_for_long_end_and_what_they_counted_stays(void
 	peak = mapped_memory();
 	assert_true(TEST_HAS_SANITIZER || !memory_is_back(resident, mapped, peak));
 	WAIT_UNTIL(only_two_are_left(&fixture));
-	WAIT_UNTIL(TEST_HAS_SANITIZER || memory_is_back(resident, mapped, peak));
+	WAIT_UNTIL(TEST_HAS_SANITIZER || TEST_IS_EMULATED ||
+		   memory_is_back(resident, mapped, peak));
 	assert_int_equal(tasks_ended(&fixture), MANY_WORKERS);
 	have_many_workers(&fixture, 2 * MANY_WORKERS);
 	fixture_close(&fixture);

@@ -156,6 +156,7 @@ static void rules_are_as_the_c_library_has_them(void **state)
 		"IST-2IDT,M3.4.4/26,M10.5.0",
 		"AAA3BBB,J60/0,J300",
 		"AAA-3BBB,59/1:30,299/2:00:30",
+		"AAA3BBB,J59,J300",
 		"AAA0BBB-2,M2.5.6/2,M8.4.3/-3",
 	};
 	struct random random = random_from(seed_choose(), 1);
@@ -188,6 +189,35 @@ static void summer_that_ends_as_the_next_begins_is_always(void **state)
 		for (int64_t time = earliest; time < latest; time += 35 * MINUTE_SECONDS + 59)
 			if (zone_rule_offset(&rule, time, &until) != -4 * HOUR_SECONDS)
 				fail_msg("%s at %" PRId64, rules[i], time);
+	}
+}
+
+/* Nor has it the summer of the year that this one began before. */
+static void summer_may_begin_after_its_year_and_end_before_it(void **state)
+{
+	static const char rule[] = "AAA0BBB,J365/167,J1/-167";
+	/* In 2026: it has begun on 6 January, and ends on 24 December. */
+	static const struct {
+		int64_t time;
+		int32_t offset;
+		int64_t until;
+	} expected[] = {
+		{1767225600, 0, 1767740400},
+		{1767740400, 3600, 1798156800},
+		{1783000000, 3600, 1798156800},
+		{1798156800, 0, 1799276400},
+	};
+	struct zone zone;
+
+	(void)state;
+	zone_init(&zone);
+	zone.has_rule = true;
+	assert_true(zone_rule_parse(&zone.rule, rule, strlen(rule)));
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		int64_t until;
+
+		assert_int_equal(zone_offset(&zone, expected[i].time, &until), expected[i].offset);
+		assert_int_equal(until, expected[i].until);
 	}
 }
 
@@ -225,6 +255,7 @@ static void what_is_no_rule_is_refused(void **state)
 		"<C+>-1CEST,M3.5.0,M10.5.0",
 		":Europe/Berlin",
 		"1CET-1",
+		"CET{-1",
 	};
 	struct zone_rule rule;
 
@@ -406,6 +437,25 @@ static void damaged_file_is_refused(void **state)
 	assert_status(parse(&zone, file.bytes, file.size), TW_INVALID);
 }
 
+/* A change has a byte for it. */
+static void file_has_at_most_256_kinds_of_time(void **state)
+{
+	enum { FIRST_TYPES = HEADER_SIZE + 3 * (4 + 1), TYPE = 6 };
+	struct tzif_contents contents = contents_of(0);
+	struct tzif file;
+	struct zone zone;
+
+	(void)state;
+	tzif_write(&file, &contents);
+	memset(file.bytes + FIRST_TYPES + 3 * TYPE, 0, TZIF_MOST - FIRST_TYPES - 3 * TYPE);
+	file.bytes[38] = 1;
+	file.bytes[39] = 0;
+	assert_status(parse(&zone, file.bytes, FIRST_TYPES + 256 * TYPE + 4), TW_OK);
+	zone_destroy(&zone);
+	file.bytes[39] = 1;
+	assert_status(parse(&zone, file.bytes, FIRST_TYPES + 257 * TYPE + 4), TW_INVALID);
+}
+
 /* Bits flipped anywhere: what is accepted still answers, and its spans go on. */
 static void randomly_damaged_file_does_no_harm(void **state)
 {
@@ -443,6 +493,10 @@ static void names_that_lead_astray_are_refused(void **state)
 		{"/etc/localtime", 0},
 		{"..", 0},
 		{".", 0},
+		{"Europe/Berlin:1", 13},
+		{"Europe/[Berlin]", 7},
+		{"Europe/Berlin|", 13},
+		{"Europe/`Berlin`", 7},
 		{"../zoneinfo/UTC", 0},
 		{"Europe/../Europe/Berlin", 7},
 		{"Europe/./Berlin", 7},
@@ -467,6 +521,7 @@ static void names_that_lead_astray_are_refused(void **state)
 	assert_null(zone_name_check("America/Argentina/Buenos_Aires", &position));
 	assert_null(zone_name_check("Etc/GMT+5", &position));
 	assert_null(zone_name_check("...", &position));
+	assert_null(zone_name_check("a/bc/Z_0-9", &position));
 	memset(longest, 'a', sizeof(longest));
 	longest[TW_CRON_ZONE_MAX] = '\0';
 	assert_null(zone_name_check(longest, &position));
@@ -614,11 +669,13 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(each_zone_of_the_system_is_as_the_c_library_has_it),
 	cmocka_unit_test(rules_are_as_the_c_library_has_them),
 	cmocka_unit_test(summer_that_ends_as_the_next_begins_is_always),
+	cmocka_unit_test(summer_may_begin_after_its_year_and_end_before_it),
 	cmocka_unit_test(what_is_no_rule_is_refused),
 	cmocka_unit_test(all_versions_are_read),
 	cmocka_unit_test(zone_without_a_rule_keeps_its_last_offset),
 	cmocka_unit_test(file_that_ends_too_early_is_refused),
 	cmocka_unit_test(damaged_file_is_refused),
+	cmocka_unit_test(file_has_at_most_256_kinds_of_time),
 	cmocka_unit_test(randomly_damaged_file_does_no_harm),
 	cmocka_unit_test(names_that_lead_astray_are_refused),
 	cmocka_unit_test(files_are_looked_for_in_tzdir),

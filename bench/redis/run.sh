@@ -6,7 +6,7 @@
 # build/bench/redis/.
 #
 #     bench/redis/run.sh            after `make bench-redis` has built them
-#     bench/redis/run.sh --update   also refreshes bench/results/redis.md, which the README shows
+#     bench/redis/run.sh --update   also refreshes bench/results/redis.md
 set -eu
 
 cd "$(dirname "$0")/../.."

@@ -88,36 +88,43 @@ struct tw_cron_error {
 };
 
 /*
- * Makes a schedule. `zone` is the name of an IANA time zone, such as "Europe/Berlin"; NULL and
- * "UTC" are UTC. The zone's rules are read here, once, from its file in the folder that the
- * environment's TZDIR names, or in /usr/share/zoneinfo. Both strings are copied as far as they are
- * needed. *error (may be NULL) is written unless the answer is TW_OK. Any thread, while none
- * changes the environment. Costs up to three allocations, and the reading of a small file. On
- * failure *cron is NULL.
+ * Makes a schedule of an expression and a zone.
+ *
+ * `zone` is the name of an IANA time zone, such as "Europe/Berlin"; NULL and "UTC" are UTC. The
+ * zone's rules are read here, once, from its file in the folder that the environment's TZDIR names,
+ * or in /usr/share/zoneinfo. Both strings are copied as far as they are needed. Except on TW_OK
+ * *cron is NULL, and *error (may be NULL) is written. Any thread, while none changes the
+ * environment. Costs up to three allocations, and the reading of a small file.
+ *
  * Returns:
- *   TW_OK: the caller owns *cron, until tw_cron_destroy.
- *   TW_INVALID: no cron to fill, no expression or a wrong one; a zone whose name is empty or too
- *     long, begins with '/', has an empty part, "." or ".." between '/', or another byte than
- *     letters, digits, '.', '_', '-' and '+'; a zone's file that is damaged or counts leap seconds.
- *   TW_NOT_FOUND: there is no such zone.
- *   TW_NO_MEMORY
- *   TW_SYSTEM: the zone's file could not be read; errno tells why.
+ *   TW_OK         the caller owns *cron, until tw_cron_destroy
+ *   TW_INVALID    no cron to fill, no expression or a wrong one; a zone whose name is empty or too
+ *                 long, begins with '/', has an empty part, "." or ".." between '/', or another
+ *                 byte than letters, digits, '.', '_', '-' and '+'; a zone's file that is damaged
+ *                 or counts leap seconds
+ *   TW_NOT_FOUND  there is no such zone
+ *   TW_NO_MEMORY  nothing was made
+ *   TW_SYSTEM     the zone's file could not be read; errno tells why
  */
 TW_API enum tw_status tw_cron_create(struct tw_cron **cron, const char *expression,
 				     const char *zone, struct tw_cron_error *error);
 
-/* Frees it; NULL is fine. The last call on it. Any thread. */
+/* Frees the schedule. NULL is fine. The last call on it. Any thread. */
 TW_API void tw_cron_destroy(struct tw_cron *cron);
 
 /*
- * The first time of the schedule that is later than `after_s`. Both are seconds since 1970 UTC;
- * after_s may be any, and what is before the year 1 counts as its beginning. Any thread, several at
- * a time. Allocates nothing, reads no file. Costs less than a microsecond; up to a millisecond
- * where the next time is decades off or does not exist. Except on TW_OK *next_s keeps its value.
+ * Tells the first time of the schedule that is later than `after_s`.
+ *
+ * Both are seconds since 1970 UTC; after_s may be any, and what is before the year 1 counts as its
+ * beginning. Except on TW_OK *next_s keeps its value. Any thread, several at a time. Allocates
+ * nothing, reads no file. Costs less than a microsecond; up to a millisecond where the next time is
+ * decades off or does not exist.
+ *
  * Returns:
- *   TW_OK
- *   TW_INVALID: no cron, or no place for the answer.
- *   TW_NOT_FOUND: none in the next TW_CRON_YEARS_MAX years (30 Feb), or none up to the year 9999.
+ *   TW_OK         *next_s is the time
+ *   TW_INVALID    no cron, or no place for the time
+ *   TW_NOT_FOUND  there is none in the next TW_CRON_YEARS_MAX years (30 Feb), or none up to the
+ *                 year 9999
  */
 TW_API enum tw_status tw_cron_next(const struct tw_cron *cron, int64_t after_s, int64_t *next_s);
 

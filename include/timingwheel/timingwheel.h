@@ -23,7 +23,7 @@
  *  - The commands of one thread take effect in the order in which it gave them.
  *  - No call is a cancellation point (pthread_cancel): a thread that is cancelled in a call goes on
  *    to its end. So do the tasks that run inline in a call.
- *  - In a child made by fork() without exec(), every call that has a status answers TW_CLOSED
+ *  - In a child made by fork() without exec(), every call that has a status returns TW_CLOSED
  *    (Linux 4.14 or later). Where a task, release or drain function forked and returns in the
  *    child, its thread ends there.
  */
@@ -58,13 +58,18 @@ extern "C" {
 #define TW_API
 #endif
 
-/* TW_VERSION of the library that the program is running with, where the macro is that of the header
- * that the program was compiled with. Any thread. */
+/*
+ * Returns TW_VERSION of the library that the program is running with. The macro is that of the
+ * header that the program was compiled with. Any thread.
+ *
+ * Returns: the version as one number: 200 is 0.2.0.
+ */
 TW_API int tw_version(void);
 
 /* A length of time, or a point on the wheel's clock (tw_now), in nanoseconds. */
 typedef int64_t tw_duration;
 
+/* Lengths of time. */
 #define TW_NANOSECOND ((tw_duration)1)
 #define TW_MICROSECOND (1000 * TW_NANOSECOND)
 #define TW_MILLISECOND (1000 * TW_MICROSECOND)
@@ -80,7 +85,7 @@ typedef int64_t tw_duration;
 /* Most slots of a wheel. */
 #define TW_SLOTS_MAX ((size_t)1 << 20)
 
-/* What a call answers: X(name, text). */
+/* What a call returns: X(name, text). */
 #define TW_STATUS_LIST(X)                                                    \
 	X(TW_OK, "done")                                                     \
 	X(TW_INVALID, "invalid argument, or the call would wait for itself") \
@@ -97,6 +102,7 @@ typedef int64_t tw_duration;
 	X(TW_LOAD_FAILED, "the loader gave no value")                        \
 	X(TW_STALE, "the load failed; the value is past its deadline")
 
+/* What a call returns. */
 enum tw_status {
 #define TW_STATUS_NAME(name, text) name,
 	TW_STATUS_LIST(TW_STATUS_NAME)
@@ -105,10 +111,18 @@ enum tw_status {
 	TW_STATUS_MAX = 255
 };
 
-/* "TW_OK" for TW_OK; "TW_UNKNOWN" for a number that is no status. Static strings, any thread. */
+/*
+ * Gives the name of a status. The strings are static. Any thread.
+ *
+ * Returns: "TW_OK" for TW_OK, and so on; "TW_UNKNOWN" for a number that is no status.
+ */
 TW_API const char *tw_status_name(enum tw_status status);
-/* The same in words, for a log line; "unknown status" for a number that is none. The strings are
- * static. Any thread. */
+
+/*
+ * Gives a status in words, for a log line. The strings are static. Any thread.
+ *
+ * Returns: the text; "unknown status" for a number that is no status.
+ */
 TW_API const char *tw_status_text(enum tw_status status);
 
 struct tw_wheel;
@@ -137,6 +151,7 @@ struct tw_task {
 /* Runs an expired task. Called on a worker, or where the wheel is driven (TW_WORKERS_INLINE). */
 typedef void tw_execute_fn(void *context, const struct tw_task *task);
 
+/* Why a value comes back without having run. */
 enum tw_reason {
 	TW_REPLACED, /* tw_set_timer on an existing key: this is the value it had */
 	TW_REMOVED,  /* tw_remove_timer */
@@ -146,6 +161,7 @@ enum tw_reason {
 /* Takes back a value that will not run. Called on a worker, or where the wheel is driven. */
 typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_reason reason);
 
+/* How a wheel keeps its timers. */
 enum tw_layout {
 	/* Levels that overflow upward, each of `slots` slots: rounded up to a power of two, and cut
 	 * to 65,536, which changes costs and nothing else. */
@@ -155,12 +171,14 @@ enum tw_layout {
 	TW_LAYOUT_ROUNDS
 };
 
+/* Which clock a wheel goes by. */
 enum tw_clock {
 	TW_CLOCK_MONOTONIC, /* stands still while the machine is suspended */
 	TW_CLOCK_BOOTTIME,  /* goes on while the machine is suspended; Linux only */
 	TW_CLOCK_MANUAL     /* starts at 0 and is moved by tw_advance alone: for tests */
 };
 
+/* Which thread drives a wheel. */
 enum tw_drive {
 	/* An owner thread drives the wheel. */
 	TW_DRIVE_THREAD,
@@ -171,11 +189,12 @@ enum tw_drive {
 	TW_DRIVE_CALLER
 };
 
+/* What a call does that meets a limit. */
 enum tw_when_full {
 	/* The call waits until there is room, in order; where it would wait for itself (a task of
 	 * an inline wheel, or of a pool with max_unfinished) it may be refused all the same. */
 	TW_WHEN_FULL_WAIT,
-	TW_WHEN_FULL_FAIL /* the call answers TW_FULL */
+	TW_WHEN_FULL_FAIL /* the call returns TW_FULL */
 };
 
 /*
@@ -184,21 +203,21 @@ enum tw_when_full {
  * max_pending reached.
  */
 enum tw_delay_from {
-	TW_FROM_CALL,
+	TW_FROM_CALL, /* the call */
 	/* When the owner takes the command: later than the call by as long as it has waited in the
 	 * queue, never earlier. The call is spared the reading of the clock. */
 	TW_FROM_APPLIED
 };
 
-/* To be told of tasks that take long. */
+/* How the program is told of tasks that take long. */
 struct tw_slow_task {
-	tw_duration threshold; /* nanoseconds, ≥ 0; 0: nobody is told */
+	tw_duration threshold; /* nanoseconds, ≥ 0; 0: no task is told of */
 	/*
-	 * NULL: nobody is told. Called with tw_options.context, right after a task that took longer
-	 * than the threshold, on the thread that ran it; `took` is in nanoseconds of real time, on
-	 * a manual clock too. `task` is what execute was told, or would have been of a run by
-	 * handle; its value may be gone by now. `timer` is task->timer; to tw_timer_stop_wait this
-	 * still is the timer's own run. Not told of alarms. May call what a task may.
+	 * NULL: no task is told of. Called with tw_options.context, right after a task that took
+	 * longer than the threshold, on the thread that ran it; `took` is in nanoseconds of real
+	 * time, on a manual clock too. `task` is what execute was told, or would have been of a run
+	 * by handle; its value may be gone by now. `timer` is task->timer; to tw_timer_stop_wait
+	 * this still is the timer's own run. Not told of alarms. May call what a task may.
 	 */
 	void (*hook)(void *context, const struct tw_task *task, struct tw_timer timer,
 		     tw_duration took);
@@ -206,15 +225,16 @@ struct tw_slow_task {
 
 /* For tw_options.workers: tasks, releases and drain functions run where the wheel is driven. */
 #define TW_WORKERS_INLINE (-1)
+/* Largest tw_options.workers and tw_options.max_workers. */
 #define TW_WORKERS_MAX 1024
 
-/* All zero means all defaults. */
+/* What a wheel is made with, beside its tick and its slots. All zero means all defaults. */
 struct tw_options {
-	void *context;          /* given to execute and release */
-	tw_release_fn *release; /* NULL: values that don't run are the caller's own business */
-	enum tw_layout layout;
-	enum tw_clock clock;
-	enum tw_drive drive;
+	void *context;               /* given to execute and release */
+	tw_release_fn *release;      /* NULL: values that don't run are the caller's own business */
+	enum tw_layout layout;       /* how timers are kept */
+	enum tw_clock clock;         /* what time is read from */
+	enum tw_drive drive;         /* which thread does the owner's work */
 	int workers;                 /* threads that run tasks; 0: 2; see max_workers */
 	size_t queue_capacity;       /* commands waiting, rounded up to a power of two; 0: 8192 */
 	enum tw_when_full when_full; /* for the queue, for max_pending and for drains */
@@ -222,7 +242,7 @@ struct tw_options {
 	/* Threads are NAME-owner, NAME-0 …, and NAME-watch where there may be more of them. Of NAME
 	 * as much is used as leaves such a name 15 bytes: 9 of it or more. NULL: "tw". */
 	const char *name;
-	struct tw_slow_task slow_task;
+	struct tw_slow_task slow_task; /* how tasks that take long are told of */
 	/*
 	 * While all workers are busy and a task that was handed to them waits for longer than
 	 * patience_for_worker (nanoseconds, ≥ 0; 0: 5 ms), one more is started, up to
@@ -239,139 +259,226 @@ struct tw_options {
 	 * and drain calls are handed over all the same. 0: no limit; none with TW_WORKERS_INLINE.
 	 */
 	size_t max_unfinished;
-	enum tw_delay_from delay_from;
+	enum tw_delay_from delay_from; /* what delays count from */
 };
 
 /* Largest tw_options.queue_capacity. */
 #define TW_QUEUE_CAPACITY_MAX ((size_t)1 << 26)
 
 /*
- * Makes a wheel of the given tick (`interval`, nanoseconds) and `slots` slots (a level) and starts
- * its threads. `execute` runs each expired task that has a key; it may be NULL in a program that
- * sets timers by handle alone: then a set by key answers TW_INVALID. `options` may be NULL; it is
- * copied.
- * TW_OK; TW_INVALID: interval ≤ 0, no slots or over TW_SLOTS_MAX, no wheel to fill, an option out
- * of range; TW_NO_MEMORY; TW_SYSTEM: a thread could not be started, or the system
- * has no such clock, or no descriptor left for TW_CLOCK_BOOTTIME. On failure *wheel is NULL.
+ * Makes a wheel and starts its threads.
+ *
+ * Its tick is `interval` nanoseconds; it has `slots` slots (a level). `execute` runs each expired
+ * task that has a key; it may be NULL in a program that sets timers by handle alone: then a set by
+ * key returns TW_INVALID. `options` may be NULL; it is copied. Except on TW_OK *wheel is NULL.
+ *
+ * Returns:
+ *   TW_OK         *wheel is the caller's, until tw_destroy
+ *   TW_INVALID    interval ≤ 0, no slots or over TW_SLOTS_MAX, no wheel to fill, or an option out
+ *                 of range
+ *   TW_NO_MEMORY  nothing was made
+ *   TW_SYSTEM     a thread could not be started, the system has no such clock, or no descriptor
+ *                 is left for TW_CLOCK_BOOTTIME
  */
 TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, size_t slots,
 				tw_execute_fn *execute, const struct tw_options *options);
 
 /*
- * Arms a timer: `value` is given to execute once `delay` has passed. The key is copied. A delay
- * under one interval counts as one interval; one too large for the clock never ends. If the key has
- * a timer, its value is replaced (the old one goes to release, TW_REPLACED) and it moves as if
- * newly set. From the moment a task is handed to the pool its key is free. Any thread. Costs a
- * clock read (but see tw_delay_from), a hash and one place in the queue; no system call unless the
- * owner sleeps, the queue is full, or max_pending is reached, where the owner is asked. An owner
- * that has just been busy naps for 50 µs before it looks again. TW_OK: the wheel owns the value.
- * Anything else: the caller still does. TW_INVALID: no wheel, one without execute, key NULL, empty
- * or over TW_KEY_SIZE_MAX, delay ≤ 0; TW_FULL (see tw_options.when_full; with max_pending reached,
- * also from an inline task, from any task with max_unfinished, or with TW_DRIVE_CALLER, where
- * waiting could not end); TW_NO_MEMORY; TW_CLOSED.
+ * Arms a timer for the key, or replaces the one that it has: `value` is given to execute once
+ * `delay` has passed.
+ *
+ * The key is copied. A delay under one interval counts as one interval; one too large for the clock
+ * never ends. If the key has a timer, its value is replaced (the old one goes to release,
+ * TW_REPLACED) and the timer moves as if newly set. From the moment a task is handed to the pool
+ * its key is free. With any status but TW_OK the value is still the caller's.
+ *
+ * Any thread. Costs a clock read (but see tw_delay_from), a hash and one place in the queue; no
+ * system call unless the owner sleeps, the queue is full, or max_pending is reached, where the
+ * owner is asked. An owner that has just been busy naps for 50 µs before it looks again.
+ *
+ * Returns:
+ *   TW_OK         the wheel owns the value
+ *   TW_INVALID    no wheel, one without execute, key NULL, empty or over TW_KEY_SIZE_MAX, delay ≤ 0
+ *   TW_FULL       there is no room (see tw_options.when_full); with max_pending reached, also from
+ *                 an inline task, from any task with max_unfinished, or with TW_DRIVE_CALLER, where
+ *                 waiting could not end
+ *   TW_NO_MEMORY  nothing has changed
+ *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				   void *value, tw_duration delay);
 
-/* As tw_set_timer, with a deadline on the wheel's clock (tw_now). A past one runs now. */
+/*
+ * Arms or replaces the key's timer as tw_set_timer does, with a deadline on the wheel's clock
+ * (tw_now). A past one runs now.
+ *
+ * Returns:
+ *   TW_OK         the wheel owns the value
+ *   TW_INVALID    no wheel, one without execute, or a bad key
+ *   TW_FULL       there is no room, as for tw_set_timer
+ *   TW_NO_MEMORY  nothing has changed
+ *   TW_CLOSED     the wheel was stopped
+ */
 TW_API enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, size_t key_size,
 				      void *value, tw_duration deadline);
 
 /*
- * Arms a timer as tw_set_timer does, but only if the key has none. The owner says so: the call
- * waits until the commands given before it have been applied and it has its answer; in an inline
- * task they are applied on the spot. The delay counts from the call. Any thread.
+ * Arms a timer as tw_set_timer does, but only if the key has none.
+ *
+ * The owner says so: the call waits until the commands given before it have been applied and it has
+ * its answer; in an inline task they are applied on the spot. The delay counts from the call. With
+ * any status but TW_OK the value is still the caller's. Any thread.
+ *
  * Returns:
- *  TW_OK: the wheel owns the value. With any other status the caller still does.
- *  TW_EXISTS: the key has a timer, which stays as it is.
- *  TW_INVALID, TW_FULL, TW_NO_MEMORY, TW_CLOSED: as tw_set_timer.
+ *   TW_OK         the wheel owns the value
+ *   TW_EXISTS     the key has a timer, which stays as it is
+ *   TW_INVALID    no wheel, one without execute, a bad key, or delay ≤ 0
+ *   TW_FULL       max_pending is reached, as for tw_set_timer
+ *   TW_NO_MEMORY  nothing has changed
+ *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_add_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				   void *value, tw_duration delay);
 
 /*
  * Takes the key's timer out and hands its value back to the caller: it will not run, and release is
- * not called. Waits for the owner's answer as tw_add_timer does. Any thread.
+ * not called.
+ *
+ * Waits for the owner's answer as tw_add_timer does. Any thread.
+ *
  * Returns:
- *  TW_OK: *value is the value as it was given to the wheel, and the caller's again.
- *  TW_NOT_FOUND: nothing is pending under the key; *value is as before.
- *  TW_INVALID: no wheel, a bad key, or no place for the value.
- *  TW_CLOSED: the wheel was stopped; its values go to release.
+ *   TW_OK         *value is the value as it was given to the wheel, and the caller's again
+ *   TW_NOT_FOUND  nothing is pending under the key; *value is as before
+ *   TW_INVALID    no wheel, a bad key, or no place for the value
+ *   TW_CLOSED     the wheel was stopped; its values go to release
  */
 TW_API enum tw_status tw_take_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				    void **value);
 
 /*
  * Gives the key's timer a new deadline, `delay` from now (see tw_delay_from), sooner or later than
- * before. With a delay under one interval it is taken out of the wheel and runs now, once. An
- * unknown key: nothing happens. Any thread; costs as tw_set_timer. TW_OK: the command was accepted;
- * TW_INVALID as for tw_set_timer; TW_FULL; TW_NO_MEMORY (only for keys over 24 bytes); TW_CLOSED.
+ * before.
+ *
+ * With a delay under one interval it is taken out of the wheel and runs now, once. An unknown key:
+ * nothing happens. Any thread; costs as tw_set_timer.
+ *
+ * Returns:
+ *   TW_OK         the command was accepted
+ *   TW_INVALID    no wheel, a bad key, or delay ≤ 0
+ *   TW_FULL       there is no room in the queue
+ *   TW_NO_MEMORY  only for keys over 24 bytes
+ *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				    tw_duration delay);
 
 /*
- * Takes the key's timer out: it will not run, its value goes to release (TW_REMOVED). An unknown
- * key: nothing happens. Any thread; costs as tw_set_timer without the clock. Statuses as
- * tw_move_timer.
+ * Takes the key's timer out: it will not run, and its value goes to release (TW_REMOVED).
+ *
+ * An unknown key: nothing happens. Any thread; costs as tw_set_timer without the clock.
+ *
+ * Returns:
+ *   TW_OK         the command was accepted
+ *   TW_INVALID    no wheel, or a bad key
+ *   TW_FULL       there is no room in the queue
+ *   TW_NO_MEMORY  only for keys over 24 bytes
+ *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, size_t key_size);
 
 /*
  * Empties the wheel: every timer pending at that point of the command order is given to `each` with
- * `context`, on the worker pool, several at a time, none twice. Does not wait for that
- * (tw_wait_idle does). The wheel stays usable, the keys are free at once, and `each` may call the
- * wheel. Timers that were handed to the pool before are not in it. A timer that is reset after the
- * drain is still given to `each`; one that is stopped may be. Any thread; costs the making of an
- * empty wheel. While 64 drains have yet to be handed over, waits as a set does for room in the
- * queue, or answers TW_FULL: see tw_options.when_full; also from an inline task. TW_OK; TW_INVALID:
- * no wheel or no function; TW_NO_MEMORY; TW_FULL; TW_CLOSED: nothing was drained.
+ * `context`, on the worker pool, several at a time, none twice.
+ *
+ * Does not wait for that (tw_wait_idle does). The wheel stays usable, the keys are free at once,
+ * and `each` may call the wheel. Timers that were handed to the pool before are not in it. A timer
+ * that is reset after the drain is still given to `each`; one that is stopped may be. While 64
+ * drains have yet to be handed over, waits as a set does for room in the queue. Any thread; costs
+ * the making of an empty wheel.
+ *
+ * Returns:
+ *   TW_OK         the drain was accepted
+ *   TW_INVALID    no wheel or no function
+ *   TW_FULL       64 drains have yet to be handed over, and tw_options.when_full says not to wait,
+ *                 or the call comes from an inline task
+ *   TW_NO_MEMORY  nothing was drained
+ *   TW_CLOSED     the wheel was stopped; nothing was drained
  */
 TW_API enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *context);
 
 /*
  * Stops the wheel for good: pending timers, and tasks handed to the pool but not begun, go to
- * release (TW_STOPPED). Running tasks end by themselves. Does not wait: after tw_stop and then
- * tw_wait_idle, no task runs or will. Any thread, also from a task. TW_OK for the first call,
- * TW_CLOSED for every later one, TW_INVALID without a wheel.
+ * release (TW_STOPPED).
+ *
+ * Running tasks end by themselves. Does not wait: after tw_stop and then tw_wait_idle, no task runs
+ * or will. Any thread, also from a task.
+ *
+ * Returns:
+ *   TW_OK         this call stopped it
+ *   TW_CLOSED     it was stopped before
+ *   TW_INVALID    no wheel
  */
 TW_API enum tw_status tw_stop(struct tw_wheel *wheel);
 
 /*
  * Stops the wheel if need be, waits for running tasks, releases and drain functions, ends the
- * threads and frees everything. NULL is fine. The last call on the wheel: no other may be running
- * or follow. From a task of this wheel it could not return: there it does nothing. In a fork's
- * child it does nothing either: what the parent holds is the parent's.
+ * threads and frees everything.
+ *
+ * NULL is fine. The last call on the wheel: no other may be running or follow. From a task of this
+ * wheel it could not return: there it does nothing. In a fork's child it does nothing either: what
+ * the parent holds is the parent's.
  */
 TW_API void tw_destroy(struct tw_wheel *wheel);
 
 /*
  * Waits until every command accepted before the call has been applied. Fine in a pool task.
- * TW_OK; TW_INVALID: no wheel, or called from an inline task; TW_CLOSED.
+ *
+ * Returns:
+ *   TW_OK         they have been applied
+ *   TW_INVALID    no wheel, or called from an inline task
+ *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_flush(struct tw_wheel *wheel);
 
 /*
- * As tw_flush, then waits until every task that is due by then, and every release and drain call
- * owed by then, has finished; the commands that they gave have been applied. Also after tw_stop.
- * TW_OK; TW_INVALID: no wheel, or called from a task, release or drain function of this wheel.
+ * Waits as tw_flush does, and then until every task that is due by then, and every release and
+ * drain call owed by then, has finished; the commands that they gave have been applied. Also after
+ * tw_stop.
+ *
+ * Returns:
+ *   TW_OK         all that has finished
+ *   TW_INVALID    no wheel, or called from a task, release or drain function of this wheel
+ *   TW_CLOSED     in a fork's child
  */
 TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
 
 /*
  * Gives all memory back to the system that no timer needs, in steps between which the wheel goes
- * on; waits until that is done. The wheel does it without being asked, too: within some 8 seconds
- * of its clock when hardly a timer is set, expires or is removed; and what a minute of work has not
- * needed, also in between. Timers that are left keep the pages of 4 KiB that they lie on. Fine in a
- * pool task. TW_OK; TW_INVALID: no wheel, or called from an inline task; TW_CLOSED.
+ * on; waits until that is done.
+ *
+ * The wheel does it without being asked, too: within some 8 seconds of its clock when hardly a
+ * timer is set, expires or is removed; and what a minute of work has not needed, also in between.
+ * Timers that are left keep the pages of 4 KiB that they lie on. Fine in a pool task.
+ *
+ * Returns:
+ *   TW_OK         it is done
+ *   TW_INVALID    no wheel, or called from an inline task
+ *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_trim(struct tw_wheel *wheel);
 
 /*
- * Whether the key has a timer once the commands accepted before have been applied; asks the owner
- * and waits for the answer; in an inline task they are applied on the spot. *remaining (may be
- * NULL) is the time to its deadline, 0 when past, TW_FOREVER when never. TW_OK: it has;
- * TW_NOT_FOUND; TW_INVALID: no wheel or a bad key; TW_CLOSED.
+ * Tells whether the key has a timer once the commands accepted before have been applied.
+ *
+ * Asks the owner and waits for the answer; in an inline task the commands are applied on the spot.
+ * On TW_OK *remaining (may be NULL) is the time to the timer's deadline, 0 when past, TW_FOREVER
+ * when never; else it is as before. Any thread.
+ *
+ * Returns:
+ *   TW_OK         it has
+ *   TW_NOT_FOUND  it has none
+ *   TW_INVALID    no wheel or a bad key
+ *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_size,
 				  tw_duration *remaining);
@@ -387,11 +494,15 @@ struct tw_pending_timer {
 	tw_duration period;          /* of tw_every; 0: none */
 };
 
-/* Called for a pending timer; an answer of 0 ends the visits. */
+/*
+ * Called for a pending timer.
+ *
+ * Returns: 0 to end the visits.
+ */
 typedef int tw_visit_fn(void *context, const struct tw_pending_timer *timer);
 
 /*
- * Calls visit(context, timer) for the timers that are pending, until it answers 0.
+ * Calls visit(context, timer) for the timers that are pending, until it returns 0.
  *
  * A timer that is pending from begin to end is visited once, also one that is moved, or whose value
  * is replaced, meanwhile. What comes or goes meanwhile is visited once or not at all; a key or a
@@ -401,101 +512,141 @@ typedef int tw_visit_fn(void *context, const struct tw_pending_timer *timer);
  *
  * `visit` runs on the calling thread, with no lock held, and may call the library; it must return.
  * It is told copies: by then the timer may have run or been removed. So `value` may only be read
- * where the program itself keeps it alive, as where values are no pointers, are freed by nobody
- * else, or are counted references. By handle there is another way: tw_timer_stop, which gives the
+ * where the program itself keeps it alive, as where values are no pointers, are freed by no other
+ * thread, or are counted references. By handle there is another way: tw_timer_stop, which gives the
  * argument to the caller with TW_OK.
  *
  * Any thread, also from a task; where the wheel is driven, the caller drives it meanwhile. Costs
  * some 200 ns a timer, and 25 KiB of memory. The owner copies up to 128 timers in a turn,
  * and does all else in between.
+ *
  * Returns:
- *  TW_OK: all were visited, or as many as `visit` wanted.
- *  TW_INVALID: no wheel, or no visit.
- *  TW_NO_MEMORY: not all were visited.
- *  TW_CLOSED: not all were visited, for the wheel was stopped before or meanwhile.
+ *   TW_OK         all were visited, or as many as `visit` wanted
+ *   TW_INVALID    no wheel, or no visit
+ *   TW_NO_MEMORY  not all were visited
+ *   TW_CLOSED     not all were visited, for the wheel was stopped before or meanwhile
  */
 TW_API enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *context);
 
 /*
  * Writes all that is pending as text, for people: a line of the wheel, and one a timer, as tw_each
- * tells of it. Times are in nanoseconds; bytes of a key that are not printable ASCII are written as
- * \xHH. Nothing is promised of the format. Ends with a flush of the file. Any thread; costs as
- * tw_each, and the writing.
+ * tells of it.
+ *
+ * Times are in nanoseconds; bytes of a key that are not printable ASCII are written as \xHH.
+ * Nothing is promised of the format. Ends with a flush of the file. Any thread; costs as tw_each,
+ * and the writing.
+ *
  * Returns:
- *  TW_OK: it is written.
- *  TW_SYSTEM: the file could not be written; errno tells why.
- *  TW_INVALID, TW_NO_MEMORY, TW_CLOSED: as tw_each; also TW_INVALID: no file.
+ *   TW_OK         it is written
+ *   TW_SYSTEM     the file could not be written; errno tells why
+ *   TW_INVALID    no wheel, or no file
+ *   TW_NO_MEMORY  not all is written
+ *   TW_CLOSED     not all is written, for the wheel was stopped before or meanwhile
  */
 TW_API enum tw_status tw_dump(struct tw_wheel *wheel, FILE *file);
 
 /*
- * The same for a debugger that has stopped the program: `call tw_dump_stopped(wheel, 2)` writes to
- * the descriptor 2. Takes no lock, allocates nothing and asks no other thread: it reads the pending
- * timers where they are. So all other threads must be stopped, and what a stopped owner was just
- * changing may be told wrongly, or end the call with a fault. Commands in the queue have not been
- * applied. After tw_stop it tells of no timer. Needs 8 KiB of stack.
+ * Writes the same as tw_dump for a debugger that has stopped the program:
+ * `call tw_dump_stopped(wheel, 2)` writes to the descriptor 2.
+ *
+ * Takes no lock, allocates nothing and asks no other thread: it reads the pending timers where they
+ * are. So all other threads must be stopped, and what a stopped owner was just changing may be told
+ * wrongly, or end the call with a fault. Commands in the queue have not been applied. After tw_stop
+ * it tells of no timer. Needs 8 KiB of stack.
+ *
  * Returns:
- *  TW_OK: it is written.
- *  TW_SYSTEM: the descriptor could not be written; errno tells why.
- *  TW_INVALID: no wheel.
+ *   TW_OK         it is written
+ *   TW_SYSTEM     the descriptor could not be written; errno tells why
+ *   TW_INVALID    no wheel
  */
 TW_API enum tw_status tw_dump_stopped(struct tw_wheel *wheel, int descriptor);
 
-/* Whether the caller is inside a task, release or drain function of this wheel: 1 or 0, which also
- * stands for no wheel. */
+/*
+ * Tells whether the caller is inside a task, release or drain function of this wheel.
+ *
+ * Returns: 1 or 0, which also stands for no wheel.
+ */
 TW_API int tw_is_in_task(struct tw_wheel *wheel);
 
 /*
- * What the calling thread is doing for a wheel: inside a task, a release or drain function, the run
- * of an alarm, or the hook of slow tasks, what that function is told, or would be; so a run(void *)
- * needs no way back to its wheel and its handle of its own. Valid until that function returns.
- * Where one inline task makes another run, the inner one. Outside: NULL.
+ * Tells what the calling thread is doing for a wheel.
+ *
+ * Inside a task, a release or drain function, the run of an alarm, or the hook of slow tasks this
+ * is what that function is told, or would be; so a run(void *) needs no way back to its wheel and
+ * its handle of its own. Where one inline task makes another run, the inner one.
+ *
+ * Returns: what the function is told, valid until it returns; outside of them NULL.
  */
 TW_API const struct tw_task *tw_current_task(void);
 
-/* Timers armed and not yet handed over, as far as commands have been applied. No wheel: 0. */
+/*
+ * Counts the timers armed and not yet handed over, as far as commands have been applied.
+ *
+ * Returns: their number; 0: no wheel.
+ */
 TW_API size_t tw_pending(struct tw_wheel *wheel);
 
-/* The wheel's clock, nanoseconds. No wheel: 0. */
+/*
+ * Reads the wheel's clock.
+ *
+ * Returns: nanoseconds; no wheel: 0.
+ */
 TW_API tw_duration tw_now(struct tw_wheel *wheel);
 
 /*
- * What the wheel was made with. tw_now of TW_CLOCK_MONOTONIC is the system's CLOCK_MONOTONIC, of
- * TW_CLOCK_BOOTTIME its CLOCK_BOOTTIME. No wheel: TW_CLOCK_MONOTONIC, and 0.
+ * Tell what the wheel was made with. tw_now of TW_CLOCK_MONOTONIC is the system's CLOCK_MONOTONIC,
+ * of TW_CLOCK_BOOTTIME its CLOCK_BOOTTIME.
+ *
+ * Returns: the clock, and the interval; no wheel: TW_CLOCK_MONOTONIC, and 0.
  */
 TW_API enum tw_clock tw_clock_of(const struct tw_wheel *wheel);
 TW_API tw_duration tw_interval_of(const struct tw_wheel *wheel);
 
 /*
- * Moves a manual clock forward by `by`, tick by tick: applies the commands accepted before it and
- * returns when all that became due has been handed over; with TW_WORKERS_INLINE it has also run, in
- * deadline order, first set first. By 0: applies commands and runs what is due. The clock ends at
- * TW_FOREVER at most. With max_unfinished it waits for the pool. TW_OK; TW_INVALID: no wheel, a
- * clock that isn't manual, by < 0, or called from an inline task or, with max_unfinished, any task;
- * TW_CLOSED, also when the wheel is stopped on the way.
+ * Moves a manual clock forward, tick by tick.
+ *
+ * It moves by `by` nanoseconds. Applies the commands accepted before it and returns when all that
+ * became due has been handed over; with TW_WORKERS_INLINE it has also run, in deadline order, first
+ * set first. By 0: applies commands and runs what is due. The clock ends at TW_FOREVER at most.
+ * With max_unfinished it waits for the pool.
+ *
+ * Returns:
+ *   TW_OK         the clock has moved
+ *   TW_INVALID    no wheel, a clock that isn't manual, by < 0, or called from an inline task or,
+ *                 with max_unfinished, any task
+ *   TW_CLOSED     the wheel was stopped before or on the way
  */
 TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
 
 /*
  * Drives a TW_DRIVE_CALLER wheel: applies commands and hands over (or runs) what is due, then tells
- * in *until_next (may be NULL) how long the caller may sleep: 0 or more, TW_FOREVER if nothing is
- * pending, one interval while max_unfinished holds timers back. TW_OK; TW_INVALID: no wheel, one
- * with an owner thread, or called from an inline task; TW_CLOSED.
+ * in *until_next (may be NULL) how long the caller may sleep.
+ *
+ * *until_next is 0 or more, TW_FOREVER if nothing is pending, one interval while max_unfinished
+ * holds timers back.
+ *
+ * Returns:
+ *   TW_OK         done; sleep, and call it again
+ *   TW_INVALID    no wheel, one with an owner thread, or called from an inline task
+ *   TW_CLOSED     the wheel was stopped before or meanwhile
  */
 TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
 
 /*
- * For an event loop that drives a TW_DRIVE_CALLER wheel: a descriptor that poll() or epoll finds
- * readable when a command has arrived or a deadline is due; then call tw_poll, which makes it quiet
- * again: after the other events of the same wait, for a task may free what they are about. It is
- * the wheel's: don't read or close it. -1, with errno: EINVAL: no wheel, one with an
- * owner thread, stopped, or called from an inline task; ENOTSUP: not Linux; else no descriptors.
+ * Gives a descriptor to an event loop that drives a TW_DRIVE_CALLER wheel: poll() or epoll finds it
+ * readable when a command has arrived or a deadline is due.
+ *
+ * Then call tw_poll, which makes it quiet again: after the other events of the same wait, for a
+ * task may free what they are about. The descriptor is the wheel's: don't read or close it.
+ *
+ * Returns: the descriptor, or -1, with errno: EINVAL: no wheel, one with an owner thread, stopped,
+ * or called from an inline task; ENOTSUP: not Linux; else no descriptors.
  */
 TW_API int tw_fd(struct tw_wheel *wheel);
 
 /*
  * Timers by handle: no key, no index; RussellLuo's and Kafka's interface. A handle stays safe to
- * use for ever: once its timer is done it answers TW_NOT_FOUND, whatever is in its memory by then.
+ * use for ever: once its timer is done it leads to TW_NOT_FOUND, whatever is in its memory by then.
  */
 
 /* What a periodic timer does about runs it is late for by a period or more. */
@@ -506,51 +657,68 @@ enum tw_missed {
 };
 
 /*
- * Calls run(argument) once, `delay` from now, on the pool; a delay ≤ 0 runs it now, one under an
- * interval is rounded up like any other. *timer (may be NULL) becomes its handle. When the wheel is
- * stopped first, the argument goes to release (TW_STOPPED); when it is drained, to the drain
- * function; both are told the handle and `run`. *timer is written before its run can begin. Any
- * thread; costs as tw_set_timer without the hash.
- * TW_OK; TW_INVALID: no wheel or no function; TW_FULL and TW_NO_MEMORY as tw_set_timer; TW_CLOSED.
- * Except on TW_OK *timer is 0.
+ * Calls run(argument) once, `delay` from now, on the pool.
+ *
+ * A delay ≤ 0 runs it now, one under an interval is rounded up like any other. *timer (may be NULL)
+ * becomes its handle, before its run can begin; except on TW_OK it is 0. When the wheel is stopped
+ * first, the argument goes to release (TW_STOPPED); when it is drained, to the drain function; both
+ * are told the handle and `run`. Any thread; costs as tw_set_timer without the hash.
+ *
+ * Returns:
+ *   TW_OK         the timer is armed
+ *   TW_INVALID    no wheel or no function
+ *   TW_FULL       there is no room, as for tw_set_timer
+ *   TW_NO_MEMORY  nothing was armed
+ *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, void (*run)(void *),
 				    void *argument, struct tw_timer *timer);
 
 /*
  * Calls run(argument) after `first`, then each `period`: at first + n * period, without drift,
- * never two at a time. Ends with tw_timer_stop, or as tw_after_func's. Statuses as tw_after_func;
- * also TW_INVALID: period ≤ 0 or no such policy.
+ * never two at a time.
+ *
+ * Ends with tw_timer_stop, or as a timer of tw_after_func does. *timer, threads and costs as for
+ * tw_after_func.
+ *
+ * Returns:
+ *   TW_OK         the timer is armed
+ *   TW_INVALID    no wheel or no function, period ≤ 0, or no such policy
+ *   TW_FULL       there is no room, as for tw_set_timer
+ *   TW_NO_MEMORY  nothing was armed
+ *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_duration period,
 			       enum tw_missed missed, void (*run)(void *), void *argument,
 			       struct tw_timer *timer);
 
 /*
- * Calls run(argument) at the times that next(argument, previous) tells, on the wheel's clock: asked
- * here with the time of the call, then after each run, as its last part, with the deadline of that
- * run, unless the run was reset or stopped. An answer that is not later than `previous` ends the
- * schedule; the first one too, then the status is TW_INVALID. From then on nothing comes and the
- * argument is free: `next` may free it as it ends the schedule. Where other threads stop the timer
- * or the wheel, it calls tw_timer_stop instead: with TW_REARMED the argument is its own, with any
- * other answer somebody else's, if it goes on. Statuses as tw_after_func; also TW_INVALID: no next.
+ * Calls run(argument) at the times that next(argument, previous) tells, on the wheel's clock.
+ *
+ * `next` is asked here with the time of the call, then after each run, as its last part, with the
+ * deadline of that run, unless the run was reset or stopped. An answer that is not later than
+ * `previous` ends the schedule; the first one too, then the status is TW_INVALID. From then on
+ * nothing comes and the argument is free: `next` may free it as it ends the schedule. Where other
+ * threads stop the timer or the wheel, it calls tw_timer_stop instead: with TW_REARMED the argument
+ * is its own, with any other status it is not, if it goes on. *timer, threads and costs as for
+ * tw_after_func.
+ *
+ * Returns:
+ *   TW_OK         the timer is armed
+ *   TW_INVALID    no wheel, no function or no next, or a first time that is not later than now
+ *   TW_FULL       there is no room, as for tw_set_timer
+ *   TW_NO_MEMORY  nothing was armed
+ *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 				       tw_duration (*next)(void *argument, tw_duration previous),
 				       void (*run)(void *), void *argument, struct tw_timer *timer);
 
 /*
- * Stops the timer, and tells whose the argument is. Answers at once, without asking the owner: of
- * the stop and the run, one wins. Any thread, also in its own run.
- *   TW_OK: it is not running and will not run; the argument is the caller's.
- *   TW_RUNNING: the run under way is its last, and owns the argument, unless an earlier stop was
- *     answered TW_REARMED: then that one's caller does.
- *   TW_REARMED: it is running, and a further run was taken back: one that tw_timer_reset armed, or,
- *     of a periodic timer or a schedule, the next. The argument is the caller's once the run has
- *     ended; in its own run, at its end.
- *   TW_NOT_FOUND: it is done, or was stopped or drained before.
- *   TW_INVALID: no wheel; TW_CLOSED: pending timers' arguments go to release.
- * Don't stop until the answer is TW_OK: after TW_RUNNING it never is.
+ * Stops the timer, and tells whose the argument is.
+ *
+ * Returns at once, without asking the owner: of the stop and the run, one wins. Any thread, also in
+ * its own run. Don't stop until the status is TW_OK: after TW_RUNNING it never is.
  *
  * A task that tries again, and may be stopped at every moment:
  *
@@ -565,46 +733,86 @@ TW_API enum tw_status tw_schedule_func(struct tw_wheel *wheel,
  *     }
  *
  *     if (tw_timer_stop_wait(wheel, retry) == TW_OK)
- *             free(request);                       (any other answer: the run frees it, or did)
+ *             free(request);                       (any other status: the run frees it, or did)
+ *
+ * Returns:
+ *   TW_OK         it is not running and will not run; the argument is the caller's
+ *   TW_RUNNING    the run under way is its last, and owns the argument, unless an earlier stop
+ *                 returned TW_REARMED: then that one's caller does
+ *   TW_REARMED    it is running, and a further run was taken back: one that tw_timer_reset armed,
+ *                 or, of a periodic timer or a schedule, the next. The argument is the caller's
+ *                 once the run has ended; in its own run, at its end
+ *   TW_NOT_FOUND  it is done, or was stopped or drained before
+ *   TW_INVALID    no wheel
+ *   TW_CLOSED     the wheel was stopped: pending timers' arguments go to release
  */
 TW_API enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer);
 
-/* As tw_timer_stop, and on return it is not running any more, so TW_REARMED becomes TW_OK; but for
- * TW_CLOSED, which doesn't wait: after tw_stop tw_wait_idle does. In its own run: TW_INVALID. */
+/*
+ * Stops the timer as tw_timer_stop does, and on return it is not running any more, so TW_REARMED
+ * becomes TW_OK.
+ *
+ * Any thread, but not in the timer's own run.
+ *
+ * Returns:
+ *   TW_OK         it will not run; the argument is the caller's
+ *   TW_RUNNING    the run that was under way was its last, and has ended; the argument was that
+ *                 run's, as with tw_timer_stop
+ *   TW_NOT_FOUND  it is done, or was stopped or drained before
+ *   TW_INVALID    no wheel, or called in the timer's own run
+ *   TW_CLOSED     the wheel was stopped; this doesn't wait: after tw_stop tw_wait_idle does
+ */
 TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer);
 
 /*
- * Gives the timer a new deadline, `delay` from now: it will not run at the old one. While it runs:
- * arms the next run, after this one; the argument is no longer this run's. Of a periodic timer:
- * moves its next run, and later ones count from there; a schedule that `next` is just ending has
- * none. Any thread. TW_OK: accepted, which undoes no tw_drain that came before: the timer is still
- * drained; TW_NOT_FOUND: done, stopped or drained; TW_INVALID: no wheel; TW_CLOSED; TW_FULL: there
- * is no room for the command and when_full says not to wait; nothing has changed.
+ * Gives the timer a new deadline, `delay` from now: it will not run at the old one.
+ *
+ * While it runs: arms the next run, after this one; the argument is no longer this run's. Of a
+ * periodic timer: moves its next run, and later ones count from there; a schedule that `next` is
+ * just ending has none. Any thread.
+ *
+ * Returns:
+ *   TW_OK         accepted, which undoes no tw_drain that came before: the timer is still drained
+ *   TW_NOT_FOUND  it is done, stopped or drained
+ *   TW_INVALID    no wheel
+ *   TW_FULL       there is no room for the command and when_full says not to wait; nothing has
+ *                 changed
+ *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer,
 				     tw_duration delay);
 
 /*
- * How long it is until the timer's deadline, once the commands accepted before have been applied.
- * Waits for the owner's answer as tw_contains does. Any thread.
+ * Tells how long it is until the timer's deadline, once the commands accepted before have been
+ * applied.
+ *
+ * Waits for the owner's answer as tw_contains does. On TW_OK *remaining (may be NULL) is the time
+ * to the deadline, 0 where it is due, TW_FOREVER where it never will be; else it is as before. Any
+ * thread.
+ *
  * Returns:
- *  TW_OK: it is pending; *remaining (may be NULL) is the time to its deadline, 0 where it is due,
- *   TW_FOREVER where it never will be.
- *  TW_RUNNING: a run is under way.
- *  TW_NOT_FOUND: it is done, or was stopped or drained.
- *  TW_INVALID: no wheel. TW_CLOSED: the wheel was stopped.
+ *   TW_OK         it is pending
+ *   TW_RUNNING    a run is under way
+ *   TW_NOT_FOUND  it is done, or was stopped or drained
+ *   TW_INVALID    no wheel
+ *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer timer,
 					 tw_duration *remaining);
 
 /*
- * tw_timer_stop for each timer, in order, at a lower price a piece: their memory is fetched ahead,
- * where single calls wait for each. statuses[i] (`statuses` may be NULL) becomes what tw_timer_stop
- * answers for timers[i]; of a timer that is there twice, the second is TW_NOT_FOUND or TW_RUNNING.
- * *stopped (may be NULL) tells how many are TW_OK. Any thread.
- * TW_OK: each was asked for, whatever the answers. TW_INVALID: no wheel, or no timers and n > 0;
- * TW_CLOSED, also when the wheel is stopped meanwhile: then those not asked for yet have that
- * status.
+ * Stops each timer as tw_timer_stop does, in order, at a lower price a piece: their memory is
+ * fetched ahead, where single calls wait for each.
+ *
+ * statuses[i] (`statuses` may be NULL) becomes what tw_timer_stop returns for timers[i]; of a timer
+ * that is there twice, the second is TW_NOT_FOUND or TW_RUNNING. *stopped (may be NULL) tells how
+ * many are TW_OK. Any thread.
+ *
+ * Returns:
+ *   TW_OK         each was asked for, whatever their own statuses
+ *   TW_INVALID    no wheel, or no timers and n > 0; each has this status
+ *   TW_CLOSED     the wheel was stopped before or meanwhile: those not asked for yet have this
+ *                 status
  */
 TW_API enum tw_status tw_timers_stop(struct tw_wheel *wheel, const struct tw_timer *timers,
 				     size_t n, enum tw_status *statuses, size_t *stopped);
@@ -616,10 +824,19 @@ struct tw_reset {
 };
 
 /*
- * tw_timer_reset for each item, likewise; the clock is read once for some 32 of them. *accepted
- * (may be NULL) tells how many are TW_OK. Statuses as tw_timers_stop; also TW_FULL, at the first
- * that there is no room for where when_full says not to wait: it and those after it have that
- * status, and nothing of them has changed.
+ * Resets each timer as tw_timer_reset does, in order, at a lower price a piece; the clock is read
+ * once for some 32 of them.
+ *
+ * statuses[i] (`statuses` may be NULL) becomes what tw_timer_reset returns for resets[i]. *accepted
+ * (may be NULL) tells how many are TW_OK. Any thread.
+ *
+ * Returns:
+ *   TW_OK         each was asked for, whatever their own statuses
+ *   TW_INVALID    no wheel, or no resets and n > 0; each has this status
+ *   TW_FULL       there is no room for one, and when_full says not to wait: it and those after it
+ *                 have this status, and nothing of them has changed
+ *   TW_CLOSED     the wheel was stopped before or meanwhile: those not asked for yet have this
+ *                 status
  */
 TW_API enum tw_status tw_timers_reset(struct tw_wheel *wheel, const struct tw_reset *resets,
 				      size_t n, enum tw_status *statuses, size_t *accepted);
@@ -636,39 +853,63 @@ struct tw_alarm;
 
 /*
  * Makes an alarm that calls run(argument) on the pool each time that it was set and has come due.
+ *
  * It is not set yet. *alarm is valid until tw_alarm_destroy, which must come before tw_destroy of
- * its wheel. Any thread. TW_OK; TW_INVALID: no wheel, no function, nowhere to put it; TW_NO_MEMORY;
- * TW_CLOSED. Except on TW_OK *alarm is NULL.
+ * its wheel. Except on TW_OK *alarm is NULL. Any thread.
+ *
+ * Returns:
+ *   TW_OK         *alarm is the caller's
+ *   TW_INVALID    no wheel, no function, or nowhere to put it
+ *   TW_NO_MEMORY  nothing was made
+ *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *), void *argument,
 				      struct tw_alarm **alarm);
 
 /*
- * Runs the alarm once, `delay` from now, instead of when it was set to before. A delay ≤ 0 runs
- * it now, one under an interval counts as one interval, one too large for the clock never ends.
- * While it runs: arms the next run, after this one. Any thread, also in its own run; costs a
- * clock read and one atomic exchange where the alarm moves later, else a place in a list and, if
- * the owner sleeps, a system call. TW_OK; TW_INVALID: no alarm; TW_CLOSED: the wheel was stopped,
- * or the alarm is being destroyed.
+ * Runs the alarm once, `delay` from now, instead of when it was set to before.
+ *
+ * A delay ≤ 0 runs it now, one under an interval counts as one interval, one too large for the
+ * clock never ends. While it runs: arms the next run, after this one. Any thread, also in its own
+ * run; costs a clock read and one atomic exchange where the alarm moves later, else a place in a
+ * list and, if the owner sleeps, a system call.
+ *
+ * Returns:
+ *   TW_OK         it is set
+ *   TW_INVALID    no alarm
+ *   TW_CLOSED     the wheel was stopped, or the alarm is being destroyed
  */
 TW_API enum tw_status tw_alarm_set(struct tw_alarm *alarm, tw_duration delay);
 
-/* As tw_alarm_set, with a deadline on the wheel's clock (tw_now). A past one runs now. */
+/*
+ * Sets the alarm as tw_alarm_set does, with a deadline on the wheel's clock (tw_now). A past one
+ * runs now.
+ *
+ * Returns:
+ *   TW_OK         it is set
+ *   TW_INVALID    no alarm
+ *   TW_CLOSED     the wheel was stopped, or the alarm is being destroyed
+ */
 TW_API enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadline);
 
 /*
- * Takes back the run that is to come; the alarm may be set again. Answers at once: of the stop and
- * the run, one wins. Any thread, also in its own run. Returns:
- * TW_OK: it was set, is not running and will not run;
- * TW_REARMED: it was set, and a run before that is under way;
- * TW_RUNNING: it was not set, and a run is under way;
- * TW_NOT_FOUND: it was not set;
- * TW_INVALID: no alarm; TW_CLOSED: the wheel was stopped.
+ * Takes back the run that is to come; the alarm may be set again.
+ *
+ * Returns at once: of the stop and the run, one wins. Any thread, also in its own run.
+ *
+ * Returns:
+ *   TW_OK         it was set, is not running and will not run
+ *   TW_REARMED    it was set, and a run before that is under way
+ *   TW_RUNNING    it was not set, and a run is under way
+ *   TW_NOT_FOUND  it was not set
+ *   TW_INVALID    no alarm
+ *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_alarm_stop(struct tw_alarm *alarm);
 
 /*
  * Stops the alarm, waits for its run if one is under way, and frees it: on return it runs no more.
+ *
  * Its own run may call it too: then without waiting, and the alarm is gone when the run returns.
  * The last call with the alarm: no other may be under way or follow. Fine after tw_stop, and for
  * NULL. In a fork's child it does nothing. Any thread.
@@ -684,9 +925,16 @@ struct tw_set {
 };
 
 /*
- * tw_set_timer for each item, in order, at a lower price a piece. Stops at the first that fails and
- * answers its status; *accepted (may be NULL) tells how many the wheel owns.
- * TW_INVALID also: no items.
+ * Sets a timer for each item as tw_set_timer does, in order, at a lower price a piece.
+ *
+ * Stops at the first that fails; *accepted (may be NULL) tells how many the wheel owns.
+ *
+ * Returns:
+ *   TW_OK         the wheel owns all values
+ *   TW_INVALID    no wheel, no items and n > 0, or an item as tw_set_timer would not have it
+ *   TW_FULL       there is no room for an item, as for tw_set_timer
+ *   TW_NO_MEMORY  no memory for an item
+ *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_set_timers(struct tw_wheel *wheel, const struct tw_set *items, size_t n,
 				    size_t *accepted);
@@ -698,7 +946,18 @@ struct tw_move {
 	tw_duration delay;
 };
 
-/* tw_move_timer for each item, as tw_set_timers: *accepted tells how many commands went in. */
+/*
+ * Moves a timer for each item as tw_move_timer does, in order, at a lower price a piece.
+ *
+ * Stops at the first that fails; *accepted (may be NULL) tells how many commands went in.
+ *
+ * Returns:
+ *   TW_OK         all commands were accepted
+ *   TW_INVALID    no wheel, no items and n > 0, or an item as tw_move_timer would not have it
+ *   TW_FULL       there is no room for a command
+ *   TW_NO_MEMORY  only for keys over 24 bytes
+ *   TW_CLOSED     the wheel was stopped
+ */
 TW_API enum tw_status tw_move_timers(struct tw_wheel *wheel, const struct tw_move *items, size_t n,
 				     size_t *accepted);
 
@@ -708,7 +967,18 @@ struct tw_key {
 	size_t key_size;
 };
 
-/* tw_remove_timer for each key, likewise. */
+/*
+ * Removes the timer of each key as tw_remove_timer does, in order, at a lower price a piece.
+ *
+ * Stops at the first that fails; *accepted (may be NULL) tells how many commands went in.
+ *
+ * Returns:
+ *   TW_OK         all commands were accepted
+ *   TW_INVALID    no wheel, no keys and n > 0, or a bad key
+ *   TW_FULL       there is no room for a command
+ *   TW_NO_MEMORY  only for keys over 24 bytes
+ *   TW_CLOSED     the wheel was stopped
+ */
 TW_API enum tw_status tw_remove_timers(struct tw_wheel *wheel, const struct tw_key *keys, size_t n,
 				       size_t *accepted);
 
@@ -781,23 +1051,32 @@ struct tw_stats {
 };
 
 /*
- * TW_OK, also after tw_stop; TW_INVALID: no wheel or nothing to fill; TW_CLOSED in a fork's child.
- * Any thread. Costs the reading of 11 KiB for each worker, and 12 KiB of stack.
+ * Fills in the wheel's statistics.
+ *
+ * Also after tw_stop. Any thread. Costs the reading of 11 KiB for each worker, and 12 KiB of stack.
+ *
+ * Returns:
+ *   TW_OK         *stats is filled
+ *   TW_INVALID    no wheel or nothing to fill
+ *   TW_CLOSED     in a fork's child
  */
 TW_API enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats);
 
 /*
  * Writes the statistics in the text format of Prometheus, with a HELP and a TYPE line for each
- * metric: write(context, text, size) is called once for each 4 KiB or less, with whole lines. Names
- * begin with `prefix` and _ (NULL: "tw_wheel"); counts end with _total, times are in seconds. The
- * times of tasks are summaries, by the percentiles of tw_stats, without a sum. Of several wheels
- * each needs a prefix of its own. Any thread; costs what tw_get_stats does, and some 6 KiB more of
- * stack.
+ * metric.
+ *
+ * write(context, text, size) is called once for each 4 KiB or less, with whole lines. Names begin
+ * with `prefix` and _ (NULL: "tw_wheel"); counts end with _total, times are in seconds. The times
+ * of tasks are summaries, by the percentiles of tw_stats, without a sum. Of several wheels each
+ * needs a prefix of its own. Also after tw_stop. Any thread; costs what tw_get_stats does, and some
+ * 6 KiB more of stack.
+ *
  * Returns:
- *  TW_OK: it is written; also after tw_stop.
- *  TW_INVALID: no wheel, no write, or a prefix that is empty, over TW_METRICS_PREFIX_MAX bytes, or
- *   not one of letters, digits, _ and : without a digit first.
- *  TW_CLOSED: in a fork's child.
+ *   TW_OK         it is written
+ *   TW_INVALID    no wheel, no write, or a prefix that is empty, over TW_METRICS_PREFIX_MAX bytes,
+ *                 or not one of letters, digits, _ and : without a digit first
+ *   TW_CLOSED     in a fork's child
  */
 TW_API enum tw_status tw_write_metrics(struct tw_wheel *wheel, tw_write_fn *write, void *context,
 				       const char *prefix);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "chunk.h"
 
+#include <assert.h>
+
 #include "pages.h"
 
 enum { CHUNK_LOOKED_AT = CHUNK_PAGES_MOST + 1 }; /* next_page: all pages */
@@ -19,7 +21,8 @@ static uint64_t bits_of_word(size_t word, size_t first, size_t last)
 
 static bool bits_are_set(const uint64_t *words, size_t first, size_t end)
 {
-	for (size_t word = first / 64; first < end && word <= (end - 1) / 64; word++)
+	assert(first < end);
+	for (size_t word = first / 64; word <= (end - 1) / 64; word++)
 		if (~words[word] & bits_of_word(word, first, end - 1))
 			return false;
 	return true;
@@ -27,7 +30,8 @@ static bool bits_are_set(const uint64_t *words, size_t first, size_t end)
 
 static void bits_set(uint64_t *words, size_t first, size_t end, bool set)
 {
-	for (size_t word = first / 64; first < end && word <= (end - 1) / 64; word++) {
+	assert(first <= end && end > 0);
+	for (size_t word = first / 64; word <= (end - 1) / 64; word++) {
 		uint64_t mask = bits_of_word(word, first, end - 1);
 
 		words[word] = set ? words[word] | mask : words[word] & ~mask;

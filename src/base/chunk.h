@@ -64,7 +64,8 @@ static inline void *chunk_block(const struct chunk *chunk, size_t block_size, si
 	return (char *)chunk + CHUNK_HEADER + number * block_size;
 }
 
-/* In zeroed memory; block_size from 72. All blocks are free. Whether its pages are there. */
+/* In zeroed memory; block_size from 72 to a page. All blocks are free. Whether its pages are there.
+ */
 void chunk_init(struct chunk *chunk, size_t number, size_t block_size, bool is_there);
 
 /* Takes up to `most` free blocks, those with the lowest addresses; the lowest comes last. */

@@ -29,7 +29,7 @@ void key_hash_seed_init(struct key_hash_seed *seed)
 					       (uint64_t)(uintptr_t)seed ^ 0xd6e8feb86659fd93u);
 }
 
-/* Up to 7 bytes as a number. */
+/* 1 to 7 bytes as a number. */
 static uint64_t few_bytes(const unsigned char *bytes, size_t size)
 {
 	uint32_t low;
@@ -40,8 +40,6 @@ static uint64_t few_bytes(const unsigned char *bytes, size_t size)
 		memcpy(&high, bytes + size - 4, 4);
 		return (uint64_t)high << 32 | low;
 	}
-	if (size == 0)
-		return 0;
 	return (uint64_t)bytes[0] | (uint64_t)bytes[size / 2] << 8 |
 	       (uint64_t)bytes[size - 1] << 16;
 }

@@ -85,7 +85,7 @@ struct slab_bin {
 	void *blocks[SLAB_MAGAZINE];
 };
 
-/* block_size: a multiple of 8, at least 72. */
+/* block_size: a multiple of 8, from 72 to a page. */
 void slab_init(struct slab *slab, size_t block_size);
 /* The same, with hooks. Its blocks are never anything else, under no sanitizer either. Of a free
  * one only the first `room` bytes are written, unless `forget` has been told. */

@@ -6,8 +6,7 @@
 
 void text_page_give(struct text_page *page)
 {
-	if (page->size > 0)
-		page->write(page->context, page->text, page->size);
+	page->write(page->context, page->text, page->size);
 	page->size = 0;
 }
 

@@ -64,7 +64,7 @@ void ghost_reserve(struct ghost *ghost, size_t entries)
 
 	while (buckets * GHOST_BUCKET < entries + entries / 4)
 		buckets *= 2;
-	if (ghost->slots && buckets <= ghost->mask + 1 && ghost->mask + 1 <= buckets * 4)
+	if (ghost->slots && buckets <= ghost->mask + 1)
 		return;
 	slots = calloc(buckets * GHOST_BUCKET, sizeof(*slots));
 	if (!slots)

@@ -17,6 +17,7 @@
  */
 #include "policy.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { SMALL_SHARE = 10, MAIN_AFTER_USES = 2 };
@@ -136,8 +137,7 @@ void policy_settle(struct policy *policy, struct table *table)
 	uint64_t hashes[POLICY_TOUCHES];
 	unsigned count;
 
-	if (policy->kind != TW_POLICY_LRU || !policy_is_on(policy))
-		return;
+	assert(policy->kind == TW_POLICY_LRU);
 	count = policy_take_touches(policy, hashes);
 	/* What the moves will touch is fetched side by side. */
 	for (unsigned i = 0; i < count; i++)

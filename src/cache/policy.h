@@ -52,7 +52,7 @@ void policy_remove(struct policy *policy, struct tw_cache_entry *entry);
  * Looks at no more than *looks entries, and counts that down. */
 struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table,
 				     const struct tw_cache_entry *spared, unsigned *looks);
-/* Brings the order up to date. */
+/* LRU: brings the order up to date. */
 void policy_settle(struct policy *policy, struct table *table);
 
 static inline bool policy_is_on(const struct policy *policy)

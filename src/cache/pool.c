@@ -305,14 +305,6 @@ static void cell_hide(struct pool_cell *cell, size_t size)
 
 /* ---- One block ---- */
 
-static void pool_count_span(struct pool *pool, size_t size, bool is_taken)
-{
-	pthread_mutex_lock(&pool->lock);
-	pool->taken += is_taken ? 1 : (uint64_t)-1;
-	pool->used += is_taken ? size : 0 - (uint64_t)size;
-	pthread_mutex_unlock(&pool->lock);
-}
-
 static struct pool_block *pool_take_span(struct pool *pool, size_t size)
 {
 	struct pool_block *block = arena_take(&pool->arena, size);
@@ -320,21 +312,11 @@ static struct pool_block *pool_take_span(struct pool *pool, size_t size)
 	if (!block)
 		return NULL;
 	atomic_init(&block->state, 0);
-	pool_count_span(pool, arena_span_size(size), true);
-	return block;
-}
-
-static void *pool_take_of(struct pool *pool, unsigned class)
-{
-	struct pool_cell *cell;
-	size_t taken = 0;
-
 	pthread_mutex_lock(&pool->lock);
-	cell = pool_take_cell(pool, class, &taken);
+	pool->taken++;
+	pool->used += arena_span_size(size);
 	pthread_mutex_unlock(&pool->lock);
-	if (cell)
-		sanitizer_show(cell, class_size(class));
-	return cell;
+	return block;
 }
 
 static void pool_give_of(void *block, unsigned class)
@@ -349,12 +331,6 @@ static void pool_give_of(void *block, unsigned class)
 	pthread_mutex_unlock(&pool->lock);
 	if (is_last)
 		pool_free(pool);
-}
-
-void *pool_take(struct pool *pool, size_t size)
-{
-	return size > CELL_MOST ? (void *)pool_take_span(pool, size)
-				: pool_take_of(pool, class_of(size));
 }
 
 void pool_give(void *block, size_t size)
@@ -378,7 +354,15 @@ void pool_give(void *block, size_t size)
 
 void *pool_take_other(struct pool *pool)
 {
-	return pool_take_of(pool, OTHER_CLASS);
+	struct pool_cell *cell;
+	size_t taken = 0;
+
+	pthread_mutex_lock(&pool->lock);
+	cell = pool_take_cell(pool, OTHER_CLASS, &taken);
+	pthread_mutex_unlock(&pool->lock);
+	if (cell)
+		sanitizer_show(cell, class_size(OTHER_CLASS));
+	return cell;
 }
 
 void pool_give_other(void *block)

@@ -85,18 +85,16 @@ void pool_set_limit(struct pool *pool, uint64_t limit);
 void pool_sum(struct pool *pool, uint64_t *memory, uint64_t *used);
 /* How many bytes a block of that size takes. */
 size_t pool_cell_size(size_t size);
-/* At a multiple of 16, of at least 16 bytes; NULL: out of memory. */
-void *pool_take(struct pool *pool, size_t size);
-/* With the size it was taken with; any thread. */
+/* With the size it was taken with, by spare_take() say; any thread. */
 void pool_give(void *block, size_t size);
 struct pool *pool_of(const void *block);
 /* Counts a block that only pins hold, or does so no more. */
 void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned);
-/* Likewise of POOL_OTHER bytes. */
+/* A block of POOL_OTHER bytes; NULL: out of memory. */
 void *pool_take_other(struct pool *pool);
 void pool_give_other(void *block);
 
-/* As pool_take(). */
+/* At a multiple of 16, of at least 16 bytes; NULL: out of memory. */
 void *spare_take(struct pool_spare *spare, struct pool *pool, size_t size);
 /* As pool_give(). */
 void spare_give(struct pool_spare *spare, void *block, size_t size);

@@ -135,7 +135,7 @@ enum tw_status zone_load(struct zone *zone, const char *name, const char **wrong
 
 	zone_init(zone);
 	size = snprintf(path, sizeof(path), "%s/%s", folder, name);
-	if (size < 0 || (size_t)size >= sizeof(path)) {
+	if ((size_t)size >= sizeof(path)) {
 		errno = ENAMETOOLONG;
 	} else {
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);

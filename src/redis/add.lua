@@ -3,6 +3,7 @@
 -- record. Returns for each its due time, or -1: it exists, -2: it doesn't. This is the script that
 -- runs most often, so it does without functions.
 local answers = {}
+local added = 0
 local earliest
 
 for i = 1, #ARGV - 2, 5 do
@@ -28,6 +29,7 @@ for i = 1, #ARGV - 2, 5 do
 	end
 	if answer > 0 then
 		redis.call('HSET', KEYS[2], key, ARGV[i + 4])
+		added = added + 1
 		if not earliest or due < earliest then
 			earliest = due
 		end
@@ -35,6 +37,8 @@ for i = 1, #ARGV - 2, 5 do
 	answers[#answers + 1] = answer
 end
 if earliest then
+	-- Something else may have written there; tasks are added all the same.
+	redis.pcall('INCRBY', KEYS[9], added)
 	hint(earliest)
 end
 return answers

@@ -1,7 +1,7 @@
 -- Adds tasks of many shards, one after the other, on a server that is no cluster. ARGV: for each
 -- its shard and what add.lua has, then the channel for hints. Answers as add.lua does; see there.
 local tag = string.match(KEYS[1], '^(.*/)%d+}due$')
-local dues, bodies, runs, earliest = {}, {}, {}, {}
+local dues, bodies, runs, earliest, added = {}, {}, {}, {}, {}
 local answers = {}
 local n = 0
 
@@ -33,6 +33,7 @@ for i = 1, #ARGV - 1, 6 do
 	end
 	if answer > 0 then
 		redis.call('HSET', bodies[shard], key, ARGV[i + 5])
+		added[shard] = (added[shard] or 0) + 1
 		if not earliest[shard] or due < earliest[shard] then
 			earliest[shard] = due
 		end
@@ -40,10 +41,11 @@ for i = 1, #ARGV - 1, 6 do
 	n = n + 1
 	answers[n] = answer
 end
--- As hint.lua.
+-- Counted as in add.lua, hinted of as in hint.lua.
 for shard, due in pairs(earliest) do
 	local before = string.format('(%d', due)
 
+	redis.pcall('INCRBY', tag .. shard .. '}added', added[shard])
 	if due - now <= 12000 and redis.call('ZCOUNT', dues[shard], '-inf', before) == 0 then
 		redis.pcall('PUBLISH', ARGV[#ARGV], shard .. ' ' ..
 			string.format('%d', math.max(0, due * 1000 - now_us)))

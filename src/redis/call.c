@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The first caller becomes the leader: it sends what all calls that are there have to send, in one
- * pass of the router, and tells those whose commands have ended. Callers that come meanwhile are in
+ * pass of the router, and tells those whose evals have ended. Callers that come meanwhile are in
  * its next pass. Once its own call has ended the next caller leads. So the router has one user at a
  * time, no call waits for another's retries, or for a reply of a node that it has no business with,
  * and the more threads call the more share a round trip. What blocks is done by the caller that
- * needs it: a node is connected by one of those whose commands wait for it, beside the passes, and
+ * needs it: a node is connected by one of those whose evals wait for it, beside the passes, and
  * the leader takes the connection. A leader that is to connect hands over before it does.
  *
  * A fork's child has the calls that ran in the parent no more, and leaves the parent's connections
  * alone: its first leader closes its copies, which the server does not notice, and connects anew.
  *
- * Invariants: `led` while calls run, but for the moment in which the next leader wakes. A command
+ * Invariants: `led` while calls run, but for the moment in which the next leader wakes. An eval
  * is touched by its caller alone before call_run() and after it, by the leader alone in between.
  */
 #include "call.h"
@@ -106,7 +106,7 @@ void calls_init(struct calls *calls, struct router *router)
 
 static void call_free(struct call *call)
 {
-	command_free(&call->command);
+	eval_free(&call->eval);
 	buffer_free(&call->record);
 	pthread_cond_destroy(&call->wake);
 	free(call);
@@ -160,12 +160,12 @@ struct call *call_begin(struct calls *calls)
 static bool call_has_ended(const struct call *call)
 {
 	for (size_t i = 0; i < call->count; i++)
-		if (call->commands[i].stage != COMMAND_ENDED)
+		if (call->evals[i].stage != EVAL_ENDED)
 			return false;
 	return true;
 }
 
-/* Takes what callers have connected, or failed to, and tells the commands that waited for it. */
+/* Takes what callers have connected, or failed to, and tells the evals that waited for it. */
 static void connections_take(struct calls *calls)
 {
 	struct node_map *map = &calls->router->map;
@@ -183,36 +183,36 @@ static void connections_take(struct calls *calls)
 		struct call *call = list_entry(at, struct call, link);
 
 		for (size_t i = 0; i < call->count; i++)
-			if (call->commands[i].needs && !call->commands[i].needs->connecting)
-				router_settle(calls->router, &call->commands[i]);
+			if (call->evals[i].needs && !call->evals[i].needs->connecting)
+				router_settle(calls->router, &call->evals[i]);
 	}
 }
 
-/* The commands whose time has come, of all calls; else when the first one's will come. */
-static struct command *commands_gather(struct calls *calls, tw_duration *next)
+/* The evals whose time has come, of all calls; else when the first one's will come. */
+static struct eval *evals_gather(struct calls *calls, tw_duration *next)
 {
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-	struct command *first = NULL;
-	struct command **last = &first;
+	struct eval *first = NULL;
+	struct eval **last = &first;
 
 	*next = TW_FOREVER;
 	for (struct list *at = calls->running.next; at != &calls->running; at = at->next) {
 		struct call *call = list_entry(at, struct call, link);
 
 		for (size_t i = 0; i < call->count; i++)
-			last = command_queue(&call->commands[i], now, last, next);
+			last = eval_queue(&call->evals[i], now, last, next);
 	}
 	return first;
 }
 
-/* Each node that commands wait for is connected by one of their callers. */
+/* Each node that evals wait for is connected by one of their callers. */
 static void connecting_share(struct calls *calls)
 {
 	for (struct list *at = calls->running.next; at != &calls->running; at = at->next) {
 		struct call *call = list_entry(at, struct call, link);
 
 		for (size_t i = 0; i < call->count; i++) {
-			struct node *node = call->commands[i].needs;
+			struct node *node = call->evals[i].needs;
 
 			if (!node || node->connecting || node->tried)
 				continue;
@@ -293,7 +293,7 @@ static void lead(struct calls *calls, const struct call *own)
 	calls->led = true;
 	calls_own(calls);
 	for (;;) {
-		struct command *commands;
+		struct eval *evals;
 		tw_duration next;
 
 		connecting_share(calls);
@@ -301,19 +301,19 @@ static void lead(struct calls *calls, const struct call *own)
 		ended_tell(calls);
 		if (own->ended || own->connects)
 			break;
-		commands = commands_gather(calls, &next);
-		if (!commands && !router_is_owed(calls->router)) {
+		evals = evals_gather(calls, &next);
+		if (!evals && !router_is_owed(calls->router)) {
 			leader_wait(calls, next);
 			continue;
 		}
 		pthread_mutex_unlock(&calls->lock);
-		router_pass(calls->router, commands, pass_end(calls->router));
+		router_pass(calls->router, evals, pass_end(calls->router));
 		pthread_mutex_lock(&calls->lock);
 	}
 	leader_hand_over(calls);
 }
 
-void call_run(struct calls *calls, struct call *call, struct command *commands, size_t count)
+void call_run(struct calls *calls, struct call *call, struct eval *evals, size_t count)
 {
 	tw_duration patience =
 		patience_of_thread ? patience_of_thread : calls->router->settings->patience;
@@ -324,10 +324,10 @@ void call_run(struct calls *calls, struct call *call, struct command *commands, 
 	if (!count)
 		return;
 	for (size_t i = 0; i < count; i++) {
-		commands[i].deadline = deadline;
-		commands[i].error = &call->error;
+		evals[i].deadline = deadline;
+		evals[i].error = &call->error;
 	}
-	call->commands = commands;
+	call->evals = evals;
 	call->count = count;
 	call->ended = false;
 	/* A leader that is cancelled in a round trip would never hand over. */
@@ -352,8 +352,8 @@ enum tw_status call_end(struct calls *calls, struct call *call, enum tw_status s
 {
 	if (call->record.capacity > record_kept_max)
 		buffer_free(&call->record);
-	if (call->command.arguments.capacity > record_kept_max)
-		command_free(&call->command);
+	if (call->eval.arguments.capacity > record_kept_max)
+		eval_free(&call->eval);
 	pthread_mutex_lock(&calls->lock);
 	if (status != TW_OK) {
 		calls->error = call->error;

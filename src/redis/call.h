@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of many threads on one router. A call is begun, given commands, run, and ended; calls that
+ * Calls of many threads on one router. A call is begun, given evals, run, and ended; calls that
  * run at the same time share round trips.
  */
 #ifndef TIMINGWHEEL_REDIS_CALL_H
@@ -14,19 +14,19 @@
 
 #include "base/list.h"
 #include "buffer.h"
-#include "command.h"
+#include "eval.h"
 #include "router.h"
 
 struct call {
 	/* The caller's. */
-	struct command command;      /* for calls that need one */
+	struct eval eval;            /* for calls that need one */
 	struct buffer record;        /* for adding */
 	struct tw_redis_error error; /* what went wrong */
 
 	/* From here on that of call.c. */
 	struct list link; /* among those that run */
 	struct call *next_idle;
-	struct command *commands; /* what it runs */
+	struct eval *evals; /* what it runs */
 	size_t count;
 	pthread_cond_t wake;
 	/* Under the lock. */
@@ -43,7 +43,7 @@ struct calls {
 	pthread_cond_t arrived;
 	struct list running;
 	bool led;          /* one of those that run sends for all */
-	bool leader_waits; /* until a command's next try, or another call arrives */
+	bool leader_waits; /* until an eval's next try, or another call arrives */
 	bool inherited;    /* from the parent of this process, and not used here yet */
 	bool torn;         /* so, while a call of the parent was under way */
 	struct call *idle; /* kept for their memory */
@@ -60,9 +60,9 @@ void calls_note(struct calls *calls, enum tw_status status, const char *text);
 
 /* NULL without memory. */
 struct call *call_begin(struct calls *calls);
-/* Runs the commands; each has its status and reply then. Tries for as long as the thread's patience
+/* Runs the evals; each has its status and reply then. Tries for as long as the thread's patience
  * (tw_redis_set_patience). */
-void call_run(struct calls *calls, struct call *call, struct command *commands, size_t count);
+void call_run(struct calls *calls, struct call *call, struct eval *evals, size_t count);
 /* Notes what went wrong, if anything has, and frees the call. Returns the status. */
 enum tw_status call_end(struct calls *calls, struct call *call, enum tw_status status);
 

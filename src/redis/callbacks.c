@@ -2,24 +2,23 @@
 /*
  * curl_multi keeps the connections and tells when a request has ended; easy handles are kept and
  * used again, connections too. redis.h says what is sent and what becomes of the response, by its
- * status alone. A Retry-After with a date is read against the response's own Date: no clock of this
- * machine is asked for the time of day.
+ * status and headers (answer.c).
  */
 #include "callbacks.h"
 
-#include <ctype.h>
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "answer.h"
 #include "base/clock.h"
 #include "base/thread.h"
 
 /* How long the thread sleeps at most, if curl wants nothing earlier. */
 enum { SLEEP_MS = 1000 };
-static const tw_duration retry_after_max = 24 * TW_HOUR;
 static const size_t body_max = (size_t)64 * 1024;
 
 /* A place for one request at a time. */
@@ -107,34 +106,6 @@ static bool host_judge(struct request *request)
 	return false;
 }
 
-static tw_duration retry_after(CURL *easy)
-{
-	const char *text = header_value(easy, "Retry-After");
-	long long seconds = 0;
-
-	if (isdigit((unsigned char)*text)) {
-		seconds = strtoll(text, NULL, 10);
-	} else {
-		time_t until = curl_getdate(text, NULL);
-		time_t date = curl_getdate(header_value(easy, "Date"), NULL);
-
-		if (until != -1 && date != -1)
-			seconds = (long long)(until - date);
-	}
-	if (seconds > retry_after_max / TW_SECOND)
-		return retry_after_max;
-	return seconds > 0 ? seconds * TW_SECOND : 0;
-}
-
-/* 0: it has no such header, or a bad one. */
-static tw_duration snooze_wanted(CURL *easy)
-{
-	const char *text = header_value(easy, "Tw-Snooze");
-	long long seconds = isdigit((unsigned char)*text) ? strtoll(text, NULL, 10) : 0;
-
-	return seconds < TW_REDIS_DELAY_MAX / TW_SECOND ? seconds * TW_SECOND : TW_REDIS_DELAY_MAX;
-}
-
 static enum tw_redis_outcome outcome_of(long status)
 {
 	if (status >= 200 && status < 300)
@@ -147,14 +118,16 @@ static enum tw_redis_outcome outcome_of(long status)
 static void answer_judge(struct request *request, CURLcode result)
 {
 	struct run *run = request->run;
+	CURL *easy = request->easy;
 	long status = 0;
 
-	curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
 	if (result == CURLE_OK || request->body_size > body_max) {
 		run->http_status = (int)status;
-		run->verdict.retry_in = snooze_wanted(request->easy);
+		run->verdict.retry_in = answer_snooze(header_value(easy, "Tw-Snooze"));
 		run->outcome = run->verdict.retry_in ? TW_REDIS_SNOOZE : outcome_of(status);
-		run->retry_least = retry_after(request->easy);
+		run->retry_least = answer_retry_after(header_value(easy, "Retry-After"),
+						      header_value(easy, "Date"));
 		if (outcome_of(status) != TW_REDIS_DONE)
 			snprintf(run->verdict.reason, sizeof(run->verdict.reason), "HTTP %ld",
 				 status);
@@ -166,9 +139,7 @@ static void answer_judge(struct request *request, CURLcode result)
 			 "its address is denied: %s", request->denied);
 		return;
 	}
-	run->outcome = result == CURLE_URL_MALFORMAT || result == CURLE_UNSUPPORTED_PROTOCOL
-			       ? TW_REDIS_KILL
-			       : TW_REDIS_RETRY;
+	run->outcome = result == CURLE_URL_MALFORMAT ? TW_REDIS_KILL : TW_REDIS_RETRY;
 	snprintf(run->verdict.reason, sizeof(run->verdict.reason), "%s",
 		 curl_easy_strerror(result));
 }
@@ -186,12 +157,11 @@ static bool headers_add(struct request *request, const char *line)
 static bool header_add(struct request *request, const char *header)
 {
 	const char *colon = strchr(header, ':');
-	char empty[TW_REDIS_KEY_MAX];
-	size_t name = (size_t)(colon - header);
+	char empty[TW_REDIS_HEADERS_MAX + 1];
 
-	if (colon[1 + strspn(colon + 1, " \t")] || name >= sizeof(empty) - 1)
+	if (colon[1 + strspn(colon + 1, " \t")])
 		return headers_add(request, header);
-	snprintf(empty, sizeof(empty), "%.*s;", (int)name, header);
+	snprintf(empty, sizeof(empty), "%.*s;", (int)(colon - header), header);
 	return headers_add(request, empty);
 }
 
@@ -343,9 +313,7 @@ static void callbacks_begin(struct callbacks *callbacks, tw_duration now)
 	struct run *run;
 
 	while (callbacks->idle && (run = hosts_take(&callbacks->hosts, now))) {
-		pthread_mutex_lock(&runner->lock);
-		runner->running++;
-		pthread_mutex_unlock(&runner->lock);
+		run_count(run);
 		request_start(callbacks, run);
 	}
 	if (!callbacks->hosts.put_off.count)
@@ -365,8 +333,7 @@ static void callbacks_collect(struct callbacks *callbacks)
 		struct request *request;
 		char *private_data;
 
-		if (message->msg != CURLMSG_DONE)
-			continue;
+		assert(message->msg == CURLMSG_DONE);
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private_data);
 		request = (struct request *)(void *)private_data;
 		answer_judge(request, message->data.result);
@@ -392,12 +359,12 @@ static void callbacks_break_off(struct callbacks *callbacks)
 	}
 }
 
-/* Until a host is to be looked at. */
+/* Until a host is to be looked at, which is less than a second. */
 static int sleep_ms(const struct callbacks *callbacks, tw_duration now)
 {
-	int64_t until_ms = delay_to_ms(callbacks->hosts.check_at - now);
+	tw_duration check_at = callbacks->hosts.check_at;
 
-	return callbacks->hosts.check_at && until_ms < SLEEP_MS ? (int)until_ms : SLEEP_MS;
+	return check_at ? (int)delay_to_ms(check_at - now) : SLEEP_MS;
 }
 
 static void *callbacks_thread(void *argument)
@@ -426,7 +393,6 @@ static void callbacks_free(struct callbacks *callbacks)
 	free(callbacks->requests);
 	if (callbacks->multi)
 		curl_multi_cleanup(callbacks->multi);
-	hosts_destroy(&callbacks->hosts);
 	runner_destroy(&callbacks->runner);
 }
 

@@ -3,13 +3,14 @@
 -- that has begun all its attempts and whose lease ended becomes a dead letter. What is over 4 MiB
 -- stays for the next claim. Answers now in microseconds; when the next is to be looked at, -1 if
 -- none is; how many were buried; the token of all these runs; key and due time of each; its record;
--- its attempt, nothing if each has its first. As it came from Redis where that can be: what is made
--- anew here, for each task, costs more than reading it.
+-- its attempt, nothing if each has its first; and key and entry of those that recur by the calendar
+-- and whose next time is to be found out (schedule.lua). As it came from Redis where that can be:
+-- what is made anew here, for each task, costs more than reading it.
 if redis.call('EXISTS', KEYS[6]) == 1 then
-	return {string.format('%.0f', now_us), -1, 0, 0, {}, {}, {}}
+	return {string.format('%.0f', now_us), -1, 0, 0, {}, {}, {}, {}}
 end
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])
-local reply = {string.format('%.0f', now_us), -1, 0, 0, due, {}, {}}
+local reply = {string.format('%.0f', now_us), -1, 0, 0, due, {}, {}, {}}
 
 local function bury(key, attempts, record)
 	local reason = 'its last lease ended without a word from its worker'
@@ -33,13 +34,15 @@ if #due > 0 then
 		keys[i] = due[2 * i - 1]
 	end
 	local runs = redis.call('HMGET', KEYS[3], unpack(keys))
+	local every = redis.call('EXISTS', KEYS[7]) == 1 and
+		redis.call('HMGET', KEYS[7], unpack(keys)) or {}
 	-- The time, so that tokens go up even where a server has lost the last of them.
 	local token = math.max(tonumber(redis.call('GET', KEYS[4]) or 0) + 1, now_us)
 	local token_text = string.format('%.0f', token)
 	local lease_end = string.format('%d', now + ARGV[2])
 	local first_run = '1:' .. token_text
 	local taken, records, attempts = {}, reply[6], {}
-	local scores, states = {}, {}
+	local scores, states, schedules = {}, {}, reply[8]
 	local n, bytes, again = 0, 0, false
 	local some
 
@@ -53,10 +56,21 @@ if #due > 0 then
 		end
 		local key, record, run = keys[i], some[(i - 1) % 25 + 1], runs[i]
 		local begun = run and tonumber(string.match(run, '^%d+')) or 0
+		local open = every[i] and string.match(every[i], '^%a+ %d+ cron ([*-])')
 		-- One that is not ours is claimed, too: the worker makes it a dead letter.
-		if not record or run and begun >= tonumber(string.match(record, '^%d+') or 1) then
+		if open == '*' then
+			-- This is no time when it is due. If the worker dies: in 10 s again.
+			redis.call('ZADD', KEYS[1], string.format('%d', now + 10000), key)
+			schedules[#schedules + 1] = key
+			schedules[#schedules + 1] = every[i]
+		elseif not record or
+				run and begun >= tonumber(string.match(record, '^%d+') or 1) then
 			bury(key, begun, record)
 		else
+			if open then
+				schedules[#schedules + 1] = key
+				schedules[#schedules + 1] = every[i]
+			end
 			n = n + 1
 			taken[n] = i
 			records[n] = record

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "record.h"
+#include "recurrence.h"
 #include "tls.h"
 
 /* How the keys of a namespace are laid out; another one could not be read by this library. */
@@ -29,10 +30,10 @@ int64_t delay_to_ms(tw_duration delay)
 }
 
 /* The script's answer in that place of its reply; below zero it tells why not. */
-static enum tw_status answer_status(const struct command *command, size_t place)
+static enum tw_status answer_status(const struct eval *eval, size_t place)
 {
 	static const enum tw_status refusals[] = {TW_EXISTS, TW_NOT_FOUND, TW_RUNNING};
-	int64_t answer = command_integer(command, place, INT64_MIN);
+	int64_t answer = eval_integer(eval, place, INT64_MIN);
 
 	if (answer >= 0)
 		return TW_OK;
@@ -165,11 +166,11 @@ static enum tw_status layout_call(struct tw_redis *redis, struct tw_redis_error 
 	if (!call)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	layout_write(&redis->space, value);
-	command_begin(&call->command, &script_layout, &redis->space, SHARD_NONE);
-	command_text(&call->command, value);
+	eval_begin(&call->eval, &script_layout, &redis->space, SHARD_NONE);
+	eval_text(&call->eval, value);
 	status = call_ask(redis, call);
 	if (status == TW_OK)
-		status = layout_compare(&redis->space, call->command.reply, &call->error);
+		status = layout_compare(&redis->space, call->eval.reply, &call->error);
 	if (status != TW_OK && error)
 		*error = call->error;
 	if (error)
@@ -268,28 +269,28 @@ enum tw_status call_enter(struct tw_redis *redis, const struct script *script, c
 	*call = call_begin(&redis->access->calls);
 	if (!*call)
 		return TW_NO_MEMORY;
-	command_begin(&(*call)->command, script, &redis->space,
-		      space_shard(&redis->space, key, key_size));
+	eval_begin(&(*call)->eval, script, &redis->space,
+		   space_shard(&redis->space, key, key_size));
 	return TW_OK;
 }
 
 enum tw_status call_ask(struct tw_redis *redis, struct call *call)
 {
-	call_run(&redis->access->calls, call, &call->command, 1);
-	return call->command.status;
+	call_run(&redis->access->calls, call, &call->eval, 1);
+	return call->eval.status;
 }
 
-/* Runs a command that is answered by a number, and ends the call; *due_ms may be NULL. */
+/* Runs an eval that is answered by a number, and ends the call; *due_ms may be NULL. */
 static enum tw_status call_answer(struct tw_redis *redis, struct call *call, int64_t *due_ms)
 {
 	enum tw_status status = call_ask(redis, call);
 
 	if (status == TW_OK) {
-		status = answer_status(&call->command, 0);
+		status = answer_status(&call->eval, 0);
 		if (status != TW_OK)
 			error_set(&call->error, status, "%s", tw_status_text(status));
 		else if (due_ms)
-			*due_ms = command_integer(&call->command, 0, 0);
+			*due_ms = eval_integer(&call->eval, 0, 0);
 	}
 	return call_end(&redis->access->calls, call, status);
 }
@@ -305,58 +306,92 @@ enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took)
 	call = call_begin(&redis->access->calls);
 	if (!call)
 		return TW_NO_MEMORY;
-	command_begin(&call->command, &script_count, &redis->space, 0);
+	eval_begin(&call->eval, &script_count, &redis->space, 0);
 	status = call_end(&redis->access->calls, call, call_ask(redis, call));
 	if (status == TW_OK && took)
 		*took = clock_read_real(CLOCK_MONOTONIC) - start;
 	return status;
 }
 
-/* Checks the task and makes its record. */
-static enum tw_status add_prepare(struct call *call, const struct tw_redis_task *task)
+static bool recurs(const struct tw_redis_task *task)
+{
+	return task->every || task->cron;
+}
+
+/* The time of the server that has the task's shard. */
+static enum tw_status time_ask(struct tw_redis *redis, struct call *call,
+			       const struct tw_redis_task *task, int64_t *now_ms)
+{
+	struct eval *eval = &call->eval;
+	enum tw_status status;
+
+	/* A list of no task. */
+	eval_begin(eval, &script_list, &redis->space,
+		   space_shard(&redis->space, task->key, task->key_size));
+	eval_text(eval, "+inf");
+	eval_number(eval, 0);
+	eval_number(eval, 0);
+	status = call_ask(redis, call);
+	*now_ms = status == TW_OK ? eval_integer(eval, 0, 0) : 0;
+	return status;
+}
+
+/* Checks the task and makes its record. *at_ms is its time as the script is to be told it. */
+static enum tw_status add_prepare(struct call *call, const struct tw_redis_task *task,
+				  int64_t now_ms, int64_t *at_ms)
 {
 	enum tw_status status = task_check(task, &call->error);
 
-	return status == TW_OK ? record_write(&call->record, task, &call->error) : status;
+	if (status == TW_OK)
+		status = record_write(&call->record, task, &call->error);
+	if (status != TW_OK)
+		return status;
+	*at_ms = task->at_ms;
+	return task->cron ? recurrence_first(task, now_ms, at_ms, &call->error) : TW_OK;
 }
 
-/* Adds it to a command for its shard. */
-static void add_write(const struct call *call, struct command *command,
-		      const struct tw_redis_task *task)
+/* Adds it to an eval for its shard. */
+static void add_write(const struct call *call, struct eval *eval, const struct tw_redis_task *task,
+		      int64_t at_ms)
 {
-	static const char *const missed[] = {"one", "skip", "all"};
 	static const char *const modes[] = {"any", "new", "replace"};
 
-	command_text(command, modes[task->mode]);
-	command_argument(command, task->key, task->key_size);
-	command_number(command, task->at_ms);
-	command_number(command, delay_to_us(task->delay));
-	command_argument(command, call->record.data, call->record.size);
-	if (command->script == &script_every) {
-		command_number(command, delay_to_ms(task->every));
-		command_text(command, missed[task->missed]);
-	} else {
-		command->answers++;
-	}
+	eval_text(eval, modes[task->mode]);
+	eval_argument(eval, task->key, task->key_size);
+	eval_number(eval, at_ms);
+	eval_number(eval, delay_to_us(task->delay));
+	eval_argument(eval, call->record.data, call->record.size);
+	if (eval->script == &script_every)
+		recurrence_write(task, delay_to_ms(task->every), eval);
+	else
+		eval->answers++;
 }
 
 enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
 			    int64_t *due_ms)
 {
+	const struct script *script;
 	struct call *call;
 	enum tw_status status;
+	int64_t now_ms = 0;
+	int64_t at_ms;
 
 	if (!task)
 		return TW_INVALID;
-	status = call_enter(redis, task->every ? &script_every : &script_add, task->key,
-			    task->key_size, &call);
+	script = recurs(task) ? &script_every : &script_add;
+	status = call_enter(redis, script, task->key, task->key_size, &call);
 	if (status != TW_OK)
 		return status;
-	status = add_prepare(call, task);
+	if (task->cron) {
+		status = time_ask(redis, call, task, &now_ms);
+		eval_begin(&call->eval, script, &redis->space, call->eval.shard);
+	}
+	if (status == TW_OK)
+		status = add_prepare(call, task, now_ms, &at_ms);
 	if (status != TW_OK)
 		return call_end(&redis->access->calls, call, status);
-	add_write(call, &call->command, task);
-	command_hint(&call->command);
+	add_write(call, &call->eval, task, at_ms);
+	eval_hint(&call->eval);
 	return call_answer(redis, call, due_ms);
 }
 
@@ -369,11 +404,11 @@ static enum tw_status key_call(struct tw_redis *redis, const struct script *scri
 
 	if (status != TW_OK)
 		return status;
-	command_argument(&call->command, key, key_size);
+	eval_argument(&call->eval, key, key_size);
 	if (more)
-		command_text(&call->command, more);
+		eval_text(&call->eval, more);
 	if (script->hints)
-		command_hint(&call->command);
+		eval_hint(&call->eval);
 	return call_answer(redis, call, NULL);
 }
 
@@ -410,115 +445,142 @@ enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key
 		status = call_enter(redis, &script_move, key, key_size, &call);
 	if (status != TW_OK)
 		return status;
-	command_argument(&call->command, key, key_size);
-	command_number(&call->command, at_ms);
-	command_number(&call->command, delay_to_us(delay));
-	command_hint(&call->command);
+	eval_argument(&call->eval, key, key_size);
+	eval_number(&call->eval, at_ms);
+	eval_number(&call->eval, delay_to_us(delay));
+	eval_hint(&call->eval);
 	return call_answer(redis, call, due_ms);
 }
 
 enum { ADDS_AT_ONCE = 256 };
 
-/* Tasks of one server, in a cluster those of one shard, share a command: a call costs as much as
+/* Tasks of one server, in a cluster those of one shard, share an eval: a call costs as much as
  * the adding. */
 struct adding {
 	struct tw_redis *redis;
 	struct call *call;
 	const struct tw_redis_task *tasks;
-	enum tw_status *each;        /* of the caller; may be NULL */
+	enum tw_status *each; /* of the caller; may be NULL */
+	/* The server's time, or why it is not known, if one of the tasks in work needs it. */
+	int64_t now_ms;
+	enum tw_status time_status;
 	struct tw_redis_error error; /* of the first that was not added */
 
-	struct command commands[ADDS_AT_ONCE];
+	struct eval evals[ADDS_AT_ONCE];
 	size_t used;
-	size_t shared; /* commands from this one on take more tasks of their shard */
-	/* Of each task in work: its command, and the place in that one's reply. */
+	size_t shared; /* evals from this one on take more tasks of their shard */
+	/* Of each task in work: its eval, and the place in that one's reply. */
 	struct {
-		struct command *command; /* NULL: it has its status already */
+		struct eval *eval; /* NULL: it has its status already */
 		size_t place;
 		enum tw_status status;
 	} work[ADDS_AT_ONCE];
-	/* The shard's command; valid if it is one of those used and of that shard. */
+	/* The shard's eval; valid if it is one of those used and of that shard. */
 	uint16_t of_shard[TW_REDIS_SHARDS_MAX];
 };
 
-static void adding_note(struct adding *adding, size_t index, const struct command *command,
+static enum tw_status adding_prepare(const struct adding *adding, const struct tw_redis_task *task,
+				     int64_t *at_ms)
+{
+	if (task->cron && adding->time_status != TW_OK)
+		return adding->time_status;
+	return add_prepare(adding->call, task, adding->now_ms, at_ms);
+}
+
+static void adding_note(struct adding *adding, size_t index, const struct eval *eval,
 			enum tw_status status)
 {
 	struct tw_redis_error *error = &adding->call->error;
+	int64_t at_ms;
 
 	if (adding->each)
 		adding->each[index] = status;
 	if (adding->error.status != TW_OK || status == TW_OK)
 		return;
 	/* Say once more what was wrong with the task, for others may have come after it. */
-	if (!command)
-		(void)add_prepare(adding->call, &adding->tasks[index]);
-	else if (command->status == TW_OK)
+	if (!eval)
+		(void)adding_prepare(adding, &adding->tasks[index], &at_ms);
+	else if (eval->status == TW_OK)
 		error_set(error, status, "%s", tw_status_text(status));
 	adding->error = *error;
 	adding->error.status = status;
 }
 
-static struct command *adding_command(struct adding *adding, const struct tw_redis_task *task)
+static struct eval *adding_eval(struct adding *adding, const struct tw_redis_task *task)
 {
-	bool one_server = adding->redis->access->one_server && !task->every;
+	bool one_server = adding->redis->access->one_server && !recurs(task);
 	unsigned shard =
 		one_server ? 0 : space_shard(&adding->redis->space, task->key, task->key_size);
 	size_t index = adding->of_shard[shard];
-	struct command *command = &adding->commands[index];
+	struct eval *eval = &adding->evals[index];
 
-	if (index >= adding->shared && index < adding->used && command->shard == shard &&
-	    !task->every)
-		return command;
+	if (index >= adding->shared && index < adding->used && eval->shard == shard &&
+	    !recurs(task))
+		return eval;
 	adding->of_shard[shard] = (uint16_t)adding->used;
-	command = &adding->commands[adding->used++];
-	command_begin(command,
-		      task->every  ? &script_every
-		      : one_server ? &script_add_many
-				   : &script_add,
-		      &adding->redis->space, shard);
-	command->one_server = one_server;
+	eval = &adding->evals[adding->used++];
+	eval_begin(eval,
+		   recurs(task) ? &script_every
+		   : one_server ? &script_add_many
+				: &script_add,
+		   &adding->redis->space, shard);
+	eval->one_server = one_server;
 	/* It has one of its own, and those after it come after it: the key may be the same. */
-	if (task->every)
+	if (recurs(task))
 		adding->shared = adding->used;
-	return command;
+	return eval;
 }
 
-static void adding_add(struct adding *adding, struct command *command,
-		       const struct tw_redis_task *task)
+static void adding_add(struct adding *adding, struct eval *eval, const struct tw_redis_task *task,
+		       int64_t at_ms)
 {
 	const struct space *space = &adding->redis->space;
 
-	if (command->one_server)
-		command_number(command, space_shard(space, task->key, task->key_size));
-	add_write(adding->call, command, task);
+	if (eval->one_server)
+		eval_number(eval, space_shard(space, task->key, task->key_size));
+	add_write(adding->call, eval, task, at_ms);
 }
 
-static void adding_hint(struct adding *adding, struct command *command)
+static void adding_hint(struct adding *adding, struct eval *eval)
 {
-	if (command->one_server)
-		command_text(command, adding->redis->space.channel);
+	if (eval->one_server)
+		eval_text(eval, adding->redis->space.channel);
 	else
-		command_hint(command);
+		eval_hint(eval);
+}
+
+/* In a cluster the nodes' clocks may differ by as much as one is late with a task, or early. */
+static void adding_ask_time(struct adding *adding, size_t base, size_t count)
+{
+	size_t i = 0;
+
+	while (i < count && (!adding->tasks[base + i].cron ||
+			     task_check(&adding->tasks[base + i], NULL) != TW_OK))
+		i++;
+	if (i < count)
+		adding->time_status = time_ask(adding->redis, adding->call,
+					       &adding->tasks[base + i], &adding->now_ms);
 }
 
 static void adding_write(struct adding *adding, size_t base, size_t count)
 {
 	adding->used = adding->shared = 0;
+	adding_ask_time(adding, base, count);
 	for (size_t i = 0; i < count; i++) {
 		const struct tw_redis_task *task = &adding->tasks[base + i];
-		struct command *command = NULL;
+		struct eval *eval = NULL;
+		int64_t at_ms;
 
-		adding->work[i].status = add_prepare(adding->call, task);
+		adding->work[i].status = adding_prepare(adding, task, &at_ms);
 		if (adding->work[i].status == TW_OK) {
-			command = adding_command(adding, task);
-			adding->work[i].place = command->answers;
-			adding_add(adding, command, task);
+			eval = adding_eval(adding, task);
+			adding->work[i].place = eval->answers;
+			adding_add(adding, eval, task, at_ms);
 		}
-		adding->work[i].command = command;
+		adding->work[i].eval = eval;
 	}
 	for (size_t i = 0; i < adding->used; i++)
-		adding_hint(adding, &adding->commands[i]);
+		adding_hint(adding, &adding->evals[i]);
 }
 
 /* Adds `count` tasks, ADDS_AT_ONCE at most, whose first is number `base`. False: the server is
@@ -528,15 +590,15 @@ static bool adding_run(struct adding *adding, size_t base, size_t count)
 	bool reached = true;
 
 	adding_write(adding, base, count);
-	call_run(&adding->redis->access->calls, adding->call, adding->commands, adding->used);
+	call_run(&adding->redis->access->calls, adding->call, adding->evals, adding->used);
 	for (size_t i = 0; i < count; i++) {
-		const struct command *command = adding->work[i].command;
-		enum tw_status status = command ? command->status : adding->work[i].status;
+		const struct eval *eval = adding->work[i].eval;
+		enum tw_status status = eval ? eval->status : adding->work[i].status;
 
 		reached = reached && status != TW_REDIS_UNREACHABLE;
-		if (command && status == TW_OK)
-			status = answer_status(command, adding->work[i].place);
-		adding_note(adding, base + i, command, status);
+		if (eval && status == TW_OK)
+			status = answer_status(eval, adding->work[i].place);
+		adding_note(adding, base + i, eval, status);
 	}
 	return reached;
 }
@@ -576,7 +638,7 @@ enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_t
 		call_end(&redis->access->calls, adding->call, status);
 	}
 	for (size_t i = 0; i < ADDS_AT_ONCE; i++)
-		command_free(&adding->commands[i]);
+		eval_free(&adding->evals[i]);
 	free(adding);
 	return status;
 }

@@ -9,7 +9,7 @@
 #include <timingwheel/redis.h>
 
 #include "call.h"
-#include "command.h"
+#include "eval.h"
 #include "router.h"
 #include "settings.h"
 #include "space.h"
@@ -18,7 +18,7 @@
 struct access {
 	/* Constant after opening. */
 	struct settings settings; /* of the first handle; the namespace in them is its own alone */
-	bool one_server;          /* no cluster: a command may be about many shards */
+	bool one_server;          /* no cluster: an eval may be about many shards */
 
 	atomic_uint handles; /* freed with the last */
 
@@ -36,12 +36,12 @@ struct tw_redis {
 int64_t delay_to_ms(tw_duration delay);
 
 /*
- * Begins a call with its command for the key's shard. TW_OK; TW_INVALID: the arguments are bad;
+ * Begins a call with its eval for the key's shard. TW_OK; TW_INVALID: the arguments are bad;
  * TW_NO_MEMORY: then nothing is to be ended.
  */
 enum tw_status call_enter(struct tw_redis *redis, const struct script *script, const void *key,
 			  size_t key_size, struct call **call);
-/* Runs its command. */
+/* Runs its eval. */
 enum tw_status call_ask(struct tw_redis *redis, struct call *call);
 
 #endif

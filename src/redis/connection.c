@@ -33,6 +33,8 @@ typedef int element_count;
 static redisReplyObjectFunctions functions;
 static void *(*array_create_freely)(const redisReadTask *task, element_count count);
 static pthread_once_t functions_once = PTHREAD_ONCE_INIT;
+/* Has hiredis' own functions. */
+static _Thread_local const redisReader *first_reader;
 
 /* Refused as if there were no memory for it. */
 static void *array_create(const redisReadTask *task, element_count count)
@@ -42,14 +44,9 @@ static void *array_create(const redisReadTask *task, element_count count)
 
 static void functions_fill(void)
 {
-	redisReader *reader = redisReaderCreate();
-
-	if (!reader)
-		return;
-	functions = *reader->fn;
+	functions = *first_reader->fn;
 	array_create_freely = functions.createArray;
 	functions.createArray = array_create;
-	redisReaderFree(reader);
 }
 
 bool connection_is_open(const struct connection *connection)
@@ -67,7 +64,7 @@ void connection_close(struct connection *connection)
 	if (connection->reader)
 		redisReaderFree(connection->reader);
 	stream_close(connection->stream);
-	buffer_free(&connection->request);
+	buffer_free(&connection->output);
 	memset(connection, 0, sizeof(*connection));
 }
 
@@ -92,14 +89,14 @@ bool connection_is_lost(struct connection *connection)
 	return true;
 }
 
-bool connection_append(struct connection *connection, const char *request, size_t size)
+bool connection_append(struct connection *connection, const char *output, size_t size)
 {
 	bool fine;
 
-	buffer_append(&connection->request, request, size);
-	fine = !connection->request.failed;
+	buffer_append(&connection->output, output, size);
+	fine = !connection->output.failed;
 	/* Nothing of it is there: the requests of others are sent all the same. */
-	connection->request.failed = false;
+	connection->output.failed = false;
 	return fine;
 }
 
@@ -107,14 +104,14 @@ bool connection_write(struct connection *connection, struct tw_redis_error *erro
 {
 	tw_duration deadline =
 		time_add(clock_read_real(CLOCK_MONOTONIC), connection->reply_timeout);
-	bool fine = stream_write(connection->stream, connection->request.data,
-				 connection->request.size, deadline, &connection->wrote);
+	bool fine = stream_write(connection->stream, connection->output.data,
+				 connection->output.size, deadline, &connection->wrote);
 
 	/* It may hold a password. */
-	if (connection->request.data && connection->secret)
-		explicit_bzero(connection->request.data, connection->request.size);
+	if (connection->secret)
+		explicit_bzero(connection->output.data, connection->output.size);
 	connection->secret = false;
-	buffer_clear(&connection->request);
+	buffer_clear(&connection->output);
 	if (!fine)
 		connection_break(connection, connection->stream->reason, error);
 	return fine;
@@ -179,11 +176,11 @@ redisReply *connection_read(struct connection *connection, struct tw_redis_error
 redisReply *connection_ask(struct connection *connection, int count, const char **words,
 			   struct tw_redis_error *error)
 {
-	buffer_array(&connection->request, (size_t)count);
+	buffer_array(&connection->output, (size_t)count);
 	for (int i = 0; i < count; i++)
-		buffer_bulk_text(&connection->request, words[i]);
-	if (connection->request.failed) {
-		buffer_clear(&connection->request);
+		buffer_bulk_text(&connection->output, words[i]);
+	if (connection->output.failed) {
+		buffer_clear(&connection->output);
 		error_set(error, TW_NO_MEMORY, "out of memory");
 		return NULL;
 	}
@@ -255,6 +252,7 @@ static enum tw_status info_check(struct connection *connection, const redisReply
 	const char *role = info_find(info, "role:");
 	const char *port = info_find(info, "tcp_port:");
 
+	connection->scripts = 0;
 	connection->flags = version && atoi(version) >= VERSION_WITH_FLAGS;
 	connection->cluster = cluster && *cluster == '1';
 	connection->tcp_port = port ? atoi(port) : 0;
@@ -293,13 +291,13 @@ static enum tw_status refusal(const redisReply *reply, struct tw_redis_error *er
 
 static void login_write(struct connection *connection, const char *user, const char *password)
 {
-	struct buffer *request = &connection->request;
+	struct buffer *output = &connection->output;
 
-	buffer_array(request, user ? 3 : 2);
-	buffer_bulk_text(request, "AUTH");
+	buffer_array(output, user ? 3 : 2);
+	buffer_bulk_text(output, "AUTH");
 	if (user)
-		buffer_bulk_text(request, user);
-	buffer_bulk_text(request, password);
+		buffer_bulk_text(output, user);
+	buffer_bulk_text(output, password);
 	connection->secret = true;
 }
 
@@ -310,7 +308,7 @@ enum greeting { GREET_LOGIN, GREET_DATABASE, GREET_NAME, GREET_INFO, GREETINGS }
 static void greeting_write(struct connection *connection, const struct settings *settings,
 			   bool wanted[GREETINGS])
 {
-	struct buffer *request = &connection->request;
+	struct buffer *output = &connection->output;
 
 	wanted[GREET_LOGIN] = settings->password;
 	wanted[GREET_DATABASE] = settings->database;
@@ -318,16 +316,16 @@ static void greeting_write(struct connection *connection, const struct settings 
 	if (wanted[GREET_LOGIN])
 		login_write(connection, settings->user, settings->password);
 	if (wanted[GREET_DATABASE]) {
-		buffer_array(request, 2);
-		buffer_bulk_text(request, "SELECT");
-		buffer_bulk_number(request, settings->database);
+		buffer_array(output, 2);
+		buffer_bulk_text(output, "SELECT");
+		buffer_bulk_number(output, settings->database);
 	}
-	buffer_array(request, 3);
-	buffer_bulk_text(request, "CLIENT");
-	buffer_bulk_text(request, "SETNAME");
-	buffer_bulk_text(request, settings->client_name ? settings->client_name : "timingwheel");
-	buffer_array(request, 1);
-	buffer_bulk_text(request, "INFO");
+	buffer_array(output, 3);
+	buffer_bulk_text(output, "CLIENT");
+	buffer_bulk_text(output, "SETNAME");
+	buffer_bulk_text(output, settings->client_name ? settings->client_name : "timingwheel");
+	buffer_array(output, 1);
+	buffer_bulk_text(output, "INFO");
 }
 
 static enum tw_status greeting_take(struct connection *connection, enum greeting greeting,
@@ -379,8 +377,8 @@ static enum tw_status connection_greet(struct connection *connection,
 	bool wanted[GREETINGS];
 
 	greeting_write(connection, settings, wanted);
-	if (connection->request.failed) {
-		buffer_clear(&connection->request);
+	if (connection->output.failed) {
+		buffer_clear(&connection->output);
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	}
 	if (!connection_write(connection, error))
@@ -400,11 +398,12 @@ static enum tw_status connection_begin(struct connection *connection,
 	error = error ? error : &own;
 	memset(connection, 0, sizeof(*connection));
 	connection->reply_timeout = settings->reply_timeout;
-	pthread_once(&functions_once, functions_fill);
-	connection->reader =
-		array_create_freely ? redisReaderCreateWithFunctions(&functions) : NULL;
+	connection->reader = redisReaderCreate();
 	if (!connection->reader)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
+	first_reader = connection->reader;
+	pthread_once(&functions_once, functions_fill);
+	connection->reader->fn = &functions;
 	connection->stream = stream_open(settings, address, deadline, error);
 	return connection->stream ? TW_OK : error->status;
 }
@@ -430,7 +429,7 @@ static enum tw_status sentinel_greet(struct connection *connection, const struct
 	if (!settings->sentinel_password)
 		return TW_OK;
 	login_write(connection, settings->sentinel_user, settings->sentinel_password);
-	if (connection->request.failed)
+	if (connection->output.failed)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	if (!connection_write(connection, error) || !(reply = connection_read(connection, error)))
 		return TW_REDIS_UNREACHABLE;

@@ -21,13 +21,14 @@
 struct connection {
 	struct stream *stream; /* NULL: not connected */
 	redisReader *reader;
-	struct buffer request; /* to be written */
-	size_t unread;         /* bytes that have come of the reply that is not complete */
+	struct buffer output; /* to be written */
+	size_t unread;        /* bytes that have come of the reply that is not complete */
 	tw_duration reply_timeout;
-	int tcp_port; /* the server's, by its own word; 0: none */
-	bool secret;  /* what is to be written holds a password */
-	bool cluster; /* the server is a node of one */
-	bool loading; /* it said so when we connected; so of `replica` */
+	int tcp_port;     /* the server's, by its own word; 0: none */
+	uint64_t scripts; /* the bits of those that it was sent as texts */
+	bool secret;      /* what is to be written holds a password */
+	bool cluster;     /* the server is a node of one */
+	bool loading;     /* it said so when we connected; so of `replica` */
 	bool replica;
 	bool flags; /* it knows flags of scripts: Redis 7 */
 	bool wrote; /* some of what was to be written since the last reply has been */
@@ -57,7 +58,7 @@ int connection_descriptor(const struct connection *connection);
 bool connection_is_lost(struct connection *connection);
 
 /* Adds a request to those that are to be written. False without memory. */
-bool connection_append(struct connection *connection, const char *request, size_t size);
+bool connection_append(struct connection *connection, const char *output, size_t size);
 /* Writes them. On failure it is closed; connection->wrote tells whether anything went out. */
 bool connection_write(struct connection *connection, struct tw_redis_error *error);
 /* Waits for the next reply; the caller frees it (freeReplyObject). NULL: it is closed. */

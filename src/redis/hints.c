@@ -21,12 +21,26 @@ int hints_descriptor(const struct hints *hints)
 	return connection_descriptor(&hints->connection);
 }
 
-static bool subscribe(struct hints *hints, const char *channel)
+/* In the order of their places. */
+static const char *channel_at(const struct hints *hints, size_t place)
 {
-	const char *words[] = {"SUBSCRIBE", channel};
-	redisReply *reply = connection_ask(&hints->connection, 2, words, NULL);
-	bool fine = reply && reply->type == REDIS_REPLY_ARRAY;
+	const struct tw_redis *redis = place ? hints->beside[place - 1] : hints->redis;
 
+	return redis->space.channel;
+}
+
+/* There is a reply for each channel; those behind the first are read as hints that are none. */
+static bool subscribe(struct hints *hints)
+{
+	const char *words[1 + TW_REDIS_SOURCES_MAX] = {"SUBSCRIBE"};
+	size_t count = 1 + hints->beside_count;
+	redisReply *reply;
+	bool fine;
+
+	for (size_t i = 0; i < count; i++)
+		words[1 + i] = channel_at(hints, i);
+	reply = connection_ask(&hints->connection, (int)(1 + count), words, NULL);
+	fine = reply && reply->type == REDIS_REPLY_ARRAY;
 	if (reply)
 		freeReplyObject(reply);
 	return fine;
@@ -39,21 +53,34 @@ void hints_connect(struct hints *hints, struct tw_redis *redis, tw_duration now)
 
 	if (hints_are_connected(hints) || now < hints->retry_at)
 		return;
+	hints->redis = redis;
 	hints->retry_at = now + retry_time;
 	node = map->cluster ? map->nodes[hints->node++ % map->count] : node_map_of_slot(map, 0);
 	if (connection_open(&hints->connection, &redis->access->settings, &node->address, NULL) ==
 		    TW_OK &&
-	    !subscribe(hints, redis->space.channel))
+	    !subscribe(hints))
 		connection_close(&hints->connection);
 }
 
+/* False: it is none of ours. */
+static bool place_find(struct hints *hints, const char *channel)
+{
+	for (hints->place = 0; hints->place <= hints->beside_count; hints->place++)
+		if (!strcmp(channel, channel_at(hints, hints->place)))
+			return true;
+	return false;
+}
+
 /* ["message", channel, "SHARD MICROSECONDS"] */
-static bool message_read(const redisReply *reply, unsigned *shard, tw_duration *wait)
+static bool message_read(struct hints *hints, const redisReply *reply, unsigned *shard,
+			 tw_duration *wait)
 {
 	long long wait_us;
 
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
+	    reply->element[1]->type != REDIS_REPLY_STRING ||
 	    reply->element[2]->type != REDIS_REPLY_STRING ||
+	    !place_find(hints, reply->element[1]->str) ||
 	    sscanf(reply->element[2]->str, "%u %lld", shard, &wait_us) != 2 || wait_us < 0 ||
 	    wait_us > TW_HOUR / TW_MICROSECOND)
 		return false;
@@ -66,7 +93,7 @@ bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait)
 	redisReply *reply;
 
 	while (hints_are_connected(hints) && (reply = connection_poll(&hints->connection, NULL))) {
-		bool fine = message_read(reply, shard, wait);
+		bool fine = message_read(hints, reply, shard, wait);
 
 		freeReplyObject(reply);
 		if (fine)

@@ -36,18 +36,6 @@ void hosts_init(struct hosts *hosts, unsigned limit)
 	run_list_init(&hosts->put_off);
 }
 
-void hosts_destroy(struct hosts *hosts)
-{
-	for (unsigned i = 0; i < HOST_CHAINS; i++) {
-		while (hosts->chains[i]) {
-			struct host *host = hosts->chains[i];
-
-			hosts->chains[i] = host->next;
-			free(host);
-		}
-	}
-}
-
 const char *url_host(const char *url, size_t *size)
 {
 	const char *host = strstr(url, "://") + 3;

@@ -26,7 +26,6 @@ struct hosts {
 const char *url_host(const char *url, size_t *size);
 
 void hosts_init(struct hosts *hosts, unsigned limit);
-void hosts_destroy(struct hosts *hosts);
 
 /* Lays the run to the others of its host, or among those that are put off. */
 void hosts_add(struct hosts *hosts, struct run *run, tw_duration now);

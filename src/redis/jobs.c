@@ -14,16 +14,25 @@
 static const tw_duration lease_min = 10 * TW_MILLISECOND;
 static const tw_duration lease_max = 24 * TW_HOUR;
 
-/* A claim's reply; of the last three the elements belong together. */
-enum { CLAIM_NOW, CLAIM_NEXT, CLAIM_BURIED, CLAIM_TOKEN, CLAIM_DUE, CLAIM_RECORDS, CLAIM_ATTEMPTS };
+/* A claim's reply; the elements of tasks due, records and attempts belong together. */
+enum {
+	CLAIM_NOW,
+	CLAIM_NEXT,
+	CLAIM_BURIED,
+	CLAIM_TOKEN,
+	CLAIM_DUE,
+	CLAIM_RECORDS,
+	CLAIM_ATTEMPTS,
+	CLAIM_SCHEDULES
+};
 
-void claim_write(struct command *command, const struct space *space, unsigned shard, size_t limit,
+void claim_write(struct eval *eval, const struct space *space, unsigned shard, size_t limit,
 		 tw_duration lease)
 {
-	command_begin(command, &script_claim, space, shard);
-	command_number(command, (int64_t)limit);
-	command_number(command, delay_to_ms(lease));
-	command_hint(command);
+	eval_begin(eval, &script_claim, space, shard);
+	eval_number(eval, (int64_t)limit);
+	eval_number(eval, delay_to_ms(lease));
+	eval_hint(eval);
 }
 
 /* A due time that is none of ours may be any number. */
@@ -82,6 +91,7 @@ static struct tw_redis_batch *batch_create(size_t count)
 	batch->jobs = (struct tw_redis_job *)(batch + 1);
 	batch->records = (struct record *)(batch->jobs + count);
 	batch->broken = (bool *)(batch->records + count);
+	list_init(&batch->schedules);
 	return batch;
 }
 
@@ -96,9 +106,26 @@ static tw_duration next_read(const redisReply *reply, int64_t now_us)
 	return wait_us > 0 ? wait_us * TW_MICROSECOND : 0;
 }
 
-enum tw_status claim_read(struct command *command, struct tw_redis_batch **batch)
+/* What is not found out now will be with the next claim of the task. */
+static void schedules_read(struct tw_redis_batch *batch)
 {
-	redisReply *reply = command->reply;
+	const redisReply *items = batch->reply->element[CLAIM_SCHEDULES];
+
+	for (size_t i = 0; i + 1 < items->elements; i += 2) {
+		const redisReply *key = items->element[i];
+		struct schedule *schedule;
+
+		if (schedule_create(&schedule, key->str, key->len, items->element[i + 1]->str) ==
+		    TW_OK)
+			list_append(&batch->schedules, &schedule->link);
+		else
+			batch->unscheduled++;
+	}
+}
+
+enum tw_status claim_read(struct eval *eval, struct tw_redis_batch **batch)
+{
+	redisReply *reply = eval->reply;
 	size_t attempts;
 	size_t count;
 	int64_t now_us;
@@ -111,17 +138,19 @@ enum tw_status claim_read(struct command *command, struct tw_redis_batch **batch
 	*batch = batch_create(count);
 	if (!*batch)
 		return TW_NO_MEMORY;
-	command->reply = NULL;
+	eval->reply = NULL;
 	(*batch)->reply = reply;
 	now_us = strtoll(reply->element[CLAIM_NOW]->str, NULL, 10);
 	(*batch)->next = next_read(reply, now_us);
 	(*batch)->buried = (size_t)reply->element[CLAIM_BURIED]->integer;
+	schedules_read(*batch);
 	for (; (*batch)->count < count; (*batch)->count++) {
-		if (job_read(*batch, (*batch)->count, command->shard, now_us) != TW_OK) {
+		if (job_read(*batch, (*batch)->count, eval->shard, now_us) != TW_OK) {
 			tw_redis_batch_free(*batch);
 			*batch = NULL;
 			return TW_NO_MEMORY;
 		}
+		(*batch)->jobs[(*batch)->count].name_space = eval->space->name;
 	}
 	return TW_OK;
 }
@@ -140,12 +169,17 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 	call = call_begin(&redis->access->calls);
 	if (!call)
 		return TW_NO_MEMORY;
-	claim_write(&call->command, &redis->space, shard, limit, lease);
+	claim_write(&call->eval, &redis->space, shard, limit, lease);
 	status = call_ask(redis, call);
 	if (status == TW_OK)
-		status = claim_read(&call->command, batch);
-	if (status == TW_REDIS_FAILED && call->command.status == TW_OK)
+		status = claim_read(&call->eval, batch);
+	if (status == TW_REDIS_FAILED && call->eval.status == TW_OK)
 		error_set(&call->error, status, "a claim's tasks and records are not as many");
+	/* If this is not told, the next claim finds it open still. */
+	if (status == TW_OK && !list_is_empty(&(*batch)->schedules)) {
+		schedules_write(&call->eval, &redis->space, shard, &(*batch)->schedules);
+		(void)call_ask(redis, call);
+	}
 	call_end(&redis->access->calls, call, status);
 	if (status == TW_OK && next)
 		*next = (*batch)->next;
@@ -168,58 +202,59 @@ void tw_redis_batch_free(struct tw_redis_batch *batch)
 		return;
 	for (size_t i = 0; i < batch->count; i++)
 		record_free(&batch->records[i]);
+	schedules_free(&batch->schedules);
 	freeReplyObject(batch->reply);
 	free(batch);
 }
 
-void jobs_begin(struct command *command, const struct script *script, const struct space *space,
+void jobs_begin(struct eval *eval, const struct script *script, const struct space *space,
 		unsigned shard, size_t count)
 {
-	command_begin(command, script, space, shard);
-	command->answers = count;
-	command_number(command, (int64_t)count);
+	eval_begin(eval, script, space, shard);
+	eval->answers = count;
+	eval_number(eval, (int64_t)count);
 }
 
-void jobs_add_key(struct command *command, const struct tw_redis_job *job)
+void jobs_add_key(struct eval *eval, const struct tw_redis_job *job)
 {
-	command_argument(command, job->key, job->key_size);
+	eval_argument(eval, job->key, job->key_size);
 }
 
-void jobs_add_run(struct command *command, const struct tw_redis_job *job)
+void jobs_add_run(struct eval *eval, const struct tw_redis_job *job)
 {
 	char run[40];
 	int size = snprintf(run, sizeof(run), "%u:%" PRIu64, job->attempt, job->token);
 
-	command_argument(command, run, (size_t)size);
+	eval_argument(eval, run, (size_t)size);
 }
 
-void jobs_add(struct command *command, const struct tw_redis_job *job)
+void jobs_add(struct eval *eval, const struct tw_redis_job *job)
 {
-	jobs_add_key(command, job);
-	jobs_add_run(command, job);
+	jobs_add_key(eval, job);
+	jobs_add_run(eval, job);
 }
 
-void jobs_add_released(struct command *command, const struct tw_redis_job *job, tw_duration wait)
+void jobs_add_released(struct eval *eval, const struct tw_redis_job *job, tw_duration wait)
 {
-	jobs_add(command, job);
-	command_number(command, delay_to_ms(wait));
+	jobs_add(eval, job);
+	eval_number(eval, delay_to_ms(wait));
 }
 
-void jobs_add_failed(struct command *command, const struct tw_redis_job *job, tw_duration wait,
+void jobs_add_failed(struct eval *eval, const struct tw_redis_job *job, tw_duration wait,
 		     const char *reason)
 {
 	size_t size = reason ? strlen(reason) : 0;
 
-	jobs_add(command, job);
-	command_number(command, wait < 0 ? -1 : delay_to_ms(wait));
-	command_argument(command, reason, size < TW_REDIS_REASON_MAX ? size : TW_REDIS_REASON_MAX);
+	jobs_add(eval, job);
+	eval_number(eval, wait < 0 ? -1 : delay_to_ms(wait));
+	eval_argument(eval, reason, size < TW_REDIS_REASON_MAX ? size : TW_REDIS_REASON_MAX);
 }
 
-enum tw_status jobs_answer(const struct command *command, size_t index)
+enum tw_status jobs_answer(const struct eval *eval, size_t index)
 {
-	if (command->status != TW_OK)
-		return command->status;
-	switch (command->reply->str[index]) {
+	if (eval->status != TW_OK)
+		return eval->status;
+	switch (eval->reply->str[index]) {
 	case 'o':
 		return TW_OK;
 	case 'g':
@@ -236,30 +271,30 @@ struct question {
 	const char *reason;
 };
 
-static void question_write(struct command *command, const struct question *question,
+static void question_write(struct eval *eval, const struct question *question,
 			   const struct tw_redis *redis, const struct tw_redis_job *jobs,
 			   size_t count)
 {
-	jobs_begin(command, question->script, &redis->space, jobs[0].shard, count);
+	jobs_begin(eval, question->script, &redis->space, jobs[0].shard, count);
 	for (size_t i = 0; i < count; i++) {
 		bool last = jobs[i].attempt >= jobs[i].max_attempts;
 
 		if (question->script == &script_fail)
-			jobs_add_failed(command, &jobs[i], last ? -1 : question->time,
+			jobs_add_failed(eval, &jobs[i], last ? -1 : question->time,
 					question->reason);
 		else if (question->script == &script_release)
-			jobs_add_released(command, &jobs[i], 0);
+			jobs_add_released(eval, &jobs[i], 0);
 		else if (question->script == &script_ack)
-			jobs_add_key(command, &jobs[i]);
+			jobs_add_key(eval, &jobs[i]);
 		else
-			jobs_add(command, &jobs[i]);
+			jobs_add(eval, &jobs[i]);
 	}
 	for (size_t i = 0; i < count && question->script == &script_ack; i++)
-		jobs_add_run(command, &jobs[i]);
+		jobs_add_run(eval, &jobs[i]);
 	if (question->script == &script_extend)
-		command_number(command, delay_to_ms(question->time));
+		eval_number(eval, delay_to_ms(question->time));
 	if (question->script->hints)
-		command_hint(command);
+		eval_hint(eval);
 }
 
 /* How many jobs from the first on are of its shard, and no more than one call may have. */
@@ -272,18 +307,18 @@ static size_t same_shard(const struct tw_redis_job *jobs, size_t count)
 	return same;
 }
 
-static enum tw_status answers_read(const struct command *commands, const struct tw_redis_job *jobs,
+static enum tw_status answers_read(const struct eval *evals, const struct tw_redis_job *jobs,
 				   size_t count, enum tw_status *each)
 {
 	enum tw_status first = TW_OK;
 	size_t same;
 
-	for (size_t at = 0; at < count; at += same, commands++) {
+	for (size_t at = 0; at < count; at += same, evals++) {
 		same = same_shard(jobs + at, count - at);
 		if (first == TW_OK)
-			first = commands->status;
+			first = evals->status;
 		for (size_t i = 0; each && i < same; i++)
-			each[at + i] = jobs_answer(commands, i);
+			each[at + i] = jobs_answer(evals, i);
 	}
 	return first;
 }
@@ -291,7 +326,7 @@ static enum tw_status answers_read(const struct command *commands, const struct 
 static enum tw_status ask(struct tw_redis *redis, const struct question *question,
 			  const struct tw_redis_job *jobs, size_t count, enum tw_status *each)
 {
-	struct command *commands;
+	struct eval *evals;
 	struct call *call;
 	size_t same;
 	size_t used = 0;
@@ -302,22 +337,22 @@ static enum tw_status ask(struct tw_redis *redis, const struct question *questio
 	for (size_t i = 0; i < count; i++)
 		if (jobs[i].shard >= redis->space.shards)
 			return TW_INVALID;
-	commands = calloc(count + 1, sizeof(*commands));
-	call = commands ? call_begin(&redis->access->calls) : NULL;
+	evals = calloc(count + 1, sizeof(*evals));
+	call = evals ? call_begin(&redis->access->calls) : NULL;
 	if (!call) {
-		free(commands);
+		free(evals);
 		return TW_NO_MEMORY;
 	}
 	for (size_t at = 0; at < count; at += same) {
 		same = same_shard(jobs + at, count - at);
-		question_write(&commands[used++], question, redis, jobs + at, same);
+		question_write(&evals[used++], question, redis, jobs + at, same);
 	}
-	call_run(&redis->access->calls, call, commands, used);
-	status = answers_read(commands, jobs, count, each);
+	call_run(&redis->access->calls, call, evals, used);
+	status = answers_read(evals, jobs, count, each);
 	call_end(&redis->access->calls, call, status);
 	for (size_t i = 0; i < used; i++)
-		command_free(&commands[i]);
-	free(commands);
+		eval_free(&evals[i]);
+	free(evals);
 	return status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands about tasks on lease, and reading what comes of them; for the calls that claim by hand
+ * Evals about tasks on lease, and reading what comes of them; for the calls that claim by hand
  * and for the worker.
  */
 #ifndef TIMINGWHEEL_REDIS_JOBS_H
@@ -13,6 +13,7 @@
 
 #include "client.h"
 #include "record.h"
+#include "recurrence.h"
 
 struct tw_redis_batch {
 	redisReply *reply; /* what the jobs point into */
@@ -25,31 +26,34 @@ struct tw_redis_batch {
 
 	tw_duration next; /* until the shard is to be looked at again; 0: now */
 	size_t buried;    /* tasks made dead letters */
+	/* Of tasks that recur by the calendar: to be told with schedules_write. */
+	struct list schedules;
+	size_t unscheduled; /* those for which that could not be found out here */
 
 	size_t held; /* the worker's: jobs not ended */
 };
 
-void claim_write(struct command *command, const struct space *space, unsigned shard, size_t limit,
+void claim_write(struct eval *eval, const struct space *space, unsigned shard, size_t limit,
 		 tw_duration lease);
-/* Takes the reply from the command. TW_OK, TW_NO_MEMORY or TW_REDIS_FAILED. */
-enum tw_status claim_read(struct command *command, struct tw_redis_batch **batch);
+/* Takes the reply from the eval. TW_OK, TW_NO_MEMORY or TW_REDIS_FAILED. */
+enum tw_status claim_read(struct eval *eval, struct tw_redis_batch **batch);
 
 /*
- * Commands about jobs of one shard, whose scripts return a letter for each: begun with how many
- * there will be, then one call for each, then, for those that give hints, command_hint.
+ * Evals about jobs of one shard, whose scripts return a letter for each: begun with how many
+ * there will be, then one call for each, then, for those that give hints, eval_hint.
  */
-void jobs_begin(struct command *command, const struct script *script, const struct space *space,
+void jobs_begin(struct eval *eval, const struct script *script, const struct space *space,
 		unsigned shard, size_t count);
 /* With script_ack: the keys of all, then the runs of all. */
-void jobs_add_key(struct command *command, const struct tw_redis_job *job);
-void jobs_add_run(struct command *command, const struct tw_redis_job *job);
-void jobs_add(struct command *command, const struct tw_redis_job *job);
+void jobs_add_key(struct eval *eval, const struct tw_redis_job *job);
+void jobs_add_run(struct eval *eval, const struct tw_redis_job *job);
+void jobs_add(struct eval *eval, const struct tw_redis_job *job);
 /* With script_release. Due again after the wait. */
-void jobs_add_released(struct command *command, const struct tw_redis_job *job, tw_duration wait);
+void jobs_add_released(struct eval *eval, const struct tw_redis_job *job, tw_duration wait);
 /* With script_fail. wait < 0: no further attempt. */
-void jobs_add_failed(struct command *command, const struct tw_redis_job *job, tw_duration wait,
+void jobs_add_failed(struct eval *eval, const struct tw_redis_job *job, tw_duration wait,
 		     const char *reason);
 /* What became of the job that was added as number `index`. */
-enum tw_status jobs_answer(const struct command *command, size_t index);
+enum tw_status jobs_answer(const struct eval *eval, size_t index);
 
 #endif

@@ -12,18 +12,18 @@
 #include "record.h"
 
 /* Writes all but the record: mode, key, when it died, "died:attempts:size of reason:reason". */
-static void letter_write(struct command *command, const struct tw_redis_info *letter)
+static void letter_write(struct eval *eval, const struct tw_redis_info *letter)
 {
 	static const char *const modes[] = {"any", "new", "replace"};
 	const char *reason = letter->reason ? letter->reason : "";
 	char head[64 + TW_REDIS_REASON_MAX];
 
-	command_text(command, modes[letter->task.mode]);
-	command_argument(command, letter->task.key, letter->task.key_size);
-	command_number(command, letter->due_ms);
+	eval_text(eval, modes[letter->task.mode]);
+	eval_argument(eval, letter->task.key, letter->task.key_size);
+	eval_number(eval, letter->due_ms);
 	snprintf(head, sizeof(head), "%" PRId64 ":%u:%zu:%.*s", letter->due_ms, letter->attempts,
 		 strnlen(reason, TW_REDIS_REASON_MAX), TW_REDIS_REASON_MAX, reason);
-	command_text(command, head);
+	eval_text(eval, head);
 }
 
 static enum tw_status dead_prepare(struct call *call, const struct tw_redis_info *letter)
@@ -39,7 +39,7 @@ static enum tw_status dead_prepare(struct call *call, const struct tw_redis_info
 
 static enum tw_status answer_read(struct call *call)
 {
-	int64_t answer = command_integer(&call->command, 0, 0);
+	int64_t answer = eval_integer(&call->eval, 0, 0);
 	enum tw_status status = answer == -1   ? TW_EXISTS
 				: answer == -2 ? TW_NOT_FOUND
 					       : TW_REDIS_FAILED;
@@ -62,8 +62,8 @@ enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_i
 		return status;
 	status = dead_prepare(call, letter);
 	if (status == TW_OK) {
-		letter_write(&call->command, letter);
-		command_argument(&call->command, call->record.data, call->record.size);
+		letter_write(&call->eval, letter);
+		eval_argument(&call->eval, call->record.data, call->record.size);
 		status = call_ask(redis, call);
 	}
 	if (status == TW_OK)

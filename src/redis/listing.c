@@ -12,6 +12,7 @@
 
 #include "client.h"
 #include "record.h"
+#include "recurrence.h"
 
 enum { PAGE = 100 };
 
@@ -46,6 +47,8 @@ static enum tw_status give(struct listing *listing, struct tw_redis_info *info, 
 	record.task.at_ms = info->due_ms;
 	record.task.every = info->task.every;
 	record.task.missed = info->task.missed;
+	record.task.cron = info->task.cron;
+	record.task.zone = info->task.zone;
 	info->task = record.task;
 	listing->ended = !listing->each(listing->context, info);
 	record_free(&record);
@@ -66,21 +69,6 @@ static void run_read(struct tw_redis_info *info, const char *run)
 	}
 }
 
-/* "one 1700000000000 60000", or "" */
-static void every_read(struct tw_redis_task *task, const char *every)
-{
-	char missed[8] = "";
-	int64_t period = 0;
-
-	if (sscanf(every, "%7s %*d %" SCNd64, missed, &period) != 2 || period <= 0)
-		return;
-	task->every = period < TW_REDIS_DELAY_MAX / TW_MILLISECOND ? period * TW_MILLISECOND
-								   : TW_REDIS_DELAY_MAX;
-	task->missed = !strcmp(missed, "skip")  ? TW_REDIS_MISSED_SKIP
-		       : !strcmp(missed, "all") ? TW_REDIS_MISSED_ALL
-						: TW_REDIS_MISSED_ONE;
-}
-
 /* Gives a task: parts are due time, run, record and recurrence. */
 static enum tw_status give_task(struct listing *listing, struct tw_redis_info *info,
 				redisReply *const *parts)
@@ -88,7 +76,7 @@ static enum tw_status give_task(struct listing *listing, struct tw_redis_info *i
 	info->due_ms = score_read(parts[0]->str);
 	info->reason = "";
 	run_read(info, parts[1]->str);
-	every_read(&info->task, parts[3]->str);
+	recurrence_read(parts[3]->str, &info->task);
 	return give(listing, info, parts[2]->str, parts[2]->len);
 }
 
@@ -106,10 +94,10 @@ enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_
 	status = call_enter(redis, &script_get, key, key_size, &call);
 	if (status != TW_OK)
 		return status;
-	command_argument(&call->command, key, key_size);
+	eval_argument(&call->eval, key, key_size);
 	status = call_ask(redis, call);
-	reply = call->command.reply;
-	info.shard = call->command.shard;
+	reply = call->eval.reply;
+	info.shard = call->eval.shard;
 	if (status == TW_OK && reply->elements > GET_PARTS) {
 		status = error_set(&call->error, TW_REDIS_FAILED, "several tasks have the key");
 	} else if (status == TW_OK && !reply->elements) {
@@ -121,31 +109,31 @@ enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_
 	return call_end(&redis->access->calls, call, status);
 }
 
-/* Runs the command for the next page and takes its reply away. */
+/* Runs the eval for the next page and takes its reply away. */
 static enum tw_status page_fetch(const struct listing *listing, redisReply **reply)
 {
 	struct tw_redis *redis = listing->redis;
 	struct call *call = call_begin(&redis->access->calls);
-	struct command *command;
+	struct eval *eval;
 	enum tw_status status;
 
 	if (!call)
 		return TW_NO_MEMORY;
-	command = &call->command;
-	command_begin(command, listing->script, &redis->space, listing->shard);
+	eval = &call->eval;
+	eval_begin(eval, listing->script, &redis->space, listing->shard);
 	if (listing->script == &script_list) {
 		if (listing->from_ms == INT64_MIN)
-			command_text(command, "-inf");
+			eval_text(eval, "-inf");
 		else
-			command_number(command, listing->from_ms);
-		command_number(command, (int64_t)listing->seen);
-		command_number(command, PAGE);
+			eval_number(eval, listing->from_ms);
+		eval_number(eval, (int64_t)listing->seen);
+		eval_number(eval, PAGE);
 	} else {
-		command_text(command, listing->cursor);
+		eval_text(eval, listing->cursor);
 	}
 	status = call_ask(redis, call);
-	*reply = command->reply;
-	command->reply = NULL;
+	*reply = eval->reply;
+	eval->reply = NULL;
 	return call_end(&redis->access->calls, call, status);
 }
 

@@ -155,7 +155,7 @@ struct node *node_map_teller(const struct node_map *map)
 {
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 
-	for (size_t i = 0; i < map->count && map->cluster && map->stale; i++) {
+	for (size_t i = 0; i < map->count && map->cluster; i++) {
 		struct node *node = map->nodes[i];
 
 		if (!connection_is_open(&node->connection) && now >= node->retry_at)

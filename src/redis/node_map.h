@@ -16,7 +16,7 @@
 
 enum { NODES_MAX = 1024 };
 
-struct command;
+struct eval;
 
 /* To connect a node. */
 struct attempt {
@@ -35,9 +35,9 @@ struct node {
 	bool checked;                  /* for life, in this pass */
 	bool is_former; /* a replica now, by its own word: to be closed once it owes nothing */
 	bool owed;      /* it owed replies when this pass began */
-	/* Commands whose replies it owes, in the order in which they were sent. */
-	struct command *first;
-	struct command **last;
+	/* Evals whose replies it owes, in the order in which they were sent. */
+	struct eval *first;
+	struct eval **last;
 	tw_duration reply_by; /* monotonic: the first's */
 
 	/* Connected by a caller of call.c, beside the passes; under the lock of the calls. */
@@ -89,8 +89,8 @@ void node_take_attempt(struct node_map *map, struct node *node, const struct att
 /* Both, unless it is connected or was tried a moment ago: TW_OK, or as tw_redis_open. */
 enum tw_status node_connect(struct node_map *map, struct node *node,
 			    const struct settings *settings, struct tw_redis_error *error);
-/* A node to be connected so that it tells the map. NULL: it is known, or all were tried a moment
- * ago. */
+/* A node to be connected so that it tells the map, as another one is away. NULL: there is no map,
+ * or all were tried a moment ago. */
 struct node *node_map_teller(const struct node_map *map);
 
 /* Begins a pass. */

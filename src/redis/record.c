@@ -6,6 +6,7 @@
  */
 #include "record.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static enum tw_status url_check(const char *url, struct tw_redis_error *error)
 							   : 0;
 	const char *host = url + scheme;
 	size_t authority = strcspn(host, "/?#");
-	const char *at = memchr(host, '@', authority);
+	const char *at = memrchr(host, '@', authority);
 
 	if (!scheme)
 		return error_set(error, TW_REDIS_BAD_DATA, "a callback is http:// or https://");
@@ -130,6 +131,10 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 	if (task->every && (task->every < TW_MILLISECOND || task->every > TW_REDIS_DELAY_MAX ||
 			    task->missed > TW_REDIS_MISSED_ALL))
 		return error_set(error, TW_INVALID, "how often it recurs is out of range");
+	if (task->cron && (task->every || task->missed > TW_REDIS_MISSED_ALL))
+		return error_set(error, TW_INVALID, "it recurs after a time or by the calendar");
+	if (task->zone && !task->cron)
+		return error_set(error, TW_INVALID, "a zone is that of a cron expression");
 	if (task->mode > TW_REDIS_REPLACE || task->method > TW_REDIS_HEAD ||
 	    task->max_attempts > TW_REDIS_ATTEMPTS_MAX || (task->header_count && !task->headers) ||
 	    (task->body_size && !task->body))
@@ -140,20 +145,21 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 	return callback_check(task, error);
 }
 
-/* The callback as a JSON object; NULL: not UTF-8, or no memory. */
-static json_t *callback_write(const struct tw_redis_task *task)
+/* The callback as a JSON object; NULL: not UTF-8, which the error tells, or no memory. */
+static json_t *callback_write(const struct tw_redis_task *task, json_error_t *error)
 {
-	json_t *callback = json_pack("{s:s, s:s}", "url", task->url, "method",
-				     tw_redis_method_name(task->method));
-	json_t *headers = task->header_count ? json_array() : NULL;
-	int failed = !callback;
+	json_t *callback = json_pack_ex(error, 0, "{s:s, s:s}", "url", task->url, "method",
+					tw_redis_method_name(task->method));
+	json_t *headers = callback && task->header_count ? json_array() : NULL;
+	bool fine = callback && (headers || !task->header_count);
 
 	/* Each of these takes over what it is given, and fails with NULL. */
-	for (size_t i = 0; i < task->header_count; i++)
-		failed |= json_array_append_new(headers, json_string(task->headers[i]));
-	if (task->header_count)
-		failed |= json_object_set_new(callback, "headers", headers);
-	if (!failed)
+	for (size_t i = 0; i < task->header_count && fine; i++)
+		fine = !json_array_append_new(headers,
+					      json_pack_ex(error, 0, "s", task->headers[i]));
+	if (headers && json_object_set_new(callback, "headers", headers))
+		fine = false;
+	if (fine)
 		return callback;
 	json_decref(callback);
 	return NULL;
@@ -163,13 +169,16 @@ enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *t
 			    struct tw_redis_error *error)
 {
 	unsigned attempts = task->max_attempts ? task->max_attempts : DEFAULT_ATTEMPTS;
-	json_t *callback = task->url ? callback_write(task) : NULL;
+	json_error_t failure = {0};
+	json_t *callback = task->url ? callback_write(task, &failure) : NULL;
 	char *text = callback ? json_dumps(callback, JSON_COMPACT) : NULL;
 	char head[40];
 
 	json_decref(callback);
-	if (task->url && !text)
+	if (task->url && !callback && json_error_code(&failure) == json_error_invalid_utf8)
 		return error_set(error, TW_REDIS_BAD_DATA, "URL and headers must be UTF-8");
+	if (task->url && !text)
+		return error_set(error, TW_NO_MEMORY, "out of memory");
 	snprintf(head, sizeof(head), "%u %zu\n", attempts, text ? strlen(text) : 0);
 	buffer_clear(buffer);
 	buffer_append_text(buffer, head);
@@ -192,8 +201,7 @@ static enum tw_status callback_read(struct record *record)
 	       strcmp(method, tw_redis_method_name(task->method)))
 		task->method++;
 	task->header_count = json_array_size(headers);
-	if (!task->url || task->method > TW_REDIS_HEAD ||
-	    task->header_count > TW_REDIS_HEADER_COUNT_MAX)
+	if (!task->url || task->method > TW_REDIS_HEAD)
 		return TW_REDIS_BAD_DATA;
 	record->headers = calloc(task->header_count + 1, sizeof(*record->headers));
 	if (!record->headers)
@@ -238,8 +246,13 @@ enum tw_status record_read(struct record *record, const char *data, size_t size)
 	if (!data || json_size > (size_t)(end - data))
 		return TW_REDIS_BAD_DATA;
 	if (json_size) {
+		/* Without memory jansson finds the text wrong, too: the allocation tells. */
+		errno = 0;
 		record->json = json_loadb(data, json_size, 0, NULL);
-		status = record->json ? callback_read(record) : TW_REDIS_BAD_DATA;
+		if (record->json)
+			status = callback_read(record);
+		else
+			status = errno == ENOMEM ? TW_NO_MEMORY : TW_REDIS_BAD_DATA;
 	}
 	if (status != TW_OK) {
 		record_free(record);

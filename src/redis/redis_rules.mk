@@ -8,7 +8,8 @@ REDIS_OURS := $(REDIS_OBJECTS) $(REDIS_PROGRAM_OBJECTS) $(REDIS_TEST_OBJECTS) \
 $(REDIS_OURS): EXTRA += $(redis_cflags)
 $(REDIS_PROGRAM_OBJECTS): EXTRA += $(twr_cflags)
 # Also for those made by a program: the folder that they would lie in.
-$(BUILD)/src/redis/scripts.o: EXTRA += -Isrc/redis
+# A script may be longer than the strings that every C compiler must take.
+$(BUILD)/src/redis/scripts.o: EXTRA += -Isrc/redis -Wno-overlength-strings
 $(BUILD)/src/redis/program/page.o: EXTRA += -Isrc/redis/program
 $(REDIS_TEST_OBJECTS) $(REDIS_TEST_SUPPORT): EXTRA += -UNDEBUG -Itest -Itest/redis -Isrc/redis
 $(REDIS_BENCH_OBJECTS) $(REDIS_BENCH_SUPPORT): EXTRA += -O2 -Ibench -Ibench/redis -Isrc/redis \
@@ -66,6 +67,37 @@ $(BUILD)/test/redis/%: $(BUILD)/test/redis/%.o $(REDIS_TEST_SUPPORT) $(TEST_SUPP
 	$(call say_once,LD,$(@D)/test_*)
 	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka $(redis_libs)
 
+# Tests that let calls fail, here also those of other libraries; and twr with such calls.
+REDIS_FAULTS := $(addprefix $(BUILD)/test/faults/,faults.o libraries.o)
+$(REDIS_FAULTS) $(BUILD)/test/faults/environment.o: EXTRA += $(redis_cflags) $(twr_cflags)
+$(BUILD)/test/redis/test_calls_faults $(BUILD)/test/redis/test_program_faults: $(REDIS_FAULTS)
+$(BUILD)/test/redis/%_faults: WRAP += $(addprefix -Wl$(comma)--wrap=,curl_multi_init \
+	curl_easy_init curl_easy_setopt curl_multi_add_handle curl_slist_append curl_url \
+	curl_url_get SSL_CTX_new SSL_CTX_set_default_verify_paths SSL_new SSL_ctrl SSL_set1_host \
+	BIO_new BIO_meth_new redisReaderCreate redisReaderFeed MHD_create_response_from_buffer \
+	tw_after_func)
+
+$(BUILD)/test/redis/twr_faults: $(REDIS_PROGRAM_OBJECTS) $(REDIS_OBJECTS) $(LIB_OBJECTS) \
+		$(REDIS_FAULTS) $(addprefix $(BUILD)/test/faults/,pages.o environment.o)
+	$(call say,LD,$@)
+	$(Q)$(LINK) $(WRAP) -o $@ $^ $(redis_libs) $(twr_libs)
+
+$(BUILD)/test/redis/test_program_faults: | $(BUILD)/test/redis/twr_faults
+
+# The pages, in the test's own process and by its clock.
+$(BUILD)/test/redis/test_pages_faults: $(REDIS_FAULTS) $(BUILD)/test/faults/pages.o $(addprefix \
+	$(BUILD)/src/redis/program/,board.o host_name.o listener.o metrics.o page.o status_page.o \
+	when.o)
+$(BUILD)/test/redis/test_pages_faults: WRAP += $(addprefix -Wl$(comma)--wrap=,clock_gettime \
+	pthread_cond_timedwait)
+$(BUILD)/test/redis/test_pages_faults: redis_libs += $(twr_libs)
+$(addprefix $(BUILD)/test/redis/,test_pages_faults twr_faults): WRAP += $(addprefix \
+	-Wl$(comma)--wrap=,listen EVP_Digest MHD_start_daemon MHD_add_response_header)
+$(BUILD)/test/faults/pages.o: EXTRA += $(redis_cflags) $(twr_cflags)
+
+# What the program alone has.
+$(BUILD)/test/redis/test_texts: $(addprefix $(BUILD)/src/redis/program/,when.o base64.o task_line.o)
+
 # A script that runs these.
 ifneq ($(filter redis/test_valkey,$(TESTS)),)
 test: $(addprefix $(BUILD)/test/redis/,test_tasks test_calls test_worker)
@@ -88,7 +120,7 @@ $(REDIS_BENCH_OBJECTS:.o=): $(BUILD)/bench/redis/%: $(BUILD)/bench/redis/%.o \
 # --- Install: called by install and uninstall --------------------------------------------------
 .PHONY: install-redis uninstall-redis
 install-redis: $(REDIS_LIBS) $(REDIS_PROGRAM)
-	$(Q)install -d $(DESTDIR)$(INCLUDEDIR)/timingwheel $(DESTDIR)$(LIBDIR)/pkgconfig \
+	$(Q)install -d $(DESTDIR)$(INCLUDEDIR)/timingwheel $(DESTDIR)$(LIBDIR) \
 		$(DESTDIR)$(PREFIX)/bin
 	$(Q)install -m 644 include/timingwheel/redis.h $(DESTDIR)$(INCLUDEDIR)/timingwheel
 	$(Q)install -m 644 $(BUILD)/$(REDIS_STATIC_LIB) $(DESTDIR)$(LIBDIR)
@@ -99,13 +131,8 @@ install-redis: $(REDIS_LIBS) $(REDIS_PROGRAM)
 	$(Q)install -d $(DESTDIR)$(SYSTEMDDIR)
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' src/redis/packaging/twr-worker.service.in \
 		>$(DESTDIR)$(SYSTEMDDIR)/twr-worker.service
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
-		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-		-e 's|@PRIVATE@|$(REDIS_MODULES)|' src/redis/timingwheel-redis.pc.in \
-		>$(DESTDIR)$(LIBDIR)/pkgconfig/timingwheel-redis.pc
 
 uninstall-redis:
 	$(Q)rm -f $(DESTDIR)$(INCLUDEDIR)/timingwheel/redis.h $(DESTDIR)$(PREFIX)/bin/twr
 	$(Q)rm -f $(DESTDIR)$(SYSTEMDDIR)/twr-worker.service
-	$(Q)rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(REDIS_LIBS)) \
-		pkgconfig/timingwheel-redis.pc)
+	$(Q)rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(REDIS_LIBS)))

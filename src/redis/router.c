@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run is made of passes. A pass sends every command that waits, to the node of its slot, then
+ * A run is made of passes. A pass sends every eval that waits, to the node of its slot, then
  * reads the replies as they come, of each node in the order in which it was asked. What a node
  * still owes when the pass's time is over is read in the next ones, which send it nothing, so a
- * slow node holds up no command for another. Most commands end with their reply. Others wait for
+ * slow node holds up no eval for another. Most evals end with their reply. Others wait for
  * another pass:
  *
  *   NOSCRIPT                          its text is sent instead of its name
- *   MOVED, ASK                        it is sent there; a limit, for nodes may differ. ASK comes
- *                                     from a node that has none of the keys (Redis 7): they are
- *                                     all there, or nowhere, and one key stands for them
+ *   MOVED, ASK                        it is sent there; from the third time on after a pause, for
+ *                                     nodes may differ. ASK comes from a node that has none of the
+ *                                     keys (Redis 7): they are all there, or nowhere, and one key
+ *                                     stands for them
  *   TRYAGAIN, LOADING, READONLY, CLUSTERDOWN, MASTERDOWN, BUSY
  *                                     the same again after a pause, which doubles
  *   not connected, or nothing sent    the same
  *   reply lost, script repeatable     the same
  *
  * until the patience is over. All these were refused before they changed anything. A reply that is
- * lost when a change may have been made ends the command with TW_REDIS_OUTCOME_UNKNOWN: only the
+ * lost when a change may have been made ends the eval with TW_REDIS_OUTCOME_UNKNOWN: only the
  * caller knows whether to do it again.
  *
- * A pass connects no node, for that may take long: commands wait until the node has been tried, by
+ * A pass connects no node, for that may take long: evals wait until the node has been tried, by
  * router_run(), or by a caller beside the passes (call.c).
  */
 #include "router.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@
 #include "base/clock.h"
 #include "shape.h"
 
-enum { REDIRECTS_MAX = 16 };
+enum { REDIRECTS_AT_ONCE = 2 };
 static const tw_duration pause_first = 10 * TW_MILLISECOND;
 static const tw_duration pause_max = 400 * TW_MILLISECOND;
 
@@ -66,7 +67,7 @@ enum tw_status router_open(struct router *router, const struct settings *setting
 void router_close(struct router *router)
 {
 	node_map_close(&router->map);
-	buffer_free(&router->request);
+	buffer_free(&router->output);
 }
 
 void router_renew(struct router *router, bool torn)
@@ -83,124 +84,127 @@ void router_renew(struct router *router, bool torn)
 		node->attempt = (struct attempt){0};
 	}
 	if (torn)
-		router->request = (struct buffer){0};
+		router->output = (struct buffer){0};
 }
 
-static void command_stop(struct router *router, struct command *command, enum tw_status status)
+static void eval_stop(struct router *router, struct eval *eval, enum tw_status status)
 {
-	if (command->error)
-		*command->error = router->error;
-	command_end(command, status, NULL);
+	if (eval->error)
+		*eval->error = router->error;
+	eval_end(eval, status, NULL);
 }
 
-static void command_wait(struct router *router, struct command *command, bool pause)
+static void eval_wait(struct router *router, struct eval *eval, bool pause)
 {
 	tw_duration now;
 
-	command->stage = COMMAND_WAITING;
+	eval->stage = EVAL_WAITING;
 	if (!pause)
 		return;
 	now = clock_read_real(CLOCK_MONOTONIC);
-	command->pause = !command->pause              ? pause_first
-			 : command->pause < pause_max ? 2 * command->pause
-						      : command->pause;
-	command->retry_at = now + command->pause;
-	if (command->retry_at > command->deadline)
-		command_stop(router, command, TW_REDIS_UNREACHABLE);
+	eval->pause = !eval->pause              ? pause_first
+		      : eval->pause < pause_max ? 2 * eval->pause
+						: eval->pause;
+	eval->retry_at = now + eval->pause;
+	if (eval->retry_at > eval->deadline)
+		eval_stop(router, eval, TW_REDIS_UNREACHABLE);
 }
 
 /* After a pause, and to where its slot lies by then. */
-static void command_retry(struct router *router, struct command *command)
+static void eval_retry(struct router *router, struct eval *eval)
 {
-	command->node = NULL;
-	command->asking = command->one_key = false;
-	command_wait(router, command, true);
+	eval->node = NULL;
+	eval->asking = eval->one_key = false;
+	eval_wait(router, eval, true);
 }
 
-static enum tw_status append_command(struct router *router, const struct command *command)
+static enum tw_status append_eval(struct router *router, struct eval *eval)
 {
-	struct buffer *request = &router->request;
+	struct buffer *output = &router->output;
+	uint64_t *known = &eval->node->connection.scripts;
 
-	buffer_clear(request);
-	if (command->asking)
-		buffer_append_text(request, "*1\r\n$6\r\nASKING\r\n");
-	command_write(command, command->node->connection.flags, request);
-	if (!request->failed &&
-	    connection_append(&command->node->connection, request->data, request->size))
-		return TW_OK;
-	return error_set(&router->error, TW_NO_MEMORY, "out of memory");
+	eval->whole = !(*known & eval->script->bit);
+
+	buffer_clear(output);
+	if (eval->asking)
+		buffer_append_text(output, "*1\r\n$6\r\nASKING\r\n");
+	eval_write(eval, eval->node->connection.flags, output);
+	if (output->failed ||
+	    !connection_append(&eval->node->connection, output->data, output->size))
+		return error_set(&router->error, TW_NO_MEMORY, "out of memory");
+	*known |= eval->script->bit;
+	return TW_OK;
 }
 
-static void node_owes(struct node *node, struct command *command)
+static void node_owes(struct node *node, struct eval *eval)
 {
 	if (!node->first)
 		node->last = &node->first;
-	command->stage = command->asking ? COMMAND_ASKED : COMMAND_SENT;
-	command->next = NULL;
-	*node->last = command;
-	node->last = &command->next;
+	eval->stage = eval->asking ? EVAL_ASKED : EVAL_SENT;
+	eval->next = NULL;
+	*node->last = eval;
+	node->last = &eval->next;
 }
 
 /* The node could not be connected, or broke. */
-static void command_fail(struct router *router, struct command *command, const struct node *node)
+static void eval_fail(struct router *router, struct eval *eval, const struct node *node)
 {
 	router->error = node->failure;
-	if (node == command->node && node->failure.status != TW_REDIS_UNREACHABLE) {
-		command_stop(router, command, node->failure.status);
+	if (node == eval->node && node->failure.status != TW_REDIS_UNREACHABLE) {
+		eval_stop(router, eval, node->failure.status);
 	} else {
-		command->away = true;
-		command_retry(router, command);
+		eval->away = true;
+		eval_retry(router, eval);
 	}
 }
 
-/* Whether the command's node can be sent it. */
-static bool node_is_ready(struct router *router, struct command *command)
+/* Whether the eval's node can be sent it. */
+static bool node_is_ready(struct router *router, struct eval *eval)
 {
-	enum node_state state = node_look(&router->map, command->node);
+	enum node_state state = node_look(&router->map, eval->node);
 
 	if (state == NODE_READY)
 		return true;
-	command->needs = state == NODE_DOWN ? command->node : node_map_teller(&router->map);
-	if (command->needs)
-		command->stage = COMMAND_CONNECTS;
+	eval->needs = state == NODE_DOWN ? eval->node : node_map_teller(&router->map);
+	if (eval->needs)
+		eval->stage = EVAL_CONNECTS;
 	else
-		command_fail(router, command, command->node);
+		eval_fail(router, eval, eval->node);
 	return false;
 }
 
-void router_settle(struct router *router, struct command *command)
+void router_settle(struct router *router, struct eval *eval)
 {
-	const struct node *needed = command->needs;
+	const struct node *needed = eval->needs;
 
-	command->needs = NULL;
+	eval->needs = NULL;
 	if (connection_is_open(&needed->connection))
-		command_wait(router, command, false);
+		eval_wait(router, eval, false);
 	else
-		command_fail(router, command, needed);
+		eval_fail(router, eval, needed);
 }
 
-static void send_command(struct router *router, struct command *command)
+static void send_eval(struct router *router, struct eval *eval)
 {
 	enum tw_status status;
 
-	if (!command->node)
-		command->node =
-			node_map_of_slot(&router->map, space_slot(command->space, command->shard));
+	if (!eval->node)
+		eval->node = node_map_of_slot(&router->map, space_slot(eval->space, eval->shard));
 	/* Its turn comes when those before it have theirs: it can wait without a risk. */
-	if (command->node->owed || !node_is_ready(router, command))
+	if (eval->node->owed || !node_is_ready(router, eval))
 		return;
-	if (command->one_server && router->map.cluster)
+	if (eval->one_server && router->map.cluster)
 		status = error_set(&router->error, TW_REDIS_UNFIT,
 				   "the server has become a cluster: open it anew");
 	else
-		status = append_command(router, command);
+		status = append_eval(router, eval);
 	if (status == TW_OK)
-		node_owes(command->node, command);
+		node_owes(eval->node, eval);
 	else
-		command_stop(router, command, status);
+		eval_stop(router, eval, status);
 }
 
-/* Writes out what every node is to be sent. On failure its commands see that when they read.
+/* Writes out what every node is to be sent. On failure its evals see that when they read.
  * Returns the time. */
 static tw_duration flush_nodes(struct router *router)
 {
@@ -209,7 +213,8 @@ static tw_duration flush_nodes(struct router *router)
 	for (size_t i = 0; i < router->map.count; i++) {
 		struct node *node = router->map.nodes[i];
 
-		if (node->first && !node->owed && connection_is_open(&node->connection))
+		/* It was ready as they were sent: it is connected. */
+		if (node->first && !node->owed)
 			connection_write(&node->connection, &node->failure);
 	}
 	now = clock_read_real(CLOCK_MONOTONIC);
@@ -241,68 +246,69 @@ static struct node *redirect_target(struct router *router, struct node *from, co
 	return node_map_find_told(&router->map, from, address, (int)port);
 }
 
-static void follow_redirect(struct router *router, struct command *command, const char *text)
+static void follow_redirect(struct router *router, struct eval *eval, const char *text)
 {
-	struct node *target = redirect_target(router, command->node, text);
+	struct node *target = redirect_target(router, eval->node, text);
 
-	error_set(&router->error, TW_REDIS_UNREACHABLE, "redirected too often: %s", text);
-	if (!target || ++command->redirects > REDIRECTS_MAX) {
-		command_stop(router, command, TW_REDIS_UNREACHABLE);
+	error_set(&router->error, TW_REDIS_UNREACHABLE, "redirected: %s", text);
+	if (!target) {
+		eval_stop(router, eval, TW_REDIS_UNREACHABLE);
 		return;
 	}
-	command->asking = starts_with(text, "ASK");
-	command->one_key = command->asking && command->node->connection.flags;
-	command->node = target;
-	if (!command->asking) {
+	eval->asking = starts_with(text, "ASK");
+	eval->one_key = eval->asking && eval->node->connection.flags;
+	eval->node = target;
+	if (!eval->asking) {
 		router->map.cluster = true;
-		node_map_move(&router->map, space_slot(command->space, command->shard), target);
+		node_map_move(&router->map, space_slot(eval->space, eval->shard), target);
 	}
-	command_wait(router, command, command->redirects > 2);
+	eval_wait(router, eval, ++eval->redirects > REDIRECTS_AT_ONCE);
 }
 
-static void take_error(struct router *router, struct command *command, const char *text)
+static void take_error(struct router *router, struct eval *eval, const char *text)
 {
 	enum tw_status status;
 
-	if (starts_with(text, "NOSCRIPT") && !command->whole) {
-		command->whole = true;
-		command_wait(router, command, false);
+	if (starts_with(text, "NOSCRIPT") && !eval->whole) {
+		/* SCRIPT FLUSH: they all are unknown now. */
+		eval->node->connection.scripts = 0;
+		eval_wait(router, eval, false);
 		return;
 	}
 	if (starts_with(text, "MOVED ") || starts_with(text, "ASK ")) {
-		follow_redirect(router, command, text);
+		follow_redirect(router, eval, text);
 		return;
 	}
 	status = error_set(&router->error, server_error_status(text), "%s",
 			   *text ? text : "an error without a word");
 	if (status != TW_REDIS_UNREACHABLE) {
-		command_stop(router, command, status);
+		eval_stop(router, eval, status);
 		return;
 	}
 	/* It may be another server's turn now: ask for the map, and connect anew. */
 	router->map.stale = router->map.cluster;
-	command->node->is_former |= server_error_is_read_only(text);
-	command->away = !starts_with(text, "TRYAGAIN") && !starts_with(text, "BUSY");
-	command_retry(router, command);
+	eval->node->is_former |= server_error_is_read_only(text);
+	eval->away = !starts_with(text, "TRYAGAIN") && !starts_with(text, "BUSY");
+	eval_retry(router, eval);
 }
 
 /* The connection broke before the reply. */
-static void lose_reply(struct router *router, struct command *command)
+static void lose_reply(struct router *router, struct eval *eval)
 {
 	router->map.stale = router->map.cluster;
-	command->away = true;
-	if (command->script->repeatable || !command->node->connection.wrote)
-		command_retry(router, command);
+	eval->away = true;
+	if (eval->script->repeatable || !eval->node->connection.wrote)
+		eval_retry(router, eval);
 	else
-		command_stop(router, command, TW_REDIS_OUTCOME_UNKNOWN);
+		eval_stop(router, eval, TW_REDIS_OUTCOME_UNKNOWN);
 }
 
-static void take_reply(struct router *router, struct command *command, redisReply *reply)
+static void take_reply(struct router *router, struct eval *eval, redisReply *reply)
 {
 	char came[SHAPE_SIZE];
 
-	if (shape_fits(command->script->shape, command->answers, reply)) {
-		command_end(command, TW_OK, reply);
+	if (shape_fits(eval->script->shape, eval->answers, reply)) {
+		eval_end(eval, TW_OK, reply);
 		return;
 	}
 	shape_write(reply, came);
@@ -310,21 +316,21 @@ static void take_reply(struct router *router, struct command *command, redisRepl
 	error_set(&router->error, TW_REDIS_FAILED,
 		  "the script %s answered %s, not %s (i: number, s: string, -: nothing, "
 		  "[]: several)",
-		  command->script->name, came, command->script->shape);
-	command_stop(router, command, TW_REDIS_FAILED);
+		  eval->script->name, came, eval->script->shape);
+	eval_stop(router, eval, TW_REDIS_FAILED);
 }
 
-/* NULL: the connection is broken; each command that was sent over it is told why. */
-static void read_command(struct router *router, struct command *command, redisReply *reply)
+/* NULL: the connection is broken; each eval that was sent over it is told why. */
+static void read_eval(struct router *router, struct eval *eval, redisReply *reply)
 {
 	if (!reply) {
-		router->error = command->node->failure;
-		lose_reply(router, command);
+		router->error = eval->node->failure;
+		lose_reply(router, eval);
 	} else if (reply->type == REDIS_REPLY_ERROR) {
-		take_error(router, command, reply->str);
+		take_error(router, eval, reply->str);
 		freeReplyObject(reply);
 	} else {
-		take_reply(router, command, reply);
+		take_reply(router, eval, reply);
 	}
 }
 
@@ -345,19 +351,19 @@ static redisReply *node_poll(struct node *node, tw_duration now)
 static void read_node(struct router *router, struct node *node, tw_duration now)
 {
 	while (node->first) {
-		struct command *command = node->first;
+		struct eval *eval = node->first;
 		redisReply *reply = node_poll(node, now);
 
 		if (!reply && connection_is_open(&node->connection))
 			return;
 		node->reply_by = time_add(now, router->settings->reply_timeout);
-		if (reply && command->stage == COMMAND_ASKED) {
-			command->stage = COMMAND_SENT;
+		if (reply && eval->stage == EVAL_ASKED) {
+			eval->stage = EVAL_SENT;
 			freeReplyObject(reply);
 			continue;
 		}
-		node->first = command->next;
-		read_command(router, command, reply);
+		node->first = eval->next;
+		read_eval(router, eval, reply);
 	}
 }
 
@@ -381,7 +387,9 @@ static bool replies_wait(const struct router *router, tw_duration now, tw_durati
 	}
 	if (!count)
 		return false;
-	left = until > now ? until - now : 0;
+	/* What is overdue by now has been given up (node_poll). */
+	assert(until > now);
+	left = until - now;
 	time = (struct timespec){left / TW_SECOND, left % TW_SECOND};
 	ppoll(descriptors, count, &time, NULL);
 	return true;
@@ -409,16 +417,16 @@ bool router_is_owed(const struct router *router)
 	return false;
 }
 
-void router_pass(struct router *router, struct command *commands, tw_duration until)
+void router_pass(struct router *router, struct eval *evals, tw_duration until)
 {
-	struct command *next;
+	struct eval *next;
 	tw_duration now;
 
 	node_map_begin(&router->map);
 	node_map_refresh(&router->map, &router->error);
-	for (; commands; commands = next) {
-		next = commands->next;
-		send_command(router, commands);
+	for (; evals; evals = next) {
+		next = evals->next;
+		send_eval(router, evals);
 	}
 	now = flush_nodes(router);
 	for (;;) {
@@ -431,54 +439,42 @@ void router_pass(struct router *router, struct command *commands, tw_duration un
 	close_former(router);
 }
 
-static void sleep_for(tw_duration time)
-{
-	struct timespec left = {time / TW_SECOND, time % TW_SECOND};
-
-	while (nanosleep(&left, &left) < 0 && errno == EINTR)
-		;
-}
-
-/* Connects the nodes that commands wait for. */
-static void connect_nodes(struct router *router, struct command *commands, size_t count)
+/* Connects the nodes that evals wait for. */
+static void connect_nodes(struct router *router, struct eval *evals, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct node *node = commands[i].needs;
+		struct node *node = evals[i].needs;
 
 		if (!node)
 			continue;
 		node_map_begin(&router->map);
 		node_connect(&router->map, node, router->settings, &router->error);
 		for (size_t j = i; j < count; j++)
-			if (commands[j].needs == node)
-				router_settle(router, &commands[j]);
+			if (evals[j].needs == node)
+				router_settle(router, &evals[j]);
 	}
 }
 
-void router_run(struct router *router, struct command *commands, size_t count)
+void router_run(struct router *router, struct eval *evals, size_t count)
 {
-	tw_duration patience = router->settings->patience;
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-	tw_duration deadline = time_add(now, patience > 0 ? patience : 0);
 
+	/* What would have to wait for another try ends. */
 	for (size_t i = 0; i < count; i++)
-		commands[i].deadline = deadline;
+		evals[i].deadline = now;
 	for (;;) {
-		struct command *first = NULL;
-		struct command **last = &first;
+		struct eval *first = NULL;
+		struct eval **last = &first;
 		tw_duration next = TW_FOREVER;
 
 		now = clock_read_real(CLOCK_MONOTONIC);
 		for (size_t i = 0; i < count; i++)
-			last = command_queue(&commands[i], now, last, &next);
-		if (first) {
-			router_pass(router, first, TW_FOREVER);
-			connect_nodes(router, commands, count);
-		} else if (next != TW_FOREVER) {
-			sleep_for(next - now);
-		} else {
+			last = eval_queue(&evals[i], now, last, &next);
+		assert(next == TW_FOREVER);
+		if (!first)
 			return;
-		}
+		router_pass(router, first, TW_FOREVER);
+		connect_nodes(router, evals, count);
 	}
 }
 

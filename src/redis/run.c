@@ -5,7 +5,6 @@
  */
 #include "run.h"
 
-#include <errno.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -63,8 +62,7 @@ void mailbox_destroy(struct mailbox *mailbox)
 void mailbox_ring(struct mailbox *mailbox)
 {
 	/* Full means that it rings already. */
-	while (eventfd_write(mailbox->descriptor, 1) < 0 && errno == EINTR)
-		;
+	(void)eventfd_write(mailbox->descriptor, 1);
 }
 
 static void mailbox_put(struct mailbox *mailbox, struct run *run)
@@ -102,11 +100,18 @@ void runner_destroy(struct runner *runner)
 	pthread_mutex_destroy(&runner->lock);
 }
 
+void run_count(struct run *run)
+{
+	/* relaxed: statistic, orders nothing */
+	atomic_fetch_add_explicit(run->running, 1, memory_order_relaxed);
+}
+
 struct run *runner_take(struct runner *runner)
 {
 	struct run *run = run_list_take(&runner->waiting);
 
-	runner->running += !!run;
+	if (run)
+		run_count(run);
 	return run;
 }
 
@@ -118,8 +123,8 @@ void runner_return(struct runner *runner, struct run *run)
 
 void runner_end(struct runner *runner, struct run *run)
 {
-	runner->running--;
-	/* Under the lock: where none is running, all are in the mailbox. */
+	/* relaxed: statistic, orders nothing */
+	atomic_fetch_sub_explicit(run->running, 1, memory_order_relaxed);
 	mailbox_put(runner->mailbox, run);
 }
 
@@ -128,14 +133,4 @@ void runner_take_back(struct runner *runner, struct run_list *runs)
 	pthread_mutex_lock(&runner->lock);
 	run_list_move(runs, &runner->waiting);
 	pthread_mutex_unlock(&runner->lock);
-}
-
-unsigned runner_running(struct runner *runner)
-{
-	unsigned running;
-
-	pthread_mutex_lock(&runner->lock);
-	running = runner->running;
-	pthread_mutex_unlock(&runner->lock);
-	return running;
 }

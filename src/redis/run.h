@@ -8,6 +8,7 @@
 #define TIMINGWHEEL_REDIS_RUN_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -26,8 +27,9 @@ struct run {
 	struct tw_redis_batch *batch;
 	struct tw_redis_job *job;
 	struct shard *shard;
-	tw_duration claimed; /* monotonic */
-	bool by_handler;     /* else a callback */
+	atomic_uint *running; /* how many of its namespace are being run; any thread */
+	tw_duration claimed;  /* monotonic */
+	bool by_handler;      /* else a callback */
 
 	/* The runner's, then the main thread's. */
 	bool begun;
@@ -86,12 +88,13 @@ struct runner {
 
 	pthread_mutex_t lock; /* for all below, and for what the runner adds to it */
 	struct run_list waiting;
-	unsigned running;
 	bool stop;
 };
 
 void runner_init(struct runner *runner, struct mailbox *mailbox);
 void runner_destroy(struct runner *runner);
+/* It counts as running from now on, until runner_end. */
+void run_count(struct run *run);
 /* A run that has not begun, which then counts as running; NULL: there is none. Lock held. */
 struct run *runner_take(struct runner *runner);
 /* It is given back, without having begun. Lock held. */
@@ -100,6 +103,5 @@ void runner_return(struct runner *runner, struct run *run);
 void runner_end(struct runner *runner, struct run *run);
 /* Takes back those that have not begun. */
 void runner_take_back(struct runner *runner, struct run_list *runs);
-unsigned runner_running(struct runner *runner);
 
 #endif

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A script is called by its digest; a server that does not know it (restarted, SCRIPT FLUSH,
- * another node) is sent the text once more (router.c). Redis keeps it compiled, so a call costs its
- * arguments and its work alone.
+ * A connection is sent a script's text with its first call, and its digest with all others
+ * (router.c). Redis keeps it compiled, so these cost their arguments and their work alone.
  */
 #include "script.h"
+
+#define SCRIPT_NUMBER(of, ...) NUMBER_##of,
+enum { SCRIPT_LIST(SCRIPT_NUMBER) SCRIPTS };
+_Static_assert(SCRIPTS <= 64, "a bit for each in connection.scripts");
 
 #define SCRIPT_DEFINE(of, with_keys, is_repeatable, gives_hints, runs_full, has_shape) \
 	const struct script script_##of = {                                            \
 		.name = #of,                                                           \
+		.bit = UINT64_C(1) << NUMBER_##of,                                     \
 		.shape = has_shape,                                                    \
 		.digest = script_##of##_digest,                                        \
 		.text = script_##of##_text,                                            \

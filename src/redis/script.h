@@ -4,9 +4,11 @@
 #define TIMINGWHEEL_REDIS_SCRIPT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct script {
 	const char *name;
+	uint64_t bit;       /* one of its own */
 	const char *shape;  /* of its reply (shape.h) */
 	const char *digest; /* SHA-1 of the text, in hexadecimal: its name in Redis */
 	const char *text;
@@ -24,29 +26,32 @@ struct script {
 #define SCRIPT_AT_FULL_MEMORY "#!lua flags=allow-oom\n"
 
 /* X(name, keys, repeatable, hints, at_full_memory, shape) */
-#define SCRIPT_LIST(X)                                        \
-	X(add, 7, false, true, false, "[*i]")                 \
-	X(every, 7, false, true, false, "i")                  \
-	X(add_many, 1, false, false, false, "[*i]")           \
-	X(cancel, 7, false, true, false, "i")                 \
-	X(move, 3, false, true, false, "i")                   \
-	X(claim, 7, false, true, true, "[dinn[*ss][*s][*n]]") \
-	X(ack, 7, false, true, false, "a")                    \
-	X(extend, 3, true, false, true, "a")                  \
-	X(fail, 8, false, true, true, "a")                    \
-	X(release, 3, false, true, true, "a")                 \
-	X(get, 7, true, false, false, "[*issss]")             \
-	X(list, 7, true, false, false, "[i*sssss]")           \
-	X(count, 7, true, false, false, "[nnnnninn]")         \
-	X(dead_list, 5, true, false, false, "[id[*ss]]")      \
-	X(dead_retry, 8, false, true, false, "i")             \
-	X(dead_drop, 8, false, false, false, "i")             \
-	X(look, 1, true, false, false, "[*i]")                \
-	X(pause, 6, true, true, true, "n")                    \
-	X(limits, 1, true, false, true, "[nn]")               \
-	X(layout, 1, true, false, false, "s")                 \
-	X(permit, 1, true, false, true, "[ii]")               \
-	X(dead_add, 8, false, false, false, "i")              \
+#define SCRIPT_LIST(X)                                             \
+	X(add, 9, false, true, false, "[*i]")                      \
+	X(every, 9, false, true, false, "i")                       \
+	X(add_many, 1, false, false, false, "[*i]")                \
+	X(cancel, 7, false, true, false, "i")                      \
+	X(move, 3, false, true, false, "i")                        \
+	X(claim, 7, false, true, true, "[dinn[*ss][*s][*n][*ss]]") \
+	X(schedule, 7, true, true, true, "a")                      \
+	X(ack, 7, false, true, false, "a")                         \
+	X(extend, 3, true, false, true, "a")                       \
+	X(fail, 8, false, true, true, "a")                         \
+	X(release, 3, false, true, true, "a")                      \
+	X(get, 7, true, false, false, "[*issss]")                  \
+	X(list, 7, true, false, false, "[n*sssss]")                \
+	X(count, 9, true, false, false, "[nnnnninnn]")             \
+	X(dead_list, 5, true, false, false, "[id[*ss]]")           \
+	X(dead_retry, 8, false, true, false, "i")                  \
+	X(dead_drop, 8, false, false, false, "i")                  \
+	X(look, 1, true, false, false, "[*i]")                     \
+	X(pause, 6, true, true, true, "n")                         \
+	X(limits, 1, true, false, true, "[nn]")                    \
+	X(layout, 1, true, false, false, "s")                      \
+	X(present, 1, true, false, true, "n")                      \
+	X(workers, 1, true, false, false, "[*is]")                 \
+	X(permit, 1, true, false, true, "[ii]")                    \
+	X(dead_add, 8, false, false, false, "i")                   \
 	X(dead_sweep, 8, true, false, true, "[nnd]")
 
 #define SCRIPT_DECLARE(name, keys, repeatable, hints, at_full_memory, shape) \

@@ -12,31 +12,41 @@
 
 #include "connection.h"
 
-/* [host, port]; nothing if it knows no such master. */
+/* [host, port] */
+static bool address_read(const redisReply *reply, struct address *address)
+{
+	const redisReply *host;
+	int port;
+
+	if (reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
+	    reply->element[1]->type != REDIS_REPLY_STRING)
+		return false;
+	host = reply->element[0];
+	port = atoi(reply->element[1]->str);
+	if (host->len >= HOST_SIZE || port <= 0 || port > 65535)
+		return false;
+	snprintf(address->host, HOST_SIZE, "%s", host->str);
+	address->port = port;
+	return true;
+}
+
+/* An address; nothing if it knows no such master. */
 static enum tw_status reply_read(const redisReply *reply, const struct settings *settings,
 				 struct address *master, struct tw_redis_error *error)
 {
-	const redisReply *host;
-	const redisReply *port;
-
 	if (reply->type == REDIS_REPLY_ERROR) {
 		enum tw_status status = server_error_status(reply->str);
 
-		/* A server that is no Sentinel does not know the request. */
+		/* A server that is no Sentinel does not know the output. */
 		return error_set(error, status == TW_REDIS_FAILED ? TW_REDIS_UNFIT : status,
 				 "the Sentinel says: %s", reply->str);
 	}
 	if (reply->type != REDIS_REPLY_ARRAY)
 		return error_set(error, TW_REDIS_UNFIT, "the Sentinels know no master %.100s",
 				 settings->master);
-	host = reply->elements == 2 ? reply->element[0] : NULL;
-	port = reply->elements == 2 ? reply->element[1] : NULL;
-	if (!host || host->type != REDIS_REPLY_STRING || port->type != REDIS_REPLY_STRING ||
-	    host->len >= HOST_SIZE || atoi(port->str) <= 0)
-		return error_set(error, TW_REDIS_UNFIT, "the Sentinel tells no address");
-	snprintf(master->host, HOST_SIZE, "%s", host->str);
-	master->port = atoi(port->str);
-	return TW_OK;
+	return address_read(reply, master)
+		       ? TW_OK
+		       : error_set(error, TW_REDIS_UNFIT, "the Sentinel tells no address");
 }
 
 static enum tw_status sentinel_ask(const struct settings *settings, const struct address *sentinel,
@@ -49,7 +59,7 @@ static enum tw_status sentinel_ask(const struct settings *settings, const struct
 
 	if (status == TW_OK) {
 		reply = connection_ask(&connection, 3, words, error);
-		status = reply ? reply_read(reply, settings, master, error) : TW_REDIS_UNREACHABLE;
+		status = reply ? reply_read(reply, settings, master, error) : error->status;
 	}
 	freeReplyObject(reply);
 	connection_close(&connection);

@@ -11,6 +11,7 @@
 #include "settings.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,16 @@ static void secret_free(char *secret)
 	free(secret);
 }
 
+/* What two hexadecimal digits stand for; 0: they are none. */
+static unsigned char byte_read(const char *digits)
+{
+	unsigned byte = 0;
+
+	if (isxdigit((unsigned char)digits[0]) && isxdigit((unsigned char)digits[1]))
+		sscanf(digits, "%2x", &byte);
+	return (unsigned char)byte;
+}
+
 /* A copy of the part with its %XX replaced; NULL without memory, and if one is no byte or a NUL. */
 static char *part_decode(const char *part, size_t size)
 {
@@ -58,8 +69,8 @@ static char *part_decode(const char *part, size_t size)
 		unsigned char byte = (unsigned char)*at;
 
 		if (byte == '%') {
-			if (!isxdigit((unsigned char)at[1]) || !isxdigit((unsigned char)at[2]) ||
-			    sscanf(at + 1, "%2hhx", &byte) != 1 || !byte) {
+			byte = byte_read(at + 1);
+			if (!byte) {
 				secret_free(text);
 				return NULL;
 			}
@@ -359,7 +370,11 @@ static enum tw_status options_read(struct settings *settings,
 	status = space_read(&settings->space, options->name_space, options->shards, error);
 	if (status != TW_OK)
 		return status;
+	errno = 0;
 	status = url_read(settings, options->url ? options->url : "redis://127.0.0.1", error);
+	/* A part that could not be copied is not a malformed one. */
+	if (status != TW_OK && errno == ENOMEM)
+		return error_set(error, TW_NO_MEMORY, "out of memory");
 	if (status != TW_OK)
 		return status;
 	timeout_default(&settings->connect_timeout, options->connect_timeout, 2 * TW_SECOND);

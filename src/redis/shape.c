@@ -75,19 +75,18 @@ bool shape_fits(const char *shape, size_t answers, const redisReply *reply)
 static char *reply_write(const redisReply *reply, char *text, const char *end)
 {
 	static const char kinds[] = "?s[i-+e";
-	int type = reply->type;
+	size_t type = (size_t)reply->type;
 
 	if (text >= end)
 		return text;
-	*text++ = type > 0 && type < (int)sizeof(kinds) - 1 ? kinds[type] : '?';
+	*text++ = type < sizeof(kinds) - 1 ? kinds[type] : '?';
 	if (type != REDIS_REPLY_ARRAY)
 		return text;
 	for (size_t i = 0; i < reply->elements && i < ELEMENTS_SHOWN; i++)
 		text = reply_write(reply->element[i], text, end - 2);
 	if (reply->elements > ELEMENTS_SHOWN && text < end)
 		*text++ = '~';
-	if (text <= end)
-		*text++ = ']';
+	*text++ = ']';
 	return text;
 }
 

@@ -13,7 +13,8 @@ enum {
 	COUNT_DEAD,
 	COUNT_NEXT,
 	COUNT_PAUSED,
-	COUNT_RECURRING
+	COUNT_RECURRING,
+	COUNT_ADDED
 };
 
 static void stats_add(struct tw_redis_stats *stats, const redisReply *reply)
@@ -27,6 +28,7 @@ static void stats_add(struct tw_redis_stats *stats, const redisReply *reply)
 	stats->dead += (uint64_t)reply->element[COUNT_DEAD]->integer;
 	stats->paused += (uint64_t)reply->element[COUNT_PAUSED]->integer;
 	stats->recurring += (uint64_t)reply->element[COUNT_RECURRING]->integer;
+	stats->added += (uint64_t)reply->element[COUNT_ADDED]->integer;
 	if (next >= 0 && (!stats->next_ms || next < stats->next_ms))
 		stats->next_ms = next;
 }
@@ -37,30 +39,30 @@ static enum tw_status shards_run(struct tw_redis *redis, const struct script *sc
 				 const char *argument, struct tw_redis_stats *stats)
 {
 	unsigned shards = redis->space.shards;
-	struct command *commands = calloc(shards, sizeof(*commands));
-	struct call *call = commands ? call_begin(&redis->access->calls) : NULL;
+	struct eval *evals = calloc(shards, sizeof(*evals));
+	struct call *call = evals ? call_begin(&redis->access->calls) : NULL;
 	enum tw_status status = TW_OK;
 
 	if (!call) {
-		free(commands);
+		free(evals);
 		return TW_NO_MEMORY;
 	}
 	for (unsigned shard = 0; shard < shards; shard++) {
-		command_begin(&commands[shard], script, &redis->space, shard);
+		eval_begin(&evals[shard], script, &redis->space, shard);
 		if (argument)
-			command_text(&commands[shard], argument);
+			eval_text(&evals[shard], argument);
 		if (script->hints)
-			command_hint(&commands[shard]);
+			eval_hint(&evals[shard]);
 	}
-	call_run(&redis->access->calls, call, commands, shards);
+	call_run(&redis->access->calls, call, evals, shards);
 	for (unsigned shard = 0; shard < shards; shard++) {
 		if (status == TW_OK)
-			status = commands[shard].status;
+			status = evals[shard].status;
 		if (status == TW_OK && stats)
-			stats_add(stats, commands[shard].reply);
-		command_free(&commands[shard]);
+			stats_add(stats, evals[shard].reply);
+		eval_free(&evals[shard]);
 	}
-	free(commands);
+	free(evals);
 	return call_end(&redis->access->calls, call, status);
 }
 
@@ -91,17 +93,17 @@ static enum tw_status limits_call(struct tw_redis *redis, const struct tw_redis_
 
 	if (!call)
 		return redis ? TW_NO_MEMORY : TW_INVALID;
-	command_begin(&call->command, &script_limits, &redis->space, SHARD_NONE);
+	eval_begin(&call->eval, &script_limits, &redis->space, SHARD_NONE);
 	if (limits) {
-		command_number(&call->command, limits->running);
-		command_number(&call->command, limits->per_second);
-		command_text(&call->command, redis->space.channel);
-		command_number(&call->command, redis->space.shards);
+		eval_number(&call->eval, limits->running);
+		eval_number(&call->eval, limits->per_second);
+		eval_text(&call->eval, redis->space.channel);
+		eval_number(&call->eval, redis->space.shards);
 	}
 	status = call_ask(redis, call);
 	if (status == TW_OK && found) {
-		found->running = (unsigned)command_integer(&call->command, 0, 0);
-		found->per_second = (unsigned)command_integer(&call->command, 1, 0);
+		found->running = (unsigned)eval_integer(&call->eval, 0, 0);
+		found->per_second = (unsigned)eval_integer(&call->eval, 1, 0);
 	}
 	return call_end(&redis->access->calls, call, status);
 }

@@ -28,7 +28,7 @@ unsigned space_shard(const struct space *space, const void *key, size_t key_size
 unsigned space_slot(const struct space *space, unsigned shard);
 
 /* Writes the first `count` keys of the shard as arguments: due, body, run, token, dead, pause,
- * every, died; of the namespace: limits. */
+ * every, died, added; of the namespace: limits. */
 void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 		      struct buffer *buffer);
 

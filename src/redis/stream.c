@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The socket never blocks; waiting is done with ppoll(), until the deadline. A stream tries first
- * and waits then: most often there is room to write, and the reply has come.
+ * The socket never blocks, so that no signal interrupts its calls; waiting is done with ppoll(),
+ * until the deadline. A stream tries first and waits then: most often there is room to write, and
+ * the reply has come.
  */
 #include "stream.h"
 
@@ -49,28 +50,23 @@ static bool descriptor_wait(int descriptor, short events, tw_duration deadline)
 	}
 }
 
-static bool would_block(void)
+/* OpenSSL's errors and errno are to be those of the next call. */
+static void errors_clear(void)
 {
-	return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+	ERR_clear_error();
+	errno = 0;
 }
 
 /* What a call of OpenSSL waits for; 0: nothing, it failed, and the stream is broken. */
 static short tls_waits_for(struct stream *stream, int result)
 {
-	switch (SSL_get_error(stream->tls, result)) {
-	case SSL_ERROR_WANT_READ:
+	int failure = SSL_get_error(stream->tls, result);
+
+	if (failure == SSL_ERROR_WANT_READ)
 		return POLLIN;
-	case SSL_ERROR_WANT_WRITE:
+	if (failure == SSL_ERROR_WANT_WRITE)
 		return POLLOUT;
-	case SSL_ERROR_SYSCALL:
-		stream_break(stream, errno ? strerror(errno) : "the server closed it");
-		break;
-	case SSL_ERROR_ZERO_RETURN:
-		stream_break(stream, "the server closed it");
-		break;
-	default:
-		tls_explain(stream->tls, stream->reason, sizeof(stream->reason));
-	}
+	tls_explain(stream->tls, stream->reason, sizeof(stream->reason));
 	/* With TLS 1.3 a server refuses after the handshake; its reason may be lost on the way. */
 	if (!stream->answered && tls_lacks_certificate(stream->tls))
 		stream_break(stream, "the server wants a client certificate");
@@ -87,8 +83,7 @@ static ssize_t write_some(struct stream *stream, const char *data, size_t size, 
 	if (stream->tls) {
 		int result;
 
-		ERR_clear_error();
-		errno = 0;
+		errors_clear();
 		result = SSL_write_ex(stream->tls, data, size, &done);
 		if (result == 1)
 			return (ssize_t)done;
@@ -96,7 +91,7 @@ static ssize_t write_some(struct stream *stream, const char *data, size_t size, 
 		return *events ? 0 : -1;
 	}
 	sent = send(stream->descriptor, data, size, MSG_NOSIGNAL);
-	if (sent >= 0 || would_block())
+	if (sent >= 0 || errno == EAGAIN)
 		return sent > 0 ? sent : 0;
 	stream_break(stream, strerror(errno));
 	return -1;
@@ -111,8 +106,7 @@ static ssize_t read_some(struct stream *stream, char *data, size_t room, short *
 	if (stream->tls) {
 		int result;
 
-		ERR_clear_error();
-		errno = 0;
+		errors_clear();
 		result = SSL_read_ex(stream->tls, data, room, &done);
 		stream->answered = stream->answered || result == 1;
 		if (result == 1)
@@ -121,7 +115,7 @@ static ssize_t read_some(struct stream *stream, char *data, size_t room, short *
 		return *events ? 0 : -1;
 	}
 	got = recv(stream->descriptor, data, room, 0);
-	if (got > 0 || (got < 0 && would_block()))
+	if (got > 0 || (got < 0 && errno == EAGAIN))
 		return got > 0 ? got : 0;
 	stream_break(stream, got ? strerror(errno) : "the server closed it");
 	return -1;
@@ -137,7 +131,7 @@ bool stream_write(struct stream *stream, const char *data, size_t size, tw_durat
 
 		if (sent < 0)
 			return false;
-		*some = *some || sent;
+		*some |= sent > 0;
 		data += sent;
 		size -= (size_t)sent;
 		if (!sent && !descriptor_wait(stream->descriptor, events, deadline))
@@ -188,7 +182,7 @@ static int socket_connect(const struct sockaddr *address, socklen_t size, tw_dur
 	if (connect(descriptor, address, size) == 0)
 		return descriptor;
 	reason = errno;
-	if (reason == EINPROGRESS || reason == EINTR) {
+	if (reason == EINPROGRESS) {
 		if (!descriptor_wait(descriptor, POLLOUT, deadline))
 			reason = ETIMEDOUT;
 		else
@@ -260,30 +254,21 @@ static int host_connect(const struct address *address, tw_duration deadline, con
 static enum tw_status handshake(struct stream *stream, const struct address *address,
 				tw_duration deadline, struct tw_redis_error *error)
 {
-	char reason[REASON_SIZE];
-	bool distrusted;
 	short events;
-	int result;
 
 	do {
-		ERR_clear_error();
+		int result;
+
+		errors_clear();
 		result = SSL_do_handshake(stream->tls);
 		if (result == 1)
 			return TW_OK;
-		/* The reason is asked for below, with the certificate's. */
-		switch (SSL_get_error(stream->tls, result)) {
-		case SSL_ERROR_WANT_READ:
-			events = POLLIN;
-			break;
-		case SSL_ERROR_WANT_WRITE:
-			events = POLLOUT;
-			break;
-		default:
-			distrusted = tls_explain(stream->tls, reason, sizeof(reason));
-			return error_set(error, distrusted ? TW_REDIS_UNFIT : TW_REDIS_UNREACHABLE,
-					 "%.100s:%d: TLS: %s", address->host, address->port,
-					 reason);
-		}
+		events = tls_waits_for(stream, result);
+		if (!events)
+			return error_set(
+				error,
+				tls_distrusts(stream->tls) ? TW_REDIS_UNFIT : TW_REDIS_UNREACHABLE,
+				"%.100s:%d: TLS: %s", address->host, address->port, stream->reason);
 	} while (descriptor_wait(stream->descriptor, events, deadline));
 	return error_set(error, TW_REDIS_UNREACHABLE,
 			 "%.100s:%d: TLS: no answer in time: is it a port for TLS?", address->host,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What fits most closely decides: of hosts the longest pattern, a name before "*.name"; of networks
- * the narrowest. Hosts go before networks. Where the same is allowed and denied, it is denied.
+ * the narrowest. Hosts go before networks. Where the same is allowed and denied, it is denied: what
+ * is denied stands behind what is allowed, and of those that fit alike the last decides.
  *
  * Link-local addresses, where clouds keep their credentials, are denied but for networks in them
  * that are allowed: a wider network or a host's name does not allow them.
@@ -195,8 +196,7 @@ enum target_verdict targets_judge_host(const struct targets *targets, const char
 		const struct target *target = &targets->list[i];
 
 		/* An ending is shorter than a host that it fits. */
-		if (!host_fits(target, host, size) || target->size < longest ||
-		    (target->size == longest && target->allowed))
+		if (!host_fits(target, host, size) || target->size < longest)
 			continue;
 		longest = target->size;
 		verdict = target->allowed ? TARGET_ALLOWED : TARGET_DENIED;
@@ -217,16 +217,14 @@ static bool network_fits(const struct target *target, const unsigned char addres
 	       (!rest || !((target->network[bytes] ^ address[bytes]) >> (8 - rest)));
 }
 
-/* The narrowest that the address lies in, of two a denied one; NULL: none. */
+/* The narrowest that the address lies in, of two the later one; NULL: none. */
 static const struct target *network_find(const struct target *list, size_t count,
 					 const unsigned char address[ADDRESS_SIZE])
 {
 	const struct target *found = NULL;
 
 	for (size_t i = 0; i < count; i++)
-		if (network_fits(&list[i], address) &&
-		    (!found || list[i].bits > found->bits ||
-		     (list[i].bits == found->bits && !list[i].allowed)))
+		if (network_fits(&list[i], address) && (!found || list[i].bits >= found->bits))
 			found = &list[i];
 	return found;
 }

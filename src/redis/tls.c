@@ -18,17 +18,12 @@
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 
-static pthread_once_t method_once = PTHREAD_ONCE_INIT;
-static BIO_METHOD *method;
+static pthread_mutex_t method_lock = PTHREAD_MUTEX_INITIALIZER;
+static BIO_METHOD *method; /* the process's one; constant once it is made */
 
 static int bio_socket(BIO *bio)
 {
 	return (int)(intptr_t)BIO_get_data(bio);
-}
-
-static bool would_block(void)
-{
-	return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
 static int bio_write(BIO *bio, const char *data, int size)
@@ -36,7 +31,7 @@ static int bio_write(BIO *bio, const char *data, int size)
 	ssize_t sent = send(bio_socket(bio), data, (size_t)size, MSG_NOSIGNAL);
 
 	BIO_clear_retry_flags(bio);
-	if (sent < 0 && would_block())
+	if (sent < 0 && errno == EAGAIN)
 		BIO_set_retry_write(bio);
 	return (int)sent;
 }
@@ -46,17 +41,17 @@ static int bio_read(BIO *bio, char *data, int size)
 	ssize_t got = recv(bio_socket(bio), data, (size_t)size, 0);
 
 	BIO_clear_retry_flags(bio);
-	if (got < 0 && would_block())
+	if (got < 0 && errno == EAGAIN)
 		BIO_set_retry_read(bio);
 	return (int)got;
 }
 
-static long bio_control(BIO *bio, int command, long number, void *pointer)
+static long bio_control(BIO *bio, int eval, long number, void *pointer)
 {
 	(void)bio;
 	(void)number;
 	(void)pointer;
-	return command == BIO_CTRL_FLUSH;
+	return eval == BIO_CTRL_FLUSH;
 }
 
 static int bio_create(BIO *bio)
@@ -65,15 +60,31 @@ static int bio_create(BIO *bio)
 	return 1;
 }
 
-static void method_create(void)
+/* NULL without memory. */
+static BIO_METHOD *method_create(void)
 {
 	BIO_METHOD *made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
 
-	if (made && BIO_meth_set_write(made, bio_write) && BIO_meth_set_read(made, bio_read) &&
-	    BIO_meth_set_ctrl(made, bio_control) && BIO_meth_set_create(made, bio_create))
-		method = made;
-	else
-		BIO_meth_free(made);
+	if (!made)
+		return NULL;
+	(void)BIO_meth_set_write(made, bio_write);
+	(void)BIO_meth_set_read(made, bio_read);
+	(void)BIO_meth_set_ctrl(made, bio_control);
+	(void)BIO_meth_set_create(made, bio_create);
+	return made;
+}
+
+/* Makes it if it is not there yet. False without memory. */
+static bool method_is_there(void)
+{
+	bool is_there;
+
+	pthread_mutex_lock(&method_lock);
+	if (!method)
+		method = method_create();
+	is_there = method;
+	pthread_mutex_unlock(&method_lock);
+	return is_there;
 }
 
 static enum tw_status file_refused(const char *what, const char *path, struct tw_redis_error *error)
@@ -90,7 +101,7 @@ static enum tw_status files_read(const struct settings *settings, SSL_CTX *conte
 	const char *certificate = settings->certificate_file;
 
 	if (!settings->ca_file && SSL_CTX_set_default_verify_paths(context) != 1)
-		return error_set(error, TW_INVALID, "the system's authorities can't be read");
+		return error_set(error, TW_NO_MEMORY, "out of memory");
 	if (settings->ca_file &&
 	    SSL_CTX_load_verify_locations(context, settings->ca_file, NULL) != 1)
 		return file_refused("authorities", settings->ca_file, error);
@@ -124,8 +135,7 @@ enum tw_status tls_context_create(struct settings *settings, struct tw_redis_err
 
 	if (!settings->tls)
 		return TW_OK;
-	pthread_once(&method_once, method_create);
-	context = method ? SSL_CTX_new(TLS_client_method()) : NULL;
+	context = method_is_there() ? SSL_CTX_new(TLS_client_method()) : NULL;
 	if (!context)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
@@ -176,20 +186,29 @@ SSL *tls_begin(const struct settings *settings, int descriptor, const char *host
 	return tls;
 }
 
-bool tls_explain(const SSL *tls, char *text, size_t room)
+bool tls_distrusts(const SSL *tls)
 {
-	unsigned long code = ERR_get_error();
-	long verdict = tls ? SSL_get_verify_result(tls) : X509_V_OK;
-	const char *reason = code ? ERR_reason_error_string(code) : NULL;
+	return SSL_get_verify_result(tls) != X509_V_OK;
+}
 
+/* NULL: the error has no text. */
+static const char *error_text(unsigned long code)
+{
+	if (!code)
+		return errno ? strerror(errno) : "the server closed it";
 	/* One of the system's stands in the low bits. */
-	if (code && ERR_SYSTEM_ERROR(code))
-		reason = strerror(ERR_GET_REASON(code));
-	if (verdict != X509_V_OK)
+	return ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code))
+				      : ERR_reason_error_string(code);
+}
+
+void tls_explain(const SSL *tls, char *text, size_t room)
+{
+	const char *reason = error_text(ERR_get_error());
+
+	if (tls && tls_distrusts(tls))
 		snprintf(text, room, "the server's certificate: %s",
-			 X509_verify_cert_error_string(verdict));
+			 X509_verify_cert_error_string(SSL_get_verify_result(tls)));
 	else
-		snprintf(text, room, "%s", reason ? reason : "it was ended");
+		snprintf(text, room, "%s", reason ? reason : "an error without a text");
 	ERR_clear_error();
-	return verdict != X509_V_OK;
 }

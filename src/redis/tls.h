@@ -19,10 +19,11 @@ struct ssl_st *tls_begin(const struct settings *settings, int descriptor, const 
 /* The server has asked for a certificate, and we have none. */
 bool tls_lacks_certificate(const struct ssl_st *tls);
 
-/*
- * Writes why the last call of OpenSSL on this thread failed. True: the server's certificate is the
- * reason, so trying again is no use.
- */
-bool tls_explain(const struct ssl_st *tls, char *text, size_t room);
+/* The server's certificate is no good, so trying again is no use. */
+bool tls_distrusts(const struct ssl_st *tls);
+
+/* Writes why the last call of OpenSSL on this thread failed, errno being 0 before it. tls: NULL if
+ * it was not about a connection. */
+void tls_explain(const struct ssl_st *tls, char *text, size_t room);
 
 #endif

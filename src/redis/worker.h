@@ -13,6 +13,7 @@
 #include "handlers.h"
 #include "hints.h"
 #include "run.h"
+#include "shares.h"
 #include "targets.h"
 
 /* What Redis is told of a shard in a turn; the first STEP_ENDS are about runs that have ended. */
@@ -23,15 +24,17 @@ enum step_kind {
 	STEP_ENDS,
 	STEP_EXTEND = STEP_ENDS,
 	STEP_CLAIM,
+	STEP_SCHEDULE, /* what a claim has left open; not told, it is left so by the next one */
 	STEP_SWEEP,
-	STEP_PERMIT, /* how many may be claimed; its shard is any */
-	STEP_LOOK,   /* at all shards at once; its shard is the first */
+	STEP_PERMIT,  /* how many may be claimed; its shard is any */
+	STEP_LOOK,    /* at all shards at once; its shard is the first */
+	STEP_PRESENT, /* the worker is there; its shard is any */
 	STEP_KINDS
 };
 
 /* Main thread only. */
 struct shard {
-	struct tw_redis_worker *worker;
+	struct source *source;
 	unsigned number;
 
 	tw_duration look_at; /* monotonic: when it becomes due, as far as we know; 0: it is */
@@ -45,21 +48,21 @@ struct shard {
 	tw_duration backoff;
 
 	struct list leases;              /* to be extended */
+	struct list schedules;           /* to be written */
 	struct run_list ends[STEP_ENDS]; /* to be told */
 };
 
 struct step {
 	enum step_kind kind;
 	struct shard *shard;
-	struct command *command;
+	struct eval *eval;
 	struct list leases;
 	struct run_list runs;
 	size_t limit; /* of a claim */
 };
 
-/* What the namespace's limits allow. Main thread only. */
+/* What a namespace's limits allow. Main thread only. */
 struct permits {
-	uint64_t name;        /* the worker's, there */
 	bool limited;         /* as far as is known; at first it is */
 	bool due;             /* to be asked for whatever there is */
 	bool waiting;         /* fewer were given than wanted, a moment ago */
@@ -70,10 +73,34 @@ struct permits {
 	struct tw_timer timer;
 };
 
-enum { LANE_CALLBACKS, LANE_HANDLERS, LANES }; /* the number is run.by_handler */
+/* A namespace that the worker serves. Main thread only, but for what is marked. */
+struct source {
+	/* Constant after the start. */
+	struct tw_redis_worker *worker;
+	struct tw_redis *redis; /* tries once */
+	struct share *share;    /* of the room for claims; main thread only */
+	unsigned shard_count;
+
+	struct shard *shards;
+	struct tw_timer look; /* at all shards, without a hint */
+	bool look_is_due;
+	struct permits permits;
+	size_t due;             /* shards to claim from in this turn */
+	unsigned first_shard;   /* where claiming begins next */
+	unsigned sweep_shard;   /* where sweeping goes on */
+	tw_duration present_at; /* monotonic: when the namespace is told that the worker is there */
+	/* Losses, reconnects and round trips are the worker's. */
+	struct tw_redis_worker_stats stats;
+
+	atomic_uint running; /* any thread; relaxed: statistic, orders nothing */
+
+	struct tw_redis_worker_stats shown; /* under the worker's lock */
+};
+
+enum { FEED_CALLBACKS, FEED_HANDLERS, FEEDS }; /* the number is run.by_handler */
 
 /* One of the two kinds of runs. Main thread only. */
-struct lane {
+struct feed {
 	unsigned slots;        /* run at a time; 0: there is no runner for it */
 	size_t pending;        /* handed over and not ended */
 	tw_duration mean;      /* how long a run takes, about; 0: not known */
@@ -92,23 +119,25 @@ struct tw_redis_worker {
 	struct targets targets;
 	pthread_t thread;
 
+	struct source *sources; /* one at least; they share the connections */
+	uint64_t name;          /* random */
+	tw_duration begun;      /* monotonic */
+	size_t source_count;
+
 	/* Main thread only. */
-	struct tw_redis *redis; /* tries once */
+	struct router *router;  /* that of all sources */
 	struct tw_wheel *wheel; /* when to look at shards, and to extend leases; driven here */
 	struct hints hints;
-	struct shard *shards;
-	unsigned shard_count;
-	struct tw_timer look; /* at all shards, without a hint */
-	bool look_is_due;
-	struct permits permits;
-	unsigned first_shard;     /* where claiming begins next */
-	unsigned sweep_shard;     /* where sweeping goes on */
-	struct command *commands; /* STEP_KINDS for each shard, and their steps */
+	struct tw_redis *beside[TW_REDIS_SOURCES_MAX]; /* of the sources behind the first */
+	struct shares shares;                          /* one for each source */
+	struct eval *evals; /* STEP_KINDS for each shard, and their steps */
 	struct step *steps;
 	size_t step_count;
-	struct lane lanes[LANES];
+	struct feed feeds[FEEDS];
 	uint64_t random;
-	bool lost; /* Redis, and the hook was told */
+	size_t held; /* runs that have not been reported, of all sources */
+	bool lost;   /* Redis, and the hook was told */
+	/* Of the worker, not of a source; the other counts are 0. */
 	struct tw_redis_worker_stats stats;
 	bool stopping; /* nothing is claimed any more */
 	enum stop_stage stop_stage;

@@ -33,7 +33,6 @@ void worker_counts_init(struct tw_redis_worker *worker)
 	worker->shown_at = clock_read_real(CLOCK_MONOTONIC);
 }
 
-/* A negative time counts as 0. */
 static void histogram_add(struct tw_redis_histogram *histogram, tw_duration time)
 {
 	unsigned bucket = 0;
@@ -41,7 +40,7 @@ static void histogram_add(struct tw_redis_histogram *histogram, tw_duration time
 	while (time > bounds[bucket])
 		bucket++;
 	histogram->counts[bucket]++;
-	histogram->total_us += time > 0 ? (uint64_t)(time / TW_MICROSECOND) : 0;
+	histogram->total_us += (uint64_t)(time / TW_MICROSECOND);
 }
 
 /* The host's row, perhaps a new one; the first where it can have none. Lock held. */
@@ -51,7 +50,7 @@ static struct tw_redis_host_stats *host_row(struct tw_redis_worker *worker, cons
 	const char *name = url_host(url, &size);
 	struct tw_redis_host_stats *row;
 
-	if (!size || size > TW_REDIS_HOST_NAME_MAX)
+	if (size > TW_REDIS_HOST_NAME_MAX)
 		return &worker->hosts[0];
 	for (size_t i = 1; i < worker->host_count; i++) {
 		row = &worker->hosts[i];
@@ -69,8 +68,8 @@ void worker_count_run(struct tw_redis_worker *worker, const struct run *run)
 {
 	int class = run->http_status / 100;
 
-	histogram_add(&worker->stats.lateness, run->job->lateness);
-	histogram_add(&worker->stats.duration, run->took);
+	histogram_add(&run->shard->source->stats.lateness, run->job->lateness);
+	histogram_add(&run->shard->source->stats.duration, run->took);
 	if (run->by_handler)
 		return;
 	if (class >= TW_REDIS_ANSWERS)
@@ -80,16 +79,85 @@ void worker_count_run(struct tw_redis_worker *worker, const struct run *run)
 	pthread_mutex_unlock(&worker->lock);
 }
 
-enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
-					 struct tw_redis_worker_stats *stats)
+static void histogram_sum(struct tw_redis_histogram *sum, const struct tw_redis_histogram *more)
 {
+	for (unsigned i = 0; i < TW_REDIS_BUCKETS; i++)
+		sum->counts[i] += more->counts[i];
+	sum->total_us += more->total_us;
+}
+
+static void stats_sum(struct tw_redis_worker_stats *sum, const struct tw_redis_worker_stats *more)
+{
+	sum->claimed += more->claimed;
+	sum->done += more->done;
+	sum->retried += more->retried;
+	sum->dead += more->dead;
+	sum->stale += more->stale;
+	sum->released += more->released;
+	sum->untold += more->untold;
+	sum->snoozed += more->snoozed;
+	sum->put_off += more->put_off;
+	sum->extended += more->extended;
+	sum->buried += more->buried;
+	sum->swept += more->swept;
+	sum->unscheduled += more->unscheduled;
+	sum->claims += more->claims;
+	sum->hints += more->hints;
+	sum->held += more->held;
+	sum->running += more->running;
+	histogram_sum(&sum->lateness, &more->lateness);
+	histogram_sum(&sum->duration, &more->duration);
+}
+
+void worker_counts_show(struct tw_redis_worker *worker)
+{
+	pthread_mutex_lock(&worker->lock);
+	worker->shown = worker->stats;
+	for (size_t i = 0; i < worker->source_count; i++) {
+		struct source *source = &worker->sources[i];
+
+		source->shown = source->stats;
+		source->shown.running =
+			atomic_load_explicit(&source->running, memory_order_relaxed);
+	}
+	worker->shown_at = clock_read_real(CLOCK_MONOTONIC);
+	pthread_mutex_unlock(&worker->lock);
+}
+
+/* Of all namespaces, or of that one. */
+static enum tw_status stats_read(struct tw_redis_worker *worker, const char *name,
+				 struct tw_redis_worker_stats *stats)
+{
+	enum tw_status status = name ? TW_NOT_FOUND : TW_OK;
+
 	if (!worker || !stats)
 		return TW_INVALID;
 	pthread_mutex_lock(&worker->lock);
 	*stats = worker->shown;
 	stats->turned = clock_read_real(CLOCK_MONOTONIC) - worker->shown_at;
+	for (size_t i = 0; i < worker->source_count; i++) {
+		const struct source *source = &worker->sources[i];
+
+		if (name && strcmp(name, source->redis->space.name) != 0)
+			continue;
+		stats_sum(stats, &source->shown);
+		status = TW_OK;
+	}
 	pthread_mutex_unlock(&worker->lock);
-	return TW_OK;
+	return status;
+}
+
+enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
+					 struct tw_redis_worker_stats *stats)
+{
+	return stats_read(worker, NULL, stats);
+}
+
+enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *worker,
+						const char *name_space,
+						struct tw_redis_worker_stats *stats)
+{
+	return name_space ? stats_read(worker, name_space, stats) : TW_INVALID;
 }
 
 enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,

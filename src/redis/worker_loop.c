@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "worker_counts.h"
 #include "worker_permits.h"
 #include "worker_runs.h"
 #include "worker_shards.h"
@@ -36,6 +37,15 @@ static bool collect(struct tw_redis_worker *worker)
 	return any;
 }
 
+static void hint_take(struct source *source, unsigned shard, tw_duration wait)
+{
+	source->stats.hints++;
+	if (shard < source->shard_count)
+		shard_look_in(&source->shards[shard], wait);
+	else
+		source->permits.due = true;
+}
+
 static bool hear(struct tw_redis_worker *worker)
 {
 	bool was_connected = hints_are_connected(&worker->hints);
@@ -43,19 +53,16 @@ static bool hear(struct tw_redis_worker *worker)
 	tw_duration wait;
 	unsigned shard;
 
-	hints_connect(&worker->hints, worker->redis, clock_read_real(CLOCK_MONOTONIC));
+	hints_connect(&worker->hints, worker->sources[0].redis, clock_read_real(CLOCK_MONOTONIC));
 	while (hints_next(&worker->hints, &shard, &wait)) {
-		worker->stats.hints++;
 		any = true;
-		if (shard < worker->shard_count)
-			shard_look_in(&worker->shards[shard], wait);
-		else
-			worker->permits.due = true;
+		hint_take(&worker->sources[worker->hints.place], shard, wait);
 	}
 	if (hints_are_connected(&worker->hints) == was_connected)
 		return any;
 	/* Something may have been missed, and the poll interval is another one. */
-	shards_look_now(worker);
+	for (size_t i = 0; i < worker->source_count; i++)
+		shards_look_now(&worker->sources[i]);
 	return true;
 }
 
@@ -73,16 +80,20 @@ static void give_back_waiting(struct tw_redis_worker *worker)
 	}
 }
 
+static void shard_drop_untold(struct shard *shard)
+{
+	struct run *run;
+
+	for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)
+		while ((run = run_list_take(&shard->ends[kind])))
+			worker_report(shard->source->worker, run, TW_REDIS_END_UNTOLD);
+}
+
 static void drop_untold(struct tw_redis_worker *worker)
 {
-	for (unsigned i = 0; i < worker->shard_count; i++) {
-		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++) {
-			struct run *run;
-
-			while ((run = run_list_take(&worker->shards[i].ends[kind])))
-				worker_report(worker, run, TW_REDIS_END_UNTOLD);
-		}
-	}
+	for (size_t i = 0; i < worker->source_count; i++)
+		for (unsigned k = 0; k < worker->sources[i].shard_count; k++)
+			shard_drop_untold(&worker->sources[i].shards[k]);
 }
 
 /* Tells the stops that wait: all has ended, or handlers still run. */
@@ -120,8 +131,9 @@ static void stop_break(struct tw_redis_worker *worker)
 	worker->stop_stage = STOP_BREAKING;
 	worker->stop_at = clock_read_real(CLOCK_MONOTONIC) + break_time;
 	callbacks_abort(&worker->callbacks);
-	for (unsigned i = 0; i < worker->shard_count; i++)
-		worker->shards[i].blocked = false;
+	for (size_t i = 0; i < worker->source_count; i++)
+		for (unsigned k = 0; k < worker->sources[i].shard_count; k++)
+			worker->sources[i].shards[k].blocked = false;
 }
 
 /* Goes on with stopping, if that is asked. True: the thread is to end. */
@@ -132,35 +144,24 @@ static bool stop_go_on(struct tw_redis_worker *worker)
 	stop_begin(worker);
 	if (worker->stop_stage == STOP_NONE)
 		return false;
-	if (worker->stats.held && worker->stop_stage == STOP_ASKED &&
+	if (worker->held && worker->stop_stage == STOP_ASKED &&
 	    clock_read_real(CLOCK_MONOTONIC) >= worker->stop_at)
 		stop_break(worker);
-	running = worker->lanes[LANE_HANDLERS].pending;
-	if (worker->stop_stage == STOP_BREAKING && !worker->lanes[LANE_CALLBACKS].pending) {
+	running = worker->feeds[FEED_HANDLERS].pending;
+	if (worker->stop_stage == STOP_BREAKING && !worker->feeds[FEED_CALLBACKS].pending) {
 		if (clock_read_real(CLOCK_MONOTONIC) >= worker->stop_at)
 			drop_untold(worker);
-		if (running && worker->stats.held == running)
+		if (running && worker->held == running)
 			stop_answer(worker, false);
 	}
-	if (worker->stats.held)
+	if (worker->held)
 		return false;
 	return true;
 }
 
-static void show_stats(struct tw_redis_worker *worker)
-{
-	worker->stats.running = runner_running(&worker->callbacks.runner) +
-				runner_running(&worker->handlers.runner);
-	pthread_mutex_lock(&worker->lock);
-	worker->shown = worker->stats;
-	worker->shown_at = clock_read_real(CLOCK_MONOTONIC);
-	pthread_mutex_unlock(&worker->lock);
-}
-
 static tw_duration earlier(tw_duration time, tw_duration at)
 {
-	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-	tw_duration until = at > now ? at - now : 0;
+	tw_duration until = time_left(at, clock_read_real(CLOCK_MONOTONIC));
 
 	return until < time ? until : time;
 }
@@ -175,8 +176,6 @@ static void sleep_until(struct tw_redis_worker *worker, tw_duration until)
 		until = earlier(until, worker->hints.retry_at);
 	if (worker->stop_stage != STOP_NONE)
 		until = earlier(until, worker->stop_at);
-	if (until > TW_HOUR)
-		until = TW_HOUR;
 	time = (struct timespec){until / TW_SECOND, until % TW_SECOND};
 	ppoll(descriptors, 2, &time, NULL);
 }
@@ -196,15 +195,16 @@ void *worker_thread(void *argument)
 		any = collect(worker);
 		any |= hear(worker);
 		if (stop_go_on(worker)) {
-			permits_leave(worker);
-			show_stats(worker);
+			for (size_t i = 0; i < worker->source_count; i++)
+				permits_leave(&worker->sources[i]);
+			worker_counts_show(worker);
 			stop_answer(worker, true);
 			return NULL;
 		}
 		any |= worker_turn(worker);
-		callbacks_submit(&worker->callbacks, &worker->lanes[LANE_CALLBACKS].fresh);
-		handlers_submit(&worker->handlers, &worker->lanes[LANE_HANDLERS].fresh);
-		show_stats(worker);
+		callbacks_submit(&worker->callbacks, &worker->feeds[FEED_CALLBACKS].fresh);
+		handlers_submit(&worker->handlers, &worker->feeds[FEED_HANDLERS].fresh);
+		worker_counts_show(worker);
 		if (!any)
 			sleep_until(worker, until);
 	}

@@ -17,8 +17,8 @@
 #include "base/thread.h"
 #include "worker_counts.h"
 #include "worker_loop.h"
-#include "worker_permits.h"
 #include "worker_shards.h"
+#include "worker_sources.h"
 
 enum { TICKS = 512, HANDLERS_MAX = 256, CALLBACKS_MAX = 1024 };
 static const tw_duration tick = 500 * TW_MICROSECOND;
@@ -66,46 +66,47 @@ static void nothing_expires(void *context, const struct tw_task *task)
 	(void)task;
 }
 
+/* One for each kind of each shard, at most. */
+static size_t step_room(const struct tw_redis_worker *worker)
+{
+	size_t shards = 0;
+
+	for (size_t i = 0; i < worker->source_count; i++)
+		shards += worker->sources[i].shard_count;
+	return shards * STEP_KINDS;
+}
+
 static enum tw_status tables_create(struct tw_redis_worker *worker)
 {
-	unsigned count = tw_redis_shard_count(worker->redis);
+	size_t count = step_room(worker);
 
-	worker->shard_count = count;
-	worker->shards = calloc(count, sizeof(*worker->shards));
-	worker->commands = calloc((size_t)count * STEP_KINDS, sizeof(*worker->commands));
-	worker->steps = calloc((size_t)count * STEP_KINDS, sizeof(*worker->steps));
-	if (!worker->shards || !worker->commands || !worker->steps)
-		return TW_NO_MEMORY;
-	for (unsigned i = 0; i < count; i++) {
-		struct shard *shard = &worker->shards[i];
-
-		shard->worker = worker;
-		shard->number = i;
-		list_init(&shard->leases);
-		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)
-			run_list_init(&shard->ends[kind]);
-	}
-	if (getrandom(&worker->random, sizeof(worker->random), GRND_NONBLOCK) < 0)
-		worker->random = (uint64_t)clock_read_real(CLOCK_MONOTONIC);
-	worker->random |= 1;
-	permits_init(worker);
-	return TW_OK;
+	worker->evals = calloc(count, sizeof(*worker->evals));
+	worker->steps = calloc(count, sizeof(*worker->steps));
+	return worker->evals && worker->steps ? TW_OK : TW_NO_MEMORY;
 }
 
 static void tables_free(struct tw_redis_worker *worker)
 {
-	for (size_t i = 0; worker->commands && i < (size_t)worker->shard_count * STEP_KINDS; i++)
-		command_free(&worker->commands[i]);
-	free(worker->commands);
+	for (size_t i = 0; worker->evals && i < step_room(worker); i++)
+		eval_free(&worker->evals[i]);
+	free(worker->evals);
 	free(worker->steps);
-	free(worker->shards);
+}
+
+static enum tw_status sweeps_start(struct tw_redis_worker *worker)
+{
+	enum tw_status status = TW_OK;
+
+	for (size_t i = 0; i < worker->source_count && status == TW_OK; i++)
+		status = shards_sweep_start(&worker->sources[i]);
+	return status;
 }
 
 static enum tw_status runners_start(struct tw_redis_worker *worker)
 {
 	const struct tw_redis_worker_options *options = &worker->options;
-	struct lane *callbacks = &worker->lanes[LANE_CALLBACKS];
-	struct lane *handlers = &worker->lanes[LANE_HANDLERS];
+	struct feed *callbacks = &worker->feeds[FEED_CALLBACKS];
+	struct feed *handlers = &worker->feeds[FEED_HANDLERS];
 	enum tw_status status;
 
 	callbacks->slots = options->handler_for_callbacks ? 0 : options->callbacks;
@@ -139,7 +140,7 @@ static enum tw_status worker_build(struct tw_redis_worker *worker, struct tw_red
 	status = tw_create(&worker->wheel, tick, TICKS, nothing_expires, &by_caller);
 	if (status != TW_OK)
 		goto no_tables;
-	status = shards_sweep_start(worker);
+	status = sweeps_start(worker);
 	if (status == TW_OK)
 		status = mailbox_init(&worker->mailbox);
 	if (status != TW_OK)
@@ -164,8 +165,6 @@ static enum tw_status worker_open(struct tw_redis_worker *worker,
 				  const struct tw_redis_options *redis_options,
 				  struct tw_redis_error *error)
 {
-	struct tw_redis_options once =
-		redis_options ? *redis_options : (struct tw_redis_options){0};
 	enum tw_status status;
 
 	if (!options_complete(&worker->options))
@@ -175,14 +174,17 @@ static enum tw_status worker_open(struct tw_redis_worker *worker,
 		return status;
 	/* The caller's lists may go. */
 	worker->options.allow = worker->options.deny = NULL;
-	/* The main thread has more to do than to wait: it comes back later by itself. */
-	once.patience = -1;
-	return tw_redis_open(&worker->redis, &once, error);
+	if (getrandom(&worker->random, sizeof(worker->random), GRND_NONBLOCK) < 0)
+		worker->random = (uint64_t)clock_read_real(CLOCK_MONOTONIC);
+	worker->random |= 1;
+	worker->name = worker->random;
+	worker->begun = clock_read_real(CLOCK_MONOTONIC);
+	return sources_open(worker, redis_options, error);
 }
 
 static void worker_free(struct tw_redis_worker *worker)
 {
-	tw_redis_close(worker->redis);
+	sources_close(worker);
 	targets_free(&worker->targets);
 	pthread_cond_destroy(&worker->answered);
 	pthread_mutex_destroy(&worker->lock);
@@ -258,8 +260,7 @@ enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker)
 		return TW_INVALID;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (tw_redis_worker_stop(worker, 0) == TW_RUNNING)
-		while (tw_redis_worker_stop(worker, TW_FOREVER) == TW_RUNNING)
-			;
+		(void)tw_redis_worker_stop(worker, TW_FOREVER);
 	pthread_join(worker->thread, NULL);
 	runners_stop(worker);
 	mailbox_destroy(&worker->mailbox);

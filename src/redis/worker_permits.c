@@ -17,44 +17,45 @@
 static const tw_duration look_time = 10 * TW_SECOND;
 static const tw_duration failure_time = 100 * TW_MILLISECOND;
 
-void permits_init(struct tw_redis_worker *worker)
+void permits_init(struct source *source)
 {
-	worker->permits = (struct permits){.name = worker->random, .limited = true, .due = true};
+	source->permits = (struct permits){.limited = true, .due = true};
 }
 
-static bool permits_are_old(const struct tw_redis_worker *worker)
+static bool permits_are_old(const struct source *source)
 {
-	tw_duration age = clock_read_real(CLOCK_MONOTONIC) - worker->permits.asked_at;
+	tw_duration age = clock_read_real(CLOCK_MONOTONIC) - source->permits.asked_at;
 
-	return worker->permits.limited && age > worker->options.lease / 2;
+	return age > source->worker->options.lease / 2;
 }
 
-bool permits_are_due(const struct tw_redis_worker *worker, size_t wanted)
+bool permits_are_due(const struct source *source, size_t wanted)
 {
-	const struct permits *permits = &worker->permits;
+	const struct permits *permits = &source->permits;
 
 	if (permits->due || !permits->limited)
 		return permits->due;
 	/* Others may need what is left. */
 	if (permits->left)
-		return !wanted || permits_are_old(worker);
-	return permits->told != worker->stats.held || (wanted && !permits->waiting);
+		return !wanted || permits_are_old(source);
+	/* Nothing is wanted while it waits (permits_most). */
+	return permits->told != source->stats.held || wanted;
 }
 
-void permits_write(struct tw_redis_worker *worker, struct command *command, size_t wanted)
+void permits_write(struct source *source, struct eval *eval, size_t wanted)
 {
-	struct permits *permits = &worker->permits;
+	struct permits *permits = &source->permits;
 	char name[24];
 
-	permits->asked = worker->stats.held;
+	permits->asked = source->stats.held;
 	permits->asked_at = clock_read_real(CLOCK_MONOTONIC);
-	snprintf(name, sizeof(name), "%016" PRIx64, permits->name);
-	command_begin(command, &script_permit, &worker->redis->space, SHARD_NONE);
-	command_text(command, name);
-	command_number(command, (int64_t)permits->asked);
-	command_number(command, (int64_t)wanted);
-	command_number(command, (int64_t)permits->left);
-	command_number(command, delay_to_ms(2 * worker->options.lease));
+	snprintf(name, sizeof(name), "%016" PRIx64, source->worker->name);
+	eval_begin(eval, &script_permit, &source->redis->space, SHARD_NONE);
+	eval_text(eval, name);
+	eval_number(eval, (int64_t)permits->asked);
+	eval_number(eval, (int64_t)wanted);
+	eval_number(eval, (int64_t)permits->left);
+	eval_number(eval, delay_to_ms(2 * source->worker->options.lease));
 }
 
 static void permits_become_due(void *argument)
@@ -66,30 +67,30 @@ static void permits_become_due(void *argument)
 	permits->due = true;
 }
 
-static void permits_look_in(struct tw_redis_worker *worker, tw_duration wait)
+static void permits_look_in(struct source *source, tw_duration wait)
 {
-	struct permits *permits = &worker->permits;
+	struct permits *permits = &source->permits;
 
 	if (permits->timer.id)
-		tw_timer_stop(worker->wheel, permits->timer);
+		tw_timer_stop(source->worker->wheel, permits->timer);
 	permits->timer.id = 0;
-	if (tw_after_func(worker->wheel, wait, permits_become_due, permits, &permits->timer) !=
-	    TW_OK)
+	if (tw_after_func(source->worker->wheel, wait, permits_become_due, permits,
+			  &permits->timer) != TW_OK)
 		permits->due = true;
 }
 
-void permits_read(struct tw_redis_worker *worker, const struct command *command)
+void permits_read(struct source *source, const struct eval *eval)
 {
-	struct permits *permits = &worker->permits;
-	int64_t given = command_integer(command, 0, 0);
-	int64_t wait_ms = command_integer(command, 1, -1);
+	struct permits *permits = &source->permits;
+	int64_t given = eval_integer(eval, 0, 0);
+	int64_t wait_ms = eval_integer(eval, 1, -1);
 	tw_duration wait = look_time;
 
 	permits->due = false;
-	permits->waiting = command->status != TW_OK || wait_ms >= 0;
-	if (command->status != TW_OK) {
+	permits->waiting = eval->status != TW_OK || wait_ms >= 0;
+	if (eval->status != TW_OK) {
 		permits->left = 0;
-		permits_look_in(worker, failure_time);
+		permits_look_in(source, failure_time);
 		return;
 	}
 	permits->limited = given >= 0;
@@ -97,32 +98,38 @@ void permits_read(struct tw_redis_worker *worker, const struct command *command)
 	permits->told = permits->asked + permits->left;
 	if (permits->waiting && wait_ms < look_time / TW_MILLISECOND)
 		wait = wait_ms * TW_MILLISECOND;
-	else if (permits->limited && worker->options.lease / 3 < look_time)
-		wait = worker->options.lease / 3;
-	permits_look_in(worker, wait);
+	else if (permits->limited && source->worker->options.lease / 3 < look_time)
+		wait = source->worker->options.lease / 3;
+	permits_look_in(source, wait);
 }
 
-size_t permits_of(const struct tw_redis_worker *worker, size_t wanted)
+size_t permits_most(const struct source *source)
 {
-	const struct permits *permits = &worker->permits;
+	const struct permits *permits = &source->permits;
 
-	return permits->limited && permits->left < wanted ? permits->left : wanted;
+	if (permits->due || !permits->limited)
+		return SIZE_MAX;
+	if (permits->left ? permits_are_old(source) : !permits->waiting)
+		return SIZE_MAX;
+	return permits->left;
 }
 
-void permits_take(struct tw_redis_worker *worker, size_t count)
+void permits_take(struct source *source, size_t count)
 {
-	worker->permits.left -= worker->permits.limited ? count : 0;
+	source->permits.left -= source->permits.limited ? count : 0;
 }
 
-void permits_give_back(struct tw_redis_worker *worker, size_t count)
+void permits_give_back(struct source *source, size_t count)
 {
-	worker->permits.left += worker->permits.limited ? count : 0;
+	source->permits.left += source->permits.limited ? count : 0;
 }
 
-void permits_leave(struct tw_redis_worker *worker)
+void permits_leave(struct source *source)
 {
-	if (!worker->permits.limited || !worker->permits.told)
+	struct tw_redis_worker *worker = source->worker;
+
+	if (!source->permits.limited || !source->permits.told)
 		return;
-	permits_write(worker, worker->commands, 0);
-	router_run(&worker->redis->access->router, worker->commands, 1);
+	permits_write(source, worker->evals, 0);
+	router_run(worker->router, worker->evals, 1);
 }

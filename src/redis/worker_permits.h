@@ -8,21 +8,21 @@
 
 #include "worker.h"
 
-void permits_init(struct tw_redis_worker *worker);
+void permits_init(struct source *source);
 
-/* Whether Redis is to be asked or told, before anything is claimed; `wanted`: how many the worker
- * would claim. */
-bool permits_are_due(const struct tw_redis_worker *worker, size_t wanted);
-void permits_write(struct tw_redis_worker *worker, struct command *command, size_t wanted);
-void permits_read(struct tw_redis_worker *worker, const struct command *command);
+/* Whether Redis is to be asked or told, before anything is claimed; `wanted`: how many would
+ * be claimed. */
+bool permits_are_due(const struct source *source, size_t wanted);
+void permits_write(struct source *source, struct eval *eval, size_t wanted);
+void permits_read(struct source *source, const struct eval *eval);
 
-/* How many of those wanted may be claimed. */
-size_t permits_of(const struct tw_redis_worker *worker, size_t wanted);
+/* More is neither to be asked for now nor to be claimed. */
+size_t permits_most(const struct source *source);
 /* A claim for so many is sent, and so many of them were not there. */
-void permits_take(struct tw_redis_worker *worker, size_t count);
-void permits_give_back(struct tw_redis_worker *worker, size_t count);
+void permits_take(struct source *source, size_t count);
+void permits_give_back(struct source *source, size_t count);
 
 /* The worker ends: what it had is free. */
-void permits_leave(struct tw_redis_worker *worker);
+void permits_leave(struct source *source);
 
 #endif

@@ -23,7 +23,7 @@ void run_extend(struct run *run)
 
 void run_extend_later(struct run *run)
 {
-	struct tw_redis_worker *worker = run->shard->worker;
+	struct tw_redis_worker *worker = run->shard->source->worker;
 
 	run->extending = false;
 	if (tw_after_func(worker->wheel, worker->options.lease / 3, extension_is_due, run,
@@ -35,23 +35,24 @@ static void run_refuse(struct run *run, enum tw_redis_outcome outcome, const cha
 {
 	run->outcome = outcome;
 	snprintf(run->verdict.reason, sizeof(run->verdict.reason), "%s", reason);
-	worker_end_run(run->shard->worker, run);
+	worker_end_run(run->shard->source->worker, run);
 }
 
 void worker_take_run(struct tw_redis_worker *worker, struct run *run)
 {
-	struct lane *lane;
+	struct feed *feed;
 
-	worker->stats.held++;
+	worker->held++;
+	run->shard->source->stats.held++;
 	run->by_handler = !run->job->url || worker->options.handler_for_callbacks;
-	lane = &worker->lanes[run->by_handler];
-	lane->pending++;
+	feed = &worker->feeds[run->by_handler];
+	feed->pending++;
 	if (run->batch->broken[run->job - run->batch->jobs]) {
 		run_refuse(run, TW_REDIS_KILL, "its record can't be read");
-	} else if (!lane->slots) {
+	} else if (!feed->slots) {
 		run_refuse(run, TW_REDIS_RETRY, "it has no callback, and this worker no handler");
 	} else {
-		run_list_add(&lane->fresh, run);
+		run_list_add(&feed->fresh, run);
 		run_extend_later(run);
 	}
 }
@@ -100,11 +101,11 @@ static enum step_kind run_settle(struct tw_redis_worker *worker, struct run *run
 
 void worker_end_run(struct tw_redis_worker *worker, struct run *run)
 {
-	struct lane *lane = &worker->lanes[run->by_handler];
+	struct feed *feed = &worker->feeds[run->by_handler];
 
-	lane->pending--;
+	feed->pending--;
 	if (run->begun && !run->given_back)
-		lane->mean += lane->mean ? (run->took - lane->mean) / 16 : run->took + 1;
+		feed->mean += feed->mean ? (run->took - feed->mean) / 16 : run->took + 1;
 	if (run->extension.id)
 		tw_timer_stop(worker->wheel, run->extension);
 	if (run->extending)
@@ -131,6 +132,7 @@ static void count_end(struct tw_redis_worker_stats *stats, enum tw_redis_end end
 void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redis_end end)
 {
 	struct tw_redis_batch *batch = run->batch;
+	struct tw_redis_worker_stats *stats = &run->shard->source->stats;
 	const struct tw_redis_report report = {
 		.job = run->job,
 		.end = end,
@@ -141,12 +143,13 @@ void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redi
 		.reason = run->verdict.reason,
 	};
 
-	count_end(&worker->stats, end);
+	count_end(stats, end);
 	if (run->begun && !run->given_back)
 		worker_count_run(worker, run);
 	if (worker->options.report && end != END_PUT_OFF)
 		worker->options.report(worker->options.context, &report);
-	worker->stats.held--;
+	worker->held--;
+	stats->held--;
 	if (!--batch->held)
 		tw_redis_batch_free(batch);
 	free(run);

@@ -23,58 +23,58 @@ static void shard_become_due(void *argument)
 	shard->timer.id = 0;
 }
 
-static bool looks_at_all(const struct tw_redis_worker *worker)
+static bool looks_at_all(const struct source *source)
 {
-	return hints_are_connected(&worker->hints) && !worker->redis->access->router.map.cluster;
+	return hints_are_connected(&source->worker->hints) && !source->worker->router->map.cluster;
 }
 
 /* How often a shard is looked at by itself. */
-static tw_duration shard_poll(const struct tw_redis_worker *worker)
+static tw_duration shard_poll(const struct source *source)
 {
-	if (looks_at_all(worker))
+	if (looks_at_all(source))
 		return TW_FOREVER;
-	return hints_are_connected(&worker->hints) ? poll_with_hints : worker->options.poll;
+	return hints_are_connected(&source->worker->hints) ? poll_with_hints
+							   : source->worker->options.poll;
 }
 
 static void look_become_due(void *argument)
 {
-	struct tw_redis_worker *worker = argument;
+	struct source *source = argument;
 
-	worker->look.id = 0;
-	worker->look_is_due = looks_at_all(worker);
+	source->look.id = 0;
+	source->look_is_due = looks_at_all(source);
 }
 
-void shards_look_later(struct tw_redis_worker *worker)
+void shards_look_later(struct source *source)
 {
-	if (!looks_at_all(worker) || worker->look.id)
+	if (!looks_at_all(source) || source->look.id)
 		return;
-	if (tw_after_func(worker->wheel, poll_with_hints, look_become_due, worker, &worker->look) !=
-	    TW_OK)
-		look_become_due(worker);
+	if (tw_after_func(source->worker->wheel, poll_with_hints, look_become_due, source,
+			  &source->look) != TW_OK)
+		look_become_due(source);
 }
 
 void shard_look_in(struct shard *shard, tw_duration wait)
 {
-	struct tw_redis_worker *worker = shard->worker;
-	tw_duration poll = shard_poll(worker);
+	struct tw_wheel *wheel = shard->source->worker->wheel;
+	tw_duration poll = shard_poll(shard->source);
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	tw_duration at = wait > 0 ? time_add(now, wait < poll ? wait : poll) : 0;
 
 	if (at >= shard->look_at)
 		return;
 	if (shard->timer.id)
-		tw_timer_stop(worker->wheel, shard->timer);
+		tw_timer_stop(wheel, shard->timer);
 	shard->look_at = at;
-	if (!at ||
-	    tw_after_func(worker->wheel, at - now, shard_become_due, shard, &shard->timer) != TW_OK)
+	if (!at || tw_after_func(wheel, at - now, shard_become_due, shard, &shard->timer) != TW_OK)
 		shard_become_due(shard);
 }
 
-void shards_look_now(struct tw_redis_worker *worker)
+void shards_look_now(struct source *source)
 {
-	shards_look_later(worker);
-	for (unsigned i = 0; i < worker->shard_count; i++)
-		shard_look_in(&worker->shards[i], 0);
+	shards_look_later(source);
+	for (unsigned i = 0; i < source->shard_count; i++)
+		shard_look_in(&source->shards[i], 0);
 }
 
 static void shard_unblock(void *argument)
@@ -90,30 +90,30 @@ void shard_block(struct shard *shard)
 	if (shard->backoff > backoff_max)
 		shard->backoff = backoff_max;
 	shard->blocked = true;
-	if (tw_after_func(shard->worker->wheel, shard->backoff, shard_unblock, shard, NULL) !=
-	    TW_OK)
+	if (tw_after_func(shard->source->worker->wheel, shard->backoff, shard_unblock, shard,
+			  NULL) != TW_OK)
 		shard->blocked = false;
 }
 
 static void sweep_become_due(void *argument)
 {
-	struct tw_redis_worker *worker = argument;
+	struct source *source = argument;
 
-	for (unsigned i = 0; i < worker->shard_count; i++)
-		worker->shards[i].sweep_is_due = true;
+	for (unsigned i = 0; i < source->shard_count; i++)
+		source->shards[i].sweep_is_due = true;
 }
 
-enum tw_status shards_sweep_start(struct tw_redis_worker *worker)
+enum tw_status shards_sweep_start(struct source *source)
 {
-	const struct tw_redis_worker_options *options = &worker->options;
+	const struct tw_redis_worker_options *options = &source->worker->options;
 
 	if (!options->dead_max_age && !options->dead_max_count)
 		return TW_OK;
-	return tw_every(worker->wheel, 0, sweep_apart, TW_MISSED_SKIP, sweep_become_due, worker,
-			NULL);
+	return tw_every(source->worker->wheel, 0, sweep_apart, TW_MISSED_SKIP, sweep_become_due,
+			source, NULL);
 }
 
 void shard_sweep(struct shard *shard)
 {
-	shard->sweep_is_due |= shard->worker->options.dead_max_count;
+	shard->sweep_is_due |= shard->source->worker->options.dead_max_count;
 }

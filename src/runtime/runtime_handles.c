@@ -6,6 +6,7 @@
  * What a single stop or reset costs is mostly the first touch of the handle, which is in no cache.
  * Calls for many fetch the handles of a group together, and wake the owner once a group.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "ask.h"
@@ -109,10 +110,9 @@ static enum tw_status wheel_may_set_handle(struct tw_wheel *wheel, void (*run)(v
 /* now + delay; with a delay ≤ 0 never later than now, and never TW_FOREVER, which is not now. */
 static tw_duration deadline_after(tw_duration now, tw_duration delay)
 {
+	assert(now >= 0);
 	if (delay > 0)
 		return time_add(now, delay);
-	if (now < INT64_MIN - delay)
-		return INT64_MIN;
 	return now + delay == TW_FOREVER ? TW_FOREVER - 1 : now + delay;
 }
 

@@ -26,6 +26,7 @@
  */
 #include "timer_index.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/key.h"
@@ -123,9 +124,9 @@ static void timer_index_drop_segment(struct timer_index *index)
 {
 	size_t left = --index->segment_count * SEGMENT_BUCKETS;
 
+	assert(index->touched > left);
 	pages_unmap_aligned(index->segments[index->segment_count], segment_size);
-	if (index->touched > left)
-		index->touched = left;
+	index->touched = left;
 }
 
 bool timer_index_init(struct timer_index *index)

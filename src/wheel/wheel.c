@@ -315,7 +315,8 @@ static size_t wheel_keep_due(struct wheel *wheel, struct timer **timers, size_t 
 /* It was to expire at an earlier tick. */
 static bool wheel_is_overdue(const struct wheel *wheel, const struct timer *timer)
 {
-	return wheel->now > 0 && timer->deadline <= tick_time(&wheel->ticks, wheel->now - 1);
+	assert(wheel->now > 0);
+	return timer->deadline <= tick_time(&wheel->ticks, wheel->now - 1);
 }
 
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)

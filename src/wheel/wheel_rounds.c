@@ -97,9 +97,11 @@ static void rounds_take_slots(struct wheel *wheel)
 static void rounds_emptied(struct wheel *wheel, struct list *list)
 {
 	struct wheel_rounds *rounds = rounds_of(wheel);
+	/* Of a list that lies elsewhere it is some large number. */
+	size_t slot = ((uintptr_t)list - (uintptr_t)rounds->slots) / sizeof(*list);
 
-	if (list >= rounds->slots && list < rounds->slots + rounds->slot_count)
-		rounds_set_earliest(rounds, (size_t)(list - rounds->slots), TICK_NONE);
+	if (slot < rounds->slot_count)
+		rounds_set_earliest(rounds, slot, TICK_NONE);
 }
 
 static size_t rounds_check(struct wheel *wheel)

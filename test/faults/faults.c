@@ -5,19 +5,36 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 
-static atomic_long allocations_left; /* until one fails; 0: none will */
+static atomic_long left[FAULT_KINDS]; /* until one fails; 0: none will */
+static atomic_long second_left;       /* of a pair, once the first has failed */
 static atomic_bool all_after_it_too;
 static atomic_long faults;
-static atomic_long threads_left; /* until a thread's creation fails; 0: none will */
+static const char *_Atomic failing_call; /* NULL: none */
+static atomic_int call_error;
+static atomic_long injected[FAULT_KINDS];
+/* What begin_faults does. */
+static enum fault planned;
+static long planned_first;
+static long planned_second;
+
+static void fail(enum fault fault, long number)
+{
+	atomic_store(&faults, 0);
+	atomic_store(&left[fault], number);
+}
 
 void fail_allocation(long number, bool and_all_after_it)
 {
-	atomic_store(&faults, 0);
 	atomic_store(&all_after_it_too, and_all_after_it);
-	atomic_store(&allocations_left, number);
+	fail(FAULT_ALLOCATION, number);
 }
 
 bool fault_was_met(void)
@@ -27,33 +44,144 @@ bool fault_was_met(void)
 
 bool end_faults(void)
 {
-	atomic_store(&allocations_left, 0);
+	atomic_store(&left[FAULT_ALLOCATION], 0);
+	atomic_store(&left[FAULT_DESCRIPTOR], 0);
+	atomic_store(&second_left, 0);
+	atomic_store(&failing_call, NULL);
 	return fault_was_met();
 }
 
 void fail_thread(long number)
 {
-	atomic_store(&threads_left, number);
+	fail(FAULT_THREAD, number);
+}
+
+void fail_descriptor(long number)
+{
+	fail(FAULT_DESCRIPTOR, number);
 }
 
 long threads_until_fault(void)
 {
-	return atomic_load(&threads_left);
+	return atomic_load(&left[FAULT_THREAD]);
 }
 
-static bool allocation_fails(void)
+void fail_calls(const char *name, int error)
 {
-	long left = atomic_load(&allocations_left);
+	atomic_store(&faults, 0);
+	atomic_store(&call_error, error);
+	atomic_store(&failing_call, name);
+}
+
+void begin_faults(void)
+{
+	if (planned == FAULT_PAIR) {
+		atomic_store(&second_left, planned_second);
+		fail_allocation(planned_first, false);
+	} else if (planned == FAULT_ALLOCATION) {
+		fail_allocation(planned_first, false);
+	} else {
+		fail(planned, planned_first);
+	}
+}
+
+static long fail_each_pair(fault_attempt *attempt, void *context)
+{
+	long pairs = 0;
+
+	for (planned_first = 1;; planned_first++)
+		for (planned_second = 1;; planned_second++) {
+			attempt(context);
+			if (atomic_load(&faults) == 0)
+				return pairs;
+			if (atomic_load(&faults) == 1)
+				break;
+			pairs++;
+			atomic_fetch_sub(&injected[FAULT_ALLOCATION], 2);
+			atomic_fetch_add(&injected[FAULT_PAIR], 1);
+		}
+}
+
+long fail_each(enum fault fault, fault_attempt *attempt, void *context)
+{
+	planned = fault;
+	if (fault == FAULT_PAIR)
+		return fail_each_pair(attempt, context);
+	for (planned_first = 1;; planned_first++) {
+		attempt(context);
+		atomic_store(&left[FAULT_THREAD], 0);
+		if (!fault_was_met())
+			return planned_first - 1;
+	}
+}
+
+/* At the end, after cmocka's own words. What is written behind it, counts of coverage say, does not
+ * fail. */
+__attribute__((destructor)) static void tell_injected(void)
+{
+	long sum = 0;
+
+	end_faults();
+	for (int fault = 0; fault < FAULT_KINDS; fault++)
+		sum += atomic_load(&injected[fault]);
+	if (sum > 0)
+		printf("%ld failures injected: %ld allocations, %ld pairs, %ld descriptors, "
+		       "%ld threads\n",
+		       sum, atomic_load(&injected[FAULT_ALLOCATION]),
+		       atomic_load(&injected[FAULT_PAIR]), atomic_load(&injected[FAULT_DESCRIPTOR]),
+		       atomic_load(&injected[FAULT_THREAD]));
+}
+
+static bool met(enum fault fault, int error)
+{
+	atomic_fetch_add(&faults, 1);
+	atomic_fetch_add(&injected[fault], 1);
+	errno = error;
+	return true;
+}
+
+bool allocation_fails(void)
+{
+	long number = atomic_load(&left[FAULT_ALLOCATION]);
+	long next;
 
 	do {
-		if (left == 0)
+		if (number == 0)
 			return false;
-	} while (!(left == 1 && atomic_load(&all_after_it_too)) &&
-		 !atomic_compare_exchange_weak(&allocations_left, &left, left - 1));
-	if (left != 1)
+		next = number > 1                       ? number - 1
+		       : atomic_load(&all_after_it_too) ? 1
+							: atomic_load(&second_left);
+	} while (!atomic_compare_exchange_weak(&left[FAULT_ALLOCATION], &number, next));
+	if (number != 1)
+		return false;
+	atomic_store(&second_left, 0);
+	return met(FAULT_ALLOCATION, ENOMEM);
+}
+
+void note_injected(enum fault fault)
+{
+	atomic_fetch_add(&injected[fault], 1);
+}
+
+static bool one_fails(enum fault fault, int error)
+{
+	return atomic_load(&left[fault]) > 0 && atomic_fetch_sub(&left[fault], 1) == 1 &&
+	       met(fault, error);
+}
+
+static bool descriptor_fails(void)
+{
+	return one_fails(FAULT_DESCRIPTOR, EMFILE);
+}
+
+bool call_fails(const char *name)
+{
+	const char *failing = atomic_load(&failing_call);
+
+	if (!failing || strcmp(failing, name) != 0)
 		return false;
 	atomic_fetch_add(&faults, 1);
-	errno = ENOMEM;
+	errno = atomic_load(&call_error);
 	return true;
 }
 
@@ -73,6 +201,35 @@ int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 			  void *(*start)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 			  void *(*start)(void *), void *argument);
+
+char *__real_strdup(const char *text);
+char *__wrap_strdup(const char *text);
+char *__real_strndup(const char *text, size_t size);
+char *__wrap_strndup(const char *text, size_t size);
+FILE *__real_open_memstream(char **text, size_t *size);
+FILE *__wrap_open_memstream(char **text, size_t *size);
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __real_socket(int domain, int type, int protocol);
+int __wrap_socket(int domain, int type, int protocol);
+int __real_eventfd(unsigned count, int flags);
+int __wrap_eventfd(unsigned count, int flags);
+int __real_timerfd_create(int clock, int flags);
+int __wrap_timerfd_create(int clock, int flags);
+int __real_clock_getres(clockid_t clock, struct timespec *resolution);
+int __wrap_clock_getres(clockid_t clock, struct timespec *resolution);
+ssize_t __real_getrandom(void *bytes, size_t size, unsigned flags);
+ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags);
+int __real_fstat(int descriptor, struct stat *stat);
+int __wrap_fstat(int descriptor, struct stat *stat);
+ssize_t __real_read(int descriptor, void *bytes, size_t size);
+ssize_t __wrap_read(int descriptor, void *bytes, size_t size);
+ssize_t __real_send(int descriptor, const void *bytes, size_t size, int flags);
+ssize_t __wrap_send(int descriptor, const void *bytes, size_t size, int flags);
+int __real_pthread_setspecific(pthread_key_t key, const void *value);
+int __wrap_pthread_setspecific(pthread_key_t key, const void *value);
 
 void *__wrap_malloc(size_t size)
 {
@@ -108,7 +265,95 @@ void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fil
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 			  void *(*start)(void *), void *argument)
 {
-	if (atomic_load(&threads_left) > 0 && atomic_fetch_sub(&threads_left, 1) == 1)
-		return EAGAIN;
-	return __real_pthread_create(thread, attributes, start, argument);
+	return one_fails(FAULT_THREAD, errno)
+		       ? EAGAIN
+		       : __real_pthread_create(thread, attributes, start, argument);
+}
+
+char *__wrap_strdup(const char *text)
+{
+	return allocation_fails() ? NULL : __real_strdup(text);
+}
+
+char *__wrap_strndup(const char *text, size_t size)
+{
+	return allocation_fails() ? NULL : __real_strndup(text, size);
+}
+
+/* Its buffer, too, is an allocation: without, nothing can be written. */
+FILE *__wrap_open_memstream(char **text, size_t *size)
+{
+	if (allocation_fails())
+		return NULL;
+	if (!allocation_fails())
+		return __real_open_memstream(text, size);
+	*text = NULL;
+	*size = 0;
+	return __real_fopen("/dev/full", "w");
+}
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	return descriptor_fails() ? NULL : __real_fopen(path, mode);
+}
+
+/* For reading alone, as the library opens files. */
+int __wrap_open(const char *path, int flags, ...)
+{
+	return descriptor_fails() ? -1 : __real_open(path, flags);
+}
+
+int __wrap_socket(int domain, int type, int protocol)
+{
+	return descriptor_fails() ? -1 : __real_socket(domain, type, protocol);
+}
+
+int __wrap_eventfd(unsigned count, int flags)
+{
+	return descriptor_fails() ? -1 : __real_eventfd(count, flags);
+}
+
+int __wrap_timerfd_create(int clock, int flags)
+{
+	return descriptor_fails() ? -1 : __real_timerfd_create(clock, flags);
+}
+
+int __wrap_clock_getres(clockid_t clock, struct timespec *resolution)
+{
+	return call_fails("clock_getres") ? -1 : __real_clock_getres(clock, resolution);
+}
+
+ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags)
+{
+	return call_fails("getrandom") ? -1 : __real_getrandom(bytes, size, flags);
+}
+
+int __wrap_fstat(int descriptor, struct stat *stat)
+{
+	return call_fails("fstat") ? -1 : __real_fstat(descriptor, stat);
+}
+
+/* With error 0: the end of the file. Interrupted once, where the error is EINTR. */
+ssize_t __wrap_read(int descriptor, void *bytes, size_t size)
+{
+	if (!call_fails("read"))
+		return __real_read(descriptor, bytes, size);
+	if (errno == EINTR)
+		atomic_store(&failing_call, NULL);
+	return errno ? -1 : 0;
+}
+
+/* With EAGAIN there is no room once, with EPIPE it is broken once. */
+ssize_t __wrap_send(int descriptor, const void *bytes, size_t size, int flags)
+{
+	if (!call_fails("send"))
+		return __real_send(descriptor, bytes, size, flags);
+	if (errno == EAGAIN || errno == EPIPE)
+		atomic_store(&failing_call, NULL);
+	return -1;
+}
+
+int __wrap_pthread_setspecific(pthread_key_t key, const void *value)
+{
+	return call_fails("pthread_setspecific") ? errno : __real_pthread_setspecific(key, value);
 }

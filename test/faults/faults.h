@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lets an allocation or the creation of a thread fail. For programs named test_…_faults: they are
- * linked so that the library's calls come here first (see the Makefile).
+ * Lets an allocation, the creation of a thread, or the making of a descriptor fail. For programs
+ * named test_…_faults: they are linked so that the library's calls come here first (see the
+ * Makefile). At its end a program says how many failures it has injected.
  */
 #ifndef FAULTS_FAULTS_H
 #define FAULTS_FAULTS_H
@@ -10,14 +11,39 @@
 
 /* The allocation of that number, counted from now, fails, and if so asked all that follow it. */
 void fail_allocation(long number, bool and_all_after_it);
-/* An allocation has failed since fail_allocation. */
+/* A fault has been met since it was asked for. */
 bool fault_was_met(void);
-/* From now on none fails. True: one has since fail_allocation. */
+/* From now on nothing fails but a thread. True: a fault has been met since it was asked for. */
 bool end_faults(void);
 
 /* The thread of that number, counted from now, can't be created; 0: each can. */
 void fail_thread(long number);
 /* How many more will be created before one fails, it counted; 0: it has failed. */
 long threads_until_fault(void);
+
+/* The descriptor of that number, counted from now, can't be made. */
+void fail_descriptor(long number);
+
+/* The calls of that name fail with that error, from now until end_faults. */
+void fail_calls(const char *name, int error);
+
+enum fault { FAULT_ALLOCATION, FAULT_PAIR, FAULT_DESCRIPTOR, FAULT_THREAD, FAULT_KINDS };
+
+/* Prepares what it needs, calls begin_faults, then what is to meet the fault, then end_faults. */
+typedef void fault_attempt(void *context);
+/*
+ * Makes the attempt with the first allocation failing (descriptor, thread), then with the second,
+ * and so on, until it ends without having met a fault. FAULT_PAIR: with each allocation and, after
+ * it, each further one. Returns how many were met.
+ */
+long fail_each(enum fault fault, fault_attempt *attempt, void *context);
+void begin_faults(void);
+
+/* For a further call that allocates: whether it is its turn to fail. */
+bool allocation_fails(void);
+/* For a further call that can fail by its name: whether it is to, with errno. */
+bool call_fails(const char *name);
+/* One was injected into another process. */
+void note_injected(enum fault fault);
 
 #endif

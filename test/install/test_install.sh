@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Installs into an empty folder, compiles each header by itself, builds C and C++ users against it,
-# with the shared and with the static libraries, runs them, uninstalls, and looks for leftovers.
+# by pkg-config and by CMake, with the shared and with the static libraries, runs them, looks pages
+# of the manual up, uninstalls, and looks for leftovers.
 
 cd "$(dirname "$0")/../.." || exit 1
 set -e
@@ -22,9 +23,8 @@ install_make()
 		LIBDIR=/usr/lib INCLUDEDIR=/usr/include
 }
 
-# pkg-config leaves out the system's folders, which these are without the root before them.
-export PKG_CONFIG_PATH="$root/usr/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$root"
-export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
+# The files for pkg-config find all from where they lie themselves.
+export PKG_CONFIG_PATH="$root/usr/lib/pkgconfig"
 warnings="-Wall -Wextra -Wpedantic -Werror"
 
 install_make install
@@ -49,6 +49,41 @@ $CC -std=c11 $warnings -D_GNU_SOURCE -I"$root/usr/include" -o "$root/unload" \
 	test/install/unload.c -pthread -ldl
 users="c_shared cpp_shared c_static cpp_static unload"
 
+# use_cmake PREFIX: builds the users of test/install/cmake, and runs them.
+use_cmake()
+{
+	cmake -S test/install/cmake -B "$root/cmake" -DCMAKE_PREFIX_PATH="$1" \
+		-DCMAKE_C_COMPILER="${CC%% *}" -DREDIS="$REDIS_FOUND" -DVERSION="$version" \
+		>"$root/said" 2>&1 &&
+		cmake --build "$root/cmake" >>"$root/said" 2>&1 || {
+		cat "$root/said"
+		exit 1
+	}
+	for user in shared static ${REDIS_FOUND:+redis}; do
+		echo "running $user of cmake"
+		timeout 60 "$root/cmake/$user"
+	done
+	rm -r "$root/cmake" "$root/said"
+}
+version=$(pkg-config --modversion timingwheel)
+# The whole tree moved elsewhere, and found through a link.
+mkdir "$root/moved"
+mv "$root/usr" "$root/moved/there"
+ln -s there/lib "$root/moved/lib"
+# shellcheck disable=SC2046,SC2086 # flags
+$CC -std=c11 $warnings -o "$root/moved/user" test/install/user.c \
+	$(PKG_CONFIG_PATH="$root/moved/there/lib/pkgconfig" \
+		pkg-config --cflags --libs timingwheel)
+LD_LIBRARY_PATH="$root/moved/there/lib" timeout 60 "$root/moved/user"
+if command -v cmake >/dev/null; then
+	use_cmake "$root/moved/there"
+	use_cmake "$root/moved"
+else
+	echo "no cmake: find_package is not tried"
+fi
+mv "$root/moved/there" "$root/usr"
+rm -r "$root/moved"
+
 if test -n "$REDIS_FOUND"; then
 	# shellcheck disable=SC2046,SC2086 # flags
 	{
@@ -71,6 +106,13 @@ for user in $users; do
 	echo "running $user"
 	LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$root/$user"
 	rm "$root/$user"
+done
+
+for name in tw_set_timer tw_interval_of; do
+	if ! mman -M "$root/usr/share/man" $name 2>/dev/null | grep -q "Library Functions"; then
+		echo "man does not find $name"
+		exit 1
+	fi
 done
 
 install_make uninstall

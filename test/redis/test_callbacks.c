@@ -39,6 +39,10 @@ static void answer_by_path(void *context, const struct http_request *request,
 				  "Retry-After: Sun, 06 Nov 1994 08:49:38 GMT\r\n";
 	} else if (path_starts(request, "/hang-up") && request->attempt == 1) {
 		answer->hang_up = true;
+	} else if (path_starts(request, "/no-http") && request->attempt == 1) {
+		answer->instead = "220 mail.example ESMTP\r\n";
+	} else if (path_starts(request, "/switch")) {
+		answer->instead = "HTTP/1.1 101 Said\r\n\r\nas if it had been asked";
 	} else if (path_starts(request, "/slow/")) {
 		answer->delay_ms = atoi(request->path + 6);
 	} else if (path_starts(request, "/slow-first") && request->attempt == 1) {
@@ -115,7 +119,7 @@ static struct http_request request_of(const char *key, size_t index)
 
 static void post_carries_body_headers_key_attempt_and_token(void **state)
 {
-	static const char *const headers[] = {"X-Shop: seven", "X-Empty:"};
+	static const char *const headers[] = {"X-Shop: seven", "X-Empty:", "X-Blank: \t "};
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	struct http_request request;
@@ -124,7 +128,7 @@ static void post_carries_body_headers_key_attempt_and_token(void **state)
 				     .key_size = 7,
 				     .url = url,
 				     .headers = headers,
-				     .header_count = 2,
+				     .header_count = 3,
 				     .body = "{\"a\":1}",
 				     .body_size = 7};
 
@@ -141,6 +145,7 @@ static void post_carries_body_headers_key_attempt_and_token(void **state)
 	assert_true(request.token == end_of(&runs, "order:7", 0).token);
 	assert_non_null(strstr(request.headers, "X-Shop: seven\r\n"));
 	assert_non_null(strstr(request.headers, "X-Empty:"));
+	assert_non_null(strstr(request.headers, "X-Blank:"));
 	assert_non_null(strstr(request.headers, "Content-Type: application/json\r\n"));
 	assert_int_equal(end_of(&runs, "order:7", 0).http_status, 200);
 	worker_stop(worker);
@@ -149,15 +154,15 @@ static void post_carries_body_headers_key_attempt_and_token(void **state)
 
 static void content_type_of_the_task_stands_alone(void **state)
 {
-	static const char *const header = "content-type: text/plain";
+	static const char *const headers[] = {"content-type: text/plain", "A: b"};
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	char url[64];
 	struct tw_redis_task task = {.key = "a",
 				     .key_size = 1,
 				     .url = url,
-				     .headers = &header,
-				     .header_count = 1,
+				     .headers = headers,
+				     .header_count = 2,
 				     .body = "x",
 				     .body_size = 1};
 
@@ -227,13 +232,13 @@ static void answer_without_end_counts_by_its_status(void **state)
 
 static void idempotency_key_is_key_and_token(void **state)
 {
-	static const char *const header = "idempotency-key: mine";
+	static const char *const headers[] = {"idempotency-key: mine", "A: b"};
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	char url[64];
 	char expected[64];
 	struct tw_redis_task task = {
-		.key = "b", .key_size = 1, .url = url, .headers = &header, .header_count = 1};
+		.key = "b", .key_size = 1, .url = url, .headers = headers, .header_count = 2};
 
 	add_call(fixture, "a 1", "/200");
 	WAIT_UNTIL(ends_count(&runs) == 1);
@@ -246,6 +251,28 @@ static void idempotency_key_is_key_and_token(void **state)
 	WAIT_UNTIL(ends_count(&runs) == 2);
 	assert_non_null(strstr(request_of("b", 0).headers, "idempotency-key: mine\r\n"));
 	assert_null(strstr(request_of("b", 0).headers, "Idempotency-Key"));
+	worker_stop(worker);
+}
+
+/* The longest that there may be, where the header's lines are not as long as what is kept. */
+static void header_without_a_value_is_sent_however_long_its_name_is(void **state)
+{
+	static char name[TW_REDIS_HEADERS_MAX + 1];
+	static const char *const header = name;
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+	struct http_request request;
+	char url[64];
+	struct tw_redis_task task = {
+		.key = "a", .key_size = 1, .url = url, .headers = &header, .header_count = 1};
+
+	memset(name, 'N', sizeof(name) - 1);
+	name[sizeof(name) - 2] = ':';
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	request = request_of("a", 0);
+	assert_non_null(strstr(request.headers, "NNNNNNNN"));
 	worker_stop(worker);
 }
 
@@ -350,6 +377,21 @@ static void retry_after_is_honoured(void **state)
 	worker_stop(worker);
 }
 
+/* curl takes a switch to another protocol that it has not asked for as an answer, too. */
+static void status_that_is_of_no_class_has_its_end(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+
+	add_call(fixture, "101", "/switch");
+	add_call(fixture, "999", "/999");
+	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD) == 2);
+	assert_int_equal(find_dead(fixture->redis, "101").attempts, 1);
+	assert_string_equal(find_dead(fixture->redis, "101").reason, "HTTP 101");
+	assert_int_equal(find_dead(fixture->redis, "999").attempts, 5);
+	worker_stop(worker);
+}
+
 /* Whatever the status. */
 static void answer_may_snooze(void **state)
 {
@@ -413,13 +455,28 @@ static void no_answer_is_retried(void **state)
 
 	add_call(fixture, "hang-up", "/hang-up");
 	add_call(fixture, "slow", "/slow-first");
+	add_call(fixture, "no-http", "/no-http");
 	add_callback(fixture->redis, "nobody", "http://127.0.0.1:1/", 2);
-	WAIT_UNTIL(ends_count(&runs) == 6);
+	WAIT_UNTIL(ends_count(&runs) == 8);
 	assert_int_equal(ends_count_of(&runs, "hang-up", TW_REDIS_END_DONE), 1);
 	assert_int_equal(ends_count_of(&runs, "slow", TW_REDIS_END_DONE), 1);
+	assert_int_equal(ends_count_of(&runs, "no-http", TW_REDIS_END_DONE), 1);
+	assert_int_equal(end_of(&runs, "no-http", 0).http_status, 0);
 	assert_int_equal(ends_count_of(&runs, "nobody", TW_REDIS_END_DEAD), 1);
 	assert_int_equal(end_of(&runs, "nobody", 0).http_status, 0);
 	assert_true(*end_of(&runs, "nobody", 0).reason);
+	worker_stop(worker);
+}
+
+static void url_that_curl_does_not_take_is_dead_at_once(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker = start(fixture);
+
+	add_callback(fixture->redis, "a", "http://127.0.0.1:65536/", 5);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_int_equal(find_dead(fixture->redis, "a").attempts, 1);
+	assert_true(*find_dead(fixture->redis, "a").reason);
 	worker_stop(worker);
 }
 
@@ -576,6 +633,26 @@ static void stop_breaks_off_callbacks_after_the_grace_and_gives_them_back(void *
 	assert_int_equal(stats_of(fixture->redis).due, 1);
 }
 
+static void stop_gives_back_callbacks_that_wait_for_their_host(void **state)
+{
+	enum { CALLS = 60 };
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	size_t made;
+
+	add_calls(fixture, CALLS, "/slow/50");
+	worker = start_with(fixture, (struct tw_redis_worker_options){.callbacks_per_host = 1});
+	WAIT_UNTIL(http_server_count(&http) >= 2);
+	/* That which runs comes to its end. */
+	assert_int_equal(tw_redis_worker_stop(worker, TW_MINUTE), TW_OK);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	made = http_server_count(&http);
+	assert_in_range(made, 2, CALLS - 1);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), made);
+	assert_int_equal(stats_of(fixture->redis).due, CALLS - made);
+	assert_int_equal(stats_of(fixture->redis).started, 0);
+}
+
 static void handler_may_take_callbacks_too(void **state)
 {
 	struct fixture *fixture = *state;
@@ -611,6 +688,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CALLBACK_TEST(post_carries_body_headers_key_attempt_and_token),
 		CALLBACK_TEST(content_type_of_the_task_stands_alone),
+		CALLBACK_TEST(header_without_a_value_is_sent_however_long_its_name_is),
 		CALLBACK_TEST(get_has_no_body),
 		CALLBACK_TEST(every_method_is_sent_with_its_body),
 		CALLBACK_TEST(answer_without_end_counts_by_its_status),
@@ -620,10 +698,12 @@ int main(void)
 		CALLBACK_TEST(every_2xx_is_success),
 		CALLBACK_TEST(unavailable_server_is_called_again),
 		CALLBACK_TEST(retry_after_is_honoured),
+		CALLBACK_TEST(status_that_is_of_no_class_has_its_end),
 		CALLBACK_TEST(answer_may_snooze),
 		CALLBACK_TEST(other_4xx_and_redirects_are_dead_at_once),
 		CALLBACK_TEST(failures_that_may_pass_are_retried_until_dead),
 		CALLBACK_TEST(no_answer_is_retried),
+		CALLBACK_TEST(url_that_curl_does_not_take_is_dead_at_once),
 		CALLBACK_TEST(scheme_that_came_into_redis_another_way_is_not_called),
 		CALLBACK_TEST(callback_longer_than_its_lease_is_extended_and_made_once),
 		CALLBACK_TEST(no_more_callbacks_at_a_time_than_asked_for),
@@ -632,6 +712,7 @@ int main(void)
 		CALLBACK_TEST(slow_host_gets_all_its_calls_in_time),
 		CALLBACK_TEST(two_thousand_callbacks_are_made_once_each),
 		CALLBACK_TEST(stop_breaks_off_callbacks_after_the_grace_and_gives_them_back),
+		CALLBACK_TEST(stop_gives_back_callbacks_that_wait_for_their_host),
 		CALLBACK_TEST(handler_may_take_callbacks_too),
 		CALLBACK_TEST(task_without_callback_fails_where_no_handler_is),
 	};

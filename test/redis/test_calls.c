@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "client.h"
 #include "support/false_server.h"
 #include "support/sockets.h"
 #include "support/wait.h"
@@ -68,6 +69,24 @@ static void calls_of_many_threads_have_their_own_answers(void **state)
 		connections++;
 	freeReplyObject(clients);
 	assert_int_equal(connections, 1);
+}
+
+/* More at a time than are kept for the next ones. */
+static void calls_at_the_same_time_are_not_all_kept(void **state)
+{
+	enum { MANY = 100 };
+	struct fixture *fixture = *state;
+	struct calls *calls = &fixture->redis->access->calls;
+	struct call *begun[MANY];
+
+	for (int i = 0; i < MANY; i++) {
+		begun[i] = call_begin(calls);
+		assert_non_null(begun[i]);
+	}
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(call_end(calls, begun[i], TW_OK), TW_OK);
+	assert_in_range(calls->idle_count, 1, MANY / 2);
+	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
 }
 
 /* What the false server does to a call about the key "stuck" until that is let go. */
@@ -265,6 +284,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FIXTURE_TEST(calls_of_many_threads_have_their_own_answers),
+		FIXTURE_TEST(calls_at_the_same_time_are_not_all_kept),
 		FIXTURE_TEST(call_that_is_tried_again_holds_up_no_other),
 		FIXTURE_TEST(thread_may_have_a_patience_of_its_own),
 		FIXTURE_TEST(thread_that_is_cancelled_in_a_call_holds_up_no_other),

@@ -162,6 +162,56 @@ static bool count_one(void *context, const struct tw_redis_info *info)
 	return true;
 }
 
+static int count_clients(struct redis_server *server)
+{
+	redisReply *clients = redis_server_ask(server, "CLIENT LIST");
+	int count = 0;
+
+	for (const char *at = clients->str; (at = strstr(at, "name=namespaces")); at++)
+		count++;
+	freeReplyObject(clients);
+	return count;
+}
+
+/* One connection a node, and one for hints to any of them. */
+static void worker_of_two_namespaces_needs_no_more_connections(void **state)
+{
+	enum { EACH = 150 };
+	const struct tw_redis_source sources[] = {{.name_space = name_space},
+						  {.name_space = "beside", .weight = 2}};
+	struct tw_redis_worker_options worker_options = {.sources = sources, .source_count = 2};
+	struct tw_redis_options named = options;
+	struct tw_redis_worker *worker;
+	struct tw_redis *beside;
+	int clients = 0;
+
+	(void)state;
+	assert_ok(redis, tw_redis_open_beside(redis, "beside", SHARDS, &beside, NULL));
+	add_tasks(redis, EACH, 0, 0);
+	add_tasks(beside, EACH, 0, 0);
+	runs_attach(&runs, &worker_options);
+	named.client_name = "namespaces";
+	worker = worker_start(&named, &worker_options);
+	WAIT_UNTIL(ends_count(&runs) == 2 * EACH);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 2 * EACH);
+	for (int i = 0; i < EACH; i++) {
+		char key[KEY_SIZE];
+
+		number_key(key, i);
+		assert_int_equal(runs_count_of(&runs, key), 2);
+	}
+	for (int i = 0; i < CLUSTER_NODES; i++)
+		clients += count_clients(&cluster.nodes[i]);
+	assert_int_equal(clients, CLUSTER_NODES + 1);
+	/* It hears of tasks of both, on any node. */
+	add_task(beside, "sooner", 50 * TW_MILLISECOND);
+	WAIT_UNTIL(ends_count(&runs) == 2 * EACH + 1);
+	worker_stop(worker);
+	assert_int_equal(stats_of(redis).tasks, 0);
+	assert_int_equal(stats_of(beside).tasks, 0);
+	tw_redis_close(beside);
+}
+
 static void calls_reach_every_node(void **state)
 {
 	static struct tw_redis_task tasks[200];
@@ -347,40 +397,83 @@ static void *cancel_silent(void *argument)
 	return NULL;
 }
 
+struct other_call {
+	struct tw_redis *redis;
+	const char *key;
+	int64_t took;
+};
+
+static void *cancel_other(void *argument)
+{
+	struct other_call *call = argument;
+	int64_t before = wall_clock();
+
+	if (cancel_task(call->redis, call->key) != TW_NOT_FOUND)
+		return VALUE(1);
+	call->took = wall_clock() - before;
+	return NULL;
+}
+
+/* Two at a time. The first that ends hands over to the other, not to the one that is busy with the
+ * silent node. */
+static void assert_others_are_quick(struct tw_redis *client, char keys[][KEY_SIZE])
+{
+	enum { ROUNDS = 100, OTHERS = CLUSTER_NODES - 1 };
+
+	for (int round = 0; round < ROUNDS; round++) {
+		struct other_call calls[OTHERS];
+		pthread_t threads[OTHERS];
+		void *failure;
+
+		for (int i = 0; i < OTHERS; i++) {
+			calls[i] = (struct other_call){.redis = client, .key = keys[i]};
+			pthread_create(&threads[i], NULL, cancel_other, &calls[i]);
+		}
+		for (int i = 0; i < OTHERS; i++) {
+			pthread_join(threads[i], &failure);
+			assert_null(failure);
+			assert_true(calls[i].took < TW_SECOND);
+		}
+	}
+}
+
 /* Two calls about the node that says nothing, and how long others take meanwhile, also those that
  * find that their slot has moved. */
-static void calls_beside_silence(struct tw_redis *client)
+static void calls_beside_silence(struct tw_redis *client, int node)
 {
 	enum { CALLS = 20 };
 	struct silent_call silent[2] = {{.redis = client}, {.redis = client}};
 	pthread_t threads[2];
 	char others[CLUSTER_NODES - 1][KEY_SIZE];
+	int source = (node + 1) % CLUSTER_NODES;
+	int target = (node + 2) % CLUSTER_NODES;
 	int64_t longest = 0;
 	unsigned slot;
 
-	for (int i = 1; i < CLUSTER_NODES; i++)
-		key_at(i, others[i - 1]);
+	for (int i = 0; i < CLUSTER_NODES - 1; i++)
+		key_at((node + 1 + i) % CLUSTER_NODES, others[i]);
 	slot = slot_of(tw_redis_shard(client, others[0], strlen(others[0])));
-	key_at(0, silent[0].key);
-	key_at(0, silent[1].key);
-	assert_int_equal(kill(cluster.nodes[0].pid, SIGSTOP), 0);
+	key_at(node, silent[0].key);
+	key_at(node, silent[1].key);
+	assert_int_equal(kill(cluster.nodes[node].pid, SIGSTOP), 0);
 	for (int i = 0; i < 2; i++) {
 		pthread_create(&threads[i], NULL, cancel_silent, &silent[i]);
 		wait_for(50 * TW_MILLISECOND);
+		assert_others_are_quick(client, others);
 	}
 	for (int i = 0; i < CALLS; i++) {
 		const char *key = others[i % (CLUSTER_NODES - 1)];
 		int64_t before;
 
 		if (i == CALLS / 2) {
-			cluster_begin_move(&cluster, slot, 1, 2);
-			cluster_end_move(&cluster, slot, 1, 2);
+			cluster_begin_move(&cluster, slot, source, target);
+			cluster_end_move(&cluster, slot, source, target);
 		}
 		before = wall_clock();
 		assert_int_equal(cancel_task(client, key), TW_NOT_FOUND);
 		longest = wall_clock() - before > longest ? wall_clock() - before : longest;
 	}
-	assert_int_equal(kill(cluster.nodes[0].pid, SIGCONT), 0);
+	assert_int_equal(kill(cluster.nodes[node].pid, SIGCONT), 0);
 	for (int i = 0; i < 2; i++) {
 		pthread_join(threads[i], NULL);
 		assert_int_equal(silent[i].status, TW_NOT_FOUND);
@@ -388,26 +481,34 @@ static void calls_beside_silence(struct tw_redis *client)
 	assert_true(longest < TW_SECOND);
 }
 
+/* It is the first that would be asked for the map. */
 static void silent_node_holds_up_no_call_for_another(void **state)
 {
+	struct tw_redis *client;
+
 	(void)state;
+	options.url = cluster.nodes[0].url;
+	client = client_open(&options);
 	demand_full_coverage("no");
-	assert_ok(redis, tw_redis_get_stats(redis, &(struct tw_redis_stats){0}));
-	calls_beside_silence(redis);
+	assert_ok(client, tw_redis_get_stats(client, &(struct tw_redis_stats){0}));
+	calls_beside_silence(client, 0);
 	demand_full_coverage("yes");
 	cluster_wait_until_well(&cluster);
+	tw_redis_close(client);
 }
 
 /* It takes connections, for the system does that, and then says nothing. */
 static void connecting_a_silent_node_holds_up_no_call_for_another(void **state)
 {
+	/* That of the layout, which opening asks for: the others are not connected yet. */
+	int known = cluster_owner(&cluster, slot_of(SHARD_NONE));
 	struct tw_redis *fresh;
 
 	(void)state;
-	options.url = cluster.nodes[1].url;
+	options.url = cluster.nodes[known].url;
 	fresh = client_open(&options);
 	demand_full_coverage("no");
-	calls_beside_silence(fresh);
+	calls_beside_silence(fresh, (known + 1) % CLUSTER_NODES);
 	demand_full_coverage("yes");
 	cluster_wait_until_well(&cluster);
 	tw_redis_close(fresh);
@@ -464,6 +565,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CLUSTER_TEST(tasks_of_all_nodes_run_once),
+		CLUSTER_TEST(worker_of_two_namespaces_needs_no_more_connections),
 		CLUSTER_TEST(calls_reach_every_node),
 		CLUSTER_TEST(empty_slot_on_its_way_takes_tasks_at_once),
 		CLUSTER_TEST(slot_half_on_its_way_is_waited_for),

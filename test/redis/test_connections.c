@@ -8,17 +8,21 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <openssl/err.h>
+
 #include "support/false_server.h"
 #include "support/proxy.h"
 #include "support/runs.h"
 #include "support/sockets.h"
 #include "support/wait.h"
+#include "tls.h"
 
 enum { URL_SIZE = 1200, PATH_SIZE = 320 };
 
@@ -107,6 +111,8 @@ static void tasks_and_their_worker_go_over_tls(void **state)
 	/* Hints come over TLS as well. */
 	add_task(redis, "later", 200 * TW_MILLISECOND);
 	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.hints > 0);
+	/* It is not left for the next test. */
+	WAIT_UNTIL(ends_count(&runs) == 51);
 	worker_stop(worker);
 	tw_redis_close(redis);
 	runs_free(&runs);
@@ -146,6 +152,11 @@ static void certificate_for_another_name_is_refused(void **state)
 	tw_redis_close(client_open(&options));
 	present_certificate("server.pem");
 	assert_refused(&options, TW_REDIS_UNFIT, "mismatch");
+	/* Or the address. */
+	options.server_name = "127.0.0.1";
+	tw_redis_close(client_open(&options));
+	options.server_name = "::1";
+	assert_refused(&options, TW_REDIS_UNFIT, "IP address mismatch");
 }
 
 static void certificate_of_an_unknown_authority_is_refused(void **state)
@@ -157,9 +168,12 @@ static void certificate_of_an_unknown_authority_is_refused(void **state)
 	snprintf(other, sizeof(other), "%s/other.pem", server.folder);
 	options.ca_file = other;
 	assert_refused(&options, TW_REDIS_UNFIT, "certificate");
-	/* The system's store does not know ours either. */
+	/* The system's store does not know ours either, unless it is told to. */
 	options.ca_file = NULL;
 	assert_refused(&options, TW_REDIS_UNFIT, "certificate");
+	setenv("SSL_CERT_FILE", ca, 1);
+	tw_redis_close(client_open(&options));
+	unsetenv("SSL_CERT_FILE");
 }
 
 static void expired_certificate_is_refused(void **state)
@@ -183,6 +197,10 @@ static void server_that_wants_a_certificate_gets_one(void **state)
 	options.certificate_file = path;
 	options.key_file = key;
 	tw_redis_close(client_open(&options));
+	/* One that it does not trust. */
+	snprintf(path, sizeof(path), "%s/other.pem", server.folder);
+	assert_refused(&options, TW_REDIS_UNREACHABLE, "");
+	snprintf(path, sizeof(path), "%s/client.pem", server.folder);
 	/* The same through the URL. */
 	snprintf(url, sizeof(url),
 		 "rediss://127.0.0.1:%d?ca_file=%s&certificate_file=%s&key_file=%s",
@@ -213,6 +231,163 @@ static void files_that_cannot_be_used_are_named(void **state)
 	assert_refused(&options, TW_INVALID, "too long");
 	options.ca_file = longer;
 	assert_refused(&options, TW_INVALID, "too long");
+}
+
+static void error_of_openssl_without_a_text_has_words(void **state)
+{
+	char text[64];
+
+	(void)state;
+	ERR_raise(ERR_LIB_USER, 77);
+	tls_explain(NULL, text, sizeof(text));
+	assert_string_equal(text, "an error without a text");
+	/* It is not left there for the caller's own use of OpenSSL. */
+	assert_int_equal(ERR_peek_error(), 0);
+}
+
+/* A server that takes one connection, and does so with it. */
+struct peer {
+	int port;
+	int listener;
+	pthread_t thread;
+	void (*meet)(int descriptor);
+};
+
+static void *peer_serve(void *argument)
+{
+	const struct peer *peer = argument;
+	int descriptor = accept4(peer->listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (descriptor < 0)
+		support_failed("accept4");
+	peer->meet(descriptor);
+	close(descriptor);
+	return NULL;
+}
+
+static void peer_start(struct peer *peer, void (*meet)(int descriptor))
+{
+	*peer = (struct peer){.meet = meet};
+	peer->listener = socket_listen(&peer->port);
+	assert_int_equal(pthread_create(&peer->thread, NULL, peer_serve, peer), 0);
+}
+
+static void peer_end(struct peer *peer)
+{
+	pthread_join(peer->thread, NULL);
+	close(peer->listener);
+}
+
+static void take_and_hang_up(int descriptor)
+{
+	char hello[4096];
+
+	/* All of it, or the connection is reset. */
+	assert_true(recv(descriptor, hello, sizeof(hello), 0) > 0);
+}
+
+static void reset(int descriptor)
+{
+	const struct linger at_once = {.l_onoff = 1};
+	char byte;
+
+	assert_int_equal(recv(descriptor, &byte, 1, 0), 1);
+	setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+}
+
+static void server_that_ends_a_handshake_is_told(void **state)
+{
+	struct tw_redis_options options = secure_options();
+	struct peer peer;
+
+	(void)state;
+	peer_start(&peer, take_and_hang_up);
+	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", peer.port);
+	assert_refused(&options, TW_REDIS_UNREACHABLE, "TLS: the server closed it");
+	peer_end(&peer);
+	peer_start(&peer, reset);
+	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", peer.port);
+	assert_refused(&options, TW_REDIS_UNREACHABLE, "TLS: Connection reset");
+	peer_end(&peer);
+}
+
+static void send_without_end(int descriptor)
+{
+	static char data[1 << 20];
+	static const char start[] = "$1000000000\r\n";
+
+	for (bool fine = socket_send(descriptor, start, sizeof(start) - 1); fine;)
+		fine = socket_send(descriptor, data, sizeof(data));
+}
+
+static void reply_without_end_is_not_taken(void **state)
+{
+	const struct tw_redis_options options = {.url = url, .reply_timeout = TW_MINUTE};
+	struct peer peer;
+
+	(void)state;
+	peer_start(&peer, send_without_end);
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", peer.port);
+	assert_refused(&options, TW_REDIS_UNREACHABLE, "the reply is too large");
+	peer_end(&peer);
+}
+
+/* Its server closes each connection but the test's own, with TLS's word for it. */
+static void closed_connection_with_tls_is_opened_again(void **state)
+{
+	const struct tw_redis_options options = secure_options();
+	struct tw_redis *redis = client_open(&options);
+
+	(void)state;
+	add_task(redis, "closed", TW_HOUR);
+	assert_true(redis_server_number(&server, "CLIENT KILL TYPE normal SKIPME yes") > 0);
+	assert_int_equal(cancel_task(redis, "closed"), TW_OK);
+	tw_redis_close(redis);
+}
+
+/* More than the sockets hold. */
+static void assert_nothing_is_taken(const char *at)
+{
+	enum { TASKS = 24 };
+	const struct tw_redis_options options = {
+		.url = at, .shards = 4, .ca_file = ca, .patience = -1, .reply_timeout = TW_SECOND};
+	struct tw_redis *redis = client_open(&options);
+	struct tw_redis_task tasks[TASKS];
+	char keys[TASKS][KEY_SIZE];
+	char *body = calloc(1, TW_REDIS_BODY_MAX);
+	struct tw_redis_error error;
+	enum tw_status status;
+	int64_t before = wall_clock();
+
+	for (int i = 0; i < TASKS; i++) {
+		number_key(keys[i], i);
+		tasks[i] = (struct tw_redis_task){.key = keys[i],
+						  .key_size = strlen(keys[i]),
+						  .body = body,
+						  .body_size = TW_REDIS_BODY_MAX};
+	}
+	kill(server.pid, SIGSTOP);
+	status = tw_redis_add_many(redis, tasks, TASKS, NULL);
+	kill(server.pid, SIGCONT);
+	assert_int_equal(status, TW_REDIS_OUTCOME_UNKNOWN);
+	assert_in_range(wall_clock() - before, TW_SECOND, 10 * TW_SECOND);
+	tw_redis_last_error(redis, &error);
+	assert_non_null(strstr(error.text, "the server takes nothing"));
+	/* As good as new. */
+	add_task(redis, "taken", TW_HOUR);
+	assert_int_equal(cancel_task(redis, "taken"), TW_OK);
+	tw_redis_close(redis);
+	free(body);
+}
+
+static void server_that_takes_nothing_is_given_up_in_time(void **state)
+{
+	char plain[URL_SIZE];
+
+	(void)state;
+	snprintf(plain, sizeof(plain), "redis://127.0.0.1:%d", server.port);
+	assert_nothing_is_taken(plain);
+	assert_nothing_is_taken(url);
 }
 
 static void plain_port_is_no_port_for_tls(void **state)
@@ -347,6 +522,8 @@ __attribute__((visibility("default"))) int getaddrinfo(const char *restrict host
 	} next = {.address = dlsym(RTLD_NEXT, "getaddrinfo")};
 	int failed = 0;
 
+	if (host && !strcmp(host, "none.invalid"))
+		return EAI_NONAME;
 	if (!host || strcmp(host, "two.invalid"))
 		return next.function(host, service, hints, found);
 	/* libc frees the parts of a list one by one. */
@@ -393,9 +570,20 @@ static void silent_address_of_a_name_leaves_time_for_the_next(void **state)
 	before = wall_clock();
 	assert_refused(&options, TW_REDIS_UNREACHABLE, "timed out");
 	assert_in_range(wall_clock() - before, 900 * TW_MILLISECOND, 3 * TW_SECOND);
+	/* The first will do. */
+	two_ports[0] = server.port;
+	tw_redis_close(client_open(&options));
 	close(fillers[0]);
 	close(fillers[1]);
 	close(listener);
+}
+
+static void name_without_an_address_is_told(void **state)
+{
+	const struct tw_redis_options options = {.url = "redis://none.invalid"};
+
+	(void)state;
+	assert_refused(&options, TW_REDIS_UNREACHABLE, gai_strerror(EAI_NONAME));
 }
 
 static void limits_of_time_may_be_none(void **state)
@@ -480,11 +668,17 @@ int main(void)
 		CONNECTION_TEST(expired_certificate_is_refused),
 		CONNECTION_TEST(server_that_wants_a_certificate_gets_one),
 		CONNECTION_TEST(files_that_cannot_be_used_are_named),
+		CONNECTION_TEST(error_of_openssl_without_a_text_has_words),
+		CONNECTION_TEST(server_that_ends_a_handshake_is_told),
+		CONNECTION_TEST(reply_without_end_is_not_taken),
+		CONNECTION_TEST(closed_connection_with_tls_is_opened_again),
+		CONNECTION_TEST(server_that_takes_nothing_is_given_up_in_time),
 		CONNECTION_TEST(plain_port_is_no_port_for_tls),
 		CONNECTION_TEST(unix_socket_is_a_server_too),
 		CONNECTION_TEST(unix_socket_with_a_full_queue_is_waited_for),
 		CONNECTION_TEST(first_address_that_answers_is_taken),
 		CONNECTION_TEST(silent_address_of_a_name_leaves_time_for_the_next),
+		CONNECTION_TEST(name_without_an_address_is_told),
 		CONNECTION_TEST(limits_of_time_may_be_none),
 		CONNECTION_TEST(connections_have_a_name_and_keepalive),
 		CONNECTION_TEST(database_out_of_range_is_not_a_refused_login),

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client.h"
 #include "support/false_server.h"
 #include "support/wait.h"
 
@@ -156,6 +157,18 @@ static int cancel_other(struct tw_redis *redis)
 	return cancel_task(redis, "other") != TW_OK;
 }
 
+static int grandchild_cancels(struct tw_redis *redis)
+{
+	int status = 1;
+	/* The child has not called: what it inherited goes on to the grandchild. */
+	pid_t child = fork();
+
+	if (!child)
+		_exit(cancel_other(redis));
+	waitpid(child, &status, 0);
+	return status || cancel_other(redis);
+}
+
 static void fork_while_another_thread_calls_leaves_the_child_free(void **state)
 {
 	struct false_server server;
@@ -171,11 +184,51 @@ static void fork_while_another_thread_calls_leaves_the_child_free(void **state)
 	/* relaxed: stands for itself */
 	WAIT_UNTIL(atomic_load_explicit(&is_asked, memory_order_relaxed));
 	in_a_child(cancel_other, redis);
+	in_a_child(grandchild_cancels, redis);
 	pthread_join(thread, &status);
 	assert_ptr_equal(status, VALUE(TW_REDIS_OUTCOME_UNKNOWN));
 	assert_int_equal(cancel_task(redis, "other"), TW_OK);
 	tw_redis_close(redis);
 	false_server_stop(&server);
+}
+
+static atomic_bool is_held;
+
+static void *hold_lock(void *argument)
+{
+	struct fixture *fixture = argument;
+
+	pthread_mutex_lock(&fixture->redis->access->calls.lock);
+	/* relaxed, both: it stands for itself */
+	atomic_store_explicit(&is_held, true, memory_order_relaxed);
+	while (atomic_load_explicit(&is_held, memory_order_relaxed))
+		give_way();
+	pthread_mutex_unlock(&fixture->redis->access->calls.lock);
+	return NULL;
+}
+
+static int ping_and_close(struct tw_redis *redis)
+{
+	enum tw_status status = tw_redis_ping(redis, NULL);
+
+	tw_redis_close(redis);
+	return status != TW_OK;
+}
+
+/* As each call does for a moment. Nothing lets go of the child's copy of the lock. */
+static void fork_while_another_thread_has_the_lock_leaves_the_child_free(void **state)
+{
+	struct fixture *fixture = *state;
+	pthread_t thread;
+
+	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
+	pthread_create(&thread, NULL, hold_lock, fixture);
+	/* relaxed, both: it stands for itself */
+	WAIT_UNTIL(atomic_load_explicit(&is_held, memory_order_relaxed));
+	in_a_child(ping_and_close, fixture->redis);
+	atomic_store_explicit(&is_held, false, memory_order_relaxed);
+	pthread_join(thread, NULL);
+	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
 }
 
 int main(void)
@@ -185,6 +238,7 @@ int main(void)
 		FIXTURE_TEST(child_has_a_connection_of_its_own),
 		FIXTURE_TEST(child_that_closes_and_child_that_forks_leave_the_parent_alone),
 		FIXTURE_TEST(fork_while_another_thread_calls_leaves_the_child_free),
+		FIXTURE_TEST(fork_while_another_thread_has_the_lock_leaves_the_child_free),
 	};
 
 	return FIXTURE_RUN(tests);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What becomes of calls whose server refuses as it is connected to anew: those errors that pass are
- * waited for, the others are told. The server is a false one.
+ * waited for, the others are told. What else a server or a Sentinel may answer to a greeting. The
+ * server is a false one, the Sentinel too.
  */
 #include "support/fixture.h"
 
@@ -9,8 +10,9 @@
 
 #include "client.h"
 #include "support/false_server.h"
+#include "support/sockets.h"
 
-enum { FOR_EVER = 1000000 };
+enum { FOR_EVER = 1000000, URL_SIZE = 160, REPLY_SIZE = 512 };
 
 static struct false_server server;
 static struct tw_redis *redis;
@@ -92,6 +94,56 @@ static void opening_tries_once_and_tells_it_too(void **state)
 	assert_string_equal(error.text, passing[0] + 1);
 }
 
+static void layout_of_another_kind_is_told(void **state)
+{
+	static const struct {
+		const char *reply;
+		const char *words;
+	} cases[] = {{":1", "can't be read"},
+		     {"$1\r\nx", "can't be read"},
+		     {"$1\r\n1", "can't be read"},
+		     {"$3\r\n2 4", "has layout 2 with 4 shards"},
+		     {"$3\r\n1 5", "with 5 shards"}};
+	struct tw_redis *other;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct tw_redis_error error;
+
+		false_server_refuse(&server, "GET", cases[i].reply, 1);
+		assert_int_equal(
+			tw_redis_open(&other,
+				      &(struct tw_redis_options){.url = server.url, .shards = 4},
+				      &error),
+			TW_REDIS_UNFIT);
+		assert_null(other);
+		assert_non_null(strstr(error.text, cases[i].words));
+	}
+}
+
+/* More than go into one command for each shard. */
+static void tasks_that_do_not_reach_the_server_are_told_so_one_by_one(void **state)
+{
+	enum { COUNT = 600 };
+	static struct tw_redis_task tasks[COUNT];
+	static enum tw_status each[COUNT];
+	struct tw_redis_error error;
+
+	(void)state;
+	for (int i = 0; i < COUNT; i++)
+		tasks[i] = (struct tw_redis_task){.key = "k", .key_size = 1};
+	/* One of them is none at all, and one of the last is no better. */
+	tasks[1].key_size = tasks[COUNT - 1].key_size = 0;
+	refuse_next("INFO", passing[0], FOR_EVER);
+	tw_redis_set_patience(50 * TW_MILLISECOND);
+	assert_int_equal(tw_redis_add_many(redis, tasks, COUNT, each), TW_REDIS_UNREACHABLE);
+	tw_redis_set_patience(0);
+	tw_redis_last_error(redis, &error);
+	assert_string_equal(error.text, passing[0] + 1);
+	for (int i = 0; i < COUNT; i++)
+		assert_int_equal(each[i], i == 1 ? TW_INVALID : TW_REDIS_UNREACHABLE);
+}
+
 static void refused_login_ends_the_call(void **state)
 {
 	(void)state;
@@ -100,10 +152,10 @@ static void refused_login_ends_the_call(void **state)
 }
 
 /* Commands for all shards, in one pass, and a patience that lets none try again. */
-static void all_commands_of_a_pass_are_told_the_refusal(void **state)
+static void all_evals_of_a_pass_are_told_the_refusal(void **state)
 {
 	static const char refusal[] = "WRONGPASS invalid username-password pair";
-	struct command commands[4] = {0};
+	struct eval evals[4] = {0};
 	struct call *call;
 
 	(void)state;
@@ -112,17 +164,194 @@ static void all_commands_of_a_pass_are_told_the_refusal(void **state)
 	for (int time = 0; time < 2; time++) {
 		call = call_begin(&redis->access->calls);
 		for (unsigned i = 0; i < 4; i++)
-			command_begin(&commands[i], &script_count, &redis->space, i);
+			eval_begin(&evals[i], &script_count, &redis->space, i);
 		tw_redis_set_patience(-1);
-		call_run(&redis->access->calls, call, commands, 4);
+		call_run(&redis->access->calls, call, evals, 4);
 		tw_redis_set_patience(0);
 		for (unsigned i = 0; i < 4; i++)
-			assert_int_equal(commands[i].status, TW_REDIS_REFUSED);
+			assert_int_equal(evals[i].status, TW_REDIS_REFUSED);
 		assert_string_equal(call->error.text, refusal);
 		call_end(&redis->access->calls, call, TW_REDIS_REFUSED);
 	}
 	for (unsigned i = 0; i < 4; i++)
-		command_free(&commands[i]);
+		eval_free(&evals[i]);
+}
+
+/* Opening ends so, and says that. */
+static void assert_opens(const struct tw_redis_options *options, enum tw_status expected,
+			 const char *said)
+{
+	struct tw_redis_error error = {0};
+	struct tw_redis *other;
+	enum tw_status status = tw_redis_open(&other, options, &error);
+
+	if (status != expected || error.status != status || !strstr(error.text, said))
+		fail_msg("%s, not %s: %s", tw_status_name(status), tw_status_name(expected),
+			 error.text);
+	assert_int_equal(status == TW_OK, other != NULL);
+	tw_redis_close(other);
+}
+
+static void server_is_judged_by_its_info(void **state)
+{
+	static const char fine[] = "redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\n";
+	static const struct {
+		const char *info;
+		enum tw_status status;
+		const char *said;
+	} cases[] = {
+		{fine, TW_OK, ""},
+		/* What is not told is not held against it, but the policy. */
+		{"maxmemory_policy:noeviction\r\n", TW_OK, ""},
+		{"", TW_REDIS_UNFIT, "eviction policy"},
+		{"redis_version:4.0.14\r\nmaxmemory_policy:noeviction\r\n", TW_REDIS_UNFIT,
+		 "Redis 5"},
+		{"maxmemory_policy:allkeys-lru\r\n", TW_REDIS_UNFIT, "allkeys-lru may"},
+		/* Names that end like those which are looked for. */
+		{"no_maxmemory_policy:noeviction\r\n", TW_REDIS_UNFIT, "eviction policy"},
+		{"no_maxmemory_policy:allkeys-lru\r\nmaxmemory_policy:noeviction\r\n", TW_OK, ""},
+	};
+	const struct tw_redis_options options = {.url = server.url, .shards = 4};
+	char reply[REPLY_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(reply, sizeof(reply), "$%zu\r\n%s", strlen(cases[i].info), cases[i].info);
+		false_server_refuse(&server, "INFO", reply, 1);
+		assert_opens(&options, cases[i].status, cases[i].said);
+	}
+}
+
+static void answer_that_fits_no_greeting_is_told(void **state)
+{
+	static const struct {
+		const char *word;
+		const char *reply;
+		enum tw_status status;
+		const char *said;
+	} cases[] = {
+		{"INFO", "+OK", TW_REDIS_UNFIT, "eviction policy"},
+		{"INFO", "-NOPERM no permissions", TW_REDIS_UNFIT, "NOPERM"},
+		{"INFO", "-NOAUTH Authentication required.", TW_REDIS_REFUSED, "NOAUTH"},
+		{"INFO", "?", TW_REDIS_UNREACHABLE, "Protocol error"},
+		{"AUTH", "?", TW_REDIS_UNREACHABLE, "Protocol error"},
+		{"AUTH", "-ERR AUTH called without any password configured", TW_REDIS_REFUSED,
+		 "without any password"},
+		/* A name is not insisted on. */
+		{"CLIENT", "-NOPERM no permissions", TW_OK, ""},
+	};
+	const struct tw_redis_options options = {.url = server.url, .shards = 4, .password = "p"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		false_server_refuse(&server, cases[i].word, cases[i].reply, 1);
+		assert_opens(&options, cases[i].status, cases[i].said);
+	}
+}
+
+static void greeting_that_takes_too_long_is_given_up(void **state)
+{
+	const struct tw_redis_options options = {.url = server.url, .reply_timeout = 1};
+
+	(void)state;
+	assert_opens(&options, TW_REDIS_UNREACHABLE, "no reply in time");
+}
+
+static void sentinel_says(const char *host, const char *port, char reply[REPLY_SIZE])
+{
+	snprintf(reply, REPLY_SIZE, "*2\r\n$%zu\r\n%s\r\n$%zu\r\n%s", strlen(host), host,
+		 strlen(port), port);
+	false_server_refuse(&server, "SENTINEL", reply, 1);
+}
+
+static void sentinel_has_to_tell_an_address(void **state)
+{
+	static const struct {
+		const char *reply;
+		enum tw_status status;
+		const char *said;
+	} cases[] = {
+		{"$-1", TW_REDIS_UNFIT, "no master main"},
+		{"*-1", TW_REDIS_UNFIT, "no master main"},
+		{"*0", TW_REDIS_UNFIT, "no address"},
+		{"*1\r\n$9\r\n127.0.0.1", TW_REDIS_UNFIT, "no address"},
+		{"*2\r\n:127\r\n$4\r\n6379", TW_REDIS_UNFIT, "no address"},
+		{"*2\r\n$9\r\n127.0.0.1\r\n:6379", TW_REDIS_UNFIT, "no address"},
+		{"-ERR unknown command", TW_REDIS_UNFIT, "unknown command"},
+		{"-NOAUTH Authentication required.", TW_REDIS_REFUSED, "NOAUTH"},
+		{"-LOADING not yet", TW_REDIS_UNREACHABLE, "LOADING"},
+		{"?", TW_REDIS_UNREACHABLE, "Protocol error"},
+	};
+	static const char *const wrong_ports[] = {"", "x", "0", "-1", "65536", "4294967295"};
+	char url[URL_SIZE];
+	const struct tw_redis_options options = {.url = url, .shards = 4};
+	char longest[256 + 1];
+	char reply[REPLY_SIZE];
+	char port[8];
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d/main", server.port);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		false_server_refuse(&server, "SENTINEL", cases[i].reply, 1);
+		assert_opens(&options, cases[i].status, cases[i].said);
+	}
+	for (size_t i = 0; i < sizeof(wrong_ports) / sizeof(wrong_ports[0]); i++) {
+		sentinel_says("127.0.0.1", wrong_ports[i], reply);
+		assert_opens(&options, TW_REDIS_UNFIT, "no address");
+	}
+	memset(longest, 'h', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	sentinel_says(longest, "6379", reply);
+	assert_opens(&options, TW_REDIS_UNFIT, "no address");
+	snprintf(port, sizeof(port), "%d", server.port);
+	sentinel_says("127.0.0.1", port, reply);
+	assert_opens(&options, TW_OK, "");
+}
+
+/* A Sentinel that is behind. */
+static void replica_that_is_told_to_be_the_master_is_none(void **state)
+{
+	char url[URL_SIZE];
+	const struct tw_redis_options options = {.url = url, .shards = 4};
+	char reply[REPLY_SIZE];
+	char port[8];
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d/main", server.port);
+	snprintf(port, sizeof(port), "%d", server.port);
+	sentinel_says("127.0.0.1", port, reply);
+	false_server_refuse(&server, "INFO", "$39\r\nmaxmemory_policy:noeviction\r\nrole:slave", 1);
+	assert_opens(&options, TW_REDIS_UNREACHABLE, "said to be master, is a replica");
+}
+
+static void word_of_a_sentinel_that_answers_counts_more(void **state)
+{
+	char url[URL_SIZE];
+	const struct tw_redis_options options = {.url = url};
+	int away = port_free();
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/main", server.port,
+		 away);
+	false_server_refuse(&server, "SENTINEL", "$-1", 1);
+	assert_opens(&options, TW_REDIS_UNFIT, "no master main");
+	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/main", away,
+		 server.port);
+	false_server_refuse(&server, "SENTINEL", "$-1", 1);
+	assert_opens(&options, TW_REDIS_UNFIT, "no master main");
+}
+
+static void login_at_a_sentinel_may_fail(void **state)
+{
+	char url[URL_SIZE];
+	const struct tw_redis_options options = {.url = url, .sentinel_password = "p"};
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d/main", server.port);
+	false_server_refuse(&server, "AUTH", "?", 1);
+	assert_opens(&options, TW_REDIS_UNREACHABLE, "Protocol error");
+	false_server_refuse(&server, "AUTH", "-WRONGPASS invalid password", 1);
+	assert_opens(&options, TW_REDIS_REFUSED, "WRONGPASS");
 }
 
 #define GREETING_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
@@ -133,8 +362,17 @@ int main(void)
 		GREETING_TEST(server_that_is_not_ready_is_connected_to_again),
 		GREETING_TEST(server_that_does_not_get_ready_is_told_as_it_said),
 		GREETING_TEST(opening_tries_once_and_tells_it_too),
+		GREETING_TEST(replica_that_is_told_to_be_the_master_is_none),
+		GREETING_TEST(layout_of_another_kind_is_told),
+		GREETING_TEST(tasks_that_do_not_reach_the_server_are_told_so_one_by_one),
 		GREETING_TEST(refused_login_ends_the_call),
-		GREETING_TEST(all_commands_of_a_pass_are_told_the_refusal),
+		GREETING_TEST(all_evals_of_a_pass_are_told_the_refusal),
+		GREETING_TEST(server_is_judged_by_its_info),
+		GREETING_TEST(answer_that_fits_no_greeting_is_told),
+		GREETING_TEST(greeting_that_takes_too_long_is_given_up),
+		GREETING_TEST(sentinel_has_to_tell_an_address),
+		GREETING_TEST(word_of_a_sentinel_that_answers_counts_more),
+		GREETING_TEST(login_at_a_sentinel_may_fail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

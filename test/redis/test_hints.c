@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "hints.h"
+#include "support/false_server.h"
 #include "support/runs.h"
 #include "support/wait.h"
 
@@ -124,6 +125,56 @@ static void later_and_far_tasks_are_not_hinted(void **state)
 	connection_close(&hints.connection);
 }
 
+static size_t answer_nothing(void *context, const redisReply *request, char *reply, size_t room)
+{
+	(void)context;
+	(void)request;
+	(void)reply;
+	(void)room;
+	return 0;
+}
+
+/* What is published by others, or as no Redis would. The last one is a hint. */
+static void messages_that_are_no_hints_are_passed_over(void **state)
+{
+	static const char *const messages[] = {
+		":1",
+		"*0",
+		"*2\r\n$7\r\nmessage\r\n$3\r\n3 7",
+		"*4\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$3\r\n3 7\r\n:1",
+		"*3\r\n$7\r\nmessage\r\n:1\r\n$3\r\n3 7",
+		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n:1",
+		"*3\r\n$7\r\nmessage\r\n$13\r\ntw/other/hint\r\n$3\r\n3 7",
+		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$0\r\n",
+		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$1\r\n3",
+		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$4\r\n3 -7",
+		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$12\r\n3 3600000001",
+		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$12\r\n3 3600000000",
+	};
+	char subscribed[1024] = "*3\r\n$9\r\nsubscribe\r\n$15\r\ntw/default/hint\r\n:1";
+	struct false_server server;
+	struct hints hints = {0};
+	struct tw_redis *redis;
+	unsigned shard = 99;
+	tw_duration wait = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++)
+		strcat(strcat(subscribed, "\r\n"), messages[i]);
+	false_server_start(&server, answer_nothing, NULL);
+	redis = client_open(&(struct tw_redis_options){.url = server.url, .shards = 4});
+	false_server_refuse(&server, "SUBSCRIBE", subscribed, 1);
+	hints_connect(&hints, redis, wall_clock());
+	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
+	assert_int_equal(shard, 3);
+	assert_int_equal(wait, TW_HOUR);
+	assert_false(hint_comes(&hints, 20 * TW_MILLISECOND, &shard, &wait));
+	assert_true(hints_are_connected(&hints));
+	connection_close(&hints.connection);
+	tw_redis_close(redis);
+	false_server_stop(&server);
+}
+
 static enum tw_redis_outcome count_run(void *context, const struct tw_redis_job *job,
 				       struct tw_redis_verdict *verdict)
 {
@@ -192,6 +243,8 @@ static void idle_worker_asks_for_all_shards_at_once(void **state)
 	const struct tw_redis_options redis_options = {.url = fixture->server.url,
 						       .name_space = "many"};
 	struct tw_redis_worker_options options = {0};
+	const struct tw_redis_task far = {
+		.key = "far", .key_size = 3, .at_ms = INT64_C(253402300799000)};
 	struct tw_redis *redis = client_open(&redis_options);
 	struct tw_redis_worker *worker;
 	struct runs runs;
@@ -204,6 +257,8 @@ static void idle_worker_asks_for_all_shards_at_once(void **state)
 	/* Until it has looked at each of them. */
 	wait_for(500 * TW_MILLISECOND);
 	add_task(redis, "a", TW_HOUR);
+	/* Later than any wait is: no reason to look. */
+	assert_ok(redis, tw_redis_add(redis, &far, NULL));
 	scripts_run(fixture);
 	before = wall_clock();
 	/* Nobody tells of it. */
@@ -224,6 +279,7 @@ int main(void)
 		FIXTURE_TEST(earliest_of_many_is_hinted),
 		FIXTURE_TEST(released_task_is_hinted),
 		FIXTURE_TEST(later_and_far_tasks_are_not_hinted),
+		FIXTURE_TEST(messages_that_are_no_hints_are_passed_over),
 		FIXTURE_TEST(user_who_may_not_publish_has_all_but_hints),
 		FIXTURE_TEST(idle_worker_asks_for_all_shards_at_once),
 	};

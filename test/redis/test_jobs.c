@@ -247,6 +247,106 @@ static void claim_of_large_tasks_reads_hardly_more_than_it_takes(void **state)
 	tw_redis_close(redis);
 }
 
+/* Redis is told of more than one call may have in several. */
+static void more_jobs_than_a_batch_are_told_at_once(void **state)
+{
+	enum { COUNT = TW_REDIS_BATCH_MAX + 500 };
+	static struct tw_redis_task tasks[COUNT];
+	static struct tw_redis_job jobs[COUNT];
+	static enum tw_status each[COUNT];
+	static char keys[COUNT][KEY_SIZE];
+	struct fixture *fixture = *state;
+	struct tw_redis_options one_shard = fixture->options;
+	struct tw_redis_batch *batches[2];
+	struct tw_redis *redis;
+	size_t count = 0;
+
+	one_shard.shards = 1;
+	one_shard.name_space = "many";
+	redis = client_open(&one_shard);
+	for (int i = 0; i < COUNT; i++) {
+		number_key(keys[i], i);
+		tasks[i] = (struct tw_redis_task){.key = keys[i], .key_size = strlen(keys[i])};
+	}
+	assert_ok(redis, tw_redis_add_many(redis, tasks, COUNT, NULL));
+	for (int i = 0; i < 2; i++) {
+		size_t claimed;
+
+		assert_ok(redis, tw_redis_claim(redis, 0, TW_REDIS_BATCH_MAX, TW_MINUTE,
+						&batches[i], NULL));
+		claimed = tw_redis_batch_count(batches[i]);
+		memcpy(&jobs[count], tw_redis_batch_jobs(batches[i]), claimed * sizeof(*jobs));
+		count += claimed;
+	}
+	assert_int_equal(count, COUNT);
+	assert_ok(redis, tw_redis_extend(redis, jobs, COUNT, 2 * TW_MINUTE, NULL));
+	assert_ok(redis, tw_redis_ack(redis, jobs, COUNT, each));
+	for (int i = 0; i < COUNT; i++)
+		assert_int_equal(each[i], TW_OK);
+	assert_int_equal(stats_of(redis).tasks, 0);
+	for (int i = 0; i < 2; i++)
+		tw_redis_batch_free(batches[i]);
+	tw_redis_close(redis);
+}
+
+static void jobs_that_cannot_be_told_have_the_status_each(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_options options = fixture->options;
+	struct tw_redis_batch *batches[2];
+	struct tw_redis_job jobs[2];
+	enum tw_status each[2] = {TW_OK, TW_OK};
+	struct tw_redis *redis;
+	char key[KEY_SIZE];
+	int number = 0;
+
+	options.user = "reader";
+	options.password = "pw";
+	/* Two that are not of one shard, and not told by one call. */
+	do
+		number_key(key, number++);
+	while (tw_redis_shard(fixture->redis, key, strlen(key)) ==
+	       tw_redis_shard(fixture->redis, "a", 1));
+	batches[0] = claim_new(fixture->redis, "a", TW_MINUTE);
+	batches[1] = claim_new(fixture->redis, key, TW_MINUTE);
+	for (int i = 0; i < 2; i++)
+		jobs[i] = *only_job(batches[i]);
+	freeReplyObject(
+		redis_server_ask(&fixture->server, "ACL SETUSER reader on >pw ~* &* +@all"));
+	redis = client_open(&options);
+	freeReplyObject(redis_server_ask(&fixture->server, "ACL SETUSER reader -eval -evalsha"));
+	assert_int_equal(tw_redis_ack(redis, jobs, 2, each), TW_REDIS_REFUSED);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(each[i], TW_REDIS_REFUSED);
+		assert_ok(fixture->redis, tw_redis_ack(fixture->redis, &jobs[i], 1, &each[i]));
+		assert_int_equal(each[i], TW_OK);
+		tw_redis_batch_free(batches[i]);
+	}
+	tw_redis_close(redis);
+}
+
+static void bad_arguments_about_jobs_are_invalid(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis *redis = fixture->redis;
+	struct tw_redis_batch *batch = claim_new(redis, "a", TW_MINUTE);
+	const struct tw_redis_job *job = only_job(batch);
+	struct tw_redis_job elsewhere = *job;
+
+	elsewhere.shard = 4;
+	assert_int_equal(tw_redis_ack(NULL, job, 1, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_ack(redis, NULL, 1, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_ack(redis, &elsewhere, 1, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_extend(redis, job, 1, 9 * TW_MILLISECOND, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_extend(redis, job, 1, 25 * TW_HOUR, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_fail(redis, job, 1, -1, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_fail(redis, job, 1, TW_REDIS_DELAY_MAX + 1, NULL, NULL),
+			 TW_INVALID);
+	assert_int_equal(find_task(redis, "a").state, TW_REDIS_LEASED);
+	assert_ok(redis, tw_redis_ack(redis, NULL, 0, NULL));
+	tw_redis_batch_free(batch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +359,9 @@ int main(void)
 		FIXTURE_TEST(each_job_of_a_large_claim_has_its_own_record),
 		FIXTURE_TEST(tokens_of_claims_rise_whatever_the_time_is),
 		FIXTURE_TEST(claim_of_large_tasks_reads_hardly_more_than_it_takes),
+		FIXTURE_TEST(more_jobs_than_a_batch_are_told_at_once),
+		FIXTURE_TEST(jobs_that_cannot_be_told_have_the_status_each),
+		FIXTURE_TEST(bad_arguments_about_jobs_are_invalid),
 	};
 
 	return FIXTURE_RUN(tests);

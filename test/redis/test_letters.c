@@ -274,6 +274,28 @@ static void letter_that_died_again_counts_from_then(void **state)
 	worker_stop(worker);
 }
 
+static bool count_letter(void *context, const struct tw_redis_info *info)
+{
+	(void)info;
+	++*(int *)context;
+	return true;
+}
+
+static void letters_that_are_none_are_not_listed(void **state)
+{
+	static const char *const texts[] = {"",       "nonsense",  "1:2",       "1:2:3",
+					    "1:2:9:", "1:2:9:abc", "1:2:4097:", "1:x:0:"};
+	struct fixture *fixture = *state;
+	int count = 0;
+
+	add_letters(fixture, 1, 2);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		redis_server_number(&fixture->server, "HSET {tw/%s/1}dead other-%d %s",
+				    fixture->name_space, (int)i, texts[i]);
+	assert_ok(fixture->redis, tw_redis_dead_each(fixture->redis, count_letter, &count));
+	assert_int_equal(count, 2);
+}
+
 static void letter_that_is_not_ours_goes_first(void **state)
 {
 	struct fixture *fixture = *state;
@@ -426,6 +448,7 @@ int main(void)
 		WORKER_TEST(letters_that_are_too_old_go),
 		WORKER_TEST(letters_that_are_in_no_order_yet_are_swept_in_it),
 		WORKER_TEST(letter_that_died_again_counts_from_then),
+		WORKER_TEST(letters_that_are_none_are_not_listed),
 		WORKER_TEST(letter_that_is_not_ours_goes_first),
 		WORKER_TEST(worker_that_makes_letters_keeps_to_their_number),
 		WORKER_TEST(letters_of_workers_that_died_are_swept_too),

@@ -112,27 +112,46 @@ static void bury(struct tw_redis *redis, const char *key, const char *reason)
 	tw_redis_batch_free(batch);
 }
 
-/* /status.json, once it has so many dead letters; the caller's. */
-static json_t *await_letters(size_t count)
+/* /status.json; the caller's. */
+static json_t *read_status(void)
 {
-	json_t *status = NULL;
+	struct page_reply reply = pages_get(port, "/status.json");
+	json_t *status = json_loads(reply.body, 0, NULL);
 
+	assert_non_null(status);
+	/* Whatever is in it, the text is ASCII. */
+	for (const char *at = reply.body; *at; at++)
+		assert_true(*at >= ' ' && *at < 0x7f);
+	free(reply.text);
+	return status;
+}
+
+static size_t rows_of(const json_t *status, const char *name)
+{
+	return json_array_size(json_object_get(status, name));
+}
+
+/* The same once the array of that name has so many rows, or more. */
+static json_t *await_rows(const char *name, size_t count)
+{
 	for (int i = 0; i < 3000; i++) {
-		struct page_reply reply = pages_get(port, "/status.json");
+		json_t *status = read_status();
 
-		json_decref(status);
-		status = json_loads(reply.body, 0, NULL);
-		assert_non_null(status);
-		/* Whatever is in it, the text is ASCII. */
-		for (const char *at = reply.body; *at; at++)
-			assert_true(*at >= ' ' && *at < 0x7f);
-		free(reply.text);
-		if (json_array_size(json_object_get(status, "letters")) == count)
+		if (rows_of(status, name) >= count)
 			return status;
+		json_decref(status);
 		wait_for(10 * TW_MILLISECOND);
 	}
-	fail_msg("there are no %zu dead letters", count);
+	fail_msg("there are no %zu %s", count, name);
 	return NULL;
+}
+
+static json_t *await_letters(size_t count)
+{
+	json_t *status = await_rows("letters", count);
+
+	assert_int_equal(rows_of(status, "letters"), count);
+	return status;
 }
 
 /* ---- Methods and hosts ---- */
@@ -330,13 +349,19 @@ static void silent_connections_hold_nobody_up_for_long(void **state)
 
 static void address_that_is_none_or_taken_is_refused(void **state)
 {
-	static const char *const bad[] = {
-		"9464",  ":9464", "127.0.0.1",       "127.0.0.1:", "127.0.0.1:x", "::1:9464",
-		"[::1]", "[]:1",  "127.0.0.1:65536", "a:b:1",      "127.0.0.1:-1"};
+	static char long_name[264];
+	static const char *const bad[] = {"9464",       ":9464",        "127.0.0.1",
+					  "127.0.0.1:", "127.0.0.1:x",  "::1:9464",
+					  "[::1]",      "[]:1",         "127.0.0.1:65536",
+					  "a:b:1",      "127.0.0.1:-1", "127.0.0.1:000080",
+					  "[::1:9464",  long_name};
+	static const char *const refused[] = {"127.0.0.1:%d", "[127.0.0.1]:%d", "no..host:%d"};
 	struct program program;
-	char taken[64];
+	char text[64];
 
 	(void)state;
+	memset(long_name, 'a', 256);
+	strcpy(long_name + 256, ":9464");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(program_run(&program, &environment,
 					     ARGUMENTS("worker", "--listen", bad[i])),
@@ -346,11 +371,30 @@ static void address_that_is_none_or_taken_is_refused(void **state)
 	assert_int_equal(
 		program_run(&program, &environment, ARGUMENTS("worker", "--listen-host=a")), 2);
 	program_end(&program);
-	snprintf(taken, sizeof(taken), "127.0.0.1:%d", http.port);
-	assert_int_equal(
-		program_run(&program, &environment, ARGUMENTS("worker", "--listen", taken)), 71);
-	assert_non_null(strstr(program_text(&program), "can't listen on 127.0.0.1:"));
-	program_end(&program);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		char said[96];
+
+		snprintf(text, sizeof(text), refused[i], http.port);
+		snprintf(said, sizeof(said), "can't listen on %s: ", text);
+		assert_int_equal(
+			program_run(&program, &environment, ARGUMENTS("worker", "--listen", text)),
+			71);
+		assert_non_null(strstr(program_text(&program), said));
+		program_end(&program);
+	}
+}
+
+static void address_of_ip_version_6_is_shown_in_brackets(void **state)
+{
+	(void)state;
+	program_start(&worker, &environment, ARGUMENTS("worker", "--shards=4", "--listen=[::1]:0"));
+	if (program_wait_text(&worker, "the worker runs"))
+		assert_non_null(strstr(program_text(&worker), "listens on http://[::1]:"));
+	else if (strstr(program_text(&worker), "can't listen on [::1]:0: ") &&
+		 worker.exit_code == 71)
+		skip();
+	else
+		fail_msg("%s", program_text(&worker));
 }
 
 /* ---- The figures ---- */
@@ -606,6 +650,90 @@ static void last_dead_letters_come_first(void **state)
 	fail_msg("the last dead letter is not the first");
 }
 
+static void letters_beyond_a_thousand_are_not_looked_at(void **state)
+{
+	enum { LOOKED_AT = 1000, SHOWN = 20 };
+	struct fixture *fixture = *state;
+	json_t *status;
+
+	for (int i = 0; i <= LOOKED_AT; i++) {
+		char key[KEY_SIZE];
+		struct tw_redis_info letter = {.due_ms = i + 1, .reason = "so"};
+
+		number_key(key, i);
+		letter.task.key = key;
+		letter.task.key_size = strlen(key);
+		assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &letter));
+	}
+	start(no_options);
+	status = await_letters(SHOWN);
+	assert_true(json_is_true(json_object_get(status, "letters_cut")));
+	json_decref(status);
+}
+
+/* Until Redis has been asked twice more. */
+static json_t *await_questions(void)
+{
+	json_t *status = read_status();
+	size_t count = rows_of(status, "seconds") + 2;
+
+	json_decref(status);
+	return await_rows("seconds", count);
+}
+
+static void what_redis_does_not_tell_is_missing_alone(void **state)
+{
+	struct fixture *fixture = *state;
+	json_t *status;
+
+	bury(fixture->redis, "a", "so");
+	freeReplyObject(
+		redis_server_ask(&fixture->server, "ACL SETUSER default -hscan -zrevrangebyscore"));
+	start(no_options);
+	status = await_questions();
+	freeReplyObject(redis_server_ask(&fixture->server, "ACL SETUSER default +@all"));
+	assert_true(json_is_true(json_object_get(status, "ready")));
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(status, "tasks"), "dead")), 1);
+	assert_int_equal(rows_of(status, "letters"), 0);
+	assert_int_equal(rows_of(status, "all_workers"), 0);
+	json_decref(status);
+	json_decref(await_letters(1));
+	json_decref(await_rows("all_workers", 1));
+}
+
+/* How late, in seconds, half of the runs of a second were; 0: none of these began. */
+static double await_late_second(void)
+{
+	for (int i = 0; i < 3000; i++) {
+		json_t *status = read_status();
+		const json_t *second;
+		double late = 0;
+		size_t index;
+
+		json_array_foreach(json_object_get(status, "seconds"), index, second) late +=
+			json_number_value(json_object_get(second, "late_p50_s"));
+		json_decref(status);
+		if (late > 0)
+			return late;
+		wait_for(10 * TW_MILLISECOND);
+	}
+	return 0;
+}
+
+static void run_may_be_later_than_any_bound(void **state)
+{
+	struct fixture *fixture = *state;
+
+	call(fixture->redis, "late", "/200", 1);
+	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, "late",
+			     -3600000);
+	start(no_options);
+	/* The bound of the last bucket but one. */
+	assert_true(await_late_second() ==
+		    (double)tw_redis_bucket_bound(TW_REDIS_BUCKETS - 2) / TW_SECOND);
+}
+
 /* ---- Health ---- */
 
 static void lost_redis_is_not_ready_and_no_figure(void **state)
@@ -654,8 +782,10 @@ static void worker_that_ends_is_healthy_and_not_ready(void **state)
 	free(reply.text);
 	assert_int_equal(status_of_path("/healthz"), 200);
 	assert_int_equal(status_of_path("/status.json"), 200);
-	kill(worker.pid, SIGKILL);
-	assert_int_equal(program_wait(&worker), 128 + SIGKILL);
+	/* Breaks off what runs. */
+	http_server_stop(&http);
+	assert_int_equal(program_wait(&worker), 0);
+	http_server_start(&http, answer_by_path, NULL);
 }
 
 static void loop_that_stands_is_not_healthy(void **state)
@@ -717,12 +847,16 @@ int main(void)
 		TEST(bad_requests_are_refused_and_harm_nobody),
 		TEST(silent_connections_hold_nobody_up_for_long),
 		TEST(address_that_is_none_or_taken_is_refused),
+		TEST(address_of_ip_version_6_is_shown_in_brackets),
 		TEST(figures_add_up_with_those_of_redis),
 		TEST(callbacks_are_told_by_host_and_answer),
 		TEST(hosts_with_any_name_are_labels),
 		TEST(promtool_finds_nothing_wrong),
 		TEST(hostile_keys_and_reasons_are_text),
 		TEST(last_dead_letters_come_first),
+		TEST(letters_beyond_a_thousand_are_not_looked_at),
+		TEST(what_redis_does_not_tell_is_missing_alone),
+		TEST(run_may_be_later_than_any_bound),
 		TEST(lost_redis_is_not_ready_and_no_figure),
 		TEST(worker_that_ends_is_healthy_and_not_ready),
 		TEST(loop_that_stands_is_not_healthy),

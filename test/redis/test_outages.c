@@ -286,7 +286,8 @@ static void call_gives_up_after_its_patience(void **state)
 	redis_server_end(&server, SIGKILL);
 	before = wall_clock();
 	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_ANY), TW_REDIS_UNREACHABLE);
-	assert_in_range(wall_clock() - before, 300 * TW_MILLISECOND, 3 * TW_SECOND);
+	/* Before the 5 s that it would have by itself, also on a busy machine. */
+	assert_in_range(wall_clock() - before, 300 * TW_MILLISECOND, 5 * TW_SECOND - 1);
 	tw_redis_last_error(redis, &error);
 	assert_true(*error.text);
 	tw_redis_close(redis);
@@ -309,7 +310,7 @@ static void server_that_hangs_after_a_reconnect_is_given_up_too(void **state)
 	assert_int_equal(kill(server.pid, SIGSTOP), 0);
 	before = wall_clock();
 	assert_int_equal(try_add(redis, "b", TW_HOUR, TW_REDIS_ANY), TW_REDIS_OUTCOME_UNKNOWN);
-	assert_in_range(wall_clock() - before, 200 * TW_MILLISECOND, 3 * TW_SECOND);
+	assert_in_range(wall_clock() - before, 200 * TW_MILLISECOND, 5 * TW_SECOND - 1);
 	assert_int_equal(kill(server.pid, SIGCONT), 0);
 	/* It was asked, and does it when it can. */
 	WAIT_UNTIL(find_task(redis, "b").status == TW_OK);
@@ -480,6 +481,34 @@ static void lost_reply_to_an_acknowledgement_runs_nothing_twice(void **state)
 	tw_redis_close(direct);
 }
 
+/* It goes on where it may not do what it has to, and where the server has become unfit for it. */
+static void worker_tells_that_it_is_refused_and_that_the_server_is_unfit(void **state)
+{
+	struct tw_redis *redis = open_at(server.url);
+	struct tw_redis_worker *worker;
+
+	(void)state;
+	worker =
+		start_at(server.url, (struct tw_redis_worker_options){.poll = 10 * TW_MILLISECOND});
+	add_task(redis, "a", 0);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	freeReplyObject(redis_server_ask(&server, "ACL SETUSER default -evalsha"));
+	WAIT_UNTIL(runs_lost(&runs) == 1);
+	freeReplyObject(redis_server_ask(&server, "ACL SETUSER default +evalsha"));
+	WAIT_UNTIL(runs_found(&runs) == 1);
+	freeReplyObject(redis_server_ask(&server, "CONFIG SET maxmemory-policy allkeys-lru"));
+	redis_server_number(&server, "CLIENT KILL TYPE normal SKIPME yes");
+	WAIT_UNTIL(runs_lost(&runs) == 2);
+	wait_for(100 * TW_MILLISECOND);
+	assert_int_equal(runs_found(&runs), 1);
+	freeReplyObject(redis_server_ask(&server, "CONFIG SET maxmemory-policy noeviction"));
+	WAIT_UNTIL(runs_found(&runs) == 2);
+	add_task(redis, "b", 0);
+	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 2);
+	worker_stop(worker);
+	tw_redis_close(redis);
+}
+
 #define OUTAGE_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
 
 int main(void)
@@ -503,6 +532,7 @@ int main(void)
 		OUTAGE_TEST(lost_reply_to_a_claim_brings_the_task_back),
 		OUTAGE_TEST(lost_reply_to_an_acknowledgement_by_hand_is_unknown),
 		OUTAGE_TEST(lost_reply_to_an_acknowledgement_runs_nothing_twice),
+		OUTAGE_TEST(worker_tells_that_it_is_refused_and_that_the_server_is_unfit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,10 +5,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
+#include "support/false_server.h"
 #include "support/http_server.h"
 #include "support/program.h"
 #include "support/proxy.h"
@@ -154,6 +156,17 @@ static void task_that_no_twr_can_run_is_warned_of(void **state)
 	assert_member("method", "PUT");
 }
 
+static void no_text_of_a_task_is_obeyed_by_a_terminal(void **state)
+{
+	(void)state;
+	assert_int_equal(TWR("add", "a\033[1m", "--in", "1h", "--handler", "--data",
+			     "\tone\n\033[2Jtwo\x7f\r \xc3\xbc"),
+			 0);
+	assert_int_equal(TWR("get", "a\033[1m"), 0);
+	assert_true(said("key       a%1B[1m\n"));
+	assert_true(said("data      \tone\n%1B[2Jtwo%7F%0D \xc3\xbc\n"));
+}
+
 static void lists_and_stats_show_what_there_is(void **state)
 {
 	(void)state;
@@ -178,6 +191,10 @@ static void recurring_tasks_recur(void **state)
 	assert_int_equal(TWR("every", "a", "--handler"), 2);
 	assert_int_equal(TWR("add", "a", "--every", "1h", "--handler"), 2);
 	assert_int_equal(TWR("every", "a", "--every", "1h", "--missed", "some"), 2);
+	assert_int_equal(TWR("every", "a", "--every", "1h", "--cron", "@daily", "--handler"), 2);
+	assert_int_equal(TWR("every", "a", "--every", "1h", "--zone", "UTC", "--handler"), 2);
+	assert_int_equal(TWR("add", "a", "--cron", "@daily", "--handler"), 2);
+	assert_int_equal(TWR("every", "a", "--cron", "nonsense", "--handler"), 65);
 	assert_int_equal(TWR("every", "a", "--every", "1h", "--missed", "skip", "--handler"), 0);
 	assert_int_equal(TWR("get", "a", "--json"), 0);
 	assert_int_equal(said_number("every_ms"), 3600000);
@@ -188,6 +205,16 @@ static void recurring_tasks_recur(void **state)
 	assert_int_equal(said_number("recurring"), 1);
 	assert_int_equal(TWR("cancel", "a"), 0);
 	assert_int_equal(TWR("get", "a"), 0);
+	assert_int_equal(TWR("every", "a", "--cron", "0 3 * * 1-5", "--zone", "Europe/Berlin",
+			     "--from", "2100-01-01T00:00:00Z", "--handler"),
+			 0);
+	assert_true(said("2100-01-01T02:00:00"));
+	assert_int_equal(TWR("get", "a", "--json"), 0);
+	assert_member("cron", "0 3 * * 1-5");
+	assert_member("zone", "Europe/Berlin");
+	assert_member("missed", "one");
+	assert_int_equal(TWR("get", "a"), 0);
+	assert_true(said("cron      0 3 * * 1-5, Europe/Berlin, missed: one"));
 	assert_int_equal(TWR("end", "a"), 0);
 	assert_int_equal(TWR("get", "a"), 1);
 	assert_int_equal(TWR("end", "a"), 1);
@@ -240,7 +267,51 @@ static void unknown_existing_and_leased_tasks_are_1(void **state)
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(TWR("cancel", "a"), 1);
 	assert_int_equal(TWR("move", "a", "--in", "1s"), 1);
+	assert_int_equal(TWR("get", "a"), 0);
+	assert_true(said("state     leased\nleased to ") && said("token     "));
 	tw_redis_batch_free(batch);
+}
+
+static void dead_letter_whose_key_a_task_has_stays(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_info letter = {.task = {.key_size = 1}, .due_ms = 1, .reason = "so"};
+
+	for (int i = 0; i < 3; i++) {
+		letter.task.key = &"abc"[i];
+		assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &letter));
+	}
+	add_task(fixture->redis, "b", TW_HOUR);
+	assert_int_equal(TWR("dead", "retry", "--all"), 0);
+	assert_string_equal(program_text(&program), "2\n");
+	assert_int_equal(stats_of(fixture->redis).tasks, 3);
+	assert_int_equal(find_dead(fixture->redis, "b").status, TW_OK);
+}
+
+/* Lists a dead letter of the shard, which is gone by the time that it is to be dropped. */
+static size_t answer_too_late(void *context, const redisReply *request, char *reply, size_t room)
+{
+	const char *last = request->element[request->elements - 1]->str;
+
+	(void)context;
+	return (size_t)snprintf(reply, room, "%s",
+				strcmp(last, "0") ? ":-2\r\n"
+						  : "*3\r\n:1\r\n$1\r\n0\r\n"
+						    "*2\r\n$1\r\nk\r\n$10\r\n1:1:0:8 0\n\r\n");
+}
+
+static void dead_letter_that_is_gone_meanwhile_is_no_failure(void **state)
+{
+	struct false_server server;
+
+	(void)state;
+	false_server_start(&server, answer_too_late, NULL);
+	environment.url = server.url;
+	assert_int_equal(TWR("dead", "drop", "--all"), 0);
+	assert_string_equal(program_text(&program), "0\n");
+	assert_int_equal(TWR("dead", "list"), 0);
+	assert_true(said("dead     1/8  k\n"));
+	false_server_stop(&server);
 }
 
 static void data_comes_from_a_file_or_standard_input(void **state)
@@ -259,6 +330,11 @@ static void data_comes_from_a_file_or_standard_input(void **state)
 	assert_int_equal(TWR("add", "a", "--in=1h", "--callback", callback, "--data", argument), 0);
 	assert_string_equal(find_task(fixture->redis, "a").body, "[1, 2]\n");
 	assert_int_equal(TWR("add", "b", "--data", "@/no/such/file"), 65);
+	/* A folder can be opened, and not read. */
+	assert_int_equal(TWR("add", "b", "--data", "@/"), 65);
+	assert_true(said("the data can't be read: Is a directory"));
+	assert_int_equal(TWR("add", "d", "--in=1h", "--callback", callback, "--data", ""), 0);
+	assert_int_equal(find_task(fixture->redis, "d").body_size, 0);
 	file = freopen(path, "r", stdin);
 	assert_non_null(file);
 	assert_int_equal(TWR("add", "c", "--in=1h", "--callback", callback, "--data", "@-"), 0);
@@ -275,6 +351,9 @@ static void wrong_usage_is_2(void **state)
 	assert_int_equal(TWR("add", "--key"), 2);
 	assert_int_equal(TWR("add", "--key", ""), 2);
 	assert_int_equal(TWR("add", "a", "b"), 2);
+	assert_int_equal(TWR("get", ""), 2);
+	assert_int_equal(TWR("get", "--key", "a", "b"), 2);
+	assert_int_equal(TWR("ping", "a"), 2);
 	assert_int_equal(TWR("add", "a", "--in", "soon"), 2);
 	assert_int_equal(TWR("add", "a", "--in", "1w"), 2);
 	assert_int_equal(TWR("add", "a", "--in", "-5"), 2);
@@ -347,6 +426,55 @@ static void bad_data_is_65(void **state)
 			 0);
 }
 
+/* Runs it with as many of the option as are wanted behind the other words. */
+static int twr_with_many(const char *const *arguments, const char *option, size_t count)
+{
+	const char **words = calloc(count + 8, sizeof(*words));
+	size_t size = 0;
+	int exit_code;
+
+	assert_non_null(words);
+	for (; *arguments; arguments++)
+		words[size++] = *arguments;
+	while (count--)
+		words[size++] = option;
+	program_end(&program);
+	exit_code = program_run(&program, &environment, words);
+	free(words);
+	return exit_code;
+}
+#define TWR_WITH_MANY(option, count, ...) twr_with_many(ARGUMENTS(__VA_ARGS__), option, count)
+
+static void more_than_there_may_be_is_refused(void **state)
+{
+	struct fixture *fixture = *state;
+
+	for (size_t count = 0; count < 3; count++) {
+		assert_int_equal(TWR_WITH_MANY("--header=A: b", TW_REDIS_HEADER_COUNT_MAX + count,
+					       "--shards=4", "add", "a", "--in=1h", "--callback",
+					       callback),
+				 count ? 65 : 0);
+		assert_int_equal(TWR_WITH_MANY("--allow=a.example",
+					       TW_REDIS_TARGETS_MAX + 1 + count, "--shards=4",
+					       "worker"),
+				 2);
+		assert_true(said("at most 1024 patterns"));
+	}
+	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+	assert_int_equal(
+		TWR_WITH_MANY("--listen-host=a.example", 33, "worker", "--listen=127.0.0.1:0"), 2);
+	assert_true(said("--listen-host"));
+	for (size_t count = TW_REDIS_SOURCES_MAX + 1; count < TW_REDIS_SOURCES_MAX + 4; count++) {
+		char names[512] = "--namespace=";
+
+		for (size_t i = 0; i < count; i++)
+			snprintf(names + strlen(names), sizeof(names) - strlen(names), "n%zu,", i);
+		names[strlen(names) - 1] = '\0';
+		assert_int_equal(TWR("worker", names), 2);
+		assert_true(said("more than 64 namespaces"));
+	}
+}
+
 static void redis_that_is_not_there_is_69(void **state)
 {
 	char url[64];
@@ -372,6 +500,27 @@ static void redis_that_may_drop_tasks_is_69_unless_that_is_wanted(void **state)
 	assert_int_equal(TWR("add", "a"), 69);
 	assert_int_equal(TWR("add", "a", "--allow-eviction"), 0);
 	redis_server_stop(&dropping);
+}
+
+static void output_that_cannot_be_written_is_71(void **state)
+{
+	struct fixture *fixture = *state;
+	char path[320];
+	FILE *file;
+
+	environment.standard_output = "/dev/full";
+	assert_int_equal(TWR("ping"), 71);
+	assert_string_equal(program_text(&program), "twr: standard output can't be written\n");
+	/* What went wrong before is told. */
+	redis_server_path(&fixture->server, "lines", path, sizeof(path));
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("nonsense\n", file);
+	fclose(file);
+	assert_int_equal(TWR("add", "--file", path), 65);
+	/* More than is kept before it is written. */
+	add_tasks(fixture->redis, 200, TW_HOUR, 0);
+	assert_int_equal(TWR("list", "--json"), 71);
 }
 
 static void lost_reply_is_75_and_adding_again_is_harmless(void **state)
@@ -411,6 +560,8 @@ static void wrong_password_is_77_and_no_password_is_shown(void **state)
 	environment = (struct program_environment){.url = url};
 	assert_int_equal(TWR("ping"), 0);
 	environment = (struct program_environment){.password = "not-the-secret"};
+	assert_int_equal(TWR("ping", "--url", url), 0);
+	environment.url = "";
 	assert_int_equal(TWR("ping", "--url", url), 0);
 	snprintf(url, sizeof(url), "redis://:the-wrong-secret@127.0.0.1:%d", guarded.port);
 	assert_int_equal(TWR("ping", "--url", url), 77);
@@ -519,6 +670,25 @@ static void worker_runs_what_was_scheduled_and_tells_of_it(void **state)
 	program_end(&worker);
 }
 
+static void worker_goes_on_where_it_was_stopped(void **state)
+{
+	struct program worker;
+	int status;
+
+	(void)state;
+	worker_start(&worker, ARGUMENTS("--count-every=1h"));
+	kill(worker.pid, SIGSTOP);
+	assert_int_equal(waitpid(worker.pid, &status, WUNTRACED), worker.pid);
+	assert_true(WIFSTOPPED(status));
+	kill(worker.pid, SIGCONT);
+	assert_int_equal(TWR("add", "good", "--callback", callback), 0);
+	assert_true(program_wait_text(&worker, "done     good  attempt 1/8"));
+	assert_int_equal(worker_end(&worker), 0);
+	/* It was not told that its hour is over. */
+	assert_null(strstr(program_text(&worker), "twr: done 1"));
+	program_end(&worker);
+}
+
 static void lines_of_the_worker_are_json_if_asked_for(void **state)
 {
 	struct program worker;
@@ -532,6 +702,35 @@ static void lines_of_the_worker_are_json_if_asked_for(void **state)
 	assert_string_equal(json_string_value(json_object_get(line, "end")), "done");
 	assert_string_equal(json_string_value(json_object_get(line, "key")), "a");
 	assert_int_equal(json_integer_value(json_object_get(line, "http_status")), 200);
+	json_decref(line);
+	assert_int_equal(worker_end(&worker), 0);
+	program_end(&worker);
+}
+
+static void run_that_is_tried_again_is_told_with_its_time(void **state)
+{
+	struct program worker;
+	char url[64];
+	json_t *line;
+
+	(void)state;
+	/* Nothing listens there: no answer has a status. */
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", port_free());
+	worker_start(&worker, ARGUMENTS("--retry-first=10ms"));
+	assert_int_equal(TWR("add", "a", "--max-attempts=2", "--callback", url), 0);
+	assert_true(program_wait_text(&worker, "retry    a  attempt 1/2  "));
+	assert_true(program_wait_text(&worker, "  again in "));
+	assert_true(program_wait_text(&worker, "dead     a  attempt 2/2  "));
+	assert_int_equal(worker_end(&worker), 0);
+	program_end(&worker);
+	worker_start(&worker, ARGUMENTS("--retry-first=10ms", "--json"));
+	assert_int_equal(TWR("add", "b", "--max-attempts=2", "--callback", url), 0);
+	assert_true(program_wait_text(&worker, "}\n"));
+	line = json_loads(strchr(program_text(&worker), '{'), JSON_DISABLE_EOF_CHECK, NULL);
+	assert_string_equal(json_string_value(json_object_get(line, "end")), "retry");
+	assert_true(json_number_value(json_object_get(line, "retry_in_ms")) > 0);
+	assert_non_null(json_string_value(json_object_get(line, "reason")));
+	assert_null(json_object_get(line, "http_status"));
 	json_decref(line);
 	assert_int_equal(worker_end(&worker), 0);
 	program_end(&worker);
@@ -637,22 +836,29 @@ int main(void)
 		PROGRAM_TEST(task_is_added_shown_moved_and_cancelled),
 		PROGRAM_TEST(fraction_of_a_time_is_rounded_up),
 		PROGRAM_TEST(task_that_no_twr_can_run_is_warned_of),
+		PROGRAM_TEST(no_text_of_a_task_is_obeyed_by_a_terminal),
 		PROGRAM_TEST(lists_and_stats_show_what_there_is),
 		PROGRAM_TEST(paused_is_told_by_stats),
 		PROGRAM_TEST(limits_are_set_and_shown),
 		PROGRAM_TEST(recurring_tasks_recur),
 		PROGRAM_TEST(unknown_existing_and_leased_tasks_are_1),
+		PROGRAM_TEST(dead_letter_whose_key_a_task_has_stays),
+		PROGRAM_TEST(dead_letter_that_is_gone_meanwhile_is_no_failure),
 		PROGRAM_TEST(data_comes_from_a_file_or_standard_input),
 		PROGRAM_TEST(wrong_usage_is_2),
 		PROGRAM_TEST(wrong_usage_says_which_option_and_what_it_takes),
 		PROGRAM_TEST(bad_data_is_65),
+		PROGRAM_TEST(more_than_there_may_be_is_refused),
 		PROGRAM_TEST(redis_that_is_not_there_is_69),
 		PROGRAM_TEST(redis_that_may_drop_tasks_is_69_unless_that_is_wanted),
+		PROGRAM_TEST(output_that_cannot_be_written_is_71),
 		PROGRAM_TEST(lost_reply_is_75_and_adding_again_is_harmless),
 		PROGRAM_TEST(wrong_password_is_77_and_no_password_is_shown),
 		PROGRAM_TEST(process_list_shows_no_password),
 		PROGRAM_TEST(worker_runs_what_was_scheduled_and_tells_of_it),
+		PROGRAM_TEST(worker_goes_on_where_it_was_stopped),
 		PROGRAM_TEST(lines_of_the_worker_are_json_if_asked_for),
+		PROGRAM_TEST(run_that_is_tried_again_is_told_with_its_time),
 		PROGRAM_TEST(sigterm_in_mid_task_lets_it_finish),
 		PROGRAM_TEST(task_longer_than_the_grace_is_given_back),
 		PROGRAM_TEST(task_of_a_killed_worker_runs_again_within_its_lease_and_a_second),

@@ -2,17 +2,17 @@
 /* twr add --file: what a line may be, what is refused, and that it is the inverse of the lists. */
 #include "support/fixture.h"
 
-#include <pty.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
 #include "support/program.h"
 #include "support/proxy.h"
+#include "support/wait.h"
 
 static struct program_environment environment;
 static struct program program; /* the last that `twr` ran */
@@ -98,7 +98,20 @@ static void recurring_tasks_come_back_as_such(void **state)
 	assert_int_equal(stats_of(fixture->redis).recurring, 1);
 	assert_int_equal(TWR("get", "a"), 0);
 	assert_true(said("missed: skip"));
-	file_write("{\"key\":\"b\",\"every_ms\":0}\n{\"key\":\"b\",\"missed\":\"some\"}\n");
+	assert_int_equal(TWR("every", "a", "--cron", "30 4 1 * *", "--zone", "Asia/Tokyo",
+			     "--missed", "all", "--handler"),
+			 0);
+	due_ms = find_task(fixture->redis, "a").due_ms;
+	assert_int_equal(TWR("list", "--json"), 0);
+	file_write(program_text(&program));
+	assert_int_equal(TWR("end", "a"), 0);
+	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
+	assert_int_equal(TWR("get", "a"), 0);
+	assert_true(said("30 4 1 * *, Asia/Tokyo, missed: all"));
+	file_write("{\"key\":\"b\",\"every_ms\":0}\n{\"key\":\"b\",\"missed\":\"some\"}\n"
+		   "{\"key\":\"b\",\"cron\":1}\n{\"key\":\"b\",\"cron\":\"@daily\",\"zone\":[]}\n"
+		   "{\"key\":\"b\",\"cron\":\"@daily\",\"zone\":\"No/Where\"}\n");
 	assert_int_not_equal(TWR("add", "--file", path), 0);
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
@@ -198,6 +211,9 @@ static const char *const bad_lines[][2] = {
 	{"{\"key\":\"a\",\"callback\":\"ftp://a/\"}", "a callback is http:// or https://"},
 	{"{\"key\":\"a\",\"callback\":\"http:///\"}", "the URL has no host"},
 	{"{\"key\":\"a\",\"headers\":[\"X: y\"]}", "headers without a callback"},
+	{"{\"key\":\"a\",\"every_ms\":1000,\"cron\":\"@daily\"}",
+	 "it recurs after a time or by the calendar"},
+	{"{\"key\":\"a\",\"zone\":\"UTC\"}", "a zone is that of a cron expression"},
 	{"{\"key\":\"a\",\"callback\":\"http://a/\",\"headers\":[\"Tw-Key: y\"]}",
 	 "the header Tw-Key is set by the worker"},
 };
@@ -254,6 +270,18 @@ static void line_that_is_too_long_is_refused_and_the_next_goes_in(void **state)
 	assert_int_equal(find_task(fixture->redis, "next").status, TW_OK);
 	stats = stats_of(fixture->redis);
 	assert_int_equal(stats.tasks, 2);
+}
+
+static void line_of_a_nul_is_not_blank(void **state)
+{
+	static const char lines[] = "\0\n \t\r\n{\"key\":\"a\",\"in\":\"1h\"}\n";
+	FILE *file = file_open();
+
+	(void)state;
+	assert_int_equal(fwrite(lines, 1, sizeof(lines) - 1, file), sizeof(lines) - 1);
+	fclose(file);
+	assert_int_equal(TWR("add", "--file", path), 65);
+	assert_true(said("twr: line 1: it is not JSON") && said("1 added, 1 refused"));
 }
 
 static int64_t script_calls(struct fixture *fixture)
@@ -354,9 +382,10 @@ static void lost_reply_ends_it_and_tells_the_line(void **state)
 	struct proxy proxy;
 	FILE *file = file_open();
 
-	for (int i = 0; i < 300; i++)
-		fprintf(file, "{\"key\":\"task-%d\",\"in\":\"1h\"}\n", i);
-	fputs("{\"key\":\"the-lost-one\",\"in\":\"1h\"}\n", file);
+	/* It is of the second batch of three. */
+	for (int i = 0; i < 600; i++)
+		fprintf(file, "{\"key\":\"%s-%d\",\"in\":\"1h\"}\n",
+			i == 300 ? "the-lost-one" : "task", i);
 	fclose(file);
 	proxy_start(&proxy, fixture->server.port);
 	environment.url = proxy.url;
@@ -366,8 +395,10 @@ static void lost_reply_ends_it_and_tells_the_line(void **state)
 	assert_int_equal(TWR("add", "--file", path), 75);
 	assert_true(said("twr: line 257 and what follows is to be added again\n"));
 	assert_true(said("256 added, 0 refused"));
+	/* What follows has not been sent. */
+	assert_int_equal(find_task(fixture->redis, "task-599").status, TW_NOT_FOUND);
 	assert_int_equal(TWR("add", "--file", path), 0);
-	assert_int_equal(stats_of(fixture->redis).tasks, 302);
+	assert_int_equal(stats_of(fixture->redis).tasks, 601);
 	proxy_stop(&proxy);
 }
 
@@ -503,45 +534,60 @@ static void task_that_has_been_tried_has_all_its_attempts_again(void **state)
 	tw_redis_batch_free(batch);
 }
 
-/* Runs `add --file` with a terminal and answers its exit code; what it wrote there is the text. */
-static int twr_at_terminal(char *text, size_t room)
-{
-	const char *build = getenv("BUILD");
-	char program_path[256];
-	size_t size = 0;
-	int terminal;
-	int status;
-	ssize_t got;
-	pid_t pid;
-
-	snprintf(program_path, sizeof(program_path), "%s/twr", build ? build : "build");
-	pid = forkpty(&terminal, NULL, NULL, NULL);
-	assert_true(pid >= 0);
-	if (!pid) {
-		execl(program_path, "twr", "--shards=4", "--url", environment.url, "--namespace",
-		      environment.name_space, "add", "--file", path, NULL);
-		_exit(127);
-	}
-	while (size < room - 1 && (got = read(terminal, text + size, room - 1 - size)) > 0)
-		size += (size_t)got;
-	text[size] = '\0';
-	close(terminal);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
+static const struct winsize screen = {.ws_row = 24, .ws_col = 80};
 
 static void progress_is_shown_at_a_terminal_alone(void **state)
 {
-	char text[4096];
-
 	(void)state;
 	file_write("{\"key\":\"a\",\"in\":\"1h\"}\nnonsense\n{\"key\":\"b\",\"in\":\"1h\"}\n");
-	assert_int_equal(twr_at_terminal(text, sizeof(text)), 65);
-	assert_non_null(strstr(text, "twr: line 3, 2 added, 1 refused"));
-	assert_non_null(strstr(text, "twr: line 2: it is not JSON"));
-	assert_non_null(strstr(text, "\033[K2 added, 1 refused\r\n"));
+	environment.terminal = &screen;
+	assert_int_equal(TWR("add", "--file", path), 65);
+	assert_true(said("twr: line 3, 2 added, 1 refused"));
+	assert_true(said("twr: line 2: it is not JSON"));
+	assert_true(said("\033[K2 added, 1 refused\r\n"));
+	environment.terminal = NULL;
 	assert_int_equal(TWR("add", "--file", path), 65);
 	assert_false(said("line 3") || said("\033"));
+}
+
+/* How often it has told how far it is. */
+static int progress_count(void)
+{
+	int count = 0;
+
+	for (const char *at = program_text(&program); (at = strstr(at, " added, 0 refused\r\033"));
+	     at++)
+		count++;
+	return count;
+}
+
+/* The lines come as they are asked for, in batches, until progress has been told a few times. */
+static void progress_is_told_ten_times_a_second_at_most(void **state)
+{
+	enum { TOLD = 4, BATCH = 256, BATCHES_MAX = 20000 };
+	struct fixture *fixture = *state;
+	int64_t start;
+	FILE *file;
+
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	environment.terminal = &screen;
+	program_end(&program);
+	start = wall_clock();
+	program_start(&program, &environment, ARGUMENTS("--shards=4", "add", "--file", path));
+	file = fopen(path, "w");
+	assert_non_null(file);
+	for (int batches = 0; progress_count() < TOLD && batches < BATCHES_MAX; batches++) {
+		for (int i = 0; i < BATCH; i++)
+			fputs("{\"key\":\"a\",\"in\":\"1h\"}\n", file);
+		fflush(file);
+	}
+	fclose(file);
+	assert_int_equal(program_wait(&program), 0);
+	assert_in_range(progress_count(), TOLD,
+			1 + (wall_clock() - start) / (100 * TW_MILLISECOND));
+	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+	unlink(path);
 }
 
 #define FILE_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
@@ -555,6 +601,7 @@ int main(void)
 		FILE_TEST(lines_come_from_standard_input),
 		FILE_TEST(bad_lines_are_told_by_number_and_the_others_go_in),
 		FILE_TEST(line_that_is_too_long_is_refused_and_the_next_goes_in),
+		FILE_TEST(line_of_a_nul_is_not_blank),
 		FILE_TEST(many_lines_share_a_few_calls),
 		FILE_TEST(modes_are_for_all_lines),
 		FILE_TEST(wrong_usage_of_files_is_told),
@@ -562,6 +609,7 @@ int main(void)
 		FILE_TEST(lists_are_a_backup),
 		FILE_TEST(task_that_has_been_tried_has_all_its_attempts_again),
 		FILE_TEST(progress_is_shown_at_a_terminal_alone),
+		FILE_TEST(progress_is_told_ten_times_a_second_at_most),
 	};
 
 	return FIXTURE_RUN(tests);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "record.h"
+#include "recurrence.h"
 
 #define KEY .key = "k", .key_size = 1
 
@@ -71,6 +72,8 @@ static void records_of_others_are_told_apart(void **state)
 		"8 3\n{x}",
 		"8 21\n{\"url\":\"ftp://h/x\"}",
 		"99999999999 0\n",
+		"8 35\n{\"url\":\"http://h\",\"method\":\"TRACE\"}",
+		"8 30\n{\"url\":\"http://h\",\"headers\":[1]}",
 		"8 39\n{\"url\":\"http://h\",\"headers\":[\"no colon\"]}"};
 
 	(void)state;
@@ -79,6 +82,27 @@ static void records_of_others_are_told_apart(void **state)
 
 		if (record_read(&record, records[i], strlen(records[i])) != TW_REDIS_BAD_DATA)
 			fail_msg("%s was accepted", records[i]);
+	}
+}
+
+static void record_with_more_headers_than_a_task_may_have_is_refused(void **state)
+{
+	char json[32 + 7 * (TW_REDIS_HEADER_COUNT_MAX + 1)] = "{\"url\":\"http://h\",\"headers\":[";
+	char data[sizeof(json) + 32];
+	struct record record;
+
+	(void)state;
+	for (int i = 0; i < TW_REDIS_HEADER_COUNT_MAX; i++)
+		strcat(json, i ? ",\"A:b\"" : "\"A:b\"");
+	for (int more = 0; more < 2; more++) {
+		strcat(json, more ? ",\"A:b\"]}" : "]}");
+		snprintf(data, sizeof(data), "8 %zu\n%s", strlen(json), json);
+		assert_int_equal(record_read(&record, data, strlen(data)),
+				 more ? TW_REDIS_BAD_DATA : TW_OK);
+		if (!more)
+			assert_int_equal(record.task.header_count, TW_REDIS_HEADER_COUNT_MAX);
+		record_free(&record);
+		json[strlen(json) - 2] = '\0';
 	}
 }
 
@@ -98,9 +122,10 @@ static void record_that_says_that_it_is_longer_is_refused(void **state)
 static void bad_callbacks_are_refused(void **state)
 {
 	static const char *const urls[] = {
-		"ftp://h",      "file:///etc/passwd", "h",           "",
-		"http://",      "http:///path",       "http://:80/", "http://u@/x",
-		"http://h/a b", "http://h/\r\n",      "https://?x",  "http://h/\x7f"};
+		"ftp://h",       "file:///etc/passwd", "h",           "",
+		"http://",       "http:///path",       "http://:80/", "http://u@/x",
+		"http://h/a b",  "http://h/\r\n",      "https://?x",  "http://h/\x7f",
+		"http://u@v@/x", "http://h/a\tb"};
 	struct tw_redis_error error;
 
 	(void)state;
@@ -128,22 +153,54 @@ static void bad_headers_are_refused(void **state)
 					      "content-length: 3",
 					      "Host: other",
 					      "Connection: x",
-					      "Transfer-Encoding: chunked"};
+					      "Transfer-Encoding: chunked",
+					      "Tw-a-name-that-is-longer-than-what-the-error-"
+					      "tells-of-a-name: x",
+					      NULL};
+	const char *const fine = "A: b\tc";
 
 	(void)state;
+	assert_int_equal(task_check(&(struct tw_redis_task){KEY, .url = "http://h",
+							    .headers = &fine, .header_count = 1},
+				    NULL),
+			 TW_OK);
 	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
 		const struct tw_redis_task task = {KEY, .url = "http://h", .headers = &headers[i],
 						   .header_count = 1};
 		struct tw_redis_error error;
 
 		if (task_check(&task, &error) != TW_REDIS_BAD_DATA)
-			fail_msg("%s was accepted", headers[i]);
+			fail_msg("%s was accepted", headers[i] ? headers[i] : "NULL");
+		assert_true(strlen(error.text) < 100);
+	}
+}
+
+static void bad_fields_are_invalid(void **state)
+{
+	const struct tw_redis_task bad[] = {
+		{.key_size = 1},
+		{.key = "k"},
+		{KEY, .cron = "@daily", .missed = TW_REDIS_MISSED_ALL + 1},
+		{KEY, .mode = TW_REDIS_REPLACE + 1},
+		{KEY, .method = TW_REDIS_HEAD + 1},
+		{KEY, .url = "http://h", .header_count = 1},
+		{KEY, .body_size = 1}};
+	struct tw_redis_error error;
+
+	(void)state;
+	assert_int_equal(task_check(NULL, &error), TW_INVALID);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		error.status = TW_OK;
+		assert_int_equal(task_check(&bad[i], &error), TW_INVALID);
+		assert_int_equal(error.status, TW_INVALID);
 	}
 }
 
 static void what_is_over_a_limit_is_refused(void **state)
 {
 	static char long_url[TW_REDIS_URL_MAX + 2];
+	static char long_header[TW_REDIS_HEADERS_MAX + 2] = "A:";
+	const char *headers[TW_REDIS_HEADER_COUNT_MAX + 1];
 	struct tw_redis_task task = {KEY, .body = "x", .body_size = TW_REDIS_BODY_MAX + 1};
 	struct tw_redis_error error;
 
@@ -156,6 +213,22 @@ static void what_is_over_a_limit_is_refused(void **state)
 	assert_int_equal(task_check(&task, &error), TW_REDIS_BAD_DATA);
 	long_url[TW_REDIS_URL_MAX] = '\0';
 	assert_int_equal(task_check(&task, &error), TW_OK);
+	task.headers = headers;
+	for (size_t i = 0; i <= TW_REDIS_HEADER_COUNT_MAX; i++)
+		headers[i] = "A: b";
+	task.header_count = TW_REDIS_HEADER_COUNT_MAX + 1;
+	assert_int_equal(task_check(&task, &error), TW_REDIS_BAD_DATA);
+	task.header_count = TW_REDIS_HEADER_COUNT_MAX;
+	assert_int_equal(task_check(&task, &error), TW_OK);
+	/* Two of them together. */
+	memset(long_header + 2, 'b', sizeof(long_header) - 3);
+	headers[0] = long_header;
+	task.header_count = 2;
+	long_header[TW_REDIS_HEADERS_MAX - 3] = '\0';
+	assert_int_equal(task_check(&task, &error), TW_REDIS_BAD_DATA);
+	long_header[TW_REDIS_HEADERS_MAX - 4] = '\0';
+	assert_int_equal(task_check(&task, &error), TW_OK);
+	task.header_count = 0;
 	task.url = NULL;
 	task.key_size = TW_REDIS_KEY_MAX + 1;
 	assert_int_equal(task_check(&task, &error), TW_INVALID);
@@ -185,17 +258,52 @@ static void text_that_is_not_utf8_is_refused(void **state)
 	buffer_free(&buffer);
 }
 
+/* As much of an entry as is ours is told; what is not is told as once. */
+static void entries_of_others_are_told_apart(void **state)
+{
+	static char too_long[64 + TW_REDIS_CRON_MAX] = "one 1 cron - UTC ";
+	char unknown[] = "often 1 60000";
+	char enormous[] = "all 1 9999999999999999";
+	char calendar[] = "never 1 cron - UTC @daily";
+	char none[] = "one 1 cron - UTC";
+	char negative[] = "one 1 -1";
+	struct tw_redis_task task = {0};
+
+	(void)state;
+	recurrence_read(unknown, &task);
+	assert_true(task.every == TW_MINUTE);
+	assert_int_equal(task.missed, TW_REDIS_MISSED_ONE);
+	recurrence_read(enormous, &task);
+	assert_true(task.every == TW_REDIS_DELAY_MAX);
+	assert_int_equal(task.missed, TW_REDIS_MISSED_ALL);
+	task = (struct tw_redis_task){.missed = TW_REDIS_MISSED_ALL};
+	recurrence_read(calendar, &task);
+	assert_string_equal(task.cron, "@daily");
+	assert_string_equal(task.zone, "UTC");
+	assert_int_equal(task.missed, TW_REDIS_MISSED_ONE);
+	task = (struct tw_redis_task){0};
+	memset(too_long + strlen(too_long), '*', TW_REDIS_CRON_MAX + 1);
+	recurrence_read(too_long, &task);
+	recurrence_read(none, &task);
+	recurrence_read(negative, &task);
+	assert_null(task.cron);
+	assert_true(task.every == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_task_for_a_handler_is_kept_without_json),
 		cmocka_unit_test(a_callback_comes_back_as_it_was_given),
 		cmocka_unit_test(records_of_others_are_told_apart),
+		cmocka_unit_test(record_with_more_headers_than_a_task_may_have_is_refused),
 		cmocka_unit_test(record_that_says_that_it_is_longer_is_refused),
 		cmocka_unit_test(bad_callbacks_are_refused),
 		cmocka_unit_test(bad_headers_are_refused),
+		cmocka_unit_test(bad_fields_are_invalid),
 		cmocka_unit_test(what_is_over_a_limit_is_refused),
 		cmocka_unit_test(text_that_is_not_utf8_is_refused),
+		cmocka_unit_test(entries_of_others_are_told_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

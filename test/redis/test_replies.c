@@ -10,12 +10,14 @@
 #include <stdlib.h>
 
 #include "script.h"
+#include "shape.h"
+#include "support/calls.h"
 #include "support/false_server.h"
 #include "support/seed.h"
 #include "support/runs.h"
 #include "support/wait.h"
 
-enum { REPLY_SIZE = 40000, LISTED_MAX = 500 };
+enum { REPLY_SIZE = 40000 };
 
 static struct false_server server;
 static struct tw_redis *redis;
@@ -64,177 +66,6 @@ static int close_all(void **state)
 	return 0;
 }
 
-static bool list_some(void *context, const struct tw_redis_info *info)
-{
-	size_t *count = context;
-
-	/* All that is told can be read. */
-	assert_non_null(info->task.key);
-	assert_non_null(info->reason);
-	return ++*count < LISTED_MAX;
-}
-
-static const struct tw_redis_job job = {
-	.key = "a", .key_size = 1, .attempt = 1, .max_attempts = 3, .token = 7};
-static const struct tw_redis_task task = {.key = "a", .key_size = 1, .delay = TW_SECOND};
-
-static enum tw_status call_add(void)
-{
-	return tw_redis_add(redis, &task, NULL);
-}
-
-static enum tw_status call_add_many(void)
-{
-	const struct tw_redis_task tasks[] = {task, task, task};
-	enum tw_status each[3];
-
-	return tw_redis_add_many(redis, tasks, 3, each);
-}
-
-static enum tw_status call_cancel(void)
-{
-	return tw_redis_cancel(redis, "a", 1);
-}
-
-static enum tw_status call_move(void)
-{
-	int64_t due_ms;
-
-	return tw_redis_move(redis, "a", 1, 0, TW_SECOND, &due_ms);
-}
-
-static enum tw_status call_get(void)
-{
-	size_t count = 0;
-
-	return tw_redis_get(redis, "a", 1, list_some, &count);
-}
-
-static enum tw_status call_each(void)
-{
-	size_t count = 0;
-
-	return tw_redis_each(redis, list_some, &count);
-}
-
-static enum tw_status call_dead_each(void)
-{
-	size_t count = 0;
-
-	return tw_redis_dead_each(redis, list_some, &count);
-}
-
-static enum tw_status call_stats(void)
-{
-	struct tw_redis_stats stats;
-
-	return tw_redis_get_stats(redis, &stats);
-}
-
-static enum tw_status call_ping(void)
-{
-	return tw_redis_ping(redis, NULL);
-}
-
-static enum tw_status call_dead_retry(void)
-{
-	return tw_redis_dead_retry(redis, "a", 1);
-}
-
-static enum tw_status call_dead_drop(void)
-{
-	return tw_redis_dead_drop(redis, "a", 1);
-}
-
-static enum tw_status call_limits(void)
-{
-	struct tw_redis_limits limits;
-
-	return tw_redis_get_limits(redis, &limits);
-}
-
-static enum tw_status call_pause(void)
-{
-	return tw_redis_pause(redis);
-}
-
-static enum tw_status call_dead_add(void)
-{
-	const struct tw_redis_info letter = {.task = {.key = "a", .key_size = 1}, .due_ms = 1};
-
-	return tw_redis_dead_add(redis, &letter);
-}
-
-static enum tw_status call_claim(void)
-{
-	struct tw_redis_batch *batch = NULL;
-	tw_duration next;
-	enum tw_status status = tw_redis_claim(redis, 0, 10, TW_SECOND, &batch, &next);
-
-	for (size_t i = 0; i < tw_redis_batch_count(batch); i++)
-		assert_non_null(tw_redis_batch_jobs(batch)[i].key);
-	tw_redis_batch_free(batch);
-	return status;
-}
-
-static enum tw_status call_ack(void)
-{
-	enum tw_status each = TW_OK;
-	enum tw_status status = tw_redis_ack(redis, &job, 1, &each);
-
-	return status == TW_OK ? each : status;
-}
-
-static enum tw_status call_extend(void)
-{
-	enum tw_status each = TW_OK;
-	enum tw_status status = tw_redis_extend(redis, &job, 1, TW_SECOND, &each);
-
-	return status == TW_OK ? each : status;
-}
-
-static enum tw_status call_fail(void)
-{
-	enum tw_status each = TW_OK;
-	enum tw_status status = tw_redis_fail(redis, &job, 1, 0, "reason", &each);
-
-	return status == TW_OK ? each : status;
-}
-
-static enum tw_status call_release(void)
-{
-	enum tw_status each = TW_OK;
-	enum tw_status status = tw_redis_release(redis, &job, 1, &each);
-
-	return status == TW_OK ? each : status;
-}
-
-/* `fits`: the kinds below that are a reply to it, by their mark. */
-static const struct {
-	const char *name;
-	enum tw_status (*call)(void);
-	const char *fits;
-} calls[] = {{"add", call_add, "1"},
-	     {"add_many", call_add_many, "3"},
-	     {"cancel", call_cancel, "i-"},
-	     {"move", call_move, "i-"},
-	     {"get", call_get, "0g"},
-	     {"each", call_each, "1-l"},
-	     {"dead_each", call_dead_each, "d"},
-	     {"stats", call_stats, "8"},
-	     {"ping", call_ping, "8"},
-	     {"dead_retry", call_dead_retry, "i-"},
-	     {"dead_drop", call_dead_drop, "i-"},
-	     {"pause", call_pause, "i"},
-	     {"limits", call_limits, "2"},
-	     {"dead_add", call_dead_add, "i-"},
-	     {"claim", call_claim, "c"},
-	     {"ack", call_ack, "o"},
-	     {"extend", call_extend, "o"},
-	     {"fail", call_fail, "o"},
-	     {"release", call_release, "o"}};
-enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
-
 /* The mark says for whom it is a reply; a blank: for nobody. */
 static const struct {
 	char mark;
@@ -255,6 +86,8 @@ static const struct {
 	{' ', ":-4\r\n"},
 	{'0', "*0\r\n"},
 	{'1', "*1\r\n:1\r\n"},
+	{'1', "*1\r\n:9223372036854775807\r\n"},
+	{' ', "*1\r\n:-9223372036854775808\r\n"},
 	{' ', "*1\r\n$-1\r\n"},
 	{' ', "*1\r\n+OK\r\n"},
 	{' ', "*1\r\n$1\r\n1\r\n"},
@@ -273,11 +106,11 @@ static const struct {
 	{' ', "*4\r\n$0\r\n\r\n:1\r\n:1\r\n:1\r\n"},
 	{' ', "*4\r\n$19\r\n9999999999999999999\r\n:1\r\n:1\r\n:1\r\n"},
 	{' ', "*4\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"},
-	{'c', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"},
-	{'c', "*7\r\n$18\r\n999999999999999999\r\n:-9223372036854775808\r\n:0\r\n:0\r\n"
-	      "*0\r\n*0\r\n*0\r\n"},
-	{'c', "*7\r\n$1\r\n0\r\n:9223372036854775807\r\n:9223372036854775807\r\n"
-	      ":9223372036854775807\r\n*0\r\n*0\r\n*0\r\n"},
+	{'c', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n*0\r\n"},
+	{'c', "*8\r\n$18\r\n999999999999999999\r\n:-9223372036854775808\r\n:0\r\n:0\r\n"
+	      "*0\r\n*0\r\n*0\r\n*0\r\n"},
+	{'c', "*8\r\n$1\r\n0\r\n:9223372036854775807\r\n:9223372036854775807\r\n"
+	      ":9223372036854775807\r\n*0\r\n*0\r\n*0\r\n*0\r\n"},
 	{'g', "*5\r\n:1\r\n$3\r\ninf\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n"},
 	{'g', "*5\r\n:1\r\n$4\r\n-inf\r\n$3\r\n1:2\r\n$6\r\n3 0\nxy\r\n$9\r\none 7 -60\r\n"},
 	{'g', "*5\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$0\r\n\r\n$25\r\nsometimes 1 9999999999999999\r\n"},
@@ -290,33 +123,34 @@ static const struct {
 	{' ', "*5\r\n:1\r\n$1\r\nk\r\n$1\r\n1\r\n$0\r\n\r\n$-1\r\n"},
 	{' ', "*5\r\n:1\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$0\r\n\r\n"},
 	{' ', "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
-	{'8', "*8\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n:1\r\n:1\r\n"},
-	{' ', "*8\r\n:1\r\n:-1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
-	{' ', "*8\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n$-1\r\n:0\r\n:0\r\n"},
-	{' ', "*8\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n:0\r\n"},
-	{' ', "*7\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
-	{' ', "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
-	{'c', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$4\r\n-inf\r\n*1\r\n$0\r\n\r\n*0\r\n"},
+	{'9', "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n:1\r\n:1\r\n:1\r\n"},
+	{' ', "*9\r\n:1\r\n:-1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
+	{' ', "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n$-1\r\n:0\r\n:0\r\n:0\r\n"},
+	{' ', "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n:0\r\n:0\r\n"},
+	{' ', "*8\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
+	{' ', "*10\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
+	{'c', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$4\r\n-inf\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n"},
 	{'c',
-	 "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	 "*2\r\n$0\r\n\r\n$3\r\nnan\r\n*1\r\n$9\r\n1 99\nabcd\r\n*1\r\n:9223372036854775807\r\n"},
-	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*1\r\n:-1\r\n"},
-	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$-1\r\n*0\r\n"},
-	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$-1\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*0\r\n"},
-	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*0\r\n*0\r\n"},
-	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*2\r\n$0\r\n\r\n$0\r\n\r\n*0\r\n"},
-	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*2\r\n:1\r\n:1\r\n"},
-	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*1\r\n$1\r\nk\r\n*1\r\n$0\r\n\r\n*0\r\n"},
-	{' ', "*7\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "$-1\r\n*1\r\n$0\r\n\r\n*0\r\n"},
+	 "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	 "*2\r\n$0\r\n\r\n$3\r\nnan\r\n*1\r\n$9\r\n1 99\nabcd\r\n*1\r\n:9223372036854775807\r\n"
+	 "*0\r\n"},
+	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*1\r\n:-1\r\n*0\r\n"},
+	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$-1\r\n*0\r\n*0\r\n"},
+	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$-1\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n"},
+	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*0\r\n*0\r\n*0\r\n"},
+	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*2\r\n$0\r\n\r\n$0\r\n\r\n*0\r\n*0\r\n"},
+	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*2\r\n:1\r\n:1\r\n*0\r\n"},
+	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*1\r\n$1\r\nk\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n"},
+	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "$-1\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n"},
 	{'d', "*3\r\n:1\r\n$1\r\n0\r\n*0\r\n"},
 	{'d', "*3\r\n:1\r\n$1\r\n0\r\n*2\r\n$1\r\nk\r\n$1\r\nx\r\n"},
 	{' ', "*3\r\n:1\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n"},
@@ -338,6 +172,12 @@ static const struct {
 	{' ', "\r\n"},
 	{' ', "-\r\n"},
 	{' ', "-ERR x\r\n"},
+	{'c', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"
+	      "*2\r\n$1\r\nk\r\n$25\r\nskip -1 cron * UTC @yearly\r\n"},
+	{'c', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"
+	      "*2\r\n$0\r\n\r\n$14\r\none 1 cron * a\r\n"},
+	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"
+	      "*1\r\n$1\r\nk\r\n"},
 };
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
@@ -349,16 +189,16 @@ static void every_call_tells_a_wrong_reply(void **state)
 
 		/* One has a NUL in it. */
 		set_reply(text, *text == '$' && text[1] == '1' && !text[4] ? 7 : strlen(text));
-		for (size_t k = 0; k < CALLS; k++) {
+		for (size_t k = 0; k < redis_call_count; k++) {
 			struct tw_redis_error error = {0};
-			enum tw_status status = calls[k].call();
+			enum tw_status status = redis_calls[k].call(redis);
 
-			if (kinds[i].mark != ' ' && strchr(calls[k].fits, kinds[i].mark))
+			if (kinds[i].mark != ' ' && strchr(redis_calls[k].fits, kinds[i].mark))
 				continue;
 			tw_redis_last_error(redis, &error);
 			if (status == TW_OK || status == TW_NOT_FOUND || status == TW_EXISTS ||
 			    status == TW_RUNNING || !*error.text)
-				fail_msg("%s of %s: %s: %s", calls[k].name, text,
+				fail_msg("%s of %s: %s: %s", redis_calls[k].name, text,
 					 tw_status_name(status), error.text);
 		}
 	}
@@ -413,9 +253,23 @@ static size_t random_part(struct random *random, char kind, char *text, size_t r
 					      "9223372036854775807",
 					      "-1",
 					      "-9223372036854775808"};
-	static const char *const strings[] = {"",       "k",      "3:9",     "4",       "inf",
-					      "-inf",   "1e300",  "-1e300",  "nan",     "8 0\n",
-					      "1 0\nx", "8 99\n", "1:2:1:a", "1:2:9:a", "0"};
+	static const char *const strings[] = {"",
+					      "k",
+					      "3:9",
+					      "4",
+					      "inf",
+					      "-inf",
+					      "1e300",
+					      "-1e300",
+					      "nan",
+					      "8 0\n",
+					      "1 0\nx",
+					      "8 99\n",
+					      "1:2:1:a",
+					      "1:2:9:a",
+					      "0",
+					      "one 1 cron * UTC @daily",
+					      "all 60000 cron - UTC 0 0 * * *"};
 	static const char *const digits[] = {"0", "1", "1700000000000000", "999999999999999999"};
 	const char *string;
 
@@ -431,7 +285,7 @@ static size_t random_part(struct random *random, char kind, char *text, size_t r
 		string = &"gso"[random_below(random, 3)];
 		return (size_t)snprintf(text, room, "$1\r\n%c\r\n", *string);
 	default:
-		string = strings[random_below(random, 15)];
+		string = strings[random_below(random, 17)];
 	}
 	return (size_t)snprintf(text, room, "$%zu\r\n%s\r\n", strlen(string), string);
 }
@@ -488,23 +342,102 @@ static void random_replies_crash_nothing(void **state)
 {
 	enum { ROUNDS = TEST_SHARE_OF(4000) };
 	static const struct script *const scripts[] = {
-		&script_add,    &script_add,        &script_cancel,    &script_move,
-		&script_get,    &script_list,       &script_dead_list, &script_count,
-		&script_count,  &script_dead_retry, &script_dead_drop, &script_dead_add,
-		&script_pause,  &script_limits,     &script_claim,     &script_ack,
-		&script_extend, &script_fail,       &script_release};
+		&script_add,       &script_add,      &script_list,   &script_list,
+		&script_cancel,    &script_move,     &script_get,    &script_list,
+		&script_dead_list, &script_count,    &script_count,  &script_dead_retry,
+		&script_dead_drop, &script_dead_add, &script_pause,  &script_limits,
+		&script_claim,     &script_ack,      &script_extend, &script_fail,
+		&script_release,   &script_workers};
 	struct random random = random_from(seed_choose(), 0);
 	size_t fine = 0;
 
 	(void)state;
 	for (int i = 0; i < ROUNDS; i++) {
-		size_t call = random_below(&random, CALLS);
+		size_t call = random_below(&random, redis_call_count);
 
 		set_random_reply(&random, scripts[call]);
-		fine += calls[call].call() == TW_OK;
+		fine += redis_calls[call].call(redis) == TW_OK;
 	}
 	/* Some were as they should be. */
 	assert_in_range(fine, 1, ROUNDS - 1);
+}
+
+/* It is what an error says of a reply that does not fit. */
+static void shape_of_a_reply_is_written_in_so_much_room(void **state)
+{
+	static const struct {
+		const char *reply;
+		const char *shape;
+	} cases[] = {
+		{":1\r\n", "i"},
+		{"$-1\r\n", "-"},
+		{"*0\r\n", "[]"},
+		{"*6\r\n:1\r\n$1\r\nx\r\n$-1\r\n+OK\r\n-ERR x\r\n*1\r\n:1\r\n", "[is-+e[i]]"},
+		{"*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n", "[iiiiiiii~]"},
+	};
+	/* Of a protocol that is not asked for. */
+	const redisReply unknown = {.type = REDIS_REPLY_ERROR + 1};
+	char text[SHAPE_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		redisReader *reader = redisReaderCreate();
+		void *read = NULL;
+
+		redisReaderFeed(reader, cases[i].reply, strlen(cases[i].reply));
+		assert_int_equal(redisReaderGetReply(reader, &read), REDIS_OK);
+		assert_non_null(read);
+		shape_write(read, text);
+		assert_string_equal(text, cases[i].shape);
+		freeReplyObject(read);
+		redisReaderFree(reader);
+	}
+	shape_write(&unknown, text);
+	assert_string_equal(text, "?");
+}
+
+/* Appends an array of nine arrays of nine ..., so deep. */
+static void append_nines(redisReader *reader, int depth)
+{
+	redisReaderFeed(reader, depth ? "*9\r\n" : ":1\r\n", 4);
+	for (int i = 0; i < 9 && depth; i++)
+		append_nines(reader, depth - 1);
+}
+
+static void shape_of_a_large_reply_is_cut(void **state)
+{
+	redisReply one = {.type = REDIS_REPLY_INTEGER};
+	redisReply *ones[9] = {&one, &one, &one, &one, &one, &one, &one, &one, &one};
+	redisReply empty = {.type = REDIS_REPLY_ARRAY};
+	redisReply eight = {.type = REDIS_REPLY_ARRAY, .elements = 8, .element = ones};
+	redisReply nine = {.type = REDIS_REPLY_ARRAY, .elements = 9, .element = ones};
+	redisReply *parts[] = {&eight, &eight, &eight, &eight, &eight, &empty, &nine};
+	redisReply all = {.type = REDIS_REPLY_ARRAY, .elements = 7, .element = parts};
+	char whole[SHAPE_SIZE];
+
+	(void)state;
+	/* The last one begins where there is room for its end alone. */
+	shape_write(&all, whole);
+	assert_string_equal(whole, "[[iiiiiiii][iiiiiiii][iiiiiiii][iiiiiiii][iiiiiiii][][]]");
+	for (int depth = 1; depth < 5; depth++) {
+		redisReader *reader = redisReaderCreate();
+		char text[SHAPE_SIZE];
+		void *read = NULL;
+		int open = 0;
+
+		append_nines(reader, depth);
+		assert_int_equal(redisReaderGetReply(reader, &read), REDIS_OK);
+		assert_non_null(read);
+		memset(text, 'x', sizeof(text));
+		shape_write(read, text);
+		assert_true(strnlen(text, SHAPE_SIZE) < SHAPE_SIZE);
+		/* Each array that it begins it ends. */
+		for (const char *at = text; *at; at++)
+			open += (*at == '[') - (*at == ']');
+		assert_int_equal(open, 0);
+		freeReplyObject(read);
+		redisReaderFree(reader);
+	}
 }
 
 static void worker_outlives_random_replies(void **state)
@@ -517,8 +450,8 @@ static void worker_outlives_random_replies(void **state)
 	static const struct script *const scripts[] = {&script_claim, &script_claim, &script_ack,
 						       &script_dead_sweep, &script_permit};
 	struct random random = random_from(seed_choose(), 1);
-	static const char idle[] = "*7\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n"
-				   "*0\r\n*0\r\n*0\r\n";
+	static const char idle[] = "*8\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n"
+				   "*0\r\n*0\r\n*0\r\n*0\r\n";
 	static const char no_limits[] = "*2\r\n:-1\r\n:-1\r\n";
 	struct tw_redis_worker_stats before;
 	struct tw_redis_worker_stats stats;
@@ -549,12 +482,36 @@ static void worker_outlives_random_replies(void **state)
 	runs_free(&runs);
 }
 
+/* No script of ours says that there will be none for ages. */
+static void worker_asks_for_permits_again_whatever_it_is_told(void **state)
+{
+	static const char ages[] = "*2\r\n:0\r\n:9223372036854775807\r\n";
+	const struct tw_redis_options redis_options = {.url = server.url, .shards = 4};
+	const struct tw_redis_worker_options options = {.lease = 100 * TW_MILLISECOND};
+	struct tw_redis_worker_stats stats;
+	struct tw_redis_worker *worker;
+	int64_t before;
+
+	(void)state;
+	set_reply(ages, sizeof(ages) - 1);
+	worker = worker_start(&redis_options, &options);
+	before = wall_clock();
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.round_trips >= 4);
+	/* Each a third of a lease after the other. */
+	assert_true(wall_clock() - before >= 90 * TW_MILLISECOND);
+	assert_int_equal(stats.claims, 0);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_call_tells_a_wrong_reply),
 		cmocka_unit_test(random_replies_crash_nothing),
+		cmocka_unit_test(shape_of_a_reply_is_written_in_so_much_room),
+		cmocka_unit_test(shape_of_a_large_reply_is_cut),
 		cmocka_unit_test(worker_outlives_random_replies),
+		cmocka_unit_test(worker_asks_for_permits_again_whatever_it_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, open_all, close_all);

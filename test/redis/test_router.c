@@ -5,155 +5,82 @@
  */
 #include "support/fixture.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include "client.h"
+#include "support/false_server.h"
 #include "support/sockets.h"
 #include "support/wait.h"
 
-enum { CONNECTIONS = 32, REQUEST_MAX = 16384, FOR_EVER = 1000000 };
+enum { FOR_EVER = 1000000, ERROR_SIZE = 400 };
 
-static struct {
-	int port;
-	int listener;
-	pthread_t thread;
-	int connections[CONNECTIONS]; /* -1: it was closed */
-	size_t open;
-
-	pthread_mutex_t lock; /* for all below */
-	char error[160];      /* what scripts are answered, with the - before it */
-	int errors;           /* so often; then 0 */
-	size_t asked;         /* scripts so far */
-	bool stop;
-} server = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
+static struct false_server server;
 static struct tw_redis *redis;
 
-static void answer_script(char *answer, size_t room)
+static struct {
+	pthread_mutex_t lock;   /* for all below */
+	char error[ERROR_SIZE]; /* what scripts are answered, with the - before it */
+	int errors;             /* so often; then 0 */
+	size_t asked;           /* scripts so far */
+	unsigned keys;          /* of the last one */
+	bool flagged;           /* one of them had a first line that is for the server */
+} scripts = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static size_t answer_script(void *context, const redisReply *request, char *reply, size_t room)
 {
-	pthread_mutex_lock(&server.lock);
-	server.asked++;
-	snprintf(answer, room, "%s\r\n", server.errors > 0 ? server.error : ":0");
-	server.errors -= server.errors > 0;
-	pthread_mutex_unlock(&server.lock);
+	size_t size;
+
+	(void)context;
+	pthread_mutex_lock(&scripts.lock);
+	scripts.asked++;
+	scripts.keys = (unsigned)atoi(request->element[2]->str);
+	scripts.flagged |= !strncmp(request->element[1]->str, "#!", 2);
+	size = (size_t)snprintf(reply, room, "%s\r\n", scripts.errors > 0 ? scripts.error : ":0");
+	scripts.errors -= scripts.errors > 0;
+	pthread_mutex_unlock(&scripts.lock);
+	return size;
 }
 
-/* Requests come whole: they are short, and each waits for its answer; ASKING and CLIENT SETNAME
- * precede another. */
-static void answer(int connection, const char *request)
+/* With 4 shards, and this patience. */
+static struct tw_redis *open_with(tw_duration patience)
 {
-	static const char info[] =
-		"redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\ncluster_enabled:0\r\n";
-	char text[256];
-
-	if (strstr(request, "\r\nASKING\r\n") || strstr(request, "\r\nSETNAME\r\n"))
-		socket_send(connection, "+OK\r\n", 5);
-	if (strstr(request, "\r\nEVAL"))
-		answer_script(text, sizeof(text));
-	else if (strstr(request, "\r\nINFO\r\n"))
-		snprintf(text, sizeof(text), "$%zu\r\n%s\r\n", strlen(info), info);
-	else if (strstr(request, "\r\nGET\r\n"))
-		snprintf(text, sizeof(text), "$4\r\n1 64\r\n");
-	else if (strstr(request, "\r\nCLUSTER\r\n"))
-		snprintf(text, sizeof(text), "-ERR not now\r\n");
-	else
-		snprintf(text, sizeof(text), "+OK\r\n");
-	socket_send(connection, text, strlen(text));
-}
-
-static bool should_stop(void)
-{
-	bool stop;
-
-	pthread_mutex_lock(&server.lock);
-	stop = server.stop;
-	pthread_mutex_unlock(&server.lock);
-	return stop;
-}
-
-static void take_request(int *connection)
-{
-	static char request[REQUEST_MAX];
-	ssize_t size = recv(*connection, request, REQUEST_MAX - 1, 0);
-
-	if (size > 0) {
-		request[size] = '\0';
-		answer(*connection, request);
-	} else {
-		close(*connection);
-		*connection = -1;
-	}
-}
-
-static void *serve(void *argument)
-{
-
-	while (!should_stop()) {
-		struct pollfd descriptors[CONNECTIONS + 1] = {
-			{.fd = server.listener, .events = POLLIN}};
-		size_t open = server.open;
-
-		for (size_t i = 0; i < open; i++)
-			descriptors[i + 1] =
-				(struct pollfd){.fd = server.connections[i], .events = POLLIN};
-		poll(descriptors, open + 1, 20);
-		if (descriptors[0].revents && open < CONNECTIONS)
-			server.connections[server.open++] = accept(server.listener, NULL, NULL);
-		for (size_t i = 0; i < open; i++)
-			if (descriptors[i + 1].revents)
-				take_request(&server.connections[i]);
-	}
-	return argument;
+	return client_open(
+		&(struct tw_redis_options){.url = server.url, .shards = 4, .patience = patience});
 }
 
 static int open_all(void **state)
 {
-	static char url[64];
-	const struct tw_redis_options options = {.url = url, .patience = 5 * TW_SECOND};
-
-	(void)state;
-	server.port = 0;
-	server.listener = socket_listen(&server.port);
-	server.open = 0;
-	server.stop = false;
-	server.asked = server.errors = 0;
-	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
-	assert_int_equal(pthread_create(&server.thread, NULL, serve, NULL), 0);
-	redis = client_open(&options);
+	*state = NULL;
+	scripts.asked = 0;
+	scripts.errors = 0;
+	false_server_start(&server, answer_script, NULL);
+	redis = open_with(5 * TW_SECOND);
 	return 0;
 }
 
 static int close_all(void **state)
 {
 	(void)state;
-	pthread_mutex_lock(&server.lock);
-	server.stop = true;
-	pthread_mutex_unlock(&server.lock);
-	pthread_join(server.thread, NULL);
-	for (size_t i = 0; i < server.open; i++)
-		if (server.connections[i] >= 0)
-			close(server.connections[i]);
-	close(server.listener);
 	tw_redis_close(redis);
+	false_server_stop(&server);
 	return 0;
 }
 
 static void fail_with(const char *error, int times)
 {
-	pthread_mutex_lock(&server.lock);
-	snprintf(server.error, sizeof(server.error), "-%s", error);
-	server.errors = times;
-	server.asked = 0;
-	pthread_mutex_unlock(&server.lock);
+	pthread_mutex_lock(&scripts.lock);
+	snprintf(scripts.error, sizeof(scripts.error), "-%s", error);
+	scripts.errors = times;
+	scripts.asked = 0;
+	scripts.flagged = false;
+	pthread_mutex_unlock(&scripts.lock);
 }
 
 static size_t asked(void)
 {
-	return locked_read(&server.lock, &server.asked);
+	return locked_read(&scripts.lock, &scripts.asked);
 }
 
 static const char *const passing[] = {
@@ -179,19 +106,9 @@ static void server_that_is_not_ready_is_asked_again(void **state)
 	}
 }
 
-/* As one with this patience, and not opened anew: the server's answers at opening don't matter. */
-static struct tw_redis *hasty(tw_duration patience)
-{
-	char url[64];
-	const struct tw_redis_options options = {.url = url, .patience = patience};
-
-	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
-	return client_open(&options);
-}
-
 static void server_that_does_not_get_ready_is_given_up_after_the_patience(void **state)
 {
-	struct tw_redis *other = hasty(60 * TW_MILLISECOND);
+	struct tw_redis *other = open_with(60 * TW_MILLISECOND);
 	struct tw_redis_error error;
 
 	(void)state;
@@ -211,7 +128,7 @@ static void server_that_does_not_get_ready_is_given_up_after_the_patience(void *
 /* The pauses stay short of it, and add up to it. */
 static void long_patience_ends_too(void **state)
 {
-	struct tw_redis *other = hasty(TW_SECOND);
+	struct tw_redis *other = open_with(TW_SECOND);
 	int64_t before = wall_clock();
 
 	(void)state;
@@ -224,7 +141,7 @@ static void long_patience_ends_too(void **state)
 static void redirect_is_followed_and_a_circle_of_them_ends(void **state)
 {
 	static const char *const kinds[] = {"MOVED", "ASK"};
-	struct tw_redis *other = hasty(60 * TW_MILLISECOND);
+	struct tw_redis *other = open_with(60 * TW_MILLISECOND);
 	char error[64];
 
 	(void)state;
@@ -237,13 +154,108 @@ static void redirect_is_followed_and_a_circle_of_them_ends(void **state)
 		assert_int_equal(cancel_task(other, "a"), TW_REDIS_UNREACHABLE);
 		assert_in_range(asked(), 3, 17);
 	}
-	/* To nowhere: nobody is there, or it is no address at all. */
+	/* To nowhere. */
 	snprintf(error, sizeof(error), "MOVED 7 127.0.0.1:%d", port_free());
 	fail_with(error, 1);
 	assert_int_equal(cancel_task(other, "a"), TW_REDIS_UNREACHABLE);
-	fail_with("MOVED 7 nowhere", 1);
-	assert_int_equal(cancel_task(other, "b"), TW_REDIS_UNREACHABLE);
 	tw_redis_close(other);
+}
+
+/* As a slot that two nodes leave to each other does, for a while. */
+static void circle_of_redirects_is_followed_as_long_as_the_patience_lasts(void **state)
+{
+	char error[64];
+
+	(void)state;
+	snprintf(error, sizeof(error), "MOVED 7 127.0.0.1:%d", server.port);
+	fail_with(error, 9);
+	assert_ok(redis, cancel_task(redis, "a"));
+	assert_int_equal(asked(), 10);
+}
+
+static void redirect_to_no_address_ends_the_call(void **state)
+{
+	static const char *const addresses[] = {"",         " nowhere", " host:0",
+						" host:-1", " host:x",  " host:65536"};
+	char error[HOST_SIZE + 32];
+	char host[HOST_SIZE + 1] = "";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+		snprintf(error, sizeof(error), "MOVED 7%s", addresses[i]);
+		fail_with(error, FOR_EVER);
+		assert_int_equal(cancel_task(redis, "a"), TW_REDIS_UNREACHABLE);
+		assert_int_equal(asked(), 1);
+	}
+	memset(host, 'h', HOST_SIZE);
+	snprintf(error, sizeof(error), "MOVED 7 %s:1", host);
+	fail_with(error, FOR_EVER);
+	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_UNREACHABLE);
+	assert_int_equal(asked(), 1);
+}
+
+static void redirect_to_another_name_of_a_server_is_followed(void **state)
+{
+	char error[64];
+
+	(void)state;
+	snprintf(error, sizeof(error), "MOVED 7 localhost:%d", server.port);
+	fail_with(error, 1);
+	assert_ok(redis, cancel_task(redis, "a"));
+	assert_int_equal(asked(), 2);
+}
+
+static void redirect_at_opening_is_followed_and_a_circle_of_them_ends(void **state)
+{
+	const struct tw_redis_options options = {.url = server.url, .shards = 4};
+	struct tw_redis_error error;
+	struct tw_redis *other;
+	char moved[64];
+
+	(void)state;
+	snprintf(moved, sizeof(moved), "-MOVED 7 127.0.0.1:%d", server.port);
+	false_server_refuse(&server, "GET", moved, 2);
+	tw_redis_close(client_open(&options));
+	false_server_refuse(&server, "GET", moved, FOR_EVER);
+	assert_int_equal(tw_redis_open(&other, &options, &error), TW_REDIS_UNREACHABLE);
+	assert_string_equal(error.text, moved + 1);
+	false_server_refuse(&server, "GET", "-MOVED 7 nowhere", 1);
+	assert_int_equal(tw_redis_open(&other, &options, &error), TW_REDIS_FAILED);
+	assert_string_equal(error.text, "MOVED 7 nowhere");
+	snprintf(moved, sizeof(moved), "-MOVED 7 127.0.0.1:%d", port_free());
+	false_server_refuse(&server, "GET", moved, 1);
+	assert_int_equal(tw_redis_open(&other, &options, NULL), TW_REDIS_UNREACHABLE);
+	false_server_refuse(&server, "GET", "-NOPERM not this key", 1);
+	assert_int_equal(tw_redis_open(&other, &options, NULL), TW_REDIS_REFUSED);
+}
+
+/* Redis 7 takes a script's first line, and refuses a command about keys that it has not all. */
+static void script_is_sent_as_the_version_of_the_server_takes_it(void **state)
+{
+	static const struct {
+		int version;
+		unsigned keys;
+		bool flagged;
+	} cases[] = {{6, 7, false}, {7, 1, true}};
+	char error[64];
+
+	(void)state;
+	snprintf(error, sizeof(error), "ASK 7 127.0.0.1:%d", server.port);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct tw_redis *other;
+
+		false_server_be(&server, cases[i].version, false);
+		other = open_with(TW_SECOND);
+		fail_with(error, 1);
+		assert_ok(other, cancel_task(other, "a"));
+		assert_int_equal(scripts.keys, cases[i].keys);
+		tw_redis_close(other);
+		/* One that may run while the memory is full. */
+		other = open_with(TW_SECOND);
+		assert_ok(other, tw_redis_pause(other));
+		assert_int_equal(scripts.flagged, cases[i].flagged);
+		tw_redis_close(other);
+	}
 }
 
 static void error_that_will_not_pass_ends_the_call(void **state)
@@ -255,6 +267,9 @@ static void error_that_will_not_pass_ends_the_call(void **state)
 	} cases[] = {
 		{"ERR something else", TW_REDIS_FAILED, 1},
 		{"OOM command not allowed when used memory > 'maxmemory'.", TW_REDIS_FAILED, 1},
+		/* In Redis 6. */
+		{"ERR Error running script (call to f_00): @user_script:40: wrong", TW_REDIS_FAILED,
+		 1},
 		{"NOPERM this user has no permissions", TW_REDIS_REFUSED, 1},
 		{"NOAUTH Authentication required.", TW_REDIS_REFUSED, 1},
 		/* Its text was sent, and still the server doesn't know it. */
@@ -278,6 +293,11 @@ int main(void)
 		ROUTER_TEST(server_that_does_not_get_ready_is_given_up_after_the_patience),
 		ROUTER_TEST(long_patience_ends_too),
 		ROUTER_TEST(redirect_is_followed_and_a_circle_of_them_ends),
+		ROUTER_TEST(circle_of_redirects_is_followed_as_long_as_the_patience_lasts),
+		ROUTER_TEST(redirect_to_no_address_ends_the_call),
+		ROUTER_TEST(redirect_to_another_name_of_a_server_is_followed),
+		ROUTER_TEST(redirect_at_opening_is_followed_and_a_circle_of_them_ends),
+		ROUTER_TEST(script_is_sent_as_the_version_of_the_server_takes_it),
 		ROUTER_TEST(error_that_will_not_pass_ends_the_call),
 	};
 

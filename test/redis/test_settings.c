@@ -31,6 +31,21 @@ static void no_options_mean_a_server_on_this_machine(void **state)
 	settings_free(&settings);
 }
 
+static void a_url_without_a_host_means_this_machine(void **state)
+{
+	static const char *const urls[] = {"redis://", "redis://:p@/0", "redis://:6379"};
+	struct settings settings;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+		assert_int_equal(read_url(&settings, urls[i], NULL), TW_OK);
+		assert_int_equal(settings.address_count, 1);
+		assert_string_equal(settings.addresses[0].host, "127.0.0.1");
+		assert_int_equal(settings.addresses[0].port, 6379);
+		settings_free(&settings);
+	}
+}
+
 static void a_url_with_all_parts_is_taken_apart(void **state)
 {
 	struct settings settings;
@@ -174,6 +189,23 @@ static void longest_host_is_taken_whole(void **state)
 	assert_non_null(strstr(error.text, "up to 255 bytes"));
 }
 
+static void as_many_hosts_as_there_may_be_are_taken(void **state)
+{
+	char url[ADDRESSES_MAX * 2 + 16] = "redis://h";
+	struct settings settings;
+	struct tw_redis_error error;
+
+	(void)state;
+	for (int i = 1; i < ADDRESSES_MAX; i++)
+		strcat(url, ",h");
+	assert_int_equal(read_url(&settings, url, NULL), TW_OK);
+	assert_int_equal(settings.address_count, ADDRESSES_MAX);
+	settings_free(&settings);
+	strcat(url, ",h");
+	assert_int_equal(read_url(&settings, url, &error), TW_INVALID);
+	assert_non_null(strstr(error.text, "up to 32 hosts"));
+}
+
 static void malformed_urls_are_refused_and_not_repeated(void **state)
 {
 	static const char *const urls[] = {"",
@@ -182,29 +214,38 @@ static void malformed_urls_are_refused_and_not_repeated(void **state)
 					   "redis://:secret@host:0",
 					   "redis://:secret@host:70000",
 					   "redis://:secret@host:12x",
+					   "redis://:secret@host:1234567",
 					   "redis://:secret@host/x",
 					   "redis://:secret@host/1/2",
 					   "redis://:secret@host/-1",
 					   "redis://:secret%0@host",
+					   "redis://u%zz:secret@host",
 					   "redis://:secret%00@host",
 					   "redis://:secret%zz@host",
 					   "redis://[::1",
+					   "redis://:secret@[::1]x",
 					   "redis://:secret@host?timeout",
 					   "redis://:secret@host?timeout=0",
 					   "redis://:secret@host?timeout=-1",
 					   "redis://:secret@host?timeout=1s",
 					   "redis://:secret@host?timeout=1..5",
 					   "redis://:secret@host?time=1",
+					   "redis://:secret@host?timeput=1",
+					   "redis://:secret@host?databank=1",
+					   "redis://:secret@host?client_name=%zz",
 					   "redis://:secret@host?client_name=",
 					   "redis://:secret@host?client_name=a%20b",
+					   "redis://:secret@host?client_name=a%7F",
 					   "redis://:secret@host?database=x",
 					   "redis://:secret@host?key_file=alone",
 					   "redis://:secret@host#x",
 					   "redis+unix://:secret@host/path",
 					   "redis+unix://:secret@",
+					   "redis+unix://:secret@/%zz",
 					   "redis+sentinel://:secret@host",
 					   "redis+sentinel://:secret@host/",
 					   "redis+sentinel://:secret@host//1",
+					   "redis+sentinel://:secret@host/%zz",
 					   "redis+sentinel://:secret@host/main/x",
 					   "redis://secret@host"};
 
@@ -223,13 +264,16 @@ static void malformed_urls_are_refused_and_not_repeated(void **state)
 
 static void options_out_of_range_are_refused(void **state)
 {
+	static char name[257];
 	static const struct tw_redis_options options[] = {
 		{.name_space = ""},           {.name_space = "a b"},
 		{.name_space = "a{b}"},       {.shards = TW_REDIS_SHARDS_MAX + 1},
 		{.connect_timeout = -1},      {.reply_timeout = -1},
-		{.user = "without password"}, {.server_name = ""}};
+		{.user = "without password"}, {.sentinel_user = "without password"},
+		{.server_name = ""},          {.server_name = name}};
 
 	(void)state;
+	memset(name, 'n', sizeof(name) - 1);
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
 		struct settings settings;
 
@@ -271,6 +315,7 @@ static void every_status_has_its_name_and_a_text(void **state)
 #undef ASSERT_STATUS
 	assert_string_equal(tw_status_name(TW_STATUS_MAX), "TW_UNKNOWN");
 	assert_string_equal(tw_redis_status_name(TW_OK), "TW_UNKNOWN");
+	assert_string_equal(tw_redis_status_text(TW_OK), "unknown status");
 }
 
 /* The check value of this CRC; and the cluster's own example. */
@@ -302,12 +347,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_options_mean_a_server_on_this_machine),
+		cmocka_unit_test(a_url_without_a_host_means_this_machine),
 		cmocka_unit_test(a_url_with_all_parts_is_taken_apart),
 		cmocka_unit_test(a_url_may_have_several_hosts_and_settings),
 		cmocka_unit_test(a_url_of_sentinels_names_the_master),
 		cmocka_unit_test(a_url_of_a_unix_socket_has_a_path),
 		cmocka_unit_test(longest_path_of_a_unix_socket_is_taken_whole),
 		cmocka_unit_test(longest_host_is_taken_whole),
+		cmocka_unit_test(as_many_hosts_as_there_may_be_are_taken),
 		cmocka_unit_test(a_password_needs_no_user_and_may_hold_signs),
 		cmocka_unit_test(options_go_before_the_url),
 		cmocka_unit_test(malformed_urls_are_refused_and_not_repeated),

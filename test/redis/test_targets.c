@@ -56,10 +56,11 @@ static void patterns_are_hosts_endings_networks_and_all(void **state)
 					  ".example",   "a..b",        "a b",
 					  "**.a",       "a.*",         "10.0.0.0/33",
 					  "10.0.0.0/",  "10.0.0.0/8x", "10.0.0.0/-1",
-					  "10.0.0/8",   "10.0.0.0.",   "1.2.3",
-					  "*.10",       "::/129",      "[::1]",
-					  "fe80::1%lo", "http://a",    "a:80",
-					  "a/8",        "*.*.example", "10.0.0.0/ 8"};
+					  "10.0.0.0/a", "10.0.0/8",    "10.0.0.0.",
+					  "1.2.3",      "*.10",        "::/129",
+					  "[::1]",      "fe80::1%lo",  "http://a",
+					  "a:80",       "a/8",         "*.*.example",
+					  "10.0.0.0/ 8"};
 	struct tw_redis_error error;
 	char longest[300];
 
@@ -94,6 +95,9 @@ static void lists_that_are_none_are_refused(void **state)
 	assert_int_equal(targets_read(&targets, &options, NULL), TW_INVALID);
 	options = (struct tw_redis_worker_options){.deny = hole,
 						   .deny_count = TW_REDIS_TARGETS_MAX + 1};
+	assert_int_equal(targets_read(&targets, &options, NULL), TW_INVALID);
+	options = (struct tw_redis_worker_options){.allow = hole,
+						   .allow_count = TW_REDIS_TARGETS_MAX + 1};
 	assert_int_equal(targets_read(&targets, &options, NULL), TW_INVALID);
 }
 
@@ -169,6 +173,7 @@ static void what_is_denied_is_denied_and_the_rest_is_not(void **state)
 	assert_false(allows(NULL, deny, "a.example", "fdff::1"));
 	assert_true(allows(NULL, deny, "a.example", "fc00::1"));
 	assert_false(allows(NULL, deny, "evil.example", "192.0.2.1"));
+	assert_true(allows(NULL, deny, "good.example", "192.0.2.1"));
 	assert_false(allows(NULL, deny, "EVIL.example.", "192.0.2.1"));
 	assert_true(allows(NULL, deny, "not-evil.example", "192.0.2.1"));
 	assert_true(allows(NULL, deny, "sub.evil.example", "192.0.2.1"));
@@ -210,6 +215,23 @@ static void what_fits_most_closely_decides(void **state)
 	assert_true(allows(allow, deny, "inner.corp.example", "10.2.0.1"));
 	assert_false(allows(allow, deny, "a.example", "192.0.2.9"));
 	assert_false(allows(LIST("a.example"), LIST("a.example"), "a.example", "192.0.2.1"));
+	assert_true(allows(LIST("a.example", "A.example"), NULL, "a.example", "192.0.2.1"));
+}
+
+/* As a callback's look-up never gives. */
+static void address_of_another_kind_is_denied(void **state)
+{
+	struct tw_redis_worker_options options = options_of(LIST("*"), NULL);
+	const struct sockaddr local = {.sa_family = AF_UNIX};
+	char text[INET6_ADDRSTRLEN];
+	struct targets targets;
+
+	(void)state;
+	assert_int_equal(targets_read(&targets, &options, NULL), TW_OK);
+	assert_false(targets_allow_address(&targets, TARGET_BY_ADDRESS, &local, text));
+	assert_false(targets_allow_address(&targets, TARGET_ALLOWED, &local, text));
+	assert_string_equal(text, "?");
+	targets_free(&targets);
 }
 
 static void address_of_nobody_is_this_machine(void **state)
@@ -417,6 +439,7 @@ int main(void)
 		cmocka_unit_test(what_is_denied_is_denied_and_the_rest_is_not),
 		cmocka_unit_test(what_is_allowed_is_all_that_is),
 		cmocka_unit_test(what_fits_most_closely_decides),
+		cmocka_unit_test(address_of_another_kind_is_denied),
 		cmocka_unit_test(address_of_nobody_is_this_machine),
 		WORKER_TEST(denied_network_is_not_called_by_whatever_name),
 		WORKER_TEST(allowed_host_is_called_and_no_other),

@@ -291,6 +291,14 @@ static void bad_data_is_refused(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
+static bool is_given_none(void *context, const struct tw_redis_info *info)
+{
+	(void)context;
+	(void)info;
+	fail();
+	return false;
+}
+
 static void bad_arguments_are_invalid(void **state)
 {
 	static const char long_key[TW_REDIS_KEY_MAX + 1];
@@ -316,7 +324,37 @@ static void bad_arguments_are_invalid(void **state)
 	assert_int_equal(tw_redis_claim(redis, 0, TW_REDIS_BATCH_MAX + 1, long_lease, &batch, NULL),
 			 TW_INVALID);
 	assert_int_equal(tw_redis_claim(redis, 0, 1, 9 * TW_MILLISECOND, &batch, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_claim(redis, 0, 1, 25 * TW_HOUR, &batch, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_claim(redis, 0, 1, long_lease, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_claim(NULL, 0, 1, long_lease, &batch, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_add(redis, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_add_many(redis, NULL, 1, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_add_many(NULL, tasks, 1, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_open(NULL, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_open_beside(redis, NULL, 4, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_ping(NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_get_stats(redis, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_get_stats(NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_pause(NULL), TW_INVALID);
+	assert_int_equal(tw_redis_get(redis, "a", 1, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_each(NULL, is_given_none, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_each(redis, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_dead_each(NULL, is_given_none, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_move(redis, "a", 1, -1, 0, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_move(redis, "", 0, 1, 0, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_set_limits(redis, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_get_limits(redis, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_dead_add(redis, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_ack(redis, NULL, 1, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_worker_start(NULL, NULL, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_worker_get_stats(NULL, NULL), TW_INVALID);
+	tw_redis_last_error(redis, NULL);
+	tw_redis_last_error(NULL, NULL);
 	assert_int_equal(tw_redis_shard(NULL, "a", 1), 0);
+	assert_int_equal(tw_redis_shard(redis, NULL, 1), 0);
+	assert_int_equal(tw_redis_shard_count(NULL), 0);
+	assert_int_equal(tw_redis_batch_count(NULL), 0);
+	assert_null(tw_redis_batch_jobs(NULL));
 	tw_redis_close(NULL);
 	tw_redis_batch_free(NULL);
 }
@@ -368,6 +406,68 @@ static void first_of_many_that_is_not_added_is_the_answer(void **state)
 	tw_redis_last_error(fixture->redis, &error);
 	assert_string_equal(error.text, "a callback is http:// or https://");
 	assert_int_equal(tw_redis_add_many(fixture->redis, tasks + 2, 1, NULL), TW_NOT_FOUND);
+}
+
+/* Whatever becomes of it later. */
+static void each_task_that_is_added_is_counted(void **state)
+{
+	enum { MANY = 600 };
+	static struct tw_redis_task tasks[MANY];
+	static char keys[MANY][KEY_SIZE];
+	const struct tw_redis_task recurring = {
+		.key = "every", .key_size = 5, .delay = TW_HOUR, .every = TW_HOUR};
+	struct fixture *fixture = *state;
+	struct tw_redis *redis = fixture->redis;
+
+	assert_int_equal(stats_of(redis).added, 0);
+	add_task(redis, "a", TW_HOUR);
+	add_task(redis, "b", TW_HOUR);
+	/* In the place of another. */
+	add_task(redis, "a", 2 * TW_HOUR);
+	assert_int_equal(stats_of(redis).added, 3);
+	assert_int_equal(try_add(redis, "a", TW_HOUR, TW_REDIS_NEW), TW_EXISTS);
+	assert_int_equal(try_add(redis, "c", TW_HOUR, TW_REDIS_REPLACE), TW_NOT_FOUND);
+	assert_int_equal(cancel_task(redis, "b"), TW_OK);
+	assert_ok(redis, move_task(redis, "a", TW_MINUTE));
+	assert_int_equal(stats_of(redis).added, 3);
+	assert_ok(redis, tw_redis_add(redis, &recurring, NULL));
+	assert_int_equal(cancel_task(redis, "every"), TW_OK);
+	assert_int_equal(stats_of(redis).added, 4);
+	for (int i = 0; i < MANY; i++) {
+		number_key(keys[i], i);
+		tasks[i] = (struct tw_redis_task){.key = keys[i],
+						  .key_size = strlen(keys[i]),
+						  .delay = TW_HOUR,
+						  .mode = TW_REDIS_NEW};
+	}
+	assert_ok(redis, tw_redis_add_many(redis, tasks, MANY / 2, NULL));
+	assert_int_equal(stats_of(redis).added, 4 + MANY / 2);
+	/* Half of them are there. */
+	assert_int_equal(tw_redis_add_many(redis, tasks, MANY, NULL), TW_EXISTS);
+	assert_int_equal(stats_of(redis).added, 4 + MANY);
+}
+
+/* Something else has written where they are counted. */
+static void count_that_is_none_holds_up_no_task(void **state)
+{
+	static const char *const values[] = {"many", "-7", "1e999", "nan", "", "7 8"};
+	struct fixture *fixture = *state;
+	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		freeReplyObject(redis_server_ask(&fixture->server, "SET {tw/%s/%u}added %s",
+						 fixture->name_space, shard, values[i]));
+		assert_int_equal(stats_of(fixture->redis).added, 0);
+		add_task(fixture->redis, "a", TW_HOUR);
+	}
+	freeReplyObject(redis_server_ask(&fixture->server, "SET {tw/%s/%u}added %s",
+					 fixture->name_space, shard, "99999999999999999999999999"));
+	assert_int_equal(stats_of(fixture->redis).added, INT64_C(9007199254740991));
+	redis_server_number(&fixture->server, "DEL {tw/%s/%u}added", fixture->name_space, shard);
+	redis_server_number(&fixture->server, "LPUSH {tw/%s/%u}added x", fixture->name_space,
+			    shard);
+	add_task(fixture->redis, "a", TW_HOUR);
+	assert_int_equal(stats_of(fixture->redis).added, 0);
 }
 
 static void task_cancelled_150_s_ahead_leaves_nothing_behind(void **state)
@@ -1030,6 +1130,8 @@ int main(void)
 		FIXTURE_TEST(bad_arguments_are_invalid),
 		FIXTURE_TEST(many_are_added_and_each_has_its_status),
 		FIXTURE_TEST(first_of_many_that_is_not_added_is_the_answer),
+		FIXTURE_TEST(each_task_that_is_added_is_counted),
+		FIXTURE_TEST(count_that_is_none_holds_up_no_task),
 		FIXTURE_TEST(task_cancelled_150_s_ahead_leaves_nothing_behind),
 		FIXTURE_TEST(cancel_and_move_of_an_unknown_task_say_so),
 		FIXTURE_TEST(moved_task_is_due_sooner_or_later),

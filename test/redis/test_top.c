@@ -2,14 +2,9 @@
 /* twr top: on a terminal, in a pipe, as JSON; of Redis and of a worker. */
 #include "support/fixture.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <pty.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -23,6 +18,7 @@ static struct program_environment environment;
 static struct program worker;
 static struct program top;
 static const char *const no_options[] = {NULL};
+static const struct winsize screen = {.ws_row = 20, .ws_col = 200};
 
 static int open_all(void **state)
 {
@@ -120,7 +116,7 @@ static void worker_is_asked_without_redis(void **state)
 	const char *option = worker_option();
 
 	add_task(fixture->redis, "a", TW_HOUR);
-	/* Nobody listens there. */
+	/* Nothing listens there. */
 	environment.url = "redis://127.0.0.1:1";
 	top_start(ARGUMENTS(option));
 	assert_true(program_wait_text(&top, "scheduled 1  started 0  due 0  dead 0  "));
@@ -134,34 +130,103 @@ static void nobody_there_is_unreachable(void **state)
 	int port = port_free();
 
 	(void)state;
-	snprintf(option, sizeof(option), "--worker=http://127.0.0.1:%d", port);
-	top_start(ARGUMENTS(option));
-	assert_int_equal(program_wait(&top), 69);
-	program_end(&top);
+	for (int tls = 0; tls < 2; tls++) {
+		snprintf(option, sizeof(option), "--worker=http%s://127.0.0.1:%d", tls ? "s" : "",
+			 port);
+		top_start(ARGUMENTS(option));
+		assert_int_equal(program_wait(&top), 69);
+		program_end(&top);
+	}
 	environment.url = "redis://127.0.0.1:1";
 	top_start(no_options);
 	assert_int_equal(program_wait(&top), 69);
 }
 
+/* The context is the answer; NULL: one without end. */
+static void answer_with(void *context, const struct http_request *request,
+			struct http_answer *answer)
+{
+	(void)request;
+	answer->body = context;
+	answer->body_size = SIZE_MAX;
+}
+
+/* Of a server that is no worker, and says this instead. */
+static void false_worker_start(struct http_server *http, const char *text)
+{
+	static char option[64];
+
+	http_server_start(http, answer_with, (void *)(uintptr_t)text);
+	snprintf(option, sizeof(option), "--worker=http://127.0.0.1:%d", http->port);
+	top_start(ARGUMENTS(option));
+}
+
 static void answer_of_another_server_is_refused(void **state)
 {
+	static const char *const answers[][2] = {
+		{"", "that is no worker's answer"},
+		{"<html>", "that is no worker's answer"},
+		{"[]", "that is no worker's answer"},
+		{NULL, "twr: Fail"},
+	};
 	struct http_server http;
-	char option[64];
 
 	(void)state;
-	http_server_start(&http, NULL, NULL);
-	snprintf(option, sizeof(option), "--worker=http://127.0.0.1:%d", http.port);
-	top_start(ARGUMENTS(option));
-	assert_int_equal(program_wait(&top), 69);
-	assert_non_null(strstr(program_text(&top), "that is no worker's answer"));
-	http_server_stop(&http);
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		false_worker_start(&http, answers[i][0]);
+		assert_int_equal(program_wait(&top), 69);
+		assert_non_null(strstr(program_text(&top), answers[i][1]));
+		program_end(&top);
+		http_server_stop(&http);
+	}
+}
+
+static void what_a_worker_does_not_say_is_left_open(void **state)
+{
+	static const char *const answers[][2] = {
+		{"{}", "scheduled -  started -  due -  dead -  longest due -  "
+		       "a second: claimed -  done -  retried -  dead -  late: half -, most -\n"},
+		{"{\"tasks\": {\"dead\": \"all\", \"oldest_due_s\": \"\"}, "
+		 "\"seconds\": [{\"late_p50_s\": -1, \"late_p99_s\": 4e9}]}",
+		 "dead -  longest due -  a second: claimed -  done -  retried -  dead -  "
+		 "late: half -, most -\n"},
+		{"{\"seconds\": [{\"done\": 7}, {\"done\": 8.25, \"late_p50_s\": 0.5, "
+		 "\"late_p99_s\": 2}]}",
+		 "claimed -  done 8.2  retried -  dead -  late: half 500.0 ms, most 2.00 s\n"},
+	};
+	struct http_server http;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		false_worker_start(&http, answers[i][0]);
+		assert_true(program_wait_text(&top, answers[i][1]));
+		top_end(SIGTERM);
+		program_end(&top);
+		http_server_stop(&http);
+	}
+}
+
+static void output_that_is_gone_ends_it(void **state)
+{
+	(void)state;
+	environment.standard_output = "/dev/full";
+	top_start(no_options);
+	assert_int_equal(program_wait(&top), 71);
+	assert_non_null(strstr(program_text(&top), "standard output can't be written"));
 }
 
 static void bad_options_are_refused(void **state)
 {
+	char url[3000];
+
 	(void)state;
 	top_start(ARGUMENTS("--worker=ftp://127.0.0.1/"));
 	assert_int_equal(program_wait(&top), 2);
+	program_end(&top);
+	snprintf(url, sizeof(url), "--worker=http://127.0.0.1/%02500d", 0);
+	top_start(ARGUMENTS(url));
+	assert_int_equal(program_wait(&top), 2);
+	assert_non_null(strstr(program_text(&top), "twr: "));
 	program_end(&top);
 	top_start(ARGUMENTS("--interval=1ms"));
 	assert_int_equal(program_wait(&top), 2);
@@ -195,123 +260,152 @@ static void end_of_redis_is_told_and_outlived(void **state)
 
 /* ---- On a terminal ---- */
 
-struct terminal {
-	pid_t pid;
-	int descriptor;
-	char text[262144];
-	size_t size;
-};
-
-static void terminal_start(struct terminal *terminal, const char *option)
+/* On a terminal of that size; the worker before it is not. */
+static void screen_start(const char *const *options)
 {
-	const struct winsize size = {.ws_row = 20, .ws_col = 200};
-	const char *build = getenv("BUILD");
-	char path[256];
-
-	terminal->size = 0;
-	snprintf(path, sizeof(path), "%s/twr", build ? build : "build");
-	terminal->pid = forkpty(&terminal->descriptor, NULL, NULL, &size);
-	if (terminal->pid < 0)
-		support_failed("forkpty");
-	if (!terminal->pid) {
-		execl(path, path, "top", "--interval=100ms", option, (char *)NULL);
-		_exit(127);
-	}
-}
-
-/* Reads on until the text has come, or the program has ended, for half a minute at most. */
-static bool terminal_wait_text(struct terminal *terminal, const char *text)
-{
-	struct pollfd ready = {.fd = terminal->descriptor, .events = POLLIN};
-
-	for (int i = 0; i < 3000; i++) {
-		char *end = terminal->text + terminal->size;
-		size_t room = sizeof(terminal->text) - 1 - terminal->size;
-		ssize_t got;
-
-		*end = '\0';
-		if (text && strstr(terminal->text, text))
-			return true;
-		if (poll(&ready, 1, 10) <= 0)
-			continue;
-		got = read(terminal->descriptor, end, room);
-		if (got <= 0)
-			return false;
-		terminal->size += (size_t)got;
-	}
-	return false;
-}
-
-static int terminal_end(struct terminal *terminal)
-{
-	int status;
-
-	/* To its end. */
-	terminal_wait_text(terminal, NULL);
-	assert_int_equal(waitpid(terminal->pid, &status, 0), terminal->pid);
-	close(terminal->descriptor);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	environment.terminal = &screen;
+	top_start(options);
 }
 
 static void screen_is_redrawn_and_given_back(void **state)
 {
 	static const char begin[] = "\033[?1049h\033[?25l\033[?7l\033[H";
 	static const char end[] = "\033[?7h\033[?25h\033[?1049l";
-	static struct terminal terminal;
 	struct fixture *fixture = *state;
-	const char *option;
+	const char *text;
 
 	bury(fixture->redis, "bad\033[2J", "evil\033]0;title\a\xc2\x9b\x31m end");
 	add_task(fixture->redis, "a", TW_HOUR);
-	option = worker_option();
-	terminal_start(&terminal, option);
-	assert_true(terminal_wait_text(&terminal, "scheduled 1  "));
-	assert_memory_equal(terminal.text, begin, strlen(begin));
-	assert_true(terminal_wait_text(&terminal, "bad%1B[2J  evil%1B]0;title%07%C2%9B1m end"));
+	screen_start(ARGUMENTS(worker_option()));
+	assert_true(program_wait_text(&top, "scheduled 1  "));
+	assert_memory_equal(program_text(&top), begin, strlen(begin));
+	assert_true(program_wait_text(&top, "bad%1B[2J  evil%1B]0;title%07%C2%9B1m end"));
+	assert_non_null(strstr(program_text(&top), "\nready\033[K"));
 	add_task(fixture->redis, "b", TW_HOUR);
-	assert_true(terminal_wait_text(&terminal, "scheduled 2  "));
+	assert_true(program_wait_text(&top, "scheduled 2  "));
 	/* Control-C, as the terminal takes it. */
-	assert_int_equal(write(terminal.descriptor, "\003", 1), 1);
-	assert_int_equal(terminal_end(&terminal), 0);
-	assert_true(terminal.size > strlen(end));
-	assert_string_equal(terminal.text + terminal.size - strlen(end), end);
-	assert_null(strstr(terminal.text, "\033]"));
-	assert_null(strstr(terminal.text, "\033[2J"));
+	assert_int_equal(write(top.terminal, "\003", 1), 1);
+	assert_int_equal(program_wait(&top), 0);
+	text = program_text(&top);
+	assert_true(strlen(text) > strlen(end));
+	assert_string_equal(text + strlen(text) - strlen(end), end);
+	assert_null(strstr(text, "\033]"));
+	assert_null(strstr(text, "\033[2J"));
+}
+
+static void screen_shows_any_text_and_obeys_none(void **state)
+{
+	struct http_server http;
+
+	(void)state;
+	environment.terminal = &screen;
+	false_worker_start(&http, "{\"ready\": 1, \"letters\": [{}, {\"key\": \"a\\u007fb\\u0080c"
+				  "\\u009fd\\u00a0e\\u00bff\\u07ffg\", \"reason\": 7}]}");
+	assert_true(program_wait_text(&top, "\n    \033[K\r\n  a%7Fb%C2%80c%C2%9Fd\xc2\xa0"
+					    "e\xc2\xbf"
+					    "f\xdf\xbfg  \033[K\r\n\033[J"));
+	assert_non_null(strstr(program_text(&top), "\nnot ready\033[K"));
+	top_end(SIGTERM);
+	program_end(&top);
+	http_server_stop(&http);
+	false_worker_start(&http, "{}");
+	assert_true(program_wait_text(&top, "\nnot ready\033[K\r\nscheduled -  "));
+	assert_true(program_wait_text(&top, "\ndead letters\033[K\r\n\033[J"));
+	top_end(SIGTERM);
+	http_server_stop(&http);
+}
+
+static void screen_tells_of_each_namespace(void **state)
+{
+	struct fixture *fixture = *state;
+	char namespaces[128];
+	char option[64];
+
+	snprintf(namespaces, sizeof(namespaces), "--namespace=%s=3,%s.2", fixture->name_space,
+		 fixture->name_space);
+	snprintf(option, sizeof(option), "--worker=http://127.0.0.1:%d/",
+		 pages_start(&worker, &environment, ARGUMENTS(namespaces)));
+	snprintf(namespaces, sizeof(namespaces), "  %s.2\033[K", fixture->name_space);
+	screen_start(ARGUMENTS(option));
+	assert_true(program_wait_text(&top, "  namespace\033[K"));
+	assert_true(program_wait_text(&top, namespaces));
+	top_end(SIGTERM);
+}
+
+static void screen_of_redis_tells_of_its_end_and_outlives_it(void **state)
+{
+	struct redis_server server;
+	struct tw_redis_options options = {.url = server.url, .shards = 4};
+	struct tw_redis *redis;
+
+	(void)state;
+	redis_server_start(&server, NULL);
+	environment.url = server.url;
+	options.name_space = environment.name_space;
+	screen_start(ARGUMENTS("--patience=0"));
+	assert_true(program_wait_text(&top, "twr top  Redis\033[K\r\n\033[K\r\nscheduled 0  "));
+	redis_server_end(&server, SIGKILL);
+	assert_true(program_wait_text(&top, ": Connection refused\033[K\r\n\033[J"));
+	redis_server_restart(&server);
+	redis = client_open(&options);
+	add_task(redis, "a", TW_HOUR);
+	tw_redis_close(redis);
+	assert_true(program_wait_text(&top, "scheduled 1  "));
+	top_end(SIGTERM);
+	assert_null(strstr(program_text(&top), "a second"));
+	redis_server_stop(&server);
+}
+
+static void json_is_no_screen(void **state)
+{
+	(void)state;
+	screen_start(ARGUMENTS("--json"));
+	assert_true(program_wait_text(&top, "}\r\n{\"tasks\":"));
+	top_end(SIGTERM);
+	assert_null(strchr(program_text(&top), '\033'));
+}
+
+/* The last frame is that which has all its dead letters. */
+static void assert_frames_have(int most, const struct winsize *size)
+{
+	const char *frame;
+	int lines = 0;
+
+	environment.terminal = size;
+	top_start(ARGUMENTS(worker_option()));
+	assert_true(program_wait_text(&top, "  so\033[K"));
+	assert_non_null(strstr(program_text(&top), "dead letters"));
+	assert_true(program_wait_text(&top, "\033[J\033[H"));
+	top_end(SIGTERM);
+	for (const char *at = strstr(program_text(&top), "\033[H"); *at && strncmp(at, "\033[J", 3);
+	     at++)
+		lines += *at == '\n';
+	assert_in_range(lines, 5, most);
+	lines = 0;
+	frame = strstr(top.text, "  so\033[K");
+	while (strncmp(frame, "\033[H", 3) != 0)
+		frame--;
+	for (; *frame && strncmp(frame, "\033[J", 3) != 0; frame++)
+		lines += *frame == '\n';
+	assert_int_equal(lines, most);
+	program_end(&top);
+	environment.terminal = NULL;
+	program_end(&worker);
 }
 
 static void screen_has_no_more_lines_than_the_terminal(void **state)
 {
-	static struct terminal terminal;
+	static const struct winsize unknown = {0};
 	struct fixture *fixture = *state;
-	const char *option;
-	const char *frame;
 	char key[KEY_SIZE];
-	int lines = 0;
 
 	for (int i = 0; i < 30; i++) {
 		number_key(key, i);
 		bury(fixture->redis, key, "so");
 	}
-	option = worker_option();
-	terminal_start(&terminal, option);
-	assert_true(terminal_wait_text(&terminal, "  so\033[K"));
-	frame = strstr(terminal.text, "dead letters");
-	assert_non_null(frame);
-	assert_true(terminal_wait_text(&terminal, "\033[J\033[H"));
-	kill(terminal.pid, SIGTERM);
-	assert_int_equal(terminal_end(&terminal), 0);
-	for (const char *at = strstr(terminal.text, "\033[H"); *at && strncmp(at, "\033[J", 3);
-	     at++)
-		lines += *at == '\n';
-	assert_in_range(lines, 5, 19);
-	/* The last frame too, which has all its dead letters. */
-	lines = 0;
-	frame = strstr(terminal.text, "  so\033[K");
-	while (strncmp(frame, "\033[H", 3) != 0)
-		frame--;
-	for (; *frame && strncmp(frame, "\033[J", 3) != 0; frame++)
-		lines += *frame == '\n';
-	assert_int_equal(lines, 19);
+	assert_frames_have(19, &screen);
+	/* As many as a terminal has most often. */
+	assert_frames_have(23, &unknown);
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
@@ -324,9 +418,15 @@ int main(void)
 		TEST(worker_is_asked_without_redis),
 		TEST(nobody_there_is_unreachable),
 		TEST(answer_of_another_server_is_refused),
+		TEST(what_a_worker_does_not_say_is_left_open),
+		TEST(output_that_is_gone_ends_it),
 		TEST(bad_options_are_refused),
 		TEST(end_of_redis_is_told_and_outlived),
 		TEST(screen_is_redrawn_and_given_back),
+		TEST(screen_shows_any_text_and_obeys_none),
+		TEST(screen_tells_of_each_namespace),
+		TEST(screen_of_redis_tells_of_its_end_and_outlives_it),
+		TEST(json_is_no_screen),
 		TEST(screen_has_no_more_lines_than_the_terminal),
 	};
 

@@ -5,6 +5,8 @@
  */
 #include "support/fixture.h"
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "support/runs.h"
@@ -339,11 +341,11 @@ static void task_that_always_fails_is_dead_after_its_attempts(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
-	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 4};
+	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 5};
 	static const tw_duration least[] = {10 * TW_MILLISECOND, 20 * TW_MILLISECOND,
-					    25 * TW_MILLISECOND};
+					    25 * TW_MILLISECOND, 25 * TW_MILLISECOND};
 	static const tw_duration most[] = {20 * TW_MILLISECOND, 40 * TW_MILLISECOND,
-					   50 * TW_MILLISECOND};
+					   50 * TW_MILLISECOND, 50 * TW_MILLISECOND};
 
 	runs.outcome = TW_REDIS_RETRY;
 	runs.reason = "it never works";
@@ -351,20 +353,20 @@ static void task_that_always_fails_is_dead_after_its_attempts(void **state)
 			    (struct tw_redis_worker_options){.retry_first = 20 * TW_MILLISECOND,
 							     .retry_max = 50 * TW_MILLISECOND});
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
-	WAIT_UNTIL(ends_count(&runs) == 4);
-	for (size_t i = 0; i < 4; i++) {
+	WAIT_UNTIL(ends_count(&runs) == 5);
+	for (size_t i = 0; i < 5; i++) {
 		struct run_seen run = run_of(&runs, "a", i);
 		struct end_seen end = end_of(&runs, "a", i);
 
 		assert_int_equal(run.attempt, i + 1);
 		assert_true(!i || run.token > run_of(&runs, "a", i - 1).token);
-		assert_int_equal(end.end, i < 3 ? TW_REDIS_END_RETRIED : TW_REDIS_END_DEAD);
+		assert_int_equal(end.end, i < 4 ? TW_REDIS_END_RETRIED : TW_REDIS_END_DEAD);
 		assert_string_equal(end.reason, "it never works");
 		/* Twice the last, 50 ms at most, less up to a half. */
-		if (i < 3)
+		if (i < 4)
 			assert_in_range(end.retry_in, least[i], most[i]);
 	}
-	assert_int_equal(find_dead(fixture->redis, "a").attempts, 4);
+	assert_int_equal(find_dead(fixture->redis, "a").attempts, 5);
 	assert_string_equal(find_dead(fixture->redis, "a").reason, "it never works");
 	worker_stop(worker);
 }
@@ -534,6 +536,129 @@ static void stop_waits_for_what_runs_and_gives_back_the_rest(void **state)
 	assert_int_equal(stats_of(fixture->redis).started, 0);
 }
 
+/* Runs that are quick let a worker claim ahead of its handlers. */
+static void stop_gives_back_what_was_claimed_ahead(void **state)
+{
+	enum { QUICK = 20, COUNT = 50, HANDLERS = 2 };
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	char key[KEY_SIZE];
+
+	worker = start_with(fixture, (struct tw_redis_worker_options){.handlers = HANDLERS});
+	for (int i = 0; i < QUICK; i++)
+		add_task(fixture->redis, "quick", 0);
+	WAIT_UNTIL(stats_of(fixture->redis).tasks == 0);
+	pthread_mutex_lock(&runs.lock);
+	runs.gate_is_shut = true;
+	pthread_mutex_unlock(&runs.lock);
+	add_tasks(fixture->redis, COUNT, 0, 0);
+	WAIT_UNTIL(worker_stats(worker).held == COUNT && runs_running(&runs) == HANDLERS);
+	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_RUNNING);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_RELEASED), COUNT - HANDLERS);
+	assert_int_equal(stats_of(fixture->redis).due, COUNT - HANDLERS);
+	runs_open_gate(&runs);
+	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	for (int i = 0; i < COUNT; i++) {
+		number_key(key, i);
+		assert_int_equal(runs_count_of(&runs, key) +
+					 ends_count_of(&runs, key, TW_REDIS_END_RELEASED),
+				 1);
+	}
+	assert_int_equal(stats_of(fixture->redis).tasks, COUNT - HANDLERS);
+	assert_int_equal(stats_of(fixture->redis).started, 0);
+}
+
+/* Something else has written where its dead letters would be: Redis can be asked for more, and not
+ * be told what became of it. */
+static void worker_that_cannot_tell_ends_claims_only_so_many(void **state)
+{
+	enum { COUNT = 5000, BATCH = 100, MOST = 20 * BATCH + 2048 };
+	static struct tw_redis_task tasks[COUNT];
+	static char keys[COUNT][KEY_SIZE];
+	struct fixture *fixture = *state;
+	struct tw_redis_options redis_options = fixture->options;
+	struct tw_redis_worker_options options = {.batch = BATCH};
+	struct tw_redis_worker *worker;
+	struct tw_redis *redis;
+	uint64_t claims;
+
+	redis_options.shards = 1;
+	redis_options.name_space = "untold";
+	redis = client_open(&redis_options);
+	for (int i = 0; i < COUNT; i++) {
+		number_key(keys[i], i);
+		tasks[i] = (struct tw_redis_task){.key = keys[i], .key_size = strlen(keys[i])};
+	}
+	assert_ok(redis, tw_redis_add_many(redis, tasks, COUNT, NULL));
+	freeReplyObject(redis_server_ask(&fixture->server, "SET {tw/untold/0}dead x"));
+	runs.outcome = TW_REDIS_KILL;
+	runs_attach(&runs, &options);
+	worker = worker_start(&redis_options, &options);
+	WAIT_UNTIL(worker_stats(worker).held > MOST);
+	claims = worker_stats(worker).claims;
+	wait_for(300 * TW_MILLISECOND);
+	assert_int_equal(worker_stats(worker).claims, claims);
+	assert_in_range(worker_stats(worker).held, MOST + 1, MOST + BATCH);
+	assert_int_equal(ends_count(&runs), 0);
+	freeReplyObject(redis_server_ask(&fixture->server, "DEL {tw/untold/0}dead"));
+	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD) == COUNT);
+	worker_stop(worker);
+	assert_each_ran(&runs, COUNT, 1);
+	assert_int_equal(stats_of(redis).dead, COUNT);
+	tw_redis_close(redis);
+}
+
+/* Tries to end its own worker, on a thread of that. */
+struct ender {
+	_Atomic(struct tw_redis_worker *) worker; /* NULL: it is not known yet */
+	atomic_int refused;
+};
+
+static void try_to_end(struct ender *ender)
+{
+	struct tw_redis_worker *worker;
+
+	/* acquire: what is behind it was made before; pairs with the release of the test */
+	while (!(worker = atomic_load_explicit(&ender->worker, memory_order_acquire)))
+		sched_yield();
+	/* relaxed: a count */
+	if (tw_redis_worker_stop(worker, 0) == TW_INVALID &&
+	    tw_redis_worker_destroy(worker) == TW_INVALID)
+		atomic_fetch_add_explicit(&ender->refused, 1, memory_order_relaxed);
+}
+
+static enum tw_redis_outcome end_as_it_runs(void *context, const struct tw_redis_job *job,
+					    struct tw_redis_verdict *verdict)
+{
+	(void)job;
+	(void)verdict;
+	try_to_end(context);
+	return TW_REDIS_DONE;
+}
+
+static void end_as_it_is_reported(void *context, const struct tw_redis_report *report)
+{
+	(void)report;
+	try_to_end(context);
+}
+
+static void worker_is_not_ended_by_its_own_threads(void **state)
+{
+	struct fixture *fixture = *state;
+	struct ender ender = {0};
+	const struct tw_redis_worker_options options = {
+		.context = &ender, .handler = end_as_it_runs, .report = end_as_it_is_reported};
+	struct tw_redis_worker *worker = worker_start(&fixture->options, &options);
+
+	/* release: pairs with the acquire in try_to_end() */
+	atomic_store_explicit(&ender.worker, worker, memory_order_release);
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(worker_stats(worker).done == 1);
+	assert_int_equal(atomic_load_explicit(&ender.refused, memory_order_relaxed), 2);
+	worker_stop(worker);
+}
+
 static void handler_longer_than_the_grace_still_runs_and_the_stop_says_so(void **state)
 {
 	struct fixture *fixture = *state;
@@ -584,6 +709,49 @@ static void worker_may_be_stopped_twice_and_by_several_threads(void **state)
 	assert_int_equal(stats.done, 1);
 	assert_int_equal(stats.held, 0);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+}
+
+/* A handler that does what it must not, and what it is told. */
+struct careless {
+	struct tw_redis_worker *worker;
+	pthread_mutex_t lock; /* held until `worker` is set */
+	enum tw_status stop;
+	enum tw_status destroy;
+};
+
+static enum tw_redis_outcome stop_own_worker(void *context, const struct tw_redis_job *job,
+					     struct tw_redis_verdict *verdict)
+{
+	struct careless *careless = context;
+
+	(void)job;
+	(void)verdict;
+	pthread_mutex_lock(&careless->lock);
+	careless->stop = tw_redis_worker_stop(careless->worker, 0);
+	careless->destroy = tw_redis_worker_destroy(careless->worker);
+	pthread_mutex_unlock(&careless->lock);
+	return TW_REDIS_DONE;
+}
+
+static void handler_may_not_stop_its_worker(void **state)
+{
+	struct fixture *fixture = *state;
+	struct careless careless = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	const struct tw_redis_worker_options options = {
+		.context = &careless, .handler = stop_own_worker, .handlers = 2};
+
+	pthread_mutex_lock(&careless.lock);
+	careless.worker = worker_start(&fixture->options, &options);
+	pthread_mutex_unlock(&careless.lock);
+	/* On either of its two threads. */
+	for (int i = 0; i < 8; i++) {
+		careless.stop = careless.destroy = TW_OK;
+		add_task(fixture->redis, "a", 0);
+		WAIT_UNTIL(worker_stats(careless.worker).done == (uint64_t)i + 1);
+		assert_int_equal(careless.stop, TW_INVALID);
+		assert_int_equal(careless.destroy, TW_INVALID);
+	}
+	worker_stop(careless.worker);
 }
 
 static void worker_that_was_not_stopped_may_be_destroyed(void **state)
@@ -657,8 +825,12 @@ static void bad_worker_options_are_invalid(void **state)
 						      {.lease = 25 * TW_HOUR},
 						      {.handlers = 257},
 						      {.callbacks = 1025},
+						      {.callbacks_per_host = 1025},
 						      {.batch = 1001},
 						      {.retry_first = -1},
+						      {.retry_max = -1},
+						      {.http_connect_timeout = 2 * TW_HOUR},
+						      {.http_timeout = 25 * TW_HOUR},
 						      {.poll = -1},
 						      {.handler_for_callbacks = true}};
 	struct tw_redis_worker *worker = VALUE(1);
@@ -727,7 +899,11 @@ int main(void)
 		WORKER_TEST(killed_task_is_dead_at_once),
 		WORKER_TEST(dead_letter_that_is_retried_runs_again),
 		WORKER_TEST(stop_waits_for_what_runs_and_gives_back_the_rest),
+		WORKER_TEST(stop_gives_back_what_was_claimed_ahead),
+		WORKER_TEST(worker_that_cannot_tell_ends_claims_only_so_many),
+		WORKER_TEST(worker_is_not_ended_by_its_own_threads),
 		WORKER_TEST(handler_longer_than_the_grace_still_runs_and_the_stop_says_so),
+		WORKER_TEST(handler_may_not_stop_its_worker),
 		WORKER_TEST(worker_that_was_not_stopped_may_be_destroyed),
 		WORKER_TEST(worker_may_be_stopped_twice_and_by_several_threads),
 		WORKER_TEST(worker_goes_on_after_its_thread_was_cancelled),

@@ -181,17 +181,18 @@ static void answers_are_counted_by_host_and_class(void **state)
 		const char *host;
 		int status;
 	} calls[] = {{"127.0.0.1", 200}, {"127.0.0.1", 204},       {"127.0.0.1", 301},
-		     {"127.0.0.1", 404}, {"127.0.0.1", 503},       {"127.0.0.1", 0},
+		     {"127.0.0.1", 404}, {"127.0.0.1", 999},       {"127.0.0.1", 0},
 		     {"localhost", 200}, {"me:you@localhost", 500}};
 	enum { COUNT = sizeof(calls) / sizeof(calls[0]) };
 	static const uint64_t expected[][TW_REDIS_ANSWERS] = {
-		{0}, {1, 0, 2, 1, 1, 1}, {0, 0, 1, 0, 0, 1}, {1}};
+		{1}, {1, 0, 2, 1, 1, 1}, {0, 0, 1, 0, 0, 1}, {1}};
 	struct fixture *fixture = *state;
 	struct tw_redis_host_stats hosts[TW_REDIS_HOSTS_MAX + 1];
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
 	char name[64];
 	char url[64];
+	char long_url[TW_REDIS_HOST_NAME_MAX + 16] = "http://";
 	size_t count;
 
 	/* One at a time, so that the hosts come in this order. */
@@ -208,6 +209,10 @@ static void answers_are_counted_by_host_and_class(void **state)
 	snprintf(url, sizeof(url), "http://localhost:%.1s/", name);
 	add_callback(fixture->redis, "prefix", url, 1);
 	stats = await_ends(worker, COUNT + 1);
+	/* One with a name that is too long for a row. */
+	memset(long_url + 7, 'a', TW_REDIS_HOST_NAME_MAX + 1);
+	add_callback(fixture->redis, "long", long_url, 1);
+	stats = await_ends(worker, COUNT + 2);
 	assert_int_equal(tw_redis_worker_get_hosts(worker, hosts, 51, &count), TW_OK);
 	assert_int_equal(count, 4);
 	snprintf(name, sizeof(name), "127.0.0.1:%d", http.port);
@@ -216,7 +221,7 @@ static void answers_are_counted_by_host_and_class(void **state)
 	assert_string_equal(hosts[2].name, name);
 	for (size_t i = 0; i < count; i++)
 		assert_memory_equal(hosts[i].answers, expected[i], sizeof(expected[i]));
-	assert_int_equal(histogram_count(&stats.duration), COUNT + 1);
+	assert_int_equal(histogram_count(&stats.duration), COUNT + 2);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 

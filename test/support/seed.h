@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Random numbers for tests: the seed is printed, and SEED=n in the environment replays it. */
+/*
+ * Random numbers for tests: the seed is printed, and SEED=n in the environment replays it. For
+ * fuzzers, numbers that are read from bytes instead.
+ */
 #ifndef SUPPORT_SEED_H
 #define SUPPORT_SEED_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct random {
 	uint64_t state;
+	const uint8_t *bytes; /* those that are left; NULL: numbers come from the state */
+	size_t left;
 };
 
 /* SEED from the environment, else one of the clock's: the run's, chosen and printed once. */
@@ -14,6 +21,11 @@ uint64_t seed_choose(void);
 
 /* The stream-th generator of a seed. */
 struct random random_from(uint64_t seed, uint64_t stream);
+/* One that reads its numbers from bytes, as few for each as its bound needs; behind them it is
+ * always 0. */
+struct random random_from_bytes(const uint8_t *bytes, size_t size);
+/* It has none left. */
+bool random_is_spent(const struct random *random);
 uint64_t random_next(struct random *random);
 /* 0 … bound - 1; bound > 0. */
 uint64_t random_below(struct random *random, uint64_t bound);

@@ -19,6 +19,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -26,6 +27,13 @@
 
 /* Memory and processor time mean little under a sanitizer. */
 #define TEST_HAS_SANITIZER (SANITIZER_THREAD || SANITIZER_ADDRESS)
+
+/* The program is run by an emulator of another processor (run.sh). */
+#define TEST_IS_EMULATED (getenv("EMULATOR") != NULL)
+
+/* A child has threads, which it does not beside the thread sanitizer, and its wheels are closed,
+ * which they are not under qemu: it passes no MADV_WIPEONFORK on. */
+#define TEST_CAN_FORK (!SANITIZER_THREAD && !TEST_IS_EMULATED)
 
 /* Long tests do this part of their work, so that a sanitizer's run stays short. */
 #if SANITIZER_THREAD

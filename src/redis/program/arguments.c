@@ -86,16 +86,21 @@ static bool take_text(void *place, const struct program_option *option, char *va
 	return true;
 }
 
-static bool take_number(void *place, const struct program_option *option, char *value)
+static bool number_read(const char *value, int64_t least, int64_t most, unsigned *number)
 {
-	int64_t number;
+	int64_t found;
 	char *end;
 
 	if (*value < '0' || *value > '9')
 		return false;
-	number = strtoll(value, &end, 10);
-	*(unsigned *)place = (unsigned)number;
-	return !*end && number >= option->least && number <= option->most;
+	found = strtoll(value, &end, 10);
+	*number = (unsigned)found;
+	return !*end && found >= least && found <= most;
+}
+
+static bool take_number(void *place, const struct program_option *option, char *value)
+{
+	return number_read(value, option->least, option->most, place);
 }
 
 static bool take_duration(void *place, const struct program_option *option, char *value)
@@ -183,7 +188,8 @@ static bool take_header(void *place, const struct program_option *option, char *
 
 static bool take_listen(void *place, const struct program_option *option, char *value)
 {
-	return take_text(place, option, value) && listen_address_is_valid(value);
+	take_text(place, option, value);
+	return listen_address_is_valid(value);
 }
 
 static bool take_listen_host(void *place, const struct program_option *option, char *value)
@@ -200,8 +206,8 @@ static bool take_listen_host(void *place, const struct program_option *option, c
 
 static bool take_worker_url(void *place, const struct program_option *option, char *value)
 {
-	return take_text(place, option, value) &&
-	       (!strncasecmp(value, "http://", 7) || !strncasecmp(value, "https://", 8));
+	take_text(place, option, value);
+	return !strncasecmp(value, "http://", 7) || !strncasecmp(value, "https://", 8);
 }
 
 /* Adds to a list; as of headers, one too many is kept. */
@@ -278,7 +284,8 @@ static take_option take_help;
 static const struct program_option table[] = {
 	{"url", "URL", EVERY, "redis[s]://[[user]:password@]host[:port][/database][?...]", take_url,
 	 0, 0, 0},
-	{"namespace", "NAME", EVERY, "whose tasks (default)", TEXT(redis.name_space)},
+	{"namespace", "NAME", EVERY, "whose tasks (default); worker: several, A=3,B by weight",
+	 TEXT(redis.name_space)},
 	{"shards", "N", EVERY, "shards of a namespace that is new, up to 1024 (64)",
 	 NUMBER(redis.shards, 1, TW_REDIS_SHARDS_MAX)},
 	{"patience", "TIME", EVERY, "how long to try while Redis is away (5s)",
@@ -309,6 +316,10 @@ static const struct program_option table[] = {
 	 NUMBER(task.max_attempts, 1, TW_REDIS_ATTEMPTS_MAX)},
 	{"every", "TIME", RECURRING, "between the times when it is due; first then, or --at, --in",
 	 DURATION(task.every, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
+	{"cron", "'M H D MON WDAY'", RECURRING,
+	 "instead: by the calendar, \"0 3 * * 1-5\", \"@daily\"", TEXT(task.cron)},
+	{"zone", "NAME", RECURRING, "of that, as Europe/Berlin (UTC)", TEXT(task.zone)},
+	{"from", "WHEN", RECURRING, "as --at: not before", TAKE(take_at, task.at_ms, 0, 0)},
 	{"missed", "WHAT", RECURRING, "times that it missed: one run for all (one), skip, all",
 	 TAKE(take_missed, task.missed, 0, 0)},
 	{"running", "N", LIMITS, "tasks at a time (0, or not given: no limit)",
@@ -424,6 +435,43 @@ static void blot_out(char **texts)
 			password_blot_out(*texts);
 }
 
+/* "a=3,b": the namespaces of a worker, with their weights. False: it is no such list. */
+static bool sources_read(struct arguments *arguments)
+{
+	struct tw_redis_worker_options *worker = &arguments->worker;
+	char *next = arguments->names;
+	char *name;
+
+	worker->sources = arguments->sources;
+	/* One too many is kept, so that the library can refuse it. */
+	while ((name = strsep(&next, ",")) && worker->source_count <= TW_REDIS_SOURCES_MAX) {
+		struct tw_redis_source *source = &arguments->sources[worker->source_count++];
+		char *weight = strchr(name, '=');
+
+		if (weight)
+			*weight++ = '\0';
+		source->name_space = name;
+		if (weight && !number_read(weight, 1, TW_REDIS_WEIGHT_MAX, &source->weight))
+			return false;
+	}
+	return true;
+}
+
+/* One namespace without a weight is that of Redis's options, as with any command. */
+static int namespaces_read(struct arguments *arguments)
+{
+	const char *given = arguments->redis.name_space;
+
+	if (!given || !strpbrk(given, ",="))
+		return EXIT_DONE;
+	arguments->names = strdup(given);
+	if (!arguments->names)
+		return outcome(TW_NO_MEMORY, &(struct tw_redis_error){0});
+	return sources_read(arguments)
+		       ? EXIT_DONE
+		       : usage_error("a weight is a number, 1 to %d", TW_REDIS_WEIGHT_MAX);
+}
+
 /* Finds the command of the words, and how many of them it is. */
 static size_t command_find(struct arguments *arguments, char **words)
 {
@@ -443,11 +491,11 @@ static size_t command_find(struct arguments *arguments, char **words)
 	return 0;
 }
 
-/* Whether an option for one task may stand beside --file: it is about all of them. */
+/* Whether an option of add may stand beside --file: it is about all of them. */
 static bool is_for_many(const struct program_option *option)
 {
-	return !(option->commands & ADD) || option->commands == EVERY ||
-	       option->take == take_mode || option->place == offsetof(struct arguments, file);
+	return option->commands == EVERY || option->take == take_mode ||
+	       option->place == offsetof(struct arguments, file);
 }
 
 /* Whether it is said once which task is meant, or which tasks. */
@@ -480,7 +528,7 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 			continue;
 		if (!(table[i].commands & command))
 			return usage_error("--%s is not for this command", table[i].name);
-		timed = timed || table[i].commands == TIMED;
+		timed = timed || table[i].commands == TIMED || table[i].take == take_at;
 		arguments->limits_given |= table[i].commands == LIMITS;
 	}
 	if (*words && command & ONE_TASK && !arguments->task.key &&
@@ -488,14 +536,18 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 		words++;
 	if (*words)
 		return usage_error("a word too many");
-	if (command & RECURRING && !arguments->task.every)
-		return usage_error("how often? --every is missing");
+	if (command & RECURRING && !arguments->task.every == !arguments->task.cron)
+		return usage_error("how often? either --every or --cron");
+	if (arguments->task.zone && !arguments->task.cron)
+		return usage_error("--zone without --cron");
 	if (command & RECURRING && !timed)
 		arguments->task.delay = arguments->task.every;
 	if (command & BIT(COMMAND_MOVE) && !timed)
 		return usage_error("move when? --at or --in is missing");
 	if (arguments->listen.host_count && !arguments->listen.address)
 		return usage_error("--listen-host without --listen");
+	if (command & WORKER)
+		return namespaces_read(arguments);
 	return command & ONE_TASK ? choice_check(arguments, used) : EXIT_DONE;
 }
 
@@ -566,4 +618,5 @@ void arguments_free(struct arguments *arguments)
 		explicit_bzero(arguments->password, strlen(arguments->password));
 	free(arguments->url);
 	free(arguments->password);
+	free(arguments->names);
 }

@@ -51,6 +51,8 @@ struct arguments {
 	bool limits_given;
 
 	struct tw_redis_worker_options worker;
+	struct tw_redis_source sources[TW_REDIS_SOURCES_MAX + 1];
+	char *names; /* ours, of the sources */
 	const char *allow[TW_REDIS_TARGETS_MAX + 1];
 	const char *deny[TW_REDIS_TARGETS_MAX + 1];
 	tw_duration grace;

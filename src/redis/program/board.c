@@ -3,12 +3,14 @@
  * One thread asks Redis and fills the board; what is shown is copied under the lock, which is not
  * held while Redis is asked. The worker's own statistics cost nothing and are read at each look.
  *
- * Dead letters are in no order, and have bodies: so many are looked at as LETTERS_SEEN, only while
- * a page looks, and only when their number is another or letters_again has passed.
+ * All workers of a namespace are asked for only while a page looks, and so are dead letters. These
+ * are in no order, and have bodies: so many are looked at as LETTERS_SEEN, only when their number
+ * is another or letters_again has passed.
  */
 #include "board.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,10 +21,20 @@ static const tw_duration letters_again = 30 * TW_SECOND;
 static const tw_duration look_lasts = 10 * TW_SECOND;
 static const tw_duration answer_lasts = 10 * TW_SECOND;
 
+struct space {
+	/* Constant after the start. */
+	const char *name;
+	struct tw_redis *redis; /* tries once */
+
+	struct tw_redis_stats asked; /* the thread's own */
+	struct tw_redis_stats tasks; /* under the board's lock */
+};
+
 struct board {
 	/* Constant after the start. */
 	struct tw_redis_worker *worker;
-	struct tw_redis *redis; /* tries once */
+	struct space spaces[TW_REDIS_SOURCES_MAX];
+	size_t space_count;
 	pthread_t thread;
 	tw_duration start; /* monotonic, as all times here */
 
@@ -32,17 +44,21 @@ struct board {
 	uint64_t letters_known; /* so many there were when they were read */
 	tw_duration letters_at; /* 0: never */
 	struct letters reading;
+	size_t reading_space;
 	size_t seen;
+	struct tw_redis_worker_info asked_workers[BOARD_WORKERS];
+	struct colleague found[BOARD_WORKERS];
 
 	pthread_mutex_t lock; /* for all below */
 	pthread_cond_t changed;
 	bool stop;
 	bool stopping;
-	tw_duration letters_until; /* a page looks at them */
+	tw_duration looked_until; /* a page looks at letters and workers */
 	bool answered;
 	tw_duration answered_at; /* 0: never */
-	struct tw_redis_stats tasks;
 	struct letters letters;
+	struct colleague colleagues[BOARD_WORKERS];
+	size_t colleague_count;
 	struct second seconds[BOARD_SECONDS]; /* a ring */
 	size_t second_count;                  /* all that ever were */
 };
@@ -57,29 +73,34 @@ static tw_duration now_read(void)
 
 /* ---- The last second ---- */
 
+static double added_to(const struct tw_redis_histogram *before,
+		       const struct tw_redis_histogram *after, unsigned bucket)
+{
+	return (double)(after->counts[bucket] - before->counts[bucket]);
+}
+
 /* At most how late, in seconds, that share of the runs between the two was; negative: there were
- * none. Times of a bucket are taken as evenly spread. */
+ * none. Times of a bucket are taken as evenly spread; the last bucket has no bound. */
 static double lateness_of(const struct tw_redis_histogram *before,
 			  const struct tw_redis_histogram *after, double share)
 {
-	double count = 0;
+	double wanted = 0;
 	double below = 0;
+	unsigned bucket = 0;
+	double from;
+	double to;
 
 	for (unsigned i = 0; i < TW_REDIS_BUCKETS; i++)
-		count += (double)(after->counts[i] - before->counts[i]);
-	for (unsigned i = 0; i < TW_REDIS_BUCKETS && count > 0; i++) {
-		double here = (double)(after->counts[i] - before->counts[i]);
-		double from = i ? (double)tw_redis_bucket_bound(i - 1) / TW_SECOND : 0;
-		double to = (double)tw_redis_bucket_bound(i) / TW_SECOND;
-
-		below += here;
-		if (below < share * count)
-			continue;
-		if (i == TW_REDIS_BUCKETS - 1)
-			return from;
-		return to - (to - from) * (below - share * count) / here;
-	}
-	return -1;
+		wanted += share * added_to(before, after, i);
+	if (wanted <= 0)
+		return -1;
+	while (bucket < TW_REDIS_BUCKETS - 1 && below + added_to(before, after, bucket) < wanted)
+		below += added_to(before, after, bucket++);
+	from = bucket ? (double)tw_redis_bucket_bound(bucket - 1) / TW_SECOND : 0;
+	if (bucket == TW_REDIS_BUCKETS - 1)
+		return from;
+	to = (double)tw_redis_bucket_bound(bucket) / TW_SECOND;
+	return from + (to - from) * (wanted - below) / added_to(before, after, bucket);
 }
 
 static void second_add(struct board *board, tw_duration now)
@@ -126,7 +147,8 @@ static bool letter_take(void *context, const struct tw_redis_info *info)
 	letters->count += letters->count < BOARD_LETTERS;
 	letter = &letters->rows[place];
 	memmove(letter + 1, letter, (letters->count - place - 1) * sizeof(*letter));
-	*letter = (struct letter){.died_ms = info->due_ms, .attempts = info->attempts};
+	*letter = (struct letter){
+		.space = board->reading_space, .died_ms = info->due_ms, .attempts = info->attempts};
 	/* Something else may have written a key of any length. */
 	letter->key_size =
 		info->task.key_size < TW_REDIS_KEY_MAX ? info->task.key_size : TW_REDIS_KEY_MAX;
@@ -141,9 +163,12 @@ static void letters_ask(struct board *board, uint64_t count, tw_duration now)
 	    now - board->letters_at < letters_again)
 		return;
 	memset(&board->reading, 0, sizeof(board->reading));
-	board->seen = 0;
-	if (tw_redis_dead_each(board->redis, letter_take, board) != TW_OK)
-		return;
+	for (size_t i = 0; i < board->space_count; i++) {
+		board->reading_space = i;
+		board->seen = 0;
+		if (tw_redis_dead_each(board->spaces[i].redis, letter_take, board) != TW_OK)
+			return;
+	}
 	board->letters_known = count;
 	board->letters_at = now;
 	pthread_mutex_lock(&board->lock);
@@ -151,23 +176,58 @@ static void letters_ask(struct board *board, uint64_t count, tw_duration now)
 	pthread_mutex_unlock(&board->lock);
 }
 
+/* False: of one at least Redis did not tell. */
+static bool spaces_ask(struct board *board)
+{
+	for (size_t i = 0; i < board->space_count; i++)
+		if (tw_redis_get_stats(board->spaces[i].redis, &board->spaces[i].asked) != TW_OK)
+			return false;
+	return true;
+}
+
+/* Asks for all workers; while a page looks. */
+static void colleagues_ask(struct board *board)
+{
+	struct colleague *found = board->found;
+	size_t used = 0;
+
+	for (size_t i = 0; i < board->space_count; i++) {
+		size_t count = 0;
+
+		if (tw_redis_get_workers(board->spaces[i].redis, board->asked_workers,
+					 BOARD_WORKERS, &count) != TW_OK)
+			return;
+		count = count < BOARD_WORKERS ? count : BOARD_WORKERS;
+		for (size_t k = 0; k < count && used < BOARD_WORKERS; k++)
+			found[used++] = (struct colleague){i, board->asked_workers[k]};
+	}
+	pthread_mutex_lock(&board->lock);
+	memcpy(board->colleagues, found, used * sizeof(*found));
+	board->colleague_count = used;
+	pthread_mutex_unlock(&board->lock);
+}
+
 static void redis_ask(struct board *board)
 {
-	struct tw_redis_stats tasks;
-	bool answered = tw_redis_get_stats(board->redis, &tasks) == TW_OK;
+	bool answered = spaces_ask(board);
 	tw_duration now = now_read();
+	uint64_t dead = 0;
 	bool looked_at;
 
 	pthread_mutex_lock(&board->lock);
 	board->answered = answered;
-	if (answered) {
+	if (answered)
 		board->answered_at = now;
-		board->tasks = tasks;
+	for (size_t i = 0; i < board->space_count && answered; i++) {
+		board->spaces[i].tasks = board->spaces[i].asked;
+		dead += board->spaces[i].asked.dead;
 	}
-	looked_at = now < board->letters_until;
+	looked_at = now < board->looked_until;
 	pthread_mutex_unlock(&board->lock);
-	if (answered && looked_at)
-		letters_ask(board, tasks.dead, now);
+	if (!answered || !looked_at)
+		return;
+	letters_ask(board, dead, now);
+	colleagues_ask(board);
 }
 
 /* Sleeps until the time, or the end. False: it is the end. */
@@ -199,22 +259,49 @@ static void *board_thread(void *argument)
 
 static void board_free(struct board *board)
 {
-	tw_redis_close(board->redis);
+	for (size_t i = 0; i < board->space_count; i++)
+		tw_redis_close(board->spaces[i].redis);
 	pthread_cond_destroy(&board->changed);
 	pthread_mutex_destroy(&board->lock);
 	free(board);
 }
 
-static enum tw_status board_open(struct board *board, const struct tw_redis_options *options,
+/* The first is opened with the connection, the others beside it. */
+static enum tw_status space_open(struct board *board, const struct tw_redis_source *source,
+				 const struct tw_redis_options *options,
 				 struct tw_redis_error *error)
 {
+	struct space *space = &board->spaces[board->space_count];
 	struct tw_redis_options once = *options;
 	enum tw_status status;
 
 	once.patience = -1;
-	status = tw_redis_open(&board->redis, &once, error);
+	once.name_space = source->name_space;
+	status = board->space_count
+			 ? tw_redis_open_beside(board->spaces[0].redis, source->name_space,
+						options->shards, &space->redis, error)
+			 : tw_redis_open(&space->redis, &once, error);
 	if (status != TW_OK)
 		return status;
+	space->name = source->name_space ? source->name_space : "default";
+	board->space_count++;
+	return TW_OK;
+}
+
+static enum tw_status board_open(struct board *board, const struct tw_redis_options *redis,
+				 const struct tw_redis_worker_options *options,
+				 struct tw_redis_error *error)
+{
+	const struct tw_redis_source own = {.name_space = redis->name_space};
+	const struct tw_redis_source *sources = options->source_count ? options->sources : &own;
+	size_t count = options->source_count ? options->source_count : 1;
+
+	for (size_t i = 0; i < count; i++) {
+		enum tw_status status = space_open(board, &sources[i], redis, error);
+
+		if (status != TW_OK)
+			return status;
+	}
 	tw_redis_worker_get_stats(board->worker, &board->last);
 	board->start = now_read();
 	/* Not by the clock's very next tick: rates are over this time. */
@@ -223,7 +310,9 @@ static enum tw_status board_open(struct board *board, const struct tw_redis_opti
 }
 
 enum tw_status board_start(struct board **board, struct tw_redis_worker *worker,
-			   const struct tw_redis_options *options, struct tw_redis_error *error)
+			   const struct tw_redis_options *redis,
+			   const struct tw_redis_worker_options *options,
+			   struct tw_redis_error *error)
 {
 	struct board *started = calloc(1, sizeof(*started));
 	pthread_condattr_t monotonic;
@@ -238,7 +327,7 @@ enum tw_status board_start(struct board **board, struct tw_redis_worker *worker,
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&started->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	status = board_open(started, options, error);
+	status = board_open(started, redis, options, error);
 	if (status == TW_OK)
 		*board = started;
 	else
@@ -280,7 +369,35 @@ static void hosts_fold(struct figures *figures)
 	}
 }
 
-void board_look(struct board *board, bool letters, struct figures *figures)
+static void tasks_add(struct tw_redis_stats *sum, const struct tw_redis_stats *more)
+{
+	sum->tasks += more->tasks;
+	sum->due += more->due;
+	sum->started += more->started;
+	sum->dead += more->dead;
+	sum->added += more->added;
+	sum->recurring += more->recurring;
+	sum->paused += more->paused;
+	sum->now_ms = more->now_ms;
+	if (more->next_ms && (!sum->next_ms || more->next_ms < sum->next_ms))
+		sum->next_ms = more->next_ms;
+}
+
+static void spaces_look(const struct board *board, struct figures *figures)
+{
+	for (size_t i = 0; i < board->space_count; i++) {
+		const struct space *space = &board->spaces[i];
+		struct space_figures *shown = &figures->spaces[i];
+
+		snprintf(shown->name, sizeof(shown->name), "%s", space->name);
+		tw_redis_worker_get_source_stats(board->worker, space->name, &shown->worker);
+		shown->tasks = space->tasks;
+		tasks_add(&figures->tasks, &space->tasks);
+	}
+	figures->space_count = board->space_count;
+}
+
+void board_look(struct board *board, bool all, struct figures *figures)
 {
 	tw_duration now = now_read();
 	size_t first;
@@ -292,13 +409,15 @@ void board_look(struct board *board, bool letters, struct figures *figures)
 	hosts_fold(figures);
 	figures->uptime = now - board->start;
 	pthread_mutex_lock(&board->lock);
-	if (letters)
-		board->letters_until = now + look_lasts;
+	if (all)
+		board->looked_until = now + look_lasts;
 	figures->stopping = board->stopping;
 	figures->answered = board->answered;
 	figures->answer_age = board->answered_at ? now - board->answered_at : TW_FOREVER;
-	figures->tasks = board->tasks;
+	spaces_look(board, figures);
 	figures->letters = board->letters;
+	figures->colleague_count = board->colleague_count;
+	memcpy(figures->colleagues, board->colleagues, sizeof(board->colleagues));
 	first = board->second_count > BOARD_SECONDS ? board->second_count - BOARD_SECONDS : 0;
 	for (size_t i = first; i < board->second_count; i++)
 		figures->seconds[figures->second_count++] = board->seconds[i % BOARD_SECONDS];
@@ -316,10 +435,8 @@ bool figures_are_ready(const struct figures *figures)
 	       figures->worker.losses == figures->worker.reconnects && !figures->stopping;
 }
 
-double figures_oldest_due(const struct figures *figures)
+double tasks_oldest_due(const struct tw_redis_stats *tasks)
 {
-	const struct tw_redis_stats *tasks = &figures->tasks;
-
 	if (!tasks->due || tasks->next_ms > tasks->now_ms)
 		return 0;
 	return (double)(tasks->now_ms - tasks->next_ms) / 1000;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a worker's pages show: its own statistics, and what Redis says. A thread asks Redis once a
- * second, however many look.
+ * What a worker's pages show: its own statistics, and what Redis says, of each namespace that it
+ * serves. A thread asks Redis once a second, however many look.
  */
 #ifndef TIMINGWHEEL_REDIS_PROGRAM_BOARD_H
 #define TIMINGWHEEL_REDIS_PROGRAM_BOARD_H
@@ -11,10 +11,29 @@
 
 #include <timingwheel/redis.h>
 
-enum { BOARD_SECONDS = 120, BOARD_LETTERS = 20, BOARD_HOSTS = TW_REDIS_HOSTS_MAX + 1 };
+enum {
+	BOARD_SECONDS = 120,
+	BOARD_LETTERS = 20,
+	BOARD_HOSTS = TW_REDIS_HOSTS_MAX + 1,
+	BOARD_WORKERS = 100
+};
+
+/* A namespace that the worker serves. */
+struct space_figures {
+	char name[TW_REDIS_NAMESPACE_MAX + 1];
+	struct tw_redis_worker_stats worker; /* this worker's, now */
+	struct tw_redis_stats tasks;         /* as Redis said last */
+};
+
+/* One of all workers of a namespace, as it told Redis last. */
+struct colleague {
+	size_t space; /* among the namespaces */
+	struct tw_redis_worker_info info;
+};
 
 /* A dead letter, without its body. */
 struct letter {
+	size_t space; /* among the namespaces */
 	char key[TW_REDIS_KEY_MAX];
 	size_t key_size;
 	char reason[TW_REDIS_REASON_MAX + 1];
@@ -51,32 +70,42 @@ struct figures {
 	size_t second_count;
 
 	/* Of Redis, as it said last. */
-	bool answered;          /* when it was last asked */
-	tw_duration answer_age; /* TW_FOREVER: it never has, and then there are no tasks */
-	struct tw_redis_stats tasks;
+	bool answered;               /* when it was last asked */
+	tw_duration answer_age;      /* TW_FOREVER: it never has, and then there are no tasks */
+	struct tw_redis_stats tasks; /* of all namespaces together */
 	struct letters letters;
+	struct colleague colleagues[BOARD_WORKERS];
+	size_t colleague_count; /* those that there is room for */
+
+	struct space_figures spaces[TW_REDIS_SOURCES_MAX]; /* in the order of the options */
+	size_t space_count;                                /* one at least */
 };
 
 struct board;
 
-/* Opens a connection of its own, and asks from then on. The worker must outlive the board.
- * Statuses as tw_redis_open; TW_SYSTEM: no thread. On failure *board is NULL. */
+/*
+ * Opens a connection of its own, and asks from then on, about the namespaces of the worker's
+ * options, or that of Redis's. The worker, and the strings of the options, must outlive the board.
+ * Statuses as tw_redis_open; TW_SYSTEM: no thread. On failure *board is NULL.
+ */
 enum tw_status board_start(struct board **board, struct tw_redis_worker *worker,
-			   const struct tw_redis_options *options, struct tw_redis_error *error);
+			   const struct tw_redis_options *redis,
+			   const struct tw_redis_worker_options *options,
+			   struct tw_redis_error *error);
 /* May wait for a question to Redis under way. NULL is fine. */
 void board_stop(struct board *board);
 /* From now on the worker is not ready. */
 void board_tell_end(struct board *board);
 
-/* Any thread. `letters`: the caller shows dead letters; they are looked for as long as a caller
- * does. */
-void board_look(struct board *board, bool letters, struct figures *figures);
+/* Any thread. `all`: the caller shows dead letters and all workers, too; they are asked for as long
+ * as a caller does. */
+void board_look(struct board *board, bool all, struct figures *figures);
 
 /* The worker's loop has gone round within that time. */
 bool figures_are_healthy(const struct figures *figures, tw_duration limit);
 /* Redis answers, the worker too has it, and takes tasks. */
 bool figures_are_ready(const struct figures *figures);
 /* How long ago the task that has waited longest was due, in seconds; 0: none is due. */
-double figures_oldest_due(const struct figures *figures);
+double tasks_oldest_due(const struct tw_redis_stats *tasks);
 
 #endif

@@ -10,6 +10,7 @@
  */
 #include "listener.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include <microhttpd.h>
 #include <openssl/evp.h>
 
+#include "host_name.h"
 #include "metrics.h"
 #include "page.h"
 #include "status_page.h"
@@ -33,8 +35,8 @@ struct listener {
 	/* Constant while it serves. */
 	const struct listener_options *options;
 	struct board *board;
-	char host[NAME_MAX_SIZE]; /* of the address, without brackets */
-	char name[NAME_MAX_SIZE];
+	char host[NAME_MAX_SIZE];     /* of the address, without brackets */
+	char name[NAME_MAX_SIZE + 8]; /* the address, with the port that it has got */
 	char policy[POLICY_SIZE];
 	int descriptor; /* -1: the daemon's */
 	struct MHD_Daemon *daemon;
@@ -88,19 +90,17 @@ static int address_listen(const struct addrinfo *address)
 	return -1;
 }
 
-/* What it is called, with the port that it has got. */
 static void name_write(struct listener *listener)
 {
-	struct sockaddr_storage address;
+	const char *given = listener->options->address;
+	struct sockaddr_storage address = {0};
 	socklen_t size = sizeof(address);
 	char port[8] = "?";
-	bool bracketed = strchr(listener->host, ':');
 
-	if (!getsockname(listener->descriptor, (struct sockaddr *)&address, &size))
-		getnameinfo((struct sockaddr *)&address, size, NULL, 0, port, sizeof(port),
-			    NI_NUMERICSERV);
-	snprintf(listener->name, sizeof(listener->name), "%s%.240s%s:%s", bracketed ? "[" : "",
-		 listener->host, bracketed ? "]" : "", port);
+	getsockname(listener->descriptor, (struct sockaddr *)&address, &size);
+	getnameinfo((struct sockaddr *)&address, size, NULL, 0, port, sizeof(port), NI_NUMERICSERV);
+	snprintf(listener->name, sizeof(listener->name), "%.*s:%s",
+		 (int)(strrchr(given, ':') - given), given, port);
 }
 
 /* NULL, or why it can't listen. */
@@ -112,13 +112,15 @@ static const char *listener_listen(struct listener *listener)
 	struct addrinfo *found;
 	int error;
 
-	if (!port)
-		return "that is no address";
+	assert(port);
 	error = getaddrinfo(listener->host, port, &hints, &found);
 	if (error)
 		return gai_strerror(error);
-	for (struct addrinfo *at = found; at && listener->descriptor < 0; at = at->ai_next)
+	for (struct addrinfo *at = found; at; at = at->ai_next) {
 		listener->descriptor = address_listen(at);
+		if (listener->descriptor >= 0)
+			break;
+	}
 	error = errno;
 	freeaddrinfo(found);
 	if (listener->descriptor < 0)
@@ -128,27 +130,6 @@ static const char *listener_listen(struct listener *listener)
 }
 
 /* ---- Methods and hosts ---- */
-
-static bool host_is_ours(const struct listener *listener, const char *host, size_t size)
-{
-	static const char *const own[] = {"localhost", "127.0.0.1", "::1"};
-	const struct listener_options *options = listener->options;
-
-	if (size > 2 && host[0] == '[' && host[size - 1] == ']') {
-		host++;
-		size -= 2;
-	}
-	if (strlen(listener->host) == size && !strncasecmp(listener->host, host, size))
-		return true;
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		if (strlen(own[i]) == size && !strncasecmp(own[i], host, size))
-			return true;
-	for (size_t i = 0; i < options->host_count; i++)
-		if (strlen(options->hosts[i]) == size &&
-		    !strncasecmp(options->hosts[i], host, size))
-			return true;
-	return false;
-}
 
 struct host_search {
 	const char *host;
@@ -160,29 +141,24 @@ static enum MHD_Result host_find(void *argument, enum MHD_ValueKind kind, const 
 {
 	struct host_search *search = argument;
 
+	/* A header has a value, if only an empty one. */
 	(void)kind;
 	if (!strcasecmp(name, "Host")) {
-		search->host = value ? value : "";
+		search->host = value;
 		search->count++;
 	}
 	return MHD_YES;
 }
 
-/* There is one Host, and it is a name of ours, with any port: a proxy may forward one. */
+/* There is one Host, and it is a name of ours. */
 static bool host_is_allowed(const struct listener *listener, struct MHD_Connection *connection)
 {
+	const struct listener_options *options = listener->options;
 	struct host_search search = {0};
-	size_t size;
 
 	MHD_get_connection_values(connection, MHD_HEADER_KIND, host_find, &search);
-	if (search.count != 1)
-		return false;
-	size = strlen(search.host);
-	while (size && search.host[size - 1] >= '0' && search.host[size - 1] <= '9')
-		size--;
-	/* "127.0.0.1", say, has no port. */
-	size = size && search.host[size - 1] == ':' ? size - 1 : strlen(search.host);
-	return host_is_ours(listener, search.host, size);
+	return search.count == 1 &&
+	       host_name_is_ours(search.host, listener->host, options->hosts, options->host_count);
 }
 
 struct answer {
@@ -271,6 +247,28 @@ static void answer_path(const struct listener *listener, const char *path, struc
 	free(figures);
 }
 
+/* False: out of memory. */
+static bool headers_add(const struct listener *listener, struct MHD_Response *response,
+			const struct answer *answer)
+{
+	const char *const headers[][2] = {
+		{"Content-Type", answer->type},
+		{"Content-Security-Policy", listener->policy},
+		{"X-Content-Type-Options", "nosniff"},
+		{"Referrer-Policy", "no-referrer"},
+		{"Cross-Origin-Resource-Policy", "same-origin"},
+		{"Cache-Control", "no-store"},
+		{"Allow", "GET, HEAD"}, /* with one status alone */
+	};
+	size_t count = sizeof(headers) / sizeof(headers[0]);
+	bool added = true;
+
+	count -= answer->status != MHD_HTTP_METHOD_NOT_ALLOWED;
+	for (size_t i = 0; i < count; i++)
+		added &= MHD_add_response_header(response, headers[i][0], headers[i][1]) == MHD_YES;
+	return added;
+}
+
 static enum MHD_Result answer_send(const struct listener *listener,
 				   struct MHD_Connection *connection, struct answer *answer)
 {
@@ -286,18 +284,7 @@ static enum MHD_Result answer_send(const struct listener *listener,
 		free(answer->text);
 		return MHD_NO;
 	}
-	result = MHD_add_response_header(response, "Content-Type", answer->type) &&
-				 MHD_add_response_header(response, "Content-Security-Policy",
-							 listener->policy) &&
-				 MHD_add_response_header(response, "X-Content-Type-Options",
-							 "nosniff") &&
-				 MHD_add_response_header(response, "Referrer-Policy",
-							 "no-referrer") &&
-				 MHD_add_response_header(response, "Cross-Origin-Resource-Policy",
-							 "same-origin") &&
-				 MHD_add_response_header(response, "Cache-Control", "no-store") &&
-				 (answer->status != MHD_HTTP_METHOD_NOT_ALLOWED ||
-				  MHD_add_response_header(response, "Allow", "GET, HEAD"))
+	result = headers_add(listener, response, answer)
 			 ? MHD_queue_response(connection, answer->status, response)
 			 : MHD_NO;
 	MHD_destroy_response(response);
@@ -328,20 +315,19 @@ static enum MHD_Result request_answer(void *argument, struct MHD_Connection *con
 
 /* ---- The policy ---- */
 
-/* Writes "sha256-..." of what the page has between the two texts. False: it has no such part. */
+/* Writes "sha256-..." of what the page has between the two texts, which it has. False: out of
+ * memory. */
 static bool part_digest(const char *begin, const char *end, char text[DIGEST_TEXT_SIZE + 8])
 {
 	const char *from = memmem(page_html, page_html_size, begin, strlen(begin));
 	const char *to;
-	unsigned char digest[EVP_MAX_MD_SIZE];
-	unsigned size = 0;
+	unsigned char digest[DIGEST_SIZE];
 
-	if (!from)
-		return false;
+	assert(from);
 	from += strlen(begin);
 	to = memmem(from, page_html_size - (size_t)(from - page_html), end, strlen(end));
-	if (!to || !EVP_Digest(from, (size_t)(to - from), digest, &size, EVP_sha256(), NULL) ||
-	    size != DIGEST_SIZE)
+	assert(to);
+	if (!EVP_Digest(from, (size_t)(to - from), digest, NULL, EVP_sha256(), NULL))
 		return false;
 	strcpy(text, "sha256-");
 	EVP_EncodeBlock((unsigned char *)text + strlen(text), digest, DIGEST_SIZE);
@@ -370,11 +356,10 @@ struct listener *listener_open(const struct listener_options *options)
 	struct listener *listener = calloc(1, sizeof(*listener));
 	const char *failure = "out of memory";
 
-	if (listener) {
+	if (listener && policy_write(listener)) {
 		listener->options = options;
 		listener->descriptor = -1;
-		failure = policy_write(listener) ? listener_listen(listener)
-						 : "the page can't be read";
+		failure = listener_listen(listener);
 	}
 	if (!failure)
 		return listener;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One table for the counters, which all are the worker's. Of Redis there are states alone, left
- * out while it does not answer: an old state is none. Times are in seconds.
+ * One table for the counters, which all are the worker's. Of Redis there are states, and how many
+ * tasks were added, left out while it does not answer: an old state is none. Times are in seconds.
+ * Where a worker serves several namespaces, what is told of each has the label `namespace`.
  */
 #include "metrics.h"
 
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* X(name, value of struct tw_redis_worker_stats `stats`, help) */
+/* X(name, value of struct tw_redis_worker_stats `stats`, help): of each namespace. */
 #define COUNTERS(X)                                                                              \
 	X("claimed", stats->claimed, "Runs that this worker took on lease.")                     \
 	X("done", stats->done, "Runs whose task is done, and out of Redis.")                     \
@@ -23,8 +24,13 @@
 	X("untold", stats->untold, "Runs that Redis could not be told of; they come again.")     \
 	X("put_off", stats->put_off, "Runs given back as their host did not answer.")            \
 	X("lease_extensions", stats->extended, "Leases extended.")                               \
+	X("unscheduled", stats->unscheduled,                                                     \
+	  "Times that this worker could not tell when a task is due next: it has no such zone.") \
 	X("claims", stats->claims, "Script calls that claim.")                                   \
-	X("hints", stats->hints, "Hints received of tasks that are due earlier.")                \
+	X("hints", stats->hints, "Hints received of tasks that are due earlier.")
+
+/* Of the worker. */
+#define WORKER_COUNTERS(X)                                                                       \
 	X("redis_round_trips", stats->round_trips, "Round trips of the worker's loop to Redis.") \
 	X("redis_losses", stats->losses, "Times that the worker lost Redis.")                    \
 	X("redis_reconnects", stats->reconnects, "Times that Redis was there again.")
@@ -34,12 +40,44 @@ static void write_head(FILE *out, const char *name, const char *type, const char
 	fprintf(out, "# HELP twr_%s %s\n# TYPE twr_%s %s\n", name, help, name, type);
 }
 
-static void write_counters(FILE *out, const struct tw_redis_worker_stats *stats)
+/* The name with its labels; `label` (NULL: none) is one of its own. */
+static void write_name(FILE *out, const char *name, const struct figures *figures, size_t space,
+		       const char *label)
 {
+	bool named = figures->space_count > 1;
+
+	fprintf(out, "twr_%s", name);
+	if (named || label)
+		fputc('{', out);
+	if (named)
+		fprintf(out, "namespace=\"%s\"", figures->spaces[space].name);
+	if (named && label)
+		fputc(',', out);
+	if (label)
+		fputs(label, out);
+	if (named || label)
+		fputc('}', out);
+	fputc(' ', out);
+}
+
+static void write_counters(FILE *out, const struct figures *figures)
+{
+	const struct tw_redis_worker_stats *stats;
+
+#define COUNTER(name, value, help)                                \
+	write_head(out, name "_total", "counter", help);          \
+	for (size_t i = 0; i < figures->space_count; i++) {       \
+		stats = &figures->spaces[i].worker;               \
+		write_name(out, name "_total", figures, i, NULL); \
+		fprintf(out, "%" PRIu64 "\n", (uint64_t)(value)); \
+	}
+	COUNTERS(COUNTER)
+#undef COUNTER
+	stats = &figures->worker;
 #define COUNTER(name, value, help)                       \
 	write_head(out, name "_total", "counter", help); \
 	fprintf(out, "twr_" name "_total %" PRIu64 "\n", value);
-	COUNTERS(COUNTER)
+	WORKER_COUNTERS(COUNTER)
 #undef COUNTER
 }
 
@@ -49,23 +87,73 @@ static void write_gauge(FILE *out, const char *name, double value, const char *h
 	fprintf(out, "twr_%s %.15g\n", name, value);
 }
 
+/* One of each namespace. */
+static void write_gauges(FILE *out, const char *name, const struct figures *figures,
+			 double (*value)(const struct space_figures *space), const char *help)
+{
+	write_head(out, name, "gauge", help);
+	for (size_t i = 0; i < figures->space_count; i++) {
+		write_name(out, name, figures, i, NULL);
+		fprintf(out, "%.15g\n", value(&figures->spaces[i]));
+	}
+}
+
+static double due_of(const struct space_figures *space)
+{
+	return (double)space->tasks.due;
+}
+
+static double oldest_due_of(const struct space_figures *space)
+{
+	return tasks_oldest_due(&space->tasks);
+}
+
+static double held_of(const struct space_figures *space)
+{
+	return (double)space->worker.held;
+}
+
+static double running_of(const struct space_figures *space)
+{
+	return (double)space->worker.running;
+}
+
+static void write_states(FILE *out, const struct figures *figures, size_t space)
+{
+	const struct tw_redis_stats *tasks = &figures->spaces[space].tasks;
+	const struct {
+		const char *label;
+		uint64_t count;
+	} states[] = {{"state=\"scheduled\"", tasks->tasks - tasks->started},
+		      {"state=\"started\"", tasks->started},
+		      {"state=\"dead\"", tasks->dead}};
+
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		write_name(out, "tasks", figures, space, states[i].label);
+		fprintf(out, "%" PRIu64 "\n", states[i].count);
+	}
+}
+
 static void write_tasks(FILE *out, const struct figures *figures)
 {
-	const struct tw_redis_stats *tasks = &figures->tasks;
-
 	write_gauge(out, "redis_up", figures->answered, "Whether Redis answered when last asked.");
 	if (!figures->answered)
 		return;
 	write_head(out, "tasks", "gauge",
 		   "Tasks in Redis: scheduled and not yet begun; started: on lease, or waiting "
 		   "for another attempt; dead letters.");
-	fprintf(out,
-		"twr_tasks{state=\"scheduled\"} %" PRIu64 "\ntwr_tasks{state=\"started\"} %" PRIu64
-		"\ntwr_tasks{state=\"dead\"} %" PRIu64 "\n",
-		tasks->tasks - tasks->started, tasks->started, tasks->dead);
-	write_gauge(out, "due_tasks", (double)tasks->due, "Tasks due now and on no lease.");
-	write_gauge(out, "oldest_due_age_seconds", figures_oldest_due(figures),
-		    "How long ago the task that has waited longest was due.");
+	for (size_t i = 0; i < figures->space_count; i++)
+		write_states(out, figures, i);
+	write_head(
+		out, "added_total", "counter",
+		"Tasks ever added, also those that replaced another; one that recurs counts once.");
+	for (size_t i = 0; i < figures->space_count; i++) {
+		write_name(out, "added_total", figures, i, NULL);
+		fprintf(out, "%" PRIu64 "\n", figures->spaces[i].tasks.added);
+	}
+	write_gauges(out, "due_tasks", figures, due_of, "Tasks due now and on no lease.");
+	write_gauges(out, "oldest_due_age_seconds", figures, oldest_due_of,
+		     "How long ago the task that has waited longest was due.");
 }
 
 static void write_seconds(FILE *out, uint64_t time_us)
@@ -73,23 +161,42 @@ static void write_seconds(FILE *out, uint64_t time_us)
 	fprintf(out, "%" PRIu64 ".%06" PRIu64 "\n", time_us / 1000000, time_us % 1000000);
 }
 
-static void write_histogram(FILE *out, const char *name, const struct tw_redis_histogram *histogram,
-			    const char *help)
+static void write_histogram(FILE *out, const char *name, const struct figures *figures,
+			    size_t space, const struct tw_redis_histogram *histogram)
 {
 	uint64_t count = 0;
+	char text[48];
 
-	write_head(out, name, "histogram", help);
 	for (unsigned i = 0; i < TW_REDIS_BUCKETS; i++) {
 		double bound = (double)tw_redis_bucket_bound(i) / TW_SECOND;
+		char label[32];
 
 		count += histogram->counts[i];
-		fprintf(out, "twr_%s_bucket{le=\"", name);
-		fprintf(out, i < TW_REDIS_BUCKETS - 1 ? "%g" : "+Inf", bound);
-		fprintf(out, "\"} %" PRIu64 "\n", count);
+		snprintf(label, sizeof(label),
+			 i < TW_REDIS_BUCKETS - 1 ? "le=\"%g\"" : "le=\"+Inf\"", bound);
+		snprintf(text, sizeof(text), "%s_bucket", name);
+		write_name(out, text, figures, space, label);
+		fprintf(out, "%" PRIu64 "\n", count);
 	}
-	fprintf(out, "twr_%s_sum ", name);
+	snprintf(text, sizeof(text), "%s_sum", name);
+	write_name(out, text, figures, space, NULL);
 	write_seconds(out, histogram->total_us);
-	fprintf(out, "twr_%s_count %" PRIu64 "\n", name, count);
+	snprintf(text, sizeof(text), "%s_count", name);
+	write_name(out, text, figures, space, NULL);
+	fprintf(out, "%" PRIu64 "\n", count);
+}
+
+static void write_histograms(FILE *out, const struct figures *figures)
+{
+	write_head(out, "lateness_seconds", "histogram",
+		   "How late runs began, after their task was due.");
+	for (size_t i = 0; i < figures->space_count; i++)
+		write_histogram(out, "lateness_seconds", figures, i,
+				&figures->spaces[i].worker.lateness);
+	write_head(out, "duration_seconds", "histogram", "How long runs took.");
+	for (size_t i = 0; i < figures->space_count; i++)
+		write_histogram(out, "duration_seconds", figures, i,
+				&figures->spaces[i].worker.duration);
 }
 
 /* A host's name as a label: of what is not printable, %XX; quoted as the format says. */
@@ -127,7 +234,6 @@ static void write_callbacks(FILE *out, const struct figures *figures)
 
 char *metrics_write(const struct figures *figures)
 {
-	const struct tw_redis_worker_stats *stats = &figures->worker;
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
@@ -136,19 +242,18 @@ char *metrics_write(const struct figures *figures)
 	if (!out)
 		return NULL;
 	write_tasks(out, figures);
-	write_gauge(out, "held_tasks", (double)stats->held, "Tasks that this worker has on lease.");
-	write_gauge(out, "running_tasks", (double)stats->running, "Of these, those being run.");
-	write_gauge(out, "loop_age_seconds", (double)stats->turned / TW_SECOND,
+	write_gauges(out, "held_tasks", figures, held_of, "Tasks that this worker has on lease.");
+	write_gauges(out, "running_tasks", figures, running_of, "Of these, those being run.");
+	write_gauge(out, "loop_age_seconds", (double)figures->worker.turned / TW_SECOND,
 		    "How long ago the worker's loop last went round.");
 	write_gauge(out, "uptime_seconds", (double)figures->uptime / TW_SECOND,
 		    "How long the worker has run.");
-	write_counters(out, stats);
+	write_counters(out, figures);
 	write_callbacks(out, figures);
-	write_histogram(out, "lateness_seconds", &stats->lateness,
-			"How late runs began, after their task was due.");
-	write_histogram(out, "duration_seconds", &stats->duration, "How long runs took.");
+	write_histograms(out, figures);
 	failed = ferror(out);
-	if (fclose(out) || failed) {
+	failed |= fclose(out) != 0;
+	if (failed) {
 		free(text);
 		return NULL;
 	}

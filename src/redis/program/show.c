@@ -86,8 +86,13 @@ static json_t *task_json(const struct tw_redis_info *info)
 	json_object_set_new(object, "shard", json_integer(info->shard));
 	if (task->every) {
 		json_object_set_new(object, "every_ms", json_integer(task->every / TW_MILLISECOND));
-		json_object_set_new(object, "missed", json_string(missed_name(task->missed)));
 	}
+	if (task->cron) {
+		json_object_set_new(object, "cron", json_string(task->cron));
+		json_object_set_new(object, "zone", json_string(task->zone));
+	}
+	if (task->every || task->cron)
+		json_object_set_new(object, "missed", json_string(missed_name(task->missed)));
 	if (info->token)
 		json_object_set_new(object, "token", json_integer((json_int_t)info->token));
 	if (info->state == TW_REDIS_DEAD)
@@ -152,18 +157,21 @@ void show_task(const struct tw_redis_info *info, bool json)
 	show_key(task->key, task->key_size);
 	putchar('\n');
 	show_field("state", state_names[info->state]);
-	show_field(info->state == TW_REDIS_LEASED ? "leased to"
-		   : info->state == TW_REDIS_DEAD ? "died"
-						  : "due",
+	show_field(info->state == TW_REDIS_LEASED ? "leased to" : "due",
 		   time_write(info->due_ms, due));
 	printf("%-9s %u of %u\n", "attempts", info->attempts, task->max_attempts);
 	if (task->every)
 		printf("%-9s %s, missed: %s\n", "every", duration_write(task->every, due),
 		       missed_name(task->missed));
+	if (task->cron) {
+		printf("%-9s ", "cron");
+		show_text(task->cron, strlen(task->cron));
+		fputs(", ", stdout);
+		show_text(task->zone, strlen(task->zone));
+		printf(", missed: %s\n", missed_name(task->missed));
+	}
 	if (info->token)
 		printf("%-9s %" PRIu64 "\n", "token", info->token);
-	if (info->state == TW_REDIS_DEAD)
-		show_field("reason", info->reason);
 	if (task->url) {
 		printf("%-9s %s ", "callback", tw_redis_method_name(task->method));
 		show_text(task->url, strlen(task->url));
@@ -200,10 +208,10 @@ void show_stats(const struct tw_redis_stats *stats, bool json)
 		time_write(stats->next_ms, next);
 	if (json) {
 		json_t *object = json_pack(
-			"{s:I, s:I, s:I, s:I, s:I, s:b}", "tasks", (json_int_t)stats->tasks, "due",
-			(json_int_t)stats->due, "started", (json_int_t)stats->started, "dead",
-			(json_int_t)stats->dead, "recurring", (json_int_t)stats->recurring,
-			"paused", (int)(stats->paused > 0));
+			"{s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "tasks", (json_int_t)stats->tasks,
+			"due", (json_int_t)stats->due, "started", (json_int_t)stats->started,
+			"dead", (json_int_t)stats->dead, "recurring", (json_int_t)stats->recurring,
+			"added", (json_int_t)stats->added, "paused", (int)(stats->paused > 0));
 
 		if (stats->next_ms)
 			json_set_time(object, "next", stats->next_ms);
@@ -212,19 +220,19 @@ void show_stats(const struct tw_redis_stats *stats, bool json)
 		return;
 	}
 	printf("tasks    %" PRIu64 "\ndue      %" PRIu64 "\nstarted  %" PRIu64 "\nrecur    %" PRIu64
-	       "\ndead     %" PRIu64 "\nnext     %s%s\n",
-	       stats->tasks, stats->due, stats->started, stats->recurring, stats->dead, next,
-	       stats->paused ? " (paused)" : "");
+	       "\ndead     %" PRIu64 "\nadded    %" PRIu64 "\nnext     %s%s\n",
+	       stats->tasks, stats->due, stats->started, stats->recurring, stats->dead,
+	       stats->added, next, stats->paused ? " (paused)" : "");
 }
 
 static json_t *report_json(const struct tw_redis_report *report)
 {
 	const struct tw_redis_job *job = report->job;
-	json_t *object =
-		json_pack("{s:s, s:I, s:I, s:f, s:f}", "end", end_names[report->end], "attempt",
-			  (json_int_t)job->attempt, "token", (json_int_t)job->token, "late_ms",
-			  (double)job->lateness / TW_MILLISECOND, "took_ms",
-			  (double)report->took / TW_MILLISECOND);
+	json_t *object = json_pack("{s:s, s:s, s:I, s:I, s:f, s:f}", "end", end_names[report->end],
+				   "namespace", job->name_space, "attempt",
+				   (json_int_t)job->attempt, "token", (json_int_t)job->token,
+				   "late_ms", (double)job->lateness / TW_MILLISECOND, "took_ms",
+				   (double)report->took / TW_MILLISECOND);
 
 	json_set_bytes(object, "key", job->key, job->key_size);
 	if (report->http_status)
@@ -237,7 +245,7 @@ static json_t *report_json(const struct tw_redis_report *report)
 	return object;
 }
 
-void show_report(const struct tw_redis_report *report, bool json)
+void show_report(const struct tw_redis_report *report, bool json, bool named)
 {
 	const struct tw_redis_job *job = report->job;
 	char late[WHEN_SIZE];
@@ -250,6 +258,8 @@ void show_report(const struct tw_redis_report *report, bool json)
 	}
 	printf("%-8s ", end_names[report->end]);
 	show_key(job->key, job->key_size);
+	if (named)
+		printf("  namespace %s", job->name_space);
 	printf("  attempt %u/%u  token %" PRIu64 "  late %s  took %s", job->attempt,
 	       job->max_attempts, job->token, duration_write(job->lateness, late),
 	       duration_write(report->took, took));

@@ -7,13 +7,13 @@
 
 #include <timingwheel/redis.h>
 
-/* All there is to know about one task, over several lines; as JSON with its body. */
+/* All there is to know about a task, no dead letter, over several lines; as JSON with its body. */
 void show_task(const struct tw_redis_info *info, bool json);
 /* One line of a list; as JSON the same as show_task. */
 void show_line(const struct tw_redis_info *info, bool json);
 void show_stats(const struct tw_redis_stats *stats, bool json);
-/* What became of a run. */
-void show_report(const struct tw_redis_report *report, bool json);
+/* What became of a run; `named`: with its namespace. */
+void show_report(const struct tw_redis_report *report, bool json, bool named);
 
 /* A key as text: bytes that are not printable, blanks and % become %XX. */
 void show_key(const void *key, size_t key_size);

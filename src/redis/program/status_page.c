@@ -34,20 +34,23 @@ static json_t *json_printable(const void *bytes, size_t size)
 	return string;
 }
 
-json_t *status_page_tasks(const struct figures *figures)
+json_t *status_page_tasks(const struct tw_redis_stats *tasks)
 {
-	const struct tw_redis_stats *tasks = &figures->tasks;
-	json_t *object;
+	json_t *object = json_object();
 
-	if (figures->answer_age == TW_FOREVER)
-		return json_null();
-	object = json_object();
 	set_count(object, "scheduled", tasks->tasks - tasks->started);
 	set_count(object, "started", tasks->started);
 	set_count(object, "due", tasks->due);
 	set_count(object, "dead", tasks->dead);
-	json_object_set_new(object, "oldest_due_s", json_real(figures_oldest_due(figures)));
+	set_count(object, "added", tasks->added);
+	json_object_set_new(object, "oldest_due_s", json_real(tasks_oldest_due(tasks)));
 	return object;
+}
+
+/* As long as Redis has not answered there are none. */
+static json_t *json_tasks(const struct figures *figures, const struct tw_redis_stats *tasks)
+{
+	return figures->answer_age == TW_FOREVER ? json_null() : status_page_tasks(tasks);
 }
 
 static json_t *json_redis(const struct figures *figures)
@@ -65,14 +68,8 @@ static json_t *json_redis(const struct figures *figures)
 	return object;
 }
 
-static json_t *json_worker(const struct figures *figures, const char *name)
+static void set_runs(json_t *object, const struct tw_redis_worker_stats *stats)
 {
-	const struct tw_redis_worker_stats *stats = &figures->worker;
-	json_t *object = json_object();
-
-	json_object_set_new(object, "name", json_printable(name, strlen(name)));
-	json_object_set_new(object, "uptime_s", json_real((double)figures->uptime / TW_SECOND));
-	json_object_set_new(object, "loop_age_s", json_real((double)stats->turned / TW_SECOND));
 	set_count(object, "running", stats->running);
 	set_count(object, "held", stats->held);
 	set_count(object, "claimed", stats->claimed);
@@ -84,7 +81,35 @@ static json_t *json_worker(const struct figures *figures, const char *name)
 	set_count(object, "released", stats->released);
 	set_count(object, "untold", stats->untold);
 	set_count(object, "put_off", stats->put_off);
+}
+
+static json_t *json_worker(const struct figures *figures, const char *name)
+{
+	const struct tw_redis_worker_stats *stats = &figures->worker;
+	json_t *object = json_object();
+
+	json_object_set_new(object, "name", json_printable(name, strlen(name)));
+	json_object_set_new(object, "uptime_s", json_real((double)figures->uptime / TW_SECOND));
+	json_object_set_new(object, "loop_age_s", json_real((double)stats->turned / TW_SECOND));
+	set_runs(object, stats);
 	return object;
+}
+
+static json_t *json_spaces(const struct figures *figures)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < figures->space_count; i++) {
+		const struct space_figures *space = &figures->spaces[i];
+		json_t *object = json_object();
+
+		json_object_set_new(object, "name", json_string(space->name));
+		json_object_set_new(object, "paused", json_boolean(space->tasks.paused));
+		json_object_set_new(object, "tasks", json_tasks(figures, &space->tasks));
+		set_runs(object, &space->worker);
+		json_array_append_new(array, object);
+	}
+	return array;
 }
 
 static json_t *json_second(const struct second *second)
@@ -127,13 +152,37 @@ static json_t *json_hosts(const struct figures *figures)
 	return array;
 }
 
-static json_t *json_letter(const struct letter *letter)
+static json_t *json_colleagues(const struct figures *figures)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < figures->colleague_count; i++) {
+		const struct tw_redis_worker_info *info = &figures->colleagues[i].info;
+		const char *space = figures->spaces[figures->colleagues[i].space].name;
+		json_t *object = json_object();
+
+		json_object_set_new(object, "name", json_printable(info->name, strlen(info->name)));
+		json_object_set_new(object, "namespace", json_string(space));
+		json_object_set_new(object, "uptime_s", json_real((double)info->up / TW_SECOND));
+		json_object_set_new(object, "told_s", json_real((double)info->told / TW_SECOND));
+		set_count(object, "running", info->running);
+		set_count(object, "held", info->held);
+		set_count(object, "done", info->done);
+		set_count(object, "retried", info->retried);
+		set_count(object, "dead", info->dead);
+		json_array_append_new(array, object);
+	}
+	return array;
+}
+
+static json_t *json_letter(const struct figures *figures, const struct letter *letter)
 {
 	size_t size = strlen(letter->reason);
 	json_t *reason = json_stringn(letter->reason, size);
 	json_t *object = json_object();
 	char died[WHEN_SIZE];
 
+	json_object_set_new(object, "namespace", json_string(figures->spaces[letter->space].name));
 	json_object_set_new(object, "key", json_printable(letter->key, letter->key_size));
 	json_object_set_new(object, "died", json_string(time_write(letter->died_ms, died)));
 	set_count(object, "attempts", letter->attempts);
@@ -142,12 +191,13 @@ static json_t *json_letter(const struct letter *letter)
 	return object;
 }
 
-static json_t *json_letters(const struct letters *letters)
+static json_t *json_letters(const struct figures *figures)
 {
+	const struct letters *letters = &figures->letters;
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < letters->count; i++)
-		json_array_append_new(array, json_letter(&letters->rows[i]));
+		json_array_append_new(array, json_letter(figures, &letters->rows[i]));
 	return array;
 }
 
@@ -160,12 +210,14 @@ char *status_page_write(const struct figures *figures, const char *name)
 
 	json_object_set_new(object, "ready", json_boolean(figures_are_ready(figures)));
 	json_object_set_new(object, "redis", json_redis(figures));
-	json_object_set_new(object, "tasks", status_page_tasks(figures));
+	json_object_set_new(object, "tasks", json_tasks(figures, &figures->tasks));
+	json_object_set_new(object, "namespaces", json_spaces(figures));
 	json_array_append_new(workers, json_worker(figures, name));
 	json_object_set_new(object, "workers", workers);
+	json_object_set_new(object, "all_workers", json_colleagues(figures));
 	json_object_set_new(object, "seconds", json_all_seconds(figures));
 	json_object_set_new(object, "hosts", json_hosts(figures));
-	json_object_set_new(object, "letters", json_letters(&figures->letters));
+	json_object_set_new(object, "letters", json_letters(figures));
 	json_object_set_new(object, "letters_cut", json_boolean(figures->letters.cut));
 	text = json_dumps(object, flags);
 	json_decref(object);

@@ -7,10 +7,10 @@
 
 #include "board.h"
 
-/* The tasks alone, as Redis counts them; the caller's. */
-json_t *status_page_tasks(const struct figures *figures);
+/* Tasks as Redis counts them; the caller's. */
+json_t *status_page_tasks(const struct tw_redis_stats *tasks);
 /* One object, in ASCII, with a NUL behind it; the caller's. `name` is what the worker is called.
- * NULL: out of memory. */
+ * NULL: out of memory; a member that there was no memory for is missing. */
 char *status_page_write(const struct figures *figures, const char *name);
 
 #endif

@@ -65,7 +65,8 @@ static bool take_body_base64(struct task_line *line, const json_t *value)
 static bool take_due_ms(struct task_line *line, const json_t *value)
 {
 	line->info.due_ms = line->info.task.at_ms = json_integer_value(value);
-	return json_is_integer(value) && line->info.due_ms >= 0 && line->info.due_ms <= at_ms_max;
+	return json_typeof(value) == JSON_INTEGER && line->info.due_ms >= 0 &&
+	       line->info.due_ms <= at_ms_max;
 }
 
 static bool take_due(struct task_line *line, const json_t *value)
@@ -91,14 +92,29 @@ static bool take_every_ms(struct task_line *line, const json_t *value)
 {
 	json_int_t every_ms = json_integer_value(value);
 
+	if (every_ms < 1 || every_ms > TW_REDIS_DELAY_MAX / TW_MILLISECOND)
+		return false;
 	line->info.task.every = every_ms * TW_MILLISECOND;
-	return every_ms >= 1 && every_ms <= TW_REDIS_DELAY_MAX / TW_MILLISECOND;
+	return true;
+}
+
+static bool take_cron(struct task_line *line, const json_t *value)
+{
+	line->info.task.cron = text_of(value);
+	return line->info.task.cron && strlen(line->info.task.cron) <= TW_REDIS_CRON_MAX;
+}
+
+static bool take_zone(struct task_line *line, const json_t *value)
+{
+	line->info.task.zone = text_of(value);
+	return line->info.task.zone;
 }
 
 static bool take_missed(struct task_line *line, const json_t *value)
 {
-	return json_is_string(value) &&
-	       missed_read(json_string_value(value), &line->info.task.missed);
+	const char *text = text_of(value);
+
+	return text && missed_read(text, &line->info.task.missed);
 }
 
 static bool take_max_attempts(struct task_line *line, const json_t *value)
@@ -130,7 +146,8 @@ static bool take_headers(struct task_line *line, const json_t *value)
 {
 	size_t count = json_array_size(value);
 
-	line->headers = json_is_array(value) ? calloc(count + 1, sizeof(*line->headers)) : NULL;
+	line->headers =
+		json_typeof(value) == JSON_ARRAY ? calloc(count + 1, sizeof(*line->headers)) : NULL;
 	if (!line->headers)
 		return false;
 	for (size_t i = 0; i < count; i++) {
@@ -163,7 +180,7 @@ static bool take_attempts(struct task_line *line, const json_t *value)
 	json_int_t number = json_integer_value(value);
 
 	line->info.attempts = (unsigned)number;
-	return json_is_integer(value) && number >= 0 && number <= UINT32_MAX;
+	return json_typeof(value) == JSON_INTEGER && number >= 0 && number <= UINT32_MAX;
 }
 
 static bool take_reason(struct task_line *line, const json_t *value)
@@ -210,6 +227,8 @@ static const struct {
 	{"body", take_body, "a text"},
 	{"body_base64", take_body_base64, "bytes in base64"},
 	{"every_ms", take_every_ms, "milliseconds, up to 100 years"},
+	{"cron", take_cron, "a text of up to 255 bytes"},
+	{"zone", take_zone, "a text"},
 	{"missed", take_missed, "\"one\", \"skip\" or \"all\""},
 	{"max_attempts", take_max_attempts, "a number from 1 to 1000000"},
 	{"state", take_state, "\"pending\", \"leased\", \"waiting\" or \"dead\""},
@@ -242,8 +261,9 @@ static bool field_read(struct task_line *line, const char *name, const json_t *v
 	for (size_t i = 0; i < FIELD_COUNT; i++) {
 		if (strcmp(fields[i].name, name))
 			continue;
-		return fields[i].take(line, value) ||
-		       refuse(line, "\"%s\" is not %s", name, fields[i].needs);
+		if (fields[i].take(line, value))
+			return true;
+		return refuse(line, "\"%s\" is not %s", name, fields[i].needs);
 	}
 	/* A terminal must not obey it. */
 	tw_redis_write_key(name, strnlen(name, 40), shown);
@@ -279,7 +299,7 @@ bool task_line_read(struct task_line *line, const char *text, size_t size)
 		return refuse(line, "a field stands there twice");
 	if (!line->json)
 		return refuse(line, "it is not JSON (byte %d)", error.position);
-	if (!json_is_object(line->json))
+	if (json_typeof(line->json) != JSON_OBJECT)
 		return refuse(line, "it is not a JSON object");
 	json_object_foreach(line->json, name,
 			    value) if (!field_read(line, name, value)) return false;

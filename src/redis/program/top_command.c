@@ -62,7 +62,7 @@ static json_t *worker_ask(struct top *top)
 	if (answer) {
 		curl_easy_setopt(top->curl, CURLOPT_WRITEDATA, answer);
 		result = curl_easy_perform(top->curl);
-		if (fclose(answer) && result == CURLE_OK)
+		if (fclose(answer))
 			result = CURLE_OUT_OF_MEMORY;
 	}
 	if (result == CURLE_OK)
@@ -81,19 +81,14 @@ static json_t *worker_ask(struct top *top)
 
 static json_t *redis_ask(struct top *top)
 {
-	struct figures *figures = calloc(1, sizeof(*figures));
+	struct tw_redis_stats tasks;
 	struct tw_redis_error error = {0};
-	json_t *status = NULL;
 
-	snprintf(top->error, sizeof(top->error), "out of memory");
-	if (figures && tw_redis_get_stats(top->redis, &figures->tasks) == TW_OK) {
-		status = json_pack("{s:o}", "tasks", status_page_tasks(figures));
-	} else if (figures) {
-		tw_redis_last_error(top->redis, &error);
-		snprintf(top->error, sizeof(top->error), "%.200s", error.text);
-	}
-	free(figures);
-	return status;
+	if (tw_redis_get_stats(top->redis, &tasks) == TW_OK)
+		return json_pack("{s:o}", "tasks", status_page_tasks(&tasks));
+	tw_redis_last_error(top->redis, &error);
+	snprintf(top->error, sizeof(top->error), "%.200s", error.text);
+	return NULL;
 }
 
 /* ---- Showing ---- */
@@ -105,7 +100,8 @@ static void write_text(FILE *out, const char *text)
 		unsigned char byte = (unsigned char)text[i];
 		unsigned char next = (unsigned char)text[i + 1];
 
-		bool control = byte == 0xc2 && next >= 0x80 && next < 0xa0;
+		/* 0x80 to 0x9f */
+		bool control = byte == 0xc2 && (next & 0xe0) == 0x80;
 
 		if (byte < ' ' || byte == 0x7f || control)
 			fprintf(out, "%%%02X", byte);
@@ -176,24 +172,25 @@ static void write_rates(FILE *out, const json_t *status)
 	write_time(out, last, "late_p99_s");
 }
 
-static void write_workers(FILE *out, const json_t *status)
+/* Members of the status that have the same counts, each with its name: "worker", of "workers". */
+static void write_table(FILE *out, const json_t *status, const char *member, const char *title)
 {
 	static const char *const names[] = {"running", "held",  "done",     "retried", "dead",
 					    "snoozed", "stale", "released", "untold"};
 	enum { NAMES = sizeof(names) / sizeof(names[0]) };
-	const json_t *workers = json_object_get(status, "workers");
+	const json_t *rows = json_object_get(status, member);
 
 	fputs("\n", out);
 	for (size_t i = 0; i < NAMES; i++)
 		fprintf(out, "%9s", names[i]);
-	fputs("  worker\n", out);
-	for (size_t i = 0; i < json_array_size(workers); i++) {
-		const json_t *worker = json_array_get(workers, i);
+	fprintf(out, "  %s\n", title);
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *row = json_array_get(rows, i);
 
 		for (size_t k = 0; k < NAMES; k++)
-			write_member(out, worker, names[k], 9);
+			write_member(out, row, names[k], 9);
 		fputs("  ", out);
-		write_text(out, json_string_value(json_object_get(worker, "name")));
+		write_text(out, json_string_value(json_object_get(row, "name")));
 		fputs("\n", out);
 	}
 }
@@ -233,19 +230,20 @@ static void write_screen(FILE *out, const struct top *top, const json_t *status)
 		return;
 	write_rates(out, status);
 	fputs("\n", out);
-	write_workers(out, status);
+	write_table(out, status, "workers", "worker");
+	write_table(out, status, "namespaces", "namespace");
 	write_letters(out, status);
 }
 
 /* Lines that the screen has no room for are left out, and so is the end of a long one. */
 static void screen_draw(const char *text)
 {
-	struct winsize size = {.ws_row = ROWS};
+	struct winsize size = {0};
 	unsigned rows;
 
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_row)
-		size.ws_row = ROWS;
-	rows = size.ws_row;
+	/* A terminal may not know it, or be gone. */
+	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+	rows = size.ws_row ? size.ws_row : ROWS;
 	fputs("\033[H", stdout);
 	while (*text && --rows) {
 		size_t length = strcspn(text, "\n");
@@ -311,7 +309,8 @@ static int worker_open(struct top *top)
 	const char *url = top->arguments->worker_url;
 	size_t size = strlen(url);
 
-	while (size && url[size - 1] == '/')
+	/* It begins with http. */
+	while (url[size - 1] == '/')
 		size--;
 	top->curl = curl_easy_init();
 	if (!top->curl || size > URL_ROOM - 16)

@@ -61,7 +61,9 @@ int main(int count, char **texts)
 	if (exit_code == EXIT_DONE && !arguments.answered)
 		exit_code = run(&arguments);
 	arguments_free(&arguments);
-	if ((fflush(stdout) || ferror(stdout)) && exit_code == EXIT_DONE) {
+	/* What can't be written now is an error of the stream, as what could not be before. */
+	fflush(stdout);
+	if (ferror(stdout) && exit_code == EXIT_DONE) {
 		fputs("twr: standard output can't be written\n", stderr);
 		return EXIT_SYSTEM;
 	}

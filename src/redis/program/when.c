@@ -153,8 +153,9 @@ static bool date_to_seconds(const struct tm *date, time_t *seconds)
 	struct tm real = *date;
 
 	*seconds = timegm(&real);
+	/* The 60th minute is of another hour. */
 	return real.tm_mday == date->tm_mday && real.tm_mon == date->tm_mon &&
-	       real.tm_hour == date->tm_hour && real.tm_min == date->tm_min;
+	       real.tm_hour == date->tm_hour;
 }
 
 bool time_parse(const char *text, int64_t *at_ms)
@@ -187,10 +188,8 @@ const char *time_write(int64_t at_ms, char text[WHEN_SIZE])
 	/* What is no time of ours, as Redis would write it. */
 	if (at_ms == INT64_MAX || at_ms == INT64_MIN)
 		return strcpy(text, at_ms < 0 ? "-inf" : "inf");
-	if (!gmtime_r(&seconds, &date)) {
-		snprintf(text, WHEN_SIZE, "%" PRId64 " ms", at_ms);
-		return text;
-	}
+	/* Not more years than an int has. */
+	gmtime_r(&seconds, &date);
 	size = strftime(text, WHEN_SIZE, "%Y-%m-%dT%H:%M:%S", &date);
 	snprintf(text + size, WHEN_SIZE - size, ".%03dZ", (int)(at_ms % 1000));
 	return text;

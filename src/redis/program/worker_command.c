@@ -32,7 +32,7 @@ static void take_report(void *context, const struct tw_redis_report *report)
 	console->counts[report->end]++;
 	if (!console->arguments->verbose)
 		return;
-	show_report(report, console->arguments->json);
+	show_report(report, console->arguments->json, console->arguments->worker.source_count > 1);
 	fflush(stdout);
 }
 
@@ -73,8 +73,10 @@ static void wait_for_signal(struct tw_redis_worker *worker, const sigset_t *sign
 
 		if (sigtimedwait(signals, NULL, &time) > 0)
 			return;
-		if (errno == EAGAIN && tw_redis_worker_get_stats(worker, &stats) == TW_OK)
-			tell_counts(&stats);
+		if (errno != EAGAIN)
+			continue;
+		tw_redis_worker_get_stats(worker, &stats);
+		tell_counts(&stats);
 	}
 }
 
@@ -92,7 +94,7 @@ static int pages_serve(struct pages *pages, struct tw_redis_worker *worker,
 
 	if (!pages->listener)
 		return EXIT_DONE;
-	status = board_start(&pages->board, worker, &arguments->redis, &error);
+	status = board_start(&pages->board, worker, &arguments->redis, &arguments->worker, &error);
 	if (status == TW_OK && !listener_serve(pages->listener, pages->board))
 		status = TW_SYSTEM;
 	if (status == TW_OK)
@@ -106,7 +108,7 @@ static void pages_end(struct pages *pages)
 	board_stop(pages->board);
 }
 
-static int stop(struct tw_redis_worker *worker, const struct console *console, struct pages *pages)
+static void stop(struct tw_redis_worker *worker, const struct console *console, struct pages *pages)
 {
 	const uint64_t *counts = console->counts;
 	sigset_t interrupt;
@@ -117,8 +119,8 @@ static int stop(struct tw_redis_worker *worker, const struct console *console, s
 	sigemptyset(&interrupt);
 	sigaddset(&interrupt, SIGINT);
 	pthread_sigmask(SIG_UNBLOCK, &interrupt, NULL);
-	if (tw_redis_worker_stop(worker, console->arguments->grace) != TW_OK)
-		return EXIT_SYSTEM;
+	/* It has no handlers that could run on. */
+	tw_redis_worker_stop(worker, console->arguments->grace);
 	pages_end(pages);
 	tw_redis_worker_destroy(worker);
 	fprintf(stderr,
@@ -128,7 +130,6 @@ static int stop(struct tw_redis_worker *worker, const struct console *console, s
 		counts[TW_REDIS_END_DONE], counts[TW_REDIS_END_RETRIED], counts[TW_REDIS_END_DEAD],
 		counts[TW_REDIS_END_SNOOZED], counts[TW_REDIS_END_RELEASED],
 		counts[TW_REDIS_END_UNTOLD]);
-	return EXIT_DONE;
 }
 
 /* With the pages open, if they are asked for. */
@@ -155,7 +156,8 @@ static int worker_run(struct arguments *arguments, struct pages *pages, const si
 	}
 	fputs("twr: the worker runs\n", stderr);
 	wait_for_signal(worker, signals, arguments->count_every);
-	return stop(worker, &console, pages);
+	stop(worker, &console, pages);
+	return EXIT_DONE;
 }
 
 int command_worker(struct arguments *arguments)

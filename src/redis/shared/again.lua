@@ -1,24 +1,40 @@
 -- What a recurring task's occurrence leaves behind when it ends: the next one. False: the task is
 -- none. Where times have been missed, "one" runs once for all of them, "skip" not at all, and "all"
--- once for each. Needs hint.
+-- once for each. By the calendar the next time stands in the entry, written by a worker; where that
+-- does not say it, the task is left without one, for a worker to schedule (claim.lua). Needs hint.
 local function again(key)
-	local missed, at, period = string.match(redis.call('HGET', KEYS[7], key) or '',
-		'^(%a+) (%d+) ([1-9]%d*)$')
-	if not missed then
+	local missed, at, rest = string.match(redis.call('HGET', KEYS[7], key) or '',
+		'^(%a+) (%d+) (.+)$')
+	local period = tonumber(string.match(rest or '', '^[1-9]%d*$'))
+	local following, calendar = string.match(rest or '', '^cron (%S+) (.+)$')
+	local due
+	if period then
+		at = at + period
+		if at < now and missed ~= 'all' then
+			at = at + math.floor((now - at) / period) * period
+			if at < now and missed == 'skip' then
+				at = at + period
+			end
+		end
+		-- Something else may have written any number.
+		at = math.min(at, 9007199254740991)
+		due = at
+	elseif calendar then
+		local time = tonumber(following)
+		if time and (time >= now or missed == 'all') then
+			due, at, rest = time, time, 'cron - ' .. calendar
+		else
+			due = now
+			if string.sub(following, 1, 1) ~= '*' then
+				rest = string.format('cron *%d %s', now, calendar)
+			end
+		end
+	else
 		return false
 	end
-	at = at + period
-	if at < now and missed ~= 'all' then
-		at = at + math.floor((now - at) / period) * period
-		if at < now and missed == 'skip' then
-			at = at + period
-		end
-	end
-	-- Something else may have written any number.
-	at = math.min(at, 9007199254740991)
 	redis.call('HDEL', KEYS[3], key)
-	redis.call('ZADD', KEYS[1], string.format('%d', at), key)
-	redis.call('HSET', KEYS[7], key, string.format('%s %d %d', missed, at, period))
-	hint(at)
+	redis.call('ZADD', KEYS[1], string.format('%d', due), key)
+	redis.call('HSET', KEYS[7], key, string.format('%s %d %s', missed, at, rest))
+	hint(due)
 	return true
 end

@@ -7,9 +7,13 @@
 --   4 token  the last fencing token, microseconds since 1970 or one more than the one before
 --   5 dead   hash: key to "died:attempts:size of reason:reason" and the record
 --   6 pause  there while nothing is to be claimed
---   7 every  hash: key of a recurring task to "missed due period": "one 1700000000000 60000"
+--   7 every  hash: key of a recurring task to "missed due period", as "one 1700000000000 60000", or
+--            "missed due cron next zone expression"; that `next` is when it is due after that, or
+--            "-": a worker is to find out; or "*1700000000000": the occurrence ended then, and a
+--            worker is to find out the one after it
 --   8 died   sorted set: key of each dead letter, by the millisecond when it died; those that
 --            claim.lua has made come into it when the letters are swept (dead_sweep.lua)
+--   9 added  how many tasks were ever added
 -- Times are this server's, taken here. A script that begins with "with:" has the named files of
 -- this folder before it, too; only those, for each call makes their functions anew.
 if #KEYS == 1 then
@@ -18,7 +22,7 @@ if #KEYS == 1 then
 	local tag = string.sub(KEYS[1], 1, -4)
 	KEYS[2], KEYS[3] = tag .. 'body', tag .. 'run'
 	KEYS[4], KEYS[5], KEYS[6] = tag .. 'token', tag .. 'dead', tag .. 'pause'
-	KEYS[7], KEYS[8] = tag .. 'every', tag .. 'died'
+	KEYS[7], KEYS[8], KEYS[9] = tag .. 'every', tag .. 'died', tag .. 'added'
 end
 local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/false_server.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/eventfd.h>
@@ -18,18 +20,23 @@ static size_t reply_text(char *reply, const char *text)
 	return (size_t)sprintf(reply, "$%zu\r\n%s\r\n", strlen(text), text);
 }
 
-static bool refuse(struct false_server *server, const char *word, char *reply, size_t *size)
+/* Whether the test has set what is to be said to that. */
+static bool is_told(struct false_server *server, const char *word, char *reply, size_t *size)
 {
-	bool refused;
+	bool told = false;
 
 	pthread_mutex_lock(&server->lock);
-	refused = server->refusals && !strcmp(word, server->refused);
-	if (refused) {
-		server->refusals--;
-		*size = (size_t)sprintf(reply, "%s\r\n", server->refusal);
+	for (size_t i = 0; i < FALSE_TOLD_MAX && !told; i++) {
+		const char *text = server->told[i].reply;
+
+		told = server->told[i].times && !strcmp(word, server->told[i].word);
+		if (!told)
+			continue;
+		server->told[i].times--;
+		*size = text ? (size_t)snprintf(reply, REPLY_MAX, "%s\r\n", text) : FALSE_CLOSE;
 	}
 	pthread_mutex_unlock(&server->lock);
-	return refused;
+	return told;
 }
 
 static size_t answer(struct false_server *server, const redisReply *request, char *reply)
@@ -37,7 +44,7 @@ static size_t answer(struct false_server *server, const redisReply *request, cha
 	const char *word = request->element[0]->str;
 	size_t size;
 
-	if (refuse(server, word, reply, &size))
+	if (is_told(server, word, reply, &size))
 		return size;
 	if (!strncmp(word, "EVAL", 4))
 		return server->answer(server->context, request, reply, REPLY_MAX);
@@ -131,14 +138,33 @@ void false_server_start(struct false_server *server, false_answer_fn *answer_scr
 	snprintf(server->url, sizeof(server->url), "redis://127.0.0.1:%d", port);
 }
 
-void false_server_refuse(struct false_server *server, const char *word, const char *error,
+void false_server_refuse(struct false_server *server, const char *word, const char *reply,
 			 int times)
 {
+	size_t i = 0;
+
 	pthread_mutex_lock(&server->lock);
-	snprintf(server->refused, sizeof(server->refused), "%s", word);
-	snprintf(server->refusal, sizeof(server->refusal), "%s", error);
-	server->refusals = times;
+	while (i < FALSE_TOLD_MAX && *server->told[i].word && strcmp(server->told[i].word, word))
+		i++;
+	if (i == FALSE_TOLD_MAX || (reply && strlen(reply) > REPLY_MAX - 3))
+		support_failed("a reply of the false server");
+	free(server->told[i].reply);
+	snprintf(server->told[i].word, sizeof(server->told[i].word), "%s", word);
+	server->told[i].reply = reply ? strdup(reply) : NULL;
+	server->told[i].times = times;
 	pthread_mutex_unlock(&server->lock);
+}
+
+void false_server_be(struct false_server *server, int version, bool cluster)
+{
+	char info[128];
+	char reply[160];
+
+	snprintf(info, sizeof(info),
+		 "redis_version:%d.2.0\r\nmaxmemory_policy:noeviction\r\ncluster_enabled:%d\r\n",
+		 version, cluster);
+	snprintf(reply, sizeof(reply), "$%zu\r\n%s", strlen(info), info);
+	false_server_refuse(server, "INFO", reply, INT_MAX);
 }
 
 void false_server_stop(struct false_server *server)
@@ -147,6 +173,8 @@ void false_server_stop(struct false_server *server)
 	pthread_join(server->thread, NULL);
 	while (server->open)
 		connection_end(server, server->open - 1);
+	for (size_t i = 0; i < FALSE_TOLD_MAX; i++)
+		free(server->told[i].reply);
 	close(server->listener);
 	close(server->stop);
 	pthread_mutex_destroy(&server->lock);

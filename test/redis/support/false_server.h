@@ -18,7 +18,7 @@ typedef size_t false_answer_fn(void *context, const redisReply *request, char *r
 
 #define FALSE_CLOSE SIZE_MAX
 
-enum { FALSE_CONNECTIONS_MAX = 64 };
+enum { FALSE_CONNECTIONS_MAX = 64, FALSE_TOLD_MAX = 4 };
 
 struct false_server {
 	/* Constant after the start. */
@@ -31,9 +31,11 @@ struct false_server {
 	void *context;
 
 	pthread_mutex_t lock; /* for all below that is not its thread's */
-	char refused[16];     /* the word */
-	char refusal[160];
-	int refusals; /* still to come */
+	struct {
+		char word[16];
+		char *reply; /* NULL: the connection is closed */
+		int times;   /* still to come */
+	} told[FALSE_TOLD_MAX];
 
 	/* Its thread's. */
 	struct {
@@ -48,9 +50,12 @@ void false_server_start(struct false_server *server, false_answer_fn *answer, vo
 /* The same behind a socket that listens; it is closed at the stop. Its url is the caller's. */
 void false_server_start_at(struct false_server *server, int listener, false_answer_fn *answer,
 			   void *context);
-/* From now on requests that begin with the word get this error, with the - before it, so often. */
-void false_server_refuse(struct false_server *server, const char *word, const char *error,
+/* From now on requests that begin with the word get this reply, which lacks its last CR LF, so
+ * often; NULL: the connection is closed. Of several words at a time, four at most. */
+void false_server_refuse(struct false_server *server, const char *word, const char *reply,
 			 int times);
+/* It says from now on that it is one of that version, a node of a cluster if so asked. */
+void false_server_be(struct false_server *server, int version, bool cluster);
 void false_server_stop(struct false_server *server);
 
 #endif

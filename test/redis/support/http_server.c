@@ -150,6 +150,7 @@ static bool request_answer(struct connection *connection, const struct http_requ
 {
 	struct http_server *server = connection->server;
 	struct http_answer answer = {.status = 200};
+	size_t body_size;
 	char text[1024];
 	int size;
 
@@ -160,15 +161,20 @@ static bool request_answer(struct connection *connection, const struct http_requ
 	pthread_mutex_lock(&server->lock);
 	server->busy--;
 	pthread_mutex_unlock(&server->lock);
-	if (answer.hang_up)
+	if (answer.instead)
+		(void)socket_send(connection->descriptor, answer.instead, strlen(answer.instead));
+	if (answer.hang_up || answer.instead)
 		return false;
+	body_size = answer.body ? strlen(answer.body) : answer.body_size;
 	size = snprintf(text, sizeof(text), "HTTP/1.1 %d Said\r\n%sContent-Length: %zu\r\n\r\n",
 			answer.status, answer.headers ? answer.headers : "",
-			answer.body_size < INT64_MAX ? answer.body_size : INT64_MAX);
+			body_size < INT64_MAX ? body_size : INT64_MAX);
 	if (!socket_send(connection->descriptor, text, (size_t)size))
 		return false;
-	return !strcmp(request->method, "HEAD") ||
-	       body_send(connection->descriptor, answer.body_size);
+	if (!strcmp(request->method, "HEAD"))
+		return true;
+	return answer.body ? socket_send(connection->descriptor, answer.body, body_size)
+			   : body_send(connection->descriptor, body_size);
 }
 
 static void *connection_serve(void *argument)

@@ -30,7 +30,9 @@ struct http_answer {
 	const char *headers; /* lines that end with CR LF; NULL: none */
 	int64_t delay_ms;    /* before the answer */
 	bool hang_up;        /* no answer: the connection ends */
+	const char *instead; /* sent for an answer, and the connection ends; NULL: none */
 	size_t body_size;    /* zeros; SIZE_MAX: without end, until the other side is gone */
+	const char *body;    /* instead of these; NULL: none */
 };
 
 /* On a thread of the server. Requests of other connections are answered meanwhile. */

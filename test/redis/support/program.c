@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/program.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,7 +20,7 @@
 #include "support/sockets.h"
 #include "support/wait.h"
 
-enum { ARGUMENTS_MAX = 64, VARIABLES_MAX = 128 };
+enum { VARIABLES_MAX = 128 };
 
 extern char **environ;
 
@@ -49,24 +52,48 @@ static void environment_make(const struct program_environment *environment, char
 	variables[count] = NULL;
 }
 
+/* In the program's process, before it is one. */
+static void streams_set(const struct program *program,
+			const struct program_environment *environment)
+{
+	int standard_output = program->output;
+
+	if (environment->terminal)
+		return;
+	if (environment->standard_output)
+		standard_output = open(environment->standard_output, O_WRONLY);
+	dup2(standard_output, 1);
+	dup2(program->output, 2);
+}
+
 void program_start(struct program *program, const struct program_environment *environment,
 		   const char *const *arguments)
 {
 	const char *build = getenv("BUILD");
 	char path[256];
-	char *words[ARGUMENTS_MAX] = {path};
+	char **words;
+	size_t count = 0;
 	char *variables[VARIABLES_MAX];
 	size_t ours;
 
 	memset(program, 0, sizeof(*program));
-	snprintf(path, sizeof(path), "%s/twr", build ? build : "build");
-	for (size_t i = 0; arguments[i] && i < ARGUMENTS_MAX - 2; i++)
+	snprintf(path, sizeof(path), "%s/%s", build ? build : "build",
+		 environment->program ? environment->program : "twr");
+	while (arguments[count])
+		count++;
+	words = calloc(count + 2, sizeof(*words));
+	if (!words)
+		support_failed("calloc");
+	words[0] = path;
+	for (size_t i = 0; i < count; i++)
 		words[i + 1] = (char *)(uintptr_t)arguments[i];
 	environment_make(environment, variables, &ours);
 	program->output = memfd_create("output", MFD_CLOEXEC);
 	if (program->output < 0)
 		support_failed("memfd_create");
-	program->pid = fork();
+	program->pid = environment->terminal
+			       ? forkpty(&program->terminal, NULL, NULL, environment->terminal)
+			       : fork();
 	if (program->pid < 0)
 		support_failed("fork");
 	if (!program->pid) {
@@ -75,13 +102,15 @@ void program_start(struct program *program, const struct program_environment *en
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
-		dup2(program->output, 1);
-		dup2(program->output, 2);
+		streams_set(program, environment);
 		execve(path, words, variables);
 		_exit(127);
 	}
+	if (program->terminal)
+		(void)fcntl(program->terminal, F_SETFD, FD_CLOEXEC);
 	while (ours)
 		free(variables[--ours]);
+	free(words);
 }
 
 /* Reaps it if it has ended, or waits for that. */
@@ -95,9 +124,23 @@ static void reap(struct program *program, int options)
 	program->pid = 0;
 }
 
+/* Takes what it has written to its terminal, which has little room, to the output. */
+static void terminal_read(struct program *program)
+{
+	struct pollfd ready = {.fd = program->terminal, .events = POLLIN};
+	char bytes[4096];
+	ssize_t got;
+
+	while (program->terminal && poll(&ready, 1, 0) > 0 &&
+	       (got = read(program->terminal, bytes, sizeof(bytes))) > 0)
+		if (write(program->output, bytes, (size_t)got) != got)
+			support_failed("write");
+}
+
 int program_wait(struct program *program)
 {
 	for (int i = 0; program->pid && i < 30000; i++) {
+		terminal_read(program);
 		reap(program, WNOHANG);
 		if (program->pid)
 			wait_for(2 * TW_MILLISECOND);
@@ -114,6 +157,7 @@ const char *program_text(struct program *program)
 	ssize_t got;
 	size_t size;
 
+	terminal_read(program);
 	/* Not lseek, which would move the offset that the program writes at. */
 	if (fstat(program->output, &status))
 		support_failed("fstat");
@@ -146,6 +190,8 @@ void program_end(struct program *program)
 		kill(program->pid, SIGKILL);
 		reap(program, 0);
 	}
+	if (program->terminal)
+		close(program->terminal);
 	close(program->output);
 	free(program->text);
 	program->text = NULL;

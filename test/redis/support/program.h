@@ -3,11 +3,13 @@
 #ifndef REDIS_SUPPORT_PROGRAM_H
 #define REDIS_SUPPORT_PROGRAM_H
 
+#include <sys/ioctl.h>
 #include <sys/types.h>
 
 struct program {
 	pid_t pid;     /* 0: it has ended */
 	int output;    /* a file in memory with both its streams */
+	int terminal;  /* the other side of its terminal; 0: it has none */
 	int exit_code; /* 128 + signal if one ended it; 0 as long as it runs */
 	char *text;    /* what program_text answered last */
 };
@@ -17,9 +19,13 @@ struct program {
  * (NULL: not set), TWR_PASSWORD the password (NULL: not set). It dies when the test does.
  */
 struct program_environment {
+	const char *program; /* in the build's folder; NULL: twr */
 	const char *url;
 	const char *name_space;
 	const char *password;
+	/* NULL: none. Else its streams are a terminal of that size, with what the output has. */
+	const struct winsize *terminal;
+	const char *standard_output; /* the path of a file for that alone; NULL: none */
 };
 
 void program_start(struct program *program, const struct program_environment *environment,

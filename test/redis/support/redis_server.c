@@ -46,6 +46,8 @@ static void config_write(const struct redis_server *server,
 		support_failed(path);
 	fprintf(file, "bind 127.0.0.1\nport %d\ndir %s\nlogfile redis.log\n%s", server->port,
 		server->folder, options->sentinel_of ? "" : "save \"\"\n");
+	if (options->password)
+		fprintf(file, "requirepass \"%s\"\n", options->password);
 	if (options->sentinel_of) {
 		fprintf(file,
 			"sentinel monitor main 127.0.0.1 %d 2\n"
@@ -73,8 +75,6 @@ static void config_write(const struct redis_server *server,
 	if (options->cluster)
 		fprintf(file, "cluster-enabled yes\ncluster-port %d\ncluster-node-timeout 1000\n",
 			server->bus_port);
-	if (options->password)
-		fprintf(file, "requirepass \"%s\"\n", options->password);
 	fclose(file);
 }
 
@@ -354,7 +354,7 @@ int64_t redis_server_count_keys(struct redis_server *server, const char *name_sp
 	for (size_t i = 0; i < reply->elements; i++) {
 		const char *name = strchr(reply->element[i]->str, '}');
 
-		count += strcmp(name, "}token") != 0;
+		count += strcmp(name, "}token") != 0 && strcmp(name, "}added") != 0;
 	}
 	freeReplyObject(reply);
 	return count;

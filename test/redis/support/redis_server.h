@@ -73,7 +73,8 @@ int64_t redis_server_now(struct redis_server *server);
  * can't wait for happens by that. */
 void redis_server_set_due(struct redis_server *server, const struct tw_redis *redis,
 			  const char *name_space, const char *key, int64_t from_now_ms);
-/* How many keys of Redis the namespace has, but its layout and its tokens. */
+/* How many keys of Redis the namespace has, but its layout, its tokens and
+ * its counts of tasks that were added. */
 int64_t redis_server_count_keys(struct redis_server *server, const char *name_space);
 
 #endif

@@ -154,9 +154,16 @@ static void recur(struct thread *thread)
 	enum tw_status status;
 	int64_t due_ms = 0;
 
-	/* So that times are missed. */
-	if (random_once_in(random, 3))
+	/* By the calendar its shortest period is a minute, which a run of some length has. */
+	if (random_once_in(random, 3)) {
+		task.cron = "* * * * *";
+		task.every = task.delay = 0;
+		period_ms = TW_MINUTE / TW_MILLISECOND;
+		delay_ms = 0;
+	} else if (random_once_in(random, 3)) {
+		/* So that times are missed. */
 		plan.takes_ms = (int)random_between(random, period_ms, 2 * period_ms);
+	}
 	snprintf(thread->recurring, sizeof(thread->recurring), "every-%s", plan.id);
 	task.key_size = strlen(thread->recurring);
 	plan_write(&plan, body);

@@ -4,8 +4,8 @@
  * either its reply is there (status TW_OK) or a status that tells why not. A zeroed struct is
  * fresh; a used one may be begun again and keeps its memory.
  */
-#ifndef TIMINGWHEEL_REDIS_COMMAND_H
-#define TIMINGWHEEL_REDIS_COMMAND_H
+#ifndef TIMINGWHEEL_REDIS_EVAL_H
+#define TIMINGWHEEL_REDIS_EVAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,15 +21,15 @@
 
 struct node;
 
-enum command_stage {
-	COMMAND_WAITING,
-	COMMAND_CONNECTS, /* until the node that it needs has been tried to be connected */
-	COMMAND_ASKED,    /* sent behind ASKING, whose reply comes first */
-	COMMAND_SENT,
-	COMMAND_ENDED
+enum eval_stage {
+	EVAL_WAITING,
+	EVAL_CONNECTS, /* until the node that it needs has been tried to be connected */
+	EVAL_ASKED,    /* sent behind ASKING, whose reply comes first */
+	EVAL_SENT,
+	EVAL_ENDED
 };
 
-struct command {
+struct eval {
 	const struct script *script;
 	const struct space *space; /* the caller's, until it has ended */
 	unsigned shard;
@@ -39,48 +39,47 @@ struct command {
 
 	/* What came of it. */
 	enum tw_status status;
-	redisReply *reply; /* NULL but with TW_OK; freed with the command */
+	redisReply *reply; /* NULL but with TW_OK; freed with the eval */
 
 	/* The router's. */
-	enum command_stage stage;
+	enum eval_stage stage;
 	struct node *node;  /* where it was sent, or is to be sent; NULL: where the shard lies */
 	struct node *needs; /* to be connected: `node`, or one that can tell where the slot lies */
 	bool asking;        /* the slot is on its way to that node: it must be asked for */
 	bool one_key;       /* declare one key alone */
 	bool one_server;    /* it is about many shards: not for a cluster */
-	bool whole;         /* the script is unknown there: send its text */
+	bool whole;         /* it was sent, or is to be, with the text of its script */
 	unsigned redirects;
 	tw_duration deadline;         /* monotonic: tried until then */
 	tw_duration retry_at;         /* monotonic: not before */
 	tw_duration pause;            /* the last, before it was tried again */
-	struct command *next;         /* of those in a pass, then of those sent to the node */
+	struct eval *next;            /* of those in a pass, then of those sent to the node */
 	struct tw_redis_error *error; /* told what went wrong; or NULL */
 	bool away; /* in the last pass its node could not be reached, or was not ready to serve */
 };
 
-void command_begin(struct command *command, const struct script *script, const struct space *space,
-		   unsigned shard);
-void command_argument(struct command *command, const void *data, size_t size);
-void command_text(struct command *command, const char *text);
-void command_number(struct command *command, int64_t number);
+void eval_begin(struct eval *eval, const struct script *script, const struct space *space,
+		unsigned shard);
+void eval_argument(struct eval *eval, const void *data, size_t size);
+void eval_text(struct eval *eval, const char *text);
+void eval_number(struct eval *eval, int64_t number);
 /* The last ones of scripts that give hints. */
-void command_hint(struct command *command);
+void eval_hint(struct eval *eval);
 
 /* Writes the request as it is to be sent now; `flagged`: the server knows flags of scripts. */
-void command_write(const struct command *command, bool flagged, struct buffer *request);
+void eval_write(const struct eval *eval, bool flagged, struct buffer *output);
 
 /* The reply's whole number, or the one at `index` in a reply of many; `otherwise` if there is
  * none. */
-int64_t command_integer(const struct command *command, size_t index, int64_t otherwise);
+int64_t eval_integer(const struct eval *eval, size_t index, int64_t otherwise);
 
 /*
  * If it waits: puts it at *last, the end of a list, if it may be tried now; else *next becomes when
  * it may, if that is earlier. Returns the new end of the list.
  */
-struct command **command_queue(struct command *command, tw_duration now, struct command **last,
-			       tw_duration *next);
+struct eval **eval_queue(struct eval *eval, tw_duration now, struct eval **last, tw_duration *next);
 
-void command_end(struct command *command, enum tw_status status, redisReply *reply);
-void command_free(struct command *command);
+void eval_end(struct eval *eval, enum tw_status status, redisReply *reply);
+void eval_free(struct eval *eval);
 
 #endif

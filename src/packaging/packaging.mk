@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+#
+# What distributions and users' build systems are given: files for pkg-config and CMake, the sources
+# as an archive, Debian's packages. Part of the Makefile.
+
+CMAKEDIR ?= $(LIBDIR)/cmake/timingwheel
+DIST := $(BUILD)/timingwheel-$(VERSION).tar.xz
+
+# The installed tree may be moved: paths are from the file itself. fill FROM-FOLDER TEMPLATE TO
+path_from = $(shell realpath -m --relative-to='$(1)' '$(2)')
+fill = sed -e 's|@TO_PREFIX@|$(call path_from,$(1),$(PREFIX))|' \
+	-e 's|@TO_LIBDIR@|$(call path_from,$(PREFIX),$(LIBDIR))|' \
+	-e 's|@TO_INCLUDEDIR@|$(call path_from,$(PREFIX),$(INCLUDEDIR))|' \
+	-e 's|@VERSION@|$(VERSION)|' -e 's|@MAJOR@|$(MAJOR)|' -e 's|@MINOR@|$(MINOR)|' \
+	-e 's|@SONAME@|$(SONAME)|' -e 's|@REDIS_SONAME@|$(REDIS_SONAME)|' \
+	-e 's|@PRIVATE@|$(REDIS_MODULES)|' $(2) >$(3)
+
+.PHONY: install-packaging uninstall-packaging dist deb
+
+install: install-packaging
+uninstall: uninstall-packaging
+
+install-packaging: | all
+	$(Q)install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(CMAKEDIR)
+	$(Q)$(call fill,$(LIBDIR)/pkgconfig,src/packaging/timingwheel.pc.in,\
+		$(DESTDIR)$(LIBDIR)/pkgconfig/timingwheel.pc)
+	$(Q)$(call fill,$(CMAKEDIR),src/packaging/timingwheelConfig.cmake.in,\
+		$(DESTDIR)$(CMAKEDIR)/timingwheelConfig.cmake)
+	$(Q)$(call fill,$(CMAKEDIR),src/packaging/timingwheelConfigVersion.cmake.in,\
+		$(DESTDIR)$(CMAKEDIR)/timingwheelConfigVersion.cmake)
+ifeq ($(REDIS_FOUND),yes)
+	$(Q)$(call fill,$(LIBDIR)/pkgconfig,src/packaging/timingwheel-redis.pc.in,\
+		$(DESTDIR)$(LIBDIR)/pkgconfig/timingwheel-redis.pc)
+endif
+
+uninstall-packaging:
+	$(Q)rm -f $(addprefix $(DESTDIR)$(LIBDIR)/pkgconfig/timingwheel,.pc -redis.pc) \
+		$(addprefix $(DESTDIR)$(CMAKEDIR)/timingwheel,Config.cmake ConfigVersion.cmake)
+	$(Q)rmdir $(DESTDIR)$(CMAKEDIR) 2>/dev/null || true
+
+# --- Archive and packages ----------------------------------------------------------------------
+dist: ## make the archive of the last commit: build/timingwheel-VERSION.tar.xz
+	$(call say,DIST,$(DIST))
+	@mkdir -p $(BUILD)
+	$(Q)src/packaging/dist.sh $(DIST) timingwheel-$(VERSION)
+
+deb: dist ## make Debian's packages, in build/deb; it needs debhelper
+	@src/packaging/deb.sh $(DIST) $(VERSION) $(SONAME:libtimingwheel.so.%=%) $(BUILD)/deb

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The arguments are kept as they go over the wire. What stands before them, the script's name and
+ * the keys, is written when the eval is sent, since it may have to be sent as a whole text
+ * instead.
+ */
+#include "eval.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void eval_begin(struct eval *eval, const struct script *script, const struct space *space,
+		unsigned shard)
+{
+	struct buffer arguments = eval->arguments;
+
+	freeReplyObject(eval->reply);
+	buffer_clear(&arguments);
+	*eval = (struct eval){
+		.script = script, .space = space, .shard = shard, .arguments = arguments};
+}
+
+void eval_argument(struct eval *eval, const void *data, size_t size)
+{
+	buffer_bulk(&eval->arguments, data, size);
+	eval->count++;
+}
+
+void eval_text(struct eval *eval, const char *text)
+{
+	eval_argument(eval, text, strlen(text));
+}
+
+void eval_number(struct eval *eval, int64_t number)
+{
+	buffer_bulk_number(&eval->arguments, number);
+	eval->count++;
+}
+
+void eval_hint(struct eval *eval)
+{
+	eval_text(eval, eval->space->channel);
+	eval_number(eval, eval->shard);
+}
+
+void eval_write(const struct eval *eval, bool flagged, struct buffer *output)
+{
+	const struct script *script = eval->script;
+	bool full = flagged && script->at_full_memory;
+	unsigned keys = eval->one_key ? 1 : script->keys;
+
+	buffer_array(output, 3 + keys + eval->count);
+	buffer_bulk_text(output, eval->whole ? "EVAL" : "EVALSHA");
+	if (eval->whole)
+		buffer_bulk_of_two(output, full ? SCRIPT_AT_FULL_MEMORY : "", script->text);
+	else
+		buffer_bulk_text(output, full ? script->full_digest : script->digest);
+	buffer_bulk_number(output, keys);
+	space_write_keys(eval->space, eval->shard, keys, output);
+	buffer_append(output, eval->arguments.data, eval->arguments.size);
+	if (eval->arguments.failed)
+		output->failed = true;
+}
+
+int64_t eval_integer(const struct eval *eval, size_t index, int64_t otherwise)
+{
+	const redisReply *reply = eval->reply;
+
+	if (!reply)
+		return otherwise;
+	if (reply->type == REDIS_REPLY_ARRAY)
+		reply = reply->element[index];
+	return reply->integer;
+}
+
+struct eval **eval_queue(struct eval *eval, tw_duration now, struct eval **last, tw_duration *next)
+{
+	if (eval->stage != EVAL_WAITING)
+		return last;
+	if (eval->retry_at > now) {
+		*next = eval->retry_at < *next ? eval->retry_at : *next;
+		return last;
+	}
+	*last = eval;
+	eval->next = NULL;
+	return &eval->next;
+}
+
+void eval_end(struct eval *eval, enum tw_status status, redisReply *reply)
+{
+	eval->stage = EVAL_ENDED;
+	eval->status = status;
+	eval->reply = reply;
+}
+
+void eval_free(struct eval *eval)
+{
+	freeReplyObject(eval->reply);
+	buffer_free(&eval->arguments);
+	memset(eval, 0, sizeof(*eval));
+}

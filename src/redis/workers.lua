@@ -1,0 +1,13 @@
+-- The workers of the namespace that have told that they are there (present.lua), those that told it
+-- last first. Answers of each for how many milliseconds that is still good, and what it said.
+local tag = string.sub(KEYS[1], 1, -7)
+local reply = {}
+local present = redis.call('ZREVRANGEBYSCORE', tag .. 'present', '+inf',
+	string.format('(%d', now), 'WITHSCORES', 'LIMIT', 0, 1000)
+
+for i = 1, #present, 2 do
+	-- Something else may have written any number.
+	reply[i] = math.min(present[i + 1] - now, 9007199254740991)
+	reply[i + 1] = redis.call('HGET', tag .. 'workers', present[i]) or ''
+end
+return reply

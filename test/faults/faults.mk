@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: MIT
+#
+# The tests that have allocations, threads and descriptors fail, and how many of them did. Part of
+# the Makefile.
+
+FAULT_TESTS := $(filter %_faults,$(TEST_PROGRAMS) $(REDIS_TESTS))
+
+.PHONY: failures
+
+failures: ## fail each allocation, thread and descriptor of each call once; count them
+	@$(MAKE) --no-print-directory TESTS='$(FAULT_TESTS)' test
+	@grep -h 'failures injected' $(FAULT_TESTS:%=$(BUILD)/test/%.log)

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* What the worker's pages ask of others is an allocation, too: linked beside faults.c by what has
+ * these pages. */
+#include "faults.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <microhttpd.h>
+#include <openssl/evp.h>
+
+int __real_listen(int descriptor, int backlog);
+int __wrap_listen(int descriptor, int backlog);
+int __real_EVP_Digest(const void *bytes, size_t size, unsigned char *digest, unsigned *digest_size,
+		      const EVP_MD *type, ENGINE *engine);
+int __wrap_EVP_Digest(const void *bytes, size_t size, unsigned char *digest, unsigned *digest_size,
+		      const EVP_MD *type, ENGINE *engine);
+struct MHD_Daemon *__wrap_MHD_start_daemon(unsigned flags, uint16_t port,
+					   MHD_AcceptPolicyCallback accept, void *accept_context,
+					   MHD_AccessHandlerCallback answer, void *answer_context,
+					   ...);
+struct MHD_Response *__real_MHD_create_response_from_buffer(size_t size, void *buffer,
+							    enum MHD_ResponseMemoryMode mode);
+struct MHD_Response *__wrap_MHD_create_response_from_buffer(size_t size, void *buffer,
+							    enum MHD_ResponseMemoryMode mode);
+enum MHD_Result __real_MHD_add_response_header(struct MHD_Response *response, const char *name,
+					       const char *value);
+enum MHD_Result __wrap_MHD_add_response_header(struct MHD_Response *response, const char *name,
+					       const char *value);
+
+int __wrap_listen(int descriptor, int backlog)
+{
+	return allocation_fails() ? -1 : __real_listen(descriptor, backlog);
+}
+
+int __wrap_EVP_Digest(const void *bytes, size_t size, unsigned char *digest, unsigned *digest_size,
+		      const EVP_MD *type, ENGINE *engine)
+{
+	return allocation_fails()
+		       ? 0
+		       : __real_EVP_Digest(bytes, size, digest, digest_size, type, engine);
+}
+
+struct MHD_Daemon *__wrap_MHD_start_daemon(unsigned flags, uint16_t port,
+					   MHD_AcceptPolicyCallback accept, void *accept_context,
+					   MHD_AccessHandlerCallback answer, void *answer_context,
+					   ...)
+{
+	struct MHD_Daemon *daemon = NULL;
+	va_list options;
+
+	va_start(options, answer_context);
+	if (!allocation_fails() && !call_fails("MHD_start_daemon"))
+		daemon = MHD_start_daemon_va(flags, port, accept, accept_context, answer,
+					     answer_context, options);
+	va_end(options);
+	return daemon;
+}
+
+struct MHD_Response *__wrap_MHD_create_response_from_buffer(size_t size, void *buffer,
+							    enum MHD_ResponseMemoryMode mode)
+{
+	return allocation_fails() ? NULL
+				  : __real_MHD_create_response_from_buffer(size, buffer, mode);
+}
+
+enum MHD_Result __wrap_MHD_add_response_header(struct MHD_Response *response, const char *name,
+					       const char *value)
+{
+	return allocation_fails() ? MHD_NO : __real_MHD_add_response_header(response, name, value);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* What the short examples of the README and the manual take for granted. */
+#ifndef TIMINGWHEEL_TEST_README_NAMES_H
+#define TIMINGWHEEL_TEST_README_NAMES_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include <timingwheel/cache.h>
+#include <timingwheel/cron.h>
+#include <timingwheel/redis.h>
+
+struct request {
+	struct tw_timer retry;
+};
+
+struct connection {
+	struct tw_alarm *idle;
+};
+
+struct shop;
+
+void send_again(void *request);
+void close_idle(void *connection);
+size_t find_user(void *database, const void *id, size_t id_size, char *user, size_t room);
+bool close_order(struct shop *shop, const void *key, size_t key_size);
+
+#endif

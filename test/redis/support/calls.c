@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/calls.h"
+
+#include <assert.h>
+#include <stdbool.h>
+
+enum { LISTED_MAX = 500 };
+
+static bool list_some(void *context, const struct tw_redis_info *info)
+{
+	size_t *count = context;
+
+	/* All that is told can be read. */
+	assert(info->task.key);
+	assert(info->reason);
+	return ++*count < LISTED_MAX;
+}
+
+static const struct tw_redis_job job = {
+	.key = "a", .key_size = 1, .attempt = 1, .max_attempts = 3, .token = 7};
+static const struct tw_redis_task task = {.key = "a", .key_size = 1, .delay = TW_SECOND};
+
+static enum tw_status call_add(struct tw_redis *redis)
+{
+	return tw_redis_add(redis, &task, NULL);
+}
+
+static enum tw_status call_add_many(struct tw_redis *redis)
+{
+	const struct tw_redis_task tasks[] = {task, task, task};
+	enum tw_status each[3];
+
+	return tw_redis_add_many(redis, tasks, 3, each);
+}
+
+static const struct tw_redis_task at_noon = {.key = "a", .key_size = 1, .cron = "0 12 * * *"};
+
+/* The server is asked for its time first. */
+static enum tw_status call_add_cron(struct tw_redis *redis)
+{
+	return tw_redis_add(redis, &at_noon, NULL);
+}
+
+/* The first is refused, whatever the server says. */
+static enum tw_status call_add_many_cron(struct tw_redis *redis)
+{
+	struct tw_redis_task tasks[] = {at_noon, task, at_noon};
+	enum tw_status each[3];
+	enum tw_status status;
+
+	tasks[0].key_size = 0;
+	status = tw_redis_add_many(redis, tasks, 3, each);
+	return status == TW_OK ? TW_OK : each[2];
+}
+
+static enum tw_status call_cancel(struct tw_redis *redis)
+{
+	return tw_redis_cancel(redis, "a", 1);
+}
+
+static enum tw_status call_move(struct tw_redis *redis)
+{
+	int64_t due_ms;
+
+	return tw_redis_move(redis, "a", 1, 0, TW_SECOND, &due_ms);
+}
+
+static enum tw_status call_get(struct tw_redis *redis)
+{
+	size_t count = 0;
+
+	return tw_redis_get(redis, "a", 1, list_some, &count);
+}
+
+static enum tw_status call_each(struct tw_redis *redis)
+{
+	size_t count = 0;
+
+	return tw_redis_each(redis, list_some, &count);
+}
+
+static enum tw_status call_dead_each(struct tw_redis *redis)
+{
+	size_t count = 0;
+
+	return tw_redis_dead_each(redis, list_some, &count);
+}
+
+static enum tw_status call_stats(struct tw_redis *redis)
+{
+	struct tw_redis_stats stats;
+
+	return tw_redis_get_stats(redis, &stats);
+}
+
+static enum tw_status call_ping(struct tw_redis *redis)
+{
+	return tw_redis_ping(redis, NULL);
+}
+
+static enum tw_status call_dead_retry(struct tw_redis *redis)
+{
+	return tw_redis_dead_retry(redis, "a", 1);
+}
+
+static enum tw_status call_dead_drop(struct tw_redis *redis)
+{
+	return tw_redis_dead_drop(redis, "a", 1);
+}
+
+static enum tw_status call_limits(struct tw_redis *redis)
+{
+	struct tw_redis_limits limits;
+
+	return tw_redis_get_limits(redis, &limits);
+}
+
+static enum tw_status call_pause(struct tw_redis *redis)
+{
+	return tw_redis_pause(redis);
+}
+
+static enum tw_status call_dead_add(struct tw_redis *redis)
+{
+	const struct tw_redis_info letter = {.task = {.key = "a", .key_size = 1}, .due_ms = 1};
+
+	return tw_redis_dead_add(redis, &letter);
+}
+
+static enum tw_status call_claim(struct tw_redis *redis)
+{
+	struct tw_redis_batch *batch = NULL;
+	tw_duration next;
+	enum tw_status status = tw_redis_claim(redis, 0, 10, TW_SECOND, &batch, &next);
+
+	for (size_t i = 0; i < tw_redis_batch_count(batch); i++)
+		assert(tw_redis_batch_jobs(batch)[i].key);
+	tw_redis_batch_free(batch);
+	return status;
+}
+
+static enum tw_status call_ack(struct tw_redis *redis)
+{
+	enum tw_status each = TW_OK;
+	enum tw_status status = tw_redis_ack(redis, &job, 1, &each);
+
+	return status == TW_OK ? each : status;
+}
+
+static enum tw_status call_extend(struct tw_redis *redis)
+{
+	enum tw_status each = TW_OK;
+	enum tw_status status = tw_redis_extend(redis, &job, 1, TW_SECOND, &each);
+
+	return status == TW_OK ? each : status;
+}
+
+static enum tw_status call_fail(struct tw_redis *redis)
+{
+	enum tw_status each = TW_OK;
+	enum tw_status status = tw_redis_fail(redis, &job, 1, 0, "reason", &each);
+
+	return status == TW_OK ? each : status;
+}
+
+static enum tw_status call_release(struct tw_redis *redis)
+{
+	enum tw_status each = TW_OK;
+	enum tw_status status = tw_redis_release(redis, &job, 1, &each);
+
+	return status == TW_OK ? each : status;
+}
+
+static enum tw_status call_workers(struct tw_redis *redis)
+{
+	struct tw_redis_worker_info workers[4];
+	size_t count;
+
+	return tw_redis_get_workers(redis, workers, 4, &count);
+}
+
+const struct redis_call redis_calls[] = {{"add", call_add, "1"},
+					 {"add_many", call_add_many, "3"},
+					 {"add_cron", call_add_cron, ""},
+					 {"add_many_cron", call_add_many_cron, ""},
+					 {"cancel", call_cancel, "i-"},
+					 {"move", call_move, "i-"},
+					 {"get", call_get, "0g"},
+					 {"each", call_each, "1-l"},
+					 {"dead_each", call_dead_each, "d"},
+					 {"stats", call_stats, "9"},
+					 {"ping", call_ping, "9"},
+					 {"dead_retry", call_dead_retry, "i-"},
+					 {"dead_drop", call_dead_drop, "i-"},
+					 {"pause", call_pause, "i"},
+					 {"limits", call_limits, "2"},
+					 {"dead_add", call_dead_add, "i-"},
+					 {"claim", call_claim, "c"},
+					 {"ack", call_ack, "o"},
+					 {"extend", call_extend, "o"},
+					 {"fail", call_fail, "o"},
+					 {"release", call_release, "o"},
+					 {"workers", call_workers, "0"}};
+const size_t redis_call_count = sizeof(redis_calls) / sizeof(redis_calls[0]);

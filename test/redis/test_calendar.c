@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tasks that recur by the calendar. Nothing here waits for a time of the calendar: a task is moved
+ * to now, or its entry in Redis is rewritten as an outage of hours would have left it.
+ */
+#include "support/fixture.h"
+
+#include <stdio.h>
+
+#include <timingwheel/cron.h>
+
+#include "script.h"
+#include "support/runs.h"
+#include "support/wait.h"
+
+#define ZONE "Europe/Berlin"
+static const char hourly[] = "0 * * * *";
+static const char weekdays[] = "0 3 * * 1-5";
+static const int64_t hour_ms = 3600000;
+
+static struct tw_redis_task by_calendar(const char *key, const char *cron)
+{
+	return (struct tw_redis_task){
+		.key = key, .key_size = strlen(key), .cron = cron, .zone = ZONE};
+}
+
+static int64_t add(struct fixture *fixture, const struct tw_redis_task *task)
+{
+	int64_t due_ms = 0;
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, task, &due_ms));
+	return due_ms;
+}
+
+/* The first time of the calendar after that one. */
+static int64_t time_after(const char *expression, int64_t ms)
+{
+	struct tw_cron *cron;
+	int64_t next_s;
+
+	assert_int_equal(tw_cron_create(&cron, expression, ZONE, NULL), TW_OK);
+	assert_int_equal(tw_cron_next(cron, ms / 1000, &next_s), TW_OK);
+	tw_cron_destroy(cron);
+	return next_s * 1000;
+}
+
+static int64_t now(struct fixture *fixture)
+{
+	return redis_server_now(&fixture->server);
+}
+
+/* As it would stand there at another time. */
+static void entry_set(struct fixture *fixture, const char *key, const char *entry)
+{
+	freeReplyObject(redis_server_ask(
+		&fixture->server, "HSET {tw/%s/%u}every %s %s", fixture->name_space,
+		tw_redis_shard(fixture->redis, key, strlen(key)), key, entry));
+}
+
+static void assert_entry_begins(struct fixture *fixture, const char *key, const char *begins)
+{
+	redisReply *reply =
+		redis_server_ask(&fixture->server, "HGET {tw/%s/%u}every %s", fixture->name_space,
+				 tw_redis_shard(fixture->redis, key, strlen(key)), key);
+
+	assert_int_equal(reply->type, REDIS_REPLY_STRING);
+	reply->str[strlen(begins) < reply->len ? strlen(begins) : reply->len] = '\0';
+	assert_string_equal(reply->str, begins);
+	freeReplyObject(reply);
+}
+
+static enum tw_status ack(struct fixture *fixture, struct tw_redis_batch *batch)
+{
+	enum tw_status each;
+
+	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(batch), 1, &each));
+	tw_redis_batch_free(batch);
+	return each;
+}
+
+/* Claims it, moved to now, and ends that run. */
+static void run_once(struct fixture *fixture, const char *key)
+{
+	assert_int_equal(move_task(fixture->redis, key, 0), TW_OK);
+	assert_int_equal(ack(fixture, await_claim(fixture->redis, key, TW_MINUTE)), TW_OK);
+}
+
+static void first_time_is_the_calendars(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = by_calendar("a", weekdays);
+	int64_t before = now(fixture);
+	int64_t due_ms = add(fixture, &task);
+
+	assert_in_range(due_ms, time_after(weekdays, before), time_after(weekdays, now(fixture)));
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
+	/* Not before its own time. */
+	task.at_ms = due_ms + 1;
+	assert_int_equal(add(fixture, &task), time_after(weekdays, due_ms));
+	task.at_ms = due_ms;
+	assert_int_equal(add(fixture, &task), due_ms);
+	task.at_ms = 1;
+	assert_int_equal(add(fixture, &task), due_ms);
+	task.at_ms = 0;
+	task.delay = 30 * 24 * TW_HOUR;
+	assert_true(add(fixture, &task) >= before + 30 * 24 * hour_ms);
+	assert_int_equal(stats_of(fixture->redis).recurring, 1);
+}
+
+static void occurrences_follow_the_calendar(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = by_calendar("a", weekdays);
+	int64_t due_ms = add(fixture, &task);
+
+	for (int i = 0; i < 10; i++) {
+		run_once(fixture, "a");
+		due_ms = time_after(weekdays, due_ms);
+		assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
+		assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
+	}
+	/* Those that end in another way. */
+	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
+	assert_nothing_due(fixture->redis, "a");
+	due_ms = time_after(weekdays, due_ms);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
+	run_once(fixture, "a");
+	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+	assert_int_equal(tw_redis_end(fixture->redis, "a", 1), TW_OK);
+	assert_int_equal(stats_of(fixture->redis).recurring, 0);
+}
+
+/* What a program does at each of its starts. */
+static void same_calendar_again_keeps_the_occurrence(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = by_calendar("a", hourly);
+	int64_t due_ms = add(fixture, &task);
+	struct tw_redis_batch *batch;
+
+	/* Overdue, and then in work. */
+	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
+	task.body = "new";
+	task.body_size = 3;
+	assert_int_equal(add(fixture, &task), due_ms);
+	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	assert_memory_equal(only_job(batch)->body, "new", 3);
+	assert_int_equal(add(fixture, &task), due_ms);
+	assert_int_equal(ack(fixture, batch), TW_OK);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, time_after(hourly, due_ms));
+	task.mode = TW_REDIS_NEW;
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_EXISTS);
+	/* Another calendar is another task. */
+	task.mode = TW_REDIS_REPLACE;
+	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
+	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	task.cron = weekdays;
+	due_ms = add(fixture, &task);
+	assert_int_equal(due_ms, time_after(weekdays, now(fixture)));
+	assert_int_equal(ack(fixture, batch), TW_REDIS_STALE);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
+	task.missed = TW_REDIS_MISSED_ALL;
+	assert_int_equal(move_task(fixture->redis, "a", TW_HOUR), TW_OK);
+	assert_int_equal(add(fixture, &task), due_ms);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
+	task.key = "b";
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_NOT_FOUND);
+}
+
+/* An occurrence of ten hours ago that runs now; returns when it was due. */
+static int64_t begin_late(struct fixture *fixture, enum tw_redis_missed missed)
+{
+	static const char *const names[] = {"one", "skip", "all"};
+	struct tw_redis_task task = by_calendar("a", hourly);
+	int64_t at_ms = add(fixture, &task) - 10 * hour_ms;
+	char entry[100];
+
+	snprintf(entry, sizeof(entry), "%s %lld cron - %s %s", names[missed], (long long)at_ms,
+		 ZONE, hourly);
+	entry_set(fixture, "a", entry);
+	run_once(fixture, "a");
+	return at_ms;
+}
+
+static void missed_times_of_the_calendar_all_run(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t at_ms = begin_late(fixture, TW_REDIS_MISSED_ALL);
+
+	for (int64_t now_ms = now(fixture); at_ms + hour_ms < now_ms;) {
+		struct tw_redis_batch *batch;
+
+		at_ms += hour_ms;
+		assert_int_equal(find_task(fixture->redis, "a").due_ms, at_ms);
+		batch = await_claim(fixture->redis, "a", TW_MINUTE);
+		assert_int_equal(only_job(batch)->due_ms, at_ms);
+		assert_int_equal(ack(fixture, batch), TW_OK);
+	}
+	assert_true(find_task(fixture->redis, "a").due_ms > now(fixture));
+}
+
+static void one_run_makes_up_for_missed_times_of_the_calendar(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+	int64_t at_ms;
+
+	begin_late(fixture, TW_REDIS_MISSED_ONE);
+	/* A worker finds out which time was the last. */
+	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	at_ms = only_job(batch)->due_ms;
+	assert_int_equal(at_ms, time_after(hourly, now(fixture)) - hour_ms);
+	assert_int_equal(ack(fixture, batch), TW_OK);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, at_ms + hour_ms);
+}
+
+static void missed_times_of_the_calendar_are_skipped(void **state)
+{
+	struct fixture *fixture = *state;
+
+	begin_late(fixture, TW_REDIS_MISSED_SKIP);
+	assert_nothing_due(fixture->redis, "a");
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, time_after(hourly, now(fixture)));
+	assert_int_equal(find_task(fixture->redis, "a").state, TW_REDIS_PENDING);
+}
+
+/* The worker that is to find out the next time comes hours after the occurrence has ended. */
+static void times_after_the_end_are_not_missed(void **state)
+{
+	static const char *const names[] = {"one", "skip", "all"};
+	static const int later[] = {5, 6, 1}; /* hours, of an end in the middle of the sixth */
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = by_calendar("a", hourly);
+
+	for (int missed = 0; missed < 3; missed++) {
+		int64_t at_ms = add(fixture, &task) - 10 * hour_ms;
+		char entry[100];
+
+		snprintf(entry, sizeof(entry), "%s %lld cron *%lld %s %s", names[missed],
+			 (long long)at_ms, (long long)(at_ms + 5 * hour_ms + hour_ms / 2), ZONE,
+			 hourly);
+		entry_set(fixture, "a", entry);
+		assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
+		assert_nothing_due(fixture->redis, "a");
+		assert_int_equal(find_task(fixture->redis, "a").due_ms,
+				 at_ms + later[missed] * hour_ms);
+		assert_int_equal(tw_redis_end(fixture->redis, "a", 1), TW_OK);
+	}
+}
+
+/* No worker has said when the next one is, and then the last lease of this one ends. */
+static void occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = by_calendar("a", hourly);
+	char entry[100];
+	int64_t at_ms;
+
+	task.max_attempts = 1;
+	at_ms = add(fixture, &task);
+	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
+	tw_redis_batch_free(await_claim(fixture->redis, "a", 10 * TW_MILLISECOND));
+	snprintf(entry, sizeof(entry), "one %lld cron - %s %s", (long long)at_ms, ZONE, hourly);
+	entry_set(fixture, "a", entry);
+	wait_for(30 * TW_MILLISECOND);
+	assert_nothing_due(fixture->redis, "a");
+	assert_int_equal(find_dead(fixture->redis, "a").status, TW_OK);
+	snprintf(entry, sizeof(entry), "one %lld cron *", (long long)at_ms);
+	assert_entry_begins(fixture, "a", entry);
+	/* The next claim hands it to none, and schedules it. */
+	assert_nothing_due(fixture->redis, "a");
+	snprintf(entry, sizeof(entry), "one %lld cron - %s %s", (long long)(at_ms + hour_ms), ZONE,
+		 hourly);
+	assert_entry_begins(fixture, "a", entry);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, at_ms + hour_ms);
+	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+}
+
+/* A worker that was slow: another has had the entry written, and the task has gone on. */
+static void schedule_made_from_an_older_entry_changes_nothing(void **state)
+{
+	static const char now_there[] = "one 2000 cron 3000 UTC * * * * *";
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = by_calendar("a", hourly);
+	int64_t due_ms = add(fixture, &task);
+	redisReply *reply;
+	char due[64];
+
+	entry_set(fixture, "a", now_there);
+	snprintf(due, sizeof(due), "{tw/%s/%u}due", fixture->name_space,
+		 tw_redis_shard(fixture->redis, "a", 1));
+	for (int same = 0; same < 2; same++) {
+		reply = redis_server_ask(&fixture->server, "EVAL %s 1 %s 1 a %s %s 5000 channel 0",
+					 script_schedule.text, due,
+					 same ? now_there : "one 1000 cron * UTC * * * * *",
+					 "one 4000 cron - UTC * * * * *");
+		assert_string_equal(reply->str, same ? "o" : "s");
+		freeReplyObject(reply);
+		assert_entry_begins(fixture, "a",
+				    same ? "one 4000 cron - UTC * * * * *" : now_there);
+		assert_int_equal(find_task(fixture->redis, "a").due_ms, same ? 5000 : due_ms);
+	}
+}
+
+/* The last that there is; nothing is behind it. */
+static void last_time_of_all_is_the_latest_missed_one(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = by_calendar("a", hourly);
+
+	add(fixture, &task);
+	/* 1 January 9998, which ended on 31 December 9999. */
+	entry_set(fixture, "a", "one 253339228800000 cron *253402300799000 UTC 0 0 1 1 *");
+	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
+	assert_nothing_due(fixture->redis, "a");
+	assert_entry_begins(fixture, "a", "one 253370764800000 cron - UTC");
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, INT64_C(253370764800000));
+}
+
+static void calendar_without_a_further_time_ends(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = by_calendar("a", hourly);
+
+	for (int open = 0; open < 2; open++) {
+		add(fixture, &task);
+		entry_set(fixture, "a",
+			  open ? "one 1 cron * UTC 0 0 30 2 *" : "one 1 cron - UTC 0 0 30 2 *");
+		assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
+		if (open)
+			assert_nothing_due(fixture->redis, "a");
+		else
+			assert_int_equal(ack(fixture, await_claim(fixture->redis, "a", TW_MINUTE)),
+					 TW_OK);
+		assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
+		assert_int_equal(stats_of(fixture->redis).recurring, 0);
+		assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
+	}
+}
+
+static bool told_each(void *context, const struct tw_redis_info *info)
+{
+	char *text = context;
+
+	snprintf(text, 100, "%s|%s|%d|%d", info->task.cron ? info->task.cron : "",
+		 info->task.zone ? info->task.zone : "", (int)info->task.missed,
+		 info->task.every != 0);
+	return false;
+}
+
+static void listings_tell_the_calendar(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = by_calendar("a", "*/5  9 * * MON");
+	char text[100];
+
+	task.missed = TW_REDIS_MISSED_SKIP;
+	for (int i = 0; i < 2; i++) {
+		add(fixture, &task);
+		assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, told_each, text));
+		assert_string_equal(text,
+				    i ? "*/5  9 * * MON|UTC|1|0" : "*/5  9 * * MON|" ZONE "|1|0");
+		assert_ok(fixture->redis, tw_redis_each(fixture->redis, told_each, text));
+		assert_string_equal(text,
+				    i ? "*/5  9 * * MON|UTC|1|0" : "*/5  9 * * MON|" ZONE "|1|0");
+		task.zone = NULL;
+	}
+	add_task(fixture->redis, "a", TW_HOUR);
+	assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, told_each, text));
+	assert_string_equal(text, "||0|0");
+}
+
+static void calendars_are_added_with_others(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct tw_redis_task once = {.key = "c", .key_size = 1, .delay = TW_HOUR};
+	const struct tw_redis_task tasks[] = {once, by_calendar("a", hourly), once,
+					      by_calendar("b", "nonsense"),
+					      by_calendar("c", hourly)};
+	enum tw_status each[5];
+	struct tw_redis_error error;
+	struct tw_redis *other = client_open(&fixture->options);
+
+	/* The server knows one of the two scripts, and the other client has asked for none yet. */
+	freeReplyObject(redis_server_ask(&fixture->server, "SCRIPT FLUSH"));
+	add(fixture, &tasks[1]);
+	assert_int_equal(tw_redis_add_many(other, tasks, 5, each), TW_REDIS_BAD_DATA);
+	tw_redis_last_error(other, &error);
+	tw_redis_close(other);
+	assert_non_null(strstr(error.text, "the cron expression, at byte 0"));
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(each[i], i == 3 ? TW_REDIS_BAD_DATA : TW_OK);
+	/* The key's second task came after its first. */
+	assert_int_equal(find_task(fixture->redis, "c").due_ms, time_after(hourly, now(fixture)));
+	assert_int_equal(stats_of(fixture->redis).recurring, 2);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, time_after(hourly, now(fixture)));
+}
+
+static void bad_calendars_are_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	static const char *const bad[] = {"", "* * * *", "61 * * * *", "0 0 30 2 *", "@sometimes"};
+	struct tw_redis_task task = by_calendar("a", hourly);
+	char long_one[TW_REDIS_CRON_MAX + 20];
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		task.cron = bad[i];
+		assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+	}
+	snprintf(long_one, sizeof(long_one), "%*s0 * * * *", TW_REDIS_CRON_MAX, "");
+	task.cron = long_one;
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+	task = by_calendar("a", hourly);
+	task.zone = "Nowhere/Land";
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+	task.cron = NULL;
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+	task = by_calendar("a", hourly);
+	task.every = TW_HOUR;
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+/* Five minutes late, and each minute is to run; then it waits for the next one. */
+static void worker_runs_each_time_of_the_calendar_once(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = by_calendar("a", "* * * * *");
+	struct tw_redis_worker_options options = {.poll = 10 * TW_SECOND};
+	struct tw_redis_worker *worker;
+	struct runs runs;
+	char entry[100];
+	int64_t at_ms;
+	size_t count;
+
+	at_ms = add(fixture, &task) - 6 * 60000;
+	snprintf(entry, sizeof(entry), "all %lld cron - %s * * * * *", (long long)at_ms, ZONE);
+	entry_set(fixture, "a", entry);
+	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
+	runs_init(&runs, 100);
+	runs_attach(&runs, &options);
+	worker = worker_start(&fixture->options, &options);
+	WAIT_UNTIL(ends_count(&runs) >= 6);
+	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
+	count = runs_count(&runs);
+	tw_redis_worker_destroy(worker);
+	/* A minute may have begun meanwhile. */
+	assert_in_range(count, 6, 7);
+	for (size_t i = 1; i < count; i++) {
+		assert_int_equal(run_of(&runs, "a", i).due_ms, at_ms + (int64_t)i * 60000);
+		assert_int_equal(run_of(&runs, "a", i).attempt, 1);
+	}
+	runs_free(&runs);
+}
+
+static void zone_that_a_worker_does_not_know_is_counted(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = by_calendar("a", hourly);
+	struct tw_redis_worker_options options = {0};
+	struct tw_redis_worker_stats stats;
+	struct tw_redis_worker *worker;
+	struct runs runs;
+
+	add(fixture, &task);
+	entry_set(fixture, "a", "skip 1 cron * Nowhere/Land 0 * * * *");
+	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
+	runs_init(&runs, 100);
+	runs_attach(&runs, &options);
+	worker = worker_start(&fixture->options, &options);
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.unscheduled);
+	tw_redis_worker_destroy(worker);
+	assert_int_equal(runs_count(&runs), 0);
+	assert_entry_begins(fixture, "a", "skip 1 cron * Nowhere/Land 0 * * * *");
+	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+	runs_free(&runs);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(first_time_is_the_calendars),
+		FIXTURE_TEST(occurrences_follow_the_calendar),
+		FIXTURE_TEST(same_calendar_again_keeps_the_occurrence),
+		FIXTURE_TEST(missed_times_of_the_calendar_all_run),
+		FIXTURE_TEST(one_run_makes_up_for_missed_times_of_the_calendar),
+		FIXTURE_TEST(missed_times_of_the_calendar_are_skipped),
+		FIXTURE_TEST(times_after_the_end_are_not_missed),
+		FIXTURE_TEST(occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next),
+		FIXTURE_TEST(schedule_made_from_an_older_entry_changes_nothing),
+		FIXTURE_TEST(last_time_of_all_is_the_latest_missed_one),
+		FIXTURE_TEST(calendar_without_a_further_time_ends),
+		FIXTURE_TEST(listings_tell_the_calendar),
+		FIXTURE_TEST(calendars_are_added_with_others),
+		FIXTURE_TEST(bad_calendars_are_refused),
+		FIXTURE_TEST(worker_runs_each_time_of_the_calendar_once),
+		FIXTURE_TEST(zone_that_a_worker_does_not_know_is_counted),
+	};
+
+	return FIXTURE_RUN(tests);
+}

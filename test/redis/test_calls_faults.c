@@ -1,0 +1,773 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every call of a tw_redis meets the failure of each allocation (other libraries' too), each
+ * thread and each descriptor that it asks for; those that open and start something that of each two
+ * allocations. A call that fails says so, and the next one works. Leaks are for the address
+ * sanitizer's run to find.
+ */
+#include "support/fixture.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "faults/faults.h"
+#include "support/http_server.h"
+#include "support/runs.h"
+#include "support/wait.h"
+
+/* A client of its own, with a task on lease, one that is due, and dead letters. */
+struct stage {
+	struct fixture *fixture;
+	enum tw_status (*call)(struct stage *stage);
+	struct tw_redis *redis;
+	struct tw_redis *beside;
+	struct tw_redis_batch *batch;
+	int number;
+};
+
+static const char *const headers[] = {"A: b", "C: d"};
+
+static enum tw_status call_ping(struct stage *stage)
+{
+	return tw_redis_ping(stage->redis, NULL);
+}
+
+static enum tw_status call_open_beside(struct stage *stage)
+{
+	enum tw_status status =
+		tw_redis_open_beside(stage->redis, "beside", 4, &stage->beside, NULL);
+
+	assert_int_equal(status == TW_OK, stage->beside != NULL);
+	tw_redis_close(stage->beside);
+	stage->beside = NULL;
+	return status;
+}
+
+static struct tw_redis_task callback(const char *key)
+{
+	return (struct tw_redis_task){.key = key,
+				      .key_size = strlen(key),
+				      .delay = TW_HOUR,
+				      .url = "http://127.0.0.1:1/",
+				      .headers = headers,
+				      .header_count = 2,
+				      .body = "{}",
+				      .body_size = 2};
+}
+
+static enum tw_status call_add(struct stage *stage)
+{
+	const struct tw_redis_task task = callback("new");
+
+	return tw_redis_add(stage->redis, &task, NULL);
+}
+
+static enum tw_status call_add_calendar(struct stage *stage)
+{
+	const struct tw_redis_task task = {
+		.key = "new", .key_size = 3, .cron = "@daily", .zone = "Europe/Berlin"};
+
+	return tw_redis_add(stage->redis, &task, NULL);
+}
+
+static enum tw_status call_add_many(struct stage *stage)
+{
+	const struct tw_redis_task tasks[] = {callback("many-1"), callback("many-2"),
+					      callback("many-3")};
+
+	return tw_redis_add_many(stage->redis, tasks, 3, NULL);
+}
+
+/* It may have been done, where the reply was lost. */
+static enum tw_status done_or_gone(enum tw_status status)
+{
+	return status == TW_NOT_FOUND || status == TW_REDIS_STALE ? TW_OK : status;
+}
+
+static enum tw_status call_cancel(struct stage *stage)
+{
+	return done_or_gone(tw_redis_cancel(stage->redis, "due", 3));
+}
+
+static enum tw_status call_end(struct stage *stage)
+{
+	return done_or_gone(tw_redis_end(stage->redis, "due", 3));
+}
+
+static enum tw_status call_move(struct stage *stage)
+{
+	return tw_redis_move(stage->redis, "due", 3, 0, TW_HOUR, NULL);
+}
+
+static bool ignore_info(void *context, const struct tw_redis_info *info)
+{
+	(void)info;
+	++*(int *)context;
+	return true;
+}
+
+static enum tw_status call_get(struct stage *stage)
+{
+	int count = 0;
+
+	return tw_redis_get(stage->redis, "callback", 8, ignore_info, &count);
+}
+
+static enum tw_status call_each(struct stage *stage)
+{
+	int count = 0;
+
+	return tw_redis_each(stage->redis, ignore_info, &count);
+}
+
+static enum tw_status call_dead_each(struct stage *stage)
+{
+	int count = 0;
+
+	return tw_redis_dead_each(stage->redis, ignore_info, &count);
+}
+
+static enum tw_status call_dead_add(struct stage *stage)
+{
+	const struct tw_redis_info letter = {.task = callback("letter-2"), .reason = "why"};
+
+	return tw_redis_dead_add(stage->redis, &letter);
+}
+
+static enum tw_status call_dead_retry(struct stage *stage)
+{
+	return done_or_gone(tw_redis_dead_retry(stage->redis, "letter", 6));
+}
+
+static enum tw_status call_dead_drop(struct stage *stage)
+{
+	return done_or_gone(tw_redis_dead_drop(stage->redis, "letter", 6));
+}
+
+static enum tw_status call_get_stats(struct stage *stage)
+{
+	struct tw_redis_stats stats;
+
+	return tw_redis_get_stats(stage->redis, &stats);
+}
+
+static enum tw_status call_pause(struct stage *stage)
+{
+	return tw_redis_pause(stage->redis);
+}
+
+static enum tw_status call_resume(struct stage *stage)
+{
+	return tw_redis_resume(stage->redis);
+}
+
+static enum tw_status call_set_limits(struct stage *stage)
+{
+	return tw_redis_set_limits(stage->redis, &(struct tw_redis_limits){.running = 100});
+}
+
+static enum tw_status call_get_limits(struct stage *stage)
+{
+	struct tw_redis_limits limits;
+
+	return tw_redis_get_limits(stage->redis, &limits);
+}
+
+static enum tw_status call_claim(struct stage *stage)
+{
+	struct tw_redis_batch *batch;
+	enum tw_status status = tw_redis_claim(stage->redis, tw_redis_shard(stage->redis, "due", 3),
+					       10, TW_MINUTE, &batch, NULL);
+
+	assert_int_equal(status == TW_OK, batch != NULL);
+	tw_redis_batch_free(batch);
+	return status;
+}
+
+static enum tw_status call_ack(struct stage *stage)
+{
+	return done_or_gone(tw_redis_ack(stage->redis, only_job(stage->batch), 1, NULL));
+}
+
+static enum tw_status call_extend(struct stage *stage)
+{
+	return tw_redis_extend(stage->redis, only_job(stage->batch), 1, TW_MINUTE, NULL);
+}
+
+static enum tw_status call_fail(struct stage *stage)
+{
+	return done_or_gone(
+		tw_redis_fail(stage->redis, only_job(stage->batch), 1, TW_HOUR, "why", NULL));
+}
+
+static enum tw_status call_release(struct stage *stage)
+{
+	return done_or_gone(tw_redis_release(stage->redis, only_job(stage->batch), 1, NULL));
+}
+
+static enum tw_status call_get_workers(struct stage *stage)
+{
+	size_t count = 0;
+
+	return tw_redis_get_workers(stage->redis, NULL, 0, &count);
+}
+
+static struct tw_redis_options options_of(struct fixture *fixture)
+{
+	struct tw_redis_options options = fixture->options;
+
+	/* One attempt. */
+	options.patience = -1;
+	options.client_name = "faults";
+	return options;
+}
+
+static void key_of_shard(const struct tw_redis *redis, unsigned shard, int number,
+			 char key[KEY_SIZE])
+{
+	for (int i = 0; i == 0 || tw_redis_shard(redis, key, strlen(key)) != shard; i++)
+		snprintf(key, KEY_SIZE, "letter-%d-%d", number, i);
+}
+
+/* Each time in a name space of its own. */
+static void stage_open(struct stage *stage)
+{
+	struct fixture *fixture = stage->fixture;
+	struct tw_redis_options options = options_of(fixture);
+	const struct tw_redis_task with_callback = callback("callback");
+	const struct tw_redis_info letter = {.task = callback("letter"), .reason = "why"};
+	struct tw_redis_info beside = {.reason = ""};
+	char key[KEY_SIZE];
+
+	fixture_close((void **)&(struct fixture *){fixture});
+	fixture_open((void **)&(struct fixture *){fixture});
+	options.name_space = fixture->name_space;
+	stage->batch = claim_new(fixture->redis, "leased", TW_MINUTE);
+	add_task(fixture->redis, "due", 0);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &with_callback, NULL));
+	assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &letter));
+	/* Two of one shard: a listing that fails with the first has another one before it. */
+	for (int i = 0; i < 2; i++) {
+		key_of_shard(fixture->redis, 0, i, key);
+		beside.task = callback(key);
+		assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &beside));
+	}
+	stage->redis = client_open(&options);
+}
+
+static void stage_close(struct stage *stage)
+{
+	tw_redis_batch_free(stage->batch);
+	tw_redis_close(stage->redis);
+}
+
+static void assert_failure(enum tw_status status)
+{
+	if (status != TW_REDIS_UNREACHABLE && status != TW_REDIS_OUTCOME_UNKNOWN &&
+	    status != TW_SYSTEM)
+		assert_string_equal(tw_status_name(status), "TW_NO_MEMORY");
+}
+
+static void call_with_fault(void *context)
+{
+	struct stage *stage = context;
+	enum tw_status status;
+	bool met;
+
+	stage_open(stage);
+	begin_faults();
+	status = stage->call(stage);
+	met = end_faults();
+	if (status != TW_OK) {
+		assert_true(met);
+		assert_failure(status);
+		assert_ok(stage->redis, stage->call(stage));
+	}
+	stage_close(stage);
+}
+
+static enum tw_status (*const calls[])(struct stage *) = {
+	call_ping,     call_open_beside, call_add,        call_add_many,    call_cancel,
+	call_end,      call_move,        call_get,        call_each,        call_dead_each,
+	call_dead_add, call_dead_retry,  call_dead_drop,  call_get_stats,   call_pause,
+	call_resume,   call_set_limits,  call_get_limits, call_claim,       call_ack,
+	call_extend,   call_fail,        call_release,    call_get_workers, call_add_calendar};
+
+static void each_call_meets_each_failure(void **state)
+{
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		struct stage stage = {.fixture = *state, .call = calls[i]};
+
+		(void)fail_each(FAULT_ALLOCATION, call_with_fault, &stage);
+		(void)fail_each(FAULT_DESCRIPTOR, call_with_fault, &stage);
+	}
+}
+
+/* Nothing of it has gone out: it is sent once more, over another connection. */
+static void request_that_cannot_be_written_is_sent_again(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
+	fail_calls("send", EPIPE);
+	assert_ok(fixture->redis, try_add(fixture->redis, "once", TW_HOUR, TW_REDIS_NEW));
+	assert_true(end_faults());
+}
+
+/* What it has not found out about the calendar, or told, the next claim finds out. */
+static void claim_calendar_with_fault(void *context)
+{
+	static const struct tw_redis_task task = {.key = "daily",
+						  .key_size = 5,
+						  .cron = "@daily",
+						  .zone = "Europe/Berlin",
+						  .url = "http://127.0.0.1:1/"};
+	struct fixture *fixture = context;
+	struct tw_redis_batch *batch;
+	struct tw_redis_options options;
+	enum tw_status status;
+	struct tw_redis *redis;
+	struct found found;
+	bool met;
+
+	fixture_close((void **)&(struct fixture *){fixture});
+	fixture_open((void **)&(struct fixture *){fixture});
+	options = options_of(fixture);
+	redis = client_open(&options);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	assert_ok(fixture->redis, move_task(fixture->redis, "daily", 0));
+	begin_faults();
+	status = tw_redis_claim(redis, tw_redis_shard(redis, "daily", 5), 1, 10 * TW_MILLISECOND,
+				&batch, NULL);
+	met = end_faults();
+	if (status != TW_OK) {
+		assert_true(met);
+		assert_failure(status);
+		assert_null(batch);
+	}
+	/* With a lease that is long enough for what follows. */
+	tw_redis_batch_free(batch);
+	batch = await_claim(fixture->redis, "daily", TW_MINUTE);
+	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(batch), 1, NULL));
+	tw_redis_batch_free(batch);
+	assert_nothing_due(fixture->redis, "daily");
+	found = find_task(fixture->redis, "daily");
+	assert_int_equal(found.state, TW_REDIS_PENDING);
+	assert_true(found.due_ms > found.now_ms);
+	tw_redis_close(redis);
+}
+
+static void claim_of_a_calendar_meets_each_failure(void **state)
+{
+	assert_true(fail_each(FAULT_ALLOCATION, claim_calendar_with_fault, *state) > 3);
+	assert_true(fail_each(FAULT_DESCRIPTOR, claim_calendar_with_fault, *state) > 0);
+}
+
+static void open_with_fault(void *context)
+{
+	const struct tw_redis_options *options = context;
+	struct tw_redis_error error = {0};
+	int anything;
+	struct tw_redis *redis = (void *)&anything;
+	enum tw_status status;
+	bool met;
+
+	begin_faults();
+	status = tw_redis_open(&redis, options, &error);
+	met = end_faults();
+	assert_int_equal(error.status, status);
+	if (status != TW_OK) {
+		assert_true(met);
+		assert_failure(status);
+		assert_null(redis);
+		assert_true(*error.text);
+	}
+	tw_redis_close(redis);
+}
+
+/* The server is gone as something is sent to it; there is no room for the first that is sent. */
+static void open_with_sending_that_fails(const struct tw_redis_options *options)
+{
+	struct tw_redis_error error = {0};
+	struct tw_redis *redis;
+
+	fail_calls("send", ECONNRESET);
+	assert_int_equal(tw_redis_open(&redis, options, &error), TW_REDIS_UNREACHABLE);
+	assert_true(end_faults());
+	assert_null(redis);
+	assert_non_null(strstr(error.text, strerror(ECONNRESET)));
+	fail_calls("send", EAGAIN);
+	assert_int_equal(tw_redis_open(&redis, options, &error), TW_OK);
+	assert_true(end_faults());
+	tw_redis_close(redis);
+}
+
+static void open_with_each_failure(const struct tw_redis_options *options)
+{
+	void *context = (void *)(uintptr_t)options;
+
+	assert_true(fail_each(FAULT_ALLOCATION, open_with_fault, context) > 3);
+	(void)fail_each(FAULT_PAIR, open_with_fault, context);
+	assert_true(fail_each(FAULT_DESCRIPTOR, open_with_fault, context) > 0);
+	open_with_sending_that_fails(options);
+}
+
+/* The process's first, which learns how replies are made. */
+static void first_opening_without_memory_spoils_no_other(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_options options = {.url = fixture->server.url, .shards = 4};
+
+	open_with_each_failure(&options);
+}
+
+static void opening_meets_each_failure(void **state)
+{
+	struct tw_redis_options options = options_of(*state);
+
+	open_with_each_failure(&options);
+}
+
+static void opening_over_tls_meets_each_failure(void **state)
+{
+	struct redis_server server;
+	char url[64];
+	char ca[300];
+	char certificate[300];
+	char key[300];
+	struct tw_redis_options options = {.url = url,
+					   .shards = 4,
+					   .ca_file = ca,
+					   .certificate_file = certificate,
+					   .key_file = key,
+					   .server_name = "localhost",
+					   .user = "default",
+					   .password = "secret",
+					   .patience = -1};
+
+	(void)state;
+	redis_server_start(&server,
+			   &(struct redis_server_options){.tls = true, .password = "secret"});
+	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", server.tls_port);
+	redis_server_path(&server, "ca.pem", ca, sizeof(ca));
+	redis_server_path(&server, "client.pem", certificate, sizeof(certificate));
+	redis_server_path(&server, "key.pem", key, sizeof(key));
+	open_with_each_failure(&options);
+	/* With the authorities of the system. */
+	options.ca_file = NULL;
+	setenv("SSL_CERT_FILE", ca, 1);
+	assert_true(fail_each(FAULT_ALLOCATION, open_with_fault, &options) > 3);
+	unsetenv("SSL_CERT_FILE");
+	redis_server_stop(&server);
+}
+
+/* A Sentinel that wants a login of its own. */
+static void opening_by_a_sentinel_meets_each_failure(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct redis_server_options server_options = {.sentinel_of = fixture->server.port,
+							    .password = "secret"};
+	struct redis_server sentinel;
+	char url[64];
+	struct tw_redis_options options = {.url = url, .shards = 4, .patience = -1};
+	struct tw_redis *redis = NULL;
+
+	redis_server_start(&sentinel, &server_options);
+	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d/main?client_name=f%%61ults",
+		 sentinel.port);
+	assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_REDIS_REFUSED);
+	options.sentinel_password = "not the secret";
+	assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_REDIS_REFUSED);
+	options.sentinel_user = "default";
+	options.sentinel_password = "secret";
+	open_with_each_failure(&options);
+	/* And one that wants none. */
+	freeReplyObject(redis_server_ask(&sentinel, "ACL SETUSER default nopass"));
+	options.sentinel_user = options.sentinel_password = NULL;
+	open_with_each_failure(&options);
+	redis_server_stop(&sentinel);
+}
+
+static enum tw_redis_outcome succeed(void *context, const struct tw_redis_job *job,
+				     struct tw_redis_verdict *verdict)
+{
+	(void)context;
+	(void)job;
+	(void)verdict;
+	return TW_REDIS_DONE;
+}
+
+static void start_with_fault(void *context)
+{
+	static const char *const networks[] = {"127.0.0.0/8", "shop.example"};
+	struct fixture *fixture = context;
+	const struct tw_redis_options redis_options = options_of(fixture);
+	const struct tw_redis_source sources[] = {{.name_space = fixture->name_space},
+						  {.name_space = "faults-beside", .weight = 2}};
+	const struct tw_redis_worker_options options = {.sources = sources,
+							.source_count = 2,
+							.handler = succeed,
+							.handlers = 2,
+							.callbacks = 2,
+							.allow = networks,
+							.allow_count = 2,
+							.dead_max_count = 100};
+	struct tw_redis_error error = {0};
+	int anything;
+	struct tw_redis_worker *worker = (void *)&anything;
+	enum tw_status status;
+	bool met;
+
+	begin_faults();
+	status = tw_redis_worker_start(&worker, &redis_options, &options, &error);
+	if (status == TW_OK)
+		worker_stop(worker);
+	met = end_faults();
+	if (status != TW_OK) {
+		assert_true(met);
+		assert_failure(status);
+		assert_null(worker);
+	}
+}
+
+static void start_of_a_worker_meets_each_failure(void **state)
+{
+	for (enum fault fault = 0; fault < FAULT_KINDS; fault++)
+		(void)fail_each(fault, start_with_fault, *state);
+}
+
+/* A worker for one task without a callback and three with one, which meets a failure as it runs
+ * them. What it could not begin or tell is tried again, at the latest when the lease has ended. */
+struct work {
+	struct fixture *fixture;
+	struct http_server http;
+	struct runs runs;
+};
+
+static bool work_is_done(struct work *work)
+{
+	bool is_done = ends_count_of(&work->runs, "handled", TW_REDIS_END_DONE) > 0;
+
+	for (int i = 0; i < 3; i++) {
+		char key[KEY_SIZE];
+
+		number_key(key, i);
+		is_done &= ends_count_of(&work->runs, key, TW_REDIS_END_DONE) > 0;
+	}
+	return is_done;
+}
+
+static void work_with_fault(void *context)
+{
+	static const char *const networks[] = {"127.0.0.0/8", "shop.example"};
+	static const enum tw_redis_method methods[] = {TW_REDIS_POST, TW_REDIS_GET, TW_REDIS_HEAD};
+	static const char *const lines[] = {"A: b", "C:"};
+	static const struct tw_redis_limits limits = {.running = 1000};
+	struct work *work = context;
+	struct tw_redis_worker_options options = {.lease = 200 * TW_MILLISECOND,
+						  .retry_first = TW_MILLISECOND,
+						  .retry_max = TW_MILLISECOND,
+						  .poll = 10 * TW_MILLISECOND,
+						  .callbacks = 3,
+						  .callbacks_per_host = 3,
+						  .allow = networks,
+						  .allow_count = 2};
+	/* On a busy machine a lease may end many times. */
+	const struct tw_redis_task handled = {
+		.key = "handled", .key_size = 7, .max_attempts = 1000};
+	struct tw_redis_worker *worker;
+	char url[64];
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", work->http.port);
+	fixture_close((void **)&(struct fixture *){work->fixture});
+	fixture_open((void **)&(struct fixture *){work->fixture});
+	runs_init(&work->runs, 100);
+	runs_attach(&work->runs, &options);
+	assert_ok(work->fixture->redis, tw_redis_pause(work->fixture->redis));
+	worker = worker_start(&work->fixture->options, &options);
+	assert_ok(work->fixture->redis, tw_redis_add(work->fixture->redis, &handled, NULL));
+	for (int i = 0; i < 3; i++) {
+		char key[KEY_SIZE];
+		struct tw_redis_task task = {.key = key,
+					     .url = url,
+					     .method = methods[i],
+					     .headers = lines,
+					     .header_count = 2,
+					     .max_attempts = 1000};
+
+		number_key(key, i);
+		task.key_size = strlen(key);
+		assert_ok(work->fixture->redis, tw_redis_add(work->fixture->redis, &task, NULL));
+	}
+	begin_faults();
+	/* Both give hints; the worker asks for permits, and claims. */
+	WAIT_UNTIL(tw_redis_set_limits(work->fixture->redis, &limits) == TW_OK);
+	WAIT_UNTIL(tw_redis_resume(work->fixture->redis) == TW_OK);
+	WAIT_UNTIL(work_is_done(work));
+	/* So that those go on which come late in one attempt and not in the next. */
+	for (int i = 0; i < 20; i++)
+		(void)tw_redis_ping(work->fixture->redis, NULL);
+	end_faults();
+	worker_stop(worker);
+	assert_int_equal(stats_of(work->fixture->redis).dead, 0);
+	runs_free(&work->runs);
+}
+
+static void running_tasks_meets_each_failure(void **state)
+{
+	static struct work work;
+
+	work.fixture = *state;
+	http_server_start_counting(&work.http, NULL, NULL);
+	assert_true(fail_each(FAULT_ALLOCATION, work_with_fault, &work) > 50);
+	http_server_stop(&work.http);
+}
+
+/*
+ * One callback alone, so that allocations come in the same order each time: they begin to fail as
+ * its first request is there, which is answered by a 503.
+ */
+struct callback {
+	struct fixture *fixture;
+	struct http_server http;
+	enum tw_redis_method method;
+	atomic_bool is_called;
+};
+
+static void answer_503_and_begin_faults(void *context, const struct http_request *request,
+					struct http_answer *answer)
+{
+	struct callback *callback = context;
+
+	(void)request;
+	/* relaxed: stands for itself */
+	if (atomic_exchange_explicit(&callback->is_called, true, memory_order_relaxed))
+		return;
+	answer->status = 503;
+	begin_faults();
+}
+
+static void call_back_with_fault(void *context)
+{
+	struct callback *callback = context;
+	struct fixture *fixture = callback->fixture;
+	struct tw_redis_worker_options options = {.lease = 200 * TW_MILLISECOND,
+						  .retry_first = TW_MILLISECOND,
+						  .retry_max = TW_MILLISECOND,
+						  .callbacks = 1};
+	struct tw_redis_worker *worker;
+	struct runs runs;
+	char url[64];
+	const struct tw_redis_task task = {.key = "a",
+					   .key_size = 1,
+					   .url = url,
+					   .method = callback->method,
+					   .headers = headers,
+					   .header_count = 2,
+					   .max_attempts = 1000};
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", callback->http.port);
+	/* relaxed: no worker runs */
+	atomic_store_explicit(&callback->is_called, false, memory_order_relaxed);
+	fixture_close((void **)&(struct fixture *){fixture});
+	fixture_open((void **)&(struct fixture *){fixture});
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	runs_init(&runs, 100);
+	runs_attach(&runs, &options);
+	worker = worker_start(&fixture->options, &options);
+	WAIT_UNTIL(ends_count_of(&runs, "a", TW_REDIS_END_DONE) > 0);
+	end_faults();
+	worker_stop(worker);
+	assert_int_equal(stats_of(fixture->redis).tasks + stats_of(fixture->redis).dead, 0);
+	runs_free(&runs);
+}
+
+static void callbacks_of_each_kind_meet_each_failure(void **state)
+{
+	static const enum tw_redis_method methods[] = {TW_REDIS_POST, TW_REDIS_GET};
+	static struct callback callback;
+
+	callback.fixture = *state;
+	http_server_start_counting(&callback.http, answer_503_and_begin_faults, &callback);
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		callback.method = methods[i];
+		assert_true(fail_each(FAULT_ALLOCATION, call_back_with_fault, &callback) > 25);
+	}
+	http_server_stop(&callback.http);
+}
+
+/* No timer says when to go on with a shard that could not be asked. */
+static void worker_outlives_a_time_without_memory(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker_options options = {.lease = 200 * TW_MILLISECOND};
+	struct tw_redis_worker_stats before;
+	struct tw_redis_worker_stats stats;
+	struct tw_redis_worker *worker;
+	struct runs runs;
+
+	runs_init(&runs, 100);
+	runs_attach(&runs, &options);
+	worker = worker_start(&fixture->options, &options);
+	add_task(fixture->redis, "before", 0);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_int_equal(tw_redis_worker_get_stats(worker, &before), TW_OK);
+	add_task(fixture->redis, "while", 50 * TW_MILLISECOND);
+	fail_allocation(1, true);
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK &&
+		   stats.round_trips >= before.round_trips + 10);
+	assert_true(end_faults());
+	WAIT_UNTIL(ends_count_of(&runs, "while", TW_REDIS_END_DONE) == 1);
+	worker_stop(worker);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+	runs_free(&runs);
+}
+
+static void worker_without_random_numbers_of_the_system_works(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker_options options = {0};
+	struct tw_redis_worker *worker;
+	struct runs runs;
+
+	runs_init(&runs, 100);
+	runs_attach(&runs, &options);
+	fail_calls("getrandom", EAGAIN);
+	worker = worker_start(&fixture->options, &options);
+	assert_true(end_faults());
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(ends_count_of(&runs, "a", TW_REDIS_END_DONE) == 1);
+	worker_stop(worker);
+	runs_free(&runs);
+}
+
+/* jansson allocates by a function that fails. */
+static int start_server(void **state)
+{
+	json_set_alloc_funcs(malloc, free);
+	return fixture_start_server(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(first_opening_without_memory_spoils_no_other),
+		FIXTURE_TEST(each_call_meets_each_failure),
+		FIXTURE_TEST(request_that_cannot_be_written_is_sent_again),
+		FIXTURE_TEST(claim_of_a_calendar_meets_each_failure),
+		FIXTURE_TEST(opening_meets_each_failure),
+		FIXTURE_TEST(opening_over_tls_meets_each_failure),
+		FIXTURE_TEST(opening_by_a_sentinel_meets_each_failure),
+		FIXTURE_TEST(start_of_a_worker_meets_each_failure),
+		FIXTURE_TEST(running_tasks_meets_each_failure),
+		FIXTURE_TEST(callbacks_of_each_kind_meet_each_failure),
+		FIXTURE_TEST(worker_outlives_a_time_without_memory),
+		FIXTURE_TEST(worker_without_random_numbers_of_the_system_works),
+	};
+
+	return cmocka_run_group_tests(tests, start_server, fixture_stop_server);
+}

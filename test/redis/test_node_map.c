@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What becomes of calls where a cluster's map is not as it should be: it makes no sense, is too
+ * large, is not told, or those that could tell it are away. The cluster is a false server that says
+ * it is one.
+ */
+#include "support/fixture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client.h"
+#include "support/false_server.h"
+#include "support/sockets.h"
+#include "support/wait.h"
+
+enum { FOR_EVER = 1000000, MAP_SIZE = 60000, SHARDS = 4 };
+
+static struct false_server server;
+static struct tw_redis_options options;
+static char map[MAP_SIZE];
+static size_t map_size;
+static int elsewhere; /* a port that nobody listens on */
+static atomic_size_t asked;
+static false_answer_fn *answer;
+
+static size_t answer_zero(void *context, const redisReply *request, char *reply, size_t room)
+{
+	(void)context;
+	/* relaxed: a count */
+	atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed);
+	for (size_t i = 3; i < request->elements; i++)
+		if (!strcmp(request->element[i]->str, "break"))
+			return FALSE_CLOSE;
+	return (size_t)snprintf(reply, room, ":0\r\n");
+}
+
+static size_t answer_script(void *context, const redisReply *request, char *reply, size_t room)
+{
+	return answer(context, request, reply, room);
+}
+
+static int open_all(void **state)
+{
+	*state = NULL;
+	answer = answer_zero;
+	false_server_start(&server, answer_script, NULL);
+	options = (struct tw_redis_options){.url = server.url, .shards = SHARDS};
+	elsewhere = port_free();
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	(void)state;
+	false_server_stop(&server);
+	return 0;
+}
+
+static void map_begin(int ranges)
+{
+	map_size = (size_t)sprintf(map, "*%d", ranges);
+}
+
+/* A range as it is told: first slot, last slot, and what it says of the master. */
+static void map_add_raw(int first, int last, const char *master)
+{
+	map_size += (size_t)snprintf(map + map_size, MAP_SIZE - map_size,
+				     "\r\n*3\r\n:%d\r\n:%d\r\n%s", first, last, master);
+}
+
+static void map_add(int first, int last, int port)
+{
+	char master[64];
+
+	snprintf(master, sizeof(master), "*2\r\n$9\r\n127.0.0.1\r\n:%d", port);
+	map_add_raw(first, last, master);
+}
+
+/* The server says it is a node, and tells this map, so often. */
+static void tell_map(int times)
+{
+	false_server_be(&server, 7, true);
+	false_server_refuse(&server, "CLUSTER", map, times);
+}
+
+static int slot_of(struct tw_redis *redis, const char *key)
+{
+	return (int)space_slot(&redis->space, space_shard(&redis->space, key, strlen(key)));
+}
+
+static int port_of(struct tw_redis *redis, unsigned slot)
+{
+	return node_map_of_slot(&redis->access->router.map, slot)->address.port;
+}
+
+static void ranges_that_make_no_sense_are_passed_over(void **state)
+{
+	static const char *const masters[] = {"*0",
+					      ":1",
+					      "*1\r\n$9\r\n127.0.0.1",
+					      "*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1",
+					      "*2\r\n$9\r\n127.0.0.1\r\n:0",
+					      "*2\r\n$9\r\n127.0.0.1\r\n:-1",
+					      "*2\r\n$9\r\n127.0.0.1\r\n:65536"};
+	enum { MASTERS = sizeof(masters) / sizeof(masters[0]) };
+	char host[HOST_SIZE + 32];
+	struct tw_redis *redis;
+
+	(void)state;
+	map_begin(MASTERS + 5);
+	for (int i = 0; i < MASTERS; i++)
+		map_add_raw(0, SLOTS - 1, masters[i]);
+	map_size += (size_t)sprintf(map + map_size, "\r\n*2\r\n:0\r\n:16383");
+	sprintf(host, "*2\r\n$%d\r\n%*s\r\n:1", HOST_SIZE, HOST_SIZE, "h");
+	map_add_raw(0, SLOTS - 1, host);
+	map_add(-1, 10, elsewhere);
+	map_add(20, 10, elsewhere);
+	/* The part of it that there is. */
+	map_add(16000, 99999, elsewhere);
+	tell_map(FOR_EVER);
+	redis = client_open(&options);
+	assert_int_equal(port_of(redis, 0), server.port);
+	assert_int_equal(port_of(redis, 15999), server.port);
+	assert_int_equal(port_of(redis, 16000), elsewhere);
+	assert_int_equal(port_of(redis, SLOTS - 1), elsewhere);
+	tw_redis_close(redis);
+}
+
+/* However long it is. */
+static void map_of_more_slots_than_there_are_is_read_to_that_number(void **state)
+{
+	struct tw_redis *redis;
+
+	(void)state;
+	map_begin(3);
+	map_add(0, 99, elsewhere);
+	map_add(0, SLOTS - 1, server.port);
+	map_add(0, SLOTS - 1, elsewhere);
+	tell_map(FOR_EVER);
+	redis = client_open(&options);
+	assert_int_equal(port_of(redis, 0), server.port);
+	assert_int_equal(port_of(redis, SLOTS - 1), server.port);
+	tw_redis_close(redis);
+}
+
+static size_t answer_moved(void *context, const redisReply *request, char *reply, size_t room)
+{
+	(void)context;
+	(void)request;
+	return (size_t)snprintf(reply, room, "-MOVED 7 127.0.0.1:%d\r\n", NODES_MAX + 1000);
+}
+
+/* The slots of those beyond the number stay where they were. */
+static void nodes_beyond_the_number_that_is_kept_are_not_asked(void **state)
+{
+	struct tw_redis_error error;
+	struct tw_redis *redis;
+
+	(void)state;
+	map_begin(NODES_MAX + 10);
+	for (int i = 1; i <= NODES_MAX + 10; i++)
+		map_add(0, 0, i);
+	tell_map(FOR_EVER);
+	redis = client_open(&options);
+	assert_int_equal(redis->access->router.map.count, NODES_MAX);
+	assert_int_equal(port_of(redis, 0), NODES_MAX - 1);
+	assert_true(slot_of(redis, "a") > 0);
+	assert_ok(redis, cancel_task(redis, "a"));
+	answer = answer_moved;
+	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_UNREACHABLE);
+	tw_redis_last_error(redis, &error);
+	assert_non_null(strstr(error.text, "MOVED"));
+	tw_redis_close(redis);
+}
+
+static void map_that_is_not_told_is_asked_for_again(void **state)
+{
+	static const char *const replies[] = {"*0", "+OK", "-ERR not now", NULL};
+	struct tw_redis *redis;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+		false_server_be(&server, 7, true);
+		false_server_refuse(&server, "CLUSTER", replies[i], FOR_EVER);
+		redis = client_open(&options);
+		assert_true(redis->access->router.map.stale);
+		assert_int_equal(port_of(redis, 16000), server.port);
+		map_begin(1);
+		map_add(16000, 16000, elsewhere);
+		tell_map(FOR_EVER);
+		assert_ok(redis, cancel_task(redis, "a"));
+		assert_int_equal(port_of(redis, 16000), elsewhere);
+		tw_redis_close(redis);
+	}
+}
+
+/* It went while nothing was asked: the map is asked for over a new connection. */
+static void server_that_is_started_again_tells_the_map(void **state)
+{
+	struct tw_redis *redis;
+	int port = server.port;
+
+	(void)state;
+	false_server_be(&server, 7, true);
+	redis = client_open(&options);
+	assert_true(redis->access->router.map.stale);
+	false_server_stop(&server);
+	false_server_start_at(&server, socket_listen(&port), answer_script, NULL);
+	server.port = port;
+	map_begin(1);
+	map_add(16000, 16000, elsewhere);
+	tell_map(FOR_EVER);
+	assert_ok(redis, cancel_task(redis, "a"));
+	assert_int_equal(port_of(redis, 16000), elsewhere);
+	tw_redis_close(redis);
+}
+
+/* The map in which the key's slot alone lies elsewhere. */
+static struct tw_redis *open_with_elsewhere(const char *key)
+{
+	struct tw_redis *redis;
+	int slot;
+
+	map_begin(1);
+	map_add(0, SLOTS - 1, server.port);
+	tell_map(FOR_EVER);
+	redis = client_open(&options);
+	slot = slot_of(redis, key);
+	tw_redis_close(redis);
+	map_begin(3);
+	map_add(0, slot - 1, server.port);
+	map_add(slot, slot, elsewhere);
+	map_add(slot + 1, SLOTS - 1, server.port);
+	tell_map(FOR_EVER);
+	return client_open(&options);
+}
+
+/* It is not the call's own node that refuses: another one may still tell where that is. */
+static void refusal_of_a_node_that_could_tell_the_map_ends_no_call(void **state)
+{
+	struct tw_redis_error error;
+	struct tw_redis *redis;
+
+	(void)state;
+	options.password = "p";
+	redis = open_with_elsewhere("b");
+	assert_int_not_equal(slot_of(redis, "break"), slot_of(redis, "b"));
+	/* Long enough that its node is not tried again at once. */
+	tw_redis_set_patience(400 * TW_MILLISECOND);
+	assert_int_equal(cancel_task(redis, "b"), TW_REDIS_UNREACHABLE);
+	tw_redis_set_patience(-1);
+	assert_int_equal(cancel_task(redis, "break"), TW_REDIS_OUTCOME_UNKNOWN);
+	false_server_refuse(&server, "AUTH", "-WRONGPASS invalid username-password pair", FOR_EVER);
+	assert_int_equal(cancel_task(redis, "b"), TW_REDIS_UNREACHABLE);
+	tw_redis_last_error(redis, &error);
+	assert_non_null(strstr(error.text, "WRONGPASS"));
+	/* What is to be done there is refused. */
+	assert_int_equal(cancel_task(redis, "break"), TW_REDIS_REFUSED);
+	tw_redis_set_patience(0);
+	tw_redis_close(redis);
+}
+
+/* Of the four shards' commands in one pass the first is refused by a replica; the replies to the
+ * others come so much later that several passes have ended. */
+static size_t answer_as_a_replica(void *context, const redisReply *request, char *reply,
+				  size_t room)
+{
+	(void)context;
+	(void)request;
+	/* relaxed: a count */
+	switch (atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed)) {
+	case 0:
+		return (size_t)snprintf(reply, room, "-READONLY a replica\r\n");
+	case 1:
+		wait_for(100 * TW_MILLISECOND);
+		break;
+	default:
+		break;
+	}
+	return (size_t)snprintf(reply, room, ":0\r\n");
+}
+
+static void replies_that_a_former_master_owes_are_waited_for(void **state)
+{
+	struct tw_redis *redis;
+
+	(void)state;
+	/* Two nodes: passes end before all replies have come. */
+	map_begin(2);
+	map_add(0, 0, elsewhere);
+	map_add(1, SLOTS - 1, server.port);
+	tell_map(FOR_EVER);
+	redis = client_open(&options);
+	answer = answer_as_a_replica;
+	/* relaxed: nothing is asked meanwhile */
+	atomic_store_explicit(&asked, 0, memory_order_relaxed);
+	assert_ok(redis, tw_redis_pause(redis));
+	/* relaxed: all has been answered */
+	assert_int_equal(atomic_load_explicit(&asked, memory_order_relaxed), SHARDS + 1);
+	tw_redis_close(redis);
+}
+
+static void cluster_has_no_databases(void **state)
+{
+	struct tw_redis_error error;
+	struct tw_redis *redis;
+	char url[80];
+
+	(void)state;
+	map_begin(1);
+	map_add(0, SLOTS - 1, server.port);
+	tell_map(FOR_EVER);
+	snprintf(url, sizeof(url), "%s/1", server.url);
+	options.url = url;
+	assert_int_equal(tw_redis_open(&redis, &options, &error), TW_INVALID);
+	assert_non_null(strstr(error.text, "database"));
+}
+
+/* A command about several shards is none for a cluster. */
+static void server_that_becomes_a_cluster_is_to_be_opened_anew(void **state)
+{
+	static const struct tw_redis_task tasks[] = {{.key = "a", .key_size = 1},
+						     {.key = "b", .key_size = 1}};
+	struct tw_redis *redis = client_open(&options);
+	struct tw_redis_error error;
+	enum tw_status each[2];
+
+	(void)state;
+	map_begin(1);
+	map_add(0, SLOTS - 1, server.port);
+	tell_map(FOR_EVER);
+	assert_int_equal(cancel_task(redis, "break"), TW_REDIS_OUTCOME_UNKNOWN);
+	/* relaxed: nothing is asked meanwhile */
+	atomic_store_explicit(&asked, 0, memory_order_relaxed);
+	assert_int_equal(tw_redis_add_many(redis, tasks, 2, each), TW_REDIS_UNFIT);
+	assert_int_equal(each[0], TW_REDIS_UNFIT);
+	assert_int_equal(each[1], TW_REDIS_UNFIT);
+	/* relaxed: all has been answered */
+	assert_int_equal(atomic_load_explicit(&asked, memory_order_relaxed), 0);
+	tw_redis_last_error(redis, &error);
+	assert_non_null(strstr(error.text, "open it anew"));
+	tw_redis_close(redis);
+}
+
+#define NODE_MAP_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		NODE_MAP_TEST(ranges_that_make_no_sense_are_passed_over),
+		NODE_MAP_TEST(map_of_more_slots_than_there_are_is_read_to_that_number),
+		NODE_MAP_TEST(nodes_beyond_the_number_that_is_kept_are_not_asked),
+		NODE_MAP_TEST(map_that_is_not_told_is_asked_for_again),
+		NODE_MAP_TEST(server_that_is_started_again_tells_the_map),
+		NODE_MAP_TEST(refusal_of_a_node_that_could_tell_the_map_ends_no_call),
+		NODE_MAP_TEST(replies_that_a_former_master_owes_are_waited_for),
+		NODE_MAP_TEST(cluster_has_no_databases),
+		NODE_MAP_TEST(server_that_becomes_a_cluster_is_to_be_opened_anew),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

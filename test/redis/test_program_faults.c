@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each command of twr meets the failure of each allocation, each descriptor and each thread that it
+ * asks for: it ends by itself, and says why where it has not done what it was to do. The program
+ * under test is twr with calls that fail, as its environment says.
+ */
+#include "support/fixture.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "faults/faults.h"
+#include "support/pages.h"
+#include "support/program.h"
+
+static struct program_environment environment;
+static char file[300];
+
+static int open_all(void **state)
+{
+	struct fixture *fixture;
+	int result = fixture_open(state);
+	FILE *lines;
+
+	fixture = *state;
+	environment = (struct program_environment){.program = "test/redis/twr_faults",
+						   .url = fixture->server.url,
+						   .name_space = fixture->name_space,
+						   .password = ""};
+	redis_server_path(&fixture->server, "tasks", file, sizeof(file));
+	lines = fopen(file, "w");
+	assert_non_null(lines);
+	fputs("{\"key\": \"one\", \"callback\": \"http://a.example/\", \"headers\": [\"A: b\"], "
+	      "\"body\": \"{}\"}\n"
+	      "{\"key_base64\": \"AAEC\", \"body_base64\": \"AAEC\"}\n"
+	      "{\"key\": \"dead\", \"state\": \"dead\", \"due_ms\": 1, \"attempts\": 1, "
+	      "\"reason_base64\": \"/w==\"}\n",
+	      lines);
+	fclose(lines);
+	return result;
+}
+
+/* Asks for each page that it has; it may have no memory for them. */
+static void ask_for_pages(struct program *program)
+{
+	static const char *const paths[] = {"/", "/metrics", "/status.json", "/readyz", "/healthz"};
+	const char *listens = strstr(program_text(program), "127.0.0.1:");
+
+	for (size_t i = 0; listens && i < sizeof(paths) / sizeof(paths[0]); i++) {
+		struct page_reply reply = pages_get(atoi(listens + strlen("127.0.0.1:")), paths[i]);
+
+		free(reply.text);
+		listens = strstr(program_text(program), "127.0.0.1:");
+	}
+}
+
+/* What stays until it is told to end says that when it has begun. */
+static void run(struct program *program, const char *const *arguments, const char *begun)
+{
+	program_start(program, &environment, arguments);
+	if (begun && program_wait_text(program, begun)) {
+		ask_for_pages(program);
+		kill(program->pid, SIGTERM);
+	}
+	program_wait(program);
+}
+
+/* Returns whether the failure was met. */
+static bool meet(const char *const *arguments, const char *begun, enum fault fault, long number)
+{
+	static const char *const names[] = {[FAULT_ALLOCATION] = "FAIL_ALLOCATION",
+					    [FAULT_DESCRIPTOR] = "FAIL_DESCRIPTOR",
+					    [FAULT_THREAD] = "FAIL_THREAD"};
+	struct program program;
+	char value[24];
+	bool met;
+
+	snprintf(value, sizeof(value), "%ld", number);
+	setenv(names[fault], value, 1);
+	run(&program, arguments, begun);
+	unsetenv(names[fault]);
+	met = strstr(program_text(&program), "failures injected");
+	if (program.exit_code &&
+	    (!met || program.exit_code > 77 || !strstr(program_text(&program), "twr: ")))
+		fail_msg("%s %s, %s %ld: exit code %d: %s", arguments[0], arguments[1],
+			 names[fault], number, program.exit_code, program_text(&program));
+	program_end(&program);
+	if (met)
+		note_injected(fault);
+	return met;
+}
+
+/* Each process takes long to begin beside the thread sanitizer, which has little to see here. */
+enum { STEP = SANITIZER_THREAD ? 10 : 1 };
+
+static void meet_each(const char *const *arguments, const char *begun)
+{
+	for (enum fault fault = 0; fault < FAULT_KINDS; fault++)
+		for (long number = 1; fault != FAULT_PAIR; number += STEP)
+			if (!meet(arguments, begun, fault, number))
+				break;
+}
+
+#define MEET_EACH(...) meet_each(ARGUMENTS("--shards=4", "--patience=1ms", __VA_ARGS__), NULL)
+
+static void commands_about_tasks_meet_each_failure(void **state)
+{
+	(void)state;
+	MEET_EACH("add", "--key=a", "--in=1h", "--callback=http://a.example/", "--header=A: b",
+		  "--data={\"a\": 1}");
+	MEET_EACH("add", "--key=b", "--in=1h", "--handler", "--data", "@/proc/self/status");
+	MEET_EACH("every", "--key=c", "--every=1h", "--handler", "--json");
+	MEET_EACH("move", "--key=a", "--in=2h");
+	MEET_EACH("get", "a");
+	MEET_EACH("get", "a", "--json");
+	MEET_EACH("add", "--file", file);
+	MEET_EACH("list");
+	MEET_EACH("list", "--json");
+	MEET_EACH("dead", "list");
+	MEET_EACH("dead", "list", "--json");
+}
+
+static void commands_about_a_namespace_meet_each_failure(void **state)
+{
+	(void)state;
+	MEET_EACH("stats");
+	MEET_EACH("stats", "--json");
+	MEET_EACH("ping", "--json");
+	MEET_EACH("pause");
+	MEET_EACH("resume");
+	MEET_EACH("limits", "--running=3", "--json");
+	MEET_EACH("dead", "retry", "--all", "--json");
+	MEET_EACH("dead", "drop", "--all");
+}
+
+static void worker_meets_each_failure(void **state)
+{
+	(void)state;
+	meet_each(ARGUMENTS("worker", "--shards=4", "--patience=1ms", "--concurrency=2",
+			    "--listen=127.0.0.1:0", "--allow=a.example", "--namespace=a=2,b",
+			    "--verbose"),
+		  "the worker runs");
+}
+
+static void worker_whose_pages_are_not_answered_ends(void **state)
+{
+	struct program program;
+
+	(void)state;
+	setenv("FAIL_CALL", "MHD_start_daemon", 1);
+	assert_int_equal(program_run(&program, &environment,
+				     ARGUMENTS("worker", "--shards=4", "--listen=127.0.0.1:0")),
+			 71);
+	unsetenv("FAIL_CALL");
+	assert_non_null(strstr(program_text(&program), "twr: a system call failed"));
+	assert_null(strstr(program_text(&program), "listens on"));
+	program_end(&program);
+}
+
+static void top_meets_each_failure(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct program_environment ordinary = {.url = fixture->server.url,
+						     .name_space = fixture->name_space};
+	struct program worker;
+	char url[64];
+
+	meet_each(ARGUMENTS("top", "--shards=4", "--patience=1ms", "--interval=100ms"), "due");
+	meet_each(ARGUMENTS("top", "--shards=4", "--patience=1ms", "--interval=100ms", "--json"),
+		  "due");
+	snprintf(url, sizeof(url), "--worker=http://127.0.0.1:%d/",
+		 pages_start(&worker, &ordinary, ARGUMENTS("--shards=4")));
+	meet_each(ARGUMENTS("top", "--interval=100ms", url), "due");
+	/* Both on a terminal. */
+	environment.terminal = &(struct winsize){.ws_row = 24, .ws_col = 80};
+	meet_each(ARGUMENTS("top", "--interval=100ms", url), "due");
+	meet_each(ARGUMENTS("top", "--shards=4", "--patience=1ms", "--interval=100ms"), "due");
+	program_end(&worker);
+}
+
+static void password_meets_each_failure(void **state)
+{
+	const struct redis_server_options guarded_options = {.password = "the-secret"};
+	struct redis_server guarded;
+
+	(void)state;
+	redis_server_start(&guarded, &guarded_options);
+	environment.url = guarded.url;
+	environment.password = "the-secret";
+	MEET_EACH("ping");
+	redis_server_stop(&guarded);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(commands_about_tasks_meet_each_failure, open_all,
+						fixture_close),
+		cmocka_unit_test_setup_teardown(commands_about_a_namespace_meet_each_failure,
+						open_all, fixture_close),
+		cmocka_unit_test_setup_teardown(worker_meets_each_failure, open_all, fixture_close),
+		cmocka_unit_test_setup_teardown(worker_whose_pages_are_not_answered_ends, open_all,
+						fixture_close),
+		cmocka_unit_test_setup_teardown(top_meets_each_failure, open_all, fixture_close),
+		cmocka_unit_test_setup_teardown(password_meets_each_failure, open_all,
+						fixture_close),
+	};
+
+	return FIXTURE_RUN(tests);
+}

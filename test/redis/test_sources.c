@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: MIT */
+/* One worker for several namespaces: what they share, and what each has for itself. */
+#include "support/fixture.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "support/runs.h"
+#include "support/wait.h"
+
+enum { NAMESPACES = 3, SHARDS = 4, NAME_SIZE = 48 };
+
+/* The fixture's namespace, and more; tasks have the keys "0:task-7" and so on, with the number of
+ * theirs. */
+static struct tw_redis *clients[NAMESPACES];
+static char names[NAMESPACES][NAME_SIZE];
+static struct runs runs;
+
+static int open_all(void **state)
+{
+	int result = fixture_open(state);
+	struct fixture *fixture = *state;
+
+	runs_init(&runs, 5000);
+	for (int i = 0; i < NAMESPACES; i++) {
+		snprintf(names[i], NAME_SIZE, i ? "%s.%d" : "%s", fixture->name_space, i);
+		assert_ok(fixture->redis, tw_redis_open_beside(fixture->redis, names[i], SHARDS,
+							       &clients[i], NULL));
+	}
+	return result;
+}
+
+static int close_all(void **state)
+{
+	for (int i = 0; i < NAMESPACES; i++)
+		tw_redis_close(clients[i]);
+	runs_free(&runs);
+	return fixture_close(state);
+}
+
+/* A worker of the first `count` namespaces. */
+static struct tw_redis_worker *start_with(struct fixture *fixture, size_t count,
+					  const unsigned *weights,
+					  struct tw_redis_worker_options options)
+{
+	struct tw_redis_source sources[NAMESPACES] = {0};
+
+	for (size_t i = 0; i < count; i++)
+		sources[i] = (struct tw_redis_source){.name_space = names[i],
+						      .weight = weights ? weights[i] : 0};
+	options.sources = sources;
+	options.source_count = count;
+	if (!options.handler)
+		runs_attach(&runs, &options);
+	return worker_start(&fixture->options, &options);
+}
+
+static struct tw_redis_worker *start(struct fixture *fixture)
+{
+	return start_with(fixture, NAMESPACES, NULL, (struct tw_redis_worker_options){0});
+}
+
+static void add_to(int number, const char *name, tw_duration delay)
+{
+	char key[KEY_SIZE + 4];
+
+	snprintf(key, sizeof(key), "%d:%s", number, name);
+	add_task(clients[number], key, delay);
+}
+
+static void add_many_to(int number, int count)
+{
+	char name[KEY_SIZE];
+
+	for (int i = 0; i < count; i++) {
+		number_key(name, i);
+		add_to(number, name, 0);
+	}
+}
+
+/* Of the first so many runs, those of the namespace. */
+static size_t runs_of(int number, size_t first)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < first; i++)
+		count += run_of(&runs, NULL, i).key[0] == '0' + number;
+	return count;
+}
+
+static struct tw_redis_worker_stats stats_of_source(struct tw_redis_worker *worker, int number)
+{
+	struct tw_redis_worker_stats stats = {0};
+
+	assert_int_equal(tw_redis_worker_get_source_stats(worker, names[number], &stats), TW_OK);
+	return stats;
+}
+
+/* ---- Running ---- */
+
+struct seen {
+	pthread_mutex_t lock;
+	size_t right; /* runs whose job names the namespace that its key does */
+	size_t count;
+};
+
+static enum tw_redis_outcome look_at_name(void *context, const struct tw_redis_job *job,
+					  struct tw_redis_verdict *verdict)
+{
+	struct seen *seen = context;
+	int number = *(const char *)job->key - '0';
+
+	(void)verdict;
+	pthread_mutex_lock(&seen->lock);
+	seen->right += !strcmp(job->name_space, names[number]);
+	seen->count++;
+	pthread_mutex_unlock(&seen->lock);
+	return TW_REDIS_DONE;
+}
+
+static size_t seen_count(struct seen *seen)
+{
+	size_t count;
+
+	pthread_mutex_lock(&seen->lock);
+	count = seen->count;
+	pthread_mutex_unlock(&seen->lock);
+	return count;
+}
+
+static void handler_is_told_the_namespace(void **state)
+{
+	struct seen seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	struct tw_redis_worker *worker = start_with(
+		*state, NAMESPACES, NULL,
+		(struct tw_redis_worker_options){.context = &seen, .handler = look_at_name});
+
+	for (int i = 0; i < NAMESPACES; i++)
+		add_many_to(i, 20);
+	WAIT_UNTIL(seen_count(&seen) == NAMESPACES * 20);
+	worker_stop(worker);
+	assert_int_equal(seen.right, NAMESPACES * 20);
+	for (int i = 0; i < NAMESPACES; i++)
+		assert_int_equal(stats_of(clients[i]).tasks, 0);
+}
+
+static void claim_by_hand_tells_the_namespace(void **state)
+{
+	struct tw_redis_batch *batch = claim_new(clients[1], "a", TW_MINUTE);
+
+	(void)state;
+	assert_string_equal(only_job(batch)->name_space, names[1]);
+	tw_redis_batch_free(batch);
+}
+
+static void sleeping_worker_hears_of_tasks_of_each_namespace(void **state)
+{
+	struct tw_redis_worker *worker = start_with(
+		*state, NAMESPACES, NULL, (struct tw_redis_worker_options){.poll = 10 * TW_SECOND});
+	int64_t added;
+
+	for (int i = 0; i < NAMESPACES; i++)
+		add_to(i, "later", TW_HOUR);
+	WAIT_UNTIL(stats_of_source(worker, 0).claims > 0);
+	for (int i = 0; i < NAMESPACES; i++) {
+		wait_for(100 * TW_MILLISECOND);
+		added = wall_clock();
+		add_to(i, "sooner", 50 * TW_MILLISECOND);
+		WAIT_UNTIL(ends_count(&runs) == (size_t)i + 1);
+		/* Without hints it would have slept for ten seconds. */
+		assert_true(run_of(&runs, NULL, (size_t)i).began - added < 6 * TW_SECOND);
+		assert_true(stats_of_source(worker, i).hints > 0);
+	}
+	worker_stop(worker);
+}
+
+static void failed_tasks_come_back_to_their_own_namespace(void **state)
+{
+	struct tw_redis_worker *worker;
+
+	runs.outcome = TW_REDIS_KILL;
+	worker = start(*state);
+	add_to(1, "a", 0);
+	add_to(2, "a", 0);
+	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD) == 2);
+	worker_stop(worker);
+	assert_int_equal(stats_of(clients[0]).dead, 0);
+	assert_int_equal(find_dead(clients[1], "1:a").status, TW_OK);
+	assert_int_equal(find_dead(clients[2], "2:a").status, TW_OK);
+}
+
+static void leases_of_each_namespace_are_extended(void **state)
+{
+	struct tw_redis_worker *worker;
+
+	runs.gate_is_shut = true;
+	worker = start_with(*state, 2, NULL,
+			    (struct tw_redis_worker_options){.lease = 300 * TW_MILLISECOND});
+	add_to(0, "a", 0);
+	add_to(1, "a", 0);
+	for (int i = 0; i < 2; i++)
+		WAIT_UNTIL(stats_of_source(worker, i).extended >= 4);
+	runs_open_gate(&runs);
+	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 2);
+	worker_stop(worker);
+}
+
+/* ---- Sharing ---- */
+
+/* The worker has room for a dozen, and there are hundreds in each. */
+static void busy_namespaces_have_their_part_by_weight(void **state)
+{
+	enum { EACH = 300, LOOKED_AT = 200 };
+	const unsigned weights[] = {3, 1};
+	struct tw_redis_worker *worker;
+
+	add_many_to(0, EACH);
+	add_many_to(1, EACH);
+	worker = start_with(*state, 2, weights,
+			    (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
+	WAIT_UNTIL(ends_count(&runs) == 2 * EACH);
+	worker_stop(worker);
+	/* Three quarters, but for what is claimed at a time. */
+	assert_in_range(runs_of(0, LOOKED_AT), 150 - 15, 150 + 15);
+	assert_int_equal(runs_of(0, 2 * EACH), EACH);
+}
+
+static void idle_namespace_leaves_its_part_to_another(void **state)
+{
+	enum { COUNT = 100 };
+	const unsigned weights[] = {1000, 1, 1000};
+	struct tw_redis_worker *worker =
+		start_with(*state, NAMESPACES, weights,
+			   (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
+
+	add_many_to(1, COUNT);
+	WAIT_UNTIL(ends_count(&runs) == COUNT);
+	worker_stop(worker);
+}
+
+static void pause_of_one_namespace_holds_up_no_other(void **state)
+{
+	const unsigned weights[] = {1000, 1};
+	struct tw_redis_worker *worker;
+
+	assert_ok(clients[0], tw_redis_pause(clients[0]));
+	worker = start_with(*state, 2, weights,
+			    (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
+	add_many_to(0, 20);
+	add_many_to(1, 20);
+	WAIT_UNTIL(ends_count(&runs) == 20);
+	assert_int_equal(runs_of(1, 20), 20);
+	assert_int_equal(stats_of(clients[0]).due, 20);
+	assert_ok(clients[0], tw_redis_resume(clients[0]));
+	WAIT_UNTIL(ends_count(&runs) == 40);
+	worker_stop(worker);
+}
+
+static void limits_of_one_namespace_hold_for_it_alone(void **state)
+{
+	const struct tw_redis_limits one = {.running = 1};
+	const unsigned weights[] = {1000, 1};
+	struct tw_redis_worker *worker;
+
+	assert_ok(clients[0], tw_redis_set_limits(clients[0], &one));
+	runs.gate_is_shut = true;
+	add_many_to(0, 5);
+	add_many_to(1, 7);
+	worker = start_with(*state, 2, weights, (struct tw_redis_worker_options){.handlers = 16});
+	WAIT_UNTIL(runs_running(&runs) == 8);
+	wait_for(300 * TW_MILLISECOND);
+	assert_int_equal(runs_running(&runs), 8);
+	assert_int_equal(stats_of_source(worker, 0).held, 1);
+	assert_int_equal(stats_of_source(worker, 1).held, 7);
+	runs_open_gate(&runs);
+	WAIT_UNTIL(ends_count(&runs) == 12);
+	/* Lifting them is heard of, in that namespace too. */
+	assert_ok(clients[0], tw_redis_set_limits(clients[0], &(struct tw_redis_limits){0}));
+	pthread_mutex_lock(&runs.lock);
+	runs.gate_is_shut = true;
+	pthread_mutex_unlock(&runs.lock);
+	add_many_to(0, 5);
+	WAIT_UNTIL(runs_running(&runs) == 5);
+	runs_open_gate(&runs);
+	worker_stop(worker);
+}
+
+static void dead_letters_are_counted_in_each_namespace(void **state)
+{
+	struct tw_redis_worker *worker;
+
+	runs.outcome = TW_REDIS_KILL;
+	worker = start_with(*state, 2, NULL,
+			    (struct tw_redis_worker_options){.dead_max_count = SHARDS});
+	add_many_to(0, 40);
+	add_many_to(1, 40);
+	/* One a shard stays. */
+	for (int i = 0; i < 2; i++)
+		WAIT_UNTIL(stats_of_source(worker, i).swept == 40 - SHARDS);
+	worker_stop(worker);
+	assert_int_equal(stats_of(clients[0]).dead, SHARDS);
+	assert_int_equal(stats_of(clients[1]).dead, SHARDS);
+}
+
+/* ---- The worker ---- */
+
+static int count_clients(struct fixture *fixture)
+{
+	redisReply *reply = redis_server_ask(&fixture->server, "CLIENT LIST");
+	int count = 0;
+
+	for (const char *at = reply->str; (at = strstr(at, "name=timingwheel")); at++)
+		count++;
+	freeReplyObject(reply);
+	return count;
+}
+
+static void namespaces_need_no_connections_of_their_own(void **state)
+{
+	struct tw_redis_worker *worker = start(*state);
+
+	for (int i = 0; i < NAMESPACES; i++) {
+		add_to(i, "a", 0);
+		WAIT_UNTIL(stats_of_source(worker, i).done == 1);
+	}
+	/* That of the fixture, that of the worker, and that for hints. */
+	WAIT_UNTIL(count_clients(*state) == 3);
+	worker_stop(worker);
+}
+
+static void counts_of_the_namespaces_add_up(void **state)
+{
+	struct tw_redis_worker *worker = start(*state);
+	struct tw_redis_worker_stats all;
+	uint64_t lateness = 0;
+
+	for (int i = 0; i < NAMESPACES; i++)
+		add_many_to(i, 10 * (i + 1));
+	WAIT_UNTIL(ends_count(&runs) == 60);
+	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
+	assert_int_equal(tw_redis_worker_get_stats(worker, &all), TW_OK);
+	assert_int_equal(all.claimed, 60);
+	assert_int_equal(all.done, 60);
+	for (int i = 0; i < NAMESPACES; i++) {
+		struct tw_redis_worker_stats own = stats_of_source(worker, i);
+
+		assert_int_equal(own.claimed, 10 * (i + 1));
+		assert_int_equal(own.done, 10 * (i + 1));
+		assert_int_equal(own.held, 0);
+		assert_int_equal(own.running, 0);
+		assert_int_equal(own.round_trips, all.round_trips);
+		lateness += own.lateness.total_us;
+	}
+	assert_int_equal(lateness, all.lateness.total_us);
+	assert_int_equal(tw_redis_worker_get_source_stats(worker, "another", &all), TW_NOT_FOUND);
+	assert_int_equal(tw_redis_worker_get_source_stats(worker, NULL, &all), TW_INVALID);
+	assert_int_equal(tw_redis_worker_get_source_stats(worker, names[0], NULL), TW_INVALID);
+	assert_int_equal(tw_redis_worker_get_source_stats(NULL, names[0], &all), TW_INVALID);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+}
+
+static void stop_gives_back_to_each_namespace_what_was_not_begun(void **state)
+{
+	enum { EACH = 30 };
+	struct tw_redis_worker *worker;
+	size_t begun;
+
+	for (int i = 0; i < 2; i++)
+		add_many_to(i, EACH);
+	runs.takes = 300 * TW_MILLISECOND;
+	worker = start_with(*state, 2, NULL, (struct tw_redis_worker_options){.handlers = 2});
+	WAIT_UNTIL(runs_running(&runs) == 2);
+	worker_stop(worker);
+	begun = runs_count(&runs);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), begun);
+	for (int i = 0; i < 2; i++) {
+		struct tw_redis_stats stats = stats_of(clients[i]);
+
+		assert_int_equal(stats.due, EACH - runs_of(i, begun));
+		assert_int_equal(stats.tasks, stats.due);
+		assert_int_equal(stats.started, 0);
+	}
+}
+
+/* ---- Options ---- */
+
+/* Without a fixture: with no options for Redis. */
+static enum tw_status try_start(struct fixture *fixture, const struct tw_redis_source *sources,
+				size_t count, struct tw_redis_error *error)
+{
+	const struct tw_redis_worker_options options = {.sources = sources, .source_count = count};
+	struct tw_redis_worker *worker = VALUE(1);
+	enum tw_status status =
+		tw_redis_worker_start(&worker, fixture ? &fixture->options : NULL, &options, error);
+
+	if (status == TW_OK)
+		worker_stop(worker);
+	else
+		assert_null(worker);
+	return status;
+}
+
+static void bad_lists_of_namespaces_are_invalid(void **state)
+{
+	static const struct {
+		struct tw_redis_source sources[2];
+		const char *text;
+	} bad[] = {
+		{{{.name_space = "a"}, {.name_space = "a b"}}, "1 to 64 letters"},
+		{{{.name_space = "a"}, {.name_space = ""}}, "1 to 64 letters"},
+		{{{.name_space = "a"}, {.name_space = "b", .weight = 1001}}, "a weight is 1 to"},
+		{{{.name_space = "a"}, {.name_space = "b", .shards = 1025}}, "1024 shards"},
+		{{{.name_space = "a"}, {.name_space = "a", .weight = 2}}, "a is named twice"},
+		{{{.name_space = NULL}, {.name_space = "default"}}, "default is named twice"},
+	};
+	static const struct tw_redis_source many[TW_REDIS_SOURCES_MAX + 1];
+	struct tw_redis_error error;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(try_start(*state, bad[i].sources, 2, &error), TW_INVALID);
+		assert_int_equal(error.status, TW_INVALID);
+		assert_non_null(strstr(error.text, bad[i].text));
+	}
+	assert_int_equal(try_start(*state, many, TW_REDIS_SOURCES_MAX + 1, &error), TW_INVALID);
+	assert_int_equal(try_start(*state, NULL, 1, NULL), TW_INVALID);
+	assert_int_equal(try_start(NULL, NULL, 1, NULL), TW_INVALID);
+}
+
+static void namespace_with_another_number_of_shards_is_unfit(void **state)
+{
+	const struct tw_redis_source sources[] = {{.name_space = names[0]},
+						  {.name_space = names[1], .shards = SHARDS + 1}};
+	struct tw_redis_error error;
+
+	assert_int_equal(try_start(*state, sources, 2, &error), TW_REDIS_UNFIT);
+	assert_non_null(strstr(error.text, names[1]));
+	WAIT_UNTIL(count_clients(*state) == 1);
+}
+
+static void as_many_namespaces_as_there_may_be_are_served(void **state)
+{
+	struct tw_redis_source sources[TW_REDIS_SOURCES_MAX];
+	char texts[TW_REDIS_SOURCES_MAX][NAME_SIZE];
+	struct tw_redis_worker_options options = {.sources = sources,
+						  .source_count = TW_REDIS_SOURCES_MAX};
+	struct fixture *fixture = *state;
+	struct tw_redis *last;
+	struct tw_redis_worker *worker;
+
+	for (int i = 0; i < TW_REDIS_SOURCES_MAX; i++) {
+		snprintf(texts[i], NAME_SIZE, "%s-%d", fixture->name_space, i);
+		sources[i] = (struct tw_redis_source){.name_space = texts[i], .shards = 2};
+	}
+	runs_attach(&runs, &options);
+	worker = worker_start(&fixture->options, &options);
+	assert_ok(fixture->redis,
+		  tw_redis_open_beside(fixture->redis, texts[TW_REDIS_SOURCES_MAX - 1], 2, &last,
+				       NULL));
+	add_task(last, "a", 0);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	tw_redis_close(last);
+	worker_stop(worker);
+}
+
+#define SOURCES_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SOURCES_TEST(handler_is_told_the_namespace),
+		SOURCES_TEST(claim_by_hand_tells_the_namespace),
+		SOURCES_TEST(sleeping_worker_hears_of_tasks_of_each_namespace),
+		SOURCES_TEST(failed_tasks_come_back_to_their_own_namespace),
+		SOURCES_TEST(leases_of_each_namespace_are_extended),
+		SOURCES_TEST(busy_namespaces_have_their_part_by_weight),
+		SOURCES_TEST(idle_namespace_leaves_its_part_to_another),
+		SOURCES_TEST(pause_of_one_namespace_holds_up_no_other),
+		SOURCES_TEST(limits_of_one_namespace_hold_for_it_alone),
+		SOURCES_TEST(dead_letters_are_counted_in_each_namespace),
+		SOURCES_TEST(namespaces_need_no_connections_of_their_own),
+		SOURCES_TEST(counts_of_the_namespaces_add_up),
+		SOURCES_TEST(stop_gives_back_to_each_namespace_what_was_not_begun),
+		SOURCES_TEST(bad_lists_of_namespaces_are_invalid),
+		SOURCES_TEST(namespace_with_another_number_of_shards_is_unfit),
+		SOURCES_TEST(as_many_namespaces_as_there_may_be_are_served),
+	};
+
+	return FIXTURE_RUN(tests);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* What twr reads and writes as text: times, lengths of time, base64, and tasks as lines of JSON. */
+#include "support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <timingwheel/redis.h>
+
+#include "program/base64.h"
+#include "program/task_line.h"
+#include "program/when.h"
+
+static void length_of_time_is_a_sum_of_numbers_with_units(void **state)
+{
+	static const struct {
+		const char *text;
+		tw_duration duration; /* -1: it is none */
+	} cases[] = {
+		{"0", 0},
+		{"90", 90 * TW_SECOND},
+		{"1.5", 1500 * TW_MILLISECOND},
+		{"250ms", 250 * TW_MILLISECOND},
+		{"3us", 3 * TW_MICROSECOND},
+		{"1h30m", 90 * TW_MINUTE},
+		{"1m1s", 61 * TW_SECOND},
+		{"7d", 7 * 24 * TW_HOUR},
+		{"0.1234567891s", 123456789},
+		{"", -1},
+		{"s", -1},
+		{"1.", -1},
+		{"1.s", -1},
+		{"1x", -1},
+		{"1sec", -1},
+		{"1mss", -1},
+		{"1h30", -1},
+		{"-1", -1},
+		{" 1", -1},
+		{"9223372036", -1},
+		{"9000000000h", -1},
+		{"50000d50000d50000d", -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		tw_duration duration = -1;
+
+		assert_int_equal(duration_parse(cases[i].text, &duration), cases[i].duration >= 0);
+		assert_int_equal(duration, cases[i].duration);
+	}
+}
+
+static void time_has_a_zone_or_is_a_number(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t at_ms; /* -1: it is none */
+	} cases[] = {
+		{"0", 0},
+		{"1.0001", 1001},
+		{"1970-01-01T00:00Z", 0},
+		{"1970-01-01t00:01:00z", 60000},
+		{"1970-01-01 00:00:30.2501Z", 30251},
+		{"1970-01-01T02:00+02:00", 0},
+		{"1970-01-01T00:00-0130", 5400000},
+		{"1972-02-29T00:00Z", 68169600000},
+		{"1973-02-29T00:00Z", -1},
+		{"1970-04-31T00:00Z", -1},
+		{"1970-13-01T00:00Z", -1},
+		{"1970-01-01T24:00Z", -1},
+		{"1970-01-01T00:60Z", -1},
+		{"1970-01-01T00:00:60Z", -1},
+		{"1970-01-01T00:00:1Z", -1},
+		{"1970-01-01T00:00:00.Z", -1},
+		{"1970-01-01T00:00", -1},
+		{"1970-01-01T00:00Zz", -1},
+		{"1970-01-01T00:00 02:00", -1},
+		{"1970-01-01T00:00+2:00", -1},
+		{"1970-01-01T00:00+02:000", -1},
+		{"1970-01-01T00:00+24:00", -1},
+		{"1970-01-01T00:00+00:60", -1},
+		{"1970-01-01T00:00+02:00", -1}, /* before 1970 */
+		{"1970-01-01X00:00Z", -1},
+		{"1970-1-01T00:00Z", -1},
+		{"tomorrow", -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int64_t at_ms = -1;
+		bool is_time = time_parse(cases[i].text, &at_ms);
+
+		assert_int_equal(is_time, cases[i].at_ms >= 0);
+		if (is_time)
+			assert_int_equal(at_ms, cases[i].at_ms);
+	}
+}
+
+static void time_is_written_in_utc(void **state)
+{
+	char text[WHEN_SIZE];
+
+	(void)state;
+	assert_string_equal(time_write(1250, text), "1970-01-01T00:00:01.250Z");
+	assert_string_equal(time_write(INT64_MAX, text), "inf");
+	assert_string_equal(time_write(INT64_MIN, text), "-inf");
+	/* Of a year that no calendar has. */
+	assert_string_equal(time_write(INT64_MAX - 1, text), "292278994-08-17T07:12:55.806Z");
+	assert_string_equal(duration_write(250 * TW_MICROSECOND, text), "250 us");
+	assert_string_equal(duration_write(12300 * TW_MICROSECOND, text), "12.3 ms");
+	assert_string_equal(duration_write(4560 * TW_MILLISECOND, text), "4.56 s");
+}
+
+static void what_is_written_as_base64_is_read_again(void **state)
+{
+	static const char *const wrong[] = {
+		"A", "AAA", "AA=A", "====", "A===", "AB==", "AAB=", "AA!=", "AAAAA", "AA==AAAA"};
+	char *text;
+	unsigned char *bytes;
+	size_t size;
+
+	(void)state;
+	for (size_t count = 0; count < 10; count++) {
+		text = base64_write("\0\xff\x10 bytes", count);
+		bytes = base64_read(text, strlen(text), &size);
+		assert_int_equal(size, count);
+		assert_memory_equal(bytes, "\0\xff\x10 bytes", count);
+		free(bytes);
+		free(text);
+	}
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_null(base64_read(wrong[i], strlen(wrong[i]), &size));
+	assert_null(base64_read("AA\0=", 4, &size));
+}
+
+static void line_is_a_task_or_tells_why_not(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *reason; /* NULL: it is a task */
+	} cases[] = {
+		{"{\"key\": \"a\"}", NULL},
+		{"{\"key\": \"a\", \"due\": \"1970-01-01T00:00Z\", \"missed\": \"all\"}", NULL},
+		{"{\"key\": \"a\", \"due\": 7, \"due_ms\": 7}", NULL},
+		{"{\"key\": \"a\", \"method\": \"PATCH\", \"attempts\": 4294967295}", NULL},
+		{"{\"key\": \"a\", \"state\": \"waiting\", \"token\": 3}", NULL},
+		{"{\"key_base64\": \"AA==\", \"body_base64\": \"\"}", NULL},
+		{"{\"key\": \"a\", \"headers\": [\"A: b\"], \"callback\": \"c\"}", NULL},
+		{"{\"key\": \"a\", \"state\": \"dead\", \"due_ms\": 1, \"reason_base64\": "
+		 "\"/w==\"}",
+		 NULL},
+		{"", "it is not JSON (byte 0)"},
+		{"[]", "it is not a JSON object"},
+		{"{\"key\": \"a\", \"key\": \"a\"}", "a field stands there twice"},
+		{"{}", "it has no key"},
+		{"{\"key\": \"\"}", "\"key\" is not a text of 1 to 1024 bytes"},
+		{"{\"key\": 1}", "\"key\" is not a text of 1 to 1024 bytes"},
+		{"{\"key_base64\": 1}", "\"key_base64\" is not 1 to 1024 bytes in base64"},
+		{"{\"key_base64\": \"\"}", "\"key_base64\" is not 1 to 1024 bytes in base64"},
+		{"{\"key\": \"a\", \"nothing\": 1}", "there is no field \"nothing\""},
+		{"{\"key\": \"a\", \"body\": 1}", "\"body\" is not a text"},
+		{"{\"key\": \"a\", \"body_base64\": 1}", "\"body_base64\" is not bytes in base64"},
+		{"{\"key\": \"a\", \"due_ms\": \"1\"}",
+		 "\"due_ms\" is not milliseconds since 1970, up to the year 9999"},
+		{"{\"key\": \"a\", \"due_ms\": -1}",
+		 "\"due_ms\" is not milliseconds since 1970, up to the year 9999"},
+		{"{\"key\": \"a\", \"due_ms\": 1000000000000000}",
+		 "\"due_ms\" is not milliseconds since 1970, up to the year 9999"},
+		{"{\"key\": \"a\", \"due\": 1}",
+		 "\"due\" is not a time as \"2031-05-01T12:00:00Z\""},
+		{"{\"key\": \"a\", \"due\": \"soon\"}",
+		 "\"due\" is not a time as \"2031-05-01T12:00:00Z\""},
+		{"{\"key\": \"a\", \"due\": \"9000000000\"}", NULL},
+		{"{\"key\": \"a\", \"due\": \"900000000000\"}",
+		 "\"due\" is not a time as \"2031-05-01T12:00:00Z\""},
+		{"{\"key\": \"a\", \"due\": \"9999-12-31T23:59:59.999Z\"}", NULL},
+		{"{\"key\": \"a\", \"due\": \"9999-12-31T23:59-00:01\"}",
+		 "\"due\" is not a time as \"2031-05-01T12:00:00Z\""},
+		{"{\"key\": \"a\", \"due\": \"0\\u0000\"}",
+		 "\"due\" is not a time as \"2031-05-01T12:00:00Z\""},
+		{"{\"key\": \"a\", \"every_ms\": 0}",
+		 "\"every_ms\" is not milliseconds, up to 100 years"},
+		{"{\"key\": \"a\", \"every_ms\": 4000000000000}",
+		 "\"every_ms\" is not milliseconds, up to 100 years"},
+		{"{\"key\": \"a\", \"missed\": \"none\"}",
+		 "\"missed\" is not \"one\", \"skip\" or \"all\""},
+		{"{\"key\": \"a\", \"missed\": \"all\\u0000\"}",
+		 "\"missed\" is not \"one\", \"skip\" or \"all\""},
+		{"{\"key\": \"a\", \"missed\": 1}",
+		 "\"missed\" is not \"one\", \"skip\" or \"all\""},
+		{"{\"key\": \"a\", \"method\": 1}", "\"method\" is not \"POST\", \"GET\", \"PUT\", "
+						    "\"PATCH\", \"DELETE\" or \"HEAD\""},
+		{"{\"key\": \"a\", \"headers\": 1}",
+		 "\"headers\" is not an array of texts as \"Name: value\""},
+		{"{\"key\": \"a\", \"headers\": [1]}",
+		 "\"headers\" is not an array of texts as \"Name: value\""},
+		{"{\"key\": \"a\", \"state\": \"gone\"}",
+		 "\"state\" is not \"pending\", \"leased\", \"waiting\" or \"dead\""},
+		{"{\"key\": \"a\", \"state\": 1}",
+		 "\"state\" is not \"pending\", \"leased\", \"waiting\" or \"dead\""},
+		{"{\"key\": \"a\", \"attempts\": \"1\"}", "\"attempts\" is not a number"},
+		{"{\"key\": \"a\", \"attempts\": -1}", "\"attempts\" is not a number"},
+		{"{\"key\": \"a\", \"attempts\": 4294967296}", "\"attempts\" is not a number"},
+		{"{\"key\": \"a\", \"reason_base64\": 1}",
+		 "\"reason_base64\" is not bytes in base64"},
+		{"{\"key\": \"a\", \"reason_base64\": \"AA==\"}",
+		 "\"reason_base64\" is not bytes in base64"},
+		{"{\"key\": \"a\", \"key_base64\": \"AA==\"}", "\"key\" and \"key_base64\""},
+		{"{\"key\": \"a\", \"state\": \"dead\"}",
+		 "a dead letter without \"due_ms\", when it died"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct task_line line;
+		bool is_task = task_line_read(&line, cases[i].text, strlen(cases[i].text));
+
+		if (is_task != !cases[i].reason)
+			fail_msg("%s: %s", cases[i].text, line.reason);
+		if (!is_task)
+			assert_string_equal(line.reason, cases[i].reason);
+		task_line_free(&line);
+	}
+}
+
+static void key_of_a_line_has_so_many_bytes(void **state)
+{
+	char text[TW_REDIS_KEY_MAX + 20];
+	char bytes[TW_REDIS_KEY_MAX + 1] = {0};
+	struct task_line line;
+	char *base64 = base64_write(bytes, sizeof(bytes));
+	char line_text[2 * TW_REDIS_KEY_MAX];
+
+	(void)state;
+	snprintf(text, sizeof(text), "{\"key\": \"%0*d\"}", TW_REDIS_KEY_MAX, 0);
+	assert_true(task_line_read(&line, text, strlen(text)));
+	task_line_free(&line);
+	snprintf(text, sizeof(text), "{\"key\": \"%0*d\"}", TW_REDIS_KEY_MAX + 1, 0);
+	assert_false(task_line_read(&line, text, strlen(text)));
+	task_line_free(&line);
+	snprintf(line_text, sizeof(line_text), "{\"key_base64\": \"%s\"}", base64);
+	assert_false(task_line_read(&line, line_text, strlen(line_text)));
+	task_line_free(&line);
+	free(base64);
+}
+
+static void cron_of_a_line_has_so_many_bytes(void **state)
+{
+	char text[TW_REDIS_CRON_MAX + 40];
+	struct task_line line;
+
+	(void)state;
+	for (int more = 0; more < 2; more++) {
+		snprintf(text, sizeof(text), "{\"key\": \"a\", \"cron\": \"%0*d\"}",
+			 TW_REDIS_CRON_MAX + more, 0);
+		assert_int_equal(task_line_read(&line, text, strlen(text)), !more);
+		task_line_free(&line);
+	}
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(length_of_time_is_a_sum_of_numbers_with_units),
+	cmocka_unit_test(time_has_a_zone_or_is_a_number),
+	cmocka_unit_test(time_is_written_in_utc),
+	cmocka_unit_test(what_is_written_as_base64_is_read_again),
+	cmocka_unit_test(line_is_a_task_or_tells_why_not),
+	cmocka_unit_test(key_of_a_line_has_so_many_bytes),
+	cmocka_unit_test(cron_of_a_line_has_so_many_bytes),
+};
+
+TEST_PROGRAM(tests)

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/* The workers of a namespace, as they tell that they are there. */
+#include "support/fixture.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "support/runs.h"
+#include "support/wait.h"
+
+static struct runs runs;
+
+static int open_all(void **state)
+{
+	runs_init(&runs, 100);
+	return fixture_open(state);
+}
+
+static int close_all(void **state)
+{
+	runs_free(&runs);
+	return fixture_close(state);
+}
+
+static struct tw_redis_worker *start(struct fixture *fixture,
+				     struct tw_redis_worker_options options)
+{
+	runs_attach(&runs, &options);
+	return worker_start(&fixture->options, &options);
+}
+
+static size_t count_workers(struct tw_redis *redis)
+{
+	size_t count = 0;
+
+	assert_ok(redis, tw_redis_get_workers(redis, NULL, 0, &count));
+	return count;
+}
+
+static struct tw_redis_worker_info only_worker(struct tw_redis *redis)
+{
+	struct tw_redis_worker_info workers[2];
+	size_t count = 0;
+
+	assert_ok(redis, tw_redis_get_workers(redis, workers, 2, &count));
+	assert_int_equal(count, 1);
+	return workers[0];
+}
+
+static void each_worker_tells_that_it_is_there(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *workers[2];
+	struct tw_redis_worker_info seen[3] = {{.name = ""}};
+	char process[24];
+	size_t count;
+
+	assert_int_equal(count_workers(fixture->redis), 0);
+	for (int i = 0; i < 2; i++)
+		workers[i] = start(fixture, (struct tw_redis_worker_options){0});
+	WAIT_UNTIL(count_workers(fixture->redis) == 2);
+	assert_ok(fixture->redis, tw_redis_get_workers(fixture->redis, seen, 3, &count));
+	assert_int_equal(count, 2);
+	snprintf(process, sizeof(process), ":%ld", (long)getpid());
+	for (int i = 0; i < 2; i++) {
+		assert_non_null(strstr(seen[i].name, process));
+		assert_in_range(seen[i].told, 0, 30 * TW_SECOND);
+		assert_in_range(seen[i].up, 0, TW_MINUTE);
+		assert_int_equal(seen[i].held, 0);
+	}
+	/* There is room for one. */
+	memset(seen, 0, sizeof(seen));
+	assert_ok(fixture->redis, tw_redis_get_workers(fixture->redis, seen, 1, &count));
+	assert_int_equal(count, 2);
+	assert_string_equal(seen[1].name, "");
+	for (int i = 0; i < 2; i++)
+		worker_stop(workers[i]);
+}
+
+/* It takes a few seconds to be told. */
+static void counts_of_a_worker_are_told_again(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+
+	runs.gate_is_shut = true;
+	worker = start(fixture, (struct tw_redis_worker_options){0});
+	add_task(fixture->redis, "a", 0);
+	add_task(fixture->redis, "b", 0);
+	WAIT_UNTIL(count_workers(fixture->redis) == 1 && only_worker(fixture->redis).held == 2 &&
+		   only_worker(fixture->redis).running == 2);
+	runs_open_gate(&runs);
+	WAIT_UNTIL(only_worker(fixture->redis).done == 2);
+	assert_int_equal(only_worker(fixture->redis).held, 0);
+	worker_stop(worker);
+}
+
+static void worker_of_two_namespaces_is_told_in_both(void **state)
+{
+	struct fixture *fixture = *state;
+	char name[48];
+	const struct tw_redis_source sources[] = {{.name_space = fixture->name_space},
+						  {.name_space = name}};
+	struct tw_redis_worker *worker;
+	struct tw_redis *second;
+
+	snprintf(name, sizeof(name), "%s.2", fixture->name_space);
+	worker = start(fixture,
+		       (struct tw_redis_worker_options){.sources = sources, .source_count = 2});
+	assert_ok(fixture->redis, tw_redis_open_beside(fixture->redis, name, 4, &second, NULL));
+	WAIT_UNTIL(count_workers(fixture->redis) == 1 && count_workers(second) == 1);
+	assert_string_equal(only_worker(fixture->redis).name, only_worker(second).name);
+	tw_redis_close(second);
+	worker_stop(worker);
+}
+
+/* Writes what a worker would, good for so long from now. */
+static void tell(struct fixture *fixture, const char *worker, const char *text, int64_t good_ms)
+{
+	redis_server_number(&fixture->server, "ZADD {tw/%s}present %lld %s", fixture->name_space,
+			    (long long)(redis_server_now(&fixture->server) + good_ms), worker);
+	redis_server_number(&fixture->server, "HSET {tw/%s}workers %s %s", fixture->name_space,
+			    worker, text);
+}
+
+static void worker_that_is_gone_is_forgotten(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+
+	tell(fixture, "gone", "host:1 5 0 0 0 0 0", -1);
+	tell(fixture, "there", "host:2 5 0 0 0 0 0", 20000);
+	assert_string_equal(only_worker(fixture->redis).name, "host:2");
+	/* The next one that tells takes out what is over, and all would end with the last. */
+	worker = start(fixture, (struct tw_redis_worker_options){0});
+	WAIT_UNTIL(count_workers(fixture->redis) == 2);
+	assert_int_equal(
+		redis_server_number(&fixture->server, "ZCARD {tw/%s}present", fixture->name_space),
+		2);
+	assert_int_equal(
+		redis_server_number(&fixture->server, "HLEN {tw/%s}workers", fixture->name_space),
+		2);
+	assert_in_range(
+		redis_server_number(&fixture->server, "PTTL {tw/%s}present", fixture->name_space),
+		1, 30000);
+	assert_in_range(
+		redis_server_number(&fixture->server, "PTTL {tw/%s}workers", fixture->name_space),
+		1, 30000);
+	worker_stop(worker);
+}
+
+static void what_is_no_worker_is_left_out(void **state)
+{
+	static const char *const texts[] = {"",
+					    "host:1",
+					    "host:1 x 0 0 0 0 0",
+					    "host:1 -5 0 0 0 0 0",
+					    "host:1 5 0 0 0 0",
+					    "host:1 999999999999999999 0 0 0 0 0"};
+	struct fixture *fixture = *state;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		tell(fixture, "w", texts[i], 20000);
+		assert_int_equal(count_workers(fixture->redis), 0);
+	}
+	tell(fixture, "w", "host:1 5 1 2 3 4 5", 3600000);
+	assert_int_equal(count_workers(fixture->redis), 0);
+	tell(fixture, "w", "host:1 5 1 2 3 4 5", 20000);
+	assert_int_equal(only_worker(fixture->redis).up, 5 * TW_MILLISECOND);
+	assert_int_equal(only_worker(fixture->redis).dead, 5);
+}
+
+static void no_more_than_a_thousand_are_kept(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < TW_REDIS_WORKERS_MAX; i++) {
+		number_key(key, i);
+		tell(fixture, key, "host:1 5 0 0 0 0 0", 25000);
+	}
+	worker = start(fixture, (struct tw_redis_worker_options){0});
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_int_equal(
+		redis_server_number(&fixture->server, "ZCARD {tw/%s}present", fixture->name_space),
+		TW_REDIS_WORKERS_MAX);
+	worker_stop(worker);
+}
+
+static void bad_arguments_are_invalid(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker_info info;
+	size_t count;
+
+	assert_int_equal(tw_redis_get_workers(NULL, &info, 1, &count), TW_INVALID);
+	assert_int_equal(tw_redis_get_workers(fixture->redis, NULL, 1, &count), TW_INVALID);
+	assert_int_equal(tw_redis_get_workers(fixture->redis, &info, 1, NULL), TW_INVALID);
+}
+
+#define WORKERS_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WORKERS_TEST(each_worker_tells_that_it_is_there),
+		WORKERS_TEST(counts_of_a_worker_are_told_again),
+		WORKERS_TEST(worker_of_two_namespaces_is_told_in_both),
+		WORKERS_TEST(worker_that_is_gone_is_forgotten),
+		WORKERS_TEST(what_is_no_worker_is_left_out),
+		WORKERS_TEST(no_more_than_a_thousand_are_kept),
+		WORKERS_TEST(bad_arguments_are_invalid),
+	};
+
+	return FIXTURE_RUN(tests);
+}

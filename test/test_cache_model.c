@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* The cache against a model: random calls, every answer and every removal compared. */
+#include "support/test.h"
+
+#include "support/cache_trial.h"
+
+enum { TRIALS = TEST_SHARE_OF(300), STEPS = 400 };
+
+static void every_answer_and_removal_is_as_the_model_says(void **state)
+{
+	static struct cache_trial trial;
+
+	(void)state;
+	for (uint64_t stream = 0; stream < TRIALS; stream++) {
+		cache_trial_begin(&trial, random_from(seed_choose(), stream));
+		for (int step = 0; step < STEPS; step++)
+			cache_trial_step(&trial);
+		cache_trial_end(&trial);
+	}
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(every_answer_and_removal_is_as_the_model_says),
+};
+
+TEST_PROGRAM(tests)

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every public call of the wheel and of the schedules meets the failure of each allocation, of each
+ * thread and of each descriptor that it asks for; the calls that make something meet the failure of
+ * each two allocations, too. A call that says that there was no memory has changed nothing and
+ * works when there is memory again; what it was given comes back once. Leaks are for the address
+ * sanitizer's run to find.
+ */
+#include "support/test.h"
+
+#include "faults/faults.h"
+#include "support/ledger.h"
+#include "support/recorder.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <timingwheel/cron.h>
+
+enum { VALUES = 64, LONG_KEY = 1000, PENDING = 5 };
+
+/* Of more than 24 bytes a key travels in a timer, one this long in a timer from malloc. */
+static const char long_key[LONG_KEY] = "long";
+
+/* A wheel with timers by key, two by handle and an alarm; what a call needs is made before it. */
+struct stage {
+	const struct variant *variant;
+	enum tw_clock clock;
+	enum tw_status (*call)(struct stage *stage);
+	struct ledger *ledger;
+	struct tw_wheel *wheel;
+	struct tw_alarm *alarm;
+	struct tw_timer timers[2];
+	struct tw_alarm *made;
+	FILE *file;
+	int descriptor;
+	size_t next_value;
+	size_t failures;
+};
+
+static void never(void *argument)
+{
+	fail_msg("%p ran", argument);
+}
+
+static tw_duration in_an_hour(void *argument, tw_duration previous)
+{
+	(void)argument;
+	return previous + TW_HOUR;
+}
+
+static void *new_value(struct stage *stage)
+{
+	ledger_accept(stage->ledger, ++stage->next_value);
+	return VALUE(stage->next_value);
+}
+
+/* The last so many values are the caller's. */
+static void keep_values(struct stage *stage, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		ledger_refuse(stage->ledger, stage->next_value - i);
+}
+
+static enum tw_status one_value(struct stage *stage, enum tw_status status)
+{
+	if (status != TW_OK)
+		keep_values(stage, 1);
+	return status;
+}
+
+static enum tw_status call_set_timer(struct stage *stage)
+{
+	return one_value(stage, tw_set_timer(stage->wheel, "new", 3, new_value(stage), TW_HOUR));
+}
+
+static enum tw_status call_set_timer_with_a_long_key(struct stage *stage)
+{
+	return one_value(stage, tw_set_timer(stage->wheel, long_key, LONG_KEY - 1, new_value(stage),
+					     TW_HOUR));
+}
+
+static enum tw_status call_set_timer_again(struct stage *stage)
+{
+	return one_value(stage,
+			 tw_set_timer(stage->wheel, long_key, LONG_KEY, new_value(stage), TW_HOUR));
+}
+
+static enum tw_status call_set_timer_at(struct stage *stage)
+{
+	return one_value(stage, tw_set_timer_at(stage->wheel, "new", 3, new_value(stage), TW_HOUR));
+}
+
+static enum tw_status call_add_timer(struct stage *stage)
+{
+	return one_value(stage, tw_add_timer(stage->wheel, "new", 3, new_value(stage), TW_HOUR));
+}
+
+static enum tw_status call_add_timer_with_a_long_key(struct stage *stage)
+{
+	return one_value(stage, tw_add_timer(stage->wheel, long_key, LONG_KEY - 1, new_value(stage),
+					     TW_HOUR));
+}
+
+static enum tw_status call_take_timer(struct stage *stage)
+{
+	void *value;
+	enum tw_status status = tw_take_timer(stage->wheel, long_key, LONG_KEY, &value);
+
+	if (status == TW_OK)
+		ledger_refuse(stage->ledger, (uintptr_t)value);
+	return status;
+}
+
+static enum tw_status call_move_timer(struct stage *stage)
+{
+	return tw_move_timer(stage->wheel, long_key, LONG_KEY, 2 * TW_HOUR);
+}
+
+static enum tw_status call_remove_timer(struct stage *stage)
+{
+	return tw_remove_timer(stage->wheel, long_key, LONG_KEY);
+}
+
+/* Of several, those before the failure have been accepted. */
+static enum tw_status call_set_timers(struct stage *stage)
+{
+	struct tw_set items[3];
+	size_t accepted;
+	enum tw_status status;
+
+	for (int i = 0; i < 3; i++)
+		items[i] = (struct tw_set){long_key, LONG_KEY - 1 - (size_t)i, new_value(stage),
+					   TW_HOUR};
+	status = tw_set_timers(stage->wheel, items, 3, &accepted);
+	assert_int_equal(accepted == 3, status == TW_OK);
+	keep_values(stage, 3 - accepted);
+	return status;
+}
+
+static enum tw_status call_move_timers(struct stage *stage)
+{
+	const struct tw_move items[] = {{long_key, LONG_KEY, TW_HOUR}, {"key", 3, TW_HOUR}};
+
+	return tw_move_timers(stage->wheel, items, 2, NULL);
+}
+
+static enum tw_status call_remove_timers(struct stage *stage)
+{
+	const struct tw_key keys[] = {{long_key, LONG_KEY}, {"key", 3}};
+
+	return tw_remove_timers(stage->wheel, keys, 2, NULL);
+}
+
+static enum tw_status call_drain(struct stage *stage)
+{
+	return tw_drain(stage->wheel, ledger_drain, stage->ledger);
+}
+
+static int visit(void *count, const struct tw_pending_timer *timer)
+{
+	(void)timer;
+	++*(size_t *)count;
+	return 1;
+}
+
+static enum tw_status call_each(struct stage *stage)
+{
+	size_t count = 0;
+	enum tw_status status = tw_each(stage->wheel, visit, &count);
+
+	assert_int_equal(count, status == TW_OK ? PENDING : 0);
+	return status;
+}
+
+static enum tw_status call_dump(struct stage *stage)
+{
+	return tw_dump(stage->wheel, stage->file);
+}
+
+static enum tw_status call_after_func(struct stage *stage)
+{
+	return one_value(stage,
+			 tw_after_func(stage->wheel, TW_HOUR, never, new_value(stage), NULL));
+}
+
+static enum tw_status call_every(struct stage *stage)
+{
+	return one_value(stage, tw_every(stage->wheel, TW_HOUR, TW_HOUR, TW_MISSED_SKIP, never,
+					 new_value(stage), NULL));
+}
+
+static enum tw_status call_schedule_func(struct stage *stage)
+{
+	return one_value(stage,
+			 tw_schedule_func(stage->wheel, in_an_hour, never, new_value(stage), NULL));
+}
+
+static enum tw_status call_timer_stop(struct stage *stage)
+{
+	ledger_refuse(stage->ledger, 3);
+	return tw_timer_stop(stage->wheel, stage->timers[0]);
+}
+
+static enum tw_status call_timer_stop_wait(struct stage *stage)
+{
+	ledger_refuse(stage->ledger, 3);
+	return tw_timer_stop_wait(stage->wheel, stage->timers[0]);
+}
+
+static enum tw_status call_timer_reset(struct stage *stage)
+{
+	return tw_timer_reset(stage->wheel, stage->timers[0], TW_MINUTE);
+}
+
+static enum tw_status call_timer_remaining(struct stage *stage)
+{
+	return tw_timer_remaining(stage->wheel, stage->timers[0], NULL);
+}
+
+static enum tw_status call_timers_stop(struct stage *stage)
+{
+	enum tw_status statuses[2];
+
+	ledger_refuse(stage->ledger, 3);
+	ledger_refuse(stage->ledger, 4);
+	return tw_timers_stop(stage->wheel, stage->timers, 2, statuses, NULL);
+}
+
+static enum tw_status call_timers_reset(struct stage *stage)
+{
+	const struct tw_reset resets[] = {{stage->timers[0], TW_MINUTE},
+					  {stage->timers[1], TW_MINUTE}};
+
+	return tw_timers_reset(stage->wheel, resets, 2, NULL, NULL);
+}
+
+static enum tw_status call_alarm_create(struct stage *stage)
+{
+	return tw_alarm_create(stage->wheel, never, NULL, &stage->made);
+}
+
+static enum tw_status call_alarm_set(struct stage *stage)
+{
+	return tw_alarm_set(stage->alarm, TW_HOUR);
+}
+
+static enum tw_status call_alarm_set_at(struct stage *stage)
+{
+	return tw_alarm_set_at(stage->alarm, TW_HOUR);
+}
+
+static enum tw_status call_alarm_stop(struct stage *stage)
+{
+	return tw_alarm_stop(stage->alarm) == TW_NOT_FOUND ? TW_OK : TW_INVALID;
+}
+
+static enum tw_status call_contains(struct stage *stage)
+{
+	return tw_contains(stage->wheel, long_key, LONG_KEY, NULL);
+}
+
+static enum tw_status call_flush(struct stage *stage)
+{
+	return tw_flush(stage->wheel);
+}
+
+static enum tw_status call_wait_idle(struct stage *stage)
+{
+	return tw_wait_idle(stage->wheel);
+}
+
+static enum tw_status call_trim(struct stage *stage)
+{
+	return tw_trim(stage->wheel);
+}
+
+static enum tw_status call_advance(struct stage *stage)
+{
+	return tw_advance(stage->wheel, INTERVAL);
+}
+
+static enum tw_status call_poll(struct stage *stage)
+{
+	return stage->variant->drive == TW_DRIVE_CALLER ? tw_poll(stage->wheel, NULL) : TW_OK;
+}
+
+static enum tw_status call_get_stats(struct stage *stage)
+{
+	struct tw_stats stats;
+
+	return tw_get_stats(stage->wheel, &stats);
+}
+
+static void ignore_text(void *context, const char *text, size_t size)
+{
+	(void)context;
+	(void)text;
+	(void)size;
+}
+
+static enum tw_status call_write_metrics(struct stage *stage)
+{
+	return tw_write_metrics(stage->wheel, ignore_text, NULL, NULL);
+}
+
+static enum tw_status call_stop(struct stage *stage)
+{
+	enum tw_status status = tw_stop(stage->wheel);
+
+	/* Also where it is the second one. */
+	return status == TW_CLOSED ? TW_OK : status;
+}
+
+/* For a debugger: no other thread may have a part in the wheel. */
+static enum tw_status call_dump_stopped(struct stage *stage)
+{
+	return stage->variant->drive == TW_DRIVE_CALLER
+		       ? tw_dump_stopped(stage->wheel, stage->descriptor)
+		       : TW_OK;
+}
+
+static enum tw_status create(struct stage *stage)
+{
+	struct tw_options options = variant_options(
+		stage->variant, (struct tw_options){.context = stage->ledger,
+						    .release = ledger_release,
+						    .queue_capacity = 64,
+						    .patience_for_worker = TW_HOUR});
+
+	options.clock = stage->clock;
+	return tw_create(&stage->wheel, INTERVAL, 16, ledger_execute, &options);
+}
+
+static void stage_fill(struct stage *stage)
+{
+	struct tw_wheel *wheel = stage->wheel;
+
+	assert_status(tw_alarm_create(wheel, never, NULL, &stage->alarm), TW_OK);
+	assert_status(tw_set_timer(wheel, "key", 3, new_value(stage), TW_HOUR), TW_OK);
+	assert_status(tw_set_timer(wheel, long_key, LONG_KEY, new_value(stage), TW_HOUR), TW_OK);
+	for (int i = 0; i < 2; i++)
+		assert_status(
+			tw_after_func(wheel, TW_HOUR, never, new_value(stage), &stage->timers[i]),
+			TW_OK);
+	assert_status(tw_set_timer(wheel, "third", 5, new_value(stage), TW_HOUR), TW_OK);
+	assert_status(tw_flush(wheel), TW_OK);
+}
+
+static void stage_open(struct stage *stage)
+{
+	*stage = (struct stage){.variant = stage->variant,
+				.clock = TW_CLOCK_MANUAL,
+				.call = stage->call,
+				.ledger = ledger_create(VALUES)};
+	assert_status(create(stage), TW_OK);
+	stage->file = fopen("/dev/null", "w");
+	assert_non_null(stage->file);
+	stage->descriptor = fileno(stage->file);
+}
+
+static void stage_close(struct stage *stage)
+{
+	tw_alarm_destroy(stage->made);
+	tw_alarm_destroy(stage->alarm);
+	tw_destroy(stage->wheel);
+	fclose(stage->file);
+	ledger_assert_balanced(stage->ledger);
+	ledger_destroy(stage->ledger);
+}
+
+static void meet_fault(struct stage *stage)
+{
+	enum tw_status status;
+	bool met;
+
+	begin_faults();
+	status = stage->call(stage);
+	met = end_faults();
+	if (status == TW_OK)
+		return;
+	assert_true(met);
+	assert_status(status, TW_NO_MEMORY);
+	stage->failures++;
+	assert_status(stage->call(stage), TW_OK);
+}
+
+static void call_with_fault(void *context)
+{
+	struct stage *stage = context;
+
+	stage_open(stage);
+	stage_fill(stage);
+	meet_fault(stage);
+	stage_close(stage);
+}
+
+/* Each call as the wheel's first, which takes what memory there has not been any need of. */
+static void call_first_with_fault(void *context)
+{
+	struct stage *stage = context;
+
+	stage_open(stage);
+	meet_fault(stage);
+	stage_close(stage);
+}
+
+static void each_call_meets_each_failure(void **state)
+{
+	static enum tw_status (*const calls[])(struct stage *) = {call_set_timer,
+								  call_set_timer_with_a_long_key,
+								  call_set_timer_again,
+								  call_set_timer_at,
+								  call_add_timer,
+								  call_add_timer_with_a_long_key,
+								  call_take_timer,
+								  call_move_timer,
+								  call_remove_timer,
+								  call_set_timers,
+								  call_move_timers,
+								  call_remove_timers,
+								  call_drain,
+								  call_each,
+								  call_dump,
+								  call_after_func,
+								  call_every,
+								  call_schedule_func,
+								  call_timer_stop,
+								  call_timer_stop_wait,
+								  call_timer_reset,
+								  call_timer_remaining,
+								  call_timers_stop,
+								  call_timers_reset,
+								  call_alarm_create,
+								  call_alarm_set,
+								  call_alarm_set_at,
+								  call_alarm_stop,
+								  call_contains,
+								  call_flush,
+								  call_wait_idle,
+								  call_trim,
+								  call_advance,
+								  call_poll,
+								  call_get_stats,
+								  call_write_metrics,
+								  call_stop,
+								  call_dump_stopped};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		for (enum fault fault = 0; fault < FAULT_KINDS; fault++) {
+			struct stage stage = {.variant = *state, .call = calls[i]};
+
+			(void)fail_each(fault, call_with_fault, &stage);
+		}
+}
+
+static void each_first_call_meets_each_failure(void **state)
+{
+	static enum tw_status (*const calls[])(struct stage *) = {
+		call_set_timer,  call_set_timer_with_a_long_key,
+		call_add_timer,  call_add_timer_with_a_long_key,
+		call_set_timers, call_after_func,
+		call_every,      call_schedule_func,
+		call_drain,      call_alarm_create};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		struct stage stage = {.variant = *state, .call = calls[i]};
+
+		assert_true(fail_each(FAULT_ALLOCATION, call_first_with_fault, &stage) > 0);
+		(void)fail_each(FAULT_PAIR, call_first_with_fault, &stage);
+	}
+}
+
+static void create_with_fault(void *context)
+{
+	struct stage *stage = context;
+	enum tw_status status;
+	int anything;
+	bool met;
+
+	stage->wheel = (void *)&anything;
+	stage->ledger = ledger_create(VALUES);
+	begin_faults();
+	errno = 0;
+	status = create(stage);
+	met = end_faults();
+	if (status == TW_OK) {
+		tw_destroy(stage->wheel);
+	} else {
+		assert_true(met);
+		assert_null(stage->wheel);
+		if (status != TW_NO_MEMORY) {
+			assert_status(status, TW_SYSTEM);
+			assert_true(errno == EAGAIN || errno == EMFILE);
+		}
+	}
+	ledger_destroy(stage->ledger);
+}
+
+static void creation_meets_each_failure(void **state)
+{
+	struct stage stage = {.variant = *state};
+
+	for (int clock = TW_CLOCK_MONOTONIC; clock <= TW_CLOCK_MANUAL; clock++) {
+		stage.clock = (enum tw_clock)clock;
+		assert_in_range(fail_each(FAULT_ALLOCATION, create_with_fault, &stage), 5, 1000);
+		(void)fail_each(FAULT_PAIR, create_with_fault, &stage);
+		(void)fail_each(FAULT_THREAD, create_with_fault, &stage);
+		assert_int_equal(fail_each(FAULT_DESCRIPTOR, create_with_fault, &stage),
+				 clock == TW_CLOCK_BOOTTIME &&
+					 stage.variant->drive == TW_DRIVE_THREAD);
+	}
+}
+
+static void wheel_without_a_clock_is_refused(void **state)
+{
+	struct stage stage = {.variant = *state};
+
+	fail_calls("clock_getres", EINVAL);
+	assert_status(create(&stage), TW_SYSTEM);
+	assert_true(end_faults());
+	assert_null(stage.wheel);
+}
+
+/* The seed of the hash is then made of the time and an address. */
+static void wheel_needs_no_random_bytes(void **state)
+{
+	struct stage stage = {.variant = *state};
+
+	fail_calls("getrandom", EAGAIN);
+	stage_open(&stage);
+	assert_true(end_faults());
+	stage_fill(&stage);
+	assert_status(tw_contains(stage.wheel, long_key, LONG_KEY, NULL), TW_OK);
+	stage_close(&stage);
+}
+
+static void wheel_without_a_descriptor_has_none_to_show_until_there_is_one(void **state)
+{
+	struct stage stage = {.variant = *state, .clock = TW_CLOCK_MONOTONIC};
+
+	stage.ledger = ledger_create(VALUES);
+	assert_status(create(&stage), TW_OK);
+	fail_descriptor(1);
+	assert_true(tw_fd(stage.wheel) < 0);
+	assert_true(end_faults());
+	assert_true(tw_fd(stage.wheel) >= 0);
+	tw_destroy(stage.wheel);
+	ledger_destroy(stage.ledger);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(each_call_meets_each_failure),
+	TEST_EVERYWHERE(each_first_call_meets_each_failure),
+	TEST_EVERYWHERE(creation_meets_each_failure),
+	TEST_EVERYWHERE(wheel_without_a_clock_is_refused),
+	TEST_EVERYWHERE(wheel_needs_no_random_bytes),
+	TEST_DRIVEN(wheel_without_a_descriptor_has_none_to_show_until_there_is_one),
+};
+
+TEST_PROGRAM(tests)
