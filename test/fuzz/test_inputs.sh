@@ -6,6 +6,7 @@
 
 cd "$(dirname "$0")/../.." || exit 1
 
-for target in cron zone; do
-	"$BUILD/test/fuzz/inputs_$target" test/fuzz/$target/* || exit 1
+for target in $FUZZ_ALL; do
+	printf '%s: ' "$target"
+	"$FUZZ_BUILD/inputs_$target" test/fuzz/"$target"/* || exit 1
 done

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any text as the Host header of a request: only a header with one of our names in it is ours, and
+ * each name is, with a port and without.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host_name.h"
+
+#include "fuzz.h"
+#include "lines.h"
+
+static const char own[] = "10.0.0.7";
+static const char *const names[] = {"pages.example", "fd00::7"};
+
+static bool is_ours(const char *header)
+{
+	return host_name_is_ours(header, own, names, 2);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char *const all[] = {own,         "pages.example", "[fd00::7]",
+					  "localhost", "127.0.0.1",     "[::1]"};
+	struct lines lines;
+	const char *header;
+	bool has_one = false;
+	char extended[64];
+
+	lines_read(&lines, data, size);
+	header = lines.line[0];
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		size_t bracket = all[i][0] == '[';
+		char name[32] = "";
+
+		memcpy(name, all[i] + bracket, strlen(all[i]) - 2 * bracket);
+		has_one |= strcasestr(header, name) != NULL;
+		snprintf(extended, sizeof(extended), "%s:%zu", all[i], size);
+		assert(is_ours(all[i]) && is_ours(extended));
+		/* With more at its end, other than a port, it is another name. */
+		snprintf(extended, sizeof(extended), "%s%.20s", name, header);
+		assert(!*header || strpbrk(extended, ":]") || !is_ours(extended));
+	}
+	assert(has_one || !is_ours(header));
+	lines_free(&lines);
+	return 0;
+}

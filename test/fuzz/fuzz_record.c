@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any bytes as what is kept of a task: they are refused, or what was read passes the checks of a
+ * task, and is the same once it has been written and read again.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record.h"
+
+#include "fuzz.h"
+
+static void check_same(const struct tw_redis_task *one, const struct tw_redis_task *other)
+{
+	assert(one->max_attempts == other->max_attempts && one->method == other->method);
+	assert(!one->url == !other->url && (!one->url || !strcmp(one->url, other->url)));
+	assert(one->header_count == other->header_count);
+	for (size_t i = 0; i < one->header_count; i++)
+		assert(!strcmp(one->headers[i], other->headers[i]));
+	assert(one->body_size == other->body_size);
+	assert(!one->body_size || !memcmp(one->body, other->body, one->body_size));
+}
+
+static void check_again(const struct record *record)
+{
+	struct tw_redis_task task = record->task;
+	struct buffer buffer = {0};
+	struct record again;
+
+	task.key = "k";
+	task.key_size = 1;
+	/* None stands for a number of attempts, and what is kept may say more than a task may. */
+	if (!task.max_attempts || task.max_attempts > TW_REDIS_ATTEMPTS_MAX)
+		return;
+	assert(task_check(&task, NULL) == TW_OK);
+	assert(record_write(&buffer, &task, NULL) == TW_OK);
+	assert(record_read(&again, buffer.data, buffer.size) == TW_OK);
+	check_same(&task, &again.task);
+	record_free(&again);
+	buffer_free(&buffer);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct record record;
+	char *score = malloc(size + 1);
+
+	if (!score)
+		return 0;
+	if (size)
+		memcpy(score, data, size);
+	score[size] = '\0';
+	(void)score_read(score);
+	free(score);
+	if (record_read(&record, (const char *)data, size) == TW_OK) {
+		check_again(&record);
+		record_free(&record);
+	}
+	return 0;
+}
