@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What happens beside the users of a stage, one thing after the other: storms, drains, walks,
+ * forks, limits that fall, and wheels and caches that are made, used, stopped while busy and
+ * destroyed.
+ */
+#ifndef SOAK_DISTURBER_H
+#define SOAK_DISTURBER_H
+
+#include "members.h"
+#include "user.h"
+
+enum { PASSING_USERS = 2 };
+
+struct disturber {
+	struct stage *stage; /* the lasting one */
+	int64_t storm_size;
+	struct generator generator;
+	struct book book;
+	/* Of wheels that pass. */
+	struct stage passing;
+	struct user users[PASSING_USERS];
+	struct member members[PASSING_USERS];
+	/* How often; any thread reads them. */
+	_Atomic uint64_t storms;
+	_Atomic uint64_t forks;
+	_Atomic uint64_t wheels;
+	_Atomic uint64_t drains;
+};
+
+/* Needs so many entries of the book. */
+size_t disturber_entries(int64_t storm_size);
+
+void disturber_open(struct disturber *disturber, struct stage *stage, int64_t storm_size,
+		    uint64_t seed);
+void disturber_close(struct disturber *disturber);
+
+/* For a member: until the stage is over. */
+void disturber_run(void *disturber);
+
+#endif
