@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+#
+# Which lines and branches of src/ the tests reach. Part of the Makefile.
+
+COVERAGE_BUILD := build/coverage
+# Of all: without those that build the library for themselves, or run none of it.
+COVERAGE_OF := $(if $(filter file,$(origin TESTS)),all,some)
+COVERAGE_TESTS := $(if $(filter some,$(COVERAGE_OF)),$(TESTS),$(filter-out check_% readme_example \
+	install/test_install man/test_man proof/check_page redis/test_core_alone \
+	redis/test_packaging,$(TESTS)))
+# Counted as it is written, not as it is optimized, by threads that share the counters; without
+# assert(), whose other branch is for bugs. The two libraries are linked in parts, which must not
+# contain the counters' own library.
+COVERAGE_FLAGS := CFLAGS='-O0 -g' LDFLAGS=--coverage \
+	CPPFLAGS='--coverage -fprofile-update=atomic -DNDEBUG -include test/coverage/exit.h'
+
+.PHONY: coverage
+
+coverage: ## run the tests (or TESTS=) and list what of src/ they don't reach
+	@find $(COVERAGE_BUILD) -name '*.gcda' -delete 2>/dev/null || true
+	@status=0; \
+	$(MAKE) --no-print-directory BUILD=$(COVERAGE_BUILD) $(COVERAGE_FLAGS) \
+		TEST_TIMEOUT=1800 TESTS='$(COVERAGE_TESTS)' test || status=1; \
+	test/coverage/report.sh $(COVERAGE_BUILD) $(COVERAGE_OF) && exit $$status
