@@ -3,10 +3,10 @@
 #
 # Model-checks the harnesses of this folder with GenMC: each run of the table `runs` must pass, and
 # each bug of the table `weakened` must be found, by bounds that find nothing in the source itself:
-# those that no run has are run with it, too, and must pass. `make proof` calls this with BUILD and
-# GENMC; PROOFS="queue ..." names the harnesses, else all; MORE=1 takes the larger bounds in, too.
-# A run says its executions, how many of them ended early because a thread waited for what another
-# order would have brought, and its seconds. The last line is "N passed, N failed".
+# those that no run has are run with it, too, and must pass. `make model-check` calls this with
+# BUILD and GENMC; PROOFS="queue ..." names the harnesses, else all; MORE=1 takes the larger bounds
+# in, too. A run says its executions, how many of them ended early because a thread waited for what
+# another order would have brought, and its seconds. The last line is "N passed, N failed".
 
 cd "$(dirname "$0")/../.." || exit 1
 
