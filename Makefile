@@ -98,11 +98,10 @@ TEST_SCRIPTS := check_layers check_lines check_comments check_exports check_read
 	proof/check_page
 TESTS_OF_ALL := $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
 # Those that take longest are begun first; those that measure time run alone, at the end.
-TESTS_LONG := $(filter $(TESTS_OF_ALL),redis/test_outages redis/test_core_alone redis/test_torture \
-	redis/test_program_faults \
-	test_cache_remove \
-	test_handle_limits test_wheel redis/test_worker test_handle_races redis/test_cluster \
-	test_periodic test_cache_order test_handle_stops redis/test_storm)
+TESTS_LONG := $(filter $(TESTS_OF_ALL),test_cache_faults redis/test_torture test_cache_pins_yields \
+	test_histories_yields redis/test_outages redis/test_calls_faults redis/test_listen test_alarms \
+	redis/test_program_faults test_ledger_faults soak/test_soak test_cache_memory test_walks \
+	test_waiting test_cache_remove redis/test_workers test_worker_pool redis/test_permits)
 TESTS_ALONE := test_real_clock
 TESTS ?= $(TESTS_LONG) $(filter-out $(TESTS_LONG),$(TESTS_OF_ALL))
 # Seconds that one test program may take.

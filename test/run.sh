@@ -4,8 +4,8 @@
 # Runs the named tests and sums up: run.sh test_wheel check_layers ...
 # A name is a cmocka program in $BUILD/test or a script in test/, which counts as one test (exit
 # status 77: skipped). `make test` calls this with the environment it needs. Tests run side by side,
-# $TEST_JOBS at a time: by default one more than there are processors, for many do nothing but wait
-# now and then. Those in $TESTS_ALONE come last, one by one. $EMULATOR, a command with its options,
+# $TEST_JOBS at a time: by default twice as many as there are processors, for many do little but
+# wait. Those in $TESTS_ALONE come last, one by one. $EMULATOR, a command with its options,
 # runs programs for another processor. What is said of a test is said at once, when it ends; what
 # failed, and why, is said again at the end. The last line is always "N passed, N failed".
 
@@ -149,6 +149,6 @@ done
 
 # shellcheck disable=SC2086 # names
 {
-	run_all "${TEST_JOBS:-$(($(nproc) + 1))}" $beside
+	run_all "${TEST_JOBS:-$(($(nproc) * 2))}" $beside
 	run_all 1 $alone
 } | report $#

@@ -22,7 +22,7 @@
 
 enum {
 	KEYS = 200,
-	FIRST_ALLOCATIONS = 10000,
+	FIRST_ALLOCATIONS = TEST_SHARE_OF(4000),
 	SPACING = 200, /* from one fault to the next */
 	VALUE_MOST = 2000,
 	ABSENT = -1,

@@ -20,7 +20,7 @@ keep()
 	if test/proof/record.sh "$@"; then ((passed++)); else ((failed++)); fi
 }
 
-keep model "make model-check"
+keep model "make model-check MORE=1"
 keep simulation "make sim SEED=20261124 STEPS=1000000000"
 keep coverage "make coverage"
 keep failures "make failures"

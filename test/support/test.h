@@ -35,14 +35,17 @@
  * which they are not under qemu: it passes no MADV_WIPEONFORK on. */
 #define TEST_CAN_FORK (!SANITIZER_THREAD && !TEST_IS_EMULATED)
 
-/* Long tests do this part of their work, so that a sanitizer's run stays short. */
+/* Long tests do this part of their work where they run once more, with a sanitizer say. */
+#ifndef TEST_PART
 #if SANITIZER_THREAD
-#define TEST_SHARE_OF(count) ((count) / 10)
+#define TEST_PART 10
 #elif SANITIZER_ADDRESS
-#define TEST_SHARE_OF(count) ((count) / 3)
+#define TEST_PART 3
 #else
-#define TEST_SHARE_OF(count) (count)
+#define TEST_PART 1
 #endif
+#endif
+#define TEST_SHARE_OF(count) ((count) / TEST_PART)
 
 /* Ends each test program, after the list of its cases, one a line. */
 #define TEST_PROGRAM(tests)                                       \
