@@ -99,9 +99,10 @@ TEST_SCRIPTS := check_layers check_lines check_comments check_exports check_read
 TESTS_OF_ALL := $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
 # Those that take longest are begun first; those that measure time run alone, at the end.
 TESTS_LONG := $(filter $(TESTS_OF_ALL),test_cache_faults redis/test_torture test_cache_pins_yields \
-	test_histories_yields redis/test_outages redis/test_calls_faults redis/test_listen test_alarms \
-	redis/test_program_faults test_ledger_faults soak/test_soak test_cache_memory test_walks \
-	test_waiting test_cache_remove redis/test_workers test_worker_pool redis/test_permits)
+	test_histories_yields redis/test_outages redis/test_calls_faults redis/test_listen \
+	test_alarms redis/test_program_faults test_ledger_faults soak/test_soak test_cache_memory \
+	test_walks test_waiting test_cache_remove redis/test_workers test_worker_pool \
+	redis/test_permits)
 TESTS_ALONE := test_real_clock
 TESTS ?= $(TESTS_LONG) $(filter-out $(TESTS_LONG),$(TESTS_OF_ALL))
 # Seconds that one test program may take.
