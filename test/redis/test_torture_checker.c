@@ -325,6 +325,14 @@ static void cancel_and_move_of_a_leased_task_are_found(void **state)
 			       "80 w end k t 65000\n"
 			       "82 w report k t 65000 stale 0\n" END,
 		     NULL);
+	/* And so it was here: its add has waited for long. */
+	assert_fault(BEGIN "5 b call add k u any 50\n" ADD "70 w begin k t 65000 1\n"
+			   "71 b answer TW_OK 121\n"
+			   "73 a call cancel k\n"
+			   "74 a answer TW_OK 0\n"
+			   "80 w end k t 65000\n"
+			   "82 w report k t 65000 stale 0\n" END,
+		     NULL);
 }
 
 static void run_after_a_cancel_is_found(void **state)

@@ -154,15 +154,16 @@ void check_tokens(const struct key *key, struct faults *faults)
 	}
 }
 
-/* Whether another task may have taken the key within that time. */
+/* Whether another task may have taken the key within that time. Its add may have begun before this
+ * task's, and have waited for a server that was away. */
 static bool may_be_replaced(const struct task *task, int64_t from, int64_t to)
 {
-	for (size_t i = task->added->index + 1; i < task->key->calls.count; i++) {
+	for (size_t i = 0; i < task->key->calls.count; i++) {
 		const struct call *call = task->key->calls.items[i];
 
 		if (call->begin > to)
 			return false;
-		if (call->kind == CALL_ADD && call->end > from &&
+		if (call->kind == CALL_ADD && call->task != task && call->end > from &&
 		    call_certainty(call) != CERTAIN_NO)
 			return true;
 	}
