@@ -247,7 +247,6 @@ static enum tw_status info_check(struct connection *connection, const redisReply
 	const char *policy = info_find(info, "maxmemory_policy:");
 	const char *version = info_find(info, "redis_version:");
 	const char *cluster = info_find(info, "cluster_enabled:");
-	const char *loading = info_find(info, "loading:");
 	const char *mode = info_find(info, "redis_mode:");
 	const char *role = info_find(info, "role:");
 	const char *port = info_find(info, "tcp_port:");
@@ -256,7 +255,6 @@ static enum tw_status info_check(struct connection *connection, const redisReply
 	connection->flags = version && atoi(version) >= VERSION_WITH_FLAGS;
 	connection->cluster = cluster && *cluster == '1';
 	connection->tcp_port = port ? atoi(port) : 0;
-	connection->loading = loading && *loading == '1';
 	connection->replica = role && !strncmp(role, "slave", 5);
 	if (mode && !strncmp(mode, "sentinel", 8))
 		return error_set(error, TW_REDIS_UNFIT,

@@ -28,7 +28,6 @@ struct connection {
 	uint64_t scripts; /* the bits of those that it was sent as texts */
 	bool secret;      /* what is to be written holds a password */
 	bool cluster;     /* the server is a node of one */
-	bool loading;     /* it said so when we connected; so of `replica` */
 	bool replica;
 	bool flags; /* it knows flags of scripts: Redis 7 */
 	bool wrote; /* some of what was to be written since the last reply has been */

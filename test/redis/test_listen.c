@@ -525,6 +525,21 @@ static void callbacks_are_told_by_host_and_answer(void **state)
 	free(reply.text);
 }
 
+static void namespace_that_is_not_named_is_shown_as_default(void **state)
+{
+	json_t *status;
+
+	(void)state;
+	environment.name_space = NULL;
+	start(no_options);
+	status = await_rows("namespaces", 1);
+	assert_string_equal(
+		json_string_value(json_object_get(
+			json_array_get(json_object_get(status, "namespaces"), 0), "name")),
+		"default");
+	json_decref(status);
+}
+
 static void hosts_with_any_name_are_labels(void **state)
 {
 	struct fixture *fixture = *state;
@@ -850,6 +865,7 @@ int main(void)
 		TEST(address_of_ip_version_6_is_shown_in_brackets),
 		TEST(figures_add_up_with_those_of_redis),
 		TEST(callbacks_are_told_by_host_and_answer),
+		TEST(namespace_that_is_not_named_is_shown_as_default),
 		TEST(hosts_with_any_name_are_labels),
 		TEST(promtool_finds_nothing_wrong),
 		TEST(hostile_keys_and_reasons_are_text),

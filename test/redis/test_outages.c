@@ -509,6 +509,34 @@ static void worker_tells_that_it_is_refused_and_that_the_server_is_unfit(void **
 	tw_redis_close(redis);
 }
 
+/* The grace is over, and Redis stays away: the stop ends all the same, and what could not be told runs
+ * again elsewhere. */
+static void stop_ends_where_redis_cannot_be_told(void **state)
+{
+	const tw_duration lease = 3 * TW_SECOND;
+	struct tw_redis *direct = open_at(server.url);
+	struct tw_redis_worker *worker;
+
+	(void)state;
+	runs.gate_is_shut = true;
+	worker = start_at(proxy.url, (struct tw_redis_worker_options){.lease = lease});
+	add_task(direct, "untold", 0);
+	WAIT_UNTIL(runs_running(&runs) == 1);
+	proxy_cut(&proxy);
+	runs_open_gate(&runs);
+	WAIT_UNTIL(runs_running(&runs) == 0);
+	assert_int_equal(tw_redis_worker_stop(worker, 50 * TW_MILLISECOND), TW_OK);
+	assert_int_equal(end_of(&runs, "untold", 0).end, TW_REDIS_END_UNTOLD);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	assert_int_equal(stats_of(direct).tasks, 1);
+	worker = start_at(server.url, (struct tw_redis_worker_options){.lease = lease});
+	WAIT_UNTIL(ends_count(&runs) == 2);
+	assert_int_equal(end_of(&runs, "untold", 1).end, TW_REDIS_END_DONE);
+	assert_int_equal(runs_count_of(&runs, "untold"), 2);
+	worker_stop(worker);
+	tw_redis_close(direct);
+}
+
 #define OUTAGE_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
 
 int main(void)
@@ -533,6 +561,7 @@ int main(void)
 		OUTAGE_TEST(lost_reply_to_an_acknowledgement_by_hand_is_unknown),
 		OUTAGE_TEST(lost_reply_to_an_acknowledgement_runs_nothing_twice),
 		OUTAGE_TEST(worker_tells_that_it_is_refused_and_that_the_server_is_unfit),
+		OUTAGE_TEST(stop_ends_where_redis_cannot_be_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
