@@ -215,6 +215,73 @@ static void readers_hold_nothing_when_they_have_left(void **state)
 	tw_cache_destroy(cache);
 }
 
+struct freed {
+	atomic_int count;
+};
+
+static void count_freed(void *value, size_t value_size, void *context)
+{
+	struct freed *freed = context;
+
+	(void)value;
+	(void)value_size;
+	/* relaxed: a count */
+	atomic_fetch_add_explicit(&freed->count, 1, memory_order_relaxed);
+}
+
+/* What has been adopted is at one place only, and has one reader that frees it: it stays there, also
+ * on a page that is nearly empty, while the entries beside it are moved. */
+static void adopted_values_stay_where_pages_are_emptied(void **state)
+{
+	enum { KEYS = 40000, KEPT_EVERY = 20, ADOPTED_EVERY = 2000, VALUE = 200 };
+	/* As large as the entries that are beside it. */
+	const size_t key_size = 16 + VALUE - sizeof(struct entry_adopted);
+	struct freed freed = {0};
+	struct tw_cache_options options = {.jitter = -1};
+	struct tw_cache *cache;
+	uint64_t full;
+
+	(void)state;
+	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
+	for (uint64_t i = 0; i < KEYS; i++) {
+		uint64_t key[(16 + VALUE) / sizeof(uint64_t)] = {i, 0};
+
+		if (i % ADOPTED_EVERY == 0)
+			assert_status(tw_cache_adopt(cache, key, key_size, &freed, i, 1,
+						     count_freed, &freed, TW_HOUR),
+				      TW_OK);
+		else
+			set_number(cache, i, VALUE);
+	}
+	full = stats_of(cache).memory;
+	for (uint64_t i = 0; i < KEYS; i++) {
+		uint64_t key[2] = {i, 0};
+
+		if (i % KEPT_EVERY != 0)
+			tw_cache_delete(cache, key, sizeof(key));
+	}
+	assert_status(tw_cache_flush(cache), TW_OK);
+	while (cache_compact(cache, MIB, true))
+		;
+	assert_status(tw_cache_flush(cache), TW_OK);
+	assert_true(stats_of(cache).memory < full / 2);
+	for (uint64_t i = 0; i < KEYS; i += ADOPTED_EVERY) {
+		uint64_t key[(16 + VALUE) / sizeof(uint64_t)] = {i, 0};
+		const struct tw_cache_entry *kept;
+		size_t size;
+
+		assert_status(tw_cache_acquire(cache, key, key_size, &kept), TW_OK);
+		assert_ptr_equal(tw_cache_entry_value(kept, &size), &freed);
+		assert_int_equal(size, i);
+		tw_cache_entry_release(kept);
+	}
+	/* relaxed: a count; this thread has asked all along */
+	assert_int_equal(atomic_load_explicit(&freed.count, memory_order_relaxed), 0);
+	tw_cache_destroy(cache);
+	assert_int_equal(atomic_load_explicit(&freed.count, memory_order_relaxed),
+			 KEYS / ADOPTED_EVERY);
+}
+
 static void statistics_tell_where_memory_is(void **state)
 {
 	enum { KEYS = 10000, VALUE = 192 };
@@ -258,6 +325,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(memory_comes_back_after_a_lower_limit_and_a_clear),
 	cmocka_unit_test(sleeping_reader_holds_what_was_there_once),
 	cmocka_unit_test(readers_hold_nothing_when_they_have_left),
+	cmocka_unit_test(adopted_values_stay_where_pages_are_emptied),
 	cmocka_unit_test(statistics_tell_where_memory_is),
 };
 

@@ -54,8 +54,6 @@ static unsigned moves_find(struct tw_cache *cache, struct reader *reader, struct
 			--*first;
 			continue;
 		}
-		if (entry->kind & ENTRY_ADOPTED)
-			continue;
 		moves[found++] =
 			(struct move){entry, key_hash_wide(&cache->domain.seed, entry_key(entry),
 							   entry->key_size)};
