@@ -229,8 +229,8 @@ static void count_freed(void *value, size_t value_size, void *context)
 	atomic_fetch_add_explicit(&freed->count, 1, memory_order_relaxed);
 }
 
-/* What has been adopted is at one place only, and has one reader that frees it: it stays there, also
- * on a page that is nearly empty, while the entries beside it are moved. */
+/* An adopted value has one entry that frees it, so the entry is not copied: it stays also on a page
+ * that is nearly empty, while those beside it are moved. */
 static void adopted_values_stay_where_pages_are_emptied(void **state)
 {
 	enum { KEYS = 40000, KEPT_EVERY = 20, ADOPTED_EVERY = 2000, VALUE = 200 };

@@ -509,8 +509,8 @@ static void worker_tells_that_it_is_refused_and_that_the_server_is_unfit(void **
 	tw_redis_close(redis);
 }
 
-/* The grace is over, and Redis stays away: the stop ends all the same, and what could not be told runs
- * again elsewhere. */
+/* The grace is over, and Redis stays away: the stop ends all the same, and what could not be told
+ * runs again elsewhere. */
 static void stop_ends_where_redis_cannot_be_told(void **state)
 {
 	const tw_duration lease = 3 * TW_SECOND;

@@ -54,7 +54,7 @@ static int open_all(void **state)
 	redis = client_open(&(struct tw_redis_options){.url = server.url,
 						       .shards = 4,
 						       .patience = -1,
-						       .reply_timeout = 20 * TW_MILLISECOND});
+						       .reply_timeout = 100 * TW_MILLISECOND});
 	return 0;
 }
 
