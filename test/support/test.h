@@ -37,10 +37,8 @@
 
 /* Long tests do this part of their work where they run once more, with a sanitizer say. */
 #ifndef TEST_PART
-#if SANITIZER_THREAD
+#if TEST_HAS_SANITIZER
 #define TEST_PART 10
-#elif SANITIZER_ADDRESS
-#define TEST_PART 3
 #else
 #define TEST_PART 1
 #endif
