@@ -19,7 +19,7 @@
 #     ONLY=PATTERN    those whose names fit the shell's pattern
 #     SAMPLE=N        so many of them, drawn by SEED (otherwise by the day)
 #     SEED=N          of the draw; the tests have this seed too (otherwise 1)
-#     JOBS=N          so many at a time (otherwise 2)
+#     JOBS=N          so many at a time (otherwise three for each processor: most tests wait)
 #     CHECKED=yes     the tests have just passed: they are not run without mutants first
 #
 # First all the tests are run on the sources as they are, in a folder such as the mutants have: a
@@ -34,7 +34,7 @@ cd "$(dirname "$0")/../.." || exit 1
 top=$PWD
 unset MAKEFLAGS MAKELEVEL MFLAGS BUILD SANITIZE TESTS_ALONE
 export TEST_JOBS=1
-jobs=${JOBS:-2}
+jobs=${JOBS:-$(($(nproc) * 3))}
 work=build/mutants
 sample_seed=${SEED:-$(($(date +%s) / 86400))}
 export SEED=${SEED:-1}
