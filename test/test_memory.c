@@ -409,8 +409,10 @@ static void busy_wheel_gives_back_what_the_last_minute_did_not_need(void **state
 		storm_pass(&storm);
 		for (int turn = 0; turn < 200; turn++)
 			assert_int_equal(tw_flush(storm.wheel), TW_OK);
+		/* What the load needs stays between two of its storms. */
+		assert_true(storm_stats(&storm).memory >= peak / 10);
 	}
-	assert_in_range(storm_stats(&storm).memory, peak / 10, peak / 4 + (2u << 20));
+	assert_true(storm_stats(&storm).memory <= peak / 4 + (2u << 20));
 	storm_close(&storm);
 }
 
