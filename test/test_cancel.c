@@ -9,11 +9,13 @@
 #include "support/recorder.h"
 #include "support/wait.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "runtime/ask.h"
 
 /* A call made by a thread that is cancelled in it. */
@@ -261,11 +263,31 @@ static void thread_with_a_cancellation_pending_wakes_the_owner_all_the_same(void
 	}
 }
 
+static enum tw_status nap(struct call *call)
+{
+	unsigned tries = UINT_MAX;
+
+	(void)call;
+	thread_back_off(&tries);
+	return TW_OK;
+}
+
+/* Between two tries of what another thread is in the middle of. */
+static void thread_with_a_cancellation_pending_naps_to_the_end(void **state)
+{
+	struct call call = {.make = nap, .is_cancelled_before = true};
+
+	(void)state;
+	call_start(&call);
+	call_returns(&call, TW_OK);
+}
+
 static const struct CMUnitTest tests[] = {
 	TEST_BOTH(owner, thread_cancelled_in_a_call_gets_its_answer_first),
 	TEST_BOTH(owner, thread_cancelled_at_max_pending_sets_its_timer_first),
 	TEST_DRIVEN(thread_cancelled_in_an_inline_task_ends_the_call_that_runs_it),
 	cmocka_unit_test(thread_with_a_cancellation_pending_wakes_the_owner_all_the_same),
+	cmocka_unit_test(thread_with_a_cancellation_pending_naps_to_the_end),
 };
 
 TEST_PROGRAM(tests)

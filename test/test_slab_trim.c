@@ -339,6 +339,23 @@ static void trim_that_kept_some_leaves_the_rest_to_the_next(void **state)
 	world_destroy(world);
 }
 
+static void trim_looks_again_at_pages_that_the_last_one_passed(void **state)
+{
+	struct world *world = world_create();
+	uint64_t all;
+
+	(void)state;
+	world_fill(world);
+	all = slab_use(&world->slab).held;
+	world_give_all_but(world, 100);
+	(void)trim(&world->slab, all / 8 * 7);
+	assert_in_range(slab_use(&world->slab).held, all / 8 * 7 - (1 << 20), all / 8 * 7);
+	world_give_all_but(world, 0);
+	(void)trim(&world->slab, 0);
+	assert_int_equal(world_resident_pages(world), world->chunk_count);
+	world_destroy(world);
+}
+
 static void pages_of_a_few_that_were_left_are_surplus_when_these_go(void **state)
 {
 	struct world *world = world_create();
@@ -517,6 +534,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(blocks_in_use_survive_many_trims_in_between),
 	cmocka_unit_test(no_more_is_given_back_than_asked_for),
 	cmocka_unit_test(trim_that_kept_some_leaves_the_rest_to_the_next),
+	cmocka_unit_test(trim_looks_again_at_pages_that_the_last_one_passed),
 	cmocka_unit_test(pages_of_a_few_that_were_left_are_surplus_when_these_go),
 	cmocka_unit_test(spare_chunk_that_comes_first_is_counted_as_there),
 	cmocka_unit_test(what_is_not_to_be_forgotten_stays),
