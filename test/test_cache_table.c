@@ -142,7 +142,8 @@ static void table_of_a_cleared_cache_is_small_again(void **state)
 	struct cache_recorder *recorder = open_limited(*state, 0, TW_POLICY_LRU);
 	struct shard *shard = &recorder->cache->shards[0];
 
-	for (int key = 0; key < MANY; key++)
+	/* Also where a larger one is being made. */
+	for (int key = 0; key < MANY || !shard->next; key++)
 		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
 	assert_true(shard_table(shard)->mask + 1 >= MANY / BUCKET_SLOTS);
 	assert_status(tw_cache_clear(recorder->cache), TW_OK);
@@ -193,6 +194,29 @@ static void model_change(struct model *model, uint64_t key, uint64_t value)
 	}
 }
 
+/* Sets a key anew that stands where the copying is, or has just been. */
+static void model_change_at_copied(struct model *model, struct random *random, uint64_t value)
+{
+	enum { AROUND = 4 };
+	const struct shard *shard = &model->recorder->cache->shards[0];
+	const struct bucket *bucket;
+	size_t number = shard->next_copied + (size_t)random_below(random, 2 * AROUND);
+
+	if (!shard->next || number < AROUND)
+		return;
+	bucket = table_bucket(shard_table(shard), number - AROUND);
+	for (int i = 0; i < BUCKET_SLOTS; i++) {
+		const struct tw_cache_entry *entry = slot_entry(slot_load(&bucket->slots[i]));
+		uint64_t key;
+
+		if (!entry)
+			continue;
+		memcpy(&key, entry_key(entry), sizeof(key));
+		model_change(model, key, value);
+		return;
+	}
+}
+
 static void table_changes_its_size_in_steps(void **state)
 {
 	static struct model model;
@@ -203,9 +227,11 @@ static void table_changes_its_size_in_steps(void **state)
 	model = (struct model){.recorder = open_limited(*state, 0, TW_POLICY_LRU)};
 	shard = &model.recorder->cache->shards[0];
 	/* Mostly new keys, with some set anew and deleted in between; then the other way round. */
-	for (uint64_t i = 1; i <= 4 * KEYS; i++)
+	for (uint64_t i = 1; i <= 4 * KEYS; i++) {
 		model_change(&model, random_below(&random, KEYS),
 			     random_once_in(&random, 8) ? 0 : i);
+		model_change_at_copied(&model, &random, i);
+	}
 	largest = shard_table(shard)->mask;
 	assert_true(largest >= KEYS / BUCKET_SLOTS && shard->tables >= 8);
 	for (uint64_t i = 1; i <= 8 * KEYS; i++)

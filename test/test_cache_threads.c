@@ -12,10 +12,13 @@
 #include "support/wait.h"
 
 #include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
 	THREADS = 8,
@@ -484,52 +487,80 @@ static void mixed_calls_on_sliding_lifetimes_in_one_shard(void **state)
 	live_through((struct tw_cache_options){.idle = 3 * INTERVAL, .shards = 1});
 }
 
-enum { LARGE_VALUE = 256 * 1024, LARGE_SETS = TEST_SHARE_OF(2000) };
-
-struct large {
+/* A lookup whose buffer is not there until its value has been replaced. */
+static struct large {
 	struct tw_cache *cache;
-	atomic_bool is_over;
-};
+	unsigned char *buffer;
+	sem_t is_reached;
+	sem_t is_replaced;
+} large;
 
-static void *set_large(void *argument)
+enum { LARGE_VALUE = 256 * 1024 };
+
+static void wait_until_replaced(int signal)
 {
-	struct large *large = argument;
-	unsigned char *value = malloc(LARGE_VALUE);
-
-	for (int i = 0; value && i < LARGE_SETS; i++) {
-		memset(value, i, LARGE_VALUE);
-		(void)tw_cache_set(large->cache, "large", 5, value, LARGE_VALUE);
-	}
-	free(value);
-	atomic_store(&large->is_over, true);
-	return NULL;
+	(void)signal;
+	sem_post(&large.is_reached);
+	while (sem_wait(&large.is_replaced) != 0)
+		continue;
 }
 
-/* What is read is one of the values that were set, whole. */
-static void large_value_is_whole_while_it_is_replaced(void **state)
+static void set_large(const char *key, size_t key_size, unsigned char byte)
+{
+	unsigned char *value = malloc(LARGE_VALUE);
+
+	if (value) {
+		memset(value, byte, LARGE_VALUE);
+		(void)tw_cache_set(large.cache, key, key_size, value, LARGE_VALUE);
+	}
+	free(value);
+}
+
+static void *replace_large(void *argument)
+{
+	while (sem_wait(&large.is_reached) != 0)
+		continue;
+	for (int i = 0; i < 50; i++)
+		set_large("large", 5, 2);
+	/* All that has been given back is needed again. */
+	for (int i = 0; i < 50; i++)
+		set_large((const char *)&i, sizeof(i), 3);
+	mprotect(large.buffer, LARGE_VALUE, PROT_READ | PROT_WRITE);
+	sem_post(&large.is_replaced);
+	return argument;
+}
+
+static void large_value_is_whole_though_it_is_replaced_meanwhile(void **state)
 {
 	struct cache_recorder *recorder =
 		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
-	struct large large = {.cache = recorder->cache};
-	unsigned char *value = malloc(LARGE_VALUE);
-	pthread_t setter;
+	struct sigaction waits = {.sa_handler = wait_until_replaced};
+	struct sigaction before;
+	pthread_t thread;
 
-	assert_non_null(value);
-	assert_int_equal(pthread_create(&setter, NULL, set_large, &large), 0);
-	while (!atomic_load(&large.is_over)) {
-		if (tw_cache_get(recorder->cache, "large", 5, value, LARGE_VALUE, NULL) != TW_OK)
-			continue;
-		for (size_t i = 1; i < LARGE_VALUE; i++)
-			if (value[i] != value[0])
-				fail_msg("byte %zu is of another value", i);
-	}
-	pthread_join(setter, NULL);
-	free(value);
+	large.cache = recorder->cache;
+	large.buffer = mmap(NULL, LARGE_VALUE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(large.buffer != MAP_FAILED);
+	sem_init(&large.is_reached, 0, 0);
+	sem_init(&large.is_replaced, 0, 0);
+	set_large("large", 5, 1);
+	assert_int_equal(pthread_create(&thread, NULL, replace_large, NULL), 0);
+	assert_int_equal(sigaction(SIGSEGV, &waits, &before), 0);
+	assert_status(tw_cache_get(recorder->cache, "large", 5, large.buffer, LARGE_VALUE, NULL),
+		      TW_OK);
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+	pthread_join(thread, NULL);
+	for (size_t i = 0; i < LARGE_VALUE; i++)
+		if (large.buffer[i] != 1)
+			fail_msg("byte %zu is of another value", i);
+	munmap(large.buffer, LARGE_VALUE);
+	sem_destroy(&large.is_reached);
+	sem_destroy(&large.is_replaced);
 	cache_recorder_close(recorder);
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_IN(levels_threads, large_value_is_whole_while_it_is_replaced),
+	TEST_IN(levels_threads, large_value_is_whole_though_it_is_replaced_meanwhile),
 	cmocka_unit_test(mixed_calls_of_eight_threads_keep_every_value_whole),
 	cmocka_unit_test(mixed_calls_within_a_limit_under_lru),
 	cmocka_unit_test(mixed_calls_within_limits_under_s3fifo),
