@@ -27,28 +27,72 @@ static struct onlooker {
 	struct cache_recorder *recorder;
 	struct gate gate;
 	bool ends;
+	enum tw_status (*look)(void);
 	tw_duration passes; /* before it looks */
 	enum tw_status status;
 	/* Of the call: operations until it is held up. */
 	int operations;
 } onlooker;
 
+static void onlooker_pass(void)
+{
+	if (tw_advance(onlooker.recorder->wheel, onlooker.passes) != TW_OK)
+		abort();
+}
+
+static enum tw_status look_up(void)
+{
+	onlooker_pass();
+	return cache_get(onlooker.recorder, "key");
+}
+
+/* The first visit lasts until the call is held up. */
+struct walk {
+	int visits;
+	enum tw_status status;
+};
+
+static int visit(void *argument, const struct tw_cache_entry *entry)
+{
+	struct walk *walk = argument;
+	size_t size;
+
+	(void)tw_cache_entry_key(entry, &size);
+	if (size == 3)
+		walk->status = TW_OK;
+	if (walk->visits++ == 0) {
+		gate_pass(&onlooker.gate);
+		onlooker_pass();
+	}
+	return 1;
+}
+
+static enum tw_status look_by_walk(void)
+{
+	struct walk walk = {.status = TW_NOT_FOUND};
+
+	if (tw_cache_each(onlooker.recorder->cache, visit, &walk) != TW_OK)
+		abort();
+	return walk.status;
+}
+
 static void *onlooker_run(void *unused)
 {
-	for (gate_pass(&onlooker.gate); !onlooker.ends; gate_pass(&onlooker.gate)) {
-		if (tw_advance(onlooker.recorder->wheel, onlooker.passes) != TW_OK)
-			abort();
-		onlooker.status = cache_get(onlooker.recorder, "key");
-	}
+	for (gate_pass(&onlooker.gate); !onlooker.ends; gate_pass(&onlooker.gate))
+		onlooker.status = onlooker.look();
 	return unused;
+}
+
+static void onlooker_goes_on(void)
+{
+	gate_open(&onlooker.gate);
+	gate_await(&onlooker.gate);
 }
 
 static void hold_up(void)
 {
-	if (--onlooker.operations != 0)
-		return;
-	gate_open(&onlooker.gate);
-	gate_await(&onlooker.gate);
+	if (--onlooker.operations == 0)
+		onlooker_goes_on();
 }
 
 /* Of what is held up at an operation. */
@@ -64,6 +108,7 @@ struct trial {
 	void (*judge)(struct outcome);
 	tw_duration passes; /* AFTER - BEFORE: the deadline does */
 	struct tw_cache_options options;
+	bool walks;         /* the onlooker does, instead of looking the key up */
 	bool is_of_another; /* key: the call finds it, always */
 	int forgotten;      /* keys that were set and deleted before */
 };
@@ -76,6 +121,7 @@ static struct outcome trial_hold_up_at(const struct trial *trial, const struct v
 	struct outcome outcome;
 
 	onlooker.recorder = recorder;
+	onlooker.look = trial->walks ? look_by_walk : look_up;
 	onlooker.passes = trial->passes;
 	onlooker.operations = operation;
 	cache_set_letters(recorder, "abcdefghij");
@@ -85,10 +131,14 @@ static struct outcome trial_hold_up_at(const struct trial *trial, const struct v
 		assert_status(tw_cache_delete(recorder->cache, "forgotten", 9), TW_OK);
 	}
 	cache_pass(recorder, BEFORE);
+	if (trial->walks)
+		onlooker_goes_on();
 	yield_instead = hold_up;
 	outcome.status = trial->call(recorder->cache);
 	yield_instead = NULL;
 	outcome.is_held_up = onlooker.operations <= 0;
+	if (trial->walks && !outcome.is_held_up)
+		onlooker_goes_on();
 	outcome.looked = onlooker.status;
 	outcome.has_expired = cache_stats(recorder).removed[TW_CAUSE_EXPIRED] == 1;
 	cache_recorder_close(recorder);
@@ -146,6 +196,21 @@ static void entry_leaves_as_answered(struct outcome outcome)
 {
 	assert_status(outcome.looked, TW_NOT_FOUND);
 	assert_int_equal(outcome.has_expired, outcome.status == TW_NOT_FOUND);
+}
+
+/* Unless it was the first one visited. */
+static void what_was_not_visited_is_not_found(struct outcome outcome)
+{
+	assert_true(outcome.looked == TW_OK || outcome.status == TW_NOT_FOUND);
+}
+
+static void touch_finds_nothing_that_a_walk_has_found_expired(void **state)
+{
+	trial_run((struct trial){.call = touch,
+				 .judge = what_was_not_visited_is_not_found,
+				 .passes = AFTER - BEFORE,
+				 .walks = true},
+		  *state);
 }
 
 static void touch_finds_nothing_that_a_lookup_has_found_expired(void **state)
@@ -225,6 +290,7 @@ static void what_is_filed_anew_may_be_found_expired_meanwhile(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, touch_finds_nothing_that_a_lookup_has_found_expired),
+	TEST_IN(levels_inline, touch_finds_nothing_that_a_walk_has_found_expired),
 	TEST_IN(levels_inline, replace_finds_nothing_that_a_lookup_has_found_expired),
 	TEST_IN(levels_inline, delete_finds_nothing_that_a_lookup_has_found_expired),
 	TEST_IN(levels_inline, what_is_filed_anew_may_be_found_expired_meanwhile),

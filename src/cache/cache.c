@@ -86,6 +86,19 @@ static bool visit_list_fill(struct visit_list *list, struct shard *shard)
 	return true;
 }
 
+/* Whether the entry is past its deadline at this moment. If it is, it stays so: no touch or
+ * replacement finds it there any more. */
+static bool cache_finds_past(const struct tw_cache *cache, struct tw_cache_entry *entry)
+{
+	tw_duration coarse = domain_coarse_now(&cache->domain);
+	tw_duration deadline = entry_deadline(entry);
+
+	while (domain_is_past(&cache->domain, deadline, coarse))
+		if (deadline < 0 || entry_move_deadline(entry, &deadline, -deadline))
+			return true;
+	return false;
+}
+
 enum tw_status tw_cache_each(struct tw_cache *cache,
 			     int (*visit)(void *context, const struct tw_cache_entry *entry),
 			     void *context)
@@ -105,8 +118,7 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 		}
 		for (size_t k = 0; k < list.count; k++) {
 			/* Judged at its visit: those before it may have taken long. */
-			if (goes_on && !cache_finds_past(cache, list.entries[k],
-							 domain_coarse_now(&cache->domain)))
+			if (goes_on && !cache_finds_past(cache, list.entries[k]))
 				goes_on = visit(context, list.entries[k]);
 			tw_cache_entry_release(list.entries[k]);
 		}

@@ -65,19 +65,6 @@ static inline enum tw_status cache_admit(struct tw_cache *cache, struct reader *
 	return *reader ? TW_OK : TW_NO_MEMORY;
 }
 
-/* Whether the entry is past its deadline at this moment, given a coarse time. If it is, it stays
- * so: no touch or replacement finds it there any more. */
-static inline bool cache_finds_past(const struct tw_cache *cache, struct tw_cache_entry *entry,
-				    tw_duration coarse)
-{
-	tw_duration deadline = entry_deadline(entry);
-
-	while (domain_is_past(&cache->domain, deadline, coarse))
-		if (deadline < 0 || entry_move_deadline(entry, &deadline, -deadline))
-			return true;
-	return false;
-}
-
 /* Evicts in all shards by turns, in short steps, until the limits are kept, or entries of that
  * weight, and a few more, have gone: a set makes room for what it sets, and those that follow catch
  * up with a limit that has become much lower. Not `spared` (or NULL, or gone): it was set just
