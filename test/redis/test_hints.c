@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "client.h"
 #include "hints.h"
 #include "support/false_server.h"
 #include "support/runs.h"
@@ -62,25 +63,31 @@ static void key_beside_a(struct tw_redis *redis, char key[KEY_SIZE])
 	while (tw_redis_shard(redis, key, strlen(key)) != tw_redis_shard(redis, "a", 1));
 }
 
-/* One command for both, and one hint. */
+/* One command for both, and one hint; also by the script that a cluster is sent. */
 static void earliest_of_many_is_hinted(void **state)
 {
 	struct fixture *fixture = *state;
-	struct hints hints = {0};
-	unsigned shard = 99;
-	tw_duration wait = 0;
 	char key[KEY_SIZE];
 	struct tw_redis_task tasks[] = {{.key = "a", .key_size = 1, .delay = 2 * TW_SECOND},
 					{.key = key, .delay = 5 * TW_SECOND}};
 
 	key_beside_a(fixture->redis, key);
 	tasks[1].key_size = strlen(key);
-	hints_connect(&hints, fixture->redis, wall_clock());
-	assert_true(hints_are_connected(&hints));
-	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 2, NULL));
-	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
-	assert_in_range(wait, 2 * TW_SECOND, 2 * TW_SECOND + 2 * TW_MILLISECOND);
-	connection_close(&hints.connection);
+	for (int one_server = 0; one_server < 2; one_server++) {
+		struct hints hints = {0};
+		unsigned shard = 99;
+		tw_duration wait = 0;
+
+		fixture->redis->access->one_server = one_server;
+		hints_connect(&hints, fixture->redis, wall_clock());
+		assert_true(hints_are_connected(&hints));
+		assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 2, NULL));
+		assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
+		assert_in_range(wait, 2 * TW_SECOND, 2 * TW_SECOND + 2 * TW_MILLISECOND);
+		connection_close(&hints.connection);
+		assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
+		assert_int_equal(cancel_task(fixture->redis, key), TW_OK);
+	}
 }
 
 static void released_task_is_hinted(void **state)
