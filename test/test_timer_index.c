@@ -767,6 +767,31 @@ static void discard_unmaps_every_segment(void **state)
 	assert_in_range(mapped_memory(), 1, before + ROUNDS / 2 * segment_size);
 }
 
+static void timer_with_a_key_of_any_size_fits_its_block(void **state)
+{
+	struct timer_store store;
+	struct timer_bin bin = {0};
+	char key[1200] = {0};
+
+	(void)state;
+	timer_store_init(&store);
+	for (size_t size = 1; size <= sizeof(key); size++) {
+		struct keyed_timer *timer = timer_new(&store, key, size, 0);
+		const char *end;
+
+		assert_non_null(timer);
+		end = (const char *)timer->hh.key + size;
+		if (timer->timer.class < TIMER_SIZE_CLASSES)
+			assert_in_range(end - (const char *)timer, 1,
+					store.slabs[timer->timer.class].block_size);
+		else
+			assert_in_range(size, 512, sizeof(key));
+		timer_free(&store, &bin, timer);
+	}
+	timer_store_flush(&store, &bin);
+	timer_store_destroy(&store);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(empty_index_finds_nothing_and_prefetches_nothing),
 	cmocka_unit_test(single_key_is_found_until_it_is_removed),
@@ -790,6 +815,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(crowd_of_one_hash_does_not_hide_other_keys),
 	cmocka_unit_test(discard_frees_the_table_in_steps_and_leaves_the_timers_alone),
 	cmocka_unit_test(discard_unmaps_every_segment),
+	cmocka_unit_test(timer_with_a_key_of_any_size_fits_its_block),
 };
 
 TEST_PROGRAM(tests)
