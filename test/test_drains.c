@@ -88,6 +88,50 @@ static void what_a_drain_function_causes_comes_after_the_rest_of_its_drain(void 
 	recorder_close(recorder);
 }
 
+/* Of what comes between two drains: a value that is replaced. */
+static void what_comes_between_two_drains_is_told_between_them(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "a", 1, INTERVAL);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	set_timer(recorder, "a", 2, INTERVAL);
+	set_timer(recorder, "a", 3, INTERVAL);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	settle(recorder);
+	assert_order(recorder, 1, 2, 3);
+	recorder_close(recorder);
+}
+
+/* The only worker is busy until all of the drain waits for it. */
+static void timer_that_is_due_overtakes_a_large_drain(void **state)
+{
+	enum { MANY = 5000 };
+	struct recorder *recorder =
+		recorder_open_with(*state, 10, (struct tw_options){.workers = 1});
+	size_t before = 0;
+
+	recorder->held = MANY + 1;
+	set_timer(recorder, "holds", MANY + 1, INTERVAL);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	gate_await(&recorder->gate);
+	for (int number = 1; number <= MANY; number++)
+		assert_status(tw_set_timer(recorder->wheel, &number, sizeof(number), VALUE(number),
+					   TW_SECOND),
+			      TW_OK);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	WAIT_UNTIL((flush_wheel(recorder), stats_of_wheel(recorder->wheel).unfinished > MANY));
+	set_timer(recorder, "due", MANY + 2, INTERVAL);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	flush_wheel(recorder);
+	gate_open(&recorder->gate);
+	settle(recorder);
+	while (event_at(recorder, before).value != VALUE(MANY + 2))
+		before++;
+	assert_in_range(before, 1, MANY / 2);
+	recorder_close(recorder);
+}
+
 struct drains {
 	int accepted;
 	enum tw_status refusal;
@@ -227,6 +271,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_DRIVEN(drain_too_many_is_refused_until_those_before_it_are_handed_over),
 	TEST_BOTH(workers, drain_too_many_is_refused_until_those_before_it_are_handed_over),
 	TEST_EVERYWHERE(drains_wait_for_those_before_them),
+	TEST_DRIVEN(what_comes_between_two_drains_is_told_between_them),
+	TEST_POOL(timer_that_is_due_overtakes_a_large_drain),
 	TEST_INLINE(what_a_drain_function_causes_comes_after_the_rest_of_its_drain),
 	TEST_EVERYWHERE(task_never_hangs_on_drains),
 	TEST_EVERYWHERE(drains_of_several_threads_give_each_value_back_once),

@@ -2,6 +2,9 @@
 /* A wheel driven from an event loop: tw_fd becomes readable when there is something to do. */
 #include "support/test.h"
 
+#include "support/recorder.h"
+#include "support/stats.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -93,6 +96,31 @@ static void drain_function(void *context, const struct tw_task *task)
 {
 	(void)task;
 	++*(int *)context;
+}
+
+/* More than a poll hands over. */
+static void descriptor_rings_until_a_large_drain_is_over(void **state)
+{
+	enum { MANY = 100000 };
+	struct tw_options options = {
+		.clock = TW_CLOCK_MANUAL, .drive = TW_DRIVE_CALLER, .workers = 1};
+	struct loop loop = {0};
+	int polls = 0;
+
+	(void)state;
+	assert_int_equal(tw_create(&loop.wheel, TW_MILLISECOND, 64, ignore_task, &options), TW_OK);
+	loop.descriptor = tw_fd(loop.wheel);
+	for (int key = 0; key < MANY; key++)
+		assert_int_equal(tw_set_timer(loop.wheel, &key, sizeof(key), NULL, TW_SECOND),
+				 TW_OK);
+	assert_int_equal(tw_drain(loop.wheel, ignore_task, NULL), TW_OK);
+	assert_int_equal(tw_flush(loop.wheel), TW_OK);
+	for (; stats_of_wheel(loop.wheel).drained < MANY; polls++) {
+		assert_int_equal(is_readable(&loop, 0), 1);
+		assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	}
+	assert_true(polls > 1);
+	tw_destroy(loop.wheel);
 }
 
 static void set_again_for_now(void *argument)
@@ -306,6 +334,7 @@ static void groups_of_stops_and_resets_make_it_readable(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(descriptor_rings_until_a_large_drain_is_over),
 	cmocka_unit_test(command_makes_the_descriptor_readable_and_poll_makes_it_quiet),
 	cmocka_unit_test(descriptor_is_closed_with_the_wheel),
 	cmocka_unit_test(descriptor_rings_for_what_a_task_has_set_for_now),

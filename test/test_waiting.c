@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* A task that lasts a while after it was let go. */
 static void end_late(struct recorder *recorder, const struct tw_task *task)
@@ -68,6 +69,74 @@ static void wait_idle_after_stop_waits_for_running_tasks(void **state)
 	run_slow_task(recorder);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
 	assert_idle_after_task(recorder);
+	recorder_close(recorder);
+}
+
+/* What a task does once the main thread waits for it. */
+struct late {
+	int waiter; /* the system's id of the main thread */
+	void (*act)(struct tw_wheel *);
+};
+
+static void act_late(struct recorder *recorder, const struct tw_task *task)
+{
+	const struct late *late = recorder->argument;
+
+	if (task->value != VALUE(1))
+		return;
+	while (!thread_is_asleep(late->waiter))
+		continue;
+	late->act(recorder->wheel);
+}
+
+static struct recorder *open_with_late_task(const struct variant *variant, struct late *late)
+{
+	struct recorder *recorder =
+		recorder_open_with(variant, 10, (struct tw_options){.workers = 1});
+
+	late->waiter = gettid();
+	recorder->held = 1;
+	recorder->argument = late;
+	recorder->on_execute = act_late;
+	set_timer(recorder, "late", 1, INTERVAL);
+	run_slow_task(recorder);
+	return recorder;
+}
+
+static void set_one(struct tw_wheel *wheel)
+{
+	(void)tw_set_timer(wheel, "set", 3, VALUE(2), INTERVAL);
+}
+
+static void wait_idle_waits_for_the_commands_of_running_tasks(void **state)
+{
+	struct late late = {.act = set_one};
+	struct recorder *recorder = open_with_late_task(*state, &late);
+
+	gate_open(&recorder->gate);
+	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
+	assert_int_equal(tw_pending(recorder->wheel), 1);
+	recorder_close(recorder);
+}
+
+static void stop(struct tw_wheel *wheel)
+{
+	(void)tw_stop(wheel);
+}
+
+static void wait_idle_waits_for_what_a_stop_by_a_running_task_releases(void **state)
+{
+	enum { MANY = 20000 };
+	struct late late = {.act = stop};
+	struct recorder *recorder = open_with_late_task(*state, &late);
+
+	for (int number = 2; number <= MANY; number++)
+		assert_status(tw_set_timer(recorder->wheel, &number, sizeof(number), VALUE(number),
+					   INTERVAL),
+			      TW_OK);
+	gate_open(&recorder->gate);
+	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
+	assert_int_equal(event_count(recorder), MANY);
 	recorder_close(recorder);
 }
 
@@ -245,16 +314,18 @@ static void release_slowly(void *context, const struct tw_task *task, enum tw_re
 	(void)context;
 	(void)task;
 	(void)reason;
-	for (int i = 0; i < 10; i++)
-		give_way();
+	give_way();
 }
 
 /* Inline, each replaced value is a job, after which commands could be applied that replace more. */
 static void waits_end_while_others_go_on_setting(void **state)
 {
 	const struct variant *variant = *state;
-	struct tw_options options = {
-		.layout = variant->layout, .workers = variant->workers, .release = release_slowly};
+	/* On a busy machine each release may take long. */
+	struct tw_options options = {.layout = variant->layout,
+				     .workers = variant->workers,
+				     .queue_capacity = 64,
+				     .release = release_slowly};
 	struct tw_wheel *wheel;
 	struct producer producers[4];
 	pthread_t threads[4];
@@ -385,6 +456,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(owner, pending_is_exact_after_a_flush_between_inline_tasks),
 	TEST_POOL(wait_idle_waits_for_running_tasks),
 	TEST_POOL(wait_idle_after_stop_waits_for_running_tasks),
+	TEST_POOL(wait_idle_waits_for_the_commands_of_running_tasks),
+	TEST_POOL(wait_idle_waits_for_what_a_stop_by_a_running_task_releases),
 	TEST_POOL(destroy_waits_for_running_tasks),
 	TEST_POOL(advance_and_flush_do_not_wait_for_tasks),
 	TEST_POOL(tasks_not_begun_at_stop_are_released_and_do_not_run),
