@@ -69,7 +69,7 @@ write_tests()
 
 write_mutants()
 {
-	local sum=0 killed=0 tried=0 fitting name pattern
+	local sum=0 killed=0 explained=0 tried=0 fitting name pattern
 
 	for name in "${mutants[@]}"; do
 		fitting=
@@ -80,7 +80,10 @@ write_mutants()
 		[[ -n $fitting ]] || continue
 		((sum++))
 		[[ -z ${verdict[$name]} ]] || ((tried++))
-		[[ ${verdict[$name]} != killed ]] || ((killed++))
+		case ${verdict[$name]} in
+		killed) ((killed++)) ;;
+		explained | equal) ((explained++)) ;;
+		esac
 	done
 	for pattern; do
 		((checked++))
@@ -88,8 +91,8 @@ write_mutants()
 		for name in "${mutants[@]}"; do [[ $name == $pattern ]] && continue 2; done
 		complain "no mutant is called $pattern"
 	done
-	echo "- **$sum mutants**: bugs that were put in; of the $tried that the last run tried," \
-		"the tests see $killed."
+	echo "- **$sum mutants**: bugs that were put in; of the $tried that were tried, the tests" \
+		"see $killed; explained, or no bugs: $explained."
 }
 
 write_models()

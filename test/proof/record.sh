@@ -6,7 +6,7 @@
 #     record.sh NAME COMMAND [LOG]     a record of test/proof/records, and what is run by `bash -c`;
 #                                      with LOG, what that command has printed here is taken
 #
-# NAME-long is for longer runs of what NAME is for.
+# NAME-long is for longer runs of what NAME is for, NAME-again for those of a part of it later.
 # The record is written only if the command succeeds, but for mutants. Its lines: the day, the
 # commit ("+": with changes that are in no commit), the seconds, the command as it was typed, and
 # the result, which is taken from what the command has printed, as is right for that NAME.
@@ -26,7 +26,7 @@ sum_before()
 result()
 {
 	local counts
-	case ${name%-long} in
+	case ${name%-*} in
 	model)
 		printf '%d runs of GenMC with %d executions; %d weakenings, each found\n' \
 			"$(grep -c '^  ok ' "$log")" "$(sum_before executions)" \
@@ -89,7 +89,7 @@ else
 	status=${PIPESTATUS[0]} took=$SECONDS
 fi
 # A mutant that survives is a part of the result.
-[[ $name != mutants ]] || status=0
+[[ ${name%-*} != mutants ]] || status=0
 text=$(result)
 if ((status != 0)) || [[ -z $text ]]; then
 	echo "$name: failed, or said nothing that can be kept"
@@ -99,8 +99,11 @@ fi
 	printf 'day: %s\ncommit: %s\nseconds: %s\n' "$(date -u +%F)" "$commit" "$took"
 	printf 'command: %s\nresult: %s\n' "$command" "$text"
 } >"test/proof/records/$name.new" && mv "test/proof/records/$name.new" "test/proof/records/$name"
-# Which mutants were killed is asked for each guarantee.
-if [[ $name == mutants ]]; then
+# Which mutants were killed is asked for each guarantee; the later run of one counts.
+if [[ ${name%-*} == mutants ]]; then
+	killed=test/proof/records/mutants.killed
+	[[ $name != mutants ]] || : >"$killed"
 	sed -n 's/^  \(killed\|explained\|equal\|SURVIVED\) *\([a-zA-Z_0-9-]*\) .*/\1 \2/p' "$log" |
-		sort -u -k 2 >test/proof/records/mutants.killed
+		cat "$killed" - | awk '{ what[$2] = $1 } END { for (name in what) print what[name], name }' |
+		sort -k 2 >"$killed.new" && mv "$killed.new" "$killed"
 fi
