@@ -171,7 +171,7 @@ write_guarantees()
 
 write_records()
 {
-	local file name field
+	local file name field command
 
 	printf '\n| Run | Result | Day | Commit | Seconds | By |\n|---|---|---|---|--:|---|\n'
 	for file in "$records"/*; do
@@ -181,7 +181,9 @@ write_records()
 		for field in result day commit seconds; do
 			printf ' | %s' "$(field "$name" $field)"
 		done
-		printf ' | `%s` |\n' "$(field "$name" command)"
+		command=$(field "$name" command)
+		((${#command} <= 100)) || command=${command:0:80}…
+		printf ' | `%s` |\n' "${command//|/\\|}"
 	done
 }
 
