@@ -338,11 +338,11 @@ if ((tried != ${#chosen[@]})); then
 fi
 bugs=$((tried - equals))
 rate=$((killed * 1000 / (bugs ? bugs : 1)))
+echo "$tried mutants, $equals of them no bugs: $killed killed, $explained survive and are" \
+	"explained, $failed failed; $((rate / 10)).$((rate % 10)) % of the bugs are seen"
 if ((bugs >= 100 && rate < 950)); then
 	echo "fewer than 95 % of the bugs are seen"
 	((failed++))
 fi
-echo "$tried mutants, $equals of them no bugs: $killed killed, $explained survive and are" \
-	"explained, $failed failed; $((rate / 10)).$((rate % 10)) % of the bugs are seen"
 echo "$passed passed, $failed failed"
 ((failed == 0))
