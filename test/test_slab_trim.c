@@ -31,6 +31,8 @@ struct world {
 	size_t chunk_count;
 	size_t forgotten; /* pages that it told of */
 	bool keeps;       /* what is told is not to be forgotten */
+	bool takes;       /* a block, when it is told the first time */
+	uint64_t *taken;
 	uint64_t *blocks[BLOCKS];
 	struct random random;
 };
@@ -52,6 +54,8 @@ static bool world_forget(void *argument, struct chunk *chunk, const struct chunk
 
 	(void)chunk;
 	world->forgotten += pages->end - pages->first;
+	if (world->takes && !world->taken)
+		world->taken = slab_take(&world->slab);
 	return !world->keeps;
 }
 
@@ -356,6 +360,28 @@ static void trim_looks_again_at_pages_that_the_last_one_passed(void **state)
 	world_destroy(world);
 }
 
+/* The pages lie before what the others look for free blocks by then. */
+static void blocks_of_pages_that_went_while_others_were_taken_can_be_taken(void **state)
+{
+	struct world *world = world_create();
+
+	(void)state;
+	world_fill(world);
+	world_give_all_but(world, 0);
+	world->takes = true;
+	(void)trim(&world->slab, 0);
+	assert_non_null(world->taken);
+	stamp(world->taken, UINT64_MAX / 2);
+	for (size_t i = 1; i < BLOCKS; i++) {
+		world->blocks[i] = slab_take(&world->slab);
+		assert_non_null(world->blocks[i]);
+		stamp(world->blocks[i], i << 8);
+	}
+	world_expect_stamps(world);
+	assert_true(is_stamped(world->taken, UINT64_MAX / 2));
+	world_destroy(world);
+}
+
 static void pages_of_a_few_that_were_left_are_surplus_when_these_go(void **state)
 {
 	struct world *world = world_create();
@@ -535,6 +561,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(no_more_is_given_back_than_asked_for),
 	cmocka_unit_test(trim_that_kept_some_leaves_the_rest_to_the_next),
 	cmocka_unit_test(trim_looks_again_at_pages_that_the_last_one_passed),
+	cmocka_unit_test(blocks_of_pages_that_went_while_others_were_taken_can_be_taken),
 	cmocka_unit_test(pages_of_a_few_that_were_left_are_surplus_when_these_go),
 	cmocka_unit_test(spare_chunk_that_comes_first_is_counted_as_there),
 	cmocka_unit_test(what_is_not_to_be_forgotten_stays),
