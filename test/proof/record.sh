@@ -105,6 +105,7 @@ if [[ ${name%-*} == mutants ]]; then
 	killed=test/proof/records/mutants.killed
 	[[ $name != mutants ]] || : >"$killed"
 	sed -n 's/^  \(killed\|explained\|equal\|SURVIVED\) *\([a-zA-Z_0-9-]*\) .*/\1 \2/p' "$log" |
-		cat "$killed" - | awk '{ what[$2] = $1 } END { for (name in what) print what[name], name }' |
+		cat "$killed" - |
+		awk '{ what[$2] = $1 } END { for (name in what) print what[name], name }' |
 		sort -k 2 >"$killed.new" && mv "$killed.new" "$killed"
 fi
