@@ -51,10 +51,9 @@ result()
 		;;
 	coverage)
 		# The last report: what chance decides may take several.
-		tail -n 5 "$log" |
-			sed -n \
-				-e 's/^\(lines\|branches\)  *\([0-9.]* %\) (\(.*\))$/\1 \2 (\3), /p' \
-				-e 's/^uncovered, explained: \([0-9]*\),.*/\1 places explained/p' |
+		tail -n 5 "$log" | sed -n \
+			-e 's/^\(lines\|branches\)  *\([0-9.]* %\) (\(.*\))$/\1 \2 (\3), /p' \
+			-e 's/^uncovered, explained: \([0-9]*\),.*/\1 places explained/p' |
 			tr -d '\n'
 		;;
 	torture)
