@@ -9,11 +9,11 @@ COVERAGE_TESTS := $(if $(filter some,$(COVERAGE_OF)),$(TESTS),$(filter-out check
 	install/test_install man/test_man proof/check_page redis/test_core_alone \
 	redis/test_packaging,$(TESTS)))
 # Counted as it is written, not as it is optimized, by threads that share the counters; without
-# assert(), whose other branch is for bugs; of the long tests' work a part, as under a sanitizer. The
-# two libraries are linked in parts, which must not
-# contain the counters' own library.
+# assert(), whose other branch is for bugs; of the long tests' work a part, as under a sanitizer.
+# The two libraries are linked in parts, which must not contain the counters' own library.
 COVERAGE_FLAGS := CFLAGS='-O0 -g' LDFLAGS=--coverage \
-	CPPFLAGS='--coverage -fprofile-update=atomic -DNDEBUG -DTEST_PART=10 -include test/coverage/exit.h'
+	CPPFLAGS='--coverage -fprofile-update=atomic -DNDEBUG -DTEST_PART=10 \
+	-include test/coverage/exit.h'
 
 .PHONY: coverage
 
