@@ -242,7 +242,59 @@ static void table_changes_its_size_in_steps(void **state)
 	cache_recorder_close(model.recorder);
 }
 
+static size_t key_home(const struct tw_cache *cache, uint64_t key)
+{
+	uint64_t hash = key_hash_wide(&cache->domain.seed, &key, sizeof(key));
+
+	return (uint32_t)hash & shard_table(&cache->shards[0])->mask;
+}
+
+/* Half of one for nobody is made when a crowd comes, under one lock and to where it is made. */
+static void smaller_table_is_dropped_for_a_crowd_that_it_has_no_room_for(void **state)
+{
+	enum { BUCKETS = 8, CROWD = 16 };
+	struct cache_recorder *recorder = open_limited(*state, 0, TW_POLICY_LRU);
+	struct tw_cache *cache = recorder->cache;
+	struct shard *shard = &cache->shards[0];
+	struct tw_cache_key gone[CROWD] = {0};
+	struct tw_cache_item crowd[CROWD] = {0};
+	uint64_t keys[CROWD];
+	const struct table *table;
+	uint64_t key = 0;
+	size_t done;
+
+	for (; shard_table(shard)->mask + 1 < BUCKETS || shard->next; key++)
+		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
+	while (key-- > CROWD)
+		assert_status(tw_cache_delete(cache, &key, sizeof(key)), TW_OK);
+	table = shard_table(shard);
+	assert_true(table->mask + 1 == BUCKETS && table->count == CROWD);
+	for (unsigned i = 0; i < CROWD; i++) {
+		keys[i] = i;
+		gone[i] = (struct tw_cache_key){.key = &keys[i], .key_size = sizeof(key)};
+	}
+	assert_status(tw_cache_delete_many(cache, gone, CROWD, &done), TW_OK);
+	assert_true(done == CROWD && shard->next && shard->next->mask == 0);
+	assert_status(tw_cache_delete(cache, &key, sizeof(key)), TW_NOT_FOUND);
+	assert_true(shard->next && shard->next_copied == BUCKETS / 2);
+	for (unsigned i = 0; i < CROWD; i++) {
+		while (key_home(cache, ++key) >= BUCKETS / 2)
+			continue;
+		keys[i] = key;
+		crowd[i] = (struct tw_cache_item){
+			.key = &keys[i], .key_size = sizeof(key), .value = "v", .value_size = 1};
+	}
+	assert_status(tw_cache_set_many(cache, crowd, CROWD, &done), TW_OK);
+	assert_int_equal(done, CROWD);
+	assert_null(shard->next);
+	assert_true(shard_table(shard) == table && table->count == CROWD);
+	for (unsigned i = 0; i < CROWD; i++)
+		assert_status(tw_cache_delete(cache, &keys[i], sizeof(key)), TW_OK);
+	cache_recorder_close(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_inline, smaller_table_is_dropped_for_a_crowd_that_it_has_no_room_for),
 	TEST_IN(levels_inline, table_changes_its_size_in_steps),
 	TEST_IN(levels_inline, table_of_a_cleared_cache_is_small_again),
 	TEST_IN(levels_inline, misses_stay_short_where_keys_come_and_go),

@@ -17,14 +17,15 @@ struct batch {
 	uint8_t follows[BATCH]; /* the next that may lie in the same shard; BATCH: none */
 };
 
-/* Finds those of the same shard, by the lower bits of its number. */
+/* Finds those of the same shard, by the lower bits of its number: there may be more than BATCH. */
 static void batch_link(struct batch *batch)
 {
 	uint8_t first[BATCH];
 
 	memset(first, BATCH, sizeof(first));
 	for (unsigned i = batch->count; i-- > 0;) {
-		uint8_t *place = &first[(batch->hashes[i] >> 32) % BATCH];
+		const struct shard *shard = cache_shard(batch->cache, batch->hashes[i]);
+		uint8_t *place = &first[(size_t)(shard - batch->cache->shards) % BATCH];
 
 		batch->follows[i] = *place;
 		*place = (uint8_t)i;
