@@ -95,7 +95,6 @@ enum {
 
 static const uint64_t last_generation = ((uint64_t)1 << (64 - INDEX_BITS)) - 1;
 static const uint64_t last_forgotten = ((uint64_t)1 << (64 - INDEX_BITS - 4)) - 1;
-static const size_t most_chunks = (size_t)1 << 14;
 
 /* ---- Memory and ids ---- */
 
@@ -105,6 +104,9 @@ _Static_assert(offsetof(struct timer, place) > offsetof(struct timer, job) &&
 	       "the slab leaves alone what an old id may look at");
 
 enum { CHUNK_HANDLES = (CHUNK_SIZE - CHUNK_HEADER) / sizeof(struct handle) };
+
+/* As many as an id's bits can name. */
+static const size_t most_chunks = (((size_t)1 << INDEX_BITS) - 1) / CHUNK_HANDLES + 1;
 
 static struct handle *chunk_handle(const struct chunk *chunk, size_t number)
 {
@@ -190,13 +192,10 @@ static uint64_t handle_id(const struct handle *handle, uint64_t generation)
 static struct handle *handle_find(const struct handle_table *table, uint64_t id)
 {
 	size_t index = (size_t)(id & (((uint64_t)1 << INDEX_BITS) - 1));
-	size_t number = index / CHUNK_HANDLES;
-	const struct chunk *chunk;
-
-	if (number >= most_chunks)
-		return NULL;
 	/* acquire: sees the chunk; pairs with the release in handle_table_begin_chunk(). */
-	chunk = atomic_load_explicit(&table->chunks[number], memory_order_acquire);
+	const struct chunk *chunk =
+		atomic_load_explicit(&table->chunks[index / CHUNK_HANDLES], memory_order_acquire);
+
 	return chunk ? chunk_handle(chunk, index % CHUNK_HANDLES) : NULL;
 }
 

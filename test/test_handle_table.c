@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* The generations of a handle's memory: no id comes twice, also where they come to an end. */
+#include "support/test.h"
+
+#include "support/recorder.h"
+
+#include <stdlib.h>
+
+#include "runtime/handle.h"
+
+enum { INDEX_BITS = 28, GENERATION_SHIFT = 12, PENDING = 1, MANY = 50000, WORN = MANY / 4 };
+
+static const uint64_t last_generation = (UINT64_C(1) << 36) - 1;
+static const uint64_t last_forgotten = (UINT64_C(1) << 32) - 1;
+
+static uint64_t handle_generation(const struct handle *handle)
+{
+	/* relaxed: there is one thread. */
+	return atomic_load_explicit(&handle->state, memory_order_relaxed) >> GENERATION_SHIFT;
+}
+
+/* As if it had been used so often. */
+static void handle_wear(struct handle *handle, uint64_t generation)
+{
+	/* relaxed: there is one thread. */
+	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT | PENDING,
+			      memory_order_relaxed);
+}
+
+static void handle_give(struct handle_table *table, struct handle *handle)
+{
+	struct slab_bin bin = {0};
+
+	handle_free(table, &bin, handle);
+	slab_flush(&table->slab, &bin);
+}
+
+/* The next timers made; whether one of them has that memory. Its id goes to *id. */
+static bool handle_comes_again(struct handle_table *table, const struct handle *worn, uint64_t *id)
+{
+	for (int i = 0; i < MANY; i++) {
+		struct handle *handle = handle_new(table, id);
+
+		assert_non_null(handle);
+		if (handle == worn)
+			return true;
+		assert_true(*id >> INDEX_BITS == 1);
+	}
+	return false;
+}
+
+static void handle_is_used_up_to_its_last_generation_and_not_again(void **state)
+{
+	struct handle_table table;
+	struct handle *worn;
+	uint64_t last;
+	uint64_t id;
+
+	(void)state;
+	assert_true(handle_table_init(&table));
+	worn = handle_new(&table, &id);
+	assert_non_null(worn);
+	handle_wear(worn, last_generation - 2);
+	handle_give(&table, worn);
+	assert_true(handle_comes_again(&table, worn, &last));
+	assert_true(last >> INDEX_BITS == last_generation - 1);
+	assert_status(handle_stop(&table, last), TW_OK);
+	handle_give(&table, worn);
+	assert_false(handle_comes_again(&table, worn, &id));
+	assert_status(handle_stop(&table, last), TW_NOT_FOUND);
+	handle_table_destroy(&table);
+}
+
+struct world {
+	struct handle_table table;
+	struct handle *handles[MANY];
+	uint64_t ids[MANY];
+};
+
+static void world_fill(struct world *world)
+{
+	for (int i = 0; i < MANY; i++) {
+		world->handles[i] = handle_new(&world->table, &world->ids[i]);
+		assert_non_null(world->handles[i]);
+	}
+}
+
+static void world_empty(struct world *world)
+{
+	struct slab_bin bin = {0};
+
+	for (int i = 0; i < MANY; i++)
+		handle_free(&world->table, &bin, world->handles[i]);
+	slab_flush(&world->table.slab, &bin);
+	while (slab_trim(&world->table.slab, 0))
+		continue;
+}
+
+/* Many are used up, one of them nearly so; what the memory is like then. */
+static struct world *world_wear_one(uint64_t generation)
+{
+	struct world *world = calloc(1, sizeof(*world));
+
+	assert_non_null(world);
+	assert_true(handle_table_init(&world->table));
+	world_fill(world);
+	handle_wear(world->handles[WORN], generation - 1);
+	world_empty(world);
+	return world;
+}
+
+static void world_destroy(struct world *world)
+{
+	handle_table_destroy(&world->table);
+	free(world);
+}
+
+static void memory_of_a_handle_with_very_many_generations_is_kept(void **state)
+{
+	struct world *world = world_wear_one(last_forgotten + 1);
+	const struct handle *worn = world->handles[WORN];
+	int forgotten = 0;
+	int found = 0;
+
+	(void)state;
+	assert_true(handle_generation(worn) == last_forgotten + 1);
+	for (int i = 0; i < MANY; i++)
+		forgotten += handle_generation(world->handles[i]) == 0;
+	assert_in_range(forgotten, MANY / 2, MANY - 1);
+	world_fill(world);
+	for (int i = 0; i < MANY; i++) {
+		found += world->handles[i] == worn;
+		assert_true(world->ids[i] >> INDEX_BITS ==
+			    (world->handles[i] == worn ? last_forgotten + 1 : 2));
+	}
+	assert_int_equal(found, 1);
+	world_destroy(world);
+}
+
+static void memory_with_fewer_is_given_back_and_its_generations_go_on(void **state)
+{
+	struct world *world = world_wear_one(last_forgotten);
+	const struct handle *worn = world->handles[WORN];
+	int found = 0;
+
+	(void)state;
+	assert_true(handle_generation(worn) == 0);
+	world_fill(world);
+	for (int i = 0; i < MANY; i++) {
+		if (world->handles[i] == worn)
+			found++;
+		assert_true(world->ids[i] >> INDEX_BITS ==
+			    (chunk_of(world->handles[i]) == chunk_of(worn) ? last_forgotten : 2));
+	}
+	assert_int_equal(found, 1);
+	world_destroy(world);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(handle_is_used_up_to_its_last_generation_and_not_again),
+	cmocka_unit_test(memory_of_a_handle_with_very_many_generations_is_kept),
+	cmocka_unit_test(memory_with_fewer_is_given_back_and_its_generations_go_on),
+};
+
+TEST_PROGRAM(tests)
