@@ -12,6 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { SPANS = 300, STEPS = 20000 };
 
@@ -181,6 +184,84 @@ static void spans_keep_their_bytes_while_they_get_large_pages(void **state)
 	arena_destroy(&arena);
 }
 
+/* What comes back while its pages are made large: the library's calls of the system come here. */
+static struct {
+	struct arena *arena;
+	struct held_span *held;
+	size_t count;
+} meanwhile;
+
+static void give_meanwhile(void)
+{
+	struct arena *arena = meanwhile.arena;
+	unsigned regions = arena->region_count;
+	uint64_t used = arena->used;
+
+	meanwhile.arena = NULL;
+	for (size_t i = 0; i < meanwhile.count; i++) {
+		struct held_span *held = &meanwhile.held[i];
+
+		assert_true(arena_give_some(arena, held->memory, held->size) ==
+			    (held->size <= ARENA_SPAN_MOST));
+		assert_true(arena->used == used);
+		give(arena, held);
+		used = arena->used;
+	}
+	assert_int_equal(arena_trim(arena), 0);
+	assert_int_equal(arena->region_count, regions);
+}
+
+int madvise(void *memory, size_t size, int advice)
+{
+	if (advice == MADV_HUGEPAGE && meanwhile.arena)
+		give_meanwhile();
+	return (int)syscall(SYS_madvise, memory, size, advice);
+}
+
+static bool is_mapped(void *memory)
+{
+	unsigned char resident;
+
+	return mincore(memory, 1, &resident) == 0;
+}
+
+static void expect_to_go_after_large_pages(struct arena *arena, struct held_span *held,
+					   size_t count)
+{
+	void *memory = held[0].memory;
+
+	meanwhile.arena = arena;
+	meanwhile.held = held;
+	meanwhile.count = count;
+	assert_true(is_mapped(memory));
+	assert_false(arena_use_large_pages(arena, 1000));
+	assert_null(meanwhile.arena);
+	assert_false(is_mapped(memory));
+	assert_int_equal(arena->region_count, 1);
+	assert_int_equal(arena->used, 2 * ARENA_LEAF);
+	assert_int_equal(arena->idle, 0);
+}
+
+static void what_comes_back_while_it_gets_large_pages_goes_afterwards(void **state)
+{
+	enum { LEAVES = ARENA_REGION / ARENA_LEAF - 1 };
+	struct held_span leaves[LEAVES];
+	struct held_span last; /* in a region that stays */
+	struct held_span large;
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena);
+	for (int i = 0; i < LEAVES; i++)
+		take(&arena, &leaves[i], ARENA_LEAF, (unsigned char)i);
+	take(&arena, &last, ARENA_LEAF, 1);
+	expect_to_go_after_large_pages(&arena, leaves, LEAVES);
+	take(&arena, &large, 16 << 20, 1);
+	expect_to_go_after_large_pages(&arena, &large, 1);
+	give(&arena, &last);
+	arena_destroy(&arena);
+}
+
 /* All of a mapping but its beginning. */
 static void large_span_comes_back_in_steps(void **state)
 {
@@ -210,6 +291,7 @@ static void large_span_comes_back_in_steps(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(what_comes_back_while_it_gets_large_pages_goes_afterwards),
 	cmocka_unit_test(spans_keep_their_bytes_while_they_get_large_pages),
 	cmocka_unit_test(large_span_comes_back_in_steps),
 	cmocka_unit_test(spans_of_all_sizes_never_overlap),
