@@ -93,8 +93,9 @@ static bool meet(const char *const *arguments, const char *begun, enum fault fau
 	return met;
 }
 
-/* Each process takes long to begin beside the thread sanitizer, which has little to see here. */
-enum { STEP = SANITIZER_THREAD ? 10 : 1 };
+/* Each process takes long to begin beside a sanitizer. That for threads has little to see here;
+ * beside that for addresses there are more allocations, for each block of a slab is one. */
+enum { STEP = SANITIZER_THREAD ? 10 : SANITIZER_ADDRESS ? 5 : 1 };
 
 static void meet_each(const char *const *arguments, const char *begun)
 {
