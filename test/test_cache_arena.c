@@ -39,6 +39,12 @@ static void take(struct arena *arena, struct held_span *held, size_t size, unsig
 	memset(held->memory, held->mark, held->size);
 }
 
+static void take_leaves(struct arena *arena, struct held_span *leaves, int count)
+{
+	for (int i = 0; i < count; i++)
+		take(arena, &leaves[i], ARENA_LEAF, (unsigned char)i);
+}
+
 static void give(struct arena *arena, struct held_span *held)
 {
 	for (size_t i = 0; i < held->size; i += 61)
@@ -91,8 +97,7 @@ static void small_spans_that_came_back_make_room_for_a_large_one(void **state)
 
 	(void)state;
 	arena_init(&arena);
-	for (int i = 0; i < LEAVES; i++)
-		take(&arena, &leaves[i], ARENA_LEAF, (unsigned char)i);
+	take_leaves(&arena, leaves, LEAVES);
 	assert_int_equal(arena.region_count, 1);
 	for (int i = 0; i < LEAVES; i++)
 		give(&arena, &leaves[i * 5 % LEAVES]);
@@ -113,8 +118,7 @@ static void leaves_that_came_back_are_not_resident(void **state)
 	(void)state;
 	arena_init(&arena);
 	arena_set_tight(&arena, true);
-	for (int i = 0; i < LEAVES; i++)
-		take(&arena, &leaves[i], ARENA_LEAF, (unsigned char)i);
+	take_leaves(&arena, leaves, LEAVES);
 	for (int i = 0; i < LEAVES; i += 2)
 		give(&arena, &leaves[i]);
 	while (arena_trim(&arena) > 0)
@@ -252,8 +256,7 @@ static void what_comes_back_while_it_gets_large_pages_goes_afterwards(void **sta
 
 	(void)state;
 	arena_init(&arena);
-	for (int i = 0; i < LEAVES; i++)
-		take(&arena, &leaves[i], ARENA_LEAF, (unsigned char)i);
+	take_leaves(&arena, leaves, LEAVES);
 	take(&arena, &last, ARENA_LEAF, 1);
 	expect_to_go_after_large_pages(&arena, leaves, LEAVES);
 	take(&arena, &large, 16 << 20, 1);
