@@ -93,9 +93,9 @@ TEST_PROGRAMS := $(patsubst test/%.c,%,$(wildcard test/test_*.c))
 ifneq ($(SANITIZE),)
 TEST_PROGRAMS := $(filter-out %_yields,$(TEST_PROGRAMS))
 endif
-TEST_SCRIPTS := check_layers check_lines check_comments check_exports check_readme check_runner \
-	readme_example install/test_install fuzz/test_inputs man/test_man soak/test_soak \
-	proof/check_page
+TEST_SCRIPTS := check_layers check_lines check_comments check_costs check_exports check_readme \
+	check_runner readme_example install/test_install fuzz/test_inputs man/test_man \
+	soak/test_soak proof/check_page
 TESTS_OF_ALL := $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
 # Those that take longest are begun first; those that measure time run alone, at the end.
 TESTS_LONG := $(filter $(TESTS_OF_ALL),test_cache_faults redis/test_torture test_cache_pins_yields \
@@ -265,7 +265,7 @@ endif
 include src/man/man.mk src/packaging/packaging.mk
 
 # None where the sources alone were copied, as into a container.
-include $(wildcard test/*/*.mk test/redis/*/*.mk)
+include $(wildcard test/*/*.mk test/redis/*/*.mk bench/*/*.mk)
 
 builds: ## build with other compilers and flags, for other processors, and analyze
 	@test/builds/check_builds.sh

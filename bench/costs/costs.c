@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include "costs.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <valgrind/callgrind.h>
+
+unsigned costs_n = 16384;
+char (*keys)[KEY_SIZE + 1];
+/* With this start no deadline of the cache's crosses a multiple of 1,024 s, where an entry is filed
+ * once more (src/cache/expiry.c). */
+struct timespec costs_time = {.tv_sec = 3000};
+struct tw_wheel *wheel;
+unsigned tasks_ran;
+
+uint64_t drawn = 88172645463325252u;
+
+/* ---- The same in each run ---- */
+
+/* Calls the system, as the reading of a thread's processor time does. */
+__attribute__((noinline)) static int ask_system(struct timespec *now)
+{
+	syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, now);
+	*now = costs_time;
+	return 0;
+}
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *now);
+int __wrap_clock_gettime(clockid_t id, struct timespec *now)
+{
+	if (id == CLOCK_THREAD_CPUTIME_ID)
+		return ask_system(now);
+	*now = costs_time;
+	return 0;
+}
+
+int __wrap_clock_getres(clockid_t id, struct timespec *step);
+int __wrap_clock_getres(clockid_t id, struct timespec *step)
+{
+	(void)id;
+	step->tv_sec = 0;
+	step->tv_nsec = 4000000;
+	return 0;
+}
+
+ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags);
+ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags)
+{
+	static uint64_t state = 0x9e3779b97f4a7c15u;
+	unsigned char *to = bytes;
+
+	(void)flags;
+	for (size_t i = 0; i < size; i++) {
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		to[i] = (unsigned char)(state >> 56);
+	}
+	return (ssize_t)size;
+}
+
+static void *end_at_once(void *argument)
+{
+	return argument;
+}
+
+void costs_init(void)
+{
+	const char *n = getenv("COSTS_N");
+	pthread_t thread;
+
+	/* The C library leaves locked instructions out of its mutexes and its malloc until a first
+	 * thread has been started. */
+	expect(pthread_create(&thread, NULL, end_at_once, NULL) == 0, "pthread_create");
+	pthread_join(thread, NULL);
+	/* Else the system decides by its load which memory gets large pages. */
+	(void)prctl(PR_SET_THP_DISABLE, 1UL, 0UL, 0UL, 0UL);
+	if (n)
+		costs_n = (unsigned)atoi(n);
+	expect(costs_n >= COMMANDS && (costs_n & (costs_n - 1)) == 0, "COSTS_N: a power of two");
+	keys = malloc(4 * (size_t)costs_n * sizeof(*keys));
+	expect(keys != NULL, "malloc");
+	for (unsigned i = 0; i < 4 * costs_n; i++)
+		snprintf(keys[i], sizeof(keys[i]), "user:%011u", i);
+}
+
+/* ---- Tasks and checks ---- */
+
+void count_run(void *argument)
+{
+	(void)argument;
+	tasks_ran++;
+}
+
+void count_task(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+	tasks_ran++;
+}
+
+void give_up(const char *what)
+{
+	fprintf(stderr, "costs: %s\n", what);
+	exit(1);
+}
+
+/* ---- Counting ---- */
+
+void phase_begin(void)
+{
+	CALLGRIND_ZERO_STATS;
+	CALLGRIND_TOGGLE_COLLECT;
+}
+
+void phase_end(const char *name, unsigned count)
+{
+	CALLGRIND_TOGGLE_COLLECT;
+	phase_write(name, count);
+}
+
+void phase_write(const char *name, unsigned count)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%s/%u", name, count);
+	CALLGRIND_DUMP_STATS_AT(text);
+}
+
+/* ---- Memory ---- */
+
+int64_t memory_begin(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	long size;
+	long resident;
+
+	expect(file && fscanf(file, "%ld %ld", &size, &resident) == 2, "/proc/self/statm");
+	fclose(file);
+	return (int64_t)resident * sysconf(_SC_PAGESIZE);
+}
+
+void memory_end(const char *name, int64_t before, unsigned count)
+{
+	printf("bytes.%s %.1f\n", name, (double)(memory_begin() - before) / count);
+}
