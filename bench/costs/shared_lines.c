@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How many cache lines do two threads or more write, and how often does such a line change hands,
+ * for each call? On many cores that is what a call costs beside its instructions. Two cores can't
+ * measure it, but any machine can count it.
+ *
+ * 16 threads (CALLERS) call the library, one at a time, and which is next is drawn for each call. A
+ * row is 16,384 calls, as a rule one for each of so many keys, in random order. After 512 calls
+ * another thread, the owner, polls the wheel. Each run counts the same to the last digit: random
+ * numbers and clocks are wrapped, the clock stands still, and the callers' stacks stand at fixed
+ * addresses, by which the slab chooses stripes.
+ *
+ * A row is printed as: shared.NAME, the lines that two threads or more have stored to, and for each
+ * call the stores to a line that another thread stored to last (transfers), those of the owner's
+ * turns included. stores.c says what is counted as a store. Not each such line is a fault: a timer
+ * goes from its caller to the owner.
+ *
+ * Fails if a lookup without a limit or under S3-FIFO has a line of two threads or a transfer. Under
+ * S3-FIFO the first three uses of an entry are noted in it: they come before the rows.
+ *
+ *     shared_lines [CALLERS [NAME]]     also prints the places in the code of NAME's transfers
+ */
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include <timingwheel/cache.h>
+
+#include "stores.h"
+
+enum {
+	CALLERS_MOST = 16,
+	CALLS = 16384, /* and keys, timers, alarms */
+	TURN = 512,    /* calls between two polls */
+	HOT = 16,
+	KEY_SIZE = 16,
+	VALUE_SIZE = 64,
+	STACK_SIZE = 8 << 20
+};
+
+/* ---- The same in every run ---- */
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	(void)clock;
+	*now = (struct timespec){.tv_sec = 3000};
+	return 0;
+}
+
+int __wrap_clock_getres(clockid_t clock, struct timespec *step);
+int __wrap_clock_getres(clockid_t clock, struct timespec *step)
+{
+	(void)clock;
+	*step = (struct timespec){.tv_nsec = 4000000};
+	return 0;
+}
+
+static uint64_t drawn = 88172645463325252u;
+
+static uint32_t draw(uint32_t most)
+{
+	drawn ^= drawn << 13;
+	drawn ^= drawn >> 7;
+	drawn ^= drawn << 17;
+	return (uint32_t)((drawn >> 32) * most >> 32);
+}
+
+ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags);
+ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags)
+{
+	(void)flags;
+	for (size_t i = 0; i < size; i++)
+		((unsigned char *)bytes)[i] = (unsigned char)draw(256);
+	return (ssize_t)size;
+}
+
+/* ---- The callers, and whose turn it is ---- */
+
+static unsigned callers = CALLERS_MOST;
+static sem_t turns[CALLERS_MOST + 1]; /* the owner's is the last */
+static pthread_t threads[CALLERS_MOST];
+static void (*call)(unsigned i); /* NULL: the callers end */
+static unsigned calls_made;
+static unsigned order[CALLS];
+
+/* Has thread `to` go on, and waits until it is the turn of thread `from` again. */
+static void pass_turn(unsigned from, unsigned to)
+{
+	if (from == to)
+		return;
+	sem_post(&turns[to]);
+	while (sem_wait(&turns[from]) != 0)
+		;
+}
+
+/* Runs in a caller's thread; `argument` is its number. */
+static void *make_calls(void *argument)
+{
+	unsigned self = (unsigned)(uintptr_t)argument;
+
+	while (sem_wait(&turns[self]) != 0)
+		;
+	while (call) {
+		call(order[calls_made++]);
+		pass_turn(self, calls_made % TURN == 0 ? CALLERS_MOST : draw(callers));
+	}
+	return NULL;
+}
+
+static void must(bool is_so, const char *what)
+{
+	if (is_so)
+		return;
+	fprintf(stderr, "shared_lines: not so: %s\n", what);
+	exit(2);
+}
+
+#define MUST(condition) must(condition, #condition)
+
+static void start_callers(void)
+{
+	cpu_set_t core;
+	/* The C library's default: stacks are a guard page apart. */
+	const size_t distance = STACK_SIZE + 4096;
+	char *stacks =
+		mmap((void *)0x200000000000, CALLERS_MOST * distance, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+	MUST(stacks != MAP_FAILED);
+	/* On one core a turn passes to another thread some 10 times as fast. */
+	CPU_ZERO(&core);
+	CPU_SET(sched_getcpu(), &core);
+	sched_setaffinity(0, sizeof(core), &core);
+	for (unsigned i = 0; i <= CALLERS_MOST; i++)
+		MUST(sem_init(&turns[i], 0, 0) == 0);
+	for (unsigned i = 0; i < callers; i++) {
+		pthread_attr_t attributes;
+
+		pthread_attr_init(&attributes);
+		MUST(pthread_attr_setstack(&attributes, stacks + i * distance, STACK_SIZE) == 0);
+		MUST(pthread_create(&threads[i], &attributes, make_calls, (void *)(uintptr_t)i) ==
+		     0);
+		pthread_attr_destroy(&attributes);
+	}
+}
+
+static void end_callers(void)
+{
+	call = NULL;
+	for (unsigned i = 0; i < callers; i++) {
+		sem_post(&turns[i]);
+		pthread_join(threads[i], NULL);
+	}
+}
+
+static struct tw_wheel *wheel;
+
+/* Has the callers call `what` once for each of 0 to CALLS - 1, in random order. */
+static void run(void (*what)(unsigned i))
+{
+	for (unsigned i = 0; i < CALLS; i++) {
+		unsigned other = draw(i + 1);
+
+		order[i] = order[other];
+		order[other] = i;
+	}
+	call = what;
+	calls_made = 0;
+	while (calls_made < CALLS) {
+		pass_turn(CALLERS_MOST, draw(callers));
+		MUST(tw_poll(wheel, NULL) == TW_OK);
+	}
+}
+
+/* ---- Rows ---- */
+
+static const char *program;
+static const char *row_to_explain = "";
+static bool has_failed;
+
+/* Runs `what` and prints the row `name`. */
+static struct stores run_row(const char *name, void (*what)(unsigned i))
+{
+	struct stores stores;
+
+	stores_begin();
+	run(what);
+	stores = stores_counted();
+	printf("shared.%-23s %8u %10.4f\n", name, stores.lines, (double)stores.transfers / CALLS);
+	if (strcmp(name, row_to_explain) == 0)
+		stores_print_places(program);
+	return stores;
+}
+
+/* Runs a row in which no thread may write to another's line. */
+static void run_row_unshared(const char *name, void (*what)(unsigned i))
+{
+	struct stores stores = run_row(name, what);
+
+	if (stores.lines == 0 && stores.transfers == 0)
+		return;
+	has_failed = true;
+	fprintf(stderr, "shared_lines: %s writes to lines that another thread writes:\n", name);
+	if (strcmp(name, row_to_explain) != 0)
+		stores_print_places(program);
+}
+
+/* ---- Keys ---- */
+
+static unsigned first_key; /* number of the key that call 0 is about */
+
+struct key {
+	char text[KEY_SIZE + 1];
+};
+
+static struct key key_of(unsigned i)
+{
+	struct key key;
+
+	snprintf(key.text, sizeof(key.text), "user:%011u", first_key + i);
+	return key;
+}
+
+/* ---- The cache ---- */
+
+static struct tw_cache *cache;
+static const char value[VALUE_SIZE];
+
+static void cache_set(unsigned i)
+{
+	MUST(tw_cache_set(cache, key_of(i).text, KEY_SIZE, value, VALUE_SIZE) == TW_OK);
+}
+
+static enum tw_status get(unsigned i)
+{
+	char buffer[VALUE_SIZE];
+	size_t size;
+
+	return tw_cache_get(cache, key_of(i).text, KEY_SIZE, buffer, sizeof(buffer), &size);
+}
+
+static void cache_get(unsigned i)
+{
+	MUST(get(i) == TW_OK);
+}
+
+static void cache_get_hot(unsigned i)
+{
+	MUST(get(i % HOT) == TW_OK);
+}
+
+static void cache_get_miss(unsigned i)
+{
+	MUST(get(i + CALLS) == TW_NOT_FOUND);
+}
+
+static void cache_acquire(unsigned i)
+{
+	const struct tw_cache_entry *entry;
+
+	MUST(tw_cache_acquire(cache, key_of(i).text, KEY_SIZE, &entry) == TW_OK);
+	tw_cache_entry_release(entry);
+}
+
+static enum tw_status load_nothing(void *argument, const void *key, size_t key_size,
+				   struct tw_cache_loading *loading)
+{
+	(void)argument;
+	(void)key;
+	(void)key_size;
+	(void)loading;
+	return TW_NOT_FOUND;
+}
+
+static void cache_take(unsigned i)
+{
+	const struct tw_cache_entry *entry;
+
+	MUST(tw_cache_take(cache, key_of(i).text, KEY_SIZE, load_nothing, NULL, TW_SECOND,
+			   &entry) == TW_OK);
+	tw_cache_entry_release(entry);
+}
+
+static void cache_delete(unsigned i)
+{
+	MUST(tw_cache_delete(cache, key_of(i).text, KEY_SIZE) == TW_OK);
+}
+
+static void open_cache(enum tw_cache_policy policy, uint64_t max_entries)
+{
+	struct tw_cache_options options = {
+		.wheel = wheel, .policy = policy, .max_entries = max_entries};
+
+	MUST(tw_cache_create(&cache, TW_MINUTE, &options) == TW_OK);
+	first_key = 0;
+	run(cache_set);
+}
+
+static void rows_without_limit(void)
+{
+	open_cache(TW_POLICY_LRU, 0);
+	run_row_unshared("cache.get_hit", cache_get);
+	run_row_unshared("cache.get_hot16", cache_get_hot);
+	run_row_unshared("cache.get_miss", cache_get_miss);
+	run(cache_acquire); /* each thread takes its hazard pointers once */
+	run_row_unshared("cache.acquire_release", cache_acquire);
+	run_row_unshared("cache.take_hit", cache_take);
+	run_row("cache.set_same", cache_set);
+	first_key = CALLS;
+	run_row("cache.set_new", cache_set);
+	run_row("cache.delete", cache_delete);
+	tw_cache_destroy(cache);
+}
+
+static void evict(const char *name)
+{
+	first_key += CALLS;
+	run_row(name, cache_set);
+	tw_cache_destroy(cache);
+}
+
+static void rows_lru(void)
+{
+	open_cache(TW_POLICY_LRU, CALLS);
+	run_row("cache.get_hit_lru", cache_get);
+	run_row("cache.get_hot16_lru", cache_get_hot);
+	evict("cache.evict_lru");
+}
+
+static void rows_s3fifo(void)
+{
+	open_cache(TW_POLICY_S3FIFO, CALLS);
+	for (int uses = 0; uses < 3; uses++)
+		run(cache_get);
+	run_row_unshared("cache.get_hit_s3fifo", cache_get);
+	run_row_unshared("cache.get_hot16_s3fifo", cache_get_hot);
+	evict("cache.evict_s3fifo");
+}
+
+/* ---- The wheel ---- */
+
+static tw_duration delay; /* the shortest that draw_delay() returns */
+
+static tw_duration draw_delay(void)
+{
+	return delay + (tw_duration)draw(20000) * TW_MILLISECOND;
+}
+
+static void do_nothing(void *argument)
+{
+	(void)argument;
+}
+
+static void execute_nothing(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+static void core_set(unsigned i)
+{
+	MUST(tw_set_timer(wheel, key_of(i).text, KEY_SIZE, NULL, draw_delay()) == TW_OK);
+}
+
+static void core_move(unsigned i)
+{
+	MUST(tw_move_timer(wheel, key_of(i).text, KEY_SIZE, draw_delay()) == TW_OK);
+}
+
+static void core_remove(unsigned i)
+{
+	MUST(tw_remove_timer(wheel, key_of(i).text, KEY_SIZE) == TW_OK);
+}
+
+static void rows_core(void)
+{
+	first_key = 0;
+	delay = 40 * TW_SECOND;
+	run(core_set);
+	first_key = CALLS;
+	run_row("core.set_new", core_set);
+	run_row("core.set_existing", core_set);
+	delay = 90 * TW_SECOND;
+	run_row("core.move_later", core_move);
+	delay = 30 * TW_SECOND;
+	run_row("core.move_sooner", core_move);
+	run_row("core.remove", core_remove);
+}
+
+/* Each handle has a line to itself: these are the program's, not the library's. */
+static struct {
+	_Alignas(64) struct tw_timer timer;
+} handles[CALLS];
+
+static void handle_set(unsigned i)
+{
+	MUST(tw_after_func(wheel, draw_delay(), do_nothing, NULL, &handles[i].timer) == TW_OK);
+}
+
+static void handle_reset(unsigned i)
+{
+	MUST(tw_timer_reset(wheel, handles[i].timer, draw_delay()) == TW_OK);
+}
+
+static void handle_stop(unsigned i)
+{
+	MUST(tw_timer_stop(wheel, handles[i].timer) == TW_OK);
+}
+
+static void rows_handles(void)
+{
+	delay = 40 * TW_SECOND;
+	run_row("handles.set_new", handle_set);
+	delay = 90 * TW_SECOND;
+	run_row("handles.reset_later", handle_reset);
+	delay = 30 * TW_SECOND;
+	run_row("handles.reset_sooner", handle_reset);
+	run_row("handles.stop", handle_stop);
+}
+
+static struct tw_alarm *alarms[CALLS];
+
+static void alarm_create(unsigned i)
+{
+	MUST(tw_alarm_create(wheel, do_nothing, NULL, &alarms[i]) == TW_OK);
+}
+
+static void alarm_set(unsigned i)
+{
+	MUST(tw_alarm_set(alarms[i], draw_delay()) == TW_OK);
+}
+
+static void alarm_stop(unsigned i)
+{
+	MUST(tw_alarm_stop(alarms[i]) == TW_OK);
+}
+
+static void alarm_destroy(unsigned i)
+{
+	tw_alarm_destroy(alarms[i]);
+}
+
+static void rows_alarms(void)
+{
+	run(alarm_create);
+	delay = 40 * TW_SECOND;
+	run_row("alarms.set", alarm_set);
+	delay = 90 * TW_SECOND;
+	run_row("alarms.later", alarm_set);
+	delay = 30 * TW_SECOND;
+	run_row("alarms.sooner", alarm_set);
+	run_row("alarms.stop", alarm_stop);
+	run(alarm_destroy);
+}
+
+/* Makes the wheel with that interval and clock. */
+static void open_wheel(tw_duration interval, enum tw_clock clock)
+{
+	struct tw_options options = {
+		.clock = clock, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+
+	MUST(tw_create(&wheel, interval, 512, execute_nothing, &options) == TW_OK);
+}
+
+int main(int argc, char **argv)
+{
+	program = argv[0];
+	if (argc > 1)
+		callers = (unsigned)atoi(argv[1]);
+	if (argc > 2)
+		row_to_explain = argv[2];
+	MUST(callers > 0 && callers <= CALLERS_MOST);
+	/* One heap serves all threads: else malloc keeps apart what the library does not. */
+	mallopt(M_ARENA_MAX, 1);
+	start_callers();
+	open_wheel(TW_SECOND, TW_CLOCK_MONOTONIC);
+	rows_without_limit();
+	rows_lru();
+	rows_s3fifo();
+	tw_destroy(wheel);
+	open_wheel(TW_MILLISECOND, TW_CLOCK_MANUAL);
+	rows_core();
+	rows_handles();
+	rows_alarms();
+	end_callers();
+	tw_destroy(wheel);
+	return has_failed;
+}
