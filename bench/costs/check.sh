@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# Counts what calls cost (run.sh) and compares that with record.txt:
+# Counts what calls cost (run.sh) and which lines threads write to together (shared_lines.c), and
+# compares that with record.txt:
 #
 #     check.sh FOLDER PROGRAM...
 #
@@ -15,9 +16,15 @@ folder=$1
 tools="# $(${CC:-cc} -v 2>&1 | grep -o '^[a-z]* version [0-9.]*'), $(getconf GNU_LIBC_VERSION),"
 tools="$tools $(valgrind --version)"
 
-{ echo "$tools"; "$here/run.sh" "$@"; } >"$folder/costs.txt"
+status=0
+{
+	echo "$tools"
+	"$here/run.sh" "$@"
+	"$folder/shared_lines" || status=1
+} >"$folder/costs.txt"
 if test "${RECORD:-no}" = yes; then
 	cp "$folder/costs.txt" "$here/record.txt"
-	exit
+	exit $status
 fi
-awk -f "$here/check.awk" "$here/record.txt" "$folder/costs.txt"
+awk -f "$here/check.awk" "$here/record.txt" "$folder/costs.txt" || status=1
+exit $status

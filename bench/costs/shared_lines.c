@@ -13,7 +13,8 @@
  * A row is printed as: shared.NAME, the lines that two threads or more have stored to, and for each
  * call the stores to a line that another thread stored to last (transfers), those of the owner's
  * turns included. stores.c says what is counted as a store. Not each such line is a fault: a timer
- * goes from its caller to the owner.
+ * goes from its caller to the owner. Lines grow with the number of calls, so transfers are what to
+ * compare.
  *
  * Fails if a lookup without a limit or under S3-FIFO has a line of two threads or a transfer. Under
  * S3-FIFO the first three uses of an entry are noted in it: they come before the rows.
@@ -27,14 +28,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
-#include <time.h>
 
 #include <timingwheel/cache.h>
 
+#include "costs.h"
 #include "stores.h"
 
 enum {
@@ -42,47 +40,9 @@ enum {
 	CALLS = 16384, /* and keys, timers, alarms */
 	TURN = 512,    /* calls between two polls */
 	HOT = 16,
-	KEY_SIZE = 16,
 	VALUE_SIZE = 64,
 	STACK_SIZE = 8 << 20
 };
-
-/* ---- The same in every run ---- */
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
-{
-	(void)clock;
-	*now = (struct timespec){.tv_sec = 3000};
-	return 0;
-}
-
-int __wrap_clock_getres(clockid_t clock, struct timespec *step);
-int __wrap_clock_getres(clockid_t clock, struct timespec *step)
-{
-	(void)clock;
-	*step = (struct timespec){.tv_nsec = 4000000};
-	return 0;
-}
-
-static uint64_t drawn = 88172645463325252u;
-
-static uint32_t draw(uint32_t most)
-{
-	drawn ^= drawn << 13;
-	drawn ^= drawn >> 7;
-	drawn ^= drawn << 17;
-	return (uint32_t)((drawn >> 32) * most >> 32);
-}
-
-ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags);
-ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags)
-{
-	(void)flags;
-	for (size_t i = 0; i < size; i++)
-		((unsigned char *)bytes)[i] = (unsigned char)draw(256);
-	return (ssize_t)size;
-}
 
 /* ---- The callers, and whose turn it is ---- */
 
@@ -117,16 +77,6 @@ static void *make_calls(void *argument)
 	return NULL;
 }
 
-static void must(bool is_so, const char *what)
-{
-	if (is_so)
-		return;
-	fprintf(stderr, "shared_lines: not so: %s\n", what);
-	exit(2);
-}
-
-#define MUST(condition) must(condition, #condition)
-
 static void start_callers(void)
 {
 	cpu_set_t core;
@@ -136,20 +86,21 @@ static void start_callers(void)
 		mmap((void *)0x200000000000, CALLERS_MOST * distance, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
-	MUST(stacks != MAP_FAILED);
+	expect(stacks != MAP_FAILED, "mmap");
 	/* On one core a turn passes to another thread some 10 times as fast. */
 	CPU_ZERO(&core);
 	CPU_SET(sched_getcpu(), &core);
 	sched_setaffinity(0, sizeof(core), &core);
 	for (unsigned i = 0; i <= CALLERS_MOST; i++)
-		MUST(sem_init(&turns[i], 0, 0) == 0);
+		sem_init(&turns[i], 0, 0);
 	for (unsigned i = 0; i < callers; i++) {
 		pthread_attr_t attributes;
 
 		pthread_attr_init(&attributes);
-		MUST(pthread_attr_setstack(&attributes, stacks + i * distance, STACK_SIZE) == 0);
-		MUST(pthread_create(&threads[i], &attributes, make_calls, (void *)(uintptr_t)i) ==
-		     0);
+		pthread_attr_setstack(&attributes, stacks + i * distance, STACK_SIZE);
+		expect(pthread_create(&threads[i], &attributes, make_calls, (void *)(uintptr_t)i) ==
+			       0,
+		       "pthread_create");
 		pthread_attr_destroy(&attributes);
 	}
 }
@@ -162,8 +113,6 @@ static void end_callers(void)
 		pthread_join(threads[i], NULL);
 	}
 }
-
-static struct tw_wheel *wheel;
 
 /* Has the callers call `what` once for each of 0 to CALLS - 1, in random order. */
 static void run(void (*what)(unsigned i))
@@ -178,7 +127,7 @@ static void run(void (*what)(unsigned i))
 	calls_made = 0;
 	while (calls_made < CALLS) {
 		pass_turn(CALLERS_MOST, draw(callers));
-		MUST(tw_poll(wheel, NULL) == TW_OK);
+		MUST(tw_poll(wheel, NULL));
 	}
 }
 
@@ -215,21 +164,7 @@ static void run_row_unshared(const char *name, void (*what)(unsigned i))
 		stores_print_places(program);
 }
 
-/* ---- Keys ---- */
-
 static unsigned first_key; /* number of the key that call 0 is about */
-
-struct key {
-	char text[KEY_SIZE + 1];
-};
-
-static struct key key_of(unsigned i)
-{
-	struct key key;
-
-	snprintf(key.text, sizeof(key.text), "user:%011u", first_key + i);
-	return key;
-}
 
 /* ---- The cache ---- */
 
@@ -238,7 +173,7 @@ static const char value[VALUE_SIZE];
 
 static void cache_set(unsigned i)
 {
-	MUST(tw_cache_set(cache, key_of(i).text, KEY_SIZE, value, VALUE_SIZE) == TW_OK);
+	MUST(tw_cache_set(cache, keys[first_key + i], KEY_SIZE, value, VALUE_SIZE));
 }
 
 static enum tw_status get(unsigned i)
@@ -246,29 +181,29 @@ static enum tw_status get(unsigned i)
 	char buffer[VALUE_SIZE];
 	size_t size;
 
-	return tw_cache_get(cache, key_of(i).text, KEY_SIZE, buffer, sizeof(buffer), &size);
+	return tw_cache_get(cache, keys[first_key + i], KEY_SIZE, buffer, sizeof(buffer), &size);
 }
 
 static void cache_get(unsigned i)
 {
-	MUST(get(i) == TW_OK);
+	MUST(get(i));
 }
 
 static void cache_get_hot(unsigned i)
 {
-	MUST(get(i % HOT) == TW_OK);
+	MUST(get(i % HOT));
 }
 
 static void cache_get_miss(unsigned i)
 {
-	MUST(get(i + CALLS) == TW_NOT_FOUND);
+	expect(get(i + CALLS) == TW_NOT_FOUND, "it is not there");
 }
 
 static void cache_acquire(unsigned i)
 {
 	const struct tw_cache_entry *entry;
 
-	MUST(tw_cache_acquire(cache, key_of(i).text, KEY_SIZE, &entry) == TW_OK);
+	MUST(tw_cache_acquire(cache, keys[first_key + i], KEY_SIZE, &entry));
 	tw_cache_entry_release(entry);
 }
 
@@ -286,14 +221,14 @@ static void cache_take(unsigned i)
 {
 	const struct tw_cache_entry *entry;
 
-	MUST(tw_cache_take(cache, key_of(i).text, KEY_SIZE, load_nothing, NULL, TW_SECOND,
-			   &entry) == TW_OK);
+	MUST(tw_cache_take(cache, keys[first_key + i], KEY_SIZE, load_nothing, NULL, TW_SECOND,
+			   &entry));
 	tw_cache_entry_release(entry);
 }
 
 static void cache_delete(unsigned i)
 {
-	MUST(tw_cache_delete(cache, key_of(i).text, KEY_SIZE) == TW_OK);
+	MUST(tw_cache_delete(cache, keys[first_key + i], KEY_SIZE));
 }
 
 static void open_cache(enum tw_cache_policy policy, uint64_t max_entries)
@@ -301,7 +236,7 @@ static void open_cache(enum tw_cache_policy policy, uint64_t max_entries)
 	struct tw_cache_options options = {
 		.wheel = wheel, .policy = policy, .max_entries = max_entries};
 
-	MUST(tw_cache_create(&cache, TW_MINUTE, &options) == TW_OK);
+	MUST(tw_cache_create(&cache, TW_MINUTE, &options));
 	first_key = 0;
 	run(cache_set);
 }
@@ -349,50 +284,34 @@ static void rows_s3fifo(void)
 
 /* ---- The wheel ---- */
 
-static tw_duration delay; /* the shortest that draw_delay() returns */
-
-static tw_duration draw_delay(void)
-{
-	return delay + (tw_duration)draw(20000) * TW_MILLISECOND;
-}
-
-static void do_nothing(void *argument)
-{
-	(void)argument;
-}
-
-static void execute_nothing(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
+static tw_duration least_delay;
 
 static void core_set(unsigned i)
 {
-	MUST(tw_set_timer(wheel, key_of(i).text, KEY_SIZE, NULL, draw_delay()) == TW_OK);
+	MUST(tw_set_timer(wheel, keys[first_key + i], KEY_SIZE, NULL, draw_delay(least_delay)));
 }
 
 static void core_move(unsigned i)
 {
-	MUST(tw_move_timer(wheel, key_of(i).text, KEY_SIZE, draw_delay()) == TW_OK);
+	MUST(tw_move_timer(wheel, keys[first_key + i], KEY_SIZE, draw_delay(least_delay)));
 }
 
 static void core_remove(unsigned i)
 {
-	MUST(tw_remove_timer(wheel, key_of(i).text, KEY_SIZE) == TW_OK);
+	MUST(tw_remove_timer(wheel, keys[first_key + i], KEY_SIZE));
 }
 
 static void rows_core(void)
 {
 	first_key = 0;
-	delay = 40 * TW_SECOND;
+	least_delay = 40 * TW_SECOND;
 	run(core_set);
 	first_key = CALLS;
 	run_row("core.set_new", core_set);
 	run_row("core.set_existing", core_set);
-	delay = 90 * TW_SECOND;
+	least_delay = 90 * TW_SECOND;
 	run_row("core.move_later", core_move);
-	delay = 30 * TW_SECOND;
+	least_delay = 30 * TW_SECOND;
 	run_row("core.move_sooner", core_move);
 	run_row("core.remove", core_remove);
 }
@@ -404,26 +323,26 @@ static struct {
 
 static void handle_set(unsigned i)
 {
-	MUST(tw_after_func(wheel, draw_delay(), do_nothing, NULL, &handles[i].timer) == TW_OK);
+	MUST(tw_after_func(wheel, draw_delay(least_delay), count_run, NULL, &handles[i].timer));
 }
 
 static void handle_reset(unsigned i)
 {
-	MUST(tw_timer_reset(wheel, handles[i].timer, draw_delay()) == TW_OK);
+	MUST(tw_timer_reset(wheel, handles[i].timer, draw_delay(least_delay)));
 }
 
 static void handle_stop(unsigned i)
 {
-	MUST(tw_timer_stop(wheel, handles[i].timer) == TW_OK);
+	MUST(tw_timer_stop(wheel, handles[i].timer));
 }
 
 static void rows_handles(void)
 {
-	delay = 40 * TW_SECOND;
+	least_delay = 40 * TW_SECOND;
 	run_row("handles.set_new", handle_set);
-	delay = 90 * TW_SECOND;
+	least_delay = 90 * TW_SECOND;
 	run_row("handles.reset_later", handle_reset);
-	delay = 30 * TW_SECOND;
+	least_delay = 30 * TW_SECOND;
 	run_row("handles.reset_sooner", handle_reset);
 	run_row("handles.stop", handle_stop);
 }
@@ -432,17 +351,17 @@ static struct tw_alarm *alarms[CALLS];
 
 static void alarm_create(unsigned i)
 {
-	MUST(tw_alarm_create(wheel, do_nothing, NULL, &alarms[i]) == TW_OK);
+	MUST(tw_alarm_create(wheel, count_run, NULL, &alarms[i]));
 }
 
 static void alarm_set(unsigned i)
 {
-	MUST(tw_alarm_set(alarms[i], draw_delay()) == TW_OK);
+	MUST(tw_alarm_set(alarms[i], draw_delay(least_delay)));
 }
 
 static void alarm_stop(unsigned i)
 {
-	MUST(tw_alarm_stop(alarms[i]) == TW_OK);
+	MUST(tw_alarm_stop(alarms[i]));
 }
 
 static void alarm_destroy(unsigned i)
@@ -453,11 +372,11 @@ static void alarm_destroy(unsigned i)
 static void rows_alarms(void)
 {
 	run(alarm_create);
-	delay = 40 * TW_SECOND;
+	least_delay = 40 * TW_SECOND;
 	run_row("alarms.set", alarm_set);
-	delay = 90 * TW_SECOND;
+	least_delay = 90 * TW_SECOND;
 	run_row("alarms.later", alarm_set);
-	delay = 30 * TW_SECOND;
+	least_delay = 30 * TW_SECOND;
 	run_row("alarms.sooner", alarm_set);
 	run_row("alarms.stop", alarm_stop);
 	run(alarm_destroy);
@@ -469,7 +388,7 @@ static void open_wheel(tw_duration interval, enum tw_clock clock)
 	struct tw_options options = {
 		.clock = clock, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
 
-	MUST(tw_create(&wheel, interval, 512, execute_nothing, &options) == TW_OK);
+	MUST(tw_create(&wheel, interval, 512, count_task, &options));
 }
 
 int main(int argc, char **argv)
@@ -479,7 +398,8 @@ int main(int argc, char **argv)
 		callers = (unsigned)atoi(argv[1]);
 	if (argc > 2)
 		row_to_explain = argv[2];
-	MUST(callers > 0 && callers <= CALLERS_MOST);
+	expect(callers > 0 && callers <= CALLERS_MOST, "1 to 16 callers");
+	costs_init();
 	/* One heap serves all threads: else malloc keeps apart what the library does not. */
 	mallopt(M_ARENA_MAX, 1);
 	start_callers();

@@ -6,25 +6,20 @@
 # The library once more, with calls at its loads and stores, which go to stores.c: the sanitizer's
 # own library is not linked, and the sources are not to see a sanitizer. No function of the C
 # library that stores may be put in place by the compiler, which does not log it.
-LINES_OBJECTS := $(LIB_OBJECTS:$(BUILD)/%=$(BUILD)/costs/lines/%)
-LINES_PARTS := $(addprefix $(BUILD)/bench/costs/,shared_lines.o stores.o)
+LINES_OBJECTS := $(LIB_OBJECTS:$(BUILD)/%=$(BUILD)/bench/costs/lines/%)
+LINES_PARTS := $(addprefix $(BUILD)/bench/costs/,shared_lines.o stores.o costs.o)
 LINES_FLAGS := -O2 -g -fsanitize=thread -U__SANITIZE_THREAD__ -Wno-tsan \
 	-Wno-unknown-warning-option -fno-builtin
 LINES_WRAP := $(addprefix -Wl$(comma)--wrap=,clock_gettime clock_getres getrandom madvise memcpy \
 	memmove memset mmap pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock)
 
-.PHONY: costs-lines
-
 -include $(LINES_OBJECTS:.o=.d) $(LINES_PARTS:.o=.d)
 
-$(LINES_OBJECTS): $(BUILD)/costs/lines/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
-	$(call say_once,CC,costs/lines/$(<D)/*.c)
+$(LINES_OBJECTS): $(BUILD)/bench/costs/lines/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
+	$(call say_once,CC,lines/$(<D)/*.c)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE) $(LINES_FLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/costs/shared_lines: $(LINES_PARTS) $(LINES_OBJECTS)
+$(BUILD)/bench/costs/shared_lines: $(LINES_PARTS) $(LINES_OBJECTS)
 	$(call say,LD,$@)
 	$(Q)$(LINK) $(LINES_WRAP) -no-pie -o $@ $^
-
-costs-lines: $(BUILD)/costs/shared_lines ## count lines that threads write to together, by call
-	@$<

@@ -40,7 +40,7 @@ FNR == 1 { name = ""; is_call = 0 }
 END {
 	for (i = 1; i <= names; i++) {
 		name = order[i]
-		printf "%-28s %10.2f %8.3f %8.3f %7.3f %7.3f\n", name,
+		printf "%-28s %9.1f %6.1f %6.1f %7.2f %7.2f\n", name,
 			instructions[name] / times[name], d1[name] / times[name],
 			ll[name] / times[name], sum[name, "locked"] / times[name],
 			sum[name, "call"] / times[name]

@@ -25,6 +25,7 @@ struct gate {
 	void *argument;
 	sem_t is_open;
 	sem_t is_asleep;
+	pthread_mutex_t lock; /* held until the thread waits where a signal finds it */
 };
 
 /* tw_create() starts its threads in this order. */
@@ -65,6 +66,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 	gate->argument = argument;
 	sem_init(&gate->is_open, 0, 0);
 	sem_init(&gate->is_asleep, 0, 0);
+	pthread_mutex_init(&gate->lock, NULL);
 	return __real_pthread_create(thread, attributes, run_counted, gate);
 }
 
@@ -77,15 +79,17 @@ int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
 	if (!gate_here)
 		return __real_pthread_cond_wait(condition, lock);
 	CALLGRIND_TOGGLE_COLLECT;
+	/* With `lock` itself the thread would meet the signaller at it, in some runs more often
+	 * than in others. */
+	pthread_mutex_lock(&gate_here->lock);
 	sem_post(&gate_here->is_asleep);
-	error = __real_pthread_cond_wait(condition, lock);
+	pthread_mutex_unlock(lock);
+	error = __real_pthread_cond_wait(condition, &gate_here->lock);
+	pthread_mutex_unlock(&gate_here->lock);
 	/* relaxed: set before the thread that is to end is woken. */
-	if (!atomic_load_explicit(&is_over, memory_order_relaxed)) {
-		/* Others may need the lock before the gate opens. */
-		pthread_mutex_unlock(lock);
+	if (!atomic_load_explicit(&is_over, memory_order_relaxed))
 		sem_wait(&gate_here->is_open);
-		pthread_mutex_lock(lock);
-	}
+	pthread_mutex_lock(lock);
 	CALLGRIND_TOGGLE_COLLECT;
 	return error;
 }
@@ -101,13 +105,20 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lo
 	return ETIMEDOUT;
 }
 
+static void await_sleep(struct gate *gate)
+{
+	sem_wait(&gate->is_asleep);
+	pthread_mutex_lock(&gate->lock);
+	pthread_mutex_unlock(&gate->lock);
+}
+
 /* Lets the gate's thread, which has been woken, go on until it sleeps. Its cost is that of `count`
  * operations. */
 static void let_go(struct gate *gate, const char *name, unsigned count)
 {
 	CALLGRIND_ZERO_STATS;
 	sem_post(&gate->is_open);
-	sem_wait(&gate->is_asleep);
+	await_sleep(gate);
 	phase_write(name, count);
 }
 
@@ -173,7 +184,7 @@ static void measure_expiry(void)
 	CALLGRIND_ZERO_STATS;
 	sem_post(&owner->is_open);
 	MUST(tw_advance(wheel, least_delay + 21 * TW_SECOND));
-	sem_wait(&owner->is_asleep);
+	await_sleep(owner);
 	phase_write("threaded.expire.owner", costs_n);
 	let_go(worker, "threaded.expire.worker", costs_n);
 	expect(tasks_ran == costs_n, "all have run");
@@ -188,8 +199,8 @@ int main(void)
 	timers = malloc(costs_n * sizeof(*timers));
 	expect(timers != NULL, "malloc");
 	MUST(tw_create(&wheel, TW_MILLISECOND, 512, count_task, &options));
-	sem_wait(&worker->is_asleep);
-	sem_wait(&owner->is_asleep);
+	await_sleep(worker);
+	await_sleep(owner);
 
 	least_delay = 40 * TW_SECOND;
 	measure_both("threaded.set_new.caller", "threaded.set_new.owner", set_one);
