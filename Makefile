@@ -243,15 +243,15 @@ TESTS_TO_BUILD := $(addprefix $(BUILD)/test/,$(filter $(TEST_PROGRAMS) \
 test: all $(TESTS_TO_BUILD) ## run all tests, or TESTS="test_wheel ..."; SEED=n replays
 	@test/run.sh $(TESTS)
 
-bench: all $(BENCH_OBJECTS:.o=) ## build all benches and run them
-	@bench/run.sh
+bench: all $(BENCH_OBJECTS:.o=) ## build all benches and run them; ARGS=--quick or --update
+	@bench/run.sh $(ARGS)
 
 ifeq ($(REDIS_FOUND),yes)
 test-redis: ## run the tests of the part on Redis alone (they are in `make test`)
 	@$(MAKE) --no-print-directory test TESTS="$(REDIS_TESTS)"
 
 bench-redis: all $(REDIS_BENCH_OBJECTS:.o=) ## build the benches of the part on Redis and run them
-	@bench/redis/run.sh
+	@bench/redis/run.sh $(ARGS)
 else
 test-redis bench-redis:
 	@echo "the part on Redis is not built: try 'make deps', and not REDIS=no" >&2; false

@@ -5,7 +5,8 @@
 # tables, and leaves the figures as CSV, plots and a summary in build/bench/.
 #
 #     bench/run.sh            after `make bench` has built them
-#     bench/run.sh --update   also refreshes bench/results/, which bench/results/README.md shows
+#     bench/run.sh --update   also refreshes bench/results/, which bench/results/README.md shows;
+#                             `make bench ARGS=--update` builds and does so
 #     bench/run.sh --quick    a small count, one run: shows that all works, not how fast
 #
 # BUILD is another variant's build folder.
@@ -40,6 +41,7 @@ run() {
 	"$programs/$name" "$@" $quickly
 }
 
+printf 'commit,%s\ndate,%s\n' "$(bench/revision.sh)" "$(date -u +%F)" >"$programs/run.csv"
 few=--count=20000
 one="$few --runs=1"
 run million "$few --seconds=2" --csv="$programs/million.csv" \
@@ -89,7 +91,10 @@ fi
 printf '\nFigures, plots and summary.md are in %s\n' "$programs"
 
 if [ $update = yes ]; then
-	mkdir -p bench/results
 	cp "$programs/summary.md" "$programs"/*.svg bench/results/
+	# Those that summary.sh reads; no time series.
+	bench/figures.sh pack "$programs" run million_summary lateness throughput throughput_1 \
+		throughput_4 throughput_inline throughput_10m idle memory_summary expiry handles \
+		storms cache cache_expiry cache_hits >bench/results/figures.txt
 	echo "bench/results is up to date"
 fi

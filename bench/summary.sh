@@ -264,6 +264,7 @@ if [ "${2-}" = --hits ]; then
 	exit 0
 fi
 
+need run commit date
 need cache_expiry plain
 need million_summary machine timers set_per_second
 need lateness timers lateness_after_p50_ns
@@ -283,7 +284,9 @@ seconds=$(million longest_delay_ns lateness | awk '{ printf "%.0f", $1 / 1e9 }')
 # Here too a backslash at the end of a line joins it to the next: a row of a table is one line.
 cat <<END
 <!-- Made by bench/run.sh --update; edits are lost. -->
-Measured on: $(sed -n 's/^machine,"\(.*\)"$/\1/p' "$folder/million_summary.csv"). Medians.
+Measured on $(sed -n 's/^date,//p' "$folder/run.csv"), commit \
+$(sed -n 's/^commit,//p' "$folder/run.csv"), on: \
+$(sed -n 's/^machine,"\(.*\)"$/\1/p' "$folder/million_summary.csv"). Medians.
 
 | $timers timers, 16-byte random keys, tick 1 ms, 512 slots | \
 timingwheel | go-zero's design in C | times better |

@@ -300,6 +300,7 @@ int main(int argc, char **argv)
 	parse(argc, argv);
 	options = (struct redis_server_options){.append_only = append_only};
 	csv = csv_open(csv_path, "what,median,least,most");
+	csv_row(csv, "machine,\"%s\"", machine_description());
 	printf("%s\n%s tasks of %" PRId64 " bytes, %" PRId64 " client%s, %s; medians of %" PRId64
 	       "\n\n",
 	       machine_description(), format_count(count).characters, body_size, clients,

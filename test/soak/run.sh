@@ -10,8 +10,7 @@ results=${BUILD:?}/soak
 hours=$1 seed=$2 update=$3
 
 mkdir -p "$results"
-commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
-test -z "$(git status --porcelain 2>/dev/null)" || commit="$commit, with changes"
+commit=$(bench/revision.sh)
 seconds=$(awk -v hours="$hours" 'BEGIN { printf "%d", hours * 3600 }')
 
 "$BUILD/test/soak/soak" --seconds="$seconds" --seed="$seed" --commit="$commit" \

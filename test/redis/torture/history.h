@@ -30,8 +30,9 @@
  *     rest task KEY ID                 what is in Redis at the end
  *     rest dead KEY ID
  *     rest all                         that was all
- *     settings SEED SECONDS LEASE_MS MODE LIMIT   LIMIT: how many may be on lease with workers
- *                                      at a time (those named w...); 0 or none: any number
+ *     settings SEED SECONDS LEASE_MS MODE LIMIT COMMIT   LIMIT: how many may be on lease with
+ *                                      workers at a time (those named w...); 0 or none: any
+ *                                      number. COMMIT: what was tortured
  */
 #ifndef TORTURE_HISTORY_H
 #define TORTURE_HISTORY_H

@@ -361,6 +361,7 @@ static bool read_words(struct story *story, const struct words *words)
 		story->lease_ms = strtoll(words->all[6], NULL, 10);
 		story->mode = words->all[7];
 		story->limit = words->count > 8 ? strtoul(words->all[8], NULL, 10) : 0;
+		story->commit = words->count > 9 ? words->all[9] : NULL;
 		return true;
 	}
 	return false;

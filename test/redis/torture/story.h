@@ -137,8 +137,9 @@ struct story {
 	size_t limit; /* how many may be on lease with workers at a time; 0: any number */
 	int64_t seed;
 	int64_t seconds;
-	const char *mode; /* NULL: not told */
-	bool has_rest;    /* it tells what was in Redis at the end */
+	const char *mode;   /* NULL: not told */
+	const char *commit; /* NULL: not told */
+	bool has_rest;      /* it tells what was in Redis at the end */
 };
 
 /* Adds an item; what should not fail ends the program. */

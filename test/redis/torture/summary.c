@@ -116,8 +116,11 @@ void summary_write(FILE *file, const struct story *story, const struct faults *f
 		sscanf(story->lines.items[0], "%*s %" SCNd64, &real_us);
 	start = (time_t)(real_us / 1000000);
 	strftime(date, sizeof(date), "%Y-%m-%d", gmtime(&start));
-	fprintf(file, "| Torture of %s, MODE=%s, %" PRId64 " s, SEED=%" PRId64 " | |\n|---|--:|\n",
-		date, story->mode ? story->mode : "?", story->seconds, story->seed);
+	fprintf(file,
+		"| Torture of %s, commit %s, MODE=%s, %" PRId64 " s, SEED=%" PRId64
+		" | |\n|---|--:|\n",
+		date, story->commit ? story->commit : "unknown", story->mode ? story->mode : "?",
+		story->seconds, story->seed);
 	fprintf(file, "| keys | %lu |\n| tasks | %lu |\n", keys, tasks);
 	write_recurring(file, story);
 	write_calls(file, story);

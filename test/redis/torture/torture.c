@@ -186,6 +186,7 @@ static int run(const char *mode_text, const char *seconds_text, const char *seed
 	int64_t seconds = strtoll(seconds_text, NULL, 0);
 	char folder[256];
 	char path[300];
+	const char *commit = getenv("COMMIT");
 	enum mode mode = mode_named(mode_text);
 	bool is_fine;
 
@@ -204,8 +205,8 @@ static int run(const char *mode_text, const char *seconds_text, const char *seed
 	snprintf(path, sizeof(path), "%s.txt", folder);
 	printf("SEED=%" PRIu64 ", the history: %s\n", seed, path);
 	history_open(folder, "main");
-	history_write("main", "settings %" PRIu64 " %" PRId64 " %d %s %d", seed, seconds, LEASE_MS,
-		      mode_text, RUNNING_MOST);
+	history_write("main", "settings %" PRIu64 " %" PRId64 " %d %s %d %s", seed, seconds,
+		      LEASE_MS, mode_text, RUNNING_MOST, commit ? commit : "unknown");
 	if (mode == MODE_CLOCK)
 		set_environment(folder);
 	is_fine = torture(folder, mode, seed, seconds * TW_SECOND);

@@ -33,8 +33,9 @@ test: $(TORTURE)
 endif
 
 torture-redis: $(TORTURE) ## torture workers and Redis: MODE= SECONDS= SEED=, HISTORY=
-	@$< $(if $(HISTORY),check $(HISTORY),run $(or $(MODE),single) $(or $(SECONDS),60) \
-		$(or $(SEED),$$(date +%s))) $(SUMMARY)
+	@COMMIT=$$(bench/revision.sh) \
+		$< $(if $(HISTORY),check $(HISTORY),run $(or $(MODE),single) \
+		$(or $(SECONDS),60) $(or $(SEED),$$(date +%s))) $(SUMMARY)
 
 torture-seeded: $(TORTURE) ## put faults into a copy of src/, and find them by torture
 	@SECONDS_OF_EACH=$(SECONDS) test/redis/torture/seeded.sh

@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Prints the figures of the benches of the part on Redis as a Markdown table:
+#
+#     bench/redis/summary.sh FOLDER    of its run.csv, rates.csv, lateness.csv and pending.csv
+set -eu
+
+folder=${1:?}
+
+# figure FILE NAME COLUMN FACTOR FORMAT
+figure() {
+	awk -F, -v what="$2" -v column="$3" -v factor="$4" -v format="$5" \
+		'$1 == what { printf format, $column * factor }' "$folder/$1.csv"
+}
+
+# lateness NAME: p50 / p99 / max
+lateness() {
+	echo "$(figure lateness "$1" 3 1 %.1f) / $(figure lateness "$1" 4 1 %.1f) /" \
+		"$(figure lateness "$1" 5 1 %.1f)"
+}
+
+# pending COLUMN FACTOR FORMAT: of ten million tasks
+pending() {
+	figure pending 10000000 "$@"
+}
+
+cat <<END
+<!-- Made by bench/redis/run.sh --update; edits are lost. -->
+Measured on $(sed -n 's/^date,//p' "$folder/run.csv"), commit \
+$(sed -n 's/^commit,//p' "$folder/run.csv"), on: \
+$(sed -n 's/^machine,"\(.*\)"$/\1/p' "$folder/rates.csv"). Medians.
+
+| One Redis beside one client, fsync each second | |
+|---|--:|
+| tasks added by 100: million a second | $(figure rates added 2 1e-6 %.3f) |
+| tasks claimed and acknowledged by 100: million a second | $(figure rates claimed 2 1e-6 %.3f) |
+| a bare ZADD and HSET by 100: million a second | $(figure rates kept 2 1e-6 %.3f) |
+| a bare ZPOPMIN, HMGET and HDEL by 100: million a second | $(figure rates taken 2 1e-6 %.3f) |
+| lateness of handlers at 10,000 a second, p50 / p99 / max: ms | $(lateness handlers) |
+| lateness of HTTP callbacks at 5,000 a second, p50 / p99 / max: ms | $(lateness callbacks) |
+| ten million pending tasks: the server's bytes for each | $(pending 2 1 %.0f) |
+| claiming 100 of them, p50 / p99: ms | $(pending 4 1e-3 %.1f) / $(pending 5 1e-3 %.1f) |
+| script calls of an idle worker for 64 shards: a second | $(pending 8 1 %.2f) |
+END
