@@ -7,6 +7,7 @@
 #     make DEBUG=1                        build/debug/               wheel_check() every tick
 #     make SANITIZE=thread                build/thread/
 #     make SANITIZE=address,undefined     build/address-undefined/
+#     make LTO=yes                        build/lto/                 optimized as a whole
 #
 # V=1 shows the commands.
 
@@ -32,6 +33,7 @@ INCLUDEDIR ?= $(PREFIX)/include
 comma := ,
 VARIANT := $(subst $(comma),-,$(SANITIZE))$(if $(SANITIZE),$(if $(filter 1,$(DEBUG)),-))
 VARIANT := $(VARIANT)$(if $(filter 1,$(DEBUG)),debug)
+VARIANT := $(VARIANT)$(if $(filter yes,$(LTO)),$(VARIANT:%=-)lto)
 BUILD := build$(VARIANT:%=/%)
 
 # What was built is installed: `make install` alone goes on with the compiler and the flags that
@@ -44,10 +46,17 @@ OPTIMIZE := -O2
 OUR_CPPFLAGS := -D_GNU_SOURCE -Iinclude -Isrc
 OUR_CFLAGS := -std=c11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-fvisibility=hidden -fPIC -pthread '-ffile-prefix-map=$(CURDIR)=.'
-# gcc: the one object of the static library is machine code also where -flto is asked for.
-partial_link = $(CC) $(CFLAGS) $(filter -fuse-ld=%,$(LDFLAGS)) $(shell \
-	$(CC) -flinker-output=nolto-rel -E -xc /dev/null >/dev/null 2>&1 && \
-	echo -flinker-output=nolto-rel) -r -nostdlib
+# The one object of the static library is machine code also with -flto: its bytecode would have our
+# inner names as global ones. gcc has to be told; clang's linker writes machine code anyway.
+machine_code = $(shell $(CC) -flinker-output=nolto-rel -E -xc /dev/null >/dev/null 2>&1 && \
+	echo -flinker-output=nolto-rel)
+partial_link = $(CC) $(LTO_FLAGS) $(CFLAGS) $(LTO_LINKER) $(filter -fuse-ld=%,$(LDFLAGS)) \
+	$(machine_code) -r -nostdlib
+ifeq ($(LTO),yes)
+LTO_FLAGS := $(if $(machine_code),-flto=auto,-flto)
+LTO_LINKER := $(if $(machine_code),,-fuse-ld=lld)
+OUR_CFLAGS += $(LTO_FLAGS)
+endif
 ifneq ($(SANITIZE),)
 OPTIMIZE := -O1
 SANITIZE_FLAGS := -fsanitize=$(SANITIZE) -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g
@@ -119,7 +128,7 @@ say = @printf '  %-7s %s\n' $(1) '$(2)'
 say_once = $(if $(said/$(1)/$(2)),,$(eval said/$(1)/$(2) := yes)$(say))
 endif
 COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS)
-LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LDFLAGS)
+LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LTO_LINKER) $(LDFLAGS)
 # After dlclose too: a thread that used a cache runs the library's code when it ends.
 STAYS := -Wl,-z,nodelete
 
@@ -141,7 +150,7 @@ endif
 quote = '$(subst ','\'',$(1))'
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' $(foreach name,CC REDIS CPPFLAGS CFLAGS LDFLAGS,$(call \
+	@printf '%s\n' $(foreach name,CC REDIS LTO CPPFLAGS CFLAGS LDFLAGS,$(call \
 		quote,$(name) := $(subst $$,$$$$,$($(name))))) \
 		$(call quote,# $(OUR_CPPFLAGS) $(OUR_CFLAGS)) >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
@@ -319,5 +328,5 @@ help: ## show this list
 		$(filter Makefile %.mk,$(MAKEFILE_LIST)) | expand -t 26
 	@echo
 	@echo 'V=1 shows the commands. REDIS=no leaves out the part on Redis. Variants, each in a'
-	@echo 'folder of its own: DEBUG=1, SANITIZE=thread, SANITIZE=address,undefined. TEST_JOBS=n'
-	@echo 'runs so many tests at a time.'
+	@echo 'folder of its own: DEBUG=1, SANITIZE=thread, SANITIZE=address,undefined, LTO=yes'
+	@echo '(optimized as a whole). TEST_JOBS=n runs so many tests at a time.'

@@ -59,13 +59,15 @@ check()
 	rm -rf "${root:?}/$function"
 }
 
-# exports_only_ours FOLDER
+# exports_only_ours FOLDER [VARIANT]: the archive is of machine code, with our names alone.
 exports_only_ours()
 {
-	others=$(nm -g --defined-only "$root/$1/build/libtimingwheel.a" |
-		awk 'NF == 3 && $3 !~ /^tw_/ { print $3 }')
-	ours=$(nm -g --defined-only "$root/$1/build/libtimingwheel.a" | grep -c ' T tw_' || true)
-	echo "$ours global functions of ours, and: $others"
+	archive=$root/$1/build/${2-}/libtimingwheel.a
+	others=$(nm -g --defined-only "$archive" | awk 'NF == 3 && $3 !~ /^tw_/ { print $3 }')
+	ours=$(nm -g --defined-only "$archive" | grep -c ' T tw_' || true)
+	bytecode=$(readelf -SW "$archive" | grep -c '\.gnu\.lto_' || true)
+	echo "$ours global functions of ours, $bytecode sections of bytecode, and: $others"
+	test "$bytecode" = 0
 	test -z "$others"
 	test "$ours" -gt 50
 }
@@ -84,6 +86,18 @@ gcc_lto_hides_our_names()
 {
 	build gcc_lto_hides_our_names CC=gcc CFLAGS='-O2 -flto=auto'
 	exports_only_ours gcc_lto_hides_our_names
+}
+
+gcc_variant_hides_our_names()
+{
+	build gcc_variant_hides_our_names CC=gcc LTO=yes
+	exports_only_ours gcc_variant_hides_our_names lto
+}
+
+clang_variant_hides_our_names()
+{
+	build clang_variant_hides_our_names CC=clang LTO=yes
+	exports_only_ours clang_variant_hides_our_names lto
 }
 
 clang_lto_hides_our_names()
@@ -170,6 +184,8 @@ check "gcc compiles without warnings" gcc_warns_of_nothing gcc
 check "clang compiles without warnings" clang_warns_of_nothing clang
 check "gcc -flto: only tw_ names are global" gcc_lto_hides_our_names gcc
 check "clang -flto: only tw_ names are global" clang_lto_hides_our_names clang ld.lld
+check "gcc LTO=yes: only tw_ names are global" gcc_variant_hides_our_names gcc
+check "clang LTO=yes: only tw_ names are global" clang_variant_hides_our_names clang ld.lld
 check "s390x compiles" s390x_compiles s390x-linux-gnu-gcc
 check "arm64 compiles" arm64_compiles aarch64-linux-gnu-gcc
 check "a 32-bit processor is told by one #error" a_32_bit_processor_is_told_by_one_error \
