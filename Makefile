@@ -102,9 +102,9 @@ TEST_PROGRAMS := $(patsubst test/%.c,%,$(wildcard test/test_*.c))
 ifneq ($(SANITIZE),)
 TEST_PROGRAMS := $(filter-out %_yields,$(TEST_PROGRAMS))
 endif
-TEST_SCRIPTS := check_layers check_lines check_comments check_costs check_exports check_readme \
-	check_runner readme_example install/test_install fuzz/test_inputs man/test_man \
-	soak/test_soak proof/check_page
+TEST_SCRIPTS := check_layers check_lines check_comments check_compare check_costs check_exports \
+	check_readme check_runner readme_example install/test_install fuzz/test_inputs \
+	man/test_man soak/test_soak proof/check_page
 TESTS_OF_ALL := $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
 # Those that take longest are begun first; those that measure time run alone, at the end.
 TESTS_LONG := $(filter $(TESTS_OF_ALL),test_cache_faults redis/test_torture test_cache_pins_yields \
@@ -113,6 +113,8 @@ TESTS_LONG := $(filter $(TESTS_OF_ALL),test_cache_faults redis/test_torture test
 	test_walks test_waiting test_cache_remove redis/test_workers test_worker_pool \
 	redis/test_permits)
 TESTS_ALONE := test_real_clock
+# Of `make compare`.
+BENCHES ?= throughput handles cache cache_expiry expiry idle
 TESTS ?= $(TESTS_LONG) $(filter-out $(TESTS_LONG),$(TESTS_OF_ALL))
 # Seconds that one test program may take.
 TEST_TIMEOUT ?= 600
@@ -132,8 +134,9 @@ LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LTO_LINKER) $(LDFLAGS)
 # After dlclose too: a thread that used a cache runs the library's code when it ends.
 STAYS := -Wl,-z,nodelete
 
-.PHONY: all deps deps-ci run run-cache builds test test-redis bench bench-redis model-check proof \
-	proof-page install uninstall mutants layers format format-check clean help FORCE
+.PHONY: all deps deps-ci run run-cache builds test test-redis bench bench-redis compare \
+	model-check proof proof-page install uninstall mutants layers format format-check clean \
+	help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -221,8 +224,8 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_SUPPORT) $(LIB_OBJECTS)
 # --- Run ---------------------------------------------------------------------------------------
 # The compiler notes the folder that it is called in: by the name that ours is mapped from.
 export PWD := $(CURDIR)
-export BUILD CC CXX GENMC MAKE MORE PROOFS PUBLIC_HEADERS REDIS_FOUND SANITIZE SANITIZE_FLAGS \
-	TESTS_ALONE TEST_TIMEOUT
+export BENCHES BUILD CC CXX GENMC MAKE MORE PROOFS PUBLIC_HEADERS REDIS_FOUND SANITIZE \
+	SANITIZE_FLAGS TESTS_ALONE TEST_TIMEOUT
 
 deps: ## install what build, tests and plots need (Debian; nothing if it is all there)
 	@missing=; for package in $(PACKAGES); do \
@@ -254,6 +257,9 @@ test: all $(TESTS_TO_BUILD) ## run all tests, or TESTS="test_wheel ..."; SEED=n 
 
 bench: all $(BENCH_OBJECTS:.o=) ## build all benches and run them; ARGS=--quick or --update
 	@bench/run.sh $(ARGS)
+
+compare: $(BENCHES:%=$(BUILD)/bench/%) ## compare with BASE=rev by benches; BENCHES= RUNS= QUICK=yes
+	@bench/compare.sh
 
 ifeq ($(REDIS_FOUND),yes)
 test-redis: ## run the tests of the part on Redis alone (they are in `make test`)
