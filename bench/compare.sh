@@ -32,7 +32,7 @@ there=build/compare/$base
 results=build/compare/results
 mkdir -p "$there"
 test -e "$there/Makefile" || git archive "$base" | tar -x -C "$there"
-for bench in $BENCHES; do
+for bench in ${BENCHES:?}; do
 	test -e "$there/bench/$bench.c" || {
 		echo "$base has no bench $bench: left out"
 		continue
@@ -51,7 +51,7 @@ program() {
 	test "$1" = now && echo "${BUILD:-build}/bench/$2" || echo "$there/build/bench/$2"
 }
 
-# options BENCH: for both sides; all benches with these take about five minutes in five turns
+# options BENCH: for both sides; all benches with these take about nine minutes in five turns
 options() {
 	case $1 in
 	throughput)

@@ -5,16 +5,30 @@
 #
 #     bench/figures.sh pack FOLDER NAME... >FILE    each NAME.csv of FOLDER, below "== NAME =="
 #     bench/figures.sh unpack FILE FOLDER           the same files again
+#     bench/figures.sh readme                       takes README.md's rows anew from the pages
 set -eu
 
 usage() {
-	echo "usage: bench/figures.sh pack FOLDER NAME... | unpack FILE FOLDER" >&2
+	echo "usage: bench/figures.sh pack FOLDER NAME... | unpack FILE FOLDER | readme" >&2
 	exit 2
 }
 
-test $# -ge 3 || usage
-case $1 in
-pack)
+case $#:${1-} in
+1:readme)
+	cd "$(dirname "$0")/.."
+	# The first row with this title and as many cells.
+	awk -F'|' '
+		FILENAME != "README.md" {
+			if (/^\|/ && !((NF, $2) in rows))
+				rows[NF, $2] = $0
+			next
+		}
+		/^<!--/ { inside = /^<!-- figures/ }
+		{ print inside && /[0-9] \|$/ && (NF, $2) in rows ? rows[NF, $2] : $0 }
+	' bench/results/summary.md bench/results/redis.md README.md >README.md.new
+	mv README.md.new README.md
+	;;
+*:pack)
 	folder=$2
 	shift 2
 	for name; do
@@ -22,7 +36,7 @@ pack)
 		cat "$folder/$name.csv"
 	done
 	;;
-unpack)
+3:unpack)
 	awk -v folder="$3" '/^== .* ==$/ { file = folder "/" $2 ".csv"; next } { print >file }' "$2"
 	;;
 *) usage ;;

@@ -96,5 +96,6 @@ if [ $update = yes ]; then
 	bench/figures.sh pack "$programs" run million_summary lateness throughput throughput_1 \
 		throughput_4 throughput_inline throughput_10m idle memory_summary expiry handles \
 		storms cache cache_expiry cache_hits >bench/results/figures.txt
+	bench/figures.sh readme
 	echo "bench/results is up to date"
 fi

@@ -31,4 +31,5 @@ printf '\nThe figures are in %s\n' "$programs"
 if [ "${1-}" = --update ]; then
 	cp "$programs/summary.md" bench/results/redis.md
 	bench/figures.sh pack "$programs" run rates lateness pending >bench/results/redis.txt
+	bench/figures.sh readme
 fi
