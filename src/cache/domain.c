@@ -38,12 +38,6 @@ void domain_set_limits(struct domain *domain, uint64_t max_entries, uint64_t max
 	atomic_store_explicit(&domain->max_bytes, usable_limit(max_bytes), memory_order_relaxed);
 }
 
-bool domain_is_over_limit(const struct domain *domain)
-{
-	return domain_excess(&domain->entries, &domain->max_entries) > 0 ||
-	       domain_excess(&domain->bytes, &domain->max_bytes) > 0;
-}
-
 void domain_ask_maintenance(struct domain *domain)
 {
 	/* seq_cst: after this thread came into the list of readers; pairs with the store in

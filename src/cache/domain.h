@@ -49,7 +49,6 @@ struct domain {
 void domain_init_clock(struct domain *domain);
 /* 0: no limit. */
 void domain_set_limits(struct domain *domain, uint64_t max_entries, uint64_t max_bytes);
-bool domain_is_over_limit(const struct domain *domain);
 /* Something is left to be freed: looks again in a tick. */
 void domain_ask_maintenance(struct domain *domain);
 
@@ -60,6 +59,12 @@ static inline uint64_t domain_excess(const _Atomic uint64_t *count, const _Atomi
 	uint64_t present = counter_read(count);
 
 	return most > 0 && present > most ? present - most : 0;
+}
+
+static inline bool domain_is_over_limit(const struct domain *domain)
+{
+	return domain_excess(&domain->entries, &domain->max_entries) > 0 ||
+	       domain_excess(&domain->bytes, &domain->max_bytes) > 0;
 }
 
 static inline bool domain_is_closed(const struct domain *domain)

@@ -72,8 +72,7 @@ struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_p
 	return entry;
 }
 
-/* As plan_size() of its plan. */
-size_t entry_size(const struct tw_cache_entry *entry)
+size_t entry_size_beyond(const struct tw_cache_entry *entry)
 {
 	size_t before = (size_t)(entry_key(entry) - (const unsigned char *)entry);
 
@@ -182,7 +181,7 @@ const void *entry_value_beyond(const struct tw_cache_entry *entry, size_t *size)
 	return entry_key(entry) + entry_padded_key_size(entry->key_size);
 }
 
-uint64_t entry_weight(const struct tw_cache_entry *entry)
+uint64_t entry_weight_beyond(const struct tw_cache_entry *entry)
 {
 	uint64_t weight = ENTRY_SHARE + pool_cell_size(entry_size(entry));
 

@@ -111,15 +111,14 @@ struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_p
 void entry_discard(struct tw_cache_entry *entry);
 /* The same, in another block, with a reference of its own: not of one with an adopted value. */
 struct tw_cache_entry *entry_copy(void *block, const struct tw_cache_entry *entry, uint64_t birth);
-/* How large its block is. */
-size_t entry_size(const struct tw_cache_entry *entry);
 /* Gives up the reference of the table, or the maker's, as tw_cache_entry_release. */
 void entry_let_go(struct tw_cache_entry *entry);
 /* Likewise, into spare cells of its pool. Calls no user: not for adopted values. */
 void entry_let_go_to_spare(struct tw_cache_entry *entry, struct pool_spare *spare);
-uint64_t entry_weight(const struct tw_cache_entry *entry);
 
-/* entry_value() of an entry with something before its key. */
+/* entry_size(), entry_weight() and entry_value() of an entry with something before its key. */
+size_t entry_size_beyond(const struct tw_cache_entry *entry);
+uint64_t entry_weight_beyond(const struct tw_cache_entry *entry);
 const void *entry_value_beyond(const struct tw_cache_entry *entry, size_t *size);
 
 /* Fetches what all but its links need; any address, NULL too. */
@@ -237,6 +236,22 @@ static inline const unsigned char *entry_key(const struct tw_cache_entry *entry)
 static inline size_t entry_padded_key_size(size_t key_size)
 {
 	return (key_size + 7) & ~(size_t)7;
+}
+
+/* Returns the size of the entry's block: the plan_size() of its plan. */
+static inline size_t entry_size(const struct tw_cache_entry *entry)
+{
+	if (__builtin_expect(entry_has_more(entry), 0))
+		return entry_size_beyond(entry);
+	return sizeof(*entry) + entry_padded_key_size(entry->key_size) + entry->value_size;
+}
+
+/* Returns what the entry counts for limits in bytes: the weight of its plan. */
+static inline uint64_t entry_weight(const struct tw_cache_entry *entry)
+{
+	if (__builtin_expect(entry_has_more(entry), 0))
+		return entry_weight_beyond(entry);
+	return ENTRY_SHARE + pool_cell_size(entry_size(entry));
 }
 
 static inline const void *entry_value(const struct tw_cache_entry *entry, size_t *size)

@@ -23,9 +23,7 @@
 #include "base/sanitizer.h"
 
 enum {
-	STEP = 16,
-	FINE = 256,
-	FINE_CLASSES = FINE / STEP,
+	FINE_CLASSES = POOL_FINE / POOL_STEP,
 	SMALL_PAGE = 16384,
 	SMALL_MOST = 1008,
 	LARGE_PAGE = 65536,
@@ -60,9 +58,9 @@ static unsigned class_of(size_t size)
 	unsigned cells;
 	unsigned shift;
 
-	if (size <= FINE)
-		return (unsigned)((size + STEP - 1) / STEP) - 1;
-	size = (size + STEP - 1) / STEP * STEP;
+	if (size <= POOL_FINE)
+		return (unsigned)((size + POOL_STEP - 1) / POOL_STEP) - 1;
+	size = (size + POOL_STEP - 1) / POOL_STEP * POOL_STEP;
 	cells = (unsigned)((size_t)((is_large ? LARGE_PAGE : SMALL_PAGE) - HEAD) / size);
 	/* 3 bits of it: 56 cells are the first of four in each power of two. */
 	shift = 29 - (unsigned)__builtin_clz(cells);
@@ -78,20 +76,21 @@ static unsigned class_cells(unsigned class)
 	if (class == OTHER_CLASS)
 		return (SMALL_PAGE - HEAD) / POOL_OTHER;
 	if (class < FINE_CLASSES)
-		return (SMALL_PAGE - HEAD) / ((class + 1) * STEP);
+		return (SMALL_PAGE - HEAD) / ((class + 1) * POOL_STEP);
 	return (7 - coarse % 4) << (3 - coarse / 4);
 }
 
 static size_t class_size(unsigned class)
 {
+	if (class < FINE_CLASSES)
+		return (size_t)(class + 1) * POOL_STEP;
 	if (class == OTHER_CLASS)
 		return POOL_OTHER;
-	if (class < FINE_CLASSES)
-		return (size_t)(class + 1) * STEP;
-	return (page_size_of(class) - sizeof(struct pool_page)) / class_cells(class) / STEP * STEP;
+	return (page_size_of(class) - sizeof(struct pool_page)) / class_cells(class) / POOL_STEP *
+	       POOL_STEP;
 }
 
-size_t pool_cell_size(size_t size)
+size_t pool_coarse_cell_size(size_t size)
 {
 	return size > CELL_MOST ? arena_span_size(size) : class_size(class_of(size));
 }

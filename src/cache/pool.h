@@ -18,6 +18,8 @@
 
 /* The last class is for what is no entry: for blocks of POOL_OTHER bytes. */
 enum { POOL_CLASSES = 41, POOL_OTHER = 256 };
+/* Cells of up to POOL_FINE bytes are multiples of POOL_STEP. */
+enum { POOL_STEP = 16, POOL_FINE = 256 };
 
 struct pool_cell;
 
@@ -83,8 +85,16 @@ void pool_close(struct pool *pool);
 void pool_set_limit(struct pool *pool, uint64_t limit);
 /* Bytes of the system, and of them those in blocks that are taken. */
 void pool_sum(struct pool *pool, uint64_t *memory, uint64_t *used);
-/* How many bytes a block of that size takes. */
-size_t pool_cell_size(size_t size);
+/* pool_cell_size() of more than POOL_FINE bytes. */
+size_t pool_coarse_cell_size(size_t size);
+/* Returns how many bytes a block of `size` bytes takes. */
+static inline size_t pool_cell_size(size_t size)
+{
+	if (size > POOL_FINE)
+		return pool_coarse_cell_size(size);
+	return (size + POOL_STEP - 1) / POOL_STEP * POOL_STEP;
+}
+
 /* With the size it was taken with, by spare_take() say; any thread. */
 void pool_give(void *block, size_t size);
 struct pool *pool_of(const void *block);

@@ -30,9 +30,6 @@
 
 #include "base/sanitizer.h"
 
-/* On average. With one more, and keys that come and go, a miss searches a dozen buckets. */
-enum { BUCKET_USED_MOST = 6 };
-
 /* The thread sanitizer doesn't know fences: there every store takes its place in the one order. */
 #define SLOT_STORE_ORDER (SANITIZER_THREAD ? memory_order_seq_cst : memory_order_release)
 
@@ -142,26 +139,6 @@ struct tw_cache_entry *table_find_in_sight(const struct table *table, uint64_t h
 					   struct sight *sight)
 {
 	return table_seek_key(table, hash, key, size, slot, sight);
-}
-
-static size_t table_slots(const struct table *table)
-{
-	return (table->mask + 1) * BUCKET_SLOTS;
-}
-
-bool table_is_for(const struct table *table, size_t entries)
-{
-	return entries < (table->mask + 1) * BUCKET_USED_MOST;
-}
-
-bool table_has_room(const struct table *table)
-{
-	return table->count < table_slots(table);
-}
-
-bool table_is_sparse(const struct table *table)
-{
-	return table->mask > 0 && table->count < table_slots(table) / 4;
 }
 
 /* One more has passed the bucket. */

@@ -26,7 +26,9 @@
 #define TABLE_HAS_SSE2 0
 #endif
 
-enum { BUCKET_SLOTS = 8, SLOT_PASSED = 15 };
+/* At most BUCKET_USED_MOST slots of a bucket are used on average: with one more, and keys that come
+ * and go, a miss searches a dozen buckets. */
+enum { BUCKET_SLOTS = 8, BUCKET_USED_MOST = 6, SLOT_PASSED = 15 };
 
 /* A slot: the tag in the upper 16 bits, then the entry's address; in the 4 bits that leaves free, a
  * part of how many have passed the bucket. No address: empty. */
@@ -179,11 +181,29 @@ struct tw_cache_entry *table_find_in_sight(const struct table *table, uint64_t h
 _Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
 				     const struct tw_cache_entry *entry);
 
-/* Under the shard's lock. */
-/* Whether so many are less than it should have at most. */
-bool table_is_for(const struct table *table, size_t entries);
-bool table_has_room(const struct table *table);
-bool table_is_sparse(const struct table *table);
+/* ---- Under the shard's lock ---- */
+
+static inline size_t table_slots(const struct table *table)
+{
+	return (table->mask + 1) * BUCKET_SLOTS;
+}
+
+/* Returns whether `entries` are less than the table should have at most. */
+static inline bool table_is_for(const struct table *table, size_t entries)
+{
+	return entries < (table->mask + 1) * BUCKET_USED_MOST;
+}
+
+static inline bool table_has_room(const struct table *table)
+{
+	return table->count < table_slots(table);
+}
+
+static inline bool table_is_sparse(const struct table *table)
+{
+	return table->mask > 0 && table->count < table_slots(table) / 4;
+}
+
 /* A new key, with room for it. Returns the number of its bucket, as the two below. */
 size_t table_add(struct table *table, uint64_t hash, struct tw_cache_entry *entry);
 /* Puts `entry` in the place of another of the same key. */

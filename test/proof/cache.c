@@ -261,7 +261,7 @@ void pool_count_pinned(struct pool *of, size_t size, bool is_pinned)
 	(void)is_pinned;
 }
 
-size_t pool_cell_size(size_t size)
+size_t pool_coarse_cell_size(size_t size)
 {
 	return size;
 }
