@@ -13,7 +13,7 @@
 
 static void open_epochs(struct epochs *epochs)
 {
-	assert_true(epochs_init(epochs, sizeof(struct reader), NULL));
+	assert_true(epochs_init(epochs, sizeof(struct reader)));
 }
 
 /* Of the readers inside. */

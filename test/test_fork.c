@@ -143,7 +143,7 @@ static void *open_and_close_epochs(void *argument)
 	struct epochs epochs = {0};
 
 	while (!atomic_load(&threads_end)) {
-		if (!epochs_init(&epochs, sizeof(struct reader), NULL))
+		if (!epochs_init(&epochs, sizeof(struct reader)))
 			abort();
 		epochs_destroy(&epochs);
 	}

@@ -205,8 +205,7 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 		return status;
 	domain_init_clock(&cache->domain);
 	cache->domain.pool = pool_create();
-	if (!cache->domain.pool ||
-	    !epochs_init(&cache->domain.epochs, sizeof(struct thread_cache), thread_init))
+	if (!cache->domain.pool || !epochs_init(&cache->domain.epochs, sizeof(struct thread_cache)))
 		return TW_NO_MEMORY;
 	pool_set_limit(cache->domain.pool, options->max_bytes);
 	cache->domain.nobody = epochs_add_reader(&cache->domain.epochs);

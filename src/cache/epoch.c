@@ -133,14 +133,14 @@ static bool epochs_take_number(struct epochs *epochs)
 	return true;
 }
 
-bool epochs_init(struct epochs *epochs, size_t reader_size, void (*init)(struct reader *reader))
+bool epochs_init(struct epochs *epochs, size_t reader_size)
 {
 	bool has_number;
 
 	pthread_once(&threads_once, threads_init);
 	if (!threads_have_key)
 		return false;
-	*epochs = (struct epochs){.era = 1, .reader_size = reader_size, .init_reader = init};
+	*epochs = (struct epochs){.era = 1, .reader_size = reader_size};
 	pthread_mutex_lock(&threads_lock);
 	has_number = epochs_take_number(epochs);
 	pthread_mutex_unlock(&threads_lock);
@@ -249,8 +249,6 @@ static struct reader *epochs_find_free(struct epochs *epochs)
 	if (!reader)
 		return NULL;
 	memset(reader, 0, epochs->reader_size);
-	if (epochs->init_reader)
-		epochs->init_reader(reader);
 	reader->next = first;
 	/* seq_cst: maintenance after this finds it; pairs with epochs_first_reader(). */
 	atomic_store_explicit(&epochs->readers, reader, memory_order_seq_cst);

@@ -55,8 +55,7 @@ struct epochs {
 	_Atomic(struct reader_block *) blocks; /* of the readers of threads that live */
 	_Atomic(struct reader *) readers; /* all, those of threads that ended too; grows only */
 	atomic_uint reader_count;         /* of threads that live */
-	size_t reader_size;               /* constant, as the next */
-	void (*init_reader)(struct reader *reader);
+	size_t reader_size;               /* constant */
 };
 
 /* The epochs that this thread used last. */
@@ -67,9 +66,9 @@ struct reader_memo {
 
 extern _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
 
-/* Its readers are the first part of so many bytes, zeroed and then given to `init`, unless that is
- * NULL. False: the system has no thread-specific data left, or no memory. */
-bool epochs_init(struct epochs *epochs, size_t reader_size, void (*init)(struct reader *reader));
+/* Its readers are the first part of `reader_size` bytes, zeroed. False: the system has no
+ * thread-specific data left, or no memory. */
+bool epochs_init(struct epochs *epochs, size_t reader_size);
 /* No thread is inside or comes again. */
 void epochs_destroy(struct epochs *epochs);
 struct reader *epochs_find_reader(struct epochs *epochs);
@@ -163,6 +162,12 @@ static inline uint64_t epochs_era(struct epochs *epochs)
 {
 	/* relaxed: published with what is made; see epochs_is_in(). */
 	return atomic_load_explicit(&epochs->era, memory_order_relaxed);
+}
+
+/* Whether no reader was inside. */
+static inline bool eras_are_none(const struct eras *eras)
+{
+	return eras->count == 0;
 }
 
 /* After a fence that comes after the unlinking: what was unlinked is out of sight of readers of

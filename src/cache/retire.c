@@ -4,9 +4,9 @@
  * is still near: sets of 128 bytes are a tenth faster than from where it was last touched thousands
  * of sets ago.
  *
- * Invariants: what is fresh was unlinked before the lock was taken last; what is stamped was
- * unlinked before a fence that came before the era of its stamp was read; what is held was found in
- * sight of a reader. Whatever is here holds the reference that the table had.
+ * Invariants: what is fresh was unlinked before it came here; what is stamped was unlinked before a
+ * fence that came before the era of its stamp was read; what is held was found in sight of a
+ * reader. Whatever is here holds the reference that the table had.
  *
  * The fence stands between the stores that hid the entries and the look at the era, and at the
  * readers after it. A reader enters, and then loads a slot. If it found the entry, its load was
@@ -38,6 +38,7 @@
 #include <stdlib.h>
 
 #include "base/sanitizer.h"
+#include "base/thread.h"
 #include "pins.h"
 
 enum {
@@ -54,18 +55,6 @@ enum {
 	SPARE_LEAST = 2048
 };
 
-void retired_add(struct retired_list *list, struct tw_cache_entry *entry)
-{
-	entry->retired_next = NULL;
-	if (list->last)
-		list->last->retired_next = entry;
-	else
-		list->first = entry;
-	list->last = entry;
-	list->count++;
-	list->bytes += pool_cell_size(entry_size(entry));
-}
-
 /* The first one of a list that is not empty. */
 static struct tw_cache_entry *retired_pop(struct retired_list *list)
 {
@@ -77,6 +66,7 @@ static struct tw_cache_entry *retired_pop(struct retired_list *list)
 	__builtin_prefetch(list->first);
 	list->count--;
 	list->bytes -= pool_cell_size(entry_size(entry));
+	list->adopted -= (entry->kind & ENTRY_ADOPTED) != 0;
 	return entry;
 }
 
@@ -91,14 +81,36 @@ static void retired_append(struct retired_list *list, struct retired_list *other
 	list->last = other->last;
 	list->count += other->count;
 	list->bytes += other->bytes;
-	*other = (struct retired_list){NULL, NULL, 0, 0};
+	list->adopted += other->adopted;
+	*other = (struct retired_list){.first = NULL};
 }
 
 /* ---- Begin ---- */
 
-void thread_init(struct reader *reader)
+/*
+ * One thread has the lock as good as always, for each change that it makes, so what counts is that
+ * thread's pair of calls: an exchange and a store. Of the others statistics wait, in naps if that
+ * thread has lost the processor, whatever their priorities; maintenance does not wait.
+ */
+
+static bool thread_try_lock(struct thread_cache *thread)
 {
-	pthread_mutex_init(&reader_thread(reader)->lock, NULL);
+	/* acquire: what was done under the lock before; pairs with thread_unlock(). */
+	return !atomic_exchange_explicit(&thread->is_locked, true, memory_order_acquire);
+}
+
+static void thread_lock(struct thread_cache *thread)
+{
+	unsigned tries = 0;
+
+	while (__builtin_expect(!thread_try_lock(thread), 0))
+		thread_back_off(&tries);
+}
+
+static void thread_unlock(struct thread_cache *thread)
+{
+	/* release: pairs with thread_try_lock(). */
+	atomic_store_explicit(&thread->is_locked, false, memory_order_release);
 }
 
 struct thread_cache *thread_begin(struct domain *domain)
@@ -106,22 +118,21 @@ struct thread_cache *thread_begin(struct domain *domain)
 	struct reader *reader = epochs_reader(&domain->epochs);
 	struct thread_cache *thread = reader_thread(reader ? reader : domain->nobody);
 
-	pthread_mutex_lock(&thread->lock);
+	thread_lock(thread);
 	return thread;
 }
 
-void thread_retire(struct thread_cache *thread, struct retired_list *list, struct table *tables)
+void thread_retire(struct thread_cache *thread, struct retired_list *list, struct table **tables)
 {
-	for (const struct tw_cache_entry *entry = list->first; entry; entry = entry->retired_next)
-		thread->is_urgent |= (entry->kind & ENTRY_ADOPTED) != 0;
-	retired_append(&thread->fresh, list);
-	while (tables) {
-		struct table *next = tables->retired_next;
+	struct table *table;
 
-		tables->retired_next = thread->tables;
-		tables->retired_at = 0;
-		thread->tables = tables;
-		tables = next;
+	thread->is_urgent |= list->adopted > 0;
+	retired_append(&thread->fresh, list);
+	while ((table = *tables)) {
+		*tables = table->retired_next;
+		table->retired_next = thread->tables;
+		table->retired_at = 0;
+		thread->tables = table;
 	}
 }
 
@@ -194,15 +205,27 @@ static void thread_free_or_hold(struct thread_cache *thread, const struct look *
 	if (!held->list.first || held->stamp < stamp)
 		held->stamp = stamp;
 	retired_add(&held->list, entry);
+	thread->held_count++;
 }
 
-/* What is stamped is out of sight, or held. */
+/* What is stamped is out of sight, or held: the list is taken as a whole. */
 static void thread_free_stamped(struct thread_cache *thread, const struct look *look,
 				struct garbage *garbage)
 {
-	while (thread->stamped.first)
-		thread_free_or_hold(thread, look, thread->stamp, retired_pop(&thread->stamped),
-				    garbage);
+	/* As a rule. */
+	bool is_unseen = eras_are_none(&look->eras);
+	struct tw_cache_entry *entry = thread->stamped.first;
+	struct tw_cache_entry *next;
+
+	thread->stamped = (struct retired_list){.first = NULL};
+	for (; entry; entry = next) {
+		next = entry->retired_next;
+		__builtin_prefetch(next);
+		if (is_unseen)
+			thread_free(thread, look, entry, garbage);
+		else
+			thread_free_or_hold(thread, look, thread->stamp, entry, garbage);
+	}
 }
 
 static void thread_free_held(struct thread_cache *thread, struct held *held,
@@ -214,17 +237,9 @@ static void thread_free_held(struct thread_cache *thread, struct held *held,
 	if (held->era != 0 && eras_find(&look->eras, held->era, held->era) != 0)
 		return;
 	held->era = 0;
+	thread->held_count -= count;
 	while (count-- > 0)
 		thread_free_or_hold(thread, look, stamp, retired_pop(&held->list), garbage);
-}
-
-static uint64_t thread_held_count(const struct thread_cache *thread)
-{
-	uint64_t count = 0;
-
-	for (int i = 0; i < HELDS; i++)
-		count += thread->held[i].list.count;
-	return count;
 }
 
 /* Those not stamped yet get this one, others are out of sight or stay. Large ones go in steps. */
@@ -266,7 +281,7 @@ static void retire_fence(void)
 /* Goes through the readers; then what is fresh is stamped. True: something was freed. */
 static bool thread_look(struct thread_cache *thread, struct epochs *epochs, struct garbage *garbage)
 {
-	uint64_t before = thread->stamped.count + thread_held_count(thread);
+	uint64_t before = thread->stamped.count + thread->held_count;
 	struct look look;
 	uint64_t stamp;
 	bool has_freed = false;
@@ -277,12 +292,12 @@ static bool thread_look(struct thread_cache *thread, struct epochs *epochs, stru
 	hazards_look(&look.hazards);
 	if (thread->stamped.first && thread->stamp < stamp)
 		thread_free_stamped(thread, &look, garbage);
-	for (int i = 0; i < HELDS; i++)
+	for (int i = 0; thread->held_count > 0 && i < HELDS; i++)
 		if (thread->held[i].list.first && thread->held[i].stamp < stamp)
 			thread_free_held(thread, &thread->held[i], &look, garbage);
 	if (thread->tables)
 		has_freed = thread_free_tables(thread, &look, stamp, garbage);
-	has_freed |= thread->stamped.count + thread_held_count(thread) < before;
+	has_freed |= thread->stamped.count + thread->held_count < before;
 	if (!thread->stamped.first) {
 		retired_append(&thread->stamped, &thread->fresh);
 		thread->stamp = stamp;
@@ -295,7 +310,7 @@ static bool thread_look(struct thread_cache *thread, struct epochs *epochs, stru
 
 static bool thread_has_retired(const struct thread_cache *thread)
 {
-	return thread->fresh.first || thread->stamped.first || thread_held_count(thread) > 0 ||
+	return thread->fresh.first || thread->stamped.first || thread->held_count > 0 ||
 	       thread->tables;
 }
 
@@ -316,8 +331,11 @@ static void thread_look_on(struct thread_cache *thread, struct epochs *epochs,
 static bool thread_should_look(const struct thread_cache *thread, struct epochs *epochs)
 {
 	uint64_t count = thread->fresh.count;
-	unsigned readers = epochs_readers(epochs);
+	unsigned readers;
 
+	if (count < FEW && thread->fresh.bytes < MANY_BYTES)
+		return false;
+	readers = epochs_readers(epochs);
 	if (readers > CROWD)
 		return count >= 4 * MANY || thread->fresh.bytes >= 4 * MANY_BYTES;
 	return count >= MANY || thread->fresh.bytes >= MANY_BYTES ||
@@ -325,6 +343,18 @@ static bool thread_should_look(const struct thread_cache *thread, struct epochs 
 }
 
 /* ---- End ---- */
+
+static __attribute__((noinline)) void thread_look_at_end(struct thread_cache *thread,
+							 struct epochs *epochs,
+							 struct garbage *garbage)
+{
+	*garbage = (struct garbage){.tables = NULL};
+	if (thread->is_urgent)
+		thread_look_on(thread, epochs, garbage);
+	else
+		(void)thread_look(thread, epochs, garbage);
+	thread->is_urgent = false;
+}
 
 /* Returns what of its memory is not for the next sets. */
 static void thread_trim(struct thread_cache *thread, struct domain *domain)
@@ -343,18 +373,17 @@ static void thread_trim(struct thread_cache *thread, struct domain *domain)
 
 void thread_end(struct thread_cache *thread, struct domain *domain)
 {
-	struct garbage garbage = {.tables = NULL};
+	bool looks = thread->is_urgent || thread_should_look(thread, &domain->epochs);
+	struct garbage garbage;
 	bool asks;
 
-	if (thread->is_urgent)
-		thread_look_on(thread, &domain->epochs, &garbage);
-	else if (thread_should_look(thread, &domain->epochs))
-		(void)thread_look(thread, &domain->epochs, &garbage);
-	thread->is_urgent = false;
+	if (looks)
+		thread_look_at_end(thread, &domain->epochs, &garbage);
 	thread_trim(thread, domain);
 	asks = thread_has_retired(thread) || thread->spare.bytes > 0;
-	pthread_mutex_unlock(&thread->lock);
-	garbage_free(&garbage);
+	thread_unlock(thread);
+	if (looks)
+		garbage_free(&garbage);
 	if (asks)
 		domain_ask_maintenance(domain);
 }
@@ -364,26 +393,26 @@ bool thread_clear(struct thread_cache *thread, struct domain *domain)
 	struct garbage garbage = {.tables = NULL};
 	bool is_empty;
 
-	if (pthread_mutex_trylock(&thread->lock) != 0)
+	if (!thread_try_lock(thread))
 		return false;
 	thread_look_on(thread, &domain->epochs, &garbage);
 	spare_return(&thread->spare, domain->pool);
 	is_empty = !thread_has_retired(thread);
-	pthread_mutex_unlock(&thread->lock);
+	thread_unlock(thread);
 	garbage_free(&garbage);
 	return is_empty;
 }
 
 void thread_sum(struct thread_cache *thread, uint64_t *retired, uint64_t *spare)
 {
-	pthread_mutex_lock(&thread->lock);
+	thread_lock(thread);
 	*retired += thread->fresh.bytes + thread->stamped.bytes;
 	for (int i = 0; i < HELDS; i++)
 		*retired += thread->held[i].list.bytes;
 	for (const struct table *table = thread->tables; table; table = table->retired_next)
 		*retired += table_bytes(table);
 	*spare += thread->spare.bytes;
-	pthread_mutex_unlock(&thread->lock);
+	thread_unlock(thread);
 }
 
 void thread_close(struct thread_cache *thread, struct domain *domain)
@@ -402,5 +431,4 @@ void thread_close(struct thread_cache *thread, struct domain *domain)
 		hazards_count(&seen, entry);
 	garbage_free(&garbage);
 	spare_return(&thread->spare, domain->pool);
-	pthread_mutex_destroy(&thread->lock);
 }

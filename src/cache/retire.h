@@ -7,7 +7,7 @@
 #ifndef CACHE_RETIRE_H
 #define CACHE_RETIRE_H
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,6 +22,7 @@ struct retired_list {
 	struct tw_cache_entry *last;
 	uint64_t count;
 	uint64_t bytes;
+	uint64_t adopted; /* of these: with a value of a user's */
 };
 
 /* A reader, and what its thread keeps. Zeroed: nothing. */
@@ -36,11 +37,13 @@ struct held {
 
 struct thread_cache {
 	struct reader reader;
-	pthread_mutex_t lock;
+	/* The lock. Hardly any other thread ever takes it, so it is no mutex: see thread_lock(). */
+	atomic_bool is_locked;
 	/* Under it. */
 	struct retired_list fresh;   /* not stamped yet */
 	struct retired_list stamped; /* those that were fresh together */
 	struct held held[HELDS];     /* when their turn came a reader might have seen them */
+	uint64_t held_count;         /* of entries, in all of these */
 	uint64_t stamp;              /* an era; of all that are stamped */
 	uint64_t era;                /* at the end of the last look */
 	bool is_urgent;              /* there is something of a user's */
@@ -48,14 +51,11 @@ struct thread_cache {
 	struct pool_spare spare;
 };
 
-void retired_add(struct retired_list *list, struct tw_cache_entry *entry);
-
-/* For epochs_init(). */
-void thread_init(struct reader *reader);
 /* Begins with the calling thread's, or what is there for those without memory. */
 struct thread_cache *thread_begin(struct domain *domain);
-/* Takes over what no table knows any more: with each entry the table's reference. */
-void thread_retire(struct thread_cache *thread, struct retired_list *list, struct table *tables);
+/* Takes over what no table knows any more, and leaves the list and the tables empty: with each
+ * entry the table's reference. */
+void thread_retire(struct thread_cache *thread, struct retired_list *list, struct table **tables);
 /* Ends it. Frees what no reader sees, if that is worth the look: may call free functions of users.
  * With no other lock held. */
 void thread_end(struct thread_cache *thread, struct domain *domain);
@@ -65,6 +65,19 @@ bool thread_clear(struct thread_cache *thread, struct domain *domain);
 void thread_sum(struct thread_cache *thread, uint64_t *retired, uint64_t *spare);
 /* Frees all; no thread is inside or comes again. */
 void thread_close(struct thread_cache *thread, struct domain *domain);
+
+static inline void retired_add(struct retired_list *list, struct tw_cache_entry *entry)
+{
+	entry->retired_next = NULL;
+	if (list->last)
+		list->last->retired_next = entry;
+	else
+		list->first = entry;
+	list->last = entry;
+	list->count++;
+	list->bytes += pool_cell_size(entry_size(entry));
+	list->adopted += (entry->kind & ENTRY_ADOPTED) != 0;
+}
 
 /* All readers of a cache are made as such. */
 static inline struct thread_cache *reader_thread(struct reader *reader)

@@ -350,7 +350,8 @@ static void shard_tend(struct shard *shard)
 	shard_try_to_shrink(shard);
 	if (shard->next)
 		shard_resize_some(shard, 1);
-	(void)expiry_free_some(&shard->expiry, FREED);
+	if (shard->expiry.forgotten)
+		(void)expiry_free_some(&shard->expiry, FREED);
 	if (shard_files_too_much(shard))
 		shard_begin_refiling(shard);
 	if (shard->is_refiling)
@@ -375,37 +376,23 @@ bool shard_try_begin(struct shard *shard)
 	return turn_lock_try(&shard->lock);
 }
 
-/* What is left to be done after the lock. */
-struct shard_rest {
-	struct retired_list unlinked;
-	struct table *tables;
-};
-
-static struct shard_rest shard_unlock(struct shard *shard)
+static bool shard_has_unlinked(const struct shard *shard)
 {
-	struct shard_rest rest = {shard->unlinked, shard->old_tables};
+	return shard->unlinked.first || shard->old_tables;
+}
 
-	shard->unlinked = (struct retired_list){NULL, NULL, 0, 0};
-	shard->old_tables = NULL;
+static void shard_unlock(struct shard *shard)
+{
 	if (shard->to_tell.count > 0)
 		removals_add(shard->removals, &shard->to_tell);
 	turn_lock_let_go(&shard->lock);
-	return rest;
 }
 
-void shard_end(struct shard *shard)
+void shard_end_move(struct shard *shard, struct thread_cache *thread)
 {
-	struct domain *domain = shard->domain;
-	struct shard_rest rest;
-
-	shard_tend(shard);
-	rest = shard_unlock(shard);
-	if (rest.unlinked.first || rest.tables) {
-		struct thread_cache *thread = thread_begin(domain);
-
-		thread_retire(thread, &rest.unlinked, rest.tables);
-		thread_end(thread, domain);
-	}
+	if (shard_has_unlinked(shard))
+		thread_retire(thread, &shard->unlinked, &shard->old_tables);
+	shard_unlock(shard);
 }
 
 void shard_end_in(struct shard *shard, struct thread_cache *thread)
@@ -414,12 +401,29 @@ void shard_end_in(struct shard *shard, struct thread_cache *thread)
 	shard_end_move(shard, thread);
 }
 
-void shard_end_move(struct shard *shard, struct thread_cache *thread)
+/* The thread's lock comes before the shard's, so what was unlinked is taken along. */
+static void shard_end_with_unlinked(struct shard *shard)
 {
-	struct shard_rest rest = shard_unlock(shard);
+	struct domain *domain = shard->domain;
+	struct retired_list unlinked = shard->unlinked;
+	struct table *tables = shard->old_tables;
+	struct thread_cache *thread;
 
-	if (rest.unlinked.first || rest.tables)
-		thread_retire(thread, &rest.unlinked, rest.tables);
+	shard->unlinked = (struct retired_list){.first = NULL};
+	shard->old_tables = NULL;
+	shard_unlock(shard);
+	thread = thread_begin(domain);
+	thread_retire(thread, &unlinked, &tables);
+	thread_end(thread, domain);
+}
+
+void shard_end(struct shard *shard)
+{
+	shard_tend(shard);
+	if (shard_has_unlinked(shard))
+		shard_end_with_unlinked(shard);
+	else
+		shard_unlock(shard);
 }
 
 /* True: there is more. */

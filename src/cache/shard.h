@@ -68,8 +68,8 @@ void shard_begin_again(struct shard *shard);
 /* In between: up to `most` entries more, which may be none before it is over. most ≥ 8. */
 size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries,
 		     size_t most);
-/* Lets the lock go, and then retires and tells what is to be. Not between thread_begin and
- * thread_end; there shard_end_in(). */
+/* Lets the lock go, and has what was unlinked retired and on_remove told of it. Not between
+ * thread_begin and thread_end; there shard_end_in(). */
 void shard_end(struct shard *shard);
 void shard_end_in(struct shard *shard, struct thread_cache *thread);
 /* As shard_end_in(), where no key came or went. */

@@ -493,13 +493,13 @@ static void *writer_run(void *argument)
 {
 	for (uint64_t i = 1; i <= CHANGES; i++) {
 		/* As thread_begin(), which would go by the memo. */
-		pthread_mutex_lock(&writer.lock);
+		thread_lock(&writer);
 		shard_begin(&shard);
 		change_do(i);
 		shard_end_move(&shard, &writer);
 		if (UPKEEP < 2)
 			writer_look();
-		pthread_mutex_unlock(&writer.lock);
+		thread_unlock(&writer);
 	}
 	return argument;
 }
@@ -529,7 +529,6 @@ static void begin(void)
 	domain->pool = &pool;
 	domain->epochs.reader_size = sizeof(struct reader);
 	atomic_init(&domain->epochs.era, 1);
-	pthread_mutex_init(&writer.lock, NULL);
 	shard.domain = domain;
 	shard.removals = &cache.removals;
 	atomic_init(&shard.table, table);
