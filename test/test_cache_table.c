@@ -18,14 +18,6 @@ static struct cache_recorder *open_limited(const struct variant *variant, uint64
 								   .shards = 1});
 }
 
-static bool bucket_was_passed(const struct table *table, size_t number)
-{
-	const struct bucket *bucket = &table->buckets[number & table->mask];
-
-	/* relaxed: nobody changes it. */
-	return (atomic_load_explicit(&bucket->slots[0], memory_order_relaxed) & SLOT_PASSED) != 0;
-}
-
 /* Buckets that the lookup of a key which is not there searches, on average. */
 static double table_miss_length(const struct table *table)
 {
@@ -34,7 +26,8 @@ static double table_miss_length(const struct table *table)
 	for (size_t home = 0; home <= table->mask; home++) {
 		size_t length = 1;
 
-		while (length <= table->mask && bucket_was_passed(table, home + length - 1))
+		while (length <= table->mask &&
+		       bucket_was_passed(table_bucket(table, home + length - 1)))
 			length++;
 		searched += length;
 	}
@@ -134,6 +127,37 @@ static void all_entries_of_a_hash_are_met_once(void **state)
 	assert_int_equal(met, SAME);
 	table_free(table);
 	arena_destroy(&arena);
+}
+
+/* The next key from *key on whose hash has that tag. */
+static uint64_t find_tagged(const struct tw_cache *cache, uint64_t tag, uint64_t *key)
+{
+	while (key_hash_wide(&cache->domain.seed, key, sizeof(*key)) >> 48 != tag)
+		++*key;
+	return (*key)++;
+}
+
+/* An empty slot before it has the tag 0, too. */
+static void key_with_the_tag_of_empty_slots_is_found(void **state)
+{
+	struct cache_recorder *recorder = open_limited(*state, 0, TW_POLICY_LRU);
+	struct tw_cache *cache = recorder->cache;
+	uint64_t next = 1;
+	const uint64_t other = find_tagged(cache, 1, &next);
+	const uint64_t key = find_tagged(cache, 0, &next);
+	const uint64_t absent = find_tagged(cache, 0, &next);
+	uint64_t value = 0;
+	size_t size = 1;
+
+	assert_status(tw_cache_set(cache, &other, sizeof(other), "v", 1), TW_OK);
+	assert_status(tw_cache_set(cache, &key, sizeof(key), &key, sizeof(key)), TW_OK);
+	assert_status(tw_cache_delete(cache, &other, sizeof(other)), TW_OK);
+	assert_status(tw_cache_get(cache, &key, sizeof(key), &value, sizeof(value), &size), TW_OK);
+	assert_true(value == key && size == sizeof(value));
+	assert_status(tw_cache_get(cache, &absent, sizeof(absent), &value, sizeof(value), &size),
+		      TW_NOT_FOUND);
+	assert_int_equal(size, 0);
+	cache_recorder_close(recorder);
 }
 
 static void table_of_a_cleared_cache_is_small_again(void **state)
@@ -296,6 +320,7 @@ static void smaller_table_is_dropped_for_a_crowd_that_it_has_no_room_for(void **
 static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, smaller_table_is_dropped_for_a_crowd_that_it_has_no_room_for),
 	TEST_IN(levels_inline, table_changes_its_size_in_steps),
+	TEST_IN(levels_inline, key_with_the_tag_of_empty_slots_is_found),
 	TEST_IN(levels_inline, table_of_a_cleared_cache_is_small_again),
 	TEST_IN(levels_inline, misses_stay_short_where_keys_come_and_go),
 	TEST_IN(levels_inline, buckets_whose_keys_are_gone_were_passed_by_nobody),

@@ -231,16 +231,24 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
  * for what is still to come). So what counts is how little is done, and above all how little of it
  * depends on what was fetched. Here is what suffices for most: a short key, found as the first of
  * its bucket with its tag, in an entry with nothing special, whose deadline is far, and a value
- * that fits. All else is left to others.
+ * that fits. So is a miss, where no slot of the bucket has the tag, and no key has passed the bucket.
+ * All else is left to others.
+ *
+ * A miss needs no second look at the era, for it follows nothing that it has loaded, and no order of
+ * its loads: a key that is there all the time is in one slot all the time. If that is one of the
+ * bucket's, its load has the tag; if not, the bucket counts the key as passed all the time, in its
+ * first slot.
  */
 enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_size, void *buffer,
 			    size_t capacity, size_t *value_size)
 {
 	struct tw_cache_entry *entry;
 	const unsigned char *value;
+	const struct bucket *bucket;
 	struct reader *reader;
 	struct shard *shard;
 	tw_duration margin_end;
+	unsigned matches;
 	uintptr_t place;
 	uint64_t hash;
 	uint64_t era;
@@ -265,7 +273,11 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 	if (__builtin_expect(shard_place(shard) != place, 0) ||
 	    !epochs_is_in(&cache->domain.epochs, era))
 		goto inside;
-	entry = bucket_guess(place_bucket(place, hash), hash);
+	bucket = place_bucket(place, hash);
+	matches = bucket_matches(bucket, hash);
+	if (__builtin_expect(matches == 0, 0))
+		goto unmatched;
+	entry = bucket_first(bucket, matches);
 	if (!epochs_is_in(&cache->domain.epochs, era))
 		goto inside;
 	if (__builtin_expect(!entry || entry->key_size != key_size || entry->kind != 0 ||
@@ -289,6 +301,14 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 	if (value_size)
 		*value_size = size;
 	return TW_OK;
+unmatched:
+	if (!bucket_was_passed(bucket)) {
+		reader_count(reader, COUNT_MISSES, 1);
+		reader_leave(reader);
+		if (value_size)
+			*value_size = 0;
+		return TW_NOT_FOUND;
+	}
 inside:
 	return cache_get_hashed(cache, reader, margin_end - cache->domain.coarse_margin, hash, key,
 				key_size, buffer, capacity, value_size);

@@ -191,7 +191,7 @@ _Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
 		for (int i = 0; i < BUCKET_SLOTS; i++)
 			if (slot_entry(slot_load(&bucket->slots[i])) == entry)
 				return &bucket->slots[i];
-		if ((slot_load(&bucket->slots[0]) & SLOT_PASSED) == 0)
+		if (!bucket_was_passed(bucket))
 			break;
 	}
 	return NULL;
@@ -257,7 +257,7 @@ struct tw_cache_entry *table_next_hashed(const struct table *table, uint64_t has
 				return entry;
 			}
 		}
-		if ((slot_load(&bucket->slots[0]) & SLOT_PASSED) == 0)
+		if (!bucket_was_passed(bucket))
 			break;
 		*position += BUCKET_SLOTS - *position % BUCKET_SLOTS;
 	}

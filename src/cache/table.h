@@ -155,19 +155,26 @@ static inline unsigned bucket_matches(const struct bucket *bucket, uint64_t hash
 }
 #endif
 
-/* The first entry in the key's bucket with its tag, which most keys' entries are; NULL: none. */
-static inline struct tw_cache_entry *bucket_guess(const struct bucket *bucket, uint64_t hash)
+/* Whether keys have gone to a bucket after this one. */
+static inline bool bucket_was_passed(const struct bucket *bucket)
 {
-	unsigned matches = bucket_matches(bucket, hash);
-
-	return __builtin_expect(matches != 0, 1)
-		       ? slot_entry(slot_load(&bucket->slots[__builtin_ctz(matches)]))
-		       : NULL;
+	return (slot_load(&bucket->slots[0]) & SLOT_PASSED) != 0;
 }
 
+/* The entry in the first of `matches`, which are not 0; NULL: none any more, or the tag is that of
+ * empty slots. */
+static inline struct tw_cache_entry *bucket_first(const struct bucket *bucket, unsigned matches)
+{
+	return slot_entry(slot_load(&bucket->slots[__builtin_ctz(matches)]));
+}
+
+/* The first entry in the key's bucket with its tag, which most keys' entries are; NULL: none. */
 static inline struct tw_cache_entry *table_guess(const struct table *table, uint64_t hash)
 {
-	return bucket_guess(table_bucket(table, (uint32_t)hash), hash);
+	const struct bucket *bucket = table_bucket(table, (uint32_t)hash);
+	unsigned matches = bucket_matches(bucket, hash);
+
+	return __builtin_expect(matches != 0, 1) ? bucket_first(bucket, matches) : NULL;
 }
 
 /* Under the shard's lock: the key's entry, and its slot; NULL: it has none. */
