@@ -105,7 +105,7 @@ static void all_entries_of_a_hash_are_met_once(void **state)
 	struct arena arena;
 	struct table *table;
 	struct tw_cache_entry *entry;
-	size_t position = 0;
+	struct table_walk walk;
 	int met = 0;
 
 	(void)state;
@@ -117,12 +117,13 @@ static void all_entries_of_a_hash_are_met_once(void **state)
 		entries[i].hash = (uint32_t)hash + (i < SAME ? 0 : 0x10000u);
 		table_add(table, hash, &entries[i]);
 	}
-	while ((entry = table_next_hashed(table, hash, &position))) {
+	walk = table_walk_begin(table, hash);
+	while ((entry = table_walk_on(table, &walk))) {
 		assert_in_range(entry - entries, 0, SAME - 1);
 		assert_false(is_met[entry - entries]);
 		is_met[entry - entries] = true;
 		if (met++ % 2 == 0)
-			table_remove(table, entry);
+			table_remove(table, walk.slot);
 	}
 	assert_int_equal(met, SAME);
 	table_free(table);

@@ -137,8 +137,8 @@ static unsigned cache_evict_share(const struct tw_cache *cache)
 	const struct domain *domain = &cache->domain;
 	uint64_t entries = counter_read(&domain->entries);
 	uint64_t weight = counter_read(&domain->bytes) / (entries > 0 ? entries : 1) + 1;
-	uint64_t excess = domain_excess(&domain->entries, &domain->max_entries) +
-			  domain_excess(&domain->bytes, &domain->max_bytes) / weight;
+	uint64_t excess = domain_excess(&domain->entries, 0, &domain->max_entries) +
+			  domain_excess(&domain->bytes, 0, &domain->max_bytes) / weight;
 	uint64_t share = 1 + excess / (cache->shard_mask + 1) / 4;
 
 	return share < SHARD_STEP ? (unsigned)share : SHARD_STEP;

@@ -235,10 +235,9 @@ enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t ke
 
 bool change_find(struct change *change, struct tw_cache *cache, const void *key, size_t key_size)
 {
-	_Atomic uint64_t *slot;
-
 	change->now = tw_now(cache->domain.wheel);
-	change->entry = table_find(shard_table(change->shard), change->hash, key, key_size, &slot);
+	change->entry =
+		table_find(shard_table(change->shard), change->hash, key, key_size, &change->slot);
 	return entry_is_there(change->entry, change->now);
 }
 
@@ -246,7 +245,7 @@ bool change_delete(struct change *change, bool is_there, const void *key, size_t
 {
 	/* A lookup may have found it expired since then. */
 	if (change->entry)
-		is_there &= shard_unlink(change->shard, change->entry, TW_CAUSE_EXPLICIT,
+		is_there &= shard_unlink(change->shard, change->slot, TW_CAUSE_EXPLICIT,
 					 change->now) == TW_CAUSE_EXPLICIT;
 	loadings_override(change->shard->loadings, change->hash, key, key_size);
 	return is_there;

@@ -40,6 +40,7 @@ struct change {
 	struct shard *shard;
 	uint64_t hash;
 	struct tw_cache_entry *entry; /* so far; NULL: none */
+	_Atomic uint64_t *slot;       /* the entry's */
 	tw_duration now;
 };
 

@@ -52,19 +52,29 @@ void domain_set_limits(struct domain *domain, uint64_t max_entries, uint64_t max
 /* Something is left to be freed: looks again in a tick. */
 void domain_ask_maintenance(struct domain *domain);
 
-/* By how much a count exceeds its limit. */
-static inline uint64_t domain_excess(const _Atomic uint64_t *count, const _Atomic uint64_t *limit)
+/* By how much a count, with `more`, exceeds its limit. */
+static inline uint64_t domain_excess(const _Atomic uint64_t *count, int64_t more,
+				     const _Atomic uint64_t *limit)
 {
 	uint64_t most = counter_read(limit);
-	uint64_t present = counter_read(count);
+	uint64_t present;
 
-	return most > 0 && present > most ? present - most : 0;
+	if (most == 0)
+		return 0;
+	present = counter_read(count) + (uint64_t)more;
+	return present > most ? present - most : 0;
+}
+
+/* Whether a limit is exceeded once so much more is counted. */
+static inline bool domain_will_exceed(const struct domain *domain, int64_t entries, int64_t bytes)
+{
+	return domain_excess(&domain->entries, entries, &domain->max_entries) > 0 ||
+	       domain_excess(&domain->bytes, bytes, &domain->max_bytes) > 0;
 }
 
 static inline bool domain_is_over_limit(const struct domain *domain)
 {
-	return domain_excess(&domain->entries, &domain->max_entries) > 0 ||
-	       domain_excess(&domain->bytes, &domain->max_bytes) > 0;
+	return domain_will_exceed(domain, 0, 0);
 }
 
 static inline bool domain_is_closed(const struct domain *domain)

@@ -158,8 +158,7 @@ static unsigned expiry_next_place(const struct expiry *expiry)
 	return 0;
 }
 
-/* When it comes up, `due` left aside. */
-static uint64_t expiry_place_tick(const struct expiry *expiry, unsigned place)
+uint64_t expiry_place_tick(const struct expiry *expiry, unsigned place)
 {
 	unsigned shift = place / EXPIRY_SLOTS * EXPIRY_DIGIT;
 	uint64_t above = expiry->now >> shift >> EXPIRY_DIGIT;

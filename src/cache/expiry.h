@@ -48,6 +48,8 @@ bool expiry_free_some(struct expiry *expiry, unsigned blocks);
 unsigned expiry_place(const struct expiry *expiry, uint64_t tick);
 /* False: out of memory. */
 bool expiry_file(struct expiry *expiry, uint64_t hash, unsigned place);
+/* The first tick of a place, or EXPIRY_NEVER of place 0. */
+uint64_t expiry_place_tick(const struct expiry *expiry, unsigned place);
 /* The tick at which something comes up; EXPIRY_NEVER: nothing will. */
 uint64_t expiry_next(const struct expiry *expiry);
 /*

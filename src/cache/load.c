@@ -204,7 +204,7 @@ static void loading_remove_old(struct tw_cache_loading *loading, tw_duration now
 						loading->key, loading->key_size, &slot);
 
 	if (old)
-		(void)shard_unlink(loading->shard, old, TW_CAUSE_EXPLICIT, now);
+		(void)shard_unlink(loading->shard, slot, TW_CAUSE_EXPLICIT, now);
 }
 
 /* Between begin and end: the load has failed, and an old value may do. Returns the status. */

@@ -231,13 +231,12 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
  * for what is still to come). So what counts is how little is done, and above all how little of it
  * depends on what was fetched. Here is what suffices for most: a short key, found as the first of
  * its bucket with its tag, in an entry with nothing special, whose deadline is far, and a value
- * that fits. So is a miss, where no slot of the bucket has the tag, and no key has passed the bucket.
+ * that fits; or a miss, where no slot of the bucket has the tag, and no key has passed the bucket.
  * All else is left to others.
  *
- * A miss needs no second look at the era, for it follows nothing that it has loaded, and no order of
- * its loads: a key that is there all the time is in one slot all the time. If that is one of the
- * bucket's, its load has the tag; if not, the bucket counts the key as passed all the time, in its
- * first slot.
+ * A miss follows nothing that it has loaded, so it needs no second look at the era; nor an order of
+ * its loads. A key that is there all the time is in one slot all the time: if that is one of the
+ * bucket's, the load of it has the tag; else the bucket counts the key as passed, in its first slot.
  */
 enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_size, void *buffer,
 			    size_t capacity, size_t *value_size)

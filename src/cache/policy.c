@@ -100,10 +100,10 @@ bool policy_touch(struct policy *policy, uint64_t hash)
 
 static void policy_move_to_end(struct policy *policy, const struct table *table, uint64_t hash)
 {
+	struct table_walk walk = table_walk_begin(table, hash);
 	struct tw_cache_entry *entry;
-	size_t position = 0;
 
-	while ((entry = table_next_hashed(table, hash, &position))) {
+	while ((entry = table_walk_on(table, &walk))) {
 		if (!entry_is_known(entry) || policy->main.entries.previous == &entry->policy_link)
 			continue;
 		queue_remove(&policy->main, entry);

@@ -9,7 +9,9 @@
  *
  * Invariants, under the lock: an entry that lookups can find is in the table; while a table of
  * another size is being filled, what was copied is in both. Entries and weights of all shards add
- * up to the domain's counts. At most one load of a key is listed.
+ * up to the domain's counts and what came and went under locks that are held: the domain, which all
+ * threads write, is told of that at once, as the lock is let go. So an entry that takes the place of
+ * one that it evicts changes no count. At most one load of a key is listed.
  *
  * Each entry with a deadline has its hash filed under its deadline's tick or an earlier one, and
  * knows where; one that comes up too early is filed anew. The alarm stands at the first of these
@@ -24,18 +26,25 @@ _Static_assert(ENTRY_FILED + 1 >= EXPIRY_LEVELS * EXPIRY_SLOTS, "a place fits in
 
 /* ---- What comes up when ---- */
 
-/* Under the lock: sets the alarm if it would come too late. */
-static void shard_arm(struct shard *shard)
+/* Under the lock: sets the alarm if it would come later than at that tick. */
+static void shard_arm(struct shard *shard, uint64_t tick)
 {
 	tw_duration granule = shard->domain->granule;
+
+	if (tick >= shard->armed || tick > (uint64_t)(TW_FOREVER / granule))
+		return;
+	shard->armed = tick;
+	(void)tw_alarm_set_at(shard->alarm, (tw_duration)tick * granule);
+}
+
+/* The same for all that is to come up. */
+static void shard_arm_next(struct shard *shard)
+{
 	uint64_t tick = expiry_next(&shard->expiry);
 
 	if (shard->must_refile && tick > shard->expiry.now + 1)
 		tick = shard->expiry.now + 1; /* there may be memory again */
-	if (tick > (uint64_t)(TW_FOREVER / granule) || (tw_duration)tick * granule >= shard->armed)
-		return;
-	shard->armed = (tw_duration)tick * granule;
-	(void)tw_alarm_set_at(shard->alarm, shard->armed);
+	shard_arm(shard, tick);
 }
 
 bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned filed,
@@ -59,7 +68,7 @@ bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entr
 	if (!expiry_file(&shard->expiry, hash, place))
 		return false;
 	entry_set_filed(entry, place);
-	shard_arm(shard);
+	shard_arm(shard, expiry_place_tick(&shard->expiry, place));
 	return true;
 }
 
@@ -138,12 +147,13 @@ static void shard_add(struct shard *shard, uint64_t hash, struct tw_cache_entry 
 		shard_drop_next(shard);
 }
 
-static void shard_remove(struct shard *shard, struct tw_cache_entry *entry)
+static void shard_remove(struct shard *shard, _Atomic uint64_t *slot)
 {
-	size_t number = table_remove(shard_table(shard), entry);
+	const struct tw_cache_entry *entry = slot_entry(slot_load(slot));
+	size_t number = table_remove(shard_table(shard), slot);
 
 	if (shard->next && number < shard->next_copied)
-		(void)table_remove(shard->next, entry);
+		(void)table_remove(shard->next, table_slot_of(shard->next, entry));
 }
 
 void shard_put_in_place(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *entry)
@@ -222,13 +232,28 @@ void shard_forget(struct shard *shard, struct tw_cache_entry *entry)
 	retired_add(&shard->unlinked, entry);
 }
 
-enum tw_cache_cause shard_unlink(struct shard *shard, struct tw_cache_entry *entry,
+/* Counts what came in; negative: went out. */
+static void shard_count(struct shard *shard, int64_t entries, int64_t bytes)
+{
+	shard->entries_more += entries;
+	shard->bytes_more += bytes;
+}
+
+enum tw_cache_cause shard_unlink(struct shard *shard, _Atomic uint64_t *slot,
 				 enum tw_cache_cause cause, tw_duration now)
 {
-	shard_remove(shard, entry);
+	struct tw_cache_entry *entry = slot_entry(slot_load(slot));
+
+	shard_remove(shard, slot);
 	policy_remove(&shard->policy, entry);
-	domain_count(shard->domain, -1, -(int64_t)entry_weight(entry));
+	shard_count(shard, -1, -(int64_t)entry_weight(entry));
 	return shard_drop(shard, entry, cause, now);
+}
+
+static void shard_unlink_entry(struct shard *shard, const struct tw_cache_entry *entry,
+			       enum tw_cache_cause cause, tw_duration now)
+{
+	(void)shard_unlink(shard, table_slot_of(shard_table(shard), entry), cause, now);
 }
 
 struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
@@ -237,7 +262,8 @@ struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_c
 	struct evicted sum = {0, 0};
 	unsigned looks = 512; /* each may be a cache miss */
 
-	while (sum.entries < most && domain_is_over_limit(shard->domain)) {
+	while (sum.entries < most &&
+	       domain_will_exceed(shard->domain, shard->entries_more, shard->bytes_more)) {
 		struct tw_cache_entry *victim =
 			policy_victim(&shard->policy, shard_table(shard), spared, &looks);
 
@@ -245,14 +271,14 @@ struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_c
 			break;
 		sum.entries++;
 		sum.weight += entry_weight(victim);
-		shard_unlink(shard, victim, TW_CAUSE_SIZE, now);
+		shard_unlink_entry(shard, victim, TW_CAUSE_SIZE, now);
 	}
 	return sum;
 }
 
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now)
 {
-	domain_count(shard->domain, 1, (int64_t)entry_weight(entry));
+	shard_count(shard, 1, (int64_t)entry_weight(entry));
 	(void)shard_evict(shard, SHARD_STEP, NULL, now);
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	policy_add(&shard->policy, shard_table(shard), entry);
@@ -267,7 +293,7 @@ void shard_replace(struct shard *shard, uint64_t hash, _Atomic uint64_t *slot,
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	policy_replace(old, entry);
 	shard_put_in_place(shard, slot, entry);
-	domain_count(shard->domain, 0, heavier);
+	shard_count(shard, 0, heavier);
 	shard_drop(shard, old, TW_CAUSE_REPLACED, now);
 	if (policy_use(&shard->policy, entry, hash))
 		policy_settle(&shard->policy, shard_table(shard));
@@ -311,7 +337,7 @@ static void shard_refile_one(struct shard *shard, struct tw_cache_entry *entry, 
 
 	entry_set_filed(entry, 0);
 	if (shard_has_done_with(shard, entry, now, &deadline))
-		shard_unlink(shard, entry, TW_CAUSE_EXPIRED, now);
+		shard_unlink_entry(shard, entry, TW_CAUSE_EXPIRED, now);
 	else if (!shard_watch(shard, hash, entry, 0, deadline))
 		shard->must_refile = true; /* out of memory */
 }
@@ -331,7 +357,7 @@ static void shard_refile_some(struct shard *shard, size_t most)
 	for (size_t i = 0; i < count; i++)
 		shard_refile_one(shard, entries[i], now);
 	shard->is_refiling = !shard->refile_walk.is_over;
-	shard_arm(shard);
+	shard_arm_next(shard);
 }
 
 static bool shard_files_too_much(const struct shard *shard)
@@ -383,6 +409,9 @@ static bool shard_has_unlinked(const struct shard *shard)
 
 static void shard_unlock(struct shard *shard)
 {
+	domain_count(shard->domain, shard->entries_more, shard->bytes_more);
+	shard->entries_more = 0;
+	shard->bytes_more = 0;
 	if (shard->to_tell.count > 0)
 		removals_add(shard->removals, &shard->to_tell);
 	turn_lock_let_go(&shard->lock);
@@ -463,18 +492,18 @@ static bool shard_look_at(struct shard *shard, uint64_t hash, unsigned from, uns
 			  tw_duration now)
 {
 	const struct table *table = shard_table(shard);
+	struct table_walk walk = table_walk_begin(table, hash);
 	struct tw_cache_entry *entry;
-	size_t position = 0;
 	bool is_filed = true;
 
-	while ((entry = table_next_hashed(table, hash, &position))) {
+	while ((entry = table_walk_on(table, &walk))) {
 		tw_duration deadline;
 
 		/* Else it is filed elsewhere, too, and that one counts. */
 		if (entry_filed(entry) != from)
 			continue;
 		if (shard_has_done_with(shard, entry, now, &deadline)) {
-			shard_unlink(shard, entry, TW_CAUSE_EXPIRED, now);
+			shard_unlink(shard, walk.slot, TW_CAUSE_EXPIRED, now);
 		} else if (!shard_watch(shard, hash, entry, 0, deadline)) {
 			entry_set_filed(entry, next);
 			is_filed = false;
@@ -519,8 +548,8 @@ void shard_expire(void *argument)
 		if (!goes_on) {
 			if (shard->must_refile && !shard->is_refiling)
 				shard_begin_refiling(shard);
-			shard->armed = TW_FOREVER;
-			shard_arm(shard);
+			shard->armed = EXPIRY_NEVER;
+			shard_arm_next(shard);
 		}
 		shard_end(shard);
 	} while (goes_on);
@@ -543,7 +572,7 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 		loadings_override_all(shard->loadings);
 		count = shard_walk_on(shard, &walk, entries, SHARD_STEP);
 		for (size_t i = 0; i < count; i++)
-			shard_unlink(shard, entries[i], cause, now);
+			shard_unlink_entry(shard, entries[i], cause, now);
 		shard_end(shard);
 	} while (!walk.is_over);
 	(void)shard_tidy(shard, SIZE_MAX);
@@ -578,7 +607,7 @@ enum tw_status shard_open(struct shard *shard, struct domain *domain, struct rem
 
 	shard->domain = domain;
 	shard->removals = removals;
-	shard->armed = TW_FOREVER;
+	shard->armed = EXPIRY_NEVER;
 	expiry_init(&shard->expiry, domain->pool,
 		    (uint64_t)(tw_now(domain->wheel) / domain->granule));
 	turn_lock_init(&shard->lock);

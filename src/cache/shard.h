@@ -38,6 +38,8 @@ struct shard {
 	uint64_t refused;                  /* for the removals that wait to be told */
 	struct tw_cache_loading *loadings; /* loads that run */
 	/* Since shard_begin. */
+	int64_t entries_more; /* that the domain has not counted */
+	int64_t bytes_more;
 	struct retired_list unlinked;
 	struct table *old_tables;
 	struct removal_list to_tell;
@@ -45,7 +47,7 @@ struct shard {
 	size_t next_cleared; /* buckets of it */
 	size_t next_copied;  /* buckets of the table whose entries it has */
 	uint64_t tables;     /* how many have been put in the place of another */
-	tw_duration armed;   /* when the alarm is to run; TW_FOREVER: not */
+	uint64_t armed;      /* the tick at which the alarm is to run; EXPIRY_NEVER: not */
 	bool is_refiling;    /* all is being filed anew: entry_filed() may be wrong */
 	bool must_refile;    /* likewise: memory was out, so that is done at the next tick */
 	struct shard_walk refile_walk; /* how far that is */
@@ -127,8 +129,8 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
  * room, as shard_link() does. */
 void shard_replace(struct shard *shard, uint64_t hash, _Atomic uint64_t *slot,
 		   struct tw_cache_entry *old, struct tw_cache_entry *entry, tw_duration now);
-/* Returns the cause that it has left for. */
-enum tw_cache_cause shard_unlink(struct shard *shard, struct tw_cache_entry *entry,
+/* Takes out the entry in that slot. Returns the cause that it has left for. */
+enum tw_cache_cause shard_unlink(struct shard *shard, _Atomic uint64_t *slot,
 				 enum tw_cache_cause cause, tw_duration now);
 /* Puts the entry in the slot of another of the same key. */
 void shard_put_in_place(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *entry);

@@ -168,20 +168,6 @@ static void bucket_uncount_passed(struct bucket *bucket)
 	slot_store(&bucket->slots[last], slot - 1);
 }
 
-/* The first slot from the hash's bucket on that holds `entry`, or that is empty (NULL). *number is
- * its bucket's, counted on from the hash. */
-static _Atomic uint64_t *table_seek(struct table *table, uint32_t hash,
-				    const struct tw_cache_entry *entry, size_t *number)
-{
-	for (*number = hash;; ++*number) {
-		struct bucket *bucket = table_bucket(table, *number);
-
-		for (int i = 0; i < BUCKET_SLOTS; i++)
-			if (slot_entry(slot_load(&bucket->slots[i])) == entry)
-				return &bucket->slots[i];
-	}
-}
-
 _Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
 				     const struct tw_cache_entry *entry)
 {
@@ -197,22 +183,27 @@ _Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
 	return NULL;
 }
 
-size_t table_bucket_number(const struct table *table, const _Atomic uint64_t *slot)
+/* The first slot from that bucket on that is empty; the buckets before it count what is coming. */
+static _Atomic uint64_t *table_seek_empty(struct table *table, size_t number)
 {
-	return (size_t)(slot - table->buckets[0].slots) / BUCKET_SLOTS;
+	for (;; number++) {
+		struct bucket *bucket = table_bucket(table, number);
+
+		for (int i = 0; i < BUCKET_SLOTS; i++)
+			if (slot_is_empty(slot_load(&bucket->slots[i])))
+				return &bucket->slots[i];
+		bucket_count_passed(bucket);
+	}
 }
 
 /* Returns the number of its bucket. */
 static size_t table_add_slot(struct table *table, uint32_t hash, uint64_t word)
 {
-	size_t number;
-	_Atomic uint64_t *slot = table_seek(table, hash, NULL, &number);
+	_Atomic uint64_t *slot = table_seek_empty(table, hash);
 
-	for (size_t passed = hash; passed != number; passed++)
-		bucket_count_passed(table_bucket(table, passed));
-	slot_store(slot, word | (slot_load(slot) & SLOT_PASSED));
+	slot_store(slot, word | slot_load(slot));
 	table->count++;
-	return number & table->mask;
+	return table_bucket_number(table, slot);
 }
 
 size_t table_add(struct table *table, uint64_t hash, struct tw_cache_entry *entry)
@@ -229,39 +220,21 @@ void table_replace(_Atomic uint64_t *slot, struct tw_cache_entry *entry)
 	slot_store(slot, kept | (uint64_t)(uintptr_t)entry);
 }
 
-size_t table_remove(struct table *table, struct tw_cache_entry *entry)
+_Atomic uint64_t *table_slot_of(struct table *table, const struct tw_cache_entry *entry)
 {
-	size_t number;
-	_Atomic uint64_t *slot = table_seek(table, entry->hash, entry, &number);
+	return table_find_address(table, entry->hash, entry);
+}
+
+size_t table_remove(struct table *table, _Atomic uint64_t *slot)
+{
+	size_t number = table_bucket_number(table, slot);
+	size_t passed = slot_entry(slot_load(slot))->hash & table->mask;
 
 	slot_store(slot, slot_load(slot) & SLOT_PASSED);
 	table->count--;
-	for (size_t passed = entry->hash; passed != number; passed++)
-		bucket_uncount_passed(table_bucket(table, passed));
-	return number & table->mask;
-}
-
-struct tw_cache_entry *table_next_hashed(const struct table *table, uint64_t hash, size_t *position)
-{
-	while (*position < table_slots(table)) {
-		const struct bucket *bucket =
-			table_bucket(table, (uint32_t)hash + *position / BUCKET_SLOTS);
-		size_t i = *position % BUCKET_SLOTS;
-		unsigned matches = bucket_matches(bucket, hash) >> i;
-
-		for (; matches != 0; matches >>= 1, i++) {
-			struct tw_cache_entry *entry = slot_entry(slot_load(&bucket->slots[i]));
-
-			if ((matches & 1) != 0 && entry && entry->hash == (uint32_t)hash) {
-				*position += i + 1 - *position % BUCKET_SLOTS;
-				return entry;
-			}
-		}
-		if (!bucket_was_passed(bucket))
-			break;
-		*position += BUCKET_SLOTS - *position % BUCKET_SLOTS;
-	}
-	return NULL;
+	for (; passed != number; passed = (passed + 1) & table->mask)
+		bucket_uncount_passed(&table->buckets[passed]);
+	return number;
 }
 
 bool table_copy_some(const struct table *table, size_t *position, size_t buckets,
@@ -278,7 +251,7 @@ bool table_copy_some(const struct table *table, size_t *position, size_t buckets
 		for (int i = 0; i < BUCKET_SLOTS; i++) {
 			uint64_t slot = slot_load(&bucket->slots[i]);
 
-			if (slot_entry(slot))
+			if (!slot_is_empty(slot))
 				(void)table_add_slot(copy, slot_entry(slot)->hash,
 						     slot & ~(uint64_t)SLOT_PASSED);
 		}

@@ -72,6 +72,12 @@ static inline struct tw_cache_entry *slot_entry(uint64_t slot)
 	return (struct tw_cache_entry *)(uintptr_t)(slot & 0x0000fffffffffff0u);
 }
 
+/* A slot without an entry has no tag. */
+static inline bool slot_is_empty(uint64_t slot)
+{
+	return slot <= SLOT_PASSED;
+}
+
 static inline bool slot_has_tag(uint64_t slot, uint64_t hash)
 {
 	return (slot ^ hash) >> 48 == 0;
@@ -215,12 +221,53 @@ static inline bool table_is_sparse(const struct table *table)
 size_t table_add(struct table *table, uint64_t hash, struct tw_cache_entry *entry);
 /* Puts `entry` in the place of another of the same key. */
 void table_replace(_Atomic uint64_t *slot, struct tw_cache_entry *entry);
-size_t table_remove(struct table *table, struct tw_cache_entry *entry);
-size_t table_bucket_number(const struct table *table, const _Atomic uint64_t *slot);
-/* The next entry with that hash, as far as the table keeps it; NULL: no more. *position begins with
- * 0, and goes on; what was returned may be removed in between. */
-struct tw_cache_entry *table_next_hashed(const struct table *table, uint64_t hash,
-					 size_t *position);
+/* Empties the slot, which holds an entry. */
+size_t table_remove(struct table *table, _Atomic uint64_t *slot);
+/* The slot of an entry that is there. */
+_Atomic uint64_t *table_slot_of(struct table *table, const struct tw_cache_entry *entry);
+
+static inline size_t table_bucket_number(const struct table *table, const _Atomic uint64_t *slot)
+{
+	return (size_t)(slot - table->buckets[0].slots) / BUCKET_SLOTS;
+}
+
+/* Through the entries with one hash, as far as the table keeps it. */
+struct table_walk {
+	uint64_t hash;
+	size_t passed;          /* buckets */
+	unsigned matches;       /* slots of the present bucket that are still to be looked at */
+	_Atomic uint64_t *slot; /* of the entry that was returned last */
+};
+
+static inline struct table_walk table_walk_begin(const struct table *table, uint64_t hash)
+{
+	return (struct table_walk){
+		.hash = hash, .matches = bucket_matches(table_bucket(table, (uint32_t)hash), hash)};
+}
+
+/* Returns the next entry; NULL: no more. What was returned last may be removed in between. */
+static inline struct tw_cache_entry *table_walk_on(const struct table *table,
+						   struct table_walk *walk)
+{
+	for (;;) {
+		size_t number = (uint32_t)walk->hash + walk->passed;
+		struct bucket *bucket = table_bucket(table, number);
+
+		while (walk->matches != 0) {
+			struct tw_cache_entry *entry = bucket_first(bucket, walk->matches);
+
+			walk->slot = &bucket->slots[__builtin_ctz(walk->matches)];
+			walk->matches &= walk->matches - 1;
+			if (entry && entry->hash == (uint32_t)walk->hash)
+				return entry;
+		}
+		if (!bucket_was_passed(bucket) || walk->passed == table->mask)
+			return NULL;
+		walk->passed++;
+		walk->matches = bucket_matches(table_bucket(table, number + 1), walk->hash);
+	}
+}
+
 /* From *position on, 0 first: the entries of so many buckets come into `copy`, too, which has room.
  * False: none is left. */
 bool table_copy_some(const struct table *table, size_t *position, size_t buckets,

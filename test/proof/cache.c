@@ -460,7 +460,7 @@ static void change_do(uint64_t value)
 		break;
 	case DELETE:
 		if (old)
-			shard_unlink(&shard, old, TW_CAUSE_EXPLICIT, WRITERS_NOW);
+			shard_unlink(&shard, slot, TW_CAUSE_EXPLICIT, WRITERS_NOW);
 		break;
 	case GROW:
 		shard_begin_resizing(&shard, 1);
