@@ -31,9 +31,12 @@ tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, 
 /* Of an entry that is used now and ends then. */
 static tw_duration cache_deadline(const struct tw_cache *cache, tw_duration now, tw_duration end)
 {
-	tw_duration idle_end = deadline_after(now, cache->idle);
+	tw_duration idle_end;
 
-	return cache->idle > 0 && idle_end < end ? idle_end : end;
+	if (cache->idle == 0)
+		return end;
+	idle_end = deadline_after(now, cache->idle);
+	return idle_end < end ? idle_end : end;
 }
 
 void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
@@ -55,18 +58,29 @@ void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry
 void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 {
 	const struct entry_adopted *adopted = plan->adopted;
+	bool is_absent = plan->kind & ENTRY_ABSENT;
+	bool weighs = cache->weigh && !is_absent && plan->weight == 0;
 
-	plan->is_aging = cache->refresh_after > 0 && !plan->is_absent;
-	plan->is_extended = plan->weight > 0 || cache->weigh || cache->idle > 0;
-	if (plan->weight == 0 && cache->weigh && !plan->is_absent)
+	if (adopted)
+		plan->kind |= ENTRY_ADOPTED;
+	if (cache->refresh_after > 0 && !is_absent)
+		plan->kind |= ENTRY_AGING;
+	/* Else it weighs what it takes. */
+	if (plan->weight > 0 || cache->weigh || cache->idle > 0)
+		plan->kind |= ENTRY_EXTENDED;
+	plan->size = sizeof(struct tw_cache_entry) + kind_size(plan->kind) +
+		     entry_padded_key_size(plan->key_size) + plan->value_size;
+	if (weighs)
 		plan->weight = cache->weigh(cache->context, plan->key, plan->key_size,
 					    adopted ? adopted->value : plan->value,
 					    adopted ? adopted->value_size : plan->value_size);
 	else if (plan->weight == 0)
-		plan->weight = plan_weight(plan);
+		plan->weight = ENTRY_SHARE + pool_cell_size(plan->size) +
+			       (adopted ? adopted->value_size : 0);
 	if (plan->weight > TW_CACHE_WEIGHT_MAX) {
 		plan->weight = TW_CACHE_WEIGHT_MAX;
-		plan->is_extended = true;
+		plan->size += plan->kind & ENTRY_EXTENDED ? 0 : sizeof(struct entry_extension);
+		plan->kind |= ENTRY_EXTENDED;
 	}
 }
 

@@ -19,19 +19,19 @@
 _Static_assert(sizeof(struct tw_cache_entry) == 48, "two cache lines with a usual key and value");
 _Static_assert(TW_CACHE_CAUSES <= 1 << (16 - ENTRY_CAUSE_SHIFT), "a cause fits into the state");
 
-size_t plan_size(const struct entry_plan *plan)
+/* What lies before the key. */
+static void entry_make_more(struct tw_cache_entry *entry, const struct entry_plan *plan)
 {
-	size_t size = sizeof(struct tw_cache_entry) + entry_padded_key_size(plan->key_size);
-
-	size += plan->is_extended ? sizeof(struct entry_extension) : 0;
-	size += plan->is_aging ? sizeof(struct entry_age) : 0;
-	return size + (plan->adopted ? sizeof(struct entry_adopted) : plan->value_size);
-}
-
-uint64_t plan_weight(const struct entry_plan *plan)
-{
-	return ENTRY_SHARE + pool_cell_size(plan_size(plan)) +
-	       (plan->adopted ? plan->adopted->value_size : 0);
+	if (plan->kind & ENTRY_EXTENDED) {
+		entry_extension(entry)->weight = plan->weight;
+		atomic_init(&entry_extension(entry)->end, TW_FOREVER);
+	}
+	if (plan->kind & ENTRY_ADOPTED)
+		*entry_adopted(entry) = *plan->adopted;
+	if (plan->kind & ENTRY_AGING) {
+		atomic_init(&entry_age(entry)->refresh_at, TW_FOREVER);
+		entry_age(entry)->failures = 0;
+	}
 }
 
 struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_plan *plan)
@@ -47,26 +47,15 @@ struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_p
 	atomic_init(&entry->references, ENTRY_OF_TABLE);
 	entry->hash = (uint32_t)plan->hash;
 	entry->key_size = (uint16_t)plan->key_size;
-	entry->kind =
-		(uint8_t)((plan->is_extended ? ENTRY_EXTENDED : 0) |
-			  (plan->adopted ? ENTRY_ADOPTED : 0) | (plan->is_aging ? ENTRY_AGING : 0) |
-			  (plan->is_absent ? ENTRY_ABSENT : 0));
+	entry->kind = plan->kind;
 	atomic_init(&entry->uses, 0);
-	entry->value_size = plan->adopted ? 0 : (uint32_t)plan->value_size;
+	entry->value_size = (uint32_t)plan->value_size;
 	atomic_init(&entry->deadline, TW_FOREVER);
-	if (plan->is_extended) {
-		entry_extension(entry)->weight = plan->weight;
-		atomic_init(&entry_extension(entry)->end, TW_FOREVER);
-	}
-	if (plan->adopted)
-		*entry_adopted(entry) = *plan->adopted;
-	if (plan->is_aging) {
-		atomic_init(&entry_age(entry)->refresh_at, TW_FOREVER);
-		entry_age(entry)->failures = 0;
-	}
+	if (__builtin_expect(entry_has_more(entry), 0))
+		entry_make_more(entry, plan);
 	key = (unsigned char *)entry_key(entry);
 	bytes_copy(key, plan->key, plan->key_size);
-	if (!plan->adopted && plan->value_size > 0)
+	if (plan->value_size > 0)
 		bytes_copy(key + entry_padded_key_size(plan->key_size), plan->value,
 			   plan->value_size);
 	return entry;

@@ -88,23 +88,19 @@ struct entry_plan {
 	const void *key;
 	size_t key_size;
 	uint64_t hash;
-	const void *value; /* to copy; NULL where `adopted` is */
-	size_t value_size;
+	const void *value;                   /* to copy; NULL where `adopted` is */
+	size_t value_size;                   /* 0 where `adopted` is */
 	const struct entry_adopted *adopted; /* NULL: the value is copied */
-	bool is_absent;
-	bool is_extended; /* else it weighs what it takes */
-	bool is_aging;
-	uint64_t weight;
-	uint64_t birth; /* the era in which it is made */
+	/* Completed by cache_plan(). */
+	uint8_t kind;
+	size_t size;     /* of the block that it needs */
+	uint64_t weight; /* 0 before: what it takes of memory, with the value, adopted or not */
+	uint64_t birth;  /* the era in which it is made */
 };
 
 /* What an entry takes beside its cell: its share of the table, and of what is filed. */
 enum { ENTRY_SHARE = 40 };
 
-/* What it takes of memory, with the value, adopted or not. */
-uint64_t plan_weight(const struct entry_plan *plan);
-/* How large a block it needs. */
-size_t plan_size(const struct entry_plan *plan);
 /* In the block, if there is one, with one reference, the caller's. NULL: there is none. */
 struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_plan *plan);
 /* Frees it, but leaves an adopted value with its caller. Any thread. */
@@ -194,6 +190,14 @@ static inline enum tw_cache_cause entry_cause(const struct tw_cache_entry *entry
 	return (enum tw_cache_cause)(entry_state(entry) >> ENTRY_CAUSE_SHIFT);
 }
 
+/* Returns how much lies before the key in an entry of that kind. */
+static inline size_t kind_size(unsigned kind)
+{
+	return (kind & ENTRY_EXTENDED ? sizeof(struct entry_extension) : 0) +
+	       (kind & ENTRY_ADOPTED ? sizeof(struct entry_adopted) : 0) +
+	       (kind & ENTRY_AGING ? sizeof(struct entry_age) : 0);
+}
+
 static inline struct entry_extension *entry_extension(const struct tw_cache_entry *entry)
 {
 	return (struct entry_extension *)(void *)entry->bytes;
@@ -201,17 +205,14 @@ static inline struct entry_extension *entry_extension(const struct tw_cache_entr
 
 static inline struct entry_adopted *entry_adopted(const struct tw_cache_entry *entry)
 {
-	size_t before = entry->kind & ENTRY_EXTENDED ? sizeof(struct entry_extension) : 0;
-
-	return (struct entry_adopted *)(void *)(entry->bytes + before);
+	return (struct entry_adopted *)(void *)(entry->bytes +
+						kind_size(entry->kind & ENTRY_EXTENDED));
 }
 
 static inline struct entry_age *entry_age(const struct tw_cache_entry *entry)
 {
-	size_t before = (entry->kind & ENTRY_EXTENDED ? sizeof(struct entry_extension) : 0) +
-			(entry->kind & ENTRY_ADOPTED ? sizeof(struct entry_adopted) : 0);
-
-	return (struct entry_age *)(void *)(entry->bytes + before);
+	return (struct entry_age *)(void *)(entry->bytes +
+					    kind_size(entry->kind & ~(unsigned)ENTRY_AGING));
 }
 
 /* Whether there is more than the key and the value. */
@@ -222,14 +223,8 @@ static inline bool entry_has_more(const struct tw_cache_entry *entry)
 
 static inline const unsigned char *entry_key(const struct tw_cache_entry *entry)
 {
-	const unsigned char *bytes = entry->bytes;
-
-	if (__builtin_expect(entry_has_more(entry), 0)) {
-		bytes += entry->kind & ENTRY_EXTENDED ? sizeof(struct entry_extension) : 0;
-		bytes += entry->kind & ENTRY_ADOPTED ? sizeof(struct entry_adopted) : 0;
-		bytes += entry->kind & ENTRY_AGING ? sizeof(struct entry_age) : 0;
-	}
-	return bytes;
+	return __builtin_expect(entry_has_more(entry), 0) ? entry->bytes + kind_size(entry->kind)
+							  : entry->bytes;
 }
 
 /* The value begins at a multiple of 8 bytes. */
@@ -238,7 +233,7 @@ static inline size_t entry_padded_key_size(size_t key_size)
 	return (key_size + 7) & ~(size_t)7;
 }
 
-/* Returns the size of the entry's block: the plan_size() of its plan. */
+/* Returns the size of the entry's block: that of its plan. */
 static inline size_t entry_size(const struct tw_cache_entry *entry)
 {
 	if (__builtin_expect(entry_has_more(entry), 0))

@@ -180,7 +180,7 @@ static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
 	struct entry_plan absence = {.key = loading->key,
 				     .key_size = loading->key_size,
 				     .hash = loading->hash,
-				     .is_absent = true};
+				     .kind = ENTRY_ABSENT};
 
 	if (*status == TW_OK && !loading->given)
 		*status = TW_LOAD_FAILED;

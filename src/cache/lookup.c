@@ -234,9 +234,10 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
  * that fits; or a miss, where no slot of the bucket has the tag, and no key has passed the bucket.
  * All else is left to others.
  *
- * A miss follows nothing that it has loaded, so it needs no second look at the era; nor an order of
- * its loads. A key that is there all the time is in one slot all the time: if that is one of the
- * bucket's, the load of it has the tag; else the bucket counts the key as passed, in its first slot.
+ * A miss follows nothing that it has loaded, so it needs no second look at the era; nor an order
+ * of its loads. A key that is there all the time is in one slot all the time: if that is one of the
+ * bucket's, the load of it has the tag; else the bucket counts the key as passed, in its first
+ * slot.
  */
 enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_size, void *buffer,
 			    size_t capacity, size_t *value_size)

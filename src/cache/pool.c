@@ -431,13 +431,20 @@ static bool block_is_left(const void *block, unsigned class)
 
 void spare_give(struct pool_spare *spare, void *block, size_t size)
 {
-	/* What is to be emptied gets no new entries. */
-	if (size > CELL_MOST || block_is_left(block, class_of(size))) {
+	unsigned class;
+
+	if (size > CELL_MOST) {
 		pool_give(block, size);
 		return;
 	}
-	cell_hide(block, class_size(class_of(size)));
-	spare_push(spare, block, class_of(size));
+	class = class_of(size);
+	/* What is to be emptied gets no new entries. */
+	if (block_is_left(block, class)) {
+		pool_give_of(block, class);
+		return;
+	}
+	cell_hide(block, class_size(class));
+	spare_push(spare, block, class);
 }
 
 bool spare_return_some(struct pool_spare *spare, struct pool *pool, unsigned cells)

@@ -89,7 +89,7 @@ static inline struct tw_cache_entry *entry_from(struct thread_cache *thread, str
 						struct entry_plan *plan)
 {
 	plan->birth = epochs_era(&domain->epochs);
-	return entry_make(spare_take(&thread->spare, domain->pool, plan_size(plan)), plan);
+	return entry_make(spare_take(&thread->spare, domain->pool, plan->size), plan);
 }
 
 #endif

@@ -9,9 +9,9 @@
  *
  * Invariants, under the lock: an entry that lookups can find is in the table; while a table of
  * another size is being filled, what was copied is in both. Entries and weights of all shards add
- * up to the domain's counts and what came and went under locks that are held: the domain, which all
- * threads write, is told of that at once, as the lock is let go. So an entry that takes the place of
- * one that it evicts changes no count. At most one load of a key is listed.
+ * up to the domain's counts and what came and went under locks that are held: the domain, which
+ * all threads write, is told of that at once, as the lock is let go. So an entry that takes the
+ * place of one that it evicts changes no count. At most one load of a key is listed.
  *
  * Each entry with a deadline has its hash filed under its deadline's tick or an earlier one, and
  * knows where; one that comes up too early is filed anew. The alarm stands at the first of these
@@ -213,7 +213,8 @@ static enum tw_cache_cause shard_drop(struct shard *shard, struct tw_cache_entry
 {
 	tw_duration deadline;
 
-	if (cause != TW_CAUSE_SHUTDOWN && entry_try_to_expire(entry, now, &deadline))
+	if (cause != TW_CAUSE_SHUTDOWN && cause != TW_CAUSE_EXPIRED &&
+	    entry_try_to_expire(entry, now, &deadline))
 		cause = TW_CAUSE_EXPIRED;
 	entry_set_state(entry, (entry_state(entry) & ~(unsigned)ENTRY_LINKED) |
 				       (unsigned)cause << ENTRY_CAUSE_SHIFT);

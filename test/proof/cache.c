@@ -423,7 +423,9 @@ static struct tw_cache_entry *entry_of(uint64_t value)
 				  .key_size = sizeof(key),
 				  .hash = key_word,
 				  .value = &value,
-				  .value_size = sizeof(value)};
+				  .value_size = sizeof(value),
+				  .size = sizeof(struct tw_cache_entry) + sizeof(key) +
+					  sizeof(value)};
 
 	struct tw_cache_entry *entry = entry_from(&writer, &cache.domain, &plan);
 
