@@ -146,6 +146,88 @@ static struct tw_cache_stats stats_of(struct tw_cache *cache)
 	return stats;
 }
 
+static void ignore(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+enum { DRAINED = TEST_SHARE_OF(100000), DRAIN_TICKS = 40, DRAIN_VALUE = 200 };
+
+/* A tenth of the entries leaves in each tick. */
+static struct tw_cache *open_drained(struct tw_wheel *wheel)
+{
+	struct random random = random_from(seed_choose(), 0);
+	struct tw_cache_options options = {.wheel = wheel, .jitter = -1};
+	struct tw_cache *cache;
+
+	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
+	for (uint64_t i = 0; i < DRAINED; i++) {
+		uint64_t key[2] = {i, 0};
+		tw_duration expire = TW_SECOND;
+
+		while (!random_once_in(&random, 10))
+			expire += TW_SECOND;
+		assert_status(tw_cache_set_with_expire(cache, key, sizeof(key), bytes, DRAIN_VALUE,
+						       expire),
+			      TW_OK);
+	}
+	return cache;
+}
+
+static const struct tw_cache_entry *address_of(struct tw_cache *cache, uint64_t number)
+{
+	uint64_t key[2] = {number, 0};
+	const struct tw_cache_entry *entry;
+
+	if (tw_cache_peek(cache, key, sizeof(key), &entry) != TW_OK)
+		return NULL;
+	tw_cache_entry_release(entry);
+	return entry;
+}
+
+static unsigned count_moved(struct tw_cache *cache, const struct tw_cache_entry **addresses)
+{
+	unsigned moved = 0;
+
+	for (uint64_t i = 0; i < DRAINED; i++) {
+		const struct tw_cache_entry *entry = address_of(cache, i);
+
+		moved += entry && entry != addresses[i];
+	}
+	return moved;
+}
+
+static void entries_that_leave_one_after_the_other_are_moved_in_time(void **state)
+{
+	enum { STAYS = 4, DRAINS = 8 };
+	static const struct tw_cache_entry *addresses[DRAINED];
+	static uint64_t used[DRAIN_TICKS];
+	struct tw_options options = {
+		.clock = TW_CLOCK_MANUAL, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+	struct tw_wheel *wheel;
+	struct tw_cache *cache;
+
+	(void)state;
+	assert_status(tw_create(&wheel, TW_SECOND, 60, ignore, &options), TW_OK);
+	cache = open_drained(wheel);
+	for (uint64_t i = 0; i < DRAINED; i++)
+		addresses[i] = address_of(cache, i);
+	for (int tick = 0; tick < DRAIN_TICKS; tick++) {
+		used[tick] = stats_of(cache).memory_in_use;
+		if (tick == STAYS)
+			assert_int_equal(count_moved(cache, addresses), 0);
+		/* Of one run in nine all is moved that has to be, a tick after it left. */
+		if (tick > DRAINS + 2)
+			assert_in_range(stats_of(cache).memory, 0,
+					used[tick - DRAINS - 2] * 5 / 4 + 2 * MIB);
+		assert_status(tw_advance(wheel, TW_SECOND), TW_OK);
+	}
+	assert_true(count_moved(cache, addresses) > 0);
+	tw_cache_destroy(cache);
+	tw_destroy(wheel);
+}
+
 /* Values of that size, or of any: 0. */
 static void check_return(enum tw_cache_policy policy, size_t size)
 {
@@ -318,6 +400,7 @@ static void statistics_tell_where_memory_is(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(memory_is_bounded_whatever_sizes_come_and_go),
 	cmocka_unit_test(memory_comes_back_after_most_has_expired),
+	cmocka_unit_test(entries_that_leave_one_after_the_other_are_moved_in_time),
 	cmocka_unit_test(memory_comes_back_after_a_lower_limit_and_a_clear),
 	cmocka_unit_test(sleeping_reader_holds_what_was_there_once),
 	cmocka_unit_test(readers_hold_nothing_when_they_have_left),

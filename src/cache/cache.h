@@ -34,6 +34,10 @@ struct tw_cache {
 	struct tw_alarm *stats;
 	tw_duration stats_due; /* when on_stats is told next; of the run alone */
 
+	/* Of the maintenance's run by its alarm alone. */
+	uint64_t entries_before; /* at the last one */
+	unsigned drains;         /* in a row, in which entries were not moved */
+
 	struct domain domain;
 
 	struct limit refreshing; /* loads of values that may still be read */

@@ -86,12 +86,11 @@ static bool cache_trim(struct tw_cache *cache, size_t most)
 	return trimmed >= most;
 }
 
-static void cache_run_maintenance(void *argument)
+static void cache_maintain(struct tw_cache *cache, bool is_draining)
 {
 	/* In a run, some 15 ms each: an event loop may drive the wheel, and a lookup of what
 	 * gets a large page waits for it. */
 	enum { TIDIED = 8192, COMPACTED = 64 << 20, ENLARGED = 32, TRIMMED = 256 << 20 };
-	struct tw_cache *cache = argument;
 	size_t steps = TIDIED;
 	bool goes_on;
 
@@ -103,7 +102,7 @@ static void cache_run_maintenance(void *argument)
 		steps = shard_tidy(&cache->shards[i], steps);
 	goes_on = !cache_clear_threads(cache) || steps == 0;
 	pool_readmit(cache->domain.pool);
-	if (cache_compact(cache, COMPACTED, true))
+	if (is_draining || cache_compact(cache, COMPACTED, true))
 		goes_on = true;
 	if (arena_use_large_pages(&cache->domain.pool->arena, ENLARGED))
 		goes_on = true;
@@ -111,6 +110,28 @@ static void cache_run_maintenance(void *argument)
 		goes_on = true;
 	if (goes_on)
 		domain_ask_maintenance(&cache->domain);
+}
+
+/* Whether a 16th of the entries has left since the last run: then pages become empty by themselves,
+ * and what would be moved may be the next to leave. But not for more than some runs in a row: what
+ * leaves slowly does not keep its memory. */
+static bool cache_is_draining(struct tw_cache *cache)
+{
+	enum { SHARE = 16, DRAINS_MOST = 8 };
+	uint64_t entries = counter_read(&cache->domain.entries);
+	uint64_t left = cache->entries_before > entries ? cache->entries_before - entries : 0;
+	bool is_draining = left > cache->entries_before / SHARE && cache->drains < DRAINS_MOST;
+
+	cache->entries_before = entries;
+	cache->drains = is_draining ? cache->drains + 1 : 0;
+	return is_draining;
+}
+
+static void cache_run_maintenance(void *argument)
+{
+	struct tw_cache *cache = argument;
+
+	cache_maintain(cache, cache_is_draining(cache));
 }
 
 static void cache_run_stats(void *argument)
@@ -363,6 +384,6 @@ enum tw_status tw_cache_flush(struct tw_cache *cache)
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_expire(&cache->shards[i]);
 	status = removals_wait(&cache->removals, false);
-	cache_run_maintenance(cache);
+	cache_maintain(cache, false);
 	return status;
 }

@@ -4,7 +4,8 @@
  * that are no longer set. So entries move. Where more cells are free than should be, the
  * sparsest pages of the class with most of them are emptied one by one: the entries that are left
  * in them go into free cells of other pages of their class. A thread that takes pages for its sets
- * empties as many and more, so that their number stays; and maintenance does so when all is quiet.
+ * empties as many and more, so that their number stays; and maintenance does so, unless many leave
+ * just now (cache_open.c).
  *
  * A page's cells are free, or a thread's, or of entries that are being made, linked, pinned or
  * retired, each under another lock. What is linked says so in its state, and an entry that says so

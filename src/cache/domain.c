@@ -41,7 +41,7 @@ void domain_set_limits(struct domain *domain, uint64_t max_entries, uint64_t max
 void domain_ask_maintenance(struct domain *domain)
 {
 	/* seq_cst: after this thread came into the list of readers; pairs with the store in
-	 * cache_run_maintenance(). relaxed: of those that ask at once one sets it, nothing else. */
+	 * cache_maintain(). relaxed: of those that ask at once one sets it, nothing else. */
 	if (atomic_load_explicit(&domain->maintenance_is_set, memory_order_seq_cst) ||
 	    atomic_exchange_explicit(&domain->maintenance_is_set, true, memory_order_relaxed))
 		return;

@@ -102,7 +102,7 @@ static inline unsigned epochs_readers(struct epochs *epochs)
 /* The readers so far, whole, linked by next. */
 static inline struct reader *epochs_first_reader(struct epochs *epochs)
 {
-	/* seq_cst: pairs with epochs_take_reader(); see also cache_run_maintenance(). */
+	/* seq_cst: pairs with epochs_take_reader(); see also cache_maintain(). */
 	return atomic_load_explicit(&epochs->readers, memory_order_seq_cst);
 }
 
