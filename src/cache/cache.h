@@ -48,9 +48,9 @@ struct tw_cache {
 	/* Their own locks. */
 	_Alignas(64) struct removals removals;
 	struct loaders loaders;
+	atomic_uint takes; /* in a load or waiting for one; and TAKES_ARE_AWAITED (load.c) */
 	pthread_mutex_t takes_lock;
 	pthread_cond_t takes_are_over;
-	unsigned takes;              /* in a load or waiting for one */
 	struct histogram load_times; /* written under takes_lock */
 	_Atomic uint64_t load_time;  /* their sum; likewise */
 };

@@ -323,14 +323,6 @@ enum tw_status tw_cache_stop(struct tw_cache *cache)
 
 /* ---- Destroy ---- */
 
-static void cache_wait_for_takes(struct tw_cache *cache)
-{
-	pthread_mutex_lock(&cache->takes_lock);
-	while (cache->takes > 0)
-		pthread_cond_wait(&cache->takes_are_over, &cache->takes_lock);
-	pthread_mutex_unlock(&cache->takes_lock);
-}
-
 /* No load runs after that, and what a loader keeps knows the cache no more. A call that found the
  * cache open, in a listener or at the end of a load, may still queue a load that was ended here. */
 static void cache_end_loads(struct tw_cache *cache)

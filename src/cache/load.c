@@ -22,12 +22,55 @@
 #include "change.h"
 #include "refresh.h"
 
-void cache_count_take(struct tw_cache *cache, int difference)
+/* ---- Takes ---- */
+
+/* Set once tw_cache_destroy waits for them: from then on a take ends under the lock, for after its
+ * count is given up the cache may be gone. */
+#define TAKES_ARE_AWAITED (1u << 31)
+
+void cache_begin_take(struct tw_cache *cache)
+{
+	/* relaxed: the caller may use the cache; what takes that from it, a load's end or a stop,
+	 * comes before the wait. */
+	atomic_fetch_add_explicit(&cache->takes, 1, memory_order_relaxed);
+}
+
+static __attribute__((noinline)) void cache_end_awaited_take(struct tw_cache *cache)
 {
 	pthread_mutex_lock(&cache->takes_lock);
-	cache->takes += (unsigned)difference;
-	if (cache->takes == 0)
-		pthread_cond_broadcast(&cache->takes_are_over);
+	/* relaxed: under the lock that the wait takes. */
+	atomic_fetch_sub_explicit(&cache->takes, 1, memory_order_relaxed);
+	pthread_cond_broadcast(&cache->takes_are_over);
+	pthread_mutex_unlock(&cache->takes_lock);
+}
+
+void cache_end_take(struct tw_cache *cache)
+{
+	/* relaxed: the exchange tells. */
+	unsigned takes = atomic_load_explicit(&cache->takes, memory_order_relaxed);
+
+	do
+		if (takes & TAKES_ARE_AWAITED) {
+			cache_end_awaited_take(cache);
+			return;
+		}
+	/* release: the take is done with the cache; pairs with cache_wait_for_takes(). relaxed: it
+	 * looks again. */
+	while (!atomic_compare_exchange_weak_explicit(&cache->takes, &takes, takes - 1,
+						      memory_order_release, memory_order_relaxed));
+}
+
+void cache_wait_for_takes(struct tw_cache *cache)
+{
+	unsigned takes;
+
+	pthread_mutex_lock(&cache->takes_lock);
+	/* acquire, here and below: what takes have done; pairs with cache_end_take(). */
+	takes = atomic_fetch_or_explicit(&cache->takes, TAKES_ARE_AWAITED, memory_order_acquire);
+	while ((takes & ~TAKES_ARE_AWAITED) > 0) {
+		pthread_cond_wait(&cache->takes_are_over, &cache->takes_lock);
+		takes = atomic_load_explicit(&cache->takes, memory_order_acquire);
+	}
 	pthread_mutex_unlock(&cache->takes_lock);
 }
 
@@ -41,6 +84,20 @@ static void cache_count_load_time(struct tw_cache *cache, tw_duration time)
 
 /* ---- What the loader gives ---- */
 
+/* A load that is not kept is its loader's thread's alone, or at last the destroying one's; others
+ * know what is under the shard's lock. */
+static void loading_lock(struct tw_cache_loading *loading)
+{
+	if (loading->is_kept)
+		pthread_mutex_lock(&loading->lock);
+}
+
+static void loading_unlock(struct tw_cache_loading *loading)
+{
+	if (loading->is_kept)
+		pthread_mutex_unlock(&loading->lock);
+}
+
 static enum tw_status loading_give(struct tw_cache_loading *loading, struct entry_plan *plan,
 				   tw_duration expire)
 {
@@ -48,7 +105,7 @@ static enum tw_status loading_give(struct tw_cache_loading *loading, struct entr
 	enum tw_status status = TW_CLOSED;
 	struct tw_cache *cache;
 
-	pthread_mutex_lock(&loading->lock);
+	loading_lock(loading);
 	cache = loading->cache;
 	if (cache) {
 		struct thread_cache *thread;
@@ -68,7 +125,7 @@ static enum tw_status loading_give(struct tw_cache_loading *loading, struct entr
 			loading->expire = expire > 0 ? expire : cache->expire;
 		}
 	}
-	pthread_mutex_unlock(&loading->lock);
+	loading_unlock(loading);
 	entry_let_go(before);
 	return status;
 }
@@ -99,27 +156,20 @@ enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void *value
 
 enum tw_status tw_cache_load_keep(struct tw_cache_loading *loading)
 {
-	enum tw_status status = TW_INVALID;
-
-	if (!loading)
-		return status;
-	pthread_mutex_lock(&loading->lock);
-	if (loading->cache && !loading->is_kept) {
-		loading->is_kept = true;
-		(void)loading_hold(loading);
-		status = TW_OK;
-	}
-	pthread_mutex_unlock(&loading->lock);
-	return status;
+	if (!loading || loading->is_kept || !loading->cache)
+		return TW_INVALID;
+	(void)loading_hold(loading);
+	loading->is_kept = true;
+	return TW_OK;
 }
 
 bool load_has_value(struct tw_cache_loading *loading)
 {
 	bool has_value;
 
-	pthread_mutex_lock(&loading->lock);
+	loading_lock(loading);
 	has_value = loading->given || !loading->cache;
-	pthread_mutex_unlock(&loading->lock);
+	loading_unlock(loading);
 	return has_value;
 }
 
@@ -287,18 +337,19 @@ enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum tw_statu
 
 	if (!loading)
 		return TW_INVALID;
-	pthread_mutex_lock(&loading->lock);
-	cache = loading->cache;
 	is_kept = loading->is_kept;
+	loading_lock(loading);
+	cache = loading->cache;
 	loading->cache = NULL;
-	/* The cache is there until this is over. */
+	/* The cache is there until this is over: of what is not kept, its loader's thread sees to
+	 * that. */
+	if (cache && is_kept)
+		cache_begin_take(cache);
+	loading_unlock(loading);
 	if (cache)
-		cache_count_take(cache, 1);
-	pthread_mutex_unlock(&loading->lock);
-	if (cache) {
 		loading_end(cache, loading, status);
-		cache_count_take(cache, -1);
-	}
+	if (cache && is_kept)
+		cache_end_take(cache);
 	if (is_kept)
 		loading_let_go(loading);
 	return cache ? TW_OK : TW_CLOSED;
@@ -309,10 +360,10 @@ static bool loading_cancel(struct tw_cache *cache, struct tw_cache_loading *load
 {
 	bool is_mine;
 
-	pthread_mutex_lock(&loading->lock);
+	loading_lock(loading);
 	is_mine = loading->cache;
 	loading->cache = NULL;
-	pthread_mutex_unlock(&loading->lock);
+	loading_unlock(loading);
 	if (is_mine)
 		loading_end(cache, loading, TW_CLOSED);
 	return is_mine;
@@ -330,7 +381,7 @@ bool loads_cancel(struct tw_cache *cache)
 		do {
 			shard_begin(shard);
 			loading = shard->loadings ? loading_hold(shard->loadings) : NULL;
-			shard_end(shard);
+			shard_end_unchanged(shard);
 			goes_on = loading && loading_cancel(cache, loading);
 			was_any |= loading != NULL;
 			loading_let_go(loading);
@@ -350,12 +401,10 @@ struct tw_cache_loading *load_begin(struct tw_cache *cache, struct shard *shard,
 				    struct reader *reader, uint64_t hash, const void *key,
 				    size_t key_size)
 {
-	struct tw_cache_loading *loading = loading_new(cache, shard, hash, key, key_size);
+	struct tw_cache_loading *loading = loading_new(cache, shard, reader, hash, key, key_size);
 
-	if (!loading)
-		return NULL;
-	loading_list(loading_hold(loading), &shard->loadings);
-	load_claim(cache, reader, loading);
+	if (loading)
+		loading_list(loading_hold(loading), &shard->loadings);
 	return loading;
 }
 
@@ -369,16 +418,13 @@ void load_note_begin(struct reader *reader, struct tw_cache_loading *loading, tw
 
 void load_return(struct tw_cache *cache, struct tw_cache_loading *loading, enum tw_status status)
 {
-	bool is_kept;
-
+	if (!loading->is_kept) {
+		(void)tw_cache_load_end(loading, status);
+		return;
+	}
 	pthread_mutex_lock(&cache->domain.waits_lock);
 	loading->loader = NULL;
 	pthread_mutex_unlock(&cache->domain.waits_lock);
-	pthread_mutex_lock(&loading->lock);
-	is_kept = loading->is_kept;
-	pthread_mutex_unlock(&loading->lock);
-	if (!is_kept)
-		(void)tw_cache_load_end(loading, status);
 }
 
 /* A loader's call. */
@@ -427,7 +473,7 @@ void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading)
 	/* The value was set or deleted meanwhile, and no take waits. */
 	if (loading->is_refresh && loading->is_overridden && !loading->waiters)
 		is_closed = true;
-	shard_end(loading->shard);
+	shard_end_unchanged(loading->shard);
 	if (!is_mine)
 		return;
 	if (reader && !is_closed)
@@ -465,7 +511,7 @@ static bool waiter_look(struct tw_cache *cache, struct reader *reader, struct sh
 		reader_count(reader, COUNT_LOAD_WAITS, 1);
 	} else {
 		answer->status = TW_NO_MEMORY;
-		loading = loading_new(cache, shard, hash, key, key_size);
+		loading = loading_new(cache, shard, NULL, hash, key, key_size);
 		if (!loading)
 			return true;
 		*queued = loading_hold(loading);
@@ -489,7 +535,7 @@ void load_for_waiter(struct tw_cache *cache, uint64_t hash, const void *key, siz
 		shard_begin(shard);
 		is_told = waiter_look(cache, reader, shard, hash, key, key_size, waiter, &answer,
 				      &queued);
-		shard_end(shard);
+		shard_end_unchanged(shard);
 	}
 	if (queued)
 		loaders_add(&cache->loaders, queued);

@@ -38,7 +38,10 @@ void waiters_dismiss(struct tw_cache *cache, struct waiter *waiters);
  * nothing loads. */
 bool loads_cancel(struct tw_cache *cache);
 
-/* Takes, ends of loads, and loads by takes, for which tw_cache_destroy waits. */
-void cache_count_take(struct tw_cache *cache, int difference);
+/* Takes, loads by takes, and ends of loads that were kept stand between these two. */
+void cache_begin_take(struct tw_cache *cache);
+void cache_end_take(struct tw_cache *cache);
+/* For tw_cache_destroy: waits for all of them. */
+void cache_wait_for_takes(struct tw_cache *cache);
 
 #endif

@@ -57,20 +57,25 @@ void loadings_wake(struct tw_cache_loading *loadings, struct waiter **waiters)
 	}
 }
 
-struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-				     const void *key, size_t key_size)
+struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard,
+				     struct reader *loader, uint64_t hash, const void *key,
+				     size_t key_size)
 {
-	struct tw_cache_loading *loading = calloc(1, sizeof(*loading) + key_size);
+	/* glibc's calloc knows no cache of the thread's. */
+	struct tw_cache_loading *loading = malloc(sizeof(*loading) + key_size);
 
 	if (!loading)
 		return NULL;
+	memset(loading, 0, sizeof(*loading));
 	loading->cache = cache;
 	loading->shard = shard;
 	loading->hash = hash;
 	loading->key_size = key_size;
 	memcpy(loading->key, key, key_size);
 	atomic_init(&loading->references, 1);
-	loading->is_queued = true;
+	loading->is_queued = !loader;
+	/* Without the lock of the waits: what goes by this has found the load in the list. */
+	loading->loader = loader;
 	condition_init(&loading->ended);
 	pthread_mutex_init(&loading->lock, NULL);
 	return loading;
@@ -102,6 +107,18 @@ void loading_unlist(struct tw_cache_loading *loading, struct tw_cache_loading **
 	loading->is_over = true;
 	pthread_mutex_unlock(&domain->waits_lock);
 	pthread_cond_broadcast(&loading->ended);
+}
+
+const struct tw_cache_entry *loading_pin_entry(struct tw_cache_loading *loading)
+{
+	const struct tw_cache_entry *entry = loading->entry;
+
+	/* acquire: others have had what they wanted of it; pairs with loading_let_go(). */
+	if (atomic_load_explicit(&loading->references, memory_order_acquire) == 1)
+		loading->entry = NULL;
+	else if (entry)
+		(void)tw_cache_entry_pin(entry);
+	return entry;
 }
 
 void loading_let_go(struct tw_cache_loading *loading)

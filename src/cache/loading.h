@@ -48,10 +48,10 @@ struct tw_cache_loading {
 	struct reader *loader;
 	/* Of the loaders (loaders.h). */
 	struct tw_cache_loading *queue_next;
-	/* Of the load, under its own lock, which is taken outside of the shard's. */
+	bool is_kept; /* by its loader; constant then */
+	/* Of the load; once it is kept under its own lock, which is taken outside of shards'. */
 	pthread_mutex_t lock;
-	struct tw_cache *cache; /* NULL: a thread ends it, or has */
-	bool is_kept;
+	struct tw_cache *cache;       /* NULL: a thread ends it, or has */
 	tw_duration began;            /* real time; 0: not */
 	tw_duration expire;           /* of what was given */
 	struct tw_cache_entry *given; /* by the loader, or NULL; one reference */
@@ -70,10 +70,11 @@ void loadings_override_all(struct tw_cache_loading *loadings);
  * be put before those in the list. */
 void loadings_wake(struct tw_cache_loading *loadings, struct waiter **waiters);
 
-/* A new one for the key, that no thread has begun, not listed yet, with one reference; NULL: out of
- * memory. No lock is needed. */
-struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-				     const void *key, size_t key_size);
+/* A new one for the key, by the loader's thread, or, if that is NULL, queued; not listed yet, with
+ * one reference. NULL: out of memory. No lock is needed. */
+struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard,
+				     struct reader *loader, uint64_t hash, const void *key,
+				     size_t key_size);
 /* Lists it; the reference is the list's. */
 void loading_list(struct tw_cache_loading *loading, struct tw_cache_loading **loadings);
 /* The reader's thread begins to load; NULL: no thread does any more. */
@@ -92,6 +93,9 @@ static inline struct tw_cache_loading *loading_hold(struct tw_cache_loading *loa
 }
 /* NULL is fine. With no lock held: may free an adopted value. */
 void loading_let_go(struct tw_cache_loading *loading);
+/* Of a load that is over: its entry, with a pin for the caller, who then lets the load go; or NULL.
+ * The pin is the load's if nobody else has a reference. */
+const struct tw_cache_entry *loading_pin_entry(struct tw_cache_loading *loading);
 
 /* False: the reader would wait for itself. Else it is noted as waiting: loading_wait() has to
  * follow. */

@@ -33,7 +33,7 @@ static struct tw_cache_loading *refresh_begin(struct tw_cache *cache, struct sha
 	    domain_is_closed(&cache->domain) ||
 	    loadings_find(shard->loadings, hash, key, key_size) || !limit_take(&cache->refreshing))
 		return NULL;
-	loading = loading_new(cache, shard, hash, key, key_size);
+	loading = loading_new(cache, shard, NULL, hash, key, key_size);
 	if (!loading) {
 		limit_give(&cache->refreshing, 1);
 		return NULL;

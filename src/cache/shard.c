@@ -308,7 +308,7 @@ void shard_try_settle(struct shard *shard)
 	if (!shard_try_begin(shard))
 		return;
 	policy_settle(&shard->policy, shard_table(shard));
-	turn_lock_let_go(&shard->lock);
+	shard_end_unchanged(shard);
 }
 
 /* Under the lock: whether it has expired, and no failed load will be made good for by it either.
@@ -406,6 +406,11 @@ bool shard_try_begin(struct shard *shard)
 static bool shard_has_unlinked(const struct shard *shard)
 {
 	return shard->unlinked.first || shard->old_tables;
+}
+
+void shard_end_unchanged(struct shard *shard)
+{
+	turn_lock_let_go(&shard->lock);
 }
 
 static void shard_unlock(struct shard *shard)

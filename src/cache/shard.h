@@ -74,6 +74,8 @@ size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cac
  * thread_begin and thread_end; there shard_end_in(). */
 void shard_end(struct shard *shard);
 void shard_end_in(struct shard *shard, struct thread_cache *thread);
+/* As shard_end(), where no entry came or went. */
+void shard_end_unchanged(struct shard *shard);
 /* As shard_end_in(), where no key came or went. */
 void shard_end_move(struct shard *shard, struct thread_cache *thread);
 

@@ -62,22 +62,39 @@ static enum tw_status take_wait(struct take *take, tw_duration until)
 	return status;
 }
 
-bool take_join(struct take *take, tw_duration until)
+/* Of a load that is over. */
+static void take_result(struct take *take)
 {
-	struct tw_cache_loading *loading = take->loading;
+	take->status = take->loading->status;
+	if (take->status == TW_STALE)
+		reader_count(take->reader, COUNT_STALE, 1);
+	take->entry = loading_pin_entry(take->loading);
+}
+
+/* Returns as take_join(). */
+static bool take_join_others(struct take *take, tw_duration until)
+{
 	bool again;
 
 	shard_begin(take->shard);
-	take->status = loading->is_over ? TW_OK : take_wait(take, until);
+	take->status = take->loading->is_over ? TW_OK : take_wait(take, until);
 	again = take->status == TW_OK && take->is_late;
-	if (take->status == TW_OK && !again) {
-		take->status = loading->status;
-		if (take->status == TW_STALE)
-			reader_count(take->reader, COUNT_STALE, 1);
-		if (loading->entry)
-			take->entry = tw_cache_entry_pin(loading->entry);
-	}
-	shard_end(take->shard);
+	if (take->status == TW_OK && !again)
+		take_result(take);
+	shard_end_unchanged(take->shard);
+	return again;
+}
+
+bool take_join(struct take *take, tw_duration until)
+{
+	struct tw_cache_loading *loading = take->loading;
+	bool again = false;
+
+	/* This thread has ended its own one, if it was not kept. */
+	if (take->loads && !loading->is_kept)
+		take_result(take);
+	else
+		again = take_join_others(take, until);
 	take->loading = NULL;
 	loading_let_go(loading);
 	return again;
@@ -109,7 +126,7 @@ enum take_step take_begin(struct take *take)
 
 	shard_begin(take->shard);
 	if (take_look(take)) {
-		shard_end(take->shard);
+		shard_end_unchanged(take->shard);
 		return TAKE_ENDS;
 	}
 	loading = loadings_find(take->shard->loadings, take->hash, take->key, take->key_size);
@@ -126,7 +143,8 @@ enum take_step take_begin(struct take *take)
 					   take->key, take->key_size);
 	if (!loading && take->loading)
 		step = TAKE_LOADS;
-	shard_end(take->shard);
+	take->loads = step == TAKE_LOADS;
+	shard_end_unchanged(take->shard);
 	return step;
 }
 
@@ -143,7 +161,7 @@ static void take_abandon(void *argument)
 	struct take *take = argument;
 
 	loading_let_go(take->loading);
-	cache_count_take(take->cache, -1);
+	cache_end_take(take->cache);
 }
 
 static void take_load(struct take *take, tw_cache_load *load, void *argument)
@@ -182,10 +200,10 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 		return status;
 	take_init(&take, cache, reader, key, key_size);
 	if (!take_look(&take)) {
-		cache_count_take(cache, 1);
+		cache_begin_take(cache);
 		take_slowly(&take, load ? load : cache->load, load ? argument : cache->load_context,
 			    take_until(wait));
-		cache_count_take(cache, -1);
+		cache_end_take(cache);
 	}
 	*entry = take.entry;
 	return take.status;

@@ -15,6 +15,7 @@ struct take {
 	bool has_waited;
 	bool is_counted; /* as a hit, a miss or an absence */
 	bool is_late;    /* the load had begun before the key was set or deleted */
+	bool loads;      /* this thread runs the load */
 	enum tw_status status;
 	const struct tw_cache_entry *entry; /* pinned for the caller, or NULL */
 	struct tw_cache_loading *loading;   /* with a reference, or NULL */

@@ -142,7 +142,7 @@ static void many_abandon(void *argument)
 	for (size_t i = 0; i < many->n; i++)
 		tw_cache_entry_release(many->items[i].entry);
 	many_free(many);
-	cache_count_take(many->cache, -1);
+	cache_end_take(many->cache);
 }
 
 static void many_load(struct many *many)
@@ -205,9 +205,9 @@ static enum tw_status many_take(struct many *many)
 	}
 	if (many->count == 0)
 		return TW_OK;
-	cache_count_take(many->cache, 1);
+	cache_begin_take(many->cache);
 	many_run(many);
-	cache_count_take(many->cache, -1);
+	cache_end_take(many->cache);
 	many_free(many);
 	return TW_OK;
 }
