@@ -3,7 +3,8 @@
  * LRU. Lookups take no lock, so they only note what they used, in a small ring; the thread that
  * holds the lock next, and before any eviction, moves those entries to the front. A lookup that has
  * half filled the ring tries the lock to do so. So the order is exact for one thread at a time, and
- * loses a use only where a ring is overrun while another holds the lock.
+ * loses a use only where a ring is overrun while another holds the lock, or where the order is
+ * brought up to date between a lookup's two steps: it takes a place in the ring, and notes the use.
  *
  * The ring holds hashes, which the table knows: so no thread has the address of what was unlinked.
  *
@@ -111,14 +112,17 @@ static void policy_move_to_end(struct policy *policy, const struct table *table,
 	}
 }
 
-/* Empties the ring, oldest first; how many. */
+/* Takes what has come into the ring since the last time, oldest first; how many. */
 static unsigned policy_take_touches(struct policy *policy, uint64_t *hashes)
 {
-	/* relaxed: where the oldest is; a race with a touch costs order, nothing else. */
-	uint32_t place = atomic_load_explicit(&policy->touched, memory_order_relaxed);
+	/* relaxed: where the youngest is; a race with a touch costs order, nothing else. */
+	uint32_t touched = atomic_load_explicit(&policy->touched, memory_order_relaxed);
+	uint32_t place = policy->settled;
 	unsigned count = 0;
 
-	for (int i = 0; i < POLICY_TOUCHES; i++, place++) {
+	if (touched - place > POLICY_TOUCHES)
+		place = touched - POLICY_TOUCHES;
+	for (; place != touched; place++) {
 		_Atomic uint64_t *touch = &policy->touches[place % POLICY_TOUCHES];
 
 		/* relaxed: a number by itself. Of a touch that comes in between, one is lost. */
@@ -129,6 +133,7 @@ static unsigned policy_take_touches(struct policy *policy, uint64_t *hashes)
 		atomic_store_explicit(touch, 0, memory_order_relaxed);
 		count++;
 	}
+	policy->settled = touched;
 	return count;
 }
 

@@ -29,6 +29,7 @@ struct policy {
 	struct policy_queue main;  /* LRU: the only one */
 	struct policy_queue small; /* S3-FIFO */
 	struct ghost ghost;
+	uint32_t settled; /* LRU: as many touches as the order has seen */
 	/* LRU: what was used since the order was last brought up to date. Any thread. */
 	_Alignas(64) _Atomic uint32_t touched;
 	_Atomic uint64_t touches[POLICY_TOUCHES]; /* hashes; 0: none */
