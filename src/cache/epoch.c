@@ -33,12 +33,13 @@ _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-e
 
 /* Fewer where a model checker is to go through all orders. */
 #ifndef BLOCK_READERS
-#define BLOCK_READERS 62
+#define BLOCK_READERS 61
 #endif
 
 struct reader_block {
 	_Alignas(64) _Atomic(struct reader_block *) next; /* grows only */
 	atomic_size_t used;                               /* places */
+	atomic_size_t end; /* of the places that were ever used; grows only */
 	_Atomic(struct reader *) readers[BLOCK_READERS];
 };
 
@@ -269,8 +270,11 @@ static struct reader *epochs_take_reader(struct epochs *epochs)
 		place++;
 	reader->place = place;
 	reader->block = block;
-	/* seq_cst: here and below a look after this reader has entered finds it; pairs with
-	 * epochs_gather(). */
+	/* relaxed: only written under the lock. seq_cst: here and below a look after this reader
+	 * has entered finds it; pairs with epochs_gather(). */
+	if ((size_t)(place - block->readers) ==
+	    atomic_load_explicit(&block->end, memory_order_relaxed))
+		atomic_fetch_add_explicit(&block->end, 1, memory_order_seq_cst);
 	atomic_fetch_add_explicit(&block->used, 1, memory_order_seq_cst);
 	atomic_store_explicit(place, reader, memory_order_seq_cst);
 	/* relaxed: see epochs_readers(). */
@@ -324,8 +328,10 @@ static void eras_add(struct eras *eras, uint64_t era)
 
 static void block_gather(struct reader_block *block, uint64_t last, struct eras *eras)
 {
-	for (int i = 0; i < BLOCK_READERS; i++) {
-		/* seq_cst: pairs with epochs_take_reader(). */
+	/* seq_cst: here and below pairs with epochs_take_reader(). */
+	size_t end = atomic_load_explicit(&block->end, memory_order_seq_cst);
+
+	for (size_t i = 0; i < end; i++) {
 		struct reader *reader =
 			atomic_load_explicit(&block->readers[i], memory_order_seq_cst);
 		uint64_t era;

@@ -359,7 +359,7 @@ static __attribute__((noinline)) void thread_look_at_end(struct thread_cache *th
 /* Returns what of its memory is not for the next sets. */
 static void thread_trim(struct thread_cache *thread, struct domain *domain)
 {
-	enum { STEP = 8, BYTES_A_CELL_MORE = 1024 };
+	enum { STEP = 16, BYTES_A_CELL_MORE = 1024 };
 	uint64_t most = SPARE_ALL / (epochs_readers(&domain->epochs) + 1);
 	uint64_t bytes = thread->spare.bytes;
 

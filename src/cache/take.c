@@ -41,7 +41,9 @@ bool take_look(struct take *take)
 		take->entry = there;
 		take->status = TW_OK;
 	}
-	is_old = there && entry_wants_refresh(there, domain_coarse_now(&take->cache->domain));
+	/* The clock is read for those alone that age. */
+	is_old = there && (there->kind & ENTRY_AGING) &&
+		 entry_wants_refresh(there, domain_coarse_now(&take->cache->domain));
 	reader_leave(take->reader);
 	if (is_old)
 		cache_refresh(take->cache, take->hash, take->key, take->key_size);
