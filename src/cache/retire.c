@@ -38,7 +38,6 @@
 #include <stdlib.h>
 
 #include "base/sanitizer.h"
-#include "base/thread.h"
 #include "pins.h"
 
 enum {
@@ -87,38 +86,12 @@ static void retired_append(struct retired_list *list, struct retired_list *other
 
 /* ---- Begin ---- */
 
-/*
- * One thread has the lock as good as always, for each change that it makes, so what counts is that
- * thread's pair of calls: an exchange and a store. Of the others statistics wait, in naps if that
- * thread has lost the processor, whatever their priorities; maintenance does not wait.
- */
-
-static bool thread_try_lock(struct thread_cache *thread)
-{
-	/* acquire: what was done under the lock before; pairs with thread_unlock(). */
-	return !atomic_exchange_explicit(&thread->is_locked, true, memory_order_acquire);
-}
-
-static void thread_lock(struct thread_cache *thread)
-{
-	unsigned tries = 0;
-
-	while (__builtin_expect(!thread_try_lock(thread), 0))
-		thread_back_off(&tries);
-}
-
-static void thread_unlock(struct thread_cache *thread)
-{
-	/* release: pairs with thread_try_lock(). */
-	atomic_store_explicit(&thread->is_locked, false, memory_order_release);
-}
-
 struct thread_cache *thread_begin(struct domain *domain)
 {
 	struct reader *reader = epochs_reader(&domain->epochs);
 	struct thread_cache *thread = reader_thread(reader ? reader : domain->nobody);
 
-	thread_lock(thread);
+	own_lock_take(&thread->lock);
 	return thread;
 }
 
@@ -381,7 +354,7 @@ void thread_end(struct thread_cache *thread, struct domain *domain)
 		thread_look_at_end(thread, &domain->epochs, &garbage);
 	thread_trim(thread, domain);
 	asks = thread_has_retired(thread) || thread->spare.bytes > 0;
-	thread_unlock(thread);
+	own_lock_let_go(&thread->lock);
 	if (looks)
 		garbage_free(&garbage);
 	if (asks)
@@ -393,26 +366,26 @@ bool thread_clear(struct thread_cache *thread, struct domain *domain)
 	struct garbage garbage = {.tables = NULL};
 	bool is_empty;
 
-	if (!thread_try_lock(thread))
+	if (!own_lock_try(&thread->lock))
 		return false;
 	thread_look_on(thread, &domain->epochs, &garbage);
 	spare_return(&thread->spare, domain->pool);
 	is_empty = !thread_has_retired(thread);
-	thread_unlock(thread);
+	own_lock_let_go(&thread->lock);
 	garbage_free(&garbage);
 	return is_empty;
 }
 
 void thread_sum(struct thread_cache *thread, uint64_t *retired, uint64_t *spare)
 {
-	thread_lock(thread);
+	own_lock_take(&thread->lock);
 	*retired += thread->fresh.bytes + thread->stamped.bytes;
 	for (int i = 0; i < HELDS; i++)
 		*retired += thread->held[i].list.bytes;
 	for (const struct table *table = thread->tables; table; table = table->retired_next)
 		*retired += table_bytes(table);
 	*spare += thread->spare.bytes;
-	thread_unlock(thread);
+	own_lock_let_go(&thread->lock);
 }
 
 void thread_close(struct thread_cache *thread, struct domain *domain)

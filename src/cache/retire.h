@@ -7,10 +7,10 @@
 #ifndef CACHE_RETIRE_H
 #define CACHE_RETIRE_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/own_lock.h"
 #include "domain.h"
 #include "entry.h"
 #include "epoch.h"
@@ -37,8 +37,7 @@ struct held {
 
 struct thread_cache {
 	struct reader reader;
-	/* The lock. Hardly any other thread ever takes it, so it is no mutex: see thread_lock(). */
-	atomic_bool is_locked;
+	struct own_lock lock; /* statistics wait for it; maintenance tries */
 	/* Under it. */
 	struct retired_list fresh;   /* not stamped yet */
 	struct retired_list stamped; /* those that were fresh together */

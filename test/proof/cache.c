@@ -495,13 +495,13 @@ static void *writer_run(void *argument)
 {
 	for (uint64_t i = 1; i <= CHANGES; i++) {
 		/* As thread_begin(), which would go by the memo. */
-		thread_lock(&writer);
+		own_lock_take(&writer.lock);
 		shard_begin(&shard);
 		change_do(i);
 		shard_end_move(&shard, &writer);
 		if (UPKEEP < 2)
 			writer_look();
-		thread_unlock(&writer);
+		own_lock_let_go(&writer.lock);
 	}
 	return argument;
 }

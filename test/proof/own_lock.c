@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lock that one thread takes as good as always: it goes in and out while another waits for the
+ * lock, and a third tries. What is under it is not atomic, so GenMC reports two that are inside at
+ * once, and one that does not see what the last one did. Bounds:
+ *
+ *   TURNS    how often the lock's own thread goes in
+ */
+#include <assert.h>
+#include <genmc.h>
+#include <pthread.h>
+
+#include "base/own_lock.h"
+
+#ifndef TURNS
+#define TURNS 2
+#endif
+
+static struct own_lock lock;
+static unsigned count;
+static unsigned tried;
+
+/* Goes on when the lock is free: other orders have it wait longer. */
+void thread_back_off(unsigned *tries)
+{
+	(void)tries;
+	__VERIFIER_assume(false);
+}
+
+static void *owner_run(void *argument)
+{
+	for (int i = 0; i < TURNS; i++) {
+		own_lock_take(&lock);
+		count++;
+		own_lock_let_go(&lock);
+	}
+	return argument;
+}
+
+static void *other_run(void *argument)
+{
+	own_lock_take(&lock);
+	count++;
+	own_lock_let_go(&lock);
+	return argument;
+}
+
+static void *trier_run(void *argument)
+{
+	if (own_lock_try(&lock)) {
+		count++;
+		tried = 1;
+		own_lock_let_go(&lock);
+	}
+	return argument;
+}
+
+int main(void)
+{
+	void *(*const runs[])(void *) = {owner_run, other_run, trier_run};
+	pthread_t threads[3];
+
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, runs[i], NULL);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	assert(count == TURNS + 1 + tried);
+	return 0;
+}
