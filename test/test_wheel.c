@@ -567,6 +567,30 @@ static void wheel_that_lost_its_last_timer_has_no_next_tick(void **state)
 	for_each_world(*state, 1, lose_the_last_timer);
 }
 
+/* A timer in each level, and the finest leaves first: the next tick is that of the others. */
+static void next_tick_is_of_a_level_that_has_timers(void **state)
+{
+	enum { TIMERS = 19 };
+
+	for (size_t i = 0; i < SLOT_COUNTS; i++) {
+		struct world world = world_open(*state, slot_counts[i], TIMERS, random_from(1, 1));
+
+		for (int turn = 0; turn < 3; turn++) {
+			for (size_t k = 0; k < TIMERS; k++)
+				add(&world, k, wheel_now(world.wheel) + ((uint64_t)1 << 3 * k));
+			for (size_t k = 0; k < TIMERS; k++) {
+				assert_true(next_tick(&world) <= world.entries[k].due);
+				if (k > 0 && turn == 0)
+					assert_true(next_tick(&world) > world.entries[k - 1].due);
+				remove_at(&world, k);
+			}
+			assert_true(next_tick(&world) >= TICK_NEVER);
+			advance_to(&world, random_target(&world));
+		}
+		world_close(&world);
+	}
+}
+
 /* All that expires at the next tick, in one step. */
 static void assert_next_expired(struct world *world, uint64_t tick, const size_t *order,
 				size_t count)
@@ -1187,6 +1211,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_ALL(removed_timer_never_comes_out),
 	TEST_ALL(timer_added_or_moved_to_the_past_is_due_at_once),
 	TEST_ALL(wheel_that_lost_its_last_timer_has_no_next_tick),
+	TEST_IN(levels, next_tick_is_of_a_level_that_has_timers),
 	TEST_ORDERED(timers_of_one_tick_come_out_in_the_order_of_their_last_command),
 	TEST_ORDERED(timers_of_several_ticks_come_out_tick_by_tick),
 	TEST_ORDERED(crowd_out_of_order_is_sorted_in_small_steps),

@@ -27,9 +27,10 @@ void slot_set_init(struct slot_set *set, size_t size, uint64_t *words)
 	} while (size > 1);
 }
 
-void slot_set_add(struct slot_set *set, size_t slot)
+void slot_set_add_above(struct slot_set *set, size_t slot)
 {
-	for (int level = 0; level < set->height; level++, slot /= 64) {
+	slot /= 64;
+	for (int level = 1; level < set->height; level++, slot /= 64) {
 		uint64_t *word = &set->levels[level][slot / 64];
 		uint64_t before = *word;
 

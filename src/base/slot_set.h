@@ -23,7 +23,20 @@ struct slot_set {
 size_t slot_set_words(size_t size);
 /* Empty. `words`: so many, all 0, which stay the caller's. */
 void slot_set_init(struct slot_set *set, size_t size, uint64_t *words);
-void slot_set_add(struct slot_set *set, size_t slot);
+/* slot_set_add() calls this for a slot that is the first member of its word: sets its bits in the
+ * words above. */
+void slot_set_add_above(struct slot_set *set, size_t slot);
+
+static inline void slot_set_add(struct slot_set *set, size_t slot)
+{
+	uint64_t *word = &set->levels[0][slot / 64];
+	uint64_t before = *word;
+
+	*word = before | (uint64_t)1 << slot % 64;
+	if (before == 0)
+		slot_set_add_above(set, slot);
+}
+
 void slot_set_remove(struct slot_set *set, size_t slot);
 /* The smallest member that is at least `slot`, or SLOT_NONE. */
 size_t slot_set_next(const struct slot_set *set, size_t slot);

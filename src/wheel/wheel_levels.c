@@ -24,6 +24,9 @@
  *   for a timer that does not fit level l - 1 is at least two spans of level l away. So a slot of
  *   level l comes up when number(now, l) becomes its number - 1, always in the future.
  *   A bit in `used` may be set for a slot that has become empty, never clear for one that isn't.
+ *   A level's bit in `used_levels` may be set although its `used` is empty, never clear while it
+ *   isn't. So the search for the next tick looks at levels that have timers, of which there are
+ *   few, and not at all that there are.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -45,7 +48,8 @@ struct level {
 struct wheel_levels {
 	struct wheel wheel;
 	int level_count;
-	uint64_t window; /* slots of a level: two laps; a power of two */
+	uint64_t window;      /* slots of a level: two laps; a power of two */
+	uint64_t used_levels; /* bit l: level l may have timers */
 	struct level levels[LEVELS_MOST];
 };
 
@@ -71,6 +75,7 @@ static void levels_place(struct wheel *wheel, struct timer *timer, uint64_t tick
 	}
 	wheel_link(wheel, level_slot(levels, level, number), timer);
 	slot_set_add(&levels->levels[level].used, number & (levels->window - 1));
+	levels->used_levels |= (uint64_t)1 << level;
 }
 
 /* The number of the first used slot of the level, searched around from `first`; false: none. */
@@ -100,16 +105,20 @@ static uint64_t levels_next_tick(struct wheel *wheel)
 {
 	struct wheel_levels *levels = levels_of(wheel);
 	uint64_t next = TICK_NONE;
-	uint64_t number;
 
-	if (level_first_used(levels, 0, wheel->now, &number))
-		next = number;
-	for (int level = 1; level < levels->level_count; level++) {
+	for (uint64_t left = levels->used_levels; left != 0; left &= left - 1) {
+		int level = __builtin_ctzll(left);
 		unsigned shift = levels->levels[level].shift;
+		uint64_t number;
 
-		if (level_first_used(levels, level, wheel->now >> shift, &number) &&
-		    (number - 1) << shift < next)
-			next = (number - 1) << shift;
+		if (!level_first_used(levels, level, wheel->now >> shift, &number)) {
+			levels->used_levels &= ~((uint64_t)1 << level);
+			continue;
+		}
+		/* A slot of level 0 comes up at its tick, any other one span before its first. */
+		number -= level > 0;
+		if (number << shift < next)
+			next = number << shift;
 	}
 	return next;
 }
@@ -134,6 +143,7 @@ static size_t level_check_slot(struct wheel_levels *levels, int level, uint64_t 
 	size_t count =
 		wheel_check_list(&levels->wheel, slot, number << levels->levels[level].shift);
 
+	assert(count == 0 || levels->used_levels >> level & 1);
 	assert(count == 0 ||
 	       slot_set_next(&levels->levels[level].used, number & (levels->window - 1)) ==
 		       (number & (levels->window - 1)));
