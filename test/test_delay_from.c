@@ -293,7 +293,8 @@ static void set_late(struct recorder *recorder, const char *key, uintptr_t value
 	if (size > COMMAND_KEY_INLINE) {
 		command.timer = timer_new(&owner->out.store, key, size, hash);
 	} else {
-		assert_int_equal(timer_take_memory(&owner->out.store, &command.timer, 1), 1);
+		command.timer = timer_take_memory(&owner->out.store);
+		assert_non_null(command.timer);
 		memcpy(command.key, key, size);
 	}
 	cell = command_queue_claim(&owner->queue, &position);

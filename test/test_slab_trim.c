@@ -224,6 +224,25 @@ static void slab_without_hooks_unmaps_the_chunks_that_nothing_is_left_of(void **
 	free(blocks);
 }
 
+static void pages_of_all_blocks_that_leave_a_chunk_together_count_as_held(void **state)
+{
+	enum { SIZE = 1024 };
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct slab_bin bin = {0};
+	struct slab slab;
+	void *block;
+
+	(void)state;
+	slab_init_hooked(&slab, SIZE, SIZE, NULL);
+	block = slab_take(&slab);
+	assert_int_equal(slab_use(&slab).in_use, SLAB_MAGAZINE * SIZE);
+	assert_int_equal(slab_use(&slab).held,
+			 (CHUNK_HEADER + SLAB_MAGAZINE * SIZE + page - 1) / page * page);
+	slab_give(&slab, &bin, block);
+	slab_flush(&slab, &bin);
+	slab_destroy(&slab);
+}
+
 static int compare_blocks(const void *a, const void *b)
 {
 	const uint64_t *left = *(uint64_t *const *)a;
@@ -555,6 +574,7 @@ static void trims_go_on_beside_threads_that_take_and_give(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(pages_that_no_block_in_use_lies_on_are_given_back),
 	cmocka_unit_test(slab_without_hooks_unmaps_the_chunks_that_nothing_is_left_of),
+	cmocka_unit_test(pages_of_all_blocks_that_leave_a_chunk_together_count_as_held),
 	cmocka_unit_test(all_blocks_can_be_taken_again_after_each_trim),
 	cmocka_unit_test(blocks_between_others_in_use_are_taken_again),
 	cmocka_unit_test(blocks_in_use_survive_many_trims_in_between),

@@ -54,11 +54,11 @@ void chunk_init(struct chunk *chunk, size_t number, size_t block_size, bool is_t
 		bits_set(chunk->absent, 1, CHUNK_SIZE / page_size, true);
 }
 
-/* The block will be touched. */
-static void chunk_hold(struct chunk *chunk, size_t number)
+/* The blocks from `first` to `end` will be touched. */
+static void chunk_hold(struct chunk *chunk, size_t first, size_t end)
 {
-	size_t offset = CHUNK_HEADER + number * chunk->block_size;
-	size_t last = (offset + chunk->block_size - 1) / chunk->page_size;
+	size_t offset = CHUNK_HEADER + first * chunk->block_size;
+	size_t last = (CHUNK_HEADER + end * chunk->block_size - 1) / chunk->page_size;
 
 	for (size_t page = offset / chunk->page_size; page <= last; page++) {
 		uint64_t bit = (uint64_t)1 << page % 64;
@@ -68,23 +68,41 @@ static void chunk_hold(struct chunk *chunk, size_t number)
 	}
 }
 
+/* How many bits of the word are set in a row, from bit `first` on, which is set. */
+static unsigned bits_in_a_row(uint64_t word, unsigned first)
+{
+	uint64_t clear = ~(word >> first);
+
+	return clear ? (unsigned)__builtin_ctzll(clear) : 64;
+}
+
+/* It takes whole runs of free blocks: fresh memory is one, and after a trim most are long. */
 unsigned chunk_take(struct chunk *chunk, void **blocks, unsigned most)
 {
 	unsigned count = chunk->free_count < most ? chunk->free_count : most;
 	size_t word = chunk->first_word;
 
-	for (unsigned left = count; left > 0;) {
-		size_t number = word * 64;
+	for (size_t left = count; left > 0;) {
+		uint64_t free = chunk->free[word];
+		unsigned bit;
+		size_t run;
+		size_t first;
+		char *block;
 
-		if (chunk->free[word] == 0) {
+		if (free == 0) {
 			word++;
 			continue;
 		}
-		number += (size_t)__builtin_ctzll(chunk->free[word]);
-		chunk->free[word] &= chunk->free[word] - 1;
+		bit = (unsigned)__builtin_ctzll(free);
+		run = bits_in_a_row(free, bit);
+		run = run < left ? run : left;
+		first = word * 64 + bit;
+		chunk->free[word] = free & ~bits_of_word(word, first, first + run - 1);
 		if (chunk->held < CHUNK_SIZE / chunk->page_size)
-			chunk_hold(chunk, number);
-		blocks[--left] = chunk_block(chunk, chunk->block_size, number);
+			chunk_hold(chunk, first, first + run);
+		block = chunk_block(chunk, chunk->block_size, first);
+		for (; run > 0; run--, block += chunk->block_size)
+			blocks[--left] = block;
 	}
 	chunk->first_word = (uint32_t)word;
 	chunk->free_count -= count;

@@ -78,6 +78,9 @@ void slab_init(struct slab *slab, size_t block_size)
 {
 	slab_init_any(slab, block_size, block_size);
 	slab->recycles = slab_recycles;
+	/* Where slab_give() is to call free(), it finds every bin full. */
+	if (!slab->recycles)
+		slab->magazine = 0;
 }
 
 void slab_init_hooked(struct slab *slab, size_t block_size, size_t room,
@@ -233,11 +236,22 @@ static unsigned slab_take_magazine(struct slab *slab, void **blocks)
 	return count + 1;
 }
 
+/* The stripe gets a block of malloc's, or none. */
+static void slab_refill_from_malloc(struct slab *slab, struct slab_stripe *stripe)
+{
+	stripe->blocks[0] = aligned_alloc(slab->block_size & -slab->block_size, slab->block_size);
+	stripe->count = stripe->blocks[0] != NULL;
+}
+
 /* Returns whether a spare chunk is wanted. */
 static bool slab_refill(struct slab *slab, struct slab_stripe *stripe)
 {
 	bool wants = false;
 
+	if (!slab->recycles) {
+		slab_refill_from_malloc(slab, stripe);
+		return false;
+	}
 	pthread_mutex_lock(&slab->lock);
 	stripe->count = slab_take_magazine(slab, stripe->blocks);
 	if (stripe->count == 0) {
@@ -258,6 +272,22 @@ static bool slab_try_stripe(struct slab_stripe *stripe)
 	return !atomic_exchange_explicit(&stripe->busy, true, memory_order_acquire);
 }
 
+/* Returns the first free stripe behind that of number `first`, where another thread is. */
+static __attribute__((noinline)) struct slab_stripe *slab_enter_other_stripe(struct slab *slab,
+									     size_t first)
+{
+	unsigned tries = 0;
+
+	for (size_t i = first + 1;; i++) {
+		struct slab_stripe *stripe = &slab->stripes[i % SLAB_STRIPES];
+
+		if (slab_try_stripe(stripe))
+			return stripe;
+		if ((i - first) % SLAB_STRIPES == 0)
+			thread_back_off(&tries);
+	}
+}
+
 /* The stripe of this thread, or the next that is free. */
 static struct slab_stripe *slab_enter_stripe(struct slab *slab)
 {
@@ -266,16 +296,9 @@ static struct slab_stripe *slab_enter_stripe(struct slab *slab)
 	 * none, over 12 stripes or more on average. The golden ratio's spreads those of 8 MiB and a
 	 * guard page, the C library's default, over 5. */
 	size_t first = (size_t)(thread * 0xb654f3cf1f1854edu >> 60);
-	unsigned tries = 0;
+	struct slab_stripe *stripe = &slab->stripes[first];
 
-	for (size_t i = first;; i++) {
-		struct slab_stripe *stripe = &slab->stripes[i % SLAB_STRIPES];
-
-		if (slab_try_stripe(stripe))
-			return stripe;
-		if ((i + 1 - first) % SLAB_STRIPES == 0)
-			thread_back_off(&tries);
-	}
+	return slab_try_stripe(stripe) ? stripe : slab_enter_other_stripe(slab, first);
 }
 
 static void slab_leave_stripe(struct slab_stripe *stripe)
@@ -284,25 +307,15 @@ static void slab_leave_stripe(struct slab_stripe *stripe)
 	atomic_store_explicit(&stripe->busy, false, memory_order_release);
 }
 
-static size_t slab_take_from_malloc(struct slab *slab, void **blocks, size_t count)
+/* Takes up to `count` blocks from the stripe, which it refills as often as it is empty, and leaves
+ * the stripe. */
+static __attribute__((noinline)) size_t slab_take_from_stripe(struct slab *slab,
+							      struct slab_stripe *stripe,
+							      void **blocks, size_t count)
 {
-	size_t taken = 0;
-
-	while (taken < count && (blocks[taken] = aligned_alloc(slab->block_size & -slab->block_size,
-							       slab->block_size)))
-		taken++;
-	return taken;
-}
-
-size_t slab_take_many(struct slab *slab, void **blocks, size_t count)
-{
-	struct slab_stripe *stripe;
 	size_t taken = 0;
 	bool wants_spare = false;
 
-	if (!slab->recycles)
-		return slab_take_from_malloc(slab, blocks, count);
-	stripe = slab_enter_stripe(slab);
 	while (taken < count) {
 		if (stripe->count == 0)
 			wants_spare |= slab_refill(slab, stripe);
@@ -316,11 +329,22 @@ size_t slab_take_many(struct slab *slab, void **blocks, size_t count)
 	return taken;
 }
 
+size_t slab_take_many(struct slab *slab, void **blocks, size_t count)
+{
+	return slab_take_from_stripe(slab, slab_enter_stripe(slab), blocks, count);
+}
+
+/* Nearly always the stripe has a block. */
 void *slab_take(struct slab *slab)
 {
+	struct slab_stripe *stripe = slab_enter_stripe(slab);
 	void *block;
 
-	return slab_take_many(slab, &block, 1) == 1 ? block : NULL;
+	if (stripe->count == 0)
+		return slab_take_from_stripe(slab, stripe, &block, 1) == 1 ? block : NULL;
+	block = stripe->blocks[--stripe->count];
+	slab_leave_stripe(stripe);
+	return block;
 }
 
 /* ---- Giving back ---- */
@@ -352,14 +376,10 @@ static void slab_put_magazines(struct slab *slab, struct slab_bin *bin)
 	bin->full = 0;
 }
 
-void slab_give(struct slab *slab, struct slab_bin *bin, void *block)
+void slab_give_to_full_bin(struct slab *slab, struct slab_bin *bin, void *block)
 {
 	if (!slab->recycles) {
 		free(block);
-		return;
-	}
-	if (bin->count < slab->magazine) {
-		bin->blocks[bin->count++] = block;
 		return;
 	}
 	slab_fill_magazine(bin, block);

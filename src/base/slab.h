@@ -99,7 +99,17 @@ void slab_destroy(struct slab *slab);
 void *slab_take(struct slab *slab);
 /* Up to `count` ≤ SLAB_MAGAZINE blocks; fewer: out of memory. */
 size_t slab_take_many(struct slab *slab, void **blocks, size_t count);
-void slab_give(struct slab *slab, struct slab_bin *bin, void *block);
+/* slab_give() calls this where the bin has as many blocks as a magazine: it becomes one. */
+void slab_give_to_full_bin(struct slab *slab, struct slab_bin *bin, void *block);
+
+static inline void slab_give(struct slab *slab, struct slab_bin *bin, void *block)
+{
+	if (bin->count < slab->magazine)
+		bin->blocks[bin->count++] = block;
+	else
+		slab_give_to_full_bin(slab, bin, block);
+}
+
 void slab_flush(struct slab *slab, struct slab_bin *bin);
 
 /* Any thread, as statistics: bytes that the slab has from the system, and that are taken. */

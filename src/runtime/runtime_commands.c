@@ -99,7 +99,10 @@ static bool wheel_take_timer(struct tw_wheel *wheel, const struct order *order, 
 		*timer = timer_new(store, order->key, order->key_size, hash);
 		return *timer;
 	}
-	return !command_is_set(order->kind) || timer_take_memory(store, timer, 1) == 1;
+	if (!command_is_set(order->kind))
+		return true;
+	*timer = timer_take_memory(store);
+	return *timer;
 }
 
 /*
@@ -249,18 +252,18 @@ static bool wheel_give_together(struct tw_wheel *wheel, const struct order *orde
 {
 	struct command_queue *queue = &wheel->owner.queue;
 	struct timer_store *store = &wheel->owner.out.store;
-	struct keyed_timer *timers[GROUP] = {NULL};
+	void *memories[GROUP] = {NULL};
 	size_t needed = command_is_set(orders->kind) ? count : 0;
 	size_t taken = 0;
 	uint64_t position;
 
 	if (needed > 0)
-		taken = timer_take_memory(store, timers, needed);
+		taken = timer_take_memories(store, memories, needed);
 	if (taken < needed || !command_queue_claim_many(queue, count, &position)) {
 		struct timer_bin bin = {0};
 
 		while (taken > 0)
-			timer_give_memory(store, &bin, timers[--taken]);
+			timer_give_memory(store, &bin, memories[--taken]);
 		timer_store_flush(store, &bin);
 		return false;
 	}
@@ -268,7 +271,7 @@ static bool wheel_give_together(struct tw_wheel *wheel, const struct order *orde
 		struct command_cell *cell = command_queue_cell(queue, position + i);
 		uint32_t hash = key_hash(&wheel->seed, orders[i].key, orders[i].key_size);
 
-		wheel_fill(wheel, &cell->command, &orders[i], hash, timers[i]);
+		wheel_fill(wheel, &cell->command, &orders[i], hash, memories[i]);
 		command_queue_publish(cell, position + i);
 	}
 	wheel_tell(wheel, position + count - 1, count);

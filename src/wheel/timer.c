@@ -83,19 +83,19 @@ void timer_free(struct timer_store *store, struct timer_bin *bin, struct keyed_t
 		free(timer);
 }
 
-size_t timer_take_memory(struct timer_store *store, struct keyed_timer **timers, size_t count)
+void *timer_take_memory(struct timer_store *store)
 {
-	void *blocks[SLAB_MAGAZINE];
-	size_t taken = slab_take_many(&store->slabs[0], blocks, count);
-
-	for (size_t i = 0; i < taken; i++)
-		timers[i] = blocks[i];
-	return taken;
+	return slab_take(&store->slabs[0]);
 }
 
-void timer_give_memory(struct timer_store *store, struct timer_bin *bin, struct keyed_timer *timer)
+size_t timer_take_memories(struct timer_store *store, void **memories, size_t count)
 {
-	slab_give(&store->slabs[0], &bin->bins[0], timer);
+	return slab_take_many(&store->slabs[0], memories, count);
+}
+
+void timer_give_memory(struct timer_store *store, struct timer_bin *bin, void *memory)
+{
+	slab_give(&store->slabs[0], &bin->bins[0], memory);
 }
 
 void timer_make(struct keyed_timer *timer, const void *key, size_t key_size, uint32_t hash)

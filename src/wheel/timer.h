@@ -113,10 +113,12 @@ struct keyed_timer *timer_new(struct timer_store *store, const void *key, size_t
 void timer_free(struct timer_store *store, struct timer_bin *bin, struct keyed_timer *timer);
 /*
  * The same in two steps, for keys of up to TIMER_SMALL_KEY bytes: memory that is not touched yet,
- * for up to SLAB_MAGAZINE timers, fewer when it runs out; and the timer in it.
+ * for one timer, or NULL when it runs out; or for up to SLAB_MAGAZINE timers, or fewer; and the
+ * timer in it.
  */
-size_t timer_take_memory(struct timer_store *store, struct keyed_timer **timers, size_t count);
-void timer_give_memory(struct timer_store *store, struct timer_bin *bin, struct keyed_timer *timer);
+void *timer_take_memory(struct timer_store *store);
+size_t timer_take_memories(struct timer_store *store, void **memories, size_t count);
+void timer_give_memory(struct timer_store *store, struct timer_bin *bin, void *memory);
 void timer_make(struct keyed_timer *timer, const void *key, size_t key_size, uint32_t hash);
 
 /* relaxed, both: it publishes nothing; a thread that does not have the timer learns of no more. */

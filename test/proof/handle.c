@@ -80,13 +80,15 @@ void *slab_take(struct slab *slab)
 {
 	(void)slab;
 	for (int i = 0; i < 2; i++)
-		/* acquire: what was done with it before; pairs with slab_give(). */
+		/* acquire: what was done with it before; pairs with
+		 * slab_give_to_full_bin(). */
 		if (!atomic_exchange_explicit(&handle_is_taken[i], 1, memory_order_acquire))
 			return handles[i];
 	return NULL;
 }
 
-void slab_give(struct slab *slab, struct slab_bin *bin, void *block)
+/* No bin has room: all blocks come here. */
+void slab_give_to_full_bin(struct slab *slab, struct slab_bin *bin, void *block)
 {
 	int i = handle_number(block);
 	/* release: pairs with slab_take(). */
