@@ -574,7 +574,32 @@ static void alarm_set_sooner_by_a_drain_function_runs_then(void **state)
 	close_with_bell(recorder, &bell);
 }
 
+static void poll_knows_when_the_last_of_many_alarms_is_due(void **state)
+{
+	enum { ALARMS = 1000 };
+	struct tw_options options = {
+		.clock = TW_CLOCK_MANUAL, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+	struct bell bell = {0};
+	struct tw_alarm *alarms[ALARMS];
+	tw_duration until;
+
+	(void)state;
+	assert_status(tw_create(&bell.wheel, INTERVAL, 8, record_execute, &options), TW_OK);
+	for (int i = 0; i < ALARMS; i++) {
+		assert_status(tw_alarm_create(bell.wheel, ring, &bell, &alarms[i]), TW_OK);
+		assert_status(tw_alarm_set(alarms[i], (ALARMS - i) * INTERVAL), TW_OK);
+	}
+	assert_status(tw_poll(bell.wheel, &until), TW_OK);
+	assert_int_equal(until, INTERVAL);
+	assert_status(tw_advance(bell.wheel, ALARMS * INTERVAL), TW_OK);
+	assert_int_equal(runs_of(&bell), ALARMS);
+	for (int i = 0; i < ALARMS; i++)
+		tw_alarm_destroy(alarms[i]);
+	tw_destroy(bell.wheel);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(poll_knows_when_the_last_of_many_alarms_is_due),
 	TEST_EVERYWHERE(alarm_runs_each_time_that_it_was_set),
 	TEST_EVERYWHERE(alarm_that_has_run_does_not_count_as_pending),
 	TEST_INLINE(alarm_set_sooner_by_a_drain_function_runs_then),

@@ -2,6 +2,7 @@
 /* Timers that run again and again by a period, and the three policies for missed runs. */
 #include "support/test.h"
 
+#include "support/gate.h"
 #include "support/probe.h"
 #include "support/stats.h"
 #include "support/wait.h"
@@ -511,7 +512,40 @@ static void reset_while_it_runs_takes_the_place_of_missed_runs(void **state)
 	recorder_close(recorder);
 }
 
+static struct gate first_run;
+
+static void count_run(void *argument)
+{
+	if (atomic_fetch_add((atomic_int *)argument, 1) == 0)
+		gate_pass(&first_run);
+}
+
+static void one_turn_files_all_timers_that_have_run_since_the_last(void **state)
+{
+	enum { TIMERS = 1000, WORKERS_AT_MOST = 16 };
+	struct tw_options options = {
+		.clock = TW_CLOCK_MANUAL, .drive = TW_DRIVE_CALLER, .workers = 1};
+	struct tw_wheel *wheel;
+	atomic_int runs = 0;
+
+	(void)state;
+	gate_init(&first_run);
+	assert_status(tw_create(&wheel, INTERVAL, 8, record_execute, &options), TW_OK);
+	for (int i = 0; i < TIMERS; i++)
+		assert_status(tw_every(wheel, INTERVAL, 2 * INTERVAL, TW_MISSED_BURST, count_run,
+				       &runs, NULL),
+			      TW_OK);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+	gate_open(&first_run);
+	WAIT_UNTIL(runs == TIMERS);
+	assert_status(tw_poll(wheel, NULL), TW_OK);
+	/* The last runs may not have come back yet. */
+	assert_in_range(tw_pending(wheel), TIMERS - WORKERS_AT_MOST, TIMERS);
+	tw_destroy(wheel);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(one_turn_files_all_timers_that_have_run_since_the_last),
 	TEST_EVERYWHERE(periodic_timer_runs_at_first_and_each_period_after_it),
 	TEST_INLINE(periodic_timer_runs_at_each_of_its_ticks_within_a_long_advance),
 	TEST_INLINE(periods_that_are_no_whole_ticks_do_not_drift),

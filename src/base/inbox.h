@@ -45,6 +45,13 @@ static inline void inbox_add(struct inbox *inbox, struct inbox_link *link)
 	inbox_add_chain(inbox, link, link);
 }
 
+/* Owner: whether inbox_take() would find none; what is added later is looked for before sleep. */
+static inline bool inbox_is_empty(const struct inbox *inbox)
+{
+	/* relaxed: as in inbox_take(). */
+	return !inbox->taken && !atomic_load_explicit(&inbox->newest, memory_order_relaxed);
+}
+
 /* Owner: the last one added first. NULL: there is none. */
 static inline struct inbox_link *inbox_take(struct inbox *inbox)
 {

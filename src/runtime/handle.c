@@ -471,12 +471,23 @@ static struct handle *handle_take(struct inbox *inbox)
 	return link ? list_entry(link, struct handle, change) : NULL;
 }
 
+/* Returns whether all inboxes of stopped handles are empty, as they mostly are after a task. */
+static bool handle_none_is_stopped(const struct handle_table *table)
+{
+	for (size_t i = 0; i < HANDLE_INBOXES; i++)
+		if (!inbox_is_empty(&table->stopped[i]))
+			return false;
+	return true;
+}
+
 /* One of each inbox after the other, so that the look at one link waits for no other. */
 size_t handle_take_stopped(struct handle_table *table, struct handle **taken, size_t most)
 {
 	size_t count = 0;
 	size_t before;
 
+	if (handle_none_is_stopped(table))
+		return 0;
 	do {
 		before = count;
 		for (size_t i = 0; i < HANDLE_INBOXES && count < most; i++) {

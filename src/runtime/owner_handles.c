@@ -133,15 +133,19 @@ static size_t owner_see_stopped(struct owner *owner)
 size_t owner_see_handles(struct owner *owner, size_t most)
 {
 	size_t seen = 0;
-	size_t round;
+	bool more;
 
-	/* By turns, lest many of one kind hold up the others. */
+	/* By turns, lest many of one kind hold up the others. Where a batch was not full, there
+	 * were no more. */
 	do {
-		round = owner_see_returned(owner);
-		round += owner_see_alarms(owner, PENDING_BATCH);
-		round += owner_see_stopped(owner);
-		seen += round;
-	} while (round > 0 && seen < most);
+		size_t returned = owner_see_returned(owner);
+		size_t alarms = owner_see_alarms(owner, PENDING_BATCH);
+		size_t stopped = owner_see_stopped(owner);
+
+		seen += returned + alarms + stopped;
+		more = returned == PENDING_BATCH || alarms == PENDING_BATCH ||
+		       stopped == PENDING_BATCH;
+	} while (more && seen < most);
 	owner->applied += seen;
 	owner_publish_pending(owner);
 	return seen;

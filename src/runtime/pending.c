@@ -165,24 +165,36 @@ size_t pending_count(const struct pending *pending)
 	return wheel_count(pending->wheel) - pending->alarms;
 }
 
-size_t pending_expire(struct pending *pending, struct timer **expired, size_t most)
+/* Takes those of the timers that have keys out of the index. */
+static void pending_unindex(struct pending *pending, struct timer **timers, size_t count)
 {
-	size_t count = wheel_expire(pending->wheel, expired, most);
 	struct keyed_timer *keyed[PENDING_BATCH];
 	struct timer_guess guesses[PENDING_BATCH];
 	uint32_t hashes[PENDING_BATCH] = {0};
 	size_t keys = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		pending->alarms -= timer_is_alarm(expired[i]);
-		if (!timer_has_key(expired[i]))
+		if (!timer_has_key(timers[i]))
 			continue;
-		keyed[keys] = timer_keyed(expired[i]);
+		keyed[keys] = timer_keyed(timers[i]);
 		hashes[keys] = keyed[keys]->hh.hashv;
 		keys++;
 	}
 	timer_index_prefetch(&pending->index, hashes, keys, guesses);
 	for (size_t i = 0; i < keys; i++)
 		timer_index_remove(&pending->index, keyed[i]);
+}
+
+/* Of a single timer, as inline, no memory can be fetched while another's comes. */
+size_t pending_expire(struct pending *pending, struct timer **expired, size_t most)
+{
+	size_t count = wheel_expire(pending->wheel, expired, most);
+
+	for (size_t i = 0; i < count; i++)
+		pending->alarms -= timer_is_alarm(expired[i]);
+	if (count > 1)
+		pending_unindex(pending, expired, count);
+	else if (count == 1 && timer_has_key(expired[0]))
+		timer_index_remove(&pending->index, timer_keyed(expired[0]));
 	return count;
 }
