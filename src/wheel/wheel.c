@@ -101,10 +101,13 @@ bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 	return timer->deadline <= wheel->now_time || timer->at_once;
 }
 
-/* Of a timer that is not due. */
+/* The timer is not due. An alarm knows the tick of its deadline. */
 static void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
 {
-	wheel->layout->place(wheel, timer, tick_after(&wheel->ticks, timer->deadline));
+	uint64_t tick =
+		timer_is_alarm(timer) ? timer->tick : tick_after(&wheel->ticks, timer->deadline);
+
+	wheel->layout->place(wheel, timer, tick);
 }
 
 static void wheel_place(struct wheel *wheel, struct timer *timer)

@@ -41,6 +41,7 @@ enum { LEVELS_MOST = 63 }; /* of two slots each */
 
 struct level {
 	unsigned shift;     /* log2 of the ticks in a slot */
+	uint64_t bit;       /* the level's in used_levels */
 	struct list *slots; /* the window's */
 	struct slot_set used;
 };
@@ -66,16 +67,18 @@ static struct list *level_slot(const struct wheel_levels *levels, int level, uin
 static void levels_place(struct wheel *wheel, struct timer *timer, uint64_t tick)
 {
 	struct wheel_levels *levels = levels_of(wheel);
-	int level = 0;
+	struct level *level = levels->levels;
 	uint64_t number = tick;
+	size_t slot;
 
-	while (number - (wheel->now >> levels->levels[level].shift) >= levels->window) {
+	while (number - (wheel->now >> level->shift) >= levels->window) {
 		level++;
-		number = tick >> levels->levels[level].shift;
+		number = tick >> level->shift;
 	}
-	wheel_link(wheel, level_slot(levels, level, number), timer);
-	slot_set_add(&levels->levels[level].used, number & (levels->window - 1));
-	levels->used_levels |= (uint64_t)1 << level;
+	slot = number & (levels->window - 1);
+	wheel_link(wheel, &level->slots[slot], timer);
+	levels->used_levels |= level->bit;
+	slot_set_add(&level->used, slot);
 }
 
 /* The number of the first used slot of the level, searched around from `first`; false: none. */
@@ -112,7 +115,7 @@ static uint64_t levels_next_tick(struct wheel *wheel)
 		uint64_t number;
 
 		if (!level_first_used(levels, level, wheel->now >> shift, &number)) {
-			levels->used_levels &= ~((uint64_t)1 << level);
+			levels->used_levels &= ~levels->levels[level].bit;
 			continue;
 		}
 		/* A slot of level 0 comes up at its tick, any other one span before its first. */
@@ -196,6 +199,7 @@ struct wheel *wheel_levels_create(size_t slots, bool ordered)
 		struct level *level = &levels->levels[i];
 
 		level->shift = (unsigned)i * bits;
+		level->bit = (uint64_t)1 << i;
 		level->slots = (struct list *)(void *)memory;
 		memory += levels->window * sizeof(struct list);
 		slot_set_init(&level->used, levels->window, (uint64_t *)(void *)memory);
