@@ -236,13 +236,14 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle
 	/* relaxed: no other thread may change it any more. */
 	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
 	uint64_t generation = generation_of(state) + 1;
+	struct schedule *schedule = state & PERIODIC ? handle->schedule : NULL;
 
-	if (state & PERIODIC)
-		free(handle->schedule);
 	/* release: after what was done with it; pairs with handle_state() called with an old id. */
 	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT, memory_order_release);
 	if (generation < last_generation)
 		slab_give(&table->slab, bin, handle);
+	if (schedule)
+		free(schedule);
 }
 
 /* ---- Changing the state ---- */
@@ -316,7 +317,8 @@ static void chain_add(struct chain *chain, struct inbox_link *link)
 }
 
 /* Stops the timer; where the owner is to see it, it joins those that the caller then adds. */
-static enum tw_status handle_stop_into(struct handle_table *table, uint64_t id, struct chain *chain)
+static inline enum tw_status handle_stop_into(struct handle_table *table, uint64_t id,
+					      struct chain *chain)
 {
 	struct handle *handle = handle_find(table, id);
 
