@@ -165,10 +165,10 @@ void wheel_remove(struct wheel *wheel, struct timer *timer)
 }
 
 /*
- * A list of timers to re-file, or NULL. They take turns, so that a crowd in one of them does not
- * hold up the others.
+ * Returns a list of timers to re-file, or NULL. They take turns, so that a crowd in one of them
+ * does not hold up the others.
  */
-static struct list *wheel_next_coming(struct wheel *wheel)
+static __attribute__((noinline)) struct list *wheel_find_coming(struct wheel *wheel)
 {
 	while (wheel->coming_used != 0) {
 		uint64_t from = wheel->coming_used >> wheel->coming_turn << wheel->coming_turn;
@@ -182,6 +182,12 @@ static struct list *wheel_next_coming(struct wheel *wheel)
 		wheel->coming_used &= ~((uint64_t)1 << turn);
 	}
 	return NULL;
+}
+
+/* Each timer asks several times: mostly there is none. */
+static inline struct list *wheel_next_coming(struct wheel *wheel)
+{
+	return wheel->coming_used != 0 ? wheel_find_coming(wheel) : NULL;
 }
 
 bool wheel_is_busy(struct wheel *wheel)
@@ -223,12 +229,17 @@ static struct timer *wheel_look_at_coming(struct wheel *wheel, struct list *comi
 	return timer_of_link(coming->next);
 }
 
-/* The next one but one is fetched: the next one's links are at hand. */
-static void wheel_take_out(struct timer *timer)
+/* Takes the first timer out of `coming`, a list to re-file. The next one but one is fetched: the
+ * next one's links are at hand. */
+static void wheel_take_out(struct wheel *wheel, struct list *coming, struct timer *timer)
 {
 	struct list *next = timer->link.next;
 
 	list_remove(&timer->link);
+	if (next == coming) {
+		wheel->coming_used &= ~((uint64_t)1 << (coming - wheel->coming));
+		return;
+	}
 	prefetch_to_write(next->next);
 	prefetch_to_write(&timer_of_link(next->next)->deadline);
 }
@@ -247,7 +258,7 @@ static bool wheel_sort_step(struct wheel *wheel)
 	if (coming) {
 		struct timer *timer = wheel_look_at_coming(wheel, coming);
 
-		wheel_take_out(timer);
+		wheel_take_out(wheel, coming, timer);
 		if (wheel_is_due(wheel, timer))
 			wheel_sort_add(sort, timer);
 		else
@@ -348,7 +359,7 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 		if (list == &wheel->due || list == &wheel->late)
 			looked = wheel_cut(list, expired + count, most - seen);
 		else
-			wheel_take_out(expired[count]);
+			wheel_take_out(wheel, list, expired[count]);
 		due = wheel_keep_due(wheel, expired + count, looked);
 		if (due > 0)
 			wheel->expired_late = late;
@@ -388,8 +399,10 @@ void wheel_check(struct wheel *wheel)
 	size_t count = wheel_check_list(wheel, &wheel->due, 0) +
 		       wheel_check_list(wheel, &wheel->late, 0) + wheel_sort_check(&wheel->sort);
 
-	for (int i = 0; i < WHEEL_COMING; i++)
+	for (int i = 0; i < WHEEL_COMING; i++) {
+		assert(list_is_empty(&wheel->coming[i]) || wheel->coming_used >> i & 1);
 		count += wheel_check_list(wheel, &wheel->coming[i], 0);
+	}
 	count += wheel->layout->check(wheel);
 	assert(count == wheel->count);
 	(void)count;
