@@ -32,27 +32,27 @@ struct shard {
 	struct removals *removals; /* constant */
 	/* Any thread inside an era may note uses; the rest under the lock. */
 	struct policy policy;
-	/* Under the lock. */
+	/* Under the lock: first what each change looks at, in as few lines as can be. */
 	_Alignas(64) struct turn_lock lock;
-	uint64_t removed[TW_CACHE_CAUSES];
-	uint64_t refused;                  /* for the removals that wait to be told */
 	struct tw_cache_loading *loadings; /* loads that run */
+	struct table *next;                /* being made, to take the table's place; NULL: none */
 	/* Since shard_begin. */
 	int64_t entries_more; /* that the domain has not counted */
 	int64_t bytes_more;
 	struct retired_list unlinked;
 	struct table *old_tables;
 	struct removal_list to_tell;
-	struct table *next;  /* being made, to take the table's place; NULL: none */
-	size_t next_cleared; /* buckets of it */
-	size_t next_copied;  /* buckets of the table whose entries it has */
-	uint64_t tables;     /* how many have been put in the place of another */
-	uint64_t armed;      /* the tick at which the alarm is to run; EXPIRY_NEVER: not */
-	bool is_refiling;    /* all is being filed anew: entry_filed() may be wrong */
-	bool must_refile;    /* likewise: memory was out, so that is done at the next tick */
-	struct shard_walk refile_walk; /* how far that is */
-	struct tw_alarm *alarm;
+	uint64_t armed;   /* the tick at which the alarm is to run; EXPIRY_NEVER: not */
+	bool is_refiling; /* all is being filed anew: entry_filed() may be wrong */
+	bool must_refile; /* likewise: memory was out, so that is done at the next tick */
 	struct expiry expiry;
+	uint64_t removed[TW_CACHE_CAUSES];
+	uint64_t refused;              /* for the removals that wait to be told */
+	size_t next_cleared;           /* buckets of `next` */
+	size_t next_copied;            /* buckets of the table whose entries `next` has */
+	uint64_t tables;               /* how many have been put in the place of another */
+	struct shard_walk refile_walk; /* how far filing anew has come */
+	struct tw_alarm *alarm;
 };
 
 /* Opens it; on failure, with a status of tw_alarm_create, there is still something to close. */
