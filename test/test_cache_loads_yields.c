@@ -23,7 +23,7 @@
 /* Of so many filings one more, or one entry fewer, and the shard files its entries anew, some at
  * each change: those that have expired leave there, and are retired behind the lock. */
 enum { ENTRIES = 100, FORGOTTEN = 2 * ENTRIES + 64 - ENTRIES };
-enum { OPERATIONS_LEAST = 3, LOOKS = 20 };
+enum { LOOKS = 20 };
 
 static struct trial {
 	struct cache_recorder *recorder;
@@ -151,7 +151,9 @@ static void load_queued_while_the_cache_is_destroyed_is_let_go(void **state)
 
 	while (trial_hold_up_at(*state, operation))
 		operation++;
-	assert_true(operation > OPERATIONS_LEAST);
+	/* After the load was queued the loader's thread may have the shard's lock: then this one
+	 * does not see whether a load is listed, and there are fewer operations. */
+	assert_true(operation > 1);
 }
 
 static const struct CMUnitTest tests[] = {
