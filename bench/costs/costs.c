@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "costs.h"
 
+#include <alloca.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -19,6 +20,27 @@ unsigned tasks_ran;
 uint64_t drawn = 88172645463325252u;
 
 /* ---- The same in each run ---- */
+
+enum { PAGE = 4096 };
+
+/*
+ * Calls the program's main() with its stack and its heap at the start of a page, for the bits
+ * below that decide which lines meet in a cache: the stack begins behind the environment, and
+ * the heap of a static program behind the path that it was started with.
+ */
+int __real_main(int argc, char **argv);
+int __wrap_main(int argc, char **argv);
+int __wrap_main(int argc, char **argv)
+{
+	char *stack = alloca((uintptr_t)__builtin_frame_address(0) % PAGE + PAGE);
+	char *heap = malloc(1);
+
+	expect(heap != NULL, "malloc");
+	heap = malloc(PAGE - (uintptr_t)heap % PAGE);
+	expect(heap != NULL, "malloc");
+	__asm__ volatile("" ::"r"(stack), "r"(heap) : "memory");
+	return __real_main(argc, argv);
+}
 
 /* Calls the system, as the reading of a thread's processor time does. */
 __attribute__((noinline)) static int ask_system(struct timespec *now)

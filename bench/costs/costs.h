@@ -9,7 +9,8 @@
  * program so once more, for the lines that memory_end() prints.
  *
  * The linker puts the functions here in place of clock_gettime(), clock_getres() and getrandom()
- * (--wrap). So times, seeds of hashes and jitter are the same in each run.
+ * (--wrap), and around main(). So times, seeds of hashes, jitter and places in memory are the same
+ * in each run.
  */
 #ifndef COSTS_H
 #define COSTS_H

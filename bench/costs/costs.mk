@@ -14,8 +14,8 @@ $(BUILD)/bench/costs/%.o: EXTRA = -Ibench/costs -fno-pic -fno-pie
 $(BUILD)/bench/costs/redis.o: EXTRA += -Itest/redis -Itest $(redis_cflags)
 
 # Static, and at a fixed address: so locked instructions are counted in the C library, too.
-COSTS_LINK = $(LINK) -static -no-pie $(addprefix -Wl$(comma)--wrap=,clock_gettime clock_getres \
-	getrandom $(COSTS_WRAP)) -o $@ $^
+COSTS_LINK = $(LINK) -static -no-pie $(addprefix -Wl$(comma)--wrap=,main clock_gettime \
+	clock_getres getrandom $(COSTS_WRAP)) -o $@ $^
 $(COSTS_PROGRAMS): $(BUILD)/bench/costs/%: $(BUILD)/bench/costs/%.o $(BUILD)/bench/costs/costs.o
 	$(call say,LD,$@)
 	$(Q)$(COSTS_LINK) $(COSTS_LIBS)

@@ -10,8 +10,8 @@ LINES_OBJECTS := $(LIB_OBJECTS:$(BUILD)/%=$(BUILD)/bench/costs/lines/%)
 LINES_PARTS := $(addprefix $(BUILD)/bench/costs/,shared_lines.o stores.o costs.o)
 LINES_FLAGS := -O2 -g -fsanitize=thread -U__SANITIZE_THREAD__ -Wno-tsan \
 	-Wno-unknown-warning-option -fno-builtin
-LINES_WRAP := $(addprefix -Wl$(comma)--wrap=,clock_gettime clock_getres getrandom madvise memcpy \
-	memmove memset mmap pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock)
+LINES_WRAP := $(addprefix -Wl$(comma)--wrap=,main clock_gettime clock_getres getrandom madvise \
+	memcpy memmove memset mmap pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock)
 
 -include $(LINES_OBJECTS:.o=.d) $(LINES_PARTS:.o=.d)
 
