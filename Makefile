@@ -87,6 +87,7 @@ LIB_OBJECTS := $(call objects,$(addprefix src/,base/*.c wheel/*.c runtime/*.c ca
 	cron/*.c))
 TEST_OBJECTS := $(call objects,test/test_*.c)
 TEST_SUPPORT := $(call objects,test/support/*.c)
+FAULT_OBJECTS := $(addprefix $(BUILD)/test/faults/,attempts.o faults.o stacks.o)
 # The library once more, with threads that give way at its atomic operations.
 YIELD_OBJECTS := $(LIB_OBJECTS:$(BUILD)/%=$(BUILD)/yields/%)
 BENCH_OBJECTS := $(call objects,bench/*.c)
@@ -180,7 +181,7 @@ $(BUILD)/yields/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 	$(Q)$(COMPILE) -Itest/yields -MMD -MP -c -o $@ $<
 
 -include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(YIELD_OBJECTS) $(TEST_OBJECTS) $(TEST_SUPPORT) \
-	$(BUILD)/test/faults/faults.o $(BUILD)/test/yields/yield.o $(BENCH_OBJECTS) \
+	$(FAULT_OBJECTS) $(BUILD)/test/yields/yield.o $(BENCH_OBJECTS) \
 	$(BENCH_SUPPORT))
 
 # --- Link --------------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ $(BUILD)/test/%_yields: $(BUILD)/test/%_yields.o $(TEST_SUPPORT) $(BUILD)/test/y
 $(BUILD)/test/%_faults: WRAP = $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc \
 	posix_memalign strdup strndup open_memstream mmap pthread_create pthread_setspecific open \
 	fopen socket eventfd timerfd_create clock_getres getrandom fstat read send)
-$(filter %_faults,$(TEST_PROGRAMS:%=$(BUILD)/test/%)): $(BUILD)/test/faults/faults.o
+$(filter %_faults,$(TEST_PROGRAMS:%=$(BUILD)/test/%)): $(FAULT_OBJECTS)
 
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_SUPPORT) $(LIB_OBJECTS)
 	$(call say,LD,$@)

@@ -15,6 +15,7 @@
 #include "faults/faults.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -503,6 +504,30 @@ static void meet_fault(struct run *run, long number, bool and_all_after_it)
 	assert_true(end_faults());
 }
 
+static void live_with_fault(void *context)
+{
+	struct run run;
+
+	assert_status(run_open(&run, *(uint64_t *)context), TW_OK);
+	for (int i = 0; i < KEYS; i++)
+		step(&run);
+	begin_faults();
+	for (int i = 0; i < 4 * KEYS; i++)
+		step(&run);
+	assert_true(end_faults() || run.no_memory == 0);
+	assert_sound(&run);
+	run_close(&run);
+}
+
+static void each_call_stack_may_be_without_memory(void **state)
+{
+	uint64_t seed = seed_choose();
+
+	(void)state;
+	assert_true(fail_each(FAULT_ALLOCATION, live_with_fault, &seed) > 3);
+	assert_true(fail_each(FAULT_REST, live_with_fault, &seed) > 3);
+}
+
 /* In each run one allocation of so many fails, each time another one. Under a sanitizer not all. */
 static void each_of_the_first_allocations_may_fail(void **state)
 {
@@ -527,7 +552,7 @@ static void memory_may_run_out_at_any_allocation(void **state)
 	uint64_t seed = seed_choose();
 
 	(void)state;
-	for (long number = 1; number <= SPACING; number++) {
+	for (long number = 1; number <= SPACING; number += TEST_PART) {
 		struct run run;
 
 		assert_status(run_open(&run, seed), TW_OK);
@@ -660,33 +685,51 @@ static void entries_that_lost_their_file_leave_without_memory(void **state)
 	run_close(&run);
 }
 
-/* Under a clock that goes on: what can't be filed comes up again and again, but nobody waits for an
+struct ticker {
+	struct tw_wheel *wheel;
+	atomic_bool ends;
+};
+
+static void *tick_on(void *argument)
+{
+	struct ticker *ticker = argument;
+
+	while (!atomic_load(&ticker->ends))
+		(void)tw_advance(ticker->wheel, TW_MICROSECOND);
+	return NULL;
+}
+
+/* Where the clock goes on, what can't be filed comes up again and again, but nobody waits for an
  * end of that. */
 static void flush_ends_without_memory(void **state)
 {
 	enum { MANY = 1000 };
-	const tw_duration lifetime = 30 * TW_SECOND;
-	struct tw_options wheel_options = {0};
+	const struct tw_options wheel_options = {.clock = TW_CLOCK_MANUAL};
 	struct tw_cache_options options = {.shards = 1, .jitter = -1};
-	struct tw_wheel *wheel;
+	struct ticker ticker = {.ends = false};
 	struct tw_cache *cache;
+	pthread_t thread;
 
 	(void)state;
-	assert_status(tw_create(&wheel, TW_MICROSECOND, 16, ignore_task, &wheel_options), TW_OK);
-	options.wheel = wheel;
-	assert_status(tw_cache_create(&cache, lifetime, &options), TW_OK);
+	assert_status(tw_create(&ticker.wheel, TW_MICROSECOND, 16, ignore_task, &wheel_options),
+		      TW_OK);
+	options.wheel = ticker.wheel;
+	assert_status(tw_cache_create(&cache, 30 * TW_SECOND, &options), TW_OK);
 	for (int key = 0; key < MANY; key++)
 		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
 	assert_status(tw_cache_flush(cache), TW_OK);
 	fail_allocation(1, true);
-	/* Until the first come up to be filed anew. */
+	/* The first come up to be filed once more. */
 	while (!fault_was_met())
-		give_way();
+		assert_status(tw_advance(ticker.wheel, 100 * TW_MILLISECOND), TW_OK);
+	assert_int_equal(pthread_create(&thread, NULL, tick_on, &ticker), 0);
 	assert_status(tw_cache_flush(cache), TW_OK);
+	atomic_store(&ticker.ends, true);
+	pthread_join(thread, NULL);
 	assert_int_equal(entries_of(cache), MANY);
 	end_faults();
 	tw_cache_destroy(cache);
-	tw_destroy(wheel);
+	tw_destroy(ticker.wheel);
 }
 
 /* To have a key looked at sooner may take memory: without it the deadline stays. */
@@ -975,6 +1018,7 @@ static void loader_is_replaced_when_there_are_threads_again(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(each_call_stack_may_be_without_memory),
 	cmocka_unit_test(each_of_the_first_allocations_may_fail),
 	cmocka_unit_test(memory_may_run_out_at_any_allocation),
 	cmocka_unit_test(creation_may_fail_at_each_allocation),

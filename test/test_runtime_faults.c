@@ -23,7 +23,6 @@
 enum {
 	TIMERS = 300,
 	VALUES = 3 * TIMERS,
-	STRIDE = SANITIZER_THREAD ? 5 : 1, /* leaks are for the address sanitizer */
 };
 
 struct scenario {
@@ -145,8 +144,8 @@ static enum tw_status create(struct scenario *scenario, const struct variant *va
 	return tw_create(&scenario->wheel, INTERVAL, 10, ledger_execute, &options);
 }
 
-/* True if the fault was met, and the scenario has to be tried with a later one. */
-static bool live_through_fault(const struct variant *variant, long number, bool and_all_after_it)
+/* Returns whether a fault was met. */
+static bool live_through(const struct variant *variant, void (*begin)(void))
 {
 	int anything;
 	struct scenario scenario = {.wheel = (struct tw_wheel *)&anything, .next_value = 1};
@@ -154,7 +153,7 @@ static bool live_through_fault(const struct variant *variant, long number, bool 
 	bool met;
 
 	scenario.ledger = ledger_create(VALUES);
-	fail_allocation(number, and_all_after_it);
+	begin();
 	created = create(&scenario, variant);
 	if (created == TW_OK) {
 		live(&scenario);
@@ -172,26 +171,23 @@ static bool live_through_fault(const struct variant *variant, long number, bool 
 	return met;
 }
 
-static void live_through_all_faults(const struct variant *variant, bool and_all_after_it)
+static void live_through_fault(void *context)
 {
-	long number = 1;
-
-	while (live_through_fault(variant, number, and_all_after_it)) {
-		assert_in_range(number, 1, 20000);
-		number += STRIDE;
-	}
-	/* Else the faults were not where the allocations are. */
-	assert_in_range(number, 10, 20000);
+	(void)live_through(context, begin_faults);
 }
 
 static void each_allocation_may_fail_once(void **state)
 {
-	live_through_all_faults(*state, false);
+	assert_in_range(fail_each(FAULT_ALLOCATION, live_through_fault, *state), 10, 20000);
 }
 
 static void memory_may_run_out_at_any_allocation(void **state)
 {
-	live_through_all_faults(*state, true);
+	assert_in_range(fail_each(FAULT_REST, live_through_fault, *state), 10, 20000);
+}
+
+static void begin_nothing(void)
+{
 }
 
 static void each_thread_may_fail_to_start(void **state)
@@ -211,7 +207,7 @@ static void each_thread_may_fail_to_start(void **state)
 		assert_null(scenario.wheel);
 	}
 	fail_thread(threads + 1);
-	assert_false(live_through_fault(variant, 0, false));
+	assert_false(live_through(variant, begin_nothing));
 	assert_int_equal(threads_until_fault(), 1);
 	fail_thread(0);
 }

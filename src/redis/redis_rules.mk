@@ -67,10 +67,11 @@ $(BUILD)/test/redis/%: $(BUILD)/test/redis/%.o $(REDIS_TEST_SUPPORT) $(TEST_SUPP
 	$(call say_once,LD,$(@D)/test_*)
 	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka $(redis_libs)
 
+REDIS_FAULT_TESTS := $(filter %_faults,$(REDIS_TEST_OBJECTS:.o=))
 # Tests that let calls fail, here also those of other libraries; and twr with such calls.
-REDIS_FAULTS := $(addprefix $(BUILD)/test/faults/,faults.o libraries.o)
+REDIS_FAULTS := $(addprefix $(BUILD)/test/faults/,faults.o libraries.o stacks.o)
 $(REDIS_FAULTS) $(BUILD)/test/faults/environment.o: EXTRA += $(redis_cflags) $(twr_cflags)
-$(BUILD)/test/redis/test_calls_faults $(BUILD)/test/redis/test_program_faults: $(REDIS_FAULTS)
+$(REDIS_FAULT_TESTS): $(FAULT_OBJECTS) $(BUILD)/test/faults/libraries.o
 $(BUILD)/test/redis/%_faults: WRAP += $(addprefix -Wl$(comma)--wrap=,curl_multi_init \
 	curl_easy_init curl_easy_setopt curl_multi_add_handle curl_slist_append curl_url \
 	curl_url_get SSL_CTX_new SSL_CTX_set_default_verify_paths SSL_new SSL_ctrl SSL_set1_host \
@@ -85,7 +86,7 @@ $(BUILD)/test/redis/twr_faults: $(REDIS_PROGRAM_OBJECTS) $(REDIS_OBJECTS) $(LIB_
 $(BUILD)/test/redis/test_program_faults: | $(BUILD)/test/redis/twr_faults
 
 # The pages, in the test's own process and by its clock.
-$(BUILD)/test/redis/test_pages_faults: $(REDIS_FAULTS) $(BUILD)/test/faults/pages.o $(addprefix \
+$(BUILD)/test/redis/test_pages_faults: $(BUILD)/test/faults/pages.o $(addprefix \
 	$(BUILD)/src/redis/program/,board.o host_name.o listener.o metrics.o page.o status_page.o \
 	when.o)
 $(BUILD)/test/redis/test_pages_faults: WRAP += $(addprefix -Wl$(comma)--wrap=,clock_gettime \

@@ -1,15 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For a program that runs as a process of its own: FAIL_ALLOCATION=n in its environment has its
- * n-th allocation fail, FAIL_DESCRIPTOR and FAIL_THREAD likewise, FAIL_CALL=name the calls of that
- * name. It is linked with this beside faults.c, libraries.c and pages.c.
+ * For a program that runs as a process of its own, which is linked with this beside faults.c,
+ * stacks.c, libraries.c and pages.c. FAIL_ALLOCATION=n in its environment has its n-th allocation
+ * fail, FAIL_DESCRIPTOR and FAIL_THREAD likewise, FAIL_CALL=name the calls of that name, and
+ * FAIL_STACK=n the first allocation from the call stack of that number. ALLOCATIONS=path has the
+ * numbers of the call stacks of all allocations written to that file, 8 bytes each.
  */
 #include "faults.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <jansson.h>
+
+#include "stacks.h"
+
+static uint64_t failing_stack; /* 0: none */
+static int allocations = -1;   /* to which stacks are written; -1: none is */
+
+static bool is_to_fail(void)
+{
+	uint64_t stack = stack_number();
+
+	if (allocations >= 0 && write(allocations, &stack, sizeof(stack)) < 0)
+		abort();
+	return stack == failing_stack && !fault_was_met();
+}
 
 static long number_of(const char *name)
 {
@@ -29,4 +47,10 @@ __attribute__((constructor)) static void read_environment(void)
 		fail_thread(number_of("FAIL_THREAD"));
 	if (number_of("FAIL_ALLOCATION") > 0)
 		fail_allocation(number_of("FAIL_ALLOCATION"), false);
+	if (getenv("FAIL_STACK"))
+		failing_stack = strtoull(getenv("FAIL_STACK"), NULL, 10);
+	if (getenv("ALLOCATIONS"))
+		allocations = open(getenv("ALLOCATIONS"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (failing_stack != 0 || allocations >= 0)
+		choose_allocations(is_to_fail);
 }

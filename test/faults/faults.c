@@ -2,10 +2,12 @@
 #include "faults.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -13,18 +15,17 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "stacks.h"
+
 static atomic_long left[FAULT_KINDS]; /* until one fails; 0: none will */
-static atomic_long second_left;       /* of a pair, once the first has failed */
+static bool (*_Atomic chooser)(void); /* NULL: none is chosen */
 static atomic_bool all_after_it_too;
 static atomic_long faults;
 static const char *_Atomic failing_call; /* NULL: none */
 static atomic_int call_error;
 static atomic_long injected[FAULT_KINDS];
-/* What begin_faults does. */
-static enum fault planned;
-static long planned_first;
-static long planned_second;
-
+static struct stack_set stacks; /* at which something failed */
+static pthread_mutex_t stacks_mutex = PTHREAD_MUTEX_INITIALIZER;
 static void fail(enum fault fault, long number)
 {
 	atomic_store(&faults, 0);
@@ -46,7 +47,7 @@ bool end_faults(void)
 {
 	atomic_store(&left[FAULT_ALLOCATION], 0);
 	atomic_store(&left[FAULT_DESCRIPTOR], 0);
-	atomic_store(&second_left, 0);
+	atomic_store(&chooser, NULL);
 	atomic_store(&failing_call, NULL);
 	return fault_was_met();
 }
@@ -73,46 +74,23 @@ void fail_calls(const char *name, int error)
 	atomic_store(&failing_call, name);
 }
 
-void begin_faults(void)
+void choose_allocations(bool (*is_to_fail)(void))
 {
-	if (planned == FAULT_PAIR) {
-		atomic_store(&second_left, planned_second);
-		fail_allocation(planned_first, false);
-	} else if (planned == FAULT_ALLOCATION) {
-		fail_allocation(planned_first, false);
-	} else {
-		fail(planned, planned_first);
-	}
+	atomic_store(&faults, 0);
+	atomic_store(&chooser, is_to_fail);
 }
 
-static long fail_each_pair(fault_attempt *attempt, void *context)
+/* Appends the call stacks at which something failed to the file that FAULT_STACKS names. */
+static void write_stacks(void)
 {
-	long pairs = 0;
+	const char *path = getenv("FAULT_STACKS");
+	FILE *file = path ? fopen(path, "a") : NULL;
 
-	for (planned_first = 1;; planned_first++)
-		for (planned_second = 1;; planned_second++) {
-			attempt(context);
-			if (atomic_load(&faults) == 0)
-				return pairs;
-			if (atomic_load(&faults) == 1)
-				break;
-			pairs++;
-			atomic_fetch_sub(&injected[FAULT_ALLOCATION], 2);
-			atomic_fetch_add(&injected[FAULT_PAIR], 1);
-		}
-}
-
-long fail_each(enum fault fault, fault_attempt *attempt, void *context)
-{
-	planned = fault;
-	if (fault == FAULT_PAIR)
-		return fail_each_pair(attempt, context);
-	for (planned_first = 1;; planned_first++) {
-		attempt(context);
-		atomic_store(&left[FAULT_THREAD], 0);
-		if (!fault_was_met())
-			return planned_first - 1;
-	}
+	for (size_t i = 0; file && i < STACK_SET_SIZE; i++)
+		if (stacks.numbers[i] != 0)
+			fprintf(file, "%016" PRIx64 "\n", stacks.numbers[i]);
+	if (file)
+		fclose(file);
 }
 
 /* At the end, after cmocka's own words. What is written behind it, counts of coverage say, does not
@@ -124,38 +102,40 @@ __attribute__((destructor)) static void tell_injected(void)
 	end_faults();
 	for (int fault = 0; fault < FAULT_KINDS; fault++)
 		sum += atomic_load(&injected[fault]);
-	if (sum > 0)
-		printf("%ld failures injected: %ld allocations, %ld pairs, %ld descriptors, "
-		       "%ld threads\n",
-		       sum, atomic_load(&injected[FAULT_ALLOCATION]),
-		       atomic_load(&injected[FAULT_PAIR]), atomic_load(&injected[FAULT_DESCRIPTOR]),
-		       atomic_load(&injected[FAULT_THREAD]));
+	if (sum == 0)
+		return;
+	printf("%ld failures injected at %zu call stacks: %ld allocations, %ld descriptors, "
+	       "%ld threads\n",
+	       sum, stacks.count, atomic_load(&injected[FAULT_ALLOCATION]),
+	       atomic_load(&injected[FAULT_DESCRIPTOR]), atomic_load(&injected[FAULT_THREAD]));
+	write_stacks();
 }
 
 static bool met(enum fault fault, int error)
 {
 	atomic_fetch_add(&faults, 1);
 	atomic_fetch_add(&injected[fault], 1);
+	pthread_mutex_lock(&stacks_mutex);
+	stack_set_add(&stacks, stack_number());
+	pthread_mutex_unlock(&stacks_mutex);
 	errno = error;
 	return true;
 }
 
 bool allocation_fails(void)
 {
+	bool (*is_to_fail)(void) = atomic_load(&chooser);
 	long number = atomic_load(&left[FAULT_ALLOCATION]);
 	long next;
 
+	if (is_to_fail)
+		return is_to_fail() && met(FAULT_ALLOCATION, ENOMEM);
 	do {
 		if (number == 0)
 			return false;
-		next = number > 1                       ? number - 1
-		       : atomic_load(&all_after_it_too) ? 1
-							: atomic_load(&second_left);
+		next = number == 1 && atomic_load(&all_after_it_too) ? 1 : number - 1;
 	} while (!atomic_compare_exchange_weak(&left[FAULT_ALLOCATION], &number, next));
-	if (number != 1)
-		return false;
-	atomic_store(&second_left, 0);
-	return met(FAULT_ALLOCATION, ENOMEM);
+	return number == 1 && met(FAULT_ALLOCATION, ENOMEM);
 }
 
 void note_injected(enum fault fault)

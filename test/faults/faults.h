@@ -27,17 +27,31 @@ void fail_descriptor(long number);
 /* The calls of that name fail with that error, from now until end_faults. */
 void fail_calls(const char *name, int error);
 
-enum fault { FAULT_ALLOCATION, FAULT_PAIR, FAULT_DESCRIPTOR, FAULT_THREAD, FAULT_KINDS };
+enum fault {
+	FAULT_ALLOCATION,
+	FAULT_PAIR,
+	FAULT_REST,
+	FAULT_DESCRIPTOR,
+	FAULT_THREAD,
+	FAULT_KINDS
+};
 
 /* Prepares what it needs, calls begin_faults, then what is to meet the fault, then end_faults. */
 typedef void fault_attempt(void *context);
 /*
- * Makes the attempt with the first allocation failing (descriptor, thread), then with the second,
- * and so on, until it ends without having met a fault. FAULT_PAIR: with each allocation and, after
- * it, each further one. Returns how many were met.
+ * Makes the attempt again and again, each time with another failure, and returns how many were met.
+ * Of descriptors and threads each one fails once. Of allocations one fails for each call stack that
+ * asks for memory, and then a few more that chance chooses; with FAULTS=all in the environment each
+ * one does. FAULT_PAIR: two fail, one after the other, for each pair of call stacks. FAULT_REST:
+ * from that one on all fail.
  */
 long fail_each(enum fault fault, fault_attempt *attempt, void *context);
 void begin_faults(void);
+/* Returns whether FAULTS=all is in the environment. */
+bool faults_are_all(void);
+
+/* From now on each allocation asks whether it is to fail. */
+void choose_allocations(bool (*is_to_fail)(void));
 
 /* For a further call that allocates: whether it is its turn to fail. */
 bool allocation_fails(void);

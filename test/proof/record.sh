@@ -45,8 +45,7 @@ result()
 		;;
 	failures)
 		printf '%d failures injected: ' "$(sum_before 'failures injected')"
-		printf '%d allocations, %d pairs, %d descriptors, %d threads\n' \
-			"$(sum_before allocations)" "$(sum_before pairs)" \
+		printf '%d allocations, %d descriptors, %d threads\n' "$(sum_before allocations)" \
 			"$(sum_before descriptors)" "$(sum_before threads)"
 		;;
 	coverage)

@@ -568,7 +568,7 @@ static void work_with_fault(void *context)
 	static const char *const lines[] = {"A: b", "C:"};
 	static const struct tw_redis_limits limits = {.running = 1000};
 	struct work *work = context;
-	struct tw_redis_worker_options options = {.lease = 200 * TW_MILLISECOND,
+	struct tw_redis_worker_options options = {.lease = 100 * TW_MILLISECOND,
 						  .retry_first = TW_MILLISECOND,
 						  .retry_max = TW_MILLISECOND,
 						  .poll = 10 * TW_MILLISECOND,
@@ -655,7 +655,7 @@ static void call_back_with_fault(void *context)
 {
 	struct callback *callback = context;
 	struct fixture *fixture = callback->fixture;
-	struct tw_redis_worker_options options = {.lease = 200 * TW_MILLISECOND,
+	struct tw_redis_worker_options options = {.lease = 100 * TW_MILLISECOND,
 						  .retry_first = TW_MILLISECOND,
 						  .retry_max = TW_MILLISECOND,
 						  .callbacks = 1};
@@ -704,7 +704,7 @@ static void callbacks_of_each_kind_meet_each_failure(void **state)
 static void worker_outlives_a_time_without_memory(void **state)
 {
 	struct fixture *fixture = *state;
-	struct tw_redis_worker_options options = {.lease = 200 * TW_MILLISECOND};
+	struct tw_redis_worker_options options = {.lease = 100 * TW_MILLISECOND};
 	struct tw_redis_worker_stats before;
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;

@@ -6,6 +6,7 @@
  */
 #include "support/fixture.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,11 +14,14 @@
 #include <unistd.h>
 
 #include "faults/faults.h"
+#include "faults/stacks.h"
 #include "support/pages.h"
 #include "support/program.h"
+#include "support/seed.h"
 
 static struct program_environment environment;
 static char file[300];
+static char allocations[300];
 
 static int open_all(void **state)
 {
@@ -31,6 +35,7 @@ static int open_all(void **state)
 						   .name_space = fixture->name_space,
 						   .password = ""};
 	redis_server_path(&fixture->server, "tasks", file, sizeof(file));
+	redis_server_path(&fixture->server, "allocations", allocations, sizeof(allocations));
 	lines = fopen(file, "w");
 	assert_non_null(lines);
 	fputs("{\"key\": \"one\", \"callback\": \"http://a.example/\", \"headers\": [\"A: b\"], "
@@ -68,28 +73,23 @@ static void run(struct program *program, const char *const *arguments, const cha
 	program_wait(program);
 }
 
-/* Returns whether the failure was met. */
-static bool meet(const char *const *arguments, const char *begun, enum fault fault, long number)
+/* Returns whether a failure was met; which one, a variable of the environment says. */
+static bool meet(const char *const *arguments, const char *begun, const char *name, uint64_t value)
 {
-	static const char *const names[] = {[FAULT_ALLOCATION] = "FAIL_ALLOCATION",
-					    [FAULT_DESCRIPTOR] = "FAIL_DESCRIPTOR",
-					    [FAULT_THREAD] = "FAIL_THREAD"};
 	struct program program;
-	char value[24];
+	char text[24];
 	bool met;
 
-	snprintf(value, sizeof(value), "%ld", number);
-	setenv(names[fault], value, 1);
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	setenv(name, text, 1);
 	run(&program, arguments, begun);
-	unsetenv(names[fault]);
+	unsetenv(name);
 	met = strstr(program_text(&program), "failures injected");
 	if (program.exit_code &&
 	    (!met || program.exit_code > 77 || !strstr(program_text(&program), "twr: ")))
-		fail_msg("%s %s, %s %ld: exit code %d: %s", arguments[0], arguments[1],
-			 names[fault], number, program.exit_code, program_text(&program));
+		fail_msg("%s %s, %s %" PRIu64 ": exit code %d: %s", arguments[0], arguments[1],
+			 name, value, program.exit_code, program_text(&program));
 	program_end(&program);
-	if (met)
-		note_injected(fault);
 	return met;
 }
 
@@ -97,12 +97,54 @@ static bool meet(const char *const *arguments, const char *begun, enum fault fau
  * beside that for addresses there are more allocations, for each block of a slab is one. */
 enum { STEP = SANITIZER_THREAD ? 10 : SANITIZER_ADDRESS ? 5 : 1 };
 
+static void meet_by_number(const char *const *arguments, const char *begun, enum fault fault)
+{
+	static const char *const names[] = {[FAULT_ALLOCATION] = "FAIL_ALLOCATION",
+					    [FAULT_DESCRIPTOR] = "FAIL_DESCRIPTOR",
+					    [FAULT_THREAD] = "FAIL_THREAD"};
+
+	for (uint64_t number = 1; meet(arguments, begun, names[fault], number); number += STEP)
+		note_injected(fault);
+}
+
+/* One allocation fails for each call stack that has not been seen with another command, and a few
+ * that chance chooses. */
+static void meet_by_stack(const char *const *arguments, const char *begun)
+{
+	enum { SAMPLE = 3 };
+	static struct stack_set seen;
+	static uint64_t stacks[20000];
+	struct random random = random_from(seed_choose(), seen.count);
+	struct program program;
+	size_t count;
+	FILE *written;
+
+	setenv("ALLOCATIONS", allocations, 1);
+	run(&program, arguments, begun);
+	unsetenv("ALLOCATIONS");
+	program_end(&program);
+	written = fopen(allocations, "r");
+	assert_non_null(written);
+	count = fread(stacks, sizeof(stacks[0]), sizeof(stacks) / sizeof(stacks[0]), written);
+	fclose(written);
+	assert_in_range(count, 1, sizeof(stacks) / sizeof(stacks[0]) - 1);
+	for (size_t i = 0; i < count; i += STEP)
+		if (stack_set_add(&seen, stacks[i]) &&
+		    meet(arguments, begun, "FAIL_STACK", stacks[i]))
+			note_injected(FAULT_ALLOCATION);
+	for (int i = 0; i < SAMPLE; i++)
+		if (meet(arguments, begun, "FAIL_ALLOCATION", random_below(&random, count) + 1))
+			note_injected(FAULT_ALLOCATION);
+}
+
 static void meet_each(const char *const *arguments, const char *begun)
 {
-	for (enum fault fault = 0; fault < FAULT_KINDS; fault++)
-		for (long number = 1; fault != FAULT_PAIR; number += STEP)
-			if (!meet(arguments, begun, fault, number))
-				break;
+	if (faults_are_all())
+		meet_by_number(arguments, begun, FAULT_ALLOCATION);
+	else
+		meet_by_stack(arguments, begun);
+	meet_by_number(arguments, begun, FAULT_DESCRIPTOR);
+	meet_by_number(arguments, begun, FAULT_THREAD);
 }
 
 #define MEET_EACH(...) meet_each(ARGUMENTS("--shards=4", "--patience=1ms", __VA_ARGS__), NULL)

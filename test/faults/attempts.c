@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "faults.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stacks.h"
+#include "support/seed.h"
+
+enum { SAMPLE = 5 };
+
+/*
+ * What is tried now. An allocation is known by its call stack, or with FAULTS=all by its number in
+ * the attempt: one fails that has not failed before. For a pair that holds of the second one, too,
+ * among those that follow `first`.
+ */
+static struct {
+	pthread_mutex_t mutex;
+	enum fault fault;
+	bool by_number;
+	uint64_t sampled; /* the number of the one that fails; 0: not chosen by its number */
+	uint64_t first;   /* the first of a pair that is tried with others; 0: a new one */
+	uint64_t failed;  /* the first that failed in this attempt */
+	uint64_t asked;   /* for so many allocations in this attempt */
+	int failures;     /* in this attempt */
+	struct stack_set firsts;
+	struct stack_set seconds;
+} plan = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static bool first_is_to_fail(uint64_t allocation)
+{
+	if (plan.sampled > 0)
+		return plan.asked == plan.sampled;
+	if (plan.first != 0)
+		return allocation == plan.first;
+	return stack_set_add(&plan.firsts, allocation);
+}
+
+static bool is_to_fail(void)
+{
+	uint64_t allocation;
+	bool fails;
+
+	pthread_mutex_lock(&plan.mutex);
+	plan.asked++;
+	allocation = plan.by_number ? plan.asked : stack_number();
+	if (plan.failures == 0) {
+		fails = first_is_to_fail(allocation);
+		plan.failed = allocation;
+	} else if (plan.failures == 1 && plan.fault == FAULT_PAIR) {
+		fails = stack_set_add(&plan.seconds, allocation);
+	} else {
+		fails = plan.fault == FAULT_REST;
+	}
+	plan.failures += fails;
+	pthread_mutex_unlock(&plan.mutex);
+	return fails;
+}
+
+void begin_faults(void)
+{
+	plan.asked = 0;
+	plan.failures = 0;
+	if (plan.fault == FAULT_DESCRIPTOR)
+		fail_descriptor((long)plan.sampled);
+	else if (plan.fault == FAULT_THREAD)
+		fail_thread((long)plan.sampled);
+	else
+		choose_allocations(is_to_fail);
+}
+
+static long fail_each_by_number(fault_attempt *attempt, void *context)
+{
+	for (plan.sampled = 1;; plan.sampled++) {
+		bool met;
+
+		attempt(context);
+		met = fault_was_met();
+		fail_thread(0);
+		if (!met)
+			return (long)plan.sampled - 1;
+	}
+}
+
+static long fail_each_pair(fault_attempt *attempt, void *context)
+{
+	long pairs = 0;
+
+	for (;;) {
+		plan.first = 0;
+		memset(&plan.seconds, 0, sizeof(plan.seconds));
+		do {
+			attempt(context);
+			if (plan.failures == 0 && plan.first == 0)
+				return pairs;
+			plan.first = plan.failed;
+			pairs += plan.failures == 2;
+		} while (plan.failures == 2);
+	}
+}
+
+bool faults_are_all(void)
+{
+	const char *which = getenv("FAULTS");
+
+	return which && strcmp(which, "all") == 0;
+}
+
+long fail_each(enum fault fault, fault_attempt *attempt, void *context)
+{
+	struct random random;
+	long met = 0;
+
+	plan.fault = fault;
+	plan.by_number = faults_are_all();
+	plan.first = 0;
+	plan.sampled = 0;
+	memset(&plan.firsts, 0, sizeof(plan.firsts));
+	if (fault == FAULT_DESCRIPTOR || fault == FAULT_THREAD)
+		return fail_each_by_number(attempt, context);
+	if (fault == FAULT_PAIR)
+		return fail_each_pair(attempt, context);
+	for (;; met++) {
+		attempt(context);
+		if (plan.failures == 0)
+			break;
+	}
+	random = random_from(seed_choose(), (uint64_t)met);
+	for (int i = 0; i < SAMPLE && (uint64_t)(met + i) < plan.asked; i++) {
+		plan.sampled = random_below(&random, plan.asked) + 1;
+		attempt(context);
+	}
+	return met;
+}
