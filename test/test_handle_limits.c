@@ -220,7 +220,7 @@ static void task_may_set_a_timer_in_place_of_one_that_it_has_stopped(void **stat
 	recorder_close(recorder);
 }
 
-enum { MILLION = 1000000, MIB = 1 << 20 };
+enum { MANY = TEST_SHARE_OF(1000000), MIB = 1 << 20 };
 
 /* Under a sanitizer, resident memory says little. */
 static struct recorder *open_measured(const struct variant *variant)
@@ -230,11 +230,11 @@ static struct recorder *open_measured(const struct variant *variant)
 	return probes_open(variant);
 }
 
-static void set_and_stop_a_million(struct tw_wheel *wheel)
+static void set_and_stop_many(struct tw_wheel *wheel)
 {
 	struct tw_timer timer;
 
-	for (int i = 0; i < MILLION; i++)
+	for (int i = 0; i < MANY; i++)
 		if (tw_after_func(wheel, TW_HOUR, run_nothing, NULL, &timer) != TW_OK ||
 		    tw_timer_stop(wheel, timer) != TW_OK)
 			fail_msg("timer %d could not be set and stopped", i);
@@ -242,52 +242,52 @@ static void set_and_stop_a_million(struct tw_wheel *wheel)
 	assert_int_equal(tw_pending(wheel), 0);
 }
 
-static void million_timers_stopped_one_by_one_leave_no_memory_behind(void **state)
+static void many_timers_stopped_one_by_one_leave_no_memory_behind(void **state)
 {
 	struct recorder *recorder = open_measured(*state);
 	long before;
 
 	before = resident_memory();
-	set_and_stop_a_million(recorder->wheel);
+	set_and_stop_many(recorder->wheel);
 	assert_in_range(resident_memory(), 1, before + 16 * MIB);
 	before = resident_memory();
 	for (int round = 0; round < 3; round++)
-		set_and_stop_a_million(recorder->wheel);
+		set_and_stop_many(recorder->wheel);
 	assert_in_range(resident_memory(), 1, before + 4 * MIB);
 	recorder_close(recorder);
 }
 
-static void set_a_million_and_stop_them(struct tw_wheel *wheel, struct tw_timer *timers)
+static void set_many_and_stop_them(struct tw_wheel *wheel, struct tw_timer *timers)
 {
-	for (int i = 0; i < MILLION; i++)
+	for (int i = 0; i < MANY; i++)
 		if (tw_after_func(wheel, TW_HOUR + i, run_nothing, NULL, &timers[i]) != TW_OK)
 			fail_msg("timer %d could not be set", i);
-	for (int i = 0; i < MILLION; i++)
+	for (int i = 0; i < MANY; i++)
 		if (tw_timer_stop(wheel, timers[i]) != TW_OK)
 			fail_msg("timer %d could not be stopped", i);
 	assert_status(tw_flush(wheel), TW_OK);
 	assert_int_equal(tw_pending(wheel), 0);
 }
 
-static void million_timers_stopped_together_leave_their_memory_to_the_next_million(void **state)
+static void many_timers_stopped_together_leave_their_memory_to_the_next(void **state)
 {
 	struct recorder *recorder = open_measured(*state);
 	struct tw_timer *timers;
 	long before;
 
-	timers = calloc(MILLION, sizeof(timers[0]));
-	set_a_million_and_stop_them(recorder->wheel, timers);
+	timers = calloc(MANY, sizeof(timers[0]));
+	set_many_and_stop_them(recorder->wheel, timers);
 	before = resident_memory();
 	for (int round = 0; round < 3; round++)
-		set_a_million_and_stop_them(recorder->wheel, timers);
+		set_many_and_stop_them(recorder->wheel, timers);
 	assert_in_range(resident_memory(), 1, before + 4 * MIB);
 	free(timers);
 	recorder_close(recorder);
 }
 
-static void run_a_million(struct recorder *recorder)
+static void run_many(struct recorder *recorder)
 {
-	for (int i = 0; i < MILLION; i++) {
+	for (int i = 0; i < MANY; i++) {
 		if (tw_after_func(recorder->wheel, i % 3 * INTERVAL, run_nothing, NULL, NULL) !=
 		    TW_OK)
 			fail_msg("timer %d could not be set", i);
@@ -298,15 +298,15 @@ static void run_a_million(struct recorder *recorder)
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 }
 
-static void million_timers_that_have_run_leave_no_memory_behind(void **state)
+static void many_timers_that_have_run_leave_no_memory_behind(void **state)
 {
 	struct recorder *recorder = open_measured(*state);
 	long before;
 
-	run_a_million(recorder);
+	run_many(recorder);
 	before = resident_memory();
-	run_a_million(recorder);
-	run_a_million(recorder);
+	run_many(recorder);
+	run_many(recorder);
 	assert_in_range(resident_memory(), 1, before + 4 * MIB);
 	recorder_close(recorder);
 }
@@ -322,12 +322,12 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(places_within_the_limit_come_back_when_handles_leave),
 	TEST_EVERYWHERE(timer_stopped_in_the_queue_gives_its_place_back),
 	TEST_EVERYWHERE(task_may_set_a_timer_in_place_of_one_that_it_has_stopped),
-	TEST_BOTH(inline, million_timers_stopped_one_by_one_leave_no_memory_behind),
-	TEST_BOTH(threads, million_timers_stopped_one_by_one_leave_no_memory_behind),
-	TEST_BOTH(inline, million_timers_stopped_together_leave_their_memory_to_the_next_million),
-	TEST_BOTH(threads, million_timers_stopped_together_leave_their_memory_to_the_next_million),
-	TEST_BOTH(inline, million_timers_that_have_run_leave_no_memory_behind),
-	TEST_BOTH(threads, million_timers_that_have_run_leave_no_memory_behind),
+	TEST_BOTH(inline, many_timers_stopped_one_by_one_leave_no_memory_behind),
+	TEST_BOTH(threads, many_timers_stopped_one_by_one_leave_no_memory_behind),
+	TEST_BOTH(inline, many_timers_stopped_together_leave_their_memory_to_the_next),
+	TEST_BOTH(threads, many_timers_stopped_together_leave_their_memory_to_the_next),
+	TEST_BOTH(inline, many_timers_that_have_run_leave_no_memory_behind),
+	TEST_BOTH(threads, many_timers_that_have_run_leave_no_memory_behind),
 };
 
 TEST_PROGRAM(tests)

@@ -12,7 +12,7 @@ COVERAGE_TESTS := $(if $(filter some,$(COVERAGE_OF)),$(TESTS),$(filter-out check
 # assert(), whose other branch is for bugs; of the long tests' work a part, as under a sanitizer.
 # The two libraries are linked in parts, which must not contain the counters' own library.
 COVERAGE_FLAGS := CFLAGS='-O0 -g' LDFLAGS=--coverage \
-	CPPFLAGS='--coverage -fprofile-update=atomic -DNDEBUG -DTEST_PART=10 \
+	CPPFLAGS='--coverage -fprofile-update=atomic -DNDEBUG \
 	-include test/coverage/exit.h'
 
 .PHONY: coverage

@@ -37,7 +37,7 @@ test_machine()
 	library=$(test/machines/cmocka.sh "$1" "$folder/cmocka-$1") || return
 	EMULATOR="qemu-$processor-static -L /usr/$processor-linux-gnu" \
 		MAKEFLAGS='' "${MAKE:-make}" --no-print-directory -j"$(nproc)" \
-		CC="$processor-linux-gnu-gcc" REDIS=no CPPFLAGS="-DTEST_PART=10 $CPPFLAGS" \
+		CC="$processor-linux-gnu-gcc" REDIS=no CPPFLAGS="$CPPFLAGS" \
 		BUILD="build/machines/$1" LDFLAGS="-L$library -Wl,-rpath,$library" \
 		TEST_TIMEOUT=1200 TESTS="$tests" test
 }

@@ -35,13 +35,10 @@
  * which they are not under qemu: it passes no MADV_WIPEONFORK on. */
 #define TEST_CAN_FORK (!SANITIZER_THREAD && !TEST_IS_EMULATED)
 
-/* Long tests do this part of their work where they run once more, with a sanitizer say. */
+/* Long tests do a tenth of their work, and all of it where they are compiled with
+ * -DTEST_PART=1. */
 #ifndef TEST_PART
-#if TEST_HAS_SANITIZER
 #define TEST_PART 10
-#else
-#define TEST_PART 1
-#endif
 #endif
 #define TEST_SHARE_OF(count) ((count) / TEST_PART)
 
