@@ -21,6 +21,16 @@
 enum { SLEEP_MS = 1000 };
 static const size_t body_max = (size_t)64 * 1024;
 
+/*
+ * Since 8.20 libcurl looks names up in at most 20 threads, and waits for these when a multi handle
+ * is freed. Before that it has a thread for each lookup, waits for none, and refuses these options,
+ * which its headers may not have either: CURLMOPT_RESOLVE_THREADS_MAX and CURLMOPT_QUICK_EXIT.
+ */
+enum { LOOKUP_THREADS_MAX = CURLOPTTYPE_LONG + 20, LOOKUPS_ARE_LEFT = CURLOPTTYPE_LONG + 21 };
+/* A callback looks up IPv4 and IPv6 addresses, while lookups of earlier callbacks may still go on
+ * after their time was up. */
+enum { LOOKUPS_OF_A_CALLBACK = 8 };
+
 /* A place for one request at a time. */
 struct request {
 	struct request *next; /* among the idle */
@@ -405,6 +415,9 @@ static bool requests_create(struct callbacks *callbacks)
 	if (!callbacks->multi || !callbacks->requests)
 		return false;
 	curl_multi_setopt(callbacks->multi, CURLMOPT_MAXCONNECTS, (long)limit);
+	curl_multi_setopt(callbacks->multi, (CURLMoption)LOOKUP_THREADS_MAX,
+			  (long)limit * LOOKUPS_OF_A_CALLBACK);
+	curl_multi_setopt(callbacks->multi, (CURLMoption)LOOKUPS_ARE_LEFT, 1L);
 	for (unsigned i = 0; i < limit; i++) {
 		struct request *request = &callbacks->requests[i];
 
