@@ -383,6 +383,17 @@ static void demand_full_coverage(const char *demand)
 			&cluster.nodes[i], "CONFIG SET cluster-require-full-coverage %s", demand));
 }
 
+/* A call that waits for a silent node takes as long: longer than any test keeps a node silent, also on
+ * a busy machine. */
+#define SILENCE_MAX (60 * TW_SECOND)
+
+static struct tw_redis *open_patient_client(int node)
+{
+	options.url = cluster.nodes[node].url;
+	options.connect_timeout = options.reply_timeout = options.patience = SILENCE_MAX;
+	return client_open(&options);
+}
+
 struct silent_call {
 	struct tw_redis *redis;
 	char key[KEY_SIZE];
@@ -432,7 +443,7 @@ static void assert_others_are_quick(struct tw_redis *client, char keys[][KEY_SIZ
 		for (int i = 0; i < OTHERS; i++) {
 			pthread_join(threads[i], &failure);
 			assert_null(failure);
-			assert_true(calls[i].took < TW_SECOND);
+			assert_true(calls[i].took < SILENCE_MAX / 2);
 		}
 	}
 }
@@ -478,17 +489,15 @@ static void calls_beside_silence(struct tw_redis *client, int node)
 		pthread_join(threads[i], NULL);
 		assert_int_equal(silent[i].status, TW_NOT_FOUND);
 	}
-	assert_true(longest < TW_SECOND);
+	assert_true(longest < SILENCE_MAX / 2);
 }
 
 /* It is the first that would be asked for the map. */
 static void silent_node_holds_up_no_call_for_another(void **state)
 {
-	struct tw_redis *client;
+	struct tw_redis *client = open_patient_client(0);
 
 	(void)state;
-	options.url = cluster.nodes[0].url;
-	client = client_open(&options);
 	demand_full_coverage("no");
 	assert_ok(client, tw_redis_get_stats(client, &(struct tw_redis_stats){0}));
 	calls_beside_silence(client, 0);
@@ -502,11 +511,9 @@ static void connecting_a_silent_node_holds_up_no_call_for_another(void **state)
 {
 	/* That of the layout, which opening asks for: the others are not connected yet. */
 	int known = cluster_owner(&cluster, slot_of(SHARD_NONE));
-	struct tw_redis *fresh;
+	struct tw_redis *fresh = open_patient_client(known);
 
 	(void)state;
-	options.url = cluster.nodes[known].url;
-	fresh = client_open(&options);
 	demand_full_coverage("no");
 	calls_beside_silence(fresh, (known + 1) % CLUSTER_NODES);
 	demand_full_coverage("yes");
@@ -526,7 +533,7 @@ static void node_that_was_silent_is_not_asked_for_the_map(void **state)
 	key_at(0, silent);
 	key_at(1, other);
 	options.url = cluster.nodes[0].url;
-	options.reply_timeout = TW_SECOND;
+	options.reply_timeout = 2 * TW_SECOND;
 	options.patience = -1;
 	hasty = client_open(&options);
 	demand_full_coverage("no");
@@ -535,7 +542,7 @@ static void node_that_was_silent_is_not_asked_for_the_map(void **state)
 	assert_int_equal(cancel_task(hasty, silent), TW_REDIS_OUTCOME_UNKNOWN);
 	before = wall_clock();
 	assert_int_equal(cancel_task(hasty, other), TW_NOT_FOUND);
-	assert_true(wall_clock() - before < TW_SECOND / 2);
+	assert_true(wall_clock() - before < options.reply_timeout);
 	assert_int_equal(kill(cluster.nodes[0].pid, SIGCONT), 0);
 	demand_full_coverage("yes");
 	cluster_wait_until_well(&cluster);
