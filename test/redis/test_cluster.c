@@ -383,8 +383,8 @@ static void demand_full_coverage(const char *demand)
 			&cluster.nodes[i], "CONFIG SET cluster-require-full-coverage %s", demand));
 }
 
-/* A call that waits for a silent node takes as long: longer than any test keeps a node silent, also on
- * a busy machine. */
+/* A call that waits for a silent node takes as long: longer than any test keeps a node silent, on a
+ * busy machine too. */
 #define SILENCE_MAX (60 * TW_SECOND)
 
 static struct tw_redis *open_patient_client(int node)

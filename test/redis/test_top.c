@@ -2,9 +2,11 @@
 /* twr top: on a terminal, in a pipe, as JSON; of Redis and of a worker. */
 #include "support/fixture.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -135,6 +137,7 @@ static void nobody_there_is_unreachable(void **state)
 			 port);
 		top_start(ARGUMENTS(option));
 		assert_int_equal(program_wait(&top), 69);
+		assert_non_null(strstr(program_text(&top), "twr: no answer: "));
 		program_end(&top);
 	}
 	environment.url = "redis://127.0.0.1:1";
@@ -142,11 +145,15 @@ static void nobody_there_is_unreachable(void **state)
 	assert_int_equal(program_wait(&top), 69);
 }
 
-/* The context is the answer; NULL: one without end. */
+static const char forbidden[] = "forbidden";
+
+/* The context is the answer, with status 403 for that one; NULL: an answer without end. */
 static void answer_with(void *context, const struct http_request *request,
 			struct http_answer *answer)
 {
 	(void)request;
+	if (context == forbidden)
+		answer->status = 403;
 	answer->body = context;
 	answer->body_size = SIZE_MAX;
 }
@@ -167,7 +174,8 @@ static void answer_of_another_server_is_refused(void **state)
 		{"", "that is no worker's answer"},
 		{"<html>", "that is no worker's answer"},
 		{"[]", "that is no worker's answer"},
-		{NULL, "twr: Fail"},
+		{NULL, "that is no worker's answer"},
+		{forbidden, "HTTP 403"},
 	};
 	struct http_server http;
 
@@ -337,6 +345,7 @@ static void screen_of_redis_tells_of_its_end_and_outlives_it(void **state)
 	struct redis_server server;
 	struct tw_redis_options options = {.url = server.url, .shards = 4};
 	struct tw_redis *redis;
+	char refused[100];
 
 	(void)state;
 	redis_server_start(&server, NULL);
@@ -345,7 +354,8 @@ static void screen_of_redis_tells_of_its_end_and_outlives_it(void **state)
 	screen_start(ARGUMENTS("--patience=0"));
 	assert_true(program_wait_text(&top, "twr top  Redis\033[K\r\n\033[K\r\nscheduled 0  "));
 	redis_server_end(&server, SIGKILL);
-	assert_true(program_wait_text(&top, ": Connection refused\033[K\r\n\033[J"));
+	snprintf(refused, sizeof(refused), ": %s\033[K\r\n\033[J", strerror(ECONNREFUSED));
+	assert_true(program_wait_text(&top, refused));
 	redis_server_restart(&server);
 	redis = client_open(&options);
 	add_task(redis, "a", TW_HOUR);

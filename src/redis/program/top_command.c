@@ -35,7 +35,8 @@ struct top {
 	CURL *curl;             /* NULL: Redis is */
 	bool terminal;
 	char url[URL_ROOM];
-	char error[CURL_ERROR_SIZE]; /* why there is no status */
+	char curl_error[CURL_ERROR_SIZE]; /* in libcurl's words */
+	char error[CURL_ERROR_SIZE + 16]; /* why there is no status */
 };
 
 /* ---- Asking ---- */
@@ -49,6 +50,22 @@ static size_t answer_take(char *data, size_t size, size_t count, void *argument)
 	return fwrite(data, size, count, answer);
 }
 
+/* Notes why there is no status. */
+static void worker_explain(struct top *top, CURLcode result)
+{
+	long status = 0;
+
+	if (result == CURLE_HTTP_RETURNED_ERROR) {
+		curl_easy_getinfo(top->curl, CURLINFO_RESPONSE_CODE, &status);
+		snprintf(top->error, sizeof(top->error), "HTTP %ld", status);
+	} else if (result == CURLE_OK || result == CURLE_WRITE_ERROR) {
+		snprintf(top->error, sizeof(top->error), "that is no worker's answer");
+	} else {
+		snprintf(top->error, sizeof(top->error), "no answer: %s",
+			 *top->curl_error ? top->curl_error : curl_easy_strerror(result));
+	}
+}
+
 /* NULL: no answer, or none of a worker. */
 static json_t *worker_ask(struct top *top)
 {
@@ -58,7 +75,7 @@ static json_t *worker_ask(struct top *top)
 	json_t *status = NULL;
 	CURLcode result = CURLE_OUT_OF_MEMORY;
 
-	*top->error = '\0';
+	*top->curl_error = '\0';
 	if (answer) {
 		curl_easy_setopt(top->curl, CURLOPT_WRITEDATA, answer);
 		result = curl_easy_perform(top->curl);
@@ -71,10 +88,8 @@ static json_t *worker_ask(struct top *top)
 		json_decref(status);
 		status = NULL;
 	}
-	if (!status && !*top->error)
-		snprintf(top->error, sizeof(top->error), "%s",
-			 result == CURLE_OK ? "that is no worker's answer"
-					    : curl_easy_strerror(result));
+	if (!status)
+		worker_explain(top, result);
 	free(text);
 	return status;
 }
@@ -322,7 +337,7 @@ static int worker_open(struct top *top)
 	curl_easy_setopt(top->curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(top->curl, CURLOPT_FAILONERROR, 1L);
 	curl_easy_setopt(top->curl, CURLOPT_TIMEOUT_MS, (long)ANSWER_MS);
-	curl_easy_setopt(top->curl, CURLOPT_ERRORBUFFER, top->error);
+	curl_easy_setopt(top->curl, CURLOPT_ERRORBUFFER, top->curl_error);
 	curl_easy_setopt(top->curl, CURLOPT_WRITEFUNCTION, answer_take);
 	return EXIT_DONE;
 }
