@@ -6,7 +6,7 @@
 
 cd "$(dirname "$0")/.." || exit 1
 if ! command -v git >/dev/null; then
-	echo "no git"
+	echo "no git (package git)"
 	exit 77
 fi
 set -e

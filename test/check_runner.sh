@@ -33,6 +33,30 @@ echo '[  PASSED  ] 2 test(s).'
 echo '[  FAILED  ] 1 test(s), listed below:'
 exit 1
 END
+# In the manner of cmocka 2.
+program build/test/fails_twice <<'END'
+echo '[ RUN      ] adds_up'
+echo '[  ERROR   ] --- 1 != 2'
+echo '[   LINE   ] --- sums.c:13: error: Failure!'
+echo '[  PASSED  ] 1 test(s).'
+echo '[  FAILED  ] tests: 2 test(s), listed below:'
+exit 2
+END
+program build/test/skips_some <<'END'
+echo '[ RUN      ] asks_gdb'
+echo 'no gdb'
+echo '[  SKIPPED ] asks_gdb'
+echo '[ RUN      ] asks_gdb_again'
+echo 'no gdb'
+echo '[  SKIPPED ] asks_gdb_again'
+echo '[ RUN      ] adds_up'
+echo '[       OK ] adds_up'
+echo '[==========] tests: 6 test(s) run.'
+echo '[  PASSED  ] 4 test(s).'
+echo '[  SKIPPED ] tests: 2 test(s), listed below:'
+echo '[  SKIPPED ] asks_gdb'
+echo '[  SKIPPED ] asks_gdb_again'
+END
 program build/test/says_why <<'END'
 echo '[ RUN      ] adds_up'
 echo 'ERROR: 7 are left'
@@ -84,21 +108,25 @@ expect()
 	fi
 }
 
-run passes is_skipped
+run passes is_skipped skips_some
 test $status = 0
-expect '  skipped is_skipped                   not here' \
+expect '  skipped is_skipped' \
+	'  ok      skips_some                   4' \
 	'  ok      passes                       3' \
-	'3 passed, 0 failed'
+	'skipped: is_skipped: not here' \
+	'skipped: skips_some: no gdb' \
+	'7 passed, 0 failed, 3 skipped'
 
-run passes hangs fails says_why crashes ends_early is_skipped does_not_hold
+run passes hangs fails fails_twice says_why crashes ends_early is_skipped does_not_hold
 test $status = 1
 expect 'fails: adds_up: sums.c:12: 0x1 != 0x2' \
+	'fails_twice: adds_up: sums.c:13: 1 != 2' \
 	'says_why: adds_up: sums.c:34: 7 are left' \
 	"crashes: is_sound: crashes: sums.c:56: sum: Assertion \`n > 0' failed." \
 	'hangs: comes_to_an_end: ran over 2 seconds' \
 	'ends_early: ended before its tests did; last line: nothing' \
 	'does_not_hold: exit status 3; last line: that is wrong' \
-	'5 passed, 6 failed'
+	'6 passed, 8 failed, 1 skipped'
 # Those that run alone come last.
 test "$(grep -n '^  ok      passes' "$root/output" | cut -d: -f1)" -gt \
 	"$(grep -n '^  FAILED  hangs' "$root/output" | cut -d: -f1)"

@@ -7,7 +7,8 @@
 # $TEST_JOBS at a time: by default twice as many as there are processors, for many do little but
 # wait. Those in $TESTS_ALONE come last, one by one. $EMULATOR, a command with its options,
 # runs programs for another processor. What is said of a test is said at once, when it ends; what
-# failed, and why, is said again at the end. The last line is always "N passed, N failed".
+# failed, and why, is said again at the end, and so is what was skipped. The last line is always
+# "N passed, N failed, N skipped".
 
 cd "$(dirname "$0")/.." || exit 1
 
@@ -34,10 +35,11 @@ run_all()
 	test $# = 0 || printf '%s\n' "$@" | xargs -n 1 -P "$jobs" test/run.sh --one
 }
 
-# cmocka_count LOG PASSED|FAILED: the sum over its groups; nothing if cmocka did not get there.
+# cmocka_count LOG PASSED|FAILED|SKIPPED: the sum over its groups, nothing if cmocka did not get
+# there. cmocka 2 writes a group's name before the number.
 cmocka_count()
 {
-	sed -n "s/.*\[  $2  \] \([0-9][0-9]*\) test(s).*/\1/p" "$1" |
+	sed -n "s/.*\[  $2  *\] \(.*: \)\{0,1\}\([0-9][0-9]*\) test(s).*/\2/p" "$1" |
 		awk '{ sum += $1 } END { if (NR) print sum }'
 }
 
@@ -69,6 +71,21 @@ why()
 	}' "$2"
 }
 
+# why_skipped NAME LOG: the reasons of a program's cases that were skipped, a line each: what a case
+# printed last.
+why_skipped()
+{
+	awk -v name="$1" '
+	/^\[ RUN      \] / { runs = 1; said = "" }
+	/^\[=/ { runs = 0 }
+	/^[^[]/ { said = $0 }
+	/^\[  SKIPPED \] / {
+		if (runs && !told[said]++)
+			print name ": " said
+		runs = 0
+	}' "$2"
+}
+
 # judge NAME STATUS: says what came of it, and counts.
 judge()
 {
@@ -77,13 +94,22 @@ judge()
 
 	if test -f "test/$1.sh"; then
 		if test "$status" = 77; then
-			printf '  skipped %-28s %s\n' "$1" "$(tail -n 1 "$log")"
+			echo "  skipped $1"
+			skipped=$((skipped + 1))
+			skips="$skips$1: $(tail -n 1 "$log")
+"
 			return
 		fi
 		good=$((status == 0)) bad=0
 	else
 		good=$(cmocka_count "$log" PASSED)
 		bad=$(cmocka_count "$log" FAILED)
+		count=$(cmocka_count "$log" SKIPPED)
+		if test -n "$count"; then
+			skipped=$((skipped + count))
+			skips="$skips$(why_skipped "$1" "$log")
+"
+		fi
 		# A program that ends before its tests do has not passed.
 		test -n "$good$bad" || ended=early
 	fi
@@ -107,7 +133,7 @@ judge()
 # report COUNT: of so many tests, as they end.
 report()
 {
-	passed=0 failed=0 ended_count=0 reasons=
+	passed=0 failed=0 skipped=0 ended_count=0 reasons='' skips=''
 	while read -r name status; do
 		ended_count=$((ended_count + 1))
 		judge "$name" "$status"
@@ -117,8 +143,9 @@ report()
 		reasons="${reasons}only $ended_count of $1 tests came to an end
 "
 	fi
+	test -z "$skips" || printf '%s' "$skips" | sed 's/^/skipped: /'
 	printf '%s' "$reasons"
-	echo "$passed passed, $failed failed"
+	echo "$passed passed, $failed failed, $skipped skipped"
 	test $failed = 0
 }
 

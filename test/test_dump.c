@@ -97,7 +97,7 @@ static void dump_for_debuggers_tells_the_same(void **state)
 	if (SANITIZER_THREAD && ((struct variant *)*state)->drive == TW_DRIVE_THREAD) {
 		fclose(file);
 		recorder_close(recorder);
-		skip();
+		TEST_SKIP("the thread sanitizer sees no debugger");
 	}
 	assert_non_null(file);
 	timer = set_some(recorder);
@@ -248,17 +248,15 @@ static void wheel_is_dumped_in_a_debugger_while_locks_are_held(void **state)
 	    system("gdb --version >/dev/null 2>&1") != 0) {
 		print_message("no gdb, a sanitizer, or an emulator\n");
 		fclose(file);
-		skip();
+		TEST_SKIP("no gdb (package gdb), or a sanitizer, or an emulator");
 	}
 	child = start_debugged(*state, file);
 	debug(child, &said);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	read_back(file, &text);
-	if (strstr(said.bytes, "at thread 0\n")) {
-		print_message("gdb may not look at a process here\n");
-		skip();
-	}
+	if (strstr(said.bytes, "at thread 0\n"))
+		TEST_SKIP("gdb may not look at a process here");
 	/* Not what the call answers: an old gdb can't put all registers of a new processor back. */
 	if (count_lines(&text) != DEBUGGED_KEYS + 1)
 		fail_msg("%zu lines; gdb says: %s", count_lines(&text), said.bytes);

@@ -28,10 +28,8 @@ static void example_path(const char *name, char path[PATH_MOST])
 	const char *build = getenv("BUILD");
 
 	snprintf(path, PATH_MOST, "%s/test/examples/%s", build ? build : "build", name);
-	if (access(path, X_OK) != 0) {
-		print_message("%s was not built\n", path);
-		skip();
-	}
+	if (access(path, X_OK) != 0)
+		TEST_SKIP("the examples were not built");
 }
 
 /* Runs it to its end, which must be a good one. */

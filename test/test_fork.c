@@ -73,7 +73,7 @@ static struct recorder *open_family(const struct variant *variant, struct family
 	struct recorder *recorder;
 
 	if (!TEST_CAN_FORK)
-		skip();
+		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
 	assert_int_equal(pthread_key_create(&last_thread, leave), 0);
 	recorder = recorder_open(variant, 10);
 	*family = mmap(NULL, sizeof(**family), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -169,7 +169,7 @@ static void child_can_make_a_cache_whatever_other_threads_did_at_the_fork(void *
 
 	(void)state;
 	if (SANITIZER_THREAD)
-		skip();
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, open_and_close_epochs, NULL), 0);
 	for (int i = 0; i < TEST_SHARE_OF(100); i++) {

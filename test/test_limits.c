@@ -684,7 +684,7 @@ static void refused_sets_keep_no_memory(void **state)
 
 	/* An emulator's own memory counts, too. */
 	if (TEST_HAS_SANITIZER || TEST_IS_EMULATED)
-		skip();
+		TEST_SKIP("a sanitizer has memory of its own");
 	recorder = open_with_limit(*state, 1, TW_WHEN_FULL_FAIL);
 	assert_status(set_number(recorder->wheel, 1, TW_HOUR), TW_OK);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -708,7 +708,7 @@ static void sets_refused_by_the_queue_keep_no_memory(void **state)
 
 	/* An emulator's own memory counts, too. */
 	if (TEST_HAS_SANITIZER || TEST_IS_EMULATED)
-		skip();
+		TEST_SKIP("a sanitizer has memory of its own");
 	recorder = open_with_queue(*state, 512, TW_WHEN_FULL_FAIL);
 	for (int i = 0; i < 500; i++)
 		assert_status(set_number(recorder->wheel, i, INTERVAL), TW_OK);

@@ -397,7 +397,7 @@ static void busy_wheel_gives_back_what_the_last_minute_did_not_need(void **state
 	peak = storm_stats(&storm).memory;
 	if (peak == 0) {
 		storm_close(&storm);
-		skip(); /* it is malloc's */
+		TEST_SKIP("the memory is malloc's");
 	}
 	for (int second = 0; second < 59; second++) {
 		(void)storm_fill(&storm, TIMERS / 10, 0);
@@ -442,7 +442,7 @@ static void caller_is_told_when_memory_wants_a_turn(void **state)
 
 	(void)state;
 	if (SANITIZER_ADDRESS)
-		skip();
+		TEST_SKIP("the address sanitizer changes what is allocated");
 	assert_int_equal(tw_create(&wheel, TW_MILLISECOND, 10, count_run, &options), TW_OK);
 	for (int i = 0; i < 20000; i++)
 		assert_int_equal(tw_set_timer(wheel, &i, sizeof(i), NULL, 1), TW_OK);

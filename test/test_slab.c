@@ -153,7 +153,7 @@ static void blocks_given_back_are_taken_again(void **state)
 
 	(void)state;
 	if (SANITIZER_ADDRESS)
-		skip();
+		TEST_SKIP("the address sanitizer changes what is allocated");
 	for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++) {
 		struct slab slab;
 
@@ -173,7 +173,7 @@ static void a_million_cycles_take_no_more_memory_than_a_thousand(void **state)
 
 	(void)state;
 	if (TEST_HAS_SANITIZER)
-		skip();
+		TEST_SKIP("a sanitizer has memory of its own");
 	slab_init(&slab, 256);
 	for (int cycle = 0; cycle <= 1000000 / HELD; cycle++) {
 		take_all(&slab, blocks, HELD);
@@ -483,7 +483,7 @@ static void destroyed_slab_unmaps_its_chunks_and_the_one_made_ready(void **state
 
 	(void)state;
 	if (TEST_HAS_SANITIZER)
-		skip();
+		TEST_SKIP("a sanitizer has memory of its own");
 	for (int round = 0; round < UNMAP_ROUNDS; round++) {
 		open_hooked(&slab, chunks);
 		do
@@ -509,7 +509,7 @@ static void chunk_that_the_hook_refuses_is_unmapped(void **state)
 
 	(void)state;
 	if (TEST_HAS_SANITIZER)
-		skip();
+		TEST_SKIP("a sanitizer has memory of its own");
 	slab_init_hooked(&slab, HANDLE_SIZE, HANDLE_ROOM, &refusing);
 	for (int round = 0; round < UNMAP_ROUNDS; round++)
 		assert_null(slab_take(&slab));
@@ -551,7 +551,7 @@ static void address_sanitizer_sees_a_block_used_after_it_was_given_back(void **s
 
 	(void)state;
 	if (!__asan_address_is_poisoned)
-		skip();
+		TEST_SKIP("for the address sanitizer");
 	slab_init(&slab, 128);
 	block = slab_take(&slab);
 	assert_non_null(block);
@@ -580,7 +580,7 @@ static void thread_that_finds_all_stripes_in_use_sleeps_until_one_is_free(void *
 	(void)state;
 	slab_init(&slab, 128);
 	if (!slab.recycles)
-		skip();
+		TEST_SKIP("the address sanitizer finds what is freed");
 	for (int i = 0; i < SLAB_STRIPES; i++)
 		atomic_store(&slab.stripes[i].busy, true);
 	assert_int_equal(pthread_create(&thread, NULL, take_one, &slab), 0);

@@ -848,9 +848,8 @@ static void threads_leave_signals_to_the_program(void **state)
 	struct tw_wheel *wheel;
 	sigset_t before;
 
-	/* An emulator keeps the program's masks to itself. */
 	if (TEST_IS_EMULATED)
-		skip();
+		TEST_SKIP("an emulator keeps signal masks to itself");
 	options.name = "quiet";
 	options.workers = 1;
 	wheel = open_wheel_with(&options);

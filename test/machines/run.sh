@@ -3,13 +3,13 @@
 #
 # Called by `make machines`: run.sh "s390x arm64" TEST... Builds the tests for each of these
 # processors and runs them with qemu. Says of each machine what came of it; the last line is
-# "N passed, N failed".
+# "N passed, N failed, N skipped".
 
 cd "$(dirname "$0")/../.." || exit 1
 machines=$1
 shift
 tests=$*
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 folder=$(pwd)/build/machines
 unset BUILD CC CXX SANITIZE
 mkdir -p "$folder"
@@ -51,17 +51,17 @@ for machine in $machines; do
 		continue
 	fi
 	test_machine "$machine" "$processor" 2>&1 | tee "$log"
-	counts=$(tail -n 1 "$log" | grep -E '^[0-9]+ passed, [0-9]+ failed$')
+	counts=$(tail -n 1 "$log" | grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$')
 	if test -z "$counts"; then
-		counts="0 passed, 1 failed"
+		counts="0 passed, 1 failed, 0 skipped"
 	fi
 	# shellcheck disable=SC2086 # the counts with their words
 	set -- $counts
-	passed=$((passed + $1)) failed=$((failed + $3))
+	passed=$((passed + $1)) failed=$((failed + $3)) skipped=$((skipped + $5))
 	summary="$summary$machine: $counts
 "
 done
 
 printf '%s' "$summary"
-echo "$passed passed, $failed failed"
+echo "$passed passed, $failed failed, $skipped skipped"
 test $failed = 0

@@ -70,7 +70,7 @@ result()
 		;;
 	machines) sed -n 's/^\(s390x\|arm64\): /\1: /p' "$log" | paste -sd ';' | sed 's,;,; ,' ;;
 	mutants) grep -E '^[0-9]+ mutants, ' "$log" | tail -n 1 ;;
-	*) grep -E '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1 ;;
+	*) grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$log" | tail -n 1 ;;
 	esac
 }
 
@@ -83,7 +83,7 @@ if [[ -n $given ]]; then
 	# The log of a run that was written as it ran; of a part of one it is not known.
 	took=$(($(stat -c %Y "$given") - $(stat -c %W "$given")))
 	((took > 1)) || took=-
-	grep -qE '^[0-9]+ passed, [1-9][0-9]* failed$|^ *FAILED' "$log"
+	grep -qE '^[0-9]+ passed, [1-9][0-9]* failed|^ *FAILED' "$log"
 	status=$((! $?))
 else
 	bash -c "$command" 2>&1 | tee "$log"

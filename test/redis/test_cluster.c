@@ -281,7 +281,7 @@ static void empty_slot_on_its_way_takes_tasks_at_once(void **state)
 
 	(void)state;
 	if (version_of(&cluster.nodes[0]) < 7)
-		skip();
+		TEST_SKIP("Redis before 7 has no such thing");
 	cluster_begin_move(&cluster, slot, source, target);
 	before = wall_clock();
 	/* The first to come, one that replaces it, and a run. */
@@ -309,7 +309,7 @@ static void slot_half_on_its_way_is_waited_for(void **state)
 
 	(void)state;
 	if (version_of(&cluster.nodes[0]) < 7)
-		skip();
+		TEST_SKIP("Redis before 7 has no such thing");
 	add_task(redis, "a", TW_HOUR);
 	cluster_begin_move(&cluster, slot, source, target);
 	tw_redis_set_patience(100 * TW_MILLISECOND);
@@ -344,7 +344,7 @@ static void nodes_without_hosts_are_found_from_a_unix_socket(void **state)
 
 	(void)state;
 	if (version_of(&cluster.nodes[0]) < 7)
-		skip();
+		TEST_SKIP("Redis before 7 has no such thing");
 	tell_hosts("unknown-endpoint");
 	redis_server_path(&cluster.nodes[0], "redis.sock", path, sizeof(path));
 	snprintf(url, sizeof(url), "redis+unix://%s?client_name=local", path);

@@ -63,7 +63,7 @@ static void workers_drain_a_full_memory(void **state)
 	struct tw_redis_worker *worker;
 
 	if (version_of(&fixture->server) < 7)
-		skip();
+		TEST_SKIP("Redis before 7 has no such thing");
 	runs_init(&runs, 100);
 	add_tasks(fixture->redis, 20, 0, 0);
 	set_memory(fixture, "1");

@@ -392,7 +392,7 @@ static void address_of_ip_version_6_is_shown_in_brackets(void **state)
 		assert_non_null(strstr(program_text(&worker), "listens on http://[::1]:"));
 	else if (strstr(program_text(&worker), "can't listen on [::1]:0: ") &&
 		 worker.exit_code == 71)
-		skip();
+		TEST_SKIP("the machine has no IPv6");
 	else
 		fail_msg("%s", program_text(&worker));
 }
@@ -564,10 +564,8 @@ static void promtool_finds_nothing_wrong(void **state)
 	struct page_reply reply;
 	FILE *promtool;
 
-	if (system("command -v promtool >/dev/null 2>&1")) {
-		print_message("no promtool here\n");
-		skip();
-	}
+	if (system("command -v promtool >/dev/null 2>&1"))
+		TEST_SKIP("no promtool (package prometheus)");
 	run_some(fixture);
 	START("--retry-first=10ms");
 	reply = pages_await_metric(port, "twr_dead_total", 3);

@@ -9,7 +9,7 @@ set -e
 
 chromium=$(command -v chromium || command -v chromium-browser || true)
 if test -z "$chromium"; then
-	echo "no chromium to show the page"
+	echo "no chromium to show the page (package chromium)"
 	exit 77
 fi
 

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.." || exit 1
 set -e
 
 if ! command -v python3 >/dev/null; then
-	echo "no python3 to be called"
+	echo "no python3 to be called (package python3)"
 	exit 77
 fi
 

@@ -385,7 +385,7 @@ static void host_with_an_address_that_is_allowed_is_tried_again(void **state)
 	struct tw_redis_worker *worker;
 
 	if (!machine_has_ipv6())
-		skip();
+		TEST_SKIP("the machine has no IPv6");
 	worker = start(fixture, NULL, LIST("127.0.0.0/8"));
 	add_host(fixture, "localhost");
 	WAIT_UNTIL(ends_count(&runs) >= 1);

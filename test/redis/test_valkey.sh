@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.." || exit 1
 set -e
 
 if ! command -v valkey-server >/dev/null; then
-	echo "no valkey-server"
+	echo "no valkey-server (package valkey-server)"
 	exit 77
 fi
 

@@ -49,6 +49,13 @@
 #endif
 #define TEST_SHARE_OF(count) ((count) / TEST_PART)
 
+/* Ends a case that this machine or build does not allow; run.sh tells why. */
+#define TEST_SKIP(why)                   \
+	do {                             \
+		print_message(why "\n"); \
+		skip();                  \
+	} while (0)
+
 /* Ends each test program, after the list of its cases, one a line. */
 #define TEST_PROGRAM(tests)                                       \
 	int main(void)                                            \

@@ -123,14 +123,15 @@ static void add_fresh(struct thread *thread)
 {
 	bool may_die = random_once_in(&thread->random, 2);
 	char *key = thread->recent[random_below(&thread->random, RECENT)];
-	char alone[NAME_SIZE];
+	char fresh[NAME_SIZE];
 
 	if (may_die) {
-		snprintf(alone, sizeof(alone), "alone-%s-%u", thread->name, thread->number);
-		add(thread, alone, TW_REDIS_ANY, true);
+		snprintf(fresh, sizeof(fresh), "alone-%s-%u", thread->name, thread->number);
+		add(thread, fresh, TW_REDIS_ANY, true);
 		return;
 	}
-	snprintf(key, NAME_SIZE, "key-%s-%u", thread->name, thread->number);
+	snprintf(fresh, sizeof(fresh), "key-%s-%u", thread->name, thread->number);
+	strcpy(key, fresh);
 	add(thread, key, random_once_in(&thread->random, 2) ? TW_REDIS_NEW : TW_REDIS_ANY, false);
 }
 
