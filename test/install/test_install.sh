@@ -53,7 +53,7 @@ users="c_shared cpp_shared c_static cpp_static unload"
 use_cmake()
 {
 	cmake -S test/install/cmake -B "$root/cmake" -DCMAKE_PREFIX_PATH="$1" \
-		-DCMAKE_C_COMPILER="${CC%% *}" -DREDIS="$REDIS_FOUND" -DVERSION="$version" \
+		-DREDIS="$REDIS_FOUND" -DVERSION="$version" \
 		>"$root/said" 2>&1 &&
 		cmake --build "$root/cmake" >>"$root/said" 2>&1 || {
 		cat "$root/said"
