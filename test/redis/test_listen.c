@@ -276,6 +276,7 @@ static void only_named_hosts_are_answered(void **state)
 		{"[]", 421},
 	};
 	char request[256];
+	int refusal;
 
 	(void)state;
 	START("--listen-host=wheel.example", "--listen-host", "2001:db8::7");
@@ -288,7 +289,9 @@ static void only_named_hosts_are_answered(void **state)
 		if (status != hosts[i].status)
 			fail_msg("\"%s\" is answered %d", hosts[i].host, status);
 	}
-	assert_int_equal(status_of("GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost"), 421);
+	/* Newer versions of libmicrohttpd refuse it themselves. */
+	refusal = status_of("GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost");
+	assert_true(refusal == 421 || refusal == 400);
 	assert_int_equal(status_of("POST / HTTP/1.1\r\nHost: evil.example\r\n"
 				   "Content-Length: 0"),
 			 421);
