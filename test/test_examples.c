@@ -124,7 +124,7 @@ static tw_duration now(void)
 	return clock_read_real(CLOCK_MONOTONIC);
 }
 
-/* As many as descriptors go, with some for other things. */
+/* Half of the descriptors there may be: the rest is for other things. */
 static size_t connections_possible(void)
 {
 	struct rlimit limit;
@@ -133,7 +133,7 @@ static size_t connections_possible(void)
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	limit.rlim_cur = limit.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	possible = limit.rlim_cur - 64;
+	possible = limit.rlim_max / 2;
 	return possible < CONNECTIONS_MOST ? possible : CONNECTIONS_MOST;
 }
 

@@ -611,6 +611,18 @@ static bool only_two_are_left(struct fixture *fixture)
 	return stats_of(fixture).workers == 2;
 }
 
+/* Gives later threads stacks so large that libc keeps but a few of them for others, whatever
+ * `ulimit -s` says. */
+static void set_large_stacks(void)
+{
+	pthread_attr_t attributes;
+
+	assert_int_equal(pthread_getattr_default_np(&attributes), 0);
+	assert_int_equal(pthread_attr_setstacksize(&attributes, 8 << 20), 0);
+	assert_int_equal(pthread_setattr_default_np(&attributes), 0);
+	pthread_attr_destroy(&attributes);
+}
+
 /* What the pool keeps for those that ended, and the system for their threads. */
 static bool memory_is_back(long resident, long mapped, long peak)
 {
@@ -627,6 +639,7 @@ static void workers_that_were_idle_for_long_end_and_what_they_counted_stays(void
 	long peak;
 
 	(void)state;
+	set_large_stacks();
 	fixture_open_growing(&fixture, 2, MANY_WORKERS, MANY_WORKERS);
 	resident = resident_memory();
 	mapped = mapped_memory();
