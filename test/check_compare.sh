@@ -5,6 +5,7 @@
 # of its own, whose bench tells figures that are known.
 
 cd "$(dirname "$0")/.." || exit 1
+. test/support/script.sh
 if ! command -v git >/dev/null; then
 	echo "no git (package git)"
 	exit 77
@@ -12,7 +13,7 @@ fi
 set -e
 
 root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
+at_end "rm -rf '$root'"
 mkdir "$root/bench"
 cp bench/compare.sh bench/compare.awk bench/revision.sh "$root/bench"
 cd "$root"

@@ -5,8 +5,9 @@
 # new or gone; it does not fail where nothing has, or where the tools are not those of the record.
 
 cd "$(dirname "$0")/.." || exit 1
+. test/support/script.sh
 folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
+at_end "rm -rf '$folder'"
 
 cat >"$folder/record" <<'END'
 # gcc version 12.2.0

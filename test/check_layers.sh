@@ -6,6 +6,7 @@
 # by a call that go upward.
 
 cd "$(dirname "$0")/.." || exit 1
+. test/support/script.sh
 : "${BUILD:?run by make layers}"
 
 # check ROOT: what is wrong with ROOT/src, and with the objects of its files in ROOT/build.
@@ -122,7 +123,7 @@ check()
 }
 
 root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
+at_end "rm -rf '$root'"
 mkdir "$root/real" "$root/include" "$root/call"
 cp -r src "$root/real"
 mkdir -p "$root/real/build"

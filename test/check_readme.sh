@@ -6,6 +6,7 @@
 # cell for each of its columns.
 
 cd "$(dirname "$0")/.." || exit 1
+. test/support/script.sh
 
 if ! test -f README.md; then
 	echo "no README.md"
@@ -35,6 +36,7 @@ END
 made_again()
 {
 	folder=$(mktemp -d)
+	at_end "rm -rf '$folder'"
 	bench/figures.sh unpack "bench/results/$2" "$folder"
 	"$3" "$folder" | cmp -s - "bench/results/$1" || complain "$3 makes another $1 of $2"
 	rm -r "$folder"

@@ -6,11 +6,13 @@
 
 cd "$(dirname "$0")/.." || exit 1
 set -e
+. test/support/script.sh
 
 root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-mkdir -p "$root/test" "$root/build/test"
+at_end "rm -rf '$root'"
+mkdir -p "$root/test/support" "$root/build/test" "$root/temporary"
 cp test/run.sh "$root/test"
+cp test/support/script.sh "$root/test/support"
 
 # program FILE: a script with what comes from stdin.
 program()
@@ -71,6 +73,7 @@ kill -ABRT $$
 END
 program build/test/hangs <<'END'
 echo '[ RUN      ] comes_to_an_end'
+mktemp -d >/dev/null
 exec sleep 60
 END
 program build/test/ends_early <<'END'
@@ -89,8 +92,8 @@ END
 run()
 {
 	status=0
-	BUILD=build TEST_TIMEOUT=2 TEST_JOBS=3 TESTS_ALONE="passes" SANITIZE='' \
-		sh "$root/test/run.sh" "$@" >"$root/output" 2>&1 || status=$?
+	TMPDIR="$root/temporary" BUILD=build TEST_TIMEOUT=2 TEST_JOBS=3 TESTS_ALONE="passes" \
+		SANITIZE='' sh "$root/test/run.sh" "$@" >"$root/output" 2>&1 || status=$?
 }
 
 # expect LINE...: the output's last lines; of those before the last one, in any order.
@@ -127,9 +130,21 @@ expect 'fails: adds_up: sums.c:12: 0x1 != 0x2' \
 	'ends_early: ended before its tests did; last line: nothing' \
 	'does_not_hold: exit status 3; last line: that is wrong' \
 	'6 passed, 8 failed, 1 skipped'
+# What the one that hung left is gone.
+test -z "$(ls "$root/temporary")"
 # Those that run alone come last.
 test "$(grep -n '^  ok      passes' "$root/output" | cut -d: -f1)" -gt \
 	"$(grep -n '^  FAILED  hangs' "$root/output" | cut -d: -f1)"
 # What is said of one test stands together.
 grep -A 1 '^that is wrong' "$root/output" |
 	grep -q '^  FAILED  does_not_hold  .* 0 passed, 1 failed; all of it: '
+
+# A script that is ended by a signal cleans up.
+for signal in HUP INT TERM; do
+	sh -c '. test/support/script.sh
+		at_end "rm -r \"$1\""
+		mkdir "$1"
+		kill -"$2" $$
+		echo "goes on after $2"' sh "$root/folder" $signal && exit 1
+	test ! -e "$root/folder"
+done

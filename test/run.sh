@@ -11,10 +11,15 @@
 # "N passed, N failed, N skipped".
 
 cd "$(dirname "$0")/.." || exit 1
+. test/support/script.sh
 
-# run NAME: into its log; answers "NAME STATUS".
+# run NAME: into its log; answers "NAME STATUS". Temporary files of a test that is killed go with
+# their folder.
 run()
 {
+	TMPDIR=$(mktemp -d) || exit
+	export TMPDIR
+	at_end "rm -rf '$TMPDIR'"
 	log=$BUILD/test/$1.log
 	program=$BUILD/test/$1
 	test -f "test/$1.sh" && program=test/$1.sh

@@ -7,9 +7,10 @@
 # "N passed, N failed".
 
 cd "$(dirname "$0")/../.." || exit 1
+. test/support/script.sh
 tree=$(pwd)
 root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
+at_end "rm -rf '$root'"
 log=$root/log
 passed=0
 failed=0

@@ -7,6 +7,7 @@
 
 cd "$(dirname "$0")/../.." || exit 1
 set -e
+. test/support/script.sh
 
 if test -n "$SANITIZE"; then
 	echo "a user's program has no sanitizer"
@@ -14,7 +15,7 @@ if test -n "$SANITIZE"; then
 fi
 
 root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
+at_end "rm -rf '$root'"
 
 # Not a part of the make that runs this: its job server is out of reach here.
 install_make()

@@ -6,6 +6,7 @@
 # The generator says where it can't go on.
 
 cd "$(dirname "$0")/../.." || exit 1
+. test/support/script.sh
 
 if ! command -v mandoc >/dev/null; then
 	echo "there is no mandoc: try 'make deps'"
@@ -93,7 +94,7 @@ text "$pages/man3/tw_set.3" | grep -qF "tw_set_timers(3)" ||
 
 # --- Mistakes ----------------------------------------------------------------------------------
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+at_end "rm -rf '$folder'"
 
 # try LINE...: makes pages of a header of these lines.
 try()

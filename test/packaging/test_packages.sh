@@ -7,11 +7,12 @@
 # calls this.
 
 cd "$(dirname "$0")/../.." || exit 1
+. test/support/script.sh
 # Within a checkout, which is not that of what is unpacked there.
 work=$(pwd)/$BUILD/test/packages
 rm -rf "$work"
 mkdir -p "$work"
-trap 'rm -rf "$work"' EXIT
+at_end "rm -rf '$work'"
 passed=0
 failed=0
 

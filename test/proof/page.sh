@@ -8,6 +8,7 @@
 #     page.sh check     compares it; the last line is "N passed, N failed"
 
 cd "$(dirname "$0")/../.." || exit 1
+. test/support/script.sh
 export LC_ALL=C
 page=test/PROOF.md
 records=test/proof/records
@@ -221,7 +222,7 @@ write_page()
 }
 
 new=$(mktemp)
-trap 'rm -f "$new"' EXIT
+at_end "rm -f '$new'"
 write_page >"$new"
 if [[ $1 == check ]]; then
 	((checked++))

@@ -12,9 +12,10 @@
 # the result, which is taken from what the command has printed, as is right for that NAME.
 
 cd "$(dirname "$0")/../.." || exit 1
+. test/support/script.sh
 name=$1 command=$2 given=$3
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+at_end "rm -f '$log'"
 
 # The sum of the numbers that stand before a text in lines of the log.
 sum_before()

@@ -7,6 +7,7 @@
 cd "$(dirname "$0")/../.." || exit 1
 set -e
 unset TESTS
+. test/support/script.sh
 
 if test -n "$SANITIZE"; then
 	echo "the plain build is looked at"
@@ -14,7 +15,7 @@ if test -n "$SANITIZE"; then
 fi
 
 alone=$BUILD/test/core_alone
-trap 'rm -rf "$alone"' EXIT
+at_end "rm -rf '$alone'"
 
 # Not a part of the make that runs this: its job server is out of reach here, its tests not meant.
 core_make()

@@ -5,9 +5,10 @@
 # that timingwheel-redis(7) names are there, and so are the deeds of the nemesis.
 
 cd "$(dirname "$0")/../.." || exit 1
+. test/support/script.sh
 
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+at_end "rm -rf '$folder'"
 status=0
 
 # compare WHAT: the lists help and page in the folder

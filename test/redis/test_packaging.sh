@@ -6,6 +6,7 @@
 
 cd "$(dirname "$0")/../.." || exit 1
 set -e
+. test/support/script.sh
 
 if test -n "$SANITIZE"; then
 	echo "what is installed has no sanitizer"
@@ -13,7 +14,7 @@ if test -n "$SANITIZE"; then
 fi
 
 root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
+at_end "rm -rf '$root'"
 container=src/redis/packaging/Containerfile
 
 # Not a part of the make that runs this: its job server is out of reach here.

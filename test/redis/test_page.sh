@@ -6,6 +6,7 @@
 
 cd "$(dirname "$0")/../.." || exit 1
 set -e
+. test/support/script.sh
 
 chromium=$(command -v chromium || command -v chromium-browser || true)
 if test -z "$chromium"; then
@@ -14,33 +15,20 @@ if test -z "$chromium"; then
 fi
 
 folder=$(mktemp -d)
-trap 'kill $processes 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
+# shellcheck disable=SC2016 # when it ends
+at_end 'kill $processes 2>/dev/null || true; wait; rm -rf "$folder"'
 processes=
-
-# wait_for TEXT FILE: half a minute
-wait_for()
-{
-	for _ in $(seq 300); do
-		if grep -q -e "$1" "$2" 2>/dev/null; then
-			return 0
-		fi
-		sleep 0.1
-	done
-	echo "not seen: $1"
-	cat "$2"
-	return 1
-}
 
 redis-server --port 0 --unixsocket "$folder/redis.sock" --dir "$folder" --save '' \
 	>"$folder/redis.log" 2>&1 &
 processes="$!"
-wait_for 'eady to accept' "$folder/redis.log"
+wait_for "$folder/redis.log" redis-cli -s "$folder/redis.sock" ping
 export TWR_URL="redis+unix://$folder/redis.sock"
 unset TWR_PASSWORD TWR_NAMESPACE
 
 "$BUILD/twr" worker --shards 1 --listen 127.0.0.1:0 >"$folder/worker.log" 2>&1 &
 processes="$processes $!"
-wait_for 'the worker runs' "$folder/worker.log"
+wait_for "$folder/worker.log" grep -e 'the worker runs' "$folder/worker.log"
 page=$(sed -n 's/.*listens on //p' "$folder/worker.log")
 
 # Each would say so in the title, if it ran. Nobody listens at port 1.

@@ -6,6 +6,7 @@
 
 cd "$(dirname "$0")/../.." || exit 1
 set -e
+. test/support/script.sh
 
 if ! command -v python3 >/dev/null; then
 	echo "no python3 to be called (package python3)"
@@ -13,7 +14,8 @@ if ! command -v python3 >/dev/null; then
 fi
 
 folder=$(mktemp -d)
-trap 'kill $processes 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
+# shellcheck disable=SC2016 # when it ends
+at_end 'kill $processes 2>/dev/null || true; wait; rm -rf "$folder"'
 processes=
 
 # Below those that the system gives to the connections of other tests.
@@ -31,27 +33,13 @@ def is_free(port):
 print(*filter(is_free, random.sample(range(10000, 30000), 20)))'
 }
 
-# wait_for TEXT FILE: half a minute
-wait_for()
-{
-	for _ in $(seq 300); do
-		if grep -q -e "$1" "$2" 2>/dev/null; then
-			return 0
-		fi
-		sleep 0.1
-	done
-	echo "not seen: $1"
-	cat "$2"
-	return 1
-}
-
 # shellcheck disable=SC2046 # numbers
 set -- $(free_ports)
 redis_port=$1 http_port=$2
 redis-server --bind 127.0.0.1 --port "$redis_port" --dir "$folder" --save '' \
 	>"$folder/redis.log" 2>&1 &
 processes="$!"
-wait_for 'Ready to accept' "$folder/redis.log"
+wait_for "$folder/redis.log" redis-cli -p "$redis_port" ping
 export TWR_URL="redis://127.0.0.1:$redis_port" PYTHONUNBUFFERED=1
 
 awk '
@@ -69,5 +57,6 @@ test "$(wc -l <"$folder/commands")" = 3
 sh "$folder/script" "$folder/jobs" >"$folder/output" 2>&1
 processes="$processes $(tr '\n' ' ' <"$folder/jobs")"
 
-wait_for '^done  *order:7  attempt [0-9]*/8' "$folder/output"
-wait_for '"GET / HTTP/1.1" 200' "$folder/output"
+for line in '^done  *order:7  attempt [0-9]*/8' 'GET /'; do
+	wait_for "$folder/output" grep -e "$line" "$folder/output"
+done
