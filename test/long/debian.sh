@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The README's commands work where nothing is installed: debian.sh SUITE... builds a Debian of each
+# suite with mmdebstrap, in a temporary folder, clones this commit into it and runs them there, as
+# root. $MIRROR is a mirror of Debian's, if not the usual one; proxies, and whether days are
+# checked, are as in this machine's apt. All that is said goes to $BUILD/debians. For a night. The
+# last line is "N passed, N failed": commands.
+
+cd "$(dirname "$0")/../.." || exit 1
+. test/support/script.sh
+
+if ! command -v mmdebstrap >/dev/null || test "$(id -u)" != 0; then
+	echo "mmdebstrap is to be there (package mmdebstrap), and this to be run by root" >&2
+	exit 1
+fi
+
+logs=$(pwd)/$BUILD/debians
+mkdir -p "$logs"
+folder=$(mktemp -d)
+child=''
+# Mounts are gone by then; if they are not, what they show is none of ours.
+# shellcheck disable=SC2016 # when it ends
+at_end 'kill -KILL $child 2>/dev/null || true; wait; rm -rf --one-file-system "$folder"'
+git clone -q --no-hardlinks . "$folder/timingwheel"
+apt-config dump Acquire | grep -E '^Acquire::(http|https)::Proxy |^Acquire::Check-' >"$folder/apt"
+
+# In the order of the README.
+awk '/^```/ { inside = !inside } inside && /^make deps /' README.md >"$folder/commands"
+cat >"$folder/newcomer" <<'END'
+cd /root/timingwheel || exit
+export MAKEFLAGS="-j$(nproc)"
+while read -r command; do
+	echo "== $command"
+	$command </dev/null
+	echo "== exit status $?"
+done <../commands
+END
+
+# try SUITE: in namespaces of its own, which take mounts and processes with them when they end; in
+# the background, so that a signal is heeded at once.
+try()
+{
+	# shellcheck disable=SC2086 # MIRROR may be none
+	TMPDIR=$folder unshare --mount --pid --fork --kill-child --mount-proc \
+		mmdebstrap --mode=root --format=null --variant=minbase --aptopt="$folder/apt" \
+		--include=ca-certificates,gcc,git,libc6-dev,make \
+		--customize-hook="cd '$folder' && cp -r commands newcomer timingwheel \$1/root" \
+		--chrooted-customize-hook="sh /root/newcomer" \
+		"$1" /dev/null $MIRROR >"$logs/$1.log" 2>&1 &
+	child=$!
+	wait $child
+}
+
+# sum_up SUITE: the last line of each command.
+sum_up()
+{
+	awk -v suite="$1" '
+	/^== exit status / {
+		print suite ": " command ": " last ($4 ? " (exit status " $4 ")" : "")
+		next
+	}
+	/^== / { command = substr($0, 4) }
+	{ last = $0 }' "$logs/$1.log"
+}
+
+passed=0
+for suite; do
+	try "$suite" || echo "$suite: mmdebstrap failed; all of it: $logs/$suite.log"
+	sum_up "$suite"
+	passed=$((passed + $(grep -c '^== exit status 0$' "$logs/$suite.log")))
+done
+failed=$(($# * $(wc -l <"$folder/commands") - passed))
+echo "$passed passed, $failed failed"
+test $failed = 0
