@@ -107,16 +107,18 @@ TEST_SCRIPTS := check_layers check_lines check_comments check_compare check_cost
 	check_readme check_runner readme_example install/test_install fuzz/test_inputs \
 	man/test_man soak/test_soak proof/check_page
 TESTS_OF_ALL := $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
+# What only `make check-all` runs: long runs, and what compiles the library once more.
+TESTS_FOR_ALL := $(filter %_yields install/test_install soak/test_soak redis/test_core_alone \
+	redis/test_packaging redis/test_torture,$(TESTS_OF_ALL))
+TESTS_OF_EACH_DAY := $(filter-out $(TESTS_FOR_ALL),$(TESTS_OF_ALL))
 # Those that take longest are begun first; those that measure time run alone, at the end.
-TESTS_LONG := $(filter $(TESTS_OF_ALL),test_cache_faults redis/test_torture test_cache_pins_yields \
-	test_histories_yields redis/test_outages redis/test_calls_faults redis/test_listen \
-	test_alarms redis/test_program_faults test_ledger_faults soak/test_soak test_cache_memory \
-	test_walks test_waiting test_cache_remove redis/test_workers test_worker_pool \
-	redis/test_permits)
+TESTS_LONG := $(filter $(TESTS_OF_EACH_DAY),redis/test_calls_faults redis/test_outages \
+	redis/test_listen redis/test_program_faults redis/test_workers redis/test_permits \
+	test_worker_pool redis/test_cluster redis/test_hints test_real_clock test_handle_races)
 TESTS_ALONE := test_real_clock
 # Of `make compare`.
 BENCHES ?= throughput handles cache cache_expiry expiry idle
-TESTS ?= $(TESTS_LONG) $(filter-out $(TESTS_LONG),$(TESTS_OF_ALL))
+TESTS ?= $(TESTS_LONG) $(filter-out $(TESTS_LONG),$(TESTS_OF_EACH_DAY))
 # Seconds that one test program may take.
 TEST_TIMEOUT ?= 600
 # In `make deps run` nothing may be compiled before deps is through, with -j neither.
@@ -135,9 +137,9 @@ LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LTO_LINKER) $(LDFLAGS)
 # After dlclose too: a thread that used a cache runs the library's code when it ends.
 STAYS := -Wl,-z,nodelete
 
-.PHONY: all deps deps-ci run run-cache builds test test-redis bench bench-redis compare \
-	model-check proof proof-page install uninstall mutants layers format format-check clean \
-	help FORCE
+.PHONY: all check-all deps deps-ci run run-cache builds test test-all test-redis bench \
+	bench-redis compare model-check proof proof-page install uninstall mutants layers format \
+	format-check clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -171,8 +173,9 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 		{ $(hint_at_deps); exit 1; }
 
 $(BUILD)/src/%.o: EXTRA = -Wconversion -Wpedantic
-# Tests without their asserts test nothing; benches are about optimized code.
-$(BUILD)/test/%.o: EXTRA = -UNDEBUG -Itest
+# Tests without their asserts test nothing, and are compiled more often than they are run; benches
+# are about optimized code.
+$(BUILD)/test/%.o: EXTRA = -UNDEBUG -Itest $(if $(filter file-,$(origin CFLAGS)-$(SANITIZE)),-O0)
 $(BUILD)/bench/%.o: EXTRA = -O2 -Ibench
 
 $(BUILD)/yields/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
@@ -253,8 +256,15 @@ run-cache: $(BUILD)/bench/cache_run ## run a cache in front of a slow source; AR
 
 TESTS_TO_BUILD := $(addprefix $(BUILD)/test/,$(filter $(TEST_PROGRAMS) \
 	$(REDIS_TEST_OBJECTS:$(BUILD)/test/%.o=%),$(TESTS)))
-test: all $(TESTS_TO_BUILD) ## run all tests, or TESTS="test_wheel ..."; SEED=n replays
+test: all $(TESTS_TO_BUILD) ## test each promise (2 min), or TESTS="test_wheel ..."; SEED=n replays
 	@test/run.sh $(TESTS)
+
+test-all: ## run all tests, at their whole length
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/whole CPPFLAGS='$(CPPFLAGS) -DTEST_PART=1' \
+		FAULTS=all TESTS='$(TESTS_FOR_ALL) $(TESTS_OF_EACH_DAY)' test
+
+check-all: ## all there is to check, what finds most first (hours)
+	@test/check_all.sh
 
 bench: all $(BENCH_OBJECTS:.o=) ## build all benches and run them; ARGS=--quick or --update
 	@bench/run.sh $(ARGS)

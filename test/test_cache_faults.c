@@ -720,8 +720,10 @@ static void flush_ends_without_memory(void **state)
 	assert_status(tw_cache_flush(cache), TW_OK);
 	fail_allocation(1, true);
 	/* The first come up to be filed once more. */
-	while (!fault_was_met())
+	while (!fault_was_met()) {
 		assert_status(tw_advance(ticker.wheel, 100 * TW_MILLISECOND), TW_OK);
+		assert_status(tw_wait_idle(ticker.wheel), TW_OK);
+	}
 	assert_int_equal(pthread_create(&thread, NULL, tick_on, &ticker), 0);
 	assert_status(tw_cache_flush(cache), TW_OK);
 	atomic_store(&ticker.ends, true);

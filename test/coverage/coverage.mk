@@ -7,7 +7,7 @@ COVERAGE_BUILD := build/coverage
 COVERAGE_OF := $(if $(filter file,$(origin TESTS)),all,some)
 COVERAGE_TESTS := $(if $(filter some,$(COVERAGE_OF)),$(TESTS),$(filter-out check_% readme_example \
 	install/test_install man/test_man proof/check_page redis/test_core_alone \
-	redis/test_packaging,$(TESTS)))
+	redis/test_packaging,$(TESTS_OF_ALL)))
 # Counted as it is written, not as it is optimized, by threads that share the counters; without
 # assert(), whose other branch is for bugs; of the long tests' work a part, as under a sanitizer.
 # The two libraries are linked in parts, which must not contain the counters' own library.
