@@ -10,7 +10,7 @@ function from 1. The rules:
     compare   < becomes <=, > becomes >=, == becomes !=, and back
     logic     && becomes ||, and back
     not       ! or ~ is left out
-    one       a number becomes greater by one
+    one       0 becomes 1, and 1 becomes 2
     sign      + becomes -, += becomes -=, ++ becomes --, and back
     bits      & becomes |, << becomes >>, and back
     answer    `return true` becomes `return false`, TW_OK an error, and back
@@ -19,8 +19,8 @@ function from 1. The rules:
     unlocked  all calls that lock or unlock one mutex are left out; likewise
 
 In a Lua script the part outside of its functions is called `main`. What stands in an assert() is
-left alone. `python3 test/mutants/rules.py NAME` writes the changed source of one mutant, and with
-FILE or FILE:FUNCTION it lists the mutants there, each with its line before and after.
+left alone. `python3 test/mutants/rules.py FILE` or FILE:FUNCTION lists the mutants there, each with
+its line before and after.
 """
 
 import re
@@ -100,12 +100,14 @@ def is_value(token):
 def words(tokens, is_lua):
     """Yields (rule, start, end, new text) for each place of the rules about one token."""
     i = 0
-    for_end = -1
+    for_end = hint = -1
     while i < len(tokens):
         token, text = tokens[i], tokens[i].text
         before = tokens[i - 1] if i else token
         if text == 'assert' or re.fullmatch(r'TRACE\w*|STATIC_ASSERT|_Static_assert', text):
             i = closing(tokens, i + 1)
+        elif text == '__builtin_expect':
+            hint = closing(tokens, i + 1) - 1
         elif text == 'for' and i + 1 < len(tokens) and tokens[i + 1].text == '(':
             for_end = closing(tokens, i + 1)
         elif text in COMPARE:
@@ -115,9 +117,8 @@ def words(tokens, is_lua):
             yield 'logic', token.start, token.end, LOGIC[text]
         elif text in ('!', 'not') or text == '~' and token.kind == 'sign':
             yield 'not', token.start, token.end, ''
-        elif token.kind == 'number' and re.fullmatch(r'\d+[uUlL]*|0x[0-9a-fA-F]+[uUlL]*', text):
-            digits, suffix = re.match(r'(.*?)([uUlL]*)$', text).groups()
-            yield 'one', token.start, token.end, str(int(digits, 0) + 1) + suffix
+        elif token.kind == 'number' and re.fullmatch('[01][uUlL]*', text) and i != hint:
+            yield 'one', token.start, token.end, str(int(text[0]) + 1) + text[1:]
         elif text in SIGN and i > for_end and (is_value(before) or text in ('++', '--')):
             yield 'sign', token.start, token.end, SIGN[text]
         elif text in BITS and is_value(before):
@@ -239,18 +240,10 @@ def show(text, mutant):
 
 
 def main():
-    file, _, rest = sys.argv[1].partition(':')
+    file, _, function = sys.argv[1].partition(':')
     text = open(file).read()
-    mutants = mutants_in(file, text, rest.split(':')[0] or None)
-    if rest.count(':') < 2:
-        for mutant in mutants:
-            print(mutant[0], show(text, mutant), sep='\t')
-        return
-    for mutant in mutants:
-        if mutant[0] == sys.argv[1]:
-            sys.stdout.write(apply(text, mutant))
-            return
-    sys.exit(f'there is no mutant {sys.argv[1]}')
+    for mutant in mutants_in(file, text, function or None):
+        print(mutant[0], show(text, mutant), sep='\t')
 
 
 if __name__ == '__main__':

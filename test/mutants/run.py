@@ -7,7 +7,7 @@ functions of the list `functions`; `by_hand` has those that no rule can say; `su
 that no test sees, with the reason. In the environment:
 
     ONLY=PATTERNS   those whose names fit one of the shell's patterns
-    SHARE=N         one in N of each function's mutants, and at least one (8); the survivors are
+    SHARE=N         one in N of each function's mutants, and at least one (16); the survivors are
                     known for this share alone
     SAMPLE=N        N of them (100), drawn by SEED; SAMPLE=all runs all
     SEED=N          of the draw (the day); the tests have this seed too (otherwise 1)
@@ -19,6 +19,8 @@ mutants, and one that takes four times as long as there, and ten seconds, hangs.
 changed file is compiled (of a header, the files that include it), one test after the other is
 linked and run, and the first that fails ends it. What does not compile, or becomes the same machine
 code as the source, is no mutant. The last line is "N passed, N failed".
+
+`run.py NAME` writes the changed source of one mutant.
 """
 
 import concurrent.futures
@@ -50,6 +52,16 @@ class Mutant:
     def __init__(self, name, file, text, tests, setting=''):
         self.name, self.file, self.text = name, file, text
         self.tests, self.setting = tests, setting
+
+
+def source_of(name):
+    """The changed source of the mutant, of whichever kind."""
+    file, function, _ = name.split(':', 2)
+    if function == 'by_hand':
+        return next((mutant.text for mutant in mutants_by_hand() if mutant.name == name), None)
+    text = open(file).read()
+    return next((rules.apply(text, mutant) for mutant in rules.mutants_in(file, text, function)
+                 if mutant[0] == name), None)
 
 
 def rank(text):
@@ -87,7 +99,7 @@ def mutants_by_rule(share):
 
 
 def mutants_by_hand():
-    """Those of the table, in blocks: see there."""
+    """Those of the table, in blocks, called FILE:by_hand:NAME."""
     for block in '\n'.join(lines_of('by_hand')).split('mutant: ')[1:]:
         name, *lines = block.rstrip('\n').split('\n')
         field = {'after': '', 'with': ''}
@@ -102,7 +114,7 @@ def mutants_by_hand():
         begin = find_once(text, field['after'], 0, name).end() if field['after'] else 0
         old = find_once(text, '\n'.join(texts['-']), begin, name, not field['after'])
         text = text[:old.start()] + '\n'.join(texts['+']) + text[old.end():]
-        yield Mutant(name, field['file'], text, field['tests'].split(), field['with'])
+        yield Mutant(f'{field["file"]}:by_hand:{name}', field['file'], text, field['tests'].split(), field['with'])
 
 
 def find_once(text, part, begin, name, once=True):
@@ -158,13 +170,12 @@ class Build:
     def object_of_source(self, name):
         """The object of a source as it is, compiled as the mutants are."""
         if name not in self.originals:
-            made = f'{WORK}/' + re.sub(r'\W', '_', name) + f'{threading.get_ident()}.o'
+            made = f'{WORK}/originals/{re.sub(r"[^a-z]", "_", name)}_{threading.get_ident()}.o'
             words = list(self.commands[name])
             words[words.index('-o') + 1] = made
             run(words + MUTANT_FLAGS)
             with open(made, 'rb') as file:
                 self.originals[name] = file.read()
-            os.remove(made)
         return self.originals[name]
 
 
@@ -300,7 +311,7 @@ def check(build, test):
 
 def choose():
     """The mutants to be tried; those by rule and those by hand alike."""
-    share = int(os.environ.get('SHARE', 8))
+    share = int(os.environ.get('SHARE', 16))
     only, sample = os.environ.get('ONLY', '*').split(), os.environ.get('SAMPLE', '100')
     chosen = [mutant for mutant in [*mutants_by_rule(share), *mutants_by_hand()]
               if any(fnmatch.fnmatchcase(mutant.name, pattern) for pattern in only)]
@@ -323,12 +334,16 @@ def finish(counts, reasons):
 
 
 def main():
+    if len(sys.argv) > 1:
+        sys.stdout.write(source_of(sys.argv[1]) or sys.exit(f'there is no mutant {sys.argv[1]}'))
+        return
     survivors = dict(line.split(' ', 1) for line in lines_of('survivors'))
     jobs = int(os.environ.get('JOBS', 2 * os.cpu_count()))
     chosen = choose()
     if not chosen:
         sys.exit('no mutant has such a name\n0 passed, 1 failed')
-    os.makedirs(WORK, exist_ok=True)
+    shutil.rmtree(WORK + '/originals', ignore_errors=True)
+    os.makedirs(WORK + '/originals')
     builds = {}
     for setting in sorted({mutant.setting for mutant in chosen}):
         tests = sorted({test for mutant in chosen if mutant.setting == setting
@@ -366,7 +381,7 @@ def main():
                 what = 'none'
             elif what == 'error':
                 # What a rule makes may be no C; what is made by hand is.
-                what = 'none' if ':' in name else 'FAILED'
+                what = 'FAILED' if ':by_hand:' in name else 'none'
             with lock:
                 counts[what] += 1
                 if what != 'none':

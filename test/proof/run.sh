@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 #
 # Model-checks the harnesses of this folder with GenMC: each run of the table `runs` must pass, and
-# each bug of the table `weakened` must be found, by bounds that find nothing in the source itself:
-# those that no run has are run with it, too, and must pass. `make model-check` calls this with
-# BUILD and GENMC; PROOFS="queue ..." names the harnesses, else all; MORE=1 takes the larger bounds
-# in, too. A run says its executions, how many of them ended early because a thread waited for what
-# another order would have brought, and its seconds. The last line is "N passed, N failed".
+# each mutant of the table `weakened`, which test/mutants/run.py makes, must be found, by bounds
+# that find nothing in the source itself: those that no run has are run with it, too, and must pass.
+# `make model-check` calls this with BUILD and GENMC; PROOFS="queue ..." names the harnesses, else
+# all; MORE=1 takes the larger bounds in, too. A run says its executions, how many of them ended
+# early because a thread waited for what another order would have brought, and its seconds. The last
+# line is "N passed, N failed".
 
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -77,23 +78,16 @@ check_run()
 	[[ $verdict == ok ]] || grep -v '^Tip' "$log" | tail -n 60
 }
 
-# The code of a file, without its comments.
-code_of()
-{
-	"${CC:-cc}" -fpreprocessed -E -P "$1" 2>/dev/null
-}
-
-# check_weakened LOG HARNESS MODEL BOUNDS FILE EXPRESSION
+# check_weakened LOG HARNESS MODEL BOUNDS MUTANT
 check_weakened()
 {
-	local log=$1 harness=$2 model=$3 bounds=$4 file=$5 expression=$6
-	local tree=${log%.log} verdict=FAILED why status
+	local log=$1 harness=$2 model=$3 bounds=$4 mutant=$5
+	local tree=${log%.log} file=${5%%:*} verdict=FAILED why status
 
 	mkdir -p "$tree"
 	cp -r src/base src/wheel src/runtime src/cache "$tree"
-	sed -i "$expression" "$tree/$file"
-	if [[ $(code_of "$tree/$file") == "$(code_of "src/$file")" ]]; then
-		why="the change changes nothing"
+	if ! test/mutants/run.py "src/$mutant" >"$tree/$file"; then
+		why="there is no such mutant"
 	else
 		check "$log" "$harness" "$model" - "$bounds" "$tree"
 		status=$?
@@ -108,8 +102,7 @@ check_weakened()
 		fi
 	fi
 	rm -rf "$tree"
-	printf '  %-7s %-18s %-4s %s %s: %s\n' "$verdict" "$harness" "$model" "$file" \
-		"$expression" "$why"
+	printf '  %-7s %-18s %-4s %s: %s\n' "$verdict" "$harness" "$model" "$mutant" "$why"
 }
 
 # wanted HARNESS
@@ -140,13 +133,16 @@ list_runs()
 
 list_weakened()
 {
-	local harness model bounds file expression number=0
+	local harness model bounds line mutant number=0
 
-	while read -r harness model bounds file && IFS=$'\t' read -r expression; do
-		((number++))
+	while IFS= read -r line; do
+		[[ $line == $'\t'* ]] || read -r harness model bounds <<<"$line"
 		wanted "$harness" || continue
+		[[ $line == $'\t'* ]] || continue
+		mutant=${line#$'\t'}
+		((number++))
 		printf '%s\0' weaken "$proof_folder/weakened-$number.log" "$harness" "$model" \
-			"$bounds" "$file" "$expression"
+			"$bounds" "$mutant" -
 		[[ -z ${is_listed["$harness $model $bounds"]} ]] || continue
 		is_listed["$harness $model $bounds"]=1
 		printf '%s\0' run "$proof_folder/control-$number.log" "$harness" "$model" - \
