@@ -29,28 +29,20 @@ simulate()
 		SEED="$1" STEPS="$2" 2>&1
 }
 
-# replace FILE FROM TO: where FROM stands, once.
-replace()
-{
-	local text
-	text=$(<"$1")
-	[[ $text == *"$2"* && ${text#*"$2"} != *"$2"* ]] || return 1
-	printf '%s\n' "${text/"$2"/"$3"}" >"$1"
-}
-
 complain()
 {
 	printf 'not ok: %s: %s\n' "$name" "$1"
 	((++failed))
 }
 
-# With name, file, from and to of a fault.
+# try_fault MUTANT
 try_fault()
 {
 	local output again seed what
-	[[ -n $name && $name == *"${FAULTS:-}"* ]] || return
-	replace "$copy/$file" "$from" "$to" || {
-		complain "its lines are not in $file, or more than once"
+	local file=${1%%:*}
+	test/mutants/run.py "$1" >"$copy/$file" || {
+		complain "there is no such mutant"
+		cp "$file" "$copy/$file"
 		return
 	}
 	output=$(simulate "${SEED:-1}" "$steps")
@@ -74,19 +66,8 @@ try_fault()
 }
 
 make_copy
-name=
-while IFS= read -r line || [[ -n $line ]]; do
-	case $line in
-	'fault '*) name=${line#fault } from='' to='' ;;
-	'file '*) file=${line#file } ;;
-	-*) from+=${from:+$'\n'}${line#-} ;;
-	+*) to+=${to:+$'\n'}${line#+} ;;
-	'')
-		try_fault
-		name=
-		;;
-	esac
-done <test/sim/seeded_faults
-try_fault
+while read -r mutant && read -r name; do
+	[[ $name != *"${FAULTS:-}"* ]] || try_fault "$mutant"
+done < <(grep -v -e '^#' -e '^$' test/sim/seeded_faults)
 echo "$passed passed, $failed failed"
 ((failed == 0 && passed > 0))
