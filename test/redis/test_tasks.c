@@ -384,6 +384,14 @@ static void many_are_added_and_each_has_its_status(void **state)
 					  : i == 901 ? TW_INVALID
 						     : TW_OK);
 	assert_int_equal(stats_of(fixture->redis).tasks, COUNT - 2);
+	/* The two that were refused are not there to be replaced. */
+	tasks[900].url = NULL;
+	tasks[901].key_size = strlen(keys[901]);
+	for (int i = 0; i < COUNT; i++)
+		tasks[i].mode = TW_REDIS_REPLACE;
+	assert_int_equal(tw_redis_add_many(fixture->redis, tasks, COUNT, each), TW_NOT_FOUND);
+	for (int i = 0; i < COUNT; i++)
+		assert_int_equal(each[i], i == 900 || i == 901 ? TW_NOT_FOUND : TW_OK);
 	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 0, NULL));
 }
 
