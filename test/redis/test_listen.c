@@ -491,6 +491,7 @@ static void figures_add_up_with_those_of_redis(void **state)
 	assert_int_equal(stats.tasks, 1);
 	assert_true(total(&reply, "twr_tasks{state=\"started\"}") == stats.started);
 	assert_true(total(&reply, "twr_due_tasks") == stats.due);
+	assert_true(total(&reply, "twr_added_total") == stats.added);
 	assert_int_equal(stats.dead, 3);
 	free(reply.text);
 
