@@ -245,7 +245,7 @@ deps: ## install what build, tests and plots need (Debian; nothing if it is all 
 
 deps-ci: PACKAGES += clang clang-format lld llvm gcc-s390x-linux-gnu libc6-dev-s390x-cross \
 	gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-i686-linux-gnu libc6-dev-i386-cross \
-	cmake debhelper lintian gcovr qemu-user-static
+	cmake debhelper lintian gcovr python3 qemu-user-static
 deps-ci: deps ## install also what .ci/run needs: other compilers
 
 run: $(BUILD)/bench/million ## run a million timers; ARGS="..." are its arguments
@@ -305,8 +305,8 @@ proof: all ## all that shows the guarantees, in half an hour; writes test/PROOF.
 proof-page: ## write test/PROOF.md anew of the records there are
 	@test/proof/page.sh
 
-mutants: ## put bugs in, one by one, and see the tests find them; ONLY="name*", SAMPLE=n
-	@test/mutants/run.sh
+mutants: ## put bugs in, one by one, and see the tests find them; ONLY="name*", SAMPLE=n|all
+	@test/mutants/run.py
 
 layers: all ## check that includes and calls in src/ go downward only
 	@test/check_layers.sh

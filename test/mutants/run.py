@@ -54,6 +54,21 @@ class Mutant:
         self.tests, self.setting = tests, setting
 
 
+def read_survivors():
+    """What no test sees, by name, with the reason. The names must be there."""
+    survivors = {}
+    for line in lines_of('survivors'):
+        if not line.startswith('\t'):
+            file = line
+            there = {mutant[0] for mutant in rules.mutants_in(file, open(file).read())}
+            continue
+        name, why = line.strip().split(' ', 1)
+        if f'{file}:{name}' not in there:
+            sys.exit(f'{FOLDER}/survivors: there is no mutant {file}:{name}\n0 passed, 1 failed')
+        survivors[f'{file}:{name}'] = why
+    return survivors
+
+
 def source_of(name):
     """The changed source of the mutant, of whichever kind."""
     file, function, _ = name.split(':', 2)
@@ -160,8 +175,8 @@ class Build:
         """What a program is linked of; of twr, instead of the libraries, their objects."""
         objects = [word for word in self.commands[program] if word.endswith('.o')]
         if program == f'{self.folder}/twr':
-            some_test = next(made for made in self.commands
-                             if made.startswith(f'{self.folder}/test/redis/test_'))
+            some_test = next(made for made in self.commands if not made.endswith('.o') and
+                             made.startswith(f'{self.folder}/test/redis/test_'))
             objects += [word for word in self.commands[some_test]
                         if word.startswith(f'{self.folder}/src/') and word not in objects]
         return objects
@@ -242,7 +257,7 @@ class Trial:
         return made
 
     def result(self):
-        """'killed TEST REASON', 'survived', 'same' or 'error ...': it does not compile."""
+        """'killed TEST REASON', 'survived', 'same', 'invalid': no C, or 'error REASON'."""
         for test in self.mutant.tests:
             try:
                 if test == self.mutant.tests[0] and self.is_same():
@@ -253,8 +268,9 @@ class Trial:
                     self.link(f'{self.build.folder}/test/redis/twr_faults')
                 program = self.link(f'{self.build.folder}/test/{test}')
             except subprocess.CalledProcessError as error:
-                reason = re.search(r'error: .*|undefined .*', error.output or '')
-                return f'error {reason.group() if reason else error.output}'
+                reason = re.search(r'error: .*', error.output or '')
+                what = 'invalid' if '-c' in error.cmd else 'error'
+                return f'{what} {reason.group() if reason else error.output}'
             limit = 4 * times.get((self.build.folder, test), 20) + 10
             reason = run_test(program, self.folder, self.build.sanitize, limit)
             if reason:
@@ -321,7 +337,7 @@ def choose():
     return sorted(chosen, key=lambda mutant: rank(f'{seed} {mutant.name}'))[:int(sample)]
 
 
-def finish(counts, reasons):
+def finish(counts):
     """Says how it went."""
     tried = sum(counts.values()) - counts['none'] - counts['equal']
     rate = counts['killed'] * 100 / max(tried, 1)
@@ -337,7 +353,7 @@ def main():
     if len(sys.argv) > 1:
         sys.stdout.write(source_of(sys.argv[1]) or sys.exit(f'there is no mutant {sys.argv[1]}'))
         return
-    survivors = dict(line.split(' ', 1) for line in lines_of('survivors'))
+    survivors = read_survivors()
     jobs = int(os.environ.get('JOBS', 2 * os.cpu_count()))
     chosen = choose()
     if not chosen:
@@ -377,11 +393,10 @@ def main():
                 what = 'equal' if why.startswith('equal') else 'explained'
             elif what == 'survived':
                 what, why = 'SURVIVED', ' '.join(mutant.tests)
-            elif what == 'same':
+            elif what == 'same' or what == 'invalid' and ':by_hand:' not in name:
                 what = 'none'
-            elif what == 'error':
-                # What a rule makes may be no C; what is made by hand is.
-                what = 'FAILED' if ':by_hand:' in name else 'none'
+            elif what in ('invalid', 'error'):
+                what = 'FAILED'
             with lock:
                 counts[what] += 1
                 if what != 'none':
@@ -391,12 +406,12 @@ def main():
         lock = threading.Lock()
         counts = dict.fromkeys(('killed', 'explained', 'equal', 'none', 'SURVIVED', 'FAILED'), 0)
         list(pool.map(judge, chosen))
-    finish(counts, survivors)
+    finish(counts)
 
 
 times = {}
 test_seed = os.environ.get('SEED', '1')
-MUTANT_FLAGS = ['-O1', '-g0', '-w']
+MUTANT_FLAGS = ['-O1', '-w']
 # A linker that is quicker, where it is there.
 FAST_LINK = ['-fuse-ld=lld'] if shutil.which('ld.lld') else []
 

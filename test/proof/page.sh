@@ -20,14 +20,15 @@ complain()
 	((errors++))
 }
 
-mapfile -t mutants < <(sed -n 's/^mutant: //p' test/mutants/*.txt)
-declare -A harness_runs verdict functions
+mapfile -t mutated < <(sed -n 's,^\(file: \)*src/\([^:]*\).*,\2,p' test/mutants/functions \
+	test/mutants/by_hand | sort -u)
+declare -A harness_runs killed explained survived functions
 while read -r harness models _; do
 	((harness_runs[$harness] += 1 + $(tr -cd , <<<"$models" | wc -c)))
 done < <(grep -v -e '^#' -e '^	' -e '^$' test/proof/runs)
-[[ ! -f $records/mutants.killed ]] || while read -r what name; do
-	verdict[$name]=$what
-done <"$records/mutants.killed"
+[[ ! -f $records/mutants.files ]] || while read -r name seen why missed; do
+	killed[$name]=$seen explained[$name]=$why survived[$name]=$missed
+done <"$records/mutants.files"
 
 # field RECORD NAME
 field()
@@ -68,32 +69,28 @@ write_tests()
 	echo "- **$sum tests**: $list."
 }
 
+# write_mutants PATTERN...: of files below src/.
 write_mutants()
 {
-	local sum=0 killed=0 explained=0 tried=0 fitting name pattern
+	local sum=0 seen=0 why=0 file pattern
 
-	for name in "${mutants[@]}"; do
-		fitting=
-		for pattern; do
-			# shellcheck disable=SC2053 # a pattern
-			[[ $name == $pattern ]] && fitting=yes
-		done
-		[[ -n $fitting ]] || continue
-		((sum++))
-		[[ -z ${verdict[$name]} ]] || ((tried++))
-		case ${verdict[$name]} in
-		killed) ((killed++)) ;;
-		explained | equal) ((explained++)) ;;
-		esac
-	done
 	for pattern; do
 		((checked++))
 		# shellcheck disable=SC2053 # a pattern
-		for name in "${mutants[@]}"; do [[ $name == $pattern ]] && continue 2; done
-		complain "no mutant is called $pattern"
+		for file in "${mutated[@]}"; do [[ $file == $pattern ]] && continue 2; done
+		complain "no mutants are made in $pattern"
 	done
-	echo "- **$sum mutants**: bugs that were put in; of the $tried that were tried, the tests" \
-		"see $killed; explained, or no bugs: $explained."
+	for file in "${mutated[@]}"; do
+		for pattern; do
+			# shellcheck disable=SC2053 # a pattern
+			[[ $file == $pattern ]] || continue
+			((sum += killed[$file] + explained[$file] + survived[$file]))
+			((seen += killed[$file], why += explained[$file]))
+			break
+		done
+	done
+	echo "- **$sum mutants**: bugs that were put in; the tests see $seen of them; explained," \
+		"or no bugs: $why."
 }
 
 write_models()

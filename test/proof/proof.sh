@@ -4,7 +4,7 @@
 # Runs what shows the guarantees, one after the other, and keeps the results for test/PROOF.md. What
 # takes hours is run by itself, with its record:
 #
-#     test/proof/record.sh mutants "make mutants"
+#     test/proof/record.sh mutants "make mutants SAMPLE=all"
 #     test/proof/record.sh machines "make machines"
 #     test/proof/record.sh soak "make soak HOURS=2"
 #     test/proof/record.sh torture-long "make torture-redis SECONDS=3600"

@@ -101,12 +101,17 @@ fi
 	printf 'day: %s\ncommit: %s\nseconds: %s\n' "$(date -u +%F)" "$commit" "$took"
 	printf 'command: %s\nresult: %s\n' "$command" "$text"
 } >"test/proof/records/$name.new" && mv "test/proof/records/$name.new" "test/proof/records/$name"
-# Which mutants were killed is asked for each guarantee; the later run of one counts.
+# How many mutants were killed, are explained, or survive, by file: each guarantee names files.
 if [[ ${name%-*} == mutants ]]; then
-	killed=test/proof/records/mutants.killed
-	[[ $name != mutants ]] || : >"$killed"
-	sed -n 's/^  \(killed\|explained\|equal\|SURVIVED\) *\([a-zA-Z_0-9-]*\) .*/\1 \2/p' "$log" |
-		cat "$killed" - |
-		awk '{ what[$2] = $1 } END { for (name in what) print what[name], name }' |
-		sort -k 2 >"$killed.new" && mv "$killed.new" "$killed"
+	sed -n 's,^  \(killed\|explained\|equal\|SURVIVED\) *src/\([^: ]*\):.*,\1 \2,p' "$log" |
+		awk '{
+				of[$2] = 1
+				count[$1, $2]++
+			}
+			END {
+				for (file in of)
+					print file, count["killed", file] + 0,
+						count["explained", file] + count["equal", file],
+						count["SURVIVED", file] + 0
+			}' | sort >test/proof/records/mutants.files
 fi
