@@ -49,7 +49,8 @@ static struct tw_timer set_some(struct recorder *recorder)
 
 	advance(recorder, INTERVAL * 3);
 	set_timer(recorder, "key", 0x1234, INTERVAL * 5);
-	assert_status(tw_set_timer(recorder->wheel, "\"\\\n\xff", 4, VALUE(2), TW_FOREVER), TW_OK);
+	assert_status(tw_set_timer(recorder->wheel, "\"\\\n\xff~\x7f", 6, VALUE(2), TW_FOREVER),
+		      TW_OK);
 	assert_status(tw_every(recorder->wheel, INTERVAL, TW_SECOND, TW_MISSED_BURST, run_nothing,
 			       VALUE(3), &timer),
 		      TW_OK);
@@ -62,7 +63,8 @@ static void assert_some_are_told(const struct text *text, struct tw_timer timer)
 	char line[200];
 
 	assert_true(text_has_line(text, "key \"key\" value 0x1234 deadline 8000000 in 5000000"));
-	assert_true(text_has_line(text, "key \"\\x22\\x5c\\x0a\\xff\" value 0x2 deadline never"));
+	assert_true(
+		text_has_line(text, "key \"\\x22\\x5c\\x0a\\xff~\\x7f\" value 0x2 deadline never"));
 	snprintf(line, sizeof(line),
 		 "timer %llu run 0x%llx value 0x3 deadline 4000000 in 1000000 period 1000000000",
 		 (unsigned long long)timer.id, (unsigned long long)(uintptr_t)run_nothing);
