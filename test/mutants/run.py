@@ -194,8 +194,7 @@ class Build:
             words = list(self.commands[name])
             words[words.index('-o') + 1] = made
             run(words + MUTANT_FLAGS)
-            with open(made, 'rb') as file:
-                self.originals[name] = file.read()
+            self.originals[name] = machine_code(made)
         return self.originals[name]
 
 
@@ -246,8 +245,7 @@ class Trial:
         name = self.build.folder + '/' + self.mutant.file[:-1] + 'o'
         if not self.mutant.file.endswith('.c') or name not in self.build.commands:
             return False
-        with open(self.object(name), 'rb') as file:
-            return file.read() == self.build.object_of_source(name)
+        return machine_code(self.object(name)) == self.build.object_of_source(name)
 
     def link(self, program):
         """Returns the program of the mutant."""
@@ -285,6 +283,13 @@ class Trial:
 
 def run(words):
     subprocess.run(words, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def machine_code(name):
+    """The bytes of an object, without what debuggers read."""
+    run(['objcopy', '-g', name, name + '.bare'])
+    with open(name + '.bare', 'rb') as file:
+        return file.read()
 
 
 def run_test(program, folder, sanitize, limit):
