@@ -61,8 +61,10 @@ static bool is_to_fail(void)
 
 void begin_faults(void)
 {
+	pthread_mutex_lock(&plan.mutex);
 	plan.asked = 0;
 	plan.failures = 0;
+	pthread_mutex_unlock(&plan.mutex);
 	if (plan.fault == FAULT_DESCRIPTOR)
 		fail_descriptor((long)plan.sampled);
 	else if (plan.fault == FAULT_THREAD)
@@ -71,12 +73,31 @@ void begin_faults(void)
 		choose_allocations(is_to_fail);
 }
 
+/* What came of an attempt. */
+struct outcome {
+	int failures;
+	uint64_t failed;
+	uint64_t asked;
+};
+
+static struct outcome attempt_once(fault_attempt *attempt, void *context)
+{
+	struct outcome outcome;
+
+	attempt(context);
+	/* What other threads have asked comes before what the next attempt begins with. */
+	pthread_mutex_lock(&plan.mutex);
+	outcome = (struct outcome){plan.failures, plan.failed, plan.asked};
+	pthread_mutex_unlock(&plan.mutex);
+	return outcome;
+}
+
 static long fail_each_by_number(fault_attempt *attempt, void *context)
 {
 	for (plan.sampled = 1;; plan.sampled++) {
 		bool met;
 
-		attempt(context);
+		(void)attempt_once(attempt, context);
 		met = fault_was_met();
 		fail_thread(0);
 		if (!met)
@@ -86,18 +107,19 @@ static long fail_each_by_number(fault_attempt *attempt, void *context)
 
 static long fail_each_pair(fault_attempt *attempt, void *context)
 {
+	struct outcome outcome;
 	long pairs = 0;
 
 	for (;;) {
 		plan.first = 0;
 		memset(&plan.seconds, 0, sizeof(plan.seconds));
 		do {
-			attempt(context);
-			if (plan.failures == 0 && plan.first == 0)
+			outcome = attempt_once(attempt, context);
+			if (outcome.failures == 0 && plan.first == 0)
 				return pairs;
-			plan.first = plan.failed;
-			pairs += plan.failures == 2;
-		} while (plan.failures == 2);
+			plan.first = outcome.failed;
+			pairs += outcome.failures == 2;
+		} while (outcome.failures == 2);
 	}
 }
 
@@ -110,6 +132,7 @@ bool faults_are_all(void)
 
 long fail_each(enum fault fault, fault_attempt *attempt, void *context)
 {
+	struct outcome outcome;
 	struct random random;
 	long met = 0;
 
@@ -123,14 +146,14 @@ long fail_each(enum fault fault, fault_attempt *attempt, void *context)
 	if (fault == FAULT_PAIR)
 		return fail_each_pair(attempt, context);
 	for (;; met++) {
-		attempt(context);
-		if (plan.failures == 0)
+		outcome = attempt_once(attempt, context);
+		if (outcome.failures == 0)
 			break;
 	}
 	random = random_from(seed_choose(), (uint64_t)met);
-	for (int i = 0; i < SAMPLE && (uint64_t)(met + i) < plan.asked; i++) {
-		plan.sampled = random_below(&random, plan.asked) + 1;
-		attempt(context);
+	for (int i = 0; i < SAMPLE && (uint64_t)(met + i) < outcome.asked; i++) {
+		plan.sampled = random_below(&random, outcome.asked) + 1;
+		(void)attempt_once(attempt, context);
 	}
 	return met;
 }

@@ -147,7 +147,8 @@ static void value_fail(struct model_value *value, tw_duration now, const char *w
 
 void model_begin_group(struct model *model)
 {
-	model->groups++;
+	if (model->is_exact)
+		model->groups++;
 }
 
 /* The value leaves the pending ones, and must come back that way; of a group in any order. */

@@ -59,7 +59,8 @@ static void timer_arm(struct model_timer *timer, tw_duration delay)
 
 static void timer_disarm(struct model_timer *timer)
 {
-	timer->model->pending -= timer->is_armed;
+	if (timer->is_armed)
+		timer->model->pending--;
 	timer->is_armed = false;
 }
 
