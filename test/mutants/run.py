@@ -376,7 +376,7 @@ def main():
                         for test in mutant.tests})
         builds[setting] = Build(setting, tests)
         builds[setting].tests = tests
-    times_file = f'{WORK}/times'
+    times_file = f'{WORK}/seconds'
     if os.path.exists(times_file):
         for line in open(times_file):
             folder, test, seconds = line.split()
