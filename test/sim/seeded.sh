@@ -18,8 +18,8 @@ make_copy()
 {
 	mkdir -p "$copy/test" "$copy/build"
 	cp -R src include Makefile "$copy"
-	rm -rf "$copy/test/sim" "$copy/test/support"
-	cp -R test/sim test/support "$copy/test"
+	rm -rf "$copy/test/sim"
+	cp -R test/sim "$copy/test"
 }
 
 # simulate SEED STEPS: what it prints. The copy has a build folder of its own.

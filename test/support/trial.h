@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trial is a wheel and its model in the exact case: one user, who also commands the wheel from
- * inside tasks, and drives it. Every event and every answer is known.
+ * A wheel and its model, given the same random commands, also from inside tasks. Every event is
+ * compared, in order, with what the model foretells; so is every answer. The wheel is driven by the
+ * caller, with inline tasks, on the manual clock.
  */
 #ifndef SUPPORT_TRIAL_H
 #define SUPPORT_TRIAL_H
 
-#include "wheel_user.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <timingwheel/timingwheel.h>
 
-enum { TRIAL_TIMERS = 60 };
+#include "model.h"
+#include "seed.h"
 
 struct trial_setting {
 	enum tw_layout layout;
@@ -16,26 +21,27 @@ struct trial_setting {
 	uint32_t keys;
 	int64_t longest_advance; /* ticks */
 	size_t queue_capacity;   /* 0: default, and tasks call the wheel */
-	bool is_of_handles;      /* timers by handle; the wheel is driven after each act */
-	bool has_owner;          /* a thread that drives the wheel */
 };
 
 struct trial {
-	struct model model; /* the first: hooks find the trial by it */
-	struct wheel_user user;
-	struct timer_set timers;
-	struct model_timer timer[TRIAL_TIMERS];
 	const struct trial_setting *setting;
+	struct tw_wheel *wheel;
+	struct model *model;
+	struct random random;
 	uint32_t operation; /* number */
-	char wrong[600];    /* the first mismatch; then nothing more is done */
+	uint32_t values;    /* given so far */
+	bool in_task;
+	bool stopped;
+	char wrong[400]; /* the first mismatch; then nothing more is compared */
 };
 
 /* The setting must outlive the trial. */
 void trial_begin(struct trial *trial, const struct trial_setting *setting,
 		 enum tw_delay_from delay_from, struct random random);
-/* Does as many random acts, unless one finds a mismatch or the random numbers are spent. */
-void trial_run(struct trial *trial, uint32_t operations);
+/* A random command, or a random call that drives the wheel. */
+void trial_operate(struct trial *trial);
 /* Stops the wheel: everything left is released, and further calls are refused. */
+void trial_stop(struct trial *trial);
 void trial_end(struct trial *trial);
 
 #endif
