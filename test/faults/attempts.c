@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "stacks.h"
-#include "support/random.h"
 #include "support/seed.h"
 
 enum { SAMPLE = 5 };
