@@ -15,7 +15,6 @@
 #include "faults/faults.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -685,53 +684,42 @@ static void entries_that_lost_their_file_leave_without_memory(void **state)
 	run_close(&run);
 }
 
-struct ticker {
-	struct tw_wheel *wheel;
-	atomic_bool ends;
-};
-
-static void *tick_on(void *argument)
-{
-	struct ticker *ticker = argument;
-
-	while (!atomic_load(&ticker->ends))
-		(void)tw_advance(ticker->wheel, TW_MICROSECOND);
-	return NULL;
-}
-
-/* Where the clock goes on, what can't be filed comes up again and again, but nobody waits for an
- * end of that. */
-static void flush_ends_without_memory(void **state)
+/* Returns whether a flush ended before the deadline of what could not be filed. */
+static bool flush_ends_before_the_deadline(void)
 {
 	enum { MANY = 1000 };
-	const struct tw_options wheel_options = {.clock = TW_CLOCK_MANUAL};
+	const tw_duration lifetime = 500 * TW_MILLISECOND; /* comes up after half of it */
+	struct tw_options wheel_options = {0};
 	struct tw_cache_options options = {.shards = 1, .jitter = -1};
-	struct ticker ticker = {.ends = false};
+	struct tw_wheel *wheel;
 	struct tw_cache *cache;
-	pthread_t thread;
+	bool ends;
 
-	(void)state;
-	assert_status(tw_create(&ticker.wheel, TW_MICROSECOND, 16, ignore_task, &wheel_options),
-		      TW_OK);
-	options.wheel = ticker.wheel;
-	assert_status(tw_cache_create(&cache, 30 * TW_SECOND, &options), TW_OK);
+	assert_status(tw_create(&wheel, TW_MICROSECOND, 16, ignore_task, &wheel_options), TW_OK);
+	options.wheel = wheel;
+	assert_status(tw_cache_create(&cache, lifetime, &options), TW_OK);
 	for (int key = 0; key < MANY; key++)
 		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
-	assert_status(tw_cache_flush(cache), TW_OK);
 	fail_allocation(1, true);
-	/* The first come up to be filed once more. */
-	while (!fault_was_met()) {
-		assert_status(tw_advance(ticker.wheel, 100 * TW_MILLISECOND), TW_OK);
-		assert_status(tw_wait_idle(ticker.wheel), TW_OK);
-	}
-	assert_int_equal(pthread_create(&thread, NULL, tick_on, &ticker), 0);
+	while (!fault_was_met())
+		wait_for(TW_MILLISECOND);
 	assert_status(tw_cache_flush(cache), TW_OK);
-	atomic_store(&ticker.ends, true);
-	pthread_join(thread, NULL);
-	assert_int_equal(entries_of(cache), MANY);
+	ends = entries_of(cache) == MANY;
 	end_faults();
 	tw_cache_destroy(cache);
-	tw_destroy(ticker.wheel);
+	tw_destroy(wheel);
+	return ends;
+}
+
+/* Under a clock that goes on, what can't be filed comes up again and again, but nobody waits for an
+ * end of that. On a busy machine a flush may begin too late to show it. */
+static void flush_ends_without_memory(void **state)
+{
+	int attempts = 0;
+
+	(void)state;
+	while (!flush_ends_before_the_deadline())
+		assert_in_range(++attempts, 1, 50);
 }
 
 /* To have a key looked at sooner may take memory: without it the deadline stays. */
