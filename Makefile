@@ -106,7 +106,8 @@ endif
 TEST_SCRIPTS := check_layers check_lines check_comments check_compare check_costs check_exports \
 	check_readme check_runner readme_example install/test_install fuzz/test_inputs \
 	man/test_man soak/test_soak proof/check_page
-TESTS_OF_ALL := $(TEST_PROGRAMS) $(TEST_SCRIPTS) $(REDIS_TESTS)
+# Those by Redis come first, for they wait most.
+TESTS_OF_ALL := $(REDIS_TESTS) $(TEST_PROGRAMS) $(TEST_SCRIPTS)
 # What only `make check-all` runs: long runs, and what compiles the library once more.
 TESTS_FOR_ALL := $(filter %_yields install/test_install soak/test_soak redis/test_core_alone \
 	redis/test_packaging redis/test_torture,$(TESTS_OF_ALL))

@@ -4,10 +4,11 @@
 # Runs the named tests and sums up: run.sh test_wheel check_layers ...
 # A name is a cmocka program in $BUILD/test or a script in test/, which counts as one test (exit
 # status 77: skipped). `make test` calls this with the environment it needs. Tests run side by side,
-# $TEST_JOBS at a time: by default twice as many as there are processors, for many do little but
-# wait. Those in $TESTS_ALONE come last, one by one. $EMULATOR, a command with its options,
-# runs programs for another processor. What is said of a test is said at once, when it ends; what
-# failed, and why, is said again at the end, and so is what was skipped. The last line is always
+# $TEST_JOBS at a time: by default four times as many as there are processors, for many do little
+# but wait, and twice as many beside a sanitizer or an emulator. Those in $TESTS_ALONE come last,
+# one by one. $EMULATOR, a command with its options, runs programs for another processor. What is
+# said of a test is said at once, when it ends; what failed, and why, is said again at the end, and
+# so is what was skipped. The last line is always
 # "N passed, N failed, N skipped".
 
 cd "$(dirname "$0")/.." || exit 1
@@ -171,6 +172,8 @@ if test -n "$SANITIZE" && setarch -R true 2>/dev/null; then
 	fixed_addresses="setarch -R"
 fi
 
+at_a_time=4
+test -z "$SANITIZE$EMULATOR" || at_a_time=2
 beside='' alone=''
 for name; do
 	case " $TESTS_ALONE " in
@@ -181,6 +184,6 @@ done
 
 # shellcheck disable=SC2086 # names
 {
-	run_all "${TEST_JOBS:-$(($(nproc) * 2))}" $beside
+	run_all "${TEST_JOBS:-$(($(nproc) * at_a_time))}" $beside
 	run_all 1 $alone
 } | report $#
