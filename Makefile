@@ -85,7 +85,8 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)))
 PUBLIC_HEADERS := $(filter-out %/redis.h,$(wildcard include/timingwheel/*.h))
 LIB_OBJECTS := $(call objects,$(addprefix src/,base/*.c wheel/*.c runtime/*.c cache/*.c \
 	cron/*.c))
-TEST_OBJECTS := $(call objects,test/test_*.c)
+TEST_FOLDERS := base wheel runtime cache cron faults model house
+TEST_OBJECTS := $(call objects,$(TEST_FOLDERS:%=test/%/test_*.c))
 TEST_SUPPORT := $(call objects,test/support/*.c)
 FAULT_OBJECTS := $(addprefix $(BUILD)/test/faults/,attempts.o faults.o stacks.o)
 # The library once more, with threads that give way at its atomic operations.
@@ -98,25 +99,25 @@ PACKAGES := uthash-dev libcmocka-dev pkg-config g++ systemtap-sdt-dev gnuplot-no
 	mandoc
 include src/redis/redis.mk
 
-TEST_PROGRAMS := $(patsubst test/%.c,%,$(wildcard test/test_*.c))
+TEST_PROGRAMS := $(TEST_OBJECTS:$(BUILD)/test/%.o=%)
 # With a sanitizer, which is slow enough, the library is not compiled a second time.
 ifneq ($(SANITIZE),)
 TEST_PROGRAMS := $(filter-out %_yields,$(TEST_PROGRAMS))
 endif
-TEST_SCRIPTS := check_layers check_lines check_comments check_compare check_costs check_exports \
-	check_readme check_runner readme_example install/test_install fuzz/test_inputs \
-	man/test_man soak/test_soak proof/check_page
+TEST_SCRIPTS := $(patsubst test/%.sh,%,$(wildcard test/house/*.sh)) house/man/test_man \
+	model/fuzz/test_inputs long/install/test_install long/soak/test_soak proof/check_page
 # Those by Redis come first, for they wait most.
 TESTS_OF_ALL := $(REDIS_TESTS) $(TEST_PROGRAMS) $(TEST_SCRIPTS)
 # What only `make check-all` runs: long runs, and what compiles the library once more.
-TESTS_FOR_ALL := $(filter %_yields install/test_install soak/test_soak redis/test_core_alone \
-	redis/test_packaging redis/test_torture,$(TESTS_OF_ALL))
+TESTS_FOR_ALL := $(filter %_yields long/% redis/test_core_alone redis/test_packaging \
+	redis/test_torture,$(TESTS_OF_ALL))
 TESTS_OF_EACH_DAY := $(filter-out $(TESTS_FOR_ALL),$(TESTS_OF_ALL))
 # Those that take longest are begun first; those that measure time run alone, at the end.
 TESTS_LONG := $(filter $(TESTS_OF_EACH_DAY),redis/test_calls_faults redis/test_outages \
 	redis/test_listen redis/test_program_faults redis/test_workers redis/test_permits \
-	test_worker_pool redis/test_cluster redis/test_hints test_real_clock test_handle_races)
-TESTS_ALONE := test_real_clock
+	runtime/test_worker_pool redis/test_cluster redis/test_hints runtime/test_real_clock \
+	runtime/test_handle_races)
+TESTS_ALONE := runtime/test_real_clock
 # Of `make compare`.
 BENCHES ?= throughput handles cache cache_expiry expiry idle
 TESTS ?= $(TESTS_LONG) $(filter-out $(TESTS_LONG),$(TESTS_OF_EACH_DAY))
@@ -182,10 +183,10 @@ $(BUILD)/bench/%.o: EXTRA = -O2 -Ibench
 $(BUILD)/yields/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 	$(call say_once,CC,yields/$(<D)/*.c)
 	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -Itest/yields -MMD -MP -c -o $@ $<
+	$(Q)$(COMPILE) -Itest/support/yields -MMD -MP -c -o $@ $<
 
 -include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(YIELD_OBJECTS) $(TEST_OBJECTS) $(TEST_SUPPORT) \
-	$(FAULT_OBJECTS) $(BUILD)/test/yields/yield.o $(BENCH_OBJECTS) \
+	$(FAULT_OBJECTS) $(BUILD)/test/support/yields/yield.o $(BENCH_OBJECTS) \
 	$(BENCH_SUPPORT))
 
 # --- Link --------------------------------------------------------------------------------------
@@ -211,8 +212,8 @@ $(BUILD)/test/%: $(BUILD)/test/%.o $(TEST_SUPPORT) $(LIB_OBJECTS)
 	$(call say_once,LD,$(@D)/test_*)
 	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka
 
-$(BUILD)/test/%_yields: $(BUILD)/test/%_yields.o $(TEST_SUPPORT) $(BUILD)/test/yields/yield.o \
-		$(YIELD_OBJECTS)
+$(BUILD)/test/%_yields: $(BUILD)/test/%_yields.o $(TEST_SUPPORT) \
+		$(BUILD)/test/support/yields/yield.o $(YIELD_OBJECTS)
 	$(call say_once,LD,$(@D)/test_*)
 	$(Q)$(LINK) -o $@ $^ -lcmocka
 
@@ -257,7 +258,7 @@ run-cache: $(BUILD)/bench/cache_run ## run a cache in front of a slow source; AR
 
 TESTS_TO_BUILD := $(addprefix $(BUILD)/test/,$(filter $(TEST_PROGRAMS) \
 	$(REDIS_TEST_OBJECTS:$(BUILD)/test/%.o=%),$(TESTS)))
-test: all $(TESTS_TO_BUILD) ## test each promise (2 min), or TESTS="test_wheel ..."; SEED=n replays
+test: all $(TESTS_TO_BUILD) ## test each promise (2 min); TESTS="base/test_slab ..." SEED=n
 	@test/run.sh $(TESTS)
 
 test-all: ## run all tests, at their whole length
@@ -292,10 +293,10 @@ endif
 include src/man/man.mk src/packaging/packaging.mk
 
 # None where the sources alone were copied, as into a container.
-include $(wildcard test/*/*.mk test/redis/*/*.mk bench/*/*.mk)
+include $(wildcard test/*/*.mk test/*/*/*.mk bench/*/*.mk)
 
 builds: ## build with other compilers and flags, for other processors, and analyze
-	@test/builds/check_builds.sh
+	@test/long/builds/check_builds.sh
 
 model-check: ## model-check the doors with GenMC; MORE=1: with larger bounds
 	@test/proof/run.sh
@@ -307,10 +308,10 @@ proof-page: ## write test/PROOF.md anew of the records there are
 	@test/proof/page.sh
 
 mutants: ## put bugs in, one by one, and see the tests find them; ONLY="name*", SAMPLE=n|all
-	@test/mutants/run.py
+	@test/proof/mutants/run.py
 
 layers: all ## check that includes and calls in src/ go downward only
-	@test/check_layers.sh
+	@test/house/check_layers.sh
 
 # --- Install -----------------------------------------------------------------------------------
 install: all ## install to PREFIX (/usr/local), LIBDIR, INCLUDEDIR, MANDIR, under DESTDIR
@@ -335,7 +336,7 @@ format: ## format all sources with clang-format
 	@$(FORMATTED) | xargs clang-format -i
 
 format-check: ## check the format, and that no line is over 100 columns
-	@test/check_lines.sh
+	@test/house/check_lines.sh
 	@$(FORMATTED) | xargs clang-format --dry-run -Werror
 
 clean: ## remove all that was built, of every variant

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Programs to read and to begin from: each is compiled against the public headers alone, as a user's
-# would be, and run by test_examples. Part of the Makefile.
+# would be, and run by house/test_examples. Part of the Makefile.
 
 PACKAGES += libsqlite3-dev
 EXAMPLE_OBJECTS := $(call objects,test/examples/*.c)
@@ -20,6 +20,6 @@ $(EXAMPLES): %: %.o $(BUILD)/$(STATIC_LIB)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ $(EXAMPLE_LIBS)
 
-ifneq ($(filter test_examples,$(TESTS)),)
+ifneq ($(filter house/test_examples,$(TESTS)),)
 test: $(EXAMPLES)
 endif

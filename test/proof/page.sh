@@ -20,8 +20,8 @@ complain()
 	((errors++))
 }
 
-mapfile -t mutated < <(sed -n 's,^\(file: \)*src/\([^:]*\).*,\2,p' test/mutants/functions \
-	test/mutants/by_hand | sort -u)
+mapfile -t mutated < <(sed -n 's,^\(file: \)*src/\([^:]*\).*,\2,p' test/proof/mutants/functions \
+	test/proof/mutants/by_hand | sort -u)
 declare -A harness_runs killed explained survived functions
 while read -r harness models _; do
 	((harness_runs[$harness] += 1 + $(tr -cd , <<<"$models" | wc -c)))

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Model-checks the harnesses of this folder with GenMC: each run of the table `runs` must pass, and
-# each mutant of the table `weakened`, which test/mutants/run.py makes, must be found, by bounds
-# that find nothing in the source itself: those that no run has are run with it, too, and must pass.
+# each mutant of the table `weakened`, made by mutants/run.py, must be found, by bounds that find
+# nothing in the source itself: those that no run has are run with it, too, and must pass.
 # `make model-check` calls this with BUILD and GENMC; PROOFS="queue ..." names the harnesses, else
 # all; MORE=1 takes the larger bounds in, too. A run says its executions, how many of them ended
 # early because a thread waited for what another order would have brought, and its seconds. The last
@@ -86,7 +86,7 @@ check_weakened()
 
 	mkdir -p "$tree"
 	cp -r src/base src/wheel src/runtime src/cache "$tree"
-	if ! test/mutants/run.py "src/$mutant" >"$tree/$file"; then
+	if ! test/proof/mutants/run.py "src/$mutant" >"$tree/$file"; then
 		why="there is no such mutant"
 	else
 		check "$log" "$harness" "$model" - "$bounds" "$tree"

@@ -37,7 +37,7 @@ try_fault()
 {
 	local output found
 	local file=${1%%:*}
-	test/mutants/run.py "$1" >"$copy/$file" || {
+	test/proof/mutants/run.py "$1" >"$copy/$file" || {
 		complain "there is no such mutant"
 		cp "$file" "$copy/$file"
 		return

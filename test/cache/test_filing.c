@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a shard keeps of when its keys are to be looked at: it holds no more than twice what is
+ * needed, and each entry leaves in the tick in which its deadline lies, whatever became of its key.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/seed.h"
+#include "support/stats.h"
+
+#include "cache/cache.h" /* to count what is filed */
+
+#include <stdlib.h>
+
+enum { KEYS = 3000, ROUNDS = TEST_SHARE_OF(400), CHANGES = 500, SPARE = 64 };
+
+static struct cache_recorder *open_one_shard(const struct variant *variant, tw_duration idle,
+					     double jitter)
+{
+	return cache_recorder_open_quiet(
+		variant, 1000 * INTERVAL,
+		(struct tw_cache_options){.shards = 1, .idle = idle, .jitter = jitter});
+}
+
+static size_t filed(const struct cache_recorder *recorder)
+{
+	return recorder->cache->shards[0].expiry.count;
+}
+
+static void assert_little_is_filed(const struct cache_recorder *recorder)
+{
+	const struct shard *shard = &recorder->cache->shards[0];
+
+	assert_true(filed(recorder) <= 2 * shard_table(shard)->count + SPARE);
+}
+
+static void removed_keys_leave_little_behind(void **state)
+{
+	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
+	struct tw_cache *cache = recorder->cache;
+
+	for (int key = 0; key < 20 * KEYS; key++) {
+		int old = key - KEYS;
+
+		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
+		if (old >= 0)
+			assert_status(tw_cache_delete(cache, &old, sizeof(old)), TW_OK);
+		assert_little_is_filed(recorder);
+	}
+	assert_int_equal(cache_stats(recorder).entries, KEYS);
+	assert_status(tw_cache_clear(cache), TW_OK);
+	assert_little_is_filed(recorder);
+	cache_recorder_close(recorder);
+}
+
+/* Lifetimes that jitter: each deadline that is the earliest so far may be filed, others not. */
+static void key_that_is_set_again_and_again_is_filed_seldom(void **state)
+{
+	struct cache_recorder *recorder = open_one_shard(*state, 0, 0.05);
+
+	for (int i = 0; i < 10000; i++)
+		cache_set(recorder, "key", "value");
+	assert_true(filed(recorder) <= 10);
+	cache_recorder_close(recorder);
+}
+
+static void lookups_and_later_deadlines_file_nothing(void **state)
+{
+	struct cache_recorder *recorder = open_one_shard(*state, 50 * INTERVAL, -1);
+	struct tw_cache *cache = recorder->cache;
+
+	cache_set(recorder, "key", "value");
+	for (int i = 0; i < 200; i++) {
+		assert_holds(recorder, "key", "value");
+		assert_status(tw_cache_touch(cache, "key", 3, (1000 + i) * INTERVAL), TW_OK);
+		cache_set_for(recorder, "key", "value", (2000 + i) * INTERVAL);
+		assert_int_equal(filed(recorder), 1);
+		cache_pass(recorder, INTERVAL / 2);
+	}
+	cache_recorder_close(recorder);
+}
+
+/* Keys that are set and deleted in a cache that was large once: each time that their hashes are
+ * thrown away, all others are filed anew, and that must not mean to go through a large table. */
+static void table_of_a_cache_that_was_large_becomes_small(void **state)
+{
+	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
+	struct tw_cache *cache = recorder->cache;
+
+	for (int key = 0; key < 20 * KEYS; key++)
+		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
+	for (int key = 0; key < 20 * KEYS; key++)
+		assert_status(tw_cache_delete(cache, &key, sizeof(key)), TW_OK);
+	for (int key = 0; key < 10 * SPARE; key++) {
+		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
+		assert_status(tw_cache_delete(cache, &key, sizeof(key)), TW_OK);
+	}
+	assert_true(shard_table(&cache->shards[0])->mask < 64);
+	cache_recorder_close(recorder);
+}
+
+struct world {
+	struct cache_recorder *recorder;
+	struct random random;
+	tw_duration deadlines[KEYS]; /* 0: the key has no entry */
+};
+
+static tw_duration random_lifetime(struct world *world)
+{
+	static const int64_t ticks[] = {3, 40, 1500, 50000};
+
+	return random_between(&world->random, 1, ticks[random_below(&world->random, 4)] * INTERVAL);
+}
+
+static void change_one(struct world *world)
+{
+	struct tw_cache *cache = world->recorder->cache;
+	int key = (int)random_below(&world->random, KEYS);
+	tw_duration now = tw_now(world->recorder->wheel);
+	tw_duration lifetime = random_lifetime(world);
+	bool is_there = world->deadlines[key] > now;
+	enum tw_status status = is_there ? TW_OK : TW_NOT_FOUND;
+
+	switch (random_below(&world->random, 8)) {
+	case 0:
+	case 1:
+		assert_status(tw_cache_delete(cache, &key, sizeof(key)), status);
+		world->deadlines[key] = 0;
+		break;
+	case 2:
+		assert_status(tw_cache_touch(cache, &key, sizeof(key), lifetime), status);
+		if (is_there)
+			world->deadlines[key] = now + lifetime;
+		break;
+	case 3:
+		assert_status(
+			tw_cache_set_with_expire(cache, &key, sizeof(key), "v", 1, TW_FOREVER),
+			TW_OK);
+		world->deadlines[key] = TW_FOREVER;
+		break;
+	default:
+		assert_status(tw_cache_set_with_expire(cache, &key, sizeof(key), "v", 1, lifetime),
+			      TW_OK);
+		world->deadlines[key] = now + lifetime;
+	}
+}
+
+/* Nobody has looked anything up: what is past its deadline left by itself, and nothing else. */
+static void assert_as_many_as_live(struct world *world)
+{
+	tw_duration now = tw_now(world->recorder->wheel);
+	/* A deadline between two ticks has the second; what is looked at before may go before. */
+	tw_duration tick = now / INTERVAL * INTERVAL;
+	size_t entries = cache_stats(world->recorder).entries;
+	size_t least = 0;
+	size_t most = 0;
+
+	for (int key = 0; key < KEYS; key++) {
+		least += world->deadlines[key] > now;
+		most += world->deadlines[key] > tick;
+	}
+	assert_in_range(entries, least, most);
+	assert_little_is_filed(world->recorder);
+}
+
+static void entries_leave_in_their_tick(void **state)
+{
+	static const int64_t passes[] = {1, 5, 90, 3000};
+	struct world *world = calloc(1, sizeof(*world));
+
+	assert_non_null(world);
+	world->random = random_from(seed_choose(), 0);
+	world->recorder = open_one_shard(*state, 0, -1);
+	for (int round = 0; round < ROUNDS; round++) {
+		int64_t most = passes[random_below(&world->random, 4)] * INTERVAL;
+
+		for (int i = 0; i < CHANGES; i++)
+			change_one(world);
+		cache_pass(world->recorder, random_between(&world->random, 1, most));
+		assert_as_many_as_live(world);
+	}
+	cache_recorder_close(world->recorder);
+	free(world);
+}
+
+/* Keys of one hash come up together: each by its own deadline. */
+static void keys_of_one_hash_leave_each_in_its_tick(void **state)
+{
+	enum { COLLIDING = 40 };
+	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
+	struct tw_cache *cache = recorder->cache;
+	/* See keys_of_one_hash_are_told_apart in test_calls.c. */
+	uint64_t key[2] = {cache->domain.seed.words[2], 0};
+
+	for (key[1] = 0; key[1] < COLLIDING; key[1]++)
+		assert_status(tw_cache_set_with_expire(cache, key, sizeof(key), "v", 1,
+						       (tw_duration)(key[1] * 25 + 1) * INTERVAL),
+			      TW_OK);
+	for (unsigned left = COLLIDING; left > 0; left--) {
+		cache_pass(recorder, left == COLLIDING ? INTERVAL - 1 : 25 * INTERVAL - 1);
+		assert_int_equal(cache_stats(recorder).entries, left);
+		cache_pass(recorder, 1);
+		assert_int_equal(cache_stats(recorder).entries, left - 1);
+		assert_true(filed(recorder) <= COLLIDING);
+	}
+	cache_recorder_close(recorder);
+}
+
+/* Throws all away that is filed, as if it were filed anew up to the last entry: what the entries
+ * note of their places is not true. */
+static void throw_filed_away(struct shard *shard)
+{
+	turn_lock_take(&shard->lock);
+	shard->is_refiling = true;
+	shard->refile_walk = (struct shard_walk){shard->tables, shard_table(shard)->mask + 1, true};
+	expiry_clear(&shard->expiry);
+	turn_lock_let_go(&shard->lock);
+}
+
+static void key_that_is_set_while_all_is_filed_anew_is_filed(void **state)
+{
+	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
+	struct shard *shard = &recorder->cache->shards[0];
+
+	cache_set_for(recorder, "set", "value", 10 * INTERVAL);
+	cache_set_for(recorder, "touched", "value", 10 * INTERVAL);
+	throw_filed_away(shard);
+	cache_set_for(recorder, "set", "value", 20 * INTERVAL);
+	assert_int_equal(filed(recorder), 1);
+	throw_filed_away(shard);
+	assert_status(tw_cache_touch(recorder->cache, "touched", 7, 20 * INTERVAL), TW_OK);
+	assert_int_equal(filed(recorder), 1);
+	/* And the first one again. */
+	shard->is_refiling = true;
+	shard->refile_walk = (struct shard_walk){0};
+	cache_pass(recorder, 20 * INTERVAL);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	assert_int_equal(filed(recorder), 0);
+	cache_recorder_close(recorder);
+}
+
+/* Nor is it true later, of who had no deadline meanwhile. */
+static void key_that_is_set_for_ever_while_all_is_filed_anew_is_filed_later(void **state)
+{
+	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
+	struct shard *shard = &recorder->cache->shards[0];
+
+	cache_set_for(recorder, "key", "value", 10 * INTERVAL);
+	throw_filed_away(shard);
+	cache_set_for(recorder, "key", "value", TW_FOREVER);
+	assert_false(shard->is_refiling);
+	cache_set_for(recorder, "key", "value", 20 * INTERVAL);
+	cache_pass(recorder, 20 * INTERVAL);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	cache_recorder_close(recorder);
+}
+
+/* Microseconds are the shortest ticks to file by, and what ends after 146 years never does. */
+static void entries_leave_in_centuries_of_microseconds(void **state)
+{
+	enum { DECADES = 14 };
+	const tw_duration decade = INT64_C(3652) * 24 * TW_HOUR;
+	struct cache_recorder *recorder = cache_recorder_create_with(&levels_inline, TW_MICROSECOND,
+								     16, (struct tw_options){0});
+	struct tw_cache_options options = cache_recorder_options(recorder);
+
+	(void)state;
+	options.on_remove = NULL;
+	options.shards = 1;
+	cache_recorder_start(recorder, TW_HOUR, &options);
+	for (int i = 1; i <= DECADES; i++)
+		assert_status(tw_cache_set_with_expire(recorder->cache, &i, sizeof(i), "v", 1,
+						       i * decade),
+			      TW_OK);
+	for (int left = DECADES; left > 0; left--) {
+		assert_status(tw_advance(recorder->wheel, decade - TW_MICROSECOND), TW_OK);
+		assert_int_equal(entries_of(recorder->cache), left);
+		assert_status(tw_advance(recorder->wheel, TW_MICROSECOND), TW_OK);
+		assert_int_equal(entries_of(recorder->cache), left - 1);
+	}
+	cache_recorder_close(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_inline, removed_keys_leave_little_behind),
+	TEST_IN(levels_inline, key_that_is_set_again_and_again_is_filed_seldom),
+	TEST_CACHE(lookups_and_later_deadlines_file_nothing),
+	TEST_CACHE(entries_leave_in_their_tick),
+	TEST_CACHE(keys_of_one_hash_leave_each_in_its_tick),
+	TEST_IN(levels_inline, table_of_a_cache_that_was_large_becomes_small),
+	TEST_CACHE(key_that_is_set_while_all_is_filed_anew_is_filed),
+	TEST_CACHE(key_that_is_set_for_ever_while_all_is_filed_anew_is_filed_later),
+	cmocka_unit_test(entries_leave_in_centuries_of_microseconds),
+};
+
+TEST_PROGRAM(tests)

@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The libraries define tw_* and no other global name, and the shared ones have every function that
+# their headers declare, and, where they have tracepoints, each that trace.h documents.
+
+cd "$(dirname "$0")/../.." || exit 1
+
+if test -n "$SANITIZE"; then
+	echo "the sanitizers add names of their own"
+	exit 77
+fi
+
+status=0
+
+# check LIBRARY HEADER...
+check()
+{
+	library=$1
+	shift
+	exported=$(nm -D --defined-only "$BUILD/$library.so" | awk '{ print $3 }') || exit 1
+	linkable=$(nm -g --defined-only "$BUILD/$library.a" | awk 'NF == 3 { print $3 }') || exit 1
+	for name in $exported $linkable; do
+		case $name in
+		tw_*) ;;
+		*)
+			echo "$name is global in $library"
+			status=1
+			;;
+		esac
+	done
+
+	# shellcheck disable=SC2013 # one name a line
+	for name in $(sed -n 's/^TW_API .*\(tw_[a-z0-9_]*\)(.*/\1/p' "$@"); do
+		if ! echo "$exported" | grep -qx "$name"; then
+			echo "$name is declared and not exported by $library"
+			status=1
+		fi
+	done
+}
+
+# shellcheck disable=SC2086 # several headers
+check libtimingwheel $PUBLIC_HEADERS
+if test -n "$REDIS_FOUND"; then
+	check libtimingwheel-redis include/timingwheel/redis.h
+fi
+
+probes=$(readelf -n "$BUILD/libtimingwheel.so" | sed -n 's/^ *Name: //p')
+# shellcheck disable=SC2013 # one name a line
+for probe in ${probes:+$(sed -n 's/.*) TRACE_PROBE[12]*(\([a-z_]*\)[,)].*/\1/p' \
+	src/base/trace.h)}; do
+	if ! echo "$probes" | grep -qx "$probe"; then
+		echo "$probe is documented in trace.h and in no code"
+		status=1
+	fi
+done
+exit $status

@@ -1,0 +1,134 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Each public function has a page, made of its comment; that of a call with a status lists what it
+# returns, a status a line, and nothing that is no status. mandoc finds nothing wrong with any page.
+# The generator says where it can't go on.
+
+cd "$(dirname "$0")/../../.." || exit 1
+. test/support/script.sh
+
+if ! command -v mandoc >/dev/null; then
+	echo "there is no mandoc: try 'make deps'"
+	exit 1
+fi
+
+pages=$BUILD/man
+headers=$PUBLIC_HEADERS
+test -z "$REDIS_FOUND" || headers="$headers include/timingwheel/redis.h"
+status=0
+
+complain()
+{
+	echo "$*"
+	status=1
+}
+
+# text PAGE: as a reader sees it.
+text()
+{
+	mandoc -T ascii "$1" | sed "s/.$(printf '\b')//g"
+}
+
+# returned PAGE: what heads a line of the table in RETURN VALUES.
+returned()
+{
+	text "$1" | sed -n '/^RETURN VALUES/,/^[S-Z]/s/^     \([A-Z][A-Z_]*\)\( .*\)*$/\1/p'
+}
+
+# --- Each function -----------------------------------------------------------------------------
+# look HEADER NAME PAGE
+look()
+{
+	if ! test -s "$3"; then
+		complain "$2 has no page"
+		return
+	fi
+	text "$3" | grep -q "^     .*$2(" || complain "$2 is not in the SYNOPSIS of its page"
+	grep -q "^TW_API enum tw_status $2(" "$1" || return
+
+	listed=$(returned "$3")
+	test -n "$listed" || complain "$2 has no table of what it returns"
+	for word in $listed; do
+		echo "$known" | grep -qx "$word" || complain "$2 returns $word, which is no status"
+	done
+	again=$(echo "$listed" | sort | uniq -d)
+	test -z "$again" || complain "$2 has in its table twice: $again"
+}
+
+# shellcheck disable=SC2086 # several headers
+known=$(sed -n 's/^	X(\(TW_[A-Z_]*\),.*/\1/p' $headers)
+for header in $headers; do
+	# shellcheck disable=SC2013 # one name a line
+	for name in $(sed -n 's/^TW_API .*\(tw_[a-z0-9_]*\)(.*/\1/p' "$header"); do
+		look "$header" "$name" "$pages/man3/$name.3"
+	done
+done
+
+# --- All pages ---------------------------------------------------------------------------------
+found=$(find "$pages" -name '*.[1-9]' | sort | xargs mandoc -T lint -W warning)
+test -z "$found" || complain "$found"
+
+# What our pages lead to is there; of the part on Redis where that is built.
+for page in $(find "$pages" -name '*.[1-9]' -exec grep -oh 'Xr t[0-9a-z_-]* [1-9]' {} + | sort -u |
+	sed -n 's|^Xr \(tw.*\) \(.\)$|man\2/\1.\2|p
+		s|^Xr \(timingwheel.*\) \(.\)$|man\2/\1.\2|p'); do
+	case $page in
+	*twr* | *redis*) test -n "$REDIS_FOUND" || continue ;;
+	esac
+	test -e "$pages/$page" || complain "pages lead to $page, which is not there"
+done
+
+# --- One page, word by word --------------------------------------------------------------------
+page=$pages/man3/tw_set_timer.3
+listed=$(returned "$page" | tr '\n' ' ')
+test "$listed" = "TW_OK TW_INVALID TW_FULL TW_NO_MEMORY TW_CLOSED " ||
+	complain "tw_set_timer.3 says that it returns: $listed"
+for words in "tw_set_timer - arms a timer for the key" "#include <timingwheel/timingwheel.h>" \
+	"tw_set_timer(struct tw_wheel *wheel, const void *key" "tw_delay_from(3)" \
+	"With any status but TW_OK the value is still the"; do
+	text "$page" | grep -qF "$words" || complain "tw_set_timer.3 does not say: $words"
+done
+text "$pages/man3/tw_set.3" | grep -qF "tw_set_timers(3)" ||
+	complain "tw_set.3 does not lead to the call that it is for"
+
+# --- Mistakes ----------------------------------------------------------------------------------
+folder=$(mktemp -d)
+at_end "rm -rf '$folder'"
+
+# try LINE...: makes pages of a header of these lines.
+try()
+{
+	rm -f "$folder"/*
+	printf '%s\n' "$@" >"$folder/mistakes.h"
+	awk -f src/man/headers.awk -f src/man/mdoc.awk -f src/man/pages.awk \
+		-v folder="$folder" -v date=2026-02-03 -v release=1.2.3 \
+		"$folder/mistakes.h" 2>"$folder/errors"
+}
+
+try '/* One thing. */' 'TW_API int tw_some(void);' '' \
+	'/* Another. */' 'TW_API int tw_some(void);' &&
+	complain "two pages for one name are made"
+grep -q 'mistakes.h:5: tw_some' "$folder/errors" || complain "it is not said where the mistake is"
+
+try '/*' ' * Does it; more.' ' *' ' * Returns:' ' *   TW_OK  .done' ' *   TW_INVALID' \
+	' *   TW_LONG one' ' */' \
+	'TW_API int tw_some(int (*each)(int a, int b), void *b);' 'TW_API int tw_other(void);' '' \
+	'struct tw_thing {' '	int one;   /* a */' '	/* First. Of both. */' '	int two;' \
+	'	int three;' '	/* Of four. */' '	int four; /* b */' '	int five;' '};' ||
+	complain "no page is made: $(cat "$folder/errors")"
+for words in '.Dd February 3, 2026' '.Nd does it' '.Fa "int (*each)(int a, int b)"' \
+	'.It Dv TW_INVALID' '\&.done' '.It Dv TW_LONG'; do
+	grep -qxF -- "$words" "$folder/tw_some.3" || complain "a page does not have: $words"
+done
+cmp -s "$folder/tw_other.3" "$folder/tw_some.3" || complain "tw_other has another page"
+listed=$(sed -n '/^.It/,/^.El/p' "$folder/tw_thing.3" | tr '\n' ' ')
+test "$listed" = '.It Fa "int one" a .It Fa "int two" , Fa "int three" First. Of both. '\
+'.It Fa "int four" Of four: b .It Fa "int five" .El ' || complain "a struct's page has: $listed"
+
+try 'TW_API int tw_bare(void);' && complain "a call without a comment has a page"
+
+try '/* Made of nothing. */' 'TW_API int tw_mistakes(void);' &&
+	complain "a function has the page of a header"
+
+exit $status

@@ -1,0 +1,200 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Builds the library as others do, in copies of the tree: with other compilers, for other
+# processors, with -flto, in another folder; and has it read by the compilers' analyzers. What is
+# not installed here is left out and said; `make deps-ci` installs it all. The last line is
+# "N passed, N failed".
+
+cd "$(dirname "$0")/../../.." || exit 1
+. test/support/script.sh
+tree=$(pwd)
+root=$(mktemp -d)
+at_end "rm -rf '$root'"
+log=$root/log
+passed=0
+failed=0
+unset BUILD CC CXX CFLAGS CPPFLAGS LDFLAGS AR OBJCOPY
+
+has()
+{
+	for program; do
+		command -v "$program" >/dev/null || return 1
+	done
+}
+
+# copy FOLDER: what is needed to build the library.
+copy()
+{
+	mkdir "$root/$1" && cp -r include src test Makefile "$root/$1"
+}
+
+# build FOLDER ARGUMENT...: the core alone.
+build()
+{
+	copy=$root/$1
+	shift
+	MAKEFLAGS='' "${MAKE:-make}" -C "$copy" -j"$(nproc)" REDIS=no V=1 "$@"
+}
+
+# check "WHAT" FUNCTION PROGRAM...: calls it in a copy named like it, if the programs are there.
+check()
+{
+	what=$1 function=$2
+	shift 2
+	if ! has "$@"; then
+		printf '  skipped %s: no %s\n' "$what" "$*"
+		return
+	fi
+	copy "$function"
+	# Not as an if's condition: there -e counts for nothing.
+	(set -e; "$function" "$@") >"$log" 2>&1
+	if test $? = 0; then
+		printf '  ok      %s\n' "$what"
+		passed=$((passed + 1))
+	else
+		tail -n 50 "$log"
+		printf '  FAILED  %s: %s\n' "$what" "$(tail -n 1 "$log")"
+		failed=$((failed + 1))
+	fi
+	rm -rf "${root:?}/$function"
+}
+
+# exports_only_ours FOLDER [VARIANT]: the archive is of machine code, with our names alone.
+exports_only_ours()
+{
+	archive=$root/$1/build/${2-}/libtimingwheel.a
+	others=$(nm -g --defined-only "$archive" | awk 'NF == 3 && $3 !~ /^tw_/ { print $3 }')
+	ours=$(nm -g --defined-only "$archive" | grep -c ' T tw_' || true)
+	bytecode=$(readelf -SW "$archive" | grep -c '\.gnu\.lto_' || true)
+	echo "$ours global functions of ours, $bytecode sections of bytecode, and: $others"
+	test "$bytecode" = 0
+	test -z "$others"
+	test "$ours" -gt 50
+}
+
+gcc_warns_of_nothing()
+{
+	build gcc_warns_of_nothing CC=gcc CFLAGS='-O2 -g -Werror'
+}
+
+clang_warns_of_nothing()
+{
+	build clang_warns_of_nothing CC=clang CFLAGS='-O2 -g -Werror'
+}
+
+gcc_lto_hides_our_names()
+{
+	build gcc_lto_hides_our_names CC=gcc CFLAGS='-O2 -flto=auto'
+	exports_only_ours gcc_lto_hides_our_names
+}
+
+gcc_variant_hides_our_names()
+{
+	build gcc_variant_hides_our_names CC=gcc LTO=yes
+	exports_only_ours gcc_variant_hides_our_names lto
+}
+
+clang_variant_hides_our_names()
+{
+	build clang_variant_hides_our_names CC=clang LTO=yes
+	exports_only_ours clang_variant_hides_our_names lto
+}
+
+clang_lto_hides_our_names()
+{
+	build clang_lto_hides_our_names CC=clang CFLAGS='-O2 -flto' LDFLAGS=-fuse-ld=lld
+	exports_only_ours clang_lto_hides_our_names
+}
+
+s390x_compiles()
+{
+	build s390x_compiles CC="$1"
+}
+
+arm64_compiles()
+{
+	build arm64_compiles CC="$1"
+}
+
+# One message, from the first file.
+a_32_bit_processor_is_told_by_one_error()
+{
+	build a_32_bit_processor_is_told_by_one_error CC="$1" -j1 >"$root/errors" 2>&1 || true
+	cat "$root/errors"
+	test "$(grep -c 'error:' "$root/errors")" = 1
+	grep -q '#error.*64-bit' "$root/errors"
+}
+
+install_takes_what_was_built()
+{
+	folder=$root/install_takes_what_was_built
+	build install_takes_what_was_built CFLAGS=-O3 CPPFLAGS=-DUNUSED=1
+	sha1sum "$folder"/build/libtimingwheel.* >"$root/before"
+	build install_takes_what_was_built install DESTDIR="$root/installed" >"$root/commands"
+	cat "$root/commands"
+	sha1sum "$folder"/build/libtimingwheel.* | diff "$root/before" -
+	test "$(grep -c -- ' -c ' "$root/commands")" = 0
+	cmp "$folder/build/libtimingwheel.a" "$root/installed/usr/local/lib/libtimingwheel.a"
+}
+
+# Both compilers, debug information included.
+same_bytes_in_every_folder()
+{
+	copy another_folder
+	for compiler in gcc clang; do
+		has "$compiler" || continue
+		for one in same_bytes_in_every_folder another_folder; do
+			build "$one" CC="$compiler"
+		done
+		for library in libtimingwheel.a libtimingwheel.so; do
+			cmp "$root/same_bytes_in_every_folder/build/$library" \
+				"$root/another_folder/build/$library"
+		done
+	done
+}
+
+# What an analyzer says, as "FILE CHECK", against what explained.txt explains of it: no more, and
+# not less, lest an explanation outlive its cause.
+analyze()
+{
+	analyzer=$1
+	shift
+	cd "$root/$function"
+	find src -name '*.c' ! -path '*/redis/*' | sort | xargs -P "$(nproc)" -I{} sh -c \
+		"$* -D_GNU_SOURCE -Iinclude -Isrc -std=c11 -O2 {} -o /dev/null 2>{}.found"
+	find src -name '*.found' | sort | xargs cat >"$root/found"
+	cat "$root/found"
+	sed -n 's/^\([^:]*\):.*warning: .*\[\([^]]*\)\]$/\1 \2/p' "$root/found" | sort -u \
+		>"$root/said"
+	sed -n "s/^$analyzer \([^ ]* [^ ]*\):.*/\1/p" "$tree/test/long/builds/explained.txt" |
+		sort -u | diff - "$root/said"
+}
+
+gcc_analyzer_finds_what_is_explained()
+{
+	analyze gcc gcc -fanalyzer -c
+}
+
+clang_analyzer_finds_what_is_explained()
+{
+	analyze clang clang --analyze
+}
+
+check "gcc compiles without warnings" gcc_warns_of_nothing gcc
+check "clang compiles without warnings" clang_warns_of_nothing clang
+check "gcc -flto: only tw_ names are global" gcc_lto_hides_our_names gcc
+check "clang -flto: only tw_ names are global" clang_lto_hides_our_names clang ld.lld
+check "gcc LTO=yes: only tw_ names are global" gcc_variant_hides_our_names gcc
+check "clang LTO=yes: only tw_ names are global" clang_variant_hides_our_names clang ld.lld
+check "s390x compiles" s390x_compiles s390x-linux-gnu-gcc
+check "arm64 compiles" arm64_compiles aarch64-linux-gnu-gcc
+check "a 32-bit processor is told by one #error" a_32_bit_processor_is_told_by_one_error \
+	i686-linux-gnu-gcc
+check "make install takes what was built" install_takes_what_was_built
+check "two folders, the same bytes" same_bytes_in_every_folder
+check "gcc's analyzer finds what is explained" gcc_analyzer_finds_what_is_explained gcc
+check "clang's analyzer finds what is explained" clang_analyzer_finds_what_is_explained clang
+
+echo "$passed passed, $failed failed"
+test $failed = 0

@@ -1,0 +1,124 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Installs into an empty folder, compiles each header by itself, builds C and C++ users against it,
+# by pkg-config and by CMake, with the shared and with the static libraries, runs them, looks pages
+# of the manual up, uninstalls, and looks for leftovers.
+
+cd "$(dirname "$0")/../../.." || exit 1
+set -e
+. test/support/script.sh
+
+if test -n "$SANITIZE"; then
+	echo "a user's program has no sanitizer"
+	exit 77
+fi
+
+root=$(mktemp -d)
+at_end "rm -rf '$root'"
+
+# Not a part of the make that runs this: its job server is out of reach here.
+install_make()
+{
+	MAKEFLAGS='' MFLAGS='' "$MAKE" "$1" BUILD="$BUILD" DESTDIR="$root" PREFIX=/usr \
+		LIBDIR=/usr/lib INCLUDEDIR=/usr/include
+}
+
+# The files for pkg-config find all from where they lie themselves.
+export PKG_CONFIG_PATH="$root/usr/lib/pkgconfig"
+warnings="-Wall -Wextra -Wpedantic -Werror"
+
+install_make install
+for header in "$root"/usr/include/timingwheel/*.h; do
+	# shellcheck disable=SC2086 # flags
+	$CC -std=c11 $warnings -I"$root/usr/include" -fsyntax-only -xc "$header"
+	# shellcheck disable=SC2086 # flags
+	$CXX -std=c++11 $warnings -I"$root/usr/include" -fsyntax-only -xc++ "$header"
+done
+# shellcheck disable=SC2046,SC2086 # flags
+{
+	flags=$(pkg-config --cflags --libs timingwheel)
+	$CC -std=c11 $warnings -o "$root/c_shared" test/long/install/user.c $flags
+	$CXX -std=c++11 $warnings -o "$root/cpp_shared" test/long/install/user.cpp $flags -pthread
+
+	flags=$(pkg-config --static --cflags --libs timingwheel)
+	$CC -std=c11 $warnings -static -o "$root/c_static" test/long/install/user.c $flags
+	$CXX -std=c++11 $warnings -static -o "$root/cpp_static" test/long/install/user.cpp $flags
+}
+# Takes the library up at run time, and puts it down again.
+$CC -std=c11 $warnings -D_GNU_SOURCE -I"$root/usr/include" -o "$root/unload" \
+	test/long/install/unload.c -pthread -ldl
+users="c_shared cpp_shared c_static cpp_static unload"
+
+# use_cmake PREFIX: builds the users of test/long/install/cmake, and runs them.
+use_cmake()
+{
+	cmake -S test/long/install/cmake -B "$root/cmake" -DCMAKE_PREFIX_PATH="$1" \
+		-DREDIS="$REDIS_FOUND" -DVERSION="$version" \
+		>"$root/said" 2>&1 &&
+		cmake --build "$root/cmake" >>"$root/said" 2>&1 || {
+		cat "$root/said"
+		exit 1
+	}
+	for user in shared static ${REDIS_FOUND:+redis}; do
+		echo "running $user of cmake"
+		timeout 60 "$root/cmake/$user"
+	done
+	rm -r "$root/cmake" "$root/said"
+}
+version=$(pkg-config --modversion timingwheel)
+# The whole tree moved elsewhere, and found through a link.
+mkdir "$root/moved"
+mv "$root/usr" "$root/moved/there"
+ln -s there/lib "$root/moved/lib"
+# shellcheck disable=SC2046,SC2086 # flags
+$CC -std=c11 $warnings -o "$root/moved/user" test/long/install/user.c \
+	$(PKG_CONFIG_PATH="$root/moved/there/lib/pkgconfig" \
+		pkg-config --cflags --libs timingwheel)
+LD_LIBRARY_PATH="$root/moved/there/lib" timeout 60 "$root/moved/user"
+if command -v cmake >/dev/null; then
+	use_cmake "$root/moved/there"
+	use_cmake "$root/moved"
+else
+	echo "no cmake: find_package is not tried"
+fi
+mv "$root/moved/there" "$root/usr"
+rm -r "$root/moved"
+
+if test -n "$REDIS_FOUND"; then
+	# shellcheck disable=SC2046,SC2086 # flags
+	{
+		user=test/long/install/redis_user.c
+		flags=$(pkg-config --cflags --libs timingwheel-redis)
+		$CC -std=c11 $warnings -o "$root/redis_shared" $user $flags
+		$CXX -std=c++11 $warnings -o "$root/redis_cpp_shared" -xc++ $user $flags
+
+		# Ours alone are static: not every system has those of curl.
+		flags="$(pkg-config --cflags timingwheel-redis) -xnone
+			$root/usr/lib/libtimingwheel-redis.a $root/usr/lib/libtimingwheel.a
+			$(pkg-config --libs $(pkg-config --print-requires-private \
+				timingwheel-redis)) -pthread"
+		$CC -std=c11 $warnings -o "$root/redis_static" $user $flags
+		$CXX -std=c++11 $warnings -o "$root/redis_cpp_static" -xc++ $user $flags
+	}
+	users="$users redis_shared redis_cpp_shared redis_static redis_cpp_static"
+fi
+for user in $users; do
+	echo "running $user"
+	LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$root/$user"
+	rm "$root/$user"
+done
+
+for name in tw_set_timer tw_interval_of; do
+	if ! mman -M "$root/usr/share/man" $name 2>/dev/null | grep -q "Library Functions"; then
+		echo "man does not find $name"
+		exit 1
+	fi
+done
+
+install_make uninstall
+leftovers=$(find "$root" ! -type d -o -name timingwheel)
+if test -n "$leftovers"; then
+	echo "left after uninstall: $leftovers"
+	exit 1
+fi

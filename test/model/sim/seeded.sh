@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# Puts each fault of seeded_faults into a copy of the sources, and simulates it until it is found:
+# so the simulation is shown to find what it is for. The seed that it prints must find it again,
+# and nothing in the sources as they are.
+# Called by `make sim-seeded`; FAULTS=text: those alone whose name has it. The last line is
+# "N passed, N failed".
+
+cd "$(dirname "$0")/../../.." || exit 1
+: "${BUILD:?run by make sim-seeded}"
+steps=${STEPS:-300000000}
+copy=$BUILD/test/model/sim/seeded
+passed=0
+failed=0
+
+make_copy()
+{
+	mkdir -p "$copy/test" "$copy/build"
+	cp -R src include Makefile "$copy"
+	rm -rf "$copy/test/model/sim"
+	cp -R test/model/sim "$copy/test"
+}
+
+# simulate SEED STEPS: what it prints. The copy has a build folder of its own.
+simulate()
+{
+	env -u MAKEFLAGS -u MAKELEVEL -u BUILD make -s -j2 -C "$copy" REDIS=no BUILD=build sim \
+		SEED="$1" STEPS="$2" 2>&1
+}
+
+complain()
+{
+	printf 'not ok: %s: %s\n' "$name" "$1"
+	((++failed))
+}
+
+# try_fault MUTANT
+try_fault()
+{
+	local output again seed what
+	local file=${1%%:*}
+	test/proof/mutants/run.py "$1" >"$copy/$file" || {
+		complain "there is no such mutant"
+		cp "$file" "$copy/$file"
+		return
+	}
+	output=$(simulate "${SEED:-1}" "$steps")
+	seed=$(sed -n 's/^make sim SEED=\([0-9]*\) STEPS=1$/\1/p' <<<"$output")
+	what=$(sed -n 's/^FAILED: //p' <<<"$output")
+	if [[ -z $seed ]]; then
+		complain "not found: $(tail -n 1 <<<"$output")"
+	else
+		again=$(simulate "$seed" 1 | sed -n 's/^FAILED: //p')
+		if ! "$BUILD/test/model/sim/simulate" "$seed" 1 >/dev/null; then
+			complain "SEED=$seed fails without it, too"
+		elif [[ $again == "$what" ]]; then
+			printf 'ok: %s\n    %s\n    %s; SEED=%s\n' "$name" "$what" \
+				"$(sed -n 's/^   in \(case.*steps\).*/\1/p' <<<"$output")" "$seed"
+			((++passed))
+		else
+			complain "SEED=$seed found \"$what\", then \"$again\""
+		fi
+	fi
+	cp "$file" "$copy/$file"
+}
+
+make_copy
+while read -r mutant && read -r name; do
+	[[ $name != *"${FAULTS:-}"* ]] || try_fault "$mutant"
+done < <(grep -v -e '^#' -e '^$' test/model/sim/seeded_faults)
+echo "$passed passed, $failed failed"
+((failed == 0 && passed > 0))

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+#
+# The simulation: the sources of the core and the cache, compiled against simulated calls of the
+# system, and the worlds they run in. Part of the Makefile.
+
+SIM_BUILD := $(BUILD)/test/model/sim
+SIM_SOURCES := $(wildcard $(addprefix src/,base/*.c wheel/*.c runtime/*.c cache/*.c))
+SIM_LIB_OBJECTS := $(SIM_SOURCES:%.c=$(SIM_BUILD)/%.o)
+SIM_OBJECTS := $(call objects,test/model/sim/*.c)
+# What is the library's own becomes two sections: its threads' variables, which the scheduler
+# exchanges at each switch, and all others, which are as new in each case.
+SIM_CPPFLAGS := -Itest/model/sim/include -Itest/model/sim -include test/model/sim/calls.h \
+	'-D_Thread_local=__attribute__((section("sim_thread_local")))' '-Dtls_model(model)=unused'
+SIM_SECTIONS := --set-section-flags .bss=alloc,load,contents,data \
+	--rename-section .bss=sim_globals --rename-section .data=sim_globals
+
+.PHONY: sim sim-seeded
+
+# The sources' warnings are those of their ordinary build.
+$(SIM_BUILD)/src/%.o: src/%.c test/model/sim/calls.h $(BUILD)/flags | $(AFTER_DEPS)
+	$(call say_once,CC,sim/$(<D)/*.c)
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE) $(SIM_CPPFLAGS) -UNDEBUG -w -fno-pie -fno-omit-frame-pointer -MMD -MP \
+		-c -o $@ $<
+	$(Q)$(OBJCOPY) $(SIM_SECTIONS) $@
+
+$(SIM_OBJECTS): EXTRA = -UNDEBUG -Itest/model/sim -fno-pie -fno-omit-frame-pointer
+
+-include $(SIM_LIB_OBJECTS:.o=.d) $(SIM_OBJECTS:.o=.d)
+
+# At the same addresses in each run.
+$(SIM_BUILD)/simulate: $(SIM_OBJECTS) $(SIM_LIB_OBJECTS)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -no-pie -o $@ $^
+
+sim: $(SIM_BUILD)/simulate ## simulate threads and time: SEED= replays, STEPS= long (10000000)
+	@$< $(or $(SEED),$$(date +%s)) $(or $(STEPS),10000000)
+
+sim-seeded: $(SIM_BUILD)/simulate ## put faults into a copy of src/, and find them
+	@test/model/sim/seeded.sh

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A worker is held up before each of its atomic operations in turn after a task, and once more
+ * after that operation, while the program goes to sleep at the descriptor of a wheel that it polls
+ * and another thread then drives it: what the pool had no room for is told of all the same. With
+ * the library of test_histories_yields.
+ */
+#include "support/test.h"
+
+#include "runtime/ask.h"
+#include "runtime/owner.h"
+#include "support/blocked_call.h"
+#include "support/gate.h"
+#include "support/wait.h"
+#include "support/yields/yield.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum { TIMERS = 3, LOOKS = 20, LONG_MS = 10000 };
+
+static struct trial {
+	struct tw_wheel *wheel;
+	int descriptor;
+	atomic_int runs;
+	/* Of the worker. */
+	atomic_int id; /* the system's */
+	struct gate task;
+	struct gate gate;
+	int operations; /* until it is held up */
+	atomic_int held_up;
+	/* Of the thread that polls. */
+	struct gate drive;
+	atomic_int polled;
+} trial;
+
+static void hold_up(void)
+{
+	if (--trial.operations > 0 || trial.operations < -1)
+		return;
+	atomic_fetch_add(&trial.held_up, 1);
+	gate_pass(&trial.gate);
+}
+
+/* The first task waits until the others are due. */
+static void run(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+	if (atomic_fetch_add(&trial.runs, 1) > 0)
+		return;
+	atomic_store(&trial.id, gettid());
+	gate_pass(&trial.task);
+	yield_instead = hold_up;
+}
+
+static bool is_readable(int wait_ms)
+{
+	struct pollfd descriptor = {.fd = trial.descriptor, .events = POLLIN};
+
+	return poll(&descriptor, 1, wait_ms) == 1;
+}
+
+/* False: the worker sleeps, and was not held up. */
+static bool await_hold_up(int count)
+{
+	int looks = 0;
+
+	while (atomic_load(&trial.held_up) < count && looks < LOOKS) {
+		looks = thread_is_asleep(atomic_load(&trial.id)) ? looks + 1 : 0;
+		give_way();
+	}
+	return atomic_load(&trial.held_up) >= count;
+}
+
+static void flush(void *wheel)
+{
+	(void)tw_flush(wheel);
+}
+
+/* As tw_poll, with a gate at its begin and its end. */
+static void poll_slowly(void *unused)
+{
+	(void)unused;
+	wheel_begin_drive(trial.wheel);
+	gate_pass(&trial.drive);
+	event_count_cancel(&trial.wheel->owner.event);
+	owner_begin_sleep(&trial.wheel->owner, wheel_turn_while_due(trial.wheel));
+	atomic_store(&trial.polled, 1);
+	gate_pass(&trial.drive);
+	wheel_end_drive(trial.wheel);
+}
+
+/* Until the call has returned or can go no further. */
+static void await_call(struct blocked_call *call)
+{
+	for (int looks = 0; looks < LOOKS && !blocked_call_has_returned(call);) {
+		looks = blocked_call_is_asleep(call) ? looks + 1 : 0;
+		give_way();
+	}
+}
+
+/* While the worker is held up. Where it has a lock, nothing is to be seen. */
+static void poll_and_flush(void)
+{
+	struct blocked_call poller;
+	struct blocked_call other;
+
+	blocked_call_start(&poller, poll_slowly, NULL);
+	gate_await(&trial.drive);
+	/* It rings the descriptor, which the poll makes quiet again. */
+	blocked_call_start(&other, flush, trial.wheel);
+	WAIT_UNTIL(blocked_call_is_asleep(&other));
+	gate_open(&trial.drive);
+	await_call(&poller);
+	gate_open(&trial.gate);
+	(void)await_hold_up(2);
+	if (atomic_load(&trial.polled)) {
+		gate_open(&trial.drive);
+		await_call(&other);
+		gate_open(&trial.gate);
+	} else {
+		gate_open(&trial.gate);
+		gate_await(&trial.drive);
+		gate_open(&trial.drive);
+	}
+	blocked_call_end(&poller);
+	blocked_call_end(&other);
+}
+
+static void trial_open(int operation)
+{
+	struct tw_options options = {.clock = TW_CLOCK_MONOTONIC,
+				     .drive = TW_DRIVE_CALLER,
+				     .workers = 1,
+				     .max_unfinished = 1};
+	char key[] = "a";
+
+	trial = (struct trial){.operations = operation};
+	gate_init(&trial.task);
+	gate_init(&trial.gate);
+	gate_init(&trial.drive);
+	assert_int_equal(tw_create(&trial.wheel, TW_MILLISECOND, 64, run, &options), TW_OK);
+	trial.descriptor = tw_fd(trial.wheel);
+	for (int i = 0; i < TIMERS; i++, key[0]++)
+		assert_int_equal(tw_set_timer(trial.wheel, key, 1, NULL, TW_MILLISECOND), TW_OK);
+	/* One of them runs, the others are due and held back. */
+	while (!trial.wheel->owner.held_back) {
+		assert_true(is_readable(LONG_MS));
+		assert_int_equal(tw_poll(trial.wheel, NULL), TW_OK);
+	}
+	gate_await(&trial.task);
+	gate_open(&trial.task);
+}
+
+static void trial_close(void)
+{
+	/* The worker may come to those operations only now. */
+	gate_open(&trial.gate);
+	gate_open(&trial.gate);
+	/* Polls only when it is told to. */
+	WAIT_UNTIL((!is_readable(0) || tw_poll(trial.wheel, NULL) == TW_OK) &&
+		   atomic_load(&trial.runs) == TIMERS);
+	tw_destroy(trial.wheel);
+}
+
+/* False: the worker has no such operation any more. */
+static bool trial_hold_up_at(int operation)
+{
+	bool was_held_up;
+
+	trial_open(operation);
+	was_held_up = await_hold_up(1);
+	if (was_held_up)
+		poll_and_flush();
+	trial_close();
+	return was_held_up;
+}
+
+static void what_was_held_back_is_told_of_whoever_drives(void **state)
+{
+	int operation = 1;
+
+	(void)state;
+	while (trial_hold_up_at(operation))
+		operation++;
+	assert_true(operation > 5);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(what_was_held_back_is_told_of_whoever_drives),
+};
+
+TEST_PROGRAM(tests)
