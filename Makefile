@@ -100,6 +100,9 @@ PACKAGES := uthash-dev libcmocka-dev pkg-config g++ systemtap-sdt-dev gnuplot-no
 include src/redis/redis.mk
 
 TEST_PROGRAMS := $(TEST_OBJECTS:$(BUILD)/test/%.o=%)
+# Programs of one thread: nothing for the thread sanitizer.
+TESTS_OF_ONE_THREAD := base/test_key_hash base/test_pages base/test_slot_set wheel/% cron/% \
+	faults/test_cron_faults redis/test_texts redis/test_torture_checker
 # With a sanitizer, which is slow enough, the library is not compiled a second time.
 ifneq ($(SANITIZE),)
 TEST_PROGRAMS := $(filter-out %_yields,$(TEST_PROGRAMS))
@@ -111,7 +114,8 @@ TESTS_OF_ALL := $(REDIS_TESTS) $(TEST_PROGRAMS) $(TEST_SCRIPTS)
 # What only `make check-all` runs: long runs, and what compiles the library once more.
 TESTS_FOR_ALL := $(filter %_yields long/% redis/test_core_alone redis/test_packaging \
 	redis/test_torture,$(TESTS_OF_ALL))
-TESTS_OF_EACH_DAY := $(filter-out $(TESTS_FOR_ALL),$(TESTS_OF_ALL))
+TESTS_OF_EACH_DAY := $(filter-out $(TESTS_FOR_ALL) $(if $(filter thread,$(SANITIZE)), \
+	$(TESTS_OF_ONE_THREAD)),$(TESTS_OF_ALL))
 # Those that take longest are begun first; those that measure time run alone, at the end.
 TESTS_LONG := $(filter $(TESTS_OF_EACH_DAY),redis/test_calls_faults redis/test_outages \
 	redis/test_listen redis/test_program_faults redis/test_workers redis/test_permits \
@@ -295,7 +299,7 @@ include src/man/man.mk src/packaging/packaging.mk
 # None where the sources alone were copied, as into a container.
 include $(wildcard test/*/*.mk test/*/*/*.mk bench/*/*.mk)
 
-builds: ## build with other compilers and flags, for other processors, and analyze
+builds: ## build with other compilers, flags and processors; ANALYZE=yes: and analyze
 	@test/long/builds/check_builds.sh
 
 model-check: ## model-check the doors with GenMC; MORE=1: with larger bounds

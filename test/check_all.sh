@@ -23,7 +23,7 @@ else
 fi
 run "make mutants SAMPLE=200"
 run "make coverage"
-run "make builds"
+run "make builds ANALYZE=yes"
 run "make test-packages"
 run "make machines"
 run "make costs"

@@ -154,7 +154,7 @@ static void *keep_up(void *argument)
 /* Regions and mappings are filled, and given back while they get large pages. */
 static void spans_keep_their_bytes_while_they_get_large_pages(void **state)
 {
-	enum { ROUNDS = 200, HELD = 64 };
+	enum { ROUNDS = TEST_HAS_SANITIZER ? 40 : 200, HELD = 64 };
 	struct held_span held[HELD] = {0};
 	struct random random = random_from(seed_choose(), 0);
 	struct arena arena;

@@ -315,7 +315,7 @@ static void *read_all_keys(void *argument)
 /* Uses that count while the entries are still being put in order must find them there. */
 static void first_limit_is_set_while_others_read(void **state)
 {
-	enum { ROUNDS = 20 };
+	enum { ROUNDS = TEST_SHARE_OF(50) };
 
 	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {

@@ -383,7 +383,7 @@ static void cache_may_end_while_its_entries_expire(void **state)
 	struct tw_cache_options options = {.wheel = wheel, .shards = 1, .jitter = -1};
 
 	(void)state;
-	for (int round = 0; round < 500; round++) {
+	for (int round = 0; round < TEST_SHARE_OF(1000); round++) {
 		struct tw_cache *cache;
 
 		assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
