@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { NAME_SIZE = 16 }; /* Linux keeps 15 bytes of a thread's name, and refuses longer ones */
 enum { YIELDS = 16 };
 
 #ifdef __linux__
@@ -29,9 +28,10 @@ struct scheduling {
 	uint64_t period;
 };
 
-static void thread_set_name(pthread_t thread, const char *name)
+/* By the thread itself: another one's name is set through /proc, which may not be there. */
+static void thread_set_name(const char *name)
 {
-	(void)pthread_setname_np(thread, name);
+	(void)prctl(PR_SET_NAME, name, 0UL, 0UL, 0UL);
 }
 
 void thread_be_prompt(void)
@@ -46,9 +46,8 @@ void thread_be_prompt(void)
 		(void)syscall(SYS_sched_setattr, 0, &scheduling, 0);
 }
 #else
-static void thread_set_name(pthread_t thread, const char *name)
+static void thread_set_name(const char *name)
 {
-	(void)thread;
 	(void)name;
 }
 
@@ -57,25 +56,35 @@ void thread_be_prompt(void)
 }
 #endif
 
-int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const char *name,
+static void *thread_begin(void *argument)
+{
+	struct thread *thread = argument;
+
+	thread_set_name(thread->name);
+	return thread->run(thread->argument);
+}
+
+int thread_start(struct thread *thread, void *(*run)(void *), void *argument, const char *name,
 		 const char *role)
 {
-	char full_name[NAME_SIZE];
+	struct thread before = *thread;
 	int end_size; /* of "-ROLE" */
 	sigset_t all;
-	sigset_t before;
+	sigset_t mask;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	errno = pthread_create(thread, NULL, run, argument);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (errno != 0)
-		return errno;
+	thread->run = run;
+	thread->argument = argument;
 	/* The role is kept whole: it tells the threads of one name apart. */
-	end_size = snprintf(full_name, sizeof(full_name), "-%s", role);
-	snprintf(full_name, sizeof(full_name), "%.*s-%s", NAME_SIZE - 1 - end_size, name, role);
-	thread_set_name(*thread, full_name);
-	return 0;
+	end_size = snprintf(thread->name, sizeof(thread->name), "-%s", role);
+	snprintf(thread->name, sizeof(thread->name), "%.*s-%s",
+		 (int)sizeof(thread->name) - 1 - end_size, name, role);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &mask);
+	errno = pthread_create(&thread->id, NULL, thread_begin, thread);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	if (errno != 0)
+		*thread = before;
+	return errno;
 }
 
 void thread_back_off(unsigned *tries)

@@ -8,12 +8,21 @@
 
 #include <timingwheel/timingwheel.h>
 
+/* A thread of the library. It stays where it is until the thread has ended. */
+struct thread {
+	pthread_t id;
+	/* What it begins with. */
+	void *(*run)(void *);
+	void *argument;
+	char name[16]; /* Linux keeps 15 bytes */
+};
+
 /*
  * Starts a thread called NAME-ROLE. NAME is cut so that both have 15 bytes; a role has 8 at most.
  * The thread takes no signals: those are the program's. Returns 0 or an errno value, which is also
- * left in errno.
+ * left in errno; `thread` is as before then.
  */
-int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const char *name,
+int thread_start(struct thread *thread, void *(*run)(void *), void *argument, const char *name,
 		 const char *role);
 
 /*

@@ -52,14 +52,11 @@ static void turn_abandon(void *argument)
 
 	loading_let_go(turn->loading);
 	do {
-		pthread_t thread;
-
 		pthread_mutex_lock(&loaders->lock);
 		is_done = loaders->is_closing;
-		if (!is_done &&
-		    thread_start(&thread, loader_run, turn->loader, loaders->name, "load") == 0) {
-			pthread_detach(turn->loader->thread);
-			turn->loader->thread = thread;
+		if (!is_done && thread_start(&turn->loader->thread, loader_run, turn->loader,
+					     loaders->name, "load") == 0) {
+			pthread_detach(pthread_self());
 			is_done = true;
 		}
 		pthread_mutex_unlock(&loaders->lock);
@@ -130,7 +127,7 @@ void loaders_stop(struct loaders *loaders)
 	pthread_cond_broadcast(&loaders->work);
 	pthread_mutex_unlock(&loaders->lock);
 	for (; loaders->count > 0; loaders->count--)
-		pthread_join(loaders->threads[loaders->count - 1].thread, NULL);
+		pthread_join(loaders->threads[loaders->count - 1].thread.id, NULL);
 }
 
 void loaders_close(struct loaders *loaders)

@@ -8,11 +8,12 @@
 
 #include <timingwheel/cache.h>
 
+#include "base/thread.h"
 #include "loading.h"
 
 struct loader {
 	struct loaders *loaders; /* constant */
-	pthread_t thread;        /* under the lock */
+	struct thread thread;    /* under the lock */
 };
 
 struct loaders {

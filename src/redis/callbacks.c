@@ -462,7 +462,7 @@ static void callbacks_tell(struct callbacks *callbacks, bool *flag)
 void callbacks_stop(struct callbacks *callbacks)
 {
 	callbacks_tell(callbacks, &callbacks->runner.stop);
-	pthread_join(callbacks->thread, NULL);
+	pthread_join(callbacks->thread.id, NULL);
 	callbacks_free(callbacks);
 }
 

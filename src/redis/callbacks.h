@@ -8,6 +8,7 @@
 
 #include <curl/curl.h>
 
+#include "base/thread.h"
 #include "hosts.h"
 #include "run.h"
 #include "targets.h"
@@ -18,7 +19,7 @@ struct callbacks {
 	/* Constant after the start. */
 	const struct tw_redis_worker_options *options;
 	const struct targets *targets;
-	pthread_t thread;
+	struct thread thread;
 	CURLM *multi;
 
 	/* The thread's own. */

@@ -72,7 +72,7 @@ void handlers_stop(struct handlers *handlers)
 	pthread_cond_broadcast(&handlers->wake);
 	pthread_mutex_unlock(&handlers->runner.lock);
 	for (unsigned i = 0; i < handlers->count; i++)
-		pthread_join(handlers->threads[i], NULL);
+		pthread_join(handlers->threads[i].id, NULL);
 	pthread_cond_destroy(&handlers->wake);
 	runner_destroy(&handlers->runner);
 	free(handlers->threads);
@@ -94,7 +94,7 @@ void handlers_submit(struct handlers *handlers, struct run_list *runs)
 bool handlers_are_caller(const struct handlers *handlers)
 {
 	for (unsigned i = 0; i < handlers->count; i++)
-		if (pthread_equal(handlers->threads[i], pthread_self()))
+		if (pthread_equal(handlers->threads[i].id, pthread_self()))
 			return true;
 	return false;
 }

@@ -6,12 +6,13 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/thread.h"
 #include "run.h"
 
 struct handlers {
 	/* Constant after the start. */
 	const struct tw_redis_worker_options *options;
-	pthread_t *threads;
+	struct thread *threads;
 	unsigned count;
 
 	struct runner runner; /* its lock is for all below */

@@ -8,6 +8,7 @@
 
 #include <timingwheel/redis.h>
 
+#include "base/thread.h"
 #include "callbacks.h"
 #include "client.h"
 #include "handlers.h"
@@ -117,7 +118,7 @@ struct tw_redis_worker {
 	/* Constant after the start. */
 	struct tw_redis_worker_options options; /* with the defaults filled in */
 	struct targets targets;
-	pthread_t thread;
+	struct thread thread;
 
 	struct source *sources; /* one at least; they share the connections */
 	uint64_t name;          /* random */

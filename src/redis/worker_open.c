@@ -222,7 +222,7 @@ enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
 
 static bool worker_is_caller(const struct tw_redis_worker *worker)
 {
-	return pthread_equal(worker->thread, pthread_self()) ||
+	return pthread_equal(worker->thread.id, pthread_self()) ||
 	       handlers_are_caller(&worker->handlers);
 }
 
@@ -261,7 +261,7 @@ enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (tw_redis_worker_stop(worker, 0) == TW_RUNNING)
 		(void)tw_redis_worker_stop(worker, TW_FOREVER);
-	pthread_join(worker->thread, NULL);
+	pthread_join(worker->thread.id, NULL);
 	runners_stop(worker);
 	mailbox_destroy(&worker->mailbox);
 	tw_destroy(worker->wheel);

@@ -442,5 +442,5 @@ void owner_end(struct owner *owner)
 	/* seq_cst: pairs with the load in owner_is_ending(). */
 	atomic_store_explicit(&owner->ending, true, memory_order_seq_cst);
 	event_count_notify(&owner->event, EVENT_COUNT_NAPPING);
-	pthread_join(owner->thread, NULL);
+	pthread_join(owner->thread.id, NULL);
 }

@@ -19,6 +19,7 @@
 #include "base/event_count.h"
 #include "base/limit.h"
 #include "base/list.h"
+#include "base/thread.h"
 #include "command_queue.h"
 #include "outbox.h"
 #include "queue_age.h"
@@ -101,7 +102,7 @@ struct owner {
 	bool has_thread;
 	bool overtakes;    /* a tick may begin before the one before it is done */
 	bool dates_delays; /* TW_FROM_APPLIED */
-	pthread_t thread;
+	struct thread thread;
 	/* Any thread. */
 	struct clock clock;
 	struct command_queue queue;

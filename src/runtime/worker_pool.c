@@ -99,7 +99,7 @@ struct worker {
 	/* The worker's, or under either lock; changed under both. NULL: the seat is cleared. */
 	struct worker_counts *counts;
 	/* The pool's creator's and destroyer's, between them the watcher's. */
-	pthread_t thread;
+	struct thread thread;
 	bool is_joinable;
 	/* Any thread, under the lock. */
 	bool is_taken;
@@ -132,7 +132,7 @@ struct worker_pool {
 	size_t most;
 	tw_duration patience;
 	size_t max_unfinished; /* jobs; 0: no limit */
-	pthread_t watcher;     /* where most > least */
+	struct thread watcher;     /* where most > least */
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	pthread_cond_t cohort_is_over; /* the oldest is another */
@@ -647,7 +647,7 @@ static bool worker_pool_clear_seat(struct worker_pool *pool)
 	pthread_mutex_unlock(&pool->lock);
 	worker_fold_counts(worker);
 	if (worker->is_joinable)
-		pthread_join(worker->thread, NULL);
+		pthread_join(worker->thread.id, NULL);
 	worker->is_joinable = false;
 	pthread_mutex_lock(&pool->lock);
 	return true;
@@ -708,12 +708,12 @@ static void worker_pool_end(struct worker_pool *pool)
 	pthread_cond_signal(&pool->watching.wake);
 	pthread_mutex_unlock(&pool->lock);
 	if (pool->most > pool->least)
-		pthread_join(pool->watcher, NULL);
+		pthread_join(pool->watcher.id, NULL);
 	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
 		struct worker *worker = &pool->workers[i];
 
 		if (worker->is_joinable)
-			pthread_join(worker->thread, NULL);
+			pthread_join(worker->thread.id, NULL);
 		if (worker->counts)
 			pages_unmap_aligned(worker->counts, sizeof(*worker->counts));
 		pthread_cond_destroy(&worker->sleeper.wake);

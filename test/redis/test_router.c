@@ -199,7 +199,7 @@ static void redirect_to_another_name_of_a_server_is_followed(void **state)
 	char error[64];
 
 	(void)state;
-	snprintf(error, sizeof(error), "MOVED 7 localhost:%d", server.port);
+	snprintf(error, sizeof(error), "MOVED 7 127.1:%d", server.port);
 	fail_with(error, 1);
 	assert_ok(redis, cancel_task(redis, "a"));
 	assert_int_equal(asked(), 2);
