@@ -152,20 +152,20 @@ struct tw_task {
 /* Runs an expired task. Called on a worker, or where the wheel is driven (TW_WORKERS_INLINE). */
 typedef void tw_execute_fn(void *context, const struct tw_task *task);
 
-/* Says why a value comes back without having run. */
+/* Says why a value comes back although its task did not run. */
 enum tw_reason {
 	TW_REPLACED, /* tw_set_timer on an existing key; this is the old value */
 	TW_REMOVED,  /* tw_remove_timer */
 	TW_STOPPED   /* tw_stop or tw_destroy came before the run */
 };
 
-/* Takes back a value that will not run. Called on a worker, or where the wheel is driven. */
+/* Takes back a value whose task will not run. Called on a worker, or where the wheel is driven. */
 typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_reason reason);
 
 /* Says how a wheel keeps its timers. */
 enum tw_layout {
 	/* Levels that overflow upward, of `slots` slots each. The number is rounded up to a power
-	 * of two and cut to 65,536. The cut changes costs only. */
+	 * of two and cut to 65,536. Both change only the costs. */
 	TW_LAYOUT_LEVELS,
 	/* One wheel of `slots` slots, where a timer waits for its round, as in go-zero. The owner
 	 * may look at a timer once a lap. */
@@ -186,8 +186,8 @@ enum tw_drive {
 	/* The callers drive the wheel; it has no owner thread. One thread at a time drives it,
 	 * inside tw_poll, tw_advance, tw_flush, tw_trim, tw_wait_idle, tw_add_timer, tw_take_timer,
 	 * tw_contains, tw_timer_remaining, tw_each, tw_dump, tw_stop or tw_destroy. A command that
-	 * waits at a limit drives it too. A command from another thread does not end the sleep of
-	 * a thread that sleeps as long as tw_poll said; use tw_fd for that. */
+	 * meets a limit may drive it too. A thread that sleeps as long as tw_poll said is not woken
+	 * by commands of other threads; one that waits at tw_fd is. */
 	TW_DRIVE_CALLER
 };
 
@@ -234,7 +234,7 @@ struct tw_slow_task {
 /* Holds the options of tw_create. A zeroed struct has all the defaults. */
 struct tw_options {
 	void *context;               /* passed to execute and release */
-	tw_release_fn *release;      /* NULL if values that will not run need no call */
+	tw_release_fn *release;      /* for values whose tasks will not run; may be NULL */
 	enum tw_layout layout;       /* how timers are kept */
 	enum tw_clock clock;         /* where the time is read */
 	enum tw_drive drive;         /* which thread does the owner's work */
@@ -320,7 +320,7 @@ TW_API enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size
 
 /*
  * Arms or replaces the key's timer as tw_set_timer does, with a `deadline` on the wheel's clock
- * (tw_now). A deadline in the past runs now.
+ * (tw_now). If the deadline is past, the task runs now.
  *
  * Returns:
  *   TW_OK         the wheel owns the value
@@ -419,9 +419,9 @@ TW_API enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, s
 TW_API enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *context);
 
 /*
- * Stops the wheel for good: all values that have not run go to release (TW_STOPPED).
+ * Stops the wheel for good: the values of all tasks not begun go to release (TW_STOPPED).
  *
- * These are the values of pending timers, and of tasks handed to the pool but not begun. Running
+ * These are the tasks of pending timers, and the tasks handed to the pool but not begun. Running
  * tasks end by themselves; the call does not wait for them. After tw_stop and then tw_wait_idle no
  * task runs or will run. Any thread, also from a task.
  *
@@ -526,9 +526,10 @@ typedef int tw_visit_fn(void *context, const struct tw_pending_timer *timer);
  * copies: each timer was pending when the owner copied it, a moment ago. `visit` runs on the
  * calling thread, without a lock, and may call the library. It must return.
  *
- * By then the timer may have run or been removed. So `visit` may read through `value` only if the
- * program keeps it alive: if values are not pointers, are freed by no other thread, or are counted
- * references. For a timer by handle, tw_timer_stop with TW_OK gives the argument to the caller.
+ * When `visit` is called, the timer may have run or been removed. So `visit` may read through
+ * `value` only if the program keeps it alive: if values are not pointers, are freed by no other
+ * thread, or are counted references. For a timer by handle, tw_timer_stop with TW_OK gives the
+ * argument to the caller.
  *
  * Any thread, also from a task. Costs about 200 ns a timer, and 25 KiB of memory (more for long
  * keys).
@@ -675,11 +676,11 @@ enum tw_missed {
 /*
  * Calls run(argument) once on the pool, `delay` nanoseconds from now.
  *
- * A delay ≤ 0 runs it now. A delay under one interval is rounded up like any other. *timer (may be
- * NULL) becomes the handle before the run can begin; it is 0 unless the status is TW_OK. If the
- * wheel is stopped first, the argument goes to release (TW_STOPPED). If the wheel is drained first,
- * it goes to the drain function. Both functions get the handle and `run`. Any thread. Costs as much
- * as tw_set_timer without the hash.
+ * With a delay ≤ 0 it runs now. A delay under one interval is rounded up like any other. *timer
+ * (may be NULL) becomes the handle before the run can begin; it is 0 unless the status is TW_OK. If
+ * the wheel is stopped first, the argument goes to release (TW_STOPPED). If the wheel is drained
+ * first, it goes to the drain function. Both functions get the handle and `run`. Any thread. Costs
+ * as much as tw_set_timer without the hash.
  *
  * Returns:
  *   TW_OK         the timer is armed
@@ -787,7 +788,7 @@ TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer
 /*
  * Gives the timer a new deadline, `delay` nanoseconds from now.
  *
- * The timer does not run at the old deadline. A delay ≤ 0 runs it now. In a run, the call arms
+ * The timer does not run at the old deadline. With a delay ≤ 0 it runs now. In a run, the call arms
  * another run after it, and the current run no longer owns the argument. For a periodic timer, the
  * next run moves, and later ones count from there. If the `next` of a schedule is just ending it,
  * the reset has no effect. Any thread.
@@ -888,10 +889,10 @@ TW_API enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *
 /*
  * Sets the alarm to run once, `delay` nanoseconds from now. This replaces the time set before.
  *
- * A delay ≤ 0 runs it now. A delay under one interval counts as one interval. A delay too large for
- * the clock never ends. While the alarm runs, the call arms the next run, after this one. Any
- * thread, also the alarm's own run. Costs a clock read, and one atomic exchange if the alarm moves
- * later. Otherwise it costs a place in a list and, if the owner sleeps, a system call.
+ * With a delay ≤ 0 it runs now. A delay under one interval counts as one interval. A delay too
+ * large for the clock never ends. While the alarm runs, the call arms the next run, after this one.
+ * Any thread, also the alarm's own run. Costs a clock read, and one atomic exchange if the alarm
+ * moves later. Otherwise it costs a place in a list and, if the owner sleeps, a system call.
  *
  * Returns:
  *   TW_OK         the alarm is set
@@ -901,8 +902,8 @@ TW_API enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *
 TW_API enum tw_status tw_alarm_set(struct tw_alarm *alarm, tw_duration delay);
 
 /*
- * Sets the alarm as tw_alarm_set does, with a `deadline` on the wheel's clock (tw_now). A deadline
- * in the past runs now.
+ * Sets the alarm as tw_alarm_set does, with a `deadline` on the wheel's clock (tw_now). If the
+ * deadline is past, the alarm runs now.
  *
  * Returns:
  *   TW_OK         the alarm is set
