@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Times by the calendar: a cron expression in the local time of a zone, and the next time that it
- * names.
+ * Finds the next time of a cron expression in the local time of a zone.
  *
  *     struct tw_cron *cron;
  *     struct tw_cron_error error;
@@ -12,9 +11,10 @@
  *             printf("%lld\n", (long long)next_s);
  *     tw_cron_destroy(cron);
  *
- * Times are seconds since 1970 UTC, as of time(2), without leap seconds. A wheel's clock has no
- * date. So this is a `next` for tw_schedule_func, with a job of the caller's that has the wheel,
- * the schedule, and last_s, at first 0:
+ * Times are seconds since 1970 UTC, as from time(2), without leap seconds. A wheel's clock has no
+ * date, so a wheel needs a function that converts the times. The following one is a `next` for
+ * tw_schedule_func. The caller's struct job has the wheel, the schedule, and last_s, which starts
+ * at 0:
  *
  *     tw_duration next_run(void *argument, tw_duration previous)
  *     {
@@ -28,36 +28,37 @@
  *             return tw_now(job->wheel) + (job->last_s - real.tv_sec) * TW_SECOND - real.tv_nsec;
  *     }
  *
- * No time runs twice so, even where the real clock goes more slowly than the wheel's or is set
- * back. Times that pass while a run lasts are left out. Where the real clock is set while a timer
- * waits, that run keeps its place on the wheel's clock, and the next one follows the new time. A
- * task on Redis is due at next_s * 1000 milliseconds.
+ * With this function no time runs twice, even if the real clock is slower than the wheel's or is
+ * set back. Times that pass during a run are skipped. If the real clock is set while a timer waits,
+ * its run keeps its place on the wheel's clock, and the next run follows the new time. A task on
+ * Redis is due at next_s * 1000 milliseconds.
  *
- * The expression has five fields, with blanks between them:
+ * The expression has five fields, separated by blanks:
  *
  *     minute 0-59   hour 0-23   day of the month 1-31   month 1-12   day of the week 0-7
  *
- * A field is a list, with commas, of numbers, ranges such as 1-5, and `*`, which is all. A range
- * and a `*` may have a step: 10-30/5, or every third from the first one on by `*` and /3. Months
- * are also JAN to DEC, days of the week SUN to SAT, in upper or lower case; 0 and 7 are both
- * Sunday. Instead of the five fields: @yearly or @annually (0 0 1 1 *), @monthly (0 0 1 * *),
- * @weekly (0 0 * * 0), @daily or @midnight (0 0 * * *), @hourly (0 * * * *).
+ * A field is a comma-separated list of numbers, ranges such as 1-5, and `*`, which means all
+ * numbers. A range or a `*` may have a step: 10-30/5 is every fifth number of the range, and `*`
+ * followed by /3 is every third number from the lowest. Months may be written JAN to DEC, and days
+ * of the week SUN to SAT, in upper or lower case. 0 and 7 are both Sunday. A name may replace the
+ * five fields: @yearly or @annually (0 0 1 1 *), @monthly (0 0 1 * *), @weekly (0 0 * * 0), @daily
+ * or @midnight (0 0 * * *), or @hourly (0 * * * *).
  *
- * A day must fit its month and both of the fields for days; where neither of the two begins with a
- * `*`, one of them is enough, as in Vixie's cron: 0 0 13 * FRI is each 13th and each Friday, and
- * 0 0 1-7 * FRI too is more than the first Friday. A field that begins with a `*` counts as a `*`
- * even with a step or more of a list behind it.
+ * A day must match the month field and both day fields. If neither day field begins with a `*`, one
+ * of them is enough, as in Vixie's cron: 0 0 13 * FRI is each 13th and each Friday, and 0 0 1-7 *
+ * FRI is each of the first seven days and each Friday. A field that begins with a `*` counts as a
+ * `*`, even if a step or more of a list follows.
  *
- * When the clocks change (all tested with Europe/Berlin, Australia/Lord_Howe and Pacific/Apia):
- *  - A schedule for certain hours runs once for each local time it names. A time that the clocks
- *    skip runs at the change; several of them run once. This holds for a skipped day too: what
- *    names the 30th of December 2011 in Pacific/Apia runs as the 31st begins. A time that comes
- *    twice runs the first time only.
- *  - A schedule for every hour (`*`, or written otherwise: 0-23) goes with the clock on the wall:
- *    it runs whenever that shows a minute it names. So the steps of real time stay the same:
- *    30 * * * * runs once in each hour that passes, also in the hour that comes twice, and nothing
- *    is added for an hour that is skipped. Where the clocks change by half an hour, one of its
- *    steps is half an hour longer or shorter.
+ * The library handles clock changes as follows (tested with Europe/Berlin, Australia/Lord_Howe and
+ * Pacific/Apia):
+ *  - A schedule for certain hours runs once for each local time of the expression. If the clocks
+ *    skip such times, the schedule runs once, at the change. This holds for a skipped day too: a
+ *    schedule for 30 December 2011 in Pacific/Apia runs at the beginning of the 31st. If a time
+ *    occurs twice, the schedule runs the first time only.
+ *  - A schedule for every hour (`*` or, for example, 0-23) runs whenever the local clock shows one
+ *    of its minutes. Its steps of real time stay the same: 30 * * * * runs once in each hour,
+ *    also in the repeated hour, and does not run for a skipped hour. If the clocks change by half
+ *    an hour, one step is half an hour longer or shorter.
  */
 #ifndef TIMINGWHEEL_CRON_H
 #define TIMINGWHEEL_CRON_H
@@ -72,59 +73,59 @@
 extern "C" {
 #endif
 
-/* Longest name of a zone, in bytes. */
+/* The longest name of a zone, in bytes. */
 #define TW_CRON_ZONE_MAX 255
-/* How far tw_cron_next looks, in years: no date there is stays away for longer than 40. */
+/* The number of years that tw_cron_next searches. Each date that exists recurs within 40 years. */
 #define TW_CRON_YEARS_MAX 50
 
-/* An expression with its zone; never changes. */
+/* Holds an expression with its zone. It never changes. */
 struct tw_cron;
 
-/* What is wrong with an expression or a zone. */
+/* Says what is wrong with an expression or a zone. */
 struct tw_cron_error {
-	const char *text; /* in words, for a user; a static string, never NULL */
-	size_t position;  /* where: bytes from the beginning of the expression, or of the zone */
-	bool in_zone;     /* it is the zone: its name, or its file */
+	const char *text; /* for a user; a static string, never NULL */
+	size_t position;  /* bytes from the beginning of the expression or of the zone's name */
+	bool in_zone;     /* the zone's name or its file is wrong, not the expression */
 };
 
 /*
- * Makes a schedule of an expression and a zone.
+ * Makes a schedule from a cron `expression` and the name of a time `zone`.
  *
- * `zone` is the name of an IANA time zone, such as "Europe/Berlin"; NULL and "UTC" are UTC. The
- * zone's rules are read here, once, from its file in the folder that the environment's TZDIR names,
- * or in /usr/share/zoneinfo. Both strings are copied as far as they are needed. Except on TW_OK
- * *cron is NULL, and *error (may be NULL) is written. Any thread, while none changes the
- * environment. Costs up to three allocations, and the reading of a small file.
+ * `zone` is the name of an IANA time zone, such as "Europe/Berlin". NULL and "UTC" both mean UTC.
+ * The call reads the zone's rules once, from its file in the folder of the environment variable
+ * TZDIR, or in /usr/share/zoneinfo. Both strings are copied as far as needed. *cron is NULL unless
+ * the status is TW_OK; *error (may be NULL) is then written. Any thread, while no thread changes
+ * the environment. Costs up to three allocations, and the reading of a small file.
  *
  * Returns:
  *   TW_OK         the caller owns *cron, until tw_cron_destroy
- *   TW_INVALID    no cron to fill, no expression or a wrong one; a zone whose name is empty or too
- *                 long, begins with '/', has an empty part, "." or ".." between '/', or another
- *                 byte than letters, digits, '.', '_', '-' and '+'; a zone's file that is damaged
- *                 or counts leap seconds
+ *   TW_INVALID    cron or expression is NULL, or the expression is wrong. The zone's name is empty,
+ *                 longer than TW_CRON_ZONE_MAX, begins with '/', has an empty part, "." or ".."
+ *                 between '/', or has a byte other than letters, digits, '.', '_', '-', '+' and
+ *                 '/'. The zone's file is damaged or counts leap seconds
  *   TW_NOT_FOUND  there is no such zone
  *   TW_NO_MEMORY  nothing was made
- *   TW_SYSTEM     the zone's file could not be read; errno tells why
+ *   TW_SYSTEM     the zone's file could not be read; errno has the cause
  */
 TW_API enum tw_status tw_cron_create(struct tw_cron **cron, const char *expression,
 				     const char *zone, struct tw_cron_error *error);
 
-/* Frees the schedule. NULL is fine. The last call on it. Any thread. */
+/* Frees the schedule. `cron` may be NULL. This must be the last call on it. Any thread. */
 TW_API void tw_cron_destroy(struct tw_cron *cron);
 
 /*
- * Tells the first time of the schedule that is later than `after_s`.
+ * Finds the first time of the schedule that is later than `after_s`.
  *
- * Both are seconds since 1970 UTC; after_s may be any, and what is before the year 1 counts as its
- * beginning. Except on TW_OK *next_s keeps its value. Any thread, several at a time. Allocates
- * nothing, reads no file. Costs less than a microsecond; up to a millisecond where the next time is
- * decades off or does not exist.
+ * Both times are seconds since 1970 UTC. after_s may have any value; a time before the year 1
+ * counts as the beginning of that year. *next_s is unchanged unless the status is TW_OK. Any
+ * thread, several at a time. The call allocates nothing and reads no file. It costs less than a
+ * microsecond, or up to a millisecond if the next time is decades away or does not exist.
  *
  * Returns:
  *   TW_OK         *next_s is the time
- *   TW_INVALID    no cron, or no place for the time
- *   TW_NOT_FOUND  there is none in the next TW_CRON_YEARS_MAX years (30 Feb), or none up to the
- *                 year 9999
+ *   TW_INVALID    cron or next_s is NULL
+ *   TW_NOT_FOUND  there is no time in the next TW_CRON_YEARS_MAX years (30 Feb), or none before the
+ *                 year 10000
  */
 TW_API enum tw_status tw_cron_next(const struct tw_cron *cron, int64_t after_s, int64_t *next_s);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The statuses in words; their one list is TW_STATUS_LIST in the public header. The library for
- * Redis has statuses of its own, and gives their texts where it is linked.
+ * status.c converts statuses to names and texts. TW_STATUS_LIST in the public header is their only
+ * list. The Redis library has further statuses. The weak functions below return their names and
+ * texts if that library is linked.
  */
 #include <timingwheel/timingwheel.h>
 

@@ -6,38 +6,38 @@
 #include "base/metric.h"
 
 /* X(name, field, help): counts that only grow. */
-#define COUNTERS(X)                                                                     \
-	X("set", set, "Timers armed under a new key, or by handle.")                    \
-	X("replaced", replaced, "Values replaced under an existing key.")               \
-	X("moved", moved, "Moves that found their key.")                                \
-	X("removed", removed, "Timers removed by key, or stopped by handle.")           \
-	X("fired", fired, "Timers handed over to run.")                                 \
-	X("drained", drained, "Timers handed to drain functions.")                      \
-	X("stopped", stopped, "Timers that were pending when the wheel was stopped.")   \
-	X("refused", refused, "Calls answered TW_FULL.")                                \
-	X("turns", turns, "Turns of the owner's loop.")                                 \
-	X("wakeups", wakeups, "Times the owner woke.")                                  \
-	X("full_waits", full_waits, "Times a caller slept because the queue was full.") \
-	X("held_back", held_back, "Turns in which a full pool held timers back.")       \
-	X("workers_not_started", workers_not_started, "Times one more worker could not start.")
+#define COUNTERS(X)                                                                            \
+	X("set", set, "Timers armed under a new key, or by handle.")                           \
+	X("replaced", replaced, "Values replaced under an existing key.")                      \
+	X("moved", moved, "Moves that found their key.")                                       \
+	X("removed", removed, "Timers removed by key, or stopped by handle.")                  \
+	X("fired", fired, "Timers handed over to run.")                                        \
+	X("drained", drained, "Timers handed to drain functions.")                             \
+	X("stopped", stopped, "Timers pending, or tasks not begun, at the stop of the wheel.") \
+	X("refused", refused, "Calls that returned TW_FULL.")                                  \
+	X("turns", turns, "Turns of the owner's loop.")                                        \
+	X("wakeups", wakeups, "Times the owner woke.")                                         \
+	X("full_waits", full_waits, "Times a caller slept because the queue was full.")        \
+	X("held_back", held_back, "Turns in which due timers waited for room in the pool.")    \
+	X("workers_not_started", workers_not_started, "Failed starts of a worker.")
 
 /* Likewise: states. */
-#define GAUGES(X)                                                                    \
-	X("pending", pending, "Timers armed and not yet handed over.")               \
-	X("queued", queued, "Commands in the queue.")                                \
-	X("unfinished", unfinished, "Tasks in the pool that are not finished.")      \
-	X("running", running, "Tasks that are being called right now.")              \
-	X("workers", workers, "Threads that run tasks.")                             \
-	X("workers_most", workers_most, "The most threads for tasks at a time.")     \
-	X("memory_bytes", memory, "Memory that the wheel has of the system.")        \
-	X("memory_in_use_bytes", memory_in_use, "Memory in use by what is pending.") \
-	X("memory_peak_bytes", memory_peak, "The most memory that it had.")
+#define GAUGES(X)                                                                              \
+	X("pending", pending, "Timers armed and not yet handed over.")                         \
+	X("queued", queued, "Commands in the queue.")                                          \
+	X("unfinished", unfinished, "Unfinished tasks, releases and drain calls in the pool.") \
+	X("running", running, "Tasks, releases and drain functions running now.")              \
+	X("workers", workers, "Threads that run tasks.")                                       \
+	X("workers_most", workers_most, "Most threads that ran tasks at a time.")              \
+	X("memory_bytes", memory, "Memory that the wheel has from the system.")                \
+	X("memory_in_use_bytes", memory_in_use, "Memory in use by timers.")                    \
+	X("memory_peak_bytes", memory_peak, "Most memory that the wheel had.")
 
 /* Likewise: lengths of time. */
-#define TIMES(X)                                                                         \
-	X("longest_turn_seconds", longest_turn, "Processor time of the longest turn.")   \
-	X("longest_turn_wall_seconds", longest_turn_wall, "Longest turn, by the clock.") \
-	X("queue_age_seconds", queue_age, "For how long the oldest command has waited.")
+#define TIMES(X)                                                                                 \
+	X("longest_turn_seconds", longest_turn, "Processor time of the owner's longest turn.")   \
+	X("longest_turn_wall_seconds", longest_turn_wall, "Owner's longest turn, by the clock.") \
+	X("queue_age_seconds", queue_age, "Age of the oldest command in the queue, at most.")
 
 #define WHEEL_METRIC(name, field, help) METRIC(tw_stats, name, field, help),
 static const struct metric counters[] = {COUNTERS(WHEEL_METRIC)};
@@ -76,10 +76,10 @@ enum tw_status tw_write_metrics(struct tw_wheel *wheel, tw_write_fn *write, void
 	print_released(&metrics, &stats);
 	metrics_print_gauges(&metrics, gauges, sizeof(gauges) / sizeof(gauges[0]), &stats);
 	metrics_print_times(&metrics, times, sizeof(times) / sizeof(times[0]), &stats);
-	metrics_print_summary(&metrics, "lateness_seconds", "How late tasks began.",
-			      &stats.lateness, NULL);
-	metrics_print_summary(&metrics, "task_seconds", "How long tasks took.",
-			      &stats.task_duration, NULL);
+	metrics_print_summary(&metrics, "lateness_seconds", "Lateness of tasks.", &stats.lateness,
+			      NULL);
+	metrics_print_summary(&metrics, "task_seconds", "Duration of tasks.", &stats.task_duration,
+			      NULL);
 	text_page_give(&metrics.page);
 	return TW_OK;
 }
