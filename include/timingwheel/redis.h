@@ -455,7 +455,7 @@ TW_API enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_
  *
  * Returns:
  *   TW_OK                     the task, or the occurrence, will not run
- *   TW_NOT_FOUND              no task has the key; a finished task is removed
+ *   TW_NOT_FOUND              no task has the key, for example because the task is done
  *   TW_RUNNING                a run has the task on lease; nothing has changed
  *   TW_INVALID                `redis` is NULL, or the key is empty or too long
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
@@ -476,7 +476,7 @@ TW_API enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, s
  *
  * Returns:
  *   TW_OK                     the task will not run any more
- *   TW_NOT_FOUND              no task has the key; a finished task is removed
+ *   TW_NOT_FOUND              no task has the key, for example because the task is done
  *   TW_RUNNING                a run has the task on lease; the run continues and may be retried,
  *                             but no occurrence follows
  *   TW_INVALID                `redis` is NULL, or the key is empty or too long
@@ -499,7 +499,7 @@ TW_API enum tw_status tw_redis_end(struct tw_redis *redis, const void *key, size
  *
  * Returns:
  *   TW_OK                     the task has the new due time
- *   TW_NOT_FOUND              no task has the key; a finished task is removed
+ *   TW_NOT_FOUND              no task has the key, for example because the task is done
  *   TW_RUNNING                a run has the task on lease; nothing has changed
  *   TW_INVALID                `redis` is NULL, the key is empty or too long, or a time is out of
  *                             range
@@ -1132,13 +1132,13 @@ struct tw_redis_worker;
  * tw_redis_worker_destroy(); on failure *worker is NULL.
  *
  * A callback is sent with the task's headers and with Tw-Key, Tw-Attempt, Tw-Token and
- * Idempotency-Key. The latter is key and token, such as "order:7 17", unless the task has the
- * header. A request may arrive twice with the same token: it is sent again if a reused connection
- * breaks before the first byte of the answer. Only http and https are used. Redirects are not
- * followed, and the environment's proxies are not used. At most 64 KiB of an answer's body are
- * read; with a longer body the status counts and the connection is closed. A status 2xx means done.
- * After 408, 429, 5xx or no answer the task is retried, after Retry-After (up to one day) if that
- * is longer. Any other status makes it a dead letter. An answer of any status with the header
+ * Idempotency-Key. Idempotency-Key holds key and token, such as "order:7 17", unless the task's
+ * headers set it. A request may arrive twice with the same token: it is sent again if a reused
+ * connection breaks before the first byte of the answer. Only http and https are used. Redirects
+ * are not followed, and the environment's proxies are not used. At most 64 KiB of an answer's body
+ * are read; with a longer body the status counts and the connection is closed. A status 2xx means
+ * done. After 408, 429, 5xx or no answer the task is retried, after Retry-After (up to one day) if
+ * that is longer. Any other status makes it a dead letter. An answer of any status with the header
  * Tw-Snooze: N postpones the task by N seconds (1 or more), and the attempt does not count.
  *
  * A worker belongs to its process. After fork() the child has none of its threads, and must not
@@ -1194,7 +1194,7 @@ TW_API enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker);
 /* A histogram of durations. Buckets do not overlap: their sum is the number of durations. */
 #define TW_REDIS_BUCKETS 18
 struct tw_redis_histogram {
-	/* counts[i]: durations above tw_redis_bucket_bound(i - 1), up to
+	/* counts[i] counts durations above tw_redis_bucket_bound(i - 1), up to
 	 * tw_redis_bucket_bound(i). */
 	uint64_t counts[TW_REDIS_BUCKETS];
 	uint64_t total_us; /* the sum of all durations, in microseconds */
@@ -1293,7 +1293,7 @@ struct tw_redis_host_stats {
  *
  * Fills hosts[] with up to `room` rows, and *count with the number of rows, at most
  * TW_REDIS_HOSTS_MAX + 1. The first row is that of all other hosts. The others follow in the order
- * in which the worker first called them. A row is never removed. Any thread, also after the worker
+ * of their first finished callbacks. A row is never removed. Any thread, also after the worker
  * was stopped.
  *
  * Returns:
