@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timingwheel on Redis: tasks that any process schedules in Redis and that one of a group of
- * workers runs once they are due, by a function in its process or as an HTTP callback.
+ * timingwheel on Redis: tasks kept in Redis and run by a group of workers. Any process adds tasks.
+ * When a task is due, one worker runs it, with a function in its process or as an HTTP callback.
  *
  *     struct tw_redis *redis;
  *     tw_redis_open(&redis, &(struct tw_redis_options){.url = "redis://127.0.0.1:6379"}, NULL);
@@ -11,25 +11,25 @@
  *     tw_redis_cancel(redis, "order:7", 7);                       (it was paid)
  *     tw_redis_close(redis);
  *
- * What is guaranteed:
- *  - A task that was accepted runs at least once, never before it is due by the server's clock. It
- *    stays in Redis until a worker has told that it is done; a worker that dies leaves a lease that
- *    ends, and then the task runs again. It lasts as long as the server keeps what it acknowledged
- *    (appendonly, replication: the server's settings).
- *  - At most one task has a key. Adding it again replaces it or is refused, as the caller says.
- *  - Each run has a token higher than those of all earlier runs of the task. A service that keeps
- *    the highest token seen of each key can refuse a run that comes late; Redis itself refuses its
- *    acknowledgement. Tokens are microseconds since 1970, by the server's clock, or a little more:
- *    they go up even where a server crashed and forgot the last of them, unless its clock went
- *    back.
- *  - Nothing depends on the clock of a client or worker: all times are the server's, taken inside
- *    the scripts. A cluster's nodes each have their own; a task keeps to that of its node.
+ * Guarantees:
+ *  - An accepted task runs at least once, and never before it is due by the server's clock. The
+ *    task stays in Redis until a worker acknowledges it. If a worker dies, its lease ends and the
+ *    task runs again. The task lasts as long as the server keeps acknowledged writes, which depends
+ *    on the server's settings (appendonly, replication).
+ *  - A key has at most one task. Adding the key again replaces the task or is refused, as
+ *    tw_redis_task.mode selects.
+ *  - Each run has a token higher than the tokens of all earlier runs of the task. A service that
+ *    keeps the highest token seen for each key can refuse a late run; Redis itself refuses its
+ *    acknowledgement. A token is the server's time in microseconds since 1970, or slightly more.
+ *    Tokens rise even if the server crashes and loses the last one, unless its clock goes back.
+ *  - All times are taken from the server's clock, inside the scripts. The clocks of clients and
+ *    workers do not matter. Each node of a cluster has its own clock; a task follows its node's.
  *
- * Namespaces share nothing. Within one, tasks are divided into shards by their key; a shard is the
- * unit that lies on one node of a cluster and that one script call can touch.
+ * Namespaces are independent of each other. The key of a task determines its shard. All of a shard
+ * lies on one node of a cluster, and one script call works on one shard.
  *
- * Link with -ltimingwheel-redis -ltimingwheel. Tasks are run by a worker (below), or taken by hand
- * with tw_redis_claim and tw_redis_ack.
+ * Link with -ltimingwheel-redis -ltimingwheel. A worker (below) runs tasks; tw_redis_claim() and
+ * tw_redis_ack() take and finish tasks without one.
  */
 #ifndef TIMINGWHEEL_REDIS_H
 #define TIMINGWHEEL_REDIS_H
@@ -44,38 +44,41 @@
 extern "C" {
 #endif
 
-/* Longest key, in bytes. Keys are bytes; a callback is told them with %XX for what is not
- * printable. */
+/* Longest key, in bytes. A key may contain any bytes; a callback's header Tw-Key has %XX for bytes
+ * that are not printable. */
 #define TW_REDIS_KEY_MAX 1024
 /* Largest body, in bytes. */
 #define TW_REDIS_BODY_MAX ((size_t)256 * 1024)
-/* Longest URL of a callback, and all its headers together, in bytes. */
+/* Longest URL of a callback, and most bytes of all its headers together. */
 #define TW_REDIS_URL_MAX 8192
 #define TW_REDIS_HEADERS_MAX 16384
-/* Most headers of a callback. */
+/* Highest number of headers of a callback. */
 #define TW_REDIS_HEADER_COUNT_MAX 64
-/* Longest namespace: letters, digits, '.', '_', '-'. */
+/* Longest name of a namespace, in bytes. A name consists of letters, digits, '.', '_' and '-'. */
 #define TW_REDIS_NAMESPACE_MAX 64
+/* Highest number of shards of a namespace. */
 #define TW_REDIS_SHARDS_MAX 1024
-/* Most tasks of one claim, and largest `batch` of a worker. */
+/* Highest number of tasks of one claim, and highest `batch` of a worker. */
 #define TW_REDIS_BATCH_MAX 1000
+/* Highest number of attempts of a task. */
 #define TW_REDIS_ATTEMPTS_MAX 1000000
-/* Most patterns in each of a worker's lists `allow` and `deny`. */
+/* Highest number of patterns in each of a worker's lists `allow` and `deny`. */
 #define TW_REDIS_TARGETS_MAX 1024
-/* Most namespaces of one worker, and the highest weight of one. */
+/* Highest number of namespaces of a worker, and the highest weight of a namespace. */
 #define TW_REDIS_SOURCES_MAX 64
 #define TW_REDIS_WEIGHT_MAX 1000
 /* Longest delay from now: 100 years. */
 #define TW_REDIS_DELAY_MAX (100 * 365 * 24 * TW_HOUR)
-/* Longest reason of a failure that is kept, in bytes; longer ones are cut. */
+/* Longest reason of a failure, in bytes. Longer reasons are truncated. */
 #define TW_REDIS_REASON_MAX 255
 /* Longest cron expression of a task, in bytes. */
 #define TW_REDIS_CRON_MAX 255
 
 /*
- * What the calls here return beside the statuses of timingwheel.h. They are values of its enum, not
- * names in it, so where one is a `case`, compilers warn unless it is `switch ((int)status)`.
- * tw_status_name() and tw_status_text() know them where this library is linked.
+ * Statuses of this library, in addition to those of timingwheel.h. They are values of enum
+ * tw_status without being its enumerators, so compilers warn about a `case` with one of them unless
+ * the switch is `switch ((int)status)`. tw_status_name() and tw_status_text() know these statuses
+ * in a program that links this library.
  */
 #define TW_REDIS_BAD_DATA ((enum tw_status)64)
 #define TW_REDIS_UNREACHABLE ((enum tw_status)65)
@@ -86,127 +89,137 @@ extern "C" {
 #define TW_REDIS_STALE ((enum tw_status)70)
 
 /* X(name, text) */
-#define TW_REDIS_STATUS_LIST(X)                                             \
-	X(TW_REDIS_BAD_DATA, "the task's data can't be accepted")           \
-	X(TW_REDIS_UNREACHABLE, "Redis can't be reached")                   \
-	X(TW_REDIS_REFUSED, "Redis refused login or permission")            \
-	X(TW_REDIS_UNFIT, "this Redis can't be used as it is")              \
-	X(TW_REDIS_FAILED, "Redis answered with an error")                  \
-	X(TW_REDIS_OUTCOME_UNKNOWN, "the reply was lost: done or not done") \
+#define TW_REDIS_STATUS_LIST(X)                                                          \
+	X(TW_REDIS_BAD_DATA, "the task's data can't be accepted")                        \
+	X(TW_REDIS_UNREACHABLE, "Redis can't be reached")                                \
+	X(TW_REDIS_REFUSED, "Redis refused the login or a permission")                   \
+	X(TW_REDIS_UNFIT, "this Redis server can't be used")                             \
+	X(TW_REDIS_FAILED, "Redis replied with an error")                                \
+	X(TW_REDIS_OUTCOME_UNKNOWN, "the reply was lost; the change may have been made") \
 	X(TW_REDIS_STALE, "another run has taken over")
 
 /*
- * Tell the name and the text of a status of the list above. tw_status_name() and tw_status_text()
+ * Return the name and the text of a status of the list above. tw_status_name() and tw_status_text()
  * call them.
  *
  * Any thread.
  *
- * Returns: a static string; of any other status "TW_UNKNOWN" and "unknown status".
+ * Returns: a static string. For any other status: "TW_UNKNOWN" and "unknown status".
  */
 TW_API const char *tw_redis_status_name(enum tw_status status);
 TW_API const char *tw_redis_status_text(enum tw_status status);
 
-/* What went wrong, in words. Never holds a password. */
+/* Describes a failure. The text never contains a password. */
 struct tw_redis_error {
 	enum tw_status status;
-	char text[256]; /* one line, no newline at the end; "" where there is nothing to say */
+	char text[256]; /* one line without a newline at its end; may be "" */
 };
 
-/* Where and how. All zero means all defaults. Strings are copied. */
+/* Options of tw_redis_open(). A field that is 0 or NULL has its default. Strings are copied. */
 struct tw_redis_options {
 	/*
-	 * redis://[[user]:password@]host[:port][/database], parts with %XX where need be; rediss://
-	 * is the same over TLS. NULL: redis://127.0.0.1:6379. Of a cluster, any node: the others
-	 * are asked for; several may be given, host:port,host:port: the first that answers is
-	 * taken. Also
-	 *   redis+unix://[[user]:password@]/path, of up to 107 bytes; nodes of a cluster that tells
-	 *                    of no hosts are looked for on this machine then
-	 *   redis+sentinel://[[user]:password@]host:port,host:port/master[/database], and rediss+:
-	 *                    the master is asked for at each connecting; both over TLS or neither
-	 * and behind all of them ?name=value&name=value: timeout (in seconds: both time limits
-	 * below), database, client_name, ca_file, certificate_file, key_file, server_name.
+	 * The server's address. NULL: redis://127.0.0.1:6379. Parts may contain %XX escapes.
+	 *   redis://[[user]:password@]host[:port][/database]
+	 *                    one server, or any node of a cluster; the cluster's other nodes are
+	 *                    found from it. `host:port,host:port` lists several: the first one that
+	 *                    can be reached is used
+	 *   rediss://...     the same address, over TLS
+	 *   redis+unix://[[user]:password@]/path
+	 *                    a unix socket; the path has at most 107 bytes. If a cluster reports no
+	 *                    host for a node, the node is expected at 127.0.0.1
+	 *   redis+sentinel://[[user]:password@]host:port,host:port/master[/database]
+	 *                    Sentinels, which are asked for the master at each connection
+	 *   rediss+sentinel://...
+	 *                    the same, with TLS to the Sentinels and to the master
+	 * Each form may end in ?name=value&name=value with these names: timeout (in seconds; sets
+	 * both timeouts below), database, client_name, ca_file, certificate_file, key_file,
+	 * server_name. An option below overrides its value in the URL.
 	 */
 	const char *url;
-	const char *user;     /* NULL: as in url; only with a password */
-	const char *password; /* NULL: as in url */
-	/* The Sentinels' own login; NULL: none. */
+	const char *user;     /* NULL: the URL's user; requires a password */
+	const char *password; /* NULL: the URL's password */
+	/* The login at the Sentinels. NULL: no login. */
 	const char *sentinel_user;
 	const char *sentinel_password;
-	/* What CLIENT LIST shows; NULL: as in url, or "timingwheel". */
+	/* The name that CLIENT LIST shows. NULL: the URL's client_name, or "timingwheel". */
 	const char *client_name;
 	/*
-	 * TLS, 1.2 at least. Files in PEM; NULL: as in url. The server's certificate must come from
-	 * an authority of ca_file (NULL: of the system's store), and be for server_name (NULL: for
-	 * the host by which it is reached). The certificate, with the chain behind it, and its key
-	 * are ours, for servers that ask for one.
+	 * Settings of TLS, which is version 1.2 or later. Files are in PEM format. NULL: the URL's
+	 * value. An authority in ca_file (NULL: in the system's store) must have issued the
+	 * server's certificate. The certificate must be valid for server_name (NULL: for the host
+	 * connected to). certificate_file, with its chain, and key_file are the client's
+	 * certificate and key, for servers that require them.
 	 */
 	const char *ca_file;
 	const char *certificate_file;
 	const char *key_file;
 	const char *server_name;
 	const char *name_space; /* NULL: "default" */
-	/* Shards of the namespace, 1 to TW_REDIS_SHARDS_MAX; 0: 64. Fixed by the first to open
-	 * it. */
+	/* The number of shards of the namespace, 1 to TW_REDIS_SHARDS_MAX. 0: 64. The first client
+	 * to open the namespace fixes the number. */
 	unsigned shards;
-	/* For one connection, TLS's beginning included; 0: 2 s. The addresses of one name are tried
-	 * in their order, and share it: one that is silent has its part of what is left. */
+	/* The timeout of one connection, including the TLS handshake. 0: 2 s. If the host has
+	 * several addresses, they are tried in order, and each gets an equal share of the remaining
+	 * time. */
 	tw_duration connect_timeout;
-	tw_duration reply_timeout; /* for one whole reply; 0: 5 s */
-	/* How long a call goes on trying while the server can't be reached, loads, is busy with a
-	 * script, is read-only or moves slots, also where it says so as it is connected to. 0: 5 s;
-	 * TW_FOREVER: without end; negative: it tries once. tw_redis_open itself tries once. */
+	tw_duration reply_timeout; /* the timeout of one complete reply; 0: 5 s */
+	/* How long a call retries while the server can't be reached, is loading its data, is busy
+	 * with a script, is read-only, or moves slots. 0: 5 s; TW_FOREVER: no limit; negative: one
+	 * try. tw_redis_open() always tries once. */
 	tw_duration patience;
-	/* Work even where the server may evict our keys (maxmemory-policy allkeys-…), or won't
-	 * tell. */
+	/* Accept a server that may evict the library's keys (maxmemory-policy allkeys-…) or does
+	 * not report its policy. */
 	bool allow_eviction;
 };
 
+/* A handle: one namespace, over connections that other handles may share. */
 struct tw_redis;
 
 /*
- * Connects, logs in, and looks at the server: its version (5 or later), its eviction policy,
- * whether it is a cluster, and the namespace's number of shards.
+ * Connects to Redis, logs in, and opens a namespace.
  *
- * `options` may be NULL. Any number may be open; each has one connection to every node it needs.
- * Tries once, whatever `patience` says. *error (may be NULL) tells what went wrong. The caller owns
- * *redis, until tw_redis_close(); on failure it is NULL. Any thread. A namespace that is new is set
- * up.
+ * `options` may be NULL. The call checks the server's version (5 or later), its eviction policy,
+ * whether it is a cluster, and the namespace's number of shards. A new namespace is created. The
+ * call tries once, whatever `patience` is. *error (may be NULL) describes a failure. The caller
+ * owns *redis, until tw_redis_close(); on failure *redis is NULL. Any number of handles may be
+ * open; each has one connection to every node it needs. Any thread.
  *
  * Returns:
  *   TW_OK                     *redis is open
- *   TW_INVALID                nowhere to put it, a bad option or URL, a file that can't be used, or
- *                             the server has no such database
- *   TW_REDIS_UNREACHABLE      no server answers there, or it is not ready: it loads, is busy with a
- *                             script, or has no room for another client
- *   TW_REDIS_REFUSED          login or permission refused
+ *   TW_INVALID                `redis` is NULL, an option or the URL is invalid, a file can't be
+ *                             used, or the server has no such database
+ *   TW_REDIS_UNREACHABLE      the server can't be reached, is loading its data, is busy with a
+ *                             script, or has reached its maximum number of clients
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server can't be used: it is too old, may evict tasks, has another
- *                             number of shards, a certificate that can't be trusted, or is a
+ *                             number of shards, has a certificate that can't be verified, or is a
  *                             Sentinel
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
 				    struct tw_redis_error *error);
 
 /*
- * Opens another namespace over the connections that `redis` has.
+ * Opens another namespace over the connections of `redis`.
  *
- * What both do goes over these: one to every node, however many namespaces there are, and calls
- * about several of them share round trips. All options but name and shards are those of `redis`,
- * and tw_redis_last_error() is one for all. Neither handle comes before the other: they may be
- * closed in any order. `name_space` and `shards` are as in the options: NULL and 0 are their
- * defaults. *error (may be NULL) tells what went wrong. The caller owns *beside, until
- * tw_redis_close(); on failure it is NULL. Any thread. One round trip, tried for `patience`; a
- * namespace that is new is set up.
+ * Both handles use the same connections: one to every node, whatever the number of namespaces.
+ * Calls about several namespaces share round trips. `name_space` and `shards` are as in struct
+ * tw_redis_options: NULL and 0 are their defaults. All other options are those of `redis`, and
+ * tw_redis_last_error() is common to both handles. The handles may be closed in any order. *error
+ * (may be NULL) describes a failure. The caller owns *beside, until tw_redis_close(); on failure
+ * *beside is NULL. A new namespace is created. Costs one round trip, retried for `patience`. Any
+ * thread.
  *
  * Returns:
  *   TW_OK                     *beside is open
- *   TW_INVALID                no redis, nowhere to put it, a name that is none, or too many shards
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the namespace has another number of shards, or the server that is
- *                             there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_INVALID                `redis` or `beside` is NULL, the name is invalid, or `shards` is too
+ *                             high
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the namespace has another number of shards, or the server now at that
+ *                             address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space,
@@ -214,92 +227,92 @@ TW_API enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *n
 					   struct tw_redis_error *error);
 
 /*
- * Frees the handle, and closes the connections if no other handle has them.
+ * Frees the handle. Closes the connections unless another handle uses them.
  *
- * NULL is fine. The last call about it: no other may run or follow.
+ * `redis` may be NULL. No other call with this handle may run at the same time or follow.
  */
 TW_API void tw_redis_close(struct tw_redis *redis);
 
 /*
- * What the calls below share.
+ * Rules of the calls below.
  *
- * Every call that takes a struct tw_redis may be made from any thread; those that are made at the
- * same time share round trips. They reconnect by themselves, for as long as `patience` says. A node
- * of a cluster that is slow to reply, or to be connected to, holds up those for other nodes by some
- * 4 ms.
+ * Any thread may call a function that takes a struct tw_redis. Calls made at the same time share
+ * round trips. A call reconnects by itself, and retries for `patience`. A node of a cluster that is
+ * slow to reply or to connect delays calls for other nodes by about 4 ms.
  *
- * TW_REDIS_OUTCOME_UNKNOWN: the connection broke after a change was sent and before its reply, so
- * it may have happened or not. Doing it again is safe. What changes nothing, or may be done twice,
- * is asked again instead. TW_REDIS_FAILED: an error that trying again won't mend.
+ * TW_REDIS_OUTCOME_UNKNOWN: the connection broke after a change was sent and before its reply came.
+ * The change may have been made. Making the call again is safe. A call that changes nothing, or
+ * that can be repeated, is retried instead. TW_REDIS_FAILED: an error that a retry does not solve.
  *
- * A server that is connected to anew is looked at as by tw_redis_open(), so that each call may find
- * it unfit; TW_INVALID is also that it has no such database.
+ * At each reconnection the server is checked as in tw_redis_open(). So each call may return
+ * TW_REDIS_UNFIT, or TW_INVALID if the server has no such database.
  *
- * None is a cancellation point while it talks to a server: a thread that is cancelled in a call, or
- * in tw_redis_open(), goes on to its end, which its time limits and `patience` bound. A fork's
- * child may use what was open before: it gets connections of its own. The calls that other threads
- * were making are the parent's alone.
+ * These calls and tw_redis_open() are not cancellation points while they talk to a server. A
+ * cancelled thread completes the call, which the timeouts and `patience` bound. After fork() the
+ * child may use the handles opened before it; they make connections of their own. The calls that
+ * other threads were making continue in the parent only.
  */
 
 /*
- * Sets how long the calls that this thread makes go on trying, of any tw_redis, from now on.
+ * Sets the `patience` of all later calls of this thread, for every struct tw_redis.
  *
- * `patience` is as the option of that name; 0: as that option says.
+ * `patience` is as in struct tw_redis_options. 0: each handle's own `patience`.
  *
- * Returns: what it was.
+ * Returns: the previous value.
  */
 TW_API tw_duration tw_redis_set_patience(tw_duration patience);
 
 /*
- * Tells what went wrong in the last call that failed, of any thread.
+ * Copies the description of the last failed call, of any thread, to *error.
  *
- * TW_INVALID and TW_NO_MEMORY, which need no words, may leave it as it was. Without a redis or an
- * error to fill nothing happens. Any thread.
+ * The description belongs to the connections: handles that share them share it. A call that returns
+ * TW_INVALID or TW_NO_MEMORY may leave it unchanged. The function does nothing if `redis` or
+ * `error` is NULL. Any thread.
  */
 TW_API void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error);
 
 /*
- * Makes a round trip to one node; of a cluster, to that of the first shard.
+ * Makes one round trip to a node. In a cluster this is the node of the first shard.
  *
- * *took (may be NULL) is how long it took, in nanoseconds.
+ * *took (may be NULL) receives the time that it took, in nanoseconds.
  *
  * Returns:
- *   TW_OK                     the server has answered
- *   TW_INVALID                no redis
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_OK                     the server replied
+ *   TW_INVALID                `redis` is NULL
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took);
 
 /*
- * Writes the key as a callback is told it: %XX for blanks, % and what is not printable, and a NUL
- * at the end.
+ * Writes the key as text, as a callback's header Tw-Key has it.
  *
- * `text` has room for 3 * key_size + 1 bytes. Any thread.
+ * Blanks, '%' and bytes that are not printable ASCII become %XX. A NUL ends the text. `text` must
+ * have room for 3 * key_size + 1 bytes. Any thread.
  */
 TW_API void tw_redis_write_key(const void *key, size_t key_size, char *text);
 
 /*
- * Tell the key's shard, and how many shards there are.
+ * Return the shard of the key, and the namespace's number of shards.
  *
- * No server is asked. Any thread.
+ * Neither function asks the server. Any thread.
  *
- * Returns: the number; without a redis 0.
+ * Returns: the number; 0 if `redis` is NULL.
  */
 TW_API unsigned tw_redis_shard(const struct tw_redis *redis, const void *key, size_t key_size);
 TW_API unsigned tw_redis_shard_count(const struct tw_redis *redis);
 
-/* What an addition does where a task has the key already. */
+/* What tw_redis_add() does when a task has the key. */
 enum tw_redis_mode {
-	TW_REDIS_ANY,    /* add; a task that has the key is replaced, even one that is running */
-	TW_REDIS_NEW,    /* add only if no task has the key: else TW_EXISTS, and nothing changes */
-	TW_REDIS_REPLACE /* add only if a task has the key: else TW_NOT_FOUND */
+	TW_REDIS_ANY,    /* add the task; replace an existing one, even while it runs */
+	TW_REDIS_NEW,    /* add the task only if no task has the key; otherwise TW_EXISTS */
+	TW_REDIS_REPLACE /* add the task only if one has the key; otherwise TW_NOT_FOUND */
 };
 
-/* How a callback is asked for: the method of its HTTP request. */
+/* The HTTP method of a callback. */
 enum tw_redis_method {
 	TW_REDIS_POST,
 	TW_REDIS_GET,
@@ -310,87 +323,95 @@ enum tw_redis_method {
 };
 
 /*
- * Tells the method's name.
+ * Returns the name of an HTTP method.
  *
- * Returns: a static string, "POST" and so on; NULL: there is no such method.
+ * Any thread.
+ *
+ * Returns: a static string such as "POST"; NULL if there is no such method.
  */
 TW_API const char *tw_redis_method_name(enum tw_redis_method method);
 
-/* What becomes of the times of a recurring task that pass while an earlier one has not ended. */
+/* What happens to due times of a recurring task that pass before its current occurrence ends. */
 enum tw_redis_missed {
-	TW_REDIS_MISSED_ONE,  /* it runs once for all of them, at once */
-	TW_REDIS_MISSED_SKIP, /* nothing */
-	TW_REDIS_MISSED_ALL   /* it runs once for each, one after the other */
+	TW_REDIS_MISSED_ONE,  /* the task runs once for all of them, at once */
+	TW_REDIS_MISSED_SKIP, /* the task does not run for them */
+	TW_REDIS_MISSED_ALL   /* the task runs once for each of them, one after the other */
 };
 
-/* A task to add. All zero but the key: due now, no body, for a handler. */
+/* A task to add. With all fields 0 except the key, it is due now, has no body, and is for a
+ * handler. */
 struct tw_redis_task {
 	const void *key;
-	size_t key_size; /* bytes, 1 to TW_REDIS_KEY_MAX */
-	/* When: `at_ms` if it is not 0, else `delay` from now. Both by the server's clock; the
-	 * past, and a delay ≤ 0, are now. Rounded up to a millisecond. */
-	int64_t at_ms;     /* milliseconds since 1970 UTC, up to the end of the year 9999; ≥ 0 */
+	size_t key_size; /* in bytes, 1 to TW_REDIS_KEY_MAX */
+	/* The due time: `at_ms` if it is not 0, otherwise `delay` from now, by the server's clock.
+	 * A time in the past, or a delay ≤ 0, means now. Rounded up to a millisecond. */
+	int64_t at_ms;     /* milliseconds since 1970 UTC, ≥ 0, up to the end of the year 9999 */
 	tw_duration delay; /* nanoseconds, up to TW_REDIS_DELAY_MAX */
 	/*
-	 * 0: it runs once. Else it recurs: due first as above, where a time that has passed means
-	 * the next of its times, and again this long after each time that it was due, 1 ms to
-	 * TW_REDIS_DELAY_MAX; what its runs take does not add up. Each occurrence has max_attempts;
-	 * the script that ends one, done, dead or cancelled, sets the next in the same step: none
-	 * is lost, none comes twice, and there are never two at a time.
+	 * The period of a recurring task, 1 ms to TW_REDIS_DELAY_MAX. 0: the task runs once. The
+	 * first due time is the one above; if `at_ms` has passed, it is the next time of the
+	 * series. Each later due time is one period after the previous due time, however long the
+	 * runs take. Each occurrence has max_attempts. An occurrence ends when it is done, dead or
+	 * cancelled; the script that ends it also sets the next due time. So no occurrence is lost
+	 * or repeated, and two never exist at the same time.
 	 */
 	tw_duration every; /* rounded up to a millisecond */
 	/*
-	 * NULL, or it recurs by the calendar: at the times that this names (timingwheel/cron.h), up
-	 * to TW_REDIS_CRON_MAX bytes, `every` being 0; due first at the first of them that is not
-	 * before now and not before the time above. All else as with `every`. Where no time above
-	 * is given, and a task with this key recurs so already, it keeps its due time, its attempts
-	 * and the run that it may have; only body and callback are replaced.
-	 * The times are worked out by the workers, as a task is claimed, each by its own files of
-	 * zones.
+	 * A cron expression (timingwheel/cron.h) of up to TW_REDIS_CRON_MAX bytes: the task recurs
+	 * at the times that it matches. NULL: none. `every` must be 0 with it. The first due time
+	 * is the first match that is neither before now nor before the time above. Otherwise the
+	 * rules of `every` apply. If no time is given above, and the key's task has the same
+	 * expression, zone and `missed`, that task keeps its due time, its attempts and its run;
+	 * only its record (body, callback, max_attempts) is replaced.
+	 *
+	 * Workers compute the next due time when they claim the task, from their own time zone
+	 * files.
 	 */
 	const char *cron;
-	const char *zone; /* an IANA time zone, "Europe/Berlin"; NULL: UTC */
+	const char *zone; /* an IANA time zone such as "Europe/Berlin"; NULL: UTC */
 	enum tw_redis_missed missed;
 	enum tw_redis_mode mode;
-	/* Runs that it may have until it becomes a dead letter, those that a worker's death ended
-	 * among them. 0: 8; up to TW_REDIS_ATTEMPTS_MAX. */
+	/* The number of runs before the task becomes a dead letter, up to TW_REDIS_ATTEMPTS_MAX. 0:
+	 * 8. Runs ended by a worker's death count. */
 	unsigned max_attempts;
-	/* Any bytes; the request's body (JSON, if no header Content-Type says otherwise). */
+	/* The body of the request: any bytes. Without a header Content-Type the request is sent as
+	 * JSON. */
 	const void *body;
 	size_t body_size; /* up to TW_REDIS_BODY_MAX */
-	/* The callback, http:// or https://; NULL: the task is for a handler. */
+	/* The callback, http:// or https://. NULL: a handler runs the task. */
 	const char *url;
 	enum tw_redis_method method;
-	const char *const *headers; /* "Name: value" each; may be NULL */
+	const char *const *headers; /* strings "Name: value"; may be NULL */
 	size_t header_count;
 };
 
 /*
  * Adds a task.
  *
- * All of it is copied. *due_ms (may be NULL) is when it is due, server's time. A replaced task is
- * gone: if it is running, its run is not stopped, but its acknowledgement is refused and it isn't
- * retried. One round trip; with a cron expression two.
+ * The data is copied. *due_ms (may be NULL) receives the due time, by the server's clock. Replacing
+ * a task discards it: a run of the replaced task is not stopped, but its acknowledgement is refused
+ * and it is not retried. Costs one round trip; with a cron expression two.
  *
  * Returns:
- *   TW_OK                     the task is there
- *   TW_EXISTS                 a task has the key, which TW_REDIS_NEW does not replace; nothing has
+ *   TW_OK                     the task was added
+ *   TW_EXISTS                 a task has the key, and the mode is TW_REDIS_NEW; nothing has changed
+ *   TW_NOT_FOUND              no task has the key, and the mode is TW_REDIS_REPLACE
+ *   TW_INVALID                `redis` or `task` is NULL, the key is empty or too long, or a field
+ *                             is out of range
+ *   TW_REDIS_BAD_DATA         the URL is not http or https, has no host, or contains a blank; a
+ *                             header has no name, contains a control character, or is set by the
+ *                             worker (Tw-…, Content-Length, Host, Transfer-Encoding, Connection,
+ *                             Expect); headers without a URL; HEAD with a body; the cron expression
+ *                             or the zone is invalid, or has no future time; text is not UTF-8; a
+ *                             limit is exceeded
+ *   TW_SYSTEM                 the time zone file could not be read
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
  *                             changed
- *   TW_NOT_FOUND              no task has the key, for TW_REDIS_REPLACE to replace
- *   TW_INVALID                no redis or task, a key that is empty or too long, or a field out of
- *                             range
- *   TW_REDIS_BAD_DATA         a URL that is not http or https, has no host or a blank; a header
- *                             without a name, with a control character, or one that the worker sets
- *                             itself (Tw-…, Content-Length, Host, Transfer-Encoding, Connection,
- *                             Expect); headers without a URL; a HEAD with a body; a cron expression
- *                             or a zone that is none, or names no time to come; text that is not
- *                             UTF-8; something over a limit
- *   TW_SYSTEM                 the file of the zone could not be read
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost: done or not done; doing it again is safe
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error, as where its memory is full
+ *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
+ *                             safe
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
@@ -399,373 +420,391 @@ TW_API enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis
 /*
  * Adds many tasks, pipelined.
  *
- * Up to 256 share a round trip and a script call, in a cluster those of one shard. Tasks of one key
- * are added in their order. All are tried, whatever happens to others, until the server is gone.
+ * Up to 256 tasks share a round trip and a script call; in a cluster, those of one shard share a
+ * script call. Each recurring task has a script call of its own. Tasks with the same key are added
+ * in their order. A task that is refused does not stop the others; an unreachable server does.
  *
- * each[i] (may be NULL) is what tw_redis_add() would return for tasks[i]. It is not filled where
- * the call returns before the first task is tried: without a redis or tasks, or without memory.
+ * each[i] (may be NULL) receives what tw_redis_add() would return for tasks[i]. It is not filled if
+ * the call returns before trying the first task: when `redis` or `tasks` is NULL, or out of memory.
  *
  * Returns:
- *   TW_OK                     all were added
- *   TW_EXISTS                 of the first that was not added: a task has the key
- *   TW_NOT_FOUND              of the first that was not added: no task has the key
- *   TW_INVALID                no redis or no tasks; of the first that was not added: as
+ *   TW_OK                     all tasks were added
+ *   TW_EXISTS                 for the first task not added: a task has the key
+ *   TW_NOT_FOUND              for the first task not added: no task has the key
+ *   TW_INVALID                `redis` or `tasks` is NULL; or for the first task not added: as
  *                             tw_redis_add()
- *   TW_REDIS_BAD_DATA         of the first that was not added: as tw_redis_add()
- *   TW_SYSTEM                 of the first that was not added: as tw_redis_add()
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`; the first that was not
- *                             added, and those after it that had not been sent, have not changed
- *                             anything
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost: some are added, or none; adding them again is
- *                             safe
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used, or has become a cluster
+ *   TW_REDIS_BAD_DATA         for the first task not added: as tw_redis_add()
+ *   TW_SYSTEM                 for the first task not added: as tw_redis_add()
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the first task not
+ *                             added, and later tasks that were not sent, have changed nothing
+ *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; some tasks may have been added; adding them again
+ *                             is safe
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used, or has become a cluster
  *                             since tw_redis_open()
- *   TW_REDIS_FAILED           the server answered with an error, as where its memory is full
+ *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
  *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_task *tasks,
 					size_t count, enum tw_status *each);
 
 /*
- * Takes the task out: it will not run.
+ * Removes the task, or one occurrence of a recurring task.
  *
- * Of a recurring task that is this occurrence; the next one follows. One round trip.
+ * The next occurrence of a recurring task still follows. Costs one round trip.
  *
  * Returns:
- *   TW_OK                     it will not run
- *   TW_NOT_FOUND              there is no such task, or it is done
- *   TW_RUNNING                a worker has it on lease right now; nothing has changed
- *   TW_INVALID                no redis, or a key that is empty or too long
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost: done or not done; doing it again is safe
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_OK                     the task, or the occurrence, will not run
+ *   TW_NOT_FOUND              no task has the key, for example because the task is done
+ *   TW_RUNNING                a run has the task on lease; nothing has changed
+ *   TW_INVALID                `redis` is NULL, or the key is empty or too long
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
+ *                             changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
+ *                             safe
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size);
 
 /*
- * Takes the task out for good: of a recurring task no occurrence follows.
+ * Removes the task with all its later occurrences.
  *
- * One round trip.
+ * Costs one round trip.
  *
  * Returns:
- *   TW_OK                     it will not run any more
- *   TW_NOT_FOUND              there is no such task, or it is done
- *   TW_RUNNING                a worker has it on lease right now; that run goes on, and is the last
- *   TW_INVALID                no redis, or a key that is empty or too long
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost: done or not done; doing it again is safe
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_OK                     the task will not run any more
+ *   TW_NOT_FOUND              no task has the key, for example because the task is done
+ *   TW_RUNNING                a run has the task on lease; the run continues and may be retried,
+ *                             but no occurrence follows
+ *   TW_INVALID                `redis` is NULL, or the key is empty or too long
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
+ *                             changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
+ *                             safe
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_end(struct tw_redis *redis, const void *key, size_t key_size);
 
 /*
- * Gives the task another due time, sooner or later: `at_ms` if it is not 0, else `delay` from now.
+ * Sets another due time: `at_ms` if it is not 0, otherwise `delay` from now.
  *
- * Both are as in struct tw_redis_task. Its attempts stay as they are. *due_ms (may be NULL) is when
- * it is due now, server's time. One round trip.
+ * Both are as in struct tw_redis_task. The attempts begun still count. *due_ms (may be NULL)
+ * receives the new due time, by the server's clock. Costs one round trip.
  *
  * Returns:
- *   TW_OK                     it is due then
- *   TW_NOT_FOUND              there is no such task, or it is done
- *   TW_RUNNING                a worker has it on lease right now; nothing has changed
- *   TW_INVALID                no redis, a key that is empty or too long, or a time out of range
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost: done or not done; doing it again is safe
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error, as where its memory is full
+ *   TW_OK                     the task has the new due time
+ *   TW_NOT_FOUND              no task has the key, for example because the task is done
+ *   TW_RUNNING                a run has the task on lease; nothing has changed
+ *   TW_INVALID                `redis` is NULL, the key is empty or too long, or a time is out of
+ *                             range
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
+ *                             changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
+ *                             safe
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key_size,
 				    int64_t at_ms, tw_duration delay, int64_t *due_ms);
 
-/* Where a task stands. */
+/* The state of a task. */
 enum tw_redis_state {
 	TW_REDIS_PENDING, /* waits for its due time, or for a worker */
-	TW_REDIS_LEASED,  /* a worker has it */
-	TW_REDIS_WAITING, /* failed, waits for its next attempt */
-	TW_REDIS_DEAD     /* a dead letter */
+	TW_REDIS_LEASED,  /* a worker has it on lease */
+	TW_REDIS_WAITING, /* has failed, and waits for its next attempt */
+	TW_REDIS_DEAD     /* is a dead letter */
 };
 
 /*
- * A task as it is kept. Pointers in it are valid as long as what gave it says. `task` is filled but
- * for delay and mode; task.at_ms is `due_ms`.
+ * A stored task. The function that provides it documents how long its pointers are valid. All
+ * fields of `task` are set except delay and mode; task.at_ms equals `due_ms`.
  */
 struct tw_redis_info {
 	struct tw_redis_task task;
 	enum tw_redis_state state;
-	/* Milliseconds since 1970, server's time: due, next attempt, end of the lease; of a dead
-	 * letter when it died. Something else may have written it: INT64_MAX is inf, or beyond. */
+	/* Milliseconds since 1970, by the server's clock: the due time, the time of the next
+	 * attempt, or the end of the lease; for a dead letter, the time of its death. If another
+	 * program wrote inf or a larger number, INT64_MAX. */
 	int64_t due_ms;
-	int64_t now_ms;    /* the server's time when it was read */
-	unsigned attempts; /* begun so far */
-	uint64_t token;    /* of the run that has the lease; else 0 */
+	int64_t now_ms;    /* the server's time when the task was read */
+	unsigned attempts; /* attempts begun */
+	uint64_t token;    /* the token of the run that has the lease; 0: no run has it */
 	unsigned shard;
-	const char *reason; /* of a dead letter: why; else "" */
+	const char *reason; /* why a dead letter died; otherwise "" */
 };
 
 /*
- * Called with each task.
+ * Receives a task from a call that lists tasks.
  *
- * The pointers are valid during the call, which may call this tw_redis only if the one that lists
- * says so.
+ * The pointers in *info are valid during the call. The listing call documents whether the function
+ * may use the same struct tw_redis.
  *
- * Returns: false ends the listing.
+ * Returns: true to continue the listing, false to end it.
  */
 typedef bool tw_redis_each_fn(void *context, const struct tw_redis_info *info);
 
 /*
- * Gives the key's task to `each`, once.
+ * Passes the key's task to `each`, once.
  *
- * `each` may call this tw_redis. A dead letter is no task. One round trip.
+ * Dead letters are not found. `each` may use this tw_redis. Costs one round trip.
  *
  * Returns:
  *   TW_OK                     `each` was called
  *   TW_NOT_FOUND              no task has the key
- *   TW_INVALID                no redis or no `each`, or a key that is empty or too long
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_INVALID                `redis` or `each` is NULL, or the key is empty or too long
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
 				   tw_redis_each_fn *each, void *context);
 
 /*
- * Gives every task to `each`, shard by shard, in each by due time.
+ * Passes every task to `each`, shard by shard, and by due time within a shard.
  *
- * `each` may call this tw_redis. A task that changes meanwhile may be missed or come twice. Costs a
- * round trip for every 100 tasks and for every shard.
+ * `each` may use this tw_redis. A task that changes during the listing may be missed or passed
+ * twice. Costs one round trip for every 100 tasks, and at least one for every shard.
  *
  * Returns:
- *   TW_OK                     all were given, or `each` ended it
- *   TW_INVALID                no redis or no `each`
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_OK                     all were passed to `each`, or `each` returned false
+ *   TW_INVALID                `redis` or `each` is NULL
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context);
 
-/* How many there are at the moment; shard by shard, not all of one moment. */
+/* Counts of a namespace. The shards are counted one after the other, not at the same moment. */
 struct tw_redis_stats {
-	uint64_t tasks; /* all that will run or are running */
-	uint64_t due;   /* of these, due now and on no lease */
-	uint64_t
-		started; /* of these, with an attempt behind them: leased, or waiting for another */
-	uint64_t dead;   /* dead letters */
-	uint64_t recurring; /* of the tasks */
-	uint64_t paused;    /* shards that are paused: none, or all */
-	/* Ever added, also those that replaced another; one that recurs counts once. */
+	uint64_t tasks;     /* tasks that wait or run */
+	uint64_t due;       /* tasks that are due and not on lease */
+	uint64_t started;   /* tasks with an attempt begun: on lease, or waiting for another */
+	uint64_t dead;      /* dead letters */
+	uint64_t recurring; /* tasks that recur */
+	uint64_t paused;    /* paused shards; normally none or all */
+	/* Tasks ever added, including replacements. A recurring task counts once. */
 	uint64_t added;
-	int64_t next_ms; /* when the next is to be looked at, server's time; 0: none */
+	int64_t next_ms; /* the earliest due time or lease end, by the server's clock; 0: none */
 	int64_t now_ms;  /* the server's time */
 };
 
 /*
- * Counts what there is in the namespace.
+ * Counts the tasks and dead letters of the namespace.
  *
- * On failure *stats has the counts of some shards, or of none. One round trip for all shards of a
- * node.
+ * On failure *stats has the counts of some shards, or of none. Costs one round trip to each node.
  *
  * Returns:
  *   TW_OK                     *stats is filled
- *   TW_INVALID                no redis, or nothing to fill
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_INVALID                `redis` or the pointer to fill is NULL
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats);
 
 /*
- * Pause and resume the namespace: once a pause has returned, nothing of it is leased, by a worker
- * or by tw_redis_claim(), until it is resumed, also after a restart of the server.
+ * Pause and resume the namespace.
  *
- * What runs goes on, and leases that end run again after it; adds, moves and cancels go on, too.
- * Resuming tells all workers. Where it fails, some shards may be paused and others not: call again.
- * One round trip for all shards of a node.
+ * After a pause has returned, no task is leased until the namespace is resumed, neither by a worker
+ * nor by tw_redis_claim(). The pause is stored in Redis, so it survives a restart of the server if
+ * its data does. Running tasks continue. Adding, moving and cancelling still work. A task whose
+ * lease ends during the pause runs again after it. Resuming notifies all workers. On failure some
+ * shards may be paused and others not: call again. Costs one round trip to each node.
  *
  * Returns:
- *   TW_OK                     it is so, also where it was so before
- *   TW_INVALID                no redis
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`; it may have been done
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_OK                     the namespace is paused, or resumed, even if it was before
+ *   TW_INVALID                `redis` is NULL
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the change may
+ *                             have been made
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_pause(struct tw_redis *redis);
 TW_API enum tw_status tw_redis_resume(struct tw_redis *redis);
 
-/* How much of a namespace its workers do, all together; 0: no limit. */
+/* Limits of a namespace, for all its workers together. 0: no limit. */
 struct tw_redis_limits {
-	unsigned running;    /* tasks on lease with workers at a time */
-	unsigned per_second; /* tasks taken; up to a tenth of that at once */
+	unsigned running;    /* tasks that workers have on lease */
+	unsigned per_second; /* tasks taken per second; at most a tenth of them, or 1, at once */
 };
 
 /*
- * Sets how much the namespace's workers do, all together.
+ * Sets the namespace's limits, for all its workers together.
  *
- * Workers hear of it at once, else within 10 s. The limits are kept exactly, by the clock of the
- * one node that has the namespace's own keys: a worker asks there before it claims, which costs it
- * a round trip, and what a worker had that died is free again within two leases' time.
- * tw_redis_claim() is not bound by them. One round trip.
+ * Workers are notified at once; a worker that misses the notification applies the limits within
+ * 10 s. The limits are exact, by the clock of the node that has the namespace's own keys. With
+ * limits, a worker asks that node before it claims, which costs it a round trip. The tasks of a
+ * worker that died count for up to twice its lease time. tw_redis_claim() ignores the limits. Costs
+ * one round trip.
  *
  * Returns:
- *   TW_OK                     they hold
- *   TW_INVALID                no redis or no limits
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`; it may have been done
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_OK                     the limits are set
+ *   TW_INVALID                `redis` or `limits` is NULL
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the change may
+ *                             have been made
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis,
 					  const struct tw_redis_limits *limits);
 /*
- * Tells the namespace's limits.
+ * Returns the namespace's limits in *limits.
  *
- * One round trip.
+ * Costs one round trip.
  *
  * Returns:
  *   TW_OK                     *limits is filled
- *   TW_INVALID                no redis, or nothing to fill
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_INVALID                `redis` or the pointer to fill is NULL
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits);
 
-/* Most workers of a namespace that are told of, and the longest name of one. */
+/* Highest number of workers of a namespace that are listed, and the longest name of a worker. */
 #define TW_REDIS_WORKERS_MAX 1000
 #define TW_REDIS_WORKER_NAME_MAX 255
 
-/* A worker, as it told of itself last; it counts what it does in the namespace. */
+/* A worker, as of its last report to Redis. The counts are those of one namespace. */
 struct tw_redis_worker_info {
-	char name[TW_REDIS_WORKER_NAME_MAX + 1]; /* host and process: "shop-3:4711" */
-	tw_duration up;                          /* since its start */
-	tw_duration told;                        /* how long ago it told it */
-	uint64_t running;
-	uint64_t held; /* on lease, those that run among them */
-	uint64_t done;
+	char name[TW_REDIS_WORKER_NAME_MAX + 1]; /* host and process, such as "shop-3:4711" */
+	tw_duration up;                          /* time since the worker's start */
+	tw_duration told;                        /* time since its last report */
+	uint64_t running;                        /* tasks that are running */
+	uint64_t held;                           /* tasks on lease, including running ones */
+	uint64_t done;                           /* runs since the start, by their ends */
 	uint64_t retried;
 	uint64_t dead;
 };
 
 /*
- * Lists the workers of the namespace, those heard of last first.
+ * Lists the workers of the namespace, the most recent report first.
  *
- * Fills workers[] with up to `room` rows, and *count with how many workers there are, up to
- * TW_REDIS_WORKERS_MAX. A worker tells that it is there every 5 s, or 10 s while it is idle, and is
- * forgotten after 30 s in which it has not. Costs one round trip.
+ * Fills workers[] with up to `room` rows, and *count with the number of workers, up to
+ * TW_REDIS_WORKERS_MAX. A worker reports every 5 s, or every 10 s while it is idle. It is removed
+ * 30 s after its last report. Costs one round trip.
  *
  * Returns:
  *   TW_OK                     *count is filled
- *   TW_INVALID                no redis, or nothing to fill
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
- *   TW_NO_MEMORY              nothing was asked
+ *   TW_INVALID                `redis` or the pointer to fill is NULL
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
+ *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_get_workers(struct tw_redis *redis,
 					   struct tw_redis_worker_info *workers, size_t room,
 					   size_t *count);
 
 /*
- * Gives every dead letter to `each`, shard by shard, in no order.
+ * Passes every dead letter to `each`, shard by shard, in no order.
  *
- * `each` may call this tw_redis. A letter that changes meanwhile may be missed or come twice.
- * Letters stay until they are retried or dropped, or a worker ends them (dead_max_age). Costs a
- * round trip for every 100 letters or so and for every shard.
+ * `each` may use this tw_redis. A letter that changes during the listing may be missed or passed
+ * twice. A dead letter stays until it is retried, dropped, replaced, or deleted by a worker
+ * (dead_max_age, dead_max_count). Costs one round trip for about every 100 letters, and at least
+ * one for every shard.
  *
  * Returns:
- *   TW_OK                     all were given, or `each` ended it
- *   TW_INVALID                no redis or no `each`
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_OK                     all were passed to `each`, or `each` returned false
+ *   TW_INVALID                `redis` or `each` is NULL
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,
 					 void *context);
 
 /*
- * Makes the dead letter a task again, due now, with all its attempts before it.
+ * Makes a dead letter a task again, due now, with no attempt begun.
  *
- * One round trip.
+ * Costs one round trip.
  *
  * Returns:
- *   TW_OK                     it is a task
- *   TW_NOT_FOUND              there is no such dead letter
- *   TW_EXISTS                 a task has the key meanwhile, a recurring one, say; nothing has
+ *   TW_OK                     the dead letter is a task again
+ *   TW_NOT_FOUND              no dead letter has the key
+ *   TW_EXISTS                 a task has the key, for example a recurring one; nothing has changed
+ *   TW_INVALID                `redis` is NULL, or the key is empty or too long
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
  *                             changed
- *   TW_INVALID                no redis, or a key that is empty or too long
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost: done or not done; doing it again is safe
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error, as where its memory is full
+ *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
+ *                             safe
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size);
 
 /*
- * Puts a dead letter there, as tw_redis_dead_each() gave it, from this Redis or another one.
+ * Stores a dead letter that tw_redis_dead_each() returned, from this Redis or another one.
  *
- * What counts of *letter is its task, but for at_ms and delay; due_ms, when it died, from 0 on up
- * to the end of the year 9999; attempts; reason (NULL: none; a longer one than is kept is cut). One
- * that has the key is replaced, if task.mode says nothing else. One round trip.
+ * The fields used are task, except its at_ms and delay; due_ms, the time of its death, from 0 to
+ * the end of the year 9999; attempts; and reason, which may be NULL and is truncated to
+ * TW_REDIS_REASON_MAX. task.mode applies to dead letters with the same key; with 0 such a letter is
+ * replaced. Costs one round trip.
  *
  * Returns:
- *   TW_OK                     it is there
- *   TW_EXISTS                 a dead letter has the key, which TW_REDIS_NEW does not replace
- *   TW_NOT_FOUND              no dead letter has the key, for TW_REDIS_REPLACE to replace
- *   TW_INVALID                no redis or letter, a key that is empty or too long, or a field out
- *                             of range
- *   TW_REDIS_BAD_DATA         the task's data, as of tw_redis_add()
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost: done or not done; doing it again is safe
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error, as where its memory is full
+ *   TW_OK                     the dead letter was stored
+ *   TW_EXISTS                 a dead letter has the key, and the mode is TW_REDIS_NEW
+ *   TW_NOT_FOUND              no dead letter has the key, and the mode is TW_REDIS_REPLACE
+ *   TW_INVALID                `redis` or `letter` is NULL, the key is empty or too long, or a field
+ *                             is out of range
+ *   TW_REDIS_BAD_DATA         the task's data can't be accepted, as for tw_redis_add()
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
+ *                             changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
+ *                             safe
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_info *letter);
 
 /*
- * Deletes the dead letter.
+ * Deletes a dead letter.
  *
- * One round trip.
+ * Costs one round trip.
  *
  * Returns:
- *   TW_OK                     it is gone
- *   TW_NOT_FOUND              there is no such dead letter
- *   TW_INVALID                no redis, or a key that is empty or too long
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost: done or not done; doing it again is safe
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_OK                     the dead letter was deleted
+ *   TW_NOT_FOUND              no dead letter has the key
+ *   TW_INVALID                `redis` is NULL, or the key is empty or too long
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
+ *                             changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
+ *                             safe
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size);
 
-/* One run of a task that the caller has on lease. */
+/* A job: one run of a task, which the caller has on lease. */
 struct tw_redis_job {
 	const void *key;
 	size_t key_size;
@@ -775,124 +814,139 @@ struct tw_redis_job {
 	enum tw_redis_method method;
 	const char *const *headers;
 	size_t header_count;
-	unsigned attempt; /* 1 the first time */
+	unsigned attempt; /* 1 for the first run */
 	unsigned max_attempts;
-	/* Higher than of every earlier run of this task; others' runs may have the same. */
+	/* Higher than the tokens of all earlier runs of this task. Runs of other tasks may have the
+	 * same token. */
 	uint64_t token;
-	int64_t due_ms; /* when it was due, or its earlier lease ended; server's time */
-	/* How late it was when it was claimed, or, in a handler, when that began: server's time. */
+	int64_t due_ms; /* the due time, or the end of the previous lease, by the server's clock */
+	/* How late the task was when it was claimed; in a handler or a report, when its run
+	 * began. */
 	tw_duration lateness;
 	unsigned shard;
-	const char *name_space; /* the task's */
+	const char *name_space; /* the task's namespace */
 };
 
-/* Jobs that were claimed together, and the memory that they point into, but for their namespace,
- * which is the handle's. */
+/* A batch: jobs claimed together, with the memory that they point to. Only `name_space` belongs to
+ * the handle instead, or to the worker. */
 struct tw_redis_batch;
 
 /*
- * Takes up to `limit` tasks of the shard that are due, the longest due first, and leases them for
- * `lease`: until then no other claim gets them, and then any does.
+ * Leases up to `limit` due tasks of the shard for `lease`, the longest due first.
  *
- * `limit` is 1 to TW_REDIS_BATCH_MAX, `lease` 10 ms to 1 day. A task that has had all its attempts
- * becomes a dead letter instead. *batch may be empty; the caller owns it, until
- * tw_redis_batch_free(); on failure it is NULL. *next (may be NULL) is the time until the shard's
- * next task is to be looked at; 0: there are more now; TW_FOREVER: none. Where the call fails, what
- * was claimed, if anything, comes back when its lease ends. One round trip; another one where it
- * meets tasks that recur by the calendar and lack their next time.
+ * `limit` is 1 to TW_REDIS_BATCH_MAX, `lease` 10 ms to 1 day. No other claim gets these tasks until
+ * their lease ends. A claim also stops after about 4 MiB of tasks. A task that has used all its
+ * attempts becomes a dead letter instead. *batch receives the jobs; it may be empty. The caller
+ * owns *batch, until tw_redis_batch_free(); on failure *batch is NULL. *next (may be NULL) receives
+ * the time until the shard should be claimed from again; 0: more tasks are due now; TW_FOREVER: no
+ * task waits, or the shard is paused. If the call fails, tasks that it leased are due again when
+ * their lease ends. Costs one round trip, and a second one if a claimed task with a cron expression
+ * lacks its next due time.
  *
  * Returns:
- *   TW_OK                     *batch has what was due
- *   TW_INVALID                no redis, no batch, no such shard, or out of range
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost: tasks may be on lease
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
- *   TW_NO_MEMORY              out of memory: tasks may be on lease
+ *   TW_OK                     *batch has the jobs
+ *   TW_INVALID                `redis` or `batch` is NULL, the shard does not exist, or `limit` or
+ *                             `lease` is out of range
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
+ *                             changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; tasks may be on lease
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
+ *   TW_NO_MEMORY              out of memory; tasks may be on lease
  */
 TW_API enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t limit,
 				     tw_duration lease, struct tw_redis_batch **batch,
 				     tw_duration *next);
 
 /*
- * Tell how many jobs the batch has, and where they are.
+ * Return the number of jobs of the batch, and the array of its jobs.
  *
- * The jobs are the batch's.
+ * The batch owns the array.
  *
- * Returns: their number, and the first; without a batch 0 and NULL.
+ * Returns: the number and the array; 0 and NULL if `batch` is NULL.
  */
 TW_API size_t tw_redis_batch_count(const struct tw_redis_batch *batch);
 TW_API const struct tw_redis_job *tw_redis_batch_jobs(const struct tw_redis_batch *batch);
 /*
- * Frees the batch with its jobs; their leases stay.
+ * Frees the batch with its jobs. The leases of the jobs continue.
  *
- * NULL is fine.
+ * `batch` may be NULL.
  */
 TW_API void tw_redis_batch_free(struct tw_redis_batch *batch);
 
 /*
- * What the calls about jobs on lease share. They take `count` jobs, of any shards. each[i] (may be
- * NULL) becomes the status of jobs[i]:
- *   TW_OK            it is done
- *   TW_NOT_FOUND     the task is gone: acknowledged, or cancelled after its lease had ended
- *   TW_REDIS_STALE   another run has taken over, or the task was replaced: nothing has changed
+ * Rules of the calls below, which finish or extend jobs.
  *
- * and where the server could not be asked about it, why not; it may not be filled where the call
- * returns TW_INVALID or TW_NO_MEMORY. The call returns TW_OK if the server was asked about all,
- * else what went wrong first. A lease that has ended and that no other run has taken over is still
- * good. One round trip; jobs of one shard that stand side by side share a script call.
+ * `jobs` is an array of `count` jobs, of any shards. each[i] (may be NULL) receives the status of
+ * jobs[i]:
+ *   TW_OK            the job was processed
+ *   TW_NOT_FOUND     the task no longer exists: for example it was acknowledged, or cancelled after
+ *                    the lease had ended
+ *   TW_REDIS_STALE   another run has the task, or the task was replaced or moved; nothing has
+ *                    changed
+ *
+ * or the reason why the server did not process the job. each[] may stay unfilled if the call
+ * returns TW_INVALID or TW_NO_MEMORY. The call returns TW_OK if the server processed all jobs,
+ * otherwise the first failure. A lease that has ended is still accepted until another run takes the
+ * task. Costs one round trip; adjacent jobs of one shard share a script call.
  */
 
 /*
- * Acknowledges the jobs: they are done, and their tasks are taken out.
+ * Acknowledges the jobs: their tasks are done and are removed.
  *
- * Of a recurring task the next occurrence follows.
+ * For a recurring task the next occurrence follows.
  *
  * Returns:
- *   TW_OK                     the server was asked about all; each[] tells of each job
- *   TW_INVALID                no redis, no jobs, or a job of no such shard
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost: done or not done; doing it again is safe
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_OK                     the server processed all jobs; each[] has their statuses
+ *   TW_INVALID                `redis` or `jobs` is NULL, or a job's shard does not exist
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
+ *                             changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
+ *                             safe
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis_job *jobs,
 				   size_t count, enum tw_status *each);
 
 /*
- * Extends the jobs' leases, which end `lease` from now.
+ * Extends the leases of the jobs: they end `lease` from now.
  *
- * `lease` is 10 ms to 1 day; it may be shorter than what is left.
+ * `lease` is 10 ms to 1 day. It may be shorter than the remaining time.
  *
  * Returns:
- *   TW_OK                     the server was asked about all; each[] tells of each job
- *   TW_INVALID                as of tw_redis_ack(), or a lease out of range
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`; it may have been done
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_OK                     the server processed all jobs; each[] has their statuses
+ *   TW_INVALID                as tw_redis_ack(), or `lease` is out of range
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the change may
+ *                             have been made
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
 				      size_t count, tw_duration lease, enum tw_status *each);
 
 /*
- * Tells that the jobs failed: due again `retry_in` from now if attempts are left, otherwise, or
- * with TW_FOREVER, they become dead letters with the reason.
+ * Reports that the jobs failed.
  *
- * `retry_in` is 0 to TW_REDIS_DELAY_MAX, or TW_FOREVER; `reason` may be NULL.
+ * A task with attempts left is due again `retry_in` from now. Without attempts left, or if
+ * `retry_in` is TW_FOREVER, it becomes a dead letter with the reason. `retry_in` is 0 to
+ * TW_REDIS_DELAY_MAX, or TW_FOREVER; `reason` may be NULL.
  *
  * Returns:
- *   TW_OK                     the server was asked about all; each[] tells of each job
- *   TW_INVALID                as of tw_redis_ack(), or retry_in out of range
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost: done or not done; doing it again is safe
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_OK                     the server processed all jobs; each[] has their statuses
+ *   TW_INVALID                as tw_redis_ack(), or `retry_in` is out of range
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
+ *                             changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
+ *                             safe
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redis_job *jobs,
@@ -900,189 +954,206 @@ TW_API enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redi
 				    enum tw_status *each);
 
 /*
- * Gives back the jobs, which were not begun: due again at once, and the attempt does not count.
+ * Returns jobs that were not begun: their tasks are due at once, and the attempt does not count.
  *
  * Returns:
- *   TW_OK                     the server was asked about all; each[] tells of each job
- *   TW_INVALID                no redis, no jobs, or a job of no such shard
- *   TW_REDIS_UNREACHABLE      the server was not there within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost: done or not done; doing it again is safe
- *   TW_REDIS_REFUSED          login or permission refused
- *   TW_REDIS_UNFIT            the server that is there now can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_OK                     the server processed all jobs; each[] has their statuses
+ *   TW_INVALID                `redis` or `jobs` is NULL, or a job's shard does not exist
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
+ *                             changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
+ *                             safe
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_redis_job *jobs,
 				       size_t count, enum tw_status *each);
 
-/* What became of a task, as its handler says. */
+/* The outcome of a run, which the handler returns. */
 enum tw_redis_outcome {
 	TW_REDIS_DONE,  /* the task is done */
-	TW_REDIS_RETRY, /* it failed: again later, if attempts are left */
-	TW_REDIS_KILL,  /* it failed for good: make it a dead letter */
-	TW_REDIS_SNOOZE /* not now: again later, and this attempt does not count */
+	TW_REDIS_RETRY, /* the run failed: retry the task if attempts are left */
+	TW_REDIS_KILL,  /* the run failed for good: make the task a dead letter */
+	TW_REDIS_SNOOZE /* postpone the task; this attempt does not count */
 };
 
-/* What a handler may say beside; zeroed before the call. */
+/* Details of the outcome. All fields are zero when the handler is called. */
 struct tw_redis_verdict {
-	/* With TW_REDIS_RETRY, ≤ 0: the worker's own backoff; with TW_REDIS_SNOOZE, ≤ 0: the
-	 * worker's retry_first. */
+	/* The wait until the next attempt, for TW_REDIS_RETRY and TW_REDIS_SNOOZE. ≤ 0: the
+	 * worker's backoff for a retry, its retry_first for a snooze. */
 	tw_duration retry_in;
-	char reason[TW_REDIS_REASON_MAX + 1]; /* kept with a dead letter, and told to the hook */
+	char reason[TW_REDIS_REASON_MAX + 1]; /* kept in a dead letter, and passed to `report` */
 };
 
 /*
  * Runs a task.
  *
- * Called on one of the worker's threads, `handlers` at a time. The job's pointers are valid during
- * the call. Its lease is extended as long as it runs. It may use any tw_redis; it must not stop its
- * own worker.
+ * The worker's threads call it, up to `handlers` at the same time. The job's pointers are valid
+ * during the call. The worker extends the lease while it runs. It may use any tw_redis. It must not
+ * stop its own worker.
  *
- * Returns: what became of the task.
+ * Returns: the outcome of the run.
  */
 typedef enum tw_redis_outcome tw_redis_handler_fn(void *context, const struct tw_redis_job *job,
 						  struct tw_redis_verdict *verdict);
 
-/* What became of a run, for the hook. */
+/* How a run ended, for `report`. */
 enum tw_redis_end {
-	TW_REDIS_END_DONE,     /* acknowledged: the task is out of Redis */
-	TW_REDIS_END_RETRIED,  /* failed, waits for its next attempt */
-	TW_REDIS_END_DEAD,     /* failed for the last time, a dead letter now */
-	TW_REDIS_END_STALE,    /* another run or a new task came between, or it is gone */
-	TW_REDIS_END_RELEASED, /* given back, by tw_redis_worker_stop */
-	TW_REDIS_END_UNTOLD,   /* ran, but Redis could not be told: it will run again */
-	TW_REDIS_END_SNOOZED   /* put off by its handler or receiver; the attempt does not count */
+	TW_REDIS_END_DONE,     /* acknowledged */
+	TW_REDIS_END_RETRIED,  /* failed; the task waits for its next attempt */
+	TW_REDIS_END_DEAD,     /* failed; the task is a dead letter */
+	TW_REDIS_END_STALE,    /* overtaken by another run or a new task, or the task was removed */
+	TW_REDIS_END_RELEASED, /* returned to Redis by tw_redis_worker_stop() */
+	TW_REDIS_END_UNTOLD,   /* Redis did not confirm the end: the task may run again */
+	TW_REDIS_END_SNOOZED   /* postponed by its handler or receiver */
 };
 
+/* Describes a run that ended. */
 struct tw_redis_report {
-	const struct tw_redis_job *job; /* job->lateness: when it began */
+	const struct tw_redis_job *job; /* job->lateness: how late the run began */
 	enum tw_redis_end end;
 	int http_status;      /* 0: no callback, or no answer */
-	tw_duration took;     /* the run itself; 0 if it did not begin */
-	tw_duration retry_in; /* with TW_REDIS_END_RETRIED and TW_REDIS_END_SNOOZED */
-	const char *reason;   /* of a failure; "" where there is none */
+	tw_duration took;     /* the duration of the run; 0 if it did not begin */
+	tw_duration retry_in; /* for TW_REDIS_END_RETRIED and TW_REDIS_END_SNOOZED */
+	const char *reason;   /* why the run failed; otherwise "" */
 };
 
 /* A namespace that a worker serves. */
 struct tw_redis_source {
 	const char *name_space; /* NULL: "default"; copied */
-	unsigned shards;        /* 0: as in the options of Redis */
+	unsigned shards;        /* 0: `shards` of struct tw_redis_options */
 	unsigned weight;        /* 1 to TW_REDIS_WEIGHT_MAX; 0: 1 */
 };
 
-/* All zero means all defaults, and callbacks by HTTP only. */
+/* Options of a worker. A field that is 0 or NULL has its default. Without a handler the worker runs
+ * callbacks only. */
 struct tw_redis_worker_options {
-	void *context; /* given to all functions here */
-	/* Runs tasks that have no callback; NULL: such tasks fail, are retried and become dead. */
+	void *context; /* passed to all functions here */
+	/* Runs tasks that have no callback. NULL: such tasks fail, are retried, and become dead
+	 * letters. */
 	tw_redis_handler_fn *handler;
-	/* Give tasks with a callback to the handler, too; only with a handler. */
+	/* Pass tasks with a callback to the handler, too. Requires a handler. */
 	bool handler_for_callbacks;
-	/* Handlers that run at a time (threads, 0: 4), up to 256; callbacks at a time (0: 64), up
-	 * to 1024. */
+	/* The number of handler threads, up to 256 (0: 4), and of concurrent callbacks, up to 1024
+	 * (0: 64). */
 	unsigned handlers;
 	unsigned callbacks;
-	/* Of these callbacks, for one host and port (0: an eighth, rounded up). Hosts take turns.
-	 * Tasks for one that has its share and answers none for 100 ms go back to Redis, due again
-	 * a little later, so that they hold up no others. */
+	/* The number of concurrent callbacks to one host and port, up to 1024. 0: an eighth of
+	 * `callbacks`, rounded up. Hosts take turns. If a host has this many callbacks and none of
+	 * them ends for 100 ms, its waiting tasks are returned to Redis, due again 100 ms to 10 s
+	 * later. So they do not delay tasks for other hosts. */
 	unsigned callbacks_per_host;
-	/* How long a task is leased, 100 ms to 1 day; extended at a third of it, while it runs. 0:
-	 * 30 s. A dead worker's tasks run again after this time. */
+	/* The lease of a task, 100 ms to 1 day. 0: 30 s. The worker extends it every third of
+	 * this time. The tasks of a dead worker run again after this time. */
 	tw_duration lease;
-	/* Most tasks taken by one claim, up to TW_REDIS_BATCH_MAX; 0: 100. A worker holds as many
-	 * tasks as it can run at once, and beside them as many as it can begin within some 20 ms,
-	 * ten batches at most. */
+	/* The highest number of tasks of one claim, up to TW_REDIS_BATCH_MAX. 0: 100. The worker
+	 * claims no more tasks than it can run at once, plus those that it can begin within about
+	 * 20 ms. The latter are at most 10 batches. */
 	unsigned batch;
-	/* Wait before the second attempt (0: 1 s), doubled with each, up to retry_max (0: 5 min).
-	 * Of each wait a random part, up to half, is left out. */
+	/* The wait before the second attempt (0: 1 s). It doubles with each attempt, up to
+	 * retry_max (0: 5 min). Each wait is shortened by a random part of up to half. */
 	tw_duration retry_first;
 	tw_duration retry_max;
-	/* A callback's time limits: to connect (0: 5 s; up to 1 hour), altogether (0: 30 s; up to 1
-	 * day). */
+	/* The timeouts of a callback: for the connection, up to 1 hour (0: 5 s), and for the whole
+	 * request, up to 1 day (0: 30 s). */
 	tw_duration http_connect_timeout;
 	tw_duration http_timeout;
 	/*
-	 * Where callbacks may go. A pattern is a host, "shop.example"; all hosts below one,
-	 * "*.shop.example"; a network, "10.0.0.0/8", "fd00::/8"; an address; or "*", every address.
-	 * What fits most closely decides: of the patterns that fit the URL's host the longest; if
-	 * none does, of the networks that the address lies in the narrowest, and the address is the
-	 * one that is really connected to, after the name was looked up. What is both allowed and
-	 * denied is denied. What nothing fits is called if nothing at all is allowed, else denied:
-	 * so `allow` alone means nothing else, and with an allowed "*" too all but what is denied.
+	 * Patterns of the targets that callbacks may have, and may not have. A pattern is a host,
+	 * "shop.example"; all hosts below a name, "*.shop.example"; a network, "10.0.0.0/8" or
+	 * "fd00::/8"; an address; or "*", every address.
+	 *
+	 * The most specific match decides. Of the patterns that match the URL's host, this is the
+	 * longest one. If no host pattern matches, it is the narrowest network that contains the
+	 * address. The address is the one connected to, after name resolution. A target that the
+	 * same pattern allows and denies is denied. A target without a match is denied if `allow`
+	 * has patterns, and allowed otherwise. So `allow` alone permits nothing else; `allow` with
+	 * "*" permits everything that `deny` does not match.
+	 *
 	 * Link-local addresses (169.254.0.0/16, fe80::/10, also as ::ffff:169.254.0.0/112) are
-	 * denied, for hosts that are allowed too, unless that network or a part of it is allowed.
-	 * 0.0.0.0 and :: are 127.0.0.1 and ::1, as they are to the system.
-	 * A callback that is denied is not sent and not tried again: it becomes a dead letter, with
-	 * host or address in its reason. Tasks for handlers are none of this.
+	 * denied even for allowed hosts, unless `allow` has that network or a part of it. 0.0.0.0
+	 * and :: count as 127.0.0.1 and ::1.
+	 *
+	 * A denied callback is neither sent nor retried: the task becomes a dead letter, whose
+	 * reason names the host or the address. The patterns do not apply to handlers.
 	 */
 	const char *const *allow; /* strings, up to TW_REDIS_TARGETS_MAX; copied */
 	size_t allow_count;
 	const char *const *deny;
 	size_t deny_count;
 	/*
-	 * How old dead letters may become (0: as they like; up to TW_REDIS_DELAY_MAX), and how many
-	 * there may be in the namespace (0: as many as there are), the oldest going first. Each
-	 * shard has an equal share of the number, rounded up, and keeps to it exactly. A worker
-	 * looks at the letters of all shards when it starts and every minute, a hundred a call, and
-	 * at those of a shard where it has made one; several workers do no harm, and the strictest
-	 * counts.
+	 * The highest age of dead letters, up to TW_REDIS_DELAY_MAX, and their highest number in
+	 * the namespace. 0: no limit. The worker deletes the oldest dead letters. Each shard has an
+	 * equal share of the number, rounded up. The worker checks the dead letters of all shards
+	 * when it starts and every minute, and with dead_max_count also a shard in which it has
+	 * made one. A call checks up to 100 letters. Several workers may do this; the strictest
+	 * limits apply.
 	 */
 	tw_duration dead_max_age;
 	unsigned dead_max_count;
-	/* How often a shard is looked at without a hint while hints can't be received, 10 ms to 10
-	 * s; 0: 1 s. While they can: every 10 s. */
+	/* How often each shard is checked while hints can't be received, 10 ms to 10 s. 0: 1 s.
+	 * While hints are received, each shard is checked every 10 s. */
 	tw_duration poll;
 	/*
-	 * Namespaces to serve, up to TW_REDIS_SOURCES_MAX, each named once; none: that of the
-	 * options of Redis, which is not used otherwise. They share the worker's threads and
-	 * connections, which are as many as for one namespace. While there is more due than the
-	 * worker has room for, each has a part of what it claims: its weight among those that have
-	 * something due. What has nothing due, is paused, or is at a limit of its namespace leaves
-	 * its part to the others, and saves nothing up. All other options are for each namespace
-	 * alike: dead_max_count, say, is the number in each.
+	 * The namespaces to serve, up to TW_REDIS_SOURCES_MAX, without duplicates. With none, the
+	 * worker serves the name_space of its struct tw_redis_options, which is ignored otherwise.
+	 * The namespaces share the worker's threads and connections, whose number does not grow.
+	 * While more tasks are due than the worker can take, each namespace with due tasks gets a
+	 * share in proportion to its weight. A namespace that has no due task, is paused, or has
+	 * reached its limits leaves its share to the others, and gets nothing for it later. All
+	 * other options apply to each namespace separately; dead_max_count, for example, is the
+	 * number in each.
 	 */
 	const struct tw_redis_source *sources; /* copied */
 	size_t source_count;
-	/* NULL: none. Called after each run, when Redis has been told. On the worker's main thread:
-	 * it should be short. It may use another tw_redis; it must not stop the worker. */
+	/* Called for each run that ended, after Redis has confirmed its end, or for
+	 * TW_REDIS_END_UNTOLD has not. Not called for tasks returned because their host did not
+	 * answer. NULL: none. Called on the worker's main thread: it should be short. It may use
+	 * another tw_redis. It must not stop the worker. */
 	void (*report)(void *context, const struct tw_redis_report *report);
-	/* NULL: none. Called on the worker's main thread when Redis is lost (the error), and when
-	 * it is there again (NULL). */
+	/* Called on the worker's main thread when Redis becomes unavailable, with the error, and
+	 * when it is available again, with NULL. NULL: none. */
 	void (*connection)(void *context, const struct tw_redis_error *error);
 };
 
+/* A worker: it claims due tasks, runs them and acknowledges them. */
 struct tw_redis_worker;
 
 /*
- * Starts a worker: a main thread that claims and acknowledges, one for callbacks, and the
- * handlers'.
+ * Starts a worker: a main thread that claims and acknowledges, a thread for callbacks, and the
+ * threads of the handlers.
  *
- * It opens its own connections with `redis_options` (NULL: the defaults); `options` may be NULL,
- * too. Strings are copied. What tw_redis_open() looks at is looked at for each of its namespaces.
- * *error (may be NULL) tells what went wrong. The caller owns *worker, until
- * tw_redis_worker_destroy(); on failure it is NULL.
+ * `redis_options` and `options` may be NULL, which selects the defaults. Strings are copied. The
+ * worker opens connections of its own, and checks the server and each namespace as in
+ * tw_redis_open(). It ignores `patience`: it tries once here, and reconnects by itself later.
+ * *error (may be NULL) describes a failure. The caller owns *worker, until
+ * tw_redis_worker_destroy(); on failure *worker is NULL.
  *
- * Callbacks are sent with the task's headers and Tw-Key, Tw-Attempt, Tw-Token and Idempotency-Key
- * (if the task has none of its own): key and token, "order:7 17". One token may arrive twice: where
- * a connection that was kept breaks before the answer's first byte the request is sent again. http
- * and https only, redirects are not followed, and no proxy of the environment is used. Of an
- * answer's body 64 KiB are read; if there is more, its status counts and the connection is closed.
- * 2xx: done. 408, 429 and 5xx, and no answer: tried again later, after Retry-After if that is
- * longer (up to one day). All else: a dead letter. Whatever the status, an answer with the header
- * Tw-Snooze: N puts the task off by N seconds (1 or more), and the attempt does not count.
+ * A callback is sent with the task's headers and with Tw-Key, Tw-Attempt, Tw-Token and
+ * Idempotency-Key. Idempotency-Key holds key and token, such as "order:7 17", unless the task's
+ * headers set it. A request may arrive twice with the same token: it is sent again if a reused
+ * connection breaks before the first byte of the answer. Only http and https are used. Redirects
+ * are not followed, and the environment's proxies are not used. At most 64 KiB of an answer's body
+ * are read; with a longer body the status counts and the connection is closed. A status 2xx means
+ * done. After 408, 429, 5xx or no answer the task is retried, after Retry-After (up to one day) if
+ * that is longer. Any other status makes it a dead letter. An answer of any status with the header
+ * Tw-Snooze: N postpones the task by N seconds (1 or more), and the attempt does not count.
  *
- * A worker is its process's: a fork's child has none of its threads, and must leave it alone, also
- * its end.
+ * A worker belongs to its process. After fork() the child has none of its threads, and must not
+ * use, stop or destroy it.
  *
  * Returns:
  *   TW_OK                     the worker runs
- *   TW_INVALID                nowhere to put it, an option out of range, a pattern that is none, a
- *                             namespace that is named twice, or as tw_redis_open()
+ *   TW_INVALID                `worker` is NULL, an option is out of range, a pattern is invalid, a
+ *                             namespace is listed twice, or as tw_redis_open()
  *   TW_REDIS_UNREACHABLE      as tw_redis_open(), as are the next three
- *   TW_REDIS_REFUSED          login or permission refused
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server can't be used
- *   TW_REDIS_FAILED           the server answered with an error
+ *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
- *   TW_SYSTEM                 a thread could not be started, or there was no descriptor left
+ *   TW_SYSTEM                 a thread could not be started, or no descriptor was available
  */
 TW_API enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
 					    const struct tw_redis_options *redis_options,
@@ -1090,18 +1161,19 @@ TW_API enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
 					    struct tw_redis_error *error);
 
 /*
- * Ends the worker: it claims nothing more, gives back what it has not begun, and lets what runs end
- * within `grace`.
+ * Stops the worker: it claims nothing more, returns tasks that it has not begun, and waits up to
+ * `grace` for running tasks to end.
  *
- * `grace` is ≥ 0; TW_FOREVER: without a limit. Then callbacks are broken off and their tasks given
- * back, to run again. Waits for all that. Redis has 2 s more to hear of it; what it can't be told
- * will run again (TW_REDIS_END_UNTOLD). Any thread, any number of times; of several at a time the
- * shortest grace counts. Then tw_redis_worker_destroy() frees it.
+ * `grace` is ≥ 0; TW_FOREVER: no limit. After it, callbacks are aborted and their tasks returned to
+ * Redis, to run again. The worker then has 2 s more to report to Redis. Runs whose end Redis has
+ * not confirmed by then end as TW_REDIS_END_UNTOLD, and may run again. The call waits for all this.
+ * Any thread, any number of times; of concurrent calls the shortest grace applies.
+ * tw_redis_worker_destroy() frees the worker afterwards.
  *
  * Returns:
- *   TW_OK                     all has ended, also when it had before; NULL is fine
- *   TW_RUNNING                handlers still run, which can't be broken off; they go on, and so do
- *                             their leases: call again, or exit
+ *   TW_OK                     the worker has stopped, now or before, or `worker` is NULL
+ *   TW_RUNNING                handlers still run, and can't be aborted; their leases are extended.
+ *                             Call again, or exit
  *   TW_INVALID                called from a handler or hook of this worker, or grace < 0; nothing
  *                             happens
  */
@@ -1110,119 +1182,123 @@ TW_API enum tw_status tw_redis_worker_stop(struct tw_redis_worker *worker, tw_du
 /*
  * Frees the worker.
  *
- * Stops it with a grace of 0 if that has not been done, and waits for handlers that still run. The
- * last call: no other may run or follow.
+ * Stops it with a grace of 0 unless it was stopped before, and waits for handlers that still run.
+ * No other call with this worker may run at the same time or follow.
  *
  * Returns:
- *   TW_OK                     it is freed; NULL is fine
+ *   TW_OK                     the worker was freed, or `worker` is NULL
  *   TW_INVALID                called from a handler or hook of this worker; nothing happens
  */
 TW_API enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker);
 
-/* Times by their lengths. Buckets do not overlap: the sum of all is how many there were. */
+/* A histogram of durations. Buckets do not overlap: their sum is the number of durations. */
 #define TW_REDIS_BUCKETS 18
 struct tw_redis_histogram {
-	/* counts[i]: longer than tw_redis_bucket_bound(i - 1), up to tw_redis_bucket_bound(i). */
+	/* counts[i] counts durations above tw_redis_bucket_bound(i - 1), up to
+	 * tw_redis_bucket_bound(i). */
 	uint64_t counts[TW_REDIS_BUCKETS];
-	uint64_t total_us; /* the sum of all times, in microseconds */
+	uint64_t total_us; /* the sum of all durations, in microseconds */
 };
 
 /*
- * Tells the longest time that the bucket counts.
+ * Returns the longest duration that a bucket counts.
  *
  * Any thread.
  *
- * Returns: 1 ms for the first, 5 min for the last but one; of the last, and beyond: TW_FOREVER.
+ * Returns: 1 ms for the first bucket, 5 min for the last but one, TW_FOREVER for the last or a
+ * later one.
  */
 TW_API tw_duration tw_redis_bucket_bound(unsigned bucket);
 
-/* Counts since the start, and states at the moment. */
+/* Statistics of a worker: counts since its start, and current numbers. */
 struct tw_redis_worker_stats {
 	uint64_t claimed; /* runs taken on lease */
-	uint64_t done;    /* ends, as told to the report hook */
+	/* Runs by their ends, as passed to `report`. */
+	uint64_t done;
 	uint64_t retried;
 	uint64_t dead;
 	uint64_t stale;
 	uint64_t released;
 	uint64_t untold;
 	uint64_t snoozed;
-	uint64_t put_off;  /* given back for a while, since their host did not answer; no ends */
-	uint64_t extended; /* leases extended */
-	/* Times that this worker could not work out when a task is due next by the calendar: it has
-	 * no such zone. Until another worker does, the task is not run again. */
+	uint64_t put_off;  /* runs returned because their host did not answer; not reported */
+	uint64_t extended; /* lease extensions */
+	/* How often this worker could not compute the next due time of a cron expression, because
+	 * it lacks the time zone. The task does not run again until another worker computes it. */
 	uint64_t unscheduled;
-	uint64_t buried; /* tasks made dead letters at a claim: their attempts had all been begun */
-	uint64_t swept;  /* dead letters deleted, by dead_max_age and dead_max_count */
+	uint64_t buried; /* tasks made dead letters by a claim: all their attempts had begun */
+	uint64_t swept;  /* dead letters deleted because of dead_max_age and dead_max_count */
 	uint64_t claims; /* script calls that claim */
 	uint64_t hints;  /* hints received */
-	uint64_t losses; /* times that Redis was lost */
-	/* Times that it was there again; less than losses: it is lost now. */
+	uint64_t losses; /* how often Redis became unavailable */
+	/* How often Redis became available again. While it is unavailable, losses is higher. */
 	uint64_t reconnects;
-	/* To Redis; to all nodes that there is something to say to at once. */
+	/* Round trips to Redis. Requests to several nodes at the same time count as one. */
 	uint64_t round_trips;
-	uint64_t held;    /* tasks on lease now: running, waiting to, or to be acknowledged */
-	uint64_t running; /* of these, being run */
-	/* Of runs that began and came to an end by themselves, once they are counted as an end: how
-	 * late they began, and how long they took. */
+	uint64_t held;    /* tasks on lease: waiting to run, running, or to be acknowledged */
+	uint64_t running; /* tasks that are running */
+	/* How late runs began, and how long they took. Runs that were aborted or did not begin are
+	 * not counted. A run is counted together with its end. */
 	struct tw_redis_histogram lateness;
 	struct tw_redis_histogram duration;
-	/* How long ago the main thread last went round; it does every 10 s, if nothing holds it up:
-	 * a server that does not answer, within the time limits, or a hook. */
+	/* Time since the last pass of the main thread. The main thread makes a pass at least every
+	 * 10 s, unless a slow server (up to its timeouts) or a hook delays it. */
 	tw_duration turned;
 };
 
 /*
- * Tells the worker's counts, of all its namespaces together.
+ * Returns the worker's statistics, for all its namespaces together, in *stats.
  *
- * Any thread, also once it has been stopped.
+ * Any thread, also after the worker was stopped.
  *
  * Returns:
  *   TW_OK                     *stats is filled
- *   TW_INVALID                no worker or nothing to fill
+ *   TW_INVALID                `worker` or `stats` is NULL
  */
 TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
 						struct tw_redis_worker_stats *stats);
 
 /*
- * Tells the worker's counts of one of its namespaces.
+ * Returns the worker's statistics for one of its namespaces in *stats.
  *
- * Losses, reconnects, round_trips and turned are those of the worker. Any thread, also once it has
- * been stopped.
+ * losses, reconnects, round_trips and turned are those of the whole worker. Any thread, also after
+ * the worker was stopped.
  *
  * Returns:
  *   TW_OK                     *stats is filled
  *   TW_NOT_FOUND              the worker does not serve that namespace
- *   TW_INVALID                no worker, no name, or nothing to fill
+ *   TW_INVALID                `worker`, `name_space` or `stats` is NULL
  */
 TW_API enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *worker,
 						       const char *name_space,
 						       struct tw_redis_worker_stats *stats);
 
-/* Most hosts whose callbacks are counted each for itself, and the longest name of one. */
+/* Highest number of hosts with a row of their own, and the longest name of such a host. */
 #define TW_REDIS_HOSTS_MAX 50
 #define TW_REDIS_HOST_NAME_MAX 255
-/* Classes of answers. */
+/* Number of classes of answers. */
 #define TW_REDIS_ANSWERS 6
 
-/* Callbacks to one host since the start, of the runs that lateness and duration count. */
+/* Callbacks to one host since the worker's start: those that `lateness` and `duration` count. */
 struct tw_redis_host_stats {
-	/* Host and port as in the URL; "": all that have no row of their own. */
+	/* Host and port as in the URL. "": all hosts without a row of their own. */
 	char name[TW_REDIS_HOST_NAME_MAX + 1];
-	/* By the answer's status: answers[2]: 200 to 299; the last: 500 and above; answers[0]:
-	 * those without an answer. */
+	/* Callbacks by status: answers[2] counts 200 to 299, the last one 500 and above, and
+	 * answers[0] callbacks without an answer. */
 	uint64_t answers[TW_REDIS_ANSWERS];
 };
 
 /*
- * Tells the callbacks by host.
+ * Returns the worker's callbacks by host.
  *
- * Fills hosts[] with up to `room` rows (TW_REDIS_HOSTS_MAX + 1 are always enough), and *count with
- * how many there are: first that of all others, then hosts in the order in which the worker met
- * them. A row, once there, stays. Any thread, also once it has been stopped.
+ * Fills hosts[] with up to `room` rows, and *count with the number of rows, at most
+ * TW_REDIS_HOSTS_MAX + 1. The first row is that of all other hosts. The others follow in the order
+ * of their first finished callbacks. A row is never removed. Any thread, also after the worker
+ * was stopped.
  *
  * Returns:
- *   TW_OK                     they are filled
- *   TW_INVALID                no worker or nothing to fill
+ *   TW_OK                     hosts[] and *count are filled
+ *   TW_INVALID                `worker` or `count` is NULL, or `hosts` is NULL and `room` > 0
  */
 TW_API enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,
 						struct tw_redis_host_stats *hosts, size_t room,

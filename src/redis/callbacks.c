@@ -106,7 +106,7 @@ static bool host_judge(struct request *request)
 	if (failed)
 		snprintf(verdict->reason, sizeof(verdict->reason), "%s", curl_url_strerror(failed));
 	else if (request->host == TARGET_DENIED)
-		snprintf(verdict->reason, sizeof(verdict->reason), "its host is denied: %.200s",
+		snprintf(verdict->reason, sizeof(verdict->reason), "the host is denied: %.200s",
 			 host);
 	curl_free(host);
 	curl_url_cleanup(url);
@@ -146,7 +146,7 @@ static void answer_judge(struct request *request, CURLcode result)
 	if (*request->denied && !request->opened) {
 		run->outcome = TW_REDIS_KILL;
 		snprintf(run->verdict.reason, sizeof(run->verdict.reason),
-			 "its address is denied: %s", request->denied);
+			 "the address is denied: %s", request->denied);
 		return;
 	}
 	run->outcome = result == CURLE_URL_MALFORMAT ? TW_REDIS_KILL : TW_REDIS_RETRY;

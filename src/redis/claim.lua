@@ -13,7 +13,7 @@ local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIM
 local reply = {string.format('%.0f', now_us), -1, 0, 0, due, {}, {}, {}}
 
 local function bury(key, attempts, record)
-	local reason = 'its last lease ended without a word from its worker'
+	local reason = 'the lease of its last attempt expired'
 
 	reply[3] = reply[3] + 1
 	if not again(key) then

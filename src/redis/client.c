@@ -51,7 +51,7 @@ static enum tw_status layout_compare(const struct space *space, const redisReply
 		return error_set(error, TW_REDIS_UNFIT, "the namespace's layout can't be read");
 	if (version != LAYOUT_VERSION || shards != space->shards)
 		return error_set(error, TW_REDIS_UNFIT,
-				 "namespace %s has layout %u with %u shards, not %d with %u",
+				 "namespace %s has layout %u with %u shards, expected %d with %u",
 				 space->name, version, shards, LAYOUT_VERSION, space->shards);
 	return TW_OK;
 }
@@ -135,7 +135,7 @@ enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_opti
 
 	error_set(error, TW_OK, "%s", "");
 	if (!redis)
-		return error_set(error, TW_INVALID, "nowhere to put it");
+		return error_set(error, TW_INVALID, "the result pointer is NULL");
 	*redis = NULL;
 	opened = handle_create();
 	if (!opened)
@@ -186,10 +186,10 @@ enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_spa
 
 	error_set(error, TW_OK, "%s", "");
 	if (!beside)
-		return error_set(error, TW_INVALID, "nowhere to put it");
+		return error_set(error, TW_INVALID, "the result pointer is NULL");
 	*beside = NULL;
 	if (!redis)
-		return error_set(error, TW_INVALID, "no connections to use");
+		return error_set(error, TW_INVALID, "the handle is NULL");
 	opened = calloc(1, sizeof(*opened));
 	if (!opened)
 		return error_set(error, TW_NO_MEMORY, "out of memory");

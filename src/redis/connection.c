@@ -166,7 +166,7 @@ redisReply *connection_read(struct connection *connection, struct tw_redis_error
 				      : 0;
 
 		if (!got)
-			connection_break(connection, "no reply in time", error);
+			connection_break(connection, "the reply timed out", error);
 		if (got <= 0)
 			return NULL;
 	}
@@ -258,19 +258,19 @@ static enum tw_status info_check(struct connection *connection, const redisReply
 	connection->replica = role && !strncmp(role, "slave", 5);
 	if (mode && !strncmp(mode, "sentinel", 8))
 		return error_set(error, TW_REDIS_UNFIT,
-				 "this is a Sentinel: redis+sentinel://host:port/master asks it");
+				 "this is a Sentinel: use redis+sentinel://host:port/master");
 	if (version && atoi(version) < VERSION_NEEDED)
-		return error_set(error, TW_REDIS_UNFIT, "Redis %d or later is needed",
+		return error_set(error, TW_REDIS_UNFIT, "Redis %d or later is required",
 				 VERSION_NEEDED);
 	if (settings->allow_eviction)
 		return TW_OK;
 	if (!policy)
 		return error_set(error, TW_REDIS_UNFIT,
-				 "the server does not tell its eviction policy (INFO): %.100s",
+				 "the server does not report its eviction policy (INFO): %.100s",
 				 reply->type == REDIS_REPLY_ERROR ? reply->str : "");
 	if (!strncmp(policy, "allkeys", 7))
 		return error_set(error, TW_REDIS_UNFIT,
-				 "maxmemory-policy %.*s may drop tasks: set noeviction",
+				 "maxmemory-policy %.*s may evict tasks: set noeviction",
 				 (int)strcspn(policy, "\r\n"), policy);
 	return TW_OK;
 }

@@ -174,7 +174,8 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 	if (status == TW_OK)
 		status = claim_read(&call->eval, batch);
 	if (status == TW_REDIS_FAILED && call->eval.status == TW_OK)
-		error_set(&call->error, status, "a claim's tasks and records are not as many");
+		error_set(&call->error, status,
+			  "the claim's reply has different numbers of tasks and records");
 	/* If this is not told, the next claim finds it open still. */
 	if (status == TW_OK && !list_is_empty(&(*batch)->schedules)) {
 		schedules_write(&call->eval, &redis->space, shard, &(*batch)->schedules);

@@ -99,9 +99,10 @@ enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_
 	reply = call->eval.reply;
 	info.shard = call->eval.shard;
 	if (status == TW_OK && reply->elements > GET_PARTS) {
-		status = error_set(&call->error, TW_REDIS_FAILED, "several tasks have the key");
+		status = error_set(&call->error, TW_REDIS_FAILED,
+				   "the reply has several tasks for one key");
 	} else if (status == TW_OK && !reply->elements) {
-		status = error_set(&call->error, TW_NOT_FOUND, "no such task");
+		status = error_set(&call->error, TW_NOT_FOUND, "no task has the key");
 	} else if (status == TW_OK) {
 		info.now_ms = reply->element[GET_NOW]->integer;
 		status = give_task(&listing, &info, reply->element + GET_DUE);
@@ -226,7 +227,7 @@ static enum tw_status list_all(struct tw_redis *redis, const struct script *scri
 		freeReplyObject(reply);
 		if (status == TW_REDIS_FAILED)
 			calls_note(&redis->access->calls, status,
-				   "the server lists what it has listed before");
+				   "the server repeated a part of the listing");
 	}
 	return status;
 }

@@ -113,8 +113,8 @@ void attempt_make(struct attempt *attempt, const struct settings *settings)
 		return;
 	connection_close(connection);
 	attempt->status = error_set(&attempt->error, TW_REDIS_UNREACHABLE,
-				    "%.150s:%d, said to be master, is a replica", address->host,
-				    address->port);
+				    "%.150s:%d should be the master but is a replica",
+				    address->host, address->port);
 }
 
 void node_take_attempt(struct node_map *map, struct node *node, const struct attempt *attempt)

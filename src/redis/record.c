@@ -45,7 +45,8 @@ static enum tw_status url_check(const char *url, struct tw_redis_error *error)
 	const char *at = memrchr(host, '@', authority);
 
 	if (!scheme)
-		return error_set(error, TW_REDIS_BAD_DATA, "a callback is http:// or https://");
+		return error_set(error, TW_REDIS_BAD_DATA,
+				 "the callback's URL must begin with http:// or https://");
 	if (strlen(url) > TW_REDIS_URL_MAX)
 		return error_set(error, TW_REDIS_BAD_DATA, "the URL is longer than %d bytes",
 				 TW_REDIS_URL_MAX);
@@ -54,7 +55,8 @@ static enum tw_status url_check(const char *url, struct tw_redis_error *error)
 	if (!authority || *host == ':')
 		return error_set(error, TW_REDIS_BAD_DATA, "the URL has no host");
 	if (has_control(url, false))
-		return error_set(error, TW_REDIS_BAD_DATA, "the URL has a blank in it");
+		return error_set(error, TW_REDIS_BAD_DATA,
+				 "the URL contains a blank or a control character");
 	return TW_OK;
 }
 
@@ -81,7 +83,7 @@ static enum tw_status header_check(const char *header, struct tw_redis_error *er
 	if (!name || header[name] != ':')
 		return error_set(error, TW_REDIS_BAD_DATA, "a header is not \"Name: value\"");
 	if (has_control(header, true))
-		return error_set(error, TW_REDIS_BAD_DATA, "a header has a line end in it");
+		return error_set(error, TW_REDIS_BAD_DATA, "a header contains a control character");
 	if (header_is_ours(header, name))
 		return error_set(error, TW_REDIS_BAD_DATA, "the header %.*s is set by the worker",
 				 (int)(name < 60 ? name : 60), header);
@@ -93,7 +95,7 @@ static enum tw_status headers_check(const struct tw_redis_task *task, struct tw_
 	size_t size = 0;
 
 	if (task->header_count > TW_REDIS_HEADER_COUNT_MAX)
-		return error_set(error, TW_REDIS_BAD_DATA, "more than %d headers",
+		return error_set(error, TW_REDIS_BAD_DATA, "there are more than %d headers",
 				 TW_REDIS_HEADER_COUNT_MAX);
 	for (size_t i = 0; i < task->header_count; i++) {
 		enum tw_status status = header_check(task->headers[i], error);
@@ -113,11 +115,11 @@ static enum tw_status callback_check(const struct tw_redis_task *task, struct tw
 	enum tw_status status;
 
 	if (!task->url)
-		return task->header_count
-			       ? error_set(error, TW_REDIS_BAD_DATA, "headers without a callback")
-			       : TW_OK;
+		return task->header_count ? error_set(error, TW_REDIS_BAD_DATA,
+						      "there are headers but no callback")
+					  : TW_OK;
 	if (task->method == TW_REDIS_HEAD && task->body_size)
-		return error_set(error, TW_REDIS_BAD_DATA, "a HEAD has no body");
+		return error_set(error, TW_REDIS_BAD_DATA, "a HEAD request can't have a body");
 	status = url_check(task->url, error);
 	return status == TW_OK ? headers_check(task, error) : status;
 }
@@ -125,16 +127,18 @@ static enum tw_status callback_check(const struct tw_redis_task *task, struct tw
 enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_error *error)
 {
 	if (!task || !task->key || !task->key_size || task->key_size > TW_REDIS_KEY_MAX)
-		return error_set(error, TW_INVALID, "a key has 1 to %d bytes", TW_REDIS_KEY_MAX);
+		return error_set(error, TW_INVALID, "the key must have 1 to %d bytes",
+				 TW_REDIS_KEY_MAX);
 	if (task->at_ms < 0 || task->at_ms > at_ms_max || task->delay > TW_REDIS_DELAY_MAX)
 		return error_set(error, TW_INVALID, "the due time is out of range");
 	if (task->every && (task->every < TW_MILLISECOND || task->every > TW_REDIS_DELAY_MAX ||
 			    task->missed > TW_REDIS_MISSED_ALL))
-		return error_set(error, TW_INVALID, "how often it recurs is out of range");
+		return error_set(error, TW_INVALID, "the period, or missed, is out of range");
 	if (task->cron && (task->every || task->missed > TW_REDIS_MISSED_ALL))
-		return error_set(error, TW_INVALID, "it recurs after a time or by the calendar");
+		return error_set(error, TW_INVALID,
+				 "a cron expression excludes a period, or missed is out of range");
 	if (task->zone && !task->cron)
-		return error_set(error, TW_INVALID, "a zone is that of a cron expression");
+		return error_set(error, TW_INVALID, "a time zone requires a cron expression");
 	if (task->mode > TW_REDIS_REPLACE || task->method > TW_REDIS_HEAD ||
 	    task->max_attempts > TW_REDIS_ATTEMPTS_MAX || (task->header_count && !task->headers) ||
 	    (task->body_size && !task->body))

@@ -62,11 +62,11 @@ static enum tw_status cron_of(struct tw_cron **cron, const struct tw_redis_task 
 	enum tw_status status = tw_cron_create(cron, task->cron, task->zone, &wrong);
 
 	if (status == TW_NO_MEMORY || status == TW_SYSTEM)
-		return error_set(error, status, "the zone: %s", tw_status_text(status));
+		return error_set(error, status, "the time zone: %s", tw_status_text(status));
 	if (status != TW_OK)
 		return error_set(error, TW_REDIS_BAD_DATA, "%s, at byte %zu: %s",
-				 wrong.in_zone ? "the zone" : "the cron expression", wrong.position,
-				 wrong.text);
+				 wrong.in_zone ? "the time zone" : "the cron expression",
+				 wrong.position, wrong.text);
 	return TW_OK;
 }
 
@@ -92,7 +92,7 @@ enum tw_status recurrence_first(const struct tw_redis_task *task, int64_t now_ms
 	tw_cron_destroy(cron);
 	if (status != TW_OK)
 		return error_set(error, TW_REDIS_BAD_DATA,
-				 "the cron expression names no time to come");
+				 "the cron expression has no future time");
 	*at_ms = first_s * 1000;
 	return TW_OK;
 }

@@ -59,7 +59,7 @@ enum tw_status router_open(struct router *router, const struct settings *setting
 	if (status != TW_OK)
 		return status;
 	if (router->map.cluster && settings->database)
-		return error_set(&router->error, TW_INVALID, "a cluster has no databases but 0");
+		return error_set(&router->error, TW_INVALID, "a cluster has only database 0");
 	node_map_refresh(&router->map, &router->error);
 	return TW_OK;
 }
@@ -194,8 +194,9 @@ static void send_eval(struct router *router, struct eval *eval)
 	if (eval->node->owed || !node_is_ready(router, eval))
 		return;
 	if (eval->one_server && router->map.cluster)
-		status = error_set(&router->error, TW_REDIS_UNFIT,
-				   "the server has become a cluster: open it anew");
+		status = error_set(
+			&router->error, TW_REDIS_UNFIT,
+			"the server has become a cluster: close the handle and open it again");
 	else
 		status = append_eval(router, eval);
 	if (status == TW_OK)
@@ -280,7 +281,7 @@ static void take_error(struct router *router, struct eval *eval, const char *tex
 		return;
 	}
 	status = error_set(&router->error, server_error_status(text), "%s",
-			   *text ? text : "an error without a word");
+			   *text ? text : "an error without a message");
 	if (status != TW_REDIS_UNREACHABLE) {
 		eval_stop(router, eval, status);
 		return;
@@ -314,8 +315,8 @@ static void take_reply(struct router *router, struct eval *eval, redisReply *rep
 	shape_write(reply, came);
 	freeReplyObject(reply);
 	error_set(&router->error, TW_REDIS_FAILED,
-		  "the script %s answered %s, not %s (i: number, s: string, -: nothing, "
-		  "[]: several)",
+		  "the script %s replied %s, expected %s (i: number, s: string, -: nothing, "
+		  "[]: array)",
 		  eval->script->name, came, eval->script->shape);
 	eval_stop(router, eval, TW_REDIS_FAILED);
 }
@@ -343,7 +344,7 @@ static redisReply *node_poll(struct node *node, tw_duration now)
 	if (connection_is_open(connection))
 		reply = connection_poll(connection, &node->failure);
 	if (!reply && connection_is_open(connection) && now >= node->reply_by)
-		connection_break(connection, "no reply in time", &node->failure);
+		connection_break(connection, "the reply timed out", &node->failure);
 	return reply;
 }
 

@@ -39,14 +39,14 @@ static enum tw_status reply_read(const redisReply *reply, const struct settings 
 
 		/* A server that is no Sentinel does not know the output. */
 		return error_set(error, status == TW_REDIS_FAILED ? TW_REDIS_UNFIT : status,
-				 "the Sentinel says: %s", reply->str);
+				 "the Sentinel replied: %s", reply->str);
 	}
 	if (reply->type != REDIS_REPLY_ARRAY)
-		return error_set(error, TW_REDIS_UNFIT, "the Sentinels know no master %.100s",
+		return error_set(error, TW_REDIS_UNFIT, "the Sentinels know no master named %.100s",
 				 settings->master);
 	return address_read(reply, master)
 		       ? TW_OK
-		       : error_set(error, TW_REDIS_UNFIT, "the Sentinel tells no address");
+		       : error_set(error, TW_REDIS_UNFIT, "the Sentinel's reply has no address");
 }
 
 static enum tw_status sentinel_ask(const struct settings *settings, const struct address *sentinel,

@@ -282,7 +282,9 @@ static enum tw_status url_read(struct settings *settings, const char *url,
 	const char *at;
 
 	if (!rest)
-		return error_set(error, TW_INVALID, "the URL does not begin with redis://");
+		return error_set(
+			error, TW_INVALID,
+			"the URL's scheme is unknown: use redis:// or rediss://, for example");
 	/* The last @ before the path: a password may have one that is not escaped. */
 	slash = rest + strcspn(rest, "/?#");
 	at = memrchr(rest, '@', (size_t)(slash - rest));
@@ -291,18 +293,20 @@ static enum tw_status url_read(struct settings *settings, const char *url,
 	rest = at ? at + 1 : rest;
 	end = slash + strcspn(slash, "?#");
 	if (local && (rest != slash || !socket_path_read(settings, slash, (size_t)(end - slash))))
-		return error_set(error, TW_INVALID,
-				 "the URL's path is malformed: it begins with / and has up to %d "
-				 "bytes",
-				 UNIX_PATH_MAX);
+		return error_set(
+			error, TW_INVALID,
+			"the URL's path is malformed: it must begin with / and have at most %d "
+			"bytes",
+			UNIX_PATH_MAX);
 	if (!local && !path_read(settings, slash, (size_t)(end - slash), sentinel))
 		return error_set(error, TW_INVALID, "the URL's %s is malformed",
 				 sentinel ? "master or database" : "database");
 	if (!local && !hosts_read(settings, rest, (size_t)(slash - rest)))
-		return error_set(error, TW_INVALID,
-				 "the URL's host or port is malformed: up to %d hosts, of up to %d "
-				 "bytes",
-				 ADDRESSES_MAX, HOST_SIZE - 1);
+		return error_set(
+			error, TW_INVALID,
+			"the URL's host or port is malformed: at most %d hosts of at most %d "
+			"bytes each",
+			ADDRESSES_MAX, HOST_SIZE - 1);
 	if (*end && (*end != '?' || !query_read(settings, end + 1)))
 		return error_set(error, TW_INVALID, "the URL's settings are malformed");
 	return TW_OK;
@@ -320,11 +324,13 @@ enum tw_status space_read(struct space *space, const char *name, unsigned shards
 			  struct tw_redis_error *error)
 {
 	if (shards > TW_REDIS_SHARDS_MAX)
-		return error_set(error, TW_INVALID, "more than %d shards", TW_REDIS_SHARDS_MAX);
+		return error_set(error, TW_INVALID, "a namespace has at most %d shards",
+				 TW_REDIS_SHARDS_MAX);
 	if (name && !name_is_fit(name))
-		return error_set(error, TW_INVALID,
-				 "a namespace has 1 to %d letters, digits, '.', '_' or '-'",
-				 TW_REDIS_NAMESPACE_MAX);
+		return error_set(
+			error, TW_INVALID,
+			"a namespace's name must have 1 to %d letters, digits, '.', '_' or '-'",
+			TW_REDIS_NAMESPACE_MAX);
 	space_init(space, name ? name : "default", shards ? shards : DEFAULT_SHARDS);
 	return TW_OK;
 }
@@ -364,7 +370,7 @@ static enum tw_status options_read(struct settings *settings,
 	enum tw_status status;
 
 	if (options->connect_timeout < 0 || options->reply_timeout < 0)
-		return error_set(error, TW_INVALID, "a time limit is negative");
+		return error_set(error, TW_INVALID, "a timeout is negative");
 	settings->patience = options->patience ? options->patience : 5 * TW_SECOND;
 	settings->allow_eviction = options->allow_eviction;
 	status = space_read(&settings->space, options->name_space, options->shards, error);
@@ -391,20 +397,23 @@ static enum tw_status options_read(struct settings *settings,
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	if (settings->server_name &&
 	    (!*settings->server_name || strlen(settings->server_name) > SERVER_NAME_MOST))
-		return error_set(error, TW_INVALID, "a server's name has 1 to %d letters",
+		return error_set(error, TW_INVALID, "server_name must have 1 to %d bytes",
 				 SERVER_NAME_MOST);
 	if (settings->client_name && !client_name_is_fit(settings->client_name))
-		return error_set(error, TW_INVALID, "the client's name has a blank in it");
+		return error_set(
+			error, TW_INVALID,
+			"client_name contains a blank or a character that is not printable");
 	if (!settings->certificate_file != !settings->key_file)
-		return error_set(error, TW_INVALID, "a certificate and its key go together");
+		return error_set(error, TW_INVALID,
+				 "certificate_file and key_file must be set together");
 	if (settings->sentinel_user && !settings->sentinel_password)
-		return error_set(error, TW_INVALID, "a user without a password");
+		return error_set(error, TW_INVALID, "a user requires a password");
 	if (settings->user && !*settings->user) {
 		free(settings->user);
 		settings->user = NULL;
 	}
 	return settings->user && !settings->password
-		       ? error_set(error, TW_INVALID, "a user without a password")
+		       ? error_set(error, TW_INVALID, "a user requires a password")
 		       : TW_OK;
 }
 

@@ -69,7 +69,7 @@ static short tls_waits_for(struct stream *stream, int result)
 	tls_explain(stream->tls, stream->reason, sizeof(stream->reason));
 	/* With TLS 1.3 a server refuses after the handshake; its reason may be lost on the way. */
 	if (!stream->answered && tls_lacks_certificate(stream->tls))
-		stream_break(stream, "the server wants a client certificate");
+		stream_break(stream, "the server requires a client certificate");
 	return 0;
 }
 
@@ -117,7 +117,7 @@ static ssize_t read_some(struct stream *stream, char *data, size_t room, short *
 	got = recv(stream->descriptor, data, room, 0);
 	if (got > 0 || (got < 0 && errno == EAGAIN))
 		return got > 0 ? got : 0;
-	stream_break(stream, got ? strerror(errno) : "the server closed it");
+	stream_break(stream, got ? strerror(errno) : "the server closed the connection");
 	return -1;
 }
 
@@ -135,7 +135,7 @@ bool stream_write(struct stream *stream, const char *data, size_t size, tw_durat
 		data += sent;
 		size -= (size_t)sent;
 		if (!sent && !descriptor_wait(stream->descriptor, events, deadline))
-			return stream_break(stream, "the server takes nothing");
+			return stream_break(stream, "the server accepts no data");
 	}
 	return true;
 }
@@ -271,8 +271,8 @@ static enum tw_status handshake(struct stream *stream, const struct address *add
 				"%.100s:%d: TLS: %s", address->host, address->port, stream->reason);
 	} while (descriptor_wait(stream->descriptor, events, deadline));
 	return error_set(error, TW_REDIS_UNREACHABLE,
-			 "%.100s:%d: TLS: no answer in time: is it a port for TLS?", address->host,
-			 address->port);
+			 "%.100s:%d: TLS: the handshake timed out: is this a TLS port?",
+			 address->host, address->port);
 }
 
 struct stream *stream_open(const struct settings *settings, const struct address *address,

@@ -109,7 +109,7 @@ static enum tw_status list_read(struct targets *targets, const char *const *patt
 
 		if (!target_read(target, patterns[i], allowed))
 			return error_set(error, TW_INVALID,
-					 "no host and no network to allow or deny: %.100s",
+					 "not a host, a network or an address: %.100s",
 					 patterns[i] ? patterns[i] : "(null)");
 		targets->any_allowed |= allowed;
 		targets->any_hosts |= target->kind == KIND_HOST || target->kind == KIND_ENDING;
@@ -151,7 +151,7 @@ enum tw_status targets_read(struct targets *targets, const struct tw_redis_worke
 	if (options->allow_count > TW_REDIS_TARGETS_MAX ||
 	    options->deny_count > TW_REDIS_TARGETS_MAX ||
 	    (options->allow_count && !options->allow) || (options->deny_count && !options->deny))
-		return error_set(error, TW_INVALID, "at most %d patterns are allowed or denied",
+		return error_set(error, TW_INVALID, "allow and deny have at most %d patterns each",
 				 TW_REDIS_TARGETS_MAX);
 	targets->list =
 		calloc(options->allow_count + options->deny_count + 1, sizeof(*targets->list));

@@ -104,14 +104,14 @@ static enum tw_status files_read(const struct settings *settings, SSL_CTX *conte
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	if (settings->ca_file &&
 	    SSL_CTX_load_verify_locations(context, settings->ca_file, NULL) != 1)
-		return file_refused("authorities", settings->ca_file, error);
+		return file_refused("CA file", settings->ca_file, error);
 	if (!certificate)
 		return TW_OK;
 	if (SSL_CTX_use_certificate_chain_file(context, certificate) != 1)
-		return file_refused("certificate", certificate, error);
+		return file_refused("certificate file", certificate, error);
 	/* This compares the key with the certificate too. */
 	if (SSL_CTX_use_PrivateKey_file(context, settings->key_file, SSL_FILETYPE_PEM) != 1)
-		return file_refused("key", settings->key_file, error);
+		return file_refused("key file", settings->key_file, error);
 	return TW_OK;
 }
 
@@ -195,7 +195,7 @@ bool tls_distrusts(const SSL *tls)
 static const char *error_text(unsigned long code)
 {
 	if (!code)
-		return errno ? strerror(errno) : "the server closed it";
+		return errno ? strerror(errno) : "the server closed the connection";
 	/* One of the system's stands in the low bits. */
 	return ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code))
 				      : ERR_reason_error_string(code);
@@ -209,6 +209,6 @@ void tls_explain(const SSL *tls, char *text, size_t room)
 		snprintf(text, room, "the server's certificate: %s",
 			 X509_verify_cert_error_string(SSL_get_verify_result(tls)));
 	else
-		snprintf(text, room, "%s", reason ? reason : "an error without a text");
+		snprintf(text, room, "%s", reason ? reason : "an error without a message");
 	ERR_clear_error();
 }

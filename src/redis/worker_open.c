@@ -168,7 +168,7 @@ static enum tw_status worker_open(struct tw_redis_worker *worker,
 	enum tw_status status;
 
 	if (!options_complete(&worker->options))
-		return error_set(error, TW_INVALID, "an option of the worker is out of range");
+		return error_set(error, TW_INVALID, "a worker option is out of range");
 	status = targets_read(&worker->targets, &worker->options, error);
 	if (status != TW_OK)
 		return status;
@@ -200,7 +200,7 @@ enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
 	enum tw_status status;
 
 	if (!worker)
-		return error_set(error, TW_INVALID, "nowhere to put it");
+		return error_set(error, TW_INVALID, "the result pointer is NULL");
 	*worker = NULL;
 	started = calloc(1, sizeof(*started));
 	if (!started)

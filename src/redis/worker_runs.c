@@ -48,9 +48,10 @@ void worker_take_run(struct tw_redis_worker *worker, struct run *run)
 	feed = &worker->feeds[run->by_handler];
 	feed->pending++;
 	if (run->batch->broken[run->job - run->batch->jobs]) {
-		run_refuse(run, TW_REDIS_KILL, "its record can't be read");
+		run_refuse(run, TW_REDIS_KILL, "the task's record can't be read");
 	} else if (!feed->slots) {
-		run_refuse(run, TW_REDIS_RETRY, "it has no callback, and this worker no handler");
+		run_refuse(run, TW_REDIS_RETRY,
+			   "the task has no callback, and this worker has no handler");
 	} else {
 		run_list_add(&feed->fresh, run);
 		run_extend_later(run);

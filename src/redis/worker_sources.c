@@ -23,9 +23,9 @@ static enum tw_status list_check(const struct tw_redis_source *list, size_t coun
 	struct space space;
 
 	if (!list)
-		return error_set(error, TW_INVALID, "no namespaces");
+		return error_set(error, TW_INVALID, "the list of namespaces is NULL");
 	if (count > TW_REDIS_SOURCES_MAX)
-		return error_set(error, TW_INVALID, "more than %d namespaces",
+		return error_set(error, TW_INVALID, "there are more than %d namespaces",
 				 TW_REDIS_SOURCES_MAX);
 	for (size_t i = 0; i < count; i++) {
 		enum tw_status status =
@@ -34,11 +34,11 @@ static enum tw_status list_check(const struct tw_redis_source *list, size_t coun
 		if (status != TW_OK)
 			return status;
 		if (list[i].weight > TW_REDIS_WEIGHT_MAX)
-			return error_set(error, TW_INVALID, "a weight is 1 to %d",
+			return error_set(error, TW_INVALID, "a weight must be 1 to %d",
 					 TW_REDIS_WEIGHT_MAX);
 		for (size_t k = 0; k < i; k++)
 			if (!strcmp(name_of(&list[i]), name_of(&list[k])))
-				return error_set(error, TW_INVALID, "namespace %s is named twice",
+				return error_set(error, TW_INVALID, "namespace %s is listed twice",
 						 name_of(&list[i]));
 	}
 	return TW_OK;

@@ -246,7 +246,7 @@ static void error_of_openssl_without_a_text_has_words(void **state)
 	(void)state;
 	ERR_raise(ERR_LIB_USER, 77);
 	tls_explain(NULL, text, sizeof(text));
-	assert_string_equal(text, "an error without a text");
+	assert_string_equal(text, "an error without a message");
 	/* It is not left there for the caller's own use of OpenSSL. */
 	assert_int_equal(ERR_peek_error(), 0);
 }
@@ -309,7 +309,7 @@ static void server_that_ends_a_handshake_is_told(void **state)
 	(void)state;
 	peer_start(&peer, take_and_hang_up);
 	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", peer.port);
-	assert_refused(&options, TW_REDIS_UNREACHABLE, "TLS: the server closed it");
+	assert_refused(&options, TW_REDIS_UNREACHABLE, "TLS: the server closed the connection");
 	peer_end(&peer);
 	peer_start(&peer, reset);
 	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", peer.port);
@@ -378,7 +378,7 @@ static void assert_nothing_is_taken(const char *at)
 	assert_int_equal(status, TW_REDIS_OUTCOME_UNKNOWN);
 	assert_in_range(wall_clock() - before, TW_SECOND, 10 * TW_SECOND);
 	tw_redis_last_error(redis, &error);
-	assert_non_null(strstr(error.text, "the server takes nothing"));
+	assert_non_null(strstr(error.text, "the server accepts no data"));
 	/* As good as new. */
 	add_task(redis, "taken", TW_HOUR);
 	assert_int_equal(cancel_task(redis, "taken"), TW_OK);

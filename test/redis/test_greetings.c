@@ -254,7 +254,7 @@ static void greeting_that_takes_too_long_is_given_up(void **state)
 	const struct tw_redis_options options = {.url = server.url, .reply_timeout = 1};
 
 	(void)state;
-	assert_opens(&options, TW_REDIS_UNREACHABLE, "no reply in time");
+	assert_opens(&options, TW_REDIS_UNREACHABLE, "the reply timed out");
 }
 
 static void sentinel_says(const char *host, const char *port, char reply[REPLY_SIZE])
@@ -271,8 +271,8 @@ static void sentinel_has_to_tell_an_address(void **state)
 		enum tw_status status;
 		const char *said;
 	} cases[] = {
-		{"$-1", TW_REDIS_UNFIT, "no master main"},
-		{"*-1", TW_REDIS_UNFIT, "no master main"},
+		{"$-1", TW_REDIS_UNFIT, "no master named main"},
+		{"*-1", TW_REDIS_UNFIT, "no master named main"},
 		{"*0", TW_REDIS_UNFIT, "no address"},
 		{"*1\r\n$9\r\n127.0.0.1", TW_REDIS_UNFIT, "no address"},
 		{"*2\r\n:127\r\n$4\r\n6379", TW_REDIS_UNFIT, "no address"},
@@ -321,7 +321,7 @@ static void replica_that_is_told_to_be_the_master_is_none(void **state)
 	snprintf(port, sizeof(port), "%d", server.port);
 	sentinel_says("127.0.0.1", port, reply);
 	false_server_refuse(&server, "INFO", "$39\r\nmaxmemory_policy:noeviction\r\nrole:slave", 1);
-	assert_opens(&options, TW_REDIS_UNREACHABLE, "said to be master, is a replica");
+	assert_opens(&options, TW_REDIS_UNREACHABLE, "should be the master but is a replica");
 }
 
 static void word_of_a_sentinel_that_answers_counts_more(void **state)
@@ -334,11 +334,11 @@ static void word_of_a_sentinel_that_answers_counts_more(void **state)
 	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/main", server.port,
 		 away);
 	false_server_refuse(&server, "SENTINEL", "$-1", 1);
-	assert_opens(&options, TW_REDIS_UNFIT, "no master main");
+	assert_opens(&options, TW_REDIS_UNFIT, "no master named main");
 	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/main", away,
 		 server.port);
 	false_server_refuse(&server, "SENTINEL", "$-1", 1);
-	assert_opens(&options, TW_REDIS_UNFIT, "no master main");
+	assert_opens(&options, TW_REDIS_UNFIT, "no master named main");
 }
 
 static void login_at_a_sentinel_may_fail(void **state)

@@ -391,8 +391,8 @@ static void address_of_ip_version_6_is_shown_in_brackets(void **state)
 {
 	(void)state;
 	program_start(&worker, &environment, ARGUMENTS("worker", "--shards=4", "--listen=[::1]:0"));
-	if (program_wait_text(&worker, "the worker runs"))
-		assert_non_null(strstr(program_text(&worker), "listens on http://[::1]:"));
+	if (program_wait_text(&worker, "the worker is running"))
+		assert_non_null(strstr(program_text(&worker), "listening on http://[::1]:"));
 	else if (strstr(program_text(&worker), "can't listen on [::1]:0: ") &&
 		 worker.exit_code == 71)
 		TEST_SKIP("the machine has no IPv6");
@@ -795,7 +795,7 @@ static void worker_that_ends_is_healthy_and_not_ready(void **state)
 	kill(worker.pid, SIGTERM);
 	assert_true(await_status("/readyz", 503));
 	reply = pages_get(port, "/readyz");
-	assert_string_equal(reply.body, "the worker ends\n");
+	assert_string_equal(reply.body, "the worker is stopping\n");
 	free(reply.text);
 	assert_int_equal(status_of_path("/healthz"), 200);
 	assert_int_equal(status_of_path("/status.json"), 200);

@@ -100,7 +100,7 @@ static void another_number_of_shards_is_refused(void **state)
 		TW_REDIS_UNFIT);
 	assert_null(other);
 	assert_int_equal(error.status, TW_REDIS_UNFIT);
-	assert_non_null(strstr(error.text, "4 shards, not 1 with 5"));
+	assert_non_null(strstr(error.text, "4 shards, expected 1 with 5"));
 	/* What is refused leaves the others as they are. */
 	add_task(second, "a", TW_HOUR);
 	/* The first to open it fixed the number, for those that connect by themselves, too. */

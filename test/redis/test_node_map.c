@@ -341,7 +341,7 @@ static void server_that_becomes_a_cluster_is_to_be_opened_anew(void **state)
 	/* relaxed: all has been answered */
 	assert_int_equal(atomic_load_explicit(&asked, memory_order_relaxed), 0);
 	tw_redis_last_error(redis, &error);
-	assert_non_null(strstr(error.text, "open it anew"));
+	assert_non_null(strstr(error.text, "open it again"));
 	tw_redis_close(redis);
 }
 

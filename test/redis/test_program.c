@@ -270,7 +270,7 @@ static void unknown_existing_and_leased_tasks_are_1(void **state)
 	assert_int_equal(TWR("cancel", "a"), 1);
 	assert_int_equal(TWR("move", "a", "--in", "1s"), 1);
 	assert_int_equal(TWR("get", "a"), 0);
-	assert_true(said("state     leased\nleased to ") && said("token     "));
+	assert_true(said("state     leased\nlease end ") && said("token     "));
 	tw_redis_batch_free(batch);
 }
 
@@ -383,17 +383,17 @@ static void wrong_usage_says_which_option_and_what_it_takes(void **state)
 {
 	(void)state;
 	assert_int_equal(TWR("add", "--key"), 2);
-	assert_true(said("--key has no value"));
+	assert_true(said("--key requires a value"));
 	assert_int_equal(TWR("ping", "--json=yes"), 2);
 	assert_true(said("--json takes no value"));
 	assert_int_equal(TWR("add", "a", "--in", "soon"), 2);
-	assert_true(said("--in needs a fitting TIME: from now: 90, 250ms"));
+	assert_true(said("--in requires a valid TIME: delay from now: 90, 250ms"));
 	assert_int_equal(TWR("worker", "--batch", "5000"), 2);
-	assert_true(said("--batch needs a fitting N: ") && said("up to 1000"));
+	assert_true(said("--batch requires a valid N: ") && said("up to 1000"));
 	assert_int_equal(TWR("worker", "--lease", "2d"), 2);
-	assert_true(said("--lease needs a fitting TIME: ") && said("100ms to 1d"));
+	assert_true(said("--lease requires a valid TIME: ") && said("100ms to 1d"));
 	assert_int_equal(TWR("worker", "--timeout", "2d"), 2);
-	assert_true(said("--timeout needs a fitting TIME: ") && said("1ms to 1d"));
+	assert_true(said("--timeout requires a valid TIME: ") && said("1ms to 1d"));
 }
 
 static void bad_data_is_65(void **state)
@@ -614,7 +614,7 @@ static void process_list_shows_no_password(void **state)
 			      i == 2   ? ARGUMENTS("worker", "--url", url)
 			      : i == 3 ? ARGUMENTS("worker", argument)
 				       : ARGUMENTS("worker"));
-		assert_true(program_wait_text(&program, "the worker runs"));
+		assert_true(program_wait_text(&program, "the worker is running"));
 		assert_process_hides(program.pid, "the-secret");
 		assert_int_equal(kill(program.pid, SIGTERM), 0);
 		assert_int_equal(program_wait(&program), 0);
@@ -631,7 +631,7 @@ static void worker_start(struct program *worker, const char *const *options)
 	for (; *options && count < 31; options++)
 		words[count++] = *options;
 	program_start(worker, &environment, words);
-	assert_true(program_wait_text(worker, "the worker runs"));
+	assert_true(program_wait_text(worker, "the worker is running"));
 }
 
 static int worker_end(struct program *worker)
@@ -656,7 +656,7 @@ static void worker_runs_what_was_scheduled_and_tells_of_it(void **state)
 	assert_true(program_wait_text(&worker, "done     good  attempt 1/8"));
 	assert_true(program_wait_text(&worker, "dead     bad  attempt 1/8"));
 	assert_true(program_wait_text(&worker, "HTTP 404"));
-	assert_true(program_wait_text(&worker, "twr: done 1, to be tried again 0, dead 1"));
+	assert_true(program_wait_text(&worker, "twr: done 1, retried 0, dead 1"));
 	assert_int_equal(http_server_count_of(&http, "good"), 1);
 	assert_int_equal(TWR("dead", "list"), 0);
 	assert_true(said("bad  HTTP 404"));
@@ -721,7 +721,7 @@ static void run_that_is_tried_again_is_told_with_its_time(void **state)
 	worker_start(&worker, ARGUMENTS("--retry-first=10ms"));
 	assert_int_equal(TWR("add", "a", "--max-attempts=2", "--callback", url), 0);
 	assert_true(program_wait_text(&worker, "retry    a  attempt 1/2  "));
-	assert_true(program_wait_text(&worker, "  again in "));
+	assert_true(program_wait_text(&worker, "  retry in "));
 	assert_true(program_wait_text(&worker, "dead     a  attempt 2/2  "));
 	assert_int_equal(worker_end(&worker), 0);
 	program_end(&worker);
@@ -820,11 +820,11 @@ static void worker_outlives_a_restart_of_redis(void **state)
 	environment.url = own.url;
 	worker_start(&worker, ARGUMENTS("--lease=1s"));
 	redis_server_end(&own, SIGTERM);
-	assert_true(program_wait_text(&worker, "lost Redis"));
+	assert_true(program_wait_text(&worker, "Redis is unavailable"));
 	redis_server_restart(&own);
 	assert_int_equal(TWR("add", "a", "--callback", callback), 0);
 	assert_true(program_wait_text(&worker, "done     a"));
-	assert_non_null(strstr(program_text(&worker), "Redis is there again"));
+	assert_non_null(strstr(program_text(&worker), "Redis is available again"));
 	assert_int_equal(worker_end(&worker), 0);
 	program_end(&worker);
 	redis_server_stop(&own);

@@ -168,18 +168,18 @@ static void lines_come_from_standard_input(void **state)
 
 /* What a line is refused for; the library's own reasons last. */
 static const char *const bad_lines[][2] = {
-	{"nonsense", "it is not JSON"},
-	{"{\"key\":\"a\"", "it is not JSON"},
-	{"{\"key\":\"a\"} {\"key\":\"b\"}", "it is not JSON"},
-	{"[1]", "it is not a JSON object"},
-	{"{}", "it has no key"},
-	{"{\"key\":\"a\",\"key\":\"b\"}", "a field stands there twice"},
+	{"nonsense", "the line is not JSON"},
+	{"{\"key\":\"a\"", "the line is not JSON"},
+	{"{\"key\":\"a\"} {\"key\":\"b\"}", "the line is not JSON"},
+	{"[1]", "the line is not a JSON object"},
+	{"{}", "the line has no key"},
+	{"{\"key\":\"a\",\"key\":\"b\"}", "a field occurs twice"},
 	{"{\"key\":\"a\",\"key_base64\":\"YQ==\"}", "\"key\" and \"key_base64\""},
 	{"{\"key\":\"a\",\"body\":\"a\",\"body_base64\":\"YQ==\"}", "\"body\" and \"body_base64\""},
 	{"{\"key\":\"a\",\"in\":\"1s\",\"due_ms\":1}", "\"in\" and \"due_ms\""},
 	{"{\"key\":\"a\",\"in\":\"1s\",\"due\":\"7\"}", "\"in\" and \"due\""},
-	{"{\"key\":\"\"}", "\"key\" is not a text of 1 to 1024 bytes"},
-	{"{\"key\":7}", "\"key\" is not a text"},
+	{"{\"key\":\"\"}", "\"key\" is not a string of 1 to 1024 bytes"},
+	{"{\"key\":7}", "\"key\" is not a string"},
 	{"{\"key_base64\":\"\"}", "\"key_base64\" is not 1 to 1024 bytes"},
 	{"{\"key_base64\":\"YQ=\"}", "\"key_base64\" is not"},
 	{"{\"key_base64\":\"YR==\"}", "\"key_base64\" is not"},
@@ -188,7 +188,7 @@ static const char *const bad_lines[][2] = {
 	{"{\"key_base64\":\"Y Q=\"}", "\"key_base64\" is not"},
 	{"{\"key\":\"a\",\"bdoy\":\"a\"}", "there is no field \"bdoy\""},
 	{"{\"key\":\"a\",\"\\u001b[0m\":1}", "there is no field \"%1B[0m\""},
-	{"{\"key\":\"a\",\"body\":{}}", "\"body\" is not a text"},
+	{"{\"key\":\"a\",\"body\":{}}", "\"body\" is not a string"},
 	{"{\"key\":\"a\",\"body_base64\":\"YWI\"}", "\"body_base64\" is not"},
 	{"{\"key\":\"a\",\"due_ms\":\"1\"}", "\"due_ms\" is not"},
 	{"{\"key\":\"a\",\"due_ms\":1.5}", "\"due_ms\" is not"},
@@ -206,16 +206,17 @@ static const char *const bad_lines[][2] = {
 	{"{\"key\":\"a\",\"callback\":\"http://a/\",\"headers\":\"X: y\"}", "\"headers\" is not"},
 	{"{\"key\":\"a\",\"callback\":\"http://a/\",\"headers\":[1]}", "\"headers\" is not"},
 	{"{\"key\":\"a\",\"state\":\"undead\"}", "\"state\" is not"},
-	{"{\"key\":\"a\",\"state\":\"dead\"}", "when it died"},
+	{"{\"key\":\"a\",\"state\":\"dead\"}", "the time of its death"},
 	{"{\"key\":\"a\",\"state\":\"dead\",\"due_ms\":1,\"attempts\":-1}", "\"attempts\" is not"},
 	{"{\"key\":\"a\",\"state\":\"dead\",\"due_ms\":1,\"callback\":\"ftp://a/\"}",
-	 "a callback is http:// or https://"},
-	{"{\"key\":\"a\",\"callback\":\"ftp://a/\"}", "a callback is http:// or https://"},
+	 "the callback's URL must begin with http:// or https://"},
+	{"{\"key\":\"a\",\"callback\":\"ftp://a/\"}",
+	 "the callback's URL must begin with http:// or https://"},
 	{"{\"key\":\"a\",\"callback\":\"http:///\"}", "the URL has no host"},
-	{"{\"key\":\"a\",\"headers\":[\"X: y\"]}", "headers without a callback"},
+	{"{\"key\":\"a\",\"headers\":[\"X: y\"]}", "there are headers but no callback"},
 	{"{\"key\":\"a\",\"every_ms\":1000,\"cron\":\"@daily\"}",
-	 "it recurs after a time or by the calendar"},
-	{"{\"key\":\"a\",\"zone\":\"UTC\"}", "a zone is that of a cron expression"},
+	 "a cron expression excludes a period, or missed is out of range"},
+	{"{\"key\":\"a\",\"zone\":\"UTC\"}", "a time zone requires a cron expression"},
 	{"{\"key\":\"a\",\"callback\":\"http://a/\",\"headers\":[\"Tw-Key: y\"]}",
 	 "the header Tw-Key is set by the worker"},
 };
@@ -266,7 +267,7 @@ static void line_that_is_too_long_is_refused_and_the_next_goes_in(void **state)
 	fclose(file);
 	assert_int_equal(TWR("add", "--file", path), 65);
 	assert_true(said("twr: line 2: ") && said("the body is larger than 262144 bytes"));
-	assert_true(said("twr: line 3: it is longer than 2097152 bytes"));
+	assert_true(said("twr: line 3: the line is longer than 2097152 bytes"));
 	assert_true(said("2 added, 2 refused"));
 	assert_int_equal(find_task(fixture->redis, "most").body_size, TW_REDIS_BODY_MAX);
 	assert_int_equal(find_task(fixture->redis, "next").status, TW_OK);
@@ -283,7 +284,7 @@ static void line_of_a_nul_is_not_blank(void **state)
 	assert_int_equal(fwrite(lines, 1, sizeof(lines) - 1, file), sizeof(lines) - 1);
 	fclose(file);
 	assert_int_equal(TWR("add", "--file", path), 65);
-	assert_true(said("twr: line 1: it is not JSON") && said("1 added, 1 refused"));
+	assert_true(said("twr: line 1: the line is not JSON") && said("1 added, 1 refused"));
 }
 
 static int64_t script_calls(struct fixture *fixture)
@@ -344,7 +345,7 @@ static void modes_are_for_all_lines(void **state)
 		   "{\"key\":\"new\",\"in\":\"2h\"}\n"
 		   "{\"key\":\"new\",\"state\":\"dead\",\"due_ms\":5}\n");
 	assert_int_equal(TWR("add", "--file", path, "--new"), 1);
-	assert_true(said("twr: line 1: a task has that key\n"));
+	assert_true(said("twr: line 1: the key is already in use\n"));
 	assert_true(said("2 added, 1 refused"));
 	assert_int_equal(find_task(fixture->redis, "there").body_size, 0);
 	assert_int_equal(find_dead(fixture->redis, "new").due_ms, 5);
@@ -396,7 +397,7 @@ static void lost_reply_ends_it_and_tells_the_line(void **state)
 	add_task(fixture->redis, "first", TW_HOUR);
 	proxy_lose_reply(&proxy, "the-lost-one");
 	assert_int_equal(TWR("add", "--file", path), 75);
-	assert_true(said("twr: line 257 and what follows is to be added again\n"));
+	assert_true(said("twr: line 257 and all later lines must be added again\n"));
 	assert_true(said("256 added, 0 refused"));
 	/* What follows has not been sent. */
 	assert_int_equal(find_task(fixture->redis, "task-599").status, TW_NOT_FOUND);
@@ -546,7 +547,7 @@ static void progress_is_shown_at_a_terminal_alone(void **state)
 	environment.terminal = &screen;
 	assert_int_equal(TWR("add", "--file", path), 65);
 	assert_true(said("twr: line 3, 2 added, 1 refused"));
-	assert_true(said("twr: line 2: it is not JSON"));
+	assert_true(said("twr: line 2: the line is not JSON"));
 	assert_true(said("\033[K2 added, 1 refused\r\n"));
 	environment.terminal = NULL;
 	assert_int_equal(TWR("add", "--file", path), 65);

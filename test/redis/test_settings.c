@@ -167,7 +167,7 @@ static void longest_path_of_a_unix_socket_is_taken_whole(void **state)
 	settings_free(&settings);
 	unix_url(url, longest + 1);
 	assert_int_equal(read_url(&settings, url, &error), TW_INVALID);
-	assert_non_null(strstr(error.text, "up to 107 bytes"));
+	assert_non_null(strstr(error.text, "at most 107 bytes"));
 	/* Longer than a host may be. */
 	unix_url(url, 300);
 	assert_int_equal(read_url(&settings, url, &error), TW_INVALID);
@@ -186,7 +186,7 @@ static void longest_host_is_taken_whole(void **state)
 	settings_free(&settings);
 	url[8 + HOST_SIZE - 1] = 'h';
 	assert_int_equal(read_url(&settings, url, &error), TW_INVALID);
-	assert_non_null(strstr(error.text, "up to 255 bytes"));
+	assert_non_null(strstr(error.text, "at most 255 bytes"));
 }
 
 static void as_many_hosts_as_there_may_be_are_taken(void **state)
@@ -203,7 +203,7 @@ static void as_many_hosts_as_there_may_be_are_taken(void **state)
 	settings_free(&settings);
 	strcat(url, ",h");
 	assert_int_equal(read_url(&settings, url, &error), TW_INVALID);
-	assert_non_null(strstr(error.text, "up to 32 hosts"));
+	assert_non_null(strstr(error.text, "at most 32 hosts"));
 }
 
 static void malformed_urls_are_refused_and_not_repeated(void **state)

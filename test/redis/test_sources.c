@@ -408,10 +408,11 @@ static void bad_lists_of_namespaces_are_invalid(void **state)
 	} bad[] = {
 		{{{.name_space = "a"}, {.name_space = "a b"}}, "1 to 64 letters"},
 		{{{.name_space = "a"}, {.name_space = ""}}, "1 to 64 letters"},
-		{{{.name_space = "a"}, {.name_space = "b", .weight = 1001}}, "a weight is 1 to"},
+		{{{.name_space = "a"}, {.name_space = "b", .weight = 1001}},
+		 "a weight must be 1 to"},
 		{{{.name_space = "a"}, {.name_space = "b", .shards = 1025}}, "1024 shards"},
-		{{{.name_space = "a"}, {.name_space = "a", .weight = 2}}, "a is named twice"},
-		{{{.name_space = NULL}, {.name_space = "default"}}, "default is named twice"},
+		{{{.name_space = "a"}, {.name_space = "a", .weight = 2}}, "a is listed twice"},
+		{{{.name_space = NULL}, {.name_space = "default"}}, "default is listed twice"},
 	};
 	static const struct tw_redis_source many[TW_REDIS_SOURCES_MAX + 1];
 	struct tw_redis_error error;

@@ -302,9 +302,9 @@ static void denied_network_is_not_called_by_whatever_name(void **state)
 	WAIT_UNTIL(ends_count(&runs) == sizeof(hosts) / sizeof(hosts[0]));
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
 		if (strcmp(hosts[i], "localhost") && strcmp(hosts[i], "a.localhost"))
-			assert_denied(hosts[i], "its address is denied: 127.0.0.1");
+			assert_denied(hosts[i], "the address is denied: 127.0.0.1");
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD), 8);
-	assert_non_null(strstr(end_of(&runs, "localhost", 0).reason, "its address is denied: "));
+	assert_non_null(strstr(end_of(&runs, "localhost", 0).reason, "the address is denied: "));
 	assert_non_null(strstr(find_dead(fixture->redis, "localhost").reason, "denied"));
 	assert_int_equal(http_server_count(&http), 0);
 	worker_stop(worker);
@@ -323,7 +323,7 @@ static void allowed_host_is_called_and_no_other(void **state)
 	WAIT_UNTIL(ends_count(&runs) == 4);
 	assert_int_equal(end_of(&runs, "localhost", 0).end, TW_REDIS_END_DONE);
 	assert_int_equal(end_of(&runs, "eu.shop.localhost", 0).end, TW_REDIS_END_DONE);
-	assert_denied("127.0.0.1", "its address is denied: 127.0.0.1");
+	assert_denied("127.0.0.1", "the address is denied: 127.0.0.1");
 	assert_int_equal(end_of(&runs, "shop.localhost", 0).end, TW_REDIS_END_DEAD);
 	assert_int_equal(http_server_count(&http), 2);
 	worker_stop(worker);
@@ -340,9 +340,9 @@ static void denied_host_is_not_looked_up_however_it_is_written(void **state)
 	add_host(fixture, "127.0.0.1");
 	add_host(fixture, "localhost@127.0.0.1");
 	WAIT_UNTIL(ends_count(&runs) == 5);
-	assert_denied("LocalHost", "its host is denied: LocalHost");
-	assert_denied("local%68ost", "its host is denied: localhost");
-	assert_denied("127.0.0.1@localhost", "its host is denied: localhost");
+	assert_denied("LocalHost", "the host is denied: LocalHost");
+	assert_denied("local%68ost", "the host is denied: localhost");
+	assert_denied("127.0.0.1@localhost", "the host is denied: localhost");
 	assert_int_equal(end_of(&runs, "127.0.0.1", 0).end, TW_REDIS_END_DONE);
 	assert_int_equal(end_of(&runs, "localhost@127.0.0.1", 0).end, TW_REDIS_END_DONE);
 	assert_int_equal(http_server_count(&http), 2);
@@ -361,8 +361,8 @@ static void link_local_addresses_are_not_called(void **state)
 	add_host(fixture, "127.0.0.1");
 	WAIT_UNTIL(ends_count(&runs) == 5);
 	for (size_t i = 0; i < 4; i++)
-		assert_denied(hosts[i], i == 2 ? "its address is denied: fe80::1"
-					       : "its address is denied: 169.254.169.254");
+		assert_denied(hosts[i], i == 2 ? "the address is denied: fe80::1"
+					       : "the address is denied: 169.254.169.254");
 	assert_int_equal(ends_count_of(&runs, "127.0.0.1", TW_REDIS_END_DONE), 1);
 	worker_stop(worker);
 }
@@ -405,7 +405,7 @@ static void worker_of_twr_allows_and_denies(void **state)
 	assert_int_equal(program_run(&program, &environment,
 				     ARGUMENTS("worker", "--shards=4", "--deny", "10.0.0.0/33")),
 			 2);
-	assert_non_null(strstr(program_text(&program), "to allow or deny: 10.0.0.0/33"));
+	assert_non_null(strstr(program_text(&program), "or an address: 10.0.0.0/33"));
 	program_end(&program);
 	assert_int_equal(program_run(&program, &environment,
 				     ARGUMENTS("worker", "--shards=4", "--allow", "")),
@@ -418,9 +418,9 @@ static void worker_of_twr_allows_and_denies(void **state)
 		      ARGUMENTS("worker", "--shards=4", "--verbose", "--allow", "*.localhost",
 				"--deny", "bad.shop.localhost", "--deny", "127.0.0.0/8", "--deny",
 				"::1", "--allow", "*"));
-	assert_true(program_wait_text(&program, "its address is denied: 127.0.0.1"));
+	assert_true(program_wait_text(&program, "the address is denied: 127.0.0.1"));
 	assert_true(program_wait_text(&program, "done     shop.localhost"));
-	assert_true(program_wait_text(&program, "its host is denied: bad.shop.localhost"));
+	assert_true(program_wait_text(&program, "the host is denied: bad.shop.localhost"));
 	assert_int_equal(kill(program.pid, SIGTERM), 0);
 	assert_int_equal(program_wait(&program), 0);
 	program_end(&program);

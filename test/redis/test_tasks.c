@@ -412,7 +412,7 @@ static void first_of_many_that_is_not_added_is_the_answer(void **state)
 	assert_string_equal(error.text, tw_status_text(TW_EXISTS));
 	assert_int_equal(tw_redis_add_many(fixture->redis, tasks + 1, 2, NULL), TW_REDIS_BAD_DATA);
 	tw_redis_last_error(fixture->redis, &error);
-	assert_string_equal(error.text, "a callback is http:// or https://");
+	assert_string_equal(error.text, "the callback's URL must begin with http:// or https://");
 	assert_int_equal(tw_redis_add_many(fixture->redis, tasks + 2, 1, NULL), TW_NOT_FOUND);
 }
 

@@ -85,7 +85,7 @@ static void counts_of_redis_are_lines_in_a_pipe(void **state)
 	add_task(fixture->redis, "a", TW_HOUR);
 	bury(fixture->redis, "b", "so");
 	top_start(no_options);
-	assert_true(program_wait_text(&top, "scheduled 1  started 0  due 0  dead 1  longest due"));
+	assert_true(program_wait_text(&top, "scheduled 1  started 0  due 0  dead 1  oldest due"));
 	add_task(fixture->redis, "c", TW_HOUR);
 	assert_true(program_wait_text(&top, "\nscheduled 2  started 0  due 0  dead 1  "));
 	assert_null(strchr(program_text(&top), '\033'));
@@ -122,7 +122,7 @@ static void worker_is_asked_without_redis(void **state)
 	environment.url = "redis://127.0.0.1:1";
 	top_start(ARGUMENTS(option));
 	assert_true(program_wait_text(&top, "scheduled 1  started 0  due 0  dead 0  "));
-	assert_true(program_wait_text(&top, "a second: claimed 0.0  done 0.0  "));
+	assert_true(program_wait_text(&top, "per second: claimed 0.0  done 0.0  "));
 	top_end(SIGHUP);
 }
 
@@ -171,10 +171,10 @@ static void false_worker_start(struct http_server *http, const char *text)
 static void answer_of_another_server_is_refused(void **state)
 {
 	static const char *const answers[][2] = {
-		{"", "that is no worker's answer"},
-		{"<html>", "that is no worker's answer"},
-		{"[]", "that is no worker's answer"},
-		{NULL, "that is no worker's answer"},
+		{"", "the answer is not from a worker"},
+		{"<html>", "the answer is not from a worker"},
+		{"[]", "the answer is not from a worker"},
+		{NULL, "the answer is not from a worker"},
 		{forbidden, "HTTP 403"},
 	};
 	struct http_server http;
@@ -192,15 +192,16 @@ static void answer_of_another_server_is_refused(void **state)
 static void what_a_worker_does_not_say_is_left_open(void **state)
 {
 	static const char *const answers[][2] = {
-		{"{}", "scheduled -  started -  due -  dead -  longest due -  "
-		       "a second: claimed -  done -  retried -  dead -  late: half -, most -\n"},
+		{"{}",
+		 "scheduled -  started -  due -  dead -  oldest due -  "
+		 "per second: claimed -  done -  retried -  dead -  lateness: p50 -, p99 -\n"},
 		{"{\"tasks\": {\"dead\": \"all\", \"oldest_due_s\": \"\"}, "
 		 "\"seconds\": [{\"late_p50_s\": -1, \"late_p99_s\": 4e9}]}",
-		 "dead -  longest due -  a second: claimed -  done -  retried -  dead -  "
-		 "late: half -, most -\n"},
+		 "dead -  oldest due -  per second: claimed -  done -  retried -  dead -  "
+		 "lateness: p50 -, p99 -\n"},
 		{"{\"seconds\": [{\"done\": 7}, {\"done\": 8.25, \"late_p50_s\": 0.5, "
 		 "\"late_p99_s\": 2}]}",
-		 "claimed -  done 8.2  retried -  dead -  late: half 500.0 ms, most 2.00 s\n"},
+		 "claimed -  done 8.2  retried -  dead -  lateness: p50 500.0 ms, p99 2.00 s\n"},
 	};
 	struct http_server http;
 
@@ -362,7 +363,7 @@ static void screen_of_redis_tells_of_its_end_and_outlives_it(void **state)
 	tw_redis_close(redis);
 	assert_true(program_wait_text(&top, "scheduled 1  "));
 	top_end(SIGTERM);
-	assert_null(strstr(program_text(&top), "a second"));
+	assert_null(strstr(program_text(&top), "per second"));
 	redis_server_stop(&server);
 }
 

@@ -123,7 +123,7 @@ static void line_settle(struct add_file *file, size_t place, enum tw_status stat
 		progress_clear(file);
 		file->exit_code = outcome(status, &error);
 		/* Dead letters of the batch come behind its tasks. */
-		fprintf(stderr, "twr: line %" PRIu64 " and what follows is to be added again\n",
+		fprintf(stderr, "twr: line %" PRIu64 " and all later lines must be added again\n",
 			file->numbers[0]);
 	}
 }
@@ -185,7 +185,7 @@ static void line_take(struct add_file *file)
 
 	if (file->size > LINE_SIZE_MAX) {
 		line_refuse(file, file->number, EXIT_BAD_DATA);
-		fprintf(stderr, "it is longer than %d bytes\n", LINE_SIZE_MAX);
+		fprintf(stderr, "the line is longer than %d bytes\n", LINE_SIZE_MAX);
 		return;
 	}
 	if (!task_line_read(line, file->text, file->size)) {

@@ -37,22 +37,22 @@ enum {
 
 static const char *const commands[][2] = {
 	[COMMAND_ADD] = {"add", "schedule a task"},
-	[COMMAND_EVERY] = {"every", "schedule one that recurs, or in the place of one that does"},
-	[COMMAND_CANCEL] = {"cancel", "take it out; of one that recurs this time alone"},
-	[COMMAND_END] = {"end", "take it out, and let it recur no more"},
-	[COMMAND_MOVE] = {"move", "give it another due time"},
-	[COMMAND_GET] = {"get", "show it"},
+	[COMMAND_EVERY] = {"every", "schedule a recurring task"},
+	[COMMAND_CANCEL] = {"cancel", "remove a task; if it recurs, its current occurrence only"},
+	[COMMAND_END] = {"end", "remove a task with all its later occurrences"},
+	[COMMAND_MOVE] = {"move", "set another due time"},
+	[COMMAND_GET] = {"get", "show a task"},
 	[COMMAND_LIST] = {"list", "show all tasks"},
-	[COMMAND_STATS] = {"stats", "how many there are"},
+	[COMMAND_STATS] = {"stats", "show the numbers of tasks"},
 	[COMMAND_DEAD_LIST] = {"dead list", "show the dead letters: tasks that failed for good"},
-	[COMMAND_DEAD_RETRY] = {"dead retry", "make one a task again, due now"},
-	[COMMAND_DEAD_DROP] = {"dead drop", "delete one"},
-	[COMMAND_WORKER] = {"worker", "run what is due, until SIGTERM"},
-	[COMMAND_TOP] = {"top", "show how many there are each second, until SIGINT"},
-	[COMMAND_PING] = {"ping", "is Redis there?"},
-	[COMMAND_PAUSE] = {"pause", "have workers take no more of the namespace"},
-	[COMMAND_RESUME] = {"resume", "have them go on"},
-	[COMMAND_LIMITS] = {"limits", "show or set how much they do, all together"},
+	[COMMAND_DEAD_RETRY] = {"dead retry", "make a dead letter a task again, due now"},
+	[COMMAND_DEAD_DROP] = {"dead drop", "delete a dead letter"},
+	[COMMAND_WORKER] = {"worker", "run due tasks until SIGTERM"},
+	[COMMAND_TOP] = {"top", "show the numbers of tasks every second, until SIGINT"},
+	[COMMAND_PING] = {"ping", "show how long Redis takes to reply"},
+	[COMMAND_PAUSE] = {"pause", "stop workers from taking tasks of the namespace"},
+	[COMMAND_RESUME] = {"resume", "end the pause"},
+	[COMMAND_LIMITS] = {"limits", "show or set the limits of the namespace"},
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
@@ -284,86 +284,92 @@ static take_option take_help;
 static const struct program_option table[] = {
 	{"url", "URL", EVERY, "redis[s]://[[user]:password@]host[:port][/database][?...]", take_url,
 	 0, 0, 0},
-	{"namespace", "NAME", EVERY, "whose tasks (default); worker: several, A=3,B by weight",
+	{"namespace", "NAME", EVERY, "the namespace (default); worker: several by weight, A=3,B",
 	 TEXT(redis.name_space)},
-	{"shards", "N", EVERY, "shards of a namespace that is new, up to 1024 (64)",
+	{"shards", "N", EVERY, "number of shards of a new namespace, up to 1024 (64)",
 	 NUMBER(redis.shards, 1, TW_REDIS_SHARDS_MAX)},
-	{"patience", "TIME", EVERY, "how long to try while Redis is away (5s)",
+	{"patience", "TIME", EVERY, "how long to retry while Redis is unavailable (5s)",
 	 TAKE(take_patience, redis.patience, 0, TW_FOREVER)},
-	{"allow-eviction", NULL, EVERY, "even if Redis may drop tasks", FLAG(redis.allow_eviction)},
-	{"json", NULL, EVERY, "write JSON, an object a line", FLAG(json)},
-	{"help", NULL, EVERY, "show this", TAKE(take_help, answered, 0, 0)},
+	{"allow-eviction", NULL, EVERY, "accept a Redis that may evict tasks",
+	 FLAG(redis.allow_eviction)},
+	{"json", NULL, EVERY, "write JSON, one object per line", FLAG(json)},
+	{"help", NULL, EVERY, "show this help", TAKE(take_help, answered, 0, 0)},
 	{"version", NULL, EVERY, "show the version", TAKE(take_version, answered, 0, 0)},
 	{"key", "KEY", ONE_TASK, "the task's key", TAKE(take_key, task, 0, 0)},
-	{"at", "WHEN", TIMED, "2031-05-01T12:00:00Z, or seconds since 1970",
+	{"at", "WHEN", TIMED, "due time: 2031-05-01T12:00:00Z, or seconds since 1970",
 	 TAKE(take_at, task.at_ms, 0, 0)},
-	{"in", "TIME", TIMED, "from now: 90, 250ms, 1h30m, 7d (add: 0)",
+	{"in", "TIME", TIMED, "delay from now: 90, 250ms, 1h30m, 7d (add: 0)",
 	 TAKE(take_in, task, 0, TW_REDIS_DELAY_MAX)},
-	{"new", NULL, ADD, "only if no task has the key",
+	{"new", NULL, ADD, "add only if no task has the key",
 	 TAKE(take_mode, task.mode, TW_REDIS_NEW, 0)},
-	{"replace", NULL, ADD, "only if a task has the key",
+	{"replace", NULL, ADD, "add only if a task has the key",
 	 TAKE(take_mode, task.mode, TW_REDIS_REPLACE, 0)},
-	{"callback", "URL", ADD, "http:// or https://", TEXT(task.url)},
-	{"method", "NAME", ADD, "GET, PUT, PATCH, DELETE, HEAD (POST)",
+	{"callback", "URL", ADD, "URL to call, http:// or https://", TEXT(task.url)},
+	{"method", "NAME", ADD, "POST, GET, PUT, PATCH, DELETE, HEAD (POST)",
 	 TAKE(take_method, task.method, 0, 0)},
-	{"header", "'NAME: VALUE'", ADD, "of the callback; several", take_header, 0, 0, 0},
-	{"handler", NULL, ADD, "no callback: a worker's own handler runs it", FLAG(handler)},
-	{"data", "TEXT|@FILE|@-", ADD, "its body: JSON, if no Content-Type says otherwise",
+	{"header", "'NAME: VALUE'", ADD, "header of the callback; can be repeated", take_header, 0,
+	 0, 0},
+	{"handler", NULL, ADD, "confirm: no callback, another program's handler runs it",
+	 FLAG(handler)},
+	{"data", "TEXT|@FILE|@-", ADD, "body of the request: JSON, unless a Content-Type is set",
 	 TEXT(data)},
-	{"file", "FILE|-", ADD, "many: a JSON object a line, as list --json writes them",
+	{"file", "FILE|-", ADD, "add many tasks: a JSON object per line, as list --json writes",
 	 TEXT(file)},
-	{"max-attempts", "N", ADD, "until it is dead (8)",
+	{"max-attempts", "N", ADD, "number of runs before it is a dead letter (8)",
 	 NUMBER(task.max_attempts, 1, TW_REDIS_ATTEMPTS_MAX)},
-	{"every", "TIME", RECURRING, "between the times when it is due; first then, or --at, --in",
+	{"every", "TIME", RECURRING, "period; first due after one period, or --at, --in, --from",
 	 DURATION(task.every, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
 	{"cron", "'M H D MON WDAY'", RECURRING,
-	 "instead: by the calendar, \"0 3 * * 1-5\", \"@daily\"", TEXT(task.cron)},
-	{"zone", "NAME", RECURRING, "of that, as Europe/Berlin (UTC)", TEXT(task.zone)},
-	{"from", "WHEN", RECURRING, "as --at: not before", TAKE(take_at, task.at_ms, 0, 0)},
-	{"missed", "WHAT", RECURRING, "times that it missed: one run for all (one), skip, all",
+	 "cron expression instead: \"0 3 * * 1-5\", \"@daily\"", TEXT(task.cron)},
+	{"zone", "NAME", RECURRING, "time zone of --cron, such as Europe/Berlin (UTC)",
+	 TEXT(task.zone)},
+	{"from", "WHEN", RECURRING, "earliest due time, as --at", TAKE(take_at, task.at_ms, 0, 0)},
+	{"missed", "WHAT", RECURRING,
+	 "for missed due times: one run (one), no run (skip), all (all)",
 	 TAKE(take_missed, task.missed, 0, 0)},
-	{"running", "N", LIMITS, "tasks at a time (0, or not given: no limit)",
+	{"running", "N", LIMITS, "most tasks on lease (0 or not given: no limit)",
 	 NUMBER(limits.running, 0, UINT32_MAX)},
-	{"per-second", "N", LIMITS, "tasks a second, likewise",
+	{"per-second", "N", LIMITS, "most tasks taken per second (0 or not given: no limit)",
 	 NUMBER(limits.per_second, 0, UINT32_MAX)},
-	{"limit", "N", LISTS, "show no more", NUMBER(limit, 1, UINT32_MAX)},
-	{"all", NULL, DEAD_ONES, "every dead letter", FLAG(all)},
-	{"lease", "TIME", WORKER, "after which a dead worker's tasks run again, 100ms to 1d (30s)",
+	{"limit", "N", LISTS, "show at most N", NUMBER(limit, 1, UINT32_MAX)},
+	{"all", NULL, DEAD_ONES, "apply to every dead letter", FLAG(all)},
+	{"lease", "TIME", WORKER, "lease of a task, 100ms to 1d (30s)",
 	 DURATION(worker.lease, 100 * TW_MILLISECOND, 24 * TW_HOUR)},
-	{"concurrency", "N", WORKER, "callbacks at a time, up to 1024 (64)",
+	{"concurrency", "N", WORKER, "concurrent callbacks, up to 1024 (64)",
 	 NUMBER(worker.callbacks, 1, 1024)},
-	{"per-host", "N", WORKER, "of these, for one host (an eighth)",
+	{"per-host", "N", WORKER, "concurrent callbacks to one host, up to 1024 (an eighth)",
 	 NUMBER(worker.callbacks_per_host, 1, 1024)},
-	{"batch", "N", WORKER, "most tasks taken at once, up to 1000 (100)",
+	{"batch", "N", WORKER, "most tasks of one claim, up to 1000 (100)",
 	 NUMBER(worker.batch, 1, TW_REDIS_BATCH_MAX)},
-	{"timeout", "TIME", WORKER, "for one callback, 1ms to 1d (30s)",
+	{"timeout", "TIME", WORKER, "timeout of a callback, 1ms to 1d (30s)",
 	 DURATION(worker.http_timeout, TW_MILLISECOND, 24 * TW_HOUR)},
-	{"retry-first", "TIME", WORKER, "before the second attempt, doubled with each (1s)",
+	{"retry-first", "TIME", WORKER, "wait before the second attempt, doubles each time (1s)",
 	 DURATION(worker.retry_first, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
-	{"retry-max", "TIME", WORKER, "up to (5m)",
+	{"retry-max", "TIME", WORKER, "longest such wait (5m)",
 	 DURATION(worker.retry_max, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
 	{"allow", "PATTERN", WORKER,
-	 "callbacks to shop.example, *.shop.example, 10.0.0.0/8, *; several", take_allow, 0, 0, 0},
-	{"deny", "PATTERN", WORKER, "not to these; what fits most closely counts; several",
+	 "allowed target: *.shop.example, 10.0.0.0/8, *; can be repeated", take_allow, 0, 0, 0},
+	{"deny", "PATTERN", WORKER, "denied target; the most specific decides; can be repeated",
 	 take_deny, 0, 0, 0},
-	{"dead-max-age", "TIME", WORKER, "delete dead letters that are older (never)",
+	{"dead-max-age", "TIME", WORKER, "delete dead letters that are older (no limit)",
 	 DURATION(worker.dead_max_age, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
-	{"dead-max-count", "N", WORKER, "delete the oldest if there are more (never)",
+	{"dead-max-count", "N", WORKER,
+	 "delete the oldest dead letters above this number (no limit)",
 	 NUMBER(worker.dead_max_count, 1, UINT32_MAX)},
-	{"grace", "TIME", WORKER, "for running tasks to end after SIGTERM (30s)",
+	{"grace", "TIME", WORKER, "time for running tasks to end after SIGTERM (30s)",
 	 DURATION(grace, 0, TW_FOREVER)},
-	{"count-every", "TIME", WORKER, "tell the counts (1m)",
+	{"count-every", "TIME", WORKER, "how often to log the counts (1m)",
 	 DURATION(count_every, TW_MILLISECOND, TW_FOREVER)},
-	{"verbose", NULL, WORKER, "a line for each task", FLAG(verbose)},
-	{"listen", "HOST:PORT", WORKER, "pages and /metrics there, without a password",
+	{"verbose", NULL, WORKER, "print a line for each run", FLAG(verbose)},
+	{"listen", "HOST:PORT", WORKER, "serve pages and /metrics there, without a password",
 	 TAKE(take_listen, listen.address, 0, 0)},
-	{"listen-host", "NAME", WORKER, "another name by which they may be asked for; several",
+	{"listen-host", "NAME", WORKER, "another host name for these pages; can be repeated",
 	 take_listen_host, 0, 0, 0},
-	{"health-limit", "TIME", WORKER, "/healthz fails when its loop stands for so long (1m)",
+	{"health-limit", "TIME", WORKER, "/healthz fails if the loop is stuck for this time (1m)",
 	 DURATION(listen.health_limit, TW_MILLISECOND, TW_FOREVER)},
-	{"worker", "URL", TOP, "ask the worker that listens there, and not Redis",
+	{"worker", "URL", TOP, "ask the worker that listens there, instead of Redis",
 	 TAKE(take_worker_url, worker_url, 0, 0)},
-	{"interval", "TIME", TOP, "how often (1s)",
+	{"interval", "TIME", TOP, "time between updates, 100ms to 1h (1s)",
 	 DURATION(interval, 100 * TW_MILLISECOND, TW_HOUR)},
 };
 enum { TABLE_SIZE = sizeof(table) / sizeof(table[0]), FIRST_OPTION = 256 /* no character */ };
@@ -380,7 +386,7 @@ static bool take_help(void *place, const struct program_option *option, char *va
 		      {WORKER, "worker"},          {TOP, "top"}};
 
 	puts("usage: twr COMMAND [OPTION...] [KEY]\n\n"
-	     "Tasks that are scheduled in Redis and run once they are due, by any worker.\n");
+	     "Schedules tasks in Redis, and runs them when they are due.\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		printf("  %-10s  %s\n", commands[i][0], commands[i][1]);
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
@@ -391,11 +397,11 @@ static bool take_help(void *place, const struct program_option *option, char *va
 				       23 - (int)strlen(table[k].name),
 				       table[k].value ? table[k].value : "", table[k].help);
 	}
-	puts("\nEnvironment: TWR_URL, TWR_PASSWORD, TWR_NAMESPACE; options go before them.\n"
-	     "Exit status: 0 done; 1 no such task, it exists, or it is leased; 2 usage; "
+	puts("\nEnvironment: TWR_URL, TWR_PASSWORD, TWR_NAMESPACE; options override them.\n"
+	     "Exit status: 0 success; 1 no such task, key in use, or task on lease; 2 usage; "
 	     "65 bad data;\n"
-	     "69 Redis can't be reached or used; 71 system error; 75 outcome unknown, try again;\n"
-	     "77 login refused.");
+	     "69 Redis can't be reached or used; 71 system error; 75 outcome unknown, repeat it;\n"
+	     "77 login or permission refused.");
 	return take_flag(place, option, value);
 }
 
@@ -469,7 +475,7 @@ static int namespaces_read(struct arguments *arguments)
 		return outcome(TW_NO_MEMORY, &(struct tw_redis_error){0});
 	return sources_read(arguments)
 		       ? EXIT_DONE
-		       : usage_error("a weight is a number, 1 to %d", TW_REDIS_WEIGHT_MAX);
+		       : usage_error("a weight must be a number from 1 to %d", TW_REDIS_WEIGHT_MAX);
 }
 
 /* Finds the command of the words, and how many of them it is. */
@@ -502,14 +508,14 @@ static bool is_for_many(const struct program_option *option)
 static int choice_check(const struct arguments *arguments, uint64_t used)
 {
 	if (!arguments->task.key && !arguments->all && !arguments->file)
-		return usage_error("which task? --key is missing");
+		return usage_error("no task is given: --key is missing");
 	if (arguments->all && arguments->task.key)
-		return usage_error("--all and a key");
+		return usage_error("--all and a key exclude each other");
 	if (arguments->file && arguments->task.key)
-		return usage_error("--file and a key");
+		return usage_error("--file and a key exclude each other");
 	for (size_t i = 0; i < TABLE_SIZE && arguments->file; i++)
 		if (used & BIT(i) && !is_for_many(&table[i]))
-			return usage_error("--%s and --file", table[i].name);
+			return usage_error("--%s and --file exclude each other", table[i].name);
 	return EXIT_DONE;
 }
 
@@ -521,13 +527,13 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 	bool timed = false;
 
 	if (!length)
-		return usage_error(words[0] ? "there is no such command" : "which command?");
+		return usage_error(words[0] ? "unknown command" : "no command is given");
 	words += length;
 	for (size_t i = 0; i < TABLE_SIZE; i++) {
 		if (!(used & BIT(i)))
 			continue;
 		if (!(table[i].commands & command))
-			return usage_error("--%s is not for this command", table[i].name);
+			return usage_error("--%s does not apply to this command", table[i].name);
 		timed = timed || table[i].commands == TIMED || table[i].take == take_at;
 		arguments->limits_given |= table[i].commands == LIMITS;
 	}
@@ -535,17 +541,17 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 	    take_key(&arguments->task, NULL, *words))
 		words++;
 	if (*words)
-		return usage_error("a word too many");
+		return usage_error("there is one argument too many");
 	if (command & RECURRING && !arguments->task.every == !arguments->task.cron)
-		return usage_error("how often? either --every or --cron");
+		return usage_error("either --every or --cron is required");
 	if (arguments->task.zone && !arguments->task.cron)
-		return usage_error("--zone without --cron");
+		return usage_error("--zone requires --cron");
 	if (command & RECURRING && !timed)
 		arguments->task.delay = arguments->task.every;
 	if (command & BIT(COMMAND_MOVE) && !timed)
-		return usage_error("move when? --at or --in is missing");
+		return usage_error("--at or --in is required");
 	if (arguments->listen.host_count && !arguments->listen.address)
-		return usage_error("--listen-host without --listen");
+		return usage_error("--listen-host requires --listen");
 	if (command & WORKER)
 		return namespaces_read(arguments);
 	return command & ONE_TASK ? choice_check(arguments, used) : EXIT_DONE;
@@ -555,9 +561,9 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 static int option_refuse(int found)
 {
 	if (optopt < FIRST_OPTION)
-		return usage_error("there is no such option");
+		return usage_error("unknown option");
 	return usage_error("--%s %s", table[optopt - FIRST_OPTION].name,
-			   found == ':' ? "has no value" : "takes no value");
+			   found == ':' ? "requires a value" : "takes no value");
 }
 
 static int options_read(struct arguments *arguments, int count, char **texts, uint64_t *used)
@@ -578,7 +584,7 @@ static int options_read(struct arguments *arguments, int count, char **texts, ui
 			return option_refuse(found);
 		option = &table[found - FIRST_OPTION];
 		if (!option->take((char *)arguments + option->place, option, optarg))
-			return usage_error("--%s needs a fitting %s: %s", option->name,
+			return usage_error("--%s requires a valid %s: %s", option->name,
 					   option->value, option->help);
 		*used |= BIT(option - table);
 	}

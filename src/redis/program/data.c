@@ -56,8 +56,8 @@ static int json_check(const struct tw_redis_task *task)
 		return EXIT_DONE;
 	}
 	fprintf(stderr,
-		"twr: the data is not JSON (line %d: %s), and no --header Content-Type says what "
-		"it is\n",
+		"twr: the data is not JSON (line %d: %s); other data requires --header "
+		"'Content-Type: ...'\n",
 		error.line, error.text);
 	return EXIT_BAD_DATA;
 }

@@ -207,7 +207,7 @@ static void answer_health(const struct listener *listener, struct figures *figur
 		answer_plainly(answer, MHD_HTTP_OK, "ok\n");
 	else
 		answer_plainly(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
-			       "the worker's loop does not go round\n");
+			       "the worker's loop is stuck\n");
 }
 
 static void answer_readiness(const struct listener *listener, struct figures *figures,
@@ -218,7 +218,8 @@ static void answer_readiness(const struct listener *listener, struct figures *fi
 		answer_plainly(answer, MHD_HTTP_OK, "ok\n");
 	else
 		answer_plainly(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
-			       figures->stopping ? "the worker ends\n" : "Redis does not answer\n");
+			       figures->stopping ? "the worker is stopping\n"
+						 : "Redis does not answer\n");
 }
 
 static const struct {
@@ -305,9 +306,10 @@ static enum MHD_Result request_answer(void *argument, struct MHD_Connection *con
 	(void)state;
 	if (!host_is_allowed(listener, connection))
 		answer_plainly(&answer, MHD_HTTP_MISDIRECTED_REQUEST,
-			       "not by this name (--listen-host)\n");
+			       "this host name is not allowed (--listen-host)\n");
 	else if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-		answer_plainly(&answer, MHD_HTTP_METHOD_NOT_ALLOWED, "GET or HEAD\n");
+		answer_plainly(&answer, MHD_HTTP_METHOD_NOT_ALLOWED,
+			       "only GET and HEAD are allowed\n");
 	else
 		answer_path(listener, path, &answer);
 	return answer_send(listener, connection, &answer);

@@ -12,28 +12,28 @@
 #include <string.h>
 
 /* X(name, value of struct tw_redis_worker_stats `stats`, help): of each namespace. */
-#define COUNTERS(X)                                                                              \
-	X("claimed", stats->claimed, "Runs that this worker took on lease.")                     \
-	X("done", stats->done, "Runs whose task is done, and out of Redis.")                     \
-	X("retried", stats->retried, "Runs that failed, and whose task runs again.")             \
-	X("dead", stats->dead + stats->buried,                                                   \
-	  "Tasks made dead letters: by a failed run, or as all their attempts had been begun.")  \
-	X("snoozed", stats->snoozed, "Runs put off by their handler or receiver.")               \
-	X("stale", stats->stale, "Runs that another run or a new task overtook.")                \
-	X("released", stats->released, "Runs given back as the worker ended.")                   \
-	X("untold", stats->untold, "Runs that Redis could not be told of; they come again.")     \
-	X("put_off", stats->put_off, "Runs given back as their host did not answer.")            \
-	X("lease_extensions", stats->extended, "Leases extended.")                               \
-	X("unscheduled", stats->unscheduled,                                                     \
-	  "Times that this worker could not tell when a task is due next: it has no such zone.") \
-	X("claims", stats->claims, "Script calls that claim.")                                   \
-	X("hints", stats->hints, "Hints received of tasks that are due earlier.")
+#define COUNTERS(X)                                                                               \
+	X("claimed", stats->claimed, "Runs that this worker took on lease.")                      \
+	X("done", stats->done, "Runs acknowledged as done.")                                      \
+	X("retried", stats->retried, "Runs that failed and will be retried.")                     \
+	X("dead", stats->dead + stats->buried,                                                    \
+	  "Tasks made dead letters: by a failed run, or because all attempts had begun.")         \
+	X("snoozed", stats->snoozed, "Runs postponed by their handler or receiver.")              \
+	X("stale", stats->stale, "Runs overtaken by another run or a new task.")                  \
+	X("released", stats->released, "Runs returned to Redis because the worker stopped.")      \
+	X("untold", stats->untold, "Runs whose end Redis did not confirm; they may run again.")   \
+	X("put_off", stats->put_off, "Runs returned to Redis because their host did not answer.") \
+	X("lease_extensions", stats->extended, "Lease extensions.")                               \
+	X("unscheduled", stats->unscheduled,                                                      \
+	  "Next due times that this worker could not compute: it lacks the time zone.")           \
+	X("claims", stats->claims, "Script calls that claim tasks.")                              \
+	X("hints", stats->hints, "Hints received, for example of earlier due times.")
 
 /* Of the worker. */
 #define WORKER_COUNTERS(X)                                                                       \
 	X("redis_round_trips", stats->round_trips, "Round trips of the worker's loop to Redis.") \
-	X("redis_losses", stats->losses, "Times that the worker lost Redis.")                    \
-	X("redis_reconnects", stats->reconnects, "Times that Redis was there again.")
+	X("redis_losses", stats->losses, "Times that Redis became unavailable.")                 \
+	X("redis_reconnects", stats->reconnects, "Times that Redis became available again.")
 
 static void write_head(FILE *out, const char *name, const char *type, const char *help)
 {
@@ -136,24 +136,25 @@ static void write_states(FILE *out, const struct figures *figures, size_t space)
 
 static void write_tasks(FILE *out, const struct figures *figures)
 {
-	write_gauge(out, "redis_up", figures->answered, "Whether Redis answered when last asked.");
+	write_gauge(out, "redis_up", figures->answered,
+		    "1 if Redis answered the last request, otherwise 0.");
 	if (!figures->answered)
 		return;
-	write_head(out, "tasks", "gauge",
-		   "Tasks in Redis: scheduled and not yet begun; started: on lease, or waiting "
-		   "for another attempt; dead letters.");
+	write_head(
+		out, "tasks", "gauge",
+		"Tasks in Redis: scheduled (no attempt begun), started (on lease, or waiting for "
+		"another attempt), dead (dead letters).");
 	for (size_t i = 0; i < figures->space_count; i++)
 		write_states(out, figures, i);
-	write_head(
-		out, "added_total", "counter",
-		"Tasks ever added, also those that replaced another; one that recurs counts once.");
+	write_head(out, "added_total", "counter",
+		   "Tasks ever added, including replacements; a recurring task counts once.");
 	for (size_t i = 0; i < figures->space_count; i++) {
 		write_name(out, "added_total", figures, i, NULL);
 		fprintf(out, "%" PRIu64 "\n", figures->spaces[i].tasks.added);
 	}
-	write_gauges(out, "due_tasks", figures, due_of, "Tasks due now and on no lease.");
+	write_gauges(out, "due_tasks", figures, due_of, "Tasks that are due and not on lease.");
 	write_gauges(out, "oldest_due_age_seconds", figures, oldest_due_of,
-		     "How long ago the task that has waited longest was due.");
+		     "How long ago the oldest due task was due.");
 }
 
 static void write_seconds(FILE *out, uint64_t time_us)
@@ -189,11 +190,11 @@ static void write_histogram(FILE *out, const char *name, const struct figures *f
 static void write_histograms(FILE *out, const struct figures *figures)
 {
 	write_head(out, "lateness_seconds", "histogram",
-		   "How late runs began, after their task was due.");
+		   "Time from the due time of a task to the start of its run.");
 	for (size_t i = 0; i < figures->space_count; i++)
 		write_histogram(out, "lateness_seconds", figures, i,
 				&figures->spaces[i].worker.lateness);
-	write_head(out, "duration_seconds", "histogram", "How long runs took.");
+	write_head(out, "duration_seconds", "histogram", "Duration of runs.");
 	for (size_t i = 0; i < figures->space_count; i++)
 		write_histogram(out, "duration_seconds", figures, i,
 				&figures->spaces[i].worker.duration);
@@ -218,8 +219,8 @@ static void write_callbacks(FILE *out, const struct figures *figures)
 							      "3xx",  "4xx", "5xx"};
 
 	write_head(out, "callbacks_total", "counter",
-		   "Callbacks of this worker that came to an end, by host and status of the "
-		   "answer; the first fifty hosts have a name.");
+		   "Finished callbacks of this worker, by host and status of the answer; the "
+		   "first 50 hosts have a name.");
 	for (size_t i = 0; i < figures->host_count; i++) {
 		const struct tw_redis_host_stats *host = &figures->hosts[i];
 
@@ -243,11 +244,12 @@ char *metrics_write(const struct figures *figures)
 		return NULL;
 	write_tasks(out, figures);
 	write_gauges(out, "held_tasks", figures, held_of, "Tasks that this worker has on lease.");
-	write_gauges(out, "running_tasks", figures, running_of, "Of these, those being run.");
+	write_gauges(out, "running_tasks", figures, running_of,
+		     "Tasks that this worker is running.");
 	write_gauge(out, "loop_age_seconds", (double)figures->worker.turned / TW_SECOND,
-		    "How long ago the worker's loop last went round.");
+		    "Time since the last pass of the worker's loop.");
 	write_gauge(out, "uptime_seconds", (double)figures->uptime / TW_SECOND,
-		    "How long the worker has run.");
+		    "Time since the start of the worker.");
 	write_counters(out, figures);
 	write_callbacks(out, figures);
 	write_histograms(out, figures);

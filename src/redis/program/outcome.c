@@ -9,8 +9,8 @@ static const struct {
 	const char *text; /* NULL: the status's own, and the error's */
 } outcomes[] = {
 	{TW_NOT_FOUND, EXIT_NOT_DONE, "there is no such task"},
-	{TW_EXISTS, EXIT_NOT_DONE, "a task has that key"},
-	{TW_RUNNING, EXIT_NOT_DONE, "a worker has it on lease"},
+	{TW_EXISTS, EXIT_NOT_DONE, "the key is already in use"},
+	{TW_RUNNING, EXIT_NOT_DONE, "a worker has the task on lease"},
 	{TW_INVALID, EXIT_USAGE, NULL},
 	{TW_REDIS_BAD_DATA, EXIT_BAD_DATA, NULL},
 	{TW_REDIS_UNREACHABLE, EXIT_UNREACHABLE, NULL},

@@ -157,7 +157,7 @@ void show_task(const struct tw_redis_info *info, bool json)
 	show_key(task->key, task->key_size);
 	putchar('\n');
 	show_field("state", state_names[info->state]);
-	show_field(info->state == TW_REDIS_LEASED ? "leased to" : "due",
+	show_field(info->state == TW_REDIS_LEASED ? "lease end" : "due",
 		   time_write(info->due_ms, due));
 	printf("%-9s %u of %u\n", "attempts", info->attempts, task->max_attempts);
 	if (task->every)
@@ -264,6 +264,6 @@ void show_report(const struct tw_redis_report *report, bool json, bool named)
 	       job->max_attempts, job->token, duration_write(job->lateness, late),
 	       duration_write(report->took, took));
 	if (report->end == TW_REDIS_END_RETRIED)
-		printf("  again in %s", duration_write(report->retry_in, retry_in));
+		printf("  retry in %s", duration_write(report->retry_in, retry_in));
 	show_reason(report->reason);
 }

@@ -38,8 +38,8 @@ int command_add(struct tw_redis *redis, struct arguments *arguments)
 		return command_add_file(redis, arguments);
 	exit_code = data_read(arguments, &body);
 	if (exit_code == EXIT_DONE && !arguments->task.url && !arguments->handler)
-		fputs("twr: no --callback: only a worker with a handler of its own can run this "
-		      "(--handler says that it is meant so)\n",
+		fputs("twr: no --callback: only a worker with a handler can run this task "
+		      "(--handler confirms it)\n",
 		      stderr);
 	if (exit_code == EXIT_DONE)
 		exit_code = outcome_of_call(redis, tw_redis_add(redis, &arguments->task, &due_ms));

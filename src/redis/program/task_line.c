@@ -216,24 +216,24 @@ static const struct {
 	take_field *take;
 	const char *needs; /* what it has to be */
 } fields[] = {
-	{"key", take_key, "a text of 1 to 1024 bytes"},
+	{"key", take_key, "a string of 1 to 1024 bytes"},
 	{"key_base64", take_key_base64, "1 to 1024 bytes in base64"},
 	{"due_ms", take_due_ms, "milliseconds since 1970, up to the year 9999"},
-	{"due", take_due, "a time as \"2031-05-01T12:00:00Z\""},
-	{"in", take_in, "a length of time as \"90\" or \"1h30m\", up to 100 years"},
+	{"due", take_due, "a time such as \"2031-05-01T12:00:00Z\""},
+	{"in", take_in, "a duration such as \"90\" or \"1h30m\", up to 100 years"},
 	{"callback", take_callback, "a URL"},
 	{"method", take_method, "\"POST\", \"GET\", \"PUT\", \"PATCH\", \"DELETE\" or \"HEAD\""},
-	{"headers", take_headers, "an array of texts as \"Name: value\""},
-	{"body", take_body, "a text"},
+	{"headers", take_headers, "an array of strings \"Name: value\""},
+	{"body", take_body, "a string"},
 	{"body_base64", take_body_base64, "bytes in base64"},
 	{"every_ms", take_every_ms, "milliseconds, up to 100 years"},
-	{"cron", take_cron, "a text of up to 255 bytes"},
-	{"zone", take_zone, "a text"},
+	{"cron", take_cron, "a string of up to 255 bytes"},
+	{"zone", take_zone, "a string"},
 	{"missed", take_missed, "\"one\", \"skip\" or \"all\""},
 	{"max_attempts", take_max_attempts, "a number from 1 to 1000000"},
 	{"state", take_state, "\"pending\", \"leased\", \"waiting\" or \"dead\""},
 	{"attempts", take_attempts, "a number"},
-	{"reason", take_reason, "a text"},
+	{"reason", take_reason, "a string"},
 	{"reason_base64", take_reason_base64, "bytes in base64"},
 	{"died", pass_over, ""},
 	{"now_ms", pass_over, ""},
@@ -282,7 +282,8 @@ static bool pairs_check(struct task_line *line)
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
 		if (json_object_get(line->json, pairs[i][0]) &&
 		    json_object_get(line->json, pairs[i][1]))
-			return refuse(line, "\"%s\" and \"%s\"", pairs[i][0], pairs[i][1]);
+			return refuse(line, "\"%s\" and \"%s\" exclude each other", pairs[i][0],
+				      pairs[i][1]);
 	return true;
 }
 
@@ -296,17 +297,17 @@ bool task_line_read(struct task_line *line, const char *text, size_t size)
 	line->info.reason = "";
 	line->json = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
 	if (!line->json && json_error_code(&error) == json_error_duplicate_key)
-		return refuse(line, "a field stands there twice");
+		return refuse(line, "a field occurs twice");
 	if (!line->json)
-		return refuse(line, "it is not JSON (byte %d)", error.position);
+		return refuse(line, "the line is not JSON (byte %d)", error.position);
 	if (json_typeof(line->json) != JSON_OBJECT)
-		return refuse(line, "it is not a JSON object");
+		return refuse(line, "the line is not a JSON object");
 	json_object_foreach(line->json, name,
 			    value) if (!field_read(line, name, value)) return false;
 	if (!line->info.task.key)
-		return refuse(line, "it has no key");
+		return refuse(line, "the line has no key");
 	if (line->info.state == TW_REDIS_DEAD && !json_object_get(line->json, "due_ms"))
-		return refuse(line, "a dead letter without \"due_ms\", when it died");
+		return refuse(line, "a dead letter requires \"due_ms\", the time of its death");
 	return pairs_check(line);
 }
 

@@ -59,7 +59,7 @@ static void worker_explain(struct top *top, CURLcode result)
 		curl_easy_getinfo(top->curl, CURLINFO_RESPONSE_CODE, &status);
 		snprintf(top->error, sizeof(top->error), "HTTP %ld", status);
 	} else if (result == CURLE_OK || result == CURLE_WRITE_ERROR) {
-		snprintf(top->error, sizeof(top->error), "that is no worker's answer");
+		snprintf(top->error, sizeof(top->error), "the answer is not from a worker");
 	} else {
 		snprintf(top->error, sizeof(top->error), "no answer: %s",
 			 *top->curl_error ? top->curl_error : curl_easy_strerror(result));
@@ -168,7 +168,7 @@ static void write_counts(FILE *out, const json_t *status)
 	const json_t *tasks = json_object_get(status, "tasks");
 
 	write_pairs(out, tasks, names);
-	fputs("longest due ", out);
+	fputs("oldest due ", out);
 	write_time(out, tasks, "oldest_due_s");
 }
 
@@ -179,11 +179,11 @@ static void write_rates(FILE *out, const json_t *status)
 	size_t count = json_array_size(seconds);
 	const json_t *last = json_array_get(seconds, count ? count - 1 : 0);
 
-	fputs("a second: ", out);
+	fputs("per second: ", out);
 	write_pairs(out, last, names);
-	fputs("late: half ", out);
+	fputs("lateness: p50 ", out);
 	write_time(out, last, "late_p50_s");
-	fputs(", most ", out);
+	fputs(", p99 ", out);
 	write_time(out, last, "late_p99_s");
 }
 

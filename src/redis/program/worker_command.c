@@ -40,16 +40,16 @@ static void tell_connection(void *context, const struct tw_redis_error *error)
 {
 	(void)context;
 	if (error)
-		fprintf(stderr, "twr: lost Redis: %s\n", error->text);
+		fprintf(stderr, "twr: Redis is unavailable: %s\n", error->text);
 	else
-		fputs("twr: Redis is there again\n", stderr);
+		fputs("twr: Redis is available again\n", stderr);
 }
 
 static void tell_counts(const struct tw_redis_worker_stats *stats)
 {
 	fprintf(stderr,
-		"twr: done %" PRIu64 ", to be tried again %" PRIu64 ", dead %" PRIu64
-		", snoozed %" PRIu64 ", stale %" PRIu64 ", given back %" PRIu64 ", untold %" PRIu64
+		"twr: done %" PRIu64 ", retried %" PRIu64 ", dead %" PRIu64 ", snoozed %" PRIu64
+		", stale %" PRIu64 ", released %" PRIu64 ", unconfirmed %" PRIu64
 		"; running %" PRIu64 "\n",
 		stats->done, stats->retried, stats->dead + stats->buried, stats->snoozed,
 		stats->stale, stats->released, stats->untold, stats->running);
@@ -98,7 +98,7 @@ static int pages_serve(struct pages *pages, struct tw_redis_worker *worker,
 	if (status == TW_OK && !listener_serve(pages->listener, pages->board))
 		status = TW_SYSTEM;
 	if (status == TW_OK)
-		fprintf(stderr, "twr: listens on http://%s/\n", listener_name(pages->listener));
+		fprintf(stderr, "twr: listening on http://%s/\n", listener_name(pages->listener));
 	return outcome(status, &error);
 }
 
@@ -113,7 +113,7 @@ static void stop(struct tw_redis_worker *worker, const struct console *console, 
 	const uint64_t *counts = console->counts;
 	sigset_t interrupt;
 
-	fputs("twr: finishing what runs\n", stderr);
+	fputs("twr: finishing the running tasks\n", stderr);
 	if (pages->board)
 		board_tell_end(pages->board);
 	sigemptyset(&interrupt);
@@ -124,9 +124,8 @@ static void stop(struct tw_redis_worker *worker, const struct console *console, 
 	pages_end(pages);
 	tw_redis_worker_destroy(worker);
 	fprintf(stderr,
-		"twr: the worker has ended; done %" PRIu64 ", to be tried again %" PRIu64
-		", dead %" PRIu64 ", snoozed %" PRIu64 ", given back %" PRIu64 ", untold %" PRIu64
-		"\n",
+		"twr: the worker has stopped; done %" PRIu64 ", retried %" PRIu64 ", dead %" PRIu64
+		", snoozed %" PRIu64 ", released %" PRIu64 ", unconfirmed %" PRIu64 "\n",
 		counts[TW_REDIS_END_DONE], counts[TW_REDIS_END_RETRIED], counts[TW_REDIS_END_DEAD],
 		counts[TW_REDIS_END_SNOOZED], counts[TW_REDIS_END_RELEASED],
 		counts[TW_REDIS_END_UNTOLD]);
@@ -154,7 +153,7 @@ static int worker_run(struct arguments *arguments, struct pages *pages, const si
 		tw_redis_worker_destroy(worker);
 		return exit_code;
 	}
-	fputs("twr: the worker runs\n", stderr);
+	fputs("twr: the worker is running\n", stderr);
 	wait_for_signal(worker, signals, arguments->count_every);
 	stop(worker, &console, pages);
 	return EXIT_DONE;
