@@ -81,7 +81,7 @@ static int64_t library_owner_cpu(void *wheel)
 {
 	if (!library_has_owner(wheel))
 		return 0;
-	return stopwatch_cpu_of(((struct tw_wheel *)wheel)->owner.thread);
+	return stopwatch_cpu_of(((struct tw_wheel *)wheel)->owner.thread.id);
 }
 
 static struct contender_state library_state(void *wheel)

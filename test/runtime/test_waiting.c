@@ -6,6 +6,8 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
+#include "runtime/ask.h" /* to see a request */
+
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -346,8 +348,8 @@ static void waits_end_while_others_go_on_setting(void **state)
 	tw_destroy(wheel);
 }
 
-/* Two tasks of one tick; the first ends once a flush has been asked for, the second goes on only
- * when the main thread has looked. */
+/* Two tasks of one tick: the first ends once a flush has been asked for, the second once the main
+ * thread has looked. */
 struct two_tasks {
 	sem_t first_begun;
 	sem_t looked;
@@ -362,8 +364,8 @@ static void wait_as_value_says(struct recorder *recorder, const struct tw_task *
 		return;
 	}
 	sem_post(&tasks->first_begun);
-	/* Nobody can tell when the flush is asked for; too late, and this tests less. */
-	wait_for(20 * TW_MILLISECOND);
+	/* The flush has been asked for. */
+	WAIT_UNTIL(requests_first_position(&recorder->wheel->owner.requests) != REQUESTS_NONE);
 }
 
 static void *advance_from_thread(void *wheel)
