@@ -87,7 +87,8 @@ LIB_OBJECTS := $(call objects,$(addprefix src/,base/*.c wheel/*.c runtime/*.c ca
 	cron/*.c))
 TEST_FOLDERS := base wheel runtime cache cron faults model house
 TEST_OBJECTS := $(call objects,$(TEST_FOLDERS:%=test/%/test_*.c))
-TEST_SUPPORT := $(call objects,test/support/*.c)
+TEST_SUPPORT := $(call objects,test/support/*.c) \
+	$(filter-out $(TEST_OBJECTS),$(call objects,test/model/*.c))
 FAULT_OBJECTS := $(addprefix $(BUILD)/test/faults/,attempts.o faults.o stacks.o)
 # The library once more, with threads that give way at its atomic operations.
 YIELD_OBJECTS := $(LIB_OBJECTS:$(BUILD)/%=$(BUILD)/yields/%)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "stacks.h"
+#include "support/random.h"
 #include "support/seed.h"
 
 enum { SAMPLE = 5 };

@@ -2,7 +2,9 @@
 /* Handles at random: against a model, and commanded by tasks. */
 #include "support/test.h"
 
-#include "support/forecast.h"
+#include "support/recorder.h"
+#include "support/seed.h"
+#include "model/trial.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -11,12 +13,20 @@ enum { MODEL_STEPS = TEST_SHARE_OF(30000) };
 
 static void random_commands_do_what_a_model_foretells(void **state)
 {
-	static struct forecast forecast;
+	const struct variant *variant = *state;
+	struct trial_setting setting = {.layout = variant->layout,
+					.slots = 10,
+					.keys = 1,
+					.longest_advance = 300,
+					.is_of_handles = true,
+					.has_owner = variant->drive == TW_DRIVE_THREAD};
+	static struct trial trial;
 
-	forecast_begin(&forecast, *state, random_from(seed_choose(), 1));
-	for (int step = 0; step < MODEL_STEPS; step++)
-		forecast_step(&forecast);
-	forecast_end(&forecast);
+	trial_begin(&trial, &setting, TW_FROM_CALL, random_from(seed_choose(), 1));
+	trial_run(&trial, MODEL_STEPS);
+	trial_end(&trial);
+	if (trial.wrong[0] != '\0')
+		fail_msg("%s", trial.wrong);
 }
 
 enum { BUSY_TIMERS = 50, BUSY_ADVANCES = TEST_SHARE_OF(10000) };

@@ -6,35 +6,28 @@
  */
 #include "support/test.h"
 
-#include "support/trial.h"
+#include "support/recorder.h"
+#include "support/seed.h"
+#include "model/trial.h"
 
 #include <inttypes.h>
 
 enum { OPERATIONS = TEST_SHARE_OF(60000) };
 
-static void trial_judge(const struct trial *trial, uint64_t stream)
-{
-	const struct trial_setting *setting = trial->setting;
-	const char *layout = setting->layout == TW_LAYOUT_LEVELS ? "levels" : "rounds";
-
-	if (trial->wrong[0] != '\0')
-		fail_msg(
-			"SEED=%" PRIu64 ", stream %" PRIu64 ", %s, %zu slots, %" PRIu32 " keys: %s",
-			seed_choose(), stream, layout, setting->slots, setting->keys, trial->wrong);
-}
-
 static void run_trial(const struct trial_setting *setting, uint64_t stream)
 {
-	struct trial trial;
+	static struct trial trial;
 
 	trial_begin(&trial, setting, stream % 2 ? TW_FROM_APPLIED : TW_FROM_CALL,
 		    random_from(seed_choose(), stream));
-	while (trial.operation < OPERATIONS && trial.wrong[0] == '\0')
-		trial_operate(&trial);
-	if (trial.wrong[0] == '\0')
-		trial_stop(&trial);
-	trial_judge(&trial, stream);
+	trial_run(&trial, OPERATIONS);
 	trial_end(&trial);
+	if (trial.wrong[0] != '\0')
+		fail_msg("SEED=%" PRIu64 ", stream %" PRIu64 ", %s, %zu slots, %" PRIu32
+			 " keys: %s",
+			 seed_choose(), stream,
+			 setting->layout == TW_LAYOUT_LEVELS ? "levels" : "rounds", setting->slots,
+			 setting->keys, trial.wrong);
 }
 
 static void every_event_is_as_the_model_says(void **state)
@@ -47,7 +40,7 @@ static void every_event_is_as_the_model_says(void **state)
 #define TRIAL(layout, slots, keys, longest, queue) {                                               \
 	"every_event_is_as_the_model_says (" #layout ", " #slots " slots, " #keys " keys, queue "  \
 	#queue ")", every_event_is_as_the_model_says, NULL, NULL,                                  \
-	&(struct trial_setting){layout, slots, keys, longest, queue}}
+	&(struct trial_setting){layout, slots, keys, longest, queue, false, false}}
 #define TRIALS(slots, keys, longest, queue)                                                        \
 	TRIAL(TW_LAYOUT_LEVELS, slots, keys, longest, queue),                                      \
 	TRIAL(TW_LAYOUT_ROUNDS, slots, keys, longest, queue)

@@ -45,9 +45,9 @@ static void open_passing_wheel(struct disturber *disturber, struct place *place)
 		.queue_capacity = (size_t)generator_range(generator, 0, 2) * 64,
 	};
 
-	memset(place, 0, sizeof(*place));
 	place_open(place, generator_range(generator, 1, 10) * TW_MILLISECOND,
-		   (size_t)generator_range(generator, 1, 600), options);
+		   (size_t)generator_range(generator, 1, 600), &options, PASSING_USERS, 0,
+		   generator_next(generator));
 }
 
 /* On the passing wheel, or on one of its own. */
@@ -75,10 +75,8 @@ static void stop_passing(struct disturber *disturber, struct place *place, struc
 		atomic_store(&use->is_stopping, true);
 		expect_ok(tw_cache_stop(use->cache), "tw_cache_stop");
 	}
-	if (generator_range(&disturber->generator, 0, 4)) {
-		atomic_store(&place->account.is_stopping, true);
-		expect_ok(tw_stop(place->wheel), "tw_stop");
-	}
+	if (generator_range(&disturber->generator, 0, 4))
+		act_stop(&place->users[0]);
 }
 
 /* Nothing of it is called any more. */
@@ -90,9 +88,9 @@ static void destroy_passing(struct place *place, struct cache_use *use)
 	tw_cache_get_stats(use->cache, &stats);
 	tw_cache_destroy(use->cache);
 	cache_use_check(use, &stats);
-	atomic_store(&place->account.is_stopping, true);
+	atomic_store(&place->model.stop_begun, true);
 	tw_destroy(place->wheel);
-	place_check_empty(place);
+	place_close(place);
 }
 
 static void pass(struct disturber *disturber)
@@ -186,33 +184,14 @@ static void fork_a_child(struct disturber *disturber)
 
 static void drain(struct disturber *disturber)
 {
-	struct place *place = draw_place(disturber);
-
-	place_judge_status(place, tw_drain(place->wheel, timers_drain, &place->account));
+	act_drain(&draw_place(disturber)->users[STORM]);
 	atomic_fetch_add(&disturber->drains, 1);
 }
 
 static void begin_storm(struct disturber *disturber)
 {
-	storm(draw_place(disturber), &disturber->book, &disturber->generator,
-	      disturber->storm_size);
+	storm(&draw_place(disturber)->users[STORM], &disturber->generator);
 	atomic_fetch_add(&disturber->storms, 1);
-}
-
-static int visit(void *context, const struct tw_pending_timer *timer)
-{
-	if (timer->key && timer->key_size == 0)
-		check_failed("walks that told of a key without a byte");
-	++*(int64_t *)context;
-	return 1;
-}
-
-static void walk(struct disturber *disturber)
-{
-	int64_t visits = 0;
-	struct place *place = draw_place(disturber);
-
-	place_judge_status(place, tw_each(place->wheel, visit, &visits));
 }
 
 static void change_a_cache(struct disturber *disturber)
@@ -247,7 +226,7 @@ static void disturb(struct disturber *disturber)
 		fork_a_child(disturber);
 		break;
 	case 5:
-		walk(disturber);
+		act_walk(&draw_place(disturber)->users[STORM]);
 		break;
 	case 6:
 		(void)tw_trim(draw_place(disturber)->wheel);
@@ -271,22 +250,14 @@ void disturber_run(void *argument)
 	}
 }
 
-size_t disturber_entries(int64_t storm_size)
-{
-	return 2 * (size_t)storm_size + PASSING_USERS * USER_ENTRIES;
-}
-
-void disturber_open(struct disturber *disturber, struct stage *stage, int64_t storm_size,
-		    uint64_t seed)
+void disturber_open(struct disturber *disturber, struct stage *stage, uint64_t seed)
 {
 	disturber->stage = stage;
-	disturber->storm_size = storm_size;
 	disturber->generator = (struct generator){scramble(seed)};
-	disturber->book = book_take(2 * (size_t)storm_size);
 	disturber->passing.place_count = 1;
 	disturber->passing.cache_count = 1;
-	for (int i = 0; i < PASSING_USERS; i++) {
-		user_open(&disturber->users[i], &disturber->passing, (uint64_t)i, ~seed);
+	for (unsigned i = 0; i < PASSING_USERS; i++) {
+		user_open(&disturber->users[i], &disturber->passing, i, ~seed);
 		disturber->users[i].lifetime = 500 * TW_MILLISECOND;
 		disturber->members[i].run = user_run;
 		disturber->members[i].argument = &disturber->users[i];

@@ -14,9 +14,7 @@ enum { PASSING_USERS = 2 };
 
 struct disturber {
 	struct stage *stage; /* the lasting one */
-	int64_t storm_size;
 	struct generator generator;
-	struct book book;
 	/* Of wheels that pass. */
 	struct stage passing;
 	struct user users[PASSING_USERS];
@@ -28,11 +26,7 @@ struct disturber {
 	_Atomic uint64_t drains;
 };
 
-/* Needs so many entries of the book. */
-size_t disturber_entries(int64_t storm_size);
-
-void disturber_open(struct disturber *disturber, struct stage *stage, int64_t storm_size,
-		    uint64_t seed);
+void disturber_open(struct disturber *disturber, struct stage *stage, uint64_t seed);
 void disturber_close(struct disturber *disturber);
 
 /* For a member: until the stage is over. */

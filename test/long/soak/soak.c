@@ -44,7 +44,7 @@
 #define LATENESS_P99 (5 * TW_SECOND)
 #define LATENESS_MOST (60 * TW_SECOND)
 
-enum { USERS = 6, CALLER_DRIVEN = 3 };
+enum { USERS = PLACE_USERS, CALLER_DRIVEN = 3 };
 
 /* What there was before the first busy time. */
 struct held_by_process {
@@ -92,26 +92,32 @@ static void *drive(void *argument)
 	return argument;
 }
 
+/* The users of the lasting wheels are all members, and the disturber's storms. */
+static void open_place(int number, tw_duration interval, size_t slots,
+		       const struct tw_options *options)
+{
+	place_open(&soak.stage.places[number], interval, slots, options, USERS,
+		   (size_t)soak.storm_size, (uint64_t)(soak.seed * PLACES_MOST + number));
+}
+
 static void open_wheels(void)
 {
-	struct place *places = soak.stage.places;
-
-	place_open(&places[0], TW_MILLISECOND, 512,
-		   (struct tw_options){.name = "levels", .max_workers = 4});
-	place_open(&places[1], 5 * TW_MILLISECOND, 300,
-		   (struct tw_options){.name = "rounds",
-				       .layout = TW_LAYOUT_ROUNDS,
-				       .queue_capacity = 1024,
-				       .when_full = TW_WHEN_FULL_FAIL,
-				       .max_workers = 4,
-				       .max_unfinished = 1000,
-				       .delay_from = TW_FROM_APPLIED});
-	place_open(&places[2], 2 * TW_MILLISECOND, 64,
-		   (struct tw_options){.name = "inline",
-				       .clock = TW_CLOCK_BOOTTIME,
-				       .workers = TW_WORKERS_INLINE});
-	place_open(&places[CALLER_DRIVEN], 10 * TW_MILLISECOND, 100,
-		   (struct tw_options){
+	open_place(0, TW_MILLISECOND, 512,
+		   &(struct tw_options){.name = "levels", .max_workers = 4});
+	open_place(1, 5 * TW_MILLISECOND, 300,
+		   &(struct tw_options){.name = "rounds",
+					.layout = TW_LAYOUT_ROUNDS,
+					.queue_capacity = 1024,
+					.when_full = TW_WHEN_FULL_FAIL,
+					.max_workers = 4,
+					.max_unfinished = 1000,
+					.delay_from = TW_FROM_APPLIED});
+	open_place(2, 2 * TW_MILLISECOND, 64,
+		   &(struct tw_options){.name = "inline",
+					.clock = TW_CLOCK_BOOTTIME,
+					.workers = TW_WORKERS_INLINE});
+	open_place(CALLER_DRIVEN, 10 * TW_MILLISECOND, 100,
+		   &(struct tw_options){
 			   .name = "caller", .layout = TW_LAYOUT_ROUNDS, .drive = TW_DRIVE_CALLER});
 	soak.stage.place_count = PLACES_MOST;
 	thread_start_or_fail(&soak.driver, drive, NULL);
@@ -140,11 +146,11 @@ static void open_caches(void)
 static void open_members(void)
 {
 	for (int i = 0; i < USERS; i++) {
-		user_open(&soak.users[i], &soak.stage, (uint64_t)i, (uint64_t)soak.seed);
+		user_open(&soak.users[i], &soak.stage, (unsigned)i, (uint64_t)soak.seed);
 		soak.members[i].run = user_run;
 		soak.members[i].argument = &soak.users[i];
 	}
-	disturber_open(&soak.disturber, &soak.stage, soak.storm_size, (uint64_t)soak.seed);
+	disturber_open(&soak.disturber, &soak.stage, (uint64_t)soak.seed);
 	soak.members[USERS].run = disturber_run;
 	soak.members[USERS].argument = &soak.disturber;
 }
@@ -162,8 +168,9 @@ static void close_all(void)
 	atomic_store(&soak.driver_ends, true);
 	pthread_join(soak.driver, NULL);
 	for (int i = 0; i < PLACES_MOST; i++) {
+		atomic_store(&soak.stage.places[i].model.stop_begun, true);
 		tw_destroy(soak.stage.places[i].wheel);
-		place_check_empty(&soak.stage.places[i]);
+		place_close(&soak.stage.places[i]);
 	}
 	for (int i = 0; i < USERS; i++)
 		user_close(&soak.users[i]);
@@ -184,7 +191,7 @@ static uint64_t fired(void)
 	uint64_t count = 0;
 
 	for (int i = 0; i < PLACES_MOST; i++)
-		count += atomic_load(&soak.stage.places[i].account.back[FIRED]);
+		count += atomic_load(&soak.stage.places[i].model.back[WAY_RUN]);
 	return count;
 }
 
@@ -280,8 +287,8 @@ static void empty_all(void)
 	for (int i = 0; i < PLACES_MOST; i++) {
 		struct place *place = &soak.stage.places[i];
 
-		expect_ok(tw_drain(place->wheel, timers_drain, &place->account), "tw_drain");
-		expect_ok(tw_wait_idle(place->wheel), "tw_wait_idle");
+		act_drain(&place->users[STORM]);
+		act_wait_idle(&place->users[STORM]);
 		place_check_empty(place);
 	}
 	for (int i = 0; i < CACHES_MOST; i++) {
@@ -425,7 +432,6 @@ int main(int argc, char **argv)
 	machine_print();
 	checks_begin((uint64_t)soak.seed);
 	lateness_begin();
-	book_allocate(USERS * USER_ENTRIES + disturber_entries(soak.storm_size));
 	soak.csv = csv_open(csv, "seconds,phase,operations,fired,tasks,lateness_p50,lateness_p99,"
 				 "lateness_max,pending,resident,wheels,caches,threads,descriptors");
 	open_wheels();
@@ -439,6 +445,5 @@ int main(int argc, char **argv)
 	tell(summary, commit);
 	csv_close(soak.csv);
 	lateness_end();
-	book_free();
 	return !checks_report();
 }

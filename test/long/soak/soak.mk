@@ -4,14 +4,16 @@
 
 SOAK_BUILD := $(BUILD)/test/long/soak
 SOAK_OBJECTS := $(call objects,test/long/soak/*.c)
+SOAK_SUPPORT := $(call objects,test/model/wheel_*.c test/support/random.c)
 SOAK_PROGRAMS := $(SOAK_BUILD)/soak $(SOAK_BUILD)/cache_soak
 
 .PHONY: soak soak-cache
 
-$(SOAK_OBJECTS): EXTRA = -UNDEBUG -Ibench
+$(SOAK_OBJECTS): EXTRA = -UNDEBUG -Ibench -Itest
 
 $(SOAK_PROGRAMS): $(SOAK_BUILD)/%: $(SOAK_BUILD)/%.o \
-		$(filter-out $(SOAK_PROGRAMS:=.o),$(SOAK_OBJECTS)) $(BENCH_SUPPORT) $(LIB_OBJECTS)
+		$(filter-out $(SOAK_PROGRAMS:=.o),$(SOAK_OBJECTS)) $(BENCH_SUPPORT) \
+		$(SOAK_SUPPORT) $(LIB_OBJECTS)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ -lm
 

@@ -3,15 +3,18 @@
 #ifndef SOAK_STAGE_H
 #define SOAK_STAGE_H
 
-#include "book.h"
 #include "cache_use.h"
+#include "model/wheel_user.h"
 
-enum { PLACES_MOST = 4, CACHES_MOST = 2 };
+enum { PLACES_MOST = 4, CACHES_MOST = 2, PLACE_USERS = 6, STORM = PLACE_USERS, PLACE_TIMERS = 8 };
 
-/* A wheel and what it was given. */
+/* A wheel, and what each thread knows of it. */
 struct place {
 	struct tw_wheel *wheel;
-	struct account account;
+	struct model model;
+	struct wheel_user users[PLACE_USERS + 1]; /* the last is that of storms */
+	struct timer_set timers[PLACE_USERS];
+	struct model_timer timer[PLACE_USERS][PLACE_TIMERS];
 };
 
 struct stage {
@@ -25,11 +28,11 @@ struct stage {
 	_Atomic uint64_t operations;
 };
 
-/* A wheel that keeps its books in the place; context and release are not the caller's. */
-void place_open(struct place *place, tw_duration interval, size_t slots, struct tw_options options);
-
-/* Whether a call may have returned this. What it may not is a failed check. */
-void place_judge_status(struct place *place, enum tw_status status);
+/* Makes a wheel for so many users, and storms of so many values; the seed is theirs. */
+void place_open(struct place *place, tw_duration interval, size_t slots,
+		const struct tw_options *options, unsigned users, size_t storm_size, uint64_t seed);
+/* The wheel is destroyed. */
+void place_close(struct place *place);
 
 /* Its wheel is idle and empty, or destroyed: all that it was given has come back. */
 void place_check_empty(struct place *place);

@@ -5,7 +5,7 @@
 
 #include "stage.h"
 
-/* Sets up to so many, and has the wheel get rid of them; those that are due run later. */
-void storm(struct place *place, struct book *book, struct generator *generator, int64_t count);
+/* Sets all keys of the user, and has the wheel get rid of them; those that are due run later. */
+void storm(struct wheel_user *user, struct generator *generator);
 
 #endif

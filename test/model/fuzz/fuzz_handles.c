@@ -3,21 +3,32 @@
  * Timers by handle against what is foretold of them: the bytes are the random numbers. The first of
  * them chooses the layout.
  */
-#include "support/forecast.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "model/trial.h"
 
 #include "fuzz.h"
 
 enum { STEPS_MOST = 300 };
 
+static const struct trial_setting settings[] = {
+	{TW_LAYOUT_LEVELS, 10, 1, 300, 0, true, false},
+	{TW_LAYOUT_ROUNDS, 10, 1, 300, 0, true, false},
+};
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct random random = random_from_bytes(data, size);
-	const struct variant *variant = random_below(&random, 2) ? &rounds_inline : &levels_inline;
-	static struct forecast forecast;
+	const struct trial_setting *setting = &settings[random_below(&random, 2)];
+	static struct trial trial;
 
-	forecast_begin(&forecast, variant, random);
-	for (int step = 0; step < STEPS_MOST && !random_is_spent(&forecast.random); step++)
-		forecast_step(&forecast);
-	forecast_end(&forecast);
+	trial_begin(&trial, setting, TW_FROM_CALL, random);
+	trial_run(&trial, STEPS_MOST);
+	trial_end(&trial);
+	if (trial.wrong[0]) {
+		fprintf(stderr, "%s\n", trial.wrong);
+		abort();
+	}
 	return 0;
 }

@@ -3,7 +3,7 @@
  * The calls by key, from outside and from inside tasks, against the model: the bytes are its random
  * numbers. The first of them chooses the wheel.
  */
-#include "support/trial.h"
+#include "model/trial.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -14,12 +14,18 @@
 enum { OPERATIONS_MOST = 400 };
 
 static const struct trial_setting settings[] = {
-	{TW_LAYOUT_LEVELS, 1, 8, 500, 0},        {TW_LAYOUT_ROUNDS, 1, 8, 500, 0},
-	{TW_LAYOUT_LEVELS, 3, 20, 2000, 0},      {TW_LAYOUT_ROUNDS, 3, 20, 2000, 0},
-	{TW_LAYOUT_LEVELS, 10, 100, 2000, 0},    {TW_LAYOUT_ROUNDS, 10, 100, 2000, 0},
-	{TW_LAYOUT_LEVELS, 512, 20, 5000, 0},    {TW_LAYOUT_ROUNDS, 512, 20, 5000, 0},
-	{TW_LAYOUT_LEVELS, 10, 100, 1000, 16},   {TW_LAYOUT_ROUNDS, 10, 100, 1000, 16},
-	{TW_LAYOUT_LEVELS, 64, 100, 100000, 64}, {TW_LAYOUT_ROUNDS, 64, 100, 100000, 64},
+	{TW_LAYOUT_LEVELS, 1, 8, 500, 0, false, false},
+	{TW_LAYOUT_ROUNDS, 1, 8, 500, 0, false, false},
+	{TW_LAYOUT_LEVELS, 3, 20, 2000, 0, false, false},
+	{TW_LAYOUT_ROUNDS, 3, 20, 2000, 0, false, false},
+	{TW_LAYOUT_LEVELS, 10, 100, 2000, 0, false, false},
+	{TW_LAYOUT_ROUNDS, 10, 100, 2000, 0, false, false},
+	{TW_LAYOUT_LEVELS, 512, 20, 5000, 0, false, false},
+	{TW_LAYOUT_ROUNDS, 512, 20, 5000, 0, false, false},
+	{TW_LAYOUT_LEVELS, 10, 100, 1000, 16, false, false},
+	{TW_LAYOUT_ROUNDS, 10, 100, 1000, 16, false, false},
+	{TW_LAYOUT_LEVELS, 64, 100, 100000, 64, false, false},
+	{TW_LAYOUT_ROUNDS, 64, 100, 100000, 64, false, false},
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -27,17 +33,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct random random = random_from_bytes(data, size);
 	const struct trial_setting *setting =
 		&settings[random_below(&random, sizeof(settings) / sizeof(settings[0]))];
-	enum tw_delay_from from = random_below(&random, 2) ? TW_FROM_APPLIED : TW_FROM_CALL;
-	struct trial trial;
+	enum tw_delay_from from;
+	static struct trial trial;
 
+	from = random_below(&random, 2) ? TW_FROM_APPLIED : TW_FROM_CALL;
 	trial_begin(&trial, setting, from, random);
-	while (!random_is_spent(&trial.random) && trial.operation < OPERATIONS_MOST)
-		trial_operate(&trial);
-	trial_stop(&trial);
+	trial_run(&trial, OPERATIONS_MOST);
+	trial_end(&trial);
 	if (trial.wrong[0]) {
 		fprintf(stderr, "%s\n", trial.wrong);
 		abort();
 	}
-	trial_end(&trial);
 	return 0;
 }

@@ -18,8 +18,8 @@ make_copy()
 {
 	mkdir -p "$copy/test" "$copy/build"
 	cp -R src include Makefile "$copy"
-	rm -rf "$copy/test/model/sim"
-	cp -R test/model/sim "$copy/test"
+	rm -rf "$copy/test/model" "$copy/test/support"
+	cp -R test/model test/support "$copy/test"
 }
 
 # simulate SEED STEPS: what it prints. The copy has a build folder of its own.

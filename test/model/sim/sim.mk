@@ -7,6 +7,7 @@ SIM_BUILD := $(BUILD)/test/model/sim
 SIM_SOURCES := $(wildcard $(addprefix src/,base/*.c wheel/*.c runtime/*.c cache/*.c))
 SIM_LIB_OBJECTS := $(SIM_SOURCES:%.c=$(SIM_BUILD)/%.o)
 SIM_OBJECTS := $(call objects,test/model/sim/*.c)
+SIM_SUPPORT := $(call objects,test/model/wheel_*.c test/support/random.c)
 # What is the library's own becomes two sections: its threads' variables, which the scheduler
 # exchanges at each switch, and all others, which are as new in each case.
 SIM_CPPFLAGS := -Itest/model/sim/include -Itest/model/sim -include test/model/sim/calls.h \
@@ -24,12 +25,12 @@ $(SIM_BUILD)/src/%.o: src/%.c test/model/sim/calls.h $(BUILD)/flags | $(AFTER_DE
 		-c -o $@ $<
 	$(Q)$(OBJCOPY) $(SIM_SECTIONS) $@
 
-$(SIM_OBJECTS): EXTRA = -UNDEBUG -Itest/model/sim -fno-pie -fno-omit-frame-pointer
+$(SIM_OBJECTS): EXTRA = -UNDEBUG -Itest -Itest/model/sim -fno-pie -fno-omit-frame-pointer
 
--include $(SIM_LIB_OBJECTS:.o=.d) $(SIM_OBJECTS:.o=.d)
+-include $(patsubst %.o,%.d,$(SIM_LIB_OBJECTS) $(SIM_OBJECTS) $(SIM_SUPPORT))
 
 # At the same addresses in each run.
-$(SIM_BUILD)/simulate: $(SIM_OBJECTS) $(SIM_LIB_OBJECTS)
+$(SIM_BUILD)/simulate: $(SIM_OBJECTS) $(SIM_SUPPORT) $(SIM_LIB_OBJECTS)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -no-pie -o $@ $^
 

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: MIT */
+#include "wheel_user.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* ---- Calls ---- */
+
+bool user_call_begins(struct wheel_user *user, const char *call, bool needs_place)
+{
+	bool was_stopped = atomic_load(&user->model->stop_ended);
+
+	if (user->model->hooks->call_begins)
+		user->model->hooks->call_begins(user, call, needs_place);
+	return was_stopped;
+}
+
+/* What every status must have a reason for. */
+void user_call_ended(struct wheel_user *user, const char *call, enum tw_status status,
+		     bool was_stopped)
+{
+	struct model *model = user->model;
+	const struct tw_options *options = &model->options;
+
+	if (model->hooks->call_ended)
+		model->hooks->call_ended(user, call, status);
+	if (status == TW_CLOSED && !atomic_load(&model->stop_begun))
+		model_fail(model, "%s: TW_CLOSED, and nobody has stopped the wheel", call);
+	if (status != TW_CLOSED && was_stopped)
+		model_fail(model, "%s: %s after the stop", call, tw_status_name(status));
+	if (status == TW_FULL && options->when_full == TW_WHEN_FULL_WAIT &&
+	    options->max_pending == 0)
+		model_fail(model, "%s: TW_FULL where it is to wait", call);
+	if (status == TW_INVALID)
+		model_fail(model, "%s: TW_INVALID", call);
+	if (model->is_exact && status == TW_FULL)
+		model_fail(model, "%s: %s", call, tw_status_name(status));
+}
+
+void wheel_user_act(struct wheel_user *user, const struct wheel_act *acts)
+{
+	unsigned weights = 0;
+	uint64_t drawn;
+
+	for (const struct wheel_act *act = acts; act->act; act++)
+		weights += act->weight;
+	for (drawn = random_below(&user->random, weights); drawn >= acts->weight; acts++)
+		drawn -= acts->weight;
+	acts->act(user);
+}
+
+/* ---- Sets ---- */
+
+enum set_call { SET, SET_AT, ADD, SET_MANY };
+
+/* A command for a key, and what it may bring about. */
+struct item {
+	unsigned key;
+	struct model_name name;
+	void *token;
+	tw_duration time; /* a delay or a deadline */
+};
+
+static struct item draw_item(struct wheel_user *user)
+{
+	struct item item = {.key = (unsigned)random_below(&user->random, user->keys)};
+
+	item.name = model_name(user->number, item.key);
+	item.time = user->model->hooks->draw_delay(user);
+	return item;
+}
+
+/* A little of them lies in the past. */
+static tw_duration draw_deadline(struct wheel_user *user, tw_duration delay, tw_duration now)
+{
+	if (random_once_in(&user->random, 8))
+		return now - random_between(&user->random, 0, 5 * user->model->interval);
+	return time_add(now, delay);
+}
+
+static tw_duration delay_of_set(const struct wheel_user *user, tw_duration delay)
+{
+	return delay > user->model->interval ? delay : user->model->interval;
+}
+
+static void item_accept(struct wheel_user *user, const struct item *item, enum set_call call)
+{
+	tw_duration delay = delay_of_set(user, item->time);
+	tw_duration now = model_now(user->model);
+
+	if (call == SET_AT)
+		model_accept(user, item->key, item->token, item->time, 0);
+	else
+		model_accept(user, item->key, item->token, time_add(now, delay), delay);
+}
+
+/* It is now. Returns whether there was a value left. */
+static bool item_offer(struct wheel_user *user, struct item *item, enum set_call call,
+		       tw_duration now)
+{
+	tw_duration low =
+		call == SET_AT ? item->time : time_add(now, delay_of_set(user, item->time));
+
+	item->token = model_offer(user, item->key, low);
+	return item->token;
+}
+
+static size_t draw_sets(struct wheel_user *user, enum set_call call, tw_duration now, size_t count,
+			struct item *items)
+{
+	/* Now and then they are a crowd that is due together. */
+	bool is_crowd = random_once_in(&user->random, 2);
+	size_t drawn = 0;
+
+	for (; drawn < count; drawn++) {
+		items[drawn] = draw_item(user);
+		if (is_crowd)
+			items[drawn].time = items[0].time;
+		if (call == SET_AT)
+			items[drawn].time = draw_deadline(user, items[drawn].time, now);
+		if (!item_offer(user, &items[drawn], call, now))
+			break;
+	}
+	return drawn;
+}
+
+static enum tw_status set_call(struct wheel_user *user, enum set_call call,
+			       const struct item *items, size_t count, size_t *accepted)
+{
+	struct tw_wheel *wheel = user->model->wheel;
+	const void *key = items->name.bytes;
+	size_t size = items->name.size;
+	struct tw_set sets[BATCH_MOST];
+	enum tw_status status;
+
+	if (call == SET_MANY) {
+		for (size_t i = 0; i < count; i++)
+			sets[i] = (struct tw_set){items[i].name.bytes, items[i].name.size,
+						  items[i].token, items[i].time};
+		return USER_CALL(user, true, tw_set_timers(wheel, sets, count, accepted));
+	}
+	if (call == SET_AT)
+		status = USER_CALL(user, true,
+				   tw_set_timer_at(wheel, key, size, items->token, items->time));
+	else if (call == ADD)
+		status = USER_CALL(user, true,
+				   tw_add_timer(wheel, key, size, items->token, items->time));
+	else
+		status = USER_CALL(user, true,
+				   tw_set_timer(wheel, key, size, items->token, items->time));
+	*accepted = status == TW_OK;
+	return status;
+}
+
+/* In the exact case what is accepted is known before, and may come back in the call. */
+static size_t give_items(struct wheel_user *user, enum set_call call, const struct item *items,
+			 size_t count)
+{
+	struct model *model = user->model;
+	size_t accepted = 0;
+
+	if (count == 0)
+		return 0;
+	for (size_t i = 0; i < count && model->is_exact; i++)
+		item_accept(user, &items[i], call);
+	(void)set_call(user, call, items, count, &accepted);
+	if (model->is_exact && accepted < count)
+		model_fail(model, "a set was refused");
+	for (size_t i = 0; i < count && !model->is_exact; i++)
+		if (i < accepted)
+			item_accept(user, &items[i], call);
+		else
+			model_refuse(model, items[i].token);
+	return accepted;
+}
+
+static void give_sets(struct wheel_user *user, enum set_call call, size_t count)
+{
+	tw_duration now = model_now(user->model);
+	struct item items[BATCH_MOST];
+
+	/* The clock is not read meanwhile: in a simulation that goes on with another thread. */
+	while (user->is_shared &&
+	       atomic_flag_test_and_set_explicit(&user->lock, memory_order_acquire))
+		sched_yield();
+	count = draw_sets(user, call, now, count, items);
+	if (user->is_shared)
+		atomic_flag_clear_explicit(&user->lock, memory_order_release);
+	(void)give_items(user, call, items, count);
+}
+
+size_t act_set_range(struct wheel_user *user, unsigned first, size_t count, tw_duration delay)
+{
+	tw_duration now = model_now(user->model);
+	struct item items[BATCH_MOST];
+	size_t offered = 0;
+
+	for (; offered < count; offered++) {
+		unsigned key = first + (unsigned)offered;
+
+		items[offered] = (struct item){
+			.key = key, .name = model_name(user->number, key), .time = delay};
+		if (!item_offer(user, &items[offered], SET_MANY, now))
+			break;
+	}
+	return give_items(user, SET_MANY, items, offered);
+}
+
+void act_set(struct wheel_user *user)
+{
+	give_sets(user, SET, 1);
+}
+
+void act_set_at(struct wheel_user *user)
+{
+	give_sets(user, SET_AT, 1);
+}
+
+void act_set_many(struct wheel_user *user)
+{
+	give_sets(user, SET_MANY, (size_t)random_between(&user->random, 1, BATCH_MOST));
+}
+
+/* A question drives the wheel, unless a task asks. */
+static void end_question(struct wheel_user *user)
+{
+	if (!user->model->in_task)
+		model_end_drive(user->model);
+}
+
+void act_add(struct wheel_user *user)
+{
+	struct model *model = user->model;
+	struct item item;
+	struct model_look look;
+	enum tw_status status;
+	size_t accepted;
+
+	if (draw_sets(user, ADD, model_now(model), 1, &item) == 0)
+		return;
+	look = model_look(user, item.key);
+	if (model->is_exact && look.was_there)
+		model_refuse(model, item.token);
+	else if (model->is_exact)
+		item_accept(user, &item, ADD);
+	status = set_call(user, ADD, &item, 1, &accepted);
+	if (status == TW_OK || status == TW_EXISTS)
+		model_judge_look(user, item.key, &look, status == TW_EXISTS, -1);
+	if (status == TW_OK && !model->is_exact)
+		item_accept(user, &item, ADD);
+	else if (!model->is_exact)
+		model_refuse(model, item.token);
+	end_question(user);
+}
+
+/* ---- Moves and removals ---- */
+
+static void judge_accepted(struct wheel_user *user, enum tw_status status, size_t accepted,
+			   size_t count)
+{
+	if ((status == TW_OK) != (accepted == count))
+		model_fail(user->model, "%zu of %zu commands were accepted: %s", accepted, count,
+			   tw_status_name(status));
+	if (user->model->is_exact && status != TW_OK)
+		model_fail(user->model, "a command was refused: %s", tw_status_name(status));
+}
+
+static void give_moves(struct wheel_user *user, size_t count, bool is_many)
+{
+	struct tw_wheel *wheel = user->model->wheel;
+	struct item items[BATCH_MOST];
+	struct tw_move moves[BATCH_MOST];
+	uint64_t orders[BATCH_MOST];
+	enum tw_status status;
+	size_t accepted = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		items[i] = draw_item(user);
+		moves[i] = (struct tw_move){items[i].name.bytes, items[i].name.size, items[i].time};
+		orders[i] = model_move_begin(user, items[i].key, items[i].time);
+	}
+	if (is_many) {
+		status = USER_CALL(user, false, tw_move_timers(wheel, moves, count, &accepted));
+	} else {
+		status = USER_CALL(user, false,
+				   tw_move_timer(wheel, moves->key, moves->key_size, moves->delay));
+		accepted = status == TW_OK;
+	}
+	judge_accepted(user, status, accepted, count);
+	for (size_t i = count; i-- > 0 && !user->model->is_exact;)
+		if (orders[i] > 0)
+			model_move_end(user, items[i].key, orders[i], items[i].time, i < accepted);
+}
+
+void act_move(struct wheel_user *user)
+{
+	give_moves(user, 1, false);
+}
+
+void act_move_many(struct wheel_user *user)
+{
+	give_moves(user, (size_t)random_between(&user->random, 1, BATCH_MOST), true);
+}
+
+static size_t give_removals(struct wheel_user *user, const struct item *items, size_t count,
+			    bool is_many)
+{
+	struct model *model = user->model;
+	struct tw_key keys[BATCH_MOST];
+	enum tw_status status;
+	size_t accepted = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		keys[i] = (struct tw_key){items[i].name.bytes, items[i].name.size};
+		if (model->is_exact)
+			model_undo(user, items[i].key, WAY_REMOVED);
+	}
+	if (is_many) {
+		status = USER_CALL(user, false,
+				   tw_remove_timers(model->wheel, keys, count, &accepted));
+	} else {
+		status = USER_CALL(user, false,
+				   tw_remove_timer(model->wheel, keys->key, keys->key_size));
+		accepted = status == TW_OK;
+	}
+	judge_accepted(user, status, accepted, count);
+	for (size_t i = 0; i < accepted && !model->is_exact; i++)
+		model_undo(user, items[i].key, WAY_REMOVED);
+	return accepted;
+}
+
+void act_remove(struct wheel_user *user)
+{
+	struct item item = draw_item(user);
+
+	(void)give_removals(user, &item, 1, false);
+}
+
+void act_remove_many(struct wheel_user *user)
+{
+	size_t count = (size_t)random_between(&user->random, 1, BATCH_MOST / 4);
+	struct item items[BATCH_MOST];
+
+	for (size_t i = 0; i < count; i++)
+		items[i] = draw_item(user);
+	(void)give_removals(user, items, count, true);
+}
+
+size_t act_remove_range(struct wheel_user *user, unsigned first, size_t count)
+{
+	struct item items[BATCH_MOST];
+
+	for (unsigned i = 0; i < count; i++)
+		items[i] = (struct item){.key = first + i,
+					 .name = model_name(user->number, first + i)};
+	return give_removals(user, items, count, true);
+}
+
+/* ---- Questions ---- */
+
+void act_ask(struct wheel_user *user)
+{
+	struct item item = draw_item(user);
+	struct model_look look = model_look(user, item.key);
+	tw_duration left = 0;
+	enum tw_status status =
+		USER_CALL(user, false,
+			  tw_contains(user->model->wheel, item.name.bytes, item.name.size, &left));
+
+	if (status == TW_OK || status == TW_NOT_FOUND)
+		model_judge_look(user, item.key, &look, status == TW_OK, left);
+	end_question(user);
+}
+
+void act_take(struct wheel_user *user)
+{
+	struct model *model = user->model;
+	struct item item = draw_item(user);
+	struct model_look look = model_look(user, item.key);
+	void *token = user;
+	enum tw_status status;
+
+	atomic_fetch_add(&model->takes, 1);
+	model_take(user, item.key, &look);
+	status = USER_CALL(user, false,
+			   tw_take_timer(model->wheel, item.name.bytes, item.name.size, &token));
+
+	if (status == TW_OK || status == TW_NOT_FOUND)
+		model_judge_look(user, item.key, &look, status == TW_OK, -1);
+	if (status == TW_OK) {
+		if (token != look.token && !user->is_shared)
+			model_fail(model, "tw_take_timer gives another value");
+		model_return(model, token, WAY_TAKEN, NULL);
+		if (!model->is_exact)
+			user->current[item.key] = NULL;
+	}
+	atomic_fetch_sub(&model->takes, 1);
+	end_question(user);
+}
+
+/* ---- For all keys and timers ---- */
+
+void act_flush(struct wheel_user *user)
+{
+	if (USER_CALL(user, false, tw_flush(user->model->wheel)) == TW_OK)
+		model_strike(user, model_now(user->model));
+}
+
+void act_wait_idle(struct wheel_user *user)
+{
+	struct model *model = user->model;
+	tw_duration before = model_now(model);
+	bool was_stopped = atomic_load(&model->stop_ended);
+	uint64_t commands = atomic_load(&model->commands);
+	enum tw_status status;
+
+	/* It is fine after a stop: the judgement of the status is not for it. */
+	(void)user_call_begins(user, "tw_wait_idle", false);
+	status = tw_wait_idle(model->wheel);
+	user_call_ended(user, "tw_wait_idle", status, false);
+	if (status != TW_OK)
+		model_fail(model, "tw_wait_idle does not answer TW_OK");
+	if (model->is_exact) {
+		model_end_drive(model);
+	} else {
+		model_strike(user, model_now(model));
+		model_judge_idle(user, before, commands, was_stopped);
+	}
+	if (was_stopped)
+		atomic_store(&model->is_quiet, true);
+}
+
+/* All that is pending leaves the wheel. */
+static void undo_all(struct wheel_user *user, enum model_way way)
+{
+	model_begin_group(user->model);
+	for (unsigned key = 0; key < user->keys; key++)
+		model_undo(user, key, way);
+	if (user->model->is_exact)
+		timers_owe(user);
+}
+
+void act_drain(struct wheel_user *user)
+{
+	struct model *model = user->model;
+	enum tw_status status;
+
+	atomic_fetch_add(&model->drains_begun, 1);
+	if (model->is_exact)
+		undo_all(user, WAY_DRAINED);
+	status = USER_CALL(user, false, tw_drain(model->wheel, model_drain, model));
+	atomic_fetch_add(&model->drains_ended, 1);
+	if (!model->is_exact && status == TW_OK)
+		undo_all(user, WAY_DRAINED);
+}
+
+void act_stop(struct wheel_user *user)
+{
+	struct model *model = user->model;
+	bool was_stopped = atomic_load(&model->stop_ended);
+	enum tw_status status;
+
+	atomic_store(&model->stop_begun, true);
+	if (model->is_exact)
+		undo_all(user, WAY_STOPPED);
+	(void)user_call_begins(user, "tw_stop", false);
+	status = tw_stop(model->wheel);
+	user_call_ended(user, "tw_stop", status, false);
+	atomic_store(&model->stop_ended, true);
+	if (status != TW_CLOSED && (was_stopped || status != TW_OK))
+		model_fail(model, "tw_stop: %s", tw_status_name(status));
+}
+
+void act_look_at_stats(struct wheel_user *user)
+{
+	struct tw_stats stats;
+
+	if (tw_get_stats(user->model->wheel, &stats) != TW_OK)
+		model_fail(user->model, "tw_get_stats");
+}
+
+void act_give_memory_back(struct wheel_user *user)
+{
+	(void)USER_CALL(user, false, tw_trim(user->model->wheel));
+}
+
+void act_advance(struct wheel_user *user, tw_duration by)
+{
+	struct model *model = user->model;
+	tw_duration before = model_now(model);
+
+	model_begin_drive(model, before + by);
+	if (USER_CALL(user, false, tw_advance(model->wheel, by)) != TW_OK)
+		return;
+	if (model_now(model) < before + by)
+		model_fail(model, "the clock went on by less than it was moved");
+	model_end_drive(model);
+	if (model->overdue > 0)
+		model_fail(model, "a timer of the past did not run");
+}
+
+void act_poll(struct wheel_user *user)
+{
+	struct model *model = user->model;
+	tw_duration left = -1;
+	tw_duration next;
+
+	if (USER_CALL(user, false, tw_poll(model->wheel, &left)) != TW_OK || !model->is_exact)
+		return;
+	model_end_drive(model);
+	next = model_next_time(model);
+	if (left == TW_FOREVER && next == TW_FOREVER && model->overdue == 0)
+		return;
+	/* It may be sooner: a coarse slot comes up before its timers. */
+	if (model->overdue > 0 ? left != 0 : left <= 0 || left > next - model->now)
+		model_fail(model, "tw_poll tells another time: %lld", (long long)left);
+}
+
+struct walk {
+	struct model *model;
+	size_t visits;
+};
+
+static int visit(void *context, const struct tw_pending_timer *timer)
+{
+	struct walk *walk = context;
+
+	walk->visits++;
+	return model_visit(walk->model, timer);
+}
+
+/* In the exact case a walk tells each pending timer once. */
+void act_walk(struct wheel_user *user)
+{
+	struct model *model = user->model;
+	struct walk walk = {.model = model};
+
+	if (model->is_exact)
+		act_advance(user, 0);
+	(void)USER_CALL(user, false, tw_each(model->wheel, visit, &walk));
+	if (!model->is_exact)
+		return;
+	if (walk.visits != model->pending)
+		model_fail(model, "a walk tells of %zu timers, and %zu are pending", walk.visits,
+			   model->pending);
+	model_end_walk(model);
+}

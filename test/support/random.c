@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#include "random.h"
+
+struct random random_from(uint64_t seed, uint64_t stream)
+{
+	struct random random = {.state = seed * 0x9e3779b97f4a7c15 + stream * 0xd1b54a32d192ed03};
+
+	random_next(&random);
+	return random;
+}
+
+struct random random_from_bytes(const uint8_t *bytes, size_t size)
+{
+	/* Not NULL, even if there are none. */
+	return (struct random){.bytes = bytes ? bytes : (const uint8_t *)"", .left = size};
+}
+
+bool random_is_spent(const struct random *random)
+{
+	return random->bytes && !random->left;
+}
+
+/* A number from 0 to `most`, and more where that is no end of a byte. */
+static uint64_t number_from_bytes(struct random *random, uint64_t most)
+{
+	uint64_t number = 0;
+
+	for (; most && random->left; most >>= 8) {
+		number = number << 8 | *random->bytes++;
+		random->left--;
+	}
+	return number;
+}
+
+/* splitmix64 */
+uint64_t random_next(struct random *random)
+{
+	uint64_t mixed;
+
+	if (random->bytes)
+		return number_from_bytes(random, UINT64_MAX);
+	mixed = random->state += 0x9e3779b97f4a7c15;
+	mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
+	mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
+	return mixed ^ (mixed >> 31);
+}
+
+uint64_t random_below(struct random *random, uint64_t bound)
+{
+	if (random->bytes)
+		return number_from_bytes(random, bound - 1) % bound;
+	return random_next(random) % bound;
+}
+
+int64_t random_between(struct random *random, int64_t low, int64_t high)
+{
+	return low + (int64_t)random_below(random, (uint64_t)(high - low) + 1);
+}
+
+int random_once_in(struct random *random, uint64_t times)
+{
+	return random_below(random, times) == 0;
+}
