@@ -61,10 +61,11 @@ static tw_duration draw_delay(struct wheel_user *user)
 }
 
 /* Every fourth task sets a shared key again. */
-static void in_task(struct model *model, const struct tw_task *task)
+static void in_task(struct model *model, enum model_way way, const struct tw_task *task)
 {
 	struct storm *storm = (struct storm *)model;
 
+	(void)way;
 	(void)task;
 	if (atomic_fetch_add(&storm->runs, 1) % 4 == 0)
 		act_set(&storm->users[TASKS]);

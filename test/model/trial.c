@@ -91,12 +91,13 @@ static void ask(struct wheel_user *user)
 	wheel_user_act(user, questions);
 }
 
-static void in_task(struct model *model, const struct tw_task *task)
+static void in_task(struct model *model, enum model_way way, const struct tw_task *task)
 {
 	struct trial *trial = (struct trial *)model;
 	struct wheel_user *user = &trial->user;
 	struct random *random = &user->random;
 
+	(void)way;
 	/* With no more numbers it would be the same again and again, without an end. */
 	if (!task->key || model->stop_begun || trial->wrong[0] != '\0' ||
 	    model->options.queue_capacity != 0 || random_is_spent(random) ||

@@ -151,10 +151,15 @@ void model_begin_group(struct model *model)
 		model->groups++;
 }
 
-/* The value leaves the pending ones, and must come back that way; of a group in any order. */
-static void owe(struct model *model, struct model_value *value, enum model_way way,
-		bool is_of_group)
+/* The value leaves the pending ones by a command. It must come back that way, of a group in any
+ * order; one that is taken comes back by the call. */
+static void leave(struct model *model, struct model_value *value, enum model_way way,
+		  bool is_of_group)
 {
+	value->is_undone = true;
+	model->pending--;
+	if (way == WAY_TAKEN)
+		return;
 	if (!is_of_group)
 		model_begin_group(model);
 	if (model->owed_first == model->owed_count)
@@ -166,8 +171,6 @@ static void owe(struct model *model, struct model_value *value, enum model_way w
 			abort();
 	}
 	model->owed[model->owed_count++] = (struct owed){value_token(value), way, model->groups};
-	value->is_undone = true;
-	model->pending--;
 }
 
 /* Takes it from the first group that is owed; false: it is not there. */
@@ -390,7 +393,7 @@ void model_accept(struct wheel_user *user, unsigned key, void *token, tw_duratio
 		model->overdue++;
 		model->pending--;
 	} else {
-		owe(model, value, WAY_RUN, false);
+		leave(model, value, WAY_RUN, false);
 	}
 }
 
@@ -427,7 +430,7 @@ uint64_t model_move_begin(struct wheel_user *user, unsigned key, tw_duration del
 		if (model->is_exact)
 			window->high = window->low;
 		if (model->is_exact && at_once)
-			owe(model, value, WAY_RUN, false);
+			leave(model, value, WAY_RUN, false);
 	}
 	value_unlock(value);
 	return order;
@@ -462,7 +465,7 @@ void model_undo(struct wheel_user *user, unsigned key, enum model_way way)
 		return;
 	value = value_lock(user->current[key], &is_out);
 	if (is_out && model->is_exact && !value->is_undone)
-		owe(model, value, way, way == WAY_DRAINED || way == WAY_STOPPED);
+		leave(model, value, way, way == WAY_DRAINED || way == WAY_STOPPED);
 	else if (is_out)
 		value->is_undone = true;
 	value_unlock(value);
@@ -581,6 +584,8 @@ void model_return(struct model *model, void *token, enum model_way way, const st
 	value->uses += is_out;
 	value_unlock(value);
 	atomic_fetch_add_explicit(&model->back[way], 1, memory_order_relaxed);
+	if (task && model->hooks->in_task)
+		model->hooks->in_task(model, way, task);
 }
 
 static void execute(void *context, const struct tw_task *task)
@@ -590,8 +595,6 @@ static void execute(void *context, const struct tw_task *task)
 	if (atomic_load(&model->is_quiet))
 		model_fail(model, "a task begins after the stop and an idle wait");
 	model_return(model, task->value, WAY_RUN, task);
-	if (model->hooks->in_task)
-		model->hooks->in_task(model, task);
 }
 
 void model_run_once(void *token)
@@ -603,8 +606,6 @@ void model_run_once(void *token)
 
 	value_unlock(value);
 	model_return(model, token, WAY_RUN, task);
-	if (model->hooks->in_task)
-		model->hooks->in_task(model, task);
 }
 
 static void release(void *context, const struct tw_task *task, enum tw_reason reason)
@@ -649,27 +650,11 @@ struct model_look model_look(struct wheel_user *user, unsigned key)
 	if (look.token) {
 		struct model_value *value = value_lock(look.token, &look.was_there);
 
-		if (user->model->is_exact) {
-			look.was_there &= !value->is_undone;
-			look.left = time_left(value_last_window(value)->low, look.before);
-		}
+		look.was_there &= !(user->model->is_exact && value->is_undone);
+		look.deadline = value_last_window(value)->low;
 		value_unlock(value);
 	}
 	return look;
-}
-
-void model_take(struct wheel_user *user, unsigned key, const struct model_look *look)
-{
-	struct model_value *value;
-	bool is_out;
-
-	if (!user->model->is_exact || !look->was_there)
-		return;
-	value = value_lock(look->token, &is_out);
-	value->is_undone = true;
-	value_unlock(value);
-	user->model->pending--;
-	user->current[key] = NULL;
 }
 
 /* Whether a command in force may have made it run by then. */
@@ -684,19 +669,29 @@ static bool may_have_run(const struct model_value *value, tw_duration now)
 	return false;
 }
 
-static void judge_found(struct model_value *value, tw_duration left, const struct model_look *look,
+static void judge_found(struct model_value *value, tw_duration left, tw_duration before,
 			tw_duration after)
 {
 	const struct window *window = value_last_window(value);
 
 	if (window->at_once || value->is_loose)
 		return;
-	if (left >= 0 && (left > time_left(window->high, look->before) ||
+	if (left >= 0 && (left > time_left(window->high, before) ||
 			  (window->low > after && left < time_left(window->low, after))))
 		value_fail(value, after, "a key is said to have another time left");
 	/* It is there behind all commands: it runs by the last. */
 	for (unsigned i = 0; i + 1 < value->windows; i++)
 		value->window[i].is_struck = true;
+}
+
+static void judge_answer_exactly(const struct wheel_user *user, unsigned key,
+				 const struct model_look *look, bool is_found, tw_duration left)
+{
+	if (!is_found && look->was_there)
+		model_fail(user->model, "key %u/%u is not found, and is there", user->number, key);
+	if (is_found && left >= 0 && left != time_left(look->deadline, look->before))
+		model_fail(user->model, "key %u/%u is said to have another time left: %" PRId64,
+			   user->number, key, left);
 }
 
 void model_judge_look(struct wheel_user *user, unsigned key, const struct model_look *look,
@@ -713,17 +708,16 @@ void model_judge_look(struct wheel_user *user, unsigned key, const struct model_
 	if (is_found && !look->was_there)
 		model_fail(model, "key %u/%u is found, and was not set or has left", user->number,
 			   key);
-	if (!is_found && look->was_there && model->is_exact)
-		model_fail(model, "key %u/%u is not found, and is there", user->number, key);
+	if (model->is_exact) {
+		judge_answer_exactly(user, key, look, is_found, left);
+		return;
+	}
 	if (!look->token)
 		return;
 	value = value_lock(look->token, &is_out);
-	if (model->is_exact && is_found && left >= 0 && left != look->left)
-		value_fail(value, after, "a key is said to have another time left");
-	else if (is_out && is_found && !model->is_exact)
-		judge_found(value, left, look, after);
-	if (is_out && !is_found && !may_have_run(value, after) && value->drains == drains &&
-	    !model->is_exact)
+	if (is_out && is_found)
+		judge_found(value, left, look->before, after);
+	if (is_out && !is_found && !may_have_run(value, after) && value->drains == drains)
 		value_fail(value, after, "a pending key is not found");
 	value_unlock(value);
 }

@@ -44,8 +44,8 @@ struct model_hooks {
 	tw_duration (*draw_delay)(struct wheel_user *user);
 	void (*call_begins)(struct wheel_user *user, const char *call, bool needs_place);
 	void (*call_ended)(struct wheel_user *user, const char *call, enum tw_status status);
-	/* A task has been judged: what it does beside. */
-	void (*in_task)(struct model *model, const struct tw_task *task);
+	/* A task, release or drain function has been judged: what it does beside. */
+	void (*in_task)(struct model *model, enum model_way way, const struct tw_task *task);
 	void (*trace)(const char *format, ...) __attribute__((format(printf, 1, 2)));
 };
 
@@ -134,12 +134,10 @@ struct model_look {
 	void *token;
 	bool was_there; /* certain in the exact case; else it may have left since then */
 	tw_duration before;
-	tw_duration left; /* in the exact case, where tasks that run in the call may change it */
+	tw_duration deadline; /* in the exact case */
 };
 
 struct model_look model_look(struct wheel_user *user, unsigned key);
-/* A call will take the value out: in the exact case, before any task that runs in it. */
-void model_take(struct wheel_user *user, unsigned key, const struct model_look *look);
 /* The answer has come. `left` is the time that remains, or -1. */
 void model_judge_look(struct wheel_user *user, unsigned key, const struct model_look *look,
 		      bool is_found, tw_duration left);

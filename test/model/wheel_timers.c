@@ -305,7 +305,7 @@ static void timer_run(void *argument)
 	random = random_from((uint64_t)now, timer->runs);
 	unlock(&timer->lock);
 	if (model->hooks->in_task)
-		model->hooks->in_task(model, tw_current_task());
+		model->hooks->in_task(model, WAY_RUN, tw_current_task());
 	may_reset = timer_run_again(timer, may_reset, random_next(&random));
 	lock(&timer->lock);
 	timer->is_running = false;
@@ -712,7 +712,7 @@ static void alarm_run(void *argument)
 	alarm->is_running = true;
 	unlock(&alarm->lock);
 	if (model->hooks->in_task)
-		model->hooks->in_task(model, tw_current_task());
+		model->hooks->in_task(model, WAY_RUN, tw_current_task());
 	lock(&alarm->lock);
 	alarm->is_running = false;
 	unlock(&alarm->lock);

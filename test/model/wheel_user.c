@@ -382,8 +382,9 @@ void act_take(struct wheel_user *user)
 	void *token = user;
 	enum tw_status status;
 
+	if (model->is_exact)
+		model_undo(user, item.key, WAY_TAKEN);
 	atomic_fetch_add(&model->takes, 1);
-	model_take(user, item.key, &look);
 	status = USER_CALL(user, false,
 			   tw_take_timer(model->wheel, item.name.bytes, item.name.size, &token));
 
@@ -394,7 +395,7 @@ void act_take(struct wheel_user *user)
 			model_fail(model, "tw_take_timer gives another value");
 		model_return(model, token, WAY_TAKEN, NULL);
 		if (!model->is_exact)
-			user->current[item.key] = NULL;
+			model_undo(user, item.key, WAY_TAKEN);
 	}
 	atomic_fetch_sub(&model->takes, 1);
 	end_question(user);

@@ -43,7 +43,7 @@ wait_for "$folder/redis.log" redis-cli -p "$redis_port" ping
 export TWR_URL="redis://127.0.0.1:$redis_port" PYTHONUNBUFFERED=1
 
 awk '
-	/three commands show/ { found = 1 }
+	/these commands run a callback/ { found = 1 }
 	found && /^```/ { if (inside) exit; inside = 1; next }
 	inside' README.md |
 	sed -e "s|build/twr|$BUILD/twr|" -e "s/\<8000\>/$http_port/g" >"$folder/commands"

@@ -33,8 +33,10 @@ static tw_duration draw_delay(struct wheel_user *user)
 	}
 }
 
-static void in_task(struct model *model, const struct tw_task *task)
+static void in_task(struct model *model, enum model_way way, const struct tw_task *task)
 {
+	if (way != WAY_RUN)
+		return;
 	lateness_record(task->lateness);
 	if (task->key && atomic_load(&model->back[WAY_RUN]) % SLOW_ONE_IN == 0)
 		stopwatch_sleep(SLOW_TIME);

@@ -100,64 +100,64 @@ static tw_duration draw_delay(struct wheel_user *user)
 
 /* ---- Tasks ---- */
 
-static void task_sleep(void)
+static void task_sleep(struct wheel_user *tasks)
 {
 	struct timespec time = {.tv_nsec = draw_between(1, 3 * TW_MILLISECOND)};
 
+	(void)tasks;
 	world.sleeping_tasks++;
 	sim_nanosleep(&time, NULL);
 	world.sleeping_tasks--;
 	world.slept_until = sim_now();
 }
 
-static void task_stop(void)
+static void task_stop(struct wheel_user *tasks)
 {
 	if (!world.may_stop || sim_draw(8) != 0)
 		return;
-	world.model.stop_begun = true;
-	(void)tw_stop(world.model.wheel);
-	world.model.stop_ended = true;
+	tasks->model->stop_begun = true;
+	(void)tw_stop(tasks->model->wheel);
+	tasks->model->stop_ended = true;
 }
 
-/* What a task does beside being run. */
-static void in_task(struct model *model, const struct tw_task *task)
+static void task_flush_or_trim(struct wheel_user *tasks)
 {
-	struct tw_stats stats;
-	enum tw_status status;
+	struct tw_wheel *wheel = tasks->model->wheel;
+	enum tw_status status = sim_draw(2) ? tw_flush(wheel) : tw_trim(wheel);
 
+	if (status != (is_inline() ? TW_INVALID : TW_OK) && status != TW_CLOSED)
+		sim_fail("a flush or trim in a task: %s", tw_status_name(status));
+}
+
+static void task_wait_idle(struct wheel_user *tasks)
+{
+	enum tw_status status = tw_wait_idle(tasks->model->wheel);
+
+	if (status != TW_INVALID)
+		sim_fail("an idle wait in a task: %s", tw_status_name(status));
+}
+
+static void task_yield(struct wheel_user *tasks)
+{
+	(void)tasks;
+	sim_point();
+}
+
+static const struct wheel_act task_acts[] = {
+	{task_yield, 15},    {act_set, 3},   {task_sleep, 2},        {task_flush_or_trim, 1},
+	{task_wait_idle, 1}, {task_stop, 1}, {act_look_at_stats, 1}, {NULL, 0},
+};
+
+/* What a task, release or drain function does beside being called. */
+static void in_task(struct model *model, enum model_way way, const struct tw_task *task)
+{
+	(void)model;
+	(void)way;
 	(void)task;
 	if (world.tasks_left == 0)
 		return;
 	world.tasks_left--;
-	switch (sim_draw(24)) {
-	case 0:
-	case 1:
-		task_sleep();
-		break;
-	case 2:
-	case 3:
-	case 4:
-		act_set(&world.user[TASKS]);
-		break;
-	case 5:
-		status = sim_draw(2) ? tw_flush(model->wheel) : tw_trim(model->wheel);
-		if (status != (is_inline() ? TW_INVALID : TW_OK) && status != TW_CLOSED)
-			sim_fail("a flush or trim in a task: %s", tw_status_name(status));
-		break;
-	case 6:
-		status = tw_wait_idle(model->wheel);
-		if (status != TW_INVALID)
-			sim_fail("an idle wait in a task: %s", tw_status_name(status));
-		break;
-	case 7:
-		tw_get_stats(model->wheel, &stats);
-		break;
-	case 8:
-		task_stop();
-		break;
-	default:
-		sim_point();
-	}
+	wheel_user_act(&world.user[TASKS], task_acts);
 }
 
 /* ---- Users ---- */
@@ -272,6 +272,17 @@ static void *poller_run(void *argument)
 
 /* ---- The world ---- */
 
+static void draw_pool(struct tw_options *options)
+{
+	options->workers = (int)DRAW_ONE_OF(TW_WORKERS_INLINE, 1, 2, 2, 3);
+	if (options->workers == TW_WORKERS_INLINE)
+		return;
+	options->max_workers = options->workers + (int)DRAW_ONE_OF(0, 0, 1, 2);
+	options->patience_for_worker = DRAW_ONE_OF(0, TW_MICROSECOND, TW_MILLISECOND);
+	if (sim_draw(4) == 0)
+		options->max_unfinished = (size_t)DRAW_ONE_OF(1, 2, 8);
+}
+
 static tw_duration draw_world(struct tw_options *options)
 {
 	tw_duration interval =
@@ -284,7 +295,6 @@ static tw_duration draw_world(struct tw_options *options)
 						    TW_CLOCK_MONOTONIC, TW_CLOCK_BOOTTIME);
 	options->drive =
 		(enum tw_drive)DRAW_ONE_OF(TW_DRIVE_THREAD, TW_DRIVE_THREAD, TW_DRIVE_CALLER);
-	options->workers = (int)DRAW_ONE_OF(TW_WORKERS_INLINE, 1, 2, 2, 3);
 	options->queue_capacity = (size_t)DRAW_ONE_OF(2, 4, 8, 64);
 	options->when_full = (enum tw_when_full)sim_draw(2);
 	options->delay_from = (enum tw_delay_from)sim_draw(2);
@@ -293,12 +303,7 @@ static tw_duration draw_world(struct tw_options *options)
 		options->max_pending = (size_t)DRAW_ONE_OF(1, 4, 12);
 	if (options->max_pending > 0 && (is_manual || options->drive == TW_DRIVE_CALLER))
 		options->when_full = TW_WHEN_FULL_FAIL;
-	if (options->workers != TW_WORKERS_INLINE) {
-		options->max_workers = options->workers + (int)DRAW_ONE_OF(0, 0, 1, 2);
-		options->patience_for_worker = DRAW_ONE_OF(0, TW_MICROSECOND, TW_MILLISECOND);
-		if (sim_draw(4) == 0)
-			options->max_unfinished = (size_t)DRAW_ONE_OF(1, 2, 8);
-	}
+	draw_pool(options);
 	world.polls_descriptor = sim_draw(2) == 0;
 	world.may_stop = sim_draw(4) == 0;
 	world.may_drain = sim_draw(3) == 0;
