@@ -140,8 +140,8 @@ LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LTO_LINKER) $(LDFLAGS)
 STAYS := -Wl,-z,nodelete
 
 .PHONY: all check-all deps deps-ci run run-cache builds test test-all test-redis bench \
-	bench-redis compare model-check proof proof-page install uninstall mutants layers format \
-	format-check clean help FORCE
+	bench-redis compare model-check proof proof-page install uninstall mutants layers \
+	check-comments format format-check clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -312,6 +312,9 @@ mutants: ## put bugs in, one by one, and see the tests find them; ONLY="name*", 
 
 layers: all ## check that includes and calls in src/ go downward only
 	@test/house/check_layers.sh
+
+check-comments: ## check names and plain English in comments; LOWER=1 lowers the recorded counts
+	@test/house/check_comments.sh
 
 # --- Install -----------------------------------------------------------------------------------
 install: all ## install to PREFIX (/usr/local), LIBDIR, INCLUDEDIR, MANDIR, under DESTDIR
