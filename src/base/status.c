@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The statuses in words; their one list is TW_STATUS_LIST in the public header. The library for
- * Redis has statuses of its own, and gives their texts where it is linked.
+ * The names and texts of statuses come from TW_STATUS_LIST in the public header. The library for
+ * Redis has more statuses, and provides their texts if it is linked.
  */
 #include <timingwheel/timingwheel.h>
 

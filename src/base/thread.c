@@ -17,14 +17,14 @@ enum { YIELDS = 16 };
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What sched_setattr takes, in its first version; see sched(7). */
+/* The argument of sched_setattr(2), in its first version. */
 struct scheduling {
 	uint32_t size;
-	uint32_t policy; /* 0: the ordinary one */
+	uint32_t policy; /* 0 is SCHED_OTHER */
 	uint64_t flags;
 	int32_t nice;
 	uint32_t priority;
-	uint64_t runtime; /* nanoseconds; with the ordinary policy, the slice */
+	uint64_t runtime; /* nanoseconds; the slice, with SCHED_OTHER */
 	uint64_t deadline;
 	uint64_t period;
 };
@@ -61,7 +61,7 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const 
 		 const char *role)
 {
 	char full_name[NAME_SIZE];
-	int end_size; /* of "-ROLE" */
+	int end_size; /* bytes of "-ROLE" */
 	sigset_t all;
 	sigset_t before;
 
@@ -71,7 +71,7 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument, const 
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (errno != 0)
 		return errno;
-	/* The role is kept whole: it tells the threads of one name apart. */
+	/* The role is kept whole: it distinguishes the threads of one name. */
 	end_size = snprintf(full_name, sizeof(full_name), "-%s", role);
 	snprintf(full_name, sizeof(full_name), "%.*s-%s", NAME_SIZE - 1 - end_size, name, role);
 	thread_set_name(*thread, full_name);

@@ -17,6 +17,7 @@ cd "$(dirname "$0")/../.." || exit 1
 
 # Files and folders, one a line.
 STRICT="
+src/base/
 "
 COUNTS=test/house/comment_counts
 
