@@ -18,6 +18,7 @@ cd "$(dirname "$0")/../.." || exit 1
 # Files and folders, one a line.
 STRICT="
 src/base/
+src/wheel/
 "
 COUNTS=test/house/comment_counts
 
