@@ -33,7 +33,7 @@ enum step_kind {
 };
 
 /* Main thread only. */
-struct shard {
+struct worker_shard {
 	struct source *source;
 	unsigned number;
 
@@ -54,7 +54,7 @@ struct shard {
 
 struct step {
 	enum step_kind kind;
-	struct shard *shard;
+	struct worker_shard *shard;
 	struct eval *eval;
 	struct list leases;
 	struct run_list runs;
@@ -81,7 +81,7 @@ struct source {
 	struct share *share;    /* of the room for claims; main thread only */
 	unsigned shard_count;
 
-	struct shard *shards;
+	struct worker_shard *shards;
 	struct tw_timer look; /* at all shards, without a hint */
 	bool look_is_due;
 	struct permits permits;
