@@ -24,7 +24,7 @@
 
 /* One lookup, and where it has found an entry. */
 struct find {
-	struct sight sight;
+	struct era_guard guard;
 	const struct shard *shard;
 	const struct table *table;
 	_Atomic uint64_t *slot;
@@ -37,12 +37,12 @@ static ALWAYS_INLINE struct tw_cache_entry *find_begin(struct find *find, struct
 {
 	struct epochs *epochs = &find->shard->domain->epochs;
 
-	find->sight.epochs = epochs;
-	find->sight.era = reader_enter(reader, epochs);
+	find->guard.epochs = epochs;
+	find->guard.era = reader_enter(reader, epochs);
 	find->table = shard_table(find->shard);
-	return sight_holds(&find->sight) ? table_find_in_sight(find->table, hash, key, key_size,
-							       &find->slot, &find->sight)
-					 : NULL;
+	return era_guard_holds(&find->guard) ? table_find_in_era(find->table, hash, key, key_size,
+								 &find->slot, &find->guard)
+					     : NULL;
 }
 
 /* Whether the table that lookups use has the entry in the slot where it was found. */
@@ -53,10 +53,10 @@ static bool find_is_in_place(const struct find *find, const struct tw_cache_entr
 }
 
 /*
- * Of an entry that is past its deadline at first sight, or whose deadline slides: what the key's
- * lookup may read, that or what it goes on to; a hit. NULL: there is nothing, or the sight is lost.
- * A hit moves the deadline, to the entry's end at most. A touch that runs beside it sets the end
- * first, and then the deadline, which tells us of that end.
+ * Judges an entry that seems past its deadline, or whose deadline slides. Returns the entry that
+ * the lookup may read, this one or one that it forwards to, as a hit; or NULL if there is none, or
+ * if the guard is lost. A hit moves the deadline, at most to the entry's end. A touch that runs
+ * beside it sets the end first and then the deadline, so whoever reads that deadline sees that end.
  */
 static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct tw_cache *cache,
 								    struct find *find,
@@ -73,7 +73,7 @@ static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct
 
 		if (deadline_forward(deadline)) {
 			entry = deadline_forward(deadline);
-			if (!sight_holds(&find->sight))
+			if (!era_guard_holds(&find->guard))
 				return NULL;
 			deadline = entry_deadline_or_forward(entry);
 			continue;
@@ -95,7 +95,7 @@ static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct
 			deadline = wanted;
 	}
 	/* Else what was judged is not the key's any more. */
-	find->sight.is_lost = !find_is_in_place(find, found);
+	find->guard.is_lost = !find_is_in_place(find, found);
 	return NULL;
 }
 
@@ -122,7 +122,7 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 		if (deadline != TW_FOREVER &&
 		    (cache->idle > 0 || domain_is_past(&cache->domain, deadline, coarse)))
 			entry = cache_judge(cache, &find, entry, coarse, is_use);
-	} while (__builtin_expect(find.sight.is_lost, 0));
+	} while (__builtin_expect(find.guard.is_lost, 0));
 	if (is_use && entry && domain_counts_uses(&cache->domain) &&
 	    policy_use(&shard->policy, entry, hash))
 		shard_try_settle(shard);

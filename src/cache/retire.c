@@ -5,8 +5,8 @@
  * of sets ago.
  *
  * Invariants: what is fresh was unlinked before it came here; what is stamped was unlinked before a
- * fence that came before the era of its stamp was read; what is held was found in sight of a
- * reader. Whatever is here holds the reference that the table had.
+ * fence that came before the era of its stamp was read; what is held might have been
+ * seen by a reader. Whatever is here holds the reference that the table had.
  *
  * The fence stands between the stores that hid the entries and the look at the era, and at the
  * readers after it. A reader enters, and then loads a slot. If it found the entry, its load was
@@ -181,7 +181,7 @@ static void thread_free_or_hold(struct thread_cache *thread, const struct look *
 	thread->held_count++;
 }
 
-/* What is stamped is out of sight, or held: the list is taken as a whole. */
+/* Empties the stamped list: frees the entries that no reader sees, and keeps the others. */
 static void thread_free_stamped(struct thread_cache *thread, const struct look *look,
 				struct garbage *garbage)
 {
@@ -215,7 +215,8 @@ static void thread_free_held(struct thread_cache *thread, struct held *held,
 		thread_free_or_hold(thread, look, stamp, retired_pop(&held->list), garbage);
 }
 
-/* Those not stamped yet get this one, others are out of sight or stay. Large ones go in steps. */
+/* Stamps the tables that have no stamp, and frees those that no reader sees, a large one in steps.
+ * Returns whether something was freed. */
 static bool thread_free_tables(struct thread_cache *thread, const struct look *look, uint64_t stamp,
 			       struct garbage *garbage)
 {

@@ -85,8 +85,8 @@ static struct tw_cache_entry *look(tw_duration now)
 {
 	struct find find;
 
-	find.sight.epochs = &cache.domain.epochs;
-	find.sight.era = 1;
+	find.guard.epochs = &cache.domain.epochs;
+	find.guard.era = 1;
 	find.shard = &shard;
 	find.table = &table;
 	find.slot = &slot;
