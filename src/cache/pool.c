@@ -196,9 +196,9 @@ static void pool_set_page_state(struct pool *pool, struct pool_page *page, enum 
 
 static unsigned page_free_cells(const struct pool_page *page)
 {
-	unsigned held = page_state(page) == PAGE_IS_EMPTIED;
+	unsigned reserved = page_state(page) == PAGE_IS_EMPTIED;
 
-	return page->cells - (page->used - held);
+	return page->cells - (page->used - reserved);
 }
 
 static void pool_count_free(struct pool *pool, const struct pool_page *page, unsigned cells)

@@ -1,37 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A set unlinks an entry and makes another of the same size. From a thread's own hands that memory
- * is still near: sets of 128 bytes are a tenth faster than from where it was last touched thousands
- * of sets ago.
+ * A retired list has the entries and tables that a thread unlinked, until no reader can see them.
  *
- * Invariants: what is fresh was unlinked before it came here; what is stamped was unlinked before a
- * fence that came before the era of its stamp was read; what is held might have been
- * seen by a reader. Whatever is here holds the reference that the table had.
+ * Invariants:
+ *   a retired entry is in one list: fresh, stamped, or a retired batch
+ *   a fresh entry was unlinked before it came here
+ *   a stamped entry was unlinked before a fence, and the era of its stamp was read after that fence
+ *   an entry in a retired batch might have been seen by a reader in the batch's era
+ *   batched_count is the number of entries in all batches
+ *   every retired entry has the reference that the table had
  *
- * The fence stands between the stores that hid the entries and the look at the era, and at the
- * readers after it. A reader enters, and then loads a slot. If it found the entry, its load was
- * before the fence in the order of all that is seq_cst, and so was its entering: a look at the
- * readers after the fence sees it, and its era is not after the stamp. If it entered in a later era
- * than the stamp's, it does not find the entry.
+ * Who owns what: all of it is under the lock of its thread. All calls may run together.
  *
- * To stamp takes that fence, and to look at the readers a cache line for each, so both are done for
- * some entries at once: what has been unlinked since the last look gets one stamp, and is looked at
- * by the next one, when the readers of this moment have long gone on, and the era too. A thread
- * that finds the era where it was at its last look moves it on: so it moves once in a round of the
- * fastest thread's, however many there are, and seldom enough that lookups, which enter anew if it
- * moved under them, hardly ever do.
+ * The fence stands between the stores that unlinked the entries and the loads of the era and of the
+ * readers. A reader first enters and then loads a slot. If it found the entry, its load was before
+ * the fence in the order of all seq_cst operations, and so was its entering: a look at the readers
+ * after the fence sees the reader, and its era is not after the stamp. If it entered in an era
+ * after the stamp, it does not find the entry.
  *
- * An entry that a reader may be looking at then is held: mostly for one that lost the processor
- * inside. As long as that one's era stands among the readers', nothing that is held for it is
- * looked at; then some at a time. There is a list for each such era: in one list, what is held for
- * a moment would stay as long as what is held for a reader that sleeps, and for one moment after
- * the other that is without end. They have one stamp in common, the latest, which may keep them for
- * a look longer. With more readers asleep at once than there are lists, some share one.
+ * A stamp costs that fence, and a look at the readers costs a cache line for each, so both are done
+ * for several entries at once. All entries unlinked since the last look get one stamp, and the next
+ * look examines them, when the readers of this moment and the era have long gone on. A thread that
+ * finds the era unchanged since its last look advances it. So the era advances once in a round of
+ * the fastest thread, for any number of threads. That is rare enough that lookups, which enter
+ * again if the era advanced under them, hardly ever do.
  *
- * What stays here when the thread sets no more is small, but may keep pages from being given back.
- * So the cache's maintenance, which runs in the tick after, clears all threads.
+ * An entry that a reader may see is deferred to a retired batch, mostly because the reader lost the
+ * processor inside. While the batch's era is among the readers' eras, no entry of the batch is
+ * examined; after that some at a time. Each such era has a batch. In one batch for all, entries
+ * deferred for a moment would stay as long as those of a reader that sleeps, again and again
+ * without end. The entries of a batch share the latest of their stamps, which may keep them for a
+ * look longer. If more readers sleep at once than there are batches, some eras share one.
  *
- * May run together: everything, of threads under their locks.
+ * A set unlinks an entry and makes another of the same size. Memory from the thread's own spare
+ * cells is still in its cache: sets of 128 bytes are a tenth faster than with memory that was last
+ * touched thousands of sets ago.
+ *
+ * A thread that stops setting leaves little here, but that may keep pages from going back. So the
+ * cache's maintenance, which runs in the next tick, clears all threads.
  */
 #include "retire.h"
 
@@ -41,14 +47,14 @@
 #include "pins.h"
 
 enum {
-	/* Wait for so many before the readers are looked at, and the more where there are more
-	 * readers: for a look at a reader takes its cache line away from it. */
+	/* The readers are looked at once this many entries are fresh, more of them with more
+	 * readers: a look at a reader takes its cache line away from it. */
 	FEW = 16,
 	MANY = 32,
-	CROWD = 256,        /* readers, with which more still are waited for */
-	MANY_BYTES = 32768, /* or for so much */
-	HELD_STEP = 64,     /* held entries to a look */
-	/* What all threads may have spare, and one at most and at least. */
+	CROWD = 256,        /* with more readers than this, four times as many entries */
+	MANY_BYTES = 32768, /* or once this many bytes are fresh */
+	BATCH_STEP = 64,    /* entries of a batch examined in a look */
+	/* Bytes that all threads may keep spare, and one thread at most and at least. */
 	SPARE_ALL = 1 << 20,
 	SPARE_MOST = 32768,
 	SPARE_LEAST = 2048
@@ -145,40 +151,40 @@ static void garbage_free(struct garbage *garbage)
 	}
 }
 
-/* The list of that era, or an empty one, or one to be shared. */
-static struct held *thread_held_for(struct thread_cache *thread, uint64_t era)
+/* Returns the batch of that era, or an empty batch, or one to share. */
+static struct retired_batch *thread_batch_for(struct thread_cache *thread, uint64_t era)
 {
-	struct held *empty = NULL;
+	struct retired_batch *empty = NULL;
 
-	for (int i = 0; i < HELDS; i++) {
-		struct held *held = &thread->held[i];
+	for (int i = 0; i < RETIRED_BATCHES; i++) {
+		struct retired_batch *batch = &thread->batches[i];
 
-		if (held->list.first && held->era == era)
-			return held;
-		if (!held->list.first)
-			empty = held;
+		if (batch->list.first && batch->era == era)
+			return batch;
+		if (!batch->list.first)
+			empty = batch;
 	}
-	return empty ? empty : &thread->held[era % HELDS];
+	return empty ? empty : &thread->batches[era % RETIRED_BATCHES];
 }
 
-/* Frees it, or has it held. */
-static void thread_free_or_hold(struct thread_cache *thread, const struct look *look,
-				uint64_t stamp, struct tw_cache_entry *entry,
-				struct garbage *garbage)
+/* Frees the entry, or defers it to a batch if a reader might see it. */
+static void thread_free_or_defer(struct thread_cache *thread, const struct look *look,
+				 uint64_t stamp, struct tw_cache_entry *entry,
+				 struct garbage *garbage)
 {
 	uint64_t era = eras_find(&look->eras, entry_birth(entry), stamp);
-	struct held *held;
+	struct retired_batch *batch;
 
 	if (era == 0) {
 		thread_free(thread, look, entry, garbage);
 		return;
 	}
-	held = thread_held_for(thread, era);
-	held->era = era;
-	if (!held->list.first || held->stamp < stamp)
-		held->stamp = stamp;
-	retired_add(&held->list, entry);
-	thread->held_count++;
+	batch = thread_batch_for(thread, era);
+	batch->era = era;
+	if (!batch->list.first || batch->stamp < stamp)
+		batch->stamp = stamp;
+	retired_add(&batch->list, entry);
+	thread->batched_count++;
 }
 
 /* Empties the stamped list: frees the entries that no reader sees, and keeps the others. */
@@ -197,22 +203,22 @@ static void thread_free_stamped(struct thread_cache *thread, const struct look *
 		if (is_unseen)
 			thread_free(thread, look, entry, garbage);
 		else
-			thread_free_or_hold(thread, look, thread->stamp, entry, garbage);
+			thread_free_or_defer(thread, look, thread->stamp, entry, garbage);
 	}
 }
 
-static void thread_free_held(struct thread_cache *thread, struct held *held,
-			     const struct look *look, struct garbage *garbage)
+static void thread_free_batch(struct thread_cache *thread, struct retired_batch *batch,
+			      const struct look *look, struct garbage *garbage)
 {
-	uint64_t count = held->list.count < HELD_STEP ? held->list.count : HELD_STEP;
-	uint64_t stamp = held->stamp;
+	uint64_t count = batch->list.count < BATCH_STEP ? batch->list.count : BATCH_STEP;
+	uint64_t stamp = batch->stamp;
 
-	if (held->era != 0 && eras_find(&look->eras, held->era, held->era) != 0)
+	if (batch->era != 0 && eras_find(&look->eras, batch->era, batch->era) != 0)
 		return;
-	held->era = 0;
-	thread->held_count -= count;
+	batch->era = 0;
+	thread->batched_count -= count;
 	while (count-- > 0)
-		thread_free_or_hold(thread, look, stamp, retired_pop(&held->list), garbage);
+		thread_free_or_defer(thread, look, stamp, retired_pop(&batch->list), garbage);
 }
 
 /* Stamps the tables that have no stamp, and frees those that no reader sees, a large one in steps.
@@ -255,7 +261,7 @@ static void retire_fence(void)
 /* Goes through the readers; then what is fresh is stamped. True: something was freed. */
 static bool thread_look(struct thread_cache *thread, struct epochs *epochs, struct garbage *garbage)
 {
-	uint64_t before = thread->stamped.count + thread->held_count;
+	uint64_t before = thread->stamped.count + thread->batched_count;
 	struct look look;
 	uint64_t stamp;
 	bool has_freed = false;
@@ -266,12 +272,12 @@ static bool thread_look(struct thread_cache *thread, struct epochs *epochs, stru
 	hazards_look(&look.hazards);
 	if (thread->stamped.first && thread->stamp < stamp)
 		thread_free_stamped(thread, &look, garbage);
-	for (int i = 0; thread->held_count > 0 && i < HELDS; i++)
-		if (thread->held[i].list.first && thread->held[i].stamp < stamp)
-			thread_free_held(thread, &thread->held[i], &look, garbage);
+	for (int i = 0; thread->batched_count > 0 && i < RETIRED_BATCHES; i++)
+		if (thread->batches[i].list.first && thread->batches[i].stamp < stamp)
+			thread_free_batch(thread, &thread->batches[i], &look, garbage);
 	if (thread->tables)
 		has_freed = thread_free_tables(thread, &look, stamp, garbage);
-	has_freed |= thread->stamped.count + thread->held_count < before;
+	has_freed |= thread->stamped.count + thread->batched_count < before;
 	if (!thread->stamped.first) {
 		retired_append(&thread->stamped, &thread->fresh);
 		thread->stamp = stamp;
@@ -284,7 +290,7 @@ static bool thread_look(struct thread_cache *thread, struct epochs *epochs, stru
 
 static bool thread_has_retired(const struct thread_cache *thread)
 {
-	return thread->fresh.first || thread->stamped.first || thread->held_count > 0 ||
+	return thread->fresh.first || thread->stamped.first || thread->batched_count > 0 ||
 	       thread->tables;
 }
 
@@ -381,8 +387,8 @@ void thread_sum(struct thread_cache *thread, uint64_t *retired, uint64_t *spare)
 {
 	own_lock_take(&thread->lock);
 	*retired += thread->fresh.bytes + thread->stamped.bytes;
-	for (int i = 0; i < HELDS; i++)
-		*retired += thread->held[i].list.bytes;
+	for (int i = 0; i < RETIRED_BATCHES; i++)
+		*retired += thread->batches[i].list.bytes;
 	for (const struct table *table = thread->tables; table; table = table->retired_next)
 		*retired += table_bytes(table);
 	*spare += thread->spare.bytes;
@@ -398,8 +404,8 @@ void thread_close(struct thread_cache *thread, struct domain *domain)
 	thread->tables = NULL;
 	retired_append(&garbage.entries, &thread->fresh);
 	retired_append(&garbage.entries, &thread->stamped);
-	for (int i = 0; i < HELDS; i++)
-		retired_append(&garbage.entries, &thread->held[i].list);
+	for (int i = 0; i < RETIRED_BATCHES; i++)
+		retired_append(&garbage.entries, &thread->batches[i].list);
 	hazards_look(&seen);
 	for (entry = garbage.entries.first; entry; entry = entry->retired_next)
 		hazards_count(&seen, entry);

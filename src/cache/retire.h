@@ -25,14 +25,13 @@ struct retired_list {
 	uint64_t adopted; /* of these: with a value of a user's */
 };
 
-/* A reader, and what its thread keeps. Zeroed: nothing. */
-enum { HELDS = 8 };
+enum { RETIRED_BATCHES = 8 };
 
-/* Entries that a reader in one era might have seen. */
-struct held {
+/* A retired batch has entries that a reader in one era might have seen. */
+struct retired_batch {
 	struct retired_list list;
-	uint64_t era;   /* 0: not known */
-	uint64_t stamp; /* not before that of any of them */
+	uint64_t era;   /* 0 if not known */
+	uint64_t stamp; /* not before the stamp of any entry in it */
 };
 
 struct thread_cache {
@@ -41,11 +40,12 @@ struct thread_cache {
 	/* Under it. */
 	struct retired_list fresh;   /* not stamped yet */
 	struct retired_list stamped; /* those that were fresh together */
-	struct held held[HELDS];     /* when their turn came a reader might have seen them */
-	uint64_t held_count;         /* of entries, in all of these */
-	uint64_t stamp;              /* an era; of all that are stamped */
-	uint64_t era;                /* at the end of the last look */
-	bool is_urgent;              /* there is something of a user's */
+	struct retired_batch
+		batches[RETIRED_BATCHES]; /* when their turn came a reader might have seen them */
+	uint64_t batched_count;           /* of entries, in all of these */
+	uint64_t stamp;                   /* an era; of all that are stamped */
+	uint64_t era;                     /* at the end of the last look */
+	bool is_urgent;                   /* there is something of a user's */
 	struct table *tables;
 	struct pool_spare spare;
 };
