@@ -216,7 +216,7 @@ static void cache_sum_memory(struct tw_cache *cache, struct tw_cache_stats *stat
 	pool_sum(pool, &memory, &used);
 	stats->memory += memory;
 	for (; reader; reader = reader->next)
-		thread_sum(reader_thread(reader), &stats->memory_retired, &spare);
+		retire_sum(retiring_reader(reader), &stats->memory_retired, &spare);
 	stats->memory_pinned = counter_read(&pool->pinned);
 	others = stats->memory_retired + stats->memory_pinned + spare;
 	stats->memory_in_use += used > others ? used - others : 0;

@@ -71,7 +71,7 @@ static bool cache_clear_threads(struct tw_cache *cache)
 	bool is_done = true;
 
 	for (; reader; reader = reader->next)
-		is_done &= thread_clear(reader_thread(reader), &cache->domain);
+		is_done &= retire_clear(retiring_reader(reader), &cache->domain);
 	return is_done;
 }
 
@@ -226,7 +226,8 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 		return status;
 	domain_init_clock(&cache->domain);
 	cache->domain.pool = pool_create();
-	if (!cache->domain.pool || !epochs_init(&cache->domain.epochs, sizeof(struct thread_cache)))
+	if (!cache->domain.pool ||
+	    !epochs_init(&cache->domain.epochs, sizeof(struct retiring_reader)))
 		return TW_NO_MEMORY;
 	pool_set_limit(cache->domain.pool, options->max_bytes);
 	cache->domain.nobody = epochs_add_reader(&cache->domain.epochs);
@@ -256,7 +257,7 @@ static void cache_close(struct tw_cache *cache)
 	removals_close(&cache->removals);
 	tw_alarm_destroy(cache->domain.maintenance);
 	for (; reader; reader = reader->next)
-		thread_close(reader_thread(reader), &cache->domain);
+		retire_close(retiring_reader(reader), &cache->domain);
 	for (unsigned i = 0; cache->shards && i <= cache->shard_mask; i++)
 		if (cache->shards[i].domain)
 			shard_close(&cache->shards[i]);

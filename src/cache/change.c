@@ -143,13 +143,13 @@ enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64
 	return cache_put(cache, shard, hash, entry, mode, now);
 }
 
-void cache_end_sets(struct tw_cache *cache, struct thread_cache *thread, uint64_t weight,
+void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
 		    const struct tw_cache_entry *spared)
 {
 	size_t taken = thread->spare.taken;
 
 	thread->spare.taken = 0;
-	thread_end(thread, &cache->domain);
+	retire_end(thread, &cache->domain);
 	/* As much as was taken, and as much again to catch up. */
 	if (taken > 0)
 		(void)cache_compact(cache, 2 * taken, false);
@@ -166,7 +166,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 {
 	struct reader *reader = epochs_reader(&cache->domain.epochs);
 	enum tw_status status = TW_NO_MEMORY;
-	struct thread_cache *thread;
+	struct retiring_reader *thread;
 	struct tw_cache_entry *entry;
 	struct shard *shard;
 	tw_duration lifetime;
@@ -179,7 +179,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	__builtin_prefetch(&shard->lock, 1);
 	lifetime = cache_lifetime(cache, reader, expire);
 	cache_plan(cache, plan);
-	thread = thread_begin(&cache->domain);
+	thread = retire_begin(&cache->domain);
 	entry = entry_from(thread, &cache->domain, plan);
 	if (entry) {
 		shard_prefetch_guess(shard, reader, plan->hash);

@@ -122,7 +122,7 @@ static void set_batch_plan(struct set_batch *set)
 	}
 }
 
-static void set_batch_make(struct set_batch *set, struct thread_cache *thread)
+static void set_batch_make(struct set_batch *set, struct retiring_reader *thread)
 {
 	for (unsigned i = 0; i < set->batch.count; i++) {
 		if (!set->batch.is_left[i])
@@ -134,8 +134,8 @@ static void set_batch_make(struct set_batch *set, struct thread_cache *thread)
 }
 
 /* Between begin and end. */
-static void set_batch_put(struct set_batch *set, struct thread_cache *thread, struct shard *shard,
-			  unsigned i)
+static void set_batch_put(struct set_batch *set, struct retiring_reader *thread,
+			  struct shard *shard, unsigned i)
 {
 	struct tw_cache *cache = set->batch.cache;
 	struct tw_cache_item *item = &set->items[i];
@@ -154,13 +154,13 @@ static void set_batch_put(struct set_batch *set, struct thread_cache *thread, st
 static size_t set_batch_run(struct set_batch *set)
 {
 	struct batch *batch = &set->batch;
-	struct thread_cache *thread;
+	struct retiring_reader *thread;
 	size_t done = 0;
 
 	set->weight = 0;
 	set_batch_plan(set);
 	batch_begin(batch, set->reader);
-	thread = thread_begin(&batch->cache->domain);
+	thread = retire_begin(&batch->cache->domain);
 	set_batch_make(set, thread);
 	for (unsigned i = 0; i < batch->count; i++)
 		while (batch->is_left[i]) {

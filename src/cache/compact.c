@@ -64,7 +64,7 @@ static unsigned moves_find(struct tw_cache *cache, struct reader *reader, struct
 }
 
 /* Under the shard's lock. False: out of memory. */
-static bool entry_move(struct tw_cache *cache, struct shard *shard, struct thread_cache *thread,
+static bool entry_move(struct tw_cache *cache, struct shard *shard, struct retiring_reader *thread,
 		       struct tw_cache_entry *entry, _Atomic uint64_t *slot)
 {
 	void *block = spare_take(&thread->spare, cache->domain.pool, entry_size(entry));
@@ -86,7 +86,7 @@ static bool entry_move(struct tw_cache *cache, struct shard *shard, struct threa
 }
 
 /* False: out of memory. */
-static bool move_do(struct tw_cache *cache, struct thread_cache *thread, const struct move *move)
+static bool move_do(struct tw_cache *cache, struct retiring_reader *thread, const struct move *move)
 {
 	struct shard *shard = cache_shard(cache, move->hash);
 	_Atomic uint64_t *slot;
@@ -113,14 +113,14 @@ static bool cache_empty_page(struct tw_cache *cache, struct pool_page *page, uns
 	bool is_done = true;
 
 	while (first < count && is_done) {
-		struct thread_cache *thread = thread_begin(domain);
+		struct retiring_reader *thread = retire_begin(domain);
 		unsigned found = moves_find(cache, &thread->reader, page, &first, count, moves);
 
 		for (unsigned i = 0; i < found; i++)
 			shard_prefetch_bucket(cache_shard(cache, moves[i].hash), moves[i].hash);
 		for (unsigned i = 0; i < found && is_done; i++)
 			is_done = move_do(cache, thread, &moves[i]);
-		thread_end(thread, domain);
+		retire_end(thread, domain);
 	}
 	return is_done;
 }

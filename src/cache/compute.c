@@ -20,7 +20,7 @@ struct compute {
 };
 
 /* Between begin and end. TW_NOT_FOUND: what is to be replaced has expired. */
-static enum tw_status compute_replace(struct compute *compute, struct thread_cache *thread,
+static enum tw_status compute_replace(struct compute *compute, struct retiring_reader *thread,
 				      const struct tw_cache_computed *computed, bool is_there)
 {
 	struct tw_cache *cache = compute->cache;
@@ -53,7 +53,7 @@ static enum tw_status compute_replace(struct compute *compute, struct thread_cac
 }
 
 /* Likewise. */
-static enum tw_status compute_once(struct compute *compute, struct thread_cache *thread)
+static enum tw_status compute_once(struct compute *compute, struct retiring_reader *thread)
 {
 	struct tw_cache_computed computed = {NULL, 0, 0};
 	struct change *change = &compute->change;
@@ -76,13 +76,13 @@ static enum tw_status compute_once(struct compute *compute, struct thread_cache 
 static enum tw_status compute_run(struct compute *compute)
 {
 	struct tw_cache *cache = compute->cache;
-	struct thread_cache *thread;
+	struct retiring_reader *thread;
 	enum tw_status status;
 	int state;
 
 	/* A cancelled thread would keep the locks. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	thread = thread_begin(&cache->domain);
+	thread = retire_begin(&cache->domain);
 	shard_begin(compute->change.shard);
 	do
 		status = compute_once(compute, thread);

@@ -108,16 +108,16 @@ static enum tw_status loading_give(struct tw_cache_loading *loading, struct entr
 	loading_lock(loading);
 	cache = loading->cache;
 	if (cache) {
-		struct thread_cache *thread;
+		struct retiring_reader *thread;
 		struct tw_cache_entry *entry;
 
 		plan->key = loading->key;
 		plan->key_size = loading->key_size;
 		plan->hash = loading->hash;
 		cache_plan(cache, plan);
-		thread = thread_begin(&cache->domain);
+		thread = retire_begin(&cache->domain);
 		entry = entry_from(thread, &cache->domain, plan);
-		thread_end(thread, &cache->domain);
+		retire_end(thread, &cache->domain);
 		status = entry ? TW_OK : TW_NO_MEMORY;
 		if (entry) {
 			before = loading->given;
@@ -225,7 +225,7 @@ void waiters_dismiss(struct tw_cache *cache, struct waiter *waiters)
 /* The loader's status and what it gave agree then. What is to be kept, or NULL. */
 static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
 					    struct tw_cache_loading *loading,
-					    struct thread_cache *thread, enum tw_status *status)
+					    struct retiring_reader *thread, enum tw_status *status)
 {
 	struct entry_plan absence = {.key = loading->key,
 				     .key_size = loading->key_size,
@@ -302,7 +302,7 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading,
 			enum tw_status status)
 {
-	struct thread_cache *thread = thread_begin(&cache->domain);
+	struct retiring_reader *thread = retire_begin(&cache->domain);
 	struct tw_cache_entry *entry = loading_judge(cache, loading, thread, &status);
 	uint64_t weight = entry ? entry_weight(entry) : 0;
 	struct waiter *waiters;

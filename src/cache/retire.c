@@ -92,16 +92,16 @@ static void retired_append(struct retired_list *list, struct retired_list *other
 
 /* ---- Begin ---- */
 
-struct thread_cache *thread_begin(struct domain *domain)
+struct retiring_reader *retire_begin(struct domain *domain)
 {
 	struct reader *reader = epochs_reader(&domain->epochs);
-	struct thread_cache *thread = reader_thread(reader ? reader : domain->nobody);
+	struct retiring_reader *thread = retiring_reader(reader ? reader : domain->nobody);
 
 	own_lock_take(&thread->lock);
 	return thread;
 }
 
-void thread_retire(struct thread_cache *thread, struct retired_list *list, struct table **tables)
+void retire_add(struct retiring_reader *thread, struct retired_list *list, struct table **tables)
 {
 	struct table *table;
 
@@ -129,7 +129,7 @@ struct garbage {
 	struct table *tables;
 };
 
-static void thread_free(struct thread_cache *thread, const struct look *look,
+static void retire_free(struct retiring_reader *thread, const struct look *look,
 			struct tw_cache_entry *entry, struct garbage *garbage)
 {
 	hazards_count(&look->hazards, entry);
@@ -152,7 +152,7 @@ static void garbage_free(struct garbage *garbage)
 }
 
 /* Returns the batch of that era, or an empty batch, or one to share. */
-static struct retired_batch *thread_batch_for(struct thread_cache *thread, uint64_t era)
+static struct retired_batch *retire_batch_for(struct retiring_reader *thread, uint64_t era)
 {
 	struct retired_batch *empty = NULL;
 
@@ -168,7 +168,7 @@ static struct retired_batch *thread_batch_for(struct thread_cache *thread, uint6
 }
 
 /* Frees the entry, or defers it to a batch if a reader might see it. */
-static void thread_free_or_defer(struct thread_cache *thread, const struct look *look,
+static void retire_free_or_defer(struct retiring_reader *thread, const struct look *look,
 				 uint64_t stamp, struct tw_cache_entry *entry,
 				 struct garbage *garbage)
 {
@@ -176,10 +176,10 @@ static void thread_free_or_defer(struct thread_cache *thread, const struct look 
 	struct retired_batch *batch;
 
 	if (era == 0) {
-		thread_free(thread, look, entry, garbage);
+		retire_free(thread, look, entry, garbage);
 		return;
 	}
-	batch = thread_batch_for(thread, era);
+	batch = retire_batch_for(thread, era);
 	batch->era = era;
 	if (!batch->list.first || batch->stamp < stamp)
 		batch->stamp = stamp;
@@ -188,7 +188,7 @@ static void thread_free_or_defer(struct thread_cache *thread, const struct look 
 }
 
 /* Empties the stamped list: frees the entries that no reader sees, and keeps the others. */
-static void thread_free_stamped(struct thread_cache *thread, const struct look *look,
+static void retire_free_stamped(struct retiring_reader *thread, const struct look *look,
 				struct garbage *garbage)
 {
 	/* As a rule. */
@@ -201,13 +201,13 @@ static void thread_free_stamped(struct thread_cache *thread, const struct look *
 		next = entry->retired_next;
 		__builtin_prefetch(next);
 		if (is_unseen)
-			thread_free(thread, look, entry, garbage);
+			retire_free(thread, look, entry, garbage);
 		else
-			thread_free_or_defer(thread, look, thread->stamp, entry, garbage);
+			retire_free_or_defer(thread, look, thread->stamp, entry, garbage);
 	}
 }
 
-static void thread_free_batch(struct thread_cache *thread, struct retired_batch *batch,
+static void retire_free_batch(struct retiring_reader *thread, struct retired_batch *batch,
 			      const struct look *look, struct garbage *garbage)
 {
 	uint64_t count = batch->list.count < BATCH_STEP ? batch->list.count : BATCH_STEP;
@@ -218,13 +218,13 @@ static void thread_free_batch(struct thread_cache *thread, struct retired_batch 
 	batch->era = 0;
 	thread->batched_count -= count;
 	while (count-- > 0)
-		thread_free_or_defer(thread, look, stamp, retired_pop(&batch->list), garbage);
+		retire_free_or_defer(thread, look, stamp, retired_pop(&batch->list), garbage);
 }
 
 /* Stamps the tables that have no stamp, and frees those that no reader sees, a large one in steps.
  * Returns whether something was freed. */
-static bool thread_free_tables(struct thread_cache *thread, const struct look *look, uint64_t stamp,
-			       struct garbage *garbage)
+static bool retire_free_tables(struct retiring_reader *thread, const struct look *look,
+			       uint64_t stamp, struct garbage *garbage)
 {
 	bool has_freed = false;
 	struct table **place = &thread->tables;
@@ -259,7 +259,8 @@ static void retire_fence(void)
 }
 
 /* Goes through the readers; then what is fresh is stamped. True: something was freed. */
-static bool thread_look(struct thread_cache *thread, struct epochs *epochs, struct garbage *garbage)
+static bool retire_look(struct retiring_reader *thread, struct epochs *epochs,
+			struct garbage *garbage)
 {
 	uint64_t before = thread->stamped.count + thread->batched_count;
 	struct look look;
@@ -271,12 +272,12 @@ static bool thread_look(struct thread_cache *thread, struct epochs *epochs, stru
 	epochs_gather(epochs, stamp - 1, &look.eras);
 	hazards_look(&look.hazards);
 	if (thread->stamped.first && thread->stamp < stamp)
-		thread_free_stamped(thread, &look, garbage);
+		retire_free_stamped(thread, &look, garbage);
 	for (int i = 0; thread->batched_count > 0 && i < RETIRED_BATCHES; i++)
 		if (thread->batches[i].list.first && thread->batches[i].stamp < stamp)
-			thread_free_batch(thread, &thread->batches[i], &look, garbage);
+			retire_free_batch(thread, &thread->batches[i], &look, garbage);
 	if (thread->tables)
-		has_freed = thread_free_tables(thread, &look, stamp, garbage);
+		has_freed = retire_free_tables(thread, &look, stamp, garbage);
 	has_freed |= thread->stamped.count + thread->batched_count < before;
 	if (!thread->stamped.first) {
 		retired_append(&thread->stamped, &thread->fresh);
@@ -288,27 +289,27 @@ static bool thread_look(struct thread_cache *thread, struct epochs *epochs, stru
 	return has_freed;
 }
 
-static bool thread_has_retired(const struct thread_cache *thread)
+static bool retire_has_some(const struct retiring_reader *thread)
 {
 	return thread->fresh.first || thread->stamped.first || thread->batched_count > 0 ||
 	       thread->tables;
 }
 
 /* As long as that frees something. */
-static void thread_look_on(struct thread_cache *thread, struct epochs *epochs,
+static void retire_look_on(struct retiring_reader *thread, struct epochs *epochs,
 			   struct garbage *garbage)
 {
 	enum { LOOKS = 3 };
 
-	for (unsigned looks = 0; looks < LOOKS && thread_has_retired(thread); looks++) {
+	for (unsigned looks = 0; looks < LOOKS && retire_has_some(thread); looks++) {
 		/* The era should go on. */
 		thread->era = epochs_stamp(epochs);
-		if (thread_look(thread, epochs, garbage))
+		if (retire_look(thread, epochs, garbage))
 			looks = 0;
 	}
 }
 
-static bool thread_should_look(const struct thread_cache *thread, struct epochs *epochs)
+static bool retire_should_look(const struct retiring_reader *thread, struct epochs *epochs)
 {
 	uint64_t count = thread->fresh.count;
 	unsigned readers;
@@ -324,20 +325,20 @@ static bool thread_should_look(const struct thread_cache *thread, struct epochs 
 
 /* ---- End ---- */
 
-static __attribute__((noinline)) void thread_look_at_end(struct thread_cache *thread,
+static __attribute__((noinline)) void retire_look_at_end(struct retiring_reader *thread,
 							 struct epochs *epochs,
 							 struct garbage *garbage)
 {
 	*garbage = (struct garbage){.tables = NULL};
 	if (thread->is_urgent)
-		thread_look_on(thread, epochs, garbage);
+		retire_look_on(thread, epochs, garbage);
 	else
-		(void)thread_look(thread, epochs, garbage);
+		(void)retire_look(thread, epochs, garbage);
 	thread->is_urgent = false;
 }
 
 /* Returns what of its memory is not for the next sets. */
-static void thread_trim(struct thread_cache *thread, struct domain *domain)
+static void retire_trim(struct retiring_reader *thread, struct domain *domain)
 {
 	enum { STEP = 16, BYTES_A_CELL_MORE = 1024 };
 	uint64_t most = SPARE_ALL / (epochs_readers(&domain->epochs) + 1);
@@ -351,16 +352,16 @@ static void thread_trim(struct thread_cache *thread, struct domain *domain)
 					STEP + (unsigned)((bytes - most) / BYTES_A_CELL_MORE));
 }
 
-void thread_end(struct thread_cache *thread, struct domain *domain)
+void retire_end(struct retiring_reader *thread, struct domain *domain)
 {
-	bool looks = thread->is_urgent || thread_should_look(thread, &domain->epochs);
+	bool looks = thread->is_urgent || retire_should_look(thread, &domain->epochs);
 	struct garbage garbage;
 	bool asks;
 
 	if (looks)
-		thread_look_at_end(thread, &domain->epochs, &garbage);
-	thread_trim(thread, domain);
-	asks = thread_has_retired(thread) || thread->spare.bytes > 0;
+		retire_look_at_end(thread, &domain->epochs, &garbage);
+	retire_trim(thread, domain);
+	asks = retire_has_some(thread) || thread->spare.bytes > 0;
 	own_lock_let_go(&thread->lock);
 	if (looks)
 		garbage_free(&garbage);
@@ -368,22 +369,22 @@ void thread_end(struct thread_cache *thread, struct domain *domain)
 		domain_ask_maintenance(domain);
 }
 
-bool thread_clear(struct thread_cache *thread, struct domain *domain)
+bool retire_clear(struct retiring_reader *thread, struct domain *domain)
 {
 	struct garbage garbage = {.tables = NULL};
 	bool is_empty;
 
 	if (!own_lock_try(&thread->lock))
 		return false;
-	thread_look_on(thread, &domain->epochs, &garbage);
+	retire_look_on(thread, &domain->epochs, &garbage);
 	spare_return(&thread->spare, domain->pool);
-	is_empty = !thread_has_retired(thread);
+	is_empty = !retire_has_some(thread);
 	own_lock_let_go(&thread->lock);
 	garbage_free(&garbage);
 	return is_empty;
 }
 
-void thread_sum(struct thread_cache *thread, uint64_t *retired, uint64_t *spare)
+void retire_sum(struct retiring_reader *thread, uint64_t *retired, uint64_t *spare)
 {
 	own_lock_take(&thread->lock);
 	*retired += thread->fresh.bytes + thread->stamped.bytes;
@@ -395,7 +396,7 @@ void thread_sum(struct thread_cache *thread, uint64_t *retired, uint64_t *spare)
 	own_lock_let_go(&thread->lock);
 }
 
-void thread_close(struct thread_cache *thread, struct domain *domain)
+void retire_close(struct retiring_reader *thread, struct domain *domain)
 {
 	struct garbage garbage = {.tables = thread->tables};
 	struct hazards_seen seen;

@@ -423,14 +423,14 @@ static void shard_unlock(struct shard *shard)
 	turn_lock_let_go(&shard->lock);
 }
 
-void shard_end_move(struct shard *shard, struct thread_cache *thread)
+void shard_end_move(struct shard *shard, struct retiring_reader *thread)
 {
 	if (shard_has_unlinked(shard))
-		thread_retire(thread, &shard->unlinked, &shard->old_tables);
+		retire_add(thread, &shard->unlinked, &shard->old_tables);
 	shard_unlock(shard);
 }
 
-void shard_end_in(struct shard *shard, struct thread_cache *thread)
+void shard_end_in(struct shard *shard, struct retiring_reader *thread)
 {
 	shard_tend(shard);
 	shard_end_move(shard, thread);
@@ -442,14 +442,14 @@ static void shard_end_with_unlinked(struct shard *shard)
 	struct domain *domain = shard->domain;
 	struct retired_list unlinked = shard->unlinked;
 	struct table *tables = shard->old_tables;
-	struct thread_cache *thread;
+	struct retiring_reader *thread;
 
 	shard->unlinked = (struct retired_list){.first = NULL};
 	shard->old_tables = NULL;
 	shard_unlock(shard);
-	thread = thread_begin(domain);
-	thread_retire(thread, &unlinked, &tables);
-	thread_end(thread, domain);
+	thread = retire_begin(domain);
+	retire_add(thread, &unlinked, &tables);
+	retire_end(thread, domain);
 }
 
 void shard_end(struct shard *shard)

@@ -71,13 +71,13 @@ void shard_begin_again(struct shard *shard);
 size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries,
 		     size_t most);
 /* Lets the lock go, and has what was unlinked retired and on_remove told of it. Not between
- * thread_begin and thread_end; there shard_end_in(). */
+ * retire_begin and retire_end; there shard_end_in(). */
 void shard_end(struct shard *shard);
-void shard_end_in(struct shard *shard, struct thread_cache *thread);
+void shard_end_in(struct shard *shard, struct retiring_reader *thread);
 /* As shard_end(), where no entry came or went. */
 void shard_end_unchanged(struct shard *shard);
 /* As shard_end_in(), where no key came or went. */
-void shard_end_move(struct shard *shard, struct thread_cache *thread);
+void shard_end_move(struct shard *shard, struct retiring_reader *thread);
 
 /* Fetches the key's bucket; outside an era, too. Returns what shard_place() returns inside,
  * unless there is another table by then. */

@@ -414,7 +414,7 @@ static void *second_run(void *reader)
 
 /* ---- The writer ---- */
 
-static struct thread_cache writer;
+static struct retiring_reader writer;
 
 static struct tw_cache_entry *entry_of(uint64_t value)
 {
@@ -486,7 +486,7 @@ static void writer_look(void)
 
 	for (int i = 0; i < 2; i++) {
 		writer.era = epochs_stamp(&cache.domain.epochs);
-		thread_look(&writer, &cache.domain.epochs, &garbage);
+		retire_look(&writer, &cache.domain.epochs, &garbage);
 	}
 	garbage_free(&garbage);
 }
@@ -494,7 +494,7 @@ static void writer_look(void)
 static void *writer_run(void *argument)
 {
 	for (uint64_t i = 1; i <= CHANGES; i++) {
-		/* As thread_begin(), which would go by the memo. */
+		/* As retire_begin(), which would go by the memo. */
 		own_lock_take(&writer.lock);
 		shard_begin(&shard);
 		change_do(i);
@@ -510,7 +510,7 @@ static void *writer_run(void *argument)
 static void *maintenance_run(void *argument)
 {
 	if (UPKEEP == 2)
-		(void)thread_clear(&writer, &cache.domain);
+		(void)retire_clear(&writer, &cache.domain);
 	else
 		epochs_advance(&cache.domain.epochs, 1);
 	return argument;
@@ -549,7 +549,7 @@ static void end(void)
 
 	if (SECOND == RELEASE)
 		reader_release();
-	thread_close(&writer, &cache.domain);
+	retire_close(&writer, &cache.domain);
 	/* As destroy, which retires all that is there. */
 	hazards_look(&seen);
 	hazards_count(&seen, table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot));
