@@ -19,7 +19,8 @@ struct tw_cache {
 	/* Hits don't move deadlines, and it is not stopped: for tw_cache_get(). Any thread. */
 	atomic_bool lookups_are_plain;
 	bool is_lru;
-	struct tw_wheel *own_wheel; /* the domain's, or NULL */
+	struct tw_wheel
+		*own_wheel; /* the wheel of the shared state if the cache owns it, or NULL */
 	tw_duration expire;
 	tw_duration idle; /* 0: lifetimes don't slide */
 	tw_duration negative_expire;
@@ -38,7 +39,7 @@ struct tw_cache {
 	uint64_t entries_before; /* at the last one */
 	unsigned drains;         /* in a row, in which entries were not moved */
 
-	struct domain domain;
+	struct shared_state shared;
 
 	struct limit refreshing; /* loads of values that may still be read */
 
@@ -63,9 +64,9 @@ static inline struct shard *cache_shard(const struct tw_cache *cache, uint64_t h
 /* Most calls begin with it: the thread's reader. TW_OK; TW_CLOSED; TW_NO_MEMORY. */
 static inline enum tw_status cache_admit(struct tw_cache *cache, struct reader **reader)
 {
-	if (domain_is_closed(&cache->domain))
+	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
-	*reader = epochs_reader(&cache->domain.epochs);
+	*reader = epochs_reader(&cache->shared.epochs);
 	return *reader ? TW_OK : TW_NO_MEMORY;
 }
 

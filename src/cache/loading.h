@@ -78,12 +78,12 @@ struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard
 /* Lists it; the reference is the list's. */
 void loading_list(struct tw_cache_loading *loading, struct tw_cache_loading **loadings);
 /* The reader's thread begins to load; NULL: no thread does any more. */
-void loading_set_loader(struct tw_cache_loading *loading, struct domain *domain,
+void loading_set_loader(struct tw_cache_loading *loading, struct shared_state *shared,
 			struct reader *loader);
 /* Takes it out of the list, whose reference is the caller's then, and tells the threads that wait.
  */
 void loading_unlist(struct tw_cache_loading *loading, struct tw_cache_loading **loadings,
-		    struct domain *domain);
+		    struct shared_state *shared);
 /* The two below need no lock. */
 static inline struct tw_cache_loading *loading_hold(struct tw_cache_loading *loading)
 {
@@ -99,11 +99,11 @@ const struct tw_cache_entry *loading_pin_entry(struct tw_cache_loading *loading)
 
 /* False: the reader would wait for itself. Else it is noted as waiting: loading_wait() has to
  * follow. */
-bool loading_may_wait(const struct tw_cache_loading *loading, struct domain *domain,
+bool loading_may_wait(const struct tw_cache_loading *loading, struct shared_state *shared,
 		      struct reader *reader);
 /* Waits until the real time `until`; 0: not at all. TW_OK: the load is over; TW_TIMED_OUT;
  * TW_CLOSED. */
-enum tw_status loading_wait(struct tw_cache_loading *loading, struct domain *domain,
+enum tw_status loading_wait(struct tw_cache_loading *loading, struct shared_state *shared,
 			    struct reader *reader, pthread_mutex_t *lock, tw_duration until);
 
 #endif

@@ -92,10 +92,10 @@ static void retired_append(struct retired_list *list, struct retired_list *other
 
 /* ---- Begin ---- */
 
-struct retiring_reader *retire_begin(struct domain *domain)
+struct retiring_reader *retire_begin(struct shared_state *shared)
 {
-	struct reader *reader = epochs_reader(&domain->epochs);
-	struct retiring_reader *thread = retiring_reader(reader ? reader : domain->nobody);
+	struct reader *reader = epochs_reader(&shared->epochs);
+	struct retiring_reader *thread = retiring_reader(reader ? reader : shared->nobody);
 
 	own_lock_take(&thread->lock);
 	return thread;
@@ -338,46 +338,46 @@ static __attribute__((noinline)) void retire_look_at_end(struct retiring_reader 
 }
 
 /* Returns what of its memory is not for the next sets. */
-static void retire_trim(struct retiring_reader *thread, struct domain *domain)
+static void retire_trim(struct retiring_reader *thread, struct shared_state *shared)
 {
 	enum { STEP = 16, BYTES_A_CELL_MORE = 1024 };
-	uint64_t most = SPARE_ALL / (epochs_readers(&domain->epochs) + 1);
+	uint64_t most = SPARE_ALL / (epochs_readers(&shared->epochs) + 1);
 	uint64_t bytes = thread->spare.bytes;
 
 	if (bytes <= SPARE_LEAST)
 		return;
 	most = most > SPARE_MOST ? SPARE_MOST : most < SPARE_LEAST ? SPARE_LEAST : most;
 	if (bytes > most)
-		(void)spare_return_some(&thread->spare, domain->pool,
+		(void)spare_return_some(&thread->spare, shared->pool,
 					STEP + (unsigned)((bytes - most) / BYTES_A_CELL_MORE));
 }
 
-void retire_end(struct retiring_reader *thread, struct domain *domain)
+void retire_end(struct retiring_reader *thread, struct shared_state *shared)
 {
-	bool looks = thread->is_urgent || retire_should_look(thread, &domain->epochs);
+	bool looks = thread->is_urgent || retire_should_look(thread, &shared->epochs);
 	struct garbage garbage;
 	bool asks;
 
 	if (looks)
-		retire_look_at_end(thread, &domain->epochs, &garbage);
-	retire_trim(thread, domain);
+		retire_look_at_end(thread, &shared->epochs, &garbage);
+	retire_trim(thread, shared);
 	asks = retire_has_some(thread) || thread->spare.bytes > 0;
 	own_lock_let_go(&thread->lock);
 	if (looks)
 		garbage_free(&garbage);
 	if (asks)
-		domain_ask_maintenance(domain);
+		shared_ask_maintenance(shared);
 }
 
-bool retire_clear(struct retiring_reader *thread, struct domain *domain)
+bool retire_clear(struct retiring_reader *thread, struct shared_state *shared)
 {
 	struct garbage garbage = {.tables = NULL};
 	bool is_empty;
 
 	if (!own_lock_try(&thread->lock))
 		return false;
-	retire_look_on(thread, &domain->epochs, &garbage);
-	spare_return(&thread->spare, domain->pool);
+	retire_look_on(thread, &shared->epochs, &garbage);
+	spare_return(&thread->spare, shared->pool);
 	is_empty = !retire_has_some(thread);
 	own_lock_let_go(&thread->lock);
 	garbage_free(&garbage);
@@ -396,7 +396,7 @@ void retire_sum(struct retiring_reader *thread, uint64_t *retired, uint64_t *spa
 	own_lock_let_go(&thread->lock);
 }
 
-void retire_close(struct retiring_reader *thread, struct domain *domain)
+void retire_close(struct retiring_reader *thread, struct shared_state *shared)
 {
 	struct garbage garbage = {.tables = thread->tables};
 	struct hazards_seen seen;
@@ -411,5 +411,5 @@ void retire_close(struct retiring_reader *thread, struct domain *domain)
 	for (entry = garbage.entries.first; entry; entry = entry->retired_next)
 		hazards_count(&seen, entry);
 	garbage_free(&garbage);
-	spare_return(&thread->spare, domain->pool);
+	spare_return(&thread->spare, shared->pool);
 }

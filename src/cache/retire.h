@@ -52,19 +52,19 @@ struct retiring_reader {
 
 /* Locks and returns the calling thread's retiring reader, or the one shared by threads without
  * memory. */
-struct retiring_reader *retire_begin(struct domain *domain);
+struct retiring_reader *retire_begin(struct shared_state *shared);
 /* Takes over the entries of `list`, each with the table's reference, and the tables. Leaves both
  * empty. */
 void retire_add(struct retiring_reader *thread, struct retired_list *list, struct table **tables);
 /* Unlocks it. Before that, frees what no reader sees, if a look is worth its cost. It may call free
  * functions of the user, so the caller must have no other lock. */
-void retire_end(struct retiring_reader *thread, struct domain *domain);
+void retire_end(struct retiring_reader *thread, struct shared_state *shared);
 /* Frees what can be freed, and keeps no memory. Returns false if something is left. */
-bool retire_clear(struct retiring_reader *thread, struct domain *domain);
+bool retire_clear(struct retiring_reader *thread, struct shared_state *shared);
 /* Adds the bytes retired to *retired, and the bytes of spare cells to *spare. */
 void retire_sum(struct retiring_reader *thread, uint64_t *retired, uint64_t *spare);
 /* Frees all. No thread may be inside the cache, or enter it again. */
-void retire_close(struct retiring_reader *thread, struct domain *domain);
+void retire_close(struct retiring_reader *thread, struct shared_state *shared);
 
 static inline void retired_add(struct retired_list *list, struct tw_cache_entry *entry)
 {
@@ -86,10 +86,11 @@ static inline struct retiring_reader *retiring_reader(struct reader *reader)
 }
 
 static inline struct tw_cache_entry *entry_from(struct retiring_reader *thread,
-						struct domain *domain, struct entry_plan *plan)
+						struct shared_state *shared,
+						struct entry_plan *plan)
 {
-	plan->birth = epochs_era(&domain->epochs);
-	return entry_make(spare_take(&thread->spare, domain->pool, plan->size), plan);
+	plan->birth = epochs_era(&shared->epochs);
+	return entry_make(spare_take(&thread->spare, shared->pool, plan->size), plan);
 }
 
 #endif

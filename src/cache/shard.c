@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All changes of a shard are made under its lock, which no thread holds for longer than it takes to
- * change 64 entries. Memory is freed after the lock was let go.
+ * A shard is a part of the cache's keys: table, expiry, policy and loads under one lock.
  *
- * Removal has one place: shard_drop() counts the entry out, queues the call of on_remove, and has
- * the thread retire it, with which it waits until no reader can be looking at it. Tables that have
- * grown wait likewise.
+ * Invariants, while nobody has the lock:
+ *   an entry that lookups can find is in the table
+ *   while the next table is being filled, an entry copied to it is in both tables
+ *   entries and bytes of all shards add up to the counts of the shared state
+ *   an entry with a deadline has its hash filed under the tick of its deadline or an earlier one
+ *   the alarm is set to the first tick with something filed, or earlier
+ *   at most one load of a key is listed
  *
- * Invariants, under the lock: an entry that lookups can find is in the table; while a table of
- * another size is being filled, what was copied is in both. Entries and weights of all shards add
- * up to the domain's counts and what came and went under locks that are held: the domain, which
- * all threads write, is told of that at once, as the lock is let go. So an entry that takes the
- * place of one that it evicts changes no count. At most one load of a key is listed.
+ * Who owns what: all changes of a shard are made under its lock, which no thread holds for longer
+ * than it takes to change 64 entries. Memory is freed after the lock was let go. All threads write
+ * the counts of the shared state, so they are updated once, when the lock is let go: an entry that
+ * replaces one that it evicts changes no count.
  *
- * Each entry with a deadline has its hash filed under its deadline's tick or an earlier one, and
- * knows where; one that comes up too early is filed anew. The alarm stands at the first of these
- * ticks, or earlier: it is only set, under the lock, when the first becomes sooner, and when it
- * runs it sets itself. When too much is filed that is no longer needed, all of it is thrown away,
- * and the entries are filed anew, some with each change and the rest by the alarm; what is set
- * meanwhile is filed in any case. No reader lives by it: lookups judge deadlines.
+ * Only shard_drop() removes an entry. It counts the entry out, queues the call of on_remove, and
+ * leaves the entry to the thread, which retires it until no reader can see it. Tables that were
+ * replaced are retired the same way.
+ *
+ * An entry knows where its hash is filed. A hash that comes up too early is filed again. The alarm
+ * is set under the lock when the first tick becomes sooner; when it runs, it sets itself. When too
+ * many filed hashes are of no use any more, all are thrown away and the entries are filed again,
+ * some with each change and the rest by the alarm; entries set meanwhile are filed in any case. No
+ * reader depends on it: lookups judge deadlines themselves.
  */
 #include "shard.h"
 
@@ -29,7 +34,7 @@ _Static_assert(ENTRY_FILED + 1 >= EXPIRY_LEVELS * EXPIRY_SLOTS, "a place fits in
 /* Under the lock: sets the alarm if it would come later than at that tick. */
 static void shard_arm(struct shard *shard, uint64_t tick)
 {
-	tw_duration granule = shard->domain->granule;
+	tw_duration granule = shard->shared->granule;
 
 	if (tick >= shard->armed || tick > (uint64_t)(TW_FOREVER / granule))
 		return;
@@ -50,11 +55,11 @@ static void shard_arm_next(struct shard *shard)
 bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned filed,
 		 tw_duration deadline)
 {
-	tw_duration granule = shard->domain->granule;
+	tw_duration granule = shard->shared->granule;
 	unsigned place = 0;
 
 	if (!(entry->kind & ENTRY_ABSENT))
-		deadline = deadline_after(deadline, shard->domain->stale);
+		deadline = deadline_after(deadline, shard->shared->stale);
 
 	/* Until everything is filed anew, an entry that says it is filed may be wrong. */
 	if (shard->is_refiling || shard->must_refile)
@@ -83,12 +88,12 @@ bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entr
 /* Unless one is being made. */
 static void shard_begin_resizing(struct shard *shard, size_t entries)
 {
-	struct domain *domain = shard->domain;
+	struct shared_state *shared = shard->shared;
 
 	if (shard->next)
 		return;
 	shard->next =
-		table_new_uncleared(&domain->pool->arena, epochs_era(&domain->epochs), entries);
+		table_new_uncleared(&shared->pool->arena, epochs_era(&shared->epochs), entries);
 	shard->next_cleared = 0;
 	shard->next_copied = 0;
 }
@@ -264,7 +269,7 @@ struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_c
 	unsigned looks = 512; /* each may be a cache miss */
 
 	while (sum.entries < most &&
-	       domain_will_exceed(shard->domain, shard->entries_more, shard->bytes_more)) {
+	       shared_will_exceed(shard->shared, shard->entries_more, shard->bytes_more)) {
 		struct tw_cache_entry *victim =
 			policy_victim(&shard->policy, shard_table(shard), spared, &looks);
 
@@ -317,7 +322,7 @@ static bool shard_has_done_with(const struct shard *shard, struct tw_cache_entry
 				tw_duration now, tw_duration *deadline)
 {
 	return entry_try_to_expire(entry, now, deadline) &&
-	       !entry_is_stale(entry, *deadline, now, shard->domain->stale);
+	       !entry_is_stale(entry, *deadline, now, shard->shared->stale);
 }
 
 /* ---- Filing anew; under the lock ---- */
@@ -333,7 +338,7 @@ static void shard_begin_refiling(struct shard *shard)
 
 static void shard_refile_one(struct shard *shard, struct tw_cache_entry *entry, tw_duration now)
 {
-	uint64_t hash = key_hash_wide(&shard->domain->seed, entry_key(entry), entry->key_size);
+	uint64_t hash = key_hash_wide(&shard->shared->seed, entry_key(entry), entry->key_size);
 	tw_duration deadline;
 
 	entry_set_filed(entry, 0);
@@ -347,7 +352,7 @@ static void shard_refile_one(struct shard *shard, struct tw_cache_entry *entry, 
 static void shard_refile_some(struct shard *shard, size_t most)
 {
 	struct tw_cache_entry *entries[SHARD_STEP];
-	tw_duration now = tw_now(shard->domain->wheel);
+	tw_duration now = tw_now(shard->shared->wheel);
 	size_t count;
 
 	/* To go through an empty table takes as long as through a full one. */
@@ -366,7 +371,7 @@ static bool shard_files_too_much(const struct shard *shard)
 	enum { SPARE = 64 };
 
 	return !shard->is_refiling && shard->expiry.count > 2 * shard_table(shard)->count + SPARE &&
-	       !domain_is_closed(shard->domain);
+	       !shared_is_closed(shard->shared);
 }
 
 /* A part of what is done in steps. */
@@ -415,7 +420,7 @@ void shard_end_unchanged(struct shard *shard)
 
 static void shard_unlock(struct shard *shard)
 {
-	domain_count(shard->domain, shard->entries_more, shard->bytes_more);
+	shared_count(shard->shared, shard->entries_more, shard->bytes_more);
 	shard->entries_more = 0;
 	shard->bytes_more = 0;
 	if (shard->to_tell.count > 0)
@@ -439,7 +444,7 @@ void shard_end_in(struct shard *shard, struct retiring_reader *thread)
 /* The thread's lock comes before the shard's, so what was unlinked is taken along. */
 static void shard_end_with_unlinked(struct shard *shard)
 {
-	struct domain *domain = shard->domain;
+	struct shared_state *shared = shard->shared;
 	struct retired_list unlinked = shard->unlinked;
 	struct table *tables = shard->old_tables;
 	struct retiring_reader *thread;
@@ -447,9 +452,9 @@ static void shard_end_with_unlinked(struct shard *shard)
 	shard->unlinked = (struct retired_list){.first = NULL};
 	shard->old_tables = NULL;
 	shard_unlock(shard);
-	thread = retire_begin(domain);
+	thread = retire_begin(shared);
 	retire_add(thread, &unlinked, &tables);
-	retire_end(thread, domain);
+	retire_end(thread, shared);
 }
 
 void shard_end(struct shard *shard)
@@ -521,7 +526,7 @@ static bool shard_look_at(struct shard *shard, uint64_t hash, unsigned from, uns
 /* By a tick; false: there is nothing more. */
 static bool shard_expire_some(struct shard *shard, uint64_t tick)
 {
-	tw_duration now = tw_now(shard->domain->wheel);
+	tw_duration now = tw_now(shard->shared->wheel);
 	struct expiry_block *block = expiry_take(&shard->expiry, tick);
 	const struct table *table = shard_table(shard);
 	unsigned next = expiry_place(&shard->expiry, tick + 1);
@@ -545,7 +550,7 @@ void shard_expire(void *argument)
 {
 	struct shard *shard = argument;
 	/* Not read anew: what can't be filed comes up at the next one, and this would never end. */
-	uint64_t tick = (uint64_t)(tw_now(shard->domain->wheel) / shard->domain->granule);
+	uint64_t tick = (uint64_t)(tw_now(shard->shared->wheel) / shard->shared->granule);
 	bool goes_on;
 
 	do {
@@ -574,7 +579,7 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 		size_t count;
 
 		shard_begin_again(shard);
-		now = tw_now(shard->domain->wheel);
+		now = tw_now(shard->shared->wheel);
 		loadings_override_all(shard->loadings);
 		count = shard_walk_on(shard, &walk, entries, SHARD_STEP);
 		for (size_t i = 0; i < count; i++)
@@ -607,21 +612,22 @@ void shard_turn_policy_on(struct shard *shard)
 
 /* ---- Opening and closing ---- */
 
-enum tw_status shard_open(struct shard *shard, struct domain *domain, struct removals *removals)
+enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
+			  struct removals *removals)
 {
-	struct table *table = table_new(&domain->pool->arena, epochs_era(&domain->epochs), 1);
+	struct table *table = table_new(&shared->pool->arena, epochs_era(&shared->epochs), 1);
 
-	shard->domain = domain;
+	shard->shared = shared;
 	shard->removals = removals;
 	shard->armed = EXPIRY_NEVER;
-	expiry_init(&shard->expiry, domain->pool,
-		    (uint64_t)(tw_now(domain->wheel) / domain->granule));
+	expiry_init(&shard->expiry, shared->pool,
+		    (uint64_t)(tw_now(shared->wheel) / shared->granule));
 	turn_lock_init(&shard->lock);
 	atomic_init(&shard->table, table);
 	if (!table)
 		return TW_NO_MEMORY;
 	atomic_init(&shard->place, table_place(table));
-	return tw_alarm_create(domain->wheel, shard_expire, shard, &shard->alarm);
+	return tw_alarm_create(shared->wheel, shard_expire, shard, &shard->alarm);
 }
 
 void shard_stop(struct shard *shard)

@@ -27,9 +27,9 @@ struct shard_walk {
 struct shard {
 	/* Written under the lock, read by any thread inside an era. */
 	_Alignas(64) _Atomic(struct table *) table;
-	_Atomic uintptr_t place;   /* of its buckets; read by any thread, outside, too */
-	struct domain *domain;     /* constant */
-	struct removals *removals; /* constant */
+	_Atomic uintptr_t place;     /* of its buckets; read by any thread, outside, too */
+	struct shared_state *shared; /* constant */
+	struct removals *removals;   /* constant */
 	/* Any thread inside an era may note uses; the rest under the lock. */
 	struct policy policy;
 	/* Under the lock: first what each change looks at, in as few lines as can be. */
@@ -37,7 +37,7 @@ struct shard {
 	struct tw_cache_loading *loadings; /* loads that run */
 	struct table *next;                /* being made, to take the table's place; NULL: none */
 	/* Since shard_begin. */
-	int64_t entries_more; /* that the domain has not counted */
+	int64_t entries_more; /* entries that the shared state has not counted yet */
 	int64_t bytes_more;
 	struct retired_list unlinked;
 	struct table *old_tables;
@@ -56,7 +56,8 @@ struct shard {
 };
 
 /* Opens it; on failure, with a status of tw_alarm_create, there is still something to close. */
-enum tw_status shard_open(struct shard *shard, struct domain *domain, struct removals *removals);
+enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
+			  struct removals *removals);
 /* Its alarm does not run any more. */
 void shard_stop(struct shard *shard);
 /* Frees it; it is empty, and no thread is inside an era. */
@@ -109,7 +110,7 @@ static inline struct table *shard_table(const struct shard *shard)
 static inline void shard_prefetch_guess(const struct shard *shard, struct reader *reader,
 					uint64_t hash)
 {
-	struct epochs *epochs = &shard->domain->epochs;
+	struct epochs *epochs = &shard->shared->epochs;
 	uint64_t era = reader_enter(reader, epochs);
 	const struct table *table = shard_table(shard);
 
