@@ -7,7 +7,7 @@
 
 #include "base/histogram.h"
 #include "base/limit.h"
-#include "domain.h"
+#include "shared.h"
 #include "loaders.h"
 #include "removal.h"
 #include "shard.h"

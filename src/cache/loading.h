@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "domain.h"
+#include "shared.h"
 #include "entry.h"
 
 struct shard;

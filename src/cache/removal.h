@@ -9,7 +9,7 @@
 
 #include <timingwheel/cache.h>
 
-#include "domain.h"
+#include "shared.h"
 
 struct removals {
 	/* Constant. */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/own_lock.h"
-#include "domain.h"
+#include "shared.h"
 #include "entry.h"
 #include "epoch.h"
 #include "table.h"

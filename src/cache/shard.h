@@ -7,7 +7,7 @@
 #define CACHE_SHARD_H
 
 #include "base/turn_lock.h"
-#include "domain.h"
+#include "shared.h"
 #include "expiry.h"
 #include "loading.h"
 #include "removal.h"

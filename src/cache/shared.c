@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "domain.h"
+#include "shared.h"
 
 static const tw_duration granule_least = TW_MICROSECOND;
 
