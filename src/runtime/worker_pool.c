@@ -39,7 +39,7 @@
  * does one that could not be started. The worker that became idle last is woken first, so workers
  * that are not needed come to rest, and end after 10 s, down to as many as at the start. The
  * watcher adds what such a worker counted to the sums of those before it, gives its counts back to
- * the system and joins its thread. The seat goes to the next worker that starts, and its batch with
+ * the system and joins its thread. The slot goes to the next worker that starts, and its batch with
  * it: a slow helper may still compare the generation.
  *
  * Room. If there was none below the limit of unfinished jobs, a worker tells the submitter once
@@ -88,15 +88,16 @@ struct sleeper {
 /* What a worker counts, and what it is about to give back. It writes, all read. */
 struct worker_counts {
 	_Atomic uint64_t finished[COHORTS]; /* since it started, by timer.cohort */
-	struct job_seat seat;
+	struct job_thread thread;
 	struct timer_bin bin; /* the worker's own */
 };
 
-/* A seat, and the thread that works there, if there is one. */
+/* A worker slot, and the thread that works in it, if there is one. */
 struct worker {
 	/* Constant. */
 	struct worker_pool *pool;
-	/* The worker's, or under either lock; changed under both. NULL: the seat is cleared. */
+	/* Read by the worker, or under either lock; changed under both. NULL after the slot was
+	 * cleared. */
 	struct worker_counts *counts;
 	/* The pool's creator's and destroyer's, between them the watcher's. */
 	pthread_t thread;
@@ -155,7 +156,7 @@ struct worker_pool {
 	/* Written under the lock, read by any thread. */
 	_Alignas(CACHE_LINE) atomic_bool has_sleepers;
 	atomic_bool room_is_wanted;
-	atomic_size_t seats; /* those behind them are not initialized */
+	atomic_size_t slots; /* number of initialized slots in `workers` */
 	struct worker workers[];
 };
 
@@ -183,10 +184,10 @@ static struct timer *timer_or_null(struct list *link)
 	return link ? timer_of_link(link) : NULL;
 }
 
-static size_t worker_pool_seats(const struct worker_pool *pool)
+static size_t worker_pool_slots(const struct worker_pool *pool)
 {
-	/* acquire: sees the seats; pairs with the store in worker_pool_free_seat(). */
-	return atomic_load_explicit(&pool->seats, memory_order_acquire);
+	/* acquire: sees the slots; pairs with the store in worker_pool_free_slot(). */
+	return atomic_load_explicit(&pool->slots, memory_order_acquire);
 }
 
 static bool batch_is_empty(uint64_t word)
@@ -335,7 +336,7 @@ static struct worker *worker_next_victim(struct worker *worker)
 
 	if (!batch_is_empty(word) && batch_progress(word) == worker->victim_progress)
 		return victim;
-	worker->victim = (worker->victim + 1) % worker_pool_seats(pool);
+	worker->victim = (worker->victim + 1) % worker_pool_slots(pool);
 	victim = &pool->workers[worker->victim];
 	word = atomic_load_explicit(&victim->batch, memory_order_relaxed);
 	worker->victim_progress = batch_progress(word);
@@ -364,7 +365,7 @@ static struct timer *worker_next_job(struct worker *worker)
 		timer = worker_help(worker);
 	while (!timer && worker_take_batch(worker))
 		timer = worker_claim(worker, CLAIM_BY_ITSELF);
-	for (size_t i = 0; !timer && i < worker_pool_seats(worker->pool); i++)
+	for (size_t i = 0; !timer && i < worker_pool_slots(worker->pool); i++)
 		timer = worker_help(worker);
 	return timer;
 }
@@ -380,7 +381,7 @@ static tw_duration worker_pool_waits_since(struct worker_pool *pool)
 		if (first && first->submitted_at < since)
 			since = first->submitted_at;
 	}
-	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
+	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		struct worker *worker = &pool->workers[i];
 		tw_duration at = TW_FOREVER;
 
@@ -398,7 +399,7 @@ static uint64_t worker_pool_unfinished_in(struct worker_pool *pool, uint64_t coh
 {
 	uint64_t unfinished = pool->submitted[cohort % COHORTS];
 
-	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
+	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		const struct worker_counts *counts = pool->workers[i].counts;
 
 		/* seq_cst, as an acquire: sees what the tasks did; and after the store in
@@ -466,15 +467,15 @@ static void worker_tell(struct worker *worker)
 }
 
 /* Under the lock. */
-static void worker_leave_seat(struct worker *worker)
+static void worker_leave_slot(struct worker *worker)
 {
 	worker->is_taken = false;
 	worker->pool->live--;
-	/* The watcher waits for that: it clears the seat. */
+	/* The watcher waits for that: it clears the slot. */
 	pthread_cond_signal(&worker->pool->watching.wake);
 }
 
-/* Sleeps until there may be jobs; false: the worker has left its seat. */
+/* Sleeps until there may be jobs. Returns false if the worker has left its slot. */
 static bool worker_sleep(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
@@ -498,7 +499,7 @@ static bool worker_sleep(struct worker *worker)
 	stays = !sleeper->is_asleep;
 	worker_pool_set_asleep(pool, sleeper, false);
 	if (!stays)
-		worker_leave_seat(worker);
+		worker_leave_slot(worker);
 	pthread_mutex_unlock(&pool->lock);
 	return stays;
 }
@@ -524,7 +525,7 @@ static void worker_finish(struct worker *worker, struct timer *timer)
 		worker_tell(worker);
 		pthread_mutex_unlock(&worker->pool->lock);
 	}
-	job_finish(worker->pool->target, timer, &worker->counts->seat);
+	job_finish(worker->pool->target, timer, &worker->counts->thread);
 	/* relaxed: written by this thread alone. */
 	count = atomic_load_explicit(finished, memory_order_relaxed) + 1;
 	/* release: publishes what the task did; seq_cst: and before the load in worker_may_tell().
@@ -548,24 +549,24 @@ static void *worker_run(void *argument)
 	return NULL;
 }
 
-/* Under the lock: the first free seat, of which there must be one; it has been cleared. */
-static struct worker *worker_pool_free_seat(struct worker_pool *pool)
+/* Returns the first free slot, which is cleared. There must be one. Under the lock. */
+static struct worker *worker_pool_free_slot(struct worker_pool *pool)
 {
-	size_t seats = worker_pool_seats(pool);
+	size_t slots = worker_pool_slots(pool);
 	size_t number = 0;
 	struct worker *worker;
 
-	while (number < seats && pool->workers[number].is_taken)
+	while (number < slots && pool->workers[number].is_taken)
 		number++;
 	worker = &pool->workers[number];
-	if (number < seats)
+	if (number < slots)
 		return worker;
 	memset(worker, 0, sizeof(*worker));
 	worker->pool = pool;
 	worker->victim = number;
 	condition_init(&worker->sleeper.wake);
-	/* release: publishes the seat; pairs with the load in worker_pool_seats(). */
-	atomic_store_explicit(&pool->seats, seats + 1, memory_order_release);
+	/* release: publishes the slot; pairs with the load in worker_pool_slots(). */
+	atomic_store_explicit(&pool->slots, slots + 1, memory_order_release);
 	return worker;
 }
 
@@ -589,7 +590,7 @@ static int worker_start(struct worker *worker)
 
 	if (!counts)
 		return ENOMEM;
-	counts->seat.bin = &counts->bin;
+	counts->thread.bin = &counts->bin;
 	worker_set_counts(worker, counts);
 	snprintf(role, sizeof(role), "%d", (int)(worker - worker->pool->workers));
 	error = thread_start(&worker->thread, worker_run, worker, worker->pool->name, role);
@@ -600,7 +601,7 @@ static int worker_start(struct worker *worker)
 /* Under the lock, which it leaves meanwhile: one more worker starts; 0 or an errno value. */
 static int worker_pool_add_worker(struct worker_pool *pool)
 {
-	struct worker *worker = worker_pool_free_seat(pool);
+	struct worker *worker = worker_pool_free_slot(pool);
 	int error;
 
 	worker->is_taken = true;
@@ -611,7 +612,7 @@ static int worker_pool_add_worker(struct worker_pool *pool)
 	error = worker_start(worker);
 	pthread_mutex_lock(&pool->lock);
 	if (error != 0)
-		worker_leave_seat(worker);
+		worker_leave_slot(worker);
 	return error;
 }
 
@@ -622,9 +623,9 @@ static void worker_fold_counts(struct worker *worker)
 	struct worker_counts *counts = worker->counts;
 
 	pthread_mutex_lock(&pool->sums_lock);
-	job_sums_add(&pool->ended, &counts->seat);
+	job_sums_add(&pool->ended, &counts->thread);
 	pthread_mutex_lock(&pool->lock);
-	/* relaxed: the worker wrote them before it left its seat, under the lock. */
+	/* relaxed: the worker wrote them before it left its slot, under the lock. */
 	for (int i = 0; i < COHORTS; i++)
 		pool->submitted[i] -=
 			atomic_load_explicit(&counts->finished[i], memory_order_relaxed);
@@ -634,11 +635,12 @@ static void worker_fold_counts(struct worker *worker)
 	pages_unmap_aligned(counts, sizeof(*counts));
 }
 
-/* Under the lock, which it leaves meanwhile: the first seat that a worker has left. False: none. */
-static bool worker_pool_clear_seat(struct worker_pool *pool)
+/* Clears the first slot that a worker has left. Returns false if there is none. Under the lock,
+ * which it leaves and takes again. */
+static bool worker_pool_clear_slot(struct worker_pool *pool)
 {
 	struct worker *worker = pool->workers;
-	const struct worker *end = worker + worker_pool_seats(pool);
+	const struct worker *end = worker + worker_pool_slots(pool);
 
 	while (worker < end && (worker->is_taken || !worker->counts))
 		worker++;
@@ -680,7 +682,7 @@ static void *worker_pool_watch(void *argument)
 	while (!pool->ending) {
 		tw_duration time = TW_FOREVER;
 
-		if (worker_pool_clear_seat(pool))
+		if (worker_pool_clear_slot(pool))
 			continue;
 		if (pool->live < pool->most) {
 			/* Before the look at the batches, as a worker does. */
@@ -703,13 +705,13 @@ static void worker_pool_end(struct worker_pool *pool)
 {
 	pthread_mutex_lock(&pool->lock);
 	pool->ending = true;
-	for (size_t i = 0; i < worker_pool_seats(pool); i++)
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
 		pthread_cond_signal(&pool->workers[i].sleeper.wake);
 	pthread_cond_signal(&pool->watching.wake);
 	pthread_mutex_unlock(&pool->lock);
 	if (pool->most > pool->least)
 		pthread_join(pool->watcher, NULL);
-	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
+	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		struct worker *worker = &pool->workers[i];
 
 		if (worker->is_joinable)
@@ -852,9 +854,9 @@ void worker_pool_sum(struct worker_pool *pool, struct job_sums *sums)
 {
 	pthread_mutex_lock(&pool->sums_lock);
 	*sums = pool->ended;
-	for (size_t i = 0; i < worker_pool_seats(pool); i++)
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
 		if (pool->workers[i].counts)
-			job_sums_add(sums, &pool->workers[i].counts->seat);
+			job_sums_add(sums, &pool->workers[i].counts->thread);
 	pthread_mutex_unlock(&pool->sums_lock);
 }
 
