@@ -63,10 +63,10 @@ struct timer {
 		uint64_t tick;            /* an alarm's deadline */
 		tw_duration submitted_at; /* in the first timer of a batch of jobs */
 	};
-	uint8_t job;    /* enum timer_job */
-	uint8_t reason; /* enum tw_reason */
-	uint8_t cohort; /* in the pool: the number of the group that counts it */
-	uint8_t class;  /* enum timer_class, or a size class of a keyed timer */
+	uint8_t job;        /* enum timer_job */
+	uint8_t reason;     /* enum tw_reason */
+	uint8_t wait_group; /* in the pool: the number of the group that counts it */
+	uint8_t class;      /* enum timer_class, or a size class of a keyed timer */
 	union {
 		bool at_once;       /* in the wheel: due, also before its deadline */
 		uint8_t batch_size; /* in the first timer of a batch of jobs */

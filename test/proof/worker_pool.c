@@ -203,7 +203,7 @@ static struct worker *slot_take(void)
 	struct worker *worker = worker_pool_free_slot(pool);
 
 	worker->is_taken = true;
-	worker->cohort = NO_COHORT;
+	worker->wait_group = NO_WAIT_GROUP;
 	worker->counts = pages_map_untouched(sizeof(*worker->counts));
 	worker->counts->thread.bin = &worker->counts->bin;
 	pool->live++;
