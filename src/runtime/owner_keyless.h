@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles and alarms among the pending timers: filed, taken out, alarms seen to. Owner only. */
+/* These functions file handles and alarms in the wheel and take them out. Only the owner may call
+ * them. */
 #ifndef OWNER_KEYLESS_H
 #define OWNER_KEYLESS_H
 
@@ -8,18 +9,20 @@
 
 #include "owner_state.h"
 
-/* Puts it into the wheel by its deadline; what an inline task wants at once is put off. */
+/* Puts the timer into the wheel by its deadline. A timer that an inline task makes due now waits
+ * for the next turn. */
 void owner_place(struct owner *owner, struct timer *timer, bool in_task);
-/* Takes it out of where it waits. */
+/* Takes the timer out of the wheel, or out of the list for the next turn. */
 void owner_unplace(struct owner *owner, struct timer *timer);
-/* Those that were put off until the next turn are due now. */
+/* Files the timers that wait for the next turn: they are due now. */
 void owner_begin_next_turn(struct owner *owner);
 
-/* Sees to up to `most` alarms that were set sooner or destroyed; returns how many. */
+/* Handles up to `most` alarms that were set sooner or destroyed. Returns their number. */
 size_t owner_see_alarms(struct owner *owner, size_t most);
-/* Of an alarm that has left the wheel. False: it is not to run, and was filed anew if need be. */
+/* Claims the run of an alarm that has left the wheel. Returns false if it must not run now; then it
+ * was filed again if it is still set. */
 bool owner_claim_alarm(struct owner *owner, struct tw_alarm *alarm);
-/* Of an alarm on a retired pending set: it goes to the one in use. */
+/* Moves an alarm from a retired pending set to the one in use. */
 void owner_retire_alarm(struct owner *owner, struct tw_alarm *alarm);
 
 #endif

@@ -138,7 +138,7 @@ size_t pending_count(const struct pending *pending)
 	return 0;
 }
 
-void pending_add_keyless(struct pending *pending, struct timer *timer)
+void pending_add_without_key(struct pending *pending, struct timer *timer)
 {
 	struct handle *handle = timer_handle(timer);
 
@@ -148,7 +148,7 @@ void pending_add_keyless(struct pending *pending, struct timer *timer)
 	in_wheel[handle_number(handle)] = handle;
 }
 
-void pending_remove_keyless(struct pending *pending, struct timer *timer)
+void pending_remove_without_key(struct pending *pending, struct timer *timer)
 {
 	struct handle *handle = timer_handle(timer);
 
