@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/trace.h"
-#include "owner_keyless.h"
+#include "owner_place.h"
 
 struct drain_request *drain_request_create(const struct pending_plan *plan, tw_execute_fn *each,
 					   void *context)

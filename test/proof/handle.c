@@ -33,7 +33,7 @@ void *calloc(size_t count, size_t size);
 #include "runtime/handle.c"
 
 #include "runtime/owner_handles.c"
-#include "runtime/owner_keyless.c"
+#include "runtime/owner_place.c"
 
 enum event { DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET, DO_MAKE, DO_MAKE_STOP, DO_STOP_GROUP };
 enum first_place { IN_QUEUE, IN_WHEEL, IN_POOL };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "owner_keyless.h"
+#include "owner_place.h"
 
 void owner_place(struct owner *owner, struct timer *timer, bool in_task)
 {
