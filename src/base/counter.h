@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A counter is a number that one thread at a time writes, with plain additions, and any thread
- * reads. Counters are statistics: they order nothing, so their operations are relaxed. Only the
- * functions named _ordered order: they are for counters that are compared with each other.
+ * A counter is a number that any thread reads. One thread at a time writes it, with plain
+ * additions, or any thread adds to it, with atomic ones.
  *
- * Which calls may run together: read and read_ordered with all; the others with these two only.
+ * Counters are statistics and limits: they order nothing, so their operations are relaxed, and no
+ * other file has to say so. Only the functions named _ordered order: they are for counters that are
+ * compared with each other.
+ *
+ * Which calls may run together (x), and which may not (-):
+ *
+ *                            read,          add_shared   set, add, subtract,
+ *                            read_ordered                raise, add_ordered
+ *   read, read_ordered       x              x            x
+ *   add_shared               x              x            -
+ *   set, add, subtract,      x              -            -
+ *   raise, add_ordered
  */
 #ifndef COUNTER_H
 #define COUNTER_H
@@ -16,6 +26,18 @@
 static inline uint64_t counter_read(const _Atomic uint64_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* Sets the counter. One thread at a time. */
+static inline void counter_set(_Atomic uint64_t *counter, uint64_t value)
+{
+	atomic_store_explicit(counter, value, memory_order_relaxed);
+}
+
+/* Adds `more` to the counter; a negative number subtracts. Any thread. */
+static inline void counter_add_shared(_Atomic uint64_t *counter, int64_t more)
+{
+	atomic_fetch_add_explicit(counter, (uint64_t)more, memory_order_relaxed);
 }
 
 /* Adds `more` to the counter. One thread at a time. */

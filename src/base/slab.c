@@ -449,8 +449,7 @@ void slab_begin_minute(struct slab *slab)
 {
 	pthread_mutex_lock(&slab->lock);
 	slab->most_before = counter_read(&slab->most);
-	/* relaxed: written under the lock; a statistic, orders nothing. */
-	atomic_store_explicit(&slab->most, counter_read(&slab->out), memory_order_relaxed);
+	counter_set(&slab->most, counter_read(&slab->out));
 	pthread_mutex_unlock(&slab->lock);
 }
 

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/counter.h"
 #include "base/sanitizer.h"
 
 enum {
@@ -156,11 +157,9 @@ struct pool *pool_of(const void *block)
 
 void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned)
 {
-	uint64_t bytes = pool_cell_size(size);
+	int64_t bytes = (int64_t)pool_cell_size(size);
 
-	/* relaxed: a statistic. */
-	atomic_fetch_add_explicit(&pool->pinned, is_pinned ? bytes : 0 - bytes,
-				  memory_order_relaxed);
+	counter_add_shared(&pool->pinned, is_pinned ? bytes : -bytes);
 }
 
 /* ---- Pages; under the lock ---- */

@@ -31,11 +31,8 @@ static uint64_t usable_limit(uint64_t limit)
 
 void shared_set_limits(struct shared_state *shared, uint64_t max_entries, uint64_t max_bytes)
 {
-	/* relaxed: numbers by themselves; a thread that adds looks at them afterwards. */
-	atomic_store_explicit(&shared->max_entries, usable_limit(max_entries),
-			      memory_order_relaxed);
-	/* relaxed: as above. */
-	atomic_store_explicit(&shared->max_bytes, usable_limit(max_bytes), memory_order_relaxed);
+	counter_set(&shared->max_entries, usable_limit(max_entries));
+	counter_set(&shared->max_bytes, usable_limit(max_bytes));
 }
 
 void shared_ask_maintenance(struct shared_state *shared)

@@ -86,15 +86,14 @@ static inline bool shared_is_closed(const struct shared_state *shared)
 				    memory_order_acquire);
 }
 
-/* What came in; negative: went out. */
+/* Adds to the counts of entries and bytes; negative numbers subtract. A thread that exceeds a limit
+ * enforces it after its own addition. */
 static inline void shared_count(struct shared_state *shared, int64_t entries, int64_t bytes)
 {
-	/* relaxed: limits are kept by the thread that goes over them, after its own addition. */
 	if (entries != 0)
-		atomic_fetch_add_explicit(&shared->entries, (uint64_t)entries,
-					  memory_order_relaxed);
+		counter_add_shared(&shared->entries, entries);
 	if (bytes != 0)
-		atomic_fetch_add_explicit(&shared->bytes, (uint64_t)bytes, memory_order_relaxed);
+		counter_add_shared(&shared->bytes, bytes);
 }
 
 static inline bool shared_counts_uses(const struct shared_state *shared)

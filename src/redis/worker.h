@@ -92,7 +92,7 @@ struct source {
 	/* Losses, reconnects and round trips are the worker's. */
 	struct tw_redis_worker_stats stats;
 
-	atomic_uint running; /* any thread; relaxed: statistic, orders nothing */
+	atomic_uint running; /* any thread; a statistic, relaxed everywhere: it orders nothing */
 
 	struct tw_redis_worker_stats shown; /* under the worker's lock */
 };

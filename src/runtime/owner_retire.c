@@ -83,8 +83,7 @@ static void owner_retire_pending(struct owner *owner, struct retirement *retirem
 	owner->out.jobs_end = &retirement->after;
 	limit_give(&owner->out.places, pending_count(&owner->pending));
 	list_append(&owner->retirements, &retirement->link);
-	/* relaxed: a statistic, orders nothing. */
-	atomic_store_explicit(&owner->counts.pending, 0, memory_order_relaxed);
+	counter_set(&owner->counts.pending, 0);
 }
 
 void owner_drain(struct owner *owner, struct drain_request *request)
