@@ -2,6 +2,7 @@
 /* The public calls for all keys: each goes shard by shard, in short steps. */
 #include "cache.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,6 +185,31 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 	pool_set_limit(cache->shared.pool, max_bytes);
 	cache_evict(cache, UINT64_MAX, NULL);
 	return TW_OK;
+}
+
+/* ---- Check ---- */
+
+/* No other thread has two of these locks: they are taken in order. */
+void cache_check(struct tw_cache *cache)
+{
+	struct reader *reader = epochs_first_reader(&cache->shared.epochs);
+	uint64_t entries = 0;
+	uint64_t bytes = 0;
+
+	for (; reader; reader = reader->next)
+		retire_check(retiring_reader(reader));
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_begin(&cache->shards[i]);
+	for (unsigned i = 0; i <= cache->shard_mask; i++) {
+		bytes += shard_check(&cache->shards[i]);
+		entries += shard_table(&cache->shards[i])->count;
+	}
+	assert(entries == counter_read(&cache->shared.entries));
+	assert(bytes == counter_read(&cache->shared.bytes));
+	(void)entries;
+	(void)bytes;
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_end_unchanged(&cache->shards[i]);
 }
 
 /* ---- Statistics ---- */

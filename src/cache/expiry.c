@@ -212,3 +212,31 @@ void expiry_give_back(struct expiry *expiry, struct expiry_block *block, unsigne
 	expiry_list(expiry, block, place);
 	expiry->count += block->count;
 }
+
+/* Counts the hashes of a list of blocks. */
+static size_t blocks_check(const struct expiry_block *block, unsigned place)
+{
+	size_t count = 0;
+
+	for (; block; block = block->next) {
+		assert(block->place == place && block->count <= block->capacity);
+		count += block->count;
+	}
+	(void)place;
+	return count;
+}
+
+void expiry_check(const struct expiry *expiry)
+{
+	size_t count = blocks_check(expiry->due, expiry->due ? expiry->due->place : 0);
+
+	for (unsigned place = 0; place < EXPIRY_LEVELS * EXPIRY_SLOTS; place++) {
+		if (!expiry->slots[place])
+			continue;
+		assert(expiry->used[place / EXPIRY_SLOTS] >> place % EXPIRY_SLOTS & 1);
+		assert(expiry_place_tick(expiry, place) > expiry->now);
+		count += blocks_check(expiry->slots[place], place);
+	}
+	assert(count == expiry->count);
+	(void)count;
+}
